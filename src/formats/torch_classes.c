@@ -13,7 +13,9 @@ typedef enum class_role {
     ROLE_DTYPE,     /* not called */
     ROLE_TENSOR,    /* called: a view, of its storage's type */
     ROLE_TENSOR_V3, /* called: a view of plain bytes, with the type among the arguments */
-    ROLE_PARAMETER  /* called with a view: that view */
+    ROLE_PARAMETER, /* called with a view: that view */
+    ROLE_TYPED,     /* called with one of the two above, a class, its arguments, attributes */
+    ROLE_NUMBER     /* called with an int: that int */
 } class_role;
 
 typedef struct pickle_class {
@@ -28,6 +30,8 @@ static const pickle_class classes[] = {
     {"torch._utils", "_rebuild_tensor_v2", ROLE_TENSOR, BASE_NONE},
     {"torch._utils", "_rebuild_tensor_v3", ROLE_TENSOR_V3, BASE_NONE},
     {"torch._utils", "_rebuild_parameter", ROLE_PARAMETER, BASE_NONE},
+    {"torch._tensor", "_rebuild_from_type_v2", ROLE_TYPED, BASE_NONE},
+    {"deepspeed.runtime.zero.config", "ZeroStageEnum", ROLE_NUMBER, BASE_NONE},
     {"torch", "FloatStorage", ROLE_STORAGE, BASE_FP32},
     {"torch", "HalfStorage", ROLE_STORAGE, BASE_FP16},
     {"torch", "BFloat16Storage", ROLE_STORAGE, BASE_BF16},
@@ -78,6 +82,7 @@ sifr_status formats_pickle_class(pickle_machine *m, formats_pickle_text module,
             return formats_pickle_push(m, object, error);
         }
     }
+    if (m->lenient) return formats_pickle_opaque(m, error);
     return formats_pickle_fail(m, error,
                                "names %.*s.%.*s, which a file of weights does not need; nothing "
                                "of it was run; save the model as safetensors where it is trusted",
@@ -165,8 +170,37 @@ static sifr_status keep_first(pickle_machine *m, const pickle_class *class,
     return formats_pickle_add(&m->stack, arguments->items.at[0], error);
 }
 
+/* A tensor with attributes of Python's, which are left out. */
+static sifr_status make_typed(pickle_machine *m, const pickle_object *arguments,
+                              sifr_error *error) {
+    if (arguments->items.count == 4 && item(m, arguments, 0)->kind == PICKLE_CLASS &&
+        item(m, arguments, 2)->kind == PICKLE_TUPLE) {
+        const pickle_class *class = item(m, arguments, 0)->class;
+        pickle_object inner = *item(m, arguments, 2); /* objects move where one is added */
+        if (class->role == ROLE_TENSOR || class->role == ROLE_TENSOR_V3)
+            return make_view(m, class, &inner, error);
+        if (class->role == ROLE_PARAMETER) return keep_first(m, class, &inner, PICKLE_VIEW, error);
+    }
+    return formats_pickle_fail(m, error, "_rebuild_from_type_v2 has arguments that make no tensor");
+}
+
+/* Whether a call makes something that is read: anything else makes an opaque object. */
+static bool makes_known(const pickle_machine *m) {
+    if (m->stack.count < 2) return true;
+    const pickle_object *arguments = &m->objects[m->stack.at[m->stack.count - 1]];
+    const pickle_object *callee = &m->objects[m->stack.at[m->stack.count - 2]];
+    if (callee->kind != PICKLE_CLASS || arguments->kind != PICKLE_TUPLE) return false;
+    class_role role = callee->class->role;
+    if (role == ROLE_DICT) return arguments->items.count == 0;
+    return role != ROLE_STORAGE && role != ROLE_DTYPE;
+}
+
 sifr_status formats_pickle_reduce(pickle_machine *m, sifr_error *error) {
     pickle_object arguments, callee;
+    if (m->lenient && !makes_known(m)) {
+        BASE_TRY(formats_pickle_drop(m, 2, error));
+        return formats_pickle_opaque(m, error);
+    }
     BASE_TRY(formats_pickle_pop(m, PICKLE_TUPLE, &arguments, error));
     BASE_TRY(formats_pickle_pop(m, PICKLE_CLASS, &callee, error));
     const pickle_class *class = callee.class;
@@ -176,6 +210,10 @@ sifr_status formats_pickle_reduce(pickle_machine *m, sifr_error *error) {
         return make_view(m, class, &arguments, error);
     case ROLE_PARAMETER:
         return keep_first(m, class, &arguments, PICKLE_VIEW, error);
+    case ROLE_TYPED:
+        return make_typed(m, &arguments, error);
+    case ROLE_NUMBER:
+        return keep_first(m, class, &arguments, PICKLE_INT, error);
     case ROLE_SIZE:
         return keep_first(m, class, &arguments, PICKLE_TUPLE, error);
     case ROLE_DICT:

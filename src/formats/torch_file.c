@@ -7,24 +7,14 @@
 
 #include "base/checked.h"
 #include "base/heap.h"
-#include "formats/torch_pickle.h"
-#include "formats/torch_zip.h"
+#include "formats/torch_file_internal.h"
 
 enum { RECORD_LENGTH = 512 }; /* of an entry's name */
 
-typedef struct torch_reader {
-    const char *name;
-    size_t size; /* of the file */
-    formats_zip zip;
-    const char *folder; /* of the records: "archive/data.pkl" lies in "archive/" */
-    size_t folder_length;
-    formats_pickle pickle;
-} torch_reader;
-
 /* --- records --- */
 
-static sifr_status check_form(const uint8_t *data, size_t size, const char *name,
-                              sifr_error *error) {
+sifr_status formats_torch_check_form(const uint8_t *data, size_t size, const char *name,
+                                     sifr_error *error) {
     static const uint8_t older[] = {0x80, 2, 0x8a, 10, 0x6c, 0xfc, 0x9c, 0x46, 0xf9};
     static const char pointer[] = "version https://git-lfs";
     if (size >= sizeof older && memcmp(data, older, sizeof older) == 0)
@@ -69,9 +59,10 @@ static const formats_zip_entry *find_record(const torch_reader *r, const char *k
     return formats_zip_find(&r->zip, path, r->folder_length + length + key.length);
 }
 
-static sifr_status read_records(torch_reader *r, sifr_error *error) {
-    const formats_zip_entry *pickle = find_pickle(r);
-    if (!pickle)
+sifr_status formats_torch_find_pickle(torch_reader *r, const formats_zip_entry **out,
+                                      sifr_error *error) {
+    *out = find_pickle(r);
+    if (!*out)
         return base_fail(error, SIFR_FAILED,
                          "%s: a zip archive without one data.pkl: not a file of torch.save",
                          r->name);
@@ -81,6 +72,12 @@ static sifr_status read_records(torch_reader *r, sifr_error *error) {
         return base_fail(error, SIFR_FAILED,
                          "%s: its byte order is not little-endian, which is not supported",
                          r->name);
+    return SIFR_OK;
+}
+
+static sifr_status read_records(torch_reader *r, sifr_error *error) {
+    const formats_zip_entry *pickle;
+    BASE_TRY(formats_torch_find_pickle(r, &pickle, error));
     return formats_pickle_parse(pickle->data, (size_t)pickle->size, r->name, &r->pickle, error);
 }
 
@@ -134,10 +131,8 @@ static view_order order_of(const formats_torch_view *view) {
     return is_block(view, order) ? PERMUTED : STRIDED;
 }
 
-/* The tensor of a view, with its data where it lies in the file; *copy: bytes that its row-major
- * copy needs. The name comes later. */
-static sifr_status read_view(const torch_reader *r, const formats_torch_view *view,
-                             formats_tensor *t, uint64_t *copy, sifr_error *error) {
+sifr_status formats_torch_read_view(const torch_reader *r, const formats_torch_view *view,
+                                    formats_tensor *t, uint64_t *copy, sifr_error *error) {
     formats_tensor_spec spec = {.name = "", .dtype = view->dtype, .rank = view->rank};
     *copy = 0;
     memcpy(spec.shape, view->shape, sizeof spec.shape);
@@ -230,7 +225,8 @@ static sifr_status read_tensors(const torch_reader *r, formats_torch_file *out, 
     BASE_TRY(base_alloc(count, sizeof *copies, &copies, error));
     sifr_status status = base_alloc(count, sizeof *out->tensors, &out->tensors, error);
     for (size_t i = 0; status == SIFR_OK && i < count; i++, out->count++)
-        status = read_view(r, &r->pickle.views[i], &out->tensors[i], &copies[i], error);
+        status =
+            formats_torch_read_view(r, &r->pickle.views[i], &out->tensors[i], &copies[i], error);
     if (status == SIFR_OK) status = copy_permuted(r, copies, out, error);
     if (status == SIFR_OK) status = name_tensors(r, out, error);
     free(copies);
@@ -241,7 +237,7 @@ sifr_status formats_torch_parse(const void *data, size_t size, const char *name,
                                 formats_torch_file *out, sifr_error *error) {
     torch_reader reader = {.name = name, .size = size};
     *out = (formats_torch_file){0};
-    sifr_status status = check_form(data, size, name, error);
+    sifr_status status = formats_torch_check_form(data, size, name, error);
     if (status == SIFR_OK) status = formats_zip_parse(data, size, name, &reader.zip, error);
     if (status == SIFR_OK) status = read_records(&reader, error);
     if (status == SIFR_OK) status = read_tensors(&reader, out, error);

@@ -17,7 +17,7 @@ const char *formats_pickle_kind_name(pickle_kind kind) {
         [PICKLE_NONE] = "None",         [PICKLE_BOOL] = "a bool",   [PICKLE_INT] = "an int",
         [PICKLE_FLOAT] = "a float",     [PICKLE_TEXT] = "a string", [PICKLE_TUPLE] = "a tuple",
         [PICKLE_LIST] = "a list",       [PICKLE_DICT] = "a dict",   [PICKLE_CLASS] = "a class",
-        [PICKLE_STORAGE] = "a storage", [PICKLE_VIEW] = "a tensor",
+        [PICKLE_STORAGE] = "a storage", [PICKLE_VIEW] = "a tensor", [PICKLE_OPAQUE] = "an object",
     };
     return names[kind];
 }
@@ -88,18 +88,36 @@ static sifr_status take_mark(pickle_machine *m, size_t *count, sifr_error *error
     return SIFR_OK;
 }
 
+sifr_status formats_pickle_drop_marked(pickle_machine *m, sifr_error *error) {
+    size_t count;
+    BASE_TRY(take_mark(m, &count, error));
+    m->stack.count -= count;
+    return SIFR_OK;
+}
+
+sifr_status formats_pickle_drop(pickle_machine *m, size_t count, sifr_error *error) {
+    BASE_TRY(need(m, count, error));
+    m->stack.count -= count;
+    return SIFR_OK;
+}
+
+sifr_status formats_pickle_opaque(pickle_machine *m, sifr_error *error) {
+    return formats_pickle_push(m, (pickle_object){.kind = PICKLE_OPAQUE}, error);
+}
+
 /* --- bytes --- */
 
-static sifr_status take(pickle_machine *m, size_t count, const uint8_t **out, sifr_error *error) {
+sifr_status formats_pickle_take(pickle_machine *m, size_t count, const uint8_t **out,
+                                sifr_error *error) {
     if (count > m->size - m->at) return formats_pickle_fail(m, error, "cut short");
     *out = m->data + m->at;
     m->at += count;
     return SIFR_OK;
 }
 
-static sifr_status take_number(pickle_machine *m, int bytes, uint64_t *out, sifr_error *error) {
+sifr_status formats_pickle_number(pickle_machine *m, int bytes, uint64_t *out, sifr_error *error) {
     const uint8_t *from;
-    BASE_TRY(take(m, (size_t)bytes, &from, error));
+    BASE_TRY(formats_pickle_take(m, (size_t)bytes, &from, error));
     *out = 0;
     for (int i = bytes - 1; i >= 0; i--) *out = *out << 8 | from[i];
     return SIFR_OK;
@@ -123,7 +141,7 @@ static sifr_status push_plain(pickle_machine *m, pickle_kind kind, int64_t integ
 /* A little-endian integer of `bytes`; `sign`: in two's complement. */
 static sifr_status push_int(pickle_machine *m, int bytes, bool sign, sifr_error *error) {
     uint64_t value;
-    BASE_TRY(take_number(m, bytes, &value, error));
+    BASE_TRY(formats_pickle_number(m, bytes, &value, error));
     if (sign && bytes < LONGEST_INT && bytes > 0 && value >> (8 * bytes - 1))
         value |= UINT64_MAX << 8 * bytes;
     return push_plain(m, PICKLE_INT, (int64_t)value, error);
@@ -131,7 +149,12 @@ static sifr_status push_int(pickle_machine *m, int bytes, bool sign, sifr_error 
 
 static sifr_status push_long(pickle_machine *m, sifr_error *error) {
     uint64_t bytes;
-    BASE_TRY(take_number(m, 1, &bytes, error));
+    BASE_TRY(formats_pickle_number(m, 1, &bytes, error));
+    if (bytes > LONGEST_INT && m->lenient) {
+        const uint8_t *from;
+        BASE_TRY(formats_pickle_take(m, (size_t)bytes, &from, error));
+        return formats_pickle_opaque(m, error);
+    }
     if (bytes > LONGEST_INT)
         return formats_pickle_fail(m, error, "an int of %d bytes; 8 at most are read", (int)bytes);
     return push_int(m, (int)bytes, true, error);
@@ -139,16 +162,16 @@ static sifr_status push_long(pickle_machine *m, sifr_error *error) {
 
 static sifr_status push_float(pickle_machine *m, sifr_error *error) {
     const uint8_t *from;
-    BASE_TRY(take(m, 8, &from, error));
+    BASE_TRY(formats_pickle_take(m, 8, &from, error));
     return push_plain(m, PICKLE_FLOAT, 0, error);
 }
 
 static sifr_status push_text(pickle_machine *m, int length_bytes, sifr_error *error) {
     uint64_t length;
     const uint8_t *from;
-    BASE_TRY(take_number(m, length_bytes, &length, error));
+    BASE_TRY(formats_pickle_number(m, length_bytes, &length, error));
     if (length > m->size) return formats_pickle_fail(m, error, "cut short");
-    BASE_TRY(take(m, (size_t)length, &from, error));
+    BASE_TRY(formats_pickle_take(m, (size_t)length, &from, error));
     pickle_object object = {.kind = PICKLE_TEXT, .text = {(const char *)from, (size_t)length}};
     return formats_pickle_push(m, object, error);
 }
@@ -175,6 +198,11 @@ static sifr_status append(pickle_machine *m, pickle_kind kind, size_t count, sif
     pickle_object *into;
     if (kind == PICKLE_DICT && count % 2)
         return formats_pickle_fail(m, error, "a key of a dict has no value");
+    BASE_TRY(need(m, count + 1, error));
+    if (m->lenient && m->objects[m->stack.at[m->stack.count - count - 1]].kind == PICKLE_OPAQUE) {
+        m->stack.count -= count;
+        return SIFR_OK;
+    }
     BASE_TRY(container(m, count, kind, &into, error));
     m->stack.count -= count;
     for (size_t i = 0; i < count; i++)
@@ -191,6 +219,10 @@ static sifr_status append_marked(pickle_machine *m, pickle_kind kind, sifr_error
 /* The state of an OrderedDict: a state_dict has its modules' versions there. */
 static sifr_status drop_state(pickle_machine *m, sifr_error *error) {
     pickle_object *into, state;
+    if (m->lenient) {
+        BASE_TRY(need(m, 2, error));
+        return formats_pickle_drop(m, 1, error);
+    }
     BASE_TRY(container(m, 1, PICKLE_DICT, &into, error));
     return formats_pickle_pop(m, PICKLE_DICT, &state, error);
 }
@@ -210,13 +242,13 @@ static sifr_status put(pickle_machine *m, uint64_t place, sifr_error *error) {
 
 static sifr_status put_numbered(pickle_machine *m, int bytes, sifr_error *error) {
     uint64_t place;
-    BASE_TRY(take_number(m, bytes, &place, error));
+    BASE_TRY(formats_pickle_number(m, bytes, &place, error));
     return put(m, place, error);
 }
 
 static sifr_status get(pickle_machine *m, int bytes, sifr_error *error) {
     uint64_t place;
-    BASE_TRY(take_number(m, bytes, &place, error));
+    BASE_TRY(formats_pickle_number(m, bytes, &place, error));
     if (place >= m->memo.count)
         return formats_pickle_fail(m, error, "reads a value that was not stored");
     return formats_pickle_add(&m->stack, m->memo.at[place], error);
@@ -226,7 +258,7 @@ static sifr_status get(pickle_machine *m, int bytes, sifr_error *error) {
 
 static sifr_status check_protocol(pickle_machine *m, sifr_error *error) {
     uint64_t protocol;
-    BASE_TRY(take_number(m, 1, &protocol, error));
+    BASE_TRY(formats_pickle_number(m, 1, &protocol, error));
     if (protocol >= 2 && protocol <= NEWEST_PROTOCOL) return SIFR_OK;
     return formats_pickle_fail(m, error, "protocol %d is not supported (supported: 2 to 5)",
                                (int)protocol);
@@ -286,12 +318,13 @@ static sifr_status run_one(pickle_machine *m, uint8_t code, sifr_error *error) {
     bool known;
     uint64_t frame;
     BASE_TRY(run_container(m, code, &known, error));
+    if (!known && m->lenient) BASE_TRY(formats_pickle_lenient(m, code, &known, error));
     if (known) return SIFR_OK;
     switch (code) {
     case 0x80:
         return check_protocol(m, error);
     case 0x95:
-        return take_number(m, 8, &frame, error); /* a hint for reading ahead */
+        return formats_pickle_number(m, 8, &frame, error); /* a hint for reading ahead */
     case 'N':
         return push_plain(m, PICKLE_NONE, 0, error);
     case 0x88:
@@ -338,11 +371,11 @@ static sifr_status run_one(pickle_machine *m, uint8_t code, sifr_error *error) {
     }
 }
 
-static sifr_status run(pickle_machine *m, sifr_error *error) {
+sifr_status formats_pickle_run(pickle_machine *m, sifr_error *error) {
     const uint8_t *code;
     for (;;) {
         m->begin = m->at;
-        BASE_TRY(take(m, 1, &code, error));
+        BASE_TRY(formats_pickle_take(m, 1, &code, error));
         if (*code == '.') break;
         BASE_TRY(run_one(m, *code, error));
     }
@@ -404,7 +437,7 @@ static sifr_status collect(const pickle_machine *m, formats_pickle *out, sifr_er
     return SIFR_OK;
 }
 
-static void machine_free(pickle_machine *m) {
+void formats_pickle_machine_free(pickle_machine *m) {
     for (size_t i = 0; i < m->object_count; i++) {
         if (has_items(m->objects[i].kind)) free(m->objects[i].items.at);
     }
@@ -422,9 +455,9 @@ sifr_status formats_pickle_parse(const uint8_t *data, size_t size, const char *n
     if (size > FORMATS_PICKLE_LIMIT)
         return base_fail(error, SIFR_FAILED, "%s: a pickle of %zu bytes, more than the limit of %d",
                          name, size, FORMATS_PICKLE_LIMIT);
-    sifr_status status = run(&machine, error);
+    sifr_status status = formats_pickle_run(&machine, error);
     if (status == SIFR_OK) status = collect(&machine, out, error);
-    machine_free(&machine);
+    formats_pickle_machine_free(&machine);
     if (status != SIFR_OK) formats_pickle_free(out);
     return status;
 }

@@ -18,6 +18,7 @@ typedef enum pickle_kind {
     PICKLE_CLASS,
     PICKLE_STORAGE, /* items: those of its persistent id */
     PICKLE_VIEW,
+    PICKLE_OPAQUE, /* lenient: what another class would have made; nothing is known of it */
     PICKLE_KINDS
 } pickle_kind;
 
@@ -41,6 +42,7 @@ typedef struct pickle_machine {
     const uint8_t *data;
     size_t size, at, begin; /* begin: of the present instruction */
     const char *name;
+    bool lenient; /* other classes and more instructions are read, and make nothing */
     pickle_object *objects;
     size_t object_count, object_capacity;
     pickle_items stack, marks, memo; /* marks: heights of the stack */
@@ -62,6 +64,22 @@ sifr_status formats_pickle_push(pickle_machine *m, pickle_object object,
 /* The object of `kind` on top of the stack, taken off; other kinds are SIFR_FAILED. */
 sifr_status formats_pickle_pop(pickle_machine *m, pickle_kind kind, pickle_object *out,
                                sifr_error *error) SIFR_MUST_CHECK;
+
+/* Runs the pickle in `data`; its one result is the object on the stack. The caller frees. */
+sifr_status formats_pickle_run(pickle_machine *m, sifr_error *error) SIFR_MUST_CHECK;
+void formats_pickle_machine_free(pickle_machine *m);
+
+/* torch_pickle_lenient.c: instructions of objects that are no tensors; *known: this is one. */
+sifr_status formats_pickle_lenient(pickle_machine *m, uint8_t code, bool *known,
+                                   sifr_error *error) SIFR_MUST_CHECK;
+sifr_status formats_pickle_take(pickle_machine *m, size_t count, const uint8_t **out,
+                                sifr_error *error) SIFR_MUST_CHECK;
+sifr_status formats_pickle_number(pickle_machine *m, int bytes, uint64_t *out,
+                                  sifr_error *error) SIFR_MUST_CHECK;
+/* Takes off what lies above the last mark, which goes; or `count` values. */
+sifr_status formats_pickle_drop_marked(pickle_machine *m, sifr_error *error) SIFR_MUST_CHECK;
+sifr_status formats_pickle_drop(pickle_machine *m, size_t count, sifr_error *error) SIFR_MUST_CHECK;
+sifr_status formats_pickle_opaque(pickle_machine *m, sifr_error *error) SIFR_MUST_CHECK;
 
 /* The classes: what a GLOBAL, a persistent id and a REDUCE may be. */
 sifr_status formats_pickle_class(pickle_machine *m, formats_pickle_text module,
