@@ -1,12 +1,14 @@
-/* sifr import: a config of another program as one of sifr. */
+/* sifr import: a config of another program as one of sifr; a checkpoint of DeepSpeed as a model. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/file.h"
+#include "base/text.h"
 #include "cli/commands.h"
 #include "cli/options.h"
 #include "config/config_import.h"
+#include "train/import_checkpoint.h"
 
 static const char name[] = "import";
 
@@ -48,6 +50,43 @@ static sifr_status import(const char *from, const char *to, sifr_error *error) {
     return status;
 }
 
+static sifr_status import_checkpoint(const char *from, const char *files, const char *to,
+                                     sifr_error *error) {
+    train_imported made;
+    char parameters[32], source[64];
+    sifr_log log = cli_log(name);
+    BASE_TRY(train_import_checkpoint(from, files, to, &log, &made, error));
+    if (made.stage < 0)
+        snprintf(source, sizeof source, "universal");
+    else
+        snprintf(source, sizeof source, "ZeRO stage %d, %zu rank%s", made.stage, made.ranks,
+                 made.ranks == 1 ? "" : "s");
+    printf("%s: %s parameters in %zu tensors, fp32, from %s (%s", to,
+           base_format_count(made.parameters, parameters), made.weights, made.from, source);
+    if (made.step >= 0) printf(", step %lld", (long long)made.step);
+    puts(")");
+    puts("the optimizer's moments are not taken over: a run from here begins with none");
+    return SIFR_OK;
+}
+
+/* Which of the two ways is asked for. */
+static int check_use(const char *config, const char *checkpoint, const char *model, size_t count) {
+    if (!config == !checkpoint)
+        return cli_fail_with(name, SIFR_USAGE,
+                             "one of --config FILE and --checkpoint DIR is needed; see `sifr %s "
+                             "--help`",
+                             name);
+    if (model && !checkpoint) return cli_fail_with(name, SIFR_USAGE, "--model is for --checkpoint");
+    if (checkpoint && count != 1)
+        return cli_fail_with(name, SIFR_USAGE,
+                             "--checkpoint writes one folder, OUT, not %zu; see `sifr %s --help`",
+                             count, name);
+    if (count > 1)
+        return cli_fail_with(name, SIFR_USAGE, "one file is written, not %zu; see `sifr %s --help`",
+                             count, name);
+    return SIFR_OK;
+}
+
 int cli_import(int argc, char **argv) {
     static const cli_usage usage = {
         .name = name,
@@ -56,24 +95,29 @@ int cli_import(int argc, char **argv) {
             "Writes the config of sifr train that does what FILE says, to OUT or standard output: "
             "of\naxolotl's YAML, of accelerate's, or of the arguments of the Hugging Face Trainer, "
             "TRL,\nLLaMA-Factory or open-instruct, as YAML or JSON. A DeepSpeed config needs no "
-            "import.\nStandard error says where each key went, and which are not taken over.",
+            "import.\nStandard error says where each key went, and which are not taken over.\n\n"
+            "With --checkpoint: writes the model folder OUT with the fp32 weights of a checkpoint "
+            "of\nDeepSpeed, ZeRO stages 0 to 3 or universal.",
         .example = "sifr import --config axolotl.yaml ds.json",
     };
-    const char *config = NULL;
+    const char *config = NULL, *checkpoint = NULL, *model = NULL;
     const cli_option options[] = {
-        {"config", CLI_TEXT, "FILE", "config of the other program", &config, NULL, true},
+        {"config", CLI_TEXT, "FILE", "config of the other program", &config, NULL, false},
+        {"checkpoint", CLI_TEXT, "DIR", "checkpoint of DeepSpeed (with the file latest)",
+         &checkpoint, NULL, false},
+        {"model", CLI_TEXT, "FOLDER",
+         "folder with its config.json and tokenizer (default: that of the checkpoint)", &model,
+         NULL, false},
     };
     cli_list paths = {0};
     sifr_error error = {0};
     int code;
-    if (!cli_parse(&usage, options, 1, argc, argv, &paths, &code)) return code;
-    if (paths.count > 1)
-        code = cli_fail_with(name, SIFR_USAGE, "one file is written, not %zu; see `sifr %s --help`",
-                             paths.count, name);
-    else if (import(config, paths.count ? paths.items[0] : NULL, &error) != SIFR_OK)
+    if (!cli_parse(&usage, options, 3, argc, argv, &paths, &code)) return code;
+    const char *to = paths.count ? paths.items[0] : NULL;
+    code = check_use(config, checkpoint, model, paths.count);
+    if (code == SIFR_OK && (checkpoint ? import_checkpoint(checkpoint, model, to, &error)
+                                       : import(config, to, &error)) != SIFR_OK)
         code = cli_fail(name, &error);
-    else
-        code = SIFR_OK;
     cli_list_free(&paths);
     return code;
 }

@@ -60,3 +60,47 @@ run import --config nowhere.yaml
 [ "$code" = 1 ] || fail "no file: exit code $code"
 run import --config args.yaml a b
 says '^sifr import: one file is written, not 2'
+
+# A checkpoint of DeepSpeed becomes a model that is read, whatever its stage.
+golden=$SOURCE/tests/golden/deepspeed
+for case in stage0 stage1 stage2 stage3 universal; do
+    run import --checkpoint "$golden/$case" --model "$golden" "from-$case"
+    [ "$code" = 0 ] || fail "$case: exit code $code: $(cat err)"
+    says '^from-.*, fp32, from .*step 3\)$'
+    says "the optimizer's moments are not taken over"
+    grep -q '"float32"' "from-$case/config.json" || fail "$case: another type in config.json"
+    run inspect "from-$case"
+    [ "$code" = 0 ] || fail "$case: $(cat err)"
+done
+mkdir trainer
+cp -r "$golden/stage2/." "$golden/config.json" trainer/
+run import --checkpoint trainer/global_step3 --model trainer from-tag
+[ "$code" = 0 ] || fail "the folder of a tag: $(cat err)"
+run import --checkpoint trainer from-trainer
+[ "$code" = 0 ] || fail "config.json beside the checkpoint: $(cat err)"
+cmp from-trainer/model.safetensors from-stage2/model.safetensors || fail "other weights"
+run import --checkpoint trainer from-trainer
+[ "$code" = 2 ] || fail "an existing folder: exit code $code"
+says 'from-trainer: not empty, and nothing is overwritten'
+refuses() { # CODE MESSAGE ARGUMENT…
+    local wanted=$1 message=$2
+    shift 2
+    run import "$@"
+    [ "$code" = "$wanted" ] || fail "exit code $code, not $wanted: $(cat err)"
+    [ "$(wc -l <err)" = 1 ] || fail "not one line: $(cat err)"
+    says "$message"
+    [ ! -e new ] || fail "a refused import left something"
+    [ -z "$(find . -maxdepth 1 -name 'new.tmp*')" ] || fail "a temporary folder is left"
+}
+refuses 2 'no config.json there; give the folder .*--model' --checkpoint "$golden/stage1" new
+refuses 2 'one of --config FILE and --checkpoint DIR is needed'
+refuses 2 'checkpoint writes one folder' --checkpoint trainer
+refuses 2 'no checkpoint of DeepSpeed' --checkpoint model new
+rm trainer/global_step3/zero_pp_rank_1_mp_rank_00_optim_states.pt
+refuses 1 'saved by 3 ranks, but there are the files of 2' --checkpoint trainer new
+mkdir dcp
+: >dcp/.metadata
+refuses 2 'DCP: .* not supported; convert it: python3 -m torch' --checkpoint dcp new
+sed 's/"intermediate_size": 18/"intermediate_size": 20/' "$golden/config.json" >dcp/config.json
+refuses 1 'the weights of the checkpoint with config.json of dcp: ' --checkpoint "$golden/stage3" \
+    --model dcp new
