@@ -9,7 +9,9 @@ rows of the other forms, `byte.json` and `piece.json` are small tokenizers with 
 templates, `templates.json` the templates of our own. `expected.json` has of each template, tokenizer
 and row the text, the ids, and which of them transformers' assistant mask has. With --shared,
 `shared.json` gets counts and FNV-1a hashes: texts of the files in data/sft through the ten
-templates of data/chat_templates and, with --trl, masks by TRL's training templates.
+templates of data/chat_templates and, with --trl, masks: by TRL's training templates where it has
+one of the same text, else by copies of the templates into which the script puts marks. A row counts
+as refused where the template raises, and where the difference of renderings cannot tell its turns.
 
 Masks are those of apply_chat_template(return_assistant_tokens_mask=True): the tokens from that of a
 span's first character to that of its last. TRL's template for Qwen2.5 has the newline behind
@@ -239,6 +241,89 @@ TRAINING = {"Qwen-Qwen2.5-7B-Instruct": ("qwen2_5", "gpt2"), "google-gemma-2-2b-
             "microsoft-Phi-3.5-mini-instruct": ("phi3_5", "phi3-mini")}
 
 
+
+def patch(template, *changes):
+    for old, new in changes:
+        assert old in template, old
+        template = template.replace(old, new)
+    return template
+
+
+def marked_llama(template):
+    header = "{{- '<|start_header_id|>assistant<|end_header_id|>\\n\\n' }}{%- generation %}"
+    first = "{%- if not (message.role == 'ipython'"
+    tool = '{%- elif message.role == "tool" or'
+    return patch(
+        template, ("{{- '<|start_header_id|>assistant<|end_header_id|>\\n\\n' -}}", ""),
+        (first, "{%- if message.role == 'assistant' and 'tool_calls' not in message %}" + header +
+         "{{- message.content | trim + '<|eot_id|>' }}{%- endgeneration %}" +
+         first.replace("if", "elif", 1)),
+        ("tool_calls[0].function %}", "tool_calls[0].function %}" + header),
+        (tool, "{%- endgeneration %}" + tool))
+
+
+def marked_qwen3(template):
+    start = "'<|im_start|>' + message.role + '\\n"
+    turn = "{%- if loop.index0 > ns.last_query_index %}"
+    end = """{{- '<|im_end|>\\n' }}
+    {%- elif message.role == "tool" %}"""
+    return patch(
+        template, (start + "<think>", "'<think>"), ("{{- " + start + "' + content }}", "{{- content }}"),
+        (turn, "{{- " + start + "' }}{%- generation %}" + turn),
+        (end, end.replace("}}", "}}{%- endgeneration %}")))
+
+
+def marked_hermes(template):
+    start, end = "{{- '<|im_start|>assistant\n' }}{%- generation %}", "<|im_end|>\n' }}"
+    first, tool = '{%- if message.role == "user" or', '\n    {%- elif message.role == "tool" %}'
+    return patch(
+        template,
+        (first, '{%- if message.role == "assistant" and message.tool_calls is not defined %}' +
+         start + "{{- message.content + '" + end + "{%- endgeneration %}" +
+         first.replace("if", "elif", 1)),
+        ("""{{- '<|im_start|>' + message.role }}""", start),
+        ("""{{- '\n<tool_call>""", """{{- ('' if loop.first else '\n') + '<tool_call>"""),
+        (end + tool, end + "{%- endgeneration %}" + tool))
+
+
+def marked_smol(template):
+    start, end = '{{ "<|im_start|>assistant\\n" + ', 'content.lstrip("\\n") + "<|im_end|>\\n" }}'
+    begin, think = '{{ "<|im_start|>assistant\\n" ', '"<think>\\n\\n</think>\\n" '
+    inside = "}}{%- generation -%}{{ " + end + "{%- endgeneration -%}"
+    return patch(template, (start + end, begin + inside),
+                 (start + think + "+ " + end, begin + "+ " + think + inside))
+
+
+def marked_nemo(template):
+    text, call = '{{- message["content"] + eos_token}}', '{{- "[TOOL_CALLS][" }}'
+    end = '{%- elif message["role"] == "assistant" %}'
+    return patch(template, (text, "{%- generation %}" + text + "{%- endgeneration %}"),
+                 (call, "{%- generation %}" + call), (end, "{%- endgeneration %}" + end))
+
+
+MARKS = {"HuggingFaceTB-SmolLM3-3B": marked_smol,
+         "NousResearch-Hermes-3-Llama-3.1-8B-tool_use": marked_hermes,
+         "Qwen-Qwen3-0.6B": marked_qwen3, "meta-llama-Llama-3.1-8B-Instruct": marked_llama,
+         "meta-llama-Llama-3.2-3B-Instruct": marked_llama,
+         "meta-llama-Llama-3.3-70B-Instruct": marked_llama,
+         "mistralai-Mistral-Nemo-Instruct-2407": marked_nemo}
+
+
+def tells_turns(template, row):
+    """Whether what comes before each turn, and the turn, begin the text of the whole."""
+    messages, tools, prompt = conversation_of(row)
+    text, _ = render(template, messages, tools)
+    for i, message in enumerate(messages):
+        if i < prompt or message["role"] != "assistant":
+            continue
+        if i == 0 or not text.startswith(render(template, messages[:i], tools, True)[0]):
+            return False
+        until = render(template, messages[:i + 1], tools)[0]
+        if i + 1 < len(messages) and not text.startswith(until.removesuffix("</s>")):
+            return False
+    return True
+
+
 def read_rows(path):
     with open(path, encoding="utf-8") as file:
         text = file.read()
@@ -267,24 +352,48 @@ def make_texts(folder):
     return out
 
 
+FILES = ("v1_sft_demo.jsonl", "torchtune_alpaca_tiny.json", "axolotl_conversation_sharegpt.json",
+         "glaive_toolcall_en_demo.json", "own")
+
+
 def make_masks(folder, trl):
     """[template, tokenizer, file, rows, refused, tokens, learned, hash of ids and masks]"""
     out = []
-    for name, (training, kind) in TRAINING.items():
-        with open(os.path.join(trl, training + "_training.jinja"), encoding="utf-8") as file:
-            marked = file.read()
+    for name in [*TRAINING, *MARKS]:
+        training, kind = TRAINING.get(name, (None, "gpt2"))
+        with open(os.path.join(folder, "data", "chat_templates", name + ".jinja"), encoding="utf-8",
+                  newline="") as file:
+            plain = file.read()
+        if training:
+            with open(os.path.join(trl, training + "_training.jinja"), encoding="utf-8") as file:
+                marked = file.read()
+        else:
+            marked = MARKS[name](plain)
+        other = None
+        if name == "Qwen-Qwen3-0.6B":  # TRL's keeps all thoughts: another text where there are some
+            with open(os.path.join(trl, "qwen3_training.jinja"), encoding="utf-8") as file:
+                other = file.read()
         tokenizer = Tokenizer.from_file(os.path.join(folder, "data", "tok", kind, "tokenizer.json"))
-        for file in ("v1_sft_demo.jsonl", "torchtune_alpaca_tiny.json", "own"):
+        for file in FILES:
             rows = ([{"messages": c} for c in CONVERSATIONS] if file == "own"
                     else read_rows(os.path.join(folder, "data", "sft", file)))
-            refused = tokens = learned = 0
+            refused = tokens = learned = same = 0
             value = 0xcbf29ce484222325
             for row in rows:
                 try:
                     text, spans = spans_of(marked, row)
+                    told = tells_turns(plain, row)
                 except Exception:
+                    told = False
+                if not told:
                     refused += 1
                     continue
+                messages, tools, _ = conversation_of(row)
+                assert text == render(plain, messages, tools)[0]
+                if other:
+                    theirs, their_spans = spans_of(other, row)
+                    assert theirs != text or their_spans == spans
+                    same += theirs == text
                 if training == "qwen2_5":
                     spans = [(b + 1, e) for b, e in spans]
                 encoding = tokenizer.encode(text, add_special_tokens=False)
@@ -292,8 +401,9 @@ def make_masks(folder, trl):
                 tokens, learned = tokens + len(mask), learned + sum(mask)
                 for i, m in zip(encoding.ids, mask):
                     value = hash_of(i.to_bytes(4, "little") + bytes([m]), value)
+            assert not other or same or refused == len(rows)
             out.append([name + ".jinja", kind, file, len(rows), refused, tokens, learned,
-                        f"{value:016x}"])
+                        f"{value if refused < len(rows) else 0:016x}"])
     return out
 
 
