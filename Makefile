@@ -7,8 +7,12 @@ JOBS ?= 2
 # CUDA=1 puts the kernels for GPUs into the program, and fetches their compiler where there is none;
 # the build folder remembers it until CUDA=0.
 CUDA ?=
-OPTIONS = $(if $(CUDA),-DSIFR_CUDA=$(if $(filter 0,$(CUDA)),AUTO,ON))
-SETS = $(if $(filter-out 0,$(CUDA)),cuda)
+# PARQUET=1 reads Parquet too, and fetches the source of what does. The tests want it, and do without
+# where it cannot be had.
+PARQUET ?=
+OPTIONS = $(if $(CUDA),-DSIFR_CUDA=$(if $(filter 0,$(CUDA)),AUTO,ON)) \
+  $(if $(PARQUET),-DSIFR_PARQUET=$(if $(filter 0,$(PARQUET)),OFF,ON))
+SETS = $(if $(filter-out 0,$(CUDA)),cuda) $(if $(filter-out 0,$(PARQUET)),parquet)
 
 .PHONY: all deps configure tests test short other-mpi speed soak demo install docs bench bench-short \
   gpu-check gpu-figures gpu-pack
@@ -30,6 +34,7 @@ configure: deps
 # Configured anew: the tests are built only where their library was found.
 tests:
 	@scripts/install-deps.sh build demo test $(SETS)
+	@[ '$(PARQUET)' = 0 ] || scripts/install-deps.sh parquet || :
 	@cmake --preset $(PRESET) -B $(BUILD) $(OPTIONS) >/dev/null
 	@ninja -C $(BUILD)
 

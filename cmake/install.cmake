@@ -2,7 +2,8 @@
 # CMake find them. Nothing holds an absolute path, so that a prefix can be chosen when installing.
 include(CMakePackageConfigHelpers)
 
-add_library(sifr_shared SHARED $<TARGET_OBJECTS:sifr_objects> ${SIFR_KERNEL_OBJECTS})
+add_library(sifr_shared SHARED $<TARGET_OBJECTS:sifr_objects> ${SIFR_KERNEL_OBJECTS}
+  ${SIFR_PARQUET_OBJECTS})
 target_link_libraries(sifr_shared PRIVATE sifr_flags sifr_dependencies)
 target_link_options(sifr_shared PRIVATE -Wl,--exclude-libs,ALL)
 if(NOT SIFR_SANITIZE) # their run time is the program's to bring

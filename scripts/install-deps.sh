@@ -6,6 +6,7 @@
 #   bench  what measuring needs besides; the peers themselves come from PyPI
 #   other-mpi  both MPIs, to test with the one that is not the system's own
 #   cuda   nvcc: where the system has none, NVIDIA's wheels from PyPI, into build/cuda-toolkit
+#   parquet  carquet's source distribution from PyPI, by its hash, into build/carquet
 # Says nothing, and takes no time to speak of, when all is there.
 set -eu
 toolkit=${SIFR_CUDA_TOOLKIT:-$(dirname "$0")/../build/cuda-toolkit}
@@ -20,6 +21,10 @@ test="libcmocka-dev g++ clang libclang-rt-14-dev shellcheck python3-yaml iproute
 cuda="g++"
 cuda_wheels="nvidia-cuda-nvcc nvidia-nvvm nvidia-cuda-crt nvidia-cuda-runtime nvidia-cuda-cccl"
 cuda_release=13.0
+parquet="liblz4-dev"
+carquet=${SIFR_CARQUET:-$(dirname "$0")/../build/carquet}
+carquet_file=carquet-0.7.2.tar.gz
+carquet_pin="carquet==0.7.2 --hash=sha256:5d57c00217906e672fe8b569d8a24c6cbd6d1ab7736d56057e9b884f1a043e7d"
 
 find_nvcc() {
     command -v nvcc >/dev/null || [ -x "${CUDA_HOME:-/usr/local/cuda}/bin/nvcc" ] ||
@@ -44,6 +49,29 @@ fetch_toolkit() {
     mv "$toolkit.part" "$toolkit"
 }
 
+# pip checks the hash; it prepares the build as well, of which nothing is kept.
+fetch_carquet() {
+    echo "fetching: $carquet_file from PyPI (0.4 MB) into $carquet"
+    rm -rf "$carquet.part" "$carquet.pip"
+    mkdir -p "$carquet.part"
+    echo "$carquet_pin" >"$carquet.part/pin"
+    if ! python3 -m venv "$carquet.pip" || ! "$carquet.pip/bin/pip" download --quiet --no-deps \
+        --disable-pip-version-check --no-binary carquet --require-hashes -r "$carquet.part/pin" \
+        --dest "$carquet.part"; then
+        rm -rf "$carquet.part" "$carquet.pip"
+        echo "install-deps.sh: carquet's source could not be fetched: the build is one without" \
+            "Parquet; put $carquet_file into $carquet for one with it" >&2
+        exit 1
+    fi
+    mkdir -p "$carquet"
+    mv "$carquet.part/$carquet_file" "$carquet/"
+    rm -rf "$carquet.part" "$carquet.pip"
+}
+
+fetch_all() {
+    for what in $fetch; do "fetch_$what"; done
+}
+
 wanted=
 fetch=
 [ $# -gt 0 ] || set -- build
@@ -57,13 +85,20 @@ for set in "$@"; do
     cuda)
         wanted="$wanted $cuda"
         if ! find_nvcc; then
-            fetch=1
+            fetch="$fetch toolkit"
+            wanted="$wanted python3 python3-venv"
+        fi
+        ;;
+    parquet)
+        wanted="$wanted $parquet"
+        if [ ! -f "$carquet/$carquet_file" ]; then
+            fetch="$fetch carquet"
             wanted="$wanted python3 python3-venv"
         fi
         ;;
     *)
-        echo "install-deps.sh: no such set: $set; there are build, demo, test, bench, other-mpi" \
-            "and cuda" >&2
+        echo "install-deps.sh: no such set: $set; there are build, demo, test, bench, other-mpi," \
+            "cuda and parquet" >&2
         exit 2
         ;;
     esac
@@ -72,7 +107,7 @@ done
 if ! command -v dpkg-query >/dev/null || ! command -v apt-get >/dev/null; then
     echo "install-deps.sh: this is no Debian: nothing installed; needed are the equivalents of:" \
         $wanted >&2
-    [ -z "$fetch" ] || fetch_toolkit
+    fetch_all
     exit 0
 fi
 
@@ -90,7 +125,7 @@ $package installed
     esac
 done
 if [ -z "$missing" ]; then
-    [ -z "$fetch" ] || fetch_toolkit
+    fetch_all
     exit 0
 fi
 
@@ -116,4 +151,4 @@ if ! $root env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-instal
     echo "install-deps.sh: apt-get failed, see above" >&2
     exit 1
 fi
-[ -z "$fetch" ] || fetch_toolkit
+fetch_all

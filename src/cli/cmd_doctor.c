@@ -25,6 +25,7 @@
 #include "cli/doctor_gpu.h"
 #include "cli/launch/launch_command.h"
 #include "cli/options.h"
+#include "formats/parquet/parquet.h"
 #include "sifr/version.h"
 
 #define GIB ((uint64_t)1 << 30)
@@ -126,6 +127,7 @@ static void examine_libraries(json_t *report) {
     unsigned xxhash = XXH_versionNumber();
     snprintf(text, sizeof text, "%u.%u.%u", xxhash / 10000, xxhash / 100 % 100, xxhash % 100);
     put_text(libraries, "xxhash", text);
+    if (formats_parquet_built()) put_text(libraries, "carquet", formats_parquet_version());
     json_object_set_new(report, "libraries", libraries);
 }
 

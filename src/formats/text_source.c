@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "base/heap.h"
+#include "formats/parquet/parquet.h"
 #include "formats/records/records.h"
 
 enum { PROBE_BYTES = 8192, DEPTH_LIMIT = 64 };
@@ -70,22 +71,24 @@ sifr_status formats_text_source_check(const formats_text_source *source, sifr_er
                      path, kind);
 }
 
-/* A better word than the place of a NUL byte. */
-static sifr_status check_binary(const formats_text_source *source, const char *path, bool *packed,
+/* A better word than the place of a NUL byte. *rows: a file of rows that is not text. */
+static sifr_status check_binary(const formats_text_source *source, const char *path, bool *rows,
                                 sifr_error *error) {
     bool binary;
     const char *kind = kind_of(path, &binary);
-    formats_records_kind rows;
+    formats_records_kind records;
     size_t length;
-    *packed = source->rows && formats_packing_of(path, &length) != FORMATS_PLAIN &&
-              formats_records_kind_of(path, &rows);
-    if (!binary || *packed) return SIFR_OK;
-    if (strcmp(kind, "Parquet") == 0)
+    bool parquet = binary && strcmp(kind, "Parquet") == 0;
+    bool packed = formats_packing_of(path, &length) != FORMATS_PLAIN;
+    *rows = source->rows && formats_records_kind_of(path, &records) &&
+            (packed || (parquet && formats_parquet_built()));
+    if (!binary || *rows) return SIFR_OK;
+    if (parquet && formats_parquet_built())
         return base_fail(error, SIFR_USAGE,
-                         "%s: Parquet is not read; convert it, with pandas: python3 -c 'import "
-                         "pandas, sys; pandas.read_parquet(sys.argv[1]).to_json(sys.argv[2], "
-                         "orient=\"records\", lines=True)' %s rows.jsonl",
-                         path, path);
+                         "%s: Parquet is not read as text, but as rows to fine-tune on; give `sifr "
+                         "train` or `sifr data inspect` files of rows alone",
+                         path);
+    if (parquet) return formats_parquet_refuse(path, error);
     return base_fail(error, SIFR_USAGE,
                      "%s: %s is not read; unpack or convert it to plain text (.txt), or make a "
                      "token store of the text with `sifr tokenize`",
@@ -96,8 +99,8 @@ static sifr_status add_file(formats_text_source *source, const char *path, sifr_
     uint8_t probe[PROBE_BYTES];
     int file;
     uint64_t size;
-    bool packed;
-    BASE_TRY(check_binary(source, path, &packed, error));
+    bool rows;
+    BASE_TRY(check_binary(source, path, &rows, error));
     BASE_TRY(base_open_read(path, &file, &size, error));
     ssize_t got = read(file, probe, sizeof probe);
     int number = errno;
@@ -107,7 +110,7 @@ static sifr_status add_file(formats_text_source *source, const char *path, sifr_
         source->empty_files++;
         return SIFR_OK;
     }
-    const uint8_t *nul = packed ? NULL : memchr(probe, 0, (size_t)got);
+    const uint8_t *nul = rows ? NULL : memchr(probe, 0, (size_t)got);
     if (nul) return binary_file(path, (uint64_t)(nul - probe), error);
     BASE_TRY(base_grow(&source->documents, &source->room, source->count + 1,
                        sizeof *source->documents, error));

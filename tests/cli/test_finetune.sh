@@ -53,7 +53,13 @@ grep -q blue out || { cat out err; fail "no answer"; }
 whole=$(sha256sum <tuned/model.safetensors)
 gzip -c chats.jsonl >chats.jsonl.gz
 { echo '['; sed '$!s/$/,/' chats.jsonl; echo ']'; } >chats.json
-for file in chats.jsonl.gz chats.json; do
+others="chats.jsonl.gz chats.json"
+parquet=$(sifr doctor --json | grep -c '"carquet"' || :)
+if [ "$parquet" = 1 ]; then
+    cp "$SOURCE/tests/golden/parquet/chats.parquet" .
+    others="$others chats.parquet"
+fi
+for file in $others; do
     run 0 again --data "$file" --validation-split 0.125 --max-steps 60
     [ "$(sha256sum <again/model.safetensors)" = "$whole" ] || fail "$file is another run"
 done
@@ -144,9 +150,20 @@ run 2 no --data chats.jsonl --packing --task sequence_classification --labels a,
 complains '"packing" is for causal_lm'
 run 2 no --data chats.jsonl plain.txt --max-steps 1
 complains "plain.txt is text or a token store, but other data are rows"
-: >x.parquet
-run 2 no --data x.parquet --max-steps 1
-complains "Parquet is not read; convert it"
+echo text >x.parquet
+if [ "$parquet" = 1 ]; then
+    run 1 no --data x.parquet --max-steps 1
+    complains "x.parquet: no Parquet file: it does not begin with PAR1"
+    cp "$SOURCE/tests/golden/parquet/flat-snappy.parquet" .
+    run 0 no --data flat-snappy.parquet --max-steps 1
+    run 1 no --data "$SOURCE/tests/golden/parquet/nested-snappy.parquet" --max-steps 1
+    complains 'nested-snappy.parquet: row 1: no known form: its fields are messages, source'
+    expect 0 sifr data inspect --model model --data chats.parquet --samples 1
+    grep -q '^⟦red' out || { cat out; fail "no mask"; }
+else
+    run 2 no --data x.parquet --max-steps 1
+    complains "Parquet is not read; convert it"
+fi
 echo '{"sifr": {"dataset": [{"path": "chats.json", "wieght": 1}]}}' >wrong.json
 run 2 no --config wrong.json
 complains 'sifr.dataset[0].wieght is unknown; did you mean weight'

@@ -77,8 +77,10 @@ echo "the cat sat" >tiny
 cp -r llama wrong
 refused 2 "not made by\|not part of a run" full-of-else $run --model llama
 echo "the cat sat" >x.parquet # by name: it is no text
-refused 2 "^sifr train: .*x.parquet: Parquet is not read; convert it" nowhere --config ds.json \
-    --data x.parquet --model llama
+code=2
+if "$SIFR" doctor --json | grep -q '"carquet"'; then code=1; fi
+refused $code "^sifr train: .*x.parquet: \(Parquet is not read; convert it\|no Parquet file\)" nowhere \
+    --config ds.json --data x.parquet --model llama
 [ ! -e nowhere ] || fail "x.parquet: a folder was made"
 mkdir claimed
 : >claimed/sifr_config.json.tmp-1

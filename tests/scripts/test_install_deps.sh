@@ -75,3 +75,32 @@ chmod +x bin/python3
     run cuda
     [ ! -e toolkit ] && [ ! -s calls ] || fail "an nvcc in PATH is not taken: $(cat out calls)"
 }
+
+# The source of carquet is fetched by its hash, once; one that cannot be had is one line.
+cat >bin/python3 <<'END'
+#!/bin/sh
+[ "$1 $2" = "-m venv" ] || exit 1
+mkdir -p "$3/bin"
+cat >"$3/bin/pip" <<'PIP'
+#!/bin/sh
+echo "pip $*" >>calls
+[ "$FAILS" != pip ] || exit 1
+while [ "$1" != -r ]; do shift; done
+cat "$2" >>calls
+while [ "$1" != --dest ]; do shift; done
+: >"$2/carquet-0.7.2.tar.gz"
+PIP
+chmod +x "$3/bin/pip"
+END
+chmod +x bin/python3
+export SIFR_CARQUET=$PWD/carquet PRESENT="liblz4-dev python3 python3-venv"
+FAILS=pip run parquet
+[ "$code" = 1 ] && grep -q 'the build is one without Parquet' out || fail "exit code $code: $(cat out)"
+[ ! -e carquet ] && [ ! -e carquet.part ] || fail "a source that was not fetched is there"
+run parquet
+[ "$code" = 0 ] && [ -f carquet/carquet-0.7.2.tar.gz ] || fail "no source: $(cat out)"
+grep -q 'require-hashes' calls && grep -q '^carquet==.* --hash=sha256:5d57c002' calls || fail "$(cat calls)"
+hash=$(sed -n 's/^carquet==.*sha256:\([0-9a-f]*\)$/\1/p' calls)
+grep -q "SIFR_CARQUET_SHA256 $hash)" "$SOURCE/cmake/parquet.cmake" || fail "two hashes are pinned"
+run parquet
+[ "$code" = 0 ] && [ ! -s out ] && [ ! -s calls ] || fail "fetched again: $(cat out calls)"

@@ -28,8 +28,12 @@ sifr_status formats_row_fail(const formats_row_place *place, const char *field, 
     va_start(arguments, format);
     vsnprintf(said, sizeof said, format, arguments);
     va_end(arguments);
+    const char *blank = *field ? " " : "";
+    if (!place->line)
+        return base_fail(error, SIFR_FAILED, "%.400s: row %lld: %s%s%s", place->file,
+                         (long long)place->row, field, blank, said);
     return base_fail(error, SIFR_FAILED, "%.400s: row %lld, line %lld: %s%s%s", place->file,
-                     (long long)place->row, (long long)place->line, field, *field ? " " : "", said);
+                     (long long)place->row, (long long)place->line, field, blank, said);
 }
 
 /* --- members --- */

@@ -31,10 +31,10 @@ typedef enum formats_row_type {
 /* Where a row stands, for messages. */
 typedef struct formats_row_place {
     const char *file;
-    int64_t row, line;
+    int64_t row, line; /* line 0: the file has none */
 } formats_row_place;
 
-/* SIFR_FAILED: "FILE: row R, line L: FIELD MESSAGE". */
+/* SIFR_FAILED: "FILE: row R, line L: FIELD MESSAGE", without the line where there is none. */
 sifr_status formats_row_fail(const formats_row_place *place, const char *field, sifr_error *error,
                              const char *format, ...) SIFR_PRINTF(4, 5) SIFR_MUST_CHECK;
 

@@ -15,10 +15,11 @@ bool formats_records_kind_of(const char *path, formats_records_kind *kind) {
     static const struct {
         const char *end;
         formats_records_kind kind;
-    } kinds[] = {{".csv", FORMATS_RECORDS_CSV},     {".tsv", FORMATS_RECORDS_TSV},
-                 {".jsonl", FORMATS_RECORDS_JSONL}, {".ndjson", FORMATS_RECORDS_JSONL},
-                 {".json", FORMATS_RECORDS_JSON},   {".conll", FORMATS_RECORDS_CONLL},
-                 {".bio", FORMATS_RECORDS_CONLL},   {".iob2", FORMATS_RECORDS_CONLL}};
+    } kinds[] = {{".csv", FORMATS_RECORDS_CSV},        {".tsv", FORMATS_RECORDS_TSV},
+                 {".jsonl", FORMATS_RECORDS_JSONL},    {".ndjson", FORMATS_RECORDS_JSONL},
+                 {".json", FORMATS_RECORDS_JSON},      {".conll", FORMATS_RECORDS_CONLL},
+                 {".bio", FORMATS_RECORDS_CONLL},      {".iob2", FORMATS_RECORDS_CONLL},
+                 {".parquet", FORMATS_RECORDS_PARQUET}};
     size_t length;
     formats_packing_of(path, &length);
     for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
@@ -200,6 +201,26 @@ static sifr_status read_sentence(formats_records *r, json_t **row, sifr_error *e
     return status;
 }
 
+/* --- Parquet --- */
+
+static sifr_status open_parquet(formats_records *r, const void *data, size_t size,
+                                formats_packing packing, sifr_error *error) {
+    if (packing != FORMATS_PLAIN)
+        return base_fail(error, SIFR_USAGE,
+                         "%s: a packed Parquet file is not read; unpack it (its pages are packed "
+                         "anyway)",
+                         r->name);
+    BASE_TRY(formats_parquet_open(data, size, r->name, FORMATS_ROW_BYTES, &r->parquet, error));
+    r->columns = json_deep_copy(formats_parquet_columns(r->parquet));
+    return r->columns ? SIFR_OK : base_fail_alloc(error, 4096);
+}
+
+static sifr_status read_parquet(formats_records *r, json_t **row, sifr_error *error) {
+    sifr_status status = formats_parquet_next(r->parquet, row, &r->skippable, error);
+    r->row = formats_parquet_row(r->parquet);
+    return status;
+}
+
 /* --- any kind --- */
 
 static sifr_status begin(formats_records *r, bool columns, sifr_error *error) {
@@ -244,12 +265,15 @@ static sifr_status make_reader(formats_records_kind kind, const char *name,
     BASE_TRY(make(kind, name, out, error));
     formats_records *r = *out;
     sifr_status status = SIFR_OK;
-    if (bytes->packing == FORMATS_PLAIN)
+    bool parquet = kind == FORMATS_RECORDS_PARQUET;
+    if (parquet)
+        status = open_parquet(r, bytes->data, bytes->size, bytes->packing, error);
+    else if (bytes->packing == FORMATS_PLAIN)
         r->text = bytes->data, r->size = bytes->size;
     else
         status = formats_unpack_open(bytes->packing, bytes->data, bytes->size, r->name, &r->unpack,
                                      error);
-    if (status == SIFR_OK) status = begin(r, bytes->columns, error);
+    if (status == SIFR_OK && !parquet) status = begin(r, bytes->columns, error);
     if (status == SIFR_OK) {
         r->map = bytes->map;
         return SIFR_OK;
@@ -280,7 +304,7 @@ static sifr_status open_file(const char *path, bool columns, formats_records **o
     if (!formats_records_kind_of(path, &kind))
         return base_fail(error, SIFR_USAGE,
                          "%s: rows are read from files named .csv, .tsv, .json, .jsonl or .conll, "
-                         "each also .gz or .zst; rename or convert it",
+                         "each also .gz or .zst, and .parquet; rename or convert it",
                          path);
     BASE_TRY(base_map_file(path, &bytes.map, error));
     bytes.data = bytes.map.data, bytes.size = bytes.map.size;
@@ -300,6 +324,7 @@ sifr_status formats_records_open_rows(const char *path, formats_records **out, s
 
 void formats_records_close(formats_records *r) {
     if (!r) return;
+    formats_parquet_close(r->parquet);
     formats_unpack_close(r->unpack);
     base_unmap(&r->map);
     json_decref(r->columns);
@@ -319,6 +344,7 @@ sifr_status formats_records_next(formats_records *r, json_t **row, sifr_error *e
     r->peeked = NULL;
     if (*row) return SIFR_OK;
     r->skippable = false;
+    if (r->parquet) return read_parquet(r, row, error);
     if (r->kind == FORMATS_RECORDS_CONLL) return read_sentence(r, row, error);
     if (r->kind == FORMATS_RECORDS_CSV || r->kind == FORMATS_RECORDS_TSV)
         return formats_records_fields(r, row, error);

@@ -5,7 +5,8 @@
  * .jsonl: an object a line. .json: the same, an array of objects, or objects of several lines.
  * .conll: a word and its tag a line (first and last column), a blank line between sentences; a row
  * is a sentence with the columns "tokens" and "tags". All are UTF-8; a byte order mark and CRLF are
- * taken. Each may be packed (.gz, .zst) and is then unpacked while it is read. */
+ * taken. Each may be packed (.gz, .zst) and is then unpacked while it is read.
+ * .parquet: formats/parquet/parquet.h, in builds that have it; never packed. */
 #ifndef FORMATS_RECORDS_H
 #define FORMATS_RECORDS_H
 
@@ -22,7 +23,8 @@ typedef enum formats_records_kind {
     FORMATS_RECORDS_TSV,
     FORMATS_RECORDS_JSONL,
     FORMATS_RECORDS_CONLL,
-    FORMATS_RECORDS_JSON
+    FORMATS_RECORDS_JSON,
+    FORMATS_RECORDS_PARQUET
 } formats_records_kind;
 
 typedef struct formats_records formats_records;
@@ -60,7 +62,7 @@ sifr_status formats_records_next(formats_records *records, json_t **row,
 bool formats_records_skippable(const formats_records *records);
 
 /* The number of the last row and the line where it begins, both from 1, and the file's name, for
- * messages. */
+ * messages. Parquet has no lines: 0. */
 int64_t formats_records_row(const formats_records *records);
 int64_t formats_records_line(const formats_records *records);
 const char *formats_records_name(const formats_records *records);

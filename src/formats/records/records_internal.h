@@ -3,6 +3,7 @@
 #define FORMATS_RECORDS_INTERNAL_H
 
 #include "base/file.h"
+#include "formats/parquet/parquet.h"
 #include "formats/records/records.h"
 #include "formats/records/unpack.h"
 
@@ -12,8 +13,9 @@ struct formats_records {
     base_map map;     /* of formats_records_open */
     const char *text; /* the whole file or, where `unpack` is, what of it is at hand */
     size_t size, at;
-    formats_unpack *unpack; /* what comes behind `text`; NULL: nothing does */
-    char *window;           /* `text`, where it is unpacked */
+    formats_parquet *parquet; /* of that kind, in place of all below but the columns */
+    formats_unpack *unpack;   /* what comes behind `text`; NULL: nothing does */
+    char *window;             /* `text`, where it is unpacked */
     size_t window_room;
     int64_t line;        /* of `at` */
     int64_t row_line;    /* of the last row */
