@@ -110,6 +110,7 @@ formats_torch_node formats_torch_item(const formats_torch_tree *tree, formats_to
 
 formats_pickle_text formats_torch_key(const formats_torch_tree *tree, formats_torch_node node,
                                       size_t index) {
+    if (formats_torch_kind_of(tree, node) != FORMATS_TORCH_DICT) return (formats_pickle_text){0};
     return formats_torch_text(tree, at(tree, node)->items.at[2 * index]);
 }
 

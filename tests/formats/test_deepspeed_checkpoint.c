@@ -1,6 +1,7 @@
 /* Checkpoints that DeepSpeed saved (tests/golden/make_deepspeed.py): the weights are those that its
  * own zero_to_fp32 finds, bit by bit; missing, foreign and damaged files are refused. */
 #include "support/scratch.h"
+#include "support/zip_case.h"
 
 #include "base/json.h"
 #include "formats/deepspeed/deepspeed_checkpoint.h"
@@ -141,12 +142,31 @@ static void wrong_bytes(void **state) {
     assert_true(refusals > 20);
 }
 
+/* A file may have a list where names are looked for. */
+static void lists_have_no_keys(void **state) {
+    (void)state;
+    static const uint8_t pickle[] = {0x80, 2, ']', '(', 'K', 1, 'K', 2, 'K', 3, 'e', '.'};
+    zip_case zip = {0};
+    sifr_error error = {0};
+    formats_torch_tree *tree;
+    zip_add(&zip, "archive/data.pkl", pickle, sizeof pickle);
+    zip_finish(&zip);
+    if (formats_torch_tree_parse(zip.bytes, zip.size, "input", &tree, &error) != SIFR_OK)
+        fail_msg("%s", error.message);
+    formats_torch_node root = formats_torch_root(tree);
+    assert_int_equal(formats_torch_kind_of(tree, root), FORMATS_TORCH_LIST);
+    assert_int_equal(formats_torch_count(tree, root), 3);
+    for (size_t i = 0; i < 3; i++) assert_null(formats_torch_key(tree, root, i).at);
+    formats_torch_tree_close(tree);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(checkpoints),
         cmocka_unit_test_setup_teardown(foreign_folders, scratch_setup, scratch_teardown),
         cmocka_unit_test_setup_teardown(missing_ranks, scratch_setup, scratch_teardown),
         cmocka_unit_test(wrong_bytes),
+        cmocka_unit_test(lists_have_no_keys),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -23,8 +23,11 @@ static void visit(const formats_torch_tree *tree, formats_torch_node node, int d
              (size_t)(begin - data) <= size - (size_t)tensor.bytes);
     }
     if (depth == 4) return;
-    for (size_t i = 0; i < formats_torch_count(tree, node) && i < 16; i++)
+    for (size_t i = 0; i < formats_torch_count(tree, node) && i < 16; i++) {
+        formats_pickle_text key = formats_torch_key(tree, node, i);
+        must(!key.at || formats_torch_kind_of(tree, node) == FORMATS_TORCH_DICT);
         visit(tree, formats_torch_item(tree, node, i), depth + 1, data, size);
+    }
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
