@@ -365,7 +365,7 @@ static sifr_status index_weights(const sifr_model *model, json_t **out, sifr_err
 /* The part of this name among those of `optimizer`; NULL: of any, and all but master weights are
  * ENGINE_STATE1. -1: there is none. */
 static int part_of(const optim_row *optimizer, const char *name) {
-    int count = ENGINE_STATE1 + (optimizer ? optimizer->states : 0);
+    int count = ENGINE_STATE1 + (optimizer ? optim_states(optimizer) : 0);
     for (int p = 0; p < count; p++)
         if (strcmp(name, engine_part_name(optimizer, (engine_part)p)) == 0) return p;
     return optimizer ? -1 : ENGINE_STATE1;
@@ -400,7 +400,7 @@ static sifr_status read_range(const checkpoint_opened *opened, const json_t *ent
 static sifr_status check_cover(const checkpoint_range *ranges, size_t count,
                                const sifr_model *model, const optim_row *optimizer,
                                const char *where, sifr_error *error) {
-    int parts = ENGINE_STATE1 + (optimizer ? optimizer->states : 0);
+    int parts = ENGINE_STATE1 + (optimizer ? optim_states(optimizer) : 0);
     size_t at = 0;
     for (size_t w = 0; w < model->weight_count; w++) {
         int64_t elements = model->weights[w].rows * model->weights[w].columns;

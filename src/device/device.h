@@ -272,8 +272,7 @@ typedef struct device_attributes {
         struct {
             float epsilon, weight_decay; /* what changes from step to step is in the step */
             bool decoupled, nesterov;
-            bool
-                keeps; /* of DEVICE_SCHEDULE_FREE: w1 alone is computed, whatever step->update is */
+            bool keeps; /* w1 is written even if step->update is false: of hidden memory */
         } update;
     };
 } device_attributes;

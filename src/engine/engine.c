@@ -77,7 +77,7 @@ static sifr_status check_optimizer(const sifr_settings *o, sifr_error *error) {
     const optim_row *row = optim_row_of(&o->optimizer);
     bool masters = plan_has_masters(&(plan_settings){.step = *o});
     bool state = (masters && o->offload.optimizer.state != SIFR_STATE_MOMENTS) ||
-                 (row->states && o->offload.optimizer.state != SIFR_STATE_MASTER_WEIGHTS);
+                 (optim_states(row) && o->offload.optimizer.state != SIFR_STATE_MASTER_WEIGHTS);
     if (row->averages && o->bf16_master_weights)
         return base_fail(error, SIFR_USAGE,
                          "bf16_master_weights: %s keeps its averaged weights in fp32; leave it out",

@@ -25,7 +25,6 @@ typedef struct optim_step {
 typedef struct optim_row {
     const char *name;                /* for people */
     device_kernel kernel;            /* of an update */
-    int states;                      /* device_update_states of the kernel */
     const char *names[OPTIM_STATES]; /* of the states, in checkpoints */
     bool remembers;                  /* it has an optim_memory */
     /* The weights that a run gives are an average, and those that it trains another thing: master
@@ -42,6 +41,11 @@ typedef struct optim_row {
 
 /* The row of an optimizer with these settings. */
 const optim_row *optim_row_of(const sifr_optimizer *optimizer);
+
+/* How many states it keeps for each weight, at most OPTIM_STATES. */
+static inline int optim_states(const optim_row *row) {
+    return device_update_states(row->kernel);
+}
 
 /* Rows of the files optim_*.c. */
 extern const optim_row optim_adam, optim_amsgrad, optim_sgd, optim_momentum, optim_adagrad,

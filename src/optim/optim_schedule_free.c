@@ -32,7 +32,6 @@ static void train_weights(const sifr_optimizer *o, const float *average,
 
 const optim_row optim_schedule_free = {.name = "AdamWScheduleFree",
                                        .kernel = DEVICE_SCHEDULE_FREE,
-                                       .states = 2,
                                        .names = {"z_minus_x", "exp_avg_sq"},
                                        .remembers = true,
                                        .averages = true,

@@ -15,7 +15,7 @@ static int64_t multiply(int64_t a, int64_t b) {
 
 int64_t plan_checkpoint_bytes(const sifr_model *model, const plan_settings *settings) {
     base_dtype masters = plan_has_masters(settings) ? BASE_FP32 : plan_dtype(settings);
-    int32_t states = optim_row_of(&settings->step.optimizer)->states;
+    int32_t states = optim_states(optim_row_of(&settings->step.optimizer));
     int64_t moments = states * base_dtype_bytes(plan_moment_type(settings)), all = 0;
     for (size_t w = 0; w < model->weight_count; w++) {
         const model_weight *weight = &model->weights[w];

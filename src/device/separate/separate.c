@@ -271,24 +271,11 @@ static const char *reach_operands(const separate_device *m, device_call *call, i
 
 /* Transfers are not left out with an update where the host does not know of it in time: what they
  * write must be what was there. */
-static sifr_status keep_weights(device *cpu, const device_call *update, sifr_error *error) {
-    device_call call = {.kernel = DEVICE_CONVERT, .y = update->w[1]}, own = *update;
-    if (update->kernel == DEVICE_SCHEDULE_FREE) {
-        own.attributes.update.keeps = true;
-        return device_run(cpu, &own, error);
-    }
-    call.x[0] = update->w[0];
-    if (call.y.dtype == BASE_NONE) return SIFR_OK;
-    BASE_TRY(device_prepare(cpu, &call, error));
-    return device_run(cpu, &call, error);
-}
-
 static sifr_status work_call(void *user, const void *payload, sifr_error *error) {
     const separate_device *m = user;
-    const device_call *call = payload;
-    bool update = device_is_update(call->kernel);
-    bool kept = m->base.backend->hidden && update && !call->step->update;
-    return kept ? keep_weights(m->cpu, call, error) : device_run(m->cpu, call, error);
+    device_call call = *(const device_call *)payload;
+    if (device_is_update(call.kernel)) call.attributes.update.keeps = m->base.backend->hidden;
+    return device_run(m->cpu, &call, error);
 }
 
 static sifr_status run(device *dev, const device_call *call, sifr_error *error) {

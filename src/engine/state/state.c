@@ -29,7 +29,7 @@ const optim_row *engine_optimizer(const sifr_engine *engine) {
 }
 
 int engine_parts(const sifr_engine *engine) {
-    return ENGINE_STATE1 + engine_optimizer(engine)->states;
+    return ENGINE_STATE1 + optim_states(engine_optimizer(engine));
 }
 
 const char *engine_part_name(const optim_row *optimizer, engine_part part) {
@@ -270,7 +270,7 @@ static sifr_status train_piece(const sifr_engine *engine, int32_t unit, int64_t 
     const optim_row *row = engine_optimizer(engine);
     float states[OPTIM_STATES][STATE_PIECE];
     const float *values[OPTIM_STATES] = {NULL};
-    for (int i = 0; i < row->states; i++) {
+    for (int i = 0; i < optim_states(row); i++) {
         BASE_TRY(read_state(engine, s->states[i][unit], at, count, states[i], error));
         values[i] = states[i];
     }

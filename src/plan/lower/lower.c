@@ -233,7 +233,7 @@ static sifr_status add_permanent(lower_state *state, sifr_error *error) {
         s->square_count += elements / DEVICE_BLOCK;
         if (!model_unit_trained(model, u)) continue;
         int64_t moment = elements * base_dtype_bytes(plan_moment_type(settings));
-        for (int i = 0; i < optim_row_of(&settings->step.optimizer)->states; i++)
+        for (int i = 0; i < optim_states(optim_row_of(&settings->step.optimizer)); i++)
             BASE_TRY(plan_add_buffer(s, PLAN_MOMENTS, moment, u, i, true, &s->states[i][u], error));
     }
     int64_t positions =

@@ -284,7 +284,7 @@ static sifr_status emit_update(lower_state *state, int32_t unit, int64_t first, 
             lower_put(state, &call, PLAN_W0, vector_at(s->masters[unit], first, elements), error));
     }
     BASE_TRY(lower_put(state, &call, mixed ? PLAN_W1 : PLAN_W0, parameters, error));
-    for (int i = 0; i < row->states; i++)
+    for (int i = 0; i < optim_states(row); i++)
         BASE_TRY(lower_put(state, &call, (plan_role)(PLAN_SAVED0 + i),
                            typed_at(s->states[i][unit], first, elements, moment), error));
     BASE_TRY(lower_emit(state, PLAN_UPDATE, unit, -1, &call, NULL, false, error));

@@ -171,8 +171,8 @@ static int64_t state_bytes(const plan_search *search, const plan_settings *s) {
         bytes +=
             (s->step.zero.stage == 3 ? all / s->world_size : all) * base_dtype_bytes(plan_dtype(s));
     if (s->step.offload.optimizer.device == SIFR_TIER_NONE)
-        bytes +=
-            optim_row_of(&s->step.optimizer)->states * held * base_dtype_bytes(plan_moment_type(s));
+        bytes += optim_states(optim_row_of(&s->step.optimizer)) * held *
+                 base_dtype_bytes(plan_moment_type(s));
     if (s->step.offload.optimizer.device == SIFR_TIER_NONE && plan_has_masters(s))
         bytes += held * 4;
     return bytes;

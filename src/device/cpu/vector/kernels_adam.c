@@ -5,14 +5,17 @@ typedef struct adam_numbers {
     float scale, beta1, beta2, rest1, rest2, epsilon, shrink, l2, rate, root;
 } adam_numbers;
 
+/* largest: of AMSGrad; else NULL. */
 static inline void adam_run(adam_numbers a, const float *restrict gradient, float *restrict master,
-                            float *restrict moment1, float *restrict moment2, int64_t n) {
+                            float *restrict moment1, float *restrict moment2,
+                            float *restrict largest, int64_t n) {
     for (int64_t i = 0; i < n; i++) {
         float p = master[i], g = gradient[i] * a.scale + a.l2 * p;
         float m = a.beta1 * moment1[i] + a.rest1 * g;
         float v = a.beta2 * moment2[i] + a.rest2 * (g * g);
         moment1[i] = m;
         moment2[i] = v;
+        if (largest) largest[i] = v = largest[i] > v ? largest[i] : v;
         master[i] = p * a.shrink - a.rate * m / (sqrtf(v) * a.root + a.epsilon);
     }
 }
@@ -27,9 +30,9 @@ static void adam_piece(const void *numbers, const update_piece *piece) {
         __builtin_prefetch(master + i + UPDATE_AHEAD);
         __builtin_prefetch(moment1 + i + UPDATE_AHEAD);
         __builtin_prefetch(moment2 + i + UPDATE_AHEAD);
-        adam_run(a, gradient + i, master + i, moment1 + i, moment2 + i, UPDATE_RUN);
+        adam_run(a, gradient + i, master + i, moment1 + i, moment2 + i, NULL, UPDATE_RUN);
     }
-    adam_run(a, gradient + i, master + i, moment1 + i, moment2 + i, n - i);
+    adam_run(a, gradient + i, master + i, moment1 + i, moment2 + i, NULL, n - i);
 }
 
 static adam_numbers adam_numbers_of(const device_call *c) {
@@ -52,24 +55,9 @@ void KERNEL(adam)(const cpu_part *part) {
     update_part(part, 2, false, adam_piece, &numbers);
 }
 
-static inline void amsgrad_run(adam_numbers a, const float *restrict gradient,
-                               float *restrict master, float *restrict moment1,
-                               float *restrict moment2, float *restrict largest, int64_t n) {
-    for (int64_t i = 0; i < n; i++) {
-        float p = master[i], g = gradient[i] * a.scale + a.l2 * p;
-        float m = a.beta1 * moment1[i] + a.rest1 * g;
-        float v = a.beta2 * moment2[i] + a.rest2 * (g * g);
-        float most = largest[i] > v ? largest[i] : v;
-        moment1[i] = m;
-        moment2[i] = v;
-        largest[i] = most;
-        master[i] = p * a.shrink - a.rate * m / (sqrtf(most) * a.root + a.epsilon);
-    }
-}
-
 static void amsgrad_piece(const void *numbers, const update_piece *piece) {
-    amsgrad_run(*(const adam_numbers *)numbers, piece->gradient, piece->weights, piece->states[0],
-                piece->states[1], piece->states[2], piece->count);
+    adam_run(*(const adam_numbers *)numbers, piece->gradient, piece->weights, piece->states[0],
+             piece->states[1], piece->states[2], piece->count);
 }
 
 void KERNEL(amsgrad)(const cpu_part *part) {

@@ -3,7 +3,7 @@
 
 typedef struct schedule_free_numbers {
     float scale, decay, rate, beta2, rest1, rest2, epsilon, root, share, rest;
-    bool keeps;
+    bool update;
 } schedule_free_numbers;
 
 static inline void schedule_free_run(schedule_free_numbers a, const float *restrict gradient,
@@ -25,7 +25,7 @@ static inline void schedule_free_run(schedule_free_numbers a, const float *restr
 
 static void schedule_free_piece(const void *numbers, const update_piece *piece) {
     schedule_free_numbers a = *(const schedule_free_numbers *)numbers;
-    if (!a.keeps) {
+    if (a.update) {
         schedule_free_run(a, piece->gradient, piece->weights, piece->states[0], piece->states[1],
                           piece->shown, piece->count);
         return;
@@ -47,6 +47,6 @@ void KERNEL(schedule_free)(const cpu_part *part) {
                                      .root = 1.0f / sqrtf(s->correction2),
                                      .share = s->share,
                                      .rest = (float)(1.0 - (double)s->share),
-                                     .keeps = c->attributes.update.keeps};
+                                     .update = s->update};
     update_part(part, 2, true, schedule_free_piece, &numbers);
 }

@@ -32,32 +32,22 @@ void KERNEL(sgd)(const cpu_part *part) {
     update_part(part, 0, false, sgd_piece, &numbers);
 }
 
-static inline void momentum_run(sgd_numbers a, const float *restrict gradient,
+static inline void momentum_run(sgd_numbers a, bool nesterov, const float *restrict gradient,
                                 float *restrict weights, float *restrict momentum, int64_t n) {
     for (int64_t i = 0; i < n; i++) {
         float p = weights[i], g = gradient[i] * a.scale + a.decay * p;
         float m = a.momentum * momentum[i] + a.share * g;
         momentum[i] = m;
-        weights[i] = p - a.rate * m;
-    }
-}
-
-static inline void nesterov_run(sgd_numbers a, const float *restrict gradient,
-                                float *restrict weights, float *restrict momentum, int64_t n) {
-    for (int64_t i = 0; i < n; i++) {
-        float p = weights[i], g = gradient[i] * a.scale + a.decay * p;
-        float m = a.momentum * momentum[i] + a.share * g;
-        momentum[i] = m;
-        weights[i] = p - a.rate * (g + a.momentum * m);
+        weights[i] = p - a.rate * (nesterov ? g + a.momentum * m : m);
     }
 }
 
 static void momentum_piece(const void *numbers, const update_piece *piece) {
     sgd_numbers a = *(const sgd_numbers *)numbers;
     if (a.nesterov)
-        nesterov_run(a, piece->gradient, piece->weights, piece->states[0], piece->count);
+        momentum_run(a, true, piece->gradient, piece->weights, piece->states[0], piece->count);
     else
-        momentum_run(a, piece->gradient, piece->weights, piece->states[0], piece->count);
+        momentum_run(a, false, piece->gradient, piece->weights, piece->states[0], piece->count);
 }
 
 void KERNEL(momentum)(const cpu_part *part) {

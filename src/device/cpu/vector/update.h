@@ -69,12 +69,14 @@ typedef struct update_piece {
 enum { UPDATE_RUN = 16, UPDATE_AHEAD = 64 };
 
 /* Calls `run` for the pieces of a part; `states` is device_update_states. The copy is one of the
- * weights, or with `shows` of what `run` leaves in `shown`. */
+ * weights, or with `shows` of what `run` leaves in `shown`. Of a step that does not update the copy
+ * alone is written, and `run` is called only where it `shows`. */
 static inline void update_part(const cpu_part *part, int states, bool shows,
                                void (*run)(const void *numbers, const update_piece *piece),
                                const void *numbers) {
     enum { WEIGHTS, STATES, KINDS = STATES + DEVICE_SAVED };
     const device_call *c = part->call;
+    bool update = c->step->update;
     const device_matrix *kinds[KINDS] = {&c->w[0]};
     uint64_t keys[KINDS];
     for (int k = 0; k < states; k++) kinds[STATES + k] = &c->saved[k];
@@ -89,9 +91,9 @@ static inline void update_part(const cpu_part *part, int states, bool shows,
                               .shown = shows ? shown : values[WEIGHTS],
                               .count = n};
         for (int k = 0; k < states; k++) piece.states[k] = values[STATES + k];
-        run(numbers, &piece);
+        if (update || shows) run(numbers, &piece);
         if (c->w[1].dtype != BASE_NONE) copy_weights(piece.shown, &c->w[1], at, n);
-        for (int k = 0; k < STATES + states; k++) {
+        for (int k = 0; update && k < STATES + states; k++) {
             if (kinds[k]->dtype != BASE_BF16) continue;
             store_rounded(kinds[k], at, n, values[k], keys[k], c->attributes.element);
         }

@@ -181,7 +181,8 @@ sifr_status cpu_run_embedding_backward(device *dev, const device_call *call, sif
 
 sifr_status cpu_run_update(device *dev, const device_call *call, sifr_error *error) {
     (void)error;
-    if (!call->step->update && !call->attributes.update.keeps) return SIFR_OK;
+    bool copies = call->attributes.update.keeps && call->w[1].dtype != BASE_NONE;
+    if (!call->step->update && !copies) return SIFR_OK;
     int number = DEVICE_UPDATE_NUMBER(call->kernel);
     run_tiles(dev, (tiles_job){.kernel = kernels_of(dev)->updates[number],
                                .call = call,

@@ -21,29 +21,26 @@ struct adam_rule : plain_copy {
         n.root = 1.0f / sqrtf(s->correction2);
         return n;
     }
-    DEVICE_MEMBER float apply(const numbers &n, float gradient, float *own) {
+    /* The largest second moment so far takes its place in the last line of AMSGrad. */
+    template <bool largest> DEVICE_MEMBER float move(const numbers &n, float gradient, float *own) {
         float p = own[0], g = gradient * n.scale + n.l2 * p;
         float m = n.beta1 * own[1] + n.rest1 * g;
         float v = n.beta2 * own[2] + n.rest2 * (g * g);
         own[1] = m;
         own[2] = v;
+        if (largest) own[3] = v = own[3] > v ? own[3] : v;
         own[0] = p * n.shrink - n.rate * m / (sqrtf(v) * n.root + n.epsilon);
         return own[0];
+    }
+    DEVICE_MEMBER float apply(const numbers &n, float gradient, float *own) {
+        return move<false>(n, gradient, own);
     }
 };
 
 struct amsgrad_rule : adam_rule {
     enum { STATES = 3 };
     DEVICE_MEMBER float apply(const numbers &n, float gradient, float *own) {
-        float p = own[0], g = gradient * n.scale + n.l2 * p;
-        float m = n.beta1 * own[1] + n.rest1 * g;
-        float v = n.beta2 * own[2] + n.rest2 * (g * g);
-        float most = own[3] > v ? own[3] : v;
-        own[1] = m;
-        own[2] = v;
-        own[3] = most;
-        own[0] = p * n.shrink - n.rate * m / (sqrtf(most) * n.root + n.epsilon);
-        return own[0];
+        return move<true>(n, gradient, own);
     }
 };
 

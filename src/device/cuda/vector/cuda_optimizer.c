@@ -9,24 +9,14 @@ static update_operand operand_of(const device_matrix *m) {
                                  : (update_operand){m->data, (int32_t)m->dtype};
 }
 
-static cuda_kernel kernel_of(device_kernel kernel) {
-    switch (kernel) {
-    case DEVICE_AMSGRAD:
-        return cuda_kernel_amsgrad;
-    case DEVICE_SGD:
-        return cuda_kernel_sgd;
-    case DEVICE_MOMENTUM:
-        return cuda_kernel_momentum;
-    case DEVICE_ADAGRAD:
-        return cuda_kernel_adagrad;
-    case DEVICE_LION:
-        return cuda_kernel_lion;
-    case DEVICE_SCHEDULE_FREE:
-        return cuda_kernel_schedule_free;
-    default:
-        return cuda_kernel_adam;
-    }
-}
+static const cuda_kernel kernels[DEVICE_UPDATES] = {
+    [DEVICE_UPDATE_NUMBER(DEVICE_ADAM)] = cuda_kernel_adam,
+    [DEVICE_UPDATE_NUMBER(DEVICE_AMSGRAD)] = cuda_kernel_amsgrad,
+    [DEVICE_UPDATE_NUMBER(DEVICE_SGD)] = cuda_kernel_sgd,
+    [DEVICE_UPDATE_NUMBER(DEVICE_MOMENTUM)] = cuda_kernel_momentum,
+    [DEVICE_UPDATE_NUMBER(DEVICE_ADAGRAD)] = cuda_kernel_adagrad,
+    [DEVICE_UPDATE_NUMBER(DEVICE_LION)] = cuda_kernel_lion,
+    [DEVICE_UPDATE_NUMBER(DEVICE_SCHEDULE_FREE)] = cuda_kernel_schedule_free};
 
 sifr_status cuda_run_update(device *dev, const device_call *call, sifr_error *error) {
     enum { EACH = PACK * PACK_THREADS * UPDATE_PACKS };
@@ -43,7 +33,7 @@ sifr_status cuda_run_update(device *dev, const device_call *call, sifr_error *er
         .nesterov = call->attributes.update.nesterov,
     };
     for (int i = 0; i < DEVICE_SAVED; i++) arguments.kinds[1 + i] = operand_of(&call->saved[i]);
-    cuda_launch launch = {.kernel = kernel_of(call->kernel),
+    cuda_launch launch = {.kernel = kernels[DEVICE_UPDATE_NUMBER(call->kernel)],
                           .blocks = {(arguments.count + EACH - 1) / EACH, 1, 1},
                           .threads = PACK_THREADS,
                           .arguments = &arguments};
