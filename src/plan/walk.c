@@ -2,7 +2,6 @@
 
 #include <stdlib.h>
 
-#include "base/checked.h"
 #include "base/errors.h"
 #include "base/heap.h"
 
@@ -130,103 +129,4 @@ sifr_status plan_walk_make(const plan_walk_shape *shape, int32_t stage, bool tra
 void plan_walk_free(plan_walk *walk) {
     free(walk->items);
     *walk = (plan_walk){0};
-}
-
-int64_t plan_walk_in_flight(const plan_walk *walk) {
-    int64_t now = 0, most = 0;
-    for (size_t i = 0; i < walk->count; i++) {
-        const plan_walk_item *item = &walk->items[i];
-        if (item->pass == PLAN_WALK_FORWARD) now += item->count;
-        if (item->pass == PLAN_WALK_BACKWARD) now -= item->count;
-        most = base_max_i64(most, now);
-    }
-    return most;
-}
-
-/* When a pass of a micro batch through a part ended; negative: not yet. */
-typedef struct walk_clock {
-    const plan_walk_shape *shape;
-    const plan_walk_cost *costs;
-    double *ended; /* by pass, part and micro batch */
-    double *now;   /* by stage */
-    size_t *at;    /* by stage: its next item */
-} walk_clock;
-
-static double *ended_at(const walk_clock *clock, plan_walk_pass pass, int32_t part,
-                        int32_t micro_batch) {
-    size_t parts = (size_t)clock->shape->stages * (size_t)clock->shape->chunks;
-    size_t k = (size_t)clock->shape->micro_batches;
-    return &clock->ended[((size_t)pass * parts + (size_t)part) * k + (size_t)micro_batch];
-}
-
-/* When what an item needs of other parts is there; negative: not yet. */
-static double ready_at(const walk_clock *clock, plan_walk_pass pass, int32_t part,
-                       int32_t micro_batch) {
-    int32_t parts = clock->shape->stages * clock->shape->chunks;
-    if (pass == PLAN_WALK_FORWARD)
-        return part == 0 ? 0 : *ended_at(clock, PLAN_WALK_FORWARD, part - 1, micro_batch);
-    if (pass == PLAN_WALK_WEIGHTS) return *ended_at(clock, PLAN_WALK_BACKWARD, part, micro_batch);
-    if (part + 1 == parts) return *ended_at(clock, PLAN_WALK_FORWARD, part, micro_batch);
-    return *ended_at(clock, PLAN_WALK_BACKWARD, part + 1, micro_batch);
-}
-
-/* Runs the next item of a stage if it can begin. */
-static bool advance(walk_clock *clock, int32_t stage, const plan_walk *walk, double *busy) {
-    if (clock->at[stage] == walk->count) return false;
-    const plan_walk_item *item = &walk->items[clock->at[stage]];
-    int32_t part = item->chunk * clock->shape->stages + stage;
-    double begin = clock->now[stage];
-    for (int32_t j = item->micro_batch; j < item->micro_batch + item->count; j++) {
-        double ready = ready_at(clock, item->pass, part, j);
-        if (ready < 0) return false;
-        if (ready > begin) begin = ready;
-    }
-    double takes = clock->costs[part].seconds[item->pass];
-    for (int32_t j = item->micro_batch; j < item->micro_batch + item->count; j++)
-        *ended_at(clock, item->pass, part, j) = begin + takes * (j - item->micro_batch + 1);
-    clock->now[stage] = begin + takes * item->count;
-    busy[stage] += takes * item->count;
-    clock->at[stage]++;
-    return true;
-}
-
-static bool run_all(walk_clock *clock, const plan_walk *walks, double *busy) {
-    bool moved = true, left = true;
-    while (moved && left) {
-        moved = left = false;
-        for (int32_t s = 0; s < clock->shape->stages; s++) {
-            while (advance(clock, s, &walks[s], busy)) moved = true;
-            left = left || clock->at[s] < walks[s].count;
-        }
-    }
-    return !left;
-}
-
-sifr_status plan_walk_times(const plan_walk_shape *shape, const plan_walk *walks,
-                            const plan_walk_cost *costs, double *seconds, double *busy,
-                            sifr_error *error) {
-    size_t stages = (size_t)shape->stages, parts = stages * (size_t)shape->chunks;
-    size_t ends = parts * (size_t)shape->micro_batches * PLAN_WALK_PASSES;
-    walk_clock clock = {.shape = shape, .costs = costs};
-    sifr_status status;
-    BASE_TRY_GOTO(status, base_alloc(ends, sizeof *clock.ended, &clock.ended, error), done);
-    BASE_TRY_GOTO(status, base_alloc(stages, sizeof *clock.now, &clock.now, error), done);
-    BASE_TRY_GOTO(status, base_alloc(stages, sizeof *clock.at, &clock.at, error), done);
-    for (size_t i = 0; i < ends; i++) clock.ended[i] = -1;
-    for (size_t s = 0; s < stages; s++) busy[s] = 0;
-    *seconds = 0;
-    if (!run_all(&clock, walks, busy)) {
-        status = base_fail(error, SIFR_FAILED,
-                           "pipeline: the stages' orders of work wait for each other; this is a "
-                           "defect of the planner, please report it");
-        goto done;
-    }
-    for (size_t s = 0; s < stages; s++) {
-        if (clock.now[s] > *seconds) *seconds = clock.now[s];
-    }
-done:
-    free(clock.ended);
-    free(clock.now);
-    free(clock.at);
-    return status;
 }

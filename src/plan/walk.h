@@ -58,21 +58,4 @@ sifr_status plan_walk_make(const plan_walk_shape *shape, int32_t stage, bool tra
                            plan_walk *out, sifr_error *error) SIFR_MUST_CHECK;
 void plan_walk_free(plan_walk *walk);
 
-/* The most micro batches whose forward pass through some chunk has run and whose backward pass has
- * not, each chunk counted by itself: what a stage keeps activations of. */
-int64_t plan_walk_in_flight(const plan_walk *walk);
-
-/* What a pass through a chunk takes, in one unit of time for all. */
-typedef struct plan_walk_cost {
-    double seconds[PLAN_WALK_PASSES];
-} plan_walk_cost;
-
-/* Runs the walks of all stages together: a forward pass begins when the part before has done it, a
- * backward pass when the part behind has. `costs` has stages x chunks entries, by part. *seconds is
- * when the last stage has ended; busy[stage] what it computed. Fails if the walks wait for each
- * other for ever. */
-sifr_status plan_walk_times(const plan_walk_shape *shape, const plan_walk *walks,
-                            const plan_walk_cost *costs, double *seconds, double *busy,
-                            sifr_error *error) SIFR_MUST_CHECK;
-
 #endif
