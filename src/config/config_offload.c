@@ -115,9 +115,8 @@ static sifr_status config_check_state(const sifr_config *config, bool optimizer,
     char where[300];
     bool bf16 = config_is_true(config, "bf16.enabled");
     bool none = bf16 && config_is_true(config, "bf16.bf16_master_weights_and_grads");
-    const json_t *type = config_setting_at(config, "optimizer.type")->value;
-    bool average = type && strcmp(json_string_value(type), "AdamWScheduleFree") == 0;
-    bool masters = (bf16 && !none) || average || config_is_true(config, "fp16.enabled");
+    bool masters =
+        (bf16 && !none) || config_trains_average(config) || config_is_true(config, "fp16.enabled");
     if (!optimizer || masters || strcmp(config_text_at(config, path), "master_weights") != 0)
         return SIFR_OK;
     return base_fail(error, SIFR_USAGE,

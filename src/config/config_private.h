@@ -117,6 +117,12 @@ const char *config_departure(const sifr_config *config, size_t index);
 sifr_status config_resolve_batch(sifr_config *config, int64_t world_size,
                                  sifr_error *error) SIFR_MUST_CHECK;
 
+/* config_optimizer.c: defaults of the type, the rate, and what the type does not go with. */
+#define CONFIG_LR "optimizer.params.lr"
+sifr_status config_resolve_optimizer(sifr_config *config, sifr_error *error) SIFR_MUST_CHECK;
+/* Whether the type keeps an average of the weights beside those that it trains. */
+bool config_trains_average(const sifr_config *config);
+
 /* config_scheduler.c. The kind that scheduler.type names. */
 config_lr_kind config_scheduler_kind(const sifr_config *config);
 bool config_lr_is_trainer(config_lr_kind kind);

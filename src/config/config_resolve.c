@@ -7,8 +7,6 @@
 #include "base/heap.h"
 #include "config/config_private.h"
 
-#define CONFIG_LR "optimizer.params.lr"
-
 /* Each value as given, else the table's default. */
 static void config_take_given(sifr_config *config) {
     for (size_t i = 0; i < config_key_count(); i++) {
@@ -62,74 +60,6 @@ static sifr_status config_take_over(sifr_config *config, sifr_error *error) {
         bool named = from->origin == CONFIG_FROM_FLAG && config_key_flag_name(key, flag);
         BASE_TRY(config_setting_put(config, key->over, json_incref(from->given), error, "from %s%s",
                                     named ? "--" : "", named ? flag : key->path));
-    }
-    return SIFR_OK;
-}
-
-static bool config_section_given(const sifr_config *config, const char *prefix) {
-    for (size_t i = 0; i < config_key_count(); i++) {
-        if (config->settings[i].given &&
-            strncmp(config_key_at(i)->path, prefix, strlen(prefix)) == 0) {
-            return true;
-        }
-    }
-    return false;
-}
-
-/* Defaults of single types, as their libraries have them. */
-static sifr_status config_resolve_type(sifr_config *config, sifr_error *error) {
-    static const struct {
-        const char *type, *path, *value;
-    } defaults[] = {{"Adagrad", CONFIG_LR, "0.01"},
-                    {"Adagrad", "optimizer.params.eps", "1e-10"},
-                    {"Lion", "optimizer.params.betas", "[0.9, 0.99]"},
-                    {"AdamWScheduleFree", CONFIG_LR, "0.0025"}};
-    const char *type = json_string_value(config_setting_at(config, "optimizer.type")->value);
-    for (size_t i = 0; type && i < sizeof defaults / sizeof *defaults; i++) {
-        const char *path = defaults[i].path;
-        bool rate =
-            strcmp(path, CONFIG_LR) == 0 && (config_setting_given(config, "sifr.learning_rate") ||
-                                             config_setting_at(config, CONFIG_LR)->given);
-        if (strcmp(defaults[i].type, type) != 0 || config_setting_given(config, path) || rate)
-            continue;
-        BASE_TRY(config_setting_put(config, path,
-                                    json_loads(defaults[i].value, JSON_DECODE_ANY, NULL), error,
-                                    "default of %s", type));
-    }
-    const json_t *scheduler = config_setting_at(config, "scheduler.type")->value;
-    bool cycles = scheduler && strcmp(json_string_value(scheduler), "OneCycle") == 0 &&
-                  config_is_true(config, "scheduler.params.cycle_momentum");
-    if (cycles && type && strcmp(type, "AdamWScheduleFree") == 0)
-        return base_fail(error, SIFR_USAGE,
-                         "scheduler.params.cycle_momentum is true, and the weights that "
-                         "AdamWScheduleFree trains follow from its first beta, which cannot "
-                         "change; set it to false");
-    bool nesterov = config_is_true(config, "optimizer.params.nesterov");
-    bool momentum = config_setting_number(config, "optimizer.params.momentum") > 0;
-    if (!nesterov || (momentum && config_setting_number(config, "optimizer.params.dampening") == 0))
-        return SIFR_OK;
-    char where[300];
-    return base_fail(error, SIFR_USAGE,
-                     "%s is true: Nesterov's momentum takes optimizer.params.momentum above 0 and "
-                     "a dampening of 0, as in PyTorch",
-                     config_path_where(config, "optimizer.params.nesterov", where));
-}
-
-static sifr_status config_resolve_optimizer(sifr_config *config, sifr_error *error) {
-    BASE_TRY(config_resolve_type(config, error));
-    bool chosen = config_setting_given(config, CONFIG_LR) ||
-                  config_setting_given(config, "sifr.learning_rate");
-    bool automatic = config_setting_at(config, CONFIG_LR)->given != NULL;
-    if (!chosen && (automatic || !config_section_given(config, "optimizer."))) {
-        BASE_TRY(config_setting_put(config, CONFIG_LR, json_real(5e-5), error,
-                                    "default of the Hugging Face Trainer"));
-    }
-    const json_t *betas = config_setting_at(config, "optimizer.params.betas")->value;
-    if (json_array_size(betas) != 2) {
-        return base_fail(error, SIFR_USAGE,
-                         "optimizer.params.betas must be a list of two numbers, such as "
-                         "[0.9, 0.999], not of %zu",
-                         json_array_size(betas));
     }
     return SIFR_OK;
 }

@@ -6,7 +6,6 @@
 
 #include "config/config_private.h"
 
-#define CONFIG_LR "optimizer.params.lr"
 #define CONFIG_MAX_LR "scheduler.params.warmup_max_lr"
 #define CONFIG_TOTAL "scheduler.params.total_num_steps"
 #define CONFIG_RUN "scheduler.params.num_training_steps"

@@ -1,4 +1,4 @@
-/* Batch sizes, "auto", optimizers, schedulers, and what is not built. */
+/* Batch sizes, "auto", schedulers, and what is not built. */
 #include "config/config_case.h"
 
 #include <unistd.h>
@@ -179,114 +179,6 @@ static void flags_fill_auto(void **state) {
     assert_non_null(strstr(c->lines, "optimizer.params.lr = 0.0003 (auto: from --learning-rate)"));
     assert_non_null(strstr(c->lines, "bf16.enabled = true (--bf16)"));
     config_case_free(c);
-}
-
-static void learning_rates(void **state) {
-    (void)state;
-    config_case *c = config_case_text("{\"optimizer\": {\"type\": \"Adam\"}}");
-    config_case_accepted(c);
-    assert_true(c->config.lr == 1e-3); /* DeepSpeed's own default */
-    config_case_free(c);
-    c = config_case_text("{}");
-    config_case_accepted(c);
-    assert_true(c->config.lr == 5e-5);
-    assert_int_equal(c->config.schedule.kind, CONFIG_LR_CONSTANT);
-    assert_true(config_lr_at(&c->config.schedule, 7) == 5e-5);
-    config_case_free(c);
-    c = config_case_flags("{\"optimizer\": {\"params\": {\"lr\": 1e-4}}}", 1, "learning-rate",
-                          "2e-4", NULL);
-    config_case_accepted(c);
-    assert_true(c->config.lr == 2e-4);
-    config_case_free(c);
-    config_refused(
-        "{\"optimizer\": {\"params\": {\"lr\": 1e-4}}, \"sifr\": {\"learning_rate\": 2e-4}}",
-        "ds.json: sifr.learning_rate is 0.0002, but optimizer.params.lr is 0.0001; leave "
-        "one of them out");
-    static const char *const top =
-        "{\"scheduler\": {\"type\": \"WarmupLR\", \"params\": {\"warmup_max_lr\": 1e-4}}}";
-    config_case_refused(
-        config_case_flags(top, 1, "learning-rate", "2e-4", NULL),
-        "--learning-rate 0.0002 would have no effect: scheduler.params.warmup_max_lr "
-        "is 0.0001; set that to \"auto\" or to the same");
-    config_said(
-        "{\"optimizer\": {\"params\": {\"lr\": 1e-3}}, \"scheduler\": {\"type\": \"WarmupLR\","
-        " \"params\": {\"warmup_max_lr\": 1e-4}}}",
-        "optimizer.params.lr", "no effect, scheduler.type WarmupLR sets the rate");
-}
-
-static void adam_modes(void **state) {
-    (void)state;
-    static const struct {
-        const char *text;
-        sifr_optimizer_type kind;
-        bool decoupled;
-    } cases[] = {
-        {"{\"optimizer\": {\"type\": \"Adam\"}}", SIFR_ADAM, true},
-        {"{\"optimizer\": {\"type\": \"Adam\", \"params\": {\"adam_w_mode\": false}}}", SIFR_ADAM,
-         false},
-        {"{\"optimizer\": {\"type\": \"AdamW\", \"params\": {\"adam_w_mode\": false,"
-         " \"torch_adam\": true}}}",
-         SIFR_ADAMW, true},
-    };
-    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        config_case *c = config_case_text(cases[i].text);
-        config_case_accepted(c);
-        assert_int_equal(c->config.step.optimizer.type, cases[i].kind);
-        assert_int_equal(c->config.step.optimizer.decoupled, cases[i].decoupled);
-        config_case_free(c);
-    }
-    config_said(cases[2].text, "optimizer.params.adam_w_mode", "no effect, the type is AdamW");
-    config_said(cases[2].text, "optimizer.params.torch_adam", "accepted without effect");
-}
-
-static void optimizers(void **state) {
-    (void)state;
-    config_case *c = config_case_text("{\"optimizer\": {\"type\": \"adagrad\"}}");
-    config_case_accepted(c);
-    assert_int_equal(c->config.step.optimizer.type, SIFR_ADAGRAD);
-    assert_true(c->config.lr == 0.01 && c->config.step.optimizer.eps == 1e-10);
-    config_case_free(c);
-    c = config_case_text("{\"optimizer\": {\"type\": \"Adagrad\", \"params\": {\"lr\": 0.5, "
-                         "\"eps\": 1e-6, \"lr_decay\": 0.25}}}");
-    config_case_accepted(c);
-    assert_true(c->config.lr == 0.5 && c->config.step.optimizer.eps == 1e-6);
-    assert_true(c->config.step.optimizer.lr_decay == 0.25);
-    config_case_free(c);
-    c = config_case_text("{\"optimizer\": {\"type\": \"Lion\", \"params\": {\"lr\": \"auto\"}}}");
-    config_case_accepted(c);
-    assert_int_equal(c->config.step.optimizer.type, SIFR_LION);
-    assert_true(c->config.lr == 5e-5 && c->config.step.optimizer.beta2 == 0.99);
-    config_case_free(c);
-    c = config_case_text("{\"optimizer\": {\"type\": \"SGD\", \"params\": {\"lr\": 0.1, "
-                         "\"momentum\": 0.9, \"nesterov\": true}}}");
-    config_case_accepted(c);
-    assert_int_equal(c->config.step.optimizer.type, SIFR_SGD);
-    assert_true(c->config.step.optimizer.momentum == 0.9 && c->config.step.optimizer.nesterov);
-    config_case_free(c);
-    c = config_case_text("{\"optimizer\": {\"type\": \"AdamWScheduleFree\", \"params\": "
-                         "{\"warmup_steps\": 7}}}");
-    config_case_accepted(c);
-    assert_int_equal(c->config.step.optimizer.type, SIFR_SCHEDULE_FREE_ADAMW);
-    assert_true(c->config.lr == 0.0025 && c->config.step.optimizer.weight_lr_power == 2);
-    assert_int_equal(c->config.step.optimizer.warmup_steps, 7);
-    config_case_free(c);
-    c = config_case_text("{\"optimizer\": {\"type\": \"AdamW\", \"params\": {\"amsgrad\": true}}}");
-    config_case_accepted(c);
-    assert_true(c->config.step.optimizer.amsgrad && c->config.step.optimizer.decoupled);
-    config_case_free(c);
-    config_refused(
-        "{\"optimizer\": {\"type\": \"SGD\", \"params\": {\"betas\": [0.9, 0.99]}}}",
-        "ds.json: optimizer.params.betas is no parameter of SGD; leave it out, it is one "
-        "of: Adam, AdamW, OneBitAdam, ZeroOneAdam, MuAdam, MuAdamW, Lamb, OneBitLamb, "
-        "Muon, Lion, AdamWScheduleFree");
-    config_refused("{\"optimizer\": {\"type\": \"SGD\", \"params\": {\"nesterov\": true}}}",
-                   "ds.json: optimizer.params.nesterov is true: Nesterov's momentum takes "
-                   "optimizer.params.momentum above 0 and a dampening of 0, as in PyTorch");
-    config_refused("{\"optimizer\": {\"type\": \"AdamWScheduleFree\"}, \"scheduler\": {\"type\": "
-                   "\"OneCycle\", \"params\": {\"cycle_min_lr\": 1e-5, \"cycle_max_lr\": 1e-3}}}",
-                   "scheduler.params.cycle_momentum is true, and the weights that "
-                   "AdamWScheduleFree trains follow from its first beta, which cannot change; set "
-                   "it to false");
 }
 
 static void schedulers(void **state) {
@@ -603,9 +495,6 @@ int main(void) {
         cmocka_unit_test(again_for_other_ranks),
         cmocka_unit_test(trainer_defaults),
         cmocka_unit_test(flags_fill_auto),
-        cmocka_unit_test(learning_rates),
-        cmocka_unit_test(adam_modes),
-        cmocka_unit_test(optimizers),
         cmocka_unit_test(schedulers),
         cmocka_unit_test(instruction_set),
         cmocka_unit_test(not_built),

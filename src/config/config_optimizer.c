@@ -1,0 +1,90 @@
+/* The "optimizer" section: what single types have as defaults, and what they do not go with. */
+#include <string.h>
+
+#include "config/config_private.h"
+
+#define CONFIG_FREE "AdamWScheduleFree"
+
+static bool config_section_given(const sifr_config *config, const char *prefix) {
+    for (size_t i = 0; i < config_key_count(); i++) {
+        if (config->settings[i].given &&
+            strncmp(config_key_at(i)->path, prefix, strlen(prefix)) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool config_has_type(const sifr_config *config, const char *section, const char *type) {
+    const json_t *value = config_setting_at(config, section)->value;
+    return value && strcmp(json_string_value(value), type) == 0;
+}
+
+/* Defaults of single types, as their libraries have them. */
+static sifr_status config_type_defaults(sifr_config *config, sifr_error *error) {
+    static const struct {
+        const char *type, *path, *value;
+    } defaults[] = {{"Adagrad", CONFIG_LR, "0.01"},
+                    {"Adagrad", "optimizer.params.eps", "1e-10"},
+                    {"Lion", "optimizer.params.betas", "[0.9, 0.99]"},
+                    {CONFIG_FREE, CONFIG_LR, "0.0025"}};
+    for (size_t i = 0; i < sizeof defaults / sizeof *defaults; i++) {
+        const char *type = defaults[i].type, *path = defaults[i].path;
+        bool rate =
+            strcmp(path, CONFIG_LR) == 0 && (config_setting_given(config, "sifr.learning_rate") ||
+                                             config_setting_at(config, CONFIG_LR)->given);
+        if (!config_has_type(config, "optimizer.type", type) || rate ||
+            config_setting_given(config, path))
+            continue;
+        BASE_TRY(config_setting_put(config, path,
+                                    json_loads(defaults[i].value, JSON_DECODE_ANY, NULL), error,
+                                    "default of %s", type));
+    }
+    return SIFR_OK;
+}
+
+bool config_trains_average(const sifr_config *config) {
+    return config_has_type(config, "optimizer.type", CONFIG_FREE);
+}
+
+static sifr_status config_check_free(const sifr_config *config, sifr_error *error) {
+    bool cycles = config_has_type(config, "scheduler.type", "OneCycle") &&
+                  config_is_true(config, "scheduler.params.cycle_momentum");
+    if (!cycles || !config_trains_average(config)) return SIFR_OK;
+    return base_fail(error, SIFR_USAGE,
+                     "scheduler.params.cycle_momentum is true, and the weights that "
+                     "AdamWScheduleFree trains follow from its first beta, which cannot "
+                     "change; set it to false");
+}
+
+static sifr_status config_check_nesterov(const sifr_config *config, sifr_error *error) {
+    char where[300];
+    bool momentum = config_setting_number(config, "optimizer.params.momentum") > 0;
+    bool fits = momentum && config_setting_number(config, "optimizer.params.dampening") == 0;
+    if (fits || !config_is_true(config, "optimizer.params.nesterov")) return SIFR_OK;
+    return base_fail(error, SIFR_USAGE,
+                     "%s is true: Nesterov's momentum takes optimizer.params.momentum above 0 and "
+                     "a dampening of 0, as in PyTorch",
+                     config_path_where(config, "optimizer.params.nesterov", where));
+}
+
+sifr_status config_resolve_optimizer(sifr_config *config, sifr_error *error) {
+    BASE_TRY(config_type_defaults(config, error));
+    BASE_TRY(config_check_free(config, error));
+    BASE_TRY(config_check_nesterov(config, error));
+    bool chosen = config_setting_given(config, CONFIG_LR) ||
+                  config_setting_given(config, "sifr.learning_rate");
+    bool automatic = config_setting_at(config, CONFIG_LR)->given != NULL;
+    if (!chosen && (automatic || !config_section_given(config, "optimizer."))) {
+        BASE_TRY(config_setting_put(config, CONFIG_LR, json_real(5e-5), error,
+                                    "default of the Hugging Face Trainer"));
+    }
+    const json_t *betas = config_setting_at(config, "optimizer.params.betas")->value;
+    if (json_array_size(betas) != 2) {
+        return base_fail(error, SIFR_USAGE,
+                         "optimizer.params.betas must be a list of two numbers, such as "
+                         "[0.9, 0.999], not of %zu",
+                         json_array_size(betas));
+    }
+    return SIFR_OK;
+}
