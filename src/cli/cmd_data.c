@@ -5,13 +5,11 @@
 #include <string.h>
 
 #include "base/checked.h"
-#include "base/heap.h"
 #include "base/text.h"
 #include "cli/commands.h"
 #include "cli/launch/launch.h"
 #include "cli/options.h"
 #include "formats/tokenizer/tokenizer.h"
-#include "train/data/chat/chat_packs.h"
 #include "train/run_settings.h"
 #include "train/run_task.h"
 
@@ -31,26 +29,6 @@ typedef struct inspect_command {
 typedef struct inspect_cut {
     int64_t rows, tokens, lost; /* lost: nothing is left to learn */
 } inspect_cut;
-
-/* Sequences that the rows take, packed. */
-static sifr_status find_packs(const train_chat *chat, int64_t length, int64_t *out,
-                              sifr_error *error) {
-    int64_t rows = train_chat_count(chat)->rows, *lengths;
-    train_chat_packs packs;
-    BASE_TRY(base_alloc((size_t)rows, sizeof *lengths, &lengths, error));
-    for (int64_t i = 0; i < rows; i++) {
-        const int32_t *ids;
-        const bool *learned;
-        int64_t whole, count = train_chat_row_at(chat, i, &ids, &learned, &whole);
-        lengths[i] = base_min_i64(count, length);
-    }
-    sifr_status status = train_chat_packs_make(lengths, rows, length, &packs, error);
-    free(lengths);
-    if (status != SIFR_OK) return status;
-    *out = packs.count;
-    train_chat_packs_free(&packs);
-    return SIFR_OK;
-}
 
 static int64_t count_learned(const bool *learned, int64_t count) {
     int64_t sum = 0;
@@ -152,7 +130,8 @@ static double share_filled(const train_chat *chat, int64_t length, int64_t seque
     return 100 * kept / ((double)sequences * (double)length);
 }
 
-static void print_figures(const train_chat *chat, int64_t length, int64_t packs) {
+static void print_figures(const train_chat *chat, int64_t length) {
+    int64_t packs = train_chat_sequences(chat);
     const train_chat_counts *c = train_chat_count(chat);
     inspect_cut cut = find_cut(chat, length);
     char rows[32], tokens[32], learned[32], lost[32];
@@ -171,7 +150,7 @@ static void print_figures(const train_chat *chat, int64_t length, int64_t packs)
            share_filled(chat, length, packs));
 }
 
-static int print_json(const train_chat *chat, int64_t length, int64_t packs) {
+static int print_json(const train_chat *chat, int64_t length) {
     const train_chat_counts *c = train_chat_count(chat);
     inspect_cut cut = find_cut(chat, length);
     printf("{\"rows\": %lld, \"tokens\": %lld, \"learned\": %lld, \"longest\": %lld, "
@@ -179,7 +158,7 @@ static int print_json(const train_chat *chat, int64_t length, int64_t packs) {
            "\"cut_tokens\": %lld, \"lost_rows\": %lld, \"packed_sequences\": %lld}\n",
            (long long)c->rows, (long long)c->tokens, (long long)c->learned, (long long)c->longest,
            (long long)c->dropped, (long long)c->bad, (long long)length, (long long)cut.rows,
-           (long long)cut.tokens, (long long)cut.lost, (long long)packs);
+           (long long)cut.tokens, (long long)cut.lost, (long long)train_chat_sequences(chat));
     return SIFR_OK;
 }
 
@@ -242,21 +221,21 @@ static sifr_status configure(inspect_command *command, sifr_error *error) {
 static sifr_status inspect(inspect_command *command, sifr_error *error) {
     train_chat *chat = NULL;
     formats_tokenizer *tokenizer = NULL;
-    int64_t length, packs;
+    int64_t length;
     if (command->color && strcmp(command->color, "always") != 0 &&
         strcmp(command->color, "never") != 0)
         return base_fail(error, SIFR_USAGE, "--color %s: give always or never", command->color);
     sifr_status status = configure(command, error);
     if (status == SIFR_OK) status = open_rows(command, &length, &chat, error);
     if (status == SIFR_OK) status = formats_tokenizer_load(command->model, &tokenizer, error);
-    if (status == SIFR_OK) status = find_packs(chat, length, &packs, error);
+    if (status == SIFR_OK) status = train_chat_pack(chat, error); /* counted alone */
     if (status == SIFR_OK && command->json) {
-        print_json(chat, length, packs);
+        print_json(chat, length);
     } else if (status == SIFR_OK) {
         int64_t rows = base_min_i64(command->samples, train_chat_count(chat)->rows);
         for (int64_t i = 0; status == SIFR_OK && i < rows; i++)
             status = print_row(tokenizer, chat, i, length, wants_color(command), error);
-        if (status == SIFR_OK) print_figures(chat, length, packs);
+        if (status == SIFR_OK) print_figures(chat, length);
     }
     formats_tokenizer_free(tokenizer);
     train_chat_close(chat);

@@ -154,7 +154,7 @@ sifr_status train_chat_pack(train_chat *x, sifr_error *error) {
         status = base_alloc(rows + 1, sizeof *x->packs.starts, &x->packs.starts, error);
     if (status == SIFR_OK) status = base_alloc(rows, sizeof *x->packs.rows, &x->packs.rows, error);
     for (size_t i = 0; status == SIFR_OK && i < rows; i++)
-        lengths[i] = x->starts[i + 1] - x->starts[i];
+        lengths[i] = base_min_i64(x->starts[i + 1] - x->starts[i], x->length);
     for (size_t p = 0; status == SIFR_OK && p < x->part_count; p++) {
         chat_part *part = &x->parts[p];
         train_chat_packs packs;

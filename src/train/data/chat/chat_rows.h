@@ -54,7 +54,7 @@ void train_chat_close(train_chat *chat); /* NULL is harmless */
 sifr_status train_chat_split(train_chat *chat, double share, uint64_t seed, train_chat **held_out,
                              sifr_error *error) SIFR_MUST_CHECK;
 
-/* Packs the rows, once and after any split. */
+/* Packs the rows, once and after any split; rows that were kept whole count as cut. */
 sifr_status train_chat_pack(train_chat *chat, sifr_error *error) SIFR_MUST_CHECK;
 /* Puts rows of about the same length into a step of `batch` sequences (chat_groups.h), once, after
  * any split; not of packed ones. */
