@@ -21,27 +21,19 @@ J
     $launcher -n "$ranks" "$SIFR" train --config ds.json --model model --data pairs.csv \
         --output "$output" "$@" >out 2>err || fail "$ranks ranks at stage $stage"
 }
-bits() { sha256sum <"$1/model.safetensors"; }
-# All columns but speed, memory and time.
-figures() { cut -d, -f1-5,7,10,12- "$1/metrics.csv"; }
-same() {
-    [ "$(bits "$1")" = "$(bits one)" ] || fail "$1: other weights"
-    figures one >want.csv
-    figures "$1" | diff want.csv - >difference || fail "$1: other figures: $(cat difference)"
-}
 run 1 0 one
 grep -q 'eval_accuracy' one/metrics.jsonl || fail "no scores"
 for ranks in 2 4; do
     for stage in 0 3; do
         run $ranks $stage "r$ranks-$stage"
-        same "r$ranks-$stage"
+        same "r$ranks-$stage" one
     done
 done
 cp -r r4-3 cut
 rm -rf cut/checkpoint-12 cut/model.safetensors
 echo checkpoint-6 >cut/latest
 run 2 0 cut --resume
-same cut
+same cut one
 
 # The config that people publish for DeBERTa, as it is.
 cat >deberta.json <<'J'
@@ -82,6 +74,6 @@ J
 rm -rf one
 masked 1 0 one
 masked 2 3 masked-2
-same masked-2
+same masked-2 one
 masked 4 3 masked-4
-same masked-4
+same masked-4 one

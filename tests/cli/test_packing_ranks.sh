@@ -25,14 +25,6 @@ J
     $launcher -n "$ranks" "$SIFR" train --config ds.json --model $model --data rows.jsonl \
         --output "$output" "$@" >out 2>err || fail "$ranks ranks at stage $stage"
 }
-bits() { sha256sum <"$1/model.safetensors"; }
-# All columns but speed, memory and time.
-figures() { cut -d, -f1-5,7,10,12- "$1/metrics.csv"; }
-same() { # DIRECTORY REFERENCE
-    [ "$(bits "$1")" = "$(bits "$2")" ] || fail "$1: other weights"
-    figures "$2" >want.csv
-    figures "$1" | diff want.csv - >difference || fail "$1: other figures: $(cat difference)"
-}
 model=model
 run 1 0 one
 grep -qE 'data: packed 72 rows into [0-9]+ sequences of 64 tokens, 9[0-9]\.[0-9] % filled' out ||

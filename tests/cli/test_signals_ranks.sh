@@ -21,7 +21,8 @@ steps() { # returns when it has done some
 # Where each process of the run is: a run that does not begin has shown itself once in 60 only.
 stacks() {
     local processes
-    ps -o pid,ppid,stat,wchan:24,etime,args -e | grep -E "PID|mpi(run|exec)|prte|orted|hydra|$SIFR " >&2 || :
+    ps -o pid,ppid,stat,wchan:24,etime,args -e |
+        grep -E "PID|mpi(run|exec)|prte|orted|hydra|$SIFR " >&2 || :
     processes=$(pgrep -f "^$SIFR" || :)
     for process in $processes; do
         timeout 20 gdb -p "$process" -batch -ex "thread apply all bt 12" 2>&1 |

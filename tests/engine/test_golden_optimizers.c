@@ -14,6 +14,7 @@
 #include "base/json.h"
 #include "engine/engine_private.h"
 #include "formats/safetensors.h"
+#include "support/step_case.h"
 
 enum { STEPS = 20, MICRO_BATCHES = 8, MOST_LENGTH = 64 };
 
@@ -29,12 +30,6 @@ static double number(const json_t *object, const char *key, double fallback) {
     const json_t *value = json_object_get(object, key);
     if (json_is_boolean(value)) return json_is_true(value);
     return json_is_number(value) ? json_number_value(value) : fallback;
-}
-
-static double item(const json_t *object, const char *key, size_t index) {
-    const json_t *value = json_array_get(json_object_get(object, key), index);
-    if (!json_is_number(value)) fail_msg("no number %s[%zu]", key, index);
-    return json_number_value(value);
 }
 
 static const void *tensor(const formats_safetensors *file, const char *name, int64_t elements) {
@@ -90,8 +85,8 @@ static sifr_settings options_of(const expected *e, const json_t *case_) {
     o->type = type_of(json_string_value(json_object_get(case_, "type")));
     o->decoupled = o->type != SIFR_ADAM;
     if (json_object_get(params, "betas")) {
-        o->beta1 = item(params, "betas", 0);
-        o->beta2 = item(params, "betas", 1);
+        o->beta1 = step_item(params, "betas", 0);
+        o->beta2 = step_item(params, "betas", 1);
     }
     o->eps = number(params, "eps", o->eps);
     o->weight_decay = number(params, "weight_decay", 0);
@@ -104,18 +99,6 @@ static sifr_settings options_of(const expected *e, const json_t *case_) {
     o->r = number(params, "r", 0);
     o->weight_lr_power = number(params, "weight_lr_power", 0);
     return options;
-}
-
-static bool no_gradient(const expected *e, const char *name, int64_t element) {
-    const json_t *range;
-    size_t index;
-    json_array_foreach(json_object_get(e->json, "zero_gradient"), index, range) {
-        const char *of = json_string_value(json_object_get(range, "tensor"));
-        if (of && !strcmp(of, name) && element >= (int64_t)number(range, "begin", 0) &&
-            element < (int64_t)number(range, "end", 0))
-            return true;
-    }
-    return false;
 }
 
 static float *read_weight(const sifr_engine *engine, const model_weight *w) {
@@ -139,7 +122,7 @@ static double update_error(const expected *e, const char *name, const sifr_engin
         const float *truth = tensor(&e->file, key, (count + e->stride - 1) / e->stride);
         float *after = read_weight(engine, weight);
         for (int64_t i = 0; i < count; i += e->stride) {
-            if (no_gradient(e, weight->name, i)) continue;
+            if (step_no_gradient(e->json, weight->name, i)) continue;
             double update = (double)after[i] - (double)before[w][i];
             double off = update - (double)truth[i / e->stride];
             missed += off * off;
@@ -160,9 +143,10 @@ static void run_steps(const expected *e, const json_t *case_, sifr_engine *engin
         sifr_batch batch = {.tokens = tokens + from, .labels = labels + from};
         sifr_step_result result;
         sifr_error error = {0};
-        if (sifr_engine_step(engine, &batch, item(case_, "step_lr", s), &result, &error))
+        if (sifr_engine_step(engine, &batch, step_item(case_, "step_lr", s), &result, &error))
             fail_msg("%s", error.message);
-        double loss = item(case_, "step_loss", s), norm = item(case_, "step_gradient_norm", s);
+        double loss = step_item(case_, "step_loss", s),
+               norm = step_item(case_, "step_gradient_norm", s);
         *loss_off = fmax(*loss_off, fabs(result.loss / loss - 1));
         *norm_off = fmax(*norm_off, fabs(result.gradient_norm / norm - 1));
     }

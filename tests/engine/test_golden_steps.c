@@ -22,6 +22,7 @@
 #include "formats/safetensors.h"
 #include "plan/queries.h"
 #include "support/comm_threads.h"
+#include "support/step_case.h"
 
 enum { STEPS = 20, MICRO_BATCHES = 8, RANKS = 4 };
 
@@ -56,18 +57,6 @@ typedef struct rank_run {
     char failure[SIFR_ERROR_LENGTH];
 } rank_run;
 
-static double number(const json_t *object, const char *key) {
-    const json_t *value = json_object_get(object, key);
-    if (!json_is_number(value)) fail_msg("no number %s", key);
-    return json_number_value(value);
-}
-
-static double item(const json_t *object, const char *key, size_t index) {
-    const json_t *value = json_array_get(json_object_get(object, key), index);
-    if (!json_is_number(value)) fail_msg("no number %s[%zu]", key, index);
-    return json_number_value(value);
-}
-
 static const void *tensor(const expected *e, const char *name, int64_t elements) {
     const formats_tensor *t = formats_safetensors_find(&e->file, name);
     if (!t || t->elements != elements) fail_msg("%s: no tensor %s of that size", e->name, name);
@@ -85,11 +74,11 @@ static void open_expected(const char *name, expected *e) {
     if (base_json_load(path, 1 << 20, &e->json, &error)) fail_msg("%s", error.message);
     snprintf(path, sizeof path, "%s/tests/golden/results/%s-steps.safetensors", source, name);
     if (formats_safetensors_open(path, &e->file, &error)) fail_msg("%s", error.message);
-    assert_int_equal((int)number(e->json, "steps"), STEPS);
-    assert_int_equal((int)number(e->json, "micro_batches"), MICRO_BATCHES);
-    assert_int_equal((int)number(e->json, "sequences"), 1);
-    e->length = (int64_t)number(e->json, "length");
-    e->stride = (int64_t)number(e->json, "stride");
+    assert_int_equal((int)step_number(e->json, "steps"), STEPS);
+    assert_int_equal((int)step_number(e->json, "micro_batches"), MICRO_BATCHES);
+    assert_int_equal((int)step_number(e->json, "sequences"), 1);
+    e->length = (int64_t)step_number(e->json, "length");
+    e->stride = (int64_t)step_number(e->json, "stride");
     int64_t ids = STEPS * MICRO_BATCHES * e->length;
     e->tokens = tensor(e, "step_tokens", ids);
     e->labels = tensor(e, "step_labels", ids);
@@ -110,11 +99,11 @@ static sifr_settings options_of(const variant *v) {
     options.gradient_accumulation_steps = MICRO_BATCHES / v->ranks;
     options.step_order = v->unit_order ? SIFR_STEP_UNIT : SIFR_STEP_BATCH;
     options.zero.stage = v->stage;
-    options.optimizer.beta1 = item(optimizer, "betas", 0);
-    options.optimizer.beta2 = item(optimizer, "betas", 1);
-    options.optimizer.eps = number(optimizer, "eps");
-    options.optimizer.weight_decay = number(optimizer, "weight_decay");
-    options.gradient_clipping = number(json, "gradient_clipping");
+    options.optimizer.beta1 = step_item(optimizer, "betas", 0);
+    options.optimizer.beta2 = step_item(optimizer, "betas", 1);
+    options.optimizer.eps = step_number(optimizer, "eps");
+    options.optimizer.weight_decay = step_number(optimizer, "weight_decay");
+    options.gradient_clipping = step_number(json, "gradient_clipping");
     return options;
 }
 
@@ -129,21 +118,9 @@ static sifr_status read_weights(const sifr_engine *engine, float *out, sifr_erro
     return SIFR_OK;
 }
 
-static bool no_gradient(const expected *e, const char *name, int64_t element) {
-    const json_t *range;
-    size_t index;
-    json_array_foreach(json_object_get(e->json, "zero_gradient"), index, range) {
-        const char *of = json_string_value(json_object_get(range, "tensor"));
-        if (of && !strcmp(of, name) && element >= (int64_t)number(range, "begin") &&
-            element < (int64_t)number(range, "end"))
-            return true;
-    }
-    return false;
-}
-
 static void measure_update(const expected *e, const sifr_model *model, const float *before,
                            const float *after, errors *out) {
-    double missed = 0, sampled = 0, whole = number(e->json, "update_norm");
+    double missed = 0, sampled = 0, whole = step_number(e->json, "update_norm");
     const json_t *totals = json_object_get(e->json, "update");
     assert_int_equal(json_object_size(totals), model->weight_count);
     for (size_t w = 0; w < model->weight_count; w++) {
@@ -155,7 +132,7 @@ static void measure_update(const expected *e, const sifr_model *model, const flo
         const json_t *total = json_object_get(totals, weight->name);
         double squares = 0, sum = 0;
         for (int64_t i = 0; i < count; i++) {
-            if (no_gradient(e, weight->name, i)) continue;
+            if (step_no_gradient(e->json, weight->name, i)) continue;
             double update = (double)after[i] - (double)before[i];
             squares += update * update;
             sum += update;
@@ -164,8 +141,8 @@ static void measure_update(const expected *e, const sifr_model *model, const flo
             missed += (update - truth) * (update - truth);
             sampled += truth * truth;
         }
-        double norm_off = fabs(sqrt(squares) - number(total, "norm"));
-        double sum_off = fabs(sum - number(total, "sum")) / sqrt((double)count);
+        double norm_off = fabs(sqrt(squares) - step_number(total, "norm"));
+        double sum_off = fabs(sum - step_number(total, "sum")) / sqrt((double)count);
         out->totals = fmax(out->totals, fmax(norm_off, sum_off) / whole);
         before += count;
         after += count;
@@ -189,9 +166,9 @@ static sifr_status run_steps(sifr_engine *engine, const variant *v, int32_t rank
         }
         sifr_step_result result;
         BASE_TRY(sifr_engine_step(engine, &(sifr_batch){.tokens = tokens, .labels = labels},
-                                  item(e->json, "step_lr", (size_t)s), &result, error));
-        double loss = item(e->json, "step_loss", (size_t)s);
-        double norm = item(e->json, "step_gradient_norm", (size_t)s);
+                                  step_item(e->json, "step_lr", (size_t)s), &result, error));
+        double loss = step_item(e->json, "step_loss", (size_t)s);
+        double norm = step_item(e->json, "step_gradient_norm", (size_t)s);
         out->loss = fmax(out->loss, result.updated ? fabs(result.loss / loss - 1) : INFINITY);
         out->norm = fmax(out->norm, fabs(result.gradient_norm / norm - 1));
     }
@@ -252,8 +229,8 @@ static void check_bounds(const variant *v, const errors *e) {
     errors bound = {1e-5, 1e-4, 1e-3, 1e-3};
     if (v->precision == SIFR_BF16) {
         const json_t *b = json_object_get(v->want->json, "bf16_bound");
-        bound = (errors){number(b, "step_loss"), number(b, "step_norm"), number(b, "update"),
-                         number(b, "update")};
+        bound = (errors){step_number(b, "step_loss"), step_number(b, "step_norm"),
+                         step_number(b, "update"), step_number(b, "update")};
     }
     bool good = e->loss <= bound.loss && e->norm <= bound.norm && e->update <= bound.update &&
                 e->totals <= bound.totals;

@@ -25,6 +25,16 @@ if [ ! "$mpich" ]; then
     launcher="$launcher --oversubscribe --bind-to none"
 fi
 
+# The bits of a run's weights, and all columns of its metrics but speed, memory and time.
+bits() { sha256sum <"$1/model.safetensors"; }
+figures() { cut -d, -f1-5,7,10,12- "$1/metrics.csv"; }
+# same DIRECTORY REFERENCE: the weights and figures of the one are those of the other
+same() {
+    [ "$(bits "$1")" = "$(bits "$2")" ] || fail "$1: other weights"
+    figures "$2" >want.csv
+    figures "$1" | diff want.csv - >difference || fail "$1: other figures: $(cat difference)"
+}
+
 # Makes model/, text and ds.json (global batch of 24, 10 steps) in the working directory.
 tiny_model() {
     awk 'BEGIN {
