@@ -27,7 +27,6 @@ static sifr_status make_specs(import_run *run, train_imported *out, sifr_error *
         const formats_deepspeed_weight *w = formats_deepspeed_at(run->from, i);
         run->specs[i] = (formats_tensor_spec){.name = w->name, .dtype = BASE_FP32, .rank = w->rank};
         memcpy(run->specs[i].shape, w->shape, sizeof w->shape);
-        out->frozen += w->frozen;
         if (!base_add_i64(out->parameters, w->elements, &out->parameters))
             return base_fail(error, SIFR_FAILED, "%s: its sizes do not fit", out->from);
     }
@@ -78,8 +77,8 @@ static sifr_status check_model(const import_run *run, const char *files, sifr_er
                      files, rest ? rest + strspn(rest, ":/ ") : said.message);
 }
 
-static sifr_status write_model(import_run *run, const char *files, const sifr_log *log,
-                               train_imported *out, sifr_error *error) {
+static sifr_status write_model(import_run *run, const char *files, train_imported *out,
+                               sifr_error *error) {
     BASE_TRY(make_specs(run, out, error));
     BASE_TRY(train_new_folder_room(&run->folder, (uint64_t)out->parameters * sizeof(float), error));
     BASE_TRY(base_alloc(PIECE, sizeof *run->piece, &run->piece, error));
@@ -88,7 +87,6 @@ static sifr_status write_model(import_run *run, const char *files, const sifr_lo
     BASE_TRY(formats_weights_write(run->folder.temporary, run->specs, out->weights, 0, fill, run,
                                    error));
     BASE_TRY(check_model(run, files, error));
-    (void)log;
     return train_new_folder_place(&run->folder, error);
 }
 
@@ -106,7 +104,7 @@ sifr_status train_import_checkpoint(const char *checkpoint, const char *files,
         out->step = formats_deepspeed_step(run.from);
         status = find_files(checkpoint, &files, error);
     }
-    if (status == SIFR_OK) status = write_model(&run, files, log, out, error);
+    if (status == SIFR_OK) status = write_model(&run, files, out, error);
     train_new_folder_drop(&run.folder, log);
     formats_deepspeed_close(run.from);
     free(run.specs);

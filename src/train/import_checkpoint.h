@@ -10,7 +10,7 @@
 typedef struct train_imported {
     char from[4096]; /* the folder of the tag */
     int stage;       /* -1: universal */
-    size_t ranks, weights, frozen;
+    size_t ranks, weights;
     int64_t parameters, step; /* step -1: not known */
 } train_imported;
 

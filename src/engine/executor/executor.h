@@ -72,11 +72,11 @@ sifr_status engine_get(const engine_executor *executor, int32_t buffer, int64_t 
 sifr_status engine_set(const engine_executor *executor, int32_t buffer, int64_t at,
                        const void *from, int64_t bytes, sifr_error *error) SIFR_MUST_CHECK;
 /* Fills a buffer that is not on disk, at most as large as the largest input or table, with 0. */
+sifr_status engine_clear(const engine_executor *executor, int32_t buffer,
+                         sifr_error *error) SIFR_MUST_CHECK;
 /* Writes the positions of a micro batch, each counted from the beginning of its sequence. */
 sifr_status engine_count_positions(const engine_executor *executor, int32_t micro_batch,
                                    sifr_error *error) SIFR_MUST_CHECK;
-sifr_status engine_clear(const engine_executor *executor, int32_t buffer,
-                         sifr_error *error) SIFR_MUST_CHECK;
 
 /* For rotary tables that depend on the sequence's length, which is `length` from now on: writes
  * their rows first … first + count - 1. Before the first call it is the plan's length. */

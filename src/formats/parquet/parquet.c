@@ -41,8 +41,7 @@ sifr_status formats_parquet_open(const void *data, size_t size, const char *name
     *out = NULL;
     BASE_TRY(base_alloc(1, sizeof *p, &p, error));
     p->row_bytes = row_bytes;
-    sifr_status status = base_copy_text(name, strlen(name), &p->name_copy, error);
-    p->name = p->name_copy;
+    sifr_status status = base_copy_text(name, strlen(name), &p->name, error);
     if (status == SIFR_OK) status = open_reader(p, data, size, error);
     if (status == SIFR_OK) status = formats_parquet_schema(p, error);
     if (status == SIFR_OK)
@@ -68,7 +67,7 @@ void formats_parquet_close(formats_parquet *p) {
     if (p->reader) carquet_reader_close(p->reader);
     free(p->cursors);
     free(p->nodes);
-    free(p->name_copy);
+    free(p->name);
     json_decref(p->columns);
     free(p);
 }

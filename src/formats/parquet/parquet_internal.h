@@ -53,8 +53,7 @@ typedef struct parquet_cursor {
 } parquet_cursor;
 
 struct formats_parquet {
-    const char *name; /* owned */
-    char *name_copy;
+    char *name;
     size_t row_bytes;
     carquet_reader_t *reader;
     parquet_node *nodes;
@@ -63,8 +62,8 @@ struct formats_parquet {
     int32_t cursor_count;
     json_t *columns;
     int32_t group;      /* the row group that is open, or the next */
-    int64_t group_rows; /* of it; */
-    int64_t group_row;  /* of those, read */
+    int64_t group_rows; /* that it has */
+    int64_t group_row;  /* of those, the last one read */
     bool open;
     int64_t row;
     size_t bytes;   /* of the row so far */
