@@ -7,7 +7,6 @@
 #include <string.h>
 #include <time.h>
 
-#include "device/cpu/vector/exact_squares.h"
 #include "device/device.h"
 
 enum { ROWS = 4096, WIDTH = 768, WORDS = 50257, HEADS = 12, RUNS = 12 };
@@ -63,15 +62,17 @@ static int place(bench *b, device_call *call, double *bytes) {
     return at + call->scratch_bytes > b->size;
 }
 
-static int measure(bench *b, const char *name, device_call call, double count, const char *unit) {
-    double bytes, best = 1e30;
-    if (place(b, &call, &bytes)) {
-        fprintf(stderr, "bench_kernels: %s: %s\n", name, b->error.message);
-        return 1;
-    }
+static int refuse(const bench *b, const char *name) {
+    fprintf(stderr, "bench_kernels: %s: %s\n", name, b->error.message);
+    return 1;
+}
+
+static int measure_placed(bench *b, const char *name, const device_call *call, double bytes,
+                          double count, const char *unit) {
+    double best = 1e30;
     for (int run = 0; run < RUNS; run++) {
         double start = now(b->dev);
-        if (device_run(b->dev, &call, &b->error) != SIFR_OK) return 1;
+        if (device_run(b->dev, call, &b->error) != SIFR_OK) return 1;
         double seconds = now(b->dev) - start;
         if (seconds < best) best = seconds;
     }
@@ -80,25 +81,27 @@ static int measure(bench *b, const char *name, device_call call, double count, c
     return 0;
 }
 
+static int measure(bench *b, const char *name, device_call call, double count, const char *unit) {
+    double bytes;
+    if (place(b, &call, &bytes)) return refuse(b, name);
+    return measure_placed(b, name, &call, bytes, count, unit);
+}
+
 static device_matrix sized(int64_t rows, int64_t columns, base_dtype dtype) {
     return (device_matrix){NULL, rows, columns, columns, dtype};
 }
 
-/* Beside square_sums; no kernel of a call. Its time depends on how far exponents are apart. */
-static void measure_exact(bench *b, int64_t count) {
-    double best = 1e30, bytes = (double)count * sizeof(float);
-    device_matrix x = {b->memory, 1, count, count, BASE_FP32};
+/* Its time depends on how far exponents are apart. */
+static int measure_exact(bench *b, int64_t count) {
+    double bytes;
+    device_call call = {.kernel = DEVICE_EXACT_SQUARES,
+                        .x = {sized(1, count, BASE_FP32)},
+                        .y = sized(1, EXACT_WORDS, BASE_INT64)};
+    if (place(b, &call, &bytes)) return refuse(b, "exact_squares");
     for (int64_t i = 0; i < count; i++)
-        ((float *)x.data)[i] = (float)((uint32_t)i * 2654435761u >> 8) * 0x1p-24f - 0.5f;
-    for (int run = 0; run < RUNS; run++) {
-        base_exact_sum sum = {0};
-        double start = now(b->dev);
-        cpu_exact_squares(b->dev, &x, &sum);
-        double seconds = now(b->dev) - start;
-        if (seconds < best) best = seconds;
-    }
-    printf("%-34s %9.3f ms %8.1f GB/s %6.1f%% %8.2f Gelements/s\n", "exact_squares", best * 1e3,
-           bytes / best * 1e-9, 100 * bytes / best / b->limits.bytes, (double)count / best * 1e-9);
+        ((float *)call.x[0].data)[i] = (float)((uint32_t)i * 2654435761u >> 8) * 0x1p-24f - 0.5f;
+    memset(call.y.data, 0, sizeof(base_exact_sum));
+    return measure_placed(b, "exact_squares", &call, bytes, (double)count, "elements");
 }
 
 static int measure_flat(bench *b) {
@@ -125,7 +128,7 @@ static int measure_flat(bench *b) {
     bad |= measure(b, "square_sums",
                    (device_call){.kernel = DEVICE_SQUARE_SUMS, .x = {fp32}, .y = sums}, COUNT,
                    "elements");
-    measure_exact(b, COUNT);
+    bad |= measure_exact(b, COUNT);
     bad |=
         measure(b, "convert fp32 to bf16",
                 (device_call){.kernel = DEVICE_CONVERT, .x = {fp32}, .y = bf16}, COUNT, "elements");

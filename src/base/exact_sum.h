@@ -2,14 +2,9 @@
  * addition rounds, so neither the order of elements nor a cut over threads or ranks changes a bit.
  * Only base_exact_round rounds, once.
  *
- * How a step uses it for the norm of gradients:
- * - In place of DEVICE_SQUARE_SUMS, a kernel adds the squares of a slice to one base_exact_sum a
- *   rank: cpu_exact_squares, cuda_exact_squares. A step begins with one of zeros, so the plan's
- *   buffers `squares` and `all_squares` (8 bytes for each block of elements) are 168 bytes.
- * - PLAN_NORM: each rank calls base_exact_settle, `comm` adds EXACT_WORDS integers of 64 bits over
- *   the ranks (or gathers them, and each rank calls base_exact_merge), then each rank calls
- *   base_exact_round. What several ranks hold alike counts at one of them only.
- * - The rounded sum decides as today: not finite if an element was not, and then no update. */
+ * The norm of gradients is such a sum: each rank adds the squares of what it owns
+ * (DEVICE_EXACT_SQUARES), sums of ranks are added by their words, and the total is rounded
+ * (device_decide). Kernels for GPUs include this header. */
 #ifndef BASE_EXACT_SUM_H
 #define BASE_EXACT_SUM_H
 
@@ -85,18 +80,56 @@ BASE_INLINE void base_exact_settle(base_exact_sum *sum) {
     sum->nan = sum->nan > 0;
 }
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 /* Adds a settled sum, by words. */
-void base_exact_merge(base_exact_sum *sum, const base_exact_sum *other);
-
-/* The nearest double, ties to even; NaN if an element was one, else infinite if one was. */
-double base_exact_round(const base_exact_sum *sum);
-
-#ifdef __cplusplus
+BASE_INLINE void base_exact_merge(base_exact_sum *sum, const base_exact_sum *other) {
+    for (int d = 0; d < EXACT_DIGITS; d++) sum->digits[d] += other->digits[d];
+    sum->infinite += other->infinite;
+    sum->nan += other->nan;
 }
-#endif
+
+/* A digit of a settled sum: the last one is two, and those before the first are 0. */
+BASE_INLINE uint64_t base_exact_digit(const base_exact_sum *sum, int d) {
+    if (d < 0) return 0;
+    int64_t digit = d < EXACT_DIGITS ? sum->digits[d] : sum->digits[EXACT_DIGITS - 1] >> 32;
+    return (uint64_t)digit & 0xffffffff;
+}
+
+BASE_INLINE double base_exact_from_bits(uint64_t bits) {
+    double value;
+    memcpy(&value, &bits, sizeof value);
+    return value;
+}
+
+/* 64 bits, the first of them set and the last one for all that follow, rounded to 53; the last
+ * of those stands for 2^(position - 300). No square and no sum is subnormal as a double. */
+BASE_INLINE double base_exact_scale(uint64_t bits, int position) {
+    uint64_t kept = bits >> 11, rest = bits & 0x7ff;
+    uint64_t exponent = (uint64_t)(position + EXACT_UNIT + 1023);
+    kept += rest > 0x400 || (rest == 0x400 && kept % 2 == 1);
+    return (double)kept * base_exact_from_bits(exponent << 52);
+}
+
+/* The nearest double to a settled sum, ties to even; NaN if an element was one, else infinite if
+ * one was. */
+BASE_INLINE double base_exact_round_settled(const base_exact_sum *sum) {
+    int top = EXACT_DIGITS, zeros = 0;
+    if (sum->nan) return base_exact_from_bits(0x7ff8000000000000);
+    if (sum->infinite) return base_exact_from_bits(0x7ff0000000000000);
+    while (top >= 0 && base_exact_digit(sum, top) == 0) top--;
+    if (top < 0) return 0;
+    uint64_t first = base_exact_digit(sum, top), third = base_exact_digit(sum, top - 2);
+    while (first << zeros >> 31 == 0) zeros++;
+    uint64_t bits = (first << 32 | base_exact_digit(sum, top - 1)) << zeros | third << zeros >> 32;
+    uint64_t below = third << zeros & 0xffffffff;
+    for (int d = 0; d < top - 2; d++) below |= base_exact_digit(sum, d);
+    return base_exact_scale(bits | (below != 0), 32 * (top - 1) - zeros + 11);
+}
+
+/* The same for any sum. */
+BASE_INLINE double base_exact_round(const base_exact_sum *sum) {
+    base_exact_sum settled = *sum;
+    base_exact_settle(&settled);
+    return base_exact_round_settled(&settled);
+}
 
 #endif

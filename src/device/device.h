@@ -17,6 +17,7 @@
 
 #include "base/dtype.h"
 #include "base/errors.h"
+#include "base/exact_sum.h"
 #include "sifr/settings.h"
 
 base_dtype device_dtype_of(sifr_precision precision); /* of parameters and activations */
@@ -164,6 +165,10 @@ typedef enum device_kernel {
     /* x0: 1 x n, FP32, BF16 or FP16; y: FP64 1 x ceil(n/1024): sums of squares of blocks of
        DEVICE_BLOCK */
     DEVICE_SQUARE_SUMS,
+    /* x0: 1 x n, FP32, BF16 or FP16; y: a base_exact_sum as INT64 1 x EXACT_WORDS, to which the
+     * squares of all elements are added. It begins as zeros and takes 2^44 elements. Its digits
+     * depend on the device and on how calls cut the elements; settled, they do not. */
+    DEVICE_EXACT_SQUARES,
     /* Updates: a step of an optimizer over 1 x n elements. x0: gradient FP32, BF16 or FP16; w0:
      * master weights FP32 or BF16; w1: their copy in the training type (none if w0 itself is
      * trained); saved0 and on: the optimizer's states (device_update_states), FP32 or BF16, all of

@@ -13,8 +13,7 @@
 
 #include "base/half.h"
 #include "base/random.h"
-#include "device/cpu/vector/exact_squares.h"
-#include "device/cuda/vector/cuda_exact_squares.h"
+#include "device/device.h"
 #include "support/cuda/shim_run.h"
 
 enum { MOST = 150000, SHIM_MOST = 20000, ORDERS = 3 };
@@ -103,14 +102,23 @@ static void compare(const base_exact_sum *have, const base_exact_sum *want, cons
                  base_exact_round(have), base_exact_round(want));
 }
 
-static void on_cpu(device *dev, const vector *v, int64_t cut, const char *isa, int kind) {
+static void add(device *dev, const void *x, base_dtype type, int64_t n, base_exact_sum *sum) {
+    device_call call = {.kernel = DEVICE_EXACT_SQUARES,
+                        .x = {{(void *)(uintptr_t)x, 1, n, n, type}},
+                        .y = {sum, 1, EXACT_WORDS, EXACT_WORDS, BASE_INT64}};
+    sifr_error error = {0};
+    if (device_prepare(dev, &call, &error) != SIFR_OK) fail_msg("%s", error.message);
+    assert_int_equal(device_run(dev, &call, &error), SIFR_OK);
+}
+
+static void check(device *dev, const vector *v, int64_t cut, const char *who, int kind) {
     base_exact_sum sum = {0};
     for (int64_t first = 0; first < v->count; first += cut) {
         int64_t n = v->count - first < cut ? v->count - first : cut;
-        device_matrix x = {(void *)from(v, first), 1, n, n, v->type};
-        cpu_exact_squares(dev, &x, &sum);
+        add(dev, from(v, first), v->type, n, &sum);
     }
-    compare(&sum, &v->want, isa, v->type, kind);
+    base_exact_settle(&sum);
+    compare(&sum, &v->want, who, v->type, kind);
 }
 
 static void cpu_sets(void **state) {
@@ -124,26 +132,14 @@ static void cpu_sets(void **state) {
         for (int kind = 0; kind < SPREADS; kind++) {
             for (base_dtype type = BASE_FP32; type <= BASE_FP16; type++) {
                 vector v = make(type, (spread)kind, i % 3 == 2 ? MOST : 9001);
-                on_cpu(dev, &v, v.count, isa, kind);
-                on_cpu(dev, &v, 6001, isa, kind);
-                if (i % 3 == 0) on_cpu(dev, &v, 333, isa, kind);
+                check(dev, &v, v.count, isa, kind);
+                check(dev, &v, 6001, isa, kind);
+                if (i % 3 == 0) check(dev, &v, 333, isa, kind);
                 free(v.x);
             }
         }
         device_close(dev);
     }
-}
-
-static void on_gpu(device *dev, const vector *v, int64_t cut, int kind) {
-    base_exact_sum sum = {0};
-    sifr_error error = {0};
-    for (int64_t first = 0; first < v->count; first += cut) {
-        int64_t n = v->count - first < cut ? v->count - first : cut;
-        assert_int_equal(cuda_exact_squares(dev, v->type, from(v, first), n, &sum, &error),
-                         SIFR_OK);
-    }
-    base_exact_settle(&sum);
-    compare(&sum, &v->want, "shim", v->type, kind);
 }
 
 static void gpu_kernels(void **state) {
@@ -157,7 +153,7 @@ static void gpu_kernels(void **state) {
         for (int kind = 0; kind < SPREADS; kind++) {
             for (base_dtype type = BASE_FP32; type <= BASE_FP16; type++) {
                 vector v = make(type, (spread)kind, SHIM_MOST);
-                on_gpu(dev, &v, o ? SHIM_MOST : 7001, kind);
+                check(dev, &v, o ? SHIM_MOST : 7001, "shim", kind);
                 free(v.x);
             }
         }
@@ -176,7 +172,6 @@ static void not_finite(void **state) {
     for (int n = 0; n < 12; n++) {
         vector v = make(BASE_FP32, NORMAL, 5000);
         float *x = v.x;
-        device_matrix m = {x, 1, v.count, v.count, BASE_FP32};
         base_exact_sum sums[2] = {{{0}, 0, 0}, {{0}, 0, 0}};
         x[n * 431] = odd[n % 3];
         if (n > 8) x[4999] = odd[(n + 1) % 3];
@@ -184,12 +179,9 @@ static void not_finite(void **state) {
         for (int i = 0; i < 5000; i++) base_exact_square(&want, x[i]);
         base_exact_settle(&want);
         bool nan = n % 3 == 2 || (n > 8 && (n + 1) % 3 == 2);
-        cpu_exact_squares(cpu, &m, &sums[0]);
-        if (!shim_skipped()) {
-            assert_int_equal(cuda_exact_squares(shim, BASE_FP32, x, v.count, &sums[1], &error),
-                             SIFR_OK);
-            base_exact_settle(&sums[1]);
-        }
+        add(cpu, x, BASE_FP32, v.count, &sums[0]);
+        if (!shim_skipped()) add(shim, x, BASE_FP32, v.count, &sums[1]);
+        base_exact_settle(&sums[1]);
         for (int d = 0; d < (shim_skipped() ? 1 : 2); d++) {
             double sum = base_exact_round(&sums[d]);
             compare(&sums[d], &want, d ? "shim" : "CPU", BASE_FP32, n);

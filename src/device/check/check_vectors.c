@@ -197,6 +197,11 @@ sifr_status device_check_square_sums(const device_call *call, sifr_error *error)
                         BASE_FP64, error);
 }
 
+sifr_status device_check_exact_squares(const device_call *call, sifr_error *error) {
+    BASE_TRY(check_vector(call, &call->x[0], "x[0]", error));
+    return device_check(call, &call->y, "y", 1, EXACT_WORDS, BASE_INT64, error);
+}
+
 /* Checks for FP32, or BF16 if the operand has that type. */
 static sifr_status check_state(const device_call *call, const device_matrix *m, const char *operand,
                                int64_t columns, sifr_error *error) {

@@ -5,6 +5,7 @@
 #include "device/cpu/head/head_loss.h"
 #include "device/cpu/head/head_targets.h"
 #include "device/cpu/product/linear.h"
+#include "device/cpu/vector/exact_squares.h"
 #include "device/cpu/vector/vectors.h"
 
 static const cpu_row rows[DEVICE_KERNELS] = {
@@ -58,6 +59,7 @@ static const cpu_row rows[DEVICE_KERNELS] = {
     [DEVICE_CLEAR] = {NULL, cpu_run_elementwise},
     [DEVICE_CONVERT] = {NULL, cpu_run_elementwise},
     [DEVICE_SQUARE_SUMS] = {NULL, cpu_run_square_sums},
+    [DEVICE_EXACT_SQUARES] = {NULL, cpu_run_exact_squares},
     [DEVICE_ADAM] = {NULL, cpu_run_update},
     [DEVICE_AMSGRAD] = {NULL, cpu_run_update},
     [DEVICE_SGD] = {NULL, cpu_run_update},

@@ -8,6 +8,7 @@
 #include "device/cuda/vector/cuda_clear.h"
 #include "device/cuda/vector/cuda_elements.h"
 #include "device/cuda/vector/cuda_embedding.h"
+#include "device/cuda/vector/cuda_exact_squares.h"
 #include "device/cuda/vector/cuda_moves.h"
 #include "device/cuda/vector/cuda_norm.h"
 #include "device/cuda/vector/cuda_optimizer.h"
@@ -69,6 +70,7 @@ static const cuda_row rows[DEVICE_KERNELS] = {
     [DEVICE_CLEAR] = {NULL, cuda_run_clear},
     [DEVICE_CONVERT] = {NULL, cuda_run_elementwise},
     [DEVICE_SQUARE_SUMS] = {NULL, cuda_run_square_sums},
+    [DEVICE_EXACT_SQUARES] = {NULL, cuda_run_exact_squares},
     [DEVICE_ADAM] = {NULL, cuda_run_update},
     [DEVICE_AMSGRAD] = {NULL, cuda_run_update},
     [DEVICE_SGD] = {NULL, cuda_run_update},

@@ -29,8 +29,11 @@ static void run_tile(void *argument, int64_t tile, int thread) {
     merge_parallel(job->sum, &own);
 }
 
-void cpu_exact_squares(device *dev, const device_matrix *x, base_exact_sum *sum) {
-    squares_job job = {cpu_of(dev)->set->vectors, x, sum};
+sifr_status cpu_run_exact_squares(device *dev, const device_call *call, sifr_error *error) {
+    const device_matrix *x = &call->x[0];
+    squares_job job = {cpu_of(dev)->set->vectors, x, call->y.data};
+    (void)error;
     host_parallel(dev->team, (x->columns + TILE - 1) / TILE, run_tile, &job);
-    base_exact_settle(sum);
+    base_exact_settle(job.sum);
+    return SIFR_OK;
 }
