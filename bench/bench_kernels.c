@@ -107,7 +107,6 @@ static int measure_exact(bench *b, int64_t count) {
 static int measure_flat(bench *b) {
     enum { COUNT = 1 << 24 };
     device_matrix fp32 = sized(1, COUNT, BASE_FP32), bf16 = sized(1, COUNT, BASE_BF16);
-    device_matrix sums = sized(1, COUNT / DEVICE_BLOCK, BASE_FP64);
     device_call adam = {.kernel = DEVICE_ADAM, .x = {fp32}, .w = {fp32}, .saved = {fp32, fp32}};
     b->step.beta1 = 0.9f;
     b->step.beta2 = 0.95f;
@@ -125,9 +124,6 @@ static int measure_flat(bench *b) {
     bad |= measure(b, "adam without fp32 masters", adam, COUNT, "elements");
     bad |= measure(b, "add_into", (device_call){.kernel = DEVICE_ADD_INTO, .x = {fp32}, .y = fp32},
                    COUNT, "elements");
-    bad |= measure(b, "square_sums",
-                   (device_call){.kernel = DEVICE_SQUARE_SUMS, .x = {fp32}, .y = sums}, COUNT,
-                   "elements");
     bad |= measure_exact(b, COUNT);
     bad |=
         measure(b, "convert fp32 to bf16",

@@ -50,9 +50,6 @@ typedef struct device_backend {
 
     sifr_status (*fold_losses)(device *dev, const float *losses, int64_t rows, double *sum,
                                sifr_error *error);
-    bool adds_parts; /* fold_squares needs memory for parts */
-    sifr_status (*fold_squares)(device *dev, const device_squares *squares, double *sum,
-                                sifr_error *error);
     sifr_status (*decide)(device *dev, const device_decision *decision, sifr_error *error);
     sifr_status (*start_sum)(device *dev, device_queue queue, const device_sum *sum,
                              sifr_error *error);

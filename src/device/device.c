@@ -137,23 +137,6 @@ sifr_status device_fold_losses(device *dev, const float *losses, int64_t rows, d
     return dev->backend->fold_losses(dev, losses, rows, sum, error);
 }
 
-static int64_t parts_of(int64_t unit_blocks, int32_t ranks) {
-    return (unit_blocks * ranks + DEVICE_SQUARES_A_PART - 1) / DEVICE_SQUARES_A_PART;
-}
-
-int64_t device_square_parts(const device *dev, const int64_t *unit_blocks, int32_t units,
-                            int32_t ranks) {
-    int64_t parts = 0;
-    if (!dev->backend->adds_parts) return 0;
-    for (int32_t u = 0; u < units; u++) parts += parts_of(unit_blocks[u], ranks);
-    return parts;
-}
-
-sifr_status device_fold_squares(device *dev, const device_squares *squares, double *sum,
-                                sifr_error *error) {
-    return dev->backend->fold_squares(dev, squares, sum, error);
-}
-
 sifr_status device_decide(device *dev, const device_decision *decision, sifr_error *error) {
     return dev->backend->decide(dev, decision, error);
 }

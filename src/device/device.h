@@ -162,9 +162,6 @@ typedef enum device_kernel {
     DEVICE_ADD_INTO,   /* vectors (1 x n) of one type, FP32, BF16 or FP16: y += x0 */
     DEVICE_ACCUMULATE, /* activations of one shape: y += x0 */
     DEVICE_CLEAR,      /* y = 0, any type */
-    /* x0: 1 x n, FP32, BF16 or FP16; y: FP64 1 x ceil(n/1024): sums of squares of blocks of
-       DEVICE_BLOCK */
-    DEVICE_SQUARE_SUMS,
     /* x0: 1 x n, FP32, BF16 or FP16; y: a base_exact_sum as INT64 1 x EXACT_WORDS, to which the
      * squares of all elements are added. It begins as zeros and takes 2^44 elements. Its digits
      * depend on the device and on how calls cut the elements; settled, they do not. */
@@ -428,26 +425,6 @@ void device_times(device *dev, device_mark mark, double *begun, double *ended);
 sifr_status device_fold_losses(device *dev, const float *losses, int64_t rows, double *sum,
                                sifr_error *error) SIFR_MUST_CHECK;
 
-/* A device may add so many squares of a unit to a part first, and then the parts in order. */
-#define DEVICE_SQUARES_A_PART 1024
-
-/* The squares that DEVICE_SQUARE_SUMS left of all ranks: rank r's begin at squares + r own, and
- * hold unit_blocks[u] blocks of each unit, unit after unit. */
-typedef struct device_squares {
-    const double *squares;
-    int64_t own;
-    int32_t ranks, units;
-    const int64_t *unit_blocks; /* of a rank; in host memory, read before the call returns */
-    double *parts;              /* device_square_parts doubles to work with */
-} device_squares;
-int64_t device_square_parts(const device *dev, const int64_t *unit_blocks, int32_t units,
-                            int32_t ranks);
-
-/* *sum = the sum of all squares in the order of the whole parameters: by unit, and within a unit by
- * rank. On DEVICE_COMPUTE. */
-sifr_status device_fold_squares(device *dev, const device_squares *squares, double *sum,
-                                sifr_error *error) SIFR_MUST_CHECK;
-
 /* What a step came to. */
 typedef struct device_outcome {
     double loss_sum;      /* of all ranks' micro batches, in the order of the global batch */
@@ -455,10 +432,16 @@ typedef struct device_outcome {
     int64_t updated;      /* losses and gradients are finite, and there were labels */
 } device_outcome;
 
+/* What a rank brings to the decision, its part: a base_exact_sum of the squares of the gradients
+ * that it owns, as DEVICE_EXACT_SQUARES leaves it, then its losses by micro batch, as doubles. */
+static inline int64_t device_part_bytes(int32_t micro_batches) {
+    return (int64_t)sizeof(base_exact_sum) + micro_batches * (int64_t)sizeof(double);
+}
+
 typedef struct device_decision {
-    const double *squares; /* their sum */
-    const double *losses;  /* rank r's micro batch j at r micro_batches + j */
+    const void *parts; /* rank r's at r x device_part_bytes(micro_batches) */
     int32_t ranks, micro_batches;
+    int32_t owners;    /* the first so many ranks own each gradient once: their squares count */
     bool across_first; /* the global batch goes through the ranks, then through micro batches */
     int64_t labelled;
     double loss_scale, clipping; /* clipping 0: none */
@@ -466,7 +449,8 @@ typedef struct device_decision {
     device_outcome *outcome;
 } device_decision;
 
-/* Every rank adds the same numbers in the same order, so all decide alike. On DEVICE_COMPUTE. */
+/* Squares are added exactly and rounded once, losses in the order of the global batch: so all ranks
+ * decide alike, and the norm does not depend on which rank owns what. On DEVICE_COMPUTE. */
 sifr_status device_decide(device *dev, const device_decision *decision,
                           sifr_error *error) SIFR_MUST_CHECK;
 

@@ -56,7 +56,6 @@ const char *device_kernel_name(device_kernel kernel) {
         [DEVICE_ADD_INTO] = "add_into",
         [DEVICE_ACCUMULATE] = "accumulate",
         [DEVICE_CLEAR] = "clear",
-        [DEVICE_SQUARE_SUMS] = "square_sums",
         [DEVICE_EXACT_SQUARES] = "exact_squares",
         [DEVICE_ADAM] = "adam",
         [DEVICE_AMSGRAD] = "amsgrad",

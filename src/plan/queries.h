@@ -63,6 +63,10 @@ base_dtype plan_moment_type(const plan_settings *settings);
  * batches. */
 int32_t plan_global_micro_batch(const plan_settings *settings, int32_t rank, int32_t micro_batch);
 
+/* The ranks that share gradients and their states: each owns a slice of every unit, at every stage,
+ * and so its part of the norm. They are ranks 0 and on of the group. */
+int32_t plan_state_ranks(const plan_settings *settings);
+
 /* Whether neighbours in the global batch are micro batches of different ranks; else those of one
  * rank follow each other. */
 bool plan_batch_goes_across(const plan_settings *settings);

@@ -62,8 +62,8 @@ typedef enum plan_action {
     PLAN_ADD,       /* a partial gradient sum */
     PLAN_COUNT,     /* labelled tokens of the global batch, over all ranks */
     PLAN_LOSS,      /* folds the losses of a micro batch */
-    PLAN_SQUARES,   /* sums of squares of a unit's gradient */
-    PLAN_NORM,      /* folds the squares over all ranks; decides whether the update happens */
+    PLAN_SQUARES,   /* adds the squares of this rank's part of a unit's gradient */
+    PLAN_NORM,      /* adds squares and losses of all ranks; decides whether to update */
     PLAN_UPDATE,    /* the optimizer on one unit */
     PLAN_GATHER,    /* all-gather of a unit's slices: x0 is this rank's, y the whole */
     PLAN_REDUCE,    /* reduce-scatter of a gradient sum: x0 is the whole, y this rank's slice */
@@ -187,10 +187,7 @@ typedef struct plan_schedule {
     int32_t *inputs[SIFR_INPUTS], *losses; /* by micro batch */
     int32_t *caches;                       /* PLAN_GENERATE: keys and values by node, 2 each */
     int32_t numbers;                       /* plan_numbers */
-    int32_t squares;                       /* FP64 sums of squares of all units, by blocks */
-    int64_t square_count;
-    int32_t all_squares; /* squares of all ranks in order, if each rank has a slice; else -1 */
-    int32_t logits;      /* PLAN_LOGITS, PLAN_GENERATE, plan_settings.logits; else -1 */
+    int32_t logits; /* PLAN_LOGITS, PLAN_GENERATE, plan_settings.logits; else -1 */
     int32_t scratch;
     int32_t spread; /* quarters of the forward pass that a deferred update takes; 0: not deferred */
 

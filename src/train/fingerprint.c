@@ -92,15 +92,18 @@ static bool put_sections(json_t *notes, const sifr_config *config) {
     return whole;
 }
 
+/* "gradient_norm": checkpoints without it are of runs whose norm was a sum in double, block after
+ * block: with clipping they went on with other bits. */
 json_t *train_fingerprint_notes(const sifr_config *config, const sifr_engine *engine) {
     char machine[512];
     device_describe(engine_device(engine), machine, sizeof machine);
-    json_t *notes = json_pack(
-        "{s:I, s:s, s:f, s:s, s:s}", "micro batch size", (json_int_t)config->step.micro_batch_size,
-        "type", base_dtype_name(plan_dtype(&engine_schedule(engine)->settings)),
-        "gradient_clipping", config->step.gradient_clipping, "gradient_order",
-        config->step.gradient_order == SIFR_GRADIENT_SEQUENTIAL ? "sequential" : "tree", "machine",
-        machine);
+    json_t *notes =
+        json_pack("{s:I, s:s, s:f, s:s, s:s, s:s}", "micro batch size",
+                  (json_int_t)config->step.micro_batch_size, "type",
+                  base_dtype_name(plan_dtype(&engine_schedule(engine)->settings)),
+                  "gradient_clipping", config->step.gradient_clipping, "gradient_order",
+                  config->step.gradient_order == SIFR_GRADIENT_SEQUENTIAL ? "sequential" : "tree",
+                  "gradient_norm", "exact", "machine", machine);
     sifr_precision sums = config->step.grad_accum_dtype;
     bool whole = notes && put_sections(notes, config);
     if (whole && sums != SIFR_FP32)

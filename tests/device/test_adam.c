@@ -210,12 +210,10 @@ static void test_adam_bits(void **state) {
     }
 }
 
-/* A gradient in 16 bits does what the same numbers do in fp32; and its sums of squares. */
+/* A gradient in 16 bits does what the same numbers do in fp32. */
 static void test_narrow_gradient(void **state) {
     static const base_dtype types[] = {BASE_BF16, BASE_FP16};
     (void)state;
-    enum { BLOCKS = (COUNT + DEVICE_BLOCK - 1) / DEVICE_BLOCK };
-    double *wide = block(BLOCKS * 8), *narrow = block(BLOCKS * 8);
     uint16_t *half = block(COUNT * 2);
     for (int number = 0; number < 2 * ISAS; number++) {
         base_dtype type = types[number % 2];
@@ -233,49 +231,11 @@ static void test_narrow_gradient(void **state) {
         run(dev, &same);
         assert_memory_equal(s.weights, other.weights, COUNT * 4);
         assert_memory_equal(s.second, other.second, COUNT * 4);
-        device_call squares = {.kernel = DEVICE_SQUARE_SUMS,
-                               .x = {vector_of(s.gradient, COUNT, BASE_FP32)},
-                               .y = vector_of(wide, BLOCKS, BASE_FP64)};
-        run(dev, &squares);
-        squares.x[0] = vector_of(half, COUNT, type);
-        squares.y.data = narrow;
-        run(dev, &squares);
-        assert_memory_equal(wide, narrow, BLOCKS * 8);
         free_state(&s);
         free_state(&other);
         device_close(dev);
     }
     free(half);
-    free(wide);
-    free(narrow);
-}
-
-/* Of a block, element i goes into sum i mod 8, in order: the norm has the same bits everywhere. */
-static double squares_in_order(const float *x, int64_t count) {
-    double sums[8] = {0};
-    for (int64_t i = 0; i < count; i++) sums[i % 8] += (double)x[i] * (double)x[i];
-    return ((sums[0] + sums[4]) + (sums[2] + sums[6])) +
-           ((sums[1] + sums[5]) + (sums[3] + sums[7]));
-}
-
-static void test_square_order(void **state) {
-    (void)state;
-    float values[DEVICE_BLOCK]; /* of many sizes: for one count in five another order shows */
-    for (int i = 0; i < DEVICE_BLOCK; i++)
-        values[i] = ldexpf((float)(i * 2654435761u % 16777213u), -(i * 7 % 40));
-    for (int isa = 0; isa < ISAS; isa++) {
-        device *dev = open_device(2, isas[isa]);
-        if (!dev) continue;
-        for (int64_t count = 1; count <= DEVICE_BLOCK; count++) {
-            double got, expected = squares_in_order(values, count);
-            device_call squares = {.kernel = DEVICE_SQUARE_SUMS,
-                                   .x = {vector_of(values, count, BASE_FP32)},
-                                   .y = vector_of(&got, 1, BASE_FP64)};
-            run(dev, &squares);
-            assert_memory_equal(&got, &expected, sizeof got);
-        }
-        device_close(dev);
-    }
 }
 
 static void test_adam_skips(void **state) {
@@ -349,9 +309,9 @@ static void test_conversions(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_adam_steps),   cmocka_unit_test(test_adam_bits),
-        cmocka_unit_test(test_adam_skips),   cmocka_unit_test(test_narrow_gradient),
-        cmocka_unit_test(test_square_order), cmocka_unit_test(test_conversions),
+        cmocka_unit_test(test_adam_steps),  cmocka_unit_test(test_adam_bits),
+        cmocka_unit_test(test_adam_skips),  cmocka_unit_test(test_narrow_gradient),
+        cmocka_unit_test(test_conversions),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

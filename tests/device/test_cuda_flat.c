@@ -356,25 +356,6 @@ static void test_rounding(void **state) {
     }
 }
 
-static void test_square_sums(void **state) {
-    static const int64_t counts[] = {1, 7, 1023, 1024, 1025, 40961};
-    (void)state;
-    for (size_t n = 0; n < sizeof counts / sizeof *counts; n++) {
-        for (int i = 0; i < TYPES; i++) {
-            device_call call = {.kernel = DEVICE_SQUARE_SUMS};
-            operands o = {0};
-            make_operand(&o, &call.x[0], 1, counts[n], 0, types[i]);
-            make_operand(&o, &call.y, 1, (counts[n] + DEVICE_BLOCK - 1) / DEVICE_BLOCK, 0,
-                         BASE_FP64);
-            same_bits(&call, &o, "square sums");
-            for (int64_t e = 0; e < counts[n]; e++) /* of one size: the order shows */
-                set_value(&call.x[0], e, (float)base_normal(3, (uint64_t)e));
-            same_bits(&call, &o, "square sums");
-            free_operands(&o);
-        }
-    }
-}
-
 /* `form`: the bits choose the types and the kind of decay, or of momentum. */
 static void run_update(device_kernel kernel, unsigned form, int64_t count, int64_t element,
                        bool update) {
@@ -442,10 +423,9 @@ static void test_adam(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_elements),    cmocka_unit_test(test_vectors),
-        cmocka_unit_test(test_every_half),  cmocka_unit_test(test_rounding),
-        cmocka_unit_test(test_square_sums), cmocka_unit_test(test_updates),
-        cmocka_unit_test(test_adam),
+        cmocka_unit_test(test_elements),   cmocka_unit_test(test_vectors),
+        cmocka_unit_test(test_every_half), cmocka_unit_test(test_rounding),
+        cmocka_unit_test(test_updates),    cmocka_unit_test(test_adam),
     };
     if (shim_skipped()) return 77;
     return cmocka_run_group_tests(tests, open_devices, close_devices);

@@ -1,6 +1,5 @@
 /* CUDA kernels that add what ranks and blocks have, over the shim: slices in the order of
- * device/tree_sum.h, losses in order, squares in an order that does not depend on the number of
- * ranks, and the decision of a step. in test_asan */
+ * device/tree_sum.h, losses in order, and the decision of a step. in test_asan */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -128,85 +127,57 @@ static void test_losses(void **state) {
     }
 }
 
-/* Units of some blocks each, cut for `ranks` and padded with zeros; the sum of all squares. */
-static double sum_of_squares(device *dev, const int64_t *blocks, int32_t units, int32_t ranks) {
-    int64_t each[100], own = 0, at = 0;
-    uint64_t number = 0;
-    sifr_error error = {0};
-    assert_in_range(units, 1, 100);
-    for (int32_t u = 0; u < units; u++) own += each[u] = (blocks[u] + ranks - 1) / ranks;
-    int64_t parts = device_square_parts(dev, each, units, ranks);
-    double *squares = block((size_t)(own * ranks) * sizeof *squares), sum = NAN;
-    double *room = block((size_t)parts * sizeof *room);
-    for (int32_t u = 0; u < units; u++) {
-        for (int64_t i = 0; i < each[u] * ranks; i++) {
-            double value = i < blocks[u] ? fabs(base_normal(5, number + (uint64_t)i)) : 0;
-            squares[i / each[u] * own + at + i % each[u]] = ldexp(value, (int)(i % 20));
-        }
-        number += (uint64_t)blocks[u];
-        at += each[u];
-    }
-    device_squares asked = {squares, own, ranks, units, each, room};
-    assert_int_equal(device_fold_squares(dev, &asked, &sum, &error), SIFR_OK);
-    free(squares);
-    free(room);
-    return sum;
-}
-
-/* The same, in long double. */
-static double exact_squares(const int64_t *blocks, int32_t units) {
-    long double sum = 0;
-    uint64_t number = 0;
-    for (int32_t u = 0; u < units; u++)
-        for (int64_t i = 0; i < blocks[u]; i++)
-            sum += (long double)ldexp(fabs(base_normal(5, number++)), (int)(i % 20));
-    return (double)sum;
-}
-
-static void check_squares(const int64_t *blocks, int32_t units) {
-    double want = exact_squares(blocks, units), first = sum_of_squares(shims[0], blocks, units, 1);
-    assert_true(fabs(first - want) <= 1e-14 * want);
-    for (int32_t ranks = 1; ranks <= 8; ranks++) {
-        double sum = sum_of_squares(shims[ranks % ORDERS], blocks, units, ranks);
-        if (memcmp(&sum, &first, sizeof sum) != 0)
-            fail_msg("%d units on %d ranks: %.17g, on one rank %.17g", units, ranks, sum, first);
-    }
-}
-
-static void test_squares(void **state) {
-    static const int64_t few[] = {1, 1024, 1025, 7, 3000, 31};
-    int64_t many[70];
-    (void)state;
-    for (int i = 0; i < 70; i++) many[i] = i * 37 % 61 + 1 + (i == 40) * 2500;
-    for (int32_t units = 1; units <= 6; units++) check_squares(few, units);
-    check_squares(many, 32);
-    check_squares(many, 33);
-    check_squares(many, 70);
-}
-
 typedef struct decision {
-    double squares, loss, scale, clipping;
+    float size; /* of the gradients */
+    double loss, scale, clipping;
     int64_t labelled;
     bool across_first;
 } decision;
 
-static void check_decision(device *dev, const decision *d) {
-    enum { RANKS = 3, BATCHES = 4 };
-    double losses[RANKS * BATCHES], ordered[RANKS * BATCHES], sum = 0, scale = 1;
-    for (int i = 0; i < RANKS * BATCHES; i++) losses[i] = d->loss * ldexp(1 + i * 0.1, i * 7 % 40);
-    for (int r = 0; r < RANKS; r++)
-        for (int j = 0; j < BATCHES; j++)
-            ordered[d->across_first ? j * RANKS + r : r * BATCHES + j] = losses[r * BATCHES + j];
+enum { RANKS = 3, BATCHES = 4 };
+
+/* As a rank sends it. */
+typedef struct part {
+    base_exact_sum squares;
+    double losses[BATCHES];
+} part;
+
+/* Rank r owns gradients of size 3^r x `size`, whose squares and their sums are exact in double, and
+ * so many of them that a sum that is not settled has carries. */
+static double fill_squares(float size, int32_t owners, part parts[RANKS]) {
+    enum { MANY = 1000 };
+    double want = 0;
+    for (int r = 0; r < RANKS; r++, size *= 3) {
+        parts[r].squares = (base_exact_sum){0};
+        for (int i = 0; i < MANY; i++) base_exact_square(&parts[r].squares, size);
+        if (r == 1) base_exact_settle(&parts[r].squares);
+        if (r < owners) want += MANY * (double)size * (double)size;
+    }
+    return want;
+}
+
+static void check_decision(device *dev, const decision *d, int32_t owners) {
+    double ordered[RANKS * BATCHES], sum = 0, scale = 1;
+    part parts[RANKS];
+    double squares = fill_squares(d->size, owners, parts);
+    assert_int_equal(sizeof *parts, device_part_bytes(BATCHES));
+    for (int r = 0; r < RANKS; r++) {
+        for (int j = 0; j < BATCHES; j++) {
+            int i = r * BATCHES + j;
+            double loss = parts[r].losses[j] = d->loss * ldexp(1 + i * 0.1, i * 7 % 40);
+            ordered[d->across_first ? j * RANKS + r : i] = loss;
+        }
+    }
     for (int i = 0; i < RANKS * BATCHES; i++) sum += ordered[i];
-    double norm = sqrt(d->squares) / d->scale;
-    bool updated = isfinite(d->squares) && isfinite(sum) && d->labelled > 0;
+    double norm = sqrt(squares) / d->scale;
+    bool updated = isfinite(squares) && isfinite(sum) && d->labelled > 0;
     if (d->clipping > 0) scale = 1 / fmax(1, (norm + 1e-6) / d->clipping);
     device_step step = {.seed = 9, .learning_rate = 0.5f, .update_scale = -1.0f};
     device_outcome result = {.loss_sum = -1};
-    device_decision asked = {.squares = &d->squares,
-                             .losses = losses,
+    device_decision asked = {.parts = parts,
                              .ranks = RANKS,
                              .micro_batches = BATCHES,
+                             .owners = owners,
                              .across_first = d->across_first,
                              .labelled = d->labelled,
                              .loss_scale = d->scale,
@@ -219,7 +190,8 @@ static void check_decision(device *dev, const decision *d) {
     assert_true(isnan(norm) ? isnan(result.gradient_norm) : result.gradient_norm == norm);
     assert_int_equal(result.updated, updated);
     assert_int_equal(step.update, updated);
-    assert_true(step.update_scale == (float)(scale / d->scale));
+    assert_true(isnan(scale) ? isnan(step.update_scale)
+                             : step.update_scale == (float)(scale / d->scale));
     assert_true(step.seed == 9 && step.learning_rate == 0.5f);
 }
 
@@ -235,16 +207,19 @@ static void test_decide(void **state) {
     sifr_error error;
     assert_int_equal(device_open_cpu(1, NULL, &cpu, &error), SIFR_OK);
     for (size_t i = 0; i < sizeof decisions / sizeof *decisions; i++) {
-        check_decision(shims[0], &decisions[i]);
-        check_decision(cpu, &decisions[i]);
+        for (int32_t owners = 1; owners <= RANKS; owners++) {
+            check_decision(shims[i % ORDERS], &decisions[i], owners);
+            check_decision(cpu, &decisions[i], owners);
+        }
     }
     device_close(cpu);
 }
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_tree),   cmocka_unit_test(test_too_many_slices),
-        cmocka_unit_test(test_losses), cmocka_unit_test(test_squares),
+        cmocka_unit_test(test_tree),
+        cmocka_unit_test(test_too_many_slices),
+        cmocka_unit_test(test_losses),
         cmocka_unit_test(test_decide),
     };
     if (shim_skipped()) return 77;

@@ -146,20 +146,6 @@ static void convert_shape(const op_case *c, base_dtype type, device_call *call) 
     call->y = op_sized(c->rows, c->columns, (base_dtype)(c->variant % 8));
 }
 
-static void square_sums_shape(const op_case *c, base_dtype type, device_call *call) {
-    (void)type;
-    call->x[0] = op_sized(1, c->columns, BASE_FP32);
-    call->y = op_sized(1, (c->columns + DEVICE_BLOCK - 1) / DEVICE_BLOCK, BASE_FP64);
-}
-
-static void square_sums_reference(const device_call *call, const op_values *v) {
-    FOR_ALL(b) {
-        int64_t end = base_min_i64(call->x[0].columns, (b + 1) * DEVICE_BLOCK);
-        v->y[b] = 0;
-        for (int64_t i = b * DEVICE_BLOCK; i < end; i++) v->y[b] += v->x[0][i] * v->x[0][i];
-    }
-}
-
 static const op_case elements[] = {
 #define ELEMENTS(r, n)                                                                             \
     {.name = "gelu, tanh",                                                                         \
@@ -440,14 +426,6 @@ static const op_case flats[] = {
      .columns = n,                                                                                 \
      .adds = true,                                                                                 \
      .fp32_only = true},                                                                           \
-        {.name = "square sums",                                                                    \
-         .forward = DEVICE_SQUARE_SUMS,                                                            \
-         .backward = DEVICE_SQUARE_SUMS,                                                           \
-         .shape = square_sums_shape,                                                               \
-         .reference = square_sums_reference,                                                       \
-         .rows = 1,                                                                                \
-         .columns = n,                                                                             \
-         .fp32_only = true},                                                                       \
         {.name = "clear int32",                                                                    \
          .forward = DEVICE_CLEAR,                                                                  \
          .backward = DEVICE_CLEAR,                                                                 \

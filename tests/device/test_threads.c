@@ -95,7 +95,6 @@ static void test_refusals(void **state) {
         {{.kernel = DEVICE_EMBEDDING, .x = {good}, .y = good}, "embedding: x[0]"},
         {{.kernel = DEVICE_EMBEDDING_BACKWARD, .x = {ids}, .dy = good},
          "embedding_backward: dw[0]"},
-        {{.kernel = DEVICE_SQUARE_SUMS, .x = {good}, .y = good}, "square_sums: x[0]"},
         {{.kernel = DEVICE_EXACT_SQUARES, .x = {good}, .y = good}, "exact_squares: x[0]"},
         {{.kernel = DEVICE_ADAM, .x = {good}, .w = {good}}, "adam: x[0]"},
         {{.kernel = DEVICE_CONVERT, .x = {ids}, .y = good}, "convert: from int32"},

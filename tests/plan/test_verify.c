@@ -172,6 +172,11 @@ static void order_of_contents(void **state) {
     s->instructions[gather].bytes -= 1024; /* of either rank's slice */
     expect_faulty(s, "which nothing has written before", "gathered of");
     plan_free(s);
+    s = two_ranks(1); /* squares are added to what the count has set to zeros */
+    move(s, index_of(s, find(s, PLAN_COUNT, PLAN_ACTIONS)),
+         index_of(s, find(s, PLAN_SQUARES, PLAN_ACTIONS)));
+    expect_faulty(s, "which nothing has written before", "squares");
+    plan_free(s);
 }
 
 /* GPT-2's queries, keys and values are columns of one matrix, and so are their gradients, which

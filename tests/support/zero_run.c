@@ -245,10 +245,10 @@ static sifr_status check_device(const sifr_engine *engine, const moved_bytes *be
     if (!device_is_separate(engine->dev)) return SIFR_OK;
     int64_t k = s->settings.step.gradient_accumulation_steps;
     int64_t ids = k * s->settings.step.micro_batch_size * s->settings.step.seq_length * 4;
-    int64_t numbers = (int64_t)sizeof(plan_numbers) + k * (int64_t)sizeof(double);
+    int64_t numbers = plan_own_number_bytes(s);
     int64_t inputs = 2 + (engine->model->inputs[SIFR_TOKEN_TYPES] >= 0) +
                      (engine->model->inputs[SIFR_SEGMENTS] >= 0) + engine->model->packed;
-    int64_t in = now->read[1] - before->read[1] + inputs * ids + (int64_t)sizeof(device_step);
+    int64_t in = now->read[1] - before->read[1] + inputs * ids + plan_begin_bytes();
     int64_t out = now->written[1] - before->written[1] + numbers;
     int64_t host_bytes = plan_host_bytes(s);
     if (device_is_hidden(engine->dev)) { /* files are read and written through the host */
@@ -257,9 +257,8 @@ static sifr_status check_device(const sifr_engine *engine, const moved_bytes *be
         out += now->written[0] - before->written[0];
     }
     if (device_is_hidden(engine->dev) && s->settings.world_size > 1) { /* through the host */
-        int64_t ranks = s->settings.world_size, losses = k * (int64_t)sizeof(double);
-        int64_t squares = s->all_squares >= 0 ? s->buffers[s->squares].bytes : 0;
-        in += ranks * (losses + squares), out += losses + squares;
+        int64_t part = plan_part_bytes(s);
+        in += s->settings.world_size * part, out += part;
     }
     int64_t came = counts->to_device - before->crossed.to_device;
     int64_t left = counts->to_host - before->crossed.to_host;

@@ -51,7 +51,6 @@ static sifr_status (*const checks[DEVICE_KERNELS])(const device_call *, sifr_err
     [DEVICE_ACCUMULATE] = device_check_elementwise,
     [DEVICE_CLEAR] = device_check_elementwise,
     [DEVICE_CONVERT] = device_check_elementwise,
-    [DEVICE_SQUARE_SUMS] = device_check_square_sums,
     [DEVICE_EXACT_SQUARES] = device_check_exact_squares,
     [DEVICE_ADAM] = device_check_update,
     [DEVICE_AMSGRAD] = device_check_update,

@@ -22,7 +22,6 @@ sifr_status device_check_regroup(const device_call *call, sifr_error *error) SIF
 sifr_status device_check_neighbours(const device_call *call, sifr_error *error) SIFR_MUST_CHECK;
 sifr_status device_check_rows(const device_call *call, sifr_error *error) SIFR_MUST_CHECK;
 sifr_status device_check_elementwise(const device_call *call, sifr_error *error) SIFR_MUST_CHECK;
-sifr_status device_check_square_sums(const device_call *call, sifr_error *error) SIFR_MUST_CHECK;
 sifr_status device_check_exact_squares(const device_call *call, sifr_error *error) SIFR_MUST_CHECK;
 sifr_status device_check_update(const device_call *call, sifr_error *error) SIFR_MUST_CHECK;
 

@@ -190,13 +190,6 @@ sifr_status device_check_elementwise(const device_call *call, sifr_error *error)
     return SIFR_OK;
 }
 
-sifr_status device_check_square_sums(const device_call *call, sifr_error *error) {
-    int64_t count = call->x[0].columns;
-    BASE_TRY(check_vector(call, &call->x[0], "x[0]", error));
-    return device_check(call, &call->y, "y", 1, (count + DEVICE_BLOCK - 1) / DEVICE_BLOCK,
-                        BASE_FP64, error);
-}
-
 sifr_status device_check_exact_squares(const device_call *call, sifr_error *error) {
     BASE_TRY(check_vector(call, &call->x[0], "x[0]", error));
     return device_check(call, &call->y, "y", 1, EXACT_WORDS, BASE_INT64, error);

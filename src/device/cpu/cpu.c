@@ -147,7 +147,6 @@ static const device_backend backend = {.close = close_cpu,
                                        .copy = copy,
                                        .start_copy = start_copy,
                                        .fold_losses = cpu_fold_losses,
-                                       .fold_squares = cpu_fold_squares,
                                        .decide = cpu_decide,
                                        .start_sum = cpu_start_sum};
 

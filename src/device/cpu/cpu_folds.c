@@ -13,31 +13,21 @@ sifr_status cpu_fold_losses(device *dev, const float *losses, int64_t rows, doub
     return SIFR_OK;
 }
 
-sifr_status cpu_fold_squares(device *dev, const device_squares *squares, double *sum,
-                             sifr_error *error) {
-    double total = 0;
-    int64_t at = 0;
-    (void)dev, (void)error;
-    for (int32_t u = 0; u < squares->units; u++) {
-        for (int32_t r = 0; r < squares->ranks; r++) {
-            const double *blocks = squares->squares + r * squares->own + at;
-            for (int64_t i = 0; i < squares->unit_blocks[u]; i++) total += blocks[i];
-        }
-        at += squares->unit_blocks[u];
-    }
-    *sum = total;
-    return SIFR_OK;
-}
-
 sifr_status cpu_decide(device *dev, const device_decision *d, sifr_error *error) {
-    double losses = 0, scale = 1, squares = *d->squares;
+    double losses = 0, scale = 1;
+    int64_t bytes = device_part_bytes(d->micro_batches);
+    const char *parts = d->parts;
+    base_exact_sum sum = {0};
     (void)dev, (void)error;
+    for (int32_t r = 0; r < d->owners; r++)
+        base_exact_merge(&sum, (const base_exact_sum *)(const void *)(parts + r * bytes));
     for (int32_t g = 0; g < d->ranks * d->micro_batches; g++) {
         int32_t rank = d->across_first ? g % d->ranks : g / d->micro_batches;
         int32_t micro_batch = d->across_first ? g / d->ranks : g % d->micro_batches;
-        losses += d->losses[rank * d->micro_batches + micro_batch];
+        const void *own = parts + rank * bytes + sizeof sum;
+        losses += ((const double *)own)[micro_batch];
     }
-    double norm = sqrt(squares) / d->loss_scale;
+    double squares = base_exact_round(&sum), norm = sqrt(squares) / d->loss_scale;
     bool updated = isfinite(squares) && isfinite(losses) && d->labelled > 0;
     if (d->clipping > 0) scale = 1 / fmax(1, (norm + 1e-6) / d->clipping); /* DeepSpeed's */
     d->step->update_scale = (float)(scale / d->loss_scale);

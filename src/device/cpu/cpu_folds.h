@@ -6,8 +6,6 @@
 
 sifr_status cpu_fold_losses(device *dev, const float *losses, int64_t rows, double *sum,
                             sifr_error *error);
-sifr_status cpu_fold_squares(device *dev, const device_squares *squares, double *sum,
-                             sifr_error *error);
 sifr_status cpu_decide(device *dev, const device_decision *decision, sifr_error *error);
 sifr_status cpu_start_sum(device *dev, device_queue queue, const device_sum *sum,
                           sifr_error *error);

@@ -58,7 +58,6 @@ static const cpu_row rows[DEVICE_KERNELS] = {
     [DEVICE_ACCUMULATE] = {NULL, cpu_run_elementwise},
     [DEVICE_CLEAR] = {NULL, cpu_run_elementwise},
     [DEVICE_CONVERT] = {NULL, cpu_run_elementwise},
-    [DEVICE_SQUARE_SUMS] = {NULL, cpu_run_square_sums},
     [DEVICE_EXACT_SQUARES] = {NULL, cpu_run_exact_squares},
     [DEVICE_ADAM] = {NULL, cpu_run_update},
     [DEVICE_AMSGRAD] = {NULL, cpu_run_update},

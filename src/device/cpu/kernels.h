@@ -22,7 +22,6 @@ typedef struct cpu_kernels {
     void (*rows)(const cpu_part *part);
     void (*elementwise)(const cpu_part *part);
     void (*updates[DEVICE_UPDATES])(const cpu_part *part); /* by DEVICE_UPDATE_NUMBER */
-    void (*square_sums)(const cpu_part *part);             /* count in blocks */
     /* Elements [first, first + count) of a row; at most 2^20 of them. */
     void (*exact_squares)(const device_matrix *x, int64_t first, int64_t count,
                           base_exact_sum *sum);

@@ -19,7 +19,6 @@ void KERNEL(momentum)(const cpu_part *part);
 void KERNEL(adagrad)(const cpu_part *part);
 void KERNEL(lion)(const cpu_part *part);
 void KERNEL(schedule_free)(const cpu_part *part);
-void KERNEL(square_sums)(const cpu_part *part);
 void KERNEL(exact_squares)(const device_matrix *x, int64_t first, int64_t count,
                            base_exact_sum *sum);
 void KERNEL(embedding)(const cpu_part *part);

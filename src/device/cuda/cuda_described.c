@@ -100,8 +100,7 @@ static const device_backend backend = {.hidden = true,
                                        .take_shared = take_shared,
                                        .give = give,
                                        .copy = copy,
-                                       .count = count,
-                                       .adds_parts = true};
+                                       .count = count};
 
 sifr_status device_open_described(int threads, const cuda_description *description, device **out,
                                   sifr_error *error) {

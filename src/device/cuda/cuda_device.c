@@ -363,12 +363,6 @@ static sifr_status fold_losses(device *dev, const float *losses, int64_t rows, d
     return cuda_fold_losses(dev, losses, rows, sum, error);
 }
 
-static sifr_status fold_squares(device *dev, const device_squares *squares, double *sum,
-                                sifr_error *error) {
-    BASE_TRY(enter(cuda_of(dev), error));
-    return cuda_fold_squares(dev, squares, sum, error);
-}
-
 static sifr_status decide(device *dev, const device_decision *decision, sifr_error *error) {
     BASE_TRY(enter(cuda_of(dev), error));
     return cuda_decide(dev, decision, error);
@@ -483,8 +477,6 @@ static const device_backend backend = {.close = close_cuda,
                                        .follow = follow,
                                        .finish = finish,
                                        .fold_losses = fold_losses,
-                                       .adds_parts = true,
-                                       .fold_squares = fold_squares,
                                        .decide = decide,
                                        .start_sum = start_sum};
 

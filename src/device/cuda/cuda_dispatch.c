@@ -69,7 +69,6 @@ static const cuda_row rows[DEVICE_KERNELS] = {
     [DEVICE_HEAD_LOGITS] = {cuda_prepare_head_logits, cuda_run_head_logits},
     [DEVICE_CLEAR] = {NULL, cuda_run_clear},
     [DEVICE_CONVERT] = {NULL, cuda_run_elementwise},
-    [DEVICE_SQUARE_SUMS] = {NULL, cuda_run_square_sums},
     [DEVICE_EXACT_SQUARES] = {NULL, cuda_run_exact_squares},
     [DEVICE_ADAM] = {NULL, cuda_run_update},
     [DEVICE_AMSGRAD] = {NULL, cuda_run_update},

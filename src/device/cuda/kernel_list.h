@@ -35,7 +35,7 @@ CUDA_KERNEL_TYPES(convert_bf16, elements_arguments)
 CUDA_KERNEL_TYPES(convert_fp16, elements_arguments)
 CUDA_KERNEL_TYPES(dropout, dropout_arguments)
 
-/* flat vectors: vector/adam.cu, sgd.cu, adagrad.cu, lion.cu, schedule_free.cu, squares.cu,
+/* flat vectors: vector/adam.cu, sgd.cu, adagrad.cu, lion.cu, schedule_free.cu,
  * exact_squares.cu */
 CUDA_KERNEL(adam, update_arguments)
 CUDA_KERNEL(amsgrad, update_arguments)
@@ -44,16 +44,13 @@ CUDA_KERNEL(momentum, update_arguments)
 CUDA_KERNEL(adagrad, update_arguments)
 CUDA_KERNEL(lion, update_arguments)
 CUDA_KERNEL(schedule_free, update_arguments)
-CUDA_KERNEL_TYPES(square_sums, squares_arguments)
 CUDA_KERNEL_TYPES(exact_squares, exact_squares_arguments)
 
-/* sums over ranks and blocks: vector/tree_sum.cu, folds.cu */
+/* sums over ranks, and decisions: vector/tree_sum.cu, folds.cu */
 CUDA_KERNEL_TYPES(tree_sum, tree_sum_arguments)
 CUDA_KERNEL(tree_sum_bf16_fp32, tree_sum_arguments)
 CUDA_KERNEL(tree_sum_fp16_fp32, tree_sum_arguments)
 CUDA_KERNEL(fold_loss, fold_loss_arguments)
-CUDA_KERNEL(fold_squares, fold_squares_arguments)
-CUDA_KERNEL(fold_parts, fold_parts_arguments)
 CUDA_KERNEL(decide, device_decision)
 
 /* rows: vector/moves.cu, rope.cu, embedding.cu, norm.cu, parts.cu */

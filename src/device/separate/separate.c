@@ -326,62 +326,20 @@ static sifr_status fold_losses(device *dev, const float *losses, int64_t rows, d
                           error);
 }
 
-/* One unit at a time, so that its payload has a size: the sum goes on from unit to unit. */
-typedef struct squares_payload {
-    const double *squares;
-    int64_t own, blocks;
-    int32_t ranks;
-    bool first;
-    double *sum;
-} squares_payload;
-
-static sifr_status work_squares(void *user, const void *payload, sifr_error *error) {
-    const squares_payload *p = payload;
-    double total = p->first ? 0 : *p->sum;
-    (void)user, (void)error;
-    for (int32_t r = 0; r < p->ranks; r++) {
-        for (int64_t i = 0; i < p->blocks; i++) total += p->squares[r * p->own + i];
-    }
-    *p->sum = total;
-    return SIFR_OK;
-}
-
-static sifr_status fold_squares(device *dev, const device_squares *squares, double *sum,
-                                sifr_error *error) {
-    separate_device *m = separate_of(dev);
-    void *from = (void *)(uintptr_t)squares->squares, *to = sum;
-    int64_t bytes = squares->own * squares->ranks * (int64_t)sizeof *sum, at = 0;
-    if (!reach(m, &from, bytes) || !reach(m, &to, sizeof *sum))
-        return outside("sum of squares", error);
-    for (int32_t u = 0; u < squares->units; u++) {
-        squares_payload payload = {.squares = (const double *)from + at,
-                                   .own = squares->own,
-                                   .blocks = squares->unit_blocks[u],
-                                   .ranks = squares->ranks,
-                                   .first = u == 0,
-                                   .sum = to};
-        BASE_TRY(queue_set_give(m->queues, DEVICE_COMPUTE, work_squares, m, &payload,
-                                sizeof payload, error));
-        at += squares->unit_blocks[u];
-    }
-    return SIFR_OK;
-}
-
 static sifr_status work_decision(void *user, const void *payload, sifr_error *error) {
     return device_decide(((separate_device *)user)->cpu, payload, error);
 }
 
 static sifr_status decide(device *dev, const device_decision *decision, sifr_error *error) {
     separate_device *m = separate_of(dev);
-    int64_t count = (int64_t)decision->ranks * decision->micro_batches;
-    void *squares = (void *)(uintptr_t)decision->squares, *step = decision->step;
-    void *losses = (void *)(uintptr_t)decision->losses, *outcome = decision->outcome;
+    int64_t bytes = decision->ranks * device_part_bytes(decision->micro_batches);
+    void *parts = (void *)(uintptr_t)decision->parts, *step = decision->step;
+    void *outcome = decision->outcome;
     device_decision own = *decision;
-    if (!reach(m, &squares, sizeof(double)) ||
-        !reach(m, &losses, count * (int64_t)sizeof(double)) || !reach(m, &step, sizeof *own.step) ||
+    if (!reach(m, &parts, bytes) || !reach(m, &step, sizeof *own.step) ||
         !reach(m, &outcome, sizeof *own.outcome))
         return outside("the step's decision", error);
-    own.squares = squares, own.losses = losses, own.step = step, own.outcome = outcome;
+    own.parts = parts, own.step = step, own.outcome = outcome;
     return queue_set_give(m->queues, DEVICE_COMPUTE, work_decision, m, &own, sizeof own, error);
 }
 
@@ -418,8 +376,7 @@ static sifr_status start_sum(device *dev, device_queue queue, const device_sum *
     .close = close_separate, .isa = isa, .describe = describe, .prepare = prepare, .run = run,     \
     .measure = measure, .take = take, .take_shared = take_shared, .give = give, .copy = copy,      \
     .count = count, .start_copy = start_copy, .mark = mark, .follow = follow, .finish = finish,    \
-    .times = times, .fold_losses = fold_losses, .fold_squares = fold_squares, .decide = decide,    \
-    .start_sum = start_sum
+    .times = times, .fold_losses = fold_losses, .decide = decide, .start_sum = start_sum
 
 /* It takes the host's memory, which sets its own limit. */
 static int64_t room(const device *dev) {

@@ -1,4 +1,5 @@
 #include <math.h>
+#include <stddef.h>
 #include <string.h>
 
 #include "base/clock.h"
@@ -27,13 +28,15 @@ static plan_numbers *device_numbers(const engine_executor *e) {
     return engine_buffer(e, e->schedule->numbers);
 }
 
-/* Puts this step's numbers where kernels read them. */
+/* Puts this step's numbers where kernels read them, and zeros where squares are added. */
 static sifr_status send_numbers(engine_executor *e, sifr_error *error) {
     device *dev = e->schedule->dev;
-    device_step *to = &device_numbers(e)->step;
-    if (e->numbers == device_numbers(e)) return SIFR_OK;
-    if (!device_is_hidden(dev)) return device_copy(dev, to, &e->numbers->step, sizeof *to, error);
-    return device_start_copy(dev, DEVICE_COMPUTE, to, &e->numbers->step, sizeof *to, error);
+    plan_numbers *numbers = device_numbers(e);
+    char *to = (char *)numbers + offsetof(plan_numbers, step);
+    const char *from = (const char *)e->numbers + offsetof(plan_numbers, step);
+    if (e->numbers == numbers) return SIFR_OK;
+    if (!device_is_hidden(dev)) return device_copy(dev, to, from, plan_begin_bytes(), error);
+    return device_start_copy(dev, DEVICE_COMPUTE, to, from, plan_begin_bytes(), error);
 }
 
 /* Waits for all that the step gave to the device, and sees what it came to. */
@@ -53,34 +56,17 @@ static sifr_status fold_losses(const engine_executor *e, int32_t micro_batch, si
                               &device_numbers(e)->losses[micro_batch], error);
 }
 
-/* Of numbers in device memory: through the host where that does not reach them. */
-static sifr_status gather_numbers(engine_executor *e, const void *mine, int64_t bytes, void *all,
-                                  sifr_error *error) {
+/* The parts of all ranks, one message from each: through the host where that does not reach them.
+ */
+static sifr_status gather_parts(engine_executor *e, sifr_error *error) {
     device *dev = e->schedule->dev;
-    int64_t ranks = comm_size(e->group);
-    if (!e->gathered) return comm_all_gather_control(e->group, mine, bytes, all, error);
-    char *own = e->gathered + comm_rank(e->group) * bytes;
-    BASE_TRY(device_copy(dev, own, mine, bytes, error));
-    BASE_TRY(comm_all_gather_control(e->group, own, bytes, e->gathered, error));
-    return device_copy(dev, all, e->gathered, ranks * bytes, error);
-}
-
-static sifr_status fold_squares(engine_executor *e, sifr_error *error) {
-    const plan_schedule *s = e->schedule;
-    bool cut = s->all_squares >= 0;
     plan_numbers *numbers = device_numbers(e);
-    int32_t ranks = cut ? s->settings.world_size : 1;
-    int64_t own = s->square_count / ranks;
-    if (cut)
-        BASE_TRY(gather_numbers(e, engine_buffer(e, s->squares), own * (int64_t)sizeof(double),
-                                engine_buffer(e, s->all_squares), error));
-    device_squares squares = {.squares = engine_buffer(e, cut ? s->all_squares : s->squares),
-                              .own = own,
-                              .ranks = ranks,
-                              .units = (int32_t)s->model->unit_count,
-                              .unit_blocks = e->unit_blocks,
-                              .parts = numbers->losses + plan_places_of_numbers(s).parts};
-    return device_fold_squares(s->dev, &squares, &numbers->squares, error);
+    void *all = plan_all_parts(e->schedule, numbers);
+    int64_t bytes = plan_part_bytes(e->schedule);
+    if (!e->parts) return comm_all_gather_control(e->group, &numbers->squares, bytes, all, error);
+    BASE_TRY(device_copy(dev, &e->numbers->squares, &numbers->squares, bytes, error));
+    BASE_TRY(comm_all_gather_control(e->group, &e->numbers->squares, bytes, e->parts, error));
+    return device_copy(dev, all, e->parts, comm_size(e->group) * bytes, error);
 }
 
 /* Every rank decides by the same numbers, and so alike. */
@@ -88,13 +74,10 @@ static sifr_status decide(engine_executor *e, const engine_step_input *input, in
                           sifr_error *error) {
     const plan_schedule *s = e->schedule;
     plan_numbers *numbers = device_numbers(e);
-    int32_t k = s->settings.step.gradient_accumulation_steps;
-    double *all = numbers->losses + plan_places_of_numbers(s).all_losses;
-    BASE_TRY(gather_numbers(e, numbers->losses, k * (int64_t)sizeof *all, all, error));
-    device_decision decision = {.squares = &numbers->squares,
-                                .losses = all,
+    device_decision decision = {.parts = plan_all_parts(s, numbers),
                                 .ranks = s->settings.world_size,
-                                .micro_batches = k,
+                                .micro_batches = s->settings.step.gradient_accumulation_steps,
+                                .owners = plan_state_ranks(&s->settings),
                                 .across_first = plan_batch_goes_across(&s->settings),
                                 .labelled = labelled,
                                 .loss_scale = input->loss_scale,
@@ -110,7 +93,7 @@ static sifr_status finish_norm(engine_executor *e, const engine_step_input *inpu
                                engine_result *result, sifr_error *error) {
     device *dev = e->schedule->dev;
     plan_numbers *numbers = device_numbers(e);
-    BASE_TRY(fold_squares(e, error));
+    BASE_TRY(gather_parts(e, error));
     BASE_TRY(decide(e, input, result->labelled, error));
     if (e->defers)
         BASE_TRY(device_start_copy(dev, DEVICE_COMPUTE, &numbers->last, &numbers->step,
@@ -130,6 +113,7 @@ static void *operand_address(const engine_executor *e, const plan_instruction *i
 
 static void begin_step(engine_executor *e, const engine_step_input *input) {
     e->skip = false;
+    memset(&e->numbers->squares, 0, sizeof e->numbers->squares);
     e->numbers->step = (device_step){.seed = input->seed,
                                      .step = input->step,
                                      .training = e->schedule->settings.mode == PLAN_TRAIN};

@@ -162,23 +162,16 @@ static sifr_status take_host(engine_executor *e, const engine_executor *owner, s
 /* A device that has only begun what it was given copies from and to memory of its own. */
 static sifr_status take_numbers(engine_executor *e, sifr_error *error) {
     const plan_schedule *s = e->schedule;
-    size_t units = s->model->unit_count;
-    int64_t ranks = s->all_squares >= 0 ? s->settings.world_size : 1;
     void *numbers = engine_host_buffer(e, s->numbers);
-    BASE_TRY(base_alloc(units, sizeof *e->unit_blocks, &e->unit_blocks, error));
-    for (size_t u = 0; u < units; u++)
-        e->unit_blocks[u] = s->unit_elements[u] / DEVICE_BLOCK / ranks;
-    e->number_bytes = (int64_t)sizeof *e->numbers + s->settings.step.gradient_accumulation_steps *
-                                                        (int64_t)sizeof *e->numbers->losses;
+    e->number_bytes = plan_own_number_bytes(s);
     if (!numbers && device_is_hidden(s->dev))
         BASE_TRY(device_take_host(s->dev, e->number_bytes, &numbers, error));
     else if (!numbers)
         BASE_TRY(base_alloc((size_t)e->number_bytes, 1, (char **)&numbers, error));
     e->numbers = numbers;
     if (!device_is_hidden(s->dev) || comm_size(e->group) == 1) return SIFR_OK;
-    int64_t most = comm_size(e->group) * s->settings.step.gradient_accumulation_steps;
-    if (s->all_squares >= 0) most = base_max_i64(most, s->square_count);
-    return base_alloc((size_t)most, sizeof(double), &e->gathered, error);
+    size_t parts = (size_t)comm_size(e->group);
+    return base_alloc(parts, (size_t)plan_part_bytes(s), (char **)&e->parts, error);
 }
 
 static bool is_loss(const plan_schedule *s, int32_t buffer) {
@@ -314,8 +307,7 @@ void engine_executor_free(engine_executor *e) {
     free(e->transfers);
     free(e->moves);
     free(e->copies);
-    free(e->unit_blocks);
-    free(e->gathered);
+    free(e->parts);
     free(e->staged_at);
     free(e->window);
     free(e);

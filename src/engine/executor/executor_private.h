@@ -29,20 +29,19 @@ struct engine_executor {
     /* Of schedule->numbers: in place where the host reaches it, otherwise a copy, which the host
      * writes before the device begins a step and reads at its end. */
     plan_numbers *numbers;
-    int64_t number_bytes; /* that the host reads: all but other ranks' losses and the parts */
+    int64_t number_bytes; /* that the host reads: all but the parts of all ranks */
     /* Of hidden memory: what the host put into inputs since the last run, which is copied when the
      * device gets to it; by buffer: where, or -1. */
     char *staged;
     int64_t staged_bytes;
     int64_t *staged_at;
-    char *gathered; /* hidden memory, several ranks: losses or squares of all; otherwise NULL */
-    int64_t *unit_blocks; /* of squares that this rank holds, by unit */
-    bool skip;            /* the update of this step is skipped */
-    bool defers;          /* some of the schedule's instructions are deferred */
-    bool pending;         /* deferred instructions are still to run ... */
-    bool skip_last;       /* ... whose update is skipped, ... */
-    int64_t last_step;    /* ... of this step */
-    int64_t length;       /* of the sequence, for rotary tables; 0: the plan's */
+    void *parts;       /* hidden memory, several ranks: what all bring to the decision; else NULL */
+    bool skip;         /* the update of this step is skipped */
+    bool defers;       /* some of the schedule's instructions are deferred */
+    bool pending;      /* deferred instructions are still to run ... */
+    bool skip_last;    /* ... whose update is skipped, ... */
+    int64_t last_step; /* ... of this step */
+    int64_t length;    /* of the sequence, for rotary tables; 0: the plan's */
     engine_kernel kernel; /* NULL: the device's own */
     void *kernel_user;
 };

@@ -27,6 +27,12 @@ static sifr_status emit_action(lower_state *state, plan_action action, int32_t m
                                 error);
 }
 
+/* The step's numbers go to the device, too. */
+static sifr_status emit_count(lower_state *state, sifr_error *error) {
+    BASE_TRY(plan_add_operand(state->s, PLAN_Y, state->s->numbers, 0, error));
+    return emit_action(state, PLAN_COUNT, -1, error);
+}
+
 static sifr_status emit_loss(lower_state *state, sifr_error *error) {
     BASE_TRY(plan_add_operand(state->s, PLAN_Y, state->s->losses[state->micro_batch], 0, error));
     return emit_action(state, PLAN_LOSS, state->micro_batch, error);
@@ -175,7 +181,7 @@ static sifr_status lower_step(lower_state *state, sifr_error *error) {
                              .chunks = 1,
                              .micro_batches = settings->step.gradient_accumulation_steps};
     plan_walk walk;
-    if (training) BASE_TRY(emit_action(state, PLAN_COUNT, -1, error));
+    if (training) BASE_TRY(emit_count(state, error));
     BASE_TRY(plan_walk_make(&shape, 0, training, &walk, error));
     sifr_status status = lower_items(state, &walk, error);
     plan_walk_free(&walk);
@@ -230,7 +236,6 @@ static sifr_status add_permanent(lower_state *state, sifr_error *error) {
             BASE_TRY(
                 plan_add_buffer(s, PLAN_MASTERS, elements * 4, u, -1, true, &s->masters[u], error));
         }
-        s->square_count += elements / DEVICE_BLOCK;
         if (!model_unit_trained(model, u)) continue;
         int64_t moment = elements * base_dtype_bytes(plan_moment_type(settings));
         for (int i = 0; i < optim_states(optim_row_of(&settings->step.optimizer)); i++)
@@ -247,11 +252,7 @@ static sifr_status add_permanent(lower_state *state, sifr_error *error) {
     }
     BASE_TRY(
         plan_add_buffer(s, PLAN_INPUTS, plan_number_bytes(s), -1, -1, true, &s->numbers, error));
-    s->squares = s->logits = -1;
-    if (training) {
-        BASE_TRY(plan_add_buffer(s, PLAN_GRADIENTS, s->square_count * 8, -1, -1, true, &s->squares,
-                                 error));
-    }
+    s->logits = -1;
     for (size_t n = 0; n < model->node_count; n++) {
         s->caches[2 * n] = s->caches[2 * n + 1] = -1;
         if (settings->mode != PLAN_GENERATE || !model->nodes[n].op->caches) continue;

@@ -1,5 +1,6 @@
 /* Gradients of weights: partial sums over micro batches, tied weights, norm and update. */
 #include <assert.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -7,6 +8,7 @@
 #include "base/heap.h"
 #include "plan/list.h"
 #include "plan/lower/lower.h"
+#include "plan/numbers.h"
 #include "plan/queries.h"
 
 /* Appends the sums of a range of micro batches into `slot`, one after the other. */
@@ -240,15 +242,14 @@ sifr_status lower_borrowed(lower_state *state, sifr_error *error) {
     return SIFR_OK;
 }
 
-static sifr_status emit_squares(lower_state *state, int32_t unit, int64_t blocks,
-                                sifr_error *error) {
+static sifr_status emit_squares(lower_state *state, int32_t unit, sifr_error *error) {
     int64_t elements = state->s->unit_elements[unit];
     device_call call;
     memset(&call, 0, sizeof call);
-    call.kernel = DEVICE_SQUARE_SUMS;
-    lower_operand y = {.buffer = state->s->squares,
-                       .offset = blocks * 8,
-                       .matrix = lower_matrix(1, elements / DEVICE_BLOCK, BASE_FP64)};
+    call.kernel = DEVICE_EXACT_SQUARES;
+    lower_operand y = {.buffer = state->s->numbers,
+                       .offset = offsetof(plan_numbers, squares),
+                       .matrix = lower_matrix(1, EXACT_WORDS, BASE_INT64)};
     BASE_TRY(lower_put(state, &call, PLAN_X0,
                        sum_at(state, *sum_buffer(state, unit, 0), 0, elements), error));
     BASE_TRY(lower_put(state, &call, PLAN_Y, y, error));
@@ -312,12 +313,11 @@ static sifr_status update_unit(lower_state *state, int32_t unit, sifr_error *err
 sifr_status lower_update(lower_state *state, sifr_error *error) {
     plan_schedule *s = state->s;
     int32_t units = (int32_t)state->model->unit_count;
-    int64_t blocks = 0;
     for (int32_t u = 0; u < units; u++) {
-        if (state->uses[u].trained) BASE_TRY(emit_squares(state, u, blocks, error));
-        blocks += s->unit_elements[u] / DEVICE_BLOCK;
+        if (state->uses[u].trained) BASE_TRY(emit_squares(state, u, error));
     }
-    BASE_TRY(plan_add_operand(s, PLAN_X0, s->squares, 0, error));
+    BASE_TRY(plan_add_operand(s, PLAN_X0, s->numbers, 0, error));
+    BASE_TRY(plan_add_operand(s, PLAN_Y, s->numbers, 0, error));
     BASE_TRY(plan_add_instruction(
         s,
         (plan_instruction){

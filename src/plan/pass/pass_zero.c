@@ -1,7 +1,8 @@
 /* ZeRO (Rajbhandari et al., SC20): the pass that cuts states into slices.
  *
  * A slice is 1/N of a unit's flat parameter. Every stage reduces a unit's gradient to slices as
- * soon as the gradient is complete. Stage 0 gathers it again. Stage 1 keeps its slice in place,
+ * soon as the gradient is complete. Stage 0 gathers it again. A rank adds the squares of its slice
+ * to the norm, at every stage. Stage 1 keeps its slice in place,
  * updates it and gathers the parameters. Stage 2 releases the rest of the gradient at once. Stage 3
  * holds parameters as slices and gathers a unit for each run of its instructions, except small
  * units that persist. In step order "batch" stages 2 and 3 reduce every micro batch, and sums over
@@ -151,12 +152,8 @@ static void move_operand(const zero_state *z, int32_t unit, int64_t first, int64
         in_place = z->slice[operand->buffer] == operand->buffer;
         operand->buffer = z->slice[operand->buffer];
     }
-    if (operand->buffer == z->s->squares) {
-        operand->offset = operand->offset / z->ranks + in_slice / DEVICE_BLOCK * bytes;
-    } else {
-        bool whole = in_place || (parameter && z->whole[unit]);
-        operand->offset = (whole ? first : in_slice) * bytes;
-    }
+    bool whole = in_place || (parameter && z->whole[unit]);
+    operand->offset = (whole ? first : in_slice) * bytes;
 }
 
 /* Cuts an instruction on flat vectors to this rank's slice; drops it if it works on other ranks'
@@ -175,9 +172,10 @@ static sifr_status emit_sliced(zero_state *z, const plan_instruction *in, sifr_e
     for (int32_t o = in->first_operand; o < in->first_operand + in->operands; o++) {
         plan_operand operand = z->old.operands[o];
         device_matrix *m = plan_role_matrix(&call, (plan_role)operand.role);
-        m->columns = m->columns == whole ? end - first : (end - first) / DEVICE_BLOCK;
-        m->stride = m->columns;
-        move_operand(z, unit, first, base_dtype_bytes(m->dtype), &operand);
+        if (operand.buffer != s->numbers) {
+            m->columns = m->stride = end - first;
+            move_operand(z, unit, first, base_dtype_bytes(m->dtype), &operand);
+        }
         BASE_TRY(
             plan_add_operand(s, (plan_role)operand.role, operand.buffer, operand.offset, error));
     }
@@ -199,9 +197,6 @@ static sifr_status emit_same(zero_state *z, const plan_instruction *in, sifr_err
     for (int32_t o = 0; o < in->operands && uses; o++) {
         int32_t buffer = operands[o].buffer, unit = s->buffers[buffer].unit;
         if (z->parameter_of[buffer] && !z->whole[unit]) operands[o].buffer = z->gathered[unit];
-    }
-    if (in->action == PLAN_NORM && s->all_squares >= 0) {
-        BASE_TRY(plan_add_operand(s, PLAN_Y, s->all_squares, 0, error));
     }
     return plan_add_instruction(s, *in, error);
 }
@@ -229,7 +224,7 @@ static sifr_status rewrite_instruction(zero_state *z, size_t index, sifr_error *
         bool first = index == 0 || z->old.instructions[index - 1].action != PLAN_SQUARES;
         if (first) BASE_TRY(gather_gradients(z, error));
     }
-    if (z->stage == 0 && (in->action == PLAN_SQUARES || in->action == PLAN_UPDATE)) sliced = false;
+    if (z->stage == 0 && in->action == PLAN_UPDATE) sliced = false;
     if (sliced)
         BASE_TRY(emit_sliced(z, in, error));
     else
@@ -249,10 +244,10 @@ static sifr_status rewrite_instruction(zero_state *z, size_t index, sifr_error *
     return SIFR_OK;
 }
 
-/* Cuts optimizer state and, at stage 3, parameters into slices, and squares to this rank's part. */
-static sifr_status cut_states(zero_state *z, sifr_error *error) {
+/* Cuts optimizer state and, at stage 3, parameters into slices. */
+static void cut_states(const zero_state *z) {
     plan_schedule *s = z->s;
-    if (z->ranks == 1) return SIFR_OK;
+    if (z->ranks == 1) return;
     for (size_t u = 0; u < s->model->unit_count && z->stage >= 1; u++) {
         int32_t states[2 + OPTIM_STATES] = {s->masters[u], z->whole[u] ? -1 : s->parameters[u]};
         for (int i = 0; i < OPTIM_STATES; i++) states[2 + i] = s->states[i][u];
@@ -260,15 +255,11 @@ static sifr_status cut_states(zero_state *z, sifr_error *error) {
             if (states[i] >= 0) s->buffers[states[i]].bytes /= z->ranks;
         }
     }
-    if (z->stage == 0 || s->squares < 0) return SIFR_OK;
-    s->buffers[s->squares].bytes /= z->ranks;
-    return plan_add_buffer(s, PLAN_GRADIENTS, s->square_count * 8, -1, -1, true, &s->all_squares,
-                           error);
 }
 
 static sifr_status rewrite(zero_state *z, sifr_error *error) {
     plan_schedule *s = z->s;
-    BASE_TRY(cut_states(z, error));
+    cut_states(z);
     int32_t unit = -1;
     for (size_t i = 0; i < z->old.count; i++) {
         const plan_instruction *in = &z->old.instructions[i];
@@ -298,7 +289,6 @@ sifr_status plan_pass_zero(plan_schedule *s, sifr_error *error) {
                     .ranks = s->settings.world_size,
                     .rank = s->settings.rank,
                     .old_buffers = s->buffer_count};
-    s->all_squares = -1;
     if (z.ranks == 1 && !plan_parameters_away(s)) return SIFR_OK;
     sifr_status status;
     size_t buffers = z.old_buffers, units = s->model->unit_count;
@@ -367,6 +357,10 @@ bool plan_has_masters(const plan_settings *settings) {
 
 base_dtype plan_moment_type(const plan_settings *settings) {
     return settings->step.bf16_optimizer_states ? BASE_BF16 : BASE_FP32;
+}
+
+int32_t plan_state_ranks(const plan_settings *settings) {
+    return settings->world_size;
 }
 
 bool plan_batch_goes_across(const plan_settings *settings) {

@@ -2,6 +2,7 @@
 #include <stdlib.h>
 
 #include "base/heap.h"
+#include "plan/numbers.h"
 #include "plan/price/price.h"
 
 /* Assumed without measurement: the memory of one host between its ranks, Ethernet of 10 Gbit/s
@@ -55,11 +56,9 @@ static int64_t delivered(const plan_schedule *s, const plan_instruction *i, int 
     case PLAN_COUNT:
         *calls = 1;
         return (int64_t)sizeof(int64_t) * others;
-    case PLAN_NORM: /* sums of squares if ranks have slices, and losses */
-        *calls = s->all_squares >= 0 ? 2 : 1;
-        return ((s->all_squares >= 0 ? s->square_count / settings->world_size : 0) +
-                settings->step.gradient_accumulation_steps) *
-               (int64_t)sizeof(double) * others * training;
+    case PLAN_NORM:
+        *calls = 1;
+        return plan_part_bytes(s) * others * training;
     default:
         return 0;
     }

@@ -21,7 +21,8 @@ static bool is_backward(const plan_schedule *s, const plan_instruction *in, devi
 }
 
 static bool adds_to_y(device_kernel kernel) {
-    return kernel == DEVICE_ADD_INTO || kernel == DEVICE_ACCUMULATE;
+    return kernel == DEVICE_ADD_INTO || kernel == DEVICE_ACCUMULATE ||
+           kernel == DEVICE_EXACT_SQUARES;
 }
 
 /* Whether the op makes losses, which its backward pass writes. */
@@ -113,11 +114,11 @@ static int of_transfer(const plan_schedule *s, const plan_instruction *in, plan_
     return 2;
 }
 
-/* Actions of the executor itself access whole buffers. */
+/* Actions of the executor itself access whole buffers. The fold of losses reads its operand. */
 static int of_action(const plan_schedule *s, const plan_instruction *in, plan_access *out) {
     for (int32_t o = 0; o < in->operands; o++) {
         const plan_operand *operand = &s->operands[in->first_operand + o];
-        bool writes = in->action == PLAN_NORM && operand->role == PLAN_Y;
+        bool writes = in->action != PLAN_LOSS && operand->role == PLAN_Y;
         out[o] = (plan_access){.buffer = operand->buffer,
                                .role = (plan_role)operand->role,
                                .reads = !writes,

@@ -117,12 +117,11 @@ static sifr_status check_bounds(const plan_schedule *s, size_t index, const plan
 /* --- nothing is read before it is written --- */
 
 /* Whether the engine fills a buffer before the first step. Permanent buffers are filled with state,
- * inputs and tables, and squares of frozen units with zeros. A step's losses and what it leaves in
- * a file are not. */
+ * inputs and tables. A step's numbers, its losses and what it leaves in a file are not. */
 static bool is_filled(const plan_schedule *s, int32_t buffer) {
     const plan_buffer *b = &s->buffers[buffer];
-    if (b->first >= 0 || b->class == PLAN_ACTIVATIONS) return false;
-    if (b->class == PLAN_GRADIENTS) return buffer == s->squares;
+    if (b->first >= 0 || b->class == PLAN_ACTIVATIONS || b->class == PLAN_GRADIENTS) return false;
+    if (buffer == s->numbers) return false;
     for (int32_t j = 0; j < s->settings.step.gradient_accumulation_steps; j++) {
         if (s->losses[j] == buffer) return false;
     }

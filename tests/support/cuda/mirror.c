@@ -185,32 +185,15 @@ static sifr_status fold_losses(device *dev, const float *losses, int64_t rows, d
     return copy_out(m, error);
 }
 
-static sifr_status fold_squares(device *dev, const device_squares *squares, double *sum,
-                                sifr_error *error) {
-    mirror *m = mirror_of(dev);
-    device_squares own = *squares;
-    int64_t parts = device_square_parts(m->inner, own.unit_blocks, own.units, own.ranks);
-    m->count = 0;
-    add_span(m, own.squares, own.own * own.ranks * (int64_t)sizeof *own.squares);
-    add_span(m, own.parts, parts * (int64_t)sizeof *own.parts);
-    add_span(m, sum, sizeof *sum);
-    BASE_TRY(copy_in(m, error));
-    own.squares = there(m, squares->squares);
-    own.parts = there(m, squares->parts);
-    BASE_TRY(device_fold_squares(m->inner, &own, there(m, sum), error));
-    return copy_out(m, error);
-}
-
 static sifr_status decide(device *dev, const device_decision *decision, sifr_error *error) {
     mirror *m = mirror_of(dev);
     device_decision own = *decision;
     m->count = 0;
-    add_span(m, own.squares, sizeof *own.squares);
-    add_span(m, own.losses, (int64_t)own.ranks * own.micro_batches * (int64_t)sizeof *own.losses);
+    add_span(m, own.parts, own.ranks * device_part_bytes(own.micro_batches));
     add_span(m, own.step, sizeof *own.step);
     add_span(m, own.outcome, sizeof *own.outcome);
     BASE_TRY(copy_in(m, error));
-    own.squares = there(m, own.squares), own.losses = there(m, own.losses);
+    own.parts = there(m, own.parts);
     own.step = there(m, own.step), own.outcome = there(m, own.outcome);
     BASE_TRY(device_decide(m->inner, &own, error));
     return copy_out(m, error);
@@ -259,8 +242,6 @@ static const device_backend backend = {.close = close_mirror,
                                        .prepare = prepare,
                                        .run = run,
                                        .fold_losses = fold_losses,
-                                       .adds_parts = true,
-                                       .fold_squares = fold_squares,
                                        .decide = decide,
                                        .start_sum = start_sum};
 

@@ -80,8 +80,6 @@ static const device_backend backend = {.close = close_shim,
                                        .copy = copy,
                                        .start_copy = start_copy,
                                        .fold_losses = cuda_fold_losses,
-                                       .adds_parts = true,
-                                       .fold_squares = cuda_fold_squares,
                                        .decide = cuda_decide,
                                        .start_sum = cuda_start_sum};
 

@@ -190,12 +190,3 @@ sifr_status cpu_run_update(device *dev, const device_call *call, sifr_error *err
                                .step = ELEMENTS});
     return SIFR_OK;
 }
-
-sifr_status cpu_run_square_sums(device *dev, const device_call *call, sifr_error *error) {
-    (void)error;
-    run_tiles(dev, (tiles_job){.kernel = kernels_of(dev)->square_sums,
-                               .call = call,
-                               .total = call->y.columns,
-                               .step = 32});
-    return SIFR_OK;
-}

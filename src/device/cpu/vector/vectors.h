@@ -15,7 +15,6 @@ sifr_status cpu_run_norm_backward(device *dev, const device_call *call, sifr_err
 sifr_status cpu_run_embedding(device *dev, const device_call *call, sifr_error *error);
 sifr_status cpu_run_embedding_backward(device *dev, const device_call *call, sifr_error *error);
 sifr_status cpu_run_update(device *dev, const device_call *call, sifr_error *error);
-sifr_status cpu_run_square_sums(device *dev, const device_call *call, sifr_error *error);
 
 /* Sets the scratch of a norm's backward. */
 sifr_status cpu_prepare_norm_backward(device *dev, device_call *call, sifr_error *error);

@@ -8,11 +8,6 @@
 sifr_status cuda_fold_losses(device *dev, const float *losses, int64_t rows, double *sum,
                              sifr_error *error) SIFR_MUST_CHECK;
 
-/* The order of the sum is the same for any number of ranks if what a unit is padded with is zero.
- */
-sifr_status cuda_fold_squares(device *dev, const device_squares *squares, double *sum,
-                              sifr_error *error) SIFR_MUST_CHECK;
-
 sifr_status cuda_decide(device *dev, const device_decision *decision,
                         sifr_error *error) SIFR_MUST_CHECK;
 

@@ -39,16 +39,3 @@ sifr_status cuda_run_update(device *dev, const device_call *call, sifr_error *er
                           .arguments = &arguments};
     return cuda_launch_kernel(dev, &launch, error);
 }
-
-sifr_status cuda_run_square_sums(device *dev, const device_call *call, sifr_error *error) {
-    enum { EACH = SQUARE_THREADS / SQUARE_LANES };
-    const device_matrix *x = &call->x[0];
-    squares_arguments arguments = {x->data, x->columns, call->y.data};
-    cuda_launch launch = {.kernel = x->dtype == BASE_FP32   ? cuda_kernel_square_sums_fp32
-                                    : x->dtype == BASE_BF16 ? cuda_kernel_square_sums_bf16
-                                                            : cuda_kernel_square_sums_fp16,
-                          .blocks = {(call->y.columns + EACH - 1) / EACH, 1, 1},
-                          .threads = SQUARE_THREADS,
-                          .arguments = &arguments};
-    return cuda_launch_kernel(dev, &launch, error);
-}

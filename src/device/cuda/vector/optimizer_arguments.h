@@ -1,4 +1,4 @@
-/* Arguments of the kernels on flat vectors: those of updates.h, squares.cu. */
+/* Arguments of the optimizers' kernels (updates.h). */
 #ifndef CUDA_OPTIMIZER_ARGUMENTS_H
 #define CUDA_OPTIMIZER_ARGUMENTS_H
 
@@ -22,14 +22,5 @@ typedef struct update_arguments {
     float epsilon, weight_decay;
     bool decoupled, nesterov;
 } update_arguments;
-
-/* Sums of a block of squares, each taken by a thread, and threads of a block of the grid. */
-enum { SQUARE_LANES = 8, SQUARE_THREADS = 256 };
-
-typedef struct squares_arguments {
-    const void *data;
-    int64_t count;
-    double *sums; /* one for DEVICE_BLOCK elements */
-} squares_arguments;
 
 #endif
