@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "comm/transport.h"
 #include "support/cuda/fake_driver.h"
 #include "support/cuda/fake_gpu.h"
 #include "support/cuda/fake_lt.h"
@@ -82,37 +83,133 @@ static void on_the_host(void **state) {
     free(want.weights);
 }
 
-/* A step gives all its work, and then waits once; it takes nothing and copies from pinned memory
- * alone. With cuBLASLt it makes nothing, and asks for algorithms in the first step alone. */
-static void expect_one_wait(sifr_status (*open)(device **out, sifr_error *error)) {
+/* --- a group of two ranks, whose other rank does what this one does --- */
+
+/* Moves what GPUs hold in order behind what was computed, and computing behind that: the host waits
+ * for nothing, so that a step's own waits are left. */
+typedef struct echo_group {
+    comm_group group;
+    int64_t part_bytes; /* of the last control message */
+    int32_t parts;      /* control messages */
+} echo_group;
+
+static sifr_status echo_order(comm_group *group, device_queue queue, device_queue after,
+                              sifr_error *error) {
+    device_mark mark;
+    BASE_TRY(device_mark_here(group->dev, after, &mark, error));
+    return device_follow(group->dev, queue, mark, error);
+}
+
+static sifr_status echo_gather(comm_group *group, const void *slice, int64_t bytes, void *whole,
+                               comm_handle *out, sifr_error *error) {
+    *out = (comm_handle){group, 0};
+    BASE_TRY(echo_order(group, DEVICE_EXCHANGE, DEVICE_COMPUTE, error));
+    for (int r = 0; r < 2; r++) {
+        char *to = (char *)whole + r * bytes;
+        if (to != slice)
+            BASE_TRY(device_start_copy(group->dev, DEVICE_EXCHANGE, to, slice, bytes, error));
+    }
+    return SIFR_OK;
+}
+
+static sifr_status echo_reduce(comm_group *group, const void *whole, base_dtype type,
+                               base_dtype sum, int64_t elements, void *slice, comm_handle *out,
+                               sifr_error *error) {
+    const void *slices[] = {whole, whole};
+    device_sum asked = {type, sum, slices, 2, elements, slice};
+    *out = (comm_handle){group, 0};
+    BASE_TRY(echo_order(group, DEVICE_EXCHANGE, DEVICE_COMPUTE, error));
+    return device_start_sum(group->dev, DEVICE_EXCHANGE, &asked, error);
+}
+
+static sifr_status echo_wait(comm_group *group, int32_t id, sifr_error *error) {
+    (void)id;
+    return echo_order(group, DEVICE_COMPUTE, DEVICE_EXCHANGE, error);
+}
+
+static sifr_status echo_sum(comm_group *group, int64_t *values, int32_t count, sifr_error *error) {
+    (void)group, (void)error;
+    for (int32_t i = 0; i < count; i++) values[i] *= 2;
+    return SIFR_OK;
+}
+
+static sifr_status echo_control(comm_group *group, const void *mine, int64_t bytes, void *all,
+                                sifr_error *error) {
+    (void)error;
+    for (int r = 0; r < 2; r++) memcpy((char *)all + r * bytes, mine, (size_t)bytes);
+    ((echo_group *)group)->part_bytes = bytes;
+    ((echo_group *)group)->parts++;
+    return SIFR_OK;
+}
+
+static sifr_status echo_broadcast(comm_group *group, int32_t root, void *data, int64_t bytes,
+                                  sifr_error *error) {
+    (void)group, (void)root, (void)data, (void)bytes, (void)error;
+    return SIFR_OK;
+}
+
+static sifr_status echo_window(comm_group *group, void *block, int64_t bytes, int file,
+                               sifr_error *error) {
+    (void)group, (void)block, (void)bytes, (void)file, (void)error;
+    return SIFR_OK;
+}
+
+static void echo_close_window(comm_group *group, void *block) {
+    (void)group, (void)block;
+}
+
+static void echo_close(comm_group *group) {
+    (void)group;
+}
+
+static const comm_transport echo = {.all_gather = echo_gather,
+                                    .reduce_scatter = echo_reduce,
+                                    .wait = echo_wait,
+                                    .sum = echo_sum,
+                                    .all_gather_control = echo_control,
+                                    .broadcast = echo_broadcast,
+                                    .open_window = echo_window,
+                                    .close_window = echo_close_window,
+                                    .close = echo_close};
+
+static echo_group echo_open(void) {
+    return (echo_group){
+        .group = {.transport = &echo, .size = 2, .local_size = 2, .shares_memory = true}};
+}
+
+/* A step gives all its work, and then waits once, and with several ranks once more, for what this
+ * rank brings to the decision: one message. It takes nothing and copies from pinned memory alone.
+ * With cuBLASLt it makes nothing, and asks for algorithms in the first step alone. */
+static void expect_waits(sifr_status (*open)(device **out, sifr_error *error), echo_group *several,
+                         sifr_settings settings, int64_t waits) {
     sifr_error error = {0};
     char path[BASE_PATH_LENGTH];
     engine_folder folder;
     sifr_engine *engine;
     device *dev;
-    comm_group *group;
+    comm_group *group = several ? &several->group : NULL;
     sifr_step_result result;
     int32_t ids[2 * 16];
     snprintf(path, sizeof path, "%s/tests/golden/models/gpt2", getenv("SOURCE"));
     assert_int_equal(engine_folder_open(path, &folder, &error), SIFR_OK);
-    assert_int_equal(comm_open_self(&group, &error), SIFR_OK);
+    if (!several) assert_int_equal(comm_open_self(&group, &error), SIFR_OK);
     assert_int_equal(open(&dev, &error), SIFR_OK);
-    sifr_settings settings = sifr_settings_defaults();
     settings.precision = SIFR_BF16;
     settings.seq_length = 16, settings.micro_batch_size = 1;
     settings.gradient_accumulation_steps = 2;
-    settings.offload.optimizer.device = SIFR_TIER_CPU;
-    assert_int_equal(engine_create_on(dev, folder.model, &settings, group, &engine, &error),
-                     SIFR_OK);
+    if (engine_create_on(dev, folder.model, &settings, group, &engine, &error) != SIFR_OK)
+        fail_msg("%s", error.message);
     for (int i = 0; i < 2 * 16; i++) ids[i] = i;
     sifr_batch batch = {.tokens = ids, .labels = ids};
-    assert_int_equal(sifr_engine_step(engine, &batch, 1e-3, &result, &error), SIFR_OK);
+    if (sifr_engine_step(engine, &batch, 1e-3, &result, &error) != SIFR_OK)
+        fail_msg("%s", error.message);
     for (int step = 0; step < 2; step++) {
         fake_driver_counts before = fake_driver_count();
         fake_lt_counts made = fake_lt_count();
+        int32_t parts = several ? several->parts : 0;
         assert_int_equal(sifr_engine_step(engine, &batch, 1e-3, &result, &error), SIFR_OK);
         fake_driver_counts after = fake_driver_count();
-        assert_int_equal(after.waits - before.waits, 1);
+        assert_int_equal(after.waits - before.waits, waits);
         assert_int_equal(after.pageable_copies - before.pageable_copies, 0);
         assert_int_equal(after.blocks - before.blocks, 0);
         assert_int_equal(after.host_blocks - before.host_blocks, 0);
@@ -121,6 +218,10 @@ static void expect_one_wait(sifr_status (*open)(device **out, sifr_error *error)
         assert_true(after.launches > before.launches);
         assert_int_equal(fake_lt_count().made, made.made);
         assert_int_equal(fake_lt_count().asked, made.asked);
+        assert_true(result.updated);
+        if (!several) continue;
+        assert_int_equal(several->parts - parts, 1);
+        assert_int_equal(several->part_bytes, 168 + 8 * settings.gradient_accumulation_steps);
     }
     sifr_engine_free(engine);
     comm_close(group);
@@ -146,8 +247,22 @@ static void in_chunks(void **state) {
 static void one_wait(void **state) {
     (void)state;
     if (fake_gpu_is_real()) skip();
-    expect_one_wait(fake_gpu_open);
-    expect_one_wait(fake_gpu_open_lt);
+    sifr_settings settings = sifr_settings_defaults();
+    settings.offload.optimizer.device = SIFR_TIER_CPU;
+    expect_waits(fake_gpu_open, NULL, settings, 1);
+    expect_waits(fake_gpu_open_lt, NULL, settings, 1);
+}
+
+static void two_waits_of_several_ranks(void **state) {
+    (void)state;
+    if (fake_gpu_is_real()) skip();
+    for (int stage = 0; stage <= 3; stage++) {
+        echo_group several = echo_open();
+        sifr_settings settings = sifr_settings_defaults();
+        settings.zero.stage = stage;
+        if (stage == 2) settings.offload.optimizer.device = SIFR_TIER_CPU;
+        expect_waits(fake_gpu_open, &several, settings, 2);
+    }
 }
 
 /* The same with products by cuBLASLt, whose bits are its own. */
@@ -197,9 +312,13 @@ static int end(void **state) {
 /* One argument: the test to run, else all. */
 int main(int count, char **arguments) {
     if (shim_skipped()) return 77;
-    const struct CMUnitTest tests[] = {cmocka_unit_test(same_bits),   cmocka_unit_test(packed),
-                                       cmocka_unit_test(on_the_host), cmocka_unit_test(one_wait),
-                                       cmocka_unit_test(in_chunks),   cmocka_unit_test(by_cublaslt),
+    const struct CMUnitTest tests[] = {cmocka_unit_test(same_bits),
+                                       cmocka_unit_test(packed),
+                                       cmocka_unit_test(on_the_host),
+                                       cmocka_unit_test(one_wait),
+                                       cmocka_unit_test(two_waits_of_several_ranks),
+                                       cmocka_unit_test(in_chunks),
+                                       cmocka_unit_test(by_cublaslt),
                                        cmocka_unit_test(on_disk)};
     if (count > 1) cmocka_set_test_filter(arguments[1]);
     return cmocka_run_group_tests(tests, begin, end);

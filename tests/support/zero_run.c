@@ -259,6 +259,7 @@ static sifr_status check_device(const sifr_engine *engine, const moved_bytes *be
     if (device_is_hidden(engine->dev) && s->settings.world_size > 1) { /* through the host */
         int64_t part = plan_part_bytes(s);
         in += s->settings.world_size * part, out += part;
+        host_bytes += s->settings.world_size * part;
     }
     int64_t came = counts->to_device - before->crossed.to_device;
     int64_t left = counts->to_host - before->crossed.to_host;

@@ -56,17 +56,20 @@ static sifr_status fold_losses(const engine_executor *e, int32_t micro_batch, si
                               &device_numbers(e)->losses[micro_batch], error);
 }
 
-/* The parts of all ranks, one message from each: through the host where that does not reach them.
- */
+/* The parts of all ranks, one message from each: through pinned memory where the host does not
+ * reach them. There the host waits for what was computed, once. */
 static sifr_status gather_parts(engine_executor *e, sifr_error *error) {
     device *dev = e->schedule->dev;
     plan_numbers *numbers = device_numbers(e);
     void *all = plan_all_parts(e->schedule, numbers);
     int64_t bytes = plan_part_bytes(e->schedule);
     if (!e->parts) return comm_all_gather_control(e->group, &numbers->squares, bytes, all, error);
-    BASE_TRY(device_copy(dev, &e->numbers->squares, &numbers->squares, bytes, error));
-    BASE_TRY(comm_all_gather_control(e->group, &e->numbers->squares, bytes, e->parts, error));
-    return device_copy(dev, all, e->parts, comm_size(e->group) * bytes, error);
+    base_exact_sum *own = &e->numbers->squares;
+    BASE_TRY(device_start_copy(dev, DEVICE_COMPUTE, own, &numbers->squares, bytes, error));
+    BASE_TRY(device_finish_queue(dev, DEVICE_COMPUTE, error));
+    BASE_TRY(comm_all_gather_control(e->group, own, bytes, e->parts, error));
+    return device_start_copy(dev, DEVICE_COMPUTE, all, e->parts, comm_size(e->group) * bytes,
+                             error);
 }
 
 /* Every rank decides by the same numbers, and so alike. */

@@ -159,6 +159,10 @@ static sifr_status take_host(engine_executor *e, const engine_executor *owner, s
     return SIFR_OK;
 }
 
+static int64_t all_parts_bytes(const engine_executor *e) {
+    return comm_size(e->group) * plan_part_bytes(e->schedule);
+}
+
 /* A device that has only begun what it was given copies from and to memory of its own. */
 static sifr_status take_numbers(engine_executor *e, sifr_error *error) {
     const plan_schedule *s = e->schedule;
@@ -169,9 +173,9 @@ static sifr_status take_numbers(engine_executor *e, sifr_error *error) {
     else if (!numbers)
         BASE_TRY(base_alloc((size_t)e->number_bytes, 1, (char **)&numbers, error));
     e->numbers = numbers;
-    if (!device_is_hidden(s->dev) || comm_size(e->group) == 1) return SIFR_OK;
-    size_t parts = (size_t)comm_size(e->group);
-    return base_alloc(parts, (size_t)plan_part_bytes(s), (char **)&e->parts, error);
+    bool decides = s->settings.mode == PLAN_TRAIN && comm_size(e->group) > 1;
+    if (!device_is_hidden(s->dev) || !decides) return SIFR_OK;
+    return device_take_host(s->dev, all_parts_bytes(e), &e->parts, error);
 }
 
 static bool is_loss(const plan_schedule *s, int32_t buffer) {
@@ -197,6 +201,7 @@ static sifr_status take_stage(engine_executor *e, sifr_error *error) {
 
 static void give_numbers(engine_executor *e) {
     const plan_schedule *s = e->schedule;
+    if (e->parts) device_give(s->dev, e->parts, all_parts_bytes(e));
     if (!e->numbers || e->numbers == engine_host_buffer(e, s->numbers)) return;
     if (device_is_hidden(s->dev))
         device_give(s->dev, e->numbers, e->number_bytes);
@@ -307,7 +312,6 @@ void engine_executor_free(engine_executor *e) {
     free(e->transfers);
     free(e->moves);
     free(e->copies);
-    free(e->parts);
     free(e->staged_at);
     free(e->window);
     free(e);
