@@ -114,10 +114,13 @@ static json_t *number_or_null(double value) {
 
 /* Bytes that steps moved to the first rank. */
 static json_t *describe_wire(const train_wire *wire) {
-    static const char *const names[COMM_OPERATIONS] = {"gathered", "reduced", "control"};
-    const int64_t planned[COMM_OPERATIONS] = {wire->planned_gathered, wire->planned_reduced, -1};
+    static const char *const names[COMM_OPERATIONS] = {"gathered", "reduced", "control", "sent",
+                                                       "received"};
+    const int64_t planned[COMM_OPERATIONS] = {wire->planned_gathered, wire->planned_reduced, -1, -1,
+                                              -1};
     json_t *result = json_object();
     for (int o = 0; o < COMM_OPERATIONS; o++) {
+        if (o >= COMM_SEND && !wire->ledger.operation[o].calls) continue; /* without stages */
         json_t *entry =
             json_pack("{s:I, s:I, s:f}", "calls", (json_int_t)wire->ledger.operation[o].calls,
                       "bytes", (json_int_t)wire->ledger.operation[o].bytes, "seconds",

@@ -18,14 +18,15 @@ static uint64_t most_common(const uint64_t *hashes, int32_t size) {
 }
 
 /* Names the ranks that differ from `hash`: "rank 1" or "ranks 1, 4 and 3 more". */
-static void name_others(const uint64_t *hashes, int32_t size, uint64_t hash, char *text,
+static void name_others(const comm_group *group, const uint64_t *hashes, uint64_t hash, char *text,
                         size_t room) {
-    int32_t others = 0, named = 0;
+    int32_t others = 0, named = 0, size = group->size;
     for (int32_t i = 0; i < size; i++) others += hashes[i] != hash;
     size_t used = (size_t)snprintf(text, room, others == 1 ? "rank" : "ranks");
     for (int32_t i = 0; i < size && named < 16; i++) {
         if (hashes[i] == hash) continue;
-        used += (size_t)snprintf(text + used, room - used, "%s %d", named ? "," : "", (int)i);
+        used += (size_t)snprintf(text + used, room - used, "%s %d", named ? "," : "",
+                                 (int)comm_world_rank(group, i));
         named++;
     }
     if (others > named) snprintf(text + used, room - used, " and %d more", (int)(others - named));
@@ -41,7 +42,7 @@ sifr_status comm_agree(comm_group *group, const char *label, uint64_t hash, sifr
         bool same = true;
         for (int32_t i = 0; i < group->size; i++) same = same && hashes[i] == common;
         if (!same) {
-            name_others(hashes, group->size, common, names, sizeof names);
+            name_others(group, hashes, common, names, sizeof names);
             status =
                 base_fail(error, SIFR_USAGE,
                           "%s: differs on %s from the other ranks (of %d); give all ranks the same",
@@ -89,6 +90,7 @@ sifr_status comm_agree_status(comm_group *group, sifr_status status, sifr_error 
         base_set_error(&said, status, "%s", reason);
     }
     BASE_TRY(comm_broadcast(group, lowest, &said, sizeof said, error));
-    if (lowest == 0) return base_fail(error, said.status, "%s", said.message);
-    return base_fail(error, said.status, "rank %d: %s", (int)lowest, said.message);
+    int32_t name = comm_world_rank(group, lowest);
+    if (name == 0) return base_fail(error, said.status, "%s", said.message);
+    return base_fail(error, said.status, "rank %d: %s", (int)name, said.message);
 }

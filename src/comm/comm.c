@@ -4,7 +4,8 @@
 #include "comm/transport.h"
 
 const char *comm_operation_name(comm_operation operation) {
-    static const char *const names[COMM_OPERATIONS] = {"all_gather", "reduce_scatter", "control"};
+    static const char *const names[COMM_OPERATIONS] = {"all_gather", "reduce_scatter", "control",
+                                                       "send", "receive"};
     return names[operation];
 }
 
@@ -18,6 +19,14 @@ int32_t comm_rank(const comm_group *group) {
 
 int32_t comm_size(const comm_group *group) {
     return group->size;
+}
+
+const char *comm_name(const comm_group *group) {
+    return group->name;
+}
+
+int32_t comm_world_rank(const comm_group *group, int32_t rank) {
+    return group->world_of ? group->world_of[rank] : rank;
 }
 
 int32_t comm_local_size(const comm_group *group) {
@@ -109,6 +118,30 @@ sifr_status comm_start_reduce_typed(comm_group *group, const void *whole, base_d
                                     base_dtype sum, int64_t elements, void *slice, comm_handle *out,
                                     sifr_error *error) {
     return group->transport->reduce_scatter(group, whole, type, sum, elements, slice, out, error);
+}
+
+static sifr_status check_peer(const comm_group *group, const char *what, int32_t peer,
+                              sifr_error *error) {
+    if (peer < 0 || peer >= group->size || peer == group->rank)
+        return base_fail(error, SIFR_FAILED, "%s: rank %d among %d is no other rank", what,
+                         (int)peer, (int)group->size);
+    if (!group->peers)
+        return base_fail(error, SIFR_FAILED,
+                         "%s: group \"%s\" has no sends and receives; split it off with peers",
+                         what, group->name);
+    return SIFR_OK;
+}
+
+sifr_status comm_send(comm_group *group, int32_t to, const void *data, int64_t bytes,
+                      comm_handle *out, sifr_error *error) {
+    BASE_TRY(check_peer(group, "send", to, error));
+    return group->transport->send(group, to, data, bytes, out, error);
+}
+
+sifr_status comm_receive(comm_group *group, int32_t from, void *data, int64_t bytes,
+                         comm_handle *out, sifr_error *error) {
+    BASE_TRY(check_peer(group, "receive", from, error));
+    return group->transport->receive(group, from, data, bytes, out, error);
 }
 
 sifr_status comm_wait(comm_handle handle, sifr_error *error) {

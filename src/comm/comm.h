@@ -4,6 +4,13 @@
  *
  * A group is used by one thread at a time. All its ranks start the same collectives in the same
  * order; waits may come in any order. Nothing is allocated after opening.
+ *
+ * comm_split makes groups of some of a group's ranks. Each group has a lane. The collectives of a
+ * lane run one after the other, in the order in which this rank started them, whatever their
+ * groups; lanes do not wait for each other. So two ranks that are together in several groups of a
+ * lane start the collectives of those groups in the same order. Sends and receives have a lane of
+ * their own, in which only those between the same two ranks of a group keep their order. A rank
+ * that fails in one group ends the ranks of all.
  */
 #ifndef COMM_COMM_H
 #define COMM_COMM_H
@@ -21,6 +28,8 @@ typedef enum comm_operation {
     COMM_ALL_GATHER,
     COMM_REDUCE_SCATTER,
     COMM_CONTROL, /* small agreements: counts, norms, hashes */
+    COMM_SEND,    /* point to point: its receiver counts the bytes */
+    COMM_RECEIVE,
     COMM_OPERATIONS
 } comm_operation;
 
@@ -78,11 +87,37 @@ typedef struct comm_options {
     int32_t
         ranks_a_host; /* for tests: treat this many consecutive ranks as a host; 0: real hosts */
     bool only_mpi;    /* for tests and comparisons: share no memory */
+    int32_t direct;   /* for tests: more ranks than this, at most 16, exchange as many do; 0: 8 */
 } comm_options;
 
 sifr_status comm_open_mpi_with(const comm_options *options, comm_group **out,
                                sifr_error *error) SIFR_MUST_CHECK;
 bool comm_has_mpi(void); /* whether this build has MPI */
+
+typedef enum comm_lane {
+    COMM_BULK, /* of the first group */
+    COMM_NEAR, /* short collectives that a step waits for: they overtake those in bulk */
+    COMM_LANES
+} comm_lane;
+
+/* The place of a rank in a split; all ranks give the same name, lane and peers. */
+typedef struct comm_part {
+    const char *name; /* of the group, in messages: "shard"; at most COMM_NAME - 1 bytes */
+    int32_t color;    /* ranks of one color form a group; negative: this rank is in none */
+    int32_t key;      /* ranks of a group are in order of their keys, then of their old ranks */
+    comm_lane lane;
+    bool peers; /* ranks of the group send to each other */
+} comm_part;
+
+enum { COMM_NAME = 16 };
+
+/* Makes a group of the parent's ranks that give the same color. All ranks of the parent call it,
+ * with none of its collectives in progress. *out is NULL for a negative color. The group has the
+ * parent's timeout, but a label, a watcher, a ledger and a device (comm_use_device) of its own.
+ * Windows are opened by the group of all ranks; other groups find their operands there. A group may
+ * be closed before or after its parent, by all its ranks. */
+sifr_status comm_split(comm_group *parent, const comm_part *part, comm_group **out,
+                       sifr_error *error) SIFR_MUST_CHECK;
 
 /* Waits until all ranks close. A rank that has failed closes too; the others then fail with
  * SIFR_LOST_RANK and its number instead of waiting for it. A group in which a collective failed is
@@ -92,6 +127,11 @@ void comm_close(comm_group *group);
 
 int32_t comm_rank(const comm_group *group);
 int32_t comm_size(const comm_group *group);
+const char *comm_name(const comm_group *group); /* "": the group of all ranks */
+
+/* The number of rank `rank` in the group of all ranks, by which messages name it. */
+int32_t comm_world_rank(const comm_group *group, int32_t rank);
+
 int32_t comm_local_size(const comm_group *group); /* ranks on this host */
 int32_t comm_local_rank(const comm_group *group); /* the number of this one among them */
 int64_t
@@ -147,6 +187,15 @@ sifr_status comm_start_reduce_scatter(comm_group *group, const float *whole, int
 sifr_status comm_start_reduce_typed(comm_group *group, const void *whole, base_dtype type,
                                     base_dtype sum, int64_t elements, void *slice, comm_handle *out,
                                     sifr_error *error) SIFR_MUST_CHECK;
+
+/* Point to point: `bytes` at `data` of the sender become those at `data` of the receiver. The n-th
+ * send of a rank to another rank of the group meets the other's n-th receive from it, and both give
+ * the same size. A send needs no receive to have been started, and other transfers go on meanwhile.
+ * For a group that was split off with `peers`. */
+sifr_status comm_send(comm_group *group, int32_t to, const void *data, int64_t bytes,
+                      comm_handle *out, sifr_error *error) SIFR_MUST_CHECK;
+sifr_status comm_receive(comm_group *group, int32_t from, void *data, int64_t bytes,
+                         comm_handle *out, sifr_error *error) SIFR_MUST_CHECK;
 
 sifr_status comm_wait(comm_handle handle, sifr_error *error) SIFR_MUST_CHECK;
 

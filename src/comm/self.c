@@ -66,6 +66,9 @@ static sifr_status self_broadcast(comm_group *group, int32_t root, void *data, i
     return SIFR_OK;
 }
 
+static sifr_status self_split(comm_group *parent, const comm_part *part, comm_group **out,
+                              sifr_error *error);
+
 static void self_close(comm_group *group) {
     free(group);
 }
@@ -76,10 +79,19 @@ static const comm_transport self_transport = {.all_gather = self_all_gather,
                                               .sum = self_sum,
                                               .all_gather_control = self_all_gather_control,
                                               .broadcast = self_broadcast,
+                                              .split = self_split,
                                               .close = self_close};
 
 sifr_status comm_open_self(comm_group **out, sifr_error *error) {
     BASE_TRY(base_alloc(1, sizeof **out, out, error));
     **out = (comm_group){.transport = &self_transport, .rank = 0, .size = 1, .local_size = 1};
+    return SIFR_OK;
+}
+
+static sifr_status self_split(comm_group *parent, const comm_part *part, comm_group **out,
+                              sifr_error *error) {
+    if (part->color < 0) return SIFR_OK;
+    BASE_TRY(comm_open_self(out, error));
+    comm_inherit(*out, parent, part);
     return SIFR_OK;
 }

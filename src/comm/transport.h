@@ -10,6 +10,10 @@ typedef struct comm_transport {
     sifr_status (*reduce_scatter)(comm_group *group, const void *whole, base_dtype type,
                                   base_dtype sum, int64_t elements, void *slice, comm_handle *out,
                                   sifr_error *error);
+    sifr_status (*send)(comm_group *group, int32_t to, const void *data, int64_t bytes,
+                        comm_handle *out, sifr_error *error);
+    sifr_status (*receive)(comm_group *group, int32_t from, void *data, int64_t bytes,
+                           comm_handle *out, sifr_error *error);
     sifr_status (*wait)(comm_group *group, int32_t id, sifr_error *error);
     sifr_status (*sum)(comm_group *group, int64_t *values, int32_t count, sifr_error *error);
     sifr_status (*all_gather_control)(comm_group *group, const void *mine, int64_t bytes, void *all,
@@ -23,14 +27,18 @@ typedef struct comm_transport {
     /* Host memory through which operands of a device go; NULL if the transport has none. */
     sifr_status (*take_stage)(comm_group *group, const char *why, sifr_error *error);
     void (*give_stage)(comm_group *group);
+    sifr_status (*split)(comm_group *parent, const comm_part *part, comm_group **out,
+                         sifr_error *error);
     void (*close)(comm_group *group);
 } comm_transport;
 
 /* The first member of every transport's group. */
 struct comm_group {
     const comm_transport *transport;
+    char name[COMM_NAME];
     int32_t rank, size, local_rank, local_size;
-    bool shares_memory;
+    int32_t *world_of; /* by rank; NULL: the same */
+    bool shares_memory, peers;
     int64_t buffer_bytes;
     device *dev;      /* of the operands; NULL: they are host memory */
     int64_t largest;  /* bytes of the largest operand, with a device */
@@ -41,6 +49,18 @@ struct comm_group {
     comm_watcher *watcher;
     void *watcher_user;
 };
+
+/* A rank of a parent, as it tells the others in a split. */
+typedef struct comm_member {
+    int32_t color, key, world; /* `world`: its number in the group of all ranks */
+} comm_member;
+
+/* Writes to `world_of`, which has room for all, the world ranks of the group with `color`, in their
+ * order in it; returns their number. */
+int32_t comm_choose_members(const comm_member *all, int32_t size, int32_t color, int32_t *world_of);
+
+/* What a group has from its parent before its transport fills in the rest. */
+void comm_inherit(comm_group *group, const comm_group *parent, const comm_part *part);
 
 /* Counts a collective of any transport once, when it is over: in its wait, or at its end if it
  * returns only when done. */

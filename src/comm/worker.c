@@ -1,11 +1,62 @@
 #include "comm/worker.h"
 
+#include <errno.h>
 #include <string.h>
+#include <time.h>
 
 #include "base/clock.h"
 #include "base/float_mode.h"
 #include "base/thread.h"
 #include "comm/transport.h"
+
+/* Whether a task of those before `end` came to its end. */
+static bool take_turns(comm_worker *worker, uint32_t end) {
+    bool any = false;
+    for (uint32_t i = worker->first; i != end; i++) {
+        comm_task *task = &worker->line[i % COMM_LINE];
+        bool over = false;
+        if (task->done) continue;
+        if (!task->engaged) task->begun = base_seconds();
+        sifr_status status = worker->turn(worker->user, task, &over, &task->error);
+        if (!over && status == SIFR_OK) continue;
+        pthread_mutex_lock(&worker->lock);
+        task->ended = base_seconds();
+        task->status = status;
+        task->done = any = true;
+        pthread_cond_broadcast(&worker->changed);
+        pthread_mutex_unlock(&worker->lock);
+    }
+    return any;
+}
+
+static void *work_in_turns(void *argument) {
+    comm_worker *worker = argument;
+    pthread_mutex_lock(&worker->lock);
+    for (;;) {
+        while (worker->first == worker->next && !worker->stop)
+            pthread_cond_wait(&worker->changed, &worker->lock);
+        if (worker->first == worker->next) break;
+        uint32_t end = worker->next;
+        pthread_mutex_unlock(&worker->lock);
+        bool any = take_turns(worker, end);
+        if (!any) worker->rest(worker->user);
+        pthread_mutex_lock(&worker->lock);
+        while (worker->first != end && worker->line[worker->first % COMM_LINE].done)
+            worker->first++;
+        if (any) pthread_cond_broadcast(&worker->changed);
+    }
+    pthread_mutex_unlock(&worker->lock);
+    return NULL;
+}
+
+comm_task *comm_worker_oldest(comm_worker *worker) {
+    comm_task *oldest = NULL;
+    pthread_mutex_lock(&worker->lock);
+    for (uint32_t i = worker->first; i != worker->next && !oldest; i++)
+        if (!worker->line[i % COMM_LINE].done) oldest = &worker->line[i % COMM_LINE];
+    pthread_mutex_unlock(&worker->lock);
+    return oldest;
+}
 
 static void *work(void *argument) {
     comm_worker *worker = argument;
@@ -30,14 +81,10 @@ static void *work(void *argument) {
     return NULL;
 }
 
-sifr_status comm_worker_open(comm_worker *worker,
-                             sifr_status (*run)(void *user, comm_task *task, sifr_error *error),
-                             void *user, sifr_error *error) {
-    worker->run = run;
-    worker->user = user;
+static sifr_status start_thread(comm_worker *worker, void *(*loop)(void *), sifr_error *error) {
     pthread_mutex_init(&worker->lock, NULL);
     pthread_cond_init(&worker->changed, NULL);
-    int result = base_thread_start(&worker->thread, work, worker);
+    int result = base_thread_start(&worker->thread, loop, worker);
     if (result != 0) {
         pthread_cond_destroy(&worker->changed);
         pthread_mutex_destroy(&worker->lock);
@@ -45,6 +92,24 @@ sifr_status comm_worker_open(comm_worker *worker,
     }
     worker->running = true;
     return SIFR_OK;
+}
+
+sifr_status comm_worker_open(comm_worker *worker,
+                             sifr_status (*run)(void *user, comm_task *task, sifr_error *error),
+                             void *user, sifr_error *error) {
+    worker->run = run;
+    worker->user = user;
+    return start_thread(worker, work, error);
+}
+
+sifr_status comm_worker_open_turns(comm_worker *worker,
+                                   sifr_status (*turn)(void *user, comm_task *task, bool *over,
+                                                       sifr_error *error),
+                                   void (*rest)(void *user), void *user, sifr_error *error) {
+    worker->turn = turn;
+    worker->rest = rest;
+    worker->user = user;
+    return start_thread(worker, work_in_turns, error);
 }
 
 void comm_worker_close(comm_worker *worker) {
@@ -59,13 +124,34 @@ void comm_worker_close(comm_worker *worker) {
     worker->running = false;
 }
 
+static bool has_tasks(const comm_worker *worker, const comm_group *group) {
+    for (uint32_t i = worker->first; i != worker->next; i++)
+        if (worker->line[i % COMM_LINE].group == group) return true;
+    return false;
+}
+
+bool comm_worker_finish(comm_worker *worker, const comm_group *group, double seconds) {
+    struct timespec until;
+    int result = 0;
+    clock_gettime(CLOCK_REALTIME, &until);
+    until.tv_sec += (time_t)seconds;
+    pthread_mutex_lock(&worker->lock);
+    while (has_tasks(worker, group) && result != ETIMEDOUT)
+        result = pthread_cond_timedwait(&worker->changed, &worker->lock, &until);
+    bool finished = !has_tasks(worker, group);
+    pthread_mutex_unlock(&worker->lock);
+    return finished;
+}
+
 sifr_status comm_worker_start(comm_worker *worker, const comm_task *task, int32_t *id,
                               sifr_error *error) {
     sifr_status status = SIFR_OK;
     double now = base_seconds();
     pthread_mutex_lock(&worker->lock);
     comm_task *place = &worker->line[worker->next % COMM_LINE];
-    if (place->taken) {
+    while (worker->next - worker->first == COMM_LINE && place->done && !place->taken)
+        pthread_cond_wait(&worker->changed, &worker->lock); /* its turn is not quite over */
+    if (place->taken || worker->next - worker->first >= COMM_LINE) {
         status =
             base_fail(error, SIFR_FAILED,
                       "communication: more than %d collectives in progress; wait for some first",
@@ -74,10 +160,11 @@ sifr_status comm_worker_start(comm_worker *worker, const comm_task *task, int32_
         *place = *task;
         place->started = now;
         place->taken = true;
-        place->done = false;
+        place->done = place->engaged = false;
+        place->entry = -1;
         place->error.message[0] = '\0';
         *id = (int32_t)(worker->next % COMM_LINE);
-        place->number = ++worker->next;
+        worker->next++;
         pthread_cond_broadcast(&worker->changed);
     }
     pthread_mutex_unlock(&worker->lock);
@@ -105,7 +192,10 @@ comm_operation comm_task_operation(comm_task_kind kind) {
     static const comm_operation operations[] = {[COMM_TASK_GATHER] = COMM_ALL_GATHER,
                                                 [COMM_TASK_REDUCE] = COMM_REDUCE_SCATTER,
                                                 [COMM_TASK_GATHER_CONTROL] = COMM_CONTROL,
-                                                [COMM_TASK_BROADCAST] = COMM_CONTROL};
+                                                [COMM_TASK_BROADCAST] = COMM_CONTROL,
+                                                [COMM_TASK_SUM] = COMM_CONTROL,
+                                                [COMM_TASK_SEND] = COMM_SEND,
+                                                [COMM_TASK_RECEIVE] = COMM_RECEIVE};
     return operations[kind];
 }
 
@@ -115,7 +205,7 @@ static int64_t part_bytes(const comm_task *task) {
     return task->elements * base_dtype_bytes(task->type);
 }
 
-void comm_worker_count(comm_group *group, const comm_task *task) {
+void comm_worker_count(const comm_task *task) {
     comm_event event = {.operation = comm_task_operation(task->kind),
                         .bytes = part_bytes(task),
                         .delivered = task->delivered,
@@ -123,5 +213,5 @@ void comm_worker_count(comm_group *group, const comm_task *task) {
                         .asked = task->started,
                         .begun = task->begun,
                         .ended = task->ended};
-    comm_count(group, &event);
+    comm_count(task->group, &event);
 }

@@ -1,6 +1,7 @@
-/* The thread that moves a group's bytes. Collectives are queued and run one after the other, in the
- * order in which they were started. Every rank starts the same list, so the queues agree. The
- * thread sleeps while the queue is empty.
+/* A lane: a thread that moves the bytes of a process's groups. Collectives are queued and run one
+ * after the other, in the order in which they were started. Every rank starts the same list, so the
+ * queues agree. The thread sleeps while the queue is empty. A worker of transfers between two ranks
+ * lets all tasks take turns instead: each gets on as far as it can.
  */
 #ifndef COMM_WORKER_H
 #define COMM_WORKER_H
@@ -17,23 +18,30 @@ typedef enum comm_task_kind {
     COMM_TASK_GATHER,
     COMM_TASK_REDUCE,
     COMM_TASK_GATHER_CONTROL,
-    COMM_TASK_BROADCAST
+    COMM_TASK_BROADCAST,
+    COMM_TASK_SUM,
+    COMM_TASK_SEND,
+    COMM_TASK_RECEIVE
 } comm_task_kind;
 
 /* One collective. `bytes` is a rank's part in a gather, the whole in a broadcast; `elements` are
  * those of a slice. */
 typedef struct comm_task {
     comm_task_kind kind;
+    comm_group *group;
     const void *from;
     void *to;
     int64_t bytes, elements;
     base_dtype type, sum; /* type of the operands, and of the sum */
-    int32_t root;
+    int32_t root;         /* of a broadcast; the other rank of a send or receive */
+    int32_t entry;        /* of the transport: where a send is posted, from 0; -1: nowhere */
+    bool engaged;         /* of the transport: a send or receive has begun */
     comm_label label;
-    device_mark after;  /* of DEVICE_COMPUTE, for operands in a device's memory */
-    uint32_t number;    /* number among the group's collectives, from 1; set by comm_worker_start */
-    uint64_t delivered; /* set by `run`: bytes received from other ranks */
-    uint64_t crossed;   /* of them, from other hosts */
+    device_mark after; /* of DEVICE_COMPUTE, for operands in a device's memory */
+    uint32_t
+        number; /* number among the group's collectives, or among transfers to or from a rank */
+    uint64_t delivered;           /* set by `run`: bytes received from other ranks */
+    uint64_t crossed;             /* of them, from other hosts */
     double started, begun, ended; /* put in line; run from, to */
     bool taken, done;             /* in use: started and not yet waited for */
     sifr_status status;
@@ -42,11 +50,13 @@ typedef struct comm_task {
 
 typedef struct comm_worker {
     sifr_status (*run)(void *user, comm_task *task, sifr_error *error);
+    sifr_status (*turn)(void *user, comm_task *task, bool *over, sifr_error *error);
+    void (*rest)(void *user);
     void *user;
     pthread_t thread;
     pthread_mutex_t lock;
     pthread_cond_t changed;
-    uint32_t first, next; /* numbers of the oldest task not yet run, and of the next new one */
+    uint32_t first, next; /* of the oldest task not yet run, and of the next new one, from 0 */
     bool stop, running;
     comm_task line[COMM_LINE];
 } comm_worker;
@@ -55,8 +65,24 @@ typedef struct comm_worker {
 sifr_status comm_worker_open(comm_worker *worker,
                              sifr_status (*run)(void *user, comm_task *task, sifr_error *error),
                              void *user, sifr_error *error) SIFR_MUST_CHECK;
+
+/* A worker whose tasks take turns, in the order in which they were started, over and over: `turn`
+ * does what can be done without waiting and tells whether the task is over (a failed one is).
+ * `rest` is called when no task got to its end; it waits a little, or until there is cause to go
+ * on. */
+sifr_status comm_worker_open_turns(comm_worker *worker,
+                                   sifr_status (*turn)(void *user, comm_task *task, bool *over,
+                                                       sifr_error *error),
+                                   void (*rest)(void *user), void *user,
+                                   sifr_error *error) SIFR_MUST_CHECK;
 void comm_worker_close(
     comm_worker *worker); /* finishes queued tasks; harmless on a zeroed worker */
+
+/* Waits at most `seconds` until all tasks of a group have been run; returns whether they have. */
+bool comm_worker_finish(comm_worker *worker, const comm_group *group, double seconds);
+
+/* The oldest task that is not over; NULL: none. On the worker's thread only. */
+comm_task *comm_worker_oldest(comm_worker *worker);
 
 /* *id is for one comm_worker_wait. SIFR_FAILED if COMM_LINE tasks are in progress. */
 sifr_status comm_worker_start(comm_worker *worker, const comm_task *task, int32_t *id,
@@ -68,7 +94,7 @@ sifr_status comm_worker_wait(comm_worker *worker, int32_t id, comm_task *task,
 
 comm_operation comm_task_operation(comm_task_kind kind); /* as the ledger counts it */
 
-/* Counts a task of this group that succeeded. */
-void comm_worker_count(comm_group *group, const comm_task *task);
+/* Counts a task that succeeded, in its group. */
+void comm_worker_count(const comm_task *task);
 
 #endif

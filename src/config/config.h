@@ -69,6 +69,8 @@ typedef enum config_operation {
     CONFIG_ALL_GATHER,
     CONFIG_REDUCE_SCATTER,
     CONFIG_CONTROL,
+    CONFIG_SEND,
+    CONFIG_RECEIVE,
     CONFIG_OPERATIONS
 } config_operation;
 

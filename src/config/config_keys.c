@@ -336,7 +336,7 @@ KEY("comms_logger", SECTION, BUILT, NULL, "", "A log of the collectives, which d
 KEY("comms_logger.enabled", BOOL, BUILT, "false", "", "Prints a table at the end, by operation and message size: calls, latency, bandwidth, and stragglers among the ranks. The section alone does not switch it on.", FIELD(comms_logger.enabled)),
 KEY("comms_logger.verbose", BOOL, BUILT, "false", "", "Also prints a line for each call of the first rank.", FIELD(comms_logger.verbose)),
 KEY("comms_logger.prof_all", BOOL, BUILT, "true", "", "Logs all operations; false: those of prof_ops."),
-KEY("comms_logger.prof_ops", TEXTS, BUILT, "[]", "", "Operations to log if prof_all is false: all_gather, reduce_scatter, control. DeepSpeed's other names for them are accepted; all_reduce is the first two."),
+KEY("comms_logger.prof_ops", TEXTS, BUILT, "[]", "", "Operations to log if prof_all is false: all_gather, reduce_scatter, control, send, recv. DeepSpeed's other names for them are accepted; all_reduce is the first two."),
 KEY("comms_logger.debug", BOOL, NONE, "false", "", "a collective's caller is an instruction of the schedule: sifr.trace names each."),
 KEY("flops_profiler", SECTION, LATER, NULL, "", "Counts operations by module; wall_clock_breakdown is what is built."),
 KEY("flops_profiler.enabled", BOOL, LATER, "false", "", "Switches it on."),

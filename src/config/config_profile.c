@@ -21,6 +21,10 @@ static const struct {
     {"control", 1U << CONFIG_CONTROL},
     {"broadcast", 1U << CONFIG_CONTROL},
     {"barrier", 1U << CONFIG_CONTROL},
+    {"send", 1U << CONFIG_SEND},
+    {"isend", 1U << CONFIG_SEND},
+    {"recv", 1U << CONFIG_RECEIVE},
+    {"irecv", 1U << CONFIG_RECEIVE},
 };
 
 enum { NAMES = sizeof operation_names / sizeof *operation_names };
@@ -34,11 +38,11 @@ static sifr_status add_operation(sifr_config *config, const char *name, sifr_err
         return SIFR_OK;
     }
     config_key_find("comms_logger.prof_ops", &index);
-    return base_fail(
-        error, SIFR_USAGE,
-        "%s: %s is not an operation of a run (all_gather, reduce_scatter and control are)",
-        config_setting_where(config, index, where, sizeof where),
-        config_quote(name, quoted, sizeof quoted));
+    return base_fail(error, SIFR_USAGE,
+                     "%s: %s is not an operation of a run (all_gather, reduce_scatter, control, "
+                     "send and recv are)",
+                     config_setting_where(config, index, where, sizeof where),
+                     config_quote(name, quoted, sizeof quoted));
 }
 
 static sifr_status choose_operations(sifr_config *config, sifr_error *error) {

@@ -17,7 +17,7 @@
 static void test_begin(void **state) {
     (void)state;
     comm_label label = {.step = 9, .noun = "fifteen letters and more", .number = 2};
-    comm_state s = comm_board_begin(UINT32_MAX, COMM_CONTROL, &label);
+    comm_state s = comm_board_begin("", UINT32_MAX, COMM_CONTROL, &label);
     assert_true(s.number == UINT32_MAX);
     assert_int_equal(s.operation, COMM_CONTROL);
     assert_true(s.busy);
@@ -25,7 +25,7 @@ static void test_begin(void **state) {
     assert_int_equal(s.step, 9);
     assert_true(s.since == 0);
     assert_string_equal(s.noun, "fifteen letters");
-    s = comm_board_begin(1, COMM_ALL_GATHER, &(comm_label){.number = 3});
+    s = comm_board_begin("", 1, COMM_ALL_GATHER, &(comm_label){.number = 3});
     assert_string_equal(s.noun, "");
 }
 
@@ -33,7 +33,7 @@ static void test_name_edges(void **state) {
     (void)state;
     char name[96];
     comm_label label = {.step = INT64_MAX, .noun = "0123456789abcdef", .number = INT32_MAX};
-    comm_state s = comm_board_begin(1, COMM_REDUCE_SCATTER, &label);
+    comm_state s = comm_board_begin("", 1, COMM_REDUCE_SCATTER, &label);
     comm_board_name(&s, name, sizeof name);
     assert_string_equal(name,
                         "reduce_scatter of 0123456789abcde 2147483647, step 9223372036854775807");
@@ -54,7 +54,9 @@ static void test_noun_ends(void **state) {
     (void)state;
     comm_entry entry = {0};
     memset(entry.state.noun, 'x', sizeof entry.state.noun);
+    memset(entry.state.group, 'x', sizeof entry.state.group);
     assert_int_equal(strlen(comm_board_read(&entry).noun), COMM_NOUN - 1);
+    assert_int_equal(strlen(comm_board_read(&entry).group), COMM_NAME - 1);
 }
 
 /* The version is even after each write, whatever came before; it may go round. */
@@ -169,7 +171,7 @@ static void test_writing_all_along(void **state) {
 /* --- who is missing --- */
 
 static comm_sighting at(uint32_t number, bool busy) {
-    comm_state s = comm_board_begin(number, COMM_CONTROL, &(comm_label){0});
+    comm_state s = comm_board_begin("", number, COMM_CONTROL, &(comm_label){0});
     s.busy = busy;
     s.since = 5;
     return (comm_sighting){.known = true, .state = s};
@@ -187,6 +189,7 @@ static void assert_says(const comm_sighting *ranks, int32_t size, uint32_t mine,
 static void test_numbers_wrap(void **state) {
     (void)state;
     comm_sighting ranks[2] = {at(UINT32_MAX, true), at(1, true)};
+    ranks[1].rank = 1;
     assert_says(ranks, 2, 1, "rank 0 has been in control for 10 s; rank 1 waits in it");
     assert_says(ranks, 2, UINT32_MAX, "ranks 0, 1 wait in it");
 }
@@ -195,6 +198,7 @@ static void test_numbers_wrap(void **state) {
 static void test_silence_and_death(void **state) {
     (void)state;
     comm_sighting ranks[3] = {at(4, true), at(4, true), at(9, false)};
+    ranks[1].rank = 1, ranks[2].rank = 2;
     ranks[0].silent = COMM_SILENCE;
     assert_says(ranks, 3, 4, "ranks 0 to 2 wait in it");
     ranks[0].silent = COMM_SILENCE + 0.5;
@@ -204,7 +208,7 @@ static void test_silence_and_death(void **state) {
     assert_says(ranks, 3, 4, "rank 2 has died; last control; ranks 0, 1 wait in it");
     ranks[2].known = false; /* of another host nothing is known, not even that */
     assert_says(ranks, 3, 4, "ranks 0, 1 wait in it; nothing is known about rank 2 (other hosts)");
-    assert_says(ranks + 2, 1, 4, "nothing is known about rank 0 (other hosts)");
+    assert_says(ranks + 2, 1, 4, "nothing is known about rank 2 (other hosts)");
     assert_says(ranks, 0, 4, "");
 }
 
@@ -212,7 +216,7 @@ static void test_silence_and_death(void **state) {
 static void test_four_described(void **state) {
     (void)state;
     comm_sighting ranks[5];
-    for (int r = 0; r < 5; r++) ranks[r] = (comm_sighting){.known = true};
+    for (int r = 0; r < 5; r++) ranks[r] = (comm_sighting){.rank = r, .known = true};
     const char *four = "rank 0 has not begun any collective; rank 1 has not begun any collective; "
                        "rank 2 has not begun any collective; rank 3 has not begun any collective";
     char five[512];

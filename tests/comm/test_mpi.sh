@@ -36,6 +36,8 @@ exchange 1 windows '1 on a host, memory apart'
 for ranks in 2 3 4 8; do exchange $ranks windows "$ranks on a host, memory shared"; done
 exchange 4 own '4 on a host, memory shared'
 exchange 3 mpi '3 on a host, memory apart'
+# As many ranks do: 6 = 3 x 2, 7 from left to right, 8 = 2^3.
+for ranks in 6 7 8; do exchange $ranks many "$ranks on a host, memory apart"; done
 exchange 3 mixed '3 on a host, memory shared'
 exchange 8 windows2 '2 on a host, memory shared'
 exchange 8 windows4 '4 on a host, memory shared'

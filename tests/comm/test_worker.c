@@ -9,6 +9,7 @@
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include <cmocka.h>
 
@@ -75,7 +76,6 @@ static void test_order(void **state) {
     for (int i = COUNT - 1; i >= 0; i--) { /* waited for in another order */
         assert_int_equal(comm_worker_wait(&worker, ids[i], &task, &error), SIFR_OK);
         assert_int_equal(task.root, 10 * i);
-        assert_int_equal(task.number, i + 1);
         assert_int_equal(task.delivered, 100 + 10 * i);
         assert_true(task.started > 0);
         assert_true(task.begun >= task.started);
@@ -128,6 +128,40 @@ static void test_failure(void **state) {
     comm_worker_close(&worker);
 }
 
+/* Waits for one group's tasks, whatever comes after them. */
+static void *open_later(void *j) {
+    struct timespec time = {.tv_nsec = 50000000};
+    nanosleep(&time, NULL);
+    open_gate(j);
+    return NULL;
+}
+
+static void test_finish(void **state) {
+    (void)state;
+    static comm_worker worker;
+    journal j;
+    pthread_t thread;
+    sifr_error error;
+    int32_t id;
+    comm_group *first = (comm_group *)&worker, *second = (comm_group *)&j; /* any two addresses */
+    begin(&worker, &j, false);
+    assert_true(comm_worker_finish(&worker, first, 0));
+    for (int i = 0; i < 6; i++) {
+        comm_task task = {.kind = COMM_TASK_BROADCAST, .group = i < 3 ? first : second};
+        assert_int_equal(comm_worker_start(&worker, &task, &id, &error), SIFR_OK);
+    }
+    assert_false(comm_worker_finish(&worker, first, 0));
+    assert_int_equal(pthread_create(&thread, NULL, open_later, &j), 0);
+    assert_true(comm_worker_finish(&worker, first, 100));
+    pthread_mutex_lock(&j.lock);
+    assert_true(j.count >= 3);
+    pthread_mutex_unlock(&j.lock);
+    assert_true(comm_worker_finish(&worker, second, 100));
+    assert_int_equal(j.count, 6);
+    pthread_join(thread, NULL);
+    comm_worker_close(&worker);
+}
+
 /* Closing does what is in line first; a second time, and on a zeroed one, nothing. */
 static void test_close(void **state) {
     (void)state;
@@ -147,6 +181,8 @@ static void test_operations(void **state) {
     assert_int_equal(comm_task_operation(COMM_TASK_REDUCE), COMM_REDUCE_SCATTER);
     assert_int_equal(comm_task_operation(COMM_TASK_GATHER_CONTROL), COMM_CONTROL);
     assert_int_equal(comm_task_operation(COMM_TASK_BROADCAST), COMM_CONTROL);
+    assert_int_equal(comm_task_operation(COMM_TASK_SEND), COMM_SEND);
+    assert_int_equal(comm_task_operation(COMM_TASK_RECEIVE), COMM_RECEIVE);
 }
 
 /* --- what is counted: two ranks, the second on a thread --- */
@@ -210,9 +246,13 @@ static void test_bytes_alone(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_order),       cmocka_unit_test(test_full),
-        cmocka_unit_test(test_failure),     cmocka_unit_test(test_close),
-        cmocka_unit_test(test_operations),  cmocka_unit_test(test_bytes_of_reductions),
+        cmocka_unit_test(test_order),
+        cmocka_unit_test(test_full),
+        cmocka_unit_test(test_failure),
+        cmocka_unit_test(test_close),
+        cmocka_unit_test(test_finish),
+        cmocka_unit_test(test_operations),
+        cmocka_unit_test(test_bytes_of_reductions),
         cmocka_unit_test(test_bytes_alone),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -6,7 +6,8 @@
 enum {
     GATHER = 1 << COMM_ALL_GATHER,
     REDUCE = 1 << COMM_REDUCE_SCATTER,
-    CONTROL = 1 << COMM_CONTROL
+    CONTROL = 1 << COMM_CONTROL,
+    ALL = (1 << COMM_OPERATIONS) - 1
 };
 
 static void operations(const char *section, bool enabled, uint32_t want) {
@@ -21,9 +22,9 @@ static void operations(const char *section, bool enabled, uint32_t want) {
 
 static void logged_operations(void **state) {
     (void)state;
-    operations("", false, GATHER | REDUCE | CONTROL);
-    operations("\"enabled\": true", true, GATHER | REDUCE | CONTROL);
-    operations("\"enabled\": true, \"prof_ops\": [\"broadcast\"]", true, GATHER | REDUCE | CONTROL);
+    operations("", false, ALL);
+    operations("\"enabled\": true", true, ALL);
+    operations("\"enabled\": true, \"prof_ops\": [\"broadcast\"]", true, ALL);
     operations("\"enabled\": true, \"prof_all\": false", true, 0);
     operations("\"enabled\": true, \"prof_all\": false, \"prof_ops\": [\"all_gather\"]", true,
                GATHER);
@@ -32,9 +33,11 @@ static void logged_operations(void **state) {
                true, REDUCE | CONTROL);
     operations("\"enabled\": true, \"prof_all\": false, \"prof_ops\": [\"all_reduce\"]", true,
                GATHER | REDUCE);
+    operations("\"enabled\": true, \"prof_all\": false, \"prof_ops\": [\"send\", \"irecv\"]", true,
+               1 << COMM_SEND | 1 << COMM_RECEIVE);
     config_refused("{\"comms_logger\": {\"enabled\": true, \"prof_ops\": [\"all_to_all\"]}}",
                    "ds.json: comms_logger.prof_ops: \"all_to_all\" is not an operation of a run ("
-                   "all_gather, reduce_scatter and control are)");
+                   "all_gather, reduce_scatter, control, send and recv are)");
     config_said("{\"comms_logger\": {\"enabled\": true, \"debug\": true}}", "comms_logger.debug",
                 "sifr.trace names each");
 }

@@ -22,31 +22,34 @@ comm_state comm_board_read(const comm_entry *entry) {
         uint32_t after = atomic_load_explicit(&entry->version, memory_order_relaxed);
         if (before == after && before % 2 == 0) break;
     }
-    state.noun[COMM_NOUN - 1] = '\0';
+    state.noun[COMM_NOUN - 1] = state.group[COMM_NAME - 1] = '\0';
     return state;
 }
 
-comm_state comm_board_begin(uint32_t number, comm_operation operation, const comm_label *label) {
+comm_state comm_board_begin(const char *group, uint32_t number, comm_operation operation,
+                            const comm_label *label) {
     comm_state state = {.number = number,
                         .operation = (int32_t)operation,
                         .busy = true,
                         .of = label->number,
                         .step = label->step};
     if (label->noun) snprintf(state.noun, sizeof state.noun, "%s", label->noun);
+    snprintf(state.group, sizeof state.group, "%s", group);
     return state;
 }
 
 void comm_board_name(const comm_state *state, char *out, size_t room) {
     bool known = state->operation >= 0 && state->operation < COMM_OPERATIONS;
-    char of[COMM_NOUN + 24] = "", step[32] = "";
+    char group[COMM_NAME + 16] = "", of[COMM_NOUN + 24] = "", step[32] = "";
+    if (state->group[0]) snprintf(group, sizeof group, " (group %s)", state->group);
     if (state->noun[0] && state->of >= 0)
         snprintf(of, sizeof of, " of %s %d", state->noun, (int)state->of);
     else if (state->noun[0])
         snprintf(of, sizeof of, " of the %s", state->noun);
     if (state->step > 0) snprintf(step, sizeof step, ", step %lld", (long long)state->step);
-    snprintf(out, room, "%s%s%s",
-             known ? comm_operation_name((comm_operation)state->operation) : "a collective", of,
-             step);
+    snprintf(out, room, "%s%s%s%s",
+             known ? comm_operation_name((comm_operation)state->operation) : "a collective", group,
+             of, step);
 }
 
 /* A line with limited room, cut at its end. */
@@ -78,8 +81,9 @@ static sight sight_of(const comm_sighting *rank, const comm_state *mine) {
     return runs && there ? SIGHT_WAITS : SIGHT_MISSING;
 }
 
-static void add_missing(line *out, const comm_sighting *seen, int32_t rank, double now) {
-    char text[160], name[96];
+static void add_missing(line *out, const comm_sighting *seen, double now) {
+    char text[192], name[128];
+    int32_t rank = seen->rank;
     const comm_state *s = &seen->state;
     comm_board_name(s, name, sizeof name);
     if (seen->dead)
@@ -109,10 +113,12 @@ static int32_t add_ranks(line *out, const comm_sighting *ranks, int32_t size,
     for (int32_t r = 0; r < size; r++) {
         if (sight_of(&ranks[r], mine) != which) continue;
         int32_t last = r;
-        while (last + 1 < size && sight_of(&ranks[last + 1], mine) == which) last++;
+        while (last + 1 < size && ranks[last + 1].rank == ranks[last].rank + 1 &&
+               sight_of(&ranks[last + 1], mine) == which)
+            last++;
         if (any) add(out, ", ");
-        add_rank(out, r);
-        if (last > r) add(out, last > r + 1 ? " to " : ", "), add_rank(out, last);
+        add_rank(out, ranks[r].rank);
+        if (last > r) add(out, last > r + 1 ? " to " : ", "), add_rank(out, ranks[last].rank);
         any = true;
         r = last;
     }
@@ -129,7 +135,7 @@ void comm_board_describe(const comm_sighting *ranks, int32_t size, const comm_st
         if (sight_of(&ranks[r], mine) != SIGHT_MISSING) continue;
         if (missing++ >= NAMED) continue;
         if (missing > 1) add(&text, "; ");
-        add_missing(&text, &ranks[r], r, now);
+        add_missing(&text, &ranks[r], now);
     }
     if (missing > NAMED) {
         add(&text, "; all that are missing: ");

@@ -17,6 +17,7 @@ typedef struct comm_state {
     int64_t step;
     double since; /* time by base_seconds, which a host's processes share */
     char noun[COMM_NOUN];
+    char group[COMM_NAME]; /* "": the group of all ranks */
 } comm_state;
 
 /* Written by one thread, read by any process. */
@@ -28,10 +29,11 @@ typedef struct comm_entry {
 void comm_board_write(comm_entry *entry, const comm_state *state);
 comm_state comm_board_read(const comm_entry *entry);
 
-/* The state at the start of a collective with `label`. */
-comm_state comm_board_begin(uint32_t number, comm_operation operation, const comm_label *label);
+/* The state at the start of a collective with `label` in the group of that name. */
+comm_state comm_board_begin(const char *group, uint32_t number, comm_operation operation,
+                            const comm_label *label);
 
-/* "reduce_scatter of unit 3, step 7" */
+/* "reduce_scatter of unit 3, step 7", "all_gather (group shard) of unit 3, step 7" */
 void comm_board_name(const comm_state *state, char *out, size_t room);
 
 enum {
@@ -40,14 +42,16 @@ enum {
 
 /* A rank of this host, or one about which nothing is known. */
 typedef struct comm_sighting {
+    int32_t rank; /* its number in the group of all ranks */
     bool known, dead;
     double silent; /* seconds since its last sign of life while waiting; 0: running */
     comm_state state;
 } comm_sighting;
 
-/* Describes where each of `size` ranks is, seen from a rank that waits in `mine`: first the missing
- * ranks, then those that wait too, then those about which nothing is known. Always ends with NUL.
- */
+/* Describes where each of the `size` ranks of a group is, seen from a rank that waits in `mine`:
+ * first the missing ranks, then those that wait too, then those about which nothing is known. The
+ * numbers of their states are those of this group's collectives, whatever else a state says. Always
+ * ends with NUL. */
 void comm_board_describe(const comm_sighting *ranks, int32_t size, const comm_state *mine,
                          double now, char *out, size_t room);
 

@@ -24,9 +24,9 @@ static bool has_reached(const _Atomic uint32_t *count, uint32_t number) {
     return (int32_t)(atomic_load(count) - number) >= 0;
 }
 
-void comm_host_advance(comm_host *host, _Atomic uint32_t *count, uint32_t number) {
+void comm_host_advance(comm_slot *own, _Atomic uint32_t *count, uint32_t number) {
     atomic_store(count, number);
-    if (atomic_load(&comm_host_own(host)->sleepers)) futex(count, FUTEX_WAKE, INT32_MAX, NULL);
+    if (atomic_load(&own->sleepers)) futex(count, FUTEX_WAKE, INT32_MAX, NULL);
 }
 
 static void spin(void) {
@@ -35,14 +35,14 @@ static void spin(void) {
 #endif
 }
 
-bool comm_host_await(comm_seat *seat, _Atomic uint32_t *count, uint32_t number, double seconds) {
+bool comm_host_await(comm_slot *slot, _Atomic uint32_t *count, uint32_t number, double seconds) {
     for (int i = 0; i < SPINS; i++) {
         if (has_reached(count, number)) return true;
         spin();
     }
     double until = base_seconds() + seconds;
     bool reached;
-    atomic_fetch_add(&seat->sleepers, 1);
+    atomic_fetch_add(&slot->sleepers, 1);
     for (;;) {
         uint32_t seen = atomic_load(count);
         double rest = until - base_seconds();
@@ -52,8 +52,27 @@ bool comm_host_await(comm_seat *seat, _Atomic uint32_t *count, uint32_t number, 
                                  .tv_nsec = (long)(1e9 * (rest - (double)(time_t)rest))};
         futex(count, FUTEX_WAIT, seen, &limit);
     }
-    atomic_fetch_sub(&seat->sleepers, 1);
+    atomic_fetch_sub(&slot->sleepers, 1);
     return reached;
+}
+
+void comm_host_knock(comm_seat *seat) {
+    atomic_fetch_add(&seat->knocks, 1);
+    if (atomic_load(&seat->listens)) futex(&seat->knocks, FUTEX_WAKE, INT32_MAX, NULL);
+}
+
+uint32_t comm_host_listen(comm_seat *own, uint32_t seen, double seconds) {
+    struct timespec limit = {.tv_sec = (time_t)seconds,
+                             .tv_nsec = (long)(1e9 * (seconds - (double)(time_t)seconds))};
+    for (int i = 0; i < SPINS; i++) {
+        uint32_t knocks = atomic_load(&own->knocks);
+        if (knocks != seen) return knocks;
+        spin();
+    }
+    atomic_store(&own->listens, 1);
+    if (atomic_load(&own->knocks) == seen) futex(&own->knocks, FUTEX_WAIT, seen, &limit);
+    atomic_store(&own->listens, 0);
+    return atomic_load(&own->knocks);
 }
 
 /* The kernel releases the lock when the process ends, however it ends. */
@@ -71,25 +90,50 @@ bool comm_host_is_dead(const comm_host *host, int32_t seat) {
     return fcntl(host->file, F_GETLK, &lock) == 0 && lock.l_type == F_UNLCK;
 }
 
+int64_t comm_host_seat_bytes(void) {
+    return sizeof(comm_seat);
+}
+
+int64_t comm_host_slot_bytes(void) {
+    return sizeof(comm_slot);
+}
+
+/* Seats come first, then slot 0 of all seats, slot 1 of all seats … */
+static int64_t slots_at(const comm_host *host) {
+    return base_ceil_to(host->size * comm_host_seat_bytes(), 4096);
+}
+
+sifr_status comm_host_take_slot(comm_host *host, int32_t slot, sifr_error *error) {
+    int64_t bytes = comm_host_slot_bytes();
+    int64_t at = slots_at(host) + (slot * (int64_t)host->size + host->mine) * bytes;
+    int result = posix_fallocate(host->file, at, bytes);
+    if (result) return base_fail_errno(error, result, "shared memory of a group of ranks");
+    return SIFR_OK;
+}
+
 static sifr_status map_seats(comm_host *host, sifr_error *error) {
-    void *seats =
+    char *block =
         mmap(NULL, (size_t)host->bytes, PROT_READ | PROT_WRITE, MAP_SHARED, host->file, 0);
-    if (seats == MAP_FAILED) return base_fail_errno(error, errno, "mapping shared memory");
-    host->seats = seats;
+    if (block == MAP_FAILED) return base_fail_errno(error, errno, "mapping shared memory");
+    host->seats = (comm_seat *)block;
+    host->slots = (comm_slot *)(block + slots_at(host));
+    BASE_TRY(comm_host_take_slot(host, 0, error));
     return sit_down(host, error);
 }
 
 static sifr_status take_file(comm_host *host, sifr_error *error) {
     host->file = memfd_create("sifr ranks", MFD_CLOEXEC);
     if (host->file < 0) return base_fail_errno(error, errno, "shared memory");
-    int result = posix_fallocate(host->file, 0, host->bytes);
+    if (ftruncate(host->file, host->bytes) != 0)
+        return base_fail_errno(error, errno, "shared memory");
+    int result = posix_fallocate(host->file, 0, slots_at(host));
     if (result) return base_fail_errno(error, result, "shared memory");
     return map_seats(host, error);
 }
 
 static void prepare(comm_host *host, int32_t size, int32_t mine) {
     *host = (comm_host){.size = size, .mine = mine, .file = -1};
-    host->bytes = base_ceil_to(size * (int64_t)sizeof *host->seats, 4096);
+    host->bytes = slots_at(host) + COMM_SLOTS * size * comm_host_slot_bytes();
 }
 
 sifr_status comm_host_create(comm_host *host, int32_t size, sifr_error *error) {

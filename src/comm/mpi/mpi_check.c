@@ -13,6 +13,9 @@ const char *comm_mpi_task_name(const comm_task *task) {
     static const char *const names[] = {[COMM_TASK_GATHER] = "all_gather",
                                         [COMM_TASK_REDUCE] = "reduce_scatter",
                                         [COMM_TASK_GATHER_CONTROL] = "control",
-                                        [COMM_TASK_BROADCAST] = "broadcast"};
+                                        [COMM_TASK_BROADCAST] = "broadcast",
+                                        [COMM_TASK_SUM] = "control",
+                                        [COMM_TASK_SEND] = "send",
+                                        [COMM_TASK_RECEIVE] = "receive"};
     return names[task->kind];
 }

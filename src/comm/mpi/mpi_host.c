@@ -1,59 +1,96 @@
-/* The ranks of one host: their seats. */
+/* The hosts of all ranks, and the seats of this one. */
 #include <fcntl.h>
 #include <stdlib.h>
 
 #include "base/heap.h"
 #include "comm/mpi/mpi_private.h"
 
-/* Data that a rank sends to all others when the group is opened. */
+/* Data that a rank sends to all others when MPI is opened. */
 typedef struct host_notice {
-    int32_t first, size; /* first rank and number of its host's ranks if they are consecutive;
-                            otherwise size 0 */
+    int32_t first; /* rank of its host */
     int32_t seated;
 } host_notice;
 
-static sifr_status place_ranks(mpi_group *g, MPI_Comm local, sifr_error *error) {
-    int mine, size;
-    MPI_Comm_rank(local, &mine);
+static sifr_status place_ranks(mpi_process *p, MPI_Comm local, sifr_error *error) {
+    int size;
+    MPI_Comm_rank(local, &p->host.mine);
     MPI_Comm_size(local, &size);
-    g->base.local_rank = mine;
-    g->base.local_size = size;
-    BASE_TRY(base_alloc((size_t)g->base.size, sizeof *g->seat_of, &g->seat_of, error));
-    BASE_TRY(base_alloc((size_t)size, sizeof *g->rank_of, &g->rank_of, error));
-    BASE_TRY(base_alloc((size_t)g->base.size, sizeof *g->seen, &g->seen, error));
-    BASE_TRY(comm_mpi_check(
-        MPI_Allgather(&g->base.rank, 1, MPI_INT32_T, g->rank_of, 1, MPI_INT32_T, local), "ranks",
-        error));
-    for (int32_t r = 0; r < g->base.size; r++) g->seat_of[r] = -1;
-    for (int32_t s = 0; s < size; s++) g->seat_of[g->rank_of[s]] = s;
+    p->host.size = size;
+    BASE_TRY(base_alloc((size_t)p->size, sizeof *p->seat_of, &p->seat_of, error));
+    BASE_TRY(base_alloc((size_t)p->size, sizeof *p->host_of, &p->host_of, error));
+    BASE_TRY(base_alloc((size_t)size, sizeof *p->rank_of, &p->rank_of, error));
+    BASE_TRY(
+        comm_mpi_check(MPI_Allgather(&p->rank, 1, MPI_INT32_T, p->rank_of, 1, MPI_INT32_T, local),
+                       "ranks", error));
+    for (int32_t r = 0; r < p->size; r++) p->seat_of[r] = -1;
+    for (int32_t s = 0; s < size; s++) p->seat_of[p->rank_of[s]] = s;
     return SIFR_OK;
 }
 
 /* `why` gets the reason if this rank has no seat. */
-static sifr_status take_seat(mpi_group *g, MPI_Comm local, sifr_error *why, sifr_error *error) {
-    int32_t size = g->base.local_size, mine = g->seat_of[g->base.rank];
+static sifr_status take_seat(mpi_process *p, MPI_Comm local, sifr_error *why, sifr_error *error) {
+    int32_t size = p->host.size, mine = p->host.mine;
     sifr_status status = SIFR_OK;
     comm_file file = {.file = -1};
     if (mine == 0) {
-        status = comm_host_create(&g->host, size, why);
-        if (status == SIFR_OK) file = comm_host_name_file(g->host.file);
+        status = comm_host_create(&p->host, size, why);
+        if (status == SIFR_OK) file = comm_host_name_file(p->host.file);
     }
     BASE_TRY(
         comm_mpi_check(MPI_Bcast(&file, (int)sizeof file, MPI_BYTE, 0, local), "ranks", error));
-    if (mine > 0 && file.file >= 0) status = comm_host_join(&g->host, size, mine, &file, why);
+    if (mine > 0 && file.file >= 0) status = comm_host_join(&p->host, size, mine, &file, why);
     if (mine > 0 && file.file < 0)
-        base_set_error(why, SIFR_FAILED, "rank %d could not make any", (int)g->rank_of[0]);
+        base_set_error(why, SIFR_FAILED, "rank %d could not make any", (int)p->rank_of[0]);
     (void)status;
     return SIFR_OK;
 }
 
-static host_notice describe_host(const mpi_group *g) {
-    host_notice notice = {.first = g->rank_of[0], .size = g->base.local_size};
-    notice.seated = g->host.seats != NULL;
-    for (int32_t s = 0; s < g->base.local_size; s++)
-        if (g->rank_of[s] != notice.first + s) notice.size = 0;
-    return notice;
+static sifr_status take_tables(mpi_process *p, sifr_error *error) {
+    size_t seats = (size_t)p->host.size, count = COMM_WINDOWS * seats;
+    BASE_TRY(base_alloc(count, sizeof *p->seen_blocks, &p->seen_blocks, error));
+    BASE_TRY(base_alloc(count, sizeof *p->mapped_bytes, &p->mapped_bytes, error));
+    for (size_t i = 0; i < COMM_WINDOWS; i++) {
+        p->windows[i].seen = p->seen_blocks + i * seats;
+        p->windows[i].mapped = p->mapped_bytes + i * seats;
+    }
+    return SIFR_OK;
 }
+
+sifr_status comm_mpi_open_host(mpi_process *p, MPI_Comm local, const comm_options *options,
+                               sifr_error *error) {
+    host_notice mine, *all;
+    sifr_error why = {.message = ""};
+    sifr_status status;
+    int32_t size = p->size, standing = -1;
+    BASE_TRY(place_ranks(p, local, error));
+    BASE_TRY(base_alloc((size_t)size, sizeof *all, &all, error));
+    if (!options->only_mpi) BASE_TRY_GOTO(status, take_seat(p, local, &why, error), done);
+    mine = (host_notice){.first = p->rank_of[0], .seated = p->host.seats != NULL};
+    BASE_TRY_GOTO(status,
+                  comm_mpi_check(MPI_Allgather(&mine, (int)sizeof mine, MPI_BYTE, all,
+                                               (int)sizeof mine, MPI_BYTE, p->world),
+                                 "ranks", error),
+                  done);
+    for (int32_t r = size - 1; r >= 0; r--) {
+        p->host_of[r] = all[r].first;
+        standing = all[r].seated ? standing : r;
+    }
+    if (standing < 0) {
+        status = take_tables(p, error);
+    } else if (!options->only_mpi) {
+        if (standing == p->rank) /* once, by the first of them */
+            base_log(p->log, SIFR_LOG_WARNING,
+                     "rank %d cannot share memory with the ranks of its host (%s); all bytes go "
+                     "through MPI, which is slower",
+                     (int)p->rank, why.message);
+        comm_host_close(&p->host);
+    }
+done:
+    free(all);
+    return status;
+}
+
+/* --- groups --- */
 
 /* Whether `count` ranks from `first` on are a node of the tree that halving makes over `size`
  * ranks. */
@@ -66,56 +103,38 @@ static bool is_node(int32_t first, int32_t count, int32_t size) {
     return begin == first && size == count;
 }
 
-/* All ranks must make the same decision. */
-static bool hosts_are_nodes(const host_notice *all, int32_t size) {
-    for (int32_t r = 0; r < size; r++)
-        if (all[r].size != all[0].size || !is_node(all[r].first, all[r].size, size)) return false;
-    return all[0].size > 0;
+/* Whether the ranks of each host are a node of the group's tree, all of one size. All ranks of the
+ * group find the same. */
+static bool hosts_are_nodes(const mpi_group *g) {
+    const int32_t *host_of = g->process->host_of;
+    int32_t size = g->base.size, count = 0;
+    while (count < size && host_of[comm_mpi_world(g, count)] == host_of[comm_mpi_world(g, 0)])
+        count++;
+    for (int32_t first = 0; first < size; first += count) {
+        int32_t host = host_of[comm_mpi_world(g, first)];
+        if (!is_node(first, count, size)) return false;
+        for (int32_t r = first + 1; r < first + count; r++)
+            if (host_of[comm_mpi_world(g, r)] != host) return false;
+        for (int32_t before = 0; before < first; before += count)
+            if (host_of[comm_mpi_world(g, before)] == host) return false;
+    }
+    return true;
 }
 
-static sifr_status take_tables(mpi_group *g, sifr_error *error) {
-    size_t seats = (size_t)g->host.size, count = COMM_WINDOWS * seats;
-    BASE_TRY(base_alloc(count, sizeof *g->seen_blocks, &g->seen_blocks, error));
-    BASE_TRY(base_alloc(count, sizeof *g->mapped_bytes, &g->mapped_bytes, error));
-    for (size_t i = 0; i < COMM_WINDOWS; i++) {
-        g->windows[i].seen = g->seen_blocks + i * seats;
-        g->windows[i].mapped = g->mapped_bytes + i * seats;
+sifr_status comm_mpi_place_group(mpi_group *g, sifr_error *error) {
+    mpi_process *p = g->process;
+    comm_group *base = &g->base;
+    for (int32_t r = 0; r < base->size; r++) base->local_size += !comm_mpi_is_far(g, r);
+    BASE_TRY(base_alloc((size_t)base->local_size, sizeof *g->near, &g->near, error));
+    BASE_TRY(base_alloc((size_t)base->local_size, sizeof *g->near_seats, &g->near_seats, error));
+    for (int32_t r = 0, i = 0; r < base->size; r++) {
+        if (comm_mpi_is_far(g, r)) continue;
+        if (r == base->rank) base->local_rank = i;
+        g->near[i] = r;
+        g->near_seats[i++] = p->seat_of[comm_mpi_world(g, r)];
     }
+    g->shares = p->host.seats && base->local_size > 1 && hosts_are_nodes(g);
+    g->two_levels = g->shares && base->local_size < base->size;
+    base->shares_memory = g->shares;
     return SIFR_OK;
-}
-
-sifr_status comm_mpi_open_host(mpi_group *g, MPI_Comm local, const comm_options *options,
-                               sifr_error *error) {
-    host_notice mine, *all;
-    sifr_error why = {.message = ""};
-    sifr_status status;
-    int32_t size = g->base.size, standing = -1;
-    BASE_TRY(place_ranks(g, local, error));
-    if (options->only_mpi) return SIFR_OK;
-    BASE_TRY(base_alloc((size_t)size, sizeof *all, &all, error));
-    BASE_TRY_GOTO(status, take_seat(g, local, &why, error), done);
-    mine = describe_host(g);
-    BASE_TRY_GOTO(status,
-                  comm_mpi_check(MPI_Allgather(&mine, (int)sizeof mine, MPI_BYTE, all,
-                                               (int)sizeof mine, MPI_BYTE, g->world),
-                                 "ranks", error),
-                  done);
-    for (int32_t r = size - 1; r >= 0; r--) standing = all[r].seated ? standing : r;
-    if (standing >= 0) {
-        if (standing == g->base.rank) /* once, by the first of them */
-            base_log(g->log, SIFR_LOG_WARNING,
-                     "rank %d cannot share memory with the ranks of its host (%s); all bytes go "
-                     "through MPI, which is slower",
-                     (int)g->base.rank, why.message);
-        comm_host_close(&g->host);
-        goto done;
-    }
-    g->shares = g->base.local_size > 1 && hosts_are_nodes(all, size);
-    g->two_levels = g->shares && g->base.local_size < size;
-    g->base.shares_memory = g->shares;
-    g->base.buffer_bytes += g->host.bytes / g->host.size; /* all together have one */
-    if (g->shares) status = take_tables(g, error);
-done:
-    free(all);
-    return status;
 }

@@ -28,7 +28,10 @@ sifr_status comm_mpi_finish(mpi_group *g, MPI_Request *requests, int count, sifr
     double begun = base_seconds(), left = 0;
     for (uint32_t polls = 1;; polls++) {
         int done;
-        BASE_TRY(comm_mpi_check(MPI_Testall(count, requests, &done, g->statuses), "ranks", error));
+        pthread_mutex_lock(&g->process->calls);
+        int code = MPI_Testall(count, requests, &done, g->lane->statuses);
+        pthread_mutex_unlock(&g->process->calls);
+        BASE_TRY(comm_mpi_check(code, "ranks", error));
         if (done) return SIFR_OK;
         sched_yield();
         if (polls % LOOK_EVERY) continue;
@@ -37,19 +40,41 @@ sifr_status comm_mpi_finish(mpi_group *g, MPI_Request *requests, int count, sifr
     }
 }
 
-sifr_status comm_mpi_exchange(mpi_group *g, const comm_task *task, int tag, const void *send,
+static int tag_of(const mpi_group *g, int kind) {
+    return g->slot * COMM_TAGS + kind;
+}
+
+sifr_status comm_mpi_start_receive(mpi_group *g, const comm_task *task, int kind, void *to,
+                                   int32_t from, int64_t bytes, MPI_Request *request,
+                                   sifr_error *error) {
+    pthread_mutex_lock(&g->process->calls);
+    int code = MPI_Irecv(to, (int)bytes, MPI_BYTE, comm_mpi_world(g, from), tag_of(g, kind),
+                         g->process->world, request);
+    pthread_mutex_unlock(&g->process->calls);
+    return comm_mpi_check(code, comm_mpi_task_name(task), error);
+}
+
+sifr_status comm_mpi_start_send(mpi_group *g, const comm_task *task, int kind, const void *from,
+                                int32_t to, int64_t bytes, MPI_Request *request,
+                                sifr_error *error) {
+    pthread_mutex_lock(&g->process->calls);
+    int code = MPI_Isend(from, (int)bytes, MPI_BYTE, comm_mpi_world(g, to), tag_of(g, kind),
+                         g->process->world, request);
+    pthread_mutex_unlock(&g->process->calls);
+    return comm_mpi_check(code, comm_mpi_task_name(task), error);
+}
+
+sifr_status comm_mpi_exchange(mpi_group *g, const comm_task *task, int kind, const void *send,
                               int32_t to, void *receive, int32_t from, int64_t bytes,
                               MPI_Request *two, sifr_error *error) {
-    BASE_TRY(comm_mpi_check(MPI_Irecv(receive, (int)bytes, MPI_BYTE, from, tag, g->world, &two[0]),
-                            comm_mpi_task_name(task), error));
-    return comm_mpi_check(MPI_Isend(send, (int)bytes, MPI_BYTE, to, tag, g->world, &two[1]),
-                          comm_mpi_task_name(task), error);
+    BASE_TRY(comm_mpi_start_receive(g, task, kind, receive, from, bytes, &two[0], error));
+    return comm_mpi_start_send(g, task, kind, send, to, bytes, &two[1], error);
 }
 
 /* Bytes received from rank `from`. */
-static void count(const mpi_group *g, comm_task *task, int32_t from, int64_t bytes) {
+void comm_mpi_count(const mpi_group *g, comm_task *task, int32_t from, int64_t bytes) {
     task->delivered += (uint64_t)bytes;
-    if (g->seat_of[from] < 0) task->crossed += (uint64_t)bytes;
+    if (comm_mpi_is_far(g, from)) task->crossed += (uint64_t)bytes;
 }
 
 /* Round d: send to the rank d places ahead, receive from the rank d places back; long slices in
@@ -59,75 +84,109 @@ sifr_status comm_mpi_gather(mpi_group *g, comm_task *task, int tag, int32_t firs
     int32_t size = g->base.size / stride, place = g->base.rank / stride;
     char *all = task->to, *own = all + g->base.rank * task->bytes;
     int used = 0;
+    if (stride == 1 && size > g->process->direct) return comm_mpi_gather_many(g, task, tag, error);
     if (task->from != own && task->bytes) memmove(own, task->from, (size_t)task->bytes);
-    for (int i = 0; i < 2 * COMM_ROUNDS; i++) g->requests[i] = MPI_REQUEST_NULL;
+    for (int i = 0; i < 2 * COMM_ROUNDS; i++) g->lane->requests[i] = MPI_REQUEST_NULL;
     for (int32_t d = 1; d < size; d++) {
         int32_t to = first + (place + d) % size * stride;
         int32_t from = first + (place + size - d) % size * stride;
         for (int64_t at = 0; at < task->bytes; at += MESSAGE_BYTES) {
             int64_t bytes = base_min_i64(task->bytes - at, MESSAGE_BYTES);
-            MPI_Request *two = g->requests + 2 * (used++ % COMM_ROUNDS);
+            MPI_Request *two = g->lane->requests + 2 * (used++ % COMM_ROUNDS);
             BASE_TRY(comm_mpi_finish(g, two, 2, error));
             BASE_TRY(comm_mpi_exchange(g, task, tag, own + at, to, all + from * task->bytes + at,
                                        from, bytes, two, error));
-            count(g, task, from, bytes);
+            comm_mpi_count(g, task, from, bytes);
         }
     }
-    return comm_mpi_finish(g, g->requests, 2 * COMM_ROUNDS, error);
+    return comm_mpi_finish(g, g->lane->requests, 2 * COMM_ROUNDS, error);
 }
 
-/* Where piece number `number` of rank r's part begins, and how long it is. */
-static int64_t piece_length(const mpi_group *g, const comm_task *task, int64_t number) {
-    return base_min_i64(g->piece, task->elements - number * g->piece);
+/* Elements that are sent to another rank at a time: two halves of all ranks' pieces. */
+static int64_t piece_of(const mpi_group *g) {
+    return COMM_PIECES_BYTES / (int64_t)sizeof(float) / (2 * base_max_i64(g->base.size - 1, 1));
 }
 
 static sifr_status post_pieces(mpi_group *g, comm_task *task, int64_t number, sifr_error *error) {
     int32_t size = g->base.size, rank = g->base.rank, half = (int32_t)(number % 2);
     const char *whole = task->from;
-    int64_t size_of = base_dtype_bytes(task->type), at = number * g->piece;
-    int64_t bytes = size_of * piece_length(g, task, number);
+    int64_t piece = piece_of(g), size_of = base_dtype_bytes(task->type), at = number * piece;
+    int64_t bytes = size_of * base_min_i64(piece, task->elements - number * piece);
     for (int32_t d = 1; d < size; d++) {
         int32_t to = (rank + d) % size, from = (rank + size - d) % size;
-        float *place = g->pieces + (half * (int64_t)(size - 1) + d - 1) * g->piece;
-        BASE_TRY(comm_mpi_exchange(g, task, COMM_TAG_REDUCE,
-                                   whole + (to * task->elements + at) * size_of, to, place, from,
-                                   bytes, g->requests + 2 * (half * (size - 1) + d - 1), error));
-        count(g, task, from, bytes);
+        float *place = g->lane->pieces + (half * (int64_t)(size - 1) + d - 1) * piece;
+        BASE_TRY(comm_mpi_exchange(
+            g, task, COMM_TAG_REDUCE, whole + (to * task->elements + at) * size_of, to, place, from,
+            bytes, g->lane->requests + 2 * (half * (size - 1) + d - 1), error));
+        comm_mpi_count(g, task, from, bytes);
     }
     return SIFR_OK;
 }
 
 /* Piece by piece: the next piece is received while this one is added. */
-static sifr_status reduce(mpi_group *g, comm_task *task, sifr_error *error) {
+static sifr_status reduce_directly(mpi_group *g, comm_task *task, sifr_error *error) {
     int32_t size = g->base.size, rank = g->base.rank;
-    int64_t size_of = base_dtype_bytes(task->type);
+    int64_t piece = piece_of(g), size_of = base_dtype_bytes(task->type);
     const char *own = (const char *)task->from + rank * task->elements * size_of;
     char *slice = task->to;
-    int64_t pieces = (task->elements + g->piece - 1) / g->piece;
+    int64_t pieces = (task->elements + piece - 1) / piece;
     if (pieces) BASE_TRY(post_pieces(g, task, 0, error));
     for (int64_t number = 0; number < pieces; number++) {
         int64_t half = number % 2 * (size - 1);
         if (number + 1 < pieces) BASE_TRY(post_pieces(g, task, number + 1, error));
-        BASE_TRY(comm_mpi_finish(g, g->requests + 2 * half, 2 * (size - 1), error));
+        BASE_TRY(comm_mpi_finish(g, g->lane->requests + 2 * half, 2 * (size - 1), error));
         for (int32_t d = 1; d < size; d++)
-            g->rows[(rank + size - d) % size] = g->pieces + (half + d - 1) * g->piece;
-        g->rows[rank] = own + number * g->piece * size_of;
-        device_tree_sum_typed(task->type, task->sum, g->rows, size, piece_length(g, task, number),
-                              slice + number * g->piece * base_dtype_bytes(task->sum));
+            g->lane->rows[(rank + size - d) % size] = g->lane->pieces + (half + d - 1) * piece;
+        g->lane->rows[rank] = own + number * piece * size_of;
+        device_tree_sum_typed(task->type, task->sum, g->lane->rows, size,
+                              base_min_i64(piece, task->elements - number * piece),
+                              slice + number * piece * base_dtype_bytes(task->sum));
     }
     return SIFR_OK;
 }
 
+/* A rank's own part of a slice: nothing is to be added. */
+static void copy_part(mpi_group *g, const comm_task *task, int32_t target, int64_t at,
+                      int64_t length, void *out) {
+    int64_t size_of = base_dtype_bytes(task->type);
+    const char *part = (const char *)task->from + (target * task->elements + at) * size_of;
+    (void)g;
+    memcpy(out, part, (size_t)(length * size_of));
+}
+
+static sifr_status reduce(mpi_group *g, comm_task *task, sifr_error *error) {
+    static const comm_adders all = {.first = 0, .stride = 1, .weight = 1, .part = copy_part};
+    if (g->base.size <= g->process->direct_sums) return reduce_directly(g, task, error);
+    return task->type == task->sum ? comm_mpi_reduce_many(g, task, &all, error)
+                                   : comm_mpi_reduce_apart(g, task, error);
+}
+
+static sifr_status send_to_all(mpi_group *g, const comm_task *task, const char *data, int64_t bytes,
+                               sifr_error *error) {
+    MPI_Request *requests = g->lane->requests;
+    int count = 0;
+    for (int32_t d = 1; d < g->base.size; d++) {
+        int32_t to = (task->root + d) % g->base.size;
+        BASE_TRY(comm_mpi_start_send(g, task, COMM_TAG_BROADCAST, data, to, bytes,
+                                     &requests[count++], error));
+    }
+    return comm_mpi_finish(g, requests, count, error);
+}
+
 static sifr_status broadcast(mpi_group *g, comm_task *task, sifr_error *error) {
     char *data = task->to;
+    bool sends = g->base.rank == task->root;
     for (int64_t at = 0; at < task->bytes; at += MESSAGE_BYTES) {
         int64_t bytes = base_min_i64(task->bytes - at, MESSAGE_BYTES);
-        BASE_TRY(comm_mpi_check(
-            MPI_Ibcast(data + at, (int)bytes, MPI_BYTE, task->root, g->world, g->requests),
-            comm_mpi_task_name(task), error));
-        BASE_TRY(comm_mpi_finish(g, g->requests, 1, error));
+        if (sends) {
+            BASE_TRY(send_to_all(g, task, data + at, bytes, error));
+            continue;
+        }
+        BASE_TRY(comm_mpi_start_receive(g, task, COMM_TAG_BROADCAST, data + at, task->root, bytes,
+                                        g->lane->requests, error));
+        BASE_TRY(comm_mpi_finish(g, g->lane->requests, 1, error));
     }
-    if (g->base.rank != task->root) count(g, task, task->root, task->bytes);
+    if (!sends) comm_mpi_count(g, task, task->root, task->bytes);
     return SIFR_OK;
 }
 
@@ -140,7 +199,13 @@ sifr_status comm_mpi_move(mpi_group *g, comm_task *task, sifr_error *error) {
     case COMM_TASK_REDUCE:
         return reduce(g, task, error);
     case COMM_TASK_BROADCAST:
-        return broadcast(g, task, error);
+        return g->base.size > g->process->direct ? comm_mpi_broadcast_many(g, task, error)
+                                                 : broadcast(g, task, error);
+    case COMM_TASK_SUM:
+        return comm_mpi_sum_many(g, task, error);
+    case COMM_TASK_SEND:
+    case COMM_TASK_RECEIVE:
+        break; /* in a lane of their own */
     }
     return SIFR_OK;
 }

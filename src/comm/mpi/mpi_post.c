@@ -1,4 +1,4 @@
-/* Places of a collective's operands: written to this rank's seat, read from the others' seats. */
+/* Places of a collective's operands: written to this rank's slot, read from the others' slots. */
 #include <string.h>
 
 #include "base/clock.h"
@@ -8,7 +8,7 @@ static const double nap = 0.05; /* seconds of sleep between two checks of which 
 
 int32_t comm_mpi_find_window(const mpi_group *g, const void *at, int64_t bytes, int64_t *offset) {
     for (int32_t i = 0; i < COMM_WINDOWS; i++) {
-        const comm_window *window = &g->windows[i];
+        const comm_window *window = &g->process->windows[i];
         uintptr_t first = (uintptr_t)window->block, address = (uintptr_t)at;
         if (!window->block || address < first) continue;
         if ((int64_t)(address - first) > window->bytes - bytes) continue;
@@ -34,48 +34,49 @@ static const void *read_part(const comm_group *group, const comm_task *task, int
 }
 
 void comm_mpi_post(mpi_group *g, const comm_task *task, uint32_t number) {
-    comm_seat *seat = comm_host_own(&g->host);
-    comm_post *post = &seat->posts[number % COMM_LINE];
+    comm_slot *own = comm_mpi_own_slot(g);
+    comm_post *post = &own->posts[number % COMM_LINE];
     int64_t bytes;
     const void *part = read_part(&g->base, task, &bytes);
     post->window = post->to_window = COMM_NOWHERE;
     if (bytes <= COMM_INLINE && !comm_mpi_on_device(g, task)) {
         if (bytes) memcpy(post->bytes, part, (size_t)bytes);
-        post->window = COMM_IN_SEAT;
+        post->window = COMM_IN_SLOT;
     } else {
         post->window = comm_mpi_find_window(g, part, bytes, &post->offset);
     }
     if (task->kind == COMM_TASK_GATHER)
         post->to_window =
             comm_mpi_find_window(g, task->to, task->bytes * g->base.size, &post->to_offset);
-    comm_host_advance(&g->host, &seat->posted, number);
+    comm_host_advance(own, &own->posted, number);
 }
 
-const comm_post *comm_mpi_post_of(const mpi_group *g, int32_t seat, const comm_task *task) {
-    return &g->host.seats[seat].posts[task->number % COMM_LINE];
+const comm_post *comm_mpi_post_of(const mpi_group *g, int32_t i, const comm_task *task) {
+    return &comm_mpi_slot(g, i)->posts[task->number % COMM_LINE];
 }
 
-const void *comm_mpi_operand(const mpi_group *g, int32_t seat, const comm_task *task) {
-    const comm_post *post = comm_mpi_post_of(g, seat, task);
+const void *comm_mpi_operand(const mpi_group *g, int32_t i, const comm_task *task) {
+    const comm_post *post = comm_mpi_post_of(g, i, task);
     int64_t bytes;
-    if (seat == g->host.mine) return read_part(&g->base, task, &bytes);
-    if (post->window == COMM_IN_SEAT) return post->bytes;
-    return g->windows[post->window].seen[seat] + post->offset;
+    if (i == g->base.local_rank) return read_part(&g->base, task, &bytes);
+    if (post->window == COMM_IN_SLOT) return post->bytes;
+    return g->process->windows[post->window].seen[g->near_seats[i]] + post->offset;
 }
 
-const void *comm_mpi_target(const mpi_group *g, int32_t seat, const comm_task *task) {
-    const comm_post *post = comm_mpi_post_of(g, seat, task);
-    return g->windows[post->to_window].seen[seat] + post->to_offset;
+const void *comm_mpi_target(const mpi_group *g, int32_t i, const comm_task *task) {
+    const comm_post *post = comm_mpi_post_of(g, i, task);
+    return g->process->windows[post->to_window].seen[g->near_seats[i]] + post->to_offset;
 }
 
-sifr_status comm_mpi_await(mpi_group *g, int32_t seat, _Atomic uint32_t *count, uint32_t number,
+sifr_status comm_mpi_await(mpi_group *g, int32_t i, _Atomic uint32_t *count, uint32_t number,
                            sifr_error *error) {
-    comm_seat *theirs = &g->host.seats[seat];
+    comm_slot *theirs = comm_mpi_slot(g, i);
+    const comm_seat *seat = &g->process->host.seats[g->near_seats[i]];
     double begun = 0, left = 0;
     while (!comm_host_await(theirs, count, number, nap)) {
         if (begun == 0) begun = base_seconds();
-        if (atomic_load(&theirs->leaving) && !comm_host_await(theirs, count, number, 0))
-            return comm_mpi_fail_left(g, g->rank_of[seat], error);
+        if (atomic_load(&seat->leaving) && !comm_host_await(theirs, count, number, 0))
+            return comm_mpi_fail_left(g, &g->state, comm_mpi_world(g, g->near[i]), error);
         BASE_TRY(comm_mpi_look(g, begun, &left, error));
     }
     return SIFR_OK;

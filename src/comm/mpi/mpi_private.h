@@ -1,22 +1,36 @@
-/* The MPI transport's group, for its own files. MPI only moves bytes; its reductions are not used,
- * since their order is not guaranteed. Only MPI 3 calls are made.
+/* The MPI transport, for its own files: what the groups of a process share, and a group. MPI only
+ * moves bytes; its reductions are not used, since their order is not guaranteed. Only MPI 3 calls
+ * are made. All groups' messages travel in one communicator: the tag holds the group's slot.
  */
 #ifndef COMM_MPI_PRIVATE_H
 #define COMM_MPI_PRIVATE_H
 
 #include <mpi.h>
+#include <stdatomic.h>
 
 #include "comm/host/seats.h"
 #include "comm/transport.h"
 #include "comm/worker.h"
 
 enum {
-    COMM_SUM_VALUES = 64, /* elements of a comm_sum that are exchanged at a time */
-    COMM_ROUNDS = 4,      /* exchanges in progress at a time in a gather */
-    COMM_WINDOWS = 8      /* windows open at a time; further ones are not shared */
+    COMM_SUM_VALUES = 64,  /* elements of a comm_sum that are exchanged at a time */
+    COMM_ROUNDS = 4,       /* exchanges in progress at a time in a gather */
+    COMM_WINDOWS = 8,      /* windows open at a time; further ones are not shared */
+    COMM_DIRECT = 8,       /* in groups of at most so many ranks each sends to each */
+    COMM_DIRECT_SUMS = 16, /* likewise in reductions, where pieces stay large enough */
+    COMM_REQUESTS = 4 * COMM_DIRECT_SUMS,
+    COMM_PIECES_BYTES = 512 << 10 /* they stay in the cache while they are added */
 };
 
-enum { COMM_TAG_GATHER = 1, COMM_TAG_REDUCE, COMM_TAG_CONTROL };
+/* The last part of a tag. */
+enum {
+    COMM_TAG_GATHER,
+    COMM_TAG_REDUCE,
+    COMM_TAG_CONTROL,
+    COMM_TAG_BROADCAST,
+    COMM_TAG_PEER,
+    COMM_TAGS
+};
 
 typedef struct comm_window {
     char *block; /* this rank's; NULL: no window */
@@ -25,35 +39,108 @@ typedef struct comm_window {
     int64_t *mapped; /* by seat: bytes */
 } comm_window;
 
-typedef struct mpi_group {
-    comm_group base;
-    MPI_Comm world;    /* collectives */
+typedef struct mpi_process mpi_process;
+
+/* A queue of collectives or of sends and receives, its thread, and what only that thread uses. */
+typedef struct mpi_lane {
+    mpi_process *process;
+    comm_worker worker;
+    double looked;         /* time of its last check that all ranks are alive */
+    int32_t gone;          /* a rank that has left while this one waits, or -1 */
+    double left;           /* of the lane of sends: as for comm_mpi_look */
+    uint32_t knocks;       /* likewise: those of its seat that it has followed */
+    comm_sighting *seen;   /* by rank: buffer for a report */
+    float *pieces;         /* COMM_PIECES_BYTES: what others send in a reduction */
+    const void **rows;     /* size */
+    MPI_Request *requests; /* COMM_REQUESTS; of sends: of each task in line */
+    MPI_Status *statuses;  /* as many; gcc warns about MPICH's constant for "ignore" */
+    int32_t request_count;
+} mpi_lane;
+
+/* What all groups of a process share; it ends with the last of them. */
+struct mpi_process {
+    int32_t groups;              /* open ones */
+    int32_t direct, direct_sums; /* COMM_DIRECT, COMM_DIRECT_SUMS, or as a test sets */
+    int32_t rank, size;          /* among all ranks */
+    MPI_Comm world;              /* of all messages */
     MPI_Comm farewell; /* carries the farewell of ranks that leave: one byte, 1 after a failure */
-    bool started_mpi, broken;
-    int32_t gone; /* a rank that has left while this one waits, or -1 */
+    bool started_mpi;  /* and so ends it */
+    pthread_mutex_t calls;  /* held in a call of MPI: lanes take turns */
+    pthread_mutex_t device; /* held while a lane gives the device work and waits for it */
+    sifr_error failure;     /* why `broken`; under `calls` */
+    atomic_bool broken;     /* a collective has failed */
     const sifr_log *log;
-    comm_host host;
-    bool shares, two_levels; /* ranks of a host read in place; several such hosts exchange */
+    int32_t *host_of; /* by rank: the first rank of its host */
+    int32_t *seat_of; /* by rank: its seat; -1: on another host */
+    int32_t *rank_of; /* by seat */
+    comm_host host;   /* without seats: no memory is shared */
     comm_window windows[COMM_WINDOWS];
     char **seen_blocks; /* of all windows */
     int64_t *mapped_bytes;
-    int32_t *seat_of;    /* by rank: its seat; -1: on another host */
-    int32_t *rank_of;    /* by seat */
-    comm_state state;    /* the worker's current state */
-    double looked;       /* time of its last check that all ranks are alive */
-    comm_sighting *seen; /* by rank: buffer for a report */
-    comm_worker worker;
-    uint32_t started; /* collectives started, that is, the number of the newest one */
-    char *stage;      /* host memory for operands of a device; NULL: they are read in place */
+    uint32_t slots;  /* bit i: a group has slot i */
+    uint32_t newest; /* no group that has been closed here had a collective of a higher number */
+    mpi_lane lanes[COMM_LANES], peers; /* those in use have a running worker */
+};
+
+typedef struct mpi_group {
+    comm_group base;
+    mpi_process *process;
+    mpi_lane *lane;
+    int32_t slot, peer_slot; /* peer_slot: of sends; 0: none */
+    uint32_t *sent, *asked;  /* by rank, with peers: sends and receives started */
+    uint32_t *engaged;       /* receives begun */
+    bool shares, two_levels; /* ranks of a host read in place; several such hosts exchange */
+    int32_t *near;           /* this host's ranks of the group, in order */
+    int32_t *near_seats;     /* their seats */
+    comm_state state;        /* its newest collective */
+    comm_state peer_state;   /* of its sends and receives, the newest that got on */
+    uint32_t started;        /* number of the newest collective started */
+    char *stage; /* host memory for operands of a device; NULL: they are read in place */
     int64_t stage_bytes;
-    int64_t piece;         /* elements that a rank sends another at a time in a reduction */
-    float *pieces;         /* two halves of (size - 1) x piece */
-    const void **rows;     /* size */
-    int64_t *sums;         /* size x COMM_SUM_VALUES */
-    MPI_Request *requests; /* 4 x size, at least 2 x COMM_ROUNDS */
-    MPI_Status *statuses;  /* as many; gcc warns about MPICH's constant for "ignore" */
-    int32_t request_count;
+    int64_t *sums; /* size x COMM_SUM_VALUES; NULL: many ranks, which add on the way */
 } mpi_group;
+
+/* The number of a group's rank among all ranks, by which MPI knows it. */
+static inline int32_t comm_mpi_world(const mpi_group *g, int32_t rank) {
+    return comm_world_rank(&g->base, rank);
+}
+
+/* Whether a rank of the group is on another host. */
+static inline bool comm_mpi_is_far(const mpi_group *g, int32_t rank) {
+    const mpi_process *p = g->process;
+    return p->host_of[comm_mpi_world(g, rank)] != p->host_of[p->rank];
+}
+
+/* Slots of this host's ranks of the group, numbered from 0 as in `near`. */
+static inline comm_slot *comm_mpi_slot(const mpi_group *g, int32_t near) {
+    return comm_host_slot(&g->process->host, g->slot, g->near_seats[near]);
+}
+
+static inline comm_slot *comm_mpi_own_slot(const mpi_group *g) {
+    return comm_host_slot(&g->process->host, g->slot, g->process->host.mine);
+}
+
+/* --- mpi_process.c --- */
+
+/* Starts MPI if need be, and finds the hosts. *out has one group, the caller's. */
+sifr_status comm_mpi_open_process(const comm_options *options, mpi_process **out,
+                                  sifr_error *error) SIFR_MUST_CHECK;
+
+/* The last of its groups takes leave of the other ranks and ends MPI, if no collective failed. */
+void comm_mpi_leave_process(mpi_process *p);
+
+int64_t comm_mpi_process_bytes(const mpi_process *p);
+
+/* Opens a lane that is not open yet; adds its memory to *bytes. */
+sifr_status comm_mpi_open_lane(mpi_process *p, comm_lane lane, int64_t *bytes,
+                               sifr_error *error) SIFR_MUST_CHECK;
+sifr_status comm_mpi_open_peers(mpi_process *p, int64_t *bytes, sifr_error *error) SIFR_MUST_CHECK;
+
+/* The first failure of a collective ends all lanes: its message is theirs too. */
+void comm_mpi_break(mpi_process *p, const sifr_error *error);
+sifr_status comm_mpi_fail_again(mpi_process *p, sifr_error *error);
+
+/* --- mpi_environment.c --- */
 
 /* Sets environment variables that MPI reads when it starts; existing ones are kept. */
 void comm_mpi_prepare_environment(void);
@@ -71,20 +158,55 @@ const char *comm_mpi_task_name(const comm_task *task);
 /* Publishes the worker's current state for the other ranks. */
 void comm_mpi_publish(mpi_group *g, const comm_task *task, bool busy);
 
+/* The group has begun nothing. */
+void comm_mpi_publish_none(mpi_group *g);
+
 /* Called from time to time while the task waits, since `begun`; *left belongs to the caller and
  * starts at 0. Fails if a rank has died or left, or after the timeout. */
 sifr_status comm_mpi_look(mpi_group *g, double begun, double *left,
                           sifr_error *error) SIFR_MUST_CHECK;
 
-/* Returns SIFR_LOST_RANK: that rank has left while this one waits for it. */
-sifr_status comm_mpi_fail_left(const mpi_group *g, int32_t rank, sifr_error *error);
+/* The same for a send or receive, in its lane. */
+sifr_status comm_mpi_look_for_peer(mpi_lane *lane, const comm_task *task,
+                                   sifr_error *error) SIFR_MUST_CHECK;
 
-/* --- mpi_host.c: ranks of this host --- */
+/* Returns SIFR_LOST_RANK: that rank has left while this one waits for it. */
+sifr_status comm_mpi_fail_left(const mpi_group *g, const comm_state *state, int32_t rank,
+                               sifr_error *error);
+
+/* --- mpi_host.c: hosts, and seats on this one --- */
 
 /* Makes seats for the ranks of `local`, which all call it. If memory cannot be shared there are
  * none, and the reason is logged. */
-sifr_status comm_mpi_open_host(mpi_group *g, MPI_Comm local, const comm_options *options,
+sifr_status comm_mpi_open_host(mpi_process *p, MPI_Comm local, const comm_options *options,
                                sifr_error *error) SIFR_MUST_CHECK;
+
+/* Finds a group's ranks of this host, and whether they read in place. */
+sifr_status comm_mpi_place_group(mpi_group *g, sifr_error *error) SIFR_MUST_CHECK;
+
+/* --- mpi_peer.c: sends and receives --- */
+
+sifr_status comm_mpi_send(comm_group *group, int32_t to, const void *data, int64_t bytes,
+                          comm_handle *out, sifr_error *error) SIFR_MUST_CHECK;
+sifr_status comm_mpi_receive(comm_group *group, int32_t from, void *data, int64_t bytes,
+                             comm_handle *out, sifr_error *error) SIFR_MUST_CHECK;
+
+enum { COMM_PEER_HANDLE = 1 << 16 }; /* in a handle's number: it is of a send or receive */
+
+/* What the lane of sends does. */
+sifr_status comm_mpi_turn(void *user, comm_task *task, bool *over, sifr_error *error);
+void comm_mpi_rest(void *user);
+
+/* --- mpi_split.c --- */
+
+sifr_status comm_mpi_split(comm_group *parent, const comm_part *part, comm_group **out,
+                           sifr_error *error) SIFR_MUST_CHECK;
+
+/* Fills in a group of this process whose ranks and slots are known. */
+sifr_status comm_mpi_take_group(mpi_group *g, mpi_process *p, comm_lane lane,
+                                sifr_error *error) SIFR_MUST_CHECK;
+void comm_mpi_free_group(mpi_group *g);
+uint32_t comm_mpi_slots_of(const mpi_group *g); /* a mask */
 
 /* --- mpi_post.c: places of operands --- */
 
@@ -100,14 +222,15 @@ static inline bool comm_mpi_on_device(const mpi_group *g, const comm_task *task)
  * operands have been computed. */
 void comm_mpi_post(mpi_group *g, const comm_task *task, uint32_t number);
 
-/* The places that the rank of `seat` posted for this collective. */
-const comm_post *comm_mpi_post_of(const mpi_group *g, int32_t seat, const comm_task *task);
+/* The places that rank near[i] posted for this collective. */
+const comm_post *comm_mpi_post_of(const mpi_group *g, int32_t i, const comm_task *task);
 
-/* The source and the destination of the rank of `seat`, as addresses in this process. */
-const void *comm_mpi_operand(const mpi_group *g, int32_t seat, const comm_task *task);
-const void *comm_mpi_target(const mpi_group *g, int32_t seat, const comm_task *task);
+/* The source and the destination of rank near[i], as addresses in this process. */
+const void *comm_mpi_operand(const mpi_group *g, int32_t i, const comm_task *task);
+const void *comm_mpi_target(const mpi_group *g, int32_t i, const comm_task *task);
 
-sifr_status comm_mpi_await(mpi_group *g, int32_t seat, _Atomic uint32_t *count, uint32_t number,
+/* Waits for a count of the slot of rank near[i]. */
+sifr_status comm_mpi_await(mpi_group *g, int32_t i, _Atomic uint32_t *count, uint32_t number,
                            sifr_error *error) SIFR_MUST_CHECK;
 
 /* --- mpi_move.c: by MPI messages --- */
@@ -115,15 +238,45 @@ sifr_status comm_mpi_await(mpi_group *g, int32_t seat, _Atomic uint32_t *count, 
 sifr_status comm_mpi_move(mpi_group *g, comm_task *task, sifr_error *error) SIFR_MUST_CHECK;
 
 /* Starts sending to one rank and receiving from another; `two` are the requests. */
-sifr_status comm_mpi_exchange(mpi_group *g, const comm_task *task, int tag, const void *send,
+sifr_status comm_mpi_exchange(mpi_group *g, const comm_task *task, int kind, const void *send,
                               int32_t to, void *receive, int32_t from, int64_t bytes,
                               MPI_Request *two, sifr_error *error) SIFR_MUST_CHECK;
 sifr_status comm_mpi_finish(mpi_group *g, MPI_Request *requests, int count,
                             sifr_error *error) SIFR_MUST_CHECK;
 
+sifr_status comm_mpi_start_receive(mpi_group *g, const comm_task *task, int kind, void *to,
+                                   int32_t from, int64_t bytes, MPI_Request *request,
+                                   sifr_error *error) SIFR_MUST_CHECK;
+sifr_status comm_mpi_start_send(mpi_group *g, const comm_task *task, int kind, const void *from,
+                                int32_t to, int64_t bytes, MPI_Request *request,
+                                sifr_error *error) SIFR_MUST_CHECK;
+
+/* Counts bytes received from rank `from`. */
+void comm_mpi_count(const mpi_group *g, comm_task *task, int32_t from, int64_t bytes);
+
 /* A gather among ranks first, first + stride … */
 sifr_status comm_mpi_gather(mpi_group *g, comm_task *task, int tag, int32_t first, int32_t stride,
                             sifr_error *error) SIFR_MUST_CHECK;
+
+/* --- mpi_many.c: among many ranks --- */
+
+sifr_status comm_mpi_gather_many(mpi_group *g, comm_task *task, int kind,
+                                 sifr_error *error) SIFR_MUST_CHECK;
+sifr_status comm_mpi_broadcast_many(mpi_group *g, comm_task *task,
+                                    sifr_error *error) SIFR_MUST_CHECK;
+sifr_status comm_mpi_sum_many(mpi_group *g, comm_task *task, sifr_error *error) SIFR_MUST_CHECK;
+
+/* Ranks first, first + stride … reduce: `part` gives what this rank adds to `length` elements from
+ * `at` of the slice of rank `target`, in the type of the sum; `weight` ranks' parts are in it. */
+typedef struct comm_adders {
+    int32_t first, stride, weight;
+    void (*part)(mpi_group *g, const comm_task *task, int32_t target, int64_t at, int64_t length,
+                 void *out);
+} comm_adders;
+
+sifr_status comm_mpi_reduce_many(mpi_group *g, comm_task *task, const comm_adders *adders,
+                                 sifr_error *error) SIFR_MUST_CHECK;
+sifr_status comm_mpi_reduce_apart(mpi_group *g, comm_task *task, sifr_error *error) SIFR_MUST_CHECK;
 
 /* --- mpi_shared.c: by reading in place --- */
 

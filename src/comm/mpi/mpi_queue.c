@@ -11,17 +11,16 @@ static void doze(double seconds) {
 }
 
 sifr_status comm_mpi_run(void *user, comm_task *task, sifr_error *error) {
-    mpi_group *g = user;
+    mpi_lane *lane = user;
+    mpi_group *g = (mpi_group *)task->group;
     double begun = base_seconds();
-    if (g->broken)
-        return base_fail(error, SIFR_LOST_RANK, "%s: an earlier collective failed",
-                         comm_mpi_task_name(task));
+    if (atomic_load(&lane->process->broken)) return comm_mpi_fail_again(lane->process, error);
     comm_mpi_publish(g, task, true);
     sifr_status status = comm_mpi_on_device(g, task) && g->stage
                              ? comm_mpi_move_staged(g, task, error)
                          : g->shares ? comm_mpi_move_shared(g, task, error)
                                      : comm_mpi_move(g, task, error);
-    if (status != SIFR_OK) g->broken = true;
+    if (status != SIFR_OK) comm_mpi_break(lane->process, error);
     if (task->kind == COMM_TASK_GATHER || task->kind == COMM_TASK_REDUCE) {
         double least = g->base.call_seconds + (double)task->delivered * g->base.byte_seconds;
         double rest = begun + least - base_seconds();
@@ -35,11 +34,13 @@ sifr_status comm_mpi_start(comm_group *group, const comm_task *task, comm_handle
                            sifr_error *error) {
     mpi_group *g = (mpi_group *)group;
     comm_task labelled = *task;
+    labelled.group = group;
     labelled.label = group->label;
+    labelled.number = g->started + 1;
     out->group = group;
     if (comm_mpi_on_device(g, task))
         BASE_TRY(device_mark_here(group->dev, DEVICE_COMPUTE, &labelled.after, error));
-    BASE_TRY(comm_worker_start(&g->worker, &labelled, &out->id, error));
+    BASE_TRY(comm_worker_start(&g->lane->worker, &labelled, &out->id, error));
     g->started++;
     if (g->shares && !group->dev) comm_mpi_post(g, task, g->started);
     return SIFR_OK;
@@ -48,9 +49,11 @@ sifr_status comm_mpi_start(comm_group *group, const comm_task *task, comm_handle
 sifr_status comm_mpi_wait(comm_group *group, int32_t id, sifr_error *error) {
     mpi_group *g = (mpi_group *)group;
     comm_task task = {0};
-    sifr_status status = comm_worker_wait(&g->worker, id, &task, error);
+    bool peer = id & COMM_PEER_HANDLE;
+    comm_worker *worker = peer ? &g->process->peers.worker : &g->lane->worker;
+    sifr_status status = comm_worker_wait(worker, id & ~COMM_PEER_HANDLE, &task, error);
     if (status != SIFR_OK) return status;
-    comm_worker_count(group, &task);
+    comm_worker_count(&task);
     return SIFR_OK;
 }
 
@@ -59,5 +62,5 @@ sifr_status comm_mpi_tell(mpi_group *g, const void *mine, int64_t bytes, void *a
     comm_task task = {.kind = COMM_TASK_GATHER_CONTROL, .from = mine, .to = all, .bytes = bytes};
     comm_handle handle;
     BASE_TRY(comm_mpi_start(&g->base, &task, &handle, error));
-    return comm_worker_wait(&g->worker, handle.id, &task, error);
+    return comm_worker_wait(&g->lane->worker, handle.id, &task, error);
 }

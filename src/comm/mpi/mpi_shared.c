@@ -7,9 +7,9 @@
 #include "comm/mpi/mpi_private.h"
 #include "device/tree_sum.h"
 
-/* Visits seats starting after this rank's own, so that ranks do not all read the same one. */
+/* Visits ranks starting after this one, so that not all read from the same one. */
 static int32_t neighbour(const mpi_group *g, int32_t distance) {
-    return (g->host.mine + distance) % g->host.size;
+    return (g->base.local_rank + distance) % g->base.local_size;
 }
 
 /* Waits until all ranks have posted. *usable: all operands lie where this host's ranks can read
@@ -17,11 +17,11 @@ static int32_t neighbour(const mpi_group *g, int32_t distance) {
 static sifr_status see_posts(mpi_group *g, const comm_task *task, bool *usable, sifr_error *error) {
     bool broadcast = task->kind == COMM_TASK_BROADCAST, gather = task->kind == COMM_TASK_GATHER;
     int32_t in_windows = 0, needed = 0;
-    for (int32_t d = 0; d < g->host.size; d++) {
+    for (int32_t d = 0; d < g->base.local_size; d++) {
         int32_t s = neighbour(g, d);
-        BASE_TRY(comm_mpi_await(g, s, &g->host.seats[s].posted, task->number, error));
+        BASE_TRY(comm_mpi_await(g, s, &comm_mpi_slot(g, s)->posted, task->number, error));
         const comm_post *post = comm_mpi_post_of(g, s, task);
-        if (broadcast && g->rank_of[s] != task->root) continue;
+        if (broadcast && g->near[s] != task->root) continue;
         int32_t window = g->two_levels && gather ? post->to_window : post->window;
         needed++;
         in_windows += window != COMM_NOWHERE;
@@ -46,10 +46,10 @@ static sifr_status gather(mpi_group *g, comm_task *task, sifr_error *error) {
     char *all = task->to, *own = all + g->base.rank * task->bytes;
     if (!task->bytes) return SIFR_OK;
     if (task->from != own) BASE_TRY(place(g, task, own, task->from, error));
-    for (int32_t d = 1; d < g->host.size; d++) {
+    for (int32_t d = 1; d < g->base.local_size; d++) {
         int32_t s = neighbour(g, d);
         BASE_TRY(
-            place(g, task, all + g->rank_of[s] * task->bytes, comm_mpi_operand(g, s, task), error));
+            place(g, task, all + g->near[s] * task->bytes, comm_mpi_operand(g, s, task), error));
         task->delivered += (uint64_t)task->bytes;
     }
     return SIFR_OK;
@@ -57,20 +57,24 @@ static sifr_status gather(mpi_group *g, comm_task *task, sifr_error *error) {
 
 static sifr_status reduce(mpi_group *g, comm_task *task, sifr_error *error) {
     int64_t bytes = base_dtype_bytes(task->type) * task->elements;
-    for (int32_t s = 0; s < g->host.size; s++)
-        g->rows[s] = (const char *)comm_mpi_operand(g, s, task) + g->base.rank * bytes;
-    task->delivered += (uint64_t)(g->host.size - 1) * (uint64_t)bytes;
+    for (int32_t s = 0; s < g->base.local_size; s++)
+        g->lane->rows[s] = (const char *)comm_mpi_operand(g, s, task) + g->base.rank * bytes;
+    task->delivered += (uint64_t)(g->base.local_size - 1) * (uint64_t)bytes;
     if (comm_mpi_on_device(g, task)) {
-        device_sum sum = {task->type, task->sum, g->rows, g->host.size, task->elements, task->to};
+        device_sum sum = {task->type,         task->sum,      g->lane->rows,
+                          g->base.local_size, task->elements, task->to};
         return device_start_sum(g->base.dev, DEVICE_EXCHANGE, &sum, error);
     }
-    device_tree_sum_typed(task->type, task->sum, g->rows, g->host.size, task->elements, task->to);
+    device_tree_sum_typed(task->type, task->sum, g->lane->rows, g->base.local_size, task->elements,
+                          task->to);
     return SIFR_OK;
 }
 
 static void broadcast(mpi_group *g, comm_task *task) {
+    int32_t root = 0;
     if (g->base.rank == task->root || !task->bytes) return;
-    memcpy(task->to, comm_mpi_operand(g, g->seat_of[task->root], task), (size_t)task->bytes);
+    while (g->near[root] != task->root) root++;
+    memcpy(task->to, comm_mpi_operand(g, root, task), (size_t)task->bytes);
     task->delivered += (uint64_t)task->bytes;
 }
 
@@ -84,6 +88,11 @@ static sifr_status move(mpi_group *g, comm_task *task, sifr_error *error) {
     case COMM_TASK_BROADCAST:
         broadcast(g, task);
         break;
+    case COMM_TASK_SUM: /* by messages */
+        return comm_mpi_move(g, task, error);
+    case COMM_TASK_SEND:
+    case COMM_TASK_RECEIVE:
+        break; /* in a lane of their own */
     }
     return SIFR_OK;
 }
@@ -99,8 +108,11 @@ static sifr_status move_on_device(mpi_group *g, comm_task *task, sifr_error *err
     if (!usable)
         return base_fail(error, SIFR_FAILED,
                          "communication: operands lie outside of what the ranks' GPUs share");
-    BASE_TRY(move(g, task, error));
-    return device_finish_queue(dev, DEVICE_EXCHANGE, error);
+    pthread_mutex_lock(&g->process->device);
+    sifr_status status = move(g, task, error);
+    if (status == SIFR_OK) status = device_finish_queue(dev, DEVICE_EXCHANGE, error);
+    pthread_mutex_unlock(&g->process->device);
+    return status;
 }
 
 static sifr_status move_any(mpi_group *g, comm_task *task, sifr_error *error) {
@@ -120,10 +132,10 @@ static sifr_status move_any(mpi_group *g, comm_task *task, sifr_error *error) {
 
 sifr_status comm_mpi_move_shared(mpi_group *g, comm_task *task, sifr_error *error) {
     BASE_TRY(move_any(g, task, error));
-    comm_host_advance(&g->host, &comm_host_own(&g->host)->done, task->number);
-    for (int32_t d = 1; d < g->host.size; d++) {
+    comm_host_advance(comm_mpi_own_slot(g), &comm_mpi_own_slot(g)->done, task->number);
+    for (int32_t d = 1; d < g->base.local_size; d++) {
         int32_t s = neighbour(g, d);
-        BASE_TRY(comm_mpi_await(g, s, &g->host.seats[s].done, task->number, error));
+        BASE_TRY(comm_mpi_await(g, s, &comm_mpi_slot(g, s)->done, task->number, error));
     }
     return SIFR_OK;
 }

@@ -12,7 +12,7 @@ sifr_status comm_mpi_take_stage(comm_group *group, const char *why, sifr_error *
     g->stage = stage;
     g->stage_bytes = bytes;
     if (group->rank == 0)
-        base_log(g->log, SIFR_LOG_WARNING,
+        base_log(g->process->log, SIFR_LOG_WARNING,
                  "%s: what ranks exchange goes through host memory, each byte twice, which is "
                  "slower",
                  why);
@@ -29,8 +29,11 @@ static sifr_status copy(const mpi_group *g, void *to, const void *from, int64_t 
                         sifr_error *error) {
     device *dev = g->base.dev;
     if (!bytes) return SIFR_OK;
-    BASE_TRY(device_start_copy(dev, DEVICE_EXCHANGE, to, from, bytes, error));
-    return device_finish_queue(dev, DEVICE_EXCHANGE, error);
+    pthread_mutex_lock(&g->process->device);
+    sifr_status status = device_start_copy(dev, DEVICE_EXCHANGE, to, from, bytes, error);
+    if (status == SIFR_OK) status = device_finish_queue(dev, DEVICE_EXCHANGE, error);
+    pthread_mutex_unlock(&g->process->device);
+    return status;
 }
 
 static sifr_status gather(mpi_group *g, comm_task *task, sifr_error *error) {

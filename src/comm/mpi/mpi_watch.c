@@ -1,6 +1,8 @@
 /* Watches which ranks are alive: this rank publishes its state while it works, and checks the
  * others while it waits.
  */
+#include <stdio.h>
+
 #include "base/clock.h"
 #include "comm/mpi/mpi_private.h"
 
@@ -10,39 +12,68 @@ static const double beat = 0.1; /* seconds between two checks of which ranks are
 
 void comm_mpi_publish(mpi_group *g, const comm_task *task, bool busy) {
     if (busy)
-        g->state = comm_board_begin(task->number, comm_task_operation(task->kind), &task->label);
+        g->state = comm_board_begin(g->base.name, task->number, comm_task_operation(task->kind),
+                                    &task->label);
     g->state.busy = busy;
     g->state.since = base_seconds();
-    if (!g->host.seats) return;
-    comm_board_write(&comm_host_own(&g->host)->entry, &g->state);
-    atomic_store(&comm_host_own(&g->host)->runs, g->state.since);
+    const comm_host *host = &g->process->host;
+    if (!host->seats) return;
+    comm_board_write(&comm_host_own(host)->entries[g->slot], &g->state);
+    atomic_store(&comm_host_own(host)->runs, g->state.since);
+}
+
+void comm_mpi_publish_none(mpi_group *g) {
+    comm_state none = {.number = 0};
+    snprintf(none.group, sizeof none.group, "%s", g->base.name);
+    g->state = none;
+    comm_board_write(&comm_host_own(&g->process->host)->entries[g->slot], &none);
+}
+
+/* What a rank of this host did last, in any group. */
+static comm_state last_of(const comm_seat *seat) {
+    comm_state last = comm_board_read(&seat->entries[0]);
+    for (int i = 1; i < COMM_SLOTS; i++) {
+        comm_state state = comm_board_read(&seat->entries[i]);
+        if (state.number && state.since > last.since) last = state;
+    }
+    return last;
+}
+
+/* A rank that is missing from this group's collective may be in one of another group. */
+static comm_state state_of(const comm_seat *seat, const mpi_group *g) {
+    comm_state here = comm_board_read(&seat->entries[g->slot]), last = last_of(seat);
+    if ((int32_t)(here.number - g->state.number) >= 0 || !last.number) return here;
+    last.number = g->state.number - (g->state.number == 1 ? 2 : 1); /* behind; 0: nothing begun */
+    return last;
 }
 
 static void describe(mpi_group *g, char *out, size_t room) {
+    const mpi_process *p = g->process;
+    comm_sighting *seen = g->lane->seen;
     for (int32_t r = 0; r < g->base.size; r++) {
-        int32_t seat = g->seat_of[r];
-        g->seen[r] = (comm_sighting){.known = r == g->base.rank, .state = g->state};
-        if (seat < 0 || seat == g->host.mine || !g->host.seats) continue;
-        g->seen[r].known = true;
-        g->seen[r].state = comm_board_read(&g->host.seats[seat].entry);
-        g->seen[r].dead = comm_host_is_dead(&g->host, seat);
-        if (g->seen[r].state.busy)
-            g->seen[r].silent = base_seconds() - atomic_load(&g->host.seats[seat].runs);
+        int32_t rank = comm_mpi_world(g, r), seat = p->seat_of[rank];
+        seen[r] = (comm_sighting){.rank = rank, .known = r == g->base.rank, .state = g->state};
+        if (seat < 0 || seat == p->host.mine || !p->host.seats) continue;
+        seen[r].known = true;
+        seen[r].state = state_of(&p->host.seats[seat], g);
+        seen[r].dead = comm_host_is_dead(&p->host, seat);
+        if (seen[r].state.busy)
+            seen[r].silent = base_seconds() - atomic_load(&p->host.seats[seat].runs);
     }
-    comm_board_describe(g->seen, g->base.size, &g->state, base_seconds(), out, room);
+    comm_board_describe(seen, g->base.size, &g->state, base_seconds(), out, room);
 }
 
 /* A rank that leaves normally says farewell before it unlocks its seat. */
-static sifr_status find_dead(mpi_group *g, const char *name, sifr_error *error) {
-    char last[96];
-    for (int32_t s = 0; g->host.seats && s < g->host.size; s++) {
-        comm_seat *seat = &g->host.seats[s];
-        if (!comm_host_is_dead(&g->host, s) || atomic_load(&seat->leaving)) continue;
-        comm_state state = comm_board_read(&seat->entry);
+static sifr_status find_dead(const mpi_process *p, const char *name, sifr_error *error) {
+    char last[128];
+    for (int32_t s = 0; p->host.seats && s < p->host.size; s++) {
+        const comm_seat *seat = &p->host.seats[s];
+        if (!comm_host_is_dead(&p->host, s) || atomic_load(&seat->leaving)) continue;
+        comm_state state = last_of(seat);
         comm_board_name(&state, last, sizeof last);
         return base_fail(error, SIFR_LOST_RANK,
                          "%s: rank %d has died while rank %d waits for it; it was last %s %s", name,
-                         (int)g->rank_of[s], (int)g->base.rank,
+                         (int)p->rank_of[s], (int)p->rank,
                          !state.number ? "seen before"
                          : state.busy  ? "in"
                                        : "seen after",
@@ -51,36 +82,83 @@ static sifr_status find_dead(mpi_group *g, const char *name, sifr_error *error) 
     return SIFR_OK;
 }
 
-sifr_status comm_mpi_fail_left(const mpi_group *g, int32_t rank, sifr_error *error) {
-    char name[96];
-    comm_board_name(&g->state, name, sizeof name);
+sifr_status comm_mpi_fail_left(const mpi_group *g, const comm_state *state, int32_t rank,
+                               sifr_error *error) {
+    char name[128];
+    comm_board_name(state, name, sizeof name);
     return base_fail(error, SIFR_LOST_RANK,
                      "%s: rank %d has ended while rank %d waits for it; see the message of rank %d",
-                     name, (int)rank, (int)g->base.rank, (int)rank);
+                     name, (int)rank, (int)g->process->rank, (int)rank);
+}
+
+/* *looks: it is time again to look, and all ranks are there. */
+static sifr_status look(mpi_lane *lane, const mpi_group *g, const comm_state *state, double *left,
+                        bool *looks, sifr_error *error) {
+    char name[128];
+    double now = base_seconds();
+    mpi_process *p = lane->process;
+    *looks = now - lane->looked >= beat;
+    if (!*looks) return SIFR_OK;
+    lane->looked = now;
+    if (p->host.seats) atomic_store(&comm_host_own(&p->host)->runs, now);
+    if (atomic_load(&p->broken)) return comm_mpi_fail_again(p, error); /* in another lane */
+    comm_board_name(state, name, sizeof name);
+    BASE_TRY(find_dead(p, name, error));
+    if (lane->gone < 0) {
+        int there;
+        MPI_Status status;
+        pthread_mutex_lock(&p->calls);
+        int code = MPI_Iprobe(MPI_ANY_SOURCE, MPI_ANY_TAG, p->farewell, &there, &status);
+        pthread_mutex_unlock(&p->calls);
+        BASE_TRY(comm_mpi_check(code, name, error));
+        if (there) lane->gone = status.MPI_SOURCE;
+    }
+    if (lane->gone >= 0 && *left == 0) *left = now;
+    if (lane->gone >= 0 && now - *left > patience)
+        return comm_mpi_fail_left(g, state, lane->gone, error);
+    return SIFR_OK;
+}
+
+static sifr_status fail_late(const mpi_group *g, const comm_state *state, const char *where,
+                             sifr_error *error) {
+    char name[128];
+    comm_board_name(state, name, sizeof name);
+    return base_fail(error, SIFR_LOST_RANK,
+                     "%s: not done after %.0f s on rank %d (sifr.collective_timeout): %s", name,
+                     g->base.timeout, (int)g->process->rank, where);
+}
+
+static bool is_late(const mpi_group *g, double begun) {
+    return g->base.timeout > 0 && base_seconds() - begun > g->base.timeout;
 }
 
 sifr_status comm_mpi_look(mpi_group *g, double begun, double *left, sifr_error *error) {
-    char name[96], where[512];
-    double now = base_seconds();
-    if (now - g->looked < beat) return SIFR_OK;
-    g->looked = now;
-    if (g->host.seats) atomic_store(&comm_host_own(&g->host)->runs, now);
-    comm_board_name(&g->state, name, sizeof name);
-    BASE_TRY(find_dead(g, name, error));
-    if (g->gone < 0) {
-        int there;
-        MPI_Status status;
-        BASE_TRY(comm_mpi_check(
-            MPI_Iprobe(MPI_ANY_SOURCE, MPI_ANY_TAG, g->farewell, &there, &status), name, error));
-        if (there) g->gone = status.MPI_SOURCE;
+    char where[512];
+    bool looks;
+    BASE_TRY(look(g->lane, g, &g->state, left, &looks, error));
+    if (!looks || !is_late(g, begun)) return SIFR_OK;
+    describe(g, where, sizeof where);
+    return fail_late(g, &g->state, where, error);
+}
+
+sifr_status comm_mpi_look_for_peer(mpi_lane *lane, const comm_task *task, sifr_error *error) {
+    const mpi_group *g = (const mpi_group *)task->group;
+    const mpi_process *p = lane->process;
+    char where[512];
+    bool looks;
+    comm_state state =
+        comm_board_begin(g->base.name, task->number, comm_task_operation(task->kind), &task->label);
+    BASE_TRY(look(lane, g, &state, &lane->left, &looks, error));
+    if (!looks || !is_late(g, task->started)) return SIFR_OK;
+    int32_t rank = comm_mpi_world(g, task->root), seat = p->seat_of[rank];
+    *lane->seen = (comm_sighting){.rank = rank};
+    if (p->host.seats && seat >= 0) {
+        lane->seen->known = true;
+        lane->seen->state = last_of(&p->host.seats[seat]);
+        lane->seen->dead = comm_host_is_dead(&p->host, seat);
+        if (lane->seen->state.number) lane->seen->state.number = state.number - 1;
+        if (lane->seen->state.number == 0 && state.number == 1) lane->seen->state.number--;
     }
-    if (g->gone >= 0 && *left == 0) *left = now;
-    if (g->gone >= 0 && now - *left > patience) return comm_mpi_fail_left(g, g->gone, error);
-    if (g->base.timeout > 0 && now - begun > g->base.timeout) {
-        describe(g, where, sizeof where);
-        return base_fail(error, SIFR_LOST_RANK,
-                         "%s: not done after %.0f s on rank %d (sifr.collective_timeout): %s", name,
-                         g->base.timeout, (int)g->base.rank, where);
-    }
-    return SIFR_OK;
+    comm_board_describe(lane->seen, 1, &state, base_seconds(), where, sizeof where);
+    return fail_late(g, &state, where, error);
 }

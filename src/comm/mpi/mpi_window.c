@@ -41,8 +41,9 @@ static sifr_status map_file(int file, void **out, int64_t *bytes, sifr_error *er
 }
 
 static void unmap(mpi_group *g, comm_window *window) {
-    for (int32_t s = 0; s < g->host.size; s++) {
-        if (s != g->host.mine && window->seen[s]) {
+    const comm_host *host = &g->process->host;
+    for (int32_t s = 0; s < host->size; s++) {
+        if (s != host->mine && window->seen[s]) {
             if (g->base.dev)
                 device_close_shared(g->base.dev, window->seen[s], window->mapped[s]);
             else
@@ -55,11 +56,12 @@ static void unmap(mpi_group *g, comm_window *window) {
 
 static sifr_status map_window(mpi_group *g, comm_window *window, const window_notice *notices,
                               sifr_error *error) {
-    for (int32_t s = 0; s < g->host.size; s++) {
-        const window_notice *notice = &notices[g->rank_of[s]];
+    const mpi_process *p = g->process;
+    for (int32_t s = 0; s < p->host.size; s++) {
+        const window_notice *notice = &notices[p->rank_of[s]];
         int file;
         void *block;
-        if (s == g->host.mine) continue;
+        if (s == p->host.mine) continue;
         if (g->base.dev && notice->shared) {
             window->mapped[s] = notice->bytes;
             BASE_TRY(device_open_shared(g->base.dev, &notice->share, notice->bytes, &block, error));
@@ -67,7 +69,7 @@ static sifr_status map_window(mpi_group *g, comm_window *window, const window_no
             continue;
         }
         if (notice->file.file < 0)
-            return base_fail(error, SIFR_FAILED, "rank %d has none", (int)g->rank_of[s]);
+            return base_fail(error, SIFR_FAILED, "rank %d has none", (int)p->rank_of[s]);
         BASE_TRY(comm_host_open_file(&notice->file, O_RDONLY, &file, error));
         sifr_status status = map_file(file, &block, &window->mapped[s], error);
         close(file);
@@ -77,21 +79,26 @@ static sifr_status map_window(mpi_group *g, comm_window *window, const window_no
     return SIFR_OK;
 }
 
-static comm_window *find_free(mpi_group *g) {
+static comm_window *find_free(mpi_process *p) {
     for (int i = 0; i < COMM_WINDOWS; i++)
-        if (!g->windows[i].block) return &g->windows[i];
+        if (!p->windows[i].block) return &p->windows[i];
     return NULL;
 }
 
 sifr_status comm_mpi_open_window(comm_group *group, void *block, int64_t bytes, int file,
                                  sifr_error *error) {
     mpi_group *g = (mpi_group *)group;
-    comm_window *window = find_free(g);
+    comm_window *window = find_free(g->process);
     window_notice mine = {.file = comm_host_name_file(file), .bytes = bytes}, *notices = NULL;
     char *flags = NULL, flag;
     sifr_error why = {.message = ""};
     sifr_status status;
     if (!g->shares || !window || g->stage) return SIFR_OK;
+    if (g->slot > 0)
+        return base_fail(error, SIFR_FAILED,
+                         "communication: a window of group %s; windows belong to the group of all "
+                         "ranks",
+                         g->base.name);
     if (group->dev)
         mine.shared = device_share_block(group->dev, block, &mine.share, &why) == SIFR_OK;
     size_t size = (size_t)group->size;
@@ -107,13 +114,13 @@ sifr_status comm_mpi_open_window(comm_group *group, void *block, int64_t bytes, 
                 group, why.message[0] ? why.message : "GPUs of this host cannot share memory",
                 error);
         else if (first - flags == group->rank)
-            base_log(g->log, SIFR_LOG_WARNING,
+            base_log(g->process->log, SIFR_LOG_WARNING,
                      "rank %d cannot read the memory of its neighbours (%s); bytes go through MPI, "
                      "which is slower",
                      (int)group->rank, why.message);
         unmap(g, window);
     } else {
-        window->block = window->seen[g->host.mine] = block;
+        window->block = window->seen[g->process->host.mine] = block;
         window->bytes = bytes;
     }
 done:
@@ -125,5 +132,5 @@ done:
 void comm_mpi_close_window(comm_group *group, void *block) {
     mpi_group *g = (mpi_group *)group;
     for (int i = 0; i < COMM_WINDOWS; i++)
-        if (g->windows[i].block == block && block) unmap(g, &g->windows[i]);
+        if (g->process->windows[i].block == block && block) unmap(g, &g->process->windows[i]);
 }

@@ -17,7 +17,8 @@ enum {
 /* The config selects which operations are logged. */
 _Static_assert((int)CONFIG_ALL_GATHER == COMM_ALL_GATHER &&
                    (int)CONFIG_REDUCE_SCATTER == COMM_REDUCE_SCATTER &&
-                   (int)CONFIG_CONTROL == COMM_CONTROL && (int)CONFIG_OPERATIONS == COMM_OPERATIONS,
+                   (int)CONFIG_CONTROL == COMM_CONTROL && (int)CONFIG_SEND == COMM_SEND &&
+                   (int)CONFIG_RECEIVE == COMM_RECEIVE && (int)CONFIG_OPERATIONS == COMM_OPERATIONS,
                "checks that both enums have the same order");
 
 typedef struct comms_call {
@@ -44,9 +45,10 @@ void train_comms_bandwidth(comm_operation operation, int64_t bytes, int32_t rank
     double size = (double)bytes, n = (double)ranks;
     *algorithm = *bus = 0;
     if (seconds <= 0) return;
-    if (operation != COMM_CONTROL) size *= n;
+    bool whole = operation == COMM_ALL_GATHER || operation == COMM_REDUCE_SCATTER;
+    if (whole) size *= n;
     *algorithm = 8e-9 * size / seconds;
-    *bus = operation == COMM_CONTROL ? *algorithm : *algorithm * (n - 1) / n;
+    *bus = whole ? *algorithm * (n - 1) / n : *algorithm;
 }
 
 /* --- opening --- */

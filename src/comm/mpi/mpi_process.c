@@ -1,0 +1,232 @@
+/* What the groups of a process share: MPI, the host's memory, the queue. */
+#include <sched.h>
+#include <stdlib.h>
+
+#include "base/checked.h"
+#include "base/clock.h"
+#include "base/heap.h"
+#include "comm/launcher.h"
+#include "comm/mpi/mpi_private.h"
+
+static sifr_status start_mpi(bool *started, sifr_error *error) {
+    int there, over, level;
+    MPI_Finalized(&over);
+    if (over)
+        return base_fail(
+            error, SIFR_FAILED,
+            "ranks: MPI has already been ended in this process and cannot be started again");
+    MPI_Initialized(&there);
+    *started = !there;
+    if (there) {
+        MPI_Query_thread(&level);
+    } else {
+        comm_mpi_prepare_environment();
+        if (MPI_Init_thread(NULL, NULL, MPI_THREAD_SERIALIZED, &level) != MPI_SUCCESS)
+            return base_fail(error, SIFR_FAILED, "ranks: MPI_Init_thread failed");
+    }
+    if (level < MPI_THREAD_SERIALIZED)
+        return base_fail(error, SIFR_FAILED,
+                         "ranks: MPI must be started with MPI_THREAD_SERIALIZED or more");
+    return SIFR_OK;
+}
+
+/* The ranks on this rank's host, or on the hosts that a test sets. */
+static sifr_status split_hosts(mpi_process *p, const comm_options *options, MPI_Comm *local,
+                               sifr_error *error) {
+    int code = options->ranks_a_host > 0
+                   ? MPI_Comm_split(p->world, p->rank / options->ranks_a_host, 0, local)
+                   : MPI_Comm_split_type(p->world, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, local);
+    return comm_mpi_check(code, "ranks", error);
+}
+
+static sifr_status find_ranks(mpi_process *p, const comm_options *options, sifr_error *error) {
+    MPI_Comm local;
+    int asked;
+    BASE_TRY(comm_mpi_check(MPI_Comm_dup(MPI_COMM_WORLD, &p->world), "ranks", error));
+    MPI_Comm_set_errhandler(p->world, MPI_ERRORS_RETURN);
+    BASE_TRY(comm_mpi_check(MPI_Comm_dup(p->world, &p->farewell), "ranks", error));
+    MPI_Comm_rank(p->world, &p->rank);
+    MPI_Comm_size(p->world, &p->size);
+    if (p->started_mpi && comm_under_launcher(&asked) && asked != p->size)
+        return base_fail(error, SIFR_USAGE,
+                         "ranks: the launcher started %d, but MPI sees %d; start with the mpirun "
+                         "of the MPI that sifr was built with, or with `srun --mpi=pmix`",
+                         asked, (int)p->size);
+    BASE_TRY(split_hosts(p, options, &local, error));
+    sifr_status status = comm_mpi_open_host(p, local, options, error);
+    MPI_Comm_free(&local);
+    return status;
+}
+
+static sifr_status take_buffers(mpi_lane *lane, size_t size, sifr_error *error) {
+    size_t pieces = COMM_PIECES_BYTES / sizeof *lane->pieces;
+    BASE_TRY(base_alloc(pieces, sizeof *lane->pieces, &lane->pieces, error));
+    BASE_TRY(base_alloc(size, sizeof *lane->rows, &lane->rows, error));
+    BASE_TRY(base_alloc(size, sizeof *lane->seen, &lane->seen, error));
+    BASE_TRY(base_alloc(COMM_REQUESTS, sizeof *lane->requests, &lane->requests, error));
+    return base_alloc(COMM_REQUESTS, sizeof *lane->statuses, &lane->statuses, error);
+}
+
+static int64_t lane_bytes(const mpi_lane *lane, int64_t size) {
+    return COMM_PIECES_BYTES + size * (int64_t)(sizeof *lane->rows + sizeof *lane->seen) +
+           COMM_REQUESTS * (int64_t)(sizeof *lane->requests + sizeof *lane->statuses);
+}
+
+int64_t comm_mpi_process_bytes(const mpi_process *p) {
+    return (p->host.seats ? comm_host_seat_bytes() : 0) + (int64_t)sizeof *p;
+}
+
+sifr_status comm_mpi_open_lane(mpi_process *p, comm_lane which, int64_t *bytes, sifr_error *error) {
+    mpi_lane *lane = &p->lanes[which];
+    if (lane->worker.running) return SIFR_OK;
+    lane->process = p;
+    lane->gone = -1;
+    if (!lane->statuses) BASE_TRY(take_buffers(lane, (size_t)p->size, error));
+    *bytes += lane_bytes(lane, p->size);
+    return comm_worker_open(&lane->worker, comm_mpi_run, lane, error);
+}
+
+sifr_status comm_mpi_open_peers(mpi_process *p, int64_t *bytes, sifr_error *error) {
+    mpi_lane *lane = &p->peers;
+    if (lane->worker.running) return SIFR_OK;
+    lane->process = p;
+    lane->gone = -1;
+    if (!lane->requests)
+        BASE_TRY(base_alloc(COMM_LINE, sizeof *lane->requests, &lane->requests, error));
+    if (!lane->statuses) BASE_TRY(base_alloc(1, sizeof *lane->statuses, &lane->statuses, error));
+    if (!lane->seen) BASE_TRY(base_alloc(1, sizeof *lane->seen, &lane->seen, error));
+    for (int i = 0; i < COMM_LINE; i++) lane->requests[i] = MPI_REQUEST_NULL;
+    *bytes += (int64_t)(COMM_LINE * sizeof *lane->requests);
+    return comm_worker_open_turns(&lane->worker, comm_mpi_turn, comm_mpi_rest, lane, error);
+}
+
+void comm_mpi_break(mpi_process *p, const sifr_error *error) {
+    pthread_mutex_lock(&p->calls);
+    if (!atomic_load(&p->broken) && error) p->failure = *error;
+    atomic_store(&p->broken, true);
+    pthread_mutex_unlock(&p->calls);
+}
+
+sifr_status comm_mpi_fail_again(mpi_process *p, sifr_error *error) {
+    pthread_mutex_lock(&p->calls);
+    sifr_status status = base_fail(error, SIFR_LOST_RANK, "%s", p->failure.message);
+    pthread_mutex_unlock(&p->calls);
+    return status;
+}
+
+static void free_lane(mpi_lane *lane) {
+    free(lane->pieces);
+    free(lane->rows);
+    free(lane->seen);
+    free(lane->requests);
+    free(lane->statuses);
+}
+
+static void release(mpi_process *p) {
+    comm_host_close(&p->host);
+    for (int i = 0; i < COMM_LANES; i++) free_lane(&p->lanes[i]);
+    free_lane(&p->peers);
+    pthread_mutex_destroy(&p->calls);
+    pthread_mutex_destroy(&p->device);
+    free(p->seen_blocks);
+    free(p->mapped_bytes);
+    free(p->host_of);
+    free(p->seat_of);
+    free(p->rank_of);
+    free(p);
+}
+
+sifr_status comm_mpi_open_process(const comm_options *options, mpi_process **out,
+                                  sifr_error *error) {
+    mpi_process *p;
+    sifr_status status;
+    BASE_TRY(base_alloc(1, sizeof *p, &p, error));
+    p->world = p->farewell = MPI_COMM_NULL;
+    p->log = options->log;
+    p->groups = 1;
+    p->direct = options->direct > 0 ? options->direct : COMM_DIRECT;
+    p->direct_sums = options->direct > 0 ? options->direct : COMM_DIRECT_SUMS;
+    pthread_mutex_init(&p->calls, NULL);
+    pthread_mutex_init(&p->device, NULL);
+    BASE_TRY_GOTO(status, start_mpi(&p->started_mpi, error), fail);
+    BASE_TRY_GOTO(status, find_ranks(p, options, error), fail);
+    *out = p;
+    return SIFR_OK;
+fail: /* MPI is not ended: that would wait for ranks that did not fail */
+    release(p);
+    return status;
+}
+
+/* The farewells of all other ranks, a few at a time. */
+typedef struct farewells {
+    MPI_Request receive, sends[8];
+    char mine, theirs;
+    int32_t received, sent; /* `sent`: begun */
+    bool failed;            /* a rank left because of a failure */
+} farewells;
+
+/* False: MPI failed. */
+static bool go_on(mpi_process *p, farewells *f, bool *done) {
+    int32_t others = p->size - 1;
+    int over;
+    *done = f->received == others && f->sent == others;
+    if (f->received < others) {
+        if (f->receive == MPI_REQUEST_NULL &&
+            MPI_Irecv(&f->theirs, 1, MPI_BYTE, MPI_ANY_SOURCE, 0, p->farewell, &f->receive))
+            return false;
+        if (MPI_Test(&f->receive, &over, p->lanes[COMM_BULK].statuses)) return false;
+        f->received += over != 0;
+        if (over) f->failed = f->failed || f->theirs;
+    }
+    for (int i = 0; i < 8; i++) {
+        if (f->sends[i] == MPI_REQUEST_NULL && f->sent < others) {
+            int32_t to = (p->rank + 1 + f->sent++) % p->size;
+            if (MPI_Isend(&f->mine, 1, MPI_BYTE, to, 0, p->farewell, &f->sends[i])) return false;
+        }
+        if (f->sends[i] == MPI_REQUEST_NULL) continue;
+        if (MPI_Test(&f->sends[i], &over, p->lanes[COMM_BULK].statuses)) return false;
+        *done = *done && over;
+    }
+    return true;
+}
+
+/* Tells all ranks that this one leaves, and waits until they leave too. True: MPI may be ended.
+ * False: a rank left because of a failure, so the launcher will end the others. */
+static bool say_farewell(mpi_process *p) {
+    bool broken = atomic_load(&p->broken), done = false;
+    farewells f = {.receive = MPI_REQUEST_NULL, .mine = (char)broken, .failed = broken};
+    double begun = base_seconds();
+    for (int i = 0; i < 8; i++) f.sends[i] = MPI_REQUEST_NULL;
+    if (p->host.seats)
+        atomic_store(&comm_host_own(&p->host)->leaving, broken ? COMM_LEFT_FAILED : COMM_LEFT_WELL);
+    while (!done) {
+        if (!go_on(p, &f, &done)) return false;
+        double waited = base_seconds() - begun;
+        if (done) break;
+        if (broken && waited > 5) return false;
+        struct timespec nap = {.tv_nsec = 200000};
+        if (waited > 0.01)
+            nanosleep(&nap, NULL);
+        else
+            sched_yield();
+    }
+    if (broken) { /* the rank that failed exits first, since the launcher returns the first exit
+                     code */
+        struct timespec pause = {.tv_nsec = 500000000};
+        nanosleep(&pause, NULL);
+    }
+    return !f.failed;
+}
+
+void comm_mpi_leave_process(mpi_process *p) {
+    if (--p->groups > 0) return;
+    for (int i = 0; i < COMM_LANES; i++) comm_worker_close(&p->lanes[i].worker);
+    comm_worker_close(&p->peers.worker);
+    if (say_farewell(p)) {
+        MPI_Comm_free(&p->world);
+        MPI_Comm_free(&p->farewell);
+        if (p->started_mpi) MPI_Finalize();
+    }
+    if (!atomic_load(&p->broken))
+        release(p); /* otherwise MPI may still write to it until the process exits */
+}
