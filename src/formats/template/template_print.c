@@ -61,8 +61,8 @@ void formats_float_text(double real, char out[32]) {
     char *e = strchr(digits, 'e');
     exponent = (int)strtol(e + 1, NULL, 10);
     *e = 0;
-    if (exponent < -4 || exponent >= 16) {
-        snprintf(out, 32, "%se%c%02d", digits, exponent < 0 ? '-' : '+', abs(exponent));
+    if (exponent < -4 || exponent >= 16) { /* a sign, 17 digits and a point */
+        snprintf(out, 32, "%.19se%c%02d", digits, exponent < 0 ? '-' : '+', abs(exponent));
         return;
     }
     int places = (int)strlen(digits) - (real < 0 || signbit(real)) - 2; /* behind the point */
