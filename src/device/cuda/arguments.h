@@ -1,6 +1,16 @@
-/* The structs that all kernels take. */
+/* The structs that all kernels take. They have no padding, since its bytes would be what memory
+ * held before: members are ordered by size, and `reserved` ones are zero. */
 #ifndef CUDA_ARGUMENTS_H
 #define CUDA_ARGUMENTS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/exact_sum.h"
+#include "device/device.h"
+
+#pragma GCC diagnostic push
+#pragma GCC diagnostic error "-Wpadded"
 
 #include "device/cuda/attention/attention_arguments.h"
 #include "device/cuda/head/head_arguments.h"
@@ -18,5 +28,7 @@
 #include "device/cuda/vector/parts_arguments.h"
 #include "device/cuda/vector/rope_arguments.h"
 #include "device/cuda/vector/tree_sum_arguments.h"
+
+#pragma GCC diagnostic pop
 
 #endif

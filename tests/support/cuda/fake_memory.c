@@ -30,9 +30,9 @@ static char *take_addresses(size_t bytes) {
 }
 
 /* Addresses for a block as callers see it. Their lower half is neither a small number nor a small
- * negative one: fake_translate would take an int32_t of a kernel's arguments for an address if the
- * padding above it held the upper half of one. They come from a range that stays reserved until the
- * process ends. */
+ * negative one: fake_translate would take two int32_t of a kernel's arguments for an address if the
+ * second one were the upper half of one (a struct has no padding: arguments.h). They come from a
+ * range that stays reserved until the process ends. */
 static char *take_seen_addresses(size_t bytes) {
     const size_t low = (size_t)1 << 31, whole = 2 * low, negative = (size_t)1 << 28;
     if ((size_t)(fake.seen_end - fake.seen_next) < bytes) {

@@ -35,7 +35,7 @@ typedef struct attention_arguments {
     /* Scores by relative position: tables of `places` rows, NULL where there is none, and the row
      * of each distance of a query from a key, from 1 - length to length - 1. */
     attention_operand position_keys, position_queries, dposition_keys, dposition_queries;
-    int32_t places, buckets, most_distance;
+    int32_t places, buckets, most_distance, reserved;
     int32_t *rows_of;
     const device_step *step;
 } attention_arguments;

@@ -39,6 +39,7 @@ typedef struct head_gather_arguments {
     const int32_t *list, *total;
     int64_t first, from_stride, to_stride, width;
     bool wide; /* 16 bytes can be moved at once */
+    uint8_t reserved[7];
 } head_gather_arguments;
 
 /* Logits become softcap tanh(scale l / softcap), or scale l with softcap 0, in place. */

@@ -19,6 +19,7 @@ typedef struct targets_arguments {
     float *gradients; /* of the logits: rows x columns; NULL: of no use */
     int64_t rows, width, columns, x_stride, w_stride, targets_stride, loss_stride;
     bool multilabel, wide;
+    uint8_t reserved[6];
 } targets_arguments;
 
 typedef struct targets_dx_arguments {
@@ -28,6 +29,7 @@ typedef struct targets_dx_arguments {
     int64_t rows, width, columns, w_stride, targets_stride, dx_stride;
     uint32_t pieces; /* of a row */
     bool wide, add;
+    uint8_t reserved[2];
 } targets_dx_arguments;
 
 /* Rows are cut into slices of `each`; a slice writes one part: of dw columns x width, then of db
@@ -39,6 +41,7 @@ typedef struct targets_dw_arguments {
     int64_t rows, each, width, columns, x_stride, targets_stride;
     uint32_t tiles; /* of a row of dw */
     bool wide, wants_dw;
+    uint8_t reserved[2];
 } targets_dw_arguments;
 
 #endif

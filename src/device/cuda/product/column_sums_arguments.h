@@ -23,6 +23,7 @@ typedef struct column_totals_arguments {
     int64_t first;
     int64_t parts_count, columns, chunk; /* chunk: parts in it */
     bool accumulate;
+    uint8_t reserved[7];
 } column_totals_arguments;
 
 #endif

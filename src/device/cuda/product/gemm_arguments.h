@@ -31,7 +31,6 @@ typedef struct gemm_arguments {
     const void *bias; /* of n elements of the operands' type, or NULL */
     void *c;
     const float *factor_pointer; /* device memory; NULL: 1 */
-    float factor;                /* is multiplied with it */
     /* Device memory: rows that are there, of which a and c (or a and b) begin with row `first`.
      * NULL: all. */
     const int32_t *count;
@@ -39,11 +38,13 @@ typedef struct gemm_arguments {
     const int32_t *c_rows; /* row r of the product goes to row c_rows[r] of c; NULL: r */
     int64_t a_stride, b_stride, c_stride, c_part;
     int64_t m, n, k, part, chunk;
+    float factor;        /* is multiplied with *factor_pointer */
     int32_t limit;       /* gemm_limit */
     bool a_wide, b_wide; /* 16-byte loads are possible */
     bool c_wide;         /* pairs of elements can be written at once */
     bool c_fp32;         /* else the operands' type */
     bool accumulate;
+    uint8_t reserved[3];
 } gemm_arguments;
 
 /* c += or = the parts, in order: one after the other. rows x columns without gaps in a part. */
@@ -52,6 +53,7 @@ typedef struct gemm_parts_arguments {
     float *c;
     int64_t rows, columns, c_stride, count;
     bool accumulate;
+    uint8_t reserved[7];
 } gemm_parts_arguments;
 
 #endif

@@ -6,7 +6,7 @@
 
 static update_operand operand_of(const device_matrix *m) {
     return m->dtype == BASE_NONE ? (update_operand){0}
-                                 : (update_operand){m->data, (int32_t)m->dtype};
+                                 : (update_operand){.data = m->data, .type = (int32_t)m->dtype};
 }
 
 static const cuda_kernel kernels[DEVICE_UPDATES] = {

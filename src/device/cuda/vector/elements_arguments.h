@@ -18,6 +18,7 @@ typedef struct elements_arguments {
     int64_t rows, columns;
     float number; /* the factor of scale, the slope of swish */
     bool add[2];
+    uint8_t reserved[2];
 } elements_arguments;
 
 /* Packs of a thread of dropout. */
@@ -31,6 +32,7 @@ typedef struct dropout_arguments {
     uint64_t place;   /* micro batch and op: others */
     float probability, keep;
     bool add;
+    uint8_t reserved[7];
 } dropout_arguments;
 
 #endif

@@ -20,6 +20,7 @@ typedef struct order_arguments {
     int64_t rows, ids_stride;
     int32_t tiles, first;
     uint32_t shift;
+    uint32_t reserved;
 } order_arguments;
 
 typedef struct table_sums_arguments {
@@ -29,6 +30,7 @@ typedef struct table_sums_arguments {
     int64_t rows, columns, ids_stride, dy_stride, dw_stride;
     int32_t first, padding;
     bool padded, wide, add;
+    uint8_t reserved[5];
 } table_sums_arguments;
 
 #endif

@@ -26,6 +26,7 @@ typedef struct row_gradient_arguments {
     int64_t rows, columns, from_stride, to_stride;
     uint32_t pieces; /* of a row */
     bool wide, add;
+    uint8_t reserved[2];
 } row_gradient_arguments;
 
 /* Columns of runs x width elements: run k of the grouped side is run k % groups * parts + k /
@@ -37,6 +38,7 @@ typedef struct regroup_arguments {
     uint32_t groups, parts;
     uint32_t run_pieces; /* of a run */
     bool wide, back, add;
+    uint8_t reserved;
 } regroup_arguments;
 
 typedef struct neighbours_arguments {
@@ -47,6 +49,7 @@ typedef struct neighbours_arguments {
     int64_t length, from_stride, to_stride, segments_stride;
     int32_t size;
     bool add;
+    uint8_t reserved[3];
 } neighbours_arguments;
 
 #endif

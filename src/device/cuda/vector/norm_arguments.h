@@ -24,6 +24,7 @@ typedef struct norm_arguments {
     float epsilon;
     uint32_t warps; /* of a unit: 1 or NORM_WARPS */
     bool layer, plus_one, wide;
+    uint8_t reserved[5];
 } norm_arguments;
 
 typedef struct norm_backward_arguments {
@@ -36,6 +37,7 @@ typedef struct norm_backward_arguments {
     uint32_t warps;     /* as above */
     uint32_t gradients; /* 0: of no weight, 1: of w, 2: and of the bias */
     bool layer, plus_one, wide, add;
+    uint8_t reserved[4];
 } norm_backward_arguments;
 
 #endif

@@ -9,6 +9,7 @@
 typedef struct update_operand {
     void *data; /* NULL: none */
     int32_t type;
+    int32_t reserved;
 } update_operand;
 
 /* Packs of a thread. */
@@ -21,6 +22,7 @@ typedef struct update_arguments {
     const device_step *step;
     float epsilon, weight_decay;
     bool decoupled, nesterov;
+    uint8_t reserved[6];
 } update_arguments;
 
 #endif

@@ -15,6 +15,7 @@ typedef struct parts_arguments {
     float *to;
     int64_t count, length, elements, columns, to_stride;
     bool add;
+    uint8_t reserved[7];
 } parts_arguments;
 
 #endif
