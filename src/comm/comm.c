@@ -69,20 +69,22 @@ sifr_status comm_use_device(comm_group *group, device *dev, int64_t largest, sif
     if (!dev || group->size == 1) return SIFR_OK; /* nothing moves */
     group->dev = dev;
     group->largest = largest;
-    if (group->shares_memory && group->local_size == group->size) return SIFR_OK;
-    return transport->take_stage(
-        group, group->shares_memory ? "GPUs of several hosts" : "ranks that share no memory",
-        error);
+    bool apart = transport->is_apart && transport->is_apart(group);
+    if (!apart && group->shares_memory && group->local_size == group->size) return SIFR_OK;
+    return transport->take_stage(group,
+                                 group->shares_memory && !apart ? "GPUs of several hosts"
+                                                                : "ranks that share no memory",
+                                 error);
 }
 
 sifr_status comm_open_window(comm_group *group, void *block, int64_t bytes, int file,
                              sifr_error *error) {
-    if (!group->shares_memory) return SIFR_OK;
+    if (!group->shares_memory && !group->dev) return SIFR_OK;
     return group->transport->open_window(group, block, bytes, file, error);
 }
 
 void comm_close_window(comm_group *group, void *block) {
-    if (group->shares_memory) group->transport->close_window(group, block);
+    if (group->shares_memory || group->dev) group->transport->close_window(group, block);
 }
 
 void comm_watch(comm_group *group, comm_watcher *watcher, void *user) {

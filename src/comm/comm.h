@@ -147,16 +147,18 @@ bool comm_shares_memory(const comm_group *group);
  * reach (device_is_hidden), each of at most `largest` bytes, within windows. Such a collective
  * starts after all that DEVICE_COMPUTE was given, and has ended when comm_wait returns. Where ranks
  * cannot read each other's windows (several hosts, or the system forbids it), operands go through
- * host memory, which is logged. Control messages stay in host memory. The device must live until
- * this is called again; NULL: operands are host memory again. */
+ * host memory, which is logged once. Control messages stay in host memory. The group of all ranks
+ * calls it before its windows are opened, other groups after that. The device must live until this
+ * is called again; NULL: operands are host memory again. */
 sifr_status comm_use_device(comm_group *group, device *dev, int64_t largest,
                             sifr_error *error) SIFR_MUST_CHECK;
 
 /* Makes `bytes` at `block`, a mapping of the start of `file`, readable by the other ranks of this
- * host. All ranks of the group call it, each with its own block and size. Does nothing without
- * comm_shares_memory. If the other ranks cannot map the block, that is logged and its operands go
- * through MPI. Close the window before giving the block back, while no collective is in progress;
- * the file may be closed at once. A block of hidden memory needs no file (-1). */
+ * host. All ranks of the group call it, each with its own block and size. Host memory needs
+ * comm_shares_memory, without which nothing is done. If the other ranks cannot map the block, that
+ * is logged and its operands go through MPI. Close the window before giving the block back, while
+ * no collective is in progress; the file may be closed at once. A block of hidden memory needs no
+ * file (-1). */
 sifr_status comm_open_window(comm_group *group, void *block, int64_t bytes, int file,
                              sifr_error *error) SIFR_MUST_CHECK;
 void comm_close_window(comm_group *group, void *block); /* harmless without a window */

@@ -24,6 +24,9 @@ typedef struct comm_transport {
     sifr_status (*open_window)(comm_group *group, void *block, int64_t bytes, int file,
                                sifr_error *error);
     void (*close_window)(comm_group *group, void *block);
+    /* Whether ranks of this host could not map each other's windows of hidden memory; NULL: never.
+     */
+    bool (*is_apart)(const comm_group *group);
     /* Host memory through which operands of a device go; NULL if the transport has none. */
     sifr_status (*take_stage)(comm_group *group, const char *why, sifr_error *error);
     void (*give_stage)(comm_group *group);

@@ -1,5 +1,6 @@
 /* Under mpirun (test_device_exchange_mpi.sh): gathers and reductions of memory that the host does
- * not reach, in windows and through host memory. Words: how ranks see each other. */
+ * not reach, in windows and through host memory, by all ranks, and by rows and columns of a mesh;
+ * sends within a row. Words: how ranks see each other. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -90,6 +91,85 @@ static void check_reduce(base_dtype type, base_dtype sum, int64_t elements) {
     free(want);
 }
 
+static void check_group(void) {
+    static const int64_t lengths[] = {1, 3, 100, 512, 513, MOST};
+    for (int round = 0; round < 2 && size > 1; round++) {
+        for (size_t i = 0; i < sizeof lengths / sizeof *lengths; i++) {
+            check_gather(4 * lengths[i], i % 2);
+            check_reduce(BASE_FP32, BASE_FP32, lengths[i]);
+            check_reduce(BASE_BF16, BASE_BF16, lengths[i]);
+            check_reduce(BASE_BF16, BASE_FP32, lengths[i]);
+        }
+    }
+}
+
+/* --- rows and columns --- */
+
+/* Both at once, each in its own part of the block: what ranks of both give is the same. */
+static void check_both(comm_group *const groups[2]) {
+    int64_t bytes = MOST * 4;
+    comm_handle handles[2];
+    char *parts[2] = {block, block + RANKS * bytes};
+    fill(host, BASE_FP32, MOST, rank);
+    TRY(device_copy(dev, block + 2 * RANKS * bytes, host, bytes, &error));
+    for (int i = 0; i < 2; i++)
+        TRY(comm_start_all_gather(groups[i], block + 2 * RANKS * bytes, bytes, parts[i],
+                                  &handles[i], &error));
+    for (int i = 1; i >= 0; i--) TRY(comm_wait(handles[i], &error));
+    for (int i = 0; i < 2; i++) {
+        TRY(device_copy(dev, host, parts[i], comm_size(groups[i]) * bytes, &error));
+        for (int32_t r = 0; r < comm_size(groups[i]); r++) {
+            char want[MOST * 4];
+            fill(want, BASE_FP32, MOST, comm_world_rank(groups[i], r));
+            CHECK(memcmp(want, host + r * bytes, (size_t)bytes) == 0);
+        }
+    }
+}
+
+/* To the other rank of the row, which sends as much. */
+static void check_sends(comm_group *row) {
+    int64_t bytes = MOST * 4;
+    int32_t other = !comm_rank(row);
+    char want[MOST * 4];
+    comm_handle sent, received;
+    for (int32_t round = 0; round < 3; round++) {
+        fill(host, BASE_FP32, MOST, 10 * round + comm_rank(row));
+        TRY(device_copy(dev, block, host, bytes, &error));
+        TRY(comm_receive(row, other, block + bytes, bytes, &received, &error));
+        TRY(comm_send(row, other, block, bytes, &sent, &error));
+        TRY(comm_wait(received, &error));
+        TRY(comm_wait(sent, &error));
+        TRY(device_copy(dev, host, block + bytes, bytes, &error));
+        fill(want, BASE_FP32, MOST, 10 * round + other);
+        CHECK(memcmp(want, host, (size_t)bytes) == 0);
+    }
+}
+
+/* Rows of two ranks, which are a host where hosts are tested. */
+static void check_mesh(bool sends) {
+    comm_group *world = group, *groups[2];
+    int32_t place = rank;
+    comm_part row = {"row", place / 2, place, COMM_BULK, .peers = true};
+    comm_part column = {"column", place % 2, place, COMM_NEAR, .peers = false};
+    TRY(comm_split(world, &row, &groups[0], &error));
+    TRY(comm_split(world, &column, &groups[1], &error));
+    for (int i = 0; i < 2; i++) {
+        group = groups[i];
+        rank = comm_rank(group), size = comm_size(group);
+        TRY(comm_use_device(group, dev, (int64_t)size * MOST * 4, &error));
+        check_group();
+        CHECK(comm_get_ledger(group)->operation[COMM_ALL_GATHER].bytes > 0);
+    }
+    group = world;
+    rank = place, size = comm_size(world);
+    check_both(groups);
+    if (sends) check_sends(groups[0]);
+    for (int i = 0; i < 2; i++) {
+        TRY(comm_use_device(groups[i], NULL, 0, &error));
+        comm_close(groups[i]);
+    }
+}
+
 int main(int count, char **words) {
     const char *how = count > 1 ? words[1] : "windows";
     sifr_log log = {.write = hear};
@@ -109,21 +189,16 @@ int main(int count, char **words) {
     TRY(comm_use_device(group, dev, (int64_t)size * MOST * 4, &error));
     TRY(device_take(dev, bytes, (void **)&block, &error));
     host = malloc((size_t)bytes);
-    TRY(comm_open_window(group, block, bytes, -1, &error));
-    for (int round = 0; round < 2 && size > 1; round++) {
-        static const int64_t lengths[] = {1, 3, 100, 512, 513, MOST};
-        for (size_t i = 0; i < sizeof lengths / sizeof *lengths; i++) {
-            check_gather(4 * lengths[i], i % 2);
-            check_reduce(BASE_FP32, BASE_FP32, lengths[i]);
-            check_reduce(BASE_BF16, BASE_BF16, lengths[i]);
-            check_reduce(BASE_BF16, BASE_FP32, lengths[i]);
-        }
-    }
+    bool shared = strcmp(how, "unshared") != 0; /* the device has no such memory to share */
+    TRY(comm_open_window(group, shared ? block : host, bytes, -1, &error));
+    check_group();
     const comm_ledger *ledger = comm_get_ledger(group);
     CHECK((ledger->operation[COMM_ALL_GATHER].bytes > 0) == (size > 1));
     CHECK(said == (staged && rank == 0));
+    if (size % 2 == 0 && size > 2) check_mesh(shared && strcmp(how, "apart") != 0);
+    CHECK(said == (staged && rank == 0)); /* once, however many groups */
     if (rank == 0) printf("%d ranks, %s: equal\n", (int)size, how);
-    comm_close_window(group, block);
+    comm_close_window(group, shared ? block : host);
     TRY(comm_use_device(group, NULL, 0, &error));
     comm_close(group);
     device_give(dev, block, bytes);

@@ -75,6 +75,8 @@ struct mpi_process {
     int32_t *rank_of; /* by seat */
     comm_host host;   /* without seats: no memory is shared */
     comm_window windows[COMM_WINDOWS];
+    bool apart;         /* windows of hidden memory could not be mapped */
+    bool staged;        /* that operands go through host memory was logged */
     char **seen_blocks; /* of all windows */
     int64_t *mapped_bytes;
     uint32_t slots;  /* bit i: a group has slot i */
@@ -316,5 +318,6 @@ sifr_status comm_mpi_tell(mpi_group *g, const void *mine, int64_t bytes, void *a
 sifr_status comm_mpi_open_window(comm_group *group, void *block, int64_t bytes, int file,
                                  sifr_error *error) SIFR_MUST_CHECK;
 void comm_mpi_close_window(comm_group *group, void *block);
+bool comm_mpi_is_apart(const comm_group *group);
 
 #endif

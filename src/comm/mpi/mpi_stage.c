@@ -11,11 +11,13 @@ sifr_status comm_mpi_take_stage(comm_group *group, const char *why, sifr_error *
     BASE_TRY(device_take_host(group->dev, bytes, &stage, error));
     g->stage = stage;
     g->stage_bytes = bytes;
-    if (group->rank == 0)
-        base_log(g->process->log, SIFR_LOG_WARNING,
+    mpi_process *p = g->process;
+    if (p->rank == 0 && !p->staged)
+        base_log(p->log, SIFR_LOG_WARNING,
                  "%s: what ranks exchange goes through host memory, each byte twice, which is "
                  "slower",
                  why);
+    p->staged = true;
     return SIFR_OK;
 }
 

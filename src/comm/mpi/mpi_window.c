@@ -85,6 +85,15 @@ static comm_window *find_free(mpi_process *p) {
     return NULL;
 }
 
+/* Other groups read in windows that the group of all ranks opens, also where this one does not. */
+static bool may_open(const mpi_group *g) {
+    return g->base.dev ? g->process->host.seats != NULL : g->shares;
+}
+
+bool comm_mpi_is_apart(const comm_group *group) {
+    return ((const mpi_group *)group)->process->apart;
+}
+
 sifr_status comm_mpi_open_window(comm_group *group, void *block, int64_t bytes, int file,
                                  sifr_error *error) {
     mpi_group *g = (mpi_group *)group;
@@ -93,7 +102,7 @@ sifr_status comm_mpi_open_window(comm_group *group, void *block, int64_t bytes, 
     char *flags = NULL, flag;
     sifr_error why = {.message = ""};
     sifr_status status;
-    if (!g->shares || !window || g->stage) return SIFR_OK;
+    if (!may_open(g) || !window || (group->dev && g->process->apart)) return SIFR_OK;
     if (g->slot > 0)
         return base_fail(error, SIFR_FAILED,
                          "communication: a window of group %s; windows belong to the group of all "
@@ -109,6 +118,7 @@ sifr_status comm_mpi_open_window(comm_group *group, void *block, int64_t bytes, 
     BASE_TRY_GOTO(status, comm_mpi_tell(g, &flag, 1, flags, error), done);
     char *first = memchr(flags, 0, size); /* one of the failed ranks logs it */
     if (first) {
+        g->process->apart = g->process->apart || group->dev;
         if (group->dev)
             status = comm_mpi_take_stage(
                 group, why.message[0] ? why.message : "GPUs of this host cannot share memory",
