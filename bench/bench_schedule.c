@@ -56,7 +56,7 @@ static sifr_status measure_planning(bool llama, int32_t ranks, device *dev, doub
                                   .step.micro_batch_size = 1,
                                   .step.seq_length = LENGTH,
                                   .step.gradient_accumulation_steps = 4,
-                                  .world_size = ranks,
+                                  .mesh = plan_mesh_flat(ranks, 0),
                                   .step.zero.stage = variant % 4,
                                   .step.step_order =
                                       variant / 4 ? SIFR_STEP_UNIT : SIFR_STEP_BATCH};

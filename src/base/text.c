@@ -97,6 +97,23 @@ char *base_format_count(int64_t count, char out[32]) {
     return out;
 }
 
+char *base_format_divisors(int64_t n, char *out, size_t size) {
+    size_t used = 0;
+    out[0] = '\0';
+    for (int64_t d = 2; d <= n; d++) {
+        if (d > n / 2) d = n;
+        if (n % d) continue;
+        const char *before = !used ? "" : d == n ? " or " : ", ";
+        if (d < n && used + 48 > size) { /* of any number, and of the last one */
+            used += (size_t)snprintf(out + used, size - used, " ...");
+            d = n - 1;
+            continue;
+        }
+        used += (size_t)snprintf(out + used, size - used, "%s%lld", before, (long long)d);
+    }
+    return out;
+}
+
 static size_t base_edit_distance(const char *a, const char *b) {
     enum { LONGEST = 63 };
     size_t n = strlen(a), m = strlen(b), row[LONGEST + 1];

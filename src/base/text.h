@@ -24,6 +24,10 @@ char *base_format_bytes(uint64_t bytes, char out[32]);
 /* Writes "1,234,567"; returns `out`. */
 char *base_format_count(int64_t count, char out[32]);
 
+/* Writes the divisors of `n` from 2 on, "2, 4 or 8"; those that `out` has no room for become "...".
+ * Returns `out`. */
+char *base_format_divisors(int64_t n, char *out, size_t size);
+
 /* The candidate with the smallest edit distance to `name`, or NULL if that distance exceeds a third
  * of the longer of the two, rounded up. */
 const char *base_nearest(const char *name, const char *const *candidates, size_t count);

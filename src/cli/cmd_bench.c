@@ -110,8 +110,8 @@ static void print_table(const bench_result *r, const char *path) {
 static sifr_status report(const bench_command *command, bench_result *r, sifr_error *error) {
     char path[BASE_PATH_LENGTH];
     json_t *machine = NULL;
-    plan_machine nothing = {.ranks_per_host = r->ranks_a_host};
-    r->assumed = plan_link_of(&nothing, r->ranks);
+    plan_machine nothing = {0};
+    r->assumed = plan_link_of(&nothing, r->ranks > r->ranks_a_host);
     cli_fit_link(r->measures, r->count, &r->latency, &r->bandwidth);
     if (command->output)
         snprintf(path, sizeof path, "%s", command->output);

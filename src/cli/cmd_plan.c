@@ -253,7 +253,7 @@ static void ask_largest(const plan_settings *own, plan_setter *set, int64_t near
 }
 
 static size_t ask_stages(const cli_plan_report *r, plan_trial *trials) {
-    size_t count = r->own.settings.world_size == 1 ? 0 : CLI_PLAN_STAGES;
+    size_t count = plan_mesh_ranks(&r->own.settings.mesh, PLAN_WORLD) == 1 ? 0 : CLI_PLAN_STAGES;
     for (size_t i = 0; i < count; i++) {
         trials[i].settings = r->own.settings;
         plan_choose(&r->search, &trials[i].settings, PLAN_CHOICE_STAGE, (int32_t)i);
@@ -299,8 +299,7 @@ static sifr_status plan_run(const plan_command *command, cli_plan_report *r, sif
     cli_plan_run run = {.ranks = (int32_t)ranks, .here = (int32_t)here, .fit = command->fit};
     BASE_TRY(cli_plan_open_device(r, &options, &run, error));
     plan_settings settings = train_plan_settings(&options, NULL);
-    settings.rank = (int32_t)command->rank;
-    settings.world_size = (int32_t)ranks;
+    settings.mesh = plan_mesh_flat((int32_t)ranks, (int32_t)command->rank);
     BASE_TRY(describe_machine(command, r, error));
     cli_plan_take_rooms(r, &run);
     BASE_TRY(find_limits(command, r, &settings, error));

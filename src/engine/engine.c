@@ -18,10 +18,10 @@ static void settle(sifr_settings *step) {
 }
 
 plan_settings engine_plan_settings(const sifr_settings *step, const comm_group *group) {
-    plan_settings settings = {.step = *step,
-                              .mode = PLAN_TRAIN,
-                              .rank = group ? comm_rank(group) : 0,
-                              .world_size = group ? comm_size(group) : 1};
+    plan_settings settings = {
+        .step = *step,
+        .mode = PLAN_TRAIN,
+        .mesh = plan_mesh_flat(group ? comm_size(group) : 1, group ? comm_rank(group) : 0)};
     settle(&settings.step);
     return settings;
 }
@@ -38,9 +38,9 @@ static sifr_status open_swap(sifr_engine *engine, sifr_error *error) {
     int32_t transfers = engine_transfers(s, PLAN_DISK);
     int64_t staging[2];
     if (!s->nvme_bytes) return SIFR_OK;
-    BASE_TRY(engine_swap_open(o->nvme_path, s->settings.rank, s->nvme_bytes, &io,
-                              staged ? ENGINE_STAGED * transfers : transfers, &engine->swap,
-                              error));
+    BASE_TRY(engine_swap_open(o->nvme_path, plan_mesh_place(&s->settings.mesh, PLAN_WORLD),
+                              s->nvme_bytes, &io, staged ? ENGINE_STAGED * transfers : transfers,
+                              &engine->swap, error));
     plan_staging(s, staging);
     if (staged) BASE_TRY(engine_swap_stage(engine->swap, engine->dev, staging, transfers, error));
     engine_use_swap(engine->trainer, engine->swap);

@@ -109,8 +109,9 @@ float *engine_state(const sifr_engine *engine, size_t index, engine_part part);
 /* Whether ranks hold only slices of this part of a weight. */
 bool engine_is_cut(const sifr_engine *engine, size_t index, engine_part part);
 
-/* The elements of a weight that rank `rank` owns, for any part: its slice of the flat parameter,
- * which it holds even if the part is whole. Each element belongs to exactly one rank. */
+/* The elements of a weight that rank `rank` owns, for any part: of its slice of the flat parameter,
+ * which it holds even if the part is whole, and of replicas an equal part each. Each element
+ * belongs to exactly one rank. */
 void engine_share(const sifr_engine *engine, size_t index, int32_t rank, int64_t *first,
                   int64_t *count);
 
@@ -155,7 +156,7 @@ int64_t engine_words(const sifr_model *model); /* rows of the head */
 sifr_status engine_get_logits(const engine_executor *executor, const plan_schedule *s, int64_t rows,
                               float *out, sifr_error *error) SIFR_MUST_CHECK;
 
-/* What a plan of them is made of: rank and world size are those of `group`, NULL: one rank. */
+/* What a plan of them is made of: the mesh is that of the ranks of `group`, NULL: one rank. */
 plan_settings engine_plan_settings(const sifr_settings *settings, const comm_group *group);
 
 /* Checks that each of `count` numbers of an input chooses a row of its table, or is a negative

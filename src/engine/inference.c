@@ -32,7 +32,7 @@ static plan_settings settings_of(const engine_inference_options *options) {
                            .mode = options->mode,
                            .logits = options->logits,
                            .cache_length = options->cache_length,
-                           .world_size = 1};
+                           .mesh = plan_mesh_flat(1, 0)};
 }
 
 static sifr_status check_memory(const plan_schedule *schedule, sifr_error *error) {

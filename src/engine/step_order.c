@@ -20,7 +20,7 @@ static sifr_status check_room(int64_t bytes, int64_t room, const char *of, sifr_
 }
 
 sifr_status engine_fits(const plan_schedule *s, const plan_machine *machine, sifr_error *error) {
-    int32_t ranks = s->settings.world_size, most = machine->ranks_per_host;
+    int32_t ranks = plan_mesh_ranks(&s->settings.mesh, PLAN_WORLD), most = machine->ranks_per_host;
     bool separate = device_is_separate(s->dev);
     if (separate)
         BASE_TRY(check_room(plan_host_bytes(s), machine->host_room_bytes, " of the host's", error));

@@ -121,6 +121,21 @@ sifr_status plan_keep(plan_schedule *s, const plan_list *list, size_t index, int
     return plan_add_instruction(s, in, error);
 }
 
+sifr_status plan_add_collective(plan_schedule *s, plan_action action, plan_span span, int32_t unit,
+                                int32_t micro_batch, int64_t bytes, sifr_error *error) {
+    return plan_add_instruction(s,
+                                (plan_instruction){.action = (uint8_t)action,
+                                                   .queue = PLAN_COMMUNICATION,
+                                                   .span = (uint8_t)span,
+                                                   .unit = (int16_t)unit,
+                                                   .micro_batch = micro_batch,
+                                                   .node = -1,
+                                                   .call = -1,
+                                                   .bytes = bytes,
+                                                   .wait = -1},
+                                error);
+}
+
 sifr_status plan_add_transfer(plan_schedule *s, plan_action action, plan_queue queue, int32_t unit,
                               int32_t micro_batch, int64_t bytes, sifr_error *error) {
     return plan_add_instruction(s,

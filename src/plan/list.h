@@ -47,8 +47,13 @@ sifr_status plan_add_operands(plan_schedule *schedule, const plan_list *list,
 sifr_status plan_keep(plan_schedule *schedule, const plan_list *list, size_t index, int32_t *moved,
                       sifr_error *error) SIFR_MUST_CHECK;
 
-/* Appends the start of a transfer of `bytes`: of a collective, or between the device and a buffer
- * that is away. Its operands were added before. */
+/* Appends the start of a PLAN_GATHER or PLAN_REDUCE of slices of `bytes` among the ranks of `span`.
+ * Its operands were added before. */
+sifr_status plan_add_collective(plan_schedule *schedule, plan_action action, plan_span span,
+                                int32_t unit, int32_t micro_batch, int64_t bytes,
+                                sifr_error *error) SIFR_MUST_CHECK;
+
+/* The same of a transfer of `bytes` between the device and a buffer that is away. */
 sifr_status plan_add_transfer(plan_schedule *schedule, plan_action action, plan_queue queue,
                               int32_t unit, int32_t micro_batch, int64_t bytes,
                               sifr_error *error) SIFR_MUST_CHECK;

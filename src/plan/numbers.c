@@ -13,11 +13,12 @@ int64_t plan_own_number_bytes(const plan_schedule *s) {
 }
 
 int64_t plan_number_bytes(const plan_schedule *s) {
-    bool several = s->settings.mode == PLAN_TRAIN && s->settings.world_size > 1;
-    return plan_own_number_bytes(s) + (several ? s->settings.world_size * plan_part_bytes(s) : 0);
+    int64_t ranks = plan_mesh_ranks(&s->settings.mesh, PLAN_WORLD);
+    bool several = s->settings.mode == PLAN_TRAIN && ranks > 1;
+    return plan_own_number_bytes(s) + (several ? ranks * plan_part_bytes(s) : 0);
 }
 
 void *plan_all_parts(const plan_schedule *s, plan_numbers *numbers) {
-    if (s->settings.world_size == 1) return &numbers->squares;
+    if (plan_mesh_ranks(&s->settings.mesh, PLAN_WORLD) == 1) return &numbers->squares;
     return (char *)numbers + plan_own_number_bytes(s);
 }

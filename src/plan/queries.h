@@ -58,18 +58,14 @@ bool plan_narrow_gradients(const plan_settings *settings); /* sums of gradients 
 bool plan_has_masters(const plan_settings *settings);      /* in addition to the parameters */
 base_dtype plan_moment_type(const plan_settings *settings);
 
-/* Index of this rank's micro batch in the global batch. It seeds the random numbers of the micro
- * batch and gives its place in the tree of sums, so both equal those of one rank with all micro
- * batches. */
-int32_t plan_global_micro_batch(const plan_settings *settings, int32_t rank, int32_t micro_batch);
+/* Index in the global batch of a micro batch of the rank at `place` of PLAN_DATA. It seeds the
+ * random numbers of the micro batch and gives its place in the tree of sums, so both equal those of
+ * one rank with all micro batches. */
+int32_t plan_global_micro_batch(const plan_settings *settings, int32_t place, int32_t micro_batch);
 
-/* The ranks that share gradients and their states: each owns a slice of every unit, at every stage,
- * and so its part of the norm. They are ranks 0 and on of the group. */
-int32_t plan_state_ranks(const plan_settings *settings);
-
-/* Whether neighbours in the global batch are micro batches of different ranks; else those of one
- * rank follow each other. */
-bool plan_batch_goes_across(const plan_settings *settings);
+/* How many neighbours of PLAN_DATA have a micro batch each before the first of them has its next;
+ * 1: those of a rank follow each other. Sums are then made over these ranks first. */
+int32_t plan_batch_neighbours(const plan_settings *settings);
 
 /* Writes a line for each instruction, for people, to `line` (without newline). */
 void plan_dump(const plan_schedule *schedule, void (*line)(void *user, const char *text),

@@ -15,6 +15,7 @@
 #include "device/device.h"
 #include "model/description.h"
 #include "optim/optim.h"
+#include "plan/mesh.h"
 #include "sifr/settings.h"
 
 /* Classes of memory, as the planner adds them up and the ledger reports them. */
@@ -124,6 +125,7 @@ typedef struct plan_operand {
 
 typedef struct plan_instruction {
     uint8_t action, queue;
+    uint8_t span; /* PLAN_GATHER, PLAN_REDUCE: the ranks that take part (plan_span) */
     bool accumulate_dw;
     bool deferred;       /* belongs to the update of the step before, which this step carries out */
     int16_t unit;        /* -1: no unit */
@@ -158,7 +160,7 @@ typedef struct plan_settings {
     sifr_settings step; /* threads, isa, fp16 and the disk's path and aio have no effect here */
     plan_mode mode;
     int64_t cache_length; /* PLAN_GENERATE: positions of a sequence in the cache */
-    int32_t rank, world_size;
+    plan_mesh mesh;
     bool logits;              /* PLAN_EVALUATE: logits of all rows as well */
     bool external_parameters; /* parameters and caches belong to another schedule: no room here */
     bool verify; /* check the list after each pass (plan/verify/verify.h); debug builds always do */
@@ -182,8 +184,8 @@ typedef struct plan_schedule {
     /* Buffers that the engine fills or reads, by unit, value or micro batch; -1 where absent. */
     int32_t *parameters, *masters, *states[OPTIM_STATES]; /* by unit; states: those of the
                                                              optimizer's row */
-    int64_t *unit_elements;                /* of the flat parameter, padded to world_size x block */
-    int32_t *tables;                       /* by model_table */
+    int64_t *unit_elements; /* of the flat parameter, padded to whole blocks of each slice */
+    int32_t *tables;        /* by model_table */
     int32_t *inputs[SIFR_INPUTS], *losses; /* by micro batch */
     int32_t *caches;                       /* PLAN_GENERATE: keys and values by node, 2 each */
     int32_t numbers;                       /* plan_numbers */

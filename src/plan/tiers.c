@@ -43,6 +43,7 @@ void plan_assign_tiers(plan_schedule *s) {
     plan_tier parameters = plan_tier_of(step->offload.param.device);
     int64_t room = step->zero.model_persistence_threshold, in_cpu = step->offload.param.max_in_cpu,
             state = state_that_stays(s);
+    int32_t ranks = plan_mesh_ranks(&s->settings.mesh, PLAN_STATE);
     for (int32_t u = 0; u < (int32_t)s->model->unit_count; u++) {
         bool stays_whole = s->unit_elements[u] <= state;
         if (stays_whole) state -= s->unit_elements[u];
@@ -50,7 +51,7 @@ void plan_assign_tiers(plan_schedule *s) {
         for (int i = 0; i < OPTIM_STATES; i++)
             assign(s, s->states[i][u], stays_whole ? PLAN_DEVICE : moments);
         if (step->zero.stage < 3 || plan_persists(s, u, &room)) continue;
-        int64_t slice = s->unit_elements[u] / s->settings.world_size;
+        int64_t slice = s->unit_elements[u] / ranks;
         bool stays = parameters == PLAN_NVME && slice <= in_cpu;
         if (stays) in_cpu -= slice;
         assign(s, s->parameters[u], stays ? PLAN_HOST : parameters);

@@ -103,7 +103,8 @@ static sifr_status fetch(train_state *t, sifr_error *error) {
             per = c->step.micro_batch_size;
     int64_t at = 0;
     for (int32_t j = 0; j < settings->step.gradient_accumulation_steps; j++) {
-        int64_t g = plan_global_micro_batch(settings, settings->rank, j);
+        int64_t g =
+            plan_global_micro_batch(settings, plan_mesh_place(&settings->mesh, PLAN_DATA), j);
         for (int64_t i = 0; i < per; i++, at++)
             train_data_sample(t->data, c->step.seed, first + g * per + i, &t->rows, at);
     }

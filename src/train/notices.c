@@ -15,8 +15,8 @@ static bool is_power_of_two(int64_t n) {
 char *train_bits_class(const plan_settings *s, char *out, size_t size) {
     char reason[160];
     bool narrow = s->step.communication_data_type != SIFR_FP32 && !plan_narrow_gradients(s);
-    bool across_first =
-        s->step.zero.stage >= 2 && s->step.step_order == SIFR_STEP_BATCH && s->world_size > 1;
+    int32_t ranks = plan_mesh_ranks(&s->mesh, PLAN_WORLD), neighbours = plan_batch_neighbours(s);
+    bool across_first = neighbours > 1;
     reason[0] = 0;
     if (s->step.gradient_order == SIFR_GRADIENT_SEQUENTIAL)
         snprintf(reason, sizeof reason, "gradient_order is sequential");
@@ -27,11 +27,11 @@ char *train_bits_class(const plan_settings *s, char *out, size_t size) {
         snprintf(reason, sizeof reason,
                  "at stage %d in step_order batch, %d accumulation steps are not a power of two",
                  (int)s->step.zero.stage, (int)s->step.gradient_accumulation_steps);
-    else if (!across_first && !is_power_of_two(s->world_size))
-        snprintf(reason, sizeof reason, "%d is not a power of two", (int)s->world_size);
+    else if (!across_first && !is_power_of_two(ranks))
+        snprintf(reason, sizeof reason, "%d is not a power of two", (int)ranks);
     if (reason[0])
-        snprintf(out, size, "reproducible with %d rank%s only: %s", (int)s->world_size,
-                 s->world_size == 1 ? "" : "s", reason);
+        snprintf(out, size, "reproducible with %d rank%s only: %s", (int)ranks,
+                 ranks == 1 ? "" : "s", reason);
     else
         snprintf(out, size,
                  "the same on 1, 2, 4, 8 ... ranks with this micro batch size (%lld) and kind of "

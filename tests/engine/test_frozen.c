@@ -140,7 +140,7 @@ static void costs_nothing(void **state) {
                               .step.micro_batch_size = 1,
                               .step.seq_length = ZERO_LENGTH,
                               .step.gradient_accumulation_steps = 2,
-                              .world_size = 1,
+                              .mesh = plan_mesh_flat(1, 0),
                               .step.recompute = SIFR_RECOMPUTE_UNIT};
     assert_int_equal(device_open_cpu(1, NULL, &dev, &error), SIFR_OK);
     assert_int_equal(plan_lower(model, dev, &settings, &s, &error), SIFR_OK);

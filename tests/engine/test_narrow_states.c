@@ -96,8 +96,7 @@ static void bytes(void **state) {
                                   .step.micro_batch_size = 1,
                                   .step.seq_length = ZERO_LENGTH,
                                   .step.gradient_accumulation_steps = 1,
-                                  .rank = 1,
-                                  .world_size = 4,
+                                  .mesh = plan_mesh_flat(4, 1),
                                   .step.zero.stage = stage,
                                   .step.bf16_master_weights = masters == 0,
                                   .step.bf16_optimizer_states = moments == 4};

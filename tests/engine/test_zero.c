@@ -157,8 +157,7 @@ static void memory(void **state) {
                                   .step.micro_batch_size = 1,
                                   .step.seq_length = ZERO_LENGTH,
                                   .step.gradient_accumulation_steps = 1,
-                                  .rank = 1,
-                                  .world_size = 4,
+                                  .mesh = plan_mesh_flat(4, 1),
                                   .step.zero.stage = stage};
         plan_schedule *s;
         int64_t each = number / 8 ? 2 : 4;

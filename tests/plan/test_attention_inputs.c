@@ -42,7 +42,7 @@ static plan_schedule *plan_of(const sifr_model *model, plan_mode mode, sifr_reco
                               .step.recompute = recompute,
                               .cache_length = LENGTH,
                               .step.gradient_accumulation_steps = 2,
-                              .world_size = 1};
+                              .mesh = plan_mesh_flat(1, 0)};
     device *dev;
     plan_schedule *s;
     sifr_error error = {0};

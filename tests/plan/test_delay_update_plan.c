@@ -98,14 +98,15 @@ static void sound(void **state) {
         settings.step.recompute = n / 16 % 2 ? SIFR_RECOMPUTE_UNIT : SIFR_RECOMPUTE_NONE;
         settings.step.gradient_accumulation_steps = 1 + n % 3;
         settings.step.seq_length = n % 7 ? 128 : 16;
-        bool spills = settings.world_size == 1 || settings.step.zero.stage >= 2;
+        int32_t ranks = plan_mesh_ranks(&settings.mesh, PLAN_WORLD);
+        bool spills = ranks == 1 || settings.step.zero.stage >= 2;
         if (n % 8 == 7 && spills) settings.step.offload.gradients = SIFR_TIER_NVME;
-        settings.rank = 0;
+        settings.mesh = plan_mesh_at(&settings.mesh, 0);
         plan_schedule *s = disk_plan_lower(&settings);
         size_t count = collectives(s, first);
-        for (int32_t r = 0; r < settings.world_size; r++) {
+        for (int32_t r = 0; r < ranks; r++) {
             plan_free(s);
-            settings.rank = r;
+            settings.mesh = plan_mesh_at(&settings.mesh, r);
             s = disk_plan_lower(&settings);
             assert_int_equal(collectives(s, other), count);
             assert_memory_equal(first, other, count * sizeof *first);

@@ -62,7 +62,7 @@ static size_t waited_for_at_once(const plan_schedule *s) {
 
 static outcome plan_with(const sifr_model *model, sifr_zero zero) {
     plan_settings settings = {
-        .mode = PLAN_TRAIN, .world_size = RANKS, .step = sifr_settings_defaults()};
+        .mode = PLAN_TRAIN, .mesh = plan_mesh_flat(RANKS, 0), .step = sifr_settings_defaults()};
     settings.step.precision = SIFR_BF16;
     settings.step.seq_length = 4096;
     settings.step.recompute = SIFR_RECOMPUTE_UNIT;

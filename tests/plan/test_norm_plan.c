@@ -8,7 +8,8 @@ enum { UNITS = 64 };
 
 /* Adds to `squared` the elements of each unit that this plan squares, all of them its rank's. */
 static void note_squares(const plan_schedule *s, int64_t squared[UNITS]) {
-    int32_t ranks = s->settings.world_size, rank = s->settings.rank;
+    int32_t ranks = plan_mesh_ranks(&s->settings.mesh, PLAN_STATE),
+            rank = plan_mesh_place(&s->settings.mesh, PLAN_STATE);
     for (size_t i = 0; i < s->instruction_count; i++) {
         const plan_instruction *in = &s->instructions[i];
         if (in->action != PLAN_SQUARES) continue;
@@ -34,7 +35,7 @@ static void every_gradient_once(void **state) {
             for (int32_t rank = 0; rank < ranks; rank++) {
                 plan_settings settings =
                     disk_plan_settings(ranks, stage, SIFR_FP32, (sifr_offload){0});
-                settings.rank = rank;
+                settings.mesh = plan_mesh_at(&settings.mesh, rank);
                 settings.step.step_order = rank % 2 ? SIFR_STEP_UNIT : SIFR_STEP_BATCH;
                 plan_schedule *s = disk_plan_lower(&settings);
                 note_squares(s, squared);

@@ -46,7 +46,7 @@ static plan_settings settings_of(sifr_tier activations) {
         .step.micro_batch_size = 64,
         .step.seq_length = 16,
         .step.gradient_accumulation_steps = 1,
-        .world_size = 1,
+        .mesh = plan_mesh_flat(1, 0),
         .step.zero = {.overlap_comm = true,
                       .reduce_bucket_size = INT64_MAX,
                       .allgather_bucket_size = INT64_MAX,
@@ -161,7 +161,7 @@ static void written_then_read(void **state) {
     for (int n = 0; n < 48; n++) {
         plan_settings settings = settings_of(SIFR_TIER_NVME);
         settings.step.precision = n % 3 ? SIFR_BF16 : SIFR_FP32;
-        settings.world_size = 1 << n % 3;
+        settings.mesh = plan_mesh_flat(1 << n % 3, 0);
         settings.step.zero.stage = n / 3 % 4;
         settings.step.gradient_accumulation_steps = 1 + n / 2 % 3;
         settings.step.step_order = n % 2 ? SIFR_STEP_UNIT : SIFR_STEP_BATCH;

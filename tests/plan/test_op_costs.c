@@ -40,7 +40,7 @@ static plan_schedule *plan_of(const sifr_model *model, plan_mode mode) {
                               .step.seq_length = LENGTH,
                               .cache_length = LENGTH,
                               .step.gradient_accumulation_steps = 1,
-                              .world_size = 1};
+                              .mesh = plan_mesh_flat(1, 0)};
     device *dev;
     plan_schedule *s;
     sifr_error error = {0};

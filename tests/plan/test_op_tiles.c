@@ -37,7 +37,7 @@ static void fewest_rows(const sifr_model *model, int64_t length, int64_t *rows) 
                               .step.micro_batch_size = 1,
                               .step.seq_length = length,
                               .step.gradient_accumulation_steps = 1,
-                              .world_size = 1,
+                              .mesh = plan_mesh_flat(1, 0),
                               .step.tile_tokens = TILE};
     device *dev;
     plan_schedule *s;
@@ -154,7 +154,7 @@ static sifr_status lower(device *dev, int64_t tile, sifr_error *error) {
                               .step.micro_batch_size = 9,
                               .step.seq_length = LENGTH,
                               .step.gradient_accumulation_steps = 1,
-                              .world_size = 1,
+                              .mesh = plan_mesh_flat(1, 0),
                               .step.tile_tokens = tile};
     plan_schedule *s = NULL;
     sifr_status status = plan_lower(model, dev, &settings, &s, error);

@@ -171,7 +171,7 @@ static void every_schedule(void **state) {
                                   .step.precision = v % 2 ? SIFR_BF16 : SIFR_FP32,
                                   .step.micro_batch_size = 2,
                                   .step.seq_length = 24,
-                                  .world_size = 1};
+                                  .mesh = plan_mesh_flat(1, 0)};
         v /= 2;
         settings.step.step_order = v % 2 ? SIFR_STEP_UNIT : SIFR_STEP_BATCH;
         v /= 2;
@@ -187,8 +187,7 @@ static void every_schedule(void **state) {
             settings.step.zero = transfers[(v - 1) / 4];
             settings.step.zero.stage = (v - 1) % 4;
             settings.step.communication_data_type = (v - 1) / 4 % 2 ? SIFR_BF16 : SIFR_FP32;
-            settings.world_size = 4;
-            settings.rank = 1;
+            settings.mesh = plan_mesh_flat(4, 1);
         }
         sifr_model *model;
         plan_schedule *s;
@@ -229,7 +228,7 @@ static void operations(void **state) {
                                   .step.micro_batch_size = 2,
                                   .step.seq_length = 24,
                                   .step.gradient_accumulation_steps = 4,
-                                  .world_size = 1,
+                                  .mesh = plan_mesh_flat(1, 0),
                                   .step.step_order = i == 1 ? SIFR_STEP_UNIT : SIFR_STEP_BATCH,
                                   .step.recompute =
                                       i == 2 ? SIFR_RECOMPUTE_UNIT : SIFR_RECOMPUTE_NONE};
@@ -258,7 +257,7 @@ static void refusals(void **state) {
                               .step.micro_batch_size = 1,
                               .step.seq_length = 65,
                               .step.gradient_accumulation_steps = 1,
-                              .world_size = 1};
+                              .mesh = plan_mesh_flat(1, 0)};
     assert_int_equal(plan_lower(model, dev, &settings, &s, &error), SIFR_USAGE);
     assert_non_null(strstr(error.message, "learned positions for 64 only"));
     settings.step.seq_length = 0;

@@ -73,7 +73,7 @@ static void a_thousand_units(void **state) {
                                   .step.micro_batch_size = 1,
                                   .step.seq_length = LENGTH,
                                   .step.gradient_accumulation_steps = 1,
-                                  .world_size = RANKS,
+                                  .mesh = plan_mesh_flat(RANKS, 0),
                                   .step.zero.stage = variant % 4,
                                   .step.step_order =
                                       variant / 4 ? SIFR_STEP_UNIT : SIFR_STEP_BATCH};

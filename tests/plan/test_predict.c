@@ -34,7 +34,7 @@ typedef struct short_list {
 static void begin(short_list *list, int32_t ranks) {
     memset(list, 0, sizeof *list);
     list->schedule.model = &model;
-    list->schedule.settings.world_size = ranks;
+    list->schedule.settings.mesh = plan_mesh_flat(ranks, 0);
     list->schedule.settings.step.precision = SIFR_FP32;
     list->schedule.instructions = list->instructions;
     list->schedule.calls = list->calls;
@@ -46,8 +46,8 @@ static void begin(short_list *list, int32_t ranks) {
 }
 
 static void add(short_list *list, plan_action action, int32_t call, int64_t bytes, int32_t wait) {
-    list->instructions[list->schedule.instruction_count++] =
-        (plan_instruction){.action = (uint8_t)action, .call = call, .bytes = bytes, .wait = wait};
+    list->instructions[list->schedule.instruction_count++] = (plan_instruction){
+        .action = (uint8_t)action, .span = PLAN_STATE, .call = call, .bytes = bytes, .wait = wait};
 }
 
 static void kernel(short_list *list, int32_t seconds) {
@@ -158,7 +158,7 @@ static void an_assumption(void **state) {
     (void)state;
     plan_machine unknown = machine;
     unknown.host.bytes_per_second = unknown.network.bytes_per_second = 0;
-    plan_link near = plan_link_of(&unknown, 2), far = plan_link_of(&unknown, 3);
+    plan_link near = plan_link_of(&unknown, false), far = plan_link_of(&unknown, true);
     assert_true(near.bytes_per_second > far.bytes_per_second);
     assert_true(far.bytes_per_second > 0);
     assert_true(far.latency_seconds > near.latency_seconds);

@@ -41,9 +41,13 @@ static void more_rows_take_longer(void **state) {
 
 /* An instruction of `bytes` among two ranks. */
 static double transfer_price(plan_action action, plan_queue queue, int64_t bytes) {
-    plan_instruction in = {
-        .action = (uint8_t)action, .queue = (uint8_t)queue, .call = -1, .bytes = bytes};
-    plan_schedule s = {.instructions = &in, .instruction_count = 1, .settings.world_size = 2};
+    plan_instruction in = {.action = (uint8_t)action,
+                           .queue = (uint8_t)queue,
+                           .span = PLAN_STATE,
+                           .call = -1,
+                           .bytes = bytes};
+    plan_schedule s = {
+        .instructions = &in, .instruction_count = 1, .settings.mesh = plan_mesh_flat(2, 0)};
     return plan_price(&s, 0, &machine);
 }
 

@@ -66,7 +66,8 @@ static void micro_batches(void **state) {
     (void)state;
     enum { RANKS = 3, EACH = 5 };
     for (int variant = 0; variant < 8; variant++) {
-        plan_settings s = {.world_size = RANKS, .step.gradient_accumulation_steps = EACH};
+        plan_settings s = {.mesh = plan_mesh_flat(RANKS, 0),
+                           .step.gradient_accumulation_steps = EACH};
         bool seen[RANKS * EACH] = {false};
         s.step.zero.stage = variant / 2;
         s.step.step_order = variant % 2 ? SIFR_STEP_UNIT : SIFR_STEP_BATCH;
@@ -87,9 +88,9 @@ static void traffic(void **state) {
     (void)state;
     int64_t gathered, reduced, gathers, reductions, read, written;
     plan_instruction list[] = {
-        {.action = PLAN_GATHER, .queue = PLAN_COMMUNICATION, .bytes = 10},
-        {.action = PLAN_GATHER, .queue = PLAN_COMMUNICATION, .bytes = 200},
-        {.action = PLAN_REDUCE, .queue = PLAN_COMMUNICATION, .bytes = 3000},
+        {.action = PLAN_GATHER, .queue = PLAN_COMMUNICATION, .span = PLAN_STATE, .bytes = 10},
+        {.action = PLAN_GATHER, .queue = PLAN_COMMUNICATION, .span = PLAN_STATE, .bytes = 200},
+        {.action = PLAN_REDUCE, .queue = PLAN_COMMUNICATION, .span = PLAN_STATE, .bytes = 3000},
         {.action = PLAN_WAIT, .queue = PLAN_COMPUTE, .bytes = 9},
         {.action = PLAN_READ, .queue = PLAN_DISK, .bytes = 4096},
         {.action = PLAN_WRITE, .queue = PLAN_DISK, .bytes = 8192},
@@ -99,7 +100,7 @@ static void traffic(void **state) {
     };
     plan_schedule s = {.instructions = list,
                        .instruction_count = sizeof list / sizeof *list,
-                       .settings.world_size = 4};
+                       .settings.mesh = plan_mesh_flat(4, 0)};
     plan_wire(&s, &gathered, &reduced);
     assert_int_equal(gathered, 3 * 210);
     assert_int_equal(reduced, 3 * 3000);

@@ -296,7 +296,8 @@ static bool put_on_disk(plan_settings *s, int disk) {
     s->step.offload.param.device = tier[1];
     s->step.offload.gradients = tier[2];
     s->step.offload.activations = tier[3];
-    bool gradients = tier[0] == SIFR_TIER_NVME && (s->world_size == 1 || s->step.zero.stage >= 2);
+    bool gradients = tier[0] == SIFR_TIER_NVME &&
+                     (plan_mesh_ranks(&s->mesh, PLAN_STATE) == 1 || s->step.zero.stage >= 2);
     return (tier[1] == SIFR_TIER_NONE || s->step.zero.stage == 3) &&
            (tier[2] == SIFR_TIER_NONE || gradients);
 }

@@ -340,8 +340,7 @@ static void deferred(void **state) {
 
 static void lower_ranks(plan_settings settings, int32_t count, plan_schedule **out) {
     for (int32_t r = 0; r < count; r++) {
-        settings.rank = r;
-        settings.world_size = count;
+        settings.mesh = plan_mesh_flat(count, r);
         out[r] = disk_plan_lower(&settings);
     }
 }
@@ -393,7 +392,8 @@ static const sifr_zero all_transfers[] = {
 static sifr_offload offload_of(int kind, sifr_tier tier, const plan_settings *settings) {
     sifr_offload f = {.optimizer = {.ratio = 1, .pipeline_read = true, .pipeline_write = true},
                       .sub_group_size = kind % 2 ? 2048 : 0};
-    bool slices = settings->world_size == 1 || settings->step.zero.stage >= 2;
+    bool slices =
+        plan_mesh_ranks(&settings->mesh, PLAN_STATE) == 1 || settings->step.zero.stage >= 2;
     if (kind & 1) f.optimizer.device = tier;
     if (kind & 2 && settings->step.zero.stage == 3) f.param.device = tier;
     if (kind & 2 && slices) f.gradients = tier;
@@ -405,7 +405,7 @@ static sifr_offload offload_of(int kind, sifr_tier tier, const plan_settings *se
 
 static void sweep_ranks(const plan_settings *settings, int32_t count) {
     sifr_error error = {0};
-    plan_schedule *plans[8];
+    plan_schedule *plans[8] = {0};
     lower_ranks(*settings, count, plans);
     for (int32_t r = 0; r < count; r++) expect_clean(plans[r]);
     if (check_ranks(plans, (size_t)count, &error) != SIFR_OK) fail_msg("%s", error.message);
@@ -482,7 +482,7 @@ static void once_faulty(void **state) {
         settings.step.zero.stage = stage;
         settings.step.communication_data_type = SIFR_BF16;
         settings.step.offload = offload_of(n ? 7 : 3, SIFR_TIER_NVME, &settings);
-        sweep_ranks(&settings, settings.world_size);
+        sweep_ranks(&settings, plan_mesh_ranks(&settings.mesh, PLAN_WORLD));
         sifr_model_free(model);
     }
     model = kept;

@@ -59,7 +59,7 @@ static plan_schedule *lower(const fixture *f, plan_settings settings) {
     settings.step.precision = SIFR_BF16;
     settings.step.micro_batch_size = 1;
     settings.step.seq_length = 16;
-    settings.rank = settings.world_size - 1;
+    settings.mesh = plan_mesh_at(&settings.mesh, plan_mesh_ranks(&settings.mesh, PLAN_WORLD) - 1);
     if (plan_lower(f->model, f->dev, &settings, &s, &error) != SIFR_OK)
         fail_msg("%s", error.message);
     return s;
@@ -115,7 +115,7 @@ static int64_t held(const plan_schedule *s, plan_class class) {
 static void check_memory(const fixture *f, int32_t ranks, int stage, sifr_step_order order) {
     int64_t k =
         order == SIFR_STEP_UNIT ? 2 : 1; /* k > 1 costs one unit's partial sum in that order */
-    plan_settings settings = {.world_size = ranks,
+    plan_settings settings = {.mesh = plan_mesh_flat(ranks, 0),
                               .step.zero.stage = stage,
                               .step.step_order = order,
                               .step.gradient_accumulation_steps = (int32_t)k};
@@ -184,7 +184,7 @@ static void pass(int64_t elements, int64_t bytes, int64_t ranks, int64_t times, 
  * embedding's table, and sends a gradient for it. */
 static wire table_wire(const sifr_model *model, const plan_settings *settings, bool tied) {
     wire w = {0};
-    int64_t n = settings->world_size;
+    int64_t n = plan_mesh_ranks(&settings->mesh, PLAN_STATE);
     bool often = settings->step.step_order == SIFR_STEP_BATCH && settings->step.zero.stage >= 2;
     int64_t times = often ? settings->step.gradient_accumulation_steps : 1;
     for (size_t u = 0; u < model->unit_count; u++) {
@@ -215,7 +215,7 @@ static void check_wire(const fixture *f, const plan_settings *settings, bool tie
     if (memcmp(&want, &have, sizeof want) != 0)
         fail_msg("stage %d, %d ranks, k %d, %s order%s: gathered %lld in %lld, not %lld in %lld; "
                  "reduced %lld in %lld, not %lld in %lld",
-                 settings->step.zero.stage, settings->world_size,
+                 settings->step.zero.stage, plan_mesh_ranks(&settings->mesh, PLAN_STATE),
                  settings->step.gradient_accumulation_steps,
                  settings->step.step_order == SIFR_STEP_UNIT ? "unit" : "batch",
                  tied ? ", tied" : "", (long long)have.gathered, (long long)have.gather_calls,
@@ -233,7 +233,7 @@ static void wires(void **state) {
         for (int i = 0; i < RANK_COUNTS; i++) {
             for (int stage = 0; stage < 4; stage++) {
                 for (int32_t k = 1; k <= 4; k += 3) {
-                    plan_settings settings = {.world_size = rank_counts[i],
+                    plan_settings settings = {.mesh = plan_mesh_flat(rank_counts[i], 0),
                                               .step.zero.stage = stage,
                                               .step.gradient_accumulation_steps = k};
                     check_wire(&f, &settings, tied);
@@ -256,8 +256,9 @@ static void stage3_beside_stage0(void **state) {
     int64_t elements = padded_all(f.model, 8), ends = padded(f.model, 0, 8);
     ends += padded(f.model, f.model->unit_count - 1, 8);
     for (int stage = 0; stage < 4; stage += 3) {
-        plan_settings settings = {
-            .world_size = 8, .step.zero.stage = stage, .step.gradient_accumulation_steps = 1};
+        plan_settings settings = {.mesh = plan_mesh_flat(8, 0),
+                                  .step.zero.stage = stage,
+                                  .step.gradient_accumulation_steps = 1};
         plan_schedule *s = lower(&f, settings);
         int64_t gathered, reduced, each = elements / 8 * 7;
         plan_wire(s, &gathered, &reduced);

@@ -44,7 +44,7 @@ static inline void search_case_begin(search_case *c, int32_t ranks) {
                                   .step.micro_batch_size = 12,
                                   .step.seq_length = 32,
                                   .step.gradient_accumulation_steps = 1,
-                                  .world_size = ranks,
+                                  .mesh = plan_mesh_flat(ranks, 0),
                                   .step.offload.optimizer.ratio = 1,
                                   .step.zero = {.reduce_bucket_size = 1 << 20,
                                                 .allgather_bucket_size = 1 << 20,

@@ -137,7 +137,8 @@ static void fill_batch(const sifr_engine *engine, int step, batch_ids *ids) {
     const plan_settings *settings = &engine->training->settings;
     int64_t count = settings->step.micro_batch_size * settings->step.seq_length;
     for (int32_t j = 0; j < settings->step.gradient_accumulation_steps; j++) {
-        int32_t g = plan_global_micro_batch(settings, settings->rank, j);
+        int32_t g =
+            plan_global_micro_batch(settings, plan_mesh_place(&settings->mesh, PLAN_DATA), j);
         for (int64_t i = 0; i < count; i++) {
             int64_t in_step = g * count + i, at = j * count + i;
             base_random4 draw = base_philox(9, (uint64_t)in_step, (uint64_t)step);
@@ -256,10 +257,11 @@ static sifr_status check_device(const sifr_engine *engine, const moved_bytes *be
         in += now->read[0] - before->read[0];
         out += now->written[0] - before->written[0];
     }
-    if (device_is_hidden(engine->dev) && s->settings.world_size > 1) { /* through the host */
+    int64_t ranks = plan_mesh_ranks(&s->settings.mesh, PLAN_WORLD);
+    if (device_is_hidden(engine->dev) && ranks > 1) { /* through the host */
         int64_t part = plan_part_bytes(s);
-        in += s->settings.world_size * part, out += part;
-        host_bytes += s->settings.world_size * part;
+        in += ranks * part, out += part;
+        host_bytes += ranks * part;
     }
     int64_t came = counts->to_device - before->crossed.to_device;
     int64_t left = counts->to_host - before->crossed.to_host;

@@ -15,28 +15,31 @@ static void classes_of_bits(void **state) {
     static const char any[] =
         "the same on 1, 2, 4, 8 ... ranks with this micro batch size (2) and kind of machine";
     (void)state;
-    assert_class((plan_settings){.world_size = 1}, any);
-    assert_class((plan_settings){.world_size = 4, .step.zero.stage = 1}, any);
-    assert_class(
-        (plan_settings){.world_size = 4, .step.zero.stage = 3, .step.step_order = SIFR_STEP_UNIT},
-        any);
-    assert_class((plan_settings){.world_size = 3,
+    assert_class((plan_settings){.mesh = plan_mesh_flat(1, 0)}, any);
+    assert_class((plan_settings){.mesh = plan_mesh_flat(4, 0), .step.zero.stage = 1}, any);
+    assert_class((plan_settings){.mesh = plan_mesh_flat(4, 0),
+                                 .step.zero.stage = 3,
+                                 .step.step_order = SIFR_STEP_UNIT},
+                 any);
+    assert_class((plan_settings){.mesh = plan_mesh_flat(3, 0),
                                  .step.zero.stage = 2,
                                  .step.gradient_accumulation_steps = 4},
                  any);
-    assert_class((plan_settings){.world_size = 3},
+    assert_class((plan_settings){.mesh = plan_mesh_flat(3, 0)},
                  "reproducible with 3 ranks only: 3 is not a power "
                  "of two");
-    assert_class((plan_settings){.world_size = 4, .step.zero.stage = 2},
+    assert_class((plan_settings){.mesh = plan_mesh_flat(4, 0), .step.zero.stage = 2},
                  "reproducible with 4 ranks only: at stage 2 in step_order batch, 6 accumulation "
                  "steps are not a power of two");
-    assert_class((plan_settings){.world_size = 1, .step.zero.stage = 2}, any);
-    assert_class((plan_settings){.world_size = 1, .step.gradient_order = SIFR_GRADIENT_SEQUENTIAL},
+    assert_class((plan_settings){.mesh = plan_mesh_flat(1, 0), .step.zero.stage = 2}, any);
+    assert_class((plan_settings){.mesh = plan_mesh_flat(1, 0),
+                                 .step.gradient_order = SIFR_GRADIENT_SEQUENTIAL},
                  "reproducible with 1 rank only: gradient_order is sequential");
-    assert_class((plan_settings){.world_size = 2, .step.communication_data_type = SIFR_BF16},
-                 "reproducible with 2 ranks only: gradients are reduced in bf16 "
-                 "(communication_data_type)");
-    assert_class((plan_settings){.world_size = 2,
+    assert_class(
+        (plan_settings){.mesh = plan_mesh_flat(2, 0), .step.communication_data_type = SIFR_BF16},
+        "reproducible with 2 ranks only: gradients are reduced in bf16 "
+        "(communication_data_type)");
+    assert_class((plan_settings){.mesh = plan_mesh_flat(2, 0),
                                  .step.communication_data_type = SIFR_BF16,
                                  .step.grad_accum_dtype = SIFR_BF16},
                  any);

@@ -360,7 +360,7 @@ static void test_run(void **state) {
     sifr_model *model;
     device *dev;
     sifr_error error;
-    settings.world_size = RANKS;
+    settings.mesh = plan_mesh_flat(RANKS, 0);
     assert_int_equal(model_from_config(&config, &model, &error), SIFR_OK);
     assert_int_equal(device_open_cpu(1, NULL, &dev, &error), SIFR_OK);
     assert_int_equal(plan_lower(model, dev, &settings, &schedule, &error), SIFR_OK);

@@ -22,7 +22,7 @@ static void print_row(const char *name, int64_t stage2, int64_t stage3) {
 }
 
 static plan_deepspeed describe(const cli_plan_report *r) {
-    int64_t ranks = r->own.settings.world_size, here = r->limits.ranks_here;
+    int64_t ranks = plan_mesh_ranks(&r->own.settings.mesh, PLAN_WORLD), here = r->limits.ranks_here;
     const sifr_offload *away = &r->own.settings.step.offload;
     bool optimizer = away->optimizer.device != SIFR_TIER_NONE;
     return (plan_deepspeed){.parameters = (double)sifr_model_parameters(r->model),

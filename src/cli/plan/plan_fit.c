@@ -16,7 +16,8 @@ static const char *setting_text(const plan_choice *row, const config_fit *fit,
     bool tier = fit->kind == CONFIG_FIT_TIER, limit = fit->kind == CONFIG_FIT_BYTES;
     out[0] = '\0';
     plan_choice_text(row, s, value);
-    if ((row->traits & PLAN_OF_RANKS && s->world_size == 1) || number == 0) return out;
+    if ((row->traits & PLAN_OF_RANKS && plan_mesh_ranks(&s->mesh, PLAN_WORLD) == 1) || number == 0)
+        return out;
     if (tier && strcmp(value, "nvme") != 0) return out;
     if (limit && s->step.recompute != SIFR_RECOMPUTE_AUTO) return out;
     if (limit) snprintf(value, sizeof value, "%s", base_format_bytes((uint64_t)number, bytes));
@@ -102,8 +103,7 @@ static sifr_status verify(cli_plan_report *r, const plan_outcome *best, sifr_err
     plan_settings settings = engine_plan_settings(&options, NULL);
     plan_outcome again;
     plan_search search = r->search;
-    settings.rank = best->settings.rank;
-    settings.world_size = best->settings.world_size;
+    settings.mesh = best->settings.mesh;
     search.any_order = false;
     BASE_TRY(plan_try(&search, &settings, &again, error));
     if (again.total_bytes == best->total_bytes) return SIFR_OK;
@@ -199,7 +199,7 @@ sifr_status cli_plan_fit(cli_plan_report *r, const plan_settings *settings, cons
     search.tried = 0;
     BASE_TRY(plan_fit(&search, settings, &best, error));
     if (!best.fits) return refuse(r, &best, &search, error);
-    BASE_TRY(adopt(&r->config, &best.settings, settings->world_size, error));
+    BASE_TRY(adopt(&r->config, &best.settings, r->config.world_size, error));
     BASE_TRY(verify(r, &best, error));
     if (path || !json) BASE_TRY(write_config(r, path, error));
     if (json) return cli_plan_print_fit_json(r, &given, &best, search.tried, error);

@@ -154,7 +154,8 @@ static json_t *disk_json(const cli_plan_report *r) {
 
 static json_t *machine_json(const cli_plan_report *r) {
     const plan_machine *m = &r->machine;
-    plan_link link = plan_link_of(m, r->schedule->settings.world_size);
+    const plan_mesh *mesh = &r->schedule->settings.mesh;
+    plan_link link = plan_link_of(m, plan_mesh_crosses(mesh, PLAN_WORLD, m->ranks_per_host));
     return json_pack("{s:f, s:f, s:f, s:f, s:f, s:i, s:s?}", "fp32_operations_per_s",
                      m->fp32_operations, "bf16_operations_per_s", m->bf16_operations,
                      "memory_bytes_per_s", m->memory_bytes, "latency_s", link.latency_seconds,
@@ -200,9 +201,10 @@ static json_t *report_json(const cli_plan_report *r) {
         settings->step.gradient_accumulation_steps, "seq_length",
         (json_int_t)settings->step.seq_length, "step_order", order_name(settings->step.step_order),
         "recompute", recompute_name(settings->step.recompute), "tile_tokens",
-        (json_int_t)settings->step.tile_tokens, "world_size", settings->world_size, "rank",
-        settings->rank, "zero_stage", settings->step.zero.stage, "fits",
-        (int)(r->too_large.status == SIFR_OK), "wire", wire_json(&r->own), "predicted",
+        (json_int_t)settings->step.tile_tokens, "world_size",
+        plan_mesh_ranks(&settings->mesh, PLAN_WORLD), "rank",
+        plan_mesh_place(&settings->mesh, PLAN_WORLD), "zero_stage", settings->step.zero.stage,
+        "fits", (int)(r->too_large.status == SIFR_OK), "wire", wire_json(&r->own), "predicted",
         time_json(&r->own.predicted), "machine", machine_json(r), "nvme", away_json(s, PLAN_NVME));
 }
 
@@ -243,7 +245,8 @@ int cli_plan_print_json(const cli_plan_report *r, bool dump) {
                         json_integer((json_int_t)r->largest_sequences));
     json_object_set_new(out, "largest_seq_length", json_integer((json_int_t)r->largest_length));
     json_object_set_new(out, "changes", changes_json(r));
-    if (r->schedule->settings.world_size > 1) json_object_set_new(out, "stages", stages_json(r));
+    if (plan_mesh_ranks(&r->schedule->settings.mesh, PLAN_WORLD) > 1)
+        json_object_set_new(out, "stages", stages_json(r));
     if (dump) {
         json_t *lines = json_array();
         plan_dump(r->schedule, append_line, lines);

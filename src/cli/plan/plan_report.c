@@ -53,10 +53,10 @@ static void print_run(const cli_plan_report *r) {
 }
 
 static void print_link(const cli_plan_report *r) {
-    int32_t ranks = r->schedule->settings.world_size;
-    bool several = r->machine.ranks_per_host > 0 && ranks > r->machine.ranks_per_host;
+    const plan_mesh *mesh = &r->schedule->settings.mesh;
+    bool several = plan_mesh_crosses(mesh, PLAN_WORLD, r->machine.ranks_per_host);
     bool known = (several ? r->machine.network : r->machine.host).bytes_per_second > 0;
-    plan_link link = plan_link_of(&r->machine, ranks);
+    plan_link link = plan_link_of(&r->machine, several);
     printf("link         %s: %.3g us a call, %.3g GB/s%s\n",
            several ? "between hosts" : "ranks of one host", 1e6 * link.latency_seconds,
            link.bytes_per_second / 1e9,
@@ -66,12 +66,13 @@ static void print_link(const cli_plan_report *r) {
 static void print_ranks(const cli_plan_report *r) {
     const plan_settings *settings = &r->schedule->settings;
     char gathered[32], reduced[32], hosts[64] = "all on one host";
-    if (settings->world_size == 1) return;
+    int32_t ranks = plan_mesh_ranks(&settings->mesh, PLAN_WORLD);
+    if (ranks == 1) return;
     if (r->machine.ranks_per_host > 0)
         snprintf(hosts, sizeof hosts, "%d on a host", (int)r->machine.ranks_per_host);
-    printf("ranks        rank %d of %d, %s, ZeRO stage %d, %d thread%s each\n", settings->rank,
-           settings->world_size, hosts, settings->step.zero.stage, device_threads(r->dev),
-           device_threads(r->dev) == 1 ? "" : "s");
+    printf("ranks        rank %d of %d, %s, ZeRO stage %d, %d thread%s each\n",
+           plan_mesh_place(&settings->mesh, PLAN_WORLD), ranks, hosts, settings->step.zero.stage,
+           device_threads(r->dev), device_threads(r->dev) == 1 ? "" : "s");
     printf("wire         %s in %lld gathers, %s in %lld reductions, per step and rank\n",
            base_format_bytes((uint64_t)r->own.gathered, gathered), (long long)r->own.gathers,
            base_format_bytes((uint64_t)r->own.reduced, reduced), (long long)r->own.reductions);
@@ -80,7 +81,7 @@ static void print_ranks(const cli_plan_report *r) {
 static void print_time(const cli_plan_report *r) {
     const plan_prediction *p = &r->own.predicted;
     const plan_machine *m = &r->machine;
-    bool several = r->schedule->settings.world_size > 1;
+    bool several = plan_mesh_ranks(&r->schedule->settings.mesh, PLAN_WORLD) > 1;
     printf("predicted    %.3g s a step, %.4g tokens/s", p->step_seconds,
            (double)(r->config.train_batch_size * r->length) / p->step_seconds);
     if (several)
@@ -364,5 +365,5 @@ void cli_plan_print_own(const cli_plan_report *r) {
 
 void cli_plan_print_others(const cli_plan_report *r) {
     print_changes(r);
-    if (r->schedule->settings.world_size > 1) print_stages(r);
+    if (plan_mesh_ranks(&r->schedule->settings.mesh, PLAN_WORLD) > 1) print_stages(r);
 }

@@ -78,10 +78,10 @@ static sifr_status decide(engine_executor *e, const engine_step_input *input, in
     const plan_schedule *s = e->schedule;
     plan_numbers *numbers = device_numbers(e);
     device_decision decision = {.parts = plan_all_parts(s, numbers),
-                                .ranks = s->settings.world_size,
+                                .ranks = plan_mesh_ranks(&s->settings.mesh, PLAN_DATA),
                                 .micro_batches = s->settings.step.gradient_accumulation_steps,
-                                .owners = plan_state_ranks(&s->settings),
-                                .across_first = plan_batch_goes_across(&s->settings),
+                                .owners = plan_mesh_ranks(&s->settings.mesh, PLAN_STATE),
+                                .across_first = plan_batch_neighbours(&s->settings) > 1,
                                 .labelled = labelled,
                                 .loss_scale = input->loss_scale,
                                 .clipping = input->gradient_clipping,
@@ -287,8 +287,8 @@ static sifr_status run_kernel(engine_executor *e, size_t index, sifr_error *erro
         plan_role role = (plan_role)s->operands[i->first_operand + o].role;
         plan_role_matrix(&call, role)->data = operand_address(e, i, o);
     }
-    call.attributes.micro_batch =
-        plan_global_micro_batch(&s->settings, s->settings.rank, i->micro_batch);
+    call.attributes.micro_batch = plan_global_micro_batch(
+        &s->settings, plan_mesh_place(&s->settings.mesh, PLAN_DATA), i->micro_batch);
     call.attributes.element = i->element;
     call.accumulate_dw = i->accumulate_dw;
     call.scratch = engine_buffer(e, s->scratch);

@@ -15,7 +15,7 @@ static void held_range(const plan_schedule *s, int32_t unit, int32_t buffer, int
                        int64_t *first, int64_t *end) {
     int64_t count = s->buffers[buffer].bytes / element;
     bool slice = count < s->unit_elements[unit];
-    *first = slice ? s->settings.rank * count : 0;
+    *first = slice ? plan_mesh_place(&s->settings.mesh, PLAN_STATE) * count : 0;
     *end = *first + count;
 }
 
@@ -172,25 +172,37 @@ sifr_status engine_write(sifr_engine *engine, size_t index, engine_part part, in
     return write_buffer(engine, place.buffer, at, values, count * part_bytes(engine, part), error);
 }
 
-void engine_share(const sifr_engine *engine, size_t index, int32_t rank, int64_t *first,
-                  int64_t *count) {
-    const plan_schedule *s = engine->training;
-    const model_weight *w = &engine->model->weights[index];
-    int64_t slice = s->unit_elements[w->unit] / s->settings.world_size;
-    int64_t start = base_max_i64(rank * slice, w->offset);
-    int64_t stop = base_min_i64((rank + 1) * slice, w->offset + w->rows * w->columns);
+/* The elements of a weight in part `index` of `parts` equal parts of its unit. */
+static void find_part(const sifr_engine *engine, size_t weight, int32_t index, int32_t parts,
+                      int64_t *first, int64_t *count) {
+    const model_weight *w = &engine->model->weights[weight];
+    int64_t part = engine->training->unit_elements[w->unit] / parts;
+    int64_t start = base_max_i64(index * part, w->offset);
+    int64_t stop = base_min_i64((index + 1) * part, w->offset + w->rows * w->columns);
     *first = stop > start ? start - w->offset : 0;
     *count = base_max_i64(stop - start, 0);
 }
 
+/* Replicas hold the same slice, so each owns a part of it. */
+void engine_share(const sifr_engine *engine, size_t index, int32_t rank, int64_t *first,
+                  int64_t *count) {
+    plan_mesh mesh = plan_mesh_at(&engine->training->settings.mesh, rank);
+    int32_t replicas = plan_mesh_ranks(&mesh, PLAN_REPLICAS);
+    int32_t part =
+        plan_mesh_place(&mesh, PLAN_STATE) * replicas + plan_mesh_place(&mesh, PLAN_REPLICAS);
+    find_part(engine, index, part, plan_mesh_ranks(&mesh, PLAN_STATE) * replicas, first, count);
+}
+
 void engine_held(const sifr_engine *engine, size_t index, int64_t *first, int64_t *count) {
     const plan_schedule *s = engine->training;
+    const plan_mesh *mesh = &s->settings.mesh;
     const model_weight *w = &engine->model->weights[index];
     int32_t buffer =
         s->parameters[w->unit]; /* whole parameters, wherever there are master weights */
     int64_t size = s->buffers[buffer].bytes / base_dtype_bytes(plan_dtype(&s->settings));
     if (size < s->unit_elements[w->unit]) {
-        engine_share(engine, index, s->settings.rank, first, count);
+        find_part(engine, index, plan_mesh_place(mesh, PLAN_STATE),
+                  plan_mesh_ranks(mesh, PLAN_STATE), first, count);
         return;
     }
     *first = 0;

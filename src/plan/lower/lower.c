@@ -222,10 +222,10 @@ static sifr_status add_permanent(lower_state *state, sifr_error *error) {
     const plan_settings *settings = &s->settings;
     const sifr_model *model = state->model;
     bool training = settings->mode == PLAN_TRAIN;
+    int64_t slices = plan_mesh_ranks(&settings->mesh, (plan_span)(PLAN_STATE | PLAN_DATA));
     BASE_TRY(plan_add_buffer(s, PLAN_SCRATCH, 0, -1, -1, true, &s->scratch, error));
     for (int32_t u = 0; u < (int32_t)model->unit_count; u++) {
-        int64_t cut = (int64_t)settings->world_size * DEVICE_BLOCK;
-        int64_t elements = base_ceil_to(model->units[u].elements, cut);
+        int64_t elements = base_ceil_to(model->units[u].elements, slices * DEVICE_BLOCK);
         s->unit_elements[u] = elements;
         s->masters[u] = -1;
         for (int i = 0; i < OPTIM_STATES; i++) s->states[i][u] = -1;
@@ -344,7 +344,8 @@ static sifr_status check_tiles(const device *dev, const plan_settings *settings,
 static sifr_status check_host_tier(const device *dev, const plan_settings *settings,
                                    sifr_error *error) {
     const sifr_offload *f = &settings->step.offload;
-    bool slices = settings->world_size == 1 || settings->step.zero.stage >= 2;
+    bool slices =
+        plan_mesh_ranks(&settings->mesh, PLAN_STATE) == 1 || settings->step.zero.stage >= 2;
     if (!device_is_separate(dev)) return SIFR_OK; /* it is the device's own */
     if (f->param.device == SIFR_TIER_CPU && settings->step.zero.stage < 3)
         return base_fail(
@@ -367,7 +368,8 @@ static sifr_status check_settings(const sifr_model *model, const device *dev,
                          "freeze: every weight is frozen, nothing is left to train");
     }
     bool counts = settings->step.micro_batch_size >= 1 && settings->step.seq_length >= 1 &&
-                  settings->step.gradient_accumulation_steps >= 1 && settings->world_size >= 1;
+                  settings->step.gradient_accumulation_steps >= 1 &&
+                  plan_mesh_ranks(&settings->mesh, PLAN_WORLD) >= 1;
     bool type = settings->step.precision <= SIFR_FP16;
     if (!counts || !type) {
         return base_fail(error, SIFR_USAGE,
@@ -420,11 +422,11 @@ static sifr_status find_spread(const plan_schedule *s, const bool *kept, int32_t
     plan_schedule *other;
     *spread = 0;
     if (!plan_may_delay_update(s)) return SIFR_OK;
-    if (first.rank == 0) {
+    if (plan_mesh_place(&first.mesh, PLAN_WORLD) == 0) {
         if (plan_update_writes(s)) *spread = -1;
         return SIFR_OK;
     }
-    first.rank = 0;
+    first.mesh = plan_mesh_at(&first.mesh, 0);
     BASE_TRY(lower_list(s->model, s->dev, &first, kept, &other, error));
     *spread = other->spread;
     plan_free(other);

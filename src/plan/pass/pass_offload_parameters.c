@@ -175,7 +175,7 @@ static sifr_status rewrite(parameter_offload *f, sifr_error *error) {
 }
 
 sifr_status plan_pass_offload_parameters(plan_schedule *s, sifr_error *error) {
-    parameter_offload f = {.s = s, .alone = s->settings.world_size == 1};
+    parameter_offload f = {.s = s, .alone = plan_mesh_ranks(&s->settings.mesh, PLAN_STATE) == 1};
     sifr_status status;
     if (!plan_parameters_away(s)) return SIFR_OK;
     size_t count = s->instruction_count;

@@ -194,7 +194,8 @@ static void find_last_uses(overlap_state *o) {
 }
 
 sifr_status plan_pass_overlap(plan_schedule *s, sifr_error *error) {
-    if (s->settings.world_size == 1) return SIFR_OK;
+    if (plan_mesh_ranks(&s->settings.mesh, (plan_span)(PLAN_STATE | PLAN_DATA)) == 1)
+        return SIFR_OK;
     overlap_state o = {.s = s, .transfers = &s->settings.step.zero};
     size_t count = s->instruction_count, buffers = s->buffer_count;
     sifr_status status;

@@ -1,8 +1,8 @@
 /* ZeRO (Rajbhandari et al., SC20): the pass that cuts states into slices.
  *
- * A slice is 1/N of a unit's flat parameter. Every stage reduces a unit's gradient to slices as
- * soon as the gradient is complete. Stage 0 gathers it again. A rank adds the squares of its slice
- * to the norm, at every stage. Stage 1 keeps its slice in place,
+ * A slice is 1/N of a unit's flat parameter, N being the ranks of PLAN_STATE. Every stage reduces a
+ * unit's gradient to slices as soon as the gradient is complete. Stage 0 gathers it again. A rank
+ * adds the squares of its slice to the norm, at every stage. Stage 1 keeps its slice in place,
  * updates it and gathers the parameters. Stage 2 releases the rest of the gradient at once. Stage 3
  * holds parameters as slices and gathers a unit for each run of its instructions, except small
  * units that persist. In step order "batch" stages 2 and 3 reduce every micro batch, and sums over
@@ -98,8 +98,8 @@ static sifr_status emit_reduce(zero_state *z, int32_t buffer, int32_t micro_batc
     z->reduced[buffer] = true;
     BASE_TRY(plan_add_operand(s, PLAN_X0, from, 0, error));
     BASE_TRY(plan_add_operand(s, PLAN_Y, slice, offset, error));
-    return plan_add_transfer(z->s, PLAN_REDUCE, PLAN_COMMUNICATION, unit, micro_batch,
-                             elements * (narrow ? 2 : sum), error);
+    return plan_add_collective(s, PLAN_REDUCE, PLAN_STATE, unit, micro_batch,
+                               elements * (narrow ? 2 : sum), error);
 }
 
 /* Gathers in place: the whole contains this rank's slice already. */
@@ -108,7 +108,7 @@ static sifr_status emit_gather_in_place(zero_state *z, int32_t buffer, int32_t u
     int64_t bytes = slice_elements(z, unit) * element;
     BASE_TRY(plan_add_operand(z->s, PLAN_X0, buffer, z->rank * bytes, error));
     BASE_TRY(plan_add_operand(z->s, PLAN_Y, buffer, 0, error));
-    return plan_add_transfer(z->s, PLAN_GATHER, PLAN_COMMUNICATION, unit, -1, bytes, error);
+    return plan_add_collective(z->s, PLAN_GATHER, PLAN_STATE, unit, -1, bytes, error);
 }
 
 static sifr_status emit_gather(zero_state *z, int32_t unit, int32_t micro_batch,
@@ -119,8 +119,7 @@ static sifr_status emit_gather(zero_state *z, int32_t unit, int32_t micro_batch,
                              &z->gathered[unit], error));
     BASE_TRY(plan_add_operand(s, PLAN_X0, s->parameters[unit], 0, error));
     BASE_TRY(plan_add_operand(s, PLAN_Y, z->gathered[unit], 0, error));
-    return plan_add_transfer(z->s, PLAN_GATHER, PLAN_COMMUNICATION, unit, micro_batch, bytes,
-                             error);
+    return plan_add_collective(s, PLAN_GATHER, PLAN_STATE, unit, micro_batch, bytes, error);
 }
 
 /* Finds where sums are complete and reduced: at stages 2 and 3 with order "batch", the sum of each
@@ -286,8 +285,8 @@ static void find_whole(zero_state *z) {
 sifr_status plan_pass_zero(plan_schedule *s, sifr_error *error) {
     zero_state z = {.s = s,
                     .stage = s->settings.step.zero.stage,
-                    .ranks = s->settings.world_size,
-                    .rank = s->settings.rank,
+                    .ranks = plan_mesh_ranks(&s->settings.mesh, PLAN_STATE),
+                    .rank = plan_mesh_place(&s->settings.mesh, PLAN_STATE),
                     .old_buffers = s->buffer_count};
     if (z.ranks == 1 && !plan_parameters_away(s)) return SIFR_OK;
     sifr_status status;
@@ -322,9 +321,9 @@ done:
 
 void plan_wire(const plan_schedule *s, int64_t *gathered, int64_t *reduced) {
     *gathered = *reduced = 0;
-    int64_t others = s->settings.world_size - 1;
     for (size_t i = 0; i < s->instruction_count; i++) {
         const plan_instruction *in = &s->instructions[i];
+        int64_t others = plan_mesh_ranks(&s->settings.mesh, (plan_span)in->span) - 1;
         if (in->action == PLAN_GATHER) *gathered += in->bytes * others;
         if (in->action == PLAN_REDUCE) *reduced += in->bytes * others;
     }
@@ -359,16 +358,13 @@ base_dtype plan_moment_type(const plan_settings *settings) {
     return settings->step.bf16_optimizer_states ? BASE_BF16 : BASE_FP32;
 }
 
-int32_t plan_state_ranks(const plan_settings *settings) {
-    return settings->world_size;
+int32_t plan_batch_neighbours(const plan_settings *settings) {
+    bool across = settings->step.zero.stage >= 2 && settings->step.step_order == SIFR_STEP_BATCH;
+    return across ? settings->mesh.ranks[PLAN_AXIS_SHARD] : 1;
 }
 
-bool plan_batch_goes_across(const plan_settings *settings) {
-    return settings->step.zero.stage >= 2 && settings->step.step_order == SIFR_STEP_BATCH;
-}
-
-int32_t plan_global_micro_batch(const plan_settings *settings, int32_t rank, int32_t micro_batch) {
-    return plan_batch_goes_across(settings)
-               ? micro_batch * settings->world_size + rank
-               : rank * settings->step.gradient_accumulation_steps + micro_batch;
+int32_t plan_global_micro_batch(const plan_settings *settings, int32_t place, int32_t micro_batch) {
+    int32_t neighbours = plan_batch_neighbours(settings);
+    int32_t group = place / neighbours * settings->step.gradient_accumulation_steps;
+    return (group + micro_batch) * neighbours + place % neighbours;
 }

@@ -24,11 +24,10 @@ double plan_copy_speed(const plan_machine *machine) {
     return machine->copy_bytes > 0 ? machine->copy_bytes : assumed_copy;
 }
 
-plan_link plan_link_of(const plan_machine *machine, int32_t world_size) {
-    bool several = machine->ranks_per_host > 0 && world_size > machine->ranks_per_host;
-    plan_link link = several ? machine->network : machine->host;
+plan_link plan_link_of(const plan_machine *machine, bool crosses) {
+    plan_link link = crosses ? machine->network : machine->host;
     if (link.bytes_per_second > 0) return link;
-    return several ? assumed_network : assumed_host;
+    return crosses ? assumed_network : assumed_host;
 }
 
 static double call_price(const plan_schedule *s, const device_call *call,
@@ -41,34 +40,30 @@ static double call_price(const plan_schedule *s, const device_call *call,
     return computing > moving ? computing : moving;
 }
 
-/* Bytes that a collective delivers to this rank, and its number of calls. */
-static int64_t delivered(const plan_schedule *s, const plan_instruction *i, int *calls) {
-    const plan_settings *settings = &s->settings;
-    int64_t others = settings->world_size - 1;
-    bool training = settings->mode == PLAN_TRAIN;
-    *calls = 0;
+/* One collective among the ranks of `span`, of which each gives `bytes`. */
+static double collective_price(const plan_schedule *s, plan_span span, int64_t bytes,
+                               const plan_machine *machine) {
+    const plan_mesh *mesh = &s->settings.mesh;
+    int64_t others = plan_mesh_ranks(mesh, span) - 1;
     if (others == 0) return 0;
-    switch ((plan_action)i->action) {
-    case PLAN_GATHER:
-    case PLAN_REDUCE:
-        *calls = 1;
-        return i->bytes * others;
-    case PLAN_COUNT:
-        *calls = 1;
-        return (int64_t)sizeof(int64_t) * others;
-    case PLAN_NORM:
-        *calls = 1;
-        return plan_part_bytes(s) * others * training;
-    default:
-        return 0;
-    }
+    plan_link link = plan_link_of(machine, plan_mesh_crosses(mesh, span, machine->ranks_per_host));
+    return link.latency_seconds + (double)(bytes * others) / link.bytes_per_second;
 }
 
 static double transfer_price(const plan_schedule *s, const plan_instruction *i,
-                             const plan_link *link) {
-    int calls;
-    int64_t bytes = delivered(s, i, &calls);
-    return calls * link->latency_seconds + (double)bytes / link->bytes_per_second;
+                             const plan_machine *machine) {
+    bool training = s->settings.mode == PLAN_TRAIN;
+    switch ((plan_action)i->action) {
+    case PLAN_GATHER:
+    case PLAN_REDUCE:
+        return collective_price(s, (plan_span)i->span, i->bytes, machine);
+    case PLAN_COUNT:
+        return collective_price(s, PLAN_DATA, sizeof(int64_t), machine);
+    case PLAN_NORM:
+        return collective_price(s, PLAN_WORLD, plan_part_bytes(s) * training, machine);
+    default:
+        return 0;
+    }
 }
 
 static bool is_move(const plan_instruction *i) {
@@ -85,8 +80,7 @@ double plan_price(const plan_schedule *s, size_t index, const plan_machine *mach
     double seconds = machine->instruction_seconds;
     if (i->call >= 0) return seconds + call_price(s, &s->calls[i->call], machine);
     if (is_move(i)) return seconds + move_price(i, machine);
-    plan_link link = plan_link_of(machine, s->settings.world_size);
-    return seconds + transfer_price(s, i, &link);
+    return seconds + transfer_price(s, i, machine);
 }
 
 /* The clock of a move. A device that copies in both directions at a time has a clock for each. */
@@ -100,13 +94,12 @@ static double *clock_of(const plan_instruction *i, const plan_machine *machine, 
  * `disk` and `copy`. `prices` is by call. */
 static void run_queues(const plan_schedule *s, const plan_machine *machine, const double *prices,
                        double *over, plan_prediction *out, float *seconds) {
-    plan_link link = plan_link_of(machine, s->settings.world_size);
     double compute = 0, line = 0, disk = 0, copy[2] = {0};
     for (size_t n = 0; n < s->instruction_count; n++) {
         const plan_instruction *i = &s->instructions[n];
         double before = compute;
         compute += machine->instruction_seconds;
-        double took = i->call < 0 && !is_move(i) ? transfer_price(s, i, &link) : 0;
+        double took = i->call < 0 && !is_move(i) ? transfer_price(s, i, machine) : 0;
         if (i->call >= 0) compute += prices[i->call];
         if (took > 0) {
             line = (line > compute ? line : compute) + took;

@@ -54,8 +54,9 @@ double plan_price(const plan_schedule *schedule, size_t index, const plan_machin
 double plan_disk_speed(const plan_machine *machine);
 double plan_copy_speed(const plan_machine *machine); /* likewise, of copies */
 
-/* The link that a schedule's transfers use, or an assumed one if *machine has no figure. */
-plan_link plan_link_of(const plan_machine *machine, int32_t world_size);
+/* The link between ranks of one host, or between hosts; an assumed one if *machine has no figure.
+ */
+plan_link plan_link_of(const plan_machine *machine, bool crosses);
 
 /* Predicts the seconds of a step: all queues in order, with each wait lasting until its transfer
  * has ended. `seconds` (may be NULL) receives, by instruction, the time that it occupies the

@@ -19,7 +19,7 @@ static const char *const sums_bf16[] = {"fp32", "bf16"};
 static const char *const sums_fp16[] = {"fp32", "fp16"};
 
 static bool has_ranks(const plan_settings *s) {
-    return s->world_size > 1;
+    return plan_mesh_ranks(&s->mesh, PLAN_WORLD) > 1;
 }
 
 static bool always(const plan_settings *s) {
@@ -65,7 +65,7 @@ static bool may_offload_gradients(const plan_settings *s) {
     const sifr_offload *offload = &s->step.offload;
     bool asked =
         offload->gradients != SIFR_TIER_NONE || offload->optimizer.device == SIFR_TIER_NVME;
-    return asked && (s->world_size == 1 || s->step.zero.stage >= 2);
+    return asked && (!has_ranks(s) || s->step.zero.stage >= 2);
 }
 
 static void set_offload_gradients(plan_settings *s, int32_t value) {

@@ -165,11 +165,10 @@ static bool is_enough(const fit_sizes *sizes, const plan_outcome *without) {
 /* Bytes of the states in memory, without a plan: a lower bound. */
 static int64_t state_bytes(const plan_search *search, const plan_settings *s) {
     int64_t all = sifr_model_parameters(search->model), trained = sifr_model_trained(search->model);
-    int64_t slice = trained / s->world_size, held = s->step.zero.stage >= 1 ? slice : trained,
-            bytes = 0;
+    int64_t ranks = plan_mesh_ranks(&s->mesh, PLAN_STATE), bytes = 0;
+    int64_t held = s->step.zero.stage >= 1 ? trained / ranks : trained;
     if (s->step.offload.param.device == SIFR_TIER_NONE)
-        bytes +=
-            (s->step.zero.stage == 3 ? all / s->world_size : all) * base_dtype_bytes(plan_dtype(s));
+        bytes += (s->step.zero.stage == 3 ? all / ranks : all) * base_dtype_bytes(plan_dtype(s));
     if (s->step.offload.optimizer.device == SIFR_TIER_NONE)
         bytes += optim_states(optim_row_of(&s->step.optimizer)) * held *
                  base_dtype_bytes(plan_moment_type(s));
@@ -334,7 +333,7 @@ sifr_status plan_fit(plan_search *search, const plan_settings *from, plan_outcom
     fit_sizes sizes;
     fit_list list = {0};
     plan_settings settings = *from;
-    bool open = search->overlap_by_stage && from->world_size > 1;
+    bool open = search->overlap_by_stage && plan_mesh_ranks(&from->mesh, PLAN_WORLD) > 1;
     sifr_status status = find_sizes(from, &sizes, error);
     search->overlap_by_stage &= !open; /* both values are tried here */
     for (int i = 0; i < 1 + open && status == SIFR_OK; i++) {

@@ -29,7 +29,7 @@ typedef struct plan_search {
     int64_t lowered;             /* micro batches lowered for them: the work done */
 } plan_search;
 
-/* The outcome of a step. Bytes and counts are those of settings.rank. */
+/* The outcome of a step. Bytes and counts are those of the rank of settings.mesh. */
 typedef struct plan_outcome {
     plan_settings settings;
     bool possible; /* false: the step cannot be planned (too long, too many instructions); then

@@ -95,7 +95,8 @@ static int64_t reduced_bytes(const plan_schedule *s, int64_t bytes) {
 }
 
 static int of_transfer(const plan_schedule *s, const plan_instruction *in, plan_access *out) {
-    int64_t ranks = s->settings.world_size, bytes[2] = {in->bytes, in->bytes};
+    int64_t ranks = plan_mesh_ranks(&s->settings.mesh, (plan_span)in->span),
+            bytes[2] = {in->bytes, in->bytes};
     if (in->action == PLAN_GATHER) bytes[1] *= ranks;
     if (in->action == PLAN_REDUCE) {
         bytes[0] *= ranks;

@@ -28,7 +28,7 @@ static sifr_status check_rank(const plan_schedule *first, const plan_schedule *s
         if (ended[0] && ended[1]) return SIFR_OK;
         const plan_instruction *x = first->instructions + a, *y = s->instructions + b;
         bool same = !ended[0] && !ended[1] && x->action == y->action && x->unit == y->unit &&
-                    x->deferred == y->deferred;
+                    x->span == y->span && x->deferred == y->deferred;
         if (same && x->bytes == y->bytes) continue;
         if (same)
             return base_fail(error, SIFR_FAILED,
@@ -44,11 +44,12 @@ static sifr_status check_rank(const plan_schedule *first, const plan_schedule *s
 sifr_status plan_verify_ranks(const plan_schedule *const *schedules, size_t count,
                               sifr_error *error) {
     for (size_t r = 0; r < count; r++) {
-        const plan_settings *settings = &schedules[r]->settings;
-        if (settings->rank != (int32_t)r || settings->world_size != (int32_t)count)
+        const plan_mesh *mesh = &schedules[r]->settings.mesh;
+        int32_t rank = plan_mesh_place(mesh, PLAN_WORLD), ranks = plan_mesh_ranks(mesh, PLAN_WORLD);
+        if (rank != (int32_t)r || ranks != (int32_t)count)
             return base_fail(error, SIFR_FAILED,
                              VERIFY_FAULT("plan %zu of %zu is that of rank %d of %d"), r, count,
-                             settings->rank, settings->world_size);
+                             rank, ranks);
     }
     for (size_t r = 1; r < count; r++) BASE_TRY(check_rank(schedules[0], schedules[r], r, error));
     return SIFR_OK;

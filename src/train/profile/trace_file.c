@@ -100,7 +100,7 @@ sifr_status train_trace_file_open(const char *path, const plan_schedule *schedul
     train_trace_file *f;
     BASE_TRY(base_alloc(1, sizeof *f, &f, error));
     f->schedule = schedule;
-    f->ranks = schedule->settings.world_size;
+    f->ranks = plan_mesh_ranks(&schedule->settings.mesh, PLAN_WORLD);
     sifr_status status = base_writer_open(&f->writer, path, error);
     if (status != SIFR_OK) {
         free(f);

@@ -1,0 +1,97 @@
+#include "plan/mesh.h"
+
+#include <stdio.h>
+
+#include "base/text.h"
+
+const char *plan_axis_name(plan_axis axis) {
+    static const char *const names[] = {"stage", "replica", "shard", "context", "tensor"};
+    return names[axis];
+}
+
+/* `rank` as the number whose digits are the places. */
+static void find_places(plan_mesh *mesh, int32_t rank) {
+    for (int a = PLAN_AXES - 1; a >= 0; a--) {
+        mesh->place[a] = rank % mesh->ranks[a];
+        rank /= mesh->ranks[a];
+    }
+}
+
+plan_mesh plan_mesh_flat(int32_t ranks, int32_t rank) {
+    return (plan_mesh){.ranks = {1, 1, ranks, 1, 1}, .place = {0, 0, rank, 0, 0}};
+}
+
+sifr_status plan_mesh_make(int32_t ranks, int32_t rank, int32_t shard_size, plan_mesh *out,
+                           sifr_error *error) {
+    char sizes[128];
+    *out = plan_mesh_flat(ranks, rank);
+    if (shard_size == 0) return SIFR_OK;
+    if (shard_size < 2 || ranks % shard_size)
+        return base_fail(error, SIFR_USAGE,
+                         "shard_size %d: %d ranks are not divided into groups of that many; %s%s",
+                         (int)shard_size, (int)ranks, ranks > 1 ? "give " : "leave it out",
+                         ranks > 1 ? base_format_divisors(ranks, sizes, sizeof sizes) : "");
+    out->ranks[PLAN_AXIS_SHARD] = shard_size;
+    out->ranks[PLAN_AXIS_REPLICA] = ranks / shard_size;
+    find_places(out, rank);
+    return SIFR_OK;
+}
+
+plan_mesh plan_mesh_at(const plan_mesh *mesh, int32_t rank) {
+    plan_mesh out = *mesh;
+    find_places(&out, rank);
+    return out;
+}
+
+static bool has(plan_span span, int axis) {
+    return (unsigned)span & 1u << axis;
+}
+
+int32_t plan_mesh_ranks(const plan_mesh *mesh, plan_span span) {
+    int32_t ranks = 1;
+    for (int a = 0; a < PLAN_AXES; a++)
+        if (has(span, a)) ranks *= mesh->ranks[a];
+    return ranks;
+}
+
+int32_t plan_mesh_place(const plan_mesh *mesh, plan_span span) {
+    int32_t place = 0;
+    for (int a = 0; a < PLAN_AXES; a++)
+        if (has(span, a)) place = place * mesh->ranks[a] + mesh->place[a];
+    return place;
+}
+
+int32_t plan_mesh_group(const plan_mesh *mesh, plan_span span) {
+    return plan_mesh_place(mesh, (plan_span)(PLAN_WORLD & ~(unsigned)span));
+}
+
+/* Ranks of the world from the first of a group to the last. */
+static int32_t extent_of(const plan_mesh *mesh, plan_span span) {
+    int32_t stride = 1, extent = 1;
+    for (int a = PLAN_AXES - 1; a >= 0; a--) {
+        if (has(span, a)) extent += stride * (mesh->ranks[a] - 1);
+        stride *= mesh->ranks[a];
+    }
+    return extent;
+}
+
+bool plan_mesh_crosses(const plan_mesh *mesh, plan_span span, int32_t ranks_per_host) {
+    int32_t world = plan_mesh_ranks(mesh, PLAN_WORLD), here = ranks_per_host, whole = 1;
+    if (here <= 0 || world <= here || plan_mesh_ranks(mesh, span) == 1) return false;
+    if (extent_of(mesh, span) > here) return true;
+    /* Blocks of so many ranks hold whole groups. */
+    for (int a = PLAN_AXES - 1; a >= 0 && whole < extent_of(mesh, span); a--)
+        whole *= mesh->ranks[a];
+    return here % whole != 0;
+}
+
+const char *plan_mesh_text(const plan_mesh *mesh, char out[PLAN_MESH_LENGTH]) {
+    size_t used = 0;
+    out[0] = '\0';
+    for (int a = 0; a < PLAN_AXES; a++) {
+        if (mesh->ranks[a] == 1) continue;
+        used += (size_t)snprintf(out + used, PLAN_MESH_LENGTH - used, "%s%d %ss", used ? " x " : "",
+                                 (int)mesh->ranks[a], plan_axis_name((plan_axis)a));
+    }
+    return out;
+}

@@ -1,0 +1,69 @@
+/* The mesh of ranks: five axes along which a run is split, and a rank's place on each.
+ *
+ *     world rank = (((stage x replicas + replica) x shards + shard) x contexts + context)
+ *                  x tensors + tensor
+ *
+ * Neighbours on the innermost axis are neighbours in the world, so they share a host where the
+ * launcher fills host by host. */
+#ifndef PLAN_MESH_H
+#define PLAN_MESH_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/errors.h"
+
+/* From the outermost to the innermost. */
+typedef enum plan_axis {
+    PLAN_AXIS_STAGE,   /* which units of the model a rank computes */
+    PLAN_AXIS_REPLICA, /* copies of all that ZeRO cuts */
+    PLAN_AXIS_SHARD,   /* slices of one copy */
+    PLAN_AXIS_CONTEXT, /* which tokens of a sequence */
+    PLAN_AXIS_TENSOR,  /* which part of a weight */
+    PLAN_AXES
+} plan_axis;
+
+const char *plan_axis_name(plan_axis axis);
+
+/* The axes over which something is split or added up. */
+typedef enum plan_span {
+    PLAN_REPLICAS = 1 << PLAN_AXIS_REPLICA,
+    /* What ZeRO cuts into slices; ranks of other contexts have equal weights. */
+    PLAN_STATE = 1 << PLAN_AXIS_SHARD | 1 << PLAN_AXIS_CONTEXT,
+    /* The global batch, its losses and its labels. */
+    PLAN_DATA = 1 << PLAN_AXIS_REPLICA | 1 << PLAN_AXIS_SHARD,
+    PLAN_WORLD = (1 << PLAN_AXES) - 1
+} plan_span;
+
+typedef struct plan_mesh {
+    int32_t ranks[PLAN_AXES]; /* the length of each axis, at least 1 */
+    int32_t place[PLAN_AXES]; /* of this rank */
+} plan_mesh;
+
+/* The mesh of plain ZeRO: all ranks are shards of one copy. */
+plan_mesh plan_mesh_flat(int32_t ranks, int32_t rank);
+
+/* Copies of the state, each cut over `shard_size` neighbours; 0: one copy, as plan_mesh_flat.
+ * SIFR_USAGE if the ranks cannot be divided so. */
+sifr_status plan_mesh_make(int32_t ranks, int32_t rank, int32_t shard_size, plan_mesh *out,
+                           sifr_error *error) SIFR_MUST_CHECK;
+
+/* The same mesh as seen by another rank of the world. */
+plan_mesh plan_mesh_at(const plan_mesh *mesh, int32_t rank);
+
+/* Ranks that differ from this one in axes of the span alone, and this one's number among them. */
+int32_t plan_mesh_ranks(const plan_mesh *mesh, plan_span span);
+int32_t plan_mesh_place(const plan_mesh *mesh, plan_span span);
+
+/* The number of this rank's group among all groups of a span. */
+int32_t plan_mesh_group(const plan_mesh *mesh, plan_span span);
+
+/* Whether hosts of `ranks_per_host` ranks each (0: one host) hold less than one group of the span.
+ * True if that holds for some of the groups. */
+bool plan_mesh_crosses(const plan_mesh *mesh, plan_span span, int32_t ranks_per_host);
+
+/* "2 replicas x 4 shards"; the axes that have several ranks. */
+enum { PLAN_MESH_LENGTH = 128 };
+const char *plan_mesh_text(const plan_mesh *mesh, char out[PLAN_MESH_LENGTH]);
+
+#endif

@@ -1,0 +1,115 @@
+/* The mesh of ranks: places, groups, and what crosses hosts, beside a count over all ranks. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "plan/mesh.h"
+
+static const plan_span spans[] = {PLAN_REPLICAS, PLAN_STATE, PLAN_DATA, PLAN_WORLD};
+
+/* Has every axis, so that an order of axes shows. */
+static plan_mesh full(void) {
+    return (plan_mesh){.ranks = {2, 3, 4, 2, 5}};
+}
+
+static void places(void **state) {
+    (void)state;
+    plan_mesh mesh = full();
+    int32_t world = plan_mesh_ranks(&mesh, PLAN_WORLD), rank = 0;
+    assert_int_equal(world, 240);
+    for (int32_t s = 0; s < 2; s++)
+        for (int32_t r = 0; r < 3; r++)
+            for (int32_t h = 0; h < 4; h++)
+                for (int32_t c = 0; c < 2; c++)
+                    for (int32_t t = 0; t < 5; t++, rank++) {
+                        const int32_t place[] = {s, r, h, c, t};
+                        plan_mesh at = plan_mesh_at(&mesh, rank);
+                        assert_memory_equal(at.place, place, sizeof place);
+                        assert_memory_equal(at.ranks, mesh.ranks, sizeof mesh.ranks);
+                        assert_int_equal(plan_mesh_place(&at, PLAN_WORLD), rank);
+                        assert_int_equal(plan_mesh_place(&at, PLAN_DATA), r * 4 + h);
+                        assert_int_equal(plan_mesh_place(&at, PLAN_STATE), h * 2 + c);
+                        assert_int_equal(plan_mesh_place(&at, PLAN_REPLICAS), r);
+                    }
+    assert_int_equal(plan_mesh_ranks(&mesh, PLAN_DATA), 12);
+    assert_int_equal(plan_mesh_ranks(&mesh, PLAN_STATE), 8);
+    assert_int_equal(plan_mesh_ranks(&mesh, PLAN_REPLICAS), 3);
+}
+
+/* The groups of a span divide the world, and a rank's place in its group rises with its number. */
+static void groups(void **state) {
+    (void)state;
+    plan_mesh mesh = full();
+    for (size_t i = 0; i < sizeof spans / sizeof *spans; i++) {
+        int32_t members[240] = {0}, size = plan_mesh_ranks(&mesh, spans[i]);
+        for (int32_t r = 0; r < 240; r++) {
+            plan_mesh at = plan_mesh_at(&mesh, r);
+            int32_t group = plan_mesh_group(&at, spans[i]);
+            assert_in_range(group, 0, 240 / size - 1);
+            assert_int_equal(plan_mesh_place(&at, spans[i]), members[group]++);
+        }
+        for (int32_t g = 0; g < 240 / size; g++) assert_int_equal(members[g], size);
+    }
+}
+
+static bool crosses(const plan_mesh *mesh, plan_span span, int32_t here) {
+    int32_t world = plan_mesh_ranks(mesh, PLAN_WORLD), host[240];
+    memset(host, -1, sizeof host);
+    for (int32_t r = 0; r < world; r++) {
+        plan_mesh at = plan_mesh_at(mesh, r);
+        int32_t *of = &host[plan_mesh_group(&at, span)];
+        if (*of >= 0 && *of != r / here) return true;
+        *of = r / here;
+    }
+    return false;
+}
+
+static void hosts(void **state) {
+    (void)state;
+    plan_mesh meshes[] = {full(),
+                          plan_mesh_flat(12, 0),
+                          plan_mesh_flat(1, 0),
+                          {.ranks = {1, 3, 4, 1, 1}},
+                          {.ranks = {1, 4, 2, 1, 1}},
+                          {.ranks = {2, 2, 2, 1, 3}}};
+    for (size_t m = 0; m < sizeof meshes / sizeof *meshes; m++)
+        for (size_t i = 0; i < sizeof spans / sizeof *spans; i++) {
+            for (int32_t here = 1; here <= 250; here++)
+                assert_int_equal(plan_mesh_crosses(&meshes[m], spans[i], here),
+                                 crosses(&meshes[m], spans[i], here));
+            assert_false(plan_mesh_crosses(&meshes[m], spans[i], 0));
+        }
+}
+
+static void made(void **state) {
+    (void)state;
+    plan_mesh mesh;
+    sifr_error error = {0};
+    char text[PLAN_MESH_LENGTH];
+    assert_int_equal(plan_mesh_make(8, 6, 4, &mesh, &error), SIFR_OK);
+    assert_int_equal(plan_mesh_ranks(&mesh, PLAN_STATE), 4);
+    assert_int_equal(plan_mesh_place(&mesh, PLAN_STATE), 2);
+    assert_int_equal(plan_mesh_place(&mesh, PLAN_REPLICAS), 1);
+    assert_string_equal(plan_mesh_text(&mesh, text), "2 replicas x 4 shards");
+    assert_int_equal(plan_mesh_make(8, 6, 8, &mesh, &error), SIFR_OK);
+    plan_mesh flat = plan_mesh_flat(8, 6);
+    assert_memory_equal(&mesh, &flat, sizeof mesh);
+    assert_int_equal(plan_mesh_make(8, 6, 0, &mesh, &error), SIFR_OK);
+    assert_memory_equal(&mesh, &flat, sizeof mesh);
+    assert_int_equal(plan_mesh_make(12, 0, 5, &mesh, &error), SIFR_USAGE);
+    assert_string_equal(error.message, "shard_size 5: 12 ranks are not divided into groups of that "
+                                       "many; give 2, 3, 4, 6 or 12");
+    assert_int_equal(plan_mesh_make(12, 0, 1, &mesh, &error), SIFR_USAGE);
+    assert_int_equal(plan_mesh_make(12, 0, 24, &mesh, &error), SIFR_USAGE);
+    assert_int_equal(plan_mesh_make(1, 0, 2, &mesh, &error), SIFR_USAGE);
+    assert_non_null(strstr(error.message, "leave it out"));
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {cmocka_unit_test(places), cmocka_unit_test(groups),
+                                       cmocka_unit_test(hosts), cmocka_unit_test(made)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
