@@ -34,6 +34,7 @@ typedef struct checkpoint_record {
     const json_t *state;   /* returned by checkpoint_load */
     const json_t *trainer; /* trainer_state.json */
     const json_t *tensors; /* tensors of the model folder to be written: checkpoint_tensors() */
+    const struct checkpoint_base *base; /* of frozen weights (frozen_base.h); NULL: none */
 } checkpoint_record;
 
 /* The tensors that an export of the checkpoint has to write: a new array that the caller owns, or

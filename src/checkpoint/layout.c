@@ -11,11 +11,11 @@ static sifr_status add_rank(const sifr_engine *engine, int32_t rank, int64_t lim
                             checkpoint_layout *layout, sifr_error *error) {
     int64_t filled = limit; /* bytes; the first range begins a file */
     for (int p = 0; p < engine_parts(engine); p++) {
-        int64_t size = base_dtype_bytes(engine_part_type(engine, (engine_part)p));
         const char *name = engine_part_name(engine_optimizer(engine), (engine_part)p);
         for (size_t w = 0; w < engine_model(engine)->weight_count; w++) {
             if (!checkpoint_has_part(engine_model(engine), w, (engine_part)p)) continue;
-            int64_t first, left;
+            base_dtype dtype = engine_weight_type(engine, w, (engine_part)p);
+            int64_t first, left, size = base_dtype_bytes(dtype);
             engine_share(engine, w, rank, &first, &left);
             while (left > 0) {
                 if (limit - filled < size) layout->files++, filled = 0;
@@ -27,7 +27,8 @@ static sifr_status add_rank(const sifr_engine *engine, int32_t rank, int64_t lim
                                                                      .name = name,
                                                                      .first = first,
                                                                      .count = count,
-                                                                     .file = layout->files - 1};
+                                                                     .file = layout->files - 1,
+                                                                     .dtype = dtype};
                 filled += count * size, first += count, left -= count;
                 layout->bytes += (uint64_t)(count * size);
             }

@@ -5,7 +5,7 @@
 #include "base/checked.h"
 #include "base/file.h"
 #include "base/heap.h"
-#include "checkpoint/manifest.h"
+#include "checkpoint/frozen_base.h"
 #include "engine/state/convert.h"
 
 static void print_value(const json_t *value, int digits, char *out, size_t size) {
@@ -100,7 +100,6 @@ typedef struct candidate {
     size_t count;
     engine_loss_scaler scaler;
     optim_memory memory;
-    base_dtype types[ENGINE_PARTS];
     formats_safetensors *files; /* the files that this rank needs are open */
 } candidate;
 
@@ -150,11 +149,27 @@ static size_t ranges_of(const candidate *c, size_t index, size_t *at) {
     return *at - first;
 }
 
+/* Only of frozen weights may the type be another than the engine's. */
+static sifr_status check_range_types(const load_run *run, const candidate *c, sifr_error *error) {
+    const sifr_model *model = engine_model(run->engine);
+    for (size_t i = 0; i < c->count; i++) {
+        const checkpoint_range *range = &c->ranges[i];
+        const model_weight *w = &model->weights[range->weight];
+        if (w->frozen ||
+            range->dtype == engine_weight_type(run->engine, range->weight, range->part))
+            continue;
+        return base_fail(error, SIFR_FAILED, "%s/%s: %s of '%.80s' in another type than the rest",
+                         c->directory, CHECKPOINT_MANIFEST, range->name, w->name);
+    }
+    return SIFR_OK;
+}
+
 /* Verifies this rank's share of the files: sizes, checksums, and tensors against the ranges. */
 static sifr_status verify(const load_run *run, candidate *c, sifr_error *error) {
     size_t at = 0, files = c->opened.file_count;
     BASE_TRY(
         checkpoint_ranges(&c->opened, run->engine, c->directory, &c->ranges, &c->count, error));
+    BASE_TRY(check_range_types(run, c, error));
     BASE_TRY(checkpoint_read_scaler(&c->opened, run->engine, c->directory, &c->scaler, error));
     BASE_TRY(checkpoint_read_memory(&c->opened, run->engine, c->directory, &c->memory, error));
     for (size_t i = 0; i < files; i++) {
@@ -163,8 +178,8 @@ static sifr_status verify(const load_run *run, candidate *c, sifr_error *error) 
         if (verifier(i, files, comm_size(run->group)) != comm_rank(run->group)) continue;
         BASE_TRY(checkpoint_check_file(&c->opened, i, c->directory, true, error));
         if (!count) continue;
-        BASE_TRY(checkpoint_open_file(&c->opened, c->types, c->ranges + first, count, c->directory,
-                                      &file, error));
+        BASE_TRY(
+            checkpoint_open_file(&c->opened, c->ranges + first, count, c->directory, &file, error));
         formats_safetensors_close(&file);
     }
     return SIFR_OK;
@@ -193,10 +208,37 @@ static sifr_status open_files(const load_run *run, candidate *c, sifr_error *err
             needed = wanted(run->engine, &c->ranges[k], &start, &stop);
         if (!needed) continue;
         BASE_TRY(checkpoint_check_file(&c->opened, i, c->directory, false, error));
-        BASE_TRY(checkpoint_open_file(&c->opened, c->types, c->ranges + first, count, c->directory,
+        BASE_TRY(checkpoint_open_file(&c->opened, c->ranges + first, count, c->directory,
                                       &c->files[i], error));
     }
     return SIFR_OK;
+}
+
+/* Elements start … stop - 1 of a weight in a type that this engine does not keep it in: a frozen
+ * weight of a run in another training type. */
+static sifr_status convert_values(sifr_engine *engine, const checkpoint_range *range,
+                                  const char *from, int64_t start, int64_t stop,
+                                  sifr_error *error) {
+    enum { PIECE = 2048 };
+    float piece[PIECE];
+    int64_t size = base_dtype_bytes(range->dtype);
+    for (int64_t at = start; at < stop; at += PIECE) {
+        int64_t count = base_min_i64(PIECE, stop - at);
+        engine_to_fp32(piece, from + (at - start) * size, range->dtype, count);
+        BASE_TRY(engine_put(engine, range->weight, at, count, piece, error));
+    }
+    return SIFR_OK;
+}
+
+static sifr_status take_range(sifr_engine *engine, const candidate *c,
+                              const checkpoint_range *range, sifr_error *error) {
+    int64_t start, stop, size = base_dtype_bytes(range->dtype);
+    if (!wanted(engine, range, &start, &stop)) return SIFR_OK;
+    const formats_tensor *tensor = formats_safetensors_find(&c->files[range->file], range->tensor);
+    const char *from = (const char *)tensor->data + (start - range->first) * size;
+    if (range->dtype != engine_weight_type(engine, range->weight, range->part))
+        return convert_values(engine, range, from, start, stop, error);
+    return engine_write(engine, range->weight, range->part, start, stop - start, from, error);
 }
 
 /* Of the mapped files, only pages with this rank's elements are read, and they are released file by
@@ -204,15 +246,7 @@ static sifr_status open_files(const load_run *run, candidate *c, sifr_error *err
 static sifr_status take_values(sifr_engine *engine, candidate *c, sifr_error *error) {
     for (size_t i = 0; i < c->count; i++) {
         const checkpoint_range *range = &c->ranges[i];
-        int64_t start, stop;
-        if (wanted(engine, range, &start, &stop)) {
-            const formats_tensor *tensor =
-                formats_safetensors_find(&c->files[range->file], range->tensor);
-            const char *from = tensor->data; /* at any alignment */
-            int64_t size = base_dtype_bytes(engine_part_type(engine, range->part));
-            BASE_TRY(engine_write(engine, range->weight, range->part, start, stop - start,
-                                  from + (start - range->first) * size, error));
-        }
+        BASE_TRY(take_range(engine, c, range, error));
         if (i + 1 == c->count || c->ranges[i + 1].file != range->file)
             formats_safetensors_close(&c->files[range->file]);
     }
@@ -228,11 +262,11 @@ static sifr_status take(const load_run *run, candidate *c, sifr_error *error) {
 
 static sifr_status check_agreement(const load_run *run, candidate *c, sifr_error *error) {
     BASE_TRY(checkpoint_check_types(&c->opened, run->engine, c->directory, error));
-    for (int p = 0; p < engine_parts(run->engine); p++)
-        c->types[p] = engine_part_type(run->engine, (engine_part)p);
     if (!run->first) return SIFR_OK;
-    return compare_objects("", c->opened.agree, run->record->agree, refuse,
-                           (void *)(uintptr_t)c->directory, error);
+    BASE_TRY(compare_objects("", c->opened.agree, run->record->agree, refuse,
+                             (void *)(uintptr_t)c->directory, error));
+    return checkpoint_base_compare(&c->opened, run->record->base, engine_model(run->engine),
+                                   c->directory, error);
 }
 
 /* *damaged, the same on all ranks: this checkpoint is not intact; an older one may be. */

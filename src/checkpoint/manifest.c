@@ -14,7 +14,8 @@
 enum { MANIFEST_LIMIT = 1 << 30 };
 
 bool checkpoint_has_part(const sifr_model *model, size_t weight, engine_part part) {
-    return part == ENGINE_MASTER || model_unit_trained(model, model->weights[weight].unit);
+    const model_weight *w = &model->weights[weight];
+    return part == ENGINE_MASTER ? !w->based : !w->frozen;
 }
 
 sifr_status checkpoint_tensor_name(const sifr_model *model, const checkpoint_range *range,
@@ -57,15 +58,19 @@ sifr_status checkpoint_add_file(json_t *files, const char *name, const checkpoin
     return SIFR_OK;
 }
 
-sifr_status checkpoint_add_range(json_t *list, const sifr_model *model,
+sifr_status checkpoint_add_range(json_t *list, const sifr_engine *engine,
                                  const checkpoint_range *range, sifr_error *error) {
     char name[FORMATS_NAME_LIMIT];
+    const sifr_model *model = engine_model(engine);
     BASE_TRY(checkpoint_tensor_name(model, range, name, error));
     json_t *entry =
         json_pack("{s:s, s:s, s:I, s:I, s:I, s:s}", "weight", model->weights[range->weight].name,
                   "part", range->name, "first", (json_int_t)range->first, "count",
                   (json_int_t)range->count, "file", (json_int_t)range->file, "tensor", name);
     if (!entry || json_array_append_new(list, entry) != 0)
+        return base_fail_alloc(error, sizeof name);
+    if (range->dtype != engine_part_type(engine, range->part) &&
+        json_object_set_new(entry, "dtype", json_string(base_dtype_name(range->dtype))) != 0)
         return base_fail_alloc(error, sizeof name);
     return SIFR_OK;
 }
@@ -214,24 +219,8 @@ sifr_status checkpoint_check_types(const checkpoint_opened *opened, const sifr_e
     return SIFR_OK;
 }
 
-sifr_status checkpoint_master_type(const checkpoint_opened *opened, const char *directory,
-                                   base_dtype *out, sifr_error *error) {
-    const json_t *types = json_object_get(opened->json, "types");
-    const char *name;
-    BASE_TRY(base_json_string(types, "master", "fp32", &name, directory, error));
-    bool narrow = strcmp(name, "bf16") == 0;
-    if (!narrow && strcmp(name, "fp32") != 0)
-        return base_fail(error, SIFR_FAILED,
-                         "%s: has master in %.40s, which is not supported (supported: fp32, bf16)",
-                         directory, name);
-    *out = narrow ? BASE_BF16 : BASE_FP32;
-    return SIFR_OK;
-}
-
-sifr_status checkpoint_open_file(const checkpoint_opened *opened,
-                                 const base_dtype types[ENGINE_PARTS],
-                                 const checkpoint_range *ranges, size_t count,
-                                 const char *directory, formats_safetensors *out,
+sifr_status checkpoint_open_file(const checkpoint_opened *opened, const checkpoint_range *ranges,
+                                 size_t count, const char *directory, formats_safetensors *out,
                                  sifr_error *error) {
     char path[BASE_PATH_LENGTH];
     const char *name, *hash;
@@ -241,7 +230,7 @@ sifr_status checkpoint_open_file(const checkpoint_opened *opened,
     BASE_TRY(formats_safetensors_open(path, out, error));
     for (size_t i = 0; i < count; i++) {
         const formats_tensor *tensor = formats_safetensors_find(out, ranges[i].tensor);
-        if (tensor && tensor->dtype == types[ranges[i].part] && tensor->elements == ranges[i].count)
+        if (tensor && tensor->dtype == ranges[i].dtype && tensor->elements == ranges[i].count)
             continue;
         formats_safetensors_close(out);
         return base_fail(error, SIFR_FAILED, "%s: tensor '%.80s' is not there as %s describes it",
@@ -371,6 +360,23 @@ static int part_of(const optim_row *optimizer, const char *name) {
     return optimizer ? -1 : ENGINE_STATE1;
 }
 
+/* `part` by its name in `types`, unless the entry says otherwise. */
+static sifr_status read_range_type(const json_t *entry, const json_t *types, const char *part,
+                                   const char *where, base_dtype *out, sifr_error *error) {
+    static const base_dtype built[] = {BASE_FP32, BASE_BF16, BASE_FP16};
+    const char *name;
+    BASE_TRY(base_json_string(types, part, "fp32", &name, where, error));
+    BASE_TRY(base_json_string(entry, "dtype", name, &name, where, error));
+    for (size_t i = 0; i < sizeof built / sizeof *built; i++) {
+        if (strcmp(name, base_dtype_name(built[i])) != 0) continue;
+        *out = built[i];
+        return SIFR_OK;
+    }
+    return base_fail(error, SIFR_FAILED,
+                     "%s: has %.40s in %.40s, which is not supported (supported: fp32, bf16, fp16)",
+                     where, part, name);
+}
+
 static sifr_status read_range(const checkpoint_opened *opened, const json_t *entry,
                               const json_t *weights, const optim_row *optimizer, const char *where,
                               checkpoint_range *out, sifr_error *error) {
@@ -392,7 +398,8 @@ static sifr_status read_range(const checkpoint_opened *opened, const json_t *ent
     out->weight = (size_t)json_integer_value(index);
     out->part = (engine_part)p;
     out->file = (size_t)file;
-    return SIFR_OK;
+    const json_t *types = json_object_get(opened->json, "types");
+    return read_range_type(entry, types, out->name, where, &out->dtype, error);
 }
 
 /* Checks sorted ranges against the model: for all parts of `optimizer`, or NULL: for master weights

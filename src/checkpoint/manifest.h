@@ -10,10 +10,12 @@
  *                  "file": 0, "tensor": "master/wte.weight"}, …],
  *      "xxh3": "…"}
  *
- * "tensors" are those of the trained model's folder. "loss_scaler" exists only in fp16 with a
- * dynamic scale, and "optimizer": {"lr_max": 0.001, "weight_sum": 1.5} only where an optimizer
- * remembers that. Without "types" all parts are fp32, and those of Adam. The last key is the hash
- * of the manifest without that key, with sorted keys and no blanks.
+ * A range has "dtype" where its type is not that of its part in "types": frozen weights have the
+ * training type; "base" names the folder of those that are not in the checkpoint
+ * (frozen_base.h). "tensors" are those of the trained model's folder. "loss_scaler" exists only in
+ * fp16 with a dynamic scale, and "optimizer": {"lr_max": 0.001, "weight_sum": 1.5} only where an
+ * optimizer remembers that. Without "types" all parts are fp32, and those of Adam. The last key is
+ * the hash of the manifest without that key, with sorted keys and no blanks.
  */
 #ifndef CHECKPOINT_MANIFEST_H
 #define CHECKPOINT_MANIFEST_H
@@ -31,11 +33,13 @@ typedef struct checkpoint_range {
     const char *name; /* of the part: "master", "exp_avg" */
     int64_t first, count;
     size_t file;
+    base_dtype dtype;   /* in the file */
     const char *tensor; /* of an open manifest: the tensor's name in the file; borrowed from the
                            manifest's JSON */
 } checkpoint_range;
 
-/* Whether a weight has this part: units that are frozen as a whole have no moments. */
+/* Whether a checkpoint holds this part of a weight: nothing of a base's, no moments of others that
+ * are frozen. */
 bool checkpoint_has_part(const sifr_model *model, size_t weight, engine_part part);
 
 /* The name of a range's tensor in its file; SIFR_USAGE if it is too long. */
@@ -56,8 +60,8 @@ sifr_status checkpoint_sum_file(const char *directory, const char *name, checkpo
 sifr_status checkpoint_add_file(json_t *files, const char *name, const checkpoint_sum *sum,
                                 sifr_error *error) SIFR_MUST_CHECK;
 
-/* Adds {"weight", "part", "first", "count", "file", "tensor"} to `list`. */
-sifr_status checkpoint_add_range(json_t *list, const sifr_model *model,
+/* Adds {"weight", "part", "first", "count", "file", "tensor"} to `list`, and "dtype" if needed. */
+sifr_status checkpoint_add_range(json_t *list, const sifr_engine *engine,
                                  const checkpoint_range *range, sifr_error *error) SIFR_MUST_CHECK;
 
 /* Adds "loss_scaler" for an fp16 engine with a dynamic scale; nothing for other engines. */
@@ -103,15 +107,9 @@ sifr_status checkpoint_check_file(const checkpoint_opened *opened, size_t index,
 sifr_status checkpoint_check_types(const checkpoint_opened *opened, const sifr_engine *engine,
                                    const char *directory, sifr_error *error) SIFR_MUST_CHECK;
 
-/* The type of master weights in the manifest; SIFR_FAILED for one that is not supported. */
-sifr_status checkpoint_master_type(const checkpoint_opened *opened, const char *directory,
-                                   base_dtype *out, sifr_error *error) SIFR_MUST_CHECK;
-
-/* Opens a file of state and checks that it has the tensors of these ranges, in these types. */
-sifr_status checkpoint_open_file(const checkpoint_opened *opened,
-                                 const base_dtype types[ENGINE_PARTS],
-                                 const checkpoint_range *ranges, size_t count,
-                                 const char *directory, formats_safetensors *out,
+/* Opens a file of state and checks that it has the tensors of these ranges. */
+sifr_status checkpoint_open_file(const checkpoint_opened *opened, const checkpoint_range *ranges,
+                                 size_t count, const char *directory, formats_safetensors *out,
                                  sifr_error *error) SIFR_MUST_CHECK;
 
 /* Reads the loss scaler; keeps the engine's if the manifest has none or the scale is fixed. */

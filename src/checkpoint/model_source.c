@@ -73,37 +73,46 @@ static sifr_status find_files(const char *path, char out[BASE_PATH_LENGTH], sifr
 /* --- a checkpoint --- */
 
 static sifr_status open_state(checkpoint_model *m, size_t file, size_t count, sifr_error *error) {
-    base_dtype types[ENGINE_PARTS] = {BASE_NONE};
     checkpoint_range *ranges;
     size_t used = 0;
-    BASE_TRY(checkpoint_master_type(&m->opened, m->path, &types[ENGINE_MASTER], error));
     BASE_TRY(base_alloc(count, sizeof *ranges, &ranges, error));
     for (size_t i = 0; i < count; i++)
         if (m->ranges[i].file == file) ranges[used++] = m->ranges[i];
     sifr_status status = SIFR_OK;
     if (used) status = checkpoint_check_file(&m->opened, file, m->path, true, error);
     if (used && status == SIFR_OK)
-        status =
-            checkpoint_open_file(&m->opened, types, ranges, used, m->path, &m->state[file], error);
+        status = checkpoint_open_file(&m->opened, ranges, used, m->path, &m->state[file], error);
     free(ranges);
     return status;
 }
 
 static sifr_status make_spans(checkpoint_model *m, size_t count, sifr_error *error) {
     size_t weights = m->folder.model->weight_count;
-    BASE_TRY(base_alloc(count, sizeof *m->spans, &m->spans, error));
+    BASE_TRY(base_alloc(count + weights, sizeof *m->spans, &m->spans, error));
     BASE_TRY(base_alloc(weights + 1, sizeof *m->first_span, &m->first_span, error));
-    for (size_t w = 0; w < weights; w++) {
+    for (size_t w = 0, r = 0; w < weights; w++) {
         m->first_span[w] = m->span_count;
-        for (; m->span_count < count && m->ranges[m->span_count].weight == w; m->span_count++) {
-            const checkpoint_range *range = &m->ranges[m->span_count];
-            m->spans[m->span_count] =
+        for (; r < count && m->ranges[r].weight == w; r++) {
+            const checkpoint_range *range = &m->ranges[r];
+            m->spans[m->span_count++] =
                 (checkpoint_span){range->first, range->count,
                                   formats_safetensors_find(&m->state[range->file], range->tensor)};
         }
+        if (!m->folder.model->weights[w].based) continue;
+        const formats_tensor *tensor = m->base.tensors[w];
+        m->spans[m->span_count++] = (checkpoint_span){0, tensor->elements, tensor};
     }
     m->first_span[weights] = m->span_count;
     return SIFR_OK;
+}
+
+/* Tensors of frozen weights are copied from the base, if they have the same type there. */
+static void copy_frozen(checkpoint_model *m) {
+    for (size_t i = 0; m->base.path[0] && i < m->stored.count; i++) {
+        engine_stored_tensor *stored = &m->stored.tensors[i];
+        const formats_tensor *tensor = m->base.tensors[stored->weight];
+        if (tensor && tensor->dtype == stored->dtype) stored->copied = tensor;
+    }
 }
 
 static sifr_status open_checkpoint(checkpoint_model *m, sifr_error *error) {
@@ -117,6 +126,8 @@ static sifr_status open_checkpoint(checkpoint_model *m, sifr_error *error) {
     folder->architecture = model_architecture_find(folder->config.model_type);
     if (model_task_labelled(folder->config.task))
         BASE_TRY(model_labels_load(m->files, &folder->labels, error));
+    BASE_TRY(checkpoint_base_open(&m->opened, folder->architecture, m->path, folder->model,
+                                  &m->base_weights, &m->base, error));
     BASE_TRY(
         checkpoint_master_ranges(&m->opened, folder->model, m->path, &m->ranges, &count, error));
     BASE_TRY(checkpoint_read_tensors(&m->opened, folder->model, m->path, &m->stored, error));
@@ -124,6 +135,7 @@ static sifr_status open_checkpoint(checkpoint_model *m, sifr_error *error) {
     if (!m->typed)
         BASE_TRY(engine_stored_make(folder->model, folder->architecture, NULL, BASE_FP32,
                                     &m->stored, error));
+    copy_frozen(m);
     BASE_TRY(base_alloc(m->opened.file_count, sizeof *m->state, &m->state, error));
     for (size_t i = 0; i < m->opened.file_count; i++) BASE_TRY(open_state(m, i, count, error));
     return make_spans(m, count, error);
@@ -179,6 +191,8 @@ void checkpoint_model_close(checkpoint_model *m) {
     free(m->spans);
     free(m->first_span);
     engine_stored_free(&m->stored);
+    checkpoint_base_free(&m->base);
+    formats_weights_close(m->base_weights);
     checkpoint_close(&m->opened);
     engine_folder_close(&m->folder);
     *m = (checkpoint_model){0};

@@ -1,11 +1,12 @@
 /* Reads the weights of a model from a model folder or a checkpoint. From a checkpoint it reads the
  * values that an export would write: the master weights, in the types of the trained model's
- * folder. Files are mapped, so only the part that is being read is in memory.
+ * folder, and the frozen weights of its base. Files are mapped, so only the part that is being read
+ * is in memory.
  */
 #ifndef CHECKPOINT_MODEL_SOURCE_H
 #define CHECKPOINT_MODEL_SOURCE_H
 
-#include "checkpoint/manifest.h"
+#include "checkpoint/frozen_base.h"
 
 /* Elements first … first + count - 1 of a weight, and the tensor with their values. */
 typedef struct checkpoint_span {
@@ -14,13 +15,15 @@ typedef struct checkpoint_span {
 } checkpoint_span;
 
 typedef struct checkpoint_model {
-    engine_folder folder;           /* weights: NULL if they come from a checkpoint */
-    char path[BASE_PATH_LENGTH];    /* path of the folder or checkpoint that is used */
-    char files[BASE_PATH_LENGTH];   /* the folder with config.json and the tokenizer */
-    engine_stored stored;           /* the tensors of the model folder */
-    bool typed;                     /* types are known; otherwise FP32 */
-    int64_t step;                   /* step of the checkpoint; -1: a model folder */
-    checkpoint_opened opened;       /* the checkpoint */
+    engine_folder folder;          /* weights: NULL if they come from a checkpoint */
+    char path[BASE_PATH_LENGTH];   /* path of the folder or checkpoint that is used */
+    char files[BASE_PATH_LENGTH];  /* the folder with config.json and the tokenizer */
+    engine_stored stored;          /* the tensors of the model folder */
+    bool typed;                    /* types are known; otherwise FP32 */
+    int64_t step;                  /* step of the checkpoint; -1: a model folder */
+    checkpoint_opened opened;      /* the checkpoint */
+    formats_weights *base_weights; /* of its base; NULL: it has none */
+    checkpoint_base base;
     checkpoint_range *ranges;       /* of its master weights */
     formats_safetensors *state;     /* its files; those with master weights are open */
     checkpoint_span *spans;         /* by weight and place */
@@ -29,8 +32,8 @@ typedef struct checkpoint_model {
 
 /* Opens a model folder, a checkpoint, or the output folder of a run. For an output folder, uses its
  * model, or its newest checkpoint if there is no model or the checkpoint is of a later step; that
- * is logged. A checkpoint's files with weights are verified by checksum. config.json is read from
- * the checkpoint's folder or from the one above it. */
+ * is logged. A checkpoint's files with weights, and its base, are verified by checksum. config.json
+ * is read from the checkpoint's folder or from the one above it. */
 sifr_status checkpoint_model_open(const char *path, checkpoint_model *out, const sifr_log *log,
                                   sifr_error *error) SIFR_MUST_CHECK;
 void checkpoint_model_close(checkpoint_model *model); /* harmless on a zeroed one */

@@ -7,6 +7,7 @@
 #include "base/heap.h"
 #include "base/json.h"
 #include "checkpoint/directory.h"
+#include "checkpoint/frozen_base.h"
 #include "checkpoint/layout.h"
 #include "engine/state/convert.h"
 
@@ -24,10 +25,6 @@ typedef struct save_run {
 
 enum { PIECE_ELEMENTS = 1 << 18 }; /* bytes of state on disk that are in memory at a time */
 
-static base_dtype stored_type(const sifr_engine *engine, engine_part part) {
-    return engine_part_type(engine, part);
-}
-
 /* Calls `take` for the values of a range that this rank writes, piece by piece: bytes first … first
  * + count - 1 of the range. */
 typedef sifr_status (*take_piece)(void *user, const void *values, int64_t first, int64_t count,
@@ -35,7 +32,7 @@ typedef sifr_status (*take_piece)(void *user, const void *values, int64_t first,
 
 static sifr_status each_piece(const sifr_engine *engine, const checkpoint_range *range, float *room,
                               take_piece take, void *user, sifr_error *error) {
-    int64_t size = base_dtype_bytes(engine_part_type(engine, range->part));
+    int64_t size = base_dtype_bytes(range->dtype);
     for (int64_t done = 0; done < range->count; done += PIECE_ELEMENTS) {
         int64_t count = base_min_i64(PIECE_ELEMENTS, range->count - done);
         const void *values;
@@ -56,10 +53,8 @@ static sifr_status append_piece(void *user, const void *values, int64_t first, i
 static formats_tensor_spec describe(const sifr_engine *engine, const checkpoint_range *range,
                                     const char *name) {
     const model_weight *w = &engine_model(engine)->weights[range->weight];
-    formats_tensor_spec spec = {.name = name,
-                                .dtype = stored_type(engine, range->part),
-                                .rank = 1,
-                                .shape = {range->count}};
+    formats_tensor_spec spec = {
+        .name = name, .dtype = range->dtype, .rank = 1, .shape = {range->count}};
     if (!w->vector && range->count == w->rows * w->columns) {
         spec.rank = 2;
         spec.shape[0] = w->rows;
@@ -117,8 +112,7 @@ static sifr_status compare_file(const sifr_engine *engine, const checkpoint_rang
         status = checkpoint_tensor_name(engine_model(engine), &ranges[i], name, error);
         if (status != SIFR_OK) break;
         const formats_tensor *tensor = formats_safetensors_find(&file, name);
-        base_dtype dtype = stored_type(engine, ranges[i].part);
-        if (!tensor || tensor->dtype != dtype || tensor->elements != ranges[i].count)
+        if (!tensor || tensor->dtype != ranges[i].dtype || tensor->elements != ranges[i].count)
             status = base_fail(error, SIFR_FAILED, "'%s' reads back with another size", name);
         else
             status = each_piece(engine, &ranges[i], room, compare_piece, (void *)(uintptr_t)tensor,
@@ -206,10 +200,8 @@ static sifr_status complete(const save_run *run, sifr_error *error) {
     BASE_TRY_GOTO(status, list_files(run, directory, files, error), done);
     BASE_TRY_GOTO(status, write_trainer(run, directory, files, error), done);
     for (size_t i = 0; i < run->layout.count; i++)
-        BASE_TRY_GOTO(
-            status,
-            checkpoint_add_range(ranges, engine_model(engine), &run->layout.ranges[i], error),
-            done);
+        BASE_TRY_GOTO(status, checkpoint_add_range(ranges, engine, &run->layout.ranges[i], error),
+                      done);
     manifest =
         json_pack("{s:s, s:i, s:I, s:I, s:O, s:O, s:O, s:O, s:O}", "format", "sifr checkpoint",
                   "version", CHECKPOINT_VERSION, "step", (json_int_t)sifr_engine_steps(engine),
@@ -225,6 +217,8 @@ static sifr_status complete(const save_run *run, sifr_error *error) {
         goto done;
     }
     BASE_TRY_GOTO(status, checkpoint_add_types(manifest, engine, error), done);
+    BASE_TRY_GOTO(status, checkpoint_base_add(manifest, record->base, engine_model(engine), error),
+                  done);
     BASE_TRY_GOTO(status, checkpoint_add_scaler(manifest, engine, error), done);
     BASE_TRY_GOTO(status, checkpoint_add_memory(manifest, engine, error), done);
     BASE_TRY_GOTO(status, checkpoint_write_manifest(manifest, directory, error), done);

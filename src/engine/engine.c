@@ -158,12 +158,12 @@ sifr_status engine_plan(const sifr_model *model, const sifr_settings *settings, 
     return plan_here(model, settings, group, &lack, out, error);
 }
 
-/* No operand of a collective is larger than a unit in fp32. */
+/* No operand of a collective is larger than a segment in fp32. */
 static sifr_status use_device(sifr_engine *engine, sifr_error *error) {
     int64_t largest = 0;
     if (!device_is_hidden(engine->dev)) return SIFR_OK;
-    for (size_t u = 0; u < engine->model->unit_count; u++)
-        largest = base_max_i64(largest, engine->training->unit_elements[u] * 4);
+    for (size_t g = 0; g < engine->model->segment_count; g++)
+        largest = base_max_i64(largest, engine->training->segment_elements[g] * 4);
     return comm_use_device(engine->group, engine->dev, largest, error);
 }
 

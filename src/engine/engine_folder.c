@@ -4,9 +4,11 @@
 #include <string.h>
 
 #include "base/checked.h"
+#include "base/file.h"
 #include "base/heap.h"
 #include "engine/engine_private.h"
 #include "engine/state/convert.h"
+#include "plan/queries.h"
 
 static bool ends_with(const char *text, const char *end) {
     size_t a = strlen(text), b = strlen(end);
@@ -215,6 +217,18 @@ sifr_status engine_load_opened(sifr_engine *engine, const engine_folder *folder,
     return SIFR_OK;
 }
 
+sifr_status engine_load_frozen(sifr_engine *engine, const engine_folder *folder,
+                               sifr_error *error) {
+    for (size_t i = 0; i < engine->model->weight_count; i++) {
+        const model_weight *w = &engine->model->weights[i];
+        if (!w->based) continue;
+        const formats_tensor *tensor =
+            engine_find_tensor(folder->weights, folder->architecture, w->name);
+        BASE_TRY(engine_fill(engine, i, stored_values, tensor, error));
+    }
+    return SIFR_OK;
+}
+
 /* --- saving --- */
 
 enum { PIECE_ELEMENTS = 1 << 18 }; /* piece of a weight that is sent to the rank that writes */
@@ -249,7 +263,8 @@ sifr_status engine_stored_make(const sifr_model *model, const model_architecture
         const char *name = model->weights[i].name;
         const formats_tensor *tensor = like ? engine_find_tensor(like, architecture, name) : NULL;
         out->tensors[out->count++] =
-            (engine_stored_tensor){i, tensor ? tensor->name : name, tensor ? tensor->dtype : dtype};
+            (engine_stored_tensor){i, tensor ? tensor->name : name, tensor ? tensor->dtype : dtype,
+                                   model->weights[i].based ? tensor : NULL};
     }
     if (like) note_tied_head(model, architecture, like, out);
     return SIFR_OK;
@@ -267,6 +282,19 @@ typedef struct folder_write {
     void *user;
 } folder_write;
 
+/* In pieces of a mapped file, of which little is in memory at a time. */
+static sifr_status copy_tensor(const formats_tensor *tensor, formats_safetensors_writer *writer,
+                               sifr_error *error) {
+    enum { PIECE = 1 << 20 };
+    const char *data = tensor->data;
+    for (size_t done = 0; done < tensor->bytes; done += PIECE) {
+        size_t count = tensor->bytes - done < PIECE ? tensor->bytes - done : PIECE;
+        base_read_ahead(data + done, count);
+        BASE_TRY(formats_safetensors_append(writer, data + done, count, error));
+    }
+    return SIFR_OK;
+}
+
 static sifr_status fill_tensor(void *user, size_t position, formats_safetensors_writer *writer,
                                sifr_error *error) {
     const folder_write *write = user;
@@ -275,6 +303,7 @@ static sifr_status fill_tensor(void *user, size_t position, formats_safetensors_
     uint8_t stored[1 << 16];
     int64_t size = base_dtype_bytes(tensor->dtype), room = (int64_t)sizeof stored / size;
     int64_t elements = w->rows * w->columns;
+    if (tensor->copied) return copy_tensor(tensor->copied, writer, error);
     for (int64_t first = 0; first < elements; first += PIECE_ELEMENTS) {
         int64_t here = base_min_i64(PIECE_ELEMENTS, elements - first);
         const float *from;
@@ -364,7 +393,9 @@ sifr_status engine_save_folder(const sifr_engine *engine, const model_architectu
     comm_group *group = engine->group;
     sifr_status status = engine_settle(engine, error);
     BASE_TRY(comm_agree_status(group, status, error));
-    bool wide = engine_part_type(engine, ENGINE_MASTER) == BASE_FP32;
+    bool some = sifr_model_trained(engine->model) < sifr_model_parameters(engine->model);
+    bool wide = engine_part_type(engine, ENGINE_MASTER) == BASE_FP32 &&
+                (!some || plan_dtype(&engine->training->settings) == BASE_FP32);
     if (comm_size(group) > 1 || !engine_in_place(engine) || !wide)
         status = base_alloc(PIECE_ELEMENTS, sizeof *piece, &piece, error);
     status = comm_agree_status(group, status, error);

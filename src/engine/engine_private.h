@@ -30,9 +30,6 @@ struct sifr_engine {
 
 /* --- folders --- */
 
-/* The tensor of a weight: under its name, or without the prefix in older files; NULL: none. */
-const formats_tensor *engine_find_tensor(const formats_weights *weights,
-                                         const model_architecture *architecture, const char *name);
 /* engine_visit_folder without the weights that `made` (NULL: none) marks. */
 sifr_status engine_visit_present(const sifr_model *model, const model_architecture *architecture,
                                  const formats_weights *weights, const bool *made,

@@ -69,8 +69,12 @@ sifr_status engine_create_on(device *dev, const sifr_model *model, const sifr_se
  * ranks call it. */
 sifr_status engine_settle(const sifr_engine *engine, sifr_error *error) SIFR_MUST_CHECK;
 
-/* The type of a part: FP32 or BF16. */
+/* The type of a part of trained weights: FP32 or BF16. */
 base_dtype engine_part_type(const sifr_engine *engine, engine_part part);
+
+/* The type of a weight's part. A frozen weight has one part, ENGINE_MASTER: the parameters that
+ * kernels read, in the training type. */
+base_dtype engine_weight_type(const sifr_engine *engine, size_t index, engine_part part);
 
 /* This rank holds elements *first … *first + *count - 1 of weight `index` (rows x columns
  * elements): all of them if the part is not sliced. False if it holds none. */
@@ -241,6 +245,10 @@ sifr_status engine_folder_put_config(const engine_folder *folder, const char *fr
 void engine_folder_warn(const engine_folder *folder, const sifr_log *log);
 void engine_folder_close(engine_folder *folder); /* harmless on a zeroed one */
 
+/* The tensor of a weight: under its name, or one that older files have instead; NULL: none. */
+const formats_tensor *engine_find_tensor(const formats_weights *weights,
+                                         const model_architecture *architecture, const char *name);
+
 /* Checks that a folder has all tensors of the model in the right shapes, then calls `take` for each
  * weight. */
 typedef sifr_status (*engine_take_weight)(void *user, size_t index, const formats_tensor *tensor,
@@ -257,11 +265,17 @@ sifr_status engine_load_folder(sifr_engine *engine, const model_architecture *ar
 sifr_status engine_load_opened(sifr_engine *engine, const engine_folder *folder,
                                sifr_error *error) SIFR_MUST_CHECK;
 
-/* A tensor of a model folder to be written: its weight, and its name and type in the folder. */
+/* Fills only the model's `based` weights, after a checkpoint filled the others. */
+sifr_status engine_load_frozen(sifr_engine *engine, const engine_folder *folder,
+                               sifr_error *error) SIFR_MUST_CHECK;
+
+/* A tensor of a model folder to be written: its weight, and its name and type in the folder. Frozen
+ * weights are copies of their bytes in the folder that they came from. */
 typedef struct engine_stored_tensor {
     size_t weight;
     const char *name;
     base_dtype dtype;
+    const formats_tensor *copied; /* whose bytes are written; NULL: the weight's values are */
 } engine_stored_tensor;
 
 typedef struct engine_stored {

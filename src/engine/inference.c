@@ -142,7 +142,7 @@ static void fill_parameter(const engine_inference *i, size_t index, engine_value
                            .index = index,
                            .elements = w->rows * w->columns,
                            .dtype = device_dtype_of(i->options.precision)};
-    load.to = (char *)engine_buffer(i->executor, i->schedule->parameters[w->unit]) +
+    load.to = (char *)engine_buffer(i->executor, i->schedule->parameters[w->segment]) +
               w->offset * base_dtype_bytes(load.dtype);
     device_parallel(i->dev, (load.elements + LOAD_TILE - 1) / LOAD_TILE, load_tile, &load);
 }

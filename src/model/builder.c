@@ -27,6 +27,7 @@ void sifr_model_free(sifr_model *model) {
         free(model->tables[i].rule);
     }
     free(model->units);
+    free(model->segments);
     free(model->weights);
     free(model->values);
     free(model->nodes);
@@ -67,7 +68,6 @@ static sifr_weight add_weight(sifr_model *model, model_weight weight, const char
         return SIFR_NO_WEIGHT;
     }
     weight.unit = (int32_t)model->unit_count - 1;
-    weight.offset = unit->elements;
     if (base_copy_text(name, strlen(name), &weight.name, &model->error) != SIFR_OK) {
         return SIFR_NO_WEIGHT;
     }
@@ -378,6 +378,7 @@ sifr_status sifr_model_finish(sifr_model *model, sifr_error *error) {
         return base_fail(error, SIFR_USAGE, "model: nothing in it reads the tokens");
     }
     BASE_TRY(check_names(model, error));
+    BASE_TRY(model_arrange(model, error));
     model->finished = true;
     return SIFR_OK;
 }

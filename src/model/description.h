@@ -16,13 +16,15 @@ typedef struct model_weight {
     bool vector;  /* one dimension in files */
     int64_t size; /* of a convolution's kernel: files have columns / size x size; else 0 */
     bool frozen;  /* not trained */
+    bool based;   /* frozen, and kept in the folder that it came from: no checkpoint holds it */
     sifr_init init;
     double deviation;
     double cutoff;     /* of a normal one: none is further from 0, in deviations; 0: no bound */
     bool has_zero_row; /* of a fresh model; an embedding's padding */
     int64_t zero_row;
-    int32_t unit;
-    int64_t offset; /* elements from the start of its unit's flat parameter; on a block boundary */
+    int32_t unit, group; /* group: of settings that it is trained by */
+    int32_t segment;
+    int64_t offset; /* elements from the start of its segment; on a block boundary */
 } model_weight;
 
 typedef enum model_value_kind {
@@ -61,19 +63,30 @@ typedef struct model_node {
     device_attributes attributes; /* sequences and length are filled in by the planner */
 } model_node;
 
+/* A flat parameter: weights of a unit that are treated alike, all frozen or all trained by one
+ * group of settings. Only trained segments have gradients, moments and master weights. */
+typedef struct model_segment {
+    int32_t unit, group;
+    bool frozen;
+    int64_t elements; /* its weights padded to blocks */
+} model_segment;
+
 typedef struct model_unit {
     char *name;
     int32_t first_node, nodes;
     int32_t first_weight, weights;
-    int64_t elements; /* of the flat parameter, its weights padded to blocks */
+    int32_t first_segment, segments;
+    int64_t elements; /* of all its weights, padded to blocks */
 } model_unit;
 
 struct sifr_model {
     model_unit *units;
+    model_segment *segments; /* by unit; model_arrange makes them */
     model_weight *weights;
     model_value *values;
     model_node *nodes;
     model_table *tables;
+    size_t segment_count, segment_room;
     size_t unit_count, unit_room, weight_count, weight_room, value_count, value_room;
     size_t node_count, node_room, table_count, table_room;
     int32_t inputs[SIFR_INPUTS]; /* values; -1 until asked for */
@@ -99,8 +112,9 @@ int64_t model_numbered_rows(const sifr_model *model, const model_node *node);
 /* The dimensions of a weight in files; returns their number, 3 at most. */
 int model_weight_shape(const model_weight *weight, int64_t shape[3]);
 
-/* Whether any weight of a unit is trained. */
-bool model_unit_trained(const sifr_model *model, int32_t unit);
+/* Divides each unit's weights into segments, in the order of their first weights, and gives every
+ * weight its place in one. For a finished model, whenever weights become frozen or change group. */
+sifr_status model_arrange(sifr_model *model, sifr_error *error) SIFR_MUST_CHECK;
 
 /* Elements first … first+count-1 of a weight's initial values for a seed. */
 void model_initial_values(const sifr_model *model, size_t weight, uint64_t seed, int64_t first,

@@ -9,7 +9,7 @@ sifr_status sifr_model_freeze(sifr_model *model, const char *pattern, sifr_error
         if (fnmatch(pattern, model->weights[w].name, 0) != 0) continue;
         model->weights[w].frozen = any = true;
     }
-    if (any) return SIFR_OK;
+    if (any) return model->finished ? model_arrange(model, error) : SIFR_OK;
     return base_fail(error, SIFR_USAGE,
                      "freeze: no weight's name matches \"%s\"; names look like %s", pattern,
                      model->weight_count ? model->weights[model->weight_count - 1].name : "(none)");
@@ -21,12 +21,4 @@ int64_t sifr_model_trained(const sifr_model *model) {
         if (!model->weights[w].frozen) sum += model->weights[w].rows * model->weights[w].columns;
     }
     return sum;
-}
-
-bool model_unit_trained(const sifr_model *model, int32_t unit) {
-    const model_unit *u = &model->units[unit];
-    for (int32_t w = u->first_weight; w < u->first_weight + u->weights; w++) {
-        if (!model->weights[w].frozen) return true;
-    }
-    return false;
 }

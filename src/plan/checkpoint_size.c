@@ -19,8 +19,8 @@ int64_t plan_checkpoint_bytes(const sifr_model *model, const plan_settings *sett
     int64_t moments = states * base_dtype_bytes(plan_moment_type(settings)), all = 0;
     for (size_t w = 0; w < model->weight_count; w++) {
         const model_weight *weight = &model->weights[w];
-        bool trained = model_unit_trained(model, weight->unit);
-        int64_t element = base_dtype_bytes(masters) + (trained ? moments : 0);
+        int64_t element = base_dtype_bytes(masters) + moments;
+        if (weight->frozen) element = weight->based ? 0 : base_dtype_bytes(plan_dtype(settings));
         all = add(all, multiply(multiply(weight->rows, weight->columns), element));
     }
     return all;

@@ -15,7 +15,7 @@ typedef struct plan_output {
 } plan_output;
 
 /* Bytes of the values in a checkpoint of all ranks: master weights and moments, in the types in
- * which they are kept. */
+ * which they are kept, without frozen weights of a base. */
 int64_t plan_checkpoint_bytes(const sifr_model *model, const plan_settings *settings);
 
 /* Free bytes needed for `count` checkpoints of `bytes` each, with manifests, logs and the like. */

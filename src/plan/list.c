@@ -20,8 +20,18 @@ sifr_status plan_add_buffer(plan_schedule *schedule, plan_class class, int64_t b
                                                               .last = permanent ? INT32_MAX : -1,
                                                               .unit = unit,
                                                               .index = index,
+                                                              .segment = -1,
                                                               .bytes = bytes};
     *out = (int32_t)schedule->buffer_count++;
+    return SIFR_OK;
+}
+
+sifr_status plan_add_segment_buffer(plan_schedule *schedule, plan_class class, int64_t bytes,
+                                    int32_t segment, int32_t index, bool permanent, int32_t *out,
+                                    sifr_error *error) {
+    int32_t unit = schedule->model->segments[segment].unit;
+    BASE_TRY(plan_add_buffer(schedule, class, bytes, unit, index, permanent, out, error));
+    schedule->buffers[*out].segment = segment;
     return SIFR_OK;
 }
 
@@ -121,21 +131,6 @@ sifr_status plan_keep(plan_schedule *s, const plan_list *list, size_t index, int
     return plan_add_instruction(s, in, error);
 }
 
-sifr_status plan_add_collective(plan_schedule *s, plan_action action, plan_span span, int32_t unit,
-                                int32_t micro_batch, int64_t bytes, sifr_error *error) {
-    return plan_add_instruction(s,
-                                (plan_instruction){.action = (uint8_t)action,
-                                                   .queue = PLAN_COMMUNICATION,
-                                                   .span = (uint8_t)span,
-                                                   .unit = (int16_t)unit,
-                                                   .micro_batch = micro_batch,
-                                                   .node = -1,
-                                                   .call = -1,
-                                                   .bytes = bytes,
-                                                   .wait = -1},
-                                error);
-}
-
 sifr_status plan_add_transfer(plan_schedule *s, plan_action action, plan_queue queue, int32_t unit,
                               int32_t micro_batch, int64_t bytes, sifr_error *error) {
     return plan_add_instruction(s,
@@ -148,6 +143,17 @@ sifr_status plan_add_transfer(plan_schedule *s, plan_action action, plan_queue q
                                                    .bytes = bytes,
                                                    .wait = -1},
                                 error);
+}
+
+sifr_status plan_add_collective(plan_schedule *s, plan_action action, plan_span span,
+                                int32_t segment, int32_t micro_batch, int64_t bytes,
+                                sifr_error *error) {
+    BASE_TRY(plan_add_transfer(s, action, PLAN_COMMUNICATION, s->model->segments[segment].unit,
+                               micro_batch, bytes, error));
+    plan_instruction *in = &s->instructions[s->instruction_count - 1];
+    in->span = (uint8_t)span;
+    in->segment = segment;
+    return SIFR_OK;
 }
 
 bool plan_is_gather_for_use(const plan_schedule *s, const plan_list *list,

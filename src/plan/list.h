@@ -8,6 +8,11 @@ sifr_status plan_add_buffer(plan_schedule *schedule, plan_class class, int64_t b
                             int32_t index, bool permanent, int32_t *out,
                             sifr_error *error) SIFR_MUST_CHECK;
 
+/* The same for a segment's parameters, state or gradient. */
+sifr_status plan_add_segment_buffer(plan_schedule *schedule, plan_class class, int64_t bytes,
+                                    int32_t segment, int32_t index, bool permanent, int32_t *out,
+                                    sifr_error *error) SIFR_MUST_CHECK;
+
 /* Adds a device buffer for transfers of `bytes`, in whole pages. */
 sifr_status plan_add_disk_buffer(plan_schedule *schedule, int64_t bytes, int32_t unit, int32_t *out,
                                  sifr_error *error) SIFR_MUST_CHECK;
@@ -47,10 +52,10 @@ sifr_status plan_add_operands(plan_schedule *schedule, const plan_list *list,
 sifr_status plan_keep(plan_schedule *schedule, const plan_list *list, size_t index, int32_t *moved,
                       sifr_error *error) SIFR_MUST_CHECK;
 
-/* Appends the start of a PLAN_GATHER or PLAN_REDUCE of slices of `bytes` among the ranks of `span`.
- * Its operands were added before. */
+/* Appends the start of a PLAN_GATHER or PLAN_REDUCE of slices of `bytes` of a segment, among the
+ * ranks of `span`. Its operands were added before. */
 sifr_status plan_add_collective(plan_schedule *schedule, plan_action action, plan_span span,
-                                int32_t unit, int32_t micro_batch, int64_t bytes,
+                                int32_t segment, int32_t micro_batch, int64_t bytes,
                                 sifr_error *error) SIFR_MUST_CHECK;
 
 /* The same of a transfer of `bytes` between the device and a buffer that is away. */

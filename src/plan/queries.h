@@ -20,9 +20,9 @@ bool plan_parameters_away(const plan_schedule *schedule); /* of any unit */
  * (plan_find_lives). */
 bool plan_comes_and_goes(const plan_schedule *schedule, int32_t buffer);
 
-/* Whether a unit's parameters stay whole on every rank at stage 3: small units, asked in the
+/* Whether a segment's parameters stay whole on every rank at stage 3: small ones, asked in the
  * model's order, while there is room. *room begins as zero.model_persistence_threshold. */
-bool plan_persists(const plan_schedule *schedule, int32_t unit, int64_t *room);
+bool plan_persists(const plan_schedule *schedule, int32_t segment, int64_t *room);
 
 /* plan_may_delay_update: whether the settings offload state that updates read and write beside
  * them, but no parameters; equal on all ranks. plan_update_writes: whether this rank's update

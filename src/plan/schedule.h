@@ -21,7 +21,7 @@
 /* Classes of memory, as the planner adds them up and the ledger reports them. */
 typedef enum plan_class {
     PLAN_PARAMETERS,  /* what kernels read as weights; stage 3: this rank's slice */
-    PLAN_GATHERED,    /* stage 3: a unit's parameters while they are in use */
+    PLAN_GATHERED,    /* stage 3: a segment's parameters while they are in use */
     PLAN_MASTERS,     /* FP32 weights, if the training type has 16 bits and master weights */
     PLAN_MOMENTS,     /* states of the optimizer beside master weights: Adam's moments */
     PLAN_GRADIENTS,   /* of weights */
@@ -50,6 +50,7 @@ typedef struct plan_buffer {
     plan_tier tier;
     int32_t first, last;
     int32_t unit, index; /* owner: unit, and its gradient slot or value; -1: none */
+    int32_t segment;     /* of parameters, their states and gradients; else -1 */
     int64_t bytes, offset;
     bool aligned;  /* a device buffer of transfers from and to buffers that are away: whoever runs
                       the plan aligns its start, and `bytes` has room for that */
@@ -63,10 +64,10 @@ typedef enum plan_action {
     PLAN_ADD,       /* a partial gradient sum */
     PLAN_COUNT,     /* labelled tokens of the global batch, over all ranks */
     PLAN_LOSS,      /* folds the losses of a micro batch */
-    PLAN_SQUARES,   /* adds the squares of this rank's part of a unit's gradient */
+    PLAN_SQUARES,   /* adds the squares of this rank's part of a segment's gradient */
     PLAN_NORM,      /* adds squares and losses of all ranks; decides whether to update */
-    PLAN_UPDATE,    /* the optimizer on one unit */
-    PLAN_GATHER,    /* all-gather of a unit's slices: x0 is this rank's, y the whole */
+    PLAN_UPDATE,    /* the optimizer on one segment */
+    PLAN_GATHER,    /* all-gather of a segment's slices: x0 is this rank's, y the whole */
     PLAN_REDUCE,    /* reduce-scatter of a gradient sum: x0 is the whole, y this rank's slice */
     PLAN_READ,      /* from x0 in a file or host memory to y in device memory; skipped, like
                        PLAN_WRITE, if the update does not happen */
@@ -134,6 +135,7 @@ typedef struct plan_instruction {
     int32_t call;        /* index into calls; -1: no kernel */
     int32_t first_operand, operands;
     int32_t wait;    /* PLAN_WAIT: the transfer to wait for; else -1 */
+    int32_t segment; /* PLAN_SQUARES, PLAN_UPDATE, PLAN_GATHER, PLAN_REDUCE: of the model */
     int64_t bytes;   /* PLAN_GATHER, PLAN_REDUCE: of a slice; PLAN_READ, PLAN_WRITE: all */
     int64_t element; /* PLAN_UPDATE: where its vectors begin, counted over all units of the model;
                         dropout of a tile: where the tile begins, counted over the micro batch */
@@ -181,15 +183,16 @@ typedef struct plan_schedule {
     size_t instruction_count, instruction_room, operand_count, operand_room;
     size_t call_count, call_room, buffer_count, buffer_room;
 
-    /* Buffers that the engine fills or reads, by unit, value or micro batch; -1 where absent. */
-    int32_t *parameters, *masters, *states[OPTIM_STATES]; /* by unit; states: those of the
+    /* Buffers that the engine fills or reads, by segment, value or micro batch; -1 where absent.
+     * Only trained segments have masters and states. */
+    int32_t *parameters, *masters, *states[OPTIM_STATES]; /* by segment; states: those of the
                                                              optimizer's row */
-    int64_t *unit_elements; /* of the flat parameter, padded to whole blocks of each slice */
-    int32_t *tables;        /* by model_table */
-    int32_t *inputs[SIFR_INPUTS], *losses; /* by micro batch */
-    int32_t *caches;                       /* PLAN_GENERATE: keys and values by node, 2 each */
-    int32_t numbers;                       /* plan_numbers */
-    int32_t logits; /* PLAN_LOGITS, PLAN_GENERATE, plan_settings.logits; else -1 */
+    int64_t *segment_elements;                            /* padded to whole blocks of each slice */
+    int32_t *tables;                                      /* by model_table */
+    int32_t *inputs[SIFR_INPUTS], *losses;                /* by micro batch */
+    int32_t *caches; /* PLAN_GENERATE: keys and values by node, 2 each */
+    int32_t numbers; /* plan_numbers */
+    int32_t logits;  /* PLAN_LOGITS, PLAN_GENERATE, plan_settings.logits; else -1 */
     int32_t scratch;
     int32_t spread; /* quarters of the forward pass that a deferred update takes; 0: not deferred */
 

@@ -4,8 +4,8 @@
 #include "plan/queries.h"
 #include "plan/schedule.h"
 
-bool plan_persists(const plan_schedule *s, int32_t unit, int64_t *room) {
-    int64_t elements = s->model->units[unit].elements;
+bool plan_persists(const plan_schedule *s, int32_t segment, int64_t *room) {
+    int64_t elements = s->model->segments[segment].elements;
     bool small = elements <= s->settings.step.zero.param_persistence_threshold && elements <= *room;
     if (s->settings.step.zero.stage < 3 || !small) return false;
     *room -= elements;
@@ -30,10 +30,11 @@ plan_tier plan_moment_tier(const plan_settings *settings) {
     return o->state == SIFR_STATE_MASTER_WEIGHTS ? PLAN_DEVICE : plan_tier_of(o->device);
 }
 
-/* The most elements of units whose optimizer state stays in memory. */
+/* The most elements of segments whose optimizer state stays in memory. */
 static int64_t state_that_stays(const plan_schedule *s) {
     int64_t all = 0;
-    for (size_t u = 0; u < s->model->unit_count; u++) all += s->unit_elements[u];
+    for (size_t g = 0; g < s->model->segment_count; g++)
+        all += s->model->segments[g].frozen ? 0 : s->segment_elements[g];
     return (int64_t)((1 - s->settings.step.offload.optimizer.ratio) * (double)all);
 }
 
@@ -44,17 +45,17 @@ void plan_assign_tiers(plan_schedule *s) {
     int64_t room = step->zero.model_persistence_threshold, in_cpu = step->offload.param.max_in_cpu,
             state = state_that_stays(s);
     int32_t ranks = plan_mesh_ranks(&s->settings.mesh, PLAN_STATE);
-    for (int32_t u = 0; u < (int32_t)s->model->unit_count; u++) {
-        bool stays_whole = s->unit_elements[u] <= state;
-        if (stays_whole) state -= s->unit_elements[u];
-        assign(s, s->masters[u], stays_whole ? PLAN_DEVICE : masters);
+    for (int32_t g = 0; g < (int32_t)s->model->segment_count; g++) {
+        bool stays_whole = !s->model->segments[g].frozen && s->segment_elements[g] <= state;
+        if (stays_whole) state -= s->segment_elements[g];
+        assign(s, s->masters[g], stays_whole ? PLAN_DEVICE : masters);
         for (int i = 0; i < OPTIM_STATES; i++)
-            assign(s, s->states[i][u], stays_whole ? PLAN_DEVICE : moments);
-        if (step->zero.stage < 3 || plan_persists(s, u, &room)) continue;
-        int64_t slice = s->unit_elements[u] / ranks;
+            assign(s, s->states[i][g], stays_whole ? PLAN_DEVICE : moments);
+        if (step->zero.stage < 3 || plan_persists(s, g, &room)) continue;
+        int64_t slice = s->segment_elements[g] / ranks;
         bool stays = parameters == PLAN_NVME && slice <= in_cpu;
         if (stays) in_cpu -= slice;
-        assign(s, s->parameters[u], stays ? PLAN_HOST : parameters);
+        assign(s, s->parameters[g], stays ? PLAN_HOST : parameters);
     }
 }
 
@@ -71,8 +72,8 @@ plan_queue plan_queue_of(const plan_schedule *s, int32_t buffer) {
 }
 
 bool plan_parameters_away(const plan_schedule *s) {
-    for (size_t u = 0; u < s->model->unit_count; u++) {
-        if (plan_is_away(s, s->parameters[u])) return true;
+    for (size_t g = 0; g < s->model->segment_count; g++) {
+        if (plan_is_away(s, s->parameters[g])) return true;
     }
     return false;
 }

@@ -31,7 +31,7 @@ static sifr_status save(train_state *t, int64_t beside, sifr_error *error) {
     sifr_status status = state && trainer ? SIFR_OK : base_fail_alloc(error, 4096);
     status = train_agree(t, status, error);
     if (status == SIFR_OK) {
-        checkpoint_record record = {t->agree, t->notes, state, trainer, t->tensors};
+        checkpoint_record record = {t->agree, t->notes, state, trainer, t->tensors, &t->base};
         checkpoint_settings settings = {.keep = t->config->save_total_limit, .beside = beside};
         status =
             checkpoint_save(t->engine, t->config->output, &record, &settings, t->host->log, error);
@@ -276,6 +276,8 @@ static sifr_status measure_memory(train_state *t, train_outcome *outcome, sifr_e
 
 static sifr_status save_model(train_state *t, sifr_error *error) {
     char path[BASE_PATH_LENGTH];
+    sifr_status same = t->first ? checkpoint_base_check(&t->base, t->folder.model, error) : SIFR_OK;
+    BASE_TRY(train_agree(t, same, error));
     sifr_status saved = engine_save_folder(t->engine, t->folder.architecture, t->folder.weights,
                                            BASE_FP32, t->config->output, error);
     BASE_TRY(train_agree(t, saved, error));
@@ -372,6 +374,7 @@ static void close_state(train_state *t) {
     json_decref(t->notes);
     json_decref(t->position);
     json_decref(t->tensors);
+    checkpoint_base_free(&t->base);
     free(t->words);
     train_rows_free(&t->rows);
     train_data_close(t->held_out);

@@ -377,7 +377,8 @@ static sifr_status load(train_state *t, sifr_error *error) {
     sifr_status made = whole ? SIFR_OK : base_fail_alloc(error, 4096);
     if (made == SIFR_OK) made = find_tensors(t, error);
     BASE_TRY(train_agree(t, made, error));
-    checkpoint_record record = {.agree = t->agree, .notes = t->notes};
+    BASE_TRY(checkpoint_base_make(t->config->model, &t->folder, t->group, &t->base, error));
+    checkpoint_record record = {.agree = t->agree, .notes = t->notes, .base = &t->base};
     t->saved_step = -1;
     if (t->config->resume) {
         BASE_TRY(checkpoint_load(t->engine, t->config->output, &record, &t->position, t->host->log,
@@ -386,7 +387,7 @@ static sifr_status load(train_state *t, sifr_error *error) {
             t->saved_step = sifr_engine_steps(t->engine);
             train_say(t->host, "resumed from checkpoint-%lld",
                       (long long)sifr_engine_steps(t->engine));
-            return SIFR_OK;
+            return engine_load_frozen(t->engine, &t->folder, error);
         }
         base_log(t->host->log, SIFR_LOG_INFO,
                  "%s: no checkpoint yet; the run starts from the beginning", t->config->output);
@@ -488,6 +489,8 @@ static sifr_status open_input(train_state *t, sifr_error *error) {
     say_padding(t);
     say_cuts(t);
     BASE_TRY(train_freeze(t->config, t->folder.model, t->host->log, error));
+    for (size_t i = 0; t->folder.made && i < t->folder.model->weight_count; i++)
+        t->folder.model->weights[i].based &= !t->folder.made[i];
     return train_sequence_length(t->config, &t->folder.config, t->host->log, &t->length, error);
 }
 

@@ -9,6 +9,7 @@
 #define TRAIN_RUN_H
 
 #include "checkpoint/checkpoint.h"
+#include "checkpoint/frozen_base.h"
 #include "engine/device_choice.h"
 #include "plan/price/price.h"
 #include "train/data/data.h"
@@ -40,6 +41,7 @@ typedef struct train_state {
     train_profile profile;
     json_t *agree, *notes, *position; /* state of the checkpoint that was loaded, or NULL */
     json_t *tensors;                  /* tensors of the model that the run writes at the end */
+    checkpoint_base base;             /* of frozen weights */
     train_word *words;                /* of all ranks */
     train_rows rows;                  /* of this rank's micro batches */
     int64_t length, total_steps;

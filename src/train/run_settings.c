@@ -31,6 +31,8 @@ sifr_status train_freeze(const sifr_config *config, sifr_model *model, const sif
         BASE_TRY(sifr_model_freeze(model, config->freeze[i], error));
     }
     if (!config->freeze_count) return SIFR_OK;
+    for (size_t w = 0; w < model->weight_count; w++)
+        model->weights[w].based = model->weights[w].frozen;
     int64_t left = sifr_model_trained(model);
     if (left == 0)
         return base_fail(error, SIFR_USAGE,

@@ -99,7 +99,7 @@ static checkpoint_record record(int seed, int note) {
                            "params", "lr", 0.001 * note);
     objects[2] = json_pack("{s:i}", "samples", 40);
     objects[3] = json_pack("{s:i}", "global_step", 5);
-    return (checkpoint_record){objects[0], objects[1], objects[2], objects[3], NULL};
+    return (checkpoint_record){objects[0], objects[1], objects[2], objects[3], NULL, NULL};
 }
 
 static char said[8192];

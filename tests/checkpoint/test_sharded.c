@@ -36,9 +36,11 @@ typedef struct task {
     const char *from, *to;           /* output folders; NULL: nothing is loaded, saved */
     const char *elsewhere;           /* the last rank's folders, in place of both */
     int64_t steps, save_each;        /* save_each: after every step, the newest two are kept */
-    int go_on;  /* steps after whatever happened, to show that ranks are in step */
-    bool whole; /* a file a rank */
-    int ready;  /* a descriptor that hears of the beginning and of saves; 0: none */
+    int go_on;          /* steps after whatever happened, to show that ranks are in step */
+    bool whole;         /* a file a rank */
+    int ready;          /* a descriptor that hears of the beginning and of saves; 0: none */
+    const char *freeze; /* a pattern; NULL: none */
+    bool based;         /* what is frozen is in no checkpoint */
 } task;
 
 typedef struct rank_run {
@@ -74,6 +76,9 @@ static sifr_status make_engine(const rank_run *run, sifr_model **model, sifr_eng
     options.optimizer.weight_decay = 0.01;
     options.fp16.initial_scale_power = 26; /* the first steps overflow and lower it */
     BASE_TRY(model_from_config(&config, model, error));
+    if (run->task->freeze) BASE_TRY(sifr_model_freeze(*model, run->task->freeze, error));
+    for (size_t w = 0; run->task->based && w < (*model)->weight_count; w++)
+        (*model)->weights[w].based = (*model)->weights[w].frozen;
     BASE_TRY(
         engine_create(*model, &options, comm_threads_group(run->world, run->rank), engine, error));
     return sifr_engine_initialise(*engine, 5, error);
@@ -84,7 +89,7 @@ static sifr_status train(sifr_engine *engine, sifr_error *error) {
     const plan_settings *s = &engine->training->settings;
     sifr_step_result result;
     for (int32_t j = 0; j < s->step.gradient_accumulation_steps; j++) {
-        int32_t g = plan_global_micro_batch(s, s->rank, j);
+        int32_t g = plan_global_micro_batch(s, plan_mesh_place(&s->mesh, PLAN_DATA), j);
         for (int i = 0; i < LENGTH; i++) {
             base_random4 draw = base_philox(9, (uint64_t)(g * LENGTH + i), (uint64_t)engine->steps);
             tokens[j * LENGTH + i] = (int32_t)(draw.v[0] % WORDS);
@@ -104,7 +109,8 @@ static sifr_status hash_state(const sifr_engine *engine, uint64_t *hash, sifr_er
     *hash = base_hash(counts, sizeof counts);
     for (size_t w = 0; w < engine->model->weight_count; w++) {
         int64_t count = engine->model->weights[w].rows * engine->model->weights[w].columns;
-        for (int p = 0; p < engine_parts(engine); p++) {
+        int parts = engine->model->weights[w].frozen ? ENGINE_STATE1 : engine_parts(engine);
+        for (int p = 0; p < parts; p++) {
             BASE_TRY(engine_collect(engine, w, (engine_part)p, 0, count, values, error));
             *hash = base_hash_seeded(values, (size_t)count * sizeof *values, *hash);
         }
@@ -122,7 +128,7 @@ static sifr_status save(rank_run *run, const sifr_engine *engine, const char *ou
     const checkpoint_settings *settings = run->task->whole ? &whole : &pieces;
     if (run->rank != 0) return checkpoint_save(engine, output, NULL, settings, NULL, error);
     json_t *agree = json_pack("{s:i}", "seed", 1), *state = json_pack("{s:i}", "samples", 40);
-    checkpoint_record record = {agree, agree, state, state, NULL};
+    checkpoint_record record = {agree, agree, state, state, NULL, NULL};
     sifr_status status = checkpoint_save(engine, output, &record, settings, &log, error);
     json_decref(agree);
     json_decref(state);
@@ -248,6 +254,32 @@ static void any_shape_to_any(void **state) {
                     fail_msg("saved by shape %d, other bits at shape %d", i, other);
             }
         }
+    }
+}
+
+/* Frozen weights, of units frozen in part and as a whole: a checkpoint holds them in the training
+ * type, or not at all where they are in the folder that they came from. */
+static void frozen_weights(void **state) {
+    (void)state;
+    static const char *const patterns[] = {"*proj*", "*layers.0.*"};
+    for (int n = 0; n < 12; n++) {
+        sifr_precision precision = precisions[n % 3];
+        int first = (n * 5 + 3) % 16, second = (n * 7 + 2) % 16;
+        task t = {
+            .shape = {1, 0, precision}, .steps = 4, .freeze = patterns[n / 3 % 2], .based = n / 6};
+        succeeds(t);
+        uint64_t middle = runs[0].steps[2], end = runs[0].steps[4];
+        t.steps = 2;
+        t.shape = shape_of(first, precision);
+        t.to = fresh("frozen");
+        succeeds(t);
+        assert_int_equal(runs[0].hash, middle);
+        t.from = t.to, t.to = NULL;
+        t.shape = shape_of(second, precision);
+        succeeds(t);
+        assert_int_equal(runs[0].step, 4);
+        if (runs[0].hash != end)
+            fail_msg("%s: saved by shape %d, other bits at shape %d", t.freeze, first, second);
     }
 }
 
@@ -564,13 +596,11 @@ static void killed_while_saving(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(any_shape_to_any),
-                                       cmocka_unit_test(odd_counts_hand_on),
-                                       cmocka_unit_test(optimizers_go_on),
-                                       cmocka_unit_test(each_byte_once),
-                                       cmocka_unit_test(damage_is_refused_alike),
-                                       cmocka_unit_test(folders_not_shared),
-                                       cmocka_unit_test(full_disk),
-                                       cmocka_unit_test(killed_while_saving)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(any_shape_to_any),   cmocka_unit_test(frozen_weights),
+        cmocka_unit_test(odd_counts_hand_on), cmocka_unit_test(optimizers_go_on),
+        cmocka_unit_test(each_byte_once),     cmocka_unit_test(damage_is_refused_alike),
+        cmocka_unit_test(folders_not_shared), cmocka_unit_test(full_disk),
+        cmocka_unit_test(killed_while_saving)};
     return cmocka_run_group_tests(tests, scratch_setup, scratch_teardown);
 }

@@ -103,7 +103,7 @@ static void bytes(void **state) {
         plan_schedule *s;
         assert_int_equal(plan_lower(model, dev, &settings, &s, &error), SIFR_OK);
         int64_t elements = 0, cut = stage >= 1 ? 4 : 1;
-        for (size_t u = 0; u < model->unit_count; u++) elements += s->unit_elements[u];
+        for (size_t u = 0; u < model->unit_count; u++) elements += s->segment_elements[u];
         assert_int_equal(s->largest_bytes[PLAN_PARAMETERS], elements * 2 / (stage == 3 ? 4 : 1));
         assert_int_equal(s->largest_bytes[PLAN_MASTERS], elements * masters / cut);
         assert_int_equal(s->largest_bytes[PLAN_MOMENTS], elements * moments / cut);

@@ -82,7 +82,7 @@ static void settings(void **state) {
     scratch_expect_empty();
 }
 
-/* Steps that are skipped; weights that are frozen share pages with those that are not. */
+/* Steps that are skipped; weights that are frozen, beside those that are not. */
 static void skipped_and_frozen(void **state) {
     (void)state;
     static const char *const patterns[][2] = {

@@ -165,7 +165,7 @@ static void memory(void **state) {
         assert_int_equal(plan_lower(model, dev, &settings, &s, &error), SIFR_OK);
         int64_t held[PLAN_CLASSES] = {0};
         elements = 0;
-        for (size_t u = 0; u < model->unit_count; u++) elements += s->unit_elements[u];
+        for (size_t u = 0; u < model->unit_count; u++) elements += s->segment_elements[u];
         for (size_t b = 0; b < s->buffer_count; b++) {
             if (s->buffers[b].first < 0) held[s->buffers[b].class] += s->buffers[b].bytes;
         }

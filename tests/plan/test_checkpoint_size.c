@@ -27,8 +27,8 @@ static void by_type(void **state) {
     assert_int_equal(bytes_of(SIFR_BF16, false, true), 6 * ELEMENTS);
 }
 
-/* Units that nothing trains have weights and no moments. */
-static void frozen_units(void **state) {
+/* Frozen weights have no moments and no master weights; those of a base are not in it at all. */
+static void frozen_weights(void **state) {
     (void)state;
     sifr_error error = {0};
     sifr_model *frozen;
@@ -38,6 +38,11 @@ static void frozen_units(void **state) {
     int64_t all = plan_checkpoint_bytes(frozen, &settings);
     assert_int_equal(sifr_model_freeze(frozen, "*layers.1.*", &error), SIFR_OK);
     assert_int_equal(plan_checkpoint_bytes(frozen, &settings), all - 8 * BLOCK);
+    settings.step.precision = SIFR_BF16;
+    assert_int_equal(plan_checkpoint_bytes(frozen, &settings), all - 10 * BLOCK);
+    for (size_t w = 0; w < frozen->weight_count; w++)
+        frozen->weights[w].based = frozen->weights[w].frozen;
+    assert_int_equal(plan_checkpoint_bytes(frozen, &settings), all - 12 * BLOCK);
     sifr_model_free(frozen);
 }
 
@@ -67,7 +72,7 @@ static void output(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(by_type), cmocka_unit_test(frozen_units),
+    const struct CMUnitTest tests[] = {cmocka_unit_test(by_type), cmocka_unit_test(frozen_weights),
                                        cmocka_unit_test(room), cmocka_unit_test(output)};
     return cmocka_run_group_tests(tests, disk_plan_setup, disk_plan_teardown);
 }

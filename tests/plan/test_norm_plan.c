@@ -4,10 +4,10 @@
 
 #include "plan/numbers.h"
 
-enum { UNITS = 64 };
+enum { SEGMENTS = 64 };
 
-/* Adds to `squared` the elements of each unit that this plan squares, all of them its rank's. */
-static void note_squares(const plan_schedule *s, int64_t squared[UNITS]) {
+/* Adds to `squared` the elements of each segment that this plan squares, all of them its rank's. */
+static void note_squares(const plan_schedule *s, int64_t squared[SEGMENTS]) {
     int32_t ranks = plan_mesh_ranks(&s->settings.mesh, PLAN_STATE),
             rank = plan_mesh_place(&s->settings.mesh, PLAN_STATE);
     for (size_t i = 0; i < s->instruction_count; i++) {
@@ -15,23 +15,23 @@ static void note_squares(const plan_schedule *s, int64_t squared[UNITS]) {
         if (in->action != PLAN_SQUARES) continue;
         const device_call *call = &s->calls[in->call];
         const plan_operand *x = &s->operands[in->first_operand], *y = x + 1;
-        int64_t slice = s->unit_elements[in->unit] / ranks;
-        int64_t whole = s->buffers[x->buffer].bytes >= 4 * s->unit_elements[in->unit];
+        int64_t slice = s->segment_elements[in->segment] / ranks;
+        int64_t whole = s->buffers[x->buffer].bytes >= 4 * s->segment_elements[in->segment];
         assert_int_equal(call->kernel, DEVICE_EXACT_SQUARES);
         assert_int_equal(call->x[0].columns, slice);
         assert_int_equal(x->offset, whole ? 4 * rank * slice : 0);
         assert_int_equal(y->buffer, s->numbers);
         assert_int_equal(y->offset, offsetof(plan_numbers, squares));
-        squared[in->unit] += call->x[0].columns;
+        squared[in->segment] += call->x[0].columns;
     }
 }
 
 static void every_gradient_once(void **state) {
     (void)state;
-    assert_in_range(model->unit_count, 1, UNITS);
+    assert_in_range(model->segment_count, 1, SEGMENTS);
     for (int32_t ranks = 1; ranks <= 8; ranks++) {
         for (int stage = 0; stage <= 3; stage++) {
-            int64_t squared[UNITS] = {0}, elements[UNITS] = {0};
+            int64_t squared[SEGMENTS] = {0}, elements[SEGMENTS] = {0};
             for (int32_t rank = 0; rank < ranks; rank++) {
                 plan_settings settings =
                     disk_plan_settings(ranks, stage, SIFR_FP32, (sifr_offload){0});
@@ -39,7 +39,8 @@ static void every_gradient_once(void **state) {
                 settings.step.step_order = rank % 2 ? SIFR_STEP_UNIT : SIFR_STEP_BATCH;
                 plan_schedule *s = disk_plan_lower(&settings);
                 note_squares(s, squared);
-                for (size_t u = 0; u < model->unit_count; u++) elements[u] = s->unit_elements[u];
+                for (size_t g = 0; g < model->segment_count; g++)
+                    elements[g] = s->segment_elements[g];
                 plan_free(s);
             }
             assert_memory_equal(squared, elements, sizeof squared);

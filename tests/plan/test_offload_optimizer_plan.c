@@ -236,7 +236,7 @@ static void buffers(void **state) {
             bytes = s->buffers[b].bytes;
         }
         for (size_t u = 0; u < model->unit_count; u++)
-            if (s->unit_elements[u] > longest) longest = s->unit_elements[u];
+            if (s->segment_elements[u] > longest) longest = s->segment_elements[u];
         for (size_t i = 0; i < s->instruction_count; i++)
             groups += s->instructions[i].action == PLAN_UPDATE;
         assert_int_equal(count, taken[n] < 0 ? 3 * groups : taken[n]);

@@ -103,7 +103,7 @@ static void read_before_use(void **state) {
         plan_schedule *s = disk_plan_lower(&settings);
         check(s, &written);
         for (size_t u = 0; u < model->unit_count; u++) {
-            int64_t slice = s->unit_elements[u] / plan_mesh_ranks(&settings.mesh, PLAN_STATE);
+            int64_t slice = s->segment_elements[u] / plan_mesh_ranks(&settings.mesh, PLAN_STATE);
             slice *= base_dtype_bytes(plan_dtype(&settings));
             slices += (slice + PLAN_DISK_ALIGNMENT - 1) / PLAN_DISK_ALIGNMENT * PLAN_DISK_ALIGNMENT;
         }
@@ -231,7 +231,7 @@ static void kept(void **state) {
         int64_t written, slices[32], all = 0;
         plan_schedule *s = disk_plan_lower(&settings);
         for (size_t u = 0; u < model->unit_count; u++)
-            all += slices[u] = s->unit_elements[u] / plan_mesh_ranks(&settings.mesh, PLAN_STATE);
+            all += slices[u] = s->segment_elements[u] / plan_mesh_ranks(&settings.mesh, PLAN_STATE);
         plan_free(s);
         settings.step.offload.param.max_in_cpu = n / 2 == 3 ? all : slices[0] + n / 2 * slices[1];
         int64_t stays = settings.step.offload.param.max_in_cpu * 2;
@@ -261,7 +261,7 @@ static void gradients(void **state) {
         int32_t squares = 0;
         plan_away_classes(s, PLAN_NVME, bytes);
         for (size_t u = 0; u < model->unit_count; u++)
-            sums += s->unit_elements[u] / plan_mesh_ranks(&settings.mesh, PLAN_STATE) * 4;
+            sums += s->segment_elements[u] / plan_mesh_ranks(&settings.mesh, PLAN_STATE) * 4;
         for (size_t i = 0; i < s->instruction_count; i++) {
             const plan_instruction *in = &s->instructions[i];
             const plan_operand *operands = &s->operands[in->first_operand];

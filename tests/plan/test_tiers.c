@@ -48,7 +48,7 @@ static int64_t units_on(const plan_schedule *s, plan_tier tier) {
 static int64_t state_elements(const plan_schedule *s, plan_tier tier) {
     int64_t elements = 0;
     for (size_t u = 0; u < s->model->unit_count; u++)
-        elements += s->buffers[s->states[0][u]].tier == tier ? s->unit_elements[u] : 0;
+        elements += s->buffers[s->states[0][u]].tier == tier ? s->segment_elements[u] : 0;
     return elements;
 }
 
@@ -66,7 +66,7 @@ static void ratios(void **state) {
         int64_t left = (int64_t)((1 - parts[i]) * (double)(here + away)) - here;
         for (size_t u = 0; u < model->unit_count; u++)
             if (s->buffers[s->masters[u]].tier == PLAN_NVME)
-                assert_true(s->unit_elements[u] > left);
+                assert_true(s->segment_elements[u] > left);
         if (parts[i] == 0) assert_int_equal(units_on(s, PLAN_DEVICE), model->unit_count);
         if (parts[i] == 1) assert_int_equal(units_on(s, PLAN_NVME), model->unit_count);
         before = away;
@@ -120,7 +120,8 @@ static void slices_in_host_memory(void **state) {
     (void)state;
     plan_settings s = parameters_on(SIFR_TIER_NVME, 4);
     plan_schedule *plan = disk_plan_lower(&s);
-    s.step.offload.param.max_in_cpu = (plan->unit_elements[0] + 2 * plan->unit_elements[1]) / 4;
+    s.step.offload.param.max_in_cpu =
+        (plan->segment_elements[0] + 2 * plan->segment_elements[1]) / 4;
     plan_free(plan);
     assert_parameters(&s, "hhhnnnnnnnnnnn");
 }

@@ -356,7 +356,7 @@ static sifr_status read_weights(rank_run *r, const sifr_engine *engine, sifr_err
     }
     for (size_t i = 0; i < states * model->weight_count && status == SIFR_OK; i++) {
         size_t w = i / states, count = (size_t)(model->weights[w].rows * model->weights[w].columns);
-        if (!model_unit_trained(model, model->weights[w].unit)) continue;
+        if (model->weights[w].frozen) continue;
         engine_part part = (engine_part)(ENGINE_STATE1 + i % states);
         status = engine_collect(engine, w, part, 0, (int64_t)count, at, error);
         at += count;
@@ -432,6 +432,11 @@ static sifr_status check_pinned(const sifr_engine *engine, sifr_error *error) {
                      (long long)pinned->asked, strerror(pinned->number));
 }
 
+static sifr_status group_weights(sifr_model *model, int32_t groups, sifr_error *error) {
+    for (size_t w = 0; w < model->weight_count; w++) model->weights[w].group = (int32_t)w % groups;
+    return model_arrange(model, error);
+}
+
 static void *run_rank(void *argument) {
     rank_run *r = argument;
     const zero_variant *v = r->v;
@@ -450,6 +455,7 @@ static void *run_rank(void *argument) {
     for (int i = 0; i < 3 && status == SIFR_OK && v->freeze[i]; i++) {
         status = sifr_model_freeze(model, v->freeze[i], &error);
     }
+    if (status == SIFR_OK && v->groups) status = group_weights(model, v->groups, &error);
     device *dev = NULL;
     if (status == SIFR_OK)
         status = v->open       ? v->open(&dev, &error)

@@ -23,6 +23,7 @@ typedef struct zero_variant {
     int64_t sequences;     /* of a micro batch; 0: one */
     const sifr_zero *keys; /* NULL: the defaults */
     const char *freeze[3]; /* patterns; NULL: none */
+    int32_t groups;        /* weights take turns in so many groups; 0: in one */
     int steps;             /* 0: ZERO_STEPS */
     double first_scale;    /* fp16: where the loss scale starts; 0: where it does by itself */
     bool no_clipping;

@@ -125,9 +125,9 @@ void engine_use_cache(engine_executor *e, const engine_executor *owner, int64_t 
 static void borrow(engine_executor *e, const engine_executor *owner) {
     plan_schedule *s = e->schedule;
     const plan_schedule *o = owner->schedule;
-    for (size_t u = 0; u < s->model->unit_count; u++) {
-        e->base[s->parameters[u]] = owner->base[o->parameters[u]];
-        s->buffers[s->parameters[u]].offset = o->buffers[o->parameters[u]].offset;
+    for (size_t g = 0; g < s->model->segment_count; g++) {
+        e->base[s->parameters[g]] = owner->base[o->parameters[g]];
+        s->buffers[s->parameters[g]].offset = o->buffers[o->parameters[g]].offset;
     }
     engine_use_cache(e, owner, 0);
 }

@@ -10,18 +10,18 @@
 #include "engine/state/convert.h"
 #include "plan/queries.h"
 
-/* Elements first … end - 1 of a flat parameter that a buffer of `bytes` holds. */
-static void held_range(const plan_schedule *s, int32_t unit, int32_t buffer, int64_t element,
+/* Elements first … end - 1 of a segment that a buffer of values of `element` bytes holds. */
+static void held_range(const plan_schedule *s, int32_t segment, int32_t buffer, int64_t element,
                        int64_t *first, int64_t *end) {
     int64_t count = s->buffers[buffer].bytes / element;
-    bool slice = count < s->unit_elements[unit];
+    bool slice = count < s->segment_elements[segment];
     *first = slice ? plan_mesh_place(&s->settings.mesh, PLAN_STATE) * count : 0;
     *end = *first + count;
 }
 
-static int32_t buffer_of(const plan_schedule *s, int32_t unit, engine_part part) {
-    if (part != ENGINE_MASTER) return s->states[part - ENGINE_STATE1][unit];
-    return s->masters[unit] >= 0 ? s->masters[unit] : s->parameters[unit];
+static int32_t buffer_of(const plan_schedule *s, int32_t segment, engine_part part) {
+    if (part != ENGINE_MASTER) return s->states[part - ENGINE_STATE1][segment];
+    return s->masters[segment] >= 0 ? s->masters[segment] : s->parameters[segment];
 }
 
 const optim_row *engine_optimizer(const sifr_engine *engine) {
@@ -42,8 +42,13 @@ base_dtype engine_part_type(const sifr_engine *engine, engine_part part) {
     return plan_has_masters(settings) ? BASE_FP32 : plan_dtype(settings);
 }
 
-static int64_t part_bytes(const sifr_engine *engine, engine_part part) {
-    return base_dtype_bytes(engine_part_type(engine, part));
+base_dtype engine_weight_type(const sifr_engine *engine, size_t index, engine_part part) {
+    if (engine->model->weights[index].frozen) return plan_dtype(&engine->training->settings);
+    return engine_part_type(engine, part);
+}
+
+static int64_t part_bytes(const sifr_engine *engine, size_t index, engine_part part) {
+    return base_dtype_bytes(engine_weight_type(engine, index, part));
 }
 
 /* Where this rank holds a part of a weight. */
@@ -58,9 +63,9 @@ static bool find_place(const sifr_engine *engine, size_t index, engine_part part
     const plan_schedule *s = engine->training;
     const model_weight *w = &engine->model->weights[index];
     int64_t from, end, elements = w->rows * w->columns;
-    *place = (state_place){.buffer = buffer_of(s, w->unit, part)};
+    *place = (state_place){.buffer = buffer_of(s, w->segment, part)};
     if (place->buffer < 0) return false;
-    held_range(s, w->unit, place->buffer, part_bytes(engine, part), &from, &end);
+    held_range(s, w->segment, place->buffer, part_bytes(engine, index, part), &from, &end);
     int64_t start = base_max_i64(from, w->offset);
     int64_t stop = base_min_i64(end, w->offset + elements);
     if (stop <= start) return false;
@@ -110,7 +115,7 @@ float *engine_slice(const sifr_engine *engine, size_t index, engine_part part, i
     bool some = find_place(engine, index, part, &place);
     *first = place.first;
     *count = place.count;
-    bool wide = engine_part_type(engine, part) == BASE_FP32;
+    bool wide = engine_weight_type(engine, index, part) == BASE_FP32;
     float *values = some && wide ? engine_host_buffer(engine->trainer, place.buffer) : NULL;
     return values ? values + place.at : NULL;
 }
@@ -126,7 +131,7 @@ static sifr_status find_range(const sifr_engine *engine, size_t index, engine_pa
         first + count > place->first + place->count)
         return base_fail(error, SIFR_FAILED, "weight %s: this rank does not hold it",
                          engine->model->weights[index].name);
-    *at = (place->at + first - place->first) * part_bytes(engine, part);
+    *at = (place->at + first - place->first) * part_bytes(engine, index, part);
     return SIFR_OK;
 }
 
@@ -138,7 +143,8 @@ sifr_status engine_view(const sifr_engine *engine, size_t index, engine_part par
     BASE_TRY(find_range(engine, index, part, first, count, &place, &at, error));
     const char *memory = engine_host_buffer(engine->trainer, place.buffer);
     if (!memory)
-        return read_buffer(engine, place.buffer, at, room, count * part_bytes(engine, part), error);
+        return read_buffer(engine, place.buffer, at, room, count * part_bytes(engine, index, part),
+                           error);
     *out = memory + at;
     return SIFR_OK;
 }
@@ -148,7 +154,7 @@ sifr_status engine_view_fp32(const sifr_engine *engine, size_t index, engine_par
                              sifr_error *error) {
     enum { PIECE = 4096 };
     float piece[PIECE]; /* of either type */
-    base_dtype type = engine_part_type(engine, part);
+    base_dtype type = engine_weight_type(engine, index, part);
     const void *view;
     if (type == BASE_FP32) {
         BASE_TRY(engine_view(engine, index, part, first, count, room, &view, error));
@@ -169,14 +175,15 @@ sifr_status engine_write(sifr_engine *engine, size_t index, engine_part part, in
     state_place place;
     int64_t at;
     BASE_TRY(find_range(engine, index, part, first, count, &place, &at, error));
-    return write_buffer(engine, place.buffer, at, values, count * part_bytes(engine, part), error);
+    return write_buffer(engine, place.buffer, at, values, count * part_bytes(engine, index, part),
+                        error);
 }
 
-/* The elements of a weight in part `index` of `parts` equal parts of its unit. */
+/* The elements of a weight in part `index` of `parts` equal parts of its segment. */
 static void find_part(const sifr_engine *engine, size_t weight, int32_t index, int32_t parts,
                       int64_t *first, int64_t *count) {
     const model_weight *w = &engine->model->weights[weight];
-    int64_t part = engine->training->unit_elements[w->unit] / parts;
+    int64_t part = engine->training->segment_elements[w->segment] / parts;
     int64_t start = base_max_i64(index * part, w->offset);
     int64_t stop = base_min_i64((index + 1) * part, w->offset + w->rows * w->columns);
     *first = stop > start ? start - w->offset : 0;
@@ -198,9 +205,9 @@ void engine_held(const sifr_engine *engine, size_t index, int64_t *first, int64_
     const plan_mesh *mesh = &s->settings.mesh;
     const model_weight *w = &engine->model->weights[index];
     int32_t buffer =
-        s->parameters[w->unit]; /* whole parameters, wherever there are master weights */
+        s->parameters[w->segment]; /* whole parameters, wherever there are master weights */
     int64_t size = s->buffers[buffer].bytes / base_dtype_bytes(plan_dtype(&s->settings));
-    if (size < s->unit_elements[w->unit]) {
+    if (size < s->segment_elements[w->segment]) {
         find_part(engine, index, plan_mesh_place(mesh, PLAN_STATE),
                   plan_mesh_ranks(mesh, PLAN_STATE), first, count);
         return;
@@ -215,7 +222,7 @@ float *engine_state(const sifr_engine *engine, size_t index, engine_part part) {
 }
 
 /* The part of [first, first + count) of a weight that lies in a buffer which holds [from, end) of
- * its unit: offset in the buffer and in the values. */
+ * its segment: offset in the buffer and in the values. */
 static int64_t overlap(const model_weight *w, int64_t first, int64_t count, int64_t from,
                        int64_t end, int64_t *in_buffer, int64_t *in_values) {
     int64_t start = base_max_i64(from, w->offset + first);
@@ -225,7 +232,7 @@ static int64_t overlap(const model_weight *w, int64_t first, int64_t count, int6
     return stop - start;
 }
 
-/* Writes values in the parameters that kernels read, from element `at` of a unit on. */
+/* Writes values in the parameters that kernels read, from element `at` of their buffer on. */
 static sifr_status put_parameters(const sifr_engine *engine, int32_t buffer, int64_t at,
                                   const float *values, int64_t count, sifr_error *error) {
     enum { PIECE = 4096 };
@@ -250,12 +257,12 @@ sifr_status engine_put(sifr_engine *engine, size_t index, int64_t first, int64_t
     const plan_schedule *s = engine->training;
     const model_weight *w = &engine->model->weights[index];
     int64_t element = base_dtype_bytes(plan_dtype(&s->settings)), from, end, at, skip;
-    int32_t parameters = s->parameters[w->unit];
-    held_range(s, w->unit, parameters, element, &from, &end);
+    int32_t parameters = s->parameters[w->segment];
+    held_range(s, w->segment, parameters, element, &from, &end);
     int64_t some = overlap(w, first, count, from, end, &at, &skip);
     if (some > 0) BASE_TRY(put_parameters(engine, parameters, at, values + skip, some, error));
-    if (s->masters[w->unit] < 0) return SIFR_OK;
-    held_range(s, w->unit, s->masters[w->unit], 4, &from, &end);
+    if (s->masters[w->segment] < 0) return SIFR_OK;
+    held_range(s, w->segment, s->masters[w->segment], 4, &from, &end);
     some = overlap(w, first, count, from, end, &at, &skip);
     if (some <= 0) return SIFR_OK;
     return engine_write(engine, index, ENGINE_MASTER, first + skip, some, values + skip, error);
@@ -276,14 +283,14 @@ static sifr_status read_state(const sifr_engine *engine, int32_t buffer, int64_t
 }
 
 /* Elements at, at + 1 ... of this rank's slice of the weights to train, from `masters`. */
-static sifr_status train_piece(const sifr_engine *engine, int32_t unit, int64_t at, int64_t count,
-                               const float *masters, float *out, sifr_error *error) {
+static sifr_status train_piece(const sifr_engine *engine, int32_t segment, int64_t at,
+                               int64_t count, const float *masters, float *out, sifr_error *error) {
     const plan_schedule *s = engine->training;
     const optim_row *row = engine_optimizer(engine);
     float states[OPTIM_STATES][STATE_PIECE];
     const float *values[OPTIM_STATES] = {NULL};
     for (int i = 0; i < optim_states(row); i++) {
-        BASE_TRY(read_state(engine, s->states[i][unit], at, count, states[i], error));
+        BASE_TRY(read_state(engine, s->states[i][segment], at, count, states[i], error));
         values[i] = states[i];
     }
     unsigned mode = base_flush_floats(); /* as the kernel's threads do */
@@ -292,20 +299,20 @@ static sifr_status train_piece(const sifr_engine *engine, int32_t unit, int64_t 
     return SIFR_OK;
 }
 
-/* Computes a unit's parameters for kernels from this rank's master weights: `elements` of them,
+/* Computes a segment's parameters for kernels from this rank's master weights: `elements` of them,
  * from element `at` of the parameters' buffer on. */
-static sifr_status narrow_masters(const sifr_engine *engine, int32_t unit, bool average, int64_t at,
-                                  int64_t elements, sifr_error *error) {
+static sifr_status narrow_masters(const sifr_engine *engine, int32_t segment, bool average,
+                                  int64_t at, int64_t elements, sifr_error *error) {
     const plan_schedule *s = engine->training;
     float piece[STATE_PIECE], trained[STATE_PIECE];
-    int32_t master = s->masters[unit], parameters = s->parameters[unit];
-    bool plain = average || !engine_optimizer(engine)->averages || s->states[0][unit] < 0;
+    int32_t master = s->masters[segment], parameters = s->parameters[segment];
+    bool plain = average || !engine_optimizer(engine)->averages || s->states[0][segment] < 0;
     const float *masters = engine_host_buffer(engine->trainer, master);
     if (masters && plain) return put_parameters(engine, parameters, at, masters, elements, error);
     for (int64_t done = 0; done < elements; done += STATE_PIECE) {
         int64_t count = base_min_i64(STATE_PIECE, elements - done);
         BASE_TRY(read_buffer(engine, master, done * 4, piece, count * 4, error));
-        if (!plain) BASE_TRY(train_piece(engine, unit, done, count, piece, trained, error));
+        if (!plain) BASE_TRY(train_piece(engine, segment, done, count, piece, trained, error));
         BASE_TRY(
             put_parameters(engine, parameters, at + done, plain ? piece : trained, count, error));
     }
@@ -313,15 +320,15 @@ static sifr_status narrow_masters(const sifr_engine *engine, int32_t unit, bool 
 }
 
 /* All ranks fail if one could not read its own state. */
-static sifr_status narrow_units(const sifr_engine *engine, bool average, sifr_error *error) {
+static sifr_status narrow_segments(const sifr_engine *engine, bool average, sifr_error *error) {
     const plan_schedule *s = engine->training;
     int64_t element = base_dtype_bytes(plan_dtype(&s->settings));
-    for (int32_t u = 0; u < (int32_t)engine->model->unit_count; u++) {
+    for (int32_t g = 0; g < (int32_t)engine->model->segment_count; g++) {
         int64_t from, end, whole_from, whole_end;
-        if (s->masters[u] < 0) continue;
-        held_range(s, u, s->parameters[u], element, &whole_from, &whole_end);
-        held_range(s, u, s->masters[u], 4, &from, &end);
-        BASE_TRY(narrow_masters(engine, u, average, from - whole_from, end - from, error));
+        if (s->masters[g] < 0) continue;
+        held_range(s, g, s->parameters[g], element, &whole_from, &whole_end);
+        held_range(s, g, s->masters[g], 4, &from, &end);
+        BASE_TRY(narrow_masters(engine, g, average, from - whole_from, end - from, error));
     }
     return SIFR_OK;
 }
@@ -329,15 +336,16 @@ static sifr_status narrow_units(const sifr_engine *engine, bool average, sifr_er
 static sifr_status refresh(sifr_engine *engine, bool average, sifr_error *error) {
     const plan_schedule *s = engine->training;
     int64_t element = base_dtype_bytes(plan_dtype(&s->settings));
+    int64_t master = base_dtype_bytes(engine_part_type(engine, ENGINE_MASTER));
     engine->shows_average = average;
-    BASE_TRY(comm_agree_status(engine->group, narrow_units(engine, average, error), error));
-    for (int32_t u = 0; u < (int32_t)engine->model->unit_count; u++) {
+    BASE_TRY(comm_agree_status(engine->group, narrow_segments(engine, average, error), error));
+    for (int32_t g = 0; g < (int32_t)engine->model->segment_count; g++) {
         int64_t from, end, whole_from, whole_end;
-        held_range(s, u, s->parameters[u], element, &whole_from, &whole_end);
-        held_range(s, u, buffer_of(s, u, ENGINE_MASTER), part_bytes(engine, ENGINE_MASTER), &from,
-                   &end);
+        if (engine->model->segments[g].frozen) continue; /* no rank computes them */
+        held_range(s, g, s->parameters[g], element, &whole_from, &whole_end);
+        held_range(s, g, buffer_of(s, g, ENGINE_MASTER), master, &from, &end);
         if (end - from == whole_end - whole_from) continue;
-        char *parameters = engine_buffer(engine->trainer, s->parameters[u]);
+        char *parameters = engine_buffer(engine->trainer, s->parameters[g]);
         comm_handle handle; /* other ranks' parts of a buffer that each rank holds whole */
         BASE_TRY(comm_start_all_gather(engine->group, parameters + from * element,
                                        (end - from) * element, parameters, &handle, error));
@@ -386,14 +394,15 @@ static void fill_tile(void *argument, int64_t tile, int thread) {
     }
 }
 
-/* Weights that are written during a run are the average: the next step refreshes. */
-static void note_written(sifr_engine *engine) {
+/* Trained weights that are written during a run are the average: the next step refreshes. */
+static void note_written(sifr_engine *engine, size_t index) {
+    if (engine->model->weights[index].frozen) return;
     engine->shows_average |= engine_optimizer(engine)->averages && engine->updates > 0;
 }
 
 sifr_status engine_fill(sifr_engine *engine, size_t index, engine_values make, const void *user,
                         sifr_error *error) {
-    note_written(engine);
+    note_written(engine, index);
     fill_run run = {.engine = engine, .index = index, .make = make, .user = user, .error = error};
     int64_t held;
     engine_held(engine, index, &run.first, &held);
@@ -444,15 +453,15 @@ sifr_status sifr_engine_write_weight(sifr_engine *engine, const char *name, cons
     size_t index = 0;
     BASE_TRY(find_weight(engine, name, count, &index, error));
     BASE_TRY(engine_settle(engine, error));
-    note_written(engine);
+    note_written(engine, index);
     return engine_put(engine, index, 0, (int64_t)count, values, error);
 }
 
 bool engine_is_cut(const sifr_engine *engine, size_t index, engine_part part) {
     const plan_schedule *s = engine->training;
-    int32_t unit = engine->model->weights[index].unit;
-    return s->buffers[buffer_of(s, unit, part)].bytes <
-           s->unit_elements[unit] * part_bytes(engine, part);
+    int32_t segment = engine->model->weights[index].segment;
+    return s->buffers[buffer_of(s, segment, part)].bytes <
+           s->segment_elements[segment] * part_bytes(engine, index, part);
 }
 
 static sifr_status copy_part(const sifr_engine *engine, size_t index, engine_part part,

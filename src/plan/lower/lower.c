@@ -216,31 +216,39 @@ static sifr_status add_inputs(lower_state *state, int32_t j, sifr_error *error) 
     return SIFR_OK;
 }
 
+/* A segment's parameters and states. */
+static sifr_status add_segment(lower_state *state, int32_t g, sifr_error *error) {
+    plan_schedule *s = state->s;
+    const plan_settings *settings = &s->settings;
+    const model_segment *segment = &state->model->segments[g];
+    int64_t slices = plan_mesh_ranks(&settings->mesh, (plan_span)(PLAN_STATE | PLAN_DATA));
+    int64_t elements = base_ceil_to(segment->elements, slices * DEVICE_BLOCK);
+    int64_t bytes = settings->external_parameters ? 0 : elements * state->element;
+    s->segment_elements[g] = elements;
+    s->masters[g] = -1;
+    for (int i = 0; i < OPTIM_STATES; i++) s->states[i][g] = -1;
+    BASE_TRY(
+        plan_add_segment_buffer(s, PLAN_PARAMETERS, bytes, g, -1, true, &s->parameters[g], error));
+    if (settings->mode != PLAN_TRAIN || segment->frozen) return SIFR_OK;
+    if (plan_has_masters(settings)) {
+        BASE_TRY(plan_add_segment_buffer(s, PLAN_MASTERS, elements * 4, g, -1, true, &s->masters[g],
+                                         error));
+    }
+    int64_t moment = elements * base_dtype_bytes(plan_moment_type(settings));
+    for (int i = 0; i < optim_states(optim_row_of(&settings->step.optimizer)); i++)
+        BASE_TRY(
+            plan_add_segment_buffer(s, PLAN_MOMENTS, moment, g, i, true, &s->states[i][g], error));
+    return SIFR_OK;
+}
+
 /* Makes the buffers that live for the whole step or longer. */
 static sifr_status add_permanent(lower_state *state, sifr_error *error) {
     plan_schedule *s = state->s;
     const plan_settings *settings = &s->settings;
     const sifr_model *model = state->model;
-    bool training = settings->mode == PLAN_TRAIN;
-    int64_t slices = plan_mesh_ranks(&settings->mesh, (plan_span)(PLAN_STATE | PLAN_DATA));
     BASE_TRY(plan_add_buffer(s, PLAN_SCRATCH, 0, -1, -1, true, &s->scratch, error));
-    for (int32_t u = 0; u < (int32_t)model->unit_count; u++) {
-        int64_t elements = base_ceil_to(model->units[u].elements, slices * DEVICE_BLOCK);
-        s->unit_elements[u] = elements;
-        s->masters[u] = -1;
-        for (int i = 0; i < OPTIM_STATES; i++) s->states[i][u] = -1;
-        int64_t bytes = settings->external_parameters ? 0 : elements * state->element;
-        BASE_TRY(plan_add_buffer(s, PLAN_PARAMETERS, bytes, u, -1, true, &s->parameters[u], error));
-        if (!training) continue;
-        if (plan_has_masters(settings)) {
-            BASE_TRY(
-                plan_add_buffer(s, PLAN_MASTERS, elements * 4, u, -1, true, &s->masters[u], error));
-        }
-        if (!model_unit_trained(model, u)) continue;
-        int64_t moment = elements * base_dtype_bytes(plan_moment_type(settings));
-        for (int i = 0; i < optim_states(optim_row_of(&settings->step.optimizer)); i++)
-            BASE_TRY(plan_add_buffer(s, PLAN_MOMENTS, moment, u, i, true, &s->states[i][u], error));
-    }
+    for (int32_t g = 0; g < (int32_t)model->segment_count; g++)
+        BASE_TRY(add_segment(state, g, error));
     int64_t positions =
         settings->mode == PLAN_GENERATE ? settings->cache_length : settings->step.seq_length;
     for (size_t t = 0; t < model->table_count; t++) {
@@ -270,14 +278,14 @@ static sifr_status add_permanent(lower_state *state, sifr_error *error) {
 static sifr_status allocate(lower_state *state, sifr_error *error) {
     plan_schedule *s = state->s;
     const sifr_model *model = state->model;
-    size_t units = model->unit_count, values = model->value_count, nodes = model->node_count;
+    size_t segments = model->segment_count, values = model->value_count, nodes = model->node_count;
     size_t k = (size_t)s->settings.step.gradient_accumulation_steps;
     size_t sets = s->settings.step.step_order == SIFR_STEP_UNIT ? k : 1;
-    BASE_TRY(base_alloc(units, sizeof *s->parameters, &s->parameters, error));
-    BASE_TRY(base_alloc(units, sizeof *s->masters, &s->masters, error));
+    BASE_TRY(base_alloc(segments, sizeof *s->parameters, &s->parameters, error));
+    BASE_TRY(base_alloc(segments, sizeof *s->masters, &s->masters, error));
     for (int i = 0; i < OPTIM_STATES; i++)
-        BASE_TRY(base_alloc(units, sizeof *s->states[i], &s->states[i], error));
-    BASE_TRY(base_alloc(units, sizeof *s->unit_elements, &s->unit_elements, error));
+        BASE_TRY(base_alloc(segments, sizeof *s->states[i], &s->states[i], error));
+    BASE_TRY(base_alloc(segments, sizeof *s->segment_elements, &s->segment_elements, error));
     BASE_TRY(base_alloc(model->table_count, sizeof *s->tables, &s->tables, error));
     for (int i = 0; i < SIFR_INPUTS; i++) {
         BASE_TRY(base_alloc(k, sizeof *s->inputs[i], &s->inputs[i], error));
@@ -299,33 +307,21 @@ static sifr_status allocate(lower_state *state, sifr_error *error) {
     BASE_TRY(base_alloc(values, sizeof *state->mixed, &state->mixed, error));
     BASE_TRY(base_alloc(model->weight_count, sizeof *state->weight_written, &state->weight_written,
                         error));
-    BASE_TRY(base_alloc(nodes, sizeof *state->use_of, &state->use_of, error));
+    BASE_TRY(base_alloc(nodes * DEVICE_WEIGHTS, sizeof *state->use_of, &state->use_of, error));
+    BASE_TRY(base_alloc(segments, sizeof *state->own_use, &state->own_use, error));
     for (size_t n = 0; n < 2 * nodes; n++) state->forward_calls[n] = state->backward_calls[n] = -1;
     if (s->settings.mode == PLAN_TRAIN) plan_reserve(s, 2 * nodes * k, 8 * nodes * k);
     return SIFR_OK;
 }
 
 static void release(lower_state *state) {
-    void *const blocks[] = {state->buffer_of,
-                            state->saved,
-                            state->gradient,
-                            state->places,
-                            state->forward_calls,
-                            state->backward_calls,
-                            state->in_place,
-                            state->recompute,
-                            state->mixed,
-                            state->slice_written,
-                            state->slot_of,
-                            state->sums,
-                            state->sum_buffers,
-                            state->uses,
-                            state->use_of,
-                            state->fresh,
-                            state->weight_written,
-                            state->carries,
-                            state->feeds_other_units,
-                            state->local};
+    void *const blocks[] = {
+        state->buffer_of,     state->saved,          state->gradient, state->places,
+        state->forward_calls, state->backward_calls, state->in_place, state->recompute,
+        state->mixed,         state->slice_written,  state->slot_of,  state->sums,
+        state->sum_buffers,   state->uses,           state->use_of,   state->own_use,
+        state->fresh,         state->weight_written, state->carries,  state->feeds_other_units,
+        state->local};
     for (size_t i = 0; i < sizeof blocks / sizeof *blocks; i++) free(blocks[i]);
     lower_free_tiles(state);
 }

@@ -20,11 +20,10 @@ typedef struct lower_sum {
     int32_t after, into, from; /* slots */
 } lower_sum;
 
-/* A unit's use of a unit's weights: usually its own; a tied head uses the embedding's. Each use has
- * its own gradient sums, as large as the owner's flat parameter. */
+/* A unit's use of a trained segment: usually of its own; a tied head uses the embedding's. Each use
+ * has its own gradient sums, as large as the segment. */
 typedef struct lower_use {
-    int32_t unit, owner;
-    bool trained; /* some of the used weights are trained, so there are gradients */
+    int32_t unit, segment;
 } lower_use;
 
 /* The current rows: the whole micro batch, or a tile of it. */
@@ -94,9 +93,10 @@ typedef struct lower_state {
     int32_t *slot_of;   /* by micro batch */
     lower_sum *sums;
     int32_t sum_count, slots;
-    lower_use *uses; /* the units' own uses first, in order; then those of tied weights */
+    lower_use *uses; /* by their own units first, in order; then those of tied weights */
     int32_t use_count;
-    int32_t *use_of;      /* by node: of its first weight */
+    int32_t *own_use;     /* by segment: its own unit's use of it; -1: it is frozen */
+    int32_t *use_of;      /* by node and weight; -1: frozen, or there is none */
     int32_t *sum_buffers; /* use x slots -> buffer; -1 while unused */
     int32_t *fresh;       /* by use: buffer of a micro batch's gradient, if not its sum */
     base_dtype sum_type;

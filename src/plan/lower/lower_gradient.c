@@ -43,33 +43,47 @@ static bool each_is_reduced(const plan_settings *settings) {
            settings->step.gradient_accumulation_steps > 1;
 }
 
-/* The use of `owner`'s weights by `unit`; a new one where there is none yet. */
-static sifr_status find_use(lower_state *state, size_t *room, int32_t unit, int32_t owner,
+/* The use of a trained segment by `unit`; a new one where there is none yet. */
+static sifr_status find_use(lower_state *state, size_t *room, int32_t unit, int32_t segment,
                             int32_t *out, sifr_error *error) {
     for (int32_t u = 0; u < state->use_count; u++) {
-        if (state->uses[u].unit != unit || state->uses[u].owner != owner) continue;
+        if (state->uses[u].unit != unit || state->uses[u].segment != segment) continue;
         *out = u;
         return SIFR_OK;
     }
     BASE_TRY(
         base_grow(&state->uses, room, (size_t)state->use_count + 1, sizeof *state->uses, error));
     *out = state->use_count;
-    state->uses[state->use_count++] = (lower_use){.unit = unit, .owner = owner};
+    state->uses[state->use_count++] = (lower_use){.unit = unit, .segment = segment};
     return SIFR_OK;
 }
 
-static void note_trained(lower_state *state, int32_t node) {
-    const model_node *n = &state->model->nodes[node];
-    for (int w = 0; w < DEVICE_WEIGHTS; w++) {
-        bool trained = n->w[w] >= 0 && !state->model->weights[n->w[w]].frozen;
-        if (trained) state->uses[w == 0 ? state->use_of[node] : n->unit].trained = true;
+static sifr_status find_node_uses(lower_state *state, size_t *room, size_t n, sifr_error *error) {
+    const sifr_model *model = state->model;
+    const model_node *node = &model->nodes[n];
+    if (node->w[1] >= 0 && model->weights[node->w[1]].unit != node->unit) {
+        return base_fail(error, SIFR_USAGE,
+                         "unit %s: %s: weight %s belongs to another unit, so it can only be "
+                         "the first weight of an op",
+                         model->units[node->unit].name, node->op->name,
+                         model->weights[node->w[1]].name);
     }
+    for (int w = 0; w < DEVICE_WEIGHTS; w++) {
+        int32_t *use = &state->use_of[DEVICE_WEIGHTS * n + (size_t)w];
+        *use = -1;
+        if (node->w[w] < 0) continue;
+        const model_weight *weight = &model->weights[node->w[w]];
+        *use = state->own_use[weight->segment];
+        if (weight->frozen || weight->unit == node->unit) continue;
+        BASE_TRY(find_use(state, room, node->unit, weight->segment, use, error));
+    }
+    return SIFR_OK;
 }
 
 sifr_status lower_plan_sums(lower_state *state, sifr_error *error) {
     const sifr_model *model = state->model;
     const plan_settings *settings = &state->s->settings;
-    int32_t k = settings->step.gradient_accumulation_steps, ignored;
+    int32_t k = settings->step.gradient_accumulation_steps;
     size_t room = 0;
     BASE_TRY(base_alloc((size_t)k, sizeof *state->slot_of, &state->slot_of, error));
     BASE_TRY(base_alloc((size_t)k, sizeof *state->sums, &state->sums, error));
@@ -82,27 +96,13 @@ sifr_status lower_plan_sums(lower_state *state, sifr_error *error) {
     } else {
         state->added_at_once = true;
     }
-    for (int32_t u = 0; u < (int32_t)model->unit_count; u++) {
-        BASE_TRY(find_use(state, &room, u, u, &ignored, error));
-        state->uses[u].trained = model_unit_trained(model, u);
+    for (int32_t g = 0; g < (int32_t)model->segment_count; g++) {
+        const model_segment *segment = &model->segments[g];
+        state->own_use[g] = -1;
+        if (segment->frozen) continue;
+        BASE_TRY(find_use(state, &room, segment->unit, g, &state->own_use[g], error));
     }
-    for (size_t n = 0; n < model->node_count; n++) {
-        const model_node *node = &model->nodes[n];
-        int32_t owner = node->w[0] >= 0 ? model->weights[node->w[0]].unit : node->unit;
-        if (node->w[1] >= 0 && model->weights[node->w[1]].unit != node->unit) {
-            return base_fail(error, SIFR_USAGE,
-                             "unit %s: %s: weight %s belongs to another unit, so it can only be "
-                             "the first weight of an op",
-                             model->units[node->unit].name, node->op->name,
-                             model->weights[node->w[1]].name);
-        }
-        if (owner == node->unit) {
-            state->use_of[n] = owner;
-        } else {
-            BASE_TRY(find_use(state, &room, node->unit, owner, &state->use_of[n], error));
-        }
-        note_trained(state, (int32_t)n);
-    }
+    for (size_t n = 0; n < model->node_count; n++) BASE_TRY(find_node_uses(state, &room, n, error));
     size_t sums = (size_t)state->use_count * (size_t)state->slots;
     BASE_TRY(base_alloc(sums, sizeof *state->sum_buffers, &state->sum_buffers, error));
     for (size_t i = 0; i < sums; i++) state->sum_buffers[i] = -1;
@@ -126,7 +126,7 @@ static int32_t made_in(const lower_state *state, int32_t use) {
 
 lower_operand lower_weight_gradient(const lower_state *state, const model_node *node, int which) {
     const model_weight *w = &state->model->weights[node->w[which]];
-    int32_t use = which == 0 ? state->use_of[node - state->model->nodes] : node->unit;
+    int32_t use = state->use_of[(node - state->model->nodes) * DEVICE_WEIGHTS + which];
     return (lower_operand){.buffer = made_in(state, use),
                            .offset = w->offset * 4,
                            .matrix = lower_matrix(w->rows, w->columns, BASE_FP32)};
@@ -174,17 +174,17 @@ sifr_status lower_begin_unit(lower_state *state, int32_t unit, sifr_error *error
     memset(state->weight_written, 0, state->model->weight_count * sizeof *state->weight_written);
     for (int32_t use = 0; use < state->use_count; use++) {
         int32_t *buffer = sum_buffer(state, use, current_slot(state));
-        int32_t owner = state->uses[use].owner;
-        int64_t elements = state->s->unit_elements[owner];
-        if (state->uses[use].unit != unit || !state->uses[use].trained) continue;
+        int32_t segment = state->uses[use].segment;
+        int64_t elements = state->s->segment_elements[segment];
+        if (state->uses[use].unit != unit) continue;
         if (state->sum_type != BASE_FP32) {
-            BASE_TRY(plan_add_buffer(state->s, PLAN_GRADIENTS, elements * 4, owner, -1, false,
-                                     &state->fresh[use], error));
+            BASE_TRY(plan_add_segment_buffer(state->s, PLAN_GRADIENTS, elements * 4, segment, -1,
+                                             false, &state->fresh[use], error));
         }
         if (*buffer >= 0) continue;
-        BASE_TRY(plan_add_buffer(state->s, PLAN_GRADIENTS,
-                                 elements * base_dtype_bytes(state->sum_type), owner,
-                                 current_slot(state), false, buffer, error));
+        BASE_TRY(plan_add_segment_buffer(state->s, PLAN_GRADIENTS,
+                                         elements * base_dtype_bytes(state->sum_type), segment,
+                                         current_slot(state), false, buffer, error));
     }
     return SIFR_OK;
 }
@@ -192,25 +192,26 @@ sifr_status lower_begin_unit(lower_state *state, int32_t unit, sifr_error *error
 /* No kernel writes padding, or weights that this use does not touch. */
 static sifr_status clear_unwritten(lower_state *state, int32_t use, sifr_error *error) {
     const sifr_model *model = state->model;
-    const model_unit *owner = &model->units[state->uses[use].owner];
+    int32_t segment = state->uses[use].segment;
+    const model_unit *owner = &model->units[model->segments[segment].unit];
     int64_t end = 0;
     for (int32_t w = owner->first_weight; w < owner->first_weight + owner->weights; w++) {
         const model_weight *weight = &model->weights[w];
+        if (weight->segment != segment) continue;
         int64_t elements = weight->rows * weight->columns;
         int64_t written = state->weight_written[w] ? elements : 0;
         end = weight->offset + base_ceil_to(elements, DEVICE_BLOCK);
         BASE_TRY(emit_clear(state, use, weight->offset + written, end - weight->offset - written,
                             error));
     }
-    return emit_clear(state, use, end, state->s->unit_elements[state->uses[use].owner] - end,
-                      error);
+    return emit_clear(state, use, end, state->s->segment_elements[segment] - end, error);
 }
 
 sifr_status lower_end_unit(lower_state *state, int32_t unit, sifr_error *error) {
     bool first = !(state->added_at_once && state->micro_batch > 0);
     for (int32_t use = 0; use < state->use_count; use++) {
-        if (state->uses[use].unit != unit || !state->uses[use].trained) continue;
-        int64_t elements = state->s->unit_elements[state->uses[use].owner];
+        if (state->uses[use].unit != unit) continue;
+        int64_t elements = state->s->segment_elements[state->uses[use].segment];
         if (first) BASE_TRY(clear_unwritten(state, use, error));
         if (state->sum_type != BASE_FP32) {
             int32_t sum = *sum_buffer(state, use, current_slot(state));
@@ -232,89 +233,84 @@ sifr_status lower_end_unit(lower_state *state, int32_t unit, sifr_error *error) 
 
 sifr_status lower_borrowed(lower_state *state, sifr_error *error) {
     for (int32_t use = 0; use < state->use_count; use++) {
-        int32_t owner = state->uses[use].owner;
-        int64_t elements = state->s->unit_elements[owner];
-        if (state->uses[use].unit == owner || !state->uses[use].trained) continue;
-        BASE_TRY(emit_sum(state, DEVICE_ADD_INTO, owner,
-                          sum_at(state, *sum_buffer(state, owner, 0), 0, elements),
+        int32_t segment = state->uses[use].segment, own = state->own_use[segment];
+        int64_t elements = state->s->segment_elements[segment];
+        if (use == own) continue;
+        BASE_TRY(emit_sum(state, DEVICE_ADD_INTO, state->uses[own].unit,
+                          sum_at(state, *sum_buffer(state, own, 0), 0, elements),
                           sum_at(state, *sum_buffer(state, use, 0), 0, elements), error));
     }
     return SIFR_OK;
 }
 
-static sifr_status emit_squares(lower_state *state, int32_t unit, sifr_error *error) {
-    int64_t elements = state->s->unit_elements[unit];
+/* The sums of a segment's gradient. */
+static lower_operand gradient_of(const lower_state *state, int32_t segment) {
+    return sum_at(state, *sum_buffer(state, state->own_use[segment], 0), 0,
+                  state->s->segment_elements[segment]);
+}
+
+/* Ends an instruction on a whole segment. */
+static sifr_status emit_on_segment(lower_state *state, plan_action action, int32_t segment,
+                                   const device_call *call, sifr_error *error) {
+    plan_schedule *s = state->s;
+    int32_t unit = state->model->segments[segment].unit;
+    BASE_TRY(lower_emit(state, action, unit, -1, call, NULL, false, error));
+    s->instructions[s->instruction_count - 1].segment = segment;
+    return SIFR_OK;
+}
+
+static sifr_status emit_squares(lower_state *state, int32_t segment, sifr_error *error) {
     device_call call;
     memset(&call, 0, sizeof call);
     call.kernel = DEVICE_EXACT_SQUARES;
     lower_operand y = {.buffer = state->s->numbers,
                        .offset = offsetof(plan_numbers, squares),
                        .matrix = lower_matrix(1, EXACT_WORDS, BASE_INT64)};
-    BASE_TRY(lower_put(state, &call, PLAN_X0,
-                       sum_at(state, *sum_buffer(state, unit, 0), 0, elements), error));
+    BASE_TRY(lower_put(state, &call, PLAN_X0, gradient_of(state, segment), error));
     BASE_TRY(lower_put(state, &call, PLAN_Y, y, error));
-    return lower_emit(state, PLAN_SQUARES, unit, -1, &call, NULL, false, error);
+    return emit_on_segment(state, PLAN_SQUARES, segment, &call, error);
 }
 
-/* Elements of the units before this one, in whole blocks: the same for any number of ranks. */
-static int64_t elements_before(const sifr_model *model, int32_t unit) {
+/* Elements of the segments before this one, in whole blocks: the same for any number of ranks. */
+static int64_t elements_before(const sifr_model *model, int32_t segment) {
     int64_t elements = 0;
-    for (int32_t u = 0; u < unit; u++)
-        elements += base_ceil_to(model->units[u].elements, DEVICE_BLOCK);
+    for (int32_t g = 0; g < segment; g++) elements += model->segments[g].elements;
     return elements;
 }
 
-/* The optimizer on elements first ... first + elements - 1 of a unit. */
-static sifr_status emit_update(lower_state *state, int32_t unit, int64_t first, int64_t elements,
-                               sifr_error *error) {
+/* The optimizer on a segment. */
+static sifr_status emit_update(lower_state *state, int32_t segment, sifr_error *error) {
     plan_schedule *s = state->s;
-    bool mixed = s->masters[unit] >= 0;
+    bool mixed = s->masters[segment] >= 0;
     base_dtype moment = plan_moment_type(&s->settings);
+    int64_t elements = s->segment_elements[segment];
     device_call call;
     memset(&call, 0, sizeof call);
     const sifr_optimizer *optimizer = &s->settings.step.optimizer;
     const optim_row *row = optim_row_of(optimizer);
     call.kernel = row->kernel;
     row->set_call(optimizer, &call.attributes);
-    lower_operand gradient = sum_at(state, *sum_buffer(state, unit, 0), first, elements);
     lower_operand parameters =
-        typed_at(s->parameters[unit], first, elements, plan_dtype(&s->settings));
-    BASE_TRY(lower_put(state, &call, PLAN_X0, gradient, error));
+        typed_at(s->parameters[segment], 0, elements, plan_dtype(&s->settings));
+    BASE_TRY(lower_put(state, &call, PLAN_X0, gradient_of(state, segment), error));
     if (mixed) {
         BASE_TRY(
-            lower_put(state, &call, PLAN_W0, vector_at(s->masters[unit], first, elements), error));
+            lower_put(state, &call, PLAN_W0, vector_at(s->masters[segment], 0, elements), error));
     }
     BASE_TRY(lower_put(state, &call, mixed ? PLAN_W1 : PLAN_W0, parameters, error));
     for (int i = 0; i < optim_states(row); i++)
         BASE_TRY(lower_put(state, &call, (plan_role)(PLAN_SAVED0 + i),
-                           typed_at(s->states[i][unit], first, elements, moment), error));
-    BASE_TRY(lower_emit(state, PLAN_UPDATE, unit, -1, &call, NULL, false, error));
-    s->instructions[s->instruction_count - 1].element = elements_before(state->model, unit) + first;
+                           typed_at(s->states[i][segment], 0, elements, moment), error));
+    BASE_TRY(emit_on_segment(state, PLAN_UPDATE, segment, &call, error));
+    s->instructions[s->instruction_count - 1].element = elements_before(state->model, segment);
     return SIFR_OK;
-}
-
-/* Runs of trained weights, with their padding: frozen ones are left alone. */
-static sifr_status update_unit(lower_state *state, int32_t unit, sifr_error *error) {
-    const sifr_model *model = state->model;
-    const model_unit *u = &model->units[unit];
-    int64_t first = 0;
-    for (int32_t w = u->first_weight; w < u->first_weight + u->weights; w++) {
-        const model_weight *weight = &model->weights[w];
-        if (!weight->frozen) continue;
-        if (weight->offset > first) {
-            BASE_TRY(emit_update(state, unit, first, weight->offset - first, error));
-        }
-        first = weight->offset + base_ceil_to(weight->rows * weight->columns, DEVICE_BLOCK);
-    }
-    int64_t end = first ? u->elements : state->s->unit_elements[unit];
-    return end > first ? emit_update(state, unit, first, end - first, error) : SIFR_OK;
 }
 
 sifr_status lower_update(lower_state *state, sifr_error *error) {
     plan_schedule *s = state->s;
-    int32_t units = (int32_t)state->model->unit_count;
-    for (int32_t u = 0; u < units; u++) {
-        if (state->uses[u].trained) BASE_TRY(emit_squares(state, u, error));
+    int32_t segments = (int32_t)state->model->segment_count;
+    for (int32_t g = 0; g < segments; g++) {
+        if (state->own_use[g] >= 0) BASE_TRY(emit_squares(state, g, error));
     }
     BASE_TRY(plan_add_operand(s, PLAN_X0, s->numbers, 0, error));
     BASE_TRY(plan_add_operand(s, PLAN_Y, s->numbers, 0, error));
@@ -323,8 +319,8 @@ sifr_status lower_update(lower_state *state, sifr_error *error) {
         (plan_instruction){
             .action = PLAN_NORM, .unit = -1, .micro_batch = -1, .node = -1, .call = -1, .wait = -1},
         error));
-    for (int32_t u = 0; u < units; u++) {
-        if (state->uses[u].trained) BASE_TRY(update_unit(state, u, error));
+    for (int32_t g = 0; g < segments; g++) {
+        if (state->own_use[g] >= 0) BASE_TRY(emit_update(state, g, error));
     }
     return SIFR_OK;
 }

@@ -115,7 +115,7 @@ bool lower_has_gradient(const lower_state *state, int32_t value) {
 
 lower_operand lower_weight(const lower_state *state, int32_t weight) {
     const model_weight *w = &state->model->weights[weight];
-    return (lower_operand){.buffer = state->s->parameters[w->unit],
+    return (lower_operand){.buffer = state->s->parameters[w->segment],
                            .offset = w->offset * state->element,
                            .matrix =
                                lower_matrix(w->rows, w->columns, plan_dtype(&state->s->settings))};

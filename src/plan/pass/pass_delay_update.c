@@ -48,8 +48,8 @@ typedef struct delay_state {
     int32_t *pending;   /* deferred waits that are missing in the new order, though their transfers
                            are in it */
     size_t pending_count;
-    int64_t *unit_elements; /* by unit: elements that this rank updates */
-    int32_t *last;          /* by buffer: its last deferred use, waits excluded; -1: none */
+    int64_t *updated; /* by segment: elements that this rank updates */
+    int32_t *last;    /* by buffer: its last deferred use, waits excluded; -1: none */
 
     int32_t *order; /* old instructions in the new order */
     size_t ordered;
@@ -100,36 +100,36 @@ static void find_touched(delay_state *d) {
 }
 
 /* Spreads deferred updates by their elements. Instructions before an update in the list move with
- * it, and its writes follow at once. A gather's position depends on its unit alone, so it is equal
- * on all ranks, whatever part of the unit they own. */
+ * it, and its writes follow at once. A gather's position depends on its segment alone, so it is
+ * equal on all ranks, whatever part of it they own. */
 static void find_due(delay_state *d) {
     const sifr_model *model = d->s->model;
-    int64_t all = 0, before = 0, *elements = d->unit_elements;
-    for (size_t u = 0; u < model->unit_count; u++) {
-        elements[u] = 0;
-        if (model_unit_trained(model, (int32_t)u)) all += d->s->unit_elements[u];
+    int64_t all = 0, before = 0, *elements = d->updated;
+    for (size_t g = 0; g < model->segment_count; g++) {
+        elements[g] = 0;
+        if (!model->segments[g].frozen) all += d->s->segment_elements[g];
     }
     for (size_t p = 0; p < d->count; p++) {
         const plan_instruction *in = deferred_at(d, p);
-        if (in->action == PLAN_UPDATE) elements[in->unit] += d->s->calls[in->call].x[0].columns;
+        if (in->action == PLAN_UPDATE) elements[in->segment] += d->s->calls[in->call].x[0].columns;
     }
-    int32_t unit = 0;
+    int32_t segment = 0;
     double done = 0, last = 0;
     for (size_t p = 0; p < d->count; p++) {
         const plan_instruction *in = deferred_at(d, p);
         d->due[p] = 1;
         if (in->action == PLAN_WRITE) d->due[p] = last;
         if (in->action != PLAN_UPDATE && in->action != PLAN_GATHER) continue;
-        for (; unit < in->unit; unit++, done = 0) {
-            if (model_unit_trained(model, unit)) before += d->s->unit_elements[unit];
+        for (; segment < in->segment; segment++, done = 0) {
+            if (!model->segments[segment].frozen) before += d->s->segment_elements[segment];
         }
         double share = 1;
         if (in->action == PLAN_UPDATE) {
-            share = done / (double)elements[unit];
+            share = done / (double)elements[segment];
             done += (double)d->s->calls[in->call].x[0].columns;
         }
         d->due[p] = last =
-            ((double)before + share * (double)d->s->unit_elements[unit]) / (double)all;
+            ((double)before + share * (double)d->s->segment_elements[segment]) / (double)all;
     }
     for (size_t p = d->count; p-- > 1;)
         if (d->due[p - 1] > d->due[p]) d->due[p - 1] = d->due[p];
@@ -318,16 +318,15 @@ static sifr_status allocate(delay_state *d, sifr_error *error) {
     BASE_TRY(base_alloc(count, sizeof *d->pending, &d->pending, error));
     BASE_TRY(base_alloc(count, sizeof *d->order, &d->order, error));
     BASE_TRY(base_alloc(count + 1, sizeof *d->change, &d->change, error));
-    BASE_TRY(
-        base_alloc(d->s->model->unit_count, sizeof *d->unit_elements, &d->unit_elements, error));
+    BASE_TRY(base_alloc(d->s->model->segment_count, sizeof *d->updated, &d->updated, error));
     BASE_TRY(base_alloc(buffers, sizeof *d->last, &d->last, error));
     return base_alloc(buffers, sizeof *d->lives, &d->lives, error);
 }
 
 static void release(delay_state *d) {
-    void *const blocks[] = {d->computed, d->late,  d->moved,        d->deferred, d->wait,
-                            d->due,      d->taken, d->pending,      d->order,    d->change,
-                            d->last,     d->lives, d->unit_elements};
+    void *const blocks[] = {d->computed, d->late,  d->moved,   d->deferred, d->wait,
+                            d->due,      d->taken, d->pending, d->order,    d->change,
+                            d->last,     d->lives, d->updated};
     for (size_t i = 0; i < sizeof blocks / sizeof *blocks; i++) free(blocks[i]);
     plan_free_list(&d->old);
 }

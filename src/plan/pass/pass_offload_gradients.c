@@ -44,8 +44,8 @@ static sifr_status find_sums(gradient_offload *p, sifr_error *error) {
         int32_t buffer = p->old.operands[in->first_operand].buffer;
         gradient_sum sum = {.buffer = buffer, .squares = (int32_t)i, .final = -1};
         BASE_TRY(base_grow(&p->sums, &p->room, p->count + 1, sizeof *p->sums, error));
-        BASE_TRY(plan_add_buffer(s, PLAN_GRADIENTS, s->buffers[buffer].bytes, in->unit, -1, true,
-                                 &sum.file, error));
+        BASE_TRY(plan_add_segment_buffer(s, PLAN_GRADIENTS, s->buffers[buffer].bytes, in->segment,
+                                         -1, true, &sum.file, error));
         s->buffers[sum.file].tier = plan_tier_of(s->settings.step.offload.gradients);
         p->sum_of[buffer] = (int32_t)p->count;
         p->sums[p->count++] = sum;

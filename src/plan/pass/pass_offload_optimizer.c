@@ -8,7 +8,7 @@
  * no harm. If the step is skipped, nothing is written.
  *
  * Transfers move whole pages, and a page of 16-bit parameters is two blocks. So sub-groups end on
- * pages. If a range of trained weights ends within a page, the rest of the page is read as well. */
+ * pages. An update is of a whole segment, or of a rank's slice, which has its pages for itself. */
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>
@@ -61,10 +61,9 @@ typedef struct optimizer_offload {
     int64_t call_elements;
 } optimizer_offload;
 
-/* Whole pages of the file, and the offset of the elements in them. */
+/* Whole pages of the file. */
 typedef struct disk_range {
-    int64_t at, bytes, skip;
-    bool shared; /* other weights share these pages */
+    int64_t at, bytes;
 } disk_range;
 
 static bool is_away(const optimizer_offload *o, const plan_operand *operand) {
@@ -96,13 +95,9 @@ static disk_range range_of(const optimizer_offload *o, const sub_group *g,
                            const plan_operand *operand) {
     const plan_instruction *in = &o->old.instructions[g->update];
     int64_t element = element_bytes(o, in, operand), page = PLAN_DISK_ALIGNMENT;
-    int64_t start = operand->offset + g->first * element, end = start + g->elements * element;
-    int64_t at = start / page * page;
-    bool last = end == o->s->buffers[operand->buffer].bytes; /* only padding follows */
-    return (disk_range){.at = at,
-                        .bytes = base_ceil_to(end, page) - at,
-                        .skip = start - at,
-                        .shared = start > at || (end % page && !last)};
+    int64_t at = operand->offset + g->first * element;
+    assert(at % page == 0);
+    return (disk_range){.at = at, .bytes = base_ceil_to(g->elements * element, page)};
 }
 
 /* Elements in a page of the narrowest kind of this update's state that is away; 0: none is away. */
@@ -112,19 +107,6 @@ static int64_t page_elements(const optimizer_offload *o, const plan_instruction 
         const plan_operand *operand = &o->old.operands[i];
         if (!is_away(o, operand)) continue;
         most = base_max_i64(most, PLAN_DISK_ALIGNMENT / element_bytes(o, in, operand));
-    }
-    return most;
-}
-
-/* Elements between the start of the page and the update's first element, for the narrowest kind of
- * state, where it is largest. */
-static int64_t lead_of(const optimizer_offload *o, const plan_instruction *in) {
-    int64_t most = 0;
-    for (int32_t i = in->first_operand; i < in->first_operand + in->operands; i++) {
-        const plan_operand *operand = &o->old.operands[i];
-        if (!is_away(o, operand)) continue;
-        int64_t lead = operand->offset % PLAN_DISK_ALIGNMENT / element_bytes(o, in, operand);
-        most = base_max_i64(most, lead);
     }
     return most;
 }
@@ -179,11 +161,8 @@ static sifr_status find_groups(optimizer_offload *o, sifr_error *error) {
         int64_t page = in->action == PLAN_UPDATE ? page_elements(o, in) : 0;
         if (page == 0) continue;
         int64_t group = group_elements(o, page), all = o->s->calls[in->call].x[0].columns;
-        int64_t elements = group - lead_of(o, in); /* the first group ends on a page, too */
-        for (int64_t first = 0; first < all; first += elements, elements = group) {
-            elements = base_min_i64(elements, all - first);
-            BASE_TRY(add_group(o, i, first, elements, error));
-        }
+        for (int64_t first = 0; first < all; first += group)
+            BASE_TRY(add_group(o, i, first, base_min_i64(group, all - first), error));
     }
     return SIFR_OK;
 }
@@ -260,9 +239,8 @@ static sifr_status wait_for_writes(optimizer_offload *o, size_t group, sifr_erro
     return SIFR_OK;
 }
 
-/* State that is only written is not read, unless it shares its pages. */
-static bool is_read(const optimizer_offload *o, const sub_group *g, const plan_operand *state) {
-    return is_away(o, state) && (part_of(state) != PART_NARROW || range_of(o, g, state).shared);
+static bool is_read(const optimizer_offload *o, const plan_operand *state) {
+    return is_away(o, state) && part_of(state) != PART_NARROW;
 }
 
 /* Starts reads of the groups before `end`. */
@@ -275,7 +253,7 @@ static sifr_status read_until(optimizer_offload *o, size_t end, sifr_error *erro
         for (int32_t i = in->first_operand; i < in->first_operand + in->operands; i++) {
             const plan_operand *state = &o->old.operands[i];
             int32_t *read = &g->reads[part_of(state)];
-            if (!is_read(o, g, state)) continue;
+            if (!is_read(o, state)) continue;
             BASE_TRY(emit_transfer(o, PLAN_READ, group, state, read, error));
         }
     }
@@ -308,9 +286,8 @@ static sifr_status emit_update(optimizer_offload *o, size_t group, sifr_error *e
         plan_operand operand = o->old.operands[in->first_operand + i];
         const device_matrix *m = plan_role_matrix(&whole, (plan_role)operand.role);
         if (is_away(o, &operand)) {
-            int64_t skip = range_of(o, g, &operand).skip;
             operand.buffer = buffer_for(o, group, part_of(&operand));
-            operand.offset = skip;
+            operand.offset = 0;
         } else {
             operand.offset += g->first * base_dtype_bytes(m->dtype);
         }

@@ -43,17 +43,17 @@ static bool is_transfer(const plan_instruction *in) {
 }
 
 static int64_t elements_of(const overlap_state *o, const plan_instruction *in) {
-    return o->s->model->units[in->unit].elements;
+    return o->s->model->segments[in->segment].elements;
 }
 
-/* What the key says, else `standard`, or `units` of the largest units if that is more: as long as
- * one unit is used, the next one is gathered, and a gradient travels whatever its size. */
-static int64_t limit_of(const plan_schedule *s, int64_t key, int64_t standard, int64_t units) {
+/* What the key says, else `standard`, or `count` of the largest segments if that is more: as long
+ * as one is used, the next one is gathered, and a gradient travels whatever its size. */
+static int64_t limit_of(const plan_schedule *s, int64_t key, int64_t standard, int64_t count) {
     int64_t largest = 0;
     if (key >= 0) return key;
-    for (size_t u = 0; u < s->model->unit_count; u++)
-        largest = base_max_i64(largest, s->model->units[u].elements);
-    return base_max_i64(standard, units * largest);
+    for (size_t g = 0; g < s->model->segment_count; g++)
+        largest = base_max_i64(largest, s->model->segments[g].elements);
+    return base_max_i64(standard, count * largest);
 }
 
 static overlap_kind kind_of(const overlap_state *o, const plan_instruction *in,
@@ -148,7 +148,7 @@ static void begin_use(overlap_state *o, const plan_instruction *in) {
         int32_t buffer = o->old.operands[i].buffer;
         if (o->last_use[buffer] < 0 || o->used[buffer]) continue;
         o->used[buffer] = true;
-        o->ahead -= o->s->model->units[o->s->buffers[buffer].unit].elements;
+        o->ahead -= o->s->model->segments[o->s->buffers[buffer].segment].elements;
     }
 }
 
@@ -158,7 +158,7 @@ static void end_use(overlap_state *o, const plan_instruction *in) {
         int32_t buffer = o->old.operands[i].buffer;
         if (o->last_use[buffer] != index) continue;
         o->last_use[buffer] = -1;
-        o->live -= o->s->model->units[o->s->buffers[buffer].unit].elements;
+        o->live -= o->s->model->segments[o->s->buffers[buffer].segment].elements;
     }
 }
 

@@ -1,6 +1,6 @@
-/* Stage 3: parameters of a unit stay gathered if little else is gathered before their next use, as
- * with DeepSpeed's stage3_max_reuse_distance. This applies mostly to the last units, between their
- * forward and backward pass.
+/* Stage 3: parameters of a segment stay gathered if little else is gathered before their next use,
+ * as with DeepSpeed's stage3_max_reuse_distance. This applies mostly to those of the last units,
+ * between their forward and backward pass.
  */
 #include <stdlib.h>
 
@@ -12,8 +12,8 @@
 typedef struct reuse_state {
     plan_schedule *s;
     plan_list old;
-    int32_t *kept;    /* by unit: the buffer that holds its parameters; -1: none yet */
-    int64_t *seen;    /* by unit: elements gathered up to its last gather */
+    int32_t *kept;    /* by segment: the buffer that holds its parameters; -1: none yet */
+    int64_t *seen;    /* by segment: elements gathered up to its last gather */
     int32_t *instead; /* by buffer: its replacement */
 } reuse_state;
 
@@ -21,15 +21,15 @@ typedef struct reuse_state {
  * on. */
 static bool is_there(reuse_state *r, const plan_instruction *in, int64_t *gathered) {
     const plan_schedule *s = r->s;
-    int32_t unit = in->unit, buffer = r->old.operands[in->first_operand + 1].buffer;
-    bool near =
-        r->kept[unit] >= 0 && *gathered - r->seen[unit] < s->settings.step.zero.max_reuse_distance;
+    int32_t segment = in->segment, buffer = r->old.operands[in->first_operand + 1].buffer;
+    bool near = r->kept[segment] >= 0 &&
+                *gathered - r->seen[segment] < s->settings.step.zero.max_reuse_distance;
     if (near)
-        r->instead[buffer] = r->kept[unit];
+        r->instead[buffer] = r->kept[segment];
     else
-        r->kept[unit] = buffer;
-    *gathered += s->model->units[unit].elements;
-    r->seen[unit] = *gathered;
+        r->kept[segment] = buffer;
+    *gathered += s->model->segments[segment].elements;
+    r->seen[segment] = *gathered;
     return near;
 }
 
@@ -53,12 +53,12 @@ sifr_status plan_pass_reuse(plan_schedule *s, sifr_error *error) {
     if (settings->step.zero.stage < 3) return SIFR_OK;
     if (settings->step.zero.max_reuse_distance <= 0) return SIFR_OK;
     reuse_state r = {.s = s};
-    size_t units = s->model->unit_count, buffers = s->buffer_count;
+    size_t segments = s->model->segment_count, buffers = s->buffer_count;
     sifr_status status;
-    BASE_TRY_GOTO(status, base_alloc(units, sizeof *r.kept, &r.kept, error), done);
-    BASE_TRY_GOTO(status, base_alloc(units, sizeof *r.seen, &r.seen, error), done);
+    BASE_TRY_GOTO(status, base_alloc(segments, sizeof *r.kept, &r.kept, error), done);
+    BASE_TRY_GOTO(status, base_alloc(segments, sizeof *r.seen, &r.seen, error), done);
     BASE_TRY_GOTO(status, base_alloc(buffers, sizeof *r.instead, &r.instead, error), done);
-    for (size_t u = 0; u < units; u++) r.kept[u] = -1;
+    for (size_t g = 0; g < segments; g++) r.kept[g] = -1;
     for (size_t b = 0; b < buffers; b++) r.instead[b] = (int32_t)b;
     r.old = plan_take_list(s);
     status = rewrite(&r, error);

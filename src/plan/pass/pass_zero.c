@@ -1,12 +1,12 @@
 /* ZeRO (Rajbhandari et al., SC20): the pass that cuts states into slices.
  *
- * A slice is 1/N of a unit's flat parameter, N being the ranks of PLAN_STATE. Every stage reduces a
- * unit's gradient to slices as soon as the gradient is complete. Stage 0 gathers it again. A rank
- * adds the squares of its slice to the norm, at every stage. Stage 1 keeps its slice in place,
- * updates it and gathers the parameters. Stage 2 releases the rest of the gradient at once. Stage 3
- * holds parameters as slices and gathers a unit for each run of its instructions, except small
- * units that persist. In step order "batch" stages 2 and 3 reduce every micro batch, and sums over
- * micro batches are sums of slices. */
+ * A slice is 1/N of a segment, a unit's flat parameter, N being the ranks of PLAN_STATE. Every
+ * stage reduces a segment's gradient to slices as soon as the gradient is complete. Frozen segments
+ * have none. Stage 0 gathers it again. A rank adds the squares of its slice to the norm, at every
+ * stage. Stage 1 keeps its slice in place, updates it and gathers the parameters. Stage 2 releases
+ * the rest of the gradient at once. Stage 3 holds parameters as slices and gathers a segment for
+ * each run of its unit's instructions, except small ones that persist. In step order "batch" stages
+ * 2 and 3 reduce every micro batch, and sums over micro batches are sums of slices. */
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>
@@ -22,18 +22,18 @@ typedef struct zero_state {
     plan_schedule *s;
     plan_list old; /* the list before the pass */
     int32_t stage, ranks, rank;
-    bool *whole;           /* by unit: whether every rank holds all of its parameters */
-    bool *parameter_of;    /* by buffer: whether it holds its unit's parameters */
+    bool *whole;           /* by segment: whether every rank holds all of its parameters */
+    bool *parameter_of;    /* by buffer: whether it holds its segment's parameters */
     int32_t *reduce_after; /* by buffer: old instruction after which it is reduced; -1: never */
     bool *reduced;
     int32_t *slice;    /* by buffer: the buffer of its slice; itself if in place */
-    int32_t *gathered; /* by unit: its buffer in this run of instructions; -1: none */
+    int32_t *gathered; /* by segment: its buffer in this run of instructions; -1: none */
     size_t old_buffers;
 } zero_state;
 
-static int64_t slice_elements(const zero_state *z, int32_t unit) {
-    assert(z->s->unit_elements[unit] % ((int64_t)z->ranks * DEVICE_BLOCK) == 0);
-    return z->s->unit_elements[unit] / z->ranks;
+static int64_t slice_elements(const zero_state *z, int32_t segment) {
+    assert(z->s->segment_elements[segment] % ((int64_t)z->ranks * DEVICE_BLOCK) == 0);
+    return z->s->segment_elements[segment] / z->ranks;
 }
 
 /* Whether a buffer holds a gradient's sums. An FP32 gradient that a micro batch is still computing
@@ -58,11 +58,11 @@ static sifr_status emit_narrow(zero_state *z, int32_t buffer, int32_t micro_batc
                                sifr_error *error) {
     plan_schedule *s = z->s;
     base_dtype dtype = device_dtype_of(s->settings.step.communication_data_type);
-    int32_t unit = s->buffers[buffer].unit;
-    int64_t elements = s->unit_elements[unit];
+    int32_t segment = s->buffers[buffer].segment;
+    int64_t elements = s->segment_elements[segment];
     plan_instruction in = {.action = PLAN_ADD,
                            .queue = PLAN_COMPUTE,
-                           .unit = (int16_t)unit,
+                           .unit = (int16_t)s->buffers[buffer].unit,
                            .micro_batch = micro_batch,
                            .node = -1,
                            .wait = -1};
@@ -72,8 +72,8 @@ static sifr_status emit_narrow(zero_state *z, int32_t buffer, int32_t micro_batc
     call.x[0] =
         (device_matrix){.rows = 1, .columns = elements, .stride = elements, .dtype = BASE_FP32};
     call.y = (device_matrix){.rows = 1, .columns = elements, .stride = elements, .dtype = dtype};
-    BASE_TRY(plan_add_buffer(s, PLAN_GRADIENTS, elements * base_dtype_bytes(dtype), unit, -1, false,
-                             out, error));
+    BASE_TRY(plan_add_segment_buffer(s, PLAN_GRADIENTS, elements * base_dtype_bytes(dtype), segment,
+                                     -1, false, out, error));
     BASE_TRY(plan_add_operand(s, PLAN_X0, buffer, 0, error));
     BASE_TRY(plan_add_operand(s, PLAN_Y, *out, 0, error));
     BASE_TRY(plan_add_call(s, call, &in.call, error));
@@ -83,43 +83,43 @@ static sifr_status emit_narrow(zero_state *z, int32_t buffer, int32_t micro_batc
 static sifr_status emit_reduce(zero_state *z, int32_t buffer, int32_t micro_batch,
                                sifr_error *error) {
     plan_schedule *s = z->s;
-    int32_t unit = s->buffers[buffer].unit, slice = buffer, from = buffer;
-    int64_t elements = slice_elements(z, unit), sum = sum_bytes(z);
+    int32_t segment = s->buffers[buffer].segment, slice = buffer, from = buffer;
+    int64_t elements = slice_elements(z, segment), sum = sum_bytes(z);
     int64_t offset = z->rank * elements * sum;
     bool narrow = sum == 4 && s->settings.step.communication_data_type != SIFR_FP32;
     if (narrow) BASE_TRY(emit_narrow(z, buffer, micro_batch, &from, error));
     if (z->stage >= 2) {
         offset = 0;
-        BASE_TRY(plan_add_buffer(s, PLAN_GRADIENTS, elements * sum, unit, s->buffers[buffer].index,
-                                 false, &slice, error));
+        BASE_TRY(plan_add_segment_buffer(s, PLAN_GRADIENTS, elements * sum, segment,
+                                         s->buffers[buffer].index, false, &slice, error));
     }
     assert(!z->reduced[buffer]);
     z->slice[buffer] = slice;
     z->reduced[buffer] = true;
     BASE_TRY(plan_add_operand(s, PLAN_X0, from, 0, error));
     BASE_TRY(plan_add_operand(s, PLAN_Y, slice, offset, error));
-    return plan_add_collective(s, PLAN_REDUCE, PLAN_STATE, unit, micro_batch,
+    return plan_add_collective(s, PLAN_REDUCE, PLAN_STATE, segment, micro_batch,
                                elements * (narrow ? 2 : sum), error);
 }
 
 /* Gathers in place: the whole contains this rank's slice already. */
-static sifr_status emit_gather_in_place(zero_state *z, int32_t buffer, int32_t unit,
+static sifr_status emit_gather_in_place(zero_state *z, int32_t buffer, int32_t segment,
                                         int64_t element, sifr_error *error) {
-    int64_t bytes = slice_elements(z, unit) * element;
+    int64_t bytes = slice_elements(z, segment) * element;
     BASE_TRY(plan_add_operand(z->s, PLAN_X0, buffer, z->rank * bytes, error));
     BASE_TRY(plan_add_operand(z->s, PLAN_Y, buffer, 0, error));
-    return plan_add_collective(z->s, PLAN_GATHER, PLAN_STATE, unit, -1, bytes, error);
+    return plan_add_collective(z->s, PLAN_GATHER, PLAN_STATE, segment, -1, bytes, error);
 }
 
-static sifr_status emit_gather(zero_state *z, int32_t unit, int32_t micro_batch,
+static sifr_status emit_gather(zero_state *z, int32_t segment, int32_t micro_batch,
                                sifr_error *error) {
     plan_schedule *s = z->s;
-    int64_t bytes = slice_elements(z, unit) * base_dtype_bytes(plan_dtype(&s->settings));
-    BASE_TRY(plan_add_buffer(s, PLAN_GATHERED, bytes * z->ranks, unit, -1, false,
-                             &z->gathered[unit], error));
-    BASE_TRY(plan_add_operand(s, PLAN_X0, s->parameters[unit], 0, error));
-    BASE_TRY(plan_add_operand(s, PLAN_Y, z->gathered[unit], 0, error));
-    return plan_add_collective(s, PLAN_GATHER, PLAN_STATE, unit, micro_batch, bytes, error);
+    int64_t bytes = slice_elements(z, segment) * base_dtype_bytes(plan_dtype(&s->settings));
+    BASE_TRY(plan_add_segment_buffer(s, PLAN_GATHERED, bytes * z->ranks, segment, -1, false,
+                                     &z->gathered[segment], error));
+    BASE_TRY(plan_add_operand(s, PLAN_X0, s->parameters[segment], 0, error));
+    BASE_TRY(plan_add_operand(s, PLAN_Y, z->gathered[segment], 0, error));
+    return plan_add_collective(s, PLAN_GATHER, PLAN_STATE, segment, micro_batch, bytes, error);
 }
 
 /* Finds where sums are complete and reduced: at stages 2 and 3 with order "batch", the sum of each
@@ -140,18 +140,17 @@ static void find_reductions(zero_state *z) {
     }
 }
 
-/* Moves `operand` to the place of element `first` of a unit's flat parameter, which lies in this
- * rank's slice. */
-static void move_operand(const zero_state *z, int32_t unit, int64_t first, int64_t bytes,
+/* Moves `operand` to the place of element `first` of a segment, which lies in this rank's slice. */
+static void move_operand(const zero_state *z, int32_t segment, int64_t first, int64_t bytes,
                          plan_operand *operand) {
-    int64_t in_slice = first - z->rank * slice_elements(z, unit);
+    int64_t in_slice = first - z->rank * slice_elements(z, segment);
     bool parameter = z->parameter_of[operand->buffer], in_place = false;
-    assert(in_slice >= 0 && in_slice < slice_elements(z, unit));
+    assert(in_slice >= 0 && in_slice < slice_elements(z, segment));
     if (is_gradient(z, operand->buffer)) {
         in_place = z->slice[operand->buffer] == operand->buffer;
         operand->buffer = z->slice[operand->buffer];
     }
-    bool whole = in_place || (parameter && z->whole[unit]);
+    bool whole = in_place || (parameter && z->whole[segment]);
     operand->offset = (whole ? first : in_slice) * bytes;
 }
 
@@ -162,8 +161,8 @@ static sifr_status emit_sliced(zero_state *z, const plan_instruction *in, sifr_e
     device_call call = s->calls[in->call];
     plan_instruction out = *in;
     plan_operand gradient = z->old.operands[in->first_operand];
-    int32_t unit = s->buffers[gradient.buffer].unit; /* the owner of tied weights */
-    int64_t slice = slice_elements(z, unit), whole = call.x[0].columns;
+    int32_t segment = s->buffers[gradient.buffer].segment;
+    int64_t slice = slice_elements(z, segment), whole = call.x[0].columns;
     int64_t start = gradient.offset / sum_bytes(z);
     int64_t first = base_max_i64(start, z->rank * slice);
     int64_t end = base_min_i64(start + whole, (z->rank + 1) * slice);
@@ -173,7 +172,7 @@ static sifr_status emit_sliced(zero_state *z, const plan_instruction *in, sifr_e
         device_matrix *m = plan_role_matrix(&call, (plan_role)operand.role);
         if (operand.buffer != s->numbers) {
             m->columns = m->stride = end - first;
-            move_operand(z, unit, first, base_dtype_bytes(m->dtype), &operand);
+            move_operand(z, segment, first, base_dtype_bytes(m->dtype), &operand);
         }
         BASE_TRY(
             plan_add_operand(s, (plan_role)operand.role, operand.buffer, operand.offset, error));
@@ -188,14 +187,15 @@ static sifr_status emit_same(zero_state *z, const plan_instruction *in, sifr_err
     plan_operand *operands;
     bool uses = in->action != PLAN_UPDATE;
     for (int32_t o = in->first_operand; o < in->first_operand + in->operands && uses; o++) {
-        int32_t buffer = z->old.operands[o].buffer, unit = s->buffers[buffer].unit;
-        if (!z->parameter_of[buffer] || z->whole[unit] || z->gathered[unit] >= 0) continue;
-        BASE_TRY(emit_gather(z, unit, in->micro_batch, error));
+        int32_t buffer = z->old.operands[o].buffer, segment = s->buffers[buffer].segment;
+        if (!z->parameter_of[buffer] || z->whole[segment] || z->gathered[segment] >= 0) continue;
+        BASE_TRY(emit_gather(z, segment, in->micro_batch, error));
     }
     BASE_TRY(plan_add_operands(s, &z->old, in, &operands, error));
     for (int32_t o = 0; o < in->operands && uses; o++) {
-        int32_t buffer = operands[o].buffer, unit = s->buffers[buffer].unit;
-        if (z->parameter_of[buffer] && !z->whole[unit]) operands[o].buffer = z->gathered[unit];
+        int32_t buffer = operands[o].buffer, segment = s->buffers[buffer].segment;
+        if (z->parameter_of[buffer] && !z->whole[segment])
+            operands[o].buffer = z->gathered[segment];
     }
     return plan_add_instruction(s, *in, error);
 }
@@ -206,7 +206,7 @@ static sifr_status gather_gradients(zero_state *z, sifr_error *error) {
         const plan_instruction *in = &z->old.instructions[i];
         if (in->action != PLAN_SQUARES) continue;
         int32_t buffer = z->old.operands[in->first_operand].buffer;
-        BASE_TRY(emit_gather_in_place(z, buffer, in->unit, sum_bytes(z), error));
+        BASE_TRY(emit_gather_in_place(z, buffer, in->segment, sum_bytes(z), error));
     }
     return SIFR_OK;
 }
@@ -228,11 +228,10 @@ static sifr_status rewrite_instruction(zero_state *z, size_t index, sifr_error *
         BASE_TRY(emit_sliced(z, in, error));
     else
         BASE_TRY(emit_same(z, in, error));
-    bool last = index + 1 == z->old.count || z->old.instructions[index + 1].unit != in->unit;
     bool cut = z->stage >= 1 && z->ranks > 1;
-    if (in->action == PLAN_UPDATE && last && cut && z->whole[in->unit]) {
+    if (in->action == PLAN_UPDATE && cut && z->whole[in->segment]) {
         int64_t element = base_dtype_bytes(plan_dtype(&s->settings));
-        BASE_TRY(emit_gather_in_place(z, s->parameters[in->unit], in->unit, element, error));
+        BASE_TRY(emit_gather_in_place(z, s->parameters[in->segment], in->segment, element, error));
     }
     for (int32_t o = in->first_operand; o < in->first_operand + in->operands; o++) {
         int32_t buffer = z->old.operands[o].buffer;
@@ -247,9 +246,9 @@ static sifr_status rewrite_instruction(zero_state *z, size_t index, sifr_error *
 static void cut_states(const zero_state *z) {
     plan_schedule *s = z->s;
     if (z->ranks == 1) return;
-    for (size_t u = 0; u < s->model->unit_count && z->stage >= 1; u++) {
-        int32_t states[2 + OPTIM_STATES] = {s->masters[u], z->whole[u] ? -1 : s->parameters[u]};
-        for (int i = 0; i < OPTIM_STATES; i++) states[2 + i] = s->states[i][u];
+    for (size_t g = 0; g < s->model->segment_count && z->stage >= 1; g++) {
+        int32_t states[2 + OPTIM_STATES] = {s->masters[g], z->whole[g] ? -1 : s->parameters[g]};
+        for (int i = 0; i < OPTIM_STATES; i++) states[2 + i] = s->states[i][g];
         for (size_t i = 0; i < sizeof states / sizeof *states; i++) {
             if (states[i] >= 0) s->buffers[states[i]].bytes /= z->ranks;
         }
@@ -264,21 +263,21 @@ static sifr_status rewrite(zero_state *z, sifr_error *error) {
         const plan_instruction *in = &z->old.instructions[i];
         if (in->unit >= 0 && in->unit != unit) { /* a run of another unit begins */
             unit = in->unit;
-            for (size_t u = 0; u < s->model->unit_count; u++) z->gathered[u] = -1;
+            for (size_t g = 0; g < s->model->segment_count; g++) z->gathered[g] = -1;
         }
         BASE_TRY(rewrite_instruction(z, i, error));
     }
     return SIFR_OK;
 }
 
-/* Finds units whose parameters are whole on every rank: all units below stage 3, small units at
- * stage 3; on one rank, units that are not away. */
+/* Finds segments whose parameters are whole on every rank: all below stage 3, small ones at stage
+ * 3; on one rank, those that are not away. */
 static void find_whole(zero_state *z) {
     const plan_schedule *s = z->s;
     int64_t room = s->settings.step.zero.model_persistence_threshold;
-    for (size_t u = 0; u < s->model->unit_count; u++) {
-        z->whole[u] = z->stage < 3 || plan_persists(s, (int32_t)u, &room);
-        if (z->ranks == 1) z->whole[u] = !plan_is_away(s, s->parameters[u]);
+    for (size_t g = 0; g < s->model->segment_count; g++) {
+        z->whole[g] = z->stage < 3 || plan_persists(s, (int32_t)g, &room);
+        if (z->ranks == 1) z->whole[g] = !plan_is_away(s, s->parameters[g]);
     }
 }
 
@@ -290,19 +289,19 @@ sifr_status plan_pass_zero(plan_schedule *s, sifr_error *error) {
                     .old_buffers = s->buffer_count};
     if (z.ranks == 1 && !plan_parameters_away(s)) return SIFR_OK;
     sifr_status status;
-    size_t buffers = z.old_buffers, units = s->model->unit_count;
+    size_t buffers = z.old_buffers, segments = s->model->segment_count;
     BASE_TRY_GOTO(status, base_alloc(buffers, sizeof *z.parameter_of, &z.parameter_of, error),
                   done);
     BASE_TRY_GOTO(status, base_alloc(buffers, sizeof *z.reduce_after, &z.reduce_after, error),
                   done);
     BASE_TRY_GOTO(status, base_alloc(buffers, sizeof *z.reduced, &z.reduced, error), done);
     BASE_TRY_GOTO(status, base_alloc(buffers, sizeof *z.slice, &z.slice, error), done);
-    BASE_TRY_GOTO(status, base_alloc(units, sizeof *z.gathered, &z.gathered, error), done);
-    BASE_TRY_GOTO(status, base_alloc(units, sizeof *z.whole, &z.whole, error), done);
+    BASE_TRY_GOTO(status, base_alloc(segments, sizeof *z.gathered, &z.gathered, error), done);
+    BASE_TRY_GOTO(status, base_alloc(segments, sizeof *z.whole, &z.whole, error), done);
     for (size_t b = 0; b < buffers; b++) z.reduce_after[b] = -1;
-    for (size_t u = 0; u < units; u++) {
-        z.gathered[u] = -1;
-        z.parameter_of[s->parameters[u]] = true;
+    for (size_t g = 0; g < segments; g++) {
+        z.gathered[g] = -1;
+        z.parameter_of[s->parameters[g]] = true;
     }
     find_whole(&z);
     z.old = plan_take_list(s);

@@ -28,7 +28,7 @@ static sifr_status check_rank(const plan_schedule *first, const plan_schedule *s
         if (ended[0] && ended[1]) return SIFR_OK;
         const plan_instruction *x = first->instructions + a, *y = s->instructions + b;
         bool same = !ended[0] && !ended[1] && x->action == y->action && x->unit == y->unit &&
-                    x->span == y->span && x->deferred == y->deferred;
+                    x->segment == y->segment && x->span == y->span && x->deferred == y->deferred;
         if (same && x->bytes == y->bytes) continue;
         if (same)
             return base_fail(error, SIFR_FAILED,
