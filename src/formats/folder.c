@@ -57,6 +57,16 @@ bool formats_is_weight_file(const char *name) {
     return false;
 }
 
+/* What a run keeps beside the model it trains: sifr's own, transformers' and DeepSpeed's. */
+static bool is_run_record(const char *name) {
+    static const char *const names[] = {
+        "latest",           "metrics.jsonl", "metrics.csv",      "trainer_state.json",
+        "sifr_config.json", "manifest.json", "latest_universal", "zero_to_fp32.py"};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        if (!strcmp(name, names[i])) return true;
+    return false;
+}
+
 static sifr_status carry_config(const char *from, const char *to, const char *dtype,
                                 sifr_error *error) {
     char *text, *changed = NULL;
@@ -69,6 +79,38 @@ static sifr_status carry_config(const char *from, const char *to, const char *dt
     return status;
 }
 
+/* Chat templates beyond the first have a folder of their own. */
+static const char templates[] = "additional_chat_templates";
+
+static sifr_status carry_file(const char *source, const char *to, const char *name,
+                              const char *dtype, sifr_error *error) {
+    char target[BASE_PATH_LENGTH];
+    BASE_TRY(base_path_join(target, to, name, error));
+    if (dtype && !strcmp(name, "config.json")) return carry_config(source, target, dtype, error);
+    return base_copy_file(source, target, error);
+}
+
+static sifr_status carry_directory(const char *source, const char *to, const char *name,
+                                   const sifr_log *log, sifr_error *error) {
+    char target[BASE_PATH_LENGTH], path[BASE_PATH_LENGTH], **names;
+    size_t count;
+    if (strcmp(name, templates) != 0) {
+        base_log(log, SIFR_LOG_INFO, "%s: the directory is not copied", source);
+        return SIFR_OK;
+    }
+    BASE_TRY(base_path_join(target, to, name, error));
+    BASE_TRY(base_make_directories(target, error));
+    BASE_TRY(base_list_directory(source, &names, &count, error));
+    sifr_status status = SIFR_OK;
+    for (size_t i = 0; status == SIFR_OK && i < count; i++) {
+        if (!ends_with(names[i], ".jinja")) continue;
+        status = formats_folder_file(source, names[i], path, error);
+        if (status == SIFR_OK) status = carry_file(path, target, names[i], NULL, error);
+    }
+    base_free_names(names, count);
+    return status;
+}
+
 sifr_status formats_folder_carry(const char *from, const char *to, const char *dtype,
                                  const sifr_log *log, sifr_error *error) {
     char source[BASE_PATH_LENGTH], target[BASE_PATH_LENGTH], **names;
@@ -78,7 +120,7 @@ sifr_status formats_folder_carry(const char *from, const char *to, const char *d
     }
     BASE_TRY(base_list_directory(from, &names, &count, error));
     sifr_status status = SIFR_OK;
-    for (size_t i = 0; i < count; i++) {
+    for (size_t i = 0; status == SIFR_OK && i < count; i++) {
         if (formats_is_weight_file(names[i])) {
             if (!strstr(names[i], ".safetensors")) {
                 base_log(log, SIFR_LOG_INFO, "%s: %s holds other weights and is not copied", from,
@@ -86,19 +128,12 @@ sifr_status formats_folder_carry(const char *from, const char *to, const char *d
             }
             continue;
         }
-        BASE_TRY_GOTO(status, formats_folder_file(from, names[i], source, error), done);
-        if (base_is_directory(source)) {
-            base_log(log, SIFR_LOG_INFO, "%s: the directory %s is not copied", from, names[i]);
-            continue;
-        }
-        BASE_TRY_GOTO(status, base_path_join(target, to, names[i], error), done);
-        bool change = dtype && !strcmp(names[i], "config.json");
-        BASE_TRY_GOTO(status,
-                      change ? carry_config(source, target, dtype, error)
-                             : base_copy_file(source, target, error),
-                      done);
+        if (is_run_record(names[i])) continue;
+        status = formats_folder_file(from, names[i], source, error);
+        if (status != SIFR_OK) break;
+        status = base_is_directory(source) ? carry_directory(source, to, names[i], log, error)
+                                           : carry_file(source, to, names[i], dtype, error);
     }
-done:
     base_free_names(names, count);
     return status;
 }

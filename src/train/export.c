@@ -30,20 +30,6 @@ static sifr_status count_bytes(const export_run *run, uint64_t *out, sifr_error 
     return SIFR_OK;
 }
 
-/* Copies everything but the weights and a run's own files. */
-static sifr_status carry_files(const export_run *run, sifr_error *error) {
-    static const char *const records[] = {TRAIN_OUTPUT_MARK,    "latest",
-                                          "metrics.jsonl",      "metrics.csv",
-                                          "trainer_state.json", "manifest.json"};
-    char path[BASE_PATH_LENGTH];
-    BASE_TRY(formats_folder_carry(run->model.files, run->folder.temporary, NULL, NULL, error));
-    for (size_t i = 0; i < sizeof records / sizeof *records; i++) {
-        BASE_TRY(base_path_join(path, run->folder.temporary, records[i], error));
-        BASE_TRY(base_remove_tree(path, error));
-    }
-    return SIFR_OK;
-}
-
 static sifr_status give(void *user, size_t weight, int64_t first, int64_t count, const float **out,
                         sifr_error *error) {
     const export_run *run = user;
@@ -59,7 +45,7 @@ static sifr_status write_model(export_run *run, train_exported *out, sifr_error 
     BASE_TRY(train_new_folder_room(&run->folder, out->bytes, error));
     BASE_TRY(base_alloc((size_t)engine_piece_elements(), sizeof *run->piece, &run->piece, error));
     BASE_TRY(train_new_folder_make(&run->folder, error));
-    BASE_TRY(carry_files(run, error));
+    BASE_TRY(formats_folder_carry(m->files, run->folder.temporary, NULL, NULL, error));
     BASE_TRY(
         engine_write_folder(m->folder.model, &m->stored, give, run, run->folder.temporary, error));
     return train_new_folder_place(&run->folder, error);

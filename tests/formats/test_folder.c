@@ -98,6 +98,11 @@ static void carry(void **state) {
     scratch_text("from/tokenizer.json", "{ \"t\" : 1 }");
     scratch_text("from/.gitattributes", "x");
     scratch_text("from/empty.txt", "");
+    assert_int_equal(mkdir(scratch_path("from/additional_chat_templates"), 0777), 0);
+    scratch_text("from/additional_chat_templates/rag.jinja", "{{ messages }}");
+    scratch_text("from/additional_chat_templates/notes.txt", "x");
+    static const char *const records[] = {"latest", "trainer_state.json", "zero_to_fp32.py",
+                                          "sifr_config.json", "metrics.csv"};
     static const char *const left[] = {"model.safetensors", "model.safetensors.index.json",
                                        "pytorch_model.bin", "optimizer.pt",
                                        "rng.pth",           "m.gguf"};
@@ -105,6 +110,10 @@ static void carry(void **state) {
     for (size_t i = 0; i < sizeof left / sizeof *left; i++) {
         snprintf(name, sizeof name, "from/%s", left[i]);
         scratch_text(name, "weights");
+    }
+    for (size_t i = 0; i < sizeof records / sizeof *records; i++) {
+        snprintf(name, sizeof name, "from/%s", records[i]);
+        scratch_text(name, "of a run");
     }
     assert_int_equal(
         formats_folder_carry(scratch_path("from"), scratch_path("to"), NULL, &ear, &error),
@@ -117,9 +126,15 @@ static void carry(void **state) {
         snprintf(name, sizeof name, "to/%s", left[i]);
         assert_false(base_is_file(scratch_path(name)));
     }
+    for (size_t i = 0; i < sizeof records / sizeof *records; i++) {
+        snprintf(name, sizeof name, "to/%s", records[i]);
+        assert_false(base_is_file(scratch_path(name)));
+    }
+    assert_content("to/additional_chat_templates/rag.jinja", "{{ messages }}");
+    assert_false(base_is_file(scratch_path("to/additional_chat_templates/notes.txt")));
     assert_false(base_is_directory(scratch_path("to/onnx")));
     static const char *const words[] = {"pytorch_model.bin", "optimizer.pt", "rng.pth", "m.gguf",
-                                        "the directory onnx"};
+                                        "onnx: the directory is not copied"};
     for (size_t i = 0; i < sizeof words / sizeof *words; i++)
         assert_non_null(strstr(said, words[i]));
 
