@@ -13,30 +13,6 @@
 #define PER_EPOCH "give a number of steps"
 #define FOLDER "special tokens and the tokenizer are those of the model folder"
 
-/* Files of text by themselves; rows of other types are found by their fields. */
-static sifr_status axolotl_datasets(import_state *s, const char *key, json_t *value) {
-    size_t i;
-    json_t *set, *paths = json_array();
-    bool texts = json_array_size(value) > 0;
-    json_array_foreach(value, i, set) {
-        const char *type = json_string_value(json_object_get(set, "type"));
-        json_t *path = json_object_get(set, "path");
-        texts &= json_is_string(path) && (!type || strcmp(type, "completion") == 0);
-        if (path) json_array_append(paths, path);
-    }
-    const char *to = strcmp(key, "datasets") == 0 ? "sifr.data" : NULL;
-    if (texts && to) {
-        import_say_kept(s, key, value, to);
-        return import_put(s, to, paths);
-    }
-    json_decref(paths);
-    if (import_asks(value))
-        import_say_left(s, key, value,
-                        to ? "give the rows to --data; their form is found by their fields"
-                           : "held-out data are given by --eval-data");
-    return SIFR_OK;
-}
-
 static sifr_status axolotl_scheduler(import_state *s, const char *key, json_t *value) {
     static const char *const to = "sifr.lr_scheduler_type";
     const char *word = json_string_value(value);
@@ -75,9 +51,9 @@ static const import_row axolotl_rows[] = {
 LATER("deepspeed"),
 COPY("base_model", "sifr.model"),
 COPY("output_dir", "sifr.output"),
-SPECIAL("datasets", axolotl_datasets),
-SPECIAL("pretraining_dataset", axolotl_datasets),
-SPECIAL("test_datasets", axolotl_datasets),
+SPECIAL("datasets", import_axolotl_datasets),
+NONE("pretraining_dataset", "give the text to --data"),
+SPECIAL("test_datasets", import_axolotl_tests),
 COPY("sequence_len", "sifr.seq_length"),
 COPY("micro_batch_size", "sifr.per_device_train_batch_size"),
 COPY("gradient_accumulation_steps", "sifr.gradient_accumulation_steps"),
@@ -133,9 +109,9 @@ REFUSE("load_in_8bit", QUANTIZED),
 REFUSE("gptq", QUANTIZED),
 REFUSE("rl", "preference training is not supported yet"),
 REFUSE("reward_model", "reward models are not supported yet"),
-NONE("chat_template", "the chat template is the model folder's; give the rows to --data"),
-IGNORE("train_on_inputs", "give --train-on: assistant, last or all"),
-NONE("val_set_size", "held-out data are given by --eval-data"),
+EXPECT("chat_template", "the chat template is the model folder's", "tokenizer_default", "the chat template is the model folder's: put another one there as chat_template.jinja"),
+SPECIAL("train_on_inputs", import_inputs_too),
+LATER("val_set_size"),
 NONE("fsdp", "set zero_optimization.stage: 3 for full_shard, 2 for shard_grad_op"),
 NONE("fsdp_config", "set zero_optimization.stage: 3 for full_shard, 2 for shard_grad_op"),
 REFUSE("unfrozen_parameters", "give sifr.freeze patterns of the others"),
@@ -226,6 +202,7 @@ static sifr_status axolotl_finish(import_state *s) {
     const char *kind = json_string_value(import_get(s, type));
     bool cosine = !kind || strcmp(kind, "cosine") == 0;
     BASE_TRY(import_finish_optimizer(s));
+    BASE_TRY(import_finish_rows(s, "val_set_size"));
     if (!import_asks(least) || !cosine) return import_finish_schedule(s, "cosine");
     import_say_kept(s, ratio, least, "sifr.lr_scheduler_kwargs.min_lr_rate");
     BASE_TRY(import_put(s, type, json_string("cosine_with_min_lr")));

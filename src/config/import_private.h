@@ -85,6 +85,16 @@ bool import_asks(const json_t *value); /* not null, false, 0, "", "none", "no", 
 import_special import_deepspeed;       /* a DeepSpeed config by path, or as an object or text */
 import_special import_kwargs;          /* lr_scheduler_kwargs, as an object or text */
 
+/* import_data.c */
+import_special import_axolotl_datasets; /* files of rows with their forms; or of text */
+import_special import_axolotl_tests;    /* one file that is held out */
+import_special import_rows_file;        /* a file of rows; a name on a hub has no counterpart */
+import_special import_assistant_only;   /* true: only the assistant's tokens; false: all */
+import_special import_inputs_too;       /* true: all tokens */
+import_special import_last_only;        /* true: the assistant's last turn */
+/* Once all keys are read: `share` is the key of the share of rows that is held out. */
+sifr_status import_finish_rows(import_state *s, const char *share);
+
 /* import_trainer.c: what axolotl shares with the Trainer, once all keys are read. `usual` is the
  * schedule where none is given. */
 sifr_status import_finish_optimizer(import_state *s);

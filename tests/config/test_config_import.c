@@ -129,6 +129,52 @@ static void axolotl(void **state) {
         "change it");
 }
 
+/* Files of rows, what is learned of them, and what is held out. */
+static void rows_to_fine_tune_on(void **state) {
+    (void)state;
+    makes(
+        "base_model: m\ndatasets: [{path: a.jsonl, type: chat_template}, {path: b.json.gz, type: "
+        "chat_template, field_messages: conversations}, {path: json, data_files: [c.jsonl], type: "
+        "'alpaca:chat'}]\ntest_datasets: [{path: t.jsonl}]\ntrain_on_inputs: true\n"
+        "sample_packing: true\nchat_template: tokenizer_default\n",
+        "{\"sifr\": {\"model\": \"m\", \"dataset\": [{\"path\": \"a.jsonl\", \"type\": "
+        "\"messages\"}, {\"path\": \"b.json.gz\", \"type\": \"sharegpt\"}, {\"path\": "
+        "\"c.jsonl\", \"type\": \"alpaca\"}], \"eval_data\": \"t.jsonl\", \"train_on\": "
+        "\"all\", \"packing\": true, \"lr_scheduler_type\": \"cosine\"}}",
+        0);
+    makes("base_model: m\nval_set_size: 0.1\ndatasets: [{path: a.jsonl, type: chat_template}]\n"
+          "train_on_inputs: false\n",
+          "{\"sifr\": {\"model\": \"m\", \"dataset\": [{\"path\": \"a.jsonl\", \"type\": "
+          "\"messages\"}], \"validation_split\": 0.1, \"lr_scheduler_type\": \"cosine\"}}",
+          0);
+    says("base_model: m\ndatasets: [{path: org/name, type: alpaca}]\n",
+         "not taken over: a name on a hub: download it, and give its files to --data\n");
+    says("base_model: m\ndatasets: [{path: a.jsonl, type: {system_prompt: x}}]\n",
+         "not taken over: rows of this type have no form here; give the file to --data\n");
+    says("base_model: m\nval_set_size: 20\n",
+         "val_set_size = 20: not taken over: give a share below 1 to --validation-split\n");
+    /* Text has no places for rows, and is held out as a file. */
+    makes("base_model: m\ndatasets: [{path: a.txt, type: completion}]\nsample_packing: true\n"
+          "val_set_size: 0.1\n",
+          "{\"sifr\": {\"model\": \"m\", \"data\": [\"a.txt\"], \"lr_scheduler_type\": "
+          "\"cosine\"}}",
+          1);
+    makes("output_dir: o\ndataset_name: chats.parquet\nassistant_only_loss: true\n"
+          "completion_only_loss: null\nval_size: 0.2\n",
+          "{\"sifr\": {\"output\": \"o\", \"data\": [\"chats.parquet\"], \"train_on\": "
+          "\"assistant\", \"validation_split\": 0.2, \"lr_scheduler_type\": \"linear\"}}",
+          0);
+    makes("output_dir: o\ndataset: identity,alpaca\ncompletion_only_loss: false\nmask_history: "
+          "true\ntrain_on_prompt: false\n",
+          "{\"sifr\": {\"output\": \"o\", \"train_on\": \"all\", \"lr_scheduler_type\": "
+          "\"linear\"}}",
+          1);
+    makes("output_dir: o\nmask_history: true\n",
+          "{\"sifr\": {\"output\": \"o\", \"train_on\": \"last\", \"lr_scheduler_type\": "
+          "\"linear\"}}",
+          0);
+}
+
 static void accelerate(void **state) {
     (void)state;
     makes("distributed_type: DEEPSPEED\nmixed_precision: fp16\nnum_processes: 1\ndeepspeed_config: "
@@ -171,6 +217,7 @@ int main(void) {
         cmocka_unit_test(arguments_of_the_trainer),
         cmocka_unit_test(with_a_deepspeed_config),
         cmocka_unit_test(axolotl),
+        cmocka_unit_test(rows_to_fine_tune_on),
         cmocka_unit_test(accelerate),
         cmocka_unit_test(what_is_none_of_them),
     };

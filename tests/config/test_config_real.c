@@ -26,7 +26,7 @@ static const struct {
     {"ah-sft-qlora.yaml", 2, "use_peft", 0},
     {"ah-zero3.yaml", 0, NULL, 1},
     {"ax-completion.yaml", 0, NULL, 1},
-    {"ax-full-deepspeed.yaml", 0, NULL, 3},
+    {"ax-full-deepspeed.yaml", 0, NULL, 2},
     {"ax-lora.yaml", 3, "load_in_8bit", 0},
     {"ax-qlora-fsdp.yaml", 3, "load_in_4bit", 0},
     {"ax-zero1.json", 0, NULL, 0},
