@@ -11,6 +11,7 @@ typedef struct cli_command {
 
 int cli_bench(int argc, char **argv);
 int cli_chat(int argc, char **argv);
+int cli_classify(int argc, char **argv);
 int cli_data(int argc, char **argv);
 int cli_doctor(int argc, char **argv);
 int cli_init(int argc, char **argv);

@@ -15,6 +15,7 @@ static const cli_command commands[] = {
     {"eval", "compute a model's mean loss and perplexity over a text", cli_eval},
     {"generate", "continue a text", cli_generate},
     {"chat", "talk with a chat model", cli_chat},
+    {"classify", "say what a classifier makes of texts", cli_classify},
     {"plan", "predict a training step's memory, time and traffic without running it", cli_plan},
     {"doctor", "report what this machine has and what is missing", cli_doctor},
     {"inspect", "show the contents of a model folder, token store or checkpoint", cli_inspect},

@@ -54,6 +54,28 @@ planned=$(field peak_bytes | head -n 1)
 run 0 one pairs.tsv --task sequence_classification --max-steps 1 --json
 [ "$(field planned_bytes)" = "$planned" ] || fail "planned $planned, then $(field planned_bytes)"
 
+# It answers: by a text, by lines, and by rows, which need no label.
+expect 0 sifr classify --model pairs --text "the food was bad" --pair "a red day 7" --precision fp32
+says '^no 0\.9[0-9]+$'
+one=$(cat out)
+printf 'the food was good\ta red day 3\n\nthe food was bad\ta red day 7\n' >lines
+expect 0 sifr classify --model pairs --precision fp32 <lines
+[ "$(sed -n 's/ .*//p' out | tr '\n' ' ')" = "yes no " ] || fail "$(cat out), not yes and no"
+[ "$(tail -n 1 out | cut -c1-6)" = "$(cut -c1-6 <<<"$one")" ] || fail "$(cat out), by itself $one"
+cut -f 2,3 pairs.tsv >unlabelled.tsv
+expect 0 sifr classify --model pairs --data unlabelled.tsv --json
+[ "$(sed -n 's/.*"label":"\([a-z]*\)".*/\1/p' out)" = "$(tail -n +2 pairs.tsv | cut -f 1)" ] ||
+    fail "other labels: $(head -3 out)"
+says '^\{"scores":\{"maybe":[0-9.e-]+,"no":[0-9.e-]+,"yes":[0-9.e-]+\},"label":"yes"\}$'
+expect 1 sifr classify --model pairs </dev/null
+complains 'standard input: no rows'
+expect 2 sifr classify --model model --text a
+complains 'model: no classifier; train one'
+expect 2 sifr classify --model pairs --data pairs.tsv --text-column no
+complains "no column is named 'no' (text_column)"
+expect 2 sifr classify --model pairs --pair a
+complains 'pair: the first text is given by --text'
+
 # What is learned goes on from a checkpoint, and not with other labels or another order of them.
 cp -r pairs cut
 rm -rf cut/checkpoint-60 cut/model.safetensors
@@ -84,6 +106,8 @@ awk 'BEGIN { print "text,label"; for (i = 0; i < 32; i++) print (i % 2 ? "good" 
 run 0 scores scores.csv --task sequence_classification --problem-type regression --max-steps 60 --eval-data scores.csv
 says 'eval loss 0\.0[0-9]+  mse 0\.0[0-9]+  pearson (1\.0000|0\.99[0-9]+)  spearman'
 grep -q '"problem_type": "regression"' scores/config.json || fail "problem_type"
+expect 0 sifr classify --model scores --text "good food"
+awk '{ exit !($1 > 1 && $1 < 2 && NF == 1) }' out || fail "a number near 1.5: $(cat out)"
 expect 0 sifr eval --model scores --data scores.csv --seq-length 24 --json
 says '"pearson": (1|0\.9)'
 
@@ -94,12 +118,19 @@ run 0 several several.jsonl --task sequence_classification --problem-type multi_
     --max-steps 80 --eval-data several.jsonl
 says 'accuracy 1\.0000  f1_micro 1\.0000  f1_macro 1\.0000'
 
+expect 0 sifr classify --model several --text "the good red food"
+says '^(nice 0\.[5-9][0-9]+  colour|colour 0\.[5-9][0-9]+  nice) 0\.[5-9][0-9]+$'
+
 # --- tags of words ---
 awk 'BEGIN { for (i = 0; i < 32; i++) printf "the\tO\nred\tB-COL\nbig\tI-COL\nfood\tO\n%s\tO\n\n", i % 2 ? "was" : "were" }' >tags.conll
 run 0 tags tags.conll --task token_classification --max-steps 40 --eval-data tags.conll
 says 'precision 1\.0000  recall 1\.0000  f1 1\.0000  accuracy 1\.0000  \(32 examples'
 expect 0 sifr eval --model tags --data tags.conll --seq-length 24 --json
 [ "$(field f1)" = 1.0 ] || fail "eval of tags: $(cat out)"
+echo "the red big food was" | sifr classify --model tags >out
+[ "$(cut -f 2 out | tr '\n' ' ')" = "O B-COL I-COL O O  " ] || fail "tags: $(cat out)"
+expect 2 sifr classify --model tags --data tags.conll
+complains 'a tagger reads sentences from standard input'
 
 # --- an encoder: masked words from text, then a head for labels in place of theirs ---
 cat >bert.json <<'J'

@@ -116,8 +116,11 @@ static sifr_status encode_sentence(train_encoder *e, const json_t *row,
                          place->file, (long long)place->line, columns->text);
     BASE_TRY(base_grow(&e->word_labels.ids, &e->word_labels.room, count, sizeof *e->word_labels.ids,
                        error));
-    BASE_TRY(train_label_list(place, json_object_get(row, columns->label), count,
-                              e->word_labels.ids, error));
+    if (e->labelled->unknown)
+        memset(e->word_labels.ids, 0, count * sizeof *e->word_labels.ids);
+    else
+        BASE_TRY(train_label_list(place, json_object_get(row, columns->label), count,
+                                  e->word_labels.ids, error));
     return encode_words(e, words, &where, out, error);
 }
 
@@ -126,13 +129,18 @@ sifr_status train_encode(train_encoder *e, const json_t *row, const train_label_
     const train_labelled *labelled = e->labelled;
     const train_label_place place = {labelled->labels, file, columns->label, line};
     const row_place where = {file, line};
-    const json_t *label = json_object_get(row, columns->label);
+    const json_t *label = labelled->unknown ? NULL : json_object_get(row, columns->label);
     out->ids.count = out->types.count = out->labels.count = 0;
     out->truncated = false;
     if (labelled->task == MODEL_TOKEN_CLASSES)
         return encode_sentence(e, row, columns, &place, out, error);
     BASE_TRY(encode_texts(e, row, columns, &where, out, error));
     BASE_TRY(append_label(&out->labels, 0, error));
+    if (labelled->unknown) {
+        for (int64_t i = 0; train_has_targets(labelled) && i < labelled->labels->count; i++)
+            out->targets[i] = 0;
+        return SIFR_OK;
+    }
     if (labelled->problem == MODEL_SINGLE_LABEL)
         return train_label_number(&place, label, &out->labels.ids[0], error);
     return labelled->problem == MODEL_MULTI_LABEL

@@ -113,6 +113,24 @@ static sifr_status encode_slots(example_reader *r, train_examples *x, sifr_error
     return SIFR_OK;
 }
 
+/* Rows that are at hand: "tokens" of a tagger, else "text" and perhaps "text_pair". */
+static sifr_status read_given(example_reader *r, train_examples *x, sifr_error *error) {
+    size_t i;
+    json_t *row;
+    bool words = r->labelled->task == MODEL_TOKEN_CLASSES;
+    r->file = r->source->name;
+    json_array_foreach((json_t *)(uintptr_t)r->source->rows, i, row) {
+        example_slot *slot = &r->slots[r->filled++];
+        slot->row = json_incref(row);
+        slot->line = (int64_t)i + 1;
+        slot->error = (sifr_error){0};
+        r->columns = (train_label_columns){.text = words ? "tokens" : "text"};
+        if (json_object_get(row, "text_pair")) r->columns.pair = "text_pair";
+        BASE_TRY(encode_slots(r, x, error)); /* each by itself: it may have a second text or not */
+    }
+    return SIFR_OK;
+}
+
 static sifr_status read_rows(example_reader *r, formats_records *records, train_examples *x,
                              sifr_error *error) {
     for (;;) {
@@ -134,6 +152,7 @@ static sifr_status read_rows(example_reader *r, formats_records *records, train_
 
 static void say_columns(const example_reader *r) {
     const train_label_columns *asked = &r->labelled->columns, *found = &r->columns;
+    if (r->labelled->unknown) return;
     if (asked->text && asked->label && (asked->pair || !found->pair)) return;
     base_log(r->source->log, SIFR_LOG_INFO, "data: %s: text from '%s'%s%s%s, labels from '%s'",
              r->file, found->text, found->pair ? " and '" : "", found->pair ? found->pair : "",
@@ -145,8 +164,8 @@ static sifr_status read_file(example_reader *r, const char *path, train_examples
     formats_records *records;
     r->file = path;
     BASE_TRY(formats_records_open(path, &records, error));
-    sifr_status status = train_label_columns_find(records, r->labelled->task, &r->labelled->columns,
-                                                  &r->columns, error);
+    sifr_status status = train_label_columns_find(records, r->labelled->task, !r->labelled->unknown,
+                                                  &r->labelled->columns, &r->columns, error);
     if (status == SIFR_OK) {
         say_columns(r);
         status = read_rows(r, records, x, error);
@@ -216,10 +235,11 @@ static void say_examples(const train_examples *x, const example_reader *r) {
             base_log(log, SIFR_LOG_WARNING, "data: %llu sequences are not valid UTF-8",
                      (unsigned long long)invalid);
     }
-    base_log(log, SIFR_LOG_INFO,
-             "data: %s examples of %.1f tokens on average, the longest %lld; each takes %lld",
-             base_format_count((int64_t)x->count, count), (double)x->tokens / (double)x->count,
-             (long long)x->longest, (long long)x->labelled.length);
+    if (!x->labelled.unknown)
+        base_log(log, SIFR_LOG_INFO,
+                 "data: %s examples of %.1f tokens on average, the longest %lld; each takes %lld",
+                 base_format_count((int64_t)x->count, count), (double)x->tokens / (double)x->count,
+                 (long long)x->longest, (long long)x->labelled.length);
     if (x->truncated)
         base_log(
             log, SIFR_LOG_WARNING, "data: %s of them %s longer than seq_length %lld and %s cut%s",
@@ -242,7 +262,9 @@ sifr_status train_examples_open(const train_examples_source *source, const train
     sifr_status status = make_reader(&reader, error);
     for (size_t i = 0; status == SIFR_OK && i < source->count; i++)
         status = read_file(&reader, source->paths[i], x, error);
-    if (status == SIFR_OK) status = check_any(x, source->paths[0], error);
+    if (status == SIFR_OK && !source->count) status = read_given(&reader, x, error);
+    if (status == SIFR_OK)
+        status = check_any(x, source->count ? source->paths[0] : source->name, error);
     if (status == SIFR_OK) say_examples(x, &reader);
     free_reader(&reader);
     if (status == SIFR_OK)
@@ -274,6 +296,10 @@ int64_t train_examples_count(const train_examples *x) {
 
 int64_t train_examples_tokens(const train_examples *x) {
     return (int64_t)x->tokens;
+}
+
+int64_t train_examples_longest(const train_examples *x) {
+    return x->longest;
 }
 
 int64_t train_examples_columns(const train_examples *x) {

@@ -3,6 +3,8 @@
 #ifndef TRAIN_EXAMPLES_H
 #define TRAIN_EXAMPLES_H
 
+#include <jansson.h>
+
 #include "model/labels.h"
 #include "train/data/labelled/label_columns.h"
 #include "train/data/rows.h"
@@ -17,12 +19,15 @@ typedef struct train_labelled {
     train_label_columns columns; /* those that the user names */
     int64_t length;              /* tokens of a sequence: longer texts are cut */
     int64_t padding;             /* the id that fills up a sequence */
-    bool last; /* the label of a sequence stands at its last token, not at its first */
+    bool last;    /* the label of a sequence stands at its last token, not at its first */
+    bool unknown; /* rows have no labels: theirs are 0, which mark the tokens that answer */
 } train_labelled;
 
 typedef struct train_examples_source {
     const char *const *paths;
     size_t count;
+    const json_t *rows; /* or, where there are no paths, an array of rows, of `name` */
+    const char *name;
     const char *tokenizer; /* folder */
     int64_t vocab_size;
     int threads; /* 0: every core */
@@ -39,6 +44,7 @@ void train_examples_close(train_examples *examples); /* NULL is harmless */
 const train_labelled *train_examples_labelled(const train_examples *examples);
 int64_t train_examples_count(const train_examples *examples);
 int64_t train_examples_tokens(const train_examples *examples);  /* without padding */
+int64_t train_examples_longest(const train_examples *examples); /* its tokens */
 int64_t train_examples_columns(const train_examples *examples); /* of targets; 0: none */
 uint64_t train_examples_hash(const train_examples *examples);
 

@@ -75,7 +75,7 @@ static void find_texts(const formats_records *records, const train_label_columns
     }
 }
 
-sifr_status train_label_columns_find(const formats_records *records, model_task task,
+sifr_status train_label_columns_find(const formats_records *records, model_task task, bool labelled,
                                      const train_label_columns *asked, train_label_columns *out,
                                      sifr_error *error) {
     bool by_word = task == MODEL_TOKEN_CLASSES;
@@ -91,7 +91,7 @@ sifr_status train_label_columns_find(const formats_records *records, model_task 
         return lacks(records, text, out->text, "text_column", error);
     if (out->pair && !has(records, out->pair))
         return lacks(records, "second texts", out->pair, "pair_column", error);
-    if (!out->label || !has(records, out->label))
+    if (labelled && (!out->label || !has(records, out->label)))
         return lacks(records, label, out->label, "label_column", error);
     return SIFR_OK;
 }

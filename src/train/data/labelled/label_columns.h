@@ -12,8 +12,8 @@ typedef struct train_label_columns {
 } train_label_columns;
 
 /* Finds what `asked` leaves open; the names belong to `asked` or are constant. SIFR_USAGE, with the
- * columns that are there, where one is missing. */
-sifr_status train_label_columns_find(const formats_records *records, model_task task,
+ * columns that are there, where one is missing. Without `labelled` that of the label may be. */
+sifr_status train_label_columns_find(const formats_records *records, model_task task, bool labelled,
                                      const train_label_columns *asked, train_label_columns *out,
                                      sifr_error *error) SIFR_MUST_CHECK;
 

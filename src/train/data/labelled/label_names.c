@@ -60,7 +60,7 @@ static sifr_status add_file(const char *path, model_task task, bool many,
     formats_records *records;
     train_label_columns columns;
     BASE_TRY(formats_records_open(path, &records, error));
-    sifr_status status = train_label_columns_find(records, task, asked, &columns, error);
+    sifr_status status = train_label_columns_find(records, task, true, asked, &columns, error);
     while (status == SIFR_OK) {
         json_t *row;
         status = formats_records_next(records, &row, error);
