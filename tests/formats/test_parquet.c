@@ -191,6 +191,14 @@ static void no_parquet(void **state) {
     } else {
         refused("{}", 2, "a.parquet", "no Parquet file: it does not begin with PAR1");
         refused(data, size, "a.parquet.gz", "a packed Parquet file is not read; unpack it");
+        formats_records *records;
+        sifr_error error = {0};
+        json_t *row;
+        assert_int_equal(formats_records_open(golden("brotli.parquet"), &records, &error), SIFR_OK);
+        assert_int_equal(formats_records_next(records, &row, &error), SIFR_USAGE);
+        if (!strstr(error.message, "packed with Brotli, which is not supported"))
+            fail_msg("%s", error.message);
+        formats_records_close(records);
         refused(data, size - 1, "b.parquet", "b.parquet: the Parquet file cannot be read");
     }
     free(data);

@@ -6,8 +6,9 @@
 Needs `pip install pyarrow` (made with the version in index.json). `flat` has columns of one value
 each, `nested` conversations as lists of structs, lists of lists and maps. Each is written with
 other compressions, encodings, versions of pages and sizes. `index.json` names the files with their
-table, `flat.json` and `nested.json` have the rows as JSON: NaN as null, columns of bytes, dates and
-decimals left out, maps as objects. `chats.parquet` has the rows of tests/cli/test_finetune.sh.
+table, `flat.json` and `nested.json` have the rows as JSON: NaN as null, columns of bytes and
+decimals left out, dates and times in Python's isoformat(), maps as objects. `chats.parquet` has the rows of tests/cli/test_finetune.sh,
+`brotli.parquet` pages that are refused.
 """
 import datetime, decimal, json, math, os
 import pyarrow as pa
@@ -35,8 +36,17 @@ def flat():
         "yes": pa.array([None if i % 11 == 0 else i % 2 == 0 for i in n]),
         "nothing": pa.nulls(ROWS),
         "bytes": pa.array([bytes([255, i]) for i in n]),
-        "day": pa.array([datetime.date(2024, 1, 1)] * ROWS),
-        "time": pa.array([datetime.datetime(2024, 1, 1)] * ROWS),
+        "day": pa.array([None if i % 10 == 9 else datetime.date.fromordinal(1 + i * 24_511)
+                         for i in n]),
+        "time": pa.array([datetime.datetime(2024, 1, 1) + datetime.timedelta(hours=37 * (i - 75) * 400,
+                                                                             microseconds=(i % 3) * 4_000)
+                          for i in n]),
+        "utc": pa.array([datetime.datetime(1969, 12, 31, 23, 59, 59, 999_000 + i, datetime.timezone.utc)
+                         for i in n], pa.timestamp("us", "UTC")),
+        "nanos": pa.array([(i - 50) * 86_399_999_999_000 for i in n], pa.timestamp("ns")),
+        "clock": pa.array([datetime.time(i % 24, i % 60, (i * 7) % 60, (i % 4) * 1000) for i in n],
+                          pa.time32("ms")),
+        "clock64": pa.array([datetime.time(i % 24, i % 60, (i * 7) % 60, i) for i in n], pa.time64("us")),
         "money": pa.array([decimal.Decimal("1.25")] * ROWS),
     }, schema=None).cast(pa.schema([
         ("text", pa.string()), ("label", pa.string()), ("large", pa.large_string()),
@@ -44,7 +54,8 @@ def flat():
         pa.field("needed", pa.string(), nullable=False), ("i8", pa.int8()), ("u32", pa.uint32()),
         ("i64", pa.int64()), ("u64", pa.uint64()), ("f32", pa.float32()), ("f64", pa.float64()),
         ("yes", pa.bool_()), ("nothing", pa.null()), ("bytes", pa.binary()), ("day", pa.date32()),
-        ("time", pa.timestamp("us")), ("money", pa.decimal128(10, 2))]))
+        ("time", pa.timestamp("us")), ("utc", pa.timestamp("us", "UTC")), ("nanos", pa.timestamp("ns")),
+        ("clock", pa.time32("ms")), ("clock64", pa.time64("us")), ("money", pa.decimal128(10, 2))]))
 
 
 def turn(i):
@@ -74,7 +85,8 @@ def nested():
                                          for k in range(i % 4)],
         "tags": None if i % 9 == 0 else [(f"k{k}", None if k == 2 else k + i / 2) for k in range(i % 4)],
         "place": None if i % 8 == 0 else {"town": None if i % 3 == 0 else WORDS[i % 8],
-                                          "at": [float(i), 0.5] if i % 2 else None, "seen": None},
+                                          "at": [float(i), 0.5] if i % 2 else None,
+                                          "seen": None if i % 5 else datetime.datetime(1900 + i, 2, 28, i % 24)},
         "large": [WORDS[(i + k) % 8] for k in range(i % 3)],
         "images": [b"\xff"] * (i % 2),
         "needed": list(range(i % 3)),
@@ -82,12 +94,14 @@ def nested():
     return pa.Table.from_pylist(rows, schema=schema)
 
 
-LEFT_OUT = {"bytes", "day", "time", "money", "images", "seen"}
+LEFT_OUT = {"bytes", "money", "images"}
 
 
 def plain(value, type):
     if value is None or (isinstance(value, float) and not math.isfinite(value)):
         return None
+    if isinstance(value, (datetime.date, datetime.time)):
+        return value.isoformat()
     if pa.types.is_map(type):
         return {k: plain(v, type.item_type) for k, v in value}
     if pa.types.is_struct(type):
@@ -141,6 +155,7 @@ def main():
     chats = [[{"role": "user", "content": f"Say {i % 3 + 1}"},
               {"role": "assistant", "content": ["red", "blue", "green"][i % 3]}] for i in range(48)]
     pq.write_table(pa.table({"messages": chats}), os.path.join(OUT, "chats.parquet"), row_group_size=20)
+    pq.write_table(pa.table({"text": ["a"] * 9}), os.path.join(OUT, "brotli.parquet"), compression="brotli")
     with open(os.path.join(OUT, "index.json"), "w", encoding="utf-8") as out:
         json.dump({"pyarrow": pa.__version__, "files": index}, out, indent=1)
         out.write("\n")

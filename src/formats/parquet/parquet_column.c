@@ -33,6 +33,21 @@ static size_t value_size(const parquet_cursor *cursor) {
     }
 }
 
+static sifr_status check_codec(const formats_parquet *p, const parquet_cursor *cursor,
+                               sifr_error *error) {
+    const parquet_column_metadata_t *metadata = cursor->reader->col_meta;
+    if (!metadata || (metadata->codec != CARQUET_COMPRESSION_BROTLI &&
+                      metadata->codec != CARQUET_COMPRESSION_LZO))
+        return SIFR_OK;
+    return base_fail(
+        error, SIFR_USAGE,
+        "%s: its pages are packed with %s, which is not supported (supported: Snappy, "
+        "zstd, gzip, LZ4); write it anew, with pandas: python3 -c 'import pandas, sys; "
+        "pandas.read_parquet(sys.argv[1]).to_parquet(sys.argv[2], "
+        "compression=\"zstd\")' %s rows.parquet",
+        p->name, metadata->codec == CARQUET_COMPRESSION_BROTLI ? "Brotli" : "LZO", p->name);
+}
+
 sifr_status formats_parquet_open_column(formats_parquet *p, parquet_cursor *cursor,
                                         sifr_error *error) {
     carquet_error_t said = CARQUET_ERROR_INIT;
@@ -43,7 +58,7 @@ sifr_status formats_parquet_open_column(formats_parquet *p, parquet_cursor *curs
     if (!cursor->repetition)
         BASE_TRY(base_alloc(BATCH, sizeof(int16_t), &cursor->repetition, error));
     cursor->reader = carquet_reader_get_column(p->reader, p->group, cursor->column, &said);
-    return cursor->reader ? SIFR_OK : failed(p, cursor, &said, error);
+    return cursor->reader ? check_codec(p, cursor, error) : failed(p, cursor, &said, error);
 }
 
 void formats_parquet_close_column(parquet_cursor *cursor) {
@@ -174,6 +189,20 @@ static json_t *make_integer(const parquet_cursor *cursor) {
     return json_integer(value);
 }
 
+/* Dates that no calendar of ISO has are null. */
+static json_t *make_time(const parquet_cursor *cursor) {
+    char text[PARQUET_TIME_SIZE];
+    int64_t value;
+    int32_t narrow;
+    if (cursor->type == CARQUET_PHYSICAL_INT32) {
+        memcpy(&narrow, (const int32_t *)cursor->values + cursor->value, sizeof narrow);
+        value = narrow;
+    } else {
+        memcpy(&value, (const int64_t *)cursor->values + cursor->value, sizeof value);
+    }
+    return formats_parquet_time_text(cursor, value, text) ? json_string(text) : json_null();
+}
+
 /* JSON has no infinity and no NaN, which stands for what is missing. */
 static json_t *make_real(const parquet_cursor *cursor) {
     double value;
@@ -187,7 +216,9 @@ static json_t *make_real(const parquet_cursor *cursor) {
 static sifr_status make(formats_parquet *p, const parquet_cursor *cursor, json_t **out,
                         sifr_error *error) {
     if (cursor->form == PARQUET_STRING) return make_string(p, cursor, out, error);
-    if (cursor->form == PARQUET_BOOLEAN)
+    if (cursor->form >= PARQUET_DATE)
+        *out = make_time(cursor);
+    else if (cursor->form == PARQUET_BOOLEAN)
         *out = json_boolean(((const uint8_t *)cursor->values)[cursor->value]);
     else
         *out = cursor->form == PARQUET_REAL ? make_real(cursor) : make_integer(cursor);

@@ -14,7 +14,10 @@ typedef enum parquet_form {
     PARQUET_INTEGER,
     PARQUET_UNSIGNED,
     PARQUET_REAL,
-    PARQUET_STRING
+    PARQUET_STRING,
+    PARQUET_DATE, /* of INT32; these three become text */
+    PARQUET_TIME,
+    PARQUET_TIMESTAMP
 } parquet_form;
 
 typedef enum parquet_kind {
@@ -43,7 +46,9 @@ typedef struct parquet_cursor {
     int32_t column;
     parquet_form form;
     carquet_physical_type_t type;
-    int16_t most; /* the definition level of a value */
+    carquet_time_unit_t unit; /* of times */
+    bool zone;                /* timestamps are in UTC, not in a zone of nobody's */
+    int16_t most;             /* the definition level of a value */
     bool repeated;
     carquet_column_reader_t *reader; /* of the row group */
     void *values;
@@ -85,6 +90,11 @@ sifr_status formats_parquet_peek(formats_parquet *p, parquet_cursor *cursor, int
  * `out` no value is made. */
 sifr_status formats_parquet_take(formats_parquet *p, parquet_cursor *cursor, json_t **out,
                                  sifr_error *error) SIFR_MUST_CHECK;
+
+/* parquet_time.c: a date or time as text; false outside of years 1 to 9999, or of a day. */
+enum { PARQUET_TIME_SIZE = 64 };
+bool formats_parquet_time_text(const parquet_cursor *cursor, int64_t value,
+                               char out[PARQUET_TIME_SIZE]);
 
 /* parquet_row.c: the row that the cursors stand at. */
 sifr_status formats_parquet_assemble(formats_parquet *p, json_t **row,

@@ -24,8 +24,38 @@ static bool is_string(const parquet_schema_element_t *e) {
                                      e->converted_type == CARQUET_CONVERTED_JSON);
 }
 
+/* Dates and times, whose unit and zone go to the cursor; PARQUET_LEFT_OUT: it is none. */
+static parquet_form time_form(const parquet_schema_element_t *e, parquet_cursor *cursor) {
+    bool wide = e->type == CARQUET_PHYSICAL_INT64;
+    if (e->has_logical_type) {
+        const carquet_logical_type_t *logical = &e->logical_type;
+        cursor->unit = logical->params.timestamp.unit; /* of a time it stands there too */
+        cursor->zone = logical->params.timestamp.is_adjusted_to_utc;
+        if (logical->id == CARQUET_LOGICAL_DATE && !wide) return PARQUET_DATE;
+        if (cursor->unit > CARQUET_TIME_UNIT_NANOS) return PARQUET_LEFT_OUT;
+        if (logical->id == CARQUET_LOGICAL_TIME)
+            return wide == (cursor->unit != CARQUET_TIME_UNIT_MILLIS) ? PARQUET_TIME
+                                                                      : PARQUET_LEFT_OUT;
+        return logical->id == CARQUET_LOGICAL_TIMESTAMP && wide ? PARQUET_TIMESTAMP
+                                                                : PARQUET_LEFT_OUT;
+    }
+    if (!e->has_converted_type) return PARQUET_LEFT_OUT;
+    bool micros = e->converted_type == CARQUET_CONVERTED_TIME_MICROS ||
+                  e->converted_type == CARQUET_CONVERTED_TIMESTAMP_MICROS;
+    cursor->unit = micros ? CARQUET_TIME_UNIT_MICROS : CARQUET_TIME_UNIT_MILLIS;
+    if (e->converted_type == CARQUET_CONVERTED_DATE && !wide) return PARQUET_DATE;
+    if (e->converted_type == CARQUET_CONVERTED_TIME_MILLIS && !wide) return PARQUET_TIME;
+    if (e->converted_type == CARQUET_CONVERTED_TIME_MICROS && wide) return PARQUET_TIME;
+    return e->converted_type >= CARQUET_CONVERTED_TIMESTAMP_MILLIS &&
+                   e->converted_type <= CARQUET_CONVERTED_TIMESTAMP_MICROS && wide
+               ? PARQUET_TIMESTAMP
+               : PARQUET_LEFT_OUT;
+}
+
 /* Of INT32 and INT64, which are dates, times and decimals too. */
-static parquet_form integer_form(const parquet_schema_element_t *e) {
+static parquet_form integer_form(const parquet_schema_element_t *e, parquet_cursor *cursor) {
+    parquet_form time = time_form(e, cursor);
+    if (time != PARQUET_LEFT_OUT) return time;
     if (e->has_logical_type) {
         if (e->logical_type.id == CARQUET_LOGICAL_INTEGER)
             return e->logical_type.params.integer.is_signed ? PARQUET_INTEGER : PARQUET_UNSIGNED;
@@ -42,14 +72,14 @@ static parquet_form integer_form(const parquet_schema_element_t *e) {
     return plain ? PARQUET_INTEGER : PARQUET_LEFT_OUT;
 }
 
-static parquet_form form_of(const parquet_schema_element_t *e) {
+static parquet_form form_of(const parquet_schema_element_t *e, parquet_cursor *cursor) {
     if (!e->has_type) return PARQUET_LEFT_OUT;
     switch (e->type) {
     case CARQUET_PHYSICAL_BOOLEAN:
         return PARQUET_BOOLEAN;
     case CARQUET_PHYSICAL_INT32:
     case CARQUET_PHYSICAL_INT64:
-        return integer_form(e);
+        return integer_form(e, cursor);
     case CARQUET_PHYSICAL_FLOAT:
     case CARQUET_PHYSICAL_DOUBLE:
         return PARQUET_REAL;
@@ -102,23 +132,23 @@ static sifr_status walk_leaf(schema_walk *w, const parquet_schema_element_t *e,
                              schema_levels levels, int32_t *out) {
     formats_parquet *p = w->p;
     int32_t column = w->leaf++;
-    parquet_form form = form_of(e);
+    parquet_cursor cursor = {.column = column};
+    cursor.form = form_of(e, &cursor);
     *out = PARQUET_NONE;
     if (column >= w->schema->num_leaves || w->schema->max_def_levels[column] != levels.definition ||
         w->schema->max_rep_levels[column] != levels.repetition)
         return formats_parquet_damaged(p, "its schema contradicts itself", w->error);
-    if (form == PARQUET_LEFT_OUT) return SIFR_OK;
+    if (cursor.form == PARQUET_LEFT_OUT) return SIFR_OK;
     if (p->cursor_count == LEAF_LIMIT)
         return base_fail(w->error, SIFR_FAILED,
                          "%s: more than %d columns with text or numbers; keep those that are "
                          "needed",
                          p->name, LEAF_LIMIT);
     *out = add_node(w, PARQUET_LEAF, e->name);
-    p->cursors[p->cursor_count++] = (parquet_cursor){.column = column,
-                                                     .form = form,
-                                                     .type = e->type,
-                                                     .most = levels.definition,
-                                                     .repeated = levels.repetition > 0};
+    cursor.type = e->type;
+    cursor.most = levels.definition;
+    cursor.repeated = levels.repetition > 0;
+    p->cursors[p->cursor_count++] = cursor;
     p->nodes[*out].leaf_end = p->cursor_count;
     return SIFR_OK;
 }
