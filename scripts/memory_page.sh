@@ -1,5 +1,6 @@
 #!/bin/bash
-# What `sifr plan` says in docs/memory.md and docs/offload.md: memory_page.sh [PROGRAM [DOCS]]
+# What `sifr plan` says in docs/memory.md, docs/offload.md and the pages that lead through a job:
+# memory_page.sh [PROGRAM [DOCS]]
 # Runs the commands of these pages and puts them, with what they print, between their markers.
 set -eu -o pipefail
 cd "$(dirname "$0")/.."
@@ -137,3 +138,58 @@ unit="--recompute unit" one="--seq-length 4096" eight="--gradient-accumulation-s
     limit 'longest sequence in 4 GiB' $one
     limit 'the same, `recompute` "unit"' $one $unit
 } | put activations offload
+
+# --- what a job takes, at the head of its page: on eight cores, whose rates are those that such
+# machines reach (examples/eight_cores.json) ---
+ln -s "$tree/examples" examples
+takes() { # PAGE ARGUMENT OF plan…
+    show sifr plan "${@:2}" --machine examples/eight_cores.json --threads 8 --isa avx2 |
+        sed -n '1,2p; /^    \(step \|predicted \|It \)/p' | sed '$s/$/\n/' | put plan "$1"
+}
+# shown PAGE FILE: the file as the page shows it
+shown() { awk -v mark="<!-- file $2 -->" '$0 == mark { on = 1; next }
+    on && /^    / { print substr($0, 5); seen = 1; next }
+    on && seen && NF { exit }' "$docs/$1.md" >"$2"; }
+mkdir Qwen2.5-0.5B-Instruct
+cat >Qwen2.5-0.5B-Instruct/config.json <<'J'
+{"model_type": "qwen2", "architectures": ["Qwen2ForCausalLM"], "vocab_size": 151936,
+ "hidden_size": 896, "num_hidden_layers": 24, "num_attention_heads": 14,
+ "num_key_value_heads": 2, "intermediate_size": 4864, "max_position_embeddings": 32768,
+ "rms_norm_eps": 1e-6, "rope_theta": 1000000.0, "tie_word_embeddings": true}
+J
+takes tune-on-chats --model Qwen2.5-0.5B-Instruct --bf16 --seq-length 1024 \
+    --per-device-train-batch-size 4 --host-memory 16GiB
+mkdir deberta-v3-base
+cat >deberta-v3-base/config.json <<'J'
+{"model_type": "deberta-v2", "architectures": ["DebertaV2ForSequenceClassification"],
+ "vocab_size": 128100, "hidden_size": 768, "num_hidden_layers": 12, "num_attention_heads": 12,
+ "intermediate_size": 3072, "max_position_embeddings": 512, "relative_attention": true,
+ "position_buckets": 256, "norm_rel_ebd": "layer_norm", "share_att_key": true,
+ "pos_att_type": "p2c|c2p", "max_relative_positions": -1, "position_biased_input": false,
+ "type_vocab_size": 0, "num_labels": 2}
+J
+takes classify-with-deberta --model deberta-v3-base --bf16 --seq-length 128 \
+    --per-device-train-batch-size 32 --host-memory 16GiB
+mkdir Llama-3.2-1B
+cat >Llama-3.2-1B/config.json <<'J'
+{"model_type": "llama", "architectures": ["LlamaForCausalLM"], "vocab_size": 128256,
+ "hidden_size": 2048, "num_hidden_layers": 16, "num_attention_heads": 32,
+ "num_key_value_heads": 8, "head_dim": 64, "intermediate_size": 8192,
+ "max_position_embeddings": 131072, "rms_norm_eps": 1e-5, "tie_word_embeddings": true,
+ "rope_theta": 500000.0, "rope_scaling": {"factor": 32.0, "high_freq_factor": 4.0,
+ "low_freq_factor": 1.0, "original_max_position_embeddings": 8192, "rope_type": "llama3"}}
+J
+shown come-from-deepspeed ds.json
+takes come-from-deepspeed --config ds.json --model Llama-3.2-1B --bf16 --seq-length 2048 \
+    --per-device-train-batch-size 1 --gradient-accumulation-steps 8 --world-size 4 \
+    --host-memory 64GiB
+mkdir Qwen2.5-1.5B-Instruct
+cat >Qwen2.5-1.5B-Instruct/config.json <<'J'
+{"model_type": "qwen2", "architectures": ["Qwen2ForCausalLM"], "vocab_size": 151936,
+ "hidden_size": 1536, "num_hidden_layers": 28, "num_attention_heads": 12,
+ "num_key_value_heads": 2, "intermediate_size": 8960, "max_position_embeddings": 32768,
+ "rms_norm_eps": 1e-6, "rope_theta": 1000000.0, "tie_word_embeddings": true}
+J
+shown come-from-axolotl-or-trl axolotl.yaml
+"$sifr" import --config axolotl.yaml ds.json 2>import.log
+takes come-from-axolotl-or-trl --config ds.json --host-memory 64GiB

@@ -1,0 +1,23 @@
+# label: short
+# docs/tune-on-chats.md, with a model of two small layers.
+# timeout: 300
+. "$SOURCE/tests/support/page.sh"
+mkdir tok
+cp "$SOURCE/tests/golden/finetune/byte.json" tok/tokenizer.json
+echo '{"bos_token": "<s>", "eos_token": "</s>"}' >tok/tokenizer_config.json
+cat >tok/chat_template.jinja <<'J'
+{% if tools %}<|im_start|>system
+{{ tools | tojson }}<|im_end|>
+{% endif %}{% for m in messages %}<|im_start|>{{ m.role + '\n' + m.content }}
+{%- for c in m.tool_calls or [] %}<call>{{ c.function | tojson }}</call>{% endfor %}<|im_end|>
+{% endfor %}{% if add_generation_prompt %}<|im_start|>assistant
+{% endif %}
+J
+cat >tiny.json <<'J'
+{"model_type": "qwen2", "architectures": ["Qwen2ForCausalLM"], "vocab_size": 400,
+ "hidden_size": 64, "intermediate_size": 160, "num_hidden_layers": 2, "num_attention_heads": 4,
+ "num_key_value_heads": 2, "max_position_embeddings": 1024, "tie_word_embeddings": true,
+ "eos_token_id": 1}
+J
+"$SIFR" init --config tiny.json --tokenizer tok --output Qwen2.5-0.5B-Instruct --seed 3 >/dev/null
+page tune-on-chats
