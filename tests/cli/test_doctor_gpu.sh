@@ -86,6 +86,15 @@ driver twelve 12080 0
 SIFR_CUDA_LIBRARIES=$PWD/second doctor twelve >text
 if grep -q '^CUDA driver    CUDA' text && grep -qF "$PWD/second" text; then fail "$(cat text)"; fi
 
+# NCCL up to 2.8 counts in thousands.
+for of in 2804:2.8.4 20900:2.9.0 21005:2.10.5; do
+    mkdir -p nccl
+    printf 'int ncclGetVersion(int *v) { *v = %s; return 0; }\n' "${of%:*}" >nccl.c
+    cc -shared -fPIC -o nccl/libnccl.so.2 nccl.c
+    SIFR_CUDA_LIBRARIES=$PWD/nccl "$SIFR" doctor >text
+    grep -qF "NCCL           ${of#*:}, " text || fail "NCCL ${of#*:}: $(cat text)"
+done
+
 mkdir -p python/bin python/lib/python3.11/site-packages/nvidia/nccl/lib
 printf '#!/bin/sh\n' >python/bin/python3
 chmod +x python/bin/python3

@@ -33,7 +33,7 @@ const char *cuda_library_name(cuda_library_kind kind) {
     return kinds[kind].name;
 }
 
-/* Both libraries write 13.0.2 as 130002 and 2.28.9 as 22809. */
+/* 13.0.2 is 130002 and 2.28.9 is 22809; NCCL up to 2.8 wrote 2.8.4 as 2804. */
 static void read_version(cuda_library_kind kind, cuda_library *library) {
     int version = 0;
     void *function = dlsym(library->handle, kinds[kind].version_symbol);
@@ -47,8 +47,9 @@ static void read_version(cuda_library_kind kind, cuda_library *library) {
         memcpy(&get, &function, sizeof get);
         if (get(&version) != 0) return;
     }
-    library->major = version / 10000;
-    library->minor = version / 100 % 100;
+    int major = kind == CUDA_LIBRARY_NCCL && version < 10000 ? 1000 : 10000;
+    library->major = version / major;
+    library->minor = version % major / 100;
     library->patch = version % 100;
 }
 
