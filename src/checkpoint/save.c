@@ -23,24 +23,11 @@ typedef struct save_run {
     bool first;           /* this is rank 0 */
 } save_run;
 
-enum { PIECE_ELEMENTS = 1 << 18 }; /* bytes of state on disk that are in memory at a time */
-
-/* Calls `take` for the values of a range that this rank writes, piece by piece: bytes first … first
- * + count - 1 of the range. */
-typedef sifr_status (*take_piece)(void *user, const void *values, int64_t first, int64_t count,
-                                  sifr_error *error);
-
+/* Calls `take` for the values of a range that this rank writes, piece by piece. */
 static sifr_status each_piece(const sifr_engine *engine, const checkpoint_range *range, float *room,
-                              take_piece take, void *user, sifr_error *error) {
-    int64_t size = base_dtype_bytes(range->dtype);
-    for (int64_t done = 0; done < range->count; done += PIECE_ELEMENTS) {
-        int64_t count = base_min_i64(PIECE_ELEMENTS, range->count - done);
-        const void *values;
-        BASE_TRY(engine_view(engine, range->weight, range->part, range->first + done, count, room,
-                             &values, error));
-        BASE_TRY(take(user, values, done * size, count * size, error));
-    }
-    return SIFR_OK;
+                              engine_take_bytes take, void *user, sifr_error *error) {
+    return engine_visit(engine, range->weight, range->part, range->first, range->count, room, take,
+                        user, error);
 }
 
 static sifr_status append_piece(void *user, const void *values, int64_t first, int64_t count,
@@ -262,7 +249,7 @@ static sifr_status write_all(save_run *run, sifr_error *error) {
     checkpoint_sum *mine = run->sums + (size_t)comm_rank(run->group) * run->layout.most_files;
     float *room; /* buffer for state that the host cannot reach in place */
     sifr_status status =
-        base_alloc(engine_in_place(run->engine) ? 0 : PIECE_ELEMENTS, sizeof *room, &room, error);
+        base_alloc(engine_in_place(run->engine) ? 0 : ENGINE_VISITED, sizeof *room, &room, error);
     if (status == SIFR_OK) status = write_states(run, room, error);
     free(room);
     BASE_TRY(comm_agree_status(run->group, status, error));

@@ -48,6 +48,11 @@ static sifr_status open_swap(sifr_engine *engine, sifr_error *error) {
                       &engine->pinned, error);
 }
 
+static sifr_status open_pieces(sifr_engine *engine, sifr_error *error) {
+    int64_t bytes = plan_piece_bytes(engine->training);
+    return bytes ? engine_pieces_open(engine->dev, bytes, &engine->pieces, error) : SIFR_OK;
+}
+
 static sifr_status check_types(const sifr_settings *o, sifr_error *error) {
     if (o->grad_accum_dtype != SIFR_FP32 && o->grad_accum_dtype != o->precision)
         return base_fail(error, SIFR_USAGE,
@@ -172,6 +177,7 @@ sifr_status engine_take(sifr_engine *engine, sifr_error *error) {
     BASE_TRY(
         engine_executor_create(engine->training, engine->group, NULL, &engine->trainer, error));
     BASE_TRY(open_swap(engine, error));
+    BASE_TRY(open_pieces(engine, error));
     engine->settings.offload.nvme_path = NULL; /* the caller's */
     return SIFR_OK;
 }
@@ -219,6 +225,7 @@ sifr_status sifr_engine_create(const sifr_model *model, const sifr_settings *set
 void sifr_engine_free(sifr_engine *engine) {
     if (!engine) return;
     engine_swap_close(engine->swap); /* before the memory that it may still be moving */
+    engine_pieces_close(engine->pieces);
     engine_executor_free(engine->logits_evaluator.executor);
     engine_executor_free(engine->evaluator.executor);
     engine_executor_free(engine->trainer);

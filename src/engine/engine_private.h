@@ -19,9 +19,10 @@ struct sifr_engine {
     plan_schedule *training;
     engine_executor *trainer;
     engine_evaluator evaluator, logits_evaluator;
-    engine_swap *swap;    /* state on disk; NULL: none */
-    engine_pinned pinned; /* for it */
-    int32_t cleaned;      /* directories of killed runs that were removed */
+    engine_swap *swap;     /* state on disk; NULL: none */
+    engine_pinned pinned;  /* for it */
+    engine_pieces *pieces; /* of a device that hides its memory; otherwise NULL */
+    int32_t cleaned;       /* directories of killed runs that were removed */
     int64_t steps, updates;
     engine_loss_scaler scaler; /* SIFR_FP16 only; otherwise its scale stays 1 */
     optim_memory memory;

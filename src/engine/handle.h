@@ -6,6 +6,7 @@
 
 #include "engine/executor/executor.h"
 #include "engine/state/loss_scaler.h"
+#include "engine/store/pieces.h"
 #include "engine/store/swap.h"
 #include "formats/weights.h"
 #include "model/labels.h"
@@ -91,6 +92,15 @@ bool engine_in_place(const sifr_engine *engine);
 sifr_status engine_view(const sifr_engine *engine, size_t index, engine_part part, int64_t first,
                         int64_t count, void *room, const void **out,
                         sifr_error *error) SIFR_MUST_CHECK;
+
+/* Calls `take` for that range in the part's type, in order: in place, from pinned host memory while
+ * the next piece is copied there, or from `room` (ENGINE_VISITED elements of 4 bytes; needed unless
+ * engine_in_place). `first` and `count` of a call are bytes of the range. `take` may not use the
+ * engine. */
+enum { ENGINE_VISITED = 1 << 18 };
+sifr_status engine_visit(const sifr_engine *engine, size_t index, engine_part part, int64_t first,
+                         int64_t count, void *room, engine_take_bytes take, void *user,
+                         sifr_error *error) SIFR_MUST_CHECK;
 
 /* The same as FP32 values; also in `room` (count values) if they are kept in another type. */
 sifr_status engine_view_fp32(const sifr_engine *engine, size_t index, engine_part part,

@@ -38,7 +38,12 @@ void plan_copies(const plan_schedule *schedule, int64_t *read, int64_t *written)
 /* Host memory through which a device that hides its memory reads the file (bytes[0]) and writes it
  * (bytes[1]): the most that transfers have in progress at a time; 0 where they are direct. */
 void plan_staging(const plan_schedule *schedule, int64_t bytes[2]);
-/* Host memory separate from the device's: host_bytes and that. */
+/* Of each of the two pieces of host memory through which state of such a device is filled, saved
+ * and loaded: at most PLAN_MOST_PIECE, and no more than the largest segment in fp32 takes; 0
+ * elsewhere. */
+#define PLAN_MOST_PIECE ((int64_t)16 << 20)
+int64_t plan_piece_bytes(const plan_schedule *schedule);
+/* Host memory separate from the device's: host_bytes, that of files, and the pieces. */
 int64_t plan_host_bytes(const plan_schedule *schedule);
 
 /* Bytes of the file (PLAN_NVME) or of host memory (PLAN_HOST), by class; their sum is nvme_bytes or

@@ -378,7 +378,7 @@ static void note_plan(zero_outcome *out, const plan_schedule *s) {
     out->total_bytes = s->total_bytes;
     out->nvme_bytes = s->nvme_bytes;
     out->host_bytes = s->host_bytes;
-    out->staging_bytes = plan_host_bytes(s) - s->host_bytes;
+    out->staging_bytes = plan_host_bytes(s) - s->host_bytes - 2 * plan_piece_bytes(s);
     plan_disk(s, &out->nvme_read, &out->nvme_written);
     plan_copies(s, &out->host_read, &out->host_written);
     plan_wire(s, &out->gathered, &out->reduced);

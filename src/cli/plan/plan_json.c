@@ -235,9 +235,12 @@ int cli_plan_print_json(const cli_plan_report *r, bool dump) {
     json_object_set_new(out, "at_most", largest_json(r));
     json_object_set_new(out, "kept_for_backward", kept_json(r));
     if (r->machine.separate) json_object_set_new(out, "host", away_json(r->schedule, PLAN_HOST));
-    int64_t staging = plan_host_bytes(r->schedule) - r->schedule->host_bytes;
-    if (r->machine.separate)
+    int64_t pieces = 2 * plan_piece_bytes(r->schedule);
+    int64_t staging = plan_host_bytes(r->schedule) - r->schedule->host_bytes - pieces;
+    if (r->machine.separate) {
         json_object_set_new(out, "staging_bytes", json_integer((json_int_t)staging));
+        json_object_set_new(out, "piece_bytes", json_integer((json_int_t)pieces));
+    }
     json_object_set_new(out, "state_types", types_json(&r->schedule->settings));
     json_object_set_new(out, "memory", room_json(r));
     json_object_set_new(out, "disk", disk_json(r));

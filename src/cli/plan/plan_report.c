@@ -135,6 +135,15 @@ static void print_staging(const plan_schedule *s) {
                (long long)sum, base_format_bytes((uint64_t)sum, text));
 }
 
+/* Host memory through which state is filled, saved and loaded. */
+static void print_pieces(const plan_schedule *s) {
+    char text[32];
+    int64_t bytes = 2 * plan_piece_bytes(s);
+    if (bytes)
+        printf("%-16s %14lld  %9s  of the host's memory, for checkpoints\n", "pieces",
+               (long long)bytes, base_format_bytes((uint64_t)bytes, text));
+}
+
 static void print_memory(const cli_plan_report *r) {
     const plan_schedule *s = r->schedule;
     char text[32], most[32], name[128];
@@ -155,6 +164,7 @@ static void print_memory(const cli_plan_report *r) {
            base_format_bytes((uint64_t)s->total_bytes, text));
     print_away(s, PLAN_HOST);
     print_staging(s);
+    print_pieces(s);
     print_away(s, PLAN_NVME);
     printf("\nThe peak is at %s.\n", cli_plan_place(s, s->peak_instruction, name));
     printf("The program itself takes about %s more.\n",

@@ -79,12 +79,28 @@ static bool is_on_disk(const sifr_engine *engine, int32_t buffer) {
     return engine->training->buffers[buffer].tier == PLAN_NVME;
 }
 
+/* Whether a buffer is copied through the engine's pieces. */
+static bool is_in_pieces(const sifr_engine *engine, int32_t buffer) {
+    return engine->pieces && engine->training->buffers[buffer].tier == PLAN_DEVICE;
+}
+
+static sifr_status take_copy(void *user, const void *bytes, int64_t first, int64_t count,
+                             sifr_error *error) {
+    (void)error;
+    memcpy((char *)user + first, bytes, (size_t)count);
+    return SIFR_OK;
+}
+
 /* Bytes at `at` of a buffer on any tier. */
 static sifr_status read_buffer(const sifr_engine *engine, int32_t buffer, int64_t at, void *out,
                                int64_t bytes, sifr_error *error) {
     int64_t offset = engine->training->buffers[buffer].offset + at;
     if (is_on_disk(engine, buffer))
         return engine_swap_read(engine->swap, offset, out, bytes, error);
+    if (is_in_pieces(engine, buffer))
+        return engine_pieces_read(engine->pieces,
+                                  (char *)engine_buffer(engine->trainer, buffer) + at, bytes,
+                                  take_copy, out, error);
     return engine_get(engine->trainer, buffer, at, out, bytes, error);
 }
 
@@ -93,6 +109,10 @@ static sifr_status write_buffer(const sifr_engine *engine, int32_t buffer, int64
     int64_t offset = engine->training->buffers[buffer].offset + at;
     if (is_on_disk(engine, buffer))
         return engine_swap_write(engine->swap, offset, from, bytes, error);
+    if (is_in_pieces(engine, buffer))
+        return engine_pieces_write(engine->pieces,
+                                   (char *)engine_buffer(engine->trainer, buffer) + at, from, bytes,
+                                   error);
     return engine_set(engine->trainer, buffer, at, from, bytes, error);
 }
 
@@ -149,6 +169,39 @@ sifr_status engine_view(const sifr_engine *engine, size_t index, engine_part par
     return SIFR_OK;
 }
 
+sifr_status engine_visit(const sifr_engine *engine, size_t index, engine_part part, int64_t first,
+                         int64_t count, void *room, engine_take_bytes take, void *user,
+                         sifr_error *error) {
+    state_place place;
+    int64_t at, element = part_bytes(engine, index, part);
+    const void *view;
+    BASE_TRY(find_range(engine, index, part, first, count, &place, &at, error));
+    if (is_in_pieces(engine, place.buffer))
+        return engine_pieces_read(engine->pieces,
+                                  (char *)engine_buffer(engine->trainer, place.buffer) + at,
+                                  count * element, take, user, error);
+    for (int64_t done = 0; done < count; done += ENGINE_VISITED) {
+        int64_t some = base_min_i64(ENGINE_VISITED, count - done);
+        BASE_TRY(engine_view(engine, index, part, first + done, some, room, &view, error));
+        BASE_TRY(take(user, view, done * element, some * element, error));
+    }
+    return SIFR_OK;
+}
+
+typedef struct widened {
+    float *to;
+    base_dtype type;
+} widened;
+
+static sifr_status take_wide(void *user, const void *bytes, int64_t first, int64_t count,
+                             sifr_error *error) {
+    const widened *w = user;
+    int64_t element = base_dtype_bytes(w->type);
+    (void)error;
+    engine_to_fp32(w->to + first / element, bytes, w->type, count / element);
+    return SIFR_OK;
+}
+
 sifr_status engine_view_fp32(const sifr_engine *engine, size_t index, engine_part part,
                              int64_t first, int64_t count, float *room, const float **out,
                              sifr_error *error) {
@@ -161,12 +214,16 @@ sifr_status engine_view_fp32(const sifr_engine *engine, size_t index, engine_par
         *out = view;
         return SIFR_OK;
     }
+    *out = room;
+    if (is_in_pieces(engine,
+                     buffer_of(engine->training, engine->model->weights[index].segment, part)))
+        return engine_visit(engine, index, part, first, count, NULL, take_wide,
+                            &(widened){room, type}, error);
     for (int64_t done = 0; done < count; done += PIECE) {
         int64_t some = base_min_i64(PIECE, count - done);
         BASE_TRY(engine_view(engine, index, part, first + done, some, piece, &view, error));
         engine_to_fp32(room + done, view, type, some);
     }
-    *out = room;
     return SIFR_OK;
 }
 
@@ -232,6 +289,43 @@ static int64_t overlap(const model_weight *w, int64_t first, int64_t count, int6
     return stop - start;
 }
 
+enum { NARROW_TILE = 1 << 16 }; /* elements */
+
+typedef struct narrow_run {
+    char *to;
+    const float *from;
+    base_dtype type;
+    int64_t count;
+} narrow_run;
+
+static void narrow_tile(void *argument, int64_t tile, int thread) {
+    const narrow_run *run = argument;
+    int64_t first = tile * NARROW_TILE, count = base_min_i64(NARROW_TILE, run->count - first);
+    (void)thread;
+    engine_from_fp32(run->to + first * base_dtype_bytes(run->type), run->from + first, run->type,
+                     count);
+}
+
+/* The same in device memory that the host does not reach; the values may lie in a piece. */
+static sifr_status send_parameters(const sifr_engine *engine, int32_t buffer, int64_t at,
+                                   const float *values, int64_t count, sifr_error *error) {
+    base_dtype dtype = plan_dtype(&engine->training->settings);
+    int64_t element = base_dtype_bytes(dtype), most = engine_pieces_bytes(engine->pieces) / 4;
+    if (dtype == BASE_FP32)
+        return write_buffer(engine, buffer, at * element, values, count * element, error);
+    for (int64_t done = 0; done < count; done += most) {
+        void *to;
+        narrow_run run = {.from = values + done, dtype, base_min_i64(most, count - done)};
+        BASE_TRY(engine_pieces_next(engine->pieces, &to, error));
+        run.to = to;
+        device_parallel(engine->dev, (run.count + NARROW_TILE - 1) / NARROW_TILE, narrow_tile,
+                        &run);
+        BASE_TRY(
+            write_buffer(engine, buffer, (at + done) * element, to, run.count * element, error));
+    }
+    return SIFR_OK;
+}
+
 /* Writes values in the parameters that kernels read, from element `at` of their buffer on. */
 static sifr_status put_parameters(const sifr_engine *engine, int32_t buffer, int64_t at,
                                   const float *values, int64_t count, sifr_error *error) {
@@ -244,6 +338,8 @@ static sifr_status put_parameters(const sifr_engine *engine, int32_t buffer, int
         engine_from_fp32(memory + at * element, values, dtype, count);
         return SIFR_OK;
     }
+    if (is_in_pieces(engine, buffer))
+        return send_parameters(engine, buffer, at, values, count, error);
     for (int64_t done = 0; done < count; done += PIECE) {
         int64_t here = base_min_i64(PIECE, count - done);
         engine_from_fp32(piece, values + done, dtype, here);
@@ -299,22 +395,43 @@ static sifr_status train_piece(const sifr_engine *engine, int32_t segment, int64
     return SIFR_OK;
 }
 
+/* Elements of a master buffer that the host does not reach: in a piece, or else in `room`. */
+static sifr_status read_masters(const sifr_engine *engine, int32_t master, int64_t first,
+                                int64_t count, float room[STATE_PIECE], const float **out,
+                                sifr_error *error) {
+    void *piece = room;
+    if (is_in_pieces(engine, master)) {
+        const char *from = engine_buffer(engine->trainer, master);
+        BASE_TRY(engine_pieces_fetch(engine->pieces, from + first * 4, count * 4, &piece, error));
+        *out = piece;
+        return SIFR_OK;
+    }
+    if (engine->pieces) BASE_TRY(engine_pieces_next(engine->pieces, &piece, error));
+    *out = piece;
+    return read_buffer(engine, master, first * 4, piece, count * 4, error);
+}
+
 /* Computes a segment's parameters for kernels from this rank's master weights: `elements` of them,
  * from element `at` of the parameters' buffer on. */
 static sifr_status narrow_masters(const sifr_engine *engine, int32_t segment, bool average,
                                   int64_t at, int64_t elements, sifr_error *error) {
     const plan_schedule *s = engine->training;
-    float piece[STATE_PIECE], trained[STATE_PIECE];
+    float room[STATE_PIECE], trained[STATE_PIECE];
     int32_t master = s->masters[segment], parameters = s->parameters[segment];
     bool plain = average || !engine_optimizer(engine)->averages || s->states[0][segment] < 0;
     const float *masters = engine_host_buffer(engine->trainer, master);
+    int64_t most = plain && engine->pieces ? engine_pieces_bytes(engine->pieces) / 4 : STATE_PIECE;
     if (masters && plain) return put_parameters(engine, parameters, at, masters, elements, error);
-    for (int64_t done = 0; done < elements; done += STATE_PIECE) {
-        int64_t count = base_min_i64(STATE_PIECE, elements - done);
-        BASE_TRY(read_buffer(engine, master, done * 4, piece, count * 4, error));
-        if (!plain) BASE_TRY(train_piece(engine, segment, done, count, piece, trained, error));
-        BASE_TRY(
-            put_parameters(engine, parameters, at + done, plain ? piece : trained, count, error));
+    for (int64_t done = 0; done < elements; done += most) {
+        int64_t count = base_min_i64(most, elements - done);
+        if (plain) {
+            BASE_TRY(read_masters(engine, master, done, count, room, &masters, error));
+        } else { /* the states need the pieces */
+            BASE_TRY(read_buffer(engine, master, done * 4, room, count * 4, error));
+            BASE_TRY(train_piece(engine, segment, done, count, room, trained, error));
+            masters = trained;
+        }
+        BASE_TRY(put_parameters(engine, parameters, at + done, masters, count, error));
     }
     return SIFR_OK;
 }
@@ -371,6 +488,7 @@ typedef struct fill_run {
     int64_t first, end;
     engine_values make;
     const void *user;
+    float *values; /* of a piece */
     _Atomic bool failed;
     sifr_status status; /* number of the first tile that failed, and its message */
     sifr_error *error;
@@ -400,6 +518,28 @@ static void note_written(sifr_engine *engine, size_t index) {
     engine->shows_average |= engine_optimizer(engine)->averages && engine->updates > 0;
 }
 
+static void make_tile(void *argument, int64_t tile, int thread) {
+    const fill_run *run = argument;
+    int64_t at = tile * FILL_PIECE, count = base_min_i64(FILL_PIECE, run->end - run->first - at);
+    (void)thread;
+    run->make(run->user, run->index, run->first + at, count, run->values + at);
+}
+
+/* A piece at a time, by all threads. */
+static sifr_status fill_pieces(fill_run *run, sifr_error *error) {
+    int64_t most = engine_pieces_bytes(run->engine->pieces) / 4, end = run->end;
+    for (; run->first < end; run->first = run->end) {
+        void *piece;
+        int64_t count = base_min_i64(most, end - run->first);
+        BASE_TRY(engine_pieces_next(run->engine->pieces, &piece, error));
+        run->values = piece;
+        run->end = run->first + count;
+        device_parallel(run->engine->dev, (count + FILL_PIECE - 1) / FILL_PIECE, make_tile, run);
+        BASE_TRY(engine_put(run->engine, run->index, run->first, count, piece, error));
+    }
+    return SIFR_OK;
+}
+
 sifr_status engine_fill(sifr_engine *engine, size_t index, engine_values make, const void *user,
                         sifr_error *error) {
     note_written(engine, index);
@@ -407,6 +547,7 @@ sifr_status engine_fill(sifr_engine *engine, size_t index, engine_values make, c
     int64_t held;
     engine_held(engine, index, &run.first, &held);
     run.end = run.first + held;
+    if (engine->pieces) return fill_pieces(&run, error);
     int64_t tiles = (held + FILL_TILE - 1) / FILL_TILE;
     if (!engine->swap) {
         device_parallel(engine->dev, tiles, fill_tile, &run);
