@@ -1,12 +1,16 @@
 /* Draws one step of a trace that `sifr train --trace` wrote, as text or as SVG, and says how much
- * of its time each queue was busy. Fails where a queue does two things at a time. */
+ * of its time each queue was busy. Fails where a queue does two things at a time; a disk may. */
 #include <jansson.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { QUEUES = 2, LABEL = 110, WIDTH = 1000, LANE = 20, GAP = 4, HEAD = 44, FOOT = 30 };
+/* By tid, as src/train/profile/trace_file.c numbers them. */
+static const char *const queues[] = {"compute",   "communication", "disk reads",
+                                     "copies in", "disk writes",   "copies out"};
+enum { QUEUES = sizeof queues / sizeof *queues, READS = 2, DISK_WRITES = 4 };
+enum { LABEL = 110, WIDTH = 1000, LANE = 20, GAP = 4, HEAD = 44, FOOT = 30 };
 
 /* What the picture tells apart; the rest is "other". */
 typedef struct kind {
@@ -23,6 +27,8 @@ static const kind kinds[] = {
     {"start", "starts transfers", "#edc948", 's'},
     {"gather", "gather", "#f28e2b", 'g'},
     {"reduce", "reduce", "#e15759", 'r'},
+    {"read", "read", "#b07aa1", 'i'},
+    {"write", "write", "#ff9da7", 'w'},
     {"control", "control", "#9c755f", 'c'},
     {"", "other", "#bab0ac", 'o'},
 };
@@ -38,6 +44,7 @@ typedef struct picture {
     span *spans;
     size_t count;
     int ranks;
+    bool has[QUEUES]; /* spans of any rank */
     long long step;
     double start, end;
 } picture;
@@ -105,21 +112,19 @@ static int read_spans(const json_t *events, picture *p) {
         snprintf(s.unit, sizeof s.unit, "%s", text_of(json_object_get(event, "args"), "unit"));
         if (s.rank < 0 || s.queue < 0 || s.queue >= QUEUES)
             return fail("an event of no rank or queue", text_of(event, "name"));
+        p->has[s.queue] = true;
         p->spans[p->count++] = s;
     }
     if (!p->count || p->end <= p->start) return fail("the trace has no such step", NULL);
     qsort(p->spans, p->count, sizeof *p->spans, compare);
     for (size_t i = 1; i < p->count; i++) {
         const span *before = &p->spans[i - 1], *now = &p->spans[i];
-        if (now->rank == before->rank && now->queue == before->queue &&
+        bool disk = now->queue == READS || now->queue == DISK_WRITES;
+        if (!disk && now->rank == before->rank && now->queue == before->queue &&
             now->start < before->end - 0.002)
             return fail("a queue does two things at a time", now->unit);
     }
     return 0;
-}
-
-static const char *queue_name(int queue) {
-    return queue == 0 ? "compute" : "communication";
 }
 
 /* The kind that takes most of start … end, or -1 where nothing is done. */
@@ -136,19 +141,37 @@ static int most_of(const picture *p, int rank, int queue, double start, double e
     return best;
 }
 
+/* Spans of a disk that are side by side count once. */
 static void say_busy(const picture *p) {
+    static const char *const words[QUEUES] = {[1] = "communicates",
+                                              [2] = "reads the disk",
+                                              [3] = "copies in",
+                                              [4] = "writes the disk",
+                                              [5] = "copies out"};
     for (int rank = 0; rank < p->ranks; rank++) {
-        double time[QUEUES] = {0}, waits = 0, starts = 0, all = (p->end - p->start) / 100;
+        double time[QUEUES] = {0}, seen[QUEUES] = {0}, waits = 0, starts = 0;
+        double all = (p->end - p->start) / 100;
         for (size_t i = 0; i < p->count; i++) {
             const span *s = &p->spans[i];
             if (s->rank != rank) continue;
             double *sum = s->kind == WAITS ? &waits : s->kind == STARTS ? &starts : &time[s->queue];
-            *sum += s->end - s->start;
+            double from = s->start > seen[s->queue] ? s->start : seen[s->queue];
+            if (s->end <= from) continue;
+            *sum += s->end - from;
+            seen[s->queue] = s->end;
         }
-        printf("rank %d: computes %.1f %% of the step, waits %.1f %%, starts transfers %.1f %%; "
-               "communicates %.1f %%\n",
-               rank, time[0] / all, waits / all, starts / all, time[1] / all);
+        printf("rank %d: computes %.1f %% of the step, waits %.1f %%, starts transfers %.1f %%;",
+               rank, time[0] / all, waits / all, starts / all);
+        for (int queue = 1; queue < QUEUES; queue++)
+            if (queue == 1 || p->has[queue])
+                printf("%s %s %.1f %%", queue > 1 ? "," : "", words[queue], time[queue] / all);
+        putchar('\n');
     }
+}
+
+/* The first two are always there. */
+static bool is_drawn(const picture *p, int queue) {
+    return queue < 2 || p->has[queue];
 }
 
 static void draw_text(const picture *p, int width) {
@@ -156,7 +179,8 @@ static void draw_text(const picture *p, int width) {
     double cell = (p->end - p->start) / width;
     for (int rank = 0; rank < p->ranks; rank++) {
         for (int queue = 0; queue < QUEUES; queue++) {
-            printf("rank %-3d %-13s |", rank, queue_name(queue));
+            if (!is_drawn(p, queue)) continue;
+            printf("rank %-3d %-13s |", rank, queues[queue]);
             for (int x = 0; x < width; x++) {
                 int best = most_of(p, rank, queue, p->start + x * cell, p->start + (x + 1) * cell);
                 putchar(best < 0 ? ' ' : kinds[best].letter);
@@ -164,8 +188,12 @@ static void draw_text(const picture *p, int width) {
             puts("|");
         }
     }
-    for (int k = 0; k < KINDS; k++)
+    bool moves = false;
+    for (int queue = 2; queue < QUEUES; queue++) moves |= p->has[queue];
+    for (int k = 0; k < KINDS; k++) {
+        if (!moves && (kinds[k].letter == 'i' || kinds[k].letter == 'w')) continue;
         printf("%s%c %s", k ? ", " : "", kinds[k].letter, kinds[k].name);
+    }
     putchar('\n');
     say_busy(p);
 }
@@ -200,13 +228,16 @@ static void draw_queue(const picture *p, int rank, int queue, double y) {
 }
 
 static void draw_svg(const picture *p) {
-    int height = HEAD + p->ranks * (QUEUES * (LANE + GAP) + 2 * GAP) + FOOT;
+    int lanes = 0;
+    for (int queue = 0; queue < QUEUES; queue++) lanes += is_drawn(p, queue);
+    int height = HEAD + p->ranks * (lanes * (LANE + GAP) + 2 * GAP) + FOOT;
     printf("<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 %d %d\" "
            "font-family=\"sans-serif\" font-size=\"12\">\n"
            "<rect width=\"%d\" height=\"%d\" fill=\"#fff\"/>\n",
            WIDTH, height, WIDTH, height);
     double x = LABEL;
     for (int k = 0; k < KINDS - 1; k++) {
+        if (lanes == 2 && (kinds[k].letter == 'i' || kinds[k].letter == 'w')) continue;
         printf("<rect x=\"%.0f\" y=\"12\" width=\"12\" height=\"12\" fill=\"%s\"/>"
                "<text x=\"%.0f\" y=\"22\">%s</text>\n",
                x, kinds[k].colour, x + 16, kinds[k].name);
@@ -214,10 +245,11 @@ static void draw_svg(const picture *p) {
     }
     double y = HEAD;
     for (int rank = 0; rank < p->ranks; rank++, y += 2 * GAP) {
-        for (int queue = 0; queue < QUEUES; queue++, y += LANE + GAP) {
-            printf("<text x=\"4\" y=\"%.0f\">%d %s</text>\n", y + LANE - 5, rank,
-                   queue_name(queue));
+        for (int queue = 0; queue < QUEUES; queue++) {
+            if (!is_drawn(p, queue)) continue;
+            printf("<text x=\"4\" y=\"%.0f\">%d %s</text>\n", y + LANE - 5, rank, queues[queue]);
             draw_queue(p, rank, queue, y);
+            y += LANE + GAP;
         }
     }
     printf("<text x=\"%d\" y=\"%.0f\">0</text><text x=\"%d\" y=\"%.0f\" text-anchor=\"end\">%.2f ms"

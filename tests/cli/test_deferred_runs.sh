@@ -62,3 +62,7 @@ END {
     printf "%d transfers of the step before, %d beside the forward pass\n", n, beside
     exit !(n > 20 && beside > n / 2)
 }' t.json || fail "the trace shows nothing beside the forward pass"
+"$BUILD/trace_picture" t.json >drawn || fail "the trace is not drawn"
+for track in "disk reads" "disk writes"; do
+    grep -q "^rank 0 *$track *|.*[iw]" drawn || { cat drawn; fail "no $track in the picture"; }
+done

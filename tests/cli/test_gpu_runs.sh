@@ -59,7 +59,26 @@ near "$whole" "$(loss)" || fail "loss $whole, then $(loss) after moving to the C
 sed 's/"stage": 2/"stage": 3, "offload_optimizer": {"device": "cpu"}, "offload_param": {"device": "cpu"}/' \
     ds.json >off.json
 mv off.json ds.json
-run gpu offloaded 6
+run gpu offloaded 6 --trace t.json
+picture() { # TRACKS: "disk reads" …
+    "$BUILD/trace_picture" t.json >drawn || fail "the trace is not drawn"
+    for track in "$@"; do
+        grep -q "^rank 0 *$track *|.*[iw]" drawn || { cat drawn; fail "no $track in the picture"; }
+    done
+}
+# A copy's own times: those of its queue, which begin after its start and end before its wait does.
+[ ! -x "$BUILD/trace_picture" ] || picture "copies in" "copies out"
+awk '
+function value(key) { return match($0, "\"" key "\":[0-9.e+-]*") ? substr($0, RSTART + length(key) + 3, RLENGTH - length(key) - 3) + 0 : -1 }
+function named() { match($0, /"name":"[^"]*"/); return substr($0, RSTART + 8, RLENGTH - 9) " " value("step") }
+/"name":"start (read|write) / { starts[value("step") " " value("instruction")] = value("ts"); n++ }
+/"tid":(3|5),.*"ph":"X"|"ph":"X",.*"tid":(3|5),/ {
+    key = value("step") " " value("instruction")
+    copies++
+    if (!(key in starts) || value("ts") < starts[key] || value("dur") <= 0) wrong++
+}
+END { printf "%d copies of %d starts, %d wrong\n", copies, n, wrong; exit !(n > 20 && copies == n && !wrong) }
+' t.json || fail "the trace of copies"
 cmp on-gpu/model.safetensors offloaded/model.safetensors || fail "offloaded: other bits"
 
 # State on disk: the same bits, and nothing is left there. A directory that is missing: one line.
@@ -67,7 +86,8 @@ mkdir disk
 cp ds.json host.json
 sed 's/{"device": "cpu"}/{"device": "nvme", "nvme_path": "disk"}/g; s/"step_order"/"offload_activations": "nvme", &/' \
     host.json >ds.json
-run gpu from-disk 6
+run gpu from-disk 6 --trace t.json
+[ ! -x "$BUILD/trace_picture" ] || picture "disk reads" "disk writes"
 says 'in disk, by (io_uring|plain reads)'
 cmp on-gpu/model.safetensors from-disk/model.safetensors || fail "on disk: other bits"
 [ -z "$(ls disk)" ] || fail "left on disk: $(ls disk)"

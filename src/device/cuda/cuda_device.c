@@ -232,6 +232,13 @@ static sifr_status finish(device *dev, device_mark mark, sifr_error *error) {
     return cuda_queues_finish(&cuda->driver, &cuda->queues, mark, error);
 }
 
+static void times(device *dev, device_mark mark, double *begun, double *ended) {
+    cuda_device *cuda = cuda_of(dev);
+    *begun = *ended = 0;
+    if (enter(cuda, NULL) == SIFR_OK)
+        cuda_queues_times(&cuda->driver, &cuda->queues, mark, begun, ended);
+}
+
 /* Waits for all that the queue was given; an error begins with `what`. */
 static sifr_status drain(const cuda_device *cuda, device_queue queue, const char *what,
                          sifr_error *error) {
@@ -247,6 +254,7 @@ static sifr_status enqueue_copy(const cuda_device *cuda, device_queue queue, cop
     cuda_stream stream = cuda->queues.streams[queue];
     size_t size = (size_t)bytes;
     BASE_TRY(enter(cuda, error));
+    BASE_TRY(cuda_queues_begin(&cuda->driver, &cuda->queues, queue, error));
     switch (way) {
     case COPY_IN:
         CUDA_TRY(&cuda->driver, error, cuMemcpyHtoDAsync, address_of(to), from, size, stream);
@@ -476,6 +484,7 @@ static const device_backend backend = {.close = close_cuda,
                                        .mark = mark,
                                        .follow = follow,
                                        .finish = finish,
+                                       .times = times,
                                        .fold_losses = fold_losses,
                                        .decide = decide,
                                        .start_sum = start_sum};

@@ -1,31 +1,69 @@
 #include "device/cuda/cuda_queues.h"
 
 #include <sched.h>
+#include <string.h>
 #include <time.h>
 
 #include "base/clock.h"
 
 static const double brisk = 1e-3; /* seconds of waiting after which the host sleeps in between */
+static const double far = 16;     /* seconds from the origin, whose times come as floats */
+
+static bool copies(int queue) {
+    return queue == DEVICE_IN || queue == DEVICE_OUT;
+}
+
+/* The driver's own waiting cannot be left when another rank fails; this one sleeps, too. */
+static sifr_status wait_for(const cuda_driver *driver, cuda_event event, sifr_error *error) {
+    double begun = base_seconds();
+    for (;;) {
+        cuda_result result = driver->cuEventQuery(event);
+        if (result == CUDA_OK) return SIFR_OK;
+        if (result != CUDA_NOT_READY)
+            return cuda_driver_status(driver, result, error, "work on the GPU");
+        if (base_seconds() - begun < brisk) {
+            sched_yield();
+        } else {
+            struct timespec nap = {.tv_nsec = 50000};
+            nanosleep(&nap, NULL);
+        }
+    }
+}
+
+/* A point of DEVICE_COMPUTE, which the host sees at once if nothing is under way. */
+static sifr_status set_origin(const cuda_driver *driver, cuda_queues *queues, sifr_error *error) {
+    CUDA_TRY(driver, error, cuEventRecord, queues->origin, queues->streams[DEVICE_COMPUTE]);
+    BASE_TRY(wait_for(driver, queues->origin, error));
+    queues->origin_seconds = base_seconds();
+    return SIFR_OK;
+}
 
 sifr_status cuda_queues_open(const cuda_driver *driver, cuda_queues *queues, sifr_error *error) {
     for (int q = 0; q < DEVICE_QUEUES; q++) {
         CUDA_TRY(driver, error, cuStreamCreateWithPriority, &queues->streams[q],
                  CUDA_STREAM_NON_BLOCKING, 0);
-        for (int i = 0; i < CUDA_MARKS; i++)
-            CUDA_TRY(driver, error, cuEventCreate, &queues->events[q][i], CUDA_EVENT_NO_TIMING);
+        unsigned flags = copies(q) ? 0 : CUDA_EVENT_NO_TIMING;
+        for (int i = 0; i < CUDA_MARKS; i++) {
+            CUDA_TRY(driver, error, cuEventCreate, &queues->events[q][i], flags);
+            if (copies(q)) CUDA_TRY(driver, error, cuEventCreate, &queues->begun[q][i], flags);
+        }
     }
-    return SIFR_OK;
+    CUDA_TRY(driver, error, cuEventCreate, &queues->origin, 0);
+    return set_origin(driver, queues, error);
 }
 
 void cuda_queues_close(const cuda_driver *driver, cuda_queues *queues) {
     for (int q = 0; q < DEVICE_QUEUES; q++)
         if (queues->streams[q]) driver->cuStreamSynchronize(queues->streams[q]);
     for (int q = 0; q < DEVICE_QUEUES; q++) {
-        for (int i = 0; i < CUDA_MARKS; i++)
+        for (int i = 0; i < CUDA_MARKS; i++) {
             if (queues->events[q][i]) driver->cuEventDestroy(queues->events[q][i]);
+            if (queues->begun[q][i]) driver->cuEventDestroy(queues->begun[q][i]);
+        }
         if (queues->streams[q]) driver->cuStreamDestroy(queues->streams[q]);
     }
-    *queues = (cuda_queues){0};
+    if (queues->origin) driver->cuEventDestroy(queues->origin);
+    memset(queues, 0, sizeof *queues);
 }
 
 static cuda_event event_of(const cuda_queues *queues, device_mark mark) {
@@ -48,21 +86,31 @@ sifr_status cuda_queues_follow(const cuda_driver *driver, const cuda_queues *que
     return SIFR_OK;
 }
 
-/* The driver's own waiting cannot be left when another rank fails; this one sleeps, too. */
 sifr_status cuda_queues_finish(const cuda_driver *driver, const cuda_queues *queues,
                                device_mark mark, sifr_error *error) {
-    double begun = base_seconds();
     if (mark.turn == 0) return SIFR_OK;
-    for (;;) {
-        cuda_result result = driver->cuEventQuery(event_of(queues, mark));
-        if (result == CUDA_OK) return SIFR_OK;
-        if (result != CUDA_NOT_READY)
-            return cuda_driver_status(driver, result, error, "work on the GPU");
-        if (base_seconds() - begun < brisk) {
-            sched_yield();
-        } else {
-            struct timespec nap = {.tv_nsec = 50000};
-            nanosleep(&nap, NULL);
-        }
-    }
+    return wait_for(driver, event_of(queues, mark), error);
+}
+
+sifr_status cuda_queues_begin(const cuda_driver *driver, const cuda_queues *queues,
+                              device_queue queue, sifr_error *error) {
+    cuda_event event = queues->begun[queue][(queues->turns[queue] + 1) % CUDA_MARKS];
+    if (event) CUDA_TRY(driver, error, cuEventRecord, event, queues->streams[queue]);
+    return SIFR_OK;
+}
+
+void cuda_queues_times(const cuda_driver *driver, cuda_queues *queues, device_mark mark,
+                       double *begun, double *ended) {
+    int64_t place = mark.turn % CUDA_MARKS;
+    float to_end, taken;
+    *begun = *ended = 0;
+    if (mark.turn == 0 || !copies(mark.queue)) return;
+    if (queues->turns[mark.queue] - mark.turn >= CUDA_MARKS) return;
+    cuda_event first = queues->begun[mark.queue][place], last = event_of(queues, mark);
+    if (driver->cuEventElapsedTime(&to_end, queues->origin, last) != CUDA_OK ||
+        driver->cuEventElapsedTime(&taken, first, last) != CUDA_OK)
+        return;
+    *ended = queues->origin_seconds + 1e-3 * (double)to_end;
+    *begun = *ended - 1e-3 * (double)taken;
+    if (base_seconds() - queues->origin_seconds > far) (void)!set_origin(driver, queues, NULL);
 }

@@ -2,6 +2,8 @@
 #ifndef CUDA_QUEUES_H
 #define CUDA_QUEUES_H
 
+#include <stdatomic.h>
+
 #include "device/cuda/cuda_driver.h"
 #include "device/device.h"
 
@@ -12,7 +14,11 @@ enum { CUDA_MARKS = 256 };
 typedef struct cuda_queues {
     cuda_stream streams[DEVICE_QUEUES];
     cuda_event events[DEVICE_QUEUES][CUDA_MARKS];
-    int64_t turns[DEVICE_QUEUES]; /* marks made */
+    _Atomic int64_t turns[DEVICE_QUEUES]; /* marks made */
+    /* Of the queues of copies, whose events have times: where the copy before a mark began. */
+    cuda_event begun[DEVICE_QUEUES][CUDA_MARKS];
+    cuda_event origin;     /* events tell times from here on ... */
+    double origin_seconds; /* ... which is this time of the host's */
 } cuda_queues;
 
 /* `queues` is zeroed before; close what a failed call opened. */
@@ -29,5 +35,13 @@ sifr_status cuda_queues_follow(const cuda_driver *driver, const cuda_queues *que
                                sifr_error *error) SIFR_MUST_CHECK;
 sifr_status cuda_queues_finish(const cuda_driver *driver, const cuda_queues *queues,
                                device_mark mark, sifr_error *error) SIFR_MUST_CHECK;
+
+/* To be called before each copy on DEVICE_IN and DEVICE_OUT. */
+sifr_status cuda_queues_begin(const cuda_driver *driver, const cuda_queues *queues,
+                              device_queue queue, sifr_error *error) SIFR_MUST_CHECK;
+/* As device_times, of the queues of copies. By one thread at a time; now and then it waits for
+ * DEVICE_COMPUTE. */
+void cuda_queues_times(const cuda_driver *driver, cuda_queues *queues, device_mark mark,
+                       double *begun, double *ended);
 
 #endif

@@ -148,7 +148,8 @@ static sifr_status start_staged_move(engine_executor *e, const plan_instruction 
     if (i->action == PLAN_READ)
         return engine_staging_read(staging, offset, operand_address(e, i, 1), i->bytes, handle,
                                    error);
-    return engine_staging_write(staging, offset, operand_address(e, i, 0), i->bytes, handle, error);
+    return engine_staging_write(staging, offset, operand_address(e, i, 0), i->bytes,
+                                &e->written[i - e->schedule->instructions], handle, error);
 }
 
 static sifr_status start_disk_move(engine_executor *e, const plan_instruction *i,
@@ -209,12 +210,13 @@ static sifr_status wait_for_disk(engine_executor *e, int32_t transfer, sifr_erro
 static sifr_status wait_for_move(engine_executor *e, int32_t transfer, sifr_error *error) {
     device *dev = e->schedule->dev;
     e->move_times = (engine_io_times){0};
+    e->move_mark = (device_mark){0};
     if (e->schedule->instructions[transfer].queue == PLAN_DISK)
         return wait_for_disk(e, transfer, error);
     device_mark mark = e->copies[transfer];
     e->copies[transfer] = (device_mark){0};
     BASE_TRY(device_follow(dev, DEVICE_COMPUTE, mark, error));
-    if (!device_is_hidden(dev)) device_times(dev, mark, &e->move_times.begun, &e->move_times.ended);
+    e->move_mark = mark;
     return SIFR_OK;
 }
 
@@ -269,9 +271,10 @@ static void note_span(engine_executor *e, const plan_instruction *i, double befo
     *span = (engine_span){.start = before, .end = after};
     if (is_for_move(e, i)) {
         engine_span *move = &e->spans[i->wait];
-        bool hidden = device_is_hidden(e->schedule->dev); /* does not tell its copies' times */
-        move->begun = hidden ? move->start : e->move_times.begun;
-        move->over = hidden ? after : e->move_times.ended;
+        if (e->move_mark.turn)
+            device_times(e->schedule->dev, e->move_mark, &move->begun, &move->over);
+        else
+            move->begun = e->move_times.begun, move->over = e->move_times.ended;
     } else if (i->action == PLAN_WAIT) {
         const comm_event *event = comm_last(e->group);
         e->spans[i->wait].begun = event->begun;
@@ -316,6 +319,17 @@ static sifr_status finish_staging(const engine_executor *e, sifr_error *error) {
     return staging ? engine_staging_finish(staging, error) : SIFR_OK;
 }
 
+/* Files that were written beside later work. */
+static void note_written(engine_executor *e) {
+    const plan_schedule *s = e->schedule;
+    for (size_t n = 0; n < s->instruction_count; n++) {
+        const plan_instruction *i = &s->instructions[n];
+        if (i->queue != PLAN_DISK || i->action != PLAN_WRITE || e->spans[n].end <= 0) continue;
+        e->spans[n].begun = e->written[n].begun;
+        e->spans[n].over = e->written[n].ended;
+    }
+}
+
 /* The end of a step, where the host waits for a device that had only begun it. */
 static sifr_status see_step(engine_executor *e, sifr_error *error) {
     bool training = e->schedule->settings.mode == PLAN_TRAIN;
@@ -323,6 +337,7 @@ static sifr_status see_step(engine_executor *e, sifr_error *error) {
     if (training && !device_is_hidden(e->schedule->dev)) return SIFR_OK; /* the norm has seen it */
     BASE_TRY(see_numbers(e, error));
     BASE_TRY(finish_staging(e, error));
+    if (e->spans && e->written) note_written(e);
     if (e->schedule->instruction_count)
         e->seconds[e->schedule->instruction_count - 1] += (float)(base_seconds() - before);
     return SIFR_OK;

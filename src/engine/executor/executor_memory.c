@@ -142,6 +142,8 @@ static sifr_status take_move_handles(engine_executor *e, sifr_error *error) {
     BASE_TRY(base_alloc(copies, sizeof *e->copies, &e->copies, error));
     BASE_TRY(base_alloc(disk, sizeof *e->moves, &e->moves, error));
     for (size_t i = 0; i < disk; i++) e->moves[i] = -1;
+    if (device_is_hidden(s->dev))
+        BASE_TRY(base_alloc(disk, sizeof *e->written, &e->written, error));
     return SIFR_OK;
 }
 
@@ -312,6 +314,7 @@ void engine_executor_free(engine_executor *e) {
     free(e->transfers);
     free(e->moves);
     free(e->copies);
+    free(e->written);
     free(e->staged_at);
     free(e->window);
     free(e);

@@ -26,6 +26,8 @@ struct engine_executor {
     device_mark *copies;        /* ends of copies from and to host memory, likewise */
     int64_t copied[2];          /* bytes so far: to the device, from it */
     engine_io_times move_times; /* times of the last transfer waited for */
+    device_mark move_mark;      /* end of it, if it was a copy */
+    engine_io_times *written;   /* of hidden memory: of files' writes, by instruction */
     /* Of schedule->numbers: in place where the host reaches it, otherwise a copy, which the host
      * writes before the device begins a step and reads at its end. */
     plan_numbers *numbers;

@@ -9,14 +9,14 @@
 enum { READS, WRITES, DIRECTIONS };
 
 typedef struct staged_transfer {
-    char *memory;          /* the device's */
-    int64_t offset, bytes; /* in the file */
-    int64_t at;            /* in the direction's host memory */
-    device_mark before;    /* of a read: its copy follows this */
-    device_mark copied;    /* end of its copy */
-    int64_t order;         /* among all transfers */
-    engine_io_handle io;   /* -1: none was started */
-    engine_io_times times;
+    char *memory;                    /* the device's */
+    int64_t offset, bytes;           /* in the file */
+    int64_t at;                      /* in the direction's host memory */
+    device_mark before;              /* of a read: its copy follows this */
+    device_mark copied;              /* end of its copy */
+    int64_t order;                   /* among all transfers */
+    engine_io_handle io;             /* -1: none was started */
+    engine_io_times times, *written; /* of a read's file; where those of a write's go */
     bool taken, given, over, waited; /* given: its copy was, or will not be after a failure */
 } staged_transfer;
 
@@ -212,8 +212,10 @@ static void end_oldest_write(engine_staging *s) {
     sifr_status status = SIFR_OK;
     sifr_error error;
     pthread_mutex_unlock(&s->lock);
-    if (t->io >= 0) status = engine_io_wait(s->io, t->io, NULL, &error);
+    engine_io_times times = {0};
+    if (t->io >= 0) status = engine_io_wait(s->io, t->io, &times, &error);
     pthread_mutex_lock(&s->lock);
+    *t->written = times;
     note_failure(s, status, &error);
     retire(s, WRITES);
     start_reads(s);
@@ -396,11 +398,13 @@ static sifr_status copy_out(engine_staging *s, staged_transfer *t, sifr_error *e
 }
 
 sifr_status engine_staging_write(engine_staging *s, int64_t offset, const void *memory,
-                                 int64_t bytes, engine_staged *out, sifr_error *error) {
+                                 int64_t bytes, engine_io_times *times, engine_staged *out,
+                                 sifr_error *error) {
     staged_transfer *t, new = {.memory = (char *)(uintptr_t)memory, /* only read from */
                                .offset = offset,
                                .bytes = bytes,
                                .io = -1,
+                               .written = times,
                                .given = true};
     BASE_TRY(check_size(s, WRITES, bytes, error));
     pthread_mutex_lock(&s->lock);

@@ -33,8 +33,9 @@ typedef int32_t engine_staged;
 sifr_status engine_staging_read(engine_staging *staging, int64_t offset, void *memory,
                                 int64_t bytes, engine_staged *out,
                                 sifr_error *error) SIFR_MUST_CHECK;
+/* *times of a write: of its file, set by the time that engine_staging_finish returns. */
 sifr_status engine_staging_write(engine_staging *staging, int64_t offset, const void *memory,
-                                 int64_t bytes, engine_staged *out,
+                                 int64_t bytes, engine_io_times *times, engine_staged *out,
                                  sifr_error *error) SIFR_MUST_CHECK;
 
 /* What DEVICE_COMPUTE is given from now on starts after the transfer has ended in the device's

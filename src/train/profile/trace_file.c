@@ -11,6 +11,16 @@
 #include "base/heap.h"
 #include "sifr/version.h"
 
+/* A queue is a track; those whose two directions run side by side have one more, for writes. */
+enum { DISK_WRITES = PLAN_QUEUES, COPIES_OUT, TRACKS };
+static const char *const tracks[TRACKS] = {"compute",   "communication", "disk reads",
+                                           "copies in", "disk writes",   "copies out"};
+
+static int track_of(const plan_instruction *i) {
+    if (i->action != PLAN_WRITE) return i->queue;
+    return i->queue == PLAN_DISK ? DISK_WRITES : COPIES_OUT;
+}
+
 struct train_trace_file {
     const plan_schedule *schedule;
     const double *ahead;
@@ -77,11 +87,11 @@ static double nanoseconds(const train_trace_file *f, int32_t rank, double time) 
 }
 
 /* Takes `arguments`. */
-static void put_span(train_trace_file *f, int32_t rank, int queue, const char *name,
+static void put_span(train_trace_file *f, int32_t rank, int track, const char *name,
                      const char *category, engine_span span, json_t *arguments) {
     double start = nanoseconds(f, rank, span.start), end = nanoseconds(f, rank, span.end);
     put_event(f, json_pack("{s:s, s:s, s:s, s:i, s:i, s:f, s:f, s:o}", "name", name, "cat",
-                           category, "ph", "X", "pid", (int)rank, "tid", queue, "ts", start / 1e3,
+                           category, "ph", "X", "pid", (int)rank, "tid", track, "ts", start / 1e3,
                            "dur", (end - start) / 1e3, "args", arguments));
 }
 
@@ -125,11 +135,13 @@ void train_trace_file_ranks(train_trace_file *f, const train_trace_rank *ranks, 
                  ranks[r].host);
         put_name(f, "process_name", (int)r, 0, text);
         put_place(f, "process_sort_index", (int)r, 0, (int)r);
-        for (int q = 0; q < PLAN_QUEUES; q++) {
-            if (q == PLAN_DISK && !f->schedule->nvme_bytes) continue;
-            if (q == PLAN_COPY && !f->schedule->host_bytes) continue;
-            put_name(f, "thread_name", (int)r, q, plan_queue_name((plan_queue)q));
-            put_place(f, "thread_sort_index", (int)r, q, q);
+        for (int t = 0; t < TRACKS; t++) {
+            bool disk = t == PLAN_DISK || t == DISK_WRITES,
+                 copy = t == PLAN_COPY || t == COPIES_OUT;
+            if (disk && !f->schedule->nvme_bytes) continue;
+            if (copy && !f->schedule->host_bytes) continue;
+            put_name(f, "thread_name", (int)r, t, tracks[t]);
+            put_place(f, "thread_sort_index", (int)r, t, t);
         }
     }
 }
@@ -177,7 +189,7 @@ static void put_transfer(train_trace_file *f, int32_t rank, const train_trace_st
     snprintf(start, sizeof start, "start %s", name);
     put_span(f, rank, PLAN_COMPUTE, start, "start", span, describe(f, step, index));
     if (span.over > 0)
-        put_span(f, rank, i->queue, name, plan_action_name((plan_action)i->action),
+        put_span(f, rank, track_of(i), name, plan_action_name((plan_action)i->action),
                  (engine_span){.start = span.begun, .end = span.over}, describe(f, step, index));
 }
 
