@@ -1,5 +1,7 @@
 #include "comm/comm.h"
 
+#include <stdio.h>
+
 #include "base/clock.h"
 #include "comm/transport.h"
 
@@ -64,6 +66,8 @@ bool comm_shares_memory(const comm_group *group) {
 
 sifr_status comm_use_device(comm_group *group, device *dev, int64_t largest, sifr_error *error) {
     const comm_transport *transport = group->transport;
+    char what[600], why[512] = "";
+    bool linked = false;
     if (group->dev && transport->give_stage) transport->give_stage(group);
     group->dev = NULL;
     if (!dev || group->size == 1) return SIFR_OK; /* nothing moves */
@@ -71,10 +75,14 @@ sifr_status comm_use_device(comm_group *group, device *dev, int64_t largest, sif
     group->largest = largest;
     bool apart = transport->is_apart && transport->is_apart(group);
     if (!apart && group->shares_memory && group->local_size == group->size) return SIFR_OK;
-    return transport->take_stage(group,
-                                 group->shares_memory && !apart ? "GPUs of several hosts"
-                                                                : "ranks that share no memory",
-                                 error);
+    if (transport->open_link)
+        BASE_TRY(transport->open_link(group, &linked, why, sizeof why, error));
+    if (linked) return SIFR_OK;
+    bool hosts = (group->shares_memory && !apart) || group->local_size == 1;
+    snprintf(what, sizeof what, "%s%s%s%s",
+             hosts ? "GPUs of several hosts" : "ranks that share no memory",
+             why[0] ? ", without NCCL (" : "", why, why[0] ? ")" : "");
+    return transport->take_stage(group, what, error);
 }
 
 sifr_status comm_open_window(comm_group *group, void *block, int64_t bytes, int file,

@@ -88,6 +88,7 @@ typedef struct comm_options {
         ranks_a_host; /* for tests: treat this many consecutive ranks as a host; 0: real hosts */
     bool only_mpi;    /* for tests and comparisons: share no memory */
     int32_t direct;   /* for tests: more ranks than this, at most 16, exchange as many do; 0: 8 */
+    const struct nccl_library *nccl; /* for tests: NCCL's functions; NULL: those that are found */
 } comm_options;
 
 sifr_status comm_open_mpi_with(const comm_options *options, comm_group **out,
@@ -145,11 +146,13 @@ bool comm_shares_memory(const comm_group *group);
 
 /* From now on the operands of gathers and reductions lie in memory of `dev` that the host does not
  * reach (device_is_hidden), each of at most `largest` bytes, within windows. Such a collective
- * starts after all that DEVICE_COMPUTE was given, and has ended when comm_wait returns. Where ranks
- * cannot read each other's windows (several hosts, or the system forbids it), operands go through
- * host memory, which is logged once. Control messages stay in host memory. The group of all ranks
- * calls it before its windows are opened, other groups after that. The device must live until this
- * is called again; NULL: operands are host memory again. */
+ * starts after all that DEVICE_COMPUTE was given, and has ended when comm_wait returns. Between
+ * hosts NCCL carries the operands of GPUs of groups in COMM_BULK, if each host has one rank or the
+ * hosts are nodes of the sum tree. Where there is no NCCL, or ranks of a host cannot read each
+ * other's windows, operands go through host memory, which is logged once. Control messages stay in
+ * host memory. The group of all ranks calls it before its windows are opened, other groups after
+ * that; all ranks of a group call it. The device must live until this is called again; NULL:
+ * operands are host memory again. */
 sifr_status comm_use_device(comm_group *group, device *dev, int64_t largest,
                             sifr_error *error) SIFR_MUST_CHECK;
 

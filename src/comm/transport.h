@@ -27,6 +27,11 @@ typedef struct comm_transport {
     /* Whether ranks of this host could not map each other's windows of hidden memory; NULL: never.
      */
     bool (*is_apart)(const comm_group *group);
+    /* Carries operands of GPUs of several hosts from device to device. *opened, the same on all
+     * ranks; else `why` says why not, or is "". give_stage closes it. NULL: the transport cannot.
+     */
+    sifr_status (*open_link)(comm_group *group, bool *opened, char *why, size_t size,
+                             sifr_error *error);
     /* Host memory through which operands of a device go; NULL if the transport has none. */
     sifr_status (*take_stage)(comm_group *group, const char *why, sifr_error *error);
     void (*give_stage)(comm_group *group);

@@ -1,12 +1,13 @@
 /* In front of what finds a GPU (linked with --wrap): the program of tests/cli/test_gpu_*.sh has one
  * that a fake driver plays, with the kernels over the shim, and a cuBLASLt that a fake plays or,
- * with SIFR_TEST_NO_CUBLASLT in the environment, none.
+ * with SIFR_TEST_NO_CUBLASLT in the environment, none; and an NCCL that a fake plays.
  *
  * FAKE_GPU in the environment says what is wrong with it, in "NAME=NUMBER" and commas; for rank r
  * FAKE_GPU_r goes before it. devices: how many there are; driver: the CUDA that it serves;
  * capability: 75 is 7.5; memory: bytes; pinned: 0 refuses host memory for copies; ipc: 0 opens no
  * memory of other processes; context, image: the driver's error for making a context, and for
- * taking the kernels; launches, error: after so many launches every call gives that error. */
+ * taking the kernels; launches, error: after so many launches every call gives that error; nccl: 0
+ * has no NCCL, else its version; nccl_init, nccl_fails: as in fake_nccl.h. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,11 +16,13 @@
 #include "device/cuda/cuda_device.h"
 #include "support/cuda/fake_kernels.h"
 #include "support/cuda/fake_lt.h"
+#include "support/cuda/fake_nccl.h"
 #include "support/cuda/shim_run.h"
 
 sifr_status __wrap_cuda_driver_open(cuda_driver *driver, int least, sifr_error *error);
 const cuda_image *__wrap_cuda_images(size_t *count);
 sifr_status __wrap_cuda_lt_open(int driver, cuda_lt *lt, sifr_error *error);
+sifr_status __wrap_nccl_library_open(nccl_library *out, sifr_error *error);
 int __wrap_cuda_images_version(void);
 
 static long long wish(const char *name, long long without) {
@@ -119,6 +122,15 @@ sifr_status __wrap_cuda_lt_open(int driver, cuda_lt *lt, sifr_error *error) {
     if (getenv("SIFR_TEST_NO_CUBLASLT"))
         return base_fail(error, SIFR_FAILED, "cuBLASLt (libcublasLt.so.13) was not found");
     fake_lt_open(&none, lt);
+    return SIFR_OK;
+}
+
+sifr_status __wrap_nccl_library_open(nccl_library *out, sifr_error *error) {
+    fake_nccl_trouble trouble = {.version = (int)wish("nccl", 22809),
+                                 .init = (nccl_result)wish("nccl_init", 0),
+                                 .fail_after = (int)wish("nccl_fails", 0)};
+    if (!trouble.version) return base_fail(error, SIFR_FAILED, "NCCL (libnccl.so.2) was not found");
+    fake_nccl_open(&trouble, out);
     return SIFR_OK;
 }
 

@@ -1,6 +1,13 @@
 /* Under mpirun (test_device_exchange_mpi.sh): gathers and reductions of memory that the host does
- * not reach, in windows and through host memory, by all ranks, and by rows and columns of a mesh;
- * sends within a row. Words: how ranks see each other. */
+ * not reach, in windows, through host memory, and between hosts by NCCL, which a fake plays, like
+ * the GPU; by all ranks, and by rows and columns of a mesh; sends within a row. Words: how ranks
+ * see each other, and for NCCL what is wrong with it. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,7 +15,12 @@
 #include "base/half.h"
 #include "base/random.h"
 #include "comm/comm.h"
+#include "comm/launcher.h"
 #include "device/tree_sum.h"
+#include "support/cuda/fake_driver.h"
+#include "support/cuda/fake_gpu.h"
+#include "support/cuda/fake_nccl.h"
+#include "support/cuda/shim_run.h"
 
 enum { MOST = 5000, RANKS = 8 }; /* elements of a slice */
 
@@ -18,6 +30,7 @@ static device *dev;
 static int32_t rank, size;
 static char *block, *host; /* of the device; what the host sees of it */
 static int said;
+static nccl_library nccl;
 
 static void fail_at(int at, const char *what) {
     fprintf(stderr, "rank %d of %d: line %d: %s: %s\n", (int)rank, (int)size, at, what,
@@ -145,12 +158,12 @@ static void check_sends(comm_group *row) {
     }
 }
 
-/* Rows of two ranks, which are a host where hosts are tested. */
-static void check_mesh(bool sends) {
+/* Rows of two ranks, which are a host where hosts of two are tested. */
+static void check_mesh(bool sends, comm_lane lane) {
     comm_group *world = group, *groups[2];
     int32_t place = rank;
     comm_part row = {"row", place / 2, place, COMM_BULK, .peers = true};
-    comm_part column = {"column", place % 2, place, COMM_NEAR, .peers = false};
+    comm_part column = {"column", place % 2, place, lane, .peers = false};
     TRY(comm_split(world, &row, &groups[0], &error));
     TRY(comm_split(world, &column, &groups[1], &error));
     for (int i = 0; i < 2; i++) {
@@ -174,9 +187,18 @@ int main(int count, char **words) {
     const char *how = count > 1 ? words[1] : "windows";
     sifr_log log = {.write = hear};
     comm_options options = {.log = &log};
-    options.ranks_a_host = strcmp(how, "hosts") == 0 ? 2 : 0;
+    bool linked = strncmp(how, "nccl", 4) == 0; /* with so many ranks a host */
+    if (linked && shim_skipped()) return 77;
+    options.ranks_a_host = strcmp(how, "hosts") == 0 ? 2 : linked ? atoi(how + 4) : 0;
     options.only_mpi = strcmp(how, "apart") == 0;
-    bool staged = strcmp(how, "windows") != 0;
+    fake_nccl_trouble trouble = {0};
+    if (count > 2 && strcmp(words[2], "init") == 0) trouble.init = 2;
+    if (count > 2 && strcmp(words[2], "fails") == 0) trouble.fail_after = 3;
+    if (count > 2 && strcmp(words[2], "versions") == 0)
+        trouble.version = 22000 + 100 * comm_launcher_rank();
+    if (linked) fake_nccl_open(&trouble, &nccl);
+    options.nccl = linked ? &nccl : NULL;
+    bool staged = strcmp(how, "windows") != 0 && !(linked && count < 4);
     int64_t bytes = 2 * (RANKS + 1) * MOST * 4;
     if (count == 1) { /* not under mpirun: a rank by itself */
         TRY(comm_open_self(&group, &error));
@@ -185,7 +207,10 @@ int main(int count, char **words) {
     }
     rank = comm_rank(group), size = comm_size(group);
     CHECK(size <= RANKS);
-    TRY(device_open_queued(1, NULL, 50, (uint64_t)rank, &dev, &error));
+    if (linked)
+        CHECK(fake_gpu_start(NULL) == 0 && fake_gpu_open(&dev, &error) == SIFR_OK);
+    else
+        TRY(device_open_queued(1, NULL, 50, (uint64_t)rank, &dev, &error));
     TRY(comm_use_device(group, dev, (int64_t)size * MOST * 4, &error));
     TRY(device_take(dev, bytes, (void **)&block, &error));
     host = malloc((size_t)bytes);
@@ -195,14 +220,24 @@ int main(int count, char **words) {
     const comm_ledger *ledger = comm_get_ledger(group);
     CHECK((ledger->operation[COMM_ALL_GATHER].bytes > 0) == (size > 1));
     CHECK(said == (staged && rank == 0));
-    if (size % 2 == 0 && size > 2) check_mesh(shared && strcmp(how, "apart") != 0);
+    if (size % 2 == 0 && size > 2)
+        check_mesh(shared && strcmp(how, "apart") != 0 && strcmp(how, "nccl1") != 0,
+                   linked ? COMM_BULK : COMM_NEAR);
     CHECK(said == (staged && rank == 0)); /* once, however many groups */
     if (rank == 0) printf("%d ranks, %s: equal\n", (int)size, how);
+    if (linked && !staged) {
+        int32_t hosts = size / options.ranks_a_host;
+        CHECK(fake_nccl_count().communicators == (hosts > 1) && fake_nccl_count().groups > 0);
+        CHECK((int64_t)ledger->operation[COMM_ALL_GATHER].crossed * (size - 1) ==
+              (int64_t)ledger->operation[COMM_ALL_GATHER].bytes * (hosts - 1));
+    }
     comm_close_window(group, shared ? block : host);
     TRY(comm_use_device(group, NULL, 0, &error));
     comm_close(group);
+    CHECK(fake_nccl_count().communicators == 0);
     device_give(dev, block, bytes);
     device_close(dev);
+    if (linked) fake_gpu_check_returned();
     free(host);
     return 0;
 }

@@ -1,6 +1,7 @@
 # label: full
-# Ranks whose devices hide their memory exchange by windows, across hosts and where memory cannot be
-# shared; by all, and by rows and columns of a mesh: the sums of the tree, to the bit.
+# Ranks whose devices hide their memory exchange by windows, across hosts, by NCCL between hosts and
+# where memory cannot be shared; by all, and by rows and columns of a mesh: the sums of the tree, to
+# the bit. What is wrong with NCCL.
 # not under sanitizers (MPI keeps what it took), timeout: 300
 program=$BUILD/tests/test_device_exchange
 fail() { echo "$1" >&2; cat out err >&2 2>/dev/null || :; exit 1; }
@@ -14,9 +15,28 @@ if "$launcher" --version | grep -q 'Open MPI'; then
     export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
     options="--oversubscribe --bind-to none"
 fi
-for case in 2:windows 3:windows 4:windows 8:windows 4:hosts 8:hosts 2:apart 4:apart 2:unshared 4:unshared; do
+for case in 2:windows 3:windows 4:windows 8:windows 4:hosts 8:hosts 2:apart 4:apart 2:unshared 4:unshared \
+    2:nccl1 3:nccl1 4:nccl1 4:nccl2 8:nccl2 8:nccl4; do
     ranks=${case%:*} how=${case#*:}
-    timeout 100 "$launcher" -n "$ranks" $options "$program" "$how" >out 2>err ||
-        fail "$ranks ranks, $how: exit code $?"
+    timeout 100 "$launcher" -n "$ranks" $options "$program" "$how" >out 2>err || {
+        code=$?
+        [ "$code:${how%[0-9]}" = 77:nccl ] && continue # no kernels over the shim here
+        fail "$ranks ranks, $how: exit code $code"
+    }
     grep -q "^$ranks ranks, $how: equal" out || fail "$ranks ranks, $how: nothing said"
 done
+
+# NCCL that does not start, or has other versions: through host memory, with the same sums. One that
+# fails on the way ends all ranks, with its own words.
+"$program" nccl1 probe alone >out 2>err && code=0 || code=$?
+[ "$code" != 77 ] || exit 0
+for wrong in init versions; do
+    for how in nccl1 nccl2; do
+        timeout 100 "$launcher" -n 4 $options "$program" $how $wrong staged >out 2>err ||
+            fail "$how, $wrong: exit code $?"
+        grep -q "^4 ranks, $how: equal" out || fail "$how, $wrong: nothing said"
+    done
+done
+timeout 60 "$launcher" -n 2 $options "$program" nccl1 fails >out 2>err && fail "NCCL failed, and nobody says so"
+[ $? != 124 ] || fail "NCCL failed, and ranks wait"
+grep -q 'NCCL: between hosts: internal error' err || fail "not what NCCL says"

@@ -70,10 +70,11 @@ struct mpi_process {
     sifr_error failure;     /* why `broken`; under `calls` */
     atomic_bool broken;     /* a collective has failed */
     const sifr_log *log;
-    int32_t *host_of; /* by rank: the first rank of its host */
-    int32_t *seat_of; /* by rank: its seat; -1: on another host */
-    int32_t *rank_of; /* by seat */
-    comm_host host;   /* without seats: no memory is shared */
+    const struct nccl_library *nccl; /* of tests; NULL: the one that is found */
+    int32_t *host_of;                /* by rank: the first rank of its host */
+    int32_t *seat_of;                /* by rank: its seat; -1: on another host */
+    int32_t *rank_of;                /* by seat */
+    comm_host host;                  /* without seats: no memory is shared */
     comm_window windows[COMM_WINDOWS];
     bool apart;         /* windows of hidden memory could not be mapped */
     bool staged;        /* that operands go through host memory was logged */
@@ -99,7 +100,8 @@ typedef struct mpi_group {
     uint32_t started;        /* number of the newest collective started */
     char *stage; /* host memory for operands of a device; NULL: they are read in place */
     int64_t stage_bytes;
-    int64_t *sums; /* size x COMM_SUM_VALUES; NULL: many ranks, which add on the way */
+    struct comm_link *link; /* between hosts by NCCL; NULL: none */
+    int64_t *sums;          /* size x COMM_SUM_VALUES; NULL: many ranks, which add on the way */
 } mpi_group;
 
 /* The number of a group's rank among all ranks, by which MPI knows it. */
@@ -283,6 +285,22 @@ sifr_status comm_mpi_reduce_apart(mpi_group *g, comm_task *task, sifr_error *err
 /* --- mpi_shared.c: by reading in place --- */
 
 sifr_status comm_mpi_move_shared(mpi_group *g, comm_task *task, sifr_error *error) SIFR_MUST_CHECK;
+
+/* Waits until all ranks of the host have posted. *usable: all operands lie where they can read
+ * them; all ranks find the same. */
+sifr_status comm_mpi_see_posts(mpi_group *g, const comm_task *task, bool *usable,
+                               sifr_error *error) SIFR_MUST_CHECK;
+/* This rank has read all that it needs; waits until the others of the host have, too. */
+sifr_status comm_mpi_let_go(mpi_group *g, const comm_task *task, sifr_error *error) SIFR_MUST_CHECK;
+
+/* --- mpi_link.c: between the GPUs of several hosts --- */
+
+/* All ranks call it. *opened, the same on all; if it is not, `why` says so, or is "" where it was
+ * not tried. */
+sifr_status comm_mpi_open_link(comm_group *group, bool *opened, char *why, size_t size,
+                               sifr_error *error) SIFR_MUST_CHECK;
+void comm_mpi_close_link(mpi_group *g); /* harmless without */
+sifr_status comm_mpi_move_linked(mpi_group *g, comm_task *task, sifr_error *error) SIFR_MUST_CHECK;
 
 /* --- mpi_stage.c: through host memory, from and to a device --- */
 

@@ -143,6 +143,7 @@ sifr_status comm_mpi_open_process(const comm_options *options, mpi_process **out
     BASE_TRY(base_alloc(1, sizeof *p, &p, error));
     p->world = p->farewell = MPI_COMM_NULL;
     p->log = options->log;
+    p->nccl = options->nccl;
     p->groups = 1;
     p->direct = options->direct > 0 ? options->direct : COMM_DIRECT;
     p->direct_sums = options->direct > 0 ? options->direct : COMM_DIRECT_SUMS;

@@ -16,10 +16,11 @@ sifr_status comm_mpi_run(void *user, comm_task *task, sifr_error *error) {
     double begun = base_seconds();
     if (atomic_load(&lane->process->broken)) return comm_mpi_fail_again(lane->process, error);
     comm_mpi_publish(g, task, true);
-    sifr_status status = comm_mpi_on_device(g, task) && g->stage
-                             ? comm_mpi_move_staged(g, task, error)
-                         : g->shares ? comm_mpi_move_shared(g, task, error)
-                                     : comm_mpi_move(g, task, error);
+    sifr_status status =
+        comm_mpi_on_device(g, task) && g->stage  ? comm_mpi_move_staged(g, task, error)
+        : comm_mpi_on_device(g, task) && g->link ? comm_mpi_move_linked(g, task, error)
+        : g->shares                              ? comm_mpi_move_shared(g, task, error)
+                                                 : comm_mpi_move(g, task, error);
     if (status != SIFR_OK) comm_mpi_break(lane->process, error);
     if (task->kind == COMM_TASK_GATHER || task->kind == COMM_TASK_REDUCE) {
         double least = g->base.call_seconds + (double)task->delivered * g->base.byte_seconds;

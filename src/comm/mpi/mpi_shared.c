@@ -12,9 +12,8 @@ static int32_t neighbour(const mpi_group *g, int32_t distance) {
     return (g->base.local_rank + distance) % g->base.local_size;
 }
 
-/* Waits until all ranks have posted. *usable: all operands lie where this host's ranks can read
- * them; all ranks find the same. */
-static sifr_status see_posts(mpi_group *g, const comm_task *task, bool *usable, sifr_error *error) {
+sifr_status comm_mpi_see_posts(mpi_group *g, const comm_task *task, bool *usable,
+                               sifr_error *error) {
     bool broadcast = task->kind == COMM_TASK_BROADCAST, gather = task->kind == COMM_TASK_GATHER;
     int32_t in_windows = 0, needed = 0;
     for (int32_t d = 0; d < g->base.local_size; d++) {
@@ -104,7 +103,7 @@ static sifr_status move_on_device(mpi_group *g, comm_task *task, sifr_error *err
     bool usable;
     BASE_TRY(device_finish(dev, task->after, error));
     comm_mpi_post(g, task, task->number);
-    BASE_TRY(see_posts(g, task, &usable, error));
+    BASE_TRY(comm_mpi_see_posts(g, task, &usable, error));
     if (!usable)
         return base_fail(error, SIFR_FAILED,
                          "communication: operands lie outside of what the ranks' GPUs share");
@@ -122,7 +121,7 @@ static sifr_status move_any(mpi_group *g, comm_task *task, sifr_error *error) {
     if (comm_mpi_on_device(g, task)) return move_on_device(g, task, error);
     if (g->base.dev) comm_mpi_post(g, task, task->number);
     if (g->two_levels && (!whole || narrow)) return comm_mpi_move(g, task, error);
-    BASE_TRY(see_posts(g, task, &usable, error));
+    BASE_TRY(comm_mpi_see_posts(g, task, &usable, error));
     if (!usable) return comm_mpi_move(g, task, error);
     if (g->two_levels)
         return task->kind == COMM_TASK_GATHER ? comm_mpi_gather_levels(g, task, error)
@@ -130,12 +129,16 @@ static sifr_status move_any(mpi_group *g, comm_task *task, sifr_error *error) {
     return move(g, task, error);
 }
 
-sifr_status comm_mpi_move_shared(mpi_group *g, comm_task *task, sifr_error *error) {
-    BASE_TRY(move_any(g, task, error));
+sifr_status comm_mpi_let_go(mpi_group *g, const comm_task *task, sifr_error *error) {
     comm_host_advance(comm_mpi_own_slot(g), &comm_mpi_own_slot(g)->done, task->number);
     for (int32_t d = 1; d < g->base.local_size; d++) {
         int32_t s = neighbour(g, d);
         BASE_TRY(comm_mpi_await(g, s, &comm_mpi_slot(g, s)->done, task->number, error));
     }
     return SIFR_OK;
+}
+
+sifr_status comm_mpi_move_shared(mpi_group *g, comm_task *task, sifr_error *error) {
+    BASE_TRY(move_any(g, task, error));
+    return comm_mpi_let_go(g, task, error);
 }

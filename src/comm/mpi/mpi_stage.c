@@ -23,6 +23,7 @@ sifr_status comm_mpi_take_stage(comm_group *group, const char *why, sifr_error *
 
 void comm_mpi_give_stage(comm_group *group) {
     mpi_group *g = (mpi_group *)group;
+    comm_mpi_close_link(g);
     if (g->stage) device_give(group->dev, g->stage, g->stage_bytes);
     g->stage = NULL;
 }

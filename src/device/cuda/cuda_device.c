@@ -489,6 +489,20 @@ static const device_backend backend = {.close = close_cuda,
                                        .decide = decide,
                                        .start_sum = start_sum};
 
+sifr_status cuda_device_enter(device *dev, device_queue queue, cuda_stream *stream,
+                              sifr_error *error) {
+    if (dev->backend != &backend)
+        return base_fail(error, SIFR_FAILED, "this device is no GPU of NVIDIA's");
+    *stream = cuda_of(dev)->queues.streams[queue];
+    return enter(cuda_of(dev), error);
+}
+
+sifr_status cuda_device_reached(device *dev, device_mark mark, bool *reached, sifr_error *error) {
+    cuda_device *cuda = cuda_of(dev);
+    BASE_TRY(enter(cuda, error));
+    return cuda_queues_look(&cuda->driver, &cuda->queues, mark, reached, error);
+}
+
 static sifr_status load_images(cuda_device *cuda, const cuda_options *options, sifr_error *error) {
     size_t count = options->image_count;
     const cuda_image *images = options->images ? options->images : cuda_images(&count);

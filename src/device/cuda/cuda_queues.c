@@ -92,6 +92,15 @@ sifr_status cuda_queues_finish(const cuda_driver *driver, const cuda_queues *que
     return wait_for(driver, event_of(queues, mark), error);
 }
 
+sifr_status cuda_queues_look(const cuda_driver *driver, const cuda_queues *queues, device_mark mark,
+                             bool *reached, sifr_error *error) {
+    cuda_result result = mark.turn ? driver->cuEventQuery(event_of(queues, mark)) : CUDA_OK;
+    *reached = result == CUDA_OK;
+    return *reached || result == CUDA_NOT_READY
+               ? SIFR_OK
+               : cuda_driver_status(driver, result, error, "work on the GPU");
+}
+
 sifr_status cuda_queues_begin(const cuda_driver *driver, const cuda_queues *queues,
                               device_queue queue, sifr_error *error) {
     cuda_event event = queues->begun[queue][(queues->turns[queue] + 1) % CUDA_MARKS];

@@ -36,6 +36,10 @@ sifr_status cuda_queues_follow(const cuda_driver *driver, const cuda_queues *que
 sifr_status cuda_queues_finish(const cuda_driver *driver, const cuda_queues *queues,
                                device_mark mark, sifr_error *error) SIFR_MUST_CHECK;
 
+/* cuda_queues_finish without the waiting. */
+sifr_status cuda_queues_look(const cuda_driver *driver, const cuda_queues *queues, device_mark mark,
+                             bool *reached, sifr_error *error) SIFR_MUST_CHECK;
+
 /* To be called before each copy on DEVICE_IN and DEVICE_OUT. */
 sifr_status cuda_queues_begin(const cuda_driver *driver, const cuda_queues *queues,
                               device_queue queue, sifr_error *error) SIFR_MUST_CHECK;

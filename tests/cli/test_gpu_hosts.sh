@@ -1,0 +1,52 @@
+# label: full
+# GPUs of several hosts, which are network namespaces, each GPU played by a fake driver and NCCL by a
+# fake, too: the bits of ranks of one host; without NCCL, which is said once, through host memory;
+# and an NCCL that fails on the way.
+# not under sanitizers (MPI keeps what it took), timeout: 400
+. "$SOURCE/tests/support/ranks.sh"
+. "$SOURCE/tests/support/namespaces.sh"
+program=$BUILD/tests/sifr_on_fake_gpu
+case $(uname -m) in x86_64) ;; *) exit 77 ;; esac
+hosts 2
+awk 'BEGIN { for (i = 0; i < 200; i++) print "good bad food was were day the a very red big one two" }' >text
+"$SIFR" tokenizer train --vocab-size 270 --data text --output tok >/dev/null 2>&1
+cat >tiny.json <<'J'
+{"model_type": "llama", "architectures": ["LlamaForCausalLM"], "vocab_size": 270,
+ "hidden_size": 16, "intermediate_size": 32, "num_hidden_layers": 1, "num_attention_heads": 2,
+ "num_key_value_heads": 1, "max_position_embeddings": 64, "tie_word_embeddings": true}
+J
+"$SIFR" init --config tiny.json --tokenizer tok --output model --seed 3 >/dev/null
+config() { # STAGE
+    echo '{"train_batch_size": 4, "bf16": {"enabled": true}, "zero_optimization": {"stage": '$1'},
+           "sifr": {"collective_timeout": 60, "save_steps": 2}}' >ds.json
+}
+train() { # OUTPUT OPTION…
+    local output=$1
+    shift
+    rm -rf "$output"
+    timeout 120 ip netns exec h1 unshare --uts sh -c 'hostname h1; exec "$@"' h1 "$program" \
+        train --config ds.json --model model --data text --seq-length 8 --max-steps 3 --threads 1 \
+        --device cuda --output "$output" "$@" >out 2>err
+}
+bits() { cat "$1"/checkpoint-2/state-*.safetensors "$1"/model.safetensors | sha256sum; }
+said() { [ "$(grep -cE -- "$2" err)" = "$1" ] || { cat out err; fail "not $1 lines with '$2'"; }; }
+for ranks in 1 2; do # on a host
+    for i in 1 2; do echo "h$i slots=$ranks"; done >hostfile
+    for stage in 1 3; do
+        [ "$ranks:$stage" != 2:1 ] || continue
+        name="stage $stage on 2 hosts of $ranks"
+        config $stage
+        train one --ranks $((2 * ranks)) || { cat out err; fail "$name: on one host: exit code $?"; }
+        train linked --hostfile hostfile || { cat out err; fail "$name: exit code $?"; }
+        said 0 'host memory'
+        cmp one/model.safetensors linked/model.safetensors || fail "$name: other bits"
+        FAKE_GPU=nccl=0 train staged --hostfile hostfile || { cat out err; fail "$name: exit code $?"; }
+        said 1 'GPUs of several hosts, without NCCL \(NCCL .* was not found\): .* goes through host memory'
+        cmp one/model.safetensors staged/model.safetensors || fail "$name, staged: other bits"
+    done
+done
+for i in 1 2; do echo "h$i slots=1"; done >hostfile
+FAKE_GPU=nccl_fails=5 train failed --hostfile hostfile && fail "NCCL failed, and the run goes on"
+grep -q 'NCCL: between hosts: internal error' err || fail "not what NCCL says: $(cat err)"
+# The other rank fails by itself, or sees that the first one has.
+said 2 'sifr train: rank [01]: (NCCL: between hosts: (internal error|remote process exited)|.*rank [01] has ended)'
