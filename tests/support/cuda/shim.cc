@@ -363,14 +363,19 @@ void shim_copy_wait(int groups) {
 }
 
 void shim_run(const cuda_launch *launch, int order) {
+    shim_run_kernel(shim_kernels[launch->kernel], cuda_argument_bytes(launch->kernel), launch,
+                    order);
+}
+
+void shim_run_kernel(shim_kernel *kernel, size_t bytes, const cuda_launch *launch, int order) {
     run r;
     unsigned before = base_flush_floats();
     size_t count = launch->threads, warps = (count + WARP - 1) / WARP;
     unsigned char arguments[1024];
-    if (cuda_argument_bytes(launch->kernel) > sizeof arguments) abort();
-    memcpy(arguments, launch->arguments, cuda_argument_bytes(launch->kernel));
+    if (bytes > sizeof arguments) abort();
+    memcpy(arguments, launch->arguments, bytes);
     now = &r;
-    r.kernel = shim_kernels[launch->kernel];
+    r.kernel = kernel;
     r.arguments = arguments;
     r.fibres.resize(count);
     r.warps.resize(warps);
