@@ -1,6 +1,7 @@
 # label: full
-# Ranks on GPUs that fake drivers play, as a user runs them: 1, 2 and 4 ranks at each stage of ZeRO
-# and with state in host memory write the same folder; a checkpoint of two ranks goes on with one.
+# Ranks on GPUs that fake drivers play, as a user runs them: 1, 2 and 4 ranks at each stage of ZeRO,
+# 8 at the third, and with state in host memory write the same folder; a checkpoint of two ranks goes
+# on with one.
 # not under sanitizers (MPI keeps what it took), timeout: 600
 . "$SOURCE/tests/support/expect.sh"
 program=${SIFR_GPU_PROGRAM:-$BUILD/tests/sifr_on_fake_gpu}
@@ -25,7 +26,7 @@ J
 "$SIFR" init --config tiny.json --tokenizer tok --output model --seed 3 >/dev/null
 config() { # ZERO
     cat <<J
-{"train_batch_size": 4, "train_micro_batch_size_per_gpu": 1, "bf16": {"enabled": true},
+{"train_batch_size": 8, "train_micro_batch_size_per_gpu": 1, "bf16": {"enabled": true},
  "gradient_clipping": 1.0, "zero_optimization": {$1},
  "optimizer": {"type": "AdamW", "params": {"lr": 1e-2}}, "sifr": {"step_order": "batch"}}
 J
@@ -42,8 +43,8 @@ config '"stage": 0' >ds.json
 run 1 one 3
 for stage in 0 1 2 3; do
     config "\"stage\": $stage" >ds.json
-    for ranks in 2 4; do
-        [ "$ranks" = 4 ] && [ "$stage" -lt 2 ] && continue
+    for ranks in 2 4 8; do
+        [ "$ranks" = 8 ] && [ "$stage" -lt 3 ] && continue
         run $ranks trained 3
         cmp one/model.safetensors trained/model.safetensors ||
             fail "stage $stage, $ranks ranks: other bits than one rank"

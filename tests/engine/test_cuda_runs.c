@@ -47,6 +47,33 @@ static void same_bits(void **state) {
     free(want.weights);
 }
 
+/* Loss scaling, with steps that are skipped; frozen weights; state and sums in 16 bits. Each kind
+ * has the bits of its run at stage 0, and the losses of the CPU. */
+static void kinds(void **state) {
+    (void)state;
+    for (int n = 0; n < 3; n++) {
+        zero_variant v = plain, cpu;
+        if (n == 0) {
+            v.type = "gpt2", v.precision = SIFR_FP16;
+            v.steps = ZERO_MOST_STEPS, v.first_scale = 0x1p22;
+        }
+        if (n == 1) v.freeze[0] = "model.layers.0.*", v.freeze[1] = "model.embed_tokens.weight";
+        if (n == 2) v.masters = v.moments = v.gradients = SIFR_BF16;
+        cpu = v, cpu.open = NULL;
+        zero_outcome want = zero_run(v), host = zero_run(cpu);
+        if (n == 0) assert_true(want.norm[0] < 0 && want.updates > 0);
+        assert_int_equal(want.updates, host.updates);
+        for (int s = 0; s < (n ? ZERO_STEPS : ZERO_MOST_STEPS); s++) {
+            assert_true(want.scale[s] == host.scale[s]);
+            assert_true(fabs(want.loss[s] - host.loss[s]) < 0.02 * host.loss[s]);
+        }
+        v.stage = 3, v.unit_order = true, v.recompute = true;
+        same(&want, &v, n == 0 ? "fp16" : n == 1 ? "frozen" : "state in 16 bits");
+        free(host.weights);
+        free(want.weights);
+    }
+}
+
 /* Several documents in a sequence: the losses of the CPU, and the same bits again. */
 static void packed(void **state) {
     (void)state;
@@ -312,14 +339,12 @@ static int end(void **state) {
 /* One argument: the test to run, else all. */
 int main(int count, char **arguments) {
     if (shim_skipped()) return 77;
-    const struct CMUnitTest tests[] = {cmocka_unit_test(same_bits),
-                                       cmocka_unit_test(packed),
-                                       cmocka_unit_test(on_the_host),
-                                       cmocka_unit_test(one_wait),
-                                       cmocka_unit_test(two_waits_of_several_ranks),
-                                       cmocka_unit_test(in_chunks),
-                                       cmocka_unit_test(by_cublaslt),
-                                       cmocka_unit_test(on_disk)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(same_bits), cmocka_unit_test(kinds),
+        cmocka_unit_test(packed),    cmocka_unit_test(on_the_host),
+        cmocka_unit_test(one_wait),  cmocka_unit_test(two_waits_of_several_ranks),
+        cmocka_unit_test(in_chunks), cmocka_unit_test(by_cublaslt),
+        cmocka_unit_test(on_disk)};
     if (count > 1) cmocka_set_test_filter(arguments[1]);
     return cmocka_run_group_tests(tests, begin, end);
 }
