@@ -105,23 +105,28 @@ static json_t *base_json_parse_narrowed(const char *text, size_t size, json_erro
     return value;
 }
 
-static sifr_status base_json_read(const char *text, size_t size, const char *name, bool strict,
-                                  json_t **out, sifr_error *error) {
+static sifr_status base_json_read(const char *text, size_t size, const char *name, int64_t first,
+                                  bool strict, json_t **out, sifr_error *error) {
+    char place[32] = "";
+    if (first > 0) snprintf(place, sizeof place, " line %lld:", (long long)first);
     /* jansson skips a NUL after a number; JSON has no NULs. */
     const char *nul = size ? memchr(text, 0, size) : NULL;
     if (nul) {
-        return base_fail(error, SIFR_USAGE, "%s: not valid JSON: a NUL byte at %zu", name,
+        return base_fail(error, SIFR_USAGE, "%s:%s not valid JSON: a NUL byte at %zu", name, place,
                          (size_t)(nul - text));
     }
     const char *excess = base_json_excess(text, size);
-    if (excess) return base_fail(error, SIFR_USAGE, "%s: JSON %s is not supported", name, excess);
+    if (excess)
+        return base_fail(error, SIFR_USAGE, "%s:%s JSON %s is not supported", name, place, excess);
     json_error_t where;
     json_t *value = json_loadb(text, size, JSON_REJECT_DUPLICATES, &where);
     if (!value && !strict && json_error_code(&where) == json_error_numeric_overflow)
         value = base_json_parse_narrowed(text, size, &where);
     if (!value) {
-        return base_fail(error, SIFR_USAGE, "%s: not valid JSON at line %d, column %d: %s", name,
-                         where.line, where.column, where.text);
+        bool zero = json_error_code(&where) == json_error_null_character;
+        return base_fail(error, SIFR_USAGE, "%s: not valid JSON at line %lld, column %d: %s", name,
+                         (first > 0 ? (long long)first - 1 : 0) + where.line, where.column,
+                         zero ? "\\u0000 is not supported in a string" : where.text);
     }
     *out = value;
     return SIFR_OK;
@@ -129,12 +134,17 @@ static sifr_status base_json_read(const char *text, size_t size, const char *nam
 
 sifr_status base_json_parse(const char *text, size_t size, const char *name, json_t **out,
                             sifr_error *error) {
-    return base_json_read(text, size, name, false, out, error);
+    return base_json_read(text, size, name, 0, false, out, error);
+}
+
+sifr_status base_json_parse_from(const char *text, size_t size, const char *name, int64_t first,
+                                 json_t **out, sifr_error *error) {
+    return base_json_read(text, size, name, first, false, out, error);
 }
 
 sifr_status base_json_parse_strict(const char *text, size_t size, const char *name, json_t **out,
                                    sifr_error *error) {
-    return base_json_read(text, size, name, true, out, error);
+    return base_json_read(text, size, name, 0, true, out, error);
 }
 
 sifr_status base_json_load(const char *path, size_t limit, json_t **out, sifr_error *error) {

@@ -19,6 +19,10 @@
 sifr_status base_json_parse(const char *text, size_t size, const char *name, json_t **out,
                             sifr_error *error) SIFR_MUST_CHECK;
 
+/* The same of a piece of a file that begins at line `first` of it, which messages have. */
+sifr_status base_json_parse_from(const char *text, size_t size, const char *name, int64_t first,
+                                 json_t **out, sifr_error *error) SIFR_MUST_CHECK;
+
 /* Like base_json_parse, but a number out of range is an error. For texts of which every key is
  * read. */
 sifr_status base_json_parse_strict(const char *text, size_t size, const char *name, json_t **out,

@@ -110,6 +110,9 @@ static sifr_status add_file(formats_text_source *source, const char *path, sifr_
         source->empty_files++;
         return SIFR_OK;
     }
+    if (!rows && got > 1 &&
+        (memcmp(probe, "\xff\xfe", 2) == 0 || memcmp(probe, "\xfe\xff", 2) == 0))
+        return base_fail(error, SIFR_FAILED, "%s: is UTF-16, not UTF-8; save it as UTF-8", path);
     const uint8_t *nul = rows ? NULL : memchr(probe, 0, (size_t)got);
     if (nul) return binary_file(path, (uint64_t)(nul - probe), error);
     BASE_TRY(base_grow(&source->documents, &source->room, source->count + 1,

@@ -44,6 +44,20 @@ static void test_invalid(void **state) {
     refuse("[1,\n 2,\n !]", 11, "at line 3, column ");
     refuse("{\"a\": 1, \"a\": 2}", 16, "duplicate object key");
     refuse("[1]\0", 4, "not valid JSON: a NUL byte at 3");
+    refuse("[\"\\u0000\"]", 10, "column 9: \\u0000 is not supported in a string");
+}
+
+/* A piece of a file has the lines of the file. */
+static void test_piece(void **state) {
+    (void)state;
+    json_t *value = NULL;
+    sifr_error error = {0};
+    assert_int_equal(base_json_parse_from("{\n!}", 4, "a.json", 7, &value, &error), SIFR_USAGE);
+    assert_message(&error, "a.json: not valid JSON at line 8, column 1: ");
+    assert_int_equal(base_json_parse_from("[\0]", 3, "a.json", 7, &value, &error), SIFR_USAGE);
+    assert_message(&error, "a.json: line 7: not valid JSON: a NUL byte at 1");
+    assert_int_equal(base_json_parse_from("[1]", 3, "a.json", 7, &value, &error), SIFR_OK);
+    json_decref(value);
 }
 
 /* Brackets in strings are no levels. */
@@ -210,9 +224,16 @@ static void test_save_without_room(void **state) {
 int main(void) {
 #define EACH(test) cmocka_unit_test_setup_teardown(test, scratch_setup, scratch_teardown)
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_parse),  cmocka_unit_test(test_invalid), cmocka_unit_test(test_depth),
-        cmocka_unit_test(test_values), cmocka_unit_test(test_strict),  EACH(test_load),
-        cmocka_unit_test(test_int),    cmocka_unit_test(test_others),  EACH(test_save),
+        cmocka_unit_test(test_parse),
+        cmocka_unit_test(test_invalid),
+        cmocka_unit_test(test_piece),
+        cmocka_unit_test(test_depth),
+        cmocka_unit_test(test_values),
+        cmocka_unit_test(test_strict),
+        EACH(test_load),
+        cmocka_unit_test(test_int),
+        cmocka_unit_test(test_others),
+        EACH(test_save),
         EACH(test_save_without_room),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

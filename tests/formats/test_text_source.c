@@ -70,6 +70,12 @@ static void refusals(void **state) {
     scratch_write("e/image.png", "ab\0c", 4);
     refused(scratch_path("e"), SIFR_FAILED, "image.png: not text: it has a NUL byte at 2");
     assert_int_equal(unlink(scratch_path("e/image.png")), 0);
+    scratch_write("e/wide.txt",
+                  "\xff\xfe"
+                  "a\0",
+                  4);
+    refused(scratch_path("e"), SIFR_FAILED, "wide.txt: is UTF-16, not UTF-8; save it as UTF-8");
+    assert_int_equal(unlink(scratch_path("e/wide.txt")), 0);
     assert_int_equal(mkfifo(scratch_path("e/pipe"), 0666), 0);
     refused(scratch_path("e"), SIFR_FAILED, "a device or pipe");
     refused("/dev/zero", SIFR_FAILED, "a device or pipe");

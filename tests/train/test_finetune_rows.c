@@ -246,6 +246,18 @@ static void skips_rows(void **state) {
     assert_non_null(strstr(said, "data: 3 bad rows skipped\n"));
     assert_non_null(strstr(said, "skipped: "));
     train_chat_close(chat);
+    /* Of many writers: each with its own mistake of encoding, format or form. */
+    static const char mixed[] =
+        "{\"text\": \"one\"}\n{\"text\": \"caf\xe9\"}\n"
+        "{\"text\": \"\\ud800\"}\n{\"text\": NaN}\n{\"txt\": \"a\"}\n"
+        "{\"text\": \"a\", \"text\": \"b\"}\n\xef\xbb\xbf{\"text\": \"a\"}\n"
+        "{\"text\": [\"a\"]}\n{\"text\": \"two\"}\n";
+    source = source_of(scratch_text("z.jsonl", mixed));
+    chat = open_rows(&options);
+    assert_int_equal(train_chat_count(chat)->rows, 2);
+    assert_int_equal(train_chat_count(chat)->bad, 7);
+    assert_non_null(strstr(said, "z.jsonl: line 2 is not valid UTF-8; convert the file\n"));
+    train_chat_close(chat);
     sifr_error error = {0};
     source = source_of(scratch_text("y.json", "[{\"text\": \"a\"} {\"text\": \"b\"}]"));
     assert_int_equal(train_chat_open(&options, &chat, &error), SIFR_FAILED);

@@ -91,15 +91,18 @@ static bool is_blank(const char *line, size_t size) {
 
 sifr_status formats_records_object(const formats_records *r, const char *text, size_t size,
                                    json_t **row, sifr_error *error) {
-    char where[SIFR_ERROR_LENGTH / 2];
     if (size > FORMATS_ROW_BYTES)
         return base_fail(error, SIFR_FAILED, "%s: line %lld has %zu bytes, more than %d", r->name,
                          (long long)r->row_line, size, FORMATS_ROW_BYTES);
-    snprintf(where, sizeof where, "%.400s: line %lld of the file", r->name, (long long)r->row_line);
-    sifr_status parsed = base_json_parse(text, size, where, row, error);
+    sifr_status parsed = base_json_parse_from(text, size, r->name, r->row_line, row, error);
     if (parsed != SIFR_USAGE) return parsed;
     /* A mistake of the data, not of the user's command. */
     char said[SIFR_ERROR_LENGTH];
+    json_t *whole = json_stringn(text, size);
+    json_decref(whole);
+    if (!whole)
+        return base_fail(error, SIFR_FAILED, "%s: line %lld is not valid UTF-8; convert the file",
+                         r->name, (long long)r->row_line);
     snprintf(said, sizeof said, "%s", error ? error->message : "");
     return base_fail(error, SIFR_FAILED, "%s", said);
 }
