@@ -176,35 +176,37 @@ sifr_status checkpoint_check_file(const checkpoint_opened *opened, size_t index,
     return status;
 }
 
-/* Whether the states of a checkpoint are those of this engine's optimizer. */
-static sifr_status check_parts(const json_t *types, const sifr_engine *engine,
-                               const char *directory, sifr_error *error) {
-    const optim_row *row = engine_optimizer(engine);
+sifr_status checkpoint_check_states(const checkpoint_opened *opened, const optim_row *row,
+                                    const char *directory, const char *whose, const char *remedy,
+                                    sifr_error *error) {
+    const json_t *types = json_object_get(opened->json, "types");
     char had[160] = "";
     size_t used = 0, count = 0;
     bool same = true;
+    int parts = ENGINE_STATE1 + optim_states(row);
     const char *key;
     json_t *value;
     json_object_foreach((json_t *)(uintptr_t)types, key, value) {
         int p = 0;
-        while (p < engine_parts(engine) && strcmp(key, engine_part_name(row, (engine_part)p))) p++;
-        same &= p < engine_parts(engine);
+        while (p < parts && strcmp(key, engine_part_name(row, (engine_part)p))) p++;
+        same &= p < parts;
         count++;
         if (strcmp(key, "master") == 0 || used >= sizeof had) continue;
         used += (size_t)snprintf(had + used, sizeof had - used, "%s%.40s", used ? ", " : "", key);
     }
     if (!types && row == &optim_adam) return SIFR_OK;
-    if (types && same && (int)count == engine_parts(engine)) return SIFR_OK;
-    return base_fail(error, SIFR_USAGE,
-                     "%s: has the state of another optimizer (%s) than %s, which this run has; set "
-                     "optimizer as it was, or start a new run in another output folder",
-                     directory, types ? (used ? had : "none") : "exp_avg, exp_avg_sq", row->name);
+    if (types && same && (int)count == parts) return SIFR_OK;
+    return base_fail(
+        error, SIFR_USAGE, "%s: has the state of another optimizer (%s) than %s, which %s; %s",
+        directory, types ? (used ? had : "none") : "exp_avg, exp_avg_sq", row->name, whose, remedy);
 }
 
 sifr_status checkpoint_check_types(const checkpoint_opened *opened, const sifr_engine *engine,
                                    const char *directory, sifr_error *error) {
     const json_t *types = json_object_get(opened->json, "types");
-    BASE_TRY(check_parts(types, engine, directory, error));
+    BASE_TRY(checkpoint_check_states(
+        opened, engine_optimizer(engine), directory, "this run has",
+        "set optimizer as it was, or start a new run in another output folder", error));
     for (int p = 0; p < engine_parts(engine); p++) {
         const char *part = engine_part_name(engine_optimizer(engine), (engine_part)p), *was;
         const char *now = base_dtype_name(engine_part_type(engine, (engine_part)p));
@@ -403,16 +405,19 @@ static sifr_status read_range(const checkpoint_opened *opened, const json_t *ent
 }
 
 /* Checks sorted ranges against the model: for all parts of `optimizer`, or NULL: for master weights
- * alone. */
+ * alone. `any`: the model does not say which weights were trained, and the ranges do. */
 static sifr_status check_cover(const checkpoint_range *ranges, size_t count,
-                               const sifr_model *model, const optim_row *optimizer,
+                               const sifr_model *model, const optim_row *optimizer, bool any,
                                const char *where, sifr_error *error) {
     int parts = ENGINE_STATE1 + (optimizer ? optim_states(optimizer) : 0);
     size_t at = 0;
     for (size_t w = 0; w < model->weight_count; w++) {
         int64_t elements = model->weights[w].rows * model->weights[w].columns;
+        bool trained = true;
         for (int p = 0; p < parts; p++) {
-            if (!checkpoint_has_part(model, w, (engine_part)p)) continue;
+            if (any && p == ENGINE_STATE1) trained = at < count && ranges[at].weight == w;
+            bool by_model = !any || p == ENGINE_MASTER;
+            if (by_model ? !checkpoint_has_part(model, w, (engine_part)p) : !trained) continue;
             int64_t covered = 0;
             for (; at < count && ranges[at].weight == w && (int)ranges[at].part == p; at++) {
                 if (ranges[at].first != covered || ranges[at].count > elements - covered) break;
@@ -431,7 +436,7 @@ static sifr_status check_cover(const checkpoint_range *ranges, size_t count,
 
 /* The ranges of the parts of `optimizer`, by weight and place; NULL: of master weights alone. */
 static sifr_status find_ranges(const checkpoint_opened *opened, const sifr_model *model,
-                               const optim_row *optimizer, const char *directory,
+                               const optim_row *optimizer, bool any, const char *directory,
                                checkpoint_range **out, size_t *count, sifr_error *error) {
     char where[BASE_PATH_LENGTH];
     const json_t *list = json_object_get(opened->json, "ranges");
@@ -451,7 +456,7 @@ static sifr_status find_ranges(const checkpoint_opened *opened, const sifr_model
         used += optimizer || range->part == ENGINE_MASTER;
     }
     if (used) qsort(ranges, used, sizeof *ranges, compare_ranges);
-    BASE_TRY_GOTO(status, check_cover(ranges, used, model, optimizer, where, error), done);
+    BASE_TRY_GOTO(status, check_cover(ranges, used, model, optimizer, any, where, error), done);
     *out = ranges;
     *count = used;
     ranges = NULL;
@@ -464,8 +469,8 @@ done:
 sifr_status checkpoint_ranges(const checkpoint_opened *opened, const sifr_engine *engine,
                               const char *directory, checkpoint_range **out, size_t *count,
                               sifr_error *error) {
-    BASE_TRY(find_ranges(opened, engine_model(engine), engine_optimizer(engine), directory, out,
-                         count, error));
+    BASE_TRY(find_ranges(opened, engine_model(engine), engine_optimizer(engine), false, directory,
+                         out, count, error));
     if (*count) qsort(*out, *count, sizeof **out, compare_files);
     return SIFR_OK;
 }
@@ -473,7 +478,13 @@ sifr_status checkpoint_ranges(const checkpoint_opened *opened, const sifr_engine
 sifr_status checkpoint_master_ranges(const checkpoint_opened *opened, const sifr_model *model,
                                      const char *directory, checkpoint_range **out, size_t *count,
                                      sifr_error *error) {
-    return find_ranges(opened, model, NULL, directory, out, count, error);
+    return find_ranges(opened, model, NULL, false, directory, out, count, error);
+}
+
+sifr_status checkpoint_state_ranges(const checkpoint_opened *opened, const sifr_model *model,
+                                    const optim_row *optimizer, const char *directory,
+                                    checkpoint_range **out, size_t *count, sifr_error *error) {
+    return find_ranges(opened, model, optimizer, true, directory, out, count, error);
 }
 
 /* --- tensors of the model folder --- */

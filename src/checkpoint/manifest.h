@@ -107,6 +107,11 @@ sifr_status checkpoint_check_file(const checkpoint_opened *opened, size_t index,
 sifr_status checkpoint_check_types(const checkpoint_opened *opened, const sifr_engine *engine,
                                    const char *directory, sifr_error *error) SIFR_MUST_CHECK;
 
+/* SIFR_USAGE if the states are not those of this optimizer, "which `whose`; `remedy`". */
+sifr_status checkpoint_check_states(const checkpoint_opened *opened, const optim_row *optimizer,
+                                    const char *directory, const char *whose, const char *remedy,
+                                    sifr_error *error) SIFR_MUST_CHECK;
+
 /* Opens a file of state and checks that it has the tensors of these ranges. */
 sifr_status checkpoint_open_file(const checkpoint_opened *opened, const checkpoint_range *ranges,
                                  size_t count, const char *directory, formats_safetensors *out,
@@ -139,5 +144,12 @@ sifr_status checkpoint_ranges(const checkpoint_opened *opened, const sifr_engine
 sifr_status checkpoint_master_ranges(const checkpoint_opened *opened, const sifr_model *model,
                                      const char *directory, checkpoint_range **out, size_t *count,
                                      sifr_error *error) SIFR_MUST_CHECK;
+
+/* The ranges of all parts of `optimizer`, by weight, part and position. A weight has all its states
+ * or, where it was frozen, none. */
+sifr_status checkpoint_state_ranges(const checkpoint_opened *opened, const sifr_model *model,
+                                    const optim_row *optimizer, const char *directory,
+                                    checkpoint_range **out, size_t *count,
+                                    sifr_error *error) SIFR_MUST_CHECK;
 
 #endif

@@ -1,4 +1,5 @@
-/* sifr export: a model folder from a checkpoint, or a GGUF file from a model folder. */
+/* sifr export: a model folder or a universal checkpoint of DeepSpeed from a checkpoint, or a GGUF
+ * file from a model folder. */
 #include <stdio.h>
 #include <string.h>
 
@@ -27,6 +28,19 @@ static int export_folder(const char *source, const char *destination, const char
     return print_result(&made, destination);
 }
 
+static int export_universal(const char *source, const char *destination, const char *name) {
+    sifr_error error = {0};
+    sifr_log log = cli_log(name);
+    train_exported made;
+    char parameters[32], bytes[32];
+    if (train_export_universal(source, destination, &log, &made, &error) != SIFR_OK)
+        return cli_fail(name, &error);
+    printf("%s: %s parameters, %s of fp32 weights and moments, from %s (step %lld)\n", destination,
+           base_format_count(made.parameters, parameters), base_format_bytes(made.bytes, bytes),
+           made.from, (long long)made.step);
+    return SIFR_OK;
+}
+
 static int export_gguf(const char *source, const char *destination, const char *type,
                        const char *name) {
     sifr_error error = {0};
@@ -52,13 +66,17 @@ int cli_export(int argc, char **argv) {
         .summary =
             "Writes the model folder DEST from SOURCE: a checkpoint made by any number of ranks, "
             "the\noutput folder of a run, or a model folder. DEST must be new or empty. With "
-            "--format gguf\nthe model folder SOURCE becomes the file DEST, which llama.cpp reads.",
+            "--format gguf\nthe model folder SOURCE becomes the file DEST, which llama.cpp reads; "
+            "with\n--format deepspeed-universal the checkpoint SOURCE becomes one that DeepSpeed "
+            "goes on from.",
         .example = "sifr export run/checkpoint-200 model-200",
     };
     const char *format = "hf", *type = NULL;
     const cli_option options[] = {
-        {"format", CLI_TEXT, "hf|gguf",
-         "format of DEST: hf, a Hugging Face folder, or gguf (default: hf)", &format, NULL, false},
+        {"format", CLI_TEXT, "hf|gguf|deepspeed-universal",
+         "format of DEST: hf, a Hugging Face folder, gguf, or DeepSpeed's universal checkpoint "
+         "(default: hf)",
+         &format, NULL, false},
         {"type", CLI_TEXT, "f32|f16|bf16|q8_0",
          "type of the matrices in a gguf file; vectors are f32 (default: f16)", &type, NULL, false},
     };
@@ -71,12 +89,18 @@ int cli_export(int argc, char **argv) {
                              paths.count, usage.name);
     else if (strcmp(format, "gguf") == 0)
         code = export_gguf(paths.items[0], paths.items[1], type, usage.name);
-    else if (strcmp(format, "hf") != 0)
+    else if (strcmp(format, "hf") != 0 && strcmp(format, "deepspeed-universal") != 0)
         code = cli_fail_with(usage.name, SIFR_USAGE,
-                             "--format %.40s is not supported yet (supported: hf, gguf)", format);
+                             "--format %.40s is not supported yet (supported: hf, gguf, "
+                             "deepspeed-universal)",
+                             format);
     else if (type)
         code = cli_fail_with(usage.name, SIFR_USAGE,
-                             "--type %.40s is for --format gguf; a folder keeps its types", type);
+                             "--type %.40s is for --format gguf; the others have types of their "
+                             "own",
+                             type);
+    else if (strcmp(format, "hf") != 0)
+        code = export_universal(paths.items[0], paths.items[1], usage.name);
     else
         code = export_folder(paths.items[0], paths.items[1], usage.name);
     cli_list_free(&paths);

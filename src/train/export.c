@@ -6,7 +6,6 @@
 #include "base/checked.h"
 #include "base/file.h"
 #include "base/heap.h"
-#include "checkpoint/model_source.h"
 #include "train/new_folder.h"
 #include "train/output.h"
 

@@ -5,6 +5,7 @@
 #include <stdint.h>
 
 #include "base/errors.h"
+#include "checkpoint/model_source.h"
 
 typedef struct train_exported {
     char from[4096]; /* the checkpoint or folder that was used */
@@ -19,5 +20,10 @@ typedef struct train_exported {
  * or not at all. */
 sifr_status train_export(const char *source, const char *destination, const sifr_log *log,
                          train_exported *out, sifr_error *error) SIFR_MUST_CHECK;
+
+/* The same from a checkpoint of a run with Adam: a universal checkpoint of DeepSpeed, with fp32
+ * weights and moments (export_universal.c). */
+sifr_status train_export_universal(const char *source, const char *destination, const sifr_log *log,
+                                   train_exported *out, sifr_error *error) SIFR_MUST_CHECK;
 
 #endif

@@ -127,7 +127,7 @@ says '^sifr export: four: not empty, and nothing is overwritten'
 expect 2 "$SIFR" export run/checkpoint-4 ds.json
 says 'ds.json: not a folder'
 expect 2 "$SIFR" export run/checkpoint-4 new --format onnx
-says '^sifr export: --format onnx is not supported yet \(supported: hf, gguf\)$'
+says '^sifr export: --format onnx is not supported yet \(supported: hf, gguf, deepspeed-universal\)$'
 expect 2 "$SIFR" export run/checkpoint-4
 says 'two paths are needed, SOURCE and DEST, not 1'
 expect 1 "$SIFR" export nowhere new

@@ -21,7 +21,7 @@ complains '--type q4_0 is not supported \(supported: f32, f16, bf16, q8_0\)'
 expect 2 "$SIFR" export "$llama" d --type f16
 complains '--type f16 is for --format gguf'
 expect 2 "$SIFR" export "$llama" d --format onnx
-complains '--format onnx is not supported yet \(supported: hf, gguf\)'
+complains '--format onnx is not supported yet \(supported: hf, gguf, deepspeed-universal\)'
 expect 2 "$SIFR" export nowhere d.gguf --format gguf
 complains 'nowhere: no model folder'
 expect 1 "$SIFR" export "$llama" nowhere/d.gguf --format gguf

@@ -1,0 +1,96 @@
+#include "checkpoint/state_source.h"
+
+#include <stdlib.h>
+
+#include "base/checked.h"
+#include "base/heap.h"
+#include "engine/state/convert.h"
+
+static sifr_status open_file(checkpoint_state *s, size_t file, sifr_error *error) {
+    const checkpoint_model *m = s->model;
+    checkpoint_range *ranges;
+    size_t used = 0;
+    BASE_TRY(base_alloc(s->count, sizeof *ranges, &ranges, error));
+    for (size_t i = 0; i < s->count; i++)
+        if (s->ranges[i].file == file) ranges[used++] = s->ranges[i];
+    sifr_status status = SIFR_OK;
+    if (used && !m->state[file].count) /* the model has read no master weights of it */
+        status = checkpoint_check_file(&m->opened, file, m->path, true, error);
+    if (used && status == SIFR_OK)
+        status = checkpoint_open_file(&m->opened, ranges, used, m->path, &s->files[file], error);
+    free(ranges);
+    return status;
+}
+
+static sifr_status make_index(checkpoint_state *s, sifr_error *error) {
+    size_t weights = s->model->folder.model->weight_count, all = weights * (size_t)s->parts, at = 0;
+    BASE_TRY(base_alloc(all + 1, sizeof *s->first, &s->first, error));
+    BASE_TRY(base_alloc(s->count, sizeof *s->tensors, &s->tensors, error));
+    for (size_t i = 0; i < s->count; i++)
+        s->tensors[i] = formats_safetensors_find(&s->files[s->ranges[i].file], s->ranges[i].tensor);
+    for (size_t i = 0; i < all; i++) {
+        s->first[i] = at;
+        while (at < s->count &&
+               s->ranges[at].weight * (size_t)s->parts + (size_t)s->ranges[at].part == i)
+            at++;
+    }
+    s->first[all] = at;
+    return SIFR_OK;
+}
+
+static sifr_status open_state(checkpoint_state *s, const optim_row *optimizer, sifr_error *error) {
+    const checkpoint_model *m = s->model;
+    s->parts = ENGINE_STATE1 + optim_states(optimizer);
+    BASE_TRY(checkpoint_state_ranges(&m->opened, m->folder.model, optimizer, m->path, &s->ranges,
+                                     &s->count, error));
+    BASE_TRY(base_alloc(m->opened.file_count, sizeof *s->files, &s->files, error));
+    for (size_t i = 0; i < m->opened.file_count; i++) BASE_TRY(open_file(s, i, error));
+    return make_index(s, error);
+}
+
+sifr_status checkpoint_state_open(const checkpoint_model *model, const optim_row *optimizer,
+                                  checkpoint_state *out, sifr_error *error) {
+    *out = (checkpoint_state){.model = model};
+    if (model->step < 0)
+        return base_fail(error, SIFR_USAGE,
+                         "%s: a model folder has no state of an optimizer; name a checkpoint of a "
+                         "run (RUN/checkpoint-N)",
+                         model->path);
+    sifr_status status = open_state(out, optimizer, error);
+    if (status != SIFR_OK) checkpoint_state_close(out);
+    return status;
+}
+
+void checkpoint_state_close(checkpoint_state *s) {
+    for (size_t i = 0; s->files && i < s->model->opened.file_count; i++)
+        formats_safetensors_close(&s->files[i]);
+    free(s->files);
+    free(s->ranges);
+    free(s->tensors);
+    free(s->first);
+    *s = (checkpoint_state){0};
+}
+
+bool checkpoint_state_trained(const checkpoint_state *s, size_t weight) {
+    size_t i = weight * (size_t)s->parts + ENGINE_STATE1;
+    return s->first[i] < s->first[i + 1];
+}
+
+void checkpoint_state_values(const checkpoint_state *s, size_t weight, engine_part part,
+                             int64_t first, int64_t count, float *values) {
+    if (part == ENGINE_MASTER && s->model->folder.model->weights[weight].based) {
+        checkpoint_model_values(s->model, weight, first, count, values);
+        return;
+    }
+    size_t range = s->first[weight * (size_t)s->parts + (size_t)part];
+    for (int64_t done = 0; done < count;) {
+        int64_t at = first + done;
+        while (at >= s->ranges[range].first + s->ranges[range].count) range++;
+        const formats_tensor *tensor = s->tensors[range];
+        int64_t skip = at - s->ranges[range].first, size = base_dtype_bytes(tensor->dtype);
+        int64_t here = base_min_i64(count - done, s->ranges[range].count - skip);
+        engine_to_fp32(values + done, (const char *)tensor->data + skip * size, tensor->dtype,
+                       here);
+        done += here;
+    }
+}
