@@ -71,6 +71,7 @@ static const char *const patterns[][4] = {
     {"llama", "model.layers.1.*", "model.norm.weight"},
     {"llama", "*_proj.weight"},
     {"llama", "*down_proj*", "*input_layernorm*"},
+    {"llama", "*embed_tokens*", "*layers.0.*norm*", "*layers.0.self_attn.k_proj*"},
     {"gpt2", "*wte*", "*attn*"},
     {"gpt2", "*.bias"},
     {"gpt2", "*.weight"},

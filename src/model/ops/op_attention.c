@@ -64,6 +64,7 @@ const model_op model_op_attention = {
     .keep = MODEL_KEEP_X0 | MODEL_KEEP_X1 | MODEL_KEEP_X2 | MODEL_KEEP_X3 | MODEL_KEEP_X4 |
             MODEL_KEEP_X5 | MODEL_KEEP_Y | MODEL_KEEP_SAVED,
     .gradients = 7 | 1 << 4 | 1 << 5,
+    .makes_all = true,
     .constant_rows = 1 << 4 | 1 << 5,
     .saved = saved_attention,
     .operations = attention_operations,

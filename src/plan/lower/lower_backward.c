@@ -139,6 +139,18 @@ typedef struct lower_target {
     lower_operand sum;
 } lower_target;
 
+/* A place of its own for the gradient of a node's input, of its shape. */
+static sifr_status add_beside(lower_state *state, const model_node *node, int32_t value,
+                              lower_operand *out, sifr_error *error) {
+    *out = lower_locate(state, value);
+    int64_t columns = out->matrix.columns;
+    out->offset = 0;
+    out->matrix.stride = columns;
+    return plan_add_buffer(state->s, PLAN_ACTIVATIONS,
+                           lower_value_rows(state, value) * columns * state->element, node->unit,
+                           value, false, &out->buffer, error);
+}
+
 /* May append instructions (a copy, a clearing), so no operand may be pending. */
 static sifr_status find_target(lower_state *state, int32_t n, int i, lower_target *out,
                                sifr_error *error) {
@@ -147,8 +159,10 @@ static sifr_status find_target(lower_state *state, int32_t n, int i, lower_targe
     int32_t value = node->x[i];
     *out = (lower_target){0};
     if (!(row->gradients & (1 << i)) || value < 0) return SIFR_OK;
-    if (!lower_has_gradient(state, value)) return SIFR_OK;
-    out->wanted = true;
+    out->wanted = row->makes_all || lower_has_gradient(state, value);
+    if (!out->wanted) return SIFR_OK;
+    if (!lower_has_gradient(state, value))
+        return add_beside(state, node, value, &out->place, error);
     bool whole = state->model->values[value].base < 0 && !state->mixed[value];
     int32_t *place = &state->gradient[lower_value(state, value)];
     if (i == 0 && row->backward_in_place && whole && *place < 0) {
@@ -168,12 +182,7 @@ static sifr_status find_target(lower_state *state, int32_t n, int i, lower_targe
     }
     out->beside = true;
     out->sum = out->place;
-    int64_t columns = out->place.matrix.columns;
-    out->place.offset = 0;
-    out->place.matrix.stride = columns;
-    return plan_add_buffer(state->s, PLAN_ACTIVATIONS,
-                           lower_value_rows(state, value) * columns * state->element, node->unit,
-                           value, false, &out->place.buffer, error);
+    return add_beside(state, node, value, &out->place, error);
 }
 
 static sifr_status put_weight_gradients(lower_state *state, device_call *call, int32_t n,
