@@ -38,7 +38,12 @@ typedef struct sifr_weight {
 #define SIFR_NO_WEIGHT ((sifr_weight){0})
 
 /* Initial values of a weight that is not loaded from a file. */
-typedef enum sifr_init { SIFR_INIT_ZERO, SIFR_INIT_ONE, SIFR_INIT_NORMAL } sifr_init;
+typedef enum sifr_init {
+    SIFR_INIT_ZERO,
+    SIFR_INIT_ONE,
+    SIFR_INIT_NORMAL, /* mean 0, `deviation` */
+    SIFR_INIT_UNIFORM /* from -deviation to deviation */
+} sifr_init;
 
 /* An empty description; free with sifr_model_free, unless an engine has taken it over. */
 SIFR_API sifr_status sifr_model_create(sifr_model **out, sifr_error *error) SIFR_MUST_CHECK;

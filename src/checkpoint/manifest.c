@@ -521,10 +521,20 @@ static sifr_status read_tensor(const json_t *entry, const json_t *weights, const
     return SIFR_OK;
 }
 
-/* Each weight of the model in order, then at most one of them again. */
+/* Each weight of the model in order, then at most one of them again; of adapters, as many as are
+ * trained. */
 static sifr_status check_tensors(const engine_stored *stored, const sifr_model *model,
                                  const char *where, sifr_error *error) {
-    bool all = stored->count == model->weight_count || stored->count == model->weight_count + 1;
+    size_t trained = 0;
+    for (size_t i = 0; i < model->weight_count; i++) trained += !model->weights[i].frozen;
+    bool adapter = model_is_adapter(model);
+    bool its = adapter && stored->count == trained;
+    for (size_t i = 0; its && i < trained; i++)
+        its = !model->weights[stored->tensors[i].weight].frozen &&
+              (i == 0 || strcmp(stored->tensors[i - 1].name, stored->tensors[i].name) < 0);
+    if (its) return SIFR_OK;
+    bool all = !adapter &&
+               (stored->count == model->weight_count || stored->count == model->weight_count + 1);
     for (size_t i = 0; all && i < model->weight_count; i++) all = stored->tensors[i].weight == i;
     if (all) return SIFR_OK;
     return base_fail(error, SIFR_FAILED, "%s: \"tensors\" are not those of the model", where);
@@ -549,6 +559,7 @@ sifr_status checkpoint_read_tensors(const checkpoint_opened *opened, const sifr_
                                   &out->tensors[out->count], error),
                       done);
     status = check_tensors(out, model, where, error);
+    if (model_is_adapter(model)) out->file = ENGINE_ADAPTER_FILE;
 done:
     json_decref(weights);
     if (status != SIFR_OK) engine_stored_free(out);

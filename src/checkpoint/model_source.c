@@ -121,8 +121,13 @@ static sifr_status open_checkpoint(checkpoint_model *m, sifr_error *error) {
     BASE_TRY(find_files(m->path, m->files, error));
     BASE_TRY(checkpoint_open(m->path, &m->opened, error));
     m->step = m->opened.step;
-    BASE_TRY(model_config_load(m->files, &folder->config, error));
+    if (holds(m->files, "adapter_config.json"))
+        BASE_TRY(model_lora_load(m->files, &m->lora, error));
+    model_choice choice = {.lora = m->lora.json ? &m->lora : NULL};
+    BASE_TRY(model_config_load_as(m->files, &choice, &folder->config, error));
     BASE_TRY(model_from_config(&folder->config, &folder->model, error));
+    for (size_t w = 0; w < folder->model->weight_count; w++)
+        folder->model->weights[w].based = false;
     folder->architecture = model_architecture_find(folder->config.model_type);
     if (model_task_labelled(folder->config.task))
         BASE_TRY(model_labels_load(m->files, &folder->labels, error));
@@ -151,34 +156,80 @@ static sifr_status add_tensor(void *user, size_t index, const formats_tensor *te
     return SIFR_OK;
 }
 
-static sifr_status open_folder(checkpoint_model *m, sifr_error *error) {
+/* Values of what the adapter holds. */
+static sifr_status add_adapter(checkpoint_model *m, sifr_error *error) {
+    const sifr_model *model = m->folder.model;
+    for (size_t i = 0; i < model->weight_count; i++) {
+        const formats_tensor *tensor = engine_adapter_tensor(&m->folder, i);
+        if (tensor) m->spans[i] = (checkpoint_span){0, tensor->elements, tensor};
+        if (!m->spans[i].tensor)
+            return base_fail(error, SIFR_FAILED,
+                             "%s: tensor %s: it is neither there nor in the adapter", m->path,
+                             model->weights[i].name);
+    }
+    return SIFR_OK;
+}
+
+static sifr_status open_folder(checkpoint_model *m, const char *adapter, sifr_error *error) {
     engine_folder *folder = &m->folder;
     memcpy(m->files, m->path, sizeof m->files);
-    BASE_TRY(engine_folder_open(m->path, folder, error));
+    engine_folder_options options = {.lora = &m->lora, .adapter = adapter};
+    if (adapter) BASE_TRY(model_lora_load(adapter, &m->lora, error));
+    BASE_TRY(engine_folder_open_as(m->path, adapter ? &options : NULL, folder, error));
     size_t weights = folder->model->weight_count;
     m->typed = true;
     m->span_count = weights;
     BASE_TRY(base_alloc(weights, sizeof *m->spans, &m->spans, error));
     BASE_TRY(base_alloc(weights + 1, sizeof *m->first_span, &m->first_span, error));
     for (size_t i = 0; i <= weights; i++) m->first_span[i] = i;
-    BASE_TRY(engine_visit_folder(folder->model, folder->architecture, folder->weights, add_tensor,
-                                 m, error));
+    BASE_TRY(engine_visit_opened(folder, add_tensor, m, error));
+    if (adapter) BASE_TRY(add_adapter(m, error));
     return engine_stored_make(folder->model, folder->architecture, folder->weights, BASE_FP32,
                               &m->stored, error);
 }
 
 /* --- both --- */
 
-sifr_status checkpoint_model_open(const char *path, checkpoint_model *out, const sifr_log *log,
-                                  sifr_error *error) {
+/* The base of an adapter folder, where that is what `path` is; else "". */
+static sifr_status find_base(const char *path, char out[BASE_PATH_LENGTH], sifr_error *error) {
+    model_lora lora;
+    out[0] = '\0';
+    if (!holds(path, "adapter_config.json") || formats_weights_there(path)) return SIFR_OK;
+    BASE_TRY(model_lora_load(path, &lora, error));
+    const char *base = json_string_value(json_object_get(lora.json, "base_model_name_or_path"));
+    bool there = base && strlen(base) < BASE_PATH_LENGTH && base_is_directory(base);
+    if (there) snprintf(out, BASE_PATH_LENGTH, "%s", base);
+    sifr_status status =
+        there ? SIFR_OK
+              : base_fail(error, SIFR_USAGE,
+                          "%s: an adapter, whose base (%.200s) is not here: give the base's folder "
+                          "as --model and this one as --adapter",
+                          path, base ? base : "not named");
+    model_lora_free(&lora);
+    return status;
+}
+
+static sifr_status open_path(const char *path, const char *adapter, checkpoint_model *out,
+                             const sifr_log *log, sifr_error *error) {
+    char base[BASE_PATH_LENGTH] = "";
+    bool checkpoint = holds(path, CHECKPOINT_MANIFEST);
+    if (!checkpoint && !adapter) BASE_TRY(find_newest(path, out->path, log, error));
+    if (checkpoint && adapter)
+        return base_fail(error, SIFR_USAGE,
+                         "%s: a checkpoint; an adapter (%s) is for a model folder", path, adapter);
+    checkpoint = checkpoint || out->path[0];
+    if (!checkpoint && !adapter) BASE_TRY(find_base(path, base, error));
+    if (base[0]) adapter = path;
+    if (!out->path[0]) snprintf(out->path, sizeof out->path, "%s", base[0] ? base : path);
+    return checkpoint ? open_checkpoint(out, error) : open_folder(out, adapter, error);
+}
+
+sifr_status checkpoint_model_open(const char *path, const char *adapter, checkpoint_model *out,
+                                  const sifr_log *log, sifr_error *error) {
     *out = (checkpoint_model){.step = -1};
     if (strlen(path) >= sizeof out->path)
         return base_fail(error, SIFR_USAGE, "%.60s…: the path is too long", path);
-    bool checkpoint = holds(path, CHECKPOINT_MANIFEST);
-    if (!checkpoint) BASE_TRY(find_newest(path, out->path, log, error));
-    checkpoint = checkpoint || out->path[0];
-    if (!out->path[0]) snprintf(out->path, sizeof out->path, "%s", path);
-    sifr_status status = checkpoint ? open_checkpoint(out, error) : open_folder(out, error);
+    sifr_status status = open_path(path, adapter, out, log, error);
     if (status != SIFR_OK) checkpoint_model_close(out);
     return status;
 }
@@ -195,6 +246,7 @@ void checkpoint_model_close(checkpoint_model *m) {
     formats_weights_close(m->base_weights);
     checkpoint_close(&m->opened);
     engine_folder_close(&m->folder);
+    model_lora_free(&m->lora);
     *m = (checkpoint_model){0};
 }
 
@@ -224,5 +276,5 @@ void checkpoint_model_values(const void *user, size_t index, int64_t first, int6
                        here);
         done += here;
     }
-    if (m->step >= 0) round_to(m->stored.tensors[index].dtype, values, count);
+    if (m->step >= 0 && !m->stored.file) round_to(m->stored.tensors[index].dtype, values, count);
 }

@@ -15,6 +15,7 @@ typedef struct checkpoint_span {
 } checkpoint_span;
 
 typedef struct checkpoint_model {
+    model_lora lora;               /* of a model with adapters; zeroed: none */
     engine_folder folder;          /* weights: NULL if they come from a checkpoint */
     char path[BASE_PATH_LENGTH];   /* path of the folder or checkpoint that is used */
     char files[BASE_PATH_LENGTH];  /* the folder with config.json and the tokenizer */
@@ -30,12 +31,14 @@ typedef struct checkpoint_model {
     size_t span_count, *first_span; /* first piece of each weight, and the end */
 } checkpoint_model;
 
-/* Opens a model folder, a checkpoint, or the output folder of a run. For an output folder, uses its
+/* Opens a model folder, a checkpoint, or the output folder of a run; with `adapter` (NULL: none), a
+ * folder of PEFT's, a model folder and that adapter. An adapter folder alone stands for the base
+ * that its config names, and itself. For an output folder, uses its
  * model, or its newest checkpoint if there is no model or the checkpoint is of a later step; that
  * is logged. A checkpoint's files with weights, and its base, are verified by checksum. config.json
  * is read from the checkpoint's folder or from the one above it. */
-sifr_status checkpoint_model_open(const char *path, checkpoint_model *out, const sifr_log *log,
-                                  sifr_error *error) SIFR_MUST_CHECK;
+sifr_status checkpoint_model_open(const char *path, const char *adapter, checkpoint_model *out,
+                                  const sifr_log *log, sifr_error *error) SIFR_MUST_CHECK;
 void checkpoint_model_close(checkpoint_model *model); /* harmless on a zeroed one */
 
 /* Reads elements first … first + count - 1 of weight `index`. Several threads may call it at once.

@@ -379,7 +379,8 @@ static sifr_status make_plan(plan_command *command, cli_plan_report *r, sifr_err
     BASE_TRY(resolve(command, &r->config, error));
     if (!r->config.model)
         return base_fail(error, SIFR_USAGE, "--model DIR is needed: a folder with a config.json");
-    BASE_TRY(train_read_model_config(&r->config, &r->model_config, error));
+    BASE_TRY(train_read_lora(&r->config, &r->lora, error));
+    BASE_TRY(train_read_model_config(&r->config, &r->lora, &r->model_config, error));
     BASE_TRY(model_from_config(&r->model_config, &r->model, error));
     BASE_TRY(train_freeze(&r->config, r->model, &log, error));
     BASE_TRY(train_sequence_length(&r->config, &r->model_config, &log, &r->length, error));
@@ -422,6 +423,7 @@ static int plan(plan_command *command) {
     plan_memo_free(r->memo);
     device_close(r->dev);
     sifr_model_free(r->model);
+    model_lora_free(&r->lora);
     config_free(&r->config);
     free(r);
     return code;

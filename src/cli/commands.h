@@ -20,9 +20,11 @@ int cli_import(int argc, char **argv);
 int cli_eval(int argc, char **argv);
 int cli_generate(int argc, char **argv);
 int cli_inspect(int argc, char **argv);
+int cli_merge(int argc, char **argv);
 int cli_tokenize(int argc, char **argv);
 int cli_tokenizer(int argc, char **argv);
 int cli_plan(int argc, char **argv);
+int cli_unmerge(int argc, char **argv);
 int cli_train(int argc, char **argv);
 
 #endif

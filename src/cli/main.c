@@ -11,6 +11,8 @@ static const cli_command commands[] = {
     {"train", "train a model on text or token stores", cli_train},
     {"init", "make a model folder with random weights", cli_init},
     {"export", "make a model folder from a checkpoint", cli_export},
+    {"merge", "put an adapter into the weights of its base", cli_merge},
+    {"unmerge", "take a merged adapter out again", cli_unmerge},
     {"import", "make a config of another program's", cli_import},
     {"eval", "compute a model's mean loss and perplexity over a text", cli_eval},
     {"generate", "continue a text", cli_generate},

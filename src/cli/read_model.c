@@ -26,13 +26,24 @@ void cli_read_model_options(cli_read_model *read, cli_option *options) {
                               .argument = "N",
                               .help = "number of threads (default: one for each core)",
                               .value = &read->threads};
+    options[3] = (cli_option){.name = "adapter",
+                              .kind = CLI_TEXT,
+                              .argument = "DIR",
+                              .help = "adapter folder, of PEFT or of a run with sifr.lora",
+                              .value = &read->adapter};
 }
 
-static sifr_precision stored_precision(const engine_stored *stored) {
-    size_t count = stored->count, bf16 = 0, fp16 = 0;
-    for (size_t i = 0; i < count; i++) {
-        bf16 += stored->tensors[i].dtype == BASE_BF16;
-        fp16 += stored->tensors[i].dtype == BASE_FP16;
+/* With an adapter: that of the weights that it leaves alone. */
+static sifr_precision stored_precision(const checkpoint_model *m) {
+    size_t bf16 = 0, fp16 = 0, count = 0;
+    for (size_t i = 0; i < (m->stored.file ? m->folder.model->weight_count : m->stored.count);
+         i++) {
+        if (m->stored.file && !m->folder.model->weights[i].frozen) continue;
+        base_dtype type =
+            m->stored.file ? m->spans[m->first_span[i]].tensor->dtype : m->stored.tensors[i].dtype;
+        bf16 += type == BASE_BF16;
+        fp16 += type == BASE_FP16;
+        count++;
     }
     if (count == 0) return SIFR_FP32;
     return bf16 == count ? SIFR_BF16 : fp16 == count ? SIFR_FP16 : SIFR_FP32;
@@ -67,14 +78,14 @@ sifr_status cli_read_model_open(const cli_read_model *read, checkpoint_model *mo
         return base_fail(error, SIFR_USAGE,
                          "--precision %s is not supported (supported: fp32, bf16, fp16)",
                          read->precision);
-    BASE_TRY(checkpoint_model_open(read->model, model, log, error));
+    BASE_TRY(checkpoint_model_open(read->model, read->adapter, model, log, error));
     const model_config *config = &model->folder.config;
     if (config->task != MODEL_NEXT_TOKEN && out->mode != PLAN_EVALUATE)
         return base_fail(
             error, SIFR_USAGE, "%s: a model for %s does not continue texts; one for %s is needed",
             read->model, model_task_name(config->task), model_task_name(MODEL_NEXT_TOKEN));
     out->threads = (int)read->threads;
-    if (!read->precision) out->precision = stored_precision(&model->stored);
+    if (!read->precision) out->precision = stored_precision(model);
     say_device(out, log);
     return SIFR_OK;
 }

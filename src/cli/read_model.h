@@ -7,11 +7,11 @@
 #include "engine/inference.h"
 
 typedef struct cli_read_model {
-    const char *model, *precision; /* precision: "fp32", "bf16", "fp16" or NULL */
+    const char *model, *adapter, *precision; /* precision: "fp32", "bf16", "fp16" or NULL */
     int64_t threads;
 } cli_read_model;
 
-enum { CLI_READ_MODEL_OPTIONS = 3 };
+enum { CLI_READ_MODEL_OPTIONS = 4 };
 
 /* Fills options[CLI_READ_MODEL_OPTIONS]. They point into *read. */
 void cli_read_model_options(cli_read_model *read, cli_option *options);

@@ -282,6 +282,8 @@ static sifr_status config_fill_lists(sifr_config *config, sifr_error *error) {
     BASE_TRY(
         config_fill_texts(config, "sifr.labels", &config->label_list, &config->label_count, error));
     BASE_TRY(config_fill_dataset(config, error));
+    config->lora = config_setting_at(config, "sifr.lora")->value;
+    if (json_is_null(config->lora)) config->lora = NULL;
     config->data = config->data_list;
     config->labels = config->label_list;
     config->freeze = config->freeze_list;

@@ -114,7 +114,9 @@ static bool is_read(const engine_folder *folder, const formats_tensor *tensor) {
 }
 
 static void find_leftovers(const engine_folder *folder, leftovers *heads, leftovers *others) {
-    size_t count = formats_weights_count(folder->weights), known = folder->model->weight_count;
+    size_t count = formats_weights_count(folder->weights), known = 0;
+    for (size_t i = 0; i < folder->model->weight_count; i++)
+        known += !folder->model->weights[i].factor;
     for (size_t i = 0; i < count; i++)
         known += known_leftover(folder->architecture, folder->model,
                                 formats_weights_at(folder->weights, i)->name);
@@ -156,7 +158,7 @@ sifr_status engine_visit_present(const sifr_model *model, const model_architectu
                                  engine_take_weight take, void *user, sifr_error *error) {
     for (size_t i = 0; i < model->weight_count; i++) {
         const model_weight *w = &model->weights[i];
-        if (made && made[i]) continue;
+        if (w->factor || (made && made[i])) continue;
         const formats_tensor *tensor = engine_find_tensor(weights, architecture, w->name);
         if (!tensor) {
             return base_fail(error, SIFR_FAILED,
@@ -168,7 +170,7 @@ sifr_status engine_visit_present(const sifr_model *model, const model_architectu
     BASE_TRY(check_tied(architecture, model, weights, error));
     for (size_t i = 0; take && i < model->weight_count; i++) {
         const char *name = model->weights[i].name;
-        if (made && made[i]) continue;
+        if (model->weights[i].factor || (made && made[i])) continue;
         BASE_TRY(take(user, i, engine_find_tensor(weights, architecture, name), error));
     }
     return SIFR_OK;
@@ -178,6 +180,12 @@ sifr_status engine_visit_folder(const sifr_model *model, const model_architectur
                                 const formats_weights *weights, engine_take_weight take, void *user,
                                 sifr_error *error) {
     return engine_visit_present(model, architecture, weights, NULL, take, user, error);
+}
+
+sifr_status engine_visit_opened(const engine_folder *folder, engine_take_weight take, void *user,
+                                sifr_error *error) {
+    return engine_visit_present(folder->model, folder->architecture, folder->weights, folder->made,
+                                take, user, error);
 }
 
 static void stored_values(const void *user, size_t index, int64_t first, int64_t count,
@@ -211,8 +219,13 @@ sifr_status engine_load_opened(sifr_engine *engine, const engine_folder *folder,
     BASE_TRY(engine_settle(engine, error));
     BASE_TRY(engine_visit_present(engine->model, folder->architecture, folder->weights,
                                   folder->made, load_weight, engine, error));
-    for (size_t i = 0; folder->made && i < engine->model->weight_count; i++) {
-        if (folder->made[i]) BASE_TRY(engine_fill(engine, i, initial_values, engine, error));
+    for (size_t i = 0; i < engine->model->weight_count; i++) {
+        const formats_tensor *tensor = engine_adapter_tensor(folder, i);
+        bool made = engine->model->weights[i].factor || (folder->made && folder->made[i]);
+        if (tensor)
+            BASE_TRY(engine_fill(engine, i, stored_values, tensor, error));
+        else if (made)
+            BASE_TRY(engine_fill(engine, i, initial_values, engine, error));
     }
     return SIFR_OK;
 }
@@ -237,17 +250,18 @@ static void note_tied_head(const sifr_model *model, const model_architecture *ar
                            const formats_weights *like, engine_stored *out) {
     const formats_tensor *head = formats_weights_find(like, architecture->head);
     if (!head || !known_leftover(architecture, model, architecture->head)) return;
-    for (size_t i = 0; i < model->weight_count; i++) {
-        if (strcmp(model->weights[i].name, architecture->embedding) != 0) continue;
+    for (size_t i = 0; i < out->count; i++) {
+        if (strcmp(model->weights[out->tensors[i].weight].name, architecture->embedding) != 0)
+            continue;
         out->tensors[out->count] = out->tensors[i];
         out->tensors[out->count++].name = head->name;
         return;
     }
 }
 
-sifr_status engine_stored_make(const sifr_model *model, const model_architecture *architecture,
-                               const formats_weights *like, base_dtype dtype, engine_stored *out,
-                               sifr_error *error) {
+sifr_status engine_stored_whole(const sifr_model *model, const model_architecture *architecture,
+                                const formats_weights *like, base_dtype dtype, engine_stored *out,
+                                sifr_error *error) {
     *out = (engine_stored){0};
     /* One more for a tied head that the source also stores. */
     BASE_TRY(base_alloc(model->weight_count + 1, sizeof *out->tensors, &out->tensors, error));
@@ -262,6 +276,7 @@ sifr_status engine_stored_make(const sifr_model *model, const model_architecture
     for (size_t i = 0; i < model->weight_count; i++) {
         const char *name = model->weights[i].name;
         const formats_tensor *tensor = like ? engine_find_tensor(like, architecture, name) : NULL;
+        if (model->weights[i].factor) continue;
         out->tensors[out->count++] =
             (engine_stored_tensor){i, tensor ? tensor->name : name, tensor ? tensor->dtype : dtype,
                                    model->weights[i].based ? tensor : NULL};
@@ -270,8 +285,19 @@ sifr_status engine_stored_make(const sifr_model *model, const model_architecture
     return SIFR_OK;
 }
 
+sifr_status engine_stored_make(const sifr_model *model, const model_architecture *architecture,
+                               const formats_weights *like, base_dtype dtype, engine_stored *out,
+                               sifr_error *error) {
+    if (!model_is_adapter(model))
+        return engine_stored_whole(model, architecture, like, dtype, out, error);
+    *out = (engine_stored){0};
+    BASE_TRY(base_alloc(model->weight_count, sizeof *out->tensors, &out->tensors, error));
+    return engine_adapter_stored(model, out, error);
+}
+
 void engine_stored_free(engine_stored *stored) {
     free(stored->tensors);
+    free(stored->names);
     *stored = (engine_stored){0};
 }
 
@@ -329,8 +355,10 @@ sifr_status engine_write_folder(const sifr_model *model, const engine_stored *st
         specs[i] = (formats_tensor_spec){.name = tensor->name, .dtype = tensor->dtype};
         specs[i].rank = model_weight_shape(w, specs[i].shape);
     }
-    sifr_status status =
-        formats_weights_write(directory, specs, stored->count, 0, fill_tensor, &write, error);
+    sifr_status status = stored->file ? engine_write_file(directory, stored->file, specs,
+                                                          stored->count, fill_tensor, &write, error)
+                                      : formats_weights_write(directory, specs, stored->count, 0,
+                                                              fill_tensor, &write, error);
     free(specs);
     return status;
 }

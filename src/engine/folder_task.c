@@ -88,6 +88,7 @@ static sifr_status mark_made(const engine_folder_options *o, bool anew, engine_f
         const char *name = model->weights[i].name;
         model_place place = model_place_of(name, out->architecture->prefix);
         bool last = (int32_t)i == head->w[0] || (int32_t)i == head->w[1];
+        if (model->weights[i].factor) continue;
         bool absent = !engine_find_tensor(out->weights, out->architecture, name);
         bool made = place != MODEL_BODY && absent;
         made |= place == MODEL_HEAD && ((anew && last) || o->new_head);
@@ -114,7 +115,8 @@ static sifr_status open_labelled(const char *path, const engine_folder_options *
 
 static sifr_status open_wanted(const char *path, const engine_folder_options *o, engine_folder *out,
                                sifr_error *error) {
-    model_choice choice = {.has_task = o->has_task, .task = o->task, .packed = o->packed};
+    model_choice choice = {
+        .has_task = o->has_task, .task = o->task, .packed = o->packed, .lora = o->lora};
     bool anew = false;
     BASE_TRY(load(path, &choice, out, error));
     BASE_TRY(formats_weights_open(path, &out->weights, error));
@@ -132,8 +134,9 @@ static sifr_status open_wanted(const char *path, const engine_folder_options *o,
                          model_task_name(out->config.task));
     }
     BASE_TRY(mark_made(o, anew, out, error));
-    return engine_visit_present(out->model, out->architecture, out->weights, out->made, NULL, NULL,
-                                error);
+    BASE_TRY(engine_visit_present(out->model, out->architecture, out->weights, out->made, NULL,
+                                  NULL, error));
+    return o->adapter ? engine_adapter_open(o->adapter, out, error) : SIFR_OK;
 }
 
 static sifr_status open_plain(const char *path, engine_folder *out, sifr_error *error) {
@@ -153,6 +156,9 @@ sifr_status engine_folder_open_as(const char *path, const engine_folder_options 
     engine_folder_close(out);
     /* Messages about a file of the folder already name it. */
     if (error && strncmp(error->message, path, strlen(path)) == 0) return status;
+    if (error && options && options->adapter &&
+        strncmp(error->message, options->adapter, strlen(options->adapter)) == 0)
+        return status;
     return base_fail_in(error, status, "%s", path);
 }
 
@@ -162,6 +168,7 @@ sifr_status engine_folder_open(const char *path, engine_folder *out, sifr_error 
 
 void engine_folder_close(engine_folder *folder) {
     formats_weights_close(folder->weights);
+    formats_weights_close(folder->adapter);
     sifr_model_free(folder->model);
     model_labels_free(&folder->labels);
     free(folder->made);

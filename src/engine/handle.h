@@ -10,6 +10,7 @@
 #include "engine/store/swap.h"
 #include "formats/weights.h"
 #include "model/labels.h"
+#include "model/lora.h"
 #include "model/registry.h"
 #include "plan/pass/passes.h"
 #include "sifr/engine.h"
@@ -225,6 +226,7 @@ typedef struct engine_folder {
     /* By weight: whether it is made from a seed, being absent or another task's; NULL: none is. */
     bool *made;
     size_t made_count;
+    formats_weights *adapter; /* values of a model with adapters; NULL: they begin as fresh ones */
 } engine_folder;
 
 /* What a caller wants of a model folder in place of what it is. */
@@ -236,6 +238,8 @@ typedef struct engine_folder_options {
     const model_labels *found;  /* those of the data, for a head that is made; NULL: none */
     bool new_head;              /* it is made even if the folder has one */
     bool packed;                /* model_choice */
+    const model_lora *lora;     /* adapters; NULL: none. Borrowed until the folder is closed. */
+    const char *adapter;        /* folder with their values; NULL: fresh ones */
 } engine_folder_options;
 
 /* Reads and checks everything except the values. */
@@ -255,6 +259,10 @@ sifr_status engine_folder_put_config(const engine_folder *folder, const char *fr
 void engine_folder_warn(const engine_folder *folder, const sifr_log *log);
 void engine_folder_close(engine_folder *folder); /* harmless on a zeroed one */
 
+#define ENGINE_ADAPTER_FILE "adapter_model.safetensors"
+/* The tensor of a trained weight in the folder's adapter; NULL: it has none. */
+const formats_tensor *engine_adapter_tensor(const engine_folder *folder, size_t weight);
+
 /* The tensor of a weight: under its name, or one that older files have instead; NULL: none. */
 const formats_tensor *engine_find_tensor(const formats_weights *weights,
                                          const model_architecture *architecture, const char *name);
@@ -265,6 +273,10 @@ typedef sifr_status (*engine_take_weight)(void *user, size_t index, const format
                                           sifr_error *error);
 sifr_status engine_visit_folder(const sifr_model *model, const model_architecture *architecture,
                                 const formats_weights *weights, engine_take_weight take, void *user,
+                                sifr_error *error) SIFR_MUST_CHECK;
+
+/* The same of an open folder, without what is made and what an adapter alone has. */
+sifr_status engine_visit_opened(const engine_folder *folder, engine_take_weight take, void *user,
                                 sifr_error *error) SIFR_MUST_CHECK;
 
 /* Fills the engine from a folder. */
@@ -291,14 +303,21 @@ typedef struct engine_stored_tensor {
 typedef struct engine_stored {
     engine_stored_tensor *tensors;
     size_t count;
+    const char *file;               /* the one file that they lie in; NULL: those of a model */
+    char (*names)[MODEL_LORA_NAME]; /* of an adapter's tensors */
 } engine_stored;
 
 /* Uses the names and types of `like` (the folder that the weights came from; what it lacks has the
  * type of its first weight), or, if that is NULL, the weights' own names and `dtype`. A tied head
- * that `like` stores is stored again. The names belong to `like` or to the model. */
+ * that `like` stores is stored again. The names belong to `like` or to the model. Of a model with
+ * adapters only what is trained is written, in FP32, into ENGINE_ADAPTER_FILE. */
 sifr_status engine_stored_make(const sifr_model *model, const model_architecture *architecture,
                                const formats_weights *like, base_dtype dtype, engine_stored *out,
                                sifr_error *error) SIFR_MUST_CHECK;
+/* The same of all weights but adapters' own, in a model folder's files. */
+sifr_status engine_stored_whole(const sifr_model *model, const model_architecture *architecture,
+                                const formats_weights *like, base_dtype dtype, engine_stored *out,
+                                sifr_error *error) SIFR_MUST_CHECK;
 void engine_stored_free(engine_stored *stored); /* harmless on a zeroed one */
 
 /* Writes tensors into an existing folder. `give` is called for elements first … first + count - 1

@@ -3,6 +3,7 @@
 #ifndef MODEL_DESCRIPTION_H
 #define MODEL_DESCRIPTION_H
 
+#include <jansson.h>
 #include <stddef.h>
 
 #include "device/device.h"
@@ -17,6 +18,9 @@ typedef struct model_weight {
     int64_t size; /* of a convolution's kernel: files have columns / size x size; else 0 */
     bool frozen;  /* not trained */
     bool based;   /* frozen, and kept in the folder that it came from: no checkpoint holds it */
+    bool factor;  /* of an adapter: no model folder has it */
+    bool adapted_bias; /* of a matrix with an adapter */
+    int32_t adapter;   /* of such a matrix: its first factor; the second follows. 0: none */
     sifr_init init;
     double deviation;
     double cutoff;     /* of a normal one: none is further from 0, in deviations; 0: no bound */
@@ -91,7 +95,10 @@ struct sifr_model {
     size_t node_count, node_room, table_count, table_room;
     int32_t inputs[SIFR_INPUTS]; /* values; -1 until asked for */
     bool finished;
-    bool packed;      /* sifr_pack */
+    bool packed; /* sifr_pack */
+    /* While it is built: the adapters that it gets, and the modules that get them; NULL: none. */
+    const struct model_lora *lora;
+    const json_t *lora_targets;
     sifr_error error; /* of the first wrong call */
 };
 

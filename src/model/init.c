@@ -17,6 +17,12 @@ void model_initial_values(const sifr_model *model, size_t weight, uint64_t seed,
                           int64_t count, float *out) {
     const model_weight *w = &model->weights[weight];
     uint64_t key = base_random_key(seed, weight, 0);
+    for (int64_t i = 0; i < count && w->init == SIFR_INIT_UNIFORM; i++) {
+        uint64_t element = (uint64_t)(first + i);
+        double value = base_uniform(base_philox(key, element / 4, 0).v[element % 4]);
+        out[i] = (float)(w->deviation * (2 * value - 1));
+    }
+    if (w->init == SIFR_INIT_UNIFORM) return;
     if (w->init != SIFR_INIT_NORMAL) {
         for (int64_t i = 0; i < count; i++) out[i] = w->init == SIFR_INIT_ONE ? 1.0f : 0.0f;
         return;

@@ -71,10 +71,11 @@ typedef struct model_deberta {
 
 /* Numbers that multiply or cap are 0 where there are none. */
 typedef struct model_config {
-    char model_type[32];       /* of a row of the registry */
-    model_task task, own_task; /* own: as "architectures" says, whatever a caller chose */
-    model_problem problem;     /* of sequence classes */
-    bool packed;               /* as chosen */
+    char model_type[32];           /* of a row of the registry */
+    model_task task, own_task;     /* own: as "architectures" says, whatever a caller chose */
+    model_problem problem;         /* of sequence classes */
+    bool packed;                   /* as chosen */
+    const struct model_lora *lora; /* adapters, as chosen; NULL: none. Borrowed. */
     /* Of either kind of classes, else 0; own: as config.json says, 0 if it is for another task. */
     int64_t num_labels, own_labels;
     int64_t vocab_size, hidden_size, num_hidden_layers;
@@ -126,6 +127,7 @@ typedef struct model_choice {
     model_problem problem;
     int64_t num_labels; /* 0: those of config.json */
     bool packed;        /* sequences hold several documents: sifr_pack. Only for next tokens */
+    const struct model_lora *lora; /* lora.h; NULL: none. Lives as long as the config is used. */
 } model_choice;
 
 /* Parses `size` bytes of JSON; `name` (a path) begins the message of an error, SIFR_USAGE. */

@@ -85,6 +85,7 @@ sifr_status model_read_task(const model_reader *r, model_config *out) {
                          list_classes(r->architecture, known, sizeof known));
     }
     out->packed = choice && choice->packed;
+    out->lora = choice ? choice->lora : NULL;
     if (out->packed && out->task != MODEL_NEXT_TOKEN) {
         return base_fail(r->error, SIFR_USAGE,
                          "%s: \"packing\" is for causal_lm: %s has %s each sequence; leave it out",

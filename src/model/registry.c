@@ -1,5 +1,7 @@
 #include "model/registry.h"
 
+#include "model/lora.h"
+
 #include <stdio.h>
 #include <string.h>
 
@@ -54,8 +56,17 @@ sifr_status model_from_config(const model_config *config, sifr_model **out, sifr
     sifr_model *model;
     BASE_TRY(sifr_model_create(&model, error));
     if (config->packed) sifr_pack(model);
-    architecture->build(model, config);
-    sifr_status status = sifr_model_finish(model, error);
+    model->lora = config->lora;
+    sifr_status status = SIFR_OK;
+    if (config->lora)
+        status = model_lora_complete(config->lora, config->model_type, &model->lora_targets, error);
+    if (status == SIFR_OK) {
+        architecture->build(model, config);
+        model_freeze_base(model, config);
+        status = sifr_model_finish(model, error);
+    }
+    model->lora = NULL;
+    model->lora_targets = NULL;
     if (status != SIFR_OK) {
         sifr_model_free(model);
         return status;

@@ -56,7 +56,7 @@ sifr_status train_export(const char *source, const char *destination, const sifr
     *out = (train_exported){.step = -1};
     BASE_TRY(base_alloc(1, sizeof *run, &run, error));
     sifr_status status = train_new_folder_check(&run->folder, destination, error);
-    if (status == SIFR_OK) status = checkpoint_model_open(source, &run->model, log, error);
+    if (status == SIFR_OK) status = checkpoint_model_open(source, NULL, &run->model, log, error);
     if (status == SIFR_OK) {
         const checkpoint_model *m = &run->model;
         memcpy(out->from, m->path, sizeof out->from);

@@ -201,7 +201,7 @@ static sifr_status write_all(universal_run *run, train_exported *out, sifr_error
 
 static sifr_status open_source(universal_run *run, const char *source, const sifr_log *log,
                                sifr_error *error) {
-    BASE_TRY(checkpoint_model_open(source, &run->model, log, error));
+    BASE_TRY(checkpoint_model_open(source, NULL, &run->model, log, error));
     if (run->model.step >= 0)
         BASE_TRY(checkpoint_check_states(&run->model.opened, &optim_adam, run->model.path,
                                          "alone a universal checkpoint of DeepSpeed holds",

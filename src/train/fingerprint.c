@@ -67,6 +67,18 @@ bool train_fingerprint_labels(json_t *agree, const engine_folder *folder) {
                                json_string(model_problem_name(config->problem))) == 0;
 }
 
+bool train_fingerprint_lora(json_t *agree, const model_lora *lora) {
+    static const char *const keys[] = {"alpha_pattern", "use_rslora"};
+    if (!lora->json) return true;
+    bool whole = json_object_set_new(agree, "lora_alpha", json_real(lora->alpha)) == 0 &&
+                 json_object_set_new(agree, "lora_dropout", json_real(lora->dropout)) == 0;
+    for (size_t i = 0; whole && i < 2; i++) {
+        json_t *value = json_object_get(lora->json, keys[i]);
+        if (value) whole = json_object_set(agree, keys[i], value) == 0;
+    }
+    return whole;
+}
+
 static json_t *describe_loss_scaling(const sifr_fp16 *s) {
     if (s->loss_scale > 0) return json_pack("{s:f}", "fixed", s->loss_scale);
     return json_pack("{s:f, s:f, s:I, s:I, s:b}", "initial", ldexp(1, s->initial_scale_power),

@@ -23,4 +23,7 @@ bool train_fingerprint_labels(json_t *agree, const engine_folder *folder);
 /* Facts that may change, but change the results: optimizer, schedule, types, machine. */
 json_t *train_fingerprint_notes(const sifr_config *config, const sifr_engine *engine);
 
+/* Adds what adapters multiply by; nothing without adapters. False where memory ran out. */
+bool train_fingerprint_lora(json_t *agree, const model_lora *lora);
+
 #endif

@@ -47,7 +47,9 @@ static sifr_status save(train_state *t, int64_t beside, sifr_error *error) {
  * know of it, and older checkpoints are unchanged. */
 static sifr_status save_on_the_way(train_state *t, sifr_error *error) {
     sifr_error reason = {0};
-    sifr_status status = save(t, (int64_t)formats_weights_bytes(t->folder.weights), &reason);
+    int64_t model = t->lora.json ? sifr_model_trained(t->folder.model) * (int64_t)sizeof(float)
+                                 : (int64_t)formats_weights_bytes(t->folder.weights);
+    sifr_status status = save(t, model, &reason);
     if (status == SIFR_FAILED) {
         base_log(t->host->log, SIFR_LOG_WARNING, "step %lld: no checkpoint (%s); the run continues",
                  (long long)sifr_engine_steps(t->engine), reason.message);
@@ -381,6 +383,7 @@ static void close_state(train_state *t) {
     train_data_close(t->data);
     sifr_engine_free(t->engine);
     engine_folder_close(&t->folder);
+    model_lora_free(&t->lora);
 }
 
 static sifr_status run(train_state *t, train_outcome *outcome, sifr_error *error) {

@@ -29,6 +29,9 @@ static sifr_status check_results(const char *path, sifr_error *error) {
                          "%s: holds a run with a checkpoint of step %lld; give --resume to "
                          "continue it, or another --output to start a new run",
                          path, (long long)newest);
+    if (is_there(path, "adapter_model.safetensors"))
+        return base_fail(error, SIFR_USAGE,
+                         "%s: holds a trained adapter; give another --output, or remove it", path);
     if (is_there(path, "model.safetensors") || is_there(path, "model.safetensors.index.json"))
         return base_fail(error, SIFR_USAGE,
                          "%s: holds a trained model; give another --output, or remove it", path);

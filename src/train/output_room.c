@@ -8,6 +8,7 @@
 #include "base/text.h"
 #include "checkpoint/checkpoint.h"
 #include "formats/weights.h"
+#include "model/lora.h"
 
 static int64_t room_of(const base_disk *disk) {
     return disk->free_bytes < INT64_MAX ? (int64_t)disk->free_bytes : INT64_MAX;
@@ -32,6 +33,7 @@ const char *train_named_path(const sifr_config *config) {
 /* The trained model has the same tensors and types as the model that the run starts from. */
 static int64_t model_bytes(const sifr_config *config, const sifr_model *model) {
     formats_weights *weights;
+    if (model_is_adapter(model)) return sifr_model_trained(model) * (int64_t)sizeof(float);
     if (config->model && formats_weights_open(config->model, &weights, NULL) == SIFR_OK) {
         uint64_t bytes = formats_weights_bytes(weights);
         formats_weights_close(weights);

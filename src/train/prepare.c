@@ -373,7 +373,8 @@ static sifr_status find_tensors(train_state *t, sifr_error *error) {
 static sifr_status load(train_state *t, sifr_error *error) {
     t->agree = train_fingerprint_agree(t->config, t->folder.model, t->data, t->length);
     t->notes = train_fingerprint_notes(t->config, t->engine);
-    bool whole = t->agree && t->notes && train_fingerprint_labels(t->agree, &t->folder);
+    bool whole = t->agree && t->notes && train_fingerprint_labels(t->agree, &t->folder) &&
+                 train_fingerprint_lora(t->agree, &t->lora);
     sifr_status made = whole ? SIFR_OK : base_fail_alloc(error, 4096);
     if (made == SIFR_OK) made = find_tensors(t, error);
     BASE_TRY(train_agree(t, made, error));
@@ -407,6 +408,18 @@ static sifr_status remove_stale(const char *output, sifr_error *error) {
     return SIFR_OK;
 }
 
+/* What tells PEFT, and readers of the run's checkpoints, of the adapters. */
+static sifr_status put_adapter_config(const train_state *t, sifr_error *error) {
+    char path[BASE_PATH_LENGTH];
+    if (!t->lora.json) return SIFR_OK;
+    BASE_TRY(base_path_join(path, t->config->output, "adapter_config.json", error));
+    json_t *json = model_lora_describe(&t->lora, t->folder.model, &t->folder.config, t->base.path);
+    if (!json) return base_fail_alloc(error, 4096);
+    sifr_status status = base_json_save(json, path, error);
+    json_decref(json);
+    return status;
+}
+
 /* From here on this run owns the output. The model folder's other files are copied first, so that
  * they overwrite nothing of this run; a resumed run has them already. */
 static sifr_status begin_output(train_state *t, sifr_error *error) {
@@ -416,6 +429,7 @@ static sifr_status begin_output(train_state *t, sifr_error *error) {
     if (t->position) return SIFR_OK;
     BASE_TRY(formats_folder_carry(t->config->model, t->config->output, NULL, t->host->log, error));
     BASE_TRY(engine_folder_put_config(&t->folder, t->config->model, t->config->output, error));
+    BASE_TRY(put_adapter_config(t, error));
     BASE_TRY(remove_stale(t->config->output, error));
     return save_config(t, error);
 }
@@ -473,6 +487,19 @@ static void say_padding(const train_state *t) {
              (long long)padding, c->tie_word_embeddings ? ", only from the tied head" : "");
 }
 
+static void say_adapters(const train_state *t) {
+    const sifr_model *model = t->folder.model;
+    char trained[32], all[32];
+    size_t modules = 0;
+    if (!t->lora.json) return;
+    for (size_t i = 0; i < model->weight_count; i++) modules += model->weights[i].adapter > 0;
+    train_say(t->host,
+              "LoRA: adapters of %zu module%s; trains %s of %s parameters, the others are frozen",
+              modules, modules == 1 ? "" : "s",
+              base_format_count(sifr_model_trained(model), trained),
+              base_format_count(sifr_model_parameters(model), all));
+}
+
 /* Checks that each rank makes by itself: of the config, the output and the model folder. */
 static sifr_status open_input(train_state *t, sifr_error *error) {
     BASE_TRY(config_resolve(t->config, comm_size(t->group), error));
@@ -483,12 +510,14 @@ static sifr_status open_input(train_state *t, sifr_error *error) {
         BASE_TRY(train_output_open(t->config->output, t->config->model, t->config->resume,
                                    patience(t), t->host->log, &t->output, error));
     }
-    BASE_TRY(train_open_folder(t->config, &t->folder, error));
+    BASE_TRY(train_read_lora(t->config, &t->lora, error));
+    BASE_TRY(train_open_folder(t->config, &t->lora, &t->folder, error));
     BASE_TRY(train_check_packing(t->config, &t->folder.config, error));
     engine_folder_warn(&t->folder, t->host->log);
     say_padding(t);
     say_cuts(t);
     BASE_TRY(train_freeze(t->config, t->folder.model, t->host->log, error));
+    say_adapters(t);
     for (size_t i = 0; t->folder.made && i < t->folder.model->weight_count; i++)
         t->folder.model->weights[i].based &= !t->folder.made[i];
     return train_sequence_length(t->config, &t->folder.config, t->host->log, &t->length, error);

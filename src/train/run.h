@@ -29,9 +29,10 @@ typedef struct train_state {
     comm_group *group;      /* borrowed */
     const train_host *host; /* the caller's log on the first rank, a silent one on the others */
     train_host silent;
-    bool first;     /* this is the first rank */
-    bool said_slow; /* the device's notice is printed */
-    bool agreed;    /* the ranks have agreed on a failure */
+    bool first;      /* this is the first rank */
+    bool said_slow;  /* the device's notice is printed */
+    bool agreed;     /* the ranks have agreed on a failure */
+    model_lora lora; /* the adapters that are trained; zeroed: none */
     engine_folder folder;
     engine_device_choice device;
     sifr_engine *engine;

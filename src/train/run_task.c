@@ -31,13 +31,31 @@ static sifr_status find_names(const sifr_config *config, model_labels *out, sifr
                              config->problem_type == CONFIG_MULTI_LABEL, &columns, out, error);
 }
 
-sifr_status train_read_model_config(const sifr_config *config, model_config *out,
-                                    sifr_error *error) {
+sifr_status train_read_lora(const sifr_config *config, model_lora *out, sifr_error *error) {
+    *out = (model_lora){0};
+    if (!config->lora && !config->adapter) return SIFR_OK;
+    if (config->lora && config->adapter)
+        return base_fail(error, SIFR_USAGE,
+                         "sifr.lora and sifr.adapter are both given; the adapter in %s has its own "
+                         "config, so leave sifr.lora out",
+                         config->adapter);
+    if (config->freeze_count)
+        return base_fail(
+            error, SIFR_USAGE,
+            "sifr.freeze: with adapters all of the model's weights are frozen already; "
+            "leave it out");
+    if (config->adapter) return model_lora_load(config->adapter, out, error);
+    return model_lora_read((json_t *)(uintptr_t)config->lora, "sifr.lora", out, error);
+}
+
+sifr_status train_read_model_config(const sifr_config *config, const model_lora *lora,
+                                    model_config *out, sifr_error *error) {
     model_labels found = {0};
     model_choice choice = {.has_task = config->task != CONFIG_TASK_AUTO,
                            .has_problem = config->problem_type != CONFIG_PROBLEM_AUTO,
                            .num_labels = (int64_t)config->label_count,
-                           .packed = config->packing};
+                           .packed = config->packing,
+                           .lora = lora->json ? lora : NULL};
     if (choice.has_task) choice.task = (model_task)(config->task - 1);
     if (choice.has_problem) choice.problem = (model_problem)(config->problem_type - 1);
     if (config->data_count) BASE_TRY(find_names(config, &found, error));
@@ -51,12 +69,15 @@ sifr_status train_read_model_config(const sifr_config *config, model_config *out
     return model_config_load_as(config->model, &choice, out, error);
 }
 
-sifr_status train_open_folder(const sifr_config *config, engine_folder *out, sifr_error *error) {
+sifr_status train_open_folder(const sifr_config *config, const model_lora *lora, engine_folder *out,
+                              sifr_error *error) {
     model_labels labels = {0}, found = {0};
     engine_folder_options options = {.has_task = config->task != CONFIG_TASK_AUTO,
                                      .has_problem = config->problem_type != CONFIG_PROBLEM_AUTO,
                                      .new_head = config->new_head,
-                                     .packed = config->packing};
+                                     .packed = config->packing,
+                                     .lora = lora->json ? lora : NULL,
+                                     .adapter = config->adapter};
     if (options.has_task) options.task = (model_task)(config->task - 1);
     if (options.has_problem) options.problem = (model_problem)(config->problem_type - 1);
     sifr_status status = find_names(config, &found, error);

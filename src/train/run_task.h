@@ -6,15 +6,21 @@
 #include "engine/handle.h"
 #include "train/data/data.h"
 
+/* The adapters that a config asks for, by its own keys or those of the adapter that it names;
+ * zeroed where it asks for none. */
+sifr_status train_read_lora(const sifr_config *config, model_lora *out,
+                            sifr_error *error) SIFR_MUST_CHECK;
+
 /* Opens the model folder for the config's task. Where that takes a new head, its labels are the
- * config's, else those that the training data have. */
-sifr_status train_open_folder(const sifr_config *config, engine_folder *out,
+ * config's, else those that the training data have. `lora`, of the same config, must outlive *out.
+ */
+sifr_status train_open_folder(const sifr_config *config, const model_lora *lora, engine_folder *out,
                               sifr_error *error) SIFR_MUST_CHECK;
 
 /* Reads config.json alone, for the config's task, as it would be opened: for plans. A head that is
  * made for labels that neither config nor data name has those of config.json, two by default. */
-sifr_status train_read_model_config(const sifr_config *config, model_config *out,
-                                    sifr_error *error) SIFR_MUST_CHECK;
+sifr_status train_read_model_config(const sifr_config *config, const model_lora *lora,
+                                    model_config *out, sifr_error *error) SIFR_MUST_CHECK;
 
 /* How a model's data are read: `columns` are those that the user names. `options` gets `labelled`
  * where they are rows of examples, and a mask_probability where they are masked. */

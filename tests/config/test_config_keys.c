@@ -165,6 +165,7 @@ static void flags_come_from_the_table(void **state) {
         "bf16",
         "fp16",
         "freeze",
+        "adapter",
     };
     size_t count = 0, found = 0;
     for (config_flag flag; config_flag_at(count, &flag); count++) {

@@ -14,6 +14,7 @@ enum { CLI_PLAN_STAGES = 4 };
 /* What was planned. */
 typedef struct cli_plan_report {
     sifr_config config;
+    model_lora lora;
     model_config model_config;
     sifr_model *model;
     device *dev;

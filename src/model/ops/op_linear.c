@@ -1,5 +1,6 @@
 /* A product with a weight, and a bias. */
 #include "model/builder.h"
+#include "model/lora.h"
 
 static void note_whole(device_attributes *attributes, const model_extent *extent) {
     attributes->linear.whole = extent->whole;
@@ -35,7 +36,8 @@ static sifr_value add_linear(sifr_model *model, sifr_value x, sifr_weight weight
     node.w[0] = model_weight_index(weight);
     node.w[1] = model_weight_index(bias);
     node.attributes.linear.transposed = transposed;
-    return model_add_node(model, node, MODEL_VALUE_ACTIVATION, to);
+    sifr_value y = model_add_node(model, node, MODEL_VALUE_ACTIVATION, to);
+    return model_adapt(model, x, weight, y, transposed);
 }
 
 sifr_value sifr_linear(sifr_model *model, sifr_value x, sifr_weight w, sifr_weight bias) {

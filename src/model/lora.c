@@ -1,0 +1,285 @@
+/* Which modules are adapted, and the adapters in a description. */
+#include "model/lora.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "model/builder.h"
+#include "model/registry.h"
+
+/* PEFT's TRANSFORMERS_MODELS_TO_LORA_TARGET_MODULES_MAPPING, of the types in the registry. */
+static const struct {
+    const char *model_type, *modules[2];
+} defaults[] = {{"gpt2", {"c_attn"}},
+                {"llama", {"q_proj", "v_proj"}},
+                {"mistral", {"q_proj", "v_proj"}},
+                {"qwen2", {"q_proj", "v_proj"}},
+                {"qwen3", {"q_proj", "v_proj"}},
+                {"gemma", {"q_proj", "v_proj"}},
+                {"gemma2", {"q_proj", "v_proj"}},
+                {"gemma3_text", {"q_proj", "v_proj"}},
+                {"gpt_neox", {"query_key_value"}},
+                {"bert", {"query", "value"}},
+                {"roberta", {"query", "value"}},
+                {"xlm-roberta", {"query", "value"}},
+                {"deberta-v2", {"query_proj", "value_proj"}}};
+
+sifr_status model_lora_complete(const model_lora *lora, const char *model_type, const json_t **out,
+                                sifr_error *error) {
+    *out = lora->targets;
+    if (lora->targets) return SIFR_OK;
+    for (size_t i = 0; i < sizeof defaults / sizeof *defaults; i++) {
+        if (strcmp(defaults[i].model_type, model_type) != 0) continue;
+        json_t *list = json_array();
+        for (int m = 0; list && m < 2 && defaults[i].modules[m]; m++)
+            json_array_append_new(list, json_string(defaults[i].modules[m]));
+        if (!list || json_object_set_new(lora->json, "target_modules", list) != 0)
+            return base_fail_alloc(error, 256);
+        *out = json_object_get(lora->json, "target_modules");
+        return SIFR_OK;
+    }
+    return base_fail(error, SIFR_USAGE,
+                     "%s: target_modules is not given, and PEFT has none for model_type %s; give "
+                     "names of modules, or \"all-linear\"",
+                     lora->where, model_type);
+}
+
+/* --- which --- */
+
+/* Whether the name is `end`, or ends in a dot and `end`. */
+static bool ends_in(const char *name, const char *end) {
+    size_t a = strlen(name), b = strlen(end);
+    if (a < b || strcmp(name + a - b, end) != 0) return false;
+    return a == b || name[a - b - 1] == '.';
+}
+
+static bool is_any(const json_t *names, const char *module) {
+    if (json_is_string(names))
+        return model_pattern_matches(json_string_value(names), false, module);
+    for (size_t i = 0; i < json_array_size(names); i++)
+        if (ends_in(module, json_string_value(json_array_get(names, i)))) return true;
+    return false;
+}
+
+/* The number between dots behind `pattern` ("": any name) in a module's name, the last such one
+ * with something before it and behind it; -1: none. */
+static int64_t layer_behind(const char *module, const char *pattern) {
+    size_t length = strlen(pattern);
+    int64_t layer = -1;
+    for (const char *at = strchr(module, '.'); at; at = strchr(at + 1, '.')) {
+        const char *name = at + 1, *dot = strchr(name, '.');
+        if (!dot) break;
+        bool named = !length || ((size_t)(dot - name) == length && !strncmp(name, pattern, length));
+        char *end;
+        if (!named || dot[1] < '0' || dot[1] > '9') continue;
+        long long number = strtoll(dot + 1, &end, 10);
+        if (*end == '.') layer = number;
+    }
+    return layer;
+}
+
+static bool is_chosen_layer(const model_lora *lora, const char *module) {
+    const json_t *patterns = lora->layers_patterns;
+    int64_t layer = -1;
+    if (!lora->layers) return true;
+    if (!patterns || json_is_string(patterns))
+        layer = layer_behind(module, patterns ? json_string_value(patterns) : "");
+    for (size_t i = 0; layer < 0 && i < json_array_size(patterns); i++)
+        layer = layer_behind(module, json_string_value(json_array_get(patterns, i)));
+    if (json_is_integer(lora->layers)) return layer == json_integer_value(lora->layers);
+    for (size_t i = 0; i < json_array_size(lora->layers); i++)
+        if (layer >= 0 && layer == json_integer_value(json_array_get(lora->layers, i))) return true;
+    return false;
+}
+
+static bool is_all_linear(const json_t *targets) {
+    return json_is_string(targets) && strcmp(json_string_value(targets), "all-linear") == 0;
+}
+
+bool model_lora_targets(const model_lora *lora, const json_t *targets, const char *module) {
+    if (lora->excluded && is_any(lora->excluded, module)) return false;
+    if (!is_all_linear(targets) && !is_any(targets, module)) return false;
+    return is_chosen_layer(lora, module);
+}
+
+/* The value of the first pattern that fits. */
+static double by_pattern(const json_t *patterns, const char *module, double otherwise) {
+    const char *pattern;
+    json_t *value;
+    json_object_foreach((json_t *)(uintptr_t)patterns, pattern, value) {
+        if (model_pattern_matches(pattern, true, module)) return json_number_value(value);
+    }
+    return otherwise;
+}
+
+int64_t model_lora_rank(const model_lora *lora, const char *module) {
+    return (int64_t)by_pattern(lora->ranks, module, (double)lora->r);
+}
+
+double model_lora_scale(const model_lora *lora, const char *module) {
+    double rank = (double)model_lora_rank(lora, module);
+    return by_pattern(lora->alphas, module, lora->alpha) / (lora->rslora ? sqrt(rank) : rank);
+}
+
+/* A weight of a module, or of one in it. */
+static bool is_in_module(const char *weight, const char *module) {
+    char name[MODEL_NAME_LENGTH];
+    for (const char *dot = strchr(weight, '.'); dot; dot = strchr(dot + 1, '.')) {
+        snprintf(name, sizeof name, "%.*s", (int)(dot - weight), weight);
+        if (ends_in(name, module)) return true;
+    }
+    return false;
+}
+
+bool model_lora_saves(const model_lora *lora, bool labelled, const char *weight) {
+    for (size_t i = 0; i < json_array_size(lora->saved); i++)
+        if (is_in_module(weight, json_string_value(json_array_get(lora->saved, i)))) return true;
+    return labelled && (is_in_module(weight, "classifier") || is_in_module(weight, "score"));
+}
+
+/* --- in a description --- */
+
+/* The module's name: a weight's without ".weight". False if it has another ending. */
+static bool module_of(const char *weight, char out[MODEL_NAME_LENGTH]) {
+    size_t length = strlen(weight), end = strlen(".weight");
+    if (length <= end || length >= MODEL_NAME_LENGTH || strcmp(weight + length - end, ".weight"))
+        return false;
+    snprintf(out, MODEL_NAME_LENGTH, "%.*s", (int)(length - end), weight);
+    return true;
+}
+
+static sifr_weight add_factor(sifr_model *model, const char *module, const char *name, int64_t rows,
+                              int64_t columns, bool random) {
+    const model_lora *lora = model->lora;
+    char text[2 * MODEL_NAME_LENGTH];
+    snprintf(text, sizeof text, "%s.%s.weight", module, name);
+    bool gaussian = random && lora->init == MODEL_LORA_GAUSSIAN;
+    random |= lora->init == MODEL_LORA_RANDOM;
+    /* Kaiming's uniform values with a = sqrt(5), as torch.nn.Linear has them. */
+    double bound = gaussian ? 1.0 / (double)rows : 1.0 / sqrt((double)columns);
+    sifr_init init = gaussian ? SIFR_INIT_NORMAL : random ? SIFR_INIT_UNIFORM : SIFR_INIT_ZERO;
+    sifr_weight weight = sifr_weight_matrix(model, text, rows, columns, init, bound);
+    if (weight.id) model->weights[model_weight_index(weight)].factor = true;
+    return weight;
+}
+
+sifr_value model_adapt(sifr_model *model, sifr_value x, sifr_weight weight, sifr_value y,
+                       bool transposed) {
+    const model_lora *lora = model->lora;
+    char module[MODEL_NAME_LENGTH];
+    if (!lora || !model_ok(model) || !y.id) return y;
+    int32_t index = model_weight_index(weight);
+    const model_weight w = model->weights[index];
+    if (w.size || w.factor || !module_of(w.name, module)) return y;
+    if (!model_lora_targets(lora, model->lora_targets, module)) return y;
+    if (!w.adapter) {
+        int64_t from = transposed ? w.rows : w.columns, to = transposed ? w.columns : w.rows;
+        int64_t rank = model_lora_rank(lora, module);
+        sifr_weight a = add_factor(model, module, "lora_A", rank, from, true);
+        sifr_weight b = add_factor(model, module, "lora_B", to, rank, false);
+        if (!a.id || !b.id) return SIFR_NO_VALUE;
+        model->weights[index].adapter = model_weight_index(a);
+    }
+    int32_t a = model->weights[index].adapter;
+    /* The scale is applied where there are fewest columns. */
+    sifr_value low = sifr_linear(model, sifr_dropout(model, x, lora->dropout), (sifr_weight){a + 1},
+                                 SIFR_NO_WEIGHT);
+    low = sifr_scale(model, (sifr_scale_args){.x = low, .factor = model_lora_scale(lora, module)});
+    return sifr_add(model, y, sifr_linear(model, low, (sifr_weight){a + 2}, SIFR_NO_WEIGHT));
+}
+
+static void mark_biases(sifr_model *model) {
+    for (size_t n = 0; n < model->node_count; n++) {
+        const model_node *node = &model->nodes[n];
+        bool adapted = node->w[0] >= 0 && model->weights[node->w[0]].adapter;
+        if (adapted && node->w[1] >= 0) model->weights[node->w[1]].adapted_bias = true;
+    }
+}
+
+static bool is_trained(const sifr_model *model, int32_t index, bool labelled) {
+    const model_lora *lora = model->lora;
+    const model_weight *w = &model->weights[index];
+    size_t length = strlen(w->name);
+    bool bias = length > 5 && !strcmp(w->name + length - 5, ".bias");
+    if (w->factor || model_lora_saves(lora, labelled, w->name)) return true;
+    if (lora->bias == MODEL_LORA_ALL_BIASES) return bias;
+    return lora->bias == MODEL_LORA_ITS_BIASES && w->adapted_bias;
+}
+
+/* Modules that were asked for and that have no adapter, since they are no products inside of the
+ * model: refused, but for those that a pattern of all products takes with it. */
+static void check_others(sifr_model *model) {
+    char module[MODEL_NAME_LENGTH];
+    size_t adapted = 0;
+    for (size_t i = 0; i < model->weight_count; i++) {
+        const model_weight *w = &model->weights[i];
+        adapted += w->adapter > 0;
+        if (w->adapter || w->factor || is_all_linear(model->lora_targets)) continue;
+        if (!module_of(w->name, module) ||
+            !model_lora_targets(model->lora, model->lora_targets, module))
+            continue;
+        MODEL_WRONG(model,
+                    "%s: target_modules: %s is no product inside of the model: embeddings, norms, "
+                    "convolutions and heads get no adapter here; name it in modules_to_save, or "
+                    "leave it out",
+                    model->lora->where, module);
+        return;
+    }
+    if (adapted) return;
+    MODEL_WRONG(model,
+                "%s: target_modules: no module of the model has such a name; names look like %s",
+                model->lora->where,
+                model->weight_count ? model->weights[model->weight_count / 2].name : "(none)");
+}
+
+static void check_saved(sifr_model *model, const model_config *config) {
+    const json_t *saved = model->lora->saved;
+    const model_architecture *architecture = model_architecture_find(config->model_type);
+    for (size_t s = 0; s < json_array_size(saved); s++) {
+        const char *name = json_string_value(json_array_get(saved, s));
+        size_t i = 0;
+        while (i < model->weight_count && !is_in_module(model->weights[i].name, name)) i++;
+        bool tied =
+            config->tie_word_embeddings && config->task == MODEL_NEXT_TOKEN &&
+            (is_in_module(architecture->head, name) || is_in_module(architecture->embedding, name));
+        if (tied)
+            MODEL_WRONG(model,
+                        "%s: modules_to_save: %s shares its weight with the %s "
+                        "(tie_word_embeddings), which is not built here; leave it out",
+                        model->lora->where, name,
+                        is_in_module(architecture->head, name) ? "embedding" : "head");
+        if (i < model->weight_count) continue;
+        MODEL_WRONG(model, "%s: modules_to_save: no module of the model is called %s",
+                    model->lora->where, name);
+    }
+}
+
+void model_freeze_base(sifr_model *model, const model_config *config) {
+    if (!model->lora || !model_ok(model)) return;
+    bool labelled = model_task_labelled(config->task);
+    mark_biases(model);
+    check_others(model);
+    check_saved(model, config);
+    for (int32_t i = 0; i < (int32_t)model->weight_count; i++) {
+        model_weight *w = &model->weights[i];
+        w->frozen = w->based = !is_trained(model, i, labelled);
+    }
+}
+
+bool model_is_adapter(const sifr_model *model) {
+    for (size_t i = 0; i < model->weight_count; i++)
+        if (model->weights[i].factor) return true;
+    return false;
+}
+
+const char *model_lora_tensor(const model_weight *weight, char *out) {
+    int length = (int)strlen(weight->name) - (int)strlen("bias");
+    if (weight->adapted_bias) /* the product is within what PEFT put in its place */
+        snprintf(out, MODEL_LORA_NAME, MODEL_LORA_PREFIX "%.*sbase_layer.bias", length,
+                 weight->name);
+    else
+        snprintf(out, MODEL_LORA_NAME, MODEL_LORA_PREFIX "%s", weight->name);
+    return out;
+}

@@ -1,0 +1,90 @@
+/* Low-rank adapters (LoRA, Hu et al. 2021), by the keys of PEFT's LoraConfig. An adapted product
+ * x W^T + b becomes x W^T + b + scale ((x A^T) B^T), where W and b are frozen. The description gets
+ * A and B as weights of the same unit, "<module>.lora_A.weight" and "<module>.lora_B.weight", and
+ * the ops that multiply them: nothing behind the builder knows of adapters.
+ */
+#ifndef MODEL_LORA_H
+#define MODEL_LORA_H
+
+#include <jansson.h>
+
+#include "model/description.h"
+
+struct model_config;
+
+/* "init_lora_weights": true, "gaussian", false. */
+typedef enum model_lora_init {
+    MODEL_LORA_KAIMING,  /* A uniform, B zero */
+    MODEL_LORA_GAUSSIAN, /* A normal, B zero */
+    MODEL_LORA_RANDOM    /* both uniform */
+} model_lora_init;
+
+typedef enum model_lora_bias {
+    MODEL_LORA_NO_BIAS,
+    MODEL_LORA_ALL_BIASES,
+    MODEL_LORA_ITS_BIASES /* of adapted products */
+} model_lora_bias;
+
+typedef struct model_lora {
+    json_t *json; /* as it was read; the patterns below lie in it */
+    char where[320];
+    int64_t r;
+    double alpha, dropout;
+    bool rslora;
+    model_lora_init init;
+    model_lora_bias bias;
+    /* Modules: a regular expression, or a list of names that theirs end in; NULL: none is given. */
+    const json_t *targets, *excluded, *saved;
+    const json_t *ranks, *alphas;  /* objects by pattern */
+    const json_t *layers;          /* numbers; NULL: all layers */
+    const json_t *layers_patterns; /* names; NULL: any */
+} model_lora;
+
+/* Reads the keys of `json`, which is kept. Messages, SIFR_USAGE, begin with `where`: they name keys
+ * that are not built, and those that LoraConfig lacks. */
+sifr_status model_lora_read(json_t *json, const char *where, model_lora *out,
+                            sifr_error *error) SIFR_MUST_CHECK;
+/* The same of DIR/adapter_config.json. */
+sifr_status model_lora_load(const char *directory, model_lora *out,
+                            sifr_error *error) SIFR_MUST_CHECK;
+void model_lora_free(model_lora *lora); /* harmless on a zeroed one */
+
+/* adapter_config.json as PEFT writes it for this model, which was made with `lora`: a new object;
+ * NULL where memory ran out. `base` is the base model's folder. */
+json_t *model_lora_describe(const model_lora *lora, const sifr_model *model,
+                            const struct model_config *config, const char *base);
+
+/* Sets the target modules that PEFT has for a model type, where none are given. */
+sifr_status model_lora_complete(const model_lora *lora, const char *model_type, const json_t **out,
+                                sifr_error *error) SIFR_MUST_CHECK;
+
+/* Which modules are adapted, and how: for the builder. `module` is the name of a weight without
+ * its last part. */
+bool model_lora_targets(const model_lora *lora, const json_t *targets, const char *module);
+int64_t model_lora_rank(const model_lora *lora, const char *module);
+double model_lora_scale(const model_lora *lora, const char *module);
+bool model_lora_saves(const model_lora *lora, bool labelled, const char *weight);
+
+/* y = x w^T of a product in a model that is being built with adapters: y, or what it becomes. */
+sifr_value model_adapt(sifr_model *model, sifr_value x, sifr_weight weight, sifr_value y,
+                       bool transposed);
+/* Freezes what is not trained, before the model is finished; records what fits no module. */
+void model_freeze_base(sifr_model *model, const struct model_config *config);
+
+/* Weights of an adapter's files: all that are trained. */
+bool model_is_adapter(const sifr_model *model);
+/* Their names there; out has MODEL_LORA_NAME bytes. Returns out. */
+#define MODEL_LORA_NAME 192
+#define MODEL_LORA_PREFIX "base_model.model."
+const char *model_lora_tensor(const model_weight *weight, char *out);
+
+/* --- lora_pattern.c --- */
+
+/* Whether a regular expression of Python can be used: SIFR_USAGE if not. */
+sifr_status model_pattern_check(const char *pattern, const char *where, const char *key,
+                                sifr_error *error) SIFR_MUST_CHECK;
+/* re.fullmatch(pattern, text); with `anywhere` in a name, as PEFT's patterns by module have it:
+ * re.match("(.*\.)?(pattern)$", text). */
+bool model_pattern_matches(const char *pattern, bool behind_dot, const char *text);
+
+#endif
