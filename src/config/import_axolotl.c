@@ -5,7 +5,7 @@
 #include "config/config_private.h"
 #include "config/import_private.h"
 
-#define LORA "LoRA is not supported yet"
+#define KERNELS "products have one form"
 #define QUANTIZED "quantised weights are not supported yet"
 #define TORCH "there is no torch here"
 #define REPORTS "reports go to the output folder"
@@ -90,20 +90,24 @@ NONE("evals_per_epoch", PER_EPOCH),
 EXPECT("save_strategy", "save_steps counts", "steps|no", PER_EPOCH),
 EXPECT("eval_strategy", "eval_steps counts", "steps|no", PER_EPOCH),
 NEED("optimizer", "the optimizer is AdamW", "adamw_torch|adamw_torch_fused|adamw_hf|adamw_apex_fused|adamw", "imports take AdamW alone; docs/optimizers.md has the others, to be set as optimizer.type"),
-REFUSE("adapter", LORA),
-REFUSE("lora_model_dir", LORA),
-NONE("peft_use_dora", LORA),
-IGNORE("lora_r", LORA),
-IGNORE("lora_alpha", LORA),
-IGNORE("lora_dropout", LORA),
-IGNORE("lora_target_modules", LORA),
-IGNORE("lora_target_linear", LORA),
-IGNORE("lora_modules_to_save", LORA),
-IGNORE("lora_fan_in_fan_out", LORA),
-IGNORE("lora_mlp_kernel", LORA),
-IGNORE("lora_qkv_kernel", LORA),
-IGNORE("lora_o_kernel", LORA),
-IGNORE("peft", LORA),
+NEED("adapter", "sifr.lora is made of the keys of adapters", "lora|none|null|false", "lora is the only adapter that is supported yet"),
+COPY("lora_model_dir", "sifr.adapter"),
+REFUSE("peft_use_dora", "DoRA is not supported yet"),
+REFUSE("peft_init_lora_weights", "set sifr.lora.init_lora_weights, where it is true, false or gaussian"),
+LATER("lora_r"),
+LATER("lora_alpha"),
+LATER("lora_dropout"),
+LATER("lora_target_modules"),
+LATER("lora_target_linear"),
+LATER("lora_modules_to_save"),
+LATER("lora_layers_to_transform"),
+LATER("peft_layers_to_transform"),
+LATER("peft_use_rslora"),
+IGNORE("lora_fan_in_fan_out", "the model says how its weights lie"),
+IGNORE("lora_mlp_kernel", KERNELS),
+IGNORE("lora_qkv_kernel", KERNELS),
+IGNORE("lora_o_kernel", KERNELS),
+REFUSE("peft", "quantised adapters are not supported yet"),
 REFUSE("load_in_4bit", QUANTIZED),
 REFUSE("load_in_8bit", QUANTIZED),
 REFUSE("gptq", QUANTIZED),
@@ -118,7 +122,7 @@ REFUSE("unfrozen_parameters", "give sifr.freeze patterns of the others"),
 NONE("sequence_parallel_degree", "there is no sequence parallelism"),
 NONE("context_parallel_size", "there is no sequence parallelism"),
 NONE("tensor_parallel_size", "there is no tensor parallelism"),
-REFUSE("relora_steps", LORA),
+REFUSE("relora_steps", "ReLoRA is not supported yet"),
 REFUSE("neftune_noise_alpha", "noise on embeddings is not supported yet"),
 REFUSE("noisy_embedding_alpha", "noise on embeddings is not supported yet"),
 COPY("group_by_length", "sifr.group_by_length"),
@@ -203,6 +207,12 @@ static sifr_status axolotl_finish(import_state *s) {
     bool cosine = !kind || strcmp(kind, "cosine") == 0;
     BASE_TRY(import_finish_optimizer(s));
     BASE_TRY(import_finish_rows(s, "val_set_size"));
+    const char *adapter = json_string_value(json_object_get(s->source, "adapter"));
+    bool on = adapter && strcmp(adapter, "lora") == 0, goes_on = import_get(s, "sifr.adapter");
+    import_lora lora = {.on = on && !goes_on,
+                        .off = goes_on ? "the adapter in lora_model_dir has its own"
+                                       : "no adapter is trained"};
+    BASE_TRY(import_finish_lora(s, &lora));
     if (!import_asks(least) || !cosine) return import_finish_schedule(s, "cosine");
     import_say_kept(s, ratio, least, "sifr.lr_scheduler_kwargs.min_lr_rate");
     BASE_TRY(import_put(s, type, json_string("cosine_with_min_lr")));

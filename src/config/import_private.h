@@ -95,6 +95,15 @@ import_special import_last_only;        /* true: the assistant's last turn */
 /* Once all keys are read: `share` is the key of the share of rows that is held out. */
 sifr_status import_finish_rows(import_state *s, const char *share);
 
+/* import_lora.c: adapters, once all keys are read, and what a program takes where its keys are
+ * absent; 0: as PEFT does. Keys of adapters do nothing where they are off, for the reason `off`. */
+typedef struct import_lora {
+    bool on, all; /* all: every product is a target */
+    const char *off;
+    double r, alpha, alpha_by_rank, dropout;
+} import_lora;
+sifr_status import_finish_lora(import_state *s, const import_lora *lora);
+
 /* import_trainer.c: what axolotl shares with the Trainer, once all keys are read. `usual` is the
  * schedule where none is given. */
 sifr_status import_finish_optimizer(import_state *s);

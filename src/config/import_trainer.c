@@ -6,7 +6,6 @@
 #include "config/config_private.h"
 #include "config/import_private.h"
 
-#define LORA "LoRA is not supported yet"
 #define QUANTIZED "quantised weights are not supported yet"
 #define SET_BY "the data are given by --data or sifr.data"
 #define CHAT "the chat template is the model folder's; give the rows to --data"
@@ -63,7 +62,7 @@ LATER("save_strategy"),
 LATER("eval_strategy"),
 LATER("evaluation_strategy"),
 NEED("optim", "the optimizer is AdamW", "adamw_torch|adamw_torch_fused|adamw_hf|adamw_apex_fused|adamw|adamw_torch_xla", "imports take AdamW alone; docs/optimizers.md has the others, to be set as optimizer.type"),
-NEED("finetuning_type", "all weights are trained", "full", "only full training is supported yet"),
+NEED("finetuning_type", "sifr.lora says what is trained", "full|lora", "only full training and LoRA are supported yet"),
 NEED("stage", "all tokens of a text are predicted", "pt|sft", "reward models and preference training are not supported yet"),
 EXPECT("logging_strategy", "logging_steps counts", "steps", "metrics are logged each logging_steps"),
 REFUSE("label_smoothing_factor", "label smoothing is not supported yet"),
@@ -71,10 +70,14 @@ REFUSE("neftune_noise_alpha", "noise on embeddings is not supported yet"),
 COPY("group_by_length", "sifr.group_by_length"),
 IGNORE("dataloader_drop_last", "a last global batch that is not full is always dropped"),
 COPY("packing", "sifr.packing"),
-REFUSE("use_peft", LORA),
-REFUSE("use_lora", LORA),
-REFUSE("use_qlora", LORA),
-REFUSE("use_dora", LORA),
+LATER("use_peft"),
+LATER("use_lora"),
+REFUSE("use_qlora", QUANTIZED),
+REFUSE("use_dora", "DoRA is not supported yet"),
+LATER("use_rslora"),
+COPY("adapter_name_or_path", "sifr.adapter"),
+REFUSE("pissa_init", "adapters begin by LoRA's rule alone"),
+REFUSE("loraplus_lr_ratio", "all weights have one learning rate"),
 REFUSE("load_in_4bit", QUANTIZED),
 REFUSE("load_in_8bit", QUANTIZED),
 REFUSE("quantization_bit", QUANTIZED),
@@ -181,13 +184,14 @@ IGNORE("use_cpu", "sifr.device says"),
 IGNORE("average_tokens_across_devices", "the mean is that of the global batch's tokens"),
 IGNORE("auto_find_batch_size", "sifr plan --fit does that"),
 IGNORE("eval_accumulation_steps", "an evaluation keeps no logits"),
-IGNORE("lora_r", LORA),
-IGNORE("lora_alpha", LORA),
-IGNORE("lora_dropout", LORA),
-IGNORE("lora_target_modules", LORA),
-IGNORE("lora_modules_to_save", LORA),
-IGNORE("lora_rank", LORA),
-IGNORE("lora_target", LORA),
+LATER("lora_r"),
+LATER("lora_alpha"),
+LATER("lora_dropout"),
+LATER("lora_target_modules"),
+LATER("lora_modules_to_save"),
+LATER("lora_rank"),
+LATER("lora_target"),
+LATER("additional_target"),
 REFUSE("optim_target_modules", "optimizers work on whole weights"),
 IGNORE("bf16_full_eval", "evaluations have the type of training"),
 IGNORE("fp16_full_eval", "evaluations have the type of training"),
@@ -320,6 +324,19 @@ static sifr_status trainer_strategy(import_state *s, const char *key, const char
     return SIFR_OK;
 }
 
+/* TRL's use_peft, and LLaMA-Factory's finetuning_type, with their defaults. */
+static sifr_status trainer_lora(import_state *s) {
+    const char *type = json_string_value(json_object_get(s->source, "finetuning_type"));
+    bool factory = type && strcmp(type, "lora") == 0, goes_on = import_get(s, "sifr.adapter");
+    bool peft = json_is_true(json_object_get(s->source, "use_peft")) ||
+                json_is_true(json_object_get(s->source, "use_lora"));
+    import_lora lora = {.on = (factory || peft) && !goes_on,
+                        .off = goes_on ? "the adapter has its own" : "no adapter is trained"};
+    if (factory) lora.r = 8, lora.alpha_by_rank = 2, lora.all = true;
+    if (!factory) lora.r = 16, lora.alpha = 32, lora.dropout = 0.05;
+    return import_finish_lora(s, &lora);
+}
+
 static sifr_status trainer_finish(import_state *s) {
     bool old = json_object_get(s->source, "evaluation_strategy");
     BASE_TRY(trainer_strategy(s, "save_strategy", "sifr.save_steps", "steps"));
@@ -327,6 +344,7 @@ static sifr_status trainer_finish(import_state *s) {
                               "no"));
     BASE_TRY(import_finish_optimizer(s));
     BASE_TRY(import_finish_rows(s, "val_size"));
+    BASE_TRY(trainer_lora(s));
     return import_finish_schedule(s, "linear");
 }
 

@@ -39,10 +39,10 @@ run train --config ds.json --data books.txt --output out-8 --max-steps 8 --threa
 says 'warm-up: the first step has learning rate 0, as in the Hugging Face Trainer'
 grep -q '"num_warmup_steps": 2.0' out-8/*.json || fail "no warm-up of 2 steps"
 
-echo 'adapter: lora' >>axolotl.yaml
+echo 'adapter: ia3' >>axolotl.yaml
 run import --config axolotl.yaml other.json
 [ "$code" = 2 ] || fail "LoRA: exit code $code"
-says '^sifr import: axolotl.yaml: adapter is "lora": LoRA is not supported yet; take the key out'
+says '^sifr import: axolotl.yaml: adapter is "ia3": lora is the only adapter that is supported yet; take the key out'
 [ ! -e other.json ] || fail "a refused config is written"
 
 # Written, and not yet complete for sifr train.

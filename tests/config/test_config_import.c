@@ -118,15 +118,46 @@ static void axolotl(void **state) {
           "{\"sifr\": {\"model\": \"m\", \"lr_scheduler_type\": \"cosine_with_min_lr\", "
           "\"lr_scheduler_kwargs\": {\"min_lr_rate\": 0.1}}}",
           0);
-    refuses(
-        "base_model: m\nadapter: lora\nlora_r: 8\n",
-        "a.yaml: adapter is \"lora\": LoRA is not supported yet; take the key out, or change it");
+    makes("base_model: m\nadapter: lora\nlora_r: 8\nlora_alpha: 16\nlora_dropout: 0.05\n"
+          "lora_target_linear: true\nlora_modules_to_save: [lm_head]\npeft_use_rslora: true\n",
+          "{\"sifr\": {\"model\": \"m\", \"lr_scheduler_type\": \"cosine\", \"lora\": {\"r\": 8, "
+          "\"lora_alpha\": 16, \"lora_dropout\": 0.05, \"target_modules\": \"all-linear\", "
+          "\"modules_to_save\": [\"lm_head\"], \"use_rslora\": true}}}",
+          0);
+    makes("base_model: m\nadapter:\nlora_r: 8\n",
+          "{\"sifr\": {\"model\": \"m\", \"lr_scheduler_type\": \"cosine\"}}", 0);
+    makes("base_model: m\nadapter: lora\nlora_model_dir: a\nlora_r: 8\n",
+          "{\"sifr\": {\"model\": \"m\", \"lr_scheduler_type\": \"cosine\", \"adapter\": \"a\"}}",
+          0);
     refuses(
         "base_model: m\nadapter: qlora\noptimizer: lion\n",
-        "2 faults: (1) a.yaml: adapter is \"qlora\": LoRA is not supported yet; take the key out, "
-        "or change it (2) a.yaml: optimizer is \"lion\": imports take AdamW alone; "
-        "docs/optimizers.md has the others, to be set as optimizer.type; take the key out, or "
-        "change it");
+        "2 faults: (1) a.yaml: adapter is \"qlora\": lora is the only adapter that is supported "
+        "yet; take the key out, or change it (2) a.yaml: optimizer is \"lion\": imports take AdamW "
+        "alone; docs/optimizers.md has the others, to be set as optimizer.type; take the key out, "
+        "or change it");
+}
+
+/* TRL's arguments and LLaMA-Factory's. */
+static void adapters(void **state) {
+    (void)state;
+    makes("model_name_or_path: m\nuse_peft: true\nlora_target_modules: [q_proj, v_proj]\n",
+          "{\"sifr\": {\"model\": \"m\", \"lr_scheduler_type\": \"linear\", \"lora\": {"
+          "\"target_modules\": [\"q_proj\", \"v_proj\"], \"r\": 16, \"lora_alpha\": 32, "
+          "\"lora_dropout\": 0.05}}}",
+          0);
+    makes("model_name_or_path: m\nfinetuning_type: lora\nlora_rank: 4\nlora_target: q_proj,v_proj\n"
+          "additional_target: embed_tokens, lm_head\n",
+          "{\"sifr\": {\"model\": \"m\", \"lr_scheduler_type\": \"linear\", \"lora\": {\"r\": 4, "
+          "\"target_modules\": [\"q_proj\", \"v_proj\"], \"modules_to_save\": "
+          "[\"embed_tokens\", \"lm_head\"], \"lora_alpha\": 8}}}",
+          0);
+    makes("model_name_or_path: m\nfinetuning_type: lora\n",
+          "{\"sifr\": {\"model\": \"m\", \"lr_scheduler_type\": \"linear\", \"lora\": {\"r\": 8, "
+          "\"lora_alpha\": 16, \"target_modules\": \"all-linear\"}}}",
+          0);
+    refuses("model_name_or_path: m\nfinetuning_type: oft\n",
+            "a.yaml: finetuning_type is \"oft\": only full training and LoRA are supported yet; "
+            "take the key out, or change it");
 }
 
 /* Files of rows, what is learned of them, and what is held out. */
@@ -218,6 +249,7 @@ int main(void) {
         cmocka_unit_test(with_a_deepspeed_config),
         cmocka_unit_test(axolotl),
         cmocka_unit_test(rows_to_fine_tune_on),
+        cmocka_unit_test(adapters),
         cmocka_unit_test(accelerate),
         cmocka_unit_test(what_is_none_of_them),
     };

@@ -1,0 +1,85 @@
+/* Adapters of axolotl, TRL and LLaMA-Factory, as sifr.lora with PEFT's keys. */
+#include <string.h>
+#include <strings.h>
+
+#include "config/config_private.h"
+#include "config/import_private.h"
+
+static const struct {
+    const char *from, *to;
+} lora_keys[] = {{"lora_r", "r"},
+                 {"lora_rank", "r"},
+                 {"lora_alpha", "lora_alpha"},
+                 {"lora_dropout", "lora_dropout"},
+                 {"lora_target_modules", "target_modules"},
+                 {"lora_target_linear", "target_modules"},
+                 {"lora_target", "target_modules"},
+                 {"lora_modules_to_save", "modules_to_save"},
+                 {"additional_target", "modules_to_save"},
+                 {"lora_layers_to_transform", "layers_to_transform"},
+                 {"peft_layers_to_transform", "layers_to_transform"},
+                 {"use_rslora", "use_rslora"},
+                 {"peft_use_rslora", "use_rslora"}};
+enum { LORA_KEYS = sizeof lora_keys / sizeof *lora_keys };
+
+/* "q_proj,v_proj" is a list; "all" is every product. */
+static json_t *names_of(const char *text) {
+    json_t *list = json_array();
+    if (strcmp(text, "all") == 0 || strcmp(text, "all-linear") == 0) {
+        json_decref(list);
+        return json_string("all-linear");
+    }
+    while (list && *text) {
+        text += strspn(text, ", ");
+        size_t length = strcspn(text, ", ");
+        if (length) json_array_append_new(list, json_stringn(text, length));
+        text += length;
+    }
+    return list;
+}
+
+/* A new value for PEFT's key; NULL: nothing to set. */
+static json_t *value_for(const char *from, const char *to, json_t *value) {
+    bool names = strcmp(to, "target_modules") == 0 || strcmp(to, "modules_to_save") == 0;
+    if (strcmp(from, "lora_target_linear") == 0)
+        return json_is_true(value) ? json_string("all-linear") : NULL;
+    if (names && json_is_string(value)) return names_of(json_string_value(value));
+    bool one = names && json_array_size(value) == 1;
+    const char *first = one ? json_string_value(json_array_get(value, 0)) : NULL;
+    if (first && strcmp(first, "all-linear") == 0) return json_string(first);
+    return json_incref(value);
+}
+
+static sifr_status put_usual(import_state *s, const char *to, json_t *value) {
+    if (!import_get(s, to)) return import_put(s, to, value);
+    json_decref(value);
+    return SIFR_OK;
+}
+
+sifr_status import_finish_lora(import_state *s, const import_lora *lora) {
+    char to[64];
+    if (lora->on) BASE_TRY(import_put(s, "sifr.lora", json_object()));
+    for (size_t i = 0; i < LORA_KEYS; i++) {
+        json_t *value = json_object_get(s->source, lora_keys[i].from);
+        if (!import_asks(value)) continue;
+        if (!lora->on) {
+            import_say_idle(s, lora_keys[i].from, value, lora->off);
+            continue;
+        }
+        json_t *own = value_for(lora_keys[i].from, lora_keys[i].to, value);
+        if (!own) continue;
+        snprintf(to, sizeof to, "sifr.lora.%s", lora_keys[i].to);
+        import_say_kept(s, lora_keys[i].from, value, to);
+        BASE_TRY(import_put(s, to, own));
+    }
+    if (!lora->on) return SIFR_OK;
+    double rank = json_number_value(import_get(s, "sifr.lora.r"));
+    if (lora->r > 0) rank = rank > 0 ? rank : lora->r;
+    if (lora->r > 0) BASE_TRY(put_usual(s, "sifr.lora.r", json_integer((json_int_t)rank)));
+    double alpha = lora->alpha_by_rank > 0 ? rank * lora->alpha_by_rank : lora->alpha;
+    if (alpha > 0) BASE_TRY(put_usual(s, "sifr.lora.lora_alpha", json_integer((json_int_t)alpha)));
+    if (lora->dropout > 0)
+        BASE_TRY(put_usual(s, "sifr.lora.lora_dropout", json_real(lora->dropout)));
+    if (lora->all) BASE_TRY(put_usual(s, "sifr.lora.target_modules", json_string("all-linear")));
+    return SIFR_OK;
+}
