@@ -7,6 +7,7 @@ name=$(basename "$program")
 directory=$(mktemp -d "${TMPDIR:-/tmp}/sifr-fuzz.XXXXXX")
 trap 'rm -rf "$directory"' EXIT
 mkdir "$directory/corpus" "$directory/failures"
+export TMPDIR="$directory"
 seeds=$2/${name#fuzz_}
 [ -d "$seeds" ] || seeds=
 # shellcheck disable=SC2086 # no seeds, no argument
