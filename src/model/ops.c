@@ -15,7 +15,8 @@ int64_t model_numbered_rows(const sifr_model *model, const model_node *node) {
 
 double model_product_operations(const device_call *call, bool full) {
     (void)full;
-    return 2.0 * (double)call->x[0].rows * ((double)call->w[0].rows * (double)call->w[0].columns);
+    int64_t rows = call->x[0].rows ? call->x[0].rows : call->dx[0].rows;
+    return 2.0 * (double)rows * ((double)call->w[0].rows * (double)call->w[0].columns);
 }
 
 /* The op that a call runs; NULL: none. */
@@ -49,7 +50,11 @@ model_cost model_call_cost(const sifr_model *model, const device_call *call) {
     if (op && op->untouched) cost.bytes -= op->untouched(call);
     if (!op || !op->operations) return cost;
     cost.operations = op->operations(call, false);
-    if (call->kernel == op->backward) cost.operations *= op->backward_factor;
+    if (call->kernel != op->backward) return cost;
+    if (op->x_for_weights) /* a product each */
+        cost.operations *= (call->dx[0].dtype != BASE_NONE) + (call->dw[0].dtype != BASE_NONE);
+    else
+        cost.operations *= op->backward_factor;
     return cost;
 }
 

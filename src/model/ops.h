@@ -39,6 +39,7 @@ typedef struct model_op {
     device_kernel cached;
     device_kernel logits;   /* with makes_loss: where the logits are asked for; x0, w0, w1 */
     int keep;               /* what backward reads beside dy */
+    bool x_for_weights;     /* x0 of them for the gradients of weights alone */
     int gradients;          /* bit i: input i has a gradient */
     bool in_place;          /* y may take x0's place */
     bool backward_in_place; /* dx0 may take dy's place */

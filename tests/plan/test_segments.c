@@ -81,6 +81,21 @@ static int64_t held(const plan_schedule *s, plan_class class) {
     return bytes;
 }
 
+/* A product with a frozen weight reads its input for nothing but that weight's gradient, so it is
+ * not kept for the backward pass. */
+static void check_inputs(const plan_schedule *s) {
+    int without = 0;
+    for (size_t i = 0; i < s->instruction_count; i++) {
+        const plan_instruction *in = &s->instructions[i];
+        if (in->call < 0 || s->calls[in->call].kernel != DEVICE_LINEAR_BACKWARD) continue;
+        const device_call *call = &s->calls[in->call];
+        bool weights = call->dw[0].dtype != BASE_NONE || call->dx[0].dtype == BASE_NONE;
+        assert_int_equal(call->x[0].dtype != BASE_NONE, weights);
+        without += !weights;
+    }
+    assert_true(without > 0);
+}
+
 /* Frozen segments are gathered for use at stage 3, and nothing else is done about them. */
 static void check_list(const plan_schedule *s) {
     for (size_t i = 0; i < s->instruction_count; i++) {
@@ -125,6 +140,7 @@ static void nothing_but_parameters(void **state) {
         assert_int_equal(held(s, PLAN_MASTERS), precision == SIFR_BF16 ? trained * 4 / cut : 0);
         assert_int_equal(held(s, PLAN_MOMENTS), trained * 8 / cut);
         check_list(s);
+        check_inputs(s);
         plan_free(s);
     }
     sifr_model_free(m);

@@ -7,10 +7,13 @@
 sifr_status device_check_linear(const device_call *call, sifr_error *error) {
     bool transposed = call->attributes.linear.transposed;
     bool backward = call->kernel == DEVICE_LINEAR_BACKWARD;
-    int64_t rows = call->x[0].rows, in = call->x[0].columns;
+    /* Without dw0 backward needs no x. */
+    bool without = backward && call->x[0].dtype == BASE_NONE && call->dw[0].dtype == BASE_NONE;
+    const device_matrix *x = without ? &call->dx[0] : &call->x[0];
+    int64_t rows = x->rows, in = x->columns;
     int64_t out = transposed ? call->w[0].columns : call->w[0].rows;
-    base_dtype type = call->x[0].dtype;
-    BASE_TRY(device_check_activations(call, &call->x[0], "x0", error));
+    base_dtype type = x->dtype;
+    BASE_TRY(device_check_activations(call, x, without ? "dx0" : "x0", error));
     BASE_TRY(device_check(call, &call->w[0], "w0", transposed ? in : out, transposed ? out : in,
                           type, error));
     if (out < 1)

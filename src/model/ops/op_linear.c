@@ -11,6 +11,7 @@ const model_op model_op_linear = {
     .forward = DEVICE_LINEAR,
     .backward = DEVICE_LINEAR_BACKWARD,
     .keep = MODEL_KEEP_X0 | MODEL_KEEP_W0,
+    .x_for_weights = true,
     .gradients = 1,
     .accumulates = true,
     .operations = model_product_operations,

@@ -174,6 +174,10 @@ sifr_status lower_list(const sifr_model *model, device *dev, const plan_settings
 sifr_status lower_keep(const sifr_model *model, device *dev, const plan_settings *settings,
                        plan_schedule **out, sifr_error *error) SIFR_MUST_CHECK;
 
+/* What the backward pass of a node reads beside dy: its op's `keep`, without the input of a product
+ * whose weight is frozen. */
+int lower_kept(const lower_state *state, int32_t node);
+
 /* Whether this value needs a gradient: some weight before it is trained. */
 bool lower_has_gradient(const lower_state *state, int32_t value);
 

@@ -57,6 +57,15 @@ static sifr_status find_mixed(lower_state *state, const int32_t *uses, sifr_erro
     return SIFR_OK;
 }
 
+int lower_kept(const lower_state *state, int32_t n) {
+    const model_node *node = &state->model->nodes[n];
+    if (!state->carries[n]) return 0;
+    bool trained = !state->model->weights[node->w[0] < 0 ? 0 : node->w[0]].frozen;
+    if (!node->op->x_for_weights || trained || !lower_has_gradient(state, node->x[0]))
+        return node->op->keep;
+    return node->op->keep & ~MODEL_KEEP_X0;
+}
+
 /* Marks nodes whose output or statistics their own unit's backward pass reads, and, from last to
  * first, the nodes that those need; except nodes that are kept and the nodes before them. */
 void lower_find_recompute(lower_state *state, int32_t unit) {
@@ -66,7 +75,7 @@ void lower_find_recompute(lower_state *state, int32_t unit) {
     for (int32_t n = u->first_node; n < u->first_node + u->nodes; n++) recompute[n] = false;
     for (int32_t n = u->first_node + u->nodes - 1; n >= u->first_node; n--) {
         const model_node *node = &model->nodes[n];
-        int keep = state->carries[n] ? node->op->keep : 0;
+        int keep = lower_kept(state, n);
         bool read =
             recompute[n] || node->op->makes_loss || (keep & (MODEL_KEEP_Y | MODEL_KEEP_SAVED)) != 0;
         recompute[n] = read && !(state->kept && state->kept[n]);

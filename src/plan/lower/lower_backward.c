@@ -213,6 +213,7 @@ static sifr_status put_weight_gradients(lower_state *state, device_call *call, i
 static sifr_status backward_kernel(lower_state *state, int32_t n, sifr_error *error) {
     const model_node *node = &state->model->nodes[n];
     const model_op *row = node->op;
+    int keep = lower_kept(state, n);
     lower_target targets[DEVICE_INPUTS];
     for (int i = 0; i < DEVICE_INPUTS; i++) {
         BASE_TRY(find_target(state, n, i, &targets[i], error));
@@ -228,7 +229,7 @@ static sifr_status backward_kernel(lower_state *state, int32_t n, sifr_error *er
         BASE_TRY(lower_put(state, &call, (plan_role)(PLAN_DX0 + i), targets[i].place, error));
     }
     for (int i = 0; i < DEVICE_INPUTS; i++) {
-        if (node->x[i] >= 0 && (row->keep & (MODEL_KEEP_X0 << i))) {
+        if (node->x[i] >= 0 && (keep & (MODEL_KEEP_X0 << i))) {
             BASE_TRY(lower_put(state, &call, (plan_role)(PLAN_X0 + i),
                                lower_locate(state, node->x[i]), error));
         }

@@ -119,7 +119,7 @@ static void find_times(lower_state *state, int32_t unit) {
     lower_tiles *tiles = &state->tiles;
     for (int32_t n = u->first_node + u->nodes - 1; n >= u->first_node; n--) {
         const model_node *node = &model->nodes[n];
-        int keep = state->carries[n] ? node->op->keep : 0;
+        int keep = lower_kept(state, n);
         bool recompute = state->recompute[n];
         if (tiles->region[n] < 0) {
             tiles->early[n] = recompute;

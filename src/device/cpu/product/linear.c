@@ -46,16 +46,17 @@ typedef struct linear_run {
     atomic_bool failed;
 } linear_run;
 
-/* Sizes for both directions, from x0 and w0. */
+/* Sizes for both directions, from x0 (dx0, where backward makes no dw0) and w0. */
 static void plan_sizes(const device *dev, const device_call *call, linear_plan *plan) {
     memset(plan, 0, sizeof *plan);
     bool transposed = call->attributes.linear.transposed;
+    const device_matrix *x = call->x[0].dtype == BASE_NONE ? &call->dx[0] : &call->x[0];
     plan->transposed = transposed;
-    plan->rows = call->x[0].rows;
+    plan->rows = x->rows;
     plan->whole = call->attributes.linear.whole > 0 ? call->attributes.linear.whole : plan->rows;
-    plan->in = call->x[0].columns;
+    plan->in = x->columns;
     plan->out = transposed ? call->w[0].columns : call->w[0].rows;
-    base_dtype type = call->x[0].dtype;
+    base_dtype type = x->dtype;
     plan->widen = !cpu_product_takes(dev, type);
     plan->type = plan->widen ? BASE_FP32 : type;
     plan->at_x = plan->at_w = plan->at_bias = plan->at_y = -1;
