@@ -131,6 +131,24 @@ typedef struct sifr_aio {
     bool single_submit, overlap_events;
 } sifr_aio;
 
+/* In which order the stages of a pipeline work on micro batches (plan/walk.h has the papers). */
+typedef enum sifr_pipeline_schedule {
+    SIFR_SCHEDULE_GPIPE,       /* all forward, then all backward */
+    SIFR_SCHEDULE_1F1B,        /* one forward, one backward */
+    SIFR_SCHEDULE_INTERLEAVED, /* the same over several chunks a stage */
+    SIFR_SCHEDULE_ZB_H1        /* not built yet */
+} sifr_pipeline_schedule;
+
+/* DeepSpeed's "pipeline": the model's units on several ranks, one after the other. None of it
+ * changes a result. */
+typedef struct sifr_pipeline {
+    int32_t stages;        /* must divide the ranks; 0 and 1: no pipeline */
+    const char *partition; /* "best", "uniform", "parameters", "type:REGEX"; NULL: best */
+    sifr_pipeline_schedule schedule;
+    int32_t chunks;                         /* of SIFR_SCHEDULE_INTERLEAVED, at least 2 */
+    int32_t activation_checkpoint_interval; /* above 0: SIFR_RECOMPUTE_UNIT */
+} sifr_pipeline;
+
 /* State on other tiers. None of it changes a result. */
 typedef struct sifr_offload {
     sifr_offload_optimizer optimizer;
@@ -209,6 +227,7 @@ typedef struct sifr_settings {
     sifr_optimizer optimizer;
     double gradient_clipping; /* global L2 norm; 0: off */
     sifr_zero zero;
+    sifr_pipeline pipeline;
     sifr_offload offload;
 } sifr_settings;
 

@@ -299,7 +299,8 @@ static sifr_status plan_run(const plan_command *command, cli_plan_report *r, sif
     cli_plan_run run = {.ranks = (int32_t)ranks, .here = (int32_t)here, .fit = command->fit};
     BASE_TRY(cli_plan_open_device(r, &options, &run, error));
     plan_settings settings = train_plan_settings(&options, NULL);
-    settings.mesh = plan_mesh_flat((int32_t)ranks, (int32_t)command->rank);
+    BASE_TRY(plan_mesh_of(&settings.step, (int32_t)ranks, (int32_t)command->rank, &settings.mesh,
+                          error));
     BASE_TRY(describe_machine(command, r, error));
     cli_plan_take_rooms(r, &run);
     BASE_TRY(find_limits(command, r, &settings, error));

@@ -117,7 +117,7 @@ static json_t *describe_wire(const train_wire *wire) {
     static const char *const names[COMM_OPERATIONS] = {"gathered", "reduced", "control", "sent",
                                                        "received"};
     const int64_t planned[COMM_OPERATIONS] = {wire->planned_gathered, wire->planned_reduced, -1, -1,
-                                              -1};
+                                              wire->planned_received};
     json_t *result = json_object();
     for (int o = 0; o < COMM_OPERATIONS; o++) {
         if (o >= COMM_SEND && !wire->ledger.operation[o].calls) continue; /* without stages */

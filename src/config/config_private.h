@@ -114,6 +114,12 @@ bool config_setting_applies(const sifr_config *config, size_t index);
 const char *config_departure(const sifr_config *config, size_t index);
 
 /* config_batch.c: the three batch keys, from those that are given. */
+/* *data_ranks: ranks that each take a part of the batch. */
+sifr_status config_resolve_pipeline(sifr_config *config, int64_t world_size, int64_t *data_ranks,
+                                    sifr_error *error) SIFR_MUST_CHECK;
+/* Fills in what stages and their absence imply, once the fields are filled. */
+void config_settle_pipeline(sifr_config *config);
+
 sifr_status config_resolve_batch(sifr_config *config, int64_t world_size,
                                  sifr_error *error) SIFR_MUST_CHECK;
 

@@ -364,6 +364,7 @@ static void config_note_surprises(sifr_config *config) {
 /* What keys say together, once the notes on each are written. */
 static void config_settle(sifr_config *config) {
     sifr_settings *step = &config->step;
+    config_settle_pipeline(config);
     if (config->activations.cpu_checkpointing && step->offload.activations == SIFR_TIER_NONE)
         step->offload.activations = SIFR_TIER_CPU;
     if (step->recompute != SIFR_RECOMPUTE_UNIT) step->number_checkpoints = 0;
@@ -371,6 +372,7 @@ static void config_settle(sifr_config *config) {
 }
 
 sifr_status config_resolve(sifr_config *config, int64_t world_size, sifr_error *error) {
+    int64_t data_ranks;
     config->resolved = false;
     if (world_size < 1) return base_fail(error, SIFR_USAGE, "a run needs at least 1 rank");
     config_take_given(config);
@@ -383,7 +385,8 @@ sifr_status config_resolve(sifr_config *config, int64_t world_size, sifr_error *
     BASE_TRY(config_resolve_activations(config, error));
     BASE_TRY(config_resolve_optimizer(config, error));
     BASE_TRY(config_resolve_scheduler(config, error));
-    BASE_TRY(config_resolve_batch(config, world_size, error));
+    BASE_TRY(config_resolve_pipeline(config, world_size, &data_ranks, error));
+    BASE_TRY(config_resolve_batch(config, data_ranks, error));
     BASE_TRY(config_fill(config, world_size, error));
     BASE_TRY(config_resolve_profile(config, error));
     config_note_surprises(config);

@@ -8,7 +8,9 @@
 #include "engine/device_choice.h"
 #include "engine/state/convert.h"
 #include "plan/pass/passes.h"
+#include "plan/peers.h"
 #include "plan/queries.h"
+#include "plan/verify/verify.h"
 
 /* What "auto" is without a search: `sifr train` makes one before. */
 static void settle(sifr_settings *step) {
@@ -18,10 +20,10 @@ static void settle(sifr_settings *step) {
 }
 
 plan_settings engine_plan_settings(const sifr_settings *step, const comm_group *group) {
-    plan_settings settings = {
-        .step = *step,
-        .mode = PLAN_TRAIN,
-        .mesh = plan_mesh_flat(group ? comm_size(group) : 1, group ? comm_rank(group) : 0)};
+    plan_settings settings = {.step = *step, .mode = PLAN_TRAIN};
+    /* A size that does not divide the ranks is refused by check_settings. */
+    (void)!plan_mesh_of(step, group ? comm_size(group) : 1, group ? comm_rank(group) : 0,
+                        &settings.mesh, NULL);
     settle(&settings.step);
     return settings;
 }
@@ -65,10 +67,19 @@ static sifr_status check_types(const sifr_settings *o, sifr_error *error) {
         "in bf16 where that is the training type");
 }
 
+/* The first rank looks at the lists of all stages: they finish together, or no step begins. */
+static sifr_status check_stages(const sifr_engine *engine, const plan_settings *settings,
+                                sifr_error *error) {
+    int32_t stages = plan_mesh_ranks(&settings->mesh, PLAN_STAGES);
+    if (stages == 1 || comm_rank(engine->group) > 0) return SIFR_OK;
+    return plan_check_stages(engine->model, engine->dev, settings, error);
+}
+
 /* The plan, and whether all ranks of this host have room for theirs. */
 static sifr_status make_plan(sifr_engine *engine, sifr_error *error) {
     plan_settings settings = engine_plan_settings(&engine->settings, engine->group);
     BASE_TRY(plan_lower(engine->model, engine->dev, &settings, &engine->training, error));
+    BASE_TRY(check_stages(engine, &settings, error));
     return engine_check_memory(engine->training, comm_local_size(engine->group), error);
 }
 
@@ -94,7 +105,10 @@ static sifr_status check_optimizer(const sifr_settings *o, sifr_error *error) {
                      row->name);
 }
 
-static sifr_status check_settings(const sifr_settings *o, sifr_error *error) {
+static sifr_status check_settings(const sifr_settings *o, const comm_group *group,
+                                  sifr_error *error) {
+    plan_mesh mesh;
+    BASE_TRY(plan_mesh_of(o, comm_size(group), comm_rank(group), &mesh, error));
     BASE_TRY(check_types(o, error));
     BASE_TRY(check_optimizer(o, error));
     bool parameters = o->offload.param.device == SIFR_TIER_NVME;
@@ -138,7 +152,7 @@ static sifr_status plan_on(device *dev, const sifr_model *model, const sifr_sett
     engine->settings = *settings;
     engine->group = group;
     engine->scaler.scale = 1.0;
-    BASE_TRY_GOTO(status, check_settings(settings, error), fail);
+    BASE_TRY_GOTO(status, check_settings(settings, group, error), fail);
     if (settings->precision == SIFR_FP16)
         engine->scaler = engine_loss_scaler_begin(&settings->fp16);
     BASE_TRY_GOTO(status, check_room(engine, lack, error), fail);
@@ -169,13 +183,16 @@ static sifr_status use_device(sifr_engine *engine, sifr_error *error) {
     if (!device_is_hidden(engine->dev)) return SIFR_OK;
     for (size_t g = 0; g < engine->model->segment_count; g++)
         largest = base_max_i64(largest, engine->training->segment_elements[g] * 4);
-    return comm_use_device(engine->group, engine->dev, largest, error);
+    return engine_groups_use_device(&engine->groups, engine->dev, largest, error);
 }
 
 sifr_status engine_take(sifr_engine *engine, sifr_error *error) {
+    const plan_settings *settings = &engine->training->settings;
+    BASE_TRY(engine_groups_open(engine->group, &settings->mesh,
+                                plan_has_second_line(&settings->pipeline), &engine->groups, error));
     BASE_TRY(use_device(engine, error));
     BASE_TRY(
-        engine_executor_create(engine->training, engine->group, NULL, &engine->trainer, error));
+        engine_executor_create(engine->training, &engine->groups, NULL, &engine->trainer, error));
     BASE_TRY(open_swap(engine, error));
     BASE_TRY(open_pieces(engine, error));
     engine->settings.offload.nvme_path = NULL; /* the caller's */
@@ -229,7 +246,9 @@ void sifr_engine_free(sifr_engine *engine) {
     engine_executor_free(engine->logits_evaluator.executor);
     engine_executor_free(engine->evaluator.executor);
     engine_executor_free(engine->trainer);
-    if (device_is_hidden(engine->dev)) (void)!comm_use_device(engine->group, NULL, 0, NULL);
+    if (device_is_hidden(engine->dev))
+        (void)!engine_groups_use_device(&engine->groups, NULL, 0, NULL);
+    engine_groups_close(&engine->groups);
     plan_free(engine->logits_evaluator.schedule);
     plan_free(engine->evaluator.schedule);
     plan_free(engine->training);

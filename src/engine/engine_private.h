@@ -15,6 +15,7 @@ struct sifr_engine {
     sifr_settings settings;
     device *dev;
     comm_group *group;
+    engine_groups groups;  /* of the mesh; opened by engine_take */
     comm_group *own_group; /* the same if the engine closes it, otherwise NULL */
     plan_schedule *training;
     engine_executor *trainer;

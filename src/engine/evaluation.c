@@ -34,14 +34,22 @@ static sifr_status make(sifr_engine *engine, bool logits, engine_evaluator *out,
     settings.external_parameters = true;
     if (!out->schedule)
         BASE_TRY(plan_lower(engine->model, engine->dev, &settings, &out->schedule, error));
-    BASE_TRY(engine_executor_create(out->schedule, engine->group, engine->trainer, &out->executor,
+    BASE_TRY(engine_executor_create(out->schedule, &engine->groups, engine->trainer, &out->executor,
                                     error));
     if (engine->swap) engine_use_swap(out->executor, engine->swap);
     return SIFR_OK;
 }
 
-static sifr_status run(const engine_evaluator *evaluator, const sifr_batch *batch, double *loss_sum,
-                       int64_t *labelled, sifr_error *error) {
+/* What the last stage of a pipeline has come to. */
+static sifr_status tell_stages(const sifr_engine *engine, void *data, int64_t bytes,
+                               sifr_error *error) {
+    comm_group *stages = engine_groups_at(&engine->groups, PLAN_STAGES);
+    return stages ? comm_broadcast(stages, comm_size(stages) - 1, data, bytes, error) : SIFR_OK;
+}
+
+static sifr_status run(const sifr_engine *engine, const engine_evaluator *evaluator,
+                       const sifr_batch *batch, double *loss_sum, int64_t *labelled,
+                       sifr_error *error) {
     const plan_schedule *s = evaluator->schedule;
     int64_t count = s->settings.step.micro_batch_size * s->settings.step.seq_length;
     BASE_TRY(engine_check_batch(s->model, batch, count, s->settings.step.seq_length, error));
@@ -51,7 +59,7 @@ static sifr_status run(const engine_evaluator *evaluator, const sifr_batch *batc
     BASE_TRY(engine_run(evaluator->executor, &input, &out, error));
     *loss_sum = out.loss_sum;
     *labelled = out.labelled;
-    return SIFR_OK;
+    return tell_stages(engine, loss_sum, sizeof *loss_sum, error);
 }
 
 sifr_status sifr_engine_evaluate(sifr_engine *engine, const sifr_batch *batch, double *loss_sum,
@@ -59,7 +67,7 @@ sifr_status sifr_engine_evaluate(sifr_engine *engine, const sifr_batch *batch, d
     BASE_TRY(engine_settle(engine, error));
     BASE_TRY(engine_show_average(engine, error));
     BASE_TRY(make(engine, false, &engine->evaluator, error));
-    return run(&engine->evaluator, batch, loss_sum, labelled, error);
+    return run(engine, &engine->evaluator, batch, loss_sum, labelled, error);
 }
 
 sifr_status engine_evaluate_logits(sifr_engine *engine, const sifr_batch *batch, double *loss_sum,
@@ -68,8 +76,10 @@ sifr_status engine_evaluate_logits(sifr_engine *engine, const sifr_batch *batch,
     BASE_TRY(engine_settle(engine, error));
     BASE_TRY(engine_show_average(engine, error));
     BASE_TRY(make(engine, true, evaluator, error));
-    BASE_TRY(run(evaluator, batch, loss_sum, labelled, error));
-    return engine_get_logits(evaluator->executor, evaluator->schedule,
-                             engine->settings.micro_batch_size * engine->settings.seq_length,
-                             logits, error);
+    BASE_TRY(run(engine, evaluator, batch, loss_sum, labelled, error));
+    int64_t rows = engine->settings.micro_batch_size * engine->settings.seq_length;
+    int64_t bytes = rows * engine_words(engine->model) * (int64_t)sizeof *logits;
+    if (evaluator->schedule->logits >= 0) /* of the last stage */
+        BASE_TRY(engine_get_logits(evaluator->executor, evaluator->schedule, rows, logits, error));
+    return tell_stages(engine, logits, bytes, error);
 }

@@ -10,6 +10,10 @@ const sifr_settings *engine_settings(const sifr_engine *engine) {
     return &engine->settings;
 }
 
+const engine_groups *engine_groups_of(const sifr_engine *engine) {
+    return &engine->groups;
+}
+
 comm_group *engine_group(const sifr_engine *engine) {
     return engine->group;
 }

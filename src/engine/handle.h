@@ -19,7 +19,8 @@
 
 const sifr_model *engine_model(const sifr_engine *engine);
 const sifr_settings *engine_settings(const sifr_engine *engine);
-comm_group *engine_group(const sifr_engine *engine);
+comm_group *engine_group(const sifr_engine *engine); /* of all ranks */
+const engine_groups *engine_groups_of(const sifr_engine *engine);
 device *engine_device(const sifr_engine *engine);
 const plan_schedule *engine_schedule(const sifr_engine *engine); /* of a training step */
 engine_executor *engine_trainer(const sifr_engine *engine);      /* which runs it */
@@ -121,7 +122,7 @@ float *engine_slice(const sifr_engine *engine, size_t index, engine_part part, i
 /* The same for one rank, which holds the whole part. */
 float *engine_state(const sifr_engine *engine, size_t index, engine_part part);
 
-/* Whether ranks hold only slices of this part of a weight. */
+/* Whether ranks hold only slices of this part of a weight, or some hold none of it. */
 bool engine_is_cut(const sifr_engine *engine, size_t index, engine_part part);
 
 /* The elements of a weight that rank `rank` owns, for any part: of its slice of the flat parameter,

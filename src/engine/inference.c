@@ -48,7 +48,8 @@ static sifr_status add_schedule(engine_inference *i, int64_t length, plan_schedu
     settings.step.seq_length = length;
     settings.external_parameters = true;
     BASE_TRY(plan_lower(i->model, i->dev, &settings, schedule, error));
-    return engine_executor_create(*schedule, i->group, i->executor, executor, error);
+    engine_groups groups = engine_groups_flat(i->group);
+    return engine_executor_create(*schedule, &groups, i->executor, executor, error);
 }
 
 static bool has_varying_angles(const sifr_model *model) {
@@ -75,6 +76,7 @@ sifr_status engine_inference_create(const sifr_model *model,
                                     const engine_inference_options *options, engine_inference **out,
                                     sifr_error *error) {
     engine_inference *i;
+    engine_groups groups;
     sifr_status status;
     BASE_TRY(base_alloc(1, sizeof *i, &i, error));
     i->model = model;
@@ -85,9 +87,10 @@ sifr_status engine_inference_create(const sifr_model *model,
     BASE_TRY_GOTO(status, base_alloc(room, sizeof *i->history, &i->history, error), fail);
     BASE_TRY_GOTO(status, device_open_cpu(options->threads, options->isa, &i->dev, error), fail);
     BASE_TRY_GOTO(status, comm_open_self(&i->group, error), fail);
+    groups = engine_groups_flat(i->group);
     BASE_TRY_GOTO(status, plan_lower(model, i->dev, &settings, &i->schedule, error), fail);
     BASE_TRY_GOTO(status, check_memory(i->schedule, error), fail);
-    BASE_TRY_GOTO(status, engine_executor_create(i->schedule, i->group, NULL, &i->executor, error),
+    BASE_TRY_GOTO(status, engine_executor_create(i->schedule, &groups, NULL, &i->executor, error),
                   fail);
     if (options->mode == PLAN_GENERATE) BASE_TRY_GOTO(status, prepare_prompts(i, error), fail);
     *out = i;

@@ -54,6 +54,9 @@ static void dump_instruction(const plan_schedule *s, size_t index, char *text, s
     }
     if (i->queue == PLAN_DISK || i->queue == PLAN_COPY)
         used = dump_transfer(s, i, text, size, used);
+    if (i->action == PLAN_SEND || i->action == PLAN_RECEIVE)
+        used = put(text, size, used, " %lld bytes %s stage %d", (long long)i->bytes,
+                   i->action == PLAN_SEND ? "to" : "from", i->peer);
     if (i->wait >= 0) used = put(text, size, used, " after %d", i->wait);
     if (i->deferred) put(text, size, used, " (of the step before)");
 }

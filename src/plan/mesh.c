@@ -2,6 +2,7 @@
 
 #include <stdio.h>
 
+#include "base/checked.h"
 #include "base/text.h"
 
 const char *plan_axis_name(plan_axis axis) {
@@ -34,6 +35,23 @@ sifr_status plan_mesh_make(int32_t ranks, int32_t rank, int32_t shard_size, plan
     out->ranks[PLAN_AXIS_SHARD] = shard_size;
     out->ranks[PLAN_AXIS_REPLICA] = ranks / shard_size;
     find_places(out, rank);
+    return SIFR_OK;
+}
+
+sifr_status plan_mesh_of(const sifr_settings *settings, int32_t ranks, int32_t rank, plan_mesh *out,
+                         sifr_error *error) {
+    char counts[128];
+    int32_t stages = (int32_t)base_max_i64(settings->pipeline.stages, 1);
+    *out = plan_mesh_flat(ranks, rank);
+    if (ranks % stages)
+        return base_fail(error, SIFR_USAGE,
+                         "pipeline: %d stages, which do not divide %d rank%s; %s%s", (int)stages,
+                         (int)ranks, ranks == 1 ? "" : "s", ranks == 1 ? "start more" : "give ",
+                         base_format_divisors(ranks, counts, sizeof counts));
+    int32_t of_stage = ranks / stages;
+    BASE_TRY(plan_mesh_make(of_stage, rank % of_stage, 0, out, error));
+    out->ranks[PLAN_AXIS_STAGE] = stages;
+    out->place[PLAN_AXIS_STAGE] = rank / of_stage;
     return SIFR_OK;
 }
 
@@ -92,6 +110,17 @@ const char *plan_mesh_text(const plan_mesh *mesh, char out[PLAN_MESH_LENGTH]) {
         if (mesh->ranks[a] == 1) continue;
         used += (size_t)snprintf(out + used, PLAN_MESH_LENGTH - used, "%s%d %ss", used ? " x " : "",
                                  (int)mesh->ranks[a], plan_axis_name((plan_axis)a));
+    }
+    return out;
+}
+
+const char *plan_mesh_place_text(const plan_mesh *mesh, char out[PLAN_MESH_LENGTH]) {
+    size_t used = 0;
+    out[0] = '\0';
+    for (int a = 0; a < PLAN_AXES; a++) {
+        if (mesh->ranks[a] == 1) continue;
+        used += (size_t)snprintf(out + used, PLAN_MESH_LENGTH - used, "%s%s %d", used ? ", " : "",
+                                 plan_axis_name((plan_axis)a), (int)mesh->place[a]);
     }
     return out;
 }

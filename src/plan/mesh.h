@@ -12,6 +12,7 @@
 #include <stdint.h>
 
 #include "base/errors.h"
+#include "sifr/settings.h"
 
 /* From the outermost to the innermost. */
 typedef enum plan_axis {
@@ -27,6 +28,7 @@ const char *plan_axis_name(plan_axis axis);
 
 /* The axes over which something is split or added up. */
 typedef enum plan_span {
+    PLAN_STAGES = 1 << PLAN_AXIS_STAGE,
     PLAN_REPLICAS = 1 << PLAN_AXIS_REPLICA,
     /* What ZeRO cuts into slices; ranks of other contexts have equal weights. */
     PLAN_STATE = 1 << PLAN_AXIS_SHARD | 1 << PLAN_AXIS_CONTEXT,
@@ -48,6 +50,10 @@ plan_mesh plan_mesh_flat(int32_t ranks, int32_t rank);
 sifr_status plan_mesh_make(int32_t ranks, int32_t rank, int32_t shard_size, plan_mesh *out,
                            sifr_error *error) SIFR_MUST_CHECK;
 
+/* The same in each of settings.pipeline.stages stages. */
+sifr_status plan_mesh_of(const sifr_settings *settings, int32_t ranks, int32_t rank, plan_mesh *out,
+                         sifr_error *error) SIFR_MUST_CHECK;
+
 /* The same mesh as seen by another rank of the world. */
 plan_mesh plan_mesh_at(const plan_mesh *mesh, int32_t rank);
 
@@ -62,8 +68,10 @@ int32_t plan_mesh_group(const plan_mesh *mesh, plan_span span);
  * True if that holds for some of the groups. */
 bool plan_mesh_crosses(const plan_mesh *mesh, plan_span span, int32_t ranks_per_host);
 
-/* "2 replicas x 4 shards"; the axes that have several ranks. */
+/* "2 replicas x 4 shards", and of this rank "replica 1, shard 3": the axes that have several ranks.
+ */
 enum { PLAN_MESH_LENGTH = 128 };
 const char *plan_mesh_text(const plan_mesh *mesh, char out[PLAN_MESH_LENGTH]);
+const char *plan_mesh_place_text(const plan_mesh *mesh, char out[PLAN_MESH_LENGTH]);
 
 #endif

@@ -50,9 +50,16 @@ int64_t plan_host_bytes(const plan_schedule *schedule);
  * host_bytes. */
 void plan_away_classes(const plan_schedule *schedule, plan_tier tier, int64_t bytes[PLAN_CLASSES]);
 
+/* Elements of a segment with padding to whole blocks of each slice, also on other stages than those
+ * that read it. */
+int64_t plan_padded_elements(const plan_schedule *schedule, int32_t segment);
+
 /* Bytes that a step delivers to this rank by gathers and by reductions: padded elements x (N-1)/N x
  * bytes of an element as sent, for each pass over them. */
 void plan_wire(const plan_schedule *schedule, int64_t *gathered, int64_t *reduced);
+
+/* Bytes that a step receives from other stages of a pipeline. */
+int64_t plan_received(const plan_schedule *schedule);
 
 /* Gathers and reductions that a step starts; 0 for one rank. */
 void plan_calls(const plan_schedule *schedule, int64_t *gathers, int64_t *reductions);

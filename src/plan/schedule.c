@@ -2,6 +2,14 @@
 
 #include <stdlib.h>
 
+#include "base/checked.h"
+#include "plan/queries.h"
+
+int64_t plan_padded_elements(const plan_schedule *s, int32_t segment) {
+    int64_t slices = plan_mesh_ranks(&s->settings.mesh, (plan_span)(PLAN_STATE | PLAN_DATA));
+    return base_ceil_to(s->model->segments[segment].elements, slices * DEVICE_BLOCK);
+}
+
 const char *plan_class_name(plan_class class) {
     static const char *const names[PLAN_CLASSES] = {
         "parameters", "gathered", "master weights", "moments",      "gradients", "activations",
@@ -11,13 +19,14 @@ const char *plan_class_name(plan_class class) {
 
 const char *plan_action_name(plan_action action) {
     static const char *const names[PLAN_ACTIONS] = {
-        "forward", "recompute", "backward", "add",    "count", "loss",  "squares",
-        "norm",    "update",    "gather",   "reduce", "read",  "write", "wait"};
+        "forward", "recompute", "backward", "add",  "count", "loss", "squares", "norm",
+        "update",  "gather",    "reduce",   "read", "write", "send", "receive", "wait"};
     return names[action];
 }
 
 const char *plan_queue_name(plan_queue queue) {
-    static const char *const names[PLAN_QUEUES] = {"compute", "communication", "disk", "copy"};
+    static const char *const names[PLAN_QUEUES] = {"compute", "communication", "disk", "copy",
+                                                   "peer"};
     return names[queue];
 }
 

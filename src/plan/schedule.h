@@ -16,6 +16,7 @@
 #include "model/description.h"
 #include "optim/optim.h"
 #include "plan/mesh.h"
+#include "plan/pipeline.h"
 #include "sifr/settings.h"
 
 /* Classes of memory, as the planner adds them up and the ledger reports them. */
@@ -72,6 +73,8 @@ typedef enum plan_action {
     PLAN_READ,      /* from x0 in a file or host memory to y in device memory; skipped, like
                        PLAN_WRITE, if the update does not happen */
     PLAN_WRITE,     /* from x0 in device memory to y in a file or host memory */
+    PLAN_SEND,      /* x0 to the same place of stage `peer`, which receives it */
+    PLAN_RECEIVE,   /* y from stage `peer` */
     PLAN_WAIT,      /* until transfer `wait` has ended; has its operands */
     PLAN_ACTIONS
 } plan_action;
@@ -84,6 +87,7 @@ typedef enum plan_queue {
     PLAN_COMMUNICATION,
     PLAN_DISK,
     PLAN_COPY,
+    PLAN_PEER, /* to and from other stages of a pipeline */
     PLAN_QUEUES
 } plan_queue;
 
@@ -130,13 +134,16 @@ typedef struct plan_instruction {
     bool accumulate_dw;
     bool deferred;       /* belongs to the update of the step before, which this step carries out */
     int16_t unit;        /* -1: no unit */
+    int16_t peer;        /* PLAN_SEND, PLAN_RECEIVE: the other stage */
     int32_t micro_batch; /* of this rank, 0 to k-1; -1: none */
     int32_t node;        /* of the model; -1: none */
     int32_t call;        /* index into calls; -1: no kernel */
     int32_t first_operand, operands;
     int32_t wait;    /* PLAN_WAIT: the transfer to wait for; else -1 */
-    int32_t segment; /* PLAN_SQUARES, PLAN_UPDATE, PLAN_GATHER, PLAN_REDUCE: of the model */
-    int64_t bytes;   /* PLAN_GATHER, PLAN_REDUCE: of a slice; PLAN_READ, PLAN_WRITE: all */
+    int32_t segment; /* PLAN_SQUARES, PLAN_UPDATE, PLAN_GATHER, PLAN_REDUCE: of the model; so also
+                        PLAN_SEND, PLAN_RECEIVE of weights and their gradients */
+    int32_t stream;  /* PLAN_SEND, PLAN_RECEIVE: what they carry, the same at both ends */
+    int64_t bytes;   /* PLAN_GATHER, PLAN_REDUCE: of a slice; other transfers: all */
     int64_t element; /* PLAN_UPDATE: where its vectors begin, counted over all units of the model;
                         dropout of a tile: where the tile begins, counted over the micro batch */
 } plan_instruction;
@@ -163,6 +170,7 @@ typedef struct plan_settings {
     plan_mode mode;
     int64_t cache_length; /* PLAN_GENERATE: positions of a sequence in the cache */
     plan_mesh mesh;
+    plan_pipeline pipeline;
     bool logits;              /* PLAN_EVALUATE: logits of all rows as well */
     bool external_parameters; /* parameters and caches belong to another schedule: no room here */
     bool verify; /* check the list after each pass (plan/verify/verify.h); debug builds always do */
@@ -187,12 +195,13 @@ typedef struct plan_schedule {
      * Only trained segments have masters and states. */
     int32_t *parameters, *masters, *states[OPTIM_STATES]; /* by segment; states: those of the
                                                              optimizer's row */
-    int64_t *segment_elements;                            /* padded to whole blocks of each slice */
-    int32_t *tables;                                      /* by model_table */
-    int32_t *inputs[SIFR_INPUTS], *losses;                /* by micro batch */
-    int32_t *caches; /* PLAN_GENERATE: keys and values by node, 2 each */
-    int32_t numbers; /* plan_numbers */
-    int32_t logits;  /* PLAN_LOGITS, PLAN_GENERATE, plan_settings.logits; else -1 */
+    int64_t *segment_elements; /* padded to whole blocks of each slice; 0: of a segment that this
+                                  stage does not read */
+    int32_t *tables;           /* by model_table */
+    int32_t *inputs[SIFR_INPUTS], *losses; /* by micro batch */
+    int32_t *caches;                       /* PLAN_GENERATE: keys and values by node, 2 each */
+    int32_t numbers;                       /* plan_numbers */
+    int32_t logits; /* PLAN_LOGITS, PLAN_GENERATE, plan_settings.logits; else -1 */
     int32_t scratch;
     int32_t spread; /* quarters of the forward pass that a deferred update takes; 0: not deferred */
 

@@ -88,12 +88,12 @@ static void interleaved(const plan_walk_shape *shape, int32_t stage, plan_walk *
     }
 }
 
-static void drop_backward(plan_walk *walk) {
-    size_t kept = 0;
-    for (size_t i = 0; i < walk->count; i++) {
-        if (walk->items[i].pass == PLAN_WALK_FORWARD) walk->items[kept++] = walk->items[i];
-    }
-    walk->count = kept;
+/* All micro batches through a chunk, then through the next. */
+static void forward_alone(const plan_walk_shape *shape, plan_walk *walk) {
+    int32_t count = shape->order == PLAN_WALK_UNIT ? shape->micro_batches : 1;
+    for (int32_t c = 0; c < shape->chunks; c++)
+        for (int32_t j = 0; j < shape->micro_batches; j += count)
+            add(walk, PLAN_WALK_FORWARD, c, j, count);
 }
 
 sifr_status plan_walk_make(const plan_walk_shape *shape, int32_t stage, bool training,
@@ -103,6 +103,10 @@ sifr_status plan_walk_make(const plan_walk_shape *shape, int32_t stage, bool tra
     size_t most = (size_t)k * (size_t)shape->chunks * PLAN_WALK_PASSES + 2;
     *out = (plan_walk){0};
     BASE_TRY(base_alloc(most, sizeof *out->items, &out->items, error));
+    if (!training) {
+        forward_alone(shape, out);
+        return SIFR_OK;
+    }
     switch (shape->order) {
     case PLAN_WALK_UNIT:
         whole(shape, out);
@@ -122,7 +126,6 @@ sifr_status plan_walk_make(const plan_walk_shape *shape, int32_t stage, bool tra
         one_chunk(shape, warm, out);
         break;
     }
-    if (!training) drop_backward(out);
     return SIFR_OK;
 }
 

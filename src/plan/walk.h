@@ -53,7 +53,7 @@ typedef struct plan_walk {
 sifr_status plan_walk_check(const plan_walk_shape *shape, sifr_error *error) SIFR_MUST_CHECK;
 
 /* The walk of one stage; belongs to the caller, who frees it with plan_walk_free. `training` false:
- * the forward passes alone, in the same order. The shape must have passed plan_walk_check. */
+ * the forward passes alone, chunk by chunk. The shape must have passed plan_walk_check. */
 sifr_status plan_walk_make(const plan_walk_shape *shape, int32_t stage, bool training,
                            plan_walk *out, sifr_error *error) SIFR_MUST_CHECK;
 void plan_walk_free(plan_walk *walk);

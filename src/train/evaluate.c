@@ -10,7 +10,7 @@
 #include "engine/handle.h"
 #include "train/predictions.h"
 
-/* One rank's micro batch. */
+/* One rank's micro batch; all stages of a pipeline tell the same. */
 typedef struct evaluated {
     double loss;
     int64_t labelled, signal;
@@ -25,6 +25,11 @@ typedef struct evaluator {
     train_predictions predictions;
     float *numbers; /* of all ranks' micro batches */
 } evaluator;
+
+/* Ranks that have micro batches of their own. */
+static int32_t data_ranks(const sifr_engine *engine) {
+    return plan_mesh_ranks(&engine_schedule(engine)->settings.mesh, PLAN_DATA);
+}
 
 static sifr_status take_memory(evaluator *e, sifr_error *error) {
     BASE_TRY(train_data_rows(e->data, e->sequences, e->length, &e->rows, error));
@@ -61,7 +66,7 @@ static sifr_status gather_predictions(const evaluator *e, int64_t first, sifr_er
     if (!e->numbers) return SIFR_OK;
     BASE_TRY(comm_all_gather_control(group, e->predictions.mine, count * (int64_t)sizeof(float),
                                      e->numbers, error));
-    for (int32_t r = 0; r < comm_size(group); r++)
+    for (int32_t r = 0; r < data_ranks(e->engine); r++)
         train_predictions_put(&e->predictions, e->numbers + r * count, first + r * e->sequences,
                               e->sequences);
     return SIFR_OK;
@@ -72,17 +77,19 @@ static sifr_status gather_predictions(const evaluator *e, int64_t first, sifr_er
 static sifr_status run_round(evaluator *e, int64_t first, int64_t signal, double *sum,
                              train_evaluation *out, int *stop, sifr_error *error) {
     comm_group *group = engine_group(e->engine);
-    int32_t ranks = comm_size(group);
+    int32_t ranks = data_ranks(e->engine);
+    const plan_mesh *mesh = &engine_schedule(e->engine)->settings.mesh;
     evaluated mine = {.signal = signal};
-    fetch(e, first + comm_rank(group) * e->sequences);
+    fetch(e, first + plan_mesh_place(mesh, PLAN_DATA) * e->sequences);
     BASE_TRY(run_batch(e, &mine, error));
     BASE_TRY(gather_predictions(e, first, error));
     BASE_TRY(comm_all_gather_control(group, &mine, sizeof mine, e->all, error));
     for (int32_t r = 0; r < ranks; r++) {
         if (first + r * e->sequences < e->windows) *sum += e->all[r].loss;
         out->tokens += e->all[r].labelled;
-        if (!*stop) *stop = (int)e->all[r].signal;
     }
+    for (int32_t r = 0; r < comm_size(group); r++)
+        if (!*stop) *stop = (int)e->all[r].signal;
     out->windows += base_min_i64(ranks * e->sequences, e->windows - first);
     return SIFR_OK;
 }
@@ -104,7 +111,7 @@ sifr_status train_evaluate(sifr_engine *engine, const train_data *data, int64_t 
                          (long long)train_data_tokens(data), (long long)length);
     status = take_memory(&e, error);
     BASE_TRY_GOTO(status, comm_agree_status(engine_group(engine), status, error), done);
-    int64_t step = sequences * comm_size(engine_group(engine));
+    int64_t step = sequences * data_ranks(engine);
     for (int64_t w = 0; w < e.windows && !*signal; w += step) {
         int64_t asked = stopped ? stopped(user) : 0;
         BASE_TRY_GOTO(status, run_round(&e, w, asked, &sum, out, signal, error), done);

@@ -13,6 +13,7 @@
 #include "base/text.h"
 #include "plan/queries.h"
 #include "train/notices.h"
+#include "train/places.h"
 #include "train/run.h"
 
 /* This many skipped steps in a row mean that the run has diverged. */
@@ -115,12 +116,12 @@ static sifr_status fetch(train_state *t, sifr_error *error) {
 }
 
 static void count_wire(train_state *t, const comm_ledger *before) {
-    const comm_ledger *after = comm_get_ledger(t->group);
+    comm_ledger after = engine_groups_ledger(engine_groups_of(t->engine));
     for (int o = 0; o < COMM_OPERATIONS; o++) {
-        t->wire.ledger.operation[o].calls += after->operation[o].calls - before->operation[o].calls;
-        t->wire.ledger.operation[o].bytes += after->operation[o].bytes - before->operation[o].bytes;
+        t->wire.ledger.operation[o].calls += after.operation[o].calls - before->operation[o].calls;
+        t->wire.ledger.operation[o].bytes += after.operation[o].bytes - before->operation[o].bytes;
         t->wire.ledger.operation[o].seconds +=
-            after->operation[o].seconds - before->operation[o].seconds;
+            after.operation[o].seconds - before->operation[o].seconds;
     }
 }
 
@@ -129,13 +130,14 @@ static void count_planned(train_state *t) {
     plan_wire(engine_schedule(t->engine), &gathered, &reduced);
     t->wire.planned_gathered += gathered;
     t->wire.planned_reduced += reduced;
+    t->wire.planned_received += plan_received(engine_schedule(t->engine));
 }
 
 /* Carries out a delayed update now: before a checkpoint or an evaluation, and after the last step.
  */
 static sifr_status settle(train_state *t, sifr_error *error) {
     double start = base_seconds();
-    comm_ledger before = *comm_get_ledger(t->group);
+    comm_ledger before = engine_groups_ledger(engine_groups_of(t->engine));
     BASE_TRY(engine_settle(t->engine, error));
     count_wire(t, &before);
     t->step_seconds += base_seconds() - start;
@@ -156,7 +158,7 @@ static sifr_status step(train_state *t, sifr_status *local, sifr_error *error) {
     const sifr_config *c = t->config;
     sifr_step_result result;
     double start = base_seconds();
-    comm_ledger before = *comm_get_ledger(t->group);
+    comm_ledger before = engine_groups_ledger(engine_groups_of(t->engine));
     int64_t before_step = sifr_engine_updates(t->engine) - 1;
     double rate = config_lr_at(&c->schedule, before_step);
     BASE_TRY(sifr_engine_set_betas(
@@ -345,6 +347,15 @@ static sifr_status save_end(train_state *t, int signal, sifr_error *error) {
     return save_result(t, error);
 }
 
+/* "mesh: 2 stages x 2 shards; schedule 1f1b, units 0-3 and 4-7" */
+static void say_mesh(const train_state *t) {
+    const plan_settings *s = &engine_schedule(t->engine)->settings;
+    char text[PLAN_MESH_LENGTH], parts[PLAN_PIPELINE_LENGTH];
+    if (plan_parts(&s->pipeline) == 1) return;
+    train_say(t->host, "mesh: %s; %s", plan_mesh_text(&s->mesh, text),
+              plan_pipeline_text(&s->pipeline, parts));
+}
+
 static void announce(const train_state *t) {
     char parameters[32], bytes[32], ranks[64] = "", over[32] = "";
     const sifr_config *c = t->config;
@@ -358,7 +369,9 @@ static void announce(const train_state *t) {
         base_format_count(sifr_model_parameters(t->folder.model), parameters),
         base_dtype_name(plan_dtype(&engine_schedule(t->engine)->settings)), ranks, threads,
         threads == 1 ? "" : "s", size > 1 ? " each" : "", device_isa(engine_device(t->engine)));
-    if (size > 1) snprintf(over, sizeof over, " x %d ranks", size);
+    say_mesh(t);
+    int32_t data = plan_mesh_ranks(&engine_schedule(t->engine)->settings.mesh, PLAN_DATA);
+    if (data > 1) snprintf(over, sizeof over, " x %d ranks", data);
     train_say(
         t->host,
         "step: %lld sequences of %lld tokens (%lld x %lld accumulated%s), %lld steps, memory %s%s",
@@ -439,6 +452,8 @@ sifr_status train_run(sifr_config *config, comm_group *group, const train_host *
         outcome->alone = status != SIFR_OK && !t->agreed;
     }
     if (!t) return status;
+    if (status == SIFR_LOST_RANK && t->engine)
+        train_name_places(&engine_schedule(t->engine)->settings.mesh, error);
     if (status != SIFR_OK && !t->begun) train_output_undo(&t->output);
     close_state(t);
     free(t);

@@ -10,7 +10,7 @@
  * saving. */
 typedef struct train_wire {
     comm_ledger ledger;
-    int64_t planned_gathered, planned_reduced;
+    int64_t planned_gathered, planned_reduced, planned_received;
 } train_wire;
 
 typedef struct train_outcome {

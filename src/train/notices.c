@@ -15,7 +15,7 @@ static bool is_power_of_two(int64_t n) {
 char *train_bits_class(const plan_settings *s, char *out, size_t size) {
     char reason[160];
     bool narrow = s->step.communication_data_type != SIFR_FP32 && !plan_narrow_gradients(s);
-    int32_t ranks = plan_mesh_ranks(&s->mesh, PLAN_WORLD), neighbours = plan_batch_neighbours(s);
+    int32_t ranks = plan_mesh_ranks(&s->mesh, PLAN_DATA), neighbours = plan_batch_neighbours(s);
     bool across_first = neighbours > 1;
     reason[0] = 0;
     if (s->step.gradient_order == SIFR_GRADIENT_SEQUENTIAL)

@@ -525,8 +525,8 @@ static sifr_status open_input(train_state *t, sifr_error *error) {
 
 static sifr_status make_batch(train_state *t, sifr_error *error) {
     const sifr_config *c = t->config;
-    return train_data_rows(t->data, c->train_batch_size / comm_size(t->group), t->length, &t->rows,
-                           error);
+    int32_t ranks = plan_mesh_ranks(&engine_schedule(t->engine)->settings.mesh, PLAN_DATA);
+    return train_data_rows(t->data, c->train_batch_size / ranks, t->length, &t->rows, error);
 }
 
 static sifr_status begin(train_state *t, sifr_error *error) {

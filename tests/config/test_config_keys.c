@@ -142,6 +142,7 @@ static void flags_come_from_the_table(void **state) {
         "max-eval-windows",
         "save-steps",
         "resume",
+        "pipeline-stages",
         "step-order",
         "gradient-order",
         "device",

@@ -240,9 +240,11 @@ static void not_built(void **state) {
          "ds.json: tensor_parallel.enabled is true, which is not supported yet; set it to false or "
          "leave "
          "it out (Switches it on.)"},
-        {"{\"pipeline\": {\"stages\": 2}}", "ds.json: pipeline.stages is 2, which is not "
-                                            "supported yet; set it to 1 or leave it out (Number "
-                                            "of pipeline stages.)"},
+        {"{\"pipeline\": {\"schedule\": \"zb-h1\"}}",
+         "ds.json: pipeline.schedule is \"zb-h1\", which is not supported yet (supported: gpipe, "
+         "1f1b, interleaved); choose one that is supported"},
+        {"{\"pipeline\": {\"stages\": 2}}", "pipeline.stages is 2, which does not divide 1 rank; "
+                                            "leave it out, or start more ranks"},
         {"{\"compression\": {\"type\": \"PowerSGD\"}}",
          "ds.json: compression.type is \"powerSGD\", which is not supported yet; set it to "
          "\"none\" or "
@@ -401,9 +403,10 @@ static void neutral_values_pass(void **state) {
 
 static void dry_run_names_what_is_refused(void **state) {
     (void)state;
-    config_case *c = config_case_text("{\"pipeline\": {\"stages\": 3}, \"steps_per_print\": 5}");
+    config_case *c =
+        config_case_text("{\"tensor_parallel\": {\"size\": 3}, \"steps_per_print\": 5}");
     assert_int_equal(c->status, SIFR_USAGE);
-    assert_non_null(strstr(c->lines, "pipeline.stages = 3: refused: not supported yet"));
+    assert_non_null(strstr(c->lines, "tensor_parallel.size = 3: refused: not supported yet"));
     assert_non_null(strstr(c->lines, "steps_per_print = 5: Prints a progress line"));
     config_case_free(c);
 }

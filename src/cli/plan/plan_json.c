@@ -228,6 +228,19 @@ static json_t *kept_json(const cli_plan_report *r) {
     return rows;
 }
 
+static json_t *pipeline_json(const cli_plan_report *r) {
+    const plan_pipeline *p = &r->schedule->settings.pipeline;
+    json_t *first = json_array();
+    for (int32_t i = 0; i < plan_parts(p); i++)
+        json_array_append_new(first, json_integer(p->first_unit[i]));
+    return json_pack("{s:i, s:i, s:i, s:o, s:I, s:I, s:i, s:I, s:f, s:I}", "stage", (int)p->stage,
+                     "stages", (int)p->stages, "chunks", (int)p->chunks, "first_unit", first,
+                     "first_bytes", (json_int_t)r->own.stage_bytes[0], "fullest_bytes",
+                     (json_int_t)r->own.stage_bytes[1], "fullest", (int)r->own.fullest,
+                     "last_bytes", (json_int_t)r->own.stage_bytes[2], "bubble_s", r->own.bubble,
+                     "received_bytes", (json_int_t)plan_received(r->schedule));
+}
+
 int cli_plan_print_json(const cli_plan_report *r, bool dump) {
     json_t *out = report_json(r);
     if (!out) return cli_fail_with("plan", SIFR_NO_MEMORY, "out of memory");
@@ -250,6 +263,8 @@ int cli_plan_print_json(const cli_plan_report *r, bool dump) {
     json_object_set_new(out, "changes", changes_json(r));
     if (plan_mesh_ranks(&r->schedule->settings.mesh, PLAN_WORLD) > 1)
         json_object_set_new(out, "stages", stages_json(r));
+    if (plan_parts(&r->schedule->settings.pipeline) > 1)
+        json_object_set_new(out, "pipeline", pipeline_json(r));
     if (dump) {
         json_t *lines = json_array();
         plan_dump(r->schedule, append_line, lines);

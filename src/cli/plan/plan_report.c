@@ -78,6 +78,22 @@ static void print_ranks(const cli_plan_report *r) {
            base_format_bytes((uint64_t)r->own.reduced, reduced), (long long)r->own.reductions);
 }
 
+/* The stages of a pipeline: who has what, how full the ranks are, and how long they wait. */
+static void print_pipeline(const cli_plan_report *r) {
+    const plan_settings *settings = &r->schedule->settings;
+    const plan_outcome *own = &r->own;
+    char mesh[PLAN_MESH_LENGTH], parts[PLAN_PIPELINE_LENGTH], bytes[3][32];
+    if (plan_parts(&settings->pipeline) == 1) return;
+    for (int i = 0; i < 3; i++) base_format_bytes((uint64_t)own->stage_bytes[i], bytes[i]);
+    printf("mesh         %s; this is stage %d; %s\n", plan_mesh_text(&settings->mesh, mesh),
+           (int)settings->pipeline.stage, plan_pipeline_text(&settings->pipeline, parts));
+    printf("stages       memory %s of the first, %s of the fullest (%d), %s of the last; at most "
+           "%.1f %% of a step waiting for other stages; %s received a step\n",
+           bytes[0], bytes[1], (int)own->fullest, bytes[2],
+           100 * own->bubble / own->predicted.step_seconds,
+           base_format_bytes((uint64_t)plan_received(r->schedule), mesh));
+}
+
 static void print_time(const cli_plan_report *r) {
     const plan_prediction *p = &r->own.predicted;
     const plan_machine *m = &r->machine;
@@ -365,6 +381,7 @@ static void print_stages(const cli_plan_report *r) {
 void cli_plan_print_own(const cli_plan_report *r) {
     print_run(r);
     print_ranks(r);
+    print_pipeline(r);
     print_time(r);
     print_memory(r);
     print_kept(r);

@@ -4,6 +4,7 @@
 
 #include "base/clock.h"
 #include "engine/executor/executor_private.h"
+#include "plan/peers.h"
 #include "plan/queries.h"
 
 void engine_replace_kernels(engine_executor *e, engine_kernel kernel, void *user) {
@@ -56,6 +57,26 @@ static sifr_status fold_losses(const engine_executor *e, int32_t micro_batch, si
                               &device_numbers(e)->losses[micro_batch], error);
 }
 
+/* Bytes of the parts that come before those of the last stage. */
+static int64_t before_last(const engine_executor *e) {
+    const plan_mesh *mesh = &e->schedule->settings.mesh;
+    int64_t ranks = plan_mesh_ranks(mesh, PLAN_WORLD) / mesh->ranks[PLAN_AXIS_STAGE];
+    return ranks * (mesh->ranks[PLAN_AXIS_STAGE] - 1) * plan_part_bytes(e->schedule);
+}
+
+/* The last stage has the losses. Its parts take over the squares of the other stages' ranks with
+ * the same places, so they are the whole decision's. */
+static void join_stages(const engine_executor *e, void *parts) {
+    int64_t bytes = plan_part_bytes(e->schedule), last = before_last(e);
+    int64_t stages = e->schedule->settings.mesh.ranks[PLAN_AXIS_STAGE];
+    int64_t stage = stages > 1 ? last / (stages - 1) : 0;
+    for (int64_t at = 0; at < last; at += bytes) {
+        char *to = (char *)parts + last + at % stage;
+        base_exact_merge((base_exact_sum *)(void *)to,
+                         (base_exact_sum *)(void *)((char *)parts + at));
+    }
+}
+
 /* The parts of all ranks, one message from each: through pinned memory where the host does not
  * reach them. There the host waits for what was computed, once. */
 static sifr_status gather_parts(engine_executor *e, sifr_error *error) {
@@ -63,12 +84,17 @@ static sifr_status gather_parts(engine_executor *e, sifr_error *error) {
     plan_numbers *numbers = device_numbers(e);
     void *all = plan_all_parts(e->schedule, numbers);
     int64_t bytes = plan_part_bytes(e->schedule);
-    if (!e->parts) return comm_all_gather_control(e->group, &numbers->squares, bytes, all, error);
+    if (!e->parts) {
+        BASE_TRY(comm_all_gather_control(e->world, &numbers->squares, bytes, all, error));
+        join_stages(e, all);
+        return SIFR_OK;
+    }
     base_exact_sum *own = &e->numbers->squares;
     BASE_TRY(device_start_copy(dev, DEVICE_COMPUTE, own, &numbers->squares, bytes, error));
     BASE_TRY(device_finish_queue(dev, DEVICE_COMPUTE, error));
-    BASE_TRY(comm_all_gather_control(e->group, own, bytes, e->parts, error));
-    return device_start_copy(dev, DEVICE_COMPUTE, all, e->parts, comm_size(e->group) * bytes,
+    BASE_TRY(comm_all_gather_control(e->world, own, bytes, e->parts, error));
+    join_stages(e, e->parts);
+    return device_start_copy(dev, DEVICE_COMPUTE, all, e->parts, comm_size(e->world) * bytes,
                              error);
 }
 
@@ -77,7 +103,7 @@ static sifr_status decide(engine_executor *e, const engine_step_input *input, in
                           sifr_error *error) {
     const plan_schedule *s = e->schedule;
     plan_numbers *numbers = device_numbers(e);
-    device_decision decision = {.parts = plan_all_parts(s, numbers),
+    device_decision decision = {.parts = (char *)plan_all_parts(s, numbers) + before_last(e),
                                 .ranks = plan_mesh_ranks(&s->settings.mesh, PLAN_DATA),
                                 .micro_batches = s->settings.step.gradient_accumulation_steps,
                                 .owners = plan_mesh_ranks(&s->settings.mesh, PLAN_STATE),
@@ -125,13 +151,17 @@ static void begin_step(engine_executor *e, const engine_step_input *input) {
     optim_row_of(input->optimizer)->set_step(input->optimizer, &step, &e->numbers->step);
 }
 
+static comm_group *group_of(const engine_executor *e, const plan_instruction *i) {
+    return engine_groups_at(&e->groups, (plan_span)i->span);
+}
+
 static sifr_status start_reduction(engine_executor *e, const plan_instruction *i,
                                    comm_handle *handle, sifr_error *error) {
     const plan_settings *settings = &e->schedule->settings;
     base_dtype sum = device_dtype_of(settings->step.grad_accum_dtype);
     base_dtype type =
         sum == BASE_FP32 ? device_dtype_of(settings->step.communication_data_type) : sum;
-    return comm_start_reduce_typed(e->group, operand_address(e, i, 0), type, sum,
+    return comm_start_reduce_typed(group_of(e, i), operand_address(e, i, 0), type, sum,
                                    i->bytes / base_dtype_bytes(type), operand_address(e, i, 1),
                                    handle, error);
 }
@@ -224,19 +254,30 @@ static bool is_for_move(const engine_executor *e, const plan_instruction *i) {
     return i->action == PLAN_WAIT && executor_is_move(&e->schedule->instructions[i->wait]);
 }
 
+/* Every stage has all labels of its ranks' micro batches. */
+static sifr_status sum_labels(const engine_executor *e, int64_t *labelled, sifr_error *error) {
+    comm_group *data = engine_groups_at(&e->groups, PLAN_DATA);
+    return data ? comm_sum(data, labelled, 1, error) : SIFR_OK;
+}
+
+static comm_group *peers_of(const engine_executor *e, const plan_instruction *i) {
+    bool second = plan_is_on_second_line(&e->schedule->settings.pipeline, i);
+    return second ? e->groups.back : engine_groups_at(&e->groups, PLAN_STAGES);
+}
+
 /* What is no kernel. */
 static sifr_status run_action(engine_executor *e, const plan_instruction *i,
                               const engine_step_input *input, engine_result *result,
                               sifr_error *error) {
     comm_handle *handle = &e->transfers[i - e->schedule->instructions];
     bool training = e->schedule->settings.mode == PLAN_TRAIN;
-    comm_set_label(e->group, &(comm_label){.step = training ? input->step + !i->deferred : 0,
-                                           .noun = i->unit >= 0 ? "unit" : NULL,
-                                           .number = i->unit});
+    engine_groups_label(&e->groups, &(comm_label){.step = training ? input->step + !i->deferred : 0,
+                                                  .noun = i->unit >= 0 ? "unit" : NULL,
+                                                  .number = i->unit});
     switch ((plan_action)i->action) {
     case PLAN_COUNT:
         result->labelled = input->labelled;
-        BASE_TRY(comm_sum(e->group, &result->labelled, 1, error));
+        BASE_TRY(sum_labels(e, &result->labelled, error));
         e->numbers->step.gradient_scale = 0.0f;
         if (result->labelled) /* dividing by a power of two is exact */
             e->numbers->step.gradient_scale =
@@ -247,12 +288,18 @@ static sifr_status run_action(engine_executor *e, const plan_instruction *i,
     case PLAN_NORM:
         return finish_norm(e, input, result, error);
     case PLAN_GATHER:
-        BASE_TRY(comm_start_all_gather(e->group, operand_address(e, i, 0), i->bytes,
+        BASE_TRY(comm_start_all_gather(group_of(e, i), operand_address(e, i, 0), i->bytes,
                                        operand_address(e, i, 1), handle, error));
         return SIFR_OK;
     case PLAN_REDUCE:
         BASE_TRY(start_reduction(e, i, handle, error));
         return SIFR_OK;
+    case PLAN_SEND:
+        return comm_send(peers_of(e, i), i->peer, operand_address(e, i, 0), i->bytes, handle,
+                         error);
+    case PLAN_RECEIVE:
+        return comm_receive(peers_of(e, i), i->peer, operand_address(e, i, 0), i->bytes, handle,
+                            error);
     case PLAN_READ:
     case PLAN_WRITE:
         return start_move(e, i, error);
@@ -276,7 +323,7 @@ static void note_span(engine_executor *e, const plan_instruction *i, double befo
         else
             move->begun = e->move_times.begun, move->over = e->move_times.ended;
     } else if (i->action == PLAN_WAIT) {
-        const comm_event *event = comm_last(e->group);
+        const comm_event *event = comm_last(e->transfers[i->wait].group);
         e->spans[i->wait].begun = event->begun;
         e->spans[i->wait].over = event->ended;
     }

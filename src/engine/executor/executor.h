@@ -2,7 +2,7 @@
 #ifndef ENGINE_EXECUTOR_H
 #define ENGINE_EXECUTOR_H
 
-#include "comm/comm.h"
+#include "engine/groups.h"
 #include "engine/store/swap.h"
 #include "plan/pass/passes.h"
 #include "plan/schedule.h"
@@ -30,10 +30,11 @@ typedef struct engine_step_input {
     int64_t labelled;                /* tokens of this rank's batch that have a label */
 } engine_step_input;
 
-/* The executor borrows the schedule, the group and `owner`, which must outlive it. With an `owner`
+/* The executor borrows the schedule, the groups (the struct is copied) and `owner`, which must
+ * outlive it. With an `owner`
  * (a training executor of the same model) the owner's parameters are used, and also its memory that
  * is idle between steps, if it is large enough. So the two must never run at the same time. */
-sifr_status engine_executor_create(plan_schedule *schedule, comm_group *group,
+sifr_status engine_executor_create(plan_schedule *schedule, const engine_groups *groups,
                                    engine_executor *owner, engine_executor **out,
                                    sifr_error *error) SIFR_MUST_CHECK;
 void engine_executor_free(engine_executor *executor); /* NULL is harmless */

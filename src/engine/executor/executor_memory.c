@@ -26,7 +26,7 @@ static int64_t permanent_bytes(const plan_schedule *s) {
  * together, in the first run, since a rank that could not take its memory never gets there. */
 sifr_status executor_open_window(engine_executor *e, sifr_error *error) {
     if (e->file < 0 && !e->opens_window) return SIFR_OK;
-    sifr_status status = comm_open_window(e->group, e->block, e->block_bytes, e->file, error);
+    sifr_status status = comm_open_window(e->world, e->block, e->block_bytes, e->file, error);
     if (e->file >= 0) close(e->file);
     e->file = -1;
     e->opens_window = false;
@@ -44,8 +44,8 @@ static sifr_status take_memory(engine_executor *e, const engine_executor *owner,
         }
     }
     bool hidden = device_is_hidden(s->dev);
-    e->opens_window = hidden && comm_size(e->group) > 1;
-    if (comm_shares_memory(e->group) && !hidden)
+    e->opens_window = hidden && comm_size(e->world) > 1;
+    if (comm_shares_memory(e->world) && !hidden)
         BASE_TRY(device_take_shared(s->dev, s->total_bytes, &e->block, &e->file, error));
     else
         BASE_TRY(device_take(s->dev, s->total_bytes, &e->block, error));
@@ -162,7 +162,7 @@ static sifr_status take_host(engine_executor *e, const engine_executor *owner, s
 }
 
 static int64_t all_parts_bytes(const engine_executor *e) {
-    return comm_size(e->group) * plan_part_bytes(e->schedule);
+    return comm_size(e->world) * plan_part_bytes(e->schedule);
 }
 
 /* A device that has only begun what it was given copies from and to memory of its own. */
@@ -175,7 +175,7 @@ static sifr_status take_numbers(engine_executor *e, sifr_error *error) {
     else if (!numbers)
         BASE_TRY(base_alloc((size_t)e->number_bytes, 1, (char **)&numbers, error));
     e->numbers = numbers;
-    bool decides = s->settings.mode == PLAN_TRAIN && comm_size(e->group) > 1;
+    bool decides = s->settings.mode == PLAN_TRAIN && comm_size(e->world) > 1;
     if (!device_is_hidden(s->dev) || !decides) return SIFR_OK;
     return device_take_host(s->dev, all_parts_bytes(e), &e->parts, error);
 }
@@ -255,14 +255,15 @@ void engine_use_swap(engine_executor *e, engine_swap *swap) {
     e->swap = swap;
 }
 
-sifr_status engine_executor_create(plan_schedule *schedule, comm_group *group,
+sifr_status engine_executor_create(plan_schedule *schedule, const engine_groups *groups,
                                    engine_executor *owner, engine_executor **out,
                                    sifr_error *error) {
     engine_executor *e;
     sifr_status status;
     BASE_TRY(base_alloc(1, sizeof *e, &e, error));
     e->schedule = schedule;
-    e->group = group;
+    e->groups = *groups;
+    e->world = engine_groups_at(groups, PLAN_WORLD);
     e->file = -1;
     size_t buffers = schedule->buffer_count;
     BASE_TRY_GOTO(status, base_alloc(buffers, sizeof *e->base, &e->base, error), fail);
@@ -307,7 +308,7 @@ void engine_executor_free(engine_executor *e) {
     if (e->staged) device_give(s->dev, e->staged, e->staged_bytes);
     if (e->host_bytes) device_give(s->dev, e->host, e->host_bytes);
     if (e->file >= 0) close(e->file);
-    if (e->block_bytes) comm_close_window(e->group, e->block);
+    if (e->block_bytes) comm_close_window(e->world, e->block);
     if (e->block_bytes) device_give(s->dev, e->block, e->block_bytes);
     free(e->base);
     free(e->seconds);

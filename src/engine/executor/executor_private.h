@@ -7,8 +7,9 @@
 
 struct engine_executor {
     plan_schedule *schedule;
-    comm_group *group;
-    char **base; /* by buffer */
+    engine_groups groups;
+    comm_group *world; /* of them: all ranks */
+    char **base;       /* by buffer */
     void *block;
     int64_t block_bytes; /* 0: the block is the owner's */
     int file;            /* file of a block that is not a window yet; -1: none */

@@ -64,7 +64,7 @@ static bool find_place(const sifr_engine *engine, size_t index, engine_part part
     const model_weight *w = &engine->model->weights[index];
     int64_t from, end, elements = w->rows * w->columns;
     *place = (state_place){.buffer = buffer_of(s, w->segment, part)};
-    if (place->buffer < 0) return false;
+    if (place->buffer < 0 || !plan_has_unit(&s->settings.pipeline, w->unit)) return false;
     held_range(s, w->segment, place->buffer, part_bytes(engine, index, part), &from, &end);
     int64_t start = base_max_i64(from, w->offset);
     int64_t stop = base_min_i64(end, w->offset + elements);
@@ -240,17 +240,21 @@ sifr_status engine_write(sifr_engine *engine, size_t index, engine_part part, in
 static void find_part(const sifr_engine *engine, size_t weight, int32_t index, int32_t parts,
                       int64_t *first, int64_t *count) {
     const model_weight *w = &engine->model->weights[weight];
-    int64_t part = engine->training->segment_elements[w->segment] / parts;
+    int64_t part = plan_padded_elements(engine->training, w->segment) / parts;
     int64_t start = base_max_i64(index * part, w->offset);
     int64_t stop = base_min_i64((index + 1) * part, w->offset + w->rows * w->columns);
     *first = stop > start ? start - w->offset : 0;
     *count = base_max_i64(stop - start, 0);
 }
 
-/* Replicas hold the same slice, so each owns a part of it. */
+/* Only ranks of its stage own a weight. Replicas hold the same slice, so each owns a part of it. */
 void engine_share(const sifr_engine *engine, size_t index, int32_t rank, int64_t *first,
                   int64_t *count) {
-    plan_mesh mesh = plan_mesh_at(&engine->training->settings.mesh, rank);
+    const plan_settings *settings = &engine->training->settings;
+    plan_mesh mesh = plan_mesh_at(&settings->mesh, rank);
+    int32_t unit = engine->model->weights[index].unit;
+    *first = *count = 0;
+    if (mesh.place[PLAN_AXIS_STAGE] != plan_stage_of(&settings->pipeline, unit)) return;
     int32_t replicas = plan_mesh_ranks(&mesh, PLAN_REPLICAS);
     int32_t part =
         plan_mesh_place(&mesh, PLAN_STATE) * replicas + plan_mesh_place(&mesh, PLAN_REPLICAS);
@@ -270,7 +274,7 @@ void engine_held(const sifr_engine *engine, size_t index, int64_t *first, int64_
         return;
     }
     *first = 0;
-    *count = w->rows * w->columns;
+    *count = s->segment_elements[w->segment] ? w->rows * w->columns : 0; /* of another stage */
 }
 
 float *engine_state(const sifr_engine *engine, size_t index, engine_part part) {
@@ -450,25 +454,70 @@ static sifr_status narrow_segments(const sifr_engine *engine, bool average, sifr
     return SIFR_OK;
 }
 
+/* This rank's slice of a segment's parameters to the rank of the same place in another stage, or
+ * from there; who holds them whole gathers them then. */
+static sifr_status move_tied(const sifr_engine *engine, int32_t segment, int32_t peer, bool sends,
+                             sifr_error *error) {
+    const plan_schedule *s = engine->training;
+    comm_group *peers = engine_groups_at(&engine->groups, PLAN_STAGES);
+    comm_group *state = engine_groups_at(&engine->groups, PLAN_STATE);
+    const plan_mesh *mesh = &s->settings.mesh;
+    int32_t ranks = plan_mesh_ranks(mesh, PLAN_STATE), rank = plan_mesh_place(mesh, PLAN_STATE);
+    int64_t bytes =
+        s->segment_elements[segment] * base_dtype_bytes(plan_dtype(&s->settings)) / ranks;
+    char *parameters = engine_buffer(engine->trainer, s->parameters[segment]);
+    bool whole = s->buffers[s->parameters[segment]].bytes > bytes;
+    char *slice = parameters + (whole ? rank * bytes : 0);
+    comm_handle handle;
+    if (sends) {
+        BASE_TRY(comm_send(peers, peer, slice, bytes, &handle, error));
+        return comm_wait(handle, error);
+    }
+    BASE_TRY(comm_receive(peers, peer, slice, bytes, &handle, error));
+    BASE_TRY(comm_wait(handle, error));
+    if (!whole) return SIFR_OK;
+    BASE_TRY(comm_start_all_gather(state, slice, bytes, parameters, &handle, error));
+    return comm_wait(handle, error);
+}
+
+/* Parameters of tied weights, to the other stages that read them. */
+static sifr_status share_tied(const sifr_engine *engine, sifr_error *error) {
+    const plan_pipeline *p = &engine->training->settings.pipeline;
+    const sifr_model *model = engine->model;
+    for (int32_t g = 0; g < (int32_t)model->segment_count && plan_parts(p) > 1; g++) {
+        int32_t owner = plan_stage_of(p, model->segments[g].unit);
+        for (int32_t stage = 0; stage < p->stages; stage++) {
+            bool reads = stage != owner && plan_reads_segment(model, p, stage, g);
+            if (!reads || (p->stage != owner && p->stage != stage)) continue;
+            bool sends = p->stage == owner;
+            BASE_TRY(move_tied(engine, g, sends ? stage : owner, sends, error));
+        }
+    }
+    return SIFR_OK;
+}
+
 static sifr_status refresh(sifr_engine *engine, bool average, sifr_error *error) {
     const plan_schedule *s = engine->training;
     int64_t element = base_dtype_bytes(plan_dtype(&s->settings));
     int64_t master = base_dtype_bytes(engine_part_type(engine, ENGINE_MASTER));
+    comm_group *state = engine_groups_at(&engine->groups, PLAN_STATE);
     engine->shows_average = average;
     BASE_TRY(comm_agree_status(engine->group, narrow_segments(engine, average, error), error));
     for (int32_t g = 0; g < (int32_t)engine->model->segment_count; g++) {
         int64_t from, end, whole_from, whole_end;
-        if (engine->model->segments[g].frozen) continue; /* no rank computes them */
+        const model_segment *segment = &engine->model->segments[g];
+        if (segment->frozen) continue; /* no rank computes them */
+        if (!plan_has_unit(&s->settings.pipeline, segment->unit)) continue; /* its owner sends it */
         held_range(s, g, s->parameters[g], element, &whole_from, &whole_end);
         held_range(s, g, buffer_of(s, g, ENGINE_MASTER), master, &from, &end);
         if (end - from == whole_end - whole_from) continue;
         char *parameters = engine_buffer(engine->trainer, s->parameters[g]);
         comm_handle handle; /* other ranks' parts of a buffer that each rank holds whole */
-        BASE_TRY(comm_start_all_gather(engine->group, parameters + from * element,
-                                       (end - from) * element, parameters, &handle, error));
+        BASE_TRY(comm_start_all_gather(state, parameters + from * element, (end - from) * element,
+                                       parameters, &handle, error));
         BASE_TRY(comm_wait(handle, error));
     }
-    return SIFR_OK;
+    return share_tied(engine, error);
 }
 
 sifr_status engine_refresh(sifr_engine *engine, sifr_error *error) {
@@ -601,6 +650,7 @@ sifr_status sifr_engine_write_weight(sifr_engine *engine, const char *name, cons
 bool engine_is_cut(const sifr_engine *engine, size_t index, engine_part part) {
     const plan_schedule *s = engine->training;
     int32_t segment = engine->model->weights[index].segment;
+    if (plan_parts(&s->settings.pipeline) > 1) return true;
     return s->buffers[buffer_of(s, segment, part)].bytes <
            s->segment_elements[segment] * part_bytes(engine, index, part);
 }

@@ -115,13 +115,13 @@ static bool has_backward(const lower_state *state, int32_t unit) {
 }
 
 /* Recomputes the inputs of a segment's units from the one that was kept, before the last unit's
- * backward pass. */
-static sifr_status recompute_segment(lower_state *state, int32_t last, int32_t micro_batch,
-                                     int32_t count, sifr_error *error) {
+ * backward pass. What a pipeline's part receives, before unit `first`, is kept. */
+static sifr_status recompute_segment(lower_state *state, int32_t last, int32_t first,
+                                     const plan_walk_item *item, sifr_error *error) {
     if (!has_backward(state, last)) return SIFR_OK;
-    for (int32_t u = segment_start(state, last); u < last; u++) {
-        for (int32_t j = 0; j < count; j++) {
-            state->micro_batch = micro_batch + j;
+    for (int32_t u = (int32_t)base_max_i64(segment_start(state, last), first); u < last; u++) {
+        for (int32_t j = 0; j < item->count; j++) {
+            state->micro_batch = item->micro_batch + j;
             BASE_TRY(recompute_unit(state, u, state->feeds_other_units, error));
         }
     }
@@ -139,28 +139,45 @@ static void forget_gradients(lower_state *state, const plan_walk_item *item) {
     }
 }
 
+/* The units of one part of the model, first ... end - 1. */
+typedef struct lower_range {
+    int32_t part, first, end;
+} lower_range;
+
+static lower_range range_of(const lower_state *state, const plan_walk_item *item) {
+    const plan_pipeline *p = &state->s->settings.pipeline;
+    if (plan_parts(p) == 1) return (lower_range){.end = (int32_t)state->model->unit_count};
+    int32_t part = item->chunk * p->stages + p->stage;
+    return (lower_range){part, p->first_unit[part], p->first_unit[part + 1]};
+}
+
 static sifr_status forward_item(lower_state *state, const plan_walk_item *item, sifr_error *error) {
-    int32_t units = (int32_t)state->model->unit_count;
+    lower_range range = range_of(state, item);
     forget_gradients(state, item);
-    for (int32_t u = 0; u < units; u++) {
+    state->micro_batch = item->micro_batch;
+    BASE_TRY(lower_receive_values(state, range.part, error));
+    for (int32_t u = range.first; u < range.end; u++) {
         for (int32_t j = 0; j < item->count; j++) {
             state->micro_batch = item->micro_batch + j;
             BASE_TRY(forward_unit(state, u, error));
         }
     }
-    return SIFR_OK;
+    return lower_send_values(state, range.part, error);
 }
 
 static sifr_status backward_item(lower_state *state, const plan_walk_item *item,
                                  sifr_error *error) {
-    for (int32_t u = (int32_t)state->model->unit_count - 1; u >= 0; u--) {
-        BASE_TRY(recompute_segment(state, u, item->micro_batch, item->count, error));
+    lower_range range = range_of(state, item);
+    state->micro_batch = item->micro_batch;
+    BASE_TRY(lower_receive_gradients(state, range.part, error));
+    for (int32_t u = range.end - 1; u >= range.first; u--) {
+        BASE_TRY(recompute_segment(state, u, range.first, item, error));
         for (int32_t j = 0; j < item->count; j++) {
             state->micro_batch = item->micro_batch + j;
             BASE_TRY(backward_unit(state, u, error));
         }
     }
-    return SIFR_OK;
+    return lower_send_gradients(state, range.part, error);
 }
 
 static sifr_status lower_items(lower_state *state, const plan_walk *walk, sifr_error *error) {
@@ -172,23 +189,34 @@ static sifr_status lower_items(lower_state *state, const plan_walk *walk, sifr_e
     return SIFR_OK;
 }
 
-static sifr_status lower_step(lower_state *state, sifr_error *error) {
-    const plan_settings *settings = &state->s->settings;
-    bool training = settings->mode == PLAN_TRAIN;
+static plan_walk_shape walk_shape(const plan_settings *settings) {
+    const plan_pipeline *p = &settings->pipeline;
     bool by_unit = settings->step.step_order == SIFR_STEP_UNIT;
     plan_walk_shape shape = {.order = by_unit ? PLAN_WALK_UNIT : PLAN_WALK_BATCH,
                              .stages = 1,
                              .chunks = 1,
                              .micro_batches = settings->step.gradient_accumulation_steps};
+    if (plan_parts(p) == 1) return shape;
+    shape.order = p->order;
+    shape.stages = p->stages;
+    shape.chunks = p->chunks;
+    return shape;
+}
+
+static sifr_status lower_step(lower_state *state, sifr_error *error) {
+    const plan_settings *settings = &state->s->settings;
+    bool training = settings->mode == PLAN_TRAIN;
+    plan_walk_shape shape = walk_shape(settings);
     plan_walk walk;
     if (training) BASE_TRY(emit_count(state, error));
-    BASE_TRY(plan_walk_make(&shape, 0, training, &walk, error));
+    BASE_TRY(plan_walk_make(&shape, settings->pipeline.stage, training, &walk, error));
     sifr_status status = lower_items(state, &walk, error);
     plan_walk_free(&walk);
     state->micro_batch = -1;
     if (status != SIFR_OK || !training) return status;
     BASE_TRY(lower_borrowed(state, error));
-    return lower_update(state, error);
+    BASE_TRY(lower_update(state, error));
+    return lower_share_weights(state, error);
 }
 
 /* The inputs of micro batch j, and its losses. Tokens and labels are the caller's whatever the
@@ -221,8 +249,7 @@ static sifr_status add_segment(lower_state *state, int32_t g, sifr_error *error)
     plan_schedule *s = state->s;
     const plan_settings *settings = &s->settings;
     const model_segment *segment = &state->model->segments[g];
-    int64_t slices = plan_mesh_ranks(&settings->mesh, (plan_span)(PLAN_STATE | PLAN_DATA));
-    int64_t elements = base_ceil_to(segment->elements, slices * DEVICE_BLOCK);
+    int64_t elements = lower_is_read_here(state, g) ? plan_padded_elements(s, g) : 0;
     int64_t bytes = settings->external_parameters ? 0 : elements * state->element;
     s->segment_elements[g] = elements;
     s->masters[g] = -1;
@@ -230,6 +257,7 @@ static sifr_status add_segment(lower_state *state, int32_t g, sifr_error *error)
     BASE_TRY(
         plan_add_segment_buffer(s, PLAN_PARAMETERS, bytes, g, -1, true, &s->parameters[g], error));
     if (settings->mode != PLAN_TRAIN || segment->frozen) return SIFR_OK;
+    if (!lower_is_here(state, segment->unit)) return SIFR_OK;
     if (plan_has_masters(settings)) {
         BASE_TRY(plan_add_segment_buffer(s, PLAN_MASTERS, elements * 4, g, -1, true, &s->masters[g],
                                          error));
@@ -280,7 +308,9 @@ static sifr_status allocate(lower_state *state, sifr_error *error) {
     const sifr_model *model = state->model;
     size_t segments = model->segment_count, values = model->value_count, nodes = model->node_count;
     size_t k = (size_t)s->settings.step.gradient_accumulation_steps;
-    size_t sets = s->settings.step.step_order == SIFR_STEP_UNIT ? k : 1;
+    bool together = s->settings.step.step_order == SIFR_STEP_UNIT;
+    size_t sets = together || plan_parts(&s->settings.pipeline) > 1 ? k : 1;
+    state->sets = sets;
     BASE_TRY(base_alloc(segments, sizeof *s->parameters, &s->parameters, error));
     BASE_TRY(base_alloc(segments, sizeof *s->masters, &s->masters, error));
     for (int i = 0; i < OPTIM_STATES; i++)
@@ -316,12 +346,12 @@ static sifr_status allocate(lower_state *state, sifr_error *error) {
 
 static void release(lower_state *state) {
     void *const blocks[] = {
-        state->buffer_of,     state->saved,          state->gradient, state->places,
-        state->forward_calls, state->backward_calls, state->in_place, state->recompute,
-        state->mixed,         state->slice_written,  state->slot_of,  state->sums,
-        state->sum_buffers,   state->uses,           state->use_of,   state->own_use,
-        state->fresh,         state->weight_written, state->carries,  state->feeds_other_units,
-        state->local};
+        state->buffer_of,     state->saved,          state->gradient,     state->places,
+        state->forward_calls, state->backward_calls, state->in_place,     state->recompute,
+        state->mixed,         state->slice_written,  state->slot_of,      state->sums,
+        state->sum_buffers,   state->uses,           state->use_of,       state->own_use,
+        state->fresh,         state->weight_written, state->carries,      state->feeds_other_units,
+        state->local,         state->last_part,      state->gradient_part};
     for (size_t i = 0; i < sizeof blocks / sizeof *blocks; i++) free(blocks[i]);
     lower_free_tiles(state);
 }
@@ -448,6 +478,7 @@ static sifr_status run_passes(plan_schedule *s, sifr_error *error) {
         plan_pass_zero,
         plan_pass_reuse,
         plan_pass_overlap,
+        plan_pass_stages,
         plan_pass_offload_parameters,
         plan_pass_offload_gradients,
         plan_pass_offload_activations,
@@ -482,6 +513,7 @@ sifr_status lower_list(const sifr_model *model, device *dev, const plan_settings
     BASE_TRY_GOTO(status, allocate(&state, error), done);
     BASE_TRY_GOTO(status, add_permanent(&state, error), done);
     BASE_TRY_GOTO(status, lower_analyse(&state, error), done);
+    BASE_TRY_GOTO(status, lower_find_crossings(&state, error), done);
     BASE_TRY_GOTO(status, lower_find_tiles(&state, error), done);
     BASE_TRY_GOTO(status, lower_plan_sums(&state, error), done);
     BASE_TRY_GOTO(status, lower_step(&state, error), done);
@@ -499,9 +531,12 @@ done:
     return status;
 }
 
-sifr_status plan_lower(const sifr_model *model, device *dev, const plan_settings *settings,
+sifr_status plan_lower(const sifr_model *model, device *dev, const plan_settings *asked,
                        plan_schedule **out, sifr_error *error) {
+    plan_settings here = *asked;
+    const plan_settings *settings = &here;
     BASE_TRY(check_settings(model, dev, settings, error));
+    BASE_TRY(lower_cut_model(model, dev, &here, error));
     if (settings->mode == PLAN_TRAIN && settings->step.recompute == SIFR_RECOMPUTE_AUTO)
         return lower_keep(model, dev, settings, out, error);
     return lower_list(model, dev, settings, NULL, out, error);

@@ -59,10 +59,11 @@ typedef struct lower_state {
     lower_part part;     /* number of micro batches, and the one being lowered */
     int64_t element;     /* bytes of the training type */
     int32_t micro_batch; /* being lowered */
+    size_t sets;         /* of what is kept by micro batch: 1, or one for each */
     const bool
         *recomputing; /* by node: nodes being recomputed now; NULL: the forward pass itself */
 
-    /* By micro batch (a single set in "batch" order) and value or node. */
+    /* By micro batch (a single set where each ends before the next begins) and value or node. */
     int32_t *buffer_of; /* value -> buffer */
     int32_t *saved;     /* node -> buffer of its kept statistics */
     bool *local;        /* value -> whether that buffer, and saved, have only one tile's rows */
@@ -83,6 +84,10 @@ typedef struct lower_state {
                       pass */
 
     lower_tiles tiles;
+
+    /* By value, of a pipeline; otherwise NULL: the last part that reads it, and that adds to its
+     * gradient; -1: none. */
+    int32_t *last_part, *gradient_part;
 
     /* By value. */
     bool *mixed; /* sliced in a way that makes its gradient start from zero */
@@ -185,6 +190,36 @@ sifr_status lower_forward(lower_state *state, int32_t node, sifr_error *error) S
 /* the logits that the mode needs, instead of the loss */
 sifr_status lower_logits(lower_state *state, int32_t node, sifr_error *error) SIFR_MUST_CHECK;
 sifr_status lower_backward(lower_state *state, int32_t node, sifr_error *error) SIFR_MUST_CHECK;
+
+/* A place for the whole gradient of a value, or for a tile's. */
+sifr_status lower_new_place(lower_state *state, int32_t value, int32_t *out,
+                            sifr_error *error) SIFR_MUST_CHECK;
+
+/* A stage of a pipeline (lower_stage.c). Whether a unit is of this stage; whether this stage reads
+ * the weights of a segment. */
+bool lower_is_here(const lower_state *state, int32_t unit);
+bool lower_is_read_here(const lower_state *state, int32_t segment);
+/* Shares out the model's units where the mesh has stages and the settings do not say it yet
+ * (lower_partition.c). Refuses what stages do not go with. */
+sifr_status lower_cut_model(const sifr_model *model, device *dev, plan_settings *settings,
+                            sifr_error *error) SIFR_MUST_CHECK;
+/* Fills last_part and gradient_part. After lower_analyse. */
+sifr_status lower_find_crossings(lower_state *state, sifr_error *error) SIFR_MUST_CHECK;
+/* Before and after the passes of the current micro batch through a part. */
+sifr_status lower_receive_values(lower_state *state, int32_t part,
+                                 sifr_error *error) SIFR_MUST_CHECK;
+sifr_status lower_send_values(lower_state *state, int32_t part, sifr_error *error) SIFR_MUST_CHECK;
+sifr_status lower_receive_gradients(lower_state *state, int32_t part,
+                                    sifr_error *error) SIFR_MUST_CHECK;
+sifr_status lower_send_gradients(lower_state *state, int32_t part,
+                                 sifr_error *error) SIFR_MUST_CHECK;
+/* The gradient sum of a use whose owner is on another stage; *buffer is where it arrives. */
+sifr_status lower_send_sum(lower_state *state, int32_t use, int32_t buffer,
+                           sifr_error *error) SIFR_MUST_CHECK;
+sifr_status lower_receive_sum(lower_state *state, int32_t use, int32_t *buffer,
+                              sifr_error *error) SIFR_MUST_CHECK;
+/* Updated weights, from their owner to the other stages that read them. */
+sifr_status lower_share_weights(lower_state *state, sifr_error *error) SIFR_MUST_CHECK;
 
 /* Gradient sums: the tree (or sequence) over micro batches. */
 sifr_status lower_plan_sums(lower_state *state, sifr_error *error) SIFR_MUST_CHECK;

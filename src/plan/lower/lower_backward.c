@@ -7,7 +7,7 @@
 #include "plan/lower/lower.h"
 #include "plan/queries.h"
 
-static sifr_status new_place(lower_state *state, int32_t value, int32_t *out, sifr_error *error) {
+sifr_status lower_new_place(lower_state *state, int32_t value, int32_t *out, sifr_error *error) {
     lower_tiles *tiles = &state->tiles;
     bool local = lower_gradient_is_local(state, value);
     if (!local && state->part.tile > 0) {
@@ -67,7 +67,7 @@ static sifr_status make_exclusive(lower_state *state, int32_t value, int32_t nod
     if (state->places[*place].sharers == 1) return SIFR_OK;
     lower_operand from = gradient_of(state, value);
     state->places[*place].sharers--;
-    BASE_TRY(new_place(state, value, place, error));
+    BASE_TRY(lower_new_place(state, value, place, error));
     lower_operand to = gradient_of(state, value);
     return emit_simple(state, DEVICE_CONVERT, node, &from, &to, error);
 }
@@ -81,7 +81,7 @@ static sifr_status target_of(lower_state *state, int32_t value, int32_t node, lo
     int32_t *place = &state->gradient[lower_value(state, base)];
     bool fresh = *place < 0;
     if (fresh) {
-        BASE_TRY(new_place(state, base, place, error));
+        BASE_TRY(lower_new_place(state, base, place, error));
         if (state->mixed[base]) {
             lower_operand whole = gradient_of(state, base);
             BASE_TRY(emit_simple(state, DEVICE_CLEAR, node, NULL, &whole, error));

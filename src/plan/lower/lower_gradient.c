@@ -231,14 +231,35 @@ sifr_status lower_end_unit(lower_state *state, int32_t unit, sifr_error *error) 
     return SIFR_OK;
 }
 
+/* Whether this stage updates a segment. */
+static bool owns_segment(const lower_state *state, int32_t segment) {
+    return state->own_use[segment] >= 0 &&
+           lower_is_here(state, state->model->segments[segment].unit);
+}
+
+/* The sum of a use, or where it arrives from the stage that has it; -1: of no concern here. */
+static sifr_status borrowed_sum(lower_state *state, int32_t use, int32_t *buffer,
+                                sifr_error *error) {
+    bool uses = lower_is_here(state, state->uses[use].unit);
+    bool owns = owns_segment(state, state->uses[use].segment);
+    *buffer = uses ? *sum_buffer(state, use, 0) : -1;
+    if (uses == owns) return SIFR_OK;
+    if (owns) return lower_receive_sum(state, use, buffer, error);
+    BASE_TRY(lower_send_sum(state, use, *buffer, error));
+    *buffer = -1;
+    return SIFR_OK;
+}
+
 sifr_status lower_borrowed(lower_state *state, sifr_error *error) {
     for (int32_t use = 0; use < state->use_count; use++) {
-        int32_t segment = state->uses[use].segment, own = state->own_use[segment];
+        int32_t segment = state->uses[use].segment, own = state->own_use[segment], buffer;
         int64_t elements = state->s->segment_elements[segment];
         if (use == own) continue;
+        BASE_TRY(borrowed_sum(state, use, &buffer, error));
+        if (buffer < 0) continue;
         BASE_TRY(emit_sum(state, DEVICE_ADD_INTO, state->uses[own].unit,
                           sum_at(state, *sum_buffer(state, own, 0), 0, elements),
-                          sum_at(state, *sum_buffer(state, use, 0), 0, elements), error));
+                          sum_at(state, buffer, 0, elements), error));
     }
     return SIFR_OK;
 }
@@ -310,7 +331,7 @@ sifr_status lower_update(lower_state *state, sifr_error *error) {
     plan_schedule *s = state->s;
     int32_t segments = (int32_t)state->model->segment_count;
     for (int32_t g = 0; g < segments; g++) {
-        if (state->own_use[g] >= 0) BASE_TRY(emit_squares(state, g, error));
+        if (owns_segment(state, g)) BASE_TRY(emit_squares(state, g, error));
     }
     BASE_TRY(plan_add_operand(s, PLAN_X0, s->numbers, 0, error));
     BASE_TRY(plan_add_operand(s, PLAN_Y, s->numbers, 0, error));
@@ -320,7 +341,7 @@ sifr_status lower_update(lower_state *state, sifr_error *error) {
             .action = PLAN_NORM, .unit = -1, .micro_batch = -1, .node = -1, .call = -1, .wait = -1},
         error));
     for (int32_t g = 0; g < segments; g++) {
-        if (state->own_use[g] >= 0) BASE_TRY(emit_update(state, g, error));
+        if (owns_segment(state, g)) BASE_TRY(emit_update(state, g, error));
     }
     return SIFR_OK;
 }

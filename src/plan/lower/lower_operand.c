@@ -7,14 +7,12 @@
 #include "plan/queries.h"
 
 size_t lower_value(const lower_state *state, int32_t value) {
-    size_t set =
-        state->s->settings.step.step_order == SIFR_STEP_UNIT ? (size_t)state->micro_batch : 0;
+    size_t set = state->sets > 1 ? (size_t)state->micro_batch : 0;
     return set * state->model->value_count + (size_t)value;
 }
 
 size_t lower_node(const lower_state *state, int32_t node) {
-    size_t set =
-        state->s->settings.step.step_order == SIFR_STEP_UNIT ? (size_t)state->micro_batch : 0;
+    size_t set = state->sets > 1 ? (size_t)state->micro_batch : 0;
     return set * state->model->node_count + (size_t)node;
 }
 

@@ -211,6 +211,35 @@ static sifr_status gather_gradients(zero_state *z, sifr_error *error) {
     return SIFR_OK;
 }
 
+/* Tied weights between stages: each rank sends its slice of their gradient to the rank of the same
+ * place, and gets its slice of the updated weights, at stage 0 all of them. */
+static sifr_status emit_peer(zero_state *z, const plan_instruction *in, sifr_error *error) {
+    plan_schedule *s = z->s;
+    plan_instruction out = *in;
+    plan_operand operand = z->old.operands[in->first_operand];
+    int32_t buffer = operand.buffer, segment = in->segment;
+    bool weights = z->parameter_of[buffer];
+    int64_t slice = in->bytes / z->ranks;
+    bool whole = weights ? z->whole[segment] : z->reduced[buffer] && z->slice[buffer] == buffer;
+    if (weights && z->stage == 0) return emit_same(z, in, error);
+    if (!weights && z->reduced[buffer]) operand.buffer = z->slice[buffer];
+    if (!weights && in->action == PLAN_RECEIVE) {
+        s->buffers[buffer].bytes = slice;
+        z->reduced[buffer] = true; /* by the other stage */
+    }
+    out.bytes = slice;
+    BASE_TRY(plan_add_operand(s, (plan_role)operand.role, operand.buffer,
+                              whole ? z->rank * slice : 0, error));
+    BASE_TRY(plan_add_instruction(s, out, error));
+    if (!weights || !whole || in->action == PLAN_SEND) return SIFR_OK;
+    return emit_gather_in_place(z, buffer, segment, base_dtype_bytes(plan_dtype(&s->settings)),
+                                error);
+}
+
+static bool is_of_peers(const plan_instruction *in) {
+    return in->action == PLAN_SEND || in->action == PLAN_RECEIVE;
+}
+
 static sifr_status rewrite_instruction(zero_state *z, size_t index, sifr_error *error) {
     plan_schedule *s = z->s;
     const plan_instruction *in = &z->old.instructions[index];
@@ -224,7 +253,9 @@ static sifr_status rewrite_instruction(zero_state *z, size_t index, sifr_error *
         if (first) BASE_TRY(gather_gradients(z, error));
     }
     if (z->stage == 0 && in->action == PLAN_UPDATE) sliced = false;
-    if (sliced)
+    if (is_of_peers(in) && in->unit >= 0 && z->ranks > 1)
+        BASE_TRY(emit_peer(z, in, error));
+    else if (sliced)
         BASE_TRY(emit_sliced(z, in, error));
     else
         BASE_TRY(emit_same(z, in, error));

@@ -9,6 +9,10 @@
  * known; takes no device memory. */
 sifr_status plan_lower(const sifr_model *model, device *dev, const plan_settings *settings,
                        plan_schedule **out, sifr_error *error) SIFR_MUST_CHECK;
+/* Those of all stages that this rank's place has: `out` has an entry a stage, which the caller
+ * frees, also after a failure. */
+sifr_status plan_lower_stages(const sifr_model *model, device *dev, const plan_settings *settings,
+                              plan_schedule **out, sifr_error *error) SIFR_MUST_CHECK;
 
 /* Sets the tier of each buffer from settings.offload. Call it before the passes. */
 void plan_assign_tiers(plan_schedule *schedule);
@@ -23,6 +27,10 @@ sifr_status plan_pass_reuse(plan_schedule *schedule, sifr_error *error) SIFR_MUS
 /* Starts transfers early and waits for them late. After plan_pass_reuse; does nothing for one
  * rank. */
 sifr_status plan_pass_overlap(plan_schedule *schedule, sifr_error *error) SIFR_MUST_CHECK;
+
+/* A pipeline: starts each receive one ahead, waits for it before its use, and for a send before the
+ * next one to the same stage. After plan_pass_overlap. */
+sifr_status plan_pass_stages(plan_schedule *schedule, sifr_error *error) SIFR_MUST_CHECK;
 
 /* Offloaded parameters: a slice is read before its gather, as far ahead as offload.slices allows.
  * After plan_pass_overlap; SIFR_USAGE if offload.slices or offload.most_slice is too small. */

@@ -3,6 +3,7 @@
 
 #include "base/heap.h"
 #include "plan/numbers.h"
+#include "plan/peers.h"
 #include "plan/price/price.h"
 
 /* Assumed without measurement: the memory of one host between its ranks, Ethernet of 10 Gbit/s
@@ -90,55 +91,179 @@ static double *clock_of(const plan_instruction *i, const plan_machine *machine, 
     return &copy[machine->device == PLAN_MACHINE_CUDA && i->action == PLAN_WRITE];
 }
 
-/* Runs the list on clocks, which tell when a queue is free: `compute`, `line` (communication),
- * `disk` and `copy`. `prices` is by call. */
-static void run_queues(const plan_schedule *s, const plan_machine *machine, const double *prices,
-                       double *over, plan_prediction *out, float *seconds) {
-    double compute = 0, line = 0, disk = 0, copy[2] = {0};
-    for (size_t n = 0; n < s->instruction_count; n++) {
-        const plan_instruction *i = &s->instructions[n];
-        double before = compute;
-        compute += machine->instruction_seconds;
-        double took = i->call < 0 && !is_move(i) ? transfer_price(s, i, machine) : 0;
-        if (i->call >= 0) compute += prices[i->call];
-        if (took > 0) {
-            line = (line > compute ? line : compute) + took;
-            over[n] = line;
-            out->communication += took;
-        }
-        if (is_move(i)) {
-            double moving = move_price(i, machine);
-            double *free = clock_of(i, machine, &disk, copy);
-            over[n] = *free = (*free > compute ? *free : compute) + moving;
-            *(i->queue == PLAN_COPY ? &out->copy : &out->disk) += moving;
-            if (i->queue == PLAN_COPY && i->action == PLAN_WRITE) out->copy_out += moving;
-        }
-        bool started = i->action == PLAN_GATHER || i->action == PLAN_REDUCE;
-        double until = i->action == PLAN_WAIT ? over[i->wait] : took > 0 && !started ? line : 0;
-        if (until > compute) {
-            out->waiting += until - compute;
-            compute = until;
-        }
-        if (seconds) seconds[n] = (float)(compute - before);
+/* The list of a stage on clocks, which tell when a queue is free: `compute`, `line` (collectives),
+ * `peer` (sends), `disk` and `copy`. */
+typedef struct predict_clock {
+    const plan_schedule *s;
+    const plan_machine *machine;
+    double *prices; /* by call */
+    double *over;   /* by instruction: the end of its transfer */
+    double *begun;  /* by instruction: when a transfer between stages was started; -1: not yet */
+    double compute, line, peer, disk, copy[2];
+    size_t at; /* the next instruction */
+    plan_prediction *out;
+    float *seconds;
+} predict_clock;
+
+static sifr_status open_clock(predict_clock *c, sifr_error *error) {
+    size_t count = c->s->instruction_count;
+    BASE_TRY(base_alloc(count, sizeof *c->over, &c->over, error));
+    BASE_TRY(base_alloc(count, sizeof *c->begun, &c->begun, error));
+    BASE_TRY(base_alloc(c->s->call_count, sizeof *c->prices, &c->prices, error));
+    for (size_t i = 0; i < c->s->call_count; i++)
+        c->prices[i] = call_price(c->s, &c->s->calls[i], c->machine);
+    for (size_t i = 0; i < count; i++) c->begun[i] = -1;
+    *c->out = (plan_prediction){0};
+    return SIFR_OK;
+}
+
+static void close_clock(predict_clock *c) {
+    free(c->prices);
+    free(c->over);
+    free(c->begun);
+}
+
+static double later(double a, double b) {
+    return a > b ? a : b;
+}
+
+static void start_move(predict_clock *c, const plan_instruction *i) {
+    double moving = move_price(i, c->machine);
+    double *free = clock_of(i, c->machine, &c->disk, c->copy);
+    c->over[c->at] = *free = later(*free, c->compute) + moving;
+    *(i->queue == PLAN_COPY ? &c->out->copy : &c->out->disk) += moving;
+    if (i->queue == PLAN_COPY && i->action == PLAN_WRITE) c->out->copy_out += moving;
+}
+
+/* Runs the next instruction. */
+static void advance(predict_clock *c) {
+    const plan_instruction *i = &c->s->instructions[c->at];
+    double before = c->compute;
+    c->compute += c->machine->instruction_seconds;
+    double took = i->call < 0 && !is_move(i) ? transfer_price(c->s, i, c->machine) : 0;
+    if (i->call >= 0) c->compute += c->prices[i->call];
+    if (took > 0) {
+        c->line = later(c->line, c->compute) + took;
+        c->over[c->at] = c->line;
+        c->out->communication += took;
     }
-    out->step_seconds = compute > line ? compute : line;
-    if (disk > out->step_seconds) out->step_seconds = disk;
-    for (int c = 0; c < 2; c++) {
-        if (copy[c] > out->step_seconds) out->step_seconds = copy[c];
+    if (is_move(i)) start_move(c, i);
+    if (plan_is_peer(i)) c->begun[c->at] = c->compute;
+    bool started = i->action == PLAN_GATHER || i->action == PLAN_REDUCE;
+    double until = i->action == PLAN_WAIT ? c->over[i->wait] : took > 0 && !started ? c->line : 0;
+    if (until > c->compute) {
+        c->out->waiting += until - c->compute;
+        if (i->action == PLAN_WAIT && plan_is_peer(&c->s->instructions[i->wait]))
+            c->out->stages += until - c->compute;
+        c->compute = until;
     }
-    out->computing = compute - out->waiting;
+    if (c->seconds) c->seconds[c->at] = (float)(c->compute - before);
+    c->at++;
+}
+
+static void end_step(predict_clock *c) {
+    plan_prediction *out = c->out;
+    out->step_seconds = later(later(c->compute, c->line), c->disk);
+    for (int i = 0; i < 2; i++) out->step_seconds = later(out->step_seconds, c->copy[i]);
+    out->computing = c->compute - out->waiting;
 }
 
 sifr_status plan_predict(const plan_schedule *s, const plan_machine *machine, plan_prediction *out,
                          float *seconds, sifr_error *error) {
-    double *over, *prices = NULL; /* by instruction: end of its transfer; by call */
-    *out = (plan_prediction){0};
-    BASE_TRY(base_alloc(s->instruction_count, sizeof *over, &over, error));
-    sifr_status status = base_alloc(s->call_count, sizeof *prices, &prices, error);
-    for (size_t c = 0; c < s->call_count && status == SIFR_OK; c++)
-        prices[c] = call_price(s, &s->calls[c], machine);
-    if (status == SIFR_OK) run_queues(s, machine, prices, over, out, seconds);
-    free(over);
-    free(prices);
+    predict_clock c = {.s = s, .machine = machine, .out = out, .seconds = seconds};
+    sifr_status status = open_clock(&c, error);
+    while (status == SIFR_OK && c.at < s->instruction_count) advance(&c);
+    if (status == SIFR_OK) end_step(&c);
+    close_clock(&c);
+    return status;
+}
+
+/* --- the stages of a pipeline together --- */
+
+typedef struct predict_run {
+    predict_clock *clocks;
+    size_t count;
+    plan_peers peers;
+} predict_run;
+
+/* When the transfer that a wait is for ends; false: the other stage has not come to it yet. */
+static bool end_peer(predict_run *r, size_t stage, int32_t index) {
+    predict_clock *c = &r->clocks[stage];
+    const plan_instruction *i = &c->s->instructions[index];
+    size_t there = (size_t)i->peer;
+    int32_t other = r->peers.other[stage][index];
+    predict_clock *sender = i->action == PLAN_SEND ? c : &r->clocks[there];
+    double mine = c->begun[index], theirs = r->clocks[there].begun[other];
+    if (c->over[index] > 0) return true;
+    if (theirs < 0) return false;
+    plan_link link = plan_link_of(c->machine, plan_mesh_crosses(&c->s->settings.mesh, PLAN_STAGES,
+                                                                c->machine->ranks_per_host));
+    double took = link.latency_seconds + (double)i->bytes / link.bytes_per_second;
+    sender->peer = later(sender->peer, later(mine, theirs)) + took;
+    c->over[index] = r->clocks[there].over[other] = sender->peer;
+    sender->out->communication += took;
+    return true;
+}
+
+static bool is_of_all(const plan_instruction *i) {
+    return i->action == PLAN_COUNT || i->action == PLAN_NORM;
+}
+
+/* All stages come to a count or a norm: they go on together. */
+static bool meet(predict_run *r, plan_action action) {
+    double last = 0;
+    for (size_t s = 0; s < r->count; s++) {
+        predict_clock *c = &r->clocks[s];
+        if (c->at == c->s->instruction_count) return false;
+        if (c->s->instructions[c->at].action != action) return false;
+        last = later(last, c->compute);
+    }
+    for (size_t s = 0; s < r->count; s++) {
+        predict_clock *c = &r->clocks[s];
+        c->out->waiting += last - c->compute;
+        c->out->stages += last - c->compute;
+        c->compute = last;
+        advance(c);
+    }
+    return true;
+}
+
+static bool step_stage(predict_run *r, size_t stage) {
+    predict_clock *c = &r->clocks[stage];
+    if (c->at == c->s->instruction_count) return false;
+    const plan_instruction *i = &c->s->instructions[c->at];
+    if (is_of_all(i)) return meet(r, (plan_action)i->action);
+    bool peer = i->action == PLAN_WAIT && plan_is_peer(&c->s->instructions[i->wait]);
+    if (peer && !end_peer(r, stage, i->wait)) return false;
+    advance(c);
+    return true;
+}
+
+sifr_status plan_predict_stages(const plan_schedule *const *schedules, size_t count,
+                                const plan_machine *machine, plan_prediction *out,
+                                sifr_error *error) {
+    predict_run r = {.count = count};
+    plan_peers_fault fault;
+    sifr_status status = base_alloc(count, sizeof *r.clocks, &r.clocks, error);
+    for (size_t s = 0; s < count && status == SIFR_OK; s++) {
+        r.clocks[s] = (predict_clock){.s = schedules[s], .machine = machine, .out = &out[s]};
+        status = open_clock(&r.clocks[s], error);
+    }
+    if (status == SIFR_OK) status = plan_join_peers(schedules, count, &r.peers, &fault, error);
+    if (status == SIFR_FAILED)
+        status = base_fail(error, SIFR_FAILED, "the lists of stages %zu and %zu do not fit",
+                           fault.from, fault.to);
+    for (bool moved = status == SIFR_OK; moved;) {
+        moved = false;
+        for (size_t s = 0; s < count; s++) {
+            while (step_stage(&r, s)) moved = true;
+        }
+    }
+    for (size_t s = 0; r.clocks && s < count; s++) {
+        if (status == SIFR_OK) end_step(&r.clocks[s]);
+        close_clock(&r.clocks[s]);
+    }
+    plan_free_peers(&r.peers);
+    free(r.clocks);
     return status;
 }

@@ -39,6 +39,7 @@ typedef struct plan_prediction {
     double copy_out; /* the part of `copy` from the device to the host: a queue of its own if the
                         machine has one for each direction */
     double waiting;  /* time that the compute queue waits for the others */
+    double stages;   /* the part of it that waits for other stages of a pipeline: its bubble */
 } plan_prediction;
 
 /* Floating-point operations of products, and the least bytes that a call must read or write, from
@@ -63,6 +64,12 @@ plan_link plan_link_of(const plan_machine *machine, bool crosses);
  * compute queue. */
 sifr_status plan_predict(const plan_schedule *schedule, const plan_machine *machine,
                          plan_prediction *out, float *seconds, sifr_error *error) SIFR_MUST_CHECK;
+
+/* The same for the stages of a pipeline together, by stage, each of the same place in its stage: a
+ * transfer between stages begins when both have come to it. */
+sifr_status plan_predict_stages(const plan_schedule *const *schedules, size_t count,
+                                const plan_machine *machine, plan_prediction *out,
+                                sifr_error *error) SIFR_MUST_CHECK;
 
 /* Floating-point operations of all products of a step. */
 double plan_operations(const plan_schedule *schedule);

@@ -1,8 +1,10 @@
 #include "plan/search/search.h"
 
 #include <math.h>
+#include <stdlib.h>
 
 #include "base/checked.h"
+#include "base/heap.h"
 #include "base/parallel.h"
 #include "plan/pass/passes.h"
 #include "plan/queries.h"
@@ -31,11 +33,47 @@ static void take_size(const plan_search *search, const plan_schedule *s, plan_ou
     for (int c = 0; c < PLAN_CLASSES; c++) out->largest_bytes[c] = s->largest_bytes[c];
 }
 
+static void take_stage(const plan_schedule *s, const plan_prediction *time, int32_t stage,
+                       plan_outcome *out) {
+    out->stage_bytes[2] = s->total_bytes;
+    if (stage == 0) out->stage_bytes[0] = s->total_bytes;
+    if (s->total_bytes > out->stage_bytes[1]) {
+        out->stage_bytes[1] = s->total_bytes;
+        out->fullest = stage;
+    }
+    out->bubble = fmax(out->bubble, time->stages);
+    out->predicted.step_seconds = fmax(out->predicted.step_seconds, time->step_seconds);
+}
+
+/* A stage's time is that of all stages together. */
+static sifr_status predict_stages(const plan_search *search, const plan_schedule *s,
+                                  plan_outcome *out, sifr_error *error) {
+    size_t count = (size_t)s->settings.pipeline.stages;
+    plan_prediction *of = NULL;
+    plan_schedule **plans;
+    BASE_TRY(base_alloc(count, sizeof *plans, &plans, error));
+    sifr_status status = base_alloc(count, sizeof *of, &of, error);
+    if (status == SIFR_OK)
+        status = plan_lower_stages(search->model, search->dev, &s->settings, plans, error);
+    if (status == SIFR_OK)
+        status = plan_predict_stages((const plan_schedule *const *)plans, count, search->machine,
+                                     of, error);
+    if (status == SIFR_OK) {
+        out->predicted = of[s->settings.pipeline.stage];
+        for (size_t i = 0; i < count; i++) take_stage(plans[i], &of[i], (int32_t)i, out);
+    }
+    for (size_t i = 0; i < count; i++) plan_free(plans[i]);
+    free(plans);
+    free(of);
+    return status;
+}
+
 sifr_status plan_assess(const plan_search *search, const plan_schedule *s, plan_outcome *out,
                         sifr_error *error) {
     take_size(search, s, out);
     plan_wire(s, &out->gathered, &out->reduced);
     plan_calls(s, &out->gathers, &out->reductions);
+    if (plan_parts(&s->settings.pipeline) > 1) return predict_stages(search, s, out, error);
     return plan_predict(s, search->machine, &out->predicted, NULL, error);
 }
 

@@ -4,7 +4,7 @@
 
 bool plan_is_transfer(const plan_instruction *in) {
     return in->action == PLAN_GATHER || in->action == PLAN_REDUCE || in->action == PLAN_READ ||
-           in->action == PLAN_WRITE;
+           in->action == PLAN_WRITE || in->action == PLAN_SEND || in->action == PLAN_RECEIVE;
 }
 
 int64_t plan_access_end(const plan_access *a) {
@@ -102,17 +102,19 @@ static int of_transfer(const plan_schedule *s, const plan_instruction *in, plan_
         bytes[0] *= ranks;
         bytes[1] = reduced_bytes(s, in->bytes);
     }
-    for (int o = 0; o < 2; o++) {
+    bool receives = in->action == PLAN_RECEIVE;
+    for (int o = 0; o < in->operands; o++) {
         const plan_operand *operand = &s->operands[in->first_operand + o];
+        bool writes = o == 1 || receives;
         out[o] = (plan_access){.buffer = operand->buffer,
                                .role = (plan_role)operand->role,
-                               .reads = o == 0,
-                               .writes = o == 1,
+                               .reads = !writes,
+                               .writes = writes,
                                .offset = operand->offset,
                                .bytes = bytes[o],
                                .rows = 1};
     }
-    return 2;
+    return in->operands;
 }
 
 /* Actions of the executor itself access whole buffers. The fold of losses reads its operand. */

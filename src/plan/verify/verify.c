@@ -41,7 +41,10 @@ static sifr_status check_queue(const plan_schedule *s, size_t index, sifr_error 
     char name[VERIFY_NAME_LENGTH];
     plan_queue queue = PLAN_COMPUTE;
     if (in->action == PLAN_GATHER || in->action == PLAN_REDUCE) queue = PLAN_COMMUNICATION;
-    bool two = !plan_is_transfer(in) || (in->operands == 2 && in->call < 0 && in->bytes > 0);
+    bool peers = in->action == PLAN_SEND || in->action == PLAN_RECEIVE;
+    int32_t wanted = peers ? 1 : 2;
+    if (peers) queue = PLAN_PEER;
+    bool two = !plan_is_transfer(in) || (in->operands == wanted && in->call < 0 && in->bytes > 0);
     if (two && (in->action == PLAN_READ || in->action == PLAN_WRITE)) {
         int32_t away = in->first_operand + (in->action == PLAN_WRITE);
         queue = plan_queue_of(s, s->operands[away].buffer);
@@ -50,8 +53,8 @@ static sifr_status check_queue(const plan_schedule *s, size_t index, sifr_error 
     verify_name_instruction(s, index, name);
     if (!two)
         return base_fail(error, SIFR_FAILED,
-                         VERIFY_FAULT("%s moves %lld bytes and has %d operands, not 2"), name,
-                         (long long)in->bytes, in->operands);
+                         VERIFY_FAULT("%s moves %lld bytes and has %d operands, not %d"), name,
+                         (long long)in->bytes, in->operands, wanted);
     return base_fail(error, SIFR_FAILED, VERIFY_FAULT("%s is on the %s queue, not the %s queue"),
                      name, plan_queue_name((plan_queue)in->queue), plan_queue_name(queue));
 }

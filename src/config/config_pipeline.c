@@ -1,0 +1,42 @@
+/* The "pipeline" section: how many stages there are, and so how many ranks share a batch. */
+#include <stdio.h>
+
+#include "base/text.h"
+#include "config/config_private.h"
+
+static bool config_pipeline_is_off(const sifr_config *config) {
+    return config_setting_given(config, "pipeline.enabled") &&
+           !config_is_true(config, "pipeline.enabled");
+}
+
+sifr_status config_resolve_pipeline(sifr_config *config, int64_t world_size, int64_t *data_ranks,
+                                    sifr_error *error) {
+    int64_t stages = config_setting_int(config, "pipeline.stages");
+    char divisors[256];
+    *data_ranks = world_size;
+    if (stages <= 1 || config_pipeline_is_off(config)) return SIFR_OK;
+    base_format_divisors(world_size, divisors, sizeof divisors);
+    if (world_size % stages != 0)
+        return base_fail(error, SIFR_USAGE,
+                         "pipeline.stages is %lld, which does not divide %lld rank%s; %s%s",
+                         (long long)stages, (long long)world_size, world_size == 1 ? "" : "s",
+                         world_size == 1 ? "leave it out, or start more ranks" : "give ", divisors);
+    *data_ranks = world_size / stages;
+    return SIFR_OK;
+}
+
+void config_settle_pipeline(sifr_config *config) {
+    sifr_settings *step = &config->step;
+    if (config_pipeline_is_off(config)) {
+        if (step->pipeline.stages > 1)
+            snprintf(config_setting_at(config, "pipeline.stages")->note, 160,
+                     "no effect, since pipeline.enabled is false");
+        step->pipeline.stages = 1;
+    }
+    if (step->pipeline.schedule != SIFR_SCHEDULE_INTERLEAVED || step->pipeline.stages <= 1)
+        step->pipeline.chunks = 1;
+    if (step->pipeline.stages > 1 && step->step_order == SIFR_STEP_AUTO)
+        step->step_order = SIFR_STEP_BATCH;
+    if (step->pipeline.activation_checkpoint_interval > 0 && step->recompute == SIFR_RECOMPUTE_NONE)
+        step->recompute = SIFR_RECOMPUTE_UNIT;
+}

@@ -1,0 +1,209 @@
+/* A stage of a pipeline: which values and gradients cross to other stages, and the transfers of
+ * tied weights between the stage that owns them and those that read them too. */
+#include <assert.h>
+
+#include "base/errors.h"
+#include "base/heap.h"
+#include "plan/list.h"
+#include "plan/lower/lower.h"
+#include "plan/peers.h"
+#include "plan/queries.h"
+
+static const plan_pipeline *pipeline_of(const lower_state *state) {
+    return &state->s->settings.pipeline;
+}
+
+bool lower_is_here(const lower_state *state, int32_t unit) {
+    return plan_has_unit(pipeline_of(state), unit);
+}
+
+bool lower_is_read_here(const lower_state *state, int32_t segment) {
+    return plan_reads_segment(state->model, pipeline_of(state), pipeline_of(state)->stage, segment);
+}
+
+sifr_status lower_find_crossings(lower_state *state, sifr_error *error) {
+    const sifr_model *model = state->model;
+    size_t values = model->value_count;
+    if (plan_parts(pipeline_of(state)) == 1) return SIFR_OK;
+    BASE_TRY(base_alloc(values, sizeof *state->last_part, &state->last_part, error));
+    BASE_TRY(base_alloc(values, sizeof *state->gradient_part, &state->gradient_part, error));
+    for (size_t v = 0; v < values; v++) state->last_part[v] = state->gradient_part[v] = -1;
+    for (size_t n = 0; n < model->node_count; n++) {
+        const model_node *node = &model->nodes[n];
+        int32_t part = plan_part_of(pipeline_of(state), node->unit);
+        for (int x = 0; x < DEVICE_INPUTS; x++) {
+            int32_t value = node->x[x];
+            if (value < 0 || model->values[value].kind != MODEL_VALUE_ACTIVATION) continue;
+            int32_t base = model->values[value].base < 0 ? value : model->values[value].base;
+            bool crosses = plan_part_of(pipeline_of(state), model->values[base].unit) < part;
+            if (crosses && base != value)
+                return base_fail(error, SIFR_USAGE,
+                                 "pipeline: unit %s reads a part of a value of unit %s, which "
+                                 "lies on another stage; this model is not supported with stages",
+                                 model->units[node->unit].name,
+                                 model->units[model->values[base].unit].name);
+            if (part > state->last_part[base]) state->last_part[base] = part;
+            bool gives = (node->op->shares_gradient || (node->op->gradients & (1 << x))) &&
+                         state->carries[n] && lower_has_gradient(state, base);
+            if (gives && part > state->gradient_part[base]) state->gradient_part[base] = part;
+        }
+    }
+    return SIFR_OK;
+}
+
+/* Whether a value, or its gradient, crosses the border behind `part`. */
+static bool crosses(const lower_state *state, size_t value, int32_t part, bool gradient) {
+    const model_value *v = &state->model->values[value];
+    if (v->kind != MODEL_VALUE_ACTIVATION || v->base >= 0 || v->node < 0) return false;
+    int32_t last = gradient ? state->gradient_part[value] : state->last_part[value];
+    return plan_part_of(pipeline_of(state), v->unit) <= part && part < last;
+}
+
+static sifr_status add_peer(lower_state *state, plan_action action, int32_t unit, int32_t stage,
+                            int32_t stream, int64_t bytes, sifr_error *error) {
+    plan_instruction in = {.action = (uint8_t)action,
+                           .queue = PLAN_PEER,
+                           .unit = (int16_t)unit,
+                           .peer = (int16_t)stage,
+                           .micro_batch = state->micro_batch,
+                           .node = -1,
+                           .call = -1,
+                           .bytes = bytes,
+                           .stream = stream,
+                           .wait = -1};
+    return plan_add_instruction(state->s, in, error);
+}
+
+static int64_t value_bytes(const lower_state *state, int32_t value) {
+    return lower_rows(state, value, false) * state->model->values[value].columns * state->element;
+}
+
+/* The stream over the border behind `part`. */
+static int32_t stream_of(int32_t part, int kind) {
+    return part * PLAN_STREAMS + kind;
+}
+
+static int32_t stage_of_part(const lower_state *state, int32_t part) {
+    return part % pipeline_of(state)->stages;
+}
+
+sifr_status lower_receive_values(lower_state *state, int32_t part, sifr_error *error) {
+    for (int32_t v = 0; part > 0 && v < (int32_t)state->model->value_count; v++) {
+        if (!crosses(state, (size_t)v, part - 1, false)) continue;
+        int32_t *buffer = &state->buffer_of[lower_value(state, v)];
+        state->local[lower_value(state, v)] = false;
+        BASE_TRY(plan_add_buffer(state->s, PLAN_ACTIVATIONS, value_bytes(state, v),
+                                 state->model->values[v].unit, v, false, buffer, error));
+        BASE_TRY(plan_add_operand(state->s, PLAN_Y, *buffer, 0, error));
+        BASE_TRY(add_peer(state, PLAN_RECEIVE, -1, stage_of_part(state, part - 1),
+                          stream_of(part - 1, PLAN_STREAM_VALUES), value_bytes(state, v), error));
+    }
+    return SIFR_OK;
+}
+
+sifr_status lower_send_values(lower_state *state, int32_t part, sifr_error *error) {
+    if (part + 1 == plan_parts(pipeline_of(state))) return SIFR_OK;
+    for (int32_t v = 0; v < (int32_t)state->model->value_count; v++) {
+        if (!crosses(state, (size_t)v, part, false)) continue;
+        BASE_TRY(
+            plan_add_operand(state->s, PLAN_X0, state->buffer_of[lower_value(state, v)], 0, error));
+        BASE_TRY(add_peer(state, PLAN_SEND, -1, stage_of_part(state, part + 1),
+                          stream_of(part, PLAN_STREAM_VALUES), value_bytes(state, v), error));
+    }
+    return SIFR_OK;
+}
+
+sifr_status lower_receive_gradients(lower_state *state, int32_t part, sifr_error *error) {
+    if (part + 1 == plan_parts(pipeline_of(state))) return SIFR_OK;
+    for (int32_t v = 0; v < (int32_t)state->model->value_count; v++) {
+        if (!crosses(state, (size_t)v, part, true)) continue;
+        int32_t *place = &state->gradient[lower_value(state, v)];
+        BASE_TRY(lower_new_place(state, v, place, error));
+        BASE_TRY(plan_add_operand(state->s, PLAN_Y, state->places[*place].buffer, 0, error));
+        BASE_TRY(add_peer(state, PLAN_RECEIVE, -1, stage_of_part(state, part + 1),
+                          stream_of(part, PLAN_STREAM_GRADIENTS), value_bytes(state, v), error));
+    }
+    return SIFR_OK;
+}
+
+sifr_status lower_send_gradients(lower_state *state, int32_t part, sifr_error *error) {
+    for (int32_t v = 0; part > 0 && v < (int32_t)state->model->value_count; v++) {
+        if (!crosses(state, (size_t)v, part - 1, true)) continue;
+        int32_t place = state->gradient[lower_value(state, v)];
+        assert(place >= 0 && !state->places[place].local);
+        BASE_TRY(plan_add_operand(state->s, PLAN_X0, state->places[place].buffer, 0, error));
+        BASE_TRY(add_peer(state, PLAN_SEND, -1, stage_of_part(state, part - 1),
+                          stream_of(part - 1, PLAN_STREAM_GRADIENTS), value_bytes(state, v),
+                          error));
+    }
+    return SIFR_OK;
+}
+
+/* Streams of weights are numbered behind those of borders. */
+static int32_t weight_stream(int32_t segment, int kind) {
+    return (PLAN_MOST_PARTS + segment) * PLAN_STREAMS + kind;
+}
+
+static int32_t stage_of_segment(const lower_state *state, int32_t segment) {
+    return plan_stage_of(pipeline_of(state), state->model->segments[segment].unit);
+}
+
+static sifr_status add_weights(lower_state *state, plan_action action, int32_t segment,
+                               int32_t stage, int kind, int64_t bytes, sifr_error *error) {
+    BASE_TRY(add_peer(state, action, state->model->segments[segment].unit, stage,
+                      weight_stream(segment, kind), bytes, error));
+    state->s->instructions[state->s->instruction_count - 1].segment = segment;
+    return SIFR_OK;
+}
+
+static int64_t sum_size(const lower_state *state, int32_t segment) {
+    return state->s->segment_elements[segment] * base_dtype_bytes(state->sum_type);
+}
+
+sifr_status lower_send_sum(lower_state *state, int32_t use, int32_t buffer, sifr_error *error) {
+    int32_t segment = state->uses[use].segment;
+    BASE_TRY(plan_add_operand(state->s, PLAN_X0, buffer, 0, error));
+    return add_weights(state, PLAN_SEND, segment, stage_of_segment(state, segment),
+                       PLAN_STREAM_SUMS, sum_size(state, segment), error);
+}
+
+sifr_status lower_receive_sum(lower_state *state, int32_t use, int32_t *buffer, sifr_error *error) {
+    int32_t segment = state->uses[use].segment;
+    BASE_TRY(plan_add_segment_buffer(state->s, PLAN_GRADIENTS, sum_size(state, segment), segment,
+                                     -1, false, buffer, error));
+    BASE_TRY(plan_add_operand(state->s, PLAN_Y, *buffer, 0, error));
+    return add_weights(state, PLAN_RECEIVE, segment,
+                       plan_stage_of(pipeline_of(state), state->uses[use].unit), PLAN_STREAM_SUMS,
+                       sum_size(state, segment), error);
+}
+
+/* Whether an earlier use of the same stage has moved these weights already. */
+static bool is_moved(const lower_state *state, int32_t use) {
+    const plan_pipeline *p = pipeline_of(state);
+    int32_t segment = state->uses[use].segment;
+    for (int32_t u = 0; u < use; u++) {
+        const lower_use *other = &state->uses[u];
+        if (other->segment == segment && u != state->own_use[segment] &&
+            plan_stage_of(p, other->unit) == plan_stage_of(p, state->uses[use].unit))
+            return true;
+    }
+    return false;
+}
+
+sifr_status lower_share_weights(lower_state *state, sifr_error *error) {
+    const plan_pipeline *p = pipeline_of(state);
+    for (int32_t use = 0; use < state->use_count; use++) {
+        int32_t segment = state->uses[use].segment;
+        int32_t from = stage_of_segment(state, segment);
+        int32_t to = plan_stage_of(p, state->uses[use].unit);
+        bool here = from == p->stage || to == p->stage, sends = from == p->stage;
+        if (use == state->own_use[segment] || from == to || !here) continue;
+        if (is_moved(state, use)) continue;
+        int64_t bytes = state->s->segment_elements[segment] * state->element;
+        BASE_TRY(plan_add_operand(state->s, sends ? PLAN_X0 : PLAN_Y, state->s->parameters[segment],
+                                  0, error));
+        BASE_TRY(add_weights(state, sends ? PLAN_SEND : PLAN_RECEIVE, segment, sends ? to : from,
+                             PLAN_STREAM_WEIGHTS, bytes, error));
+    }
+    return SIFR_OK;
+}

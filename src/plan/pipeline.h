@@ -1,0 +1,36 @@
+/* Which units of the model belong to which stage of a pipeline. The units are cut into stages x
+ * chunks parts, part i on stage i mod stages; plan/walk.h has the order of work over them. */
+#ifndef PLAN_PIPELINE_H
+#define PLAN_PIPELINE_H
+
+#include "model/description.h"
+#include "plan/walk.h"
+
+enum { PLAN_MOST_PARTS = 256 };
+
+/* All zero: one stage with all units. */
+typedef struct plan_pipeline {
+    int32_t stage, stages, chunks;
+    plan_walk_order order;
+    int32_t first_unit[PLAN_MOST_PARTS + 1]; /* by part; then the number of units */
+} plan_pipeline;
+
+/* Fills first_unit for stages x chunks parts such that the largest part is as small as it can be,
+ * and of such cuts the one whose earlier parts are largest. `weights` has an entry a unit, not
+ * negative; no part is without a unit. SIFR_USAGE if there are more parts than units. */
+sifr_status plan_cut_units(const double *weights, int32_t units, plan_pipeline *pipeline,
+                           sifr_error *error) SIFR_MUST_CHECK;
+
+int32_t plan_parts(const plan_pipeline *pipeline);
+int32_t plan_part_of(const plan_pipeline *pipeline, int32_t unit);
+int32_t plan_stage_of(const plan_pipeline *pipeline, int32_t unit);
+/* Whether a stage reads the weights of a segment, as it does those of its own units, and a tied
+ * head those of the embedding. */
+bool plan_reads_segment(const sifr_model *model, const plan_pipeline *pipeline, int32_t stage,
+                        int32_t segment);
+/* "schedule 1f1b, units 0-3, 4-7 by stage"; of many stages the first ones. */
+enum { PLAN_PIPELINE_LENGTH = 192 };
+const char *plan_pipeline_text(const plan_pipeline *pipeline, char out[PLAN_PIPELINE_LENGTH]);
+bool plan_has_unit(const plan_pipeline *pipeline, int32_t unit); /* it is of this stage */
+
+#endif

@@ -1,0 +1,24 @@
+# label: soak
+# All of pipeline stages: stages 2 and 4, 1 and 2 ranks each, ZeRO 0 to 3, fp32 and bf16, every
+# schedule, with and without recomputation, on models with and without tied weights and dropout, gives
+# the bits and figures of one rank. test_stage_runs.sh has a part of it for each day.
+# timeout: 3000, not under sanitizers (MPI keeps what it took)
+. "$SOURCE/tests/support/stage_runs.sh"
+for model in untied tied gpt2; do
+    for precision in fp32 bf16; do
+        for stages in 2 4; do
+            for ranks in 1 2; do
+                for zero in 0 1 2 3; do
+                    for schedule in gpipe 1f1b interleaved; do
+                        like_one $model $precision $stages $ranks $schedule $zero
+                    done
+                    like_one $model $precision $stages $ranks 1f1b $zero \
+                        '"activation_checkpoint_interval": 1'
+                done
+            done
+        done
+    done
+done
+for ranks in 1 2; do
+    for zero in 0 1 2 3; do like_one gpt2 fp16 2 $ranks 1f1b $zero; done
+done

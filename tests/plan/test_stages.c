@@ -1,0 +1,331 @@
+/* Plans of pipeline stages: every stage's list is valid, all finish together, each part is on one
+ * stage, and the stages together hold and compute what one rank does. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "model/registry.h"
+#include "plan/pass/passes.h"
+#include "plan/price/price.h"
+#include "plan/queries.h"
+#include "plan/verify/verify.h"
+
+enum { MOST_STAGES = 4, LAYERS = 6 };
+
+typedef struct fixture {
+    sifr_model *model;
+    device *dev;
+} fixture;
+
+static void open_fixture(fixture *f, const char *type, bool tied) {
+    model_config c = {.vocab_size = 512,
+                      .hidden_size = 64,
+                      .num_hidden_layers = LAYERS,
+                      .num_attention_heads = 4,
+                      .num_key_value_heads = 4,
+                      .head_dim = 16,
+                      .intermediate_size = 128,
+                      .max_position_embeddings = 64,
+                      .activation = strcmp(type, "gpt2") == 0 ? MODEL_GELU_TANH : MODEL_SILU,
+                      .norm_eps = 1e-5,
+                      .rope.theta = 1e4,
+                      .rope.factor = 1,
+                      .tie_word_embeddings = tied,
+                      .initializer_range = 0.02};
+    sifr_error error = {0};
+    snprintf(c.model_type, sizeof c.model_type, "%s", type);
+    if (model_from_config(&c, &f->model, &error) != SIFR_OK) fail_msg("%s", error.message);
+    assert_int_equal(device_open_cpu(1, NULL, &f->dev, &error), SIFR_OK);
+}
+
+static void close_fixture(fixture *f) {
+    sifr_model_free(f->model);
+    device_close(f->dev);
+}
+
+static plan_settings base_settings(void) {
+    plan_settings settings = {.mode = PLAN_TRAIN, .mesh = plan_mesh_flat(1, 0), .verify = true};
+    settings.step = sifr_settings_defaults();
+    settings.step.step_order = SIFR_STEP_BATCH;
+    settings.step.micro_batch_size = 1;
+    settings.step.seq_length = 16;
+    settings.step.gradient_accumulation_steps = 4;
+    return settings;
+}
+
+static void cut(const fixture *f, plan_settings *settings, int32_t stages, int32_t chunks,
+                plan_walk_order order) {
+    double weights[64];
+    sifr_error error = {0};
+    int32_t units = (int32_t)f->model->unit_count;
+    settings->pipeline = (plan_pipeline){.stages = stages, .chunks = chunks, .order = order};
+    for (int32_t u = 0; u < units; u++) weights[u] = 1;
+    assert_int_equal(plan_cut_units(weights, units, &settings->pipeline, &error), SIFR_OK);
+}
+
+static plan_schedule *lower(const fixture *f, const plan_settings *settings) {
+    plan_schedule *s;
+    sifr_error error = {0};
+    if (plan_lower(f->model, f->dev, settings, &s, &error) != SIFR_OK)
+        fail_msg("stage %d, rank %d of %d, ZeRO %d: %s", settings->pipeline.stage,
+                 plan_mesh_place(&settings->mesh, PLAN_DATA),
+                 plan_mesh_ranks(&settings->mesh, PLAN_DATA), settings->step.zero.stage,
+                 error.message);
+    return s;
+}
+
+/* How many kernels of a list work on each node, micro batch by micro batch. */
+static void count_kernels(const plan_schedule *s, int32_t *count) {
+    for (size_t i = 0; i < s->instruction_count; i++) {
+        const plan_instruction *in = &s->instructions[i];
+        bool node = in->node >= 0 && (in->action == PLAN_FORWARD || in->action == PLAN_BACKWARD);
+        if (node) count[in->node * 2 + (in->action == PLAN_BACKWARD)]++;
+    }
+}
+
+/* The stages together run the kernels of one rank without stages. */
+static void check_kernels(const fixture *f, plan_schedule *const *stages, int32_t count,
+                          plan_settings whole) {
+    size_t nodes = f->model->node_count * 2;
+    int32_t *want = calloc(nodes, sizeof *want), *got = calloc(nodes, sizeof *got);
+    whole.pipeline = (plan_pipeline){0};
+    whole.mesh.ranks[PLAN_AXIS_STAGE] = 1;
+    whole.mesh.place[PLAN_AXIS_STAGE] = 0;
+    plan_schedule *one = lower(f, &whole);
+    count_kernels(one, want);
+    for (int32_t s = 0; s < count; s++) count_kernels(stages[s], got);
+    for (size_t n = 0; n < nodes; n++) assert_int_equal(got[n], want[n]);
+    plan_free(one);
+    free(want);
+    free(got);
+}
+
+/* Each segment's optimizer state is on one stage. */
+static void check_states(const fixture *f, plan_schedule *const *stages, int32_t count) {
+    for (size_t g = 0; g < f->model->segment_count; g++) {
+        int32_t owners = 0;
+        for (int32_t s = 0; s < count; s++) owners += stages[s]->states[0][g] >= 0;
+        assert_int_equal(owners, 1);
+    }
+}
+
+static void check_stages(const fixture *f, plan_settings settings) {
+    plan_schedule *plans[MOST_STAGES];
+    sifr_error error = {0};
+    int32_t stages = settings.pipeline.stages;
+    int32_t ranks = settings.mesh.ranks[PLAN_AXIS_SHARD];
+    settings.mesh.ranks[PLAN_AXIS_STAGE] = stages;
+    for (int32_t r = 0; r < ranks; r++) {
+        settings.mesh.place[PLAN_AXIS_SHARD] = r;
+        for (int32_t s = 0; s < stages; s++) {
+            settings.pipeline.stage = settings.mesh.place[PLAN_AXIS_STAGE] = s;
+            plans[s] = lower(f, &settings);
+        }
+        if (plan_verify_stages((const plan_schedule *const *)plans, (size_t)stages, &error) !=
+            SIFR_OK)
+            fail_msg("%s", error.message);
+        check_kernels(f, plans, stages, settings);
+        check_states(f, plans, stages);
+        for (int32_t s = 0; s < stages; s++) plan_free(plans[s]);
+    }
+}
+
+static void check_all(const char *type, bool tied) {
+    fixture f;
+    open_fixture(&f, type, tied);
+    static const sifr_recompute kept[] = {SIFR_RECOMPUTE_NONE, SIFR_RECOMPUTE_UNIT};
+    for (int32_t p = 2; p <= MOST_STAGES; p += 2) {
+        for (int order = PLAN_WALK_GPIPE; order <= PLAN_WALK_INTERLEAVED; order++) {
+            for (int32_t ranks = 1; ranks <= 2; ranks++) {
+                for (int stage = 0; stage <= 3; stage++) {
+                    plan_settings settings = base_settings();
+                    settings.mesh = plan_mesh_flat(ranks, 0);
+                    settings.step.zero.stage = stage;
+                    settings.step.recompute = kept[stage % 2];
+                    settings.step.precision = stage > 1 ? SIFR_BF16 : SIFR_FP32;
+                    int32_t chunks = order == PLAN_WALK_INTERLEAVED ? 2 : 1;
+                    cut(&f, &settings, p, chunks, (plan_walk_order)order);
+                    check_stages(&f, settings);
+                }
+            }
+        }
+    }
+    close_fixture(&f);
+}
+
+static void llama_apart(void **unused) {
+    (void)unused;
+    check_all("llama", false);
+}
+
+static void llama_tied(void **unused) {
+    (void)unused;
+    check_all("llama", true);
+}
+
+static void gpt2(void **unused) {
+    (void)unused;
+    check_all("gpt2", true);
+}
+
+static void evaluation(void **unused) {
+    (void)unused;
+    fixture f;
+    open_fixture(&f, "llama", true);
+    plan_settings settings = base_settings();
+    settings.mode = PLAN_EVALUATE;
+    cut(&f, &settings, 4, 1, PLAN_WALK_1F1B);
+    plan_schedule *plans[MOST_STAGES];
+    sifr_error error = {0};
+    for (int32_t s = 0; s < 4; s++) {
+        settings.pipeline.stage = s;
+        plans[s] = lower(&f, &settings);
+    }
+    if (plan_verify_stages((const plan_schedule *const *)plans, 4, &error) != SIFR_OK)
+        fail_msg("%s", error.message);
+    for (int32_t s = 0; s < 4; s++) plan_free(plans[s]);
+    close_fixture(&f);
+}
+
+/* A list whose receive is gone, or whose transfers are the other way round. */
+static void faults(void **unused) {
+    (void)unused;
+    fixture f;
+    open_fixture(&f, "llama", false);
+    plan_settings settings = base_settings();
+    cut(&f, &settings, 2, 1, PLAN_WALK_1F1B);
+    plan_schedule *plans[2];
+    sifr_error error = {0};
+    for (int32_t s = 0; s < 2; s++) {
+        settings.pipeline.stage = s;
+        plans[s] = lower(&f, &settings);
+    }
+    const plan_schedule *const *both = (const plan_schedule *const *)plans;
+    plan_instruction *in = plans[1]->instructions;
+    while (in->action != PLAN_RECEIVE) in++;
+    in->bytes += 256;
+    assert_int_equal(plan_verify_stages(both, 2, &error), SIFR_FAILED);
+    in->bytes -= 256;
+    in->stream++;
+    assert_int_equal(plan_verify_stages(both, 2, &error), SIFR_FAILED);
+    in->stream--;
+    assert_int_equal(plan_verify_stages(both, 2, &error), SIFR_OK);
+    /* the norm before the last backward pass: stage 0 never gets its gradient */
+    size_t last = plans[1]->instruction_count - 1, norm = last, send = last;
+    while (plans[1]->instructions[norm].action != PLAN_NORM) norm--;
+    while (plans[1]->instructions[send].action != PLAN_SEND) send--;
+    plan_instruction kept = plans[1]->instructions[norm];
+    memmove(&plans[1]->instructions[send + 1], &plans[1]->instructions[send],
+            (norm - send) * sizeof kept);
+    plans[1]->instructions[send] = kept;
+    for (size_t i = send + 1; i <= last; i++) {
+        if (plans[1]->instructions[i].wait >= (int32_t)send) plans[1]->instructions[i].wait++;
+    }
+    assert_int_equal(plan_verify_stages(both, 2, &error), SIFR_FAILED);
+    assert_non_null(strstr(error.message, "waits for ever"));
+    for (int32_t s = 0; s < 2; s++) plan_free(plans[s]);
+    close_fixture(&f);
+}
+
+static void cuts(void **unused) {
+    (void)unused;
+    sifr_error error = {0};
+    plan_pipeline p = {.stages = 3, .chunks = 1};
+    const double weights[] = {5, 1, 1, 1, 1, 1, 4};
+    assert_int_equal(plan_cut_units(weights, 7, &p, &error), SIFR_OK);
+    const int32_t want[] = {0, 1, 6, 7};
+    for (int i = 0; i < 4; i++) assert_int_equal(p.first_unit[i], want[i]);
+    assert_int_equal(plan_stage_of(&p, 0), 0);
+    assert_int_equal(plan_stage_of(&p, 5), 1);
+    assert_int_equal(plan_stage_of(&p, 6), 2);
+    const double zero[] = {0, 0, 0};
+    assert_int_equal(plan_cut_units(zero, 3, &p, &error), SIFR_OK); /* a unit each */
+    for (int i = 0; i < 4; i++) assert_int_equal(p.first_unit[i], i);
+    assert_int_equal(plan_cut_units(zero, 2, &p, &error), SIFR_USAGE);
+    assert_non_null(strstr(error.message, "the model has 2"));
+}
+
+/* Against every cut of small lists: none has a smaller largest part. */
+static void best_cuts(void **unused) {
+    (void)unused;
+    uint32_t random = 1;
+    for (int trial = 0; trial < 300; trial++) {
+        double weights[8], best = 1e9;
+        sifr_error error = {0};
+        plan_pipeline p = {.stages = 3, .chunks = 1};
+        for (int u = 0; u < 8; u++) {
+            random = random * 1664525u + 1013904223u;
+            weights[u] = (double)(random >> 24);
+        }
+        assert_int_equal(plan_cut_units(weights, 8, &p, &error), SIFR_OK);
+        double largest[2] = {0, 0};
+        for (int a = 1; a < 7; a++) {
+            for (int b = a + 1; b < 8; b++) {
+                double sums[3] = {0}, most = 0;
+                for (int u = 0; u < 8; u++) sums[(u >= a) + (u >= b)] += weights[u];
+                for (int i = 0; i < 3; i++) most = sums[i] > most ? sums[i] : most;
+                if (most < best) best = most;
+                if (a == p.first_unit[1] && b == p.first_unit[2]) largest[0] = most;
+            }
+        }
+        assert_true(largest[0] == best);
+    }
+}
+
+/* Every kernel of the plan as long, without latency: the bubble of stages of as many kernels each
+ * is that of the formula (p - 1) / k, as long as updates and sums take no time. */
+static void predicted_bubbles(void **unused) {
+    (void)unused;
+    fixture f;
+    open_fixture(&f, "llama", false);
+    plan_machine machine = plan_machine_unknown();
+    machine.fp32_operations = 1e9;
+    machine.memory_bytes = 1e30;
+    machine.instruction_seconds = 0;
+    machine.host = (plan_link){.latency_seconds = 0, .bytes_per_second = 1e30};
+    for (int32_t k = 4; k <= 16; k *= 2) {
+        for (int order = PLAN_WALK_GPIPE; order <= PLAN_WALK_1F1B; order++) {
+            plan_settings settings = base_settings();
+            settings.step.gradient_accumulation_steps = k;
+            cut(&f, &settings, 2, 1, (plan_walk_order)order);
+            settings.mesh.ranks[PLAN_AXIS_STAGE] = 2;
+            settings.pipeline.first_unit[1] = 4; /* embedding and 3 blocks, 3 blocks and the head */
+            plan_schedule *plans[2];
+            plan_prediction out[2];
+            sifr_error error = {0};
+            for (int32_t s = 0; s < 2; s++) {
+                settings.pipeline.stage = settings.mesh.place[PLAN_AXIS_STAGE] = s;
+                plans[s] = lower(&f, &settings);
+            }
+            assert_int_equal(
+                plan_predict_stages((const plan_schedule *const *)plans, 2, &machine, out, &error),
+                SIFR_OK);
+            /* Stage 1 has the head too: it is the slower one, and waits for the first forward pass
+             * of stage 0 and for its last backward pass. */
+            double slow = out[1].computing / k, other = out[0].computing / k;
+            double wanted = k * slow + other;
+            if (fabs(out[0].step_seconds - wanted) > 0.05 * wanted)
+                fail_msg("%d micro batches: %g s, not %g", k, out[0].step_seconds, wanted);
+            assert_true(out[0].stages > 0);
+            for (int32_t s = 0; s < 2; s++) plan_free(plans[s]);
+        }
+    }
+    close_fixture(&f);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(llama_apart), cmocka_unit_test(llama_tied),
+        cmocka_unit_test(gpt2),        cmocka_unit_test(evaluation),
+        cmocka_unit_test(faults),      cmocka_unit_test(cuts),
+        cmocka_unit_test(best_cuts),   cmocka_unit_test(predicted_bubbles),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
