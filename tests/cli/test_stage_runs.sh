@@ -60,6 +60,17 @@ grep -q 'send .* bytes to stage 0' dump && grep -q 'receive .* bytes from stage 
 grep -q '^mesh *2 stages x 2 shards; this is stage 0; schedule 1f1b' out || fail "no mesh"
 grep -q '^stages .* waiting for other stages' out || fail "no bubble"
 
+# The timeline has what stages send, and the wait for it.
+case="trace"
+settings fp32 2 1f1b 1 "" '"trace": "trace.json"'
+train tied traced 4
+for name in 'receive' 'wait receive' 'send' 'wait send'; do
+    for rank in 0 3; do
+        grep -q "\"name\":\"$name[^\"]*\".*\"pid\":$rank," trace.json ||
+            fail "rank $rank: no $name in the timeline"
+    done
+done
+
 # Refused before the first step, with what would do.
 refused() { # RANKS TEXT: ds.json
     local code=0
@@ -88,8 +99,9 @@ refused 2 'none of best, uniform, parameters and type:REGEX'
 settings fp32 2 1f1b 2
 sed -i 's/"stage": 2/"stage": 2, "offload_optimizer": {"device": "cpu"}/' ds.json
 refused 2 'offload_optimizer with stages is not supported yet'
-settings fp32 2 1f1b 0 "" '"trace": "trace.json"'
-refused 2 'sifr.trace: not supported with pipeline stages yet'
+settings fp32 2 1f1b 0
+sed -i '1s/{/{"comms_logger": {"enabled": true}, /' ds.json
+refused 2 'comms_logger: not supported with pipeline stages yet'
 
 # A rank that dies in a stage: all others end in time, and say who it was.
 case="killed"

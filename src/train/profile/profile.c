@@ -65,7 +65,6 @@ sifr_status train_profile_open(train_profile *p, const sifr_config *config, cons
     bool times = config->wall_clock_breakdown || config->activations.profile;
     engine_time_each(engine_trainer(engine), times);
     if (plan_mesh_ranks(&engine_schedule(engine)->settings.mesh, PLAN_STAGES) > 1) {
-        if (config->trace) return refuse_stages("sifr.trace", error);
         if (config->comms_logger.enabled) return refuse_stages("comms_logger", error);
     }
     if (times || config->trace) say_slower(p);

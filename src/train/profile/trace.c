@@ -142,7 +142,28 @@ typedef struct trace_pieces {
     comm_event controls[CONTROLS];
     train_trace_rank *ranks;
     double *ahead;
+    plan_schedule **stages; /* the lists by stage, of which this rank's own is the engine's */
 } trace_pieces;
+
+static int32_t stages_of(const train_trace *t) {
+    return plan_mesh_ranks(&engine_schedule(t->engine)->settings.mesh, PLAN_STAGES);
+}
+
+/* The other stages' lists are made again. */
+static sifr_status list_stages(const train_trace *t, trace_pieces *pieces, sifr_error *error) {
+    const plan_schedule *own = engine_schedule(t->engine);
+    int32_t stages = stages_of(t);
+    BASE_TRY(base_alloc((size_t)stages, sizeof *pieces->stages, &pieces->stages, error));
+    for (int32_t s = 0; s < stages; s++) {
+        plan_settings there = own->settings;
+        there.mesh.place[PLAN_AXIS_STAGE] = there.pipeline.stage = s;
+        if (s == own->settings.mesh.place[PLAN_AXIS_STAGE])
+            pieces->stages[s] = (plan_schedule *)(uintptr_t)own;
+        else
+            BASE_TRY(plan_lower(own->model, own->dev, &there, &pieces->stages[s], error));
+    }
+    return SIFR_OK;
+}
 
 /* `rank` sends its part of a step to rank 0. *error is for communication; errors of the file are
  * kept in the file. */
@@ -150,8 +171,8 @@ static sifr_status hand_over(train_trace *t, int32_t rank, int64_t index, trace_
                              train_trace_file *file, sifr_error *error) {
     comm_group *group = engine_group(t->engine);
     bool mine = comm_rank(group) == rank;
-    size_t count = engine_schedule(t->engine)->instruction_count;
-    engine_span *spans = t->spans + (size_t)index * count;
+    size_t count = (size_t)pieces->ranks[rank].instructions;
+    engine_span *spans = t->spans + (size_t)index * count; /* of this rank, if it is `mine` */
     comm_event *controls = t->controls + index * t->control_room;
     train_trace_step step = t->steps[index];
     BASE_TRY(comm_broadcast(group, rank, &step, sizeof step, error));
@@ -177,7 +198,9 @@ static sifr_status describe(train_trace *t, trace_pieces *pieces, double *origin
                             sifr_error *error) {
     comm_group *group = engine_group(t->engine);
     train_clock clock = train_clock_here();
-    train_trace_rank mine = {.start = t->done ? t->steps[0].span.start : 0};
+    train_trace_rank mine = {.start = t->done ? t->steps[0].span.start : 0,
+                             .instructions =
+                                 (int64_t)engine_schedule(t->engine)->instruction_count};
     train_trace_rank_name(&mine);
     BASE_TRY(train_clocks_compare(group, &clock, pieces->ahead, error));
     BASE_TRY(comm_all_gather_control(group, &mine, sizeof mine, pieces->ranks, error));
@@ -208,8 +231,10 @@ sifr_status train_trace_write(train_trace *t, sifr_error *error) {
     sifr_status status = base_alloc(1, sizeof *pieces, &pieces, error);
     if (status == SIFR_OK) status = base_alloc(ranks, sizeof *pieces->ranks, &pieces->ranks, error);
     if (status == SIFR_OK) status = base_alloc(ranks, sizeof *pieces->ahead, &pieces->ahead, error);
+    if (status == SIFR_OK && comm_rank(group) == 0) status = list_stages(t, pieces, error);
     if (status == SIFR_OK && comm_rank(group) == 0)
-        status = train_trace_file_open(t->path, engine_schedule(t->engine), &file, error);
+        status = train_trace_file_open(t->path, (const plan_schedule *const *)pieces->stages, &file,
+                                       error);
     status = comm_agree_status(group, status, error);
     if (status == SIFR_OK) {
         status = write_all(t, pieces, file, error);
@@ -218,6 +243,9 @@ sifr_status train_trace_write(train_trace *t, sifr_error *error) {
     }
     train_trace_file_close(file);
     if (pieces) {
+        for (int32_t s = 0; pieces->stages && s < stages_of(t); s++)
+            if (pieces->stages[s] != engine_schedule(t->engine)) plan_free(pieces->stages[s]);
+        free(pieces->stages);
         free(pieces->ranks);
         free(pieces->ahead);
     }

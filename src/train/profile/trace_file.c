@@ -13,8 +13,11 @@
 
 /* A queue is a track; those whose two directions run side by side have one more, for writes. */
 enum { DISK_WRITES = PLAN_QUEUES, COPIES_OUT, TRACKS };
-static const char *const tracks[TRACKS] = {"compute",   "communication", "disk reads",
-                                           "copies in", "disk writes",   "copies out"};
+static const char *const tracks[TRACKS] = {
+    [PLAN_COMPUTE] = "compute", [PLAN_COMMUNICATION] = "communication",
+    [PLAN_DISK] = "disk reads", [PLAN_COPY] = "copies in",
+    [PLAN_PEER] = "peer",       [DISK_WRITES] = "disk writes",
+    [COPIES_OUT] = "copies out"};
 
 static int track_of(const plan_instruction *i) {
     if (i->action != PLAN_WRITE) return i->queue;
@@ -22,7 +25,7 @@ static int track_of(const plan_instruction *i) {
 }
 
 struct train_trace_file {
-    const plan_schedule *schedule;
+    const plan_schedule *const *stages;
     const double *ahead;
     double origin;
     int32_t ranks;
@@ -56,6 +59,11 @@ sifr_status train_trace_file_check(const char *path, sifr_error *error) {
                          "trace: %s: no file can be made in %s; name a file in an existing folder",
                          path, folder);
     return SIFR_OK;
+}
+
+static const plan_schedule *schedule_of(const train_trace_file *f, int32_t rank) {
+    plan_mesh there = plan_mesh_at(&f->stages[0]->settings.mesh, rank);
+    return f->stages[there.place[PLAN_AXIS_STAGE]];
 }
 
 /* --- writing --- */
@@ -105,12 +113,12 @@ static void put_place(train_trace_file *f, const char *kind, int rank, int queue
                            "tid", queue, "args", "sort_index", place));
 }
 
-sifr_status train_trace_file_open(const char *path, const plan_schedule *schedule,
+sifr_status train_trace_file_open(const char *path, const plan_schedule *const *stages,
                                   train_trace_file **out, sifr_error *error) {
     train_trace_file *f;
     BASE_TRY(base_alloc(1, sizeof *f, &f, error));
-    f->schedule = schedule;
-    f->ranks = plan_mesh_ranks(&schedule->settings.mesh, PLAN_WORLD);
+    f->stages = stages;
+    f->ranks = plan_mesh_ranks(&stages[0]->settings.mesh, PLAN_WORLD);
     sifr_status status = base_writer_open(&f->writer, path, error);
     if (status != SIFR_OK) {
         free(f);
@@ -128,9 +136,10 @@ void train_trace_file_ranks(train_trace_file *f, const train_trace_rank *ranks, 
     int length = snprintf(text, sizeof text,
                           "{\"displayTimeUnit\":\"ms\",\"otherData\":{\"program\":\"sifr %s\","
                           "\"ranks\":%d,\"instructions\":%zu},\"traceEvents\":[",
-                          sifr_version(), (int)f->ranks, f->schedule->instruction_count);
+                          sifr_version(), (int)f->ranks, f->stages[0]->instruction_count);
     put(f, text, (size_t)length);
     for (int32_t r = 0; r < f->ranks; r++) {
+        const plan_schedule *s = schedule_of(f, r);
         snprintf(text, sizeof text, "rank %d%s%s", (int)r, ranks[r].host[0] ? " on " : "",
                  ranks[r].host);
         put_name(f, "process_name", (int)r, 0, text);
@@ -138,8 +147,9 @@ void train_trace_file_ranks(train_trace_file *f, const train_trace_rank *ranks, 
         for (int t = 0; t < TRACKS; t++) {
             bool disk = t == PLAN_DISK || t == DISK_WRITES,
                  copy = t == PLAN_COPY || t == COPIES_OUT;
-            if (disk && !f->schedule->nvme_bytes) continue;
-            if (copy && !f->schedule->host_bytes) continue;
+            if (disk && !s->nvme_bytes) continue;
+            if (copy && !s->host_bytes) continue;
+            if (t == PLAN_PEER && plan_parts(&s->settings.pipeline) == 1) continue;
             put_name(f, "thread_name", (int)r, t, tracks[t]);
             put_place(f, "thread_sort_index", (int)r, t, t);
         }
@@ -165,8 +175,7 @@ static void name_instruction(const plan_schedule *s, const plan_instruction *i, 
              kernel ? " " : "", kernel ? kernel : "", i->deferred ? " of the step before" : "");
 }
 
-static json_t *describe(const train_trace_file *f, const train_trace_step *step, size_t index) {
-    const plan_schedule *s = f->schedule;
+static json_t *describe(const plan_schedule *s, const train_trace_step *step, size_t index) {
     const plan_instruction *i = &s->instructions[index];
     json_t *out =
         json_pack("{s:I, s:I}", "step", (json_int_t)step->number, "instruction", (json_int_t)index);
@@ -175,7 +184,8 @@ static json_t *describe(const train_trace_file *f, const train_trace_step *step,
     if (out && i->micro_batch >= 0)
         json_object_set_new(out, "micro_batch", json_integer(i->micro_batch));
     bool collective = i->queue == PLAN_COMMUNICATION;
-    int64_t times = collective ? f->ranks - 1 : 1; /* bytes delivered by other ranks, as counted */
+    int64_t times = 1; /* bytes delivered by other ranks, as counted */
+    if (collective) times = plan_mesh_ranks(&s->settings.mesh, (plan_span)i->span) - 1;
     if (out && i->bytes > 0)
         json_object_set_new(out, "bytes", json_integer((json_int_t)(i->bytes * times)));
     return out;
@@ -184,27 +194,29 @@ static json_t *describe(const train_trace_file *f, const train_trace_step *step,
 /* The compute queue starts a transfer; the transfer's own queue carries it out. */
 static void put_transfer(train_trace_file *f, int32_t rank, const train_trace_step *step,
                          size_t index, engine_span span, const char *name) {
-    const plan_instruction *i = &f->schedule->instructions[index];
+    const plan_schedule *s = schedule_of(f, rank);
+    const plan_instruction *i = &s->instructions[index];
     char start[160];
     snprintf(start, sizeof start, "start %s", name);
-    put_span(f, rank, PLAN_COMPUTE, start, "start", span, describe(f, step, index));
+    put_span(f, rank, PLAN_COMPUTE, start, "start", span, describe(s, step, index));
     if (span.over > 0)
         put_span(f, rank, track_of(i), name, plan_action_name((plan_action)i->action),
-                 (engine_span){.start = span.begun, .end = span.over}, describe(f, step, index));
+                 (engine_span){.start = span.begun, .end = span.over}, describe(s, step, index));
 }
 
 void train_trace_file_spans(train_trace_file *f, int32_t rank, const train_trace_step *step,
                             size_t first, const engine_span *spans, size_t count) {
+    const plan_schedule *s = schedule_of(f, rank);
     for (size_t n = 0; n < count; n++) {
-        const plan_instruction *i = &f->schedule->instructions[first + n];
+        const plan_instruction *i = &s->instructions[first + n];
         char name[128];
         if (spans[n].end <= 0) continue;
-        name_instruction(f->schedule, i, name, sizeof name);
+        name_instruction(s, i, name, sizeof name);
         if (i->queue != PLAN_COMPUTE)
             put_transfer(f, rank, step, first + n, spans[n], name);
         else
             put_span(f, rank, PLAN_COMPUTE, name, plan_action_name((plan_action)i->action),
-                     spans[n], describe(f, step, first + n));
+                     spans[n], describe(s, step, first + n));
     }
 }
 

@@ -18,6 +18,7 @@ typedef struct train_trace_step {
 /* Facts that each rank sends about itself. */
 typedef struct train_trace_rank {
     double start; /* start of its first traced step, by its own clock */
+    int64_t instructions;
     char host[64];
 } train_trace_rank;
 
@@ -27,8 +28,9 @@ void train_trace_rank_name(train_trace_rank *rank);
 /* SIFR_USAGE where no file can be made at `path`. */
 sifr_status train_trace_file_check(const char *path, sifr_error *error) SIFR_MUST_CHECK;
 
-/* Events are named after the schedule's instructions; the schedule must outlive the file. */
-sifr_status train_trace_file_open(const char *path, const plan_schedule *schedule,
+/* Events are named after the instructions of the schedules, one a stage of the pipeline, which must
+ * outlive the file. */
+sifr_status train_trace_file_open(const char *path, const plan_schedule *const *stages,
                                   train_trace_file **out, sifr_error *error) SIFR_MUST_CHECK;
 
 /* Call first: sets the ranks, how far their clocks are ahead, and the time that is 0 in the file;
