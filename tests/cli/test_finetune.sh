@@ -138,6 +138,36 @@ warns "1 row is longer than seq_length 48 and cut at the end"
 warns "1 row is left out: nothing in it is learned within seq_length"
 warns "1 bad row skipped"
 
+# --- what templates do, and rows say, that a user may not see ---
+cp model/chat_template.jinja plain.jinja
+cat >model/chat_template.jinja <<'J'
+{% for m in messages %}{% if m.role != 'developer' %}<|im_start|>{{ m.role + '\n' + (m.content or '') }}
+{%- for c in m.tool_calls or [] %}<call>{{ c.function | tojson }}</call>{% endfor %}<|im_end|>
+{% endif %}{% endfor %}{% if add_generation_prompt %}<|im_start|>assistant
+{% endif %}
+J
+cat >odd.jsonl <<'J'
+{"messages": [{"role": "developer", "content": "Be brief."}, {"role": "user", "content": "hi"}, {"role": "assistant", "content": "yes"}]}
+{"messages": [{"role": "user", "content": "a"}, {"role": "assistant", "content": "x", "tool_calls": [{"function": {"name": "f", "arguments": "{\"b\": 1}"}}]}]}
+{"messages": [{"role": "user", "content": "a"}, {"role": "assistant", "content": "no", "weight": 0}, {"role": "user", "content": "b"}, {"role": "assistant", "content": "yes", "weight": 1}]}
+{"messages": [{"role": "user", "content": " twice "}, {"role": "user", "content": "once"}, {"role": "assistant", "content": "yes"}]}
+J
+for marks in without with; do
+    if [ $marks = with ]; then
+        sed -i 's/{{ m.role .*/{{ m.role + "\\n" }}{% if m.role == "assistant" %}{% generation %}{{ m.content or "" }}{% endgeneration %}{% else %}{{ m.content }}{% endif %}/' \
+            model/chat_template.jinja
+    fi
+    expect 0 sifr data inspect --model model --data odd.jsonl --samples 4 --seq-length 128
+    warns "in 1 row the chat template leaves out a message of the system, a developer or a user"
+    warns "in 1 row the arguments of a tool call are JSON in a string"
+    grep -q '^no' out || { cat out; fail "$marks marks: weight 0 is learned"; }
+    [ "$(grep -c '^⟦yes' out)" = 3 ] || { cat out; fail "$marks marks: not learned"; }
+done
+sed -i 's/{% endgeneration %}/&{% generation %}.{% endgeneration %}/' model/chat_template.jinja
+expect 1 sifr data inspect --model model --data odd.jsonl
+warns 'odd.jsonl: row 3, line 3: 2 messages of the assistant have 4 marks'
+mv plain.jinja model/chat_template.jinja
+
 # --- refused ---
 echo text >plain.txt
 run 2 no --data plain.txt --packing --max-steps 1

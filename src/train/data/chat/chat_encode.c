@@ -51,6 +51,7 @@ static sifr_status encode_messages(train_chat_encoder *e, const formats_conversa
                          "tokenizer_config.json); put the template of its chat version there",
                          place->file);
     BASE_TRY(train_chat_render(e->templates, e->mask, c, place, &e->text, error));
+    out->odd = train_chat_check(c, e->text.text, e->text.size);
     BASE_TRY(encode(e, e->text.text, e->text.size, false, place, &out->ids, error));
     BASE_TRY(learn_from(out, 0, error));
     if (e->text.whole) return SIFR_OK;
@@ -93,6 +94,7 @@ sifr_status train_chat_encode(train_chat_encoder *encoder, const json_t *row, fo
     formats_conversation conversation;
     out->ids.count = 0;
     out->merged = false;
+    out->odd = (train_chat_odd){0};
     BASE_TRY(formats_conversation_read(row, type, encoder->templates->there, place, &conversation,
                                        error));
     sifr_status status = conversation.messages

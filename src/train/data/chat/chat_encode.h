@@ -3,6 +3,7 @@
 #define TRAIN_CHAT_ENCODE_H
 
 #include "formats/tokenizer/tokenizer.h"
+#include "train/data/chat/chat_check.h"
 #include "train/data/chat/chat_render.h"
 
 typedef struct train_chat_encoder {
@@ -23,6 +24,7 @@ typedef struct train_chat_row {
     bool *learned; /* one for each id */
     size_t room;
     bool merged; /* the last token of the prompt holds a part of the completion */
+    train_chat_odd odd;
 } train_chat_row;
 
 void train_chat_row_free(train_chat_row *row);

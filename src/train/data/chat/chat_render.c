@@ -125,18 +125,24 @@ static bool is_assistant(const formats_conversation *c, size_t message) {
     return name && strcmp(name, "assistant") == 0;
 }
 
+/* OpenAI's rows say "weight": 0 of what the assistant wrote and is not to learn. */
+static bool is_unlearned(const formats_conversation *c, size_t message) {
+    const json_t *weight = json_object_get(json_array_get(c->messages, message), "weight");
+    return json_is_number(weight) && json_number_value(weight) == 0;
+}
+
 /* A turn may be several messages of the assistant in a row: each is one here. */
 static sifr_status find_turns(const chat_renderer *r, bool last) {
     const formats_conversation *c = r->conversation;
     size_t count = json_array_size(c->messages), first = c->prompt_messages;
     for (size_t i = count; last && i-- > first;) {
-        if (!is_assistant(c, i)) continue;
+        if (!is_assistant(c, i) || is_unlearned(c, i)) continue;
         first = i;
         count = i + 1;
     }
     for (size_t i = first; i < count; i++) {
         size_t begin = 0, end = 0;
-        if (!is_assistant(c, i)) continue;
+        if (!is_assistant(c, i) || is_unlearned(c, i)) continue;
         BASE_TRY(find_begin(r, i, &begin));
         BASE_TRY(find_end(r, i, &end));
         BASE_TRY(add_span(r, begin, end));
@@ -147,6 +153,33 @@ static sifr_status find_turns(const chat_renderer *r, bool last) {
 static int compare_spans(const void *a, const void *b) {
     const formats_template_span *x = a, *y = b;
     return x->begin < y->begin ? -1 : x->begin > y->begin;
+}
+
+/* Takes out the marks of messages that are not to learn, which have a mark each. */
+static sifr_status drop_unlearned(const chat_renderer *r) {
+    const formats_conversation *c = r->conversation;
+    train_chat_text *out = r->out;
+    size_t count = json_array_size(c->messages), turns = 0, kept = 0, unlearned = 0;
+    for (size_t i = c->prompt_messages; i < count; i++) {
+        turns += is_assistant(c, i);
+        unlearned += is_assistant(c, i) && is_unlearned(c, i);
+    }
+    if (!unlearned) return SIFR_OK;
+    if (turns != out->span_count)
+        return formats_row_fail(
+            r->place, "", r->error,
+            "%zu messages of the assistant have %zu marks of the chat "
+            "template, so those of \"weight\" 0 cannot be told apart; leave the "
+            "weights out, or train on all",
+            turns, out->span_count);
+    turns = 0;
+    for (size_t i = c->prompt_messages; i < count; i++) {
+        if (!is_assistant(c, i)) continue;
+        if (!is_unlearned(c, i)) out->spans[kept++] = out->spans[turns];
+        turns++;
+    }
+    out->span_count = kept;
+    return SIFR_OK;
 }
 
 /* The template's own marks. Of a prompt's messages they do not count. */
@@ -164,6 +197,7 @@ static sifr_status take_marks(const chat_renderer *r, const formats_template_out
             BASE_TRY(add_span(r, output->spans[i].begin, output->spans[i].end));
     train_chat_text *out = r->out;
     if (out->span_count) qsort(out->spans, out->span_count, sizeof *out->spans, compare_spans);
+    BASE_TRY(drop_unlearned(r));
     if (last && out->span_count) {
         out->spans[0] = out->spans[out->span_count - 1];
         out->span_count = 1;

@@ -72,6 +72,8 @@ static sifr_status take_row(chat_reader *r, const train_chat_row *row, sifr_erro
     chat->counts.truncated += kept < whole;
     chat->counts.cut_tokens += whole - kept;
     chat->counts.merged += row->merged;
+    chat->counts.left_out += row->odd.left_out;
+    chat->counts.quoted += row->odd.quoted;
     return train_chat_append(chat, row->ids.ids, row->learned, kept, whole, error);
 }
 
@@ -250,6 +252,17 @@ static void say_odd_rows(const chat_reader *r) {
                  "data: in %s row%s the prompt by itself has other tokens than before its "
                  "completion; end prompts so that no token goes over the edge",
                  base_format_count(c->merged, count), c->merged == 1 ? "" : "s");
+    if (c->left_out)
+        base_log(log, SIFR_LOG_WARNING,
+                 "data: in %s row%s the chat template leaves out a message of the system, a "
+                 "developer or a user; `sifr data inspect` shows the text",
+                 base_format_count(c->left_out, count), c->left_out == 1 ? "" : "s");
+    if (c->quoted)
+        base_log(
+            log, SIFR_LOG_WARNING,
+            "data: in %s row%s the arguments of a tool call are JSON in a string, and the chat "
+            "template writes them in quotes; make them objects",
+            base_format_count(c->quoted, count), c->quoted == 1 ? "" : "s");
     uint64_t invalid = 0;
     for (size_t t = 0; t < r->threads; t++)
         invalid += formats_tokenizer_invalid(r->encoders[t].scratch);

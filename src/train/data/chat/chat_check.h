@@ -1,0 +1,18 @@
+/* What a user would not expect of how a chat template writes a conversation. It is no error, since
+ * transformers writes the same; rows are counted. */
+#ifndef TRAIN_CHAT_CHECK_H
+#define TRAIN_CHAT_CHECK_H
+
+#include <stdbool.h>
+
+#include "formats/records/conversation.h"
+
+typedef struct train_chat_odd {
+    bool left_out; /* a message of the system, a developer or a user is not in the text */
+    bool quoted;   /* arguments of a tool call are JSON in a string, and the text has them so */
+} train_chat_odd;
+
+train_chat_odd train_chat_check(const formats_conversation *conversation, const char *text,
+                                size_t size);
+
+#endif
