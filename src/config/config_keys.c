@@ -450,6 +450,7 @@ KEY("compression.params.start_compressing_after_step", INT, LATER, NULL, "steps"
 KEY("compile", SECTION, LATER, NULL, "", "DeepCompile; a step is a planned schedule here."),
 KEY("compile.deepcompile", BOOL, LATER, "false", "", "Switches it on."),
 KEY("compile.disable", BOOL, NONE, "false", "", "DeepCompile is not supported yet, so it is always off."),
+KEY("compile.backend", TEXT, NONE, NULL, "", "of torch.compile, which older DeepSpeed configures here; nothing is compiled."),
 KEY("compile.autoep_non_moe", BOOL, LATER, "false", "", "Compiles around expert layers."),
 KEY("compile.free_activation", BOOL, LATER, "false", "", "Frees activations early."),
 KEY("compile.free_activation_threshold", INT, NONE, "10485760", "bytes", "the planner places every buffer.", .range = ">= 0"),

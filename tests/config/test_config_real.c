@@ -30,6 +30,7 @@ static const struct {
     {"ax-lora.yaml", 2, "load_in_8bit", 0},
     {"ax-qlora-fsdp.yaml", 3, "load_in_4bit", 0},
     {"ax-zero1.json", 0, NULL, 0},
+    {"ax-zero2-compile.json", 0, NULL, 0},
     {"ax-zero2.json", 0, NULL, 0},
     {"ax-zero3-bf16.json", 0, NULL, 0},
     {"ax-zero3-cpuoffload.json", 0, NULL, 0},
@@ -66,6 +67,7 @@ static const struct {
     {"ds-universal.json", 0, NULL, 0},
     {"ds-wandb.json", 1, "wandb.enabled", 0},
     {"ds-zenflow.json", 1, "zero_optimization.zenflow", 0},
+    {"ds-zero1.json", 0, NULL, 0},
     {"ds-zero2.json", 0, NULL, 0},
     {"ds-zero3-offload.json", 0, NULL, 0},
     {"ds-zeropp.json", 3, "zero_optimization.zero_hpz_partition_size", 0},
@@ -75,6 +77,7 @@ static const struct {
     {"hf-decay.json", 0, NULL, 0},
     {"hf-galore.yaml", 1, "optim", 0},
     {"hf-zero0-bf16.json", 0, NULL, 0},
+    {"hf-zero2-offload.json", 0, NULL, 0},
     {"hf-zero2.json", 0, NULL, 0},
     {"hf-zero3-nvme.json", 0, NULL, 0},
     {"hf-zero3.json", 0, NULL, 0},
@@ -88,8 +91,10 @@ static const struct {
     {"lf-z3-offload.json", 0, NULL, 0},
     {"lf-z3.json", 0, NULL, 0},
     {"oi-sft.yaml", 0, NULL, 4},
+    {"oi-zero3-offload.json", 0, NULL, 0},
     {"oi-zero3.json", 0, NULL, 0},
     {"trl-greedy.yaml", 1, "sifr.lr_scheduler_type", 0},
+    {"trl-zero1.yaml", 0, NULL, 1},
 };
 
 enum { REAL = sizeof real / sizeof *real };
