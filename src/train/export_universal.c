@@ -202,6 +202,11 @@ static sifr_status write_all(universal_run *run, train_exported *out, sifr_error
 static sifr_status open_source(universal_run *run, const char *source, const sifr_log *log,
                                sifr_error *error) {
     BASE_TRY(checkpoint_model_open(source, NULL, &run->model, log, error));
+    if (run->model.lora.json)
+        return base_fail(error, SIFR_USAGE,
+                         "%s: adapters in a universal checkpoint of DeepSpeed are not supported; "
+                         "export the adapter (--format hf)",
+                         run->model.path);
     if (run->model.step >= 0)
         BASE_TRY(checkpoint_check_states(&run->model.opened, &optim_adam, run->model.path,
                                          "alone a universal checkpoint of DeepSpeed holds",

@@ -97,3 +97,8 @@ train sgd llama SGD false
 expect 2 "$SIFR" export sgd/checkpoint-4 new --format deepspeed-universal
 says 'state of another optimizer \(.*\) than Adam.*, which alone a universal checkpoint .* holds; '
 [ ! -e new ] || fail "a refused export left something"
+sed -i 's/"sifr": {/&"lora": {"r": 2, "target_modules": ["q_proj"]}, /' ds.json
+expect 0 "$SIFR" train --config ds.json --model llama --data text --output lora --threads 1
+expect 2 "$SIFR" export lora/checkpoint-4 new --format deepspeed-universal
+says 'lora/checkpoint-4: adapters in a universal checkpoint of DeepSpeed are not supported; export'
+[ ! -e new ] || fail "a refused export left something"
