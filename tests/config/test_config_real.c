@@ -93,6 +93,7 @@ static const struct {
     {"oi-sft.yaml", 0, NULL, 4},
     {"oi-zero3-offload.json", 0, NULL, 0},
     {"oi-zero3.json", 0, NULL, 0},
+    {"trl-sft-arguments.json", 0, NULL, 0},
     {"trl-greedy.yaml", 1, "sifr.lr_scheduler_type", 0},
     {"trl-zero1.yaml", 0, NULL, 1},
 };
