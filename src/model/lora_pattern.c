@@ -83,7 +83,7 @@ static int compile(const char *pattern, bool behind_dot, regex_t *out) {
     if (base_alloc(strlen(pattern) * 14 + 32, 1, &t.out, NULL) != SIFR_OK) return REG_ESPACE;
     put(&t, behind_dot ? "^(.*\\.)?(" : "^(");
     bool fits = true;
-    for (; *t.at && fits; t.at++) fits = put_next(&t);
+    for (; fits && *t.at; t.at++) fits = put_next(&t); /* not past a backslash at the end */
     put(&t, ")$");
     int failed = fits && !t.bracket ? regcomp(out, t.out, REG_EXTENDED | REG_NOSUB) : REG_BADPAT;
     free(t.out);
