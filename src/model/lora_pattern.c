@@ -13,7 +13,11 @@ typedef struct translation {
     char *out;
     size_t used;
     bool bracket;
+    int braces;
 } translation;
+
+/* regcomp copies what is repeated, so {255} in {255} in {255} would take all memory. */
+enum { MOST_REPEATS = 16, MOST_BRACES = 2 };
 
 static void put(translation *t, const char *text) {
     size_t length = strlen(text);
@@ -53,6 +57,15 @@ static bool put_escaped(translation *t) {
     return true;
 }
 
+static bool repeats_little(translation *t) {
+    int value = 0;
+    for (const char *p = t->at + 1; *p && *p != '}'; p++) {
+        value = isdigit((unsigned char)*p) ? 10 * value + (*p - '0') : 0;
+        if (value > MOST_REPEATS) return false;
+    }
+    return ++t->braces <= MOST_BRACES;
+}
+
 static bool put_next(translation *t) {
     char c = *t->at;
     if (c == '\\') return put_escaped(t);
@@ -68,6 +81,8 @@ static bool put_next(translation *t) {
         if (t->at[2] != ':') return false;
         t->at += 2;
         c = '(';
+    } else if (c == '{') {
+        if (!repeats_little(t)) return false;
     } else if (strchr("*+?}", c)) {
         put_char(t, c);
         if (t->at[1] == '?') t->at++; /* a lazy one finds the same names */

@@ -120,6 +120,8 @@ static void refused(void **state) {
         {"{\"target_modules\": [\"a\", 1]}", "target_modules must be"},
         {"{\"target_modules\": \"(\"}", "no regular expression"},
         {"{\"target_modules\": \"q_proj\\\\\"}", "no regular expression"},
+        {"{\"target_modules\": \"((a{1,255}){1,255}){1,255}\"}", "no regular expression"},
+        {"{\"target_modules\": \"((a{2}){2}){2}\"}", "no regular expression"},
         {"{\"rank_pattern\": {\"a\": 0}}", "rank_pattern of a"},
         {"{\"rank_pattern\": [1]}", "rank_pattern must be"},
         {"{\"layers_to_transform\": \"1\"}", "layers_to_transform must be"},
