@@ -35,6 +35,12 @@ typedef struct sifr_step_result {
                      was changed, except the loss scale in fp16 */
 } sifr_step_result;
 
+/* Arranges a finished model for an optimizer that does not train all weights alike: 8-bit Adam,
+ * whose small weights keep 32 bits. Harmless for others. Call it before an engine is created from
+ * the model. */
+SIFR_API sifr_status sifr_model_group(sifr_model *model, const sifr_optimizer *optimizer,
+                                      sifr_error *error) SIFR_MUST_CHECK;
+
 /* The model is borrowed: it must be finished and must outlive the engine. SIFR_NO_MEMORY if the
  * system refuses the memory that the plan needs; SIFR_USAGE for settings that contradict each
  * other. Weights are zero until they are initialised or written. */

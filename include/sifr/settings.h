@@ -168,7 +168,9 @@ typedef enum sifr_optimizer_type {
     SIFR_SGD,
     SIFR_ADAGRAD,
     SIFR_LION,
-    SIFR_SCHEDULE_FREE_ADAMW
+    SIFR_SCHEDULE_FREE_ADAMW,
+    SIFR_ADAM_8BIT, /* both have decoupled weight decay */
+    SIFR_ADAMW_8BIT
 } sifr_optimizer_type;
 
 /* What an optimizer does not use has no effect. */
@@ -185,6 +187,7 @@ typedef struct sifr_optimizer {
      * largest rate so far in the weight of a step in the average. */
     int64_t warmup_steps;
     double r, weight_lr_power;
+    int64_t min_8bit_size; /* of 8-bit Adam: weights of fewer elements keep 32 bits */
 } sifr_optimizer;
 
 typedef struct sifr_settings {

@@ -13,13 +13,18 @@ static sifr_status add_rank(const sifr_engine *engine, int32_t rank, int64_t lim
     for (int p = 0; p < engine_parts(engine); p++) {
         const char *name = engine_part_name(engine_optimizer(engine), (engine_part)p);
         for (size_t w = 0; w < engine_model(engine)->weight_count; w++) {
-            if (!checkpoint_has_part(engine_model(engine), w, (engine_part)p)) continue;
+            if (!checkpoint_has_part(engine_model(engine), engine_optimizer(engine), w,
+                                     (engine_part)p))
+                continue;
             base_dtype dtype = engine_weight_type(engine, w, (engine_part)p);
             int64_t first, left, size = base_dtype_bytes(dtype);
+            int64_t each = engine_part_each(engine, w, (engine_part)p);
             engine_share(engine, w, rank, &first, &left);
             while (left > 0) {
                 if (limit - filled < size) layout->files++, filled = 0;
-                int64_t count = base_min_i64(left, (limit - filled) / size);
+                int64_t most = (limit - filled) / size; /* values */
+                int64_t count = most <= left / each ? most * each : left;
+                int64_t values = (count + each - 1) / each;
                 BASE_TRY(base_grow(&layout->ranges, &layout->room, layout->count + 1,
                                    sizeof *layout->ranges, error));
                 layout->ranges[layout->count++] = (checkpoint_range){.weight = w,
@@ -27,10 +32,11 @@ static sifr_status add_rank(const sifr_engine *engine, int32_t rank, int64_t lim
                                                                      .name = name,
                                                                      .first = first,
                                                                      .count = count,
+                                                                     .each = each,
                                                                      .file = layout->files - 1,
                                                                      .dtype = dtype};
-                filled += count * size, first += count, left -= count;
-                layout->bytes += (uint64_t)(count * size);
+                filled += values * size, first += count, left -= count;
+                layout->bytes += (uint64_t)(values * size);
             }
         }
     }

@@ -155,9 +155,9 @@ static sifr_status check_range_types(const load_run *run, const candidate *c, si
     for (size_t i = 0; i < c->count; i++) {
         const checkpoint_range *range = &c->ranges[i];
         const model_weight *w = &model->weights[range->weight];
-        if (w->frozen ||
-            range->dtype == engine_weight_type(run->engine, range->weight, range->part))
-            continue;
+        bool same = range->dtype == engine_weight_type(run->engine, range->weight, range->part) &&
+                    range->each == engine_part_each(run->engine, range->weight, range->part);
+        if (w->frozen || same) continue;
         return base_fail(error, SIFR_FAILED, "%s/%s: %s of '%.80s' in another type than the rest",
                          c->directory, CHECKPOINT_MANIFEST, range->name, w->name);
     }
@@ -235,7 +235,8 @@ static sifr_status take_range(sifr_engine *engine, const candidate *c,
     int64_t start, stop, size = base_dtype_bytes(range->dtype);
     if (!wanted(engine, range, &start, &stop)) return SIFR_OK;
     const formats_tensor *tensor = formats_safetensors_find(&c->files[range->file], range->tensor);
-    const char *from = (const char *)tensor->data + (start - range->first) * size;
+    const char *from =
+        (const char *)tensor->data + checkpoint_values(range, start - range->first) * size;
     if (range->dtype != engine_weight_type(engine, range->weight, range->part))
         return convert_values(engine, range, from, start, stop, error);
     return engine_write(engine, range->weight, range->part, start, stop - start, from, error);

@@ -13,9 +13,12 @@
 
 enum { MANIFEST_LIMIT = 1 << 30 };
 
-bool checkpoint_has_part(const sifr_model *model, size_t weight, engine_part part) {
+bool checkpoint_has_part(const sifr_model *model, const optim_row *optimizer, size_t weight,
+                         engine_part part) {
     const model_weight *w = &model->weights[weight];
-    return part == ENGINE_MASTER ? !w->based : !w->frozen;
+    if (part == ENGINE_MASTER) return !w->based;
+    if (w->frozen || !optimizer) return !w->frozen;
+    return (int)part - ENGINE_STATE1 < optim_states(optim_row_for(optimizer, w->rest));
 }
 
 sifr_status checkpoint_tensor_name(const sifr_model *model, const checkpoint_range *range,
@@ -71,6 +74,8 @@ sifr_status checkpoint_add_range(json_t *list, const sifr_engine *engine,
         return base_fail_alloc(error, sizeof name);
     if (range->dtype != engine_part_type(engine, range->part) &&
         json_object_set_new(entry, "dtype", json_string(base_dtype_name(range->dtype))) != 0)
+        return base_fail_alloc(error, sizeof name);
+    if (range->each > 1 && json_object_set_new(entry, "each", json_integer(range->each)) != 0)
         return base_fail_alloc(error, sizeof name);
     return SIFR_OK;
 }
@@ -232,8 +237,8 @@ sifr_status checkpoint_open_file(const checkpoint_opened *opened, const checkpoi
     BASE_TRY(formats_safetensors_open(path, out, error));
     for (size_t i = 0; i < count; i++) {
         const formats_tensor *tensor = formats_safetensors_find(out, ranges[i].tensor);
-        if (tensor && tensor->dtype == ranges[i].dtype && tensor->elements == ranges[i].count)
-            continue;
+        int64_t values = checkpoint_values(&ranges[i], ranges[i].count);
+        if (tensor && tensor->dtype == ranges[i].dtype && tensor->elements == values) continue;
         formats_safetensors_close(out);
         return base_fail(error, SIFR_FAILED, "%s: tensor '%.80s' is not there as %s describes it",
                          path, ranges[i].tensor, CHECKPOINT_MANIFEST);
@@ -365,7 +370,7 @@ static int part_of(const optim_row *optimizer, const char *name) {
 /* `part` by its name in `types`, unless the entry says otherwise. */
 static sifr_status read_range_type(const json_t *entry, const json_t *types, const char *part,
                                    const char *where, base_dtype *out, sifr_error *error) {
-    static const base_dtype built[] = {BASE_FP32, BASE_BF16, BASE_FP16};
+    static const base_dtype built[] = {BASE_FP32, BASE_BF16, BASE_FP16, BASE_UINT8};
     const char *name;
     BASE_TRY(base_json_string(types, part, "fp32", &name, where, error));
     BASE_TRY(base_json_string(entry, "dtype", name, &name, where, error));
@@ -375,7 +380,8 @@ static sifr_status read_range_type(const json_t *entry, const json_t *types, con
         return SIFR_OK;
     }
     return base_fail(error, SIFR_FAILED,
-                     "%s: has %.40s in %.40s, which is not supported (supported: fp32, bf16, fp16)",
+                     "%s: has %.40s in %.40s, which is not supported (supported: fp32, bf16, fp16, "
+                     "uint8)",
                      where, part, name);
 }
 
@@ -390,12 +396,14 @@ static sifr_status read_range(const checkpoint_opened *opened, const json_t *ent
     BASE_TRY(base_json_int(entry, "first", -1, &out->first, where, error));
     BASE_TRY(base_json_int(entry, "count", -1, &out->count, where, error));
     BASE_TRY(base_json_int(entry, "file", -1, &file, where, error));
+    BASE_TRY(base_json_int(entry, "each", 1, &out->each, where, error));
     const json_t *index = json_object_get(weights, weight);
     if (!index)
         return base_fail(error, SIFR_FAILED, "%s: weight '%.80s' is not in the model", where,
                          weight);
     int p = part_of(optimizer, out->name);
-    if (p < 0 || file < 0 || (size_t)file >= opened->file_count || out->first < 0 || out->count < 0)
+    if (p < 0 || file < 0 || (size_t)file >= opened->file_count || out->first < 0 ||
+        out->count < 0 || out->each < 1 || out->each > DEVICE_BLOCK || out->first % out->each)
         return base_fail(error, SIFR_FAILED, "%s: invalid range of '%.80s'", where, weight);
     out->weight = (size_t)json_integer_value(index);
     out->part = (engine_part)p;
@@ -415,9 +423,13 @@ static sifr_status check_cover(const checkpoint_range *ranges, size_t count,
         int64_t elements = model->weights[w].rows * model->weights[w].columns;
         bool trained = true;
         for (int p = 0; p < parts; p++) {
-            if (any && p == ENGINE_STATE1) trained = at < count && ranges[at].weight == w;
+            bool last =
+                optimizer && optimizer->rest && p == ENGINE_STATE1 + optim_states(optimizer->rest);
+            if (any && (p == ENGINE_STATE1 || last))
+                trained = at < count && ranges[at].weight == w && (int)ranges[at].part == p;
             bool by_model = !any || p == ENGINE_MASTER;
-            if (by_model ? !checkpoint_has_part(model, w, (engine_part)p) : !trained) continue;
+            bool has = checkpoint_has_part(model, optimizer, w, (engine_part)p);
+            if (by_model ? !has : !trained) continue;
             int64_t covered = 0;
             for (; at < count && ranges[at].weight == w && (int)ranges[at].part == p; at++) {
                 if (ranges[at].first != covered || ranges[at].count > elements - covered) break;

@@ -33,14 +33,21 @@ typedef struct checkpoint_range {
     const char *name; /* of the part: "master", "exp_avg" */
     int64_t first, count;
     size_t file;
+    int64_t each;       /* elements for a value */
     base_dtype dtype;   /* in the file */
     const char *tensor; /* of an open manifest: the tensor's name in the file; borrowed from the
                            manifest's JSON */
 } checkpoint_range;
 
-/* Whether a checkpoint holds this part of a weight: nothing of a base's, no moments of others that
- * are frozen. */
-bool checkpoint_has_part(const sifr_model *model, size_t weight, engine_part part);
+/* Whether a checkpoint of a run with this optimizer (NULL: any) holds this part of a weight:
+ * nothing of a base's, no moments of others that are frozen. */
+bool checkpoint_has_part(const sifr_model *model, const optim_row *optimizer, size_t weight,
+                         engine_part part);
+
+/* Values of a range, or of so many elements from the start of a value on. */
+static inline int64_t checkpoint_values(const checkpoint_range *range, int64_t elements) {
+    return (elements + range->each - 1) / range->each;
+}
 
 /* The name of a range's tensor in its file; SIFR_USAGE if it is too long. */
 sifr_status checkpoint_tensor_name(const sifr_model *model, const checkpoint_range *range,
@@ -60,7 +67,8 @@ sifr_status checkpoint_sum_file(const char *directory, const char *name, checkpo
 sifr_status checkpoint_add_file(json_t *files, const char *name, const checkpoint_sum *sum,
                                 sifr_error *error) SIFR_MUST_CHECK;
 
-/* Adds {"weight", "part", "first", "count", "file", "tensor"} to `list`, and "dtype" if needed. */
+/* Adds {"weight", "part", "first", "count", "file", "tensor"} to `list`, "dtype" if needed, and
+ * "each" where a value belongs to several elements. */
 sifr_status checkpoint_add_range(json_t *list, const sifr_engine *engine,
                                  const checkpoint_range *range, sifr_error *error) SIFR_MUST_CHECK;
 

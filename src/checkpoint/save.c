@@ -40,9 +40,11 @@ static sifr_status append_piece(void *user, const void *values, int64_t first, i
 static formats_tensor_spec describe(const sifr_engine *engine, const checkpoint_range *range,
                                     const char *name) {
     const model_weight *w = &engine_model(engine)->weights[range->weight];
-    formats_tensor_spec spec = {
-        .name = name, .dtype = range->dtype, .rank = 1, .shape = {range->count}};
-    if (!w->vector && range->count == w->rows * w->columns) {
+    formats_tensor_spec spec = {.name = name,
+                                .dtype = range->dtype,
+                                .rank = 1,
+                                .shape = {checkpoint_values(range, range->count)}};
+    if (!w->vector && range->each == 1 && range->count == w->rows * w->columns) {
         spec.rank = 2;
         spec.shape[0] = w->rows;
         spec.shape[1] = w->columns;
@@ -99,7 +101,8 @@ static sifr_status compare_file(const sifr_engine *engine, const checkpoint_rang
         status = checkpoint_tensor_name(engine_model(engine), &ranges[i], name, error);
         if (status != SIFR_OK) break;
         const formats_tensor *tensor = formats_safetensors_find(&file, name);
-        if (!tensor || tensor->dtype != ranges[i].dtype || tensor->elements != ranges[i].count)
+        if (!tensor || tensor->dtype != ranges[i].dtype ||
+            tensor->elements != checkpoint_values(&ranges[i], ranges[i].count))
             status = base_fail(error, SIFR_FAILED, "'%s' reads back with another size", name);
         else
             status = each_piece(engine, &ranges[i], room, compare_piece, (void *)(uintptr_t)tensor,

@@ -45,10 +45,11 @@
                    "sifr.offload_gradients"}
 #define MOMENTUM_1BIT "OneBitAdam|ZeroOneAdam|OneBitLamb"
 #define ADAMS "Adam|AdamW|OneBitAdam|ZeroOneAdam|MuAdam|MuAdamW"
+#define ADAMS_8BIT "Adam8bit|AdamW8bit"
 /* In the order of sifr_optimizer_type. */
-#define OPTIMIZERS "AdamW|Adam|SGD|Adagrad|Lion|AdamWScheduleFree"
+#define OPTIMIZERS "AdamW|Adam|SGD|Adagrad|Lion|AdamWScheduleFree|" ADAMS_8BIT
 #define OPTIMIZERS_LATER                                                                           \
-    "Lamb|Adafactor|Adam8bit|AdamW8bit|Muon|OneBitAdam|ZeroOneAdam|OneBitLamb|MuAdam|MuAdamW|"     \
+    "Lamb|Adafactor|Muon|OneBitAdam|ZeroOneAdam|OneBitLamb|MuAdam|MuAdamW|"     \
     "MuSGD"
 #define FREE "AdamWScheduleFree"
 #define WARMUPS "WarmupLR|WarmupDecayLR"
@@ -91,13 +92,13 @@ KEY("zero_force_ds_cpu_optimizer", BOOL, NONE, "true", "", "there is one optimiz
 KEY("allgather_size", INT, ALIAS, NULL, "elements", "Old spelling.", .alias = "zero_optimization.allgather_bucket_size"),
 
 KEY("optimizer", SECTION, BUILT, NULL, "", "The optimizer; without this section, AdamW with the Hugging Face Trainer's values."),
-KEY("optimizer.type", CHOICE, BUILT, "\"AdamW\"", "", "AdamW; Adam with the meaning that it has in DeepSpeed: also AdamW, unless adam_w_mode is false; SGD and Adagrad as PyTorch has them; Lion; AdamWScheduleFree of the package schedulefree. docs/optimizers.md has their formulas and parameters.", .choices = OPTIMIZERS "|" OPTIMIZERS_LATER, .later = OPTIMIZERS_LATER, FIELD(step.optimizer.type)),
+KEY("optimizer.type", CHOICE, BUILT, "\"AdamW\"", "", "AdamW; Adam with the meaning that it has in DeepSpeed: also AdamW, unless adam_w_mode is false; SGD and Adagrad as PyTorch has them; Lion; AdamWScheduleFree of the package schedulefree; Adam8bit and AdamW8bit of bitsandbytes. docs/optimizers.md has their formulas and parameters.", .choices = OPTIMIZERS "|" OPTIMIZERS_LATER, .later = OPTIMIZERS_LATER, FIELD(step.optimizer.type)),
 KEY("optimizer.legacy_fusion", BOOL, NONE, "false", "", "the optimizer is one fused pass."),
 KEY("optimizer.params", SECTION, BUILT, NULL, "", "Parameters of the optimizer."),
 KEY("optimizer.params.lr", NUMBER, BUILT, "0.001", "", "Learning rate; flag --learning-rate. \"auto\", or no optimizer section: 5e-5, as in the Hugging Face Trainer. Not given: of Adagrad 0.01, of AdamWScheduleFree 0.0025, as in their libraries.", .range = ">= 0", FIELD(lr)),
-KEY("optimizer.params.betas", NUMBERS, BUILT, "[0.9, 0.999]", "", "Decay rates of the first and second moment; of Lion [0.9, 0.99] unless given.", .range = "0..<1", .only = ADAMS "|Lamb|OneBitLamb|Muon|Lion|" FREE),
-KEY("optimizer.params.eps", NUMBER, BUILT, "1e-8", "", "Added to the square root of the second moment, after bias correction; of Adagrad 1e-10 unless given.", .range = ">= 0", .only = ADAMS "|Lamb|OneBitLamb|Muon|Adagrad|" FREE, FIELD(step.optimizer.eps)),
-KEY("optimizer.params.weight_decay", NUMBER, BUILT, "0.0", "", "Weight decay of every trained parameter, including norms and biases, as in DeepSpeed; the Hugging Face Trainer leaves those out.", .range = ">= 0", FIELD(step.optimizer.weight_decay)),
+KEY("optimizer.params.betas", NUMBERS, BUILT, "[0.9, 0.999]", "", "Decay rates of the first and second moment; of Lion [0.9, 0.99] unless given.", .range = "0..<1", .only = ADAMS "|Lamb|OneBitLamb|Muon|Lion|" FREE "|" ADAMS_8BIT),
+KEY("optimizer.params.eps", NUMBER, BUILT, "1e-8", "", "Added to the square root of the second moment, after bias correction; of Adagrad 1e-10 unless given.", .range = ">= 0", .only = ADAMS "|Lamb|OneBitLamb|Muon|Adagrad|" FREE "|" ADAMS_8BIT, FIELD(step.optimizer.eps)),
+KEY("optimizer.params.weight_decay", NUMBER, BUILT, "0.0", "", "Weight decay of every trained parameter, including norms and biases, as in DeepSpeed; the Hugging Face Trainer leaves those out. Of AdamW8bit 0.01 unless given, as in bitsandbytes.", .range = ">= 0", FIELD(step.optimizer.weight_decay)),
 KEY("optimizer.params.bias_correction", BOOL, BUILT, "true", "", "Divides the moments by 1 - beta^step.", .only = ADAMS "|Lamb", FIELD(step.optimizer.bias_correction)),
 KEY("optimizer.params.adam_w_mode", BOOL, BUILT, "true", "", "With type Adam: true is decoupled weight decay (AdamW), false adds it to the gradient (L2). AdamW ignores it.", .only = ADAMS, FIELD(step.optimizer.decoupled)),
 KEY("optimizer.params.torch_adam", BOOL, NONE, "false", "", "there is one AdamW, and no torch.", .only = ADAMS),
@@ -115,6 +116,7 @@ KEY("optimizer.params.initial_accumulator_value", NUMBER, LATER, "0.0", "", "Wha
 KEY("optimizer.params.warmup_steps", INT, BUILT, "0", "steps", "AdamWScheduleFree: the rate grows linearly over this many steps.", .range = ">= 0", .only = FREE, FIELD(step.optimizer.warmup_steps)),
 KEY("optimizer.params.r", NUMBER, BUILT, "0.0", "", "AdamWScheduleFree: power of the step's number in its weight in the average.", .range = ">= 0", .only = FREE, FIELD(step.optimizer.r)),
 KEY("optimizer.params.weight_lr_power", NUMBER, BUILT, "2.0", "", "AdamWScheduleFree: power of the largest learning rate so far in that weight.", .range = ">= 0", .only = FREE, FIELD(step.optimizer.weight_lr_power)),
+KEY("optimizer.params.min_8bit_size", INT, BUILT, "4096", "", "Adam8bit, AdamW8bit: weights of fewer elements keep their moments in fp32.", .range = ">= 0", .only = ADAMS_8BIT, FIELD(step.optimizer.min_8bit_size)),
 KEY("optimizer.params.muon_lr", NUMBER, LATER, NULL, "", "Learning rate of the matrices.", .only = "Muon"),
 KEY("optimizer.params.adam_lr", NUMBER, LATER, NULL, "", "Learning rate of what Muon leaves to Adam.", .only = "Muon"),
 KEY("optimizer.params.ns_method", CHOICE, LATER, "\"gram\"", "", "Form of the Newton-Schulz iteration.", .choices = "gram|standard", .only = "Muon"),

@@ -27,7 +27,8 @@ static sifr_status config_type_defaults(sifr_config *config, sifr_error *error) 
     } defaults[] = {{"Adagrad", CONFIG_LR, "0.01"},
                     {"Adagrad", "optimizer.params.eps", "1e-10"},
                     {"Lion", "optimizer.params.betas", "[0.9, 0.99]"},
-                    {CONFIG_FREE, CONFIG_LR, "0.0025"}};
+                    {CONFIG_FREE, CONFIG_LR, "0.0025"},
+                    {"AdamW8bit", "optimizer.params.weight_decay", "0.01"}};
     for (size_t i = 0; i < sizeof defaults / sizeof *defaults; i++) {
         const char *type = defaults[i].type, *path = defaults[i].path;
         bool rate =
@@ -68,10 +69,23 @@ static sifr_status config_check_nesterov(const sifr_config *config, sifr_error *
                      config_path_where(config, "optimizer.params.nesterov", where));
 }
 
+static sifr_status config_check_8bit(const sifr_config *config, sifr_error *error) {
+    static const char *const path = "bf16.bf16_optimizer_states";
+    char where[300];
+    bool coded = config_has_type(config, "optimizer.type", "Adam8bit") ||
+                 config_has_type(config, "optimizer.type", "AdamW8bit");
+    if (!coded || !config_is_true(config, path)) return SIFR_OK;
+    return base_fail(
+        error, SIFR_USAGE,
+        "%s is true, and 8-bit Adam keeps its states in types of its own; leave it out",
+        config_path_where(config, path, where));
+}
+
 sifr_status config_resolve_optimizer(sifr_config *config, sifr_error *error) {
     BASE_TRY(config_type_defaults(config, error));
     BASE_TRY(config_check_free(config, error));
     BASE_TRY(config_check_nesterov(config, error));
+    BASE_TRY(config_check_8bit(config, error));
     bool chosen = config_setting_given(config, CONFIG_LR) ||
                   config_setting_given(config, "sifr.learning_rate");
     bool automatic = config_setting_at(config, CONFIG_LR)->given != NULL;

@@ -35,6 +35,9 @@ typedef struct device_matrix {
  * (docs/architecture.md, "The same bits"), and so does device_token_chunk. */
 #define DEVICE_BLOCK 1024
 
+/* Elements that share a scale where values are kept as codes of 8 bits. */
+#define DEVICE_CODED 256
+
 /* The most rows that DEVICE_NEIGHBOURS joins. */
 #define DEVICE_MOST_NEIGHBOURS 31
 
@@ -169,9 +172,10 @@ typedef enum device_kernel {
     /* Updates: a step of an optimizer over 1 x n elements. x0: gradient FP32, BF16 or FP16; w0:
      * master weights FP32 or BF16; w1: their copy in the training type (none if w0 itself is
      * trained); saved0 and on: the optimizer's states (device_update_states), FP32 or BF16, all of
-     * one type. BF16 states are rounded stochastically, by numbers of (seed, step, kind of state,
-     * attributes.element and on). Does nothing when step->update is false, but for hidden memory:
-     * there w1 becomes a copy of w0, since transfers of what was not read are not left out. */
+     * one type, unless the kernel says otherwise. BF16 states are rounded stochastically, by
+     * numbers of (seed, step, kind of state, attributes.element and on). Does nothing when
+     * step->update is false, but for hidden memory: there w1 becomes a copy of w0, since transfers
+     * of what was not read are not left out. */
     DEVICE_ADAM,     /* saved0, saved1: first and second moment */
     DEVICE_AMSGRAD,  /* the same; saved2: the largest second moment so far */
     DEVICE_SGD,      /* no states */
@@ -181,13 +185,18 @@ typedef enum device_kernel {
     /* w0: the averaged weights x; saved0: z - x; saved1: second moment. Here w1 is not a copy of
      * w0: it becomes y, at which gradients are taken. */
     DEVICE_SCHEDULE_FREE,
+    /* Adam with its moments in 8 bits (Dettmers et al. 2022). saved0, saved1: UINT8 codes of first
+     * and second moment; saved2, saved3: FP32, for each DEVICE_CODED elements of either the largest
+     * absolute value, which a code is a share of (base/code8.h). Codes
+     * are counted from that of 0, modulo 256. */
+    DEVICE_ADAM_8BIT,
     DEVICE_CONVERT, /* y = x0 in y's dtype, round to nearest even, any of FP32, BF16, FP16 */
     DEVICE_KERNELS
 } device_kernel;
 
 /* Updates come one after the other. */
 #define DEVICE_UPDATE_NUMBER(kernel) ((int)(kernel) - (int)DEVICE_ADAM)
-enum { DEVICE_UPDATES = DEVICE_UPDATE_NUMBER(DEVICE_SCHEDULE_FREE) + 1 };
+enum { DEVICE_UPDATES = DEVICE_UPDATE_NUMBER(DEVICE_ADAM_8BIT) + 1 };
 
 const char *device_kernel_name(device_kernel kernel);
 bool device_is_update(device_kernel kernel);
@@ -293,7 +302,7 @@ typedef struct device_step {
     bool update;   /* all gradients are finite */
 } device_step;
 
-enum { DEVICE_INPUTS = 6, DEVICE_WEIGHTS = 2, DEVICE_SAVED = 3 };
+enum { DEVICE_INPUTS = 6, DEVICE_WEIGHTS = 2, DEVICE_SAVED = 4 };
 
 typedef struct device_call {
     device_kernel kernel;

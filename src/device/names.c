@@ -64,6 +64,7 @@ const char *device_kernel_name(device_kernel kernel) {
         [DEVICE_ADAGRAD] = "adagrad",
         [DEVICE_LION] = "lion",
         [DEVICE_SCHEDULE_FREE] = "schedule_free",
+        [DEVICE_ADAM_8BIT] = "adam_8bit",
         [DEVICE_CONVERT] = "convert",
     };
     return names[kernel];
@@ -81,6 +82,7 @@ int device_update_states(device_kernel kernel) {
                                                [DEVICE_UPDATE_NUMBER(DEVICE_MOMENTUM)] = 1,
                                                [DEVICE_UPDATE_NUMBER(DEVICE_ADAGRAD)] = 1,
                                                [DEVICE_UPDATE_NUMBER(DEVICE_LION)] = 1,
-                                               [DEVICE_UPDATE_NUMBER(DEVICE_SCHEDULE_FREE)] = 2};
+                                               [DEVICE_UPDATE_NUMBER(DEVICE_SCHEDULE_FREE)] = 2,
+                                               [DEVICE_UPDATE_NUMBER(DEVICE_ADAM_8BIT)] = 4};
     return states[DEVICE_UPDATE_NUMBER(kernel)];
 }

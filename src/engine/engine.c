@@ -98,6 +98,11 @@ static sifr_status check_optimizer(const sifr_settings *o, sifr_error *error) {
         return base_fail(error, SIFR_USAGE,
                          "bf16_master_weights: %s keeps its averaged weights in fp32; leave it out",
                          row->name);
+    if (o->bf16_optimizer_states && row->states[0].type)
+        return base_fail(error, SIFR_USAGE,
+                         "bf16_optimizer_states: %s keeps its states in types of its own; leave it "
+                         "out",
+                         row->name);
     if (o->offload.optimizer.device != SIFR_TIER_NVME || state) return SIFR_OK;
     return base_fail(error, SIFR_USAGE,
                      "offload_optimizer: %s with these types keeps no state that could be there; "

@@ -41,6 +41,7 @@ typedef enum engine_part {
     ENGINE_STATE1,
     ENGINE_STATE2,
     ENGINE_STATE3,
+    ENGINE_STATE4,
     ENGINE_PARTS /* at most: engine_parts */
 } engine_part;
 _Static_assert(ENGINE_PARTS == 1 + OPTIM_STATES, "a part for each state");
@@ -79,6 +80,14 @@ base_dtype engine_part_type(const sifr_engine *engine, engine_part part);
  * kernels read, in the training type. */
 base_dtype engine_weight_type(const sifr_engine *engine, size_t index, engine_part part);
 
+/* The parts of a weight: engine_parts, or fewer. A part has a value for each element of the weight,
+ * or for so many of them; engine_count_values counts those of elements that begin where a value
+ * does. */
+int engine_weight_parts(const sifr_engine *engine, size_t index);
+int64_t engine_part_each(const sifr_engine *engine, size_t index, engine_part part);
+int64_t engine_count_values(const sifr_engine *engine, size_t index, engine_part part,
+                            int64_t elements);
+
 /* This rank holds elements *first … *first + *count - 1 of weight `index` (rows x columns
  * elements): all of them if the part is not sliced. False if it holds none. */
 bool engine_range(const sifr_engine *engine, size_t index, engine_part part, int64_t *first,
@@ -104,7 +113,8 @@ sifr_status engine_visit(const sifr_engine *engine, size_t index, engine_part pa
                          int64_t count, void *room, engine_take_bytes take, void *user,
                          sifr_error *error) SIFR_MUST_CHECK;
 
-/* The same as FP32 values; also in `room` (count values) if they are kept in another type. */
+/* The same of a part with a value for each element, as FP32 values; also in `room` (count values)
+ * if they are kept in another type. */
 sifr_status engine_view_fp32(const sifr_engine *engine, size_t index, engine_part part,
                              int64_t first, int64_t count, float *room, const float **out,
                              sifr_error *error) SIFR_MUST_CHECK;

@@ -27,6 +27,7 @@ typedef struct model_weight {
     bool has_zero_row; /* of a fresh model; an embedding's padding */
     int64_t zero_row;
     int32_t unit, group; /* group: of settings that it is trained by */
+    bool rest;           /* trained by the optimizer's second row (optim/optim.h) */
     int32_t segment;
     int64_t offset; /* elements from the start of its segment; on a block boundary */
 } model_weight;
@@ -71,7 +72,7 @@ typedef struct model_node {
  * group of settings. Only trained segments have gradients, moments and master weights. */
 typedef struct model_segment {
     int32_t unit, group;
-    bool frozen;
+    bool frozen, rest;
     int64_t elements; /* its weights padded to blocks */
 } model_segment;
 

@@ -8,12 +8,15 @@ static sifr_status find_segment(sifr_model *model, model_unit *unit, const model
                                 int32_t *out, sifr_error *error) {
     for (*out = unit->first_segment; *out < (int32_t)model->segment_count; ++*out) {
         const model_segment *s = &model->segments[*out];
-        if (s->frozen == weight->frozen && s->group == weight->group) return SIFR_OK;
+        if (s->frozen == weight->frozen && s->group == weight->group && s->rest == weight->rest)
+            return SIFR_OK;
     }
     BASE_TRY(base_grow(&model->segments, &model->segment_room, model->segment_count + 1,
                        sizeof *model->segments, error));
-    model->segments[model->segment_count++] =
-        (model_segment){.unit = weight->unit, .group = weight->group, .frozen = weight->frozen};
+    model->segments[model->segment_count++] = (model_segment){.unit = weight->unit,
+                                                              .group = weight->group,
+                                                              .frozen = weight->frozen,
+                                                              .rest = weight->rest};
     unit->segments++;
     return SIFR_OK;
 }

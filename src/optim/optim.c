@@ -11,6 +11,9 @@ const optim_row *optim_row_of(const sifr_optimizer *optimizer) {
         return &optim_adagrad;
     case SIFR_LION:
         return &optim_lion;
+    case SIFR_ADAM_8BIT:
+    case SIFR_ADAMW_8BIT:
+        return &optim_adam_8bit;
     case SIFR_SCHEDULE_FREE_ADAMW:
         return &optim_schedule_free;
     }

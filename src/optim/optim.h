@@ -4,6 +4,7 @@
 #define OPTIM_OPTIM_H
 
 #include "device/device.h"
+#include "model/description.h"
 #include "sifr/settings.h"
 
 /* The most states that an optimizer keeps for each weight, beside the weight itself. */
@@ -21,12 +22,22 @@ typedef struct optim_step {
     optim_memory *memory; /* becomes what it is after the update */
 } optim_step;
 
-/* States begin as zeros. */
+/* A state of a weight. It begins as zeros. */
+typedef struct optim_state {
+    const char *name; /* in checkpoints */
+    base_dtype type;  /* BASE_NONE: FP32, or BF16 in a run with bf16_optimizer_states */
+    int64_t each;     /* elements of the weight for a value; 0 is 1 */
+} optim_state;
+
 typedef struct optim_row {
-    const char *name;                /* for people */
-    device_kernel kernel;            /* of an update */
-    const char *names[OPTIM_STATES]; /* of the states, in checkpoints */
-    bool remembers;                  /* it has an optim_memory */
+    const char *name;     /* for people */
+    device_kernel kernel; /* of an update */
+    optim_state states[OPTIM_STATES];
+    /* Where not all weights are trained alike: whether this row trains a weight; `rest` trains the
+     * others, and its states have the first ones' names. */
+    bool (*takes)(const sifr_optimizer *optimizer, const model_weight *weight);
+    const struct optim_row *rest;
+    bool remembers; /* it has an optim_memory */
     /* The weights that a run gives are an average, and those that it trains another thing: master
      * weights are there in every precision, in fp32, and hold the average. */
     bool averages;
@@ -47,8 +58,23 @@ static inline int optim_states(const optim_row *row) {
     return device_update_states(row->kernel);
 }
 
+/* The row of a weight or a segment with this `rest`. */
+static inline const optim_row *optim_row_for(const optim_row *row, bool rest) {
+    return rest ? row->rest : row;
+}
+
+/* How many values of state `i` belong to so many elements. */
+static inline int64_t optim_values(const optim_row *row, int i, int64_t elements) {
+    int64_t each = row->states[i].each ? row->states[i].each : 1;
+    return (elements + each - 1) / each;
+}
+
+/* SIFR_USAGE unless sifr_model_group was called for this optimizer. */
+sifr_status optim_check_groups(const sifr_model *model, const sifr_optimizer *optimizer,
+                               sifr_error *error) SIFR_MUST_CHECK;
+
 /* Rows of the files optim_*.c. */
 extern const optim_row optim_adam, optim_amsgrad, optim_sgd, optim_momentum, optim_adagrad,
-    optim_lion, optim_schedule_free;
+    optim_lion, optim_schedule_free, optim_adam_8bit;
 
 #endif

@@ -13,15 +13,26 @@ static int64_t multiply(int64_t a, int64_t b) {
     return base_mul_i64(a, b, &product) ? product : INT64_MAX;
 }
 
+static int64_t state_bytes(const model_weight *weight, const plan_settings *settings,
+                           int64_t elements) {
+    const optim_row *row = optim_row_for(optim_row_of(&settings->step.optimizer), weight->rest);
+    int64_t all = 0;
+    for (int i = 0; i < optim_states(row); i++)
+        all = add(all, multiply(optim_values(row, i, elements),
+                                base_dtype_bytes(plan_state_type(settings, row, i))));
+    return all;
+}
+
 int64_t plan_checkpoint_bytes(const sifr_model *model, const plan_settings *settings) {
     base_dtype masters = plan_has_masters(settings) ? BASE_FP32 : plan_dtype(settings);
-    int32_t states = optim_states(optim_row_of(&settings->step.optimizer));
-    int64_t moments = states * base_dtype_bytes(plan_moment_type(settings)), all = 0;
+    int64_t all = 0;
     for (size_t w = 0; w < model->weight_count; w++) {
         const model_weight *weight = &model->weights[w];
-        int64_t element = base_dtype_bytes(masters) + moments;
+        int64_t elements = multiply(weight->rows, weight->columns);
+        int64_t element = base_dtype_bytes(masters);
         if (weight->frozen) element = weight->based ? 0 : base_dtype_bytes(plan_dtype(settings));
-        all = add(all, multiply(multiply(weight->rows, weight->columns), element));
+        all = add(all, multiply(elements, element));
+        if (!weight->frozen) all = add(all, state_bytes(weight, settings, elements));
     }
     return all;
 }

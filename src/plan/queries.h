@@ -69,6 +69,8 @@ int64_t plan_cache_rows(const plan_settings *settings);    /* of all sequences o
 bool plan_narrow_gradients(const plan_settings *settings); /* sums of gradients have 16 bits */
 bool plan_has_masters(const plan_settings *settings);      /* in addition to the parameters */
 base_dtype plan_moment_type(const plan_settings *settings);
+base_dtype plan_state_type(const plan_settings *settings, const optim_row *row, int state);
+const optim_row *plan_row(const plan_schedule *schedule, int32_t segment); /* that trains it */
 
 /* Index in the global batch of a micro batch of the rank at `place` of PLAN_DATA. It seeds the
  * random numbers of the micro batch and gives its place in the tree of sums, so both equal those of

@@ -32,8 +32,8 @@ const char *plan_queue_name(plan_queue queue) {
 
 const char *plan_role_name(plan_role role) {
     static const char *const names[PLAN_ROLES] = {
-        "x0",     "x1", "x2",  "x3",  "x4",  "x5",  "w0",  "w1",  "y",   "saved0", "saved1",
-        "saved2", "dy", "dx0", "dx1", "dx2", "dx3", "dx4", "dx5", "dw0", "dw1"};
+        "x0",     "x1",     "x2", "x3",  "x4",  "x5",  "w0",  "w1",  "y",   "saved0", "saved1",
+        "saved2", "saved3", "dy", "dx0", "dx1", "dx2", "dx3", "dx4", "dx5", "dw0",    "dw1"};
     return names[role];
 }
 
@@ -41,7 +41,7 @@ device_matrix *plan_role_matrix(device_call *call, plan_role role) {
     if (role <= PLAN_X5) return &call->x[role - PLAN_X0];
     if (role <= PLAN_W1) return &call->w[role - PLAN_W0];
     if (role == PLAN_Y) return &call->y;
-    if (role <= PLAN_SAVED2) return &call->saved[role - PLAN_SAVED0];
+    if (role <= PLAN_SAVED3) return &call->saved[role - PLAN_SAVED0];
     if (role == PLAN_DY) return &call->dy;
     if (role <= PLAN_DX5) return &call->dx[role - PLAN_DX0];
     return &call->dw[role - PLAN_DW0];

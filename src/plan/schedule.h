@@ -107,6 +107,7 @@ typedef enum plan_role {
     PLAN_SAVED0,
     PLAN_SAVED1,
     PLAN_SAVED2,
+    PLAN_SAVED3,
     PLAN_DY,
     PLAN_DX0,
     PLAN_DX1,

@@ -15,8 +15,9 @@ sifr_status train_sequence_length(const sifr_config *config, const model_config 
                                   const sifr_log *log, int64_t *length,
                                   sifr_error *error) SIFR_MUST_CHECK;
 
-/* Freezes what the config names, and says how much is left to train. Before an engine is made of
- * the model. SIFR_USAGE where a pattern matches no weight, or nothing is left. */
+/* Freezes what the config names, says how much is left to train, and groups it for the optimizer.
+ * Before an engine is made of the model. SIFR_USAGE where a pattern matches no weight, or nothing
+ * is left. */
 sifr_status train_freeze(const sifr_config *config, sifr_model *model, const sifr_log *log,
                          sifr_error *error) SIFR_MUST_CHECK;
 

@@ -79,6 +79,7 @@ static sifr_status make_engine(const rank_run *run, sifr_model **model, sifr_eng
     if (run->task->freeze) BASE_TRY(sifr_model_freeze(*model, run->task->freeze, error));
     for (size_t w = 0; run->task->based && w < (*model)->weight_count; w++)
         (*model)->weights[w].based = (*model)->weights[w].frozen;
+    BASE_TRY(sifr_model_group(*model, &options.optimizer, error));
     BASE_TRY(
         engine_create(*model, &options, comm_threads_group(run->world, run->rank), engine, error));
     return sifr_engine_initialise(*engine, 5, error);
@@ -109,8 +110,8 @@ static sifr_status hash_state(const sifr_engine *engine, uint64_t *hash, sifr_er
     *hash = base_hash(counts, sizeof counts);
     for (size_t w = 0; w < engine->model->weight_count; w++) {
         int64_t count = engine->model->weights[w].rows * engine->model->weights[w].columns;
-        int parts = engine->model->weights[w].frozen ? ENGINE_STATE1 : engine_parts(engine);
-        for (int p = 0; p < parts; p++) {
+        for (int p = 0; p < engine_weight_parts(engine, w); p++) {
+            if (engine_part_each(engine, w, (engine_part)p) > 1) continue; /* steps show them */
             BASE_TRY(engine_collect(engine, w, (engine_part)p, 0, count, values, error));
             *hash = base_hash_seeded(values, (size_t)count * sizeof *values, *hash);
         }
@@ -321,7 +322,8 @@ static void optimizers_go_on(void **state) {
          .eps = 1e-8,
          .warmup_steps = 3,
          .r = 1,
-         .weight_lr_power = 2}};
+         .weight_lr_power = 2},
+        {.type = SIFR_ADAMW_8BIT, .beta1 = 0.9, .beta2 = 0.9, .eps = 1e-8, .min_8bit_size = 1000}};
     enum { COUNT = sizeof optimizers / sizeof *optimizers };
     (void)state;
     for (int i = 0; i < COUNT; i++) {

@@ -98,7 +98,7 @@ static void optimizers(void **state) {
         "{\"optimizer\": {\"type\": \"SGD\", \"params\": {\"betas\": [0.9, 0.99]}}}",
         "ds.json: optimizer.params.betas is no parameter of SGD; leave it out, it is one "
         "of: Adam, AdamW, OneBitAdam, ZeroOneAdam, MuAdam, MuAdamW, Lamb, OneBitLamb, "
-        "Muon, Lion, AdamWScheduleFree");
+        "Muon, Lion, AdamWScheduleFree, Adam8bit, AdamW8bit");
     config_refused("{\"optimizer\": {\"type\": \"SGD\", \"params\": {\"nesterov\": true}}}",
                    "ds.json: optimizer.params.nesterov is true: Nesterov's momentum takes "
                    "optimizer.params.momentum above 0 and a dampening of 0, as in PyTorch");

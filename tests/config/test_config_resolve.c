@@ -271,7 +271,8 @@ static void not_built(void **state) {
          "communication_data_type out"},
         {"{\"optimizer\": {\"type\": \"Lamb\"}}",
          "ds.json: optimizer.type is \"Lamb\", which is not supported yet (supported: AdamW, "
-         "Adam, SGD, Adagrad, Lion, AdamWScheduleFree); choose one that is supported"},
+         "Adam, SGD, Adagrad, Lion, AdamWScheduleFree, Adam8bit, AdamW8bit); choose one that is "
+         "supported"},
         {"{\"optimizer\": {\"params\": {\"max_grad_norm\": 1.0}}}",
          "ds.json: optimizer.params.max_grad_norm is 1, which is refused: DeepSpeed raises on it; "
          "use gradient_clipping. So leave it out"},

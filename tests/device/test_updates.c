@@ -1,6 +1,6 @@
-/* Updates of the optimizers beside Adam, whose tests are test_adam and test_adam_bf16: several
- * steps against doubles on each instruction set, and the same bits wherever a vector is cut. in
- * test_asan */
+/* Updates of the optimizers beside Adam, whose tests are test_adam, test_adam_bf16 and
+ * test_adam_8bit: several steps against doubles on each instruction set, and the same bits wherever
+ * a vector is cut. in test_asan */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -15,6 +15,7 @@
 #include "device/device.h"
 
 enum { COUNT = 20003, STEPS = 4, ISAS = 4, KINDS = 1 + DEVICE_SAVED };
+enum { UPDATES = DEVICE_UPDATE_NUMBER(DEVICE_ADAM_8BIT) }; /* those before it */
 
 static const char *const isas[ISAS] = {"plain", "avx2", "avx512", "avx512_bf16"};
 
@@ -174,8 +175,7 @@ static void every_kernel(void (*check)(device *dev, device_kernel kernel, bool n
     for (int isa = 0; isa < ISAS; isa++) {
         device *dev = NULL;
         if (device_open_cpu(2, isas[isa], &dev, NULL) != SIFR_OK) continue;
-        for (int k = 1; k < DEVICE_UPDATES; k++)
-            check(dev, (device_kernel)(DEVICE_ADAM + k), k % 2);
+        for (int k = 1; k < UPDATES; k++) check(dev, (device_kernel)(DEVICE_ADAM + k), k % 2);
         check(dev, DEVICE_MOMENTUM, false);
         device_close(dev);
     }
@@ -200,7 +200,7 @@ static void skips(void **state) {
     step.update = false;
     set_gradient(v.gradient, 1);
     assert_int_equal(device_open_cpu(1, NULL, &dev, NULL), SIFR_OK);
-    for (int k = 0; k < DEVICE_UPDATES; k++)
+    for (int k = 0; k < UPDATES; k++)
         run(dev, &v, (device_kernel)(DEVICE_ADAM + k), false, 0, COUNT, &step);
     for (int k = 0; k < KINDS; k++) assert_memory_equal(v.kinds[k], kept.kinds[k], COUNT * 4);
     assert_memory_equal(v.copy, kept.copy, COUNT * 2);

@@ -65,8 +65,8 @@ static void close_expected(expected *e) {
 }
 
 static sifr_optimizer_type type_of(const char *name) {
-    static const char *const names[] = {"AdamW",   "Adam", "SGD",
-                                        "Adagrad", "Lion", "AdamWScheduleFree"};
+    static const char *const names[] = {
+        "AdamW", "Adam", "SGD", "Adagrad", "Lion", "AdamWScheduleFree", "Adam8bit", "AdamW8bit"};
     for (int i = 0; i < (int)(sizeof names / sizeof *names); i++)
         if (strcmp(name, names[i]) == 0) return (sifr_optimizer_type)i;
     fail_msg("no optimizer %s", name);
@@ -98,6 +98,7 @@ static sifr_settings options_of(const expected *e, const json_t *case_) {
     o->warmup_steps = (int64_t)number(params, "warmup_steps", 0);
     o->r = number(params, "r", 0);
     o->weight_lr_power = number(params, "weight_lr_power", 0);
+    o->min_8bit_size = (int64_t)number(params, "min_8bit_size", 0);
     return options;
 }
 
@@ -160,7 +161,8 @@ static void check_case(const expected *e, const json_t *case_) {
     sifr_engine *engine;
     sifr_error error = {0};
     if (engine_folder_open(e->folder, &folder, &error)) fail_msg("%s", error.message);
-    if (sifr_engine_create(folder.model, &options, &engine, &error) ||
+    if (sifr_model_group(folder.model, &options.optimizer, &error) ||
+        sifr_engine_create(folder.model, &options, &engine, &error) ||
         engine_load_folder(engine, folder.architecture, folder.weights, &error))
         fail_msg("%s", error.message);
     size_t weights = folder.model->weight_count;
@@ -186,7 +188,7 @@ static void steps(void **state) {
     (void)state;
     open_expected(&e);
     json_array_foreach(json_object_get(e.json, "cases"), index, case_) check_case(&e, case_);
-    assert_true(index >= 8);
+    assert_true(index >= 9);
     close_expected(&e);
 }
 

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """Writes results/optimizers.json and .safetensors: twenty steps of training of gpt2 of
 make_models.py by each optimizer, from the library that it comes from: torch, lion-pytorch,
-schedulefree. The data is that of make_steps.py. README.md says what the files hold.
+schedulefree, bitsandbytes. The data is that of make_steps.py. README.md says what the files hold.
 
-    pip install torch transformers lion-pytorch schedulefree
+    pip install torch transformers lion-pytorch schedulefree bitsandbytes
     python make_optimizers.py
 
 The truth is computed in float64. "torch_fp32_error" is what the same libraries miss in float32.
@@ -11,6 +11,8 @@ The truth is computed in float64. "torch_fp32_error" is what the same libraries 
 import hashlib
 import os
 
+import bitsandbytes
+import bitsandbytes.backends.cpu.ops as cpu
 import lion_pytorch
 import schedulefree
 import torch
@@ -22,6 +24,16 @@ import make_steps as s
 STRIDE = 64  # every 64th element of the updates is stored
 RATE = {"SGD": 20.0, "Adagrad": 2.0, "Lion": 0.2}  # times the rates of make_steps.py; others: 1
 DECAY = 0.1
+
+
+def quantize(values, code, absmax, out, blocksize):
+    """bitsandbytes' CPU code finds codes of fp32 in a table of 2^16 steps, which moves 0 and what is
+    near it; for other types it takes the nearest code, as its GPU code does."""
+    found, largest = torch.ops.bitsandbytes.quantize_blockwise(values.double(), code, blocksize)
+    out.copy_(found), absmax.copy_(largest)
+
+
+cpu._quant_blockwise_fp32_direct = quantize
 
 CASES = [
     ("sgd", torch.optim.SGD, {"weight_decay": DECAY}),
@@ -36,6 +48,8 @@ CASES = [
     ("schedule-free", schedulefree.AdamWScheduleFree,
      {"betas": [0.9, 0.99], "eps": 1e-8, "weight_decay": DECAY, "warmup_steps": 4, "r": 0.5,
       "weight_lr_power": 2.0}),
+    ("adam-8bit", bitsandbytes.optim.AdamW8bit,
+     {"betas": [0.9, 0.99], "eps": 1e-8, "weight_decay": DECAY, "min_8bit_size": 1024}),
 ]
 
 
@@ -100,7 +114,7 @@ def main():
         "script": "make_optimizers.py",
         "script_sha256": hashlib.sha256(open(__file__, "rb").read()).hexdigest(),
         "versions": {"torch": torch.__version__, "lion-pytorch": version("lion-pytorch"),
-                     "schedulefree": version("schedulefree")},
+                     "schedulefree": version("schedulefree"), "bitsandbytes": version("bitsandbytes")},
         "length": m.LENGTH, "micro_batches": s.MICRO_BATCHES, "steps": m.STEPS, "stride": STRIDE,
         "gradient_clipping": m.CLIPPING,
         "zero_gradient": [{"tensor": n, "begin": a, "end": b}

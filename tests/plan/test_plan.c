@@ -40,7 +40,7 @@ static model_config config_of(const char *type) {
 }
 
 static bool is_output(plan_role role) {
-    return role == PLAN_Y || (role >= PLAN_SAVED0 && role <= PLAN_SAVED2) || role >= PLAN_DX0;
+    return role == PLAN_Y || (role >= PLAN_SAVED0 && role <= PLAN_SAVED3) || role >= PLAN_DX0;
 }
 
 static int64_t extent(const device_matrix *m) {
@@ -72,7 +72,7 @@ static void check_operands(const plan_schedule *s) {
                 bool backward = i->action == PLAN_BACKWARD;
                 bool output =
                     is_output((plan_role)operand->role) &&
-                    !(backward && operand->role >= PLAN_SAVED0 && operand->role <= PLAN_SAVED2) &&
+                    !(backward && operand->role >= PLAN_SAVED0 && operand->role <= PLAN_SAVED3) &&
                     !(backward && operand->role == PLAN_Y &&
                       call.kernel == DEVICE_ATTENTION_BACKWARD) &&
                     i->action != PLAN_UPDATE;

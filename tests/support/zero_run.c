@@ -356,8 +356,9 @@ static sifr_status read_weights(rank_run *r, const sifr_engine *engine, sifr_err
     }
     for (size_t i = 0; i < states * model->weight_count && status == SIFR_OK; i++) {
         size_t w = i / states, count = (size_t)(model->weights[w].rows * model->weights[w].columns);
-        if (model->weights[w].frozen) continue;
         engine_part part = (engine_part)(ENGINE_STATE1 + i % states);
+        if ((int)part >= engine_weight_parts(engine, w)) continue;
+        if (engine_part_each(engine, w, part) > 1) continue; /* what codes are shares of */
         status = engine_collect(engine, w, part, 0, (int64_t)count, at, error);
         at += count;
     }
@@ -461,6 +462,7 @@ static void *run_rank(void *argument) {
         status = v->open       ? v->open(&dev, &error)
                  : v->separate ? device_open_separate(1, NULL, &dev, &error)
                                : device_open_cpu(1, NULL, &dev, &error);
+    if (status == SIFR_OK) status = sifr_model_group(model, &options.optimizer, &error);
     if (status == SIFR_OK) status = engine_create_on(dev, model, &options, group, &engine, &error);
     if (status == SIFR_OK) status = check_pinned(engine, &error);
     if (status == SIFR_OK) status = sifr_engine_initialise(engine, ZERO_SEED, &error);

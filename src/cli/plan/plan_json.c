@@ -176,7 +176,7 @@ static json_t *away_json(const plan_schedule *s, plan_tier tier) {
 static json_t *types_json(const plan_settings *s) {
     base_dtype masters = plan_has_masters(s) ? BASE_FP32 : plan_dtype(s);
     return json_pack("{s:s, s:s}", "master_weights", base_dtype_name(masters), "moments",
-                     base_dtype_name(plan_moment_type(s)));
+                     base_dtype_name(plan_state_type(s, optim_row_of(&s->step.optimizer), 0)));
 }
 
 static json_t *report_json(const cli_plan_report *r) {

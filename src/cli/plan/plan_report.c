@@ -28,6 +28,13 @@ const char *cli_plan_place(const plan_schedule *s, int32_t instruction, char out
 
 static const char *const recomputes[] = {"", ", recompute unit", ", recompute auto"};
 
+/* In what the states are, where not in fp32. */
+static const char *kept_in(const plan_settings *settings) {
+    if (optim_row_of(&settings->step.optimizer)->states[0].type == BASE_UINT8)
+        return ", moments in 8 bits";
+    return plan_moment_type(settings) == BASE_FP32 ? "" : ", moments in bf16";
+}
+
 static void print_run(const cli_plan_report *r) {
     const plan_schedule *s = r->schedule;
     const plan_settings *settings = &s->settings;
@@ -36,7 +43,7 @@ static void print_run(const cli_plan_report *r) {
     printf("model        %s, %s parameters in %zu units, %s%s%s\n", r->model_config.model_type,
            base_format_count(sifr_model_parameters(r->model), text), r->model->unit_count,
            base_dtype_name(plan_dtype(settings)), own ? "" : " without fp32 master weights",
-           plan_moment_type(settings) == BASE_FP32 ? "" : ", moments in bf16");
+           kept_in(settings));
     if (settings->step.tile_tokens > 0)
         snprintf(tiles, sizeof tiles, ", tiles of %lld tokens",
                  (long long)settings->step.tile_tokens);

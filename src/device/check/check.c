@@ -59,6 +59,7 @@ static sifr_status (*const checks[DEVICE_KERNELS])(const device_call *, sifr_err
     [DEVICE_ADAGRAD] = device_check_update,
     [DEVICE_LION] = device_check_update,
     [DEVICE_SCHEDULE_FREE] = device_check_update,
+    [DEVICE_ADAM_8BIT] = device_check_update,
 };
 
 sifr_status device_check_call(const device_call *call, sifr_error *error) {

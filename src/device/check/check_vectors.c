@@ -202,13 +202,26 @@ static sifr_status check_state(const device_call *call, const device_matrix *m, 
     return device_check(call, m, operand, 1, columns, dtype, error);
 }
 
+/* Codes of 8 bits, or their scales. */
+static sifr_status check_coded(const device_call *call, const device_matrix *m, const char *operand,
+                               bool codes, sifr_error *error) {
+    int64_t count = call->x[0].columns;
+    if (codes) return device_check(call, m, operand, 1, count, BASE_UINT8, error);
+    return device_check(call, m, operand, 1, (count + DEVICE_CODED - 1) / DEVICE_CODED, BASE_FP32,
+                        error);
+}
+
 sifr_status device_check_update(const device_call *call, sifr_error *error) {
-    static const char *const names[DEVICE_SAVED] = {"saved[0]", "saved[1]", "saved[2]"};
+    static const char *const names[DEVICE_SAVED] = {"saved[0]", "saved[1]", "saved[2]", "saved[3]"};
     const device_matrix *x = &call->x[0], *copy = &call->w[1];
     BASE_TRY(check_vector(call, x, "x[0]", error));
     BASE_TRY(check_state(call, &call->w[0], "w[0]", x->columns, error));
     for (int s = 0; s < device_update_states(call->kernel); s++) {
         const device_matrix *state = &call->saved[s];
+        if (call->kernel == DEVICE_ADAM_8BIT) {
+            BASE_TRY(check_coded(call, state, names[s], s < 2, error));
+            continue;
+        }
         if (s == 0) BASE_TRY(check_state(call, state, names[s], x->columns, error));
         if (s > 0) BASE_TRY(check_like(call, state, names[s], &call->saved[0], error));
     }

@@ -66,6 +66,7 @@ static const cpu_row rows[DEVICE_KERNELS] = {
     [DEVICE_ADAGRAD] = {NULL, cpu_run_update},
     [DEVICE_LION] = {NULL, cpu_run_update},
     [DEVICE_SCHEDULE_FREE] = {NULL, cpu_run_update},
+    [DEVICE_ADAM_8BIT] = {NULL, cpu_run_update},
 };
 
 const cpu_row *cpu_row_of(device_kernel kernel) {

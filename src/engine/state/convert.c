@@ -10,6 +10,10 @@ void engine_to_fp32(float *to, const void *from, base_dtype dtype, int64_t count
         if (count) memcpy(to, from, (size_t)count * sizeof *to);
         return;
     }
+    if (dtype == BASE_UINT8) {
+        for (int64_t i = 0; i < count; i++) to[i] = bytes[i];
+        return;
+    }
     for (int64_t i = 0; i < count; i++) {
         uint16_t half;
         memcpy(&half, bytes + 2 * i, sizeof half);

@@ -10,13 +10,19 @@
 #include "engine/state/convert.h"
 #include "plan/queries.h"
 
-/* Elements first … end - 1 of a segment that a buffer of values of `element` bytes holds. */
-static void held_range(const plan_schedule *s, int32_t segment, int32_t buffer, int64_t element,
-                       int64_t *first, int64_t *end) {
-    int64_t count = s->buffers[buffer].bytes / element;
+/* Elements first … end - 1 of a segment that a buffer holds; it has `element` bytes for `each` of
+ * them. */
+static void range_in(const plan_schedule *s, int32_t segment, int32_t buffer, int64_t element,
+                     int64_t each, int64_t *first, int64_t *end) {
+    int64_t count = s->buffers[buffer].bytes / element * each;
     bool slice = count < s->segment_elements[segment];
     *first = slice ? plan_mesh_place(&s->settings.mesh, PLAN_STATE) * count : 0;
     *end = *first + count;
+}
+
+static void held_range(const plan_schedule *s, int32_t segment, int32_t buffer, int64_t element,
+                       int64_t *first, int64_t *end) {
+    range_in(s, segment, buffer, element, 1, first, end);
 }
 
 static int32_t buffer_of(const plan_schedule *s, int32_t segment, engine_part part) {
@@ -33,28 +39,56 @@ int engine_parts(const sifr_engine *engine) {
 }
 
 const char *engine_part_name(const optim_row *optimizer, engine_part part) {
-    return part == ENGINE_MASTER ? "master" : optimizer->names[part - ENGINE_STATE1];
+    return part == ENGINE_MASTER ? "master" : optimizer->states[part - ENGINE_STATE1].name;
 }
 
 base_dtype engine_part_type(const sifr_engine *engine, engine_part part) {
     const plan_settings *settings = &engine->training->settings;
-    if (part != ENGINE_MASTER) return plan_moment_type(settings);
+    const optim_row *row = engine_optimizer(engine);
+    if (part != ENGINE_MASTER) return plan_state_type(settings, row, part - ENGINE_STATE1);
     return plan_has_masters(settings) ? BASE_FP32 : plan_dtype(settings);
 }
 
+static const optim_row *weight_row(const sifr_engine *engine, size_t index) {
+    return optim_row_for(engine_optimizer(engine), engine->model->weights[index].rest);
+}
+
 base_dtype engine_weight_type(const sifr_engine *engine, size_t index, engine_part part) {
-    if (engine->model->weights[index].frozen) return plan_dtype(&engine->training->settings);
-    return engine_part_type(engine, part);
+    const plan_settings *settings = &engine->training->settings;
+    if (engine->model->weights[index].frozen) return plan_dtype(settings);
+    if (part == ENGINE_MASTER) return engine_part_type(engine, part);
+    return plan_state_type(settings, weight_row(engine, index), part - ENGINE_STATE1);
+}
+
+int engine_weight_parts(const sifr_engine *engine, size_t index) {
+    if (engine->model->weights[index].frozen) return ENGINE_STATE1;
+    return ENGINE_STATE1 + optim_states(weight_row(engine, index));
+}
+
+int64_t engine_part_each(const sifr_engine *engine, size_t index, engine_part part) {
+    if (part == ENGINE_MASTER) return 1;
+    return base_max_i64(weight_row(engine, index)->states[part - ENGINE_STATE1].each, 1);
+}
+
+int64_t engine_count_values(const sifr_engine *engine, size_t index, engine_part part,
+                            int64_t elements) {
+    if (part == ENGINE_MASTER) return elements;
+    return optim_values(weight_row(engine, index), part - ENGINE_STATE1, elements);
 }
 
 static int64_t part_bytes(const sifr_engine *engine, size_t index, engine_part part) {
     return base_dtype_bytes(engine_weight_type(engine, index, part));
 }
 
+static int64_t values_bytes(const sifr_engine *engine, size_t index, engine_part part,
+                            int64_t elements) {
+    return engine_count_values(engine, index, part, elements) * part_bytes(engine, index, part);
+}
+
 /* Where this rank holds a part of a weight. */
 typedef struct state_place {
     int32_t buffer;
-    int64_t at;           /* element of the buffer */
+    int64_t at;           /* element of the segment's that the buffer holds */
     int64_t first, count; /* of the weight's elements */
 } state_place;
 
@@ -65,7 +99,8 @@ static bool find_place(const sifr_engine *engine, size_t index, engine_part part
     int64_t from, end, elements = w->rows * w->columns;
     *place = (state_place){.buffer = buffer_of(s, w->segment, part)};
     if (place->buffer < 0 || !plan_has_unit(&s->settings.pipeline, w->unit)) return false;
-    held_range(s, w->segment, place->buffer, part_bytes(engine, index, part), &from, &end);
+    range_in(s, w->segment, place->buffer, part_bytes(engine, index, part),
+             engine_part_each(engine, index, part), &from, &end);
     int64_t start = base_max_i64(from, w->offset);
     int64_t stop = base_min_i64(end, w->offset + elements);
     if (stop <= start) return false;
@@ -151,7 +186,8 @@ static sifr_status find_range(const sifr_engine *engine, size_t index, engine_pa
         first + count > place->first + place->count)
         return base_fail(error, SIFR_FAILED, "weight %s: this rank does not hold it",
                          engine->model->weights[index].name);
-    *at = (place->at + first - place->first) * part_bytes(engine, index, part);
+    *at = engine_count_values(engine, index, part, place->at + first - place->first) *
+          part_bytes(engine, index, part);
     return SIFR_OK;
 }
 
@@ -163,7 +199,7 @@ sifr_status engine_view(const sifr_engine *engine, size_t index, engine_part par
     BASE_TRY(find_range(engine, index, part, first, count, &place, &at, error));
     const char *memory = engine_host_buffer(engine->trainer, place.buffer);
     if (!memory)
-        return read_buffer(engine, place.buffer, at, room, count * part_bytes(engine, index, part),
+        return read_buffer(engine, place.buffer, at, room, values_bytes(engine, index, part, count),
                            error);
     *out = memory + at;
     return SIFR_OK;
@@ -173,17 +209,18 @@ sifr_status engine_visit(const sifr_engine *engine, size_t index, engine_part pa
                          int64_t count, void *room, engine_take_bytes take, void *user,
                          sifr_error *error) {
     state_place place;
-    int64_t at, element = part_bytes(engine, index, part);
+    int64_t at;
     const void *view;
     BASE_TRY(find_range(engine, index, part, first, count, &place, &at, error));
     if (is_in_pieces(engine, place.buffer))
         return engine_pieces_read(engine->pieces,
                                   (char *)engine_buffer(engine->trainer, place.buffer) + at,
-                                  count * element, take, user, error);
+                                  values_bytes(engine, index, part, count), take, user, error);
     for (int64_t done = 0; done < count; done += ENGINE_VISITED) {
         int64_t some = base_min_i64(ENGINE_VISITED, count - done);
         BASE_TRY(engine_view(engine, index, part, first + done, some, room, &view, error));
-        BASE_TRY(take(user, view, done * element, some * element, error));
+        BASE_TRY(take(user, view, values_bytes(engine, index, part, done),
+                      values_bytes(engine, index, part, some), error));
     }
     return SIFR_OK;
 }
@@ -232,7 +269,7 @@ sifr_status engine_write(sifr_engine *engine, size_t index, engine_part part, in
     state_place place;
     int64_t at;
     BASE_TRY(find_range(engine, index, part, first, count, &place, &at, error));
-    return write_buffer(engine, place.buffer, at, values, count * part_bytes(engine, index, part),
+    return write_buffer(engine, place.buffer, at, values, values_bytes(engine, index, part, count),
                         error);
 }
 
@@ -652,7 +689,7 @@ bool engine_is_cut(const sifr_engine *engine, size_t index, engine_part part) {
     int32_t segment = engine->model->weights[index].segment;
     if (plan_parts(&s->settings.pipeline) > 1) return true;
     return s->buffers[buffer_of(s, segment, part)].bytes <
-           s->segment_elements[segment] * part_bytes(engine, index, part);
+           values_bytes(engine, index, part, s->segment_elements[segment]);
 }
 
 static sifr_status copy_part(const sifr_engine *engine, size_t index, engine_part part,

@@ -262,10 +262,13 @@ static sifr_status add_segment(lower_state *state, int32_t g, sifr_error *error)
         BASE_TRY(plan_add_segment_buffer(s, PLAN_MASTERS, elements * 4, g, -1, true, &s->masters[g],
                                          error));
     }
-    int64_t moment = elements * base_dtype_bytes(plan_moment_type(settings));
-    for (int i = 0; i < optim_states(optim_row_of(&settings->step.optimizer)); i++)
+    const optim_row *row = plan_row(s, g);
+    for (int i = 0; i < optim_states(row); i++) {
+        int64_t size =
+            optim_values(row, i, elements) * base_dtype_bytes(plan_state_type(settings, row, i));
         BASE_TRY(
-            plan_add_segment_buffer(s, PLAN_MOMENTS, moment, g, i, true, &s->states[i][g], error));
+            plan_add_segment_buffer(s, PLAN_MOMENTS, size, g, i, true, &s->states[i][g], error));
+    }
     return SIFR_OK;
 }
 
@@ -536,6 +539,8 @@ sifr_status plan_lower(const sifr_model *model, device *dev, const plan_settings
     plan_settings here = *asked;
     const plan_settings *settings = &here;
     BASE_TRY(check_settings(model, dev, settings, error));
+    if (settings->mode == PLAN_TRAIN)
+        BASE_TRY(optim_check_groups(model, &settings->step.optimizer, error));
     BASE_TRY(lower_cut_model(model, dev, &here, error));
     if (settings->mode == PLAN_TRAIN && settings->step.recompute == SIFR_RECOMPUTE_AUTO)
         return lower_keep(model, dev, settings, out, error);

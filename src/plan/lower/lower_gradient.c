@@ -303,12 +303,11 @@ static int64_t elements_before(const sifr_model *model, int32_t segment) {
 static sifr_status emit_update(lower_state *state, int32_t segment, sifr_error *error) {
     plan_schedule *s = state->s;
     bool mixed = s->masters[segment] >= 0;
-    base_dtype moment = plan_moment_type(&s->settings);
     int64_t elements = s->segment_elements[segment];
     device_call call;
     memset(&call, 0, sizeof call);
     const sifr_optimizer *optimizer = &s->settings.step.optimizer;
-    const optim_row *row = optim_row_of(optimizer);
+    const optim_row *row = plan_row(s, segment);
     call.kernel = row->kernel;
     row->set_call(optimizer, &call.attributes);
     lower_operand parameters =
@@ -321,7 +320,9 @@ static sifr_status emit_update(lower_state *state, int32_t segment, sifr_error *
     BASE_TRY(lower_put(state, &call, mixed ? PLAN_W1 : PLAN_W0, parameters, error));
     for (int i = 0; i < optim_states(row); i++)
         BASE_TRY(lower_put(state, &call, (plan_role)(PLAN_SAVED0 + i),
-                           typed_at(s->states[i][segment], 0, elements, moment), error));
+                           typed_at(s->states[i][segment], 0, optim_values(row, i, elements),
+                                    plan_state_type(&s->settings, row, i)),
+                           error));
     BASE_TRY(emit_on_segment(state, PLAN_UPDATE, segment, &call, error));
     s->instructions[s->instruction_count - 1].element = elements_before(state->model, segment);
     return SIFR_OK;

@@ -79,25 +79,37 @@ static state_part part_of(const plan_operand *operand) {
     case PLAN_SAVED0:
     case PLAN_SAVED1:
     case PLAN_SAVED2:
+    case PLAN_SAVED3:
         return (state_part)(PART_STATE + operand->role - PLAN_SAVED0);
     default:
         return PART_MASTER;
     }
 }
 
-static int64_t element_bytes(const optimizer_offload *o, const plan_instruction *in,
-                             const plan_operand *operand) {
+/* Bytes of an operand's values for so many elements, from the start of one of its values on. */
+static int64_t bytes_of(const optimizer_offload *o, const plan_instruction *in,
+                        const plan_operand *operand, int64_t elements) {
     device_call *call = &o->s->calls[in->call];
-    return base_dtype_bytes(plan_role_matrix(call, (plan_role)operand->role)->dtype);
+    const device_matrix *m = plan_role_matrix(call, (plan_role)operand->role);
+    int64_t each = call->x[0].columns / m->columns; /* elements for a value */
+    return elements / each * base_dtype_bytes(m->dtype);
+}
+
+/* Elements that a page of an operand's values belongs to. */
+static int64_t elements_of_page(const optimizer_offload *o, const plan_instruction *in,
+                                const plan_operand *operand) {
+    device_call *call = &o->s->calls[in->call];
+    const device_matrix *m = plan_role_matrix(call, (plan_role)operand->role);
+    return PLAN_DISK_ALIGNMENT / base_dtype_bytes(m->dtype) * (call->x[0].columns / m->columns);
 }
 
 static disk_range range_of(const optimizer_offload *o, const sub_group *g,
                            const plan_operand *operand) {
     const plan_instruction *in = &o->old.instructions[g->update];
-    int64_t element = element_bytes(o, in, operand), page = PLAN_DISK_ALIGNMENT;
-    int64_t at = operand->offset + g->first * element;
+    int64_t page = PLAN_DISK_ALIGNMENT, at = operand->offset + bytes_of(o, in, operand, g->first);
     assert(at % page == 0);
-    return (disk_range){.at = at, .bytes = base_ceil_to(g->elements * element, page)};
+    return (disk_range){.at = at,
+                        .bytes = base_ceil_to(bytes_of(o, in, operand, g->elements), page)};
 }
 
 /* Elements in a page of the narrowest kind of this update's state that is away; 0: none is away. */
@@ -106,7 +118,7 @@ static int64_t page_elements(const optimizer_offload *o, const plan_instruction 
     for (int32_t i = in->first_operand; i < in->first_operand + in->operands; i++) {
         const plan_operand *operand = &o->old.operands[i];
         if (!is_away(o, operand)) continue;
-        most = base_max_i64(most, PLAN_DISK_ALIGNMENT / element_bytes(o, in, operand));
+        most = base_max_i64(most, elements_of_page(o, in, operand));
     }
     return most;
 }
@@ -263,12 +275,14 @@ static sifr_status read_until(optimizer_offload *o, size_t end, sifr_error *erro
 /* The kernel's call for `elements` elements. All groups of a slice but the last share one. */
 static sifr_status call_for(optimizer_offload *o, const plan_instruction *in, int64_t elements,
                             sifr_error *error) {
-    if (o->call >= 0 && o->call_elements == elements) return SIFR_OK;
     device_call call = o->s->calls[in->call];
+    bool same = o->call >= 0 && o->s->calls[o->call].kernel == call.kernel;
+    if (same && o->call_elements == elements) return SIFR_OK;
     for (int32_t i = 0; i < in->operands; i++) {
         plan_role role = (plan_role)o->old.operands[in->first_operand + i].role;
         device_matrix *m = plan_role_matrix(&call, role);
-        m->columns = m->stride = elements;
+        int64_t each = o->s->calls[in->call].x[0].columns / m->columns;
+        m->columns = m->stride = elements / each;
     }
     o->call_elements = elements;
     return plan_add_call(o->s, call, &o->call, error);
@@ -277,19 +291,17 @@ static sifr_status call_for(optimizer_offload *o, const plan_instruction *in, in
 static sifr_status emit_update(optimizer_offload *o, size_t group, sifr_error *error) {
     const sub_group *g = &o->groups[group];
     const plan_instruction *in = &o->old.instructions[g->update];
-    device_call whole = o->s->calls[in->call];
     plan_instruction out = *in;
     BASE_TRY(call_for(o, in, g->elements, error));
     out.call = o->call;
     out.element += g->first;
     for (int32_t i = 0; i < in->operands; i++) {
         plan_operand operand = o->old.operands[in->first_operand + i];
-        const device_matrix *m = plan_role_matrix(&whole, (plan_role)operand.role);
         if (is_away(o, &operand)) {
             operand.buffer = buffer_for(o, group, part_of(&operand));
             operand.offset = 0;
         } else {
-            operand.offset += g->first * base_dtype_bytes(m->dtype);
+            operand.offset += bytes_of(o, in, &operand, g->first);
         }
         BASE_TRY(
             plan_add_operand(o->s, (plan_role)operand.role, operand.buffer, operand.offset, error));

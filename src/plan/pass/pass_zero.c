@@ -140,9 +140,10 @@ static void find_reductions(zero_state *z) {
     }
 }
 
-/* Moves `operand` to the place of element `first` of a segment, which lies in this rank's slice. */
-static void move_operand(const zero_state *z, int32_t segment, int64_t first, int64_t bytes,
-                         plan_operand *operand) {
+/* Moves `operand`, which has a value of `bytes` for `each` elements, to the place of element
+ * `first` of a segment, which lies in this rank's slice. */
+static void move_operand(const zero_state *z, int32_t segment, int64_t first, int64_t each,
+                         int64_t bytes, plan_operand *operand) {
     int64_t in_slice = first - z->rank * slice_elements(z, segment);
     bool parameter = z->parameter_of[operand->buffer], in_place = false;
     assert(in_slice >= 0 && in_slice < slice_elements(z, segment));
@@ -151,7 +152,7 @@ static void move_operand(const zero_state *z, int32_t segment, int64_t first, in
         operand->buffer = z->slice[operand->buffer];
     }
     bool whole = in_place || (parameter && z->whole[segment]);
-    operand->offset = (whole ? first : in_slice) * bytes;
+    operand->offset = (whole ? first : in_slice) / each * bytes;
 }
 
 /* Cuts an instruction on flat vectors to this rank's slice; drops it if it works on other ranks'
@@ -171,8 +172,9 @@ static sifr_status emit_sliced(zero_state *z, const plan_instruction *in, sifr_e
         plan_operand operand = z->old.operands[o];
         device_matrix *m = plan_role_matrix(&call, (plan_role)operand.role);
         if (operand.buffer != s->numbers) {
-            m->columns = m->stride = end - first;
-            move_operand(z, segment, first, base_dtype_bytes(m->dtype), &operand);
+            int64_t each = whole / m->columns; /* elements for a value */
+            m->columns = m->stride = (end - first) / each;
+            move_operand(z, segment, first, each, base_dtype_bytes(m->dtype), &operand);
         }
         BASE_TRY(
             plan_add_operand(s, (plan_role)operand.role, operand.buffer, operand.offset, error));
@@ -391,6 +393,15 @@ base_dtype plan_moment_type(const plan_settings *settings) {
 int32_t plan_batch_neighbours(const plan_settings *settings) {
     bool across = settings->step.zero.stage >= 2 && settings->step.step_order == SIFR_STEP_BATCH;
     return across ? settings->mesh.ranks[PLAN_AXIS_SHARD] : 1;
+}
+
+base_dtype plan_state_type(const plan_settings *settings, const optim_row *row, int state) {
+    return row->states[state].type ? row->states[state].type : plan_moment_type(settings);
+}
+
+const optim_row *plan_row(const plan_schedule *s, int32_t segment) {
+    return optim_row_for(optim_row_of(&s->settings.step.optimizer),
+                         s->model->segments[segment].rest);
 }
 
 int32_t plan_global_micro_batch(const plan_settings *settings, int32_t place, int32_t micro_batch) {

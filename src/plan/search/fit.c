@@ -167,11 +167,12 @@ static int64_t state_bytes(const plan_search *search, const plan_settings *s) {
     int64_t all = sifr_model_parameters(search->model), trained = sifr_model_trained(search->model);
     int64_t ranks = plan_mesh_ranks(&s->mesh, PLAN_STATE), bytes = 0;
     int64_t held = s->step.zero.stage >= 1 ? trained / ranks : trained;
+    const optim_row *row = optim_row_of(&s->step.optimizer); /* of the rest: not fewer */
     if (s->step.offload.param.device == SIFR_TIER_NONE)
         bytes += (s->step.zero.stage == 3 ? all / ranks : all) * base_dtype_bytes(plan_dtype(s));
     if (s->step.offload.optimizer.device == SIFR_TIER_NONE)
-        bytes += optim_states(optim_row_of(&s->step.optimizer)) * held *
-                 base_dtype_bytes(plan_moment_type(s));
+        for (int i = 0; i < optim_states(row); i++)
+            bytes += optim_values(row, i, held) * base_dtype_bytes(plan_state_type(s, row, i));
     if (s->step.offload.optimizer.device == SIFR_TIER_NONE && plan_has_masters(s))
         bytes += held * 4;
     return bytes;

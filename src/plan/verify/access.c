@@ -49,7 +49,7 @@ static void set_use(const plan_schedule *s, const plan_instruction *in, const de
     } else if (a->role == PLAN_Y) {
         a->writes = !backward || makes_loss(s, in);
         a->reads = !a->writes || adds_to_y(kernel);
-    } else if (a->role <= PLAN_SAVED2) {
+    } else if (a->role <= PLAN_SAVED3) {
         a->writes = !backward;
         a->reads = backward || update;
     } else {

@@ -26,5 +26,5 @@ void KERNEL(adagrad)(const cpu_part *part) {
                                .decay = c->attributes.update.weight_decay,
                                .rate = c->step->learning_rate,
                                .epsilon = c->attributes.update.epsilon};
-    update_part(part, 1, false, adagrad_piece, &numbers);
+    update_part(part, 1, UPDATE_PLAIN, adagrad_piece, &numbers);
 }

@@ -1,4 +1,4 @@
-/* Adam and AdamW; AMSGrad. */
+/* Adam and AdamW, also with moments in 8 bits; AMSGrad. */
 #include "device/cpu/vector/update.h"
 
 typedef struct adam_numbers {
@@ -52,7 +52,7 @@ static adam_numbers adam_numbers_of(const device_call *c) {
 
 void KERNEL(adam)(const cpu_part *part) {
     adam_numbers numbers = adam_numbers_of(part->call);
-    update_part(part, 2, false, adam_piece, &numbers);
+    update_part(part, 2, UPDATE_PLAIN, adam_piece, &numbers);
 }
 
 static void amsgrad_piece(const void *numbers, const update_piece *piece) {
@@ -62,5 +62,10 @@ static void amsgrad_piece(const void *numbers, const update_piece *piece) {
 
 void KERNEL(amsgrad)(const cpu_part *part) {
     adam_numbers numbers = adam_numbers_of(part->call);
-    update_part(part, 3, false, amsgrad_piece, &numbers);
+    update_part(part, 3, UPDATE_PLAIN, amsgrad_piece, &numbers);
+}
+
+void KERNEL(adam_8bit)(const cpu_part *part) {
+    adam_numbers numbers = adam_numbers_of(part->call);
+    update_part(part, 2, UPDATE_CODED, adam_piece, &numbers);
 }

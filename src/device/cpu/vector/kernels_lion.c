@@ -31,5 +31,5 @@ void KERNEL(lion)(const cpu_part *part) {
                             .beta2 = s->beta2,
                             .rest1 = (float)(1.0 - (double)s->beta1),
                             .rest2 = (float)(1.0 - (double)s->beta2)};
-    update_part(part, 1, false, lion_piece, &numbers);
+    update_part(part, 1, UPDATE_PLAIN, lion_piece, &numbers);
 }

@@ -48,5 +48,5 @@ void KERNEL(schedule_free)(const cpu_part *part) {
                                      .share = s->share,
                                      .rest = (float)(1.0 - (double)s->share),
                                      .update = s->update};
-    update_part(part, 2, true, schedule_free_piece, &numbers);
+    update_part(part, 2, UPDATE_SHOWS, schedule_free_piece, &numbers);
 }

@@ -29,7 +29,7 @@ static void sgd_piece(const void *numbers, const update_piece *piece) {
 
 void KERNEL(sgd)(const cpu_part *part) {
     sgd_numbers numbers = sgd_numbers_of(part->call);
-    update_part(part, 0, false, sgd_piece, &numbers);
+    update_part(part, 0, UPDATE_PLAIN, sgd_piece, &numbers);
 }
 
 static inline void momentum_run(sgd_numbers a, bool nesterov, const float *restrict gradient,
@@ -52,5 +52,5 @@ static void momentum_piece(const void *numbers, const update_piece *piece) {
 
 void KERNEL(momentum)(const cpu_part *part) {
     sgd_numbers numbers = sgd_numbers_of(part->call);
-    update_part(part, 1, false, momentum_piece, &numbers);
+    update_part(part, 1, UPDATE_PLAIN, momentum_piece, &numbers);
 }

@@ -5,6 +5,7 @@
 #define CPU_UPDATE_H
 
 #include "device/cpu/kernels_sets.h"
+#include "device/cpu/vector/codes.h"
 #include "device/cpu/vector/philox.h"
 
 #if defined(KERNEL_BF16)
@@ -68,15 +69,22 @@ typedef struct update_piece {
  * the same memory banks (see memory.c) lose a quarter less time. */
 enum { UPDATE_RUN = 16, UPDATE_AHEAD = 64 };
 
-/* Calls `run` for the pieces of a part; `states` is device_update_states. The copy is one of the
- * weights, or with `shows` of what `run` leaves in `shown`. Of a step that does not update the copy
- * alone is written, and `run` is called only where it `shows`. */
-static inline void update_part(const cpu_part *part, int states, bool shows,
+/* How the copy of the weights is made, and how states are kept. */
+enum {
+    UPDATE_PLAIN = 0,
+    UPDATE_SHOWS = 1, /* the copy is of what `run` leaves in `shown`, not of the weights */
+    UPDATE_CODED = 2  /* states are codes of 8 bits, and their scales follow them as operands; the
+                         first one has a sign */
+};
+
+/* Calls `run` for the pieces of a part and its `states`. Of a step that does not update the copy
+ * alone is written, and `run` is called only with UPDATE_SHOWS. */
+static inline void update_part(const cpu_part *part, int states, int how,
                                void (*run)(const void *numbers, const update_piece *piece),
                                const void *numbers) {
     enum { WEIGHTS, STATES, KINDS = STATES + DEVICE_SAVED };
     const device_call *c = part->call;
-    bool update = c->step->update;
+    bool update = c->step->update, shows = how & UPDATE_SHOWS, coded = how & UPDATE_CODED;
     const device_matrix *kinds[KINDS] = {&c->w[0]};
     uint64_t keys[KINDS];
     for (int k = 0; k < states; k++) kinds[STATES + k] = &c->saved[k];
@@ -84,8 +92,12 @@ static inline void update_part(const cpu_part *part, int states, bool shows,
     for (int64_t at = part->first; at < part->first + part->count; at += PIECE) {
         int64_t left = part->first + part->count - at, n = left < PIECE ? left : PIECE;
         float buffer[PIECE], shown[PIECE], copies[KINDS][PIECE], *values[KINDS];
-        for (int k = 0; k < STATES + states; k++)
+        for (int k = 0; k < (coded ? STATES : STATES + states); k++)
             values[k] = open_state(copies[k], kinds[k], at, n);
+        for (int k = 0; coded && k < states; k++) {
+            values[STATES + k] = copies[STATES + k];
+            codes_open(codes_at(c, k, k + states, k == 0, at), n, copies[STATES + k]);
+        }
         update_piece piece = {.gradient = lanes_read(buffer, &c->x[0], 0, at, n),
                               .weights = values[WEIGHTS],
                               .shown = shows ? shown : values[WEIGHTS],
@@ -93,7 +105,9 @@ static inline void update_part(const cpu_part *part, int states, bool shows,
         for (int k = 0; k < states; k++) piece.states[k] = values[STATES + k];
         if (update || shows) run(numbers, &piece);
         if (c->w[1].dtype != BASE_NONE) copy_weights(piece.shown, &c->w[1], at, n);
-        for (int k = 0; update && k < STATES + states; k++) {
+        for (int k = 0; update && coded && k < states; k++)
+            codes_store(codes_at(c, k, k + states, k == 0, at), n, copies[STATES + k]);
+        for (int k = 0; update && k < (coded ? STATES : STATES + states); k++) {
             if (kinds[k]->dtype != BASE_BF16) continue;
             store_rounded(kinds[k], at, n, values[k], keys[k], c->attributes.element);
         }
