@@ -191,6 +191,26 @@ typedef enum device_kernel {
      * are counted from that of 0, modulo 256. */
     DEVICE_ADAM_8BIT,
     DEVICE_CONVERT, /* y = x0 in y's dtype, round to nearest even, any of FP32, BF16, FP16 */
+    /* DEVICE_HEAD_LOSS over pairs of answers (attributes.head): sequences of `length` rows, the
+     * chosen answer and the rejected one in turns (a last one without a pair has no loss). x0, x1,
+     * w0, w1 as those of DEVICE_HEAD_LOSS; x2: FP32 rows x 1, read in rows with a label; y: FP32 2
+     * x rows: the loss of each pair in its first row, 0 elsewhere; then the log-probability of each
+     * label, 0 without one. With s the sum of log-probability - x2 over the labels of an answer, n
+     * their number, d = s of the chosen one less s of the rejected one, b = beta: sigmoid: -log
+     * sigmoid(b d);  hinge: max(0, 1 - b d); ipo: (d - 1 / (2 b))^2 with s / n in place of s; orpo,
+     * where x2 is 1 for a label of the answer itself and 0 for one of its prompt, and m the mean
+     * log-probability over the former: the mean cross entropy of all labels of the chosen one, less
+     * b log sigmoid(o), o = m - log(1 - e^m) of the chosen one less that of the rejected one.
+     * Backward calls as DEVICE_HEAD_LOSS_BACKWARD. */
+    DEVICE_HEAD_PREFERENCE,
+    DEVICE_HEAD_PREFERENCE_BACKWARD,
+    /* Only a backward call, as DEVICE_HEAD_LOSS_BACKWARD (whose forward call is this head's, too),
+     * with another head's distribution to follow: x2: FP32 rows x 2 k, for each row k words, then
+     * the logarithms of their probabilities q, in rows with a label. With t =
+     * attributes.head.temperature, a = .weight, p the probabilities of the logits / t, and one more
+     * class for all words that are not among the k: the loss is
+     * (1 - a) cross entropy + a t^2 sum q log(q / p). */
+    DEVICE_HEAD_DISTIL_BACKWARD,
     DEVICE_KERNELS
 } device_kernel;
 
@@ -201,6 +221,15 @@ enum { DEVICE_UPDATES = DEVICE_UPDATE_NUMBER(DEVICE_ADAM_8BIT) + 1 };
 const char *device_kernel_name(device_kernel kernel);
 bool device_is_update(device_kernel kernel);
 int device_update_states(device_kernel kernel); /* of an update: operands saved0 and on */
+
+/* The losses of DEVICE_HEAD_PREFERENCE. */
+typedef enum device_preference {
+    DEVICE_PREFER_NONE,
+    DEVICE_PREFER_SIGMOID,
+    DEVICE_PREFER_HINGE,
+    DEVICE_PREFER_IPO,
+    DEVICE_PREFER_ORPO
+} device_preference;
 
 typedef struct device_attributes {
     int32_t op;          /* index of the op in the model: a coordinate of dropout's numbers */
@@ -248,6 +277,12 @@ typedef struct device_attributes {
         struct {
             float scale;   /* 0: 1 */
             float softcap; /* 0: none */
+            /* DEVICE_HEAD_PREFERENCE */
+            device_preference preference;
+            float beta;
+            int64_t length;
+            /* DEVICE_HEAD_DISTIL */
+            float temperature, weight;
         } head;
         struct {
             bool exact;

@@ -62,6 +62,7 @@ static sifr_status check_targets(const sifr_model *model, const sifr_batch *batc
                                  sifr_error *error) {
     int64_t columns = target_columns(model);
     if (!columns || !batch->labels) return SIFR_OK;
+    if (!batch->targets && model->distil.words) return SIFR_OK; /* an evaluation */
     if (!batch->targets)
         return base_fail(error, SIFR_USAGE,
                          "batch: targets are missing; this model reads %lld for each token",
@@ -101,10 +102,16 @@ sifr_status engine_check_batch(const sifr_model *model, const sifr_batch *batch,
     return check_targets(model, batch, count, error);
 }
 
-int64_t engine_count_labels(const sifr_batch *batch, int64_t count) {
-    int64_t labelled = 0;
-    for (int64_t i = 0; batch->labels && i < count; i++) labelled += batch->labels[i] >= 0;
-    return labelled;
+int64_t engine_count_losses(const sifr_model *model, const sifr_batch *batch, int64_t count,
+                            int64_t length) {
+    int64_t losses = 0, last = -1;
+    for (int64_t i = 0; batch->labels && i < count; i++) {
+        if (batch->labels[i] < 0) continue;
+        int64_t pair = i / (2 * length);
+        losses += model->preference ? pair != last : 1;
+        last = pair;
+    }
+    return losses;
 }
 
 /* Targets of micro batch j, of `count` tokens; NaN in rows without a label. */

@@ -284,15 +284,16 @@ sifr_status sifr_engine_step(sifr_engine *engine, const sifr_batch *batch, doubl
     BASE_TRY(engine_put_batch(engine->trainer, s, batch, error));
     optim_memory memory = engine->memory;
     if (engine->shows_average) BASE_TRY(engine_refresh(engine, error));
-    engine_step_input input = {.seed = engine->settings.seed,
-                               .step = engine->steps,
-                               .updates = engine->updates,
-                               .learning_rate = learning_rate,
-                               .optimizer = &engine->settings.optimizer,
-                               .memory = &memory,
-                               .gradient_clipping = engine->settings.gradient_clipping,
-                               .loss_scale = engine->scaler.scale,
-                               .labelled = engine_count_labels(batch, count)};
+    engine_step_input input = {
+        .seed = engine->settings.seed,
+        .step = engine->steps,
+        .updates = engine->updates,
+        .learning_rate = learning_rate,
+        .optimizer = &engine->settings.optimizer,
+        .memory = &memory,
+        .gradient_clipping = engine->settings.gradient_clipping,
+        .loss_scale = engine->scaler.scale,
+        .labelled = engine_count_losses(engine->model, batch, count, engine->settings.seq_length)};
     engine_result out;
     BASE_TRY(engine_run(engine->trainer, &input, &out, error));
     engine->steps++;

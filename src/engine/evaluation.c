@@ -54,7 +54,8 @@ static sifr_status run(const sifr_engine *engine, const engine_evaluator *evalua
     int64_t count = s->settings.step.micro_batch_size * s->settings.step.seq_length;
     BASE_TRY(engine_check_batch(s->model, batch, count, s->settings.step.seq_length, error));
     BASE_TRY(engine_put_batch(evaluator->executor, s, batch, error));
-    engine_step_input input = {.labelled = engine_count_labels(batch, count)};
+    engine_step_input input = {
+        .labelled = engine_count_losses(s->model, batch, count, s->settings.step.seq_length)};
     engine_result out;
     BASE_TRY(engine_run(evaluator->executor, &input, &out, error));
     *loss_sum = out.loss_sum;
@@ -82,4 +83,13 @@ sifr_status engine_evaluate_logits(sifr_engine *engine, const sifr_batch *batch,
     if (evaluator->schedule->logits >= 0) /* of the last stage */
         BASE_TRY(engine_get_logits(evaluator->executor, evaluator->schedule, rows, logits, error));
     return tell_stages(engine, logits, bytes, error);
+}
+
+sifr_status engine_read_log_probabilities(const sifr_engine *engine, bool evaluation,
+                                          int32_t micro_batch, float *out, sifr_error *error) {
+    const plan_schedule *s = evaluation ? engine->evaluator.schedule : engine->training;
+    const engine_executor *executor = evaluation ? engine->evaluator.executor : engine->trainer;
+    int64_t bytes =
+        s->settings.step.micro_batch_size * s->settings.step.seq_length * (int64_t)sizeof *out;
+    return engine_get(executor, s->losses[micro_batch], bytes, out, bytes, error);
 }

@@ -115,8 +115,13 @@ static sifr_status open_labelled(const char *path, const engine_folder_options *
 
 static sifr_status open_wanted(const char *path, const engine_folder_options *o, engine_folder *out,
                                sifr_error *error) {
-    model_choice choice = {
-        .has_task = o->has_task, .task = o->task, .packed = o->packed, .lora = o->lora};
+    model_choice choice = {.has_task = o->has_task,
+                           .task = o->task,
+                           .packed = o->packed,
+                           .lora = o->lora,
+                           .preference = o->preference,
+                           .beta = o->beta,
+                           .distil = o->distil};
     bool anew = false;
     BASE_TRY(load(path, &choice, out, error));
     BASE_TRY(formats_weights_open(path, &out->weights, error));

@@ -176,6 +176,12 @@ sifr_status engine_evaluate_logits(sifr_engine *engine, const sifr_batch *batch,
                                    int64_t *labelled, float *logits,
                                    sifr_error *error) SIFR_MUST_CHECK;
 
+/* The log-probabilities of a micro batch's labels, 0 without one, that the last step or evaluation
+ * of a model of preferences left: micro_batch_size x seq_length. */
+sifr_status engine_read_log_probabilities(const sifr_engine *engine, bool evaluation,
+                                          int32_t micro_batch, float *out,
+                                          sifr_error *error) SIFR_MUST_CHECK;
+
 int64_t engine_words(const sifr_model *model); /* rows of the head */
 
 /* The logits of the first `rows` rows that the last run of a schedule with logits left, in fp32. */
@@ -191,8 +197,10 @@ plan_settings engine_plan_settings(const sifr_settings *settings, const comm_gro
  * model does not read. */
 sifr_status engine_check_batch(const sifr_model *model, const sifr_batch *batch, int64_t count,
                                int64_t length, sifr_error *error) SIFR_MUST_CHECK;
-/* How many of `count` labels there are; 0 for a batch without. */
-int64_t engine_count_labels(const sifr_batch *batch, int64_t count);
+/* How many losses `count` tokens, in sequences of `length`, have: of labels, or of pairs of
+ * sequences with any (sifr_prefer); 0 for a batch without labels. */
+int64_t engine_count_losses(const sifr_model *model, const sifr_batch *batch, int64_t count,
+                            int64_t length);
 /* Copies the batch into a plan's inputs; those that it lacks become 0, but tokens and labels stay,
  * and positions are counted. */
 sifr_status engine_put_batch(const engine_executor *executor, const plan_schedule *s,
@@ -248,9 +256,12 @@ typedef struct engine_folder_options {
     const model_labels *labels; /* by the user's wish; NULL: none */
     const model_labels *found;  /* those of the data, for a head that is made; NULL: none */
     bool new_head;              /* it is made even if the folder has one */
-    bool packed;                /* model_choice */
+    bool packed;                /* model_choice, as preference, beta and distil */
     const model_lora *lora;     /* adapters; NULL: none. Borrowed until the folder is closed. */
     const char *adapter;        /* folder with their values; NULL: fresh ones */
+    sifr_preference preference;
+    double beta;
+    sifr_distil_args distil;
 } engine_folder_options;
 
 /* Reads and checks everything except the values. */

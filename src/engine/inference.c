@@ -179,7 +179,8 @@ static sifr_status run(engine_executor *executor, const plan_schedule *s, const 
     int64_t count = s->settings.step.micro_batch_size * s->settings.step.seq_length;
     BASE_TRY(engine_check_batch(s->model, batch, count, s->settings.step.seq_length, error));
     BASE_TRY(engine_put_batch(executor, s, batch, error));
-    engine_step_input input = {.labelled = engine_count_labels(batch, count)};
+    engine_step_input input = {
+        .labelled = engine_count_losses(s->model, batch, count, s->settings.step.seq_length)};
     return engine_run(executor, &input, result, error);
 }
 
@@ -195,6 +196,11 @@ sifr_status engine_inference_loss(engine_inference *i, const sifr_batch *batch, 
     *labelled = result.labelled;
     return logits ? engine_get_logits(i->executor, i->schedule, rows_of(i), logits, error)
                   : SIFR_OK;
+}
+
+sifr_status engine_inference_losses(const engine_inference *i, float *out, sifr_error *error) {
+    return engine_get(i->executor, i->schedule->losses[0], 0, out,
+                      rows_of(i) * (int64_t)sizeof *out, error);
 }
 
 int64_t engine_inference_words(const engine_inference *i) {

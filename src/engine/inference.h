@@ -37,6 +37,10 @@ sifr_status engine_inference_loss(engine_inference *inference, const sifr_batch 
                                   double *loss_sum, int64_t *labelled, float *logits,
                                   sifr_error *error) SIFR_MUST_CHECK;
 
+/* The loss of each row of the last such call, 0 without a label. */
+sifr_status engine_inference_losses(const engine_inference *inference, float *out,
+                                    sifr_error *error) SIFR_MUST_CHECK;
+
 /* PLAN_LOGITS: out[sequences x length x words] in fp32. The batch needs no labels. */
 sifr_status engine_inference_logits(engine_inference *inference, const sifr_batch *batch,
                                     float *out, sifr_error *error) SIFR_MUST_CHECK;

@@ -1,5 +1,6 @@
 /* The public builder: every call adds to the description or records what is wrong with it. The
  * calls of ops are in ops/. */
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -162,6 +163,29 @@ sifr_value sifr_targets(sifr_model *model, int64_t columns) {
     MODEL_WRONG(model, "targets: %lld columns, but the model has asked for %lld before",
                 (long long)columns, (long long)model->values[model_index(value)].columns);
     return SIFR_NO_VALUE;
+}
+
+static bool has_head(const sifr_model *model) {
+    return model->node_count && model->nodes[model->node_count - 1].op->makes_loss;
+}
+
+void sifr_prefer(sifr_model *model, sifr_preference loss, double beta) {
+    if (loss < SIFR_PREFERENCE_NONE || loss > SIFR_PREFERENCE_ORPO || !isfinite(beta) || beta <= 0)
+        MODEL_WRONG(model, "sifr_prefer: loss %d, beta %g", (int)loss, beta);
+    if (has_head(model) || model->distil.words)
+        MODEL_WRONG(model, "sifr_prefer: call it before the head, and without sifr_distil");
+    model->preference = loss;
+    model->beta = beta;
+}
+
+void sifr_distil(sifr_model *model, sifr_distil_args args) {
+    if (args.words < 1 || !isfinite(args.temperature) || args.temperature <= 0 ||
+        !(args.weight >= 0 && args.weight <= 1))
+        MODEL_WRONG(model, "sifr_distil: %lld words, temperature %g, weight %g",
+                    (long long)args.words, args.temperature, args.weight);
+    if (has_head(model) || model->preference)
+        MODEL_WRONG(model, "sifr_distil: call it before the head, and without sifr_prefer");
+    model->distil = args;
 }
 
 void sifr_pack(sifr_model *model) {

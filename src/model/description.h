@@ -37,7 +37,8 @@ typedef enum model_value_kind {
     MODEL_VALUE_INPUT,      /* int32 */
     MODEL_VALUE_TARGETS,    /* FP32, of a batch */
     MODEL_VALUE_TABLE,      /* FP32 constant of positions x columns: see model_table */
-    MODEL_VALUE_LOSS        /* FP32, a loss for each token */
+    MODEL_VALUE_LOSS /* FP32, `columns` numbers for each token, all of one behind the other: the
+                        first are losses */
 } model_value_kind;
 
 typedef struct model_value {
@@ -100,7 +101,10 @@ struct sifr_model {
     /* While it is built: the adapters that it gets, and the modules that get them; NULL: none. */
     const struct model_lora *lora;
     const json_t *lora_targets;
-    sifr_error error; /* of the first wrong call */
+    sifr_error error;           /* of the first wrong call */
+    sifr_preference preference; /* sifr_prefer */
+    double beta;
+    sifr_distil_args distil; /* sifr_distil; words 0: none */
 };
 
 /* Rows first … first + count - 1 of a table, for a sequence of `length` tokens. */

@@ -11,6 +11,7 @@
 #include "base/errors.h"
 #include "formats/generation_config.h"
 #include "model/rope.h"
+#include "sifr/model.h"
 
 typedef enum model_activation_kind {
     MODEL_GELU_TANH, /* "gelu_new", "gelu_pytorch_tanh" */
@@ -118,6 +119,10 @@ typedef struct model_config {
     model_deberta deberta;
     int64_t eos_token_ids[FORMATS_EOS_LIMIT];
     int eos_count;
+    /* As chosen: what is learned beside labels. */
+    sifr_preference preference;
+    double beta;
+    sifr_distil_args distil;
 } model_config;
 
 /* What a caller wants of a model in place of what its config.json says. */
@@ -126,8 +131,12 @@ typedef struct model_choice {
     model_task task;
     model_problem problem;
     int64_t num_labels; /* 0: those of config.json */
-    bool packed;        /* sequences hold several documents: sifr_pack. Only for next tokens */
+    /* Only for next tokens. */
+    bool packed;                   /* sequences hold several documents: sifr_pack */
     const struct model_lora *lora; /* lora.h; NULL: none. Lives as long as the config is used. */
+    sifr_preference preference;    /* sifr_prefer, with beta */
+    double beta;
+    sifr_distil_args distil; /* sifr_distil; words 0: none */
 } model_choice;
 
 /* Parses `size` bytes of JSON; `name` (a path) begins the message of an error, SIFR_USAGE. */

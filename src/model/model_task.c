@@ -84,8 +84,17 @@ sifr_status model_read_task(const model_reader *r, model_config *out) {
                          r->architecture->model_type, model_task_name(out->task),
                          list_classes(r->architecture, known, sizeof known));
     }
-    out->packed = choice && choice->packed;
-    out->lora = choice ? choice->lora : NULL;
+    if (choice) {
+        out->packed = choice->packed;
+        out->lora = choice->lora;
+        out->preference = choice->preference, out->beta = choice->beta;
+        out->distil = choice->distil;
+    }
+    if ((out->preference || out->distil.words) && out->task != MODEL_NEXT_TOKEN) {
+        return base_fail(r->error, SIFR_USAGE,
+                         "%s: \"%s\" is for causal_lm, not for %s; leave it out", r->name,
+                         out->preference ? "preference" : "distill", model_task_name(out->task));
+    }
     if (out->packed && out->task != MODEL_NEXT_TOKEN) {
         return base_fail(r->error, SIFR_USAGE,
                          "%s: \"packing\" is for causal_lm: %s has %s each sequence; leave it out",

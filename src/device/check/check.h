@@ -13,6 +13,9 @@ sifr_status device_check_attention(const device_call *call, sifr_error *error) S
 sifr_status device_check_attention_cached(const device_call *call,
                                           sifr_error *error) SIFR_MUST_CHECK;
 sifr_status device_check_head_loss(const device_call *call, sifr_error *error) SIFR_MUST_CHECK;
+sifr_status device_check_head_preference(const device_call *call,
+                                         sifr_error *error) SIFR_MUST_CHECK;
+sifr_status device_check_head_distil(const device_call *call, sifr_error *error) SIFR_MUST_CHECK;
 sifr_status device_check_head_targets(const device_call *call, sifr_error *error) SIFR_MUST_CHECK;
 sifr_status device_check_head_logits(const device_call *call, sifr_error *error) SIFR_MUST_CHECK;
 sifr_status device_check_embedding(const device_call *call, sifr_error *error) SIFR_MUST_CHECK;

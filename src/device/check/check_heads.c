@@ -47,7 +47,8 @@ sifr_status device_check_head_logits(const device_call *call, sifr_error *error)
     return device_check_linear(&linear, error);
 }
 
-sifr_status device_check_head_loss(const device_call *call, sifr_error *error) {
+/* The operands of a head over words, but for y. */
+static sifr_status check_words(const device_call *call, sifr_error *error) {
     int64_t rows = call->x[0].rows, width = call->x[0].columns, words = call->w[0].rows;
     base_dtype type = call->x[0].dtype;
     BASE_TRY(device_check_activations(call, &call->x[0], "x0", error));
@@ -55,7 +56,6 @@ sifr_status device_check_head_loss(const device_call *call, sifr_error *error) {
     BASE_TRY(device_check(call, &call->w[0], "w0", words, width, type, error));
     if (call->w[1].dtype != BASE_NONE)
         BASE_TRY(device_check(call, &call->w[1], "w1", 1, words, type, error));
-    BASE_TRY(device_check(call, &call->y, "y", rows, 1, BASE_FP32, error));
     if (call->dx[0].dtype != BASE_NONE)
         BASE_TRY(device_check(call, &call->dx[0], "dx0", rows, width, type, error));
     if (call->dw[0].dtype != BASE_NONE)
@@ -65,6 +65,41 @@ sifr_status device_check_head_loss(const device_call *call, sifr_error *error) {
         BASE_TRY(device_check(call, &call->dw[1], "dw1", 1, words, BASE_FP32, error));
     }
     return check_shape(call, error);
+}
+
+sifr_status device_check_head_loss(const device_call *call, sifr_error *error) {
+    BASE_TRY(device_check(call, &call->y, "y", call->x[0].rows, 1, BASE_FP32, error));
+    return check_words(call, error);
+}
+
+sifr_status device_check_head_preference(const device_call *call, sifr_error *error) {
+    int64_t rows = call->x[0].rows, length = call->attributes.head.length;
+    float beta = call->attributes.head.beta;
+    device_preference kind = call->attributes.head.preference;
+    BASE_TRY(device_check(call, &call->x[2], "x2", rows, 1, BASE_FP32, error));
+    BASE_TRY(device_check(call, &call->y, "y", 2, rows, BASE_FP32, error));
+    if (kind < DEVICE_PREFER_SIGMOID || kind > DEVICE_PREFER_ORPO || !(beta > 0) || !isfinite(beta))
+        return base_fail(error, SIFR_USAGE, "%s: preference %d, beta %g",
+                         device_kernel_name(call->kernel), (int)kind, (double)beta);
+    if (length < 1 || rows % length != 0)
+        return base_fail(error, SIFR_USAGE, "%s: %lld rows are no sequences of %lld",
+                         device_kernel_name(call->kernel), (long long)rows, (long long)length);
+    return check_words(call, error);
+}
+
+sifr_status device_check_head_distil(const device_call *call, sifr_error *error) {
+    int64_t columns = call->x[2].columns, words = call->w[0].rows;
+    float temperature = call->attributes.head.temperature, weight = call->attributes.head.weight;
+    BASE_TRY(device_check(call, &call->x[2], "x2", call->x[0].rows, columns, BASE_FP32, error));
+    BASE_TRY(device_check(call, &call->y, "y", call->x[0].rows, 1, BASE_FP32, error));
+    if (columns < 2 || columns % 2 != 0 || columns / 2 > words)
+        return base_fail(error, SIFR_USAGE,
+                         "%s: x2 has %lld columns, must have 2 for each of 1 … %lld words",
+                         device_kernel_name(call->kernel), (long long)columns, (long long)words);
+    if (!(temperature > 0) || !isfinite(temperature) || !(weight >= 0 && weight <= 1))
+        return base_fail(error, SIFR_USAGE, "%s: temperature %g, weight %g",
+                         device_kernel_name(call->kernel), (double)temperature, (double)weight);
+    return check_words(call, error);
 }
 
 /* Gradients of the weights: dw0 like w0, dw1 like w1, in FP32. */

@@ -3,6 +3,7 @@
 #include "device/cpu/cpu.h"
 #include "device/cpu/head/head_logits.h"
 #include "device/cpu/head/head_loss.h"
+#include "device/cpu/head/head_preference.h"
 #include "device/cpu/head/head_targets.h"
 #include "device/cpu/product/linear.h"
 #include "device/cpu/vector/exact_squares.h"
@@ -53,6 +54,9 @@ static const cpu_row rows[DEVICE_KERNELS] = {
     [DEVICE_HEAD_REGRESSION_BACKWARD] = {cpu_prepare_head_targets, cpu_run_head_targets},
     [DEVICE_HEAD_MULTILABEL] = {cpu_prepare_head_targets, cpu_run_head_targets},
     [DEVICE_HEAD_MULTILABEL_BACKWARD] = {cpu_prepare_head_targets, cpu_run_head_targets},
+    [DEVICE_HEAD_PREFERENCE] = {cpu_prepare_head_loss, cpu_run_head_preference},
+    [DEVICE_HEAD_PREFERENCE_BACKWARD] = {cpu_prepare_head_loss, cpu_run_head_preference},
+    [DEVICE_HEAD_DISTIL_BACKWARD] = {cpu_prepare_head_loss, cpu_run_head_loss},
     [DEVICE_HEAD_LOGITS] = {cpu_prepare_head_logits, cpu_run_head_logits},
     [DEVICE_ADD_INTO] = {NULL, cpu_run_elementwise},
     [DEVICE_ACCUMULATE] = {NULL, cpu_run_elementwise},

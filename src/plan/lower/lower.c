@@ -229,7 +229,9 @@ static sifr_status add_inputs(lower_state *state, int32_t j, sifr_error *error) 
         int32_t *at = &s->inputs[order[i]][j];
         BASE_TRY(plan_add_buffer(s, PLAN_INPUTS, bytes, -1, j, true, at, error));
     }
-    BASE_TRY(plan_add_buffer(s, PLAN_INPUTS, bytes, -1, j, true, &s->losses[j], error));
+    const model_node *head = &state->model->nodes[state->model->node_count - 1];
+    int64_t numbers = state->model->values[head->y].columns;
+    BASE_TRY(plan_add_buffer(s, PLAN_INPUTS, bytes * numbers, -1, j, true, &s->losses[j], error));
     int32_t *positions = s->inputs[SIFR_POSITIONS];
     bool own = j == 0 || state->model->packed;
     if (own) BASE_TRY(plan_add_buffer(s, PLAN_INPUTS, bytes, -1, j, true, &positions[j], error));

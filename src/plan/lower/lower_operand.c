@@ -60,6 +60,7 @@ lower_operand lower_locate(const lower_state *state, int32_t value) {
         break;
     case MODEL_VALUE_LOSS:
         out.buffer = s->losses[state->micro_batch];
+        if (v->columns > 1) out.matrix = lower_matrix(v->columns, out.matrix.rows, dtype);
         break;
     case MODEL_VALUE_TABLE:
         out.buffer = s->tables[v->table];

@@ -1,59 +1,25 @@
 #include "device/cpu/head/head_loss.h"
 
 #include <math.h>
-#include <stdatomic.h>
 #include <string.h>
 
 #include "base/checked.h"
 #include "device/check/operands.h"
+#include "device/cpu/head/head_distil.h"
 #include "device/cpu/head/head_logits.h"
-#include "device/cpu/head/kernels_loss.h"
-#include "device/cpu/product/kernels_matrix.h"
-#include "device/cpu/product/product_pieces.h"
+#include "device/cpu/head/head_run.h"
 #include "device/cpu/product/transpose.h"
 
 enum {
     LOSS_TILE = 256,  /* rows of logits, and of dw, in one task */
     INPUT_TILE = 128, /* rows of dx in one task */
     ROW_TILE = 64,    /* rows gathered, finished or scattered in one task */
-    FEW_ROWS = 8,     /* fewer than ROW_TILE rows are padded to a multiple of this */
-    MOST_WORDS = 1024 /* words in a block, at most */
+    FEW_ROWS = 8      /* fewer than ROW_TILE rows are padded to a multiple of this */
+
 };
 
-typedef struct head_plan {
-    int64_t rows, width, words, chunk, block, blocks;
-    base_dtype type; /* type of the products */
-    bool widen, backward;
-    bool shaped; /* logits are scaled or capped */
-    cpu_logits_shape shape;
-    bool few;                /* few rows, one tile: w is read a block at a time and not packed */
-    cpu_row_tiles logits[2]; /* [a whole block, the last one] */
-    cpu_pieces weight_pieces[2], input_pieces[2];
-    cpu_row_tiles weights[2][2], input[2][2]; /* [..][set, add], without pieces */
-    int64_t at_indices, at_x, at_w, at_packed_x, at_packed_w, at_logits, at_statistics, at_sums,
-        at_dx;
-    int64_t at_threads, thread_bytes, turned_bytes, product_bytes; /* of scratch, per thread */
-} head_plan;
-
-typedef struct head_run {
-    const head_plan *plan;
-    const device_call *call;
-    const cpu_loss_kernels *kernels;
-    const cpu_matrix_kernels *matrix;
-    char *scratch;
-    const void *w;
-    int64_t w_stride;
-    int64_t first, labelled; /* of the current chunk, in the list of labelled rows */
-    bool first_chunk;
-    atomic_bool failed;
-} head_run;
-
-static int64_t block_words(const head_plan *plan, int64_t block) {
-    return base_min_i64(plan->block, plan->words - block * plan->block);
-}
-
 static int is_last(const head_plan *plan, int64_t block) {
-    return block_words(plan, block) < plan->block;
+    return head_block_words(plan, block) < plan->block;
 }
 
 /* Plans products of blocks of `words`; `last` is 1 for the last block if it is smaller. */
@@ -136,6 +102,7 @@ static int64_t most_scratch(const head_plan *plan) {
  * of w if there are too few rows to widen all of w at once. */
 static int64_t place_scratch(const device *dev, head_plan *plan) {
     int64_t total = 0, element = base_dtype_bytes(plan->type);
+    if (plan->weighted) plan->at_weights = device_reserve(&total, plan->rows * 4);
     int64_t whole = base_min_i64(plan->block, plan->words);
     plan->at_indices = device_reserve(&total, plan->rows * 4);
     plan->at_x = device_reserve(&total, plan->chunk * plan->width * element);
@@ -144,6 +111,7 @@ static int64_t place_scratch(const device *dev, head_plan *plan) {
     plan->at_logits = device_reserve(&total, plan->chunk * plan->words * 4);
     plan->at_statistics = device_reserve(&total, plan->blocks * plan->chunk * 8);
     plan->at_sums = device_reserve(&total, plan->chunk * 4);
+    if (plan->columns) plan->at_rest = device_reserve(&total, plan->chunk * 8);
     if (plan->backward) {
         int64_t parts = plan->few ? plan->blocks : 1;
         plan->at_packed_x = device_reserve(&total, cpu_pieces_bytes(x_pieces(plan)));
@@ -164,7 +132,10 @@ sifr_status cpu_prepare_head_loss(device *dev, device_call *call, sifr_error *er
     head_plan plan;
     memset(&plan, 0, sizeof plan);
     plan.rows = call->x[0].rows, plan.width = call->x[0].columns, plan.words = call->w[0].rows;
-    plan.backward = call->kernel == DEVICE_HEAD_LOSS_BACKWARD;
+    plan.backward = call->kernel != DEVICE_HEAD_LOSS && call->kernel != DEVICE_HEAD_PREFERENCE;
+    plan.weighted =
+        call->kernel == DEVICE_HEAD_PREFERENCE || call->kernel == DEVICE_HEAD_PREFERENCE_BACKWARD;
+    if (call->kernel == DEVICE_HEAD_DISTIL_BACKWARD) plan.columns = call->x[2].columns;
     plan.shape = cpu_head_shape(call);
     plan.shaped = cpu_shapes_logits(&plan.shape) || call->w[1].dtype != BASE_NONE;
     plan.widen = !cpu_product_takes(dev, call->x[0].dtype);
@@ -172,7 +143,7 @@ sifr_status cpu_prepare_head_loss(device *dev, device_call *call, sifr_error *er
     plan.few = plan.rows <= INPUT_TILE;
     plan.chunk = base_min_i64(CPU_LOSS_ROWS,
                               base_ceil_to(plan.rows, plan.rows < ROW_TILE ? FEW_ROWS : ROW_TILE));
-    plan.block = plan.words >= 16384 ? MOST_WORDS : 256;
+    plan.block = plan.words >= 16384 ? HEAD_MOST_WORDS : 256;
     plan.blocks = (plan.words + plan.block - 1) / plan.block;
     int64_t whole = base_min_i64(plan.block, plan.words), rest = plan.words % plan.block;
     if (plan.words >= plan.block) BASE_TRY(plan_block(dev, call, &plan, whole, 0, error));
@@ -186,15 +157,6 @@ static char *thread_scratch(const head_run *run, int thread) {
     return run->scratch + run->plan->at_threads + thread * run->plan->thread_bytes;
 }
 
-static int32_t *indices(const head_run *run) {
-    return (int32_t *)(run->scratch + run->plan->at_indices);
-}
-
-static float *block_logits(const head_run *run, int64_t block) {
-    return (float *)(run->scratch + run->plan->at_logits) +
-           block * run->plan->block * run->plan->chunk;
-}
-
 static float *block_statistics(const head_run *run, int64_t block, int64_t row) {
     return (float *)(run->scratch + run->plan->at_statistics) +
            2 * (block * run->plan->chunk + row);
@@ -202,7 +164,7 @@ static float *block_statistics(const head_run *run, int64_t block, int64_t row) 
 
 static int32_t label_of(const head_run *run, int64_t place) {
     const device_matrix *labels = &run->call->x[1];
-    int64_t row = indices(run)[run->first + place];
+    int64_t row = head_indices(run)[run->first + place];
     return ((const int32_t *)labels->data)[row * labels->stride];
 }
 
@@ -234,7 +196,8 @@ static void gather_task(void *context, int64_t task, int thread) {
             memset(to, 0, (size_t)(plan->width * element));
             continue;
         }
-        const char *from = (const char *)x->data + indices(run)[run->first + i] * x->stride * given;
+        const char *from =
+            (const char *)x->data + head_indices(run)[run->first + i] * x->stride * given;
         if (plan->widen)
             run->matrix->widen(x->dtype, (const uint16_t *)from, (float *)to, plan->width);
         else
@@ -260,7 +223,7 @@ static const void *ready_w(head_run *run, int64_t block, int thread) {
     const uint16_t *from = (const uint16_t *)w->data + block * plan->block * w->stride;
     float *to =
         (float *)(void *)(thread_scratch(run, thread) + plan->turned_bytes + plan->product_bytes);
-    for (int64_t i = 0; i < block_words(plan, block); i++)
+    for (int64_t i = 0; i < head_block_words(plan, block); i++)
         run->matrix->widen(w->dtype, from + i * w->stride, to + i * plan->width, plan->width);
     return to;
 }
@@ -294,14 +257,14 @@ static const float *block_bias(const head_run *run, int64_t block, float *buffer
     if (w->dtype == BASE_NONE) return NULL;
     if (w->dtype == BASE_FP32) return (const float *)w->data + from;
     run->matrix->widen(w->dtype, (const uint16_t *)w->data + from, buffer,
-                       block_words(run->plan, block));
+                       head_block_words(run->plan, block));
     return buffer;
 }
 
 static void shape_logits(const head_run *run, int64_t block, float *logits, int64_t rows) {
-    float buffer[MOST_WORDS];
+    float buffer[HEAD_MOST_WORDS];
     const float *bias = block_bias(run, block, buffer);
-    int64_t words = block_words(run->plan, block);
+    int64_t words = head_block_words(run->plan, block);
     for (int64_t r = 0; r < rows; r++)
         run->kernels->shape(logits + r * words, words, bias, &run->plan->shape);
 }
@@ -311,8 +274,8 @@ static void logits_task(void *context, int64_t task, int thread) {
     head_run *run = context;
     const head_plan *plan = run->plan;
     int64_t tile = task / plan->blocks, block = task % plan->blocks;
-    int64_t words = block_words(plan, block), row = tile * LOSS_TILE;
-    float *logits = block_logits(run, block) + row * words;
+    int64_t words = head_block_words(plan, block), row = tile * LOSS_TILE;
+    float *logits = head_block_logits(run, block) + row * words;
     multiply(run, &plan->logits[is_last(plan, block)], tile, thread,
              run->scratch + plan->at_x + row * plan->width * base_dtype_bytes(plan->type),
              ready_w(run, block, thread), logits);
@@ -337,13 +300,14 @@ static void finish_task(void *context, int64_t task, int thread) {
             sum += s[1] * expf(s[0] - largest);
         }
         int32_t label = label_of(run, r);
-        int64_t block = label / plan->block, words = block_words(plan, block);
-        float logit = block_logits(run, block)[r * words + label % plan->block];
+        int64_t block = label / plan->block, words = head_block_words(plan, block);
+        float logit = head_block_logits(run, block)[r * words + label % plan->block];
         float log_of_sum = logf(sum);
         ((float *)(run->scratch + plan->at_sums))[r] = largest + log_of_sum;
         const device_matrix *y = &run->call->y;
-        ((float *)y->data)[indices(run)[run->first + r] * y->stride] =
-            (largest - logit) + log_of_sum;
+        float loss = (largest - logit) + log_of_sum;
+        if (plan->columns) loss = cpu_distil_row(run, r, loss);
+        ((float *)y->data)[head_indices(run)[run->first + r] * y->stride] = loss;
     }
 }
 
@@ -364,25 +328,45 @@ static int64_t label_in(const head_run *run, int64_t place, int64_t from, int64_
 /* Gradients of scaled or capped logits, and of the bias. */
 static void shaped_gradients(head_run *run, int64_t block) {
     const head_plan *plan = run->plan;
-    int64_t words = block_words(plan, block), from = block * plan->block;
-    float *logits = block_logits(run, block), sums[MOST_WORDS] = {0};
+    int64_t words = head_block_words(plan, block), from = block * plan->block;
+    float *logits = head_block_logits(run, block), sums[HEAD_MOST_WORDS] = {0};
     const float *log_sums = (const float *)(run->scratch + plan->at_sums);
     int64_t element = base_dtype_bytes(plan->type);
     for (int64_t r = 0; r < run->labelled; r++)
         run->kernels->shaped_gradient(logits + r * words, words, log_sums[r],
-                                      label_in(run, r, from, words),
-                                      run->call->step->gradient_scale, &plan->shape, sums,
-                                      plan->type, (char *)logits + r * words * element);
+                                      label_in(run, r, from, words), head_scale(run, r),
+                                      &plan->shape, sums, plan->type,
+                                      (char *)logits + r * words * element);
+    write_bias_gradient(run, from, words, sums);
+}
+
+/* Gradients that another head's distribution is a part of. */
+static void distil_gradients(head_run *run, int64_t block) {
+    const head_plan *plan = run->plan;
+    int64_t words = head_block_words(plan, block), from = block * plan->block;
+    int64_t element = base_dtype_bytes(plan->type);
+    float *logits = head_block_logits(run, block), sums[HEAD_MOST_WORDS] = {0};
+    for (int64_t r = 0; r < run->labelled; r++) {
+        float row[HEAD_MOST_WORDS];
+        char *to = (char *)logits + r * words * element;
+        cpu_distil_gradient(run, block, r, label_in(run, r, from, words), row);
+        for (int64_t i = 0; i < words; i++) sums[i] += row[i];
+        if (plan->type == BASE_FP32)
+            memcpy(to, row, (size_t)words * sizeof *row);
+        else
+            run->matrix->narrow(plan->type, row, (uint16_t *)(void *)to, words, false);
+    }
     write_bias_gradient(run, from, words, sums);
 }
 
 static void plain_gradients(head_run *run, int64_t block) {
     const head_plan *plan = run->plan;
-    int64_t words = block_words(plan, block), from = block * plan->block;
-    float *logits = block_logits(run, block), scale = run->call->step->gradient_scale;
+    int64_t words = head_block_words(plan, block), from = block * plan->block;
+    float *logits = head_block_logits(run, block);
     const float *sums = (const float *)(run->scratch + plan->at_sums);
     for (int64_t r = 0; r < run->labelled; r++) {
         int64_t label = label_in(run, r, from, words);
+        float scale = head_scale(run, r);
         if (plan->type == BASE_FP32)
             run->kernels->gradient_fp32(logits + r * words, words, sums[r], label, scale,
                                         logits + r * words);
@@ -395,9 +379,11 @@ static void plain_gradients(head_run *run, int64_t block) {
 /* Turns a block of logits into gradients in place, then computes its part of dw. */
 static void block_gradients(head_run *run, int64_t block) {
     const head_plan *plan = run->plan;
-    int64_t words = block_words(plan, block);
-    float *logits = block_logits(run, block);
-    if (plan->shaped)
+    int64_t words = head_block_words(plan, block);
+    float *logits = head_block_logits(run, block);
+    if (plan->columns)
+        distil_gradients(run, block);
+    else if (plan->shaped)
         shaped_gradients(run, block);
     else
         plain_gradients(run, block);
@@ -409,13 +395,13 @@ static void block_gradients(head_run *run, int64_t block) {
 static void weight_gradients(head_run *run, int64_t block, int thread) {
     const head_plan *plan = run->plan;
     const device_matrix *dw = &run->call->dw[0];
-    int64_t words = block_words(plan, block), element = base_dtype_bytes(plan->type);
+    int64_t words = head_block_words(plan, block), element = base_dtype_bytes(plan->type);
     char *turned = thread_scratch(run, thread);
     if (plan->type == BASE_FP32)
-        run->matrix->turn(block_logits(run, block), plan->chunk, words, words,
+        run->matrix->turn(head_block_logits(run, block), plan->chunk, words, words,
                           (float *)(void *)turned, plan->chunk);
     else
-        cpu_transpose16((const uint16_t *)block_logits(run, block), plan->chunk, words, words,
+        cpu_transpose16((const uint16_t *)head_block_logits(run, block), plan->chunk, words, words,
                         (uint16_t *)turned, plan->chunk);
     int sum = !run->first_chunk || run->call->accumulate_dw, last = is_last(plan, block);
     const cpu_pieces *pieces = &plan->weight_pieces[last];
@@ -442,13 +428,13 @@ static void gradient_task(void *context, int64_t block, int thread) {
     block_gradients(run, block);
     if (run->call->dw[0].dtype != BASE_NONE) weight_gradients(run, block, thread);
     if (plan->few && run->call->dx[0].dtype != BASE_NONE)
-        multiply(run, &plan->input[is_last(plan, block)][0], 0, thread, block_logits(run, block),
-                 ready_w(run, block, thread), block_dx(run, block));
+        multiply(run, &plan->input[is_last(plan, block)][0], 0, thread,
+                 head_block_logits(run, block), ready_w(run, block, thread), block_dx(run, block));
 }
 
 static void write_dx(head_run *run, int64_t place, const float *row) {
     const device_matrix *dx = &run->call->dx[0];
-    int64_t at = indices(run)[run->first + place] * dx->stride;
+    int64_t at = head_indices(run)[run->first + place] * dx->stride;
     bool add = run->call->accumulate[0];
     if (dx->dtype != BASE_FP32) {
         run->matrix->narrow(dx->dtype, row, (uint16_t *)dx->data + at, dx->columns, add);
@@ -464,8 +450,8 @@ static void input_task(void *context, int64_t tile, int thread) {
     int64_t row = tile * INPUT_TILE, element = base_dtype_bytes(plan->type);
     float *dx = (float *)(run->scratch + plan->at_dx) + row * plan->width;
     for (int64_t block = 0; block < plan->blocks; block++) {
-        int64_t words = block_words(plan, block);
-        const char *a = (const char *)block_logits(run, block) + row * words * element;
+        int64_t words = head_block_words(plan, block);
+        const char *a = (const char *)head_block_logits(run, block) + row * words * element;
         const cpu_pieces *pieces = &plan->input_pieces[is_last(plan, block)];
         for (int64_t piece = 0; piece < pieces->count; piece++)
             note(run, cpu_pieces_run(pieces, thread, tile, piece, a, packed_w(run, block), dx,
@@ -504,7 +490,7 @@ static sifr_status list_labelled(head_run *run, int64_t *count, sifr_error *erro
                 error, SIFR_FAILED, "%s: label %d in row %lld, but there are %lld words",
                 device_kernel_name(call->kernel), label, (long long)r, (long long)run->plan->words);
         if (label >= 0) {
-            indices(run)[(*count)++] = (int32_t)r;
+            head_indices(run)[(*count)++] = (int32_t)r;
             continue;
         }
         ((float *)call->y.data)[r * call->y.stride] = 0.0f;
@@ -518,11 +504,13 @@ static sifr_status list_labelled(head_run *run, int64_t *count, sifr_error *erro
 static void run_chunk(device *dev, head_run *run) {
     const head_plan *plan = run->plan;
     int64_t row_tasks = (plan->chunk + ROW_TILE - 1) / ROW_TILE;
-    host_parallel(dev->team, row_tasks, gather_task, run);
     int64_t tiles = (run->labelled + LOSS_TILE - 1) / LOSS_TILE;
-    host_parallel(dev->team, tiles * plan->blocks, logits_task, run);
-    host_parallel(dev->team, row_tasks, finish_task, run);
-    if (!plan->backward) return;
+    if (!run->has_logits) {
+        host_parallel(dev->team, row_tasks, gather_task, run);
+        host_parallel(dev->team, tiles * plan->blocks, logits_task, run);
+        host_parallel(dev->team, row_tasks, finish_task, run);
+    }
+    if (!plan->backward || run->losses_only) return;
     if (run->call->dw[0].dtype != BASE_NONE)
         host_parallel(dev->team, x_pieces(plan)->count, pack_x_task, run);
     host_parallel(dev->team, plan->blocks, gradient_task, run);
@@ -539,8 +527,20 @@ static void clear_rows(const device_matrix *dw) {
         memset((float *)dw->data + r * dw->stride, 0, (size_t)dw->columns * sizeof(float));
 }
 
+float *cpu_head_weights(const device_call *call) {
+    const head_plan *plan = call->prepared;
+    return (float *)(void *)((char *)call->scratch + plan->at_weights);
+}
+
 sifr_status cpu_run_head_loss(device *dev, const device_call *call, sifr_error *error) {
+    return cpu_run_head_part(dev, call, CPU_HEAD_ALL, error);
+}
+
+sifr_status cpu_run_head_part(device *dev, const device_call *call, cpu_head_part part,
+                              sifr_error *error) {
     head_run run = {.plan = call->prepared,
+                    .losses_only = part == CPU_HEAD_LOSSES,
+                    .weights = part == CPU_HEAD_WEIGHTED ? cpu_head_weights(call) : NULL,
                     .call = call,
                     .kernels = cpu_of(dev)->set->loss,
                     .matrix = cpu_of(dev)->set->matrix,
@@ -550,14 +550,17 @@ sifr_status cpu_run_head_loss(device *dev, const device_call *call, sifr_error *
     const head_plan *plan = run.plan;
     int64_t count = 0;
     BASE_TRY(list_labelled(&run, &count, error));
+    run.has_logits = part == CPU_HEAD_WEIGHTED && count <= plan->chunk;
     if (count == 0 && plan->backward && !call->accumulate_dw)
         for (int w = 0; w < DEVICE_WEIGHTS; w++) clear_rows(&call->dw[w]);
     if (count > 0 && plan->widen && !plan->few) {
-        host_parallel(dev->team, (plan->words + ROW_TILE - 1) / ROW_TILE, widen_task, &run);
+        if (part != CPU_HEAD_WEIGHTED) /* that follows on the losses, in the same scratch */
+            host_parallel(dev->team, (plan->words + ROW_TILE - 1) / ROW_TILE, widen_task, &run);
         run.w = run.scratch + plan->at_w;
         run.w_stride = plan->width;
     }
-    if (count > 0 && plan->backward && !plan->few && call->dx[0].dtype != BASE_NONE) {
+    if (count > 0 && plan->backward && !run.losses_only && !plan->few &&
+        call->dx[0].dtype != BASE_NONE) {
         int64_t most = base_max_i64(plan->input_pieces[0].count, plan->input_pieces[1].count);
         host_parallel(dev->team, plan->blocks * most, pack_w_task, &run);
     }

@@ -14,9 +14,17 @@
 
 #define CPU_LOSS_ROWS 1024
 
+/* Of DEVICE_HEAD_LOSS, DEVICE_HEAD_PREFERENCE, DEVICE_HEAD_DISTIL and their backward calls. */
 sifr_status cpu_prepare_head_loss(device *dev, device_call *call,
                                   sifr_error *error) SIFR_MUST_CHECK;
 sifr_status cpu_run_head_loss(device *dev, const device_call *call,
                               sifr_error *error) SIFR_MUST_CHECK;
+
+/* A backward call in two parts: the losses of all rows into y (rows x 1), then, once the weights
+ * are there, the gradients of the losses times those. */
+typedef enum cpu_head_part { CPU_HEAD_ALL, CPU_HEAD_LOSSES, CPU_HEAD_WEIGHTED } cpu_head_part;
+sifr_status cpu_run_head_part(device *dev, const device_call *call, cpu_head_part part,
+                              sifr_error *error) SIFR_MUST_CHECK;
+float *cpu_head_weights(const device_call *call); /* of a prepared call, in scratch: one a row */
 
 #endif
