@@ -86,7 +86,11 @@ static sifr_status print_row(const formats_tokenizer *tokenizer, const train_cha
     formats_tokenizer_text text = {0};
     part_look look = PART_READ;
     sifr_status status = SIFR_OK;
-    printf("--- row %lld: %lld tokens, %lld learned%s\n", (long long)index + 1, (long long)count,
+    if (train_chat_is_paired(chat))
+        printf("--- pair %lld, %s", (long long)index / 2 + 1, index % 2 ? "rejected" : "chosen");
+    else
+        printf("--- row %lld", (long long)index + 1);
+    printf(": %lld tokens, %lld learned%s\n", (long long)count,
            (long long)count_learned(learned, count), count > length ? ", cut" : "");
     for (int64_t i = 0; status == SIFR_OK && i < count; i++) {
         part_look next = i >= length ? PART_CUT : learned[i] && i > 0 ? PART_LEARNED : PART_READ;
@@ -135,15 +139,21 @@ static void print_figures(const train_chat *chat, int64_t length) {
     const train_chat_counts *c = train_chat_count(chat);
     inspect_cut cut = find_cut(chat, length);
     char rows[32], tokens[32], learned[32], lost[32];
-    printf("%s rows, %s tokens, %s of them learned; %.1f tokens a row, the longest %lld\n",
-           base_format_count(c->rows, rows), base_format_count(c->tokens, tokens),
-           base_format_count(c->learned, learned), (double)c->tokens / (double)c->rows,
-           (long long)c->longest);
+    bool pairs = train_chat_is_paired(chat);
+    printf("%s %s, %s tokens, %s of them learned; %.1f tokens a row, the longest %lld\n",
+           base_format_count(pairs ? c->rows / 2 : c->rows, rows),
+           pairs ? "pairs (a row is an answer with its prompt)" : "rows",
+           base_format_count(c->tokens, tokens), base_format_count(c->learned, learned),
+           (double)c->tokens / (double)c->rows, (long long)c->longest);
     print_lengths(chat, length);
     printf("at seq_length %lld: %s rows would be cut, by %s tokens in all; %s of them would have "
            "nothing left to learn\n",
            (long long)length, base_format_count(cut.rows, rows),
            base_format_count(cut.tokens, tokens), base_format_count(cut.lost, lost));
+    if (pairs) {
+        printf("a row a sequence fills %.1f %% of them\n", share_filled(chat, length, c->rows));
+        return;
+    }
     printf("a row a sequence fills %.1f %% of them; packed, the rows take %s sequences, %.1f %% "
            "filled\n",
            share_filled(chat, length, c->rows), base_format_count(packs, rows),
@@ -153,12 +163,14 @@ static void print_figures(const train_chat *chat, int64_t length) {
 static int print_json(const train_chat *chat, int64_t length) {
     const train_chat_counts *c = train_chat_count(chat);
     inspect_cut cut = find_cut(chat, length);
-    printf("{\"rows\": %lld, \"tokens\": %lld, \"learned\": %lld, \"longest\": %lld, "
-           "\"without_learned\": %lld, \"bad\": %lld, \"seq_length\": %lld, \"cut_rows\": %lld, "
-           "\"cut_tokens\": %lld, \"lost_rows\": %lld, \"packed_sequences\": %lld}\n",
-           (long long)c->rows, (long long)c->tokens, (long long)c->learned, (long long)c->longest,
-           (long long)c->dropped, (long long)c->bad, (long long)length, (long long)cut.rows,
-           (long long)cut.tokens, (long long)cut.lost, (long long)train_chat_sequences(chat));
+    printf(
+        "{\"pairs\": %lld, \"rows\": %lld, \"tokens\": %lld, \"learned\": %lld, \"longest\": %lld, "
+        "\"without_learned\": %lld, \"bad\": %lld, \"seq_length\": %lld, \"cut_rows\": %lld, "
+        "\"cut_tokens\": %lld, \"lost_rows\": %lld, \"packed_sequences\": %lld}\n",
+        (long long)(train_chat_is_paired(chat) ? c->rows / 2 : 0), (long long)c->rows,
+        (long long)c->tokens, (long long)c->learned, (long long)c->longest, (long long)c->dropped,
+        (long long)c->bad, (long long)length, (long long)cut.rows, (long long)cut.tokens,
+        (long long)cut.lost, (long long)train_chat_sequences(chat));
     return SIFR_OK;
 }
 
@@ -228,11 +240,13 @@ static sifr_status inspect(inspect_command *command, sifr_error *error) {
     sifr_status status = configure(command, error);
     if (status == SIFR_OK) status = open_rows(command, &length, &chat, error);
     if (status == SIFR_OK) status = formats_tokenizer_load(command->model, &tokenizer, error);
-    if (status == SIFR_OK) status = train_chat_pack(chat, error); /* counted alone */
+    if (status == SIFR_OK && !train_chat_is_paired(chat))
+        status = train_chat_pack(chat, error); /* counted alone */
     if (status == SIFR_OK && command->json) {
         print_json(chat, length);
     } else if (status == SIFR_OK) {
-        int64_t rows = base_min_i64(command->samples, train_chat_count(chat)->rows);
+        int64_t shown = command->samples * (train_chat_is_paired(chat) ? 2 : 1);
+        int64_t rows = base_min_i64(shown, train_chat_count(chat)->rows);
         for (int64_t i = 0; status == SIFR_OK && i < rows; i++)
             status = print_row(tokenizer, chat, i, length, wants_color(command), error);
         if (status == SIFR_OK) print_figures(chat, length);
@@ -262,7 +276,8 @@ static int run_inspect(int argc, char **argv) {
         {"config", CLI_TEXT, "FILE", "config of a run, for what is not given here",
          &command.config_file, NULL, false},
         {"data-type", CLI_TEXT, "TYPE",
-         "auto, messages, sharegpt, alpaca, prompt_completion or text", &command.type, NULL, false},
+         "auto, messages, sharegpt, alpaca, prompt_completion, text or preference", &command.type,
+         NULL, false},
         {"train-on", CLI_TEXT, "PART", "assistant, last or all", &command.train_on, NULL, false},
         {"seq-length", CLI_COUNT, "N", "tokens of a sequence; default: the model's own maximum",
          &command.length, NULL, false},

@@ -15,6 +15,7 @@ static const cli_command commands[] = {
     {"unmerge", "take a merged adapter out again", cli_unmerge},
     {"import", "make a config of another program's", cli_import},
     {"eval", "compute a model's mean loss and perplexity over a text", cli_eval},
+    {"score", "write the log-probabilities that a model gives the tokens of a text", cli_score},
     {"generate", "continue a text", cli_generate},
     {"chat", "talk with a chat model", cli_chat},
     {"classify", "say what a classifier makes of texts", cli_classify},

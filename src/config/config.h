@@ -49,13 +49,34 @@ typedef enum config_row_type {
     CONFIG_ROWS_SHAREGPT,
     CONFIG_ROWS_ALPACA,
     CONFIG_ROWS_PROMPT_COMPLETION,
-    CONFIG_ROWS_TEXT
+    CONFIG_ROWS_TEXT,
+    CONFIG_ROWS_PREFERENCE
 } config_row_type;
 typedef enum config_train_on {
     CONFIG_TRAIN_ON_ASSISTANT,
     CONFIG_TRAIN_ON_LAST,
     CONFIG_TRAIN_ON_ALL
 } config_train_on;
+
+/* In the order of sifr_preference; the reference is a file, NULL: the model at its start. */
+typedef enum config_loss {
+    CONFIG_PREFERENCE_NONE,
+    CONFIG_PREFERENCE_SIGMOID,
+    CONFIG_PREFERENCE_HINGE,
+    CONFIG_PREFERENCE_IPO,
+    CONFIG_PREFERENCE_ORPO
+} config_loss;
+typedef struct config_preference {
+    config_loss loss;
+    double beta;
+    const char *reference;
+} config_preference;
+
+/* temperature 0: that of the file. */
+typedef struct config_distill {
+    const char *scores; /* NULL: none */
+    double temperature, weight;
+} config_distill;
 
 /* A source of rows. */
 typedef struct config_source {
@@ -152,6 +173,8 @@ typedef struct sifr_config {
     const char **data_list, **freeze_list, **label_list;
     config_source *source_list;
     bool resolved;
+    config_preference preference;
+    config_distill distill;
 } sifr_config;
 
 /* Everything at its default. On failure, as after config_free, *config is zeroed. */

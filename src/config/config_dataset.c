@@ -52,7 +52,8 @@ static sifr_status fill_source(const sifr_config *config, const json_t *item, si
     if (type && (!json_is_string(type) ||
                  !config_key_has_word(types->choices, json_string_value(type), &choice, NULL)))
         return wrong(config, index, "type",
-                     "one of messages, sharegpt, alpaca, prompt_completion, text, auto", error);
+                     "one of messages, sharegpt, alpaca, prompt_completion, text, preference, auto",
+                     error);
     double number = weight ? json_number_value(weight) : 1;
     if (weight && (!json_is_number(weight) || !isfinite(number) || number <= 0 || number > 1e6))
         return wrong(config, index, "weight", "a number above 0, at most 1000000", error);

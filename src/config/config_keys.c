@@ -49,7 +49,7 @@
 /* In the order of sifr_optimizer_type. */
 #define OPTIMIZERS "AdamW|Adam|SGD|Adagrad|Lion|AdamWScheduleFree|" ADAMS_8BIT
 #define OPTIMIZERS_LATER                                                                           \
-    "Lamb|Adafactor|Muon|OneBitAdam|ZeroOneAdam|OneBitLamb|MuAdam|MuAdamW|"     \
+    "Lamb|Adafactor|Muon|OneBitAdam|ZeroOneAdam|OneBitLamb|MuAdam|MuAdamW|"                        \
     "MuSGD"
 #define FREE "AdamWScheduleFree"
 #define WARMUPS "WarmupLR|WarmupDecayLR"
@@ -484,12 +484,20 @@ KEY("sifr", SECTION, BUILT, NULL, "", "Flags of `sifr train` may be given here, 
 KEY("sifr.model", TEXT, BUILT, NULL, "", "Hugging Face model folder to train.", .argument = "DIR", FIELD(model)),
 KEY("sifr.data", TEXTS, BUILT, NULL, "", "Text files, directories, globs or token stores to train on; or files of rows (JSON, JSON lines, CSV), which are conversations and the like for a decoder, and labelled examples for a classifier.", .argument = "PATH", FIELD(data)),
 KEY("sifr.dataset", ANY, BUILT, NULL, "", "Rows to fine-tune on, instead of data: a list of {\"path\": PATH, \"type\": TYPE, \"weight\": X}. type, as data_type, and weight, 1 by default, may be left out; an epoch has of each source its rows times the weight (docs/fine-tuning.md)."),
-KEY("sifr.data_type", CHOICE, BUILT, "\"auto\"", "", "What rows to fine-tune on are; auto: found by the fields of each file's first row.", .choices = "auto|messages|sharegpt|alpaca|prompt_completion|text", .argument = "TYPE", FIELD(data_type)),
+KEY("sifr.data_type", CHOICE, BUILT, "\"auto\"", "", "What rows to fine-tune on are; auto: found by the fields of each file's first row.", .choices = "auto|messages|sharegpt|alpaca|prompt_completion|text|preference", .argument = "TYPE", FIELD(data_type)),
 KEY("sifr.train_on", CHOICE, BUILT, "\"assistant\"", "", "Which tokens of a row are learned: all that the assistant writes (or the completion), its last turn, or all.", .choices = "assistant|last|all", .argument = "PART", FIELD(train_on)),
 KEY("sifr.packing", BOOL, BUILT, "false", "", "Puts several rows to fine-tune on into a sequence, best fit first, kept apart; without it each row is padded to seq_length (docs/fine-tuning.md).", FIELD(packing)),
 KEY("sifr.group_by_length", BOOL, BUILT, "false", "", "Puts rows to fine-tune on of about the same length into a step, in an order that is a function of the seed, as the Trainer's option does. Every row takes seq_length tokens all the same, so this changes the order alone.", FIELD(group_by_length)),
 KEY("sifr.skip_bad_rows", BOOL, BUILT, "false", "", "Counts rows that cannot be read or used, and goes on without them.", FIELD(skip_bad_rows)),
 KEY("sifr.validation_split", NUMBER, BUILT, "0", "", "Share of the rows to fine-tune on that is held out, chosen by the seed, where eval_data is not given.", .range = "0..<1", .argument = "X", FIELD(validation_split), IN(REPORT)),
+KEY("sifr.preference", SECTION, BUILT, NULL, "", "Learns from preferences: rows with a chosen and a rejected answer (docs/preferences.md)."),
+KEY("sifr.preference.loss_type", CHOICE, BUILT, "\"none\"", "", "DPO's loss, by TRL's names: sigmoid, hinge or ipo; or orpo, which has no reference.", .choices = "none|sigmoid|hinge|ipo|orpo", .flag = "preference", .argument = "LOSS", FIELD(preference.loss)),
+KEY("sifr.preference.beta", NUMBER, BUILT, "0.1", "", "How much the answers' log-probabilities count against the reference's; of orpo, how much the odds count beside the cross entropy.", .range = "> 0", .gate = "sifr.preference.loss_type", .flag = "preference-beta", .argument = "X", FIELD(preference.beta)),
+KEY("sifr.preference.reference", TEXT, BUILT, NULL, "", "File of `sifr score` with the reference's log-probabilities of the answers; default: the model's own before the first step, computed then and kept in OUTPUT/data.", .gate = "sifr.preference.loss_type", .flag = "reference", .argument = "FILE", FIELD(preference.reference)),
+KEY("sifr.distill", SECTION, BUILT, NULL, "", "Learns from another model's distributions beside the labels (docs/distillation.md)."),
+KEY("sifr.distill.scores", TEXT, BUILT, NULL, "", "File of `sifr score --top-k` of the other model, of the same data.", .flag = "distill", .argument = "FILE", FIELD(distill.scores)),
+KEY("sifr.distill.temperature", NUMBER, BUILT, NULL, "", "Divides the logits of both models; must be that of the file, which is the default.", .range = "> 0", .gate = "sifr.distill.scores", .flag = "distill-temperature", .argument = "X", FIELD(distill.temperature)),
+KEY("sifr.distill.weight", NUMBER, BUILT, "0.5", "", "Share of the divergence in the loss; the rest is the cross entropy.", .range = "0..1", .gate = "sifr.distill.scores", .flag = "distill-weight", .argument = "X", FIELD(distill.weight)),
 KEY("sifr.output", TEXT, BUILT, NULL, "", "Folder for the trained model, logs and checkpoints.", .argument = "DIR", FIELD(output)),
 KEY("sifr.task", CHOICE, BUILT, "\"auto\"", "", "What the model is trained for; auto: what its folder is. The data of the two kinds of classification are labelled rows (docs/classification.md), those of the others are text.", .choices = "auto|causal_lm|masked_lm|sequence_classification|token_classification", .argument = "TASK", FIELD(task)),
 KEY("sifr.labels", TEXTS, BUILT, NULL, "", "Names of the labels of a new head, in order, as a list or with commas between; default: those of the training data, numbers ascending, then names in alphabetical order.", .argument = "NAMES"),

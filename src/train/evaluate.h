@@ -10,8 +10,9 @@ typedef struct train_evaluation {
     int64_t windows, tokens; /* tokens: with a label */
     double loss;             /* mean over the tokens */
     double perplexity;       /* e^loss */
-    bool labelled;           /* the windows are labelled examples */
-    train_scores scores;     /* of their labels */
+    bool labelled;           /* the windows are labelled examples, or answers of pairs */
+    bool paired;             /* of pairs: tokens are pairs then */
+    train_scores scores;     /* of their labels, or rewards */
     double seconds;
 } train_evaluation;
 

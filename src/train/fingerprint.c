@@ -33,6 +33,21 @@ static uint64_t hash_frozen(const sifr_model *model) {
     return hash;
 }
 
+/* What a run learns beside the labels. */
+static bool put_task(json_t *agree, const sifr_model *model) {
+    static const char *const losses[] = {"none", "sigmoid", "hinge", "ipo", "orpo"};
+    const sifr_distil_args *d = &model->distil;
+    char text[160];
+    if (model->preference) {
+        snprintf(text, sizeof text, "%s, beta %.9g", losses[model->preference], model->beta);
+        return json_object_set_new(agree, "preference", json_string(text)) == 0;
+    }
+    if (!d->words) return true;
+    snprintf(text, sizeof text, "%lld words, temperature %.9g, weight %.9g", (long long)d->words,
+             d->temperature, d->weight);
+    return json_object_set_new(agree, "distill", json_string(text)) == 0;
+}
+
 json_t *train_fingerprint_agree(const sifr_config *config, const sifr_model *model,
                                 const train_data *data, int64_t length) {
     json_t *agree = json_pack("{s:I, s:o, s:I, s:o, s:I, s:I, s:I}", "parameters",
@@ -42,6 +57,10 @@ json_t *train_fingerprint_agree(const sifr_config *config, const sifr_model *mod
                               hash_text(train_data_hash(data)), "seq_length", (json_int_t)length,
                               "train_batch_size", (json_int_t)config->train_batch_size, "seed",
                               (json_int_t)config->step.seed);
+    if (agree && !put_task(agree, model)) {
+        json_decref(agree);
+        return NULL;
+    }
     bool some = sifr_model_trained(model) < sifr_model_parameters(model);
     if (agree && some &&
         json_object_set_new(agree, "frozen weights (hash)", hash_text(hash_frozen(model))) != 0) {

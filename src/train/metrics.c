@@ -15,7 +15,11 @@ static const char *const columns[] = {
     "loss_scale",
     /* of classifiers */
     "eval_accuracy", "eval_f1", "eval_f1_macro", "eval_f1_micro", "eval_matthews_correlation",
-    "eval_precision", "eval_recall", "eval_mse", "eval_pearson", "eval_spearman"};
+    "eval_precision", "eval_recall", "eval_mse", "eval_pearson", "eval_spearman",
+    /* of preferences */
+    "rewards/chosen", "rewards/rejected", "rewards/accuracies", "rewards/margins",
+    "eval_rewards/chosen", "eval_rewards/rejected", "eval_rewards/accuracies",
+    "eval_rewards/margins"};
 enum { COLUMNS = sizeof columns / sizeof *columns, METRICS_LIMIT = 1 << 30 };
 
 json_t *train_metrics_number(double value) {

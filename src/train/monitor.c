@@ -77,10 +77,10 @@ static void format_line(const train_monitor *monitor, int64_t step, double loss,
                         const sifr_step_result *result, double learning_rate, int columns,
                         char *out, size_t size) {
     const train_monitor_settings *s = &monitor->settings;
-    enum { STEP, LOSS, RATE, NORM, SCALE, TOKENS, MEMORY, LEFT, PARTS };
-    train_line_part parts[PARTS] = {
-        [STEP].weight = 9, [LOSS].weight = 8, [LEFT].weight = 7,   [TOKENS].weight = 6,
-        [RATE].weight = 5, [NORM].weight = 4, [MEMORY].weight = 3, [SCALE].weight = 2};
+    enum { STEP, LOSS, REWARD, RATE, NORM, SCALE, TOKENS, MEMORY, LEFT, PARTS };
+    train_line_part parts[PARTS] = {[STEP].weight = 9, [LOSS].weight = 8,   [REWARD].weight = 8,
+                                    [LEFT].weight = 7, [TOKENS].weight = 6, [RATE].weight = 5,
+                                    [NORM].weight = 4, [MEMORY].weight = 3, [SCALE].weight = 2};
     char tokens[32], left[32], memory[32];
     format_rate(rate, tokens);
     format_time(monitor->step_seconds * (double)(s->total_steps - step), left);
@@ -89,6 +89,8 @@ static void format_line(const train_monitor *monitor, int64_t step, double loss,
     put(&parts[RATE], "lr %.3g", learning_rate);
     put(&parts[NORM], "norm %.3g", result->gradient_norm);
     if (s->scaled) put(&parts[SCALE], "scale %.6g", result->loss_scale);
+    if (monitor->rewarded)
+        put(&parts[REWARD], "margin %.3g", monitor->rewards.values[3] / (double)monitor->rewarded);
     put(&parts[TOKENS], "%s tok/s", tokens);
     put(&parts[MEMORY], "%s", base_format_bytes(monitor->memory, memory));
     put(&parts[LEFT], "%s left", left);
@@ -121,6 +123,9 @@ static json_t *make_record(const train_monitor *monitor, int64_t step, double lo
     bool whole = record && (s->limit <= 0 || add_number(record, "limit_share",
                                                         rate * s->flops_per_token / s->limit));
     whole = whole && (!s->scaled || add_number(record, "loss_scale", result->loss_scale));
+    for (int i = 0; whole && monitor->rewarded && i < TRAIN_REWARDS; i++)
+        whole = add_number(record, train_reward_names[i],
+                           monitor->rewards.values[i] / (double)monitor->rewarded);
     if (whole) return record;
     json_decref(record);
     return NULL;
@@ -175,9 +180,16 @@ static sifr_status record_step(train_monitor *monitor, int64_t step, const sifr_
     }
     monitor->loss_sum = 0;
     monitor->loss_count = 0;
+    monitor->rewards = (train_rewards){{0}};
+    monitor->rewarded = 0;
     monitor->last_record = now;
     monitor->last_record_step = step;
     return SIFR_OK;
+}
+
+void train_monitor_rewards(train_monitor *monitor, const train_rewards *rewards) {
+    for (int i = 0; i < TRAIN_REWARDS; i++) monitor->rewards.values[i] += rewards->values[i];
+    monitor->rewarded++;
 }
 
 sifr_status train_monitor_step(train_monitor *monitor, int64_t step, const sifr_step_result *result,
@@ -242,7 +254,10 @@ sifr_status train_monitor_evaluation(train_monitor *monitor, int64_t step,
     train_say(s->host, "step %lld/%lld  eval loss %.4f%s  (%lld %s, %.1f s)", (long long)step,
               (long long)s->total_steps, evaluation->loss,
               describe_scores(evaluation, scores, sizeof scores), (long long)evaluation->windows,
-              evaluation->labelled ? "examples" : "windows", evaluation->seconds);
+              evaluation->paired     ? "answers"
+              : evaluation->labelled ? "examples"
+                                     : "windows",
+              evaluation->seconds);
     BASE_TRY(add_record(monitor, evaluation_record(monitor, step, evaluation), error));
     train_monitor_pause(monitor, evaluation->seconds);
     return SIFR_OK;
@@ -272,8 +287,22 @@ json_t *train_monitor_state(const train_monitor *monitor) {
 
 /* The keys of the history in transformers' Trainer. */
 static json_t *history_of(const json_t *records) {
-    static const char *const keys[] = {"epoch",     "step",      "loss",          "learning_rate",
-                                       "grad_norm", "eval_loss", "eval_accuracy", "eval_f1"};
+    static const char *const keys[] = {"epoch",
+                                       "step",
+                                       "loss",
+                                       "learning_rate",
+                                       "grad_norm",
+                                       "eval_loss",
+                                       "eval_accuracy",
+                                       "eval_f1",
+                                       "rewards/chosen",
+                                       "rewards/rejected",
+                                       "rewards/accuracies",
+                                       "rewards/margins",
+                                       "eval_rewards/chosen",
+                                       "eval_rewards/rejected",
+                                       "eval_rewards/accuracies",
+                                       "eval_rewards/margins"};
     json_t *history = json_array(), *record;
     size_t index;
     json_array_foreach((json_t *)(uintptr_t)records, index, record) {

@@ -8,6 +8,7 @@
 #include "train/callbacks.h"
 #include "train/evaluate.h"
 #include "train/metrics.h"
+#include "train/rewards.h"
 
 typedef struct train_monitor_settings {
     const train_host *host;
@@ -31,6 +32,8 @@ typedef struct train_monitor {
     double step_seconds; /* seconds of a step, smoothed, for the time left */
     double loss_sum;     /* since the last record */
     int64_t loss_count;
+    train_rewards rewards; /* likewise, of preferences; sums over steps */
+    int64_t rewarded;      /* steps in them */
     int64_t skipped;       /* in all */
     double last_loss;      /* of the last record */
     double last_eval_loss; /* NaN: none yet */
@@ -46,6 +49,9 @@ void train_monitor_open_silent(train_monitor *monitor, const train_monitor_setti
 sifr_status train_monitor_open(train_monitor *monitor, const train_monitor_settings *settings,
                                const json_t *state, sifr_error *error) SIFR_MUST_CHECK;
 void train_monitor_close(train_monitor *monitor); /* harmless on a zeroed one */
+
+/* What the pairs of the step came to that is reported next. */
+void train_monitor_rewards(train_monitor *monitor, const train_rewards *rewards);
 
 /* Reports that step `step` (from 1) is done and took `seconds`. */
 sifr_status train_monitor_step(train_monitor *monitor, int64_t step, const sifr_step_result *result,

@@ -19,6 +19,7 @@
 #include "train/agreement.h"
 #include "train/fingerprint.h"
 #include "train/output_room.h"
+#include "train/reference.h"
 #include "train/run.h"
 #include "train/run_settings.h"
 #include "train/run_task.h"
@@ -271,6 +272,22 @@ static sifr_status pack_data(const train_state *t, sifr_error *error) {
     return SIFR_OK;
 }
 
+/* Preferences need a loss of theirs, and that needs preferences. */
+static sifr_status check_pairs(const train_state *t, const train_data *data, sifr_error *error) {
+    const train_chat *chat = train_data_chat(data);
+    bool pairs = chat && train_chat_is_paired(chat);
+    bool wanted = t->config->preference.loss != CONFIG_PREFERENCE_NONE;
+    if (pairs == wanted) return SIFR_OK;
+    if (pairs)
+        return base_fail(error, SIFR_USAGE,
+                         "data: rows with a chosen and a rejected answer are preferences: give "
+                         "--preference sigmoid (DPO), hinge, ipo or orpo; to learn the chosen "
+                         "answers alone, write them as messages");
+    return base_fail(error, SIFR_USAGE,
+                     "preference: the data must be rows with a chosen and a rejected answer; leave "
+                     "it out, or give such rows");
+}
+
 static sifr_status open_stores(train_state *t, sifr_error *error) {
     const sifr_config *c = t->config;
     char cache[BASE_PATH_LENGTH];
@@ -296,6 +313,8 @@ static sifr_status open_stores(train_state *t, sifr_error *error) {
     if (t->first) BASE_TRY(checkpoint_clean(cache, error));
     BASE_TRY(open_one(t, &options, &t->data, error));
     BASE_TRY(open_held_out(t, &options, error));
+    BASE_TRY(check_pairs(t, t->data, error));
+    if (t->held_out) BASE_TRY(check_pairs(t, t->held_out, error));
     return pack_data(t, error);
 }
 
@@ -314,12 +333,14 @@ static sifr_status count_steps(train_state *t, sifr_error *error) {
     bool rows = train_data_chat(t->data) != NULL;
     bool packed = rows && train_chat_is_packed(train_data_chat(t->data));
     const char *what = packed                         ? "sequences"
+                       : t->config->preference.loss   ? "answers"
                        : rows                         ? "rows"
                        : train_data_labelled(t->data) ? "examples"
                                                       : "windows";
+    int64_t per = c->preference.loss ? 2 : 1;
     if (rows && t->held_out && !c->eval_data)
-        train_say(t->host, "data: %lld rows to learn, %lld held out", (long long)documents,
-                  (long long)train_data_documents(t->held_out));
+        train_say(t->host, "data: %lld %s to learn, %lld held out", (long long)(documents / per),
+                  per > 1 ? "pairs" : "rows", (long long)(train_data_documents(t->held_out) / per));
     if (!rows && !train_data_labelled(t->data))
         train_say(t->host, "data: %s tokens in %lld document%s, %s windows of %lld",
                   base_format_count(train_data_tokens(t->data), tokens), (long long)documents,
@@ -513,6 +534,7 @@ static sifr_status open_input(train_state *t, sifr_error *error) {
     BASE_TRY(train_read_lora(t->config, &t->lora, error));
     BASE_TRY(train_open_folder(t->config, &t->lora, &t->folder, error));
     BASE_TRY(train_check_packing(t->config, &t->folder.config, error));
+    BASE_TRY(train_check_preference(t->config, error));
     engine_folder_warn(&t->folder, t->host->log);
     say_padding(t);
     say_cuts(t);
@@ -553,5 +575,6 @@ sifr_status train_prepare(train_state *t, sifr_error *error) {
     BASE_TRY(open_data(t, error));
     BASE_TRY(same(t, train_agree_data(t->group, t->data, t->held_out, error)));
     BASE_TRY(train_agree(t, load(t, error), error));
+    BASE_TRY(train_use_scores(t, error));
     return train_agree(t, begin(t, error), error);
 }

@@ -45,6 +45,8 @@ typedef struct train_state {
     checkpoint_base base;             /* of frozen weights */
     train_word *words;                /* of all ranks */
     train_rows rows;                  /* of this rank's micro batches */
+    float *rewards; /* of preferences: of this rank's step, of all ranks' as they come, and in
+                       order; then the log-probabilities of a micro batch */
     int64_t length, total_steps;
     int64_t saved_step; /* step of the newest checkpoint; -1: none */
     int skipped_in_row;

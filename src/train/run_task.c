@@ -1,5 +1,6 @@
 #include "train/run_task.h"
 
+#include <math.h>
 #include <stdlib.h>
 
 #include "base/checked.h"
@@ -31,6 +32,54 @@ static sifr_status find_names(const sifr_config *config, model_labels *out, sifr
                              config->problem_type == CONFIG_MULTI_LABEL, &columns, out, error);
 }
 
+_Static_assert((int)CONFIG_PREFERENCE_SIGMOID == (int)SIFR_PREFERENCE_SIGMOID &&
+                   (int)CONFIG_PREFERENCE_ORPO == (int)SIFR_PREFERENCE_ORPO,
+               "the config's losses are the model's");
+
+/* What the file of another model's distributions says of itself. */
+static sifr_status find_distil(const sifr_config *config, sifr_distil_args *out,
+                               sifr_error *error) {
+    *out = (sifr_distil_args){.weight = config->distill.weight};
+    if (!config->distill.scores) return SIFR_OK;
+    BASE_TRY(
+        train_token_scores_peek(config->distill.scores, &out->words, &out->temperature, error));
+    double wanted = config->distill.temperature;
+    if (!out->words)
+        return base_fail(error, SIFR_FAILED,
+                         "%s: it has no top words; make it with `sifr score --top-k N`",
+                         config->distill.scores);
+    if (wanted <= 0 || fabs(wanted - out->temperature) <= 1e-6 * wanted) return SIFR_OK;
+    return base_fail(error, SIFR_USAGE,
+                     "distill: temperature %g, but %s is of %g: leave temperature out, or make the "
+                     "file with `sifr score --temperature %g`",
+                     wanted, config->distill.scores, out->temperature, wanted);
+}
+
+sifr_status train_check_preference(const sifr_config *config, sifr_error *error) {
+    const config_preference *p = &config->preference;
+    if (p->loss == CONFIG_PREFERENCE_NONE) return SIFR_OK;
+    if (config->distill.scores)
+        return base_fail(error, SIFR_USAGE,
+                         "preference and distill are both given; give one of them");
+    if (config->packing)
+        return base_fail(error, SIFR_USAGE,
+                         "packing: each answer of a preference takes a sequence of its own; leave "
+                         "it out");
+    if (config->train_on == CONFIG_TRAIN_ON_ALL)
+        return base_fail(error, SIFR_USAGE,
+                         "train_on all: of preferences the answers are compared, not their "
+                         "prompts; leave it out");
+    if (p->loss == CONFIG_PREFERENCE_ORPO && p->reference)
+        return base_fail(error, SIFR_USAGE,
+                         "preference: orpo has no reference; leave it out, or take sigmoid, hinge "
+                         "or ipo");
+    if (config->step.micro_batch_size % 2 == 0) return SIFR_OK;
+    return base_fail(error, SIFR_USAGE,
+                     "train_micro_batch_size_per_gpu %lld: it counts sequences, and a preference "
+                     "has two, the chosen answer and the rejected one; give an even number",
+                     (long long)config->step.micro_batch_size);
+}
+
 sifr_status train_read_lora(const sifr_config *config, model_lora *out, sifr_error *error) {
     *out = (model_lora){0};
     if (!config->lora && !config->adapter) return SIFR_OK;
@@ -55,7 +104,10 @@ sifr_status train_read_model_config(const sifr_config *config, const model_lora 
                            .has_problem = config->problem_type != CONFIG_PROBLEM_AUTO,
                            .num_labels = (int64_t)config->label_count,
                            .packed = config->packing,
-                           .lora = lora->json ? lora : NULL};
+                           .lora = lora->json ? lora : NULL,
+                           .preference = (sifr_preference)config->preference.loss,
+                           .beta = config->preference.beta};
+    BASE_TRY(find_distil(config, &choice.distil, error));
     if (choice.has_task) choice.task = (model_task)(config->task - 1);
     if (choice.has_problem) choice.problem = (model_problem)(config->problem_type - 1);
     if (config->data_count) BASE_TRY(find_names(config, &found, error));
@@ -77,7 +129,10 @@ sifr_status train_open_folder(const sifr_config *config, const model_lora *lora,
                                      .new_head = config->new_head,
                                      .packed = config->packing,
                                      .lora = lora->json ? lora : NULL,
-                                     .adapter = config->adapter};
+                                     .adapter = config->adapter,
+                                     .preference = (sifr_preference)config->preference.loss,
+                                     .beta = config->preference.beta};
+    BASE_TRY(find_distil(config, &options.distil, error));
     if (options.has_task) options.task = (model_task)(config->task - 1);
     if (options.has_problem) options.problem = (model_problem)(config->problem_type - 1);
     sifr_status status = find_names(config, &found, error);
@@ -156,7 +211,8 @@ static formats_row_type row_type(config_row_type type) {
                                              [CONFIG_ROWS_ALPACA] = FORMATS_ROW_ALPACA,
                                              [CONFIG_ROWS_PROMPT_COMPLETION] =
                                                  FORMATS_ROW_PROMPT_COMPLETION,
-                                             [CONFIG_ROWS_TEXT] = FORMATS_ROW_TEXT};
+                                             [CONFIG_ROWS_TEXT] = FORMATS_ROW_TEXT,
+                                             [CONFIG_ROWS_PREFERENCE] = FORMATS_ROW_PREFERENCE};
     return types[type];
 }
 

@@ -167,6 +167,12 @@ static void flags_come_from_the_table(void **state) {
         "fp16",
         "freeze",
         "adapter",
+        "preference",
+        "preference-beta",
+        "reference",
+        "distill",
+        "distill-temperature",
+        "distill-weight",
     };
     size_t count = 0, found = 0;
     for (config_flag flag; config_flag_at(count, &flag); count++) {

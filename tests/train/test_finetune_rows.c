@@ -164,6 +164,60 @@ static void reads_forms(void **state) {
     }
 }
 
+/* Pairs: their prompts and answers, given or found; the draws of an epoch; whole pairs are split
+ * and left out. */
+static void reads_pairs(void **state) {
+    (void)state;
+    set_template(plain_template);
+    static const char rows[] =
+        "{\"prompt\": \"a:\", \"chosen\": \"b\", \"rejected\": \"cc\"}\n"
+        "{\"chosen\": \"a b c\", \"rejected\": \"a b dd\"}\n"
+        "{\"prompt\": [{\"role\": \"user\", \"content\": \"q\"}], \"chosen\": [{\"role\": "
+        "\"assistant\", \"content\": \"x\"}], \"rejected\": [{\"role\": \"assistant\", "
+        "\"content\": "
+        "\"y\"}]}\n"
+        "{\"prompt\": \"q\", \"chosen\": [{\"role\": \"user\", \"content\": \"q\"}, {\"role\": "
+        "\"assistant\", \"content\": \"x\"}], \"rejected\": [{\"role\": \"user\", \"content\": "
+        "\"q\"}, {\"role\": \"assistant\", \"content\": \"y\"}]}\n";
+    train_chat_source source = source_of(scratch_text("p.jsonl", rows));
+    train_chat_options options = options_for(&source, 1);
+    train_chat *chat = open_rows(&options), *held_out;
+    assert_true(train_chat_is_paired(chat));
+    assert_non_null(strstr(said, "rows of type preference"));
+    assert_non_null(strstr(said, "data: 4 pairs"));
+    assert_int_equal(train_chat_count(chat)->rows, 8);
+    assert_int_equal(train_chat_windows(chat), 8);
+    assert_learned(chat, 0, "b</s>|");
+    assert_learned(chat, 1, "cc</s>|");
+    assert_learned(chat, 2, " c</s>|");
+    assert_learned(chat, 3, " dd</s>|");
+    for (int64_t i = 4; i < 8; i++)
+        assert_learned(chat, i, i % 2 ? "y<|im_end|>\n|" : "x<|im_end|>\n|");
+    bool seen[8] = {0};
+    for (int64_t place = 0; place < 8; place++) {
+        int64_t row = train_chat_draw(chat, 5, 1, place);
+        assert_int_equal(row % 2, place % 2);
+        if (place % 2) assert_int_equal(row, train_chat_draw(chat, 5, 1, place - 1) + 1);
+        assert_false(seen[row]);
+        seen[row] = true;
+    }
+    assert_int_equal(train_chat_split(chat, 0.25, 1, &held_out, NULL), SIFR_OK);
+    assert_int_equal(train_chat_count(held_out)->rows, 2);
+    assert_int_equal(train_chat_count(chat)->rows, 6);
+    assert_int_equal(train_chat_member(held_out, 0, 0) % 2, 0);
+    assert_int_equal(train_chat_rows_before_split(held_out), 8);
+    train_chat_close(held_out);
+    train_chat_close(chat);
+    options.length = 3; /* only the first answer of the first pair fits */
+    source = source_of(
+        scratch_text("p.jsonl", "{\"prompt\": \"abc\", \"chosen\": \"b\", \"rejected\": \"cc\"}\n"
+                                "{\"prompt\": \"a\", \"chosen\": \"b\", \"rejected\": \"c\"}\n"));
+    chat = open_rows(&options);
+    assert_int_equal(train_chat_count(chat)->rows, 2);
+    assert_int_equal(train_chat_count(chat)->dropped, 1);
+    train_chat_close(chat);
+}
+
 /* As TRL: what a prompt has by itself as many tokens is not learned. */
 static void says_merges(void **state) {
     (void)state;
@@ -205,7 +259,10 @@ static void refuses_rows(void **state) {
     refuse("x.jsonl", "", "all of them empty");
     refuse("x.jsonl", "\n\n", "no rows");
     refuse("x.jsonl", "{\"a\": 1, \"b\": 2}", "row 1, line 1: no known form: its fields are a, b");
-    refuse("x.jsonl", "{\"chosen\": 1, \"rejected\": 2}", "are preferences");
+    refuse("x.jsonl", "{\"chosen\": 1, \"rejected\": 2}", "row 1, line 1: 'chosen' must be a text");
+    refuse("x.jsonl", "{\"chosen\": \"a\", \"rejected\": [1]}", "must be of one kind");
+    refuse("x.jsonl", "{\"prompt\": \"a\", \"chosen\": \"b\", \"rejected\": null}",
+           "'rejected' must be a text");
     refuse("x.jsonl", "\n{\"text\": 1}", "row 1, line 2: 'text' is a number");
     refuse("x.jsonl", "{\"text\": \"a\"}\n{\"txt\": \"a\"}", "row 2, line 2: 'text' is missing");
     refuse("x.jsonl", "{\"text\": \"a\"}\n{\"text\": ", "line 2");
@@ -492,6 +549,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(learns_parts, scratch_setup, scratch_teardown),
         cmocka_unit_test_setup_teardown(reads_forms, scratch_setup, scratch_teardown),
+        cmocka_unit_test_setup_teardown(reads_pairs, scratch_setup, scratch_teardown),
         cmocka_unit_test_setup_teardown(says_merges, scratch_setup, scratch_teardown),
         cmocka_unit_test_setup_teardown(reads_plain_alpaca, scratch_setup, scratch_teardown),
         cmocka_unit_test_setup_teardown(refuses_rows, scratch_setup, scratch_teardown),

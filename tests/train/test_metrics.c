@@ -25,7 +25,9 @@ static const char head[] = "step,epoch,loss,grad_norm,learning_rate,tokens_per_s
                            "limit_share,memory_bytes,skipped,seconds,eval_loss,eval_perplexity,"
                            "loss_scale,eval_accuracy,eval_f1,eval_f1_macro,eval_f1_micro,"
                            "eval_matthews_correlation,eval_precision,eval_recall,eval_mse,"
-                           "eval_pearson,eval_spearman\n";
+                           "eval_pearson,eval_spearman,rewards/chosen,rewards/rejected,"
+                           "rewards/accuracies,rewards/margins,eval_rewards/chosen,"
+                           "eval_rewards/rejected,eval_rewards/accuracies,eval_rewards/margins\n";
 
 static void records_reach_the_disk_at_once(void **state) {
     (void)state;
@@ -40,10 +42,10 @@ static void records_reach_the_disk_at_once(void **state) {
     assert_file("metrics.jsonl", "{\"step\":1,\"loss\":2.5,\"skipped\":0}\n"
                                  "{\"step\":2,\"loss\":null,\"skipped\":0}\n"
                                  "{\"step\":2,\"eval_loss\":1.5}\n");
-    snprintf(
-        csv, sizeof csv,
-        "%s1,,2.5,,,,,,,0,,,,,,,,,,,,,,\n2,,,,,,,,,0,,,,,,,,,,,,,,\n2,,,,,,,,,,,1.5,,,,,,,,,,,,\n",
-        head);
+    snprintf(csv, sizeof csv,
+             "%s1,,2.5,,,,,,,0,,,,,,,,,,,,,,,,,,,,,,\n2,,,,,,,,,0,,,,,,,,,,,,,,,,,,,,,,\n2,,,,,,,,,"
+             ",,1.5,,,,,,,,,,,,,,,,,,,,\n",
+             head);
     assert_file("metrics.csv", csv);
     train_metrics_close(&metrics);
 }
@@ -61,10 +63,10 @@ static void goes_on_from_a_step(void **state) {
     train_metrics_close(&metrics);
     assert_file("metrics.jsonl", "{\"step\":1,\"loss\":5.0}\n{\"step\":2,\"loss\":4.0}\n"
                                  "{\"step\":3,\"loss\":3.5,\"skipped\":0}\n");
-    snprintf(
-        csv, sizeof csv,
-        "%s1,,5,,,,,,,,,,,,,,,,,,,,,\n2,,4,,,,,,,,,,,,,,,,,,,,,\n3,,3.5,,,,,,,0,,,,,,,,,,,,,,\n",
-        head);
+    snprintf(csv, sizeof csv,
+             "%s1,,5,,,,,,,,,,,,,,,,,,,,,,,,,,,,,\n2,,4,,,,,,,,,,,,,,,,,,,,,,,,,,,,,\n3,,3.5,,,,,,,"
+             "0,,,,,,,,,,,,,,,,,,,,,,\n",
+             head);
     assert_file("metrics.csv", csv);
 
     open_metrics(&metrics, 0); /* anew */

@@ -10,7 +10,7 @@
 static const char *const type_names[FORMATS_ROW_TYPES] = {
     [FORMATS_ROW_TEXT] = "text",         [FORMATS_ROW_PROMPT_COMPLETION] = "prompt_completion",
     [FORMATS_ROW_ALPACA] = "alpaca",     [FORMATS_ROW_SHAREGPT] = "sharegpt",
-    [FORMATS_ROW_MESSAGES] = "messages",
+    [FORMATS_ROW_MESSAGES] = "messages", [FORMATS_ROW_PREFERENCE] = "preference",
 };
 
 static const char *const list_fields[] = {"messages", "conversations", "conversation"};
@@ -265,7 +265,8 @@ static sifr_status unknown_form(const json_t *row, const formats_row_place *plac
     }
     return formats_row_fail(place, "", error,
                             "no known form: its fields are %s; give rows with messages, "
-                            "conversations, instruction and output, prompt and completion, or text",
+                            "conversations, instruction and output, prompt and completion, "
+                            "chosen and rejected, or text",
                             used ? fields : "none");
 }
 
@@ -273,10 +274,8 @@ sifr_status formats_row_type_find(const json_t *row, const formats_row_place *pl
                                   formats_row_type *out, sifr_error *error) {
     const char *field = list_field(row);
     if (has(row, "chosen") && has(row, "rejected"))
-        return formats_row_fail(place, "'chosen' and 'rejected'", error,
-                                "are preferences, which are not supported yet; to learn the chosen "
-                                "answers alone, write them as messages");
-    if (field)
+        *out = FORMATS_ROW_PREFERENCE;
+    else if (field)
         *out = are_turns(row, field) ? FORMATS_ROW_SHAREGPT : FORMATS_ROW_MESSAGES;
     else if (has(row, "prompt") && has(row, "completion"))
         *out = FORMATS_ROW_PROMPT_COMPLETION;
@@ -302,6 +301,7 @@ static sifr_status read_row(const json_t *row, formats_row_type type, bool templ
     case FORMATS_ROW_PROMPT_COMPLETION:
         return read_prompt(row, place, out, error);
     case FORMATS_ROW_TEXT:
+    case FORMATS_ROW_PREFERENCE:
     case FORMATS_ROW_TYPES:
         break;
     }

@@ -4,7 +4,9 @@
  *   prompt_completion  "prompt" and "completion": two strings, or two lists of messages
  *   alpaca             "instruction", "output" (or "response"); "input", "system", "history" at
  * will sharegpt           "conversations" of {"from", "value"}; "system", "tools" at will messages
- * "messages" of {"role", "content"}; "tools" at will
+ * "messages" of {"role", "content"}; "tools" at will preference         "chosen" and "rejected":
+ * two texts or two lists of messages, behind a "prompt" of the same kind or with what they both
+ * begin with as the prompt
  *
  * "conversation" and "conversations" may hold messages, and "messages" ShareGPT's turns. A list may
  * also be written as JSON in a string, as in a CSV file. A content that is a list of parts, all of
@@ -25,6 +27,7 @@ typedef enum formats_row_type {
     FORMATS_ROW_ALPACA,
     FORMATS_ROW_SHAREGPT,
     FORMATS_ROW_MESSAGES,
+    FORMATS_ROW_PREFERENCE,
     FORMATS_ROW_TYPES
 } formats_row_type;
 
@@ -56,9 +59,14 @@ const char *formats_row_type_name(formats_row_type type);
 sifr_status formats_row_type_find(const json_t *row, const formats_row_place *place,
                                   formats_row_type *out, sifr_error *error) SIFR_MUST_CHECK;
 
-/* The row, which must outlive *out, as `type` says. `templated`: the model has a chat template;
- * without one an Alpaca row becomes the text that Stanford Alpaca made of it. SIFR_FAILED, with
- * file, row and field, for a row that is not of this form. */
+/* A preference as two rows of prompt and completion, the chosen one first, new references; of the
+ * row they share parts. SIFR_FAILED, with file, row and field. */
+sifr_status formats_preference_read(const json_t *row, const formats_row_place *place,
+                                    json_t *out[2], sifr_error *error) SIFR_MUST_CHECK;
+
+/* The row, which must outlive *out, as `type` says; not of a preference. `templated`: the model has
+ * a chat template; without one an Alpaca row becomes the text that Stanford Alpaca made of it.
+ * SIFR_FAILED, with file, row and field, for a row that is not of this form. */
 sifr_status formats_conversation_read(const json_t *row, formats_row_type type, bool templated,
                                       const formats_row_place *place, formats_conversation *out,
                                       sifr_error *error) SIFR_MUST_CHECK;

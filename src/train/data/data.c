@@ -15,6 +15,8 @@ struct train_data {
     train_examples *examples; /* this one */
     train_chat *chat;         /* or this one */
     train_masking masking;    /* of a stream; probability 0: none */
+    train_data_use use;
+    train_token_scores scores; /* that are used */
 };
 
 /* Every file that the paths name, as of text. */
@@ -71,6 +73,7 @@ void train_data_close(train_data *data) {
     train_examples_close(data->examples);
     train_chat_close(data->chat);
     train_masking_close(&data->masking);
+    train_token_scores_close(&data->scores);
     free(data);
 }
 
@@ -98,6 +101,10 @@ sifr_status train_data_split(train_data *data, double share, uint64_t seed, trai
 }
 
 sifr_status train_data_pack(train_data *data, sifr_error *error) {
+    if (data->chat && train_chat_is_paired(data->chat))
+        return base_fail(error, SIFR_USAGE,
+                         "packing: each answer of a preference takes a sequence of its own; leave "
+                         "it out");
     if (data->chat) return train_chat_pack(data->chat, error);
     return base_fail(error, SIFR_USAGE,
                      "packing: text and token stores are cut into full windows, so there is "
@@ -133,7 +140,10 @@ uint64_t train_data_hash(const train_data *data) {
 
 sifr_status train_data_rows(const train_data *data, int64_t count, int64_t length, train_rows *out,
                             sifr_error *error) {
-    int64_t columns = data->examples ? train_examples_columns(data->examples) : 0;
+    int64_t columns = data->examples                ? train_examples_columns(data->examples)
+                      : data->use == TRAIN_USE_TOPS ? 2 * data->scores.top
+                      : data->use                   ? 1
+                                                    : 0;
     train_rows_kind kind = data->examples ? TRAIN_ROWS_PADDED : TRAIN_ROWS_PLAIN;
     if (data->chat && train_chat_is_packed(data->chat)) kind = TRAIN_ROWS_PACKED;
     return train_rows_make(count, length, kind, columns, out, error);
@@ -162,13 +172,160 @@ static void read_window(const train_data *data, int64_t index, uint64_t key, con
     train_stream_read(data->stream, index * length + length, 1, labels + length - 1);
 }
 
-/* Of rows the draws of the first epoch of a seed of its own: with weights of 1 each row once. */
-void train_data_window(const train_data *data, int64_t index, const train_rows *rows, int64_t at) {
-    if (data->chat) {
-        train_chat_read(data->chat, train_chat_draw(data->chat, 0, 0, index), rows, at);
+/* --- scores --- */
+
+/* The sequence's row number `member` in the file. */
+static int64_t scored_row(const train_data *data, int64_t index, int64_t member) {
+    bool numbered = data->chat && data->use != TRAIN_USE_OWN;
+    return numbered ? train_chat_member(data->chat, index, member) : index;
+}
+
+static int64_t scored_rows(const train_data *data, int64_t index) {
+    return data->chat ? train_chat_members(data->chat, index) : 1;
+}
+
+static void put_entry(const train_data *data, int64_t entry, float *out) {
+    const train_token_scores *s = &data->scores;
+    if (data->use != TRAIN_USE_TOPS) {
+        out[0] = s->logprobs[entry];
         return;
     }
-    read_window(data, index, train_masking_evaluation_key(index), rows, at);
+    for (int64_t k = 0; k < s->top; k++) {
+        out[k] = (float)s->top_ids[entry * s->top + k];
+        out[s->top + k] = s->top_logprobs[entry * s->top + k];
+    }
+}
+
+/* The targets of a sequence: labels are in the order of the entries, row after row. */
+static void put_scores(const train_data *data, int64_t index, const train_rows *rows, int64_t at) {
+    int64_t member = 0, members = scored_rows(data, index), entry = 0, end = 0;
+    if (!data->scores.offsets) return;
+    for (int64_t i = at * rows->length; i < (at + 1) * rows->length; i++) {
+        if (rows->labels[i] < 0) continue;
+        while (entry == end && member < members) {
+            int64_t row = scored_row(data, index, member++);
+            entry = data->scores.offsets[row];
+            end = data->scores.offsets[row + 1];
+        }
+        put_entry(data, entry++, rows->targets + i * rows->columns);
+    }
+}
+
+int64_t train_data_scored(const train_data *data, int64_t length) {
+    return data->chat ? train_chat_sequences(data->chat) : train_data_windows(data, length);
+}
+
+void train_data_scored_read(const train_data *data, int64_t index, const train_rows *rows,
+                            int64_t at) {
+    if (data->chat)
+        train_chat_read(data->chat, index, rows, at);
+    else
+        read_window(data, index, train_masking_evaluation_key(index), rows, at);
+}
+
+/* The labels of a sequence must be those of its entries. */
+static sifr_status compare_labels(const train_data *data, int64_t index, const train_rows *row,
+                                  sifr_error *error) {
+    const train_token_scores *s = &data->scores;
+    int64_t member = 0, members = scored_rows(data, index), entry = 0, end = 0;
+    bool same = true;
+    for (int64_t i = 0; same && i < row->length; i++) {
+        if (row->labels[i] < 0) continue;
+        while (entry == end && member < members) {
+            int64_t at = scored_row(data, index, member++);
+            entry = s->offsets[at], end = s->offsets[at + 1];
+        }
+        same = entry < end && s->ids[entry++] == row->labels[i];
+    }
+    if (same && entry == end && member == members) return SIFR_OK;
+    return base_fail(
+        error, SIFR_FAILED,
+        "%s: the scores of row %lld are of other tokens than the data have there; make "
+        "the file with `sifr score` from the same data, tokenizer, seq_length and "
+        "train_on",
+        s->path, (long long)scored_row(data, index, 0) + 1);
+}
+
+static sifr_status check_scores(const train_data *data, int64_t length, sifr_error *error) {
+    const train_token_scores *s = &data->scores;
+    bool whole = data->chat && data->use != TRAIN_USE_OWN;
+    int64_t rows =
+        whole ? train_chat_rows_before_split(data->chat) : train_data_scored(data, length);
+    train_rows row;
+    if (s->rows != rows)
+        return base_fail(
+            error, SIFR_FAILED,
+            "%s: scores of %lld rows, but the data have %lld; make the file with `sifr "
+            "score` from the same data and seq_length",
+            s->path, (long long)s->rows, (long long)rows);
+    BASE_TRY(train_data_rows(data, 1, length, &row, error));
+    sifr_status status = SIFR_OK;
+    int64_t count = train_data_scored(data, length);
+    for (int64_t i = 0; status == SIFR_OK && i < count; i++) {
+        train_data_scored_read(data, i, &row, 0);
+        status = compare_labels(data, i, &row, error);
+    }
+    train_rows_free(&row);
+    return status;
+}
+
+sifr_status train_data_use_scores(train_data *data, train_data_use use, const char *path,
+                                  int64_t words, int64_t length, sifr_error *error) {
+    bool pairs = data->chat && train_chat_is_paired(data->chat);
+    if (data->examples || data->masking.probability > 0 || pairs != (use != TRAIN_USE_TOPS))
+        return base_fail(error, SIFR_USAGE,
+                         use == TRAIN_USE_TOPS
+                             ? "distill: the data must be text or rows to fine-tune on, not "
+                               "preferences"
+                             : "preference: the data must be rows with a chosen and a rejected "
+                               "answer; leave it out, or give such rows");
+    data->use = use;
+    if (use == TRAIN_USE_ANSWERS) {
+        train_chat_learn_prompts(data->chat);
+        return SIFR_OK;
+    }
+    BASE_TRY(train_token_scores_open(path, words, &data->scores, error));
+    if (use == TRAIN_USE_TOPS && !data->scores.top)
+        return base_fail(error, SIFR_FAILED,
+                         "%s: it has no top words; make it with `sifr score --top-k N`", path);
+    return check_scores(data, length, error);
+}
+
+static void list_labels(const train_rows *row, int64_t *count, int32_t *ids) {
+    for (int64_t i = 0; i < row->length; i++) {
+        if (row->labels[i] < 0) continue;
+        if (ids) ids[*count] = row->labels[i];
+        ++*count;
+    }
+}
+
+sifr_status train_data_begin_scores(const train_data *data, int64_t length, const char *path,
+                                    int64_t top, double temperature, train_token_writer *out,
+                                    sifr_error *error) {
+    int64_t rows = train_data_scored(data, length), entries = 0;
+    train_rows row;
+    *out = (train_token_writer){0};
+    BASE_TRY(train_data_rows(data, 1, length, &row, error));
+    for (int64_t i = 0; i < rows; i++) {
+        train_data_scored_read(data, i, &row, 0);
+        list_labels(&row, &entries, NULL);
+    }
+    sifr_status status = train_token_writer_open(path, rows, entries, top, temperature, out, error);
+    entries = 0;
+    for (int64_t i = 0; status == SIFR_OK && i < rows; i++) {
+        train_data_scored_read(data, i, &row, 0);
+        list_labels(&row, &entries, out->ids);
+        out->offsets[i + 1] = entries;
+    }
+    train_rows_free(&row);
+    return status;
+}
+
+/* Of rows the draws of the first epoch of a seed of its own: with weights of 1 each row once. */
+void train_data_window(const train_data *data, int64_t index, const train_rows *rows, int64_t at) {
+    if (data->chat) index = train_chat_draw(data->chat, 0, 0, index);
+    train_data_scored_read(data, index, rows, at);
+    put_scores(data, index, rows, at);
 }
 
 void train_data_sample(const train_data *data, uint64_t seed, int64_t sample,
@@ -177,8 +334,10 @@ void train_data_sample(const train_data *data, uint64_t seed, int64_t sample,
     if (data->chat) {
         int64_t row = train_chat_draw(data->chat, seed, sample / windows, sample % windows);
         train_chat_read(data->chat, row, rows, at);
+        put_scores(data, row, rows, at);
         return;
     }
     int64_t index = train_permute(seed, sample / windows, windows, sample % windows);
     read_window(data, index, train_masking_key(seed, sample), rows, at);
+    put_scores(data, index, rows, at);
 }

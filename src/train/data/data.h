@@ -18,6 +18,7 @@
 #include "train/data/chat/chat_rows.h"
 #include "train/data/labelled/examples.h"
 #include "train/data/rows.h"
+#include "train/data/token_scores.h"
 #include "train/progress.h"
 
 typedef struct train_data train_data;
@@ -60,6 +61,31 @@ sifr_status train_data_pack(train_data *data, sifr_error *error) SIFR_MUST_CHECK
 
 /* Puts rows to fine-tune on of about the same length into a step of `batch` sequences. The same. */
 sifr_status train_data_group(train_data *data, int64_t batch, sifr_error *error) SIFR_MUST_CHECK;
+
+/* The sequences that scores have, in their order: rows to fine-tune on without weights and draws,
+ * or windows. Not of labelled examples. */
+int64_t train_data_scored(const train_data *data, int64_t length);
+void train_data_scored_read(const train_data *data, int64_t index, const train_rows *rows,
+                            int64_t at);
+
+/* What labels carry beside them, as targets of the rows that are made from then on. */
+typedef enum train_data_use {
+    TRAIN_USE_NONE,
+    TRAIN_USE_LOGPROBS, /* their log-probabilities of a file of scores */
+    TRAIN_USE_OWN,      /* the same, of a file that was made of the data as they are split */
+    TRAIN_USE_TOPS,     /* its top words, then their log-probabilities */
+    TRAIN_USE_ANSWERS   /* of pairs: train_chat_learn_prompts; no file */
+} train_data_use;
+
+/* Opens the file, NULL for answers, after any split and packing. SIFR_FAILED where its labels are
+ * not those of the data. `words`: of the model. */
+sifr_status train_data_use_scores(train_data *data, train_data_use use, const char *path,
+                                  int64_t words, int64_t length, sifr_error *error) SIFR_MUST_CHECK;
+
+/* Counts the labels of all sequences for a new file of scores, and lists them. */
+sifr_status train_data_begin_scores(const train_data *data, int64_t length, const char *path,
+                                    int64_t top, double temperature, train_token_writer *out,
+                                    sifr_error *error) SIFR_MUST_CHECK;
 
 int64_t train_data_tokens(const train_data *data);    /* separators included, padding not */
 int64_t train_data_documents(const train_data *data); /* or examples */

@@ -20,7 +20,7 @@ static float logit_of(const head_run *run, int64_t place, int64_t word) {
     return head_block_logits(run, block)[place * words + word % run->plan->block];
 }
 
-/* A row of a block of logits / temperature; *first and *end: those of the k that are in it. */
+/* A row of a block of logits / temperature. */
 static void scale_row(const head_run *run, int64_t block, int64_t place, float *out) {
     int64_t words = head_block_words(run->plan, block);
     const float *logits = head_block_logits(run, block) + place * words;
@@ -90,6 +90,7 @@ static void add_distribution(const head_run *run, int64_t block, int64_t place, 
     float scale = head_scale(run, place) * run->call->attributes.head.weight * t;
     int64_t k = plan->columns / 2, words = head_block_words(plan, block);
     int64_t from = block * plan->block;
+    row[0] = 0; /* for gcc, which does not see that a block has words */
     scale_row(run, block, place, row);
     run->kernels->gradient_fp32(row, words, numbers[0], -1, scale * numbers[1], row);
     for (int64_t i = 0; i < k; i++) {

@@ -78,9 +78,11 @@ static sifr_status encode_text(train_chat_encoder *e, const formats_conversation
         BASE_TRY(encode(e, e->joined.bytes, c->prompt_size, false, place, &e->prompt, error));
         if (e->special) formats_tokenizer_around(e->tokenizer, false, &around);
         first = around + e->prompt.count;
-        out->merged = first > out->ids.count ||
-                      (e->prompt.count && memcmp(e->prompt.ids, out->ids.ids + around,
-                                                 e->prompt.count * sizeof(int32_t)) != 0);
+        out->prompt = around;
+        while (out->prompt < first && out->prompt < out->ids.count &&
+               out->ids.ids[out->prompt] == e->prompt.ids[out->prompt - around])
+            out->prompt++;
+        out->merged = out->prompt < first;
     }
     int64_t last = out->ids.count ? out->ids.ids[out->ids.count - 1] : -1;
     if (e->separator >= 0 && last != e->separator)
@@ -92,7 +94,7 @@ sifr_status train_chat_encode(train_chat_encoder *encoder, const json_t *row, fo
                               const formats_row_place *place, train_chat_row *out,
                               sifr_error *error) {
     formats_conversation conversation;
-    out->ids.count = 0;
+    out->ids.count = out->prompt = 0;
     out->merged = false;
     out->odd = (train_chat_odd){0};
     BASE_TRY(formats_conversation_read(row, type, encoder->templates->there, place, &conversation,
@@ -101,5 +103,22 @@ sifr_status train_chat_encode(train_chat_encoder *encoder, const json_t *row, fo
                              ? encode_messages(encoder, &conversation, place, out, error)
                              : encode_text(encoder, &conversation, place, out, error);
     formats_conversation_free(&conversation);
+    return status;
+}
+
+sifr_status train_chat_encode_pair(train_chat_encoder *encoder, const json_t *row,
+                                   const formats_row_place *place, train_chat_row out[2],
+                                   sifr_error *error) {
+    json_t *sides[2];
+    BASE_TRY(formats_preference_read(row, place, sides, error));
+    sifr_status status = SIFR_OK;
+    for (int i = 0; status == SIFR_OK && i < 2; i++)
+        status = train_chat_encode(encoder, sides[i], FORMATS_ROW_PROMPT_COMPLETION, place, &out[i],
+                                   error);
+    json_decref(sides[0]);
+    json_decref(sides[1]);
+    if (status != SIFR_OK || !(out[0].merged || out[1].merged)) return status;
+    size_t first = out[0].prompt < out[1].prompt ? out[0].prompt : out[1].prompt;
+    for (int i = 0; status == SIFR_OK && i < 2; i++) status = learn_from(&out[i], first, error);
     return status;
 }

@@ -23,7 +23,8 @@ typedef struct train_chat_row {
     formats_tokenizer_ids ids;
     bool *learned; /* one for each id */
     size_t room;
-    bool merged; /* the last token of the prompt holds a part of the completion */
+    bool merged;   /* the last token of the prompt holds a part of the completion */
+    size_t prompt; /* of a text: so many ids are those of the prompt by itself */
     train_chat_odd odd;
 } train_chat_row;
 
@@ -36,5 +37,11 @@ void train_chat_encoder_free(train_chat_encoder *encoder);
 sifr_status train_chat_encode(train_chat_encoder *encoder, const json_t *row, formats_row_type type,
                               const formats_row_place *place, train_chat_row *out,
                               sifr_error *error) SIFR_MUST_CHECK;
+
+/* A preference as two such rows, the chosen answer first. As in TRL, both answers of a text begin
+ * where one of them does not go on as the prompt by itself. */
+sifr_status train_chat_encode_pair(train_chat_encoder *encoder, const json_t *row,
+                                   const formats_row_place *place, train_chat_row out[2],
+                                   sifr_error *error) SIFR_MUST_CHECK;
 
 #endif

@@ -37,6 +37,7 @@ void train_chat_close(train_chat *chat) {
     free(chat->learned);
     free(chat->starts);
     free(chat->lengths);
+    free(chat->numbers);
     free(chat->parts);
     train_chat_packs_free(&chat->packs);
     train_chat_groups_free(chat->groups);
@@ -51,38 +52,46 @@ sifr_status train_chat_append(train_chat *x, const int32_t *ids, const bool *lea
     BASE_TRY(base_grow(&x->learned, &x->learned_room, tokens + more, sizeof *x->learned, error));
     BASE_TRY(base_grow(&x->starts, &x->starts_room, rows + 2, sizeof *x->starts, error));
     BASE_TRY(base_grow(&x->lengths, &x->lengths_room, rows + 1, sizeof *x->lengths, error));
+    BASE_TRY(base_grow(&x->numbers, &x->numbers_room, rows + 1, sizeof *x->numbers, error));
     memcpy(x->ids + tokens, ids, more * sizeof *ids);
     memcpy(x->learned + tokens, learned, more * sizeof *learned);
     for (int64_t i = 1; i < count; i++) c->learned += learned[i];
     c->tokens += count;
     x->lengths[c->rows] = whole;
+    x->numbers[c->rows] = c->rows;
+    x->unsplit = c->rows + 1;
     x->starts[++c->rows] = c->tokens;
     c->longest = base_max_i64(c->longest, whole);
     return SIFR_OK;
 }
 
 void train_chat_settle(train_chat *chat) {
-    chat->windows = 0;
+    chat->draws = 0;
     for (size_t p = 0; p < chat->part_count; p++) {
         chat_part *part = &chat->parts[p];
         double draws = floor((double)part->count * part->weight + 0.5);
         part->draws = draws > 1e15 ? (int64_t)1e15 : (int64_t)draws;
         if (part->count && part->draws == 0) part->draws = 1;
-        chat->windows += part->draws;
+        chat->draws += part->draws;
     }
 }
 
 /* --- the split --- */
 
-/* The rows that go: those that a permutation puts first. */
+static int64_t rows_a_draw(const train_chat *chat) {
+    return chat->paired ? 2 : 1;
+}
+
+/* The rows that go, or the pairs: those that a permutation puts first. */
 static sifr_status choose(const train_chat *x, double share, uint64_t seed, bool **out,
                           sifr_error *error) {
-    int64_t rows = x->counts.rows, count = (int64_t)floor((double)rows * share + 0.5);
+    int64_t rows = x->counts.rows / rows_a_draw(x);
+    int64_t count = (int64_t)floor((double)rows * share + 0.5);
+    const char *what = x->paired ? "pair" : "row";
     if (rows < 2)
         return base_fail(error, SIFR_FAILED,
-                         "validation_split: %lld row%s cannot be split; give more rows, or "
-                         "eval_data",
-                         (long long)rows, rows == 1 ? "" : "s");
+                         "validation_split: %lld %s%s cannot be split; give more %ss, or eval_data",
+                         (long long)rows, what, rows == 1 ? "" : "s", what);
     count = base_min_i64(base_max_i64(count, 1), rows - 1);
     BASE_TRY(base_alloc((size_t)rows, sizeof **out, out, error));
     for (int64_t i = 0; i < count; i++) (*out)[train_permute(seed ^ split_step, 0, rows, i)] = true;
@@ -92,18 +101,22 @@ static sifr_status choose(const train_chat *x, double share, uint64_t seed, bool
 /* Appends the rows of which goes[i] is `side`. */
 static sifr_status copy_side(const train_chat *x, const bool *goes, bool side, train_chat *to,
                              sifr_error *error) {
+    int64_t per = rows_a_draw(x);
+    to->paired = x->paired;
     for (size_t p = 0; p < x->part_count; p++) {
         const chat_part *part = &x->parts[p];
-        to->parts[p] = (chat_part){.first = to->counts.rows, .weight = part->weight};
-        for (int64_t i = part->first; i < part->first + part->count; i++) {
+        to->parts[p] = (chat_part){.first = to->counts.rows / per, .weight = part->weight};
+        for (int64_t i = part->first * per; i < (part->first + part->count) * per; i++) {
             int64_t start = x->starts[i];
-            if (goes[i] != side) continue;
+            if (goes[i / per] != side) continue;
             BASE_TRY(train_chat_append(to, x->ids + start, x->learned + start,
                                        x->starts[i + 1] - start, x->lengths[i], error));
+            to->numbers[to->counts.rows - 1] = x->numbers[i];
         }
-        to->parts[p].count = to->counts.rows - to->parts[p].first;
+        to->parts[p].count = to->counts.rows / per - to->parts[p].first;
     }
     train_chat_settle(to);
+    to->unsplit = x->unsplit;
     return SIFR_OK;
 }
 
@@ -169,11 +182,15 @@ sifr_status train_chat_pack(train_chat *x, sifr_error *error) {
 }
 
 sifr_status train_chat_group(train_chat *chat, int64_t batch, sifr_error *error) {
-    return train_chat_groups_make(chat->windows, batch, &chat->groups, error);
+    return train_chat_groups_make(chat->draws, batch / rows_a_draw(chat), &chat->groups, error);
 }
 
 bool train_chat_is_packed(const train_chat *chat) {
     return chat->packs.starts != NULL;
+}
+
+bool train_chat_is_paired(const train_chat *chat) {
+    return chat->paired;
 }
 
 int64_t train_chat_sequences(const train_chat *chat) {
@@ -187,7 +204,7 @@ const train_chat_counts *train_chat_count(const train_chat *chat) {
 }
 
 int64_t train_chat_windows(const train_chat *chat) {
-    return chat->windows;
+    return chat->draws * rows_a_draw(chat);
 }
 
 uint64_t train_chat_hash(const train_chat *x) {
@@ -199,6 +216,7 @@ uint64_t train_chat_hash(const train_chat *x) {
         int64_t facts[2] = {x->parts[p].count, x->parts[p].draws};
         hash = base_hash_seeded(facts, sizeof facts, hash);
     }
+    if (x->paired) hash = base_hash_seeded("pairs", 5, hash);
     if (x->groups) hash = base_hash_seeded("groups", 6, hash);
     if (!train_chat_is_packed(x)) return hash;
     hash = base_hash_seeded(x->packs.rows, rows * sizeof *x->packs.rows, hash);
@@ -218,7 +236,7 @@ int64_t train_chat_row_at(const train_chat *x, int64_t index, const int32_t **id
  * permutation of its own for each time that all of it was drawn. */
 static int64_t draw_plain(const void *rows, uint64_t seed, int64_t epoch, int64_t place) {
     const train_chat *chat = rows;
-    int64_t draw = train_permute(seed, epoch, chat->windows, place);
+    int64_t draw = train_permute(seed, epoch, chat->draws, place);
     size_t p = 0;
     while (draw >= chat->parts[p].draws) draw -= chat->parts[p++].draws;
     const chat_part *part = &chat->parts[p];
@@ -228,15 +246,37 @@ static int64_t draw_plain(const void *rows, uint64_t seed, int64_t epoch, int64_
                                        part->count, number % part->count);
 }
 
+int64_t train_chat_members(const train_chat *x, int64_t index) {
+    return train_chat_is_packed(x) ? x->packs.starts[index + 1] - x->packs.starts[index] : 1;
+}
+
+int64_t train_chat_member(const train_chat *x, int64_t index, int64_t member) {
+    return x
+        ->numbers[train_chat_is_packed(x) ? x->packs.rows[x->packs.starts[index] + member] : index];
+}
+
+int64_t train_chat_rows_before_split(const train_chat *chat) {
+    return chat->unsplit;
+}
+
+void train_chat_learn_prompts(train_chat *chat) {
+    chat->prompts = true;
+}
+
 static int64_t length_of(const void *rows, int64_t row) {
     const train_chat *chat = rows;
-    return chat->starts[row + 1] - chat->starts[row];
+    int64_t per = rows_a_draw(chat), longest = 0;
+    for (int64_t i = row * per; i < (row + 1) * per; i++)
+        longest = base_max_i64(longest, chat->starts[i + 1] - chat->starts[i]);
+    return longest;
 }
 
 int64_t train_chat_draw(const train_chat *chat, uint64_t seed, int64_t epoch, int64_t place) {
-    if (!chat->groups) return draw_plain(chat, seed, epoch, place);
-    train_chat_order order = {draw_plain, length_of, chat, chat->windows};
-    return train_chat_groups_at(chat->groups, &order, seed, epoch, place);
+    int64_t per = rows_a_draw(chat), at = place / per, drawn;
+    train_chat_order order = {draw_plain, length_of, chat, chat->draws};
+    drawn = chat->groups ? train_chat_groups_at(chat->groups, &order, seed, epoch, at)
+                         : draw_plain(chat, seed, epoch, at);
+    return drawn * per + place % per;
 }
 
 /* A row from token `first` of a sequence on; returns the token behind it. */
@@ -249,6 +289,16 @@ static int64_t put_row(const train_chat *x, int64_t row, int64_t first, int32_t 
         labels[first + i] = follows ? x->ids[start + i + 1] : -100;
     }
     return first + count;
+}
+
+/* The labels of a chosen answer's prompt too, and whose each is. */
+static void put_prompt(const train_chat *x, int64_t row, int32_t *labels, float *targets) {
+    int64_t start = x->starts[row], count = x->starts[row + 1] - start;
+    for (int64_t i = 0; i + 1 < count; i++) {
+        bool own = x->learned[start + i + 1];
+        targets[i] = own;
+        if (row % 2 == 0) labels[i] = x->ids[start + i + 1];
+    }
 }
 
 /* What is left of a sequence. */
@@ -282,4 +332,5 @@ void train_chat_read(const train_chat *x, int64_t index, const train_rows *rows,
         put_pack(x, index, rows, at);
     else
         put_padding(x, put_row(x, index, 0, tokens, labels), length, tokens, labels);
+    if (x->prompts) put_prompt(x, index, labels, rows->targets + at * length);
 }

@@ -5,7 +5,10 @@
  *
  * An epoch has of each source its rows times the source's weight, in an order that is a function of
  * the seed. With weights of 1 these are all rows once. Packed, it has of each source its sequences
- * times the weight: a sequence has rows of one source. */
+ * times the weight: a sequence has rows of one source.
+ *
+ * Preferences are pairs: the chosen answer behind its prompt, and the rejected one behind it. An
+ * epoch has the sequences of a pair one behind the other, and whole pairs are split and drawn. */
 #ifndef TRAIN_CHAT_ROWS_H
 #define TRAIN_CHAT_ROWS_H
 
@@ -61,6 +64,7 @@ sifr_status train_chat_pack(train_chat *chat, sifr_error *error) SIFR_MUST_CHECK
  * any split; not of packed ones. */
 sifr_status train_chat_group(train_chat *chat, int64_t batch, sifr_error *error) SIFR_MUST_CHECK;
 bool train_chat_is_packed(const train_chat *chat);
+bool train_chat_is_paired(const train_chat *chat);    /* rows count twice as many as pairs */
 int64_t train_chat_sequences(const train_chat *chat); /* of all rows once */
 
 const train_chat_counts *train_chat_count(const train_chat *chat);
@@ -70,6 +74,15 @@ uint64_t train_chat_hash(const train_chat *chat);
 /* Row 0 ≤ index < rows: its ids and which are learned; *whole is its length before the cut. */
 int64_t train_chat_row_at(const train_chat *chat, int64_t index, const int32_t **ids,
                           const bool **learned, int64_t *whole);
+
+/* The rows of sequence `index`, in their order, by their numbers in the data before any split. */
+int64_t train_chat_members(const train_chat *chat, int64_t index);
+int64_t train_chat_member(const train_chat *chat, int64_t index, int64_t member);
+int64_t train_chat_rows_before_split(const train_chat *chat);
+
+/* Of pairs, once: a chosen answer is learned with its prompt, and which labels belong to an answer
+ * stands in targets, 1 or 0. */
+void train_chat_learn_prompts(train_chat *chat);
 
 /* The sequence, a row or a pack, that a run's epoch has at place 0 ≤ place < windows. */
 int64_t train_chat_draw(const train_chat *chat, uint64_t seed, int64_t epoch, int64_t place);

@@ -7,7 +7,8 @@
 #include "train/data/chat/chat_packs.h"
 #include "train/data/chat/chat_rows.h"
 
-/* The rows of a source, or its packs, which stand one behind the other. */
+/* The rows of a source, or its packs, which stand one behind the other. Of pairs each is one here:
+ * pair i has rows 2 i and 2 i + 1. */
 typedef struct chat_part {
     int64_t first, count;
     double weight;
@@ -19,12 +20,16 @@ struct train_chat {
     bool *learned;
     int64_t *starts;  /* of each row, and the end */
     int64_t *lengths; /* of each row before the cut */
-    size_t ids_room, learned_room, starts_room, lengths_room;
+    int64_t *numbers; /* of each row before the split */
+    size_t ids_room, learned_room, starts_room, lengths_room, numbers_room;
+    int64_t unsplit; /* rows before the split */
+    bool prompts;    /* train_chat_learn_prompts */
     chat_part *parts;
     size_t part_count;
-    train_chat_packs packs; /* of all parts; no starts: rows are not packed */
-    int64_t padding, length, windows;
-    train_chat_groups *groups; /* of the order of an epoch; NULL: it is drawn alone */
+    train_chat_packs packs;         /* of all parts; no starts: rows are not packed */
+    int64_t padding, length, draws; /* draws: of an epoch */
+    bool paired;                    /* rows are pairs: the chosen answer, then the rejected one */
+    train_chat_groups *groups;      /* of the order of an epoch; NULL: it is drawn alone */
     train_chat_counts counts;
 };
 

@@ -18,7 +18,7 @@ enum { ROWS_AT_A_TIME = 512, THREAD_LIMIT = 256, BAD_NAMED = 3 };
 typedef struct chat_slot {
     json_t *row;
     formats_row_place place;
-    train_chat_row encoded;
+    train_chat_row encoded[2]; /* of a pair both answers, else the first alone */
     sifr_status status;
     sifr_error error;
 } chat_slot;
@@ -35,14 +35,18 @@ typedef struct chat_reader {
     const char *file;
     formats_row_type type; /* of the file's rows */
     bool typed;            /* it is known */
+    bool kind_known;       /* whether all rows are pairs */
 } chat_reader;
 
 static void encode_share(void *argument, size_t thread) {
     chat_reader *r = argument;
     for (size_t i = thread; i < r->filled; i += r->threads) {
         chat_slot *slot = &r->slots[i];
-        slot->status = train_chat_encode(&r->encoders[thread], slot->row, r->type, &slot->place,
-                                         &slot->encoded, &slot->error);
+        slot->status = r->chat->paired
+                           ? train_chat_encode_pair(&r->encoders[thread], slot->row, &slot->place,
+                                                    slot->encoded, &slot->error)
+                           : train_chat_encode(&r->encoders[thread], slot->row, r->type,
+                                               &slot->place, slot->encoded, &slot->error);
     }
 }
 
@@ -57,24 +61,41 @@ static sifr_status take_bad(chat_reader *r, sifr_status status, const char *mess
     return SIFR_OK;
 }
 
-/* A row without a token to learn, or whose only ones are cut off, would be padding. */
-static sifr_status take_row(chat_reader *r, const train_chat_row *row, sifr_error *error) {
-    train_chat *chat = r->chat;
+static int64_t kept_of(const chat_reader *r, const train_chat_row *row) {
     int64_t whole = (int64_t)row->ids.count;
-    int64_t kept = r->options->whole ? whole : base_min_i64(whole, chat->length);
-    int64_t learned = 0, later = 0;
-    for (int64_t i = 1; i < whole; i++) *(i < kept ? &learned : &later) += row->learned[i];
-    if (learned == 0) {
-        chat->counts.dropped++;
-        chat->counts.dropped_cut += later > 0;
-        return SIFR_OK;
+    return r->options->whole ? whole : base_min_i64(whole, r->chat->length);
+}
+
+/* A row without a token to learn, or whose only ones are cut off, would be padding; so would a pair
+ * be with such an answer. */
+static bool is_dropped(chat_reader *r, const train_chat_row *rows, int count) {
+    bool dropped = false, cut = false;
+    for (int a = 0; a < count; a++) {
+        int64_t kept = kept_of(r, &rows[a]), learned = 0, later = 0;
+        for (int64_t i = 1; i < (int64_t)rows[a].ids.count; i++)
+            *(i < kept ? &learned : &later) += rows[a].learned[i];
+        dropped |= learned == 0;
+        cut |= learned == 0 && later > 0;
     }
-    chat->counts.truncated += kept < whole;
-    chat->counts.cut_tokens += whole - kept;
-    chat->counts.merged += row->merged;
-    chat->counts.left_out += row->odd.left_out;
-    chat->counts.quoted += row->odd.quoted;
-    return train_chat_append(chat, row->ids.ids, row->learned, kept, whole, error);
+    r->chat->counts.dropped += dropped;
+    r->chat->counts.dropped_cut += cut;
+    return dropped;
+}
+
+static sifr_status take_row(chat_reader *r, const train_chat_row *rows, sifr_error *error) {
+    train_chat *chat = r->chat;
+    int count = chat->paired ? 2 : 1;
+    if (is_dropped(r, rows, count)) return SIFR_OK;
+    for (int a = 0; a < count; a++) {
+        int64_t whole = (int64_t)rows[a].ids.count, kept = kept_of(r, &rows[a]);
+        chat->counts.truncated += kept < whole;
+        chat->counts.cut_tokens += whole - kept;
+        chat->counts.merged += rows[a].merged;
+        chat->counts.left_out += rows[a].odd.left_out;
+        chat->counts.quoted += rows[a].odd.quoted;
+        BASE_TRY(train_chat_append(chat, rows[a].ids.ids, rows[a].learned, kept, whole, error));
+    }
+    return SIFR_OK;
 }
 
 static sifr_status encode_slots(chat_reader *r, sifr_error *error) {
@@ -82,7 +103,7 @@ static sifr_status encode_slots(chat_reader *r, sifr_error *error) {
     for (size_t i = 0; i < r->filled; i++) {
         chat_slot *slot = &r->slots[i];
         if (slot->status == SIFR_OK)
-            BASE_TRY(take_row(r, &slot->encoded, error));
+            BASE_TRY(take_row(r, slot->encoded, error));
         else
             BASE_TRY(take_bad(r, slot->status, slot->error.message, error));
         json_decref(slot->row);
@@ -99,11 +120,24 @@ static void add_slot(chat_reader *r, json_t *row, const formats_row_place *place
     slot->error = (sifr_error){0};
 }
 
+/* Pairs and single rows do not go together, and are trained on in other ways. */
+static sifr_status check_kind(chat_reader *r, sifr_error *error) {
+    bool pairs = r->type == FORMATS_ROW_PREFERENCE;
+    if (r->kind_known && pairs != r->chat->paired)
+        return base_fail(error, SIFR_USAGE,
+                         "%s: rows of type %s beside files of %s; give one kind alone", r->file,
+                         formats_row_type_name(r->type), pairs ? "single rows" : "preferences");
+    r->chat->paired = pairs;
+    r->kind_known = true;
+    return SIFR_OK;
+}
+
 /* The form of the file's rows, from the first that can be read. */
 static sifr_status find_type(chat_reader *r, const json_t *row, const formats_row_place *place,
                              sifr_error *error) {
     if (r->typed) return SIFR_OK;
     BASE_TRY(formats_row_type_find(row, place, &r->type, error));
+    BASE_TRY(check_kind(r, error));
     r->typed = true;
     base_log(r->options->log, SIFR_LOG_INFO, "data: %s: rows of type %s", r->file,
              formats_row_type_name(r->type));
@@ -140,6 +174,7 @@ static sifr_status read_file(chat_reader *r, const train_chat_source *source, co
     r->file = path;
     r->typed = source->typed;
     r->type = source->type;
+    if (r->typed) BASE_TRY(check_kind(r, error));
     BASE_TRY(formats_records_open_rows(path, &records, error));
     sifr_status status = read_rows(r, records, error);
     formats_records_close(records);
@@ -150,13 +185,14 @@ static sifr_status read_source(chat_reader *r, size_t index, sifr_error *error) 
     const train_chat_source *source = &r->options->sources[index];
     formats_text_source files;
     chat_part *part = &r->chat->parts[index];
-    *part = (chat_part){.first = r->chat->counts.rows, .weight = source->weight};
+    int64_t per = r->chat->paired ? 2 : 1;
+    *part = (chat_part){.first = r->chat->counts.rows / per, .weight = source->weight};
     BASE_TRY(formats_text_source_open_rows(&source->path, 1, &files, error));
     sifr_status status = SIFR_OK;
     for (size_t i = 0; status == SIFR_OK && i < files.count; i++)
         status = read_file(r, source, files.documents[i].path, error);
     formats_text_source_close(&files);
-    part->count = r->chat->counts.rows - part->first;
+    part->count = r->chat->counts.rows / (r->chat->paired ? 2 : 1) - part->first;
     return status;
 }
 
@@ -209,7 +245,8 @@ static sifr_status make_reader(chat_reader *r, sifr_error *error) {
 static void free_reader(chat_reader *r) {
     for (size_t i = 0; r->slots && i < ROWS_AT_A_TIME; i++) {
         json_decref(r->slots[i].row);
-        train_chat_row_free(&r->slots[i].encoded);
+        train_chat_row_free(&r->slots[i].encoded[0]);
+        train_chat_row_free(&r->slots[i].encoded[1]);
     }
     for (size_t t = 0; r->encoders && t < r->threads; t++) {
         formats_tokenizer_scratch_free(r->encoders[t].scratch);
@@ -276,10 +313,12 @@ static void say_rows(const chat_reader *r) {
     char rows[32], tokens[32], learned[32];
     if (!r->options->whole)
         base_log(r->options->log, SIFR_LOG_INFO,
-                 "data: %s rows, %s tokens, of which %s %s learned; the longest row has %lld, each "
+                 "data: %s %s, %s tokens, of which %s %s learned; the longest %s has %lld, each "
                  "takes %lld",
-                 base_format_count(c->rows, rows), base_format_count(c->tokens, tokens),
-                 base_format_count(c->learned, learned), are(c->learned), (long long)c->longest,
+                 base_format_count(r->chat->paired ? c->rows / 2 : c->rows, rows),
+                 r->chat->paired ? "pairs" : "rows", base_format_count(c->tokens, tokens),
+                 base_format_count(c->learned, learned), are(c->learned),
+                 r->chat->paired ? "answer with its prompt" : "row", (long long)c->longest,
                  (long long)r->options->length);
     say_odd_rows(r);
 }

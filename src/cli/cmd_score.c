@@ -1,0 +1,282 @@
+/* sifr score: the log-probabilities that a model gives the labels of rows of data, in a file. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/checked.h"
+#include "base/clock.h"
+#include "base/file.h"
+#include "base/heap.h"
+#include "base/parallel.h"
+#include "base/system.h"
+#include "base/text.h"
+#include "cli/commands.h"
+#include "cli/launch/launch.h"
+#include "cli/read_model.h"
+#include "train/data/data.h"
+#include "train/run_settings.h"
+#include "train/run_task.h"
+
+static const char name[] = "score";
+
+/* Tokens in a batch if no batch size is given; without and with logits of all words. */
+enum { BATCH_TOKENS = 4096, BATCH_LOGITS = 1 << 26 };
+
+typedef struct score_command {
+    cli_read_model read;
+    cli_list data;
+    const char *output, *type, *train_on;
+    int64_t length, batch, top;
+    double temperature;
+    bool skip_bad_rows, plain;
+    sifr_config config;
+} score_command;
+
+/* A run over the data. */
+typedef struct score_run {
+    const score_command *command;
+    engine_inference *inference;
+    const train_data *data;
+    train_rows rows;
+    train_token_writer writer;
+    int64_t batch, words;
+    int threads;
+    float *losses, *logits; /* of a batch */
+    int32_t *top_ids;       /* of a batch, for rows with a label */
+    float *top_logprobs;
+} score_run;
+
+static sifr_status configure(score_command *command, sifr_error *error) {
+    sifr_config *config = &command->config;
+    char length[32];
+    BASE_TRY(config_create(config, error));
+    for (size_t i = 0; i < command->data.count; i++)
+        BASE_TRY(config_set(config, "data", command->data.items[i], error));
+    if (command->type) BASE_TRY(config_set(config, "data-type", command->type, error));
+    if (command->train_on) BASE_TRY(config_set(config, "train-on", command->train_on, error));
+    if (command->skip_bad_rows) BASE_TRY(config_set(config, "skip-bad-rows", NULL, error));
+    if (command->plain) BASE_TRY(config_set(config, "no-special-tokens", NULL, error));
+    snprintf(length, sizeof length, "%lld", (long long)command->length);
+    if (command->length) BASE_TRY(config_set(config, "seq-length", length, error));
+    BASE_TRY(config_resolve(config, 1, error));
+    if (command->top < 0 || command->top > INT32_MAX)
+        return base_fail(error, SIFR_USAGE, "--top-k %lld: too many", (long long)command->top);
+    if (command->temperature > 0 && command->temperature <= 1e6) return SIFR_OK;
+    return base_fail(error, SIFR_USAGE, "--temperature %g: it must be above 0",
+                     command->temperature);
+}
+
+/* As `sifr train` reads them. Text is tokenised into a temporary store. */
+static sifr_status open_data(const score_command *command, const checkpoint_model *model,
+                             int64_t length, train_data **out, sifr_error *error) {
+    char scratch[BASE_PATH_LENGTH];
+    const char *parent = getenv("TMPDIR");
+    sifr_log log = cli_log(name);
+    int64_t separator;
+    if (model->folder.config.task != MODEL_NEXT_TOKEN)
+        return base_fail(error, SIFR_USAGE,
+                         "%s: only a model that predicts the next token (%s) is "
+                         "scored, and this one is for %s",
+                         command->read.model, model_task_name(MODEL_NEXT_TOKEN),
+                         model_task_name(model->folder.config.task));
+    BASE_TRY(train_separator(model->files, &model->folder.config, &log, &separator, error));
+    if (!parent || !*parent) parent = "/tmp";
+    BASE_TRY(base_path_join(scratch, parent, "sifr-score-XXXXXX", error));
+    if (!mkdtemp(scratch))
+        return base_fail(error, SIFR_FAILED, "%s: cannot make a folder for the tokens in it",
+                         parent);
+    train_data_options options = {.paths = command->config.data,
+                                  .count = command->config.data_count,
+                                  .tokenizer = model->files,
+                                  .cache = scratch,
+                                  .vocab_size = model->folder.config.vocab_size,
+                                  .separator = separator,
+                                  .special = !command->plain,
+                                  .threads = (int)command->read.threads,
+                                  .log = &log};
+    train_chat_form form;
+    sifr_status status =
+        train_chat_form_make(&model->folder, length, &command->config, &options, &form, error);
+    if (status == SIFR_OK) status = train_data_open(&options, out, error);
+    train_chat_form_free(&form);
+    if (base_remove_tree(scratch, NULL) != SIFR_OK)
+        base_log(&log, SIFR_LOG_WARNING, "%s: could not be removed", scratch);
+    return status;
+}
+
+static void find_tops(void *argument, size_t row) {
+    const score_run *run = argument;
+    int64_t top = run->command->top, i = (int64_t)row;
+    if (run->rows.labels[i] < 0) return;
+    train_top_words(run->logits + i * run->words, run->words, run->command->temperature, top,
+                    run->top_ids + i * top, run->top_logprobs + i * top);
+}
+
+static sifr_status score_batch(score_run *run, int64_t first, int64_t count, sifr_error *error) {
+    int64_t tokens = run->batch * run->rows.length, top = run->command->top, labelled;
+    double loss;
+    for (int64_t i = 0; i < count; i++) train_data_scored_read(run->data, first + i, &run->rows, i);
+    train_rows_clear(&run->rows, count);
+    sifr_batch batch = train_rows_batch(&run->rows);
+    BASE_TRY(engine_inference_loss(run->inference, &batch, &loss, &labelled, run->logits, error));
+    BASE_TRY(engine_inference_losses(run->inference, run->losses, error));
+    if (!(loss - loss == 0))
+        return base_fail(error, SIFR_FAILED,
+                         "%s: the loss is no number; the weights are damaged, or out of the range "
+                         "of 16 bits (try --precision fp32)",
+                         run->command->read.model);
+    if (top) base_parallel(run->threads, (size_t)tokens, find_tops, run);
+    for (int64_t i = 0; i < tokens; i++) {
+        const int32_t *ids = top ? run->top_ids + i * top : NULL;
+        const float *logprobs = top ? run->top_logprobs + i * top : NULL;
+        if (run->rows.labels[i] < 0) continue;
+        BASE_TRY(train_token_writer_put(&run->writer, -run->losses[i], ids, logprobs, error));
+    }
+    return SIFR_OK;
+}
+
+static sifr_status take_memory(score_run *run, sifr_error *error) {
+    int64_t tokens = run->batch * run->rows.length, top = run->command->top, logits, tops;
+    if (!base_mul_i64(tokens, run->words, &logits) || !base_mul_i64(tokens, top, &tops))
+        return base_fail_alloc(error, INT64_MAX);
+    BASE_TRY(base_alloc((size_t)tokens, sizeof *run->losses, &run->losses, error));
+    if (top) BASE_TRY(base_alloc((size_t)logits, sizeof *run->logits, &run->logits, error));
+    BASE_TRY(base_alloc((size_t)tops, sizeof *run->top_ids, &run->top_ids, error));
+    return base_alloc((size_t)tops, sizeof *run->top_logprobs, &run->top_logprobs, error);
+}
+
+static sifr_status score_all(score_run *run, sifr_error *error) {
+    int64_t count = run->writer.rows;
+    double told = base_seconds();
+    for (int64_t at = 0; at < count; at += run->batch) {
+        int64_t here = base_min_i64(run->batch, count - at);
+        BASE_TRY(score_batch(run, at, here, error));
+        if (!isatty(STDERR_FILENO) || (base_seconds() - told < 0.2 && at + here < count)) continue;
+        told = base_seconds();
+        fprintf(stderr, at + here < count ? "\r\033[Krow %lld of %lld" : "\r\033[K",
+                (long long)(at + here), (long long)count);
+        fflush(stderr);
+    }
+    return train_token_writer_commit(&run->writer, error);
+}
+
+static int64_t choose_batch(const score_command *command, int64_t length, int64_t words,
+                            int64_t rows) {
+    int64_t most = BATCH_TOKENS / length;
+    if (command->top) most = base_min_i64(most, BATCH_LOGITS / words / length);
+    return base_min_i64(command->batch ? command->batch : base_max_i64(most, 1), rows);
+}
+
+static sifr_status run_model(score_command *command, const checkpoint_model *model,
+                             engine_inference_options *options, int64_t length, score_run *run,
+                             sifr_error *error) {
+    int64_t rows = train_data_scored(run->data, length);
+    base_system system;
+    run->threads = (int)command->read.threads;
+    if (run->threads <= 0) base_system_read(&system), run->threads = system.cpus;
+    run->words = model->folder.config.vocab_size;
+    if (rows == 0)
+        return base_fail(error, SIFR_FAILED,
+                         "%s: %lld tokens are too few for a window of %lld; give more text or a "
+                         "shorter --seq-length",
+                         command->data.items[0], (long long)train_data_tokens(run->data),
+                         (long long)length);
+    if (command->top > run->words)
+        return base_fail(error, SIFR_USAGE, "--top-k %lld: the model has %lld words",
+                         (long long)command->top, (long long)run->words);
+    run->batch = choose_batch(command, length, run->words, rows);
+    options->length = length;
+    options->sequences = run->batch;
+    options->logits = command->top > 0;
+    BASE_TRY(train_data_rows(run->data, run->batch, length, &run->rows, error));
+    BASE_TRY(train_data_begin_scores(run->data, length, command->output, command->top,
+                                     command->temperature, &run->writer, error));
+    BASE_TRY(engine_inference_create(model->folder.model, options, &run->inference, error));
+    engine_inference_fill(run->inference, checkpoint_model_values, model);
+    run->words = engine_inference_words(run->inference);
+    BASE_TRY(take_memory(run, error));
+    return score_all(run, error);
+}
+
+static void free_run(score_run *run) {
+    engine_inference_free(run->inference);
+    train_token_writer_free(&run->writer);
+    train_rows_free(&run->rows);
+    free(run->losses);
+    free(run->logits);
+    free(run->top_ids);
+    free(run->top_logprobs);
+}
+
+static sifr_status score(score_command *command, sifr_error *error) {
+    checkpoint_model model = {0};
+    train_data *data = NULL;
+    engine_inference_options options = {.mode = PLAN_EVALUATE};
+    sifr_log log = cli_log(name);
+    int64_t length;
+    score_run run = {.command = command};
+    char rows[32], entries[32];
+    sifr_status status;
+    BASE_TRY_GOTO(status, configure(command, error), done);
+    BASE_TRY_GOTO(status, cli_read_model_open(&command->read, &model, &options, &log, error), done);
+    engine_folder_warn(&model.folder, &log);
+    BASE_TRY_GOTO(
+        status, train_sequence_length(&command->config, &model.folder.config, &log, &length, error),
+        done);
+    BASE_TRY_GOTO(status, open_data(command, &model, length, &data, error), done);
+    run.data = data;
+    status = run_model(command, &model, &options, length, &run, error);
+    if (status == SIFR_OK)
+        printf("%s: %s tokens of %s rows%s (%s)\n", command->output,
+               base_format_count(run.writer.entries, entries),
+               base_format_count(run.writer.rows, rows),
+               command->top ? ", with the likeliest words of each" : "",
+               cli_precision_name(options.precision));
+done:
+    free_run(&run);
+    train_data_close(data);
+    checkpoint_model_close(&model);
+    config_free(&command->config);
+    return status;
+}
+
+int cli_score(int argc, char **argv) {
+    static const cli_usage usage = {
+        .name = name,
+        .summary =
+            "Writes the log-probability that a model gives each learned token of the data, as "
+            "safetensors:\nthe reference of preferences (sifr train --preference --reference), or, "
+            "with the likeliest\nwords of each token, what another model is distilled from (sifr "
+            "train --distill).",
+        .example = "sifr score --model teacher --data chats.jsonl --output scores.safetensors "
+                   "--top-k 64"};
+    score_command command = {.temperature = 1};
+    cli_option options[CLI_READ_MODEL_OPTIONS + 10] = {
+        {"data", CLI_LIST, "PATH", "as of sifr train: rows to fine-tune on, text or token stores",
+         &command.data, NULL, true},
+        {"output", CLI_TEXT, "FILE", "file to write", &command.output, NULL, true},
+        {"seq-length", CLI_COUNT, "N",
+         "as of the run that reads the file; default: the model's "
+         "own maximum",
+         &command.length, NULL, false},
+        {"top-k", CLI_COUNT, "N", "the N likeliest words of each token as well", &command.top, NULL,
+         false},
+        {"temperature", CLI_NUMBER, "X", "divides their logits (default: 1)", &command.temperature,
+         NULL, false},
+        {"batch-size", CLI_COUNT, "N", "rows at a time (default: about 4096 tokens)",
+         &command.batch, NULL, false},
+        {"data-type", CLI_TEXT, "TYPE", "as of sifr train", &command.type, NULL, false},
+        {"train-on", CLI_TEXT, "PART", "as of sifr train", &command.train_on, NULL, false},
+        {"skip-bad-rows", CLI_FLAG, NULL, "as of sifr train", &command.skip_bad_rows, NULL, false},
+        {"no-special-tokens", CLI_FLAG, NULL, "as of sifr train", &command.plain, NULL, false},
+    };
+    int code;
+    sifr_error error = {0};
+    cli_read_model_options(&command.read, options + 10);
+    if (!cli_parse(&usage, options, sizeof options / sizeof *options, argc, argv, NULL, &code))
+        return code;
+    sifr_status status = score(&command, &error);
+    cli_list_free(&command.data);
+    return status == SIFR_OK ? SIFR_OK : cli_fail(name, &error);
+}

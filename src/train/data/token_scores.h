@@ -1,0 +1,77 @@
+/* A file of `sifr score`: log-probabilities that a model gives the labels of rows of data, and
+ * perhaps the likeliest words at each. A safetensors file:
+ *
+ *   offsets       I64 [rows + 1]  row r has the entries offsets[r] … offsets[r + 1] - 1
+ *   ids           I32 [n]         the labels, in the order of the tokens
+ *   logprobs      F32 [n]         their log-probabilities
+ *   top_ids       I32 [n, k]      the k likeliest words, the likeliest first (absent: none)
+ *   top_logprobs  F32 [n, k]      their log-probabilities, of logits divided by temperature
+ *   temperature   F32 [1]
+ *
+ * Rows are those of the data as they are read, without what is left out; of preferences the chosen
+ * answer and the rejected one in turns; of text the windows. */
+#ifndef TRAIN_TOKEN_SCORES_H
+#define TRAIN_TOKEN_SCORES_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include "formats/safetensors.h"
+
+/* An open file; the arrays are mapped. */
+typedef struct train_token_scores {
+    formats_safetensors file;
+    char path[BASE_PATH_LENGTH];
+    const int64_t *offsets;
+    const int32_t *ids, *top_ids; /* top_ids and top_logprobs NULL where `top` is 0 */
+    const float *logprobs, *top_logprobs;
+    int64_t rows, entries, top;
+    double temperature;
+} train_token_scores;
+
+/* SIFR_FAILED for a file that is none, or whose numbers are none of scores: offsets that go back, a
+ * log-probability above 0 or not finite, a word twice or outside of `words` (0: not known). */
+sifr_status train_token_scores_open(const char *path, int64_t words, train_token_scores *out,
+                                    sifr_error *error) SIFR_MUST_CHECK;
+/* Only what a model needs to be described: entries are not looked at. */
+sifr_status train_token_scores_peek(const char *path, int64_t *top, double *temperature,
+                                    sifr_error *error) SIFR_MUST_CHECK;
+void train_token_scores_close(train_token_scores *scores); /* harmless on a zeroed one */
+
+/* --- writing --- */
+
+/* Entries are given in order; those of top words wait in a file beside the path that has no name.
+ */
+typedef struct train_token_writer {
+    char path[BASE_PATH_LENGTH];
+    int64_t rows, entries, top;
+    double temperature;
+    int64_t *offsets; /* owned: rows + 1 */
+    int32_t *ids;     /* owned: entries */
+    float *logprobs;
+    int64_t put;               /* entries that were given */
+    FILE *top_ids, *top_probs; /* NULL without top words */
+} train_token_writer;
+
+/* Takes memory for `rows` and `entries`, whose offsets and ids the caller fills in. */
+sifr_status train_token_writer_open(const char *path, int64_t rows, int64_t entries, int64_t top,
+                                    double temperature, train_token_writer *out,
+                                    sifr_error *error) SIFR_MUST_CHECK;
+/* The next entry; `top` words each where the writer has them. */
+sifr_status train_token_writer_put(train_token_writer *writer, float logprob,
+                                   const int32_t *top_ids, const float *top_logprobs,
+                                   sifr_error *error) SIFR_MUST_CHECK;
+/* The file appears. */
+sifr_status train_token_writer_commit(train_token_writer *writer,
+                                      sifr_error *error) SIFR_MUST_CHECK;
+void train_token_writer_free(train_token_writer *writer); /* harmless on a zeroed one */
+
+/* --- top words --- */
+
+/* The `top` likeliest of `words` logits divided by `temperature`, the likeliest first and of equals
+ * the lower id, and their log-probabilities. */
+void train_top_words(const float *logits, int64_t words, double temperature, int64_t top,
+                     int32_t *ids, float *logprobs);
+
+#endif
