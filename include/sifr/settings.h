@@ -81,6 +81,13 @@ typedef struct sifr_fp16 {
  * are so large that it would end overlap. */
 enum { SIFR_BY_UNITS = -1 };
 
+/* How ranks divide the work. */
+typedef struct sifr_mesh {
+    int32_t shard_size; /* neighbours that share one copy of what the ZeRO stage cuts, a divisor of
+                           the number of ranks, or of those of a pipeline stage; other groups of as
+                           many hold copies of it. 0: all share one */
+} sifr_mesh;
+
 /* How ranks share and exchange state: DeepSpeed's keys of zero_optimization. Counts are elements.
  * None of them changes a result. */
 typedef struct sifr_zero {
@@ -229,6 +236,7 @@ typedef struct sifr_settings {
 
     sifr_optimizer optimizer;
     double gradient_clipping; /* global L2 norm; 0: off */
+    sifr_mesh mesh;
     sifr_zero zero;
     sifr_pipeline pipeline;
     sifr_offload offload;

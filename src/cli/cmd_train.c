@@ -112,23 +112,36 @@ static json_t *number_or_null(double value) {
     return isfinite(value) ? json_real(value) : json_null();
 }
 
-/* Bytes that steps moved to the first rank. */
-static json_t *describe_wire(const train_wire *wire) {
+static json_t *describe_ledger(const comm_ledger *ledger, int64_t gathered, int64_t reduced,
+                               int64_t received) {
     static const char *const names[COMM_OPERATIONS] = {"gathered", "reduced", "control", "sent",
                                                        "received"};
-    const int64_t planned[COMM_OPERATIONS] = {wire->planned_gathered, wire->planned_reduced, -1, -1,
-                                              wire->planned_received};
+    const int64_t planned[COMM_OPERATIONS] = {gathered, reduced, -1, -1, received};
     json_t *result = json_object();
     for (int o = 0; o < COMM_OPERATIONS; o++) {
-        if (o >= COMM_SEND && !wire->ledger.operation[o].calls) continue; /* without stages */
-        json_t *entry =
-            json_pack("{s:I, s:I, s:f}", "calls", (json_int_t)wire->ledger.operation[o].calls,
-                      "bytes", (json_int_t)wire->ledger.operation[o].bytes, "seconds",
-                      wire->ledger.operation[o].seconds);
+        if (o >= COMM_SEND && !ledger->operation[o].calls) continue; /* without stages */
+        json_t *entry = json_pack(
+            "{s:I, s:I, s:f}", "calls", (json_int_t)ledger->operation[o].calls, "bytes",
+            (json_int_t)ledger->operation[o].bytes, "seconds", ledger->operation[o].seconds);
         if (planned[o] >= 0)
             json_object_set_new(entry, "planned", json_integer((json_int_t)planned[o]));
         json_object_set_new(result, names[o], entry);
     }
+    return result;
+}
+
+/* Bytes that steps moved to the first rank; of a mesh also by group. */
+static json_t *describe_wire(const train_wire *wire) {
+    json_t *result = describe_ledger(&wire->ledger, wire->planned_gathered, wire->planned_reduced,
+                                     wire->planned_received);
+    json_t *groups = json_object();
+    for (int i = 0; i < wire->groups; i++)
+        json_object_set_new(groups, plan_span_name(wire->of[i].span),
+                            describe_ledger(&wire->of[i].ledger, wire->of[i].planned_gathered,
+                                            wire->of[i].planned_reduced,
+                                            wire->of[i].planned_received));
+    if (wire->groups > 1) json_object_set(result, "groups", groups);
+    json_decref(groups);
     return result;
 }
 

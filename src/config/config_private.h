@@ -113,6 +113,12 @@ bool config_setting_applies(const sifr_config *config, size_t index);
  * in this config; NULL: the same, or the key does not act. After config_resolve. */
 const char *config_departure(const sifr_config *config, size_t index);
 
+/* config_mesh.c: whether the ranks, `ranks` of them in a stage, can be divided as the config says.
+ */
+sifr_status config_resolve_mesh(const sifr_config *config, int64_t world_size, int64_t ranks,
+                                sifr_error *error) SIFR_MUST_CHECK;
+int32_t config_shard_size(const sifr_config *config); /* of either key; 0: none */
+
 /* config_batch.c: the three batch keys, from those that are given. */
 /* *data_ranks: ranks that each take a part of the batch. */
 sifr_status config_resolve_pipeline(sifr_config *config, int64_t world_size, int64_t *data_ranks,

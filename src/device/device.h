@@ -485,8 +485,8 @@ static inline int64_t device_part_bytes(int32_t micro_batches) {
 typedef struct device_decision {
     const void *parts; /* rank r's at r x device_part_bytes(micro_batches) */
     int32_t ranks, micro_batches;
-    int32_t owners;    /* the first so many ranks own each gradient once: their squares count */
-    bool across_first; /* the global batch goes through the ranks, then through micro batches */
+    int32_t owners;    /* that own each gradient once; the others, by as many, hold copies */
+    bool across_first; /* the global batch goes through a copy's ranks, then its micro batches */
     int64_t labelled;
     double loss_scale, clipping; /* clipping 0: none */
     device_step *step;           /* update_scale and update are written */

@@ -184,11 +184,9 @@ sifr_status engine_plan(const sifr_model *model, const sifr_settings *settings, 
 
 /* No operand of a collective is larger than a segment in fp32. */
 static sifr_status use_device(sifr_engine *engine, sifr_error *error) {
-    int64_t largest = 0;
     if (!device_is_hidden(engine->dev)) return SIFR_OK;
-    for (size_t g = 0; g < engine->model->segment_count; g++)
-        largest = base_max_i64(largest, engine->training->segment_elements[g] * 4);
-    return engine_groups_use_device(&engine->groups, engine->dev, largest, error);
+    return comm_use_device(engine->group, engine->dev, engine_largest_operand(engine->training),
+                           error);
 }
 
 sifr_status engine_take(sifr_engine *engine, sifr_error *error) {
@@ -251,8 +249,10 @@ void sifr_engine_free(sifr_engine *engine) {
     engine_executor_free(engine->logits_evaluator.executor);
     engine_executor_free(engine->evaluator.executor);
     engine_executor_free(engine->trainer);
-    if (device_is_hidden(engine->dev))
-        (void)!engine_groups_use_device(&engine->groups, NULL, 0, NULL);
+    if (device_is_hidden(engine->dev)) {
+        (void)!engine_groups_follow(&engine->groups, NULL, 0, NULL);
+        (void)!comm_use_device(engine->group, NULL, 0, NULL);
+    }
     engine_groups_close(&engine->groups);
     plan_free(engine->logits_evaluator.schedule);
     plan_free(engine->evaluator.schedule);

@@ -5,23 +5,23 @@
 #include "comm/comm.h"
 #include "plan/mesh.h"
 
-enum { ENGINE_GROUPS = 5 };
+enum { ENGINE_GROUPS = 6 };
 
 typedef struct engine_group_of {
     plan_span span;
     comm_group *group; /* NULL: this rank alone */
 } engine_group_of;
 
-/* Spans of which some have one and the same group: of all ranks, where they cover the world. */
+/* Spans of which some have one and the same group: of all ranks, where they cover the world. Stages
+ * have a group of their own, and may have a second one for what goes the other way round. */
 typedef struct engine_groups {
     engine_group_of of[ENGINE_GROUPS]; /* first that of PLAN_WORLD, which is borrowed */
-    comm_group *back; /* of PLAN_STAGES again, for what goes the other way round; NULL: none */
 } engine_groups;
 
 /* Only the world, whose ranks are shards of one copy. */
 engine_groups engine_groups_flat(comm_group *world);
 
-/* All ranks of the world call it, with the same mesh. `back`: with that group. */
+/* All ranks of the world call it, with the same mesh. `back`: with the second group of stages. */
 sifr_status engine_groups_open(comm_group *world, const plan_mesh *mesh, bool back,
                                engine_groups *out, sifr_error *error) SIFR_MUST_CHECK;
 /* Harmless on a zeroed one. */
@@ -29,18 +29,16 @@ void engine_groups_close(engine_groups *groups);
 
 /* The group that differs from this rank in axes of `span` alone. */
 comm_group *engine_groups_at(const engine_groups *groups, plan_span span);
+comm_group *engine_groups_back(const engine_groups *groups); /* NULL: none */
 
 /* The groups without repetition, the world first; returns their number. */
 int engine_groups_list(const engine_groups *groups, engine_group_of out[ENGINE_GROUPS]);
 
-/* What has been delivered to this rank in all of them. */
-comm_ledger engine_groups_ledger(const engine_groups *groups);
-
 /* Sets the label of all of them. */
 void engine_groups_label(const engine_groups *groups, const comm_label *label);
 
-/* comm_use_device of all of them. */
-sifr_status engine_groups_use_device(const engine_groups *groups, device *dev, int64_t largest,
-                                     sifr_error *error) SIFR_MUST_CHECK;
+/* comm_use_device of all but the world, whose windows are open; with NULL, before they close. */
+sifr_status engine_groups_follow(const engine_groups *groups, device *dev, int64_t largest,
+                                 sifr_error *error) SIFR_MUST_CHECK;
 
 #endif

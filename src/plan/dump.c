@@ -57,6 +57,8 @@ static void dump_instruction(const plan_schedule *s, size_t index, char *text, s
     if (i->action == PLAN_SEND || i->action == PLAN_RECEIVE)
         used = put(text, size, used, " %lld bytes %s stage %d", (long long)i->bytes,
                    i->action == PLAN_SEND ? "to" : "from", i->peer);
+    if (i->queue == PLAN_COMMUNICATION && i->span == PLAN_REPLICAS)
+        used = put(text, size, used, " %s", plan_span_name(PLAN_REPLICAS));
     if (i->wait >= 0) used = put(text, size, used, " after %d", i->wait);
     if (i->deferred) put(text, size, used, " (of the step before)");
 }

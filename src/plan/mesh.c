@@ -49,7 +49,8 @@ sifr_status plan_mesh_of(const sifr_settings *settings, int32_t ranks, int32_t r
                          (int)ranks, ranks == 1 ? "" : "s", ranks == 1 ? "start more" : "give ",
                          base_format_divisors(ranks, counts, sizeof counts));
     int32_t of_stage = ranks / stages;
-    BASE_TRY(plan_mesh_make(of_stage, rank % of_stage, 0, out, error));
+    int32_t size = settings->mesh.shard_size;
+    BASE_TRY(plan_mesh_make(of_stage, rank % of_stage, size, out, error));
     out->ranks[PLAN_AXIS_STAGE] = stages;
     out->place[PLAN_AXIS_STAGE] = rank / of_stage;
     return SIFR_OK;
@@ -101,6 +102,40 @@ bool plan_mesh_crosses(const plan_mesh *mesh, plan_span span, int32_t ranks_per_
     for (int a = PLAN_AXES - 1; a >= 0 && whole < extent_of(mesh, span); a--)
         whole *= mesh->ranks[a];
     return here % whole != 0;
+}
+
+int32_t plan_mesh_neighbours(const plan_mesh *mesh, plan_span span, int32_t ranks_per_host) {
+    int32_t world = plan_mesh_ranks(mesh, PLAN_WORLD), rank = plan_mesh_place(mesh, PLAN_WORLD);
+    int32_t here = ranks_per_host > 0 && ranks_per_host < world ? ranks_per_host : world;
+    int32_t first = rank / here * here, count = 0;
+    for (int32_t r = first; r < first + here && r < world; r++) {
+        plan_mesh there = plan_mesh_at(mesh, r);
+        count += plan_mesh_group(&there, span) == plan_mesh_group(mesh, span);
+    }
+    return count;
+}
+
+const char *plan_span_name(plan_span span) {
+    return span == PLAN_STATE      ? "shards"
+           : span == PLAN_STAGES   ? "stages"
+           : span == PLAN_REPLICAS ? "replicas"
+           : span == PLAN_DATA     ? "data"
+                                   : "world";
+}
+
+const char *plan_mesh_hosts_text(const plan_mesh *mesh, int32_t ranks_per_host,
+                                 char out[PLAN_MESH_LENGTH]) {
+    size_t used = 0;
+    snprintf(out, PLAN_MESH_LENGTH, "all on one host");
+    if (!plan_mesh_crosses(mesh, PLAN_WORLD, ranks_per_host)) return out;
+    for (int a = 0; a < PLAN_AXES; a++) {
+        if (mesh->ranks[a] == 1) continue;
+        bool crosses = plan_mesh_crosses(mesh, (plan_span)(1 << a), ranks_per_host);
+        used += (size_t)snprintf(out + used, PLAN_MESH_LENGTH - used, "%s%ss %s", used ? ", " : "",
+                                 plan_axis_name((plan_axis)a),
+                                 crosses ? "between hosts" : "inside a host");
+    }
+    return out;
 }
 
 const char *plan_mesh_text(const plan_mesh *mesh, char out[PLAN_MESH_LENGTH]) {

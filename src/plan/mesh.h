@@ -50,7 +50,7 @@ plan_mesh plan_mesh_flat(int32_t ranks, int32_t rank);
 sifr_status plan_mesh_make(int32_t ranks, int32_t rank, int32_t shard_size, plan_mesh *out,
                            sifr_error *error) SIFR_MUST_CHECK;
 
-/* The same in each of settings.pipeline.stages stages. */
+/* The same in each of settings.pipeline.stages stages, of settings.mesh.shard_size. */
 sifr_status plan_mesh_of(const sifr_settings *settings, int32_t ranks, int32_t rank, plan_mesh *out,
                          sifr_error *error) SIFR_MUST_CHECK;
 
@@ -68,10 +68,18 @@ int32_t plan_mesh_group(const plan_mesh *mesh, plan_span span);
  * True if that holds for some of the groups. */
 bool plan_mesh_crosses(const plan_mesh *mesh, plan_span span, int32_t ranks_per_host);
 
+/* How many ranks of this rank's group are on its host, this one included. */
+int32_t plan_mesh_neighbours(const plan_mesh *mesh, plan_span span, int32_t ranks_per_host);
+
+enum { PLAN_MESH_LENGTH = 192 };
 /* "2 replicas x 4 shards", and of this rank "replica 1, shard 3": the axes that have several ranks.
  */
-enum { PLAN_MESH_LENGTH = 128 };
 const char *plan_mesh_text(const plan_mesh *mesh, char out[PLAN_MESH_LENGTH]);
 const char *plan_mesh_place_text(const plan_mesh *mesh, char out[PLAN_MESH_LENGTH]);
+/* "shards inside a host, replicas between hosts", of the same axes; "all on one host". */
+const char *plan_mesh_hosts_text(const plan_mesh *mesh, int32_t ranks_per_host,
+                                 char out[PLAN_MESH_LENGTH]);
+/* "stages", "shards", "replicas", "data" or "world" */
+const char *plan_span_name(plan_span span);
 
 #endif

@@ -57,6 +57,13 @@ int64_t plan_padded_elements(const plan_schedule *schedule, int32_t segment);
 /* Bytes that a step delivers to this rank by gathers and by reductions: padded elements x (N-1)/N x
  * bytes of an element as sent, for each pass over them. */
 void plan_wire(const plan_schedule *schedule, int64_t *gathered, int64_t *reduced);
+/* The same of the transfers among the ranks of one span. */
+void plan_wire_of(const plan_schedule *schedule, plan_span span, int64_t *gathered,
+                  int64_t *reduced);
+
+/* Of those, the bytes that come from other hosts, each of `ranks_per_host` ranks (0: one host). A
+ * gather brings each slice to a host once, and a reduction in fp32 one sum of each host's ranks. */
+int64_t plan_wire_crossing(const plan_schedule *schedule, plan_span span, int32_t ranks_per_host);
 
 /* Bytes that a step receives from other stages of a pipeline. */
 int64_t plan_received(const plan_schedule *schedule);
@@ -67,7 +74,9 @@ void plan_calls(const plan_schedule *schedule, int64_t *gathers, int64_t *reduct
 base_dtype plan_dtype(const plan_settings *settings);      /* of parameters and activations */
 int64_t plan_cache_rows(const plan_settings *settings);    /* of all sequences of a batch */
 bool plan_narrow_gradients(const plan_settings *settings); /* sums of gradients have 16 bits */
-bool plan_has_masters(const plan_settings *settings);      /* in addition to the parameters */
+/* fp32 sums of gradients are sent in communication_data_type. */
+bool plan_converts_gradients(const plan_settings *settings);
+bool plan_has_masters(const plan_settings *settings); /* in addition to the parameters */
 base_dtype plan_moment_type(const plan_settings *settings);
 base_dtype plan_state_type(const plan_settings *settings, const optim_row *row, int state);
 const optim_row *plan_row(const plan_schedule *schedule, int32_t segment); /* that trains it */

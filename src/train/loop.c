@@ -115,29 +115,66 @@ static sifr_status fetch(train_state *t, sifr_error *error) {
     return engine_check_batch(engine_model(t->engine), &batch, at * t->length, t->length, error);
 }
 
-static void count_wire(train_state *t, const comm_ledger *before) {
-    comm_ledger after = engine_groups_ledger(engine_groups_of(t->engine));
+/* What the groups had moved at some time. */
+typedef struct wire_mark {
+    comm_ledger of[ENGINE_GROUPS];
+} wire_mark;
+
+static wire_mark mark_wire(const train_state *t) {
+    engine_group_of list[ENGINE_GROUPS];
+    wire_mark mark = {0};
+    int groups = engine_groups_list(engine_groups_of(t->engine), list);
+    for (int i = 0; i < groups; i++) mark.of[i] = *comm_get_ledger(list[i].group);
+    return mark;
+}
+
+static void add_moved(comm_ledger *sum, const comm_ledger *after, const comm_ledger *before) {
     for (int o = 0; o < COMM_OPERATIONS; o++) {
-        t->wire.ledger.operation[o].calls += after.operation[o].calls - before->operation[o].calls;
-        t->wire.ledger.operation[o].bytes += after.operation[o].bytes - before->operation[o].bytes;
-        t->wire.ledger.operation[o].seconds +=
-            after.operation[o].seconds - before->operation[o].seconds;
+        sum->operation[o].calls += after->operation[o].calls - before->operation[o].calls;
+        sum->operation[o].bytes += after->operation[o].bytes - before->operation[o].bytes;
+        sum->operation[o].crossed += after->operation[o].crossed - before->operation[o].crossed;
+        sum->operation[o].seconds += after->operation[o].seconds - before->operation[o].seconds;
+    }
+}
+
+/* Stages may have two groups. */
+static comm_ledger *ledger_of(train_wire *wire, plan_span span) {
+    int i = 0;
+    while (i < wire->groups && wire->of[i].span != span) i++;
+    if (i == wire->groups) wire->of[wire->groups++].span = span;
+    return &wire->of[i].ledger;
+}
+
+static void count_wire(train_state *t, const wire_mark *before) {
+    engine_group_of list[ENGINE_GROUPS];
+    int groups = engine_groups_list(engine_groups_of(t->engine), list);
+    for (int i = 0; i < groups; i++) {
+        const comm_ledger *after = comm_get_ledger(list[i].group);
+        add_moved(ledger_of(&t->wire, list[i].span), after, &before->of[i]);
+        add_moved(&t->wire.ledger, after, &before->of[i]);
     }
 }
 
 static void count_planned(train_state *t) {
+    const plan_schedule *s = engine_schedule(t->engine);
     int64_t gathered, reduced;
-    plan_wire(engine_schedule(t->engine), &gathered, &reduced);
+    plan_wire(s, &gathered, &reduced);
     t->wire.planned_gathered += gathered;
     t->wire.planned_reduced += reduced;
-    t->wire.planned_received += plan_received(engine_schedule(t->engine));
+    t->wire.planned_received += plan_received(s);
+    for (int i = 0; i < t->wire.groups; i++) {
+        plan_wire_of(s, t->wire.of[i].span, &gathered, &reduced);
+        t->wire.of[i].planned_gathered += gathered;
+        t->wire.of[i].planned_reduced += reduced;
+        if (t->wire.of[i].span == PLAN_STAGES) t->wire.of[i].planned_received += plan_received(s);
+    }
 }
 
 /* Carries out a delayed update now: before a checkpoint or an evaluation, and after the last step.
  */
 static sifr_status settle(train_state *t, sifr_error *error) {
     double start = base_seconds();
-    comm_ledger before = engine_groups_ledger(engine_groups_of(t->engine));
+    wire_mark before = mark_wire(t);
     BASE_TRY(engine_settle(t->engine, error));
     count_wire(t, &before);
     t->step_seconds += base_seconds() - start;
@@ -178,7 +215,7 @@ static sifr_status step(train_state *t, sifr_status *local, sifr_error *error) {
     const sifr_config *c = t->config;
     sifr_step_result result;
     double start = base_seconds();
-    comm_ledger before = engine_groups_ledger(engine_groups_of(t->engine));
+    wire_mark before = mark_wire(t);
     int64_t before_step = sifr_engine_updates(t->engine) - 1;
     double rate = config_lr_at(&c->schedule, before_step);
     BASE_TRY(sifr_engine_set_betas(
@@ -368,13 +405,17 @@ static sifr_status save_end(train_state *t, int signal, sifr_error *error) {
     return save_result(t, error);
 }
 
-/* "mesh: 2 stages x 2 shards; schedule 1f1b, units 0-3 and 4-7" */
+/* "mesh: 2 stages x 2 replicas x 2 shards, all on one host; schedule 1f1b, units 0-3 and 4-7" */
 static void say_mesh(const train_state *t) {
     const plan_settings *s = &engine_schedule(t->engine)->settings;
-    char text[PLAN_MESH_LENGTH], parts[PLAN_PIPELINE_LENGTH];
-    if (plan_parts(&s->pipeline) == 1) return;
-    train_say(t->host, "mesh: %s; %s", plan_mesh_text(&s->mesh, text),
-              plan_pipeline_text(&s->pipeline, parts));
+    char text[PLAN_MESH_LENGTH], hosts[PLAN_MESH_LENGTH] = "", parts[PLAN_PIPELINE_LENGTH] = "";
+    bool copies = plan_mesh_ranks(&s->mesh, PLAN_REPLICAS) > 1,
+         stages = plan_parts(&s->pipeline) > 1;
+    if (copies) plan_mesh_hosts_text(&s->mesh, comm_local_size(t->group), hosts);
+    if (stages) plan_pipeline_text(&s->pipeline, parts);
+    if (!copies && !stages) return;
+    train_say(t->host, "mesh: %s%s%s%s%s", plan_mesh_text(&s->mesh, text), copies ? ", " : "",
+              hosts, stages ? "; " : "", parts);
 }
 
 static void announce(const train_state *t) {

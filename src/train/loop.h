@@ -4,6 +4,7 @@
 
 #include "comm/comm.h"
 #include "config/config.h"
+#include "engine/groups.h"
 #include "train/callbacks.h"
 
 /* Bytes that steps moved to the first rank, measured and planned; without evaluation, loading and
@@ -11,6 +12,13 @@
 typedef struct train_wire {
     comm_ledger ledger;
     int64_t planned_gathered, planned_reduced, planned_received;
+    /* The same by span of the mesh, if there are several groups. */
+    struct {
+        plan_span span;
+        comm_ledger ledger;
+        int64_t planned_gathered, planned_reduced, planned_received;
+    } of[ENGINE_GROUPS];
+    int groups; /* spans in `of` */
 } train_wire;
 
 typedef struct train_outcome {

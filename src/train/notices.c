@@ -11,11 +11,13 @@ static bool is_power_of_two(int64_t n) {
 
 /* The sum over the global batch is one tree made by halving. Sums over ranks keep to the same tree
  * if each rank's part is one of its lower branches (a power of two of ranks), or, if every micro
- * batch is reduced by itself, if the sum over micro batches is its upper part. */
+ * batch is reduced by itself, if the sum over micro batches is its upper part. Copies of the state
+ * are above both: their number must be a power of two. */
 char *train_bits_class(const plan_settings *s, char *out, size_t size) {
     char reason[160];
     bool narrow = s->step.communication_data_type != SIFR_FP32 && !plan_narrow_gradients(s);
     int32_t ranks = plan_mesh_ranks(&s->mesh, PLAN_DATA), neighbours = plan_batch_neighbours(s);
+    int32_t copies = plan_mesh_ranks(&s->mesh, PLAN_REPLICAS);
     bool across_first = neighbours > 1;
     reason[0] = 0;
     if (s->step.gradient_order == SIFR_GRADIENT_SEQUENTIAL)
@@ -27,11 +29,13 @@ char *train_bits_class(const plan_settings *s, char *out, size_t size) {
         snprintf(reason, sizeof reason,
                  "at stage %d in step_order batch, %d accumulation steps are not a power of two",
                  (int)s->step.zero.stage, (int)s->step.gradient_accumulation_steps);
+    else if (across_first && !is_power_of_two(copies))
+        snprintf(reason, sizeof reason, "%d replicas are not a power of two", (int)copies);
     else if (!across_first && !is_power_of_two(ranks))
         snprintf(reason, sizeof reason, "%d is not a power of two", (int)ranks);
     if (reason[0])
-        snprintf(out, size, "reproducible with %d rank%s only: %s", (int)ranks,
-                 ranks == 1 ? "" : "s", reason);
+        snprintf(out, size, "reproducible with %d rank%s%s only: %s", (int)ranks,
+                 ranks == 1 ? "" : "s", copies > 1 ? " of this shard_size" : "", reason);
     else
         snprintf(out, size,
                  "the same on 1, 2, 4, 8 ... ranks with this micro batch size (%lld) and kind of "

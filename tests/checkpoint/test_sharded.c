@@ -27,6 +27,7 @@ typedef struct shape {
     int32_t ranks;
     int stage;
     sifr_precision precision;
+    int32_t shard_size; /* 0: one copy */
 } shape;
 
 /* What all ranks do: load, train, save. */
@@ -73,6 +74,7 @@ static sifr_status make_engine(const rank_run *run, sifr_model **model, sifr_eng
     options.gradient_accumulation_steps = GLOBAL / run->task->shape.ranks;
     options.zero.stage = run->task->shape.stage;
     if (run->task->optimizer) options.optimizer = *run->task->optimizer;
+    options.mesh.shard_size = run->task->shape.shard_size;
     options.optimizer.weight_decay = 0.01;
     options.fp16.initial_scale_power = 26; /* the first steps overflow and lower it */
     BASE_TRY(model_from_config(&config, model, error));
@@ -224,20 +226,23 @@ static const char *fresh(const char *name) {
 
 /* Hashes of an uninterrupted run of one rank. */
 static void reference(sifr_precision precision, int64_t steps, uint64_t out[MOST_STEPS]) {
-    succeeds((task){.shape = {1, 0, precision}, .steps = steps});
+    succeeds((task){.shape = {1, 0, precision, 0}, .steps = steps});
     memcpy(out, runs[0].steps, sizeof runs[0].steps);
 }
 
 static const sifr_precision precisions[] = {SIFR_FP32, SIFR_BF16, SIFR_FP16};
 
+/* 1, 2, 4 and 8 ranks at each stage, then copies of the state: 2 x 2, 4 x 2 and 2 x 4. */
 static shape shape_of(int number, sifr_precision precision) {
-    return (shape){1 << number / 4, number % 4, precision};
+    static const int32_t meshes[][2] = {{1, 0}, {2, 0}, {4, 0}, {8, 0}, {4, 2}, {8, 2}, {8, 4}};
+    const int32_t *mesh = meshes[number / 4];
+    return (shape){mesh[0], number % 4, precision, mesh[1]};
 }
 
-/* Each of 16 shapes saves, and others, together all, go on from there. */
+/* Each of 28 shapes saves, and others, together all, go on from there. */
 static void any_shape_to_any(void **state) {
     (void)state;
-    enum { SHAPES = 16 };
+    enum { SHAPES = 28 };
     for (int p = 0; p < 3; p++) {
         sifr_precision precision = precisions[p];
         int partners = precision == SIFR_BF16 ? 3 : 1;
@@ -294,14 +299,14 @@ static void odd_counts_hand_on(void **state) {
         uint64_t wanted[MOST_STEPS];
         reference(precision, 4, wanted);
         const char *first = fresh("first");
-        succeeds((task){.shape = {4, 3, precision}, .to = first, .steps = 2});
+        succeeds((task){.shape = {4, 3, precision, 0}, .to = first, .steps = 2});
         for (int c = 0; c < 3; c++) {
             for (int stage = 0; stage < 4; stage++) {
                 const char *second = fresh("second");
                 succeeds(
-                    (task){.shape = {counts[c], stage, precision}, .from = first, .to = second});
+                    (task){.shape = {counts[c], stage, precision, 0}, .from = first, .to = second});
                 assert_int_equal(runs[0].hash, wanted[2]);
-                succeeds((task){.shape = {1, 0, precision}, .from = second, .steps = 2});
+                succeeds((task){.shape = {1, 0, precision, 0}, .from = second, .steps = 2});
                 assert_int_equal(runs[0].hash, wanted[4]);
             }
         }
@@ -331,18 +336,19 @@ static void optimizers_go_on(void **state) {
         uint64_t wanted[MOST_STEPS];
         sifr_precision precision = i % 2 ? SIFR_BF16 : SIFR_FP32;
         const char *output = fresh("optimizer");
-        succeeds((task){.shape = {1, 0, precision}, .optimizer = o, .steps = 4});
+        succeeds((task){.shape = {1, 0, precision, 0}, .optimizer = o, .steps = 4});
         memcpy(wanted, runs[0].steps, sizeof wanted);
-        succeeds((task){.shape = {4, 3, precision}, .optimizer = o, .to = output, .steps = 2});
+        succeeds((task){.shape = {4, 3, precision, 0}, .optimizer = o, .to = output, .steps = 2});
         assert_int_equal(runs[0].hash, wanted[2]);
         for (int32_t ranks = 1; ranks <= 2; ranks++) {
             succeeds((task){
-                .shape = {ranks, ranks, precision}, .optimizer = o, .from = output, .steps = 2});
+                .shape = {ranks, ranks, precision, 0}, .optimizer = o, .from = output, .steps = 2});
             if (runs[0].hash != wanted[4])
                 fail_msg("optimizer %d at %d ranks goes on to other bits", i, ranks);
         }
-        task other = {
-            .shape = {2, 2, precision}, .optimizer = &optimizers[(i + 1) % COUNT], .from = output};
+        task other = {.shape = {2, 2, precision, 0},
+                      .optimizer = &optimizers[(i + 1) % COUNT],
+                      .from = output};
         assert_int_equal(run_task(other), SIFR_USAGE);
         assert_message(&runs[0].error, "has the state of another optimizer (");
         other.optimizer = NULL;
@@ -388,11 +394,11 @@ static state_files list_state(const char *directory) {
 static void each_byte_once(void **state) {
     (void)state;
     const char *output = fresh("once");
-    succeeds((task){.shape = {1, 0, SIFR_FP32}, .to = output});
+    succeeds((task){.shape = {1, 0, SIFR_FP32, 0}, .to = output});
     uint64_t one = list_state(scratch_path("once/checkpoint-0")).sum;
     for (int stage = 0; stage < 4; stage++) {
         output = fresh("once");
-        succeeds((task){.shape = {4, stage, SIFR_FP32}, .to = output});
+        succeeds((task){.shape = {4, stage, SIFR_FP32, 0}, .to = output});
         state_files four = list_state(scratch_path("once/checkpoint-0"));
         assert_in_range(four.sum, one, one + 200 * 100); /* headers */
         assert_in_range(four.count, 4, 40);
@@ -430,7 +436,7 @@ static void damage_is_refused_alike(void **state) {
     const char *saved = fresh("saved"), *output = scratch_path("damaged");
     uint64_t wanted[MOST_STEPS];
     reference(SIFR_BF16, 2, wanted);
-    succeeds((task){.shape = {4, 3, SIFR_BF16}, .to = saved, .steps = 2, .save_each = 1});
+    succeeds((task){.shape = {4, 3, SIFR_BF16, 0}, .to = saved, .steps = 2, .save_each = 1});
     const char *newest = scratch_path("saved/checkpoint-2");
     assert_int_equal(base_list_directory(newest, &names, &count, NULL), SIFR_OK);
     assert_true(count > 6);
@@ -442,7 +448,7 @@ static void damage_is_refused_alike(void **state) {
             snprintf(command, sizeof command, "rm -rf %s && cp -r %s %s", output, saved, output);
             assert_int_equal(system(command), 0);
             do_damage(path, how);
-            task load = {.shape = {3, 3, SIFR_BF16}, .from = output, .go_on = 1};
+            task load = {.shape = {3, 3, SIFR_BF16, 0}, .from = output, .go_on = 1};
             succeeds(load);
             bool told =
                 strstr(runs[0].said, "checkpoint-2 is damaged") && strstr(runs[0].said, names[i]);
@@ -464,7 +470,7 @@ static void damage_is_refused_alike(void **state) {
 static void folders_not_shared(void **state) {
     (void)state;
     const char *output = fresh("shared"), *elsewhere = fresh("elsewhere");
-    task t = {.shape = {3, 3, SIFR_FP32}, .to = output, .elsewhere = elsewhere, .go_on = 1};
+    task t = {.shape = {3, 3, SIFR_FP32, 0}, .to = output, .elsewhere = elsewhere, .go_on = 1};
     assert_int_equal(run_task(t), SIFR_FAILED);
     assert_message(&runs[0].error, "rank 2: ");
     assert_message(&runs[0].error, "a file system that all hosts share");
@@ -475,11 +481,12 @@ static void folders_not_shared(void **state) {
     base_free_names(names, left.count);
     t.elsewhere = NULL;
     succeeds(t);
-    t = (task){.shape = {3, 3, SIFR_FP32}, .from = output, .elsewhere = elsewhere, .go_on = 1};
+    t = (task){.shape = {3, 3, SIFR_FP32, 0}, .from = output, .elsewhere = elsewhere, .go_on = 1};
     assert_int_equal(run_task(t), SIFR_FAILED);
     assert_message(&runs[0].error, "rank 2: the output must be on a file system that all hosts");
-    succeeds((task){.shape = {3, 3, SIFR_FP32}, .to = elsewhere, .steps = 1}); /* another run's */
-    succeeds((task){.shape = {3, 3, SIFR_FP32}, .to = output, .steps = 0});
+    succeeds(
+        (task){.shape = {3, 3, SIFR_FP32, 0}, .to = elsewhere, .steps = 1}); /* another run's */
+    succeeds((task){.shape = {3, 3, SIFR_FP32, 0}, .to = output, .steps = 0});
     assert_int_equal(
         rename(scratch_path("elsewhere/checkpoint-1"), scratch_path("elsewhere/checkpoint-0")), 0);
     assert_int_equal(run_task(t), SIFR_FAILED);
@@ -493,7 +500,7 @@ static void folders_not_shared(void **state) {
 static void fill_disk(const char *output, uint64_t size) {
     struct rlimit limit;
     sifr_error error;
-    task t = {.shape = {8, 3, SIFR_BF16}, .to = output, .steps = 2, .whole = true, .go_on = 1};
+    task t = {.shape = {8, 3, SIFR_BF16, 0}, .to = output, .steps = 2, .whole = true, .go_on = 1};
     signal(SIGXFSZ, SIG_IGN);
     getrlimit(RLIMIT_FSIZE, &limit);
     rlim_t before = limit.rlim_cur;
@@ -515,7 +522,7 @@ static void full_disk(void **state) {
     char **names;
     size_t count;
     int result;
-    succeeds((task){.shape = {8, 3, SIFR_BF16}, .to = output, .steps = 1, .whole = true});
+    succeeds((task){.shape = {8, 3, SIFR_BF16, 0}, .to = output, .steps = 1, .whole = true});
     state_files sizes = list_state(scratch_path("full/checkpoint-1"));
     assert_true(sizes.count > 1);
     assert_true(sizes.least < sizes.most); /* some ranks have nothing */
@@ -562,13 +569,14 @@ static void kill_them(pid_t child, int hears) {
 static void killed_while_saving(void **state) {
     (void)state;
     enum { KILLS = 24, LOOKS = 4 };
-    static const shape shapes[] = {{4, 3, SIFR_BF16}, {2, 1, SIFR_BF16}, {8, 2, SIFR_BF16}};
+    static const shape shapes[] = {
+        {4, 3, SIFR_BF16, 0}, {2, 1, SIFR_BF16, 0}, {8, 2, SIFR_BF16, 4}};
     const char *output = fresh("killed");
     uint64_t wanted[MOST_STEPS];
     int moved = 0, hears;
     char byte;
     reference(SIFR_BF16, MOST_STEPS - 1, wanted);
-    succeeds((task){.shape = {2, 2, SIFR_BF16}, .to = output, .steps = 1});
+    succeeds((task){.shape = {2, 2, SIFR_BF16, 0}, .to = output, .steps = 1});
     double begun = base_seconds(), span = 1e9;
     pid_t child = start_saving(output, shapes[0], LOOKS, &hears);
     for (int i = 0; i < LOOKS; i++) { /* a busy machine makes one last longer, hardly each */
@@ -584,7 +592,7 @@ static void killed_while_saving(void **state) {
         usleep((useconds_t)(1e6 * span * (i * 7 % KILLS) / KILLS));
         kill_them(child, hears);
         assert_int_equal(checkpoint_clean(output, NULL), SIFR_OK);
-        succeeds((task){.shape = {3, 3, SIFR_BF16}, .from = output});
+        succeeds((task){.shape = {3, 3, SIFR_BF16, 0}, .from = output});
         assert_string_equal(runs[0].said, "");
         assert_true(runs[0].step >= before);
         assert_int_equal(runs[0].hash, wanted[runs[0].step]);

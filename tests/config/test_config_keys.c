@@ -143,6 +143,7 @@ static void flags_come_from_the_table(void **state) {
         "save-steps",
         "resume",
         "pipeline-stages",
+        "shard-size",
         "step-order",
         "gradient-order",
         "device",

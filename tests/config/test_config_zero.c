@@ -203,16 +203,58 @@ static void reduce_bucket_of_nothing(void **state) {
     config_case_free(c);
 }
 
-static void mics_and_loco_are_not_supported_yet(void **state) {
+static void shard_size(void **state) {
     (void)state;
-    config_refused("{\"zero_optimization\": {\"stage\": 3, \"mics_shard_size\": 4}}",
-                   "ds.json: zero_optimization.mics_shard_size is 4, which is not supported yet; "
-                   "set it to -1 or leave it out (MiCS: ranks that share one copy of the "
-                   "parameters.)");
-    config_refused(
-        "{\"zero_optimization\": {\"stage\": 3, \"mics_hierarchical_params_gather\": true}}",
-        "ds.json: zero_optimization.mics_hierarchical_params_gather is true, which is not "
-        "supported yet; set it to false or leave it out (MiCS: gathers inside a node first.)");
+    static const char *const texts[] = {
+        "{\"zero_optimization\": {\"mics_shard_size\": 4}}",
+        "{\"sifr\": {\"shard_size\": 4}}",
+        "{\"zero_optimization\": {\"mics_shard_size\": 4}, \"sifr\": {\"shard_size\": 4}}",
+    };
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
+        config_case *c = config_case_flags(texts[i], 8, NULL);
+        config_case_accepted(c);
+        assert_int_equal(c->config.step.mesh.shard_size, 4);
+        config_case_free(c);
+    }
+    config_case *c = config_case_text("{\"zero_optimization\": {\"mics_shard_size\": -1,"
+                                      " \"mics_hierarchical_params_gather\": true}}");
+    config_case_accepted(c);
+    assert_int_equal(c->config.step.mesh.shard_size, 0);
+    config_case_free(c);
+}
+
+static void shard_refused(const char *text, int64_t ranks, const char *message) {
+    config_case_refused(config_case_flags(text, ranks, NULL), message);
+}
+
+static void shard_sizes_that_do_not_fit(void **state) {
+    (void)state;
+    shard_refused("{\"sifr\": {\"shard_size\": 3}}", 8,
+                  "ds.json: sifr.shard_size is 3: 8 ranks cannot be divided into groups of that "
+                  "many; give 2, 4 or 8");
+    shard_refused("{\"zero_optimization\": {\"mics_shard_size\": 16}}", 12,
+                  "ds.json: zero_optimization.mics_shard_size is 16: 12 ranks cannot be divided "
+                  "into groups of that many; give 2, 3, 4, 6 or 12");
+    shard_refused("{\"sifr\": {\"shard_size\": 1}}", 4,
+                  "ds.json: sifr.shard_size is 1: each rank would hold all states, as at "
+                  "zero_optimization.stage 0; set that and leave the size out, or give 2 or 4");
+    shard_refused("{\"sifr\": {\"shard_size\": 2}}", 1,
+                  "ds.json: sifr.shard_size is 2, and the run has one rank; leave it out, or start "
+                  "more ranks");
+    shard_refused(
+        "{\"zero_optimization\": {\"mics_shard_size\": 4}, \"sifr\": {\"shard_size\": 2}}", 8,
+        "ds.json: sifr.shard_size is 2 and zero_optimization.mics_shard_size is 4; give "
+        "one");
+    shard_refused("{\"pipeline\": {\"stages\": 2}, \"sifr\": {\"shard_size\": 8}}", 8,
+                  "ds.json: sifr.shard_size is 8: 4 ranks of a stage cannot be divided into groups "
+                  "of that many; give 2 or 4");
+    shard_refused("{\"pipeline\": {\"stages\": 2}, \"sifr\": {\"shard_size\": 2}}", 2,
+                  "ds.json: sifr.shard_size is 2, and a stage has one rank; leave it out, or start "
+                  "more ranks");
+}
+
+static void loco_is_not_supported_yet(void **state) {
+    (void)state;
     config_refused(
         "{\"zero_optimization\": {\"stage\": 2, \"zeropp_loco_param\": {\"err_beta\": 0.5}}}",
         "ds.json: zero_optimization.zeropp_loco_param is {\"err_beta\":0.5}, which is not "
@@ -230,7 +272,9 @@ int main(void) {
         cmocka_unit_test(refused),
         cmocka_unit_test(field_names_without_stage3),
         cmocka_unit_test(reduce_bucket_of_nothing),
-        cmocka_unit_test(mics_and_loco_are_not_supported_yet),
+        cmocka_unit_test(shard_size),
+        cmocka_unit_test(shard_sizes_that_do_not_fit),
+        cmocka_unit_test(loco_is_not_supported_yet),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

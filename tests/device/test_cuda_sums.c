@@ -134,7 +134,7 @@ typedef struct decision {
     bool across_first;
 } decision;
 
-enum { RANKS = 3, BATCHES = 4 };
+enum { RANKS = 4, BATCHES = 3 };
 
 /* As a rank sends it. */
 typedef struct part {
@@ -158,14 +158,16 @@ static double fill_squares(float size, int32_t owners, part parts[RANKS]) {
 
 static void check_decision(device *dev, const decision *d, int32_t owners) {
     double ordered[RANKS * BATCHES], sum = 0, scale = 1;
+    int n = d->across_first ? owners : 1;
     part parts[RANKS];
     double squares = fill_squares(d->size, owners, parts);
     assert_int_equal(sizeof *parts, device_part_bytes(BATCHES));
     for (int r = 0; r < RANKS; r++) {
         for (int j = 0; j < BATCHES; j++) {
             int i = r * BATCHES + j;
-            double loss = parts[r].losses[j] = d->loss * ldexp(1 + i * 0.1, i * 7 % 40);
-            ordered[d->across_first ? j * RANKS + r : i] = loss;
+            double large = i == 1 ? 0x1p53 : i == 5 ? -0x1p53 : 0; /* what is between is rounded */
+            double loss = parts[r].losses[j] = d->loss * (large + 1 + i * 0.1);
+            ordered[(r / n * BATCHES + j) * n + r % n] = loss;
         }
     }
     for (int i = 0; i < RANKS * BATCHES; i++) sum += ordered[i];
@@ -207,7 +209,7 @@ static void test_decide(void **state) {
     sifr_error error;
     assert_int_equal(device_open_cpu(1, NULL, &cpu, &error), SIFR_OK);
     for (size_t i = 0; i < sizeof decisions / sizeof *decisions; i++) {
-        for (int32_t owners = 1; owners <= RANKS; owners++) {
+        for (int32_t owners = 1; owners <= RANKS; owners *= 2) {
             check_decision(shims[i % ORDERS], &decisions[i], owners);
             check_decision(cpu, &decisions[i], owners);
         }

@@ -84,6 +84,23 @@ static void hosts(void **state) {
         }
 }
 
+static void neighbours(void **state) {
+    (void)state;
+    plan_mesh mesh = {.ranks = {1, 2, 4, 1, 1}, .place = {0, 1, 2, 0, 0}};
+    char text[PLAN_MESH_LENGTH];
+    assert_int_equal(plan_mesh_neighbours(&mesh, PLAN_STATE, 4), 4);
+    assert_int_equal(plan_mesh_neighbours(&mesh, PLAN_REPLICAS, 4), 1);
+    assert_int_equal(plan_mesh_neighbours(&mesh, PLAN_STATE, 2), 2);
+    assert_int_equal(plan_mesh_neighbours(&mesh, PLAN_REPLICAS, 0), 2);
+    assert_int_equal(plan_mesh_neighbours(&mesh, PLAN_WORLD, 3), 2); /* the last host has two */
+    assert_string_equal(plan_mesh_hosts_text(&mesh, 4, text),
+                        "replicas between hosts, shards inside a host");
+    assert_string_equal(plan_mesh_hosts_text(&mesh, 2, text),
+                        "replicas between hosts, shards between hosts");
+    assert_string_equal(plan_mesh_hosts_text(&mesh, 0, text), "all on one host");
+    assert_string_equal(plan_mesh_hosts_text(&mesh, 8, text), "all on one host");
+}
+
 static void made(void **state) {
     (void)state;
     plan_mesh mesh;
@@ -108,8 +125,31 @@ static void made(void **state) {
     assert_non_null(strstr(error.message, "leave it out"));
 }
 
+/* Copies within each stage of a pipeline. */
+static void made_with_stages(void **state) {
+    (void)state;
+    plan_mesh mesh;
+    sifr_error error = {0};
+    char text[PLAN_MESH_LENGTH];
+    sifr_settings settings = {.pipeline.stages = 2, .mesh.shard_size = 2};
+    for (int32_t r = 0; r < 8; r++) {
+        assert_int_equal(plan_mesh_of(&settings, 8, r, &mesh, &error), SIFR_OK);
+        const int32_t place[] = {r / 4, r / 2 % 2, r % 2, 0, 0};
+        assert_memory_equal(mesh.place, place, sizeof place);
+        assert_int_equal(plan_mesh_place(&mesh, PLAN_WORLD), r);
+    }
+    assert_string_equal(plan_mesh_text(&mesh, text), "2 stages x 2 replicas x 2 shards");
+    settings.mesh.shard_size = 8;
+    assert_int_equal(plan_mesh_of(&settings, 8, 0, &mesh, &error), SIFR_USAGE);
+    assert_non_null(strstr(error.message, "give 2 or 4"));
+    settings.pipeline.stages = 3;
+    assert_int_equal(plan_mesh_of(&settings, 8, 0, &mesh, &error), SIFR_USAGE);
+    assert_non_null(strstr(error.message, "3 stages, which do not divide 8 ranks"));
+}
+
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(places), cmocka_unit_test(groups),
-                                       cmocka_unit_test(hosts), cmocka_unit_test(made)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(places),     cmocka_unit_test(groups), cmocka_unit_test(hosts),
+        cmocka_unit_test(neighbours), cmocka_unit_test(made),   cmocka_unit_test(made_with_stages)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

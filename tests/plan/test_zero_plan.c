@@ -188,7 +188,7 @@ static wire table_wire(const sifr_model *model, const plan_settings *settings, b
     bool often = settings->step.step_order == SIFR_STEP_BATCH && settings->step.zero.stage >= 2;
     int64_t times = often ? settings->step.gradient_accumulation_steps : 1;
     for (size_t u = 0; u < model->unit_count; u++) {
-        int64_t elements = padded(model, u, n);
+        int64_t elements = padded(model, u, plan_mesh_ranks(&settings->mesh, PLAN_DATA));
         bool first = u == 0, last = u + 1 == model->unit_count;
         int64_t uses = tied && first ? 2 : 1;
         pass(elements, 4, n, times * uses, &w.reduced, &w.reduce_calls);
@@ -204,24 +204,55 @@ static wire table_wire(const sifr_model *model, const plan_settings *settings, b
     return w;
 }
 
+/* Once a step the slices of each unit's sums, and of each further use of its weights, are added and
+ * gathered between copies. */
+static wire table_between(const sifr_model *model, const plan_settings *settings, bool tied) {
+    wire w = {0};
+    int64_t n = plan_mesh_ranks(&settings->mesh, PLAN_STATE);
+    int64_t copies = plan_mesh_ranks(&settings->mesh, PLAN_REPLICAS);
+    for (size_t u = 0; u < model->unit_count && copies > 1; u++) {
+        int64_t slice = padded(model, u, n * copies) / n, times = tied && u == 0 ? 2 : 1;
+        pass(slice, 4, copies, times, &w.reduced, &w.reduce_calls);
+        pass(slice, 4, copies, times, &w.gathered, &w.gather_calls);
+    }
+    return w;
+}
+
+static wire planned_wire(const plan_schedule *s, plan_span span) {
+    wire w = {0};
+    plan_wire_of(s, span, &w.gathered, &w.reduced);
+    for (size_t i = 0; i < s->instruction_count; i++) {
+        if (s->instructions[i].span != span) continue;
+        w.gather_calls += s->instructions[i].action == PLAN_GATHER;
+        w.reduce_calls += s->instructions[i].action == PLAN_REDUCE;
+    }
+    return w;
+}
+
 static void check_wire(const fixture *f, const plan_settings *settings, bool tied) {
     plan_schedule *s = lower(f, *settings);
-    wire want = table_wire(f->model, settings, tied), have = {0};
-    plan_wire(s, &have.gathered, &have.reduced);
-    for (size_t i = 0; i < s->instruction_count; i++) {
-        have.gather_calls += s->instructions[i].action == PLAN_GATHER;
-        have.reduce_calls += s->instructions[i].action == PLAN_REDUCE;
+    for (int axis = 0; axis < 2; axis++) {
+        plan_span span = axis ? PLAN_REPLICAS : PLAN_STATE;
+        wire want = (axis ? table_between : table_wire)(f->model, settings, tied);
+        wire have = planned_wire(s, span);
+        char mesh[PLAN_MESH_LENGTH];
+        if (memcmp(&want, &have, sizeof want) == 0) continue;
+        fail_msg(
+            "stage %d, %s, k %d, %s order%s, %s: gathered %lld in %lld, not %lld in %lld; "
+            "reduced %lld in %lld, not %lld in %lld",
+            settings->step.zero.stage, plan_mesh_text(&settings->mesh, mesh),
+            settings->step.gradient_accumulation_steps,
+            settings->step.step_order == SIFR_STEP_UNIT ? "unit" : "batch", tied ? ", tied" : "",
+            plan_span_name(span), (long long)have.gathered, (long long)have.gather_calls,
+            (long long)want.gathered, (long long)want.gather_calls, (long long)have.reduced,
+            (long long)have.reduce_calls, (long long)want.reduced, (long long)want.reduce_calls);
     }
-    if (memcmp(&want, &have, sizeof want) != 0)
-        fail_msg("stage %d, %d ranks, k %d, %s order%s: gathered %lld in %lld, not %lld in %lld; "
-                 "reduced %lld in %lld, not %lld in %lld",
-                 settings->step.zero.stage, plan_mesh_ranks(&settings->mesh, PLAN_STATE),
-                 settings->step.gradient_accumulation_steps,
-                 settings->step.step_order == SIFR_STEP_UNIT ? "unit" : "batch",
-                 tied ? ", tied" : "", (long long)have.gathered, (long long)have.gather_calls,
-                 (long long)want.gathered, (long long)want.gather_calls, (long long)have.reduced,
-                 (long long)have.reduce_calls, (long long)want.reduced,
-                 (long long)want.reduce_calls);
+    int64_t gathered, reduced, of[4];
+    plan_wire(s, &gathered, &reduced);
+    plan_wire_of(s, PLAN_STATE, &of[0], &of[1]);
+    plan_wire_of(s, PLAN_REPLICAS, &of[2], &of[3]);
+    assert_int_equal(gathered, of[0] + of[2]);
+    assert_int_equal(reduced, of[1] + of[3]);
     plan_free(s);
 }
 
@@ -244,6 +275,54 @@ static void wires(void **state) {
         }
         close_fixture(&f);
     }
+}
+
+/* Copies of the state, each cut over a few ranks. */
+static void wires_of_copies(void **state) {
+    static const int32_t sizes[] = {2, 3, 8};
+    (void)state;
+    for (int tied = 0; tied < 2; tied++) {
+        fixture f;
+        open_fixture(&f, tied);
+        for (int i = 0; i < 9; i++) {
+            for (int n = 0; n < 16; n++) {
+                plan_settings settings = {.step.zero.stage = n % 4,
+                                          .step.step_order =
+                                              n / 4 % 2 ? SIFR_STEP_UNIT : SIFR_STEP_BATCH,
+                                          .step.gradient_accumulation_steps = n / 8 ? 4 : 1};
+                sifr_error error = {0};
+                int32_t shards = sizes[i % 3], copies = sizes[i / 3];
+                assert_int_equal(plan_mesh_make(shards * copies, 0, shards, &settings.mesh, &error),
+                                 SIFR_OK);
+                check_wire(&f, &settings, tied);
+            }
+        }
+        close_fixture(&f);
+    }
+}
+
+/* Bytes from other hosts: a slice once for each host, a sum of each host's ranks, and nothing of an
+ * axis that stays inside. */
+static void crossing(void **state) {
+    fixture f;
+    (void)state;
+    open_fixture(&f, false);
+    plan_settings settings = {.step.zero.stage = 3, .step.gradient_accumulation_steps = 1};
+    sifr_error error = {0};
+    assert_int_equal(plan_mesh_make(16, 0, 4, &settings.mesh, &error), SIFR_OK);
+    plan_schedule *s = lower(&f, settings);
+    int64_t gathered[2], reduced[2];
+    plan_wire_of(s, PLAN_STATE, &gathered[0], &reduced[0]);
+    plan_wire_of(s, PLAN_REPLICAS, &gathered[1], &reduced[1]);
+    assert_int_equal(plan_wire_crossing(s, PLAN_STATE, 0), 0);
+    assert_int_equal(plan_wire_crossing(s, PLAN_STATE, 4), 0);
+    assert_int_equal(plan_wire_crossing(s, PLAN_STATE, 2), (gathered[0] + reduced[0]) / 3);
+    assert_int_equal(plan_wire_crossing(s, PLAN_STATE, 1), gathered[0] + reduced[0]);
+    assert_int_equal(plan_wire_crossing(s, PLAN_REPLICAS, 0), 0);
+    assert_int_equal(plan_wire_crossing(s, PLAN_REPLICAS, 4), gathered[1] + reduced[1]);
+    assert_int_equal(plan_wire_crossing(s, PLAN_REPLICAS, 8), (gathered[1] + reduced[1]) / 3);
+    plan_free(s);
+    close_fixture(&f);
 }
 
 /* Where stage 3 gathers twice and all that is sent is 16 bits wide, it costs one and a half times
@@ -270,7 +349,8 @@ static void stage3_beside_stage0(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(memory), cmocka_unit_test(wires),
-                                       cmocka_unit_test(stage3_beside_stage0)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(memory), cmocka_unit_test(wires), cmocka_unit_test(wires_of_copies),
+        cmocka_unit_test(crossing), cmocka_unit_test(stage3_beside_stage0)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

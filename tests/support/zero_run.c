@@ -82,6 +82,7 @@ static sifr_settings options_of(const zero_variant *v) {
     options.optimizer.weight_decay = 0.01;
     if (v->keys) options.zero = *v->keys;
     options.zero.stage = v->stage;
+    options.mesh.shard_size = v->shard_size;
     if (v->first_scale > 0) options.fp16.initial_scale_power = ilogb(v->first_scale);
     options.communication_data_type = v->travel;
     options.grad_accum_dtype = v->gradients;
@@ -277,9 +278,45 @@ static sifr_status check_device(const sifr_engine *engine, const moved_bytes *be
                      (long long)s->total_bytes, (long long)host_bytes);
 }
 
+/* Bytes and calls of gathers and reductions of the groups are those of the plan, group by group;
+ * those of the first update that is delayed are still to come. */
+static sifr_status check_wire(const rank_run *r, const sifr_engine *engine,
+                              const comm_ledger before[ENGINE_GROUPS], sifr_error *error) {
+    const plan_schedule *s = engine->training;
+    engine_group_of list[ENGINE_GROUPS];
+    int groups = engine_groups_list(&engine->groups, list);
+    for (int g = 0; g < groups; g++) {
+        const comm_ledger *after = comm_get_ledger(list[g].group);
+        uint64_t bytes[2] = {0};
+        int64_t calls[2] = {0};
+        for (size_t i = 0; i < s->instruction_count; i++) {
+            const plan_instruction *in = &s->instructions[i];
+            if (in->action != PLAN_GATHER && in->action != PLAN_REDUCE) continue;
+            comm_group *group = engine_groups_at(&engine->groups, (plan_span)in->span);
+            if (group != list[g].group || (in->deferred && !r->ran)) continue;
+            bytes[in->action == PLAN_REDUCE] += (uint64_t)(in->bytes * (comm_size(group) - 1));
+            calls[in->action == PLAN_REDUCE]++;
+        }
+        for (int o = COMM_ALL_GATHER; o <= COMM_REDUCE_SCATTER; o++) {
+            uint64_t moved = after->operation[o].bytes - before[g].operation[o].bytes;
+            int64_t made = after->operation[o].calls - before[g].operation[o].calls;
+            if (moved == bytes[o] && made == calls[o]) continue;
+            return base_fail(error, SIFR_FAILED,
+                             "%s of %s: %llu bytes in %lld calls, the plan has %llu in %lld",
+                             comm_operation_name((comm_operation)o), plan_span_name(list[g].span),
+                             (unsigned long long)moved, (long long)made,
+                             (unsigned long long)bytes[o], (long long)calls[o]);
+        }
+    }
+    return SIFR_OK;
+}
+
 static sifr_status one_step(rank_run *r, sifr_engine *engine, int step, batch_ids *ids,
                             sifr_error *error) {
-    comm_ledger before = *comm_get_ledger(engine->group);
+    engine_group_of list[ENGINE_GROUPS];
+    comm_ledger before[ENGINE_GROUPS];
+    int groups = engine_groups_list(&engine->groups, list);
+    for (int g = 0; g < groups; g++) before[g] = *comm_get_ledger(list[g].group);
     sifr_step_result result;
     moved_bytes before_step, now;
     fill_batch(engine, step, ids);
@@ -291,27 +328,9 @@ static sifr_status one_step(rank_run *r, sifr_engine *engine, int step, batch_id
         status = check_moves(r, engine, &before_step, &now, result.updated, error);
     if (status == SIFR_OK) status = check_device(engine, &before_step, &now, error);
     if (status != SIFR_OK) return status;
-    const comm_ledger *after = comm_get_ledger(engine->group);
-    int64_t bytes[2], calls[2];
-    plan_wire(engine->training, &bytes[0], &bytes[1]);
-    plan_calls(engine->training, &calls[0], &calls[1]);
-    for (size_t i = 0; i < engine->training->instruction_count && !r->ran; i++) {
-        const plan_instruction *in = &engine->training->instructions[i];
-        if (in->action != PLAN_GATHER || !in->deferred) continue; /* the first has nothing to do */
-        bytes[0] -= in->bytes * (r->v->ranks - 1);
-        calls[0]--;
-    }
+    BASE_TRY(check_wire(r, engine, before, error));
     r->ran = true;
     r->updated = result.updated;
-    for (int o = COMM_ALL_GATHER; o <= COMM_REDUCE_SCATTER; o++) {
-        uint64_t moved = after->operation[o].bytes - before.operation[o].bytes;
-        int64_t made = after->operation[o].calls - before.operation[o].calls;
-        if (moved == (uint64_t)bytes[o] && made == calls[o]) continue;
-        return base_fail(error, SIFR_FAILED,
-                         "%s: %llu bytes in %lld calls, the plan has %lld in %lld",
-                         comm_operation_name((comm_operation)o), (unsigned long long)moved,
-                         (long long)made, (long long)bytes[o], (long long)calls[o]);
-    }
     if (r->rank == 0) {
         r->out->loss[step] = result.loss;
         r->out->norm[step] = result.updated ? result.gradient_norm : -1;

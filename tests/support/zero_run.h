@@ -15,6 +15,7 @@ enum {
 
 typedef struct zero_variant {
     int32_t ranks;
+    int32_t shard_size; /* 0: all */
     int stage;
     bool unit_order, recompute, sequential;
     sifr_precision precision;

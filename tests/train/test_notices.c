@@ -32,6 +32,16 @@ static void classes_of_bits(void **state) {
                  "reproducible with 4 ranks only: at stage 2 in step_order batch, 6 accumulation "
                  "steps are not a power of two");
     assert_class((plan_settings){.mesh = plan_mesh_flat(1, 0), .step.zero.stage = 2}, any);
+    plan_settings copies = {
+        .mesh.ranks = {1, 2, 3, 1, 1}, .step.zero.stage = 2, .step.gradient_accumulation_steps = 4};
+    assert_class(copies, any); /* of six micro batches each, added over three ranks first */
+    copies.mesh.ranks[PLAN_AXIS_REPLICA] = 3;
+    copies.mesh.ranks[PLAN_AXIS_SHARD] = 2;
+    assert_class(copies, "reproducible with 6 ranks of this shard_size only: 3 replicas are not a "
+                         "power of two");
+    copies.step.zero.stage = 1;
+    assert_class(copies, "reproducible with 6 ranks of this shard_size only: 6 is not a power of "
+                         "two");
     assert_class((plan_settings){.mesh = plan_mesh_flat(1, 0),
                                  .step.gradient_order = SIFR_GRADIENT_SEQUENTIAL},
                  "reproducible with 1 rank only: gradient_order is sequential");

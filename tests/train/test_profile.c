@@ -165,7 +165,7 @@ typedef struct both {
 static void hear(void *user, const comm_event *event) {
     both *b = user;
     train_trace_hear(b->trace, event);
-    train_comms_log_hear(b->log, event);
+    train_comms_log_hear(b->log, PLAN_WORLD, event);
 }
 
 /* The log's totals are the ledger's, and the sizes those of the schedule. */

@@ -35,6 +35,24 @@ static json_t *wire_json(const plan_outcome *stage) {
                      (json_int_t)stage->reduced, "reductions", (json_int_t)stage->reductions);
 }
 
+/* Of each axis with several ranks: its length, and the bytes that it moves. */
+static json_t *mesh_json(const cli_plan_report *r) {
+    const plan_schedule *s = r->schedule;
+    static const plan_span spans[] = {PLAN_REPLICAS, PLAN_STATE};
+    json_t *mesh = json_object();
+    for (int i = 0; i < 2; i++) {
+        int64_t gathered, reduced;
+        plan_wire_of(s, spans[i], &gathered, &reduced);
+        json_object_set_new(
+            mesh, plan_span_name(spans[i]),
+            json_pack("{s:i, s:I, s:I, s:I}", "ranks",
+                      (int)plan_mesh_ranks(&s->settings.mesh, spans[i]), "gathered_bytes",
+                      (json_int_t)gathered, "reduced_bytes", (json_int_t)reduced, "crossing_bytes",
+                      (json_int_t)plan_wire_crossing(s, spans[i], r->machine.ranks_per_host)));
+    }
+    return mesh;
+}
+
 static json_t *time_json(const plan_prediction *p) {
     return json_pack("{s:f, s:f, s:f, s:f, s:f}", "step_s", p->step_seconds, "computing_s",
                      p->computing, "communication_s", p->communication, "disk_s", p->disk,
@@ -261,6 +279,8 @@ int cli_plan_print_json(const cli_plan_report *r, bool dump) {
                         json_integer((json_int_t)r->largest_sequences));
     json_object_set_new(out, "largest_seq_length", json_integer((json_int_t)r->largest_length));
     json_object_set_new(out, "changes", changes_json(r));
+    if (plan_mesh_ranks(&r->schedule->settings.mesh, PLAN_REPLICAS) > 1)
+        json_object_set_new(out, "mesh", mesh_json(r));
     if (plan_mesh_ranks(&r->schedule->settings.mesh, PLAN_WORLD) > 1)
         json_object_set_new(out, "stages", stages_json(r));
     if (plan_parts(&r->schedule->settings.pipeline) > 1)

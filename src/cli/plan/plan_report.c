@@ -101,6 +101,26 @@ static void print_pipeline(const cli_plan_report *r) {
            base_format_bytes((uint64_t)plan_received(r->schedule), mesh));
 }
 
+/* Of a mesh with copies of the state, what each axis moves. */
+static void print_mesh(const cli_plan_report *r) {
+    const plan_schedule *s = r->schedule;
+    const plan_mesh *mesh = &s->settings.mesh;
+    static const plan_span spans[] = {PLAN_STATE, PLAN_REPLICAS};
+    char text[PLAN_MESH_LENGTH], hosts[PLAN_MESH_LENGTH], gathered[32], reduced[32], crossing[32];
+    int32_t here = r->machine.ranks_per_host;
+    if (plan_mesh_ranks(mesh, PLAN_REPLICAS) == 1) return;
+    printf("%-12s %s, %s\n", plan_parts(&s->settings.pipeline) == 1 ? "mesh" : "hosts",
+           plan_mesh_text(mesh, text), plan_mesh_hosts_text(mesh, here, hosts));
+    for (int i = 0; i < 2; i++) {
+        int64_t in, sums, across = plan_wire_crossing(s, spans[i], here);
+        plan_wire_of(s, spans[i], &in, &sums);
+        printf("  %-10s %s in gathers, %s in reductions; %s from other hosts\n",
+               plan_span_name(spans[i]), base_format_bytes((uint64_t)in, gathered),
+               base_format_bytes((uint64_t)sums, reduced),
+               across ? base_format_bytes((uint64_t)across, crossing) : "nothing");
+    }
+}
+
 static void print_time(const cli_plan_report *r) {
     const plan_prediction *p = &r->own.predicted;
     const plan_machine *m = &r->machine;
@@ -389,6 +409,7 @@ void cli_plan_print_own(const cli_plan_report *r) {
     print_run(r);
     print_ranks(r);
     print_pipeline(r);
+    print_mesh(r);
     print_time(r);
     print_memory(r);
     print_kept(r);

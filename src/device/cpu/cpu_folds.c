@@ -21,11 +21,12 @@ sifr_status cpu_decide(device *dev, const device_decision *d, sifr_error *error)
     (void)dev, (void)error;
     for (int32_t r = 0; r < d->owners; r++)
         base_exact_merge(&sum, (const base_exact_sum *)(const void *)(parts + r * bytes));
-    for (int32_t g = 0; g < d->ranks * d->micro_batches; g++) {
-        int32_t rank = d->across_first ? g % d->ranks : g / d->micro_batches;
-        int32_t micro_batch = d->across_first ? g / d->ranks : g % d->micro_batches;
-        const void *own = parts + rank * bytes + sizeof sum;
-        losses += ((const double *)own)[micro_batch];
+    int32_t neighbours = d->across_first ? d->owners : 1; /* whose micro batches take turns */
+    for (int32_t first = 0; first < d->ranks; first += neighbours) {
+        for (int32_t i = 0; i < neighbours * d->micro_batches; i++) {
+            const void *own = parts + (first + i % neighbours) * bytes + sizeof sum;
+            losses += ((const double *)own)[i / neighbours];
+        }
     }
     double squares = base_exact_round(&sum), norm = sqrt(squares) / d->loss_scale;
     bool updated = isfinite(squares) && isfinite(losses) && d->labelled > 0;

@@ -262,7 +262,7 @@ static sifr_status sum_labels(const engine_executor *e, int64_t *labelled, sifr_
 
 static comm_group *peers_of(const engine_executor *e, const plan_instruction *i) {
     bool second = plan_is_on_second_line(&e->schedule->settings.pipeline, i);
-    return second ? e->groups.back : engine_groups_at(&e->groups, PLAN_STAGES);
+    return second ? engine_groups_back(&e->groups) : engine_groups_at(&e->groups, PLAN_STAGES);
 }
 
 /* What is no kernel. */
@@ -394,7 +394,7 @@ sifr_status engine_run(engine_executor *e, const engine_step_input *input, engin
                        sifr_error *error) {
     plan_schedule *s = e->schedule;
     *result = (engine_result){0};
-    BASE_TRY(executor_open_window(e, error));
+    BASE_TRY(engine_open_window(e, error));
     if (e->swap) BASE_TRY(engine_swap_flush(e->swap, error));
     begin_step(e, input);
     if (e->shared) BASE_TRY(executor_fill_tables(e, error));

@@ -31,13 +31,20 @@ typedef struct engine_step_input {
 } engine_step_input;
 
 /* The executor borrows the schedule, the groups (the struct is copied) and `owner`, which must
- * outlive it. With an `owner`
- * (a training executor of the same model) the owner's parameters are used, and also its memory that
- * is idle between steps, if it is large enough. So the two must never run at the same time. */
+ * outlive it. With an `owner` (a training executor of the same model) the owner's parameters are
+ * used, and also its memory that is idle between steps, if it is large enough. So the two must
+ * never run at the same time. */
 sifr_status engine_executor_create(plan_schedule *schedule, const engine_groups *groups,
                                    engine_executor *owner, engine_executor **out,
                                    sifr_error *error) SIFR_MUST_CHECK;
 void engine_executor_free(engine_executor *executor); /* NULL is harmless */
+
+/* Lets the other ranks read this one's memory. All ranks call it, and engine_run does so; does
+ * nothing the next time. */
+sifr_status engine_open_window(engine_executor *executor, sifr_error *error) SIFR_MUST_CHECK;
+
+/* Bytes of the largest gradient that ranks exchange. */
+int64_t engine_largest_operand(const plan_schedule *schedule);
 
 /* The most transfers of a queue, PLAN_DISK or PLAN_COPY, that the schedule has in progress at a
  * time. */

@@ -22,15 +22,24 @@ static int64_t permanent_bytes(const plan_schedule *s) {
     return base_ceil_to(end, 4096);
 }
 
+int64_t engine_largest_operand(const plan_schedule *s) {
+    int64_t largest = 0;
+    for (size_t g = 0; g < s->model->segment_count; g++)
+        largest = base_max_i64(largest, s->segment_elements[g] * 4);
+    return largest;
+}
+
 /* The other ranks of this host read gradients and parameters in place. All ranks open their windows
  * together, in the first run, since a rank that could not take its memory never gets there. */
-sifr_status executor_open_window(engine_executor *e, sifr_error *error) {
+sifr_status engine_open_window(engine_executor *e, sifr_error *error) {
     if (e->file < 0 && !e->opens_window) return SIFR_OK;
     sifr_status status = comm_open_window(e->world, e->block, e->block_bytes, e->file, error);
     if (e->file >= 0) close(e->file);
     e->file = -1;
     e->opens_window = false;
-    return status;
+    if (status != SIFR_OK || !device_is_hidden(e->schedule->dev)) return status;
+    int64_t largest = engine_largest_operand(e->schedule);
+    return engine_groups_follow(&e->groups, e->schedule->dev, largest, error);
 }
 
 static sifr_status take_memory(engine_executor *e, const engine_executor *owner,

@@ -53,9 +53,6 @@ static inline bool executor_is_move(const plan_instruction *i) {
     return i->action == PLAN_READ || i->action == PLAN_WRITE;
 }
 
-/* In the first run, opens the windows of all ranks together; later does nothing. */
-sifr_status executor_open_window(engine_executor *executor, sifr_error *error) SIFR_MUST_CHECK;
-
 /* Writes rotary tables, and positions unless they come with each batch. */
 sifr_status executor_fill_tables(engine_executor *executor, sifr_error *error) SIFR_MUST_CHECK;
 

@@ -540,6 +540,7 @@ static sifr_status refresh(sifr_engine *engine, bool average, sifr_error *error)
     comm_group *state = engine_groups_at(&engine->groups, PLAN_STATE);
     engine->shows_average = average;
     BASE_TRY(comm_agree_status(engine->group, narrow_segments(engine, average, error), error));
+    BASE_TRY(engine_open_window(engine->trainer, error));
     for (int32_t g = 0; g < (int32_t)engine->model->segment_count; g++) {
         int64_t from, end, whole_from, whole_end;
         const model_segment *segment = &engine->model->segments[g];

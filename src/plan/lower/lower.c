@@ -481,6 +481,7 @@ static bool is_verified(const plan_settings *settings) {
 static sifr_status run_passes(plan_schedule *s, sifr_error *error) {
     static sifr_status (*const passes[])(plan_schedule * schedule, sifr_error * error) = {
         plan_pass_zero,
+        plan_pass_replicas,
         plan_pass_reuse,
         plan_pass_overlap,
         plan_pass_stages,

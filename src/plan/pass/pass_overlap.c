@@ -22,6 +22,7 @@ typedef enum overlap_kind {
     OVERLAP_AHEAD,  /* gathers of stage 3, before a use */
     OVERLAP_UPDATE, /* gathers after the update, or after stage 0's reduction */
     OVERLAP_REDUCE,
+    OVERLAP_REPLICAS, /* of slices, between copies of the state */
     OVERLAP_KINDS
 } overlap_kind;
 
@@ -58,6 +59,7 @@ static int64_t limit_of(const plan_schedule *s, int64_t key, int64_t standard, i
 
 static overlap_kind kind_of(const overlap_state *o, const plan_instruction *in,
                             const plan_operand *operands) {
+    if (in->span == PLAN_REPLICAS) return OVERLAP_REPLICAS;
     if (in->action == PLAN_REDUCE) return OVERLAP_REDUCE;
     const plan_buffer *whole = &o->s->buffers[operands[in->first_operand + 1].buffer];
     return whole->class == PLAN_GATHERED ? OVERLAP_AHEAD : OVERLAP_UPDATE;
@@ -97,7 +99,7 @@ static sifr_status wait_before(overlap_state *o, const plan_instruction *in, sif
 static sifr_status make_room(overlap_state *o, overlap_kind kind, int64_t elements,
                              sifr_error *error) {
     int64_t limits[OVERLAP_KINDS] = {INT64_MAX, o->transfers->allgather_bucket_size,
-                                     o->most_reduced};
+                                     o->most_reduced, INT64_MAX};
     size_t most = kind == OVERLAP_REDUCE && o->s->settings.step.zero.stage >= 2 ? 1 : FLIGHT,
            count = 0;
     int64_t room = limits[kind] - elements;

@@ -53,41 +53,16 @@ static bool is_final(const zero_state *z, int32_t buffer) {
     return is_gradient(z, buffer) && z->s->buffers[buffer].index == 0;
 }
 
-/* Converts a gradient to communication_data_type. */
-static sifr_status emit_narrow(zero_state *z, int32_t buffer, int32_t micro_batch, int32_t *out,
-                               sifr_error *error) {
-    plan_schedule *s = z->s;
-    base_dtype dtype = device_dtype_of(s->settings.step.communication_data_type);
-    int32_t segment = s->buffers[buffer].segment;
-    int64_t elements = s->segment_elements[segment];
-    plan_instruction in = {.action = PLAN_ADD,
-                           .queue = PLAN_COMPUTE,
-                           .unit = (int16_t)s->buffers[buffer].unit,
-                           .micro_batch = micro_batch,
-                           .node = -1,
-                           .wait = -1};
-    device_call call;
-    memset(&call, 0, sizeof call);
-    call.kernel = DEVICE_CONVERT;
-    call.x[0] =
-        (device_matrix){.rows = 1, .columns = elements, .stride = elements, .dtype = BASE_FP32};
-    call.y = (device_matrix){.rows = 1, .columns = elements, .stride = elements, .dtype = dtype};
-    BASE_TRY(plan_add_segment_buffer(s, PLAN_GRADIENTS, elements * base_dtype_bytes(dtype), segment,
-                                     -1, false, out, error));
-    BASE_TRY(plan_add_operand(s, PLAN_X0, buffer, 0, error));
-    BASE_TRY(plan_add_operand(s, PLAN_Y, *out, 0, error));
-    BASE_TRY(plan_add_call(s, call, &in.call, error));
-    return plan_add_instruction(s, in, error);
-}
-
 static sifr_status emit_reduce(zero_state *z, int32_t buffer, int32_t micro_batch,
                                sifr_error *error) {
     plan_schedule *s = z->s;
     int32_t segment = s->buffers[buffer].segment, slice = buffer, from = buffer;
     int64_t elements = slice_elements(z, segment), sum = sum_bytes(z);
     int64_t offset = z->rank * elements * sum;
-    bool narrow = sum == 4 && s->settings.step.communication_data_type != SIFR_FP32;
-    if (narrow) BASE_TRY(emit_narrow(z, buffer, micro_batch, &from, error));
+    bool narrow = plan_converts_gradients(&s->settings);
+    if (narrow)
+        BASE_TRY(
+            plan_add_narrow(s, buffer, 0, s->segment_elements[segment], micro_batch, &from, error));
     if (z->stage >= 2) {
         offset = 0;
         BASE_TRY(plan_add_segment_buffer(s, PLAN_GRADIENTS, elements * sum, segment,
@@ -351,24 +326,6 @@ done:
     return status;
 }
 
-void plan_wire(const plan_schedule *s, int64_t *gathered, int64_t *reduced) {
-    *gathered = *reduced = 0;
-    for (size_t i = 0; i < s->instruction_count; i++) {
-        const plan_instruction *in = &s->instructions[i];
-        int64_t others = plan_mesh_ranks(&s->settings.mesh, (plan_span)in->span) - 1;
-        if (in->action == PLAN_GATHER) *gathered += in->bytes * others;
-        if (in->action == PLAN_REDUCE) *reduced += in->bytes * others;
-    }
-}
-
-void plan_calls(const plan_schedule *s, int64_t *gathers, int64_t *reductions) {
-    *gathers = *reductions = 0;
-    for (size_t i = 0; i < s->instruction_count; i++) {
-        *gathers += s->instructions[i].action == PLAN_GATHER;
-        *reductions += s->instructions[i].action == PLAN_REDUCE;
-    }
-}
-
 base_dtype plan_dtype(const plan_settings *settings) {
     return device_dtype_of(settings->step.precision);
 }
@@ -379,6 +336,10 @@ int64_t plan_cache_rows(const plan_settings *settings) {
 
 bool plan_narrow_gradients(const plan_settings *settings) {
     return settings->step.grad_accum_dtype != SIFR_FP32;
+}
+
+bool plan_converts_gradients(const plan_settings *settings) {
+    return !plan_narrow_gradients(settings) && settings->step.communication_data_type != SIFR_FP32;
 }
 
 bool plan_has_masters(const plan_settings *settings) {

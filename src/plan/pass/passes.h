@@ -21,7 +21,17 @@ void plan_assign_tiers(plan_schedule *schedule);
  * gathers and reductions (docs/architecture.md, "ZeRO"). Does nothing for one rank. */
 sifr_status plan_pass_zero(plan_schedule *schedule, sifr_error *error) SIFR_MUST_CHECK;
 
-/* Stage 3: keeps gathered parameters that are used again soon. After plan_pass_zero. */
+/* Copies of the state: adds the sums of gradients of all copies, slice by slice. After
+ * plan_pass_zero; does nothing for one copy. */
+sifr_status plan_pass_replicas(plan_schedule *schedule, sifr_error *error) SIFR_MUST_CHECK;
+
+/* For passes: appends the conversion of `elements` fp32 elements of a gradient to
+ * communication_data_type. *out is the new buffer that has them. */
+sifr_status plan_add_narrow(plan_schedule *schedule, int32_t buffer, int64_t offset,
+                            int64_t elements, int32_t micro_batch, int32_t *out,
+                            sifr_error *error) SIFR_MUST_CHECK;
+
+/* Stage 3: keeps gathered parameters that are used again soon. After plan_pass_replicas. */
 sifr_status plan_pass_reuse(plan_schedule *schedule, sifr_error *error) SIFR_MUST_CHECK;
 
 /* Starts transfers early and waits for them late. After plan_pass_reuse; does nothing for one

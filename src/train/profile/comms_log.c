@@ -1,6 +1,7 @@
 #include "train/profile/comms_log.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -28,6 +29,7 @@ typedef struct comms_call {
 
 struct train_comms_log {
     comm_group *group;
+    const plan_mesh *mesh;
     const train_host *host;
     config_comms_logger settings;
     train_comms_row
@@ -53,17 +55,25 @@ void train_comms_bandwidth(comm_operation operation, int64_t bytes, int32_t rank
 
 /* --- opening --- */
 
-static train_comms_row *find_row(train_comms_log *log, comm_operation operation, int64_t bytes) {
+/* A group of all ranks has one name. */
+static plan_span name_span(const train_comms_log *log, plan_span span) {
+    int32_t world = plan_mesh_ranks(log->mesh, PLAN_WORLD);
+    return plan_mesh_ranks(log->mesh, span) == world ? PLAN_WORLD : span;
+}
+
+static train_comms_row *find_row(train_comms_log *log, comm_operation operation, plan_span span,
+                                 int64_t bytes) {
     for (size_t i = COMM_OPERATIONS; i < log->count; i++) {
         train_comms_row *row = &log->rows[i];
-        if (row->operation == operation && row->bytes == bytes) return row;
+        if (row->operation == operation && row->span == span && row->bytes == bytes) return row;
     }
     return NULL;
 }
 
-static train_comms_row *add_row(train_comms_log *log, comm_operation operation, int64_t bytes) {
+static train_comms_row *add_row(train_comms_log *log, comm_operation operation, plan_span span,
+                                int64_t bytes) {
     train_comms_row *row = &log->rows[log->count++];
-    *row = (train_comms_row){.operation = operation, .bytes = bytes};
+    *row = (train_comms_row){.operation = operation, .span = span, .bytes = bytes};
     return row;
 }
 
@@ -71,15 +81,16 @@ static train_comms_row *add_row(train_comms_log *log, comm_operation operation, 
 static sifr_status make_rows(train_comms_log *log, const plan_schedule *s, sifr_error *error) {
     BASE_TRY(base_grow(&log->rows, &log->room, COMM_OPERATIONS + CONTROL_SIZES, sizeof *log->rows,
                        error));
-    for (int o = 0; o < COMM_OPERATIONS; o++) add_row(log, (comm_operation)o, -1);
+    for (int o = 0; o < COMM_OPERATIONS; o++) add_row(log, (comm_operation)o, PLAN_WORLD, -1);
     for (size_t i = 0; i < s->instruction_count; i++) {
         const plan_instruction *n = &s->instructions[i];
         if (n->action != PLAN_GATHER && n->action != PLAN_REDUCE) continue;
         comm_operation operation = n->action == PLAN_GATHER ? COMM_ALL_GATHER : COMM_REDUCE_SCATTER;
-        if (find_row(log, operation, n->bytes)) continue;
+        plan_span span = name_span(log, (plan_span)n->span);
+        if (find_row(log, operation, span, n->bytes)) continue;
         BASE_TRY(base_grow(&log->rows, &log->room, log->count + 1 + CONTROL_SIZES,
                            sizeof *log->rows, error));
-        add_row(log, operation, n->bytes);
+        add_row(log, operation, span, n->bytes);
     }
     return SIFR_OK;
 }
@@ -102,6 +113,7 @@ sifr_status train_comms_log_open(const plan_schedule *schedule, comm_group *grou
     size_t ranks = (size_t)comm_size(group);
     BASE_TRY(base_alloc(1, sizeof *log, &log, error));
     log->group = group;
+    log->mesh = &schedule->settings.mesh;
     log->host = host;
     log->settings = *settings;
     log->step_calls = calls_of_step(schedule);
@@ -139,23 +151,31 @@ int64_t train_comms_log_bytes(const train_comms_log *log) {
 
 /* --- steps --- */
 
-static void say_call(const train_comms_log *log, const comm_event *event, double seconds) {
-    char size[32];
+/* "all_gather", or of a group of the mesh "all_gather shards" */
+static const char *name_of(comm_operation operation, plan_span span, char out[48]) {
+    snprintf(out, 48, "%s%s%s", comm_operation_name(operation), span == PLAN_WORLD ? "" : " ",
+             span == PLAN_WORLD ? "" : plan_span_name(span));
+    return out;
+}
+
+static void say_call(const train_comms_log *log, plan_span span, const comm_event *event,
+                     double seconds) {
+    char size[32], name[48];
     double algorithm, bus;
-    train_comms_bandwidth(event->operation, event->bytes, comm_size(log->group), seconds,
+    train_comms_bandwidth(event->operation, event->bytes, plan_mesh_ranks(log->mesh, span), seconds,
                           &algorithm, &bus);
     train_say(log->host,
               "comm op: %s | time (ms): %.2f | msg size: %s | algbw (Gbps): %.2f | busbw (Gbps): "
               "%.2f",
-              comm_operation_name(event->operation), 1e3 * seconds,
+              name_of(event->operation, span, name), 1e3 * seconds,
               base_format_bytes((uint64_t)event->bytes, size), algorithm, bus);
 }
 
-void train_comms_log_hear(train_comms_log *log, const comm_event *event) {
+void train_comms_log_hear(train_comms_log *log, plan_span span, const comm_event *event) {
     if (!log || !(log->settings.operations & 1U << event->operation)) return;
-    train_comms_row *row = find_row(log, event->operation, event->bytes);
+    train_comms_row *row = find_row(log, event->operation, span, event->bytes);
     if (!row)
-        row = log->count < log->room ? add_row(log, event->operation, event->bytes)
+        row = log->count < log->room ? add_row(log, event->operation, span, event->bytes)
                                      : &log->rows[event->operation];
     double seconds = event->ended - event->begun;
     row->calls++;
@@ -164,17 +184,19 @@ void train_comms_log_hear(train_comms_log *log, const comm_event *event) {
     row->latency += seconds;
     if (log->called < log->call_room)
         log->calls[log->called++] = (comms_call){(int32_t)(row - log->rows), (float)seconds};
-    if (log->settings.verbose) say_call(log, event, seconds);
+    if (log->settings.verbose) say_call(log, span, event, seconds);
 }
 
 /* Adds calls at … at + count - 1 of all ranks, whose latencies are in `all`. */
 static void compare_piece(train_comms_log *log, size_t at, size_t count) {
-    int32_t ranks = comm_size(log->group);
+    int32_t ranks = comm_size(log->group), mine = comm_rank(log->group);
     for (size_t i = 0; i < count; i++) {
         train_comms_row *row = &log->rows[log->calls[at + i].row];
-        int32_t last = 0;
-        float least = log->all[i], most = least;
-        for (int32_t r = 1; r < ranks; r++) {
+        int32_t last = mine, group = plan_mesh_group(log->mesh, row->span);
+        float least = INFINITY, most = 0;
+        for (int32_t r = 0; r < ranks; r++) {
+            plan_mesh there = plan_mesh_at(log->mesh, r);
+            if (plan_mesh_group(&there, row->span) != group) continue; /* another call */
             float seconds = log->all[(size_t)r * count + i];
             if (seconds < least) least = seconds, last = r;
             if (seconds > most) most = seconds;
@@ -182,7 +204,7 @@ static void compare_piece(train_comms_log *log, size_t at, size_t count) {
         row->compared++;
         row->least += (double)least;
         row->straggler += (double)(most - least);
-        row->last += last == comm_rank(log->group);
+        row->last += last == mine;
     }
 }
 
@@ -210,23 +232,29 @@ static const char *size_text(const train_comms_row *row, char out[32]) {
     return base_format_bytes((uint64_t)row->bytes, out);
 }
 
+/* Of the first column. */
+static int width_of(const train_comms_log *log) {
+    return plan_mesh_ranks(log->mesh, PLAN_REPLICAS) > 1 ? 24 : 16;
+}
+
 static void say_rows(const train_comms_log *log) {
-    char size[32], bytes[32];
+    char size[32], bytes[32], name[48];
     int64_t calls[COMM_OPERATIONS] = {0};
     uint64_t delivered[COMM_OPERATIONS] = {0};
-    train_say(log->host, "  %-16s %12s %8s %12s %12s %14s %14s", "comm op", "message size", "count",
-              "total ms", "average ms", "algbw Gbit/s", "busbw Gbit/s");
+    train_say(log->host, "  %-*s %12s %8s %12s %12s %14s %14s", width_of(log), "comm op",
+              "message size", "count", "total ms", "average ms", "algbw Gbit/s", "busbw Gbit/s");
     for (size_t i = 0; i < log->count; i++) {
         const train_comms_row *row = &log->rows[i];
         double algorithm, bus;
         if (!row->calls) continue;
         calls[row->operation] += row->calls;
         delivered[row->operation] += row->delivered;
-        train_comms_bandwidth(row->operation, row->moved, comm_size(log->group), row->latency,
-                              &algorithm, &bus);
-        train_say(log->host, "  %-16s %12s %8lld %12.3f %12.4f %14.2f %14.2f",
-                  comm_operation_name(row->operation), size_text(row, size), (long long)row->calls,
-                  1e3 * row->latency, 1e3 * row->latency / (double)row->calls, algorithm, bus);
+        train_comms_bandwidth(row->operation, row->moved, plan_mesh_ranks(log->mesh, row->span),
+                              row->latency, &algorithm, &bus);
+        train_say(log->host, "  %-*s %12s %8lld %12.3f %12.4f %14.2f %14.2f", width_of(log),
+                  name_of(row->operation, row->span, name), size_text(row, size),
+                  (long long)row->calls, 1e3 * row->latency,
+                  1e3 * row->latency / (double)row->calls, algorithm, bus);
     }
     for (int o = 0; o < COMM_OPERATIONS; o++) {
         if (!calls[o]) continue;
@@ -237,15 +265,16 @@ static void say_rows(const train_comms_log *log) {
 }
 
 static void say_stragglers(const train_comms_log *log, const train_spread *last) {
-    char size[32];
-    train_say(log->host, "  %-16s %12s %8s %12s %12s %14s %14s  %s", "stragglers", "message size",
-              "count", "total ms", "average ms", "straggler ms", "average ms", "last to enter");
+    char size[32], name[48];
+    train_say(log->host, "  %-*s %12s %8s %12s %12s %14s %14s  %s", width_of(log), "stragglers",
+              "message size", "count", "total ms", "average ms", "straggler ms", "average ms",
+              "last to enter");
     for (size_t i = 0; i < log->count; i++) {
         const train_comms_row *row = &log->rows[i];
         if (!row->compared) continue;
         double calls = (double)row->compared;
-        train_say(log->host, "  %-16s %12s %8lld %12.3f %12.4f %14.3f %14.4f  rank %d, %.0f%%",
-                  comm_operation_name(row->operation), size_text(row, size),
+        train_say(log->host, "  %-*s %12s %8lld %12.3f %12.4f %14.3f %14.4f  rank %d, %.0f%%",
+                  width_of(log), name_of(row->operation, row->span, name), size_text(row, size),
                   (long long)row->compared, 1e3 * row->least, 1e3 * row->least / calls,
                   1e3 * row->straggler, 1e3 * row->straggler / calls, (int)last[i].most_rank,
                   100 * last[i].most / calls);

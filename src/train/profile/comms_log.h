@@ -18,7 +18,8 @@ typedef struct train_comms_log train_comms_log;
 /* The calls of one operation and size; times in seconds. */
 typedef struct train_comms_row {
     comm_operation operation;
-    int64_t bytes; /* size of one rank's part; -1: all sizes without a row of their own */
+    plan_span span; /* of the group: PLAN_WORLD for all ranks */
+    int64_t bytes;  /* size of one rank's part; -1: all sizes without a row of their own */
     int64_t calls;
     int64_t moved;      /* bytes of one rank's parts, in all calls */
     uint64_t delivered; /* delivered to this rank, as the ledger counts */
@@ -32,14 +33,15 @@ typedef struct train_comms_row {
 void train_comms_bandwidth(comm_operation operation, int64_t bytes, int32_t ranks, double seconds,
                            double *algorithm, double *bus);
 
-/* Not a collective. The group is borrowed; lines are printed through the host. */
+/* Not a collective. The group, of all ranks, is borrowed, and so is the schedule; lines are printed
+ * through the host. */
 sifr_status train_comms_log_open(const plan_schedule *schedule, comm_group *group,
                                  const config_comms_logger *settings, const train_host *host,
                                  train_comms_log **out, sifr_error *error) SIFR_MUST_CHECK;
 void train_comms_log_close(train_comms_log *log); /* NULL is harmless */
 
-/* For the group's watcher, during steps. NULL is harmless. */
-void train_comms_log_hear(train_comms_log *log, const comm_event *event);
+/* For the watcher of a group of the mesh, during steps. NULL is harmless. */
+void train_comms_log_hear(train_comms_log *log, plan_span span, const comm_event *event);
 
 /* Called between steps, by all ranks after the same steps. NULL is harmless. */
 sifr_status train_comms_log_step(train_comms_log *log, sifr_error *error) SIFR_MUST_CHECK;

@@ -38,7 +38,9 @@ sifr_status train_memory_say(const sifr_engine *engine, const train_memory_now *
         classes += bytes[c];
     }
     bytes[GAPS] = (double)s->total_bytes - classes;
-    bytes[TRANSFERS] = (double)comm_buffer_bytes(engine_group(engine));
+    engine_group_of list[ENGINE_GROUPS];
+    int groups = engine_groups_list(engine_groups_of(engine), list);
+    for (int i = 0; i < groups; i++) bytes[TRANSFERS] += (double)comm_buffer_bytes(list[i].group);
     bytes[PROFILING] = (double)now->profiling;
     bytes[PLANNED] = (double)s->total_bytes + bytes[TRANSFERS] + bytes[PROFILING];
     bytes[MEASURED] = (double)now->measured;

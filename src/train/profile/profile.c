@@ -10,9 +10,19 @@
 #include "train/profile/memory_report.h"
 
 static void hear(void *user, const comm_event *event) {
-    train_profile *p = user;
-    train_trace_hear(p->trace, event);
-    train_comms_log_hear(p->comms, event);
+    train_ear *ear = user;
+    train_trace_hear(ear->profile->trace, event);
+    train_comms_log_hear(ear->profile->comms, ear->span, event);
+}
+
+/* Hears all groups of the mesh, or none any longer. */
+static void watch(train_profile *p, bool on) {
+    engine_group_of list[ENGINE_GROUPS];
+    int groups = engine_groups_list(engine_groups_of(p->engine), list);
+    for (int i = 0; i < groups; i++) {
+        p->ears[i] = (train_ear){p, list[i].span};
+        comm_watch(list[i].group, on ? hear : NULL, on ? &p->ears[i] : NULL);
+    }
 }
 
 static sifr_status refuse_stages(const char *key, sifr_error *error) {
@@ -75,8 +85,7 @@ sifr_status train_profile_open(train_profile *p, const sifr_config *config, cons
 }
 
 void train_profile_close(train_profile *p) {
-    if (p->engine)
-        comm_watch(engine_group(p->engine), NULL, NULL); /* the last step may have failed */
+    if (p->engine) watch(p, false); /* the last step may have failed */
     train_trace_close(p->trace);
     train_comms_log_close(p->comms);
     train_unit_times_close(&p->units);
@@ -101,13 +110,13 @@ sifr_status train_profile_start(train_profile *p, sifr_error *error) {
 
 void train_profile_begin_step(train_profile *p) {
     if (!p->trace && !p->comms) return;
-    comm_watch(engine_group(p->engine), hear, p);
+    watch(p, true);
     train_trace_begin(p->trace);
 }
 
 void train_profile_end_step(train_profile *p) {
     train_trace_end(p->trace);
-    comm_watch(engine_group(p->engine), NULL, NULL);
+    watch(p, false);
 }
 
 /* The run goes on if the trace cannot be written. */

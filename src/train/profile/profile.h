@@ -11,7 +11,15 @@
 #include "train/profile/trace.h"
 #include "train/profile/unit_times.h"
 
-typedef struct train_profile {
+typedef struct train_profile train_profile;
+
+/* What the watcher of a group of the mesh is told. */
+typedef struct train_ear {
+    train_profile *profile;
+    plan_span span;
+} train_ear;
+
+struct train_profile {
     const sifr_config *config;
     const train_host *host;
     sifr_engine *engine;
@@ -23,7 +31,8 @@ typedef struct train_profile {
     train_unit_times units; /* for activation_checkpointing.profile */
     train_comms_log *comms;
     train_trace *trace;
-} train_profile;
+    train_ear ears[ENGINE_GROUPS];
+};
 
 /* Takes all memory that the run's steps need. All arguments are borrowed. Not a collective: a rank
  * may fail alone. `total_steps` is the number of steps of the run; without a machine there are no

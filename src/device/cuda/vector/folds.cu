@@ -48,11 +48,11 @@ KERNEL(decide, device_decision, DECIDE_THREADS) {
     if (threadIdx.x > 0) return;
     base_exact_settle(sum);
     double losses = 0.0, scale = 1.0, squares = base_exact_round_settled(sum);
-    for (int32_t g = 0; g < a.ranks * a.micro_batches; g++) {
-        int32_t rank = a.across_first ? g % a.ranks : g / a.micro_batches;
-        int32_t micro_batch = a.across_first ? g / a.ranks : g % a.micro_batches;
-        losses += ((const double *)(part_of(a, rank) + EXACT_WORDS))[micro_batch];
-    }
+    int32_t neighbours = a.across_first ? a.owners : 1; /* whose micro batches take turns */
+    for (int32_t first = 0; first < a.ranks; first += neighbours)
+        for (int32_t i = 0; i < neighbours * a.micro_batches; i++)
+            losses += ((const double *)(part_of(a, first + i % neighbours) +
+                                        EXACT_WORDS))[i / neighbours];
     double norm = sqrt(squares) / a.loss_scale;
     bool updated = isfinite(squares) && isfinite(losses) && a.labelled > 0;
     if (a.clipping > 0.0) scale = 1.0 / fmax(1.0, (norm + 1e-6) / a.clipping);

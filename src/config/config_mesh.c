@@ -1,0 +1,40 @@
+/* How ranks divide the work: sifr.shard_size, or DeepSpeed's mics_shard_size. */
+#include "base/text.h"
+#include "config/config_private.h"
+
+#define CONFIG_SHARDS "sifr.shard_size"
+#define CONFIG_MICS "zero_optimization.mics_shard_size"
+
+int32_t config_shard_size(const sifr_config *config) {
+    int64_t own = config_setting_int(config, CONFIG_SHARDS);
+    int64_t mics = config_setting_int(config, CONFIG_MICS);
+    return (int32_t)(own > 0 ? own : mics > 0 ? mics : 0);
+}
+
+sifr_status config_resolve_mesh(const sifr_config *config, int64_t world_size, int64_t ranks,
+                                sifr_error *error) {
+    int64_t own = config_setting_int(config, CONFIG_SHARDS);
+    int64_t mics = config_setting_int(config, CONFIG_MICS), size = own > 0 ? own : mics;
+    const char *path = own > 0 ? CONFIG_SHARDS : CONFIG_MICS;
+    char where[300], sizes[128];
+    if (size <= 0) return SIFR_OK;
+    if (own > 0 && mics > 0 && own != mics)
+        return base_fail(error, SIFR_USAGE, "%s is %lld and " CONFIG_MICS " is %lld; give one",
+                         config_path_where(config, path, where), (long long)own, (long long)mics);
+    if (size > 1 && ranks % size == 0) return SIFR_OK;
+    config_path_where(config, path, where);
+    const char *of = ranks < world_size ? " of a stage" : "";
+    if (ranks == 1)
+        return base_fail(error, SIFR_USAGE,
+                         "%s is %lld, and %s has one rank; leave it out, or start more ranks",
+                         where, (long long)size, *of ? "a stage" : "the run");
+    base_format_divisors(ranks, sizes, sizeof sizes);
+    if (size == 1)
+        return base_fail(error, SIFR_USAGE,
+                         "%s is 1: each rank would hold all states, as at zero_optimization.stage "
+                         "0; set that and leave the size out, or give %s",
+                         where, sizes);
+    return base_fail(error, SIFR_USAGE,
+                     "%s is %lld: %lld ranks%s cannot be divided into groups of that many; give %s",
+                     where, (long long)size, (long long)ranks, of, sizes);
+}
