@@ -369,7 +369,8 @@ int64_t engine_piece_elements(void) {
 
 typedef struct folder_save {
     const sifr_engine *engine;
-    float *piece; /* PIECE_ELEMENTS long */
+    comm_group *peers; /* all ranks, if ranks have slices */
+    float *piece;      /* PIECE_ELEMENTS long */
 } folder_save;
 
 /* The piece that the writing rank asks the others for. */
@@ -388,36 +389,58 @@ static sifr_status weight_values(void *user, size_t index, int64_t first, int64_
     piece_request request = {(int64_t)index, first, count};
     BASE_TRY(comm_broadcast(engine->group, 0, &request, sizeof request, error));
     *out = save->piece;
-    return engine_collect(engine, index, ENGINE_MASTER, first, count, save->piece, error);
+    return engine_hand_in(engine, save->peers, index, ENGINE_MASTER, first, count, save->piece,
+                          error);
 }
 
 /* On the other ranks: sends the pieces that the writer asks for, until it asks for no more. */
-static sifr_status serve_pieces(const sifr_engine *engine, float *piece, sifr_error *error) {
+static sifr_status serve_pieces(const folder_save *save, sifr_error *error) {
+    const sifr_engine *engine = save->engine;
     for (;;) {
         piece_request request;
         BASE_TRY(comm_broadcast(engine->group, 0, &request, sizeof request, error));
         if (request.weight < 0) return SIFR_OK;
-        BASE_TRY(engine_collect(engine, (size_t)request.weight, ENGINE_MASTER, request.first,
-                                request.count, piece, error));
+        BASE_TRY(engine_hand_in(engine, save->peers, (size_t)request.weight, ENGINE_MASTER,
+                                request.first, request.count, save->piece, error));
     }
 }
 
-static sifr_status save_weights(const sifr_engine *engine, const model_architecture *architecture,
+static sifr_status save_weights(folder_save *save, const model_architecture *architecture,
                                 const formats_weights *like, base_dtype dtype,
-                                const char *directory, float *piece, sifr_error *error) {
+                                const char *directory, sifr_error *error) {
+    const sifr_model *model = save->engine->model;
     engine_stored stored;
-    folder_save save = {engine, piece};
-    BASE_TRY(engine_stored_make(engine->model, architecture, like, dtype, &stored, error));
-    sifr_status status =
-        engine_write_folder(engine->model, &stored, weight_values, &save, directory, error);
+    BASE_TRY(engine_stored_make(model, architecture, like, dtype, &stored, error));
+    sifr_status status = engine_write_folder(model, &stored, weight_values, save, directory, error);
     engine_stored_free(&stored);
     return status;
+}
+
+/* For as long as a folder is written. */
+static sifr_status open_peers(const sifr_engine *engine, comm_group **out, sifr_error *error) {
+    comm_part part = {.name = "folder", .key = comm_rank(engine->group), .peers = true};
+    bool cut = false;
+    for (size_t i = 0; i < engine->model->weight_count; i++)
+        cut |= engine_is_cut(engine, i, ENGINE_MASTER);
+    return cut ? comm_split(engine->group, &part, out, error) : SIFR_OK;
+}
+
+static sifr_status save_together(folder_save *save, const model_architecture *architecture,
+                                 const formats_weights *like, base_dtype dtype,
+                                 const char *directory, sifr_error *error) {
+    comm_group *group = save->engine->group;
+    if (comm_rank(group) != 0) return serve_pieces(save, error);
+    piece_request none = {.weight = -1};
+    sifr_status status = save_weights(save, architecture, like, dtype, directory, error);
+    sifr_error *told = status == SIFR_OK ? error : NULL;
+    sifr_status ended = comm_broadcast(group, 0, &none, sizeof none, told);
+    return status == SIFR_OK ? ended : status;
 }
 
 sifr_status engine_save_folder(const sifr_engine *engine, const model_architecture *architecture,
                                const formats_weights *like, base_dtype dtype, const char *directory,
                                sifr_error *error) {
-    float *piece = NULL;
+    folder_save save = {.engine = engine};
     comm_group *group = engine->group;
     sifr_status status = engine_settle(engine, error);
     BASE_TRY(comm_agree_status(group, status, error));
@@ -425,21 +448,14 @@ sifr_status engine_save_folder(const sifr_engine *engine, const model_architectu
     bool wide = engine_part_type(engine, ENGINE_MASTER) == BASE_FP32 &&
                 (!some || plan_dtype(&engine->training->settings) == BASE_FP32);
     if (comm_size(group) > 1 || !engine_in_place(engine) || !wide)
-        status = base_alloc(PIECE_ELEMENTS, sizeof *piece, &piece, error);
+        status = base_alloc(PIECE_ELEMENTS, sizeof *save.piece, &save.piece, error);
     status = comm_agree_status(group, status, error);
-    if (status != SIFR_OK) {
-        free(piece);
-        return status;
+    if (status == SIFR_OK) status = open_peers(engine, &save.peers, error);
+    if (status == SIFR_OK) {
+        status = save_together(&save, architecture, like, dtype, directory, error);
+        if (save.peers) comm_close(save.peers);
+        status = comm_agree_status(group, status, error);
     }
-    if (comm_rank(group) == 0) {
-        piece_request none = {.weight = -1};
-        status = save_weights(engine, architecture, like, dtype, directory, piece, error);
-        sifr_error *told = status == SIFR_OK ? error : NULL;
-        sifr_status ended = comm_broadcast(group, 0, &none, sizeof none, told);
-        if (status == SIFR_OK) status = ended;
-    } else {
-        status = serve_pieces(engine, piece, error);
-    }
-    free(piece);
-    return comm_agree_status(group, status, error);
+    free(save.piece);
+    return status;
 }

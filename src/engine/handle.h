@@ -150,6 +150,12 @@ void engine_held(const sifr_engine *engine, size_t index, int64_t *first, int64_
 sifr_status engine_collect(const sifr_engine *engine, size_t index, engine_part part, int64_t first,
                            int64_t count, float *out, sifr_error *error) SIFR_MUST_CHECK;
 
+/* The same for rank 0 alone, to which the others send what they own: their `out` is room for it.
+ * `peers` are all ranks. The weight's part is cut. */
+sifr_status engine_hand_in(const sifr_engine *engine, comm_group *peers, size_t index,
+                           engine_part part, int64_t first, int64_t count, float *out,
+                           sifr_error *error) SIFR_MUST_CHECK;
+
 /* Writes elements first … first + count - 1 of a weight wherever this rank holds them: in its
  * master weights and in the parameters that kernels read. */
 sifr_status engine_put(sifr_engine *engine, size_t index, int64_t first, int64_t count,

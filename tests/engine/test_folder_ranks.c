@@ -22,6 +22,7 @@ typedef struct rank_run {
     sifr_status status;
     sifr_error error;
     int64_t held; /* elements of all weights */
+    int64_t came; /* bytes of the collectives that wrote the folder */
 } rank_run;
 
 static model_config config_of(void) {
@@ -48,8 +49,12 @@ static sifr_status work(rank_run *run, const sifr_model *model, sifr_engine *eng
     } else {
         BASE_TRY(sifr_engine_initialise(engine, 5, error));
     }
-    return engine_save_folder(engine, architecture, NULL, BASE_FP32, run->rank ? NULL : run->to,
-                              error);
+    const comm_ledger *ledger = comm_get_ledger(engine->group);
+    int64_t before = (int64_t)ledger->operation[COMM_CONTROL].bytes;
+    BASE_TRY(engine_save_folder(engine, architecture, NULL, BASE_FP32, run->rank ? NULL : run->to,
+                                error));
+    run->came = (int64_t)ledger->operation[COMM_CONTROL].bytes - before;
+    return SIFR_OK;
 }
 
 static void *run_rank(void *argument) {
@@ -143,6 +148,16 @@ static void the_same_file(void **state) {
     }
 }
 
+/* The pieces go to the rank that writes and to no other: all that all ranks hear is what it asks
+ * for. */
+static void to_one_rank(void **state) {
+    (void)state;
+    for (int stage = 1; stage < 4; stage += 2) {
+        writes(8, stage, SIFR_BF16, NULL, folder_of("pieces"));
+        for (int r = 0; r < 8; r++) assert_in_range(runs[r].came, 1, 8000);
+    }
+}
+
 /* At stage 3 the ranks hold each element once between them. */
 static void slices(void **state) {
     (void)state;
@@ -174,7 +189,8 @@ static void no_folder_to_write(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(the_same_file), cmocka_unit_test(slices),
+    const struct CMUnitTest tests[] = {cmocka_unit_test(the_same_file),
+                                       cmocka_unit_test(to_one_rank), cmocka_unit_test(slices),
                                        cmocka_unit_test(no_folder_to_write)};
     return cmocka_run_group_tests(tests, scratch_setup, scratch_teardown);
 }

@@ -701,6 +701,16 @@ static sifr_status copy_part(const sifr_engine *engine, size_t index, engine_par
     return SIFR_OK;
 }
 
+/* The elements of [first, first + count) of a weight that rank `rank` owns; none: false. */
+static bool owned(const sifr_engine *engine, size_t index, int32_t rank, int64_t first,
+                  int64_t count, int64_t *start, int64_t *stop) {
+    int64_t own, length;
+    engine_share(engine, index, rank, &own, &length);
+    *start = base_max_i64(own, first);
+    *stop = base_min_i64(own + length, first + count);
+    return *stop > *start;
+}
+
 /* The owner of each piece broadcasts it, so no rank needs more room than the range. A rank that
  * cannot read its own piece still takes part, so that no rank waits for it. */
 sifr_status engine_collect(const sifr_engine *engine, size_t index, engine_part part, int64_t first,
@@ -709,16 +719,35 @@ sifr_status engine_collect(const sifr_engine *engine, size_t index, engine_part 
         return copy_part(engine, index, part, first, count, out, error);
     sifr_status status = SIFR_OK;
     for (int32_t r = 0; r < comm_size(engine->group); r++) {
-        int64_t start, length;
-        engine_share(engine, index, r, &start, &length);
-        int64_t stop = base_min_i64(start + length, first + count);
-        start = base_max_i64(start, first);
-        if (stop <= start) continue;
+        int64_t start, stop;
+        if (!owned(engine, index, r, first, count, &start, &stop)) continue;
         float *to = out + (start - first);
         bool own = r == comm_rank(engine->group) && status == SIFR_OK;
         if (own) status = copy_part(engine, index, part, start, stop - start, to, error);
         BASE_TRY(comm_broadcast(engine->group, r, to, (stop - start) * (int64_t)sizeof *to,
                                 status == SIFR_OK ? error : NULL));
+    }
+    return status;
+}
+
+/* Likewise, a rank that cannot read its piece sends what is in its place. */
+sifr_status engine_hand_in(const sifr_engine *engine, comm_group *peers, size_t index,
+                           engine_part part, int64_t first, int64_t count, float *out,
+                           sifr_error *error) {
+    int32_t me = comm_rank(peers);
+    sifr_status status = SIFR_OK;
+    for (int32_t r = 0; r < comm_size(peers); r++) {
+        int64_t start, stop;
+        if ((me != 0 && me != r) || !owned(engine, index, r, first, count, &start, &stop)) continue;
+        float *piece = out + (start - first);
+        int64_t bytes = (stop - start) * (int64_t)sizeof *piece;
+        comm_handle handle;
+        if (r == me) status = copy_part(engine, index, part, start, stop - start, piece, error);
+        if (r == 0) continue; /* it is there */
+        sifr_error *told = status == SIFR_OK ? error : NULL;
+        BASE_TRY(me ? comm_send(peers, 0, piece, bytes, &handle, told)
+                    : comm_receive(peers, r, piece, bytes, &handle, told));
+        BASE_TRY(comm_wait(handle, told));
     }
     return status;
 }
