@@ -38,7 +38,7 @@ static const cli_usage usage = {
     "--output fit.json\n"
     "sifr plan --config ds.json --model gpt2 --world-size 64 --rank 5 --dump | less"};
 
-enum { EXTRA = 15, MOST_RANKS = 1 << 20 };
+enum { EXTRA = 16, MOST_RANKS = 1 << 20 };
 
 typedef struct plan_command {
     cli_train_flags flags;
@@ -66,6 +66,11 @@ static size_t make_options(plan_command *command) {
                                             .kind = CLI_COUNT,
                                             .argument = "N",
                                             .help = "ranks (1)",
+                                            .value = &command->world_size};
+    command->options[used++] = (cli_option){.name = "ranks", /* else short for ranks-per-host */
+                                            .kind = CLI_COUNT,
+                                            .argument = "N",
+                                            .help = "another name of --world-size",
                                             .value = &command->world_size};
     command->options[used++] = (cli_option){.name = "rank",
                                             .kind = CLI_COUNT,

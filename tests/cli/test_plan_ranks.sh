@@ -119,3 +119,10 @@ for wrong in '{"host_bytes_per_s": -1}' '{"memory_bytes_per_s": 0}' '{"version":
     expect 2 --machine wrong.json
     complains '^sifr plan: wrong.json: '
 done
+
+# --ranks is sifr train's name for it, and no short form of --ranks-per-host.
+expect 0 --config zero.json --world-size 4 --dump
+mv out dump
+expect 0 --config zero.json --ranks 4 --dump
+cmp out dump || fail "--ranks plans for other ranks than --world-size"
+grep -q gather dump || fail "a plan of 4 ranks without a gather"
