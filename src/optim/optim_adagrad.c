@@ -12,6 +12,6 @@ static void set_step(const sifr_optimizer *o, const optim_step *step, device_ste
 
 const optim_row optim_adagrad = {.name = "Adagrad",
                                  .kernel = DEVICE_ADAGRAD,
-                                 .states = {{"sum"}},
+                                 .states = {{.name = "sum"}},
                                  .set_call = set_call,
                                  .set_step = set_step};

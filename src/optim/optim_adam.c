@@ -23,12 +23,13 @@ static void set_step(const sifr_optimizer *o, const optim_step *step, device_ste
 
 const optim_row optim_adam = {.name = "AdamW",
                               .kernel = DEVICE_ADAM,
-                              .states = {{"exp_avg"}, {"exp_avg_sq"}},
+                              .states = {{.name = "exp_avg"}, {.name = "exp_avg_sq"}},
                               .set_call = set_call,
                               .set_step = set_step};
 
-const optim_row optim_amsgrad = {.name = "AdamW with amsgrad",
-                                 .kernel = DEVICE_AMSGRAD,
-                                 .states = {{"exp_avg"}, {"exp_avg_sq"}, {"max_exp_avg_sq"}},
-                                 .set_call = set_call,
-                                 .set_step = set_step};
+const optim_row optim_amsgrad = {
+    .name = "AdamW with amsgrad",
+    .kernel = DEVICE_AMSGRAD,
+    .states = {{.name = "exp_avg"}, {.name = "exp_avg_sq"}, {.name = "max_exp_avg_sq"}},
+    .set_call = set_call,
+    .set_step = set_step};

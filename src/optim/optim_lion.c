@@ -13,6 +13,6 @@ static void set_step(const sifr_optimizer *o, const optim_step *step, device_ste
 
 const optim_row optim_lion = {.name = "Lion",
                               .kernel = DEVICE_LION,
-                              .states = {{"exp_avg"}},
+                              .states = {{.name = "exp_avg"}},
                               .set_call = set_call,
                               .set_step = set_step};

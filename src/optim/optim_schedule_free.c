@@ -32,7 +32,7 @@ static void train_weights(const sifr_optimizer *o, const float *average,
 
 const optim_row optim_schedule_free = {.name = "AdamWScheduleFree",
                                        .kernel = DEVICE_SCHEDULE_FREE,
-                                       .states = {{"z_minus_x"}, {"exp_avg_sq"}},
+                                       .states = {{.name = "z_minus_x"}, {.name = "exp_avg_sq"}},
                                        .remembers = true,
                                        .averages = true,
                                        .set_call = set_call,

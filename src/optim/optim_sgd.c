@@ -20,6 +20,6 @@ const optim_row optim_sgd = {.name = "SGD without momentum",
 
 const optim_row optim_momentum = {.name = "SGD with momentum",
                                   .kernel = DEVICE_MOMENTUM,
-                                  .states = {{"momentum_buffer"}},
+                                  .states = {{.name = "momentum_buffer"}},
                                   .set_call = set_call,
                                   .set_step = set_step};

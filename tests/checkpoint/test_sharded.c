@@ -271,8 +271,10 @@ static void frozen_weights(void **state) {
     for (int n = 0; n < 12; n++) {
         sifr_precision precision = precisions[n % 3];
         int first = (n * 5 + 3) % 16, second = (n * 7 + 2) % 16;
-        task t = {
-            .shape = {1, 0, precision}, .steps = 4, .freeze = patterns[n / 3 % 2], .based = n / 6};
+        task t = {.shape = {1, 0, precision, 0},
+                  .steps = 4,
+                  .freeze = patterns[n / 3 % 2],
+                  .based = n / 6};
         succeeds(t);
         uint64_t middle = runs[0].steps[2], end = runs[0].steps[4];
         t.steps = 2;
