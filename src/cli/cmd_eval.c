@@ -8,10 +8,10 @@
 
 #include "base/checked.h"
 #include "base/clock.h"
-#include "base/file.h"
 #include "base/heap.h"
 #include "base/text.h"
 #include "cli/commands.h"
+#include "cli/read_data.h"
 #include "cli/read_model.h"
 #include "train/data/data.h"
 #include "train/monitor.h"
@@ -57,40 +57,17 @@ static void keep_note(void *user, sifr_log_level level, const char *line) {
     if (more > 0 && (size_t)more < sizeof notes->text - notes->used) notes->used += (size_t)more;
 }
 
-/* Opens the tokens of the data. Text is tokenised into a temporary store, whose files are removed
- * as soon as they are mapped. */
 static sifr_status open_data(const eval_command *command, const checkpoint_model *model,
                              train_data **data, sifr_error *error) {
-    char scratch[BASE_PATH_LENGTH];
-    const char *parent = getenv("TMPDIR");
     sifr_log log = {.write = keep_note, .user = command->notes};
-    int64_t separator = -1;
-    if (model->folder.config.task == MODEL_NEXT_TOKEN)
-        BASE_TRY(train_separator(model->files, &model->folder.config, &log, &separator, error));
-    if (!parent || !*parent) parent = "/tmp";
-    BASE_TRY(base_path_join(scratch, parent, "sifr-eval-XXXXXX", error));
-    if (!mkdtemp(scratch))
-        return base_fail(error, SIFR_FAILED, "%s: cannot make a folder for the tokens in it",
-                         parent);
     train_data_options options = {.paths = command->data.items,
                                   .count = command->data.count,
-                                  .tokenizer = model->files,
-                                  .cache = scratch,
-                                  .vocab_size = model->folder.config.vocab_size,
-                                  .separator = separator,
                                   .special = !command->plain,
                                   .threads = (int)command->read.threads,
                                   .log = &log};
     train_data_form(&model->folder, command->length, &command->columns, MASK_PROBABILITY,
                     command->labelled, &options);
-    train_chat_form form;
-    sifr_status status =
-        train_chat_form_make(&model->folder, command->length, NULL, &options, &form, error);
-    if (status == SIFR_OK) status = train_data_open(&options, data, error);
-    train_chat_form_free(&form);
-    if (base_remove_tree(scratch, NULL) != SIFR_OK)
-        base_log(&log, SIFR_LOG_WARNING, "%s: could not be removed", scratch);
-    return status;
+    return cli_read_data(model, command->length, NULL, &options, data, error);
 }
 
 static void show_progress(int64_t done, int64_t windows, double loss, bool last) {

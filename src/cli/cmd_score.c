@@ -6,13 +6,13 @@
 
 #include "base/checked.h"
 #include "base/clock.h"
-#include "base/file.h"
 #include "base/heap.h"
 #include "base/parallel.h"
 #include "base/system.h"
 #include "base/text.h"
 #include "cli/commands.h"
 #include "cli/launch/launch.h"
+#include "cli/read_data.h"
 #include "cli/read_model.h"
 #include "train/data/data.h"
 #include "train/run_settings.h"
@@ -67,42 +67,21 @@ static sifr_status configure(score_command *command, sifr_error *error) {
                      command->temperature);
 }
 
-/* As `sifr train` reads them. Text is tokenised into a temporary store. */
 static sifr_status open_data(const score_command *command, const checkpoint_model *model,
                              int64_t length, train_data **out, sifr_error *error) {
-    char scratch[BASE_PATH_LENGTH];
-    const char *parent = getenv("TMPDIR");
     sifr_log log = cli_log(name);
-    int64_t separator;
     if (model->folder.config.task != MODEL_NEXT_TOKEN)
         return base_fail(error, SIFR_USAGE,
                          "%s: only a model that predicts the next token (%s) is "
                          "scored, and this one is for %s",
                          command->read.model, model_task_name(MODEL_NEXT_TOKEN),
                          model_task_name(model->folder.config.task));
-    BASE_TRY(train_separator(model->files, &model->folder.config, &log, &separator, error));
-    if (!parent || !*parent) parent = "/tmp";
-    BASE_TRY(base_path_join(scratch, parent, "sifr-score-XXXXXX", error));
-    if (!mkdtemp(scratch))
-        return base_fail(error, SIFR_FAILED, "%s: cannot make a folder for the tokens in it",
-                         parent);
     train_data_options options = {.paths = command->config.data,
                                   .count = command->config.data_count,
-                                  .tokenizer = model->files,
-                                  .cache = scratch,
-                                  .vocab_size = model->folder.config.vocab_size,
-                                  .separator = separator,
                                   .special = !command->plain,
                                   .threads = (int)command->read.threads,
                                   .log = &log};
-    train_chat_form form;
-    sifr_status status =
-        train_chat_form_make(&model->folder, length, &command->config, &options, &form, error);
-    if (status == SIFR_OK) status = train_data_open(&options, out, error);
-    train_chat_form_free(&form);
-    if (base_remove_tree(scratch, NULL) != SIFR_OK)
-        base_log(&log, SIFR_LOG_WARNING, "%s: could not be removed", scratch);
-    return status;
+    return cli_read_data(model, length, &command->config, &options, out, error);
 }
 
 static void find_tops(void *argument, size_t row) {

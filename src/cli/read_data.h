@@ -1,0 +1,16 @@
+/* Opening of data for commands that read a model: as `sifr train` reads it. */
+#ifndef CLI_READ_DATA_H
+#define CLI_READ_DATA_H
+
+#include "checkpoint/model_source.h"
+#include "config/config.h"
+#include "train/data/data.h"
+
+/* Opens options->paths with the model's tokenizer, and sets the options that follow from the model.
+ * `config`: how rows are read and learned from; NULL: as by default. Text is tokenised into a
+ * temporary store, whose files are removed as soon as they are mapped. */
+sifr_status cli_read_data(const checkpoint_model *model, int64_t length, const sifr_config *config,
+                          train_data_options *options, train_data **out,
+                          sifr_error *error) SIFR_MUST_CHECK;
+
+#endif
