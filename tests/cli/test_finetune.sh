@@ -8,9 +8,7 @@ warns() { grep -qF "$1" err || { cat err; fail "no '$1'"; }; }
 complains() { [ "$(wc -l <err)" = 1 ] && grep -qF "$1" err || { cat err; fail "no '$1'"; }; }
 field() { sed -n "s/^.*\"$1\": \([^,}]*\).*$/\1/p" out; }
 
-mkdir tok
-cp "$SOURCE/tests/golden/finetune/byte.json" tok/tokenizer.json
-echo '{"bos_token": "<s>", "eos_token": "</s>"}' >tok/tokenizer_config.json
+. "$SOURCE/tests/support/chats.sh"
 cat >tiny.json <<'J'
 {"model_type": "llama", "architectures": ["LlamaForCausalLM"], "vocab_size": 400,
  "hidden_size": 32, "intermediate_size": 80, "num_hidden_layers": 2, "num_attention_heads": 4,
@@ -18,19 +16,6 @@ cat >tiny.json <<'J'
  "pad_token_id": 0, "eos_token_id": 1}
 J
 sifr init --config tiny.json --tokenizer tok --output model --seed 3 >/dev/null
-cat >model/chat_template.jinja <<'J'
-{% for m in messages %}<|im_start|>{{ m.role + '\n' + m.content }}<|im_end|>
-{% endfor %}{% if add_generation_prompt %}<|im_start|>assistant
-{% endif %}
-J
-awk 'BEGIN {
-    split("red blue green", colour, " ")
-    for (i = 0; i < 48; i++) {
-        k = i % 3 + 1
-        printf "{\"messages\": [{\"role\": \"user\", \"content\": \"Say %d\"}, ", k
-        printf "{\"role\": \"assistant\", \"content\": \"%s\"}]}\n", colour[k]
-    }
-}' >chats.jsonl
 run() { # CODE OUTPUT OPTION…
     local code=$1 output=$2
     shift 2
