@@ -5,16 +5,7 @@
 # not under sanitizers (MPI keeps what it took), timeout: 600
 . "$SOURCE/tests/support/expect.sh"
 program=${SIFR_GPU_PROGRAM:-$BUILD/tests/sifr_on_fake_gpu}
-launcher=${MPIEXEC:-mpirun}
-if ! command -v "$launcher" >/dev/null || ! ldd "$program" | grep -q 'libmpi'; then
-    echo "skipped: no MPI here (or sifr was built without): ranks are not tested"
-    exit 77
-fi
-options=
-if "$launcher" --version | grep -q 'Open MPI'; then
-    export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
-    options="--oversubscribe --bind-to none"
-fi
+. "$SOURCE/tests/support/mpirun.sh"
 
 awk 'BEGIN { for (i = 0; i < 400; i++) print "good bad food was were day the a very red big one two" }' >text
 "$SIFR" tokenizer train --vocab-size 280 --data text --output tok >/dev/null 2>&1

@@ -4,17 +4,7 @@
 # the bit. What is wrong with NCCL.
 # not under sanitizers (MPI keeps what it took), timeout: 300
 program=$BUILD/tests/test_device_exchange
-fail() { echo "$1" >&2; cat out err >&2 2>/dev/null || :; exit 1; }
-launcher=${MPIEXEC:-mpirun}
-if ! command -v "$launcher" >/dev/null || ! ldd "$program" | grep -q 'libmpi'; then
-    echo "skipped: no MPI here (or sifr was built without): ranks are not tested"
-    exit 77
-fi
-options=
-if "$launcher" --version | grep -q 'Open MPI'; then
-    export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
-    options="--oversubscribe --bind-to none"
-fi
+. "$SOURCE/tests/support/mpirun.sh"
 for case in 2:windows 3:windows 4:windows 8:windows 4:hosts 8:hosts 2:apart 4:apart 2:unshared 4:unshared \
     2:nccl1 3:nccl1 4:nccl1 4:nccl2 8:nccl2 8:nccl4; do
     ranks=${case%:*} how=${case#*:}

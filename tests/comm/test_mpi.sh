@@ -3,25 +3,7 @@
 # differs, fails, dies, exits or stalls ends the run soon, with a line that says so.
 # not under sanitizers (MPI keeps what it took), timeout: 300
 program=$BUILD/tests/test_ranks
-fail() { echo "$1" >&2; cat out err >&2 2>/dev/null || :; exit 1; }
-launcher=${MPIEXEC:-mpirun}
-if ! command -v "$launcher" >/dev/null || ! ldd "$program" | grep -q 'libmpi'; then
-    echo "skipped: no MPI here (or sifr was built without): ranks are not tested"
-    exit 77
-fi
-options= own_codes=1
-if "$launcher" --version | grep -q 'Open MPI'; then
-    export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
-    options="--oversubscribe --bind-to none"
-    own_codes=
-fi
-run() { # RANKS WORD...: exit code in $code, seconds in $seconds
-    local begun=$SECONDS ranks=$1
-    shift
-    code=0
-    timeout 120 "$launcher" -n "$ranks" $options "$program" "$@" >out 2>err || code=$?
-    seconds=$((SECONDS - begun))
-}
+. "$SOURCE/tests/support/mpirun.sh"
 
 # Through MPI, in windows, where only some operands lie in one, and on hosts of which each is a node
 # of the tree (two levels) or none: the same sums, to the bit.

@@ -3,25 +3,7 @@
 # that dies or stalls in its row ends all, and the line says in which group.
 # not under sanitizers (MPI keeps what it took), timeout: 300
 program=$BUILD/tests/test_split
-fail() { echo "$1" >&2; cat out err >&2 2>/dev/null || :; exit 1; }
-launcher=${MPIEXEC:-mpirun}
-if ! command -v "$launcher" >/dev/null || ! ldd "$program" | grep -q 'libmpi'; then
-    echo "skipped: no MPI here (or sifr was built without): ranks are not tested"
-    exit 77
-fi
-options= own_codes=1
-if "$launcher" --version | grep -q 'Open MPI'; then
-    export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
-    options="--oversubscribe --bind-to none"
-    own_codes=
-fi
-run() { # RANKS WORD...: exit code in $code, seconds in $seconds
-    local begun=$SECONDS ranks=$1
-    shift
-    code=0
-    timeout 120 "$launcher" -n "$ranks" $options "$program" "$@" >out 2>err || code=$?
-    seconds=$((SECONDS - begun))
-}
+. "$SOURCE/tests/support/mpirun.sh"
 exchange() { # RANKS COLUMNS HOW ROWS COLUMNS
     run "$1" "$2" "$3"
     [ "$code" = 0 ] || fail "$1 ranks, $2 columns, $3: exit code $code"

@@ -2,16 +2,7 @@
 # test_overlap on real ranks: two processes, MPI between them, slowed down.
 # runs alone, not under sanitizers (it measures time), timeout: 120
 program=$BUILD/tests/test_overlap
-launcher=${MPIEXEC:-mpirun}
-if ! command -v "$launcher" >/dev/null || ! ldd "$program" | grep -q 'libmpi'; then
-    echo "skipped: no MPI here (or sifr was built without): ranks are not tested"
-    exit 77
-fi
-options=
-if "$launcher" --version | grep -q 'Open MPI'; then
-    export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
-    options="--oversubscribe --bind-to none"
-fi
+. "$SOURCE/tests/support/mpirun.sh"
 for stage in 2 3; do
     for share in 0.7 1.4; do
         for try in 1 2 3; do # other work may disturb a measurement
