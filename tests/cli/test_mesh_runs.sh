@@ -16,31 +16,12 @@ mesh gpt2 bf16 1f1b 3 '"activation_checkpoint_interval": 1'
 mesh tied fp32 interleaved 2 '"chunks": 2'
 
 # Resumed on other meshes.
-case="resume"
-one_rank tied bf16
-settings bf16 2 1f1b 2 "" '"save_steps": 2, "shard_size": 2'
-train tied first 8
-rm -r first/checkpoint-4 first/model.safetensors
-printf checkpoint-2 >first/latest
-for next in "1 1 0 0" "4 1 2 2" "8 2 4 3"; do
-    set -- $next
-    case="resumed on $1 ranks in $2 stages, shard_size $3, ZeRO $4"
-    rm -rf run
-    cp -r first run
-    settings bf16 $2 1f1b $4 "" "\"save_steps\": 2, \"shard_size\": $3"
-    train tied run $1 --resume
-    grep -q 'resumed from checkpoint-2' out || fail "$case: not resumed"
-    [ "$(bits run)" = "$(bits one-tied-bf16)" ] || fail "$case: other weights"
-done
+first_steps tied bf16 8 2 2 '"shard_size": 2'
+goes_on tied bf16 1 1 0 '"shard_size": 0'
+goes_on tied bf16 4 1 2 '"shard_size": 2'
+goes_on tied bf16 8 2 3 '"shard_size": 4'
 
-# The wire of the first rank by group, to the byte: a line GROUP OPERATION BYTES PLANNED each.
-groups() {
-    awk '/"groups":/ { inside = 1; next }
-        inside && /^      "[a-z]+": [{]/ { gsub(/[":{]/, ""); group = $1 }
-        inside && /^        "[a-z]+": [{]/ { gsub(/[":{]/, ""); operation = $1 }
-        inside && /"bytes":/ { gsub(",", "", $2); bytes = $2 }
-        inside && /"planned":/ { gsub(",", "", $2); print group, operation, bytes, $2 }' out
-}
+# The wire of the first rank by group, to the byte.
 case="wire"
 settings fp32 2 1f1b 2 "" '"shard_size": 2'
 train tied wired 8 --json

@@ -24,14 +24,6 @@ same() { # DIRECTORY REFERENCE
     cut -d, -f1-5 "$1/metrics.csv" >have.csv
     cut -d, -f1-5 "$2/metrics.csv" | cmp -s - have.csv || fail "$case: other figures"
 }
-# What each group moved, from out: a line GROUP OPERATION BYTES PLANNED each.
-groups() {
-    awk '/"groups":/ { inside = 1; next }
-        inside && /^      "[a-z]+": [{]/ { gsub(/[":{]/, ""); group = $1 }
-        inside && /^        "[a-z]+": [{]/ { gsub(/[":{]/, ""); operation = $1 }
-        inside && /"bytes":/ { gsub(",", "", $2); bytes = $2 }
-        inside && /"planned":/ { gsub(",", "", $2); print group, operation, bytes, $2 }' out
-}
 check_wire() {
     [ "$(groups | wc -l)" = 6 ] || fail "$case: groups: $(groups)"
     groups | awk '$3 != $4 { bad = 1 } END { exit bad }' || fail "$case: the wire: $(groups)"

@@ -18,22 +18,11 @@ for partition in uniform parameters type:layer; do
 done
 
 # Resumed on another mesh.
-case="resume"
-one_rank tied bf16
-settings bf16 2 1f1b 3 "" '"save_steps": 2'
-train tied first 4
-rm -r first/checkpoint-4 first/model.safetensors
-printf checkpoint-2 >first/latest
-for mesh in "1 1 0" "4 4 1" "2 1 3" "4 2 2"; do
-    set -- $mesh
-    case="resume on $1 ranks, $2 stages, ZeRO $3"
-    rm -rf run
-    cp -r first run
-    settings bf16 $2 1f1b $3 "" '"save_steps": 2'
-    train tied run $1 --resume
-    grep -q 'resumed from checkpoint-2' out || fail "$case: not resumed"
-    [ "$(bits run)" = "$(bits one-tied-bf16)" ] || fail "$case: other weights"
-done
+first_steps tied bf16 4 2 3
+goes_on tied bf16 1 1 0
+goes_on tied bf16 4 4 1
+goes_on tied bf16 2 1 3
+goes_on tied bf16 4 2 2
 
 # The wire of the first rank, to the byte: OPERATION KEY.
 wire() {

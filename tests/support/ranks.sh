@@ -34,6 +34,15 @@ same() {
     figures "$2" >want.csv
     figures "$1" | diff want.csv - >difference || fail "$1: other figures: $(cat difference)"
 }
+# What each group of a mesh moved, as `sifr train --json` says in out: a line GROUP OPERATION BYTES
+# PLANNED each.
+groups() {
+    awk '/"groups":/ { inside = 1; next }
+        inside && /^      "[a-z]+": [{]/ { gsub(/[":{]/, ""); group = $1 }
+        inside && /^        "[a-z]+": [{]/ { gsub(/[":{]/, ""); operation = $1 }
+        inside && /"bytes":/ { gsub(",", "", $2); bytes = $2 }
+        inside && /"planned":/ { gsub(",", "", $2); print group, operation, bytes, $2 }' out
+}
 
 # Makes model/, text and ds.json (global batch of 24, 10 steps) in the working directory.
 tiny_model() {

@@ -48,3 +48,23 @@ like_one() {
     train $1 run $(($3 * $4))
     same run one-$1-$2
 }
+# A run that ended at step 2, in first/, and other meshes that go on with it to the bits of one rank:
+# first_steps MODEL PRECISION RANKS STAGES ZERO [MORE OF SIFR]
+first_steps() {
+    one_rank $1 $2
+    case="$1 $2, the first steps"
+    settings $2 $4 1f1b $5 "" "\"save_steps\": 2${6:+, $6}"
+    train $1 first $3
+    rm -r first/checkpoint-4 first/model.safetensors
+    printf checkpoint-2 >first/latest
+}
+# goes_on MODEL PRECISION RANKS STAGES ZERO [MORE OF SIFR]
+goes_on() {
+    case="resumed on $3 ranks in $4 stages, ZeRO $5${6:+, $6}"
+    rm -rf run
+    cp -r first run
+    settings $2 $4 1f1b $5 "" "\"save_steps\": 2${6:+, $6}"
+    train $1 run $3 --resume
+    grep -q 'resumed from checkpoint-2' out || fail "$case: not resumed"
+    [ "$(bits run)" = "$(bits one-$1-$2)" ] || fail "$case: other weights"
+}
