@@ -54,7 +54,6 @@ typedef struct mpi_lane {
     const void **rows;     /* size */
     MPI_Request *requests; /* COMM_REQUESTS; of sends: of each task in line */
     MPI_Status *statuses;  /* as many; gcc warns about MPICH's constant for "ignore" */
-    int32_t request_count;
 } mpi_lane;
 
 /* What all groups of a process share; it ends with the last of them. */
