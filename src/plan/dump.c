@@ -2,6 +2,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 
+#include "plan/peers.h"
 #include "plan/queries.h"
 #include "plan/schedule.h"
 
@@ -54,7 +55,7 @@ static void dump_instruction(const plan_schedule *s, size_t index, char *text, s
     }
     if (i->queue == PLAN_DISK || i->queue == PLAN_COPY)
         used = dump_transfer(s, i, text, size, used);
-    if (i->action == PLAN_SEND || i->action == PLAN_RECEIVE)
+    if (plan_is_peer(i))
         used = put(text, size, used, " %lld bytes %s stage %d", (long long)i->bytes,
                    i->action == PLAN_SEND ? "to" : "from", i->peer);
     if (i->queue == PLAN_COMMUNICATION && i->span == PLAN_REPLICAS)

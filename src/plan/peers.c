@@ -9,6 +9,10 @@ bool plan_is_peer(const plan_instruction *in) {
     return in->action == PLAN_SEND || in->action == PLAN_RECEIVE;
 }
 
+bool plan_is_of_all(const plan_instruction *in) {
+    return in->action == PLAN_COUNT || in->action == PLAN_NORM;
+}
+
 bool plan_has_second_line(const plan_pipeline *p) {
     return p->stages == 2 && p->chunks > 1;
 }

@@ -19,6 +19,8 @@ bool plan_has_second_line(const plan_pipeline *pipeline);
 bool plan_is_on_second_line(const plan_pipeline *pipeline, const plan_instruction *instruction);
 
 bool plan_is_peer(const plan_instruction *instruction); /* PLAN_SEND or PLAN_RECEIVE */
+/* Counts and norms are of all ranks: they end when every stage has come to its own. */
+bool plan_is_of_all(const plan_instruction *instruction);
 
 /* By stage and instruction: the instruction of the other stage that is the other end. */
 typedef struct plan_peers {

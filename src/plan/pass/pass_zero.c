@@ -15,6 +15,7 @@
 #include "base/heap.h"
 #include "plan/list.h"
 #include "plan/pass/passes.h"
+#include "plan/peers.h"
 #include "plan/queries.h"
 #include "plan/schedule.h"
 
@@ -213,10 +214,6 @@ static sifr_status emit_peer(zero_state *z, const plan_instruction *in, sifr_err
                                 error);
 }
 
-static bool is_of_peers(const plan_instruction *in) {
-    return in->action == PLAN_SEND || in->action == PLAN_RECEIVE;
-}
-
 static sifr_status rewrite_instruction(zero_state *z, size_t index, sifr_error *error) {
     plan_schedule *s = z->s;
     const plan_instruction *in = &z->old.instructions[index];
@@ -230,7 +227,7 @@ static sifr_status rewrite_instruction(zero_state *z, size_t index, sifr_error *
         if (first) BASE_TRY(gather_gradients(z, error));
     }
     if (z->stage == 0 && in->action == PLAN_UPDATE) sliced = false;
-    if (is_of_peers(in) && in->unit >= 0 && z->ranks > 1)
+    if (plan_is_peer(in) && in->unit >= 0 && z->ranks > 1)
         BASE_TRY(emit_peer(z, in, error));
     else if (sliced)
         BASE_TRY(emit_sliced(z, in, error));

@@ -205,10 +205,6 @@ static bool end_peer(predict_run *r, size_t stage, int32_t index) {
     return true;
 }
 
-static bool is_of_all(const plan_instruction *i) {
-    return i->action == PLAN_COUNT || i->action == PLAN_NORM;
-}
-
 /* All stages come to a count or a norm: they go on together. */
 static bool meet(predict_run *r, plan_action action) {
     double last = 0;
@@ -232,7 +228,7 @@ static bool step_stage(predict_run *r, size_t stage) {
     predict_clock *c = &r->clocks[stage];
     if (c->at == c->s->instruction_count) return false;
     const plan_instruction *i = &c->s->instructions[c->at];
-    if (is_of_all(i)) return meet(r, (plan_action)i->action);
+    if (plan_is_of_all(i)) return meet(r, (plan_action)i->action);
     bool peer = i->action == PLAN_WAIT && plan_is_peer(&c->s->instructions[i->wait]);
     if (peer && !end_peer(r, stage, i->wait)) return false;
     advance(c);

@@ -1,10 +1,11 @@
 #include "plan/verify/access.h"
 
+#include "plan/peers.h"
 #include "plan/queries.h"
 
 bool plan_is_transfer(const plan_instruction *in) {
     return in->action == PLAN_GATHER || in->action == PLAN_REDUCE || in->action == PLAN_READ ||
-           in->action == PLAN_WRITE || in->action == PLAN_SEND || in->action == PLAN_RECEIVE;
+           in->action == PLAN_WRITE || plan_is_peer(in);
 }
 
 int64_t plan_access_end(const plan_access *a) {

@@ -3,6 +3,7 @@
 
 #include "base/checked.h"
 #include "base/heap.h"
+#include "plan/peers.h"
 #include "plan/queries.h"
 #include "plan/verify/access.h"
 #include "plan/verify/byte_ranges.h"
@@ -41,7 +42,7 @@ static sifr_status check_queue(const plan_schedule *s, size_t index, sifr_error 
     char name[VERIFY_NAME_LENGTH];
     plan_queue queue = PLAN_COMPUTE;
     if (in->action == PLAN_GATHER || in->action == PLAN_REDUCE) queue = PLAN_COMMUNICATION;
-    bool peers = in->action == PLAN_SEND || in->action == PLAN_RECEIVE;
+    bool peers = plan_is_peer(in);
     int32_t wanted = peers ? 1 : 2;
     if (peers) queue = PLAN_PEER;
     bool two = !plan_is_transfer(in) || (in->operands == wanted && in->call < 0 && in->bytes > 0);

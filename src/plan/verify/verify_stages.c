@@ -29,11 +29,6 @@ static sifr_status fail_peers(const stages_run *r, const plan_peers_fault *fault
                      name_end(r->plans[fault->to], fault->receive, two));
 }
 
-/* Counts and norms are of all ranks; they end when every stage has come to its own. */
-static bool is_of_all(const plan_instruction *in) {
-    return in->action == PLAN_COUNT || in->action == PLAN_NORM;
-}
-
 static bool all_are_there(const stages_run *r, plan_action action) {
     for (size_t s = 0; s < r->count; s++) {
         if (r->at[s] == r->plans[s]->instruction_count) return false;
@@ -46,7 +41,7 @@ static bool all_are_there(const stages_run *r, plan_action action) {
 static bool can_pass(const stages_run *r, size_t s) {
     const plan_schedule *plan = r->plans[s];
     const plan_instruction *in = &plan->instructions[r->at[s]];
-    if (is_of_all(in)) return all_are_there(r, (plan_action)in->action);
+    if (plan_is_of_all(in)) return all_are_there(r, (plan_action)in->action);
     if (in->action != PLAN_WAIT || !plan_is_peer(&plan->instructions[in->wait])) return true;
     size_t peer = (size_t)plan->instructions[in->wait].peer;
     return r->at[peer] > (size_t)r->peers.other[s][in->wait];
@@ -59,7 +54,7 @@ static void pass_together(stages_run *r) {
 static bool step(stages_run *r, size_t s) {
     const plan_schedule *plan = r->plans[s];
     if (r->at[s] == plan->instruction_count || !can_pass(r, s)) return false;
-    if (is_of_all(&plan->instructions[r->at[s]]))
+    if (plan_is_of_all(&plan->instructions[r->at[s]]))
         pass_together(r);
     else
         r->at[s]++;
