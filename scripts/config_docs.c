@@ -29,7 +29,8 @@ static const char *const intro =
     "the\n"
     "  default below. `null` counts as not given.\n"
     "- Whole numbers may be written as `5e8`, and any number in quotes. Choices may be written in "
-    "any case of letters.\n"
+    "any\n"
+    "  case of letters.\n"
     "- `train_batch_size` = `train_micro_batch_size_per_gpu` × `gradient_accumulation_steps` × "
     "ranks:\n"
     "  any two give the third, and a contradiction is refused. With none of them, 8 × 1 × ranks.\n"
@@ -37,7 +38,8 @@ static const char *const intro =
     "  schedules begin at their minimum, and count t = 0 after it. Where that is 0, the first two "
     "steps\n"
     "  of a warm-up change no weight (the first one of WarmupCosineLR with warmup_min_ratio); the "
-    "run says so.\n"
+    "run\n"
+    "  says so.\n"
     "- A config without `gradient_clipping` is clipped at 1.0, as under the Hugging Face Trainer, "
     "through\n"
     "  which most such configs are used. DeepSpeed by itself would not clip: give 0 for that. The "
@@ -54,6 +56,23 @@ static const char *const intro =
     "- **refused**: DeepSpeed removed it, or raises on it. Values that leave the feature off are\n"
     "  accepted.\n"
     "- **other name**: means the key that is named.\n";
+
+/* A paragraph, in lines of at most 100 columns. */
+static void print_wrapped(const char *text) {
+    enum { COLUMNS = 100 };
+    for (size_t column = 0; *text;) {
+        size_t word = strcspn(text, " ");
+        if (column > 0) {
+            bool fits = column + 1 + word <= COLUMNS;
+            putchar(fits ? ' ' : '\n');
+            column = fits ? column + 1 : 0;
+        }
+        printf("%.*s", (int)word, text);
+        column += word;
+        text += word + strspn(text + word, " ");
+    }
+    putchar('\n');
+}
 
 /* "a|b" as "a, b"; a bar would end a cell of the table. */
 static void print_words(const char *words) {
@@ -153,7 +172,8 @@ int main(void) {
         if (is_top_section(key)) {
             name = key->path;
             from = i + 1;
-            printf("\n## %s\n\n%s\n", name, key->doc);
+            printf("\n## %s\n\n", name);
+            print_wrapped(key->doc);
         } else {
             puts(i == 0 ? "\n## Top level" : "\n## More keys of the top level");
         }
