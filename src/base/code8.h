@@ -1,7 +1,7 @@
 /* Values from -1 to 1 as codes of 8 bits whose steps grow with the value (Dettmers, 8-bit
- * Approximations for Parallelism in Deep Learning, ICLR 2016): seven decades, each cut into twice
- * as many equal cells as the one below it, zero and one. A code stands for the middle of its cell.
- * Codes are in the order of their values. */
+ * Approximations for Parallelism in Deep Learning, ICLR 2016): zero, one, and seven decades, each
+ * cut into twice as many equal cells as the decade below it. A code stands for the middle of its
+ * cell. Codes are in the order of their values. */
 #ifndef BASE_CODE8_H
 #define BASE_CODE8_H
 
@@ -19,8 +19,8 @@ typedef struct base_code8 {
 
 extern const base_code8 base_code8_signed, base_code8_unsigned; /* the second for x >= 0 */
 
-/* The nearest code; of two the lower one. Finds the cell, which is right or next to the right one.
- * Compilers vectorise loops of it. */
+/* The code of the nearest value; of two that are as near, the lower one. The computed cell is right
+ * or next to the right one. Compilers vectorise loops of it. */
 static inline uint8_t base_code8_of(const base_code8 *map, float x) {
     static const float begins[] = {1e-6f, 1e-5f, 1e-4f, 1e-3f, 1e-2f, 1e-1f};
     static const float scales[] = {1e5f, 1e4f, 1e3f, 1e2f, 10, 1};

@@ -6,7 +6,7 @@
  *              "weights": [{"weight": "lm_head.weight", "dtype": "BF16", "xxh3": "…"}, …]}
  *
  * The hash is of the bytes in the file, so a folder that moved, or was cut into other shards, is
- * still the same base. Which weights these are says model_weight.based.
+ * still the same base. model_weight.based marks these weights.
  */
 #ifndef CHECKPOINT_FROZEN_BASE_H
 #define CHECKPOINT_FROZEN_BASE_H

@@ -6,11 +6,11 @@
  * order; waits may come in any order. Nothing is allocated after opening.
  *
  * comm_split makes groups of some of a group's ranks. Each group has a lane. The collectives of a
- * lane run one after the other, in the order in which this rank started them, whatever their
- * groups; lanes do not wait for each other. So two ranks that are together in several groups of a
- * lane start the collectives of those groups in the same order. Sends and receives have a lane of
- * their own, in which only those between the same two ranks of a group keep their order. A rank
- * that fails in one group ends the ranks of all.
+ * lane run one after the other, in the order in which this rank started them, also where they are
+ * of different groups. Lanes do not wait for each other. So two ranks that share several groups of
+ * a lane must start the collectives of those groups in the same order. Sends and receives have a
+ * lane of their own, in which order is kept only between the same two ranks of a group. A rank that
+ * fails in one group ends the ranks of all groups.
  */
 #ifndef COMM_COMM_H
 #define COMM_COMM_H
@@ -87,7 +87,7 @@ typedef struct comm_options {
     int32_t
         ranks_a_host; /* for tests: treat this many consecutive ranks as a host; 0: real hosts */
     bool only_mpi;    /* for tests and comparisons: share no memory */
-    int32_t direct;   /* for tests: more ranks than this, at most 16, exchange as many do; 0: 8 */
+    int32_t direct;   /* for tests: up to so many ranks, at most 16, each sends to each; 0: 8 */
     const struct nccl_library *nccl; /* for tests: NCCL's functions; NULL: those that are found */
 } comm_options;
 
@@ -115,8 +115,8 @@ enum { COMM_NAME = 16 };
 /* Makes a group of the parent's ranks that give the same color. All ranks of the parent call it,
  * with none of its collectives in progress. *out is NULL for a negative color. The group has the
  * parent's timeout, but a label, a watcher, a ledger and a device (comm_use_device) of its own.
- * Windows are opened by the group of all ranks; other groups find their operands there. A group may
- * be closed before or after its parent, by all its ranks. */
+ * Only the group of all ranks opens windows; operands of other groups lie in them, too. All ranks
+ * of a group close it, before or after its parent. */
 sifr_status comm_split(comm_group *parent, const comm_part *part, comm_group **out,
                        sifr_error *error) SIFR_MUST_CHECK;
 
@@ -146,12 +146,12 @@ bool comm_shares_memory(const comm_group *group);
 
 /* From now on the operands of gathers and reductions lie in memory of `dev` that the host does not
  * reach (device_is_hidden), each of at most `largest` bytes, within windows. Such a collective
- * starts after all that DEVICE_COMPUTE was given, and has ended when comm_wait returns. Between
- * hosts NCCL carries the operands of GPUs of groups in COMM_BULK, if each host has one rank or the
- * hosts are nodes of the sum tree. Where there is no NCCL, or ranks of a host cannot read each
- * other's windows, operands go through host memory, which is logged once. Control messages stay in
- * host memory. The group of all ranks calls it before its windows are opened, other groups after
- * that; all ranks of a group call it. The device must live until this is called again; NULL:
+ * starts after all work that DEVICE_COMPUTE was given, and has ended when comm_wait returns.
+ * Between hosts NCCL moves the operands of GPUs, for groups in COMM_BULK, if each host has one rank
+ * or the hosts are nodes of the sum tree. Without NCCL, or if ranks of a host cannot read each
+ * other's windows, operands go through host memory; this is logged once. Control messages stay in
+ * host memory. All ranks of a group call it: of the group of all ranks before its windows are
+ * opened, of other groups after that. The device must live until this is called again; NULL:
  * operands are host memory again. */
 sifr_status comm_use_device(comm_group *group, device *dev, int64_t largest,
                             sifr_error *error) SIFR_MUST_CHECK;
@@ -195,7 +195,7 @@ sifr_status comm_start_reduce_typed(comm_group *group, const void *whole, base_d
 
 /* Point to point: `bytes` at `data` of the sender become those at `data` of the receiver. The n-th
  * send of a rank to another rank of the group meets the other's n-th receive from it, and both give
- * the same size. A send needs no receive to have been started, and other transfers go on meanwhile.
+ * the same size. A send may be started before its receive, and does not hold up other transfers.
  * For a group that was split off with `peers`. */
 sifr_status comm_send(comm_group *group, int32_t to, const void *data, int64_t bytes,
                       comm_handle *out, sifr_error *error) SIFR_MUST_CHECK;

@@ -12,13 +12,13 @@ typedef struct engine_group_of {
     comm_group *group; /* NULL: this rank alone */
 } engine_group_of;
 
-/* Spans of which some have one and the same group: of all ranks, where they cover the world. Stages
- * have a group of their own, and may have a second one for what goes the other way round. */
+/* Several spans may share one group: that of all ranks, if each covers the world. Stages have a
+ * group of their own, and may have a second one for transfers in the other direction. */
 typedef struct engine_groups {
     engine_group_of of[ENGINE_GROUPS]; /* first that of PLAN_WORLD, which is borrowed */
 } engine_groups;
 
-/* Only the world, whose ranks are shards of one copy. */
+/* The groups of plain ZeRO: only the world, whose ranks are shards of one copy. */
 engine_groups engine_groups_flat(comm_group *world);
 
 /* All ranks of the world call it, with the same mesh. `back`: with the second group of stages. */
@@ -27,7 +27,7 @@ sifr_status engine_groups_open(comm_group *world, const plan_mesh *mesh, bool ba
 /* Harmless on a zeroed one. */
 void engine_groups_close(engine_groups *groups);
 
-/* The group that differs from this rank in axes of `span` alone. */
+/* This rank's group of a span (plan_mesh_ranks). */
 comm_group *engine_groups_at(const engine_groups *groups, plan_span span);
 comm_group *engine_groups_back(const engine_groups *groups); /* NULL: none */
 
@@ -37,7 +37,8 @@ int engine_groups_list(const engine_groups *groups, engine_group_of out[ENGINE_G
 /* Sets the label of all of them. */
 void engine_groups_label(const engine_groups *groups, const comm_label *label);
 
-/* comm_use_device of all but the world, whose windows are open; with NULL, before they close. */
+/* Calls comm_use_device for all groups but the world, after the world's windows were opened; with a
+ * NULL device, before they are closed. */
 sifr_status engine_groups_follow(const engine_groups *groups, device *dev, int64_t largest,
                                  sifr_error *error) SIFR_MUST_CHECK;
 

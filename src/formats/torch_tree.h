@@ -38,7 +38,8 @@ size_t formats_torch_count(const formats_torch_tree *tree, formats_torch_node no
 /* Element of a list, or value of a dict. */
 formats_torch_node formats_torch_item(const formats_torch_tree *tree, formats_torch_node node,
                                       size_t index);
-/* A dict's key where it is a string; of other keys, and of what is no dict, `at` is NULL. */
+/* A dict's key if it is a string; for other keys, and for objects that are no dict, `at` is NULL.
+ */
 formats_pickle_text formats_torch_key(const formats_torch_tree *tree, formats_torch_node node,
                                       size_t index);
 /* The value of a key; false where the node is no dict or lacks it. */

@@ -1,7 +1,7 @@
 /* Low-rank adapters (LoRA, Hu et al. 2021), by the keys of PEFT's LoraConfig. An adapted product
  * x W^T + b becomes x W^T + b + scale ((x A^T) B^T), where W and b are frozen. The description gets
  * A and B as weights of the same unit, "<module>.lora_A.weight" and "<module>.lora_B.weight", and
- * the ops that multiply them: nothing behind the builder knows of adapters.
+ * the ops that multiply by them. So only the builder has code for adapters.
  */
 #ifndef MODEL_LORA_H
 #define MODEL_LORA_H
@@ -33,7 +33,7 @@ typedef struct model_lora {
     bool rslora;
     model_lora_init init;
     model_lora_bias bias;
-    /* Modules: a regular expression, or a list of names that theirs end in; NULL: none is given. */
+    /* Modules: a regular expression, or a list of endings of their names; NULL: none is given. */
     const json_t *targets, *excluded, *saved;
     const json_t *ranks, *alphas;  /* objects by pattern */
     const json_t *layers;          /* numbers; NULL: all layers */
@@ -71,9 +71,9 @@ sifr_value model_adapt(sifr_model *model, sifr_value x, sifr_weight weight, sifr
 /* Freezes what is not trained, before the model is finished; records what fits no module. */
 void model_freeze_base(sifr_model *model, const struct model_config *config);
 
-/* Weights of an adapter's files: all that are trained. */
+/* Whether the model has adapters. All its trained weights are then in the adapter's files. */
 bool model_is_adapter(const sifr_model *model);
-/* Their names there; out has MODEL_LORA_NAME bytes. Returns out. */
+/* The name of such a weight in the files; out has MODEL_LORA_NAME bytes. Returns out. */
 #define MODEL_LORA_NAME 192
 #define MODEL_LORA_PREFIX "base_model.model."
 const char *model_lora_tensor(const model_weight *weight, char *out);

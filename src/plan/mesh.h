@@ -45,38 +45,40 @@ typedef struct plan_mesh {
 /* The mesh of plain ZeRO: all ranks are shards of one copy. */
 plan_mesh plan_mesh_flat(int32_t ranks, int32_t rank);
 
-/* Copies of the state, each cut over `shard_size` neighbours; 0: one copy, as plan_mesh_flat.
- * SIFR_USAGE if the ranks cannot be divided so. */
+/* The mesh with copies of the state, each cut over `shard_size` neighbours; 0: one copy, as
+ * plan_mesh_flat. SIFR_USAGE if it is 1 or does not divide the ranks. */
 sifr_status plan_mesh_make(int32_t ranks, int32_t rank, int32_t shard_size, plan_mesh *out,
                            sifr_error *error) SIFR_MUST_CHECK;
 
-/* The same in each of settings.pipeline.stages stages, of settings.mesh.shard_size. */
+/* The mesh of settings.pipeline.stages stages, each with settings.mesh.shard_size. */
 sifr_status plan_mesh_of(const sifr_settings *settings, int32_t ranks, int32_t rank, plan_mesh *out,
                          sifr_error *error) SIFR_MUST_CHECK;
 
 /* The same mesh as seen by another rank of the world. */
 plan_mesh plan_mesh_at(const plan_mesh *mesh, int32_t rank);
 
-/* Ranks that differ from this one in axes of the span alone, and this one's number among them. */
+/* This rank's group of a span: the ranks whose places differ from its own only on axes of the span.
+ * How many they are, and the number of this rank among them. */
 int32_t plan_mesh_ranks(const plan_mesh *mesh, plan_span span);
 int32_t plan_mesh_place(const plan_mesh *mesh, plan_span span);
 
 /* The number of this rank's group among all groups of a span. */
 int32_t plan_mesh_group(const plan_mesh *mesh, plan_span span);
 
-/* Whether hosts of `ranks_per_host` ranks each (0: one host) hold less than one group of the span.
- * True if that holds for some of the groups. */
+/* Whether some group of the span has ranks on several hosts, of `ranks_per_host` ranks each (0: one
+ * host). */
 bool plan_mesh_crosses(const plan_mesh *mesh, plan_span span, int32_t ranks_per_host);
 
 /* How many ranks of this rank's group are on its host, this one included. */
 int32_t plan_mesh_neighbours(const plan_mesh *mesh, plan_span span, int32_t ranks_per_host);
 
 enum { PLAN_MESH_LENGTH = 192 };
-/* "2 replicas x 4 shards", and of this rank "replica 1, shard 3": the axes that have several ranks.
- */
+/* The axes that have several ranks: "2 replicas x 4 shards"; and this rank's place on them:
+ * "replica 1, shard 3". */
 const char *plan_mesh_text(const plan_mesh *mesh, char out[PLAN_MESH_LENGTH]);
 const char *plan_mesh_place_text(const plan_mesh *mesh, char out[PLAN_MESH_LENGTH]);
-/* "shards inside a host, replicas between hosts", of the same axes; "all on one host". */
+/* Where each of these axes is: "shards inside a host, replicas between hosts", or "all on one
+ * host". */
 const char *plan_mesh_hosts_text(const plan_mesh *mesh, int32_t ranks_per_host,
                                  char out[PLAN_MESH_LENGTH]);
 /* "stages", "shards", "replicas", "data" or "world" */

@@ -4,7 +4,7 @@
 
 #include "plan/schedule.h"
 
-/* What a stream carries: that of one border between parts, or of one unit's weights. */
+/* What a stream carries. It belongs to one border between parts, or to one unit's weights. */
 typedef enum plan_stream {
     PLAN_STREAM_VALUES,
     PLAN_STREAM_GRADIENTS,
@@ -13,8 +13,9 @@ typedef enum plan_stream {
     PLAN_STREAMS
 } plan_stream;
 
-/* Two stages exchange in one line each way, in the order of their lists. Where values and gradients
- * go between them the same way, at two stages of several chunks, gradients have a second line. */
+/* A line is the transfers from one stage to another, in the order of their lists. In a pipeline of
+ * two stages with several chunks, values and gradients go both ways; there gradients have a second
+ * line. */
 bool plan_has_second_line(const plan_pipeline *pipeline);
 bool plan_is_on_second_line(const plan_pipeline *pipeline, const plan_instruction *instruction);
 
@@ -22,22 +23,23 @@ bool plan_is_peer(const plan_instruction *instruction); /* PLAN_SEND or PLAN_REC
 /* Counts and norms are of all ranks: they end when every stage has come to its own. */
 bool plan_is_of_all(const plan_instruction *instruction);
 
-/* By stage and instruction: the instruction of the other stage that is the other end. */
+/* other[stage][instruction] is the instruction at the other end of a transfer, on its other stage.
+ */
 typedef struct plan_peers {
     size_t stages;
     int32_t **other;
 } plan_peers;
 
-/* Where a transfer has no other end of as many bytes: both stages and what they come to; -1: the
- * end of the list. */
+/* A transfer without an other end of the same size: the two stages, and the instruction that each
+ * has reached; -1: the end of its list. */
 typedef struct plan_peers_fault {
     size_t from, to;
     int32_t send, receive;
 } plan_peers_fault;
 
-/* Joins the lists of all stages, by line and order. SIFR_FAILED if some transfer has no other end
- * of the same stream: *fault says which, and the caller writes the message. Free `peers` in any
- * case. */
+/* Finds the other end of each transfer in the lists of all stages: the n-th send of a line meets
+ * its n-th receive. SIFR_FAILED if a transfer has no other end of the same stream: *fault says
+ * which, and the caller writes the message. Free `peers` in any case. */
 sifr_status plan_join_peers(const plan_schedule *const *schedules, size_t stages, plan_peers *peers,
                             plan_peers_fault *fault, sifr_error *error) SIFR_MUST_CHECK;
 void plan_free_peers(plan_peers *peers);

@@ -16,21 +16,21 @@ typedef struct plan_pipeline {
 } plan_pipeline;
 
 /* Fills first_unit for stages x chunks parts such that the largest part is as small as it can be,
- * and of such cuts the one whose earlier parts are largest. `weights` has an entry a unit, not
- * negative; no part is without a unit. SIFR_USAGE if there are more parts than units. */
+ * and of such cuts the one whose earlier parts are largest. `weights` has a number for each unit,
+ * not negative. Each part has a unit; SIFR_USAGE if there are more parts than units. */
 sifr_status plan_cut_units(const double *weights, int32_t units, plan_pipeline *pipeline,
                            sifr_error *error) SIFR_MUST_CHECK;
 
 int32_t plan_parts(const plan_pipeline *pipeline);
 int32_t plan_part_of(const plan_pipeline *pipeline, int32_t unit);
 int32_t plan_stage_of(const plan_pipeline *pipeline, int32_t unit);
-/* Whether a stage reads the weights of a segment, as it does those of its own units, and a tied
- * head those of the embedding. */
+/* Whether a stage reads the weights of a segment: those of its own units, and with a tied head also
+ * those of the embedding. */
 bool plan_reads_segment(const sifr_model *model, const plan_pipeline *pipeline, int32_t stage,
                         int32_t segment);
-/* "schedule 1f1b, units 0-3, 4-7 by stage"; of many stages the first ones. */
+/* "schedule 1f1b, units 0-3, 4-7 by stage"; with many stages only the first ones are listed. */
 enum { PLAN_PIPELINE_LENGTH = 192 };
 const char *plan_pipeline_text(const plan_pipeline *pipeline, char out[PLAN_PIPELINE_LENGTH]);
-bool plan_has_unit(const plan_pipeline *pipeline, int32_t unit); /* it is of this stage */
+bool plan_has_unit(const plan_pipeline *pipeline, int32_t unit); /* whether it is of this stage */
 
 #endif

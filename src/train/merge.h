@@ -14,10 +14,10 @@ typedef struct train_merged {
 } train_merged;
 
 /* Writes the folder `destination`, new or empty: the model folder `base` with W + scale B A in
- * place of each adapted W, and with the other weights that `adapter` has. With `out` it is W -
- * scale B A: what was merged becomes the base again, but for rounding; an adapter that replaced
- * weights of the base is SIFR_USAGE then. Weights are read and written piece by piece, in the
- * base's types; those that do not change are copied byte for byte. */
+ * place of each adapted W, and with the other weights that `adapter` has. With `out` it has W -
+ * scale B A instead, so a merged folder becomes the base again, but for rounding; then an adapter
+ * that replaced weights of the base is SIFR_USAGE. Weights are read and written piece by piece, in
+ * the base's types; those that do not change are copied byte for byte. */
 sifr_status train_merge(const char *base, const char *adapter, const char *destination, bool out,
                         const sifr_log *log, train_merged *merged,
                         sifr_error *error) SIFR_MUST_CHECK;

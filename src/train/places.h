@@ -1,4 +1,4 @@
-/* Where the ranks are that a message names. */
+/* The places in the mesh of the ranks that a message names. */
 #ifndef TRAIN_PLACES_H
 #define TRAIN_PLACES_H
 

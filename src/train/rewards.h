@@ -1,5 +1,5 @@
-/* Rewards of preferences, by TRL's names: how much likelier an answer is than by the reference,
- * times beta; of ORPO, which has none, its mean log-probability times beta. */
+/* Rewards of preferences, by TRL's names. The reward of an answer is beta times its log-probability
+ * less the reference's; with ORPO, which has no reference, beta times its mean log-probability. */
 #ifndef TRAIN_REWARDS_H
 #define TRAIN_REWARDS_H
 
@@ -15,12 +15,12 @@ typedef struct train_rewards {
     double values[TRAIN_REWARDS];
 } train_rewards;
 
-/* Writes the rewards of the `sequences` / 2 pairs from sequence `first` of the rows on, two each;
- * those of a pair without labels are NaN. log_probabilities: of those sequences' labels. */
+/* Writes the rewards of `sequences` / 2 pairs, which begin at sequence `first` of the rows: two
+ * for each pair, NaN if it has no labels. log_probabilities: of those sequences' labels. */
 void train_rewards_take(const sifr_model *model, const train_rows *rows, int64_t first,
                         int64_t sequences, const float *log_probabilities, float *out);
 
-/* The means over `pairs` pairs in their order, without those that are NaN. */
+/* The means over `pairs` pairs in their order; pairs that are NaN are left out. */
 train_rewards train_rewards_mean(const float *numbers, int64_t pairs);
 
 #endif

@@ -1,5 +1,5 @@
-/* NCCL as a table of functions, found at run time. The declarations are our own, as NCCL 2.18 and
- * later have them; of its settings only those of 2.14 are given, which later versions take. */
+/* NCCL as a table of functions, found at run time. The declarations are our own, for NCCL 2.18 and
+ * later. Its settings are given in the form of 2.14, which later versions accept. */
 #ifndef NCCL_LIBRARY_H
 #define NCCL_LIBRARY_H
 

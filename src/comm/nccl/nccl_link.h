@@ -17,8 +17,8 @@ sifr_status nccl_link_name(const nccl_library *library, nccl_name *out,
 sifr_status nccl_link_begin(const nccl_library *library, const nccl_name *name, int32_t ranks,
                             int32_t rank, nccl_link **out, sifr_error *error) SIFR_MUST_CHECK;
 
-/* *done: what was begun last, opening included, is over; what it gives is in the stream, and a mark
- * taken now is behind that. Fails as well if something in the stream has failed since. */
+/* *done: whether the last call is over (opening, too). Then its work is in the stream, and a mark
+ * that is taken now is behind that work. Fails also if work in the stream has failed since. */
 sifr_status nccl_link_poll(nccl_link *link, bool *done, sifr_error *error) SIFR_MUST_CHECK;
 
 /* One part of an exchange. */
@@ -37,9 +37,9 @@ sifr_status nccl_link_exchange(nccl_link *link, const nccl_part *parts, int32_t 
 sifr_status nccl_link_gather(nccl_link *link, const void *mine, int64_t bytes, void *all,
                              cuda_stream stream, sifr_error *error) SIFR_MUST_CHECK;
 
-/* Ends what is under way, here and on the other ranks, which then fail. Later calls fail. */
+/* Ends work in progress, here and on the other ranks, where it fails. Later calls fail. */
 void nccl_link_abort(nccl_link *link);
-/* All ranks call it when nothing is under way; NULL is harmless. */
+/* All ranks call it when no work is in progress; NULL is harmless. */
 void nccl_link_close(nccl_link *link);
 
 #endif

@@ -1,6 +1,6 @@
-/* State in device memory that the host does not reach, between steps: it goes through two pieces of
- * the device's host memory in turn, so that one is copied while the host works on the other. What
- * is copied follows all that DEVICE_COMPUTE was given. One thread at a time.
+/* Fills and reads state in device memory that the host does not reach, between steps. The bytes go
+ * through two pieces of the device's host memory in turn: one is copied while the host works on the
+ * other. Copies begin after all work that DEVICE_COMPUTE was given. One thread at a time.
  */
 #ifndef ENGINE_PIECES_H
 #define ENGINE_PIECES_H
@@ -19,8 +19,8 @@ int64_t engine_pieces_bytes(const engine_pieces *pieces); /* of each */
 sifr_status engine_pieces_next(engine_pieces *pieces, void **out,
                                sifr_error *error) SIFR_MUST_CHECK;
 
-/* Copies host memory to the device's. Out of a piece the copy has only begun on return; other
- * memory goes through pieces and may be used again at once. */
+/* Copies host memory to device memory. If `from` is a piece, the copy has only begun on return.
+ * Other memory goes through pieces, and may be used again at once. */
 sifr_status engine_pieces_write(engine_pieces *pieces, void *to, const void *from, int64_t bytes,
                                 sifr_error *error) SIFR_MUST_CHECK;
 

@@ -8,8 +8,9 @@
  *   top_logprobs  F32 [n, k]      their log-probabilities, of logits divided by temperature
  *   temperature   F32 [1]
  *
- * Rows are those of the data as they are read, without what is left out; of preferences the chosen
- * answer and the rejected one in turns; of text the windows. */
+ * Rows are the rows of the data in the order in which they are read, but for those that are left
+ * out. With preferences each answer is a row, the chosen one of a pair before the rejected one.
+ * With text each window is a row. */
 #ifndef TRAIN_TOKEN_SCORES_H
 #define TRAIN_TOKEN_SCORES_H
 
@@ -30,8 +31,9 @@ typedef struct train_token_scores {
     double temperature;
 } train_token_scores;
 
-/* SIFR_FAILED for a file that is none, or whose numbers are none of scores: offsets that go back, a
- * log-probability above 0 or not finite, a word twice or outside of `words` (0: not known). */
+/* SIFR_FAILED for a file of another kind, or one whose numbers cannot be scores: offsets that fall,
+ * a log-probability that is above 0 or not finite, a word that comes twice or is not below `words`
+ * (0: not known). */
 sifr_status train_token_scores_open(const char *path, int64_t words, train_token_scores *out,
                                     sifr_error *error) SIFR_MUST_CHECK;
 /* Only what a model needs to be described: entries are not looked at. */
@@ -41,8 +43,7 @@ void train_token_scores_close(train_token_scores *scores); /* harmless on a zero
 
 /* --- writing --- */
 
-/* Entries are given in order; those of top words wait in a file beside the path that has no name.
- */
+/* Entries are given in order. Top words wait in files without a name, in the folder of the path. */
 typedef struct train_token_writer {
     char path[BASE_PATH_LENGTH];
     int64_t rows, entries, top;
@@ -62,7 +63,7 @@ sifr_status train_token_writer_open(const char *path, int64_t rows, int64_t entr
 sifr_status train_token_writer_put(train_token_writer *writer, float logprob,
                                    const int32_t *top_ids, const float *top_logprobs,
                                    sifr_error *error) SIFR_MUST_CHECK;
-/* The file appears. */
+/* Writes the file, which appears whole. */
 sifr_status train_token_writer_commit(train_token_writer *writer,
                                       sifr_error *error) SIFR_MUST_CHECK;
 void train_token_writer_free(train_token_writer *writer); /* harmless on a zeroed one */

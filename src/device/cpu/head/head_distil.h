@@ -1,7 +1,7 @@
-/* The part of DEVICE_HEAD_DISTIL_BACKWARD that is another head's distribution. The logits of a
- * chunk are in scratch; for each row two numbers follow from them: the logarithm of the sum of
- * exponentials of logits / temperature, and what the probability of a word that is not among the k
- * is multiplied by in its gradient. */
+/* The part of DEVICE_HEAD_DISTIL_BACKWARD that learns another model's distribution. The logits of a
+ * chunk are in scratch. Two numbers of each row follow from them: the logarithm of the sum of
+ * exponentials of logits / temperature, and a factor. In the gradient of a word that is not among
+ * the k, its probability is multiplied by that factor. */
 #ifndef CPU_HEAD_DISTIL_H
 #define CPU_HEAD_DISTIL_H
 

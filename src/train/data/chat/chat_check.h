@@ -1,5 +1,5 @@
-/* What a user would not expect of how a chat template writes a conversation. It is no error, since
- * transformers writes the same; rows are counted. */
+/* Finds conversations whose text a user would not expect: a chat template leaves something out, or
+ * quotes it. This is no error, since transformers writes the same text; such rows are counted. */
 #ifndef TRAIN_CHAT_CHECK_H
 #define TRAIN_CHAT_CHECK_H
 

@@ -38,8 +38,8 @@ sifr_status train_chat_encode(train_chat_encoder *encoder, const json_t *row, fo
                               const formats_row_place *place, train_chat_row *out,
                               sifr_error *error) SIFR_MUST_CHECK;
 
-/* A preference as two such rows, the chosen answer first. As in TRL, both answers of a text begin
- * where one of them does not go on as the prompt by itself. */
+/* A preference as two such rows, the chosen answer first. As in TRL, both answers to a prompt in
+ * text begin at the first token where one of them differs from the prompt by itself. */
 sifr_status train_chat_encode_pair(train_chat_encoder *encoder, const json_t *row,
                                    const formats_row_place *place, train_chat_row out[2],
                                    sifr_error *error) SIFR_MUST_CHECK;
