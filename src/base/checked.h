@@ -42,4 +42,8 @@ static inline int64_t base_max_i64(int64_t a, int64_t b) {
     return a > b ? a : b;
 }
 
+static inline bool base_is_power_of_two(int64_t n) {
+    return n > 0 && (n & (n - 1)) == 0;
+}
+
 #endif

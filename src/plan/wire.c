@@ -1,4 +1,5 @@
 /* What a step moves between ranks. */
+#include "base/checked.h"
 #include "plan/queries.h"
 
 static void add_wire(const plan_schedule *s, const plan_instruction *in, int64_t *gathered,
@@ -22,10 +23,6 @@ void plan_wire_of(const plan_schedule *s, plan_span span, int64_t *gathered, int
     }
 }
 
-static bool is_power_of_two(int32_t n) {
-    return (n & (n - 1)) == 0;
-}
-
 int64_t plan_wire_crossing(const plan_schedule *s, plan_span span, int32_t ranks_per_host) {
     const plan_mesh *mesh = &s->settings.mesh;
     int32_t ranks = plan_mesh_ranks(mesh, span), world = plan_mesh_ranks(mesh, PLAN_WORLD);
@@ -37,7 +34,7 @@ int64_t plan_wire_crossing(const plan_schedule *s, plan_span span, int32_t ranks
     if (ranks == 1 || here == ranks) return 0;
     int32_t of_gather = even ? ranks / here - 1 : ranks - here;
     int32_t of_reduction =
-        even && !whole && is_power_of_two(here) ? ranks / here - 1 : ranks - here;
+        even && !whole && base_is_power_of_two(here) ? ranks / here - 1 : ranks - here;
     return gathered / (ranks - 1) * of_gather + reduced / (ranks - 1) * of_reduction;
 }
 

@@ -3,11 +3,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/checked.h"
 #include "plan/queries.h"
-
-static bool is_power_of_two(int64_t n) {
-    return n > 0 && (n & (n - 1)) == 0;
-}
 
 /* The sum over the global batch is one tree made by halving. Sums over ranks keep to the same tree
  * if each rank's part is one of its lower branches (a power of two of ranks), or, if every micro
@@ -15,7 +12,7 @@ static bool is_power_of_two(int64_t n) {
  * are above both: their number must be a power of two. */
 char *train_bits_class(const plan_settings *s, char *out, size_t size) {
     char reason[160];
-    bool narrow = s->step.communication_data_type != SIFR_FP32 && !plan_narrow_gradients(s);
+    bool narrow = plan_converts_gradients(s);
     int32_t ranks = plan_mesh_ranks(&s->mesh, PLAN_DATA), neighbours = plan_batch_neighbours(s);
     int32_t copies = plan_mesh_ranks(&s->mesh, PLAN_REPLICAS);
     bool across_first = neighbours > 1;
@@ -25,13 +22,13 @@ char *train_bits_class(const plan_settings *s, char *out, size_t size) {
     else if (narrow)
         snprintf(reason, sizeof reason, "gradients are reduced in %s (communication_data_type)",
                  base_dtype_name(device_dtype_of(s->step.communication_data_type)));
-    else if (across_first && !is_power_of_two(s->step.gradient_accumulation_steps))
+    else if (across_first && !base_is_power_of_two(s->step.gradient_accumulation_steps))
         snprintf(reason, sizeof reason,
                  "at stage %d in step_order batch, %d accumulation steps are not a power of two",
                  (int)s->step.zero.stage, (int)s->step.gradient_accumulation_steps);
-    else if (across_first && !is_power_of_two(copies))
+    else if (across_first && !base_is_power_of_two(copies))
         snprintf(reason, sizeof reason, "%d replicas are not a power of two", (int)copies);
-    else if (!across_first && !is_power_of_two(ranks))
+    else if (!across_first && !base_is_power_of_two(ranks))
         snprintf(reason, sizeof reason, "%d is not a power of two", (int)ranks);
     if (reason[0])
         snprintf(out, size, "reproducible with %d rank%s%s only: %s", (int)ranks,
