@@ -180,8 +180,30 @@ static int64_t scored_row(const train_data *data, int64_t index, int64_t member)
     return numbered ? train_chat_member(data->chat, index, member) : index;
 }
 
-static int64_t scored_rows(const train_data *data, int64_t index) {
-    return data->chat ? train_chat_members(data->chat, index) : 1;
+/* A walk through the entries of a sequence, which has their labels in this order: row after row. */
+typedef struct score_walk {
+    const train_data *data;
+    int64_t index, member, members; /* rows that the walk has begun, and all */
+    int64_t entry, end;             /* of the row that it is in */
+} score_walk;
+
+static score_walk begin_walk(const train_data *data, int64_t index) {
+    return (score_walk){.data = data,
+                        .index = index,
+                        .members = data->chat ? train_chat_members(data->chat, index) : 1};
+}
+
+/* The next entry; false: there is none. */
+static bool next_entry(score_walk *w, int64_t *out) {
+    const int64_t *offsets = w->data->scores.offsets;
+    while (w->entry == w->end && w->member < w->members) {
+        int64_t row = scored_row(w->data, w->index, w->member++);
+        w->entry = offsets[row];
+        w->end = offsets[row + 1];
+    }
+    if (w->entry == w->end) return false;
+    *out = w->entry++;
+    return true;
 }
 
 static void put_entry(const train_data *data, int64_t entry, float *out) {
@@ -196,19 +218,13 @@ static void put_entry(const train_data *data, int64_t entry, float *out) {
     }
 }
 
-/* The targets of a sequence: labels are in the order of the entries, row after row. */
+/* The targets of a sequence. */
 static void put_scores(const train_data *data, int64_t index, const train_rows *rows, int64_t at) {
-    int64_t member = 0, members = scored_rows(data, index), entry = 0, end = 0;
     if (!data->scores.offsets) return;
-    for (int64_t i = at * rows->length; i < (at + 1) * rows->length; i++) {
-        if (rows->labels[i] < 0) continue;
-        while (entry == end && member < members) {
-            int64_t row = scored_row(data, index, member++);
-            entry = data->scores.offsets[row];
-            end = data->scores.offsets[row + 1];
-        }
-        put_entry(data, entry++, rows->targets + i * rows->columns);
-    }
+    score_walk walk = begin_walk(data, index);
+    for (int64_t i = at * rows->length, entry; i < (at + 1) * rows->length; i++)
+        if (rows->labels[i] >= 0 && next_entry(&walk, &entry))
+            put_entry(data, entry, rows->targets + i * rows->columns);
 }
 
 int64_t train_data_scored(const train_data *data, int64_t length) {
@@ -227,17 +243,12 @@ void train_data_scored_read(const train_data *data, int64_t index, const train_r
 static sifr_status compare_labels(const train_data *data, int64_t index, const train_rows *row,
                                   sifr_error *error) {
     const train_token_scores *s = &data->scores;
-    int64_t member = 0, members = scored_rows(data, index), entry = 0, end = 0;
+    score_walk walk = begin_walk(data, index);
     bool same = true;
-    for (int64_t i = 0; same && i < row->length; i++) {
-        if (row->labels[i] < 0) continue;
-        while (entry == end && member < members) {
-            int64_t at = scored_row(data, index, member++);
-            entry = s->offsets[at], end = s->offsets[at + 1];
-        }
-        same = entry < end && s->ids[entry++] == row->labels[i];
-    }
-    if (same && entry == end && member == members) return SIFR_OK;
+    for (int64_t i = 0, entry; same && i < row->length; i++)
+        if (row->labels[i] >= 0)
+            same = next_entry(&walk, &entry) && s->ids[entry] == row->labels[i];
+    if (same && walk.entry == walk.end && walk.member == walk.members) return SIFR_OK;
     return base_fail(
         error, SIFR_FAILED,
         "%s: the scores of row %lld are of other tokens than the data have there; make "
