@@ -246,6 +246,22 @@ sifr_status checkpoint_open_file(const checkpoint_opened *opened, const checkpoi
     return SIFR_OK;
 }
 
+sifr_status checkpoint_open_ranges(const checkpoint_opened *opened, const checkpoint_range *ranges,
+                                   size_t count, size_t file, const char *directory, bool whole,
+                                   formats_safetensors *out, sifr_error *error) {
+    checkpoint_range *here;
+    size_t used = 0;
+    BASE_TRY(base_alloc(count, sizeof *here, &here, error));
+    for (size_t i = 0; i < count; i++)
+        if (ranges[i].file == file) here[used++] = ranges[i];
+    sifr_status status = SIFR_OK;
+    if (used && whole) status = checkpoint_check_file(opened, file, directory, true, error);
+    if (used && status == SIFR_OK)
+        status = checkpoint_open_file(opened, here, used, directory, out, error);
+    free(here);
+    return status;
+}
+
 static sifr_status read_manifest(const char *path, checkpoint_opened *out, sifr_error *error) {
     char wanted[17], hex[17];
     const char *format;

@@ -125,6 +125,12 @@ sifr_status checkpoint_open_file(const checkpoint_opened *opened, const checkpoi
                                  size_t count, const char *directory, formats_safetensors *out,
                                  sifr_error *error) SIFR_MUST_CHECK;
 
+/* The same for those of `count` ranges that lie in file `file`, if there are any; with `whole` the
+ * file's checksum is compared first. */
+sifr_status checkpoint_open_ranges(const checkpoint_opened *opened, const checkpoint_range *ranges,
+                                   size_t count, size_t file, const char *directory, bool whole,
+                                   formats_safetensors *out, sifr_error *error) SIFR_MUST_CHECK;
+
 /* Reads the loss scaler; keeps the engine's if the manifest has none or the scale is fixed. */
 sifr_status checkpoint_read_scaler(const checkpoint_opened *opened, const sifr_engine *engine,
                                    const char *directory, engine_loss_scaler *out,

@@ -72,20 +72,6 @@ static sifr_status find_files(const char *path, char out[BASE_PATH_LENGTH], sifr
 
 /* --- a checkpoint --- */
 
-static sifr_status open_state(checkpoint_model *m, size_t file, size_t count, sifr_error *error) {
-    checkpoint_range *ranges;
-    size_t used = 0;
-    BASE_TRY(base_alloc(count, sizeof *ranges, &ranges, error));
-    for (size_t i = 0; i < count; i++)
-        if (m->ranges[i].file == file) ranges[used++] = m->ranges[i];
-    sifr_status status = SIFR_OK;
-    if (used) status = checkpoint_check_file(&m->opened, file, m->path, true, error);
-    if (used && status == SIFR_OK)
-        status = checkpoint_open_file(&m->opened, ranges, used, m->path, &m->state[file], error);
-    free(ranges);
-    return status;
-}
-
 static sifr_status make_spans(checkpoint_model *m, size_t count, sifr_error *error) {
     size_t weights = m->folder.model->weight_count;
     BASE_TRY(base_alloc(count + weights, sizeof *m->spans, &m->spans, error));
@@ -142,7 +128,9 @@ static sifr_status open_checkpoint(checkpoint_model *m, sifr_error *error) {
                                     &m->stored, error));
     copy_frozen(m);
     BASE_TRY(base_alloc(m->opened.file_count, sizeof *m->state, &m->state, error));
-    for (size_t i = 0; i < m->opened.file_count; i++) BASE_TRY(open_state(m, i, count, error));
+    for (size_t i = 0; i < m->opened.file_count; i++)
+        BASE_TRY(checkpoint_open_ranges(&m->opened, m->ranges, count, i, m->path, true,
+                                        &m->state[i], error));
     return make_spans(m, count, error);
 }
 

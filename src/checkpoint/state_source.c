@@ -6,22 +6,6 @@
 #include "base/heap.h"
 #include "engine/state/convert.h"
 
-static sifr_status open_file(checkpoint_state *s, size_t file, sifr_error *error) {
-    const checkpoint_model *m = s->model;
-    checkpoint_range *ranges;
-    size_t used = 0;
-    BASE_TRY(base_alloc(s->count, sizeof *ranges, &ranges, error));
-    for (size_t i = 0; i < s->count; i++)
-        if (s->ranges[i].file == file) ranges[used++] = s->ranges[i];
-    sifr_status status = SIFR_OK;
-    if (used && !m->state[file].count) /* the model has read no master weights of it */
-        status = checkpoint_check_file(&m->opened, file, m->path, true, error);
-    if (used && status == SIFR_OK)
-        status = checkpoint_open_file(&m->opened, ranges, used, m->path, &s->files[file], error);
-    free(ranges);
-    return status;
-}
-
 static sifr_status make_index(checkpoint_state *s, sifr_error *error) {
     size_t weights = s->model->folder.model->weight_count, all = weights * (size_t)s->parts, at = 0;
     BASE_TRY(base_alloc(all + 1, sizeof *s->first, &s->first, error));
@@ -44,7 +28,11 @@ static sifr_status open_state(checkpoint_state *s, const optim_row *optimizer, s
     BASE_TRY(checkpoint_state_ranges(&m->opened, m->folder.model, optimizer, m->path, &s->ranges,
                                      &s->count, error));
     BASE_TRY(base_alloc(m->opened.file_count, sizeof *s->files, &s->files, error));
-    for (size_t i = 0; i < m->opened.file_count; i++) BASE_TRY(open_file(s, i, error));
+    for (size_t i = 0; i < m->opened.file_count; i++) {
+        bool verified = m->state[i].count > 0; /* the model has read master weights of it */
+        BASE_TRY(checkpoint_open_ranges(&m->opened, s->ranges, s->count, i, m->path, !verified,
+                                        &s->files[i], error));
+    }
     return make_index(s, error);
 }
 
