@@ -1,7 +1,7 @@
 /* Head and cross entropy against double precision, with and without labels, and the same bits for
  * any number of threads.
  * in test_asan */
-#include "device/matrix_case.h"
+#include "device/head_matrices.h"
 #include "support/thinned.h"
 
 #include <math.h>
@@ -42,61 +42,40 @@ static const head_case cases[] = {
 
 typedef struct head_operands {
     const head_case *c;
-    device_matrix x, labels, w, bias, loss, dx, dw, db, dx_before, dw_before, db_before;
-    bool accumulate;
+    head_matrices m;
 } head_operands;
 
 static const device_step step = {.gradient_scale = 0.37f, .training = true};
 
 static head_operands make_operands(const head_case *c, base_dtype type, bool accumulate) {
     head_operands o = {.c = c,
-                       .x = case_matrix(c->rows, c->width, type, 1, 1),
-                       .labels = case_matrix(c->rows, 1, BASE_INT32, 2, 0),
-                       .w = case_matrix(c->words, c->width, type, 3, 1),
-                       .dx_before = case_matrix(c->rows, c->width, type, 4, 0.1),
-                       .dw_before = case_matrix(c->words, c->width, BASE_FP32, 5, 0.1),
-                       .bias = case_matrix(1, c->words, type, 8, 1),
-                       .db_before = case_matrix(1, c->words, BASE_FP32, 9, 0.1),
-                       .accumulate = accumulate};
-    if (!c->biased) o.bias.dtype = o.db_before.dtype = BASE_NONE;
+                       .m.x = case_matrix(c->rows, c->width, type, 1, 1),
+                       .m.labels = case_matrix(c->rows, 1, BASE_INT32, 2, 0),
+                       .m.w = case_matrix(c->words, c->width, type, 3, 1),
+                       .m.dx_before = case_matrix(c->rows, c->width, type, 4, 0.1),
+                       .m.dw_before = case_matrix(c->words, c->width, BASE_FP32, 5, 0.1),
+                       .m.bias = case_matrix(1, c->words, type, 8, 1),
+                       .m.db_before = case_matrix(1, c->words, BASE_FP32, 9, 0.1),
+                       .m.accumulate = accumulate};
+    if (!c->biased) o.m.bias.dtype = o.m.db_before.dtype = BASE_NONE;
     for (int64_t r = 0; r < c->rows; r++) {
         base_random4 random = base_philox(9, (uint64_t)r, 0);
         bool none = c->every != 0 && random.v[1] % (uint32_t)c->every == 0;
-        case_set(&o.labels, r, 0, none ? -100 : (double)(random.v[0] % (uint64_t)c->words));
+        case_set(&o.m.labels, r, 0, none ? -100 : (double)(random.v[0] % (uint64_t)c->words));
     }
     return o;
 }
 
 static void begin_results(head_operands *o) {
-    o->dx = case_copy(&o->dx_before);
-    o->dw = case_copy(&o->dw_before);
-    o->db = case_copy(&o->db_before);
-    o->loss = case_matrix(o->x.rows, 1, BASE_FP32, 6, 1);
-}
-
-static void end_results(head_operands *o) {
-    free(o->dx.data);
-    free(o->dw.data);
-    free(o->db.data);
-    free(o->loss.data);
-}
-
-static void free_operands(head_operands *o) {
-    free(o->x.data);
-    free(o->labels.data);
-    free(o->w.data);
-    free(o->bias.data);
-    free(o->db_before.data);
-    free(o->dx_before.data);
-    free(o->dw_before.data);
+    head_begin(&o->m, case_matrix(o->m.x.rows, 1, BASE_FP32, 6, 1));
 }
 
 /* A call that makes the losses, with what all calls of a head have. */
 static device_call head_call(const head_operands *o, device_kernel kernel) {
     device_call call = {.kernel = kernel,
-                        .x = {o->x, o->labels},
-                        .w = {o->w, o->bias},
-                        .y = o->loss,
+                        .x = {o->m.x, o->m.labels},
+                        .w = {o->m.w, o->m.bias},
+                        .y = o->m.y,
                         .step = &step};
     call.attributes.head.scale = (float)o->c->scale;
     call.attributes.head.softcap = (float)o->c->softcap;
@@ -105,8 +84,7 @@ static device_call head_call(const head_operands *o, device_kernel kernel) {
 
 static void run_head(device *dev, head_operands *o) {
     device_call call = head_call(o, DEVICE_HEAD_LOSS_BACKWARD);
-    call.dx[0] = o->dx, call.dw[0] = o->dw, call.dw[1] = o->db;
-    call.accumulate[0] = call.accumulate_dw = o->accumulate;
+    head_with_gradients(&o->m, &call);
     case_run(dev, &call);
 }
 
@@ -118,10 +96,10 @@ typedef struct head_logit {
 
 static void make_logits(const head_operands *o, const double *x, const double *w, int64_t r,
                         head_logit *logits) {
-    int64_t width = o->x.columns;
+    int64_t width = o->m.x.columns;
     double scale = o->c->scale != 0 ? (double)(float)o->c->scale : 1, cap = o->c->softcap;
-    for (int64_t v = 0; v < o->w.rows; v++) {
-        double sum = o->c->biased ? case_get(&o->bias, 0, v) : 0;
+    for (int64_t v = 0; v < o->m.w.rows; v++) {
+        double sum = o->c->biased ? case_get(&o->m.bias, 0, v) : 0;
         for (int64_t c = 0; c < width; c++) sum += x[r * width + c] * w[v * width + c];
         double t = cap > 0 ? tanh(scale * sum / cap) : 0, slope = scale * (1 - t * t);
         logits[v] = (head_logit){.value = cap > 0 ? cap * t : scale * sum,
@@ -164,7 +142,8 @@ static head_reference empty_reference(size_t rows, size_t width, size_t words) {
 /* A row with a label; x and w of all rows. */
 static void add_row(head_reference *ref, const head_operands *o, const double *x, const double *w,
                     int64_t r, const head_logit *logits, double rounding, double logit) {
-    int64_t label = (int64_t)case_get(&o->labels, r, 0), width = o->x.columns, words = o->w.rows;
+    int64_t label = (int64_t)case_get(&o->m.labels, r, 0);
+    int64_t width = o->m.x.columns, words = o->m.w.rows;
     double largest = -INFINITY, sum = 0, mean = 0; /* of changes */
     for (int64_t v = 0; v < words; v++) largest = fmax(largest, logits[v].value);
     for (int64_t v = 0; v < words; v++) sum += exp(logits[v].value - largest);
@@ -190,13 +169,13 @@ static void add_row(head_reference *ref, const head_operands *o, const double *x
 }
 
 static head_reference make_reference(const head_operands *o, const char *isa) {
-    int64_t rows = o->x.rows, width = o->x.columns, words = o->w.rows;
-    double rounding = gradient_error(o->x.dtype, isa), logit = logit_error(o->x.dtype, isa);
+    int64_t rows = o->m.x.rows, width = o->m.x.columns, words = o->m.w.rows;
+    double rounding = gradient_error(o->m.x.dtype, isa), logit = logit_error(o->m.x.dtype, isa);
     head_reference ref = empty_reference((size_t)rows, (size_t)width, (size_t)words);
     head_logit *logits = calloc((size_t)words, sizeof *logits);
-    double *x = case_doubles(&o->x), *w = case_doubles(&o->w);
+    double *x = case_doubles(&o->m.x), *w = case_doubles(&o->m.w);
     for (int64_t r = 0; r < rows; r++) {
-        if (case_get(&o->labels, r, 0) < 0) continue;
+        if (case_get(&o->m.labels, r, 0) < 0) continue;
         make_logits(o, x, w, r, logits);
         add_row(&ref, o, x, w, r, logits, rounding, logit);
     }
@@ -232,40 +211,42 @@ static double gradient_distance(const device_matrix *got, const device_matrix *b
 }
 
 static void check_against(const head_operands *o, const head_reference *ref, const char *what) {
-    for (int64_t r = 0; r < o->x.rows; r++) {
-        double distance = fabs(case_get(&o->loss, r, 0) - ref->loss[r]);
+    for (int64_t r = 0; r < o->m.x.rows; r++) {
+        double distance = fabs(case_get(&o->m.y, r, 0) - ref->loss[r]);
         if (!(distance <= 2e-6 * (1 + ref->loss[r]) + ref->loss_error[r]))
             fail_msg("%s: loss of row %lld is %.9g, expected %.9g", what, (long long)r,
-                     case_get(&o->loss, r, 0), ref->loss[r]);
+                     case_get(&o->m.y, r, 0), ref->loss[r]);
     }
-    bool add = o->accumulate;
-    double dx = gradient_distance(&o->dx, &o->dx_before, add, ref->dx, ref->dx_error), db = 0;
-    double dw = gradient_distance(&o->dw, &o->dw_before, add, ref->dw, ref->dw_error);
-    if (o->c->biased) db = gradient_distance(&o->db, &o->db_before, add, ref->db, ref->db_error);
+    bool add = o->m.accumulate;
+    double dx = gradient_distance(&o->m.dx, &o->m.dx_before, add, ref->dx, ref->dx_error), db = 0;
+    double dw = gradient_distance(&o->m.dw, &o->m.dw_before, add, ref->dw, ref->dw_error);
+    if (o->c->biased)
+        db = gradient_distance(&o->m.db, &o->m.db_before, add, ref->db, ref->db_error);
     if (!(dx <= 1 && dw <= 1 && db <= 1))
         fail_msg("%s: dx is %g, dw %g, db %g times too far off", what, dx, dw, db);
 }
 
 static void check_evaluation(device *dev, const head_operands *o) {
-    device_matrix loss = case_matrix(o->x.rows, 1, BASE_FP32, 7, 1);
+    device_matrix loss = case_matrix(o->m.x.rows, 1, BASE_FP32, 7, 1);
     device_call call = head_call(o, DEVICE_HEAD_LOSS);
     call.y = loss;
     case_run(dev, &call);
-    assert_memory_equal(loss.data, o->loss.data, case_bytes(&loss));
+    assert_memory_equal(loss.data, o->m.y.data, case_bytes(&loss));
     free(loss.data);
 }
 
 /* What generation reads: rounded once more where 16 bits hold the product. */
 static void check_logits(device *dev, const head_operands *o, const char *what) {
-    int64_t words = o->w.rows, rows = o->x.rows < 40 ? o->x.rows : 40;
+    int64_t words = o->m.w.rows, rows = o->m.x.rows < 40 ? o->m.x.rows : 40;
     head_logit *logits = calloc((size_t)words, sizeof *logits);
-    double *x = case_doubles(&o->x), *w = case_doubles(&o->w);
+    double *x = case_doubles(&o->m.x), *w = case_doubles(&o->m.w);
     device_call call = head_call(o, DEVICE_HEAD_LOGITS);
     call.x[0].rows = rows;
     call.x[1] = (device_matrix){0};
-    call.y = case_matrix(rows, words, o->x.dtype, 10, 1);
+    call.y = case_matrix(rows, words, o->m.x.dtype, 10, 1);
     case_run(dev, &call);
-    double unit = o->x.dtype == BASE_FP32 ? 0 : o->x.dtype == BASE_BF16 ? 1.0 / 256 : 1.0 / 2048;
+    base_dtype type = o->m.x.dtype;
+    double unit = type == BASE_FP32 ? 0 : type == BASE_BF16 ? 1.0 / 256 : 1.0 / 2048;
     for (int64_t r = 0; r < rows; r++) {
         make_logits(o, x, w, r, logits);
         for (int64_t v = 0; v < words; v++) {
@@ -303,15 +284,12 @@ static void check_case(const char *isa, const head_case *c, base_dtype type, boo
         dev = case_device(case_threads[t], isa);
         run_head(dev, &other);
         device_close(dev);
-        assert_memory_equal(other.loss.data, first.loss.data, case_bytes(&first.loss));
-        assert_memory_equal(other.dx.data, first.dx.data, case_bytes(&first.dx));
-        assert_memory_equal(other.dw.data, first.dw.data, case_bytes(&first.dw));
-        assert_memory_equal(other.db.data, first.db.data, case_bytes(&first.db));
-        end_results(&other);
+        head_expect_same(&other.m, &first.m);
+        head_end(&other.m);
     }
     free_reference(&ref);
-    end_results(&first);
-    free_operands(&first);
+    head_end(&first.m);
+    head_free(&first.m);
 }
 
 static void check_isa(const char *isa) {
@@ -369,7 +347,7 @@ static void head_refuses_labels(void **state) {
     device *dev = case_device(1, NULL);
     head_case c = PLAIN(4, 8, 6, 0);
     head_operands o = make_operands(&c, BASE_FP32, false);
-    case_set(&o.labels, 2, 0, 6);
+    case_set(&o.m.labels, 2, 0, 6);
     begin_results(&o);
     device_call call = head_call(&o, DEVICE_HEAD_LOSS);
     sifr_error error = {0};
@@ -378,8 +356,8 @@ static void head_refuses_labels(void **state) {
     assert_int_equal(device_run(dev, &call, &error), SIFR_FAILED);
     assert_non_null(strstr(error.message, "label 6 in row 2"));
     free(call.scratch);
-    end_results(&o);
-    free_operands(&o);
+    head_end(&o.m);
+    head_free(&o.m);
     device_close(dev);
 }
 

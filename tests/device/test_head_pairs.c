@@ -2,7 +2,7 @@
  * double precision, gradients against its central differences, the same bits for any number of
  * threads, with one chunk of labels and with several.
  * in test_asan */
-#include "device/matrix_case.h"
+#include "device/head_matrices.h"
 #include "support/thinned.h"
 
 #include <stdio.h>
@@ -30,8 +30,8 @@ typedef struct pairs_operands {
     const pairs_case *c;
     int kind;
     int64_t rows;
-    device_matrix x, labels, numbers, w, bias, y, dx, dw, db, dx_before, dw_before, db_before;
-    bool accumulate;
+    head_matrices m;
+    device_matrix numbers;
 } pairs_operands;
 
 static const device_step step = {.gradient_scale = 0.37f, .training = true};
@@ -59,20 +59,20 @@ static pairs_operands make_operands(const pairs_case *c, int kind, base_dtype ty
     pairs_operands o = {.c = c,
                         .kind = kind,
                         .rows = rows,
-                        .x = case_matrix(rows, c->width, type, 1, 0.7),
-                        .labels = case_matrix(rows, 1, BASE_INT32, 2, 0),
+                        .m.x = case_matrix(rows, c->width, type, 1, 0.7),
+                        .m.labels = case_matrix(rows, 1, BASE_INT32, 2, 0),
                         .numbers = case_matrix(rows, columns, BASE_FP32, 3, 0),
-                        .w = case_matrix(c->words, c->width, type, 4, 0.7),
-                        .bias = case_matrix(1, c->words, type, 5, 1),
-                        .dx_before = case_matrix(rows, c->width, type, 6, 0.1),
-                        .dw_before = case_matrix(c->words, c->width, BASE_FP32, 7, 0.1),
-                        .db_before = case_matrix(1, c->words, BASE_FP32, 8, 0.1),
-                        .accumulate = accumulate};
-    if (!c->biased) o.bias.dtype = o.db_before.dtype = BASE_NONE;
+                        .m.w = case_matrix(c->words, c->width, type, 4, 0.7),
+                        .m.bias = case_matrix(1, c->words, type, 5, 1),
+                        .m.dx_before = case_matrix(rows, c->width, type, 6, 0.1),
+                        .m.dw_before = case_matrix(c->words, c->width, BASE_FP32, 7, 0.1),
+                        .m.db_before = case_matrix(1, c->words, BASE_FP32, 8, 0.1),
+                        .m.accumulate = accumulate};
+    if (!c->biased) o.m.bias.dtype = o.m.db_before.dtype = BASE_NONE;
     for (int64_t r = 0; r < rows; r++) {
         base_random4 random = base_philox(9, (uint64_t)r, 0);
         bool none = c->every != 0 && random.v[1] % (uint32_t)c->every == 0;
-        case_set(&o.labels, r, 0, none ? -100 : (double)(random.v[0] % (uint64_t)c->words));
+        case_set(&o.m.labels, r, 0, none ? -100 : (double)(random.v[0] % (uint64_t)c->words));
         if (kind == DISTIL)
             fill_distribution(&o, r);
         else
@@ -84,29 +84,13 @@ static pairs_operands make_operands(const pairs_case *c, int kind, base_dtype ty
 }
 
 static void begin_results(pairs_operands *o) {
-    o->dx = case_copy(&o->dx_before);
-    o->dw = case_copy(&o->dw_before);
-    o->db = case_copy(&o->db_before);
-    o->y = case_matrix(o->kind == DISTIL ? o->rows : 2, o->kind == DISTIL ? 1 : o->rows, BASE_FP32,
-                       11, 1);
-}
-
-static void end_results(pairs_operands *o) {
-    free(o->dx.data);
-    free(o->dw.data);
-    free(o->db.data);
-    free(o->y.data);
+    bool distil = o->kind == DISTIL;
+    head_begin(&o->m, case_matrix(distil ? o->rows : 2, distil ? 1 : o->rows, BASE_FP32, 11, 1));
 }
 
 static void free_operands(pairs_operands *o) {
-    free(o->x.data);
-    free(o->labels.data);
     free(o->numbers.data);
-    free(o->w.data);
-    free(o->bias.data);
-    free(o->dx_before.data);
-    free(o->dw_before.data);
-    free(o->db_before.data);
+    head_free(&o->m);
 }
 
 static device_call make_call(const pairs_operands *o, bool backward) {
@@ -114,9 +98,9 @@ static device_call make_call(const pairs_operands *o, bool backward) {
     device_call call = {.kernel = distil     ? DEVICE_HEAD_DISTIL_BACKWARD
                                   : backward ? DEVICE_HEAD_PREFERENCE_BACKWARD
                                              : DEVICE_HEAD_PREFERENCE,
-                        .x = {o->x, o->labels, o->numbers},
-                        .w = {o->w, o->bias},
-                        .y = o->y,
+                        .x = {o->m.x, o->m.labels, o->numbers},
+                        .w = {o->m.w, o->m.bias},
+                        .y = o->m.y,
                         .step = &step};
     call.attributes.head.scale = (float)o->c->scale;
     call.attributes.head.softcap = (float)o->c->softcap;
@@ -126,27 +110,28 @@ static device_call make_call(const pairs_operands *o, bool backward) {
     call.attributes.head.weight = (float)o->c->weight;
     if (!distil) call.attributes.head.preference = (device_preference)(o->kind + 1);
     if (!backward) return call;
-    call.dx[0] = o->dx, call.dw[0] = o->dw, call.dw[1] = o->db;
-    call.accumulate[0] = call.accumulate_dw = o->accumulate;
+    head_with_gradients(&o->m, &call);
     return call;
 }
 
 /* --- the reference --- */
 
 typedef struct doubles {
-    double *x, *w, *bias, *logits; /* logits of one row */
+    head_doubles of;
+    double *logits; /* of one row */
 } doubles;
 
 static bool has_label(const pairs_operands *o, int64_t r) {
-    return case_get(&o->labels, r, 0) >= 0;
+    return case_get(&o->m.labels, r, 0) >= 0;
 }
 
 static void logits_of(const pairs_operands *o, const doubles *d, int64_t r) {
     const pairs_case *c = o->c;
     double scale = c->scale == 0 ? 1 : c->scale;
     for (int64_t j = 0; j < c->words; j++) {
-        double l = d->bias ? d->bias[j] : 0;
-        for (int64_t i = 0; i < c->width; i++) l += d->x[r * c->width + i] * d->w[j * c->width + i];
+        double l = d->of.bias ? d->of.bias[j] : 0;
+        for (int64_t i = 0; i < c->width; i++)
+            l += d->of.x[r * c->width + i] * d->of.w[j * c->width + i];
         l *= scale;
         d->logits[j] = c->softcap > 0 ? c->softcap * tanh(l / c->softcap) : l;
     }
@@ -161,7 +146,7 @@ static double log_sum(const double *logits, int64_t count, double temperature) {
 
 static double log_probability(const pairs_operands *o, const doubles *d, int64_t r) {
     logits_of(o, d, r);
-    return d->logits[(int64_t)case_get(&o->labels, r, 0)] - log_sum(d->logits, o->c->words, 1);
+    return d->logits[(int64_t)case_get(&o->m.labels, r, 0)] - log_sum(d->logits, o->c->words, 1);
 }
 
 static double distil_loss(const pairs_operands *o, const doubles *d, int64_t r) {
@@ -235,15 +220,13 @@ static double slope(const pairs_operands *o, const doubles *d, double *value, in
 
 static void expect_near(const char *what, const char *name, const device_matrix *m, int64_t r,
                         int64_t c, double want, double size, base_dtype type) {
-    double got = case_get(m, r, c), allowed = 2e-5 * size + 2e-5 * fabs(want) + 1e-6;
+    double allowed = 2e-5 * size + 2e-5 * fabs(want) + 1e-6;
     if (type != BASE_FP32) allowed += fabs(want) / 128 + size / 128; /* of gradients of logits */
-    if (!(fabs(got - want) <= allowed))
-        fail_msg("%s: %s[%lld,%lld] is %.9g, expected %.9g within %.3g", what, name, (long long)r,
-                 (long long)c, got, want, allowed);
+    head_expect_near(what, name, m, r, c, want, allowed);
 }
 
 static void check_losses(const pairs_operands *o, const doubles *d, const char *what) {
-    const float *y = o->y.data;
+    const float *y = o->m.y.data;
     for (int64_t r = 0; r < o->rows; r++) {
         bool distil = o->kind == DISTIL, begins = distil || r % (2 * o->c->length) == 0;
         double want = begins ? loss_of(o, d, r) : 0;
@@ -260,10 +243,8 @@ static void check_losses(const pairs_operands *o, const doubles *d, const char *
 
 static void check_against(const pairs_operands *o, base_dtype type, const char *what) {
     const pairs_case *c = o->c;
-    doubles d = {case_doubles(&o->x), case_doubles(&o->w),
-                 c->biased ? case_doubles(&o->bias) : NULL,
-                 malloc((size_t)c->words * sizeof(double))};
-    double before = o->accumulate ? 1 : 0, size = 0.1;
+    doubles d = {head_in_double(&o->m), malloc((size_t)c->words * sizeof(double))};
+    double before = o->m.accumulate ? 1 : 0, size = 0.1;
     if (o->kind == IPO) size = 1;
     if (o->kind == DISTIL) size = 0.3 * (1 + c->temperature);
     assert_non_null(d.logits);
@@ -272,22 +253,20 @@ static void check_against(const pairs_operands *o, base_dtype type, const char *
         base_random4 random = base_philox(12, (uint64_t)s, 0);
         int64_t r = random.v[0] % (uint64_t)o->rows, i = random.v[1] % (uint64_t)c->width;
         int64_t j = random.v[2] % (uint64_t)c->words;
-        double want = slope(o, &d, &d.x[r * c->width + i], r);
-        expect_near(what, "dx", &o->dx, r, i, want + before * case_get(&o->dx_before, r, i), size,
-                    type);
+        double want = slope(o, &d, &d.of.x[r * c->width + i], r);
+        expect_near(what, "dx", &o->m.dx, r, i, want + before * case_get(&o->m.dx_before, r, i),
+                    size, type);
         if (s >= 4) continue; /* each a run over all rows */
-        want = slope(o, &d, &d.w[j * c->width + i], -1);
+        want = slope(o, &d, &d.of.w[j * c->width + i], -1);
         double rows = sqrt((double)o->rows);
-        expect_near(what, "dw", &o->dw, j, i, want + before * case_get(&o->dw_before, j, i),
+        expect_near(what, "dw", &o->m.dw, j, i, want + before * case_get(&o->m.dw_before, j, i),
                     size * rows, type);
-        if (!d.bias) continue;
-        want = slope(o, &d, &d.bias[j], -1);
-        expect_near(what, "db", &o->db, 0, j, want + before * case_get(&o->db_before, 0, j),
+        if (!d.of.bias) continue;
+        want = slope(o, &d, &d.of.bias[j], -1);
+        expect_near(what, "db", &o->m.db, 0, j, want + before * case_get(&o->m.db_before, 0, j),
                     size * rows, type);
     }
-    free(d.x);
-    free(d.w);
-    free(d.bias);
+    head_free_doubles(&d.of);
     free(d.logits);
 }
 
@@ -308,22 +287,19 @@ static void check_case(const char *isa, const pairs_case *c, int kind, base_dtyp
         if (t == 0) {
             check_against(&o, type, what);
         } else {
-            assert_memory_equal(o.y.data, first.y.data, case_bytes(&first.y));
-            assert_memory_equal(o.dx.data, first.dx.data, case_bytes(&first.dx));
-            assert_memory_equal(o.dw.data, first.dw.data, case_bytes(&first.dw));
-            assert_memory_equal(o.db.data, first.db.data, case_bytes(&first.db));
+            head_expect_same(&o.m, &first.m);
         }
         if (kind != DISTIL) {
             call = make_call(&o, false); /* evaluation */
             call.y = case_matrix(2, o.rows, BASE_FP32, 13, 1);
             case_run(dev, &call);
-            assert_memory_equal(call.y.data, first.y.data, case_bytes(&first.y));
+            assert_memory_equal(call.y.data, first.m.y.data, case_bytes(&first.m.y));
             free(call.y.data);
         }
         device_close(dev);
-        if (t > 0) end_results(&o);
+        if (t > 0) head_end(&o.m);
     }
-    end_results(&first);
+    head_end(&first.m);
     free_operands(&first);
 }
 
@@ -375,11 +351,11 @@ static void is_plain_without_weight(void **state) {
     call.kernel = DEVICE_HEAD_LOSS_BACKWARD;
     call.x[2].dtype = BASE_NONE;
     case_run(dev, &call);
-    assert_memory_equal(o.y.data, plain.y.data, case_bytes(&o.y));
+    assert_memory_equal(o.m.y.data, plain.m.y.data, case_bytes(&o.m.y));
     for (int64_t i = 0; i < o.rows * c.width; i++)
-        assert_true(fabsf(((float *)o.dx.data)[i] - ((float *)plain.dx.data)[i]) < 1e-6f);
-    end_results(&o);
-    end_results(&plain);
+        assert_true(fabsf(((float *)o.m.dx.data)[i] - ((float *)plain.m.dx.data)[i]) < 1e-6f);
+    head_end(&o.m);
+    head_end(&plain.m);
     free_operands(&o);
     device_close(dev);
 }
@@ -391,15 +367,15 @@ static void leaves_rests_alone(void **state) {
     pairs_case c = cases[0];
     c.sequences = 5;
     pairs_operands o = make_operands(&c, SIGMOID, BASE_FP32, false);
-    for (int64_t r = 0; r < 2 * c.length; r++) case_set(&o.labels, r, 0, -100);
+    for (int64_t r = 0; r < 2 * c.length; r++) case_set(&o.m.labels, r, 0, -100);
     begin_results(&o);
     device_call call = make_call(&o, true);
     case_run(dev, &call);
-    const float *y = o.y.data, *dx = o.dx.data;
+    const float *y = o.m.y.data, *dx = o.m.dx.data;
     assert_true(y[0] == 0 && y[4 * c.length] == 0 && y[2 * c.length] > 0);
     for (int64_t i = 0; i < 2 * c.length * c.width; i++) assert_true(dx[i] == 0);
     for (int64_t i = 4 * c.length * c.width; i < o.rows * c.width; i++) assert_true(dx[i] == 0);
-    end_results(&o);
+    head_end(&o.m);
     free_operands(&o);
     device_close(dev);
 }
@@ -426,7 +402,7 @@ static void refuses_operands(void **state) {
     refuses(dev, wrong, "y");
     wrong = call, wrong.x[2].dtype = BASE_INT32;
     refuses(dev, wrong, "x2");
-    end_results(&o);
+    head_end(&o.m);
     free_operands(&o);
     o = make_operands(&cases[0], DISTIL, BASE_FP32, false);
     begin_results(&o);
@@ -437,7 +413,7 @@ static void refuses_operands(void **state) {
     refuses(dev, wrong, "weight 2");
     wrong = call, wrong.x[2].columns = wrong.x[2].stride = 9;
     refuses(dev, wrong, "9 columns");
-    end_results(&o);
+    head_end(&o.m);
     free_operands(&o);
     device_close(dev);
 }

@@ -2,7 +2,7 @@
  * against its central differences, and the same bits for any number of threads; the kernels of GPUs
  * likewise, in several orders of threads.
  * in test_asan */
-#include "device/matrix_case.h"
+#include "device/head_matrices.h"
 #include "support/cuda/op_gpu.h"
 #include "support/cuda/shim_run.h"
 #include "support/thinned.h"
@@ -28,8 +28,7 @@ enum { REGRESSION, MULTILABEL };
 typedef struct targets_operands {
     const targets_case *c;
     int kind;
-    device_matrix x, targets, w, bias, loss, dx, dw, db, dx_before, dw_before, db_before;
-    bool accumulate;
+    head_matrices m;
 } targets_operands;
 
 static const device_step step = {.gradient_scale = 0.37f, .training = true};
@@ -38,46 +37,26 @@ static targets_operands make_operands(const targets_case *c, int kind, base_dtyp
                                       bool accumulate) {
     targets_operands o = {.c = c,
                           .kind = kind,
-                          .x = case_matrix(c->rows, c->width, type, 1, c->size),
-                          .targets = case_matrix(c->rows, c->columns, BASE_FP32, 2, 3),
-                          .w = case_matrix(c->columns, c->width, type, 3, c->size),
-                          .bias = case_matrix(1, c->columns, type, 4, 1),
-                          .dx_before = case_matrix(c->rows, c->width, type, 5, 0.1),
-                          .dw_before = case_matrix(c->columns, c->width, BASE_FP32, 6, 0.1),
-                          .db_before = case_matrix(1, c->columns, BASE_FP32, 7, 0.1),
-                          .accumulate = accumulate};
-    if (!c->biased) o.bias.dtype = o.db_before.dtype = BASE_NONE;
+                          .m.x = case_matrix(c->rows, c->width, type, 1, c->size),
+                          .m.labels = case_matrix(c->rows, c->columns, BASE_FP32, 2, 3),
+                          .m.w = case_matrix(c->columns, c->width, type, 3, c->size),
+                          .m.bias = case_matrix(1, c->columns, type, 4, 1),
+                          .m.dx_before = case_matrix(c->rows, c->width, type, 5, 0.1),
+                          .m.dw_before = case_matrix(c->columns, c->width, BASE_FP32, 6, 0.1),
+                          .m.db_before = case_matrix(1, c->columns, BASE_FP32, 7, 0.1),
+                          .m.accumulate = accumulate};
+    if (!c->biased) o.m.bias.dtype = o.m.db_before.dtype = BASE_NONE;
     for (int64_t r = 0; r < c->rows; r++) {
         base_random4 random = base_philox(9, (uint64_t)r, 0);
         for (int64_t j = 0; j < c->columns && kind == MULTILABEL; j++)
-            case_set(&o.targets, r, j, base_philox(10, (uint64_t)r, (uint64_t)j).v[0] % 2);
-        if (c->every && random.v[1] % (uint32_t)c->every == 0) case_set(&o.targets, r, 0, NAN);
+            case_set(&o.m.labels, r, j, base_philox(10, (uint64_t)r, (uint64_t)j).v[0] % 2);
+        if (c->every && random.v[1] % (uint32_t)c->every == 0) case_set(&o.m.labels, r, 0, NAN);
     }
     return o;
 }
 
 static void begin_results(targets_operands *o) {
-    o->dx = case_copy(&o->dx_before);
-    o->dw = case_copy(&o->dw_before);
-    o->db = case_copy(&o->db_before);
-    o->loss = case_matrix(o->x.rows, 1, BASE_FP32, 8, 1);
-}
-
-static void end_results(targets_operands *o) {
-    free(o->dx.data);
-    free(o->dw.data);
-    free(o->db.data);
-    free(o->loss.data);
-}
-
-static void free_operands(targets_operands *o) {
-    free(o->x.data);
-    free(o->targets.data);
-    free(o->w.data);
-    free(o->bias.data);
-    free(o->dx_before.data);
-    free(o->dw_before.data);
-    free(o->db_before.data);
+    head_begin(&o->m, case_matrix(o->m.x.rows, 1, BASE_FP32, 8, 1));
 }
 
 static device_call make_call(const targets_operands *o, bool backward) {
@@ -85,27 +64,21 @@ static device_call make_call(const targets_operands *o, bool backward) {
         {DEVICE_HEAD_REGRESSION, DEVICE_HEAD_REGRESSION_BACKWARD},
         {DEVICE_HEAD_MULTILABEL, DEVICE_HEAD_MULTILABEL_BACKWARD}};
     device_call call = {.kernel = kernels[o->kind][backward],
-                        .x = {o->x, o->targets},
-                        .w = {o->w, o->bias},
-                        .y = o->loss,
+                        .x = {o->m.x, o->m.labels},
+                        .w = {o->m.w, o->m.bias},
+                        .y = o->m.y,
                         .step = &step};
     if (!backward) return call;
-    call.dx[0] = o->dx, call.dw[0] = o->dw, call.dw[1] = o->db;
-    call.accumulate[0] = call.accumulate_dw = o->accumulate;
+    head_with_gradients(&o->m, &call);
     return call;
 }
 
-/* Operands in double. */
-typedef struct doubles {
-    double *x, *w, *bias;
-} doubles;
-
-static double row_loss(const targets_operands *o, const doubles *d, int64_t r) {
+static double row_loss(const targets_operands *o, const head_doubles *d, int64_t r) {
     int64_t width = o->c->width, columns = o->c->columns;
     double sum = 0;
-    if (isnan(case_get(&o->targets, r, 0))) return 0;
+    if (isnan(case_get(&o->m.labels, r, 0))) return 0;
     for (int64_t j = 0; j < columns; j++) {
-        double l = d->bias ? d->bias[j] : 0, t = case_get(&o->targets, r, j);
+        double l = d->bias ? d->bias[j] : 0, t = case_get(&o->m.labels, r, j);
         for (int64_t i = 0; i < width; i++) l += d->x[r * width + i] * d->w[j * width + i];
         sum +=
             o->kind == REGRESSION ? (l - t) * (l - t) : fmax(l, 0) - l * t + log1p(exp(-fabs(l)));
@@ -115,11 +88,11 @@ static double row_loss(const targets_operands *o, const doubles *d, int64_t r) {
 
 /* Of the sum of all losses, or of one row's (row >= 0), in *value; the second difference is what
  * rounding in fp32 is measured by. */
-static double slope(const targets_operands *o, const doubles *d, double *value, int64_t row) {
+static double slope(const targets_operands *o, const head_doubles *d, double *value, int64_t row) {
     double kept = *value, by = 1e-4, sums[2] = {0};
     for (int side = 0; side < 2; side++) {
         *value = kept + (side ? by : -by);
-        for (int64_t r = row < 0 ? 0 : row; r < (row < 0 ? o->x.rows : row + 1); r++)
+        for (int64_t r = row < 0 ? 0 : row; r < (row < 0 ? o->m.x.rows : row + 1); r++)
             sums[side] += row_loss(o, d, r);
     }
     *value = kept;
@@ -129,47 +102,42 @@ static double slope(const targets_operands *o, const doubles *d, double *value, 
 /* `terms`: a bound on the sum of the sizes of what was added up. */
 static void expect_near(const char *what, const char *name, const device_matrix *m, int64_t r,
                         int64_t c, double want, double terms) {
-    double got = case_get(m, r, c), allowed = 4e-6 * (terms + fabs(want)) + 1e-7;
+    double allowed = 4e-6 * (terms + fabs(want)) + 1e-7;
     if (m->dtype == BASE_BF16) allowed += fabs(want) / 256;
     if (m->dtype == BASE_FP16) allowed += fabs(want) / 2048 + 0x1p-25;
-    if (!(fabs(got - want) <= allowed))
-        fail_msg("%s: %s[%lld,%lld] is %.9g, expected %.9g within %.3g", what, name, (long long)r,
-                 (long long)c, got, want, allowed);
+    head_expect_near(what, name, m, r, c, want, allowed);
 }
 
 static double before(const targets_operands *o, const device_matrix *m, int64_t r, int64_t c) {
-    return o->accumulate ? case_get(m, r, c) : 0;
+    return o->m.accumulate ? case_get(m, r, c) : 0;
 }
 
 static void check_against(const targets_operands *o, const char *what) {
-    doubles d = {case_doubles(&o->x), case_doubles(&o->w),
-                 o->c->biased ? case_doubles(&o->bias) : NULL};
+    head_doubles d = head_in_double(&o->m);
     int64_t rows = o->c->rows, width = o->c->width, columns = o->c->columns;
     double most = 1;
     for (int64_t r = 0; r < rows; r++) {
         double want = row_loss(o, &d, r);
         most = fmax(most, want);
-        expect_near(what, "loss", &o->loss, r, 0, want, 4 + 4 * want);
+        expect_near(what, "loss", &o->m.y, r, 0, want, 4 + 4 * want);
     }
     double terms = 4 * o->c->size * (1 + sqrt(most)) * sqrt((double)width);
     for (int s = 0; s < 40; s++) {
         base_random4 random = base_philox(11, (uint64_t)s, 0);
         int64_t r = random.v[0] % (uint64_t)rows, i = random.v[1] % (uint64_t)width;
         int64_t j = random.v[2] % (uint64_t)columns;
-        expect_near(what, "dx", &o->dx, r, i,
-                    slope(o, &d, &d.x[r * width + i], r) + before(o, &o->dx_before, r, i), terms);
+        expect_near(what, "dx", &o->m.dx, r, i,
+                    slope(o, &d, &d.x[r * width + i], r) + before(o, &o->m.dx_before, r, i), terms);
         if (s >= 8) continue; /* each a run over all rows */
-        expect_near(what, "dw", &o->dw, j, i,
-                    slope(o, &d, &d.w[j * width + i], -1) + before(o, &o->dw_before, j, i),
+        expect_near(what, "dw", &o->m.dw, j, i,
+                    slope(o, &d, &d.w[j * width + i], -1) + before(o, &o->m.dw_before, j, i),
                     terms * sqrt((double)rows));
         if (!d.bias) continue;
-        expect_near(what, "db", &o->db, 0, j,
-                    slope(o, &d, &d.bias[j], -1) + before(o, &o->db_before, 0, j),
+        expect_near(what, "db", &o->m.db, 0, j,
+                    slope(o, &d, &d.bias[j], -1) + before(o, &o->m.db_before, 0, j),
                     terms * sqrt((double)rows));
     }
-    free(d.x);
-    free(d.w);
-    free(d.bias);
+    head_free_doubles(&d);
 }
 
 /* isa "cuda": over the shim, in an order of its threads for each number of them. */
@@ -202,21 +170,18 @@ static void check_case(const char *isa, const targets_case *c, int kind, base_dt
         if (t == 0) {
             check_against(&o, what);
         } else {
-            assert_memory_equal(o.loss.data, first.loss.data, case_bytes(&first.loss));
-            assert_memory_equal(o.dx.data, first.dx.data, case_bytes(&first.dx));
-            assert_memory_equal(o.dw.data, first.dw.data, case_bytes(&first.dw));
-            assert_memory_equal(o.db.data, first.db.data, case_bytes(&first.db));
+            head_expect_same(&o.m, &first.m);
         }
         call = make_call(&o, false); /* evaluation */
         call.y = case_matrix(c->rows, 1, BASE_FP32, 12, 1);
         case_run(dev, &call);
-        assert_memory_equal(call.y.data, first.loss.data, case_bytes(&first.loss));
+        assert_memory_equal(call.y.data, first.m.y.data, case_bytes(&first.m.y));
         free(call.y.data);
         device_close(dev);
-        if (t > 0) end_results(&o);
+        if (t > 0) head_end(&o.m);
     }
-    end_results(&first);
-    free_operands(&first);
+    head_end(&first.m);
+    head_free(&first.m);
 }
 
 static void check_isa(const char *isa) {
@@ -272,13 +237,13 @@ static void check_some_gradients(device *dev) {
         if (kept != 1) call.dw[0].dtype = BASE_NONE;
         if (kept != 2) call.dw[1].dtype = BASE_NONE;
         case_run(dev, &call);
-        const device_matrix *have = kept == 0 ? &other.dx : kept == 1 ? &other.dw : &other.db;
-        const device_matrix *want = kept == 0 ? &o.dx : kept == 1 ? &o.dw : &o.db;
+        const device_matrix *have = kept == 0 ? &other.m.dx : kept == 1 ? &other.m.dw : &other.m.db;
+        const device_matrix *want = kept == 0 ? &o.m.dx : kept == 1 ? &o.m.dw : &o.m.db;
         assert_memory_equal(have->data, want->data, case_bytes(want));
-        end_results(&other);
+        head_end(&other.m);
     }
-    end_results(&o);
-    free_operands(&o);
+    head_end(&o.m);
+    head_free(&o.m);
     device_close(dev);
 }
 
