@@ -1,44 +1,17 @@
 /* Adam over several steps against doubles, its copies in 16 bits to the last bit, and conversions
  * of every 16-bit number.
  * in test_asan */
-#include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
-
 #include "base/random.h"
-#include "device/device.h"
+#include "device/update_case.h"
 
-enum { COUNT = 70003, STEPS = 5, ISAS = 4 };
-
-static const char *const isas[ISAS] = {"plain", "avx2", "avx512", "avx512_bf16"};
-
-static device *open_device(int threads, const char *isa) {
-    device *dev = NULL;
-    sifr_error error = {0};
-    return device_open_cpu(threads, isa, &dev, &error) == SIFR_OK ? dev : NULL;
-}
-
-static void run(device *dev, device_call *call) {
-    sifr_error error = {0};
-    if (device_prepare(dev, call, &error) != SIFR_OK) fail_msg("%s", error.message);
-    assert_int_equal(device_run(dev, call, &error), SIFR_OK);
-}
-
-static device_matrix vector_of(void *data, int64_t count, base_dtype dtype) {
-    return (device_matrix){data, 1, count, count, dtype};
-}
+enum { COUNT = 70003, STEPS = 5 };
 
 static void convert(device *dev, const void *from, base_dtype a, void *to, base_dtype b,
                     int64_t count) {
     device_call call = {.kernel = DEVICE_CONVERT,
-                        .x = {vector_of((void *)(uintptr_t)from, count, a)},
-                        .y = vector_of(to, count, b)};
-    run(dev, &call);
+                        .x = {update_vector((void *)(uintptr_t)from, count, a)},
+                        .y = update_vector(to, count, b)};
+    update_run(dev, &call);
 }
 
 /* What hardware does: to nearest even, by exact arithmetic in double. */
@@ -61,16 +34,10 @@ typedef struct adam_state {
     void *copy;
 } adam_state;
 
-static void *block(int64_t bytes) {
-    void *out = aligned_alloc(64, ((size_t)bytes + 127) / 64 * 64);
-    assert_non_null(out);
-    memset(out, 0x5a, ((size_t)bytes + 127) / 64 * 64);
-    return out;
-}
-
 static adam_state make_state(void) {
-    adam_state s = {block(COUNT * 4), block(COUNT * 4), block(COUNT * 4), block(COUNT * 4),
-                    block(COUNT * 4)};
+    adam_state s = {update_block(COUNT * 4, 0x5a), update_block(COUNT * 4, 0x5a),
+                    update_block(COUNT * 4, 0x5a), update_block(COUNT * 4, 0x5a),
+                    update_block(COUNT * 4, 0x5a)};
     for (uint64_t i = 0; i < COUNT; i++) {
         s.weights[i] = (float)base_normal(1, i);
         s.first[i] = s.second[i] = 0;
@@ -88,23 +55,14 @@ static void set_gradient(float *gradient, int step) {
         gradient[i] = (float)(base_normal((uint64_t)step + 10, i) * (i % 7 ? 1.0 : 1e-4));
 }
 
-static device_step step_of(int t) {
-    return (device_step){.update_scale = 0.75f,
-                         .beta1 = 0.9f,
-                         .beta2 = 0.95f,
-                         .learning_rate = 1e-3f * (float)t,
-                         .correction1 = (float)(1 - pow(0.9, t)),
-                         .correction2 = (float)(1 - pow(0.95, t)),
-                         .update = true};
-}
-
 static device_call call_of(adam_state *s, base_dtype copy, bool decoupled,
                            const device_step *step) {
     device_call call = {
         .kernel = DEVICE_ADAM,
-        .x = {vector_of(s->gradient, COUNT, BASE_FP32)},
-        .w = {vector_of(s->weights, COUNT, BASE_FP32), vector_of(s->copy, COUNT, copy)},
-        .saved = {vector_of(s->first, COUNT, BASE_FP32), vector_of(s->second, COUNT, BASE_FP32)},
+        .x = {update_vector(s->gradient, COUNT, BASE_FP32)},
+        .w = {update_vector(s->weights, COUNT, BASE_FP32), update_vector(s->copy, COUNT, copy)},
+        .saved = {update_vector(s->first, COUNT, BASE_FP32),
+                  update_vector(s->second, COUNT, BASE_FP32)},
         .step = step};
     if (copy == BASE_NONE) call.w[1] = (device_matrix){0};
     call.attributes.update.epsilon = 1e-8f;
@@ -141,18 +99,18 @@ static void test_adam_steps(void **state) {
     (void)state;
     double *p = malloc(3 * COUNT * sizeof *p), *m = p + COUNT, *v = m + COUNT;
     assert_non_null(p);
-    for (int isa = 0; isa < ISAS; isa++) {
-        device *dev = open_device(2, isas[isa]);
+    for (int isa = 0; isa < UPDATE_ISAS; isa++) {
+        device *dev = update_device(2, update_isas[isa]);
         for (int form = 0; form < 6 && dev; form++) {
             adam_state s = make_state();
             bool decoupled = form % 2;
             double worst = 0;
             for (int i = 0; i < COUNT; i++) p[i] = (double)s.weights[i], m[i] = v[i] = 0;
             for (int t = 1; t <= STEPS; t++) {
-                device_step step = step_of(t);
+                device_step step = update_step(t, 1e-3f);
                 device_call call = call_of(&s, copies[form / 2], decoupled, &step);
                 set_gradient(s.gradient, t);
-                run(dev, &call);
+                update_run(dev, &call);
                 for (int i = 0; i < COUNT; i++) {
                     double moved = reference_update(&p[i], &m[i], &v[i], (double)s.gradient[i],
                                                     &step, decoupled);
@@ -164,7 +122,7 @@ static void test_adam_steps(void **state) {
                 check_copy(&s, copies[form / 2]);
             }
             if (!(worst < 1))
-                fail_msg("%s, form %d: %g of what is allowed", isas[isa], form, worst);
+                fail_msg("%s, form %d: %g of what is allowed", update_isas[isa], form, worst);
             free_state(&s);
         }
         device_close(dev);
@@ -176,16 +134,16 @@ static void test_adam_steps(void **state) {
 static void test_adam_bits(void **state) {
     static const int threads[] = {1, 2, 3, 8};
     (void)state;
-    for (int isa = 0; isa < ISAS; isa++) {
+    for (int isa = 0; isa < UPDATE_ISAS; isa++) {
         adam_state first = make_state();
         for (int t = 0; t < 4; t++) {
-            device *dev = open_device(threads[t], isas[isa]);
+            device *dev = update_device(threads[t], update_isas[isa]);
             if (!dev) break;
             adam_state s = make_state();
-            device_step step = step_of(3);
+            device_step step = update_step(3, 1e-3f);
             device_call call = call_of(t ? &s : &first, BASE_BF16, true, &step);
             set_gradient(t ? s.gradient : first.gradient, 1);
-            run(dev, &call);
+            update_run(dev, &call);
             if (t) {
                 assert_memory_equal(s.weights, first.weights, COUNT * 4);
                 assert_memory_equal(s.second, first.second, COUNT * 4);
@@ -194,12 +152,12 @@ static void test_adam_bits(void **state) {
                 set_gradient(s.gradient, 1);
                 for (int64_t i = COUNT - 40; i < COUNT; i++) {
                     device_call one = call;
-                    one.x[0] = vector_of(s.gradient + i, 1, BASE_FP32);
-                    one.w[0] = vector_of(s.weights + i, 1, BASE_FP32);
-                    one.w[1] = vector_of((uint16_t *)s.copy + i, 1, BASE_BF16);
-                    one.saved[0] = vector_of(s.first + i, 1, BASE_FP32);
-                    one.saved[1] = vector_of(s.second + i, 1, BASE_FP32);
-                    run(dev, &one);
+                    one.x[0] = update_vector(s.gradient + i, 1, BASE_FP32);
+                    one.w[0] = update_vector(s.weights + i, 1, BASE_FP32);
+                    one.w[1] = update_vector((uint16_t *)s.copy + i, 1, BASE_BF16);
+                    one.saved[0] = update_vector(s.first + i, 1, BASE_FP32);
+                    one.saved[1] = update_vector(s.second + i, 1, BASE_FP32);
+                    update_run(dev, &one);
                     assert_memory_equal(&s.weights[i], &first.weights[i], 4);
                 }
             }
@@ -214,21 +172,21 @@ static void test_adam_bits(void **state) {
 static void test_narrow_gradient(void **state) {
     static const base_dtype types[] = {BASE_BF16, BASE_FP16};
     (void)state;
-    uint16_t *half = block(COUNT * 2);
-    for (int number = 0; number < 2 * ISAS; number++) {
+    uint16_t *half = update_block(COUNT * 2, 0x5a);
+    for (int number = 0; number < 2 * UPDATE_ISAS; number++) {
         base_dtype type = types[number % 2];
-        device *dev = open_device(2, isas[number / 2]);
+        device *dev = update_device(2, update_isas[number / 2]);
         if (!dev) continue;
         adam_state s = make_state(), other = make_state();
-        device_step step = step_of(2);
+        device_step step = update_step(2, 1e-3f);
         set_gradient(s.gradient, 1);
         convert(dev, s.gradient, BASE_FP32, half, type, COUNT);
         convert(dev, half, type, s.gradient, BASE_FP32, COUNT);
         device_call call = call_of(&s, BASE_BF16, true, &step);
         device_call same = call_of(&other, BASE_BF16, true, &step);
-        same.x[0] = vector_of(half, COUNT, type);
-        run(dev, &call);
-        run(dev, &same);
+        same.x[0] = update_vector(half, COUNT, type);
+        update_run(dev, &call);
+        update_run(dev, &same);
         assert_memory_equal(s.weights, other.weights, COUNT * 4);
         assert_memory_equal(s.second, other.second, COUNT * 4);
         free_state(&s);
@@ -240,13 +198,13 @@ static void test_narrow_gradient(void **state) {
 
 static void test_adam_skips(void **state) {
     (void)state;
-    device *dev = open_device(1, NULL);
+    device *dev = update_device(1, NULL);
     adam_state s = make_state(), kept = make_state();
-    device_step step = step_of(1);
+    device_step step = update_step(1, 1e-3f);
     step.update = false;
     set_gradient(s.gradient, 1);
     device_call call = call_of(&s, BASE_BF16, true, &step);
-    run(dev, &call);
+    update_run(dev, &call);
     assert_memory_equal(s.weights, kept.weights, COUNT * 4);
     assert_memory_equal(s.first, kept.first, COUNT * 4);
     assert_memory_equal(s.copy, kept.copy, COUNT * 2);
@@ -266,10 +224,10 @@ static void test_conversions(void **state) {
     static const base_dtype types[] = {BASE_BF16, BASE_FP16};
     (void)state;
     enum { ALL = 0x10000 };
-    uint16_t *half = block(2 * ALL), *back = block(2 * ALL);
-    float *single = block(4 * ALL), *moved = block(4 * ALL);
-    for (int isa = 0; isa < ISAS; isa++) {
-        device *dev = open_device(2, isas[isa]);
+    uint16_t *half = update_block(2 * ALL, 0x5a), *back = update_block(2 * ALL, 0x5a);
+    float *single = update_block(4 * ALL, 0x5a), *moved = update_block(4 * ALL, 0x5a);
+    for (int isa = 0; isa < UPDATE_ISAS; isa++) {
+        device *dev = update_device(2, update_isas[isa]);
         for (int t = 0; t < 2 && dev; t++) {
             for (int i = 0; i < ALL; i++) half[i] = (uint16_t)i;
             convert(dev, half, types[t], single, BASE_FP32, ALL);
@@ -294,7 +252,7 @@ static void test_conversions(void **state) {
                 convert(dev, moved, BASE_FP32, back, types[t], ALL);
                 for (int i = 0; i < ALL; i++)
                     if (back[i] != rounded(moved[i], types[t]))
-                        fail_msg("%s, %s: %08x became %04x, expected %04x", isas[isa],
+                        fail_msg("%s, %s: %08x became %04x, expected %04x", update_isas[isa],
                                  base_dtype_name(types[t]), bits_of(moved[i]), back[i],
                                  rounded(moved[i], types[t]));
             }

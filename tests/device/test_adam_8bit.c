@@ -1,21 +1,10 @@
 /* Adam with moments in 8 bits: codes are the nearest ones, steps are Adam's on what codes stand
  * for, on each instruction set, and bits do not depend on where a vector is cut. in test_asan */
-#include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
-
 #include "base/code8.h"
 #include "base/random.h"
-#include "device/device.h"
+#include "device/update_case.h"
 
-enum { COUNT = 20003, SCALES = (COUNT + DEVICE_CODED - 1) / DEVICE_CODED, STEPS = 5, ISAS = 4 };
-
-static const char *const isas[ISAS] = {"plain", "avx2", "avx512", "avx512_bf16"};
+enum { COUNT = 20003, SCALES = (COUNT + DEVICE_CODED - 1) / DEVICE_CODED, STEPS = 5 };
 
 typedef struct vectors {
     float *gradient, *weights, *scales[2];
@@ -23,17 +12,12 @@ typedef struct vectors {
     uint16_t *copy;
 } vectors;
 
-static void *block(size_t bytes) {
-    void *out = aligned_alloc(64, (bytes + 127) / 64 * 64);
-    assert_non_null(out);
-    memset(out, 0, (bytes + 127) / 64 * 64);
-    return out;
-}
-
 static vectors make_vectors(void) {
-    vectors v = {
-        .gradient = block(COUNT * 4), .weights = block(COUNT * 4), .copy = block(COUNT * 2)};
-    for (int k = 0; k < 2; k++) v.scales[k] = block(SCALES * 4), v.codes[k] = block(COUNT);
+    vectors v = {.gradient = update_block(COUNT * 4, 0),
+                 .weights = update_block(COUNT * 4, 0),
+                 .copy = update_block(COUNT * 2, 0)};
+    for (int k = 0; k < 2; k++)
+        v.scales[k] = update_block(SCALES * 4, 0), v.codes[k] = update_block(COUNT, 0);
     for (uint64_t i = 0; i < COUNT; i++) v.weights[i] = (float)base_normal(1, i);
     return v;
 }
@@ -53,38 +37,22 @@ static void set_gradient(float *gradient, int step) {
     }
 }
 
-static device_matrix vector_of(void *data, int64_t count, base_dtype dtype) {
-    return (device_matrix){data, 1, count, count, dtype};
-}
-
-static device_step step_of(int t) {
-    return (device_step){.update_scale = 0.75f,
-                         .beta1 = 0.9f,
-                         .beta2 = 0.95f,
-                         .learning_rate = 1e-2f * (float)t,
-                         .correction1 = (float)(1 - pow(0.9, t)),
-                         .correction2 = (float)(1 - pow(0.95, t)),
-                         .update = true};
-}
-
 static void run(device *dev, const vectors *v, int64_t first, int64_t count,
                 const device_step *step) {
-    sifr_error error = {0};
     int64_t scales = (count + DEVICE_CODED - 1) / DEVICE_CODED;
     device_call call = {.kernel = DEVICE_ADAM_8BIT,
-                        .x = {vector_of(v->gradient + first, count, BASE_FP32)},
-                        .w = {vector_of(v->weights + first, count, BASE_FP32),
-                              vector_of(v->copy + first, count, BASE_BF16)},
+                        .x = {update_vector(v->gradient + first, count, BASE_FP32)},
+                        .w = {update_vector(v->weights + first, count, BASE_FP32),
+                              update_vector(v->copy + first, count, BASE_BF16)},
                         .step = step};
     for (int k = 0; k < 2; k++) {
-        call.saved[k] = vector_of(v->codes[k] + first, count, BASE_UINT8);
-        call.saved[2 + k] = vector_of(v->scales[k] + first / DEVICE_CODED, scales, BASE_FP32);
+        call.saved[k] = update_vector(v->codes[k] + first, count, BASE_UINT8);
+        call.saved[2 + k] = update_vector(v->scales[k] + first / DEVICE_CODED, scales, BASE_FP32);
     }
     call.attributes.update.epsilon = 1e-6f;
     call.attributes.update.weight_decay = 0.1f;
     call.attributes.update.decoupled = true;
-    if (device_prepare(dev, &call, &error) != SIFR_OK) fail_msg("%s", error.message);
-    assert_int_equal(device_run(dev, &call, &error), SIFR_OK);
+    update_run(dev, &call);
 }
 
 /* Stored codes are counted from that of 0. */
@@ -176,12 +144,12 @@ static void copy_states(vectors *to, const vectors *from) {
 
 static void steps(void **state) {
     (void)state;
-    for (int isa = 0; isa < ISAS; isa++) {
-        device *dev = NULL;
-        if (device_open_cpu(2, isas[isa], &dev, NULL) != SIFR_OK) continue;
+    for (int isa = 0; isa < UPDATE_ISAS; isa++) {
+        device *dev = update_device(2, update_isas[isa]);
+        if (!dev) continue;
         vectors v = make_vectors(), before = make_vectors();
         for (int t = 1; t <= STEPS; t++) {
-            device_step step = step_of(t);
+            device_step step = update_step(t, 1e-2f);
             set_gradient(v.gradient, t);
             copy_states(&before, &v);
             run(dev, &v, 0, COUNT, &step);
@@ -198,12 +166,12 @@ static void steps(void **state) {
 
 static void cuts(void **state) {
     (void)state;
-    for (int isa = 0; isa < ISAS; isa++) {
-        device *dev = NULL;
-        if (device_open_cpu(2, isas[isa], &dev, NULL) != SIFR_OK) continue;
+    for (int isa = 0; isa < UPDATE_ISAS; isa++) {
+        device *dev = update_device(2, update_isas[isa]);
+        if (!dev) continue;
         vectors whole = make_vectors(), cut = make_vectors();
         for (int t = 1; t <= 3; t++) {
-            device_step step = step_of(t);
+            device_step step = update_step(t, 1e-2f);
             set_gradient(whole.gradient, t);
             set_gradient(cut.gradient, t);
             run(dev, &whole, 0, COUNT, &step);
@@ -227,7 +195,7 @@ static void skips(void **state) {
     (void)state;
     device *dev = NULL;
     vectors v = make_vectors(), kept = make_vectors();
-    device_step step = step_of(1);
+    device_step step = update_step(1, 1e-2f);
     sifr_error error = {0};
     step.update = false;
     set_gradient(v.gradient, 1);
@@ -236,13 +204,14 @@ static void skips(void **state) {
     assert_memory_equal(v.weights, kept.weights, COUNT * 4);
     assert_memory_equal(v.codes[0], kept.codes[0], COUNT);
     assert_memory_equal(v.scales[1], kept.scales[1], SCALES * 4);
-    device_call call = {
-        .kernel = DEVICE_ADAM_8BIT,
-        .x = {vector_of(v.gradient, 1024, BASE_FP32)},
-        .w = {vector_of(v.weights, 1024, BASE_FP32)},
-        .saved = {vector_of(v.codes[0], 1024, BASE_UINT8), vector_of(v.codes[1], 1024, BASE_UINT8),
-                  vector_of(v.scales[0], 4, BASE_FP32), vector_of(v.scales[1], 5, BASE_FP32)},
-        .step = &step};
+    device_call call = {.kernel = DEVICE_ADAM_8BIT,
+                        .x = {update_vector(v.gradient, 1024, BASE_FP32)},
+                        .w = {update_vector(v.weights, 1024, BASE_FP32)},
+                        .saved = {update_vector(v.codes[0], 1024, BASE_UINT8),
+                                  update_vector(v.codes[1], 1024, BASE_UINT8),
+                                  update_vector(v.scales[0], 4, BASE_FP32),
+                                  update_vector(v.scales[1], 5, BASE_FP32)},
+                        .step = &step};
     assert_int_equal(device_prepare(dev, &call, &error), SIFR_USAGE);
     assert_non_null(strstr(error.message, "saved[3]"));
     device_close(dev);

@@ -1,29 +1,12 @@
 /* Adam with states in bf16: what is stored is one of the two neighbours of what fp32 states would
  * have, by the numbers of (seed, step, kind, element), whoever computes it and wherever it is cut;
  * its mean is the value itself, and a second moment that only shrinks does not stand still. */
-#include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
-
 #include "base/half.h"
 #include "base/random.h"
-#include "device/device.h"
+#include "device/update_case.h"
 #include "support/thinned.h"
 
-enum { COUNT = 70003, ISAS = 4, KINDS = 3 };
-
-static const char *const isas[ISAS] = {"plain", "avx2", "avx512", "avx512_bf16"};
-
-static device *open_device(int threads, const char *isa) {
-    device *dev = NULL;
-    sifr_error error = {0};
-    return device_open_cpu(threads, isa, &dev, &error) == SIFR_OK ? dev : NULL;
-}
+enum { COUNT = 70003, KINDS = 3 };
 
 /* Weights and both moments, each kept in one of two types. */
 typedef struct states {
@@ -32,18 +15,12 @@ typedef struct states {
     float *gradient;
 } states;
 
-static void *block(int64_t bytes) {
-    void *out = aligned_alloc(64, ((size_t)bytes + 127) / 64 * 64);
-    assert_non_null(out);
-    return out;
-}
-
 static states make_states(void) {
     states s;
-    s.gradient = block(COUNT * 4);
+    s.gradient = update_block(COUNT * 4, 0);
     for (int k = 0; k < KINDS; k++) {
-        s.half[k] = block(COUNT * 2);
-        s.single[k] = block(COUNT * 4);
+        s.half[k] = update_block(COUNT * 2, 0);
+        s.single[k] = update_block(COUNT * 4, 0);
         for (uint64_t i = 0; i < COUNT; i++) {
             double value = base_normal((uint64_t)k + 1, i) * (k ? 0.1 : 1.0);
             if (k == 2) value = value * value + 1e-6;
@@ -63,14 +40,10 @@ static void free_states(states *s) {
     free(s->gradient);
 }
 
-static device_matrix vector_of(void *data, int64_t count, base_dtype dtype) {
-    return (device_matrix){data, 1, count, count, dtype};
-}
-
 static device_matrix state_of(const states *s, int kind, bool narrow, int64_t first,
                               int64_t count) {
-    if (narrow) return vector_of(s->half[kind] + first, count, BASE_BF16);
-    return vector_of(s->single[kind] + first, count, BASE_FP32);
+    if (narrow) return update_vector(s->half[kind] + first, count, BASE_BF16);
+    return update_vector(s->single[kind] + first, count, BASE_FP32);
 }
 
 static const device_step the_step = {.seed = 77,
@@ -87,19 +60,17 @@ static void run_adam(device *dev, const states *s, bool masters, bool moments, i
     device_step numbers = *step;
     numbers.beta1 = 0.9f;
     numbers.beta2 = beta2;
-    sifr_error error = {0};
     device_call call = {
         .kernel = DEVICE_ADAM,
         .attributes = {.element = BEGIN + first},
-        .x = {vector_of(s->gradient + first, count, BASE_FP32)},
+        .x = {update_vector(s->gradient + first, count, BASE_FP32)},
         .w = {state_of(s, 0, masters, first, count)},
         .saved = {state_of(s, 1, moments, first, count), state_of(s, 2, moments, first, count)},
         .step = &numbers};
     call.attributes.update.epsilon = 1e-8f;
     call.attributes.update.weight_decay = 0.1f;
     call.attributes.update.decoupled = true;
-    if (device_prepare(dev, &call, &error) != SIFR_OK) fail_msg("%s", error.message);
-    assert_int_equal(device_run(dev, &call, &error), SIFR_OK);
+    update_run(dev, &call);
 }
 
 /* The number of one element, from the definition in device.h: eight to a counter, two to a word. */
@@ -117,13 +88,13 @@ static void exact_bits(void **state) {
     for (int form = 1; form < 4; form++) {
         bool masters = form & 1, moments = form >> 1;
         states want = make_states();
-        device *plain = open_device(1, "plain");
+        device *plain = update_device(1, "plain");
         run_adam(plain, &want, false, false, 0, COUNT, &the_step, 0.999f);
         device_close(plain);
-        for (int isa = 0; isa < ISAS; isa++) {
-            if (thinned_set(isas[isa])) continue;
+        for (int isa = 0; isa < UPDATE_ISAS; isa++) {
+            if (thinned_set(update_isas[isa])) continue;
             for (int threads = 1; threads <= 4; threads += 3) {
-                device *dev = open_device(threads, isas[isa]);
+                device *dev = update_device(threads, update_isas[isa]);
                 if (!dev) continue;
                 states have = make_states();
                 run_adam(dev, &have, masters, moments, 0, COUNT, &the_step, 0.999f);
@@ -135,9 +106,9 @@ static void exact_bits(void **state) {
                         if (narrow ? have.half[k][i] == bits
                                    : have.single[k][i] == want.single[k][i])
                             continue;
-                        fail_msg("%s, form %d, kind %d, element %d: %04x of %a and %04x", isas[isa],
-                                 form, k, (int)i, have.half[k][i], (double)want.single[k][i],
-                                 number);
+                        fail_msg("%s, form %d, kind %d, element %d: %04x of %a and %04x",
+                                 update_isas[isa], form, k, (int)i, have.half[k][i],
+                                 (double)want.single[k][i], number);
                     }
                 }
                 free_states(&have);
@@ -152,9 +123,9 @@ static void exact_bits(void **state) {
 static void cut_anywhere(void **state) {
     (void)state;
     static const int64_t cuts[] = {0, 1, 7, 1024, 1031, 2000, 34000, COUNT};
-    for (int isa = 0; isa < ISAS; isa++) {
-        device *dev = open_device(2, isas[isa]);
-        if (!dev || thinned_set(isas[isa])) {
+    for (int isa = 0; isa < UPDATE_ISAS; isa++) {
+        device *dev = update_device(2, update_isas[isa]);
+        if (!dev || thinned_set(update_isas[isa])) {
             device_close(dev);
             continue;
         }
@@ -186,7 +157,7 @@ static void reference_update(const states *from, int64_t i, double out[KINDS]) {
 static void unbiased(void **state) {
     (void)state;
     enum { CLASSES = 8, TIMES = 16 };
-    device *dev = open_device(2, NULL);
+    device *dev = update_device(2, NULL);
     states start = make_states();
     double off[KINDS][CLASSES] = {0}, variance[KINDS][CLASSES] = {0};
     for (int t = 0; t < TIMES; t++) {
@@ -230,7 +201,7 @@ static void unbiased(void **state) {
 static void small_changes_count(void **state) {
     (void)state;
     enum { STEPS = THINNED(1000) };
-    device *dev = open_device(2, NULL);
+    device *dev = update_device(2, NULL);
     states s = make_states();
     double before = 0, after = 0;
     memset(s.gradient, 0, COUNT * 4);
@@ -266,11 +237,11 @@ static void special_values(void **state) {
 
 static void refused(void **state) {
     (void)state;
-    device *dev = open_device(1, NULL);
+    device *dev = update_device(1, NULL);
     sifr_error error = {0};
     states s = make_states();
     device_call call = {.kernel = DEVICE_ADAM,
-                        .x = {vector_of(s.gradient, 64, BASE_FP32)},
+                        .x = {update_vector(s.gradient, 64, BASE_FP32)},
                         .w = {state_of(&s, 0, true, 0, 64)},
                         .saved = {state_of(&s, 1, true, 0, 64), state_of(&s, 2, false, 0, 64)}};
     assert_int_equal(device_prepare(dev, &call, &error), SIFR_USAGE);

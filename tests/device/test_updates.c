@@ -1,23 +1,12 @@
 /* Updates of the optimizers beside Adam, whose tests are test_adam, test_adam_bf16 and
  * test_adam_8bit: several steps against doubles on each instruction set, and the same bits wherever
  * a vector is cut. in test_asan */
-#include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
-
 #include "base/half.h"
 #include "base/random.h"
-#include "device/device.h"
+#include "device/update_case.h"
 
-enum { COUNT = 20003, STEPS = 4, ISAS = 4, KINDS = 1 + DEVICE_SAVED };
+enum { COUNT = 20003, STEPS = 4, KINDS = 1 + DEVICE_SAVED };
 enum { UPDATES = DEVICE_UPDATE_NUMBER(DEVICE_ADAM_8BIT) }; /* those before it */
-
-static const char *const isas[ISAS] = {"plain", "avx2", "avx512", "avx512_bf16"};
 
 /* Kinds: weights, then states. */
 typedef struct vectors {
@@ -25,16 +14,9 @@ typedef struct vectors {
     uint16_t *copy;
 } vectors;
 
-static void *block(int64_t bytes) {
-    void *out = aligned_alloc(64, ((size_t)bytes + 127) / 64 * 64);
-    assert_non_null(out);
-    memset(out, 0, ((size_t)bytes + 127) / 64 * 64);
-    return out;
-}
-
 static vectors make_vectors(void) {
-    vectors v = {block(COUNT * 4), {NULL}, block(COUNT * 2)};
-    for (int k = 0; k < KINDS; k++) v.kinds[k] = block(COUNT * 4);
+    vectors v = {update_block(COUNT * 4, 0), {NULL}, update_block(COUNT * 2, 0)};
+    for (int k = 0; k < KINDS; k++) v.kinds[k] = update_block(COUNT * 4, 0);
     for (uint64_t i = 0; i < COUNT; i++) v.kinds[0][i] = (float)base_normal(1, i);
     return v;
 }
@@ -50,37 +32,20 @@ static void set_gradient(float *gradient, int step) {
         gradient[i] = (float)(base_normal((uint64_t)step + 10, i) * (i % 7 ? 1.0 : 1e-3));
 }
 
-static device_matrix vector_of(void *data, int64_t count, base_dtype dtype) {
-    return (device_matrix){data, 1, count, count, dtype};
-}
-
-static device_step step_of(int t) {
-    return (device_step){.update_scale = 0.75f,
-                         .beta1 = 0.9f,
-                         .beta2 = 0.95f,
-                         .learning_rate = 1e-2f * (float)t,
-                         .correction1 = (float)(1 - pow(0.9, t)),
-                         .correction2 = (float)(1 - pow(0.95, t)),
-                         .share = 1.0f / (float)t,
-                         .update = true};
-}
-
 static void run(device *dev, const vectors *v, device_kernel kernel, bool nesterov, int64_t first,
                 int64_t count, const device_step *step) {
-    sifr_error error = {0};
     device_call call = {.kernel = kernel,
-                        .x = {vector_of(v->gradient + first, count, BASE_FP32)},
-                        .w = {vector_of(v->kinds[0] + first, count, BASE_FP32),
-                              vector_of(v->copy + first, count, BASE_BF16)},
+                        .x = {update_vector(v->gradient + first, count, BASE_FP32)},
+                        .w = {update_vector(v->kinds[0] + first, count, BASE_FP32),
+                              update_vector(v->copy + first, count, BASE_BF16)},
                         .step = step};
     for (int s = 0; s < device_update_states(kernel); s++)
-        call.saved[s] = vector_of(v->kinds[1 + s] + first, count, BASE_FP32);
+        call.saved[s] = update_vector(v->kinds[1 + s] + first, count, BASE_FP32);
     call.attributes.update.epsilon = 1e-6f;
     call.attributes.update.weight_decay = 0.1f;
     call.attributes.update.decoupled = true;
     call.attributes.update.nesterov = nesterov;
-    if (device_prepare(dev, &call, &error) != SIFR_OK) fail_msg("%s", error.message);
-    assert_int_equal(device_run(dev, &call, &error), SIFR_OK);
+    update_run(dev, &call);
 }
 
 static double sign_of(double value) {
@@ -132,7 +97,7 @@ static void check_steps(device *dev, device_kernel kernel, bool nesterov) {
     assert_non_null(want);
     for (int i = 0; i < COUNT; i++) want[i][0] = (double)v.kinds[0][i];
     for (int t = 1; t <= STEPS; t++) {
-        device_step step = step_of(t);
+        device_step step = update_step(t, 1e-2f);
         set_gradient(v.gradient, t);
         run(dev, &v, kernel, nesterov, 0, COUNT, &step);
         for (int i = 0; i < COUNT; i++) {
@@ -155,7 +120,7 @@ static void check_steps(device *dev, device_kernel kernel, bool nesterov) {
 /* Element by element, each of them a tail, and in two pieces. */
 static void check_cuts(device *dev, device_kernel kernel, bool nesterov) {
     vectors whole = make_vectors(), cut = make_vectors();
-    device_step step = step_of(2);
+    device_step step = update_step(2, 1e-2f);
     for (int t = 1; t <= 2; t++) {
         set_gradient(whole.gradient, t);
         set_gradient(cut.gradient, t);
@@ -172,9 +137,9 @@ static void check_cuts(device *dev, device_kernel kernel, bool nesterov) {
 }
 
 static void every_kernel(void (*check)(device *dev, device_kernel kernel, bool nesterov)) {
-    for (int isa = 0; isa < ISAS; isa++) {
-        device *dev = NULL;
-        if (device_open_cpu(2, isas[isa], &dev, NULL) != SIFR_OK) continue;
+    for (int isa = 0; isa < UPDATE_ISAS; isa++) {
+        device *dev = update_device(2, update_isas[isa]);
+        if (!dev) continue;
         for (int k = 1; k < UPDATES; k++) check(dev, (device_kernel)(DEVICE_ADAM + k), k % 2);
         check(dev, DEVICE_MOMENTUM, false);
         device_close(dev);
@@ -196,7 +161,7 @@ static void skips(void **state) {
     (void)state;
     device *dev = NULL;
     vectors v = make_vectors(), kept = make_vectors();
-    device_step step = step_of(1);
+    device_step step = update_step(1, 1e-2f);
     step.update = false;
     set_gradient(v.gradient, 1);
     assert_int_equal(device_open_cpu(1, NULL, &dev, NULL), SIFR_OK);
