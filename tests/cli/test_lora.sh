@@ -4,20 +4,10 @@
 # tests/engine/test_golden_lora.c.
 # timeout: 400
 . "$SOURCE/tests/support/expect.sh"
+. "$SOURCE/tests/support/two_models.sh"
 seq 1 4000 | awk '{ print "line", $1 % 37, "of", $1 % 11, "things." }' >text
 "$SIFR" tokenizer train --vocab-size 300 --data text --output tok >/dev/null
-cat >llama.json <<'J'
-{"model_type": "llama", "architectures": ["LlamaForCausalLM"], "vocab_size": 300,
- "hidden_size": 64, "intermediate_size": 160, "num_hidden_layers": 2, "num_attention_heads": 4,
- "num_key_value_heads": 2, "max_position_embeddings": 64, "tie_word_embeddings": false}
-J
-cat >gpt2.json <<'J'
-{"model_type": "gpt2", "architectures": ["GPT2LMHeadModel"], "vocab_size": 300, "n_embd": 64,
- "n_layer": 2, "n_head": 4, "n_positions": 64}
-J
-for name in llama gpt2; do
-    "$SIFR" init --config $name.json --tokenizer tok --output $name --seed 3 >/dev/null
-done
+two_models 64
 config() { # LORA [MORE OF zero_optimization] [MORE]
     cat >ds.json <<J
 {"train_batch_size": 4, "train_micro_batch_size_per_gpu": 1, "gradient_clipping": 0.05,

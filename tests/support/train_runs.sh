@@ -1,6 +1,7 @@
 # Sourced by tests that train as a user does: small models of both kinds in llama/ and gpt2/, their
 # tokenizer in tok/, text in books/ and held, a config for 30 steps in ds.json.
 . "$SOURCE/tests/support/expect.sh"
+. "$SOURCE/tests/support/two_models.sh"
 trap 'kill -9 $(jobs -p) 2>/dev/null || :; wait || :' EXIT
 bits() { sha256sum <"$1/model.safetensors"; }
 
@@ -22,20 +23,7 @@ head -c 20000 text >held
 mkdir books
 split -n l/5 text books/part-
 "$SIFR" tokenizer train --vocab-size 300 --data text --output tok >/dev/null
-
-cat >llama.json <<'J'
-{"model_type": "llama", "architectures": ["LlamaForCausalLM"], "vocab_size": 300,
- "hidden_size": 64, "intermediate_size": 160, "num_hidden_layers": 2, "num_attention_heads": 4,
- "num_key_value_heads": 2, "max_position_embeddings": 128, "tie_word_embeddings": false}
-J
-# Dropout is on, as transformers has it by default.
-cat >gpt2.json <<'J'
-{"model_type": "gpt2", "architectures": ["GPT2LMHeadModel"], "vocab_size": 300, "n_embd": 64,
- "n_layer": 2, "n_head": 4, "n_positions": 128}
-J
-for kind in llama gpt2; do
-    "$SIFR" init --config $kind.json --tokenizer tok --output $kind --seed 3 >/dev/null
-done
+two_models 128
 cat >ds.json <<'J'
 {"train_micro_batch_size_per_gpu": 4, "gradient_accumulation_steps": 2, "gradient_clipping": 1.0,
  "optimizer": {"type": "AdamW", "params": {"lr": 3e-3, "weight_decay": 0.01}},
