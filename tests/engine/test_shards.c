@@ -10,7 +10,6 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "support/thinned.h"
 #include "support/zero_run.h"
 
 enum { GLOBAL = 8 };
@@ -28,14 +27,7 @@ static void same_bits(void **state) {
         assert_true(want.updates >= ZERO_STEPS - 1); /* fp16 skips its first step */
         for (int m = 0; m < 3; m++) {
             v.ranks = meshes[m][0], v.shard_size = meshes[m][1];
-            for (v.stage = 0; v.stage < 4; v.stage++) {
-                for (int order = 0; order < 2; order++) {
-                    if (thinned_run(turn++)) continue;
-                    v.unit_order = order;
-                    v.recompute = (v.stage + order) % 2;
-                    zero_expect_same(&want, v);
-                }
-            }
+            zero_expect_each_stage(&want, v, &turn);
         }
         free(want.weights);
     }

@@ -11,7 +11,6 @@
 #include <stdlib.h>
 
 #include "plan/pass/passes.h"
-#include "support/thinned.h"
 #include "support/zero_run.h"
 
 enum { GLOBAL = 8 };
@@ -28,16 +27,7 @@ static void same_bits(void **state) {
         zero_outcome want = zero_run(v);
         assert_true(isfinite(want.loss[ZERO_STEPS - 1]));
         assert_true(want.norm[0] > 0);
-        for (v.ranks = 1; v.ranks <= 8; v.ranks *= 2) {
-            for (v.stage = 0; v.stage < 4; v.stage++) {
-                for (int order = 0; order < 2; order++) {
-                    if (thinned_run(turn++)) continue;
-                    v.unit_order = order;
-                    v.recompute = (v.stage + order) % 2;
-                    zero_expect_same(&want, v);
-                }
-            }
-        }
+        for (v.ranks = 1; v.ranks <= 8; v.ranks *= 2) zero_expect_each_stage(&want, v, &turn);
         free(want.weights);
     }
 }

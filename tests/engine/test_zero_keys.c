@@ -300,16 +300,7 @@ static void narrow_sums(void **state) {
             assert_true(apart > -0.01);
             assert_true(apart < 0.01);
         }
-        for (v.ranks = 1; v.ranks <= 8; v.ranks *= 2) {
-            for (v.stage = 0; v.stage < 4; v.stage++) {
-                for (int order = 0; order < 2; order++) {
-                    if (thinned_run(turn++)) continue;
-                    v.unit_order = order;
-                    v.recompute = (v.stage + order) % 2;
-                    zero_expect_same(&want, v);
-                }
-            }
-        }
+        for (v.ranks = 1; v.ranks <= 8; v.ranks *= 2) zero_expect_each_stage(&want, v, &turn);
         v.ranks = 4, v.stage = 3, v.unit_order = true;
         zero_outcome narrow = zero_run(v);
         v.gradients = SIFR_FP32;

@@ -19,6 +19,7 @@
 #include "plan/queries.h"
 #include "support/comm_threads.h"
 #include "support/model_case.h"
+#include "support/thinned.h"
 
 enum { WORDS = 97, MOST_RANKS = 16 };
 
@@ -535,4 +536,15 @@ void zero_expect_same(const zero_outcome *want, zero_variant v) {
                  v.unit_order ? "unit" : "batch", precisions[v.precision]);
     }
     free(have.weights);
+}
+
+void zero_expect_each_stage(const zero_outcome *want, zero_variant v, size_t *turn) {
+    for (v.stage = 0; v.stage < 4; v.stage++) {
+        for (int order = 0; order < 2; order++) {
+            if (thinned_run((*turn)++)) continue;
+            v.unit_order = order;
+            v.recompute = (v.stage + order) % 2;
+            zero_expect_same(want, v);
+        }
+    }
 }

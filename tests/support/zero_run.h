@@ -69,4 +69,8 @@ zero_outcome zero_run(zero_variant v);
 void zero_expect_same(const zero_outcome *want, zero_variant v);
 bool zero_is_same(const zero_outcome *want, const zero_outcome *have);
 
+/* zero_expect_same at each stage, in both orders, with and without recomputation. `turn` counts the
+ * runs, of which some are left out under sanitizers (thinned.h). */
+void zero_expect_each_stage(const zero_outcome *want, zero_variant v, size_t *turn);
+
 #endif
