@@ -115,10 +115,8 @@ static const sifr_log log_lines = {keep_line, NULL};
 static const checkpoint_settings pieces = {.file_bytes = 1000}; /* several files, cut weights */
 
 static const char *fresh(const char *name) {
-    const char *path = scratch_path(name);
-    assert_int_equal(base_remove_tree(path, NULL), SIFR_OK);
     said[0] = 0;
-    return path;
+    return scratch_fresh(name);
 }
 
 static void save(const char *output, const checkpoint_settings *settings) {

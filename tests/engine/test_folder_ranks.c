@@ -109,8 +109,7 @@ static void read_model(const char *folder, char **text, size_t *size) {
 }
 
 static const char *folder_of(const char *name) {
-    const char *path = scratch_path(name);
-    assert_int_equal(base_remove_tree(path, NULL), SIFR_OK);
+    const char *path = scratch_fresh(name);
     assert_int_equal(base_make_directories(path, NULL), SIFR_OK);
     return path;
 }

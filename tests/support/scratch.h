@@ -37,6 +37,13 @@ static inline const char *scratch_path(const char *name) {
     return path;
 }
 
+/* The same, and nothing is there. */
+static inline const char *scratch_fresh(const char *name) {
+    const char *path = scratch_path(name);
+    assert_int_equal(base_remove_tree(path, NULL), SIFR_OK);
+    return path;
+}
+
 static inline const char *scratch_write(const char *name, const void *data, size_t size) {
     const char *path = scratch_path(name);
     FILE *file = fopen(path, "wb");
