@@ -33,18 +33,18 @@ typedef struct checkpoint_range {
     const char *name; /* of the part: "master", "exp_avg" */
     int64_t first, count;
     size_t file;
-    int64_t each;       /* elements for a value */
+    int64_t each;       /* elements for each value */
     base_dtype dtype;   /* in the file */
     const char *tensor; /* of an open manifest: the tensor's name in the file; borrowed from the
                            manifest's JSON */
 } checkpoint_range;
 
-/* Whether a checkpoint of a run with this optimizer (NULL: any) holds this part of a weight:
- * nothing of a base's, no moments of others that are frozen. */
+/* Whether a checkpoint of a run with this optimizer (NULL: any) holds this part of a weight. It
+ * holds no part of weights of a base, and no moments of other frozen weights. */
 bool checkpoint_has_part(const sifr_model *model, const optim_row *optimizer, size_t weight,
                          engine_part part);
 
-/* Values of a range, or of so many elements from the start of a value on. */
+/* How many values `elements` elements of a range have, the first of which begins a value. */
 static inline int64_t checkpoint_values(const checkpoint_range *range, int64_t elements) {
     return (elements + range->each - 1) / range->each;
 }
@@ -115,7 +115,8 @@ sifr_status checkpoint_check_file(const checkpoint_opened *opened, size_t index,
 sifr_status checkpoint_check_types(const checkpoint_opened *opened, const sifr_engine *engine,
                                    const char *directory, sifr_error *error) SIFR_MUST_CHECK;
 
-/* SIFR_USAGE if the states are not those of this optimizer, "which `whose`; `remedy`". */
+/* SIFR_USAGE if the states are not those of this optimizer; the message ends with "which `whose`;
+ * `remedy`". */
 sifr_status checkpoint_check_states(const checkpoint_opened *opened, const optim_row *optimizer,
                                     const char *directory, const char *whose, const char *remedy,
                                     sifr_error *error) SIFR_MUST_CHECK;

@@ -31,9 +31,9 @@ typedef struct checkpoint_model {
     size_t span_count, *first_span; /* first piece of each weight, and the end */
 } checkpoint_model;
 
-/* Opens a model folder, a checkpoint, or the output folder of a run; with `adapter` (NULL: none), a
- * folder of PEFT's, a model folder and that adapter. An adapter folder alone stands for the base
- * that its config names, and itself. For an output folder, uses its
+/* Opens a model folder, a checkpoint, or the output folder of a run. With `adapter` (NULL: none),
+ * opens a model folder and this adapter folder of PEFT; if `path` is an adapter folder, the base
+ * that its config names and this adapter. For an output folder, uses its
  * model, or its newest checkpoint if there is no model or the checkpoint is of a later step; that
  * is logged. A checkpoint's files with weights, and its base, are verified by checksum. config.json
  * is read from the checkpoint's folder or from the one above it. */

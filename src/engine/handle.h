@@ -80,9 +80,9 @@ base_dtype engine_part_type(const sifr_engine *engine, engine_part part);
  * kernels read, in the training type. */
 base_dtype engine_weight_type(const sifr_engine *engine, size_t index, engine_part part);
 
-/* The parts of a weight: engine_parts, or fewer. A part has a value for each element of the weight,
- * or for so many of them; engine_count_values counts those of elements that begin where a value
- * does. */
+/* How many parts a weight has: engine_parts, or fewer. A part has one value for every
+ * engine_part_each elements of the weight, usually for each. engine_count_values: how many values
+ * belong to `elements` elements, the first of which begins a value. */
 int engine_weight_parts(const sifr_engine *engine, size_t index);
 int64_t engine_part_each(const sifr_engine *engine, size_t index, engine_part part);
 int64_t engine_count_values(const sifr_engine *engine, size_t index, engine_part part,
@@ -104,22 +104,23 @@ sifr_status engine_view(const sifr_engine *engine, size_t index, engine_part par
                         int64_t count, void *room, const void **out,
                         sifr_error *error) SIFR_MUST_CHECK;
 
-/* Calls `take` for that range in the part's type, in order: in place, from pinned host memory while
- * the next piece is copied there, or from `room` (ENGINE_VISITED elements of 4 bytes; needed unless
- * engine_in_place). `first` and `count` of a call are bytes of the range. `take` may not use the
- * engine. */
+/* Calls `take` for a range that this rank holds, in the part's type, in order: in place, from
+ * pinned host memory while the next piece is copied there, or from `room` (ENGINE_VISITED elements
+ * of 4 bytes; needed unless engine_in_place). `first` and `count` of a call are bytes of the range.
+ * `take` may not use the engine. */
 enum { ENGINE_VISITED = 1 << 18 };
 sifr_status engine_visit(const sifr_engine *engine, size_t index, engine_part part, int64_t first,
                          int64_t count, void *room, engine_take_bytes take, void *user,
                          sifr_error *error) SIFR_MUST_CHECK;
 
-/* The same of a part with a value for each element, as FP32 values; also in `room` (count values)
- * if they are kept in another type. */
+/* *out: the values of such a range as FP32, for parts with a value for each element. Values that
+ * are kept in another type are converted into `room` (count values). */
 sifr_status engine_view_fp32(const sifr_engine *engine, size_t index, engine_part part,
                              int64_t first, int64_t count, float *room, const float **out,
                              sifr_error *error) SIFR_MUST_CHECK;
 
-/* Overwrites them with values of the part's type, at any alignment. Call engine_refresh afterwards.
+/* Overwrites such a range with values of the part's type, at any alignment. Call engine_refresh
+ * afterwards.
  */
 sifr_status engine_write(sifr_engine *engine, size_t index, engine_part part, int64_t first,
                          int64_t count, const void *values, sifr_error *error) SIFR_MUST_CHECK;
@@ -135,9 +136,9 @@ float *engine_state(const sifr_engine *engine, size_t index, engine_part part);
 /* Whether ranks hold only slices of this part of a weight, or some hold none of it. */
 bool engine_is_cut(const sifr_engine *engine, size_t index, engine_part part);
 
-/* The elements of a weight that rank `rank` owns, for any part: of its slice of the flat parameter,
- * which it holds even if the part is whole, and of replicas an equal part each. Each element
- * belongs to exactly one rank. */
+/* The elements of a weight that rank `rank` owns, for any part. They lie in its slice of the flat
+ * parameter, which it holds even if the part is whole; replicas own an equal part of a slice each.
+ * Each element belongs to exactly one rank. */
 void engine_share(const sifr_engine *engine, size_t index, int32_t rank, int64_t *first,
                   int64_t *count);
 
@@ -150,8 +151,8 @@ void engine_held(const sifr_engine *engine, size_t index, int64_t *first, int64_
 sifr_status engine_collect(const sifr_engine *engine, size_t index, engine_part part, int64_t first,
                            int64_t count, float *out, sifr_error *error) SIFR_MUST_CHECK;
 
-/* The same for rank 0 alone, to which the others send what they own: their `out` is room for it.
- * `peers` are all ranks. The weight's part is cut. */
+/* Collects such elements on rank 0 alone: the others send those that they own, and use `out` as
+ * room. For parts that are cut (engine_is_cut). `peers` are all ranks. */
 sifr_status engine_hand_in(const sifr_engine *engine, comm_group *peers, size_t index,
                            engine_part part, int64_t first, int64_t count, float *out,
                            sifr_error *error) SIFR_MUST_CHECK;
@@ -182,8 +183,8 @@ sifr_status engine_evaluate_logits(sifr_engine *engine, const sifr_batch *batch,
                                    int64_t *labelled, float *logits,
                                    sifr_error *error) SIFR_MUST_CHECK;
 
-/* The log-probabilities of a micro batch's labels, 0 without one, that the last step or evaluation
- * of a model of preferences left: micro_batch_size x seq_length. */
+/* The log-probabilities of a micro batch's labels, in the last step or evaluation of a model with
+ * preferences: micro_batch_size x seq_length, 0 where there is no label. */
 sifr_status engine_read_log_probabilities(const sifr_engine *engine, bool evaluation,
                                           int32_t micro_batch, float *out,
                                           sifr_error *error) SIFR_MUST_CHECK;
@@ -194,7 +195,7 @@ int64_t engine_words(const sifr_model *model); /* rows of the head */
 sifr_status engine_get_logits(const engine_executor *executor, const plan_schedule *s, int64_t rows,
                               float *out, sifr_error *error) SIFR_MUST_CHECK;
 
-/* What a plan of them is made of: the mesh is that of the ranks of `group`, NULL: one rank. */
+/* The settings of a plan, with the mesh of the ranks of `group`; NULL: one rank. */
 plan_settings engine_plan_settings(const sifr_settings *settings, const comm_group *group);
 
 /* Checks that each of `count` numbers of an input chooses a row of its table, or is a negative
@@ -203,8 +204,8 @@ plan_settings engine_plan_settings(const sifr_settings *settings, const comm_gro
  * model does not read. */
 sifr_status engine_check_batch(const sifr_model *model, const sifr_batch *batch, int64_t count,
                                int64_t length, sifr_error *error) SIFR_MUST_CHECK;
-/* How many losses `count` tokens, in sequences of `length`, have: of labels, or of pairs of
- * sequences with any (sifr_prefer); 0 for a batch without labels. */
+/* How many losses `count` tokens have, in sequences of `length`: one for each label, or for each
+ * pair of sequences that has labels (sifr_prefer); 0 for a batch without labels. */
 int64_t engine_count_losses(const sifr_model *model, const sifr_batch *batch, int64_t count,
                             int64_t length);
 /* Copies the batch into a plan's inputs; those that it lacks become 0, but tokens and labels stay,
@@ -303,7 +304,7 @@ sifr_status engine_visit_folder(const sifr_model *model, const model_architectur
                                 const formats_weights *weights, engine_take_weight take, void *user,
                                 sifr_error *error) SIFR_MUST_CHECK;
 
-/* The same of an open folder, without what is made and what an adapter alone has. */
+/* The same for an open folder. Weights that are made, or that only an adapter has, are left out. */
 sifr_status engine_visit_opened(const engine_folder *folder, engine_take_weight take, void *user,
                                 sifr_error *error) SIFR_MUST_CHECK;
 
@@ -342,7 +343,7 @@ typedef struct engine_stored {
 sifr_status engine_stored_make(const sifr_model *model, const model_architecture *architecture,
                                const formats_weights *like, base_dtype dtype, engine_stored *out,
                                sifr_error *error) SIFR_MUST_CHECK;
-/* The same of all weights but adapters' own, in a model folder's files. */
+/* The same for all weights except those of adapters, in a model folder's files. */
 sifr_status engine_stored_whole(const sifr_model *model, const model_architecture *architecture,
                                 const formats_weights *like, base_dtype dtype, engine_stored *out,
                                 sifr_error *error) SIFR_MUST_CHECK;

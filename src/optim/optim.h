@@ -26,15 +26,15 @@ typedef struct optim_step {
 typedef struct optim_state {
     const char *name; /* in checkpoints */
     base_dtype type;  /* BASE_NONE: FP32, or BF16 in a run with bf16_optimizer_states */
-    int64_t each;     /* elements of the weight for a value; 0 is 1 */
+    int64_t each;     /* elements of the weight for each value; 0 means 1 */
 } optim_state;
 
 typedef struct optim_row {
     const char *name;     /* for people */
     device_kernel kernel; /* of an update */
     optim_state states[OPTIM_STATES];
-    /* Where not all weights are trained alike: whether this row trains a weight; `rest` trains the
-     * others, and its states have the first ones' names. */
+    /* For optimizers that do not train all weights alike: whether this row trains a weight. The
+     * row `rest` trains the others, and its states have the names of this row's first states. */
     bool (*takes)(const sifr_optimizer *optimizer, const model_weight *weight);
     const struct optim_row *rest;
     bool remembers; /* it has an optim_memory */
@@ -63,7 +63,7 @@ static inline const optim_row *optim_row_for(const optim_row *row, bool rest) {
     return rest ? row->rest : row;
 }
 
-/* How many values of state `i` belong to so many elements. */
+/* How many values state `i` has for so many elements. */
 static inline int64_t optim_values(const optim_row *row, int i, int64_t elements) {
     int64_t each = row->states[i].each ? row->states[i].each : 1;
     return (elements + each - 1) / each;

@@ -9,8 +9,8 @@
  * known; takes no device memory. */
 sifr_status plan_lower(const sifr_model *model, device *dev, const plan_settings *settings,
                        plan_schedule **out, sifr_error *error) SIFR_MUST_CHECK;
-/* Those of all stages that this rank's place has: `out` has an entry a stage, which the caller
- * frees, also after a failure. */
+/* The same for each stage of a pipeline, for the ranks at this rank's place in its stage. `out` has
+ * an entry for each stage; the caller frees them, also after a failure. */
 sifr_status plan_lower_stages(const sifr_model *model, device *dev, const plan_settings *settings,
                               plan_schedule **out, sifr_error *error) SIFR_MUST_CHECK;
 
@@ -26,7 +26,7 @@ sifr_status plan_pass_zero(plan_schedule *schedule, sifr_error *error) SIFR_MUST
 sifr_status plan_pass_replicas(plan_schedule *schedule, sifr_error *error) SIFR_MUST_CHECK;
 
 /* For passes: appends the conversion of `elements` fp32 elements of a gradient to
- * communication_data_type. *out is the new buffer that has them. */
+ * communication_data_type. *out is the new buffer of the converted elements. */
 sifr_status plan_add_narrow(plan_schedule *schedule, int32_t buffer, int64_t offset,
                             int64_t elements, int32_t micro_batch, int32_t *out,
                             sifr_error *error) SIFR_MUST_CHECK;
@@ -38,8 +38,8 @@ sifr_status plan_pass_reuse(plan_schedule *schedule, sifr_error *error) SIFR_MUS
  * rank. */
 sifr_status plan_pass_overlap(plan_schedule *schedule, sifr_error *error) SIFR_MUST_CHECK;
 
-/* A pipeline: starts each receive one ahead, waits for it before its use, and for a send before the
- * next one to the same stage. After plan_pass_overlap. */
+/* Pipelines: starts each receive when the one before it has arrived, and waits for it before its
+ * use; waits for each send before the next one to the same stage. After plan_pass_overlap. */
 sifr_status plan_pass_stages(plan_schedule *schedule, sifr_error *error) SIFR_MUST_CHECK;
 
 /* Offloaded parameters: a slice is read before its gather, as far ahead as offload.slices allows.

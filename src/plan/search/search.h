@@ -43,8 +43,8 @@ typedef struct plan_outcome {
     int64_t gathered, reduced;           /* bytes delivered in a step */
     int64_t gathers, reductions;
     plan_prediction predicted;
-    /* Of a pipeline: the block of the first, the fullest and the last stage; the longest time that
-     * a stage waits for others. */
+    /* With several stages: bytes of the block of the first, the fullest and the last stage; which
+     * one is the fullest; the longest time that a stage waits for others. */
     int64_t stage_bytes[3];
     int32_t fullest;
     double bubble;

@@ -21,12 +21,14 @@ sifr_status plan_verify(const plan_schedule *schedule, sifr_error *error) SIFR_M
 sifr_status plan_verify_ranks(const plan_schedule *const *schedules, size_t count,
                               sifr_error *error) SIFR_MUST_CHECK;
 
-/* Checks the plans of all stages of a pipeline, by stage, each of the same place in its stage: each
- * transfer has its other end, of as many bytes, and no stage waits for ever for another. */
+/* Checks the plans of all stages of a pipeline, in order, for ranks at the same place in their
+ * stages: each transfer has its other end, of the same size, and no stage waits for another for
+ * ever. */
 sifr_status plan_verify_stages(const plan_schedule *const *schedules, size_t count,
                                sifr_error *error) SIFR_MUST_CHECK;
 
-/* Makes the plans of all stages that this rank's place has, and checks them so. */
+/* Makes the plans of all stages, for ranks at this rank's place in its stage, and checks them as
+ * plan_verify_stages does. */
 sifr_status plan_check_stages(const sifr_model *model, device *dev, const plan_settings *settings,
                               sifr_error *error) SIFR_MUST_CHECK;
 

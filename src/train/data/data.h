@@ -62,23 +62,23 @@ sifr_status train_data_pack(train_data *data, sifr_error *error) SIFR_MUST_CHECK
 /* Puts rows to fine-tune on of about the same length into a step of `batch` sequences. The same. */
 sifr_status train_data_group(train_data *data, int64_t batch, sifr_error *error) SIFR_MUST_CHECK;
 
-/* The sequences that scores have, in their order: rows to fine-tune on without weights and draws,
- * or windows. Not of labelled examples. */
+/* The sequences that a file of scores is about, in its order: rows to fine-tune on, each once, or
+ * windows of text. Not for labelled examples. */
 int64_t train_data_scored(const train_data *data, int64_t length);
 void train_data_scored_read(const train_data *data, int64_t index, const train_rows *rows,
                             int64_t at);
 
-/* What labels carry beside them, as targets of the rows that are made from then on. */
+/* What the targets of labels are, in rows that are made after train_data_use_scores. */
 typedef enum train_data_use {
     TRAIN_USE_NONE,
-    TRAIN_USE_LOGPROBS, /* their log-probabilities of a file of scores */
-    TRAIN_USE_OWN,      /* the same, of a file that was made of the data as they are split */
-    TRAIN_USE_TOPS,     /* its top words, then their log-probabilities */
-    TRAIN_USE_ANSWERS   /* of pairs: train_chat_learn_prompts; no file */
+    TRAIN_USE_LOGPROBS, /* their log-probabilities in a file of scores */
+    TRAIN_USE_OWN,      /* likewise, in a file that was made after the data were split */
+    TRAIN_USE_TOPS,     /* the top words in the file, then their log-probabilities */
+    TRAIN_USE_ANSWERS   /* of pairs, without a file: train_chat_learn_prompts */
 } train_data_use;
 
-/* Opens the file, NULL for answers, after any split and packing. SIFR_FAILED where its labels are
- * not those of the data. `words`: of the model. */
+/* Opens the file of scores (NULL for answers), after any split and packing. SIFR_FAILED if its
+ * labels are not those of the data. `words`: number of the model's words. */
 sifr_status train_data_use_scores(train_data *data, train_data_use use, const char *path,
                                   int64_t words, int64_t length, sifr_error *error) SIFR_MUST_CHECK;
 
