@@ -24,14 +24,8 @@ sifr_status engine_get_logits(const engine_executor *executor, const plan_schedu
 
 static sifr_status make(sifr_engine *engine, bool logits, engine_evaluator *out,
                         sifr_error *error) {
-    plan_settings settings = engine->training->settings;
     if (out->executor) return SIFR_OK;
-    settings.mode = PLAN_EVALUATE;
-    settings.logits = logits;
-    settings.step.gradient_accumulation_steps = 1;
-    settings.step.step_order = SIFR_STEP_BATCH;
-    settings.step.recompute = SIFR_RECOMPUTE_NONE;
-    settings.external_parameters = true;
+    plan_settings settings = plan_evaluation_of(&engine->training->settings, logits);
     if (!out->schedule)
         BASE_TRY(plan_lower(engine->model, engine->dev, &settings, &out->schedule, error));
     BASE_TRY(engine_executor_create(out->schedule, &engine->groups, engine->trainer, &out->executor,

@@ -1,9 +1,10 @@
 /* Gives every buffer an address, and computes the peak.
  *
- * Persistent buffers come first. The others are placed in order of birth, best fit, from two ends
- * of the block: buffers that outlive everything at the bottom (gradient sums, the gradient of the
- * residual stream) from the top down, all others from the bottom up. So the buffers at the bottom
- * die in the order of a stack, and the block is as large as the largest sum of both heights.
+ * Persistent buffers come first, and scratch last of them, so that it and what follows is idle
+ * between steps as one (plan_idle_start). The others are placed in order of birth, best fit, from
+ * two ends of the block: buffers that outlive everything at the bottom (gradient sums, the gradient
+ * of the residual stream) from the top down, all others from the bottom up. So the buffers at the
+ * bottom die in the order of a stack, and the block is as large as the largest sum of both heights.
  *
  * Buffers that live past the end of the step (pass_delay_update.c) are gradient sums at the top.
  * The top then grows in the backward pass and shrinks in the next step's forward pass, while the
@@ -331,10 +332,22 @@ static void find_start(placement *p) {
     while (p->start < p->count && p->events[p->start].instruction < p->start_at) p->start++;
 }
 
+/* Scratch, or all others. Returns where they end. */
+static int64_t place_permanent(plan_schedule *s, const int64_t *room, bool scratch, int64_t at) {
+    for (size_t b = 0; b < s->buffer_count; b++) {
+        plan_buffer *buffer = &s->buffers[b];
+        if (buffer->first >= 0 || plan_is_away(s, (int32_t)b)) continue;
+        if ((buffer->class == PLAN_SCRATCH) != scratch) continue;
+        buffer->offset = at;
+        at += room[b];
+    }
+    return at;
+}
+
 sifr_status plan_place(plan_schedule *s, sifr_error *error) {
     lifetime_event *events = NULL;
     placement p = {.s = s, .update = first_of(s, PLAN_NORM), .limit = INT64_MAX};
-    int64_t permanent = 0;
+    int64_t permanent;
     sifr_status status;
     place_away(s);
     BASE_TRY_GOTO(status, base_alloc(2 * s->buffer_count, sizeof *events, &events, error), done);
@@ -344,15 +357,11 @@ sifr_status plan_place(plan_schedule *s, sifr_error *error) {
     BASE_TRY_GOTO(status, base_alloc(2 * s->buffer_count, sizeof *p.heights, &p.heights, error),
                   done);
     for (size_t b = 0; b < s->buffer_count; b++) {
-        plan_buffer *buffer = &s->buffers[b];
         if (plan_is_away(s, (int32_t)b)) continue;
-        p.room[b] = plan_room(buffer->bytes);
-        p.defers |= buffer->deferred;
-        if (buffer->first < 0) {
-            buffer->offset = permanent;
-            permanent += p.room[b];
-        }
+        p.room[b] = plan_room(s->buffers[b].bytes);
+        p.defers |= s->buffers[b].deferred;
     }
+    permanent = place_permanent(s, p.room, true, place_permanent(s, p.room, false, 0));
     BASE_TRY_GOTO(status, sort_events(s, events, &p.count, error), done);
     p.events = events;
     find_start(&p);

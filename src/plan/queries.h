@@ -20,6 +20,13 @@ bool plan_parameters_away(const plan_schedule *schedule); /* of any unit */
  * (plan_find_lives). */
 bool plan_comes_and_goes(const plan_schedule *schedule, int32_t buffer);
 
+/* Where the device memory begins that is idle between steps, on a whole page: scratch and all that
+ * comes and goes. Until a pending update has run, that is not idle. */
+int64_t plan_idle_start(const plan_schedule *schedule);
+/* The settings of an evaluation between the steps of a training plan. Its plan takes no memory of
+ * its own where that which is idle is large enough. */
+plan_settings plan_evaluation_of(const plan_settings *training, bool logits);
+
 /* Whether a segment's parameters stay whole on every rank at stage 3: small ones, asked in the
  * model's order, while there is room. *room begins as zero.model_persistence_threshold. */
 bool plan_persists(const plan_schedule *schedule, int32_t segment, int64_t *room);

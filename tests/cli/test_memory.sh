@@ -1,7 +1,7 @@
 #!/bin/sh
 # Promise 2 of the design: the plan is the measurement. Anonymous memory of a training run, watched
 # from outside, against what `sifr plan` said of it: both step orders, with and without
-# recomputation, and within a limit, fp32 and bf16, optimizer state in bf16.
+# recomputation, and within a limit, fp32 and bf16, optimizer state in bf16, with evaluations.
 # label: full, timeout: 300, runs alone, not under sanitizers
 set -eu
 fail() {
@@ -37,11 +37,11 @@ compare() { # PRECISION STEP_ORDER RECOMPUTE [ACTIVATION_MEMORY [KEYS OF bf16 [K
     echo "{\"bf16\": {${5:-}}, \"sifr\": {\"step_order\": \"$2\", \"recompute\": \"$3\"${4:+,
         \"activation_memory\": \"$4\"}${6:+, $6}}}" >ds.json
     echo "$*" >case
-    set -- --config ds.json --model model --seq-length 256 --per-device-train-batch-size "${batch:-4}" \
+    set -- --config ds.json --model "${model:-model}" --seq-length 256 --per-device-train-batch-size "${batch:-4}" \
         --gradient-accumulation-steps 2 --threads 2 $1
     "$SIFR" plan "$@" --json >plan.json
     rm -rf out
-    "$SIFR" train "$@" --data text.txt --output out --max-steps 2 --json >train.json 2>log &
+    "$SIFR" train "$@" --data text.txt ${evaluate:-} --output out --max-steps 2 --json >train.json 2>log &
     measured=$(watch $!)
     wait $! || fail "$*: train: $(cat log)"
     planned=$(number peak_bytes plan.json)
@@ -78,6 +78,13 @@ whole=$(number planned_bytes train.json)
 compare "" batch unit "" "" '"tile_tokens": 1024'
 batch=4
 [ "$(number planned_bytes train.json)" -lt "$whole" ] || fail "tiles take no less"
+
+# Evaluations need nothing of their own, though their logits are more than all else.
+sed 's/"vocab_size": 1024/"vocab_size": 32768/' config.json >wide.json
+"$SIFR" init --config wide.json --tokenizer tokenizer --output wide >log
+model=wide evaluate="--eval-data text.txt --eval-steps 1 --max-eval-windows 8"
+compare --bf16 batch unit
+model=model evaluate=
 
 moments='"bf16_optimizer_states": true' masters='"bf16_master_weights_and_grads": true'
 compare --bf16 batch none "" "$moments"

@@ -10,18 +10,6 @@
 #include "engine/executor/executor_private.h"
 #include "plan/queries.h"
 
-/* Between steps only persistent buffers of a training schedule live, and, until
- * engine_run_deferred, those of a pending update. */
-static int64_t permanent_bytes(const plan_schedule *s) {
-    int64_t end = 0;
-    for (size_t b = 0; b < s->buffer_count; b++) {
-        const plan_buffer *buffer = &s->buffers[b];
-        if (buffer->first < 0 && !plan_is_away(s, (int32_t)b))
-            end = base_max_i64(end, buffer->offset + buffer->bytes);
-    }
-    return base_ceil_to(end, 4096);
-}
-
 int64_t engine_largest_operand(const plan_schedule *s) {
     int64_t largest = 0;
     for (size_t g = 0; g < s->model->segment_count; g++)
@@ -46,7 +34,7 @@ static sifr_status take_memory(engine_executor *e, const engine_executor *owner,
                                sifr_error *error) {
     plan_schedule *s = e->schedule;
     if (owner) {
-        int64_t start = permanent_bytes(owner->schedule);
+        int64_t start = plan_idle_start(owner->schedule);
         if (owner->schedule->total_bytes - start >= s->total_bytes) {
             e->block = (char *)owner->block + start;
             return SIFR_OK;
@@ -377,7 +365,7 @@ int64_t engine_taken_bytes(const engine_executor *e) {
 }
 
 void *engine_idle_memory(const engine_executor *e, int64_t *bytes) {
-    int64_t start = permanent_bytes(e->schedule);
+    int64_t start = plan_idle_start(e->schedule);
     *bytes = base_max_i64(0, e->schedule->total_bytes - start);
     return (char *)e->block + start;
 }
