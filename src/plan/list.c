@@ -165,7 +165,7 @@ bool plan_is_gather_for_use(const plan_schedule *s, const plan_list *list,
 
 sifr_status plan_add_wait(plan_schedule *s, int32_t transfer, sifr_error *error) {
     plan_instruction of = s->instructions[transfer];
-    assert(of.queue != PLAN_COMPUTE && of.operands == 2);
+    assert(of.queue != PLAN_COMPUTE && of.operands > 0);
     for (int32_t i = 0; i < of.operands; i++) {
         plan_operand operand = s->operands[of.first_operand + i];
         BASE_TRY(

@@ -95,7 +95,7 @@ refused 'give an even number' --preference sigmoid --per-device-train-batch-size
 refused 'orpo has no reference' --preference orpo --reference scores.safetensors
 refused 'packing' --preference sigmoid --packing
 refused 'give --preference sigmoid (DPO)'
-refused 'preference with stages is not supported yet' --preference sigmoid --ranks 2 \
+ranked refused 'preference with stages is not supported yet' --preference sigmoid --ranks 2 \
     --pipeline-stages 2
 echo '{"text": "a"}' >plain.jsonl
 rm -rf refused
