@@ -82,7 +82,9 @@ typedef struct config_distill {
 typedef struct config_source {
     const char *path;
     config_row_type type;
-    double weight; /* above 0 */
+    double weight;        /* above 0 */
+    const json_t *fields; /* {"prompt": "question"}: sifr's names of fields, with the file's; NULL:
+                             none */
 } config_source;
 
 /* Operations that can be logged; in the order of comm_operation. */

@@ -20,7 +20,7 @@ static sifr_status wrong(const sifr_config *config, size_t index, const char *me
 
 static sifr_status check_members(const sifr_config *config, const json_t *item, size_t index,
                                  sifr_error *error) {
-    static const char *const known[] = {"path", "type", "weight"};
+    static const char *const known[] = {"path", "type", "weight", "fields"};
     const char *name;
     json_t *value;
     char where[300];
@@ -32,8 +32,34 @@ static sifr_status check_members(const sifr_config *config, const json_t *item, 
         const char *near = base_nearest(name, known, sizeof known / sizeof *known);
         config_path_where(config, path_of_key, where);
         return base_fail(error, SIFR_USAGE,
-                         "%s[%zu].%.60s is unknown%s%s; a source has path, type and weight", where,
-                         index, name, near ? "; did you mean " : "", near ? near : "");
+                         "%s[%zu].%.60s is unknown%s%s; a source has path, type, weight and fields",
+                         where, index, name, near ? "; did you mean " : "", near ? near : "");
+    }
+    return SIFR_OK;
+}
+
+/* The names of fields that rows of the known forms have. */
+static sifr_status check_fields(const sifr_config *config, const json_t *fields, size_t index,
+                                sifr_error *error) {
+    static const char known[] = "messages|conversations|prompt|completion|instruction|input|output|"
+                                "system|history|text|chosen|rejected|tools";
+    const char *name;
+    json_t *value;
+    char where[300];
+    if (!fields) return SIFR_OK;
+    if (!json_is_object(fields) || !json_object_size(fields))
+        return wrong(config, index, "fields", "an object such as {\"prompt\": \"question\"}",
+                     error);
+    config_path_where(config, path_of_key, where);
+    json_object_foreach((json_t *)(uintptr_t)fields, name, value) {
+        if (!config_key_has_word(known, name, NULL, NULL))
+            return base_fail(error, SIFR_USAGE,
+                             "%s[%zu].fields.%.60s is no field of a row here (fields: %s); the "
+                             "file's name goes to the right, as in {\"prompt\": \"question\"}",
+                             where, index, name, known);
+        if (!json_string_length(value))
+            return base_fail(error, SIFR_USAGE, "%s[%zu].fields.%s must be the name of a field",
+                             where, index, name);
     }
     return SIFR_OK;
 }
@@ -43,6 +69,7 @@ static sifr_status fill_source(const sifr_config *config, const json_t *item, si
     const config_key *types = config_key_find("sifr.data_type", NULL);
     const json_t *path = json_object_get(item, "path"), *type = json_object_get(item, "type");
     const json_t *weight = json_object_get(item, "weight");
+    const json_t *fields = json_object_get(item, "fields");
     int choice = (int)config->data_type;
     if (!json_is_object(item))
         return wrong(config, index, "", "an object {\"path\", \"type\", \"weight\"}", error);
@@ -57,7 +84,8 @@ static sifr_status fill_source(const sifr_config *config, const json_t *item, si
     double number = weight ? json_number_value(weight) : 1;
     if (weight && (!json_is_number(weight) || !isfinite(number) || number <= 0 || number > 1e6))
         return wrong(config, index, "weight", "a number above 0, at most 1000000", error);
-    *out = (config_source){json_string_value(path), (config_row_type)choice, number};
+    BASE_TRY(check_fields(config, fields, index, error));
+    *out = (config_source){json_string_value(path), (config_row_type)choice, number, fields};
     return SIFR_OK;
 }
 

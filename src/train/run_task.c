@@ -228,7 +228,8 @@ sifr_status train_chat_sources_make(const sifr_config *config, const char *const
         (*out)[i] = (train_chat_source){.path = paths[i],
                                         .typed = type != CONFIG_ROWS_AUTO,
                                         .type = row_type(type),
-                                        .weight = listed ? config->dataset[i].weight : 1};
+                                        .weight = listed ? config->dataset[i].weight : 1,
+                                        .fields = listed ? config->dataset[i].fields : NULL};
     }
     return SIFR_OK;
 }

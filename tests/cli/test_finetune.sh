@@ -55,6 +55,24 @@ J
 run 0 again --config ds.json
 [ "$(sha256sum <again/model.safetensors)" = "$whole" ] || fail "the dataset is another run"
 
+# Fields under names of their own.
+sed 's/"messages":/"talk":/' chats.jsonl >talks.jsonl
+sed 's/chats.json", "type": "messages"/talks.jsonl", "fields": {"messages": "talk"}/' ds.json >talks.json
+run 0 again --config talks.json
+[ "$(sha256sum <again/model.safetensors)" = "$whole" ] || fail "named fields are another run"
+echo '{"question": "Two and two?", "answer": " four"}' >asked.jsonl
+cat >asked.json <<'J'
+{"sifr": {"dataset": [{"path": "asked.jsonl", "fields": {"prompt": "question", "completion": "answer"}}]}}
+J
+expect 0 sifr data inspect --model model --config asked.json
+grep -q 'Two and two?⟦ four' out || { cat out; fail "question and answer are not read"; }
+echo '{"question": "Two and two?"}' >asked.jsonl
+run 1 no --config asked.json --max-steps 1
+complains "row 1, line 1: 'answer' is missing, which is taken as 'completion'"
+sed 's/"prompt": "question"/"question": "prompt"/' asked.json >wrong.json
+run 2 no --config wrong.json --max-steps 1
+complains 'sifr.dataset[0].fields.question is no field of a row here'
+
 # It goes on from a checkpoint, and not with other rows learned.
 run 0 parts --data chats.jsonl --validation-split 0.125 --max-steps 60 --save-steps 30
 rm -rf parts/checkpoint-60 parts/model.safetensors

@@ -20,6 +20,7 @@ typedef struct train_chat_source {
     bool typed;
     formats_row_type type; /* where not typed: found by the fields of the file's first row */
     double weight;         /* above 0 */
+    const json_t *fields;  /* names of fields here, with the files' own names; NULL: none */
 } train_chat_source;
 
 typedef struct train_chat_options {

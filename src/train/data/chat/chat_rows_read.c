@@ -1,4 +1,5 @@
 /* Reads and encodes the rows of all sources. */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -35,6 +36,7 @@ typedef struct chat_reader {
     const char *file;
     formats_row_type type; /* of the file's rows */
     bool typed;            /* it is known */
+    const json_t *fields;  /* of the source; NULL: none */
     bool kind_known;       /* whether all rows are pairs */
 } chat_reader;
 
@@ -144,6 +146,35 @@ static sifr_status find_type(chat_reader *r, const json_t *row, const formats_ro
     return SIFR_OK;
 }
 
+static bool may_be_absent(const char *field) {
+    static const char *const optional[] = {"input", "system", "history", "tools"};
+    for (size_t i = 0; i < sizeof optional / sizeof *optional; i++)
+        if (strcmp(field, optional[i]) == 0) return true;
+    return false;
+}
+
+/* Fields that the source names get the names that rows have here. */
+static sifr_status name_fields(const chat_reader *r, json_t *row, const formats_row_place *place,
+                               sifr_error *error) {
+    const char *to;
+    json_t *from, *named = r->fields ? json_object() : NULL;
+    bool whole = !r->fields || named;
+    json_object_foreach((json_t *)(uintptr_t)r->fields, to, from) {
+        json_t *value = json_object_get(row, json_string_value(from));
+        char field[96];
+        if (value) whole &= json_object_set(named, to, value) == 0;
+        if (value || may_be_absent(to)) continue;
+        json_decref(named);
+        snprintf(field, sizeof field, "'%.80s'", json_string_value(from));
+        return formats_row_fail(place, field, error, "is missing, which is taken as '%s'", to);
+    }
+    json_object_foreach((json_t *)(uintptr_t)r->fields, to, from)
+        json_object_del(row, json_string_value(from));
+    whole = whole && (!named || json_object_update(row, named) == 0);
+    json_decref(named);
+    return whole ? SIFR_OK : base_fail_alloc(error, 64);
+}
+
 static sifr_status read_rows(chat_reader *r, formats_records *records, sifr_error *error) {
     for (;;) {
         json_t *row;
@@ -154,7 +185,8 @@ static sifr_status read_rows(chat_reader *r, formats_records *records, sifr_erro
                                    formats_records_line(records)};
         bool ends = (status == SIFR_OK && !row) || (status != SIFR_OK && !skips);
         if (row) {
-            sifr_status found = find_type(r, row, &place, &said);
+            sifr_status found = name_fields(r, row, &place, &said);
+            if (found == SIFR_OK) found = find_type(r, row, &place, &said);
             if (found == SIFR_OK)
                 add_slot(r, row, &place);
             else
@@ -174,6 +206,7 @@ static sifr_status read_file(chat_reader *r, const train_chat_source *source, co
     r->file = path;
     r->typed = source->typed;
     r->type = source->type;
+    r->fields = source->fields;
     if (r->typed) BASE_TRY(check_kind(r, error));
     BASE_TRY(formats_records_open_rows(path, &records, error));
     sifr_status status = read_rows(r, records, error);
