@@ -12,6 +12,7 @@
 #define ATTENTION "attention has one form"
 #define PER_EPOCH "give a number of steps"
 #define FOLDER "special tokens and the tokenizer are those of the model folder"
+#define PREFERENCE "this preference training is not supported yet (supported: dpo, ipo, orpo)"
 
 static sifr_status axolotl_scheduler(import_state *s, const char *key, json_t *value) {
     static const char *const to = "sifr.lr_scheduler_type";
@@ -67,7 +68,7 @@ REFUSE("cosine_constant_lr_ratio", "sifr does not have this schedule"),
 COPY("warmup_steps", "sifr.warmup_steps"),
 COPY("warmup_ratio", "sifr.warmup_ratio"),
 FILL("weight_decay", "optimizer.params.weight_decay"),
-FILL("adam_epsilon", "optimizer.params.eps"),
+LATER("adam_epsilon"),
 LATER("adam_beta1"),
 LATER("adam_beta2"),
 FILL("max_grad_norm", "gradient_clipping"),
@@ -89,11 +90,12 @@ NONE("saves_per_epoch", PER_EPOCH),
 NONE("evals_per_epoch", PER_EPOCH),
 EXPECT("save_strategy", "save_steps counts", "steps|no", PER_EPOCH),
 EXPECT("eval_strategy", "eval_steps counts", "steps|no", PER_EPOCH),
-NEED("optimizer", "the optimizer is AdamW", "adamw_torch|adamw_torch_fused|adamw_hf|adamw_apex_fused|adamw", "imports take AdamW alone; docs/optimizers.md has the others, to be set as optimizer.type"),
+LATER("optimizer"),
+LATER("optim_args"),
 NEED("adapter", "sifr.lora is made of the keys of adapters", "lora|none|null|false", "lora is the only adapter that is supported yet"),
 COPY("lora_model_dir", "sifr.adapter"),
 REFUSE("peft_use_dora", "DoRA is not supported yet"),
-REFUSE("peft_init_lora_weights", "set sifr.lora.init_lora_weights, where it is true, false or gaussian"),
+LATER("peft_init_lora_weights"),
 LATER("lora_r"),
 LATER("lora_alpha"),
 LATER("lora_dropout"),
@@ -103,6 +105,17 @@ LATER("lora_modules_to_save"),
 LATER("lora_layers_to_transform"),
 LATER("peft_layers_to_transform"),
 LATER("peft_use_rslora"),
+LATER("peft_layers_pattern"),
+REFUSE("peft_layer_replication", "layers are those of the model"),
+REFUSE("peft_trainable_token_indices", "a weight is trained whole or not at all"),
+REFUSE("lora_target_parameters", "adapters stand beside products of the model alone"),
+REFUSE("loraplus_lr_ratio", "all weights have one learning rate"),
+IGNORE("loraplus_lr_embedding", "loraplus_lr_ratio says whether it counts"),
+IGNORE("peft_autocast_adapter_dtype", "adapters are updated in fp32"),
+NONE("peft_ensure_weight_tying", "adapters of tied weights are not tied"),
+IGNORE("lora_on_cpu", "weights are read part by part"),
+NONE("merge_lora", "`sifr merge` does that"),
+IGNORE("bnb_config_kwargs", "load_in_4bit says whether it counts"),
 IGNORE("lora_fan_in_fan_out", "the model says how its weights lie"),
 IGNORE("lora_mlp_kernel", KERNELS),
 IGNORE("lora_qkv_kernel", KERNELS),
@@ -111,7 +124,22 @@ REFUSE("peft", "quantised adapters are not supported yet"),
 REFUSE("load_in_4bit", QUANTIZED),
 REFUSE("load_in_8bit", QUANTIZED),
 REFUSE("gptq", QUANTIZED),
-REFUSE("rl", "preference training is not supported yet"),
+LATER("rl"),
+LATER("rl_beta"),
+LATER("orpo_alpha"),
+REFUSE("rpo_alpha", PREFERENCE),
+REFUSE("simpo_gamma", PREFERENCE),
+REFUSE("cpo_alpha", PREFERENCE),
+REFUSE("kto_desirable_weight", PREFERENCE),
+REFUSE("kto_undesirable_weight", PREFERENCE),
+REFUSE("dpo_use_weighting", PREFERENCE),
+REFUSE("dpo_norm_loss", PREFERENCE),
+REFUSE("dpo_label_smoothing", PREFERENCE),
+REFUSE("dpo_loss_type", "give rl: ipo, or set sifr.preference.loss_type"),
+REFUSE("trl", "give beta as rl_beta; online training is not supported yet"),
+IGNORE("precompute_ref_log_probs", "the reference is computed once, before the first step"),
+IGNORE("dpo_use_logits_to_keep", TORCH),
+NONE("max_prompt_len", "a row is cut at its end, at seq_length alone"),
 REFUSE("reward_model", "reward models are not supported yet"),
 EXPECT("chat_template", "the chat template is the model folder's", "tokenizer_default", "the chat template is the model folder's: put another one there as chat_template.jinja"),
 SPECIAL("train_on_inputs", import_inputs_too),
@@ -199,13 +227,21 @@ IGNORE("mlflow_experiment_name", REPORTS),
 };
 /* clang-format on */
 
+static sifr_status axolotl_preference(import_state *s) {
+    static const char *const losses[][2] = {{"dpo", "sigmoid"}, {"ipo", "ipo"}, {"orpo", "orpo"}};
+    import_preference p = {.loss = "rl", .losses = losses, .count = 3, .pairs = 1};
+    p.beta = import_asks(json_object_get(s->source, "rl_beta")) ? "rl_beta" : "orpo_alpha";
+    return import_finish_preference(s, &p);
+}
+
 /* cosine_min_lr_ratio makes another schedule of cosine, which is also the usual one. */
 static sifr_status axolotl_finish(import_state *s) {
     static const char *const ratio = "cosine_min_lr_ratio", *const type = "sifr.lr_scheduler_type";
     json_t *least = json_object_get(s->source, ratio);
     const char *kind = json_string_value(import_get(s, type));
     bool cosine = !kind || strcmp(kind, "cosine") == 0;
-    BASE_TRY(import_finish_optimizer(s));
+    BASE_TRY(axolotl_preference(s));
+    BASE_TRY(import_finish_optimizer(s, "optimizer"));
     BASE_TRY(import_finish_rows(s, "val_set_size"));
     const char *adapter = json_string_value(json_object_get(s->source, "adapter"));
     bool on = adapter && strcmp(adapter, "lora") == 0, goes_on = import_get(s, "sifr.adapter");

@@ -25,6 +25,41 @@ static bool names_file(const char *path) {
 
 /* --- axolotl --- */
 
+/* The name that a set gives a field, where it is another than usual; NULL: none. */
+static const char *other_name(const json_t *set, const char *key, const char *usual) {
+    const char *name = json_string_value(json_object_get(set, key));
+    return name && strcmp(name, usual) != 0 ? name : NULL;
+}
+
+/* Fields of a set under names of their own, as sifr.dataset has them; NULL: none. */
+static json_t *axolotl_fields(const json_t *set, const char *form) {
+    static const char *const keys[][3] = {{"field_messages", "messages", "messages"},
+                                          {"field_tools", "tools", "messages"},
+                                          {"field", "text", "text"},
+                                          {"field_prompt", "prompt", "preference"},
+                                          {"field_chosen", "chosen", "preference"},
+                                          {"field_rejected", "rejected", "preference"}};
+    const json_t *type = json_object_get(set, "type");
+    json_t *fields = NULL;
+    for (size_t i = 0; i < sizeof keys / sizeof *keys; i++) {
+        const char *name = other_name(json_is_object(type) ? type : set, keys[i][0], keys[i][1]);
+        if (!name || strcmp(form, keys[i][2]) != 0) continue;
+        if (!fields) fields = json_object();
+        json_object_set_new(fields, keys[i][1], json_string(name));
+    }
+    return fields;
+}
+
+/* A type of preferences by fields alone; formats of prompts have no counterpart. */
+static bool names_preference(const json_t *type) {
+    static const char *const others[] = {"prompt_format", "chosen_format", "rejected_format",
+                                         "field_system"};
+    bool alone = json_is_object(type);
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++)
+        alone &= !import_asks(json_object_get(type, others[i]));
+    return alone;
+}
+
 /* The form of rows that a type of axolotl's is; NULL where sifr has none. */
 static const char *axolotl_form(const json_t *set) {
     static const char *const forms[][2] = {{"chat_template", "messages"},
@@ -40,8 +75,7 @@ static const char *axolotl_form(const json_t *set) {
             form = forms[i][1];
     }
     if (!form || !field || strcmp(form, "messages") != 0) return form;
-    if (strcmp(field, "conversations") == 0) return "sharegpt";
-    return strcmp(field, "messages") == 0 ? form : NULL;
+    return strcmp(field, "conversations") == 0 ? "sharegpt" : form;
 }
 
 /* The file of a set: its path, or what data_files names where the path is only a format. */
@@ -56,14 +90,22 @@ static sifr_status put_rows(import_state *s, const char *key, json_t *value) {
     size_t i;
     json_t *set, *sources = json_array();
     const char *fault = NULL;
+    bool pairs = import_asks(json_object_get(s->source, "rl"));
     json_array_foreach(value, i, set) {
         const char *file = axolotl_file(set), *form = axolotl_form(set);
+        if (pairs) form = names_preference(json_object_get(set, "type")) ? "preference" : NULL;
         if (!names_file(file))
             fault = on_hub;
+        else if (!form && pairs)
+            fault =
+                "rows of this type have no form here; give prompt, chosen and rejected to --data";
         else if (!form)
-            fault = "rows of this type have no form here; give the file to --data";
+            fault = "rows of this type have no form here; give the file to --data, or name its "
+                    "fields in "
+                    "sifr.dataset";
         else
-            json_array_append_new(sources, json_pack("{s:s, s:s}", "path", file, "type", form));
+            json_array_append_new(sources, json_pack("{s:s, s:s, s:o*}", "path", file, "type", form,
+                                                     "fields", axolotl_fields(set, form)));
     }
     if (fault) {
         json_decref(sources);

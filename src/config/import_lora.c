@@ -18,6 +18,8 @@ static const struct {
                  {"additional_target", "modules_to_save"},
                  {"lora_layers_to_transform", "layers_to_transform"},
                  {"peft_layers_to_transform", "layers_to_transform"},
+                 {"peft_layers_pattern", "layers_pattern"},
+                 {"peft_init_lora_weights", "init_lora_weights"},
                  {"use_rslora", "use_rslora"},
                  {"peft_use_rslora", "use_rslora"}};
 enum { LORA_KEYS = sizeof lora_keys / sizeof *lora_keys };
@@ -44,10 +46,18 @@ static json_t *value_for(const char *from, const char *to, json_t *value) {
     if (strcmp(from, "lora_target_linear") == 0)
         return json_is_true(value) ? json_string("all-linear") : NULL;
     if (names && json_is_string(value)) return names_of(json_string_value(value));
+    if (strcmp(to, "init_lora_weights") == 0 && json_is_string(value))
+        return json_string("gaussian"); /* in any case of letters */
     bool one = names && json_array_size(value) == 1;
     const char *first = one ? json_string_value(json_array_get(value, 0)) : NULL;
     if (first && strcmp(first, "all-linear") == 0) return json_string(first);
     return json_incref(value);
+}
+
+/* Of PEFT's ways to begin, those that sifr has; false is one of them. */
+static bool begins(const json_t *value) {
+    const char *word = json_string_value(value);
+    return json_is_boolean(value) || (word && strcasecmp(word, "gaussian") == 0);
 }
 
 static sifr_status put_usual(import_state *s, const char *to, json_t *value) {
@@ -61,11 +71,15 @@ sifr_status import_finish_lora(import_state *s, const import_lora *lora) {
     if (lora->on) BASE_TRY(import_put(s, "sifr.lora", json_object()));
     for (size_t i = 0; i < LORA_KEYS; i++) {
         json_t *value = json_object_get(s->source, lora_keys[i].from);
-        if (!import_asks(value)) continue;
+        bool first = strcmp(lora_keys[i].to, "init_lora_weights") == 0;
+        if (!import_asks(value) && !(first && lora->on && json_is_false(value))) continue;
         if (!lora->on) {
             import_say_idle(s, lora_keys[i].from, value, lora->off);
             continue;
         }
+        if (first && !begins(value))
+            return import_refuse(s, lora_keys[i].from, value,
+                                 "adapters begin by true, false or gaussian alone");
         json_t *own = value_for(lora_keys[i].from, lora_keys[i].to, value);
         if (!own) continue;
         snprintf(to, sizeof to, "sifr.lora.%s", lora_keys[i].to);

@@ -104,9 +104,24 @@ typedef struct import_lora {
 } import_lora;
 sifr_status import_finish_lora(import_state *s, const import_lora *lora);
 
+/* import_optimizer.c: the optimizer that `key` names as the Trainer does, once all keys are read.
+ */
+sifr_status import_finish_optimizer(import_state *s, const char *key);
+
+/* import_preference.c: what is learned of pairs of answers, once all keys are read. `losses` are
+ * names of the source with those of sifr.preference.loss_type, "" for the cross entropy; a name
+ * that is none of them is refused. */
+typedef struct import_preference {
+    const char *loss, *beta; /* the source's keys */
+    const char *usual;       /* the loss where its key is absent; NULL: none is learned */
+    const char *const (*losses)[2];
+    size_t count;
+    int64_t pairs; /* of a micro batch, where the source does not say */
+} import_preference;
+sifr_status import_finish_preference(import_state *s, const import_preference *p);
+
 /* import_trainer.c: what axolotl shares with the Trainer, once all keys are read. `usual` is the
  * schedule where none is given. */
-sifr_status import_finish_optimizer(import_state *s);
 sifr_status import_finish_schedule(import_state *s, const char *usual);
 
 #endif

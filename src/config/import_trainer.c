@@ -1,6 +1,5 @@
 /* The Hugging Face Trainer's arguments and those of the programs built on it: TRL and the alignment
  * handbook, LLaMA-Factory, open-instruct. */
-#include <stdlib.h>
 #include <string.h>
 
 #include "config/config_private.h"
@@ -14,7 +13,13 @@
 #define HUB "nothing is sent to a hub"
 #define TORCH "there is no torch here"
 #define MODEL_TYPE "the model is read in its own type and trained in that of bf16 or fp16"
-#define PREFERENCE "preference training is not supported yet"
+#define CUT "a row is cut at its end, at seq_length alone"
+#define PREFERENCE                                                                                 \
+    "this preference training is not supported yet (supported: DPO by sigmoid, hinge and ipo; "    \
+    "ORPO)"
+#define REFERENCE                                                                                  \
+    "make the reference's scores with `sifr score`, and give them as sifr.preference.reference"
+#define KTO "only pairs of answers are learned from yet, by DPO or ORPO"
 
 /* clang-format off */
 static const import_row trainer_rows[] = {
@@ -34,7 +39,7 @@ SPECIAL("lr_scheduler_kwargs", import_kwargs),
 COPY("warmup_steps", "sifr.warmup_steps"),
 COPY("warmup_ratio", "sifr.warmup_ratio"),
 FILL("weight_decay", "optimizer.params.weight_decay"),
-FILL("adam_epsilon", "optimizer.params.eps"),
+LATER("adam_epsilon"),
 LATER("adam_beta1"),
 LATER("adam_beta2"),
 FILL("max_grad_norm", "gradient_clipping"),
@@ -61,9 +66,9 @@ STEPS("ddp_timeout", "sifr.collective_timeout"),
 LATER("save_strategy"),
 LATER("eval_strategy"),
 LATER("evaluation_strategy"),
-NEED("optim", "the optimizer is AdamW", "adamw_torch|adamw_torch_fused|adamw_hf|adamw_apex_fused|adamw|adamw_torch_xla", "imports take AdamW alone; docs/optimizers.md has the others, to be set as optimizer.type"),
+LATER("optim"),
 NEED("finetuning_type", "sifr.lora says what is trained", "full|lora", "only full training and LoRA are supported yet"),
-NEED("stage", "all tokens of a text are predicted", "pt|sft", "reward models and preference training are not supported yet"),
+LATER("stage"),
 EXPECT("logging_strategy", "logging_steps counts", "steps", "metrics are logged each logging_steps"),
 REFUSE("label_smoothing_factor", "label smoothing is not supported yet"),
 REFUSE("neftune_noise_alpha", "noise on embeddings is not supported yet"),
@@ -75,6 +80,8 @@ LATER("use_lora"),
 REFUSE("use_qlora", QUANTIZED),
 REFUSE("use_dora", "DoRA is not supported yet"),
 LATER("use_rslora"),
+REFUSE("lora_target_parameters", "adapters stand beside products of the model alone"),
+EXPECT("lora_task_type", "the model's task is trained", "CAUSAL_LM|SEQ_CLS|TOKEN_CLS", "the model's task is trained"),
 COPY("adapter_name_or_path", "sifr.adapter"),
 REFUSE("pissa_init", "adapters begin by LoRA's rule alone"),
 REFUSE("loraplus_lr_ratio", "all weights have one learning rate"),
@@ -95,7 +102,7 @@ SPECIAL("dataset", import_rows_file),
 NONE("dataset_dir", SET_BY),
 NONE("dataset_splits", SET_BY),
 NONE("dataset_configs", SET_BY),
-EXPECT("dataset_text_field", "texts are in the field text", "text", "rename the field to text"),
+EXPECT("dataset_text_field", "texts are in the field text", "text", "name it in sifr.dataset, as \"fields\": {\"text\": NAME}"),
 NONE("dataset_mixture", CHAT),
 NONE("dataset_train_split", SET_BY),
 NONE("dataset_test_split", SET_BY),
@@ -122,14 +129,53 @@ NONE("chat_template_path", CHAT),
 NONE("activation_offloading", "sifr.offload_activations moves activations to a disk"),
 NONE("model_init_kwargs", MODEL_TYPE),
 NONE("dataset_kwargs", SET_BY),
-REFUSE("beta", PREFERENCE),
-NEED("loss_type", "the loss is the cross entropy", "nll|chunked_nll", PREFERENCE),
-REFUSE("max_prompt_length", PREFERENCE),
-REFUSE("pref_loss", PREFERENCE),
-REFUSE("pref_beta", PREFERENCE),
-REFUSE("dpo_beta", PREFERENCE),
-REFUSE("dpo_loss_type", PREFERENCE),
-NONE("optim_args", "give them under optimizer.params"),
+LATER("beta"),
+LATER("loss_type"),
+LATER("pref_loss"),
+LATER("pref_beta"),
+LATER("dpo_beta"),
+LATER("dpo_loss_type"),
+NONE("max_prompt_length", CUT),
+NONE("max_completion_length", CUT),
+NONE("max_target_length", CUT),
+REFUSE("loss_weights", PREFERENCE),
+REFUSE("label_smoothing", PREFERENCE),
+REFUSE("dpo_label_smoothing", PREFERENCE),
+REFUSE("rpo_alpha", PREFERENCE),
+REFUSE("ld_alpha", PREFERENCE),
+REFUSE("use_weighting", PREFERENCE),
+REFUSE("reference_free", PREFERENCE),
+REFUSE("pref_ftx", PREFERENCE),
+REFUSE("pref_bco_weight", PREFERENCE),
+REFUSE("simpo_gamma", PREFERENCE),
+REFUSE("cpo_alpha", PREFERENCE),
+REFUSE("desirable_weight", KTO),
+REFUSE("undesirable_weight", KTO),
+REFUSE("num_generations", KTO),
+NEED("f_divergence_type", "the divergence is that of DPO", "reverse_kl|FDivergenceType.REVERSE_KL", PREFERENCE),
+IGNORE("f_alpha_divergence_coef", "f_divergence_type says whether it counts"),
+IGNORE("discopop_tau", "loss_type says whether it counts"),
+REFUSE("ref_model", REFERENCE),
+REFUSE("ref_model_adapters", REFERENCE),
+REFUSE("ref_model_quantization_bit", REFERENCE),
+REFUSE("ref_adapter_name", REFERENCE),
+REFUSE("force_use_ref_model", REFERENCE),
+REFUSE("sync_ref_model", "the reference stays as it is"),
+IGNORE("ref_model_mixup_alpha", "sync_ref_model says whether it counts"),
+IGNORE("ref_model_sync_steps", "sync_ref_model says whether it counts"),
+IGNORE("ref_model_init_kwargs", MODEL_TYPE),
+NEED("dpo_use_reference_model", "there is a reference", "true", PREFERENCE),
+IGNORE("precompute_ref_log_probs", "the reference is computed once, before the first step"),
+IGNORE("precompute_ref_batch_size", "the reference is computed in micro batches"),
+NONE("model_adapter_name", "there is one adapter"),
+NONE("disable_dropout", "the model's config.json has its dropout: set it to 0 there"),
+NONE("generate_during_eval", "an evaluation generates nothing"),
+REFUSE("is_encoder_decoder", "models of one part alone are supported"),
+IGNORE("label_pad_token_id", "padding has no labels"),
+IGNORE("padding_value", "padding has no labels"),
+IGNORE("use_logits_to_keep", TORCH),
+IGNORE("use_liger_loss", TORCH),
+LATER("optim_args"),
 NONE("data_seed", "seed orders the data"),
 IGNORE("torch_compile", TORCH),
 EXPECT("reduce_loss", "the loss is a mean over tokens", "mean", "the loss is a mean over the tokens of the global batch"),
@@ -294,33 +340,6 @@ sifr_status import_finish_schedule(import_state *s, const char *usual) {
     return SIFR_OK;
 }
 
-sifr_status import_finish_optimizer(import_state *s) {
-    static const char *const betas[] = {"adam_beta1", "adam_beta2"};
-    double values[] = {0.9, 0.999};
-    bool given = false;
-    for (size_t i = 0; i < 2; i++) {
-        json_t *value = json_object_get(s->source, betas[i]);
-        if (!import_asks(value)) continue;
-        const char *text = json_string_value(value);
-        values[i] = text ? strtod(text, NULL) : json_number_value(value);
-        given = true;
-        import_say_kept(s, betas[i], value, "optimizer.params.betas");
-    }
-    const json_t *there = import_get(s, "optimizer.params.betas");
-    if (given && (!there || config_value_is_auto(there)))
-        BASE_TRY(
-            import_put(s, "optimizer.params.betas", json_pack("[f, f]", values[0], values[1])));
-    const json_t *decay = import_get(s, "optimizer.params.weight_decay");
-    if (json_number_value(decay) > 0 && json_object_get(s->source, "weight_decay"))
-        import_say_left(s, "weight_decay without norms and biases", decay,
-                        "every trained weight decays here");
-    const json_t *rate = import_get(s, "optimizer.params.lr");
-    if (import_get(s, "sifr.learning_rate") || (rate && !config_value_is_auto(rate)))
-        return SIFR_OK;
-    if (!import_get(s, "optimizer")) return SIFR_OK;
-    return import_put(s, "sifr.learning_rate", json_real(5e-5));
-}
-
 /* "steps" is what sifr has; "no" switches off. */
 static sifr_status trainer_strategy(import_state *s, const char *key, const char *steps,
                                     const char *usual) {
@@ -348,14 +367,52 @@ static sifr_status trainer_lora(import_state *s) {
     return import_finish_lora(s, &lora);
 }
 
+/* DPO by TRL, LLaMA-Factory and open-instruct, and TRL's ORPO. LLaMA-Factory's ORPO leaves the
+ * prompt out of the cross entropy, which TRL's and sifr's have. */
+static sifr_status trainer_preference(import_state *s) {
+    static const char *const trl[][2] = {
+        {"nll", ""},        {"chunked_nll", ""}, {"sigmoid", "sigmoid"},
+        {"hinge", "hinge"}, {"ipo", "ipo"},      {"orpo", "orpo"}};
+    static const import_preference factory = {"pref_loss", "pref_beta", "sigmoid", trl + 2, 3, 8};
+    static const import_preference plain = {"loss_type", "beta", NULL, trl, 6, 8};
+    static const char *const dpo[][2] = {{"dpo", "sigmoid"}};
+    static const import_preference instruct = {"dpo_loss_type", "dpo_beta", "dpo", dpo, 1, 8};
+    static const char *const idle[] = {"pref_loss", "pref_beta"};
+    json_t *stage = json_object_get(s->source, "stage");
+    const char *word = json_string_value(stage);
+    if (word && strcmp(word, "dpo") == 0) {
+        import_say_kept(s, "stage", stage, "sifr.preference");
+        return import_finish_preference(s, &factory);
+    }
+    if (import_asks(stage) && !(word && config_key_has_word("pt|sft", word, NULL, NULL)))
+        return import_refuse(
+            s, "stage", stage,
+            "this kind of training is not supported yet (supported: pt, sft, dpo)");
+    if (import_asks(stage)) import_say_idle(s, "stage", stage, "the data say what is learned");
+    for (size_t i = 0; i < 2; i++) {
+        const json_t *value = json_object_get(s->source, idle[i]);
+        if (import_asks(value)) import_say_idle(s, idle[i], value, "stage is not dpo");
+    }
+    if (import_asks(json_object_get(s->source, instruct.loss)) ||
+        import_asks(json_object_get(s->source, instruct.beta)))
+        return import_finish_preference(s, &instruct);
+    json_t *beta = json_object_get(s->source, plain.beta);
+    if (import_asks(beta) && !import_asks(json_object_get(s->source, plain.loss)))
+        return import_refuse(s, plain.beta, beta,
+                             "DPO and ORPO have it, and nothing says which of them this is: add "
+                             "loss_type: sigmoid, which is DPO, or loss_type: orpo");
+    return import_finish_preference(s, &plain);
+}
+
 static sifr_status trainer_finish(import_state *s) {
     bool old = json_object_get(s->source, "evaluation_strategy");
     BASE_TRY(trainer_strategy(s, "save_strategy", "sifr.save_steps", "steps"));
     BASE_TRY(trainer_strategy(s, old ? "evaluation_strategy" : "eval_strategy", "sifr.eval_steps",
                               "no"));
-    BASE_TRY(import_finish_optimizer(s));
+    BASE_TRY(import_finish_optimizer(s, "optim"));
     BASE_TRY(import_finish_rows(s, "val_size"));
     BASE_TRY(trainer_lora(s));
+    BASE_TRY(trainer_preference(s));
     return import_finish_schedule(s, "linear");
 }
 

@@ -132,9 +132,112 @@ static void axolotl(void **state) {
     refuses(
         "base_model: m\nadapter: qlora\noptimizer: lion\n",
         "2 faults: (1) a.yaml: adapter is \"qlora\": lora is the only adapter that is supported "
-        "yet; take the key out, or change it (2) a.yaml: optimizer is \"lion\": imports take AdamW "
-        "alone; docs/optimizers.md has the others, to be set as optimizer.type; take the key out, "
-        "or change it");
+        "yet; take the key out, or change it (2) a.yaml: optimizer is \"lion\": this optimizer is "
+        "not supported yet (supported: adamw_torch, adamw_8bit, sgd, adagrad, lion_32bit, "
+        "schedule_free_adamw); take the key out, or change it");
+}
+
+/* Optimizers by the Trainer's names, with what the Trainer gives each. */
+static void optimizers(void **state) {
+    (void)state;
+    makes("output_dir: o\noptim: paged_adamw_8bit\nadam_epsilon: 1e-7\n",
+          "{\"sifr\": {\"output\": \"o\", \"lr_scheduler_type\": \"linear\", \"learning_rate\": "
+          "5e-5}, "
+          "\"optimizer\": {\"type\": \"AdamW8bit\", \"params\": {\"eps\": 1e-7, \"weight_decay\": "
+          "0.0}}}",
+          0);
+    makes(
+        "output_dir: o\noptim: sgd\noptim_args: momentum = 0.9, nesterov=True\nadam_beta1: 0.8\n"
+        "adam_epsilon: 1e-7\nlearning_rate: 0.1\n",
+        "{\"sifr\": {\"output\": \"o\", \"lr_scheduler_type\": \"linear\", \"learning_rate\": "
+        "0.1}, "
+        "\"optimizer\": {\"type\": \"SGD\", \"params\": {\"momentum\": 0.9, \"nesterov\": true}}}",
+        0);
+    makes("output_dir: o\noptim: adagrad\noptim_args: {lr_decay: 0.5}\n",
+          "{\"sifr\": {\"output\": \"o\", \"lr_scheduler_type\": \"linear\", \"learning_rate\": "
+          "5e-5}, "
+          "\"optimizer\": {\"type\": \"Adagrad\", \"params\": {\"lr_decay\": 0.5}}}",
+          0);
+    /* The Trainer gives Lion Adam's betas. */
+    makes("output_dir: o\noptim: lion_32bit\n",
+          "{\"sifr\": {\"output\": \"o\", \"lr_scheduler_type\": \"linear\", \"learning_rate\": "
+          "5e-5}, "
+          "\"optimizer\": {\"type\": \"Lion\", \"params\": {\"betas\": [0.9, 0.999]}}}",
+          0);
+    makes(
+        "output_dir: o\noptim: schedule_free_adamw\noptim_args: r=1.5\nwarmup_steps: 10\n"
+        "lr_scheduler_type: constant\n",
+        "{\"sifr\": {\"output\": \"o\", \"lr_scheduler_type\": \"constant\", \"warmup_steps\": 10, "
+        "\"learning_rate\": 5e-5}, \"optimizer\": {\"type\": \"AdamWScheduleFree\", \"params\": "
+        "{\"warmup_steps\": 10, \"r\": 1.5}}}",
+        0);
+    /* DeepSpeed's optimizer acts. */
+    makes("output_dir: o\noptim: adafactor\nlr_scheduler_type: constant\ndeepspeed: {optimizer: "
+          "{type: "
+          "Lion, params: {lr: 1e-4}}}\n",
+          "{\"sifr\": {\"output\": \"o\", \"lr_scheduler_type\": \"constant\"}, \"optimizer\": "
+          "{\"type\": \"Lion\", \"params\": {\"lr\": 1e-4}}}",
+          0);
+    says("output_dir: o\noptim: adamw_torch\noptim_args: a=1\n",
+         "optim_args = \"a=1\": no effect here: the Trainer gives this optimizer none of them\n");
+    refuses(
+        "output_dir: o\noptim: sgd\noptim_args: momentum=0.9,differentiable=True\n",
+        "a.yaml: optim_args is \"momentum=0.9,differentiable=True\": not all of these are "
+        "parameters of this optimizer here; see docs/optimizers.md; take the key out, or change "
+        "it");
+}
+
+/* DPO and ORPO, whose micro batches count pairs. */
+static void preferences(void **state) {
+    (void)state;
+    makes("output_dir: o\nloss_type: [ipo]\nbeta: 0.2\nper_device_train_batch_size: 3\n"
+          "deepspeed: {train_batch_size: 12, train_micro_batch_size_per_gpu: auto}\n",
+          "{\"sifr\": {\"output\": \"o\", \"lr_scheduler_type\": \"linear\", \"preference\": "
+          "{\"loss_type\": \"ipo\", \"beta\": 0.2}, \"per_device_train_batch_size\": 6}, "
+          "\"train_batch_size\": 24, \"train_micro_batch_size_per_gpu\": \"auto\"}",
+          0);
+    makes("model_name_or_path: m\nstage: dpo\n",
+          "{\"sifr\": {\"model\": \"m\", \"lr_scheduler_type\": \"linear\", \"preference\": "
+          "{\"loss_type\": \"sigmoid\"}, \"per_device_train_batch_size\": 16}}",
+          0);
+    makes("model_name_or_path: m\ndpo_beta: 0.3\nper_device_train_batch_size: 1\n",
+          "{\"sifr\": {\"model\": \"m\", \"lr_scheduler_type\": \"linear\", \"preference\": "
+          "{\"loss_type\": \"sigmoid\", \"beta\": 0.3}, \"per_device_train_batch_size\": 2}}",
+          0);
+    makes(
+        "base_model: m\nrl: orpo\norpo_alpha: 0.2\nmicro_batch_size: 1\ndatasets: [{path: a.jsonl, "
+        "type: {field_prompt: q, field_chosen: chosen}}]\n",
+        "{\"sifr\": {\"model\": \"m\", \"lr_scheduler_type\": \"cosine\", \"preference\": "
+        "{\"loss_type\": \"orpo\", \"beta\": 0.2}, \"per_device_train_batch_size\": 2, "
+        "\"dataset\": "
+        "[{\"path\": \"a.jsonl\", \"type\": \"preference\", \"fields\": {\"prompt\": \"q\"}}]}}",
+        0);
+    says("base_model: m\nrl: dpo\ndatasets: [{path: a.jsonl, type: chatml.intel}]\n",
+         "not taken over: rows of this type have no form here; give prompt, chosen and rejected to "
+         "--data\n");
+    says("output_dir: o\nloss_type: nll\n",
+         "loss_type = \"nll\": no effect here: the loss is the cross entropy\n");
+    says("output_dir: o\nstage: sft\npref_beta: 0.1\n",
+         "pref_beta = 0.1: no effect here: stage is not dpo\n");
+    refuses(
+        "output_dir: o\nbeta: 0.1\n",
+        "a.yaml: beta is 0.1: DPO and ORPO have it, and nothing says which of them this is: add "
+        "loss_type: sigmoid, which is DPO, or loss_type: orpo; take the key out, or change it");
+    refuses(
+        "output_dir: o\nloss_type: [sigmoid, bco_pair]\n",
+        "a.yaml: loss_type is [\"sigmoid\", \"bco_pair\"]: this loss is not supported yet "
+        "(supported: nll, chunked_nll, sigmoid, hinge, ipo, orpo); take the key out, or change it");
+    refuses(
+        "output_dir: o\nstage: kto\n",
+        "a.yaml: stage is \"kto\": this kind of training is not supported yet (supported: pt, sft, "
+        "dpo); take the key out, or change it");
+    refuses(
+        "base_model: m\nrl: grpo\n",
+        "a.yaml: rl is \"grpo\": this loss is not supported yet (supported: dpo, ipo, orpo); take "
+        "the key out, or change it");
+    refuses("output_dir: o\nloss_type: sigmoid\nref_model: big\n",
+            "a.yaml: ref_model is \"big\": make the reference's scores with `sifr score`, and give "
+            "them as sifr.preference.reference; take the key out, or change it");
 }
 
 /* TRL's arguments and LLaMA-Factory's. */
@@ -155,6 +258,17 @@ static void adapters(void **state) {
           "{\"sifr\": {\"model\": \"m\", \"lr_scheduler_type\": \"linear\", \"lora\": {\"r\": 8, "
           "\"lora_alpha\": 16, \"target_modules\": \"all-linear\"}}}",
           0);
+    makes("base_model: m\nadapter: lora\nlora_r: 4\npeft_init_lora_weights: "
+          "false\npeft_layers_pattern: "
+          "[h]\npeft_layers_to_transform: [1]\n",
+          "{\"sifr\": {\"model\": \"m\", \"lr_scheduler_type\": \"cosine\", \"lora\": {\"r\": 4, "
+          "\"init_lora_weights\": false, \"layers_pattern\": [\"h\"], \"layers_to_transform\": "
+          "[1]}}}",
+          0);
+    refuses(
+        "base_model: m\nadapter: lora\npeft_init_lora_weights: pissa\n",
+        "a.yaml: peft_init_lora_weights is \"pissa\": adapters begin by true, false or gaussian "
+        "alone; take the key out, or change it");
     refuses("model_name_or_path: m\nfinetuning_type: oft\n",
             "a.yaml: finetuning_type is \"oft\": only full training and LoRA are supported yet; "
             "take the key out, or change it");
@@ -180,8 +294,18 @@ static void rows_to_fine_tune_on(void **state) {
           0);
     says("base_model: m\ndatasets: [{path: org/name, type: alpaca}]\n",
          "not taken over: a name on a hub: download it, and give its files to --data\n");
-    says("base_model: m\ndatasets: [{path: a.jsonl, type: {system_prompt: x}}]\n",
-         "not taken over: rows of this type have no form here; give the file to --data\n");
+    says(
+        "base_model: m\ndatasets: [{path: a.jsonl, type: {system_prompt: x}}]\n",
+        "not taken over: rows of this type have no form here; give the file to --data, or name its "
+        "fields in sifr.dataset\n");
+    makes(
+        "base_model: m\ndatasets: [{path: a.jsonl, type: chat_template, field_messages: talk}, "
+        "{path: "
+        "b.jsonl, type: completion, field: body}]\n",
+        "{\"sifr\": {\"model\": \"m\", \"lr_scheduler_type\": \"cosine\", \"dataset\": [{\"path\": "
+        "\"a.jsonl\", \"type\": \"messages\", \"fields\": {\"messages\": \"talk\"}}, {\"path\": "
+        "\"b.jsonl\", \"type\": \"text\", \"fields\": {\"text\": \"body\"}}]}}",
+        0);
     says("base_model: m\nval_set_size: 20\n",
          "val_set_size = 20: not taken over: give a share below 1 to --validation-split\n");
     /* Text has no places for rows, and is held out as a file. */
@@ -249,6 +373,8 @@ int main(void) {
         cmocka_unit_test(with_a_deepspeed_config),
         cmocka_unit_test(axolotl),
         cmocka_unit_test(rows_to_fine_tune_on),
+        cmocka_unit_test(optimizers),
+        cmocka_unit_test(preferences),
         cmocka_unit_test(adapters),
         cmocka_unit_test(accelerate),
         cmocka_unit_test(what_is_none_of_them),
