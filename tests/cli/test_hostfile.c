@@ -57,6 +57,11 @@ static void test_wrong_lines(void **state) {
         assert_message(&error, cases[i].message);
         assert_int_equal(hosts.count, 0);
     }
+    static const char zero[] = "a\0b slots=1\n";
+    assert_int_equal(
+        cli_hosts_read(scratch_write("hostfile", zero, sizeof zero - 1), &hosts, &error),
+        SIFR_USAGE);
+    assert_message(&error, "line 1: ");
     assert_int_not_equal(cli_hosts_read(scratch_path("absent"), &hosts, &error), SIFR_OK);
     assert_message(&error, "absent");
 }

@@ -33,7 +33,7 @@ static int32_t number(const char *text, const char *end) {
 /* Names go to a launcher in a list: nothing that has a meaning there. */
 static bool is_name(const char *text, size_t length) {
     for (size_t i = 0; i < length; i++)
-        if (!isalnum((unsigned char)text[i]) && !strchr("._-", text[i])) return false;
+        if (!isalnum((unsigned char)text[i]) && !memchr("._-", text[i], 3)) return false;
     return length > 0 && text[0] != '-';
 }
 

@@ -102,7 +102,7 @@ static int compare_ids(const void *a, const void *b) {
 static sifr_status check_twice(const train_token_scores *s, sifr_error *error) {
     int32_t *sorted;
     bool twice = false;
-    if (!s->top) return SIFR_OK;
+    if (!s->top || !s->entries) return SIFR_OK; /* without entries top may be any number */
     BASE_TRY(base_alloc((size_t)s->top, sizeof *sorted, &sorted, error));
     for (int64_t i = 0; !twice && i < s->entries; i++) {
         memcpy(sorted, s->top_ids + i * s->top, (size_t)s->top * sizeof *sorted);
