@@ -8,6 +8,7 @@
 
 #include "base/file.h"
 #include "base/heap.h"
+#include "train/rewards.h"
 
 static const char *const columns[] = {
     "step", "epoch", "loss", "grad_norm", "learning_rate", "tokens_per_second", "tokens",
@@ -15,12 +16,21 @@ static const char *const columns[] = {
     "loss_scale",
     /* of classifiers */
     "eval_accuracy", "eval_f1", "eval_f1_macro", "eval_f1_micro", "eval_matthews_correlation",
-    "eval_precision", "eval_recall", "eval_mse", "eval_pearson", "eval_spearman",
-    /* of preferences */
-    "rewards/chosen", "rewards/rejected", "rewards/accuracies", "rewards/margins",
-    "eval_rewards/chosen", "eval_rewards/rejected", "eval_rewards/accuracies",
-    "eval_rewards/margins"};
+    "eval_precision", "eval_recall", "eval_mse", "eval_pearson", "eval_spearman"};
 enum { COLUMNS = sizeof columns / sizeof *columns, METRICS_LIMIT = 1 << 30 };
+
+/* Those of rewards come last, each also of an evaluation. */
+static int count_columns(const train_metrics *metrics) {
+    return COLUMNS + (metrics->rewarded ? 2 * TRAIN_REWARDS : 0);
+}
+
+static const char *column_name(int column, char out[64]) {
+    int reward = column - COLUMNS;
+    if (reward < 0) return columns[column];
+    snprintf(out, 64, "%s%s", reward < TRAIN_REWARDS ? "" : "eval_",
+             train_reward_names[reward % TRAIN_REWARDS]);
+    return out;
+}
 
 json_t *train_metrics_number(double value) {
     return isfinite(value) ? json_real(value) : json_null();
@@ -40,8 +50,9 @@ static sifr_status write_json(train_metrics *metrics, const json_t *record, sifr
 
 static sifr_status write_csv(train_metrics *metrics, const json_t *record, sifr_error *error) {
     errno = 0;
-    for (int c = 0; c < COLUMNS; c++) {
-        const json_t *value = json_object_get(record, columns[c]);
+    for (int c = 0; c < count_columns(metrics); c++) {
+        char name[64];
+        const json_t *value = json_object_get(record, column_name(c, name));
         if (c) fputc(',', metrics->csv);
         if (json_is_integer(value))
             fprintf(metrics->csv, "%lld", (long long)json_integer_value(value));
@@ -85,12 +96,14 @@ static sifr_status open_beside(const char *path, char temporary[BASE_PATH_LENGTH
 
 static sifr_status open_anew(train_metrics *metrics, sifr_error *error) {
     char jsonl[BASE_PATH_LENGTH], csv[BASE_PATH_LENGTH];
+    char name[64];
     size_t index;
     json_t *record;
     errno = 0;
     BASE_TRY(open_beside(metrics->jsonl_path, jsonl, &metrics->jsonl, error));
     BASE_TRY(open_beside(metrics->csv_path, csv, &metrics->csv, error));
-    for (int c = 0; c < COLUMNS; c++) fprintf(metrics->csv, "%s%s", c ? "," : "", columns[c]);
+    for (int c = 0; c < count_columns(metrics); c++)
+        fprintf(metrics->csv, "%s%s", c ? "," : "", column_name(c, name));
     if (fputc('\n', metrics->csv) == EOF || fflush(metrics->csv) != 0)
         return wrong_write(metrics->csv_path, error);
     json_array_foreach(metrics->history, index, record) {
@@ -132,9 +145,9 @@ static sifr_status make_path(const char *output, const char *name, char **out, s
 }
 
 sifr_status train_metrics_open(train_metrics *metrics, const char *output, int64_t step,
-                               sifr_error *error) {
+                               bool rewarded, sifr_error *error) {
     sifr_status status;
-    *metrics = (train_metrics){.history = json_array()};
+    *metrics = (train_metrics){.history = json_array(), .rewarded = rewarded};
     if (!metrics->history) return base_fail_alloc(error, 64);
     BASE_TRY_GOTO(status, make_path(output, "metrics.jsonl", &metrics->jsonl_path, error), fail);
     BASE_TRY_GOTO(status, make_path(output, "metrics.csv", &metrics->csv_path, error), fail);

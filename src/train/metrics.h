@@ -13,13 +13,14 @@ typedef struct train_metrics {
     FILE *jsonl, *csv;
     json_t *history; /* all records of the run, including those before a resume */
     char *jsonl_path, *csv_path;
-    bool behind; /* some records of the history are not in the files */
+    bool rewarded; /* the CSV has the columns of rewards */
+    bool behind;   /* some records of the history are not in the files */
 } train_metrics;
 
 /* Removes incomplete lines and records of steps after `step`, which a run may have written after
- * its last checkpoint. With step 0 both files start empty. */
+ * its last checkpoint. With step 0 both files start empty. `rewarded`: of a run on preferences. */
 sifr_status train_metrics_open(train_metrics *metrics, const char *output, int64_t step,
-                               sifr_error *error) SIFR_MUST_CHECK;
+                               bool rewarded, sifr_error *error) SIFR_MUST_CHECK;
 void train_metrics_close(train_metrics *metrics); /* harmless on a zeroed one */
 
 /* Takes ownership of `record`, an object with "step"; the columns of the CSV are a fixed list of

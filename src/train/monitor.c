@@ -16,7 +16,8 @@ sifr_status train_monitor_open(train_monitor *monitor, const train_monitor_setti
                                .last_eval_loss = NAN,
                                .last_loss = NAN,
                                .memory = base_process_memory()};
-    BASE_TRY(train_metrics_open(&monitor->metrics, settings->output, settings->first_step, error));
+    BASE_TRY(train_metrics_open(&monitor->metrics, settings->output, settings->first_step,
+                                settings->rewarded, error));
     monitor->began = monitor->last_record = base_seconds();
     monitor->last_record_step = settings->first_step;
     size_t index;
@@ -90,7 +91,8 @@ static void format_line(const train_monitor *monitor, int64_t step, double loss,
     put(&parts[NORM], "norm %.3g", result->gradient_norm);
     if (s->scaled) put(&parts[SCALE], "scale %.6g", result->loss_scale);
     if (monitor->rewarded)
-        put(&parts[REWARD], "margin %.3g", monitor->rewards.values[3] / (double)monitor->rewarded);
+        put(&parts[REWARD], "margin %.3g",
+            monitor->rewards.values[TRAIN_REWARD_MARGIN] / (double)monitor->rewarded);
     put(&parts[TOKENS], "%s tok/s", tokens);
     put(&parts[MEMORY], "%s", base_format_bytes(monitor->memory, memory));
     put(&parts[LEFT], "%s left", left);
@@ -285,31 +287,25 @@ json_t *train_monitor_state(const train_monitor *monitor) {
                      train_metrics_number(monitor->last_loss));
 }
 
-/* The keys of the history in transformers' Trainer. */
+static void copy_member(const json_t *from, const char *key, json_t *to) {
+    json_t *value = json_object_get(from, key);
+    if (value) json_object_set(to, key, value);
+}
+
+/* The keys of the history in transformers' Trainer and in TRL. */
 static json_t *history_of(const json_t *records) {
-    static const char *const keys[] = {"epoch",
-                                       "step",
-                                       "loss",
-                                       "learning_rate",
-                                       "grad_norm",
-                                       "eval_loss",
-                                       "eval_accuracy",
-                                       "eval_f1",
-                                       "rewards/chosen",
-                                       "rewards/rejected",
-                                       "rewards/accuracies",
-                                       "rewards/margins",
-                                       "eval_rewards/chosen",
-                                       "eval_rewards/rejected",
-                                       "eval_rewards/accuracies",
-                                       "eval_rewards/margins"};
+    static const char *const keys[] = {"epoch",     "step",      "loss",          "learning_rate",
+                                       "grad_norm", "eval_loss", "eval_accuracy", "eval_f1"};
     json_t *history = json_array(), *record;
     size_t index;
     json_array_foreach((json_t *)(uintptr_t)records, index, record) {
         json_t *entry = json_object();
-        for (size_t k = 0; k < sizeof keys / sizeof *keys; k++) {
-            json_t *value = json_object_get(record, keys[k]);
-            if (value) json_object_set(entry, keys[k], value);
+        for (size_t k = 0; k < sizeof keys / sizeof *keys; k++) copy_member(record, keys[k], entry);
+        for (int i = 0; i < 2 * TRAIN_REWARDS; i++) {
+            char key[64];
+            snprintf(key, sizeof key, "%s%s", i < TRAIN_REWARDS ? "" : "eval_",
+                     train_reward_names[i % TRAIN_REWARDS]);
+            copy_member(record, key, entry);
         }
         json_array_append_new(history, entry);
     }

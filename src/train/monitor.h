@@ -22,6 +22,7 @@ typedef struct train_monitor_settings {
     double flops_per_token; /* the field's own count */
     double limit;           /* the machine's limit in operations a second; 0: not known */
     bool scaled;            /* in fp16: the loss scale is shown */
+    bool rewarded;          /* of preferences: records have rewards */
 } train_monitor_settings;
 
 typedef struct train_monitor {

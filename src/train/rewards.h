@@ -6,7 +6,7 @@
 #include "sifr/model.h"
 #include "train/data/rows.h"
 
-enum { TRAIN_REWARDS = 4 };
+enum { TRAIN_REWARD_MARGIN = 3, TRAIN_REWARDS };
 /* "rewards/chosen", "rewards/rejected", "rewards/accuracies", "rewards/margins" */
 extern const char *const train_reward_names[TRAIN_REWARDS];
 

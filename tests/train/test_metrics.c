@@ -18,16 +18,14 @@ static void assert_file(const char *name, const char *text) {
 }
 
 static void open_metrics(train_metrics *metrics, int64_t step) {
-    assert_int_equal(train_metrics_open(metrics, scratch, step, NULL), SIFR_OK);
+    assert_int_equal(train_metrics_open(metrics, scratch, step, false, NULL), SIFR_OK);
 }
 
 static const char head[] = "step,epoch,loss,grad_norm,learning_rate,tokens_per_second,tokens,"
                            "limit_share,memory_bytes,skipped,seconds,eval_loss,eval_perplexity,"
                            "loss_scale,eval_accuracy,eval_f1,eval_f1_macro,eval_f1_micro,"
                            "eval_matthews_correlation,eval_precision,eval_recall,eval_mse,"
-                           "eval_pearson,eval_spearman,rewards/chosen,rewards/rejected,"
-                           "rewards/accuracies,rewards/margins,eval_rewards/chosen,"
-                           "eval_rewards/rejected,eval_rewards/accuracies,eval_rewards/margins\n";
+                           "eval_pearson,eval_spearman\n";
 
 static void records_reach_the_disk_at_once(void **state) {
     (void)state;
@@ -42,10 +40,10 @@ static void records_reach_the_disk_at_once(void **state) {
     assert_file("metrics.jsonl", "{\"step\":1,\"loss\":2.5,\"skipped\":0}\n"
                                  "{\"step\":2,\"loss\":null,\"skipped\":0}\n"
                                  "{\"step\":2,\"eval_loss\":1.5}\n");
-    snprintf(csv, sizeof csv,
-             "%s1,,2.5,,,,,,,0,,,,,,,,,,,,,,,,,,,,,,\n2,,,,,,,,,0,,,,,,,,,,,,,,,,,,,,,,\n2,,,,,,,,,"
-             ",,1.5,,,,,,,,,,,,,,,,,,,,\n",
-             head);
+    snprintf(
+        csv, sizeof csv,
+        "%s1,,2.5,,,,,,,0,,,,,,,,,,,,,,\n2,,,,,,,,,0,,,,,,,,,,,,,,\n2,,,,,,,,,,,1.5,,,,,,,,,,,,\n",
+        head);
     assert_file("metrics.csv", csv);
     train_metrics_close(&metrics);
 }
@@ -63,10 +61,10 @@ static void goes_on_from_a_step(void **state) {
     train_metrics_close(&metrics);
     assert_file("metrics.jsonl", "{\"step\":1,\"loss\":5.0}\n{\"step\":2,\"loss\":4.0}\n"
                                  "{\"step\":3,\"loss\":3.5,\"skipped\":0}\n");
-    snprintf(csv, sizeof csv,
-             "%s1,,5,,,,,,,,,,,,,,,,,,,,,,,,,,,,,\n2,,4,,,,,,,,,,,,,,,,,,,,,,,,,,,,,\n3,,3.5,,,,,,,"
-             "0,,,,,,,,,,,,,,,,,,,,,,\n",
-             head);
+    snprintf(
+        csv, sizeof csv,
+        "%s1,,5,,,,,,,,,,,,,,,,,,,,,\n2,,4,,,,,,,,,,,,,,,,,,,,,\n3,,3.5,,,,,,,0,,,,,,,,,,,,,,\n",
+        head);
     assert_file("metrics.csv", csv);
 
     open_metrics(&metrics, 0); /* anew */
@@ -75,11 +73,32 @@ static void goes_on_from_a_step(void **state) {
     assert_file("metrics.csv", head);
 }
 
+/* Only runs on preferences have the columns of rewards. */
+static void has_rewards_of_preferences(void **state) {
+    (void)state;
+    train_metrics metrics;
+    char csv[1024];
+    assert_int_equal(train_metrics_open(&metrics, scratch, 0, true, NULL), SIFR_OK);
+    assert_int_equal(train_metrics_add(&metrics,
+                                       json_pack("{s:i, s:f, s:f}", "step", 1, "rewards/margins",
+                                                 0.5, "eval_rewards/chosen", 0.25),
+                                       NULL),
+                     SIFR_OK);
+    train_metrics_close(&metrics);
+    snprintf(csv, sizeof csv,
+             "%.*s,rewards/chosen,rewards/rejected,rewards/accuracies,rewards/margins,"
+             "eval_rewards/chosen,eval_rewards/rejected,eval_rewards/accuracies,"
+             "eval_rewards/margins\n1,,,,,,,,,,,,,,,,,,,,,,,,,,,0.5,0.25,,,\n",
+             (int)strlen(head) - 1, head);
+    assert_file("metrics.csv", csv);
+}
+
 static void cannot_write(void **state) {
     (void)state;
     train_metrics metrics;
     sifr_error error = {0};
-    assert_int_equal(train_metrics_open(&metrics, scratch_path("nowhere"), 0, &error), SIFR_FAILED);
+    assert_int_equal(train_metrics_open(&metrics, scratch_path("nowhere"), 0, false, &error),
+                     SIFR_FAILED);
     assert_message(&error, "metrics.jsonl: cannot write: No such file");
     open_metrics(&metrics, 0);
     fclose(metrics.jsonl);
@@ -101,8 +120,8 @@ static void cannot_write(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(records_reach_the_disk_at_once),
-                                       cmocka_unit_test(goes_on_from_a_step),
-                                       cmocka_unit_test(cannot_write)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(records_reach_the_disk_at_once), cmocka_unit_test(goes_on_from_a_step),
+        cmocka_unit_test(has_rewards_of_preferences), cmocka_unit_test(cannot_write)};
     return cmocka_run_group_tests(tests, scratch_setup, scratch_teardown);
 }
