@@ -97,6 +97,12 @@ char *base_format_count(int64_t count, char out[32]) {
     return out;
 }
 
+char *base_format_counted(int64_t count, const char *word, char out[80]) {
+    char number[32];
+    snprintf(out, 80, "%s %s%s", base_format_count(count, number), word, count == 1 ? "" : "s");
+    return out;
+}
+
 char *base_format_divisors(int64_t n, char *out, size_t size) {
     size_t used = 0;
     out[0] = '\0';

@@ -23,6 +23,8 @@ sifr_status base_parse_double(const char *text, const char *what, double *out,
 char *base_format_bytes(uint64_t bytes, char out[32]);
 /* Writes "1,234,567"; returns `out`. */
 char *base_format_count(int64_t count, char out[32]);
+/* Writes "1 document", "2,000 documents" of the word `document`; returns `out`. */
+char *base_format_counted(int64_t count, const char *word, char out[80]);
 
 /* Writes the divisors of `n` from 2 on, "2, 4 or 8"; those that `out` has no room for become "...".
  * Returns `out`. */

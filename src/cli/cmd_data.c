@@ -85,12 +85,13 @@ static sifr_status print_row(const formats_tokenizer *tokenizer, const train_cha
     formats_tokenizer_stream stream = {0};
     formats_tokenizer_text text = {0};
     part_look look = PART_READ;
+    char tokens[80];
     sifr_status status = SIFR_OK;
     if (train_chat_is_paired(chat))
         printf("--- pair %lld, %s", (long long)index / 2 + 1, index % 2 ? "rejected" : "chosen");
     else
         printf("--- row %lld", (long long)index + 1);
-    printf(": %lld tokens, %lld learned%s\n", (long long)count,
+    printf(": %s, %lld learned%s\n", base_format_counted(count, "token", tokens),
            (long long)count_learned(learned, count), count > length ? ", cut" : "");
     for (int64_t i = 0; status == SIFR_OK && i < count; i++) {
         part_look next = i >= length ? PART_CUT : learned[i] && i > 0 ? PART_LEARNED : PART_READ;
@@ -138,25 +139,25 @@ static void print_figures(const train_chat *chat, int64_t length) {
     int64_t packs = train_chat_sequences(chat);
     const train_chat_counts *c = train_chat_count(chat);
     inspect_cut cut = find_cut(chat, length);
-    char rows[32], tokens[32], learned[32], lost[32];
+    char rows[80], tokens[80], learned[32], lost[32];
     bool pairs = train_chat_is_paired(chat);
-    printf("%s %s, %s tokens, %s of them learned; %.1f tokens a row, the longest %lld\n",
-           base_format_count(pairs ? c->rows / 2 : c->rows, rows),
-           pairs ? "pairs (a row is an answer with its prompt)" : "rows",
-           base_format_count(c->tokens, tokens), base_format_count(c->learned, learned),
+    printf("%s%s, %s, %s of them learned; %.1f tokens a row, the longest %lld\n",
+           base_format_counted(pairs ? c->rows / 2 : c->rows, pairs ? "pair" : "row", rows),
+           pairs ? " (a row is an answer with its prompt)" : "",
+           base_format_counted(c->tokens, "token", tokens), base_format_count(c->learned, learned),
            (double)c->tokens / (double)c->rows, (long long)c->longest);
     print_lengths(chat, length);
-    printf("at seq_length %lld: %s rows would be cut, by %s tokens in all; %s of them would have "
+    printf("at seq_length %lld: %s would be cut, by %s in all; %s of them would have "
            "nothing left to learn\n",
-           (long long)length, base_format_count(cut.rows, rows),
-           base_format_count(cut.tokens, tokens), base_format_count(cut.lost, lost));
+           (long long)length, base_format_counted(cut.rows, "row", rows),
+           base_format_counted(cut.tokens, "token", tokens), base_format_count(cut.lost, lost));
     if (pairs) {
         printf("a row a sequence fills %.1f %% of them\n", share_filled(chat, length, c->rows));
         return;
     }
-    printf("a row a sequence fills %.1f %% of them; packed, the rows take %s sequences, %.1f %% "
+    printf("a row a sequence fills %.1f %% of them; packed, the rows take %s, %.1f %% "
            "filled\n",
-           share_filled(chat, length, c->rows), base_format_count(packs, rows),
+           share_filled(chat, length, c->rows), base_format_counted(packs, "sequence", rows),
            share_filled(chat, length, packs));
 }
 

@@ -192,18 +192,19 @@ static json_t *number_or_null(double value) {
 
 static int print_result(const eval_command *command, const eval_result *r) {
     if (!command->json && r->labelled) {
+        char count[80];
         printf("loss %.6f", r->loss);
         for (int i = 0; i < r->scores.count; i++)
             printf(", %s %.6f", r->scores.items[i].name, r->scores.items[i].value);
-        printf(" over %lld examples (%s)\n", (long long)r->windows,
+        printf(" over %s (%s)\n", base_format_counted(r->windows, "example", count),
                cli_precision_name(r->precision));
         return SIFR_OK;
     }
     if (!command->json) {
-        char tokens[32], windows[32];
-        printf("loss %.6f, perplexity %.3f over %s tokens in %s windows of %lld (%s)\n", r->loss,
-               exp(r->loss), base_format_count(r->tokens, tokens),
-               base_format_count(r->windows, windows), (long long)command->length,
+        char tokens[80], windows[80];
+        printf("loss %.6f, perplexity %.3f over %s in %s of %lld (%s)\n", r->loss, exp(r->loss),
+               base_format_counted(r->tokens, "token", tokens),
+               base_format_counted(r->windows, "window", windows), (long long)command->length,
                cli_precision_name(r->precision));
         return SIFR_OK;
     }

@@ -195,7 +195,7 @@ static sifr_status score(score_command *command, sifr_error *error) {
     sifr_log log = cli_log(name);
     int64_t length;
     score_run run = {.command = command};
-    char rows[32], entries[32];
+    char rows[80], entries[80];
     sifr_status status;
     BASE_TRY_GOTO(status, configure(command, error), done);
     BASE_TRY_GOTO(status, cli_read_model_open(&command->read, &model, &options, &log, error), done);
@@ -207,9 +207,9 @@ static sifr_status score(score_command *command, sifr_error *error) {
     run.data = data;
     status = run_model(command, &model, &options, length, &run, error);
     if (status == SIFR_OK)
-        printf("%s: %s tokens of %s rows%s (%s)\n", command->output,
-               base_format_count(run.writer.entries, entries),
-               base_format_count(run.writer.rows, rows),
+        printf("%s: %s of %s%s (%s)\n", command->output,
+               base_format_counted(run.writer.entries, "token", entries),
+               base_format_counted(run.writer.rows, "row", rows),
                command->top ? ", with the likeliest words of each" : "",
                cli_precision_name(options.precision));
 done:

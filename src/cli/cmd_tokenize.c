@@ -71,11 +71,11 @@ static void say_oddities(const formats_text_source *source, const train_tokenise
 
 static void print_result(const tokenize_options *o, const formats_text_source *source,
                          const train_tokenised *counts) {
-    char documents[32], tokens[32], bytes[32];
+    char documents[80], tokens[80], bytes[32];
     if (!o->json) {
-        printf("%s.bin, %s.idx: %s document%s, %s tokens, from %s in %.2f s (%.1f MB/s)\n",
-               o->output, o->output, base_format_count(counts->documents, documents),
-               plural(counts->documents), base_format_count(counts->tokens, tokens),
+        printf("%s.bin, %s.idx: %s, %s, from %s in %.2f s (%.1f MB/s)\n", o->output, o->output,
+               base_format_counted(counts->documents, "document", documents),
+               base_format_counted(counts->tokens, "token", tokens),
                base_format_bytes(counts->bytes, bytes), counts->seconds,
                rate(counts->bytes, counts->seconds));
         return;

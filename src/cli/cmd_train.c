@@ -167,7 +167,7 @@ static int print_json(const sifr_config *config, const train_outcome *o) {
 
 static void print_summary(const sifr_config *config, const train_host *host,
                           const train_outcome *o) {
-    char tokens[32], rate[32], planned[32], measured[32];
+    char steps[80], tokens[32], rate[32], planned[32], measured[32];
     if (o->signal) {
         train_say(host, "stopped by %s after step %lld of %lld; saved, continue with --resume",
                   cli_stop_name(o->signal), (long long)o->steps, (long long)o->total_steps);
@@ -175,10 +175,10 @@ static void print_summary(const sifr_config *config, const train_host *host,
     }
     if (o->steps > o->first_step)
         train_say(host,
-                  "done: %lld steps, %s tokens in %.1f s, %s tokens/s; memory %s planned, %s "
+                  "done: %s, %s tokens in %.1f s, %s tokens/s; memory %s planned, %s "
                   "measured",
-                  (long long)(o->steps - o->first_step), base_format_count(o->tokens, tokens),
-                  o->seconds,
+                  base_format_counted(o->steps - o->first_step, "step", steps),
+                  base_format_count(o->tokens, tokens), o->seconds,
                   base_format_count((int64_t)((double)o->tokens / o->step_seconds), rate),
                   base_format_bytes((uint64_t)o->planned_bytes, planned),
                   base_format_bytes((uint64_t)o->measured_bytes, measured));

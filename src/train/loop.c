@@ -419,7 +419,7 @@ static void say_mesh(const train_state *t) {
 }
 
 static void announce(const train_state *t) {
-    char parameters[32], bytes[32], ranks[64] = "", over[32] = "";
+    char parameters[32], bytes[32], batch[80], steps[80], ranks[64] = "", over[32] = "";
     const sifr_config *c = t->config;
     int32_t size = comm_size(t->group);
     if (size > 1)
@@ -434,13 +434,12 @@ static void announce(const train_state *t) {
     say_mesh(t);
     int32_t data = plan_mesh_ranks(&engine_schedule(t->engine)->settings.mesh, PLAN_DATA);
     if (data > 1) snprintf(over, sizeof over, " x %d ranks", data);
-    train_say(
-        t->host,
-        "step: %lld sequences of %lld tokens (%lld x %lld accumulated%s), %lld steps, memory %s%s",
-        (long long)c->train_batch_size, (long long)t->length, (long long)c->step.micro_batch_size,
-        (long long)c->step.gradient_accumulation_steps, over, (long long)t->total_steps,
-        base_format_bytes((uint64_t)sifr_engine_planned_bytes(t->engine), bytes),
-        size > 1 ? " each" : "");
+    train_say(t->host, "step: %s of %lld tokens (%lld x %lld accumulated%s), %s, memory %s%s",
+              base_format_counted(c->train_batch_size, "sequence", batch), (long long)t->length,
+              (long long)c->step.micro_batch_size, (long long)c->step.gradient_accumulation_steps,
+              over, base_format_counted(t->total_steps, "step", steps),
+              base_format_bytes((uint64_t)sifr_engine_planned_bytes(t->engine), bytes),
+              size > 1 ? " each" : "");
 }
 
 static void close_state(train_state *t) {

@@ -252,13 +252,15 @@ sifr_status train_monitor_evaluation(train_monitor *monitor, int64_t step,
                                      const train_evaluation *evaluation, sifr_error *error) {
     const train_monitor_settings *s = &monitor->settings;
     monitor->last_eval_loss = evaluation->loss;
-    char scores[512];
-    train_say(s->host, "step %lld/%lld  eval loss %.4f%s  (%lld %s, %.1f s)", (long long)step,
+    char scores[512], windows[80];
+    train_say(s->host, "step %lld/%lld  eval loss %.4f%s  (%s, %.1f s)", (long long)step,
               (long long)s->total_steps, evaluation->loss,
-              describe_scores(evaluation, scores, sizeof scores), (long long)evaluation->windows,
-              evaluation->paired     ? "answers"
-              : evaluation->labelled ? "examples"
-                                     : "windows",
+              describe_scores(evaluation, scores, sizeof scores),
+              base_format_counted(evaluation->windows,
+                                  evaluation->paired     ? "answer"
+                                  : evaluation->labelled ? "example"
+                                                         : "window",
+                                  windows),
               evaluation->seconds);
     BASE_TRY(add_record(monitor, evaluation_record(monitor, step, evaluation), error));
     train_monitor_pause(monitor, evaluation->seconds);

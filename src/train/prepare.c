@@ -323,7 +323,7 @@ static sifr_status open_stores(train_state *t, sifr_error *error) {
 static sifr_status count_steps(train_state *t, sifr_error *error) {
     const sifr_config *c = t->config;
     int64_t windows = train_data_windows(t->data, t->length), batch = c->train_batch_size;
-    char tokens[32], number[32];
+    char tokens[32], counted[80], number[80];
     if (windows == 0)
         return base_fail(error, SIFR_FAILED,
                          "data: %lld tokens are too few for a window of %lld and the token after "
@@ -339,13 +339,14 @@ static sifr_status count_steps(train_state *t, sifr_error *error) {
                                                       : "windows";
     int64_t per = c->preference.loss ? 2 : 1;
     if (rows && t->held_out && !c->eval_data)
-        train_say(t->host, "data: %lld %s to learn, %lld held out", (long long)(documents / per),
-                  per > 1 ? "pairs" : "rows", (long long)(train_data_documents(t->held_out) / per));
+        train_say(t->host, "data: %s to learn, %lld held out",
+                  base_format_counted(documents / per, per > 1 ? "pair" : "row", counted),
+                  (long long)(train_data_documents(t->held_out) / per));
     if (!rows && !train_data_labelled(t->data))
-        train_say(t->host, "data: %s tokens in %lld document%s, %s windows of %lld",
-                  base_format_count(train_data_tokens(t->data), tokens), (long long)documents,
-                  documents == 1 ? "" : "s", base_format_count(windows, number),
-                  (long long)t->length);
+        train_say(t->host, "data: %s tokens in %s, %s of %lld",
+                  base_format_count(train_data_tokens(t->data), tokens),
+                  base_format_counted(documents, "document", counted),
+                  base_format_counted(windows, "window", number), (long long)t->length);
     if (c->max_steps > 0) {
         t->total_steps = c->max_steps;
         return config_set_total_steps(t->config, t->total_steps, error);

@@ -68,6 +68,10 @@ static void formats(void **state) {
     assert_string_equal(base_format_count(0, out), "0");
     assert_string_equal(base_format_count(999, out), "999");
     assert_string_equal(base_format_count(-1000, out), "-1,000");
+    char counted[80];
+    assert_string_equal(base_format_counted(1, "row", counted), "1 row");
+    assert_string_equal(base_format_counted(0, "row", counted), "0 rows");
+    assert_string_equal(base_format_counted(2000, "row", counted), "2,000 rows");
     assert_string_equal(base_format_count(INT64_MAX, out), "9,223,372,036,854,775,807");
     assert_string_equal(base_format_bytes(0, out), "0 B");
     assert_string_equal(base_format_bytes(999, out), "999 B");

@@ -66,6 +66,7 @@ cat >asked.json <<'J'
 J
 expect 0 sifr data inspect --model model --config asked.json
 grep -q 'Two and two?⟦ four' out || { cat out; fail "question and answer are not read"; }
+grep -q '^1 row, ' out && grep -q ': 0 rows would be cut' out || { cat out; fail "words of counts"; }
 echo '{"question": "Two and two?"}' >asked.jsonl
 run 1 no --config asked.json --max-steps 1
 complains "row 1, line 1: 'answer' is missing, which is taken as 'completion'"

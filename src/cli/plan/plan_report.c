@@ -39,6 +39,7 @@ static void print_run(const cli_plan_report *r) {
     const plan_schedule *s = r->schedule;
     const plan_settings *settings = &s->settings;
     char text[32], order[128] = "", tiles[48] = "";
+    bool one = settings->step.gradient_accumulation_steps * settings->step.micro_batch_size == 1;
     bool own = settings->step.precision == SIFR_FP32 || plan_has_masters(settings);
     printf("model        %s, %s parameters in %zu units, %s%s%s\n", r->model_config.model_type,
            base_format_count(sifr_model_parameters(r->model), text), r->model->unit_count,
@@ -48,9 +49,9 @@ static void print_run(const cli_plan_report *r) {
         snprintf(tiles, sizeof tiles, ", tiles of %lld tokens",
                  (long long)settings->step.tile_tokens);
     printf(
-        "step         %d x %lld sequences of %lld tokens, step_order %s, gradient_order %s%s%s\n",
+        "step         %d x %lld sequence%s of %lld tokens, step_order %s, gradient_order %s%s%s\n",
         settings->step.gradient_accumulation_steps, (long long)settings->step.micro_batch_size,
-        (long long)settings->step.seq_length, order_name(settings->step.step_order),
+        one ? "" : "s", (long long)settings->step.seq_length, order_name(settings->step.step_order),
         settings->step.gradient_order == SIFR_GRADIENT_SEQUENTIAL ? "sequential" : "tree",
         recomputes[settings->step.recompute], tiles);
     if (r->choice.seconds[0] > 0)

@@ -33,33 +33,27 @@ static sifr_status hash_text(const formats_text_source *source, const train_data
     return SIFR_OK;
 }
 
-/* "1 document", "2,000 documents" */
-static const char *counted(int64_t count, const char *what, char out[80]) {
-    char number[32];
-    snprintf(out, 80, "%s %s%s", base_format_count(count, number), what, count == 1 ? "" : "s");
-    return out;
-}
-
 static void say_counts(const sifr_log *log, const formats_text_source *source,
                        const train_tokenised *counts) {
     char bytes[32], a[80], b[80];
     base_log(log, SIFR_LOG_INFO, "data: %s of text in %s, %s, %.1f MB/s",
-             base_format_bytes(counts->bytes, bytes), counted(counts->documents, "document", a),
-             counted(counts->tokens, "token", b),
+             base_format_bytes(counts->bytes, bytes),
+             base_format_counted(counts->documents, "document", a),
+             base_format_counted(counts->tokens, "token", b),
              counts->seconds > 0 ? (double)counts->bytes / counts->seconds / 1e6 : 0);
     if (counts->invalid)
         base_log(log, SIFR_LOG_WARNING, "data: %s in %s: not valid UTF-8, read as U+FFFD",
-                 counted((int64_t)counts->invalid, "sequence", a),
-                 counted(counts->invalid_documents, "document", b));
+                 base_format_counted((int64_t)counts->invalid, "sequence", a),
+                 base_format_counted(counts->invalid_documents, "document", b));
     if (source->empty_files)
         base_log(log, SIFR_LOG_INFO, "data: %s left out",
-                 counted((int64_t)source->empty_files, "empty file", a));
+                 base_format_counted((int64_t)source->empty_files, "empty file", a));
     if (source->links)
         base_log(log, SIFR_LOG_INFO, "data: %s not followed",
-                 counted((int64_t)source->links, "link to a directory", a));
+                 base_format_counted((int64_t)source->links, "link to a directory", a));
     if (counts->unfinished)
         base_log(log, SIFR_LOG_INFO, "data: %s without a newline at the end; none was added",
-                 counted(counts->unfinished, "document", a));
+                 base_format_counted(counts->unfinished, "document", a));
 }
 
 /* Checked before tokenising, which may take hours. */

@@ -343,13 +343,14 @@ static void say_odd_rows(const chat_reader *r) {
 
 static void say_rows(const chat_reader *r) {
     const train_chat_counts *c = &r->chat->counts;
-    char rows[32], tokens[32], learned[32];
+    char rows[80], tokens[80], learned[32];
     if (!r->options->whole)
         base_log(r->options->log, SIFR_LOG_INFO,
-                 "data: %s %s, %s tokens, of which %s %s learned; the longest %s has %lld, each "
+                 "data: %s, %s, of which %s %s learned; the longest %s has %lld, each "
                  "takes %lld",
-                 base_format_count(r->chat->paired ? c->rows / 2 : c->rows, rows),
-                 r->chat->paired ? "pairs" : "rows", base_format_count(c->tokens, tokens),
+                 base_format_counted(r->chat->paired ? c->rows / 2 : c->rows,
+                                     r->chat->paired ? "pair" : "row", rows),
+                 base_format_counted(c->tokens, "token", tokens),
                  base_format_count(c->learned, learned), are(c->learned),
                  r->chat->paired ? "answer with its prompt" : "row", (long long)c->longest,
                  (long long)r->options->length);

@@ -228,7 +228,7 @@ static void free_reader(example_reader *r) {
 
 static void say_examples(const train_examples *x, const example_reader *r) {
     const sifr_log *log = r->source->log;
-    char count[32];
+    char count[80];
     for (size_t t = 0; t < r->threads; t++) {
         uint64_t invalid = formats_tokenizer_invalid(r->encoders[t].scratch);
         if (invalid)
@@ -237,9 +237,10 @@ static void say_examples(const train_examples *x, const example_reader *r) {
     }
     if (!x->labelled.unknown)
         base_log(log, SIFR_LOG_INFO,
-                 "data: %s examples of %.1f tokens on average, the longest %lld; each takes %lld",
-                 base_format_count((int64_t)x->count, count), (double)x->tokens / (double)x->count,
-                 (long long)x->longest, (long long)x->labelled.length);
+                 "data: %s of %.1f tokens on average, the longest %lld; each takes %lld",
+                 base_format_counted((int64_t)x->count, "example", count),
+                 (double)x->tokens / (double)x->count, (long long)x->longest,
+                 (long long)x->labelled.length);
     if (x->truncated)
         base_log(
             log, SIFR_LOG_WARNING, "data: %s of them %s longer than seq_length %lld and %s cut%s",
