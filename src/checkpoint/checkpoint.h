@@ -35,6 +35,7 @@ typedef struct checkpoint_record {
     const json_t *trainer; /* trainer_state.json */
     const json_t *tensors; /* tensors of the model folder to be written: checkpoint_tensors() */
     const struct checkpoint_base *base; /* of frozen weights (frozen_base.h); NULL: none */
+    const json_t *usual; /* of notes: the values of fields that one side lacks; NULL: none */
 } checkpoint_record;
 
 /* The tensors that an export of the checkpoint has to write: a new array that the caller owns, or

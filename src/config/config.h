@@ -229,6 +229,9 @@ json_t *config_effective(const sifr_config *config);
 
 /* The same without keys that are given and have no effect: two configs that train alike. */
 json_t *config_acting(const sifr_config *config);
+/* The keys' defaults in a section and the sections in it, as a new object; NULL where memory ran
+ * out. */
+json_t *config_fallbacks(const char *section);
 
 /* The effective config as text, indented, with each number in the fewest digits that read back as
  * the same; *out is the caller's to free. */

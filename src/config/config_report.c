@@ -167,6 +167,22 @@ json_t *config_acting(const sifr_config *config) {
     return config_collect(config, false);
 }
 
+json_t *config_fallbacks(const char *section) {
+    json_t *root = json_object();
+    size_t length = strlen(section);
+    for (size_t i = 0; root && i < config_key_count(); i++) {
+        const config_key *key = config_key_at(i);
+        bool inside = strncmp(key->path, section, length) == 0 && key->path[length] == '.';
+        json_t *value = inside ? config_value_default(key) : NULL;
+        bool put = !value || config_put_path(root, key->path + length + 1, value);
+        json_decref(value);
+        if (put) continue;
+        json_decref(root);
+        return NULL;
+    }
+    return root;
+}
+
 bool config_flag_at(size_t index, config_flag *flag) {
     for (size_t i = 0; i < config_key_count(); i++) {
         const config_key *key = config_key_at(i);

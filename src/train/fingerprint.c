@@ -106,18 +106,17 @@ static json_t *describe_loss_scaling(const sifr_fp16 *s) {
                      s->consecutive_hysteresis);
 }
 
+static const char *const sections[] = {"optimizer", "scheduler"};
+enum { SECTIONS = sizeof sections / sizeof *sections };
+
 /* Uses the config's own names, so that a resume can name the key that differs. An empty section (no
  * scheduler, say) has no key. */
 static bool put_sections(json_t *notes, const sifr_config *config) {
-    static const char *const names[] = {"optimizer", "scheduler"};
     json_t *acting = config_acting(config);
     bool whole = acting != NULL;
-    for (size_t i = 0; whole && i < sizeof names / sizeof *names; i++) {
-        json_t *section = json_object_get(acting, names[i]);
-        json_t *params = json_object_get(section, "params");
-        /* checkpoints from before this key have none */
-        if (json_is_false(json_object_get(params, "amsgrad"))) json_object_del(params, "amsgrad");
-        whole = !section || json_object_set(notes, names[i], section) == 0;
+    for (size_t i = 0; whole && i < SECTIONS; i++) {
+        json_t *section = json_object_get(acting, sections[i]);
+        whole = !section || json_object_set(notes, sections[i], section) == 0;
     }
     json_decref(acting);
     return whole;
@@ -146,4 +145,15 @@ json_t *train_fingerprint_notes(const sifr_config *config, const sifr_engine *en
     if (whole) return notes;
     json_decref(notes);
     return NULL;
+}
+
+json_t *train_fingerprint_usual(void) {
+    json_t *usual = json_object();
+    for (size_t i = 0; i < SECTIONS; i++) {
+        json_t *section = config_fallbacks(sections[i]);
+        if (json_object_set_new(usual, sections[i], section) == 0) continue;
+        json_decref(usual);
+        return NULL;
+    }
+    return usual;
 }

@@ -23,6 +23,9 @@ bool train_fingerprint_labels(json_t *agree, const engine_folder *folder);
 /* Facts that may change, but change the results: optimizer, schedule, types, machine. */
 json_t *train_fingerprint_notes(const sifr_config *config, const sifr_engine *engine);
 
+/* Of the notes, the values of fields that checkpoints from before them lack: the keys' defaults. */
+json_t *train_fingerprint_usual(void);
+
 /* Adds what adapters multiply by; nothing without adapters. False where memory ran out. */
 bool train_fingerprint_lora(json_t *agree, const model_lora *lora);
 

@@ -32,7 +32,12 @@ static sifr_status save(train_state *t, int64_t beside, sifr_error *error) {
     sifr_status status = state && trainer ? SIFR_OK : base_fail_alloc(error, 4096);
     status = train_agree(t, status, error);
     if (status == SIFR_OK) {
-        checkpoint_record record = {t->agree, t->notes, state, trainer, t->tensors, &t->base};
+        checkpoint_record record = {.agree = t->agree,
+                                    .notes = t->notes,
+                                    .state = state,
+                                    .trainer = trainer,
+                                    .tensors = t->tensors,
+                                    .base = &t->base};
         checkpoint_settings settings = {.keep = t->config->save_total_limit, .beside = beside};
         status =
             checkpoint_save(t->engine, t->config->output, &record, &settings, t->host->log, error);
@@ -448,6 +453,7 @@ static void close_state(train_state *t) {
     train_output_close(&t->output);
     json_decref(t->agree);
     json_decref(t->notes);
+    json_decref(t->usual);
     json_decref(t->position);
     json_decref(t->tensors);
     checkpoint_base_free(&t->base);

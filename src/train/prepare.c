@@ -395,13 +395,16 @@ static sifr_status find_tensors(train_state *t, sifr_error *error) {
 static sifr_status load(train_state *t, sifr_error *error) {
     t->agree = train_fingerprint_agree(t->config, t->folder.model, t->data, t->length);
     t->notes = train_fingerprint_notes(t->config, t->engine);
-    bool whole = t->agree && t->notes && train_fingerprint_labels(t->agree, &t->folder) &&
+    t->usual = train_fingerprint_usual();
+    bool whole = t->agree && t->notes && t->usual &&
+                 train_fingerprint_labels(t->agree, &t->folder) &&
                  train_fingerprint_lora(t->agree, &t->lora);
     sifr_status made = whole ? SIFR_OK : base_fail_alloc(error, 4096);
     if (made == SIFR_OK) made = find_tensors(t, error);
     BASE_TRY(train_agree(t, made, error));
     BASE_TRY(checkpoint_base_make(t->config->model, &t->folder, t->group, &t->base, error));
-    checkpoint_record record = {.agree = t->agree, .notes = t->notes, .base = &t->base};
+    checkpoint_record record = {
+        .agree = t->agree, .notes = t->notes, .base = &t->base, .usual = t->usual};
     t->saved_step = -1;
     if (t->config->resume) {
         BASE_TRY(checkpoint_load(t->engine, t->config->output, &record, &t->position, t->host->log,

@@ -40,11 +40,12 @@ typedef struct train_state {
     train_output output;
     train_monitor monitor;
     train_profile profile;
-    json_t *agree, *notes, *position; /* state of the checkpoint that was loaded, or NULL */
-    json_t *tensors;                  /* tensors of the model that the run writes at the end */
-    checkpoint_base base;             /* of frozen weights */
-    train_word *words;                /* of all ranks */
-    train_rows rows;                  /* of this rank's micro batches */
+    json_t *agree, *notes, *usual; /* of checkpoint_record */
+    json_t *position;              /* state of the checkpoint that was loaded, or NULL */
+    json_t *tensors;               /* tensors of the model that the run writes at the end */
+    checkpoint_base base;          /* of frozen weights */
+    train_word *words;             /* of all ranks */
+    train_rows rows;               /* of this rank's micro batches */
     float *rewards; /* of preferences: of this rank's step, of all ranks' as they come, and in
                        order; then the log-probabilities of a micro batch */
     int64_t length, total_steps;

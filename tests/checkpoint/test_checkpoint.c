@@ -90,16 +90,22 @@ static void assert_same(const sifr_engine *a, const sifr_engine *b) {
 }
 
 /* What the caller keeps: `seed` must agree, `note` may differ. */
-static json_t *objects[4];
+static json_t *objects[5];
 
 static checkpoint_record record(int seed, int note) {
-    for (int i = 0; i < 4; i++) json_decref(objects[i]);
+    for (int i = 0; i < 5; i++) json_decref(objects[i]);
     objects[0] = json_pack("{s:i}", "seed", seed);
     objects[1] = json_pack("{s:i, s:{s:i, s:{s:f}}}", "note", note, "optimizer", "same", 1,
                            "params", "lr", 0.001 * note);
+    objects[4] = json_pack("{s:{s:{s:b, s:i, s:i}}}", "optimizer", "params", "amsgrad", 0, "r", 0,
+                           "warmup_steps", 0);
     objects[2] = json_pack("{s:i}", "samples", 40);
     objects[3] = json_pack("{s:i}", "global_step", 5);
-    return (checkpoint_record){objects[0], objects[1], objects[2], objects[3], NULL, NULL};
+    return (checkpoint_record){.agree = objects[0],
+                               .notes = objects[1],
+                               .state = objects[2],
+                               .trainer = objects[3],
+                               .usual = objects[4]};
 }
 
 static char said[8192];
@@ -184,6 +190,35 @@ static void differences(void **state) {
     assert_non_null(strstr(said, "was made with optimizer.params.lr 0.001, this run has 0.007:"));
     assert_null(strstr(said, "same"));
     assert_null(strchr(said, '{'));
+}
+
+/* Of a key that came later checkpoints have nothing, and it counts as the key's default; so does
+ * one that is gone. */
+static void fields_that_one_side_lacks(void **state) {
+    (void)state;
+    json_t *position, *params;
+    sifr_error error = {0};
+    const char *output = fresh("lacks");
+    restart(engine, 5);
+    checkpoint_record saved = record(1, 1);
+    params = json_object_get(json_object_get(objects[1], "optimizer"), "params");
+    json_object_set_new(params, "r", json_integer(0));
+    assert_int_equal(checkpoint_save(engine, output, &saved, &pieces, &log_lines, &error), SIFR_OK);
+    for (int used = 0; used < 2; used++) {
+        said[0] = 0;
+        checkpoint_record now = record(1, 1);
+        params = json_object_get(json_object_get(objects[1], "optimizer"), "params");
+        json_object_set_new(params, "amsgrad", json_boolean(used));
+        json_object_set_new(params, "warmup_steps", json_integer(0));
+        assert_int_equal(checkpoint_load(other, output, &now, &position, &log_lines, &error),
+                         SIFR_OK);
+        json_decref(position);
+        const char *found = strstr(said, "made with");
+        if (used)
+            assert_non_null(strstr(said, "optimizer.params.amsgrad nothing, this run has true:"));
+        else if (found)
+            fail_msg("%s", said);
+    }
 }
 
 /* State in bf16 is stored so, cut anywhere, and comes back; one that keeps it otherwise is told. */
@@ -580,6 +615,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(comes_back_the_same),
                                        cmocka_unit_test(nothing_there),
                                        cmocka_unit_test(differences),
+                                       cmocka_unit_test(fields_that_one_side_lacks),
                                        cmocka_unit_test(folder),
                                        cmocka_unit_test(narrow_states),
                                        cmocka_unit_test(old_one_stays),
@@ -592,6 +628,6 @@ int main(void) {
                                        cmocka_unit_test(full_disk),
                                        cmocka_unit_test(killed_while_saving)};
     int failed = cmocka_run_group_tests(tests, make_engines, free_engines);
-    for (int i = 0; i < 4; i++) json_decref(objects[i]);
+    for (int i = 0; i < 5; i++) json_decref(objects[i]);
     return failed;
 }
