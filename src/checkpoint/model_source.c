@@ -161,7 +161,7 @@ static sifr_status add_adapter(checkpoint_model *m, sifr_error *error) {
 static sifr_status open_folder(checkpoint_model *m, const char *adapter, sifr_error *error) {
     engine_folder *folder = &m->folder;
     memcpy(m->files, m->path, sizeof m->files);
-    engine_folder_options options = {.lora = &m->lora, .adapter = adapter};
+    engine_folder_options options = {.choice.lora = &m->lora, .adapter = adapter};
     if (adapter) BASE_TRY(model_lora_load(adapter, &m->lora, error));
     BASE_TRY(engine_folder_open_as(m->path, adapter ? &options : NULL, folder, error));
     size_t weights = folder->model->weight_count;

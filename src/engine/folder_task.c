@@ -48,7 +48,7 @@ static sifr_status choose_labels(const engine_folder_options *o, const char *pat
     if (given) return copy_labels(given, path, &out->labels, error);
     if (out->config.task == out->config.own_task)
         return model_labels_load(path, &out->labels, error);
-    if (o->has_problem && o->problem == MODEL_REGRESSION)
+    if (o->choice.has_problem && o->choice.problem == MODEL_REGRESSION)
         return model_labels_number(1, path, &out->labels, error);
     return base_fail(error, SIFR_USAGE,
                      "%s: a head for %s is made, which needs its labels: name them (\"labels\", "
@@ -109,25 +109,20 @@ static sifr_status open_labelled(const char *path, const engine_folder_options *
         if (o->labels) BASE_TRY(rename_labels(o->labels, path, &out->labels, error));
     }
     choice->num_labels = out->labels.count;
-    choice->has_problem = o->has_problem, choice->problem = o->problem;
+    choice->has_problem = o->choice.has_problem;
     return load(path, choice, out, error);
 }
 
 static sifr_status open_wanted(const char *path, const engine_folder_options *o, engine_folder *out,
                                sifr_error *error) {
-    model_choice choice = {.has_task = o->has_task,
-                           .task = o->task,
-                           .packed = o->packed,
-                           .lora = o->lora,
-                           .preference = o->preference,
-                           .beta = o->beta,
-                           .distil = o->distil};
+    model_choice choice = o->choice;
+    choice.has_problem = false; /* that is of a head with labels */
     bool anew = false;
     BASE_TRY(load(path, &choice, out, error));
     BASE_TRY(formats_weights_open(path, &out->weights, error));
     if (model_task_labelled(out->config.task)) {
         BASE_TRY(open_labelled(path, o, &choice, &anew, out, error));
-    } else if (o->labels || o->has_problem) {
+    } else if (o->labels || o->choice.has_problem) {
         return base_fail(error, SIFR_USAGE,
                          "%s: a model for %s has neither labels nor a problem_type: choose another "
                          "task, or leave them out",

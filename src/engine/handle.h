@@ -257,18 +257,11 @@ typedef struct engine_folder {
 
 /* What a caller wants of a model folder in place of what it is. */
 typedef struct engine_folder_options {
-    bool has_task, has_problem;
-    model_task task;
-    model_problem problem;
+    model_choice choice;        /* without num_labels, which follows from the labels */
     const model_labels *labels; /* by the user's wish; NULL: none */
     const model_labels *found;  /* those of the data, for a head that is made; NULL: none */
     bool new_head;              /* it is made even if the folder has one */
-    bool packed;                /* model_choice, as preference, beta and distil */
-    const model_lora *lora;     /* adapters; NULL: none. Borrowed until the folder is closed. */
-    const char *adapter;        /* folder with their values; NULL: fresh ones */
-    sifr_preference preference;
-    double beta;
-    sifr_distil_args distil;
+    const char *adapter;        /* folder with values of choice.lora; NULL: fresh ones */
 } engine_folder_options;
 
 /* Reads and checks everything except the values. */

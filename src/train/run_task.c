@@ -97,19 +97,25 @@ sifr_status train_read_lora(const sifr_config *config, model_lora *out, sifr_err
     return model_lora_read((json_t *)(uintptr_t)config->lora, "sifr.lora", out, error);
 }
 
+static sifr_status choose(const sifr_config *config, const model_lora *lora, model_choice *out,
+                          sifr_error *error) {
+    *out = (model_choice){.has_task = config->task != CONFIG_TASK_AUTO,
+                          .has_problem = config->problem_type != CONFIG_PROBLEM_AUTO,
+                          .packed = config->packing,
+                          .lora = lora->json ? lora : NULL,
+                          .preference = (sifr_preference)config->preference.loss,
+                          .beta = config->preference.beta};
+    if (out->has_task) out->task = (model_task)(config->task - 1);
+    if (out->has_problem) out->problem = (model_problem)(config->problem_type - 1);
+    return find_distil(config, &out->distil, error);
+}
+
 sifr_status train_read_model_config(const sifr_config *config, const model_lora *lora,
                                     model_config *out, sifr_error *error) {
     model_labels found = {0};
-    model_choice choice = {.has_task = config->task != CONFIG_TASK_AUTO,
-                           .has_problem = config->problem_type != CONFIG_PROBLEM_AUTO,
-                           .num_labels = (int64_t)config->label_count,
-                           .packed = config->packing,
-                           .lora = lora->json ? lora : NULL,
-                           .preference = (sifr_preference)config->preference.loss,
-                           .beta = config->preference.beta};
-    BASE_TRY(find_distil(config, &choice.distil, error));
-    if (choice.has_task) choice.task = (model_task)(config->task - 1);
-    if (choice.has_problem) choice.problem = (model_problem)(config->problem_type - 1);
+    model_choice choice;
+    BASE_TRY(choose(config, lora, &choice, error));
+    choice.num_labels = (int64_t)config->label_count;
     if (config->data_count) BASE_TRY(find_names(config, &found, error));
     if (found.count) choice.num_labels = found.count;
     model_labels_free(&found);
@@ -124,17 +130,8 @@ sifr_status train_read_model_config(const sifr_config *config, const model_lora 
 sifr_status train_open_folder(const sifr_config *config, const model_lora *lora, engine_folder *out,
                               sifr_error *error) {
     model_labels labels = {0}, found = {0};
-    engine_folder_options options = {.has_task = config->task != CONFIG_TASK_AUTO,
-                                     .has_problem = config->problem_type != CONFIG_PROBLEM_AUTO,
-                                     .new_head = config->new_head,
-                                     .packed = config->packing,
-                                     .lora = lora->json ? lora : NULL,
-                                     .adapter = config->adapter,
-                                     .preference = (sifr_preference)config->preference.loss,
-                                     .beta = config->preference.beta};
-    BASE_TRY(find_distil(config, &options.distil, error));
-    if (options.has_task) options.task = (model_task)(config->task - 1);
-    if (options.has_problem) options.problem = (model_problem)(config->problem_type - 1);
+    engine_folder_options options = {.new_head = config->new_head, .adapter = config->adapter};
+    BASE_TRY(choose(config, lora, &options.choice, error));
     sifr_status status = find_names(config, &found, error);
     if (status == SIFR_OK && config->label_count)
         status =

@@ -126,8 +126,8 @@ static void other_task(void **state) {
     for (size_t i = 0; i < 2 * sizeof cases / sizeof *cases; i++) {
         char path[1024];
         engine_folder folder;
-        engine_folder_options options = {.has_task = true, .labels = &labels};
-        options.task = i % 2 ? MODEL_TOKEN_CLASSES : MODEL_SEQUENCE_CLASSES;
+        engine_folder_options options = {.choice.has_task = true, .labels = &labels};
+        options.choice.task = i % 2 ? MODEL_TOKEN_CLASSES : MODEL_SEQUENCE_CLASSES;
         snprintf(path, sizeof path, "%s/tests/golden/encoders/models/%s",
                  getenv("SOURCE") ? getenv("SOURCE") : ".", cases[i / 2].name);
         if (engine_folder_open_as(path, &options, &folder, &error)) fail_msg("%s", error.message);

@@ -107,8 +107,10 @@ static void head_is_made(void **state) {
     (void)state;
     engine_folder folder, plain;
     model_labels three = labels_of(3, names), two = labels_of(2, names);
-    engine_folder_options options = {
-        .has_task = true, .task = MODEL_SEQUENCE_CLASSES, .labels = &three, .found = &two};
+    engine_folder_options options = {.choice.has_task = true,
+                                     .choice.task = MODEL_SEQUENCE_CLASSES,
+                                     .labels = &three,
+                                     .found = &two};
     open_as(source, &options, &folder);
     assert_non_null(strstr(said, "1 weight of the head for 3 labels made from the seed, "
                                  "score.weight\n"));
@@ -174,9 +176,10 @@ static void head_is_there(void **state) {
     refuse(path, (engine_folder_options){.labels = &two}, "its head has 3 labels, but 2 are given");
     refuse(path, (engine_folder_options){.labels = &other},
            "label 0 of its head is \"good\", but \"bad\" is given");
-    refuse(path, (engine_folder_options){.has_task = true, .task = MODEL_NEXT_TOKEN},
+    refuse(path, (engine_folder_options){.choice.has_task = true, .choice.task = MODEL_NEXT_TOKEN},
            "tensor lm_head.weight: missing");
-    refuse(path, (engine_folder_options){.has_task = true, .task = MODEL_TOKEN_CLASSES},
+    refuse(path,
+           (engine_folder_options){.choice.has_task = true, .choice.task = MODEL_TOKEN_CLASSES},
            "a head for token_classification is made, which needs its labels");
     open_as(path, &(engine_folder_options){.labels = &same}, &folder);
     assert_int_equal(folder.made_count, 0);
@@ -200,7 +203,8 @@ static void head_is_there(void **state) {
 
     /* A head of the same name, but for another task. */
     open_as(path,
-            &(engine_folder_options){.has_task = true, .task = MODEL_TOKEN_CLASSES, .found = &same},
+            &(engine_folder_options){
+                .choice.has_task = true, .choice.task = MODEL_TOKEN_CLASSES, .found = &same},
             &folder);
     assert_int_equal(folder.made_count, 2);
     put("tokens", path, &folder);
@@ -219,17 +223,20 @@ static void refused(void **state) {
     engine_folder folder;
     model_labels two = labels_of(2, names), one = labels_of(1, names);
     refuse(source, (engine_folder_options){.labels = &two}, "causal_lm has neither labels");
-    refuse(source, (engine_folder_options){.has_problem = true}, "causal_lm has neither labels");
+    refuse(source, (engine_folder_options){.choice.has_problem = true},
+           "causal_lm has neither labels");
     refuse(source, (engine_folder_options){.new_head = true}, "\"new_head\" is for labels");
-    refuse(source, (engine_folder_options){.has_task = true, .task = MODEL_SEQUENCE_CLASSES},
+    refuse(source,
+           (engine_folder_options){.choice.has_task = true, .choice.task = MODEL_SEQUENCE_CLASSES},
            "needs its labels: name them");
-    refuse(source, (engine_folder_options){.has_task = true, .task = MODEL_MASKED_TOKEN},
+    refuse(source,
+           (engine_folder_options){.choice.has_task = true, .choice.task = MODEL_MASKED_TOKEN},
            "no class for masked_lm");
     refuse(source,
-           (engine_folder_options){.has_task = true,
-                                   .task = MODEL_SEQUENCE_CLASSES,
-                                   .has_problem = true,
-                                   .problem = MODEL_SINGLE_LABEL,
+           (engine_folder_options){.choice.has_task = true,
+                                   .choice.task = MODEL_SEQUENCE_CLASSES,
+                                   .choice.has_problem = true,
+                                   .choice.problem = MODEL_SINGLE_LABEL,
                                    .labels = &one},
            "needs at least two labels");
     /* Evaluation makes no head. */

@@ -132,7 +132,7 @@ static void check_case(const expected *e, const json_t *case_) {
     sifr_error error = {0};
     sifr_settings settings = settings_of(e);
     if (model_lora_load(adapter, &lora, &error)) fail_msg("%s", error.message);
-    engine_folder_options options = {.lora = &lora, .adapter = adapter};
+    engine_folder_options options = {.choice.lora = &lora, .adapter = adapter};
     if (engine_folder_open_as(model, &options, &folder, &error)) fail_msg("%s", error.message);
     assert_int_equal(sifr_model_trained(folder.model), (int64_t)step_number(case_, "trained"));
     if (sifr_engine_create(folder.model, &settings, &engine, &error) ||
