@@ -1,16 +1,16 @@
 /* A row of fine-tuning data as messages or as texts, from any of the usual forms:
  *
  *   text               "text"
- *   prompt_completion  "prompt" and "completion": two strings, or two lists of messages
- *   alpaca             "instruction", "output" (or "response"); "input", "system", "history" at
- * will sharegpt           "conversations" of {"from", "value"}; "system", "tools" at will messages
- * "messages" of {"role", "content"}; "tools" at will preference         "chosen" and "rejected":
- * two texts or two lists of messages, behind a "prompt" of the same kind or with what they both
- * begin with as the prompt
+ *   prompt_completion  "prompt", "completion": two strings, or two lists of messages
+ *   alpaca             "instruction", "output" or "response"; at will "input", "system", "history"
+ *   sharegpt           "conversations" of {"from", "value"}; at will "system", "tools"
+ *   messages           "messages" of {"role", "content"}; at will "tools"
+ *   preference         "chosen", "rejected": two texts or two lists of messages
  *
- * "conversation" and "conversations" may hold messages, and "messages" ShareGPT's turns. A list may
- * also be written as JSON in a string, as in a CSV file. A content that is a list of parts, all of
- * them text, is their text. */
+ * A preference stands behind a "prompt" of the same kind; without one the prompt is what both begin
+ * with. "conversation" and "conversations" may hold messages, and "messages" ShareGPT's turns. A
+ * list may also be written as JSON in a string, as in a CSV file. A content that is a list of
+ * parts, all of them text, is their text. */
 #ifndef FORMATS_CONVERSATION_H
 #define FORMATS_CONVERSATION_H
 
