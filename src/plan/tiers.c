@@ -30,12 +30,32 @@ plan_tier plan_moment_tier(const plan_settings *settings) {
     return o->state == SIFR_STATE_MASTER_WEIGHTS ? PLAN_DEVICE : plan_tier_of(o->device);
 }
 
+/* Whether this stage updates a segment. */
+static bool is_updated_here(const plan_schedule *s, int32_t segment) {
+    const model_segment *of = &s->model->segments[segment];
+    return !of->frozen && plan_has_unit(&s->settings.pipeline, of->unit);
+}
+
 /* The most elements of segments whose optimizer state stays in memory. */
 static int64_t state_that_stays(const plan_schedule *s) {
     int64_t all = 0;
-    for (size_t g = 0; g < s->model->segment_count; g++)
-        all += s->model->segments[g].frozen ? 0 : s->segment_elements[g];
+    for (int32_t g = 0; g < (int32_t)s->model->segment_count; g++)
+        all += is_updated_here(s, g) ? s->segment_elements[g] : 0;
     return (int64_t)((1 - s->settings.step.offload.optimizer.ratio) * (double)all);
+}
+
+/* Whether several stages of a pipeline read a segment. Updated parameters go from stage to stage,
+ * from memory to memory. */
+static bool is_shared(const plan_schedule *s, int32_t segment) {
+    const plan_pipeline *p = &s->settings.pipeline;
+    const sifr_model *model = s->model;
+    int32_t owner = plan_stage_of(p, model->segments[segment].unit);
+    for (size_t n = 0; plan_parts(p) > 1 && n < model->node_count; n++) {
+        const model_node *node = &model->nodes[n];
+        bool reads = node->w[0] >= 0 && model->weights[node->w[0]].segment == segment;
+        if (reads && plan_stage_of(p, node->unit) != owner) return true;
+    }
+    return false;
 }
 
 void plan_assign_tiers(plan_schedule *s) {
@@ -46,12 +66,13 @@ void plan_assign_tiers(plan_schedule *s) {
             state = state_that_stays(s);
     int32_t ranks = plan_mesh_ranks(&s->settings.mesh, PLAN_STATE);
     for (int32_t g = 0; g < (int32_t)s->model->segment_count; g++) {
-        bool stays_whole = !s->model->segments[g].frozen && s->segment_elements[g] <= state;
+        bool stays_whole = is_updated_here(s, g) && s->segment_elements[g] <= state;
         if (stays_whole) state -= s->segment_elements[g];
         assign(s, s->masters[g], stays_whole ? PLAN_DEVICE : masters);
         for (int i = 0; i < OPTIM_STATES; i++)
             assign(s, s->states[i][g], stays_whole ? PLAN_DEVICE : moments);
         if (step->zero.stage < 3 || plan_persists(s, g, &room)) continue;
+        if (parameters != PLAN_DEVICE && is_shared(s, g)) continue;
         int64_t slice = s->segment_elements[g] / ranks;
         bool stays = parameters == PLAN_NVME && slice <= in_cpu;
         if (stays) in_cpu -= slice;

@@ -17,6 +17,19 @@ for partition in uniform parameters type:layer; do
     like_one tied fp32 2 1 1f1b 0 "\"partition\": \"$partition\""
 done
 
+# State on disk: the bits of memory, and nothing left there.
+mkdir nvme
+disk='"device": "nvme", "nvme_path": "nvme"'
+case="state on disk"
+one_rank tied bf16
+settings bf16 2 1f1b 3
+sed -i "s/\"stage\": 3/\"stage\": 3, \"offload_optimizer\": {$disk}, \"offload_param\": {$disk}/" ds.json
+rm -rf run
+train tied run 4
+same run one-tied-bf16
+grep -q 'in nvme, by ' out err || fail "$case: where it is, is not said"
+[ -z "$(ls nvme)" ] || fail "$case: left behind: $(ls nvme)"
+
 # Resumed on another mesh.
 first_steps tied bf16 4 2 3
 goes_on tied bf16 1 1 0
@@ -85,9 +98,8 @@ settings fp32 2 1f1b 0 '"partition": "type:("'
 refused 2 'no regular expression'
 settings fp32 2 1f1b 0 '"partition": "evenly"'
 refused 2 'none of best, uniform, parameters and type:REGEX'
-settings fp32 2 1f1b 2
-sed -i 's/"stage": 2/"stage": 2, "offload_optimizer": {"device": "cpu"}/' ds.json
-refused 2 'offload_optimizer with stages is not supported yet'
+settings fp32 2 1f1b 2 '"activation_checkpoint_interval": 0' '"tile_tokens": 1024'
+refused 2 'tile_tokens with stages is not supported yet'
 settings fp32 2 1f1b 0
 sed -i '1s/{/{"comms_logger": {"enabled": true}, /' ds.json
 refused 2 'comms_logger: not supported with pipeline stages yet'

@@ -320,12 +320,46 @@ static void predicted_bubbles(void **unused) {
     close_fixture(&f);
 }
 
+/* At ZeRO stage 3 parameters are on disk, but for those that two stages read; each state is on the
+ * disk of one stage. */
+static void tiers(void **unused) {
+    (void)unused;
+    fixture f;
+    open_fixture(&f, "llama", true);
+    plan_settings settings = base_settings();
+    settings.step.zero.stage = 3;
+    settings.step.offload.optimizer.device = settings.step.offload.param.device = SIFR_TIER_NVME;
+    for (int32_t ranks = 1; ranks <= 2; ranks++) {
+        settings.mesh = plan_mesh_flat(ranks, 0);
+        cut(&f, &settings, 4, 1, PLAN_WALK_1F1B);
+        check_stages(&f, settings);
+        settings.mesh.ranks[PLAN_AXIS_STAGE] = 4;
+        for (int32_t stage = 0; stage < 4; stage++) {
+            settings.pipeline.stage = settings.mesh.place[PLAN_AXIS_STAGE] = stage;
+            plan_schedule *s = lower(&f, &settings);
+            for (int32_t g = 0; g < (int32_t)f.model->segment_count; g++) {
+                if (!plan_reads_segment(f.model, &s->settings.pipeline, stage, g)) continue;
+                bool embedding = f.model->segments[g].unit == 0;
+                assert_int_equal(s->buffers[s->parameters[g]].tier,
+                                 embedding ? PLAN_DEVICE : PLAN_NVME);
+                bool owns = plan_has_unit(&s->settings.pipeline, f.model->segments[g].unit);
+                assert_int_equal(s->states[0][g] >= 0, owns);
+                if (owns) assert_int_equal(s->buffers[s->states[0][g]].tier, PLAN_NVME);
+            }
+            assert_int_equal(s->spread, 0); /* no update is delayed */
+            plan_free(s);
+        }
+    }
+    close_fixture(&f);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(llama_apart), cmocka_unit_test(llama_tied),
         cmocka_unit_test(gpt2),        cmocka_unit_test(evaluation),
         cmocka_unit_test(faults),      cmocka_unit_test(cuts),
         cmocka_unit_test(best_cuts),   cmocka_unit_test(predicted_bubbles),
+        cmocka_unit_test(tiers),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -84,6 +84,9 @@ static sifr_settings options_of(const zero_variant *v) {
     if (v->keys) options.zero = *v->keys;
     options.zero.stage = v->stage;
     options.mesh.shard_size = v->shard_size;
+    options.pipeline.stages = v->stages ? v->stages : 1;
+    options.pipeline.schedule = v->schedule;
+    options.pipeline.chunks = v->chunks ? v->chunks : 1;
     if (v->first_scale > 0) options.fp16.initial_scale_power = ilogb(v->first_scale);
     options.communication_data_type = v->travel;
     options.grad_accum_dtype = v->gradients;
@@ -463,6 +466,7 @@ static void *run_rank(void *argument) {
     const zero_variant *v = r->v;
     model_config config = zero_config(v->type);
     config.packed = v->packed;
+    if (v->layers) config.num_hidden_layers = v->layers;
     if (v->length > config.max_position_embeddings) config.max_position_embeddings = v->length;
     sifr_model *model = NULL;
     sifr_engine *engine = NULL;
@@ -506,14 +510,15 @@ zero_outcome zero_run(zero_variant v) {
     zero_outcome out = {0};
     rank_run runs[MOST_RANKS] = {0};
     pthread_t threads[MOST_RANKS];
-    comm_threads *world = comm_threads_create(v.ranks);
+    int32_t ranks = v.ranks * (v.stages ? v.stages : 1);
+    comm_threads *world = comm_threads_create(ranks);
     if (v.hidden) comm_threads_share(world);
-    for (int32_t r = 0; r < v.ranks; r++) {
+    for (int32_t r = 0; r < ranks; r++) {
         runs[r] = (rank_run){.v = &v, .world = world, .rank = r, .out = &out};
         pthread_create(&threads[r], NULL, run_rank, &runs[r]);
     }
-    for (int32_t r = 0; r < v.ranks; r++) pthread_join(threads[r], NULL);
-    for (int32_t r = 0; r < v.ranks; r++) {
+    for (int32_t r = 0; r < ranks; r++) pthread_join(threads[r], NULL);
+    for (int32_t r = 0; r < ranks; r++) {
         if (runs[r].failure[0]) fail_msg("rank %d: %s", r, runs[r].failure);
     }
     comm_threads_free(world);
@@ -532,7 +537,8 @@ void zero_expect_same(const zero_outcome *want, zero_variant v) {
     static const char *const precisions[] = {"fp32", "bf16", "fp16"};
     zero_outcome have = zero_run(v);
     if (!zero_is_same(want, &have)) {
-        fail_msg("%s, %d ranks, stage %d, %s order, %s: other bits", v.type, v.ranks, v.stage,
+        fail_msg("%s, %d ranks in %d stages, schedule %d, ZeRO %d, %s order, %s: other bits",
+                 v.type, v.ranks, v.stages, (int)v.schedule, v.stage,
                  v.unit_order ? "unit" : "batch", precisions[v.precision]);
     }
     free(have.weights);

@@ -14,12 +14,16 @@ enum {
 }; /* seed: of the first weights */
 
 typedef struct zero_variant {
-    int32_t ranks;
+    int32_t ranks;  /* of a stage */
+    int32_t stages; /* of a pipeline; 0: one */
+    sifr_pipeline_schedule schedule;
+    int32_t chunks;     /* 0: one */
     int32_t shard_size; /* 0: all */
     int stage;
     bool unit_order, recompute, sequential;
     sifr_precision precision;
     const char *type;      /* "llama", "gpt2" or that of an encoder */
+    int32_t layers;        /* 0: 2 */
     int32_t global;        /* micro batches of a step, over all ranks */
     int64_t sequences;     /* of a micro batch; 0: one */
     const sifr_zero *keys; /* NULL: the defaults */
@@ -65,7 +69,7 @@ typedef struct zero_outcome {
 model_config zero_config(const char *type);
 zero_outcome zero_run(zero_variant v);
 
-/* The same bits: weights, losses and norms. `have` is freed. */
+/* The same bits: weights, losses and norms. zero_expect_same fails the test where they are not. */
 void zero_expect_same(const zero_outcome *want, zero_variant v);
 bool zero_is_same(const zero_outcome *want, const zero_outcome *have);
 

@@ -32,19 +32,13 @@ static sifr_status refuse(const char *what, const char *remedy, sifr_error *erro
 static sifr_status check_beside(const sifr_model *model, const plan_settings *settings,
                                 sifr_error *error) {
     const sifr_settings *step = &settings->step;
-    const sifr_offload *away = &step->offload;
     if (settings->mode == PLAN_GENERATE) return refuse("generation", "start it on one rank", error);
     if (step->pipeline.schedule == SIFR_SCHEDULE_ZB_H1)
         return refuse("schedule zb-h1", "give 1f1b, interleaved or gpipe", error);
     if (step->step_order == SIFR_STEP_UNIT)
         return refuse("step_order unit", "leave it out: the schedule of stages is the order",
                       error);
-    if (away->param.device != SIFR_TIER_NONE) return refuse("offload_param", "leave it out", error);
-    if (away->optimizer.device != SIFR_TIER_NONE)
-        return refuse("offload_optimizer", "leave it out", error);
-    if (away->gradients != SIFR_TIER_NONE)
-        return refuse("offload of gradients", "leave it out", error);
-    if (away->activations != SIFR_TIER_NONE)
+    if (step->offload.activations != SIFR_TIER_NONE)
         return refuse("offload of activations", "leave it out, or recompute", error);
     if (step->recompute == SIFR_RECOMPUTE_AUTO)
         return refuse("recompute auto", "give unit or none", error);
@@ -74,6 +68,8 @@ static sifr_status weigh_time(const sifr_model *model, device *dev, const plan_s
     one.step.gradient_accumulation_steps = 1;
     one.step.step_order = SIFR_STEP_BATCH;
     one.step.recompute = SIFR_RECOMPUTE_NONE;
+    one.step.offload.param.device = one.step.offload.optimizer.device = SIFR_TIER_NONE;
+    one.step.offload.gradients = SIFR_TIER_NONE;
     one.verify = false;
     BASE_TRY(lower_list(model, dev, &one, NULL, &s, error));
     for (size_t i = 0; i < s->instruction_count; i++) {

@@ -332,9 +332,11 @@ static void release(delay_state *d) {
 }
 
 /* Offloaded parameters are excluded: the forward pass reads them and would wait for the update's
- * writes. */
+ * writes. So are stages: the later ones have forward passes beside backward passes, and the ranks
+ * of a stage would need the list of the same place in the others to spread alike. */
 bool plan_may_delay_update(const plan_schedule *s) {
     const sifr_offload *f = &s->settings.step.offload;
+    if (plan_parts(&s->settings.pipeline) > 1) return false;
     if (s->settings.mode != PLAN_TRAIN || !f->optimizer.pipeline_read ||
         !f->optimizer.pipeline_write)
         return false;
