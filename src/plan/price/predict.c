@@ -92,14 +92,14 @@ static double *clock_of(const plan_instruction *i, const plan_machine *machine, 
 }
 
 /* The list of a stage on clocks, which tell when a queue is free: `compute`, `line` (collectives),
- * `peer` (sends), `disk` and `copy`. */
+ * `disk` and `copy`. */
 typedef struct predict_clock {
     const plan_schedule *s;
     const plan_machine *machine;
     double *prices; /* by call */
     double *over;   /* by instruction: the end of its transfer */
     double *begun;  /* by instruction: when a transfer between stages was started; -1: not yet */
-    double compute, line, peer, disk, copy[2];
+    double compute, line, disk, copy[2];
     size_t at; /* the next instruction */
     plan_prediction *out;
     float *seconds;
@@ -186,7 +186,8 @@ typedef struct predict_run {
     plan_peers peers;
 } predict_run;
 
-/* When the transfer that a wait is for ends; false: the other stage has not come to it yet. */
+/* When the transfer that a wait is for ends; false: the other stage has not come to it yet. A
+ * transfer that waits for its other end holds up no other one. */
 static bool end_peer(predict_run *r, size_t stage, int32_t index) {
     predict_clock *c = &r->clocks[stage];
     const plan_instruction *i = &c->s->instructions[index];
@@ -199,8 +200,7 @@ static bool end_peer(predict_run *r, size_t stage, int32_t index) {
     plan_link link = plan_link_of(c->machine, plan_mesh_crosses(&c->s->settings.mesh, PLAN_STAGES,
                                                                 c->machine->ranks_per_host));
     double took = link.latency_seconds + (double)i->bytes / link.bytes_per_second;
-    sender->peer = later(sender->peer, later(mine, theirs)) + took;
-    c->over[index] = r->clocks[there].over[other] = sender->peer;
+    c->over[index] = r->clocks[there].over[other] = later(mine, theirs) + took;
     sender->out->communication += took;
     return true;
 }
