@@ -143,7 +143,7 @@ typedef enum sifr_pipeline_schedule {
     SIFR_SCHEDULE_GPIPE,       /* all forward, then all backward */
     SIFR_SCHEDULE_1F1B,        /* one forward, one backward */
     SIFR_SCHEDULE_INTERLEAVED, /* the same over several chunks a stage */
-    SIFR_SCHEDULE_ZB_H1        /* not built yet */
+    SIFR_SCHEDULE_ZB_H1        /* 1f1b, with the gradients of weights where a stage would wait */
 } sifr_pipeline_schedule;
 
 /* DeepSpeed's "pipeline": the model's units on several ranks, one after the other. None of it

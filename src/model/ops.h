@@ -44,6 +44,7 @@ typedef struct model_op {
     bool in_place;          /* y may take x0's place */
     bool backward_in_place; /* dx0 may take dy's place */
     bool accumulates;       /* backward can add to dx */
+    bool splits;            /* backward can make dx and dw in calls of their own */
     bool makes_all;         /* backward makes dx of all inputs with a gradient, wanted or not */
     /* A row of y follows from the same row of its inputs, and of dx from that of dy, whatever rows
      * are beside it: a tile of rows can go through alone. dw is summed by chunks of tokens. An op

@@ -9,7 +9,7 @@ for model in untied tied gpt2; do
         for stages in 2 4; do
             for ranks in 1 2; do
                 for zero in 0 1 2 3; do
-                    for schedule in gpipe 1f1b interleaved; do
+                    for schedule in gpipe 1f1b interleaved zb-h1; do
                         like_one $model $precision $stages $ranks $schedule $zero
                     done
                     like_one $model $precision $stages $ranks 1f1b $zero \

@@ -11,6 +11,8 @@ like_one tied fp32 2 2 1f1b 3
 like_one gpt2 bf16 4 1 1f1b 1 '"activation_checkpoint_interval": 1'
 grep -q '^mesh: 4 stages; schedule 1f1b, units ' out || fail "$case: the mesh is not said"
 like_one tied bf16 2 2 interleaved 2 '"chunks": 2'
+like_one gpt2 fp32 4 2 zb-h1 2
+like_one untied bf16 2 1 zb-h1 0 '"activation_checkpoint_interval": 1'
 like_one gpt2 fp16 2 1 1f1b 3
 grep -q 'step 1 skipped: a gradient overflows fp16' out err || fail "$case: no overflow"
 for partition in uniform parameters type:layer; do
@@ -90,8 +92,6 @@ refused 4 '4 stages of 4 chunks need 16 units, but the model has 8'
 settings fp32 4 interleaved 0
 sed -i 's/"train_batch_size": 8/"train_batch_size": 6/' ds.json
 refused 4 'give 4 or 8, or schedule 1f1b'
-settings fp32 2 zb-h1 0
-refused 2 'zb-h1'
 settings fp32 2 1f1b 0 '"partition": "type:nothing"'
 refused 2 'type:nothing finds none of the 8 units'
 settings fp32 2 1f1b 0 '"partition": "type:("'

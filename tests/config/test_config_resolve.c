@@ -240,9 +240,6 @@ static void not_built(void **state) {
          "ds.json: tensor_parallel.enabled is true, which is not supported yet; set it to false or "
          "leave "
          "it out (Switches it on.)"},
-        {"{\"pipeline\": {\"schedule\": \"zb-h1\"}}",
-         "ds.json: pipeline.schedule is \"zb-h1\", which is not supported yet (supported: gpipe, "
-         "1f1b, interleaved); choose one that is supported"},
         {"{\"pipeline\": {\"stages\": 2}}", "pipeline.stages is 2, which does not divide 1 rank; "
                                             "leave it out, or start more ranks"},
         {"{\"compression\": {\"type\": \"PowerSGD\"}}",

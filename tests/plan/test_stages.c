@@ -24,8 +24,8 @@ typedef struct fixture {
     device *dev;
 } fixture;
 
-static void open_fixture(fixture *f, const char *type, bool tied) {
-    model_config c = {.vocab_size = 512,
+static void open_words(fixture *f, const char *type, bool tied, int64_t words) {
+    model_config c = {.vocab_size = words,
                       .hidden_size = 64,
                       .num_hidden_layers = LAYERS,
                       .num_attention_heads = 4,
@@ -43,6 +43,10 @@ static void open_fixture(fixture *f, const char *type, bool tied) {
     snprintf(c.model_type, sizeof c.model_type, "%s", type);
     if (model_from_config(&c, &f->model, &error) != SIFR_OK) fail_msg("%s", error.message);
     assert_int_equal(device_open_cpu(1, NULL, &f->dev, &error), SIFR_OK);
+}
+
+static void open_fixture(fixture *f, const char *type, bool tied) {
+    open_words(f, type, tied, 512);
 }
 
 static void close_fixture(fixture *f) {
@@ -81,19 +85,33 @@ static plan_schedule *lower(const fixture *f, const plan_settings *settings) {
     return s;
 }
 
-/* How many kernels of a list work on each node, micro batch by micro batch. */
+/* How many kernels of a list run each node forward, and make gradients of its inputs and weights.
+ */
+enum { COUNTS = 3 };
+
+static bool has_role(const plan_schedule *s, const plan_instruction *in, plan_role from,
+                     plan_role to) {
+    for (int32_t o = in->first_operand; o < in->first_operand + in->operands; o++)
+        if (s->operands[o].role >= from && s->operands[o].role <= to) return true;
+    return false;
+}
+
 static void count_kernels(const plan_schedule *s, int32_t *count) {
     for (size_t i = 0; i < s->instruction_count; i++) {
         const plan_instruction *in = &s->instructions[i];
-        bool node = in->node >= 0 && (in->action == PLAN_FORWARD || in->action == PLAN_BACKWARD);
-        if (node) count[in->node * 2 + (in->action == PLAN_BACKWARD)]++;
+        if (in->node < 0) continue;
+        int32_t *of = count + in->node * COUNTS;
+        of[0] += in->action == PLAN_FORWARD;
+        if (in->action != PLAN_BACKWARD) continue;
+        of[1] += has_role(s, in, PLAN_DX0, PLAN_DX5);
+        of[2] += has_role(s, in, PLAN_DW0, PLAN_DW1);
     }
 }
 
 /* The stages together run the kernels of one rank without stages. */
 static void check_kernels(const fixture *f, plan_schedule *const *stages, int32_t count,
                           plan_settings whole) {
-    size_t nodes = f->model->node_count * 2;
+    size_t nodes = f->model->node_count * COUNTS;
     int32_t *want = calloc(nodes, sizeof *want), *got = calloc(nodes, sizeof *got);
     whole.pipeline = (plan_pipeline){0};
     whole.mesh.ranks[PLAN_AXIS_STAGE] = 1;
@@ -142,7 +160,7 @@ static void check_all(const char *type, bool tied) {
     open_fixture(&f, type, tied);
     static const sifr_recompute kept[] = {SIFR_RECOMPUTE_NONE, SIFR_RECOMPUTE_UNIT};
     for (int32_t p = 2; p <= MOST_STAGES; p += 2) {
-        for (int order = PLAN_WALK_GPIPE; order <= PLAN_WALK_INTERLEAVED; order++) {
+        for (int order = PLAN_WALK_GPIPE; order <= PLAN_WALK_ZB_H1; order++) {
             for (int32_t ranks = 1; ranks <= 2; ranks++) {
                 for (int stage = 0; stage <= 3; stage++) {
                     plan_settings settings = base_settings();
@@ -320,6 +338,74 @@ static void predicted_bubbles(void **unused) {
     close_fixture(&f);
 }
 
+/* What a stage computes of a micro batch: forward, gradients of activations, and of weights. */
+static void find_passes(const plan_schedule *s, const plan_machine *machine,
+                        double seconds[COUNTS]) {
+    for (int i = 0; i < COUNTS; i++) seconds[i] = 0;
+    for (size_t i = 0; i < s->instruction_count; i++) {
+        const plan_instruction *in = &s->instructions[i];
+        if (in->call < 0 || in->micro_batch != 0) continue;
+        bool weights = in->action == PLAN_BACKWARD && !has_role(s, in, PLAN_DX0, PLAN_DX5);
+        int pass = in->action == PLAN_FORWARD ? 0 : weights ? 2 : 1;
+        seconds[pass] += plan_price(s, i, machine);
+    }
+}
+
+/* Qi et al., arXiv 2401.10241, table 2: of stages that take as long as each other, a step of zb-h1
+ * waits for (p - 1) (F + B - W), one of 1f1b for (p - 1) (F + B + W). The words are few, so that
+ * the head takes hardly any time. */
+static void split_bubbles(void **unused) {
+    (void)unused;
+    fixture f;
+    open_words(&f, "llama", false, 16);
+    plan_machine machine = plan_machine_unknown();
+    machine.fp32_operations = 1e9;
+    machine.memory_bytes = 1e30;
+    machine.instruction_seconds = 0;
+    machine.host = (plan_link){.latency_seconds = 0, .bytes_per_second = 1e30};
+    for (int32_t p = 2; p <= 3; p++) {
+        for (int32_t k = 4; k <= 16; k *= 2) {
+            double step[2], pass[COUNTS];
+            int64_t first[2], last[2]; /* bytes of activations of those stages */
+            for (int i = 0; i < 2; i++) {
+                plan_settings settings = base_settings();
+                settings.step.gradient_accumulation_steps = k;
+                settings.step.seq_length = 4;
+                cut(&f, &settings, p, 1, i ? PLAN_WALK_1F1B : PLAN_WALK_ZB_H1);
+                settings.mesh.ranks[PLAN_AXIS_STAGE] = p;
+                for (int32_t s = 1; s < p; s++)
+                    settings.pipeline.first_unit[s] = 1 + LAYERS / p * s; /* as many blocks each */
+                plan_schedule *plans[MOST_STAGES];
+                plan_prediction out[MOST_STAGES];
+                sifr_error error = {0};
+                for (int32_t s = 0; s < p; s++) {
+                    settings.pipeline.stage = settings.mesh.place[PLAN_AXIS_STAGE] = s;
+                    plans[s] = lower(&f, &settings);
+                }
+                assert_int_equal(plan_predict_stages((const plan_schedule *const *)plans, (size_t)p,
+                                                     &machine, out, &error),
+                                 SIFR_OK);
+                step[i] = out[0].step_seconds;
+                first[i] = plans[0]->largest_bytes[PLAN_ACTIVATIONS];
+                last[i] = plans[p - 1]->largest_bytes[PLAN_ACTIVATIONS];
+                if (i == 0) find_passes(plans[p - 1], &machine, pass);
+                for (int32_t s = 0; s < p; s++) plan_free(plans[s]);
+            }
+            assert_int_equal(first[0], first[1]);
+            assert_in_range(last[0], last[1] + 1,
+                            (p + 1) * last[1]); /* what W reads of p - 1 more */
+            double all = pass[0] + pass[1] + pass[2];
+            double wanted[2] = {k * all + (p - 1) * (pass[0] + pass[1] - pass[2]),
+                                (k + p - 1) * all};
+            for (int i = 0; i < 2; i++)
+                if (fabs(step[i] - wanted[i]) > 0.03 * wanted[i])
+                    fail_msg("%d stages, %d micro batches, %s: %g s, not %g", p, k,
+                             i ? "1f1b" : "zb-h1", step[i], wanted[i]);
+        }
+    }
+    close_fixture(&f);
+}
+
 /* At ZeRO stage 3 parameters are on disk, but for those that two stages read; each state is on the
  * disk of one stage. */
 static void tiers(void **unused) {
@@ -355,11 +441,11 @@ static void tiers(void **unused) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(llama_apart), cmocka_unit_test(llama_tied),
-        cmocka_unit_test(gpt2),        cmocka_unit_test(evaluation),
-        cmocka_unit_test(faults),      cmocka_unit_test(cuts),
-        cmocka_unit_test(best_cuts),   cmocka_unit_test(predicted_bubbles),
-        cmocka_unit_test(tiers),
+        cmocka_unit_test(llama_apart),   cmocka_unit_test(llama_tied),
+        cmocka_unit_test(gpt2),          cmocka_unit_test(evaluation),
+        cmocka_unit_test(faults),        cmocka_unit_test(cuts),
+        cmocka_unit_test(best_cuts),     cmocka_unit_test(predicted_bubbles),
+        cmocka_unit_test(split_bubbles), cmocka_unit_test(tiers),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -14,6 +14,7 @@ const model_op model_op_linear = {
     .x_for_weights = true,
     .gradients = 1,
     .accumulates = true,
+    .splits = true,
     .operations = model_product_operations,
     .backward_factor = 2, /* of dx and of dw */
     .by_row = true,

@@ -14,6 +14,7 @@ const model_op model_op_layer_norm = {
     .keep = MODEL_KEEP_X0 | MODEL_KEEP_W0 | MODEL_KEEP_SAVED,
     .gradients = 1,
     .accumulates = true,
+    .splits = true,
     .saved = saved_norm,
     .by_row = true,
 };
@@ -25,6 +26,7 @@ const model_op model_op_rms_norm = {
     .keep = MODEL_KEEP_X0 | MODEL_KEEP_W0 | MODEL_KEEP_SAVED,
     .gradients = 1,
     .accumulates = true,
+    .splits = true,
     .saved = saved_norm,
     .by_row = true,
 };

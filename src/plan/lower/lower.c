@@ -75,6 +75,7 @@ static sifr_status backward_unit(lower_state *state, int32_t unit, sifr_error *e
     const model_unit *u = &state->model->units[unit];
     if (state->s->settings.step.recompute != SIFR_RECOMPUTE_NONE)
         BASE_TRY(recompute_unit(state, unit, state->tiles.early, error));
+    if (lower_is_split(state, unit)) return lower_split_inputs(state, unit, error);
     BASE_TRY(lower_begin_unit(state, unit, error));
     for (int32_t n = u->first_node + u->nodes - 1, next; n >= u->first_node; n = next) {
         next = n - 1;
@@ -82,7 +83,7 @@ static sifr_status backward_unit(lower_state *state, int32_t unit, sifr_error *e
             BASE_TRY(lower_backward_tiles(state, n, &next, error));
             continue;
         }
-        BASE_TRY(lower_backward(state, n, error));
+        BASE_TRY(lower_backward(state, n, LOWER_BOTH, error));
         if (state->model->nodes[n].op->makes_loss) BASE_TRY(emit_loss(state, error));
     }
     return lower_end_unit(state, unit, error);
@@ -180,12 +181,23 @@ static sifr_status backward_item(lower_state *state, const plan_walk_item *item,
     return lower_send_gradients(state, range.part, error);
 }
 
+/* What the backward pass has left out. */
+static sifr_status weights_item(lower_state *state, const plan_walk_item *item, sifr_error *error) {
+    lower_range range = range_of(state, item);
+    state->micro_batch = item->micro_batch;
+    for (int32_t u = range.end - 1; u >= range.first; u--)
+        if (lower_is_split(state, u)) BASE_TRY(lower_split_weights(state, u, error));
+    return SIFR_OK;
+}
+
 static sifr_status lower_items(lower_state *state, const plan_walk *walk, sifr_error *error) {
-    for (size_t i = 0; i < walk->count; i++) {
-        const plan_walk_item *item = &walk->items[i];
-        BASE_TRY(item->pass == PLAN_WALK_FORWARD ? forward_item(state, item, error)
-                                                 : backward_item(state, item, error));
-    }
+    static sifr_status (*const passes[PLAN_WALK_PASSES])(lower_state *, const plan_walk_item *,
+                                                         sifr_error *) = {
+        [PLAN_WALK_FORWARD] = forward_item,
+        [PLAN_WALK_BACKWARD] = backward_item,
+        [PLAN_WALK_WEIGHTS] = weights_item};
+    for (size_t i = 0; i < walk->count; i++)
+        BASE_TRY(passes[walk->items[i].pass](state, &walk->items[i], error));
     return SIFR_OK;
 }
 
@@ -335,6 +347,7 @@ static sifr_status allocate(lower_state *state, sifr_error *error) {
     BASE_TRY(base_alloc(values * sets, sizeof *state->slice_written, &state->slice_written, error));
     BASE_TRY(base_alloc(2 * nodes, sizeof *state->forward_calls, &state->forward_calls, error));
     BASE_TRY(base_alloc(2 * nodes, sizeof *state->backward_calls, &state->backward_calls, error));
+    BASE_TRY(base_alloc(2 * nodes, sizeof *state->weight_calls, &state->weight_calls, error));
     BASE_TRY(base_alloc(nodes, sizeof *state->in_place, &state->in_place, error));
     BASE_TRY(base_alloc(nodes, sizeof *state->recompute, &state->recompute, error));
     BASE_TRY(base_alloc(nodes, sizeof *state->feeds_other_units, &state->feeds_other_units, error));
@@ -344,19 +357,20 @@ static sifr_status allocate(lower_state *state, sifr_error *error) {
                         error));
     BASE_TRY(base_alloc(nodes * DEVICE_WEIGHTS, sizeof *state->use_of, &state->use_of, error));
     BASE_TRY(base_alloc(segments, sizeof *state->own_use, &state->own_use, error));
-    for (size_t n = 0; n < 2 * nodes; n++) state->forward_calls[n] = state->backward_calls[n] = -1;
+    for (size_t n = 0; n < 2 * nodes; n++)
+        state->forward_calls[n] = state->backward_calls[n] = state->weight_calls[n] = -1;
     if (s->settings.mode == PLAN_TRAIN) plan_reserve(s, 2 * nodes * k, 8 * nodes * k);
     return SIFR_OK;
 }
 
 static void release(lower_state *state) {
     void *const blocks[] = {
-        state->buffer_of,     state->saved,          state->gradient,     state->places,
-        state->forward_calls, state->backward_calls, state->in_place,     state->recompute,
-        state->mixed,         state->slice_written,  state->slot_of,      state->sums,
-        state->sum_buffers,   state->uses,           state->use_of,       state->own_use,
-        state->fresh,         state->weight_written, state->carries,      state->feeds_other_units,
-        state->local,         state->last_part,      state->gradient_part};
+        state->buffer_of,     state->saved,          state->gradient,      state->places,
+        state->forward_calls, state->backward_calls, state->in_place,      state->recompute,
+        state->mixed,         state->slice_written,  state->slot_of,       state->sums,
+        state->sum_buffers,   state->uses,           state->use_of,        state->own_use,
+        state->fresh,         state->weight_written, state->carries,       state->feeds_other_units,
+        state->local,         state->last_part,      state->gradient_part, state->weight_calls};
     for (size_t i = 0; i < sizeof blocks / sizeof *blocks; i++) free(blocks[i]);
     lower_free_tiles(state);
 }

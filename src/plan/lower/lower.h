@@ -1,6 +1,6 @@
 /* Shared by the files of the lowering: lower.c (order of instructions), lower_analyse.c (analysis
  * before lowering), lower_keep.c (results kept for backward), lower_tile.c (tiles of tokens),
- * lower_forward.c, lower_backward.c and lower_gradient.c. Private to them.
+ * lower_forward.c, lower_backward.c, lower_split.c and lower_gradient.c. Private to them.
  */
 #ifndef PLAN_LOWER_H
 #define PLAN_LOWER_H
@@ -52,6 +52,13 @@ typedef struct lower_tiles {
     size_t memory_count, memory_room;
 } lower_tiles;
 
+/* What the backward calls of a node make. */
+typedef enum lower_makes {
+    LOWER_INPUTS = 1, /* gradients of inputs */
+    LOWER_WEIGHTS = 2,
+    LOWER_BOTH = LOWER_INPUTS | LOWER_WEIGHTS
+} lower_makes;
+
 typedef struct lower_state {
     plan_schedule *s;
     const sifr_model *model;
@@ -75,6 +82,7 @@ typedef struct lower_state {
     /* By node: the call for a whole tile or micro batch, and for a shorter last tile; each made
      * once. */
     int32_t *forward_calls, *backward_calls;
+    int32_t *weight_calls; /* backward calls of LOWER_WEIGHTS alone */
     bool *in_place;
     const bool *kept; /* by node: its output is kept for the backward pass; NULL: no output is */
     bool *recompute;  /* by node: to be recomputed before its unit's backward pass */
@@ -189,7 +197,16 @@ bool lower_has_gradient(const lower_state *state, int32_t value);
 sifr_status lower_forward(lower_state *state, int32_t node, sifr_error *error) SIFR_MUST_CHECK;
 /* the logits that the mode needs, instead of the loss */
 sifr_status lower_logits(lower_state *state, int32_t node, sifr_error *error) SIFR_MUST_CHECK;
-sifr_status lower_backward(lower_state *state, int32_t node, sifr_error *error) SIFR_MUST_CHECK;
+/* A node whose gradients of weights are made later has LOWER_INPUTS now and LOWER_WEIGHTS then. */
+sifr_status lower_backward(lower_state *state, int32_t node, lower_makes makes,
+                           sifr_error *error) SIFR_MUST_CHECK;
+
+/* Units whose weights have their gradients in a pass of their own, PLAN_WALK_WEIGHTS
+ * (lower_split.c): which they are, and both halves of their backward pass. */
+bool lower_is_split(const lower_state *state, int32_t unit);
+sifr_status lower_split_inputs(lower_state *state, int32_t unit, sifr_error *error) SIFR_MUST_CHECK;
+sifr_status lower_split_weights(lower_state *state, int32_t unit,
+                                sifr_error *error) SIFR_MUST_CHECK;
 
 /* A place for the whole gradient of a value, or for a tile's. */
 sifr_status lower_new_place(lower_state *state, int32_t value, int32_t *out,

@@ -210,15 +210,25 @@ static sifr_status put_weight_gradients(lower_state *state, device_call *call, i
     return SIFR_OK;
 }
 
-static sifr_status backward_kernel(lower_state *state, int32_t n, sifr_error *error) {
+/* The kept values that the calls for `makes` read. */
+static int kept_for(const lower_state *state, int32_t n, lower_makes makes) {
+    int keep = lower_kept(state, n);
+    bool unread = state->model->nodes[n].op->x_for_weights && makes == LOWER_INPUTS;
+    return unread ? keep & ~MODEL_KEEP_X0 : keep;
+}
+
+static sifr_status backward_kernel(lower_state *state, int32_t n, lower_makes makes,
+                                   sifr_error *error) {
     const model_node *node = &state->model->nodes[n];
     const model_op *row = node->op;
-    int keep = lower_kept(state, n);
-    lower_target targets[DEVICE_INPUTS];
-    for (int i = 0; i < DEVICE_INPUTS; i++) {
+    int keep = kept_for(state, n, makes);
+    lower_target targets[DEVICE_INPUTS] = {0};
+    bool any = makes & LOWER_WEIGHTS, accumulate = false;
+    for (int i = 0; i < DEVICE_INPUTS && (makes & LOWER_INPUTS); i++) {
         BASE_TRY(find_target(state, n, i, &targets[i], error));
+        any |= targets[i].wanted;
     }
-    bool accumulate = false;
+    if (!any) return SIFR_OK;
     device_call call;
     memset(&call, 0, sizeof call);
     call.kernel = row->backward;
@@ -249,9 +259,10 @@ static sifr_status backward_kernel(lower_state *state, int32_t n, sifr_error *er
     if (!row->makes_loss) {
         BASE_TRY(lower_put(state, &call, PLAN_DY, gradient_of(state, node->y), error));
     }
-    BASE_TRY(put_weight_gradients(state, &call, n, &accumulate, error));
-    BASE_TRY(lower_emit(state, PLAN_BACKWARD, node->unit, n, &call, &state->backward_calls[2 * n],
-                        accumulate, error));
+    if (makes & LOWER_WEIGHTS) BASE_TRY(put_weight_gradients(state, &call, n, &accumulate, error));
+    int32_t *calls = makes == LOWER_WEIGHTS ? state->weight_calls : state->backward_calls;
+    BASE_TRY(
+        lower_emit(state, PLAN_BACKWARD, node->unit, n, &call, &calls[2 * n], accumulate, error));
     for (int i = 0; i < DEVICE_INPUTS; i++) {
         if (!targets[i].beside) continue;
         BASE_TRY(
@@ -260,7 +271,7 @@ static sifr_status backward_kernel(lower_state *state, int32_t n, sifr_error *er
     return SIFR_OK;
 }
 
-sifr_status lower_backward(lower_state *state, int32_t n, sifr_error *error) {
+sifr_status lower_backward(lower_state *state, int32_t n, lower_makes makes, sifr_error *error) {
     const model_node *node = &state->model->nodes[n];
     if (!state->carries[n]) return SIFR_OK;
     bool has_gradient = node->op->makes_loss || state->gradient[lower_value(state, node->y)] >= 0;
@@ -269,8 +280,8 @@ sifr_status lower_backward(lower_state *state, int32_t n, sifr_error *error) {
                          state->model->units[node->unit].name, node->op->name);
     }
     BASE_TRY(node->op->shares_gradient ? backward_shared(state, n, error)
-                                       : backward_kernel(state, n, error));
-    if (node->op->makes_loss) return SIFR_OK;
+                                       : backward_kernel(state, n, makes, error));
+    if (node->op->makes_loss || makes != LOWER_BOTH) return SIFR_OK;
     state->places[state->gradient[lower_value(state, node->y)]].sharers--;
     return SIFR_OK;
 }

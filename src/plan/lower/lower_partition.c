@@ -33,8 +33,6 @@ static sifr_status check_beside(const sifr_model *model, const plan_settings *se
                                 sifr_error *error) {
     const sifr_settings *step = &settings->step;
     if (settings->mode == PLAN_GENERATE) return refuse("generation", "start it on one rank", error);
-    if (step->pipeline.schedule == SIFR_SCHEDULE_ZB_H1)
-        return refuse("schedule zb-h1", "give 1f1b, interleaved or gpipe", error);
     if (step->step_order == SIFR_STEP_UNIT)
         return refuse("step_order unit", "leave it out: the schedule of stages is the order",
                       error);

@@ -271,7 +271,7 @@ static sifr_status backward_tile(lower_state *state, int32_t first, int32_t end,
     state->part.late = false;
     state->recomputing = NULL;
     for (int32_t n = end - 1; n >= first && status == SIFR_OK; n--)
-        status = lower_backward(state, n, error);
+        status = lower_backward(state, n, LOWER_BOTH, error);
     return status;
 }
 
