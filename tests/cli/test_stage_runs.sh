@@ -98,8 +98,8 @@ settings fp32 2 1f1b 0 '"partition": "type:("'
 refused 2 'no regular expression'
 settings fp32 2 1f1b 0 '"partition": "evenly"'
 refused 2 'none of best, uniform, parameters and type:REGEX'
-settings fp32 2 1f1b 2 '"activation_checkpoint_interval": 0' '"tile_tokens": 1024'
-refused 2 'tile_tokens with stages is not supported yet'
+settings fp32 2 1f1b 2 "" '"step_order": "unit"'
+refused 2 'step_order unit with stages is not supported yet'
 settings fp32 2 1f1b 0
 sed -i '1s/{/{"comms_logger": {"enabled": true}, /' ds.json
 refused 2 'comms_logger: not supported with pipeline stages yet'

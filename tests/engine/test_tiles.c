@@ -1,6 +1,6 @@
 /* The same bits with every micro batch at once and a tile of it at a time: whatever is kept, in
  * both orders, on 1, 2 and 4 ranks, with tiles that end in the middle of a sequence and last ones
- * of a few rows and of one; and tiles take less.
+ * of a few rows and of one, in stages of a pipeline; and tiles take less.
  * label: full */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -89,7 +89,31 @@ static void same_bits(void **state) {
     }
 }
 
+/* Stages whose units are tiled: what crosses from one to the next is whole. */
+static void stages(void **state) {
+    (void)state;
+    for (int s = SIFR_SCHEDULE_GPIPE; s <= SIFR_SCHEDULE_INTERLEAVED; s++) {
+        const tile_shape *shape = &shapes[s];
+        zero_variant v = {.ranks = 1,
+                          .type = s % 2 ? "gpt2" : "llama",
+                          .precision = s ? SIFR_FP32 : SIFR_BF16,
+                          .global = GLOBAL,
+                          .steps = 1,
+                          .evaluate = true,
+                          .sequences = shape->sequences,
+                          .length = shape->length};
+        zero_outcome want = zero_run(v);
+        v.stages = 2;
+        v.schedule = (sifr_pipeline_schedule)s;
+        v.chunks = s == SIFR_SCHEDULE_INTERLEAVED ? 2 : 1;
+        v.stage = s;
+        v.tile_tokens = shape->tile;
+        if (!thinned_out((size_t)s)) tiled(&want, v);
+        free(want.weights);
+    }
+}
+
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(same_bits)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(same_bits), cmocka_unit_test(stages)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

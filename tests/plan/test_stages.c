@@ -439,13 +439,60 @@ static void tiers(void **unused) {
     close_fixture(&f);
 }
 
+static void expect_refused(const fixture *f, const plan_settings *settings, const char *what) {
+    plan_schedule *s;
+    sifr_error error = {0};
+    assert_int_equal(plan_lower(f->model, f->dev, settings, &s, &error), SIFR_USAGE);
+    if (!strstr(error.message, what)) fail_msg("no '%s': %s", what, error.message);
+    assert_non_null(strstr(error.message, "; ")); /* and what would do */
+}
+
+/* What stages do not go with, and more stages than there are units. */
+static void refused(void **unused) {
+    (void)unused;
+    fixture f;
+    open_fixture(&f, "llama", true);
+    plan_settings base = base_settings(), s;
+    base.mesh.ranks[PLAN_AXIS_STAGE] = 2;
+    base.step.pipeline = (sifr_pipeline){.stages = 2, .chunks = 1, .schedule = SIFR_SCHEDULE_1F1B};
+    s = base;
+    s.mode = PLAN_GENERATE;
+    s.cache_length = 32;
+    expect_refused(&f, &s, "generation with stages is not supported yet");
+    s = base;
+    s.step.step_order = SIFR_STEP_UNIT;
+    expect_refused(&f, &s, "step_order unit with stages is not supported yet");
+    s = base;
+    s.step.offload.activations = SIFR_TIER_CPU;
+    expect_refused(&f, &s, "offload of activations with stages is not supported yet");
+    s = base;
+    s.step.recompute = SIFR_RECOMPUTE_AUTO;
+    expect_refused(&f, &s, "recompute auto without activation_memory with stages");
+    s = base;
+    s.step.tile_tokens = 1024;
+    s.step.pipeline.schedule = SIFR_SCHEDULE_ZB_H1;
+    expect_refused(&f, &s, "tile_tokens beside zb-h1 with stages is not supported yet");
+    s = base;
+    s.mesh.ranks[PLAN_AXIS_STAGE] = s.step.pipeline.stages = 9;
+    expect_refused(&f, &s, "9 stages of 1 chunks need 9 units, but the model has 8");
+    s.step.pipeline.schedule = SIFR_SCHEDULE_INTERLEAVED;
+    s.mesh.ranks[PLAN_AXIS_STAGE] = s.step.pipeline.stages = 4;
+    s.step.pipeline.chunks = 3;
+    expect_refused(&f, &s, "4 stages of 3 chunks need 12 units, but the model has 8");
+    s.step.pipeline.chunks = 2;
+    s.step.gradient_accumulation_steps = 6;
+    expect_refused(&f, &s, "give 4 or 8, or schedule 1f1b");
+    close_fixture(&f);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(llama_apart),   cmocka_unit_test(llama_tied),
         cmocka_unit_test(gpt2),          cmocka_unit_test(evaluation),
         cmocka_unit_test(faults),        cmocka_unit_test(cuts),
         cmocka_unit_test(best_cuts),     cmocka_unit_test(predicted_bubbles),
-        cmocka_unit_test(split_bubbles), cmocka_unit_test(tiers),
+        cmocka_unit_test(split_bubbles), cmocka_unit_test(refused),
+        cmocka_unit_test(tiers),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -38,9 +38,13 @@ static sifr_status check_beside(const sifr_model *model, const plan_settings *se
                       error);
     if (step->offload.activations != SIFR_TIER_NONE)
         return refuse("offload of activations", "leave it out, or recompute", error);
-    if (step->recompute == SIFR_RECOMPUTE_AUTO)
-        return refuse("recompute auto", "give unit or none", error);
-    if (step->tile_tokens > 0) return refuse("tile_tokens", "leave it out", error);
+    bool by_room = step->recompute == SIFR_RECOMPUTE_AUTO && step->activation_memory == 0;
+    if (by_room)
+        return refuse("recompute auto without activation_memory",
+                      "give that, or recompute unit or none", error);
+    if (step->tile_tokens > 0 && step->pipeline.schedule == SIFR_SCHEDULE_ZB_H1)
+        return refuse("tile_tokens beside zb-h1", "leave it out, or give 1f1b or interleaved",
+                      error);
     if (model->preference != SIFR_PREFERENCE_NONE)
         return refuse("preference", "train without stages", error);
     if (model->distil.words > 0) return refuse("distill", "train without stages", error);
