@@ -75,6 +75,19 @@ for name in 'receive' 'wait receive' 'send' 'wait send'; do
     done
 done
 
+# The log of transfers is of the first stage, also where that has one rank.
+for ranks in 2 4; do
+    case="comms_logger, $ranks ranks"
+    settings fp32 2 1f1b 2
+    sed -i '1s/{/{"comms_logger": {"enabled": true}, /' ds.json
+    train tied logged-$ranks $ranks
+    grep -q '^ *of stage 0; the other stages run lists of their own' out || fail "$case: whose it is"
+    for row in 'send stages' 'receive stages'; do
+        grep -qE "^ *$row .* [1-9][0-9]* " out || fail "$case: no row of $row"
+    done
+    [ $ranks = 2 ] || grep -q '^ *stragglers' out || fail "$case: no stragglers"
+done
+
 # Refused before the first step, with what would do.
 refused() { # RANKS TEXT: ds.json
     local code=0
@@ -100,9 +113,6 @@ settings fp32 2 1f1b 0 '"partition": "evenly"'
 refused 2 'none of best, uniform, parameters and type:REGEX'
 settings fp32 2 1f1b 2 "" '"step_order": "unit"'
 refused 2 'step_order unit with stages is not supported yet'
-settings fp32 2 1f1b 0
-sed -i '1s/{/{"comms_logger": {"enabled": true}, /' ds.json
-refused 2 'comms_logger: not supported with pipeline stages yet'
 
 # A rank that dies in a stage: all others end in time, and say who it was.
 case="killed"

@@ -8,6 +8,7 @@
 #include "base/checked.h"
 #include "base/heap.h"
 #include "base/text.h"
+#include "plan/peers.h"
 
 enum {
     CONTROL_SIZES = 32, /* different sizes of control messages */
@@ -28,7 +29,7 @@ typedef struct comms_call {
 } comms_call;
 
 struct train_comms_log {
-    comm_group *group;
+    comm_group *group; /* of the ranks that run the same list; NULL: this one alone */
     const plan_mesh *mesh;
     const train_host *host;
     config_comms_logger settings;
@@ -77,6 +78,22 @@ static train_comms_row *add_row(train_comms_log *log, comm_operation operation, 
     return row;
 }
 
+/* Of a transfer between ranks; COMM_OPERATIONS: it is none. */
+static comm_operation operation_of(const plan_instruction *in) {
+    switch ((plan_action)in->action) {
+    case PLAN_GATHER:
+        return COMM_ALL_GATHER;
+    case PLAN_REDUCE:
+        return COMM_REDUCE_SCATTER;
+    case PLAN_SEND:
+        return COMM_SEND;
+    case PLAN_RECEIVE:
+        return COMM_RECEIVE;
+    default:
+        return COMM_OPERATIONS;
+    }
+}
+
 /* Makes a row for every transfer size of the schedule, and room for sizes of control messages. */
 static sifr_status make_rows(train_comms_log *log, const plan_schedule *s, sifr_error *error) {
     BASE_TRY(base_grow(&log->rows, &log->room, COMM_OPERATIONS + CONTROL_SIZES, sizeof *log->rows,
@@ -84,9 +101,10 @@ static sifr_status make_rows(train_comms_log *log, const plan_schedule *s, sifr_
     for (int o = 0; o < COMM_OPERATIONS; o++) add_row(log, (comm_operation)o, PLAN_WORLD, -1);
     for (size_t i = 0; i < s->instruction_count; i++) {
         const plan_instruction *n = &s->instructions[i];
-        if (n->action != PLAN_GATHER && n->action != PLAN_REDUCE) continue;
-        comm_operation operation = n->action == PLAN_GATHER ? COMM_ALL_GATHER : COMM_REDUCE_SCATTER;
-        plan_span span = name_span(log, (plan_span)n->span);
+        comm_operation operation = operation_of(n);
+        if (operation == COMM_OPERATIONS) continue;
+        plan_span span = plan_is_peer(n) ? PLAN_STAGES : (plan_span)n->span;
+        span = name_span(log, span);
         if (find_row(log, operation, span, n->bytes)) continue;
         BASE_TRY(base_grow(&log->rows, &log->room, log->count + 1 + CONTROL_SIZES,
                            sizeof *log->rows, error));
@@ -99,7 +117,7 @@ static size_t calls_of_step(const plan_schedule *s) {
     size_t calls = 0;
     for (size_t i = 0; i < s->instruction_count; i++) {
         uint8_t action = s->instructions[i].action;
-        if (action == PLAN_GATHER || action == PLAN_REDUCE) calls++;
+        calls += operation_of(&s->instructions[i]) != COMM_OPERATIONS;
         if (action == PLAN_COUNT || action == PLAN_NORM) calls += 4;
     }
     return calls;
@@ -110,7 +128,7 @@ sifr_status train_comms_log_open(const plan_schedule *schedule, comm_group *grou
                                  train_comms_log **out, sifr_error *error) {
     train_comms_log *log;
     sifr_status status;
-    size_t ranks = (size_t)comm_size(group);
+    size_t ranks = group ? (size_t)comm_size(group) : 1;
     BASE_TRY(base_alloc(1, sizeof *log, &log, error));
     log->group = group;
     log->mesh = &schedule->settings.mesh;
@@ -195,7 +213,7 @@ static void compare_piece(train_comms_log *log, size_t at, size_t count) {
         int32_t last = mine, group = plan_mesh_group(log->mesh, row->span);
         float least = INFINITY, most = 0;
         for (int32_t r = 0; r < ranks; r++) {
-            plan_mesh there = plan_mesh_at(log->mesh, r);
+            plan_mesh there = plan_mesh_at(log->mesh, comm_world_rank(log->group, r));
             if (plan_mesh_group(&there, row->span) != group) continue; /* another call */
             float seconds = log->all[(size_t)r * count + i];
             if (seconds < least) least = seconds, last = r;
@@ -209,7 +227,7 @@ static void compare_piece(train_comms_log *log, size_t at, size_t count) {
 }
 
 static sifr_status compare(train_comms_log *log, sifr_error *error) {
-    for (size_t at = 0; at < log->called; at += PIECE) {
+    for (size_t at = 0; log->group && at < log->called; at += PIECE) {
         size_t count = log->called - at < PIECE ? log->called - at : PIECE;
         for (size_t i = 0; i < count; i++) log->piece[i] = log->calls[at + i].seconds;
         BASE_TRY(comm_all_gather_control(log->group, log->piece,
@@ -234,7 +252,9 @@ static const char *size_text(const train_comms_row *row, char out[32]) {
 
 /* Of the first column. */
 static int width_of(const train_comms_log *log) {
-    return plan_mesh_ranks(log->mesh, PLAN_REPLICAS) > 1 ? 24 : 16;
+    bool groups = plan_mesh_ranks(log->mesh, PLAN_REPLICAS) > 1 ||
+                  plan_mesh_ranks(log->mesh, PLAN_STAGES) > 1;
+    return groups ? 24 : 16;
 }
 
 static void say_rows(const train_comms_log *log) {
@@ -286,6 +306,12 @@ sifr_status train_comms_log_say(train_comms_log *log, sifr_error *error) {
     train_spread *last = NULL;
     if (!log) return SIFR_OK;
     BASE_TRY(compare(log, error));
+    if (plan_mesh_ranks(log->mesh, PLAN_STAGES) > 1)
+        train_say(log->host, "  of stage 0; the other stages run lists of their own");
+    if (!log->group) {
+        say_rows(log);
+        return SIFR_OK;
+    }
     sifr_status status = base_alloc(log->count, sizeof *figures, &figures, error);
     if (status == SIFR_OK) status = base_alloc(log->count, sizeof *last, &last, error);
     status = comm_agree_status(log->group, status, error);

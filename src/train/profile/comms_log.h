@@ -2,8 +2,9 @@
  * DeepSpeed's figures. It delays no collective and allocates nothing while steps run.
  *
  * A call's latency is the time that its queue spent on it, including the wait for other ranks.
- * Ranks make the same calls in the same order, so latencies are compared call by call, some
- * thousand at a time, between steps. The rank that enters a collective last waits least.
+ * The ranks of a stage make the same calls in the same order, so their latencies are compared call
+ * by call, some thousand at a time, between steps. The rank that enters a collective last waits
+ * least.
  */
 #ifndef TRAIN_COMMS_LOG_H
 #define TRAIN_COMMS_LOG_H
@@ -33,8 +34,8 @@ typedef struct train_comms_row {
 void train_comms_bandwidth(comm_operation operation, int64_t bytes, int32_t ranks, double seconds,
                            double *algorithm, double *bus);
 
-/* Not a collective. The group, of all ranks, is borrowed, and so is the schedule; lines are printed
- * through the host. */
+/* Not a collective. The group, of the ranks that run this list (NULL: this one alone), is borrowed,
+ * and so is the schedule; lines are printed through the host. */
 sifr_status train_comms_log_open(const plan_schedule *schedule, comm_group *group,
                                  const config_comms_logger *settings, const train_host *host,
                                  train_comms_log **out, sifr_error *error) SIFR_MUST_CHECK;

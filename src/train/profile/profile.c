@@ -25,13 +25,6 @@ static void watch(train_profile *p, bool on) {
     }
 }
 
-static sifr_status refuse_stages(const char *key, sifr_error *error) {
-    return base_fail(error, SIFR_USAGE,
-                     "%s: not supported with pipeline stages yet, whose ranks run different lists; "
-                     "leave it out",
-                     key);
-}
-
 /* The second to fourth step, since the first one is not typical. */
 static sifr_status open_trace(train_profile *p, int64_t total_steps, sifr_error *error) {
     const sifr_config *c = p->config;
@@ -74,13 +67,11 @@ sifr_status train_profile_open(train_profile *p, const sifr_config *config, cons
         BASE_TRY(train_unit_times_open(&p->units, engine_schedule(engine), error));
     bool times = config->wall_clock_breakdown || config->activations.profile;
     engine_time_each(engine_trainer(engine), times);
-    if (plan_mesh_ranks(&engine_schedule(engine)->settings.mesh, PLAN_STAGES) > 1) {
-        if (config->comms_logger.enabled) return refuse_stages("comms_logger", error);
-    }
     if (times || config->trace) say_slower(p);
     if (config->trace) BASE_TRY(open_trace(p, total_steps, error));
     if (!config->comms_logger.enabled) return SIFR_OK;
-    return train_comms_log_open(engine_schedule(engine), engine_group(engine),
+    return train_comms_log_open(engine_schedule(engine),
+                                engine_groups_at(engine_groups_of(engine), PLAN_DATA),
                                 &config->comms_logger, host, &p->comms, error);
 }
 
