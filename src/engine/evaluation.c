@@ -85,5 +85,6 @@ sifr_status engine_read_log_probabilities(const sifr_engine *engine, bool evalua
     const engine_executor *executor = evaluation ? engine->evaluator.executor : engine->trainer;
     int64_t bytes =
         s->settings.step.micro_batch_size * s->settings.step.seq_length * (int64_t)sizeof *out;
-    return engine_get(executor, s->losses[micro_batch], bytes, out, bytes, error);
+    BASE_TRY(engine_get(executor, s->losses[micro_batch], bytes, out, bytes, error));
+    return tell_stages(engine, out, bytes, error);
 }

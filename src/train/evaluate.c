@@ -80,7 +80,7 @@ static sifr_status run_batch(const evaluator *e, evaluated *mine, sifr_error *er
 }
 
 static sifr_status gather_rewards(const evaluator *e, int64_t first, sifr_error *error) {
-    int64_t all = comm_size(engine_group(e->engine)) * e->sequences;
+    int64_t all = data_ranks(e->engine) * e->sequences;
     BASE_TRY(comm_all_gather_control(engine_group(e->engine), e->mine,
                                      e->sequences * (int64_t)sizeof *e->mine, e->numbers, error));
     int64_t here = base_min_i64(all, e->windows - first);

@@ -198,8 +198,9 @@ static void say_slow(train_state *t) {
 static sifr_status measure_rewards(train_state *t, sifr_error *error) {
     const plan_settings *s = &engine_schedule(t->engine)->settings;
     int64_t per = s->step.micro_batch_size, k = s->step.gradient_accumulation_steps;
-    int64_t own = k * per, ranks = comm_size(t->group);
-    float *all = t->rewards + own, *sorted = all + ranks * own, *read = sorted + ranks * own;
+    int64_t own = k * per, ranks = plan_mesh_ranks(&s->mesh, PLAN_DATA);
+    float *all = t->rewards + own, *sorted = all + comm_size(t->group) * own;
+    float *read = sorted + ranks * own;
     for (int64_t j = 0; j < k; j++) {
         BASE_TRY(engine_read_log_probabilities(t->engine, false, (int32_t)j, read, error));
         train_rewards_take(t->folder.model, &t->rows, j * per, per, read, t->rewards + j * per);

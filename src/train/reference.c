@@ -45,9 +45,10 @@ static sifr_status put_all(reference *r, int64_t first, int64_t count, sifr_erro
 /* Micro batches go round the ranks, as in an evaluation. */
 static sifr_status run_round(reference *r, int64_t first, int64_t count, sifr_error *error) {
     train_state *t = r->t;
-    int64_t mine = first + comm_rank(t->group) * r->sequences, labelled;
+    const plan_mesh *mesh = &engine_schedule(t->engine)->settings.mesh;
+    int64_t mine = first + plan_mesh_place(mesh, PLAN_DATA) * r->sequences, labelled;
     int64_t here = base_min_i64(r->sequences, base_max_i64(0, count - mine));
-    int64_t round = comm_size(t->group) * r->sequences;
+    int64_t round = plan_mesh_ranks(mesh, PLAN_DATA) * r->sequences;
     double loss;
     for (int64_t i = 0; i < here; i++) train_data_scored_read(r->data, mine + i, &r->rows, i);
     train_rows_clear(&r->rows, here);
@@ -65,7 +66,8 @@ static sifr_status make(train_state *t, const train_data *data, const char *path
                         sifr_error *error) {
     reference r = {.t = t, .data = data, .sequences = t->config->step.micro_batch_size};
     int64_t count = train_data_scored(data, t->length);
-    int64_t step = r.sequences * comm_size(t->group);
+    const plan_mesh *mesh = &engine_schedule(t->engine)->settings.mesh;
+    int64_t step = r.sequences * plan_mesh_ranks(mesh, PLAN_DATA);
     train_say(t->host,
               "preference: the model's own log-probabilities of %lld answers are the "
               "reference; computing them once",
@@ -125,8 +127,10 @@ static sifr_status use_reference(train_state *t, sifr_error *error) {
 
 static sifr_status take_rewards(train_state *t, sifr_error *error) {
     const sifr_config *c = t->config;
-    int64_t own = c->train_batch_size / comm_size(t->group);
-    int64_t most = own + 2 * c->train_batch_size + c->step.micro_batch_size * t->length;
+    const plan_mesh *mesh = &engine_schedule(t->engine)->settings.mesh;
+    int64_t own = c->train_batch_size / plan_mesh_ranks(mesh, PLAN_DATA);
+    int64_t most = own * (1 + comm_size(t->group)) + c->train_batch_size +
+                   c->step.micro_batch_size * t->length;
     return base_alloc((size_t)most, sizeof *t->rewards, &t->rewards, error);
 }
 

@@ -95,8 +95,6 @@ refused 'give an even number' --preference sigmoid --per-device-train-batch-size
 refused 'orpo has no reference' --preference orpo --reference scores.safetensors
 refused 'packing' --preference sigmoid --packing
 refused 'give --preference sigmoid (DPO)'
-ranked refused 'preference with stages is not supported yet' --preference sigmoid --ranks 2 \
-    --pipeline-stages 2
 echo '{"text": "a"}' >plain.jsonl
 rm -rf refused
 expect 2 sifr train --model model --output refused --seq-length 48 --threads 1 --data plain.jsonl \

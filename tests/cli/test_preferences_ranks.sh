@@ -33,9 +33,32 @@ for loss in sigmoid orpo; do
         done
     done
 done
+# Stages of a pipeline: the last one has the log-probabilities.
+for loss in sigmoid orpo; do
+    run 2 0 "$loss-stages" --pipeline-stages 2
+    same "$loss-stages" $loss
+done
+run 4 3 orpo-stages-4 --pipeline-stages 2
+same orpo-stages-4 orpo
 loss=sigmoid
 cp -r sigmoid-4-3 cut
 rm -rf cut/checkpoint-6 cut/model.safetensors
 echo checkpoint-3 >cut/latest
 run 2 1 cut --resume
 same cut sigmoid
+
+# Another model's distribution, in stages: the bits of one rank.
+"$SIFR" score --model model --data text --seq-length 64 --top-k 8 --temperature 2 \
+    --output scores.safetensors >out 2>err || fail "score: exit code $?"
+distil() { # RANKS OUTPUT PIPELINE
+    cat >ds.json <<J
+{"train_batch_size": 8, "train_micro_batch_size_per_gpu": 2,
+ "optimizer": {"type": "AdamW", "params": {"lr": 1e-3}}, "zero_optimization": {"stage": 1}, $3
+ "sifr": {"distill": {"scores": "scores.safetensors"}, "seq_length": 64, "max_steps": 4}}
+J
+    "$SIFR" train --config ds.json --model model --data text --output "$2" --ranks "$1" \
+        --threads 1 >out 2>err || fail "$2: exit code $?"
+}
+distil 1 distil ''
+distil 4 distil-stages '"pipeline": {"stages": 2, "schedule": "zb-h1"},'
+same distil-stages distil

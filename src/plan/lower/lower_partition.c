@@ -29,8 +29,7 @@ static sifr_status refuse(const char *what, const char *remedy, sifr_error *erro
 }
 
 /* What is not built refuses by name. */
-static sifr_status check_beside(const sifr_model *model, const plan_settings *settings,
-                                sifr_error *error) {
+static sifr_status check_beside(const plan_settings *settings, sifr_error *error) {
     const sifr_settings *step = &settings->step;
     if (settings->mode == PLAN_GENERATE) return refuse("generation", "start it on one rank", error);
     if (step->step_order == SIFR_STEP_UNIT)
@@ -45,9 +44,6 @@ static sifr_status check_beside(const sifr_model *model, const plan_settings *se
     if (step->tile_tokens > 0 && step->pipeline.schedule == SIFR_SCHEDULE_ZB_H1)
         return refuse("tile_tokens beside zb-h1", "leave it out, or give 1f1b or interleaved",
                       error);
-    if (model->preference != SIFR_PREFERENCE_NONE)
-        return refuse("preference", "train without stages", error);
-    if (model->distil.words > 0) return refuse("distill", "train without stages", error);
     return SIFR_OK;
 }
 
@@ -141,7 +137,7 @@ sifr_status lower_cut_model(const sifr_model *model, device *dev, plan_settings 
     int32_t stages = settings->mesh.ranks[PLAN_AXIS_STAGE];
     double *weights;
     if (p->stages <= 1 && stages <= 1) return SIFR_OK;
-    BASE_TRY(check_beside(model, settings, error));
+    BASE_TRY(check_beside(settings, error));
     if (p->stages > 0) return SIFR_OK;
     bool interleaved = asked->schedule == SIFR_SCHEDULE_INTERLEAVED;
     *p = (plan_pipeline){.stage = settings->mesh.place[PLAN_AXIS_STAGE],
