@@ -61,6 +61,7 @@ base_core_share base_topology_divide(hwloc_topology_t topology, hwloc_const_cpus
             int32_t here = base_topology_cores(topology, part) / a_node;
             if (here > 0) {
                 share.node = (int32_t)node->os_index;
+                share.per_node = a_node;
                 if (here < share.threads) share.threads = here;
             }
         }
@@ -70,16 +71,27 @@ base_core_share base_topology_divide(hwloc_topology_t topology, hwloc_const_cpus
     return share;
 }
 
-int32_t base_topology_threads(int32_t ranks) {
+/* Of this process's cores. False if hwloc cannot tell. */
+static bool first_share(int32_t ranks, double quota, base_core_share *out) {
     hwloc_topology_t topology;
-    base_system system;
-    base_system_read(&system);
-    int32_t threads = system.cpus > ranks ? system.cpus / ranks : 1;
-    if (base_topology_load(&topology, NULL) != SIFR_OK) return threads;
+    if (base_topology_load(&topology, NULL) != SIFR_OK) return false;
     hwloc_cpuset_t own = hwloc_bitmap_alloc();
-    if (own && hwloc_get_cpubind(topology, own, HWLOC_CPUBIND_PROCESS) == 0)
-        threads = base_topology_divide(topology, own, system.cpu_quota, 0, ranks).threads;
+    bool known = own && hwloc_get_cpubind(topology, own, HWLOC_CPUBIND_PROCESS) == 0;
+    if (known) *out = base_topology_divide(topology, own, quota, 0, ranks);
     hwloc_bitmap_free(own);
     hwloc_topology_destroy(topology);
-    return threads;
+    return known;
+}
+
+int32_t base_topology_threads(int32_t ranks) {
+    base_system system;
+    base_core_share share;
+    base_system_read(&system);
+    if (first_share(ranks, system.cpu_quota, &share)) return share.threads;
+    return system.cpus > ranks ? system.cpus / ranks : 1;
+}
+
+int32_t base_topology_ranks_per_node(int32_t ranks) {
+    base_core_share share;
+    return first_share(ranks, 0, &share) ? share.per_node : 0;
 }

@@ -15,8 +15,9 @@ sifr_status base_topology_load(hwloc_topology_t *out, sifr_error *error) SIFR_MU
 int32_t base_topology_cores(hwloc_topology_t topology, hwloc_const_cpuset_t set);
 
 typedef struct base_core_share {
-    int32_t threads; /* one a core of the share; at least 1, even with fewer cores than shares */
-    int32_t node;    /* NUMA node of the share, if `set` spans several; else -1 */
+    int32_t threads;  /* one a core of the share; at least 1, even with fewer cores than shares */
+    int32_t node;     /* NUMA node of the share, if `set` spans several; else -1 */
+    int32_t per_node; /* shares of each node; 0: shares do not lie within nodes */
 } base_core_share;
 
 /* Returns share `index` of `count` of the cores of `set`; no share exceeds an equal part. If all
@@ -28,5 +29,8 @@ base_core_share base_topology_divide(hwloc_topology_t topology, hwloc_const_cpus
 /* Threads for each of `ranks` ranks that share the cores of this process, within the quota of its
  * control group: one a core, or a processor if hwloc cannot tell. At least 1. */
 int32_t base_topology_threads(int32_t ranks);
+
+/* How many of them lie on each NUMA node; 0: they do not lie within one of several. */
+int32_t base_topology_ranks_per_node(int32_t ranks);
 
 #endif

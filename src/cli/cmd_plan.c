@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/checked.h"
 #include "base/file.h"
 #include "base/heap.h"
 #include "base/process.h"
@@ -151,6 +152,10 @@ static sifr_status describe_machine(const plan_command *command, cli_plan_report
         BASE_TRY(load_machine(command, r, error));
     }
     if (command->ranks_per_host) r->machine.ranks_per_host = (int32_t)command->ranks_per_host;
+    int64_t here = r->machine.ranks_per_host ? r->machine.ranks_per_host : command->world_size;
+    if (!command->machine)
+        r->ranks_per_node =
+            base_topology_ranks_per_node((int32_t)base_min_i64(here, command->world_size));
     return SIFR_OK;
 }
 

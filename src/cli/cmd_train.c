@@ -121,8 +121,9 @@ static json_t *describe_ledger(const comm_ledger *ledger, int64_t gathered, int6
     for (int o = 0; o < COMM_OPERATIONS; o++) {
         if (o >= COMM_SEND && !ledger->operation[o].calls) continue; /* without stages */
         json_t *entry = json_pack(
-            "{s:I, s:I, s:f}", "calls", (json_int_t)ledger->operation[o].calls, "bytes",
-            (json_int_t)ledger->operation[o].bytes, "seconds", ledger->operation[o].seconds);
+            "{s:I, s:I, s:I, s:f}", "calls", (json_int_t)ledger->operation[o].calls, "bytes",
+            (json_int_t)ledger->operation[o].bytes, "crossed",
+            (json_int_t)ledger->operation[o].crossed, "seconds", ledger->operation[o].seconds);
         if (planned[o] >= 0)
             json_object_set_new(entry, "planned", json_integer((json_int_t)planned[o]));
         json_object_set_new(result, names[o], entry);
@@ -202,6 +203,8 @@ static sifr_status share_cores(comm_group *group, train_host *host, sifr_error *
     BASE_TRY(comm_divide_cores(group, &cores, error));
     comm_settle(&cores);
     host->threads = cores.threads;
+    host->ranks_per_node = cores.per_node;
+    host->ranks_per_switch = cores.per_switch;
     if (comm_size(group) == 1 || comm_rank(group) != 0) return SIFR_OK;
     train_say(host, "cores: %d rank%s of this host share%s %d", cores.sharers,
               cores.sharers == 1 ? "" : "s", cores.sharers == 1 ? "s" : "", cores.cores);

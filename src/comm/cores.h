@@ -12,6 +12,10 @@ typedef struct comm_cores {
     int32_t cores;   /* that those share */
     int32_t idle;    /* cores that this container may use but no rank may */
     int32_t node;    /* NUMA node of the share; -1: not within one node */
+    /* Where the ranks divide evenly, and 0 elsewhere or where there is but one: ranks of this host
+     * on each of its NUMA nodes, ranks of the world on each network switch that the scheduler
+     * names. */
+    int32_t per_node, per_switch;
 } comm_cores;
 
 /* Divides the cores that this rank may run on among all ranks that may run on them. All ranks call
@@ -21,6 +25,9 @@ sifr_status comm_divide_cores(comm_group *group, comm_cores *out,
 
 /* An id that is the same on all ranks of a host, and differs between hosts. */
 uint64_t comm_host_id(void);
+
+/* An id of the network switch to which Slurm says that this host is connected; 0: not said. */
+uint64_t comm_switch_id(void);
 
 /* Moves this process to the NUMA node of its share, if there is one. Call it before taking memory.
  */

@@ -123,17 +123,25 @@ const char *plan_span_name(plan_span span) {
                                    : "world";
 }
 
-const char *plan_mesh_hosts_text(const plan_mesh *mesh, int32_t ranks_per_host,
-                                 char out[PLAN_MESH_LENGTH]) {
-    size_t used = 0;
-    snprintf(out, PLAN_MESH_LENGTH, "all on one host");
-    if (!plan_mesh_crosses(mesh, PLAN_WORLD, ranks_per_host)) return out;
+static const char *place_of(const plan_mesh *mesh, plan_span span, const plan_places *places) {
+    bool switches = places->per_switch > 0, nodes = places->per_node > 0;
+    if (plan_mesh_crosses(mesh, span, places->per_switch)) return "between switches";
+    if (plan_mesh_crosses(mesh, span, places->per_host))
+        return switches ? "between hosts of a switch" : "between hosts";
+    if (plan_mesh_crosses(mesh, span, places->per_node)) return "between NUMA nodes";
+    return nodes ? "inside a NUMA node" : "inside a host";
+}
+
+const char *plan_mesh_places_text(const plan_mesh *mesh, const plan_places *places,
+                                  char out[PLAN_MESH_LENGTH]) {
+    bool several = plan_mesh_crosses(mesh, PLAN_WORLD, places->per_host);
+    int used = snprintf(out, PLAN_MESH_LENGTH, "%s", several ? "" : "all on one host");
+    if (!several && !plan_mesh_crosses(mesh, PLAN_WORLD, places->per_node)) return out;
     for (int a = 0; a < PLAN_AXES; a++) {
         if (mesh->ranks[a] == 1) continue;
-        bool crosses = plan_mesh_crosses(mesh, (plan_span)(1 << a), ranks_per_host);
-        used += (size_t)snprintf(out + used, PLAN_MESH_LENGTH - used, "%s%ss %s", used ? ", " : "",
-                                 plan_axis_name((plan_axis)a),
-                                 crosses ? "between hosts" : "inside a host");
+        used +=
+            snprintf(out + used, (size_t)(PLAN_MESH_LENGTH - used), "%s%ss %s", used ? ", " : "",
+                     plan_axis_name((plan_axis)a), place_of(mesh, (plan_span)(1 << a), places));
     }
     return out;
 }

@@ -77,10 +77,15 @@ enum { PLAN_MESH_LENGTH = 192 };
  * "replica 1, shard 3". */
 const char *plan_mesh_text(const plan_mesh *mesh, char out[PLAN_MESH_LENGTH]);
 const char *plan_mesh_place_text(const plan_mesh *mesh, char out[PLAN_MESH_LENGTH]);
-/* Where each of these axes is: "shards inside a host, replicas between hosts", or "all on one
- * host". */
-const char *plan_mesh_hosts_text(const plan_mesh *mesh, int32_t ranks_per_host,
-                                 char out[PLAN_MESH_LENGTH]);
+/* How many ranks each host, NUMA node and network switch has, one behind the other; 0: there is
+ * one, or it is not known. */
+typedef struct plan_places {
+    int32_t per_host, per_node, per_switch;
+} plan_places;
+/* Where each of these axes is: "replicas between hosts, shards inside a host", or "all on one
+ * host". Where nodes and switches are known, an axis is inside or between them. */
+const char *plan_mesh_places_text(const plan_mesh *mesh, const plan_places *places,
+                                  char out[PLAN_MESH_LENGTH]);
 /* "stages", "shards", "replicas", "data" or "world" */
 const char *plan_span_name(plan_span span);
 

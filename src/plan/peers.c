@@ -29,6 +29,21 @@ int64_t plan_received(const plan_schedule *s) {
     return bytes;
 }
 
+int64_t plan_received_crossing(const plan_schedule *s, int32_t ranks_per_host) {
+    plan_mesh there = s->settings.mesh;
+    int32_t rank = plan_mesh_place(&there, PLAN_WORLD);
+    int64_t bytes = 0;
+    if (ranks_per_host <= 0) return 0;
+    for (size_t i = 0; i < s->instruction_count; i++) {
+        const plan_instruction *in = &s->instructions[i];
+        if (in->action != PLAN_RECEIVE) continue;
+        there.place[PLAN_AXIS_STAGE] = in->peer;
+        bool far = plan_mesh_place(&there, PLAN_WORLD) / ranks_per_host != rank / ranks_per_host;
+        bytes += far ? in->bytes : 0;
+    }
+    return bytes;
+}
+
 /* Of one stage, all transfers of one direction with one other stage, by line, in list order. */
 typedef struct peers_end {
     int32_t line, index;

@@ -72,8 +72,10 @@ void plan_wire_of(const plan_schedule *schedule, plan_span span, int64_t *gather
  * gather brings each slice to a host once, and a reduction in fp32 one sum of each host's ranks. */
 int64_t plan_wire_crossing(const plan_schedule *schedule, plan_span span, int32_t ranks_per_host);
 
-/* Bytes that a step receives from other stages of a pipeline. */
+/* Bytes that a step receives from other stages of a pipeline; and those of other hosts, each of
+ * `ranks_per_host` ranks (0: one host). */
 int64_t plan_received(const plan_schedule *schedule);
+int64_t plan_received_crossing(const plan_schedule *schedule, int32_t ranks_per_host);
 
 /* Gathers and reductions that a step starts; 0 for one rank. */
 void plan_calls(const plan_schedule *schedule, int64_t *gathers, int64_t *reductions);

@@ -16,6 +16,8 @@ typedef struct train_host {
                                    first; may be NULL */
     int (*stopped)(void *user); /* the signal that asks the run to stop, 0: none; may be NULL */
     int threads; /* threads of this rank if the config gives none; 0: one for each core */
+    /* Ranks on each NUMA node of a host, and on each network switch; 0: one, or not known. */
+    int ranks_per_node, ranks_per_switch;
     void *user;
 } train_host;
 

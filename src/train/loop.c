@@ -411,17 +411,22 @@ static sifr_status save_end(train_state *t, int signal, sifr_error *error) {
     return save_result(t, error);
 }
 
-/* "mesh: 2 stages x 2 replicas x 2 shards, all on one host; schedule 1f1b, units 0-3 and 4-7" */
+/* "mesh: 2 stages x 2 replicas x 2 shards, all on one host; schedule 1f1b, units 0-3 and 4-7". Of
+ * shards alone only where they are is said, if on several hosts or NUMA nodes. */
 static void say_mesh(const train_state *t) {
     const plan_settings *s = &engine_schedule(t->engine)->settings;
-    char text[PLAN_MESH_LENGTH], hosts[PLAN_MESH_LENGTH] = "", parts[PLAN_PIPELINE_LENGTH] = "";
-    bool copies = plan_mesh_ranks(&s->mesh, PLAN_REPLICAS) > 1,
-         stages = plan_parts(&s->pipeline) > 1;
-    if (copies) plan_mesh_hosts_text(&s->mesh, comm_local_size(t->group), hosts);
+    char text[PLAN_MESH_LENGTH], where[PLAN_MESH_LENGTH], parts[PLAN_PIPELINE_LENGTH] = "";
+    plan_places places = {.per_host = comm_local_size(t->group),
+                          .per_node = t->host->ranks_per_node,
+                          .per_switch = t->host->ranks_per_switch};
+    bool stages = plan_parts(&s->pipeline) > 1,
+         plain = !stages && plan_mesh_ranks(&s->mesh, PLAN_REPLICAS) == 1,
+         apart = plan_mesh_crosses(&s->mesh, PLAN_WORLD, places.per_host) ||
+                 plan_mesh_crosses(&s->mesh, PLAN_WORLD, places.per_node);
+    if (plain && !apart) return;
     if (stages) plan_pipeline_text(&s->pipeline, parts);
-    if (!copies && !stages) return;
-    train_say(t->host, "mesh: %s%s%s%s%s", plan_mesh_text(&s->mesh, text), copies ? ", " : "",
-              hosts, stages ? "; " : "", parts);
+    train_say(t->host, "mesh: %s, %s%s%s", plan_mesh_text(&s->mesh, text),
+              plan_mesh_places_text(&s->mesh, &places, where), stages ? "; " : "", parts);
 }
 
 static void announce(const train_state *t) {

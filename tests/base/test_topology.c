@@ -74,6 +74,31 @@ static void test_nodes(void **state) {
     check(four, "8-15,24-31", 0, 1, 2, 4, 3); /* of the nodes 1 and 3 */
 }
 
+/* How many of the ranks lie on each node; 0: they lie on several. */
+static void per_node(const char *description, const char *processors, int32_t count,
+                     int32_t wanted) {
+    hwloc_topology_t topology = machine(description);
+    hwloc_bitmap_t set = hwloc_bitmap_alloc();
+    assert_int_equal(hwloc_bitmap_list_sscanf(set, processors), 0);
+    for (int32_t i = 0; i < count; i++)
+        assert_int_equal(base_topology_divide(topology, set, 0, i, count).per_node, wanted);
+    hwloc_bitmap_free(set);
+    hwloc_topology_destroy(topology);
+}
+
+static void test_ranks_of_nodes(void **state) {
+    (void)state;
+    per_node(two, "0-7", 4, 2);
+    per_node(two, "0-7", 2, 1);
+    per_node(two, "0-7", 3, 0);
+    per_node(two, "0-7", 16, 0);
+    per_node(two, "0-3", 2, 0);
+    per_node(plain, "0-7", 4, 0);
+    per_node(four, "0-31", 8, 2);
+    assert_in_range(base_topology_ranks_per_node(4), 0, 4);
+    assert_int_equal(base_topology_ranks_per_node(1), 0);
+}
+
 static void test_this_machine(void **state) {
     (void)state;
     hwloc_topology_t topology;
@@ -109,9 +134,10 @@ static void test_threads(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_one_node),     cmocka_unit_test(test_cores),
-        cmocka_unit_test(test_quota),        cmocka_unit_test(test_nodes),
-        cmocka_unit_test(test_this_machine), cmocka_unit_test(test_threads),
+        cmocka_unit_test(test_one_node),       cmocka_unit_test(test_cores),
+        cmocka_unit_test(test_quota),          cmocka_unit_test(test_nodes),
+        cmocka_unit_test(test_ranks_of_nodes), cmocka_unit_test(test_this_machine),
+        cmocka_unit_test(test_threads),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -36,8 +36,8 @@ case="plan"
 "$SIFR" plan --config ds.json --model tied --world-size 8 --ranks-per-host 4 >out
 grep -q '^mesh *2 stages x 2 replicas x 2 shards; this is stage 0; schedule 1f1b' out ||
     fail "plan: the mesh"
-grep -q '^hosts .*, stages between hosts, replicas inside a host, shards inside a host$' out ||
-    fail "plan: the hosts"
+grep -q '^where  *stages between hosts, replicas inside a host, shards inside a host$' out ||
+    fail "plan: where axes are"
 grep -q '^  replicas .*; nothing from other hosts$' out || fail "plan: replicas cross hosts"
 case="refused"
 settings fp32 2 1f1b 2 "" '"shard_size": 4'

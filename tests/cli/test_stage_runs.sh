@@ -9,7 +9,7 @@ trap 'kill -9 $(jobs -p) 2>/dev/null || :; wait || :' EXIT
 like_one untied fp32 2 1 gpipe 0
 like_one tied fp32 2 2 1f1b 3
 like_one gpt2 bf16 4 1 1f1b 1 '"activation_checkpoint_interval": 1'
-grep -q '^mesh: 4 stages; schedule 1f1b, units ' out || fail "$case: the mesh is not said"
+grep -q '^mesh: 4 stages, all on one host; schedule 1f1b, units ' out || fail "$case: the mesh is not said"
 like_one tied bf16 2 2 interleaved 2 '"chunks": 2'
 like_one gpt2 fp32 4 2 zb-h1 2
 like_one untied bf16 2 1 zb-h1 0 '"activation_checkpoint_interval": 1'

@@ -5,6 +5,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include <cmocka.h>
@@ -13,14 +14,16 @@
 #include "comm/cores.h"
 #include "comm/transport.h"
 
-enum { RANKS = 4, WORDS = 16, PLACE = 1 + WORDS }; /* a host's id and its processors */
+/* A host's id, that of its switch, and its processors. */
+enum { RANKS = 4, WORDS = 16, FIRST = 2, PLACE = FIRST + WORDS };
 
 /* In a made-up rank's place, against this rank's; on another host it may use all there are. */
 typedef enum other { SAME, OTHER_CORES, ALL_CORES, OTHER_HOST } other;
 
 typedef struct made_up {
     comm_group group;
-    other others[RANKS]; /* this rank's own is SAME */
+    other others[RANKS];  /* this rank's own is SAME */
+    uint64_t leaf[RANKS]; /* the switch of each; 0: as this rank tells */
     uint64_t told[PLACE];
     int calls;
     bool fails;
@@ -37,7 +40,8 @@ static sifr_status gather(comm_group *group, const void *mine, int64_t bytes, vo
     for (int32_t r = 0; r < group->size; r++) {
         memcpy(places[r], mine, sizeof m->told);
         if (m->others[r] == OTHER_HOST) places[r][0]++;
-        for (int w = 1; w < PLACE; w++) {
+        if (m->leaf[r]) places[r][1] = m->leaf[r];
+        for (int w = FIRST; w < PLACE; w++) {
             if (m->others[r] == OTHER_CORES) places[r][w] = ~places[r][w];
             if (m->others[r] == ALL_CORES || m->others[r] == OTHER_HOST) places[r][w] = UINT64_MAX;
         }
@@ -102,7 +106,7 @@ static void test_tells(void **state) {
     assert_true(m.told[0] == comm_host_id());
     assert_true(comm_host_id() == comm_host_id());
     for (int i = 0; i < CPU_SETSIZE && i < WORDS * 64; i++)
-        assert_int_equal(m.told[1 + i / 64] >> (i % 64) & 1, CPU_ISSET(i, &before) != 0);
+        assert_int_equal(m.told[FIRST + i / 64] >> (i % 64) & 1, CPU_ISSET(i, &before) != 0);
 }
 
 /* Ranks on the same cores get the same number of threads, and no more than there are cores. */
@@ -136,6 +140,51 @@ static void test_sharers(void **state) {
     m = of_ranks(3, RANKS);
     m.others[0] = OTHER_CORES;
     assert_int_equal(divide(&m).sharers, 3);
+}
+
+/* What Slurm tells of the switch: all but the host's own name, which may have periods. */
+static uint64_t switch_of(const char *address, const char *pattern) {
+    unsetenv("SLURM_TOPOLOGY_ADDR");
+    unsetenv("SLURM_TOPOLOGY_ADDR_PATTERN");
+    if (address) setenv("SLURM_TOPOLOGY_ADDR", address, 1);
+    if (pattern) setenv("SLURM_TOPOLOGY_ADDR_PATTERN", pattern, 1);
+    return comm_switch_id();
+}
+
+static void test_switch_names(void **state) {
+    (void)state;
+    uint64_t first = switch_of("s0.s1.tux1", "switch.switch.node");
+    assert_true(first != 0);
+    assert_true(switch_of("s0.s1.tux9", "switch.switch.node") == first);
+    assert_true(switch_of("s0.s1.tux9.site", "switch.switch.node") == first);
+    assert_true(switch_of("s0.s2.tux1", "switch.switch.node") != first);
+    assert_true(switch_of("s9.s1.tux1", "switch.switch.node") != first);
+    assert_true(switch_of("tux1", "node") == 0);
+    assert_true(switch_of("tux1", "switch.node") == 0);
+    assert_true(switch_of("s0.tux1", NULL) == 0);
+    assert_true(switch_of(NULL, "switch.node") == 0);
+    made_up m = of_ranks(0, 1);
+    switch_of("s0.s1.tux1", "switch.switch.node");
+    divide(&m);
+    assert_true(m.told[1] == first);
+    switch_of(NULL, NULL);
+}
+
+/* Ranks on switches, as many on each, or not so. */
+static void test_switches(void **state) {
+    (void)state;
+    static const struct {
+        uint64_t leaf[RANKS];
+        int32_t size, each;
+    } cases[] = {{{5, 5, 6, 6}, 4, 2}, {{5, 6, 7, 8}, 4, 1}, {{5, 5, 5, 6}, 4, 3},
+                 {{5, 5, 6}, 3, 2},    {{5, 5, 5, 5}, 4, 0}, {{5, 6, 6, 7}, 4, 0},
+                 {{5, 6, 5, 6}, 4, 0}, {{5, 6, 6, 5}, 4, 0}, {{0, 0, 0, 0}, 4, 0},
+                 {{5, 5, 0, 0}, 4, 0}, {{5}, 1, 0}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        made_up m = of_ranks(0, cases[i].size);
+        memcpy(m.leaf, cases[i].leaf, sizeof m.leaf);
+        assert_int_equal(divide(&m).per_switch, cases[i].each);
+    }
 }
 
 /* Bound to one core, the others are idle, but for those that another rank of this host may use. */
@@ -190,7 +239,13 @@ static void test_settle(void **state) {
 #define BOUND(test) cmocka_unit_test_setup_teardown(test, remember, free_again)
 
 int main(void) {
-    const struct CMUnitTest tests[] = {BOUND(test_tells), BOUND(test_shared),  BOUND(test_sharers),
-                                       BOUND(test_idle),  BOUND(test_failure), BOUND(test_settle)};
+    const struct CMUnitTest tests[] = {BOUND(test_tells),
+                                       BOUND(test_shared),
+                                       BOUND(test_sharers),
+                                       BOUND(test_idle),
+                                       cmocka_unit_test(test_switch_names),
+                                       cmocka_unit_test(test_switches),
+                                       BOUND(test_failure),
+                                       BOUND(test_settle)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

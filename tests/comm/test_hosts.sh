@@ -1,6 +1,7 @@
 # label: full
 # Ranks on 2 and on 4 hosts, which are network namespaces: the same bits as one rank, over TCP and
-# not through the memory that they share in truth; the interfaces' counters agree with the ledger.
+# not through the memory that they share in truth; the interfaces' counters agree with the ledger,
+# also by axis of a mesh.
 # not under sanitizers (MPI keeps what it took), timeout: 300
 . "$SOURCE/tests/support/ranks.sh"
 . "$SOURCE/tests/support/namespaces.sh"
@@ -36,4 +37,55 @@ for case in "1 2 1" "3 2 1" "2 4 1" "3 2 2"; do # stage, hosts, ranks on each
     [ "$wire" -ge "$counted" ] || fail "$name: less came over the network than the ledger has"
     # Headers; starting, saving and the launcher's own talk.
     [ "$wire" -le $((counted * 11 / 10 + 3000000)) ] || fail "$name: more than the ledger has"
+done
+
+# --- a mesh on several hosts: only what the plan says crosses, and only along its axis ---
+# crossed GROUP: bytes from other hosts, of the first rank
+crossed() {
+    awk -v group="$1" '/"groups":/ { inside = 1 }
+        inside && /^      "[a-z]+": [{]/ { gsub(/[":{]/, ""); at = $1 }
+        inside && /^        "[a-z]+": [{]/ { gsub(/[":{]/, ""); of = $1 }
+        inside && at == group && of != "control" && of != "sent" && /"crossed":/ {
+            gsub(",", ""); sum += $2 }
+        END { print sum + 0 }' out
+}
+# planned GROUP: bytes a step that cross hosts
+planned() {
+    awk -v group="$1" '/"mesh":/ { inside = 1 }
+        inside && /^    "[a-z]+": [{]/ { gsub(/[":{]/, ""); at = $1 }
+        inside && at == group && /"crossing_bytes":/ { gsub(",", ""); print $2; exit }' plan
+}
+steps=$(sed -n 's/.*"max_steps": *\([0-9]*\).*/\1/p' ds.json)
+copies='"sifr": {"shard_size": 2, '
+stages='"pipeline": {"stages": 2}, "sifr": {'
+# AXIS, ZeRO stage, hosts, ranks on each; two ranks on each axis
+for case in "replicas 3 2 2" "replicas 2 4 1" "stages 1 2 2" "stages 0 4 1"; do
+    set -- $case
+    name="2 $1 x 2 shards, ZeRO $2, on $3 hosts of $4"
+    more=$copies
+    [ "$1" = replicas ] || more=$stages
+    sed "s/STAGE/$2/; s/\"sifr\": {/$more/" staged.json >config.json
+    for i in $(seq "$3"); do echo "h$i slots=$4"; done >hostfile
+    before=$(received h1)
+    train h1 --config config.json --output "mesh-$1-$2" --hostfile hostfile
+    after=$(received h1)
+    [ "$(bits "mesh-$1-$2")" = "$want" ] || fail "$name: other bits than one rank's"
+    shards="inside a host"
+    [ "$4" = 2 ] || shards="between hosts"
+    grep -qE "^mesh: 2 $1 x 2 shards, $1 between hosts, shards $shards(;|\$)" err ||
+        fail "$name: the first lines"
+    "$SIFR" plan --config config.json --model model --world-size 4 --ranks-per-host "$4" \
+        --json >plan || fail "$name: plan"
+    all=0
+    for group in shards $1; do
+        [ "$(crossed $group)" = $((steps * $(planned $group))) ] ||
+            fail "$name: $(crossed $group) bytes of $group crossed, planned are $steps x $(planned $group)"
+        all=$((all + $(crossed $group)))
+    done
+    [ "$(planned $1)" -gt 0 ] || fail "$name: nothing is planned to cross"
+    [ "$4" = 1 ] || [ "$(planned shards)" = 0 ] || fail "$name: shards are planned to cross"
+    wire=$((after - before))
+    echo "$name: $all bytes crossed to rank 0, $wire at its host's interface, for $4 ranks"
+    [ "$wire" -ge $(($4 * all)) ] || fail "$name: less came over the network than the ledger has"
+    [ "$wire" -le $(($4 * all * 11 / 10 + 3000000)) ] || fail "$name: more than the ledger has"
 done

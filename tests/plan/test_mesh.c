@@ -2,6 +2,7 @@
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include <cmocka.h>
@@ -87,18 +88,37 @@ static void hosts(void **state) {
 static void neighbours(void **state) {
     (void)state;
     plan_mesh mesh = {.ranks = {1, 2, 4, 1, 1}, .place = {0, 1, 2, 0, 0}};
-    char text[PLAN_MESH_LENGTH];
     assert_int_equal(plan_mesh_neighbours(&mesh, PLAN_STATE, 4), 4);
     assert_int_equal(plan_mesh_neighbours(&mesh, PLAN_REPLICAS, 4), 1);
     assert_int_equal(plan_mesh_neighbours(&mesh, PLAN_STATE, 2), 2);
     assert_int_equal(plan_mesh_neighbours(&mesh, PLAN_REPLICAS, 0), 2);
     assert_int_equal(plan_mesh_neighbours(&mesh, PLAN_WORLD, 3), 2); /* the last host has two */
-    assert_string_equal(plan_mesh_hosts_text(&mesh, 4, text),
-                        "replicas between hosts, shards inside a host");
-    assert_string_equal(plan_mesh_hosts_text(&mesh, 2, text),
-                        "replicas between hosts, shards between hosts");
-    assert_string_equal(plan_mesh_hosts_text(&mesh, 0, text), "all on one host");
-    assert_string_equal(plan_mesh_hosts_text(&mesh, 8, text), "all on one host");
+}
+
+static const char *where(const plan_mesh *mesh, int32_t host, int32_t node, int32_t leaf) {
+    static char text[PLAN_MESH_LENGTH];
+    return plan_mesh_places_text(mesh, &(plan_places){host, node, leaf}, text);
+}
+
+static void said(void **state) {
+    (void)state;
+    plan_mesh mesh = {.ranks = {1, 2, 4, 1, 1}, .place = {0, 1, 2, 0, 0}};
+    assert_string_equal(where(&mesh, 4, 0, 0), "replicas between hosts, shards inside a host");
+    assert_string_equal(where(&mesh, 2, 0, 0), "replicas between hosts, shards between hosts");
+    assert_string_equal(where(&mesh, 0, 0, 0), "all on one host");
+    assert_string_equal(where(&mesh, 8, 8, 0), "all on one host");
+    assert_string_equal(where(&mesh, 0, 4, 0), "all on one host, replicas between NUMA nodes, "
+                                               "shards inside a NUMA node");
+    assert_string_equal(where(&mesh, 4, 2, 0), "replicas between hosts, shards between NUMA nodes");
+    assert_string_equal(where(&mesh, 1, 0, 4),
+                        "replicas between switches, shards between hosts of a switch");
+    plan_mesh stages = {.ranks = {2, 2, 2, 1, 1}};
+    assert_string_equal(where(&stages, 2, 1, 4),
+                        "stages between switches, replicas between hosts of a switch, "
+                        "shards between NUMA nodes");
+    plan_mesh full = {.ranks = {2, 2, 2, 2, 2}}; /* the longest fits */
+    assert_true(strlen(where(&full, 1, 1, 16)) < PLAN_MESH_LENGTH - 1);
+    assert_non_null(strstr(where(&full, 1, 1, 16), "tensors between hosts of a switch"));
 }
 
 static void made(void **state) {
@@ -147,9 +167,53 @@ static void made_with_stages(void **state) {
     assert_non_null(strstr(error.message, "3 stages, which do not divide 8 ranks"));
 }
 
+/* Each number of the message's last words is one that works in the place of what was refused. */
+static void what_is_named_works(void **state) {
+    (void)state;
+    for (int32_t ranks = 1; ranks <= 24; ranks++) {
+        for (int32_t stages = 1; stages <= ranks + 1; stages++) {
+            for (int32_t size = 0; size <= ranks + 1; size++) {
+                plan_mesh mesh;
+                sifr_error error = {0};
+                sifr_settings settings = {.pipeline.stages = stages, .mesh.shard_size = size};
+                if (plan_mesh_of(&settings, ranks, 0, &mesh, &error) == SIFR_OK) {
+                    assert_int_equal(plan_mesh_ranks(&mesh, PLAN_WORLD), ranks);
+                    assert_int_equal(plan_mesh_ranks(&mesh, PLAN_STAGES), stages);
+                    if (size) assert_int_equal(plan_mesh_ranks(&mesh, PLAN_STATE), size);
+                    continue;
+                }
+                const char *at = strstr(error.message, "give ");
+                int32_t found = 0;
+                for (at = at ? at + 5 : ""; *at; at += strcspn(at, "0123456789")) {
+                    char *end;
+                    sifr_settings other = settings;
+                    int32_t number = (int32_t)strtol(at, &end, 10);
+                    if (ranks % stages)
+                        other.pipeline.stages = number, other.mesh.shard_size = 0;
+                    else
+                        other.mesh.shard_size = number;
+                    if (plan_mesh_of(&other, ranks, 0, &mesh, NULL) != SIFR_OK)
+                        fail_msg("%d ranks: %s", ranks, error.message);
+                    at = end;
+                    found++;
+                }
+                bool alone = ranks % stages ? ranks == 1 : ranks == stages;
+                assert_int_equal(found > 0, !alone);
+                if (alone)
+                    assert_true(strstr(error.message, "more") || strstr(error.message, "leave"));
+            }
+        }
+    }
+}
+
 int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(places),     cmocka_unit_test(groups), cmocka_unit_test(hosts),
-        cmocka_unit_test(neighbours), cmocka_unit_test(made),   cmocka_unit_test(made_with_stages)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(places),
+                                       cmocka_unit_test(groups),
+                                       cmocka_unit_test(hosts),
+                                       cmocka_unit_test(neighbours),
+                                       cmocka_unit_test(said),
+                                       cmocka_unit_test(made),
+                                       cmocka_unit_test(made_with_stages),
+                                       cmocka_unit_test(what_is_named_works)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -39,17 +39,25 @@ static json_t *wire_json(const plan_outcome *stage) {
 static json_t *mesh_json(const cli_plan_report *r) {
     const plan_schedule *s = r->schedule;
     static const plan_span spans[] = {PLAN_REPLICAS, PLAN_STATE};
+    int32_t here = r->machine.ranks_per_host,
+            stages = plan_mesh_ranks(&s->settings.mesh, PLAN_STAGES);
     json_t *mesh = json_object();
     for (int i = 0; i < 2; i++) {
         int64_t gathered, reduced;
+        int32_t ranks = plan_mesh_ranks(&s->settings.mesh, spans[i]);
+        if (ranks == 1) continue;
         plan_wire_of(s, spans[i], &gathered, &reduced);
-        json_object_set_new(
-            mesh, plan_span_name(spans[i]),
-            json_pack("{s:i, s:I, s:I, s:I}", "ranks",
-                      (int)plan_mesh_ranks(&s->settings.mesh, spans[i]), "gathered_bytes",
-                      (json_int_t)gathered, "reduced_bytes", (json_int_t)reduced, "crossing_bytes",
-                      (json_int_t)plan_wire_crossing(s, spans[i], r->machine.ranks_per_host)));
+        json_object_set_new(mesh, plan_span_name(spans[i]),
+                            json_pack("{s:i, s:I, s:I, s:I}", "ranks", (int)ranks, "gathered_bytes",
+                                      (json_int_t)gathered, "reduced_bytes", (json_int_t)reduced,
+                                      "crossing_bytes",
+                                      (json_int_t)plan_wire_crossing(s, spans[i], here)));
     }
+    if (stages > 1)
+        json_object_set_new(mesh, plan_span_name(PLAN_STAGES),
+                            json_pack("{s:i, s:I, s:I}", "ranks", (int)stages, "received_bytes",
+                                      (json_int_t)plan_received(s), "crossing_bytes",
+                                      (json_int_t)plan_received_crossing(s, here)));
     return mesh;
 }
 
@@ -279,10 +287,10 @@ int cli_plan_print_json(const cli_plan_report *r, bool dump) {
                         json_integer((json_int_t)r->largest_sequences));
     json_object_set_new(out, "largest_seq_length", json_integer((json_int_t)r->largest_length));
     json_object_set_new(out, "changes", changes_json(r));
-    if (plan_mesh_ranks(&r->schedule->settings.mesh, PLAN_REPLICAS) > 1)
+    if (plan_mesh_ranks(&r->schedule->settings.mesh, PLAN_WORLD) > 1) {
         json_object_set_new(out, "mesh", mesh_json(r));
-    if (plan_mesh_ranks(&r->schedule->settings.mesh, PLAN_WORLD) > 1)
         json_object_set_new(out, "stages", stages_json(r));
+    }
     if (plan_parts(&r->schedule->settings.pipeline) > 1)
         json_object_set_new(out, "pipeline", pipeline_json(r));
     if (dump) {

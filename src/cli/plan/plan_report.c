@@ -96,30 +96,42 @@ static void print_pipeline(const cli_plan_report *r) {
     printf("mesh         %s; this is stage %d; %s\n", plan_mesh_text(&settings->mesh, mesh),
            (int)settings->pipeline.stage, plan_pipeline_text(&settings->pipeline, parts));
     printf("stages       memory %s of the first, %s of the fullest (%d), %s of the last; at most "
-           "%.1f %% of a step waiting for other stages; %s received a step\n",
+           "%.1f %% of a step waiting for other stages\n",
            bytes[0], bytes[1], (int)own->fullest, bytes[2],
-           100 * own->bubble / own->predicted.step_seconds,
-           base_format_bytes((uint64_t)plan_received(r->schedule), mesh));
+           100 * own->bubble / own->predicted.step_seconds);
 }
 
-/* Of a mesh with copies of the state, what each axis moves. */
+/* Where the axes of the mesh are, and what each moves; of shards alone only if they are apart. */
 static void print_mesh(const cli_plan_report *r) {
     const plan_schedule *s = r->schedule;
     const plan_mesh *mesh = &s->settings.mesh;
     static const plan_span spans[] = {PLAN_STATE, PLAN_REPLICAS};
-    char text[PLAN_MESH_LENGTH], hosts[PLAN_MESH_LENGTH], gathered[32], reduced[32], crossing[32];
-    int32_t here = r->machine.ranks_per_host;
-    if (plan_mesh_ranks(mesh, PLAN_REPLICAS) == 1) return;
-    printf("%-12s %s, %s\n", plan_parts(&s->settings.pipeline) == 1 ? "mesh" : "hosts",
-           plan_mesh_text(mesh, text), plan_mesh_hosts_text(mesh, here, hosts));
+    char text[PLAN_MESH_LENGTH], where[PLAN_MESH_LENGTH], gathered[32], reduced[32], crossing[32];
+    plan_places places = {.per_host = r->machine.ranks_per_host, .per_node = r->ranks_per_node};
+    bool stages = plan_parts(&s->settings.pipeline) > 1,
+         plain = !stages && plan_mesh_ranks(mesh, PLAN_REPLICAS) == 1,
+         apart = plan_mesh_crosses(mesh, PLAN_WORLD, places.per_host) ||
+                 plan_mesh_crosses(mesh, PLAN_WORLD, places.per_node);
+    if (plain && !apart) return;
+    plan_mesh_places_text(mesh, &places, where);
+    if (stages)
+        printf("where        %s\n", where);
+    else
+        printf("mesh         %s, %s\n", plan_mesh_text(mesh, text), where);
     for (int i = 0; i < 2; i++) {
-        int64_t in, sums, across = plan_wire_crossing(s, spans[i], here);
+        int64_t in, sums, across = plan_wire_crossing(s, spans[i], places.per_host);
+        if (plan_mesh_ranks(mesh, spans[i]) == 1) continue;
         plan_wire_of(s, spans[i], &in, &sums);
         printf("  %-10s %s in gathers, %s in reductions; %s from other hosts\n",
                plan_span_name(spans[i]), base_format_bytes((uint64_t)in, gathered),
                base_format_bytes((uint64_t)sums, reduced),
                across ? base_format_bytes((uint64_t)across, crossing) : "nothing");
     }
+    int64_t across = plan_received_crossing(s, places.per_host);
+    if (stages)
+        printf("  %-10s %s received; %s from other hosts\n", plan_span_name(PLAN_STAGES),
+               base_format_bytes((uint64_t)plan_received(s), gathered),
+               across ? base_format_bytes((uint64_t)across, crossing) : "nothing");
 }
 
 static void print_time(const cli_plan_report *r) {
