@@ -22,7 +22,9 @@ sifr_status config_resolve_pipeline(sifr_config *config, int64_t world_size, int
                          (long long)stages, (long long)world_size, world_size == 1 ? "" : "s",
                          world_size == 1 ? "leave it out, or start more ranks" : "give ", divisors);
     *data_ranks = world_size / stages;
-    return SIFR_OK;
+    /* A config that is written with all values must say it, too. */
+    return config_setting_put(config, "pipeline.enabled", json_true(), error, "stages is %lld",
+                              (long long)stages);
 }
 
 void config_settle_pipeline(sifr_config *config) {

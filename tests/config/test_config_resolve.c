@@ -399,6 +399,26 @@ static void neutral_values_pass(void **state) {
     config_said(texts[6], "bf16.check_grad_overflow", "accepted without effect: non-finite");
 }
 
+/* A config that is written with all its values has the stages that it had. */
+static void stages_are_written(void **state) {
+    (void)state;
+    for (int stages = 1; stages <= 4; stages *= 2) {
+        char text[128], *written;
+        snprintf(text, sizeof text, "{\"pipeline\": {\"stages\": %d}, \"train_batch_size\": 8}",
+                 stages);
+        config_case *c = config_case_flags(text, 4, NULL);
+        config_case_accepted(c);
+        assert_int_equal(config_text(&c->config, &written, &c->error), SIFR_OK);
+        config_case *again = config_case_flags(written, 4, NULL);
+        config_case_accepted(again);
+        assert_int_equal(again->config.step.pipeline.stages, stages);
+        assert_int_equal(again->config.step.micro_batch_size, 2 * stages);
+        free(written);
+        config_case_free(c);
+        config_case_free(again);
+    }
+}
+
 static void dry_run_names_what_is_refused(void **state) {
     (void)state;
     config_case *c =
@@ -502,6 +522,7 @@ int main(void) {
         cmocka_unit_test(fp16),
         cmocka_unit_test(stages),
         cmocka_unit_test(neutral_values_pass),
+        cmocka_unit_test(stages_are_written),
         cmocka_unit_test(dry_run_names_what_is_refused),
         cmocka_unit_test(effective_repeats_the_run),
     };
