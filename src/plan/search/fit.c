@@ -6,96 +6,12 @@
 #include "base/checked.h"
 #include "base/heap.h"
 #include "plan/queries.h"
-#include "plan/search/search.h"
+#include "plan/search/fit_private.h"
 
-/* Times within 1 % count as equal; then less memory wins. */
-static const double alike = 0.01;
-
-enum {
-    MOST_ROWS = 16,
-    INPUTS = 3 /* per micro batch: tokens, labels, losses */
-};
-
-/* One value of each searched row. */
-typedef struct fit_combination {
-    size_t rows, row[MOST_ROWS];
-    int32_t value[MOST_ROWS];
-} fit_combination;
-
-/* All micro batch sizes that divide a rank's share of the global batch, ascending. */
-typedef struct fit_sizes {
-    int64_t share; /* sequences of a rank in a step */
-    int64_t *size;
-    size_t count;
-} fit_sizes;
+enum { INPUTS = 3 }; /* per micro batch: tokens, labels, losses */
 
 static bool has(const plan_choice *row, plan_trait trait) {
     return (row->traits & trait) != 0;
-}
-
-static fit_combination begin_combinations(const plan_search *search, const plan_settings *from) {
-    fit_combination c = {0};
-    plan_settings any = *from; /* the widest case that other rows and sizes allow */
-    if (from->step.micro_batch_size > 1) any.step.gradient_accumulation_steps = 2;
-    any.step.recompute = SIFR_RECOMPUTE_UNIT;
-    if (search->disk_bytes) any.step.offload.optimizer.device = SIFR_TIER_NVME;
-    any.step.zero.stage = 3;
-    for (size_t i = 0; i < plan_choice_count() && c.rows < MOST_ROWS; i++) {
-        const plan_choice *row = plan_choice_at(i);
-        bool order = search->any_order && has(row, PLAN_IS_ORDER);
-        bool disk = has(row, PLAN_ON_DISK) && search->disk_bytes == 0;
-        if (plan_is_searched(row) && !order && !disk && row->matters(&any)) c.row[c.rows++] = i;
-    }
-    return c;
-}
-
-static bool next_combination(fit_combination *c) {
-    for (size_t i = 0; i < c->rows; i++) {
-        if (++c->value[i] < plan_choice_at(c->row[i])->count) return true;
-        c->value[i] = 0;
-    }
-    return false;
-}
-
-/* False if two of its values exclude each other: then another combination is the same step. */
-static bool combine(const plan_search *search, const fit_combination *c, const plan_settings *from,
-                    plan_settings *out) {
-    *out = *from;
-    for (size_t i = 0; i < c->rows; i++) plan_choose(search, out, c->row[i], c->value[i]);
-    for (size_t i = 0; i < c->rows; i++) {
-        const plan_choice *row = plan_choice_at(c->row[i]);
-        if (plan_choice_get(row, out) != c->value[i]) return false;
-    }
-    return true;
-}
-
-static sifr_status find_sizes(const plan_settings *from, fit_sizes *out, sifr_error *error) {
-    size_t room = 0;
-    *out =
-        (fit_sizes){.share = from->step.micro_batch_size * from->step.gradient_accumulation_steps};
-    for (int64_t n = 1; n <= out->share / n; n++) { /* up to the root, then the rest */
-        if (out->share % n) continue;
-        BASE_TRY(base_grow(&out->size, &room, out->count + 1, sizeof *out->size, error));
-        out->size[out->count++] = n;
-    }
-    for (size_t i = out->count; i-- > 0;) {
-        int64_t other = out->share / out->size[i];
-        if (other == out->size[i]) continue;
-        BASE_TRY(base_grow(&out->size, &room, out->count + 1, sizeof *out->size, error));
-        out->size[out->count++] = other;
-    }
-    return SIFR_OK;
-}
-
-static void set_size(const fit_sizes *sizes, plan_settings *settings, size_t index) {
-    settings->step.micro_batch_size = sizes->size[index];
-    settings->step.gradient_accumulation_steps = (int32_t)(sizes->share / sizes->size[index]);
-}
-
-static bool is_better(const plan_outcome *a, const plan_outcome *b) {
-    if (a->fits != b->fits) return a->fits;
-    if (!a->fits) return a->total_bytes < b->total_bytes;
-    return a->predicted.step_seconds < b->predicted.step_seconds;
 }
 
 /* Tries the first `count` sizes from the largest down and returns the first that fits: larger micro
@@ -107,43 +23,32 @@ static sifr_status largest_size(plan_search *search, const fit_sizes *sizes, siz
     plan_settings one = *settings;
     for (size_t i = count; i-- > 0;) {
         plan_outcome tried;
-        set_size(sizes, &one, i);
+        fit_set_size(sizes, &one, i);
         BASE_TRY(plan_try_fitting(search, &one, &tried, error));
-        if (i + 1 == count || is_better(&tried, out)) *out = tried;
+        if (i + 1 == count || fit_is_better(&tried, out)) *out = tried;
         if (tried.fits) break;
     }
     return SIFR_OK;
+}
+
+static int64_t share_of(const plan_settings *s) {
+    return s->step.micro_batch_size * s->step.gradient_accumulation_steps;
 }
 
 /* Of the outcomes within 1 % of the fastest, the one with the least memory. */
 static const plan_outcome *choose(const plan_outcome *all, size_t count) {
     const plan_outcome *best = &all[0], *out;
     for (size_t i = 1; i < count; i++) {
-        if (is_better(&all[i], best)) best = &all[i];
+        if (fit_is_better(&all[i], best)) best = &all[i];
     }
     out = best;
     for (size_t i = 0; i < count; i++) {
-        bool quick = all[i].fits &&
-                     all[i].predicted.step_seconds <= (1 + alike) * best->predicted.step_seconds;
+        bool quick = all[i].fits && all[i].predicted.step_seconds <=
+                                        (1 + fit_alike) * best->predicted.step_seconds;
         if (quick && all[i].total_bytes < out->total_bytes) out = &all[i];
     }
     return out;
 }
-
-/* One combination, with a lower bound of its memory over all sizes. */
-typedef struct fit_entry {
-    int64_t least_bytes;
-    bool may_fit;
-    bool planned; /* bound from a plan, not from the sum of states */
-    bool tried;
-} fit_entry;
-
-/* Outcomes so far. `entries` belong to the first outcomes, one each. */
-typedef struct fit_list {
-    plan_outcome *all;
-    fit_entry *entries;
-    size_t count, room, entry_room;
-} fit_list;
 
 /* If the row with `trait` has its second value: how far back the combination lies that has the
  * first value and is otherwise equal. 0: the row has its first value. */
@@ -162,22 +67,6 @@ static bool is_enough(const fit_sizes *sizes, const plan_outcome *without) {
            without->settings.step.micro_batch_size == sizes->size[sizes->count - 1];
 }
 
-/* Bytes of the states in memory, without a plan: a lower bound. */
-static int64_t state_bytes(const plan_search *search, const plan_settings *s) {
-    int64_t all = sifr_model_parameters(search->model), trained = sifr_model_trained(search->model);
-    int64_t ranks = plan_mesh_ranks(&s->mesh, PLAN_STATE), bytes = 0;
-    int64_t held = s->step.zero.stage >= 1 ? trained / ranks : trained;
-    const optim_row *row = optim_row_of(&s->step.optimizer); /* of the rest: not fewer */
-    if (s->step.offload.param.device == SIFR_TIER_NONE)
-        bytes += (s->step.zero.stage == 3 ? all / ranks : all) * base_dtype_bytes(plan_dtype(s));
-    if (s->step.offload.optimizer.device == SIFR_TIER_NONE)
-        for (int i = 0; i < optim_states(row); i++)
-            bytes += optim_values(row, i, held) * base_dtype_bytes(plan_state_type(s, row, i));
-    if (s->step.offload.optimizer.device == SIFR_TIER_NONE && plan_has_masters(s))
-        bytes += held * 4;
-    return bytes;
-}
-
 /* Plans one micro batch of one sequence, which needs no more memory than any other size. */
 static sifr_status find_least(plan_search *search, const plan_settings *settings, fit_entry *out,
                               sifr_error *error) {
@@ -192,7 +81,7 @@ static sifr_status find_least(plan_search *search, const plan_settings *settings
 /* Plans only if the states alone fit. */
 static sifr_status begin_entry(plan_search *search, const plan_settings *settings, fit_entry *out,
                                sifr_error *error) {
-    *out = (fit_entry){.least_bytes = state_bytes(search, settings)};
+    *out = (fit_entry){.least_bytes = fit_state_bytes(search, settings)};
     if (out->least_bytes > search->room_bytes) return SIFR_OK;
     return find_least(search, settings, out, error);
 }
@@ -200,10 +89,10 @@ static sifr_status begin_entry(plan_search *search, const plan_settings *setting
 /* Tries all combinations; sizes are searched only if the lower bound fits. */
 static sifr_status try_all(plan_search *search, const plan_settings *from, const fit_sizes *sizes,
                            fit_list *list, sifr_error *error) {
-    fit_combination c = begin_combinations(search, from);
+    fit_combination c = fit_begin_combinations(search, from);
     do {
         plan_settings settings;
-        bool possible = combine(search, &c, from, &settings);
+        bool possible = fit_combine(search, &c, from, &settings);
         BASE_TRY(base_grow(&list->all, &list->room, list->count + 1, sizeof *list->all, error));
         BASE_TRY(base_grow(&list->entries, &list->entry_room, list->count + 1,
                            sizeof *list->entries, error));
@@ -220,7 +109,7 @@ static sifr_status try_all(plan_search *search, const plan_settings *from, const
             entry->tried = true;
         }
         list->count++;
-    } while (next_combination(&c));
+    } while (fit_next_combination(&c));
     return SIFR_OK;
 }
 
@@ -249,7 +138,7 @@ static sifr_status least_size(plan_search *search, const fit_sizes *sizes, int64
     plan_settings one = out->settings;
     for (size_t i = sizes->count; i-- > 0;) {
         plan_outcome tried;
-        set_size(sizes, &one, i);
+        fit_set_size(sizes, &one, i);
         BASE_TRY(bound_size(search, &one, &tried, error));
         if (tried.total_bytes > bytes) continue;
         if (one.step.gradient_accumulation_steps > PLAN_FEW)
@@ -295,7 +184,7 @@ static int find_recomputing(const fit_list *list, size_t count, const bool *seen
     for (size_t i = 0; i < count; i++) {
         const plan_outcome *o = &list->all[i];
         if (seen[i] || !o->fits || o->settings.step.recompute != SIFR_RECOMPUTE_UNIT) continue;
-        if (best < 0 || is_better(o, &list->all[best])) best = (int)i;
+        if (best < 0 || fit_is_better(o, &list->all[best])) best = (int)i;
     }
     return best;
 }
@@ -319,10 +208,7 @@ static sifr_status keep_more(plan_search *search, fit_list *list, sifr_error *er
         BASE_TRY_GOTO(status, plan_try(search, &settings, &tried, error), done);
         settings.step.activation_memory = tried.largest_bytes[PLAN_ACTIVATIONS];
         BASE_TRY_GOTO(status, plan_try(search, &settings, &tried, error), done);
-        BASE_TRY_GOTO(status,
-                      base_grow(&list->all, &list->room, list->count + 1, sizeof *list->all, error),
-                      done);
-        list->all[list->count++] = tried;
+        BASE_TRY_GOTO(status, fit_add(list, &tried, error), done);
     }
 done:
     free(seen);
@@ -335,14 +221,14 @@ sifr_status plan_fit(plan_search *search, const plan_settings *from, plan_outcom
     fit_list list = {0};
     plan_settings settings = *from;
     bool open = search->overlap_by_stage && plan_mesh_ranks(&from->mesh, PLAN_WORLD) > 1;
-    sifr_status status = find_sizes(from, &sizes, error);
+    sifr_status status = fit_find_sizes(share_of(from), &sizes, error);
     search->overlap_by_stage &= !open; /* both values are tried here */
     for (int i = 0; i < 1 + open && status == SIFR_OK; i++) {
         if (open) settings.step.zero.overlap_comm = i == 0;
         status = try_all(search, &settings, &sizes, &list, error);
     }
-    if (status == SIFR_OK) status = find_nearest(search, &sizes, &list, error);
     if (status == SIFR_OK) status = keep_more(search, &list, error);
+    if (status == SIFR_OK) status = find_nearest(search, &sizes, &list, error);
     search->overlap_by_stage |= open;
     if (status == SIFR_OK) *best = *choose(list.all, list.count);
     free(sizes.size);
@@ -373,18 +259,18 @@ static sifr_status keep_some(plan_search *search, const plan_settings *from, pla
     settings.step.recompute = SIFR_RECOMPUTE_AUTO;
     settings.step.activation_memory = 0;
     BASE_TRY(plan_try(search, &settings, &tried, error));
-    if (is_better(&tried, out)) *out = tried;
+    if (fit_is_better(&tried, out)) *out = tried;
     return SIFR_OK;
 }
 
 /* Combinations with `level` changes; the micro batch counts as one. */
 static sifr_status try_level(plan_search *search, const plan_settings *from, const fit_sizes *sizes,
                              size_t smaller, int level, plan_outcome *out, sifr_error *error) {
-    fit_combination c = begin_combinations(search, from);
+    fit_combination c = fit_begin_combinations(search, from);
     do {
         plan_settings settings;
         plan_outcome tried;
-        if (!combine(search, &c, from, &settings)) continue;
+        if (!fit_combine(search, &c, from, &settings)) continue;
         int changes = changes_of(from, &settings);
         if (changes == level)
             BASE_TRY(plan_try(search, &settings, &tried, error));
@@ -393,8 +279,8 @@ static sifr_status try_level(plan_search *search, const plan_settings *from, con
         else
             continue;
         BASE_TRY(keep_some(search, from, &tried, error));
-        if (is_better(&tried, out)) *out = tried;
-    } while (next_combination(&c));
+        if (fit_is_better(&tried, out)) *out = tried;
+    } while (fit_next_combination(&c));
     return SIFR_OK;
 }
 
@@ -402,8 +288,8 @@ sifr_status plan_smallest_change(plan_search *search, const plan_settings *from,
                                  sifr_error *error) {
     fit_sizes sizes;
     size_t smaller = 0;
-    int levels = (int)begin_combinations(search, from).rows + 1;
-    sifr_status status = find_sizes(from, &sizes, error);
+    int levels = (int)fit_begin_combinations(search, from).rows + 1;
+    sifr_status status = fit_find_sizes(share_of(from), &sizes, error);
     if (status == SIFR_OK) status = plan_try(search, from, out, error);
     while (smaller < sizes.count && sizes.size[smaller] < from->step.micro_batch_size) smaller++;
     for (int level = 1; level <= levels && status == SIFR_OK && !out->fits; level++)

@@ -1,0 +1,60 @@
+/* Shared by the files of plan_fit: fit.c, fit_combination.c. Private to them. */
+#ifndef PLAN_FIT_PRIVATE_H
+#define PLAN_FIT_PRIVATE_H
+
+#include "plan/search/search.h"
+
+enum { FIT_MOST_ROWS = 16 };
+
+/* One value of each searched row. */
+typedef struct fit_combination {
+    size_t rows, row[FIT_MOST_ROWS];
+    int32_t value[FIT_MOST_ROWS];
+} fit_combination;
+
+/* The first one; and the next one, or false behind the last. */
+fit_combination fit_begin_combinations(const plan_search *search, const plan_settings *from);
+bool fit_next_combination(fit_combination *combination);
+
+/* Sets its values. False if two of them exclude each other: then another combination is the same
+ * step. */
+bool fit_combine(const plan_search *search, const fit_combination *combination,
+                 const plan_settings *from, plan_settings *out);
+
+/* All micro batch sizes that divide a rank's share of the global batch, ascending. Free `size`. */
+typedef struct fit_sizes {
+    int64_t share; /* sequences of a rank in a step */
+    int64_t *size;
+    size_t count;
+} fit_sizes;
+
+sifr_status fit_find_sizes(int64_t share, fit_sizes *out, sifr_error *error) SIFR_MUST_CHECK;
+void fit_set_size(const fit_sizes *sizes, plan_settings *settings, size_t index);
+
+/* Bytes of the states in memory, without a plan: a lower bound. */
+int64_t fit_state_bytes(const plan_search *search, const plan_settings *settings);
+
+/* Times within 1 % count as equal; then less memory wins. */
+static const double fit_alike = 0.01;
+
+/* Fits, and is faster; if neither fits, needs less. */
+bool fit_is_better(const plan_outcome *a, const plan_outcome *b);
+
+/* One combination, with a lower bound of its memory over all sizes. */
+typedef struct fit_entry {
+    int64_t least_bytes;
+    bool may_fit;
+    bool planned; /* bound from a plan, not from the sum of states */
+    bool tried;
+} fit_entry;
+
+/* Outcomes so far. `entries` belong to the first outcomes, one each. */
+typedef struct fit_list {
+    plan_outcome *all;
+    fit_entry *entries;
+    size_t count, room, entry_room;
+} fit_list;
+
+sifr_status fit_add(fit_list *list, const plan_outcome *outcome, sifr_error *error) SIFR_MUST_CHECK;
+
+#endif
