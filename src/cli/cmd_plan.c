@@ -218,8 +218,15 @@ static bool find_short(cli_plan_report *r) {
     char need[32], text[CLI_PLAN_DISK_LENGTH];
     sifr_error reason = {0};
     r->too_large = (sifr_error){0};
-    if (engine_fits(r->schedule, &r->machine, &reason) != SIFR_OK)
+    if (engine_fits(r->schedule, &r->machine, &reason) != SIFR_OK) {
         add_reason(&r->too_large, &reason);
+    } else if (r->own.stage_bytes[1] > search->room_bytes) {
+        snprintf(reason.message, sizeof reason.message,
+                 "memory: a rank of stage %d takes %s, and has room for %s", (int)r->own.fullest,
+                 base_format_bytes((uint64_t)r->own.stage_bytes[1], need),
+                 base_format_bytes((uint64_t)search->room_bytes, text));
+        add_reason(&r->too_large, &reason);
+    }
     if (search->disk_bytes > 0 && nvme > search->disk_bytes) {
         snprintf(reason.message, sizeof reason.message, "disk: a rank puts %s there, and may %s",
                  base_format_bytes((uint64_t)nvme, need), cli_plan_disk(r, text));

@@ -205,6 +205,9 @@ sifr_status config_resolve(sifr_config *config, int64_t world_size,
 /* Whether the file or a flag gives the key of this full path a value ("auto" is none). */
 bool config_gives(const sifr_config *config, const char *path);
 
+/* Whether pipeline.stages is "auto": a run takes 1, and `sifr plan --fit` may choose. */
+bool config_opens_stages(const sifr_config *config);
+
 /* The steps of the run, where they follow from the data (num_train_epochs): resolves a
  * total_num_steps of "auto". Harmless where that is already known. After config_resolve. */
 sifr_status config_set_total_steps(sifr_config *config, int64_t steps,

@@ -9,6 +9,11 @@ static bool config_pipeline_is_off(const sifr_config *config) {
            !config_is_true(config, "pipeline.enabled");
 }
 
+bool config_opens_stages(const sifr_config *config) {
+    const json_t *given = config_setting_at(config, "pipeline.stages")->given;
+    return config_value_is_auto(given) && !config_pipeline_is_off(config);
+}
+
 sifr_status config_resolve_pipeline(sifr_config *config, int64_t world_size, int64_t *data_ranks,
                                     sifr_error *error) {
     int64_t stages = config_setting_int(config, "pipeline.stages");

@@ -408,6 +408,7 @@ static void stages_are_written(void **state) {
                  stages);
         config_case *c = config_case_flags(text, 4, NULL);
         config_case_accepted(c);
+        assert_false(config_opens_stages(&c->config));
         assert_int_equal(config_text(&c->config, &written, &c->error), SIFR_OK);
         config_case *again = config_case_flags(written, 4, NULL);
         config_case_accepted(again);
@@ -416,6 +417,26 @@ static void stages_are_written(void **state) {
         free(written);
         config_case_free(c);
         config_case_free(again);
+    }
+}
+
+/* "auto" is one stage, and open to `sifr plan --fit`, unless stages are switched off. */
+static void stages_are_open(void **state) {
+    (void)state;
+    static const struct {
+        const char *text;
+        bool open;
+    } cases[] = {{"{}", false},
+                 {"{\"pipeline\": {\"stages\": \"auto\"}}", true},
+                 {"{\"pipeline\": {\"stages\": \"auto\", \"enabled\": true}}", true},
+                 {"{\"pipeline\": {\"stages\": \"auto\", \"enabled\": false}}", false},
+                 {"{\"pipeline\": {\"stages\": 2}}", false}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        config_case *c = config_case_flags(cases[i].text, 4, NULL);
+        config_case_accepted(c);
+        assert_int_equal(config_opens_stages(&c->config), cases[i].open);
+        assert_int_equal(c->config.step.pipeline.stages, i == 4 ? 2 : 1);
+        config_case_free(c);
     }
 }
 
@@ -523,6 +544,7 @@ int main(void) {
         cmocka_unit_test(stages),
         cmocka_unit_test(neutral_values_pass),
         cmocka_unit_test(stages_are_written),
+        cmocka_unit_test(stages_are_open),
         cmocka_unit_test(dry_run_names_what_is_refused),
         cmocka_unit_test(effective_repeats_the_run),
     };

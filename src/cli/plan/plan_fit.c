@@ -18,6 +18,7 @@ static const char *setting_text(const plan_choice *row, const config_fit *fit,
     plan_choice_text(row, s, value);
     if ((row->traits & PLAN_OF_RANKS && plan_mesh_ranks(&s->mesh, PLAN_WORLD) == 1) || number == 0)
         return out;
+    if (row->count == 0 && row->matters && !row->matters(s)) return out;
     if (tier && strcmp(value, "nvme") != 0) return out;
     if (limit && s->step.recompute != SIFR_RECOMPUTE_AUTO) return out;
     if (limit) snprintf(value, sizeof value, "%s", base_format_bytes((uint64_t)number, bytes));
@@ -56,7 +57,7 @@ static sifr_status refuse(const cli_plan_report *r, const plan_outcome *least, p
         snprintf(shorter, sizeof shorter, "; with it --seq-length %lld fits", (long long)longest);
     if (r->search.disk_bytes) snprintf(on_disk, sizeof on_disk, ", and %s", cli_plan_disk(r, disk));
     settings_text(&least->settings, text, sizeof text);
-    base_format_bytes((uint64_t)least->total_bytes, need);
+    base_format_bytes((uint64_t)plan_needed_bytes(least), need);
     base_format_bytes((uint64_t)r->limits.room_bytes, room);
     return base_fail(error, SIFR_NO_MEMORY,
                      "--fit: nothing fits: a rank may take %s (%s)%s, and the nearest settings "
@@ -92,8 +93,11 @@ static sifr_status adopt_setting(sifr_config *config, const plan_choice *row,
 
 static sifr_status adopt(sifr_config *config, const plan_settings *s, int64_t world_size,
                          sifr_error *error) {
+    static const char interval[] = "pipeline.activation_checkpoint_interval";
     for (size_t i = 0; i < plan_choice_count(); i++)
         BASE_TRY(adopt_setting(config, plan_choice_at(i), s, error));
+    if (config_gives(config, interval)) /* says the same as recompute, which is chosen */
+        BASE_TRY(config_choose(config, interval, "0", error));
     return config_resolve(config, world_size, error);
 }
 
@@ -126,7 +130,7 @@ static void say_outcome(FILE *to, const char *name, const cli_plan_report *r,
                  base_format_bytes((uint64_t)o->nvme_bytes, bytes),
                  r->search.disk_bytes && o->nvme_bytes > r->search.disk_bytes ? ", too much" : "");
     fprintf(to, "%-12s takes %s of the %s that a rank may take%s%s; predicted %.3g s a step\n", "",
-            base_format_bytes((uint64_t)o->total_bytes, need),
+            base_format_bytes((uint64_t)plan_needed_bytes(o), need),
             base_format_bytes((uint64_t)r->limits.room_bytes, room), disk,
             o->fits ? "" : ": does not fit", o->predicted.step_seconds);
 }

@@ -22,6 +22,10 @@ static bool has_ranks(const plan_settings *s) {
     return plan_mesh_ranks(&s->mesh, PLAN_WORLD) > 1;
 }
 
+static bool has_stages(const plan_settings *s) {
+    return s->step.pipeline.stages > 1;
+}
+
 static bool always(const plan_settings *s) {
     (void)s;
     return true;
@@ -98,6 +102,8 @@ static bool is_fp16(const plan_settings *s) {
 /* recompute "auto" can be shown but is not tried, since it lies between "none" and "unit". */
 static const plan_choice choices[] = {
     {"zero_optimization.stage", VALUES(stages), FIELD(zero.stage), .matters = has_ranks,
+     .traits = PLAN_OF_RANKS},
+    {"pipeline.stages", FIELD(pipeline.stages), .matters = has_stages, .number = true,
      .traits = PLAN_OF_RANKS},
     {"train_micro_batch_size_per_gpu", FIELD(micro_batch_size), .number = true},
     {"gradient_accumulation_steps", FIELD(gradient_accumulation_steps), .number = true},

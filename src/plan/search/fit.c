@@ -45,7 +45,7 @@ static const plan_outcome *choose(const plan_outcome *all, size_t count) {
     for (size_t i = 0; i < count; i++) {
         bool quick = all[i].fits && all[i].predicted.step_seconds <=
                                         (1 + fit_alike) * best->predicted.step_seconds;
-        if (quick && all[i].total_bytes < out->total_bytes) out = &all[i];
+        if (quick && plan_needed_bytes(&all[i]) < plan_needed_bytes(out)) out = &all[i];
     }
     return out;
 }
@@ -67,12 +67,15 @@ static bool is_enough(const fit_sizes *sizes, const plan_outcome *without) {
            without->settings.step.micro_batch_size == sizes->size[sizes->count - 1];
 }
 
-/* Plans one micro batch of one sequence, which needs no more memory than any other size. */
+/* Plans one micro batch of one sequence, which needs no more memory than any other size. Schedule
+ * interleaved has one for each stage at least. */
 static sifr_status find_least(plan_search *search, const plan_settings *settings, fit_entry *out,
                               sifr_error *error) {
     plan_settings least = *settings;
     plan_outcome size;
     least.step.micro_batch_size = least.step.gradient_accumulation_steps = 1;
+    if (settings->step.pipeline.schedule == SIFR_SCHEDULE_INTERLEAVED)
+        least.step.gradient_accumulation_steps = plan_mesh_ranks(&settings->mesh, PLAN_STAGES);
     BASE_TRY(plan_try_size(search, &least, &size, error));
     *out = (fit_entry){.least_bytes = size.total_bytes, .may_fit = size.fits, .planned = true};
     return SIFR_OK;
@@ -221,6 +224,7 @@ sifr_status plan_fit(plan_search *search, const plan_settings *from, plan_outcom
     fit_list list = {0};
     plan_settings settings = *from;
     bool open = search->overlap_by_stage && plan_mesh_ranks(&from->mesh, PLAN_WORLD) > 1;
+    bool staged = plan_mesh_ranks(&from->mesh, PLAN_STAGES) > 1;
     sifr_status status = fit_find_sizes(share_of(from), &sizes, error);
     search->overlap_by_stage &= !open; /* both values are tried here */
     for (int i = 0; i < 1 + open && status == SIFR_OK; i++) {
@@ -228,6 +232,8 @@ sifr_status plan_fit(plan_search *search, const plan_settings *from, plan_outcom
         status = try_all(search, &settings, &sizes, &list, error);
     }
     if (status == SIFR_OK) status = keep_more(search, &list, error);
+    if (status == SIFR_OK && (staged || search->any_stages))
+        status = fit_try_stages(search, &settings, open, &list, error);
     if (status == SIFR_OK) status = find_nearest(search, &sizes, &list, error);
     search->overlap_by_stage |= open;
     if (status == SIFR_OK) *best = *choose(list.all, list.count);

@@ -76,12 +76,12 @@ int64_t fit_state_bytes(const plan_search *search, const plan_settings *s) {
             bytes += optim_values(row, i, held) * base_dtype_bytes(plan_state_type(s, row, i));
     if (s->step.offload.optimizer.device == SIFR_TIER_NONE && plan_has_masters(s))
         bytes += held * 4;
-    return bytes;
+    return bytes / plan_mesh_ranks(&s->mesh, PLAN_STAGES);
 }
 
 bool fit_is_better(const plan_outcome *a, const plan_outcome *b) {
     if (a->fits != b->fits) return a->fits;
-    if (!a->fits) return a->total_bytes < b->total_bytes;
+    if (!a->fits) return plan_needed_bytes(a) < plan_needed_bytes(b);
     return a->predicted.step_seconds < b->predicted.step_seconds;
 }
 

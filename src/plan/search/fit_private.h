@@ -1,4 +1,4 @@
-/* Shared by the files of plan_fit: fit.c, fit_combination.c. Private to them. */
+/* Shared by the files of plan_fit: fit.c, fit_combination.c, fit_stages.c. Private to them. */
 #ifndef PLAN_FIT_PRIVATE_H
 #define PLAN_FIT_PRIVATE_H
 
@@ -31,7 +31,7 @@ typedef struct fit_sizes {
 sifr_status fit_find_sizes(int64_t share, fit_sizes *out, sifr_error *error) SIFR_MUST_CHECK;
 void fit_set_size(const fit_sizes *sizes, plan_settings *settings, size_t index);
 
-/* Bytes of the states in memory, without a plan: a lower bound. */
+/* Bytes of the states in memory, without a plan: a lower bound of the fullest stage. */
 int64_t fit_state_bytes(const plan_search *search, const plan_settings *settings);
 
 /* Times within 1 % count as equal; then less memory wins. */
@@ -56,5 +56,11 @@ typedef struct fit_list {
 } fit_list;
 
 sifr_status fit_add(fit_list *list, const plan_outcome *outcome, sifr_error *error) SIFR_MUST_CHECK;
+
+/* Adds steps with pipeline stages that fit: with the number of stages of `from`, if it has several,
+ * else with each that divides the ranks. `overlaps`: tries overlap_comm both ways. Steps slower
+ * than those in the list are left out. */
+sifr_status fit_try_stages(plan_search *search, const plan_settings *from, bool overlaps,
+                           fit_list *list, sifr_error *error) SIFR_MUST_CHECK;
 
 #endif

@@ -45,7 +45,11 @@ static void take_stage(const plan_schedule *s, const plan_prediction *time, int3
     out->predicted.step_seconds = fmax(out->predicted.step_seconds, time->step_seconds);
 }
 
-/* A stage's time is that of all stages together. */
+int64_t plan_needed_bytes(const plan_outcome *o) {
+    return base_max_i64(o->total_bytes, o->stage_bytes[1]);
+}
+
+/* A stage's time is that of all stages together, and a step fits if each of them does. */
 static sifr_status predict_stages(const plan_search *search, const plan_schedule *s,
                                   plan_outcome *out, sifr_error *error) {
     size_t count = (size_t)s->settings.pipeline.stages;
@@ -60,7 +64,12 @@ static sifr_status predict_stages(const plan_search *search, const plan_schedule
                                      of, error);
     if (status == SIFR_OK) {
         out->predicted = of[s->settings.pipeline.stage];
-        for (size_t i = 0; i < count; i++) take_stage(plans[i], &of[i], (int32_t)i, out);
+        for (size_t i = 0; i < count; i++) {
+            plan_outcome stage;
+            take_size(search, plans[i], &stage);
+            take_stage(plans[i], &of[i], (int32_t)i, out);
+            out->fits &= stage.fits;
+        }
     }
     for (size_t i = 0; i < count; i++) plan_free(plans[i]);
     free(plans);

@@ -22,6 +22,7 @@ typedef struct plan_search {
     int64_t disk_bytes;          /* limit of a rank's bytes on disk; 0: no disk */
     plan_output output;          /* where checkpoints go; zeroed: any size fits */
     bool any_order;              /* step_order is "auto": the better order of each setting */
+    bool any_stages;             /* pipeline.stages is "auto": plan_fit chooses them */
     bool overlap_by_stage;       /* overlap_comm is not given: true at stage 3, else false */
     int threads;                 /* number that plan in parallel; 0: one */
     plan_memo *memo;             /* cached outcomes; NULL: plans everything anew */
@@ -34,7 +35,7 @@ typedef struct plan_outcome {
     plan_settings settings;
     bool possible; /* false: the step cannot be planned (too long, too many instructions); then
                       total_bytes is INT64_MAX and `fits` is false */
-    bool fits;
+    bool fits;     /* with several stages and time: all of them */
     int64_t total_bytes;   /* of the one block */
     int64_t growing_bytes; /* part of the peak that grows with the micro batch's tokens */
     int64_t host_bytes;    /* in host memory separate from the device's */
@@ -49,6 +50,9 @@ typedef struct plan_outcome {
     int32_t fullest;
     double bubble;
 } plan_outcome;
+
+/* Bytes of the block of the rank that takes most. */
+int64_t plan_needed_bytes(const plan_outcome *outcome);
 
 /* The better step_order. "batch" keeps fewer activations, so "unit" must be 1 % faster, or the only
  * one that fits. */
@@ -178,10 +182,11 @@ enum { PLAN_NEIGHBOURS = 20 };
 size_t plan_neighbours(const plan_search *search, const plan_settings *from, plan_trial *trials);
 
 /* Finds the fastest step that fits, over all values of the searched rows, overlap_comm if it is not
- * given, and all micro batches that make up the global batch of `from` by accumulation. Of the
- * steps within 1 % of the fastest, the one with the least memory is taken. The few fastest that
- * recompute are also tried with as many activations kept as fit (SIFR_RECOMPUTE_AUTO). If none
- * fits, best->fits is false and *best is the step with the least memory. */
+ * given, and all micro batches that make up the global batch of `from` by accumulation; with
+ * any_stages also over all numbers of pipeline stages that divide the ranks. Of the steps within 1
+ * % of the fastest, the one with the least memory is taken. The few fastest that recompute are also
+ * tried with as many activations kept as fit (SIFR_RECOMPUTE_AUTO). If none fits, best->fits is
+ * false and *best is the step with the least memory. */
 sifr_status plan_fit(plan_search *search, const plan_settings *from, plan_outcome *best,
                      sifr_error *error) SIFR_MUST_CHECK;
 

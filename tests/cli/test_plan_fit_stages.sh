@@ -1,0 +1,66 @@
+# `sifr plan --fit` chooses the number of pipeline stages where the config says "auto": the config has
+# it, and the command that is printed runs with the planned memory and wire. Elsewhere the number
+# stays.
+# label: full, timeout: 300, not under sanitizers (test_fit_stages is)
+. "$SOURCE/tests/support/ranks.sh"
+expect() { # CODE COMMAND…
+    local want=$1 code=0
+    shift
+    "$SIFR" "$@" >out 2>err || code=$?
+    [ "$code" = "$want" ] || fail "$*: exit code $code, not $want"
+}
+says() { grep -qE -- "$1" out || fail "no line like: $1"; }
+export XDG_CACHE_HOME=$PWD/cache
+tiny_model
+# Between these ranks bytes take long, so less is sent with stages than with slices.
+cat >machine.json <<'END'
+{"version": 1, "fp32_operations_per_s": 1e11, "bf16_operations_per_s": 1e12,
+ "memory_bytes_per_s": 1e10, "instruction_s": 1e-6, "host_latency_s": 1e-5, "host_bytes_per_s": 1e7}
+END
+config() { # STAGES
+    echo '{"train_batch_size": 24, "train_micro_batch_size_per_gpu": 1, "bf16": {"enabled": true},
+     "pipeline": {"stages": '"$1"'}, "sifr": {"seq_length": 64, "max_steps": 2}}' >ds.json
+}
+fit="plan --config ds.json --model model --data text --machine machine.json --threads 1"
+
+config '"auto"'
+expect 0 $fit --world-size 4 --fit --output fit.json
+says '^chosen +ZeRO stage [0-3], pipeline stages [24], micro batch '
+says '^as given +ZeRO stage 0, micro batch 1, accumulation 6, '
+stages=$(sed -n 's/^chosen .*pipeline stages \([24]\),.*/\1/p' out)
+grep -q "\"stages\": $stages" fit.json || fail "the config: $(cat fit.json)"
+command=$(sed -n 's/^  *sifr \(train .*\)/\1/p' out)
+[ "$command" = "train --config fit.json --ranks 4 --output fit-run" ] || fail "the command: $command"
+predicted=$(sed -n '/^chosen/{n; s/.*predicted \(.*\) s a step/\1/p}' out)
+given=$(sed -n '/^as given/{n; s/.*predicted \(.*\) s a step/\1/p}' out)
+awk "BEGIN { exit !($predicted < $given) }" || fail "$predicted s are not less than $given s"
+expect 0 $fit --world-size 4 --fit --json
+grep -q "\"pipeline_stages\": $stages" out || fail "the object has another number"
+expect 0 plan --config fit.json --machine machine.json --threads 1 --world-size 4
+says "^mesh +$stages stages"
+says "^predicted +$predicted s a step"
+expect 0 $command --threads 1 --json
+for operation in gathered reduced received; do
+    awk -v operation="\"$operation\":" '$1 == operation { inside = 1 }
+        inside && $1 == "\"bytes\":" { bytes = $2 }
+        inside && $1 == "\"planned\":" { exit bytes + 0 != $2 + 0 }' out ||
+        fail "$operation: not as planned"
+done
+grep -q "^mesh: $stages stages" err || fail "the run has another mesh"
+
+# A flag says "auto" as well; stages that are given, or switched off, stay.
+config 1
+expect 0 $fit --world-size 4 --fit --output one.json
+! grep -q 'pipeline stages' out || fail "stages that nobody asked for"
+expect 0 $fit --world-size 4 --pipeline-stages auto --fit --output same.json
+says "^chosen .*pipeline stages $stages,"
+config 2
+expect 0 $fit --world-size 4 --fit --output two.json
+says '^chosen .*pipeline stages 2,'
+echo '{"train_batch_size": 24, "pipeline": {"stages": "auto", "enabled": false}}' >ds.json
+expect 0 $fit --seq-length 64 --world-size 4 --fit --output off.json
+! grep -q 'pipeline stages' out || fail "stages that were switched off"
+# Alone "auto" is 1.
+config '"auto"'
+expect 0 $fit --world-size 4
+! grep -q '^mesh ' out || fail "a run with \"auto\" has stages"
