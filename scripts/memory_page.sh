@@ -193,3 +193,56 @@ J
 shown come-from-axolotl-or-trl axolotl.yaml
 "$sifr" import --config axolotl.yaml ds.json 2>import.log
 takes come-from-axolotl-or-trl --config ds.json --host-memory 64GiB
+
+# --- meshes of H100s, eight on a host ---
+mkdir llama-70b
+sed 's/"hidden_size": 4096, "num_hidden_layers": 32, "num_attention_heads": 32/"hidden_size": 8192, "num_hidden_layers": 80, "num_attention_heads": 64/; s/14336/28672/' \
+    llama-8b/config.json >llama-70b/config.json
+# mesh_row DEVICES MODEL SEQUENCES ZERO STAGES SHARD_SIZE [WORD [MORE OF ZERO [MORE OF PIPELINE]]]:
+# a row of the table, WORD behind the ZeRO stage or the number of stages
+mesh_row() {
+    local pipeline="" more='"recompute": "unit"'
+    [ "$5" = 1 ] || pipeline="\"pipeline\": {\"stages\": $5${9:+, $9}}, "
+    [ "$6" = 0 ] || more="$more, \"shard_size\": $6"
+    cat >mesh.json <<J
+{"train_batch_size": $3, "train_micro_batch_size_per_gpu": 1,
+ "zero_optimization": {"stage": $4${8:+, $8}}, $pipeline"sifr": {$more}}
+J
+    "$sifr" plan --config mesh.json --model "$2" --world-size "$1" --machine examples/h100.json \
+        --threads 8 --bf16 --seq-length 4096 --json >mesh.out
+    awk -v head="| $1 | $2 | $4${8:+, $7} | $5${9:+, $7} | $([ "$6" = 0 ] || echo "$6") |" '
+        /^  "peak_bytes":/ { memory = $2 + 0 }
+        /"fullest_bytes":/ { memory = $2 + 0 }
+        /^  "fits":/ { fits = $2 ~ /true/ }
+        /"step_s":/ && !step { step = $2 + 0 }
+        /"waiting_s":/ && !waits { waits = $2 + 0 }
+        /"crossing_bytes":/ { crossing += $2 }
+        END {
+            printf "%s %.1f GiB%s | %.2f s | %.0f %% | %s |\n", head, memory / 2^30,
+                fits ? "" : ", too much", step, 100 * waits / step,
+                crossing ? sprintf("%.1f GiB", crossing / 2^30) : "-"
+        }' mesh.out
+}
+{
+    echo '| devices | model | ZeRO | stages | `shard_size` | memory of a rank | step | waiting | from other hosts |'
+    echo '|---|---|---|---|---|---|---|---|---|'
+    mesh_row 2 Llama-3.2-1B 64 0 1 0
+    mesh_row 2 Llama-3.2-1B 64 1 1 0
+    mesh_row 2 Llama-3.2-1B 64 0 2 0
+    mesh_row 2 llama-8b 64 3 1 0
+    mesh_row 2 llama-8b 64 3 1 0 'state on the host' '"offload_optimizer": {"device": "cpu"}'
+    mesh_row 8 llama-8b 64 1 1 0
+    mesh_row 8 llama-8b 64 3 1 0
+    mesh_row 8 llama-8b 64 1 4 0
+    mesh_row 64 llama-8b 256 3 1 0
+    mesh_row 64 llama-8b 256 3 1 8
+    mesh_row 64 llama-8b 256 1 1 8
+    mesh_row 64 llama-8b 256 1 4 0
+    mesh_row 1024 llama-70b 2048 3 1 0
+    mesh_row 1024 llama-70b 2048 3 1 64
+    mesh_row 1024 llama-70b 2048 3 8 8
+    mesh_row 1024 llama-70b 2048 3 8 8 interleaved '' '"schedule": "interleaved"'
+} | put meshes parallelism
+show sifr plan --config mesh.json --model llama-70b --world-size 1024 --machine examples/h100.json \
+    --threads 8 --bf16 --seq-length 4096 |
+    sed -n '1,2p; /^    ranks /,/^    predicted /p' | sed '$s/$/\n/' | put thousand parallelism
