@@ -30,7 +30,7 @@ static int64_t idle(const plan_schedule *s) {
 
 static void check(const sifr_model *of, const plan_settings *training) {
     plan_settings settings = plan_evaluation_of(training, false);
-    plan_schedule *step, *evaluation;
+    plan_schedule *step = NULL, *evaluation = NULL;
     sifr_error error = {0};
     if (plan_lower(of, dev, training, &step, &error) != SIFR_OK ||
         plan_lower(of, dev, &settings, &evaluation, &error) != SIFR_OK)
