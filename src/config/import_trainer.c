@@ -152,6 +152,7 @@ REFUSE("cpo_alpha", PREFERENCE),
 REFUSE("desirable_weight", KTO),
 REFUSE("undesirable_weight", KTO),
 REFUSE("num_generations", KTO),
+LATER("center_rewards_coefficient"),
 NEED("f_divergence_type", "the divergence is that of DPO", "reverse_kl|FDivergenceType.REVERSE_KL", PREFERENCE),
 IGNORE("f_alpha_divergence_coef", "f_divergence_type says whether it counts"),
 IGNORE("discopop_tau", "loss_type says whether it counts"),
@@ -379,6 +380,10 @@ static sifr_status trainer_preference(import_state *s) {
     static const import_preference instruct = {"dpo_loss_type", "dpo_beta", "dpo", dpo, 1, 8};
     static const char *const idle[] = {"pref_loss", "pref_beta"};
     json_t *stage = json_object_get(s->source, "stage");
+    json_t *reward = json_object_get(s->source, "center_rewards_coefficient");
+    if (reward) /* only TRL's RewardConfig has it, if only as null */
+        return import_refuse(s, "center_rewards_coefficient", reward,
+                             "it is of reward models, which are not supported yet");
     const char *word = json_string_value(stage);
     if (word && strcmp(word, "dpo") == 0) {
         import_say_kept(s, "stage", stage, "sifr.preference");

@@ -231,6 +231,9 @@ static void preferences(void **state) {
         "output_dir: o\nstage: kto\n",
         "a.yaml: stage is \"kto\": this kind of training is not supported yet (supported: pt, sft, "
         "dpo); take the key out, or change it");
+    refuses("output_dir: o\ncenter_rewards_coefficient: null\n",
+            "a.yaml: center_rewards_coefficient is null: it is of reward models, which are not "
+            "supported yet; take the key out, or change it");
     refuses(
         "base_model: m\nrl: grpo\n",
         "a.yaml: rl is \"grpo\": this loss is not supported yet (supported: dpo, ipo, orpo); take "
