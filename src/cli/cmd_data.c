@@ -19,7 +19,7 @@ enum { BUCKETS = 12, BAR = 40, SAMPLES = 3 };
 
 typedef struct inspect_command {
     const char *model, *type, *train_on, *config_file, *color;
-    cli_list data;
+    cli_list data, fields;
     int64_t length, samples;
     bool skip_bad_rows, plain, json;
     sifr_config config;
@@ -217,6 +217,8 @@ static sifr_status configure(inspect_command *command, sifr_error *error) {
     if (command->config_file) BASE_TRY(config_load(config, command->config_file, error));
     for (size_t i = 0; i < command->data.count; i++)
         BASE_TRY(config_set(config, "data", command->data.items[i], error));
+    for (size_t i = 0; i < command->fields.count; i++)
+        BASE_TRY(config_set(config, "data-fields", command->fields.items[i], error));
     if (command->type) BASE_TRY(config_set(config, "data-type", command->type, error));
     if (command->train_on) BASE_TRY(config_set(config, "train-on", command->train_on, error));
     if (command->skip_bad_rows) BASE_TRY(config_set(config, "skip-bad-rows", NULL, error));
@@ -279,6 +281,7 @@ static int run_inspect(int argc, char **argv) {
         {"data-type", CLI_TEXT, "TYPE",
          "auto, messages, sharegpt, alpaca, prompt_completion, text or preference", &command.type,
          NULL, false},
+        {"data-fields", CLI_LIST, "NAME=FIELD", "as of sifr train", &command.fields, NULL, false},
         {"train-on", CLI_TEXT, "PART", "assistant, last or all", &command.train_on, NULL, false},
         {"seq-length", CLI_COUNT, "N", "tokens of a sequence; default: the model's own maximum",
          &command.length, NULL, false},
@@ -297,6 +300,7 @@ static int run_inspect(int argc, char **argv) {
         return code;
     sifr_status status = inspect(&command, &error);
     cli_list_free(&command.data);
+    cli_list_free(&command.fields);
     return status == SIFR_OK ? SIFR_OK : cli_fail(name, &error);
 }
 

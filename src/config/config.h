@@ -138,6 +138,7 @@ typedef struct sifr_config {
     const config_source *dataset; /* NULL: not given; else data_count sources, whose paths are in
                                      `data` */
     config_row_type data_type;
+    const json_t *data_fields; /* as a source's fields, of data and eval_data; NULL: none */
     config_train_on train_on;
     bool packing, group_by_length;
     bool skip_bad_rows;
@@ -174,6 +175,7 @@ typedef struct sifr_config {
     json_t *ignored;          /* paths of the keys that begin with "_"; NULL: none */
     const char **data_list, **freeze_list, **label_list;
     config_source *source_list;
+    json_t *fields_made; /* data_fields */
     bool resolved;
     config_preference preference;
     config_distill distill;

@@ -39,10 +39,11 @@ static sifr_status check_members(const sifr_config *config, const json_t *item, 
 }
 
 /* The names of fields that rows of the known forms have. */
+static const char known_fields[] = "messages|conversations|prompt|completion|instruction|input|"
+                                   "output|system|history|text|chosen|rejected|tools";
+
 static sifr_status check_fields(const sifr_config *config, const json_t *fields, size_t index,
                                 sifr_error *error) {
-    static const char known[] = "messages|conversations|prompt|completion|instruction|input|output|"
-                                "system|history|text|chosen|rejected|tools";
     const char *name;
     json_t *value;
     char where[300];
@@ -52,11 +53,11 @@ static sifr_status check_fields(const sifr_config *config, const json_t *fields,
                      error);
     config_path_where(config, path_of_key, where);
     json_object_foreach((json_t *)(uintptr_t)fields, name, value) {
-        if (!config_key_has_word(known, name, NULL, NULL))
+        if (!config_key_has_word(known_fields, name, NULL, NULL))
             return base_fail(error, SIFR_USAGE,
                              "%s[%zu].fields.%.60s is no field of a row here (fields: %s); the "
                              "file's name goes to the right, as in {\"prompt\": \"question\"}",
-                             where, index, name, known);
+                             where, index, name, known_fields);
         if (!json_string_length(value))
             return base_fail(error, SIFR_USAGE, "%s[%zu].fields.%s must be the name of a field",
                              where, index, name);
@@ -114,5 +115,37 @@ sifr_status config_fill_dataset(sifr_config *config, sifr_error *error) {
     }
     config->data_count = count;
     config->dataset = config->source_list;
+    return SIFR_OK;
+}
+
+sifr_status config_fill_data_fields(sifr_config *config, sifr_error *error) {
+    static const char *const path = "sifr.data_fields";
+    const json_t *texts = config_setting_at(config, path)->value, *text;
+    char where[300], name[64];
+    size_t i;
+    config->data_fields = NULL;
+    json_decref(config->fields_made);
+    config->fields_made = NULL;
+    if (json_array_size(texts) == 0) return SIFR_OK;
+    config->fields_made = json_object();
+    config_path_where(config, path, where);
+    json_array_foreach((json_t *)(uintptr_t)texts, i, text) {
+        const char *given = json_string_value(text), *equals = strchr(given, '=');
+        size_t length = equals ? (size_t)(equals - given) : sizeof name;
+        if (length >= sizeof name || !equals[1])
+            return base_fail(error, SIFR_USAGE,
+                             "%s: \"%.80s\" must be a field here and the file's name of it, such "
+                             "as prompt=question",
+                             where, given);
+        memcpy(name, given, length);
+        name[length] = '\0';
+        if (!config_key_has_word(known_fields, name, NULL, NULL))
+            return base_fail(error, SIFR_USAGE,
+                             "%s: \"%s\" in \"%.80s\" is no field of a row here (fields: %s)",
+                             where, name, given, known_fields);
+        if (json_object_set_new(config->fields_made, name, json_string(equals + 1)) != 0)
+            return base_fail_alloc(error, length);
+    }
+    config->data_fields = config->fields_made;
     return SIFR_OK;
 }

@@ -152,6 +152,8 @@ const char *config_nvme_path(const sifr_config *config);
 
 /* config_dataset.c: the sources of sifr.dataset, into source_list and data_list. */
 sifr_status config_fill_dataset(sifr_config *config, sifr_error *error) SIFR_MUST_CHECK;
+/* The texts "prompt=question" of sifr.data_fields, into data_fields. */
+sifr_status config_fill_data_fields(sifr_config *config, sifr_error *error) SIFR_MUST_CHECK;
 
 /* config_activations.c: what activation_checkpointing and activation_memory say for sifr.recompute.
  * Refuses what contradicts itself. */

@@ -282,6 +282,7 @@ static sifr_status config_fill_lists(sifr_config *config, sifr_error *error) {
     BASE_TRY(
         config_fill_texts(config, "sifr.labels", &config->label_list, &config->label_count, error));
     BASE_TRY(config_fill_dataset(config, error));
+    BASE_TRY(config_fill_data_fields(config, error));
     config->lora = config_setting_at(config, "sifr.lora")->value;
     if (json_is_null(config->lora)) config->lora = NULL;
     config->data = config->data_list;
@@ -298,6 +299,7 @@ static sifr_status config_fill(sifr_config *config, int64_t world_size, sifr_err
     config->name = kept.name;
     config->data_list = kept.data_list;
     config->source_list = kept.source_list;
+    config->fields_made = kept.fields_made;
     config->freeze_list = kept.freeze_list;
     config->label_list = kept.label_list;
     config->world_size = world_size;

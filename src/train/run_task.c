@@ -226,7 +226,9 @@ sifr_status train_chat_sources_make(const sifr_config *config, const char *const
                                         .typed = type != CONFIG_ROWS_AUTO,
                                         .type = row_type(type),
                                         .weight = listed ? config->dataset[i].weight : 1,
-                                        .fields = listed ? config->dataset[i].fields : NULL};
+                                        .fields = listed   ? config->dataset[i].fields
+                                                  : config ? config->data_fields
+                                                           : NULL};
     }
     return SIFR_OK;
 }
@@ -237,8 +239,19 @@ sifr_status train_chat_form_make(const engine_folder *folder, int64_t length,
     bool rows;
     *form = (train_chat_form){0};
     options->chat = NULL;
+    bool fields = config && config->data_fields;
+    if (folder->config.task != MODEL_NEXT_TOKEN && fields)
+        return base_fail(error, SIFR_USAGE,
+                         "data_fields: they are of rows to fine-tune on, not for %s; name columns "
+                         "by text_column, pair_column and label_column",
+                         model_task_name(folder->config.task));
     if (folder->config.task != MODEL_NEXT_TOKEN) return SIFR_OK;
     BASE_TRY(train_paths_are_rows(options->paths, options->count, &rows, error));
+    if (!rows && fields)
+        return base_fail(error, SIFR_USAGE,
+                         "data_fields: %s is text or a token store, which has no fields; leave "
+                         "them out",
+                         options->paths[0]);
     if (!rows && config && config->dataset)
         return base_fail(error, SIFR_USAGE,
                          "sifr.dataset: %s is no file of rows (.jsonl, .json, .csv, each also .gz "

@@ -67,6 +67,19 @@ J
 expect 0 sifr data inspect --model model --config asked.json
 grep -q 'Two and two?⟦ four' out || { cat out; fail "question and answer are not read"; }
 grep -q '^1 row, ' out && grep -q ': 0 rows would be cut' out || { cat out; fail "words of counts"; }
+expect 0 sifr data inspect --model model --data asked.jsonl --data-fields prompt=question \
+    --data-fields completion=answer --json
+[ "$(field rows)" = 1 ] || fail "$(cat out)"
+run 0 again --data talks.jsonl --eval-data talks.jsonl --data-fields messages=talk --max-steps 1
+expect 0 sifr score --model model --data talks.jsonl --data-fields messages=talk --seq-length 48 \
+    --output scores.safetensors
+expect 2 sifr data inspect --model model --data asked.jsonl --data-fields question=prompt
+complains 'data-fields: "question" in "question=prompt" is no field of a row here'
+echo text >asked.txt
+run 2 no --data asked.txt --data-fields text=body --max-steps 1
+complains 'data_fields: asked.txt is text or a token store, which has no fields'
+expect 2 sifr data inspect --model model --data asked.jsonl --data-fields prompt
+complains 'data-fields: "prompt" must be a field here and the file'
 echo '{"question": "Two and two?"}' >asked.jsonl
 run 1 no --config asked.json --max-steps 1
 complains "row 1, line 1: 'answer' is missing, which is taken as 'completion'"
