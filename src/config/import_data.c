@@ -158,6 +158,22 @@ sifr_status import_rows_file(import_state *s, const char *key, json_t *value) {
     return import_put(s, "sifr.data", json_pack("[s]", path));
 }
 
+sifr_status import_text_field(import_state *s, const char *key, json_t *value) {
+    static const char *const to = "sifr.data_fields";
+    const char *name = json_string_value(value);
+    if (!import_asks(value)) return SIFR_OK;
+    if (name && strcmp(name, "text") == 0) {
+        import_say_idle(s, key, value, "texts are in the field text");
+        return SIFR_OK;
+    }
+    if (!name) {
+        import_say_left(s, key, value, "the name of a field is expected");
+        return SIFR_OK;
+    }
+    import_say_kept(s, key, value, to);
+    return import_put(s, to, json_pack("[s+]", "text=", name));
+}
+
 /* `yes` and `no` are what true and false learn; NULL is sifr's default. The first key counts. */
 static sifr_status train_on(import_state *s, const char *key, json_t *value, const char *yes,
                             const char *no) {
@@ -184,11 +200,12 @@ sifr_status import_last_only(import_state *s, const char *key, json_t *value) {
     return train_on(s, key, value, "last", NULL);
 }
 
-/* Text is cut into full windows: what places rows does nothing, and sifr train refuses it. */
+/* Text is cut into full windows: what is of rows does nothing, and sifr train refuses it. */
 static void drop_places(import_state *s) {
     static const char *const keys[][2] = {{"sample_packing", "sifr.packing"},
                                           {"packing", "sifr.packing"},
-                                          {"group_by_length", "sifr.group_by_length"}};
+                                          {"group_by_length", "sifr.group_by_length"},
+                                          {"dataset_text_field", "sifr.data_fields"}};
     for (size_t i = 0; i < sizeof keys / sizeof *keys; i++) {
         const json_t *value = json_object_get(s->source, keys[i][0]);
         if (!import_asks(value) || !import_get(s, keys[i][1])) continue;

@@ -89,6 +89,7 @@ import_special import_kwargs;          /* lr_scheduler_kwargs, as an object or t
 import_special import_axolotl_datasets; /* files of rows with their forms; or of text */
 import_special import_axolotl_tests;    /* one file that is held out */
 import_special import_rows_file;        /* a file of rows; a name on a hub has no counterpart */
+import_special import_text_field;       /* the field of a row's text */
 import_special import_assistant_only;   /* true: only the assistant's tokens; false: all */
 import_special import_inputs_too;       /* true: all tokens */
 import_special import_last_only;        /* true: the assistant's last turn */

@@ -322,6 +322,14 @@ static void rows_to_fine_tune_on(void **state) {
           "{\"sifr\": {\"output\": \"o\", \"data\": [\"chats.parquet\"], \"train_on\": "
           "\"assistant\", \"validation_split\": 0.2, \"lr_scheduler_type\": \"linear\"}}",
           0);
+    makes(
+        "output_dir: o\ndataset_name: a.jsonl\ndataset_text_field: body\n",
+        "{\"sifr\": {\"output\": \"o\", \"data\": [\"a.jsonl\"], \"data_fields\": [\"text=body\"], "
+        "\"lr_scheduler_type\": \"linear\"}}",
+        0);
+    makes("output_dir: o\ntrain_file: a.txt\ndataset_text_field: body\n",
+          "{\"sifr\": {\"output\": \"o\", \"data\": \"a.txt\", \"lr_scheduler_type\": \"linear\"}}",
+          0);
     makes("output_dir: o\ndataset: identity,alpaca\ncompletion_only_loss: false\nmask_history: "
           "true\ntrain_on_prompt: false\n",
           "{\"sifr\": {\"output\": \"o\", \"train_on\": \"all\", \"lr_scheduler_type\": "
