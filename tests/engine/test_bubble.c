@@ -1,4 +1,4 @@
-/* runs alone, not under sanitizers (it measures time)
+/* runs alone, not under sanitizers (it measures time), timeout: 300
  * The bubble of pipeline stages: kernels are replaced by sleeping as long as they are priced, so
  * that what a stage waits for others is what plan_predict_stages says. The ranks are threads. With
  * an argument all numbers of micro batches have their turn (test_bubble_all.sh). */
@@ -28,12 +28,12 @@ enum {
     WORDS = 16,
     BLOCKS = 8,
     STEPS = 3,
-    TRIES = 5,
+    TRIES = 8,
     MOST_BATCHES = 16
 };
 
 /* Of all kernels for a micro batch, of all stages together. */
-static const double micro_batch_seconds = 0.4;
+static const double micro_batch_seconds = 0.6;
 
 typedef struct bubble_case {
     int32_t stages, micro_batches;
@@ -52,32 +52,37 @@ typedef struct rank_run {
     char failure[SIFR_ERROR_LENGTH];
 } rank_run;
 
-/* Stands for a device: until when it is busy, and the last kernel that it was given. */
+/* Stands for a device: until when it is busy, the last kernel that it was given, and when the last
+ * transfer that it waited for had ended. */
 typedef struct sleeper {
     const plan_schedule *schedule;
     const plan_machine *machine;
     double busy_until;
     size_t last;
+    double arrived;
 } sleeper;
+
+static void hear(void *user, const comm_event *event) {
+    ((sleeper *)user)->arrived = event->ended;
+}
 
 /* Whether another stage was waited for between two kernels. */
 static bool waits(const plan_schedule *s, size_t first, size_t end) {
     for (size_t i = first; i < end; i++) {
         const plan_instruction *in = &s->instructions[i];
-        if (in->action == PLAN_COUNT) return true;
         if (in->action == PLAN_WAIT && plan_is_peer(&s->instructions[in->wait])) return true;
     }
     return false;
 }
 
 /* Sleeping too long once does not add up: the next kernel ends that much earlier. What comes behind
- * a wait begins when that is over. */
+ * a wait begins when the transfer has ended. */
 static sifr_status sleep_instead(void *user, size_t instruction, const device_call *call,
                                  sifr_error *error) {
     (void)call, (void)error;
     sleeper *s = user;
     double now = base_seconds(), start = s->busy_until;
-    if (now > start && waits(s->schedule, s->last, instruction)) start = now;
+    if (s->arrived > start && waits(s->schedule, s->last, instruction)) start = s->arrived;
     s->last = instruction;
     s->busy_until = start + plan_price(s->schedule, instruction, s->machine);
     double rest = s->busy_until - now;
@@ -138,16 +143,20 @@ static sifr_status measure(rank_run *r, const sifr_model *model, sifr_error *err
     options.pipeline.chunks = r->what.schedule == SIFR_SCHEDULE_INTERLEAVED ? 2 : 1;
     BASE_TRY(engine_create(model, &options, r->group, &engine, error));
     sifr_status status = predict(engine, &machine, &own, error);
+    engine_group_of list[ENGINE_GROUPS];
+    int groups = engine_groups_list(&engine->groups, list);
     r->measured = 1e9;
     for (int i = 0; i < STEPS && status == SIFR_OK; i++) {
-        sleeper in_place = {engine->training, &machine, 0, 0};
+        sleeper in_place = {engine->training, &machine, base_seconds(), 0, 0};
         sifr_step_result step;
         engine_replace_kernels(engine->trainer, sleep_instead, &in_place);
+        for (int g = 0; g < groups; g++) comm_watch(list[g].group, hear, &in_place);
         double begun = base_seconds();
         status = sifr_engine_step(engine, &(sifr_batch){.tokens = tokens, .labels = labels}, 1e-3,
                                   &step, error);
         double waited = base_seconds() - begun - own.computing;
         if (i > 0 && waited < r->measured) r->measured = waited; /* the first opens windows */
+        for (int g = 0; g < groups; g++) comm_watch(list[g].group, NULL, NULL);
     }
     if (status == SIFR_OK) r->predicted = own.step_seconds - own.computing;
     sifr_engine_free(engine);
@@ -186,7 +195,7 @@ static bubble_result run(bubble_case what) {
     return out;
 }
 
-/* Other work on the machine may disturb a measurement, but hardly each of five. */
+/* Other work on the machine may disturb a measurement, but hardly each of them. */
 static void check(bubble_case what) {
     static const char *const names[] = {"gpipe", "1f1b", "interleaved", "zb-h1"};
     bubble_result r;
