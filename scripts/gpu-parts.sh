@@ -75,31 +75,39 @@ stage() { # STAGE
 J
 }
 
-# 1, 2, 4 and 8 ranks on one GPU at stages 0 to 3: the same weights.
+# same_weights NAME RANKS OPTION…: those of the runs before, in $first; 77: there is no launcher
+same_weights() {
+    local name=$1 n=$2 bits
+    shift 2
+    rm -rf trained
+    if ! "$program" train --config ds.json --model model --data text --threads 1 --device cuda \
+        --ranks "$n" --output trained "$@" >out 2>err; then
+        if grep -q 'neither mpirun nor mpiexec' err; then
+            note "no launcher of this program's MPI here; one rank ran: $name"
+            return 77
+        fi
+        tail -n 5 err
+        note "$name, $n ranks: $(tail -n 1 err)"
+        return 1
+    fi
+    bits=$(sha256sum <trained/model.safetensors)
+    : "${first:=$bits}"
+    echo "| $name | $n ranks | ${bits:0:16} |"
+    [ "$bits" = "$first" ] || { note "$name, $n ranks: other weights" && failed=1; }
+}
+
+# 1, 2, 4 and 8 ranks on one GPU at stages 0 to 3, copies of the state and pipeline stages: the same
+# weights.
 part_ranks() {
-    local first='' bits s n stages="0 1 2 3" ranks="1 2 4 8"
-    [ -z "$FAKE" ] || { stages="1 3" && ranks="1 2"; }
+    local first='' s n stages="0 1 2 3" ranks="1 2 4 8" most=4
+    [ -z "$FAKE" ] || { stages="1 3" && ranks="1 2" && most=2; }
     small_model
     for s in $stages; do
         stage "$s"
-        for n in $ranks; do
-            rm -rf trained
-            if ! "$program" train --config ds.json --model model --data text --threads 1 \
-                --device cuda --ranks "$n" --output trained >out 2>err; then
-                if grep -q 'neither mpirun nor mpiexec' err; then
-                    note "no launcher of this program's MPI here; one rank ran at stage $s"
-                    return 77
-                fi
-                tail -n 5 err
-                note "stage $s, $n ranks: $(tail -n 1 err)"
-                return 1
-            fi
-            bits=$(sha256sum <trained/model.safetensors)
-            : "${first:=$bits}"
-            echo "| stage $s | $n ranks | ${bits:0:16} |"
-            [ "$bits" = "$first" ] || { note "stage $s, $n ranks: other weights" && failed=1; }
-        done
+        for n in $ranks; do same_weights "stage $s" "$n" || return; done
     done
+    [ -n "$FAKE" ] || same_weights "stage 3, two copies" $most --shard-size 2 || return
+    same_weights "stage 3, two pipeline stages" $most --pipeline-stages 2
 }
 
 sanitizer_path() {

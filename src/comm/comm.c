@@ -2,6 +2,7 @@
 
 #include <stdio.h>
 
+#include "base/checked.h"
 #include "base/clock.h"
 #include "comm/transport.h"
 
@@ -64,25 +65,46 @@ bool comm_shares_memory(const comm_group *group) {
     return group->shares_memory;
 }
 
-sifr_status comm_use_device(comm_group *group, device *dev, int64_t largest, sifr_error *error) {
+static comm_operands larger_of(comm_operands a, const comm_operands *b) {
+    a.largest = base_max_i64(a.largest, b->largest);
+    a.sent = base_max_i64(a.sent, b->sent);
+    a.sends = a.sends > b->sends ? a.sends : b->sends;
+    a.beside_sends |= b->beside_sends;
+    return a;
+}
+
+/* By NCCL, or else through host memory. `hosts`: the ranks of each read in place. */
+static sifr_status reach_hosts(comm_group *group, bool hosts, sifr_error *error) {
     const comm_transport *transport = group->transport;
     char what[600], why[512] = "";
     bool linked = false;
-    if (group->dev && transport->give_stage) transport->give_stage(group);
-    group->dev = NULL;
-    if (!dev || group->size == 1) return SIFR_OK; /* nothing moves */
-    group->dev = dev;
-    group->largest = largest;
-    bool apart = transport->is_apart && transport->is_apart(group);
-    if (!apart && group->shares_memory && group->local_size == group->size) return SIFR_OK;
-    if (transport->open_link)
+    if (transport->open_link && !group->operands.beside_sends)
         BASE_TRY(transport->open_link(group, &linked, why, sizeof why, error));
     if (linked) return SIFR_OK;
-    bool hosts = (group->shares_memory && !apart) || group->local_size == 1;
     snprintf(what, sizeof what, "%s%s%s%s",
              hosts ? "GPUs of several hosts" : "ranks that share no memory",
              why[0] ? ", without NCCL (" : "", why, why[0] ? ")" : "");
     return transport->take_stage(group, what, error);
+}
+
+sifr_status comm_use_device(comm_group *group, device *dev, const comm_operands *operands,
+                            sifr_error *error) {
+    const comm_transport *transport = group->transport;
+    comm_operands before = {0};
+    if (group->dev && group->dev == dev) before = group->operands;
+    if (group->dev && transport->give_stage) transport->give_stage(group);
+    group->dev = NULL;
+    if (!dev || group->size == 1) return SIFR_OK; /* nothing moves */
+    group->dev = dev;
+    group->operands = larger_of(before, operands);
+    bool apart = transport->is_apart && transport->is_apart(group);
+    if (!apart && group->shares_memory && group->local_size == group->size) return SIFR_OK;
+    bool hosts = (group->shares_memory && !apart) || group->local_size == 1;
+    if (group->peers && group->operands.sends)
+        BASE_TRY(transport->take_sends(
+            group, hosts ? "stages on GPUs of several hosts" : "ranks that share no memory",
+            error));
+    return group->operands.largest ? reach_hosts(group, hosts, error) : SIFR_OK;
 }
 
 sifr_status comm_open_window(comm_group *group, void *block, int64_t bytes, int file,

@@ -144,16 +144,24 @@ const comm_ledger *comm_get_ledger(const comm_group *group);
  * ranks can map it. */
 bool comm_shares_memory(const comm_group *group);
 
-/* From now on the operands of gathers and reductions lie in memory of `dev` that the host does not
- * reach (device_is_hidden), each of at most `largest` bytes, within windows. Such a collective
- * starts after all work that DEVICE_COMPUTE was given, and has ended when comm_wait returns.
- * Between hosts NCCL moves the operands of GPUs, for groups in COMM_BULK, if each host has one rank
- * or the hosts are nodes of the sum tree. Without NCCL, or if ranks of a host cannot read each
- * other's windows, operands go through host memory; this is logged once. Control messages stay in
- * host memory. All ranks of a group call it: of the group of all ranks before its windows are
- * opened, of other groups after that. The device must live until this is called again; NULL:
- * operands are host memory again. */
-sifr_status comm_use_device(comm_group *group, device *dev, int64_t largest,
+/* Operands that lie in a device's memory. */
+typedef struct comm_operands {
+    int64_t largest;   /* bytes of the largest one of gathers and reductions; 0: there are none */
+    int64_t sent;      /* of sends, in a group with peers, which has ... */
+    int32_t sends;     /* ... so many sends and receives in progress at a time; 0: none */
+    bool beside_sends; /* of other groups: NCCL is not used, since sends would wait for it */
+} comm_operands;
+
+/* From now on the operands of gathers, reductions, sends and receives lie in memory of `dev` that
+ * the host does not reach (device_is_hidden), within windows. Such a transfer starts after all work
+ * that DEVICE_COMPUTE was given, and has ended when comm_wait returns. Between hosts NCCL moves the
+ * operands of GPUs in gathers and reductions, for groups in COMM_BULK, if each host has one rank or
+ * the hosts are nodes of the sum tree. Without NCCL, in sends, or if ranks of a host cannot read
+ * each other's windows, operands go through host memory; this is logged once. Control messages stay
+ * in host memory. All ranks of a group call it: of the group of all ranks before its windows are
+ * opened, of other groups after that. Called again for the same device, it keeps the larger sizes.
+ * The device must live until this is called with NULL: operands are host memory again. */
+sifr_status comm_use_device(comm_group *group, device *dev, const comm_operands *operands,
                             sifr_error *error) SIFR_MUST_CHECK;
 
 /* Makes `bytes` at `block`, a mapping of the start of `file`, readable by the other ranks of this

@@ -34,7 +34,9 @@ typedef struct comm_transport {
                              sifr_error *error);
     /* Host memory through which operands of a device go; NULL if the transport has none. */
     sifr_status (*take_stage)(comm_group *group, const char *why, sifr_error *error);
-    void (*give_stage)(comm_group *group);
+    /* The same for sends and receives between ranks that share no memory. */
+    sifr_status (*take_sends)(comm_group *group, const char *why, sifr_error *error);
+    void (*give_stage)(comm_group *group); /* all of it */
     sifr_status (*split)(comm_group *parent, const comm_part *part, comm_group **out,
                          sifr_error *error);
     void (*close)(comm_group *group);
@@ -48,9 +50,9 @@ struct comm_group {
     int32_t *world_of; /* by rank; NULL: the same */
     bool shares_memory, peers;
     int64_t buffer_bytes;
-    device *dev;      /* of the operands; NULL: they are host memory */
-    int64_t largest;  /* bytes of the largest operand, with a device */
-    comm_label label; /* of what is started next */
+    device *dev;            /* of the operands; NULL: they are host memory */
+    comm_operands operands; /* with a device */
+    comm_label label;       /* of what is started next */
     double timeout, call_seconds, byte_seconds;
     comm_ledger ledger;
     comm_event last;

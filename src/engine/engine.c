@@ -182,11 +182,12 @@ sifr_status engine_plan(const sifr_model *model, const sifr_settings *settings, 
     return plan_here(model, settings, group, &lack, out, error);
 }
 
-/* No operand of a collective is larger than a segment in fp32. */
 static sifr_status use_device(sifr_engine *engine, sifr_error *error) {
     if (!device_is_hidden(engine->dev)) return SIFR_OK;
-    return comm_use_device(engine->group, engine->dev, engine_largest_operand(engine->training),
-                           error);
+    comm_operands operands = engine_operands(engine->training);
+    operands.sends = 0;
+    if (engine_groups_at(&engine->groups, PLAN_STAGES)) operands.largest = 0; /* they have others */
+    return comm_use_device(engine->group, engine->dev, &operands, error);
 }
 
 sifr_status engine_take(sifr_engine *engine, sifr_error *error) {
@@ -250,8 +251,8 @@ void sifr_engine_free(sifr_engine *engine) {
     engine_executor_free(engine->evaluator.executor);
     engine_executor_free(engine->trainer);
     if (device_is_hidden(engine->dev)) {
-        (void)!engine_groups_follow(&engine->groups, NULL, 0, NULL);
-        (void)!comm_use_device(engine->group, NULL, 0, NULL);
+        (void)!engine_groups_follow(&engine->groups, NULL, NULL, NULL);
+        (void)!comm_use_device(engine->group, NULL, NULL, NULL);
     }
     engine_groups_close(&engine->groups);
     plan_free(engine->logits_evaluator.schedule);

@@ -31,7 +31,8 @@ static sifr_status make(sifr_engine *engine, bool logits, engine_evaluator *out,
     BASE_TRY(engine_executor_create(out->schedule, &engine->groups, engine->trainer, &out->executor,
                                     error));
     if (engine->swap) engine_use_swap(out->executor, engine->swap);
-    return SIFR_OK;
+    return engine_open_window(engine->trainer,
+                              error); /* before the first step it has the weights */
 }
 
 /* What the last stage of a pipeline has come to. */

@@ -84,10 +84,18 @@ void engine_groups_label(const engine_groups *groups, const comm_label *label) {
     for (int i = 0; i < count; i++) comm_set_label(list[i].group, label);
 }
 
-sifr_status engine_groups_follow(const engine_groups *groups, device *dev, int64_t largest,
-                                 sifr_error *error) {
+sifr_status engine_groups_follow(const engine_groups *groups, device *dev,
+                                 const comm_operands *operands, sifr_error *error) {
     engine_group_of list[ENGINE_GROUPS];
     int count = engine_groups_list(groups, list);
-    for (int i = 1; i < count; i++) BASE_TRY(comm_use_device(list[i].group, dev, largest, error));
+    for (int i = 1; i < count; i++) {
+        comm_operands own = operands ? *operands : (comm_operands){0};
+        own.beside_sends = engine_groups_at(groups, PLAN_STAGES) != NULL;
+        if (list[i].span == PLAN_STAGES)
+            own.largest = 0;
+        else
+            own.sends = 0;
+        BASE_TRY(comm_use_device(list[i].group, dev, &own, error));
+    }
     return SIFR_OK;
 }

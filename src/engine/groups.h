@@ -38,8 +38,8 @@ int engine_groups_list(const engine_groups *groups, engine_group_of out[ENGINE_G
 void engine_groups_label(const engine_groups *groups, const comm_label *label);
 
 /* Calls comm_use_device for all groups but the world, after the world's windows were opened; with a
- * NULL device, before they are closed. */
-sifr_status engine_groups_follow(const engine_groups *groups, device *dev, int64_t largest,
-                                 sifr_error *error) SIFR_MUST_CHECK;
+ * NULL device and operands, before they are closed. Stages send, and have no other transfers. */
+sifr_status engine_groups_follow(const engine_groups *groups, device *dev,
+                                 const comm_operands *operands, sifr_error *error) SIFR_MUST_CHECK;
 
 #endif

@@ -1,7 +1,7 @@
 # label: full
 # GPUs of several hosts, which are network namespaces, each GPU played by a fake driver and NCCL by a
-# fake, too: the bits of ranks of one host; without NCCL, which is said once, through host memory;
-# and an NCCL that fails on the way.
+# fake, too: the bits of ranks of one host, also with copies of the state and pipeline stages across
+# hosts; without NCCL, which is said once, through host memory; and an NCCL that fails on the way.
 # not under sanitizers (MPI keeps what it took), timeout: 400
 . "$SOURCE/tests/support/ranks.sh"
 . "$SOURCE/tests/support/namespaces.sh"
@@ -16,8 +16,8 @@ cat >tiny.json <<'J'
  "num_key_value_heads": 1, "max_position_embeddings": 64, "tie_word_embeddings": true}
 J
 "$SIFR" init --config tiny.json --tokenizer tok --output model --seed 3 >/dev/null
-config() { # STAGE
-    echo '{"train_batch_size": 4, "bf16": {"enabled": true}, "zero_optimization": {"stage": '$1'},
+config() { # STAGE [MORE KEYS]
+    echo '{"train_batch_size": 4, '"${2:-}"' "bf16": {"enabled": true}, "zero_optimization": {"stage": '$1'},
            "sifr": {"collective_timeout": 60, "save_steps": 2}}' >ds.json
 }
 train() { # OUTPUT OPTION…
@@ -44,6 +44,15 @@ for ranks in 1 2; do # on a host
         said 1 'GPUs of several hosts, without NCCL \(NCCL .* was not found\): .* goes through host memory'
         cmp one/model.safetensors staged/model.safetensors || fail "$name, staged: other bits"
     done
+done
+# Stages on hosts of their own send through host memory; copies of the state exchange by NCCL.
+for i in 1 2; do echo "h$i slots=2"; done >hostfile
+config 3 '"train_micro_batch_size_per_gpu": 1,'
+train one --ranks 1 || { cat out err; fail "one rank: exit code $?"; }
+for mesh in '--pipeline-stages 2' '--shard-size 2'; do
+    train meshed --hostfile hostfile $mesh || { cat out err; fail "$mesh: exit code $?"; }
+    said $([ "$mesh" = '--shard-size 2' ] && echo 0 || echo 1) 'goes through host memory, each byte twice'
+    cmp one/model.safetensors meshed/model.safetensors || fail "$mesh: other bits"
 done
 for i in 1 2; do echo "h$i slots=1"; done >hostfile
 FAKE_GPU=nccl_fails=5 train failed --hostfile hostfile && fail "NCCL failed, and the run goes on"

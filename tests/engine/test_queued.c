@@ -6,7 +6,6 @@
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
-#include <stdatomic.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -19,16 +18,11 @@
 #include <unistd.h>
 
 #include "support/scratch.h"
+#include "support/on_queues.h"
 #include "support/thinned.h"
 #include "support/zero_run.h"
 
 enum { GLOBAL = 4, SEQUENCES = 2, PAUSE_US = 60 };
-
-static atomic_uint_least64_t seed = 1;
-
-static sifr_status open_queued(device **out, sifr_error *error) {
-    return device_open_queued(1, NULL, PAUSE_US, atomic_fetch_add(&seed, 1), out, error);
-}
 
 /* What of the state is in host memory; on disk; in both. */
 typedef enum away {
@@ -74,7 +68,7 @@ static sifr_offload offload_of(away which) {
 static void run_same(const zero_outcome *want, zero_variant v, away which) {
     sifr_offload offload = offload_of(which);
     v.offload = &offload;
-    v.open = open_queued;
+    v.open = on_queues_open;
     v.hidden = true;
     zero_outcome have = zero_run(v);
     if (!zero_is_same(want, &have))
@@ -181,7 +175,7 @@ static void fail_step(void (*harm)(const engine_io_file *file), const char *part
     settings.offload = disk_offload(DISK_ALL);
     assert_int_equal(model_from_config(&config, &model, &error), SIFR_OK);
     assert_int_equal(comm_open_self(&group, &error), SIFR_OK);
-    assert_int_equal(open_queued(&dev, &error), SIFR_OK);
+    assert_int_equal(on_queues_open(&dev, &error), SIFR_OK);
     assert_int_equal(engine_create_on(dev, model, &settings, group, &engine, &error), SIFR_OK);
     assert_int_equal(sifr_engine_initialise(engine, 1, &error), SIFR_OK);
     assert_int_equal(sifr_engine_step(engine, &batch, 1e-3, &result, &error), SIFR_OK);

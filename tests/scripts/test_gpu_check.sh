@@ -29,6 +29,7 @@ for part in look bits ops golden runs ranks program repeat speed; do
     grep -qE "^\| $part \| passed \| [0-9]+ \|" out || fail "$part: $(tail -n 5 results/$part.log)"
 done
 [ "$(grep -cE '^\| stage [13] \| [12] ranks \| [0-9a-f]{16} \|' out)" = 4 ] || fail "bits of ranks"
+grep -qE '^\| stage 3, two pipeline stages \| 2 ranks \| [0-9a-f]{16} \|' out || fail "bits of stages"
 grep -q '^| sanitizer | failed |' out || fail "a fault that the sanitizer finds"
 grep -q '^| racecheck | test_cuda_sums | failed |' out || fail "which tool failed"
 [ "$(grep -cE '^\| (memcheck|synccheck|racecheck|initcheck) \| .* \| passed \|' out)" = 7 ] ||

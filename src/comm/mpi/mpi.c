@@ -106,6 +106,7 @@ static const comm_transport mpi_transport = {.all_gather = all_gather,
                                              .is_apart = comm_mpi_is_apart,
                                              .open_link = comm_mpi_open_link,
                                              .take_stage = comm_mpi_take_stage,
+                                             .take_sends = comm_mpi_take_sends,
                                              .give_stage = comm_mpi_give_stage,
                                              .split = comm_mpi_split,
                                              .close = close_group};

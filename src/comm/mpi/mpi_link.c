@@ -124,7 +124,7 @@ static sifr_status begin(mpi_group *g, const link_notice *all, sifr_error *error
     struct comm_link *link = g->link;
     int32_t others = link->hosts - 1;
     void *places;
-    link->part_bytes = base_ceil_to(base_min_i64(g->base.largest, PIECE_BYTES), ALIGNMENT);
+    link->part_bytes = base_ceil_to(base_min_i64(g->base.operands.largest, PIECE_BYTES), ALIGNMENT);
     link->bytes = 2 * others * link->local * link->part_bytes;
     BASE_TRY(base_alloc((size_t)(others * link->local), sizeof *link->parts, &link->parts, error));
     BASE_TRY(base_alloc((size_t)g->base.size, sizeof *link->rows, &link->rows, error));

@@ -33,17 +33,17 @@ static MPI_Request *request_of(mpi_lane *lane, const comm_task *task) {
     return &lane->requests[task - lane->worker.line];
 }
 
-static sifr_status start_message(mpi_lane *lane, const mpi_group *g, comm_task *task,
-                                 sifr_error *error) {
+/* To or from `at`. */
+static sifr_status start_message(mpi_lane *lane, const mpi_group *g, const comm_task *task,
+                                 void *at, sifr_error *error) {
     mpi_process *p = lane->process;
     int tag = g->peer_slot * COMM_TAGS + COMM_TAG_PEER;
     int32_t other = comm_mpi_world(g, task->root);
     pthread_mutex_lock(&p->calls);
-    int code = task->kind == COMM_TASK_SEND
-                   ? MPI_Isend(task->from, (int)task->bytes, MPI_BYTE, other, tag, p->world,
-                               request_of(lane, task))
-                   : MPI_Irecv(task->to, (int)task->bytes, MPI_BYTE, other, tag, p->world,
-                               request_of(lane, task));
+    int code = task->kind == COMM_TASK_SEND ? MPI_Isend(at, (int)task->bytes, MPI_BYTE, other, tag,
+                                                        p->world, request_of(lane, task))
+                                            : MPI_Irecv(at, (int)task->bytes, MPI_BYTE, other, tag,
+                                                        p->world, request_of(lane, task));
     pthread_mutex_unlock(&p->calls);
     return comm_mpi_check(code, comm_mpi_task_name(task), error);
 }
@@ -71,6 +71,88 @@ static sifr_status test_message(mpi_lane *lane, const comm_task *task, bool *ove
     return bytes == task->bytes ? SIFR_OK : fail_size(task, bytes, error);
 }
 
+/* --- through host memory, where ranks do not reach each other's GPU --- */
+
+static bool is_staged(const mpi_group *g, const comm_task *task) {
+    return g->base.dev && (g->process->apart || !seat_of(g, task->root));
+}
+
+static char *place_at(const mpi_group *g, int32_t place) {
+    return g->places + place * g->place_bytes;
+}
+
+static sifr_status copy(mpi_group *g, void *to, const void *from, int64_t bytes,
+                        sifr_error *error) {
+    device *dev = g->base.dev;
+    if (!bytes) return SIFR_OK;
+    if (!dev) {
+        memcpy(to, from, (size_t)bytes);
+        return SIFR_OK;
+    }
+    pthread_mutex_lock(&g->process->device);
+    sifr_status status = device_start_copy(dev, DEVICE_EXCHANGE, to, from, bytes, error);
+    if (status == SIFR_OK) status = device_finish_queue(dev, DEVICE_EXCHANGE, error);
+    pthread_mutex_unlock(&g->process->device);
+    return status;
+}
+
+/* There is one for each transfer in progress. */
+static sifr_status take_place(mpi_group *g, comm_task *task, sifr_error *error) {
+    int32_t place = 0;
+    while (place < g->place_count && g->place_taken[place]) place++;
+    if (place == g->place_count || task->bytes > g->place_bytes)
+        return base_fail(error, SIFR_FAILED,
+                         "%s: %lld bytes beside %d others exceed what was staged",
+                         comm_mpi_task_name(task), (long long)task->bytes, (int)g->place_count);
+    g->place_taken[place] = true;
+    task->entry = place;
+    return SIFR_OK;
+}
+
+static sifr_status send_staged(mpi_lane *lane, mpi_group *g, comm_task *task, bool *over,
+                               sifr_error *error) {
+    if (!task->engaged) {
+        BASE_TRY(take_place(g, task, error));
+        task->engaged = true;
+        BASE_TRY(device_finish(g->base.dev, task->after, error));
+        BASE_TRY(copy(g, place_at(g, task->entry), task->from, task->bytes, error));
+        BASE_TRY(start_message(lane, g, task, place_at(g, task->entry), error));
+    }
+    BASE_TRY(test_message(lane, task, over, error));
+    g->place_taken[task->entry] = !*over;
+    return SIFR_OK;
+}
+
+/* Takes a place when there is a message, so that each that is taken will be free again. */
+static sifr_status begin_staged_receive(mpi_lane *lane, mpi_group *g, comm_task *task,
+                                        sifr_error *error) {
+    mpi_process *p = lane->process;
+    int there = 0, tag = g->peer_slot * COMM_TAGS + COMM_TAG_PEER;
+    lane->probes = true;
+    if (g->engaged[task->root] != task->number - 1) return SIFR_OK;
+    pthread_mutex_lock(&p->calls);
+    int code = MPI_Iprobe(comm_mpi_world(g, task->root), tag, p->world, &there, lane->statuses);
+    pthread_mutex_unlock(&p->calls);
+    BASE_TRY(comm_mpi_check(code, comm_mpi_task_name(task), error));
+    if (!there) return SIFR_OK;
+    BASE_TRY(take_place(g, task, error));
+    task->engaged = true;
+    g->engaged[task->root]++;
+    return start_message(lane, g, task, place_at(g, task->entry), error);
+}
+
+static sifr_status receive_staged(mpi_lane *lane, mpi_group *g, comm_task *task, bool *over,
+                                  sifr_error *error) {
+    if (!task->engaged) BASE_TRY(begin_staged_receive(lane, g, task, error));
+    if (!task->engaged) return SIFR_OK;
+    BASE_TRY(test_message(lane, task, over, error));
+    if (!*over) return SIFR_OK;
+    BASE_TRY(device_finish(g->base.dev, task->after, error));
+    BASE_TRY(copy(g, task->to, place_at(g, task->entry), task->bytes, error));
+    g->place_taken[task->entry] = false;
+    return SIFR_OK;
+}
+
 /* --- sends --- */
 
 static sifr_status post_mail(mpi_lane *lane, mpi_group *g, comm_task *task, sifr_error *error) {
@@ -90,7 +172,8 @@ static sifr_status post_mail(mpi_lane *lane, mpi_group *g, comm_task *task, sifr
     if (mail->window == COMM_NOWHERE && g->base.dev)
         return base_fail(error, SIFR_FAILED,
                          "send: the operand lies outside of what the ranks' GPUs share");
-    if (mail->window == COMM_NOWHERE) BASE_TRY(start_message(lane, g, task, error));
+    if (mail->window == COMM_NOWHERE)
+        BASE_TRY(start_message(lane, g, task, (void *)(uintptr_t)task->from, error));
     task->entry = entry;
     atomic_store(&mail->state, COMM_MAIL_POSTED);
     comm_host_knock(seat_of(g, task->root));
@@ -99,11 +182,13 @@ static sifr_status post_mail(mpi_lane *lane, mpi_group *g, comm_task *task, sifr
 
 static sifr_status send_on(mpi_lane *lane, mpi_group *g, comm_task *task, bool *over,
                            sifr_error *error) {
+    if (is_staged(g, task)) return send_staged(lane, g, task, over, error);
     const comm_seat *seat = seat_of(g, task->root);
     if (!task->engaged) {
         task->engaged = true;
         if (g->base.dev) BASE_TRY(device_finish(g->base.dev, task->after, error));
-        BASE_TRY(seat ? post_mail(lane, g, task, error) : start_message(lane, g, task, error));
+        BASE_TRY(seat ? post_mail(lane, g, task, error)
+                      : start_message(lane, g, task, (void *)(uintptr_t)task->from, error));
     }
     BASE_TRY(test_message(lane, task, over, error));
     if (!*over || task->entry < 0) return SIFR_OK;
@@ -128,28 +213,13 @@ static comm_mail *find_mail(const mpi_group *g, const comm_task *task) {
     return NULL;
 }
 
-static sifr_status copy(mpi_group *g, void *to, const void *from, int64_t bytes,
-                        sifr_error *error) {
-    device *dev = g->base.dev;
-    if (!bytes) return SIFR_OK;
-    if (!dev) {
-        memcpy(to, from, (size_t)bytes);
-        return SIFR_OK;
-    }
-    pthread_mutex_lock(&g->process->device);
-    sifr_status status = device_start_copy(dev, DEVICE_EXCHANGE, to, from, bytes, error);
-    if (status == SIFR_OK) status = device_finish_queue(dev, DEVICE_EXCHANGE, error);
-    pthread_mutex_unlock(&g->process->device);
-    return status;
-}
-
 static sifr_status take_mail(mpi_lane *lane, mpi_group *g, comm_task *task, comm_mail *mail,
                              sifr_error *error) {
     const mpi_process *p = g->process;
     comm_seat *seat = seat_of(g, task->root);
     if (mail->size != task->bytes) return fail_size(task, mail->size, error);
     if (mail->window == COMM_NOWHERE)
-        BASE_TRY(start_message(lane, g, task, error));
+        BASE_TRY(start_message(lane, g, task, task->to, error));
     else if (mail->window == COMM_IN_SLOT)
         BASE_TRY(copy(g, task->to, mail->bytes, task->bytes, error));
     else
@@ -175,18 +245,24 @@ static sifr_status begin_receive(mpi_lane *lane, mpi_group *g, comm_task *task, 
         if (g->base.dev) BASE_TRY(device_finish(g->base.dev, task->after, error));
         BASE_TRY(take_mail(lane, g, task, mail, error));
     } else {
-        BASE_TRY(start_message(lane, g, task, error));
+        BASE_TRY(start_message(lane, g, task, task->to, error));
     }
     task->engaged = true;
     g->engaged[task->root]++;
     return SIFR_OK;
 }
 
+static sifr_status receive_direct(mpi_lane *lane, mpi_group *g, comm_task *task, bool *over,
+                                  sifr_error *error) {
+    if (!task->engaged) BASE_TRY(begin_receive(lane, g, task, error));
+    return task->engaged ? test_message(lane, task, over, error) : SIFR_OK;
+}
+
 static sifr_status receive_on(mpi_lane *lane, mpi_group *g, comm_task *task, bool *over,
                               sifr_error *error) {
-    if (!task->engaged) BASE_TRY(begin_receive(lane, g, task, error));
-    if (!task->engaged) return SIFR_OK;
-    BASE_TRY(test_message(lane, task, over, error));
+    bool staged = is_staged(g, task);
+    if (staged) BASE_TRY(receive_staged(lane, g, task, over, error));
+    if (!staged) BASE_TRY(receive_direct(lane, g, task, over, error));
     if (!*over) return SIFR_OK;
     task->delivered = (uint64_t)task->bytes;
     if (comm_mpi_is_far(g, task->root)) task->crossed = task->delivered;
@@ -239,7 +315,9 @@ void comm_mpi_rest(void *user) {
         comm_mpi_break(p, &error);
         return;
     }
-    if (p->host.seats && !waits_for_messages(lane)) {
+    bool probes = lane->probes;
+    lane->probes = false;
+    if (p->host.seats && !probes && !waits_for_messages(lane)) {
         lane->knocks = comm_host_listen(comm_host_own(&p->host), lane->knocks, nap);
         return;
     }
@@ -260,12 +338,6 @@ static sifr_status start(comm_group *group, comm_task *task, uint32_t *count, co
                          "%s: %lld bytes between hosts in one message are not supported yet "
                          "(supported: 2147483647)",
                          comm_mpi_task_name(task), (long long)task->bytes);
-    if (!seat_of(g, task->root) && group->dev)
-        return base_fail(error, SIFR_FAILED,
-                         "%s: a GPU's memory between ranks %d and %d is not supported yet "
-                         "(supported: ranks of one host that share memory)",
-                         comm_mpi_task_name(task), (int)p->rank,
-                         (int)comm_mpi_world(g, task->root));
     if (group->dev) BASE_TRY(device_mark_here(group->dev, DEVICE_COMPUTE, &task->after, error));
     task->group = out->group = group;
     task->label = group->label;

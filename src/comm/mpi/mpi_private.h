@@ -49,6 +49,7 @@ typedef struct mpi_lane {
     int32_t gone;          /* a rank that has left while this one waits, or -1 */
     double left;           /* of the lane of sends: as for comm_mpi_look */
     uint32_t knocks;       /* likewise: those of its seat that it has followed */
+    bool probes;           /* likewise: it looks for messages whose receives have not begun */
     comm_sighting *seen;   /* by rank: buffer for a report */
     float *pieces;         /* COMM_PIECES_BYTES: what others send in a reduction */
     const void **rows;     /* size */
@@ -99,6 +100,10 @@ typedef struct mpi_group {
     uint32_t started;        /* number of the newest collective started */
     char *stage; /* host memory for operands of a device; NULL: they are read in place */
     int64_t stage_bytes;
+    char *places;        /* likewise for sends and receives; NULL: none is staged */
+    int64_t place_bytes; /* of each */
+    int32_t place_count;
+    bool place_taken[COMM_LINE];
     struct comm_link *link; /* between hosts by NCCL; NULL: none */
     int64_t *sums;          /* size x COMM_SUM_VALUES; NULL: many ranks, which add on the way */
 } mpi_group;
@@ -306,7 +311,10 @@ sifr_status comm_mpi_move_linked(mpi_group *g, comm_task *task, sifr_error *erro
 /* Takes host memory for the largest operands; `why` is logged once. */
 sifr_status comm_mpi_take_stage(comm_group *group, const char *why,
                                 sifr_error *error) SIFR_MUST_CHECK;
-void comm_mpi_give_stage(comm_group *group); /* harmless without */
+/* The same for as many sends and receives as there are at a time. */
+sifr_status comm_mpi_take_sends(comm_group *group, const char *why,
+                                sifr_error *error) SIFR_MUST_CHECK;
+void comm_mpi_give_stage(comm_group *group); /* both; harmless without */
 sifr_status comm_mpi_move_staged(mpi_group *g, comm_task *task, sifr_error *error) SIFR_MUST_CHECK;
 
 /* --- mpi_levels.c: within hosts in place, between them by MPI --- */

@@ -1,17 +1,18 @@
-/* Collectives of ranks whose GPUs cannot read each other's memory: through host memory, with MPI's
- * messages between. */
+/* Transfers between ranks whose GPUs cannot read each other's memory: through host memory, with
+ * MPI's messages between. */
+#include <string.h>
+
 #include "base/checked.h"
 #include "comm/mpi/mpi_private.h"
 
-sifr_status comm_mpi_take_stage(comm_group *group, const char *why, sifr_error *error) {
-    mpi_group *g = (mpi_group *)group;
-    int64_t bytes = group->largest + group->largest / group->size;
-    void *stage;
-    if (g->stage) return SIFR_OK;
-    BASE_TRY(device_take_host(group->dev, bytes, &stage, error));
-    g->stage = stage;
-    g->stage_bytes = bytes;
+enum { PLACE_ALIGNMENT = 256 };
+
+static sifr_status take(mpi_group *g, int64_t bytes, const char *why, char **out,
+                        sifr_error *error) {
     mpi_process *p = g->process;
+    void *memory;
+    BASE_TRY(device_take_host(g->base.dev, bytes, &memory, error));
+    *out = memory;
     if (p->rank == 0 && !p->staged)
         base_log(p->log, SIFR_LOG_WARNING,
                  "%s: what ranks exchange goes through host memory, each byte twice, which is "
@@ -21,11 +22,31 @@ sifr_status comm_mpi_take_stage(comm_group *group, const char *why, sifr_error *
     return SIFR_OK;
 }
 
+sifr_status comm_mpi_take_stage(comm_group *group, const char *why, sifr_error *error) {
+    mpi_group *g = (mpi_group *)group;
+    int64_t largest = group->operands.largest;
+    if (g->stage || !largest) return SIFR_OK;
+    g->stage_bytes = largest + largest / group->size;
+    return take(g, g->stage_bytes, why, &g->stage, error);
+}
+
+sifr_status comm_mpi_take_sends(comm_group *group, const char *why, sifr_error *error) {
+    mpi_group *g = (mpi_group *)group;
+    int32_t places = group->operands.sends < COMM_LINE ? group->operands.sends : COMM_LINE;
+    if (g->places) return SIFR_OK;
+    g->place_bytes = base_ceil_to(base_max_i64(group->operands.sent, 1), PLACE_ALIGNMENT);
+    memset(g->place_taken, 0, sizeof g->place_taken);
+    BASE_TRY(take(g, places * g->place_bytes, why, &g->places, error));
+    g->place_count = places;
+    return SIFR_OK;
+}
+
 void comm_mpi_give_stage(comm_group *group) {
     mpi_group *g = (mpi_group *)group;
     comm_mpi_close_link(g);
     if (g->stage) device_give(group->dev, g->stage, g->stage_bytes);
-    g->stage = NULL;
+    if (g->places) device_give(group->dev, g->places, g->place_count * g->place_bytes);
+    g->stage = g->places = NULL;
 }
 
 static sifr_status copy(const mpi_group *g, void *to, const void *from, int64_t bytes,
@@ -67,7 +88,7 @@ static sifr_status reduce(mpi_group *g, comm_task *task, sifr_error *error) {
 sifr_status comm_mpi_move_staged(mpi_group *g, comm_task *task, sifr_error *error) {
     int64_t whole = task->kind == COMM_TASK_GATHER ? task->bytes
                                                    : task->elements * base_dtype_bytes(task->type);
-    if (whole > g->base.largest / g->base.size)
+    if (whole > g->base.operands.largest / g->base.size)
         return base_fail(error, SIFR_FAILED, "%s: %lld bytes exceed what was staged for",
                          comm_mpi_task_name(task), (long long)whole);
     BASE_TRY(device_finish(g->base.dev, task->after, error));

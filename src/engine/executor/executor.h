@@ -43,8 +43,8 @@ void engine_executor_free(engine_executor *executor); /* NULL is harmless */
  * nothing the next time. */
 sifr_status engine_open_window(engine_executor *executor, sifr_error *error) SIFR_MUST_CHECK;
 
-/* Bytes of the largest gradient that ranks exchange. */
-int64_t engine_largest_operand(const plan_schedule *schedule);
+/* What ranks exchange: of collectives no operand is larger than a segment in fp32. */
+comm_operands engine_operands(const plan_schedule *schedule);
 
 /* The most transfers of a queue, PLAN_DISK or PLAN_COPY, that the schedule has in progress at a
  * time. */

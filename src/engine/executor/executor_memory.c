@@ -10,11 +10,14 @@
 #include "engine/executor/executor_private.h"
 #include "plan/queries.h"
 
-int64_t engine_largest_operand(const plan_schedule *s) {
-    int64_t largest = 0;
+comm_operands engine_operands(const plan_schedule *s) {
+    comm_operands out = {.sends = engine_transfers(s, PLAN_PEER)};
     for (size_t g = 0; g < s->model->segment_count; g++)
-        largest = base_max_i64(largest, s->segment_elements[g] * 4);
-    return largest;
+        out.largest = base_max_i64(out.largest, s->segment_elements[g] * 4);
+    for (size_t i = 0; i < s->instruction_count; i++)
+        if (s->instructions[i].queue == PLAN_PEER)
+            out.sent = base_max_i64(out.sent, s->instructions[i].bytes);
+    return out;
 }
 
 /* The other ranks of this host read gradients and parameters in place. All ranks open their windows
@@ -26,19 +29,30 @@ sifr_status engine_open_window(engine_executor *e, sifr_error *error) {
     e->file = -1;
     e->opens_window = false;
     if (status != SIFR_OK || !device_is_hidden(e->schedule->dev)) return status;
-    int64_t largest = engine_largest_operand(e->schedule);
-    return engine_groups_follow(&e->groups, e->schedule->dev, largest, error);
+    comm_operands operands = engine_operands(e->schedule);
+    return engine_groups_follow(&e->groups, e->schedule->dev, &operands, error);
+}
+
+/* Whether what the owner leaves idle is enough. Windows are opened by all ranks together, so if one
+ * stage needs memory of its own, all take some. */
+static sifr_status fits_beside(const engine_executor *e, const engine_executor *owner, bool *fits,
+                               sifr_error *error) {
+    const plan_schedule *o = owner->schedule;
+    int64_t lacking = o->total_bytes - plan_idle_start(o) < e->schedule->total_bytes;
+    if (plan_mesh_ranks(&o->settings.mesh, PLAN_STAGES) > 1)
+        BASE_TRY(comm_sum(e->world, &lacking, 1, error));
+    *fits = lacking == 0;
+    return SIFR_OK;
 }
 
 static sifr_status take_memory(engine_executor *e, const engine_executor *owner,
                                sifr_error *error) {
     plan_schedule *s = e->schedule;
-    if (owner) {
-        int64_t start = plan_idle_start(owner->schedule);
-        if (owner->schedule->total_bytes - start >= s->total_bytes) {
-            e->block = (char *)owner->block + start;
-            return SIFR_OK;
-        }
+    bool fits = false;
+    if (owner) BASE_TRY(fits_beside(e, owner, &fits, error));
+    if (fits) {
+        e->block = (char *)owner->block + plan_idle_start(owner->schedule);
+        return SIFR_OK;
     }
     bool hidden = device_is_hidden(s->dev);
     e->opens_window = hidden && comm_size(e->world) > 1;
