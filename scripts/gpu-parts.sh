@@ -39,7 +39,7 @@ part_ops() {
         return
     fi
     for test in test_flat_ops test_row_ops test_cuda_gemm test_linear test_cuda_attention \
-        test_attention_relative test_head_loss test_head_targets; do
+        test_attention_relative test_head_loss test_head_targets test_head_pairs; do
         on_gpu $test
     done
 }

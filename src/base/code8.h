@@ -7,6 +7,8 @@
 
 #include <stdint.h>
 
+#include "base/inline.h"
+
 enum { BASE_CODES = 256, BASE_CODE_DECADES = 7 };
 
 typedef struct base_code8 {
@@ -21,7 +23,7 @@ extern const base_code8 base_code8_signed, base_code8_unsigned; /* the second fo
 
 /* The code of the nearest value; of two that are as near, the lower one. The computed cell is right
  * or next to the right one. Compilers vectorise loops of it. */
-static inline uint8_t base_code8_of(const base_code8 *map, float x) {
+BASE_INLINE uint8_t base_code8_of(const base_code8 *map, float x) {
     static const float begins[] = {1e-6f, 1e-5f, 1e-4f, 1e-3f, 1e-2f, 1e-1f};
     static const float scales[] = {1e5f, 1e4f, 1e3f, 1e2f, 10, 1};
     float a = x < 0 ? -x : x, scale = 1e6f;

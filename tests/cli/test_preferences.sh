@@ -6,9 +6,7 @@
 . "$SOURCE/tests/support/expect.sh"
 sifr() { "$SIFR" "$@"; }
 complains() { grep -qF "$1" err || { cat err; fail "no '$1'"; }; }
-golden=$SOURCE/tests/golden/preference
-cp -r "$golden/model" model
-cp "$golden/pairs.jsonl" .
+. "$SOURCE/tests/support/trl_steps.sh"
 run() { # CODE OUTPUT OPTION…
     local code=$1 output=$2
     shift 2
@@ -16,32 +14,8 @@ run() { # CODE OUTPUT OPTION…
     expect "$code" sifr train --model model --output "$output" --seq-length 48 --threads 1 \
         --data pairs.jsonl --per-device-train-batch-size 8 --logging-steps 1 "$@"
 }
-cat >ds.json <<'J'
-{"optimizer": {"type": "AdamW", "params": {"lr": 3e-3, "weight_decay": 0}},
- "gradient_clipping": 1.0, "sifr": {"preference": {"beta": 0.5}, "max_steps": 5}}
-J
 
 # --- TRL's five steps ---
-compare() { # OUTPUT CASE
-    awk -v name="$2" '
-        NR == FNR { if ($1 == name) want[$2, $3] = $4; next }
-        /"loss":/ {
-            step++
-            for (k in want) {
-                split(k, part, SUBSEP)
-                if (part[1] != step) continue
-                at = index($0, "\"" part[2] "\":")
-                got = at ? substr($0, at + length(part[2]) + 3) + 0 : "missing"
-                off = got - want[k]
-                if (off < 0) off = -off
-                if (at && off <= 2e-3 * (want[k] < 0 ? -want[k] : want[k]) + 2e-4) continue
-                print "step " step ": " part[2] " is " got ", TRL has " want[k]
-                bad = 1
-            }
-        }
-        END { exit bad || step != 5 }' "$golden/steps.txt" "$1/metrics.jsonl" ||
-        fail "$2 is not TRL's"
-}
 for loss in sigmoid hinge ipo orpo; do
     run 0 $loss --config ds.json --preference $loss
     compare $loss $loss

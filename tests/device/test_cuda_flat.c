@@ -16,7 +16,7 @@
 #include "support/cuda/op_gpu.h"
 #include "support/cuda/shim_run.h"
 
-enum { SETS = 2, ORDERS = 3, TYPES = 3, OPERANDS = 6 };
+enum { SETS = 2, ORDERS = 3, TYPES = 3, OPERANDS = 7 };
 
 static const base_dtype types[TYPES] = {BASE_FP32, BASE_BF16, BASE_FP16};
 static device *cpus[SETS], *shims[ORDERS];
@@ -65,7 +65,9 @@ static float some_value(uint64_t key, uint64_t element) {
 }
 
 static void set_value(const device_matrix *m, int64_t at, float value) {
-    if (m->dtype == BASE_FP32)
+    if (m->dtype == BASE_UINT8)
+        ((uint8_t *)m->data)[at] = (uint8_t)(base_float_to_bits(value) >> 11);
+    else if (m->dtype == BASE_FP32)
         ((float *)m->data)[at] = value;
     else if (m->dtype == BASE_BF16)
         ((uint16_t *)m->data)[at] = base_bf16_from_float(value);
@@ -74,6 +76,7 @@ static void set_value(const device_matrix *m, int64_t at, float value) {
 }
 
 static bool is_none(const device_matrix *m, int64_t at) {
+    if (m->dtype == BASE_UINT8) return false;
     if (m->dtype == BASE_FP32) return isnan(((const float *)m->data)[at]);
     if (m->dtype == BASE_FP64) return isnan(((const double *)m->data)[at]);
     uint16_t bits = ((const uint16_t *)m->data)[at];
@@ -356,6 +359,28 @@ static void test_rounding(void **state) {
     }
 }
 
+/* Codes of all values, scales that are not negative, and, but for every third scale, gradients that
+ * leave it finite. */
+static void make_codes(operands *o, device_call *call, int64_t count) {
+    int64_t scales = (count + DEVICE_CODED - 1) / DEVICE_CODED;
+    for (int k = 0; k < 2; k++) {
+        device_matrix *scale = &call->saved[2 + k];
+        make_operand(o, &call->saved[k], 1, count, 0, BASE_UINT8);
+        make_operand(o, scale, 1, scales, 0, BASE_FP32);
+        for (int64_t i = 0; i < scales; i++) {
+            float value = fabsf(some_value(23 + (uint64_t)k, (uint64_t)i));
+            set_value(scale, i, i % 3 && !(value < 1e20f) ? 0.5f : value);
+        }
+    }
+    for (int64_t i = 0; i < count; i++) {
+        base_random4 r = base_philox(29, (uint64_t)i, 0);
+        float value = ldexpf(base_uniform(r.v[0]) * 2.0f - 1.0f, -(int)(r.v[1] % 12));
+        if (i / DEVICE_CODED % 3 == 0) continue;
+        set_value(&call->x[0], i, value);
+        set_value(&call->w[0], i, base_uniform(r.v[2]));
+    }
+}
+
 /* `form`: the bits choose the types and the kind of decay, or of momentum. */
 static void run_update(device_kernel kernel, unsigned form, int64_t count, int64_t element,
                        bool update) {
@@ -380,7 +405,9 @@ static void run_update(device_kernel kernel, unsigned form, int64_t count, int64
     call.attributes.update.decoupled = call.attributes.update.nesterov = form / 48 % 2;
     make_operand(&o, &call.x[0], 1, count, 0, gradient);
     make_operand(&o, &call.w[0], 1, count, 0, master);
-    for (int s = 0; s < device_update_states(kernel); s++) {
+    bool coded = kernel == DEVICE_ADAM_8BIT;
+    if (coded) make_codes(&o, &call, count);
+    for (int s = 0; !coded && s < device_update_states(kernel); s++) {
         make_operand(&o, &call.saved[s], 1, count, 0, states);
         bool root = s > 0 || kernel == DEVICE_ADAGRAD;
         for (int64_t i = 0; root && i < count; i++) { /* that of a negative number is a NaN */
@@ -400,7 +427,7 @@ static void run_adam(unsigned form, int64_t count, int64_t element, bool update)
 static void test_updates(void **state) {
     enum { FORMS = 3 * 4 * 2 * 2 * 2 };
     (void)state;
-    for (int k = 0; k < DEVICE_UPDATE_NUMBER(DEVICE_ADAM_8BIT); k++) { /* that one is the CPU's */
+    for (int k = 0; k < DEVICE_UPDATES; k++) {
         device_kernel kernel = (device_kernel)(DEVICE_ADAM + k);
         for (unsigned form = 0; form < FORMS; form++)
             run_update(kernel, form, form % 2 ? 1000 : 77, 4096 + form % 8, true);

@@ -47,11 +47,19 @@ static void same_bits(void **state) {
     free(want.weights);
 }
 
-/* Loss scaling, with steps that are skipped; frozen weights; state and sums in 16 bits. Each kind
- * has the bits of its run at stage 0, and the losses of the CPU. */
+static const sifr_optimizer eight_bits = {.type = SIFR_ADAMW_8BIT,
+                                          .beta1 = 0.9,
+                                          .beta2 = 0.99,
+                                          .eps = 1e-8,
+                                          .bias_correction = true,
+                                          .min_8bit_size = 1000};
+
+/* Loss scaling, with steps that are skipped; frozen weights; state and sums in 16 bits; moments in
+ * 8 bits. Each kind has the bits of its run at stage 0, and the losses of the CPU. */
 static void kinds(void **state) {
     (void)state;
-    for (int n = 0; n < 3; n++) {
+    static const char *const names[] = {"fp16", "frozen", "state in 16 bits", "moments in 8 bits"};
+    for (int n = 0; n < 4; n++) {
         zero_variant v = plain, cpu;
         if (n == 0) {
             v.type = "gpt2", v.precision = SIFR_FP16;
@@ -59,6 +67,7 @@ static void kinds(void **state) {
         }
         if (n == 1) v.freeze[0] = "model.layers.0.*", v.freeze[1] = "model.embed_tokens.weight";
         if (n == 2) v.masters = v.moments = v.gradients = SIFR_BF16;
+        if (n == 3) v.optimizer = &eight_bits;
         cpu = v, cpu.open = NULL;
         zero_outcome want = zero_run(v), host = zero_run(cpu);
         if (n == 0) assert_true(want.norm[0] < 0 && want.updates > 0);
@@ -68,7 +77,7 @@ static void kinds(void **state) {
             assert_true(fabs(want.loss[s] - host.loss[s]) < 0.02 * host.loss[s]);
         }
         v.stage = 3, v.unit_order = true, v.recompute = true;
-        same(&want, &v, n == 0 ? "fp16" : n == 1 ? "frozen" : "state in 16 bits");
+        same(&want, &v, names[n]);
         free(host.weights);
         free(want.weights);
     }

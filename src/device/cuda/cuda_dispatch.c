@@ -3,6 +3,7 @@
 #include "device/cuda/attention/cuda_attention.h"
 #include "device/cuda/head/cuda_head_logits.h"
 #include "device/cuda/head/cuda_head_loss.h"
+#include "device/cuda/head/cuda_head_preference.h"
 #include "device/cuda/head/cuda_head_targets.h"
 #include "device/cuda/product/cuda_linear.h"
 #include "device/cuda/vector/cuda_clear.h"
@@ -62,6 +63,9 @@ static const cuda_row rows[DEVICE_KERNELS] = {
     [DEVICE_NEIGHBOURS_BACKWARD] = {NULL, cuda_run_neighbours},
     [DEVICE_HEAD_LOSS] = {cuda_prepare_head_loss, cuda_run_head_loss},
     [DEVICE_HEAD_LOSS_BACKWARD] = {cuda_prepare_head_loss, cuda_run_head_loss},
+    [DEVICE_HEAD_PREFERENCE] = {cuda_prepare_head_loss, cuda_run_head_preference},
+    [DEVICE_HEAD_PREFERENCE_BACKWARD] = {cuda_prepare_head_loss, cuda_run_head_preference},
+    [DEVICE_HEAD_DISTIL_BACKWARD] = {cuda_prepare_head_loss, cuda_run_head_loss},
     [DEVICE_HEAD_REGRESSION] = {cuda_prepare_head_targets, cuda_run_head_targets},
     [DEVICE_HEAD_REGRESSION_BACKWARD] = {cuda_prepare_head_targets, cuda_run_head_targets},
     [DEVICE_HEAD_MULTILABEL] = {cuda_prepare_head_targets, cuda_run_head_targets},
@@ -77,6 +81,7 @@ static const cuda_row rows[DEVICE_KERNELS] = {
     [DEVICE_ADAGRAD] = {NULL, cuda_run_update},
     [DEVICE_LION] = {NULL, cuda_run_update},
     [DEVICE_SCHEDULE_FREE] = {NULL, cuda_run_update},
+    [DEVICE_ADAM_8BIT] = {NULL, cuda_run_update},
 };
 
 bool cuda_has(device_kernel kernel) {

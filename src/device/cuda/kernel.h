@@ -18,6 +18,8 @@
     extern "C" __global__ void __launch_bounds__(threads) sifr_##name(const type a)
 #define DEVICE static __device__ __forceinline__
 #define DEVICE_MEMBER static __device__ __forceinline__
+/* Before the type of constants that kernels read. */
+#define DEVICE_TABLE static __device__ const
 /* Memory that the threads of a block share: of a fixed size, and of the size in the launch. */
 #define SHARED(type, name, count) __shared__ type name[count]
 #define SHARED_DYNAMIC(type, name)                                                                 \

@@ -35,9 +35,10 @@ CUDA_KERNEL_TYPES(convert_bf16, elements_arguments)
 CUDA_KERNEL_TYPES(convert_fp16, elements_arguments)
 CUDA_KERNEL_TYPES(dropout, dropout_arguments)
 
-/* flat vectors: vector/adam.cu, sgd.cu, adagrad.cu, lion.cu, schedule_free.cu,
+/* flat vectors: vector/adam.cu, adam_8bit.cu, sgd.cu, adagrad.cu, lion.cu, schedule_free.cu,
  * exact_squares.cu */
 CUDA_KERNEL(adam, update_arguments)
+CUDA_KERNEL(adam_8bit, update_arguments)
 CUDA_KERNEL(amsgrad, update_arguments)
 CUDA_KERNEL(sgd, update_arguments)
 CUDA_KERNEL(momentum, update_arguments)
@@ -119,6 +120,10 @@ CUDA_KERNEL_TYPES(head_shape, head_shape_arguments)
 CUDA_KERNEL_TYPES(head_statistics, head_softmax_arguments)
 CUDA_KERNEL_TYPES(head_bias_parts, head_softmax_arguments)
 CUDA_KERNEL_TYPES(head_gradients, head_softmax_arguments)
+CUDA_KERNEL(head_pairs, head_pairs_arguments)
+CUDA_KERNEL_TYPES(head_distil_rows, head_distil_arguments)
+CUDA_KERNEL_TYPES(head_distil_gradients, head_distil_arguments)
+CUDA_KERNEL_TYPES(head_distil_bias, head_distil_arguments)
 
 #undef CUDA_KERNEL_ATTENTION
 #undef CUDA_KERNEL_TYPES

@@ -42,6 +42,7 @@ extern thread_local unsigned char *shim_shared;
 #define KERNEL(name, type, threads) extern "C" void sifr_##name(const type a)
 #define DEVICE static inline
 #define DEVICE_MEMBER static inline
+#define DEVICE_TABLE static const
 #define SHARED(type, name, count) static thread_local type name[count]
 #define SHARED_DYNAMIC(type, name) type *name = (type *)shim_shared
 #define __restrict__ __restrict

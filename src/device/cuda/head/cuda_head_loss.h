@@ -1,4 +1,4 @@
-/* DEVICE_HEAD_LOSS and its backward on a CUDA device.
+/* DEVICE_HEAD_LOSS, its backward and DEVICE_HEAD_DISTIL_BACKWARD on a CUDA device.
  *
  * Labelled rows are listed on the device, and how many there are stays there, too: all chunks are
  * launched, and those without rows end at once. A chunk has device_token_chunk rows, which are
@@ -9,6 +9,7 @@
 
 #include "device/device.h"
 
+/* Of DEVICE_HEAD_PREFERENCE as well. */
 sifr_status cuda_prepare_head_loss(device *dev, device_call *call,
                                    sifr_error *error) SIFR_MUST_CHECK;
 sifr_status cuda_run_head_loss(device *dev, const device_call *call,

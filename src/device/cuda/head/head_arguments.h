@@ -1,4 +1,4 @@
-/* Arguments of the kernels of head_rows.cu and head_softmax.cu. */
+/* Arguments of the kernels of head_rows.cu, head_softmax.cu, head_pairs.cu and head_distil.cu. */
 #ifndef CUDA_HEAD_ARGUMENTS_H
 #define CUDA_HEAD_ARGUMENTS_H
 
@@ -11,9 +11,12 @@ enum {
     HEAD_THREADS = 256,
     HEAD_COLUMNS = 4 * HEAD_THREADS, /* columns that a block reads at a time */
     HEAD_BIAS_THREADS = 128,
+    HEAD_PAIR_THREADS = 128,
     /* In fp16, gradients of logits are multiplied by this: they are at most 1 in size, and 24 bits
      * below 1 fp16 ends. */
-    HEAD_FP16_FACTOR = 4096
+    HEAD_FP16_FACTOR = 4096,
+    /* Where they may be larger than 1: those of pairs, and of distributions at a temperature. */
+    HEAD_FP16_FACTOR_LARGE = 256
 };
 
 /* Lists the rows with a label, in order, with their number behind them. y is 0 in the others. */
@@ -57,8 +60,32 @@ typedef struct head_softmax_arguments {
     float *y;
     float *parts;                /* sums of gradients over 128 rows, for the bias */
     const float *gradient_scale; /* device memory */
+    const float *weights;        /* of each row's gradient; NULL: 1 */
     int64_t first, labels_stride, y_stride, words, stride; /* of logits */
     float scale, softcap;
 } head_softmax_arguments;
+
+/* What a chunk's rows learn of another head's distribution: k words, then the logarithms of their
+ * probabilities. */
+typedef struct head_distil_arguments {
+    head_softmax_arguments head;
+    const float *given;        /* of all rows */
+    float *kept;               /* k products of each row of the chunk: those of the words above */
+    float *numbers;            /* two of each: the logarithm of the sum of exponentials of logits /
+                                  temperature, and what the probabilities of other words are times */
+    int64_t given_stride, top; /* top: k */
+    float temperature, weight;
+} head_distil_arguments;
+
+/* Pairs of answers of `length` rows each. */
+typedef struct head_pairs_arguments {
+    const int32_t *labels;
+    const float *entropies; /* cross entropies of labelled rows */
+    const float *numbers;   /* x2 of the call */
+    float *losses, *log_probabilities, *weights;
+    int64_t rows, length, labels_stride, numbers_stride;
+    int32_t preference; /* device_preference */
+    float beta;
+} head_pairs_arguments;
 
 #endif

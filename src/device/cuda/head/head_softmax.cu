@@ -4,62 +4,9 @@
  *
  * A gradient here lacks the factor gradient_scale x scale, which those products apply to their
  * results: most gradients are small, and in fp16 they would lose digits, or vanish, with it. For
- * fp16 they are multiplied by 4096 besides (HEAD_FP16_FACTOR). */
-#include "device/cuda/kernel.h"
-
-#include "device/cuda/head/head_arguments.h"
-#include "device/cuda/head/head_shape.h"
+ * fp16 they are multiplied by a power of two besides (HEAD_FP16_FACTOR). */
+#include "device/cuda/head/head_pieces.h"
 #include "device/cuda/product/column_sums_arguments.h"
-#include "device/cuda/wide.h"
-
-/* What a thread moves at once, and a block. Rows of logits are longer than the words by up to 63
- * elements, so a piece may begin at any word of a multiple of its size. */
-template <typename T> struct head_piece {
-    typedef typename T::stored stored;
-    enum { SIZE = 16 / sizeof(stored), COLUMNS = SIZE * HEAD_THREADS };
-    typedef wide_of<stored, SIZE> wide;
-};
-
-template <typename T> DEVICE void load_piece(float *to, const typename T::stored *from) {
-    typedef head_piece<T> piece;
-    typename piece::wide all = *(const typename piece::wide *)(const void *)from;
-#pragma unroll
-    for (int i = 0; i < piece::SIZE; i++) to[i] = T::load(all.at[i]);
-}
-
-DEVICE float gradient_factor(fp32) {
-    return 1.0f;
-}
-
-DEVICE float gradient_factor(bf16) {
-    return 1.0f;
-}
-
-DEVICE float gradient_factor(fp16) {
-    return HEAD_FP16_FACTOR;
-}
-
-template <bool LARGEST> DEVICE float join(float left, float right) {
-    return LARGEST ? fmaxf(left, right) : left + right;
-}
-
-/* The largest of, or the sum of, one value a thread, in one order; the same in all threads. */
-template <bool LARGEST> DEVICE float of_block(float value, float *shared) {
-    enum { GROUP = 16 };
-    static_assert(HEAD_THREADS == GROUP * GROUP, "as many groups as threads in one");
-    int thread = (int)threadIdx.x;
-    shared[thread] = value;
-    __syncthreads();
-    if (thread < GROUP) {
-        for (int i = 1; i < GROUP; i++) value = join<LARGEST>(value, shared[i * GROUP + thread]);
-        shared[thread] = value;
-    }
-    __syncthreads();
-    float out = shared[0];
-    for (int i = 1; i < GROUP; i++) out = join<LARGEST>(out, shared[i]);
-    __syncthreads(); /* `shared` is used again */
-    return out;
-}
 
 /* Log of the sum of exponentials and loss of a row. A label that is not a word makes NaN. */
 template <typename T> DEVICE void head_statistics(const head_softmax_arguments &a, float *shared) {
@@ -111,8 +58,9 @@ DEVICE float gradient_of(const head_softmax_arguments &a, float product, float l
     return (label ? probability - 1.0f : probability) * head_slope(logit, a.softcap);
 }
 
-DEVICE int32_t label_of(const head_softmax_arguments &a, int64_t place) {
-    return a.labels[a.list[a.first + place] * a.labels_stride];
+/* What the gradients of a row of the chunk are times. */
+DEVICE float weight_of(const head_softmax_arguments &a, int64_t place) {
+    return a.weights ? a.weights[a.list[a.first + place]] : 1.0f;
 }
 
 /* The bias's gradient, not rounded to 16 bits: block (x, y) sums 128 rows. */
@@ -125,7 +73,8 @@ template <typename T> DEVICE void head_bias_parts(const head_softmax_arguments &
     float sum = 0.0f;
     for (int64_t place = first; place < last; place++)
         sum += gradient_of(a, T::load(logits[place * a.stride]), a.log_sums[place],
-                           label_of(a, place) == column);
+                           label_of(a, place) == column) *
+               weight_of(a, place);
     a.parts[blockIdx.y * a.words + column] = sum * (*a.gradient_scale * a.scale);
 }
 
@@ -148,6 +97,7 @@ template <typename T> DEVICE void head_gradients(const head_softmax_arguments &a
     if (a.first + place >= *a.total) return;
     typename T::stored *row = (typename T::stored *)a.logits + place * a.stride;
     float log_sum = a.log_sums[place];
+    float factor = gradient_factor(T(), a.weights != nullptr) * weight_of(a, place);
     int32_t label = label_of(a, place);
     for (int64_t at = piece::SIZE * (int64_t)threadIdx.x; at < a.words; at += piece::COLUMNS) {
         float values[piece::SIZE];
@@ -155,8 +105,7 @@ template <typename T> DEVICE void head_gradients(const head_softmax_arguments &a
         typename piece::wide out;
 #pragma unroll
         for (int i = 0; i < piece::SIZE; i++)
-            out.at[i] = T::store(gradient_factor(T()) *
-                                 gradient_of(a, values[i], log_sum, label == at + i));
+            out.at[i] = T::store(factor * gradient_of(a, values[i], log_sum, label == at + i));
         *(typename piece::wide *)(void *)(row + at) = out;
     }
 }

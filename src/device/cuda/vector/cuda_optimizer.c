@@ -16,7 +16,8 @@ static const cuda_kernel kernels[DEVICE_UPDATES] = {
     [DEVICE_UPDATE_NUMBER(DEVICE_MOMENTUM)] = cuda_kernel_momentum,
     [DEVICE_UPDATE_NUMBER(DEVICE_ADAGRAD)] = cuda_kernel_adagrad,
     [DEVICE_UPDATE_NUMBER(DEVICE_LION)] = cuda_kernel_lion,
-    [DEVICE_UPDATE_NUMBER(DEVICE_SCHEDULE_FREE)] = cuda_kernel_schedule_free};
+    [DEVICE_UPDATE_NUMBER(DEVICE_SCHEDULE_FREE)] = cuda_kernel_schedule_free,
+    [DEVICE_UPDATE_NUMBER(DEVICE_ADAM_8BIT)] = cuda_kernel_adam_8bit};
 
 sifr_status cuda_run_update(device *dev, const device_call *call, sifr_error *error) {
     enum { EACH = PACK * PACK_THREADS * UPDATE_PACKS };

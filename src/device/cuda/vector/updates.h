@@ -46,6 +46,23 @@ DEVICE pack_words drawn_pack(const float from[PACK], const uint16_t draws[PACK])
     return words;
 }
 
+/* Weights, or a state: as kind `k`, rounded stochastically where it is in bf16. */
+DEVICE void store_kind(const update_arguments &a, int k, uint64_t key, int64_t at, int count,
+                       const float from[PACK]) {
+    if (a.kinds[k].type == BASE_BF16) {
+        uint16_t draws[PACK];
+        pack_draws(key, a.element + (uint64_t)at, draws);
+        store_pack(a.kinds[k].data, at, BASE_BF16, count, drawn_pack(from, draws));
+    } else {
+        store_pack(a.kinds[k].data, at, BASE_FP32, count, narrow_pack(from, BASE_FP32));
+    }
+}
+
+/* At coordinates that dropout does not use. */
+DEVICE uint64_t key_of_kind(const device_step *step, int k) {
+    return base_random_key(step->seed, (uint64_t)step->step, (uint64_t)1 << 63 | (uint64_t)k);
+}
+
 template <typename rule>
 DEVICE void update_pack(const update_arguments &a, const typename rule::numbers &n,
                         const uint64_t *keys, int64_t at, int count) {
@@ -72,15 +89,7 @@ DEVICE void update_pack(const update_arguments &a, const typename rule::numbers 
         store_pack(a.copy.data, at, a.copy.type, count,
                    narrow_pack(rule::SHOWN ? copy : kinds[0], a.copy.type));
 #pragma unroll
-    for (int k = 0; k < KINDS; k++) {
-        if (a.kinds[k].type == BASE_BF16) {
-            uint16_t draws[PACK];
-            pack_draws(keys[k], a.element + (uint64_t)at, draws);
-            store_pack(a.kinds[k].data, at, BASE_BF16, count, drawn_pack(kinds[k], draws));
-        } else {
-            store_pack(a.kinds[k].data, at, BASE_FP32, count, narrow_pack(kinds[k], BASE_FP32));
-        }
-    }
+    for (int k = 0; k < KINDS; k++) store_kind(a, k, keys[k], at, count, kinds[k]);
 }
 
 /* Transfers are not left out with an update: what they write must be what was there. */
@@ -110,10 +119,8 @@ template <typename rule> DEVICE void update_vector(const update_arguments &a) {
     typename rule::numbers n = rule::of_step(a);
     uint64_t keys[1 + rule::STATES] = {};
 #pragma unroll
-    for (int k = 0; k < 1 + rule::STATES; k++) { /* at coordinates that dropout does not use */
-        if (a.kinds[k].type == BASE_BF16)
-            keys[k] = base_random_key(a.step->seed, (uint64_t)a.step->step,
-                                      (uint64_t)1 << 63 | (uint64_t)k);
+    for (int k = 0; k < 1 + rule::STATES; k++) {
+        if (a.kinds[k].type == BASE_BF16) keys[k] = key_of_kind(a.step, k);
     }
     int64_t first = (int64_t)blockIdx.x * UPDATE_PACKS * PACK_THREADS + threadIdx.x;
 #pragma unroll 1
