@@ -211,6 +211,9 @@ typedef enum device_kernel {
      * class for all words that are not among the k: the loss is
      * (1 - a) cross entropy + a t^2 sum q log(q / p). */
     DEVICE_HEAD_DISTIL_BACKWARD,
+    /* y: FP32, BF16 or FP16, 1 x n: the values of x0, UINT8: records of NF4 (base/nf4.h), a row
+     * each, BASE_NF4_PLAIN or BASE_NF4_DOUBLED bytes long; n is all of them. */
+    DEVICE_DEQUANTISE,
     DEVICE_KERNELS
 } device_kernel;
 

@@ -69,6 +69,7 @@ const char *device_kernel_name(device_kernel kernel) {
         [DEVICE_SCHEDULE_FREE] = "schedule_free",
         [DEVICE_ADAM_8BIT] = "adam_8bit",
         [DEVICE_CONVERT] = "convert",
+        [DEVICE_DEQUANTISE] = "dequantise",
     };
     return names[kernel];
 }

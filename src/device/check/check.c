@@ -63,6 +63,7 @@ static sifr_status (*const checks[DEVICE_KERNELS])(const device_call *, sifr_err
     [DEVICE_LION] = device_check_update,
     [DEVICE_SCHEDULE_FREE] = device_check_update,
     [DEVICE_ADAM_8BIT] = device_check_update,
+    [DEVICE_DEQUANTISE] = device_check_dequantise,
 };
 
 sifr_status device_check_call(const device_call *call, sifr_error *error) {

@@ -1,4 +1,5 @@
 /* Checks the operands of the kernels other than matrix products. */
+#include "base/nf4.h"
 #include "device/check/check.h"
 #include "device/check/operands.h"
 
@@ -228,4 +229,12 @@ sifr_status device_check_update(const device_call *call, sifr_error *error) {
     if (copy->dtype == BASE_NONE) return SIFR_OK;
     BASE_TRY(check_vector(call, copy, "w[1]", error));
     return device_check(call, copy, "w[1]", 1, x->columns, copy->dtype, error);
+}
+
+sifr_status device_check_dequantise(const device_call *call, sifr_error *error) {
+    const device_matrix *x = &call->x[0];
+    int64_t record = x->columns == BASE_NF4_PLAIN ? BASE_NF4_PLAIN : BASE_NF4_DOUBLED;
+    BASE_TRY(device_check(call, x, "x[0]", x->rows, record, BASE_UINT8, error));
+    BASE_TRY(check_vector(call, &call->y, "y", error));
+    return device_check(call, &call->y, "y", 1, x->rows * BASE_NF4_RECORD, call->y.dtype, error);
 }

@@ -6,6 +6,7 @@
 #include "device/cpu/head/head_preference.h"
 #include "device/cpu/head/head_targets.h"
 #include "device/cpu/product/linear.h"
+#include "device/cpu/vector/dequantise.h"
 #include "device/cpu/vector/exact_squares.h"
 #include "device/cpu/vector/vectors.h"
 
@@ -71,6 +72,7 @@ static const cpu_row rows[DEVICE_KERNELS] = {
     [DEVICE_LION] = {NULL, cpu_run_update},
     [DEVICE_SCHEDULE_FREE] = {NULL, cpu_run_update},
     [DEVICE_ADAM_8BIT] = {NULL, cpu_run_update},
+    [DEVICE_DEQUANTISE] = {NULL, cpu_run_dequantise},
 };
 
 const cpu_row *cpu_row_of(device_kernel kernel) {
