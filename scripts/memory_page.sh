@@ -246,3 +246,34 @@ J
 show sifr plan --config mesh.json --model llama-70b --world-size 1024 --machine examples/h100.json \
     --threads 8 --bf16 --seq-length 4096 |
     sed -n '1,2p; /^    ranks /,/^    predicted /p' | sed '$s/$/\n/' | put thousand parallelism
+
+# --- full training, LoRA and QLoRA in 4 GiB ---
+mkdir SmolLM2-135M TinyLlama-1.1B open_llama_3b
+cat >SmolLM2-135M/config.json <<'J'
+{"model_type": "llama", "architectures": ["LlamaForCausalLM"], "vocab_size": 49152,
+ "hidden_size": 576, "num_hidden_layers": 30, "num_attention_heads": 9,
+ "num_key_value_heads": 3, "intermediate_size": 1536, "max_position_embeddings": 8192,
+ "rms_norm_eps": 1e-5, "rope_theta": 100000.0, "tie_word_embeddings": true}
+J
+cat >TinyLlama-1.1B/config.json <<'J'
+{"model_type": "llama", "architectures": ["LlamaForCausalLM"], "vocab_size": 32000,
+ "hidden_size": 2048, "num_hidden_layers": 22, "num_attention_heads": 32,
+ "num_key_value_heads": 4, "intermediate_size": 5632, "max_position_embeddings": 2048,
+ "rms_norm_eps": 1e-5, "rope_theta": 10000.0, "tie_word_embeddings": false}
+J
+cat >open_llama_3b/config.json <<'J'
+{"model_type": "llama", "architectures": ["LlamaForCausalLM"], "vocab_size": 32000,
+ "hidden_size": 3200, "num_hidden_layers": 26, "num_attention_heads": 32,
+ "num_key_value_heads": 32, "intermediate_size": 8640, "max_position_embeddings": 2048,
+ "rms_norm_eps": 1e-6, "rope_theta": 10000.0, "tie_word_embeddings": false}
+J
+shown qlora qlora.json
+sed 's/"all-linear"},/"all-linear"}}}/; /quantization/,$d' qlora.json >lora.json
+in_4_gib() { # NAME ARGUMENT OF plan…
+    show sifr plan "${@:2}" --seq-length 512 --per-device-train-batch-size 1 --recompute unit \
+        --host-memory 4GiB --machine examples/eight_cores.json --threads 8 --isa avx2 |
+        sed -n '1,2p; /^    \(predicted \|It \)/p' | sed '$s/$/\n/' | put "$1" qlora
+}
+in_4_gib full --model SmolLM2-135M --bf16
+in_4_gib lora --config lora.json --model TinyLlama-1.1B
+in_4_gib qlora --config qlora.json --model open_llama_3b

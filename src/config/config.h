@@ -145,8 +145,10 @@ typedef struct sifr_config {
     double validation_split;   /* 0: none */
     const char *const *freeze; /* freeze_count globs over names of weights */
     size_t freeze_count;
-    const json_t *lora;  /* "sifr.lora", with the keys of PEFT's LoraConfig; NULL: not given */
-    const char *adapter; /* folder of an adapter to go on from */
+    const json_t *lora; /* "sifr.lora", with the keys of PEFT's LoraConfig; NULL: not given */
+    const json_t *quantization; /* "sifr.quantization", with the keys of BitsAndBytesConfig; NULL:
+                                   not given */
+    const char *adapter;        /* folder of an adapter to go on from */
     bool no_special_tokens;
     config_task task;
     config_problem problem_type;

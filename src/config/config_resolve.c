@@ -274,6 +274,12 @@ static sifr_status config_fill_texts(const sifr_config *config, const char *path
     return SIFR_OK;
 }
 
+/* A value that others read; NULL where it is absent. */
+static const json_t *config_fill_object(const sifr_config *config, const char *path) {
+    const json_t *value = config_setting_at(config, path)->value;
+    return json_is_null(value) ? NULL : value;
+}
+
 static sifr_status config_fill_lists(sifr_config *config, sifr_error *error) {
     BASE_TRY(
         config_fill_texts(config, "sifr.data", &config->data_list, &config->data_count, error));
@@ -283,8 +289,8 @@ static sifr_status config_fill_lists(sifr_config *config, sifr_error *error) {
         config_fill_texts(config, "sifr.labels", &config->label_list, &config->label_count, error));
     BASE_TRY(config_fill_dataset(config, error));
     BASE_TRY(config_fill_data_fields(config, error));
-    config->lora = config_setting_at(config, "sifr.lora")->value;
-    if (json_is_null(config->lora)) config->lora = NULL;
+    config->lora = config_fill_object(config, "sifr.lora");
+    config->quantization = config_fill_object(config, "sifr.quantization");
     config->data = config->data_list;
     config->labels = config->label_list;
     config->freeze = config->freeze_list;

@@ -7,6 +7,7 @@
 #include <stddef.h>
 
 #include "device/device.h"
+#include "model/coding.h"
 #include "model/ops.h"
 #include "model/rope.h"
 #include "sifr/model.h"
@@ -20,7 +21,8 @@ typedef struct model_weight {
     bool based;   /* frozen, and kept in the folder that it came from: no checkpoint holds it */
     bool factor;  /* of an adapter: no model folder has it */
     bool adapted_bias; /* of a matrix with an adapter */
-    int32_t adapter;   /* of such a matrix: its first factor; the second follows. 0: none */
+    model_coding coding;
+    int32_t adapter; /* of such a matrix: its first factor; the second follows. 0: none */
     sifr_init init;
     double deviation;
     double cutoff;     /* of a normal one: none is further from 0, in deviations; 0: no bound */
@@ -74,7 +76,8 @@ typedef struct model_node {
 typedef struct model_segment {
     int32_t unit, group;
     bool frozen, rest;
-    int64_t elements; /* its weights padded to blocks */
+    model_coding coding;
+    int64_t elements; /* its weights padded to blocks, or to records */
 } model_segment;
 
 typedef struct model_unit {

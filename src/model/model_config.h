@@ -10,6 +10,7 @@
 
 #include "base/errors.h"
 #include "formats/generation_config.h"
+#include "model/coding.h"
 #include "model/rope.h"
 #include "sifr/model.h"
 
@@ -77,6 +78,7 @@ typedef struct model_config {
     model_problem problem;         /* of sequence classes */
     bool packed;                   /* as chosen */
     const struct model_lora *lora; /* adapters, as chosen; NULL: none. Borrowed. */
+    model_coding coding;           /* of frozen weights of products, as chosen */
     /* Of either kind of classes, else 0; own: as config.json says, 0 if it is for another task. */
     int64_t num_labels, own_labels;
     int64_t vocab_size, hidden_size, num_hidden_layers;
@@ -134,6 +136,7 @@ typedef struct model_choice {
     /* Only for next tokens. */
     bool packed;                   /* sequences hold several documents: sifr_pack */
     const struct model_lora *lora; /* lora.h; NULL: none. Lives as long as the config is used. */
+    model_coding coding;           /* quantization.h; with adapters alone */
     sifr_preference preference;    /* sifr_prefer, with beta */
     double beta;
     sifr_distil_args distil; /* sifr_distil; words 0: none */

@@ -87,6 +87,7 @@ sifr_status model_read_task(const model_reader *r, model_config *out) {
     if (choice) {
         out->packed = choice->packed;
         out->lora = choice->lora;
+        out->coding = choice->coding;
         out->preference = choice->preference, out->beta = choice->beta;
         out->distil = choice->distil;
     }

@@ -1,6 +1,7 @@
 #include "model/registry.h"
 
 #include "model/lora.h"
+#include "model/quantization.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -65,6 +66,7 @@ sifr_status model_from_config(const model_config *config, sifr_model **out, sifr
     if (status == SIFR_OK) {
         architecture->build(model, config);
         model_freeze_base(model, config);
+        model_code_base(model, config);
         status = sifr_model_finish(model, error);
     }
     model->lora = NULL;

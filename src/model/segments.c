@@ -8,7 +8,8 @@ static sifr_status find_segment(sifr_model *model, model_unit *unit, const model
                                 int32_t *out, sifr_error *error) {
     for (*out = unit->first_segment; *out < (int32_t)model->segment_count; ++*out) {
         const model_segment *s = &model->segments[*out];
-        if (s->frozen == weight->frozen && s->group == weight->group && s->rest == weight->rest)
+        if (s->frozen == weight->frozen && s->group == weight->group && s->rest == weight->rest &&
+            s->coding == weight->coding)
             return SIFR_OK;
     }
     BASE_TRY(base_grow(&model->segments, &model->segment_room, model->segment_count + 1,
@@ -16,7 +17,8 @@ static sifr_status find_segment(sifr_model *model, model_unit *unit, const model
     model->segments[model->segment_count++] = (model_segment){.unit = weight->unit,
                                                               .group = weight->group,
                                                               .frozen = weight->frozen,
-                                                              .rest = weight->rest};
+                                                              .rest = weight->rest,
+                                                              .coding = weight->coding};
     unit->segments++;
     return SIFR_OK;
 }
@@ -32,7 +34,8 @@ sifr_status model_arrange(sifr_model *model, sifr_error *error) {
             BASE_TRY(find_segment(model, unit, weight, &weight->segment, error));
             model_segment *segment = &model->segments[weight->segment];
             weight->offset = segment->elements;
-            segment->elements += base_ceil_to(weight->rows * weight->columns, DEVICE_BLOCK);
+            segment->elements +=
+                base_ceil_to(weight->rows * weight->columns, model_piece(weight->coding));
         }
     }
     return SIFR_OK;

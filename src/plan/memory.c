@@ -186,6 +186,11 @@ static bool is_cut(const placement *p, const plan_buffer *buffer) {
     return buffer->first < p->start_at && buffer->last >= p->start_at;
 }
 
+/* Parameters that are there while a unit runs. */
+static bool is_for_a_run(const plan_buffer *buffer) {
+    return buffer->class == PLAN_GATHERED || buffer->class == PLAN_DECODED;
+}
+
 /* Chooses the end: buffers that outlive everything at the bottom go to the top, and so do gathered
  * parameters if `gathered` is set. Buffers of updates that are read ahead outlive everything. */
 static bool belongs_to_top(const placement *p, const plan_buffer *buffer, int32_t last_at_bottom,
@@ -194,7 +199,7 @@ static bool belongs_to_top(const placement *p, const plan_buffer *buffer, int32_
     bool kept = (gradient || (swap && buffer->first < p->update)) && buffer->last >= p->update;
     if (lives_on(buffer)) return true;
     if (buffer->deferred || is_cut(p, buffer)) return false;
-    if (kept || (gathered && buffer->class == PLAN_GATHERED)) return true;
+    if (kept || (gathered && is_for_a_run(buffer))) return true;
     return last_at_bottom >= buffer->first && buffer->last > last_at_bottom;
 }
 
@@ -262,7 +267,7 @@ static void adopt(const placement *p, int64_t permanent) {
 
 static bool has_gathered(const plan_schedule *s) {
     for (size_t b = 0; b < s->buffer_count; b++)
-        if (s->buffers[b].class == PLAN_GATHERED) return true;
+        if (is_for_a_run(&s->buffers[b])) return true;
     return false;
 }
 

@@ -7,20 +7,22 @@
 
 int64_t plan_padded_elements(const plan_schedule *s, int32_t segment) {
     int64_t slices = plan_mesh_ranks(&s->settings.mesh, (plan_span)(PLAN_STATE | PLAN_DATA));
-    return base_ceil_to(s->model->segments[segment].elements, slices * DEVICE_BLOCK);
+    const model_segment *of = &s->model->segments[segment];
+    return base_ceil_to(of->elements, slices * model_piece(of->coding));
 }
 
 const char *plan_class_name(plan_class class) {
     static const char *const names[PLAN_CLASSES] = {
-        "parameters", "gathered", "master weights", "moments",      "gradients", "activations",
-        "cache",      "inputs",   "constants",      "swap buffers", "scratch"};
+        "parameters",  "gathered", "decoded", "master weights", "moments",      "gradients",
+        "activations", "cache",    "inputs",  "constants",      "swap buffers", "scratch"};
     return names[class];
 }
 
 const char *plan_action_name(plan_action action) {
     static const char *const names[PLAN_ACTIONS] = {
-        "forward", "recompute", "backward", "add",  "count", "loss", "squares", "norm",
-        "update",  "gather",    "reduce",   "read", "write", "send", "receive", "wait"};
+        "forward", "recompute", "backward", "decode",  "add",    "count",
+        "loss",    "squares",   "norm",     "update",  "gather", "reduce",
+        "read",    "write",     "send",     "receive", "wait"};
     return names[action];
 }
 

@@ -48,6 +48,14 @@ static bool put_task(json_t *agree, const sifr_model *model) {
     return json_object_set_new(agree, "distill", json_string(text)) == 0;
 }
 
+static bool put_coding(json_t *agree, const sifr_model *model) {
+    model_coding coding = MODEL_UNCODED;
+    for (size_t i = 0; i < model->weight_count && !coding; i++) coding = model->weights[i].coding;
+    if (!coding) return true;
+    const char *text = coding == MODEL_NF4 ? "nf4" : "nf4, double quantization";
+    return json_object_set_new(agree, "quantization", json_string(text)) == 0;
+}
+
 json_t *train_fingerprint_agree(const sifr_config *config, const sifr_model *model,
                                 const train_data *data, int64_t length) {
     json_t *agree = json_pack("{s:I, s:o, s:I, s:o, s:I, s:I, s:I}", "parameters",
@@ -58,6 +66,10 @@ json_t *train_fingerprint_agree(const sifr_config *config, const sifr_model *mod
                               "train_batch_size", (json_int_t)config->train_batch_size, "seed",
                               (json_int_t)config->step.seed);
     if (agree && !put_task(agree, model)) {
+        json_decref(agree);
+        return NULL;
+    }
+    if (agree && !put_coding(agree, model)) {
         json_decref(agree);
         return NULL;
     }

@@ -516,14 +516,18 @@ static void say_padding(const train_state *t) {
 static void say_adapters(const train_state *t) {
     const sifr_model *model = t->folder.model;
     char trained[32], all[32];
-    size_t modules = 0;
+    size_t modules = 0, coded = 0;
     if (!t->lora.json) return;
-    for (size_t i = 0; i < model->weight_count; i++) modules += model->weights[i].adapter > 0;
+    for (size_t i = 0; i < model->weight_count; i++) {
+        modules += model->weights[i].adapter > 0;
+        coded += model->weights[i].coding != MODEL_UNCODED;
+    }
     train_say(t->host,
               "LoRA: adapters of %zu module%s; trains %s of %s parameters, the others are frozen",
               modules, modules == 1 ? "" : "s",
               base_format_count(sifr_model_trained(model), trained),
               base_format_count(sifr_model_parameters(model), all));
+    if (coded) train_say(t->host, "QLoRA: %zu frozen matrices are held in 4 bits (NF4)", coded);
 }
 
 /* Checks that each rank makes by itself: of the config, the output and the model folder. */

@@ -6,6 +6,7 @@
 #include "base/checked.h"
 #include "base/heap.h"
 #include "formats/records/records.h"
+#include "model/quantization.h"
 #include "train/data/labelled/label_names.h"
 
 _Static_assert((int)CONFIG_CAUSAL_LM == (int)MODEL_NEXT_TOKEN + 1 &&
@@ -97,6 +98,28 @@ sifr_status train_read_lora(const sifr_config *config, model_lora *out, sifr_err
     return model_lora_read((json_t *)(uintptr_t)config->lora, "sifr.lora", out, error);
 }
 
+/* How the base of the adapters is held. */
+static sifr_status read_coding(const sifr_config *config, const model_lora *lora, model_coding *out,
+                               sifr_error *error) {
+    static const char *const where = "sifr.quantization";
+    model_quantization quantization;
+    base_dtype type = device_dtype_of(config->step.precision);
+    *out = MODEL_UNCODED;
+    if (!config->quantization) return SIFR_OK;
+    BASE_TRY(model_quantization_read(config->quantization, where, &quantization, error));
+    *out = quantization.coding;
+    if (!lora->json)
+        return base_fail(error, SIFR_USAGE,
+                         "%s: weights in 4 bits are not trained; give sifr.lora or sifr.adapter "
+                         "beside it",
+                         where);
+    if (quantization.compute == BASE_NONE || quantization.compute == type) return SIFR_OK;
+    return base_fail(error, SIFR_USAGE,
+                     "%s: bnb_4bit_compute_dtype is %s, but the run computes in %s (bf16, fp16); "
+                     "give the same",
+                     where, base_dtype_name(quantization.compute), base_dtype_name(type));
+}
+
 static sifr_status choose(const sifr_config *config, const model_lora *lora, model_choice *out,
                           sifr_error *error) {
     *out = (model_choice){.has_task = config->task != CONFIG_TASK_AUTO,
@@ -107,6 +130,7 @@ static sifr_status choose(const sifr_config *config, const model_lora *lora, mod
                           .beta = config->preference.beta};
     if (out->has_task) out->task = (model_task)(config->task - 1);
     if (out->has_problem) out->problem = (model_problem)(config->problem_type - 1);
+    BASE_TRY(read_coding(config, lora, &out->coding, error));
     return find_distil(config, &out->distil, error);
 }
 

@@ -1,6 +1,6 @@
 /* Adapters against PEFT: five steps of training from adapter folders that it wrote, in fp32, as
- * close as PEFT and torch come in fp32 (tests/golden/README.md: make_lora.py); and the folder that
- * is written afterwards. */
+ * close as PEFT and torch come in fp32 (tests/golden/README.md: make_lora.py); the same over
+ * weights in 4 bits (make_qlora.py); and the folder that is written afterwards. */
 #include "support/scratch.h"
 
 #include <math.h>
@@ -18,15 +18,15 @@ typedef struct expected {
     int64_t length;
 } expected;
 
-static void open_expected(expected *e) {
+static void open_expected(expected *e, const char *results) {
     char path[BASE_PATH_LENGTH + 64];
     sifr_error error = {0};
     const char *source = getenv("SOURCE");
     *e = (expected){0};
     snprintf(e->golden, sizeof e->golden, "%s/tests/golden", source ? source : ".");
-    snprintf(path, sizeof path, "%s/results/lora.json", e->golden);
+    snprintf(path, sizeof path, "%s/results/%s.json", e->golden, results);
     if (base_json_load(path, 1 << 20, &e->json, &error)) fail_msg("%s", error.message);
-    snprintf(path, sizeof path, "%s/results/lora.safetensors", e->golden);
+    snprintf(path, sizeof path, "%s/results/%s.safetensors", e->golden, results);
     if (formats_safetensors_open(path, &e->file, &error)) fail_msg("%s", error.message);
     assert_int_equal((int)step_number(e->json, "steps"), STEPS);
     assert_int_equal((int)step_number(e->json, "micro_batches"), MICRO_BATCHES);
@@ -122,10 +122,12 @@ static double update_error(const expected *e, const char *case_, const engine_fo
 static void check_case(const expected *e, const json_t *case_) {
     const char *name = json_string_value(json_object_get(case_, "name"));
     const char *base = json_string_value(json_object_get(case_, "model"));
+    const char *from = json_string_value(json_object_get(case_, "adapter"));
     const json_t *own = json_object_get(case_, "torch_fp32_error");
+    const json_t *doubled = json_object_get(case_, "double"); /* NULL: not in 4 bits */
     char model[BASE_PATH_LENGTH + 64], adapter[BASE_PATH_LENGTH + 64];
     snprintf(model, sizeof model, "%s/models/%s", e->golden, base);
-    snprintf(adapter, sizeof adapter, "%s/lora/%s", e->golden, name);
+    snprintf(adapter, sizeof adapter, "%s/lora/%s", e->golden, from ? from : name);
     model_lora lora;
     engine_folder folder;
     sifr_engine *engine;
@@ -133,6 +135,7 @@ static void check_case(const expected *e, const json_t *case_) {
     sifr_settings settings = settings_of(e);
     if (model_lora_load(adapter, &lora, &error)) fail_msg("%s", error.message);
     engine_folder_options options = {.choice.lora = &lora, .adapter = adapter};
+    if (doubled) options.choice.coding = json_is_true(doubled) ? MODEL_NF4_DOUBLED : MODEL_NF4;
     if (engine_folder_open_as(model, &options, &folder, &error)) fail_msg("%s", error.message);
     assert_int_equal(sifr_model_trained(folder.model), (int64_t)step_number(case_, "trained"));
     if (sifr_engine_create(folder.model, &settings, &engine, &error) ||
@@ -156,19 +159,28 @@ static void check_case(const expected *e, const json_t *case_) {
     model_lora_free(&lora);
 }
 
-static void steps(void **state) {
+static void run_cases(const char *results, size_t least) {
     expected e;
     const json_t *case_;
     size_t index;
-    (void)state;
-    open_expected(&e);
+    open_expected(&e, results);
     json_array_foreach(json_object_get(e.json, "cases"), index, case_) check_case(&e, case_);
-    assert_true(index >= 5);
+    assert_true(index >= least);
     formats_safetensors_close(&e.file);
     json_decref(e.json);
 }
 
+static void steps(void **state) {
+    (void)state;
+    run_cases("lora", 5);
+}
+
+static void steps_in_4_bits(void **state) {
+    (void)state;
+    run_cases("qlora", 2);
+}
+
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(steps)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(steps), cmocka_unit_test(steps_in_4_bits)};
     return cmocka_run_group_tests(tests, scratch_setup, scratch_teardown);
 }

@@ -15,6 +15,7 @@
 
 #include "base/checked.h"
 #include "base/random.h"
+#include "model/quantization.h"
 #include "plan/numbers.h"
 #include "plan/queries.h"
 #include "support/comm_threads.h"
@@ -461,12 +462,59 @@ static sifr_status group_weights(sifr_model *model, int32_t groups, sifr_error *
     return model_arrange(model, error);
 }
 
+static sifr_status code_weights(sifr_model *model, model_coding coding, model_config *config,
+                                sifr_error *error) {
+    config->coding = coding;
+    model_code_base(model, config);
+    if (model->error.status != SIFR_OK) return base_fail(error, SIFR_FAILED, "no codes");
+    return model_arrange(model, error);
+}
+
+/* What codes of a weight stand for. */
+static void through_codes(float *values, int64_t count, bool doubled) {
+    int64_t blocks = (count + BASE_NF4_BLOCK - 1) / BASE_NF4_BLOCK;
+    float *scales = malloc((size_t)blocks * sizeof *scales);
+    uint8_t record[BASE_NF4_PLAIN];
+    base_nf4_scales(values, count, scales);
+    float mean = base_nf4_mean(scales, blocks);
+    for (int64_t at = 0; at < count; at += BASE_NF4_RECORD) {
+        int64_t some = base_min_i64(BASE_NF4_RECORD, count - at);
+        base_nf4_encode(values + at, some, doubled, mean, record);
+        base_nf4_decode(record, doubled, 0, some, values + at);
+    }
+    free(scales);
+}
+
+/* Writes them in place of the first values of those weights that a model with codes would hold so.
+ */
+static sifr_status open_codes(sifr_engine *engine, model_coding coding, model_config *config,
+                              sifr_error *error) {
+    sifr_model *like;
+    sifr_status status = model_from_config(config, &like, error);
+    for (size_t w = 0; status == SIFR_OK && w < like->weight_count; w++)
+        like->weights[w].frozen = engine->model->weights[w].frozen;
+    if (status == SIFR_OK) status = code_weights(like, coding, config, error);
+    for (size_t w = 0; status == SIFR_OK && w < like->weight_count; w++) {
+        const model_weight *weight = &like->weights[w];
+        int64_t count = weight->rows * weight->columns;
+        if (!weight->coding) continue;
+        float *values = malloc((size_t)count * sizeof *values);
+        model_initial_values(like, w, ZERO_SEED, 0, count, values);
+        through_codes(values, count, coding == MODEL_NF4_DOUBLED);
+        status = sifr_engine_write_weight(engine, weight->name, values, (size_t)count, error);
+        free(values);
+    }
+    sifr_model_free(like);
+    return status;
+}
+
 static void *run_rank(void *argument) {
     rank_run *r = argument;
     const zero_variant *v = r->v;
     model_config config = zero_config(v->type);
     config.packed = v->packed;
     if (v->layers) config.num_hidden_layers = v->layers;
+    if (v->intermediate) config.intermediate_size = v->intermediate;
     if (v->length > config.max_position_embeddings) config.max_position_embeddings = v->length;
     sifr_model *model = NULL;
     sifr_engine *engine = NULL;
@@ -481,6 +529,8 @@ static void *run_rank(void *argument) {
         status = sifr_model_freeze(model, v->freeze[i], &error);
     }
     if (status == SIFR_OK && v->groups) status = group_weights(model, v->groups, &error);
+    if (status == SIFR_OK && v->coding && !v->opened)
+        status = code_weights(model, v->coding, &config, &error);
     device *dev = NULL;
     if (status == SIFR_OK)
         status = v->open       ? v->open(&dev, &error)
@@ -490,6 +540,7 @@ static void *run_rank(void *argument) {
     if (status == SIFR_OK) status = engine_create_on(dev, model, &options, group, &engine, &error);
     if (status == SIFR_OK) status = check_pinned(engine, &error);
     if (status == SIFR_OK) status = sifr_engine_initialise(engine, ZERO_SEED, &error);
+    if (status == SIFR_OK && v->opened) status = open_codes(engine, v->coding, &config, &error);
     int steps = v->steps ? v->steps : ZERO_STEPS;
     for (int s = 0; s < steps && status == SIFR_OK; s++) {
         status = one_step(r, engine, s, &ids, &error);

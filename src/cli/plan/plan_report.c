@@ -384,8 +384,8 @@ static void print_classes(const plan_outcome *stages, const char *name, unsigned
 static void print_stages(const cli_plan_report *r) {
     const plan_outcome *s = r->stages;
     enum { STATE = 1 << PLAN_MASTERS | 1 << PLAN_MOMENTS };
-    const unsigned named = STATE | 1 << PLAN_PARAMETERS | 1 << PLAN_GATHERED | 1 << PLAN_GRADIENTS |
-                           1 << PLAN_ACTIVATIONS;
+    const unsigned named = STATE | 1 << PLAN_PARAMETERS | 1 << PLAN_GATHERED | 1 << PLAN_DECODED |
+                           1 << PLAN_GRADIENTS | 1 << PLAN_ACTIVATIONS;
     int64_t total[CLI_PLAN_STAGES], gathered[CLI_PLAN_STAGES], reduced[CLI_PLAN_STAGES];
     int64_t nvme[CLI_PLAN_STAGES];
     for (int i = 0; i < CLI_PLAN_STAGES; i++) {
@@ -399,6 +399,7 @@ static void print_stages(const cli_plan_report *r) {
     putchar('\n');
     print_classes(s, "parameters", 1 << PLAN_PARAMETERS);
     print_classes(s, "gathered", 1 << PLAN_GATHERED);
+    print_classes(s, "decoded", 1 << PLAN_DECODED);
     print_classes(s, "gradients", 1 << PLAN_GRADIENTS);
     print_classes(s, "optimizer state", STATE);
     print_classes(s, "activations", 1 << PLAN_ACTIVATIONS);

@@ -62,6 +62,8 @@ static sifr_status fill_pieces(fill_run *run, sifr_error *error) {
 
 sifr_status engine_fill(sifr_engine *engine, size_t index, engine_values make, const void *user,
                         sifr_error *error) {
+    if (engine->model->weights[index].coding)
+        return engine_encode(engine, index, make, user, error);
     engine_note_written(engine, index);
     fill_run run = {.engine = engine, .index = index, .make = make, .user = user, .error = error};
     int64_t held;

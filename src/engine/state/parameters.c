@@ -1,5 +1,7 @@
 /* The parameters that kernels read: made from this rank's master weights, and gathered or sent
  * where other ranks hold them too. */
+#include <string.h>
+
 #include "base/checked.h"
 #include "base/float_mode.h"
 #include "engine/engine_private.h"
@@ -78,11 +80,28 @@ static sifr_status put_parameters(const sifr_engine *engine, int32_t buffer, int
     return SIFR_OK;
 }
 
+static void given_values(const void *user, size_t index, int64_t first, int64_t count,
+                         float *values) {
+    (void)index;
+    memcpy(values, (const float *)user + first, (size_t)count * sizeof *values);
+}
+
+/* Scales depend on the whole weight. */
+static sifr_status put_codes(sifr_engine *engine, size_t index, int64_t first, int64_t count,
+                             const float *values, sifr_error *error) {
+    const model_weight *w = &engine->model->weights[index];
+    if (first == 0 && count == w->rows * w->columns)
+        return engine_encode(engine, index, given_values, values, error);
+    return base_fail(error, SIFR_FAILED,
+                     "weight %s: it is held in 4 bits, so it is written as a whole", w->name);
+}
+
 sifr_status engine_put(sifr_engine *engine, size_t index, int64_t first, int64_t count,
                        const float *values, sifr_error *error) {
     const plan_schedule *s = engine->training;
     const model_weight *w = &engine->model->weights[index];
     int64_t element = base_dtype_bytes(plan_dtype(&s->settings)), from, end, at, skip;
+    if (w->coding) return put_codes(engine, index, first, count, values, error);
     int32_t parameters = s->parameters[w->segment];
     engine_held_range(s, w->segment, parameters, element, &from, &end);
     int64_t some = overlap(w, first, count, from, end, &at, &skip);

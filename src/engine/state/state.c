@@ -24,6 +24,11 @@ void engine_held_range(const plan_schedule *s, int32_t segment, int32_t buffer, 
     range_in(s, segment, buffer, element, 1, first, end);
 }
 
+void engine_held_records(const plan_schedule *s, int32_t segment, int64_t *first, int64_t *end) {
+    range_in(s, segment, s->parameters[segment],
+             model_record_bytes(s->model->segments[segment].coding), BASE_NF4_RECORD, first, end);
+}
+
 int32_t engine_part_buffer(const plan_schedule *s, int32_t segment, engine_part part) {
     if (part != ENGINE_MASTER) return s->states[part - ENGINE_STATE1][segment];
     return s->masters[segment] >= 0 ? s->masters[segment] : s->parameters[segment];
@@ -64,18 +69,27 @@ int engine_weight_parts(const sifr_engine *engine, size_t index) {
     return ENGINE_STATE1 + optim_states(weight_row(engine, index));
 }
 
+static model_coding coding_of(const sifr_engine *engine, size_t index) {
+    return engine->model->weights[index].coding;
+}
+
 int64_t engine_part_each(const sifr_engine *engine, size_t index, engine_part part) {
-    if (part == ENGINE_MASTER) return 1;
+    if (part == ENGINE_MASTER) return coding_of(engine, index) ? BASE_NF4_RECORD : 1;
     return base_max_i64(weight_row(engine, index)->states[part - ENGINE_STATE1].each, 1);
 }
 
 int64_t engine_count_values(const sifr_engine *engine, size_t index, engine_part part,
                             int64_t elements) {
+    if (part == ENGINE_MASTER && coding_of(engine, index))
+        return (elements + BASE_NF4_RECORD - 1) / BASE_NF4_RECORD;
     if (part == ENGINE_MASTER) return elements;
     return optim_values(weight_row(engine, index), part - ENGINE_STATE1, elements);
 }
 
+/* Of weights that are held as codes: of a record. */
 static int64_t part_bytes(const sifr_engine *engine, size_t index, engine_part part) {
+    model_coding coding = coding_of(engine, index);
+    if (part == ENGINE_MASTER && coding) return model_record_bytes(coding);
     return base_dtype_bytes(engine_weight_type(engine, index, part));
 }
 
@@ -190,9 +204,11 @@ static sifr_status find_range(const sifr_engine *engine, size_t index, engine_pa
 
 sifr_status engine_view(const sifr_engine *engine, size_t index, engine_part part, int64_t first,
                         int64_t count, void *room, const void **out, sifr_error *error) {
+    const model_weight *w = &engine->model->weights[index];
     state_place place;
     *out = room;
     int64_t at;
+    if (w->coding) return base_fail(error, SIFR_FAILED, "weight %s: it is held in 4 bits", w->name);
     BASE_TRY(find_range(engine, index, part, first, count, &place, &at, error));
     const char *memory = engine_host_buffer(engine->trainer, place.buffer);
     if (!memory)
@@ -236,6 +252,16 @@ static sifr_status take_wide(void *user, const void *bytes, int64_t first, int64
     return SIFR_OK;
 }
 
+static sifr_status view_codes(const sifr_engine *engine, size_t index, int64_t first, int64_t count,
+                              float *room, const float **out, sifr_error *error) {
+    state_place place;
+    int64_t at;
+    BASE_TRY(find_range(engine, index, ENGINE_MASTER, first, count, &place, &at, error));
+    *out = room;
+    return engine_open_codes(engine, place.buffer, &engine->model->weights[index],
+                             place.at + first - place.first, count, room, error);
+}
+
 sifr_status engine_view_fp32(const sifr_engine *engine, size_t index, engine_part part,
                              int64_t first, int64_t count, float *room, const float **out,
                              sifr_error *error) {
@@ -243,6 +269,7 @@ sifr_status engine_view_fp32(const sifr_engine *engine, size_t index, engine_par
     float piece[PIECE]; /* of either type */
     base_dtype type = engine_weight_type(engine, index, part);
     const void *view;
+    if (coding_of(engine, index)) return view_codes(engine, index, first, count, room, out, error);
     if (type == BASE_FP32) {
         BASE_TRY(engine_view(engine, index, part, first, count, room, &view, error));
         *out = view;
@@ -301,7 +328,11 @@ void engine_held(const sifr_engine *engine, size_t index, int64_t *first, int64_
     const model_weight *w = &engine->model->weights[index];
     int32_t buffer =
         s->parameters[w->segment]; /* whole parameters, wherever there are master weights */
-    int64_t size = s->buffers[buffer].bytes / base_dtype_bytes(plan_dtype(&s->settings));
+    int64_t from, end;
+    base_dtype type = plan_dtype(&s->settings);
+    engine_held_range(s, w->segment, buffer, base_dtype_bytes(type), &from, &end);
+    if (w->coding) engine_held_records(s, w->segment, &from, &end);
+    int64_t size = end - from;
     if (size < s->segment_elements[w->segment]) {
         find_part(engine, index, plan_mesh_place(mesh, PLAN_STATE),
                   plan_mesh_ranks(mesh, PLAN_STATE), first, count);

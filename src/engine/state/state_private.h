@@ -20,6 +20,18 @@ sifr_status engine_read_buffer(const sifr_engine *engine, int32_t buffer, int64_
 sifr_status engine_write_buffer(const sifr_engine *engine, int32_t buffer, int64_t at,
                                 const void *from, int64_t bytes, sifr_error *error) SIFR_MUST_CHECK;
 
+/* The same of a segment that is held as codes. */
+void engine_held_records(const plan_schedule *s, int32_t segment, int64_t *first, int64_t *end);
+
+/* engine_fill of a weight that is held as codes. */
+sifr_status engine_encode(sifr_engine *engine, size_t index, engine_values make, const void *user,
+                          sifr_error *error) SIFR_MUST_CHECK;
+
+/* Values of such a weight, from element `at` of its buffer on. */
+sifr_status engine_open_codes(const sifr_engine *engine, int32_t buffer, const model_weight *w,
+                              int64_t at, int64_t count, float *out,
+                              sifr_error *error) SIFR_MUST_CHECK;
+
 /* Trained weights that are written during a run are the average: the next step refreshes. */
 void engine_note_written(sifr_engine *engine, size_t index);
 

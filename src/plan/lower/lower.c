@@ -264,7 +264,9 @@ static sifr_status add_segment(lower_state *state, int32_t g, sifr_error *error)
     const plan_settings *settings = &s->settings;
     const model_segment *segment = &state->model->segments[g];
     int64_t elements = lower_is_read_here(state, g) ? plan_padded_elements(s, g) : 0;
-    int64_t bytes = settings->external_parameters ? 0 : elements * state->element;
+    int64_t bytes = settings->external_parameters
+                        ? 0
+                        : model_held_bytes(segment->coding, elements, state->element);
     s->segment_elements[g] = elements;
     s->masters[g] = -1;
     for (int i = 0; i < OPTIM_STATES; i++) s->states[i][g] = -1;
@@ -505,6 +507,7 @@ static sifr_status run_passes(plan_schedule *s, sifr_error *error) {
         plan_pass_offload_optimizer,
     };
     const plan_instruction *verified = NULL; /* a pass without work leaves the list unchanged */
+    BASE_TRY(plan_pass_decode(s, error)); /* until then codes stand for values */
     for (size_t p = 0; p < sizeof passes / sizeof *passes; p++) {
         if (is_verified(&s->settings) && s->instructions != verified)
             BASE_TRY(plan_verify_list(s, error));

@@ -90,7 +90,8 @@ static sifr_status emit_gather_in_place(zero_state *z, int32_t buffer, int32_t s
 static sifr_status emit_gather(zero_state *z, int32_t segment, int32_t micro_batch,
                                sifr_error *error) {
     plan_schedule *s = z->s;
-    int64_t bytes = slice_elements(z, segment) * base_dtype_bytes(plan_dtype(&s->settings));
+    int64_t bytes = model_held_bytes(s->model->segments[segment].coding, slice_elements(z, segment),
+                                     base_dtype_bytes(plan_dtype(&s->settings)));
     BASE_TRY(plan_add_segment_buffer(s, PLAN_GATHERED, bytes * z->ranks, segment, -1, false,
                                      &z->gathered[segment], error));
     BASE_TRY(plan_add_operand(s, PLAN_X0, s->parameters[segment], 0, error));

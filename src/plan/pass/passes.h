@@ -17,6 +17,9 @@ sifr_status plan_lower_stages(const sifr_model *model, device *dev, const plan_s
 /* Sets the tier of each buffer from settings.offload. Call it before the passes. */
 void plan_assign_tiers(plan_schedule *schedule);
 
+/* Makes the values of weights that are held as codes where they are used. Before plan_pass_zero. */
+sifr_status plan_pass_decode(plan_schedule *schedule, sifr_error *error) SIFR_MUST_CHECK;
+
 /* The ZeRO stage of the settings as a pass over a lowered schedule: cuts states into slices, adds
  * gathers and reductions (docs/architecture.md, "ZeRO"). Does nothing for one rank. */
 sifr_status plan_pass_zero(plan_schedule *schedule, sifr_error *error) SIFR_MUST_CHECK;

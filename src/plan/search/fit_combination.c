@@ -64,13 +64,23 @@ void fit_set_size(const fit_sizes *sizes, plan_settings *settings, size_t index)
     settings->step.gradient_accumulation_steps = (int32_t)(sizes->share / sizes->size[index]);
 }
 
+static int64_t parameter_bytes(const sifr_model *model, int64_t element) {
+    int64_t bytes = 0;
+    for (size_t w = 0; w < model->weight_count; w++) {
+        int64_t elements = model->weights[w].rows * model->weights[w].columns;
+        bytes += model->weights[w].coding ? elements / 2 : elements * element;
+    }
+    return bytes;
+}
+
 int64_t fit_state_bytes(const plan_search *search, const plan_settings *s) {
-    int64_t all = sifr_model_parameters(search->model), trained = sifr_model_trained(search->model);
+    int64_t all = parameter_bytes(search->model, base_dtype_bytes(plan_dtype(s)));
+    int64_t trained = sifr_model_trained(search->model);
     int64_t ranks = plan_mesh_ranks(&s->mesh, PLAN_STATE), bytes = 0;
     int64_t held = s->step.zero.stage >= 1 ? trained / ranks : trained;
     const optim_row *row = optim_row_of(&s->step.optimizer); /* of the rest: not fewer */
     if (s->step.offload.param.device == SIFR_TIER_NONE)
-        bytes += (s->step.zero.stage == 3 ? all / ranks : all) * base_dtype_bytes(plan_dtype(s));
+        bytes += s->step.zero.stage == 3 ? all / ranks : all;
     if (s->step.offload.optimizer.device == SIFR_TIER_NONE)
         for (int i = 0; i < optim_states(row); i++)
             bytes += optim_values(row, i, held) * base_dtype_bytes(plan_state_type(s, row, i));

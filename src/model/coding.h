@@ -1,0 +1,25 @@
+/* How weights are held for kernels: in the training type, or, frozen ones, as records of codes. */
+#ifndef MODEL_CODING_H
+#define MODEL_CODING_H
+
+#include "base/nf4.h"
+#include "device/device.h"
+
+typedef enum model_coding { MODEL_UNCODED, MODEL_NF4, MODEL_NF4_DOUBLED } model_coding;
+
+/* Elements of the pieces that a segment is cut into: blocks, or records. */
+static inline int64_t model_piece(model_coding coding) {
+    return coding ? BASE_NF4_RECORD : DEVICE_BLOCK;
+}
+
+static inline int64_t model_record_bytes(model_coding coding) {
+    return coding == MODEL_NF4 ? BASE_NF4_PLAIN : BASE_NF4_DOUBLED;
+}
+
+/* Bytes that hold whole pieces; `element` has those of the training type. */
+static inline int64_t model_held_bytes(model_coding coding, int64_t elements, int64_t element) {
+    if (!coding) return elements * element;
+    return elements / BASE_NF4_RECORD * model_record_bytes(coding);
+}
+
+#endif

@@ -1,0 +1,7 @@
+# label: short
+# docs/qlora.md, with a model of two small layers.
+# timeout: 300
+. "$SOURCE/tests/support/page.sh"
+. "$SOURCE/tests/support/chats.sh"
+chat_model Llama-3.2-1B llama LlamaForCausalLM true
+page qlora
