@@ -6,7 +6,7 @@
 #include "config/import_private.h"
 
 #define KERNELS "products have one form"
-#define QUANTIZED "quantised weights are not supported yet"
+#define QUANTIZED "4 bits (NF4) are what is supported of quantised weights"
 #define TORCH "there is no torch here"
 #define REPORTS "reports go to the output folder"
 #define ATTENTION "attention has one form"
@@ -92,7 +92,7 @@ EXPECT("save_strategy", "save_steps counts", "steps|no", PER_EPOCH),
 EXPECT("eval_strategy", "eval_steps counts", "steps|no", PER_EPOCH),
 LATER("optimizer"),
 LATER("optim_args"),
-NEED("adapter", "sifr.lora is made of the keys of adapters", "lora|none|null|false", "lora is the only adapter that is supported yet"),
+NEED("adapter", "sifr.lora is made of the keys of adapters", "lora|qlora|none|null|false", "lora and qlora are the adapters that are supported yet"),
 COPY("lora_model_dir", "sifr.adapter"),
 REFUSE("peft_use_dora", "DoRA is not supported yet"),
 LATER("peft_init_lora_weights"),
@@ -120,8 +120,9 @@ IGNORE("lora_fan_in_fan_out", "the model says how its weights lie"),
 IGNORE("lora_mlp_kernel", KERNELS),
 IGNORE("lora_qkv_kernel", KERNELS),
 IGNORE("lora_o_kernel", KERNELS),
-REFUSE("peft", "quantised adapters are not supported yet"),
-REFUSE("load_in_4bit", QUANTIZED),
+REFUSE("peft", "set sifr.quantization"),
+LATER("load_in_4bit"),
+REFUSE("bnb_config_kwargs", "set sifr.quantization"),
 REFUSE("load_in_8bit", QUANTIZED),
 REFUSE("gptq", QUANTIZED),
 LATER("rl"),
@@ -244,11 +245,13 @@ static sifr_status axolotl_finish(import_state *s) {
     BASE_TRY(import_finish_optimizer(s, "optimizer"));
     BASE_TRY(import_finish_rows(s, "val_set_size"));
     const char *adapter = json_string_value(json_object_get(s->source, "adapter"));
-    bool on = adapter && strcmp(adapter, "lora") == 0, goes_on = import_get(s, "sifr.adapter");
+    bool on = adapter && (!strcmp(adapter, "lora") || !strcmp(adapter, "qlora")),
+         goes_on = import_get(s, "sifr.adapter");
     import_lora lora = {.on = on && !goes_on,
                         .off = goes_on ? "the adapter in lora_model_dir has its own"
                                        : "no adapter is trained"};
     BASE_TRY(import_finish_lora(s, &lora));
+    BASE_TRY(import_finish_codes(s, true));
     if (!import_asks(least) || !cosine) return import_finish_schedule(s, "cosine");
     import_say_kept(s, ratio, least, "sifr.lr_scheduler_kwargs.min_lr_rate");
     BASE_TRY(import_put(s, type, json_string("cosine_with_min_lr")));

@@ -97,3 +97,40 @@ sifr_status import_finish_lora(import_state *s, const import_lora *lora) {
     if (lora->all) BASE_TRY(put_usual(s, "sifr.lora.target_modules", json_string("all-linear")));
     return SIFR_OK;
 }
+
+/* The first of these keys that the source has; NULL: none. */
+static json_t *first_of(const import_state *s, const char *const *keys, const char **key) {
+    for (; *keys; keys++) {
+        json_t *value = json_object_get(s->source, *keys);
+        if (!value || json_is_null(value)) continue;
+        *key = *keys;
+        return value;
+    }
+    return NULL;
+}
+
+sifr_status import_finish_codes(import_state *s, bool doubled) {
+    static const char *const on[] = {"load_in_4bit", "use_qlora", "quantization_bit", NULL};
+    static const char *const types[] = {"bnb_4bit_quant_type", "quantization_type", NULL};
+    static const char *const twice[] = {"use_bnb_nested_quant", "double_quantization", NULL};
+    static const char *const to = "sifr.quantization";
+    const char *key = on[0];
+    json_t *value = first_of(s, on, &key);
+    if (!import_asks(value)) return SIFR_OK;
+    if (json_is_number(value) && json_number_value(value) != 4)
+        return import_refuse(s, key, value, "4 bits (NF4) are what is supported");
+    import_say_kept(s, key, value, to);
+    doubled |= strcmp(key, "use_qlora") == 0;
+    value = first_of(s, types, &key);
+    const char *type = json_string_value(value);
+    if (value && (!type || strcasecmp(type, "nf4") != 0))
+        return import_refuse(s, key, value, "nf4 is the type that is supported");
+    value = first_of(s, twice, &key);
+    if (value) {
+        import_say_kept(s, key, value, "sifr.quantization.bnb_4bit_use_double_quant");
+        doubled = json_is_true(value);
+    }
+    return import_put(s, to,
+                      json_pack("{s:b, s:s, s:b}", "load_in_4bit", 1, "bnb_4bit_quant_type", "nf4",
+                                "bnb_4bit_use_double_quant", doubled));
+}

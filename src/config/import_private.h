@@ -104,6 +104,8 @@ typedef struct import_lora {
     double r, alpha, alpha_by_rank, dropout;
 } import_lora;
 sifr_status import_finish_lora(import_state *s, const import_lora *lora);
+/* Weights in 4 bits, as sifr.quantization; `doubled` where the source does not say. */
+sifr_status import_finish_codes(import_state *s, bool doubled);
 
 /* import_optimizer.c: the optimizer that `key` names as the Trainer does, once all keys are read.
  */

@@ -5,7 +5,7 @@
 #include "config/config_private.h"
 #include "config/import_private.h"
 
-#define QUANTIZED "quantised weights are not supported yet"
+#define QUANTIZED "4 bits (NF4) are what is supported of quantised weights"
 #define SET_BY "the data are given by --data or sifr.data"
 #define CHAT "the chat template is the model folder's; give the rows to --data"
 #define REPORTS "reports go to the output folder"
@@ -77,7 +77,7 @@ IGNORE("dataloader_drop_last", "a last global batch that is not full is always d
 COPY("packing", "sifr.packing"),
 LATER("use_peft"),
 LATER("use_lora"),
-REFUSE("use_qlora", QUANTIZED),
+LATER("use_qlora"),
 REFUSE("use_dora", "DoRA is not supported yet"),
 LATER("use_rslora"),
 REFUSE("lora_target_parameters", "adapters stand beside products of the model alone"),
@@ -85,9 +85,14 @@ EXPECT("lora_task_type", "the model's task is trained", "CAUSAL_LM|SEQ_CLS|TOKEN
 COPY("adapter_name_or_path", "sifr.adapter"),
 REFUSE("pissa_init", "adapters begin by LoRA's rule alone"),
 REFUSE("loraplus_lr_ratio", "all weights have one learning rate"),
-REFUSE("load_in_4bit", QUANTIZED),
+LATER("load_in_4bit"),
+LATER("bnb_4bit_quant_type"),
+LATER("use_bnb_nested_quant"),
 REFUSE("load_in_8bit", QUANTIZED),
-REFUSE("quantization_bit", QUANTIZED),
+LATER("quantization_bit"),
+LATER("quantization_type"),
+LATER("double_quantization"),
+NEED("quantization_method", "codes are those of bitsandbytes", "bnb|bitsandbytes", QUANTIZED),
 NONE("fsdp", "set zero_optimization.stage: 3 for full_shard, 2 for shard_grad_op"),
 IGNORE("fsdp_config", "fsdp says whether it counts"),
 IGNORE("per_device_eval_batch_size", "an evaluation uses the micro batch of training"),
@@ -360,12 +365,14 @@ static sifr_status trainer_lora(import_state *s) {
     const char *type = json_string_value(json_object_get(s->source, "finetuning_type"));
     bool factory = type && strcmp(type, "lora") == 0, goes_on = import_get(s, "sifr.adapter");
     bool peft = json_is_true(json_object_get(s->source, "use_peft")) ||
-                json_is_true(json_object_get(s->source, "use_lora"));
+                json_is_true(json_object_get(s->source, "use_lora")) ||
+                json_is_true(json_object_get(s->source, "use_qlora"));
     import_lora lora = {.on = (factory || peft) && !goes_on,
                         .off = goes_on ? "the adapter has its own" : "no adapter is trained"};
     if (factory) lora.r = 8, lora.alpha_by_rank = 2, lora.all = true;
     if (!factory) lora.r = 16, lora.alpha = 32, lora.dropout = 0.05;
-    return import_finish_lora(s, &lora);
+    BASE_TRY(import_finish_lora(s, &lora));
+    return import_finish_codes(s, json_object_get(s->source, "quantization_bit") != NULL);
 }
 
 /* DPO by TRL, LLaMA-Factory and open-instruct, and TRL's ORPO. LLaMA-Factory's ORPO leaves the

@@ -129,10 +129,16 @@ static void axolotl(void **state) {
     makes("base_model: m\nadapter: lora\nlora_model_dir: a\nlora_r: 8\n",
           "{\"sifr\": {\"model\": \"m\", \"lr_scheduler_type\": \"cosine\", \"adapter\": \"a\"}}",
           0);
+    makes("base_model: m\nadapter: qlora\nload_in_4bit: true\nlora_r: 8\n",
+          "{\"sifr\": {\"model\": \"m\", \"lr_scheduler_type\": \"cosine\", \"lora\": {\"r\": 8},"
+          "\"quantization\": {\"load_in_4bit\": true, \"bnb_4bit_quant_type\": \"nf4\","
+          "\"bnb_4bit_use_double_quant\": true}}}",
+          0);
     refuses(
-        "base_model: m\nadapter: qlora\noptimizer: lion\n",
-        "2 faults: (1) a.yaml: adapter is \"qlora\": lora is the only adapter that is supported "
-        "yet; take the key out, or change it (2) a.yaml: optimizer is \"lion\": this optimizer is "
+        "base_model: m\nadapter: llama-adapter\noptimizer: lion\n",
+        "2 faults: (1) a.yaml: adapter is \"llama-adapter\": lora and qlora are the adapters that "
+        "are supported yet; take the key out, or change it (2) a.yaml: optimizer is \"lion\": this "
+        "optimizer is "
         "not supported yet (supported: adamw_torch, adamw_8bit, sgd, adagrad, lion_32bit, "
         "schedule_free_adamw); take the key out, or change it");
 }
