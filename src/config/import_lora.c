@@ -20,6 +20,8 @@ static const struct {
                  {"peft_layers_to_transform", "layers_to_transform"},
                  {"peft_layers_pattern", "layers_pattern"},
                  {"peft_init_lora_weights", "init_lora_weights"},
+                 {"use_dora", "use_dora"},
+                 {"peft_use_dora", "use_dora"},
                  {"use_rslora", "use_rslora"},
                  {"peft_use_rslora", "use_rslora"}};
 enum { LORA_KEYS = sizeof lora_keys / sizeof *lora_keys };

@@ -211,6 +211,13 @@ typedef enum device_kernel {
      * class for all words that are not among the k: the loss is
      * (1 - a) cross entropy + a t^2 sum q log(q / p). */
     DEVICE_HEAD_DISTIL_BACKWARD,
+    /* Magnitudes of a product's columns (DoRA, Liu et al. 2024): y[t,o] = x0[t,o] w1[o] / n[o] +
+     * x3[o], n[o] the norm of row o of w0 + scale x2 x1. w0: out x in, or in x out with
+     * attributes.magnitude.transposed; w1: 1 x out; x1: r x in; x2: out x r; x3: 1 x out, or none;
+     * saved0: FP32 out x 1, n. Backward: dx0 = dy w1 / n; dw1[o] = the sum over t of dy x0 / n[o],
+     * tokens in order. Reads x0, w1, saved0. */
+    DEVICE_MAGNITUDE,
+    DEVICE_MAGNITUDE_BACKWARD,
     /* y: FP32, BF16 or FP16, 1 x n: the values of x0, UINT8: records of NF4 (base/nf4.h), a row
      * each, BASE_NF4_PLAIN or BASE_NF4_DOUBLED bytes long; n is all of them. */
     DEVICE_DEQUANTISE,
@@ -303,6 +310,11 @@ typedef struct device_attributes {
         struct {
             float probability;
         } dropout;
+        struct {
+            bool transposed;
+            int32_t columns; /* out */
+            float scale;
+        } magnitude;
         /* Updates, with g = gradient * step->update_scale, p a weight, and the step's numbers. L2:
          * g += weight_decay p, in SGD, Adagrad, and Adam if it is not decoupled; decoupled: first
          * p *= 1 - lr weight_decay.

@@ -69,6 +69,8 @@ const char *device_kernel_name(device_kernel kernel) {
         [DEVICE_SCHEDULE_FREE] = "schedule_free",
         [DEVICE_ADAM_8BIT] = "adam_8bit",
         [DEVICE_CONVERT] = "convert",
+        [DEVICE_MAGNITUDE] = "magnitude",
+        [DEVICE_MAGNITUDE_BACKWARD] = "magnitude_backward",
         [DEVICE_DEQUANTISE] = "dequantise",
     };
     return names[kernel];

@@ -224,6 +224,8 @@ sifr_status engine_load_opened(sifr_engine *engine, const engine_folder *folder,
         bool made = engine->model->weights[i].factor || (folder->made && folder->made[i]);
         if (tensor)
             BASE_TRY(engine_fill(engine, i, stored_values, tensor, error));
+        else if (engine->model->weights[i].norms_of)
+            BASE_TRY(engine_fill_magnitudes(engine, folder, i, error));
         else if (made)
             BASE_TRY(engine_fill(engine, i, initial_values, engine, error));
     }

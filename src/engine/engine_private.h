@@ -37,6 +37,10 @@ sifr_status engine_visit_present(const sifr_model *model, const model_architectu
                                  const formats_weights *weights, const bool *made,
                                  engine_take_weight take, void *user,
                                  sifr_error *error) SIFR_MUST_CHECK;
+/* magnitudes.c: of a fresh adapter (use_dora), from the folder's base and the first factors. */
+sifr_status engine_fill_magnitudes(sifr_engine *engine, const engine_folder *folder, size_t index,
+                                   sifr_error *error) SIFR_MUST_CHECK;
+
 /* adapter_folder.c: opens an adapter's values for a folder whose model has adapters; an adapter's
  * tensors to be written; and one file of such tensors, in their order. */
 sifr_status engine_adapter_open(const char *directory, engine_folder *folder,

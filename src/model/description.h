@@ -22,7 +22,9 @@ typedef struct model_weight {
     bool factor;  /* of an adapter: no model folder has it */
     bool adapted_bias; /* of a matrix with an adapter */
     model_coding coding;
-    int32_t adapter; /* of such a matrix: its first factor; the second follows. 0: none */
+    int32_t adapter;  /* of such a matrix: its first factor; the second follows, and with
+                         DoRA its magnitudes. 0: none */
+    int32_t norms_of; /* of magnitudes: the matrix whose norms they begin as, from 1; 0: none */
     sifr_init init;
     double deviation;
     double cutoff;     /* of a normal one: none is further from 0, in deviations; 0: no bound */

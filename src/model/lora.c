@@ -165,36 +165,82 @@ static sifr_weight add_factor(sifr_model *model, const char *module, const char 
     return weight;
 }
 
-sifr_value model_adapt(sifr_model *model, sifr_value x, sifr_weight weight, sifr_value y,
-                       bool transposed) {
+/* The weight of a product that gets an adapter; NULL: it gets none. */
+static const model_weight *adapted(const sifr_model *model, sifr_weight weight,
+                                   char module[MODEL_NAME_LENGTH]) {
+    if (!model->lora || !model_ok(model) || !weight.id) return NULL;
+    const model_weight *w = &model->weights[model_weight_index(weight)];
+    if (w->size || w->factor || !module_of(w->name, module)) return NULL;
+    return model_lora_targets(model->lora, model->lora_targets, module) ? w : NULL;
+}
+
+/* With dropout the product of what is left stands beside the whole one, which has the bias. */
+bool model_adapt_adds_bias(const sifr_model *model, sifr_weight weight) {
+    char module[MODEL_NAME_LENGTH];
+    const model_lora *lora = model->lora;
+    return lora && lora->dora && lora->dropout == 0 && adapted(model, weight, module);
+}
+
+static bool add_adapter(sifr_model *model, int32_t index, const char *module, bool transposed) {
+    const model_weight w = model->weights[index];
+    int64_t from = transposed ? w.rows : w.columns, to = transposed ? w.columns : w.rows;
+    int64_t rank = model_lora_rank(model->lora, module);
+    char text[2 * MODEL_NAME_LENGTH];
+    sifr_weight a = add_factor(model, module, "lora_A", rank, from, true);
+    sifr_weight b = add_factor(model, module, "lora_B", to, rank, false);
+    if (!a.id || !b.id) return false;
+    model->weights[index].adapter = model_weight_index(a);
+    if (!model->lora->dora) return true;
+    snprintf(text, sizeof text, "%s.lora_magnitude_vector", module);
+    sifr_weight m = sifr_weight_vector(model, text, to, SIFR_INIT_ONE);
+    if (!m.id) return false;
+    model->weights[model_weight_index(m)].factor = true;
+    model->weights[model_weight_index(m)].norms_of = index + 1;
+    return true;
+}
+
+/* The product of what dropout leaves gets magnitudes, and takes the place of what is in y. */
+static sifr_value adapt_magnitudes(sifr_model *model, sifr_value x, sifr_value y, sifr_value added,
+                                   const model_magnitude_args *args) {
+    if (model->lora->dropout == 0) return model_magnitude(model, sifr_add(model, y, added), args);
+    sifr_value own = model_product(model, x, args->weight, args->transposed);
+    sifr_value less = sifr_scale(model, (sifr_scale_args){.x = own, .factor = -1});
+    sifr_value z = model_magnitude(model, sifr_add(model, own, added), args);
+    return sifr_add(model, sifr_add(model, y, less), z);
+}
+
+sifr_value model_adapt(sifr_model *model, sifr_value x, sifr_weight weight, sifr_weight bias,
+                       sifr_value y, bool transposed) {
     const model_lora *lora = model->lora;
     char module[MODEL_NAME_LENGTH];
-    if (!lora || !model_ok(model) || !y.id) return y;
+    const model_weight *w = y.id ? adapted(model, weight, module) : NULL;
+    if (!w) return y;
     int32_t index = model_weight_index(weight);
-    const model_weight w = model->weights[index];
-    if (w.size || w.factor || !module_of(w.name, module)) return y;
-    if (!model_lora_targets(lora, model->lora_targets, module)) return y;
-    if (!w.adapter) {
-        int64_t from = transposed ? w.rows : w.columns, to = transposed ? w.columns : w.rows;
-        int64_t rank = model_lora_rank(lora, module);
-        sifr_weight a = add_factor(model, module, "lora_A", rank, from, true);
-        sifr_weight b = add_factor(model, module, "lora_B", to, rank, false);
-        if (!a.id || !b.id) return SIFR_NO_VALUE;
-        model->weights[index].adapter = model_weight_index(a);
-    }
+    if (!w->adapter && !add_adapter(model, index, module, transposed)) return SIFR_NO_VALUE;
     int32_t a = model->weights[index].adapter;
+    double scale = model_lora_scale(lora, module);
+    x = sifr_dropout(model, x, lora->dropout);
     /* The scale is applied where there are fewest columns. */
-    sifr_value low = sifr_linear(model, sifr_dropout(model, x, lora->dropout), (sifr_weight){a + 1},
-                                 SIFR_NO_WEIGHT);
-    low = sifr_scale(model, (sifr_scale_args){.x = low, .factor = model_lora_scale(lora, module)});
-    return sifr_add(model, y, sifr_linear(model, low, (sifr_weight){a + 2}, SIFR_NO_WEIGHT));
+    sifr_value low = sifr_linear(model, x, (sifr_weight){a + 1}, SIFR_NO_WEIGHT);
+    low = sifr_scale(model, (sifr_scale_args){.x = low, .factor = scale});
+    sifr_value added = sifr_linear(model, low, (sifr_weight){a + 2}, SIFR_NO_WEIGHT);
+    if (!lora->dora) return sifr_add(model, y, added);
+    model_magnitude_args args = {.weight = weight,
+                                 .a = {a + 1},
+                                 .b = {a + 2},
+                                 .magnitude = {a + 3},
+                                 .bias = lora->dropout == 0 ? bias : SIFR_NO_WEIGHT,
+                                 .scale = scale,
+                                 .transposed = transposed};
+    return adapt_magnitudes(model, x, y, added, &args);
 }
 
 static void mark_biases(sifr_model *model) {
     for (size_t n = 0; n < model->node_count; n++) {
         const model_node *node = &model->nodes[n];
         bool adapted = node->w[0] >= 0 && model->weights[node->w[0]].adapter;
-        if (adapted && node->w[1] >= 0) model->weights[node->w[1]].adapted_bias = true;
+        if (adapted && node->w[1] >= 0 && !model->weights[node->w[1]].factor)
+            model->weights[node->w[1]].adapted_bias = true;
     }
 }
 
@@ -265,6 +311,11 @@ void model_freeze_base(sifr_model *model, const model_config *config) {
     for (int32_t i = 0; i < (int32_t)model->weight_count; i++) {
         model_weight *w = &model->weights[i];
         w->frozen = w->based = !is_trained(model, i, labelled);
+        if (model->lora->dora && w->adapter && !w->frozen)
+            MODEL_WRONG(model,
+                        "%s: %s is both adapted and in modules_to_save, which is not built with "
+                        "use_dora; leave it out of one of them",
+                        model->lora->where, w->name);
     }
 }
 

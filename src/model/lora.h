@@ -30,7 +30,7 @@ typedef struct model_lora {
     char where[320];
     int64_t r;
     double alpha, dropout;
-    bool rslora;
+    bool rslora, dora;
     model_lora_init init;
     model_lora_bias bias;
     /* Modules: a regular expression, or a list of endings of their names; NULL: none is given. */
@@ -65,9 +65,24 @@ int64_t model_lora_rank(const model_lora *lora, const char *module);
 double model_lora_scale(const model_lora *lora, const char *module);
 bool model_lora_saves(const model_lora *lora, bool labelled, const char *weight);
 
-/* y = x w^T of a product in a model that is being built with adapters: y, or what it becomes. */
-sifr_value model_adapt(sifr_model *model, sifr_value x, sifr_weight weight, sifr_value y,
-                       bool transposed);
+/* y = x w^T + bias of a product in a model that is being built with adapters: y, or what it
+ * becomes.
+ */
+sifr_value model_adapt(sifr_model *model, sifr_value x, sifr_weight weight, sifr_weight bias,
+                       sifr_value y, bool transposed);
+/* Whether y is to come without the bias, which model_adapt adds. */
+bool model_adapt_adds_bias(const sifr_model *model, sifr_weight weight);
+
+/* x w^T without bias and without an adapter. */
+sifr_value model_product(sifr_model *model, sifr_value x, sifr_weight weight, bool transposed);
+
+/* DoRA: z, a product with its adapter and without bias, gets other magnitudes of its columns. */
+typedef struct model_magnitude_args {
+    sifr_weight weight, a, b, magnitude, bias; /* bias: may be left out */
+    double scale;
+    bool transposed;
+} model_magnitude_args;
+sifr_value model_magnitude(sifr_model *model, sifr_value z, const model_magnitude_args *args);
 /* Freezes what is not trained, before the model is finished; records what fits no module. */
 void model_freeze_base(sifr_model *model, const struct model_config *config);
 

@@ -26,6 +26,7 @@ static const char *const built[] = {"r",
                                     "bias",
                                     "fan_in_fan_out",
                                     "use_rslora",
+                                    "use_dora",
                                     "init_lora_weights",
                                     "peft_type",
                                     "task_type",
@@ -38,15 +39,23 @@ static const char *const built[] = {"r",
                                     "qalora_group_size",
                                     "runtime_config"};
 /* LoraConfig's others: built when they are off, which is their default. */
-static const char *const others[] = {"use_dora",          "lora_bias",
-                                     "loftq_config",      "eva_config",
-                                     "corda_config",      "lora_ga_config",
-                                     "velora_config",     "alora_invocation_tokens",
-                                     "use_qalora",        "monteclora_config",
-                                     "layer_replication", "target_parameters",
-                                     "use_bdlora",        "arrow_config",
-                                     "kasa_config",       "ensure_weight_tying",
-                                     "megatron_config",   "trainable_token_indices"};
+static const char *const others[] = {"lora_bias",
+                                     "loftq_config",
+                                     "eva_config",
+                                     "corda_config",
+                                     "lora_ga_config",
+                                     "velora_config",
+                                     "alora_invocation_tokens",
+                                     "use_qalora",
+                                     "monteclora_config",
+                                     "layer_replication",
+                                     "target_parameters",
+                                     "use_bdlora",
+                                     "arrow_config",
+                                     "kasa_config",
+                                     "ensure_weight_tying",
+                                     "megatron_config",
+                                     "trainable_token_indices"};
 enum { BUILT = sizeof built / sizeof *built, OTHERS = sizeof others / sizeof *others };
 
 static bool is_one_of(const char *name, const char *const *names, size_t count) {
@@ -184,6 +193,7 @@ static sifr_status read_all(model_lora *l, sifr_error *error) {
     BASE_TRY(base_json_double(l->json, "lora_alpha", 8, &l->alpha, l->where, error));
     BASE_TRY(base_json_double(l->json, "lora_dropout", 0, &l->dropout, l->where, error));
     BASE_TRY(base_json_bool(l->json, "use_rslora", false, &l->rslora, l->where, error));
+    BASE_TRY(base_json_bool(l->json, "use_dora", false, &l->dora, l->where, error));
     BASE_TRY(base_json_bool(l->json, "fan_in_fan_out", false, &unused, l->where, error));
     if (l->r < 1 || l->r > RANK_LIMIT)
         return base_fail(error, SIFR_USAGE, "%s: r %lld must be from 1 to %d", l->where,
@@ -200,7 +210,11 @@ static sifr_status read_all(model_lora *l, sifr_error *error) {
     BASE_TRY(read_pattern(l, "rank_pattern", 1, &l->ranks, error));
     BASE_TRY(read_pattern(l, "alpha_pattern", 0, &l->alphas, error));
     BASE_TRY(read_layers(l, error));
-    return read_choices(l, error);
+    BASE_TRY(read_choices(l, error));
+    if (!l->dora || l->bias == MODEL_LORA_NO_BIAS) return SIFR_OK;
+    return base_fail(error, SIFR_USAGE,
+                     "%s: use_dora with a bias that is trained is not built here; leave bias out",
+                     l->where);
 }
 
 sifr_status model_lora_read(json_t *json, const char *where, model_lora *out, sifr_error *error) {

@@ -7,6 +7,7 @@
 #include "base/json.h"
 #include "base/text.h"
 #include "model/builder.h"
+#include "model/lora.h"
 #include "model/registry.h"
 
 /* --- keys --- */
@@ -128,6 +129,9 @@ void model_code_base(sifr_model *model, const model_config *config) {
     weight_uses *uses;
     size_t coded = 0;
     if (config->coding == MODEL_UNCODED || !model_ok(model)) return;
+    if (model->lora && model->lora->dora)
+        MODEL_WRONG(model,
+                    "sifr.quantization with use_dora is not built here; leave one of them out");
     if (base_alloc(model->weight_count, sizeof *uses, &uses, &model->error) != SIFR_OK) return;
     count_uses(model, uses);
     for (size_t i = 0; i < model->weight_count; i++) {

@@ -1,5 +1,6 @@
 #include "train/merge.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,11 +15,12 @@ typedef struct merge_run {
     engine_stored stored;
     train_new_folder folder;
     bool out;
-    double *sums; /* of a row */
-    float *piece; /* of a weight */
+    double *sums;       /* of a row */
+    float *piece, *row; /* of a weight */
     /* Of the weight `at`, -1: none: the factors and what multiplies them. */
     int64_t at;
-    float *a, *b;
+    float *a, *b, *magnitudes;
+    double *norms; /* with magnitudes: of what they multiply, by output */
     double scale;
     bool transposed;
 } merge_run;
@@ -33,25 +35,8 @@ static sifr_status read_factor(const merge_run *run, int32_t weight, float **out
     return SIFR_OK;
 }
 
-static sifr_status take_factors(merge_run *run, size_t weight, sifr_error *error) {
-    const sifr_model *model = run->model.folder.model;
-    const model_weight *w = &model->weights[weight];
-    char module[MODEL_NAME_LENGTH];
-    if (run->at == (int64_t)weight) return SIFR_OK;
-    run->at = -1;
-    BASE_TRY(read_factor(run, w->adapter, &run->a, error));
-    BASE_TRY(read_factor(run, w->adapter + 1, &run->b, error));
-    snprintf(module, sizeof module, "%.*s", (int)(strlen(w->name) - strlen(".weight")), w->name);
-    run->scale = model_lora_scale(&run->model.lora, module) * (run->out ? -1 : 1);
-    for (size_t n = 0; n < model->node_count; n++)
-        if (model->nodes[n].w[0] == (int32_t)weight)
-            run->transposed = model->nodes[n].attributes.linear.transposed;
-    run->at = (int64_t)weight;
-    return SIFR_OK;
-}
-
-/* Adds scale B A, or its transpose, to columns first … first + count - 1 of a row. */
-static void add_row(merge_run *run, int64_t row, int64_t first, int64_t count, float *values) {
+/* B A, or its transpose, in columns first … first + count - 1 of a row. */
+static void sum_row(merge_run *run, int64_t row, int64_t first, int64_t count) {
     const sifr_model *model = run->model.folder.model;
     const model_weight *w = &model->weights[run->at];
     int64_t rank = model->weights[w->adapter].rows, in = model->weights[w->adapter].columns;
@@ -64,8 +49,57 @@ static void add_row(merge_run *run, int64_t row, int64_t first, int64_t count, f
             run->sums[i] += factor * (double)other;
         }
     }
-    for (int64_t i = 0; i < count; i++)
-        values[i] = (float)((double)values[i] + run->scale * run->sums[i]);
+}
+
+/* Of base and adapter together, over all rows of the weight. */
+static sifr_status find_norms(merge_run *run, sifr_error *error) {
+    const model_weight *w = &run->model.folder.model->weights[run->at];
+    int64_t outputs = run->transposed ? w->columns : w->rows, most = engine_piece_elements();
+    BASE_TRY(read_factor(run, w->adapter + 2, &run->magnitudes, error));
+    free(run->norms);
+    run->norms = NULL;
+    BASE_TRY(base_alloc((size_t)outputs, sizeof *run->norms, &run->norms, error));
+    for (int64_t row = 0; row < w->rows; row++) {
+        for (int64_t first = 0; first < w->columns; first += most) {
+            int64_t count = base_min_i64(most, w->columns - first);
+            checkpoint_model_values(&run->model, (size_t)run->at, row * w->columns + first, count,
+                                    run->row);
+            sum_row(run, row, first, count);
+            for (int64_t i = 0; i < count; i++) {
+                double value = (double)run->row[i] + run->scale * run->sums[i];
+                run->norms[run->transposed ? first + i : row] += value * value;
+            }
+        }
+    }
+    for (int64_t o = 0; o < outputs; o++) run->norms[o] = sqrt(run->norms[o]);
+    return SIFR_OK;
+}
+
+static sifr_status take_factors(merge_run *run, size_t weight, sifr_error *error) {
+    const sifr_model *model = run->model.folder.model;
+    const model_weight *w = &model->weights[weight];
+    char module[MODEL_NAME_LENGTH];
+    if (run->at == (int64_t)weight) return SIFR_OK;
+    run->at = -1;
+    BASE_TRY(read_factor(run, w->adapter, &run->a, error));
+    BASE_TRY(read_factor(run, w->adapter + 1, &run->b, error));
+    snprintf(module, sizeof module, "%.*s", (int)(strlen(w->name) - strlen(".weight")), w->name);
+    run->scale = model_lora_scale(&run->model.lora, module) * (run->out ? -1 : 1);
+    size_t n = 0;
+    while (model->nodes[n].w[0] != (int32_t)weight) n++; /* the product comes first */
+    run->transposed = model->nodes[n].attributes.linear.transposed;
+    run->at = (int64_t)weight;
+    return run->model.lora.dora ? find_norms(run, error) : SIFR_OK;
+}
+
+static void add_row(merge_run *run, int64_t row, int64_t first, int64_t count, float *values) {
+    sum_row(run, row, first, count);
+    for (int64_t i = 0; i < count; i++) {
+        int64_t output = run->transposed ? first + i : row;
+        double value = (double)values[i] + run->scale * run->sums[i];
+        if (run->norms) value *= (double)run->magnitudes[output] / run->norms[output];
+        values[i] = (float)value;
+    }
 }
 
 static sifr_status give(void *user, size_t weight, int64_t first, int64_t count, const float **out,
@@ -88,6 +122,11 @@ static sifr_status give(void *user, size_t weight, int64_t first, int64_t count,
 /* Taken out of a merged model, only products come back: what was replaced is lost. */
 static sifr_status check_replaced(const merge_run *run, const char *adapter, sifr_error *error) {
     const sifr_model *model = run->model.folder.model;
+    if (run->out && run->model.lora.dora)
+        return base_fail(error, SIFR_USAGE,
+                         "%s: with magnitudes (use_dora) the norms of the base are not in a merged "
+                         "model: use the base's own folder",
+                         adapter);
     for (size_t i = 0; run->out && i < model->weight_count; i++) {
         const model_weight *w = &model->weights[i];
         if (w->frozen || w->factor) continue;
@@ -114,6 +153,7 @@ static sifr_status prepare(merge_run *run, train_merged *merged, sifr_error *err
         widest = base_max_i64(widest, w->columns);
     }
     BASE_TRY(base_alloc((size_t)widest, sizeof *run->sums, &run->sums, error));
+    BASE_TRY(base_alloc((size_t)engine_piece_elements(), sizeof *run->row, &run->row, error));
     return base_alloc((size_t)engine_piece_elements(), sizeof *run->piece, &run->piece, error);
 }
 
@@ -146,6 +186,9 @@ sifr_status train_merge(const char *base, const char *adapter, const char *desti
     checkpoint_model_close(&run->model);
     free(run->sums);
     free(run->piece);
+    free(run->row);
+    free(run->magnitudes);
+    free(run->norms);
     free(run->a);
     free(run->b);
     free(run);

@@ -108,7 +108,7 @@ refused() { # CODE PATTERN LORA
     expect "$1" "$SIFR" train --config ds.json --data text --output no --model llama
     grep -Eq "$2" err || fail "$3: says $(cat err)"
 }
-refused 2 'sifr.lora: use_dora is not built' '"use_dora": true'
+refused 2 'sifr.lora: lora_bias is not built' '"lora_bias": true'
 refused 2 'sifr.lora: lora_aplha is no key of PEFT.s LoraConfig; did you mean lora_alpha' '"lora_aplha": 4'
 refused 2 'peft_type LOHA is not built' '"peft_type": "LOHA"'
 refused 2 'init_lora_weights pissa is not built' '"init_lora_weights": "pissa"'

@@ -263,6 +263,10 @@ static void adapters(void **state) {
           "\"target_modules\": [\"q_proj\", \"v_proj\"], \"modules_to_save\": "
           "[\"embed_tokens\", \"lm_head\"], \"lora_alpha\": 8}}}",
           0);
+    makes("model_name_or_path: m\nuse_peft: true\nuse_dora: true\nlora_r: 4\n",
+          "{\"sifr\": {\"model\": \"m\", \"lr_scheduler_type\": \"linear\", \"lora\": {\"r\": 4, "
+          "\"use_dora\": true, \"lora_alpha\": 32, \"lora_dropout\": 0.05}}}",
+          0);
     makes("model_name_or_path: m\nfinetuning_type: lora\n",
           "{\"sifr\": {\"model\": \"m\", \"lr_scheduler_type\": \"linear\", \"lora\": {\"r\": 8, "
           "\"lora_alpha\": 16, \"target_modules\": \"all-linear\"}}}",

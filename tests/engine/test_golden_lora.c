@@ -175,12 +175,18 @@ static void steps(void **state) {
     run_cases("lora", 5);
 }
 
+static void steps_with_magnitudes(void **state) {
+    (void)state;
+    run_cases("dora", 2);
+}
+
 static void steps_in_4_bits(void **state) {
     (void)state;
     run_cases("qlora", 2);
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(steps), cmocka_unit_test(steps_in_4_bits)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(steps), cmocka_unit_test(steps_in_4_bits),
+                                       cmocka_unit_test(steps_with_magnitudes)};
     return cmocka_run_group_tests(tests, scratch_setup, scratch_teardown);
 }

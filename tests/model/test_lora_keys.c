@@ -107,7 +107,9 @@ static void refused(void **state) {
         const char *keys, *says;
     } cases[] = {
         {"[]", "must be an object"},
-        {"{\"use_dora\": true}", "use_dora is not built"},
+        {"{\"lora_bias\": true}", "lora_bias is not built"},
+        {"{\"use_dora\": true, \"bias\": \"all\"}",
+         "use_dora with a bias that is trained is not built"},
         {"{\"loftq_config\": {\"loftq_bits\": 4}}", "loftq_config is not built"},
         {"{\"rank\": 4}", "rank is no key"},
         {"{\"peft_type\": \"IA3\"}", "peft_type IA3"},

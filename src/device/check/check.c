@@ -63,6 +63,8 @@ static sifr_status (*const checks[DEVICE_KERNELS])(const device_call *, sifr_err
     [DEVICE_LION] = device_check_update,
     [DEVICE_SCHEDULE_FREE] = device_check_update,
     [DEVICE_ADAM_8BIT] = device_check_update,
+    [DEVICE_MAGNITUDE] = device_check_magnitude,
+    [DEVICE_MAGNITUDE_BACKWARD] = device_check_magnitude,
     [DEVICE_DEQUANTISE] = device_check_dequantise,
 };
 

@@ -238,3 +238,29 @@ sifr_status device_check_dequantise(const device_call *call, sifr_error *error) 
     BASE_TRY(check_vector(call, &call->y, "y", error));
     return device_check(call, &call->y, "y", 1, x->rows * BASE_NF4_RECORD, call->y.dtype, error);
 }
+
+static sifr_status check_magnitude_forward(const device_call *call, sifr_error *error) {
+    const device_matrix *x = &call->x[0], *a = &call->x[1];
+    bool transposed = call->attributes.magnitude.transposed;
+    int64_t out = x->columns, in = a->columns;
+    BASE_TRY(check_like(call, &call->y, "y", x, error));
+    BASE_TRY(device_check(call, a, "x[1]", a->rows, in, x->dtype, error));
+    BASE_TRY(device_check(call, &call->x[2], "x[2]", out, a->rows, x->dtype, error));
+    if (call->x[3].dtype != BASE_NONE)
+        BASE_TRY(device_check(call, &call->x[3], "x[3]", 1, out, x->dtype, error));
+    return device_check(call, &call->w[0], "w[0]", transposed ? in : out, transposed ? out : in,
+                        x->dtype, error);
+}
+
+sifr_status device_check_magnitude(const device_call *call, sifr_error *error) {
+    const device_matrix *x = &call->x[0];
+    device_matrix gradient = {.rows = 1, .columns = x->columns, .dtype = BASE_FP32};
+    BASE_TRY(device_check_activations(call, x, "x[0]", error));
+    BASE_TRY(device_check(call, &call->w[1], "w[1]", 1, x->columns, x->dtype, error));
+    BASE_TRY(device_check(call, &call->saved[0], "saved[0]", x->columns, 1, BASE_FP32, error));
+    if (call->kernel == DEVICE_MAGNITUDE) return check_magnitude_forward(call, error);
+    BASE_TRY(check_like(call, &call->dy, "dy", x, error));
+    BASE_TRY(check_wanted(call, &call->dx[0], "dx[0]", x, error));
+    BASE_TRY(check_absent(call, &call->dw[0], "dw[0]", error));
+    return check_wanted(call, &call->dw[1], "dw[1]", &gradient, error);
+}

@@ -8,6 +8,7 @@
 #include "device/cpu/product/linear.h"
 #include "device/cpu/vector/dequantise.h"
 #include "device/cpu/vector/exact_squares.h"
+#include "device/cpu/vector/magnitude.h"
 #include "device/cpu/vector/vectors.h"
 
 static const cpu_row rows[DEVICE_KERNELS] = {
@@ -72,6 +73,8 @@ static const cpu_row rows[DEVICE_KERNELS] = {
     [DEVICE_LION] = {NULL, cpu_run_update},
     [DEVICE_SCHEDULE_FREE] = {NULL, cpu_run_update},
     [DEVICE_ADAM_8BIT] = {NULL, cpu_run_update},
+    [DEVICE_MAGNITUDE] = {NULL, cpu_run_magnitude},
+    [DEVICE_MAGNITUDE_BACKWARD] = {NULL, cpu_run_magnitude_backward},
     [DEVICE_DEQUANTISE] = {NULL, cpu_run_dequantise},
 };
 

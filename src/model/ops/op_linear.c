@@ -21,6 +21,16 @@ const model_op model_op_linear = {
     .complete = note_whole,
 };
 
+sifr_value model_product(sifr_model *model, sifr_value x, sifr_weight weight, bool transposed) {
+    const model_weight *w = model_weight_of(model, weight, "linear");
+    if (!w) return SIFR_NO_VALUE;
+    model_node node = model_make_node(&model_op_linear);
+    node.x[0] = model_index(x);
+    node.w[0] = model_weight_index(weight);
+    node.attributes.linear.transposed = transposed;
+    return model_add_node(model, node, MODEL_VALUE_ACTIVATION, transposed ? w->columns : w->rows);
+}
+
 static sifr_value add_linear(sifr_model *model, sifr_value x, sifr_weight weight, sifr_weight bias,
                              bool transposed) {
     const model_value *in = model_activation(model, x, "linear");
@@ -38,8 +48,9 @@ static sifr_value add_linear(sifr_model *model, sifr_value x, sifr_weight weight
     node.w[0] = model_weight_index(weight);
     node.w[1] = model_weight_index(bias);
     node.attributes.linear.transposed = transposed;
+    if (model_adapt_adds_bias(model, weight)) node.w[1] = -1;
     sifr_value y = model_add_node(model, node, MODEL_VALUE_ACTIVATION, to);
-    return model_adapt(model, x, weight, y, transposed);
+    return model_adapt(model, x, weight, bias, y, transposed);
 }
 
 sifr_value sifr_linear(sifr_model *model, sifr_value x, sifr_weight w, sifr_weight bias) {

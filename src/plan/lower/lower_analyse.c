@@ -108,6 +108,7 @@ static void find_carriers(lower_state *state) {
     for (size_t i = 0; i < model->node_count; i++) {
         const model_node *node = &model->nodes[i];
         const model_op *row = node->op;
+        if (row->detached) continue;
         for (int w = 0; w < DEVICE_WEIGHTS; w++) {
             if (node->w[w] >= 0 && !model->weights[node->w[w]].frozen) state->carries[i] = true;
         }

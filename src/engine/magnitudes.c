@@ -1,0 +1,106 @@
+/* What magnitudes of DoRA begin as: the norms of the base's outputs with the adapter. */
+#include <math.h>
+#include <stdlib.h>
+
+#include "base/checked.h"
+#include "base/heap.h"
+#include "engine/engine_private.h"
+#include "engine/state/convert.h"
+
+enum { OUTPUTS = 64, CHUNK = 512 };
+
+typedef struct norms_run {
+    const formats_tensor *tensor;
+    const float *a, *b; /* rank x in, out x rank */
+    int64_t rank, in, out;
+    double scale;
+    bool transposed;
+    float *norms;
+} norms_run;
+
+/* The base's values of output `o` and inputs first ... first + count - 1. */
+static void read_base(const norms_run *run, int64_t o, int64_t first, int64_t count, float *out) {
+    int64_t size = base_dtype_bytes(run->tensor->dtype);
+    const char *data = run->tensor->data;
+    if (!run->transposed) {
+        engine_to_fp32(out, data + (o * run->in + first) * size, run->tensor->dtype, count);
+        return;
+    }
+    for (int64_t i = 0; i < count; i++)
+        engine_to_fp32(out + i, data + ((first + i) * run->out + o) * size, run->tensor->dtype, 1);
+}
+
+static void norms_tile(void *argument, int64_t tile, int thread) {
+    const norms_run *run = argument;
+    int64_t end = base_min_i64(run->out, (tile + 1) * OUTPUTS);
+    float base[CHUNK];
+    (void)thread;
+    for (int64_t o = tile * OUTPUTS; o < end; o++) {
+        double sum = 0;
+        for (int64_t first = 0; first < run->in; first += CHUNK) {
+            int64_t count = base_min_i64(CHUNK, run->in - first);
+            read_base(run, o, first, count, base);
+            for (int64_t i = 0; i < count; i++) {
+                double value = base[i], added = 0;
+                for (int64_t k = 0; k < run->rank; k++)
+                    added +=
+                        (double)run->b[o * run->rank + k] * (double)run->a[k * run->in + first + i];
+                value += run->scale * added;
+                sum += value * value;
+            }
+        }
+        run->norms[o] = (float)sqrt(sum);
+    }
+}
+
+static void given_norms(const void *user, size_t index, int64_t first, int64_t count,
+                        float *values) {
+    const float *norms = user;
+    (void)index;
+    for (int64_t i = 0; i < count; i++) values[i] = norms[first + i];
+}
+
+static sifr_status initial(const sifr_engine *engine, int32_t weight, float **out,
+                           sifr_error *error) {
+    const model_weight *w = &engine->model->weights[weight];
+    int64_t count = w->rows * w->columns;
+    BASE_TRY(base_alloc((size_t)count, sizeof **out, out, error));
+    model_initial_values(engine->model, (size_t)weight, engine->settings.seed, 0, count, *out);
+    return SIFR_OK;
+}
+
+/* B of zeros adds nothing. */
+static bool is_zero(const float *values, int64_t count) {
+    for (int64_t i = 0; i < count; i++)
+        if (values[i] != 0) return false;
+    return true;
+}
+
+sifr_status engine_fill_magnitudes(sifr_engine *engine, const engine_folder *folder, size_t index,
+                                   sifr_error *error) {
+    const sifr_model *model = engine->model;
+    const model_weight *m = &model->weights[index], *base = &model->weights[m->norms_of - 1];
+    float *a = NULL, *b = NULL;
+    norms_run run = {.rank = model->weights[base->adapter].rows,
+                     .in = model->weights[base->adapter].columns,
+                     .out = m->columns};
+    size_t n = 0;
+    while (model->nodes[n].w[0] != m->norms_of - 1) n++; /* the product */
+    run.transposed = model->nodes[n].attributes.linear.transposed;
+    while (model->nodes[n].w[1] != (int32_t)index) n++; /* the op that reads the magnitudes */
+    run.scale = (double)model->nodes[n].attributes.magnitude.scale;
+    run.tensor = engine_find_tensor(folder->weights, folder->architecture, base->name);
+    sifr_status status = base_alloc((size_t)run.out, sizeof *run.norms, &run.norms, error);
+    if (status == SIFR_OK) status = initial(engine, base->adapter, &a, error);
+    if (status == SIFR_OK) status = initial(engine, base->adapter + 1, &b, error);
+    if (status == SIFR_OK) {
+        run.a = a, run.b = b;
+        if (is_zero(b, run.out * run.rank)) run.rank = 0;
+        device_parallel(engine->dev, (run.out + OUTPUTS - 1) / OUTPUTS, norms_tile, &run);
+        status = engine_fill(engine, index, given_norms, run.norms, error);
+    }
+    free(run.norms);
+    free(a);
+    free(b);
+    return status;
+}
