@@ -24,6 +24,7 @@ int main(int argc, char **argv) {
     for (int i = 0; i < 2; i++)
         call.saved[i] = (device_matrix){bench_take(dev, count * 4), 1, count, count, BASE_FP32};
     call.attributes.update.epsilon = 1e-8f;
+    call.attributes.update.lr_scale = 1.0f;
     call.attributes.update.decoupled = true;
     printf("{\"elements\": %lld,\n", (long long)count);
     bench_time(dev, &call, runs, "fp32");

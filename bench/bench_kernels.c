@@ -111,6 +111,7 @@ static int measure_flat(bench *b) {
     b->step.beta1 = 0.9f;
     b->step.beta2 = 0.95f;
     adam.attributes.update.epsilon = 1e-8f;
+    adam.attributes.update.lr_scale = 1.0f;
     adam.attributes.update.weight_decay = 0.1f;
     adam.attributes.update.decoupled = true;
     int bad = measure(b, "adam fp32", adam, COUNT, "elements");

@@ -180,6 +180,19 @@ typedef enum sifr_optimizer_type {
     SIFR_ADAMW_8BIT
 } sifr_optimizer_type;
 
+/* Which weights do not decay. */
+typedef enum sifr_no_decay {
+    SIFR_DECAY_ALL,            /* none: every trained weight decays */
+    SIFR_NO_DECAY_TRANSFORMERS /* biases and weights of norms, by the Hugging Face Trainer's rule */
+} sifr_no_decay;
+
+/* Settings of the weights whose names match a shell glob. */
+typedef struct sifr_optimizer_group {
+    const char *match;
+    double lr_scale;     /* times the learning rate of each step */
+    double weight_decay; /* below 0: as without the group */
+} sifr_optimizer_group;
+
 /* What an optimizer does not use has no effect. */
 typedef struct sifr_optimizer {
     double beta1, beta2, eps, weight_decay;
@@ -195,6 +208,14 @@ typedef struct sifr_optimizer {
     int64_t warmup_steps;
     double r, weight_lr_power;
     int64_t min_8bit_size; /* of 8-bit Adam: weights of fewer elements keep 32 bits */
+    /* Settings that are not the same for all weights; sifr_model_group divides a model by them. */
+    sifr_no_decay no_decay;
+    /* The learning rate falls by this factor from one of the model's units to the one before it;
+     * the last one has all of it. 0 and 1: no fall. */
+    double layer_decay;
+    const sifr_optimizer_group *groups; /* group_count; the first that matches a weight counts. They
+                                           must be there until the engine is created */
+    int32_t group_count;
 } sifr_optimizer;
 
 typedef struct sifr_settings {

@@ -8,7 +8,7 @@
 #include "config/config.h"
 
 /* The most flags, and the rows that they take together with their headings. */
-enum { CLI_TRAIN_FLAGS = 64, CLI_TRAIN_OPTIONS = CLI_TRAIN_FLAGS + CONFIG_FLAG_GROUPS };
+enum { CLI_TRAIN_FLAGS = 96, CLI_TRAIN_OPTIONS = CLI_TRAIN_FLAGS + CONFIG_FLAG_GROUPS };
 
 /* One row of the table, as an option. */
 typedef struct cli_train_flag {

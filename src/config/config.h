@@ -178,6 +178,7 @@ typedef struct sifr_config {
     const char **data_list, **freeze_list, **label_list;
     config_source *source_list;
     json_t *fields_made; /* data_fields */
+    sifr_optimizer_group *group_list; /* that step.optimizer.groups points to */
     bool resolved;
     config_preference preference;
     config_distill distill;

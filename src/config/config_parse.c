@@ -28,6 +28,7 @@ void config_free(sifr_config *config) {
     free(config->data_list);
     free(config->source_list);
     json_decref(config->fields_made);
+    free(config->group_list);
     free(config->freeze_list);
     free(config->label_list);
     memset(config, 0, sizeof *config);

@@ -155,6 +155,9 @@ sifr_status config_fill_dataset(sifr_config *config, sifr_error *error) SIFR_MUS
 /* The texts "prompt=question" of sifr.data_fields, into data_fields. */
 sifr_status config_fill_data_fields(sifr_config *config, sifr_error *error) SIFR_MUST_CHECK;
 
+/* config_groups.c: sifr.groups, into group_list, once the schedule is filled in. */
+sifr_status config_fill_groups(sifr_config *config, sifr_error *error) SIFR_MUST_CHECK;
+
 /* config_activations.c: what activation_checkpointing and activation_memory say for sifr.recompute.
  * Refuses what contradicts itself. */
 sifr_status config_resolve_activations(sifr_config *config, sifr_error *error) SIFR_MUST_CHECK;

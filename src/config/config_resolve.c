@@ -306,6 +306,7 @@ static sifr_status config_fill(sifr_config *config, int64_t world_size, sifr_err
     config->data_list = kept.data_list;
     config->source_list = kept.source_list;
     config->fields_made = kept.fields_made;
+    config->group_list = kept.group_list;
     config->freeze_list = kept.freeze_list;
     config->label_list = kept.label_list;
     config->world_size = world_size;
@@ -332,6 +333,7 @@ static sifr_status config_fill(sifr_config *config, int64_t world_size, sifr_err
     config->activations.cpu_checkpointing =
         config_is_true(config, "activation_checkpointing.cpu_checkpointing");
     BASE_TRY(config_fill_schedule(config, error));
+    BASE_TRY(config_fill_groups(config, error));
     config->resolved = true;
     return SIFR_OK;
 }

@@ -169,6 +169,21 @@ static sifr_status put_arguments(import_state *s, const import_optimizer *o) {
     return SIFR_OK;
 }
 
+/* An optimizer of DeepSpeed decays every weight, under the Trainer too. */
+static sifr_status put_decay(import_state *s, const import_optimizer *o) {
+    const json_t *decay = import_get(s, PARAMS "weight_decay");
+    const char *text = json_string_value(decay);
+    double number = text ? strtod(text, NULL) : json_number_value(decay);
+    if (o && number > 0) {
+        import_say_kept(s, "weight_decay", decay,
+                        "sifr.no_decay, since the Trainer leaves out norms and biases");
+        return import_put(s, "sifr.no_decay", json_string("transformers"));
+    }
+    /* bitsandbytes' default is another than the Trainer's. */
+    bool coded = o && strcmp(o->type, "AdamW8bit") == 0;
+    return coded && !decay ? import_put(s, PARAMS "weight_decay", json_real(0)) : SIFR_OK;
+}
+
 sifr_status import_finish_optimizer(import_state *s, const char *key) {
     const import_optimizer *o;
     BASE_TRY(choose(s, key, &o));
@@ -176,13 +191,7 @@ sifr_status import_finish_optimizer(import_state *s, const char *key) {
     BASE_TRY(put_eps(s, o));
     BASE_TRY(put_warmup(s, o));
     BASE_TRY(put_arguments(s, o));
-    const json_t *decay = import_get(s, PARAMS "weight_decay");
-    if (json_number_value(decay) > 0 && json_object_get(s->source, "weight_decay"))
-        import_say_left(s, "weight_decay without norms and biases", decay,
-                        "every trained weight decays here");
-    /* bitsandbytes' default is another than the Trainer's. */
-    if (o && strcmp(o->type, "AdamW8bit") == 0 && !decay)
-        BASE_TRY(import_put(s, PARAMS "weight_decay", json_real(0)));
+    BASE_TRY(put_decay(s, o));
     const json_t *rate = import_get(s, PARAMS "lr");
     if (import_get(s, "sifr.learning_rate") || (rate && !config_value_is_auto(rate)))
         return SIFR_OK;

@@ -315,9 +315,9 @@ typedef struct device_attributes {
             int32_t columns; /* out */
             float scale;
         } magnitude;
-        /* Updates, with g = gradient * step->update_scale, p a weight, and the step's numbers. L2:
-         * g += weight_decay p, in SGD, Adagrad, and Adam if it is not decoupled; decoupled: first
-         * p *= 1 - lr weight_decay.
+        /* Updates, with g = gradient * step->update_scale, p a weight, lr = step->learning_rate *
+         * lr_scale, and the step's numbers. L2: g += weight_decay p, in SGD, Adagrad, and Adam if
+         * it is not decoupled; decoupled: first p *= 1 - lr weight_decay.
          * Adam (Kingma & Ba 2015; Loshchilov & Hutter 2019, as torch.optim.AdamW computes it):
          *   m = beta1 m + (1-beta1) g;  v = beta2 v + (1-beta2) g^2
          *   p -= lr/c1 * m / (sqrt(v)/sqrt(c2) + epsilon)
@@ -332,6 +332,7 @@ typedef struct device_attributes {
          *   d -= lr n;  x += share d;  d *= 1 - share;  w1 = x + (1-beta1) d */
         struct {
             float epsilon, weight_decay; /* what changes from step to step is in the step */
+            float lr_scale;              /* of the weights' group: times the step's rate */
             bool decoupled, nesterov;
             bool keeps; /* w1 is written even if step->update is false: of hidden memory */
         } update;

@@ -33,6 +33,7 @@ void sifr_model_free(sifr_model *model) {
     free(model->values);
     free(model->nodes);
     free(model->tables);
+    free(model->groups);
     free(model);
 }
 

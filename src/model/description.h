@@ -73,6 +73,11 @@ typedef struct model_node {
     device_attributes attributes; /* sequences and length are filled in by the planner */
 } model_node;
 
+/* Settings of an optimizer that some weights are trained by. */
+typedef struct model_group {
+    double lr_scale, weight_decay;
+} model_group;
+
 /* A flat parameter: weights of a unit that are treated alike, all frozen or all trained by one
  * group of settings. Only trained segments have gradients, moments and master weights. */
 typedef struct model_segment {
@@ -97,9 +102,10 @@ struct sifr_model {
     model_value *values;
     model_node *nodes;
     model_table *tables;
+    model_group *groups; /* by model_weight.group; sifr_model_group makes them */
     size_t segment_count, segment_room;
     size_t unit_count, unit_room, weight_count, weight_room, value_count, value_room;
-    size_t node_count, node_room, table_count, table_room;
+    size_t node_count, node_room, table_count, table_room, group_count, group_room;
     int32_t inputs[SIFR_INPUTS]; /* values; -1 until asked for */
     bool finished;
     bool packed; /* sifr_pack */

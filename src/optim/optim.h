@@ -69,6 +69,13 @@ static inline int64_t optim_values(const optim_row *row, int i, int64_t elements
     return (elements + each - 1) / each;
 }
 
+/* The settings of a group of the model's weights: those of the optimizer where sifr_model_group was
+ * not called. */
+model_group optim_group_of(const sifr_model *model, int32_t group, const sifr_optimizer *optimizer);
+
+/* Sets the flags of the weights, one each, that do not decay by the Trainer's rule. */
+void optim_mark_undecayed(const sifr_model *model, bool *undecayed);
+
 /* SIFR_USAGE unless sifr_model_group was called for this optimizer. */
 sifr_status optim_check_groups(const sifr_model *model, const sifr_optimizer *optimizer,
                                sifr_error *error) SIFR_MUST_CHECK;

@@ -134,6 +134,22 @@ static bool put_sections(json_t *notes, const sifr_config *config) {
     return whole;
 }
 
+/* What single weights are trained by, in the config's names; nothing where all are trained alike.
+ */
+static bool put_groups(json_t *notes, const sifr_config *config) {
+    const sifr_optimizer *o = &config->step.optimizer;
+    json_t *acting = config_acting(config);
+    const json_t *section = json_object_get(acting, "sifr");
+    bool acts[] = {o->no_decay != SIFR_DECAY_ALL, o->layer_decay<1, o->group_count> 0};
+    static const char *const names[] = {"no_decay", "layer_decay", "groups"};
+    bool whole = acting != NULL;
+    for (size_t i = 0; whole && i < sizeof names / sizeof *names; i++)
+        if (acts[i])
+            whole = json_object_set(notes, names[i], json_object_get(section, names[i])) == 0;
+    json_decref(acting);
+    return whole;
+}
+
 /* "gradient_norm": checkpoints without it are of runs whose norm was a sum in double, block after
  * block: with clipping they went on with other bits. */
 json_t *train_fingerprint_notes(const sifr_config *config, const sifr_engine *engine) {
@@ -147,7 +163,7 @@ json_t *train_fingerprint_notes(const sifr_config *config, const sifr_engine *en
                   config->step.gradient_order == SIFR_GRADIENT_SEQUENTIAL ? "sequential" : "tree",
                   "gradient_norm", "exact", "machine", machine);
     sifr_precision sums = config->step.grad_accum_dtype;
-    bool whole = notes && put_sections(notes, config);
+    bool whole = notes && put_sections(notes, config) && put_groups(notes, config);
     if (whole && sums != SIFR_FP32)
         whole = json_object_set_new(notes, "gradients",
                                     json_string(base_dtype_name(device_dtype_of(sums)))) == 0;

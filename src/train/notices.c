@@ -78,6 +78,22 @@ static void say_ignored(const train_host *host, const sifr_config *config) {
               config_ignored(config, i) ? ", ..." : "");
 }
 
+static void say_decay(const train_host *host, const sifr_optimizer *o) {
+    const char *groups = o->group_count ? ", where no group gives another" : "";
+    if (!(o->weight_decay > 0)) return;
+    if (o->no_decay == SIFR_NO_DECAY_TRANSFORMERS)
+        train_say(host,
+                  "weight_decay %g applies to the trained weights that are neither biases nor of "
+                  "norms, as under the Hugging Face Trainer%s",
+                  o->weight_decay, groups);
+    else
+        train_say(host,
+                  "weight_decay %g applies to every trained weight, including norms and biases, as "
+                  "in DeepSpeed; no_decay \"transformers\" leaves those out, as the Hugging Face "
+                  "Trainer does%s",
+                  o->weight_decay, groups);
+}
+
 void train_say_notices(const train_host *host, const sifr_config *config,
                        const plan_settings *settings, int64_t first_step, int64_t total_steps) {
     char bits[256];
@@ -87,11 +103,7 @@ void train_say_notices(const train_host *host, const sifr_config *config,
                   "gradient_clipping %g: the config gives none, so this is the Hugging Face "
                   "Trainer's default; DeepSpeed's is 0, no clipping",
                   config->step.gradient_clipping);
-    if (config->step.optimizer.weight_decay > 0)
-        train_say(host,
-                  "weight_decay %g applies to every trained weight, including norms and biases, as "
-                  "in DeepSpeed; the Hugging Face Trainer leaves those out",
-                  config->step.optimizer.weight_decay);
+    say_decay(host, &config->step.optimizer);
     say_ignored(host, config);
     if (first_step == 0) say_rate(host, &config->schedule, total_steps);
 }

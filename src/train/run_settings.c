@@ -30,7 +30,7 @@ sifr_status train_freeze(const sifr_config *config, sifr_model *model, const sif
     for (size_t i = 0; i < config->freeze_count; i++) {
         BASE_TRY(sifr_model_freeze(model, config->freeze[i], error));
     }
-    BASE_TRY(sifr_model_group(model, &config->step.optimizer, error));
+    BASE_TRY(train_group(config, model, log, error));
     if (!config->freeze_count) return SIFR_OK;
     for (size_t w = 0; w < model->weight_count; w++)
         model->weights[w].based = model->weights[w].frozen;

@@ -21,6 +21,11 @@ sifr_status train_sequence_length(const sifr_config *config, const model_config 
 sifr_status train_freeze(const sifr_config *config, sifr_model *model, const sifr_log *log,
                          sifr_error *error) SIFR_MUST_CHECK;
 
+/* Groups the weights for the config's optimizer, and says the groups where there are several.
+ * SIFR_USAGE where a group's pattern has no trained weight. */
+sifr_status train_group(const sifr_config *config, sifr_model *model, const sifr_log *log,
+                        sifr_error *error) SIFR_MUST_CHECK;
+
 /* The config's settings of a step, of sequences of `length` tokens. */
 sifr_settings train_step_settings(const sifr_config *config, int64_t length);
 

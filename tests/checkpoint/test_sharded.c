@@ -107,7 +107,12 @@ static void optimizers_go_on(void **state) {
          .warmup_steps = 3,
          .r = 1,
          .weight_lr_power = 2},
-        {.type = SIFR_ADAMW_8BIT, .beta1 = 0.9, .beta2 = 0.9, .eps = 1e-8, .min_8bit_size = 1000}};
+        {.type = SIFR_ADAMW_8BIT, .beta1 = 0.9, .beta2 = 0.9, .eps = 1e-8, .min_8bit_size = 1000},
+        {.type = SIFR_LION,
+         .beta1 = 0.9,
+         .beta2 = 0.5,
+         .no_decay = SIFR_NO_DECAY_TRANSFORMERS,
+         .layer_decay = 0.7}};
     enum { COUNT = sizeof optimizers / sizeof *optimizers };
     (void)state;
     for (int i = 0; i < COUNT; i++) {
@@ -129,7 +134,8 @@ static void optimizers_go_on(void **state) {
         sharded_task other = {.shape = {2, 2, precision, 0},
                               .optimizer = &optimizers[(i + 1) % COUNT],
                               .from = output};
-        assert_int_equal(sharded_run(other), SIFR_USAGE);
+        if (sharded_run(other) != SIFR_USAGE)
+            fail_msg("optimizer %d: %s", i, sharded_last()->error.message);
         assert_message(&sharded_last()->error, "has the state of another optimizer (");
         other.optimizer = NULL;
         assert_int_equal(sharded_run(other), SIFR_USAGE);

@@ -63,10 +63,11 @@ static void arguments_of_the_trainer(void **state) {
           "\"lr_scheduler_type\": \"polynomial\", \"lr_scheduler_kwargs\": \"{\\\"power\\\": 2}\","
           "\"eval_steps\": 5, \"save_steps\": 0.5, \"gradient_checkpointing\": true}",
           "{\"sifr\": {\"output\": \"o\", \"lr_scheduler_type\": \"polynomial\", "
-          "\"lr_scheduler_kwargs\": {\"power\": 2}, \"recompute\": \"unit\", \"learning_rate\": "
-          "5e-5}, \"bf16\": {\"enabled\": true}, \"optimizer\": {\"params\": {\"weight_decay\": "
+          "\"lr_scheduler_kwargs\": {\"power\": 2}, \"recompute\": \"unit\", \"no_decay\": "
+          "\"transformers\", \"learning_rate\": 5e-5}, \"bf16\": {\"enabled\": true}, "
+          "\"optimizer\": {\"params\": {\"weight_decay\": "
           "0.1, \"betas\": [0.9, 0.95]}}}",
-          2);
+          1);
     makes("output_dir: o\neval_strategy: steps\neval_steps: 5\nsave_strategy: 'no'\nsave_steps: 9\n"
           "lr_scheduler_type: constant\n",
           "{\"sifr\": {\"output\": \"o\", \"eval_steps\": 5, \"lr_scheduler_type\": \"constant\"}}",
@@ -90,7 +91,7 @@ static void with_a_deepspeed_config(void **state) {
         "{\"type\": \"AdamW\", \"params\": {\"lr\": \"auto\", \"weight_decay\": 0.3}}, "
         "\"scheduler\": {\"type\": \"WarmupLR\", \"params\": {\"warmup_num_steps\": \"auto\"}}, "
         "\"sifr\": {\"output\": \"o\", \"learning_rate\": 1e-4, \"warmup_ratio\": 0.1}}",
-        3);
+        2);
     makes("output_dir: o\ndeepspeed: '{gradient_clipping: 2}'\nmax_grad_norm: 2\n",
           "{\"gradient_clipping\": 2, \"sifr\": {\"output\": \"o\", \"lr_scheduler_type\": "
           "\"linear\"}}",

@@ -168,6 +168,8 @@ static void flags_come_from_the_table(void **state) {
         "fp16",
         "freeze",
         "data-fields",
+        "no-decay",
+        "layer-decay",
         "adapter",
         "preference",
         "preference-beta",

@@ -66,6 +66,7 @@ static device_call call_of(adam_state *s, base_dtype copy, bool decoupled,
         .step = step};
     if (copy == BASE_NONE) call.w[1] = (device_matrix){0};
     call.attributes.update.epsilon = 1e-8f;
+    call.attributes.update.lr_scale = 0.7f;
     call.attributes.update.weight_decay = 0.1f;
     call.attributes.update.decoupled = decoupled;
     return call;
@@ -74,13 +75,12 @@ static device_call call_of(adam_state *s, base_dtype copy, bool decoupled,
 /* The formula of device.h, from the definition of the update. */
 static double reference_update(double *p, double *m, double *v, double gradient,
                                const device_step *s, bool decoupled) {
-    double before = *p, b1 = 0.9f, b2 = 0.95f, decay = 0.1f;
+    double before = *p, b1 = 0.9f, b2 = 0.95f, decay = 0.1f, lr = s->learning_rate * 0.7f;
     double g = gradient * (double)s->update_scale + (decoupled ? 0 : decay * *p);
     *m = b1 * *m + (1 - b1) * g;
     *v = b2 * *v + (1 - b2) * g * g;
-    if (decoupled) *p *= 1 - (double)s->learning_rate * decay;
-    *p -= (double)s->learning_rate / (double)s->correction1 * *m /
-          (sqrt(*v / (double)s->correction2) + (double)1e-8f);
+    if (decoupled) *p *= 1 - lr * decay;
+    *p -= lr / (double)s->correction1 * *m / (sqrt(*v / (double)s->correction2) + (double)1e-8f);
     return fabs(*p - before);
 }
 

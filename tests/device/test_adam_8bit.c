@@ -50,6 +50,7 @@ static void run(device *dev, const vectors *v, int64_t first, int64_t count,
         call.saved[2 + k] = update_vector(v->scales[k] + first / DEVICE_CODED, scales, BASE_FP32);
     }
     call.attributes.update.epsilon = 1e-6f;
+    call.attributes.update.lr_scale = 1.0f;
     call.attributes.update.weight_decay = 0.1f;
     call.attributes.update.decoupled = true;
     update_run(dev, &call);

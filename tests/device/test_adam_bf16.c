@@ -68,6 +68,7 @@ static void run_adam(device *dev, const states *s, bool masters, bool moments, i
         .saved = {state_of(s, 1, moments, first, count), state_of(s, 2, moments, first, count)},
         .step = &numbers};
     call.attributes.update.epsilon = 1e-8f;
+    call.attributes.update.lr_scale = 1.0f;
     call.attributes.update.weight_decay = 0.1f;
     call.attributes.update.decoupled = true;
     update_run(dev, &call);

@@ -401,6 +401,7 @@ static void run_update(device_kernel kernel, unsigned form, int64_t count, int64
     operands o = {0};
     call.attributes.element = element;
     call.attributes.update.epsilon = 1e-8f;
+    call.attributes.update.lr_scale = 0.7f;
     call.attributes.update.weight_decay = 0.1f;
     call.attributes.update.decoupled = call.attributes.update.nesterov = form / 48 % 2;
     make_operand(&o, &call.x[0], 1, count, 0, gradient);

@@ -42,6 +42,7 @@ static void run(device *dev, const vectors *v, device_kernel kernel, bool nester
     for (int s = 0; s < device_update_states(kernel); s++)
         call.saved[s] = update_vector(v->kinds[1 + s] + first, count, BASE_FP32);
     call.attributes.update.epsilon = 1e-6f;
+    call.attributes.update.lr_scale = 0.7f;
     call.attributes.update.weight_decay = 0.1f;
     call.attributes.update.decoupled = true;
     call.attributes.update.nesterov = nesterov;
@@ -55,7 +56,7 @@ static double sign_of(double value) {
 /* The formulas of device.h; returns what the copy becomes. */
 static double reference(device_kernel kernel, bool nesterov, double *k, double gradient,
                         const device_step *s) {
-    double lr = (double)s->learning_rate, decay = (double)0.1f, eps = (double)1e-6f;
+    double lr = (double)(s->learning_rate * 0.7f), decay = (double)0.1f, eps = (double)1e-6f;
     double b1 = (double)s->beta1, b2 = (double)s->beta2, share = (double)s->share;
     double g = gradient * (double)s->update_scale, l2 = g + decay * k[0], y;
     switch (kernel) {

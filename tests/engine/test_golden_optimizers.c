@@ -1,5 +1,6 @@
 /* Each optimizer against the library that it comes from: twenty steps of eight micro batches in
- * fp32, as close as that library comes in fp32 (tests/golden/README.md: make_optimizers.py). */
+ * fp32, as close as that library comes in fp32 (tests/golden/README.md: make_optimizers.py); and
+ * groups of settings against those of torch (make_groups.py). */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -16,9 +17,9 @@
 #include "formats/safetensors.h"
 #include "support/step_case.h"
 
-enum { STEPS = 20, MICRO_BATCHES = 8, MOST_LENGTH = 64 };
+enum { STEPS = 20, MICRO_BATCHES = 8, MOST_LENGTH = 64, MOST_GROUPS = 8 };
 
-/* What make_optimizers.py wrote, and the data of make_steps.py. */
+/* What make_optimizers.py or make_groups.py wrote, and the data of make_steps.py. */
 typedef struct expected {
     char folder[BASE_PATH_LENGTH];
     json_t *json;
@@ -38,18 +39,19 @@ static const void *tensor(const formats_safetensors *file, const char *name, int
     return t->data;
 }
 
-static void open_expected(expected *e) {
+static void open_expected(expected *e, const char *name) {
     char path[BASE_PATH_LENGTH];
     sifr_error error = {0};
     const char *source = getenv("SOURCE");
     *e = (expected){0};
     if (!source) source = ".";
-    snprintf(e->folder, sizeof e->folder, "%s/tests/golden/models/gpt2", source);
-    snprintf(path, sizeof path, "%s/tests/golden/results/optimizers.json", source);
+    snprintf(path, sizeof path, "%s/tests/golden/results/%s.json", source, name);
     if (base_json_load(path, 1 << 20, &e->json, &error)) fail_msg("%s", error.message);
-    snprintf(path, sizeof path, "%s/tests/golden/results/optimizers.safetensors", source);
+    const char *model = json_string_value(json_object_get(e->json, "model"));
+    snprintf(e->folder, sizeof e->folder, "%s/tests/golden/models/%s", source, model);
+    snprintf(path, sizeof path, "%s/tests/golden/results/%s.safetensors", source, name);
     if (formats_safetensors_open(path, &e->file, &error)) fail_msg("%s", error.message);
-    snprintf(path, sizeof path, "%s/tests/golden/results/gpt2-steps.safetensors", source);
+    snprintf(path, sizeof path, "%s/tests/golden/results/%s-steps.safetensors", source, model);
     if (formats_safetensors_open(path, &e->steps, &error)) fail_msg("%s", error.message);
     assert_int_equal((int)number(e->json, "steps", 0), STEPS);
     assert_int_equal((int)number(e->json, "micro_batches", 0), MICRO_BATCHES);
@@ -71,6 +73,23 @@ static sifr_optimizer_type type_of(const char *name) {
         if (strcmp(name, names[i]) == 0) return (sifr_optimizer_type)i;
     fail_msg("no optimizer %s", name);
     return SIFR_ADAMW;
+}
+
+/* Into a list of MOST_GROUPS. */
+static void read_groups(const json_t *case_, sifr_optimizer_group *list, sifr_optimizer *o) {
+    const json_t *group;
+    size_t index;
+    json_array_foreach(json_object_get(case_, "groups"), index, group) {
+        assert_in_range(index, 0, MOST_GROUPS - 1);
+        list[index] =
+            (sifr_optimizer_group){.match = json_string_value(json_object_get(group, "match")),
+                                   .lr_scale = number(group, "lr_scale", 1),
+                                   .weight_decay = number(group, "weight_decay", -1)};
+        o->group_count++;
+    }
+    o->groups = list;
+    o->no_decay = number(case_, "no_decay", 0) != 0 ? SIFR_NO_DECAY_TRANSFORMERS : SIFR_DECAY_ALL;
+    o->layer_decay = number(case_, "layer_decay", 1);
 }
 
 static sifr_settings options_of(const expected *e, const json_t *case_) {
@@ -157,6 +176,8 @@ static void check_case(const expected *e, const json_t *case_) {
     const char *name = json_string_value(json_object_get(case_, "name"));
     const json_t *own = json_object_get(case_, "torch_fp32_error");
     sifr_settings options = options_of(e, case_);
+    sifr_optimizer_group groups[MOST_GROUPS];
+    read_groups(case_, groups, &options.optimizer);
     engine_folder folder;
     sifr_engine *engine;
     sifr_error error = {0};
@@ -181,18 +202,28 @@ static void check_case(const expected *e, const json_t *case_) {
     engine_folder_close(&folder);
 }
 
-static void steps(void **state) {
+static void check_file(const char *name, size_t cases) {
     expected e;
     const json_t *case_;
     size_t index;
-    (void)state;
-    open_expected(&e);
+    open_expected(&e, name);
     json_array_foreach(json_object_get(e.json, "cases"), index, case_) check_case(&e, case_);
-    assert_true(index >= 9);
+    assert_int_equal(index, cases);
     close_expected(&e);
 }
 
+static void optimizers(void **state) {
+    (void)state;
+    check_file("optimizers", 9);
+}
+
+static void groups(void **state) {
+    (void)state;
+    check_file("groups-gpt2", 5);
+    check_file("groups-llama3", 5);
+}
+
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(steps)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(optimizers), cmocka_unit_test(groups)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -528,7 +528,6 @@ static void *run_rank(void *argument) {
     for (int i = 0; i < 3 && status == SIFR_OK && v->freeze[i]; i++) {
         status = sifr_model_freeze(model, v->freeze[i], &error);
     }
-    if (status == SIFR_OK && v->groups) status = group_weights(model, v->groups, &error);
     if (status == SIFR_OK && v->coding && !v->opened)
         status = code_weights(model, v->coding, &config, &error);
     device *dev = NULL;
@@ -537,6 +536,7 @@ static void *run_rank(void *argument) {
                  : v->separate ? device_open_separate(1, NULL, &dev, &error)
                                : device_open_cpu(1, NULL, &dev, &error);
     if (status == SIFR_OK) status = sifr_model_group(model, &options.optimizer, &error);
+    if (status == SIFR_OK && v->groups) status = group_weights(model, v->groups, &error);
     if (status == SIFR_OK) status = engine_create_on(dev, model, &options, group, &engine, &error);
     if (status == SIFR_OK) status = check_pinned(engine, &error);
     if (status == SIFR_OK) status = sifr_engine_initialise(engine, ZERO_SEED, &error);

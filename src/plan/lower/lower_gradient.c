@@ -306,10 +306,14 @@ static sifr_status emit_update(lower_state *state, int32_t segment, sifr_error *
     int64_t elements = s->segment_elements[segment];
     device_call call;
     memset(&call, 0, sizeof call);
-    const sifr_optimizer *optimizer = &s->settings.step.optimizer;
+    sifr_optimizer optimizer = s->settings.step.optimizer;
+    model_group group =
+        optim_group_of(state->model, state->model->segments[segment].group, &optimizer);
     const optim_row *row = plan_row(s, segment);
     call.kernel = row->kernel;
-    row->set_call(optimizer, &call.attributes);
+    optimizer.weight_decay = group.weight_decay;
+    row->set_call(&optimizer, &call.attributes);
+    call.attributes.update.lr_scale = (float)group.lr_scale;
     lower_operand parameters =
         typed_at(s->parameters[segment], 0, elements, plan_dtype(&s->settings));
     BASE_TRY(lower_put(state, &call, PLAN_X0, gradient_of(state, segment), error));

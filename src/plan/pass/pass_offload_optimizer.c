@@ -272,11 +272,14 @@ static sifr_status read_until(optimizer_offload *o, size_t end, sifr_error *erro
     return SIFR_OK;
 }
 
-/* The kernel's call for `elements` elements. All groups of a slice but the last share one. */
+/* The kernel's call for `elements` elements. All groups of a slice but the last share one, and so
+ * do slices of weights that are trained alike. */
 static sifr_status call_for(optimizer_offload *o, const plan_instruction *in, int64_t elements,
                             sifr_error *error) {
     device_call call = o->s->calls[in->call];
-    bool same = o->call >= 0 && o->s->calls[o->call].kernel == call.kernel;
+    const device_call *last = o->call >= 0 ? &o->s->calls[o->call] : NULL;
+    bool same = last && last->kernel == call.kernel &&
+                memcmp(&last->attributes, &call.attributes, sizeof call.attributes) == 0;
     if (same && o->call_elements == elements) return SIFR_OK;
     for (int32_t i = 0; i < in->operands; i++) {
         plan_role role = (plan_role)o->old.operands[in->first_operand + i].role;

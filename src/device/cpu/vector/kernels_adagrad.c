@@ -24,7 +24,7 @@ void KERNEL(adagrad)(const cpu_part *part) {
     const device_call *c = part->call;
     adagrad_numbers numbers = {.scale = c->step->update_scale,
                                .decay = c->attributes.update.weight_decay,
-                               .rate = c->step->learning_rate,
+                               .rate = update_rate(c),
                                .epsilon = c->attributes.update.epsilon};
     update_part(part, 1, UPDATE_PLAIN, adagrad_piece, &numbers);
 }

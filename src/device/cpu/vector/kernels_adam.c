@@ -36,7 +36,7 @@ static void adam_piece(const void *numbers, const update_piece *piece) {
 }
 
 static adam_numbers adam_numbers_of(const device_call *c) {
-    float lr = c->step->learning_rate, decay = c->attributes.update.weight_decay;
+    float lr = update_rate(c), decay = c->attributes.update.weight_decay;
     bool decoupled = c->attributes.update.decoupled;
     return (adam_numbers){.scale = c->step->update_scale,
                           .beta1 = c->step->beta1,

@@ -25,8 +25,8 @@ void KERNEL(lion)(const cpu_part *part) {
     const device_call *c = part->call;
     const device_step *s = c->step;
     lion_numbers numbers = {.scale = s->update_scale,
-                            .shrink = 1.0f - s->learning_rate * c->attributes.update.weight_decay,
-                            .rate = s->learning_rate,
+                            .shrink = 1.0f - update_rate(c) * c->attributes.update.weight_decay,
+                            .rate = update_rate(c),
                             .beta1 = s->beta1,
                             .beta2 = s->beta2,
                             .rest1 = (float)(1.0 - (double)s->beta1),

@@ -39,7 +39,7 @@ void KERNEL(schedule_free)(const cpu_part *part) {
     const device_step *s = c->step;
     schedule_free_numbers numbers = {.scale = s->update_scale,
                                      .decay = c->attributes.update.weight_decay,
-                                     .rate = s->learning_rate,
+                                     .rate = update_rate(c),
                                      .beta2 = s->beta2,
                                      .rest1 = (float)(1.0 - (double)s->beta1),
                                      .rest2 = (float)(1.0 - (double)s->beta2),

@@ -9,7 +9,7 @@ typedef struct sgd_numbers {
 static sgd_numbers sgd_numbers_of(const device_call *c) {
     return (sgd_numbers){.scale = c->step->update_scale,
                          .decay = c->attributes.update.weight_decay,
-                         .rate = c->step->learning_rate,
+                         .rate = update_rate(c),
                          .momentum = c->step->beta1,
                          .share = c->step->share,
                          .nesterov = c->attributes.update.nesterov};

@@ -57,6 +57,11 @@ static inline float *open_state(float *buffer, const device_matrix *m, int64_t a
     return lanes_place(buffer, m, 0, at);
 }
 
+/* The learning rate of a call's weights. */
+static inline float update_rate(const device_call *c) {
+    return c->step->learning_rate * c->attributes.update.lr_scale;
+}
+
 /* What an optimizer computes with. */
 typedef struct update_piece {
     const float *gradient;

@@ -10,7 +10,7 @@ struct adagrad_rule : plain_copy {
         numbers n;
         n.scale = a.step->update_scale;
         n.decay = a.weight_decay;
-        n.rate = a.step->learning_rate;
+        n.rate = update_rate(a);
         n.epsilon = a.epsilon;
         return n;
     }

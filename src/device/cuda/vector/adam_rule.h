@@ -19,9 +19,9 @@ struct adam_rule : plain_copy {
         n.rest1 = (float)(1.0 - (double)n.beta1);
         n.rest2 = (float)(1.0 - (double)n.beta2);
         n.epsilon = a.epsilon;
-        n.shrink = a.decoupled ? 1.0f - s->learning_rate * a.weight_decay : 1.0f;
+        n.shrink = a.decoupled ? 1.0f - update_rate(a) * a.weight_decay : 1.0f;
         n.l2 = a.decoupled ? 0.0f : a.weight_decay;
-        n.rate = s->learning_rate / s->correction1;
+        n.rate = update_rate(a) / s->correction1;
         n.root = 1.0f / sqrtf(s->correction2);
         return n;
     }

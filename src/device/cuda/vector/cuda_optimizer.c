@@ -30,6 +30,7 @@ sifr_status cuda_run_update(device *dev, const device_call *call, sifr_error *er
         .step = call->step,
         .epsilon = call->attributes.update.epsilon,
         .weight_decay = call->attributes.update.weight_decay,
+        .lr_scale = call->attributes.update.lr_scale,
         .decoupled = call->attributes.update.decoupled,
         .nesterov = call->attributes.update.nesterov,
     };

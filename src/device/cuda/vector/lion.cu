@@ -10,8 +10,8 @@ struct lion_rule : plain_copy {
         const device_step *s = a.step;
         numbers n;
         n.scale = s->update_scale;
-        n.shrink = 1.0f - s->learning_rate * a.weight_decay;
-        n.rate = s->learning_rate;
+        n.shrink = 1.0f - update_rate(a) * a.weight_decay;
+        n.rate = update_rate(a);
         n.beta1 = s->beta1;
         n.beta2 = s->beta2;
         n.rest1 = (float)(1.0 - (double)n.beta1);

@@ -20,9 +20,9 @@ typedef struct update_arguments {
     int64_t count;
     uint64_t element; /* in the model, of the first one: bf16 states are rounded by its number */
     const device_step *step;
-    float epsilon, weight_decay;
+    float epsilon, weight_decay, lr_scale;
     bool decoupled, nesterov;
-    uint8_t reserved[6];
+    uint8_t reserved[2];
 } update_arguments;
 
 #endif

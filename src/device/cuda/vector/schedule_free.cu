@@ -12,7 +12,7 @@ struct schedule_free_rule {
         numbers n;
         n.scale = s->update_scale;
         n.decay = a.weight_decay;
-        n.rate = s->learning_rate;
+        n.rate = update_rate(a);
         n.beta2 = s->beta2;
         n.rest1 = (float)(1.0 - (double)s->beta1);
         n.rest2 = (float)(1.0 - (double)s->beta2);

@@ -12,7 +12,7 @@ struct sgd_rule : plain_copy {
         numbers n;
         n.scale = s->update_scale;
         n.decay = a.weight_decay;
-        n.rate = s->learning_rate;
+        n.rate = update_rate(a);
         n.momentum = s->beta1;
         n.share = s->share;
         n.nesterov = a.nesterov;

@@ -38,6 +38,11 @@ DEVICE void pack_draws(uint64_t key, uint64_t first, uint16_t out[PACK]) {
     for (int i = 0; i < PACK; i++) out[i] = (uint16_t)(words[i / 2] >> (i % 2 * 16));
 }
 
+/* The learning rate of the weights. */
+DEVICE float update_rate(const update_arguments &a) {
+    return a.step->learning_rate * a.lr_scale;
+}
+
 DEVICE pack_words drawn_pack(const float from[PACK], const uint16_t draws[PACK]) {
     pack_words words = {};
 #pragma unroll
