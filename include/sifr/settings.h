@@ -208,6 +208,9 @@ typedef struct sifr_optimizer {
     int64_t warmup_steps;
     double r, weight_lr_power;
     int64_t min_8bit_size; /* of 8-bit Adam: weights of fewer elements keep 32 bits */
+    /* Of an exponential moving average of the weights, beside what trains; 0: none. Not of 8-bit
+     * Adam and schedule-free AdamW. */
+    double ema_decay;
     /* Settings that are not the same for all weights; sifr_model_group divides a model by them. */
     sifr_no_decay no_decay;
     /* The learning rate falls by this factor from one of the model's units to the one before it;

@@ -462,10 +462,34 @@ static sifr_status check_cover(const checkpoint_range *ranges, size_t count,
     return base_fail(error, SIFR_FAILED, "%s: ranges overlap", where);
 }
 
-/* The ranges of the parts of `optimizer`, by weight and place; NULL: of master weights alone. */
+/* Leaves the averages of the weights as if they were master weights, and those of weights that have
+ * none, which are frozen. */
+static sifr_status take_averages(checkpoint_range *ranges, size_t *count, size_t weights,
+                                 const char *where, sifr_error *error) {
+    bool *has;
+    size_t used = 0;
+    BASE_TRY(base_alloc(weights + 1, sizeof *has, &has, error));
+    for (size_t i = 0; i < *count; i++)
+        has[ranges[i].weight] |= strcmp(ranges[i].name, CHECKPOINT_AVERAGE) == 0;
+    bool any = memchr(has, true, weights + 1) != NULL;
+    for (size_t i = 0; i < *count; i++) {
+        bool average = strcmp(ranges[i].name, CHECKPOINT_AVERAGE) == 0;
+        if (!average && (ranges[i].part != ENGINE_MASTER || has[ranges[i].weight])) continue;
+        ranges[used] = ranges[i];
+        ranges[used++].part = ENGINE_MASTER;
+    }
+    free(has);
+    *count = used;
+    if (any) return SIFR_OK;
+    return base_fail(error, SIFR_FAILED, "%s: the run kept no average of its weights (ema)", where);
+}
+
+/* The ranges of the parts of `optimizer`, by weight and place; NULL: of master weights alone, or
+ * with `average` of the averages of the weights. */
 static sifr_status find_ranges(const checkpoint_opened *opened, const sifr_model *model,
-                               const optim_row *optimizer, bool any, const char *directory,
-                               checkpoint_range **out, size_t *count, sifr_error *error) {
+                               const optim_row *optimizer, bool any, bool average,
+                               const char *directory, checkpoint_range **out, size_t *count,
+                               sifr_error *error) {
     char where[BASE_PATH_LENGTH];
     const json_t *list = json_object_get(opened->json, "ranges");
     size_t all = json_array_size(list), used = 0;
@@ -481,8 +505,11 @@ static sifr_status find_ranges(const checkpoint_opened *opened, const sifr_model
             status,
             read_range(opened, json_array_get(list, i), weights, optimizer, where, range, error),
             done);
-        used += optimizer || range->part == ENGINE_MASTER;
+        used += optimizer || average || range->part == ENGINE_MASTER;
     }
+    if (average)
+        BASE_TRY_GOTO(status, take_averages(ranges, &used, model->weight_count, where, error),
+                      done);
     if (used) qsort(ranges, used, sizeof *ranges, compare_ranges);
     BASE_TRY_GOTO(status, check_cover(ranges, used, model, optimizer, any, where, error), done);
     *out = ranges;
@@ -497,22 +524,22 @@ done:
 sifr_status checkpoint_ranges(const checkpoint_opened *opened, const sifr_engine *engine,
                               const char *directory, checkpoint_range **out, size_t *count,
                               sifr_error *error) {
-    BASE_TRY(find_ranges(opened, engine_model(engine), engine_optimizer(engine), false, directory,
-                         out, count, error));
+    BASE_TRY(find_ranges(opened, engine_model(engine), engine_optimizer(engine), false, false,
+                         directory, out, count, error));
     if (*count) qsort(*out, *count, sizeof **out, compare_files);
     return SIFR_OK;
 }
 
 sifr_status checkpoint_master_ranges(const checkpoint_opened *opened, const sifr_model *model,
-                                     const char *directory, checkpoint_range **out, size_t *count,
-                                     sifr_error *error) {
-    return find_ranges(opened, model, NULL, false, directory, out, count, error);
+                                     bool average, const char *directory, checkpoint_range **out,
+                                     size_t *count, sifr_error *error) {
+    return find_ranges(opened, model, NULL, false, average, directory, out, count, error);
 }
 
 sifr_status checkpoint_state_ranges(const checkpoint_opened *opened, const sifr_model *model,
                                     const optim_row *optimizer, const char *directory,
                                     checkpoint_range **out, size_t *count, sifr_error *error) {
-    return find_ranges(opened, model, optimizer, true, directory, out, count, error);
+    return find_ranges(opened, model, optimizer, true, false, directory, out, count, error);
 }
 
 /* --- tensors of the model folder --- */

@@ -154,11 +154,14 @@ sifr_status checkpoint_ranges(const checkpoint_opened *opened, const sifr_engine
                               const char *directory, checkpoint_range **out, size_t *count,
                               sifr_error *error) SIFR_MUST_CHECK;
 
-/* The ranges of master weights only, by weight and position; does not depend on which weights were
- * trained. */
+/* The state that is the average of a weight, in ranges. */
+#define CHECKPOINT_AVERAGE "ema"
+
+/* The ranges of master weights only, by weight and position, or with `average` those of the
+ * averages of the weights in their place; does not depend on which weights were trained. */
 sifr_status checkpoint_master_ranges(const checkpoint_opened *opened, const sifr_model *model,
-                                     const char *directory, checkpoint_range **out, size_t *count,
-                                     sifr_error *error) SIFR_MUST_CHECK;
+                                     bool average, const char *directory, checkpoint_range **out,
+                                     size_t *count, sifr_error *error) SIFR_MUST_CHECK;
 
 /* The ranges of all parts of `optimizer`, by weight, part and position. A weight has all its states
  * or, where it was frozen, none. */

@@ -119,8 +119,8 @@ static sifr_status open_checkpoint(checkpoint_model *m, sifr_error *error) {
         BASE_TRY(model_labels_load(m->files, &folder->labels, error));
     BASE_TRY(checkpoint_base_open(&m->opened, folder->architecture, m->path, folder->model,
                                   &m->base_weights, &m->base, error));
-    BASE_TRY(
-        checkpoint_master_ranges(&m->opened, folder->model, m->path, &m->ranges, &count, error));
+    BASE_TRY(checkpoint_master_ranges(&m->opened, folder->model, m->average, m->path, &m->ranges,
+                                      &count, error));
     BASE_TRY(checkpoint_read_tensors(&m->opened, folder->model, m->path, &m->stored, error));
     m->typed = m->stored.count > 0;
     if (!m->typed)
@@ -218,6 +218,23 @@ sifr_status checkpoint_model_open(const char *path, const char *adapter, checkpo
     if (strlen(path) >= sizeof out->path)
         return base_fail(error, SIFR_USAGE, "%.60s…: the path is too long", path);
     sifr_status status = open_path(path, adapter, out, log, error);
+    if (status != SIFR_OK) checkpoint_model_close(out);
+    return status;
+}
+
+sifr_status checkpoint_model_open_average(const char *path, checkpoint_model *out,
+                                          sifr_error *error) {
+    *out = (checkpoint_model){.step = -1, .average = true};
+    if (strlen(path) >= sizeof out->path)
+        return base_fail(error, SIFR_USAGE, "%.60s…: the path is too long", path);
+    if (!holds(path, CHECKPOINT_MANIFEST))
+        return base_fail(error, SIFR_USAGE,
+                         "%s: no checkpoint of a run, which alone has the average of the weights "
+                         "beside them; name RUN/checkpoint-N (a run that has ended also leaves the "
+                         "model folder RUN/ema)",
+                         path);
+    snprintf(out->path, sizeof out->path, "%s", path);
+    sifr_status status = open_checkpoint(out, error);
     if (status != SIFR_OK) checkpoint_model_close(out);
     return status;
 }

@@ -21,6 +21,7 @@ typedef struct checkpoint_model {
     char files[BASE_PATH_LENGTH];  /* the folder with config.json and the tokenizer */
     engine_stored stored;          /* the tensors of the model folder */
     bool typed;                    /* types are known; otherwise FP32 */
+    bool average;                  /* of a checkpoint, the averages of the weights are read */
     int64_t step;                  /* step of the checkpoint; -1: a model folder */
     checkpoint_opened opened;      /* the checkpoint */
     formats_weights *base_weights; /* of its base; NULL: it has none */
@@ -39,6 +40,9 @@ typedef struct checkpoint_model {
  * is read from the checkpoint's folder or from the one above it. */
 sifr_status checkpoint_model_open(const char *path, const char *adapter, checkpoint_model *out,
                                   const sifr_log *log, sifr_error *error) SIFR_MUST_CHECK;
+/* Opens the averages of the weights (ema) in a checkpoint, as if they were the weights. */
+sifr_status checkpoint_model_open_average(const char *path, checkpoint_model *out,
+                                          sifr_error *error) SIFR_MUST_CHECK;
 void checkpoint_model_close(checkpoint_model *model); /* harmless on a zeroed one */
 
 /* Reads elements first … first + count - 1 of weight `index`. Several threads may call it at once.

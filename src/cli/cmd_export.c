@@ -19,11 +19,12 @@ static int print_result(const train_exported *made, const char *destination) {
     return SIFR_OK;
 }
 
-static int export_folder(const char *source, const char *destination, const char *name) {
+static int export_folder(const char *source, const char *destination, bool average,
+                         const char *name) {
     sifr_error error = {0};
     sifr_log log = cli_log(name);
     train_exported made;
-    if (train_export(source, destination, &log, &made, &error) != SIFR_OK)
+    if (train_export(source, destination, average, &log, &made, &error) != SIFR_OK)
         return cli_fail(name, &error);
     return print_result(&made, destination);
 }
@@ -72,6 +73,7 @@ int cli_export(int argc, char **argv) {
         .example = "sifr export run/checkpoint-200 model-200",
     };
     const char *format = "hf", *type = NULL;
+    bool average = false;
     const cli_option options[] = {
         {"format", CLI_TEXT, "hf|gguf|deepspeed-universal",
          "format of DEST: hf, a Hugging Face folder, gguf, or DeepSpeed's universal checkpoint "
@@ -79,14 +81,20 @@ int cli_export(int argc, char **argv) {
          &format, NULL, false},
         {"type", CLI_TEXT, "f32|f16|bf16|q8_0",
          "type of the matrices in a gguf file; vectors are f32 (default: f16)", &type, NULL, false},
+        {"ema", CLI_FLAG, NULL,
+         "the average of the weights (sifr.ema) of the checkpoint SOURCE, in place of the weights",
+         &average, NULL, false},
     };
     cli_list paths = {0};
     int code;
-    if (!cli_parse(&usage, options, 2, argc, argv, &paths, &code)) return code;
+    if (!cli_parse(&usage, options, 3, argc, argv, &paths, &code)) return code;
     if (paths.count != 2)
         code = cli_fail_with(usage.name, SIFR_USAGE,
                              "two paths are needed, SOURCE and DEST, not %zu; see `sifr %s --help`",
                              paths.count, usage.name);
+    else if (average && strcmp(format, "hf") != 0)
+        code = cli_fail_with(usage.name, SIFR_USAGE,
+                             "--ema is for --format hf; make other formats from that folder");
     else if (strcmp(format, "gguf") == 0)
         code = export_gguf(paths.items[0], paths.items[1], type, usage.name);
     else if (strcmp(format, "hf") != 0 && strcmp(format, "deepspeed-universal") != 0)
@@ -102,7 +110,7 @@ int cli_export(int argc, char **argv) {
     else if (strcmp(format, "hf") != 0)
         code = export_universal(paths.items[0], paths.items[1], usage.name);
     else
-        code = export_folder(paths.items[0], paths.items[1], usage.name);
+        code = export_folder(paths.items[0], paths.items[1], average, usage.name);
     cli_list_free(&paths);
     return code;
 }

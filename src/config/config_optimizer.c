@@ -81,11 +81,33 @@ static sifr_status config_check_8bit(const sifr_config *config, sifr_error *erro
         config_path_where(config, path, where));
 }
 
+/* What has no average of its weights beside them. */
+static sifr_status config_check_ema(const sifr_config *config, sifr_error *error) {
+    static const char *const types[] = {"Adam8bit", "AdamW8bit", CONFIG_FREE};
+    static const char *const adapters[] = {"sifr.lora", "sifr.adapter"};
+    static const char *const path = "sifr.ema.decay";
+    const char *beside = NULL;
+    char where[300], text[64];
+    if (!(config_setting_number(config, path) > 0)) return SIFR_OK;
+    for (size_t i = 0; i < sizeof types / sizeof *types; i++)
+        if (config_has_type(config, "optimizer.type", types[i])) beside = types[i];
+    for (size_t i = 0; i < sizeof adapters / sizeof *adapters; i++)
+        if (config_setting_given(config, adapters[i])) beside = adapters[i];
+    if (!beside) return SIFR_OK;
+    return base_fail(error, SIFR_USAGE,
+                     "%s is %s: an average of the weights is not supported yet with %s; leave one "
+                     "of them out",
+                     config_path_where(config, path, where),
+                     config_value_text(config_setting_at(config, path)->value, text, sizeof text),
+                     beside);
+}
+
 sifr_status config_resolve_optimizer(sifr_config *config, sifr_error *error) {
     BASE_TRY(config_type_defaults(config, error));
     BASE_TRY(config_check_free(config, error));
     BASE_TRY(config_check_nesterov(config, error));
     BASE_TRY(config_check_8bit(config, error));
+    BASE_TRY(config_check_ema(config, error));
     bool chosen = config_setting_given(config, CONFIG_LR) ||
                   config_setting_given(config, "sifr.learning_rate");
     bool automatic = config_setting_at(config, CONFIG_LR)->given != NULL;

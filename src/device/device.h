@@ -175,7 +175,10 @@ typedef enum device_kernel {
      * one type, unless the kernel says otherwise. BF16 states are rounded stochastically, by
      * numbers of (seed, step, kind of state, attributes.element and on). Does nothing when
      * step->update is false, but for hidden memory: there w1 becomes a copy of w0, since transfers
-     * of what was not read are not left out. */
+     * of what was not read are not left out. With attributes.update.averages the
+     * operand behind the states is an FP32 average of the weights: a += average_share (w0 - a),
+     * with w0 as the update leaves it, before it is rounded. Not of kernels whose weights are an
+     * average, or whose states are codes. */
     DEVICE_ADAM,     /* saved0, saved1: first and second moment */
     DEVICE_AMSGRAD,  /* the same; saved2: the largest second moment so far */
     DEVICE_SGD,      /* no states */
@@ -334,7 +337,8 @@ typedef struct device_attributes {
             float epsilon, weight_decay; /* what changes from step to step is in the step */
             float lr_scale;              /* of the weights' group: times the step's rate */
             bool decoupled, nesterov;
-            bool keeps; /* w1 is written even if step->update is false: of hidden memory */
+            bool averages; /* there is an average of the weights */
+            bool keeps;    /* w1 is written even if step->update is false: of hidden memory */
         } update;
     };
 } device_attributes;
@@ -348,9 +352,10 @@ typedef struct device_step {
     float learning_rate;
     float beta1, beta2;
     float correction1, correction2; /* 1 - beta1^t, 1 - beta2^t, or 1 */
-    float share;   /* of the gradient in SGD's momentum; of z in schedule-free's average */
-    bool training; /* dropout applies */
-    bool update;   /* all gradients are finite */
+    float share;         /* of the gradient in SGD's momentum; of z in schedule-free's average */
+    float average_share; /* of the weights in their average */
+    bool training;       /* dropout applies */
+    bool update;         /* all gradients are finite */
 } device_step;
 
 enum { DEVICE_INPUTS = 6, DEVICE_WEIGHTS = 2, DEVICE_SAVED = 4 };
@@ -367,6 +372,9 @@ typedef struct device_call {
     const void *prepared;  /* set by device_prepare; belongs to the device */
     const device_step *step;
 } device_call;
+
+/* Operands saved0 and on of an update: states, and the average of the weights. */
+int device_call_states(const device_call *call);
 
 typedef struct device device;
 

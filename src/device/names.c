@@ -92,3 +92,7 @@ int device_update_states(device_kernel kernel) {
                                                [DEVICE_UPDATE_NUMBER(DEVICE_ADAM_8BIT)] = 4};
     return states[DEVICE_UPDATE_NUMBER(kernel)];
 }
+
+int device_call_states(const device_call *call) {
+    return device_update_states(call->kernel) + call->attributes.update.averages;
+}

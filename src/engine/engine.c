@@ -98,7 +98,12 @@ static sifr_status check_optimizer(const sifr_settings *o, sifr_error *error) {
         return base_fail(error, SIFR_USAGE,
                          "bf16_master_weights: %s keeps its averaged weights in fp32; leave it out",
                          row->name);
-    if (o->bf16_optimizer_states && row->states[0].type)
+    if (o->optimizer.ema_decay > 0 && !row->ema)
+        return base_fail(error, SIFR_USAGE,
+                         "ema_decay: an average of the weights beside %s is not supported yet; "
+                         "leave it out",
+                         row->name);
+    if (o->bf16_optimizer_states && row->states[0].type && !row->ema)
         return base_fail(error, SIFR_USAGE,
                          "bf16_optimizer_states: %s keeps its states in types of its own; leave it "
                          "out",

@@ -371,6 +371,7 @@ int64_t engine_piece_elements(void) {
 
 typedef struct folder_save {
     const sifr_engine *engine;
+    engine_part part;  /* of trained weights: master weights, or their average */
     comm_group *peers; /* all ranks, if ranks have slices */
     float *piece;      /* PIECE_ELEMENTS long */
 } folder_save;
@@ -380,19 +381,22 @@ typedef struct piece_request {
     int64_t weight, first, count; /* weight -1: no more */
 } piece_request;
 
+static engine_part part_of(const folder_save *save, size_t index) {
+    return save->engine->model->weights[index].frozen ? ENGINE_MASTER : save->part;
+}
+
 /* Gets at most PIECE_ELEMENTS values of a weight, on the writing rank. */
 static sifr_status weight_values(void *user, size_t index, int64_t first, int64_t count,
                                  const float **out, sifr_error *error) {
     const folder_save *save = user;
     const sifr_engine *engine = save->engine;
-    if (!engine_is_cut(engine, index, ENGINE_MASTER))
-        return engine_view_fp32(engine, index, ENGINE_MASTER, first, count, save->piece, out,
-                                error);
+    engine_part part = part_of(save, index);
+    if (!engine_is_cut(engine, index, part))
+        return engine_view_fp32(engine, index, part, first, count, save->piece, out, error);
     piece_request request = {(int64_t)index, first, count};
     BASE_TRY(comm_broadcast(engine->group, 0, &request, sizeof request, error));
     *out = save->piece;
-    return engine_hand_in(engine, save->peers, index, ENGINE_MASTER, first, count, save->piece,
-                          error);
+    return engine_hand_in(engine, save->peers, index, part, first, count, save->piece, error);
 }
 
 /* On the other ranks: sends the pieces that the writer asks for, until it asks for no more. */
@@ -402,8 +406,9 @@ static sifr_status serve_pieces(const folder_save *save, sifr_error *error) {
         piece_request request;
         BASE_TRY(comm_broadcast(engine->group, 0, &request, sizeof request, error));
         if (request.weight < 0) return SIFR_OK;
-        BASE_TRY(engine_hand_in(engine, save->peers, (size_t)request.weight, ENGINE_MASTER,
-                                request.first, request.count, save->piece, error));
+        size_t index = (size_t)request.weight;
+        BASE_TRY(engine_hand_in(engine, save->peers, index, part_of(save, index), request.first,
+                                request.count, save->piece, error));
     }
 }
 
@@ -419,11 +424,12 @@ static sifr_status save_weights(folder_save *save, const model_architecture *arc
 }
 
 /* For as long as a folder is written. */
-static sifr_status open_peers(const sifr_engine *engine, comm_group **out, sifr_error *error) {
+static sifr_status open_peers(const folder_save *save, comm_group **out, sifr_error *error) {
+    const sifr_engine *engine = save->engine;
     comm_part part = {.name = "folder", .key = comm_rank(engine->group), .peers = true};
     bool cut = false;
     for (size_t i = 0; i < engine->model->weight_count; i++)
-        cut |= engine_is_cut(engine, i, ENGINE_MASTER);
+        cut |= engine_is_cut(engine, i, part_of(save, i));
     return cut ? comm_split(engine->group, &part, out, error) : SIFR_OK;
 }
 
@@ -439,10 +445,10 @@ static sifr_status save_together(folder_save *save, const model_architecture *ar
     return status == SIFR_OK ? ended : status;
 }
 
-sifr_status engine_save_folder(const sifr_engine *engine, const model_architecture *architecture,
-                               const formats_weights *like, base_dtype dtype, const char *directory,
-                               sifr_error *error) {
-    folder_save save = {.engine = engine};
+static sifr_status save_part(const sifr_engine *engine, engine_part part,
+                             const model_architecture *architecture, const formats_weights *like,
+                             base_dtype dtype, const char *directory, sifr_error *error) {
+    folder_save save = {.engine = engine, .part = part};
     comm_group *group = engine->group;
     sifr_status status = engine_settle(engine, error);
     BASE_TRY(comm_agree_status(group, status, error));
@@ -452,7 +458,7 @@ sifr_status engine_save_folder(const sifr_engine *engine, const model_architectu
     if (comm_size(group) > 1 || !engine_in_place(engine) || !wide)
         status = base_alloc(PIECE_ELEMENTS, sizeof *save.piece, &save.piece, error);
     status = comm_agree_status(group, status, error);
-    if (status == SIFR_OK) status = open_peers(engine, &save.peers, error);
+    if (status == SIFR_OK) status = open_peers(&save, &save.peers, error);
     if (status == SIFR_OK) {
         status = save_together(&save, architecture, like, dtype, directory, error);
         if (save.peers) comm_close(save.peers);
@@ -460,4 +466,20 @@ sifr_status engine_save_folder(const sifr_engine *engine, const model_architectu
     }
     free(save.piece);
     return status;
+}
+
+sifr_status engine_save_folder(const sifr_engine *engine, const model_architecture *architecture,
+                               const formats_weights *like, base_dtype dtype, const char *directory,
+                               sifr_error *error) {
+    return save_part(engine, ENGINE_MASTER, architecture, like, dtype, directory, error);
+}
+
+sifr_status engine_save_average(const sifr_engine *engine, const model_architecture *architecture,
+                                const formats_weights *like, base_dtype dtype,
+                                const char *directory, sifr_error *error) {
+    engine_part part = (engine_part)(engine_parts(engine) - 1);
+    if (!engine_optimizer(engine)->ema)
+        return base_fail(error, SIFR_USAGE, "%s: this run keeps no average of its weights",
+                         directory);
+    return save_part(engine, part, architecture, like, dtype, directory, error);
 }

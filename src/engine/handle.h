@@ -359,4 +359,9 @@ sifr_status engine_save_folder(const sifr_engine *engine, const model_architectu
                                const formats_weights *like, base_dtype dtype, const char *directory,
                                sifr_error *error) SIFR_MUST_CHECK;
 
+/* The same of the average of the weights (ema_decay); frozen weights are as they are. */
+sifr_status engine_save_average(const sifr_engine *engine, const model_architecture *architecture,
+                                const formats_weights *like, base_dtype dtype,
+                                const char *directory, sifr_error *error) SIFR_MUST_CHECK;
+
 #endif

@@ -1,6 +1,6 @@
 #include "optim/optim.h"
 
-const optim_row *optim_row_of(const sifr_optimizer *optimizer) {
+static const optim_row *plain_row(const sifr_optimizer *optimizer) {
     switch (optimizer->type) {
     case SIFR_ADAMW:
     case SIFR_ADAM:
@@ -18,4 +18,15 @@ const optim_row *optim_row_of(const sifr_optimizer *optimizer) {
         return &optim_schedule_free;
     }
     return optimizer->amsgrad ? &optim_amsgrad : &optim_adam;
+}
+
+const optim_row *optim_row_of(const sifr_optimizer *optimizer) {
+    const optim_row *row = plain_row(optimizer);
+    return optimizer->ema_decay > 0 && row->with_ema ? row->with_ema : row;
+}
+
+/* The average begins as the weights after the first update, as torch's AveragedModel does. */
+void optim_set_step(const sifr_optimizer *optimizer, const optim_step *step, device_step *out) {
+    optim_row_of(optimizer)->set_step(optimizer, step, out);
+    out->average_share = step->updates ? (float)(1 - optimizer->ema_decay) : 1.0f;
 }

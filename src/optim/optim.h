@@ -38,6 +38,9 @@ typedef struct optim_row {
     bool (*takes)(const sifr_optimizer *optimizer, const model_weight *weight);
     const struct optim_row *rest;
     bool remembers; /* it has an optim_memory */
+    /* The last state is the average of the weights (ema_decay). */
+    bool ema;
+    const struct optim_row *with_ema; /* the row with it; NULL: not with this optimizer */
     /* The weights that a run gives are an average, and those that it trains another thing: master
      * weights are there in every precision, in fp32, and hold the average. */
     bool averages;
@@ -50,12 +53,19 @@ typedef struct optim_row {
                           const float *const states[OPTIM_STATES], int64_t count, float *out);
 } optim_row;
 
+/* The average of the weights. */
+#define OPTIM_EMA                                                                                  \
+    { .name = "ema", .type = BASE_FP32 }
+
 /* The row of an optimizer with these settings. */
 const optim_row *optim_row_of(const sifr_optimizer *optimizer);
 
+/* Sets what an update reads of a step. */
+void optim_set_step(const sifr_optimizer *optimizer, const optim_step *step, device_step *out);
+
 /* How many states it keeps for each weight, at most OPTIM_STATES. */
 static inline int optim_states(const optim_row *row) {
-    return device_update_states(row->kernel);
+    return device_update_states(row->kernel) + row->ema;
 }
 
 /* The row of a weight or a segment with this `rest`. */

@@ -21,15 +21,37 @@ static void set_step(const sifr_optimizer *o, const optim_step *step, device_ste
     out->correction2 = o->bias_correction ? (float)c2 : 1.0f;
 }
 
+#define MOMENTS                                                                                    \
+    {.name = "exp_avg"}, {                                                                         \
+        .name = "exp_avg_sq"                                                                       \
+    }
+#define LARGEST                                                                                    \
+    { .name = "max_exp_avg_sq" }
+
+static const optim_row adam_ema = {.name = "AdamW with ema",
+                                   .kernel = DEVICE_ADAM,
+                                   .states = {MOMENTS, OPTIM_EMA},
+                                   .ema = true,
+                                   .set_call = set_call,
+                                   .set_step = set_step};
+
+static const optim_row amsgrad_ema = {.name = "AdamW with amsgrad and ema",
+                                      .kernel = DEVICE_AMSGRAD,
+                                      .states = {MOMENTS, LARGEST, OPTIM_EMA},
+                                      .ema = true,
+                                      .set_call = set_call,
+                                      .set_step = set_step};
+
 const optim_row optim_adam = {.name = "AdamW",
                               .kernel = DEVICE_ADAM,
-                              .states = {{.name = "exp_avg"}, {.name = "exp_avg_sq"}},
+                              .states = {MOMENTS},
+                              .with_ema = &adam_ema,
                               .set_call = set_call,
                               .set_step = set_step};
 
-const optim_row optim_amsgrad = {
-    .name = "AdamW with amsgrad",
-    .kernel = DEVICE_AMSGRAD,
-    .states = {{.name = "exp_avg"}, {.name = "exp_avg_sq"}, {.name = "max_exp_avg_sq"}},
-    .set_call = set_call,
-    .set_step = set_step};
+const optim_row optim_amsgrad = {.name = "AdamW with amsgrad",
+                                 .kernel = DEVICE_AMSGRAD,
+                                 .states = {MOMENTS, LARGEST},
+                                 .with_ema = &amsgrad_ema,
+                                 .set_call = set_call,
+                                 .set_step = set_step};

@@ -13,13 +13,29 @@ static void set_step(const sifr_optimizer *o, const optim_step *step, device_ste
     out->share = step->updates ? (float)(1 - o->dampening) : 1.0f;
 }
 
+static const optim_row sgd_ema = {.name = "SGD without momentum, with ema",
+                                  .kernel = DEVICE_SGD,
+                                  .states = {OPTIM_EMA},
+                                  .ema = true,
+                                  .set_call = set_call,
+                                  .set_step = set_step};
+
+static const optim_row momentum_ema = {.name = "SGD with momentum and ema",
+                                       .kernel = DEVICE_MOMENTUM,
+                                       .states = {{.name = "momentum_buffer"}, OPTIM_EMA},
+                                       .ema = true,
+                                       .set_call = set_call,
+                                       .set_step = set_step};
+
 const optim_row optim_sgd = {.name = "SGD without momentum",
                              .kernel = DEVICE_SGD,
+                             .with_ema = &sgd_ema,
                              .set_call = set_call,
                              .set_step = set_step};
 
 const optim_row optim_momentum = {.name = "SGD with momentum",
                                   .kernel = DEVICE_MOMENTUM,
                                   .states = {{.name = "momentum_buffer"}},
+                                  .with_ema = &momentum_ema,
                                   .set_call = set_call,
                                   .set_step = set_step};

@@ -50,13 +50,15 @@ static sifr_status write_model(export_run *run, train_exported *out, sifr_error 
     return train_new_folder_place(&run->folder, error);
 }
 
-sifr_status train_export(const char *source, const char *destination, const sifr_log *log,
-                         train_exported *out, sifr_error *error) {
+sifr_status train_export(const char *source, const char *destination, bool average,
+                         const sifr_log *log, train_exported *out, sifr_error *error) {
     export_run *run;
     *out = (train_exported){.step = -1};
     BASE_TRY(base_alloc(1, sizeof *run, &run, error));
     sifr_status status = train_new_folder_check(&run->folder, destination, error);
-    if (status == SIFR_OK) status = checkpoint_model_open(source, NULL, &run->model, log, error);
+    if (status == SIFR_OK)
+        status = average ? checkpoint_model_open_average(source, &run->model, error)
+                         : checkpoint_model_open(source, NULL, &run->model, log, error);
     if (status == SIFR_OK) {
         const checkpoint_model *m = &run->model;
         memcpy(out->from, m->path, sizeof out->from);

@@ -18,8 +18,9 @@ typedef struct train_exported {
  * run's own model, config.json, the tokenizer and other files of the model folder, without the
  * records of a run. Tensors are copied in pieces, so memory is bounded. The folder appears complete
  * or not at all. */
-sifr_status train_export(const char *source, const char *destination, const sifr_log *log,
-                         train_exported *out, sifr_error *error) SIFR_MUST_CHECK;
+sifr_status train_export(const char *source, const char *destination, bool average,
+                         const sifr_log *log, train_exported *out,
+                         sifr_error *error) SIFR_MUST_CHECK;
 
 /* The same from a checkpoint of a run with Adam: a universal checkpoint of DeepSpeed, with fp32
  * weights and moments (export_universal.c). */

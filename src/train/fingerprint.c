@@ -134,14 +134,15 @@ static bool put_sections(json_t *notes, const sifr_config *config) {
     return whole;
 }
 
-/* What single weights are trained by, in the config's names; nothing where all are trained alike.
- */
+/* What single weights are trained by, in the config's names, and the average of them; nothing where
+ * all are trained alike. */
 static bool put_groups(json_t *notes, const sifr_config *config) {
     const sifr_optimizer *o = &config->step.optimizer;
     json_t *acting = config_acting(config);
     const json_t *section = json_object_get(acting, "sifr");
-    bool acts[] = {o->no_decay != SIFR_DECAY_ALL, o->layer_decay<1, o->group_count> 0};
-    static const char *const names[] = {"no_decay", "layer_decay", "groups"};
+    bool acts[] = {o->no_decay != SIFR_DECAY_ALL, o->layer_decay < 1, o->group_count > 0,
+                   o->ema_decay > 0};
+    static const char *const names[] = {"no_decay", "layer_decay", "groups", "ema"};
     bool whole = acting != NULL;
     for (size_t i = 0; whole && i < sizeof names / sizeof *names; i++)
         if (acts[i])

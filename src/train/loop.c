@@ -349,6 +349,7 @@ static sifr_status save_model(train_state *t, sifr_error *error) {
     sifr_status saved = engine_save_folder(t->engine, t->folder.architecture, t->folder.weights,
                                            BASE_FP32, t->config->output, error);
     BASE_TRY(train_agree(t, saved, error));
+    BASE_TRY(train_save_average(t, error));
     if (!t->first) return SIFR_OK;
     BASE_TRY(base_path_join(path, t->config->output, "trainer_state.json", error));
     json_t *trainer = train_monitor_trainer_state(&t->monitor, sifr_engine_steps(t->engine));

@@ -31,7 +31,7 @@ const char *train_named_path(const sifr_config *config) {
 }
 
 /* The trained model has the same tensors and types as the model that the run starts from. */
-static int64_t model_bytes(const sifr_config *config, const sifr_model *model) {
+static int64_t folder_bytes(const sifr_config *config, const sifr_model *model) {
     formats_weights *weights;
     if (model_is_adapter(model)) return sifr_model_trained(model) * (int64_t)sizeof(float);
     if (config->model && formats_weights_open(config->model, &weights, NULL) == SIFR_OK) {
@@ -40,6 +40,13 @@ static int64_t model_bytes(const sifr_config *config, const sifr_model *model) {
         return bytes < INT64_MAX ? (int64_t)bytes : INT64_MAX;
     }
     return sifr_model_parameters(model) * (int64_t)sizeof(float);
+}
+
+/* And the average of the weights, a folder of its own. */
+static int64_t model_bytes(const sifr_config *config, const sifr_model *model) {
+    int64_t bytes = folder_bytes(config, model);
+    bool average = config->step.optimizer.ema_decay > 0;
+    return average && bytes <= INT64_MAX / 2 ? 2 * bytes : bytes;
 }
 
 sifr_status train_disk_find(const sifr_config *config, const sifr_model *model, train_disk *out,

@@ -65,4 +65,9 @@ sifr_status train_prepare(train_state *t, sifr_error *error) SIFR_MUST_CHECK;
 /* Returns the failure of the lowest rank that has one, on all ranks; SIFR_OK if none has. */
 sifr_status train_agree(train_state *t, sifr_status status, sifr_error *error) SIFR_MUST_CHECK;
 
+/* Writes the average of the weights, where there is one, into the folder TRAIN_AVERAGE of the
+ * output. */
+#define TRAIN_AVERAGE "ema"
+sifr_status train_save_average(train_state *t, sifr_error *error) SIFR_MUST_CHECK;
+
 #endif

@@ -108,11 +108,14 @@ static void optimizers_go_on(void **state) {
          .r = 1,
          .weight_lr_power = 2},
         {.type = SIFR_ADAMW_8BIT, .beta1 = 0.9, .beta2 = 0.9, .eps = 1e-8, .min_8bit_size = 1000},
-        {.type = SIFR_LION,
+        {.type = SIFR_ADAMW,
          .beta1 = 0.9,
          .beta2 = 0.5,
+         .eps = 1e-8,
+         .ema_decay = 0.5,
          .no_decay = SIFR_NO_DECAY_TRANSFORMERS,
-         .layer_decay = 0.7}};
+         .layer_decay = 0.7},
+        {.type = SIFR_ADAGRAD, .eps = 1e-10, .ema_decay = 0.5}};
     enum { COUNT = sizeof optimizers / sizeof *optimizers };
     (void)state;
     for (int i = 0; i < COUNT; i++) {

@@ -170,6 +170,7 @@ static void flags_come_from_the_table(void **state) {
         "data-fields",
         "no-decay",
         "layer-decay",
+        "ema-decay",
         "adapter",
         "preference",
         "preference-beta",

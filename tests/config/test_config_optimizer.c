@@ -109,9 +109,32 @@ static void optimizers(void **state) {
                    "it to false");
 }
 
+static void averages(void **state) {
+    (void)state;
+    config_case *c = config_case_text("{\"sifr\": {\"ema\": {\"decay\": 0.99}}}");
+    config_case_accepted(c);
+    assert_true(c->config.step.optimizer.ema_decay == 0.99);
+    config_case_free(c);
+    c = config_case_text("{\"sifr\": {\"ema\": {\"decay\": 0}, \"lora\": {\"r\": 8}}}");
+    config_case_accepted(c);
+    config_case_free(c);
+    config_refused(
+        "{\"optimizer\": {\"type\": \"AdamW8bit\"}, \"sifr\": {\"ema\": {\"decay\": 0.5}}}",
+        "ds.json: sifr.ema.decay is 0.5: an average of the weights is not supported yet "
+        "with AdamW8bit; leave one of them out");
+    config_refused("{\"sifr\": {\"ema\": {\"decay\": 0.5}, \"lora\": {\"r\": 8}}}",
+                   "ds.json: sifr.ema.decay is 0.5: an average of the weights is not supported yet "
+                   "with sifr.lora; leave one of them out");
+    config_refused(
+        "{\"sifr\": {\"ema\": {\"decay\": 1}}}",
+        "ds.json: sifr.ema.decay must be a number from 0 to below 1 or \"auto\", not 1; its "
+        "default is 0.0");
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(learning_rates),
+        cmocka_unit_test(averages),
         cmocka_unit_test(adam_modes),
         cmocka_unit_test(optimizers),
     };

@@ -1,6 +1,6 @@
 /* Each optimizer against the library that it comes from: twenty steps of eight micro batches in
- * fp32, as close as that library comes in fp32 (tests/golden/README.md: make_optimizers.py); and
- * groups of settings against those of torch (make_groups.py). */
+ * fp32, as close as that library comes in fp32 (tests/golden/README.md: make_optimizers.py); groups
+ * of settings and averages against those of torch (make_groups.py). */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -90,6 +90,7 @@ static void read_groups(const json_t *case_, sifr_optimizer_group *list, sifr_op
     o->groups = list;
     o->no_decay = number(case_, "no_decay", 0) != 0 ? SIFR_NO_DECAY_TRANSFORMERS : SIFR_DECAY_ALL;
     o->layer_decay = number(case_, "layer_decay", 1);
+    o->ema_decay = number(case_, "ema_decay", 0);
 }
 
 static sifr_settings options_of(const expected *e, const json_t *case_) {
@@ -121,18 +122,19 @@ static sifr_settings options_of(const expected *e, const json_t *case_) {
     return options;
 }
 
-static float *read_weight(const sifr_engine *engine, const model_weight *w) {
-    size_t count = (size_t)(w->rows * w->columns);
+/* A weight, or its average. */
+static float *read_part(const sifr_engine *engine, size_t w, engine_part part) {
+    const model_weight *weight = &engine->model->weights[w];
+    int64_t count = weight->rows * weight->columns;
     sifr_error error = {0};
-    float *values = calloc(count, sizeof *values);
-    if (sifr_engine_read_weight(engine, w->name, values, count, &error))
-        fail_msg("%s", error.message);
+    float *values = calloc((size_t)count, sizeof *values);
+    if (engine_collect(engine, w, part, 0, count, values, &error)) fail_msg("%s", error.message);
     return values;
 }
 
 /* Relative to the norm of the true update, at the elements that are stored. */
 static double update_error(const expected *e, const char *name, const sifr_engine *engine,
-                           float *const *before) {
+                           engine_part part, float *const *before) {
     double missed = 0, sampled = 0;
     for (size_t w = 0; w < engine->model->weight_count; w++) {
         const model_weight *weight = &engine->model->weights[w];
@@ -140,7 +142,7 @@ static double update_error(const expected *e, const char *name, const sifr_engin
         char key[FORMATS_NAME_LIMIT];
         snprintf(key, sizeof key, "%s/%s", name, weight->name);
         const float *truth = tensor(&e->file, key, (count + e->stride - 1) / e->stride);
-        float *after = read_weight(engine, weight);
+        float *after = read_part(engine, w, part);
         for (int64_t i = 0; i < count; i += e->stride) {
             if (step_no_gradient(e->json, weight->name, i)) continue;
             double update = (double)after[i] - (double)before[w][i];
@@ -172,6 +174,16 @@ static void run_steps(const expected *e, const json_t *case_, sifr_engine *engin
     }
 }
 
+static void check_average(const expected *e, const char *name, const sifr_engine *engine,
+                          float *const *before, double bound) {
+    char text[64];
+    if (!engine_optimizer(engine)->ema) return;
+    snprintf(text, sizeof text, "%s/average", name);
+    double off = update_error(e, text, engine, (engine_part)(engine_parts(engine) - 1), before);
+    print_message("%s: off by %.2g\n", text, off);
+    assert_true(off <= bound);
+}
+
 static void check_case(const expected *e, const json_t *case_) {
     const char *name = json_string_value(json_object_get(case_, "name"));
     const json_t *own = json_object_get(case_, "torch_fp32_error");
@@ -188,14 +200,15 @@ static void check_case(const expected *e, const json_t *case_) {
         fail_msg("%s", error.message);
     size_t weights = folder.model->weight_count;
     float **before = calloc(weights, sizeof *before);
-    for (size_t w = 0; w < weights; w++) before[w] = read_weight(engine, &folder.model->weights[w]);
+    for (size_t w = 0; w < weights; w++) before[w] = read_part(engine, w, ENGINE_MASTER);
     double loss = 0, norm = 0;
     run_steps(e, case_, engine, &loss, &norm);
-    double update = update_error(e, name, engine, before);
+    double update = update_error(e, name, engine, ENGINE_MASTER, before);
     print_message("%s: off by %.2g (loss), %.2g (norm), %.2g (update)\n", name, loss, norm, update);
     assert_true(loss <= fmax(1e-5, 4 * number(own, "step_loss", 0)));
     assert_true(norm <= fmax(1e-4, 4 * number(own, "step_norm", 0)));
     assert_true(update <= fmax(1e-3, 4 * number(own, "update", 0)));
+    check_average(e, name, engine, before, fmax(1e-3, 4 * number(own, "update", 0)));
     for (size_t w = 0; w < weights; w++) free(before[w]);
     free(before);
     sifr_engine_free(engine);

@@ -212,6 +212,19 @@ static sifr_status check_coded(const device_call *call, const device_matrix *m, 
                         error);
 }
 
+/* Of the weights. */
+static sifr_status check_average(const device_call *call, const char *const names[DEVICE_SAVED],
+                                 sifr_error *error) {
+    int states = device_update_states(call->kernel);
+    if (!call->attributes.update.averages) return SIFR_OK;
+    if (states >= DEVICE_SAVED || call->kernel == DEVICE_SCHEDULE_FREE)
+        return base_fail(error, SIFR_USAGE,
+                         "%s: it has no average of the weights beside its states",
+                         device_kernel_name(call->kernel));
+    return device_check(call, &call->saved[states], names[states], 1, call->x[0].columns, BASE_FP32,
+                        error);
+}
+
 sifr_status device_check_update(const device_call *call, sifr_error *error) {
     static const char *const names[DEVICE_SAVED] = {"saved[0]", "saved[1]", "saved[2]", "saved[3]"};
     const device_matrix *x = &call->x[0], *copy = &call->w[1];
@@ -226,6 +239,7 @@ sifr_status device_check_update(const device_call *call, sifr_error *error) {
         if (s == 0) BASE_TRY(check_state(call, state, names[s], x->columns, error));
         if (s > 0) BASE_TRY(check_like(call, state, names[s], &call->saved[0], error));
     }
+    BASE_TRY(check_average(call, names, error));
     if (copy->dtype == BASE_NONE) return SIFR_OK;
     BASE_TRY(check_vector(call, copy, "w[1]", error));
     return device_check(call, copy, "w[1]", 1, x->columns, copy->dtype, error);

@@ -148,7 +148,7 @@ static void begin_step(engine_executor *e, const engine_step_input *input) {
                                      .training = e->schedule->settings.mode == PLAN_TRAIN};
     if (e->schedule->settings.mode != PLAN_TRAIN) return;
     optim_step step = {input->updates, input->learning_rate, input->memory};
-    optim_row_of(input->optimizer)->set_step(input->optimizer, &step, &e->numbers->step);
+    optim_set_step(input->optimizer, &step, &e->numbers->step);
 }
 
 static comm_group *group_of(const engine_executor *e, const plan_instruction *i) {

@@ -314,6 +314,7 @@ static sifr_status emit_update(lower_state *state, int32_t segment, sifr_error *
     optimizer.weight_decay = group.weight_decay;
     row->set_call(&optimizer, &call.attributes);
     call.attributes.update.lr_scale = (float)group.lr_scale;
+    call.attributes.update.averages = row->ema;
     lower_operand parameters =
         typed_at(s->parameters[segment], 0, elements, plan_dtype(&s->settings));
     BASE_TRY(lower_put(state, &call, PLAN_X0, gradient_of(state, segment), error));

@@ -74,6 +74,17 @@ typedef struct update_piece {
  * the same memory banks (see memory.c) lose a quarter less time. */
 enum { UPDATE_RUN = 16, UPDATE_AHEAD = 64 };
 
+/* torch's lerp: exact where the share is 1, and where weights and average are equal. */
+static inline void average_piece(float share, const float *restrict weights,
+                                 float *restrict average, int64_t n) {
+    float rest = 1.0f - share;
+    bool less = share < 0.5f;
+    for (int64_t i = 0; i < n; i++) {
+        float a = average[i], w = weights[i], d = w - a;
+        average[i] = less ? a + share * d : w - d * rest;
+    }
+}
+
 /* How the copy of the weights is made, and how states are kept. */
 enum {
     UPDATE_PLAIN = 0,
@@ -90,6 +101,7 @@ static inline void update_part(const cpu_part *part, int states, int how,
     enum { WEIGHTS, STATES, KINDS = STATES + DEVICE_SAVED };
     const device_call *c = part->call;
     bool update = c->step->update, shows = how & UPDATE_SHOWS, coded = how & UPDATE_CODED;
+    bool averages = c->attributes.update.averages;
     const device_matrix *kinds[KINDS] = {&c->w[0]};
     uint64_t keys[KINDS];
     for (int k = 0; k < states; k++) kinds[STATES + k] = &c->saved[k];
@@ -109,6 +121,9 @@ static inline void update_part(const cpu_part *part, int states, int how,
                               .count = n};
         for (int k = 0; k < states; k++) piece.states[k] = values[STATES + k];
         if (update || shows) run(numbers, &piece);
+        if (update && averages)
+            average_piece(c->step->average_share, values[WEIGHTS],
+                          (float *)c->saved[states].data + at, n);
         if (c->w[1].dtype != BASE_NONE) copy_weights(piece.shown, &c->w[1], at, n);
         for (int k = 0; update && coded && k < states; k++)
             codes_store(codes_at(c, k, k + states, k == 0, at), n, copies[STATES + k]);

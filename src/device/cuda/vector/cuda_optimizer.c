@@ -34,7 +34,9 @@ sifr_status cuda_run_update(device *dev, const device_call *call, sifr_error *er
         .decoupled = call->attributes.update.decoupled,
         .nesterov = call->attributes.update.nesterov,
     };
-    for (int i = 0; i < DEVICE_SAVED; i++) arguments.kinds[1 + i] = operand_of(&call->saved[i]);
+    int states = device_update_states(call->kernel);
+    for (int i = 0; i < states; i++) arguments.kinds[1 + i] = operand_of(&call->saved[i]);
+    if (call->attributes.update.averages) arguments.average = call->saved[states].data;
     cuda_launch launch = {.kernel = kernels[DEVICE_UPDATE_NUMBER(call->kernel)],
                           .blocks = {(arguments.count + EACH - 1) / EACH, 1, 1},
                           .threads = PACK_THREADS,

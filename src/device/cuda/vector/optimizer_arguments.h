@@ -17,6 +17,7 @@ enum { UPDATE_PACKS = 4 };
 
 typedef struct update_arguments {
     update_operand gradient, kinds[1 + DEVICE_SAVED], copy; /* kinds: weights, then states */
+    float *average;                                         /* of the weights; NULL: none */
     int64_t count;
     uint64_t element; /* in the model, of the first one: bf16 states are rounded by its number */
     const device_step *step;

@@ -68,6 +68,19 @@ DEVICE uint64_t key_of_kind(const device_step *step, int k) {
     return base_random_key(step->seed, (uint64_t)step->step, (uint64_t)1 << 63 | (uint64_t)k);
 }
 
+/* Moves the average of the weights to them, with the operations of device/cpu/vector/update.h. */
+DEVICE void average_pack(const update_arguments &a, const float weights[PACK], int64_t at,
+                         int count) {
+    float share = a.step->average_share, rest = 1.0f - share, average[PACK];
+    widen_pack(load_pack(a.average, at, BASE_FP32, count), BASE_FP32, average);
+#pragma unroll
+    for (int i = 0; i < PACK; i++) {
+        float d = weights[i] - average[i];
+        average[i] = share < 0.5f ? average[i] + share * d : weights[i] - d * rest;
+    }
+    store_pack(a.average, at, BASE_FP32, count, narrow_pack(average, BASE_FP32));
+}
+
 template <typename rule>
 DEVICE void update_pack(const update_arguments &a, const typename rule::numbers &n,
                         const uint64_t *keys, int64_t at, int count) {
@@ -90,6 +103,7 @@ DEVICE void update_pack(const update_arguments &a, const typename rule::numbers 
 #pragma unroll
         for (int k = 0; k < KINDS; k++) kinds[k][i] = own[k];
     }
+    if (a.average) average_pack(a, kinds[0], at, count);
     if (a.copy.data)
         store_pack(a.copy.data, at, a.copy.type, count,
                    narrow_pack(rule::SHOWN ? copy : kinds[0], a.copy.type));

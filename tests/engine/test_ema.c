@@ -1,0 +1,246 @@
+/* The average of the weights (ema_decay): its values, the same bits at every stage, rank count and
+ * tier, and what has none. Against torch: test_golden_optimizers. label: full, timeout: 300 */
+#include <math.h>
+#include <stdio.h>
+
+#include "model/registry.h"
+#include "plan/queries.h"
+#include "support/scratch.h"
+#include "support/zero_run.h"
+
+enum { GLOBAL = 4, PAUSE_US = 30 };
+
+#define EMA .ema_decay = 0.75
+#define ADAMW                                                                                      \
+    .type = SIFR_ADAMW, .beta1 = 0.9, .beta2 = 0.5, .eps = 1e-8, .bias_correction = true,          \
+    .decoupled = true
+
+static const sifr_optimizer optimizers[] = {
+    {ADAMW, EMA},
+    {ADAMW, .amsgrad = true, EMA},
+    {.type = SIFR_SGD, EMA},
+    {.type = SIFR_SGD, .momentum = 0.9, .nesterov = true, .ema_decay = 0.25},
+    {.type = SIFR_ADAGRAD, .eps = 1e-10, EMA},
+    {.type = SIFR_LION, .beta1 = 0.9, .beta2 = 0.99, EMA, .no_decay = SIFR_NO_DECAY_TRANSFORMERS}};
+
+enum { OPTIMIZERS = sizeof optimizers / sizeof *optimizers };
+
+static zero_variant variant_of(int optimizer, sifr_precision precision) {
+    return (zero_variant){.ranks = 1,
+                          .type = "llama",
+                          .precision = precision,
+                          .global = GLOBAL,
+                          .optimizer = &optimizers[optimizer],
+                          .evaluate = true};
+}
+
+static void expect_same(int optimizer, const zero_outcome *want, zero_variant v,
+                        const char *where) {
+    zero_outcome have = zero_run(v);
+    if (!zero_is_same(want, &have))
+        fail_msg("optimizer %d, %s: precision %d, %d ranks, stage %d: other bits", optimizer, where,
+                 v.precision, v.ranks, v.stage);
+    free(have.weights);
+}
+
+/* The weights and the other states are those of a run without it. */
+static void check_rest(int optimizer, sifr_precision precision, const zero_outcome *have) {
+    sifr_optimizer plain = optimizers[optimizer];
+    zero_variant v = variant_of(optimizer, precision);
+    plain.ema_decay = 0;
+    v.optimizer = &plain;
+    zero_outcome want = zero_run(v);
+    model_config config = zero_config("llama");
+    sifr_model *model;
+    assert_int_equal(model_from_config(&config, &model, NULL), SIFR_OK);
+    size_t parameters = (size_t)sifr_model_parameters(model);
+    sifr_model_free(model);
+    assert_int_equal(have->count, want.count + parameters);
+    assert_memory_equal(have->weights, want.weights, parameters * sizeof(float));
+    assert_memory_equal(have->loss, want.loss, sizeof want.loss);
+    assert_int_equal(have->peak[PLAN_MOMENTS] - want.peak[PLAN_MOMENTS],
+                     precision == SIFR_FP32 ? have->peak[PLAN_PARAMETERS]
+                                            : 2 * have->peak[PLAN_PARAMETERS]);
+    free(want.weights);
+}
+
+static void stages_and_ranks(void **state) {
+    (void)state;
+    for (int i = 0; i < OPTIMIZERS; i++) {
+        for (int p = SIFR_FP32; p <= (i ? SIFR_BF16 : SIFR_FP16); p++) {
+            zero_variant v = variant_of(i, (sifr_precision)p);
+            zero_outcome want = zero_run(v);
+            check_rest(i, (sifr_precision)p, &want);
+            for (v.ranks = 1; v.ranks <= 4; v.ranks *= 2) {
+                for (v.stage = 0; v.stage < 4; v.stage++) {
+                    v.unit_order = v.stage % 2;
+                    expect_same(i, &want, v, "in memory");
+                }
+            }
+            free(want.weights);
+        }
+    }
+}
+
+/* With states and masters in bf16 the average still has 32 bits. */
+static void narrow_states(void **state) {
+    (void)state;
+    zero_variant v = variant_of(0, SIFR_BF16);
+    v.moments = v.masters = SIFR_BF16;
+    zero_outcome want = zero_run(v);
+    for (v.ranks = 2; v.ranks <= 4; v.ranks *= 2)
+        for (v.stage = 0; v.stage < 4; v.stage++) expect_same(0, &want, v, "narrow");
+    assert_int_equal(want.peak[PLAN_MOMENTS], 4 * want.peak[PLAN_PARAMETERS]);
+    free(want.weights);
+}
+
+static sifr_status open_queued(device **out, sifr_error *error) {
+    return device_open_queued(1, NULL, PAUSE_US, 7, out, error);
+}
+
+static void tiers(void **state) {
+    (void)state;
+    for (int i = 0; i < OPTIMIZERS; i++) {
+        for (int n = 0; n < 6; n++) {
+            zero_variant v = variant_of(i, n % 2 ? SIFR_BF16 : SIFR_FP32);
+            sifr_offload offload = sifr_settings_defaults().offload;
+            zero_outcome want = zero_run(v);
+            offload.nvme_path = scratch;
+            offload.sub_group_size = n < 3 ? 3000 : 0;
+            offload.optimizer.device = n < 2 ? SIFR_TIER_NVME : SIFR_TIER_CPU;
+            v.offload = &offload;
+            v.separate = n == 2 || n == 3;
+            v.open = n > 3 ? open_queued : NULL;
+            v.hidden = n > 3;
+            for (v.ranks = 1; v.ranks <= 4; v.ranks *= 2) {
+                v.stage = v.ranks == 1 ? 0 : 1 + (n + i) % 3;
+                expect_same(i, &want, v, "elsewhere");
+            }
+            free(want.weights);
+        }
+    }
+    scratch_expect_empty();
+}
+
+/* --- values --- */
+
+typedef struct averaged {
+    sifr_model *model;
+    sifr_engine *engine;
+    float **average; /* by weight */
+    int64_t updates;
+} averaged;
+
+static size_t elements(const sifr_model *model, size_t w) {
+    return (size_t)(model->weights[w].rows * model->weights[w].columns);
+}
+
+static averaged begin(sifr_settings settings, const char *frozen) {
+    averaged a = {0};
+    model_config config = zero_config("llama");
+    sifr_error error = {0};
+    settings.threads = 1;
+    settings.micro_batch_size = 1;
+    settings.seq_length = ZERO_LENGTH;
+    assert_int_equal(model_from_config(&config, &a.model, NULL), SIFR_OK);
+    if (frozen) assert_int_equal(sifr_model_freeze(a.model, frozen, NULL), SIFR_OK);
+    if (sifr_model_group(a.model, &settings.optimizer, &error) ||
+        sifr_engine_create(a.model, &settings, &a.engine, &error) ||
+        sifr_engine_initialise(a.engine, ZERO_SEED, &error))
+        fail_msg("%s", error.message);
+    a.average = calloc(a.model->weight_count, sizeof *a.average);
+    for (size_t w = 0; w < a.model->weight_count; w++)
+        a.average[w] = calloc(elements(a.model, w), sizeof(float));
+    return a;
+}
+
+/* A step; `labelled`: without labels nothing is updated. */
+static void step(averaged *a, double decay, bool labelled) {
+    int32_t tokens[ZERO_LENGTH], labels[ZERO_LENGTH];
+    sifr_step_result result;
+    for (int i = 0; i < ZERO_LENGTH; i++) {
+        tokens[i] = (i * 7 + (int)a->updates) % 97;
+        labels[i] = labelled ? (i * 5 + 3) % 97 : -100;
+    }
+    sifr_batch batch = {.tokens = tokens, .labels = labels};
+    assert_int_equal(sifr_engine_step(a->engine, &batch, 1e-2, &result, NULL), SIFR_OK);
+    assert_int_equal(result.updated, labelled);
+    float share = a->updates ? (float)(1 - decay) : 1.0f, rest = 1.0f - share;
+    if (!labelled) return;
+    a->updates++;
+    for (size_t w = 0; w < a->model->weight_count; w++) {
+        size_t count = elements(a->model, w);
+        float *now = calloc(count, sizeof *now);
+        assert_int_equal(
+            sifr_engine_read_weight(a->engine, a->model->weights[w].name, now, count, NULL),
+            SIFR_OK);
+        for (size_t i = 0; i < count; i++) {
+            float d = now[i] - a->average[w][i];
+            a->average[w][i] = share < 0.5f ? a->average[w][i] + share * d : now[i] - d * rest;
+        }
+        free(now);
+    }
+}
+
+static void check_average(const averaged *a) {
+    engine_part part = (engine_part)(engine_parts(a->engine) - 1);
+    assert_string_equal(engine_part_name(engine_optimizer(a->engine), part), "ema");
+    for (size_t w = 0; w < a->model->weight_count; w++) {
+        if (a->model->weights[w].frozen) continue;
+        assert_memory_equal(engine_state(a->engine, w, part), a->average[w],
+                            elements(a->model, w) * sizeof(float));
+    }
+}
+
+static void end(averaged *a) {
+    for (size_t w = 0; w < a->model->weight_count; w++) free(a->average[w]);
+    free(a->average);
+    sifr_engine_free(a->engine);
+    sifr_model_free(a->model);
+}
+
+static void values(void **state) {
+    (void)state;
+    static const double decays[] = {0.9, 0.3};
+    for (int n = 0; n < 4; n++) {
+        sifr_settings settings = sifr_settings_defaults();
+        settings.precision = n / 2 ? SIFR_BF16 : SIFR_FP32; /* masters in fp32 */
+        settings.optimizer.ema_decay = decays[n % 2];
+        averaged a = begin(settings, n % 2 ? "*embed*" : NULL);
+        step(&a, decays[n % 2], false);
+        for (int s = 0; s < 4; s++) {
+            step(&a, decays[n % 2], true);
+            check_average(&a);
+            step(&a, decays[n % 2], false);
+            check_average(&a);
+        }
+        end(&a);
+    }
+}
+
+static void refused(void **state) {
+    (void)state;
+    static const sifr_optimizer_type types[] = {SIFR_ADAMW_8BIT, SIFR_ADAM_8BIT,
+                                                SIFR_SCHEDULE_FREE_ADAMW};
+    for (int t = 0; t < 3; t++) {
+        model_config config = zero_config("llama");
+        sifr_settings settings = sifr_settings_defaults();
+        sifr_model *model;
+        sifr_engine *engine;
+        sifr_error error = {0};
+        settings.optimizer.type = types[t];
+        settings.optimizer.ema_decay = 0.9;
+        assert_int_equal(model_from_config(&config, &model, NULL), SIFR_OK);
+        assert_int_equal(sifr_model_group(model, &settings.optimizer, NULL), SIFR_OK);
+        assert_int_equal(sifr_engine_create(model, &settings, &engine, &error), SIFR_USAGE);
+        assert_non_null(strstr(error.message, "an average of the weights"));
+        sifr_model_free(model);
+    }
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {cmocka_unit_test(values), cmocka_unit_test(refused),
+                                       cmocka_unit_test(stages_and_ranks),
+                                       cmocka_unit_test(narrow_states), cmocka_unit_test(tiers)};
+    return cmocka_run_group_tests(tests, scratch_setup, scratch_teardown);
+}
