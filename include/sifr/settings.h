@@ -177,7 +177,8 @@ typedef enum sifr_optimizer_type {
     SIFR_LION,
     SIFR_SCHEDULE_FREE_ADAMW,
     SIFR_ADAM_8BIT, /* both have decoupled weight decay */
-    SIFR_ADAMW_8BIT
+    SIFR_ADAMW_8BIT,
+    SIFR_LAMB
 } sifr_optimizer_type;
 
 /* Which weights do not decay. */
@@ -207,6 +208,7 @@ typedef struct sifr_optimizer {
      * largest rate so far in the weight of a step in the average. */
     int64_t warmup_steps;
     double r, weight_lr_power;
+    double min_coeff, max_coeff; /* of LAMB: bounds of a weight's trust ratio */
     int64_t min_8bit_size; /* of 8-bit Adam: weights of fewer elements keep 32 bits */
     /* Of an exponential moving average of the weights, beside what trains; 0: none. Not of 8-bit
      * Adam and schedule-free AdamW. */

@@ -47,10 +47,9 @@
 #define ADAMS "Adam|AdamW|OneBitAdam|ZeroOneAdam|MuAdam|MuAdamW"
 #define ADAMS_8BIT "Adam8bit|AdamW8bit"
 /* In the order of sifr_optimizer_type. */
-#define OPTIMIZERS "AdamW|Adam|SGD|Adagrad|Lion|AdamWScheduleFree|" ADAMS_8BIT
+#define OPTIMIZERS "AdamW|Adam|SGD|Adagrad|Lion|AdamWScheduleFree|" ADAMS_8BIT "|Lamb"
 #define OPTIMIZERS_LATER                                                                           \
-    "Lamb|Adafactor|Muon|OneBitAdam|ZeroOneAdam|OneBitLamb|MuAdam|MuAdamW|"                        \
-    "MuSGD"
+    "Adafactor|Muon|OneBitAdam|ZeroOneAdam|OneBitLamb|MuAdam|MuAdamW|MuSGD"
 #define FREE "AdamWScheduleFree"
 #define WARMUPS "WarmupLR|WarmupDecayLR"
 /* Names of transformers' get_scheduler; the last two are refused. */
@@ -92,7 +91,7 @@ KEY("zero_force_ds_cpu_optimizer", BOOL, NONE, "true", "", "there is one optimiz
 KEY("allgather_size", INT, ALIAS, NULL, "elements", "Old spelling.", .alias = "zero_optimization.allgather_bucket_size"),
 
 KEY("optimizer", SECTION, BUILT, NULL, "", "The optimizer; without this section, AdamW with the Hugging Face Trainer's values."),
-KEY("optimizer.type", CHOICE, BUILT, "\"AdamW\"", "", "AdamW; Adam with the meaning that it has in DeepSpeed: also AdamW, unless adam_w_mode is false; SGD and Adagrad as PyTorch has them; Lion; AdamWScheduleFree of the package schedulefree; Adam8bit and AdamW8bit of bitsandbytes. docs/optimizers.md has their formulas and parameters.", .choices = OPTIMIZERS "|" OPTIMIZERS_LATER, .later = OPTIMIZERS_LATER, FIELD(step.optimizer.type)),
+KEY("optimizer.type", CHOICE, BUILT, "\"AdamW\"", "", "AdamW; Adam with the meaning that it has in DeepSpeed: also AdamW, unless adam_w_mode is false; SGD and Adagrad as PyTorch has them; Lion; Lamb as DeepSpeed has it; AdamWScheduleFree of the package schedulefree; Adam8bit and AdamW8bit of bitsandbytes. docs/optimizers.md has their formulas and parameters.", .choices = OPTIMIZERS "|" OPTIMIZERS_LATER, .later = OPTIMIZERS_LATER, FIELD(step.optimizer.type)),
 KEY("optimizer.legacy_fusion", BOOL, NONE, "false", "", "the optimizer is one fused pass."),
 KEY("optimizer.params", SECTION, BUILT, NULL, "", "Parameters of the optimizer."),
 KEY("optimizer.params.lr", NUMBER, BUILT, "0.001", "", "Learning rate; flag --learning-rate. \"auto\", or no optimizer section: 5e-5, as in the Hugging Face Trainer. Not given: of Adagrad 0.01, of AdamWScheduleFree 0.0025, as in their libraries.", .range = ">= 0", FIELD(lr)),
@@ -127,8 +126,8 @@ KEY("optimizer.params.var_freeze_step", INT, LATER, "100000", "steps", "0/1 Adam
 KEY("optimizer.params.var_update_scaler", INT, LATER, "16", "steps", "0/1 Adam: interval of second moment updates.", .only = "ZeroOneAdam"),
 KEY("optimizer.params.local_step_scaler", INT, LATER, "32678", "steps", "0/1 Adam: interval of local steps.", .only = "ZeroOneAdam"),
 KEY("optimizer.params.local_step_clipper", INT, LATER, "16", "steps", "0/1 Adam: most local steps.", .only = "ZeroOneAdam"),
-KEY("optimizer.params.max_coeff", NUMBER, LATER, "10.0", "", "LAMB: upper bound of the trust ratio.", .only = "Lamb|OneBitLamb"),
-KEY("optimizer.params.min_coeff", NUMBER, LATER, "0.01", "", "LAMB: lower bound of the trust ratio.", .only = "Lamb|OneBitLamb"),
+KEY("optimizer.params.max_coeff", NUMBER, BUILT, "10.0", "", "LAMB: upper bound of a weight's trust ratio.", .range = ">= 0", .only = "Lamb|OneBitLamb", FIELD(step.optimizer.max_coeff)),
+KEY("optimizer.params.min_coeff", NUMBER, BUILT, "0.01", "", "LAMB: lower bound of a weight's trust ratio.", .range = ">= 0", .only = "Lamb|OneBitLamb", FIELD(step.optimizer.min_coeff)),
 KEY("optimizer.params.coeff_beta", NUMBER, LATER, "0.9", "", "1-bit LAMB: averaging of the trust ratio.", .only = "OneBitLamb"),
 KEY("optimizer.params.factor_max", NUMBER, LATER, "4.0", "", "1-bit LAMB: upper bound of the factor.", .only = "OneBitLamb"),
 KEY("optimizer.params.factor_min", NUMBER, LATER, "0.5", "", "1-bit LAMB: lower bound of the factor.", .only = "OneBitLamb"),

@@ -81,6 +81,16 @@ static sifr_status config_check_8bit(const sifr_config *config, sifr_error *erro
         config_path_where(config, path, where));
 }
 
+static sifr_status config_check_lamb(const sifr_config *config, sifr_error *error) {
+    static const char *const least = "optimizer.params.min_coeff";
+    static const char *const most = "optimizer.params.max_coeff";
+    char where[300];
+    double min = config_setting_number(config, least), max = config_setting_number(config, most);
+    if (!config_has_type(config, "optimizer.type", "Lamb") || min <= max) return SIFR_OK;
+    return base_fail(error, SIFR_USAGE, "%s is %g, above max_coeff %g; give a smaller one",
+                     config_path_where(config, least, where), min, max);
+}
+
 /* What has no average of its weights beside them. */
 static sifr_status config_check_ema(const sifr_config *config, sifr_error *error) {
     static const char *const types[] = {"Adam8bit", "AdamW8bit", CONFIG_FREE};
@@ -108,6 +118,7 @@ sifr_status config_resolve_optimizer(sifr_config *config, sifr_error *error) {
     BASE_TRY(config_check_nesterov(config, error));
     BASE_TRY(config_check_8bit(config, error));
     BASE_TRY(config_check_ema(config, error));
+    BASE_TRY(config_check_lamb(config, error));
     bool chosen = config_setting_given(config, CONFIG_LR) ||
                   config_setting_given(config, "sifr.learning_rate");
     bool automatic = config_setting_at(config, CONFIG_LR)->given != NULL;

@@ -193,6 +193,12 @@ typedef enum device_kernel {
      * absolute value, which a code is a share of (base/code8.h). Codes
      * are counted from that of 0, modulo 256. */
     DEVICE_ADAM_8BIT,
+    /* LAMB (You et al. 2020), of one weight. saved0, saved1: first and second moment.
+     * DEVICE_LAMB_BEGIN changes the moments alone, and adds the squares of the weights and of their
+     * directions u to y: INT64 1 x 2 EXACT_WORDS, two settled sums. DEVICE_LAMB changes the
+     * weights; x1: INT64 n x 2 EXACT_WORDS, those of the weight's n parts. */
+    DEVICE_LAMB_BEGIN,
+    DEVICE_LAMB,
     DEVICE_CONVERT, /* y = x0 in y's dtype, round to nearest even, any of FP32, BF16, FP16 */
     /* DEVICE_HEAD_LOSS over pairs of answers (attributes.head): sequences of `length` rows, the
      * chosen answer and the rejected one in turns (a last one without a pair has no loss). x0, x1,
@@ -229,7 +235,7 @@ typedef enum device_kernel {
 
 /* Updates come one after the other. */
 #define DEVICE_UPDATE_NUMBER(kernel) ((int)(kernel) - (int)DEVICE_ADAM)
-enum { DEVICE_UPDATES = DEVICE_UPDATE_NUMBER(DEVICE_ADAM_8BIT) + 1 };
+enum { DEVICE_UPDATES = DEVICE_UPDATE_NUMBER(DEVICE_LAMB) + 1 };
 
 const char *device_kernel_name(device_kernel kernel);
 bool device_is_update(device_kernel kernel);
@@ -332,10 +338,15 @@ typedef struct device_attributes {
          *   m = beta2 m + (1-beta2) g
          * Schedule-free AdamW (Defazio et al. 2024): y = x + (1-beta1) d, with d = z - x
          *   v = beta2 v + (1-beta2) g^2;  n = g / (sqrt(v)/sqrt(c2) + epsilon) + weight_decay y
-         *   d -= lr n;  x += share d;  d *= 1 - share;  w1 = x + (1-beta1) d */
+         *   d -= lr n;  x += share d;  d *= 1 - share;  w1 = x + (1-beta1) d
+         * LAMB: m, v as Adam;  u = m/c1 / (sqrt(v/c2) + epsilon) + weight_decay p;  p -= lr t u,
+         * with t = |p| / |u| of the whole weight, between min_coeff and max_coeff; 1 if one of both
+         *   is 0 */
         struct {
             float epsilon, weight_decay; /* what changes from step to step is in the step */
             float lr_scale;              /* of the weights' group: times the step's rate */
+            float min_coeff, max_coeff;  /* LAMB */
+            float trust;                 /* t of LAMB, set by the device for its kernels */
             bool decoupled, nesterov;
             bool averages; /* there is an average of the weights */
             bool keeps;    /* w1 is written even if step->update is false: of hidden memory */

@@ -68,6 +68,8 @@ const char *device_kernel_name(device_kernel kernel) {
         [DEVICE_LION] = "lion",
         [DEVICE_SCHEDULE_FREE] = "schedule_free",
         [DEVICE_ADAM_8BIT] = "adam_8bit",
+        [DEVICE_LAMB_BEGIN] = "lamb_begin",
+        [DEVICE_LAMB] = "lamb",
         [DEVICE_CONVERT] = "convert",
         [DEVICE_MAGNITUDE] = "magnitude",
         [DEVICE_MAGNITUDE_BACKWARD] = "magnitude_backward",
@@ -89,7 +91,9 @@ int device_update_states(device_kernel kernel) {
                                                [DEVICE_UPDATE_NUMBER(DEVICE_ADAGRAD)] = 1,
                                                [DEVICE_UPDATE_NUMBER(DEVICE_LION)] = 1,
                                                [DEVICE_UPDATE_NUMBER(DEVICE_SCHEDULE_FREE)] = 2,
-                                               [DEVICE_UPDATE_NUMBER(DEVICE_ADAM_8BIT)] = 4};
+                                               [DEVICE_UPDATE_NUMBER(DEVICE_ADAM_8BIT)] = 4,
+                                               [DEVICE_UPDATE_NUMBER(DEVICE_LAMB_BEGIN)] = 2,
+                                               [DEVICE_UPDATE_NUMBER(DEVICE_LAMB)] = 2};
     return states[DEVICE_UPDATE_NUMBER(kernel)];
 }
 

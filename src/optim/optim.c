@@ -16,6 +16,8 @@ static const optim_row *plain_row(const sifr_optimizer *optimizer) {
         return &optim_adam_8bit;
     case SIFR_SCHEDULE_FREE_ADAMW:
         return &optim_schedule_free;
+    case SIFR_LAMB:
+        return &optim_lamb;
     }
     return optimizer->amsgrad ? &optim_amsgrad : &optim_adam;
 }

@@ -38,6 +38,10 @@ typedef struct optim_row {
     bool (*takes)(const sifr_optimizer *optimizer, const model_weight *weight);
     const struct optim_row *rest;
     bool remembers; /* it has an optim_memory */
+    /* Updates go weight by weight: `begin` leaves exact sums over each weight, INT64 1 x 2
+     * EXACT_WORDS for the part of it that a rank owns, and `kernel` reads those of all ranks. */
+    bool by_weight;
+    device_kernel begin;
     /* The last state is the average of the weights (ema_decay). */
     bool ema;
     const struct optim_row *with_ema; /* the row with it; NULL: not with this optimizer */
@@ -92,6 +96,6 @@ sifr_status optim_check_groups(const sifr_model *model, const sifr_optimizer *op
 
 /* Rows of the files optim_*.c. */
 extern const optim_row optim_adam, optim_amsgrad, optim_sgd, optim_momentum, optim_adagrad,
-    optim_lion, optim_schedule_free, optim_adam_8bit;
+    optim_lion, optim_schedule_free, optim_adam_8bit, optim_lamb;
 
 #endif

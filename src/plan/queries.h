@@ -90,6 +90,12 @@ base_dtype plan_moment_type(const plan_settings *settings);
 base_dtype plan_state_type(const plan_settings *settings, const optim_row *row, int state);
 const optim_row *plan_row(const plan_schedule *schedule, int32_t segment); /* that trains it */
 
+/* Of updates by weight (optim_row.by_weight): how many parts of a weight have sums of their own,
+ * one for each rank that owns some of it; and the bytes of one rank's sums for all weights of a
+ * segment. */
+int32_t plan_sum_parts(const plan_settings *settings);
+int64_t plan_sum_bytes(const plan_schedule *schedule, int32_t segment);
+
 /* Index in the global batch of a micro batch of the rank at `place` of PLAN_DATA. It seeds the
  * random numbers of the micro batch and gives its place in the tree of sums, so both equal those of
  * one rank with all micro batches. */

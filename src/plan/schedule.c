@@ -58,6 +58,7 @@ void plan_free(plan_schedule *schedule) {
                             schedule->parameters,
                             schedule->masters,
                             schedule->segment_elements,
+                            schedule->weight_sums,
                             schedule->tables,
                             schedule->losses,
                             schedule->caches};

@@ -115,7 +115,14 @@ static void optimizers_go_on(void **state) {
          .ema_decay = 0.5,
          .no_decay = SIFR_NO_DECAY_TRANSFORMERS,
          .layer_decay = 0.7},
-        {.type = SIFR_ADAGRAD, .eps = 1e-10, .ema_decay = 0.5}};
+        {.type = SIFR_ADAGRAD, .eps = 1e-10, .ema_decay = 0.5},
+        {.type = SIFR_LAMB,
+         .beta1 = 0.9,
+         .beta2 = 0.9,
+         .eps = 1e-6,
+         .min_coeff = 0.01,
+         .max_coeff = 10,
+         .ema_decay = 0.3}};
     enum { COUNT = sizeof optimizers / sizeof *optimizers };
     (void)state;
     for (int i = 0; i < COUNT; i++) {

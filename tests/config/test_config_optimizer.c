@@ -94,6 +94,15 @@ static void optimizers(void **state) {
     config_case_accepted(c);
     assert_true(c->config.step.optimizer.amsgrad && c->config.step.optimizer.decoupled);
     config_case_free(c);
+    c = config_case_text("{\"optimizer\": {\"type\": \"lamb\", \"params\": {\"max_coeff\": 0.3}}}");
+    config_case_accepted(c);
+    assert_int_equal(c->config.step.optimizer.type, SIFR_LAMB);
+    assert_true(c->config.step.optimizer.max_coeff == 0.3 &&
+                c->config.step.optimizer.min_coeff == 0.01);
+    config_case_free(c);
+    config_refused("{\"optimizer\": {\"type\": \"Lamb\", \"params\": {\"min_coeff\": 20}}}",
+                   "ds.json: optimizer.params.min_coeff is 20, above max_coeff 10; give a smaller "
+                   "one");
     config_refused(
         "{\"optimizer\": {\"type\": \"SGD\", \"params\": {\"betas\": [0.9, 0.99]}}}",
         "ds.json: optimizer.params.betas is no parameter of SGD; leave it out, it is one "

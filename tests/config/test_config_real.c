@@ -54,7 +54,7 @@ static const struct {
     {"ds-flops-profiler.json", 1, "flops_profiler.enabled", 0},
     {"ds-hybrid-engine.json", 1, "hybrid_engine", 0},
     {"ds-infinity.json", 0, NULL, 0},
-    {"ds-lamb.json", 1, "optimizer.type", 0},
+    {"ds-lamb.json", 0, NULL, 0},
     {"ds-layer-drop.json", 1, "progressive_layer_drop", 0},
     {"ds-lr-range-test.json", 0, NULL, 0},
     {"ds-megatron.json", 0, NULL, 0},

@@ -1,6 +1,6 @@
 /* Each optimizer against the library that it comes from: twenty steps of eight micro batches in
  * fp32, as close as that library comes in fp32 (tests/golden/README.md: make_optimizers.py); groups
- * of settings and averages against those of torch (make_groups.py). */
+ * of settings and averages against those of torch (make_groups.py); LAMB (make_lamb.py). */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -67,8 +67,9 @@ static void close_expected(expected *e) {
 }
 
 static sifr_optimizer_type type_of(const char *name) {
-    static const char *const names[] = {
-        "AdamW", "Adam", "SGD", "Adagrad", "Lion", "AdamWScheduleFree", "Adam8bit", "AdamW8bit"};
+    static const char *const names[] = {"AdamW",    "Adam",      "SGD",
+                                        "Adagrad",  "Lion",      "AdamWScheduleFree",
+                                        "Adam8bit", "AdamW8bit", "Lamb"};
     for (int i = 0; i < (int)(sizeof names / sizeof *names); i++)
         if (strcmp(name, names[i]) == 0) return (sifr_optimizer_type)i;
     fail_msg("no optimizer %s", name);
@@ -118,6 +119,8 @@ static sifr_settings options_of(const expected *e, const json_t *case_) {
     o->warmup_steps = (int64_t)number(params, "warmup_steps", 0);
     o->r = number(params, "r", 0);
     o->weight_lr_power = number(params, "weight_lr_power", 0);
+    o->min_coeff = number(params, "min_coeff", 0);
+    o->max_coeff = number(params, "max_coeff", 0);
     o->min_8bit_size = (int64_t)number(params, "min_8bit_size", 0);
     return options;
 }
@@ -230,6 +233,11 @@ static void optimizers(void **state) {
     check_file("optimizers", 9);
 }
 
+static void lamb(void **state) {
+    (void)state;
+    check_file("lamb-llama3", 2);
+}
+
 static void groups(void **state) {
     (void)state;
     check_file("groups-gpt2", 5);
@@ -237,6 +245,7 @@ static void groups(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(optimizers), cmocka_unit_test(groups)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(optimizers), cmocka_unit_test(lamb),
+                                       cmocka_unit_test(groups)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

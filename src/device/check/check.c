@@ -66,6 +66,8 @@ static sifr_status (*const checks[DEVICE_KERNELS])(const device_call *, sifr_err
     [DEVICE_MAGNITUDE] = device_check_magnitude,
     [DEVICE_MAGNITUDE_BACKWARD] = device_check_magnitude,
     [DEVICE_DEQUANTISE] = device_check_dequantise,
+    [DEVICE_LAMB_BEGIN] = device_check_update,
+    [DEVICE_LAMB] = device_check_update,
 };
 
 sifr_status device_check_call(const device_call *call, sifr_error *error) {

@@ -217,12 +217,23 @@ static sifr_status check_average(const device_call *call, const char *const name
                                  sifr_error *error) {
     int states = device_update_states(call->kernel);
     if (!call->attributes.update.averages) return SIFR_OK;
-    if (states >= DEVICE_SAVED || call->kernel == DEVICE_SCHEDULE_FREE)
+    if (states >= DEVICE_SAVED || call->kernel == DEVICE_SCHEDULE_FREE ||
+        call->kernel == DEVICE_LAMB_BEGIN)
         return base_fail(error, SIFR_USAGE,
                          "%s: it has no average of the weights beside its states",
                          device_kernel_name(call->kernel));
     return device_check(call, &call->saved[states], names[states], 1, call->x[0].columns, BASE_FP32,
                         error);
+}
+
+/* Sums over one weight. */
+static sifr_status check_sums(const device_call *call, sifr_error *error) {
+    const device_matrix *x = &call->x[1];
+    if (call->kernel == DEVICE_LAMB_BEGIN)
+        return device_check(call, &call->y, "y", 1, 2 * (int64_t)EXACT_WORDS, BASE_INT64, error);
+    if (call->kernel != DEVICE_LAMB) return SIFR_OK;
+    int64_t rows = x->rows > 0 ? x->rows : 1;
+    return device_check(call, x, "x[1]", rows, 2 * (int64_t)EXACT_WORDS, BASE_INT64, error);
 }
 
 sifr_status device_check_update(const device_call *call, sifr_error *error) {
@@ -240,6 +251,7 @@ sifr_status device_check_update(const device_call *call, sifr_error *error) {
         if (s > 0) BASE_TRY(check_like(call, state, names[s], &call->saved[0], error));
     }
     BASE_TRY(check_average(call, names, error));
+    BASE_TRY(check_sums(call, error));
     if (copy->dtype == BASE_NONE) return SIFR_OK;
     BASE_TRY(check_vector(call, copy, "w[1]", error));
     return device_check(call, copy, "w[1]", 1, x->columns, copy->dtype, error);

@@ -8,6 +8,7 @@
 #include "device/cpu/product/linear.h"
 #include "device/cpu/vector/dequantise.h"
 #include "device/cpu/vector/exact_squares.h"
+#include "device/cpu/vector/lamb.h"
 #include "device/cpu/vector/magnitude.h"
 #include "device/cpu/vector/vectors.h"
 
@@ -76,6 +77,8 @@ static const cpu_row rows[DEVICE_KERNELS] = {
     [DEVICE_MAGNITUDE] = {NULL, cpu_run_magnitude},
     [DEVICE_MAGNITUDE_BACKWARD] = {NULL, cpu_run_magnitude_backward},
     [DEVICE_DEQUANTISE] = {NULL, cpu_run_dequantise},
+    [DEVICE_LAMB_BEGIN] = {NULL, cpu_run_lamb_begin},
+    [DEVICE_LAMB] = {NULL, cpu_run_lamb},
 };
 
 const cpu_row *cpu_row_of(device_kernel kernel) {

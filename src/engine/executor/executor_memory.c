@@ -12,8 +12,11 @@
 
 comm_operands engine_operands(const plan_schedule *s) {
     comm_operands out = {.sends = engine_transfers(s, PLAN_PEER)};
-    for (size_t g = 0; g < s->model->segment_count; g++)
+    for (size_t g = 0; g < s->model->segment_count; g++) {
         out.largest = base_max_i64(out.largest, s->segment_elements[g] * 4);
+        if (s->weight_sums[g] >= 0)
+            out.largest = base_max_i64(out.largest, s->buffers[s->weight_sums[g]].bytes);
+    }
     for (size_t i = 0; i < s->instruction_count; i++)
         if (s->instructions[i].queue == PLAN_PEER)
             out.sent = base_max_i64(out.sent, s->instructions[i].bytes);

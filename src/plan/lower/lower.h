@@ -247,6 +247,9 @@ sifr_status lower_end_unit(lower_state *state, int32_t unit, sifr_error *error) 
 sifr_status lower_borrowed(lower_state *state, sifr_error *error) SIFR_MUST_CHECK;
 /* Norm and update. */
 sifr_status lower_update(lower_state *state, sifr_error *error) SIFR_MUST_CHECK;
+/* The buffer of the sums over a segment's weights, for optimizers that update by weight. */
+sifr_status lower_weight_sums(lower_state *state, int32_t segment,
+                              sifr_error *error) SIFR_MUST_CHECK;
 /* Place of a weight's gradient for a node's use of it. */
 lower_operand lower_weight_gradient(const lower_state *state, const model_node *node, int slot);
 

@@ -132,6 +132,15 @@ static void move_operand(const zero_state *z, int32_t segment, int64_t first, in
     operand->offset = (whole ? first : in_slice) / each * bytes;
 }
 
+/* Those of all ranks, which gather_sums has brought. */
+static void read_all_sums(const zero_state *z, int32_t segment, device_matrix *m,
+                          plan_operand *operand) {
+    int64_t bytes = plan_sum_bytes(z->s, segment);
+    operand->offset -= z->rank * bytes;
+    m->rows = z->ranks;
+    m->stride = bytes / base_dtype_bytes(m->dtype);
+}
+
 /* Cuts an instruction on flat vectors to this rank's slice; drops it if it works on other ranks'
  * slices only. */
 static sifr_status emit_sliced(zero_state *z, const plan_instruction *in, sifr_error *error) {
@@ -148,7 +157,9 @@ static sifr_status emit_sliced(zero_state *z, const plan_instruction *in, sifr_e
     for (int32_t o = in->first_operand; o < in->first_operand + in->operands; o++) {
         plan_operand operand = z->old.operands[o];
         device_matrix *m = plan_role_matrix(&call, (plan_role)operand.role);
-        if (operand.buffer != s->numbers) {
+        if (operand.buffer == s->weight_sums[segment] && operand.role == PLAN_X1)
+            read_all_sums(z, segment, m, &operand);
+        if (operand.buffer != s->numbers && operand.buffer != s->weight_sums[segment]) {
             int64_t each = whole / m->columns; /* elements for a value */
             m->columns = m->stride = (end - first) / each;
             move_operand(z, segment, first, each, base_dtype_bytes(m->dtype), &operand);
@@ -215,6 +226,31 @@ static sifr_status emit_peer(zero_state *z, const plan_instruction *in, sifr_err
                                 error);
 }
 
+/* The sums over weights of all ranks. */
+static sifr_status gather_sums(zero_state *z, int32_t segment, sifr_error *error) {
+    plan_schedule *s = z->s;
+    int64_t bytes = plan_sum_bytes(s, segment);
+    BASE_TRY(plan_add_operand(s, PLAN_X0, s->weight_sums[segment], z->rank * bytes, error));
+    BASE_TRY(plan_add_operand(s, PLAN_Y, s->weight_sums[segment], 0, error));
+    return plan_add_collective(s, PLAN_GATHER, PLAN_STATE, segment, -1, bytes, error);
+}
+
+/* After the last update of a segment with this kernel. */
+static sifr_status gather_updated(zero_state *z, size_t index, sifr_error *error) {
+    plan_schedule *s = z->s;
+    const plan_instruction *in = &z->old.instructions[index], *next = in + 1;
+    if (in->action != PLAN_UPDATE || z->stage == 0 || z->ranks == 1) return SIFR_OK;
+    device_kernel kernel = s->calls[in->call].kernel;
+    bool more = index + 1 < z->old.count && next->action == PLAN_UPDATE &&
+                next->segment == in->segment && s->calls[next->call].kernel == kernel;
+    if (more) return SIFR_OK;
+    if (s->weight_sums[in->segment] >= 0 && kernel == plan_row(s, in->segment)->begin)
+        return gather_sums(z, in->segment, error);
+    if (!z->whole[in->segment]) return SIFR_OK;
+    int64_t element = base_dtype_bytes(plan_dtype(&s->settings));
+    return emit_gather_in_place(z, s->parameters[in->segment], in->segment, element, error);
+}
+
 static sifr_status rewrite_instruction(zero_state *z, size_t index, sifr_error *error) {
     plan_schedule *s = z->s;
     const plan_instruction *in = &z->old.instructions[index];
@@ -234,11 +270,7 @@ static sifr_status rewrite_instruction(zero_state *z, size_t index, sifr_error *
         BASE_TRY(emit_sliced(z, in, error));
     else
         BASE_TRY(emit_same(z, in, error));
-    bool cut = z->stage >= 1 && z->ranks > 1;
-    if (in->action == PLAN_UPDATE && cut && z->whole[in->segment]) {
-        int64_t element = base_dtype_bytes(plan_dtype(&s->settings));
-        BASE_TRY(emit_gather_in_place(z, s->parameters[in->segment], in->segment, element, error));
-    }
+    BASE_TRY(gather_updated(z, index, error));
     for (int32_t o = in->first_operand; o < in->first_operand + in->operands; o++) {
         int32_t buffer = z->old.operands[o].buffer;
         if ((size_t)buffer >= z->old_buffers || z->reduced[buffer]) continue;
@@ -361,6 +393,17 @@ base_dtype plan_state_type(const plan_settings *settings, const optim_row *row, 
 const optim_row *plan_row(const plan_schedule *s, int32_t segment) {
     return optim_row_for(optim_row_of(&s->settings.step.optimizer),
                          s->model->segments[segment].rest);
+}
+
+int32_t plan_sum_parts(const plan_settings *settings) {
+    return settings->step.zero.stage >= 1 ? plan_mesh_ranks(&settings->mesh, PLAN_STATE) : 1;
+}
+
+int64_t plan_sum_bytes(const plan_schedule *s, int32_t segment) {
+    int64_t weights = 0;
+    for (size_t w = 0; w < s->model->weight_count; w++)
+        weights += s->model->weights[w].segment == segment;
+    return base_ceil_to(weights * 2 * (int64_t)sizeof(base_exact_sum), PLAN_ALIGNMENT);
 }
 
 int32_t plan_global_micro_batch(const plan_settings *settings, int32_t place, int32_t micro_batch) {

@@ -11,14 +11,6 @@ typedef struct squares_job {
     base_exact_sum *sum;
 } squares_job;
 
-/* Additions of integers have no order, so threads add as they come. */
-static void merge_parallel(base_exact_sum *sum, const base_exact_sum *own) {
-    for (int d = 0; d < EXACT_DIGITS; d++)
-        if (own->digits[d]) __atomic_fetch_add(&sum->digits[d], own->digits[d], __ATOMIC_RELAXED);
-    if (own->infinite) __atomic_fetch_add(&sum->infinite, own->infinite, __ATOMIC_RELAXED);
-    if (own->nan) __atomic_fetch_add(&sum->nan, own->nan, __ATOMIC_RELAXED);
-}
-
 static void run_tile(void *argument, int64_t tile, int thread) {
     const squares_job *job = argument;
     int64_t first = tile * TILE;
@@ -26,7 +18,7 @@ static void run_tile(void *argument, int64_t tile, int thread) {
     (void)thread;
     job->kernels->exact_squares(job->x, first, base_min_i64(TILE, job->x->columns - first), &own);
     base_exact_settle(&own);
-    merge_parallel(job->sum, &own);
+    exact_merge_parallel(job->sum, &own);
 }
 
 sifr_status cpu_run_exact_squares(device *dev, const device_call *call, sifr_error *error) {
