@@ -35,10 +35,10 @@ typedef struct sifr_step_result {
                      was changed, except the loss scale in fp16 */
 } sifr_step_result;
 
-/* Arranges a finished model for an optimizer that does not train all weights alike: by its no_decay,
- * layer_decay and groups, and 8-bit Adam, whose small weights keep 32 bits. Harmless for others.
- * Call it after sifr_model_freeze, and before an engine is created from the model. SIFR_USAGE for a
- * group that no trained weight belongs to. */
+/* Arranges a finished model for an optimizer that does not train all weights alike: by its
+ * no_decay, layer_decay and groups, and 8-bit Adam, whose small weights keep 32 bits. Harmless for
+ * others. Call it after sifr_model_freeze, and before an engine is created from the model.
+ * SIFR_USAGE for a group that no trained weight belongs to. */
 SIFR_API sifr_status sifr_model_group(sifr_model *model, const sifr_optimizer *optimizer,
                                       sifr_error *error) SIFR_MUST_CHECK;
 
