@@ -63,6 +63,11 @@ SIFR_API sifr_status sifr_engine_write_weight(sifr_engine *engine, const char *n
 SIFR_API sifr_status sifr_engine_read_weight(const sifr_engine *engine, const char *name,
                                              float *values, size_t count,
                                              sifr_error *error) SIFR_MUST_CHECK;
+/* The same of a trained weight's average (ema_decay): zeros before the first update. SIFR_USAGE
+ * where none is kept. */
+SIFR_API sifr_status sifr_engine_read_average(const sifr_engine *engine, const char *name,
+                                              float *values, size_t count,
+                                              sifr_error *error) SIFR_MUST_CHECK;
 
 /* What a step reads: micro batches x micro_batch_size x seq_length numbers for each input,
  * row-major. Inputs that the model does not read may be left out; token types and segments are all

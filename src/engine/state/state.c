@@ -448,3 +448,16 @@ sifr_status sifr_engine_read_weight(const sifr_engine *engine, const char *name,
     BASE_TRY(engine_settle(engine, error));
     return engine_collect(engine, index, ENGINE_MASTER, 0, (int64_t)count, values, error);
 }
+
+sifr_status sifr_engine_read_average(const sifr_engine *engine, const char *name, float *values,
+                                     size_t count, sifr_error *error) {
+    size_t index = 0;
+    BASE_TRY(find_weight(engine, name, count, &index, error));
+    if (!engine_optimizer(engine)->ema || engine->model->weights[index].frozen)
+        return base_fail(error, SIFR_USAGE,
+                         "weight %s: no average of it is kept (ema_decay, of trained weights)",
+                         name);
+    BASE_TRY(engine_settle(engine, error));
+    engine_part part = (engine_part)(engine_parts(engine) - 1);
+    return engine_collect(engine, index, part, 0, (int64_t)count, values, error);
+}
