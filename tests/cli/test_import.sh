@@ -42,7 +42,7 @@ grep -q '"num_warmup_steps": 2.0' out-8/*.json || fail "no warm-up of 2 steps"
 echo 'adapter: ia3' >>axolotl.yaml
 run import --config axolotl.yaml other.json
 [ "$code" = 2 ] || fail "LoRA: exit code $code"
-says '^sifr import: axolotl.yaml: adapter is "ia3": lora is the only adapter that is supported yet; take the key out'
+says '^sifr import: axolotl.yaml: adapter is "ia3": lora and qlora are the only adapters supported yet; take the key out'
 [ ! -e other.json ] || fail "a refused config is written"
 
 # Written, and not yet complete for sifr train.
