@@ -359,8 +359,12 @@ static void test_rounding(void **state) {
     }
 }
 
+static bool is_tiny(int64_t scale) {
+    return scale % 4 == 1;
+}
+
 /* Codes of all values, scales that are not negative, and, but for every third scale, gradients that
- * leave it finite. */
+ * leave it finite. Some scales are so small that their inverse is no number, or nearly so. */
 static void make_codes(operands *o, device_call *call, int64_t count) {
     int64_t scales = (count + DEVICE_CODED - 1) / DEVICE_CODED;
     for (int k = 0; k < 2; k++) {
@@ -369,15 +373,18 @@ static void make_codes(operands *o, device_call *call, int64_t count) {
         make_operand(o, scale, 1, scales, 0, BASE_FP32);
         for (int64_t i = 0; i < scales; i++) {
             float value = fabsf(some_value(23 + (uint64_t)k, (uint64_t)i));
-            set_value(scale, i, i % 3 && !(value < 1e20f) ? 0.5f : value);
+            if (i % 3 && !(value < 1e20f)) value = 0.5f;
+            if (is_tiny(i)) value = i % 8 == 1 ? 0x1p-122f : 0x1p-126f;
+            set_value(scale, i, value);
         }
     }
     for (int64_t i = 0; i < count; i++) {
         base_random4 r = base_philox(29, (uint64_t)i, 0);
         float value = ldexpf(base_uniform(r.v[0]) * 2.0f - 1.0f, -(int)(r.v[1] % 12));
         if (i / DEVICE_CODED % 3 == 0) continue;
-        set_value(&call->x[0], i, value);
-        set_value(&call->w[0], i, base_uniform(r.v[2]));
+        bool tiny = is_tiny(i / DEVICE_CODED);
+        set_value(&call->x[0], i, tiny ? 0.0f : value);
+        set_value(&call->w[0], i, tiny ? 0.0f : base_uniform(r.v[2]));
     }
 }
 

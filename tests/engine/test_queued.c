@@ -17,8 +17,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "support/scratch.h"
 #include "support/on_queues.h"
+#include "support/scratch.h"
 #include "support/thinned.h"
 #include "support/zero_run.h"
 

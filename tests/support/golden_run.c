@@ -11,6 +11,7 @@
 
 #include "engine/engine_private.h"
 #include "engine/inference.h"
+#include "support/on_queues.h"
 
 /* Fails the test with the message of the library. */
 #define OK(call)                                                                                   \
@@ -27,13 +28,14 @@ void golden_run_on(golden_run_opener open) {
 
 static sifr_engine *create_engine(const sifr_model *model, const sifr_settings *options) {
     sifr_engine *engine;
+    golden_run_opener open = opener ? opener : on_queues() ? on_queues_open : NULL;
     device *dev;
     comm_group *group;
-    if (!opener) {
+    if (!open) {
         OK(sifr_engine_create(model, options, &engine, &error));
         return engine;
     }
-    OK(opener(&dev, &error));
+    OK(open(&dev, &error));
     OK(comm_open_self(&group, &error));
     OK(engine_create_on(dev, model, options, group, &engine, &error));
     engine->own_group = group;

@@ -18,6 +18,7 @@
 #include "plan/queries.h"
 #include "support/comm_threads.h"
 #include "support/model_case.h"
+#include "support/on_queues.h"
 
 enum { LENGTH = 16, GLOBAL = 8, WORDS = 97 };
 
@@ -54,8 +55,14 @@ static sifr_status make_engine(const rank_run *run, sifr_model **model, sifr_eng
     for (size_t w = 0; run->task->based && w < (*model)->weight_count; w++)
         (*model)->weights[w].based = (*model)->weights[w].frozen;
     BASE_TRY(sifr_model_group(*model, &options.optimizer, error));
-    BASE_TRY(
-        engine_create(*model, &options, comm_threads_group(run->world, run->rank), engine, error));
+    comm_group *group = comm_threads_group(run->world, run->rank);
+    device *dev;
+    if (on_queues()) {
+        BASE_TRY(on_queues_open(&dev, error));
+        BASE_TRY(engine_create_on(dev, *model, &options, group, engine, error));
+    } else {
+        BASE_TRY(engine_create(*model, &options, group, engine, error));
+    }
     return sifr_engine_initialise(*engine, 5, error);
 }
 
@@ -167,6 +174,7 @@ static rank_run runs[SHARDED_MOST_RANKS];
 sifr_status sharded_run(sharded_task t) {
     pthread_t threads[SHARDED_MOST_RANKS];
     comm_threads *world = comm_threads_create(t.shape.ranks);
+    if (on_queues()) comm_threads_share(world);
     memset(runs, 0, sizeof runs);
     for (int32_t r = 0; r < t.shape.ranks; r++) {
         runs[r].task = &t, runs[r].world = world, runs[r].rank = r;

@@ -20,6 +20,7 @@
 #include "plan/queries.h"
 #include "support/comm_threads.h"
 #include "support/model_case.h"
+#include "support/on_queues.h"
 #include "support/thinned.h"
 
 enum { WORDS = 97, MOST_RANKS = 16 };
@@ -558,6 +559,7 @@ static void *run_rank(void *argument) {
 }
 
 zero_outcome zero_run(zero_variant v) {
+    if (!v.open && !v.separate && on_queues()) v.open = on_queues_open, v.hidden = true;
     zero_outcome out = {0};
     rank_run runs[MOST_RANKS] = {0};
     pthread_t threads[MOST_RANKS];
