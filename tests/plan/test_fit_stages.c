@@ -129,7 +129,7 @@ static void only_where_asked(void **state) {
 static void given(void **state) {
     (void)state;
     static plan_settings all[MOST];
-    for (int schedule = SIFR_SCHEDULE_GPIPE; schedule <= SIFR_SCHEDULE_INTERLEAVED; schedule++) {
+    for (int schedule = SIFR_SCHEDULE_GPIPE; schedule <= SIFR_SCHEDULE_ZB_H1; schedule++) {
         search_case c;
         double quickest = 1e9;
         begin(&c, &quick_link);
