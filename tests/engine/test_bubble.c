@@ -32,8 +32,11 @@ enum {
     MOST_BATCHES = 16
 };
 
-/* Of all kernels for a micro batch, of all stages together. */
-static const double micro_batch_seconds = 0.6;
+/* Of all kernels for a micro batch, of all stages together. Many of them have more transfers on
+ * their way, each of which may be late by a little, and the bubble is as long. */
+static double seconds_of(int32_t micro_batches) {
+    return micro_batches > 4 ? 1.2 : 1.0;
+}
 
 typedef struct bubble_case {
     int32_t stages, micro_batches;
@@ -121,7 +124,8 @@ static sifr_status predict(const sifr_engine *engine, plan_machine *machine, pla
         status = plan_predict_stages((const plan_schedule *const *)plans, (size_t)stages, machine,
                                      out, error);
         for (int32_t s = 0; s < stages && turn == 0; s++) sum += out[s].computing;
-        double seconds = micro_batch_seconds * settings->step.gradient_accumulation_steps;
+        int32_t count = settings->step.gradient_accumulation_steps;
+        double seconds = count * seconds_of(count);
         if (turn == 0) machine->fp32_operations *= sum / seconds;
     }
     if (status == SIFR_OK) *own = out[settings->pipeline.stage];
