@@ -137,8 +137,8 @@ static void axolotl(void **state) {
           0);
     refuses(
         "base_model: m\nadapter: llama-adapter\noptimizer: lion\n",
-        "2 faults: (1) a.yaml: adapter is \"llama-adapter\": lora and qlora are the adapters that "
-        "are supported yet; take the key out, or change it (2) a.yaml: optimizer is \"lion\": this "
+        "2 faults: (1) a.yaml: adapter is \"llama-adapter\": lora and qlora are the only adapters "
+        "supported yet; take the key out, or change it (2) a.yaml: optimizer is \"lion\": this "
         "optimizer is "
         "not supported yet (supported: adamw_torch, adamw_8bit, sgd, adagrad, lion_32bit, "
         "schedule_free_adamw); take the key out, or change it");
