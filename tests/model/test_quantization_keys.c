@@ -88,7 +88,7 @@ static void refused(void **state) {
 static sifr_model *adapted(const char *config_text, const char *lora_text, model_lora *lora) {
     json_t *json;
     model_config config;
-    sifr_model *model;
+    sifr_model *model = NULL;
     sifr_error error = {0};
     model_choice choice = {.lora = lora, .coding = MODEL_NF4};
     if (base_json_parse(lora_text, strlen(lora_text), "test", &json, &error) ||

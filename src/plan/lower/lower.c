@@ -510,7 +510,7 @@ static sifr_status run_passes(plan_schedule *s, sifr_error *error) {
         plan_pass_offload_optimizer,
     };
     const plan_instruction *verified = NULL; /* a pass without work leaves the list unchanged */
-    BASE_TRY(plan_pass_decode(s, error)); /* until then codes stand for values */
+    BASE_TRY(plan_pass_decode(s, error));    /* until then codes stand for values */
     for (size_t p = 0; p < sizeof passes / sizeof *passes; p++) {
         if (is_verified(&s->settings) && s->instructions != verified)
             BASE_TRY(plan_verify_list(s, error));
