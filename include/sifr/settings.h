@@ -209,7 +209,7 @@ typedef struct sifr_optimizer {
     int64_t warmup_steps;
     double r, weight_lr_power;
     double min_coeff, max_coeff; /* of LAMB: bounds of a weight's trust ratio */
-    int64_t min_8bit_size; /* of 8-bit Adam: weights of fewer elements keep 32 bits */
+    int64_t min_8bit_size;       /* of 8-bit Adam: weights of fewer elements keep 32 bits */
     /* Of an exponential moving average of the weights, beside what trains; 0: none. Not of 8-bit
      * Adam and schedule-free AdamW. */
     double ema_decay;

@@ -177,7 +177,7 @@ typedef struct sifr_config {
     json_t *ignored;          /* paths of the keys that begin with "_"; NULL: none */
     const char **data_list, **freeze_list, **label_list;
     config_source *source_list;
-    json_t *fields_made; /* data_fields */
+    json_t *fields_made;              /* data_fields */
     sifr_optimizer_group *group_list; /* that step.optimizer.groups points to */
     bool resolved;
     config_preference preference;

@@ -140,7 +140,7 @@ static bool put_groups(json_t *notes, const sifr_config *config) {
     const sifr_optimizer *o = &config->step.optimizer;
     json_t *acting = config_acting(config);
     const json_t *section = json_object_get(acting, "sifr");
-    bool acts[] = {o->no_decay != SIFR_DECAY_ALL, o->layer_decay < 1, o->group_count > 0,
+    bool acts[] = {o->no_decay != SIFR_DECAY_ALL, o->layer_decay<1, o->group_count> 0,
                    o->ema_decay > 0};
     static const char *const names[] = {"no_decay", "layer_decay", "groups", "ema"};
     bool whole = acting != NULL;

@@ -58,7 +58,7 @@ static void check_ranges(const checkpoint_opened *opened, const sifr_model *mode
     sifr_error error = {0};
     sifr_status status =
         states ? checkpoint_state_ranges(opened, model, &optim_adam, "c", &ranges, &count, &error)
-               : checkpoint_master_ranges(opened, model, "c", &ranges, &count, &error);
+               : checkpoint_master_ranges(opened, model, false, "c", &ranges, &count, &error);
     check_said(status, &error);
     for (size_t i = 0; status == SIFR_OK && i < count; i++) {
         must(ranges[i].weight < model->weight_count && ranges[i].file < opened->file_count);

@@ -272,8 +272,8 @@ static sifr_status read_until(optimizer_offload *o, size_t end, sifr_error *erro
     return SIFR_OK;
 }
 
-/* The kernel's call for `elements` elements. All groups of a slice but the last share one, and so do
- * slices of weights that are trained alike. */
+/* The kernel's call for `elements` elements. All groups of a slice but the last share one, and so
+ * do slices of weights that are trained alike. */
 static sifr_status call_for(optimizer_offload *o, const plan_instruction *in, int64_t elements,
                             sifr_error *error) {
     device_call call = o->s->calls[in->call];

@@ -3,8 +3,7 @@
 /* Master weights and states. */
 static double written_by_update(const device_call *call) {
     double bytes = model_matrix_bytes(&call->w[0]);
-    for (int i = 0; i < device_call_states(call); i++)
-        bytes += model_matrix_bytes(&call->saved[i]);
+    for (int i = 0; i < device_call_states(call); i++) bytes += model_matrix_bytes(&call->saved[i]);
     return bytes;
 }
 
