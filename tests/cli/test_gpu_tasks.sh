@@ -63,7 +63,7 @@ for k in 5 400; do # a few words, and all of them
     near on-gpu-$k on-cpu-$k loss
     near on-gpu-$k on-cpu-$k grad_norm
 done
-near on-gpu-5 on-cpu-400 loss 2>/dev/null && fail "the number of words changes nothing"
+(near on-gpu-5 on-cpu-400 loss) 2>/dev/null && fail "the number of words changes nothing"
 
 # --- Adam in 8 bits: the steps of the CPU, from one kind of device to the other ---
 cat >eight.json <<'J'
