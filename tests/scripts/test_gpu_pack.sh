@@ -44,5 +44,5 @@ inside /gpu/gpu-check --fake --parts look,bits,ranks,repeat /tmp/results ||
     fail "on the fake driver: exit code $?"
 for part in look bits repeat; do grep -q "^| $part | passed |" out || fail "$part"; done
 # Open MPI's launcher is not packed.
-grep -qE '^\| ranks \| not run \| .* one rank ran at stage 1' out || fail "ranks"
+grep -qE '^\| ranks \| not run \| .* one rank ran: stage 1' out || fail "ranks"
 [ -s root/tmp/results/gpu-check.json ] || fail "no results"
