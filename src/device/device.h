@@ -223,8 +223,8 @@ typedef enum device_kernel {
     /* Magnitudes of a product's columns (DoRA, Liu et al. 2024): y[t,o] = x0[t,o] w1[o] / n[o] +
      * x3[o], n[o] the norm of row o of w0 + scale x2 x1. w0: out x in, or in x out with
      * attributes.magnitude.transposed; w1: 1 x out; x1: r x in; x2: out x r; x3: 1 x out, or none;
-     * saved0: FP32 out x 1, n. Backward: dx0 = dy w1 / n; dw1[o] = the sum over t of dy x0 / n[o],
-     * tokens in order. Reads x0, w1, saved0. */
+     * saved0: FP32 out x 1, n. Backward: dx0 = dy w1 / n; dw1[o] = the sum over t of dy x0 / n[o].
+     * Reads x0, w1, saved0. In the order of magnitude_order.h. */
     DEVICE_MAGNITUDE,
     DEVICE_MAGNITUDE_BACKWARD,
     /* y: FP32, BF16 or FP16, 1 x n: the values of x0, UINT8: records of NF4 (base/nf4.h), a row

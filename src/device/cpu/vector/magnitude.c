@@ -4,8 +4,15 @@
 
 #include "base/checked.h"
 #include "base/half.h"
+#include "device/magnitude_order.h"
 
-enum { CHUNK = 256, NORMS = 16, COLUMNS = 64, ROWS = 16 };
+enum {
+    LANES = MAGNITUDE_LANES,
+    CHUNK = MAGNITUDE_LANES * MAGNITUDE_RUN,
+    NORMS = 16,
+    COLUMNS = 64,
+    ROWS = 16
+};
 
 static float value_at(const device_matrix *m, int64_t row, int64_t column) {
     int64_t at = row * m->stride + column;
@@ -32,12 +39,18 @@ static void read_weights(const device_call *c, int64_t row, int64_t first, int64
             transposed ? value_at(&c->w[0], first + i, row) : value_at(&c->w[0], row, first + i);
 }
 
+static double fold_lanes(double lanes[LANES]) {
+    for (int apart = LANES / 2; apart > 0; apart /= 2)
+        for (int l = 0; l < apart; l++) lanes[l] += lanes[l + apart];
+    return lanes[0];
+}
+
 /* Norms of a few rows, chunk by chunk, so that the chunk of x1 is read once for all of them. */
 static void find_norms(void *argument, int64_t tile, int thread) {
     const device_call *c = argument;
     const device_matrix *a = &c->x[1], *b = &c->x[2];
     int64_t first = tile * NORMS, rows = base_min_i64(NORMS, b->rows - first);
-    double sums[NORMS] = {0};
+    double lanes[NORMS][LANES] = {{0}};
     float values[NORMS][CHUNK], factor[CHUNK];
     (void)thread;
     for (int64_t at = 0; at < a->columns; at += CHUNK) {
@@ -52,10 +65,10 @@ static void find_norms(void *argument, int64_t tile, int thread) {
         }
         for (int64_t r = 0; r < rows; r++)
             for (int64_t i = 0; i < count; i++)
-                sums[r] += (double)values[r][i] * (double)values[r][i];
+                lanes[r][i / MAGNITUDE_RUN] += (double)values[r][i] * (double)values[r][i];
     }
     for (int64_t r = 0; r < rows; r++)
-        ((float *)c->saved[0].data)[first + r] = (float)sqrt(sums[r]);
+        ((float *)c->saved[0].data)[first + r] = (float)sqrt(fold_lanes(lanes[r]));
 }
 
 static float ratio_at(const device_call *c, int64_t column) {
@@ -85,9 +98,14 @@ static void sum_columns(void *argument, int64_t tile, int thread) {
     int64_t first = tile * COLUMNS, count = base_min_i64(COLUMNS, x->columns - first);
     float sums[COLUMNS] = {0};
     (void)thread;
-    for (int64_t r = 0; r < x->rows; r++)
-        for (int64_t i = 0; i < count; i++)
-            sums[i] += value_at(dy, r, first + i) * value_at(x, r, first + i);
+    for (int64_t part = 0; part < x->rows; part += MAGNITUDE_PART) {
+        int64_t end = base_min_i64(part + MAGNITUDE_PART, x->rows);
+        float own[COLUMNS] = {0};
+        for (int64_t r = part; r < end; r++)
+            for (int64_t i = 0; i < count; i++)
+                own[i] += value_at(dy, r, first + i) * value_at(x, r, first + i);
+        for (int64_t i = 0; i < count; i++) sums[i] += own[i];
+    }
     for (int64_t i = 0; i < count; i++) {
         float *to = (float *)dw->data + first + i;
         float sum = sums[i] / ((const float *)c->saved[0].data)[first + i];
