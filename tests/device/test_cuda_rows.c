@@ -2,115 +2,15 @@
  * gradient of a table with the CPU's bits; norms within 3e-7 of it. All with the same bits in any
  * order of threads. support/op_case.h compares them with double precision.
  * in test_asan */
-#include "device/matrix_case.h"
-#include "support/cuda/op_gpu.h"
-#include "support/cuda/shim_run.h"
+#include "device/shim_case.h"
 
 #include <stdio.h>
-
-enum { ORDERS = 3, RESULTS = 5 };
-
-/* What a call writes. */
-static device_matrix *result(device_call *call, int i) {
-    device_matrix *all[RESULTS] = {&call->y, &call->saved[0], &call->dx[0], &call->dw[0],
-                                   &call->dw[1]};
-    return all[i];
-}
-
-static void check_same(const char *what, const device_matrix *got, const device_matrix *want) {
-    if (memcmp(got->data, want->data, case_bytes(want)) == 0) return;
-    for (int64_t r = 0; r < want->rows; r++)
-        for (int64_t c = 0; c < want->columns; c++)
-            if (!(case_get(got, r, c) == case_get(want, r, c)))
-                fail_msg("%s: [%lld,%lld] is %.9g, expected %.9g", what, (long long)r, (long long)c,
-                         case_get(got, r, c), case_get(want, r, c));
-    fail_msg("%s: other bits", what);
-}
-
-/* The distance of the whole matrix, relative to its size, and of each element. A result of 16 bits
- * may be rounded to the next number. */
-static void check_near(const char *what, const device_matrix *got, const device_matrix *want) {
-    double apart = 0, size = 0, largest = 0, whole = want->dtype == BASE_FP32 ? 3e-7 : 1e-3;
-    double each = want->dtype == BASE_FP32 ? 0 : 0x1p-7;
-    for (int64_t r = 0; r < want->rows; r++)
-        for (int64_t c = 0; c < want->columns; c++)
-            largest = fmax(largest, fabs(case_get(want, r, c)));
-    for (int64_t r = 0; r < want->rows; r++) {
-        for (int64_t c = 0; c < want->columns; c++) {
-            double a = case_get(got, r, c), b = case_get(want, r, c);
-            if (!(fabs(a - b) <= each * fabs(b) + 1e-6 * largest))
-                fail_msg("%s: [%lld,%lld] is %.9g, expected %.9g", what, (long long)r, (long long)c,
-                         a, b);
-            apart += (a - b) * (a - b), size += b * b;
-        }
-    }
-    if (!(sqrt(apart / size) <= whole)) fail_msg("%s: %.3g apart", what, sqrt(apart / size));
-}
-
-static void keep(device_call *call, device_matrix out[RESULTS]) {
-    for (int i = 0; i < RESULTS; i++) {
-        out[i] = (device_matrix){0};
-        if (result(call, i)->dtype != BASE_NONE) out[i] = case_copy(result(call, i));
-    }
-}
-
-static void put_back(device_call *call, const device_matrix kept[RESULTS]) {
-    for (int i = 0; i < RESULTS; i++)
-        if (kept[i].data) memcpy(result(call, i)->data, kept[i].data, case_bytes(&kept[i]));
-}
-
-static void drop(device_matrix kept[RESULTS]) {
-    for (int i = 0; i < RESULTS; i++) free(kept[i].data);
-}
-
-/* Runs on the CPU, then on the shim in several orders, each time from the same results. */
-static void compare(const char *what, device_call *call, device *const shims[ORDERS], bool near) {
-    device_matrix before[RESULTS], want[RESULTS], first[RESULTS];
-    device *cpu = case_device(1, NULL);
-    assert_non_null(cpu);
-    keep(call, before);
-    case_run(cpu, call);
-    keep(call, want);
-    for (int order = 0; order < ORDERS; order++) {
-        put_back(call, before);
-        case_run(shims[order], call);
-        if (order == 0) keep(call, first);
-        for (int i = 0; i < RESULTS; i++) {
-            if (!want[i].data) continue;
-            if (near) check_near(what, result(call, i), &want[i]);
-            check_same(what, result(call, i), near ? &first[i] : &want[i]);
-        }
-    }
-    drop(before);
-    drop(want);
-    drop(first);
-    device_close(cpu);
-}
-
-/* The first one is over the shim also where a GPU is tested: so that has its bits. */
-static void open_shims(device *shims[ORDERS]) {
-    sifr_error error = {0};
-    assert_int_equal(device_open_shim(SHIM_UP, &shims[0], &error), SIFR_OK);
-    for (int order = 1; order < ORDERS; order++)
-        if (op_gpu_open(order, &shims[order], &error) != SIFR_OK) fail_msg("%s", error.message);
-}
-
-static void close_shims(device *const shims[ORDERS]) {
-    for (int order = 0; order < ORDERS; order++) device_close(shims[order]);
-}
 
 static device_matrix numbers(int64_t rows, int32_t below, uint64_t seed) {
     device_matrix m = case_matrix(rows, 1, BASE_INT32, seed, 1);
     for (int64_t r = 0; r < rows; r++)
         case_set(&m, r, 0, base_philox(seed, (uint64_t)r, 1).v[0] % (uint32_t)below);
     return m;
-}
-
-static void free_call(device_call *call) {
-    for (int i = 0; i < DEVICE_INPUTS; i++) free(call->x[i].data);
-    for (int i = 0; i < DEVICE_WEIGHTS; i++) free(call->w[i].data);
-    free(call->dy.data);
-    for (int i = 0; i < RESULTS; i++) free(result(call, i)->data);
 }
 
 /* Makes a call's operands; `back`: of the backward kernel. */
@@ -223,9 +123,9 @@ static const rows_case moves[] = {
 static const base_dtype types[] = {BASE_FP32, BASE_BF16, BASE_FP16};
 
 static void run_moves(bool back, bool accumulate) {
-    device *shims[ORDERS];
+    device *shims[SHIM_ORDERS];
     if (shim_skipped()) skip();
-    open_shims(shims);
+    shim_case_open(shims);
     for (size_t i = 0; i < sizeof moves / sizeof *moves; i++) {
         const rows_case *c = &moves[i];
         for (size_t t = 0; t < 3; t++) {
@@ -236,11 +136,11 @@ static void run_moves(bool back, bool accumulate) {
             snprintf(what, sizeof what, "%s %lldx%lld %s%s", device_kernel_name(call.kernel),
                      (long long)c->rows, (long long)c->columns, base_dtype_name(types[t]),
                      accumulate ? " added" : "");
-            compare(what, &call, shims, false);
-            free_call(&call);
+            shim_case_compare(what, &call, shims, false);
+            shim_case_free(&call);
         }
     }
-    close_shims(shims);
+    shim_case_close(shims);
 }
 
 static void moves_forward(void **state) {
@@ -261,15 +161,15 @@ static void moves_added(void **state) {
 /* Words of three digits of the sort, in tokens of more than one tile. */
 static void many_words(void **state) {
     (void)state;
-    device *shims[ORDERS];
+    device *shims[SHIM_ORDERS];
     device_call call = {.accumulate_dw = true};
     if (shim_skipped()) skip();
-    open_shims(shims);
+    shim_case_open(shims);
     make_embedding(&call, true, BASE_BF16, 1100, 3, 270000);
     for (int64_t r = 500; r < 1100; r += 3) case_set(&call.x[0], r, 0, r % 2 ? 7 : 519);
-    compare("many words", &call, shims, false);
-    free_call(&call);
-    close_shims(shims);
+    shim_case_compare("many words", &call, shims, false);
+    shim_case_free(&call);
+    shim_case_close(shims);
 }
 
 /* Norms; variant: NO_BIAS, PLUS_ONE, RMS, NO_DX, GROUPS x their number */
@@ -316,9 +216,9 @@ static const rows_case norms[] = {
 
 static void norm_directions(void **state) {
     (void)state;
-    device *shims[ORDERS];
+    device *shims[SHIM_ORDERS];
     if (shim_skipped()) skip();
-    open_shims(shims);
+    shim_case_open(shims);
     for (size_t i = 0; i < sizeof norms / sizeof *norms; i++) {
         const rows_case *c = &norms[i];
         for (size_t t = i % 2; t < 9; t += 2) { /* types; forward, backward, added */
@@ -330,11 +230,11 @@ static void norm_directions(void **state) {
             snprintf(what, sizeof what, "%s %lldx%lld %s%s", device_kernel_name(call.kernel),
                      (long long)c->rows, (long long)c->columns, base_dtype_name(types[t % 3]),
                      added ? " added" : "");
-            compare(what, &call, shims, true);
-            free_call(&call);
+            shim_case_compare(what, &call, shims, true);
+            shim_case_free(&call);
         }
     }
-    close_shims(shims);
+    shim_case_close(shims);
 }
 
 int main(void) {
