@@ -26,7 +26,7 @@ void golden_run_on(golden_run_opener open) {
     opener = open;
 }
 
-static sifr_engine *create_engine(const sifr_model *model, const sifr_settings *options) {
+sifr_engine *golden_run_engine(const sifr_model *model, const sifr_settings *options) {
     sifr_engine *engine;
     golden_run_opener open = opener ? opener : on_queues() ? on_queues_open : NULL;
     device *dev;
@@ -55,7 +55,7 @@ static sifr_engine *open_engine(const golden *g, engine_folder *folder, sifr_pre
     options.optimizer.eps = g->epsilon;
     options.optimizer.weight_decay = g->weight_decay;
     options.gradient_clipping = clipped ? g->clipping : 0;
-    sifr_engine *engine = create_engine(folder->model, &options);
+    sifr_engine *engine = golden_run_engine(folder->model, &options);
     OK(engine_load_folder(engine, folder->architecture, folder->weights, &error));
     return engine;
 }

@@ -5,6 +5,7 @@
 
 #include "device/device.h"
 #include "model/description.h"
+#include "sifr/engine.h"
 #include "support/golden.h"
 
 /* Fails the test if no weight has this name. */
@@ -13,6 +14,9 @@ size_t golden_weight_index(const sifr_model *model, const char *name);
 /* Opens the device of the engines that train from now on; NULL: the CPU. */
 typedef sifr_status (*golden_run_opener)(device **out, sifr_error *error);
 void golden_run_on(golden_run_opener open);
+
+/* One that trains there. Fails the test where there is none. */
+sifr_engine *golden_run_engine(const sifr_model *model, const sifr_settings *options);
 
 typedef void (*golden_run_check)(const golden *g, golden_precision precision);
 
