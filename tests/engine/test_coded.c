@@ -15,6 +15,7 @@
 #include "model/quantization.h"
 #include "plan/pass/passes.h"
 #include "plan/queries.h"
+#include "support/on_queues.h"
 #include "support/thinned.h"
 #include "support/zero_run.h"
 
@@ -128,6 +129,23 @@ static void same_bits(void **state) {
     }
 }
 
+/* On a device that has only begun its work and hides its memory. */
+static void queued(void **state) {
+    size_t turn = 0;
+    (void)state;
+    for (int p = 0; p < 2; p++) {
+        zero_variant v = variant_of(p ? MODEL_NF4 : MODEL_NF4_DOUBLED, p ? SIFR_FP32 : SIFR_BF16);
+        zero_outcome want = zero_run(v);
+        v.open = on_queues_open;
+        v.hidden = true;
+        v.ranks = p ? 4 : 2;
+        zero_expect_each_stage(&want, v, &turn);
+        v.ranks = 1, v.stage = p ? 3 : 0;
+        zero_expect_same(&want, v);
+        free(want.weights);
+    }
+}
+
 /* Bytes of the codes of the model's weights, whole records each. */
 static int64_t code_bytes(const sifr_model *model, int64_t ranks) {
     int64_t bytes = 0;
@@ -204,7 +222,7 @@ static void refusals(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(like_their_values),
-                                       cmocka_unit_test(same_bits), cmocka_unit_test(bytes_held),
-                                       cmocka_unit_test(refusals)};
+                                       cmocka_unit_test(same_bits), cmocka_unit_test(queued),
+                                       cmocka_unit_test(bytes_held), cmocka_unit_test(refusals)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -18,7 +18,10 @@ typedef struct encode_run {
     int64_t elements;
     float *scales; /* of the whole weight, for the mean of doubled ones */
     float mean;
-    int64_t from, end; /* elements of the segment that this rank holds */
+    int64_t bytes;  /* of a record */
+    int64_t from;   /* the first element of the segment that this rank holds */
+    int64_t first;  /* the first record of the weight that is still to be written */
+    uint8_t *piece; /* of host memory, in which records are made */
     _Atomic bool failed;
     sifr_status status; /* of the first record that failed, and its message */
     sifr_error *error;
@@ -39,24 +42,53 @@ static void scale_record(void *argument, int64_t record, int thread) {
     base_nf4_scales(values, count, run->scales + record * BASE_NF4_SCALES);
 }
 
-static void encode_record(void *argument, int64_t record, int thread) {
-    encode_run *run = argument;
-    const model_weight *w = &run->engine->model->weights[run->index];
-    int64_t at = w->offset + record * BASE_NF4_RECORD;
-    int64_t bytes = model_record_bytes(w->coding);
+static void encode(const encode_run *run, int64_t record, uint8_t *to) {
     float values[BASE_NF4_RECORD];
+    int64_t count = make_values(run, record, values);
+    base_nf4_encode(values, count, run->doubled, run->mean, to);
+}
+
+static sifr_status write_records(const encode_run *run, int64_t first, int64_t records,
+                                 const uint8_t *codes, sifr_error *error) {
+    const model_weight *w = &run->engine->model->weights[run->index];
+    int64_t at = w->offset + first * BASE_NF4_RECORD - run->from;
+    return engine_write_buffer(run->engine, run->engine->training->parameters[w->segment],
+                               at / BASE_NF4_RECORD * run->bytes, codes, records * run->bytes,
+                               error);
+}
+
+static void encode_record(void *argument, int64_t number, int thread) {
+    encode_run *run = argument;
     uint8_t codes[BASE_NF4_PLAIN];
     sifr_error error = {0};
     (void)thread;
-    if (at < run->from || at >= run->end) return;
-    int64_t count = make_values(run, record, values);
-    base_nf4_encode(values, count, run->doubled, run->mean, codes);
-    sifr_status status =
-        engine_write_buffer(run->engine, run->engine->training->parameters[w->segment],
-                            (at - run->from) / BASE_NF4_RECORD * bytes, codes, bytes, &error);
+    encode(run, run->first + number, codes);
+    sifr_status status = write_records(run, run->first + number, 1, codes, &error);
     if (status == SIFR_OK || atomic_exchange(&run->failed, true)) return;
     run->status = status;
     if (run->error) *run->error = error;
+}
+
+static void encode_in_piece(void *argument, int64_t number, int thread) {
+    const encode_run *run = argument;
+    (void)thread;
+    encode(run, run->first + number, run->piece + number * run->bytes);
+}
+
+/* Records up to `end`, a piece at a time, by all threads. */
+static sifr_status encode_pieces(encode_run *run, int64_t end, sifr_error *error) {
+    engine_pieces *pieces = run->engine->pieces;
+    int64_t most = engine_pieces_bytes(pieces) / run->bytes;
+    while (run->first < end) {
+        void *piece;
+        int64_t count = base_min_i64(most, end - run->first);
+        BASE_TRY(engine_pieces_next(pieces, &piece, error));
+        run->piece = piece;
+        device_parallel(run->engine->dev, count, encode_in_piece, run);
+        BASE_TRY(write_records(run, run->first, count, run->piece, error));
+        run->first += count;
+    }
+    return SIFR_OK;
 }
 
 /* The mean of the whole weight's scales, so each rank goes through all of its values. */
@@ -80,11 +112,17 @@ sifr_status engine_encode(sifr_engine *engine, size_t index, engine_values make,
                       .user = user,
                       .doubled = w->coding == MODEL_NF4_DOUBLED,
                       .elements = w->rows * w->columns,
+                      .bytes = model_record_bytes(w->coding),
                       .error = error};
-    int64_t records = (run.elements + BASE_NF4_RECORD - 1) / BASE_NF4_RECORD;
+    int64_t end, records = (run.elements + BASE_NF4_RECORD - 1) / BASE_NF4_RECORD;
     if (!s->segment_elements[w->segment]) return SIFR_OK; /* of another stage */
-    engine_held_records(s, w->segment, &run.from, &run.end);
+    engine_held_records(s, w->segment, &run.from, &end);
     if (run.doubled) BASE_TRY(find_mean(&run, records, error));
+    run.first = base_max_i64(0, (run.from - w->offset) / BASE_NF4_RECORD);
+    records = base_min_i64(records, (end - w->offset) / BASE_NF4_RECORD);
+    if (engine_in_pieces(engine, s->parameters[w->segment]))
+        return encode_pieces(&run, records, error);
+    records = base_max_i64(0, records - run.first);
     if (engine_in_place(engine)) {
         device_parallel(engine->dev, records, encode_record, &run);
     } else { /* memory that the host does not reach is written by one thread at a time */
