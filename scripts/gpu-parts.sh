@@ -30,6 +30,7 @@ part_bits() {
     [ -z "$FAKE" ] || return
     on_gpu test_cuda_flat
     on_gpu test_cuda_rows
+    on_gpu test_cuda_tuning
 }
 
 # Every kernel beside double precision, with operands in device memory.
@@ -39,7 +40,8 @@ part_ops() {
         return
     fi
     for test in test_flat_ops test_row_ops test_cuda_gemm test_linear test_cuda_attention \
-        test_attention_relative test_head_loss test_head_targets test_head_pairs; do
+        test_attention_relative test_head_loss test_head_targets test_head_pairs \
+        test_magnitude; do
         on_gpu $test
     done
 }

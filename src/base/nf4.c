@@ -5,22 +5,8 @@
 
 #include "base/code8.h"
 
-const float base_nf4_values[16] = {-1.0f,
-                                   -0.6961928009986877f,
-                                   -0.5250730514526367f,
-                                   -0.39491748809814453f,
-                                   -0.28444138169288635f,
-                                   -0.18477343022823334f,
-                                   -0.09105003625154495f,
-                                   0.0f,
-                                   0.07958029955625534f,
-                                   0.16093020141124725f,
-                                   0.24611230194568634f,
-                                   0.33791524171829224f,
-                                   0.44070982933044434f,
-                                   0.5626170039176941f,
-                                   0.7229568362236023f,
-                                   1.0f};
+#define BASE_NF4_TABLE const float base_nf4_values[16]
+#include "base/nf4_table.h"
 
 /* Where the nearest value changes: in the middle between two, which itself has the lower one. */
 static void find_bounds(float bounds[15]) {

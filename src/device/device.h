@@ -195,8 +195,8 @@ typedef enum device_kernel {
     DEVICE_ADAM_8BIT,
     /* LAMB (You et al. 2020), of one weight. saved0, saved1: first and second moment.
      * DEVICE_LAMB_BEGIN changes the moments alone, and adds the squares of the weights and of their
-     * directions u to y: INT64 1 x 2 EXACT_WORDS, two settled sums. DEVICE_LAMB changes the
-     * weights; x1: INT64 n x 2 EXACT_WORDS, those of the weight's n parts. */
+     * directions u to y: INT64 1 x 2 EXACT_WORDS, sums as in DEVICE_EXACT_SQUARES. DEVICE_LAMB
+     * changes the weights; x1: INT64 n x 2 EXACT_WORDS, those of the weight's n parts. */
     DEVICE_LAMB_BEGIN,
     DEVICE_LAMB,
     DEVICE_CONVERT, /* y = x0 in y's dtype, round to nearest even, any of FP32, BF16, FP16 */

@@ -1,5 +1,6 @@
-/* Golden models on a GPU that a fake driver plays: the device's own code, and the kernels of GPUs
- * over the shim, beside PyTorch and transformers. timeout: 900, label: full */
+/* Golden models and adapters on a GPU that a fake driver plays: the device's own code, and the
+ * kernels of GPUs over the shim, beside PyTorch, transformers and PEFT. timeout: 900, label: full
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -11,11 +12,18 @@
 #include "support/cuda/fake_gpu.h"
 #include "support/cuda/fake_lt.h"
 #include "support/cuda/shim_run.h"
+#include "support/golden_adapters.h"
 #include "support/golden_run.h"
+#include "support/scratch.h"
 
 static int start(void **state) {
     golden_run_on(fake_gpu_open);
-    return fake_gpu_start(state);
+    return scratch_setup(state) || fake_gpu_start(state);
+}
+
+static int stop(void **state) {
+    int result = fake_gpu_stop(state);
+    return scratch_teardown(state) || result;
 }
 
 static void run(const char *place, const char *name, golden_precision precision, bool steps) {
@@ -80,12 +88,21 @@ static void encoders(void **state) {
         run("encoders/", names[i], i % 2 ? GOLDEN_BF16 : GOLDEN_FP32, false);
 }
 
+/* Over weights in 4 bits, and with magnitudes. */
+static void adapters(void **state) {
+    (void)state;
+    golden_adapters_run("qlora", 2, scratch);
+    golden_adapters_run("dora", 2, scratch);
+    fake_gpu_check_returned();
+}
+
 /* One argument: the test to run, else all. */
 int main(int count, char **arguments) {
     if (shim_skipped()) return 77;
     const struct CMUnitTest tests[] = {cmocka_unit_test(gpt2),     cmocka_unit_test(llama),
                                        cmocka_unit_test(least),    cmocka_unit_test(by_cublaslt),
-                                       cmocka_unit_test(families), cmocka_unit_test(encoders)};
+                                       cmocka_unit_test(families), cmocka_unit_test(encoders),
+                                       cmocka_unit_test(adapters)};
     if (count > 1) cmocka_set_test_filter(arguments[1]);
-    return cmocka_run_group_tests(tests, start, fake_gpu_stop);
+    return cmocka_run_group_tests(tests, start, stop);
 }

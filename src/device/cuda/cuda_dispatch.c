@@ -7,9 +7,11 @@
 #include "device/cuda/head/cuda_head_targets.h"
 #include "device/cuda/product/cuda_linear.h"
 #include "device/cuda/vector/cuda_clear.h"
+#include "device/cuda/vector/cuda_dequantise.h"
 #include "device/cuda/vector/cuda_elements.h"
 #include "device/cuda/vector/cuda_embedding.h"
 #include "device/cuda/vector/cuda_exact_squares.h"
+#include "device/cuda/vector/cuda_magnitude.h"
 #include "device/cuda/vector/cuda_moves.h"
 #include "device/cuda/vector/cuda_norm.h"
 #include "device/cuda/vector/cuda_optimizer.h"
@@ -82,6 +84,11 @@ static const cuda_row rows[DEVICE_KERNELS] = {
     [DEVICE_LION] = {NULL, cuda_run_update},
     [DEVICE_SCHEDULE_FREE] = {NULL, cuda_run_update},
     [DEVICE_ADAM_8BIT] = {NULL, cuda_run_update},
+    [DEVICE_LAMB_BEGIN] = {NULL, cuda_run_update},
+    [DEVICE_LAMB] = {cuda_prepare_lamb, cuda_run_lamb},
+    [DEVICE_MAGNITUDE] = {NULL, cuda_run_magnitude},
+    [DEVICE_MAGNITUDE_BACKWARD] = {NULL, cuda_run_magnitude_backward},
+    [DEVICE_DEQUANTISE] = {NULL, cuda_run_dequantise},
 };
 
 bool cuda_has(device_kernel kernel) {

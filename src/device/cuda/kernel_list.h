@@ -36,7 +36,7 @@ CUDA_KERNEL_TYPES(convert_fp16, elements_arguments)
 CUDA_KERNEL_TYPES(dropout, dropout_arguments)
 
 /* flat vectors: vector/adam.cu, adam_8bit.cu, sgd.cu, adagrad.cu, lion.cu, schedule_free.cu,
- * exact_squares.cu */
+ * lamb.cu, exact_squares.cu, dequantise.cu */
 CUDA_KERNEL(adam, update_arguments)
 CUDA_KERNEL(adam_8bit, update_arguments)
 CUDA_KERNEL(amsgrad, update_arguments)
@@ -45,7 +45,11 @@ CUDA_KERNEL(momentum, update_arguments)
 CUDA_KERNEL(adagrad, update_arguments)
 CUDA_KERNEL(lion, update_arguments)
 CUDA_KERNEL(schedule_free, update_arguments)
+CUDA_KERNEL(lamb_begin, update_arguments)
+CUDA_KERNEL(lamb_trust, lamb_trust_arguments)
+CUDA_KERNEL(lamb, update_arguments)
 CUDA_KERNEL_TYPES(exact_squares, exact_squares_arguments)
+CUDA_KERNEL_TYPES(dequantise, dequantise_arguments)
 
 /* sums over ranks, and decisions: vector/tree_sum.cu, folds.cu */
 CUDA_KERNEL_TYPES(tree_sum, tree_sum_arguments)
@@ -54,7 +58,7 @@ CUDA_KERNEL(tree_sum_fp16_fp32, tree_sum_arguments)
 CUDA_KERNEL(fold_loss, fold_loss_arguments)
 CUDA_KERNEL(decide, device_decision)
 
-/* rows: vector/moves.cu, rope.cu, embedding.cu, norm.cu, parts.cu */
+/* rows: vector/moves.cu, rope.cu, embedding.cu, norm.cu, parts.cu, magnitude.cu */
 CUDA_KERNEL(gather_16, gather_arguments)
 CUDA_KERNEL(gather_4, gather_arguments)
 CUDA_KERNEL(gather_2, gather_arguments)
@@ -70,6 +74,9 @@ CUDA_KERNEL_TYPES(table_sums, table_sums_arguments)
 CUDA_KERNEL_TYPES(norm, norm_arguments)
 CUDA_KERNEL_TYPES(norm_backward, norm_backward_arguments)
 CUDA_KERNEL(add_parts, parts_arguments)
+CUDA_KERNEL_TYPES(magnitude_norms, magnitude_norms_arguments)
+CUDA_KERNEL_TYPES(magnitude_scale, magnitude_scale_arguments)
+CUDA_KERNEL_TYPES(magnitude_sums, magnitude_sums_arguments)
 
 /* attention/; the number is the widest head */
 #define CUDA_KERNEL_ATTENTION(which)                                                               \

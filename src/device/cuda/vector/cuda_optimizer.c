@@ -1,5 +1,6 @@
 #include "device/cuda/vector/cuda_optimizer.h"
 
+#include "device/check/operands.h"
 #include "device/cuda/cuda_launch.h"
 #include "device/cuda/vector/optimizer_arguments.h"
 #include "device/cuda/vector/packs_arguments.h"
@@ -17,14 +18,19 @@ static const cuda_kernel kernels[DEVICE_UPDATES] = {
     [DEVICE_UPDATE_NUMBER(DEVICE_ADAGRAD)] = cuda_kernel_adagrad,
     [DEVICE_UPDATE_NUMBER(DEVICE_LION)] = cuda_kernel_lion,
     [DEVICE_UPDATE_NUMBER(DEVICE_SCHEDULE_FREE)] = cuda_kernel_schedule_free,
-    [DEVICE_UPDATE_NUMBER(DEVICE_ADAM_8BIT)] = cuda_kernel_adam_8bit};
+    [DEVICE_UPDATE_NUMBER(DEVICE_ADAM_8BIT)] = cuda_kernel_adam_8bit,
+    [DEVICE_UPDATE_NUMBER(DEVICE_LAMB_BEGIN)] = cuda_kernel_lamb_begin,
+    [DEVICE_UPDATE_NUMBER(DEVICE_LAMB)] = cuda_kernel_lamb};
 
-sifr_status cuda_run_update(device *dev, const device_call *call, sifr_error *error) {
+static sifr_status launch_update(device *dev, const device_call *call, const float *trust,
+                                 sifr_error *error) {
     enum { EACH = PACK * PACK_THREADS * UPDATE_PACKS };
     update_arguments arguments = {
         .gradient = operand_of(&call->x[0]),
         .kinds[0] = operand_of(&call->w[0]),
         .copy = operand_of(&call->w[1]),
+        .sums = call->kernel == DEVICE_LAMB_BEGIN ? call->y.data : NULL,
+        .trust = trust,
         .count = call->x[0].columns,
         .element = (uint64_t)call->attributes.element,
         .step = call->step,
@@ -42,4 +48,30 @@ sifr_status cuda_run_update(device *dev, const device_call *call, sifr_error *er
                           .threads = PACK_THREADS,
                           .arguments = &arguments};
     return cuda_launch_kernel(dev, &launch, error);
+}
+
+sifr_status cuda_run_update(device *dev, const device_call *call, sifr_error *error) {
+    return launch_update(dev, call, NULL, error);
+}
+
+sifr_status cuda_prepare_lamb(device *dev, device_call *call, sifr_error *error) {
+    (void)dev, (void)error;
+    call->scratch_bytes = 0;
+    device_reserve(&call->scratch_bytes, sizeof(float));
+    return SIFR_OK;
+}
+
+sifr_status cuda_run_lamb(device *dev, const device_call *call, sifr_error *error) {
+    lamb_trust_arguments arguments = {.sums = call->x[1].data,
+                                      .trust = call->scratch,
+                                      .parts = call->x[1].rows,
+                                      .stride = call->x[1].stride,
+                                      .least = call->attributes.update.min_coeff,
+                                      .most = call->attributes.update.max_coeff};
+    cuda_launch launch = {.kernel = cuda_kernel_lamb_trust,
+                          .blocks = {1, 1, 1},
+                          .threads = LAMB_TRUST_THREADS,
+                          .arguments = &arguments};
+    BASE_TRY(cuda_launch_kernel(dev, &launch, error));
+    return launch_update(dev, call, arguments.trust, error);
 }
