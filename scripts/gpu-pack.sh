@@ -8,8 +8,9 @@
 set -eu -o pipefail
 most=$((60 << 20)) level=19
 tests="gpu_speed test_attention_relative test_cuda_attention test_cuda_flat test_cuda_gemm
-    test_cuda_golden test_cuda_rows test_cuda_runs test_cuda_sums test_flat_ops test_gpu_repeat
-    test_head_loss test_head_targets test_linear test_row_ops sifr_on_fake_gpu"
+    test_cuda_golden test_cuda_rows test_cuda_runs test_cuda_sums test_cuda_tuning test_flat_ops
+    test_gpu_repeat test_head_loss test_head_pairs test_head_targets test_linear test_magnitude
+    test_row_ops sifr_on_fake_gpu"
 [ "${1:-}" != --targets ] || { echo sifr "$tests" | tr -s " \n" " " && exit; }
 [ "${1:-}" != --level ] || { level=$2 && shift 2; }
 if [ $# != 2 ] || [ ! -x "$1/sifr" ]; then
@@ -20,7 +21,9 @@ build=$(realpath "$1") out=$(realpath "$2")
 cd "$(dirname "$0")/.."
 files="scripts/gpu-check.sh scripts/gpu-parts.sh examples/h100.json bench/peers/train_gpu_torch.py
     tests/support/run-script.sh tests/support/expect.sh tests/cli/test_gpu_runs.sh
-    tests/golden/models tests/golden/models.json tests/golden/families tests/golden/encoders"
+    tests/golden/models tests/golden/models.json tests/golden/families tests/golden/encoders
+    tests/golden/lora tests/golden/results/dora.json tests/golden/results/dora.safetensors
+    tests/golden/results/qlora.json tests/golden/results/qlora.safetensors"
 work=$(mktemp -d "${TMPDIR:-/tmp}/sifr-pack.XXXXXX")
 trap 'rm -rf "$work"' EXIT
 tree=$work/gpu

@@ -9,6 +9,10 @@ if [ "$(id -u)" != 0 ] || ! unshare --mount --pid --net --fork true 2>/dev/null;
 fi
 pack="$SOURCE/scripts/gpu-pack.sh"
 shellcheck "$pack" >out || fail "shellcheck"
+for test in $(grep -o '\btest_[a-z_]*\b' "$SOURCE/scripts/gpu-parts.sh" | sort -u); do
+    [ -f "$SOURCE/tests/cli/$test.sh" ] || "$pack" --targets | grep -qw "$test" ||
+        fail "gpu-parts.sh runs $test, which is not in the pack"
+done
 "$pack" --level 1 "$BUILD" gpu.tar.zst >out 2>&1 || fail "gpu-pack.sh: exit code $?"
 grep -q 'gpu.tar.zst: [0-9.]* MiB$' out || fail "no size"
 mkdir -p root/bin root/tmp root/proc root/dev
