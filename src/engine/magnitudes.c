@@ -5,23 +5,50 @@
 #include "base/checked.h"
 #include "base/heap.h"
 #include "engine/engine_private.h"
+#include "engine/state/coder.h"
 #include "engine/state/convert.h"
+#include "plan/queries.h"
 
 enum { OUTPUTS = 64, CHUNK = 512 };
 
 typedef struct norms_run {
     const formats_tensor *tensor;
-    const float *a, *b; /* rank x in, out x rank */
+    const engine_coder *coder; /* NULL: the base is not held as codes */
+    base_dtype type;           /* what their values are rounded to */
+    const float *a, *b;        /* rank x in, out x rank */
     int64_t rank, in, out;
     double scale;
     bool transposed;
     float *norms;
 } norms_run;
 
+/* The record that was opened last. */
+typedef struct norms_record {
+    int64_t number; /* from 1; 0: none */
+    float values[BASE_NF4_RECORD];
+} norms_record;
+
+/* Elements first ... first + count - 1 of what codes stand for, one record after the other. */
+static void read_codes(const norms_run *run, norms_record *open, int64_t first, int64_t count,
+                       float *out) {
+    for (int64_t i = 0; i < count; i++) {
+        int64_t record = (first + i) / BASE_NF4_RECORD;
+        if (open->number != record + 1)
+            engine_coder_values(run->coder, record, run->type, open->values);
+        open->number = record + 1;
+        out[i] = open->values[(first + i) % BASE_NF4_RECORD];
+    }
+}
+
 /* The base's values of output `o` and inputs first ... first + count - 1. */
-static void read_base(const norms_run *run, int64_t o, int64_t first, int64_t count, float *out) {
+static void read_base(const norms_run *run, norms_record *open, int64_t o, int64_t first,
+                      int64_t count, float *out) {
     int64_t size = base_dtype_bytes(run->tensor->dtype);
     const char *data = run->tensor->data;
+    if (run->coder) {
+        read_codes(run, open, o * run->in + first, count, out);
+        return;
+    }
     if (!run->transposed) {
         engine_to_fp32(out, data + (o * run->in + first) * size, run->tensor->dtype, count);
         return;
@@ -34,12 +61,14 @@ static void norms_tile(void *argument, int64_t tile, int thread) {
     const norms_run *run = argument;
     int64_t end = base_min_i64(run->out, (tile + 1) * OUTPUTS);
     float base[CHUNK];
+    norms_record open;
     (void)thread;
+    open.number = 0;
     for (int64_t o = tile * OUTPUTS; o < end; o++) {
         double sum = 0;
         for (int64_t first = 0; first < run->in; first += CHUNK) {
             int64_t count = base_min_i64(CHUNK, run->in - first);
-            read_base(run, o, first, count, base);
+            read_base(run, &open, o, first, count, base);
             for (int64_t i = 0; i < count; i++) {
                 double value = base[i], added = 0;
                 for (int64_t k = 0; k < run->rank; k++)
@@ -69,6 +98,23 @@ static sifr_status initial(const sifr_engine *engine, int32_t weight, float **ou
     return SIFR_OK;
 }
 
+static void tensor_values(const void *user, size_t index, int64_t first, int64_t count,
+                          float *values) {
+    const formats_tensor *tensor = user;
+    (void)index;
+    engine_to_fp32(values, (const char *)tensor->data + first * base_dtype_bytes(tensor->dtype),
+                   tensor->dtype, count);
+}
+
+/* The norms are those of the values that products compute with. */
+static sifr_status open_coder(const sifr_engine *engine, size_t index, norms_run *run,
+                              engine_coder *coder, sifr_error *error) {
+    if (!engine->model->weights[index].coding) return SIFR_OK;
+    run->coder = coder;
+    run->type = plan_dtype(&engine->training->settings);
+    return engine_coder_open(engine, index, tensor_values, run->tensor, coder, error);
+}
+
 /* B of zeros adds nothing. */
 static bool is_zero(const float *values, int64_t count) {
     for (int64_t i = 0; i < count; i++)
@@ -81,6 +127,7 @@ sifr_status engine_fill_magnitudes(sifr_engine *engine, const engine_folder *fol
     const sifr_model *model = engine->model;
     const model_weight *m = &model->weights[index], *base = &model->weights[m->norms_of - 1];
     float *a = NULL, *b = NULL;
+    engine_coder coder;
     norms_run run = {.rank = model->weights[base->adapter].rows,
                      .in = model->weights[base->adapter].columns,
                      .out = m->columns};
@@ -90,7 +137,9 @@ sifr_status engine_fill_magnitudes(sifr_engine *engine, const engine_folder *fol
     while (model->nodes[n].w[1] != (int32_t)index) n++; /* the op that reads the magnitudes */
     run.scale = (double)model->nodes[n].attributes.magnitude.scale;
     run.tensor = engine_find_tensor(folder->weights, folder->architecture, base->name);
-    sifr_status status = base_alloc((size_t)run.out, sizeof *run.norms, &run.norms, error);
+    sifr_status status = open_coder(engine, (size_t)(m->norms_of - 1), &run, &coder, error);
+    if (status == SIFR_OK)
+        status = base_alloc((size_t)run.out, sizeof *run.norms, &run.norms, error);
     if (status == SIFR_OK) status = initial(engine, base->adapter, &a, error);
     if (status == SIFR_OK) status = initial(engine, base->adapter + 1, &b, error);
     if (status == SIFR_OK) {

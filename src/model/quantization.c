@@ -117,9 +117,10 @@ static void count_uses(const sifr_model *model, weight_uses *uses) {
             if (node->w[i] < 0) continue;
             weight_uses *of = &uses[node->w[i]];
             bool product = i == 0 && node->op == &model_op_linear;
+            bool norms = i == 0 && node->op == &model_op_magnitude; /* of a product's columns */
             of->products += product;
             of->transposed += product && node->attributes.linear.transposed;
-            of->others += !product;
+            of->others += !product && !norms;
         }
     }
 }
@@ -129,9 +130,6 @@ void model_code_base(sifr_model *model, const model_config *config) {
     weight_uses *uses;
     size_t coded = 0;
     if (config->coding == MODEL_UNCODED || !model_ok(model)) return;
-    if (model->lora && model->lora->dora)
-        MODEL_WRONG(model,
-                    "sifr.quantization with use_dora is not built here; leave one of them out");
     if (base_alloc(model->weight_count, sizeof *uses, &uses, &model->error) != SIFR_OK) return;
     count_uses(model, uses);
     for (size_t i = 0; i < model->weight_count; i++) {

@@ -77,6 +77,33 @@ sed 's/, "lora": {.*}}/}}/' ds.json >on.json
 expect 0 "$SIFR" train --config on.json --data text --output on --model gpt2 --adapter one
 [ "$(hash_of on)" != "$(hash_of one)" ] || fail "it did not go on"
 
+# Beside a base in 4 bits: magnitudes begin as the norms of what the codes stand for, so the first
+# loss is again that of the same adapter without them.
+nf4='"quantization": {"load_in_4bit": true, "bnb_4bit_quant_type": "nf4", "bnb_4bit_use_double_quant": true}, "lora": '
+coded() { # DS.JSON
+    sed -i "s/\"lora\": /$nf4/" "$1"
+}
+for precision in "" --bf16; do
+    config "$dropped"
+    coded ds.json
+    train one --model llama $precision --logging-steps 1
+    for how in 1:2 2:4 3:4; do
+        sed "s/\"stage\": 0/\"stage\": ${how%:*}/" ds.json >other.json
+        rm -rf many
+        expect 0 "$SIFR" train --config other.json --data text --threads 1 --output many \
+            --model llama $precision --ranks "${how#*:}"
+        [ "$(hash_of many)" = "$(hash_of one)" ] || fail "in 4 bits $precision stage:ranks $how"
+    done
+done
+config "$plain"
+train uncoded --model llama --logging-steps 1
+coded ds.json
+train one --model llama --logging-steps 1
+sed -i 's/"use_dora": true, //' ds.json
+train lora --model llama --logging-steps 1
+near "$(first one)" "$(first lora)" "first losses in 4 bits"
+[ "$(first one)" != "$(first uncoded)" ] || fail "codes change nothing"
+
 refused() { # PATTERN LORA [MORE]
     config "$2" "${3:-}"
     rm -rf no
@@ -84,7 +111,3 @@ refused() { # PATTERN LORA [MORE]
     grep -Eq "$1" err || fail "$2: says $(cat err)"
 }
 refused 'use_dora with a bias that is trained is not built' '"bias": "all"'
-config "$plain"
-sed -i 's/"lora": /"quantization": {"load_in_4bit": true, "bnb_4bit_quant_type": "nf4"}, "lora": /' ds.json
-expect 2 "$SIFR" train --config ds.json --data text --output no --model llama
-grep -q 'sifr.quantization with use_dora is not built' err || fail "in 4 bits: says $(cat err)"

@@ -1,5 +1,5 @@
 /* Adapters that PEFT wrote and trained (tests/golden/README.md: make_lora.py, make_dora.py,
- * make_qlora.py), on the devices of golden_run_on. */
+ * make_qlora.py, make_qdora.py), on the devices of golden_run_on. */
 #ifndef GOLDEN_ADAPTERS_H
 #define GOLDEN_ADAPTERS_H
 

@@ -1,24 +1,14 @@
 /* Frozen weights as codes of 4 bits: made from their values record by record, each rank those that
  * it holds, and opened again. */
 #include <stdatomic.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "base/checked.h"
-#include "base/heap.h"
-#include "engine/engine_private.h"
+#include "engine/state/coder.h"
 #include "engine/state/state_private.h"
 
 typedef struct encode_run {
     sifr_engine *engine;
-    size_t index;
-    engine_values make;
-    const void *user;
-    bool doubled;
-    int64_t elements;
-    float *scales; /* of the whole weight, for the mean of doubled ones */
-    float mean;
-    int64_t bytes;  /* of a record */
+    engine_coder coder;
     int64_t from;   /* the first element of the segment that this rank holds */
     int64_t first;  /* the first record of the weight that is still to be written */
     uint8_t *piece; /* of host memory, in which records are made */
@@ -27,34 +17,12 @@ typedef struct encode_run {
     sifr_error *error;
 } encode_run;
 
-static int64_t make_values(const encode_run *run, int64_t record, float *values) {
-    int64_t first = record * BASE_NF4_RECORD;
-    int64_t count = base_min_i64(BASE_NF4_RECORD, run->elements - first);
-    run->make(run->user, run->index, first, count, values);
-    return count;
-}
-
-static void scale_record(void *argument, int64_t record, int thread) {
-    const encode_run *run = argument;
-    float values[BASE_NF4_RECORD];
-    int64_t count = make_values(run, record, values);
-    (void)thread;
-    base_nf4_scales(values, count, run->scales + record * BASE_NF4_SCALES);
-}
-
-static void encode(const encode_run *run, int64_t record, uint8_t *to) {
-    float values[BASE_NF4_RECORD];
-    int64_t count = make_values(run, record, values);
-    base_nf4_encode(values, count, run->doubled, run->mean, to);
-}
-
 static sifr_status write_records(const encode_run *run, int64_t first, int64_t records,
                                  const uint8_t *codes, sifr_error *error) {
-    const model_weight *w = &run->engine->model->weights[run->index];
-    int64_t at = w->offset + first * BASE_NF4_RECORD - run->from;
+    const model_weight *w = &run->engine->model->weights[run->coder.index];
+    int64_t at = w->offset + first * BASE_NF4_RECORD - run->from, bytes = run->coder.bytes;
     return engine_write_buffer(run->engine, run->engine->training->parameters[w->segment],
-                               at / BASE_NF4_RECORD * run->bytes, codes, records * run->bytes,
-                               error);
+                               at / BASE_NF4_RECORD * bytes, codes, records * bytes, error);
 }
 
 static void encode_record(void *argument, int64_t number, int thread) {
@@ -62,7 +30,7 @@ static void encode_record(void *argument, int64_t number, int thread) {
     uint8_t codes[BASE_NF4_PLAIN];
     sifr_error error = {0};
     (void)thread;
-    encode(run, run->first + number, codes);
+    engine_coder_encode(&run->coder, run->first + number, codes);
     sifr_status status = write_records(run, run->first + number, 1, codes, &error);
     if (status == SIFR_OK || atomic_exchange(&run->failed, true)) return;
     run->status = status;
@@ -72,13 +40,13 @@ static void encode_record(void *argument, int64_t number, int thread) {
 static void encode_in_piece(void *argument, int64_t number, int thread) {
     const encode_run *run = argument;
     (void)thread;
-    encode(run, run->first + number, run->piece + number * run->bytes);
+    engine_coder_encode(&run->coder, run->first + number, run->piece + number * run->coder.bytes);
 }
 
 /* Records up to `end`, a piece at a time, by all threads. */
 static sifr_status encode_pieces(encode_run *run, int64_t end, sifr_error *error) {
     engine_pieces *pieces = run->engine->pieces;
-    int64_t most = engine_pieces_bytes(pieces) / run->bytes;
+    int64_t most = engine_pieces_bytes(pieces) / run->coder.bytes;
     while (run->first < end) {
         void *piece;
         int64_t count = base_min_i64(most, end - run->first);
@@ -91,35 +59,17 @@ static sifr_status encode_pieces(encode_run *run, int64_t end, sifr_error *error
     return SIFR_OK;
 }
 
-/* The mean of the whole weight's scales, so each rank goes through all of its values. */
-static sifr_status find_mean(encode_run *run, int64_t records, sifr_error *error) {
-    BASE_TRY(
-        base_alloc((size_t)(records * BASE_NF4_SCALES), sizeof *run->scales, &run->scales, error));
-    device_parallel(run->engine->dev, records, scale_record, run);
-    int64_t blocks = (run->elements + BASE_NF4_BLOCK - 1) / BASE_NF4_BLOCK;
-    run->mean = base_nf4_mean(run->scales, blocks);
-    free(run->scales);
-    return SIFR_OK;
-}
-
 sifr_status engine_encode(sifr_engine *engine, size_t index, engine_values make, const void *user,
                           sifr_error *error) {
     const plan_schedule *s = engine->training;
     const model_weight *w = &engine->model->weights[index];
-    encode_run run = {.engine = engine,
-                      .index = index,
-                      .make = make,
-                      .user = user,
-                      .doubled = w->coding == MODEL_NF4_DOUBLED,
-                      .elements = w->rows * w->columns,
-                      .bytes = model_record_bytes(w->coding),
-                      .error = error};
-    int64_t end, records = (run.elements + BASE_NF4_RECORD - 1) / BASE_NF4_RECORD;
+    encode_run run = {.engine = engine, .error = error};
+    int64_t end;
     if (!s->segment_elements[w->segment]) return SIFR_OK; /* of another stage */
+    BASE_TRY(engine_coder_open(engine, index, make, user, &run.coder, error));
     engine_held_records(s, w->segment, &run.from, &end);
-    if (run.doubled) BASE_TRY(find_mean(&run, records, error));
     run.first = base_max_i64(0, (run.from - w->offset) / BASE_NF4_RECORD);
-    records = base_min_i64(records, (end - w->offset) / BASE_NF4_RECORD);
+    int64_t records = base_min_i64(run.coder.records, (end - w->offset) / BASE_NF4_RECORD);
     if (engine_in_pieces(engine, s->parameters[w->segment]))
         return encode_pieces(&run, records, error);
     records = base_max_i64(0, records - run.first);

@@ -1,0 +1,68 @@
+#include "engine/state/coder.h"
+
+#include <stdlib.h>
+
+#include "base/checked.h"
+#include "base/half.h"
+#include "base/heap.h"
+
+typedef struct scales_run {
+    const engine_coder *coder;
+    float *scales; /* of the whole weight */
+} scales_run;
+
+static int64_t count_of(const engine_coder *c, int64_t record) {
+    return base_min_i64(BASE_NF4_RECORD, c->elements - record * BASE_NF4_RECORD);
+}
+
+static void scale_record(void *argument, int64_t record, int thread) {
+    const scales_run *run = argument;
+    const engine_coder *c = run->coder;
+    float values[BASE_NF4_RECORD];
+    int64_t count = count_of(c, record);
+    (void)thread;
+    c->make(c->user, c->index, record * BASE_NF4_RECORD, count, values);
+    base_nf4_scales(values, count, run->scales + record * BASE_NF4_SCALES);
+}
+
+static sifr_status find_mean(device *dev, engine_coder *c, sifr_error *error) {
+    scales_run run = {.coder = c};
+    BASE_TRY(
+        base_alloc((size_t)(c->records * BASE_NF4_SCALES), sizeof *run.scales, &run.scales, error));
+    device_parallel(dev, c->records, scale_record, &run);
+    c->mean = base_nf4_mean(run.scales, (c->elements + BASE_NF4_BLOCK - 1) / BASE_NF4_BLOCK);
+    free(run.scales);
+    return SIFR_OK;
+}
+
+sifr_status engine_coder_open(const sifr_engine *engine, size_t index, engine_values make,
+                              const void *user, engine_coder *out, sifr_error *error) {
+    const model_weight *w = &engine->model->weights[index];
+    int64_t elements = w->rows * w->columns;
+    *out = (engine_coder){.make = make,
+                          .user = user,
+                          .index = index,
+                          .elements = elements,
+                          .records = (elements + BASE_NF4_RECORD - 1) / BASE_NF4_RECORD,
+                          .bytes = model_record_bytes(w->coding),
+                          .doubled = w->coding == MODEL_NF4_DOUBLED};
+    return out->doubled ? find_mean(engine->dev, out, error) : SIFR_OK;
+}
+
+void engine_coder_encode(const engine_coder *c, int64_t record, uint8_t *codes) {
+    float values[BASE_NF4_RECORD];
+    int64_t count = count_of(c, record);
+    c->make(c->user, c->index, record * BASE_NF4_RECORD, count, values);
+    base_nf4_encode(values, count, c->doubled, c->mean, codes);
+}
+
+void engine_coder_values(const engine_coder *c, int64_t record, base_dtype type, float *values) {
+    uint8_t codes[BASE_NF4_PLAIN];
+    int64_t count = count_of(c, record);
+    engine_coder_encode(c, record, codes);
+    base_nf4_decode(codes, c->doubled, 0, count, values);
+    for (int64_t i = 0; i < count && type == BASE_BF16; i++)
+        values[i] = base_bf16_to_float(base_bf16_from_float(values[i]));
+    for (int64_t i = 0; i < count && type == BASE_FP16; i++)
+        values[i] = base_half_to_float(base_half_from_float(values[i]));
+}
