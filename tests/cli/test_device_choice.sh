@@ -34,6 +34,6 @@ echo '{"train_batch_size": 8, "sifr": {"device": "cuda"}}' >ds.json
 expect 1 sifr train --config ds.json --model model --data text --seq-length 32 --max-steps 2 \
     --threads 1 --output trained
 grep -q 'device cuda' err || grep -qE 'driver|GPU' err || fail "the key: $(cat err)"
-ranked expect 1 sifr train --device cuda --ranks 2 \
+expect 1 sifr train --device cuda --ranks 2 \
     --model model --data text --seq-length 32 --max-steps 2 --threads 1 --output trained
 grep -qE 'build it with `make CUDA=1`|driver|GPU' err || fail "two ranks: $(cat err)"

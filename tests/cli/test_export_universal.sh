@@ -50,7 +50,7 @@ stored() {
 }
 
 # Of two ranks in fp32, where the model folder has the masters themselves.
-ranked train two llama AdamW false --ranks 2
+train two llama AdamW false --ranks 2
 universal two from-two
 expect 0 "$SIFR" import --checkpoint from-two back
 expect 0 "$SIFR" export two/checkpoint-4 hf

@@ -41,7 +41,7 @@ for each in "llama $lora" "llama $all" "gpt2 $conv"; do
         for how in 1:2 2:2 2:4 3:4; do
             sed "s/\"stage\": 0/\"stage\": ${how%:*}/" ds.json >other.json
             rm -rf many
-            ranked expect 0 "$SIFR" train --config other.json --data text --threads 1 --output many \
+            expect 0 "$SIFR" train --config other.json --data text --threads 1 --output many \
                 --model $model $precision --ranks "${how#*:}"
             [ "$(hash_of many)" = "$want" ] || fail "$model $precision stage:ranks $how: other bits"
         done
@@ -56,9 +56,9 @@ train one --model llama
 want=$(hash_of one)
 sed 's/"stage": 0/"stage": 3/' ds.json >other.json
 rm -rf resumed
-ranked expect 0 "$SIFR" train --config ds.json --data text --threads 1 --output resumed \
+expect 0 "$SIFR" train --config ds.json --data text --threads 1 --output resumed \
     --model llama --max-steps 2 --ranks 2
-ranked expect 0 "$SIFR" train --config other.json --data text --threads 1 --output resumed \
+expect 0 "$SIFR" train --config other.json --data text --threads 1 --output resumed \
     --model llama --resume --ranks 4
 [ "$(hash_of resumed)" = "$want" ] || fail "resumed with other ranks: other bits"
 
