@@ -566,6 +566,13 @@ sifr_status plan_lower(const sifr_model *model, device *dev, const plan_settings
         BASE_TRY(optim_check_groups(model, &settings->step.optimizer, error));
     BASE_TRY(lower_cut_model(model, dev, &here, error));
     if (settings->mode == PLAN_TRAIN && settings->step.recompute == SIFR_RECOMPUTE_AUTO)
-        return lower_keep(model, dev, settings, out, error);
-    return lower_list(model, dev, settings, NULL, out, error);
+        BASE_TRY(lower_keep(model, dev, settings, out, error));
+    else
+        BASE_TRY(lower_list(model, dev, settings, NULL, out, error));
+    if (settings->mode != PLAN_TRAIN || plan_parts(&here.pipeline) == 1) return SIFR_OK;
+    sifr_status status = lower_hold_evaluation(*out, error);
+    if (status == SIFR_OK) return SIFR_OK;
+    plan_free(*out);
+    *out = NULL;
+    return status;
 }

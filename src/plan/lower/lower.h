@@ -237,6 +237,10 @@ sifr_status lower_receive_sum(lower_state *state, int32_t use, int32_t *buffer,
                               sifr_error *error) SIFR_MUST_CHECK;
 /* Updated weights, from their owner to the other stages that read them. */
 sifr_status lower_share_weights(lower_state *state, sifr_error *error) SIFR_MUST_CHECK;
+/* A stage may do so little in a step (frozen embeddings alone) that its part of an evaluation takes
+ * more. All stages would then take memory that no plan has (executor_memory.c), so the block of a
+ * finished plan of a stage grows by what is lacking. A step without stages leaves enough idle. */
+sifr_status lower_hold_evaluation(plan_schedule *schedule, sifr_error *error) SIFR_MUST_CHECK;
 
 /* Gradient sums: the tree (or sequence) over micro batches. */
 sifr_status lower_plan_sums(lower_state *state, sifr_error *error) SIFR_MUST_CHECK;

@@ -2,6 +2,7 @@
  * tied weights between the stage that owns them and those that read them too. */
 #include <assert.h>
 
+#include "base/checked.h"
 #include "base/errors.h"
 #include "base/heap.h"
 #include "plan/list.h"
@@ -205,5 +206,21 @@ sifr_status lower_share_weights(lower_state *state, sifr_error *error) {
         BASE_TRY(add_weights(state, sends ? PLAN_SEND : PLAN_RECEIVE, segment, sends ? to : from,
                              PLAN_STREAM_WEIGHTS, bytes, error));
     }
+    return SIFR_OK;
+}
+
+/* The heads of classifiers, whose evaluations read logits, have fewer labels than columns. */
+static bool reads_logits(const sifr_model *model) {
+    const model_node *head = &model->nodes[model->node_count - 1];
+    return model->weights[head->w[0]].rows <= model->weights[head->w[0]].columns;
+}
+
+sifr_status lower_hold_evaluation(plan_schedule *s, sifr_error *error) {
+    plan_settings settings = plan_evaluation_of(&s->settings, reads_logits(s->model));
+    plan_schedule *evaluation;
+    settings.verify = false;
+    BASE_TRY(lower_list(s->model, s->dev, &settings, NULL, &evaluation, error));
+    s->total_bytes = base_max_i64(s->total_bytes, plan_idle_start(s) + evaluation->total_bytes);
+    plan_free(evaluation);
     return SIFR_OK;
 }
