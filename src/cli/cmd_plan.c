@@ -261,9 +261,10 @@ enum {
     MOST_ASKED = ASK_STAGES + CLI_PLAN_STAGES + PLAN_NEIGHBOURS
 };
 
-static void ask_largest(const plan_settings *own, plan_setter *set, int64_t near, int64_t last,
+static void ask_largest(const plan_outcome *own, plan_setter *set, int64_t near, int64_t last,
                         plan_trial *out) {
-    *out = (plan_trial){.question = PLAN_ASK_LARGEST, .settings = *own};
+    *out = (plan_trial){.question = PLAN_ASK_LARGEST, .settings = own->settings};
+    out->settings.mesh.place[PLAN_AXIS_STAGE] = own->fullest;
     out->set = set;
     out->near = near;
     out->last = last;
@@ -283,9 +284,9 @@ static sifr_status plan_others(cli_plan_report *r, sifr_error *error) {
     const plan_settings *own = &r->own.settings;
     plan_trial *trials;
     BASE_TRY(base_alloc(MOST_ASKED, sizeof *trials, &trials, error));
-    ask_largest(own, plan_set_length, own->step.seq_length, INT32_MAX / own->step.micro_batch_size,
-                &trials[ASK_LENGTH]);
-    ask_largest(own, plan_set_sequences, own->step.micro_batch_size,
+    ask_largest(&r->own, plan_set_length, own->step.seq_length,
+                INT32_MAX / own->step.micro_batch_size, &trials[ASK_LENGTH]);
+    ask_largest(&r->own, plan_set_sequences, own->step.micro_batch_size,
                 INT32_MAX / own->step.seq_length, &trials[ASK_SEQUENCES]);
     trials[ASK_BETWEEN] = (plan_trial){.question = PLAN_ASK_BETWEEN, .settings = *own};
     plan_trial *stages = trials + ASK_STAGES;

@@ -189,9 +189,58 @@ static void every_stage(void **state) {
     search_case_end(&c);
 }
 
+/* The largest micro batch, and the longest sequence, of all stages, whichever asks. */
+static void the_largest_of_all(void **state) {
+    (void)state;
+    search_case c;
+    sifr_error error;
+    begin(&c, &quick_link);
+    set_stages(&c.settings, 4);
+    c.settings.step.micro_batch_size = 1;
+    c.settings.step.gradient_accumulation_steps = 4;
+    c.search.room_bytes = search_case_try(&c, &c.settings).stage_bytes[1] * 2;
+    int64_t found[4][2];
+    for (int32_t stage = 0; stage < 4; stage++) {
+        for (int length = 0; length < 2; length++) {
+            plan_setter *set = length ? plan_set_length : plan_set_sequences;
+            c.settings.mesh.place[PLAN_AXIS_STAGE] = stage;
+            assert_int_equal(plan_largest(&c.search, &c.settings, set, 1, 1, 4096,
+                                          &found[stage][length], &error),
+                             SIFR_OK);
+            assert_in_range(found[stage][length], 2, 4095);
+            assert_int_equal(found[stage][length], found[0][length]);
+            for (int64_t more = 0; more < 2; more++) {
+                plan_settings one = c.settings;
+                set(&one, found[stage][length] + more);
+                assert_int_equal(search_case_try(&c, &one).fits, !more);
+            }
+        }
+    }
+    search_case_end(&c);
+}
+
+/* What nothing fits in is told with the bytes of its fullest stage. */
+static void nothing_fits(void **state) {
+    (void)state;
+    search_case c;
+    begin(&c, &quick_link);
+    c.search.any_stages = false;
+    set_stages(&c.settings, 2);
+    c.search.room_bytes = 1;
+    plan_outcome best = fit(&c);
+    assert_false(best.fits);
+    plan_outcome all = search_case_try(&c, &best.settings);
+    assert_int_equal(plan_needed_bytes(&best), plan_needed_bytes(&all));
+    search_case_end(&c);
+}
+
 int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_best_of_all), cmocka_unit_test(only_where_asked),
-        cmocka_unit_test(given), cmocka_unit_test(with_copies), cmocka_unit_test(every_stage)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(the_largest_of_all),
+                                       cmocka_unit_test(nothing_fits),
+                                       cmocka_unit_test(the_best_of_all),
+                                       cmocka_unit_test(only_where_asked),
+                                       cmocka_unit_test(given),
+                                       cmocka_unit_test(with_copies),
+                                       cmocka_unit_test(every_stage)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

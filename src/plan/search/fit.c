@@ -76,7 +76,7 @@ static sifr_status find_least(plan_search *search, const plan_settings *settings
     least.step.micro_batch_size = least.step.gradient_accumulation_steps = 1;
     if (settings->step.pipeline.schedule == SIFR_SCHEDULE_INTERLEAVED)
         least.step.gradient_accumulation_steps = plan_mesh_ranks(&settings->mesh, PLAN_STAGES);
-    BASE_TRY(plan_try_size(search, &least, &size, error));
+    BASE_TRY(plan_try_all_sizes(search, &least, &size, error));
     *out = (fit_entry){.least_bytes = size.total_bytes, .may_fit = size.fits, .planned = true};
     return SIFR_OK;
 }
@@ -124,7 +124,7 @@ static sifr_status bound_size(plan_search *search, const plan_settings *settings
     few.step.gradient_accumulation_steps = settings->step.gradient_accumulation_steps < PLAN_FEW
                                                ? settings->step.gradient_accumulation_steps
                                                : PLAN_FEW;
-    BASE_TRY(plan_try_size(search, &few, out, error));
+    BASE_TRY(plan_try_all_sizes(search, &few, out, error));
     int64_t ids =
         settings->step.micro_batch_size * settings->step.seq_length * (int64_t)sizeof(int32_t);
     int64_t own = INPUTS * plan_room(ids);
@@ -145,7 +145,7 @@ static sifr_status least_size(plan_search *search, const fit_sizes *sizes, int64
         BASE_TRY(bound_size(search, &one, &tried, error));
         if (tried.total_bytes > bytes) continue;
         if (one.step.gradient_accumulation_steps > PLAN_FEW)
-            BASE_TRY(plan_try_size(search, &one, &tried, error));
+            BASE_TRY(plan_try_all_sizes(search, &one, &tried, error));
         if (tried.total_bytes >= out->total_bytes) continue;
         *out = tried;
         bytes = base_min_i64(bytes, tried.total_bytes);

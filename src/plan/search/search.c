@@ -186,6 +186,24 @@ sifr_status plan_try_size(plan_search *search, const plan_settings *settings, pl
     return status;
 }
 
+sifr_status plan_try_all_sizes(plan_search *search, const plan_settings *settings,
+                               plan_outcome *out, sifr_error *error) {
+    int32_t stages = plan_mesh_ranks(&settings->mesh, PLAN_STAGES);
+    plan_settings one = *settings;
+    BASE_TRY(plan_try_size(search, &one, out, error));
+    for (int32_t i = 1; i < stages && out->possible; i++) {
+        plan_outcome stage;
+        one.mesh.place[PLAN_AXIS_STAGE] = (one.mesh.place[PLAN_AXIS_STAGE] + 1) % stages;
+        if (one.pipeline.stages > 1) one.pipeline.stage = one.mesh.place[PLAN_AXIS_STAGE];
+        BASE_TRY(plan_try_size(search, &one, &stage, error));
+        bool fits = out->fits && stage.fits;
+        if (stage.total_bytes > out->total_bytes) *out = stage;
+        out->fits = fits;
+    }
+    out->settings = *settings;
+    return SIFR_OK;
+}
+
 void plan_set_sequences(plan_settings *settings, int64_t value) {
     settings->step.micro_batch_size = value;
 }
@@ -282,9 +300,10 @@ static sifr_status may_fit_by_unit(plan_search *search, const plan_settings *set
     return SIFR_OK;
 }
 
-sifr_status plan_largest(plan_search *search, const plan_settings *settings, plan_setter *set,
-                         int64_t near, int64_t first, int64_t last, int64_t *out,
-                         sifr_error *error) {
+/* Of the stage of settings.mesh. */
+static sifr_status largest_of_stage(plan_search *search, const plan_settings *settings,
+                                    plan_setter *set, int64_t near, int64_t first, int64_t last,
+                                    int64_t *out, sifr_error *error) {
     plan_settings one = *settings;
     plan_search fixed = *search;
     int64_t end = last + 1;
@@ -301,6 +320,28 @@ sifr_status plan_largest(plan_search *search, const plan_settings *settings, pla
     search->tried = fixed.tried;
     search->lowered = fixed.lowered;
     return status;
+}
+
+/* The largest value of the first stage asked is mostly that of all, so the others are asked about
+ * that one alone. The cut of the units may depend on the value. */
+sifr_status plan_largest(plan_search *search, const plan_settings *settings, plan_setter *set,
+                         int64_t near, int64_t first, int64_t last, int64_t *out,
+                         sifr_error *error) {
+    int32_t stages = plan_mesh_ranks(&settings->mesh, PLAN_STAGES);
+    plan_settings one = *settings;
+    if (stages > 1) one.pipeline = (plan_pipeline){0};
+    BASE_TRY(largest_of_stage(search, &one, set, near, first, last, out, error));
+    for (int32_t i = 1; i < stages && *out >= first; i++) {
+        plan_settings there;
+        plan_outcome outcome;
+        one.mesh.place[PLAN_AXIS_STAGE] = (one.mesh.place[PLAN_AXIS_STAGE] + 1) % stages;
+        there = one;
+        set(&there, *out);
+        BASE_TRY(plan_try_size(search, &there, &outcome, error));
+        if (!outcome.fits)
+            BASE_TRY(largest_of_stage(search, &one, set, *out - 1, first, *out - 1, out, error));
+    }
+    return SIFR_OK;
 }
 
 static void try_one(void *argument, size_t index) {
