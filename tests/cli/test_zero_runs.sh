@@ -226,7 +226,8 @@ kill -TERM $run
 code=0
 wait $run || code=$?
 [ $code = 143 ] || fail "$case, SIGTERM: exit code $code: $(cat out err)"
-grep -q 'stopped by SIGTERM.* after step' out || fail "$case: $(cat out)"
+# MPICH's launcher passes on every signal as SIGTERM, so ranks cannot tell which it was
+grep -qE 'stopped by (SIGTERM.*|a signal) after step' out || fail "$case: $(cat out)"
 [ ! -e resumed/model.safetensors ] || fail "$case: it was not stopped in the middle"
 case="resumed from stage 1 on 2 ranks at stage 2 on 8"
 sed -i 's/"stage": 1/"stage": 2/' ds.json
@@ -238,7 +239,8 @@ same resumed straight "$case"
 # --- PyTorch's steps, on four real ranks ---
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
 options=
-mpirun --version | grep -q 'Open MPI' && options="--oversubscribe --bind-to none"
-mpirun -n 4 $options "$BUILD/tests/test_golden_steps" >out 2>&1 || fail "PyTorch: $(cat out)"
+launcher=$("$SIFR" doctor --json | sed -n 's/^ *"launcher": "\(.*\)",$/\1/p') # of its own MPI
+$launcher --version | grep -q 'Open MPI' && options="--oversubscribe --bind-to none"
+$launcher -n 4 $options "$BUILD/tests/test_golden_steps" >out 2>&1 || fail "PyTorch: $(cat out)"
 grep -q '^4 ranks are right' out || fail "PyTorch: $(cat out)"
 echo "all: $SECONDS s"
