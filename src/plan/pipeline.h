@@ -21,6 +21,12 @@ typedef struct plan_pipeline {
 sifr_status plan_cut_units(const double *weights, int32_t units, plan_pipeline *pipeline,
                            sifr_error *error) SIFR_MUST_CHECK;
 
+/* Changes a cut that plan_cut_units made for schedule interleaved: to parts of more equal size, if
+ * the step is shorter with them (even_cut.c). `forward` and `backward` have the time of each unit,
+ * in any measure. */
+sifr_status plan_cut_evenly(const double *forward, const double *backward, int32_t units,
+                            plan_pipeline *pipeline, sifr_error *error) SIFR_MUST_CHECK;
+
 int32_t plan_parts(const plan_pipeline *pipeline);
 int32_t plan_part_of(const plan_pipeline *pipeline, int32_t unit);
 int32_t plan_stage_of(const plan_pipeline *pipeline, int32_t unit);

@@ -53,10 +53,15 @@ static void weigh_parameters(const sifr_model *model, double *weights) {
     for (size_t u = 0; u < model->unit_count; u++) weights[u] = (double)model->units[u].elements;
 }
 
+/* By unit. */
+typedef struct unit_weights {
+    double *all, *forward, *backward; /* the latter two where time is what is equal */
+} unit_weights;
+
 /* Operations of products, and bytes as if each took as long as 10 of them: of one micro batch,
  * forward and backward, on one rank. All ranks find the same. */
 static sifr_status weigh_time(const sifr_model *model, device *dev, const plan_settings *settings,
-                              double *weights, sifr_error *error) {
+                              unit_weights *weights, sifr_error *error) {
     static const double operations_a_byte = 10;
     plan_settings one = *settings;
     plan_schedule *s;
@@ -76,8 +81,14 @@ static sifr_status weigh_time(const sifr_model *model, device *dev, const plan_s
         if (in->call < 0 || in->node < 0 || !pass) continue;
         double operations, bytes;
         plan_cost(s, &s->calls[in->call], &operations, &bytes);
-        weights[model->nodes[in->node].unit] +=
+        double *of = in->action == PLAN_FORWARD ? weights->forward : weights->backward;
+        of[model->nodes[in->node].unit] +=
             operations > bytes * operations_a_byte ? operations : bytes * operations_a_byte;
+    }
+    bool again = settings->step.recompute != SIFR_RECOMPUTE_NONE;
+    for (size_t u = 0; u < model->unit_count; u++) {
+        weights->all[u] = weights->forward[u] + weights->backward[u];
+        if (again) weights->backward[u] += weights->forward[u];
     }
     plan_free(s);
     return SIFR_OK;
@@ -109,11 +120,15 @@ static sifr_status weigh_type(const sifr_model *model, const char *expression, d
                      model->units[model->unit_count - 1].name);
 }
 
+static bool is_best(const sifr_pipeline *asked) {
+    return !asked->partition || strcmp(asked->partition, "best") == 0;
+}
+
 static sifr_status weigh(const sifr_model *model, device *dev, const plan_settings *settings,
-                         double *weights, sifr_error *error) {
+                         unit_weights *of, sifr_error *error) {
     const char *partition = settings->step.pipeline.partition;
-    if (!partition || strcmp(partition, "best") == 0)
-        return weigh_time(model, dev, settings, weights, error);
+    double *weights = of->all;
+    if (is_best(&settings->step.pipeline)) return weigh_time(model, dev, settings, of, error);
     if (strncmp(partition, "type:", 5) == 0)
         return weigh_type(model, partition + 5, weights, error);
     if (strcmp(partition, "parameters") == 0) {
@@ -130,12 +145,28 @@ static sifr_status weigh(const sifr_model *model, device *dev, const plan_settin
                      partition);
 }
 
+static sifr_status cut(const sifr_model *model, device *dev, plan_settings *settings,
+                       sifr_error *error) {
+    size_t units = model->unit_count;
+    plan_pipeline *p = &settings->pipeline;
+    unit_weights weights;
+    BASE_TRY(base_alloc(3 * units, sizeof *weights.all, &weights.all, error));
+    weights.forward = weights.all + units;
+    weights.backward = weights.forward + units;
+    sifr_status status = weigh(model, dev, settings, &weights, error);
+    if (status == SIFR_OK) status = plan_cut_units(weights.all, (int32_t)units, p, error);
+    bool evenly = p->order == PLAN_WALK_INTERLEAVED && is_best(&settings->step.pipeline);
+    if (status == SIFR_OK && evenly)
+        status = plan_cut_evenly(weights.forward, weights.backward, (int32_t)units, p, error);
+    free(weights.all);
+    return status;
+}
+
 sifr_status lower_cut_model(const sifr_model *model, device *dev, plan_settings *settings,
                             sifr_error *error) {
     plan_pipeline *p = &settings->pipeline;
     const sifr_pipeline *asked = &settings->step.pipeline;
     int32_t stages = settings->mesh.ranks[PLAN_AXIS_STAGE];
-    double *weights;
     if (p->stages <= 1 && stages <= 1) return SIFR_OK;
     BASE_TRY(check_beside(settings, error));
     if (p->stages > 0) return SIFR_OK;
@@ -149,11 +180,7 @@ sifr_status lower_cut_model(const sifr_model *model, device *dev, plan_settings 
                              .chunks = p->chunks,
                              .micro_batches = settings->step.gradient_accumulation_steps};
     if (settings->mode == PLAN_TRAIN) BASE_TRY(plan_walk_check(&shape, error));
-    BASE_TRY(base_alloc(model->unit_count, sizeof *weights, &weights, error));
-    sifr_status status = weigh(model, dev, settings, weights, error);
-    if (status == SIFR_OK) status = plan_cut_units(weights, (int32_t)model->unit_count, p, error);
-    free(weights);
-    return status;
+    return cut(model, dev, settings, error);
 }
 
 sifr_status plan_lower_stages(const sifr_model *model, device *dev, const plan_settings *settings,
