@@ -32,6 +32,18 @@ same run one-tied-bf16
 grep -q 'in nvme, by ' out err || fail "$case: where it is, is not said"
 [ -z "$(ls nvme)" ] || fail "$case: left behind: $(ls nvme)"
 
+# Activations on disk: the same, with what is written in the plan.
+for schedule in 1f1b zb-h1; do
+    case="activations on disk, $schedule"
+    settings fp32 4 $schedule 1 "" '"offload_activations": "nvme", "nvme_path": "nvme"'
+    "$SIFR" plan --config ds.json --model untied --world-size 4 --dump >dump
+    grep -q ' write .*' dump || fail "$case: nothing is written"
+    rm -rf run
+    train untied run 4
+    same run one-untied-fp32
+    [ -z "$(ls nvme)" ] || fail "$case: left behind: $(ls nvme)"
+done
+
 # Resumed on another mesh.
 first_steps tied bf16 4 2 3
 goes_on tied bf16 1 1 0

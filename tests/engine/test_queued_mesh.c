@@ -87,25 +87,28 @@ static void evaluates(void **state) {
     }
 }
 
-/* Stages with optimizer state, or all of it, in host memory. */
+/* Stages with optimizer state, or all of it and activations, in host memory. */
 static void offloaded(void **state) {
     (void)state;
     sifr_offload offload = sifr_settings_defaults().offload;
-    zero_outcome want = zero_run(variant_of(&(mesh_case){.ranks = 1}, SIFR_BF16));
+    zero_variant one = variant_of(&(mesh_case){.ranks = 1}, SIFR_BF16);
+    one.sequences = 4; /* of smaller activations a page each would be moved */
+    zero_outcome want = zero_run(one);
     offload.optimizer.device = SIFR_TIER_CPU;
     offload.sub_group_size = 3000;
-    for (int m = 3; m < 6; m += 2) {
+    for (int m = 3; m < MESHES; m += m < 5 ? 2 : 1) {
         zero_variant v = queued(variant_of(&meshes[m], SIFR_BF16));
+        v.sequences = one.sequences;
         v.offload = &offload;
         for (v.stage = 1; v.stage < 4; v.stage += 2) {
             if (thinned_out((size_t)(m + v.stage))) continue;
-            if (v.stage == 3) offload.param.device = SIFR_TIER_CPU;
+            if (v.stage == 3) offload.param.device = offload.activations = SIFR_TIER_CPU;
             zero_outcome have = zero_run(v);
             if (!zero_is_same(&want, &have)) fail_msg("mesh %d, stage %d: other bits", m, v.stage);
             assert_true(have.host_bytes > 0);
             free(have.weights);
         }
-        offload.param.device = SIFR_TIER_NONE;
+        offload.param.device = offload.activations = SIFR_TIER_NONE;
     }
     free(want.weights);
 }

@@ -113,6 +113,36 @@ static void skipped(void **state) {
     scratch_expect_empty();
 }
 
+/* In every schedule, alone and beside state; several micro batches are under way at a time. */
+static void activations_on_disk(void **state) {
+    (void)state;
+    for (int t = 0; t < 2; t++) {
+        zero_variant v = variant(t ? "gpt2" : "llama", t ? SIFR_BF16 : SIFR_FP32);
+        v.sequences = 8;
+        v.steps = 2;
+        zero_outcome want = zero_run(v);
+        for (int n = 0; n < 12; n++) {
+            if (thinned_run((size_t)n)) continue;
+            sifr_offload offload = on_tier(n % 4 == 1 ? SIFR_TIER_NVME : SIFR_TIER_NONE);
+            offload.activations = SIFR_TIER_NVME;
+            v.offload = &offload;
+            put_mesh(&v, n);
+            if (n % 6 == 4) v.schedule = SIFR_SCHEDULE_ZB_H1;
+            v.chunks = v.schedule == SIFR_SCHEDULE_INTERLEAVED ? 2 : 1;
+            v.stage = (n + n / 4) % 4;
+            v.recompute = n / 3 % 2;
+            zero_outcome have = zero_run(v);
+            if (!zero_is_same(&want, &have))
+                fail_msg("%s, %d stages of %d ranks, schedule %d, ZeRO %d: other bits", v.type,
+                         v.stages, v.ranks, (int)v.schedule, v.stage);
+            assert_true(have.nvme_read > 0 && have.nvme_written > 0);
+            free(have.weights);
+        }
+        free(want.weights);
+    }
+    scratch_expect_empty();
+}
+
 /* In host memory, of devices with memory of their own: one in which the host sees at once what was
  * begun, and one that hides its memory. */
 static sifr_status open_hidden(device **out, sifr_error *error) {
@@ -122,6 +152,7 @@ static sifr_status open_hidden(device **out, sifr_error *error) {
 static void in_host_memory(void **state) {
     (void)state;
     zero_variant v = variant("llama", SIFR_BF16);
+    v.sequences = 4;
     zero_outcome want = zero_run(v);
     for (int n = 0; n < 12; n++) {
         if (thinned_run((size_t)n)) continue;
@@ -133,6 +164,7 @@ static void in_host_memory(void **state) {
         put_mesh(&v, n);
         v.stage = n % 4;
         if (v.stage == 3) offload.param.device = n % 2 ? SIFR_TIER_CPU : SIFR_TIER_NVME;
+        if (n % 3 != 1) offload.activations = n % 4 == 3 ? SIFR_TIER_NVME : SIFR_TIER_CPU;
         if (v.stage >= 2 && n % 3 == 0) offload.gradients = SIFR_TIER_CPU;
         zero_outcome have = zero_run(v);
         assert_true(zero_is_same(&want, &have));
@@ -168,6 +200,7 @@ static void memory(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(optimizer_on_disk), cmocka_unit_test(parameters_on_disk),
-        cmocka_unit_test(skipped), cmocka_unit_test(in_host_memory), cmocka_unit_test(memory)};
+        cmocka_unit_test(skipped),           cmocka_unit_test(activations_on_disk),
+        cmocka_unit_test(in_host_memory),    cmocka_unit_test(memory)};
     return cmocka_run_group_tests(tests, scratch_setup, scratch_teardown);
 }

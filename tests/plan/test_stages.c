@@ -439,6 +439,42 @@ static void tiers(void **unused) {
     close_fixture(&f);
 }
 
+/* Activations on disk in every schedule: the lists are right, what is away is not in memory, and
+ * the file has room for the micro batches of a stage that are under way. */
+static void activations_away(void **unused) {
+    (void)unused;
+    fixture f;
+    open_fixture(&f, "llama", true);
+    for (int order = PLAN_WALK_GPIPE; order <= PLAN_WALK_ZB_H1; order++) {
+        for (int again = 0; again < 2; again++) {
+            plan_settings s = base_settings();
+            bool interleaved = order == PLAN_WALK_INTERLEAVED;
+            s.step.micro_batch_size = 4;
+            s.step.seq_length = 64;
+            s.step.gradient_accumulation_steps = 8;
+            s.step.recompute = again ? SIFR_RECOMPUTE_UNIT : SIFR_RECOMPUTE_NONE;
+            cut(&f, &s, interleaved ? 2 : 4, interleaved ? 2 : 1, (plan_walk_order)order);
+            s.mesh.ranks[PLAN_AXIS_STAGE] = s.pipeline.stages;
+            plan_schedule *here = lower(&f, &s);
+            s.step.offload.activations = SIFR_TIER_NVME;
+            check_stages(&f, s);
+            plan_schedule *away = lower(&f, &s);
+            int64_t before = here->largest_bytes[PLAN_ACTIVATIONS];
+            int64_t after = away->largest_bytes[PLAN_ACTIVATIONS], read, written;
+            plan_disk(away, &read, &written);
+            assert_int_equal(read, written);
+            assert_true(away->nvme_bytes > 0 && read >= away->nvme_bytes);
+            if (after > before * (again ? 10 : 7) / 10)
+                fail_msg("order %d, again %d: %lld bytes of activations, in memory %lld", order,
+                         again, (long long)after, (long long)before);
+            assert_in_range(after + away->nvme_bytes, before * 3 / 4, before * 2);
+            plan_free(here);
+            plan_free(away);
+        }
+    }
+    close_fixture(&f);
+}
+
 static void expect_refused(const fixture *f, const plan_settings *settings, const char *what) {
     plan_schedule *s;
     sifr_error error = {0};
@@ -462,9 +498,6 @@ static void refused(void **unused) {
     s = base;
     s.step.step_order = SIFR_STEP_UNIT;
     expect_refused(&f, &s, "step_order unit with stages is not supported yet");
-    s = base;
-    s.step.offload.activations = SIFR_TIER_CPU;
-    expect_refused(&f, &s, "offload of activations with stages is not supported yet");
     s = base;
     s.step.recompute = SIFR_RECOMPUTE_AUTO;
     expect_refused(&f, &s, "recompute auto without activation_memory with stages");
@@ -492,7 +525,7 @@ int main(void) {
         cmocka_unit_test(faults),        cmocka_unit_test(cuts),
         cmocka_unit_test(best_cuts),     cmocka_unit_test(predicted_bubbles),
         cmocka_unit_test(split_bubbles), cmocka_unit_test(refused),
-        cmocka_unit_test(tiers),
+        cmocka_unit_test(tiers),         cmocka_unit_test(activations_away),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

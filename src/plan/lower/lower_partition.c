@@ -35,8 +35,6 @@ static sifr_status check_beside(const plan_settings *settings, sifr_error *error
     if (step->step_order == SIFR_STEP_UNIT)
         return refuse("step_order unit", "leave it out: the schedule of stages is the order",
                       error);
-    if (step->offload.activations != SIFR_TIER_NONE)
-        return refuse("offload of activations", "leave it out, or recompute", error);
     bool by_room = step->recompute == SIFR_RECOMPUTE_AUTO && step->activation_memory == 0;
     if (by_room)
         return refuse("recompute auto without activation_memory",

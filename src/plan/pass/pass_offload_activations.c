@@ -5,6 +5,11 @@
  * One limit bounds the bytes of results that wait to be written, or are read and not yet used up:
  * the most that the backward pass uses at a time, plus half of a unit's results. The results that
  * the backward pass needs first are within that limit from the start and are not written at all.
+ *
+ * In a stage of a pipeline the forward pass of a micro batch and its backward pass have those of
+ * others between them. Then all of its results are written, since those that stayed would be
+ * beside what the other micro batches stay with. They are read as early as the limit allows, beside
+ * the forward pass of a later one, too.
  */
 #include <assert.h>
 #include <stdlib.h>
@@ -28,6 +33,7 @@ typedef struct kept_result {
     int64_t bytes, place; /* whole pages, in the file */
     int32_t write, read;  /* new instructions */
     bool stays;           /* in memory */
+    bool written;         /* the write has been waited for */
     bool live;            /* counted in activation_offload.live */
 } kept_result;
 
@@ -167,22 +173,101 @@ static sifr_status choose_window(activation_offload *p, sifr_error *error) {
     return SIFR_OK;
 }
 
-/* The results needed first stay in memory. The others get places in the file, one after the other
- * for each forward pass. False if all stay in memory. */
-static bool choose_places(activation_offload *p, int64_t *file_bytes) {
-    int64_t staying = 0, end = 0;
+/* The results of one forward pass: neighbours in the order in which they are needed. */
+typedef struct kept_group {
+    size_t first, end;   /* results */
+    int32_t begin, over; /* old instructions: the first that ends a use, and the last first use in
+                            the backward pass */
+    int64_t place, bytes;
+} kept_group;
+
+static bool is_staged(const activation_offload *p) {
+    return plan_parts(&p->s->settings.pipeline) > 1;
+}
+
+/* Whether two instructions are of the same part of the model and the same micro batch. */
+static bool same_pass(const activation_offload *p, int32_t a, int32_t b) {
+    const plan_instruction *x = &p->old.instructions[a], *y = &p->old.instructions[b];
+    const plan_pipeline *pipeline = &p->s->settings.pipeline;
+    return x->micro_batch == y->micro_batch && x->unit >= 0 && y->unit >= 0 &&
+           plan_part_of(pipeline, x->unit) == plan_part_of(pipeline, y->unit);
+}
+
+static bool same_group(const activation_offload *p, const kept_result *a, const kept_result *b) {
+    return a->turn == b->turn && (!is_staged(p) || same_pass(p, a->wanted, b->wanted));
+}
+
+/* Whether the backward pass of a result is the next one after its forward pass. */
+static bool comes_next(const activation_offload *p, const kept_result *r) {
+    return !is_staged(p) || same_pass(p, r->turn, r->wanted);
+}
+
+/* The results needed first stay in memory, the others get places one after the other. */
+static void fill_group(activation_offload *p, kept_group *g) {
+    int64_t staying = 0;
+    for (size_t k = g->first; k < g->end; k++) {
+        kept_result *r = &p->results[k];
+        staying += room_of(r);
+        r->stays = comes_next(p, r) && staying <= p->window;
+        g->over = (int32_t)base_max_i64(g->over, r->wanted);
+        if (r->stays) continue;
+        g->begin = (int32_t)base_min_i64(g->begin, r->done);
+        r->place = g->bytes;
+        g->bytes += r->bytes;
+    }
+}
+
+static int compare_groups(const void *a, const void *b) {
+    const kept_group *x = a, *y = b;
+    return x->begin < y->begin ? -1 : x->begin > y->begin;
+}
+
+static int compare_places(const void *a, const void *b) {
+    const kept_group *x = *(const kept_group *const *)a, *y = *(const kept_group *const *)b;
+    return x->place < y->place ? -1 : x->place > y->place;
+}
+
+/* Places a group in the first gap beside those that are in the file at its time: `there`, by place.
+ * Returns the new number of them. */
+static size_t place_group(kept_group *g, kept_group **there, size_t count) {
+    size_t left = 0;
+    for (size_t i = 0; i < count; i++)
+        if (there[i]->over >= g->begin) there[left++] = there[i];
+    for (size_t i = 0; i < left && there[i]->place < g->place + g->bytes; i++)
+        g->place = there[i]->place + there[i]->bytes;
+    there[left++] = g;
+    qsort(there, left, sizeof *there, compare_places);
+    return left;
+}
+
+/* *file_bytes is 0 if all stay in memory. */
+static sifr_status choose_places(activation_offload *p, int64_t *file_bytes, sifr_error *error) {
+    kept_group *groups = NULL, **there = NULL;
+    size_t count = 0, room = 0, left = 0;
+    sifr_status status = SIFR_OK;
     *file_bytes = 0;
     for (size_t k = 0; k < p->count; k++) {
-        kept_result *r = &p->results[k];
-        if (k && r->turn != r[-1].turn) staying = end = 0;
-        staying += room_of(r);
-        r->stays = staying <= p->window;
-        if (r->stays) continue;
-        r->place = end;
-        end += r->bytes;
-        *file_bytes = base_max_i64(*file_bytes, end);
+        if (k == 0 || !same_group(p, &p->results[k - 1], &p->results[k])) {
+            BASE_TRY_GOTO(status, base_grow(&groups, &room, count + 1, sizeof *groups, error),
+                          done);
+            groups[count++] = (kept_group){.first = k, .begin = INT32_MAX};
+        }
+        groups[count - 1].end = k + 1;
     }
-    return *file_bytes > 0;
+    BASE_TRY_GOTO(status, base_alloc(count, sizeof(kept_group *), &there, error), done);
+    for (size_t i = 0; i < count; i++) fill_group(p, &groups[i]);
+    if (count) qsort(groups, count, sizeof *groups, compare_groups);
+    for (size_t i = 0; i < count; i++) {
+        kept_group *g = &groups[i];
+        if (g->bytes == 0) continue;
+        left = place_group(g, there, left);
+        for (size_t k = g->first; k < g->end; k++) p->results[k].place += g->place;
+        *file_bytes = base_max_i64(*file_bytes, g->place + g->bytes);
+    }
+done:
+    free(groups);
+    free(there);
+    return status;
 }
 
 static sifr_status add_buffers(activation_offload *p, int64_t file_bytes, sifr_error *error) {
@@ -222,6 +307,7 @@ static void end_life(activation_offload *p, kept_result *r) {
 static sifr_status wait_for_oldest(activation_offload *p, sifr_error *error) {
     kept_result *r = &p->results[p->writing[p->first_writing++]];
     BASE_TRY(plan_add_wait(p->s, r->write, error));
+    r->written = true;
     end_life(p, r);
     return SIFR_OK;
 }
@@ -254,15 +340,19 @@ static sifr_status emit_read(activation_offload *p, kept_result *r, sifr_error *
 }
 
 /* Starts reads before old instruction `index`, as far ahead as the window has room. There is always
- * room for results needed now. The first read starts after all writes have ended, since the results
- * that stay leave no room for it before. */
+ * room for results needed now. Without stages the first read starts after all writes have ended,
+ * since the results that stay leave no room for it before. A forward pass waits for no write to
+ * make room for a read. */
 static sifr_status read_ahead(activation_offload *p, int32_t index, sifr_error *error) {
+    bool forward = is_staged(p) && !is_backward(&p->old.instructions[index]);
     for (; p->next < p->count; p->next++) {
         kept_result *r = &p->results[p->next];
         if (r->turn > index) return SIFR_OK;
         if (r->stays) continue;
+        if (forward && (!r->written || p->live + room_of(r) > p->window)) return SIFR_OK;
         BASE_TRY(make_room(p, p->window - room_of(r), error));
-        if (p->live + room_of(r) > p->window) return SIFR_OK;
+        if (r->wanted > index && p->live + room_of(r) > p->window) return SIFR_OK;
+        while (!r->written) BASE_TRY(wait_for_oldest(p, error));
         BASE_TRY(emit_read(p, r, error));
     }
     return SIFR_OK;
@@ -298,7 +388,8 @@ static sifr_status end_use(activation_offload *p, int32_t index, sifr_error *err
         int32_t k = p->result_of[p->old.operands[o].buffer];
         kept_result *r = k >= 0 ? &p->results[k] : NULL;
         if (r && r->last == index) end_life(p, r);
-        if (!r || r->done != index || r->live) continue; /* a result may be two operands */
+        bool before = r && (r->live || r->written); /* a result may be two operands */
+        if (!r || r->done != index || before) continue;
         begin_life(p, r);
         if (!r->stays) BASE_TRY(emit_write(p, r, error));
         BASE_TRY(make_room(p, p->window, error));
@@ -320,13 +411,13 @@ static sifr_status rewrite(activation_offload *p, sifr_error *error) {
 
 static sifr_status offload_results(activation_offload *p, sifr_error *error) {
     plan_schedule *s = p->s;
-    int64_t file_bytes;
+    int64_t file_bytes = 0;
     p->old = (plan_list){s->instructions, s->operands, s->instruction_count}; /* not owned here */
     sifr_status status = find_results(p, error);
     if (status == SIFR_OK) status = choose_window(p, error);
-    bool some = status == SIFR_OK && choose_places(p, &file_bytes);
+    if (status == SIFR_OK) status = choose_places(p, &file_bytes, error);
     p->old = (plan_list){0};
-    if (!some) return status;
+    if (status != SIFR_OK || file_bytes == 0) return status;
     BASE_TRY(base_alloc(s->instruction_count, sizeof *p->moved, &p->moved, error));
     BASE_TRY(base_alloc(p->count, sizeof *p->writing, &p->writing, error));
     BASE_TRY(add_buffers(p, file_bytes, error));
