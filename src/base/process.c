@@ -1,5 +1,10 @@
 #include "base/process.h"
 
+#include <features.h>
+#ifdef __GLIBC__
+#include <malloc.h>
+#endif
+
 #include "base/lines.h"
 
 /* The kernel computes shares page by page, so it is asked only if anything is shared. If it reports
@@ -22,4 +27,10 @@ uint64_t base_process_memory(void) {
     base_process process = {0};
     base_process_read(&process);
     return process.own + process.shared;
+}
+
+void base_process_trim(void) {
+#ifdef __GLIBC__
+    malloc_trim(0);
+#endif
 }

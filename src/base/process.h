@@ -17,4 +17,8 @@ bool base_process_read(base_process *out);
 /* The sum of both; 0: not known. */
 uint64_t base_process_memory(void);
 
+/* Gives freed memory of the heap back to the system, so that what is only used in preparation is
+ * not held during a run. Does nothing where the C library has no call for it. */
+void base_process_trim(void);
+
 #endif

@@ -33,7 +33,7 @@ typedef struct train_outcome {
     double step_seconds;    /* of steps alone */
     int64_t planned_bytes;  /* of the engine, one rank's */
     int64_t measured_bytes; /* anonymous memory beyond the baseline, the largest of the ranks' */
-    int64_t baseline_bytes; /* anonymous memory before anything was loaded */
+    int64_t baseline_bytes; /* anonymous memory before the block was taken */
     train_wire wire;
     bool alone; /* the failure is this rank's own; the other ranks know only that it has left */
     int signal; /* signal that stopped the run after saving; 0: none */

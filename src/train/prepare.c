@@ -72,11 +72,14 @@ static sifr_status check_output(const train_state *t, sifr_error *error) {
     return check_room(t, error);
 }
 
-/* Takes no memory or disk space before everything is known to fit. */
+/* Takes no memory or disk space before everything is known to fit. What the program takes by then
+ * is its own, as `sifr plan` counts it. */
 static sifr_status take_engine(train_state *t, const sifr_settings *options, sifr_error *error) {
     sifr_status status = engine_plan(t->folder.model, options, t->group, &t->engine, error);
     BASE_TRY(train_agree(t, status, error));
     BASE_TRY(train_agree(t, check_output(t, error), error));
+    base_process_trim();
+    t->baseline = base_process_memory();
     return train_agree(t, engine_take(t->engine, error), error);
 }
 
@@ -574,7 +577,6 @@ static sifr_status begin(train_state *t, sifr_error *error) {
 }
 
 sifr_status train_prepare(train_state *t, sifr_error *error) {
-    t->baseline = base_process_memory();
     BASE_TRY(train_agree(t, open_input(t, error), error));
     BASE_TRY(same(t, train_agree_input(t->group, t->config, &t->folder, error)));
     BASE_TRY(create_engine(t, error));
@@ -585,5 +587,7 @@ sifr_status train_prepare(train_state *t, sifr_error *error) {
     BASE_TRY(same(t, train_agree_data(t->group, t->data, t->held_out, error)));
     BASE_TRY(train_agree(t, load(t, error), error));
     BASE_TRY(train_use_scores(t, error));
-    return train_agree(t, begin(t, error), error);
+    BASE_TRY(train_agree(t, begin(t, error), error));
+    base_process_trim();
+    return SIFR_OK;
 }

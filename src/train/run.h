@@ -55,7 +55,7 @@ typedef struct train_state {
     train_wire wire;      /* of steps alone */
     bool begun;           /* the output is in use */
     plan_machine machine; /* the measured limits of this machine */
-    uint64_t baseline;    /* memory of the program before anything is loaded */
+    uint64_t baseline;    /* memory of the program with its plan, before the block is taken */
 } train_state;
 
 /* Prepares everything up to the first step, and restores a checkpoint if the run resumes. Wrong

@@ -5,6 +5,7 @@
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
@@ -72,6 +73,28 @@ static void test_shared(void **state) {
     munmap(block, TAKEN);
 }
 
+/* Freed memory below a block that is still held goes back to the system. */
+static void test_trim(void **state) {
+    (void)state;
+    enum { BLOCKS = 512, SIZE = 64 << 10 };
+    static char *blocks[BLOCKS + 1];
+    for (int i = 0; i <= BLOCKS; i++) {
+        blocks[i] = malloc(SIZE);
+        assert_non_null(blocks[i]);
+        memset(blocks[i], 1, SIZE);
+    }
+    for (int i = 0; i < BLOCKS; i++) free(blocks[i]);
+    base_process held = read_now();
+    base_process_trim();
+    base_process trimmed = read_now();
+    free(blocks[BLOCKS]);
+#ifdef __GLIBC__
+    assert_in_range(held.own - trimmed.own, TAKEN - 2 * NOISE, TAKEN + NOISE);
+#else
+    assert_in_range(trimmed.own, 1, held.own + NOISE);
+#endif
+}
+
 static void test_together(void **state) {
     (void)state;
     base_process now = read_now();
@@ -99,9 +122,8 @@ static void test_unreadable(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_own),
-        cmocka_unit_test(test_shared),
-        cmocka_unit_test(test_together),
+        cmocka_unit_test(test_own),        cmocka_unit_test(test_shared),
+        cmocka_unit_test(test_trim),       cmocka_unit_test(test_together),
         cmocka_unit_test(test_unreadable),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -48,12 +48,32 @@ enum { TOUCH = 1 << 21 };
 #define MADV_COLLAPSE 25
 #endif
 
-static void touch(void *block, int64_t tile, int thread) {
-    (void)thread;
-    *((volatile char *)block + tile * TOUCH) = 0;
+/* Whole pages, so that a block takes what is planned: its end, shorter than a huge page, is of
+ * small ones. */
+static size_t size_of(int64_t bytes) {
+    size_t page = (size_t)sysconf(_SC_PAGESIZE);
+    return ((size_t)bytes + page - 1) / page * page;
 }
 
-/* Maps `size` bytes, a multiple of TOUCH, at a huge page's boundary. */
+static int64_t tiles_of(size_t size) {
+    return (int64_t)((size + TOUCH - 1) / TOUCH);
+}
+
+typedef struct own_block {
+    char *at;
+    size_t size;
+} own_block;
+
+static void touch(void *user, int64_t tile, int thread) {
+    const own_block *block = user;
+    size_t at = (size_t)tile * TOUCH, page = (size_t)sysconf(_SC_PAGESIZE);
+    (void)thread;
+    *(volatile char *)(block->at + at) = 0;
+    if (block->size - at >= TOUCH) return;
+    for (; at < block->size; at += page) *(volatile char *)(block->at + at) = 0;
+}
+
+/* Maps `size` bytes, whole pages, at a huge page's boundary. */
 static char *find_room(size_t size) {
     char *block = mmap(NULL, size + TOUCH, PROT_READ | PROT_WRITE,
                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
@@ -67,17 +87,18 @@ static char *find_room(size_t size) {
 static sifr_status take(device *dev, device_memory kind, int64_t bytes, void **out,
                         sifr_error *error) {
     (void)kind; /* one memory */
-    size_t size = ((size_t)bytes + TOUCH - 1) / TOUCH * TOUCH;
-    char *block = find_room(size);
-    if (!block) return base_fail_alloc(error, bytes);
-    madvise(block, size, MADV_HUGEPAGE);
-    host_parallel(dev->team, (int64_t)(size / TOUCH), touch, block);
-    *out = block;
+    own_block block = {.size = size_of(bytes)};
+    block.at = find_room(block.size);
+    if (!block.at) return base_fail_alloc(error, bytes);
+    madvise(block.at, block.size, MADV_HUGEPAGE);
+    host_parallel(dev->team, tiles_of(block.size), touch, &block);
+    *out = block.at;
     return SIFR_OK;
 }
 
 typedef struct shared_block {
     char *at;
+    size_t size;
     int file;
     _Atomic bool refused;
 } shared_block;
@@ -87,25 +108,26 @@ typedef struct shared_block {
  * is. */
 static void touch_shared(void *user, int64_t tile, int thread) {
     shared_block *block = user;
-    off_t at = (off_t)(tile * TOUCH);
+    size_t at = (size_t)tile * TOUCH, left = block->size - at;
     (void)thread;
-    if (fallocate(block->file, 0, at, 4096) == 0 &&
+    if (left >= TOUCH && fallocate(block->file, 0, (off_t)at, 4096) == 0 &&
         madvise(block->at + at, TOUCH, MADV_COLLAPSE) == 0)
         return;
-    if (fallocate(block->file, 0, at, TOUCH) != 0) block->refused = true;
+    if (fallocate(block->file, 0, (off_t)at, left < TOUCH ? (off_t)left : TOUCH) != 0)
+        block->refused = true;
 }
 
 static sifr_status take_shared(device *dev, int64_t bytes, void **out, int *file,
                                sifr_error *error) {
-    size_t size = ((size_t)bytes + TOUCH - 1) / TOUCH * TOUCH;
-    shared_block block = {.file = memfd_create("sifr", MFD_CLOEXEC)};
+    size_t size = size_of(bytes);
+    shared_block block = {.size = size, .file = memfd_create("sifr", MFD_CLOEXEC)};
     if (block.file < 0) return base_fail_errno(error, errno, "cannot create shared memory");
     block.at = ftruncate(block.file, (off_t)size) == 0 ? find_room(size) : NULL;
     if (!block.at) goto refused;
     if (mmap(block.at, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, block.file, 0) ==
         MAP_FAILED)
         goto unmap;
-    host_parallel(dev->team, (int64_t)(size / TOUCH), touch_shared, &block);
+    host_parallel(dev->team, tiles_of(size), touch_shared, &block);
     if (block.refused) goto unmap;
     *out = block.at;
     *file = block.file;
@@ -119,7 +141,7 @@ refused:
 
 static void give(device *dev, void *block, int64_t bytes) {
     (void)dev;
-    munmap(block, ((size_t)bytes + TOUCH - 1) / TOUCH * TOUCH);
+    munmap(block, size_of(bytes));
 }
 
 static sifr_status copy(device *dev, void *to, const void *from, int64_t bytes, sifr_error *error) {

@@ -24,7 +24,7 @@ struct train_profile {
     const train_host *host;
     sifr_engine *engine;
     float *planned;     /* by instruction: see train_breakdown_add; NULL if not asked for */
-    uint64_t baseline;  /* memory before anything was loaded */
+    uint64_t baseline;  /* memory before the block was taken */
     int64_t first_step; /* where the run began */
     double pause;       /* time that the last train_profile_step itself took */
     train_breakdown breakdown;
