@@ -9,6 +9,7 @@
 #include "cli/commands.h"
 #include "cli/launch/launch.h"
 #include "cli/options.h"
+#include "cli/row_options.h"
 #include "formats/tokenizer/tokenizer.h"
 #include "train/run_settings.h"
 #include "train/run_task.h"
@@ -18,10 +19,11 @@ static const char name[] = "data inspect";
 enum { BUCKETS = 12, BAR = 40, SAMPLES = 3 };
 
 typedef struct inspect_command {
-    const char *model, *type, *train_on, *config_file, *color;
-    cli_list data, fields;
+    const char *model, *config_file, *color;
+    cli_list data;
+    cli_rows rows;
     int64_t length, samples;
-    bool skip_bad_rows, plain, json;
+    bool plain, json;
     sifr_config config;
 } inspect_command;
 
@@ -217,11 +219,7 @@ static sifr_status configure(inspect_command *command, sifr_error *error) {
     if (command->config_file) BASE_TRY(config_load(config, command->config_file, error));
     for (size_t i = 0; i < command->data.count; i++)
         BASE_TRY(config_set(config, "data", command->data.items[i], error));
-    for (size_t i = 0; i < command->fields.count; i++)
-        BASE_TRY(config_set(config, "data-fields", command->fields.items[i], error));
-    if (command->type) BASE_TRY(config_set(config, "data-type", command->type, error));
-    if (command->train_on) BASE_TRY(config_set(config, "train-on", command->train_on, error));
-    if (command->skip_bad_rows) BASE_TRY(config_set(config, "skip-bad-rows", NULL, error));
+    BASE_TRY(cli_rows_configure(&command->rows, config, error));
     if (command->plain) BASE_TRY(config_set(config, "no-special-tokens", NULL, error));
     if (command->model) BASE_TRY(config_set(config, "model", command->model, error));
     snprintf(length, sizeof length, "%lld", (long long)command->length);
@@ -279,15 +277,17 @@ static int run_inspect(int argc, char **argv) {
         {"config", CLI_TEXT, "FILE", "config of a run, for what is not given here",
          &command.config_file, NULL, false},
         {"data-type", CLI_TEXT, "TYPE",
-         "auto, messages, sharegpt, alpaca, prompt_completion, text or preference", &command.type,
-         NULL, false},
-        {"data-fields", CLI_LIST, "NAME=FIELD", "as of sifr train", &command.fields, NULL, false},
-        {"train-on", CLI_TEXT, "PART", "assistant, last or all", &command.train_on, NULL, false},
+         "auto, messages, sharegpt, alpaca, prompt_completion, text or preference",
+         &command.rows.type, NULL, false},
+        {"data-fields", CLI_LIST, "NAME=FIELD", "as of sifr train", &command.rows.fields, NULL,
+         false},
+        {"train-on", CLI_TEXT, "PART", "assistant, last or all", &command.rows.train_on, NULL,
+         false},
         {"seq-length", CLI_COUNT, "N", "tokens of a sequence; default: the model's own maximum",
          &command.length, NULL, false},
         {"samples", CLI_COUNT, "N", "rows to show (default: 3)", &command.samples, NULL, false},
         {"skip-bad-rows", CLI_FLAG, NULL, "count rows that cannot be used, and go on",
-         &command.skip_bad_rows, NULL, false},
+         &command.rows.skip_bad_rows, NULL, false},
         {"no-special-tokens", CLI_FLAG, NULL, "as of sifr train", &command.plain, NULL, false},
         {"color", CLI_TEXT, "WHEN", "always or never; default: on a terminal", &command.color, NULL,
          false},
@@ -300,7 +300,7 @@ static int run_inspect(int argc, char **argv) {
         return code;
     sifr_status status = inspect(&command, &error);
     cli_list_free(&command.data);
-    cli_list_free(&command.fields);
+    cli_rows_free(&command.rows);
     return status == SIFR_OK ? SIFR_OK : cli_fail(name, &error);
 }
 

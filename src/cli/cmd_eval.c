@@ -13,6 +13,7 @@
 #include "cli/commands.h"
 #include "cli/read_data.h"
 #include "cli/read_model.h"
+#include "cli/row_options.h"
 #include "train/data/data.h"
 #include "train/monitor.h"
 #include "train/predictions.h"
@@ -34,6 +35,8 @@ typedef struct eval_notes {
 typedef struct eval_command {
     cli_read_model read;
     cli_list data;
+    cli_rows rows;
+    sifr_config config; /* how rows are read */
     int64_t length, max_windows, batch;
     bool batch_given, plain, json;
     train_label_columns columns;
@@ -67,7 +70,7 @@ static sifr_status open_data(const eval_command *command, const checkpoint_model
                                   .log = &log};
     train_data_form(&model->folder, command->length, &command->columns, MASK_PROBABILITY,
                     command->labelled, &options);
-    return cli_read_data(model, command->length, NULL, &options, data, error);
+    return cli_read_data(model, command->length, &command->config, &options, data, error);
 }
 
 static void show_progress(int64_t done, int64_t windows, double loss, bool last) {
@@ -136,7 +139,13 @@ done:
     return status;
 }
 
-static sifr_status evaluate(const eval_command *command, eval_result *result, sifr_error *error) {
+static sifr_status configure(eval_command *command, sifr_error *error) {
+    BASE_TRY(config_create(&command->config, error));
+    BASE_TRY(cli_rows_configure(&command->rows, &command->config, error));
+    return config_resolve(&command->config, 1, error);
+}
+
+static sifr_status evaluate(eval_command *command, eval_result *result, sifr_error *error) {
     checkpoint_model model = {0};
     const engine_folder *folder = &model.folder;
     engine_inference *inference = NULL;
@@ -151,6 +160,7 @@ static sifr_status evaluate(const eval_command *command, eval_result *result, si
                          "--batch-size 0: a batch needs at least one window; leave it out for a "
                          "batch of about %d tokens",
                          BATCH_TOKENS);
+    BASE_TRY_GOTO(status, configure(command, error), done);
     BASE_TRY_GOTO(status, cli_read_model_open(&command->read, &model, &options, &log, error), done);
     result->precision = options.precision;
     engine_folder_warn(folder, &log);
@@ -183,6 +193,7 @@ done:
     engine_inference_free(inference);
     train_data_close(data);
     checkpoint_model_close(&model);
+    config_free(&command->config);
     return status;
 }
 
@@ -235,8 +246,9 @@ int cli_eval(int argc, char **argv) {
     eval_notes notes = {0};
     train_labelled labelled;
     eval_command command = {.notes = &notes, .labelled = &labelled};
-    cli_option options[CLI_READ_MODEL_OPTIONS + 9] = {
-        {"data", CLI_LIST, "PATH", "text files, directories, globs or token stores", &command.data,
+    cli_option options[CLI_READ_MODEL_OPTIONS + CLI_ROW_OPTIONS + 9] = {
+        {"data", CLI_LIST, "PATH",
+         "text files, directories, globs, token stores, or rows to fine-tune on", &command.data,
          NULL, true},
         {"seq-length", CLI_COUNT, "N", "tokens in a window", &command.length, NULL, true},
         {"max-windows", CLI_COUNT, "N", "evaluate at most N windows (default: all)",
@@ -256,7 +268,8 @@ int cli_eval(int argc, char **argv) {
         {"json", CLI_FLAG, NULL, "print one JSON object", &command.json, NULL, false},
     };
     int code;
-    cli_read_model_options(&command.read, options + 9);
+    cli_row_options(&command.rows, options + 9);
+    cli_read_model_options(&command.read, options + 9 + CLI_ROW_OPTIONS);
     if (!cli_parse(&usage, options, sizeof options / sizeof *options, argc, argv, NULL, &code))
         return code;
     sifr_error error = {0};
@@ -268,5 +281,6 @@ int cli_eval(int argc, char **argv) {
         code = cli_fail("eval", &error);
     }
     cli_list_free(&command.data);
+    cli_rows_free(&command.rows);
     return code;
 }

@@ -14,6 +14,7 @@
 #include "cli/launch/launch.h"
 #include "cli/read_data.h"
 #include "cli/read_model.h"
+#include "cli/row_options.h"
 #include "train/data/data.h"
 #include "train/run_settings.h"
 #include "train/run_task.h"
@@ -25,11 +26,12 @@ enum { BATCH_TOKENS = 4096, BATCH_LOGITS = 1 << 26 };
 
 typedef struct score_command {
     cli_read_model read;
-    cli_list data, fields;
-    const char *output, *type, *train_on;
+    cli_list data;
+    cli_rows rows;
+    const char *output;
     int64_t length, batch, top;
     double temperature;
-    bool skip_bad_rows, plain;
+    bool plain;
     sifr_config config;
 } score_command;
 
@@ -53,11 +55,7 @@ static sifr_status configure(score_command *command, sifr_error *error) {
     BASE_TRY(config_create(config, error));
     for (size_t i = 0; i < command->data.count; i++)
         BASE_TRY(config_set(config, "data", command->data.items[i], error));
-    for (size_t i = 0; i < command->fields.count; i++)
-        BASE_TRY(config_set(config, "data-fields", command->fields.items[i], error));
-    if (command->type) BASE_TRY(config_set(config, "data-type", command->type, error));
-    if (command->train_on) BASE_TRY(config_set(config, "train-on", command->train_on, error));
-    if (command->skip_bad_rows) BASE_TRY(config_set(config, "skip-bad-rows", NULL, error));
+    BASE_TRY(cli_rows_configure(&command->rows, config, error));
     if (command->plain) BASE_TRY(config_set(config, "no-special-tokens", NULL, error));
     snprintf(length, sizeof length, "%lld", (long long)command->length);
     if (command->length) BASE_TRY(config_set(config, "seq-length", length, error));
@@ -233,7 +231,7 @@ int cli_score(int argc, char **argv) {
         .example = "sifr score --model teacher --data chats.jsonl --output scores.safetensors "
                    "--top-k 64"};
     score_command command = {.temperature = 1};
-    cli_option options[CLI_READ_MODEL_OPTIONS + 11] = {
+    cli_option options[CLI_READ_MODEL_OPTIONS + CLI_ROW_OPTIONS + 7] = {
         {"data", CLI_LIST, "PATH", "as of sifr train: rows to fine-tune on, text or token stores",
          &command.data, NULL, true},
         {"output", CLI_TEXT, "FILE", "file to write", &command.output, NULL, true},
@@ -247,19 +245,16 @@ int cli_score(int argc, char **argv) {
          NULL, false},
         {"batch-size", CLI_COUNT, "N", "rows at a time (default: about 4096 tokens)",
          &command.batch, NULL, false},
-        {"data-type", CLI_TEXT, "TYPE", "as of sifr train", &command.type, NULL, false},
-        {"data-fields", CLI_LIST, "NAME=FIELD", "as of sifr train", &command.fields, NULL, false},
-        {"train-on", CLI_TEXT, "PART", "as of sifr train", &command.train_on, NULL, false},
-        {"skip-bad-rows", CLI_FLAG, NULL, "as of sifr train", &command.skip_bad_rows, NULL, false},
         {"no-special-tokens", CLI_FLAG, NULL, "as of sifr train", &command.plain, NULL, false},
     };
     int code;
     sifr_error error = {0};
-    cli_read_model_options(&command.read, options + 11);
+    cli_row_options(&command.rows, options + 7);
+    cli_read_model_options(&command.read, options + 7 + CLI_ROW_OPTIONS);
     if (!cli_parse(&usage, options, sizeof options / sizeof *options, argc, argv, NULL, &code))
         return code;
     sifr_status status = score(&command, &error);
     cli_list_free(&command.data);
-    cli_list_free(&command.fields);
+    cli_rows_free(&command.rows);
     return status == SIFR_OK ? SIFR_OK : cli_fail(name, &error);
 }

@@ -73,6 +73,23 @@ expect 0 sifr data inspect --model model --data asked.jsonl --data-fields prompt
 run 0 again --data talks.jsonl --eval-data talks.jsonl --data-fields messages=talk --max-steps 1
 expect 0 sifr score --model model --data talks.jsonl --data-fields messages=talk --seq-length 48 \
     --output scores.safetensors
+expect 0 sifr eval --model model --data chats.jsonl --seq-length 48 --json
+loss=$(field loss)
+expect 0 sifr eval --model model --data talks.jsonl --data-fields messages=talk --seq-length 48 --json
+[ -n "$loss" ] && [ "$(field loss)" = "$loss" ] || fail "named fields evaluate otherwise: $(cat out)"
+expect 0 sifr eval --model model --data talks.jsonl --data-fields messages=talk --train-on all \
+    --seq-length 48 --json
+[ "$(field loss)" != "$loss" ] || fail "--train-on all evaluates the same part"
+expect 1 sifr eval --model model --data talks.jsonl --data-type messages --seq-length 48
+complains 'talks.jsonl: row 1, line 1: '
+expect 2 sifr eval --model model --data talks.jsonl --data-fields talk=messages --seq-length 48
+complains 'data-fields: "talk" in "talk=messages" is no field of a row here'
+(cat talks.jsonl; echo '{"talk": 1}') >torn.jsonl
+expect 1 sifr eval --model model --data torn.jsonl --data-fields messages=talk --seq-length 48
+expect 0 sifr eval --model model --data torn.jsonl --data-fields messages=talk --seq-length 48 \
+    --skip-bad-rows --json
+[ "$(field loss)" = "$loss" ] || fail "a skipped row counts: $(cat out)"
+warns 'torn.jsonl: row 49, line 49: '
 expect 2 sifr data inspect --model model --data asked.jsonl --data-fields question=prompt
 complains 'data-fields: "question" in "question=prompt" is no field of a row here'
 echo text >asked.txt

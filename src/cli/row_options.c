@@ -1,0 +1,27 @@
+#include "cli/row_options.h"
+
+#include <string.h>
+
+void cli_row_options(cli_rows *rows, cli_option *options) {
+    static const char as_train[] = "as of sifr train";
+    const cli_option table[CLI_ROW_OPTIONS] = {
+        {"data-type", CLI_TEXT, "TYPE", as_train, &rows->type, NULL, false},
+        {"data-fields", CLI_LIST, "NAME=FIELD", as_train, &rows->fields, NULL, false},
+        {"train-on", CLI_TEXT, "PART", as_train, &rows->train_on, NULL, false},
+        {"skip-bad-rows", CLI_FLAG, NULL, as_train, &rows->skip_bad_rows, NULL, false},
+    };
+    memcpy(options, table, sizeof table);
+}
+
+sifr_status cli_rows_configure(const cli_rows *rows, sifr_config *config, sifr_error *error) {
+    for (size_t i = 0; i < rows->fields.count; i++)
+        BASE_TRY(config_set(config, "data-fields", rows->fields.items[i], error));
+    if (rows->type) BASE_TRY(config_set(config, "data-type", rows->type, error));
+    if (rows->train_on) BASE_TRY(config_set(config, "train-on", rows->train_on, error));
+    if (rows->skip_bad_rows) BASE_TRY(config_set(config, "skip-bad-rows", NULL, error));
+    return SIFR_OK;
+}
+
+void cli_rows_free(cli_rows *rows) {
+    cli_list_free(&rows->fields);
+}

@@ -1,0 +1,27 @@
+/* How rows to fine-tune on are read: the options that every command on rows shares with sifr train.
+ */
+#ifndef CLI_ROW_OPTIONS_H
+#define CLI_ROW_OPTIONS_H
+
+#include "cli/options.h"
+#include "config/config.h"
+
+enum { CLI_ROW_OPTIONS = 4 };
+
+/* Start with {0}. */
+typedef struct cli_rows {
+    cli_list fields;
+    const char *type, *train_on;
+    bool skip_bad_rows;
+} cli_rows;
+
+/* Puts CLI_ROW_OPTIONS options at `options`: data-type, data-fields, train-on, skip-bad-rows. */
+void cli_row_options(cli_rows *rows, cli_option *options);
+
+/* Sets the keys of the options that are given. SIFR_USAGE for a wrong value. */
+sifr_status cli_rows_configure(const cli_rows *rows, sifr_config *config,
+                               sifr_error *error) SIFR_MUST_CHECK;
+
+void cli_rows_free(cli_rows *rows);
+
+#endif
