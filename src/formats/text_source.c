@@ -194,7 +194,7 @@ static sifr_status open_paths(const char *const *paths, size_t count, formats_te
     }
     if (out->count == 0) {
         status = base_fail(
-            error, SIFR_FAILED, "%s%s: no text to read: %zu files found, all of them empty",
+            error, SIFR_FAILED, "%s%s: no text to read: files found: %zu, all of them empty",
             count ? paths[0] : "data", count > 1 ? " and so on" : "", out->empty_files);
         goto fail;
     }

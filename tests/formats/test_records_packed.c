@@ -201,6 +201,19 @@ static void bounds_rows(void **state) {
         free(packed);
     }
     free(text);
+    /* The lines around one are read, though it is not held at once. */
+    size = (size_t)160 << 20;
+    text = malloc(size);
+    memset(text, 'a', size);
+    memcpy(text, "{}\n", 3);
+    memcpy(text + size - 4, "\n{}\n", 4);
+    for (int p = FORMATS_GZIP; p <= FORMATS_ZSTD; p++) {
+        size_t bytes = pack((formats_packing)p, text, size, 1, &packed);
+        assert_course(FORMATS_RECORDS_JSONL, (formats_packing)p, packed, bytes, "rbr",
+                      "the row at line 2 has more than 67108864 bytes");
+        free(packed);
+    }
+    free(text);
 }
 
 static void knows_names(void **state) {

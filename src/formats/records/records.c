@@ -31,13 +31,16 @@ bool formats_records_kind_of(const char *path, formats_records_kind *kind) {
     return false;
 }
 
+static sifr_status too_long(const formats_records *r, sifr_error *error) {
+    return base_fail(error, SIFR_FAILED, "%s: the row at line %lld has more than %d bytes", r->name,
+                     (long long)r->row_line, FORMATS_ROW_BYTES);
+}
+
 sifr_status formats_records_more(formats_records *r, bool *more, sifr_error *error) {
     size_t held = r->size - r->at, piece = held > LEAST_PIECE ? held : LEAST_PIECE, got;
     *more = false;
     if (!r->unpack) return SIFR_OK;
-    if (held > FORMATS_ROW_BYTES)
-        return base_fail(error, SIFR_FAILED, "%s: the row at line %lld has more than %d bytes",
-                         r->name, (long long)r->row_line, FORMATS_ROW_BYTES);
+    if (held > FORMATS_ROW_BYTES) return too_long(r, error);
     if (held) memmove(r->window, r->text + r->at, held);
     r->at = 0, r->size = held;
     BASE_TRY(base_grow(&r->window, &r->window_room, held + piece, 1, error));
@@ -46,6 +49,23 @@ sifr_status formats_records_more(formats_records *r, bool *more, sifr_error *err
     r->size += got;
     *more = got > 0;
     return SIFR_OK;
+}
+
+/* A line of a packed file that is longer than a row may be is read on to its end and not kept, so
+ * that the next row can be read. */
+static sifr_status drop_line(formats_records *r, sifr_error *error) {
+    const char *end = NULL;
+    bool more = true;
+    while (!end && more) {
+        size_t left = r->size - r->at;
+        if (left) end = memchr(r->text + r->at, '\n', left);
+        r->at = end ? (size_t)(end - r->text) + 1 : r->size;
+        if (!end) BASE_TRY(formats_records_more(r, &more, error));
+    }
+    r->line++;
+    r->row++;
+    r->skippable = true;
+    return too_long(r, error);
 }
 
 sifr_status formats_records_take_line(formats_records *r, const char **line, size_t *size,
@@ -58,6 +78,8 @@ sifr_status formats_records_take_line(formats_records *r, const char **line, siz
         size_t left = r->size - r->at - seen;
         if (left) end = memchr(r->text + r->at + seen, '\n', left);
         seen += left;
+        bool row = r->kind == FORMATS_RECORDS_JSONL || r->kind == FORMATS_RECORDS_JSON;
+        if (!end && r->unpack && row && seen > FORMATS_ROW_BYTES) return drop_line(r, error);
         if (!end) BASE_TRY(formats_records_more(r, &more, error));
     }
     *there = r->at < r->size;

@@ -40,6 +40,8 @@ typedef struct chat_reader {
     bool kind_known;       /* whether all rows are pairs */
 } chat_reader;
 
+/* Without skipping, a thread ends at its first bad row: those behind it are not asked for, and each
+ * could take as long as a template may. */
 static void encode_share(void *argument, size_t thread) {
     chat_reader *r = argument;
     for (size_t i = thread; i < r->filled; i += r->threads) {
@@ -49,6 +51,7 @@ static void encode_share(void *argument, size_t thread) {
                                                     slot->encoded, &slot->error)
                            : train_chat_encode(&r->encoders[thread], slot->row, r->type,
                                                &slot->place, slot->encoded, &slot->error);
+        if (slot->status != SIFR_OK && !r->options->skip_bad_rows) break;
     }
 }
 
