@@ -85,6 +85,9 @@ typedef struct config_source {
     double weight;        /* above 0 */
     const json_t *fields; /* {"prompt": "question"}: sifr's names of fields, with the file's; NULL:
                              none */
+    /* Of rows of type alpaca, their text: {instruction}, {input} and {system} stand for the row's
+     * fields. NULL: none; no_input_format: as format; system_format: the system alone. */
+    const char *format, *no_input_format, *system_format;
 } config_source;
 
 /* Operations that can be logged; in the order of comm_operation. */

@@ -20,7 +20,8 @@ static sifr_status wrong(const sifr_config *config, size_t index, const char *me
 
 static sifr_status check_members(const sifr_config *config, const json_t *item, size_t index,
                                  sifr_error *error) {
-    static const char *const known[] = {"path", "type", "weight", "fields"};
+    static const char *const known[] = {
+        "path", "type", "weight", "fields", "format", "no_input_format", "system_format"};
     const char *name;
     json_t *value;
     char where[300];
@@ -31,9 +32,11 @@ static sifr_status check_members(const sifr_config *config, const json_t *item, 
         if (found) continue;
         const char *near = base_nearest(name, known, sizeof known / sizeof *known);
         config_path_where(config, path_of_key, where);
-        return base_fail(error, SIFR_USAGE,
-                         "%s[%zu].%.60s is unknown%s%s; a source has path, type, weight and fields",
-                         where, index, name, near ? "; did you mean " : "", near ? near : "");
+        return base_fail(
+            error, SIFR_USAGE,
+            "%s[%zu].%.60s is unknown%s%s; a source has path, type, weight, fields, format, "
+            "no_input_format and system_format",
+            where, index, name, near ? "; did you mean " : "", near ? near : "");
     }
     return SIFR_OK;
 }
@@ -65,6 +68,60 @@ static sifr_status check_fields(const sifr_config *config, const json_t *fields,
     return SIFR_OK;
 }
 
+/* The first place in a format that is none of `names` in braces, nor {{ or }}; NULL: none. */
+static const char *find_stray(const char *format, const char *names) {
+    for (const char *c = format; *c; c++) {
+        char name[32];
+        if (*c != '{' && *c != '}') continue;
+        const char *end = *c == '{' && c[1] != '{' ? strchr(c, '}') : NULL;
+        size_t length = end ? (size_t)(end - c) - 1 : 0;
+        if (!end && c[1] != *c) return c;
+        if (!end) {
+            c++;
+            continue;
+        }
+        if (length == 0 || length >= sizeof name) return c;
+        memcpy(name, c + 1, length);
+        name[length] = '\0';
+        if (!config_key_has_word(names, name, NULL, NULL)) return c;
+        c = end;
+    }
+    return NULL;
+}
+
+static sifr_status fill_format(const sifr_config *config, const json_t *item, size_t index,
+                               const char *member, const char *names, const char **out,
+                               sifr_error *error) {
+    const json_t *value = json_object_get(item, member);
+    char where[300];
+    *out = json_string_value(value);
+    if (!value) return SIFR_OK;
+    if (!*out) return wrong(config, index, member, "a text with {instruction} in it", error);
+    const char *stray = find_stray(*out, names);
+    if (!stray) return SIFR_OK;
+    config_path_where(config, path_of_key, where);
+    return base_fail(
+        error, SIFR_USAGE,
+        "%s[%zu].%s: \"%.20s\" is no field of it (fields in braces: %s); write a brace "
+        "that is one as {{ or }}",
+        where, index, member, stray, names);
+}
+
+/* The text of Alpaca's rows, where the source says it. */
+static sifr_status fill_formats(const sifr_config *config, const json_t *item, size_t index,
+                                config_source *out, sifr_error *error) {
+    BASE_TRY(fill_format(config, item, index, "format", "instruction|input", &out->format, error));
+    BASE_TRY(fill_format(config, item, index, "no_input_format", "instruction",
+                         &out->no_input_format, error));
+    BASE_TRY(
+        fill_format(config, item, index, "system_format", "system", &out->system_format, error));
+    if (out->format && out->type != CONFIG_ROWS_ALPACA)
+        return wrong(config, index, "type", "alpaca, where a format is given", error);
+    if (!out->format && (out->no_input_format || out->system_format))
+        return wrong(config, index, "format", "given with no_input_format or system_format", error);
+    return SIFR_OK;
+}
+
 static sifr_status fill_source(const sifr_config *config, const json_t *item, size_t index,
                                config_source *out, sifr_error *error) {
     const config_key *types = config_key_find("sifr.data_type", NULL);
@@ -86,8 +143,11 @@ static sifr_status fill_source(const sifr_config *config, const json_t *item, si
     if (weight && (!json_is_number(weight) || !isfinite(number) || number <= 0 || number > 1e6))
         return wrong(config, index, "weight", "a number above 0, at most 1000000", error);
     BASE_TRY(check_fields(config, fields, index, error));
-    *out = (config_source){json_string_value(path), (config_row_type)choice, number, fields};
-    return SIFR_OK;
+    *out = (config_source){.path = json_string_value(path),
+                           .type = (config_row_type)choice,
+                           .weight = number,
+                           .fields = fields};
+    return fill_formats(config, item, index, out, error);
 }
 
 sifr_status config_fill_dataset(sifr_config *config, sifr_error *error) {

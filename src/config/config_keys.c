@@ -48,8 +48,7 @@
 #define ADAMS_8BIT "Adam8bit|AdamW8bit"
 /* In the order of sifr_optimizer_type. */
 #define OPTIMIZERS "AdamW|Adam|SGD|Adagrad|Lion|AdamWScheduleFree|" ADAMS_8BIT "|Lamb"
-#define OPTIMIZERS_LATER                                                                           \
-    "Adafactor|Muon|OneBitAdam|ZeroOneAdam|OneBitLamb|MuAdam|MuAdamW|MuSGD"
+#define OPTIMIZERS_LATER "Adafactor|Muon|OneBitAdam|ZeroOneAdam|OneBitLamb|MuAdam|MuAdamW|MuSGD"
 #define FREE "AdamWScheduleFree"
 #define WARMUPS "WarmupLR|WarmupDecayLR"
 /* Names of transformers' get_scheduler; the last two are refused. */
@@ -482,7 +481,7 @@ KEY("sparse_attention", ANY, REMOVED, NULL, "", "Block-sparse attention; DeepSpe
 KEY("sifr", SECTION, BUILT, NULL, "", "Flags of `sifr train` may be given here, so that one file repeats a run; flags win."),
 KEY("sifr.model", TEXT, BUILT, NULL, "", "Hugging Face model folder to train.", .argument = "DIR", FIELD(model)),
 KEY("sifr.data", TEXTS, BUILT, NULL, "", "Text files, directories, globs or token stores to train on; or files of rows (JSON, JSON lines, CSV), which are conversations and the like for a decoder, and labelled examples for a classifier.", .argument = "PATH", FIELD(data)),
-KEY("sifr.dataset", ANY, BUILT, NULL, "", "Rows to fine-tune on, instead of data: a list of {\"path\": PATH, \"type\": TYPE, \"weight\": X}. type, as data_type, and weight, 1 by default, may be left out; an epoch has of each source its rows times the weight; fields, such as {\"prompt\": \"question\", \"completion\": \"answer\"}, says how the rows name theirs (docs/fine-tuning.md)."),
+KEY("sifr.dataset", ANY, BUILT, NULL, "", "Rows to fine-tune on, instead of data: a list of {\"path\": PATH, \"type\": TYPE, \"weight\": X}. type, as data_type, and weight, 1 by default, may be left out; an epoch has of each source its rows times the weight; fields, such as {\"prompt\": \"question\", \"completion\": \"answer\"}, says how the rows name theirs; format is the text of rows of type alpaca (docs/fine-tuning.md)."),
 KEY("sifr.data_type", CHOICE, BUILT, "\"auto\"", "", "What rows to fine-tune on are; auto: found by the fields of each file's first row.", .choices = "auto|messages|sharegpt|alpaca|prompt_completion|text|preference", .argument = "TYPE", FIELD(data_type)),
 KEY("sifr.data_fields", TEXTS, BUILT, NULL, "", "Fields of rows that the files name otherwise, as prompt=question: the name here, then the file's. Of data and eval_data; a source of dataset has fields of its own (docs/fine-tuning.md).", .argument = "NAME=FIELD"),
 KEY("sifr.train_on", CHOICE, BUILT, "\"assistant\"", "", "Which tokens of a row are learned: all that the assistant writes (or the completion), its last turn, or all.", .choices = "assistant|last|all", .argument = "PART", FIELD(train_on)),

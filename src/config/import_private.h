@@ -85,14 +85,19 @@ bool import_asks(const json_t *value); /* not null, false, 0, "", "none", "no", 
 import_special import_deepspeed;       /* a DeepSpeed config by path, or as an object or text */
 import_special import_kwargs;          /* lr_scheduler_kwargs, as an object or text */
 
-/* import_data.c */
+/* import_axolotl_rows.c */
 import_special import_axolotl_datasets; /* files of rows with their forms; or of text */
 import_special import_axolotl_tests;    /* one file that is held out */
-import_special import_rows_file;        /* a file of rows; a name on a hub has no counterpart */
-import_special import_text_field;       /* the field of a row's text */
-import_special import_assistant_only;   /* true: only the assistant's tokens; false: all */
-import_special import_inputs_too;       /* true: all tokens */
-import_special import_last_only;        /* true: the assistant's last turn */
+
+/* import_data.c */
+extern const char import_on_hub[]; /* why a name on a hub has no counterpart */
+/* A file that sifr reads rows from, by its name; other names are those of data sets on a hub. */
+bool import_names_file(const char *path);
+import_special import_rows_file;      /* a file of rows; a name on a hub has no counterpart */
+import_special import_text_field;     /* the field of a row's text */
+import_special import_assistant_only; /* true: only the assistant's tokens; false: all */
+import_special import_inputs_too;     /* true: all tokens */
+import_special import_last_only;      /* true: the assistant's last turn */
 /* Once all keys are read: `share` is the key of the share of rows that is held out. */
 sifr_status import_finish_rows(import_state *s, const char *share);
 

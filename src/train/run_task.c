@@ -246,13 +246,19 @@ sifr_status train_chat_sources_make(const sifr_config *config, const char *const
         config_row_type type = listed   ? config->dataset[i].type
                                : config ? config->data_type
                                         : CONFIG_ROWS_AUTO;
+        formats_row_format format = {0};
+        if (listed)
+            format =
+                (formats_row_format){config->dataset[i].format, config->dataset[i].no_input_format,
+                                     config->dataset[i].system_format};
         (*out)[i] = (train_chat_source){.path = paths[i],
                                         .typed = type != CONFIG_ROWS_AUTO,
                                         .type = row_type(type),
                                         .weight = listed ? config->dataset[i].weight : 1,
                                         .fields = listed   ? config->dataset[i].fields
                                                   : config ? config->data_fields
-                                                           : NULL};
+                                                           : NULL,
+                                        .format = format};
     }
     return SIFR_OK;
 }

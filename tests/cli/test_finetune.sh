@@ -104,6 +104,38 @@ sed 's/"prompt": "question"/"question": "prompt"/' asked.json >wrong.json
 run 2 no --config wrong.json --max-steps 1
 complains 'sifr.dataset[0].fields.question is no field of a row here'
 
+# Text of a source's own, as axolotl's types and those of its users make it.
+cat >made.jsonl <<'J'
+{"instruction": "Two and two?", "output": "four"}
+{"instruction": "Add", "input": "{2} 2", "output": "4", "system": "Be short."}
+J
+formatted() { # MORE
+    cat >made.json <<J
+{"sifr": {"dataset": [{"path": "made.jsonl", $1}]}}
+J
+}
+all='"format": "{{Q}} {instruction} ({input}): ", "no_input_format": "Q {instruction}: "'
+formatted "\"type\": \"alpaca\", $all, \"system_format\": \"<{system}> \""
+expect 0 sifr data inspect --model model --config made.json
+says 'Q Two and two\?: ⟦four'
+says '<Be short\.> \{Q\} Add \(\{2\} 2\): ⟦4'
+formatted "\"type\": \"alpaca\", \"format\": \"{instruction}/{input}=\""
+expect 0 sifr data inspect --model model --config made.json
+says 'Two and two\?/=⟦four'
+says 'Be short\.Add/\{2\} 2=⟦4'
+formatted '"type": "alpaca", "format": "{instruction} {text}"'
+expect 2 sifr data inspect --model model --config made.json
+complains 'sifr.dataset[0].format: "{text}" is no field of it (fields in braces: instruction|input)'
+formatted '"type": "alpaca", "format": "}{instruction}"'
+expect 2 sifr data inspect --model model --config made.json
+complains 'sifr.dataset[0].format: "}{instruction}" is no field'
+formatted '"type": "messages", "format": "{instruction}"'
+expect 2 sifr data inspect --model model --config made.json
+complains 'sifr.dataset[0].type must be alpaca, where a format is given'
+formatted '"type": "alpaca", "system_format": "{system}"'
+expect 2 sifr data inspect --model model --config made.json
+complains 'sifr.dataset[0].format must be given with no_input_format or system_format'
+
 # It goes on from a checkpoint, and not with other rows learned.
 run 0 parts --data chats.jsonl --validation-split 0.125 --max-steps 60 --save-steps 30
 rm -rf parts/checkpoint-60 parts/model.safetensors

@@ -289,16 +289,99 @@ static void adapters(void **state) {
 }
 
 /* Files of rows, what is learned of them, and what is held out. */
+/* axolotl's own texts, as its prompters write them. */
+static void texts_of_axolotl(void **state) {
+    (void)state;
+    static const struct {
+        const char *set, *source;
+    } cases[] = {
+        {"type: alpaca",
+         "\"type\": \"alpaca\", \"format\": \"Below is an instruction that describes a task, "
+         "paired with an input that provides further context. Write a response that appropriately "
+         "completes the request.\\n\\n### Instruction:\\n{instruction}\\n\\n### "
+         "Input:\\n{input}\\n\\n### Response:\\n\", \"no_input_format\": \"Below is an instruction "
+         "that describes a task. Write a response that appropriately completes the "
+         "request.\\n\\n### Instruction:\\n{instruction}\\n\\n### Response:\\n\""},
+        {"type: context_qa.load",
+         "\"type\": \"alpaca\", \"fields\": {\"instruction\": \"question\", \"input\": "
+         "\"article\", "
+         "\"output\": \"answer\"}, \"format\": \"SYSTEM: Use the following contextual information "
+         "to "
+         "concisely answer the question.\\n\\nUSER: {input}\\n===\\n{instruction}\\nASSISTANT:\""},
+        {"type: alpaca_w_system.load_open_orca_chatml",
+         "\"type\": \"alpaca\", \"fields\": {\"instruction\": \"question\", \"output\": "
+         "\"response\", \"system\": \"system_prompt\"}, \"format\": "
+         "\"<|im_start|>user\\n{instruction}<|im_end|>\\n<|im_start|>assistant\\n\", "
+         "\"system_format\": \"<|im_start|>system\\n{system}<|im_end|>\\n\""},
+        {"type: {field_instruction: q, field_output: a, format: '[INST] {instruction} [/INST]'}",
+         "\"type\": \"alpaca\", \"fields\": {\"instruction\": \"q\", \"output\": \"a\"}, "
+         "\"format\": \"[INST] {instruction} [/INST]\""},
+        {"type: {field_instruction: instruction, field_input: c, field_output: output, format: "
+         "'{instruction} {input}', no_input_format: '{instruction}', system_format: '<{system}> ', "
+         "system_prompt: 'Be {kind}.'}",
+         "\"type\": \"alpaca\", \"fields\": {\"input\": \"c\"}, \"format\": \"<Be {{kind}}.> "
+         "{instruction} {input}\", \"no_input_format\": \"<Be {{kind}}.> {instruction}\""},
+        {"type: {field_instruction: instruction, field_output: output, field_system: s, format: "
+         "'{instruction}', system_format: '<{system}> '}",
+         "\"type\": \"alpaca\", \"fields\": {\"system\": \"s\"}, \"format\": \"{instruction}\", "
+         "\"system_format\": \"<{system}> \""},
+        {"type: chat_template, field_messages: turns, message_property_mappings: {role: from, "
+         "content: value}",
+         "\"type\": \"sharegpt\", \"fields\": {\"conversations\": \"turns\"}"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        char yaml[1024], made[2048];
+        snprintf(yaml, sizeof yaml, "base_model: m\ndatasets: [{path: a.jsonl, %s}]\n",
+                 cases[i].set);
+        snprintf(made, sizeof made,
+                 "{\"sifr\": {\"model\": \"m\", \"lr_scheduler_type\": \"cosine\", \"dataset\": "
+                 "[{\"path\": \"a.jsonl\", %s}]}}",
+                 cases[i].source);
+        makes(yaml, made, 0);
+    }
+}
+
+static void no_form_of_axolotl(void **state) {
+    (void)state;
+    static const char *const cases[][2] = {
+        {"type: context_qa.load_v2",
+         "its answers begin with words of axolotl's own, which are learned there"},
+        {"type: input_output", "rows of segments that are learned or not have no form here"},
+        {"type: metharme", "it writes tokens of its own around turns"},
+        {"type: stepwise_supervised", "reward models are not supported yet"},
+        {"type: explainchoice", "its questions have lists of choices"},
+        {"type: chat_template, message_property_mappings: {role: speaker, content: text}",
+         "messages here have role and content, or from and value"},
+        {"type: mine.load", "rows of this type have no form here; give the file to --data, or name "
+                            "its fields and format in sifr.dataset"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        char yaml[256];
+        snprintf(yaml, sizeof yaml, "base_model: m\ndatasets: [{path: a.jsonl, %s}]\n",
+                 cases[i][0]);
+        says(yaml, cases[i][1]);
+    }
+    says("base_model: m\ndatasets: [{path: a.jsonl, type: chat_template, roles_to_train: [gpt], "
+         "split: train}]\n",
+         "datasets[0].roles_to_train = [\"gpt\"]: not taken over: a source of rows has no such key "
+         "here\n");
+    says("base_model: m\ndatasets: [{path: a.jsonl, type: sharegpt, conversation: chatml}]\n",
+         "datasets[0].conversation = \"chatml\": not taken over: the chat template is the model "
+         "folder's\n");
+}
+
 static void rows_to_fine_tune_on(void **state) {
     (void)state;
     makes(
         "base_model: m\ndatasets: [{path: a.jsonl, type: chat_template}, {path: b.json.gz, type: "
         "chat_template, field_messages: conversations}, {path: json, data_files: [c.jsonl], type: "
-        "'alpaca:chat'}]\ntest_datasets: [{path: t.jsonl}]\ntrain_on_inputs: true\n"
+        "'alpaca_chat.load_no_prompt'}]\ntest_datasets: [{path: t.jsonl}]\ntrain_on_inputs: true\n"
         "sample_packing: true\nchat_template: tokenizer_default\n",
         "{\"sifr\": {\"model\": \"m\", \"dataset\": [{\"path\": \"a.jsonl\", \"type\": "
         "\"messages\"}, {\"path\": \"b.json.gz\", \"type\": \"sharegpt\"}, {\"path\": "
-        "\"c.jsonl\", \"type\": \"alpaca\"}], \"eval_data\": \"t.jsonl\", \"train_on\": "
+        "\"c.jsonl\", \"type\": \"alpaca\", \"format\": \"USER: "
+        "{instruction}\\n{input}\\nASSISTANT:\", \"no_input_format\": \"USER: "
+        "{instruction}\\nASSISTANT:\"}], \"eval_data\": \"t.jsonl\", \"train_on\": "
         "\"all\", \"packing\": true, \"lr_scheduler_type\": \"cosine\"}}",
         0);
     makes("base_model: m\nval_set_size: 0.1\ndatasets: [{path: a.jsonl, type: chat_template}]\n"
@@ -308,10 +391,9 @@ static void rows_to_fine_tune_on(void **state) {
           0);
     says("base_model: m\ndatasets: [{path: org/name, type: alpaca}]\n",
          "not taken over: a name on a hub: download it, and give its files to --data\n");
-    says(
-        "base_model: m\ndatasets: [{path: a.jsonl, type: {system_prompt: x}}]\n",
-        "not taken over: rows of this type have no form here; give the file to --data, or name its "
-        "fields in sifr.dataset\n");
+    says("base_model: m\ndatasets: [{path: a.jsonl, type: {system_prompt: x}}]\n",
+         "not taken over: a type of its own is read with field_instruction, field_output and "
+         "format\n");
     makes(
         "base_model: m\ndatasets: [{path: a.jsonl, type: chat_template, field_messages: talk}, "
         "{path: "
@@ -394,6 +476,8 @@ int main(void) {
         cmocka_unit_test(arguments_of_the_trainer),
         cmocka_unit_test(with_a_deepspeed_config),
         cmocka_unit_test(axolotl),
+        cmocka_unit_test(texts_of_axolotl),
+        cmocka_unit_test(no_form_of_axolotl),
         cmocka_unit_test(rows_to_fine_tune_on),
         cmocka_unit_test(optimizers),
         cmocka_unit_test(preferences),

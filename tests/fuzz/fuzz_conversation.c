@@ -27,13 +27,15 @@ static void check_conversation(const formats_conversation *c) {
 }
 
 static void check_row(const json_t *row, unsigned choice, const formats_row_place *place) {
+    static const formats_row_format format = {"{{{instruction}}}\n{input}", NULL, "<{system}>"};
     formats_conversation c;
     formats_row_type type = (formats_row_type)(choice % (FORMATS_ROW_TYPES + 1));
     sifr_error error = {0};
     sifr_status status = SIFR_OK;
     if (type == FORMATS_ROW_TYPES) status = formats_row_type_find(row, place, &type, &error);
     if (status == SIFR_OK)
-        status = formats_conversation_read(row, type, choice & 64, place, &c, &error);
+        status = formats_conversation_read(row, type, choice & 32 ? &format : NULL, choice & 64,
+                                           place, &c, &error);
     if (status == SIFR_OK) {
         check_conversation(&c);
         formats_conversation_free(&c);

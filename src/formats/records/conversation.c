@@ -288,7 +288,8 @@ sifr_status formats_row_type_find(const json_t *row, const formats_row_place *pl
     return SIFR_OK;
 }
 
-static sifr_status read_row(const json_t *row, formats_row_type type, bool templated,
+static sifr_status read_row(const json_t *row, formats_row_type type,
+                            const formats_row_format *format, bool templated,
                             const formats_row_place *place, formats_conversation *out,
                             sifr_error *error) {
     switch (type) {
@@ -297,7 +298,7 @@ static sifr_status read_row(const json_t *row, formats_row_type type, bool templ
     case FORMATS_ROW_SHAREGPT:
         return formats_read_sharegpt(row, place, out, error);
     case FORMATS_ROW_ALPACA:
-        return formats_read_alpaca(row, templated, place, out, error);
+        return formats_read_alpaca(row, format, templated, place, out, error);
     case FORMATS_ROW_PROMPT_COMPLETION:
         return read_prompt(row, place, out, error);
     case FORMATS_ROW_TEXT:
@@ -308,11 +309,12 @@ static sifr_status read_row(const json_t *row, formats_row_type type, bool templ
     return formats_row_string(row, "text", false, place, &out->text, &out->text_size, error);
 }
 
-sifr_status formats_conversation_read(const json_t *row, formats_row_type type, bool templated,
+sifr_status formats_conversation_read(const json_t *row, formats_row_type type,
+                                      const formats_row_format *format, bool templated,
                                       const formats_row_place *place, formats_conversation *out,
                                       sifr_error *error) {
     *out = (formats_conversation){.prompt = "", .text = ""};
-    sifr_status status = read_row(row, type, templated, place, out, error);
+    sifr_status status = read_row(row, type, format, templated, place, out, error);
     if (status != SIFR_OK) formats_conversation_free(out);
     return status;
 }

@@ -1,8 +1,10 @@
-/* Alpaca's instruction, input and output as messages or, where a model has no chat template, as the
- * text that Stanford Alpaca made of them. */
+/* Alpaca's instruction, input and output as the text that a format makes of them, as messages or,
+ * where a model has no chat template, as the text that Stanford Alpaca made of them. */
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
+#include "base/heap.h"
 #include "formats/records/conversation_internal.h"
 
 typedef struct alpaca_row {
@@ -91,10 +93,73 @@ static sifr_status as_text(const json_t *row, const alpaca_row *a, const formats
     return SIFR_OK;
 }
 
-sifr_status formats_read_alpaca(const json_t *row, bool templated, const formats_row_place *place,
+/* --- by a format --- */
+
+/* What a name in braces stands for. */
+static const char *value_of(const alpaca_row *a, const char *name, size_t length, size_t *size) {
+    const struct {
+        const char *name, *value;
+        size_t size;
+    } values[] = {{"instruction", a->instruction, a->instruction_size},
+                  {"input", a->input, a->input_size},
+                  {"system", a->system, a->system_size}};
+    for (size_t i = 0; i < sizeof values / sizeof *values; i++) {
+        if (strlen(values[i].name) != length || memcmp(values[i].name, name, length) != 0) continue;
+        *size = values[i].size;
+        return values[i].value;
+    }
+    *size = 0;
+    return "";
+}
+
+/* Bytes of the text of a format that was checked, which is written where `to` is not NULL. */
+static size_t expand(const char *format, const alpaca_row *a, char *to) {
+    size_t used = 0;
+    for (const char *c = format; *c; c++) {
+        const char *value = c, *end = *c == '{' && c[1] != '{' ? strchr(c, '}') : NULL;
+        size_t size = 1;
+        if (end) value = value_of(a, c + 1, (size_t)(end - c) - 1, &size);
+        if (to) memcpy(to + used, value, size);
+        used += size;
+        if (end)
+            c = end;
+        else if ((*c == '{' || *c == '}') && c[1] == *c)
+            c++;
+    }
+    return used;
+}
+
+static sifr_status as_formatted(const json_t *row, const formats_row_format *format,
+                                const alpaca_row *a, const formats_row_place *place,
                                 formats_conversation *out, sifr_error *error) {
+    const char *system = format->system ? format->system : "{system}";
+    const char *turn = a->input_size || !format->no_input ? format->turn : format->no_input;
+    const char *parts[2] = {a->system_size ? system : "", turn};
+    char *text;
+    if (json_array_size(json_object_get(row, "history")))
+        return formats_row_fail(place, "'history'", error,
+                                "has no place in the source's format; leave the format out");
+    size_t first = expand(parts[0], a, NULL), size = first + expand(parts[1], a, NULL);
+    BASE_TRY(base_alloc(size + 1, 1, &text, error));
+    expand(parts[0], a, text);
+    expand(parts[1], a, text + first);
+    out->strings = json_stringn(text, size);
+    free(text);
+    if (!out->strings) return base_fail_alloc(error, size);
+    out->prompt = json_string_value(out->strings);
+    out->prompt_size = size;
+    out->text = a->output;
+    out->text_size = a->output_size;
+    out->completion = true;
+    return SIFR_OK;
+}
+
+sifr_status formats_read_alpaca(const json_t *row, const formats_row_format *format, bool templated,
+                                const formats_row_place *place, formats_conversation *out,
+                                sifr_error *error) {
     alpaca_row a;
     BASE_TRY(read_strings(row, place, &a, error));
+    if (format && format->turn) return as_formatted(row, format, &a, place, out, error);
     return templated ? as_messages(row, &a, place, out, error)
                      : as_text(row, &a, place, out, error);
 }

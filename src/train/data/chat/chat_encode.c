@@ -97,8 +97,8 @@ sifr_status train_chat_encode(train_chat_encoder *encoder, const json_t *row, fo
     out->ids.count = out->prompt = 0;
     out->merged = false;
     out->odd = (train_chat_odd){0};
-    BASE_TRY(formats_conversation_read(row, type, encoder->templates->there, place, &conversation,
-                                       error));
+    BASE_TRY(formats_conversation_read(row, type, &encoder->format, encoder->templates->there,
+                                       place, &conversation, error));
     sifr_status status = conversation.messages
                              ? encode_messages(encoder, &conversation, place, out, error)
                              : encode_text(encoder, &conversation, place, out, error);

@@ -14,8 +14,9 @@ typedef struct train_chat_encoder {
     formats_tokenizer_text joined; /* prompt and completion */
     formats_tokenizer_ids prompt;
     train_chat_mask mask;
-    bool special;      /* around texts, not around messages: a template writes its own */
-    int64_t separator; /* ends a text; -1: none */
+    formats_row_format format; /* of Alpaca rows; the source's */
+    bool special;              /* around texts, not around messages: a template writes its own */
+    int64_t separator;         /* ends a text; -1: none */
 } train_chat_encoder;
 
 /* A row; its memory is used again for the next. */

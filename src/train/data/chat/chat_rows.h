@@ -18,9 +18,10 @@
 typedef struct train_chat_source {
     const char *path; /* a file or a glob of files */
     bool typed;
-    formats_row_type type; /* where not typed: found by the fields of the file's first row */
-    double weight;         /* above 0 */
-    const json_t *fields;  /* names of fields here, with the files' own names; NULL: none */
+    formats_row_type type;     /* where not typed: found by the fields of the file's first row */
+    double weight;             /* above 0 */
+    const json_t *fields;      /* names of fields here, with the files' own names; NULL: none */
+    formats_row_format format; /* of Alpaca rows */
 } train_chat_source;
 
 typedef struct train_chat_options {

@@ -210,6 +210,7 @@ static sifr_status read_file(chat_reader *r, const train_chat_source *source, co
     r->typed = source->typed;
     r->type = source->type;
     r->fields = source->fields;
+    for (size_t t = 0; t < r->threads; t++) r->encoders[t].format = source->format;
     if (r->typed) BASE_TRY(check_kind(r, error));
     BASE_TRY(formats_records_open_rows(path, &records, error));
     sifr_status status = read_rows(r, records, error);
