@@ -80,7 +80,8 @@ static void drop_places(import_state *s) {
     static const char *const keys[][2] = {{"sample_packing", "sifr.packing"},
                                           {"packing", "sifr.packing"},
                                           {"group_by_length", "sifr.group_by_length"},
-                                          {"dataset_text_field", "sifr.data_fields"}};
+                                          {"dataset_text_field", "sifr.data_fields"},
+                                          {"text_column", "sifr.data_fields"}};
     for (size_t i = 0; i < sizeof keys / sizeof *keys; i++) {
         const json_t *value = json_object_get(s->source, keys[i][0]);
         if (!import_asks(value) || !import_get(s, keys[i][1])) continue;

@@ -108,6 +108,7 @@ NONE("dataset_dir", SET_BY),
 NONE("dataset_splits", SET_BY),
 NONE("dataset_configs", SET_BY),
 SPECIAL("dataset_text_field", import_text_field),
+SPECIAL("text_column", import_text_field),
 NONE("dataset_mixture", CHAT),
 NONE("dataset_train_split", SET_BY),
 NONE("dataset_test_split", SET_BY),
@@ -393,7 +394,13 @@ static sifr_status trainer_preference(import_state *s) {
                              "it is of reward models, which are not supported yet");
     const char *word = json_string_value(stage);
     if (word && strcmp(word, "dpo") == 0) {
+        json_t *loss = json_object_get(s->source, factory.loss);
+        const char *named = json_string_value(loss);
         import_say_kept(s, "stage", stage, "sifr.preference");
+        if (named && strcmp(named, "orpo") == 0)
+            return import_refuse(s, factory.loss, loss,
+                                 "LLaMA-Factory's ORPO leaves the prompt out of the cross entropy, "
+                                 "which TRL's and sifr's have; set sifr.preference.loss_type");
         return import_finish_preference(s, &factory);
     }
     if (import_asks(stage) && !(word && config_key_has_word("pt|sft", word, NULL, NULL)))
