@@ -159,6 +159,8 @@ cat >Qwen2.5-0.5B-Instruct/config.json <<'J'
 J
 takes tune-on-chats --model Qwen2.5-0.5B-Instruct --bf16 --seq-length 1024 \
     --per-device-train-batch-size 4 --host-memory 16GiB
+takes preferences --model Qwen2.5-0.5B-Instruct --bf16 --preference sigmoid --seq-length 1024 \
+    --per-device-train-batch-size 4 --host-memory 16GiB
 mkdir deberta-v3-base
 cat >deberta-v3-base/config.json <<'J'
 {"model_type": "deberta-v2", "architectures": ["DebertaV2ForSequenceClassification"],
@@ -179,6 +181,9 @@ cat >Llama-3.2-1B/config.json <<'J'
  "rope_theta": 500000.0, "rope_scaling": {"factor": 32.0, "high_freq_factor": 4.0,
  "low_freq_factor": 1.0, "original_max_position_embeddings": 8192, "rope_type": "llama3"}}
 J
+shown lora lora.json
+takes lora --config lora.json --model Llama-3.2-1B --seq-length 1024 \
+    --per-device-train-batch-size 4 --recompute unit --host-memory 16GiB
 shown come-from-deepspeed ds.json
 takes come-from-deepspeed --config ds.json --model Llama-3.2-1B --bf16 --seq-length 2048 \
     --per-device-train-batch-size 1 --gradient-accumulation-steps 8 --world-size 4 \

@@ -3,6 +3,6 @@
 # timeout: 300
 . "$SOURCE/tests/support/page.sh"
 . "$SOURCE/tests/support/chats.sh"
-chat_model llama llama LlamaForCausalLM false
+chat_model Llama-3.2-1B llama LlamaForCausalLM false
 page lora
-[ -e llama-tuned/model.safetensors ] || fail "nothing merged"
+[ -e merged/model.safetensors ] || fail "nothing merged"
