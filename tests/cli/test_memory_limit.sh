@@ -52,6 +52,20 @@ limited() { # RANKS BYTES COMMAND…
     done
     fail "$group is still in use: $(cat "$group/cgroup.procs"), after $try looks"
 }
+# A group of version 1 does not slow down who writes files, so where a disk is busy with others' work
+# the kernel may kill for pages that it has yet to write. A plan that is too small is killed each time.
+goes_through() { # RANKS BYTES COMMAND…
+    local code=0 try
+    for try in 1 2 3; do
+        code=0
+        limited "$@" >out 2>err || code=$?
+        [ $code = 137 ] && [ $try -lt 3 ] || break
+        echo "killed; tried again"
+        rm -rf trained nvme/*
+        sync
+    done
+    [ $code = 0 ] || { tail -3 out; cat err; fail "limited $*: exit code $code"; }
+}
 if make_group; then
     rmdir "$group"
     how=group
@@ -93,7 +107,7 @@ check() { # WHERE RANKS [LIMIT OF A RANK]
 
     # 5 % above the plan: it goes through
     limit=${3:-$((each * 21 / 20))}
-    expect 0 limited $2 $limit $(train $1 $2)
+    goes_through $2 $limit $(train $1 $2)
     measured=$(number measured_bytes out)
     cmp trained/model.safetensors free-$2 || fail "$case: other weights under a limit"
     rm -r trained
