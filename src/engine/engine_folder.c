@@ -330,7 +330,7 @@ static sifr_status fill_tensor(void *user, size_t position, formats_safetensors_
     const model_weight *w = &write->model->weights[tensor->weight];
     uint8_t stored[1 << 16];
     int64_t size = base_dtype_bytes(tensor->dtype), room = (int64_t)sizeof stored / size;
-    int64_t elements = w->rows * w->columns;
+    int64_t elements = model_logical_elements(w);
     if (tensor->copied) return copy_tensor(tensor->copied, writer, error);
     for (int64_t first = 0; first < elements; first += PIECE_ELEMENTS) {
         int64_t here = base_min_i64(PIECE_ELEMENTS, elements - first);
@@ -423,14 +423,17 @@ static sifr_status save_weights(folder_save *save, const model_architecture *arc
     return status;
 }
 
+static bool some_cut(const folder_save *save) {
+    for (size_t i = 0; i < save->engine->model->weight_count; i++)
+        if (engine_is_cut(save->engine, i, part_of(save, i))) return true;
+    return false;
+}
+
 /* For as long as a folder is written. */
 static sifr_status open_peers(const folder_save *save, comm_group **out, sifr_error *error) {
-    const sifr_engine *engine = save->engine;
-    comm_part part = {.name = "folder", .key = comm_rank(engine->group), .peers = true};
-    bool cut = false;
-    for (size_t i = 0; i < engine->model->weight_count; i++)
-        cut |= engine_is_cut(engine, i, part_of(save, i));
-    return cut ? comm_split(engine->group, &part, out, error) : SIFR_OK;
+    comm_group *group = save->engine->group;
+    comm_part part = {.name = "folder", .key = comm_rank(group), .peers = true};
+    return some_cut(save) ? comm_split(group, &part, out, error) : SIFR_OK;
 }
 
 static sifr_status save_together(folder_save *save, const model_architecture *architecture,
@@ -455,7 +458,7 @@ static sifr_status save_part(const sifr_engine *engine, engine_part part,
     bool some = sifr_model_trained(engine->model) < sifr_model_parameters(engine->model);
     bool wide = engine_part_type(engine, ENGINE_MASTER) == BASE_FP32 &&
                 (!some || plan_dtype(&engine->training->settings) == BASE_FP32);
-    if (comm_size(group) > 1 || !engine_in_place(engine) || !wide)
+    if (comm_size(group) > 1 || some_cut(&save) || !engine_in_place(engine) || !wide)
         status = base_alloc(PIECE_ELEMENTS, sizeof *save.piece, &save.piece, error);
     status = comm_agree_status(group, status, error);
     if (status == SIFR_OK) status = open_peers(&save, &save.peers, error);

@@ -88,8 +88,9 @@ int64_t engine_part_each(const sifr_engine *engine, size_t index, engine_part pa
 int64_t engine_count_values(const sifr_engine *engine, size_t index, engine_part part,
                             int64_t elements);
 
-/* This rank holds elements *first … *first + *count - 1 of weight `index` (rows x columns
- * elements): all of them if the part is not sliced. False if it holds none. */
+/* This rank holds elements *first … *first + *count - 1 of weight `index`, as its model has it (of
+ * rows x columns elements; model/weight_blocks.h): all of them if the part is not sliced. False if
+ * it holds none. */
 bool engine_range(const sifr_engine *engine, size_t index, engine_part part, int64_t *first,
                   int64_t *count);
 
@@ -142,11 +143,12 @@ bool engine_is_cut(const sifr_engine *engine, size_t index, engine_part part);
 void engine_share(const sifr_engine *engine, size_t index, int32_t rank, int64_t *first,
                   int64_t *count);
 
-/* The elements of a weight that this rank holds in any form, and so must read or compute at the
- * start. */
+/* The elements of a weight, as its model has it, that this rank holds in any form, and so must read
+ * or compute at the start. */
 void engine_held(const sifr_engine *engine, size_t index, int64_t *first, int64_t *count);
 
-/* Copies elements first … first + count - 1 of a weight's part, as FP32 values, into `out` on every
+/* These take and give elements of logical weights, which files have (model/weight_blocks.h).
+ * Copies elements first … first + count - 1 of a weight's part, as FP32 values, into `out` on every
  * rank, from the ranks that hold them. All ranks call it with the same range. */
 sifr_status engine_collect(const sifr_engine *engine, size_t index, engine_part part, int64_t first,
                            int64_t count, float *out, sifr_error *error) SIFR_MUST_CHECK;

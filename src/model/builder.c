@@ -117,8 +117,9 @@ void model_truncate(sifr_model *model, sifr_weight weight, double cutoff) {
 
 int model_weight_shape(const model_weight *weight, int64_t shape[3]) {
     int rank = weight->vector ? 1 : weight->size ? 3 : 2;
-    shape[0] = rank == 1 ? weight->columns : weight->rows;
-    shape[1] = rank == 3 ? weight->columns / weight->size : weight->columns;
+    model_block whole = model_whole(weight);
+    shape[0] = rank == 1 ? whole.columns[1] : whole.rows[1];
+    shape[1] = rank == 3 ? whole.columns[1] / weight->size : whole.columns[1];
     shape[2] = weight->size;
     return rank;
 }

@@ -10,6 +10,7 @@
 #include "model/coding.h"
 #include "model/ops.h"
 #include "model/rope.h"
+#include "model/weight_blocks.h"
 #include "sifr/model.h"
 
 typedef struct model_weight {
@@ -34,6 +35,7 @@ typedef struct model_weight {
     bool rest;           /* trained by the optimizer's second row (optim/optim.h) */
     int32_t segment;
     int64_t offset; /* elements from the start of its segment; on a block boundary */
+    model_cut cut;  /* rows x columns are of the local weight, this is of the logical one */
 } model_weight;
 
 typedef enum model_value_kind {
@@ -132,14 +134,14 @@ bool model_numbers_rows(const model_node *node, int32_t value);
 /* The rows of that weight that there are numbers for, from 0 on. */
 int64_t model_numbered_rows(const sifr_model *model, const model_node *node);
 
-/* The dimensions of a weight in files; returns their number, 3 at most. */
+/* The dimensions of a logical weight in files; returns their number, 3 at most. */
 int model_weight_shape(const model_weight *weight, int64_t shape[3]);
 
 /* Divides each unit's weights into segments, in the order of their first weights, and gives every
  * weight its place in one. For a finished model, whenever weights become frozen or change group. */
 sifr_status model_arrange(sifr_model *model, sifr_error *error) SIFR_MUST_CHECK;
 
-/* Elements first … first+count-1 of a weight's initial values for a seed. */
+/* Elements first … first+count-1 of a logical weight's initial values for a seed. */
 void model_initial_values(const sifr_model *model, size_t weight, uint64_t seed, int64_t first,
                           int64_t count, float *out);
 

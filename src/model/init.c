@@ -30,12 +30,12 @@ void model_initial_values(const sifr_model *model, size_t weight, uint64_t seed,
     for (int64_t i = 0; i < count && w->cutoff > 0; i++)
         out[i] = truncated(w, weight, seed, (uint64_t)(first + i));
     if (w->cutoff > 0) return;
-    int64_t zero = w->has_zero_row ? w->zero_row : -1;
+    int64_t zero = w->has_zero_row ? w->zero_row : -1, columns = model_whole(w).columns[1];
     double pair[2];
     for (int64_t i = 0; i < count; i++) {
         uint64_t element = (uint64_t)(first + i);
         if (i == 0 || element % 2 == 0) base_normal_pair(key, element / 2, pair);
-        bool in_zero_row = zero >= 0 && (first + i) / w->columns == zero;
+        bool in_zero_row = zero >= 0 && (first + i) / columns == zero;
         out[i] = in_zero_row ? 0.0f : (float)(w->deviation * pair[element % 2]);
     }
 }

@@ -11,7 +11,7 @@ enum { FILL_PIECE = 4096, FILL_TILE = 64 * FILL_PIECE }; /* elements */
 typedef struct fill_run {
     sifr_engine *engine;
     size_t index;
-    int64_t first, end;
+    int64_t first, end; /* of the local weight */
     engine_values make;
     const void *user;
     float *values; /* of a piece */
@@ -19,6 +19,16 @@ typedef struct fill_run {
     sifr_status status; /* number of the first tile that failed, and its message */
     sifr_error *error;
 } fill_run;
+
+/* Values of local elements: `make` knows those of the logical weight. */
+static void make_values(const fill_run *run, int64_t first, int64_t count, float *values) {
+    const model_weight *w = &run->engine->model->weights[run->index];
+    for (int64_t done = 0; done < count;) {
+        model_stretch s = model_logical_at(w, first + done, first + count);
+        run->make(run->user, run->index, s.at, s.count, values + done);
+        done += s.count;
+    }
+}
 
 static void fill_tile(void *argument, int64_t tile, int thread) {
     (void)thread;
@@ -28,8 +38,9 @@ static void fill_tile(void *argument, int64_t tile, int thread) {
     int64_t first = run->first + tile * FILL_TILE, end = base_min_i64(run->end, first + FILL_TILE);
     for (; first < end; first += FILL_PIECE) {
         int64_t count = base_min_i64(FILL_PIECE, end - first);
-        run->make(run->user, run->index, first, count, values);
-        sifr_status status = engine_put(run->engine, run->index, first, count, values, &error);
+        make_values(run, first, count, values);
+        sifr_status status =
+            engine_put_local(run->engine, run->index, first, count, values, &error);
         if (status == SIFR_OK) continue;
         if (atomic_exchange(&run->failed, true)) return;
         run->status = status;
@@ -42,7 +53,7 @@ static void make_tile(void *argument, int64_t tile, int thread) {
     const fill_run *run = argument;
     int64_t at = tile * FILL_PIECE, count = base_min_i64(FILL_PIECE, run->end - run->first - at);
     (void)thread;
-    run->make(run->user, run->index, run->first + at, count, run->values + at);
+    make_values(run, run->first + at, count, run->values + at);
 }
 
 /* A piece at a time, by all threads. */
@@ -55,7 +66,7 @@ static sifr_status fill_pieces(fill_run *run, sifr_error *error) {
         run->values = piece;
         run->end = run->first + count;
         device_parallel(run->engine->dev, (count + FILL_PIECE - 1) / FILL_PIECE, make_tile, run);
-        BASE_TRY(engine_put(run->engine, run->index, run->first, count, piece, error));
+        BASE_TRY(engine_put_local(run->engine, run->index, run->first, count, piece, error));
     }
     return SIFR_OK;
 }

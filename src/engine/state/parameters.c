@@ -98,10 +98,19 @@ static sifr_status put_codes(sifr_engine *engine, size_t index, int64_t first, i
 
 sifr_status engine_put(sifr_engine *engine, size_t index, int64_t first, int64_t count,
                        const float *values, sifr_error *error) {
+    const model_weight *w = &engine->model->weights[index];
+    model_stretch s;
+    if (w->coding) return put_codes(engine, index, first, count, values, error);
+    for (int64_t at = first; model_local_next(w, at, first + count, &s); at = s.at + s.count)
+        BASE_TRY(engine_put_local(engine, index, s.place, s.count, values + (s.at - first), error));
+    return SIFR_OK;
+}
+
+sifr_status engine_put_local(sifr_engine *engine, size_t index, int64_t first, int64_t count,
+                             const float *values, sifr_error *error) {
     const plan_schedule *s = engine->training;
     const model_weight *w = &engine->model->weights[index];
     int64_t element = base_dtype_bytes(plan_dtype(&s->settings)), from, end, at, skip;
-    if (w->coding) return put_codes(engine, index, first, count, values, error);
     int32_t parameters = s->parameters[w->segment];
     engine_held_range(s, w->segment, parameters, element, &from, &end);
     int64_t some = overlap(w, first, count, from, end, &at, &skip);

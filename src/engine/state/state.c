@@ -357,10 +357,11 @@ static sifr_status find_weight(const sifr_engine *engine, const char *name, size
     for (size_t i = 0; i < engine->model->weight_count; i++) {
         const model_weight *w = &engine->model->weights[i];
         if (strcmp(w->name, name) != 0) continue;
+        model_block whole = model_whole(w);
         *index = i;
-        if (count == (size_t)(w->rows * w->columns)) return SIFR_OK;
+        if (count == (size_t)model_block_elements(&whole)) return SIFR_OK;
         return base_fail(error, SIFR_USAGE, "weight %s: has %lld x %lld elements, not %zu", name,
-                         (long long)w->rows, (long long)w->columns, count);
+                         (long long)whole.rows[1], (long long)whole.columns[1], count);
     }
     return base_fail(error, SIFR_USAGE, "weight %s: the model has no weight of that name", name);
 }
@@ -377,7 +378,8 @@ sifr_status sifr_engine_write_weight(sifr_engine *engine, const char *name, cons
 bool engine_is_cut(const sifr_engine *engine, size_t index, engine_part part) {
     const plan_schedule *s = engine->training;
     int32_t segment = engine->model->weights[index].segment;
-    if (plan_parts(&s->settings.pipeline) > 1) return true;
+    if (plan_parts(&s->settings.pipeline) > 1 || engine->model->weights[index].cut.count)
+        return true;
     return s->buffers[engine_part_buffer(s, segment, part)].bytes <
            values_bytes(engine, index, part, s->segment_elements[segment]);
 }
@@ -390,14 +392,21 @@ static sifr_status copy_part(const sifr_engine *engine, size_t index, engine_par
     return SIFR_OK;
 }
 
-/* The elements of [first, first + count) of a weight that rank `rank` owns; none: false. */
-static bool owned(const sifr_engine *engine, size_t index, int32_t rank, int64_t first,
-                  int64_t count, int64_t *start, int64_t *stop) {
+/* The first elements of `at` … end - 1 of a logical weight that rank `rank` owns, and their place
+ * in the local weight; none: false. */
+static bool next_owned(const sifr_engine *engine, size_t index, int32_t rank, int64_t at,
+                       int64_t end, model_stretch *out) {
     int64_t own, length;
     engine_share(engine, index, rank, &own, &length);
-    *start = base_max_i64(own, first);
-    *stop = base_min_i64(own + length, first + count);
-    return *stop > *start;
+    for (; model_local_next(&engine->model->weights[index], at, end, out);
+         at = out->at + out->count) {
+        int64_t start = base_max_i64(out->place, own);
+        int64_t stop = base_min_i64(out->place + out->count, own + length);
+        if (stop <= start) continue;
+        *out = (model_stretch){out->at + start - out->place, start, stop - start};
+        return true;
+    }
+    return false;
 }
 
 /* The owner of each piece broadcasts it, so no rank needs more room than the range. A rank that
@@ -407,14 +416,16 @@ sifr_status engine_collect(const sifr_engine *engine, size_t index, engine_part 
     if (!engine_is_cut(engine, index, part))
         return copy_part(engine, index, part, first, count, out, error);
     sifr_status status = SIFR_OK;
+    model_stretch s;
     for (int32_t r = 0; r < comm_size(engine->group); r++) {
-        int64_t start, stop;
-        if (!owned(engine, index, r, first, count, &start, &stop)) continue;
-        float *to = out + (start - first);
-        bool own = r == comm_rank(engine->group) && status == SIFR_OK;
-        if (own) status = copy_part(engine, index, part, start, stop - start, to, error);
-        BASE_TRY(comm_broadcast(engine->group, r, to, (stop - start) * (int64_t)sizeof *to,
-                                status == SIFR_OK ? error : NULL));
+        for (int64_t at = first; next_owned(engine, index, r, at, first + count, &s);
+             at = s.at + s.count) {
+            float *to = out + (s.at - first);
+            bool own = r == comm_rank(engine->group) && status == SIFR_OK;
+            if (own) status = copy_part(engine, index, part, s.place, s.count, to, error);
+            BASE_TRY(comm_broadcast(engine->group, r, to, s.count * (int64_t)sizeof *to,
+                                    status == SIFR_OK ? error : NULL));
+        }
     }
     return status;
 }
@@ -425,18 +436,22 @@ sifr_status engine_hand_in(const sifr_engine *engine, comm_group *peers, size_t 
                            sifr_error *error) {
     int32_t me = comm_rank(peers);
     sifr_status status = SIFR_OK;
+    model_stretch s;
     for (int32_t r = 0; r < comm_size(peers); r++) {
-        int64_t start, stop;
-        if ((me != 0 && me != r) || !owned(engine, index, r, first, count, &start, &stop)) continue;
-        float *piece = out + (start - first);
-        int64_t bytes = (stop - start) * (int64_t)sizeof *piece;
-        comm_handle handle;
-        if (r == me) status = copy_part(engine, index, part, start, stop - start, piece, error);
-        if (r == 0) continue; /* it is there */
-        sifr_error *told = status == SIFR_OK ? error : NULL;
-        BASE_TRY(me ? comm_send(peers, 0, piece, bytes, &handle, told)
-                    : comm_receive(peers, r, piece, bytes, &handle, told));
-        BASE_TRY(comm_wait(handle, told));
+        if (me != 0 && me != r) continue;
+        for (int64_t at = first; next_owned(engine, index, r, at, first + count, &s);
+             at = s.at + s.count) {
+            float *piece = out + (s.at - first);
+            int64_t bytes = s.count * (int64_t)sizeof *piece;
+            comm_handle handle;
+            if (r == me && status == SIFR_OK)
+                status = copy_part(engine, index, part, s.place, s.count, piece, error);
+            if (r == 0) continue; /* it is there */
+            sifr_error *told = status == SIFR_OK ? error : NULL;
+            BASE_TRY(me ? comm_send(peers, 0, piece, bytes, &handle, told)
+                        : comm_receive(peers, r, piece, bytes, &handle, told));
+            BASE_TRY(comm_wait(handle, told));
+        }
     }
     return status;
 }

@@ -23,6 +23,10 @@ sifr_status engine_write_buffer(const sifr_engine *engine, int32_t buffer, int64
 /* The same of a segment that is held as codes. */
 void engine_held_records(const plan_schedule *s, int32_t segment, int64_t *first, int64_t *end);
 
+/* engine_put of elements of the local weight. */
+sifr_status engine_put_local(sifr_engine *engine, size_t index, int64_t first, int64_t count,
+                             const float *values, sifr_error *error) SIFR_MUST_CHECK;
+
 /* engine_fill of a weight that is held as codes. */
 sifr_status engine_encode(sifr_engine *engine, size_t index, engine_values make, const void *user,
                           sifr_error *error) SIFR_MUST_CHECK;
