@@ -3,7 +3,8 @@
  *     state-0000I-of-0000N.safetensors   tensors: "master/NAME", "exp_avg/NAME",
  *                                        "exp_avg_sq/NAME", in the types that the engine keeps
  *                                        them in; a piece of a weight that begins at its
- *                                        element F has "@F" behind the name
+ *                                        element F has "@F" behind the name, one of a block of
+ *                                        rows and columns "[a:b,c:d]"
  *     trainer_state.json                 history, in the form that transformers writes
  *     manifest.json                      written last: see manifest.h
  *

@@ -6,38 +6,70 @@
 #include "base/checked.h"
 #include "base/heap.h"
 
-/* The ranges that one rank writes, split where a file is full. */
+/* A layout that is being made. */
+typedef struct layout_run {
+    const sifr_engine *engine;
+    int64_t limit, filled; /* bytes of a file */
+    checkpoint_layout *layout;
+} layout_run;
+
+/* The ranges of a span, split where a file is full. */
+static sifr_status add_span(layout_run *run, size_t weight, engine_part part, model_span span,
+                            sifr_error *error) {
+    checkpoint_layout *layout = run->layout;
+    const sifr_model *model = engine_model(run->engine);
+    base_dtype dtype = engine_weight_type(run->engine, weight, part);
+    int64_t left = span.count, size = base_dtype_bytes(dtype);
+    int64_t each = engine_part_each(run->engine, weight, part);
+    while (left > 0) {
+        if (run->limit - run->filled < size) layout->files++, run->filled = 0;
+        int64_t most = (run->limit - run->filled) / size; /* values */
+        span.count = most <= left / each ? most * each : left;
+        int64_t values = (span.count + each - 1) / each;
+        BASE_TRY(base_grow(&layout->ranges, &layout->room, layout->count + 1,
+                           sizeof *layout->ranges, error));
+        layout->ranges[layout->count] =
+            (checkpoint_range){.weight = weight,
+                               .part = part,
+                               .name = engine_part_name(engine_optimizer(run->engine), part),
+                               .span = span,
+                               .each = each,
+                               .file = layout->files - 1,
+                               .dtype = dtype};
+        layout->cut |= !checkpoint_is_whole(model, &layout->ranges[layout->count++]);
+        run->filled += values * size, span.first += span.count, left -= span.count;
+        layout->bytes += (uint64_t)(values * size);
+    }
+    return SIFR_OK;
+}
+
+/* What a rank has of a weight: of each block, what its slice has. */
+static sifr_status add_weight(layout_run *run, int32_t rank, size_t weight, engine_part part,
+                              sifr_error *error) {
+    const model_weight *w = &engine_model(run->engine)->weights[weight];
+    int64_t first, count;
+    model_span spans[MODEL_BLOCKS];
+    if (w->cut.count && engine_part_each(run->engine, weight, part) > 1)
+        return base_fail(error, SIFR_USAGE,
+                         "checkpoint: %s of '%.80s', which is cut into blocks, has values for "
+                         "several elements each, which is not supported yet",
+                         engine_part_name(engine_optimizer(run->engine), part), w->name);
+    engine_share(run->engine, weight, rank, &first, &count);
+    int32_t blocks = model_local_spans(w, first, count, spans);
+    for (int32_t b = 0; b < blocks; b++) BASE_TRY(add_span(run, weight, part, spans[b], error));
+    return SIFR_OK;
+}
+
+/* The ranges that one rank writes. */
 static sifr_status add_rank(const sifr_engine *engine, int32_t rank, int64_t limit,
                             checkpoint_layout *layout, sifr_error *error) {
-    int64_t filled = limit; /* bytes; the first range begins a file */
+    layout_run run = {engine, limit, limit, layout}; /* the first range begins a file */
     for (int p = 0; p < engine_parts(engine); p++) {
-        const char *name = engine_part_name(engine_optimizer(engine), (engine_part)p);
         for (size_t w = 0; w < engine_model(engine)->weight_count; w++) {
             if (!checkpoint_has_part(engine_model(engine), engine_optimizer(engine), w,
                                      (engine_part)p))
                 continue;
-            base_dtype dtype = engine_weight_type(engine, w, (engine_part)p);
-            int64_t first, left, size = base_dtype_bytes(dtype);
-            int64_t each = engine_part_each(engine, w, (engine_part)p);
-            engine_share(engine, w, rank, &first, &left);
-            while (left > 0) {
-                if (limit - filled < size) layout->files++, filled = 0;
-                int64_t most = (limit - filled) / size; /* values */
-                int64_t count = most <= left / each ? most * each : left;
-                int64_t values = (count + each - 1) / each;
-                BASE_TRY(base_grow(&layout->ranges, &layout->room, layout->count + 1,
-                                   sizeof *layout->ranges, error));
-                layout->ranges[layout->count++] = (checkpoint_range){.weight = w,
-                                                                     .part = (engine_part)p,
-                                                                     .name = name,
-                                                                     .first = first,
-                                                                     .count = count,
-                                                                     .each = each,
-                                                                     .file = layout->files - 1,
-                                                                     .dtype = dtype};
-                filled += values * size, first += count, left -= count;
-                layout->bytes += (uint64_t)(values * size);
-            }
+            BASE_TRY(add_weight(&run, rank, w, (engine_part)p, error));
         }
     }
     return SIFR_OK;

@@ -14,6 +14,7 @@ typedef struct checkpoint_layout {
     size_t most_files;  /* of any rank */
     size_t files;
     uint64_t bytes; /* of all values */
+    bool cut;       /* some ranges are of blocks */
 } checkpoint_layout;
 
 /* A file is full at `file_bytes`. Free with checkpoint_layout_free, even after a failure. */

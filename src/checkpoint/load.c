@@ -187,15 +187,33 @@ static sifr_status verify(const load_run *run, candidate *c, sifr_error *error) 
     return SIFR_OK;
 }
 
-/* Computes the elements *start … *stop - 1 of the weight that are both in the range and on this
- * rank. */
-static bool wanted(const sifr_engine *engine, const checkpoint_range *range, int64_t *start,
-                   int64_t *stop) {
-    int64_t first, count;
+/* Elements of a range that this rank holds, one behind the other. */
+typedef struct wanted_piece {
+    int64_t next;         /* element of the logical weight to look at next; at first 0 */
+    int64_t at;           /* in the logical weight */
+    int64_t place, count; /* in this rank's */
+    int64_t offset;       /* in the range */
+} wanted_piece;
+
+/* The next ones: all of a whole weight, a row of a block; false: no more. */
+static bool next_wanted(const sifr_engine *engine, const checkpoint_range *range,
+                        wanted_piece *out) {
+    const model_weight *w = &engine_model(engine)->weights[range->weight];
+    int64_t columns = model_whole(w).columns[1], end = model_logical_elements(w), first, count;
+    model_stretch stored, local;
     if (!engine_range(engine, range->weight, range->part, &first, &count)) return false;
-    *start = base_max_i64(range->first, first);
-    *stop = base_min_i64(range->first + range->count, first + count);
-    return *stop > *start;
+    while (model_span_next(&range->span, columns, out->next, end, &stored)) {
+        out->next = stored.at + stored.count;
+        if (!model_local_next(w, stored.at, out->next, &local)) continue;
+        out->next = local.at + local.count;
+        out->place = base_max_i64(local.place, first);
+        out->count = base_min_i64(local.place + local.count, first + count) - out->place;
+        if (out->count <= 0) continue;
+        out->at = local.at + out->place - local.place;
+        out->offset = stored.place + out->at - stored.at;
+        return true;
+    }
+    return false;
 }
 
 /* Opens the files that contain elements of this rank. */
@@ -204,10 +222,9 @@ static sifr_status open_files(const load_run *run, candidate *c, sifr_error *err
     BASE_TRY(base_alloc(c->opened.file_count, sizeof *c->files, &c->files, error));
     for (size_t i = 0; i < c->opened.file_count; i++) {
         size_t first = at, count = ranges_of(c, i, &at);
-        int64_t start, stop;
         bool needed = false;
         for (size_t k = first; k < at && !needed; k++)
-            needed = wanted(run->engine, &c->ranges[k], &start, &stop);
+            needed = next_wanted(run->engine, &c->ranges[k], &(wanted_piece){0});
         if (!needed) continue;
         BASE_TRY(checkpoint_check_file(&c->opened, i, c->directory, false, error));
         BASE_TRY(checkpoint_open_file(&c->opened, c->ranges + first, count, c->directory,
@@ -216,8 +233,8 @@ static sifr_status open_files(const load_run *run, candidate *c, sifr_error *err
     return SIFR_OK;
 }
 
-/* Elements start … stop - 1 of a weight in a type that this engine does not keep it in: a frozen
- * weight of a run in another training type. */
+/* Elements start … stop - 1 of a logical weight in a type that this engine does not keep it in: a
+ * frozen weight of a run in another training type. */
 static sifr_status convert_values(sifr_engine *engine, const checkpoint_range *range,
                                   const char *from, int64_t start, int64_t stop,
                                   sifr_error *error) {
@@ -234,14 +251,18 @@ static sifr_status convert_values(sifr_engine *engine, const checkpoint_range *r
 
 static sifr_status take_range(sifr_engine *engine, const candidate *c,
                               const checkpoint_range *range, sifr_error *error) {
-    int64_t start, stop, size = base_dtype_bytes(range->dtype);
-    if (!wanted(engine, range, &start, &stop)) return SIFR_OK;
-    const formats_tensor *tensor = formats_safetensors_find(&c->files[range->file], range->tensor);
-    const char *from =
-        (const char *)tensor->data + checkpoint_values(range, start - range->first) * size;
-    if (range->dtype != engine_weight_type(engine, range->weight, range->part))
-        return convert_values(engine, range, from, start, stop, error);
-    return engine_write(engine, range->weight, range->part, start, stop - start, from, error);
+    int64_t size = base_dtype_bytes(range->dtype);
+    bool same = range->dtype == engine_weight_type(engine, range->weight, range->part);
+    const formats_tensor *tensor = NULL;
+    wanted_piece p = {0};
+    while (next_wanted(engine, range, &p)) {
+        if (!tensor) tensor = formats_safetensors_find(&c->files[range->file], range->tensor);
+        const char *from = (const char *)tensor->data + checkpoint_values(range, p.offset) * size;
+        BASE_TRY(
+            same ? engine_write(engine, range->weight, range->part, p.place, p.count, from, error)
+                 : convert_values(engine, range, from, p.at, p.at + p.count, error));
+    }
+    return SIFR_OK;
 }
 
 /* Of the mapped files, only pages with this rank's elements are read, and they are released file by

@@ -42,6 +42,10 @@ sifr_status checkpoint_add_file(json_t *files, const char *name, const checkpoin
     return SIFR_OK;
 }
 
+static json_t *bounds(const int64_t pair[2]) {
+    return json_pack("[I, I]", (json_int_t)pair[0], (json_int_t)pair[1]);
+}
+
 sifr_status checkpoint_add_range(json_t *list, const sifr_engine *engine,
                                  const checkpoint_range *range, sifr_error *error) {
     char name[FORMATS_NAME_LIMIT];
@@ -49,9 +53,14 @@ sifr_status checkpoint_add_range(json_t *list, const sifr_engine *engine,
     BASE_TRY(checkpoint_tensor_name(model, range, name, error));
     json_t *entry =
         json_pack("{s:s, s:s, s:I, s:I, s:I, s:s}", "weight", model->weights[range->weight].name,
-                  "part", range->name, "first", (json_int_t)range->first, "count",
-                  (json_int_t)range->count, "file", (json_int_t)range->file, "tensor", name);
+                  "part", range->name, "first", (json_int_t)range->span.first, "count",
+                  (json_int_t)range->span.count, "file", (json_int_t)range->file, "tensor", name);
     if (!entry || json_array_append_new(list, entry) != 0)
+        return base_fail_alloc(error, sizeof name);
+    const model_block *block = &range->span.block;
+    if (!checkpoint_is_whole(model, range) &&
+        (json_object_set_new(entry, "rows", bounds(block->rows)) != 0 ||
+         json_object_set_new(entry, "columns", bounds(block->columns)) != 0))
         return base_fail_alloc(error, sizeof name);
     if (range->dtype != engine_part_type(engine, range->part) &&
         json_object_set_new(entry, "dtype", json_string(base_dtype_name(range->dtype))) != 0)
@@ -218,7 +227,7 @@ sifr_status checkpoint_open_file(const checkpoint_opened *opened, const checkpoi
     BASE_TRY(formats_safetensors_open(path, out, error));
     for (size_t i = 0; i < count; i++) {
         const formats_tensor *tensor = formats_safetensors_find(out, ranges[i].tensor);
-        int64_t values = checkpoint_values(&ranges[i], ranges[i].count);
+        int64_t values = checkpoint_values(&ranges[i], ranges[i].span.count);
         if (tensor && tensor->dtype == ranges[i].dtype && tensor->elements == values) continue;
         formats_safetensors_close(out);
         return base_fail(error, SIFR_FAILED, "%s: tensor '%.80s' is not there as %s describes it",
@@ -246,7 +255,6 @@ sifr_status checkpoint_open_ranges(const checkpoint_opened *opened, const checkp
 static sifr_status read_manifest(const char *path, checkpoint_opened *out, sifr_error *error) {
     char wanted[17], hex[17];
     const char *format;
-    int64_t version;
     BASE_TRY(base_json_load(path, MANIFEST_LIMIT, &out->json, error));
     if (!json_is_object(out->json))
         return base_fail(error, SIFR_FAILED, "%s: not a JSON object", path);
@@ -258,12 +266,13 @@ static sifr_status read_manifest(const char *path, checkpoint_opened *out, sifr_
                          hex, wanted);
     memcpy(out->hash, hex, sizeof hex);
     BASE_TRY(base_json_string(out->json, "format", "", &format, path, error));
-    BASE_TRY(base_json_int(out->json, "version", -1, &version, path, error));
-    if (strcmp(format, "sifr checkpoint") != 0 || version != CHECKPOINT_VERSION) {
-        return base_fail(
-            error, SIFR_FAILED,
-            "%s: is \"%.40s\" version %lld, but this sifr reads \"sifr checkpoint\" version %d",
-            path, format, (long long)version, CHECKPOINT_VERSION);
+    BASE_TRY(base_json_int(out->json, "version", -1, &out->version, path, error));
+    if (strcmp(format, "sifr checkpoint") != 0 || out->version < 1 ||
+        out->version > CHECKPOINT_VERSION) {
+        return base_fail(error, SIFR_FAILED,
+                         "%s: is \"%.40s\" version %lld, but this sifr reads \"sifr checkpoint\" "
+                         "versions 1 to %d",
+                         path, format, (long long)out->version, CHECKPOINT_VERSION);
     }
     BASE_TRY(base_json_int(out->json, "step", -1, &out->step, path, error));
     BASE_TRY(base_json_int(out->json, "updates", -1, &out->updates, path, error));

@@ -1,21 +1,28 @@
 /* manifest.json of a checkpoint:
  *
- *     {"format": "sifr checkpoint", "version": 1, "step": 40, "updates": 40,
+ *     {"format": "sifr checkpoint", "version": 2, "step": 40, "updates": 40,
  *      "agree": {…}, "notes": {…}, "state": {…},
  *      "types": {"master": "fp32", "exp_avg": "bf16", "exp_avg_sq": "bf16"},
  *      "tensors": [{"name": "wte.weight", "dtype": "BF16", "weight": "transformer.wte.weight"}, …],
  *      "loss_scaler": {"scale": 65536.0, "iteration": 40, "last_overflow": 3, "hysteresis": 2},
  *      "files": [{"name": "state-00001-of-00001.safetensors", "bytes": 1234, "xxh3": "…"}, …],
  *      "ranges": [{"weight": "wte.weight", "part": "master", "first": 0, "count": 4096,
- *                  "file": 0, "tensor": "master/wte.weight"}, …],
+ *                  "file": 0, "tensor": "master/wte.weight"},
+ *                 {"weight": "up.weight", "part": "master", "rows": [0, 64], "columns": [32, 64],
+ *                  "first": 0, "count": 2048, "file": 0, "tensor": "master/up.weight[0:64,32:64]"},
+ *                 …],
  *      "xxh3": "…"}
  *
- * A range has "dtype" where its type is not that of its part in "types": frozen weights have the
- * training type; "base" names the folder of those that are not in the checkpoint
- * (frozen_base.h). "tensors" are those of the trained model's folder. "loss_scaler" exists only in
- * fp16 with a dynamic scale, and "optimizer": {"lr_max": 0.001, "weight_sum": 1.5} only where an
- * optimizer remembers that. Without "types" all parts are fp32, and those of Adam. The last key is
- * the hash of the manifest without that key, with sorted keys and no blanks.
+ * "first" and "count" are of the weight's elements, row by row, or of those of a block: rows a …
+ * b-1 and columns c … d-1, where a range has "rows": [a, b] and "columns": [c, d]
+ * (weight_blocks.h). A manifest without blocks is written as version 1, which knew none; so far
+ * runs cut no weight into blocks. Both versions are read. A range has "dtype" where its type is not
+ * that of its part in "types": frozen weights have the training type; "base" names the folder of
+ * those that are not in the checkpoint (frozen_base.h). "tensors" are those of the trained model's
+ * folder. "loss_scaler" exists only in fp16 with a dynamic scale, and "optimizer": {"lr_max":
+ * 0.001, "weight_sum": 1.5} only where an optimizer remembers that. Without "types" all parts are
+ * fp32, and those of Adam. The last key is the hash of the manifest without that key, with sorted
+ * keys and no blanks.
  */
 #ifndef CHECKPOINT_MANIFEST_H
 #define CHECKPOINT_MANIFEST_H
@@ -24,20 +31,26 @@
 #include "formats/safetensors.h"
 
 #define CHECKPOINT_MANIFEST "manifest.json"
-#define CHECKPOINT_VERSION 1
+#define CHECKPOINT_VERSION 2 /* of manifests with blocks */
 
-/* Elements first … first+count-1 of one part of weight `weight` of the model. */
+/* Elements of one part of weight `weight` of the model. */
 typedef struct checkpoint_range {
     size_t weight;
     engine_part part;
     const char *name; /* of the part: "master", "exp_avg" */
-    int64_t first, count;
+    model_span span;
     size_t file;
     int64_t each;       /* elements for each value */
     base_dtype dtype;   /* in the file */
     const char *tensor; /* of an open manifest: the tensor's name in the file; borrowed from the
                            manifest's JSON */
 } checkpoint_range;
+
+/* Whether a range's block is the whole of its weight. */
+static inline bool checkpoint_is_whole(const sifr_model *model, const checkpoint_range *range) {
+    model_block whole = model_whole(&model->weights[range->weight]);
+    return model_same_block(&range->span.block, &whole);
+}
 
 /* Whether a checkpoint of a run with this optimizer (NULL: any) holds this part of a weight. It
  * holds no part of weights of a base, and no moments of other frozen weights. */
@@ -67,8 +80,9 @@ sifr_status checkpoint_sum_file(const char *directory, const char *name, checkpo
 sifr_status checkpoint_add_file(json_t *files, const char *name, const checkpoint_sum *sum,
                                 sifr_error *error) SIFR_MUST_CHECK;
 
-/* Adds {"weight", "part", "first", "count", "file", "tensor"} to `list`, "dtype" if needed, and
- * "each" where a value belongs to several elements. */
+/* Adds {"weight", "part", "first", "count", "file", "tensor"} to `list`, "dtype" if needed, "rows"
+ * and "columns" of a block that is not the whole weight, and "each" where a value belongs to
+ * several elements. */
 sifr_status checkpoint_add_range(json_t *list, const sifr_engine *engine,
                                  const checkpoint_range *range, sifr_error *error) SIFR_MUST_CHECK;
 
@@ -94,7 +108,7 @@ sifr_status checkpoint_write_manifest(json_t *manifest, const char *directory,
 typedef struct checkpoint_opened {
     json_t *json;
     char hash[17]; /* of the manifest */
-    int64_t step, updates;
+    int64_t version, step, updates;
     const json_t *agree, *notes, *state; /* into json */
     size_t file_count;
 } checkpoint_opened;

@@ -7,7 +7,7 @@
 #include "base/file.h"
 #include "base/heap.h"
 #include "base/json.h"
-#include "checkpoint/manifest.h"
+#include "checkpoint/cover.h"
 
 bool checkpoint_has_part(const sifr_model *model, const optim_row *optimizer, size_t weight,
                          engine_part part) {
@@ -19,11 +19,15 @@ bool checkpoint_has_part(const sifr_model *model, const optim_row *optimizer, si
 
 sifr_status checkpoint_tensor_name(const sifr_model *model, const checkpoint_range *range,
                                    char out[FORMATS_NAME_LIMIT], sifr_error *error) {
-    const char *part = range->name;
     const char *weight = model->weights[range->weight].name;
-    int used = range->first ? snprintf(out, FORMATS_NAME_LIMIT, "%s/%s@%lld", part, weight,
-                                       (long long)range->first)
-                            : snprintf(out, FORMATS_NAME_LIMIT, "%s/%s", part, weight);
+    const model_block *block = &range->span.block;
+    char where[100] = "", from[24] = "";
+    if (!checkpoint_is_whole(model, range))
+        snprintf(where, sizeof where, "[%lld:%lld,%lld:%lld]", (long long)block->rows[0],
+                 (long long)block->rows[1], (long long)block->columns[0],
+                 (long long)block->columns[1]);
+    if (range->span.first) snprintf(from, sizeof from, "@%lld", (long long)range->span.first);
+    int used = snprintf(out, FORMATS_NAME_LIMIT, "%s/%s%s%s", range->name, weight, where, from);
     if (used > 0 && used < FORMATS_NAME_LIMIT) return SIFR_OK;
     return base_fail(error, SIFR_USAGE, "checkpoint: the weight's name %.60s… is too long", weight);
 }
@@ -34,7 +38,12 @@ static int compare_ranges(const void *a, const void *b) {
     const checkpoint_range *x = a, *y = b;
     if (x->weight != y->weight) return x->weight < y->weight ? -1 : 1;
     if (x->part != y->part) return x->part < y->part ? -1 : 1;
-    return x->first < y->first ? -1 : x->first > y->first;
+    const model_block *p = &x->span.block, *q = &y->span.block;
+    const int64_t left[] = {p->rows[0], p->columns[0], p->rows[1], p->columns[1], x->span.first};
+    const int64_t right[] = {q->rows[0], q->columns[0], q->rows[1], q->columns[1], y->span.first};
+    for (int i = 0; i < 5; i++)
+        if (left[i] != right[i]) return left[i] < right[i] ? -1 : 1;
+    return 0;
 }
 
 static int compare_files(const void *a, const void *b) {
@@ -81,16 +90,38 @@ static sifr_status read_range_type(const json_t *entry, const json_t *types, con
                      where, part, name);
 }
 
+/* [a, b] with 0 <= a < b <= most. */
+static bool read_bounds(const json_t *pair, int64_t most, int64_t out[2]) {
+    const json_t *a = json_array_get(pair, 0), *b = json_array_get(pair, 1);
+    out[0] = json_integer_value(a);
+    out[1] = json_integer_value(b);
+    return json_array_size(pair) == 2 && json_is_integer(a) && json_is_integer(b) && out[0] >= 0 &&
+           out[0] < out[1] && out[1] <= most;
+}
+
+/* The block of a range; without "rows" and "columns" the whole weight. */
+static bool read_block(const json_t *entry, int64_t version, const model_weight *w,
+                       model_block *out) {
+    const json_t *rows = json_object_get(entry, "rows");
+    const json_t *columns = json_object_get(entry, "columns");
+    model_block whole = model_whole(w);
+    *out = whole;
+    if (!rows && !columns) return true;
+    return version > 1 && read_bounds(rows, whole.rows[1], out->rows) &&
+           read_bounds(columns, whole.columns[1], out->columns);
+}
+
 static sifr_status read_range(const checkpoint_opened *opened, const json_t *entry,
-                              const json_t *weights, const optim_row *optimizer, const char *where,
-                              checkpoint_range *out, sifr_error *error) {
+                              const sifr_model *model, const json_t *weights,
+                              const optim_row *optimizer, const char *where, checkpoint_range *out,
+                              sifr_error *error) {
     const char *weight;
     int64_t file;
     BASE_TRY(base_json_string(entry, "weight", "", &weight, where, error));
     BASE_TRY(base_json_string(entry, "part", "", &out->name, where, error));
     BASE_TRY(base_json_string(entry, "tensor", "", &out->tensor, where, error));
-    BASE_TRY(base_json_int(entry, "first", -1, &out->first, where, error));
-    BASE_TRY(base_json_int(entry, "count", -1, &out->count, where, error));
+    BASE_TRY(base_json_int(entry, "first", -1, &out->span.first, where, error));
+    BASE_TRY(base_json_int(entry, "count", -1, &out->span.count, where, error));
     BASE_TRY(base_json_int(entry, "file", -1, &file, where, error));
     BASE_TRY(base_json_int(entry, "each", 1, &out->each, where, error));
     const json_t *index = json_object_get(weights, weight);
@@ -98,48 +129,17 @@ static sifr_status read_range(const checkpoint_opened *opened, const json_t *ent
         return base_fail(error, SIFR_FAILED, "%s: weight '%.80s' is not in the model", where,
                          weight);
     int p = part_of(optimizer, out->name);
-    if (p < 0 || file < 0 || (size_t)file >= opened->file_count || out->first < 0 ||
-        out->count < 0 || out->each < 1 || out->each > DEVICE_BLOCK || out->first % out->each)
-        return base_fail(error, SIFR_FAILED, "%s: invalid range of '%.80s'", where, weight);
     out->weight = (size_t)json_integer_value(index);
+    if (p < 0 || file < 0 || (size_t)file >= opened->file_count || out->span.first < 0 ||
+        out->span.count < 0 || out->each < 1 || out->each > DEVICE_BLOCK ||
+        out->span.first % out->each ||
+        !read_block(entry, opened->version, &model->weights[out->weight], &out->span.block) ||
+        (out->each > 1 && !checkpoint_is_whole(model, out)))
+        return base_fail(error, SIFR_FAILED, "%s: invalid range of '%.80s'", where, weight);
     out->part = (engine_part)p;
     out->file = (size_t)file;
     const json_t *types = json_object_get(opened->json, "types");
     return read_range_type(entry, types, out->name, where, &out->dtype, error);
-}
-
-/* Checks sorted ranges against the model: for all parts of `optimizer`, or NULL: for master weights
- * alone. `any`: the model does not say which weights were trained, and the ranges do. */
-static sifr_status check_cover(const checkpoint_range *ranges, size_t count,
-                               const sifr_model *model, const optim_row *optimizer, bool any,
-                               const char *where, sifr_error *error) {
-    int parts = ENGINE_STATE1 + (optimizer ? optim_states(optimizer) : 0);
-    size_t at = 0;
-    for (size_t w = 0; w < model->weight_count; w++) {
-        int64_t elements = model->weights[w].rows * model->weights[w].columns;
-        bool trained = true;
-        for (int p = 0; p < parts; p++) {
-            bool last =
-                optimizer && optimizer->rest && p == ENGINE_STATE1 + optim_states(optimizer->rest);
-            if (any && (p == ENGINE_STATE1 || last))
-                trained = at < count && ranges[at].weight == w && (int)ranges[at].part == p;
-            bool by_model = !any || p == ENGINE_MASTER;
-            bool has = checkpoint_has_part(model, optimizer, w, (engine_part)p);
-            if (by_model ? !has : !trained) continue;
-            int64_t covered = 0;
-            for (; at < count && ranges[at].weight == w && (int)ranges[at].part == p; at++) {
-                if (ranges[at].first != covered || ranges[at].count > elements - covered) break;
-                covered += ranges[at].count;
-            }
-            if (covered == elements) continue;
-            return base_fail(error, SIFR_FAILED,
-                             "%s: %s of '%s' is missing or stored twice from element %lld on",
-                             where, engine_part_name(optimizer, (engine_part)p),
-                             model->weights[w].name, (long long)covered);
-        }
-    }
-    if (at == count) return SIFR_OK;
-    return base_fail(error, SIFR_FAILED, "%s: ranges overlap", where);
 }
 
 /* Leaves the averages of the weights as if they were master weights, and those of weights that have
@@ -181,17 +181,18 @@ static sifr_status find_ranges(const checkpoint_opened *opened, const sifr_model
     BASE_TRY_GOTO(status, base_alloc(all, sizeof *ranges, &ranges, error), done);
     for (size_t i = 0; i < all; i++) {
         checkpoint_range *range = &ranges[used];
-        BASE_TRY_GOTO(
-            status,
-            read_range(opened, json_array_get(list, i), weights, optimizer, where, range, error),
-            done);
+        BASE_TRY_GOTO(status,
+                      read_range(opened, json_array_get(list, i), model, weights, optimizer, where,
+                                 range, error),
+                      done);
         used += optimizer || average || range->part == ENGINE_MASTER;
     }
     if (average)
         BASE_TRY_GOTO(status, take_averages(ranges, &used, model->weight_count, where, error),
                       done);
     if (used) qsort(ranges, used, sizeof *ranges, compare_ranges);
-    BASE_TRY_GOTO(status, check_cover(ranges, used, model, optimizer, any, where, error), done);
+    BASE_TRY_GOTO(status, checkpoint_check_cover(ranges, used, model, optimizer, any, where, error),
+                  done);
     *out = ranges;
     *count = used;
     ranges = NULL;

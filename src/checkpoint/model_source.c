@@ -72,6 +72,13 @@ static sifr_status find_files(const char *path, char out[BASE_PATH_LENGTH], sifr
 
 /* --- a checkpoint --- */
 
+/* A tensor that has a whole weight. */
+static checkpoint_span whole_span(const checkpoint_model *m, size_t weight,
+                                  const formats_tensor *tensor) {
+    model_block whole = model_whole(&m->folder.model->weights[weight]);
+    return (checkpoint_span){{whole, 0, tensor->elements}, tensor};
+}
+
 static sifr_status make_spans(checkpoint_model *m, size_t count, sifr_error *error) {
     size_t weights = m->folder.model->weight_count;
     BASE_TRY(base_alloc(count + weights, sizeof *m->spans, &m->spans, error));
@@ -80,13 +87,11 @@ static sifr_status make_spans(checkpoint_model *m, size_t count, sifr_error *err
         m->first_span[w] = m->span_count;
         for (; r < count && m->ranges[r].weight == w; r++) {
             const checkpoint_range *range = &m->ranges[r];
-            m->spans[m->span_count++] =
-                (checkpoint_span){range->first, range->count,
-                                  formats_safetensors_find(&m->state[range->file], range->tensor)};
+            m->spans[m->span_count++] = (checkpoint_span){
+                range->span, formats_safetensors_find(&m->state[range->file], range->tensor)};
         }
         if (!m->folder.model->weights[w].based) continue;
-        const formats_tensor *tensor = m->base.tensors[w];
-        m->spans[m->span_count++] = (checkpoint_span){0, tensor->elements, tensor};
+        m->spans[m->span_count++] = whole_span(m, w, m->base.tensors[w]);
     }
     m->first_span[weights] = m->span_count;
     return SIFR_OK;
@@ -140,7 +145,7 @@ static sifr_status add_tensor(void *user, size_t index, const formats_tensor *te
                               sifr_error *error) {
     checkpoint_model *m = user;
     (void)error;
-    m->spans[index] = (checkpoint_span){0, tensor->elements, tensor};
+    m->spans[index] = whole_span(m, index, tensor);
     return SIFR_OK;
 }
 
@@ -149,7 +154,7 @@ static sifr_status add_adapter(checkpoint_model *m, sifr_error *error) {
     const sifr_model *model = m->folder.model;
     for (size_t i = 0; i < model->weight_count; i++) {
         const formats_tensor *tensor = engine_adapter_tensor(&m->folder, i);
-        if (tensor) m->spans[i] = (checkpoint_span){0, tensor->elements, tensor};
+        if (tensor) m->spans[i] = whole_span(m, i, tensor);
         if (!m->spans[i].tensor)
             return base_fail(error, SIFR_FAILED,
                              "%s: tensor %s: it is neither there nor in the adapter", m->path,
@@ -266,20 +271,28 @@ static void round_to(base_dtype dtype, float *values, int64_t count) {
     }
 }
 
+/* Each element is in one of the tensors; the next is mostly in the same or in the one behind. */
+void checkpoint_span_values(const checkpoint_span *spans, size_t span_count, int64_t columns,
+                            int64_t first, int64_t count, float *values) {
+    size_t span = 0;
+    for (int64_t at = first, end = first + count; at < end;) {
+        model_stretch s;
+        while (!model_span_next(&spans[span].span, columns, at, end, &s) || s.at > at)
+            span = (span + 1) % span_count;
+        const formats_tensor *tensor = spans[span].tensor;
+        engine_to_fp32(values + (at - first),
+                       (const char *)tensor->data + s.place * base_dtype_bytes(tensor->dtype),
+                       tensor->dtype, s.count);
+        at += s.count;
+    }
+}
+
 void checkpoint_model_values(const void *user, size_t index, int64_t first, int64_t count,
                              float *values) {
     const checkpoint_model *m = user;
-    const checkpoint_span *spans = m->spans + m->first_span[index];
-    size_t span = 0;
-    for (int64_t done = 0; done < count;) {
-        int64_t at = first + done;
-        while (at >= spans[span].first + spans[span].count) span++;
-        const formats_tensor *tensor = spans[span].tensor;
-        int64_t skip = at - spans[span].first, size = base_dtype_bytes(tensor->dtype);
-        int64_t here = base_min_i64(count - done, spans[span].count - skip);
-        engine_to_fp32(values + done, (const char *)tensor->data + skip * size, tensor->dtype,
-                       here);
-        done += here;
-    }
+    size_t begin = m->first_span[index];
+    int64_t columns = model_whole(&m->folder.model->weights[index]).columns[1];
+    checkpoint_span_values(m->spans + begin, m->first_span[index + 1] - begin, columns, first,
+                           count, values);
     if (m->step >= 0 && !m->stored.file) round_to(m->stored.tensors[index].dtype, values, count);
 }

@@ -8,11 +8,16 @@
 
 #include "checkpoint/frozen_base.h"
 
-/* Elements first … first + count - 1 of a weight, and the tensor with their values. */
+/* Elements of a weight, and the tensor with their values. */
 typedef struct checkpoint_span {
-    int64_t first, count;
+    model_span span;
     const formats_tensor *tensor;
 } checkpoint_span;
+
+/* Elements first … first + count - 1 of a weight with `columns` columns, in fp32, from `spans`
+ * tensors that have all of them. */
+void checkpoint_span_values(const checkpoint_span *spans, size_t span_count, int64_t columns,
+                            int64_t first, int64_t count, float *values);
 
 typedef struct checkpoint_model {
     model_lora lora;               /* of a model with adapters; zeroed: none */

@@ -23,31 +23,41 @@ typedef struct save_run {
     bool first;           /* this is rank 0 */
 } save_run;
 
-/* Calls `take` for the values of a range that this rank writes, piece by piece. */
+/* Calls `take` for the values of a range that this rank writes, piece by piece, in order: all at
+ * once if the weight is whole, row by row if it is cut. */
 static sifr_status each_piece(const sifr_engine *engine, const checkpoint_range *range, float *room,
                               engine_take_bytes take, void *user, sifr_error *error) {
-    return engine_visit(engine, range->weight, range->part, range->first, range->count, room, take,
-                        user, error);
+    const model_weight *w = &engine_model(engine)->weights[range->weight];
+    int64_t columns = model_whole(w).columns[1], end = model_logical_elements(w);
+    model_stretch logical, local;
+    for (int64_t at = 0; model_span_next(&range->span, columns, at, end, &logical);
+         at = local.at + local.count) {
+        if (!model_local_next(w, logical.at, logical.at + logical.count, &local)) break;
+        BASE_TRY(engine_visit(engine, range->weight, range->part, local.place, local.count, room,
+                              take, user, error));
+    }
+    return SIFR_OK;
 }
 
 static sifr_status append_piece(void *user, const void *values, int64_t first, int64_t count,
                                 sifr_error *error) {
-    (void)first;
+    (void)first; /* of what the engine visits */
     return formats_safetensors_append(user, values, (size_t)count, error);
 }
 
-/* A whole weight keeps its shape, for users who inspect the file. */
+/* A whole weight keeps its shape, for users who inspect the file, and so does a whole block. */
 static formats_tensor_spec describe(const sifr_engine *engine, const checkpoint_range *range,
                                     const char *name) {
     const model_weight *w = &engine_model(engine)->weights[range->weight];
     formats_tensor_spec spec = {.name = name,
                                 .dtype = range->dtype,
                                 .rank = 1,
-                                .shape = {checkpoint_values(range, range->count)}};
-    if (!w->vector && range->each == 1 && range->count == w->rows * w->columns) {
+                                .shape = {checkpoint_values(range, range->span.count)}};
+    const model_block *block = &range->span.block;
+    if (!w->vector && range->each == 1 && range->span.count == model_block_elements(block)) {
         spec.rank = 2;
-        spec.shape[0] = w->rows;
-        spec.shape[1] = w->columns;
+        spec.shape[0] = block->rows[1] - block->rows[0];
+        spec.shape[1] = block->columns[1] - block->columns[0];
     }
     return spec;
 }
@@ -81,12 +91,22 @@ done:
     return status;
 }
 
+/* A tensor that is being read back. */
+typedef struct comparison {
+    const formats_tensor *tensor;
+    int64_t done; /* bytes */
+} comparison;
+
 static sifr_status compare_piece(void *user, const void *values, int64_t first, int64_t count,
                                  sifr_error *error) {
-    const formats_tensor *tensor = user;
-    base_read_ahead((const char *)tensor->data + first, (size_t)count);
-    if (memcmp((const char *)tensor->data + first, values, (size_t)count) == 0) return SIFR_OK;
-    return base_fail(error, SIFR_FAILED, "'%s' does not read back as it was written", tensor->name);
+    comparison *c = user;
+    const char *data = (const char *)c->tensor->data + c->done;
+    (void)first;
+    base_read_ahead(data, (size_t)count);
+    c->done += count;
+    if (memcmp(data, values, (size_t)count) == 0) return SIFR_OK;
+    return base_fail(error, SIFR_FAILED, "'%s' does not read back as it was written",
+                     c->tensor->name);
 }
 
 /* Compares the file's contents with the state that was written. */
@@ -102,10 +122,10 @@ static sifr_status compare_file(const sifr_engine *engine, const checkpoint_rang
         if (status != SIFR_OK) break;
         const formats_tensor *tensor = formats_safetensors_find(&file, name);
         if (!tensor || tensor->dtype != ranges[i].dtype ||
-            tensor->elements != checkpoint_values(&ranges[i], ranges[i].count))
+            tensor->elements != checkpoint_values(&ranges[i], ranges[i].span.count))
             status = base_fail(error, SIFR_FAILED, "'%s' reads back with another size", name);
         else
-            status = each_piece(engine, &ranges[i], room, compare_piece, (void *)(uintptr_t)tensor,
+            status = each_piece(engine, &ranges[i], room, compare_piece, &(comparison){tensor, 0},
                                 error);
         if (status != SIFR_OK) base_set_error_in(error, status, "%s", path);
     }
@@ -192,11 +212,11 @@ static sifr_status complete(const save_run *run, sifr_error *error) {
     for (size_t i = 0; i < run->layout.count; i++)
         BASE_TRY_GOTO(status, checkpoint_add_range(ranges, engine, &run->layout.ranges[i], error),
                       done);
-    manifest =
-        json_pack("{s:s, s:i, s:I, s:I, s:O, s:O, s:O, s:O, s:O}", "format", "sifr checkpoint",
-                  "version", CHECKPOINT_VERSION, "step", (json_int_t)sifr_engine_steps(engine),
-                  "updates", (json_int_t)sifr_engine_updates(engine), "agree", record->agree,
-                  "notes", record->notes, "state", record->state, "files", files, "ranges", ranges);
+    manifest = json_pack("{s:s, s:i, s:I, s:I, s:O, s:O, s:O, s:O, s:O}", "format",
+                         "sifr checkpoint", "version", run->layout.cut ? CHECKPOINT_VERSION : 1,
+                         "step", (json_int_t)sifr_engine_steps(engine), "updates",
+                         (json_int_t)sifr_engine_updates(engine), "agree", record->agree, "notes",
+                         record->notes, "state", record->state, "files", files, "ranges", ranges);
     if (!manifest) {
         status = base_fail_alloc(error, 64);
         goto done;

@@ -9,9 +9,12 @@
 static sifr_status make_index(checkpoint_state *s, sifr_error *error) {
     size_t weights = s->model->folder.model->weight_count, all = weights * (size_t)s->parts, at = 0;
     BASE_TRY(base_alloc(all + 1, sizeof *s->first, &s->first, error));
-    BASE_TRY(base_alloc(s->count, sizeof *s->tensors, &s->tensors, error));
-    for (size_t i = 0; i < s->count; i++)
-        s->tensors[i] = formats_safetensors_find(&s->files[s->ranges[i].file], s->ranges[i].tensor);
+    BASE_TRY(base_alloc(s->count, sizeof *s->spans, &s->spans, error));
+    for (size_t i = 0; i < s->count; i++) {
+        const checkpoint_range *range = &s->ranges[i];
+        s->spans[i] = (checkpoint_span){
+            range->span, formats_safetensors_find(&s->files[range->file], range->tensor)};
+    }
     for (size_t i = 0; i < all; i++) {
         s->first[i] = at;
         while (at < s->count &&
@@ -54,7 +57,7 @@ void checkpoint_state_close(checkpoint_state *s) {
         formats_safetensors_close(&s->files[i]);
     free(s->files);
     free(s->ranges);
-    free(s->tensors);
+    free(s->spans);
     free(s->first);
     *s = (checkpoint_state){0};
 }
@@ -70,15 +73,7 @@ void checkpoint_state_values(const checkpoint_state *s, size_t weight, engine_pa
         checkpoint_model_values(s->model, weight, first, count, values);
         return;
     }
-    size_t range = s->first[weight * (size_t)s->parts + (size_t)part];
-    for (int64_t done = 0; done < count;) {
-        int64_t at = first + done;
-        while (at >= s->ranges[range].first + s->ranges[range].count) range++;
-        const formats_tensor *tensor = s->tensors[range];
-        int64_t skip = at - s->ranges[range].first, size = base_dtype_bytes(tensor->dtype);
-        int64_t here = base_min_i64(count - done, s->ranges[range].count - skip);
-        engine_to_fp32(values + done, (const char *)tensor->data + skip * size, tensor->dtype,
-                       here);
-        done += here;
-    }
+    const size_t *begin = s->first + weight * (size_t)s->parts + (size_t)part;
+    int64_t columns = model_whole(&s->model->folder.model->weights[weight]).columns[1];
+    checkpoint_span_values(s->spans + *begin, begin[1] - *begin, columns, first, count, values);
 }

@@ -6,11 +6,11 @@
 #include "checkpoint/model_source.h"
 
 typedef struct checkpoint_state {
-    const checkpoint_model *model;  /* of a checkpoint; borrowed */
-    int parts;                      /* of a weight: ENGINE_MASTER and the states */
-    checkpoint_range *ranges;       /* by weight, part and place */
-    const formats_tensor **tensors; /* of the ranges */
-    size_t count, *first;           /* first range of each part of each weight, and the end */
+    const checkpoint_model *model; /* of a checkpoint; borrowed */
+    int parts;                     /* of a weight: ENGINE_MASTER and the states */
+    checkpoint_range *ranges;      /* by weight, part and place */
+    checkpoint_span *spans;        /* of the ranges */
+    size_t count, *first;          /* first range of each part of each weight, and the end */
     formats_safetensors *files;
 } checkpoint_state;
 

@@ -514,7 +514,7 @@ static void forge_tensor(json_t *m) {
     json_object_set_new(entry(m, "ranges"), "tensor", json_string("master/nobody"));
 }
 static void forge_version(json_t *m) {
-    json_object_set_new(m, "version", json_integer(2));
+    json_object_set_new(m, "version", json_integer(3));
 }
 static void forge_state(json_t *m) {
     json_object_del(m, "state");
@@ -540,7 +540,7 @@ static void forged_manifests(void **state) {
                  {forge_weight, "'nobody' is not in the model"},
                  {forge_count, "is missing or stored twice"},
                  {forge_tensor, "'master/nobody' is not there"},
-                 {forge_version, "version 2"},
+                 {forge_version, "version 3"},
                  {forge_state, "is missing"},
                  {forge_step, "is missing"}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)

@@ -1,5 +1,5 @@
 /* A checkpoint's manifest.json on any bytes, with a sum that is right: no crash, one line of
- * message, and ranges that lie in the weights of the model. */
+ * message, and ranges in which each element of a weight is once. */
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -52,6 +52,28 @@ static void check_said(sifr_status status, const sifr_error *error) {
     must(status == SIFR_OK || (error->message[0] && !strpbrk(error->message, "\n\r")));
 }
 
+/* The ranges of one part of one weight, which come first. */
+static void check_elements(const checkpoint_range *ranges, size_t count, const model_weight *w) {
+    static uint8_t seen[256];
+    int64_t elements = w->rows * w->columns;
+    must(elements <= (int64_t)sizeof seen);
+    memset(seen, 0, sizeof seen);
+    for (size_t i = 0; i < count; i++) {
+        const model_span *span = &ranges[i].span;
+        const model_block *b = &span->block;
+        if (ranges[i].weight != ranges->weight || ranges[i].part != ranges->part) break;
+        must(b->rows[0] >= 0 && b->rows[0] < b->rows[1] && b->rows[1] <= w->rows);
+        must(b->columns[0] >= 0 && b->columns[0] < b->columns[1] && b->columns[1] <= w->columns);
+        must(span->first >= 0 && span->count >= 0);
+        must(span->count <= model_block_elements(b) - span->first);
+        for (int64_t k = span->first; k < span->first + span->count; k++) {
+            int64_t wide = b->columns[1] - b->columns[0];
+            seen[(b->rows[0] + k / wide) * w->columns + b->columns[0] + k % wide]++;
+        }
+    }
+    for (int64_t k = 0; k < elements; k++) must(seen[k] == 1);
+}
+
 static void check_ranges(const checkpoint_opened *opened, const sifr_model *model, bool states) {
     checkpoint_range *ranges = NULL;
     size_t count = 0;
@@ -62,9 +84,8 @@ static void check_ranges(const checkpoint_opened *opened, const sifr_model *mode
     check_said(status, &error);
     for (size_t i = 0; status == SIFR_OK && i < count; i++) {
         must(ranges[i].weight < model->weight_count && ranges[i].file < opened->file_count);
-        const model_weight *w = &model->weights[ranges[i].weight];
-        must(ranges[i].first >= 0 && ranges[i].count >= 0 &&
-             ranges[i].count <= w->rows * w->columns - ranges[i].first);
+        if (!i || ranges[i].weight != ranges[i - 1].weight || ranges[i].part != ranges[i - 1].part)
+            check_elements(ranges + i, count - i, &model->weights[ranges[i].weight]);
         check_said(checkpoint_check_file(opened, ranges[i].file, fuzz_folder(), false, &error),
                    &error);
     }

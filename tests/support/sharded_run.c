@@ -36,6 +36,31 @@ static void keep_line(void *user, sifr_log_level level, const char *line) {
     strncat(run->out.said, line, sizeof run->out.said - strlen(run->out.said) - 1);
 }
 
+/* Three blocks of uneven sizes, of columns or of rows, in the other order. */
+static void turn(model_weight *w, bool rows) {
+    int64_t length = rows ? w->rows : w->columns, ends[] = {length, length / 2, length / 5, 0};
+    for (int b = 0; b < 3 && length >= 5; b++) {
+        model_block block = model_whole(w);
+        int64_t *cut = rows ? block.rows : block.columns;
+        cut[0] = ends[b + 1], cut[1] = ends[b];
+        w->cut.blocks[b] = block;
+    }
+    w->cut.count = length >= 5 ? 3 : 0;
+}
+
+static void cut_weights(sifr_model *model, sharded_cut how) {
+    for (size_t i = 0; i < model->weight_count && how; i++) {
+        model_weight *w = &model->weights[i];
+        model_cut cut = {.rows = w->rows, .columns = w->columns, .count = 2};
+        cut.blocks[0] = cut.blocks[1] = model_whole(w);
+        cut.blocks[0].columns[1] = cut.blocks[1].columns[0] = w->columns / 2;
+        w->cut = cut;
+        if (how == SHARDED_HALVES) continue;
+        w->cut.count = 0;
+        turn(w, how == SHARDED_ROTATED);
+    }
+}
+
 static sifr_status make_engine(const rank_run *run, sifr_model **model, sifr_engine **engine,
                                sifr_error *error) {
     model_config config = model_case_llama();
@@ -55,6 +80,7 @@ static sifr_status make_engine(const rank_run *run, sifr_model **model, sifr_eng
     for (size_t w = 0; run->task->based && w < (*model)->weight_count; w++)
         (*model)->weights[w].based = (*model)->weights[w].frozen;
     BASE_TRY(sifr_model_group(*model, &options.optimizer, error));
+    cut_weights(*model, run->task->cut);
     comm_group *group = comm_threads_group(run->world, run->rank);
     device *dev;
     if (on_queues()) {

@@ -13,6 +13,15 @@ typedef struct sharded_shape {
     int32_t shard_size; /* 0: one copy */
 } sharded_shape;
 
+/* As if an axis cut weights, with all blocks on each rank. */
+typedef enum sharded_cut {
+    SHARDED_WHOLE,
+    SHARDED_HALVES,  /* the columns in two blocks, which lie as in the whole */
+    SHARDED_TURNED,  /* in three blocks, the last first, as q, k and v in one matrix */
+    SHARDED_ROTATED, /* the rows in three blocks, the last first */
+    SHARDED_CUTS
+} sharded_cut;
+
 /* What all ranks do: load, train, save. */
 typedef struct sharded_task {
     sharded_shape shape;
@@ -25,6 +34,7 @@ typedef struct sharded_task {
     int ready;          /* a descriptor that hears of the beginning and of saves; 0: none */
     const char *freeze; /* a pattern; NULL: none */
     bool based;         /* what is frozen is in no checkpoint */
+    sharded_cut cut;    /* how weights lie in memory and in checkpoints */
 } sharded_task;
 
 typedef struct sharded_outcome {

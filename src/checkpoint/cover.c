@@ -1,0 +1,127 @@
+#include "checkpoint/cover.h"
+
+#include <stdlib.h>
+
+#include "base/checked.h"
+#include "base/heap.h"
+
+typedef struct cover_run {
+    const checkpoint_range *ranges;
+    size_t count, at; /* at: the next range */
+    const sifr_model *model;
+    const optim_row *optimizer;
+    const char *where;
+} cover_run;
+
+static bool is_of(const cover_run *run, size_t index, size_t weight, int part) {
+    return index < run->count && run->ranges[index].weight == weight &&
+           (int)run->ranges[index].part == part;
+}
+
+static sifr_status missing(const cover_run *run, size_t weight, int part, int64_t from,
+                           sifr_error *error) {
+    return base_fail(error, SIFR_FAILED,
+                     "%s: %s of '%s' is missing or stored twice from element %lld on", run->where,
+                     engine_part_name(run->optimizer, (engine_part)part),
+                     run->model->weights[weight].name, (long long)from);
+}
+
+/* --- blocks --- */
+
+typedef struct corner {
+    int64_t row, column;
+} corner;
+
+static int compare_corners(const void *a, const void *b) {
+    const corner *x = a, *y = b;
+    if (x->row != y->row) return x->row < y->row ? -1 : 1;
+    return x->column < y->column ? -1 : x->column > y->column;
+}
+
+static void add_corners(const model_block *block, corner *out) {
+    for (int i = 0; i < 4; i++) out[i] = (corner){block->rows[i / 2], block->columns[i % 2]};
+}
+
+/* Blocks of the same total size as the whole are a partition of it if each point is a corner of an
+ * even number of them and the whole: then each element is in an odd number of blocks, so in one at
+ * least, and the sizes leave room for no more. */
+static sifr_status corners_meet(const checkpoint_range *ranges, size_t count,
+                                const model_block *whole, bool *meet, sifr_error *error) {
+    corner *corners;
+    size_t used = 4, same = 1, size;
+    *meet = true;
+    if (!base_mul_size(count + 1, 4, &size)) return base_fail_alloc(error, count);
+    BASE_TRY(base_alloc(size, sizeof *corners, &corners, error));
+    add_corners(whole, corners);
+    for (size_t i = 0; i < count; i++) {
+        const model_block *block = &ranges[i].span.block;
+        if (i && model_same_block(block, &ranges[i - 1].span.block)) continue;
+        add_corners(block, corners + used);
+        used += 4;
+    }
+    qsort(corners, used, sizeof *corners, compare_corners);
+    for (size_t i = 1; i <= used; i++, same++) {
+        if (i < used && compare_corners(&corners[i - 1], &corners[i]) == 0) continue;
+        *meet &= same % 2 == 0;
+        same = 0;
+    }
+    free(corners);
+    return SIFR_OK;
+}
+
+/* The ranges of one block, which follow each other. */
+static sifr_status cover_block(cover_run *run, size_t weight, int part, int64_t elements,
+                               sifr_error *error) {
+    const model_block *block = &run->ranges[run->at].span.block;
+    int64_t covered = 0;
+    for (; is_of(run, run->at, weight, part); run->at++) {
+        const model_span *span = &run->ranges[run->at].span;
+        if (!model_same_block(&span->block, block)) break;
+        if (span->first != covered || span->count > elements - covered) break;
+        covered += span->count;
+    }
+    return covered == elements ? SIFR_OK : missing(run, weight, part, covered, error);
+}
+
+static sifr_status cover_weight(cover_run *run, size_t weight, int part, sifr_error *error) {
+    model_block whole = model_whole(&run->model->weights[weight]);
+    int64_t left = model_block_elements(&whole);
+    bool meet = true;
+    size_t begin = run->at, blocks = 0;
+    if (!is_of(run, run->at, weight, part) && left) return missing(run, weight, part, 0, error);
+    for (; left > 0 && is_of(run, run->at, weight, part); blocks++) {
+        int64_t elements = model_block_elements(&run->ranges[run->at].span.block);
+        BASE_TRY(cover_block(run, weight, part, elements, error));
+        left -= elements; /* no more than the whole has */
+    }
+    if (left == 0 && blocks > 1)
+        BASE_TRY(corners_meet(run->ranges + begin, run->at - begin, &whole, &meet, error));
+    if (left == 0 && meet) return SIFR_OK;
+    return base_fail(error, SIFR_FAILED,
+                     "%s: the blocks of %s of '%s' leave gaps or lie over each other", run->where,
+                     engine_part_name(run->optimizer, (engine_part)part),
+                     run->model->weights[weight].name);
+}
+
+/* --- all --- */
+
+sifr_status checkpoint_check_cover(const checkpoint_range *ranges, size_t count,
+                                   const sifr_model *model, const optim_row *optimizer, bool any,
+                                   const char *where, sifr_error *error) {
+    int parts = ENGINE_STATE1 + (optimizer ? optim_states(optimizer) : 0);
+    cover_run run = {ranges, count, 0, model, optimizer, where};
+    for (size_t w = 0; w < model->weight_count; w++) {
+        bool trained = true;
+        for (int p = 0; p < parts; p++) {
+            bool last =
+                optimizer && optimizer->rest && p == ENGINE_STATE1 + optim_states(optimizer->rest);
+            if (any && (p == ENGINE_STATE1 || last)) trained = is_of(&run, run.at, w, p);
+            bool by_model = !any || p == ENGINE_MASTER;
+            bool has = checkpoint_has_part(model, optimizer, w, (engine_part)p);
+            if (by_model ? !has : !trained) continue;
+            BASE_TRY(cover_weight(&run, w, p, error));
+        }
+    }
+    if (run.at == count) return SIFR_OK;
+    return base_fail(error, SIFR_FAILED, "%s: ranges overlap", where);
+}
