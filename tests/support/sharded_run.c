@@ -69,7 +69,8 @@ static sifr_status make_engine(const rank_run *run, sifr_model **model, sifr_eng
     options.precision = run->task->shape.precision;
     options.threads = 1;
     options.seq_length = LENGTH;
-    options.gradient_accumulation_steps = GLOBAL / run->task->shape.ranks;
+    options.pipeline.stages = run->task->stages ? run->task->stages : 1;
+    options.gradient_accumulation_steps = GLOBAL * options.pipeline.stages / run->task->shape.ranks;
     options.zero.stage = run->task->shape.stage;
     if (run->task->optimizer) options.optimizer = *run->task->optimizer;
     options.mesh.shard_size = run->task->shape.shard_size;

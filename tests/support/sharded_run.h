@@ -25,6 +25,7 @@ typedef enum sharded_cut {
 /* What all ranks do: load, train, save. */
 typedef struct sharded_task {
     sharded_shape shape;
+    int32_t stages;                  /* of a pipeline: as many groups of ranks; 0: 1 */
     const sifr_optimizer *optimizer; /* NULL: AdamW */
     const char *from, *to;           /* output folders; NULL: nothing is loaded, saved */
     const char *elsewhere;           /* the last rank's folders, in place of both */
