@@ -3,11 +3,14 @@
  *     bench_train MODEL [bf16|fp32] [STEPS] [--threads N] [--sequences N] [--length N] [--stage N]
  *                 [--micro-batches N] [--beside N [--sequential]] [--batches FILE] [--seconds S]
  *                 [--whole S] [--activations BYTES] [--disk DIR] [--parameters-on-disk]
+ *                 [--stages N] [--shard-size N] [--adapter DIR [--4-bits]]
  *
  * MODEL is gpt2 or llama (shape.h, random weights) or a model folder. FILE holds 32-bit ids, as
  * many a step as all ranks take; without it they are random. --activations recomputes, and keeps so
  * much (0: units' inputs alone); --disk has optimizer state there, and at stage 3
- * --parameters-on-disk the parameters, too. The first step is not counted; no further one begins
+ * --parameters-on-disk the parameters, too. --stages makes a pipeline of ranks (1f1b), --shard-size
+ * copies of the state; --adapter trains that folder's LoRA over a model folder, with --4-bits over
+ * its codes (NF4, doubly quantised). The first step is not counted; no further one begins
  * after S seconds, nor (--whole) one that would not be over S seconds after the program's start.
  * --beside: an engine of another stage takes each step, too, before or behind the first one by
  * turns; with --sequential it adds its gradients from left to right. After each step the first rank
@@ -61,6 +64,9 @@ typedef struct train_bench {
     double started, most_seconds, whole_seconds;
     comm_group *group;
     engine_folder folder; /* zeroed where the model is one of shape.h */
+    const char *adapter;  /* folder of a LoRA; NULL: all weights are trained */
+    bool coded;           /* over weights in 4 bits */
+    model_lora lora;
     sifr_model *model;
     base_map map;
     int32_t *tokens, *labels;
@@ -74,21 +80,39 @@ static double now(clockid_t clock) {
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
+static const struct option names[] = {{"threads", required_argument, NULL, 't'},
+                                      {"sequences", required_argument, NULL, 's'},
+                                      {"length", required_argument, NULL, 'l'},
+                                      {"stage", required_argument, NULL, 'z'},
+                                      {"batches", required_argument, NULL, 'b'},
+                                      {"seconds", required_argument, NULL, 'm'},
+                                      {"activations", required_argument, NULL, 'a'},
+                                      {"disk", required_argument, NULL, 'd'},
+                                      {"parameters-on-disk", no_argument, NULL, 'p'},
+                                      {"beside", required_argument, NULL, 'o'},
+                                      {"whole", required_argument, NULL, 'w'},
+                                      {"micro-batches", required_argument, NULL, 'k'},
+                                      {"sequential", no_argument, NULL, 'q'},
+                                      {"stages", required_argument, NULL, 'g'},
+                                      {"shard-size", required_argument, NULL, 'h'},
+                                      {"adapter", required_argument, NULL, 'r'},
+                                      {"4-bits", no_argument, NULL, 'n'},
+                                      {NULL, 0, NULL, 0}};
+
+/* Options of what is trained, and on what ranks; false: it is none of them. */
+static bool take_kind(train_bench *b, int option) {
+    if (option == 'g')
+        b->options.pipeline.stages = atoi(optarg);
+    else if (option == 'h')
+        b->options.mesh.shard_size = atoi(optarg);
+    else if (option == 'r')
+        b->adapter = optarg;
+    else
+        b->coded = option == 'n';
+    return option == 'g' || option == 'h' || option == 'r' || option == 'n';
+}
+
 static sifr_status read_arguments(train_bench *b, int argc, char **argv, sifr_error *error) {
-    static const struct option names[] = {{"threads", required_argument, NULL, 't'},
-                                          {"sequences", required_argument, NULL, 's'},
-                                          {"length", required_argument, NULL, 'l'},
-                                          {"stage", required_argument, NULL, 'z'},
-                                          {"batches", required_argument, NULL, 'b'},
-                                          {"seconds", required_argument, NULL, 'm'},
-                                          {"activations", required_argument, NULL, 'a'},
-                                          {"disk", required_argument, NULL, 'd'},
-                                          {"parameters-on-disk", no_argument, NULL, 'p'},
-                                          {"beside", required_argument, NULL, 'o'},
-                                          {"whole", required_argument, NULL, 'w'},
-                                          {"micro-batches", required_argument, NULL, 'k'},
-                                          {"sequential", no_argument, NULL, 'q'},
-                                          {NULL, 0, NULL, 0}};
     int option;
     b->options = sifr_settings_defaults();
     b->options.micro_batch_size = 4;
@@ -141,7 +165,8 @@ static sifr_status read_arguments(train_bench *b, int argc, char **argv, sifr_er
             b->options.offload.param.device = SIFR_TIER_NVME;
             break;
         default:
-            return base_fail(error, SIFR_USAGE, "see the first lines of bench_train.c");
+            if (!take_kind(b, option))
+                return base_fail(error, SIFR_USAGE, "see the first lines of bench_train.c");
         }
     }
     if (optind >= argc)
@@ -158,8 +183,14 @@ static sifr_status read_arguments(train_bench *b, int argc, char **argv, sifr_er
 
 static sifr_status open_model(train_bench *b, sifr_error *error) {
     bool llama = !strcmp(b->model_name, "llama");
-    if (!llama && strcmp(b->model_name, "gpt2") != 0)
-        return engine_folder_open(b->model_name, &b->folder, error);
+    if (!llama && strcmp(b->model_name, "gpt2") != 0) {
+        engine_folder_options options = {.adapter = b->adapter};
+        if (!b->adapter) return engine_folder_open(b->model_name, &b->folder, error);
+        BASE_TRY(model_lora_load(b->adapter, &b->lora, error));
+        options.choice.lora = &b->lora;
+        if (b->coded) options.choice.coding = MODEL_NF4_DOUBLED;
+        return engine_folder_open_as(b->model_name, &options, &b->folder, error);
+    }
     model_config config = shape_of(llama, b->options.seq_length);
     return model_from_config(&config, &b->model, error);
 }
@@ -173,8 +204,7 @@ static sifr_status make_engine(train_bench *b, train_side *side, sifr_error *err
         BASE_TRY(sifr_engine_initialise(side->engine, 1, error));
     } else {
         BASE_TRY(engine_create(b->folder.model, &options, b->group, &side->engine, error));
-        BASE_TRY(
-            engine_load_folder(side->engine, b->folder.architecture, b->folder.weights, error));
+        BASE_TRY(engine_load_opened(side->engine, &b->folder, error));
     }
     size_t count = side->engine->training->instruction_count;
     side->spans = calloc(count, sizeof *side->spans);
@@ -189,6 +219,12 @@ static int64_t rank_tokens(const train_bench *b) {
            b->options.seq_length;
 }
 
+/* Ranks that share the batch: those of one stage. */
+static int32_t data_ranks(const train_bench *b) {
+    int32_t stages = b->options.pipeline.stages;
+    return comm_size(b->group) / (stages > 1 ? stages : 1);
+}
+
 static sifr_status open_batches(train_bench *b, sifr_error *error) {
     int64_t bytes = rank_tokens(b) * (int64_t)sizeof(int32_t);
     b->tokens = malloc((size_t)bytes);
@@ -196,17 +232,18 @@ static sifr_status open_batches(train_bench *b, sifr_error *error) {
     if (!b->tokens || !b->labels) return base_fail(error, SIFR_NO_MEMORY, "out of memory");
     if (!b->batches) return SIFR_OK;
     BASE_TRY(base_map_file(b->batches, &b->map, error));
-    int64_t wanted = bytes * comm_size(b->group) * (b->steps + 1);
+    int64_t wanted = bytes * data_ranks(b) * (b->steps + 1);
     if ((int64_t)b->map.size < wanted)
         return base_fail(error, SIFR_USAGE, "%s: %d steps need %lld bytes of ids, it has %lld",
                          b->batches, b->steps + 1, (long long)wanted, (long long)b->map.size);
     return SIFR_OK;
 }
 
-/* This rank's part of step `step`: rank r has the r-th sequences of each. */
+/* This rank's part of step `step`: rank r of a stage has the r-th sequences of each. */
 static void fill_batch(train_bench *b, int step) {
     int64_t count = rank_tokens(b), length = b->options.seq_length;
-    int64_t first = (step * (int64_t)comm_size(b->group) + comm_rank(b->group)) * count;
+    int32_t ranks = data_ranks(b);
+    int64_t first = (step * (int64_t)ranks + comm_rank(b->group) % ranks) * count;
     if (b->map.data) {
         memcpy(b->tokens, (const int32_t *)b->map.data + first, (size_t)count * sizeof(int32_t));
     } else {
@@ -267,7 +304,7 @@ static sifr_status add_ranks(train_bench *b, train_side *side, const double own[
         side->lost += all[r][3];
         side->processor[side->done] += all[r][4];
     }
-    if (ranks == 1) return SIFR_OK;
+    if (data_ranks(b) < ranks || ranks == 1) return SIFR_OK; /* stages have lists of their own */
     int64_t bytes = (int64_t)(s->instruction_count * sizeof *side->spans);
     BASE_TRY(comm_all_gather_control(b->group, side->spans, bytes, side->all, error));
     bench_step_spans spans = {s, side->all, ranks};
@@ -453,6 +490,7 @@ int main(int argc, char **argv) {
         engine_folder_close(&b.folder);
     else
         sifr_model_free(b.model);
+    model_lora_free(&b.lora);
     base_unmap(&b.map);
     free(b.tokens);
     free(b.labels);

@@ -74,6 +74,21 @@ class Inputs:
                 f.write(text)
         return folder
 
+    def adapter(self, model):
+        """An adapter folder of a model folder: LoRA on all of its products, after one step. It lies
+        in the model's folder, and goes with it."""
+        folder = os.path.join(model, "adapter")
+        if not os.path.exists(os.path.join(folder, "adapter_model.safetensors")):
+            shutil.rmtree(folder, ignore_errors=True)
+            with open(self.path("lora.json"), "w") as f:
+                json.dump({"sifr": {"lora": {"r": 16, "lora_alpha": 32,
+                                             "target_modules": "all-linear"}}}, f)
+            self.ask("train", "--config", self.path("lora.json"), "--model", model, "--data",
+                     self.store(), "--output", folder, "--seq-length", "16",
+                     "--per-device-train-batch-size", "1", "--max-steps", "1",
+                     "--learning-rate", "1e-3")
+        return folder
+
     def batches(self, words):
         """32-bit ids, TOKENS a step. Small ids are the frequent ones, so that the loss falls."""
         path = self.path(f"batches-{words}.bin")

@@ -147,23 +147,29 @@ def communication_rows(part, title, sides):
         f"by the cores' rates the quicker one waits at most {number(median(uneven) * step)} s"))
 
 
-def peer_rows(part, model, name, stage, precision, results, tokens):
-    mine, theirs = results[own_name(stage, precision)], results[f"{name}, stage {stage}"]
-    title = f"{model} {precision}, stage {stage}"
+def rows_beside(part, title, name, mine, theirs, precision, tokens, marks=("", ""),
+                whose="all ranks"):
+    """Tokens/s and memory beside a peer's; `marks`: of the one and of the other."""
     wrong = what_is_wrong(mine, theirs, precision)
     if wrong:
-        part.rows.append(Row(f"{title}: tokens/s", "", f"{name}, stage {stage}", mark="2",
-                             note=wrong))
+        part.rows.append(Row(f"{title}: tokens/s", "", name, mark=marks[0], note=wrong))
         return
     (own, owns), (value, wide) = rate(mine, tokens), rate(theirs, tokens)
     notes = [good(theirs)[0].get("optimizer", ""), report.turns(good(theirs)),
              given(mine, theirs, own / value)]
-    part.rows.append(Row(f"{title}: tokens/s", number(own) + report.spread(owns),
-                         f"{name}, stage {stage}", number(value) + report.spread(wide),
-                         own / value, "2", "; ".join(n for n in notes if n)))
+    part.rows.append(Row(f"{title}: tokens/s", number(own) + report.spread(owns), name,
+                         number(value) + report.spread(wide), own / value, marks[0],
+                         "; ".join(n for n in notes if n)))
     peak = [max(r["peak_bytes"] for r in good(runs)) for runs in (mine, theirs)]
-    part.rows.append(Row(f"{title}: memory of both ranks", gigabytes(peak[0]),
-                         f"{name}, stage {stage}", gigabytes(peak[1]), peak[0] / peak[1], "<1.0"))
+    part.rows.append(Row(f"{title}: memory of {whose}", gigabytes(peak[0]), name,
+                         gigabytes(peak[1]), peak[0] / peak[1], marks[1]))
+
+
+def peer_rows(part, model, name, stage, precision, results, tokens):
+    them = f"{name}, stage {stage}"
+    rows_beside(part, f"{model} {precision}, stage {stage}", them,
+                results[own_name(stage, precision)], results[them], precision, tokens,
+                ("2", "<1.0"), "both ranks")
 
 
 def run(context, part):

@@ -27,10 +27,10 @@ def arguments(description):
     return parser
 
 
-def load(folder):
+def load(folder, dtype=torch.float32, **more):
     from transformers import AutoModelForCausalLM
-    model = AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32,
-                                                 attn_implementation="sdpa")
+    model = AutoModelForCausalLM.from_pretrained(folder, dtype=dtype, attn_implementation="sdpa",
+                                                 **more)
     model.config.use_cache = False
     return model.train()
 

@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """Training steps of FSDP2 over gloo, one rank a core: units are the transformer blocks and the
 rest, bf16 by its own policy, gradients reduced in fp32 as sifr's are. --stage 2 keeps parameters
-gathered between forward and backward, --stage 3 does not."""
+gathered between forward and backward, --stage 3 does not. --shard-size S cuts over S neighbours, with
+copies in the other groups of S ranks (hybrid sharding)."""
 import torch
 import torch.distributed as dist
 from torch.distributed.device_mesh import init_device_mesh
@@ -17,13 +18,16 @@ def blocks(model):
 def main():
     parser = shared.arguments(__doc__)
     parser.add_argument("--stage", type=int, choices=(2, 3), default=3)
+    parser.add_argument("--shard-size", type=int)
     parser.add_argument("--compile", action="store_true")
     a = parser.parse_args()
     dist.init_process_group("gloo")
     rank, ranks = dist.get_rank(), dist.get_world_size()
     shared.settle(rank)
     model = shared.load(a.model)
-    mesh = init_device_mesh("cpu", (ranks,))
+    mesh = init_device_mesh("cpu", (ranks // a.shard_size, a.shard_size),
+                            mesh_dim_names=("replicas", "shards")) \
+        if a.shard_size else init_device_mesh("cpu", (ranks,))
     options = {"mesh": mesh, "reshard_after_forward": a.stage == 3}
     if a.precision == "bf16":
         options["mp_policy"] = MixedPrecisionPolicy(param_dtype=torch.bfloat16,

@@ -195,17 +195,19 @@ code=0
 grep -q 'parts are limits train' out || fail "the parts are not named"
 
 "$SOURCE/bench/run" --tiny --no-peers --rounds 1 --minutes 3 --build "$BUILD" \
-    --output "$PWD/result" limits train ranks comm adam attention start files tokenise generate \
-    >out 2>err || { cat out err >&2; fail "tiny shapes"; }
+    --output "$PWD/result" limits train ranks stages lora comm adam attention start files tokenise \
+    generate >out 2>err || { cat out err >&2; fail "tiny shapes"; }
 python3 - <<'P' || { cat result.md >&2; fail "what it found"; }
 import json
 parts = {p["name"]: p for p in json.load(open("result.json"))["parts"]}
-assert len(parts) == 10
+assert len(parts) == 12
 for name, part in parts.items():
     assert part["rows"], name
     for row in part["rows"]:
         assert row["ours"] or row["theirs"], (name, row)    # one without figures says why
 assert sum("share of the limit" in r["figure"] for r in parts["train"]["rows"]) == 16
+assert [len(parts[p]["rows"]) for p in ("stages", "lora")] == [4, 4]
+assert all(r["ours"] for p in ("stages", "lora") for r in parts[p]["rows"])
 assert sum(r["figure"].endswith("communication") for r in parts["ranks"]["rows"]) == 8
 P
 grep -q '^## Training on one rank' result.md || fail "no page"

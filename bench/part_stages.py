@@ -1,0 +1,96 @@
+"""A pipeline of two ranks beside torch's, and copies of shards on four ranks beside FSDP2's hybrid
+sharding."""
+import time
+
+from harness import Contestant, interleave
+from part_limits import watch
+from part_ranks import launcher, rows_beside
+from part_train import COMPILED, compile_ahead, failure, good, rate
+from report import Row, gigabytes, number
+
+MODEL = "llama"     # its head is not tied, so that torch's stages share no weight
+MICRO_BATCHES = 8
+SHARD_SIZE = 2
+
+
+class Case:
+    """One mesh: its ranks, what sifr and what the peer are told of it."""
+
+    def __init__(self, name, ranks, own, script, theirs, peers, micro_batches):
+        self.name, self.ranks, self.own, self.script = name, ranks, own, script
+        self.theirs, self.peers, self.micro_batches = theirs, peers, micro_batches
+
+    def tokens(self, shape):
+        data = self.ranks if self.micro_batches == 1 else 1
+        return data * self.micro_batches * shape[0] * shape[1]
+
+
+CASES = [
+    Case("2 stages", 2, ("--stages", "2", "--micro-batches", str(MICRO_BATCHES)),
+         "train_pipeline.py", ("--micro-batches", str(MICRO_BATCHES)), "PipelineStage, 1F1B",
+         MICRO_BATCHES),
+    Case("2 replicas x 2 shards, stage 3", 4, ("--stage", "3", "--shard-size", str(SHARD_SIZE)),
+         "train_fsdp2.py", ("--stage", "3", "--shard-size", str(SHARD_SIZE)), "FSDP2, hybrid", 1),
+]
+
+
+def ours(context, case, shape, precision, steps):
+    inputs = context.inputs
+    start, environment = launcher(case.ranks, bind=case.ranks <= context.threads)
+    command = start + [
+        inputs.program("bench_train"), inputs.model(MODEL, shape[1]), precision, str(steps),
+        "--threads", "1", "--sequences", str(shape[0]), "--length", str(shape[1]), "--batches",
+        inputs.batches(inputs.words(MODEL)), "--seconds", "20", *case.own]
+    return Contestant("sifr", command, environment, ranks=case.ranks, program="bench_train")
+
+
+def peer(context, case, shape, precision, steps, compiled):
+    inputs = context.inputs
+    command = context.peer(case.script) + [
+        "--model", inputs.model(MODEL, shape[1]), "--batches",
+        inputs.batches(inputs.words(MODEL)), "--precision", precision, "--sequences",
+        str(shape[0]), "--length", str(shape[1]), "--steps", str(steps), "--seconds", "20",
+        *case.theirs] + ["--compile"] * compiled
+    return Contestant(case.peers + COMPILED * compiled, command, context.peer_environment(1),
+                      ranks=case.ranks, timeout=300)
+
+
+def measure(context, part, case, shape, precision, seconds):
+    title = f"{MODEL} {precision}, {case.name}, {shape[0]} × {shape[1]}"
+    context.say(title)
+    contestants = [ours(context, case, shape, precision, 3)]
+    if context.python:
+        contestants += [peer(context, case, shape, precision, 3, c) for c in (False, True)]
+    results = interleave(contestants, context.rounds, seconds, context.say, watch(context.inputs))
+    part.data[title] = results
+    tokens, mine = case.tokens(shape), results["sifr"]
+    for name in (n for n in results if n != "sifr"):
+        rows_beside(part, title, name, mine, results[name], precision, tokens)
+    if len(results) == 1:
+        note = "" if good(mine) else failure(mine)
+        part.rows.append(Row(f"{title}: tokens/s", number(rate(mine, tokens)[0]), note=note))
+        part.rows.append(Row(f"{title}: memory of all ranks", gigabytes(
+            max((r["peak_bytes"] for r in good(mine)), default=0)), note=note))
+
+
+def run(context, part):
+    if not launcher(2)[0]:
+        part.rows.append(Row("stages", note="no mpirun here"))
+        return
+    shape = (1, 32) if context.inputs.tiny else (1, 256)
+    emulated = context.limits_of_operations()["bf16_instruction"] == "none"
+    precision = "fp32" if emulated else "bf16"
+    ends = time.monotonic() + context.allowed
+    for case in CASES if context.python and not context.inputs.tiny else ():
+        compile_ahead(context, f"{case.name}, {precision}",
+                      peer(context, case, shape, precision, 0, True))
+    for i, case in enumerate(CASES):
+        measure(context, part, case, shape, precision,
+                (ends - time.monotonic()) / (len(CASES) - i))
+    part.notes.append(
+        f"One thread a rank. 2 stages: {MICRO_BATCHES} micro batches a step, 1f1b; sifr cuts the "
+        "units by their time, torch's script the blocks in halves. Four ranks share "
+        f"{context.threads} cores. PyTorch: gloo, huge pages, an allocator that gives nothing "
+        "back, ranks pinned; as it is and compiled by blocks. Where the losses differ by more than "
+        "on one rank, there is no ratio." + (
+            " In fp32: without instructions for bf16 torch emulates it." if emulated else ""))
