@@ -92,6 +92,17 @@ sed 's/, "lora": {.*}}*,$/,/' ds.json >on.json
 expect 0 "$SIFR" train --config on.json --data text --output on --model llama --adapter one
 grep -q '^QLoRA: 14 frozen' out || fail "not said: $(cat out)"
 
+# Codes on disk.
+mkdir -p swap
+config "$double" "" "" ', "offload_param": {"device": "nvme", "nvme_path": "swap"}'
+sed -i 's/"stage": 0/"stage": 3/' ds.json
+for ranks in 1 2; do
+    rm -rf many
+    expect 0 "$SIFR" train --config ds.json --data text --threads 1 --output many --model llama \
+        --ranks $ranks
+    [ "$(hash_of many)" = "$want" ] || fail "codes on disk, $ranks ranks: other bits"
+done
+
 # Evaluated within the run: the codes' model, whose loss differs from that of the base's weights.
 config "$double"
 expect 0 "$SIFR" train --config ds.json --data text --threads 1 --output evaluated --model llama \
@@ -113,12 +124,6 @@ refused 'sifr.quantization: lod_in_4bit is no key of BitsAndBytesConfig; did you
 refused 'bnb_4bit_compute_dtype is bf16, but the run computes in fp32' \
     "$nf4, \"bnb_4bit_compute_dtype\": \"bfloat16\""
 model=gpt2 refused 'sifr.quantization: .*c_attn.weight is stored transposed' "$nf4" '"r": 4'
-mkdir -p swap
-disk=', "offload_param": {"device": "nvme", "nvme_path": "swap"}'
-config "$nf4" "" "" "$disk"
-sed -i 's/"stage": 0/"stage": 3/' ds.json
-expect 2 "$SIFR" train --config ds.json --data text --output no --model llama
-grep -q 'offload_param moves parameters out' err || fail "offload_param: says $(cat err)"
 config "$nf4"
 sed -i 's/"lora": {.*},$//; s/"save_steps": 2,/"save_steps": 2,/' ds.json
 expect 2 "$SIFR" train --config ds.json --data text --output no --model llama

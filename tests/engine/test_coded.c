@@ -16,6 +16,7 @@
 #include "plan/pass/passes.h"
 #include "plan/queries.h"
 #include "support/on_queues.h"
+#include "support/scratch.h"
 #include "support/thinned.h"
 #include "support/zero_run.h"
 
@@ -146,6 +147,40 @@ static void queued(void **state) {
     }
 }
 
+/* With the codes, or all that is kept, on disk or in host memory. */
+static void expect_away(const zero_outcome *want, zero_variant v, sifr_tier tier, bool all) {
+    sifr_offload offload = sifr_settings_defaults().offload;
+    offload.nvme_path = scratch;
+    offload.param.device = tier;
+    if (all) offload.optimizer.device = offload.gradients = offload.activations = tier;
+    v.stage = 3;
+    v.offload = &offload;
+    v.recompute = all;
+    zero_expect_same(want, v);
+}
+
+static void away(void **state) {
+    (void)state;
+    for (int p = 0; p < 2; p++) {
+        zero_variant v = variant_of(p ? MODEL_NF4 : MODEL_NF4_DOUBLED, p ? SIFR_BF16 : SIFR_FP32);
+        v.evaluate = true;
+        zero_outcome want = zero_run(v);
+        v.evaluate_each = true;
+        for (v.ranks = 1; v.ranks <= 4; v.ranks *= 2) {
+            v.unit_order = v.ranks == 2;
+            expect_away(&want, v, SIFR_TIER_NVME, (v.ranks + p) % 2);
+            zero_variant apart = v;
+            apart.separate = true;
+            expect_away(&want, apart, SIFR_TIER_CPU, v.ranks % 2);
+            apart = v, apart.open = on_queues_open, apart.hidden = true;
+            apart.evaluate_each = false;
+            expect_away(&want, apart, p ? SIFR_TIER_CPU : SIFR_TIER_NVME, v.ranks == 2);
+        }
+        free(want.weights);
+    }
+    scratch_expect_empty();
+}
+
 /* Bytes of the codes of the model's weights, whole records each. */
 static int64_t code_bytes(const sifr_model *model, int64_t ranks) {
     int64_t bytes = 0;
@@ -197,21 +232,10 @@ static void bytes_held(void **state) {
 }
 
 static void refusals(void **state) {
-    zero_variant v = variant_of(MODEL_NF4, SIFR_BF16);
-    sifr_model *model = coded_model(&v);
-    sifr_settings options = sifr_settings_defaults();
-    sifr_engine *engine;
+    model_config config = zero_config("gpt2");
+    sifr_model *model;
     sifr_error error = {0};
     (void)state;
-    options.seq_length = ZERO_LENGTH;
-    options.zero.stage = 3;
-    options.offload.param.device = SIFR_TIER_NVME;
-    options.offload.nvme_path = ".";
-    assert_int_not_equal(sifr_engine_create(model, &options, &engine, &error), SIFR_OK);
-    if (!strstr(error.message, "offload_param moves parameters out")) fail_msg("%s", error.message);
-    sifr_model_free(model);
-
-    model_config config = zero_config("gpt2");
     assert_int_equal(model_from_config(&config, &model, &error), SIFR_OK);
     assert_int_equal(sifr_model_freeze(model, "*attn*", &error), SIFR_OK);
     config.coding = MODEL_NF4;
@@ -222,7 +246,10 @@ static void refusals(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(like_their_values),
-                                       cmocka_unit_test(same_bits), cmocka_unit_test(queued),
-                                       cmocka_unit_test(bytes_held), cmocka_unit_test(refusals)};
-    return cmocka_run_group_tests(tests, NULL, NULL);
+                                       cmocka_unit_test(same_bits),
+                                       cmocka_unit_test(queued),
+                                       cmocka_unit_test(away),
+                                       cmocka_unit_test(bytes_held),
+                                       cmocka_unit_test(refusals)};
+    return cmocka_run_group_tests(tests, scratch_setup, scratch_teardown);
 }

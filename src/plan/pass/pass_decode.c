@@ -82,7 +82,6 @@ static bool has_codes(const sifr_model *model) {
 sifr_status plan_pass_decode(plan_schedule *s, sifr_error *error) {
     decode_state d = {.s = s};
     size_t buffers = s->buffer_count, segments = s->model->segment_count;
-    bool away = false;
     sifr_status status;
     if (!has_codes(s->model)) return SIFR_OK;
     BASE_TRY_GOTO(status, base_alloc(buffers, sizeof *d.coded, &d.coded, error), done);
@@ -93,13 +92,6 @@ sifr_status plan_pass_decode(plan_schedule *s, sifr_error *error) {
         d.values[g] = d.calls[g] = -1;
         if (!s->model->segments[g].coding) continue;
         d.coded[s->parameters[g]] = (int32_t)g;
-        if (plan_is_away(s, s->parameters[g])) away = true;
-    }
-    if (away) {
-        status = base_fail(error, SIFR_USAGE,
-                           "sifr.quantization: weights in 4 bits stay in the device's memory, but "
-                           "offload_param moves parameters out of it; leave one of them out");
-        goto done;
     }
     d.old = plan_take_list(s);
     status = rewrite(&d, error);
