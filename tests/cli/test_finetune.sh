@@ -119,6 +119,15 @@ formatted "\"type\": \"alpaca\", $all, \"system_format\": \"<{system}> \""
 expect 0 sifr data inspect --model model --config made.json
 says 'Q Two and two\?: ⟦four'
 says '<Be short\.> \{Q\} Add \(\{2\} 2\): ⟦4'
+for i in 1 2 3 4; do cat made.jsonl; done >eight.jsonl
+sed 's/made.jsonl/eight.jsonl/' made.json >eight.json
+for ranks in 1 2 4; do
+    rm -rf eight
+    ranked expect 0 sifr train --model model --config eight.json --output eight --seq-length 48 --threads 1 \
+        --per-device-train-batch-size 2 --gradient-accumulation-steps $((4 / ranks)) --max-steps 2 --ranks $ranks
+    sum=$(sha256sum <eight/model.safetensors)
+    [ "$sum" = "${eight:=$sum}" ] || fail "formatted rows on $ranks ranks: other weights"
+done
 formatted "\"type\": \"alpaca\", \"format\": \"{instruction}/{input}=\""
 expect 0 sifr data inspect --model model --config made.json
 says 'Two and two\?/=⟦four'

@@ -3,7 +3,7 @@
 # from outside, against what `sifr plan` said of it: both step orders, with and without
 # recomputation, and within a limit, fp32 and bf16, optimizer state in bf16, with evaluations; and a
 # model in 4 bits with adapters (QLoRA), within 2 %.
-# label: full, timeout: 300, runs alone, not under sanitizers
+# label: full, timeout: 400, runs alone, not under sanitizers
 set -eu
 fail() {
     echo "FAILED: $*" >&2
