@@ -1,6 +1,7 @@
 /* Shared by the files of the lowering: lower.c (order of instructions), lower_analyse.c (analysis
  * before lowering), lower_keep.c (results kept for backward), lower_tile.c (tiles of tokens),
- * lower_forward.c, lower_backward.c, lower_split.c and lower_gradient.c. Private to them.
+ * lower_forward.c, lower_backward.c, lower_split.c, lower_gradient.c and lower_update.c. Private to
+ * them.
  */
 #ifndef PLAN_LOWER_H
 #define PLAN_LOWER_H
@@ -249,6 +250,13 @@ sifr_status lower_begin_unit(lower_state *state, int32_t unit, sifr_error *error
 sifr_status lower_end_unit(lower_state *state, int32_t unit, sifr_error *error) SIFR_MUST_CHECK;
 /* Adds the gradients of tied weights to their owners, in unit order. */
 sifr_status lower_borrowed(lower_state *state, sifr_error *error) SIFR_MUST_CHECK;
+/* A vector inside a flat parameter or a buffer with the same layout. */
+lower_operand lower_vector(int32_t buffer, int64_t first, int64_t elements, base_dtype dtype);
+/* Elements of a segment's final sums of gradients. */
+lower_operand lower_gradient_sum(const lower_state *state, int32_t segment, int64_t first,
+                                 int64_t elements);
+/* Whether this stage updates a segment. */
+bool lower_owns_segment(const lower_state *state, int32_t segment);
 /* Norm and update. */
 sifr_status lower_update(lower_state *state, sifr_error *error) SIFR_MUST_CHECK;
 /* The buffer of the sums over a segment's weights, for optimizers that update by weight. */

@@ -1,6 +1,5 @@
-/* Gradients of weights: partial sums over micro batches, tied weights, norm and update. */
+/* Gradients of weights: partial sums over micro batches, tied weights. */
 #include <assert.h>
-#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -8,7 +7,6 @@
 #include "base/heap.h"
 #include "plan/list.h"
 #include "plan/lower/lower.h"
-#include "plan/numbers.h"
 #include "plan/queries.h"
 
 /* Appends the sums of a range of micro batches into `slot`, one after the other. */
@@ -132,20 +130,19 @@ lower_operand lower_weight_gradient(const lower_state *state, const model_node *
                            .matrix = lower_matrix(w->rows, w->columns, BASE_FP32)};
 }
 
-/* A vector inside a flat parameter or a buffer with the same layout. */
-static lower_operand typed_at(int32_t buffer, int64_t first, int64_t elements, base_dtype dtype) {
+lower_operand lower_vector(int32_t buffer, int64_t first, int64_t elements, base_dtype dtype) {
     return (lower_operand){.buffer = buffer,
                            .offset = first * base_dtype_bytes(dtype),
                            .matrix = lower_matrix(1, elements, dtype)};
 }
 
 static lower_operand vector_at(int32_t buffer, int64_t first, int64_t elements) {
-    return typed_at(buffer, first, elements, BASE_FP32);
+    return lower_vector(buffer, first, elements, BASE_FP32);
 }
 
 static lower_operand sum_at(const lower_state *state, int32_t buffer, int64_t first,
                             int64_t elements) {
-    return typed_at(buffer, first, elements, state->sum_type);
+    return lower_vector(buffer, first, elements, state->sum_type);
 }
 
 static sifr_status emit_clear(lower_state *state, int32_t use, int64_t first, int64_t elements,
@@ -231,8 +228,7 @@ sifr_status lower_end_unit(lower_state *state, int32_t unit, sifr_error *error) 
     return SIFR_OK;
 }
 
-/* Whether this stage updates a segment. */
-static bool owns_segment(const lower_state *state, int32_t segment) {
+bool lower_owns_segment(const lower_state *state, int32_t segment) {
     return state->own_use[segment] >= 0 &&
            lower_is_here(state, state->model->segments[segment].unit);
 }
@@ -241,7 +237,7 @@ static bool owns_segment(const lower_state *state, int32_t segment) {
 static sifr_status borrowed_sum(lower_state *state, int32_t use, int32_t *buffer,
                                 sifr_error *error) {
     bool uses = lower_is_here(state, state->uses[use].unit);
-    bool owns = owns_segment(state, state->uses[use].segment);
+    bool owns = lower_owns_segment(state, state->uses[use].segment);
     *buffer = uses ? *sum_buffer(state, use, 0) : -1;
     if (uses == owns) return SIFR_OK;
     if (owns) return lower_receive_sum(state, use, buffer, error);
@@ -264,211 +260,7 @@ sifr_status lower_borrowed(lower_state *state, sifr_error *error) {
     return SIFR_OK;
 }
 
-/* The sums of a segment's gradient. */
-static lower_operand gradient_of(const lower_state *state, int32_t segment) {
-    return sum_at(state, *sum_buffer(state, state->own_use[segment], 0), 0,
-                  state->s->segment_elements[segment]);
-}
-
-/* Ends an instruction on a whole segment. */
-static sifr_status emit_on_segment(lower_state *state, plan_action action, int32_t segment,
-                                   const device_call *call, sifr_error *error) {
-    plan_schedule *s = state->s;
-    int32_t unit = state->model->segments[segment].unit;
-    BASE_TRY(lower_emit(state, action, unit, -1, call, NULL, false, error));
-    s->instructions[s->instruction_count - 1].segment = segment;
-    return SIFR_OK;
-}
-
-static sifr_status emit_squares(lower_state *state, int32_t segment, sifr_error *error) {
-    device_call call;
-    memset(&call, 0, sizeof call);
-    call.kernel = DEVICE_EXACT_SQUARES;
-    lower_operand y = {.buffer = state->s->numbers,
-                       .offset = offsetof(plan_numbers, squares),
-                       .matrix = lower_matrix(1, EXACT_WORDS, BASE_INT64)};
-    BASE_TRY(lower_put(state, &call, PLAN_X0, gradient_of(state, segment), error));
-    BASE_TRY(lower_put(state, &call, PLAN_Y, y, error));
-    return emit_on_segment(state, PLAN_SQUARES, segment, &call, error);
-}
-
-/* Elements of the segments before this one, in whole blocks: the same for any number of ranks. */
-static int64_t elements_before(const sifr_model *model, int32_t segment) {
-    int64_t elements = 0;
-    for (int32_t g = 0; g < segment; g++) elements += model->segments[g].elements;
-    return elements;
-}
-
-/* What an update of a segment's weights is called with, but for its operands. */
-static device_call update_call(const lower_state *state, int32_t segment) {
-    const plan_schedule *s = state->s;
-    sifr_optimizer optimizer = s->settings.step.optimizer;
-    model_group group =
-        optim_group_of(state->model, state->model->segments[segment].group, &optimizer);
-    const optim_row *row = plan_row(s, segment);
-    device_call call;
-    memset(&call, 0, sizeof call);
-    call.kernel = row->kernel;
-    optimizer.weight_decay = group.weight_decay;
-    row->set_call(&optimizer, &call.attributes);
-    call.attributes.update.lr_scale = (float)group.lr_scale;
-    call.attributes.update.averages = row->ema;
-    return call;
-}
-
-/* Its operands: elements of a segment from `first` on, `states` of its states, and the copy of the
- * weights where that is asked for. */
-static sifr_status put_elements(lower_state *state, int32_t segment, int64_t first,
-                                int64_t elements, int states, bool copies, device_call *call,
-                                sifr_error *error) {
-    plan_schedule *s = state->s;
-    bool mixed = s->masters[segment] >= 0;
-    const optim_row *row = plan_row(s, segment);
-    int32_t sum = *sum_buffer(state, state->own_use[segment], 0);
-    lower_operand parameters =
-        typed_at(s->parameters[segment], first, elements, plan_dtype(&s->settings));
-    BASE_TRY(lower_put(state, call, PLAN_X0, sum_at(state, sum, first, elements), error));
-    if (mixed)
-        BASE_TRY(lower_put(state, call, PLAN_W0, vector_at(s->masters[segment], first, elements),
-                           error));
-    if (!mixed || copies)
-        BASE_TRY(lower_put(state, call, mixed ? PLAN_W1 : PLAN_W0, parameters, error));
-    for (int i = 0; i < states; i++)
-        BASE_TRY(lower_put(state, call, (plan_role)(PLAN_SAVED0 + i),
-                           typed_at(s->states[i][segment], optim_values(row, i, first),
-                                    optim_values(row, i, elements),
-                                    plan_state_type(&s->settings, row, i)),
-                           error));
-    return SIFR_OK;
-}
-
-/* The optimizer on a segment. */
-static sifr_status emit_update(lower_state *state, int32_t segment, sifr_error *error) {
-    plan_schedule *s = state->s;
-    device_call call = update_call(state, segment);
-    BASE_TRY(put_elements(state, segment, 0, s->segment_elements[segment],
-                          optim_states(plan_row(s, segment)), true, &call, error));
-    BASE_TRY(emit_on_segment(state, PLAN_UPDATE, segment, &call, error));
-    s->instructions[s->instruction_count - 1].element = elements_before(state->model, segment);
-    return SIFR_OK;
-}
-
-/* --- updates by weight --- */
-
-sifr_status lower_weight_sums(lower_state *state, int32_t segment, sifr_error *error) {
-    plan_schedule *s = state->s;
-    int64_t bytes = plan_sum_parts(&s->settings) * plan_sum_bytes(s, segment);
-    return plan_add_segment_buffer(s, PLAN_MOMENTS, bytes, segment, -1, false,
-                                   &s->weight_sums[segment], error);
-}
-
-/* Where this rank's sums of a segment's weights are, in bytes. */
-static int64_t own_sums(const plan_schedule *s, int32_t segment) {
-    bool cut = plan_sum_parts(&s->settings) > 1;
-    return cut ? plan_mesh_place(&s->settings.mesh, PLAN_STATE) * plan_sum_bytes(s, segment) : 0;
-}
-
-static sifr_status clear_sums(lower_state *state, int32_t segment, sifr_error *error) {
-    plan_schedule *s = state->s;
-    int64_t words = plan_sum_bytes(s, segment) / (int64_t)sizeof(int64_t);
-    lower_operand y = {.buffer = s->weight_sums[segment],
-                       .offset = own_sums(s, segment),
-                       .matrix = lower_matrix(1, words, BASE_INT64)};
-    device_call call;
-    memset(&call, 0, sizeof call);
-    call.kernel = DEVICE_CLEAR;
-    BASE_TRY(lower_put(state, &call, PLAN_Y, y, error));
-    return emit_on_segment(state, PLAN_ADD, segment, &call, error);
-}
-
-/* This rank's sums of a weight, the `number`th of its segment. pass_zero.c adds those of the
- * others. */
-static sifr_status put_sums(lower_state *state, int32_t segment, int64_t number, bool begin,
-                            device_call *call, sifr_error *error) {
-    enum { WORDS = 2 * EXACT_WORDS };
-    plan_schedule *s = state->s;
-    int64_t at = number * WORDS * (int64_t)sizeof(int64_t);
-    lower_operand sums = {.buffer = s->weight_sums[segment],
-                          .offset = own_sums(s, segment) + at,
-                          .matrix = lower_matrix(1, WORDS, BASE_INT64)};
-    return lower_put(state, call, begin ? PLAN_Y : PLAN_X1, sums, error);
-}
-
-static sifr_status emit_weight(lower_state *state, const model_weight *weight, int64_t number,
-                               bool begin, sifr_error *error) {
-    plan_schedule *s = state->s;
-    int32_t segment = weight->segment;
-    const optim_row *row = plan_row(s, segment);
-    int64_t elements = base_ceil_to(weight->rows * weight->columns, DEVICE_BLOCK);
-    device_call call = update_call(state, segment);
-    if (begin) call.kernel = row->begin, call.attributes.update.averages = false;
-    BASE_TRY(put_elements(state, segment, weight->offset, elements,
-                          optim_states(row) - (begin && row->ema), !begin, &call, error));
-    BASE_TRY(put_sums(state, segment, number, begin, &call, error));
-    BASE_TRY(emit_on_segment(state, PLAN_UPDATE, segment, &call, error));
-    s->instructions[s->instruction_count - 1].element =
-        elements_before(state->model, segment) + weight->offset;
-    return SIFR_OK;
-}
-
-/* Either the sums or the updates of a segment's weights. */
-static sifr_status emit_weights(lower_state *state, int32_t segment, bool begin,
-                                sifr_error *error) {
-    const model_unit *unit = &state->model->units[state->model->segments[segment].unit];
-    int64_t number = 0;
-    if (begin) BASE_TRY(clear_sums(state, segment, error));
-    for (int32_t w = unit->first_weight; w < unit->first_weight + unit->weights; w++) {
-        const model_weight *weight = &state->model->weights[w];
-        if (weight->segment != segment) continue;
-        BASE_TRY(emit_weight(state, weight, number++, begin, error));
-    }
-    return SIFR_OK;
-}
-
-/* A page of a file, or of what is copied, may belong to two weights. */
-static sifr_status check_tiers(const lower_state *state, int32_t segment, sifr_error *error) {
-    const plan_schedule *s = state->s;
-    const sifr_offload *offload = &s->settings.step.offload;
-    const sifr_tier tiers[] = {offload->optimizer.device, offload->param.device,
-                               offload->gradients};
-    bool away = false;
-    for (size_t i = 0; i < sizeof tiers / sizeof *tiers; i++)
-        away |=
-            tiers[i] == SIFR_TIER_NVME || (tiers[i] == SIFR_TIER_CPU && device_is_separate(s->dev));
-    if (!away) return SIFR_OK;
-    return base_fail(error, SIFR_USAGE,
-                     "%s: parameters, gradients and states on other tiers are not supported yet "
-                     "with it; leave offload_optimizer, offload_param and offload_gradients out",
-                     plan_row(s, segment)->name);
-}
-
-static sifr_status emit_updates(lower_state *state, sifr_error *error) {
-    int32_t segments = (int32_t)state->model->segment_count;
-    for (int32_t g = 0; g < segments; g++) {
-        if (!owns_segment(state, g) || !plan_row(state->s, g)->by_weight) continue;
-        BASE_TRY(check_tiers(state, g, error));
-        BASE_TRY(emit_weights(state, g, true, error));
-    }
-    for (int32_t g = 0; g < segments; g++) {
-        if (!owns_segment(state, g)) continue;
-        bool by_weight = plan_row(state->s, g)->by_weight;
-        BASE_TRY(by_weight ? emit_weights(state, g, false, error) : emit_update(state, g, error));
-    }
-    return SIFR_OK;
-}
-
-sifr_status lower_update(lower_state *state, sifr_error *error) {
-    plan_schedule *s = state->s;
-    int32_t segments = (int32_t)state->model->segment_count;
-    for (int32_t g = 0; g < segments; g++) {
-        if (owns_segment(state, g)) BASE_TRY(emit_squares(state, g, error));
-    }
-    BASE_TRY(plan_add_operand(s, PLAN_X0, s->numbers, 0, error));
-    BASE_TRY(plan_add_operand(s, PLAN_Y, s->numbers, 0, error));
-    BASE_TRY(plan_add_instruction(
-        s,
-        (plan_instruction){
-            .action = PLAN_NORM, .unit = -1, .micro_batch = -1, .node = -1, .call = -1, .wait = -1},
-        error));
-    return emit_updates(state, error);
+lower_operand lower_gradient_sum(const lower_state *state, int32_t segment, int64_t first,
+                                 int64_t elements) {
+    return sum_at(state, *sum_buffer(state, state->own_use[segment], 0), first, elements);
 }
