@@ -42,6 +42,13 @@ typedef struct optim_row {
      * EXACT_WORDS for the part of it that a rank owns, and `kernel` reads those of all ranks. */
     bool by_weight;
     device_kernel begin;
+    /* Updates read whole weights: `begin` changes the states of the elements that a rank owns and
+     * leaves a value for each at y, FP32. A gather brings the values of all ranks. `whole` changes
+     * those of one weight in place, y: FP32 rows x columns, on each rank that owns some of its
+     * elements. `kernel`, whose x0 are these values, changes the weights. The first states are
+     * those of `begin`, then come those of `kernel`. */
+    bool reads_whole;
+    device_kernel whole;
     /* The last state is the average of the weights (ema_decay). */
     bool ema;
     const struct optim_row *with_ema; /* the row with it; NULL: not with this optimizer */
@@ -69,7 +76,8 @@ void optim_set_step(const sifr_optimizer *optimizer, const optim_step *step, dev
 
 /* How many states it keeps for each weight, at most OPTIM_STATES. */
 static inline int optim_states(const optim_row *row) {
-    return device_update_states(row->kernel) + row->ema;
+    int begun = row->reads_whole ? device_update_states(row->begin) : 0;
+    return begun + device_update_states(row->kernel) + row->ema;
 }
 
 /* The row of a weight or a segment with this `rest`. */

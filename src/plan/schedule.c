@@ -51,10 +51,11 @@ device_matrix *plan_role_matrix(device_call *call, plan_role role) {
 
 void plan_free(plan_schedule *schedule) {
     if (!schedule) return;
-    void *const blocks[] = {schedule->instructions,     schedule->operands,    schedule->calls,
-                            schedule->buffers,          schedule->parameters,  schedule->masters,
-                            schedule->segment_elements, schedule->weight_sums, schedule->tables,
-                            schedule->losses,           schedule->caches};
+    void *const blocks[] = {
+        schedule->instructions,     schedule->operands,    schedule->calls,
+        schedule->buffers,          schedule->parameters,  schedule->masters,
+        schedule->segment_elements, schedule->weight_sums, schedule->whole_values,
+        schedule->tables,           schedule->losses,      schedule->caches};
     for (size_t i = 0; i < sizeof blocks / sizeof *blocks; i++) free(blocks[i]);
     for (int i = 0; i < SIFR_INPUTS; i++) free(schedule->inputs[i]);
     for (int i = 0; i < OPTIM_STATES; i++) free(schedule->states[i]);

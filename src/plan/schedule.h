@@ -198,7 +198,9 @@ typedef struct plan_schedule {
      * Only trained segments have masters and states. */
     int32_t *parameters, *masters, *states[OPTIM_STATES]; /* by segment; states: those of the
                                                              optimizer's row */
-    int32_t *weight_sums; /* by segment: of updates by weight, sums of all ranks' parts; else -1 */
+    int32_t *weight_sums;  /* by segment: of updates by weight, sums of all ranks' parts; else -1 */
+    int32_t *whole_values; /* by segment: of updates that read whole weights, what `begin` made of
+                              all elements (optim_row); else -1 */
     int64_t *segment_elements; /* padded to whole blocks of each slice; 0: of a segment that this
                                   stage does not read */
     int32_t *tables;           /* by model_table */

@@ -269,7 +269,7 @@ static sifr_status add_segment(lower_state *state, int32_t g, sifr_error *error)
                         : model_held_bytes(segment->coding, elements, state->element);
     s->segment_elements[g] = elements;
     s->masters[g] = -1;
-    s->weight_sums[g] = -1;
+    s->weight_sums[g] = s->whole_values[g] = -1;
     for (int i = 0; i < OPTIM_STATES; i++) s->states[i][g] = -1;
     BASE_TRY(
         plan_add_segment_buffer(s, PLAN_PARAMETERS, bytes, g, -1, true, &s->parameters[g], error));
@@ -338,6 +338,7 @@ static sifr_status allocate(lower_state *state, sifr_error *error) {
         BASE_TRY(base_alloc(segments, sizeof *s->states[i], &s->states[i], error));
     BASE_TRY(base_alloc(segments, sizeof *s->segment_elements, &s->segment_elements, error));
     BASE_TRY(base_alloc(segments, sizeof *s->weight_sums, &s->weight_sums, error));
+    BASE_TRY(base_alloc(segments, sizeof *s->whole_values, &s->whole_values, error));
     BASE_TRY(base_alloc(model->table_count, sizeof *s->tables, &s->tables, error));
     for (int i = 0; i < SIFR_INPUTS; i++) {
         BASE_TRY(base_alloc(k, sizeof *s->inputs[i], &s->inputs[i], error));

@@ -58,30 +58,43 @@ static device_call update_call(const lower_state *state, int32_t segment) {
     return call;
 }
 
-/* Its operands: elements of a segment from `first` on, `states` of its states, and the copy of the
- * weights where that is asked for. */
-static sifr_status put_elements(lower_state *state, int32_t segment, int64_t first,
-                                int64_t elements, int states, bool copies, device_call *call,
-                                sifr_error *error) {
+/* Some of the states of a row. */
+typedef struct state_range {
+    int first, end;
+} state_range;
+
+/* Its operands behind x0: elements of a segment from `first` on, some of its states, and the copy
+ * of the weights where that is asked for. */
+static sifr_status put_weights(lower_state *state, int32_t segment, int64_t first, int64_t elements,
+                               state_range states, bool copies, device_call *call,
+                               sifr_error *error) {
     plan_schedule *s = state->s;
     bool mixed = s->masters[segment] >= 0;
     const optim_row *row = plan_row(s, segment);
     lower_operand parameters =
         lower_vector(s->parameters[segment], first, elements, plan_dtype(&s->settings));
-    BASE_TRY(lower_put(state, call, PLAN_X0, lower_gradient_sum(state, segment, first, elements),
-                       error));
     if (mixed)
         BASE_TRY(lower_put(state, call, PLAN_W0,
                            lower_vector(s->masters[segment], first, elements, BASE_FP32), error));
     if (!mixed || copies)
         BASE_TRY(lower_put(state, call, mixed ? PLAN_W1 : PLAN_W0, parameters, error));
-    for (int i = 0; i < states; i++)
-        BASE_TRY(lower_put(state, call, (plan_role)(PLAN_SAVED0 + i),
+    for (int i = states.first; i < states.end; i++)
+        BASE_TRY(lower_put(state, call, (plan_role)(PLAN_SAVED0 + i - states.first),
                            lower_vector(s->states[i][segment], optim_values(row, i, first),
                                         optim_values(row, i, elements),
                                         plan_state_type(&s->settings, row, i)),
                            error));
     return SIFR_OK;
+}
+
+/* All its operands, with the first states of the row. */
+static sifr_status put_elements(lower_state *state, int32_t segment, int64_t first,
+                                int64_t elements, int states, bool copies, device_call *call,
+                                sifr_error *error) {
+    BASE_TRY(lower_put(state, call, PLAN_X0, lower_gradient_sum(state, segment, first, elements),
+                       error));
+    return put_weights(state, segment, first, elements, (state_range){0, states}, copies, call,
+                       error);
 }
 
 /* The optimizer on a segment. */
@@ -167,6 +180,71 @@ static sifr_status emit_weights(lower_state *state, int32_t segment, bool begin,
     return SIFR_OK;
 }
 
+/* --- updates that read whole weights --- */
+
+/* The values of all elements. pass_zero.c lets a rank make its own, and gathers the others'. */
+static sifr_status begin_whole(lower_state *state, int32_t segment, sifr_error *error) {
+    plan_schedule *s = state->s;
+    int64_t elements = s->segment_elements[segment];
+    device_call call = update_call(state, segment);
+    int32_t *values = &s->whole_values[segment];
+    if (*values >= 0) return SIFR_OK;
+    BASE_TRY(plan_add_segment_buffer(s, PLAN_GRADIENTS, elements * 4, segment, -1, false, values,
+                                     error));
+    call.kernel = plan_row(s, segment)->begin;
+    call.attributes.update.averages = false;
+    BASE_TRY(put_elements(state, segment, 0, elements, device_update_states(call.kernel), false,
+                          &call, error));
+    BASE_TRY(lower_put(state, &call, PLAN_Y, lower_vector(*values, 0, elements, BASE_FP32), error));
+    BASE_TRY(emit_on_segment(state, PLAN_UPDATE, segment, &call, error));
+    s->instructions[s->instruction_count - 1].element = elements_before(state->model, segment);
+    return SIFR_OK;
+}
+
+static sifr_status change_values(lower_state *state, const model_weight *weight,
+                                 sifr_error *error) {
+    int32_t segment = weight->segment;
+    device_call call = update_call(state, segment);
+    call.kernel = plan_row(state->s, segment)->whole;
+    lower_operand y = {.buffer = state->s->whole_values[segment],
+                       .offset = weight->offset * 4,
+                       .matrix = lower_matrix(weight->rows, weight->columns, BASE_FP32)};
+    BASE_TRY(lower_put(state, &call, PLAN_Y, y, error));
+    return emit_on_segment(state, PLAN_UPDATE, segment, &call, error);
+}
+
+static sifr_status end_whole(lower_state *state, int32_t segment, sifr_error *error) {
+    plan_schedule *s = state->s;
+    const model_unit *unit = &state->model->units[state->model->segments[segment].unit];
+    const optim_row *row = plan_row(s, segment);
+    state_range states = {device_update_states(row->begin), optim_states(row)};
+    int64_t elements = s->segment_elements[segment];
+    for (int32_t w = unit->first_weight; w < unit->first_weight + unit->weights; w++) {
+        const model_weight *weight = &state->model->weights[w];
+        if (weight->segment == segment) BASE_TRY(change_values(state, weight, error));
+    }
+    device_call call = update_call(state, segment);
+    lower_operand values = lower_vector(s->whole_values[segment], 0, elements, BASE_FP32);
+    BASE_TRY(lower_put(state, &call, PLAN_X0, values, error));
+    BASE_TRY(put_weights(state, segment, 0, elements, states, true, &call, error));
+    BASE_TRY(emit_on_segment(state, PLAN_UPDATE, segment, &call, error));
+    s->instructions[s->instruction_count - 1].element = elements_before(state->model, segment);
+    return SIFR_OK;
+}
+
+/* Where values travel beside computing, the next segment's are begun first. */
+static sifr_status emit_whole(lower_state *state, int32_t segment, sifr_error *error) {
+    plan_schedule *s = state->s;
+    bool ahead = plan_sum_parts(&s->settings) > 1 && s->settings.step.zero.overlap_comm;
+    BASE_TRY(begin_whole(state, segment, error));
+    for (int32_t g = segment + 1; ahead && g < (int32_t)state->model->segment_count; g++) {
+        if (!lower_owns_segment(state, g) || !plan_row(s, g)->reads_whole) continue;
+        BASE_TRY(begin_whole(state, g, error));
+        break;
+    }
+    return end_whole(state, segment, error);
+}
+
 /* A page of a file, or of what is copied, may belong to two weights. */
 static sifr_status check_tiers(const lower_state *state, int32_t segment, sifr_error *error) {
     const plan_schedule *s = state->s;
@@ -184,18 +262,23 @@ static sifr_status check_tiers(const lower_state *state, int32_t segment, sifr_e
                      plan_row(s, segment)->name);
 }
 
+static sifr_status emit_segment(lower_state *state, int32_t segment, sifr_error *error) {
+    const optim_row *row = plan_row(state->s, segment);
+    if (row->by_weight) return emit_weights(state, segment, false, error);
+    return row->reads_whole ? emit_whole(state, segment, error)
+                            : emit_update(state, segment, error);
+}
+
 static sifr_status emit_updates(lower_state *state, sifr_error *error) {
     int32_t segments = (int32_t)state->model->segment_count;
     for (int32_t g = 0; g < segments; g++) {
-        if (!lower_owns_segment(state, g) || !plan_row(state->s, g)->by_weight) continue;
-        BASE_TRY(check_tiers(state, g, error));
-        BASE_TRY(emit_weights(state, g, true, error));
-    }
-    for (int32_t g = 0; g < segments; g++) {
         if (!lower_owns_segment(state, g)) continue;
-        bool by_weight = plan_row(state->s, g)->by_weight;
-        BASE_TRY(by_weight ? emit_weights(state, g, false, error) : emit_update(state, g, error));
+        const optim_row *row = plan_row(state->s, g);
+        if (row->by_weight || row->reads_whole) BASE_TRY(check_tiers(state, g, error));
+        if (row->by_weight) BASE_TRY(emit_weights(state, g, true, error));
     }
+    for (int32_t g = 0; g < segments; g++)
+        if (lower_owns_segment(state, g)) BASE_TRY(emit_segment(state, g, error));
     return SIFR_OK;
 }
 

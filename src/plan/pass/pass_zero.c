@@ -49,6 +49,12 @@ static int64_t sum_bytes(const zero_state *z) {
     return plan_narrow_gradients(&z->s->settings) ? 2 : 4;
 }
 
+/* Whether a buffer holds what an optimizer makes of whole weights. */
+static bool is_values(const zero_state *z, int32_t buffer) {
+    int32_t segment = z->s->buffers[buffer].segment;
+    return segment >= 0 && z->s->whole_values[segment] == buffer;
+}
+
 /* Partial sums that live to the end have slot 0. */
 static bool is_final(const zero_state *z, int32_t buffer) {
     return is_gradient(z, buffer) && z->s->buffers[buffer].index == 0;
@@ -128,7 +134,7 @@ static void move_operand(const zero_state *z, int32_t segment, int64_t first, in
         in_place = z->slice[operand->buffer] == operand->buffer;
         operand->buffer = z->slice[operand->buffer];
     }
-    bool whole = in_place || (parameter && z->whole[segment]);
+    bool whole = in_place || (parameter && z->whole[segment]) || is_values(z, operand->buffer);
     operand->offset = (whole ? first : in_slice) / each * bytes;
 }
 
@@ -150,7 +156,7 @@ static sifr_status emit_sliced(zero_state *z, const plan_instruction *in, sifr_e
     plan_operand gradient = z->old.operands[in->first_operand];
     int32_t segment = s->buffers[gradient.buffer].segment;
     int64_t slice = slice_elements(z, segment), whole = call.x[0].columns;
-    int64_t start = gradient.offset / sum_bytes(z);
+    int64_t start = gradient.offset / (is_values(z, gradient.buffer) ? 4 : sum_bytes(z));
     int64_t first = base_max_i64(start, z->rank * slice);
     int64_t end = base_min_i64(start + whole, (z->rank + 1) * slice);
     if (end <= first) return SIFR_OK;
@@ -170,6 +176,23 @@ static sifr_status emit_sliced(zero_state *z, const plan_instruction *in, sifr_e
     BASE_TRY(plan_add_call(s, call, &out.call, error));
     out.element += first - start;
     return plan_add_instruction(s, out, error);
+}
+
+/* Whether an instruction changes the values of a whole weight, which are its first operand. */
+static bool changes_values(const zero_state *z, const plan_instruction *in) {
+    if (in->action != PLAN_UPDATE) return false;
+    const optim_row *row = plan_row(z->s, in->segment);
+    return row->reads_whole && z->s->calls[in->call].kernel == row->whole;
+}
+
+/* Whether it does, and this rank owns no element of the weight. */
+static bool is_of_others(const zero_state *z, const plan_instruction *in) {
+    const device_call *call = in->call >= 0 ? &z->s->calls[in->call] : NULL;
+    if (z->stage == 0 || z->ranks == 1 || !changes_values(z, in)) return false;
+    int64_t slice = slice_elements(z, in->segment);
+    int64_t first = z->old.operands[in->first_operand].offset / 4;
+    int64_t end = first + call->y.rows * call->y.columns;
+    return end <= z->rank * slice || first >= (z->rank + 1) * slice;
 }
 
 static sifr_status emit_same(zero_state *z, const plan_instruction *in, sifr_error *error) {
@@ -246,30 +269,36 @@ static sifr_status gather_updated(zero_state *z, size_t index, sifr_error *error
     if (more) return SIFR_OK;
     if (s->weight_sums[in->segment] >= 0 && kernel == plan_row(s, in->segment)->begin)
         return gather_sums(z, in->segment, error);
-    if (!z->whole[in->segment]) return SIFR_OK;
+    int32_t values = s->whole_values[in->segment];
+    if (values >= 0 && kernel == plan_row(s, in->segment)->begin)
+        return emit_gather_in_place(z, values, in->segment, base_dtype_bytes(BASE_FP32), error);
+    if (!z->whole[in->segment] || kernel != plan_row(s, in->segment)->kernel) return SIFR_OK;
     int64_t element = base_dtype_bytes(plan_dtype(&s->settings));
     return emit_gather_in_place(z, s->parameters[in->segment], in->segment, element, error);
 }
 
+/* Whether an instruction works on this rank's slice alone. */
+static bool is_sliced(const zero_state *z, const plan_instruction *in) {
+    if (in->call < 0 || in->operands == 0) return false;
+    bool adds = in->action == PLAN_ADD && z->s->calls[in->call].kernel == DEVICE_ADD_INTO;
+    bool updates = in->action == PLAN_UPDATE && z->stage > 0 && !changes_values(z, in);
+    int32_t buffer = z->old.operands[in->first_operand].buffer;
+    if (updates && is_values(z, buffer)) return z->ranks > 1;
+    return (adds || updates || in->action == PLAN_SQUARES) && z->reduced[buffer];
+}
+
 static sifr_status rewrite_instruction(zero_state *z, size_t index, sifr_error *error) {
-    plan_schedule *s = z->s;
     const plan_instruction *in = &z->old.instructions[index];
-    bool kernel = in->call >= 0;
-    bool uses_sum =
-        kernel && ((in->action == PLAN_ADD && s->calls[in->call].kernel == DEVICE_ADD_INTO) ||
-                   in->action == PLAN_SQUARES || in->action == PLAN_UPDATE);
-    bool sliced = uses_sum && z->reduced[z->old.operands[in->first_operand].buffer];
     if (z->stage == 0 && in->action == PLAN_SQUARES) {
         bool first = index == 0 || z->old.instructions[index - 1].action != PLAN_SQUARES;
         if (first) BASE_TRY(gather_gradients(z, error));
     }
-    if (z->stage == 0 && in->action == PLAN_UPDATE) sliced = false;
     if (plan_is_peer(in) && in->unit >= 0 && z->ranks > 1)
         BASE_TRY(emit_peer(z, in, error));
-    else if (sliced)
+    else if (is_sliced(z, in))
         BASE_TRY(emit_sliced(z, in, error));
     else
-        BASE_TRY(emit_same(z, in, error));
+        BASE_TRY(is_of_others(z, in) ? SIFR_OK : emit_same(z, in, error));
     BASE_TRY(gather_updated(z, index, error));
     for (int32_t o = in->first_operand; o < in->first_operand + in->operands; o++) {
         int32_t buffer = z->old.operands[o].buffer;
