@@ -18,12 +18,18 @@ static bool is_of(const cover_run *run, size_t index, size_t weight, int part) {
            (int)run->ranges[index].part == part;
 }
 
+static const char *part_name(const cover_run *run, size_t weight, int part) {
+    const optim_row *row = run->optimizer;
+    if (row) row = optim_row_for(row, run->model->weights[weight].rest);
+    return engine_part_name(row, (engine_part)part);
+}
+
 static sifr_status missing(const cover_run *run, size_t weight, int part, int64_t from,
                            sifr_error *error) {
     return base_fail(error, SIFR_FAILED,
                      "%s: %s of '%s' is missing or stored twice from element %lld on", run->where,
-                     engine_part_name(run->optimizer, (engine_part)part),
-                     run->model->weights[weight].name, (long long)from);
+                     part_name(run, weight, part), run->model->weights[weight].name,
+                     (long long)from);
 }
 
 /* --- blocks --- */
@@ -99,22 +105,27 @@ static sifr_status cover_weight(cover_run *run, size_t weight, int part, sifr_er
     if (left == 0 && meet) return SIFR_OK;
     return base_fail(error, SIFR_FAILED,
                      "%s: the blocks of %s of '%s' leave gaps or lie over each other", run->where,
-                     engine_part_name(run->optimizer, (engine_part)part),
-                     run->model->weights[weight].name);
+                     part_name(run, weight, part), run->model->weights[weight].name);
 }
 
 /* --- all --- */
 
+/* Of a row and its rest, the one with fewer. */
+static int fewest_states(const optim_row *row) {
+    int own = optim_states(row), rest = optim_states(row->rest);
+    return own < rest ? own : rest;
+}
+
 sifr_status checkpoint_check_cover(const checkpoint_range *ranges, size_t count,
                                    const sifr_model *model, const optim_row *optimizer, bool any,
                                    const char *where, sifr_error *error) {
-    int parts = ENGINE_STATE1 + (optimizer ? optim_states(optimizer) : 0);
+    int parts = ENGINE_STATE1 + (optimizer ? optim_most_states(optimizer) : 0);
+    int fewest = optimizer && optimizer->rest ? fewest_states(optimizer) : -1;
     cover_run run = {ranges, count, 0, model, optimizer, where};
     for (size_t w = 0; w < model->weight_count; w++) {
         bool trained = true;
         for (int p = 0; p < parts; p++) {
-            bool last =
-                optimizer && optimizer->rest && p == ENGINE_STATE1 + optim_states(optimizer->rest);
+            bool last = fewest >= 0 && p == ENGINE_STATE1 + fewest;
             if (any && (p == ENGINE_STATE1 || last)) trained = is_of(&run, run.at, w, p);
             bool by_model = !any || p == ENGINE_MASTER;
             bool has = checkpoint_has_part(model, optimizer, w, (engine_part)p);

@@ -31,7 +31,7 @@ static sifr_status add_span(layout_run *run, size_t weight, engine_part part, mo
         layout->ranges[layout->count] =
             (checkpoint_range){.weight = weight,
                                .part = part,
-                               .name = engine_part_name(engine_optimizer(run->engine), part),
+                               .name = engine_weight_part(run->engine, weight, part),
                                .span = span,
                                .each = each,
                                .file = layout->files - 1,
@@ -53,7 +53,7 @@ static sifr_status add_weight(layout_run *run, int32_t rank, size_t weight, engi
         return base_fail(error, SIFR_USAGE,
                          "checkpoint: %s of '%.80s', which is cut into blocks, has values for "
                          "several elements each, which is not supported yet",
-                         engine_part_name(engine_optimizer(run->engine), part), w->name);
+                         engine_weight_part(run->engine, weight, part), w->name);
     engine_share(run->engine, weight, rank, &first, &count);
     int32_t blocks = model_local_spans(w, first, count, spans);
     for (int32_t b = 0; b < blocks; b++) BASE_TRY(add_span(run, weight, part, spans[b], error));

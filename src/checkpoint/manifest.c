@@ -46,6 +46,15 @@ static json_t *bounds(const int64_t pair[2]) {
     return json_pack("[I, I]", (json_int_t)pair[0], (json_int_t)pair[1]);
 }
 
+/* The type that the manifest's "types" have for a part. */
+static base_dtype type_of(const sifr_engine *engine, const char *part) {
+    const char *name;
+    base_dtype type = BASE_NONE;
+    for (int n = 0; engine_named_part(engine, n, &name, &type); n++)
+        if (strcmp(name, part) == 0) break;
+    return type;
+}
+
 sifr_status checkpoint_add_range(json_t *list, const sifr_engine *engine,
                                  const checkpoint_range *range, sifr_error *error) {
     char name[FORMATS_NAME_LIMIT];
@@ -62,7 +71,7 @@ sifr_status checkpoint_add_range(json_t *list, const sifr_engine *engine,
         (json_object_set_new(entry, "rows", bounds(block->rows)) != 0 ||
          json_object_set_new(entry, "columns", bounds(block->columns)) != 0))
         return base_fail_alloc(error, sizeof name);
-    if (range->dtype != engine_part_type(engine, range->part) &&
+    if (range->dtype != type_of(engine, range->name) &&
         json_object_set_new(entry, "dtype", json_string(base_dtype_name(range->dtype))) != 0)
         return base_fail_alloc(error, sizeof name);
     if (range->each > 1 && json_object_set_new(entry, "each", json_integer(range->each)) != 0)
@@ -73,11 +82,11 @@ sifr_status checkpoint_add_range(json_t *list, const sifr_engine *engine,
 sifr_status checkpoint_add_types(json_t *manifest, const sifr_engine *engine, sifr_error *error) {
     json_t *types = json_object();
     if (json_object_set_new(manifest, "types", types) != 0) return base_fail_alloc(error, 256);
-    for (int p = 0; p < engine_parts(engine); p++) {
-        const char *type = base_dtype_name(engine_part_type(engine, (engine_part)p));
-        const char *name = engine_part_name(engine_optimizer(engine), (engine_part)p);
-        if (json_object_set_new(types, name, json_string(type))) return base_fail_alloc(error, 64);
-    }
+    const char *name;
+    base_dtype type;
+    for (int n = 0; engine_named_part(engine, n, &name, &type); n++)
+        if (json_object_set_new(types, name, json_string(base_dtype_name(type))))
+            return base_fail_alloc(error, 64);
     return SIFR_OK;
 }
 
@@ -171,6 +180,13 @@ sifr_status checkpoint_check_file(const checkpoint_opened *opened, size_t index,
     return status;
 }
 
+static bool has_state(const optim_row *row, const char *name) {
+    const optim_row *of;
+    for (int n = 0, i; (i = optim_named_state(row, n, &of)) >= 0; n++)
+        if (strcmp(of->states[i].name, name) == 0) return true;
+    return false;
+}
+
 sifr_status checkpoint_check_states(const checkpoint_opened *opened, const optim_row *row,
                                     const char *directory, const char *whose, const char *remedy,
                                     sifr_error *error) {
@@ -178,19 +194,19 @@ sifr_status checkpoint_check_states(const checkpoint_opened *opened, const optim
     char had[160] = "";
     size_t used = 0, count = 0;
     bool same = true;
-    int parts = ENGINE_STATE1 + optim_states(row);
+    int states = 0;
     const char *key;
     json_t *value;
+    for (const optim_row *of; optim_named_state(row, states, &of) >= 0;) states++;
     json_object_foreach((json_t *)(uintptr_t)types, key, value) {
-        int p = 0;
-        while (p < parts && strcmp(key, engine_part_name(row, (engine_part)p))) p++;
-        same &= p < parts;
+        bool master = strcmp(key, "master") == 0;
+        same &= master || has_state(row, key);
         count++;
-        if (strcmp(key, "master") == 0 || used >= sizeof had) continue;
+        if (master || used >= sizeof had) continue;
         used += (size_t)snprintf(had + used, sizeof had - used, "%s%.40s", used ? ", " : "", key);
     }
     if (!types && row == &optim_adam) return SIFR_OK;
-    if (types && same && (int)count == parts) return SIFR_OK;
+    if (types && same && (int)count == ENGINE_STATE1 + states) return SIFR_OK;
     return base_fail(
         error, SIFR_USAGE, "%s: has the state of another optimizer (%s) than %s, which %s; %s",
         directory, types ? (used ? had : "none") : "exp_avg, exp_avg_sq", row->name, whose, remedy);
@@ -202,9 +218,10 @@ sifr_status checkpoint_check_types(const checkpoint_opened *opened, const sifr_e
     BASE_TRY(checkpoint_check_states(
         opened, engine_optimizer(engine), directory, "this run has",
         "set optimizer as it was, or start a new run in another output folder", error));
-    for (int p = 0; p < engine_parts(engine); p++) {
-        const char *part = engine_part_name(engine_optimizer(engine), (engine_part)p), *was;
-        const char *now = base_dtype_name(engine_part_type(engine, (engine_part)p));
+    const char *part, *was;
+    base_dtype type;
+    for (int n = 0; engine_named_part(engine, n, &part, &type); n++) {
+        const char *now = base_dtype_name(type);
         BASE_TRY(base_json_string(types, part, "fp32", &was, directory, error));
         if (strcmp(was, now) == 0) continue;
         return base_fail(error, SIFR_USAGE,

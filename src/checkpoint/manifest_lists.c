@@ -63,13 +63,17 @@ static sifr_status index_weights(const sifr_model *model, json_t **out, sifr_err
     return *out ? SIFR_OK : base_fail_alloc(error, 64 * model->weight_count);
 }
 
-/* The part of this name among those of `optimizer`; NULL: of any, and all but master weights are
- * ENGINE_STATE1. -1: there is none. */
-static int part_of(const optim_row *optimizer, const char *name) {
-    int count = ENGINE_STATE1 + (optimizer ? optim_states(optimizer) : 0);
-    for (int p = 0; p < count; p++)
-        if (strcmp(name, engine_part_name(optimizer, (engine_part)p)) == 0) return p;
-    return optimizer ? -1 : ENGINE_STATE1;
+/* The part of this name among those that `optimizer` has of a weight, or of `any`; NULL: of any
+ * optimizer, and all but master weights are ENGINE_STATE1. -1: there is none. */
+static int part_of(const optim_row *optimizer, const model_weight *weight, bool any,
+                   const char *name) {
+    const optim_row *of;
+    if (strcmp(name, engine_part_name(optimizer, ENGINE_MASTER)) == 0) return ENGINE_MASTER;
+    if (!optimizer) return ENGINE_STATE1;
+    const optim_row *row = any ? optimizer : optim_row_for(optimizer, weight->rest);
+    for (int n = 0, i; (i = optim_named_state(row, n, &of)) >= 0; n++)
+        if ((any || of == row) && strcmp(name, of->states[i].name) == 0) return ENGINE_STATE1 + i;
+    return -1;
 }
 
 /* `part` by its name in `types`, unless the entry says otherwise. */
@@ -111,10 +115,11 @@ static bool read_block(const json_t *entry, int64_t version, const model_weight 
            read_bounds(columns, whole.columns[1], out->columns);
 }
 
+/* `weights`: index by name. `any`: as in checkpoint_check_cover. */
 static sifr_status read_range(const checkpoint_opened *opened, const json_t *entry,
                               const sifr_model *model, const json_t *weights,
-                              const optim_row *optimizer, const char *where, checkpoint_range *out,
-                              sifr_error *error) {
+                              const optim_row *optimizer, bool any, const char *where,
+                              checkpoint_range *out, sifr_error *error) {
     const char *weight;
     int64_t file;
     BASE_TRY(base_json_string(entry, "weight", "", &weight, where, error));
@@ -128,8 +133,8 @@ static sifr_status read_range(const checkpoint_opened *opened, const json_t *ent
     if (!index)
         return base_fail(error, SIFR_FAILED, "%s: weight '%.80s' is not in the model", where,
                          weight);
-    int p = part_of(optimizer, out->name);
     out->weight = (size_t)json_integer_value(index);
+    int p = part_of(optimizer, &model->weights[out->weight], any, out->name);
     if (p < 0 || file < 0 || (size_t)file >= opened->file_count || out->span.first < 0 ||
         out->span.count < 0 || out->each < 1 || out->each > DEVICE_BLOCK ||
         out->span.first % out->each ||
@@ -182,8 +187,8 @@ static sifr_status find_ranges(const checkpoint_opened *opened, const sifr_model
     for (size_t i = 0; i < all; i++) {
         checkpoint_range *range = &ranges[used];
         BASE_TRY_GOTO(status,
-                      read_range(opened, json_array_get(list, i), model, weights, optimizer, where,
-                                 range, error),
+                      read_range(opened, json_array_get(list, i), model, weights, optimizer, any,
+                                 where, range, error),
                       done);
         used += optimizer || average || range->part == ENGINE_MASTER;
     }

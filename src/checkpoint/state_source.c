@@ -27,7 +27,7 @@ static sifr_status make_index(checkpoint_state *s, sifr_error *error) {
 
 static sifr_status open_state(checkpoint_state *s, const optim_row *optimizer, sifr_error *error) {
     const checkpoint_model *m = s->model;
-    s->parts = ENGINE_STATE1 + optim_states(optimizer);
+    s->parts = ENGINE_STATE1 + optim_most_states(optimizer);
     BASE_TRY(checkpoint_state_ranges(&m->opened, m->folder.model, optimizer, m->path, &s->ranges,
                                      &s->count, error));
     BASE_TRY(base_alloc(m->opened.file_count, sizeof *s->files, &s->files, error));

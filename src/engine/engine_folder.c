@@ -456,7 +456,7 @@ static sifr_status save_part(const sifr_engine *engine, engine_part part,
     sifr_status status = engine_settle(engine, error);
     BASE_TRY(comm_agree_status(group, status, error));
     bool some = sifr_model_trained(engine->model) < sifr_model_parameters(engine->model);
-    bool wide = engine_part_type(engine, ENGINE_MASTER) == BASE_FP32 &&
+    bool wide = engine_master_type(engine) == BASE_FP32 &&
                 (!some || plan_dtype(&engine->training->settings) == BASE_FP32);
     if (comm_size(group) > 1 || some_cut(&save) || !engine_in_place(engine) || !wide)
         status = base_alloc(PIECE_ELEMENTS, sizeof *save.piece, &save.piece, error);

@@ -45,9 +45,13 @@ typedef enum engine_part {
     ENGINE_PARTS /* at most: engine_parts */
 } engine_part;
 _Static_assert(ENGINE_PARTS == 1 + OPTIM_STATES, "a part for each state");
-int engine_parts(const sifr_engine *engine);
-/* Of the parts of an optimizer: "master", and the states' names. */
-const char *engine_part_name(const optim_row *optimizer, engine_part part);
+int engine_parts(const sifr_engine *engine); /* of a weight, at most */
+/* Of the parts of an optimizer's row: "master", and the states' names; and of a weight's. */
+const char *engine_part_name(const optim_row *row, engine_part part);
+const char *engine_weight_part(const sifr_engine *engine, size_t index, engine_part part);
+/* Of all parts by name, the n-th, n from 0 on, and the type in which weights have it, unless they
+ * have one of their own (engine_weight_type). False: there are fewer. */
+bool engine_named_part(const sifr_engine *engine, int n, const char **name, base_dtype *type);
 const optim_row *engine_optimizer(const sifr_engine *engine);
 
 /* Makes an engine over the ranks of `group`, which is borrowed and must outlive the engine. All
@@ -73,8 +77,8 @@ sifr_status engine_create_on(device *dev, const sifr_model *model, const sifr_se
  * ranks call it. */
 sifr_status engine_settle(const sifr_engine *engine, sifr_error *error) SIFR_MUST_CHECK;
 
-/* The type of a part of trained weights: FP32 or BF16. */
-base_dtype engine_part_type(const sifr_engine *engine, engine_part part);
+/* The type of the master weights: FP32 or BF16. */
+base_dtype engine_master_type(const sifr_engine *engine);
 
 /* The type of a weight's part. A frozen weight has one part, ENGINE_MASTER: the parameters that
  * kernels read, in the training type. */

@@ -1,5 +1,7 @@
 #include "optim/optim.h"
 
+#include <string.h>
+
 static const optim_row *plain_row(const sifr_optimizer *optimizer) {
     switch (optimizer->type) {
     case SIFR_ADAMW:
@@ -31,4 +33,20 @@ const optim_row *optim_row_of(const sifr_optimizer *optimizer) {
 void optim_set_step(const sifr_optimizer *optimizer, const optim_step *step, device_step *out) {
     optim_row_of(optimizer)->set_step(optimizer, step, out);
     out->average_share = step->updates ? (float)(1 - optimizer->ema_decay) : 1.0f;
+}
+
+static bool has_name(const optim_row *row, const char *name) {
+    for (int i = 0; i < optim_states(row); i++)
+        if (strcmp(row->states[i].name, name) == 0) return true;
+    return false;
+}
+
+int optim_named_state(const optim_row *row, int n, const optim_row **of) {
+    *of = row;
+    if (n < optim_states(row)) return n;
+    n -= optim_states(row);
+    *of = row->rest;
+    for (int i = 0; row->rest && i < optim_states(row->rest); i++)
+        if (!has_name(row, row->rest->states[i].name) && n-- == 0) return i;
+    return -1;
 }

@@ -34,7 +34,7 @@ typedef struct optim_row {
     device_kernel kernel; /* of an update */
     optim_state states[OPTIM_STATES];
     /* For optimizers that do not train all weights alike: whether this row trains a weight. The
-     * row `rest` trains the others, and its states have the names of this row's first states. */
+     * row `rest` trains the others. */
     bool (*takes)(const sifr_optimizer *optimizer, const model_weight *weight);
     const struct optim_row *rest;
     bool remembers; /* it has an optim_memory */
@@ -84,6 +84,16 @@ static inline int optim_states(const optim_row *row) {
 static inline const optim_row *optim_row_for(const optim_row *row, bool rest) {
     return rest ? row->rest : row;
 }
+
+/* How many states a weight has, at most: of this row or of its rest. */
+static inline int optim_most_states(const optim_row *row) {
+    int own = optim_states(row), rest = row->rest ? optim_states(row->rest) : 0;
+    return own > rest ? own : rest;
+}
+
+/* The states of a row by name, and then those of its rest that have other names, n from 0 on: the
+ * index of the state in *of, which is one of the two rows; -1: there is none. */
+int optim_named_state(const optim_row *row, int n, const optim_row **of);
 
 /* How many values state `i` has for so many elements. */
 static inline int64_t optim_values(const optim_row *row, int i, int64_t elements) {

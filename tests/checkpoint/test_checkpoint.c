@@ -244,7 +244,7 @@ static void narrow_states(void **state) {
                 for (int p = 0; p < engine_parts(engine); p++) {
                     int64_t count = (int64_t)bytes_of(w) / 4;
                     const void *a, *b;
-                    assert_int_equal(engine_part_type(engine, (engine_part)p), BASE_BF16);
+                    assert_int_equal(engine_weight_type(engine, w, (engine_part)p), BASE_BF16);
                     assert_int_equal(
                         engine_view(engine, w, (engine_part)p, 0, count, NULL, &a, NULL), SIFR_OK);
                     assert_int_equal(

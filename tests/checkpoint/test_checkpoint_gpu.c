@@ -105,7 +105,8 @@ static int64_t pieces_of_state(const sifr_engine *engine) {
         for (int p = 0; p < engine_parts(engine); p++) {
             int64_t first, elements;
             assert_true(engine_range(engine, w, (engine_part)p, &first, &elements));
-            int64_t bytes = elements * base_dtype_bytes(engine_part_type(engine, (engine_part)p));
+            int64_t bytes =
+                elements * base_dtype_bytes(engine_weight_type(engine, w, (engine_part)p));
             count += (bytes + piece - 1) / piece;
         }
     }

@@ -254,7 +254,7 @@ static sifr_status share_tied(const sifr_engine *engine, sifr_error *error) {
 static sifr_status refresh(sifr_engine *engine, bool average, sifr_error *error) {
     const plan_schedule *s = engine->training;
     int64_t element = base_dtype_bytes(plan_dtype(&s->settings));
-    int64_t master = base_dtype_bytes(engine_part_type(engine, ENGINE_MASTER));
+    int64_t master = base_dtype_bytes(engine_master_type(engine));
     comm_group *state = engine_groups_at(&engine->groups, PLAN_STATE);
     engine->shows_average = average;
     BASE_TRY(comm_agree_status(engine->group, narrow_segments(engine, average, error), error));

@@ -39,28 +39,43 @@ const optim_row *engine_optimizer(const sifr_engine *engine) {
 }
 
 int engine_parts(const sifr_engine *engine) {
-    return ENGINE_STATE1 + optim_states(engine_optimizer(engine));
+    return ENGINE_STATE1 + optim_most_states(engine_optimizer(engine));
 }
 
 const char *engine_part_name(const optim_row *optimizer, engine_part part) {
     return part == ENGINE_MASTER ? "master" : optimizer->states[part - ENGINE_STATE1].name;
 }
 
-base_dtype engine_part_type(const sifr_engine *engine, engine_part part) {
+base_dtype engine_master_type(const sifr_engine *engine) {
+    const plan_settings *settings = &engine->training->settings;
+    return plan_has_masters(settings) ? BASE_FP32 : plan_dtype(settings);
+}
+
+bool engine_named_part(const sifr_engine *engine, int n, const char **name, base_dtype *type) {
     const plan_settings *settings = &engine->training->settings;
     const optim_row *row = engine_optimizer(engine);
-    if (part != ENGINE_MASTER) return plan_state_type(settings, row, part - ENGINE_STATE1);
-    return plan_has_masters(settings) ? BASE_FP32 : plan_dtype(settings);
+    *name = engine_part_name(row, ENGINE_MASTER);
+    *type = engine_master_type(engine);
+    if (n == 0) return true;
+    int state = optim_named_state(row, n - 1, &row);
+    if (state < 0) return false;
+    *name = row->states[state].name;
+    *type = plan_state_type(settings, row, state);
+    return true;
 }
 
 static const optim_row *weight_row(const sifr_engine *engine, size_t index) {
     return optim_row_for(engine_optimizer(engine), engine->model->weights[index].rest);
 }
 
+const char *engine_weight_part(const sifr_engine *engine, size_t index, engine_part part) {
+    return engine_part_name(weight_row(engine, index), part);
+}
+
 base_dtype engine_weight_type(const sifr_engine *engine, size_t index, engine_part part) {
     const plan_settings *settings = &engine->training->settings;
     if (engine->model->weights[index].frozen) return plan_dtype(settings);
-    if (part == ENGINE_MASTER) return engine_part_type(engine, part);
+    if (part == ENGINE_MASTER) return engine_master_type(engine);
     return plan_state_type(settings, weight_row(engine, index), part - ENGINE_STATE1);
 }
 

@@ -134,7 +134,7 @@ static int64_t live_peak(const optimizer_offload *o) {
 static int64_t auto_elements(const optimizer_offload *o) {
     int64_t elements = AUTO_GROUP, share = live_peak(o) / PEAK_SHARE;
     /* as many kinds as this optimizer's updates have */
-    int64_t parts = 3 + optim_states(optim_row_of(&o->s->settings.step.optimizer));
+    int64_t parts = 3 + optim_most_states(optim_row_of(&o->s->settings.step.optimizer));
     while (elements < LONGEST_AUTO && 2 * elements * GROUP_SETS * parts * 4 <= share) elements *= 2;
     return elements;
 }
