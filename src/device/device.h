@@ -199,6 +199,11 @@ typedef enum device_kernel {
      * changes the weights; x1: INT64 n x 2 EXACT_WORDS, those of the weight's n parts. */
     DEVICE_LAMB_BEGIN,
     DEVICE_LAMB,
+    /* Muon (Jordan et al. 2024). DEVICE_MUON_BEGIN moves the momentum, saved0, alone and writes u
+     * to y, FP32 1 x n, unless step->update is false. DEVICE_MUON changes the weights by x0: FP32,
+     * what DEVICE_ORTHOGONALISE has made of all u of a weight. No states. */
+    DEVICE_MUON_BEGIN,
+    DEVICE_MUON,
     DEVICE_CONVERT, /* y = x0 in y's dtype, round to nearest even, any of FP32, BF16, FP16 */
     /* DEVICE_HEAD_LOSS over pairs of answers (attributes.head): sequences of `length` rows, the
      * chosen answer and the rejected one in turns (a last one without a pair has no loss). x0, x1,
@@ -230,12 +235,20 @@ typedef enum device_kernel {
     /* y: FP32, BF16 or FP16, 1 x n: the values of x0, UINT8: records of NF4 (base/nf4.h), a row
      * each, BASE_NF4_PLAIN or BASE_NF4_DOUBLED bytes long; n is all of them. */
     DEVICE_DEQUANTISE,
+    /* y: FP32, update.matrices matrices of the same height, one below the other; each becomes
+     * sqrt(max(1, rows / columns)) NS(y), where NS is five steps of a Newton-Schulz iteration that
+     * brings all singular values near 1: from X = y / (|y| + 1e-7), |y| the root of the sum of all
+     * squares, transposed where there are more rows than columns, and with (a, b, c) = (3.4445,
+     * -4.7750, 2.0315):  A = X X^T;  X = a X + (b A + c A A) X.  With update.gram, and unless it is
+     * square, the same by iterating on A (Gram Newton-Schulz, tridao.me 2026), begun anew behind
+     * the second step. In FP32. Does nothing when step->update is false. */
+    DEVICE_ORTHOGONALISE,
     DEVICE_KERNELS
 } device_kernel;
 
 /* Updates come one after the other. */
 #define DEVICE_UPDATE_NUMBER(kernel) ((int)(kernel) - (int)DEVICE_ADAM)
-enum { DEVICE_UPDATES = DEVICE_UPDATE_NUMBER(DEVICE_LAMB) + 1 };
+enum { DEVICE_UPDATES = DEVICE_UPDATE_NUMBER(DEVICE_MUON) + 1 };
 
 const char *device_kernel_name(device_kernel kernel);
 bool device_is_update(device_kernel kernel);
@@ -341,12 +354,17 @@ typedef struct device_attributes {
          *   d -= lr n;  x += share d;  d *= 1 - share;  w1 = x + (1-beta1) d
          * LAMB: m, v as Adam;  u = m/c1 / (sqrt(v/c2) + epsilon) + weight_decay p;  p -= lr t u,
          * with t = |p| / |u| of the whole weight, between min_coeff and max_coeff; 1 if one of both
-         *   is 0 */
+         *   is 0
+         * Muon (decoupled):  m += (1-momentum) (g - m);  u = m + (1-momentum) (g - m);
+         *   p = (1 - lr weight_decay) p - lr x0 */
         struct {
             float epsilon, weight_decay; /* what changes from step to step is in the step */
             float lr_scale;              /* of the weights' group: times the step's rate */
             float min_coeff, max_coeff;  /* LAMB */
             float trust;                 /* t of LAMB, set by the device for its kernels */
+            float momentum;              /* Muon */
+            int32_t matrices;            /* DEVICE_ORTHOGONALISE */
+            bool gram;
             bool decoupled, nesterov;
             bool averages; /* there is an average of the weights */
             bool keeps;    /* w1 is written even if step->update is false: of hidden memory */

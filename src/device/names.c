@@ -70,10 +70,13 @@ const char *device_kernel_name(device_kernel kernel) {
         [DEVICE_ADAM_8BIT] = "adam_8bit",
         [DEVICE_LAMB_BEGIN] = "lamb_begin",
         [DEVICE_LAMB] = "lamb",
+        [DEVICE_MUON_BEGIN] = "muon_begin",
+        [DEVICE_MUON] = "muon",
         [DEVICE_CONVERT] = "convert",
         [DEVICE_MAGNITUDE] = "magnitude",
         [DEVICE_MAGNITUDE_BACKWARD] = "magnitude_backward",
         [DEVICE_DEQUANTISE] = "dequantise",
+        [DEVICE_ORTHOGONALISE] = "orthogonalise",
     };
     return names[kernel];
 }
@@ -93,7 +96,9 @@ int device_update_states(device_kernel kernel) {
                                                [DEVICE_UPDATE_NUMBER(DEVICE_SCHEDULE_FREE)] = 2,
                                                [DEVICE_UPDATE_NUMBER(DEVICE_ADAM_8BIT)] = 4,
                                                [DEVICE_UPDATE_NUMBER(DEVICE_LAMB_BEGIN)] = 2,
-                                               [DEVICE_UPDATE_NUMBER(DEVICE_LAMB)] = 2};
+                                               [DEVICE_UPDATE_NUMBER(DEVICE_LAMB)] = 2,
+                                               [DEVICE_UPDATE_NUMBER(DEVICE_MUON_BEGIN)] = 1,
+                                               [DEVICE_UPDATE_NUMBER(DEVICE_MUON)] = 0};
     return states[DEVICE_UPDATE_NUMBER(kernel)];
 }
 

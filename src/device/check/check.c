@@ -68,6 +68,9 @@ static sifr_status (*const checks[DEVICE_KERNELS])(const device_call *, sifr_err
     [DEVICE_DEQUANTISE] = device_check_dequantise,
     [DEVICE_LAMB_BEGIN] = device_check_update,
     [DEVICE_LAMB] = device_check_update,
+    [DEVICE_MUON_BEGIN] = device_check_update,
+    [DEVICE_MUON] = device_check_update,
+    [DEVICE_ORTHOGONALISE] = device_check_orthogonalise,
 };
 
 sifr_status device_check_call(const device_call *call, sifr_error *error) {

@@ -29,5 +29,6 @@ sifr_status device_check_exact_squares(const device_call *call, sifr_error *erro
 sifr_status device_check_update(const device_call *call, sifr_error *error) SIFR_MUST_CHECK;
 sifr_status device_check_magnitude(const device_call *call, sifr_error *error) SIFR_MUST_CHECK;
 sifr_status device_check_dequantise(const device_call *call, sifr_error *error) SIFR_MUST_CHECK;
+sifr_status device_check_orthogonalise(const device_call *call, sifr_error *error) SIFR_MUST_CHECK;
 
 #endif

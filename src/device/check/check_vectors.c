@@ -218,7 +218,7 @@ static sifr_status check_average(const device_call *call, const char *const name
     int states = device_update_states(call->kernel);
     if (!call->attributes.update.averages) return SIFR_OK;
     if (states >= DEVICE_SAVED || call->kernel == DEVICE_SCHEDULE_FREE ||
-        call->kernel == DEVICE_LAMB_BEGIN)
+        call->kernel == DEVICE_LAMB_BEGIN || call->kernel == DEVICE_MUON_BEGIN)
         return base_fail(error, SIFR_USAGE,
                          "%s: it has no average of the weights beside its states",
                          device_kernel_name(call->kernel));
@@ -226,9 +226,13 @@ static sifr_status check_average(const device_call *call, const char *const name
                         error);
 }
 
-/* Sums over one weight. */
+/* Sums over one weight, or values of its elements. */
 static sifr_status check_sums(const device_call *call, sifr_error *error) {
     const device_matrix *x = &call->x[1];
+    if (call->kernel == DEVICE_MUON_BEGIN)
+        return device_check(call, &call->y, "y", 1, call->x[0].columns, BASE_FP32, error);
+    if (call->kernel == DEVICE_MUON)
+        return device_check(call, &call->x[0], "x[0]", 1, call->x[0].columns, BASE_FP32, error);
     if (call->kernel == DEVICE_LAMB_BEGIN)
         return device_check(call, &call->y, "y", 1, 2 * (int64_t)EXACT_WORDS, BASE_INT64, error);
     if (call->kernel != DEVICE_LAMB) return SIFR_OK;
@@ -255,6 +259,17 @@ sifr_status device_check_update(const device_call *call, sifr_error *error) {
     if (copy->dtype == BASE_NONE) return SIFR_OK;
     BASE_TRY(check_vector(call, copy, "w[1]", error));
     return device_check(call, copy, "w[1]", 1, x->columns, copy->dtype, error);
+}
+
+sifr_status device_check_orthogonalise(const device_call *call, sifr_error *error) {
+    int64_t rows = call->y.rows, matrices = call->attributes.update.matrices;
+    if (matrices < 1 || rows < 1 || rows % matrices != 0)
+        return base_fail(error, SIFR_USAGE, "%s: %lld rows are not %lld matrices of one height",
+                         device_kernel_name(call->kernel), (long long)rows, (long long)matrices);
+    BASE_TRY(device_check(call, &call->y, "y", rows, call->y.columns, BASE_FP32, error));
+    if (call->y.stride == call->y.columns) return SIFR_OK;
+    return base_fail(error, SIFR_USAGE, "%s: y has gaps between its rows",
+                     device_kernel_name(call->kernel));
 }
 
 sifr_status device_check_dequantise(const device_call *call, sifr_error *error) {

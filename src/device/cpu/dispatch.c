@@ -6,6 +6,7 @@
 #include "device/cpu/head/head_preference.h"
 #include "device/cpu/head/head_targets.h"
 #include "device/cpu/product/linear.h"
+#include "device/cpu/product/orthogonalise.h"
 #include "device/cpu/vector/dequantise.h"
 #include "device/cpu/vector/exact_squares.h"
 #include "device/cpu/vector/lamb.h"
@@ -79,6 +80,9 @@ static const cpu_row rows[DEVICE_KERNELS] = {
     [DEVICE_DEQUANTISE] = {NULL, cpu_run_dequantise},
     [DEVICE_LAMB_BEGIN] = {NULL, cpu_run_lamb_begin},
     [DEVICE_LAMB] = {NULL, cpu_run_lamb},
+    [DEVICE_MUON_BEGIN] = {NULL, cpu_run_update},
+    [DEVICE_MUON] = {NULL, cpu_run_update},
+    [DEVICE_ORTHOGONALISE] = {cpu_prepare_orthogonalise, cpu_run_orthogonalise},
 };
 
 const cpu_row *cpu_row_of(device_kernel kernel) {

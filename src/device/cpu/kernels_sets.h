@@ -22,6 +22,8 @@ void KERNEL(schedule_free)(const cpu_part *part);
 void KERNEL(adam_8bit)(const cpu_part *part);
 void KERNEL(lamb_begin)(const cpu_part *part);
 void KERNEL(lamb)(const cpu_part *part);
+void KERNEL(muon_begin)(const cpu_part *part);
+void KERNEL(muon)(const cpu_part *part);
 void KERNEL(exact_squares)(const device_matrix *x, int64_t first, int64_t count,
                            base_exact_sum *sum);
 void KERNEL(embedding)(const cpu_part *part);

@@ -14,16 +14,29 @@ static double written_too(const device_call *call) {
     switch (call->kernel) {
     case DEVICE_ADD_INTO:
     case DEVICE_ACCUMULATE:
+    case DEVICE_ORTHOGONALISE:
         return model_matrix_bytes(&call->y);
     default:
         return 0;
     }
 }
 
+/* Of an optimizer on whole matrices, k x m with k <= m: two products of k x k by k x m and one of
+ * two k x k in each of five steps; on the Gram matrix four of the former and 14 of the latter in
+ * all. */
+static double whole_operations(const device_call *call) {
+    if (call->kernel != DEVICE_ORTHOGONALISE) return 0;
+    double matrices = call->attributes.update.matrices;
+    double rows = (double)call->y.rows / matrices, columns = (double)call->y.columns;
+    double k = rows < columns ? rows : columns, m = rows < columns ? columns : rows;
+    bool gram = call->attributes.update.gram && k < m;
+    return matrices * 2 * k * k * (gram ? 4 * m + 14 * k : 10 * m + 5 * k);
+}
+
 void plan_cost(const plan_schedule *schedule, const device_call *call, double *operations,
                double *bytes) {
     model_cost cost = model_call_cost(schedule->model, call);
-    *operations = cost.operations;
+    *operations = cost.operations + whole_operations(call);
     *bytes = cost.bytes + written_too(call);
 }
 

@@ -23,7 +23,8 @@ static bool is_backward(const plan_schedule *s, const plan_instruction *in, devi
 
 static bool adds_to_y(device_kernel kernel) {
     return kernel == DEVICE_ADD_INTO || kernel == DEVICE_ACCUMULATE ||
-           kernel == DEVICE_EXACT_SQUARES || kernel == DEVICE_LAMB_BEGIN;
+           kernel == DEVICE_EXACT_SQUARES || kernel == DEVICE_LAMB_BEGIN ||
+           kernel == DEVICE_ORTHOGONALISE;
 }
 
 /* Whether the op makes losses, which its backward pass writes. */

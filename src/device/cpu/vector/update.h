@@ -66,8 +66,8 @@ static inline float update_rate(const device_call *c) {
 typedef struct update_piece {
     const float *gradient;
     float *weights, *states[DEVICE_SAVED];
-    float *shown; /* what the copy becomes, of kernels that `show` */
-    int64_t count;
+    float *shown;         /* what the copy becomes, of kernels that `show` */
+    int64_t first, count; /* first: in the call's vectors */
 } update_piece;
 
 /* Each stream is prefetched some lines ahead. Processors that wait for single lines of streams on
@@ -118,6 +118,7 @@ static inline void update_part(const cpu_part *part, int states, int how,
         update_piece piece = {.gradient = lanes_read(buffer, &c->x[0], 0, at, n),
                               .weights = values[WEIGHTS],
                               .shown = shows ? shown : values[WEIGHTS],
+                              .first = at,
                               .count = n};
         for (int k = 0; k < states; k++) piece.states[k] = values[STATES + k];
         if (update || shows) run(numbers, &piece);
