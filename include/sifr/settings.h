@@ -178,8 +178,13 @@ typedef enum sifr_optimizer_type {
     SIFR_SCHEDULE_FREE_ADAMW,
     SIFR_ADAM_8BIT, /* both have decoupled weight decay */
     SIFR_ADAMW_8BIT,
-    SIFR_LAMB
+    SIFR_LAMB,
+    SIFR_MUON /* and AdamW or Adam for what is no matrix, and for embeddings and heads */
 } sifr_optimizer_type;
+
+/* Forms of Muon's Newton-Schulz iteration: on the Gram matrix, which is faster unless the matrix is
+ * square, or on the matrix. */
+typedef enum sifr_ns_method { SIFR_NS_GRAM, SIFR_NS_STANDARD } sifr_ns_method;
 
 /* Which weights do not decay. */
 typedef enum sifr_no_decay {
@@ -201,7 +206,7 @@ typedef struct sifr_optimizer {
     bool decoupled; /* true: AdamW; false: weight decay is added to the gradient (L2) */
     sifr_optimizer_type type;
     bool amsgrad;               /* of Adam */
-    double momentum, dampening; /* of SGD */
+    double momentum, dampening; /* of SGD; the first of Muon, too */
     bool nesterov;
     double lr_decay; /* of Adagrad */
     /* Of schedule-free AdamW: steps over which the rate grows, and powers of the step and of the
@@ -209,7 +214,11 @@ typedef struct sifr_optimizer {
     int64_t warmup_steps;
     double r, weight_lr_power;
     double min_coeff, max_coeff; /* of LAMB: bounds of a weight's trust ratio */
-    int64_t min_8bit_size;       /* of 8-bit Adam: weights of fewer elements keep 32 bits */
+    sifr_ns_method ns_method;    /* of Muon */
+    /* Of Muon: times the learning rate of each step, for what Muon trains and for the rest; 0: 1.
+     */
+    double muon_scale, adam_scale;
+    int64_t min_8bit_size; /* of 8-bit Adam: weights of fewer elements keep 32 bits */
     /* Of an exponential moving average of the weights, beside what trains; 0: none. Not of 8-bit
      * Adam and schedule-free AdamW. */
     double ema_decay;

@@ -144,6 +144,27 @@ static sifr_status check_layer_decay(const sifr_config *config, sifr_error *erro
                      config_path_where(config, path, where));
 }
 
+/* Rates of Muon's two halves become shares, too. */
+static sifr_status fill_scale(const sifr_config *config, const char *path, double lr, double *out,
+                              sifr_error *error) {
+    char where[300];
+    bool follows = follows_lr(config);
+    if (!(lr > 0) || (!follows && !config_setting_given(config, path))) return SIFR_OK;
+    config_path_where(config, path, where);
+    if (!follows)
+        return base_fail(error, SIFR_USAGE,
+                         "%s is %g, and the scheduler sets rates that are no shares of "
+                         "optimizer.params.lr; take another scheduler, or leave it out",
+                         where, lr);
+    if (!(config->lr > 0))
+        return base_fail(error, SIFR_USAGE,
+                         "%s is %g, which is no share of optimizer.params.lr 0; give that a value "
+                         "above 0",
+                         where, lr);
+    *out = lr / config->lr;
+    return SIFR_OK;
+}
+
 sifr_status config_fill_groups(sifr_config *config, sifr_error *error) {
     enum { MOST = 4096 };
     const json_t *list = config_setting_at(config, path_of_key)->value;
@@ -153,6 +174,10 @@ sifr_status config_fill_groups(sifr_config *config, sifr_error *error) {
     free(config->group_list);
     config->group_list = NULL;
     BASE_TRY(check_layer_decay(config, error));
+    BASE_TRY(fill_scale(config, "optimizer.params.muon_lr", config->muon_lr, &optimizer->muon_scale,
+                        error));
+    BASE_TRY(fill_scale(config, "optimizer.params.adam_lr", config->adam_lr, &optimizer->adam_scale,
+                        error));
     if (!list || json_is_null(list)) return SIFR_OK;
     config_path_where(config, path_of_key, where);
     if (!json_is_array(list) || json_array_size(list) == 0)

@@ -47,8 +47,9 @@
 #define ADAMS "Adam|AdamW|OneBitAdam|ZeroOneAdam|MuAdam|MuAdamW"
 #define ADAMS_8BIT "Adam8bit|AdamW8bit"
 /* In the order of sifr_optimizer_type. */
-#define OPTIMIZERS "AdamW|Adam|SGD|Adagrad|Lion|AdamWScheduleFree|" ADAMS_8BIT "|Lamb"
-#define OPTIMIZERS_LATER "Adafactor|Muon|OneBitAdam|ZeroOneAdam|OneBitLamb|MuAdam|MuAdamW|MuSGD"
+#define OPTIMIZERS "AdamW|Adam|SGD|Adagrad|Lion|AdamWScheduleFree|" ADAMS_8BIT "|Lamb|Muon"
+#define OPTIMIZERS_LATER                                                                           \
+    "Adafactor|OneBitAdam|ZeroOneAdam|OneBitLamb|MuAdam|MuAdamW|MuSGD"
 #define FREE "AdamWScheduleFree"
 #define WARMUPS "WarmupLR|WarmupDecayLR"
 /* Names of transformers' get_scheduler; the last two are refused. */
@@ -91,22 +92,22 @@ KEY("zero_force_ds_cpu_optimizer", BOOL, NONE, "true", "", "there is one optimiz
 KEY("allgather_size", INT, ALIAS, NULL, "elements", "Old spelling.", .alias = "zero_optimization.allgather_bucket_size"),
 
 KEY("optimizer", SECTION, BUILT, NULL, "", "The optimizer; without this section, AdamW with the Hugging Face Trainer's values."),
-KEY("optimizer.type", CHOICE, BUILT, "\"AdamW\"", "", "AdamW; Adam with the meaning that it has in DeepSpeed: also AdamW, unless adam_w_mode is false; SGD and Adagrad as PyTorch has them; Lion; Lamb as DeepSpeed has it; AdamWScheduleFree of the package schedulefree; Adam8bit and AdamW8bit of bitsandbytes. docs/optimizers.md has their formulas and parameters.", .choices = OPTIMIZERS "|" OPTIMIZERS_LATER, .later = OPTIMIZERS_LATER, FIELD(step.optimizer.type)),
+KEY("optimizer.type", CHOICE, BUILT, "\"AdamW\"", "", "AdamW; Adam with the meaning that it has in DeepSpeed: also AdamW, unless adam_w_mode is false; SGD and Adagrad as PyTorch has them; Lion; Lamb and Muon as DeepSpeed has them; AdamWScheduleFree of the package schedulefree; Adam8bit and AdamW8bit of bitsandbytes. docs/optimizers.md has their formulas and parameters.", .choices = OPTIMIZERS "|" OPTIMIZERS_LATER, .later = OPTIMIZERS_LATER, FIELD(step.optimizer.type)),
 KEY("optimizer.legacy_fusion", BOOL, NONE, "false", "", "the optimizer is one fused pass."),
 KEY("optimizer.params", SECTION, BUILT, NULL, "", "Parameters of the optimizer."),
-KEY("optimizer.params.lr", NUMBER, BUILT, "0.001", "", "Learning rate; flag --learning-rate. \"auto\", or no optimizer section: 5e-5, as in the Hugging Face Trainer. Not given: of Adagrad 0.01, of AdamWScheduleFree 0.0025, as in their libraries.", .range = ">= 0", FIELD(lr)),
-KEY("optimizer.params.betas", NUMBERS, BUILT, "[0.9, 0.999]", "", "Decay rates of the first and second moment; of Lion [0.9, 0.99] unless given.", .range = "0..<1", .only = ADAMS "|Lamb|OneBitLamb|Muon|Lion|" FREE "|" ADAMS_8BIT),
-KEY("optimizer.params.eps", NUMBER, BUILT, "1e-8", "", "Added to the square root of the second moment, after bias correction; of Adagrad 1e-10 unless given.", .range = ">= 0", .only = ADAMS "|Lamb|OneBitLamb|Muon|Adagrad|" FREE "|" ADAMS_8BIT, FIELD(step.optimizer.eps)),
+KEY("optimizer.params.lr", NUMBER, BUILT, "0.001", "", "Learning rate; flag --learning-rate. \"auto\", or no optimizer section: 5e-5, as in the Hugging Face Trainer. Not given: of Adagrad 0.01, of AdamWScheduleFree 0.0025, of Muon 0.02, as in their libraries.", .range = ">= 0", FIELD(lr)),
+KEY("optimizer.params.betas", NUMBERS, BUILT, "[0.9, 0.999]", "", "Decay rates of the first and second moment; of Lion [0.9, 0.99], of Muon's Adam [0.9, 0.95] unless given.", .range = "0..<1", .only = ADAMS "|Lamb|OneBitLamb|Muon|Lion|" FREE "|" ADAMS_8BIT),
+KEY("optimizer.params.eps", NUMBER, BUILT, "1e-8", "", "Added to the square root of the second moment, after bias correction; of Adagrad and Muon's Adam 1e-10 unless given.", .range = ">= 0", .only = ADAMS "|Lamb|OneBitLamb|Muon|Adagrad|" FREE "|" ADAMS_8BIT, FIELD(step.optimizer.eps)),
 KEY("optimizer.params.weight_decay", NUMBER, BUILT, "0.0", "", "Weight decay of every trained parameter, including norms and biases, as in DeepSpeed; sifr.no_decay leaves those out, as the Hugging Face Trainer does. Of AdamW8bit 0.01 unless given, as in bitsandbytes.", .range = ">= 0", FIELD(step.optimizer.weight_decay)),
 KEY("optimizer.params.bias_correction", BOOL, BUILT, "true", "", "Divides the moments by 1 - beta^step.", .only = ADAMS "|Lamb", FIELD(step.optimizer.bias_correction)),
-KEY("optimizer.params.adam_w_mode", BOOL, BUILT, "true", "", "With type Adam: true is decoupled weight decay (AdamW), false adds it to the gradient (L2). AdamW ignores it.", .only = ADAMS, FIELD(step.optimizer.decoupled)),
+KEY("optimizer.params.adam_w_mode", BOOL, BUILT, "true", "", "With type Adam, and in Muon's Adam: true is decoupled weight decay (AdamW), false adds it to the gradient (L2). AdamW ignores it.", .only = ADAMS "|Muon", FIELD(step.optimizer.decoupled)),
 KEY("optimizer.params.torch_adam", BOOL, NONE, "false", "", "there is one AdamW, and no torch.", .only = ADAMS),
 KEY("optimizer.params.fp32_optimizer_states", BOOL, LATER, "true", "", "false keeps the moments in the parameters' type.", .only = ADAMS),
 KEY("optimizer.params.amsgrad", BOOL, BUILT, "false", "", "The AMSGrad variant: the largest second moment so far in place of the second moment.", .only = "Adam|AdamW", FIELD(step.optimizer.amsgrad)),
 KEY("optimizer.params.foreach", BOOL, NONE, NULL, "", "there is no torch.", .only = ADAMS "|SGD|Adagrad|" FREE),
 KEY("optimizer.params.set_grad_none", BOOL, NONE, "true", "", "gradient buffers are planned, not dropped.", .only = ADAMS),
 KEY("optimizer.params.max_grad_norm", NUMBER, REMOVED, NULL, "", "DeepSpeed raises on it; use gradient_clipping.", .neutral = "0"),
-KEY("optimizer.params.momentum", NUMBER, BUILT, "0.0", "", "SGD's momentum; 0: none, and no state.", .range = "0..<1", .only = "SGD|Muon|MuSGD", FIELD(step.optimizer.momentum)),
+KEY("optimizer.params.momentum", NUMBER, BUILT, "0.0", "", "SGD's momentum; 0: none, and no state. Of Muon 0.95 unless given.", .range = "0..<1", .only = "SGD|Muon|MuSGD", FIELD(step.optimizer.momentum)),
 KEY("optimizer.params.dampening", NUMBER, BUILT, "0.0", "", "A gradient enters SGD's momentum with 1 minus this, but for the first.", .range = "0..1", .only = "SGD", FIELD(step.optimizer.dampening)),
 KEY("optimizer.params.nesterov", BOOL, BUILT, "false", "", "SGD with Nesterov's momentum; it takes a momentum, and no dampening.", .only = "SGD", FIELD(step.optimizer.nesterov)),
 KEY("optimizer.params.maximize", BOOL, LATER, "false", "", "Steps uphill.", .only = "SGD|Adagrad|Adam|AdamW"),
@@ -116,9 +117,9 @@ KEY("optimizer.params.warmup_steps", INT, BUILT, "0", "steps", "AdamWScheduleFre
 KEY("optimizer.params.r", NUMBER, BUILT, "0.0", "", "AdamWScheduleFree: power of the step's number in its weight in the average.", .range = ">= 0", .only = FREE, FIELD(step.optimizer.r)),
 KEY("optimizer.params.weight_lr_power", NUMBER, BUILT, "2.0", "", "AdamWScheduleFree: power of the largest learning rate so far in that weight.", .range = ">= 0", .only = FREE, FIELD(step.optimizer.weight_lr_power)),
 KEY("optimizer.params.min_8bit_size", INT, BUILT, "4096", "", "Adam8bit, AdamW8bit: weights of fewer elements keep their moments in fp32.", .range = ">= 0", .only = ADAMS_8BIT, FIELD(step.optimizer.min_8bit_size)),
-KEY("optimizer.params.muon_lr", NUMBER, LATER, NULL, "", "Learning rate of the matrices.", .only = "Muon"),
-KEY("optimizer.params.adam_lr", NUMBER, LATER, NULL, "", "Learning rate of what Muon leaves to Adam.", .only = "Muon"),
-KEY("optimizer.params.ns_method", CHOICE, LATER, "\"gram\"", "", "Form of the Newton-Schulz iteration.", .choices = "gram|standard", .only = "Muon"),
+KEY("optimizer.params.muon_lr", NUMBER, BUILT, NULL, "", "Muon: learning rate of the matrices; default: lr. It follows the schedule as lr does.", .range = "> 0", .only = "Muon", FIELD(muon_lr)),
+KEY("optimizer.params.adam_lr", NUMBER, BUILT, NULL, "", "Muon: learning rate of what is left to Adam; default: lr, or 3e-4 if that is not given either.", .range = "> 0", .only = "Muon", FIELD(adam_lr)),
+KEY("optimizer.params.ns_method", CHOICE, BUILT, "\"gram\"", "", "Muon: form of the Newton-Schulz iteration, on the Gram matrix, which takes less time unless the matrix is square, or on the matrix.", .choices = "gram|standard", .only = "Muon", FIELD(step.optimizer.ns_method)),
 KEY("optimizer.params.freeze_step", INT, LATER, "100000", "steps", "Steps of plain Adam before compression.", .only = MOMENTUM_1BIT),
 KEY("optimizer.params.cuda_aware", BOOL, LATER, "false", "", "MPI handles device memory.", .only = MOMENTUM_1BIT),
 KEY("optimizer.params.comm_backend_name", TEXT, LATER, "\"nccl\"", "", "Transport of the compressed momentum.", .only = MOMENTUM_1BIT),

@@ -4,6 +4,7 @@
 #include "config/config_private.h"
 
 #define CONFIG_FREE "AdamWScheduleFree"
+#define CONFIG_MUON "Muon"
 
 static bool config_section_given(const sifr_config *config, const char *prefix) {
     for (size_t i = 0; i < config_key_count(); i++) {
@@ -28,12 +29,17 @@ static sifr_status config_type_defaults(sifr_config *config, sifr_error *error) 
                     {"Adagrad", "optimizer.params.eps", "1e-10"},
                     {"Lion", "optimizer.params.betas", "[0.9, 0.99]"},
                     {CONFIG_FREE, CONFIG_LR, "0.0025"},
-                    {"AdamW8bit", "optimizer.params.weight_decay", "0.01"}};
+                    {"AdamW8bit", "optimizer.params.weight_decay", "0.01"},
+                    {CONFIG_MUON, "optimizer.params.adam_lr", "3e-4"},
+                    {CONFIG_MUON, CONFIG_LR, "0.02"},
+                    {CONFIG_MUON, "optimizer.params.momentum", "0.95"},
+                    {CONFIG_MUON, "optimizer.params.betas", "[0.9, 0.95]"},
+                    {CONFIG_MUON, "optimizer.params.eps", "1e-10"}};
     for (size_t i = 0; i < sizeof defaults / sizeof *defaults; i++) {
         const char *type = defaults[i].type, *path = defaults[i].path;
-        bool rate =
-            strcmp(path, CONFIG_LR) == 0 && (config_setting_given(config, "sifr.learning_rate") ||
-                                             config_setting_at(config, CONFIG_LR)->given);
+        bool rate = (strcmp(path, CONFIG_LR) == 0 || strstr(path, "adam_lr")) &&
+                    (config_setting_given(config, "sifr.learning_rate") ||
+                     config_setting_at(config, CONFIG_LR)->given);
         if (!config_has_type(config, "optimizer.type", type) || rate ||
             config_setting_given(config, path))
             continue;
@@ -93,7 +99,7 @@ static sifr_status config_check_lamb(const sifr_config *config, sifr_error *erro
 
 /* What has no average of its weights beside them. */
 static sifr_status config_check_ema(const sifr_config *config, sifr_error *error) {
-    static const char *const types[] = {"Adam8bit", "AdamW8bit", CONFIG_FREE};
+    static const char *const types[] = {"Adam8bit", "AdamW8bit", CONFIG_FREE, CONFIG_MUON};
     static const char *const adapters[] = {"sifr.lora", "sifr.adapter"};
     static const char *const path = "sifr.ema.decay";
     const char *beside = NULL;

@@ -20,6 +20,8 @@ static const optim_row *plain_row(const sifr_optimizer *optimizer) {
         return &optim_schedule_free;
     case SIFR_LAMB:
         return &optim_lamb;
+    case SIFR_MUON:
+        return &optim_muon;
     }
     return optimizer->amsgrad ? &optim_amsgrad : &optim_adam;
 }

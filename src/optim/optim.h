@@ -44,9 +44,10 @@ typedef struct optim_row {
     device_kernel begin;
     /* Updates read whole weights: `begin` changes the states of the elements that a rank owns and
      * leaves a value for each at y, FP32. A gather brings the values of all ranks. `whole` changes
-     * those of one weight in place, y: FP32 rows x columns, on each rank that owns some of its
-     * elements. `kernel`, whose x0 are these values, changes the weights. The first states are
-     * those of `begin`, then come those of `kernel`. */
+     * those of one weight in place, y: FP32 rows x columns (of a convolution update.matrices of
+     * them, as in files), on each rank that owns some of its elements. `kernel`, whose x0 are these
+     * values, changes the weights. The first states are those of `begin`, then come those of
+     * `kernel`. */
     bool reads_whole;
     device_kernel whole;
     /* The last state is the average of the weights (ema_decay). */
@@ -55,6 +56,8 @@ typedef struct optim_row {
     /* The weights that a run gives are an average, and those that it trains another thing: master
      * weights are there in every precision, in fp32, and hold the average. */
     bool averages;
+    /* A factor of the step's learning rate, for optimizers that have several; NULL: 1. */
+    double (*rate_scale)(const sifr_optimizer *optimizer);
     /* Sets what is the same in all steps. */
     void (*set_call)(const sifr_optimizer *optimizer, device_attributes *attributes);
     /* Sets what an update reads of a step: the learning rate as it acts, betas and what follows. */
@@ -114,6 +117,6 @@ sifr_status optim_check_groups(const sifr_model *model, const sifr_optimizer *op
 
 /* Rows of the files optim_*.c. */
 extern const optim_row optim_adam, optim_amsgrad, optim_sgd, optim_momentum, optim_adagrad,
-    optim_lion, optim_schedule_free, optim_adam_8bit, optim_lamb;
+    optim_lion, optim_schedule_free, optim_adam_8bit, optim_lamb, optim_muon;
 
 #endif

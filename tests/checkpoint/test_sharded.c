@@ -122,7 +122,8 @@ static void optimizers_go_on(void **state) {
          .eps = 1e-6,
          .min_coeff = 0.01,
          .max_coeff = 10,
-         .ema_decay = 0.3}};
+         .ema_decay = 0.3},
+        {.type = SIFR_MUON, .beta1 = 0.9, .beta2 = 0.9, .eps = 1e-8, .momentum = 0.9}};
     enum { COUNT = sizeof optimizers / sizeof *optimizers };
     (void)state;
     for (int i = 0; i < COUNT; i++) {

@@ -1,8 +1,8 @@
 #!/bin/sh
 # Promise 2 of the design: the plan is the measurement. Anonymous memory of a training run, watched
 # from outside, against what `sifr plan` said of it: both step orders, with and without
-# recomputation, and within a limit, fp32 and bf16, optimizer state in bf16, with evaluations; and a
-# model in 4 bits with adapters (QLoRA), within 2 %.
+# recomputation, and within a limit, fp32 and bf16, optimizer state in bf16, with evaluations,
+# Muon; and a model in 4 bits with adapters (QLoRA), within 2 %.
 # label: full, timeout: 400, runs alone, not under sanitizers
 set -eu
 fail() {
@@ -42,7 +42,7 @@ watch() {
 }
 
 compare() { # PRECISION STEP_ORDER RECOMPUTE [ACTIVATION_MEMORY [KEYS OF bf16 [KEYS OF sifr]]]
-    echo "{\"bf16\": {${5:-}}, \"sifr\": {\"step_order\": \"$2\", \"recompute\": \"$3\"${4:+,
+    echo "{\"bf16\": {${5:-}}, ${optimizer:-} \"sifr\": {\"step_order\": \"$2\", \"recompute\": \"$3\"${4:+,
         \"activation_memory\": \"$4\"}${6:+, $6}}}" >ds.json
     echo "$*" >case
     set -- --config ds.json --model "${model:-model}" --seq-length "${length:-256}" --per-device-train-batch-size "${batch:-4}" \
@@ -101,6 +101,12 @@ compare --bf16 batch none "" "$moments, $masters"
 parameters=$(number parameters plan.json)
 less=$((full - $(number planned_bytes train.json)))
 [ $less -gt $((5 * parameters)) ] || fail "no master weights: $less bytes less, of $parameters parameters"
+
+# A state less for matrices, and room for whole ones while they are updated.
+optimizer='"optimizer": {"type": "Muon"},'
+compare "" batch none
+compare --bf16 unit unit
+optimizer=
 
 # 197 million parameters, most of them in 4 bits, and adapters beside them: 2 % are no more than what
 # the program takes outside its plan, such as oneDNN's products and the room to cut text into tokens.

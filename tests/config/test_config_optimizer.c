@@ -100,6 +100,30 @@ static void optimizers(void **state) {
     assert_true(c->config.step.optimizer.max_coeff == 0.3 &&
                 c->config.step.optimizer.min_coeff == 0.01);
     config_case_free(c);
+    c = config_case_text("{\"optimizer\": {\"type\": \"Muon\"}}");
+    config_case_accepted(c);
+    const sifr_optimizer *muon = &c->config.step.optimizer;
+    assert_int_equal(muon->type, SIFR_MUON);
+    assert_int_equal(muon->ns_method, SIFR_NS_GRAM);
+    assert_true(c->config.lr == 0.02 && muon->momentum == 0.95 && muon->beta2 == 0.95);
+    assert_true(muon->eps == 1e-10 && muon->adam_scale == 3e-4 / 0.02 && !(muon->muon_scale > 0));
+    config_case_free(c);
+    c = config_case_text("{\"optimizer\": {\"type\": \"Muon\", \"params\": {\"lr\": 1e-3, "
+                         "\"muon_lr\": 5e-3, \"ns_method\": \"standard\"}}}");
+    config_case_accepted(c);
+    assert_int_equal(c->config.step.optimizer.ns_method, SIFR_NS_STANDARD);
+    assert_true(c->config.step.optimizer.muon_scale == 5e-3 / 1e-3);
+    assert_true(!(c->config.step.optimizer.adam_scale > 0));
+    config_case_free(c);
+    config_refused(
+        "{\"optimizer\": {\"type\": \"Muon\", \"params\": {\"muon_lr\": 5e-3}}, "
+        "\"scheduler\": {\"type\": \"LRRangeTest\"}}",
+        "ds.json: optimizer.params.muon_lr is 0.005, and the scheduler sets rates that are "
+        "no shares of optimizer.params.lr; take another scheduler, or leave it out");
+    config_refused("{\"optimizer\": {\"type\": \"Muon\", \"params\": {\"lr\": 0, \"adam_lr\": "
+                   "5e-3}}}",
+                   "ds.json: optimizer.params.adam_lr is 0.005, which is no share of "
+                   "optimizer.params.lr 0; give that a value above 0");
     config_refused("{\"optimizer\": {\"type\": \"Lamb\", \"params\": {\"min_coeff\": 20}}}",
                    "ds.json: optimizer.params.min_coeff is 20, above max_coeff 10; give a smaller "
                    "one");

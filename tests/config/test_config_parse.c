@@ -141,7 +141,7 @@ static void types_and_ranges(void **state) {
     config_refused("{\"bf16\": true}", "ds.json: bf16 must be an object {…}, not true");
     config_refused("{\"optimizer\": {\"type\": \"RMSprop\"}}",
                    "ds.json: optimizer.type must be one of AdamW, Adam, SGD, Adagrad, Lion, "
-                   "AdamWScheduleFree, Adam8bit, AdamW8bit, Lamb, Adafactor, Muon, OneBitAdam, "
+                   "AdamWScheduleFree, Adam8bit, AdamW8bit, Lamb, Muon, Adafactor, OneBitAdam, "
                    "ZeroOneAdam, OneBitLamb, MuAdam, MuAdamW, MuSGD or \"auto\", not \"RMSprop\"; "
                    "its default is \"AdamW\"");
     config_refused("{\"optimizer\": {\"params\": {\"betas\": [0.9, 1.0]}}}",

@@ -69,7 +69,7 @@ static const struct {
     {"ds-megatron.json", 0, NULL, 0},
     {"ds-monitors.json", 2, "tensorboard.enabled", 0},
     {"ds-moq.json", 1, "quantize_training", 0},
-    {"ds-muon.json", 1, "optimizer.type", 0},
+    {"ds-muon.json", 0, NULL, 0},
     {"ds-notes.hjson", 0, NULL, 0},
     {"ds-one-cycle.json", 0, NULL, 0},
     {"ds-onebit-adam.json", 1, "optimizer.type", 0},

@@ -266,9 +266,10 @@ static void not_built(void **state) {
          "data_types.grad_accum_dtype is bf16, and sums kept in 16 bits are sent in that type; "
          "leave "
          "communication_data_type out"},
-        {"{\"optimizer\": {\"type\": \"Muon\"}}",
-         "ds.json: optimizer.type is \"Muon\", which is not supported yet (supported: AdamW, "
-         "Adam, SGD, Adagrad, Lion, AdamWScheduleFree, Adam8bit, AdamW8bit, Lamb); choose one that "
+        {"{\"optimizer\": {\"type\": \"OneBitAdam\"}}",
+         "ds.json: optimizer.type is \"OneBitAdam\", which is not supported yet (supported: AdamW, "
+         "Adam, SGD, Adagrad, Lion, AdamWScheduleFree, Adam8bit, AdamW8bit, Lamb, Muon); choose "
+         "one that "
          "is supported"},
         {"{\"optimizer\": {\"params\": {\"max_grad_norm\": 1.0}}}",
          "ds.json: optimizer.params.max_grad_norm is 1, which is refused: DeepSpeed raises on it; "

@@ -53,7 +53,8 @@ static device_call update_call(const lower_state *state, int32_t segment) {
     call.kernel = row->kernel;
     optimizer.weight_decay = group.weight_decay;
     row->set_call(&optimizer, &call.attributes);
-    call.attributes.update.lr_scale = (float)group.lr_scale;
+    double scale = row->rate_scale ? row->rate_scale(&optimizer) : 1;
+    call.attributes.update.lr_scale = (float)(group.lr_scale * scale);
     call.attributes.update.averages = row->ema;
     return call;
 }
@@ -206,9 +207,12 @@ static sifr_status change_values(lower_state *state, const model_weight *weight,
     int32_t segment = weight->segment;
     device_call call = update_call(state, segment);
     call.kernel = plan_row(state->s, segment)->whole;
+    int64_t columns = weight->size ? weight->size : weight->columns;
+    int64_t rows = weight->rows * weight->columns / columns;
     lower_operand y = {.buffer = state->s->whole_values[segment],
                        .offset = weight->offset * 4,
-                       .matrix = lower_matrix(weight->rows, weight->columns, BASE_FP32)};
+                       .matrix = lower_matrix(rows, columns, BASE_FP32)};
+    call.attributes.update.matrices = weight->size ? (int32_t)weight->rows : 1;
     BASE_TRY(lower_put(state, &call, PLAN_Y, y, error));
     return emit_on_segment(state, PLAN_UPDATE, segment, &call, error);
 }
