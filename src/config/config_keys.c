@@ -48,8 +48,7 @@
 #define ADAMS_8BIT "Adam8bit|AdamW8bit"
 /* In the order of sifr_optimizer_type. */
 #define OPTIMIZERS "AdamW|Adam|SGD|Adagrad|Lion|AdamWScheduleFree|" ADAMS_8BIT "|Lamb|Muon"
-#define OPTIMIZERS_LATER                                                                           \
-    "Adafactor|OneBitAdam|ZeroOneAdam|OneBitLamb|MuAdam|MuAdamW|MuSGD"
+#define OPTIMIZERS_LATER "Adafactor|OneBitAdam|ZeroOneAdam|OneBitLamb|MuAdam|MuAdamW|MuSGD"
 #define FREE "AdamWScheduleFree"
 #define WARMUPS "WarmupLR|WarmupDecayLR"
 /* Names of transformers' get_scheduler; the last two are refused. */
