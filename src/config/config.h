@@ -130,7 +130,7 @@ typedef struct sifr_config {
     bool wall_clock_breakdown, memory_breakdown;
     config_comms_logger comms_logger;
     double lr;
-    double muon_lr, adam_lr; /* 0: as lr */
+    double muon_lr, adam_lr;     /* 0: as lr */
     config_lr_schedule schedule; /* total_num_steps is 0 until known where it is "auto" */
     config_activations activations;
     config_nvme_paths nvme_path;

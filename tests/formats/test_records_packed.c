@@ -152,7 +152,8 @@ static void reads_arrays(void **state) {
                        "data: the file ends inside row 2, which begins at line 1");
     assert_text_course(json, "[{\"a\": 1}, 7]", "rf", "data: row 2, at line 1, is not an object");
     assert_text_course(json, "[{\"a\": 1}] x", "rf", "data: line 1: text behind the array");
-    assert_text_course(json, "[{\"a\": 1},\n\n{\"a\" 2}, {\"a\": 3}]", "rbr", "data: not valid JSON at line 3");
+    assert_text_course(json, "[{\"a\": 1},\n\n{\"a\" 2}, {\"a\": 3}]", "rbr",
+                       "data: not valid JSON at line 3");
 }
 
 static void reads_on(void **state) {
