@@ -123,7 +123,7 @@ for i in 1 2 3 4; do cat made.jsonl; done >eight.jsonl
 sed 's/made.jsonl/eight.jsonl/' made.json >eight.json
 for ranks in 1 2 4; do
     rm -rf eight
-    ranked expect 0 sifr train --model model --config eight.json --output eight --seq-length 48 --threads 1 \
+    expect 0 sifr train --model model --config eight.json --output eight --seq-length 48 --threads 1 \
         --per-device-train-batch-size 2 --gradient-accumulation-steps $((4 / ranks)) --max-steps 2 --ranks $ranks
     sum=$(sha256sum <eight/model.safetensors)
     [ "$sum" = "${eight:=$sum}" ] || fail "formatted rows on $ranks ranks: other weights"

@@ -66,7 +66,7 @@ static void refusals(void **state) {
     assert_int_equal(mkdir(scratch_path("e"), 0777), 0);
     refused(scratch_path("e"), SIFR_FAILED, "no text to read");
     scratch_text("e/empty", "");
-    refused(scratch_path("e"), SIFR_FAILED, "1 files found, all of them empty");
+    refused(scratch_path("e"), SIFR_FAILED, "files found: 1, all of them empty");
     scratch_write("e/image.png", "ab\0c", 4);
     refused(scratch_path("e"), SIFR_FAILED, "image.png: not text: it has a NUL byte at 2");
     assert_int_equal(unlink(scratch_path("e/image.png")), 0);
