@@ -73,9 +73,9 @@ sifr_status engine_encode(sifr_engine *engine, size_t index, engine_values make,
     if (engine_in_pieces(engine, s->parameters[w->segment]))
         return encode_pieces(&run, records, error);
     records = base_max_i64(0, records - run.first);
-    if (engine_in_place(engine)) {
+    if (engine_host_buffer(engine->trainer, s->parameters[w->segment])) {
         device_parallel(engine->dev, records, encode_record, &run);
-    } else { /* memory that the host does not reach is written by one thread at a time */
+    } else { /* a file, and memory that the host does not reach, is written by one thread */
         for (int64_t r = 0; r < records && !run.failed; r++) encode_record(&run, r, 0);
     }
     return run.status;
