@@ -440,7 +440,7 @@ static void run_adam(unsigned form, int64_t count, int64_t element, bool update)
 static void test_updates(void **state) {
     enum { FORMS = 3 * 4 * 2 * 2 * 2 * 2 };
     (void)state;
-    for (int k = 0; k <= DEVICE_UPDATE_NUMBER(DEVICE_ADAM_8BIT); k++) { /* LAMB is the CPU's */
+    for (int k = 0; k <= DEVICE_UPDATE_NUMBER(DEVICE_ADAM_8BIT); k++) { /* LAMB: test_cuda_tuning */
         device_kernel kernel = (device_kernel)(DEVICE_ADAM + k);
         for (unsigned form = 0; form < FORMS; form++)
             run_update(kernel, form, form % 2 ? 1000 : 77, 4096 + form % 8, true);
