@@ -204,6 +204,17 @@ typedef enum device_kernel {
      * what DEVICE_ORTHOGONALISE has made of all u of a weight. No states. */
     DEVICE_MUON_BEGIN,
     DEVICE_MUON,
+    /* Adafactor (Shazeer & Stern 2018), of one weight of rows x columns. DEVICE_ADAFACTOR_BEGIN
+     * adds the squares of the weights to the first of the sums of y, as DEVICE_LAMB_BEGIN has them,
+     * where the rate follows from them (attributes.update.scaled), and changes nothing.
+     * DEVICE_ADAFACTOR changes the weights from element attributes.update.first of the matrix on;
+     * what lies behind its end is padding and stays. x1: the sums of the weight's n parts; x2: the
+     * gradient of the whole matrix, rows x columns, of x0's type; saved0, saved1: FP32 1 x rows and
+     * 1 x columns, averages of the squares of its rows and of its columns, all of which the call
+     * changes. DEVICE_ADAFACTOR_MOMENT has a momentum in saved0, and those behind it. */
+    DEVICE_ADAFACTOR_BEGIN,
+    DEVICE_ADAFACTOR,
+    DEVICE_ADAFACTOR_MOMENT,
     DEVICE_CONVERT, /* y = x0 in y's dtype, round to nearest even, any of FP32, BF16, FP16 */
     /* DEVICE_HEAD_LOSS over pairs of answers (attributes.head): sequences of `length` rows, the
      * chosen answer and the rejected one in turns (a last one without a pair has no loss). x0, x1,
@@ -248,7 +259,7 @@ typedef enum device_kernel {
 
 /* Updates come one after the other. */
 #define DEVICE_UPDATE_NUMBER(kernel) ((int)(kernel) - (int)DEVICE_ADAM)
-enum { DEVICE_UPDATES = DEVICE_UPDATE_NUMBER(DEVICE_MUON) + 1 };
+enum { DEVICE_UPDATES = DEVICE_UPDATE_NUMBER(DEVICE_ADAFACTOR_MOMENT) + 1 };
 
 const char *device_kernel_name(device_kernel kernel);
 bool device_is_update(device_kernel kernel);
@@ -356,15 +367,25 @@ typedef struct device_attributes {
          * with t = |p| / |u| of the whole weight, between min_coeff and max_coeff; 1 if one of both
          *   is 0
          * Muon (decoupled):  m += (1-momentum) (g - m);  u = m + (1-momentum) (g - m);
-         *   p = (1 - lr weight_decay) p - lr x0 */
+         *   p = (1 - lr weight_decay) p - lr x0
+         * Adafactor, as transformers computes it, with RMS over the whole matrix:
+         *   R = beta2 R + (1-beta2) (mean of g^2 of the row + epsilon), C likewise of the column
+         *   u = g / sqrt(R/mean(R) C);  u /= max(1, RMS(u) / clip)
+         *   l = lr, with `scaled` times max(least_scale, RMS(p));  p *= 1 - l weight_decay
+         *   p -= l u, or with momentum m = beta1 m + (1-beta1) l u;  p -= m */
         struct {
             float epsilon, weight_decay; /* what changes from step to step is in the step */
             float lr_scale;              /* of the weights' group: times the step's rate */
             float min_coeff, max_coeff;  /* LAMB */
-            float trust;                 /* t of LAMB, set by the device for its kernels */
             float momentum;              /* Muon */
             int32_t matrices;            /* DEVICE_ORTHOGONALISE */
             bool gram;
+            float clip, least_scale; /* Adafactor */
+            int64_t first;           /* Adafactor: x0's first element in the matrix */
+            /* Set by the device for its kernels: t of LAMB, 1 / max(1, RMS(u) / clip) and l of
+             * Adafactor. */
+            float trust, own_rate;
+            bool scaled; /* Adafactor */
             bool decoupled, nesterov;
             bool averages; /* there is an average of the weights */
             bool keeps;    /* w1 is written even if step->update is false: of hidden memory */
@@ -381,7 +402,8 @@ typedef struct device_step {
     float learning_rate;
     float beta1, beta2;
     float correction1, correction2; /* 1 - beta1^t, 1 - beta2^t, or 1 */
-    float share;         /* of the gradient in SGD's momentum; of z in schedule-free's average */
+    float share;         /* of the gradient in SGD's momentum; of z in schedule-free's average;
+                            1 - beta2 of Adafactor */
     float average_share; /* of the weights in their average */
     bool training;       /* dropout applies */
     bool update;         /* all gradients are finite */

@@ -72,6 +72,9 @@ const char *device_kernel_name(device_kernel kernel) {
         [DEVICE_LAMB] = "lamb",
         [DEVICE_MUON_BEGIN] = "muon_begin",
         [DEVICE_MUON] = "muon",
+        [DEVICE_ADAFACTOR_BEGIN] = "adafactor_begin",
+        [DEVICE_ADAFACTOR] = "adafactor",
+        [DEVICE_ADAFACTOR_MOMENT] = "adafactor_moment",
         [DEVICE_CONVERT] = "convert",
         [DEVICE_MAGNITUDE] = "magnitude",
         [DEVICE_MAGNITUDE_BACKWARD] = "magnitude_backward",
@@ -87,18 +90,23 @@ bool device_is_update(device_kernel kernel) {
 }
 
 int device_update_states(device_kernel kernel) {
-    static const int states[DEVICE_UPDATES] = {[DEVICE_UPDATE_NUMBER(DEVICE_ADAM)] = 2,
-                                               [DEVICE_UPDATE_NUMBER(DEVICE_AMSGRAD)] = 3,
-                                               [DEVICE_UPDATE_NUMBER(DEVICE_SGD)] = 0,
-                                               [DEVICE_UPDATE_NUMBER(DEVICE_MOMENTUM)] = 1,
-                                               [DEVICE_UPDATE_NUMBER(DEVICE_ADAGRAD)] = 1,
-                                               [DEVICE_UPDATE_NUMBER(DEVICE_LION)] = 1,
-                                               [DEVICE_UPDATE_NUMBER(DEVICE_SCHEDULE_FREE)] = 2,
-                                               [DEVICE_UPDATE_NUMBER(DEVICE_ADAM_8BIT)] = 4,
-                                               [DEVICE_UPDATE_NUMBER(DEVICE_LAMB_BEGIN)] = 2,
-                                               [DEVICE_UPDATE_NUMBER(DEVICE_LAMB)] = 2,
-                                               [DEVICE_UPDATE_NUMBER(DEVICE_MUON_BEGIN)] = 1,
-                                               [DEVICE_UPDATE_NUMBER(DEVICE_MUON)] = 0};
+    static const int states[DEVICE_UPDATES] = {
+        [DEVICE_UPDATE_NUMBER(DEVICE_ADAM)] = 2,
+        [DEVICE_UPDATE_NUMBER(DEVICE_AMSGRAD)] = 3,
+        [DEVICE_UPDATE_NUMBER(DEVICE_SGD)] = 0,
+        [DEVICE_UPDATE_NUMBER(DEVICE_MOMENTUM)] = 1,
+        [DEVICE_UPDATE_NUMBER(DEVICE_ADAGRAD)] = 1,
+        [DEVICE_UPDATE_NUMBER(DEVICE_LION)] = 1,
+        [DEVICE_UPDATE_NUMBER(DEVICE_SCHEDULE_FREE)] = 2,
+        [DEVICE_UPDATE_NUMBER(DEVICE_ADAM_8BIT)] = 4,
+        [DEVICE_UPDATE_NUMBER(DEVICE_LAMB_BEGIN)] = 2,
+        [DEVICE_UPDATE_NUMBER(DEVICE_LAMB)] = 2,
+        [DEVICE_UPDATE_NUMBER(DEVICE_MUON_BEGIN)] = 1,
+        [DEVICE_UPDATE_NUMBER(DEVICE_MUON)] = 0,
+        [DEVICE_UPDATE_NUMBER(DEVICE_ADAFACTOR_BEGIN)] = 0,
+        [DEVICE_UPDATE_NUMBER(DEVICE_ADAFACTOR)] = 2,
+        [DEVICE_UPDATE_NUMBER(DEVICE_ADAFACTOR_MOMENT)] = 3,
+    };
     return states[DEVICE_UPDATE_NUMBER(kernel)];
 }
 

@@ -71,6 +71,9 @@ static sifr_status (*const checks[DEVICE_KERNELS])(const device_call *, sifr_err
     [DEVICE_MUON_BEGIN] = device_check_update,
     [DEVICE_MUON] = device_check_update,
     [DEVICE_ORTHOGONALISE] = device_check_orthogonalise,
+    [DEVICE_ADAFACTOR_BEGIN] = device_check_update,
+    [DEVICE_ADAFACTOR] = device_check_update,
+    [DEVICE_ADAFACTOR_MOMENT] = device_check_update,
 };
 
 sifr_status device_check_call(const device_call *call, sifr_error *error) {

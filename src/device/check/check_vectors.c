@@ -212,18 +212,36 @@ static sifr_status check_coded(const device_call *call, const device_matrix *m, 
                         error);
 }
 
+/* Averages of the rows and columns of Adafactor's matrix behind its momentum, if it has one. */
+static sifr_status check_factored(const device_call *call, const char *const names[DEVICE_SAVED],
+                                  sifr_error *error) {
+    const device_matrix *g = &call->x[2];
+    int moment = call->kernel == DEVICE_ADAFACTOR_MOMENT;
+    int64_t rows = g->rows > 0 ? g->rows : 1, columns = g->columns > 0 ? g->columns : 1;
+    BASE_TRY(device_check(call, g, "x[2]", rows, columns, call->x[0].dtype, error));
+    if (moment) BASE_TRY(check_state(call, &call->saved[0], names[0], call->x[0].columns, error));
+    BASE_TRY(device_check(call, &call->saved[moment], names[moment], 1, rows, BASE_FP32, error));
+    return device_check(call, &call->saved[moment + 1], names[moment + 1], 1, columns, BASE_FP32,
+                        error);
+}
+
 /* Of the weights. */
 static sifr_status check_average(const device_call *call, const char *const names[DEVICE_SAVED],
                                  sifr_error *error) {
     int states = device_update_states(call->kernel);
     if (!call->attributes.update.averages) return SIFR_OK;
     if (states >= DEVICE_SAVED || call->kernel == DEVICE_SCHEDULE_FREE ||
-        call->kernel == DEVICE_LAMB_BEGIN || call->kernel == DEVICE_MUON_BEGIN)
+        call->kernel == DEVICE_LAMB_BEGIN || call->kernel == DEVICE_MUON_BEGIN ||
+        call->kernel == DEVICE_ADAFACTOR_BEGIN)
         return base_fail(error, SIFR_USAGE,
                          "%s: it has no average of the weights beside its states",
                          device_kernel_name(call->kernel));
     return device_check(call, &call->saved[states], names[states], 1, call->x[0].columns, BASE_FP32,
                         error);
+}
+
+static bool is_factored(device_kernel kernel) {
+    return kernel == DEVICE_ADAFACTOR || kernel == DEVICE_ADAFACTOR_MOMENT;
 }
 
 /* Sums over one weight, or values of its elements. */
@@ -233,9 +251,9 @@ static sifr_status check_sums(const device_call *call, sifr_error *error) {
         return device_check(call, &call->y, "y", 1, call->x[0].columns, BASE_FP32, error);
     if (call->kernel == DEVICE_MUON)
         return device_check(call, &call->x[0], "x[0]", 1, call->x[0].columns, BASE_FP32, error);
-    if (call->kernel == DEVICE_LAMB_BEGIN)
+    if (call->kernel == DEVICE_LAMB_BEGIN || call->kernel == DEVICE_ADAFACTOR_BEGIN)
         return device_check(call, &call->y, "y", 1, 2 * (int64_t)EXACT_WORDS, BASE_INT64, error);
-    if (call->kernel != DEVICE_LAMB) return SIFR_OK;
+    if (call->kernel != DEVICE_LAMB && !is_factored(call->kernel)) return SIFR_OK;
     int64_t rows = x->rows > 0 ? x->rows : 1;
     return device_check(call, x, "x[1]", rows, 2 * (int64_t)EXACT_WORDS, BASE_INT64, error);
 }
@@ -245,7 +263,9 @@ sifr_status device_check_update(const device_call *call, sifr_error *error) {
     const device_matrix *x = &call->x[0], *copy = &call->w[1];
     BASE_TRY(check_vector(call, x, "x[0]", error));
     BASE_TRY(check_state(call, &call->w[0], "w[0]", x->columns, error));
-    for (int s = 0; s < device_update_states(call->kernel); s++) {
+    int alike = is_factored(call->kernel) ? 0 : device_update_states(call->kernel);
+    if (is_factored(call->kernel)) BASE_TRY(check_factored(call, names, error));
+    for (int s = 0; s < alike; s++) {
         const device_matrix *state = &call->saved[s];
         if (call->kernel == DEVICE_ADAM_8BIT) {
             BASE_TRY(check_coded(call, state, names[s], s < 2, error));

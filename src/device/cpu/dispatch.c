@@ -7,6 +7,7 @@
 #include "device/cpu/head/head_targets.h"
 #include "device/cpu/product/linear.h"
 #include "device/cpu/product/orthogonalise.h"
+#include "device/cpu/vector/adafactor.h"
 #include "device/cpu/vector/dequantise.h"
 #include "device/cpu/vector/exact_squares.h"
 #include "device/cpu/vector/lamb.h"
@@ -83,6 +84,9 @@ static const cpu_row rows[DEVICE_KERNELS] = {
     [DEVICE_MUON_BEGIN] = {NULL, cpu_run_update},
     [DEVICE_MUON] = {NULL, cpu_run_update},
     [DEVICE_ORTHOGONALISE] = {cpu_prepare_orthogonalise, cpu_run_orthogonalise},
+    [DEVICE_ADAFACTOR_BEGIN] = {NULL, cpu_run_adafactor_begin},
+    [DEVICE_ADAFACTOR] = {cpu_prepare_adafactor, cpu_run_adafactor},
+    [DEVICE_ADAFACTOR_MOMENT] = {cpu_prepare_adafactor, cpu_run_adafactor},
 };
 
 const cpu_row *cpu_row_of(device_kernel kernel) {

@@ -25,6 +25,9 @@ typedef struct cpu_kernels {
     /* Elements [first, first + count) of a row; at most 2^20 of them. */
     void (*exact_squares)(const device_matrix *x, int64_t first, int64_t count,
                           base_exact_sum *sum);
+    /* Of bands of rows of Adafactor's matrix (vector/adafactor.h). */
+    void (*adafactor_sums)(const cpu_part *part);
+    void (*adafactor_squares)(const cpu_part *part);
     void (*embedding)(const cpu_part *part);
     void (*embedding_backward)(const cpu_part *part); /* first and count are columns */
 } cpu_kernels;

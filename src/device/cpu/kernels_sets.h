@@ -24,6 +24,10 @@ void KERNEL(lamb_begin)(const cpu_part *part);
 void KERNEL(lamb)(const cpu_part *part);
 void KERNEL(muon_begin)(const cpu_part *part);
 void KERNEL(muon)(const cpu_part *part);
+void KERNEL(adafactor)(const cpu_part *part);
+void KERNEL(adafactor_moment)(const cpu_part *part);
+void KERNEL(adafactor_sums)(const cpu_part *part);
+void KERNEL(adafactor_squares)(const cpu_part *part);
 void KERNEL(exact_squares)(const device_matrix *x, int64_t first, int64_t count,
                            base_exact_sum *sum);
 void KERNEL(embedding)(const cpu_part *part);

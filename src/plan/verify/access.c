@@ -24,7 +24,7 @@ static bool is_backward(const plan_schedule *s, const plan_instruction *in, devi
 static bool adds_to_y(device_kernel kernel) {
     return kernel == DEVICE_ADD_INTO || kernel == DEVICE_ACCUMULATE ||
            kernel == DEVICE_EXACT_SQUARES || kernel == DEVICE_LAMB_BEGIN ||
-           kernel == DEVICE_ORTHOGONALISE;
+           kernel == DEVICE_ORTHOGONALISE || kernel == DEVICE_ADAFACTOR_BEGIN;
 }
 
 /* Whether the op makes losses, which its backward pass writes. */

@@ -93,8 +93,8 @@ enum {
                          first one has a sign */
 };
 
-/* Calls `run` for the pieces of a part and its `states`. Of a step that does not update the copy
- * alone is written, and `run` is called only with UPDATE_SHOWS. */
+/* Calls `run` for the pieces of a part and its first `states`. Of a step that does not update the
+ * copy alone is written, and `run` is called only with UPDATE_SHOWS. */
 static inline void update_part(const cpu_part *part, int states, int how,
                                void (*run)(const void *numbers, const update_piece *piece),
                                const void *numbers) {
@@ -124,7 +124,7 @@ static inline void update_part(const cpu_part *part, int states, int how,
         if (update || shows) run(numbers, &piece);
         if (update && averages)
             average_piece(c->step->average_share, values[WEIGHTS],
-                          (float *)c->saved[states].data + at, n);
+                          (float *)c->saved[device_update_states(c->kernel)].data + at, n);
         if (c->w[1].dtype != BASE_NONE) copy_weights(piece.shown, &c->w[1], at, n);
         for (int k = 0; update && coded && k < states; k++)
             codes_store(codes_at(c, k, k + states, k == 0, at), n, copies[STATES + k]);
