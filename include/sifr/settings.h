@@ -179,7 +179,8 @@ typedef enum sifr_optimizer_type {
     SIFR_ADAM_8BIT, /* both have decoupled weight decay */
     SIFR_ADAMW_8BIT,
     SIFR_LAMB,
-    SIFR_MUON /* and AdamW or Adam for what is no matrix, and for embeddings and heads */
+    SIFR_MUON, /* and AdamW or Adam for what is no matrix, and for embeddings and heads */
+    SIFR_ADAFACTOR
 } sifr_optimizer_type;
 
 /* Forms of Muon's Newton-Schulz iteration: on the Gram matrix, which is faster unless the matrix is
@@ -218,6 +219,11 @@ typedef struct sifr_optimizer {
     /* Of Muon: times the learning rate of each step, for what Muon trains and for the rest; 0: 1.
      */
     double muon_scale, adam_scale;
+    /* Of Adafactor: the least RMS of a weight that its rate is scaled by, the largest RMS of an
+     * update before the rate, and the power of the step in the averages of squares, below 0. */
+    double least_scale, clip_threshold, decay_rate;
+    bool scale_parameter;  /* the rate is scaled by the RMS of the weight */
+    bool has_momentum;     /* beta1 of Adafactor counts */
     int64_t min_8bit_size; /* of 8-bit Adam: weights of fewer elements keep 32 bits */
     /* Of an exponential moving average of the weights, beside what trains; 0: none. Not of 8-bit
      * Adam and schedule-free AdamW. */

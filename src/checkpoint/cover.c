@@ -89,14 +89,25 @@ static sifr_status cover_block(cover_run *run, size_t weight, int part, int64_t 
     return covered == elements ? SIFR_OK : missing(run, weight, part, covered, error);
 }
 
+/* Those of a part of rows or columns are its first ones. */
+static int64_t part_elements(const cover_run *run, size_t weight, int part) {
+    const model_weight *w = &run->model->weights[weight];
+    const optim_row *row = run->optimizer ? optim_row_for(run->optimizer, w->rest) : NULL;
+    if (part == ENGINE_MASTER || !row->states[part - ENGINE_STATE1].axis)
+        return model_logical_elements(w);
+    return optim_weight_values(row, part - ENGINE_STATE1, w);
+}
+
 static sifr_status cover_weight(cover_run *run, size_t weight, int part, sifr_error *error) {
     model_block whole = model_whole(&run->model->weights[weight]);
-    int64_t left = model_block_elements(&whole);
+    int64_t left = part_elements(run, weight, part), all = left;
+    bool whole_part = all == model_block_elements(&whole);
     bool meet = true;
     size_t begin = run->at, blocks = 0;
     if (!is_of(run, run->at, weight, part) && left) return missing(run, weight, part, 0, error);
     for (; left > 0 && is_of(run, run->at, weight, part); blocks++) {
-        int64_t elements = model_block_elements(&run->ranges[run->at].span.block);
+        int64_t elements =
+            whole_part ? model_block_elements(&run->ranges[run->at].span.block) : all;
         BASE_TRY(cover_block(run, weight, part, elements, error));
         left -= elements; /* no more than the whole has */
     }

@@ -54,7 +54,7 @@ static sifr_status add_weight(layout_run *run, int32_t rank, size_t weight, engi
                          "checkpoint: %s of '%.80s', which is cut into blocks, has values for "
                          "several elements each, which is not supported yet",
                          engine_weight_part(run->engine, weight, part), w->name);
-    engine_share(run->engine, weight, rank, &first, &count);
+    engine_share(run->engine, weight, part, rank, &first, &count);
     int32_t blocks = model_local_spans(w, first, count, spans);
     for (int32_t b = 0; b < blocks; b++) BASE_TRY(add_span(run, weight, part, spans[b], error));
     return SIFR_OK;

@@ -33,7 +33,8 @@
 #define CHECKPOINT_MANIFEST "manifest.json"
 #define CHECKPOINT_VERSION 2 /* of manifests with blocks */
 
-/* Elements of one part of weight `weight` of the model. */
+/* Elements of one part of weight `weight` of the model. A part of rows or columns counts as the
+ * first elements of the whole weight (engine_part_elements). */
 typedef struct checkpoint_range {
     size_t weight;
     engine_part part;

@@ -56,6 +56,8 @@ static sifr_status read_number(const sifr_config *config, const json_t *item, si
 static bool follows_lr(const sifr_config *config) {
     const config_lr_schedule *s = &config->schedule;
     switch (s->kind) {
+    case CONFIG_LR_CONSTANT:
+        return !s->relative_step;
     case CONFIG_LR_WARMUP:
     case CONFIG_LR_WARMUP_DECAY:
         return !(s->warmup_min_lr > 0) && !(s->warmup_max_lr < config->lr) &&

@@ -47,8 +47,8 @@
 #define ADAMS "Adam|AdamW|OneBitAdam|ZeroOneAdam|MuAdam|MuAdamW"
 #define ADAMS_8BIT "Adam8bit|AdamW8bit"
 /* In the order of sifr_optimizer_type. */
-#define OPTIMIZERS "AdamW|Adam|SGD|Adagrad|Lion|AdamWScheduleFree|" ADAMS_8BIT "|Lamb|Muon"
-#define OPTIMIZERS_LATER "Adafactor|OneBitAdam|ZeroOneAdam|OneBitLamb|MuAdam|MuAdamW|MuSGD"
+#define OPTIMIZERS "AdamW|Adam|SGD|Adagrad|Lion|AdamWScheduleFree|" ADAMS_8BIT "|Lamb|Muon|Adafactor"
+#define OPTIMIZERS_LATER "OneBitAdam|ZeroOneAdam|OneBitLamb|MuAdam|MuAdamW|MuSGD"
 #define FREE "AdamWScheduleFree"
 #define WARMUPS "WarmupLR|WarmupDecayLR"
 /* Names of transformers' get_scheduler; the last two are refused. */
@@ -91,12 +91,12 @@ KEY("zero_force_ds_cpu_optimizer", BOOL, NONE, "true", "", "there is one optimiz
 KEY("allgather_size", INT, ALIAS, NULL, "elements", "Old spelling.", .alias = "zero_optimization.allgather_bucket_size"),
 
 KEY("optimizer", SECTION, BUILT, NULL, "", "The optimizer; without this section, AdamW with the Hugging Face Trainer's values."),
-KEY("optimizer.type", CHOICE, BUILT, "\"AdamW\"", "", "AdamW; Adam with the meaning that it has in DeepSpeed: also AdamW, unless adam_w_mode is false; SGD and Adagrad as PyTorch has them; Lion; Lamb and Muon as DeepSpeed has them; AdamWScheduleFree of the package schedulefree; Adam8bit and AdamW8bit of bitsandbytes. docs/optimizers.md has their formulas and parameters.", .choices = OPTIMIZERS "|" OPTIMIZERS_LATER, .later = OPTIMIZERS_LATER, FIELD(step.optimizer.type)),
+KEY("optimizer.type", CHOICE, BUILT, "\"AdamW\"", "", "AdamW; Adam with the meaning that it has in DeepSpeed: also AdamW, unless adam_w_mode is false; SGD and Adagrad as PyTorch has them; Lion; Lamb and Muon as DeepSpeed has them; AdamWScheduleFree of the package schedulefree; Adafactor of transformers; Adam8bit and AdamW8bit of bitsandbytes. docs/optimizers.md has their formulas and parameters.", .choices = OPTIMIZERS "|" OPTIMIZERS_LATER, .later = OPTIMIZERS_LATER, FIELD(step.optimizer.type)),
 KEY("optimizer.legacy_fusion", BOOL, NONE, "false", "", "the optimizer is one fused pass."),
 KEY("optimizer.params", SECTION, BUILT, NULL, "", "Parameters of the optimizer."),
 KEY("optimizer.params.lr", NUMBER, BUILT, "0.001", "", "Learning rate; flag --learning-rate. \"auto\", or no optimizer section: 5e-5, as in the Hugging Face Trainer. Not given: of Adagrad 0.01, of AdamWScheduleFree 0.0025, of Muon 0.02, as in their libraries.", .range = ">= 0", FIELD(lr)),
 KEY("optimizer.params.betas", NUMBERS, BUILT, "[0.9, 0.999]", "", "Decay rates of the first and second moment; of Lion [0.9, 0.99], of Muon's Adam [0.9, 0.95] unless given.", .range = "0..<1", .only = ADAMS "|Lamb|OneBitLamb|Muon|Lion|" FREE "|" ADAMS_8BIT),
-KEY("optimizer.params.eps", NUMBER, BUILT, "1e-8", "", "Added to the square root of the second moment, after bias correction; of Adagrad and Muon's Adam 1e-10 unless given.", .range = ">= 0", .only = ADAMS "|Lamb|OneBitLamb|Muon|Adagrad|" FREE "|" ADAMS_8BIT, FIELD(step.optimizer.eps)),
+KEY("optimizer.params.eps", NUMBER, BUILT, "1e-8", "", "Added to the square root of the second moment, after bias correction; of Adagrad and Muon's Adam 1e-10 unless given. Adafactor adds it to squares of gradients, 1e-30 unless given; there it may be a list of two numbers as in transformers, the second of which is least_scale.", .range = ">= 0", .only = ADAMS "|Lamb|OneBitLamb|Muon|Adagrad|Adafactor|" FREE "|" ADAMS_8BIT, FIELD(step.optimizer.eps)),
 KEY("optimizer.params.weight_decay", NUMBER, BUILT, "0.0", "", "Weight decay of every trained parameter, including norms and biases, as in DeepSpeed; sifr.no_decay leaves those out, as the Hugging Face Trainer does. Of AdamW8bit 0.01 unless given, as in bitsandbytes.", .range = ">= 0", FIELD(step.optimizer.weight_decay)),
 KEY("optimizer.params.bias_correction", BOOL, BUILT, "true", "", "Divides the moments by 1 - beta^step.", .only = ADAMS "|Lamb", FIELD(step.optimizer.bias_correction)),
 KEY("optimizer.params.adam_w_mode", BOOL, BUILT, "true", "", "With type Adam, and in Muon's Adam: true is decoupled weight decay (AdamW), false adds it to the gradient (L2). AdamW ignores it.", .only = ADAMS "|Muon", FIELD(step.optimizer.decoupled)),
@@ -115,6 +115,13 @@ KEY("optimizer.params.initial_accumulator_value", NUMBER, LATER, "0.0", "", "Wha
 KEY("optimizer.params.warmup_steps", INT, BUILT, "0", "steps", "AdamWScheduleFree: the rate grows linearly over this many steps.", .range = ">= 0", .only = FREE, FIELD(step.optimizer.warmup_steps)),
 KEY("optimizer.params.r", NUMBER, BUILT, "0.0", "", "AdamWScheduleFree: power of the step's number in its weight in the average.", .range = ">= 0", .only = FREE, FIELD(step.optimizer.r)),
 KEY("optimizer.params.weight_lr_power", NUMBER, BUILT, "2.0", "", "AdamWScheduleFree: power of the largest learning rate so far in that weight.", .range = ">= 0", .only = FREE, FIELD(step.optimizer.weight_lr_power)),
+KEY("optimizer.params.scale_parameter", BOOL, BUILT, "true", "", "Adafactor: the rate of a weight is scaled by the RMS of its elements. The Trainer's optim adafactor sets false.", .only = "Adafactor", FIELD(step.optimizer.scale_parameter)),
+KEY("optimizer.params.least_scale", NUMBER, BUILT, "0.001", "", "Adafactor: the least RMS that counts there.", .range = ">= 0", .only = "Adafactor", FIELD(step.optimizer.least_scale)),
+KEY("optimizer.params.relative_step", BOOL, BUILT, "true", "", "Adafactor: the rate of step t is 1 / sqrt(t), at most 0.01, in place of lr and a scheduler. The Trainer's optim adafactor sets false.", .only = "Adafactor", FIELD(schedule.relative_step)),
+KEY("optimizer.params.warmup_init", BOOL, BUILT, "false", "", "Adafactor with relative_step: the rate of step t is also at most t times 1e-6, in place of 0.01.", .only = "Adafactor", FIELD(schedule.warmup_init)),
+KEY("optimizer.params.clip_threshold", NUMBER, BUILT, "1.0", "", "Adafactor: an update with a larger RMS is scaled down to it, before the rate.", .range = "> 0", .only = "Adafactor", FIELD(step.optimizer.clip_threshold)),
+KEY("optimizer.params.decay_rate", NUMBER, BUILT, "-0.8", "", "Adafactor: the squares of step t have a share of t to the power of this in their averages.", .range = "-10..0", .only = "Adafactor", FIELD(step.optimizer.decay_rate)),
+KEY("optimizer.params.beta1", NUMBER, BUILT, NULL, "", "Adafactor: decay rate of a momentum, which is kept only where this is given.", .range = "0..<1", .only = "Adafactor"),
 KEY("optimizer.params.min_8bit_size", INT, BUILT, "4096", "", "Adam8bit, AdamW8bit: weights of fewer elements keep their moments in fp32.", .range = ">= 0", .only = ADAMS_8BIT, FIELD(step.optimizer.min_8bit_size)),
 KEY("optimizer.params.muon_lr", NUMBER, BUILT, NULL, "", "Muon: learning rate of the matrices; default: lr. It follows the schedule as lr does.", .range = "> 0", .only = "Muon", FIELD(muon_lr)),
 KEY("optimizer.params.adam_lr", NUMBER, BUILT, NULL, "", "Muon: learning rate of what is left to Adam; default: lr, or 3e-4 if that is not given either.", .range = "> 0", .only = "Muon", FIELD(adam_lr)),

@@ -5,6 +5,7 @@
 
 #define CONFIG_FREE "AdamWScheduleFree"
 #define CONFIG_MUON "Muon"
+#define CONFIG_FACTOR "Adafactor"
 
 static bool config_section_given(const sifr_config *config, const char *prefix) {
     for (size_t i = 0; i < config_key_count(); i++) {
@@ -30,6 +31,7 @@ static sifr_status config_type_defaults(sifr_config *config, sifr_error *error) 
                     {"Lion", "optimizer.params.betas", "[0.9, 0.99]"},
                     {CONFIG_FREE, CONFIG_LR, "0.0025"},
                     {"AdamW8bit", "optimizer.params.weight_decay", "0.01"},
+                    {CONFIG_FACTOR, "optimizer.params.eps", "1e-30"},
                     {CONFIG_MUON, "optimizer.params.adam_lr", "3e-4"},
                     {CONFIG_MUON, CONFIG_LR, "0.02"},
                     {CONFIG_MUON, "optimizer.params.momentum", "0.95"},
@@ -97,6 +99,31 @@ static sifr_status config_check_lamb(const sifr_config *config, sifr_error *erro
                      config_path_where(config, least, where), min, max);
 }
 
+/* What transformers' Adafactor raises on, and a scheduler, which it does not see. */
+static sifr_status config_check_factor(const sifr_config *config, sifr_error *error) {
+    static const char *const own[] = {CONFIG_LR, "sifr.learning_rate", "scheduler.type"};
+    static const char *const warms = "optimizer.params.warmup_init";
+    static const char *const narrow = "bf16.bf16_optimizer_states";
+    char where[300];
+    bool relative = config_is_true(config, "optimizer.params.relative_step");
+    if (!config_has_type(config, "optimizer.type", CONFIG_FACTOR)) return SIFR_OK;
+    for (size_t i = 0; relative && i < sizeof own / sizeof *own; i++)
+        if (config_setting_given(config, own[i]))
+            return base_fail(error, SIFR_USAGE,
+                             "%s is given, and Adafactor's relative_step has rates of its own; set "
+                             "optimizer.params.relative_step to false, or leave it out",
+                             config_path_where(config, own[i], where));
+    if (!relative && config_is_true(config, warms))
+        return base_fail(error, SIFR_USAGE,
+                         "%s is true, which is a part of relative_step; set "
+                         "optimizer.params.relative_step to true, or leave it out",
+                         config_path_where(config, warms, where));
+    if (!config_is_true(config, narrow)) return SIFR_OK;
+    return base_fail(error, SIFR_USAGE,
+                     "%s is true, and Adafactor keeps its states in fp32; leave it out",
+                     config_path_where(config, narrow, where));
+}
+
 /* What has no average of its weights beside them. */
 static sifr_status config_check_ema(const sifr_config *config, sifr_error *error) {
     static const char *const types[] = {"Adam8bit", "AdamW8bit", CONFIG_FREE, CONFIG_MUON};
@@ -125,6 +152,7 @@ sifr_status config_resolve_optimizer(sifr_config *config, sifr_error *error) {
     BASE_TRY(config_check_8bit(config, error));
     BASE_TRY(config_check_ema(config, error));
     BASE_TRY(config_check_lamb(config, error));
+    BASE_TRY(config_check_factor(config, error));
     bool chosen = config_setting_given(config, CONFIG_LR) ||
                   config_setting_given(config, "sifr.learning_rate");
     bool automatic = config_setting_at(config, CONFIG_LR)->given != NULL;

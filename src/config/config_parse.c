@@ -2,6 +2,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 #include <unistd.h>
 
 #include "base/file.h"
@@ -242,6 +243,24 @@ static sifr_status config_rename(sifr_config *config, json_t *root, size_t index
     return SIFR_OK;
 }
 
+/* transformers' Adafactor has two numbers as its eps. */
+static sifr_status config_split_eps(json_t *root, sifr_error *error) {
+    json_t *params = config_holder(root, "optimizer.params.eps", false);
+    json_t *pair = params ? json_object_get(params, "eps") : NULL;
+    const char *type =
+        json_string_value(json_object_get(json_object_get(root, "optimizer"), "type"));
+    if (!type || strcasecmp(type, "Adafactor") != 0) return SIFR_OK;
+    if (json_array_size(pair) != 2 || json_object_get(params, "least_scale")) return SIFR_OK;
+    json_t *first = json_incref(json_array_get(pair, 0));
+    if (json_object_set(params, "least_scale", json_array_get(pair, 1)) != 0 ||
+        json_object_set(params, "eps", first) != 0) {
+        json_decref(first);
+        return base_fail_alloc(error, 64);
+    }
+    json_decref(first);
+    return SIFR_OK;
+}
+
 static sifr_status config_modernize(sifr_config *config, json_t *root, sifr_error *error) {
     for (size_t i = 0; i < config_key_count(); i++) {
         const config_key *key = config_key_at(i);
@@ -258,6 +277,7 @@ static sifr_status config_modernize(sifr_config *config, json_t *root, sifr_erro
         if (config_key_at(i)->status == CONFIG_ALIAS)
             BASE_TRY(config_rename(config, root, i, error));
     }
+    BASE_TRY(config_split_eps(root, error));
     return SIFR_OK;
 }
 

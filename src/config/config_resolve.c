@@ -322,6 +322,9 @@ static sifr_status config_fill(sifr_config *config, int64_t world_size, sifr_err
     const json_t *betas = config_setting_at(config, "optimizer.params.betas")->value;
     config->step.optimizer.beta1 = json_number_value(json_array_get(betas, 0));
     config->step.optimizer.beta2 = json_number_value(json_array_get(betas, 1));
+    const json_t *momentum = config_setting_at(config, "optimizer.params.beta1")->value;
+    config->step.optimizer.has_momentum = json_is_number(momentum);
+    if (json_is_number(momentum)) config->step.optimizer.beta1 = json_number_value(momentum);
     if (config->step.optimizer.type == SIFR_ADAMW) config->step.optimizer.decoupled = true;
     bool bf16 = config_is_true(config, "bf16.enabled");
     bool fp16 = config_is_true(config, "fp16.enabled");

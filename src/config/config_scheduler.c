@@ -287,6 +287,7 @@ sifr_status config_fill_schedule(sifr_config *config, sifr_error *error) {
     config_lr_schedule *s = &config->schedule;
     s->kind = config_scheduler_kind(config);
     s->base_lr = config->lr;
+    s->relative_step &= config->step.optimizer.type == SIFR_ADAFACTOR;
     double least = config_setting_number(config, "scheduler.params.min_lr");
     if (config_setting_at(config, "scheduler.params.min_lr")->value)
         s->min_lr_rate = s->base_lr > 0 ? least / s->base_lr : 0;

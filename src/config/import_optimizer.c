@@ -26,6 +26,9 @@ static const import_optimizer optimizers[] = {
     {"sgd", "SGD", TAKES_ARGS, NULL},
     {"adagrad", "Adagrad", TAKES_ARGS, NULL},
     {"lion_32bit|paged_lion_32bit", "Lion", TAKES_BETAS, NULL},
+    {"adafactor", "Adafactor", TAKES_NONE,
+     "optimizer.type Adafactor, with scale_parameter and relative_step false, as the Trainer has "
+     "it"},
     {"schedule_free_adamw", "AdamWScheduleFree",
      TAKES_BETAS | TAKES_EPS | TAKES_WARMUP | TAKES_ARGS, NULL},
 };
@@ -53,11 +56,16 @@ static sifr_status choose(import_state *s, const char *key, const import_optimiz
     if (!found)
         return import_refuse(s, key, value,
                              "this optimizer is not supported yet (supported: adamw_torch, "
-                             "adamw_8bit, sgd, adagrad, lion_32bit, schedule_free_adamw)");
+                             "adamw_8bit, adafactor, sgd, adagrad, lion_32bit, "
+                             "schedule_free_adamw)");
     *out = found;
     if (asks && is_adamw(found)) import_say_idle(s, key, value, "the optimizer is AdamW");
     if (is_adamw(found)) return SIFR_OK;
     import_say_kept(s, key, value, found->note ? found->note : "optimizer.type");
+    if (strcmp(found->type, "Adafactor") == 0) {
+        BASE_TRY(import_put(s, PARAMS "scale_parameter", json_false()));
+        BASE_TRY(import_put(s, PARAMS "relative_step", json_false()));
+    }
     return import_put(s, "optimizer.type", json_string(found->type));
 }
 

@@ -88,6 +88,13 @@ static double config_range_lr(const config_lr_schedule *s, int64_t t) {
     return s->range_min_lr * (1.0 + s->range_step_rate * interval);
 }
 
+/* Steps count from 1: the first follows iteration -1. */
+static double config_relative_lr(const config_lr_schedule *s, int64_t t) {
+    double step = (double)t + 2, most = s->warmup_init ? 1e-6 * step : 1e-2;
+    double rate = 1.0 / sqrt(step);
+    return rate < most ? rate : most;
+}
+
 double config_lr_at(const config_lr_schedule *schedule, int64_t t) {
     switch (schedule->kind) {
     case CONFIG_LR_WARMUP:
@@ -100,7 +107,7 @@ double config_lr_at(const config_lr_schedule *schedule, int64_t t) {
     case CONFIG_LR_RANGE_TEST:
         return config_range_lr(schedule, t);
     case CONFIG_LR_CONSTANT:
-        return schedule->base_lr;
+        return schedule->relative_step ? config_relative_lr(schedule, t) : schedule->base_lr;
     default:
         break;
     }

@@ -92,6 +92,10 @@ int64_t engine_part_each(const sifr_engine *engine, size_t index, engine_part pa
 int64_t engine_count_values(const sifr_engine *engine, size_t index, engine_part part,
                             int64_t elements);
 
+/* The elements of a part: those of the weight, or one for each of its rows or columns
+ * (optim_state.axis). Below, `first` and `count` are such elements. */
+int64_t engine_part_elements(const sifr_engine *engine, size_t index, engine_part part);
+
 /* This rank holds elements *first … *first + *count - 1 of weight `index`, as its model has it (of
  * rows x columns elements; model/weight_blocks.h): all of them if the part is not sliced. False if
  * it holds none. */
@@ -141,11 +145,12 @@ float *engine_state(const sifr_engine *engine, size_t index, engine_part part);
 /* Whether ranks hold only slices of this part of a weight, or some hold none of it. */
 bool engine_is_cut(const sifr_engine *engine, size_t index, engine_part part);
 
-/* The elements of a weight that rank `rank` owns, for any part. They lie in its slice of the flat
- * parameter, which it holds even if the part is whole; replicas own an equal part of a slice each.
- * Each element belongs to exactly one rank. */
-void engine_share(const sifr_engine *engine, size_t index, int32_t rank, int64_t *first,
-                  int64_t *count);
+/* The elements of a part that rank `rank` owns. They lie in its slice of the flat parameter, which
+ * it holds even if the part is whole; replicas own an equal part of a slice each. A part of rows or
+ * columns belongs to the owner of the weight's first element. Each element belongs to exactly one
+ * rank. */
+void engine_share(const sifr_engine *engine, size_t index, engine_part part, int32_t rank,
+                  int64_t *first, int64_t *count);
 
 /* The elements of a weight, as its model has it, that this rank holds in any form, and so must read
  * or compute at the start. */

@@ -2,6 +2,8 @@
 
 #include <string.h>
 
+#include "base/checked.h"
+
 static const optim_row *plain_row(const sifr_optimizer *optimizer) {
     switch (optimizer->type) {
     case SIFR_ADAMW:
@@ -22,6 +24,8 @@ static const optim_row *plain_row(const sifr_optimizer *optimizer) {
         return &optim_lamb;
     case SIFR_MUON:
         return &optim_muon;
+    case SIFR_ADAFACTOR:
+        return optimizer->has_momentum ? &optim_adafactor_moment : &optim_adafactor;
     }
     return optimizer->amsgrad ? &optim_amsgrad : &optim_adam;
 }
@@ -29,6 +33,23 @@ static const optim_row *plain_row(const sifr_optimizer *optimizer) {
 const optim_row *optim_row_of(const sifr_optimizer *optimizer) {
     const optim_row *row = plain_row(optimizer);
     return optimizer->ema_decay > 0 && row->with_ema ? row->with_ema : row;
+}
+
+int64_t optim_weight_values(const optim_row *row, int i, const model_weight *weight) {
+    if (row->states[i].axis == OPTIM_ROWS) return weight->rows;
+    if (row->states[i].axis == OPTIM_COLUMNS) return weight->columns;
+    return optim_values(row, i, weight->rows * weight->columns);
+}
+
+int64_t optim_axis_place(const optim_row *row, int i, const sifr_model *model, int32_t segment,
+                         int64_t offset) {
+    int64_t values = 0;
+    for (size_t w = 0; w < model->weight_count; w++) {
+        const model_weight *weight = &model->weights[w];
+        if (weight->segment != segment || weight->offset >= offset) continue;
+        values += base_ceil_to(optim_weight_values(row, i, weight), OPTIM_PLACE);
+    }
+    return values;
 }
 
 /* The average begins as the weights after the first update, as torch's AveragedModel does. */

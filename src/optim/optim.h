@@ -22,11 +22,17 @@ typedef struct optim_step {
     optim_memory *memory; /* becomes what it is after the update */
 } optim_step;
 
+/* What a state has values for: the elements of a weight, or its rows or its columns. The latter are
+ * FP32 and of updates by weight. Every rank has room for those of all weights, and moves those of
+ * weights of which it owns some elements. */
+typedef enum optim_axis { OPTIM_ELEMENTS, OPTIM_ROWS, OPTIM_COLUMNS } optim_axis;
+
 /* A state of a weight. It begins as zeros. */
 typedef struct optim_state {
     const char *name; /* in checkpoints */
     base_dtype type;  /* BASE_NONE: FP32, or BF16 in a run with bf16_optimizer_states */
     int64_t each;     /* elements of the weight for each value; 0 means 1 */
+    optim_axis axis;
 } optim_state;
 
 typedef struct optim_row {
@@ -42,6 +48,9 @@ typedef struct optim_row {
      * EXACT_WORDS for the part of it that a rank owns, and `kernel` reads those of all ranks. */
     bool by_weight;
     device_kernel begin;
+    /* Of those: `kernel` reads the gradient of the whole weight, too: x2, in the type of the
+     * gradient. */
+    bool whole_gradient;
     /* Updates read whole weights: `begin` changes the states of the elements that a rank owns and
      * leaves a value for each at y, FP32. A gather brings the values of all ranks. `whole` changes
      * those of one weight in place, y: FP32 rows x columns (of a convolution update.matrices of
@@ -104,6 +113,15 @@ static inline int64_t optim_values(const optim_row *row, int i, int64_t elements
     return (elements + each - 1) / each;
 }
 
+/* How many values state `i` has for a whole weight. */
+int64_t optim_weight_values(const optim_row *row, int i, const model_weight *weight);
+
+/* How many values state `i`, which has an axis, has for the weights of a segment that lie before
+ * element `offset`; those of a weight begin at a multiple of OPTIM_PLACE values. */
+enum { OPTIM_PLACE = 16 };
+int64_t optim_axis_place(const optim_row *row, int i, const sifr_model *model, int32_t segment,
+                         int64_t offset);
+
 /* The settings of a group of the model's weights: those of the optimizer where sifr_model_group was
  * not called. */
 model_group optim_group_of(const sifr_model *model, int32_t group, const sifr_optimizer *optimizer);
@@ -117,6 +135,7 @@ sifr_status optim_check_groups(const sifr_model *model, const sifr_optimizer *op
 
 /* Rows of the files optim_*.c. */
 extern const optim_row optim_adam, optim_amsgrad, optim_sgd, optim_momentum, optim_adagrad,
-    optim_lion, optim_schedule_free, optim_adam_8bit, optim_lamb, optim_muon;
+    optim_lion, optim_schedule_free, optim_adam_8bit, optim_lamb, optim_muon, optim_adafactor,
+    optim_adafactor_moment;
 
 #endif

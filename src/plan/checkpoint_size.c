@@ -17,9 +17,11 @@ static int64_t state_bytes(const model_weight *weight, const plan_settings *sett
                            int64_t elements) {
     const optim_row *row = optim_row_for(optim_row_of(&settings->step.optimizer), weight->rest);
     int64_t all = 0;
-    for (int i = 0; i < optim_states(row); i++)
-        all = add(all, multiply(optim_values(row, i, elements),
-                                base_dtype_bytes(plan_state_type(settings, row, i))));
+    for (int i = 0; i < optim_states(row); i++) {
+        int64_t values = row->states[i].axis ? optim_weight_values(row, i, weight)
+                                             : optim_values(row, i, elements);
+        all = add(all, multiply(values, base_dtype_bytes(plan_state_type(settings, row, i))));
+    }
     return all;
 }
 

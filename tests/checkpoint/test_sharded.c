@@ -123,7 +123,20 @@ static void optimizers_go_on(void **state) {
          .min_coeff = 0.01,
          .max_coeff = 10,
          .ema_decay = 0.3},
-        {.type = SIFR_MUON, .beta1 = 0.9, .beta2 = 0.9, .eps = 1e-8, .momentum = 0.9}};
+        {.type = SIFR_MUON, .beta1 = 0.9, .beta2 = 0.9, .eps = 1e-8, .momentum = 0.9},
+        {.type = SIFR_ADAFACTOR,
+         .eps = 1e-30,
+         .least_scale = 1e-3,
+         .decay_rate = -0.8,
+         .clip_threshold = 1,
+         .scale_parameter = true},
+        {.type = SIFR_ADAFACTOR,
+         .eps = 1e-30,
+         .decay_rate = -0.5,
+         .clip_threshold = 1,
+         .beta1 = 0.9,
+         .has_momentum = true,
+         .ema_decay = 0.3}};
     enum { COUNT = sizeof optimizers / sizeof *optimizers };
     (void)state;
     for (int i = 0; i < COUNT; i++) {

@@ -140,8 +140,8 @@ static void axolotl(void **state) {
         "2 faults: (1) a.yaml: adapter is \"llama-adapter\": lora and qlora are the only adapters "
         "supported yet; take the key out, or change it (2) a.yaml: optimizer is \"lion\": this "
         "optimizer is "
-        "not supported yet (supported: adamw_torch, adamw_8bit, sgd, adagrad, lion_32bit, "
-        "schedule_free_adamw); take the key out, or change it");
+        "not supported yet (supported: adamw_torch, adamw_8bit, adafactor, sgd, adagrad, "
+        "lion_32bit, schedule_free_adamw); take the key out, or change it");
 }
 
 /* Optimizers by the Trainer's names, with what the Trainer gives each. */
@@ -178,6 +178,12 @@ static void optimizers(void **state) {
         "\"learning_rate\": 5e-5}, \"optimizer\": {\"type\": \"AdamWScheduleFree\", \"params\": "
         "{\"warmup_steps\": 10, \"r\": 1.5}}}",
         0);
+    makes("output_dir: o\noptim: adafactor\nlearning_rate: 1e-3\nadam_beta1: 0.8\n",
+          "{\"sifr\": {\"output\": \"o\", \"lr_scheduler_type\": \"linear\", \"learning_rate\": "
+          "1e-3}, "
+          "\"optimizer\": {\"type\": \"Adafactor\", \"params\": {\"scale_parameter\": false, "
+          "\"relative_step\": false}}}",
+          0);
     /* DeepSpeed's optimizer acts. */
     makes("output_dir: o\noptim: adafactor\nlr_scheduler_type: constant\ndeepspeed: {optimizer: "
           "{type: "

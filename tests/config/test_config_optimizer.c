@@ -124,6 +124,43 @@ static void optimizers(void **state) {
                    "5e-3}}}",
                    "ds.json: optimizer.params.adam_lr is 0.005, which is no share of "
                    "optimizer.params.lr 0; give that a value above 0");
+    c = config_case_text("{\"optimizer\": {\"type\": \"adafactor\", \"params\": {\"eps\": [1e-20, "
+                         "0.25], \"warmup_init\": true}}}");
+    config_case_accepted(c);
+    const sifr_optimizer *o = &c->config.step.optimizer;
+    assert_int_equal(o->type, SIFR_ADAFACTOR);
+    assert_true(o->eps == 1e-20 && o->least_scale == 0.25 && o->clip_threshold == 1);
+    assert_true(o->decay_rate == -0.8 && o->scale_parameter && !o->has_momentum);
+    assert_true(config_lr_at(&c->config.schedule, -1) == 1e-6);
+    assert_true(config_lr_at(&c->config.schedule, 1000000 - 2) == 1e-3);
+    config_case_free(c);
+    c = config_case_text("{\"optimizer\": {\"type\": \"Adafactor\", \"params\": {\"lr\": 0.5, "
+                         "\"beta1\": 0.5, \"relative_step\": false}}}");
+    config_case_accepted(c);
+    assert_true(c->config.step.optimizer.has_momentum && c->config.step.optimizer.beta1 == 0.5);
+    assert_true(c->config.step.optimizer.eps == 1e-30);
+    assert_true(config_lr_at(&c->config.schedule, 7) == 0.5);
+    config_case_free(c);
+    config_refused("{\"optimizer\": {\"type\": \"Adafactor\", \"params\": {\"lr\": 1e-3}}}",
+                   "ds.json: optimizer.params.lr is given, and Adafactor's relative_step has rates "
+                   "of its own; set optimizer.params.relative_step to false, or leave it out");
+    config_refused(
+        "{\"optimizer\": {\"type\": \"Adafactor\"}, \"scheduler\": {\"type\": "
+        "\"WarmupLR\"}}",
+        "ds.json: scheduler.type is given, and Adafactor's relative_step has rates of its "
+        "own; set optimizer.params.relative_step to false, or leave it out");
+    config_refused("{\"optimizer\": {\"type\": \"Adafactor\", \"params\": {\"warmup_init\": true, "
+                   "\"relative_step\": false}}}",
+                   "ds.json: optimizer.params.warmup_init is true, which is a part of "
+                   "relative_step; set optimizer.params.relative_step to true, or leave it out");
+    config_refused(
+        "{\"bf16\": {\"enabled\": true, \"bf16_optimizer_states\": true}, \"optimizer\": "
+        "{\"type\": \"Adafactor\"}}",
+        "ds.json: bf16.bf16_optimizer_states is true, and Adafactor keeps its states in "
+        "fp32; leave it out");
+    config_refused("{\"optimizer\": {\"type\": \"AdamW\", \"params\": {\"eps\": [1e-8, 1e-3]}}}",
+                   "ds.json: optimizer.params.eps must be a number >= 0 or \"auto\", not [1e-08, "
+                   "0.001]; its default is 1e-8");
     config_refused("{\"optimizer\": {\"type\": \"Lamb\", \"params\": {\"min_coeff\": 20}}}",
                    "ds.json: optimizer.params.min_coeff is 20, above max_coeff 10; give a smaller "
                    "one");

@@ -1,7 +1,7 @@
 /* Each optimizer against the library that it comes from: twenty steps of eight micro batches in
  * fp32, as close as that library comes in fp32 (tests/golden/README.md: make_optimizers.py); groups
- * of settings and averages against those of torch (make_groups.py); LAMB (make_lamb.py); five steps
- * of Muon (make_muon.py). */
+ * of settings and averages against those of torch (make_groups.py); LAMB (make_lamb.py); Adafactor
+ * (make_adafactor.py); five steps of Muon (make_muon.py). */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -71,8 +71,8 @@ static void close_expected(expected *e) {
 
 static sifr_optimizer_type type_of(const char *name) {
     static const char *const names[] = {
-        "AdamW",    "Adam",      "SGD",  "Adagrad", "Lion", "AdamWScheduleFree",
-        "Adam8bit", "AdamW8bit", "Lamb", "Muon"};
+        "AdamW",    "Adam",      "SGD",  "Adagrad", "Lion",     "AdamWScheduleFree",
+        "Adam8bit", "AdamW8bit", "Lamb", "Muon",    "Adafactor"};
     for (int i = 0; i < (int)(sizeof names / sizeof *names); i++)
         if (strcmp(name, names[i]) == 0) return (sifr_optimizer_type)i;
     fail_msg("no optimizer %s", name);
@@ -95,6 +95,16 @@ static void read_groups(const json_t *case_, sifr_optimizer_group *list, sifr_op
     o->no_decay = number(case_, "no_decay", 0) != 0 ? SIFR_NO_DECAY_TRANSFORMERS : SIFR_DECAY_ALL;
     o->layer_decay = number(case_, "layer_decay", 1);
     o->ema_decay = number(case_, "ema_decay", 0);
+}
+
+static void set_adafactor(const json_t *params, sifr_optimizer *o) {
+    o->eps = step_item(params, "eps", 0);
+    o->least_scale = step_item(params, "eps", 1);
+    o->clip_threshold = number(params, "clip_threshold", 0);
+    o->decay_rate = number(params, "decay_rate", 0);
+    o->scale_parameter = number(params, "scale_parameter", 0) != 0;
+    o->has_momentum = json_is_number(json_object_get(params, "beta1"));
+    o->beta1 = number(params, "beta1", 0);
 }
 
 static sifr_settings options_of(const expected *e, const json_t *case_) {
@@ -129,6 +139,7 @@ static sifr_settings options_of(const expected *e, const json_t *case_) {
     const char *method = json_string_value(json_object_get(params, "ns_method"));
     if (method && strcmp(method, "standard") == 0) o->ns_method = SIFR_NS_STANDARD;
     o->min_8bit_size = (int64_t)number(params, "min_8bit_size", 0);
+    if (o->type == SIFR_ADAFACTOR) set_adafactor(params, o);
     return options;
 }
 
@@ -251,6 +262,11 @@ static void muon(void **state) {
     check_file("muon-gpt2", 1);
 }
 
+static void adafactor(void **state) {
+    (void)state;
+    check_file("adafactor-llama3", 4);
+}
+
 static void groups(void **state) {
     (void)state;
     check_file("groups-gpt2", 5);
@@ -259,6 +275,7 @@ static void groups(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(optimizers), cmocka_unit_test(lamb),
-                                       cmocka_unit_test(muon), cmocka_unit_test(groups)};
+                                       cmocka_unit_test(muon), cmocka_unit_test(adafactor),
+                                       cmocka_unit_test(groups)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

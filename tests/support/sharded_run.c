@@ -117,9 +117,9 @@ static sifr_status hash_state(const sifr_engine *engine, uint64_t *hash, sifr_er
     float values[WORDS * 40];
     *hash = base_hash(counts, sizeof counts);
     for (size_t w = 0; w < engine->model->weight_count; w++) {
-        int64_t count = engine->model->weights[w].rows * engine->model->weights[w].columns;
         for (int p = 0; p < engine_weight_parts(engine, w); p++) {
             if (engine_part_each(engine, w, (engine_part)p) > 1) continue; /* steps show them */
+            int64_t count = engine_part_elements(engine, w, (engine_part)p);
             BASE_TRY(engine_collect(engine, w, (engine_part)p, 0, count, values, error));
             *hash = base_hash_seeded(values, (size_t)count * sizeof *values, *hash);
         }

@@ -380,9 +380,10 @@ static sifr_status read_weights(rank_run *r, const sifr_engine *engine, sifr_err
         at += count;
     }
     for (size_t i = 0; i < states * model->weight_count && status == SIFR_OK; i++) {
-        size_t w = i / states, count = (size_t)(model->weights[w].rows * model->weights[w].columns);
+        size_t w = i / states;
         engine_part part = (engine_part)(ENGINE_STATE1 + i % states);
         if ((int)part >= engine_weight_parts(engine, w)) continue;
+        size_t count = (size_t)engine_part_elements(engine, w, part);
         if (engine_part_each(engine, w, part) > 1) continue; /* what codes are shares of */
         status = engine_collect(engine, w, part, 0, (int64_t)count, at, error);
         at += count;

@@ -101,6 +101,17 @@ int64_t engine_count_values(const sifr_engine *engine, size_t index, engine_part
     return optim_values(weight_row(engine, index), part - ENGINE_STATE1, elements);
 }
 
+static optim_axis axis_of(const sifr_engine *engine, size_t index, engine_part part) {
+    if (part == ENGINE_MASTER) return OPTIM_ELEMENTS;
+    return weight_row(engine, index)->states[part - ENGINE_STATE1].axis;
+}
+
+int64_t engine_part_elements(const sifr_engine *engine, size_t index, engine_part part) {
+    const model_weight *w = &engine->model->weights[index];
+    if (!axis_of(engine, index, part)) return w->rows * w->columns;
+    return optim_weight_values(weight_row(engine, index), part - ENGINE_STATE1, w);
+}
+
 /* Of weights that are held as codes: of a record. */
 static int64_t part_bytes(const sifr_engine *engine, size_t index, engine_part part) {
     model_coding coding = coding_of(engine, index);
@@ -127,6 +138,12 @@ static bool find_place(const sifr_engine *engine, size_t index, engine_part part
     int64_t from, end, elements = w->rows * w->columns;
     *place = (state_place){.buffer = engine_part_buffer(s, w->segment, part)};
     if (place->buffer < 0 || !plan_has_unit(&s->settings.pipeline, w->unit)) return false;
+    if (axis_of(engine, index, part)) {
+        place->at = optim_axis_place(weight_row(engine, index), part - ENGINE_STATE1, engine->model,
+                                     w->segment, w->offset);
+        place->count = engine_part_elements(engine, index, part);
+        return true;
+    }
     range_in(s, w->segment, place->buffer, part_bytes(engine, index, part),
              engine_part_each(engine, index, part), &from, &end);
     int64_t start = base_max_i64(from, w->offset);
@@ -324,17 +341,21 @@ static void find_part(const sifr_engine *engine, size_t weight, int32_t index, i
 }
 
 /* Only ranks of its stage own a weight. Replicas hold the same slice, so each owns a part of it. */
-void engine_share(const sifr_engine *engine, size_t index, int32_t rank, int64_t *first,
-                  int64_t *count) {
+void engine_share(const sifr_engine *engine, size_t index, engine_part part, int32_t rank,
+                  int64_t *first, int64_t *count) {
     const plan_settings *settings = &engine->training->settings;
     plan_mesh mesh = plan_mesh_at(&settings->mesh, rank);
     int32_t unit = engine->model->weights[index].unit;
     *first = *count = 0;
     if (mesh.place[PLAN_AXIS_STAGE] != plan_stage_of(&settings->pipeline, unit)) return;
     int32_t replicas = plan_mesh_ranks(&mesh, PLAN_REPLICAS);
-    int32_t part =
+    int32_t place =
         plan_mesh_place(&mesh, PLAN_STATE) * replicas + plan_mesh_place(&mesh, PLAN_REPLICAS);
-    find_part(engine, index, part, plan_mesh_ranks(&mesh, PLAN_STATE) * replicas, first, count);
+    find_part(engine, index, place, plan_mesh_ranks(&mesh, PLAN_STATE) * replicas, first, count);
+    if (!axis_of(engine, index, part)) return;
+    bool owns = *first == 0 && *count > 0;
+    *first = 0;
+    *count = owns ? engine_part_elements(engine, index, part) : 0;
 }
 
 void engine_held(const sifr_engine *engine, size_t index, int64_t *first, int64_t *count) {
@@ -395,6 +416,7 @@ bool engine_is_cut(const sifr_engine *engine, size_t index, engine_part part) {
     int32_t segment = engine->model->weights[index].segment;
     if (plan_parts(&s->settings.pipeline) > 1 || engine->model->weights[index].cut.count)
         return true;
+    if (axis_of(engine, index, part)) return plan_sum_parts(&s->settings) > 1;
     return s->buffers[engine_part_buffer(s, segment, part)].bytes <
            values_bytes(engine, index, part, s->segment_elements[segment]);
 }
@@ -409,10 +431,10 @@ static sifr_status copy_part(const sifr_engine *engine, size_t index, engine_par
 
 /* The first elements of `at` … end - 1 of a logical weight that rank `rank` owns, and their place
  * in the local weight; none: false. */
-static bool next_owned(const sifr_engine *engine, size_t index, int32_t rank, int64_t at,
-                       int64_t end, model_stretch *out) {
+static bool next_owned(const sifr_engine *engine, size_t index, engine_part part, int32_t rank,
+                       int64_t at, int64_t end, model_stretch *out) {
     int64_t own, length;
-    engine_share(engine, index, rank, &own, &length);
+    engine_share(engine, index, part, rank, &own, &length);
     for (; model_local_next(&engine->model->weights[index], at, end, out);
          at = out->at + out->count) {
         int64_t start = base_max_i64(out->place, own);
@@ -433,7 +455,7 @@ sifr_status engine_collect(const sifr_engine *engine, size_t index, engine_part 
     sifr_status status = SIFR_OK;
     model_stretch s;
     for (int32_t r = 0; r < comm_size(engine->group); r++) {
-        for (int64_t at = first; next_owned(engine, index, r, at, first + count, &s);
+        for (int64_t at = first; next_owned(engine, index, part, r, at, first + count, &s);
              at = s.at + s.count) {
             float *to = out + (s.at - first);
             bool own = r == comm_rank(engine->group) && status == SIFR_OK;
@@ -454,7 +476,7 @@ sifr_status engine_hand_in(const sifr_engine *engine, comm_group *peers, size_t 
     model_stretch s;
     for (int32_t r = 0; r < comm_size(peers); r++) {
         if (me != 0 && me != r) continue;
-        for (int64_t at = first; next_owned(engine, index, r, at, first + count, &s);
+        for (int64_t at = first; next_owned(engine, index, part, r, at, first + count, &s);
              at = s.at + s.count) {
             float *piece = out + (s.at - first);
             int64_t bytes = s.count * (int64_t)sizeof *piece;

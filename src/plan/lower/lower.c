@@ -282,8 +282,9 @@ static sifr_status add_segment(lower_state *state, int32_t g, sifr_error *error)
     const optim_row *row = plan_row(s, g);
     if (row->by_weight) BASE_TRY(lower_weight_sums(state, g, error));
     for (int i = 0; i < optim_states(row); i++) {
-        int64_t size =
-            optim_values(row, i, elements) * base_dtype_bytes(plan_state_type(settings, row, i));
+        int64_t values = optim_values(row, i, elements);
+        if (row->states[i].axis) values = optim_axis_place(row, i, state->model, g, INT64_MAX);
+        int64_t size = values * base_dtype_bytes(plan_state_type(settings, row, i));
         BASE_TRY(
             plan_add_segment_buffer(s, PLAN_MOMENTS, size, g, i, true, &s->states[i][g], error));
     }

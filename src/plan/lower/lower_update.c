@@ -64,6 +64,19 @@ typedef struct state_range {
     int first, end;
 } state_range;
 
+/* The values of a state with an axis, of the weight at element `first` of a segment. */
+static void find_axis(const lower_state *state, int32_t segment, int i, int64_t first, int64_t *at,
+                      int64_t *count) {
+    const optim_row *row = plan_row(state->s, segment);
+    const model_unit *unit = &state->model->units[state->model->segments[segment].unit];
+    *at = optim_axis_place(row, i, state->model, segment, first);
+    for (int32_t w = unit->first_weight; w < unit->first_weight + unit->weights; w++) {
+        const model_weight *weight = &state->model->weights[w];
+        if (weight->segment == segment && weight->offset == first)
+            *count = optim_weight_values(row, i, weight);
+    }
+}
+
 /* Its operands behind x0: elements of a segment from `first` on, some of its states, and the copy
  * of the weights where that is asked for. */
 static sifr_status put_weights(lower_state *state, int32_t segment, int64_t first, int64_t elements,
@@ -79,12 +92,14 @@ static sifr_status put_weights(lower_state *state, int32_t segment, int64_t firs
                            lower_vector(s->masters[segment], first, elements, BASE_FP32), error));
     if (!mixed || copies)
         BASE_TRY(lower_put(state, call, mixed ? PLAN_W1 : PLAN_W0, parameters, error));
-    for (int i = states.first; i < states.end; i++)
-        BASE_TRY(lower_put(state, call, (plan_role)(PLAN_SAVED0 + i - states.first),
-                           lower_vector(s->states[i][segment], optim_values(row, i, first),
-                                        optim_values(row, i, elements),
-                                        plan_state_type(&s->settings, row, i)),
-                           error));
+    for (int i = states.first; i < states.end; i++) {
+        int64_t at = optim_values(row, i, first), count = optim_values(row, i, elements);
+        if (row->states[i].axis) find_axis(state, segment, i, first, &at, &count);
+        BASE_TRY(lower_put(
+            state, call, (plan_role)(PLAN_SAVED0 + i - states.first),
+            lower_vector(s->states[i][segment], at, count, plan_state_type(&s->settings, row, i)),
+            error));
+    }
     return SIFR_OK;
 }
 
@@ -150,6 +165,15 @@ static sifr_status put_sums(lower_state *state, int32_t segment, int64_t number,
     return lower_put(state, call, begin ? PLAN_Y : PLAN_X1, sums, error);
 }
 
+/* The gradient of a whole weight. pass_zero.c lets it be that of all ranks. */
+static sifr_status put_gradient(lower_state *state, const model_weight *weight, device_call *call,
+                                sifr_error *error) {
+    int64_t elements = weight->rows * weight->columns;
+    lower_operand x = lower_gradient_sum(state, weight->segment, weight->offset, elements);
+    x.matrix = lower_matrix(weight->rows, weight->columns, x.matrix.dtype);
+    return lower_put(state, call, PLAN_X2, x, error);
+}
+
 static sifr_status emit_weight(lower_state *state, const model_weight *weight, int64_t number,
                                bool begin, sifr_error *error) {
     plan_schedule *s = state->s;
@@ -158,9 +182,10 @@ static sifr_status emit_weight(lower_state *state, const model_weight *weight, i
     int64_t elements = base_ceil_to(weight->rows * weight->columns, DEVICE_BLOCK);
     device_call call = update_call(state, segment);
     if (begin) call.kernel = row->begin, call.attributes.update.averages = false;
-    BASE_TRY(put_elements(state, segment, weight->offset, elements,
-                          optim_states(row) - (begin && row->ema), !begin, &call, error));
+    int states = begin ? device_update_states(row->begin) : optim_states(row);
+    BASE_TRY(put_elements(state, segment, weight->offset, elements, states, !begin, &call, error));
     BASE_TRY(put_sums(state, segment, number, begin, &call, error));
+    if (!begin && row->whole_gradient) BASE_TRY(put_gradient(state, weight, &call, error));
     BASE_TRY(emit_on_segment(state, PLAN_UPDATE, segment, &call, error));
     s->instructions[s->instruction_count - 1].element =
         elements_before(state->model, segment) + weight->offset;

@@ -29,6 +29,7 @@ typedef struct zero_state {
     bool *reduced;
     int32_t *slice;    /* by buffer: the buffer of its slice; itself if in place */
     int32_t *gathered; /* by segment: its buffer in this run of instructions; -1: none */
+    int32_t *gradient; /* by segment: the buffer of its whole gradient; -1: not gathered */
     size_t old_buffers;
 } zero_state;
 
@@ -147,6 +148,35 @@ static void read_all_sums(const zero_state *z, int32_t segment, device_matrix *m
     m->stride = bytes / base_dtype_bytes(m->dtype);
 }
 
+/* Before the first update that reads a segment's whole gradient. At stage 1 it has a place there
+ * already. */
+static sifr_status gather_gradient(zero_state *z, const plan_instruction *in, sifr_error *error) {
+    plan_schedule *s = z->s;
+    if (in->action != PLAN_UPDATE || !plan_row(s, in->segment)->whole_gradient) return SIFR_OK;
+    if (s->calls[in->call].x[2].dtype == BASE_NONE || z->gradient[in->segment] >= 0) return SIFR_OK;
+    int32_t segment = in->segment, sum = z->old.operands[in->first_operand].buffer;
+    int32_t *whole = &z->gradient[segment];
+    *whole = z->slice[sum];
+    if (*whole == sum) return emit_gather_in_place(z, sum, segment, sum_bytes(z), error);
+    int64_t bytes = slice_elements(z, segment) * sum_bytes(z);
+    BASE_TRY(plan_add_segment_buffer(s, PLAN_GRADIENTS, bytes * z->ranks, segment, -1, false, whole,
+                                     error));
+    BASE_TRY(plan_add_operand(s, PLAN_X0, z->slice[sum], 0, error));
+    BASE_TRY(plan_add_operand(s, PLAN_Y, *whole, 0, error));
+    return plan_add_collective(s, PLAN_GATHER, PLAN_STATE, segment, -1, bytes, error);
+}
+
+/* Whether an operand of an update by weight is of the whole weight: its gradient, or a state of its
+ * rows or columns. */
+static bool is_of_weight(const zero_state *z, int32_t segment, const plan_operand *operand) {
+    const plan_schedule *s = z->s;
+    const optim_row *row = plan_row(s, segment);
+    if (!row->whole_gradient) return false;
+    for (int i = 0; i < optim_states(row); i++)
+        if (row->states[i].axis && s->states[i][segment] == operand->buffer) return true;
+    return operand->role == PLAN_X2;
+}
+
 /* Cuts an instruction on flat vectors to this rank's slice; drops it if it works on other ranks'
  * slices only. */
 static sifr_status emit_sliced(zero_state *z, const plan_instruction *in, sifr_error *error) {
@@ -159,13 +189,17 @@ static sifr_status emit_sliced(zero_state *z, const plan_instruction *in, sifr_e
     int64_t start = gradient.offset / (is_values(z, gradient.buffer) ? 4 : sum_bytes(z));
     int64_t first = base_max_i64(start, z->rank * slice);
     int64_t end = base_min_i64(start + whole, (z->rank + 1) * slice);
+    BASE_TRY(gather_gradient(z, in, error));
     if (end <= first) return SIFR_OK;
     for (int32_t o = in->first_operand; o < in->first_operand + in->operands; o++) {
         plan_operand operand = z->old.operands[o];
         device_matrix *m = plan_role_matrix(&call, (plan_role)operand.role);
         if (operand.buffer == s->weight_sums[segment] && operand.role == PLAN_X1)
             read_all_sums(z, segment, m, &operand);
-        if (operand.buffer != s->numbers && operand.buffer != s->weight_sums[segment]) {
+        bool whole_weight = is_of_weight(z, segment, &operand);
+        if (whole_weight && is_gradient(z, operand.buffer)) operand.buffer = z->gradient[segment];
+        if (operand.buffer != s->numbers && operand.buffer != s->weight_sums[segment] &&
+            !whole_weight) {
             int64_t each = whole / m->columns; /* elements for a value */
             m->columns = m->stride = (end - first) / each;
             move_operand(z, segment, first, each, base_dtype_bytes(m->dtype), &operand);
@@ -173,6 +207,7 @@ static sifr_status emit_sliced(zero_state *z, const plan_instruction *in, sifr_e
         BASE_TRY(
             plan_add_operand(s, (plan_role)operand.role, operand.buffer, operand.offset, error));
     }
+    if (plan_row(s, segment)->whole_gradient) call.attributes.update.first += first - start;
     BASE_TRY(plan_add_call(s, call, &out.call, error));
     out.element += first - start;
     return plan_add_instruction(s, out, error);
@@ -309,13 +344,18 @@ static sifr_status rewrite_instruction(zero_state *z, size_t index, sifr_error *
     return SIFR_OK;
 }
 
+static bool is_whole_state(const plan_schedule *s, int32_t segment, int i) {
+    return s->states[i][segment] >= 0 && plan_row(s, segment)->states[i].axis;
+}
+
 /* Cuts optimizer state and, at stage 3, parameters into slices. */
 static void cut_states(const zero_state *z) {
     plan_schedule *s = z->s;
     if (z->ranks == 1) return;
     for (size_t g = 0; g < s->model->segment_count && z->stage >= 1; g++) {
         int32_t states[2 + OPTIM_STATES] = {s->masters[g], z->whole[g] ? -1 : s->parameters[g]};
-        for (int i = 0; i < OPTIM_STATES; i++) states[2 + i] = s->states[i][g];
+        for (int i = 0; i < OPTIM_STATES; i++)
+            states[2 + i] = is_whole_state(s, (int32_t)g, i) ? -1 : s->states[i][g];
         for (size_t i = 0; i < sizeof states / sizeof *states; i++) {
             if (states[i] >= 0) s->buffers[states[i]].bytes /= z->ranks;
         }
@@ -364,10 +404,11 @@ sifr_status plan_pass_zero(plan_schedule *s, sifr_error *error) {
     BASE_TRY_GOTO(status, base_alloc(buffers, sizeof *z.reduced, &z.reduced, error), done);
     BASE_TRY_GOTO(status, base_alloc(buffers, sizeof *z.slice, &z.slice, error), done);
     BASE_TRY_GOTO(status, base_alloc(segments, sizeof *z.gathered, &z.gathered, error), done);
+    BASE_TRY_GOTO(status, base_alloc(segments, sizeof *z.gradient, &z.gradient, error), done);
     BASE_TRY_GOTO(status, base_alloc(segments, sizeof *z.whole, &z.whole, error), done);
     for (size_t b = 0; b < buffers; b++) z.reduce_after[b] = -1;
     for (size_t g = 0; g < segments; g++) {
-        z.gathered[g] = -1;
+        z.gathered[g] = z.gradient[g] = -1;
         z.parameter_of[s->parameters[g]] = true;
     }
     find_whole(&z);
@@ -381,6 +422,7 @@ done:
     free(z.reduced);
     free(z.slice);
     free(z.gathered);
+    free(z.gradient);
     free(z.whole);
     return status;
 }

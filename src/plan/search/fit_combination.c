@@ -83,7 +83,8 @@ int64_t fit_state_bytes(const plan_search *search, const plan_settings *s) {
         bytes += s->step.zero.stage == 3 ? all / ranks : all;
     if (s->step.offload.optimizer.device == SIFR_TIER_NONE)
         for (int i = 0; i < optim_states(row); i++)
-            bytes += optim_values(row, i, held) * base_dtype_bytes(plan_state_type(s, row, i));
+            if (!row->states[i].axis) /* those of rows and columns are few */
+                bytes += optim_values(row, i, held) * base_dtype_bytes(plan_state_type(s, row, i));
     if (s->step.offload.optimizer.device == SIFR_TIER_NONE && plan_has_masters(s))
         bytes += held * 4;
     return bytes / plan_mesh_ranks(&s->mesh, PLAN_STAGES);
