@@ -2,7 +2,7 @@
 #ifndef DEVICE_BACKEND_H
 #define DEVICE_BACKEND_H
 
-#include "device/device.h"
+#include "device/await.h"
 #include "device/host_team.h"
 
 /* Tokens of a chunk in which the CPU's kernels add weight gradients. */
@@ -46,6 +46,8 @@ typedef struct device_backend {
     sifr_status (*mark)(device *dev, device_queue queue, device_mark *out, sifr_error *error);
     sifr_status (*follow)(device *dev, device_queue queue, device_mark mark, sifr_error *error);
     sifr_status (*finish)(device *dev, device_mark mark, sifr_error *error);
+    sifr_status (*await)(device *dev, const device_word *word, uint32_t value,
+                         sifr_error *error); /* await.h; NULL: it cannot */
     void (*times)(device *dev, device_mark mark, double *begun, double *ended);
 
     sifr_status (*fold_losses)(device *dev, const float *losses, int64_t rows, double *sum,

@@ -120,6 +120,15 @@ sifr_status device_finish_queue(device *dev, device_queue queue, sifr_error *err
     return device_finish(dev, here, error);
 }
 
+sifr_status device_await(device *dev, const device_word *word, uint32_t value, sifr_error *error) {
+    if (dev->backend->await) return dev->backend->await(dev, word, value, error);
+    return base_fail(error, SIFR_FAILED, "this device does not wait for words of host memory");
+}
+
+bool device_can_await(device *dev, const device_word *word) {
+    return dev->backend->await && dev->backend->await(dev, word, 0, NULL) == SIFR_OK;
+}
+
 sifr_status device_start_copy(device *dev, device_queue queue, void *to, const void *from,
                               int64_t bytes, sifr_error *error) {
     return dev->backend->start_copy(dev, queue, to, from, bytes, error);

@@ -25,6 +25,22 @@ static sifr_status find_products(const cuda_driver *driver, cuda_options *option
     return SIFR_OK;
 }
 
+/* Streams that share a channel of the GPU would wait for each other: what ends the wait, too. */
+static bool has_few_channels(void) {
+    const char *channels = getenv("CUDA_DEVICE_MAX_CONNECTIONS");
+    return channels && atoi(channels) < 8;
+}
+
+static sifr_status find_waits(cuda_options *options, sifr_error *error) {
+    const char *wish = getenv("SIFR_DEVICE_WAITS");
+    options->host_waits = has_few_channels() || (wish && strcmp(wish, "host") == 0);
+    if (!wish || !wish[0] || options->host_waits || strcmp(wish, "device") == 0) return SIFR_OK;
+    return base_fail(error, SIFR_USAGE,
+                     "SIFR_DEVICE_WAITS=%s: it is host (the host waits for each transfer between "
+                     "ranks) or device (the GPU waits, the default)",
+                     wish);
+}
+
 static sifr_status open_cuda(const device_place *place, int threads, device **out,
                              sifr_error *error) {
     cuda_choice choice;
@@ -37,6 +53,7 @@ static sifr_status open_cuda(const device_place *place, int threads, device **ou
                             .threads = threads,
                             .sharers = place->sharers,
                             .check = check && strcmp(check, "1") == 0};
+    BASE_TRY(find_waits(&options, error));
     BASE_TRY(find_products(&choice.driver, &options, &lt, &why, error));
     return cuda_device_open(&options, out, error);
 }

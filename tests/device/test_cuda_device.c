@@ -6,9 +6,13 @@
 #include <stdint.h>
 
 #include <cmocka.h>
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
+#include "device/await.h"
+#include "device/cuda/cuda_awaits.h"
 #include "device/cuda/cuda_device.h"
 #include "support/cuda/fake_kernels.h"
 #include "support/cuda/shim_run.h"
@@ -246,6 +250,132 @@ static void failed_kernel(void **state) {
     device_close(dev);
 }
 
+/* A queue that waits for a word: what it has before goes on, the rest does not begin. */
+typedef struct awaited {
+    device *dev;
+    float *block, *out; /* out: of the host */
+    device_word *words; /* two */
+    device_call call;
+    _Atomic int given;
+} awaited;
+
+static awaited begin_await(void) {
+    awaited a = {.dev = open_gpu(false)};
+    sifr_error error;
+    assert_int_equal(device_take(a.dev, 2 * BYTES, (void **)&a.block, &error), SIFR_OK);
+    assert_int_equal(device_take_host(a.dev, BYTES, (void **)&a.out, &error), SIFR_OK);
+    assert_int_equal(device_take_host(a.dev, 8, (void **)&a.words, &error), SIFR_OK);
+    for (int i = 0; i < ELEMENTS; i++) a.out[i] = 1;
+    assert_int_equal(device_copy(a.dev, a.block, a.out, BYTES, &error), SIFR_OK);
+    a.call = add_into(a.block + ELEMENTS, a.block);
+    assert_int_equal(device_prepare(a.dev, &a.call, &error), SIFR_OK);
+    return a;
+}
+
+static void end_await(awaited *a, float sum) {
+    sifr_error error;
+    assert_int_equal(
+        device_start_copy(a->dev, DEVICE_COMPUTE, a->out, a->block + ELEMENTS, BYTES, &error),
+        SIFR_OK);
+    assert_int_equal(device_finish_queue(a->dev, DEVICE_COMPUTE, &error), SIFR_OK);
+    for (int i = 0; i < ELEMENTS; i++) assert_true(a->out[i] == sum);
+    device_give(a->dev, a->words, 8);
+    device_give(a->dev, a->out, BYTES);
+    device_give(a->dev, a->block, 2 * BYTES);
+    device_close(a->dev);
+    assert_int_equal(fake_driver_count().host_blocks, 0);
+}
+
+static void rest(void) {
+    const struct timespec nap = {.tv_nsec = 20000000};
+    nanosleep(&nap, NULL);
+}
+
+/* An old mark stands for the same point though its event was used again, behind the wait. */
+static void awaits_a_word(void **state) {
+    (void)state;
+    awaited a = begin_await();
+    device_mark old, behind;
+    bool reached;
+    sifr_error error;
+    assert_true(device_can_await(a.dev, a.words));
+    assert_int_equal(device_run(a.dev, &a.call, &error), SIFR_OK);
+    assert_int_equal(device_mark_here(a.dev, DEVICE_COMPUTE, &old, &error), SIFR_OK);
+    for (int i = 0; i < 100; i++)
+        assert_int_equal(device_mark_here(a.dev, DEVICE_COMPUTE, &behind, &error), SIFR_OK);
+    assert_int_equal(device_await(a.dev, a.words, 1, &error), SIFR_OK);
+    assert_int_equal(device_run(a.dev, &a.call, &error), SIFR_OK);
+    for (int i = 0; i < 200; i++)
+        assert_int_equal(device_mark_here(a.dev, DEVICE_COMPUTE, &behind, &error), SIFR_OK);
+    assert_int_equal(device_finish(a.dev, old, &error), SIFR_OK);
+    rest();
+    assert_int_equal(cuda_device_reached(a.dev, behind, &reached, &error), SIFR_OK);
+    assert_false(reached);
+    assert_int_equal(cuda_device_reached(a.dev, old, &reached, &error), SIFR_OK);
+    assert_true(reached);
+    device_word_set(a.words, 1);
+    end_await(&a, 2);
+}
+
+static void *give_far(void *argument) {
+    awaited *a = argument;
+    sifr_error error;
+    for (a->given = 0; a->given < 3 * CUDA_AHEAD; a->given++)
+        if (device_run(a->dev, &a->call, &error) != SIFR_OK) abort();
+    return NULL;
+}
+
+/* The host that gives work goes so far ahead of a word and no further, however it is counted. */
+static void not_too_far_ahead(void **state) {
+    (void)state;
+    awaited a = begin_await();
+    pthread_t thread;
+    sifr_error error;
+    device_word_set(&a.words[1], UINT32_MAX);
+    assert_int_equal(device_await(a.dev, &a.words[0], 1, &error), SIFR_OK);
+    assert_int_equal(device_await(a.dev, &a.words[1], 1, &error), SIFR_OK);
+    assert_int_equal(pthread_create(&thread, NULL, give_far, &a), 0);
+    for (int w = 0; w < 2; w++) {
+        while (a.given < CUDA_AHEAD) rest();
+        rest();
+        assert_int_equal(a.given, CUDA_AHEAD);
+        device_word_set(&a.words[w], 1);
+    }
+    pthread_join(thread, NULL);
+    end_await(&a, 3 * CUDA_AHEAD);
+}
+
+static cuda_result refuse_value(cuda_stream stream, cuda_address address, uint32_t value,
+                                unsigned flags) {
+    (void)stream, (void)address, (void)value, (void)flags;
+    return CUDA_NOT_SUPPORTED;
+}
+
+/* With the check, as was asked, without pinned memory, by a GPU that cannot. */
+static void cannot_await(void **state) {
+    (void)state;
+    const cuda_driver whole = driver;
+    for (int how = 0; how < 4; how++) {
+        cuda_options options = {.driver = &driver,
+                                .threads = 1,
+                                .images = &image,
+                                .image_count = 1,
+                                .check = how == 0,
+                                .host_waits = how == 1};
+        device *dev;
+        device_word *word;
+        sifr_error error;
+        if (how == 2) driver.cuMemHostAlloc = refuse_host;
+        if (how == 3) driver.cuStreamWaitValue32 = refuse_value;
+        assert_int_equal(cuda_device_open(&options, &dev, &error), SIFR_OK);
+        assert_int_equal(device_take_host(dev, 4, (void **)&word, &error), SIFR_OK);
+        assert_false(device_can_await(dev, word));
+        device_give(dev, word, 4);
+        device_close(dev);
+        driver = whole;
+    }
+}
+
 static void no_kernels(void **state) {
     (void)state;
     device *dev;
@@ -265,6 +395,9 @@ int main(void) {
         cmocka_unit_test_setup_teardown(full_gpu, start, stop),
         cmocka_unit_test_setup_teardown(too_much, start, stop),
         cmocka_unit_test_setup_teardown(failed_kernel, start, stop),
+        cmocka_unit_test_setup_teardown(awaits_a_word, start, stop),
+        cmocka_unit_test_setup_teardown(not_too_far_ahead, start, stop),
+        cmocka_unit_test_setup_teardown(cannot_await, start, stop),
         cmocka_unit_test_setup_teardown(no_kernels, start, stop)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

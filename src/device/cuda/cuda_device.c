@@ -10,6 +10,7 @@
 #include "base/text.h"
 #include "base/topology.h"
 #include "device/blocks.h"
+#include "device/cuda/cuda_awaits.h"
 #include "device/cuda/cuda_dispatch.h"
 #include "device/cuda/cuda_host_memory.h"
 #include "device/cuda/cuda_launch.h"
@@ -33,6 +34,8 @@ typedef struct cuda_device {
     cuda_context context;
     bool retained;
     cuda_queues queues;
+    cuda_awaits awaits;
+    bool host_waits;
     cuda_module modules[MOST_IMAGES];
     size_t module_count;
     cuda_function functions[CUDA_KERNELS]; /* NULL: not in any image */
@@ -171,8 +174,8 @@ static sifr_status take_shared(device *dev, int64_t bytes, void **out, int *file
 
 static void give(device *dev, void *block, int64_t bytes) {
     cuda_device *cuda = cuda_of(dev);
-    (void)bytes;
     cuda->driver.cuCtxSetCurrent(cuda->context);
+    cuda_awaits_forget(&cuda->awaits, block, bytes);
     give_back(cuda, block, device_blocks_remove(cuda->blocks, block));
 }
 
@@ -214,6 +217,7 @@ static void close_shared(device *dev, void *block, int64_t bytes) {
 
 static sifr_status mark(device *dev, device_queue queue, device_mark *out, sifr_error *error) {
     cuda_device *cuda = cuda_of(dev);
+    if (queue == DEVICE_COMPUTE) cuda_awaits_give(&cuda->awaits);
     BASE_TRY(enter(cuda, error));
     return cuda_queues_mark(&cuda->driver, &cuda->queues, queue, out, error);
 }
@@ -228,6 +232,16 @@ static sifr_status finish(device *dev, device_mark mark, sifr_error *error) {
     cuda_device *cuda = cuda_of(dev);
     BASE_TRY(enter(cuda, error));
     return cuda_queues_finish(&cuda->driver, &cuda->queues, mark, error);
+}
+
+/* With `check` each kernel is finished on the host, which would wait as long. */
+static sifr_status await(device *dev, const device_word *word, uint32_t value, sifr_error *error) {
+    cuda_device *cuda = cuda_of(dev);
+    if (cuda->host_waits || cuda->check)
+        return base_fail(error, SIFR_FAILED, "the host waits, as was asked");
+    BASE_TRY(enter(cuda, error));
+    return cuda_awaits_add(&cuda->awaits, &cuda->driver, cuda->queues.streams[DEVICE_COMPUTE], word,
+                           value, error);
 }
 
 static void times(device *dev, device_mark mark, double *begun, double *ended) {
@@ -322,6 +336,7 @@ static sifr_status launch_kernel(device *dev, const cuda_launch *launch, sifr_er
     if (!cuda->functions[launch->kernel])
         return base_fail(error, SIFR_FAILED, "kernel %s is not in this program", name);
     BASE_TRY(ask_for_shared(cuda, launch, error));
+    if (launch->queue == DEVICE_COMPUTE) cuda_awaits_give(&cuda->awaits);
     cuda_result result = cuda->driver.cuLaunchKernel(
         cuda->functions[launch->kernel], (unsigned)launch->blocks[0], (unsigned)launch->blocks[1],
         (unsigned)launch->blocks[2], launch->threads, 1, 1, launch->shared_bytes,
@@ -342,6 +357,7 @@ static sifr_status reserve_product(device *dev, const cuda_gemm *gemm, sifr_erro
 
 static sifr_status multiply(device *dev, const cuda_gemm *gemm, bool *done, sifr_error *error) {
     cuda_device *cuda = cuda_of(dev);
+    cuda_awaits_give(&cuda->awaits);
     BASE_TRY(
         cuda_products_run(cuda->products, gemm, cuda->queues.streams[DEVICE_COMPUTE], done, error));
     const char *lack = cuda_products_lack(cuda->products);
@@ -402,6 +418,7 @@ static const device_backend backend = {.close = close_cuda,
                                        .mark = mark,
                                        .follow = follow,
                                        .finish = finish,
+                                       .await = await,
                                        .times = times,
                                        .fold_losses = fold_losses,
                                        .decide = decide,
@@ -506,6 +523,7 @@ sifr_status cuda_device_open(const cuda_options *options, device **out, sifr_err
     BASE_TRY(base_alloc(1, sizeof *cuda, &cuda, error));
     cuda->driver = *options->driver;
     cuda->check = options->check;
+    cuda->host_waits = options->host_waits;
     cuda->sharers = options->sharers > 0 ? options->sharers : 1;
     cuda->base.device.backend = &backend;
     cuda->base.launch = launch_kernel;

@@ -17,6 +17,7 @@ typedef struct cuda_options {
     size_t image_count;
     int64_t token_chunk; /* 0: CUDA_TOKEN_CHUNK; tests take a smaller multiple of 256 */
     bool check;          /* finishes after each kernel, and names the one that failed */
+    bool host_waits;     /* the host waits for transfers, not the queue behind them (await.h) */
     const cuda_lt *lt;   /* for products, copied; NULL: own kernels */
     bool lt_needed;      /* fails if cuBLASLt does not start, instead of taking own kernels */
     /* Why own kernels run though cuBLASLt was wished for, for device_notice; NULL: no reason to say

@@ -14,10 +14,13 @@ static bool copies(int queue) {
     return queue == DEVICE_IN || queue == DEVICE_OUT;
 }
 
-/* The driver's own waiting cannot be left when another rank fails; this one sleeps, too. */
-static sifr_status wait_for(const cuda_driver *driver, cuda_event event, sifr_error *error) {
+/* The driver's own waiting cannot be left when another rank fails; this one sleeps, too. NULL is
+ * never `seen`. */
+static sifr_status wait_for(const cuda_driver *driver, cuda_event event,
+                            const _Atomic int64_t *seen, int64_t turn, sifr_error *error) {
     double begun = base_seconds();
     for (;;) {
+        if (seen && atomic_load(seen) >= turn) return SIFR_OK;
         cuda_result result = driver->cuEventQuery(event);
         if (result == CUDA_OK) return SIFR_OK;
         if (result != CUDA_NOT_READY)
@@ -37,7 +40,7 @@ static sifr_status set_origin(const cuda_driver *driver, cuda_queues *queues, si
     for (int tries = 0; tries < 16; tries++) {
         double before = base_seconds();
         CUDA_TRY(driver, error, cuEventRecord, queues->origin, queues->streams[DEVICE_COMPUTE]);
-        BASE_TRY(wait_for(driver, queues->origin, error));
+        BASE_TRY(wait_for(driver, queues->origin, NULL, 0, error));
         queues->origin_seconds = base_seconds();
         if (queues->origin_seconds - before < close_by) break;
     }
@@ -76,9 +79,28 @@ static cuda_event event_of(const cuda_queues *queues, device_mark mark) {
     return queues->events[mark.queue][mark.turn % CUDA_MARKS];
 }
 
+/* Threads may see marks in any order. */
+static void note_reached(cuda_queues *queues, device_mark mark) {
+    _Atomic int64_t *reached = &queues->reached[mark.queue];
+    int64_t before = atomic_load(reached);
+    while (before < mark.turn && !atomic_compare_exchange_weak(reached, &before, mark.turn)) {
+    }
+}
+
+/* Whichever mark the event stands for by then, this one is reached. */
+static sifr_status reach(const cuda_driver *driver, cuda_queues *queues, device_mark mark,
+                         sifr_error *error) {
+    BASE_TRY(
+        wait_for(driver, event_of(queues, mark), &queues->reached[mark.queue], mark.turn, error));
+    note_reached(queues, mark);
+    return SIFR_OK;
+}
+
 sifr_status cuda_queues_mark(const cuda_driver *driver, cuda_queues *queues, device_queue queue,
                              device_mark *out, sifr_error *error) {
     device_mark mark = {.queue = queue, .turn = queues->turns[queue] + 1};
+    device_mark old = {.queue = queue, .turn = mark.turn - CUDA_MARKS};
+    if (old.turn > 0) BASE_TRY(reach(driver, queues, old, error));
     CUDA_TRY(driver, error, cuEventRecord, event_of(queues, mark), queues->streams[queue]);
     queues->turns[queue] = mark.turn;
     *out = mark;
@@ -87,20 +109,20 @@ sifr_status cuda_queues_mark(const cuda_driver *driver, cuda_queues *queues, dev
 
 sifr_status cuda_queues_follow(const cuda_driver *driver, const cuda_queues *queues,
                                device_queue queue, device_mark mark, sifr_error *error) {
-    if (mark.turn == 0 || mark.queue == queue) return SIFR_OK;
+    if (mark.turn <= queues->reached[mark.queue] || mark.queue == queue) return SIFR_OK;
     CUDA_TRY(driver, error, cuStreamWaitEvent, queues->streams[queue], event_of(queues, mark), 0);
     return SIFR_OK;
 }
 
-sifr_status cuda_queues_finish(const cuda_driver *driver, const cuda_queues *queues,
-                               device_mark mark, sifr_error *error) {
-    if (mark.turn == 0) return SIFR_OK;
-    return wait_for(driver, event_of(queues, mark), error);
+sifr_status cuda_queues_finish(const cuda_driver *driver, cuda_queues *queues, device_mark mark,
+                               sifr_error *error) {
+    return mark.turn ? reach(driver, queues, mark, error) : SIFR_OK;
 }
 
 sifr_status cuda_queues_look(const cuda_driver *driver, const cuda_queues *queues, device_mark mark,
                              bool *reached, sifr_error *error) {
-    cuda_result result = mark.turn ? driver->cuEventQuery(event_of(queues, mark)) : CUDA_OK;
+    bool seen = mark.turn <= queues->reached[mark.queue];
+    cuda_result result = seen ? CUDA_OK : driver->cuEventQuery(event_of(queues, mark));
     *reached = result == CUDA_OK;
     return *reached || result == CUDA_NOT_READY
                ? SIFR_OK

@@ -7,14 +7,16 @@
 #include "device/cuda/cuda_driver.h"
 #include "device/device.h"
 
-/* Marks of a queue use its events in turn. An event that is recorded again stands for a later point
- * of the same queue, so following an old mark waits for more than it must, never for less. */
+/* Marks of a queue use its events in turn. An event that is recorded again would stand for a later
+ * point of the same queue, and that point may lie behind a word that is only written when the old
+ * mark is seen (device_await). So it is first waited for, and then known to be reached. */
 enum { CUDA_MARKS = 256 };
 
 typedef struct cuda_queues {
     cuda_stream streams[DEVICE_QUEUES];
     cuda_event events[DEVICE_QUEUES][CUDA_MARKS];
-    _Atomic int64_t turns[DEVICE_QUEUES]; /* marks made */
+    _Atomic int64_t turns[DEVICE_QUEUES];   /* marks made */
+    _Atomic int64_t reached[DEVICE_QUEUES]; /* of them, those that were seen so at least */
     /* Of the queues of copies, whose events have times: where the copy before a mark began. */
     cuda_event begun[DEVICE_QUEUES][CUDA_MARKS];
     cuda_event origin;     /* events tell times from here on ... */
@@ -33,8 +35,8 @@ sifr_status cuda_queues_mark(const cuda_driver *driver, cuda_queues *queues, dev
 sifr_status cuda_queues_follow(const cuda_driver *driver, const cuda_queues *queues,
                                device_queue queue, device_mark mark,
                                sifr_error *error) SIFR_MUST_CHECK;
-sifr_status cuda_queues_finish(const cuda_driver *driver, const cuda_queues *queues,
-                               device_mark mark, sifr_error *error) SIFR_MUST_CHECK;
+sifr_status cuda_queues_finish(const cuda_driver *driver, cuda_queues *queues, device_mark mark,
+                               sifr_error *error) SIFR_MUST_CHECK;
 
 /* cuda_queues_finish without the waiting. */
 sifr_status cuda_queues_look(const cuda_driver *driver, const cuda_queues *queues, device_mark mark,

@@ -5,6 +5,7 @@
  * given. */
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/heap.h"
@@ -170,6 +171,29 @@ static sifr_status follow(device *dev, device_queue queue, device_mark mark, sif
 
 static sifr_status finish(device *dev, device_mark mark, sifr_error *error) {
     return queue_set_finish(separate_of(dev)->queues, mark, error);
+}
+
+typedef struct await_payload {
+    const device_word *word;
+    uint32_t value;
+} await_payload;
+
+static sifr_status work_await(void *user, const void *payload, sifr_error *error) {
+    const await_payload *p = payload;
+    const struct timespec nap = {.tv_nsec = 20000};
+    (void)user, (void)error;
+    while (!device_word_is_at(p->word, p->value)) nanosleep(&nap, NULL);
+    return SIFR_OK;
+}
+
+static sifr_status await(device *dev, const device_word *word, uint32_t value, sifr_error *error) {
+    separate_device *m = separate_of(dev);
+    await_payload payload = {word, value};
+    if (!device_blocks_hold_host(m->blocks, (const void *)word, sizeof *word))
+        return base_fail(error, SIFR_FAILED,
+                         "a word to wait for is not in memory of device_take_host");
+    return queue_set_give(m->queues, DEVICE_COMPUTE, work_await, m, &payload, sizeof payload,
+                          error);
 }
 
 static void times(device *dev, device_mark mark, double *begun, double *ended) {
@@ -386,8 +410,8 @@ static int64_t room(const device *dev) {
 
 static const device_backend separate = {SEPARATE_FUNCTIONS};
 static const device_backend queued = {
-    SEPARATE_FUNCTIONS,         .hidden = true,      .room = room, .share = share,
-    .open_shared = open_shared, .close_shared = give};
+    SEPARATE_FUNCTIONS,         .hidden = true,       .room = room,  .share = share,
+    .open_shared = open_shared, .close_shared = give, .await = await};
 
 static sifr_status open_with(const device_backend *backend, const queue_options *options,
                              int threads, const char *isa_name, device **out, sifr_error *error) {

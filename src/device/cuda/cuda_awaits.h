@@ -1,0 +1,37 @@
+/* Words of host memory that DEVICE_COMPUTE of a GPU waits for (device/await.h). Calls need the
+ * context, and come from the thread that gives that queue its work.
+ *
+ * A stream takes some 1,024 launches; then a launch waits for room, perhaps with a lock of the
+ * driver that the thread needs which is to write the word. So the host stays far below that. */
+#ifndef CUDA_AWAITS_H
+#define CUDA_AWAITS_H
+
+#include "device/await.h"
+#include "device/cuda/cuda_driver.h"
+
+enum {
+    CUDA_AWAITS = 64, /* words that are not written yet, at most */
+    CUDA_AHEAD = 256  /* launches and marks behind the first of them, likewise */
+};
+
+typedef struct cuda_awaits {
+    struct cuda_awaited {
+        const device_word *word;
+        uint32_t value;
+        int64_t given; /* before it */
+    } line[CUDA_AWAITS];
+    uint32_t first, next; /* from 0 */
+    int64_t given;        /* to the queue: launches and marks */
+} cuda_awaits;
+
+sifr_status cuda_awaits_add(cuda_awaits *awaits, const cuda_driver *driver, cuda_stream stream,
+                            const device_word *word, uint32_t value,
+                            sifr_error *error) SIFR_MUST_CHECK;
+
+/* Before each launch and mark: waits while the host is too far ahead. */
+void cuda_awaits_give(cuda_awaits *awaits);
+
+/* Host memory that is given back: its words are looked at no more. */
+void cuda_awaits_forget(cuda_awaits *awaits, const void *block, int64_t bytes);
+
+#endif
