@@ -97,6 +97,7 @@ sifr_status comm_use_device(comm_group *group, device *dev, const comm_operands 
     if (!dev || group->size == 1) return SIFR_OK; /* nothing moves */
     group->dev = dev;
     group->operands = larger_of(before, operands);
+    if (transport->take_words) BASE_TRY(transport->take_words(group, error));
     bool apart = transport->is_apart && transport->is_apart(group);
     if (!apart && group->shares_memory && group->local_size == group->size) return SIFR_OK;
     bool hosts = (group->shares_memory && !apart) || group->local_size == 1;
@@ -131,7 +132,8 @@ void comm_count(comm_group *group, const comm_event *event) {
     ledger->operation[event->operation].calls++;
     ledger->operation[event->operation].bytes += event->delivered;
     ledger->operation[event->operation].crossed += event->crossed;
-    ledger->operation[event->operation].seconds += base_seconds() - event->asked;
+    double over = event->followed ? event->ended : base_seconds();
+    ledger->operation[event->operation].seconds += over - event->asked;
     group->last = *event;
     if (group->watcher) group->watcher(group->watcher_user, event);
 }
@@ -176,8 +178,29 @@ sifr_status comm_receive(comm_group *group, int32_t from, void *data, int64_t by
     return group->transport->receive(group, from, data, bytes, out, error);
 }
 
+/* No group: what was started ended at once. */
 sifr_status comm_wait(comm_handle handle, sifr_error *error) {
+    if (!handle.group) return SIFR_OK;
     return handle.group->transport->wait(handle.group, handle.id, error);
+}
+
+sifr_status comm_follow(comm_handle handle, sifr_error *error) {
+    if (!handle.group || !handle.group->transport->follow) return comm_wait(handle, error);
+    return handle.group->transport->follow(handle.group, handle.id, error);
+}
+
+sifr_status comm_catch_up(comm_group *group, sifr_error *error) {
+    return group->transport->catch_up ? group->transport->catch_up(group, error) : SIFR_OK;
+}
+
+sifr_status comm_start_control(comm_group *group, const void *mine, int64_t bytes, void *all,
+                               comm_handle *out, sifr_error *error) {
+    const comm_transport *transport = group->transport;
+    *out = (comm_handle){0};
+    if (transport->start_control)
+        return transport->start_control(group, mine, bytes, all, out, error);
+    if (group->dev) BASE_TRY(device_finish_queue(group->dev, DEVICE_COMPUTE, error));
+    return transport->all_gather_control(group, mine, bytes, all, error);
 }
 
 sifr_status comm_sum(comm_group *group, int64_t *values, int32_t count, sifr_error *error) {

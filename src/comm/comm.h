@@ -43,7 +43,8 @@ typedef struct comm_ledger {
         int64_t calls;
         uint64_t bytes;   /* delivered to this rank by others, by any path */
         uint64_t crossed; /* of them, from other hosts */
-        double seconds;   /* from start to the end of the wait */
+        double
+            seconds; /* from start to the end of the wait, or of what the host did not wait for */
     } operation[COMM_OPERATIONS];
 } comm_ledger;
 
@@ -62,6 +63,7 @@ typedef struct comm_event {
     uint64_t crossed;    /* of them, from other hosts */
     double asked;        /* when this rank started it */
     double begun, ended; /* when the communication queue began and finished it */
+    bool followed;       /* the host did not wait for its end (comm_follow) */
 } comm_event;
 
 typedef void comm_watcher(void *user, const comm_event *event);
@@ -94,6 +96,9 @@ typedef struct comm_options {
 sifr_status comm_open_mpi_with(const comm_options *options, comm_group **out,
                                sifr_error *error) SIFR_MUST_CHECK;
 bool comm_has_mpi(void); /* whether this build has MPI */
+
+/* Host memory that comm_use_device takes for comm_follow, if the device hides its own. */
+enum { COMM_WORD_BYTES = 512 };
 
 typedef enum comm_lane {
     COMM_BULK, /* of the first group */
@@ -212,6 +217,15 @@ sifr_status comm_receive(comm_group *group, int32_t from, void *data, int64_t by
 
 sifr_status comm_wait(comm_handle handle, sifr_error *error) SIFR_MUST_CHECK;
 
+/* The same for what DEVICE_COMPUTE of the group's device is given from now on. The host waits only
+ * if the device cannot: then for this transfer, else in comm_catch_up, where an error comes up that
+ * is not seen earlier. By the thread that gives that queue its work. Until the transfer is over the
+ * caller takes no memory of the device and makes no other call that waits for all of its queues. */
+sifr_status comm_follow(comm_handle handle, sifr_error *error) SIFR_MUST_CHECK;
+
+/* Waits for all transfers that were followed, in any group of the process. */
+sifr_status comm_catch_up(comm_group *group, sifr_error *error) SIFR_MUST_CHECK;
+
 /* Sums values over all ranks, in place; returns when done. */
 sifr_status comm_sum(comm_group *group, int64_t *values, int32_t count,
                      sifr_error *error) SIFR_MUST_CHECK;
@@ -220,6 +234,11 @@ sifr_status comm_sum(comm_group *group, int64_t *values, int32_t count,
  * rank; returns when done. For small data: partial norms, hashes. */
 sifr_status comm_all_gather_control(comm_group *group, const void *mine, int64_t bytes, void *all,
                                     sifr_error *error) SIFR_MUST_CHECK;
+
+/* The same, to be waited for or followed. It begins after all work that DEVICE_COMPUTE of the
+ * group's device was given, which copies `mine` to the host. */
+sifr_status comm_start_control(comm_group *group, const void *mine, int64_t bytes, void *all,
+                               comm_handle *out, sifr_error *error) SIFR_MUST_CHECK;
 
 /* Broadcasts the `bytes` at `data` of rank `root` to all other ranks; returns when done. */
 sifr_status comm_broadcast(comm_group *group, int32_t root, void *data, int64_t bytes,

@@ -9,6 +9,13 @@
 #include "base/thread.h"
 #include "comm/transport.h"
 
+/* Under the lock. What the task wrote comes before the word. */
+static void end_task(comm_task *task, sifr_status status) {
+    task->status = status;
+    task->done = true;
+    if (task->word) device_word_set(task->word, task->turn);
+}
+
 /* Whether a task of those before `end` came to its end. */
 static bool take_turns(comm_worker *worker, uint32_t end) {
     bool any = false;
@@ -21,8 +28,8 @@ static bool take_turns(comm_worker *worker, uint32_t end) {
         if (!over && status == SIFR_OK) continue;
         pthread_mutex_lock(&worker->lock);
         task->ended = base_seconds();
-        task->status = status;
-        task->done = any = true;
+        end_task(task, status);
+        any = true;
         pthread_cond_broadcast(&worker->changed);
         pthread_mutex_unlock(&worker->lock);
     }
@@ -72,8 +79,7 @@ static void *work(void *argument) {
         sifr_status status = worker->run(worker->user, task, &task->error);
         task->ended = base_seconds();
         pthread_mutex_lock(&worker->lock);
-        task->status = status;
-        task->done = true;
+        end_task(task, status);
         worker->first++;
         pthread_cond_broadcast(&worker->changed);
     }
@@ -160,7 +166,9 @@ sifr_status comm_worker_start(comm_worker *worker, const comm_task *task, int32_
         *place = *task;
         place->started = now;
         place->taken = true;
-        place->done = place->engaged = false;
+        place->done = place->engaged = place->followed = false;
+        place->word = NULL;
+        place->turn = worker->next + 1;
         place->entry = -1;
         place->error.message[0] = '\0';
         *id = (int32_t)(worker->next % COMM_LINE);
@@ -179,13 +187,47 @@ sifr_status comm_worker_wait(comm_worker *worker, int32_t id, comm_task *task, s
         status = base_fail(error, SIFR_FAILED, "communication: a collective waited for twice");
     } else {
         while (!place->done) pthread_cond_wait(&worker->changed, &worker->lock);
-        place->taken = false;
+        place->taken = place->followed = false;
         status = place->status;
         *task = *place;
         if (error && status != SIFR_OK) *error = place->error;
     }
     pthread_mutex_unlock(&worker->lock);
     return status;
+}
+
+/* The word stays less than 2^31 behind, however long nothing was followed. */
+void comm_worker_follow(comm_worker *worker, int32_t id, device_word *word, uint32_t *value) {
+    comm_task *place = &worker->line[id % COMM_LINE];
+    pthread_mutex_lock(&worker->lock);
+    *value = place->turn;
+    place->followed = true;
+    place->word = word;
+    device_word_set(word, place->done ? place->turn : place->turn - 1);
+    pthread_mutex_unlock(&worker->lock);
+}
+
+bool comm_worker_followed(comm_worker *worker, bool in_the_way, int32_t *id) {
+    bool found = false;
+    pthread_mutex_lock(&worker->lock);
+    for (uint32_t i = 0; i < COMM_LINE && !found; i++) {
+        *id = (int32_t)((worker->next + i) % COMM_LINE); /* from the oldest on */
+        found = worker->line[*id].taken && worker->line[*id].followed;
+        if (in_the_way) break;
+    }
+    pthread_mutex_unlock(&worker->lock);
+    return found;
+}
+
+void comm_worker_forget(comm_worker *worker, const comm_group *group) {
+    pthread_mutex_lock(&worker->lock);
+    for (int i = 0; i < COMM_LINE; i++) {
+        comm_task *task = &worker->line[i];
+        if ((group && task->group != group) || !task->taken || !task->followed) continue;
+        task->word = NULL;
+        if (task->done) task->taken = task->followed = false;
+    }
+    pthread_mutex_unlock(&worker->lock);
 }
 
 comm_operation comm_task_operation(comm_task_kind kind) {
@@ -212,6 +254,7 @@ void comm_worker_count(const comm_task *task) {
                         .crossed = task->crossed,
                         .asked = task->started,
                         .begun = task->begun,
-                        .ended = task->ended};
+                        .ended = task->ended,
+                        .followed = task->followed};
     comm_count(task->group, &event);
 }

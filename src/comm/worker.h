@@ -11,6 +11,7 @@
 #include <stdint.h>
 
 #include "comm/comm.h"
+#include "device/await.h"
 
 enum { COMM_LINE = 64 }; /* most collectives in progress at a time */
 
@@ -44,6 +45,9 @@ typedef struct comm_task {
     uint64_t crossed;             /* of them, from other hosts */
     double started, begun, ended; /* put in line; run from, to */
     bool taken, done;             /* in use: started and not yet waited for */
+    bool followed;                /* a device waits for it, and the host not yet */
+    device_word *word;            /* comes to `turn` when the task is over; NULL: none */
+    uint32_t turn;                /* of the line: how many tasks were started */
     sifr_status status;
     sifr_error error;
 } comm_task;
@@ -91,6 +95,18 @@ sifr_status comm_worker_start(comm_worker *worker, const comm_task *task, int32_
 /* Copies the finished task to *task, without its error. */
 sifr_status comm_worker_wait(comm_worker *worker, int32_t id, comm_task *task,
                              sifr_error *error) SIFR_MUST_CHECK;
+
+/* In place of the wait: *word comes to *value when the task is over, whatever became of it. Each
+ * place in line has a word of its own. The task keeps its place until it is waited for. */
+void comm_worker_follow(comm_worker *worker, int32_t id, device_word *word, uint32_t *value);
+
+/* The followed task that was started first; false: none. `in_the_way`: only if its place is that of
+ * the next task. */
+bool comm_worker_followed(comm_worker *worker, bool in_the_way, int32_t *id);
+
+/* Words of the group's tasks, or of all for NULL, are written no more, and those that are over need
+ * no wait. */
+void comm_worker_forget(comm_worker *worker, const comm_group *group);
 
 comm_operation comm_task_operation(comm_task_kind kind); /* as the ledger counts it */
 

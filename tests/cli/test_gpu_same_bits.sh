@@ -42,6 +42,12 @@ for stage in 0 1 2 3; do
         rm -r trained
     done
 done
+# GPUs wait for transfers, unless the host is to.
+for waits in host device; do
+    SIFR_DEVICE_WAITS=$waits run 2 trained 3
+    cmp one/model.safetensors trained/model.safetensors || fail "the $waits waits: other bits"
+    rm -r trained
+done
 # Where one rank cannot open the other's memory, all exchange through host memory, said once.
 FAKE_GPU_1=ipc=0 run 2 trained 3
 cmp one/model.safetensors trained/model.safetensors || fail "through host memory: other bits"

@@ -85,6 +85,10 @@ FAKE_GPU=pinned=0 train 0 --config away.json
 says err 1 'warning: the system refused to pin [0-9.]+ [KM]iB of host memory: .* about twice as long'
 cmp pinned trained/model.safetensors || fail "unpinned memory: other bits"
 
+# --- a word that is none ---
+SIFR_DEVICE_WAITS=never train 2 --config ds.json
+says err 1 '^sifr train: .*SIFR_DEVICE_WAITS=never: it is host .* or device'
+
 # --- inference beside a GPU ---
 expect 0 gpu generate --model model --prompt "good bad" --max-new-tokens 2
 says err 1 '^sifr generate: runs on the CPU, .* Fake GPU here: generation is not built for GPUs yet'

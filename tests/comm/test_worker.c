@@ -162,6 +162,51 @@ static void test_finish(void **state) {
     comm_worker_close(&worker);
 }
 
+/* Where a device waits for tasks: words tell that they are over, failed ones too; places stay taken
+ * until the host has caught up, or forgets the group. */
+static void test_followed(void **state) {
+    (void)state;
+    static comm_worker worker;
+    journal j;
+    comm_task task;
+    sifr_error error;
+    device_word words[4] = {{0}, {0}, {9}, {0}};
+    uint32_t value[4];
+    int32_t ids[COMM_LINE], id;
+    begin(&worker, &j, false);
+    assert_false(comm_worker_followed(&worker, false, &id));
+    for (int i = 0; i < COMM_LINE; i++) ids[i] = start(&worker, i == 1 ? 13 : 20 + i);
+    for (int i = 2; i >= 0; i--) comm_worker_follow(&worker, ids[i], &words[i], &value[i]);
+    for (int i = 0; i < 3; i++) assert_false(device_word_is_at(&words[i], value[i]));
+    assert_true(comm_worker_followed(&worker, true, &id)); /* all places are taken */
+    assert_int_equal(id, ids[0]);
+    open_gate(&j);
+    while (!comm_worker_finish(&worker, NULL, 100)) {
+    }
+    for (int i = 0; i < 3; i++) assert_true(device_word_is_at(&words[i], value[i]));
+    comm_worker_follow(&worker, ids[3], &words[3], &value[3]); /* over already */
+    assert_true(device_word_is_at(&words[3], value[3]));
+    assert_int_equal(comm_worker_start(&worker, &task, &id, &error), SIFR_FAILED);
+
+    assert_true(comm_worker_followed(&worker, false, &id));
+    assert_int_equal(id, ids[0]);
+    assert_int_equal(comm_worker_wait(&worker, id, &task, &error), SIFR_OK);
+    assert_true(comm_worker_followed(&worker, false, &id));
+    assert_int_equal(id, ids[1]);
+    assert_false(comm_worker_followed(&worker, true, &id));
+    assert_int_equal(comm_worker_wait(&worker, ids[1], &task, &error), SIFR_LOST_RANK);
+    assert_string_equal(error.message, "rank 13 is lost");
+    comm_worker_forget(&worker, NULL);
+    assert_false(comm_worker_followed(&worker, false, &id));
+
+    uint32_t before = value[0]; /* the place's next task counts on */
+    ids[0] = start(&worker, 1);
+    comm_worker_follow(&worker, ids[0], &words[0], &value[0]);
+    assert_int_equal(value[0] - before, COMM_LINE);
+    comm_worker_close(&worker);
+    assert_true(device_word_is_at(&words[0], value[0]));
+}
+
 /* Closing does what is in line first; a second time, and on a zeroed one, nothing. */
 static void test_close(void **state) {
     (void)state;
@@ -246,13 +291,10 @@ static void test_bytes_alone(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_order),
-        cmocka_unit_test(test_full),
-        cmocka_unit_test(test_failure),
-        cmocka_unit_test(test_close),
-        cmocka_unit_test(test_finish),
-        cmocka_unit_test(test_operations),
-        cmocka_unit_test(test_bytes_of_reductions),
+        cmocka_unit_test(test_order),       cmocka_unit_test(test_full),
+        cmocka_unit_test(test_failure),     cmocka_unit_test(test_followed),
+        cmocka_unit_test(test_close),       cmocka_unit_test(test_finish),
+        cmocka_unit_test(test_operations),  cmocka_unit_test(test_bytes_of_reductions),
         cmocka_unit_test(test_bytes_alone),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -8,8 +8,7 @@
 
 #include "base/clock.h"
 #include "base/half.h"
-#include "comm/transport.h"
-#include "comm/worker.h"
+#include "comm/followed.h"
 
 enum { WINDOWS = 4 };
 
@@ -47,6 +46,7 @@ typedef struct process {
     comm_worker workers[COMM_LANES], peers;
     pthread_mutex_t device; /* held while a lane gives it work */
     window windows[WINDOWS];
+    comm_words words; /* of what is followed */
 } process;
 
 typedef struct threads_group {
@@ -56,6 +56,8 @@ typedef struct threads_group {
     comm_worker *worker;              /* of its lane */
     uint32_t *sent, *asked, *engaged; /* by rank, with peers */
 } threads_group;
+
+enum { BEHIND = 1 }; /* elements of a control message that is behind what was computed */
 
 /* --- on the worker's thread --- */
 
@@ -197,6 +199,9 @@ static sifr_status run(void *user, comm_task *task, sifr_error *error) {
     (void)user;
     bool data = task->kind == COMM_TASK_GATHER || task->kind == COMM_TASK_REDUCE;
     double begun = base_seconds();
+    if (task->kind == COMM_TASK_GATHER_CONTROL && task->elements == BEHIND)
+        status = device_finish(g->group.dev, task->after, error);
+    if (status != SIFR_OK) return status;
     if (data && g->group.dev)
         status = run_on_device(g, task, error);
     else if (task->kind == COMM_TASK_REDUCE)
@@ -285,6 +290,7 @@ static void rest(void *user) {
 
 static sifr_status start(comm_group *group, comm_task task, comm_handle *out, sifr_error *error) {
     out->group = task.group = group;
+    BASE_TRY(comm_followed_make_room(((threads_group *)group)->worker, error));
     if (group->dev) BASE_TRY(device_mark_here(group->dev, DEVICE_COMPUTE, &task.after, error));
     return comm_worker_start(((threads_group *)group)->worker, &task, &out->id, error);
 }
@@ -322,6 +328,40 @@ static sifr_status wait(comm_group *group, int32_t id, sifr_error *error) {
     BASE_TRY(comm_worker_wait(worker, id & ~PEER_HANDLE, &task, error));
     comm_worker_count(&task);
     return SIFR_OK;
+}
+
+static sifr_status follow(comm_group *group, int32_t id, sifr_error *error) {
+    threads_group *g = (threads_group *)group;
+    process *p = g->process;
+    if (!p->words.work || id & PEER_HANDLE) return wait(group, id, error);
+    return comm_followed_start(&p->words, (comm_lane)(g->worker - p->workers), g->worker, id,
+                               error);
+}
+
+static sifr_status catch_up(comm_group *group, sifr_error *error) {
+    process *p = ((threads_group *)group)->process;
+    for (int i = 0; i < COMM_LANES; i++) BASE_TRY(comm_followed_catch_up(&p->workers[i], error));
+    return SIFR_OK;
+}
+
+static sifr_status take_words(comm_group *group, sifr_error *error) {
+    process *p = ((threads_group *)group)->process;
+    return group->world_of ? SIFR_OK : comm_words_take(&p->words, group->dev, error);
+}
+
+static void give_stage(comm_group *group) {
+    process *p = ((threads_group *)group)->process;
+    if (!group->world_of) comm_words_give(&p->words);
+}
+
+static sifr_status start_control(comm_group *group, const void *mine, int64_t bytes, void *all,
+                                 comm_handle *out, sifr_error *error) {
+    comm_task task = {.kind = COMM_TASK_GATHER_CONTROL,
+                      .from = mine,
+                      .to = all,
+                      .bytes = bytes,
+                      .elements = group->dev ? BEHIND : 0};
+    return start(group, task, out, error);
 }
 
 static sifr_status now(comm_group *group, comm_task task, sifr_error *error) {
@@ -507,6 +547,11 @@ static const comm_transport transport = {.all_gather = start_gather,
                                          .send = start_send,
                                          .receive = start_receive,
                                          .wait = wait,
+                                         .follow = follow,
+                                         .catch_up = catch_up,
+                                         .start_control = start_control,
+                                         .take_words = take_words,
+                                         .give_stage = give_stage,
                                          .sum = sum,
                                          .all_gather_control = gather_control,
                                          .broadcast = broadcast_now,

@@ -268,7 +268,7 @@ static sifr_status check_device(const sifr_engine *engine, const moved_bytes *be
     if (device_is_hidden(engine->dev) && ranks > 1) { /* through the host */
         int64_t part = plan_part_bytes(s);
         in += ranks * part, out += part;
-        host_bytes += ranks * part;
+        host_bytes += ranks * part + COMM_WORD_BYTES;
     }
     int64_t came = counts->to_device - before->crossed.to_device;
     int64_t left = counts->to_host - before->crossed.to_host;

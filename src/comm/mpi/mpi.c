@@ -35,6 +35,13 @@ static sifr_status all_gather_control(comm_group *group, const void *mine, int64
     return run_now(group, &task, error);
 }
 
+static sifr_status start_control(comm_group *group, const void *mine, int64_t bytes, void *all,
+                                 comm_handle *out, sifr_error *error) {
+    comm_task task = {.kind = COMM_TASK_GATHER_CONTROL, .from = mine, .to = all, .bytes = bytes};
+    if (group->dev) BASE_TRY(device_mark_here(group->dev, DEVICE_COMPUTE, &task.after, error));
+    return comm_mpi_start(group, &task, out, error);
+}
+
 static sifr_status broadcast(comm_group *group, int32_t root, void *data, int64_t bytes,
                              sifr_error *error) {
     comm_task task = {.kind = COMM_TASK_BROADCAST, .to = data, .bytes = bytes, .root = root};
@@ -84,6 +91,7 @@ static void close_group(comm_group *group) {
     mpi_group *g = (mpi_group *)group;
     mpi_process *p = g->process;
     finish_tasks(g, &g->lane->worker);
+    comm_worker_forget(&g->lane->worker, group);
     if (group->peers) finish_tasks(g, &p->peers.worker);
     for (int i = 0; g->slot == 0 && i < COMM_WINDOWS; i++)
         comm_mpi_close_window(group, p->windows[i].block);
@@ -98,13 +106,17 @@ static const comm_transport mpi_transport = {.all_gather = all_gather,
                                              .send = comm_mpi_send,
                                              .receive = comm_mpi_receive,
                                              .wait = comm_mpi_wait,
+                                             .follow = comm_mpi_follow,
+                                             .catch_up = comm_mpi_catch_up,
                                              .sum = sum,
                                              .all_gather_control = all_gather_control,
+                                             .start_control = start_control,
                                              .broadcast = broadcast,
                                              .open_window = comm_mpi_open_window,
                                              .close_window = comm_mpi_close_window,
                                              .is_apart = comm_mpi_is_apart,
                                              .open_link = comm_mpi_open_link,
+                                             .take_words = comm_mpi_take_words,
                                              .take_stage = comm_mpi_take_stage,
                                              .take_sends = comm_mpi_take_sends,
                                              .give_stage = comm_mpi_give_stage,

@@ -61,6 +61,7 @@ static void free_link(mpi_group *g) {
     free(link->rows);
     free(link);
     g->link = NULL;
+    g->process->links--;
 }
 
 void comm_mpi_close_link(mpi_group *g) {
@@ -154,6 +155,7 @@ sifr_status comm_mpi_open_link(comm_group *group, bool *opened, char *why, size_
     *opened = false;
     if (size) why[0] = '\0';
     BASE_TRY(base_alloc(1, sizeof *g->link, &g->link, error));
+    g->process->links++;
     g->link->local = g->two_levels ? group->local_size : 1;
     g->link->hosts = group->size / g->link->local;
     g->link->host = group->rank / g->link->local;

@@ -8,9 +8,8 @@
 #include <mpi.h>
 #include <stdatomic.h>
 
+#include "comm/followed.h"
 #include "comm/host/seats.h"
-#include "comm/transport.h"
-#include "comm/worker.h"
 
 enum {
     COMM_SUM_VALUES = 64,  /* elements of a comm_sum that are exchanged at a time */
@@ -77,6 +76,8 @@ struct mpi_process {
     comm_host host;                  /* without seats: no memory is shared */
     comm_window windows[COMM_WINDOWS];
     bool apart;         /* windows of hidden memory could not be mapped */
+    int32_t links;      /* groups with a link */
+    comm_words words;   /* of what is followed */
     bool staged;        /* that operands go through host memory was logged */
     char **seen_blocks; /* of all windows */
     int64_t *mapped_bytes;
@@ -333,6 +334,14 @@ sifr_status comm_mpi_run(void *user, comm_task *task, sifr_error *error);
 sifr_status comm_mpi_start(comm_group *group, const comm_task *task, comm_handle *out,
                            sifr_error *error) SIFR_MUST_CHECK;
 sifr_status comm_mpi_wait(comm_group *group, int32_t id, sifr_error *error) SIFR_MUST_CHECK;
+
+/* As comm_follow and comm_catch_up. */
+sifr_status comm_mpi_follow(comm_group *group, int32_t id, sifr_error *error) SIFR_MUST_CHECK;
+sifr_status comm_mpi_catch_up(comm_group *group, sifr_error *error) SIFR_MUST_CHECK;
+
+/* In the device's host memory; none if the device cannot wait for them. */
+sifr_status comm_mpi_take_words(comm_group *group, sifr_error *error) SIFR_MUST_CHECK;
+void comm_mpi_give_words(mpi_group *g);
 
 /* comm_all_gather_control without counting in the ledger. */
 sifr_status comm_mpi_tell(mpi_group *g, const void *mine, int64_t bytes, void *all,

@@ -211,8 +211,8 @@ static bool say_farewell(mpi_process *p) {
         else
             sched_yield();
     }
-    if (broken) { /* the rank that failed exits first, since the launcher returns the first exit
-                     code */
+    /* The rank that failed exits first, since the launcher returns the first exit code. */
+    if (broken && p->failure.status == SIFR_LOST_RANK) {
         struct timespec pause = {.tv_nsec = 500000000};
         nanosleep(&pause, NULL);
     }

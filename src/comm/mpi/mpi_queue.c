@@ -16,6 +16,11 @@ sifr_status comm_mpi_run(void *user, comm_task *task, sifr_error *error) {
     double begun = base_seconds();
     if (atomic_load(&lane->process->broken)) return comm_mpi_fail_again(lane->process, error);
     comm_mpi_publish(g, task, true);
+    if (task->kind == COMM_TASK_GATHER_CONTROL && task->after.turn) {
+        sifr_status status = device_finish(g->base.dev, task->after, error);
+        if (status != SIFR_OK) comm_mpi_break(lane->process, error);
+        BASE_TRY(status);
+    }
     sifr_status status =
         comm_mpi_on_device(g, task) && g->stage  ? comm_mpi_move_staged(g, task, error)
         : comm_mpi_on_device(g, task) && g->link ? comm_mpi_move_linked(g, task, error)
@@ -38,6 +43,7 @@ sifr_status comm_mpi_start(comm_group *group, const comm_task *task, comm_handle
     labelled.group = group;
     labelled.label = group->label;
     labelled.number = g->started + 1;
+    BASE_TRY(comm_followed_make_room(&g->lane->worker, error));
     out->group = group;
     if (comm_mpi_on_device(g, task))
         BASE_TRY(device_mark_here(group->dev, DEVICE_COMPUTE, &labelled.after, error));
@@ -56,6 +62,37 @@ sifr_status comm_mpi_wait(comm_group *group, int32_t id, sifr_error *error) {
     if (status != SIFR_OK) return status;
     comm_worker_count(&task);
     return SIFR_OK;
+}
+
+/* With NCCL the host waits: NCCL has streams of its own, which may share a channel of the GPU with
+ * that of computing, and stand still with it. */
+sifr_status comm_mpi_follow(comm_group *group, int32_t id, sifr_error *error) {
+    mpi_group *g = (mpi_group *)group;
+    mpi_process *p = g->process;
+    if (!p->words.work || p->links || id & COMM_PEER_HANDLE) return comm_mpi_wait(group, id, error);
+    return comm_followed_start(&p->words, (comm_lane)(g->lane - p->lanes), &g->lane->worker, id,
+                               error);
+}
+
+sifr_status comm_mpi_catch_up(comm_group *group, sifr_error *error) {
+    mpi_process *p = ((mpi_group *)group)->process;
+    for (int i = 0; i < COMM_LANES; i++)
+        BASE_TRY(comm_followed_catch_up(&p->lanes[i].worker, error));
+    return SIFR_OK;
+}
+
+/* The group of all ranks has them for all. */
+sifr_status comm_mpi_take_words(comm_group *group, sifr_error *error) {
+    mpi_group *g = (mpi_group *)group;
+    return g->slot == 0 ? comm_words_take(&g->process->words, group->dev, error) : SIFR_OK;
+}
+
+void comm_mpi_give_words(mpi_group *g) {
+    mpi_process *p = g->process;
+    if (g->slot != 0) return;
+    for (int i = 0; i < COMM_LANES; i++)
+        if (p->lanes[i].worker.running) comm_worker_forget(&p->lanes[i].worker, NULL);
+    comm_words_give(&p->words);
 }
 
 sifr_status comm_mpi_tell(mpi_group *g, const void *mine, int64_t bytes, void *all,

@@ -44,6 +44,7 @@ sifr_status comm_mpi_take_sends(comm_group *group, const char *why, sifr_error *
 void comm_mpi_give_stage(comm_group *group) {
     mpi_group *g = (mpi_group *)group;
     comm_mpi_close_link(g);
+    comm_mpi_give_words(g);
     if (g->stage) device_give(group->dev, g->stage, g->stage_bytes);
     if (g->places) device_give(group->dev, g->places, g->place_count * g->place_bytes);
     g->stage = g->places = NULL;

@@ -77,8 +77,22 @@ static void join_stages(const engine_executor *e, void *parts) {
     }
 }
 
+/* Whether the device waits for transfers, and the host goes on. Not where instructions are timed.
+ * Not in the first run, in which libraries may load kernels: a driver may wait for the whole device
+ * then, and so for the transfer that this thread has still to start. Not with stages, where the
+ * other ranks' transfers depend on sends, which have a line of their own. */
+static bool follows(const engine_executor *e) {
+    return device_is_hidden(e->schedule->dev) && e->has_run && !e->times_each && !e->spans &&
+           plan_mesh_ranks(&e->schedule->settings.mesh, PLAN_STAGES) == 1;
+}
+
+static sifr_status wait_for_transfer(const engine_executor *e, comm_handle handle,
+                                     sifr_error *error) {
+    return follows(e) ? comm_follow(handle, error) : comm_wait(handle, error);
+}
+
 /* The parts of all ranks, one message from each: through pinned memory where the host does not
- * reach them. There the host waits for what was computed, once. */
+ * reach them. */
 static sifr_status gather_parts(engine_executor *e, sifr_error *error) {
     device *dev = e->schedule->dev;
     plan_numbers *numbers = device_numbers(e);
@@ -91,9 +105,10 @@ static sifr_status gather_parts(engine_executor *e, sifr_error *error) {
     }
     base_exact_sum *own = &e->numbers->squares;
     BASE_TRY(device_start_copy(dev, DEVICE_COMPUTE, own, &numbers->squares, bytes, error));
-    BASE_TRY(device_finish_queue(dev, DEVICE_COMPUTE, error));
-    BASE_TRY(comm_all_gather_control(e->world, own, bytes, e->parts, error));
-    join_stages(e, e->parts);
+    comm_handle handle;
+    BASE_TRY(comm_start_control(e->world, own, bytes, e->parts, &handle, error));
+    BASE_TRY(wait_for_transfer(e, handle, error));
+    join_stages(e, e->parts); /* then the host has waited */
     return device_start_copy(dev, DEVICE_COMPUTE, all, e->parts, comm_size(e->world) * bytes,
                              error);
 }
@@ -305,7 +320,7 @@ static sifr_status run_action(engine_executor *e, const plan_instruction *i,
         return start_move(e, i, error);
     case PLAN_WAIT:
         if (is_for_move(e, i)) return wait_for_move(e, i->wait, error);
-        return comm_wait(e->transfers[i->wait], error);
+        return wait_for_transfer(e, e->transfers[i->wait], error);
     default:
         return base_fail(error, SIFR_FAILED, "executor: instruction %s is not supported",
                          plan_action_name((plan_action)i->action));
@@ -383,6 +398,8 @@ static sifr_status see_step(engine_executor *e, sifr_error *error) {
     double before = base_seconds();
     if (training && !device_is_hidden(e->schedule->dev)) return SIFR_OK; /* the norm has seen it */
     BASE_TRY(see_numbers(e, error));
+    BASE_TRY(comm_catch_up(e->world, error));
+    e->has_run = true;
     BASE_TRY(finish_staging(e, error));
     if (e->spans && e->written) note_written(e);
     if (e->schedule->instruction_count)
@@ -442,5 +459,6 @@ sifr_status engine_run_deferred(engine_executor *e, sifr_error *error) {
     }
     e->pending = false;
     BASE_TRY(device_finish_queue(s->dev, DEVICE_COMPUTE, error));
+    BASE_TRY(comm_catch_up(e->world, error));
     return finish_staging(e, error);
 }

@@ -61,6 +61,7 @@ typedef struct fake_driver_counts {
     int64_t waits; /* of the host: for streams, and queries that found an event reached */
 } fake_driver_counts;
 fake_driver_counts fake_driver_count(void);
+int64_t fake_driver_waits(void); /* of the calling thread alone */
 
 /* From now on each device has so much memory, taken blocks included. */
 void fake_driver_limit(uint64_t bytes);

@@ -210,12 +210,23 @@ static cuda_result destroy(cuda_stream stream) {
     return CUDA_OK;
 }
 
+static _Thread_local int64_t own_waits;
+
+static void count_wait(void) {
+    fake.counts.waits++;
+    own_waits++;
+}
+
+int64_t fake_driver_waits(void) {
+    return own_waits;
+}
+
 static cuda_result synchronize(cuda_stream stream) {
     cuda_result result = fake_enter(true);
     if (result != CUDA_OK) return result;
     if (!stream || !stream->tail) return fake_leave(CUDA_INVALID_HANDLE);
     if (stream->capture) return fake_leave(CUDA_CAPTURE_UNSUPPORTED);
-    fake.counts.waits++;
+    count_wait();
     fake_leave(CUDA_OK);
     fake_drain(stream);
     return atomic_load_explicit(&fake.lost, memory_order_acquire);
@@ -330,7 +341,7 @@ static cuda_result query(cuda_event event) {
     if (result != CUDA_OK) return result;
     fake_mark *mark = event->mark;
     bool reached = has_reached(mark, atomic_load_explicit(&mark->recorded, memory_order_relaxed));
-    fake.counts.waits += reached;
+    if (reached) count_wait();
     return fake_leave(reached ? CUDA_OK : CUDA_NOT_READY);
 }
 
