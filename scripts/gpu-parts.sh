@@ -99,14 +99,19 @@ same_weights() {
 }
 
 # 1, 2, 4 and 8 ranks on one GPU at stages 0 to 3, copies of the state and pipeline stages: the same
-# weights.
+# weights. Two ranks first where the host waits for transfers: if that passes and the next does not
+# end, it is the GPU's waiting that fails.
 part_ranks() {
     local first='' s n stages="0 1 2 3" ranks="1 2 4 8" most=4
     [ -z "$FAKE" ] || { stages="1 3" && ranks="1 2" && most=2; }
     small_model
     for s in $stages; do
         stage "$s"
-        for n in $ranks; do same_weights "stage $s" "$n" || return; done
+        for n in $ranks; do
+            [ "$s $n" != "${stages%% *} 2" ] ||
+                SIFR_DEVICE_WAITS=host same_weights "stage $s, the host waits" "$n" || return
+            same_weights "stage $s" "$n" || return
+        done
     done
     [ -n "$FAKE" ] || same_weights "stage 3, two copies" $most --shard-size 2 || return
     same_weights "stage 3, two pipeline stages" $most --pipeline-stages 2
