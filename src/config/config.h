@@ -216,6 +216,8 @@ bool config_gives(const sifr_config *config, const char *path);
 
 /* Whether pipeline.stages is "auto": a run takes 1, and `sifr plan --fit` may choose. */
 bool config_opens_stages(const sifr_config *config);
+/* The same of sifr.shard_size, where a run takes 0. */
+bool config_opens_copies(const sifr_config *config);
 
 /* The steps of the run, where they follow from the data (num_train_epochs): resolves a
  * total_num_steps of "auto". Harmless where that is already known. After config_resolve. */

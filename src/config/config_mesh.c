@@ -11,6 +11,11 @@ int32_t config_shard_size(const sifr_config *config) {
     return (int32_t)(own > 0 ? own : mics > 0 ? mics : 0);
 }
 
+bool config_opens_copies(const sifr_config *config) {
+    const json_t *given = config_setting_at(config, CONFIG_SHARDS)->given;
+    return config_value_is_auto(given) && config_setting_int(config, CONFIG_MICS) <= 0;
+}
+
 sifr_status config_resolve_mesh(const sifr_config *config, int64_t world_size, int64_t ranks,
                                 sifr_error *error) {
     int64_t own = config_setting_int(config, CONFIG_SHARDS);

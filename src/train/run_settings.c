@@ -68,6 +68,7 @@ plan_search train_search(const sifr_config *config, const sifr_model *model, dev
                          .output = train_output_room(config, disk, ranks),
                          .any_order = config->step.step_order == SIFR_STEP_AUTO,
                          .any_stages = config_opens_stages(config),
+                         .any_copies = config_opens_copies(config),
                          .overlap_by_stage =
                              !config_gives(config, "zero_optimization.overlap_comm")};
 }

@@ -64,3 +64,17 @@ expect 0 $fit --seq-length 64 --world-size 4 --fit --output off.json
 config '"auto"'
 expect 0 $fit --world-size 4
 ! grep -q '^mesh ' out || fail "a run with \"auto\" has stages"
+
+# So with shard_size: where hosts are far from each other, copies of the state are chosen, and the
+# config says so; a run takes one copy for "auto".
+sed 's/}$/, "ranks_per_host": 2, "network_latency_s": 1e-4, "network_bytes_per_s": 1e6}/' machine.json >hosts.json
+echo '{"train_batch_size": 24, "train_micro_batch_size_per_gpu": 1, "bf16": {"enabled": true},
+ "sifr": {"seq_length": 64, "max_steps": 2, "shard_size": "auto"}}' >ds.json
+copies="plan --config ds.json --model model --data text --machine hosts.json --threads 1 --world-size 4"
+expect 0 $copies
+! grep -q '^mesh .*replicas' out || fail "a run with \"auto\" has copies"
+expect 0 $copies --fit --output copies.json
+says '^chosen .*shard_size 2'
+grep -q '"shard_size": 2' copies.json || fail "the config: $(cat copies.json)"
+expect 0 plan --config copies.json --machine hosts.json --threads 1 --world-size 4
+says '^mesh +2 replicas x 2 shards'

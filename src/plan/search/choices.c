@@ -26,6 +26,10 @@ static bool has_stages(const plan_settings *s) {
     return s->step.pipeline.stages > 1;
 }
 
+static bool has_copies(const plan_settings *s) {
+    return s->step.mesh.shard_size > 0;
+}
+
 static bool always(const plan_settings *s) {
     (void)s;
     return true;
@@ -104,6 +108,8 @@ static const plan_choice choices[] = {
     {"zero_optimization.stage", VALUES(stages), FIELD(zero.stage), .matters = has_ranks,
      .traits = PLAN_OF_RANKS},
     {"pipeline.stages", FIELD(pipeline.stages), .matters = has_stages, .number = true,
+     .traits = PLAN_OF_RANKS},
+    {"sifr.shard_size", FIELD(mesh.shard_size), .matters = has_copies, .number = true,
      .traits = PLAN_OF_RANKS},
     {"train_micro_batch_size_per_gpu", FIELD(micro_batch_size), .number = true},
     {"gradient_accumulation_steps", FIELD(gradient_accumulation_steps), .number = true},

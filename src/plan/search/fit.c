@@ -234,6 +234,7 @@ sifr_status plan_fit(plan_search *search, const plan_settings *from, plan_outcom
     if (status == SIFR_OK) status = keep_more(search, &list, error);
     if (status == SIFR_OK && (staged || search->any_stages))
         status = fit_try_stages(search, &settings, open, &list, error);
+    if (status == SIFR_OK && search->any_copies) status = fit_try_copies(search, &list, error);
     if (status == SIFR_OK) status = find_nearest(search, &sizes, &list, error);
     search->overlap_by_stage |= open;
     if (status == SIFR_OK) *best = *choose(list.all, list.count);

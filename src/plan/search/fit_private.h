@@ -63,4 +63,8 @@ sifr_status fit_add(fit_list *list, const plan_outcome *outcome, sifr_error *err
 sifr_status fit_try_stages(plan_search *search, const plan_settings *from, bool overlaps,
                            fit_list *list, sifr_error *error) SIFR_MUST_CHECK;
 
+/* Adds steps with copies of the state: the fastest of each ZeRO stage in the list that fits, with
+ * each power of two of copies. */
+sifr_status fit_try_copies(plan_search *search, fit_list *list, sifr_error *error) SIFR_MUST_CHECK;
+
 #endif

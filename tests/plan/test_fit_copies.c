@@ -1,0 +1,86 @@
+/* The number of copies of the state that plan_fit chooses where shard_size is "auto", with slow
+ * links between hosts of two ranks; elsewhere it stays. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "plan/queries.h"
+#include "support/search_case.h"
+
+enum { RANKS = 8, HOST = 2 };
+
+static const plan_machine machine = {.fp32_operations = 1e10,
+                                     .bf16_operations = 1e11,
+                                     .memory_bytes = 1e10,
+                                     .host = {1e-7, 1e11},
+                                     .network = {1e-6, 1e7},
+                                     .ranks_per_host = HOST};
+
+static plan_outcome fit(search_case *c) {
+    plan_outcome best;
+    sifr_error error;
+    if (plan_fit(&c->search, &c->settings, &best, &error) != SIFR_OK) fail_msg("%s", error.message);
+    return best;
+}
+
+static void begin(search_case *c) {
+    search_case_begin(c, RANKS);
+    c->search.machine = &machine;
+    c->settings.step.pipeline.stages = 1;
+}
+
+/* Not slower than any size of a copy with the same micro batch and stage, and quicker than none. */
+static void chooses(void **state) {
+    (void)state;
+    search_case c;
+    begin(&c);
+    plan_settings one = c.settings; /* where the states of no single rank fit */
+    one.step.zero.stage = 3;
+    one.step.mesh.shard_size = HOST;
+    one.step.recompute = SIFR_RECOMPUTE_UNIT;
+    sifr_error error;
+    assert_int_equal(plan_mesh_of(&one.step, RANKS, 0, &one.mesh, &error), SIFR_OK);
+    c.search.room_bytes = search_case_try(&c, &one).total_bytes * 11 / 10;
+    plan_outcome none = fit(&c);
+    assert_true(none.fits);
+    assert_int_equal(none.settings.step.mesh.shard_size, 0);
+    c.search.any_copies = true;
+    plan_outcome best = fit(&c);
+    int32_t size = best.settings.step.mesh.shard_size;
+    assert_true(best.fits && best.total_bytes <= c.search.room_bytes);
+    assert_true(best.predicted.step_seconds < none.predicted.step_seconds);
+    assert_int_equal(plan_mesh_ranks(&best.settings.mesh, PLAN_STATE), size);
+    assert_true(size == 2 || size == 4);
+    for (int32_t other = 2; other <= 4; other *= 2) {
+        one = best.settings;
+        one.step.mesh.shard_size = other;
+        assert_int_equal(plan_mesh_of(&one.step, RANKS, 0, &one.mesh, &error), SIFR_OK);
+        plan_outcome o = search_case_try(&c, &one);
+        if (o.fits) assert_true(best.predicted.step_seconds <= 1.01 * o.predicted.step_seconds);
+    }
+    search_case_end(&c);
+}
+
+/* A given size stays, and one rank has no copies. */
+static void stays(void **state) {
+    (void)state;
+    search_case c;
+    sifr_error error;
+    begin(&c);
+    c.settings.step.mesh.shard_size = 4;
+    assert_int_equal(plan_mesh_of(&c.settings.step, RANKS, 0, &c.settings.mesh, &error), SIFR_OK);
+    assert_int_equal(fit(&c).settings.step.mesh.shard_size, 4);
+    search_case_end(&c);
+    search_case_begin(&c, 1);
+    c.search.any_copies = true;
+    assert_int_equal(fit(&c).settings.step.mesh.shard_size, 0);
+    search_case_end(&c);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {cmocka_unit_test(chooses), cmocka_unit_test(stays)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
