@@ -8,6 +8,7 @@
 #include "base/text.h"
 #include "cli/commands.h"
 #include "cli/launch/launch.h"
+#include "cli/notes.h"
 #include "cli/options.h"
 #include "cli/row_options.h"
 #include "formats/tokenizer/tokenizer.h"
@@ -190,7 +191,8 @@ static sifr_status open_rows(inspect_command *command, int64_t *length, train_ch
     const sifr_config *config = &command->config;
     model_config model;
     train_chat_source *sources;
-    sifr_log log = cli_log(name);
+    cli_notes notes = {.name = name};
+    sifr_log log = cli_notes_log(&notes);
     int64_t separator;
     BASE_TRY(model_config_load(command->model, &model, error));
     BASE_TRY(train_sequence_length(config, &model, &log, length, error));
@@ -209,6 +211,7 @@ static sifr_status open_rows(inspect_command *command, int64_t *length, train_ch
                                   .log = &log};
     sifr_status status = train_chat_open(&options, out, error);
     free(sources);
+    if (status == SIFR_OK) cli_notes_show(&notes);
     return status;
 }
 

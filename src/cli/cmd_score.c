@@ -12,6 +12,7 @@
 #include "base/text.h"
 #include "cli/commands.h"
 #include "cli/launch/launch.h"
+#include "cli/notes.h"
 #include "cli/read_data.h"
 #include "cli/read_model.h"
 #include "cli/row_options.h"
@@ -69,7 +70,8 @@ static sifr_status configure(score_command *command, sifr_error *error) {
 
 static sifr_status open_data(const score_command *command, const checkpoint_model *model,
                              int64_t length, train_data **out, sifr_error *error) {
-    sifr_log log = cli_log(name);
+    cli_notes notes = {.name = name};
+    sifr_log log = cli_notes_log(&notes);
     if (model->folder.config.task != MODEL_NEXT_TOKEN)
         return base_fail(error, SIFR_USAGE,
                          "%s: only a model that predicts the next token (%s) is "
@@ -81,7 +83,9 @@ static sifr_status open_data(const score_command *command, const checkpoint_mode
                                   .special = !command->plain,
                                   .threads = (int)command->read.threads,
                                   .log = &log};
-    return cli_read_data(model, length, &command->config, &options, out, error);
+    BASE_TRY(cli_read_data(model, length, &command->config, &options, out, error));
+    cli_notes_show(&notes);
+    return SIFR_OK;
 }
 
 static void find_tops(void *argument, size_t row) {

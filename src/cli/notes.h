@@ -1,0 +1,19 @@
+/* A log for the time before it is known that the input can be used. */
+#ifndef CLI_NOTES_H
+#define CLI_NOTES_H
+
+#include "cli/options.h"
+
+/* Start with the command's name alone. */
+typedef struct cli_notes {
+    const char *name;
+    char text[2048];
+    size_t used;
+} cli_notes;
+
+/* Information is kept until cli_notes_show, so that a failure is one line; warnings are printed at
+ * once. The log is good as long as *notes. */
+sifr_log cli_notes_log(cli_notes *notes);
+void cli_notes_show(cli_notes *notes);
+
+#endif
