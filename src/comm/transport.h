@@ -23,9 +23,9 @@ typedef struct comm_transport {
                                       sifr_error *error);
     sifr_status (*broadcast)(comm_group *group, int32_t root, void *data, int64_t bytes,
                              sifr_error *error);
-    /* NULL if the transport never shares memory. */
     sifr_status (*start_control)(comm_group *group, const void *mine, int64_t bytes, void *all,
                                  comm_handle *out, sifr_error *error); /* NULL: host waits */
+    /* NULL if the transport never shares memory. */
     sifr_status (*open_window)(comm_group *group, void *block, int64_t bytes, int file,
                                sifr_error *error);
     void (*close_window)(comm_group *group, void *block);
