@@ -1,6 +1,6 @@
 # Ranks save after every step; one of them, or all with their launcher, are killed at some instant,
-# and another mesh (a number of ranks, in one pipeline stage or two), at another stage of ZeRO, goes on:
-# to the bits of a run that nobody killed. Each instant: test_kill_instants.c.
+# and another mesh (a number of ranks, in one pipeline stage or two), at another stage of ZeRO, goes
+# on: to the bits of a run that nobody killed. Each instant: test_kill_instants.c.
 # label: full; timeout: 600
 . "$SOURCE/tests/support/ranks.sh"
 run=
