@@ -155,7 +155,7 @@ static void test_count_adds(void **state) {
     (void)state;
     heard first = {0}, second = {0};
     double asked = base_seconds() - 2;
-    comm_event event = {COMM_REDUCE_SCATTER, 7, 300, 200, asked, asked, asked};
+    comm_event event = {COMM_REDUCE_SCATTER, 7, 300, 200, asked, asked, asked, false};
     comm_watch(alone, hear, &first);
     comm_count(alone, &event);
     comm_watch(alone, hear, &second); /* one at a time */
