@@ -37,9 +37,9 @@ def peer(context, kind, shape, precision, steps, compiled):
 def measure(context, part, kind, shape, precision, seconds):
     title = f"{MODEL} {precision}, {kind}, {shape[0]} × {shape[1]}"
     context.say(title)
-    contestants = [ours(context, kind, shape, precision, 3)]
+    contestants = [ours(context, kind, shape, precision, 2)]
     if context.python:
-        contestants += [peer(context, kind, shape, precision, 3, c) for c in (False, True)]
+        contestants += [peer(context, kind, shape, precision, 2, c) for c in (False, True)]
     results = interleave(contestants, context.rounds, seconds, context.say, watch(context.inputs))
     part.data[title] = results
     tokens, mine = shape[0] * shape[1], results["sifr"]

@@ -58,9 +58,9 @@ def peer(context, case, shape, precision, steps, compiled):
 def measure(context, part, case, shape, precision, seconds):
     title = f"{MODEL} {precision}, {case.name}, {shape[0]} × {shape[1]}"
     context.say(title)
-    contestants = [ours(context, case, shape, precision, 3)]
+    contestants = [ours(context, case, shape, precision, 2)]
     if context.python:
-        contestants += [peer(context, case, shape, precision, 3, c) for c in (False, True)]
+        contestants += [peer(context, case, shape, precision, 2, c) for c in (False, True)]
     results = interleave(contestants, context.rounds, seconds, context.say, watch(context.inputs))
     part.data[title] = results
     tokens, mine = case.tokens(shape), results["sifr"]
