@@ -106,8 +106,9 @@ static sifr_status cover_weight(cover_run *run, size_t weight, int part, sifr_er
     size_t begin = run->at, blocks = 0;
     if (!is_of(run, run->at, weight, part) && left) return missing(run, weight, part, 0, error);
     for (; left > 0 && is_of(run, run->at, weight, part); blocks++) {
-        int64_t elements =
-            whole_part ? model_block_elements(&run->ranges[run->at].span.block) : all;
+        const model_block *block = &run->ranges[run->at].span.block;
+        int64_t elements = whole_part ? model_block_elements(block) : all;
+        if (!whole_part && !model_same_block(block, &whole)) break;
         BASE_TRY(cover_block(run, weight, part, elements, error));
         left -= elements; /* no more than the whole has */
     }
