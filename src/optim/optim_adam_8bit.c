@@ -15,19 +15,21 @@ static bool takes(const sifr_optimizer *o, const model_weight *weight) {
     return weight->rows * weight->columns >= o->min_8bit_size;
 }
 
-static const optim_row small = {.name = "AdamW",
-                                .kernel = DEVICE_ADAM,
-                                .states = {{"exp_avg", BASE_FP32, 1}, {"exp_avg_sq", BASE_FP32, 1}},
-                                .set_call = set_call,
-                                .set_step = set_step};
+static const optim_row small = {
+    .name = "AdamW",
+    .kernel = DEVICE_ADAM,
+    .states = {{.name = "exp_avg", .type = BASE_FP32}, {.name = "exp_avg_sq", .type = BASE_FP32}},
+    .set_call = set_call,
+    .set_step = set_step};
 
-const optim_row optim_adam_8bit = {.name = "AdamW in 8 bits",
-                                   .kernel = DEVICE_ADAM_8BIT,
-                                   .states = {{"exp_avg", BASE_UINT8, 1},
-                                              {"exp_avg_sq", BASE_UINT8, 1},
-                                              {"exp_avg_absmax", BASE_FP32, DEVICE_CODED},
-                                              {"exp_avg_sq_absmax", BASE_FP32, DEVICE_CODED}},
-                                   .takes = takes,
-                                   .rest = &small,
-                                   .set_call = set_call,
-                                   .set_step = set_step};
+const optim_row optim_adam_8bit = {
+    .name = "AdamW in 8 bits",
+    .kernel = DEVICE_ADAM_8BIT,
+    .states = {{.name = "exp_avg", .type = BASE_UINT8},
+               {.name = "exp_avg_sq", .type = BASE_UINT8},
+               {.name = "exp_avg_absmax", .type = BASE_FP32, .each = DEVICE_CODED},
+               {.name = "exp_avg_sq_absmax", .type = BASE_FP32, .each = DEVICE_CODED}},
+    .takes = takes,
+    .rest = &small,
+    .set_call = set_call,
+    .set_step = set_step};

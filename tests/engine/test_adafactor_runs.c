@@ -1,6 +1,5 @@
 /* Adafactor: the same bits at every stage and rank count, where each rank has a part of a weight
- * and reads the gradient of the whole; what its states take; and what is refused. Its steps:
- * test_golden_optimizers.
+ * and reads the gradient of the whole; and what is refused. Its steps: test_golden_optimizers.
  * label: full, timeout: 300 */
 #include <math.h>
 #include <stdio.h>
