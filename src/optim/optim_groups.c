@@ -94,7 +94,7 @@ static sifr_status regroup(sifr_model *model, const sifr_optimizer *o, const boo
     model->group_count = 0;
     for (size_t w = 0; w < model->weight_count; w++) {
         model_weight *weight = &model->weights[w];
-        bool rest = is_rest(row, o, weight);
+        bool rest = !weight->frozen && is_rest(row, o, weight);
         int32_t group = 0;
         if (!weight->frozen)
             BASE_TRY(find_group(model, settings_of(model, o, undecayed, w), &group, error));

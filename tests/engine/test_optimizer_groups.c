@@ -284,6 +284,23 @@ static void layers(void **state) {
     }
 }
 
+/* What is not trained is not divided by what would train it. */
+static void frozen_units(void **state) {
+    (void)state;
+    static const sifr_optimizer two_rows[] = {
+        {.type = SIFR_MUON, .beta1 = 0.9, .beta2 = 0.95, .eps = 1e-10},
+        {.type = SIFR_ADAMW_8BIT, .beta1 = 0.9, .beta2 = 0.95, .eps = 1e-8, .min_8bit_size = 100}};
+    for (int i = 0; i < 2; i++) {
+        sifr_model *model = model_of("llama");
+        assert_int_equal(sifr_model_freeze(model, "model.layers.*", NULL), SIFR_OK);
+        assert_int_equal(sifr_model_group(model, &two_rows[i], NULL), SIFR_OK);
+        for (size_t u = 0; u < model->unit_count; u++)
+            if (model->weights[model->units[u].first_weight].frozen)
+                assert_int_equal(model->units[u].segments, 1);
+        sifr_model_free(model);
+    }
+}
+
 /* --- what is refused --- */
 
 static void expect_refused(sifr_model *model, const sifr_optimizer *o, const char *message) {
@@ -324,10 +341,14 @@ static void refused(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(still_weights), cmocka_unit_test(factors),
-        cmocka_unit_test(no_decay),      cmocka_unit_test(layers),
-        cmocka_unit_test(refused),       cmocka_unit_test(stages_and_ranks),
-        cmocka_unit_test(narrow_states), cmocka_unit_test(tiers)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(still_weights),
+                                       cmocka_unit_test(factors),
+                                       cmocka_unit_test(no_decay),
+                                       cmocka_unit_test(layers),
+                                       cmocka_unit_test(frozen_units),
+                                       cmocka_unit_test(refused),
+                                       cmocka_unit_test(stages_and_ranks),
+                                       cmocka_unit_test(narrow_states),
+                                       cmocka_unit_test(tiers)};
     return cmocka_run_group_tests(tests, scratch_setup, scratch_teardown);
 }
