@@ -268,7 +268,8 @@ static void not_built(void **state) {
          "communication_data_type out"},
         {"{\"optimizer\": {\"type\": \"OneBitAdam\"}}",
          "ds.json: optimizer.type is \"OneBitAdam\", which is not supported yet (supported: AdamW, "
-         "Adam, SGD, Adagrad, Lion, AdamWScheduleFree, Adam8bit, AdamW8bit, Lamb, Muon, Adafactor); choose "
+         "Adam, SGD, Adagrad, Lion, AdamWScheduleFree, Adam8bit, AdamW8bit, Lamb, Muon, "
+         "Adafactor); choose "
          "one that "
          "is supported"},
         {"{\"optimizer\": {\"params\": {\"max_grad_norm\": 1.0}}}",
