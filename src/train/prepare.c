@@ -158,19 +158,27 @@ static sifr_status say_staged(train_state *t, sifr_error *error) {
     return SIFR_OK;
 }
 
-/* Reports where state is, how it is moved there, and leftovers of killed runs that were removed. */
-static sifr_status say_offload(train_state *t, sifr_error *error) {
+/* Where this rank's state is, and how it is moved there. */
+static void say_file(train_state *t) {
     char text[BASE_PATH_LENGTH + 128], names[64], bytes[32];
     const sifr_engine *engine = t->engine;
-    if (!engine_state_file(engine)) return SIFR_OK;
     bool pinned = engine_pinned_memory(engine)->bytes > 0;
-    int64_t cleaned = engine_cleaned(engine);
-    BASE_TRY(comm_sum(t->group, &cleaned, 1, error));
     base_format_bytes((uint64_t)engine_pinned_memory(engine)->bytes, bytes);
     train_say(t->host, "%s: %s%s%s%s%s", name_offloaded(t->config, names, sizeof names),
               engine_swap_describe(engine_state_file(engine), text, sizeof text),
               comm_size(t->group) > 1 ? " a rank" : "", pinned ? ", with " : "",
               pinned ? bytes : "", pinned ? " of memory pinned" : "");
+}
+
+/* Reports where state is, and leftovers of killed runs that were removed. Of the ranks of a
+ * pipeline some may have a file and others none: the last stage keeps its activations. */
+static sifr_status say_offload(train_state *t, sifr_error *error) {
+    bool own = engine_state_file(t->engine) != NULL;
+    int64_t sums[] = {own, engine_cleaned(t->engine)}, cleaned;
+    BASE_TRY(comm_sum(t->group, sums, 2, error));
+    if (!sums[0]) return SIFR_OK;
+    cleaned = sums[1];
+    if (own) say_file(t);
     BASE_TRY(say_unpinned(t, error));
     if (cleaned)
         train_say(t->host, "removed %lld swap director%s left by killed runs", (long long)cleaned,
