@@ -240,7 +240,7 @@ same resumed straight "$case"
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
 options=
 launcher=$("$SIFR" doctor --json | sed -n 's/^ *"launcher": "\(.*\)",$/\1/p') # of its own MPI
-$launcher --version | grep -q 'Open MPI' && options="--oversubscribe --bind-to none"
+$launcher --version | grep -qE 'Open MPI|OpenRTE' && options="--oversubscribe --bind-to none"
 $launcher -n 4 $options "$BUILD/tests/test_golden_steps" >out 2>&1 || fail "PyTorch: $(cat out)"
 grep -q '^4 ranks are right' out || fail "PyTorch: $(cat out)"
 echo "all: $SECONDS s"
