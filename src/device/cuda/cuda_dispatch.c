@@ -98,7 +98,8 @@ bool cuda_has(device_kernel kernel) {
 sifr_status cuda_prepare(device *dev, device_call *call, sifr_error *error) {
     const cuda_row *row = &rows[call->kernel];
     if (!row->run)
-        return base_fail(error, SIFR_USAGE, "kernel %s: not built for GPUs yet",
+        return base_fail(error, SIFR_USAGE,
+                         "kernel %s: not built for GPUs yet; --device cpu has it",
                          device_kernel_name(call->kernel));
     return row->prepare ? row->prepare(dev, call, error) : SIFR_OK;
 }
