@@ -1,4 +1,4 @@
-#include "device/device.h"
+#include "device/call.h"
 
 base_dtype device_dtype_of(sifr_precision precision) {
     static const base_dtype dtypes[] = {

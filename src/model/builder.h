@@ -3,6 +3,7 @@
 #ifndef MODEL_BUILDER_H
 #define MODEL_BUILDER_H
 
+#include "base/errors.h"
 #include "model/description.h"
 
 static inline bool model_ok(const sifr_model *model) {

@@ -3,7 +3,7 @@
 #define MODEL_CODING_H
 
 #include "base/nf4.h"
-#include "device/device.h"
+#include "device/call.h"
 
 typedef enum model_coding { MODEL_UNCODED, MODEL_NF4, MODEL_NF4_DOUBLED } model_coding;
 

@@ -6,7 +6,7 @@
 #include <jansson.h>
 #include <stddef.h>
 
-#include "device/device.h"
+#include "device/call.h"
 #include "model/coding.h"
 #include "model/ops.h"
 #include "model/rope.h"

@@ -1,6 +1,7 @@
 /* Which weights are trained. */
 #include <fnmatch.h>
 
+#include "base/errors.h"
 #include "model/description.h"
 
 sifr_status sifr_model_freeze(sifr_model *model, const char *pattern, sifr_error *error) {

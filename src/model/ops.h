@@ -6,7 +6,7 @@
 
 #include <stddef.h>
 
-#include "device/device.h"
+#include "device/call.h"
 #include "sifr/model.h"
 
 struct model_node;

@@ -3,7 +3,7 @@
 #ifndef OPTIM_OPTIM_H
 #define OPTIM_OPTIM_H
 
-#include "device/device.h"
+#include "device/call.h"
 #include "model/description.h"
 #include "sifr/settings.h"
 

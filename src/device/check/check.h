@@ -3,7 +3,7 @@
 #ifndef DEVICE_CHECK_H
 #define DEVICE_CHECK_H
 
-#include "device/device.h"
+#include "device/call.h"
 
 /* Finds the kernel's check below. */
 sifr_status device_check_call(const device_call *call, sifr_error *error) SIFR_MUST_CHECK;

@@ -1,4 +1,5 @@
 /* Checks the operands of the kernels other than matrix products. */
+#include "base/exact_sum.h"
 #include "base/nf4.h"
 #include "device/check/check.h"
 #include "device/check/operands.h"

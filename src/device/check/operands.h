@@ -3,7 +3,8 @@
 #define DEVICE_OPERANDS_H
 
 #include "base/checked.h"
-#include "device/device.h"
+#include "base/errors.h"
+#include "device/call.h"
 
 /* SIFR_USAGE, which names kernel and operand, unless it has this shape and type. */
 sifr_status device_check(const device_call *call, const device_matrix *m, const char *operand,

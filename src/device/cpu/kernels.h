@@ -4,7 +4,7 @@
 #define CPU_KERNELS_H
 
 #include "base/exact_sum.h"
-#include "device/device.h"
+#include "device/call.h"
 
 /* Part of a call: rows [first, first + count), or elements for flat kernels. */
 typedef struct cpu_part {

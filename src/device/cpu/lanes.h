@@ -13,7 +13,7 @@
 #endif
 
 #include "base/half.h"
-#include "device/device.h"
+#include "device/call.h"
 
 enum { LANES = 16, PIECE = 512 };
 

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "base/half.h"
-#include "device/device.h"
+#include "device/call.h"
 
 #define VECTOR_JOIN2(a, b) a##_##b
 #define VECTOR_JOIN(a, b) VECTOR_JOIN2(a, b)

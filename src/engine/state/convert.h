@@ -3,7 +3,7 @@
 #ifndef ENGINE_CONVERT_H
 #define ENGINE_CONVERT_H
 
-#include "device/device.h"
+#include "device/call.h"
 #include "formats/safetensors.h"
 #include "sifr/engine.h"
 

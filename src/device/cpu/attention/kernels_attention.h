@@ -4,7 +4,7 @@
 #ifndef CPU_KERNELS_ATTENTION_H
 #define CPU_KERNELS_ATTENTION_H
 
-#include "device/device.h"
+#include "device/call.h"
 
 /* A block of queries has at most so many. */
 enum { CPU_QUERIES_BEHIND = 64 };

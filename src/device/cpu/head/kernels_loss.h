@@ -6,7 +6,7 @@
 #include <stdint.h>
 
 #include "base/dtype.h"
-#include "device/device.h"
+#include "device/call.h"
 
 /* logits = softcap tanh(l / softcap), or l if softcap is 0; l = scale (product + bias) */
 typedef struct cpu_logits_shape {

@@ -2,7 +2,7 @@
 #ifndef CPU_KERNELS_MATRIX_H
 #define CPU_KERNELS_MATRIX_H
 
-#include "device/device.h"
+#include "device/call.h"
 
 enum { CPU_FEW_ROWS = 7 }; /* most rows of x in a vector_product */
 enum { CPU_PANEL = 16 };   /* columns of b in a panel */

@@ -4,7 +4,7 @@
 
 #include <stdint.h>
 
-#include "device/device.h"
+#include "device/call.h"
 
 /* Four warps. SPAN: rows of a sequence whose least and largest segment are known in advance. */
 enum { ATTENTION_THREADS = 128, ATTENTION_SPAN = 32, ATTENTION_WIDEST = 256 };

@@ -4,7 +4,7 @@
 #include "device/cuda/kernel.h"
 
 #include "device/cuda/head/head_arguments.h"
-#include "device/device.h"
+#include "device/call.h"
 
 /* Of an answer: as in head_preference.c. */
 struct pair_answer {

@@ -5,7 +5,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "device/device.h"
+#include "device/call.h"
 
 /* A warp has a row of losses. */
 enum { TARGETS_THREADS = 128, TARGETS_WARPS = TARGETS_THREADS / 32 };

@@ -4,7 +4,7 @@
 
 #include <stdint.h>
 
-#include "device/device.h"
+#include "device/call.h"
 
 /* A matrix of the call's shape and type; NULL where the call has none. */
 typedef struct elements_operand {

@@ -4,7 +4,7 @@
 
 #include <stdint.h>
 
-#include "device/device.h"
+#include "device/call.h"
 
 typedef struct update_operand {
     void *data; /* NULL: none */
