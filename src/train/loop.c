@@ -1,7 +1,6 @@
 #include "train/loop.h"
 
 #include <math.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -10,8 +9,8 @@
 #include "base/file.h"
 #include "base/heap.h"
 #include "base/json.h"
-#include "base/text.h"
 #include "plan/queries.h"
+#include "train/announce.h"
 #include "train/notices.h"
 #include "train/places.h"
 #include "train/run.h"
@@ -412,48 +411,6 @@ static sifr_status save_end(train_state *t, int signal, sifr_error *error) {
     return save_result(t, error);
 }
 
-/* "mesh: 2 stages x 2 replicas x 2 shards, all on one host; schedule 1f1b, units 0-3 and 4-7". Of
- * shards alone only where they are is said, if on several hosts or NUMA nodes. */
-static void say_mesh(const train_state *t) {
-    const plan_settings *s = &engine_schedule(t->engine)->settings;
-    char text[PLAN_MESH_LENGTH], where[PLAN_MESH_LENGTH], parts[PLAN_PIPELINE_LENGTH] = "";
-    plan_places places = {.per_host = comm_local_size(t->group),
-                          .per_node = t->host->ranks_per_node,
-                          .per_switch = t->host->ranks_per_switch};
-    bool stages = plan_parts(&s->pipeline) > 1,
-         plain = !stages && plan_mesh_ranks(&s->mesh, PLAN_REPLICAS) == 1,
-         apart = plan_mesh_crosses(&s->mesh, PLAN_WORLD, places.per_host) ||
-                 plan_mesh_crosses(&s->mesh, PLAN_WORLD, places.per_node);
-    if (plain && !apart) return;
-    if (stages) plan_pipeline_text(&s->pipeline, parts);
-    train_say(t->host, "mesh: %s, %s%s%s", plan_mesh_text(&s->mesh, text),
-              plan_mesh_places_text(&s->mesh, &places, where), stages ? "; " : "", parts);
-}
-
-static void announce(const train_state *t) {
-    char parameters[32], bytes[32], batch[80], steps[80], ranks[64] = "", over[32] = "";
-    const sifr_config *c = t->config;
-    int32_t size = comm_size(t->group);
-    if (size > 1)
-        snprintf(ranks, sizeof ranks, "%d ranks, ZeRO stage %lld, ", size,
-                 (long long)c->step.zero.stage);
-    int threads = device_threads(engine_device(t->engine));
-    train_say(
-        t->host, "model: %s, %s parameters, %s; %s%d thread%s%s, %s", t->folder.config.model_type,
-        base_format_count(sifr_model_parameters(t->folder.model), parameters),
-        base_dtype_name(plan_dtype(&engine_schedule(t->engine)->settings)), ranks, threads,
-        threads == 1 ? "" : "s", size > 1 ? " each" : "", device_isa(engine_device(t->engine)));
-    say_mesh(t);
-    int32_t data = plan_mesh_ranks(&engine_schedule(t->engine)->settings.mesh, PLAN_DATA);
-    if (data > 1) snprintf(over, sizeof over, " x %d ranks", data);
-    train_say(t->host, "step: %s of %lld tokens (%lld x %lld accumulated%s), %s, memory %s%s",
-              base_format_counted(c->train_batch_size, "sequence", batch), (long long)t->length,
-              (long long)c->step.micro_batch_size, (long long)c->step.gradient_accumulation_steps,
-              over, base_format_counted(t->total_steps, "step", steps),
-              base_format_bytes((uint64_t)sifr_engine_planned_bytes(t->engine), bytes),
-              size > 1 ? " each" : "");
-}
-
 static void close_state(train_state *t) {
     train_profile_close(&t->profile);
     train_monitor_close(&t->monitor);
@@ -477,7 +434,7 @@ static void close_state(train_state *t) {
 static sifr_status run(train_state *t, train_outcome *outcome, sifr_error *error) {
     const sifr_config *c = t->config;
     BASE_TRY(train_prepare(t, error));
-    announce(t);
+    train_say_run(t);
     say_slow(t);
     train_say_notices(t->host, c, &engine_schedule(t->engine)->settings,
                       sifr_engine_updates(t->engine), t->total_steps);

@@ -1,5 +1,5 @@
-/* The state of a training run, shared by prepare.c (up to the first step) and loop.c (steps and the
- * end). Private to them.
+/* The state of a training run, private to the files that carry it out: prepare.c (up to the first
+ * step), loop.c (steps and the end), and those that they call with it.
  *
  * All ranks run the same code. Only the first rank prints, logs and writes the output, except that
  * each rank writes its part of a checkpoint. After a step in which a rank can fail by itself, the

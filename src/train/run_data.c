@@ -1,0 +1,164 @@
+#include "train/run_data.h"
+
+#include <math.h>
+#include <stdio.h>
+
+#include "base/file.h"
+#include "base/text.h"
+#include "train/run_settings.h"
+#include "train/run_task.h"
+
+static void tell_tokenising(void *user, uint64_t bytes, uint64_t total, double seconds) {
+    const train_host *host = user;
+    char done[32], all[32], text[128];
+    snprintf(text, sizeof text, "tokenising: %s of %s, %.1f MB/s", base_format_bytes(bytes, done),
+             base_format_bytes(total, all), seconds > 0 ? (double)bytes / seconds / 1e6 : 0);
+    host->live(host->user, text);
+}
+
+/* Data of any kind. */
+static sifr_status open_one(const train_state *t, train_data_options *options, train_data **out,
+                            sifr_error *error) {
+    train_chat_form form;
+    sifr_status status =
+        train_chat_form_make(&t->folder, t->length, t->config, options, &form, error);
+    if (status == SIFR_OK) status = train_data_open(options, out, error);
+    train_chat_form_free(&form);
+    return status;
+}
+
+/* What the run is evaluated on, if anything, by options that opened the data. */
+static sifr_status open_held_out(train_state *t, train_data_options *options, sifr_error *error) {
+    const sifr_config *c = t->config;
+    if (!c->eval_data && c->validation_split > 0)
+        return train_data_split(t->data, c->validation_split, (uint64_t)c->step.seed, &t->held_out,
+                                error);
+    if (!c->eval_data) return SIFR_OK;
+    options->paths = &c->eval_data;
+    options->count = 1;
+    BASE_TRY(open_one(t, options, &t->held_out, error));
+    if (train_data_windows(t->held_out, t->length) > 0) return SIFR_OK;
+    return base_fail(error, SIFR_FAILED,
+                     "%s: %lld tokens are too few for a window of %lld; give more held-out text",
+                     c->eval_data, (long long)train_data_tokens(t->held_out), (long long)t->length);
+}
+
+/* "1,000 rows in 120 sequences of 1024 tokens, 97.3 % filled" */
+static void say_packs(const train_state *t, const char *name, const train_chat *chat) {
+    const train_chat_counts *c = train_chat_count(chat);
+    int64_t sequences = train_chat_sequences(chat);
+    char rows[32], number[32];
+    train_say(t->host, "%s: packed %s row%s into %s sequence%s of %lld tokens, %.1f %% filled",
+              name, base_format_count(c->rows, rows), c->rows == 1 ? "" : "s",
+              base_format_count(sequences, number), sequences == 1 ? "" : "s", (long long)t->length,
+              100 * (double)c->tokens / ((double)sequences * (double)t->length));
+}
+
+/* Held-out text has full windows already. */
+static sifr_status pack_data(const train_state *t, sifr_error *error) {
+    if (t->config->group_by_length)
+        return train_data_group(t->data, t->config->train_batch_size, error);
+    if (!t->config->packing) return SIFR_OK;
+    BASE_TRY(train_data_pack(t->data, error));
+    say_packs(t, "data", train_data_chat(t->data));
+    if (!t->held_out || !train_data_chat(t->held_out)) return SIFR_OK;
+    BASE_TRY(train_data_pack(t->held_out, error));
+    say_packs(t, "eval_data", train_data_chat(t->held_out));
+    return SIFR_OK;
+}
+
+/* Preferences need a loss of theirs, and that needs preferences. */
+static sifr_status check_pairs(const train_state *t, const train_data *data, sifr_error *error) {
+    const train_chat *chat = train_data_chat(data);
+    bool pairs = chat && train_chat_is_paired(chat);
+    bool wanted = t->config->preference.loss != CONFIG_PREFERENCE_NONE;
+    if (pairs == wanted) return SIFR_OK;
+    if (pairs)
+        return base_fail(error, SIFR_USAGE,
+                         "data: rows with a chosen and a rejected answer are preferences: give "
+                         "--preference sigmoid (DPO), hinge, ipo or orpo; to learn the chosen "
+                         "answers alone, write them as messages");
+    return base_fail(error, SIFR_USAGE,
+                     "preference: the data must be rows with a chosen and a rejected answer; leave "
+                     "it out, or give such rows");
+}
+
+sifr_status train_open_stores(train_state *t, sifr_error *error) {
+    const sifr_config *c = t->config;
+    char cache[BASE_PATH_LENGTH];
+    int64_t separator = -1;
+    train_progress progress = {tell_tokenising, (void *)(uintptr_t)t->host};
+    BASE_TRY(base_path_join(cache, c->output, TRAIN_OUTPUT_DATA, error));
+    train_labelled labelled;
+    train_label_columns columns = train_config_columns(t->config);
+    bool next = t->folder.config.task == MODEL_NEXT_TOKEN;
+    if (next)
+        BASE_TRY(train_separator(c->model, &t->folder.config, t->host->log, &separator, error));
+    train_data_options options = {.paths = c->data,
+                                  .count = c->data_count,
+                                  .tokenizer = c->model,
+                                  .cache = cache,
+                                  .vocab_size = t->folder.config.vocab_size,
+                                  .separator = separator,
+                                  .special = !c->no_special_tokens,
+                                  .threads = (int)c->step.threads,
+                                  .progress = t->host->live ? &progress : NULL,
+                                  .log = t->host->log};
+    train_data_form(&t->folder, t->length, &columns, c->mlm_probability, &labelled, &options);
+    if (t->first) BASE_TRY(checkpoint_clean(cache, error));
+    BASE_TRY(open_one(t, &options, &t->data, error));
+    BASE_TRY(open_held_out(t, &options, error));
+    BASE_TRY(check_pairs(t, t->data, error));
+    if (t->held_out) BASE_TRY(check_pairs(t, t->held_out, error));
+    return pack_data(t, error);
+}
+
+sifr_status train_count_steps(train_state *t, sifr_error *error) {
+    const sifr_config *c = t->config;
+    int64_t windows = train_data_windows(t->data, t->length), batch = c->train_batch_size;
+    char tokens[32], counted[80], number[80];
+    if (windows == 0)
+        return base_fail(error, SIFR_FAILED,
+                         "data: %lld tokens are too few for a window of %lld and the token after "
+                         "it; give more text or a shorter seq-length",
+                         (long long)train_data_tokens(t->data), (long long)t->length);
+    int64_t documents = train_data_documents(t->data);
+    bool rows = train_data_chat(t->data) != NULL;
+    bool packed = rows && train_chat_is_packed(train_data_chat(t->data));
+    const char *what = packed                         ? "sequences"
+                       : t->config->preference.loss   ? "answers"
+                       : rows                         ? "rows"
+                       : train_data_labelled(t->data) ? "examples"
+                                                      : "windows";
+    int64_t per = c->preference.loss ? 2 : 1;
+    if (rows && t->held_out && !c->eval_data)
+        train_say(t->host, "data: %s to learn, %lld held out",
+                  base_format_counted(documents / per, per > 1 ? "pair" : "row", counted),
+                  (long long)(train_data_documents(t->held_out) / per));
+    if (!rows && !train_data_labelled(t->data))
+        train_say(t->host, "data: %s tokens in %s, %s of %lld",
+                  base_format_count(train_data_tokens(t->data), tokens),
+                  base_format_counted(documents, "document", counted),
+                  base_format_counted(windows, "window", number), (long long)t->length);
+    if (c->max_steps > 0) {
+        t->total_steps = c->max_steps;
+        return config_set_total_steps(t->config, t->total_steps, error);
+    }
+    double samples = floor(c->num_train_epochs * (double)windows);
+    if (samples > 1e15)
+        return base_fail(error, SIFR_USAGE,
+                         "num_train_epochs %g: the number of steps is too large; give fewer epochs",
+                         c->num_train_epochs);
+    t->total_steps = (int64_t)samples / batch;
+    int64_t dropped = (int64_t)samples % batch;
+    if (t->total_steps == 0)
+        return base_fail(error, SIFR_FAILED,
+                         "data: %g epochs of %lld %s do not fill one global batch of %lld; "
+                         "give more data, a smaller batch or --max-steps",
+                         c->num_train_epochs, (long long)windows, what, (long long)batch);
+    if (dropped)
+        train_say(t->host,
+                  "data: dropped the last %lld %s, which do not fill a global batch of %lld",
+                  (long long)dropped, what, (long long)batch);
+    return config_set_total_steps(t->config, t->total_steps, error);
+}

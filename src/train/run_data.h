@@ -1,0 +1,16 @@
+/* The data of a run, and the number of steps that they make. */
+#ifndef TRAIN_RUN_DATA_H
+#define TRAIN_RUN_DATA_H
+
+#include "train/run.h"
+
+/* Opens the data into t->data, and those that the run is evaluated on, if any, into t->held_out.
+ * Text is tokenised into stores in the output, or found there: the first rank calls it before the
+ * others. SIFR_USAGE for preferences without their loss, and for that loss without them. */
+sifr_status train_open_stores(train_state *t, sifr_error *error) SIFR_MUST_CHECK;
+
+/* Sets t->total_steps, from max_steps or epochs, and says how much data there is. Windows that do
+ * not fill a global batch are dropped. SIFR_FAILED where there are too few for a step. */
+sifr_status train_count_steps(train_state *t, sifr_error *error) SIFR_MUST_CHECK;
+
+#endif
