@@ -1,14 +1,10 @@
 /* The average of the weights (ema_decay): its values, the same bits at every stage, rank count and
  * tier, and what has none. Against torch: test_golden_optimizers. label: full, timeout: 300 */
 #include <math.h>
-#include <stdio.h>
 
 #include "model/registry.h"
 #include "plan/queries.h"
-#include "support/scratch.h"
-#include "support/zero_run.h"
-
-enum { GLOBAL = 4, PAUSE_US = 30 };
+#include "support/optimizer_runs.h"
 
 #define EMA .ema_decay = 0.75
 #define ADAMW                                                                                      \
@@ -25,28 +21,10 @@ static const sifr_optimizer optimizers[] = {
 
 enum { OPTIMIZERS = sizeof optimizers / sizeof *optimizers };
 
-static zero_variant variant_of(int optimizer, sifr_precision precision) {
-    return (zero_variant){.ranks = 1,
-                          .type = "llama",
-                          .precision = precision,
-                          .global = GLOBAL,
-                          .optimizer = &optimizers[optimizer],
-                          .evaluate = true};
-}
-
-static void expect_same(int optimizer, const zero_outcome *want, zero_variant v,
-                        const char *where) {
-    zero_outcome have = zero_run(v);
-    if (!zero_is_same(want, &have))
-        fail_msg("optimizer %d, %s: precision %d, %d ranks, stage %d: other bits", optimizer, where,
-                 v.precision, v.ranks, v.stage);
-    free(have.weights);
-}
-
 /* The weights and the other states are those of a run without it. */
 static void check_rest(int optimizer, sifr_precision precision, const zero_outcome *have) {
     sifr_optimizer plain = optimizers[optimizer];
-    zero_variant v = variant_of(optimizer, precision);
+    zero_variant v = optimizer_variant(&optimizers[optimizer], precision);
     plain.ema_decay = 0;
     v.optimizer = &plain;
     zero_outcome want = zero_run(v);
@@ -68,15 +46,10 @@ static void stages_and_ranks(void **state) {
     (void)state;
     for (int i = 0; i < OPTIMIZERS; i++) {
         for (int p = SIFR_FP32; p <= (i ? SIFR_BF16 : SIFR_FP16); p++) {
-            zero_variant v = variant_of(i, (sifr_precision)p);
+            zero_variant v = optimizer_variant(&optimizers[i], (sifr_precision)p);
             zero_outcome want = zero_run(v);
             check_rest(i, (sifr_precision)p, &want);
-            for (v.ranks = 1; v.ranks <= 4; v.ranks *= 2) {
-                for (v.stage = 0; v.stage < 4; v.stage++) {
-                    v.unit_order = v.stage % 2;
-                    expect_same(i, &want, v, "in memory");
-                }
-            }
+            optimizer_expect_each_stage(&want, v, true);
             free(want.weights);
         }
     }
@@ -85,41 +58,18 @@ static void stages_and_ranks(void **state) {
 /* With states and masters in bf16 the average still has 32 bits. */
 static void narrow_states(void **state) {
     (void)state;
-    zero_variant v = variant_of(0, SIFR_BF16);
+    zero_variant v = optimizer_variant(&optimizers[0], SIFR_BF16);
     v.moments = v.masters = SIFR_BF16;
     zero_outcome want = zero_run(v);
-    for (v.ranks = 2; v.ranks <= 4; v.ranks *= 2)
-        for (v.stage = 0; v.stage < 4; v.stage++) expect_same(0, &want, v, "narrow");
+    v.ranks = 2;
+    optimizer_expect_each_stage(&want, v, false);
     assert_int_equal(want.peak[PLAN_MOMENTS], 4 * want.peak[PLAN_PARAMETERS]);
     free(want.weights);
 }
 
-static sifr_status open_queued(device **out, sifr_error *error) {
-    return device_open_queued(1, NULL, PAUSE_US, 7, out, error);
-}
-
 static void tiers(void **state) {
     (void)state;
-    for (int i = 0; i < OPTIMIZERS; i++) {
-        for (int n = 0; n < 6; n++) {
-            zero_variant v = variant_of(i, n % 2 ? SIFR_BF16 : SIFR_FP32);
-            sifr_offload offload = sifr_settings_defaults().offload;
-            zero_outcome want = zero_run(v);
-            offload.nvme_path = scratch;
-            offload.sub_group_size = n < 3 ? 3000 : 0;
-            offload.optimizer.device = n < 2 ? SIFR_TIER_NVME : SIFR_TIER_CPU;
-            v.offload = &offload;
-            v.separate = n == 2 || n == 3;
-            v.open = n > 3 ? open_queued : NULL;
-            v.hidden = n > 3;
-            for (v.ranks = 1; v.ranks <= 4; v.ranks *= 2) {
-                v.stage = v.ranks == 1 ? 0 : 1 + (n + i) % 3;
-                expect_same(i, &want, v, "elsewhere");
-            }
-            free(want.weights);
-        }
-    }
-    scratch_expect_empty();
+    for (int i = 0; i < OPTIMIZERS; i++) optimizer_expect_tiers(&optimizers[i], i, false);
 }
 
 /* --- values --- */
@@ -246,5 +196,5 @@ int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(values), cmocka_unit_test(refused),
                                        cmocka_unit_test(stages_and_ranks),
                                        cmocka_unit_test(narrow_states), cmocka_unit_test(tiers)};
-    return cmocka_run_group_tests(tests, scratch_setup, scratch_teardown);
+    return cmocka_run_group_tests(tests, optimizer_setup, optimizer_teardown);
 }

@@ -2,30 +2,24 @@
  * on other tiers and devices, and takes the memory that its number of states says. AdamW's own
  * tests are test_zero, test_offload and others. label: full, timeout: 300 */
 #include <math.h>
-#include <stdio.h>
 
 #include "base/checked.h"
 #include "model/registry.h"
 #include "plan/queries.h"
-#include "support/scratch.h"
-#include "support/zero_run.h"
-
-enum { GLOBAL = 4, PAUSE_US = 30 };
+#include "support/optimizer_runs.h"
 
 typedef struct optimizer_case {
-    const char *name;
     sifr_optimizer optimizer;
     int states;
     bool averages;
 } optimizer_case;
 
 static const optimizer_case cases[] = {
-    {"SGD", {.type = SIFR_SGD}, 0, false},
-    {"SGD, momentum", {.type = SIFR_SGD, .momentum = 0.9, .dampening = 0.3}, 1, false},
-    {"SGD, Nesterov", {.type = SIFR_SGD, .momentum = 0.9, .nesterov = true}, 1, false},
-    {"Adagrad", {.type = SIFR_ADAGRAD, .eps = 1e-10, .lr_decay = 0.1}, 1, false},
-    {"AMSGrad",
-     {.type = SIFR_ADAMW,
+    {{.type = SIFR_SGD}, 0, false},
+    {{.type = SIFR_SGD, .momentum = 0.9, .dampening = 0.3}, 1, false},
+    {{.type = SIFR_SGD, .momentum = 0.9, .nesterov = true}, 1, false},
+    {{.type = SIFR_ADAGRAD, .eps = 1e-10, .lr_decay = 0.1}, 1, false},
+    {{.type = SIFR_ADAMW,
       .beta1 = 0.9,
       .beta2 = 0.5,
       .eps = 1e-8,
@@ -34,9 +28,8 @@ static const optimizer_case cases[] = {
       .amsgrad = true},
      3,
      false},
-    {"Lion", {.type = SIFR_LION, .beta1 = 0.9, .beta2 = 0.99}, 1, false},
-    {"schedule-free",
-     {.type = SIFR_SCHEDULE_FREE_ADAMW,
+    {{.type = SIFR_LION, .beta1 = 0.9, .beta2 = 0.99}, 1, false},
+    {{.type = SIFR_SCHEDULE_FREE_ADAMW,
       .beta1 = 0.9,
       .beta2 = 0.99,
       .eps = 1e-8,
@@ -45,8 +38,7 @@ static const optimizer_case cases[] = {
       .weight_lr_power = 2},
      2,
      true},
-    {"8-bit Adam",
-     {.type = SIFR_ADAMW_8BIT,
+    {{.type = SIFR_ADAMW_8BIT,
       .beta1 = 0.9,
       .beta2 = 0.99,
       .eps = 1e-8,
@@ -63,29 +55,11 @@ static bool is_coded(const optimizer_case *c) {
 
 enum { CASES = sizeof cases / sizeof *cases };
 
-static zero_variant variant_of(const optimizer_case *c, sifr_precision precision) {
-    return (zero_variant){.ranks = 1,
-                          .type = "llama",
-                          .precision = precision,
-                          .global = GLOBAL,
-                          .optimizer = &c->optimizer,
-                          .evaluate = true};
-}
-
-static void expect_same(const optimizer_case *c, const zero_outcome *want, zero_variant v,
-                        const char *where) {
-    zero_outcome have = zero_run(v);
-    if (!zero_is_same(want, &have))
-        fail_msg("%s, %s: precision %d, %d ranks, stage %d: other bits", c->name, where,
-                 v.precision, v.ranks, v.stage);
-    free(have.weights);
-}
-
 static void stages_and_ranks(void **state) {
     (void)state;
     for (int i = 0; i < CASES; i++) {
         for (int p = SIFR_FP32; p <= SIFR_FP16; p++) {
-            zero_variant v = variant_of(&cases[i], (sifr_precision)p);
+            zero_variant v = optimizer_variant(&cases[i].optimizer, (sifr_precision)p);
             zero_outcome want = zero_run(v);
             assert_true(isfinite(want.loss[ZERO_STEPS - 1]) && want.norm[0] > 0);
             assert_true(want.loss[ZERO_STEPS - 1] != want.loss[0]);
@@ -94,7 +68,7 @@ static void stages_and_ranks(void **state) {
                     if (p == SIFR_FP16 && v.ranks == 2) continue;
                     v.unit_order = v.stage % 2;
                     v.evaluate_each = v.stage == v.ranks % 4;
-                    expect_same(&cases[i], &want, v, "in memory");
+                    zero_expect_same(&want, v);
                 }
             }
             free(want.weights);
@@ -107,45 +81,20 @@ static void narrow_states(void **state) {
     (void)state;
     for (int i = 0; i < CASES; i++) {
         if (is_coded(&cases[i])) continue; /* refused */
-        zero_variant v = variant_of(&cases[i], SIFR_BF16);
+        zero_variant v = optimizer_variant(&cases[i].optimizer, SIFR_BF16);
         v.moments = SIFR_BF16;
         if (!cases[i].averages) v.masters = SIFR_BF16;
         zero_outcome want = zero_run(v);
-        for (v.ranks = 2; v.ranks <= 4; v.ranks *= 2) {
-            for (v.stage = 0; v.stage < 4; v.stage++) expect_same(&cases[i], &want, v, "narrow");
-        }
+        v.ranks = 2;
+        optimizer_expect_each_stage(&want, v, false);
         free(want.weights);
     }
 }
 
-static sifr_status open_queued(device **out, sifr_error *error) {
-    return device_open_queued(1, NULL, PAUSE_US, 7, out, error);
-}
-
-/* On disk, in host memory of a device with its own, and on one that hides its memory. */
 static void tiers(void **state) {
     (void)state;
-    for (int i = 0; i < CASES; i++) {
-        for (int n = 0; n < 6; n++) {
-            zero_variant v = variant_of(&cases[i], n % 2 ? SIFR_BF16 : SIFR_FP32);
-            sifr_offload offload = sifr_settings_defaults().offload;
-            bool none = v.precision == SIFR_FP32 && cases[i].states == 0;
-            zero_outcome want = zero_run(v);
-            offload.nvme_path = scratch;
-            offload.sub_group_size = n < 3 ? 3000 : 0;
-            offload.optimizer.device = n < 2 ? SIFR_TIER_NVME : SIFR_TIER_CPU;
-            v.offload = none && n < 2 ? NULL : &offload;
-            v.separate = n == 2 || n == 3;
-            v.open = n > 3 ? open_queued : NULL;
-            v.hidden = n > 3;
-            for (v.ranks = 1; v.ranks <= 4; v.ranks *= 2) {
-                v.stage = v.ranks == 1 ? 0 : 1 + (n + i) % 3;
-                expect_same(&cases[i], &want, v, "elsewhere");
-            }
-            free(want.weights);
-        }
-    }
-    scratch_expect_empty();
+    for (int i = 0; i < CASES; i++)
+        optimizer_expect_tiers(&cases[i].optimizer, i, cases[i].states == 0);
 }
 
 /* Of a rank: a byte and a share of a scale for each moment, four bytes in small weights. */
@@ -171,7 +120,7 @@ static void memory(void **state) {
     (void)state;
     for (int i = 0; i < CASES; i++) {
         for (int32_t ranks = 1; ranks <= 4; ranks *= 4) {
-            zero_variant v = variant_of(&cases[i], SIFR_FP32);
+            zero_variant v = optimizer_variant(&cases[i].optimizer, SIFR_FP32);
             v.ranks = ranks;
             v.stage = 1;
             zero_outcome have = zero_run(v);
@@ -189,5 +138,5 @@ int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(stages_and_ranks),
                                        cmocka_unit_test(narrow_states), cmocka_unit_test(tiers),
                                        cmocka_unit_test(memory)};
-    return cmocka_run_group_tests(tests, scratch_setup, scratch_teardown);
+    return cmocka_run_group_tests(tests, optimizer_setup, optimizer_teardown);
 }

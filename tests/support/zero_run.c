@@ -16,6 +16,7 @@
 #include "base/checked.h"
 #include "base/random.h"
 #include "model/quantization.h"
+#include "optim/optim.h"
 #include "plan/numbers.h"
 #include "plan/queries.h"
 #include "support/comm_threads.h"
@@ -591,9 +592,10 @@ void zero_expect_same(const zero_outcome *want, zero_variant v) {
     static const char *const precisions[] = {"fp32", "bf16", "fp16"};
     zero_outcome have = zero_run(v);
     if (!zero_is_same(want, &have)) {
-        fail_msg("%s, %d ranks in %d stages, schedule %d, ZeRO %d, %s order, %s: other bits",
-                 v.type, v.ranks, v.stages, (int)v.schedule, v.stage,
-                 v.unit_order ? "unit" : "batch", precisions[v.precision]);
+        fail_msg("%s, %s, %d ranks in %d stages, schedule %d, ZeRO %d, %s order, %s: other bits",
+                 v.type, v.optimizer ? optim_row_of(v.optimizer)->name : "AdamW", v.ranks, v.stages,
+                 (int)v.schedule, v.stage, v.unit_order ? "unit" : "batch",
+                 precisions[v.precision]);
     }
     free(have.weights);
 }
