@@ -2,20 +2,9 @@
 # pipeline and after a resume at other ranks; the states in the checkpoint; the memory that is
 # planned, which is that of no moments; what is refused.
 # label: full, timeout: 300, not under sanitizers (MPI keeps what it took)
-. "$SOURCE/tests/support/expect.sh"
+. "$SOURCE/tests/support/small_llama.sh"
+llama_model llama 48 2 true
 
-head -c 24000 "$SOURCE/docs/config.md" >text
-"$SIFR" tokenizer train --vocab-size 300 --data text --output tok >log
-config() { # HIDDEN LAYERS
-    cat <<J
-{"model_type": "llama", "architectures": ["LlamaForCausalLM"], "vocab_size": 300,
- "hidden_size": $1, "intermediate_size": $(($1 * 2 + 8)), "num_hidden_layers": $2,
- "num_attention_heads": 4, "num_key_value_heads": 2, "max_position_embeddings": 64,
- "tie_word_embeddings": true}
-J
-}
-config 48 2 >llama.json
-"$SIFR" init --config llama.json --tokenizer tok --output llama --seed 3 >log
 settings() { # STAGE PARAMS
     cat >ds.json <<J
 {"train_batch_size": 4, "train_micro_batch_size_per_gpu": 1,
@@ -25,8 +14,7 @@ settings() { # STAGE PARAMS
 J
 }
 train() { # OUTPUT RANKS STEPS OPTION…
-    expect 0 "$SIFR" train --config ds.json --model llama --data text --output "$1" --ranks "$2" \
-        --max-steps "$3" --threads 1 "${@:4}"
+    train_llama 0 "$1" "$2" --max-steps "$3" "${@:4}"
 }
 same() { # OUTPUT
     cmp one/model.safetensors "$1/model.safetensors" || fail "$1: other weights"
@@ -63,13 +51,11 @@ for state in exp_avg exp_avg_sq_row exp_avg_sq_col; do
     grep -q "\"part\": *\"$state\"" cut/checkpoint-*/manifest.json || fail "no $state in the checkpoint"
 done
 settings 1 '"lr": 1e-2, "relative_step": false'
-expect 2 "$SIFR" train --config ds.json --model llama --data text --output cut --max-steps 4 \
-    --threads 1 --resume
+train_llama 2 cut 1 --max-steps 4 --resume
 grep -q 'has the state of another optimizer' err || fail "$(cat err)"
 
 # what a step takes
-config 384 4 >large.json
-"$SIFR" init --config large.json --tokenizer tok --output large --seed 3 >log
+llama_model large 384 4 true
 moments() { # TYPE: bytes of its states
     sed "s/Adafactor/$1/" ds.json >other.json
     expect 0 "$SIFR" plan --config other.json --model large --threads 1
@@ -90,7 +76,4 @@ echo "planned $planned, measured $measured"
 [ "${difference#-}" -le $((planned / 50 + (6 << 20))) ] || # some MiB are the program's own
     fail "planned $planned, measured $measured"
 
-expect 2 "$SIFR" train --config ds.json --model llama --data text --output no --max-steps 1 \
-    --offload-gradients nvme --nvme-path . --threads 1
-grep -q 'Adafactor: parameters, gradients and states on other tiers are not supported yet' err ||
-    fail "$(cat err)"
+refuses_disks Adafactor

@@ -1,16 +1,9 @@
 # `--ema-decay`: a run leaves the average of its weights as a model folder, the same bytes at every
 # stage, rank count and after a resume; what has no average is refused.
 # label: full, not under sanitizers (MPI keeps what it took)
-. "$SOURCE/tests/support/expect.sh"
+. "$SOURCE/tests/support/small_llama.sh"
+llama_model llama 48 2 false
 
-head -c 24000 "$SOURCE/docs/config.md" >text
-"$SIFR" tokenizer train --vocab-size 300 --data text --output tok >log
-cat >llama.json <<J
-{"model_type": "llama", "architectures": ["LlamaForCausalLM"], "vocab_size": 300,
- "hidden_size": 48, "intermediate_size": 104, "num_hidden_layers": 2, "num_attention_heads": 4,
- "num_key_value_heads": 2, "max_position_embeddings": 64, "tie_word_embeddings": false}
-J
-"$SIFR" init --config llama.json --tokenizer tok --output llama --seed 3 >log
 cat >ds.json <<J
 {"train_batch_size": 8, "train_micro_batch_size_per_gpu": 1,
  "optimizer": {"type": "AdamW", "params": {"lr": 3e-3}},

@@ -1,17 +1,10 @@
 # `no_decay`, `layer_decay` and `groups`: what `sifr plan` and a run say of them, the same bits on
 # four ranks, what a resumed run says, and patterns that are refused.
 # label: full, not under sanitizers (MPI keeps what it took)
-. "$SOURCE/tests/support/expect.sh"
+. "$SOURCE/tests/support/small_llama.sh"
+llama_model llama 48 2 false
 says() { grep -qE -- "$1" out err || { cat out err >&2; fail "no line like: $1"; }; }
 
-head -c 24000 "$SOURCE/docs/config.md" >text
-"$SIFR" tokenizer train --vocab-size 300 --data text --output tok >log
-cat >llama.json <<J
-{"model_type": "llama", "architectures": ["LlamaForCausalLM"], "vocab_size": 300,
- "hidden_size": 48, "intermediate_size": 104, "num_hidden_layers": 2, "num_attention_heads": 4,
- "num_key_value_heads": 2, "max_position_embeddings": 64, "tie_word_embeddings": false}
-J
-"$SIFR" init --config llama.json --tokenizer tok --output llama --seed 3 >log
 config() { # STAGE SIFR
     cat >ds.json <<J
 {"train_batch_size": 8, "train_micro_batch_size_per_gpu": 1,
@@ -19,17 +12,13 @@ config() { # STAGE SIFR
  "zero_optimization": {"stage": $1}, "sifr": {"seq_length": 32, "max_steps": 4$2}}
 J
 }
-train() { # CODE OUTPUT RANKS OPTION…
-    expect "$1" "$SIFR" train --config ds.json --model llama --data text --output "$2" \
-        --ranks "$3" --threads 1 "${@:4}"
-}
 
 # --- what is said ---
 config 0 ', "no_decay": "transformers"'
 expect 0 "$SIFR" plan --config ds.json --model llama
 says 'trains 16 weights of 72,576 parameters with weight decay 0.1$'
 says 'trains 5 weights of 240 parameters with no weight decay'
-train 0 decay 1
+train_llama 0 decay 1
 says '^weight_decay 0.1 applies to the trained weights that are neither biases nor of norms'
 config 0 ', "layer_decay": 0.5, "groups": [{"match": "lm_head.*", "lr": 6e-3}]'
 expect 0 "$SIFR" plan --config ds.json --model llama
@@ -42,30 +31,30 @@ says 'trains 9 groups of weights with 0.125 to 1.5 times the learning rate and w
 # --- the same bits on four ranks, also after a resume ---
 groups=', "no_decay": "transformers", "layer_decay": 0.7, "groups": [{"match": "*mlp*", "lr_scale": 3, "weight_decay": 0.5}]'
 config 0 "$groups"
-train 0 one 1
+train_llama 0 one 1
 config 3 "$groups"
-train 0 four 4
+train_llama 0 four 4
 cmp one/model.safetensors four/model.safetensors || fail "stage 3 on 4 ranks differs"
-train 0 cut 4 --max-steps 2
+train_llama 0 cut 4 --max-steps 2
 config 1 "$groups"
-train 0 cut 2 --resume
+train_llama 0 cut 2 --resume
 cmp one/model.safetensors cut/model.safetensors || fail "a resumed run differs"
 if grep -q 'was made with' out err; then fail "$(cat out err)"; fi
 cmp -s one/model.safetensors decay/model.safetensors && fail "the groups change nothing"
 
 # --- other groups on a resume are said ---
 config 1 ', "no_decay": "none", "layer_decay": 0.7'
-train 0 cut 1 --resume --max-steps 5
+train_llama 0 cut 1 --resume --max-steps 5
 says 'was made with no_decay "transformers"'
 says 'was made with groups '
 
 # --- refused ---
 config 0 ', "groups": [{"match": "*.nothing.*", "lr_scale": 2}]'
-train 2 no 1
+train_llama 2 no 1
 says 'optimizer groups: no weight.s name matches "\*\.nothing\.\*"; names look like '
 expect 2 "$SIFR" plan --config ds.json --model llama
 says 'optimizer groups: no weight.s name matches'
 config 0 ', "freeze": ["*mlp*"], "groups": [{"match": "*mlp.up*", "lr_scale": 2}]'
-train 2 no 1
+train_llama 2 no 1
 says '"\*mlp\.up\*" matches only weights that are frozen'
 [ ! -e no ] || fail "a refused run left its output"

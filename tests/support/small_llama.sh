@@ -1,0 +1,30 @@
+# Sourced by tests of runs of one small Llama model: `text` to learn from, and its tokenizer in tok/.
+. "$SOURCE/tests/support/expect.sh"
+head -c 24000 "$SOURCE/docs/config.md" >text
+"$SIFR" tokenizer train --vocab-size 300 --data text --output tok >log
+
+# A model folder with random weights: llama_model NAME HIDDEN LAYERS TIED
+llama_model() {
+    cat >$1.json <<J
+{"model_type": "llama", "architectures": ["LlamaForCausalLM"], "vocab_size": 300,
+ "hidden_size": $2, "intermediate_size": $(($2 * 2 + 8)), "num_hidden_layers": $3,
+ "num_attention_heads": 4, "num_key_value_heads": 2, "max_position_embeddings": 64,
+ "tie_word_embeddings": $4}
+J
+    "$SIFR" init --config $1.json --tokenizer tok --output $1 --seed 3 >log
+}
+
+# llama/ by ds.json, which has to end with exit code CODE: train_llama CODE OUTPUT RANKS OPTION…
+train_llama() {
+    expect "$1" "$SIFR" train --config ds.json --model llama --data text --output "$2" \
+        --ranks "$3" --threads 1 "${@:4}"
+}
+
+# The optimizer of ds.json has no states on disks, and `sifr plan` says so: refuses_disks NAME
+refuses_disks() {
+    train_llama 2 no 1 --max-steps 1 --offload-gradients nvme --nvme-path .
+    grep -q "$1: parameters, gradients and states on other tiers are not supported yet" err ||
+        fail "$(cat err)"
+    expect 0 "$SIFR" plan --config ds.json --model llama
+    grep -q 'offload_optimizer.device nvme *impossible' out || fail "$(cat out)"
+}
