@@ -79,48 +79,48 @@ static const char *name_offloaded(const sifr_config *c, char *out, size_t size) 
     return out;
 }
 
-/* Reports how much memory is not pinned over all ranks, with the first rank's reason that has one.
- */
-static sifr_status say_unpinned(train_state *t, sifr_error *error) {
-    const engine_pinned *p = engine_pinned_memory(t->engine);
+/* What is added up over all ranks. */
+enum {
+    SUM_FILES,    /* of state on disk */
+    SUM_CLEANED,  /* directories of killed runs */
+    SUM_UNPINNED, /* bytes for disk transfers */
+    SUM_LIMITED,  /* ranks that may not pin them */
+    SUM_RINGLESS, /* ranks without io_uring */
+    SUM_UNSTAGED, /* bytes for copies to GPUs that are not pinned */
+    SUMS
+};
+
+/* Memory that is not pinned over all ranks; a reason of the kernel's own is the first rank's. */
+static void say_unpinned(const train_state *t, const int64_t *sums) {
     static const char what[] = "of memory could not be pinned for disk transfers";
     char bytes[32], most[32];
     struct rlimit limit = {.rlim_cur = RLIM_INFINITY};
-    int64_t missing = p->asked - p->bytes;
-    int64_t sums[] = {missing, missing && p->number == ENOMEM, missing && !p->number};
-    BASE_TRY(comm_sum(t->group, sums, 3, error));
-    if (!sums[0]) return SIFR_OK;
-    base_format_bytes((uint64_t)sums[0], bytes);
+    int number = engine_pinned_memory(t->engine)->number;
+    base_format_bytes((uint64_t)sums[SUM_UNPINNED], bytes);
     (void)getrlimit(RLIMIT_MEMLOCK, &limit);
-    if (sums[1] && limit.rlim_cur != RLIM_INFINITY)
+    if (sums[SUM_LIMITED] && limit.rlim_cur != RLIM_INFINITY)
         base_log(t->host->log, SIFR_LOG_INFO,
                  "%s %s: ulimit -l is %s, for all aio threads of a user's ranks. Each request pins "
                  "its own",
                  bytes, what, base_format_bytes((uint64_t)limit.rlim_cur, most));
-    else if (sums[2])
+    else if (sums[SUM_RINGLESS])
         base_log(t->host->log, SIFR_LOG_INFO, "%s %s: that takes io_uring", bytes, what);
     else
         base_log(t->host->log, SIFR_LOG_INFO, "%s %s: %s. Each request pins its own", bytes, what,
-                 p->number ? strerror(p->number) : "refused by the kernel");
-    return SIFR_OK;
+                 number ? strerror(number) : "refused by the kernel");
 }
 
-/* Reports how much memory for copies to GPUs is not pinned, over all ranks. */
-static sifr_status say_staged(train_state *t, sifr_error *error) {
-    int64_t bytes = device_count(engine_device(t->engine)).unpinned_bytes;
+static void say_unstaged(const train_state *t, int64_t bytes) {
     char text[32];
-    BASE_TRY(comm_sum(t->group, &bytes, 1, error));
-    if (bytes)
-        base_log(t->host->log, SIFR_LOG_WARNING,
-                 "the system refused to pin %s of host memory: copies between it and the GPU take "
-                 "about twice as long, and the step waits for them; raise the limit of locked "
-                 "memory (ulimit -l), or free some memory",
-                 base_format_bytes((uint64_t)bytes, text));
-    return SIFR_OK;
+    base_log(t->host->log, SIFR_LOG_WARNING,
+             "the system refused to pin %s of host memory: copies between it and the GPU take "
+             "about twice as long, and the step waits for them; raise the limit of locked "
+             "memory (ulimit -l), or free some memory",
+             base_format_bytes((uint64_t)bytes, text));
 }
 
 /* Where this rank's state is, and how it is moved there. */
-static void say_file(train_state *t) {
+static void say_file(const train_state *t) {
     char text[BASE_PATH_LENGTH + 128], names[64], bytes[32];
     const sifr_engine *engine = t->engine;
     bool pinned = engine_pinned_memory(engine)->bytes > 0;
@@ -131,25 +131,27 @@ static void say_file(train_state *t) {
               pinned ? bytes : "", pinned ? " of memory pinned" : "");
 }
 
-/* Reports where state is, and leftovers of killed runs that were removed. Of the ranks of a
- * pipeline some may have a file and others none: the last stage keeps its activations. */
-static sifr_status say_offload(train_state *t, sifr_error *error) {
+/* Of the ranks of a pipeline some may have a file and others none: the last stage keeps its
+ * activations. */
+sifr_status train_say_memory(const train_state *t, sifr_error *error) {
+    const engine_pinned *p = engine_pinned_memory(t->engine);
     bool own = engine_state_file(t->engine) != NULL;
-    int64_t sums[] = {own, engine_cleaned(t->engine)}, cleaned;
-    BASE_TRY(comm_sum(t->group, sums, 2, error));
-    if (!sums[0]) return SIFR_OK;
-    cleaned = sums[1];
+    int64_t missing = p->asked - p->bytes;
+    int64_t sums[SUMS] = {[SUM_FILES] = own,
+                          [SUM_CLEANED] = engine_cleaned(t->engine),
+                          [SUM_UNPINNED] = missing,
+                          [SUM_LIMITED] = missing && p->number == ENOMEM,
+                          [SUM_RINGLESS] = missing && !p->number,
+                          [SUM_UNSTAGED] = device_count(engine_device(t->engine)).unpinned_bytes};
+    BASE_TRY(comm_sum(t->group, sums, SUMS, error));
+    if (sums[SUM_UNSTAGED]) say_unstaged(t, sums[SUM_UNSTAGED]);
+    if (!sums[SUM_FILES]) return SIFR_OK;
     if (own) say_file(t);
-    BASE_TRY(say_unpinned(t, error));
-    if (cleaned)
-        train_say(t->host, "removed %lld swap director%s left by killed runs", (long long)cleaned,
-                  cleaned == 1 ? "y" : "ies");
+    if (sums[SUM_UNPINNED]) say_unpinned(t, sums);
+    if (sums[SUM_CLEANED])
+        train_say(t->host, "removed %lld swap director%s left by killed runs",
+                  (long long)sums[SUM_CLEANED], sums[SUM_CLEANED] == 1 ? "y" : "ies");
     return SIFR_OK;
-}
-
-sifr_status train_say_memory(train_state *t, sifr_error *error) {
-    BASE_TRY(say_staged(t, error));
-    return say_offload(t, error);
 }
 
 void train_say_activations(const train_state *t) {

@@ -13,7 +13,7 @@ void train_say_adapters(const train_state *t);
 
 /* Once the engine has its memory: memory that is not pinned, the file of state on disk, leftovers
  * of killed runs that were removed. All ranks call it; it may fail by communication alone. */
-sifr_status train_say_memory(train_state *t, sifr_error *error) SIFR_MUST_CHECK;
+sifr_status train_say_memory(const train_state *t, sifr_error *error) SIFR_MUST_CHECK;
 
 /* What some of DeepSpeed's keys mean here, and the choice of recompute "auto". t->machine must be
  * measured. */
