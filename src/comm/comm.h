@@ -43,8 +43,7 @@ typedef struct comm_ledger {
         int64_t calls;
         uint64_t bytes;   /* delivered to this rank by others, by any path */
         uint64_t crossed; /* of them, from other hosts */
-        double
-            seconds; /* from start to the end of the wait, or of what the host did not wait for */
+        double seconds;   /* from start to the end of the wait; of followed ones to their own end */
     } operation[COMM_OPERATIONS];
 } comm_ledger;
 
@@ -217,10 +216,11 @@ sifr_status comm_receive(comm_group *group, int32_t from, void *data, int64_t by
 
 sifr_status comm_wait(comm_handle handle, sifr_error *error) SIFR_MUST_CHECK;
 
-/* The same for what DEVICE_COMPUTE of the group's device is given from now on. The host waits only
- * if the device cannot: then for this transfer, else in comm_catch_up, where an error comes up that
- * is not seen earlier. By the thread that gives that queue its work. Until the transfer is over the
- * caller takes no memory of the device and makes no other call that waits for all of its queues. */
+/* In place of comm_wait: work that DEVICE_COMPUTE of the group's device is given from now on begins
+ * after the transfer. If the device cannot wait for it, the host does so here. Otherwise
+ * comm_catch_up does, and returns the transfer's error unless an earlier call did. Called by the
+ * thread that gives that queue its work. Until the transfer is over the caller must take no memory
+ * of the device, and make no other call that waits for all of its queues. */
 sifr_status comm_follow(comm_handle handle, sifr_error *error) SIFR_MUST_CHECK;
 
 /* Waits for all transfers that were followed, in any group of the process. */
@@ -235,8 +235,8 @@ sifr_status comm_sum(comm_group *group, int64_t *values, int32_t count,
 sifr_status comm_all_gather_control(comm_group *group, const void *mine, int64_t bytes, void *all,
                                     sifr_error *error) SIFR_MUST_CHECK;
 
-/* The same, to be waited for or followed. It begins after all work that DEVICE_COMPUTE of the
- * group's device was given, which copies `mine` to the host. */
+/* Starts such a gather, to be waited for or followed. It begins after all work that DEVICE_COMPUTE
+ * of the group's device was given: that work may copy `mine` to the host. */
 sifr_status comm_start_control(comm_group *group, const void *mine, int64_t bytes, void *all,
                                comm_handle *out, sifr_error *error) SIFR_MUST_CHECK;
 

@@ -1,6 +1,6 @@
-/* Transfers that a device waits for, and the host not (comm_follow): for transports whose lanes are
- * workers. Each place in a lane's line has a word, to which the lane's thread writes that the
- * transfer is over, whatever became of it. */
+/* Transfers for which a device waits instead of the host (comm_follow), in transports whose lanes
+ * are workers. Each place in a lane's line has a word. The lane's thread writes to it when the
+ * transfer has ended or failed. */
 #ifndef COMM_FOLLOWED_H
 #define COMM_FOLLOWED_H
 
@@ -14,15 +14,16 @@ typedef struct comm_words {
     bool work;                    /* the device can wait for them */
 } comm_words;
 
-/* COMM_WORD_BYTES in the host memory of the device, which must hide its own; else none. */
+/* Takes COMM_WORD_BYTES of host memory from a device with hidden memory; from others nothing. */
 sifr_status comm_words_take(comm_words *words, device *dev, sifr_error *error) SIFR_MUST_CHECK;
-void comm_words_give(comm_words *words); /* no transfer is followed; harmless without words */
+/* No transfer may be followed any more. Harmless without words. */
+void comm_words_give(comm_words *words);
 
-/* In place of waiting for a transfer of the lane; `words` work. */
+/* Makes the device wait for a transfer of the lane; `words` work. */
 sifr_status comm_followed_start(const comm_words *words, comm_lane lane, comm_worker *worker,
                                 int32_t id, sifr_error *error) SIFR_MUST_CHECK;
 
-/* Before each comm_worker_start: ends the transfer that has the next place in line, if it was
+/* Before each comm_worker_start: waits for the transfer in the next place of the line, if it was
  * followed. */
 sifr_status comm_followed_make_room(comm_worker *worker, sifr_error *error) SIFR_MUST_CHECK;
 

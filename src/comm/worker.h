@@ -45,7 +45,7 @@ typedef struct comm_task {
     uint64_t crossed;             /* of them, from other hosts */
     double started, begun, ended; /* put in line; run from, to */
     bool taken, done;             /* in use: started and not yet waited for */
-    bool followed;                /* a device waits for it, and the host not yet */
+    bool followed;                /* a device waits for it; the host has not waited yet */
     device_word *word;            /* comes to `turn` when the task is over; NULL: none */
     uint32_t turn;                /* of the line: how many tasks were started */
     sifr_status status;
@@ -104,8 +104,8 @@ void comm_worker_follow(comm_worker *worker, int32_t id, device_word *word, uint
  * the next task. */
 bool comm_worker_followed(comm_worker *worker, bool in_the_way, int32_t *id);
 
-/* Words of the group's tasks, or of all for NULL, are written no more, and those that are over need
- * no wait. */
+/* No word of the group's followed tasks, or of any for NULL, is written from now on. Tasks that are
+ * over need no wait. */
 void comm_worker_forget(comm_worker *worker, const comm_group *group);
 
 comm_operation comm_task_operation(comm_task_kind kind); /* as the ledger counts it */

@@ -25,7 +25,8 @@ static sifr_status find_products(const cuda_driver *driver, cuda_options *option
     return SIFR_OK;
 }
 
-/* Streams that share a channel of the GPU would wait for each other: what ends the wait, too. */
+/* Streams that share a channel of the GPU wait for each other: a transfer could stand behind the
+ * wait for its own word. */
 static bool has_few_channels(void) {
     const char *channels = getenv("CUDA_DEVICE_MAX_CONNECTIONS");
     return channels && atoi(channels) < 8;

@@ -1,8 +1,8 @@
 /* Words of host memory that DEVICE_COMPUTE of a GPU waits for (device/await.h). Calls need the
  * context, and come from the thread that gives that queue its work.
  *
- * A stream takes some 1,024 launches; then a launch waits for room, perhaps with a lock of the
- * driver that the thread needs which is to write the word. So the host stays far below that. */
+ * A stream takes some 1,024 launches; then a launch waits for room. Meanwhile it may hold a lock of
+ * the driver that the writer of the word needs. So the host stays far below that. */
 #ifndef CUDA_AWAITS_H
 #define CUDA_AWAITS_H
 
@@ -31,7 +31,7 @@ sifr_status cuda_awaits_add(cuda_awaits *awaits, const cuda_driver *driver, cuda
 /* Before each launch and mark: waits while the host is too far ahead. */
 void cuda_awaits_give(cuda_awaits *awaits);
 
-/* Host memory that is given back: its words are looked at no more. */
+/* Before a block is given back: its words are not looked at any more. */
 void cuda_awaits_forget(cuda_awaits *awaits, const void *block, int64_t bytes);
 
 #endif

@@ -14,8 +14,8 @@ static bool copies(int queue) {
     return queue == DEVICE_IN || queue == DEVICE_OUT;
 }
 
-/* The driver's own waiting cannot be left when another rank fails; this one sleeps, too. NULL is
- * never `seen`. */
+/* The driver's own waiting cannot be left when another rank fails; this one sleeps, too. It also
+ * ends when *seen, unless that is NULL, has come to `turn`. */
 static sifr_status wait_for(const cuda_driver *driver, cuda_event event,
                             const _Atomic int64_t *seen, int64_t turn, sifr_error *error) {
     double begun = base_seconds();

@@ -7,16 +7,16 @@
 #include "device/cuda/cuda_driver.h"
 #include "device/device.h"
 
-/* Marks of a queue use its events in turn. An event that is recorded again would stand for a later
- * point of the same queue, and that point may lie behind a word that is only written when the old
- * mark is seen (device_await). So it is first waited for, and then known to be reached. */
+/* Marks of a queue use its events in turn. An event that is recorded again stands for a later point
+ * of the same queue, which may lie behind a word that is only written when the old mark is seen
+ * (device_await). So the old mark is waited for first, and noted as reached. */
 enum { CUDA_MARKS = 256 };
 
 typedef struct cuda_queues {
     cuda_stream streams[DEVICE_QUEUES];
     cuda_event events[DEVICE_QUEUES][CUDA_MARKS];
     _Atomic int64_t turns[DEVICE_QUEUES];   /* marks made */
-    _Atomic int64_t reached[DEVICE_QUEUES]; /* of them, those that were seen so at least */
+    _Atomic int64_t reached[DEVICE_QUEUES]; /* the last of them that is known to be reached */
     /* Of the queues of copies, whose events have times: where the copy before a mark began. */
     cuda_event begun[DEVICE_QUEUES][CUDA_MARKS];
     cuda_event origin;     /* events tell times from here on ... */
