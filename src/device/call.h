@@ -200,7 +200,8 @@ typedef enum device_kernel {
      * what lies behind its end is padding and stays. x1: the sums of the weight's n parts; x2: the
      * gradient of the whole matrix, rows x columns, of x0's type; saved0, saved1: FP32 1 x rows and
      * 1 x columns, averages of the squares of its rows and of its columns, all of which the call
-     * changes. DEVICE_ADAFACTOR_MOMENT has a momentum in saved0, and those behind it. */
+     * changes. DEVICE_ADAFACTOR_MOMENT has a momentum in saved0, and the averages in saved1 and
+     * saved2. */
     DEVICE_ADAFACTOR_BEGIN,
     DEVICE_ADAFACTOR,
     DEVICE_ADAFACTOR_MOMENT,
@@ -229,7 +230,7 @@ typedef enum device_kernel {
      * x3[o], n[o] the norm of row o of w0 + scale x2 x1. w0: out x in, or in x out with
      * attributes.magnitude.transposed; w1: 1 x out; x1: r x in; x2: out x r; x3: 1 x out, or none;
      * saved0: FP32 out x 1, n. Backward: dx0 = dy w1 / n; dw1[o] = the sum over t of dy x0 / n[o].
-     * Reads x0, w1, saved0. In the order of magnitude_order.h. */
+     * Reads x0, w1, saved0. Sums are in the order of magnitude_order.h. */
     DEVICE_MAGNITUDE,
     DEVICE_MAGNITUDE_BACKWARD,
     /* y: FP32, BF16 or FP16, 1 x n: the values of x0, UINT8: records of NF4 (base/nf4.h), a row
@@ -240,8 +241,8 @@ typedef enum device_kernel {
      * brings all singular values near 1: from X = y / (|y| + 1e-7), |y| the root of the sum of all
      * squares, transposed where there are more rows than columns, and with (a, b, c) = (3.4445,
      * -4.7750, 2.0315):  A = X X^T;  X = a X + (b A + c A A) X.  With update.gram, and unless it is
-     * square, the same by iterating on A (Gram Newton-Schulz, tridao.me 2026), begun anew behind
-     * the second step. In FP32. Does nothing when step->update is false. */
+     * square, the same by iterating on A (Gram Newton-Schulz, tridao.me 2026), which restarts
+     * after the second step. In FP32. Does nothing when step->update is false. */
     DEVICE_ORTHOGONALISE,
     DEVICE_KERNELS
 } device_kernel;

@@ -1,5 +1,5 @@
-/* The order in which DEVICE_MAGNITUDE adds, which every device keeps: so its results have the same
- * bits on all of them. It leaves GPUs enough sums at a time. */
+/* The order in which DEVICE_MAGNITUDE adds. Every device keeps it, so results have the same bits on
+ * all of them. It leaves GPUs enough sums to add at a time. */
 #ifndef DEVICE_MAGNITUDE_ORDER_H
 #define DEVICE_MAGNITUDE_ORDER_H
 

@@ -48,8 +48,8 @@ enum { TOUCH = 1 << 21 };
 #define MADV_COLLAPSE 25
 #endif
 
-/* Whole pages, so that a block takes what is planned: its end, shorter than a huge page, is of
- * small ones. */
+/* Whole pages, so that a block takes the planned bytes. Its end, shorter than a huge page, has
+ * small pages. */
 static size_t size_of(int64_t bytes) {
     size_t page = (size_t)sysconf(_SC_PAGESIZE);
     return ((size_t)bytes + page - 1) / page * page;
