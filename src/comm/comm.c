@@ -69,7 +69,6 @@ static comm_operands larger_of(comm_operands a, const comm_operands *b) {
     a.largest = base_max_i64(a.largest, b->largest);
     a.sent = base_max_i64(a.sent, b->sent);
     a.sends = a.sends > b->sends ? a.sends : b->sends;
-    a.beside_sends |= b->beside_sends;
     return a;
 }
 
@@ -78,7 +77,7 @@ static sifr_status reach_hosts(comm_group *group, bool hosts, sifr_error *error)
     const comm_transport *transport = group->transport;
     char what[600], why[512] = "";
     bool linked = false;
-    if (transport->open_link && !group->operands.beside_sends)
+    if (transport->open_link)
         BASE_TRY(transport->open_link(group, &linked, why, sizeof why, error));
     if (linked) return SIFR_OK;
     snprintf(what, sizeof what, "%s%s%s%s",

@@ -150,10 +150,9 @@ bool comm_shares_memory(const comm_group *group);
 
 /* Operands that lie in a device's memory. */
 typedef struct comm_operands {
-    int64_t largest;   /* bytes of the largest one of gathers and reductions; 0: there are none */
-    int64_t sent;      /* of sends, in a group with peers, which has ... */
-    int32_t sends;     /* ... so many sends and receives in progress at a time; 0: none */
-    bool beside_sends; /* of other groups: NCCL is not used, since sends would wait for it */
+    int64_t largest; /* bytes of the largest one of gathers and reductions; 0: there are none */
+    int64_t sent;    /* of sends, in a group with peers, which has ... */
+    int32_t sends;   /* ... so many sends and receives in progress at a time; 0: none */
 } comm_operands;
 
 /* From now on the operands of gathers, reductions, sends and receives lie in memory of `dev` that

@@ -95,7 +95,8 @@ sifr_status device_run(device *dev, const device_call *call, sifr_error *error) 
  * reported by the next device_finish. */
 typedef enum device_queue {
     DEVICE_COMPUTE,
-    DEVICE_EXCHANGE, /* with other ranks */
+    DEVICE_EXCHANGE, /* with other ranks: gathers and reductions */
+    DEVICE_SEND,     /* with one other rank, beside a collective that waits for its ranks */
     DEVICE_IN,       /* copies from host memory */
     DEVICE_OUT,      /* copies to host memory */
     DEVICE_QUEUES

@@ -90,7 +90,6 @@ sifr_status engine_groups_follow(const engine_groups *groups, device *dev,
     int count = engine_groups_list(groups, list);
     for (int i = 1; i < count; i++) {
         comm_operands own = operands ? *operands : (comm_operands){0};
-        own.beside_sends = engine_groups_at(groups, PLAN_STAGES) != NULL;
         if (list[i].span == PLAN_STAGES)
             own.largest = 0;
         else

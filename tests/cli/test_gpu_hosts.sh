@@ -7,7 +7,7 @@
 . "$SOURCE/tests/support/namespaces.sh"
 program=$BUILD/tests/sifr_on_fake_gpu
 case $(uname -m) in x86_64) ;; *) exit 77 ;; esac
-hosts 2
+hosts 4
 awk 'BEGIN { for (i = 0; i < 200; i++) print "good bad food was were day the a very red big one two" }' >text
 "$SIFR" tokenizer train --vocab-size 270 --data text --output tok >/dev/null 2>&1
 cat >tiny.json <<'J'
@@ -54,6 +54,17 @@ for mesh in '--pipeline-stages 2' '--shard-size 2'; do
     said $([ "$mesh" = '--shard-size 2' ] && echo 0 || echo 1) 'goes through host memory, each byte twice'
     cmp one/model.safetensors meshed/model.safetensors || fail "$mesh: other bits"
 done
+# Two stages of two hosts each: what they gather and add up goes by NCCL beside their sends.
+for i in 1 2 3 4; do echo "h$i slots=1"; done >hostfile
+for how in "" "nccl=0"; do
+    FAKE_GPU=$how train meshed --hostfile hostfile --pipeline-stages 2 ||
+        { cat out err; fail "stages of two hosts: exit code $?"; }
+    cmp one/model.safetensors meshed/model.safetensors || fail "stages of two hosts, $how: other bits"
+done
+FAKE_GPU=nccl_fails=2 train failed --hostfile hostfile --pipeline-stages 2 &&
+    fail "NCCL failed beside stages, and the run goes on"
+said 4 'sifr train: rank [0-3]: (NCCL: between hosts: (internal error|remote process exited)|.*rank [0-3] has ended)'
+grep -q 'NCCL: between hosts: internal error' err || fail "stages without NCCL: $(cat err)"
 for i in 1 2; do echo "h$i slots=1"; done >hostfile
 FAKE_GPU=nccl_fails=5 train failed --hostfile hostfile && fail "NCCL failed, and the run goes on"
 grep -q 'NCCL: between hosts: internal error' err || fail "not what NCCL says: $(cat err)"

@@ -89,11 +89,10 @@ static sifr_status copy(mpi_group *g, void *to, const void *from, int64_t bytes,
         memcpy(to, from, (size_t)bytes);
         return SIFR_OK;
     }
-    pthread_mutex_lock(&g->process->device);
-    sifr_status status = device_start_copy(dev, DEVICE_EXCHANGE, to, from, bytes, error);
-    if (status == SIFR_OK) status = device_finish_queue(dev, DEVICE_EXCHANGE, error);
-    pthread_mutex_unlock(&g->process->device);
-    return status;
+    /* Not behind a collective: that may wait for a rank which waits for this. There is one thread of
+     * sends in a process. */
+    BASE_TRY(device_start_copy(dev, DEVICE_SEND, to, from, bytes, error));
+    return device_finish_queue(dev, DEVICE_SEND, error);
 }
 
 /* There is one for each transfer in progress. */
