@@ -31,7 +31,10 @@ $(BUILD)/build.ninja:
 configure: deps
 	@cmake --preset $(PRESET) -B $(BUILD) $(OPTIONS) >/dev/null
 
-# Configured anew: the tests are built only where their library was found.
+# Configured anew: the tests are built only where their library was found. Warnings are errors in
+# what is tested; a compiler that warns of more takes WERROR=OFF.
+WERROR = ON
+tests: OPTIONS += -DSIFR_WERROR=$(WERROR)
 tests:
 	@scripts/install-deps.sh build demo test $(SETS)
 	@[ '$(PARQUET)' = 0 ] || scripts/install-deps.sh parquet || :
@@ -47,15 +50,15 @@ test short: tests
 	  --test-output-size-passed 1000000 --output-junit test-results.xml || :
 	@scripts/test-summary.sh $(BUILD)/test-results.xml
 
-# The short tests with MPICH where `make test` takes Open MPI, and the other way round.
+# What starts ranks, with MPICH where `make test` takes Open MPI, and the other way round.
 OTHER = $(BUILD)-other-mpi
 other-mpi: all
 	@scripts/install-deps.sh build demo test other-mpi
 	@case $$($(BUILD)/sifr doctor --json) in *'"built_with": "MPICH"'*) mpi=openmpi ;; *) mpi=mpich ;; esac; \
 	  cmake --preset $(PRESET) -B $(OTHER) -DSIFR_MPI=$$mpi >/dev/null
-	@ninja -C $(OTHER)
+	@ninja -C $(OTHER) tests_mpi
 	@rm -f $(OTHER)/test-results.xml
-	@ctest --test-dir $(OTHER) -L 'short|mpi' -j $(JOBS) --output-on-failure --no-tests=error \
+	@ctest --test-dir $(OTHER) -L mpi -j $(JOBS) --output-on-failure --no-tests=error \
 	  --test-output-size-passed 1000000 --output-junit test-results.xml || :
 	@scripts/test-summary.sh $(OTHER)/test-results.xml
 

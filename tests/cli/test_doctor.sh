@@ -1,4 +1,5 @@
 # `sifr doctor`: its figures against what the system says.
+# each MPI
 fail() { echo "$1" >&2; exit 1; }
 
 "$SIFR" doctor >text

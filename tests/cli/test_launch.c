@@ -1,7 +1,7 @@
 /* label: full */
 /* --ranks: this program starts itself on two ranks, which exit, die, or wait for a signal, and
  * looks at the exit code that comes back. */
-/* not under sanitizers */
+/* not under sanitizers, each MPI */
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>

@@ -2,7 +2,7 @@
 # and when resumed by another number of ranks; an adapter folder that evaluates as the run does,
 # merged or beside its base; and what is refused. That the numbers are PEFT's is tested in
 # tests/engine/test_golden_lora.c.
-# timeout: 400
+# timeout: 400, each MPI
 . "$SOURCE/tests/support/expect.sh"
 . "$SOURCE/tests/support/two_models.sh"
 seq 1 4000 | awk '{ print "line", $1 % 37, "of", $1 % 11, "things." }' >text

@@ -1,6 +1,6 @@
 # Stages, copies and shards together: the bits and figures of one rank, each group's wire as planned,
 # a checkpoint that goes on in another mesh, and sizes that do not divide a stage's ranks.
-# label: full; timeout: 400, not under sanitizers (MPI keeps what it took)
+# label: full; timeout: 400, not under sanitizers (MPI keeps what it took), each MPI
 . "$SOURCE/tests/support/stage_runs.sh"
 # mesh MODEL PRECISION SCHEDULE ZERO [MORE]: 2 stages x 2 replicas x 2 shards
 mesh() {

@@ -1,6 +1,6 @@
 # Two ranks by `sifr train --ranks 2`, with whatever MPI sifr was built with: the same bits as one,
 # also as root, with a /dev/shm of 64 KiB, without network or ssh, and beside a scheduler's hosts.
-# not under sanitizers (MPI keeps what it took), timeout: 120
+# not under sanitizers (MPI keeps what it took), each MPI, timeout: 120
 . "$SOURCE/tests/support/ranks.sh"
 tiny_model
 train() { "$SIFR" train --config ds.json --model model --data text --threads 1 --max-steps 4 "$@"; }

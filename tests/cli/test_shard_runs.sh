@@ -1,7 +1,7 @@
 # Copies of the state, each cut over a group of ranks (sifr.shard_size, mics_shard_size), on real
 # ranks, as a user starts them: the weights of one rank to the last bit, each group's wire as
 # planned, checkpoints that go on in other meshes, and sizes that cannot be.
-# timeout: 400, not under sanitizers (MPI keeps what it took)
+# timeout: 400, not under sanitizers (MPI keeps what it took), each MPI
 . "$SOURCE/tests/support/ranks.sh"
 tiny_model
 

@@ -1,4 +1,4 @@
-# label: full; timeout: 400, not under sanitizers (MPI keeps what it took)
+# label: full; timeout: 400, not under sanitizers (MPI keeps what it took), each MPI
 # Pipeline stages as a user starts them: the bits and figures of one rank, also resumed on another
 # mesh and with tied weights, dropout, recomputation and a loss scale that overflows; what was moved is
 # what was planned; a rank that dies ends all of them; what does not go with stages is refused before

@@ -1,5 +1,5 @@
 # Training runs as a user makes them: signals, a full disk, wrong input, epochs, text that is odd.
-# timeout: 600
+# timeout: 600, each MPI
 . "$SOURCE/tests/support/train_runs.sh"
 
 expect 0 $steady --output straight --max-steps 8 # a run that others meet

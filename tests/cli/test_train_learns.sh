@@ -1,6 +1,6 @@
 # A model learns, and a run that is killed and resumed has the bits of one that goes straight on;
 # so has one with other threads, another order of steps, or recomputation.
-# timeout: 600, not under sanitizers (test_train, test_checkpoint are)
+# timeout: 600, each MPI, not under sanitizers (test_train, test_checkpoint are)
 . "$SOURCE/tests/support/train_runs.sh"
 # What does not depend on time: step, epoch, loss, norm, rate.
 figures() { cut -d, -f1-5 "$1/metrics.csv"; }

@@ -2,7 +2,7 @@
 # Ranks whose devices hide their memory exchange by windows, across hosts, by NCCL between hosts and
 # where memory cannot be shared; by all, and by rows and columns of a mesh: the sums of the tree, to
 # the bit. What is wrong with NCCL.
-# not under sanitizers (MPI keeps what it took), timeout: 300
+# not under sanitizers (MPI keeps what it took), each MPI, timeout: 300
 program=$BUILD/tests/test_device_exchange
 . "$SOURCE/tests/support/mpirun.sh"
 for case in 2:windows 3:windows 4:windows 8:windows 4:hosts 8:hosts 2:apart 4:apart 2:unshared 4:unshared \

@@ -1,5 +1,6 @@
 /* Who started this process: what each launcher leaves in the environment, and values in it that no
- * launcher would leave. */
+ * launcher would leave.
+ * each MPI */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

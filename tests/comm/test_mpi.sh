@@ -1,7 +1,7 @@
 # label: full
 # Ranks under mpirun: what they exchange at 1, 2, 3, 4 and 8, more than there are cores; a rank that
 # differs, fails, dies, exits or stalls ends the run soon, with a line that says so.
-# not under sanitizers (MPI keeps what it took), timeout: 300
+# not under sanitizers (MPI keeps what it took), each MPI, timeout: 300
 program=$BUILD/tests/test_ranks
 . "$SOURCE/tests/support/mpirun.sh"
 

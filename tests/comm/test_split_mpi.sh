@@ -1,7 +1,7 @@
 # label: full
 # Rows and columns of a mesh of ranks under mpirun: in windows, by messages, on several hosts; a rank
 # that dies or stalls in its row ends all, and the line says in which group.
-# not under sanitizers (MPI keeps what it took), timeout: 300
+# not under sanitizers (MPI keeps what it took), each MPI, timeout: 300
 program=$BUILD/tests/test_split
 . "$SOURCE/tests/support/mpirun.sh"
 exchange() { # RANKS COLUMNS HOW ROWS COLUMNS

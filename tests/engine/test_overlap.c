@@ -1,4 +1,4 @@
-/* runs alone, not under sanitizers (it measures time)
+/* runs alone, not under sanitizers (it measures time), each MPI
  * Communication beside computing. Kernels are replaced by waiting as long as they are priced, the
  * transport is slowed down to what the pricer is told: a step of stage 2 or 3 then takes about as
  * long as the longer of the two queues, not as both together, and what plan_predict says. Alone the

@@ -1,6 +1,6 @@
 # label: full
 # test_overlap on real ranks: two processes, MPI between them, slowed down.
-# runs alone, not under sanitizers (it measures time), timeout: 120
+# runs alone, not under sanitizers (it measures time), each MPI, timeout: 120
 program=$BUILD/tests/test_overlap
 . "$SOURCE/tests/support/mpirun.sh"
 for stage in 2 3; do
