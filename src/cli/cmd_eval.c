@@ -11,6 +11,7 @@
 #include "base/heap.h"
 #include "base/text.h"
 #include "cli/commands.h"
+#include "cli/notes.h"
 #include "cli/read_data.h"
 #include "cli/read_model.h"
 #include "cli/row_options.h"
@@ -25,13 +26,6 @@ enum { BATCH_TOKENS = 4096 };
 /* Of the tokens of a masked model: the config's default. */
 #define MASK_PROBABILITY 0.15
 
-/* Log lines about the data are kept until the evaluation has succeeded, since an error is one line.
- */
-typedef struct eval_notes {
-    char text[2048];
-    size_t used;
-} eval_notes;
-
 typedef struct eval_command {
     cli_read_model read;
     cli_list data;
@@ -41,7 +35,7 @@ typedef struct eval_command {
     bool batch_given, plain, json;
     train_label_columns columns;
     train_labelled *labelled;
-    eval_notes *notes;
+    cli_notes *notes;
 } eval_command;
 
 typedef struct eval_result {
@@ -52,17 +46,9 @@ typedef struct eval_result {
     train_scores scores;
 } eval_result;
 
-static void keep_note(void *user, sifr_log_level level, const char *line) {
-    eval_notes *notes = user;
-    if (level == SIFR_LOG_DEBUG) return;
-    int more = snprintf(notes->text + notes->used, sizeof notes->text - notes->used,
-                        "sifr eval: %s%s\n", level == SIFR_LOG_WARNING ? "warning: " : "", line);
-    if (more > 0 && (size_t)more < sizeof notes->text - notes->used) notes->used += (size_t)more;
-}
-
 static sifr_status open_data(const eval_command *command, const checkpoint_model *model,
                              train_data **data, sifr_error *error) {
-    sifr_log log = {.write = keep_note, .user = command->notes};
+    sifr_log log = cli_notes_log(command->notes);
     train_data_options options = {.paths = command->data.items,
                                   .count = command->data.count,
                                   .special = !command->plain,
@@ -151,7 +137,7 @@ static sifr_status evaluate(eval_command *command, eval_result *result, sifr_err
     engine_inference *inference = NULL;
     train_data *data = NULL;
     engine_inference_options options = {.mode = PLAN_EVALUATE, .length = command->length};
-    sifr_log log = {.write = keep_note, .user = command->notes};
+    sifr_log log = cli_notes_log(command->notes);
     sifr_status status;
     if (command->length == 0)
         return base_fail(error, SIFR_USAGE, "--seq-length 0: a window needs at least one token");
@@ -243,7 +229,7 @@ int cli_eval(int argc, char **argv) {
                    "of N\ntokens. Window i reads the tokens iN to iN+N and predicts each from "
                    "those before it.",
         .example = "sifr eval --model gpt2 --data held-out.txt --seq-length 1024"};
-    eval_notes notes = {0};
+    cli_notes notes = {.name = "eval", .keeps_warnings = true};
     train_labelled labelled;
     eval_command command = {.notes = &notes, .labelled = &labelled};
     cli_option options[CLI_READ_MODEL_OPTIONS + CLI_ROW_OPTIONS + 9] = {
@@ -275,7 +261,7 @@ int cli_eval(int argc, char **argv) {
     sifr_error error = {0};
     eval_result result = {0};
     if (evaluate(&command, &result, &error) == SIFR_OK) {
-        fwrite(notes.text, 1, notes.used, stderr);
+        cli_notes_show(&notes);
         code = print_result(&command, &result);
     } else {
         code = cli_fail("eval", &error);

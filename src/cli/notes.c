@@ -5,12 +5,14 @@
 static void keep_note(void *user, sifr_log_level level, const char *line) {
     cli_notes *notes = user;
     size_t room = sizeof notes->text - notes->used;
+    const char *kind = level == SIFR_LOG_WARNING ? "warning: " : "";
     if (level == SIFR_LOG_DEBUG) return;
-    if (level == SIFR_LOG_WARNING) {
-        fprintf(stderr, "sifr %s: warning: %s\n", notes->name, line);
+    if (level == SIFR_LOG_WARNING && !notes->keeps_warnings) {
+        fprintf(stderr, "sifr %s: %s%s\n", notes->name, kind, line);
         return;
     }
-    int more = snprintf(notes->text + notes->used, room, "sifr %s: %s\n", notes->name, line);
+    int more =
+        snprintf(notes->text + notes->used, room, "sifr %s: %s%s\n", notes->name, kind, line);
     if (more > 0 && (size_t)more < room)
         notes->used += (size_t)more;
     else

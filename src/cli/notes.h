@@ -4,15 +4,16 @@
 
 #include "cli/options.h"
 
-/* Start with the command's name alone. */
+/* Start with `name`, the command's, and `keeps_warnings` alone. */
 typedef struct cli_notes {
     const char *name;
+    bool keeps_warnings;
     char text[2048];
     size_t used;
 } cli_notes;
 
 /* Information is kept until cli_notes_show, so that a failure is one line; warnings are printed at
- * once. The log is good as long as *notes. */
+ * once, unless they are kept. The log is good as long as *notes. */
 sifr_log cli_notes_log(cli_notes *notes);
 void cli_notes_show(cli_notes *notes);
 
