@@ -7,8 +7,8 @@
 #include "train/data/data.h"
 
 /* Opens options->paths with the model's tokenizer, and sets the options that follow from the model.
- * `config`: how rows are read and learned from; NULL: as by default. Text is tokenised into a
- * temporary store, whose files are removed as soon as they are mapped. */
+ * `config`: how rows are read and learned from. Text is tokenised into a temporary store, whose
+ * files are removed as soon as they are mapped. */
 sifr_status cli_read_data(const checkpoint_model *model, int64_t length, const sifr_config *config,
                           train_data_options *options, train_data **out,
                           sifr_error *error) SIFR_MUST_CHECK;

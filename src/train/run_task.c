@@ -240,25 +240,18 @@ static formats_row_type row_type(config_row_type type) {
 sifr_status train_chat_sources_make(const sifr_config *config, const char *const *paths,
                                     size_t count, train_chat_source **out, sifr_error *error) {
     /* Held-out data are not those of the dataset. */
-    bool listed = config && config->dataset && paths == config->data;
+    bool listed = config->dataset && paths == config->data;
+    config_source plain = {.type = config->data_type, .weight = 1, .fields = config->data_fields};
     BASE_TRY(base_alloc(count, sizeof **out, out, error));
     for (size_t i = 0; i < count; i++) {
-        config_row_type type = listed   ? config->dataset[i].type
-                               : config ? config->data_type
-                                        : CONFIG_ROWS_AUTO;
-        formats_row_format format = {0};
-        if (listed)
-            format =
-                (formats_row_format){config->dataset[i].format, config->dataset[i].no_input_format,
-                                     config->dataset[i].system_format};
-        (*out)[i] = (train_chat_source){.path = paths[i],
-                                        .typed = type != CONFIG_ROWS_AUTO,
-                                        .type = row_type(type),
-                                        .weight = listed ? config->dataset[i].weight : 1,
-                                        .fields = listed   ? config->dataset[i].fields
-                                                  : config ? config->data_fields
-                                                           : NULL,
-                                        .format = format};
+        const config_source *source = listed ? &config->dataset[i] : &plain;
+        (*out)[i] = (train_chat_source){
+            .path = paths[i],
+            .typed = source->type != CONFIG_ROWS_AUTO,
+            .type = row_type(source->type),
+            .weight = source->weight,
+            .fields = source->fields,
+            .format = {source->format, source->no_input_format, source->system_format}};
     }
     return SIFR_OK;
 }
@@ -269,7 +262,7 @@ sifr_status train_chat_form_make(const engine_folder *folder, int64_t length,
     bool rows;
     *form = (train_chat_form){0};
     options->chat = NULL;
-    bool fields = config && config->data_fields;
+    bool fields = config->data_fields != NULL;
     if (folder->config.task != MODEL_NEXT_TOKEN && fields)
         return base_fail(error, SIFR_USAGE,
                          "data_fields: they are of rows to fine-tune on, not for %s; name columns "
@@ -282,7 +275,7 @@ sifr_status train_chat_form_make(const engine_folder *folder, int64_t length,
                          "data_fields: %s is text or a token store, which has no fields; leave "
                          "them out",
                          options->paths[0]);
-    if (!rows && config && config->dataset)
+    if (!rows && config->dataset)
         return base_fail(error, SIFR_USAGE,
                          "sifr.dataset: %s is no file of rows (.jsonl, .json, .csv, each also .gz "
                          "or .zst); give text and token stores as sifr.data",
@@ -297,10 +290,9 @@ sifr_status train_chat_form_make(const engine_folder *folder, int64_t length,
                                          .length = length,
                                          .separator = options->separator,
                                          .padding = base_max_i64(folder->config.pad_token_id, 0),
-                                         .mask = config ? (train_chat_mask)config->train_on
-                                                        : TRAIN_ON_ASSISTANT,
+                                         .mask = (train_chat_mask)config->train_on,
                                          .special = options->special,
-                                         .skip_bad_rows = config && config->skip_bad_rows,
+                                         .skip_bad_rows = config->skip_bad_rows,
                                          .threads = options->threads,
                                          .log = options->log};
     options->chat = &form->options;

@@ -46,14 +46,14 @@ sifr_status train_check_packing(const sifr_config *config, const model_config *m
  * does not hold whole pairs. */
 sifr_status train_check_preference(const sifr_config *config, sifr_error *error) SIFR_MUST_CHECK;
 
-/* Where the model predicts the next token and the paths of `options` are rows, has them read as
- * those of the config (NULL: as by default). *form, which train_chat_form_free frees, must outlive
- * the call of train_data_open. */
+/* Where the model predicts the next token and the paths of `options` are rows, has them read as the
+ * config says. *form, which train_chat_form_free frees, must outlive the call of train_data_open.
+ */
 sifr_status train_chat_form_make(const engine_folder *folder, int64_t length,
                                  const sifr_config *config, train_data_options *options,
                                  train_chat_form *form, sifr_error *error) SIFR_MUST_CHECK;
-/* The sources of `options`, as train_chat_form_make has them: by themselves where there is no
- * config. */
+/* A source for each path: of the dataset where the paths are the config's own, else as data_type
+ * and data_fields say. The caller frees *out. */
 sifr_status train_chat_sources_make(const sifr_config *config, const char *const *paths,
                                     size_t count, train_chat_source **out,
                                     sifr_error *error) SIFR_MUST_CHECK;
