@@ -68,22 +68,22 @@ static sifr_status check_fields(const sifr_config *config, const json_t *fields,
     return SIFR_OK;
 }
 
-/* The first place in a format that is none of `names` in braces, nor {{ or }}; NULL: none. */
+/* The first brace in a format that is neither doubled nor around one of `names`; NULL: none. */
 static const char *find_stray(const char *format, const char *names) {
     for (const char *c = format; *c; c++) {
-        char name[32];
+        char name[32], spelling[64];
         if (*c != '{' && *c != '}') continue;
-        const char *end = *c == '{' && c[1] != '{' ? strchr(c, '}') : NULL;
-        size_t length = end ? (size_t)(end - c) - 1 : 0;
-        if (!end && c[1] != *c) return c;
-        if (!end) {
+        if (c[1] == *c) {
             c++;
             continue;
         }
+        const char *end = *c == '{' ? strchr(c, '}') : NULL;
+        size_t length = end ? (size_t)(end - c) - 1 : 0;
         if (length == 0 || length >= sizeof name) return c;
         memcpy(name, c + 1, length);
         name[length] = '\0';
-        if (!config_key_has_word(names, name, NULL, NULL)) return c;
+        if (!config_key_has_word(names, name, NULL, spelling) || strcmp(name, spelling) != 0)
+            return c;
         c = end;
     }
     return NULL;

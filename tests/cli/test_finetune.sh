@@ -132,18 +132,21 @@ formatted "\"type\": \"alpaca\", \"format\": \"{instruction}/{input}=\""
 expect 0 sifr data inspect --model model --config made.json
 says 'Two and two\?/=⟦four'
 says 'Be short\.Add/\{2\} 2=⟦4'
-formatted '"type": "alpaca", "format": "{instruction} {text}"'
-expect 2 sifr data inspect --model model --config made.json
-complains 'sifr.dataset[0].format: "{text}" is no field of it (fields in braces: instruction|input)'
-formatted '"type": "alpaca", "format": "}{instruction}"'
-expect 2 sifr data inspect --model model --config made.json
-complains 'sifr.dataset[0].format: "}{instruction}" is no field'
-formatted '"type": "messages", "format": "{instruction}"'
-expect 2 sifr data inspect --model model --config made.json
-complains 'sifr.dataset[0].type must be alpaca, where a format is given'
-formatted '"type": "alpaca", "system_format": "{system}"'
-expect 2 sifr data inspect --model model --config made.json
-complains 'sifr.dataset[0].format must be given with no_input_format or system_format'
+refused() { # MORE MESSAGE
+    formatted "$1"
+    expect 2 sifr data inspect --model model --config made.json
+    complains "$2"
+}
+refused '"type": "alpaca", "format": "{instruction} {text}"' \
+    'sifr.dataset[0].format: "{text}" is no field of it (fields in braces: instruction|input)'
+refused '"type": "alpaca", "format": "{instruction} {Input}"' \
+    'sifr.dataset[0].format: "{Input}" is no field'
+refused '"type": "alpaca", "format": "}{instruction}"' \
+    'sifr.dataset[0].format: "}{instruction}" is no field'
+refused '"type": "messages", "format": "{instruction}"' \
+    'sifr.dataset[0].type must be alpaca, where a format is given'
+refused '"type": "alpaca", "system_format": "{system}"' \
+    'sifr.dataset[0].format must be given with no_input_format or system_format'
 
 # It goes on from a checkpoint, and not with other rows learned.
 run 0 parts --data chats.jsonl --validation-split 0.125 --max-steps 60 --save-steps 30
