@@ -1,4 +1,4 @@
-/* sifr.groups: rates and decay of the weights whose names match, and layer_decay. */
+/* Rates and decay of some of the weights: sifr.groups, layer_decay, and Muon's two rates. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -70,11 +70,28 @@ static bool follows_lr(const sifr_config *config) {
     }
 }
 
-/* A rate becomes a share of the optimizer's, as under a scheduler of torch. */
+/* A rate becomes a share of the optimizer's, as under a scheduler of torch. `where` and `remedy`
+ * are for messages: the rate's key, and what to give where the scheduler allows no share. */
+static sifr_status share_of_lr(const sifr_config *config, const char *where, double lr,
+                               const char *remedy, double *out, sifr_error *error) {
+    if (!follows_lr(config))
+        return base_fail(error, SIFR_USAGE,
+                         "%s is %g, and the scheduler sets rates that are no shares of "
+                         "optimizer.params.lr; %s",
+                         where, lr, remedy);
+    if (!(config->lr > 0))
+        return base_fail(error, SIFR_USAGE,
+                         "%s is %g, which is no share of optimizer.params.lr 0; give that a value "
+                         "above 0",
+                         where, lr);
+    *out = lr / config->lr;
+    return SIFR_OK;
+}
+
 static sifr_status read_rate(const sifr_config *config, const json_t *item, size_t index,
                              sifr_optimizer_group *out, sifr_error *error) {
     double lr = -1;
-    char where[300];
+    char where[300], member[340];
     BASE_TRY(read_number(config, item, index, "lr_scale", &out->lr_scale, error));
     BASE_TRY(read_number(config, item, index, "lr", &lr, error));
     if (lr < 0) return SIFR_OK;
@@ -82,18 +99,9 @@ static sifr_status read_rate(const sifr_config *config, const json_t *item, size
     if (json_object_get(item, "lr_scale"))
         return base_fail(error, SIFR_USAGE, "%s[%zu] gives lr and lr_scale; give one of them",
                          where, index);
-    if (!follows_lr(config))
-        return base_fail(error, SIFR_USAGE,
-                         "%s[%zu].lr is %g, and the scheduler sets rates that are no shares of "
-                         "optimizer.params.lr; give lr_scale, a share of the rate of each step",
-                         where, index, lr);
-    if (!(config->lr > 0))
-        return base_fail(error, SIFR_USAGE,
-                         "%s[%zu].lr is %g, which is no share of optimizer.params.lr 0; give that "
-                         "a value above 0",
-                         where, index, lr);
-    out->lr_scale = lr / config->lr;
-    return SIFR_OK;
+    snprintf(member, sizeof member, "%s[%zu].lr", where, index);
+    return share_of_lr(config, member, lr, "give lr_scale, a share of the rate of each step",
+                       &out->lr_scale, error);
 }
 
 /* One name or several; *count of them. */
@@ -146,25 +154,13 @@ static sifr_status check_layer_decay(const sifr_config *config, sifr_error *erro
                      config_path_where(config, path, where));
 }
 
-/* Rates of Muon's two halves become shares, too. */
+/* A rate of one of Muon's two halves. A default is dropped where the scheduler allows no share. */
 static sifr_status fill_scale(const sifr_config *config, const char *path, double lr, double *out,
                               sifr_error *error) {
     char where[300];
-    bool follows = follows_lr(config);
-    if (!(lr > 0) || (!follows && !config_setting_given(config, path))) return SIFR_OK;
-    config_path_where(config, path, where);
-    if (!follows)
-        return base_fail(error, SIFR_USAGE,
-                         "%s is %g, and the scheduler sets rates that are no shares of "
-                         "optimizer.params.lr; take another scheduler, or leave it out",
-                         where, lr);
-    if (!(config->lr > 0))
-        return base_fail(error, SIFR_USAGE,
-                         "%s is %g, which is no share of optimizer.params.lr 0; give that a value "
-                         "above 0",
-                         where, lr);
-    *out = lr / config->lr;
-    return SIFR_OK;
+    if (!(lr > 0) || (!follows_lr(config) && !config_setting_given(config, path))) return SIFR_OK;
+    return share_of_lr(config, config_path_where(config, path, where), lr,
+                       "take another scheduler, or leave it out", out, error);
 }
 
 sifr_status config_fill_groups(sifr_config *config, sifr_error *error) {

@@ -246,19 +246,14 @@ static sifr_status config_rename(sifr_config *config, json_t *root, size_t index
 /* transformers' Adafactor has two numbers as its eps. */
 static sifr_status config_split_eps(json_t *root, sifr_error *error) {
     json_t *params = config_holder(root, "optimizer.params.eps", false);
-    json_t *pair = params ? json_object_get(params, "eps") : NULL;
+    json_t *pair = json_object_get(params, "eps");
     const char *type =
         json_string_value(json_object_get(json_object_get(root, "optimizer"), "type"));
     if (!type || strcasecmp(type, "Adafactor") != 0) return SIFR_OK;
     if (json_array_size(pair) != 2 || json_object_get(params, "least_scale")) return SIFR_OK;
-    json_t *first = json_incref(json_array_get(pair, 0));
-    if (json_object_set(params, "least_scale", json_array_get(pair, 1)) != 0 ||
-        json_object_set(params, "eps", first) != 0) {
-        json_decref(first);
-        return base_fail_alloc(error, 64);
-    }
-    json_decref(first);
-    return SIFR_OK;
+    bool split = json_object_set(params, "least_scale", json_array_get(pair, 1)) == 0 &&
+                 json_object_set(params, "eps", json_array_get(pair, 0)) == 0;
+    return split ? SIFR_OK : base_fail_alloc(error, 64);
 }
 
 static sifr_status config_modernize(sifr_config *config, json_t *root, sifr_error *error) {

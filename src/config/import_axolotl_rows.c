@@ -133,7 +133,7 @@ static const axolotl_type types[] = {
     {.name = "stepwise_supervised", .why = "reward models are not supported yet"},
 };
 
-/* Names that are others' too: their loader's usual function, or a style that says the same. */
+/* Other names of these types: with the loader's usual function, or a style without effect. */
 static const char *const same[][2] = {{"sharegpt:chat", "sharegpt"},
                                       {"alpaca:instruct", "alpaca"},
                                       {"alpaca_instruct", "alpaca"},
@@ -183,13 +183,11 @@ static void put_type(axolotl_rows *rows, const char *form) {
 
 /* Names of the members of a message: those of messages, or ShareGPT's. */
 static const char *messages_form(const json_t *set, const char **why) {
-    static const char *const roles[] = {"message_field_role", "role"};
-    static const char *const contents[] = {"message_field_content", "content"};
     const json_t *names = json_object_get(set, "message_property_mappings");
     const char *list = text_of(set, "field_messages");
     const char *role = text_of(names, "role"), *content = text_of(names, "content");
-    if (!role) role = text_of(set, roles[0]);
-    if (!content) content = text_of(set, contents[0]);
+    if (!role) role = text_of(set, "message_field_role");
+    if (!content) content = text_of(set, "message_field_content");
     bool turns = list && strcmp(list, "conversations") == 0;
     if (!role && !content) return turns ? "sharegpt" : "messages";
     if ((!role || strcmp(role, "role") == 0) && (!content || strcmp(content, "content") == 0))
@@ -216,14 +214,13 @@ static void read_named(const json_t *set, const axolotl_type *type, axolotl_rows
         rows->why = type->why;
         return;
     }
-    if (strcmp(type->form, "messages") == 0 || strcmp(type->form, "sharegpt") == 0) {
-        if (strcmp(type->name, "chat_template") == 0) {
-            read_messages(set, rows);
-            return;
-        }
-        put_field(rows, "conversations", text_of(set, "field_messages"));
+    if (strcmp(type->form, "messages") == 0) {
+        read_messages(set, rows);
+        return;
     }
     put_type(rows, type->form);
+    if (strcmp(type->form, "sharegpt") == 0)
+        put_field(rows, "conversations", text_of(set, "field_messages"));
     if (strcmp(type->form, "text") == 0) put_field(rows, "text", text_of(set, "field"));
     for (int i = 0; i < 3; i++) put_field(rows, names[i], type->fields[i]);
     put_field(rows, "system", type->field_system);
