@@ -8,7 +8,7 @@
  *   preference         "chosen", "rejected": two texts or two lists of messages
  *
  * A preference stands behind a "prompt" of the same kind; without one the prompt is what both begin
- * with. An Alpaca row may be made a text by a format of its source. "conversation" and
+ * with. A format of the source may make an Alpaca row a text. "conversation" and
  * "conversations" may hold messages, and "messages" ShareGPT's turns. A list may also be written as
  * JSON in a string, as in a CSV file. A content that is a list of parts, all of them text, is their
  * text. */
@@ -53,12 +53,12 @@ typedef struct formats_conversation {
     json_t *strings; /* owned; NULL: none */
 } formats_conversation;
 
-/* The text that an Alpaca row becomes, as axolotl says it: in `turn` {instruction} and {input}
- * stand for the row's fields, in `no_input`, for rows without an input, {instruction}, and in
- * `system`, which stands before either where the row has one, {system}; {{ and }} are braces. */
+/* Formats of an Alpaca row's text, as axolotl has them. {instruction}, {input} and {system} stand
+ * for the row's fields: the first two in `turn`, {instruction} in `no_input`, {system} in `system`,
+ * whose text stands before the others' where the row has a system. {{ and }} are braces. */
 typedef struct formats_row_format {
     const char *turn;     /* NULL: no format */
-    const char *no_input; /* NULL: as `turn`, with an empty input */
+    const char *no_input; /* for rows without an input; NULL: `turn` with an empty one */
     const char *system;   /* NULL: "{system}" */
 } formats_row_format;
 
@@ -76,7 +76,7 @@ sifr_status formats_preference_read(const json_t *row, const formats_row_place *
 
 /* The row, which must outlive *out, as `type` says; not of a preference. `templated`: the model has
  * a chat template; without one an Alpaca row becomes the text that Stanford Alpaca made of it.
- * `format`: of Alpaca rows, then their text is made by it; NULL or with no turn: none.
+ * `format` makes the text of Alpaca rows; NULL or without a turn: none.
  * SIFR_FAILED, with file, row and field, for a row that is not of this form. */
 sifr_status formats_conversation_read(const json_t *row, formats_row_type type,
                                       const formats_row_format *format, bool templated,

@@ -71,6 +71,17 @@ static sifr_status as_messages(const json_t *row, const alpaca_row *a,
     return formats_messages_add(out->messages, "assistant", a->output, a->output_size, error);
 }
 
+/* out->strings is the prompt, or NULL for want of memory. */
+static sifr_status put_text(const alpaca_row *a, formats_conversation *out, sifr_error *error) {
+    if (!out->strings) return base_fail_alloc(error, a->instruction_size + a->input_size);
+    out->prompt = json_string_value(out->strings);
+    out->prompt_size = json_string_length(out->strings);
+    out->text = a->output;
+    out->text_size = a->output_size;
+    out->completion = true;
+    return SIFR_OK;
+}
+
 static sifr_status as_text(const json_t *row, const alpaca_row *a, const formats_row_place *place,
                            formats_conversation *out, sifr_error *error) {
     static const char begin[] = "Below is an instruction that describes a task";
@@ -84,13 +95,7 @@ static sifr_status as_text(const json_t *row, const alpaca_row *a, const formats
         json_pack("s+++%+++%+", begin, a->input_size ? with : "", rest, a->instruction,
                   a->instruction_size, "\n\n", a->input_size ? "### Input:\n" : "", a->input,
                   a->input_size, a->input_size ? "\n\n### Response:" : "### Response:");
-    if (!out->strings) return base_fail_alloc(error, a->instruction_size + a->input_size);
-    out->prompt = json_string_value(out->strings);
-    out->prompt_size = json_string_length(out->strings);
-    out->text = a->output;
-    out->text_size = a->output_size;
-    out->completion = true;
-    return SIFR_OK;
+    return put_text(a, out, error);
 }
 
 /* --- by a format --- */
@@ -132,26 +137,19 @@ static size_t expand(const char *format, const alpaca_row *a, char *to) {
 static sifr_status as_formatted(const json_t *row, const formats_row_format *format,
                                 const alpaca_row *a, const formats_row_place *place,
                                 formats_conversation *out, sifr_error *error) {
-    const char *system = format->system ? format->system : "{system}";
+    const char *before = !a->system_size ? "" : format->system ? format->system : "{system}";
     const char *turn = a->input_size || !format->no_input ? format->turn : format->no_input;
-    const char *parts[2] = {a->system_size ? system : "", turn};
     char *text;
     if (json_array_size(json_object_get(row, "history")))
         return formats_row_fail(place, "'history'", error,
                                 "has no place in the source's format; leave the format out");
-    size_t first = expand(parts[0], a, NULL), size = first + expand(parts[1], a, NULL);
+    size_t first = expand(before, a, NULL), size = first + expand(turn, a, NULL);
     BASE_TRY(base_alloc(size + 1, 1, &text, error));
-    expand(parts[0], a, text);
-    expand(parts[1], a, text + first);
+    expand(before, a, text);
+    expand(turn, a, text + first);
     out->strings = json_stringn(text, size);
     free(text);
-    if (!out->strings) return base_fail_alloc(error, size);
-    out->prompt = json_string_value(out->strings);
-    out->prompt_size = size;
-    out->text = a->output;
-    out->text_size = a->output_size;
-    out->completion = true;
-    return SIFR_OK;
+    return put_text(a, out, error);
 }
 
 sifr_status formats_read_alpaca(const json_t *row, const formats_row_format *format, bool templated,
