@@ -113,24 +113,20 @@ sifr_status train_open_stores(train_state *t, sifr_error *error) {
     return pack_data(t, error);
 }
 
-sifr_status train_count_steps(train_state *t, sifr_error *error) {
+/* What the windows of the data are called. */
+static const char *windows_word(const train_state *t) {
+    const train_chat *chat = train_data_chat(t->data);
+    if (chat && train_chat_is_packed(chat)) return "sequences";
+    if (t->config->preference.loss) return "answers";
+    if (chat) return "rows";
+    return train_data_labelled(t->data) ? "examples" : "windows";
+}
+
+static void say_size(const train_state *t, int64_t windows) {
     const sifr_config *c = t->config;
-    int64_t windows = train_data_windows(t->data, t->length), batch = c->train_batch_size;
     char tokens[32], counted[80], number[80];
-    if (windows == 0)
-        return base_fail(error, SIFR_FAILED,
-                         "data: %lld tokens are too few for a window of %lld and the token after "
-                         "it; give more text or a shorter seq-length",
-                         (long long)train_data_tokens(t->data), (long long)t->length);
-    int64_t documents = train_data_documents(t->data);
+    int64_t documents = train_data_documents(t->data), per = c->preference.loss ? 2 : 1;
     bool rows = train_data_chat(t->data) != NULL;
-    bool packed = rows && train_chat_is_packed(train_data_chat(t->data));
-    const char *what = packed                         ? "sequences"
-                       : t->config->preference.loss   ? "answers"
-                       : rows                         ? "rows"
-                       : train_data_labelled(t->data) ? "examples"
-                                                      : "windows";
-    int64_t per = c->preference.loss ? 2 : 1;
     if (rows && t->held_out && !c->eval_data)
         train_say(t->host, "data: %s to learn, %lld held out",
                   base_format_counted(documents / per, per > 1 ? "pair" : "row", counted),
@@ -140,6 +136,17 @@ sifr_status train_count_steps(train_state *t, sifr_error *error) {
                   base_format_count(train_data_tokens(t->data), tokens),
                   base_format_counted(documents, "document", counted),
                   base_format_counted(windows, "window", number), (long long)t->length);
+}
+
+sifr_status train_count_steps(train_state *t, sifr_error *error) {
+    const sifr_config *c = t->config;
+    int64_t windows = train_data_windows(t->data, t->length), batch = c->train_batch_size;
+    if (windows == 0)
+        return base_fail(error, SIFR_FAILED,
+                         "data: %lld tokens are too few for a window of %lld and the token after "
+                         "it; give more text or a shorter seq-length",
+                         (long long)train_data_tokens(t->data), (long long)t->length);
+    say_size(t, windows);
     if (c->max_steps > 0) {
         t->total_steps = c->max_steps;
         return config_set_total_steps(t->config, t->total_steps, error);
@@ -155,10 +162,11 @@ sifr_status train_count_steps(train_state *t, sifr_error *error) {
         return base_fail(error, SIFR_FAILED,
                          "data: %g epochs of %lld %s do not fill one global batch of %lld; "
                          "give more data, a smaller batch or --max-steps",
-                         c->num_train_epochs, (long long)windows, what, (long long)batch);
+                         c->num_train_epochs, (long long)windows, windows_word(t),
+                         (long long)batch);
     if (dropped)
         train_say(t->host,
                   "data: dropped the last %lld %s, which do not fill a global batch of %lld",
-                  (long long)dropped, what, (long long)batch);
+                  (long long)dropped, windows_word(t), (long long)batch);
     return config_set_total_steps(t->config, t->total_steps, error);
 }
