@@ -85,7 +85,7 @@ typedef struct config_source {
     double weight;        /* above 0 */
     const json_t *fields; /* {"prompt": "question"}: sifr's names of fields, with the file's; NULL:
                              none */
-    /* Of rows of type alpaca, their text: {instruction}, {input} and {system} stand for the row's
+    /* The text of rows of type alpaca: {instruction}, {input} and {system} stand for the row's
      * fields. NULL: none; no_input_format: as format; system_format: the system alone. */
     const char *format, *no_input_format, *system_format;
 } config_source;
@@ -216,7 +216,7 @@ bool config_gives(const sifr_config *config, const char *path);
 
 /* Whether pipeline.stages is "auto": a run takes 1, and `sifr plan --fit` may choose. */
 bool config_opens_stages(const sifr_config *config);
-/* The same of sifr.shard_size, where a run takes 0. */
+/* Whether sifr.shard_size is "auto": a run takes 0, and `sifr plan --fit` may choose. */
 bool config_opens_copies(const sifr_config *config);
 
 /* The steps of the run, where they follow from the data (num_train_epochs): resolves a

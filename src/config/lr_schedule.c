@@ -88,7 +88,7 @@ static double config_range_lr(const config_lr_schedule *s, int64_t t) {
     return s->range_min_lr * (1.0 + s->range_step_rate * interval);
 }
 
-/* Steps count from 1: the first follows iteration -1. */
+/* Adafactor counts steps from 1, and `t` is -1 before the first. */
 static double config_relative_lr(const config_lr_schedule *s, int64_t t) {
     double step = (double)t + 2, most = s->warmup_init ? 1e-6 * step : 1e-2;
     double rate = 1.0 / sqrt(step);

@@ -44,8 +44,8 @@ typedef enum config_lr_slope {
 typedef struct config_lr_schedule {
     config_lr_kind kind;
     double base_lr; /* the optimizer's rate: constant, cosine, the Trainer's */
-    /* Of no scheduler: Adafactor's rates in place of base_lr, min(0.01, 1 / sqrt(step)), with
-     * warmup_init min(1e-6 step, 1 / sqrt(step)), as in transformers. */
+    /* Without a scheduler, Adafactor's rates take the place of base_lr: min(0.01, 1 / sqrt(step)),
+     * with warmup_init min(1e-6 step, 1 / sqrt(step)), as in transformers. */
     bool relative_step, warmup_init;
     /* WarmupLR, WarmupDecayLR, WarmupCosineLR */
     double warmup_min_lr, warmup_max_lr;
