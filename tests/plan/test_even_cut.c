@@ -14,24 +14,19 @@
 #include "model/registry.h"
 #include "plan/pass/passes.h"
 #include "plan/price/price.h"
+#include "support/model_case.h"
 
 enum { MOST_STAGES = 8, MOST_UNITS = 128 };
 
 static sifr_model *make(int64_t layers, int64_t words) {
-    model_config c = {.model_type = "llama",
-                      .vocab_size = words,
-                      .hidden_size = 64,
-                      .num_hidden_layers = layers,
-                      .num_attention_heads = 4,
-                      .num_key_value_heads = 4,
-                      .head_dim = 16,
-                      .intermediate_size = 256,
-                      .max_position_embeddings = 64,
-                      .activation = MODEL_SILU,
-                      .norm_eps = 1e-5,
-                      .rope.theta = 1e4,
-                      .rope.factor = 1,
-                      .initializer_range = 0.02};
+    model_config c = model_case_llama();
+    c.vocab_size = words;
+    c.hidden_size = 64;
+    c.num_hidden_layers = layers;
+    c.num_key_value_heads = 4;
+    c.head_dim = 16;
+    c.intermediate_size = 256;
+    c.max_position_embeddings = 64;
     sifr_model *made;
     sifr_error error = {0};
     if (model_from_config(&c, &made, &error) != SIFR_OK) fail_msg("%s", error.message);
