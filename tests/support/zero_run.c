@@ -7,7 +7,6 @@
 #include <stdint.h>
 
 #include <cmocka.h>
-#include <errno.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,11 +16,11 @@
 #include "base/random.h"
 #include "model/quantization.h"
 #include "optim/optim.h"
-#include "plan/numbers.h"
 #include "plan/queries.h"
 #include "support/comm_threads.h"
 #include "support/model_case.h"
 #include "support/on_queues.h"
+#include "support/step_checks.h"
 #include "support/thinned.h"
 
 enum { WORDS = 97, MOST_RANKS = 16 };
@@ -31,7 +30,7 @@ typedef struct rank_run {
     comm_threads *world;
     int32_t rank;
     zero_outcome *out; /* rank 0's */
-    bool ran, updated; /* a step did; the last one changed something */
+    step_past last;
     char failure[SIFR_ERROR_LENGTH];
 } rank_run;
 
@@ -161,183 +160,16 @@ static void fill_batch(const sifr_engine *engine, int step, batch_ids *ids) {
     }
 }
 
-/* What has moved between the device and the disk, and the device and host memory, so far; and all
- * that went to or from a separate device. */
-typedef struct moved_bytes {
-    int64_t read[2], written[2];
-    device_counts crossed;
-} moved_bytes;
-
-static const plan_queue move_queues[] = {PLAN_DISK, PLAN_COPY};
-
-static sifr_status count_moves(const sifr_engine *engine, moved_bytes *out, sifr_error *error) {
-    sifr_status status = SIFR_OK;
-    *out = (moved_bytes){.crossed = device_count(engine->dev)};
-    if (engine->swap) {
-        status = engine_swap_flush(engine->swap, error);
-        engine_io_count(engine_swap_io(engine->swap), &out->read[0], &out->written[0]);
-    }
-    engine_count_copies(engine->trainer, &out->read[1], &out->written[1]);
-    return status;
-}
-
-/* What a step writes before it knows whether it updates: gradients and activations. */
-static int64_t written_before_norm(const plan_schedule *s, plan_queue queue) {
-    int64_t bytes = 0;
-    for (size_t i = 0; s->instructions[i].action != PLAN_NORM; i++) {
-        const plan_instruction *in = &s->instructions[i];
-        bool own = in->action == PLAN_WRITE && in->queue == queue && !in->deferred;
-        bytes += own ? in->bytes : 0;
-    }
-    return bytes;
-}
-
-/* What a step leaves to the next one. */
-static void count_deferred(const plan_schedule *s, plan_queue queue, int64_t *read,
-                           int64_t *written) {
-    *read = *written = 0;
-    for (size_t i = 0; i < s->instruction_count; i++) {
-        const plan_instruction *in = &s->instructions[i];
-        if (!in->deferred || in->queue != queue) continue;
-        if (in->action == PLAN_READ) *read += in->bytes;
-        if (in->action == PLAN_WRITE) *written += in->bytes;
-    }
-}
-
-/* A step that is skipped writes no more than that, and need not read all. The one before it may
- * have left something to it, if that was not skipped. */
-static sifr_status check_moves(const rank_run *r, const sifr_engine *engine,
-                               const moved_bytes *before, const moved_bytes *now, bool updated,
-                               sifr_error *error) {
-    for (int q = 0; q < 2; q++) {
-        const plan_schedule *s = engine->training;
-        int64_t plan_read, plan_written, late_read, late_written;
-        (q ? plan_copies : plan_disk)(s, &plan_read, &plan_written);
-        count_deferred(s, move_queues[q], &late_read, &late_written);
-        bool late = r->updated || (r->ran && device_is_hidden(engine->dev));
-        int64_t read = now->read[q] - before->read[q] - (late ? late_read : 0);
-        int64_t written = now->written[q] - before->written[q] - (late ? late_written : 0);
-        int64_t least = written_before_norm(s, move_queues[q]);
-        plan_read -= late_read;
-        plan_written -= late_written;
-        if (updated && read == plan_read && written == plan_written) continue;
-        if (!updated && read <= plan_read && written == least) continue;
-        if (!updated && device_is_hidden(engine->dev) && read == plan_read &&
-            written == plan_written)
-            continue; /* it is not known there in time */
-        return base_fail(error, SIFR_FAILED,
-                         "%s: %lld bytes read and %lld written, the plan has %lld and %lld",
-                         plan_queue_name(move_queues[q]), (long long)read, (long long)written,
-                         (long long)plan_read, (long long)plan_written);
-    }
-    return SIFR_OK;
-}
-
-/* What the host sets of inputs, in host memory of the device until it is copied. */
-static int64_t staged_bytes(const plan_schedule *s) {
-    int64_t bytes = 0;
-    for (int32_t b = 0; b < (int32_t)s->buffer_count; b++) {
-        bool input = s->buffers[b].class == PLAN_INPUTS && b != s->numbers;
-        for (int32_t j = 0; j < s->settings.step.gradient_accumulation_steps; j++)
-            input &= s->losses[j] != b;
-        if (input) bytes += base_ceil_to(s->buffers[b].bytes, PLAN_ALIGNMENT);
-    }
-    return bytes;
-}
-
-/* A separate device holds what the plan says, as does the host for it; and beside what copy
- * instructions move only the batch and the step's numbers go there, and numbers come back. */
-static sifr_status check_device(const sifr_engine *engine, const moved_bytes *before,
-                                const moved_bytes *now, sifr_error *error) {
-    const plan_schedule *s = engine->training;
-    const device_counts *counts = &now->crossed;
-    if (!device_is_separate(engine->dev)) return SIFR_OK;
-    int64_t k = s->settings.step.gradient_accumulation_steps;
-    int64_t ids = k * s->settings.step.micro_batch_size * s->settings.step.seq_length * 4;
-    int64_t numbers = plan_own_number_bytes(s);
-    int64_t inputs = 2 + (engine->model->inputs[SIFR_TOKEN_TYPES] >= 0) +
-                     (engine->model->inputs[SIFR_SEGMENTS] >= 0) + engine->model->packed;
-    int64_t in = now->read[1] - before->read[1] + inputs * ids + plan_begin_bytes();
-    int64_t out = now->written[1] - before->written[1] + numbers;
-    int64_t host_bytes = plan_host_bytes(s);
-    if (device_is_hidden(engine->dev)) { /* files are read and written through the host */
-        host_bytes += numbers + staged_bytes(s);
-        in += now->read[0] - before->read[0];
-        out += now->written[0] - before->written[0];
-    }
-    int64_t ranks = plan_mesh_ranks(&s->settings.mesh, PLAN_WORLD);
-    if (device_is_hidden(engine->dev) && ranks > 1) { /* through the host */
-        int64_t part = plan_part_bytes(s);
-        in += ranks * part, out += part;
-        host_bytes += ranks * part + COMM_WORD_BYTES;
-    }
-    int64_t came = counts->to_device - before->crossed.to_device;
-    int64_t left = counts->to_host - before->crossed.to_host;
-    if (came != in || left != out)
-        return base_fail(error, SIFR_FAILED,
-                         "%lld bytes went to the device and %lld came from it, by the plan %lld "
-                         "and %lld",
-                         (long long)came, (long long)left, (long long)in, (long long)out);
-    if (counts->device_bytes == s->total_bytes && counts->host_bytes == host_bytes) return SIFR_OK;
-    return base_fail(error, SIFR_FAILED,
-                     "%lld bytes of the device and %lld of the host, the plan has %lld and %lld",
-                     (long long)counts->device_bytes, (long long)counts->host_bytes,
-                     (long long)s->total_bytes, (long long)host_bytes);
-}
-
-/* Bytes and calls of gathers and reductions of the groups are those of the plan, group by group;
- * those of the first update that is delayed are still to come. */
-static sifr_status check_wire(const rank_run *r, const sifr_engine *engine,
-                              const comm_ledger before[ENGINE_GROUPS], sifr_error *error) {
-    const plan_schedule *s = engine->training;
-    engine_group_of list[ENGINE_GROUPS];
-    int groups = engine_groups_list(&engine->groups, list);
-    for (int g = 0; g < groups; g++) {
-        const comm_ledger *after = comm_get_ledger(list[g].group);
-        uint64_t bytes[2] = {0};
-        int64_t calls[2] = {0};
-        for (size_t i = 0; i < s->instruction_count; i++) {
-            const plan_instruction *in = &s->instructions[i];
-            if (in->action != PLAN_GATHER && in->action != PLAN_REDUCE) continue;
-            comm_group *group = engine_groups_at(&engine->groups, (plan_span)in->span);
-            if (group != list[g].group || (in->deferred && !r->ran)) continue;
-            bytes[in->action == PLAN_REDUCE] += (uint64_t)(in->bytes * (comm_size(group) - 1));
-            calls[in->action == PLAN_REDUCE]++;
-        }
-        for (int o = COMM_ALL_GATHER; o <= COMM_REDUCE_SCATTER; o++) {
-            uint64_t moved = after->operation[o].bytes - before[g].operation[o].bytes;
-            int64_t made = after->operation[o].calls - before[g].operation[o].calls;
-            if (moved == bytes[o] && made == calls[o]) continue;
-            return base_fail(error, SIFR_FAILED,
-                             "%s of %s: %llu bytes in %lld calls, the plan has %llu in %lld",
-                             comm_operation_name((comm_operation)o), plan_span_name(list[g].span),
-                             (unsigned long long)moved, (long long)made,
-                             (unsigned long long)bytes[o], (long long)calls[o]);
-        }
-    }
-    return SIFR_OK;
-}
-
 static sifr_status one_step(rank_run *r, sifr_engine *engine, int step, batch_ids *ids,
                             sifr_error *error) {
-    engine_group_of list[ENGINE_GROUPS];
-    comm_ledger before[ENGINE_GROUPS];
-    int groups = engine_groups_list(&engine->groups, list);
-    for (int g = 0; g < groups; g++) before[g] = *comm_get_ledger(list[g].group);
     sifr_step_result result;
-    moved_bytes before_step, now;
+    step_counts before;
     fill_batch(engine, step, ids);
     sifr_batch batch = batch_of(ids);
-    sifr_status status = count_moves(engine, &before_step, error);
-    if (status == SIFR_OK) status = sifr_engine_step(engine, &batch, 1e-2, &result, error);
-    if (status == SIFR_OK) status = count_moves(engine, &now, error);
-    if (status == SIFR_OK)
-        status = check_moves(r, engine, &before_step, &now, result.updated, error);
-    if (status == SIFR_OK) status = check_device(engine, &before_step, &now, error);
-    if (status != SIFR_OK) return status;
-    BASE_TRY(check_wire(r, engine, before, error));
-    r->ran = true;
-    r->updated = result.updated;
+    BASE_TRY(step_checks_count(engine, &before, error));
+    BASE_TRY(sifr_engine_step(engine, &batch, 1e-2, &result, error));
+    BASE_TRY(step_checks_compare(engine, &before, &r->last, result.updated, error));
+    r->last = (step_past){.ran = true, .updated = result.updated};
     if (r->rank == 0) {
         r->out->loss[step] = result.loss;
         r->out->norm[step] = result.updated ? result.gradient_norm : -1;
@@ -411,53 +243,6 @@ static void note_plan(zero_outcome *out, const plan_schedule *s) {
     plan_copies(s, &out->host_read, &out->host_written);
     plan_wire(s, &out->gathered, &out->reduced);
     plan_calls(s, &out->gathers, &out->reductions);
-}
-
-/* What files are read and written through. */
-static bool is_staging_pinned(const sifr_engine *engine) {
-    const engine_staging *staging = engine_swap_staging(engine->swap);
-    struct iovec memory[2];
-    bool pinned = true;
-    engine_staging_memory(staging, memory);
-    for (int d = 0; d < 2; d++)
-        pinned &= !memory[d].iov_base ||
-                  engine_io_is_pinned(engine_swap_io(engine->swap), memory[d].iov_base,
-                                      (int64_t)memory[d].iov_len);
-    return pinned;
-}
-
-/* What is asked for is pinned, each transfer's memory, but where the system does not let it. */
-static sifr_status check_pinned(const sifr_engine *engine, sifr_error *error) {
-    const plan_schedule *s = engine->training;
-    const sifr_offload *o = &engine->settings.offload;
-    const engine_pinned *pinned = &engine->pinned;
-    if (!engine->swap) return SIFR_OK;
-    engine_io *io = engine_swap_io(engine->swap);
-    bool none = !engine_io_uses_rings(io) || pinned->number == ENOMEM;
-    if (engine_swap_staging(engine->swap)) {
-        bool any = o->optimizer.pin_memory || o->param.pin_memory;
-        if (none || is_staging_pinned(engine) == any) return SIFR_OK;
-        return base_fail(error, SIFR_FAILED, "memory of disk transfers is %spinned",
-                         any ? "not " : "");
-    }
-    for (size_t i = 0; i < s->instruction_count && !none; i++) {
-        const plan_instruction *in = &s->instructions[i];
-        if (in->queue != PLAN_DISK) continue;
-        bool read = in->action == PLAN_READ;
-        const plan_operand *memory = &s->operands[in->first_operand + read];
-        plan_class of = s->buffers[s->operands[in->first_operand + !read].buffer].class;
-        const char *at = engine_buffer(engine->trainer, memory->buffer);
-        bool is = engine_io_is_pinned(io, at + memory->offset, in->bytes);
-        bool asked = of == PLAN_PARAMETERS ? o->param.pin_memory : o->optimizer.pin_memory;
-        bool beside =
-            o->optimizer.pin_memory || o->param.pin_memory; /* what lies between is, too */
-        if (is == asked || of == PLAN_ACTIVATIONS || (is && beside)) continue;
-        return base_fail(error, SIFR_FAILED, "memory of %s is %spinned", plan_class_name(of),
-                         is ? "" : "not ");
-    }
-    if (none || pinned->bytes == pinned->asked) return SIFR_OK;
-    return base_fail(error, SIFR_FAILED, "%lld of %lld bytes pinned: %s", (long long)pinned->bytes,
-                     (long long)pinned->asked, strerror(pinned->number));
 }
 
 static sifr_status group_weights(sifr_model *model, int32_t groups, sifr_error *error) {
@@ -541,7 +326,7 @@ static void *run_rank(void *argument) {
     if (status == SIFR_OK) status = sifr_model_group(model, &options.optimizer, &error);
     if (status == SIFR_OK && v->groups) status = group_weights(model, v->groups, &error);
     if (status == SIFR_OK) status = engine_create_on(dev, model, &options, group, &engine, &error);
-    if (status == SIFR_OK) status = check_pinned(engine, &error);
+    if (status == SIFR_OK) status = step_checks_pinned(engine, &error);
     if (status == SIFR_OK) status = sifr_engine_initialise(engine, ZERO_SEED, &error);
     if (status == SIFR_OK && v->opened) status = open_codes(engine, v->coding, &config, &error);
     int steps = v->steps ? v->steps : ZERO_STEPS;
