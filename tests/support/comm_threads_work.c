@@ -198,12 +198,9 @@ static sifr_status take(threads_group *g, comm_task *task, const comm_task *send
         if (task->bytes) memcpy(task->to, send->from, (size_t)task->bytes);
         return SIFR_OK;
     }
-    pthread_mutex_lock(&g->process->device);
-    sifr_status status = device_start_copy(dev, DEVICE_EXCHANGE, task->to,
-                                           reach(g, task->root, send->from), task->bytes, error);
-    if (status == SIFR_OK) status = device_finish_queue(dev, DEVICE_EXCHANGE, error);
-    pthread_mutex_unlock(&g->process->device);
-    return status;
+    BASE_TRY(device_start_copy(dev, DEVICE_SEND, task->to, reach(g, task->root, send->from),
+                               task->bytes, error));
+    return device_finish_queue(dev, DEVICE_SEND, error);
 }
 
 sifr_status comm_threads_turn(void *user, comm_task *task, bool *over, sifr_error *error) {

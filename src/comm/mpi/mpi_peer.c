@@ -89,8 +89,8 @@ static sifr_status copy(mpi_group *g, void *to, const void *from, int64_t bytes,
         memcpy(to, from, (size_t)bytes);
         return SIFR_OK;
     }
-    /* Not behind a collective: that may wait for a rank which waits for this. There is one thread of
-     * sends in a process. */
+    /* Not behind a collective: that may wait for a rank which waits for this. There is one thread
+     * of sends in a process. */
     BASE_TRY(device_start_copy(dev, DEVICE_SEND, to, from, bytes, error));
     return device_finish_queue(dev, DEVICE_SEND, error);
 }
