@@ -217,7 +217,7 @@ if command -v script >/dev/null; then
         script -qec "stty cols $columns; '$SIFR' train --config ds.json --model llama --data books \
             --output live-$columns --max-steps 900000 --num-train-epochs 1" /dev/null \
             </dev/null >live 2>&1 &
-        for i in $(seq 200); do grep -q 'step [0-9]*/900000' live && break || sleep 0.1; done
+        for i in $(seq 600); do grep -q 'step [0-9]*/900000' live && break || sleep 0.1; done
         sleep 1
         kill $!
         wait $! 2>/dev/null || :

@@ -1,7 +1,8 @@
 /* Under mpirun (test_device_exchange_mpi.sh): gathers and reductions of memory that the host does
  * not reach, in windows, through host memory, and between hosts by NCCL, which a fake plays, like
  * the GPU; by all ranks, and by rows and columns of a mesh; sends within a row. Words: how ranks
- * see each other, and for NCCL what is wrong with it. */
+ * see each other, and for NCCL what is wrong with it.
+ * each MPI */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -2,7 +2,7 @@
 # Ranks on 2 and on 4 hosts, which are network namespaces: the same bits as one rank, over TCP and
 # not through the memory that they share in truth; the interfaces' counters agree with the ledger,
 # also by axis of a mesh.
-# not under sanitizers (MPI keeps what it took), each MPI, timeout: 300
+# not under sanitizers (MPI keeps what it took), timeout: 300
 . "$SOURCE/tests/support/ranks.sh"
 . "$SOURCE/tests/support/namespaces.sh"
 hosts 4

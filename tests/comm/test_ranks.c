@@ -1,6 +1,7 @@
 /* Groups: alone, the group of one process, who launched it, and the order of sums. Under mpirun
  * (test_mpi.sh) with a word: what ranks exchange, against values that each rank works out for
- * itself, and what happens when one of them differs, fails, stalls or dies. */
+ * itself, and what happens when one of them differs, fails, stalls or dies.
+ * each MPI */
 #include <errno.h>
 #include <setjmp.h>
 #include <signal.h>

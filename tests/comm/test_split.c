@@ -1,6 +1,7 @@
 /* Groups of some of a group's ranks: rows and columns of a mesh of ranks, whose collectives are in
  * progress side by side. Alone and with ranks as threads (in test_tsan); under mpirun
- * (test_split_mpi.sh) with words: the mesh's columns, how ranks see each other, what goes wrong. */
+ * (test_split_mpi.sh) with words: the mesh's columns, how ranks see each other, what goes wrong.
+ * each MPI */
 #include <pthread.h>
 #include <setjmp.h>
 #include <signal.h>

@@ -2,7 +2,7 @@
 # no MPI. Sets $launcher, $options (which let any number of ranks share this machine) and $own_codes
 # ("" under Open MPI, which gives the exit code of the rank that was the cause).
 fail() { echo "$1" >&2; cat out err >&2 2>/dev/null || :; exit 1; }
-launcher=${MPIEXEC:-mpirun}
+launcher=${MPIEXEC:-$("$SIFR" doctor --json | sed -n 's/^ *"launcher": "\(.*\)",$/\1/p')}
 if ! command -v "$launcher" >/dev/null || ! ldd "$program" | grep -q 'libmpi'; then
     echo "skipped: no MPI here (or sifr was built without): ranks are not tested"
     exit 77
