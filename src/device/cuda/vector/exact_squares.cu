@@ -5,14 +5,12 @@
 
 template <class type> DEVICE void add_exact_squares(const exact_squares_arguments &a) {
     SHARED(base_exact_sum, sum, 1);
-    int64_t *words = (int64_t *)sum, *to = (int64_t *)a.sum;
     int64_t first = (int64_t)blockIdx.x * EXACT_EACH;
     const typename type::stored *x = (const typename type::stored *)a.data + first;
     int count = a.count - first < EXACT_EACH ? (int)(a.count - first) : EXACT_EACH;
     int at = (int)threadIdx.x;
     exact_window w = {0, {0, 0, 0}};
-    if (threadIdx.x < EXACT_WORDS) words[threadIdx.x] = 0;
-    __syncthreads();
+    clear_block_sums(sum, 1);
     for (int round = 0; round < EXACT_ROUNDS && at < count; round++) {
         uint32_t bits[EXACT_AHEAD];
 #pragma unroll
@@ -21,11 +19,7 @@ template <class type> DEVICE void add_exact_squares(const exact_squares_argument
         add_numbers<EXACT_AHEAD>(w, bits, sum);
     }
     flush_window(w, sum);
-    __syncthreads();
-    if (threadIdx.x == 0) base_exact_settle(sum);
-    __syncthreads();
-    if (threadIdx.x < EXACT_WORDS && words[threadIdx.x])
-        add_word(&to[threadIdx.x], (uint64_t)words[threadIdx.x]);
+    add_block_sums(sum, 1, (int64_t *)a.sum);
 }
 
 KERNEL(exact_squares_fp32, exact_squares_arguments, EXACT_THREADS) {

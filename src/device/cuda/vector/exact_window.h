@@ -51,6 +51,22 @@ DEVICE void add_square(exact_window &w, uint32_t bits, base_exact_sum *sum) {
     }
 }
 
+/* Called by all threads of a block before its first number. */
+DEVICE void clear_block_sums(base_exact_sum *sums, uint32_t count) {
+    if (threadIdx.x < count * EXACT_WORDS) ((int64_t *)sums)[threadIdx.x] = 0;
+    __syncthreads();
+}
+
+/* Adds a block's sums to those at `to`. Each thread of the block has flushed its windows. */
+DEVICE void add_block_sums(base_exact_sum *sums, uint32_t count, int64_t *to) {
+    int64_t *words = (int64_t *)sums;
+    __syncthreads();
+    if (threadIdx.x < count) base_exact_settle(&sums[threadIdx.x]);
+    __syncthreads();
+    if (threadIdx.x < count * EXACT_WORDS && words[threadIdx.x])
+        add_word(&to[threadIdx.x], (uint64_t)words[threadIdx.x]);
+}
+
 /* Adds `count` numbers of these bits without their signs; 0 adds nothing. */
 template <int count>
 DEVICE void add_numbers(exact_window &w, uint32_t bits[count], base_exact_sum *sum) {

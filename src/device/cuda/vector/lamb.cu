@@ -1,35 +1,23 @@
 /* LAMB, with the operations of device/cpu/vector/kernels_lamb.c and lamb.c in their order: moments
  * and sums of squares of a weight; its trust ratio; the weight. */
+#include "device/cuda/vector/adam_rule.h"
 #include "device/cuda/vector/exact_window.h"
-#include "device/cuda/vector/updates.h"
 
-struct lamb_numbers {
-    float scale, beta1, beta2, rest1, rest2, epsilon, decay, first, root, rate;
+struct lamb_numbers : moment_numbers {
+    float decay, first, rate;
 };
 
 DEVICE lamb_numbers lamb_numbers_of(const update_arguments &a) {
-    const device_step *s = a.step;
     lamb_numbers n;
-    n.scale = s->update_scale;
-    n.beta1 = s->beta1;
-    n.beta2 = s->beta2;
-    n.rest1 = (float)(1.0 - (double)n.beta1);
-    n.rest2 = (float)(1.0 - (double)n.beta2);
-    n.epsilon = a.epsilon;
+    set_moment_numbers(a, &n);
     n.decay = a.weight_decay;
-    n.first = 1.0f / s->correction1;
-    n.root = 1.0f / sqrtf(s->correction2);
+    n.first = 1.0f / a.step->correction1;
     n.rate = a.trust ? update_rate(a) * *a.trust : 0.0f;
     return n;
 }
 
 DEVICE float lamb_direction(const lamb_numbers &n, float p, float m, float v) {
     return m * n.first / (sqrtf(v) * n.root + n.epsilon) + n.decay * p;
-}
-
-DEVICE void open_kind(const update_arguments &a, int k, int64_t at, int count, float out[PACK]) {
-    int type = a.kinds[k].type;
-    widen_pack(load_pack(a.kinds[k].data, at, type, count), type, out);
 }
 
 DEVICE void add_squares(exact_window &w, const float values[PACK], int count, base_exact_sum *sum) {
@@ -45,14 +33,12 @@ DEVICE void begin_pack(const update_arguments &a, const lamb_numbers &n, const u
                        int64_t at, int count, exact_window windows[2], base_exact_sum *sums) {
     float g[PACK], p[PACK], m[PACK], v[PACK], direction[PACK];
     widen_pack(load_pack(a.gradient.data, at, a.gradient.type, count), a.gradient.type, g);
-    open_kind(a, 0, at, count, p);
-    open_kind(a, 1, at, count, m);
-    open_kind(a, 2, at, count, v);
+    load_kind(a, 0, at, count, p);
+    load_kind(a, 1, at, count, m);
+    load_kind(a, 2, at, count, v);
 #pragma unroll
     for (int i = 0; i < PACK; i++) {
-        g[i] = g[i] * n.scale;
-        m[i] = n.beta1 * m[i] + n.rest1 * g[i];
-        v[i] = n.beta2 * v[i] + n.rest2 * (g[i] * g[i]);
+        move_moments(n, g[i] * n.scale, &m[i], &v[i]);
         direction[i] = lamb_direction(n, p[i], m[i], v[i]);
     }
     store_kind(a, 1, keys[0], at, count, m);
@@ -64,26 +50,14 @@ DEVICE void begin_pack(const update_arguments &a, const lamb_numbers &n, const u
 KERNEL(lamb_begin, update_arguments, PACK_THREADS) {
     SHARED(base_exact_sum, sums, 2);
     if (!a.step->update) return;
-    int64_t *words = (int64_t *)sums;
     exact_window windows[2] = {};
     lamb_numbers n = lamb_numbers_of(a);
     uint64_t keys[2] = {key_of_kind(a.step, 1), key_of_kind(a.step, 2)};
-    int64_t first = (int64_t)blockIdx.x * UPDATE_PACKS * PACK_THREADS + threadIdx.x;
-    if (threadIdx.x < 2 * EXACT_WORDS) words[threadIdx.x] = 0;
-    __syncthreads();
-#pragma unroll 1
-    for (int p = 0; p < UPDATE_PACKS; p++) {
-        int64_t at = (first + p * PACK_THREADS) * PACK, left = a.count - at;
-        if (left <= 0) break;
-        begin_pack(a, n, keys, at, left < PACK ? (int)left : PACK, windows, sums);
-    }
+    clear_block_sums(sums, 2);
+    each_pack(a, [&](int64_t at, int count) { begin_pack(a, n, keys, at, count, windows, sums); });
 #pragma unroll
     for (int s = 0; s < 2; s++) flush_window(windows[s], &sums[s]);
-    __syncthreads();
-    if (threadIdx.x < 2) base_exact_settle(&sums[threadIdx.x]);
-    __syncthreads();
-    if (threadIdx.x < 2 * EXACT_WORDS && words[threadIdx.x])
-        add_word(&a.sums[threadIdx.x], (uint64_t)words[threadIdx.x]);
+    add_block_sums(sums, 2, a.sums);
 }
 
 /* A thread a word of the sums; then one a norm. */
@@ -111,9 +85,9 @@ KERNEL(lamb_trust, lamb_trust_arguments, LAMB_TRUST_THREADS) {
 DEVICE void lamb_pack(const update_arguments &a, const lamb_numbers &n, uint64_t key, int64_t at,
                       int count) {
     float p[PACK], m[PACK], v[PACK];
-    open_kind(a, 0, at, count, p);
-    open_kind(a, 1, at, count, m);
-    open_kind(a, 2, at, count, v);
+    load_kind(a, 0, at, count, p);
+    load_kind(a, 1, at, count, m);
+    load_kind(a, 2, at, count, v);
 #pragma unroll
     for (int i = 0; i < PACK; i++) p[i] -= n.rate * lamb_direction(n, p[i], m[i], v[i]);
     if (a.average) average_pack(a, p, at, count);
@@ -130,15 +104,10 @@ KERNEL(lamb, update_arguments, PACK_THREADS) {
     if (!update && !a.copy.data) return;
     lamb_numbers n = lamb_numbers_of(a);
     uint64_t key = key_of_kind(a.step, 0);
-    int64_t first = (int64_t)blockIdx.x * UPDATE_PACKS * PACK_THREADS + threadIdx.x;
-#pragma unroll 1
-    for (int p = 0; p < UPDATE_PACKS; p++) {
-        int64_t at = (first + p * PACK_THREADS) * PACK, left = a.count - at;
-        if (left <= 0) return;
-        int count = left < PACK ? (int)left : PACK;
+    each_pack(a, [&](int64_t at, int count) {
         if (update)
             lamb_pack(a, n, key, at, count);
         else
             copy_pack<lamb_copy>(a, n, at, count);
-    }
+    });
 }

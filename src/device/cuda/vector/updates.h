@@ -51,7 +51,13 @@ DEVICE pack_words drawn_pack(const float from[PACK], const uint16_t draws[PACK])
     return words;
 }
 
-/* Weights, or a state: as kind `k`, rounded stochastically where it is in bf16. */
+/* Loads kind `k`: the weights, or a state. */
+DEVICE void load_kind(const update_arguments &a, int k, int64_t at, int count, float out[PACK]) {
+    int type = a.kinds[k].type;
+    widen_pack(load_pack(a.kinds[k].data, at, type, count), type, out);
+}
+
+/* Stores kind `k`, rounded stochastically where it is in bf16. */
 DEVICE void store_kind(const update_arguments &a, int k, uint64_t key, int64_t at, int count,
                        const float from[PACK]) {
     if (a.kinds[k].type == BASE_BF16) {
@@ -118,10 +124,7 @@ DEVICE void copy_pack(const update_arguments &a, const typename rule::numbers &n
     enum { KINDS = 1 + rule::SHOWN };
     float kinds[KINDS][PACK], copy[PACK];
 #pragma unroll
-    for (int k = 0; k < KINDS; k++) {
-        int type = a.kinds[k].type;
-        widen_pack(load_pack(a.kinds[k].data, at, type, count), type, kinds[k]);
-    }
+    for (int k = 0; k < KINDS; k++) load_kind(a, k, at, count, kinds[k]);
 #pragma unroll
     for (int i = 0; i < PACK; i++) {
         float own[KINDS];
@@ -130,6 +133,18 @@ DEVICE void copy_pack(const update_arguments &a, const typename rule::numbers &n
         copy[i] = rule::shown(n, own);
     }
     store_pack(a.copy.data, at, a.copy.type, count, narrow_pack(copy, a.copy.type));
+}
+
+/* Calls work(at, count) for each pack of the thread: `count` elements from `at` on. */
+template <typename function>
+DEVICE void each_pack(const update_arguments &a, const function &work) {
+    int64_t first = (int64_t)blockIdx.x * UPDATE_PACKS * PACK_THREADS + threadIdx.x;
+#pragma unroll 1
+    for (int p = 0; p < UPDATE_PACKS; p++) {
+        int64_t at = (first + p * PACK_THREADS) * PACK, left = a.count - at;
+        if (left <= 0) return;
+        work(at, left < PACK ? (int)left : PACK);
+    }
 }
 
 template <typename rule> DEVICE void update_vector(const update_arguments &a) {
@@ -141,17 +156,12 @@ template <typename rule> DEVICE void update_vector(const update_arguments &a) {
     for (int k = 0; k < 1 + rule::STATES; k++) {
         if (a.kinds[k].type == BASE_BF16) keys[k] = key_of_kind(a.step, k);
     }
-    int64_t first = (int64_t)blockIdx.x * UPDATE_PACKS * PACK_THREADS + threadIdx.x;
-#pragma unroll 1
-    for (int p = 0; p < UPDATE_PACKS; p++) {
-        int64_t at = (first + p * PACK_THREADS) * PACK, left = a.count - at;
-        if (left <= 0) return;
-        int count = left < PACK ? (int)left : PACK;
+    each_pack(a, [&](int64_t at, int count) {
         if (update)
             update_pack<rule>(a, n, keys, at, count);
         else
             copy_pack<rule>(a, n, at, count);
-    }
+    });
 }
 
 /* Of rules whose copy is one of the weight. */
