@@ -82,7 +82,7 @@ template <class type> DEVICE void targets_rows(const targets_arguments &a) {
                                        : square_error(logit, target, &slope));
         if (a.gradients) a.gradients[row * a.columns + own] = slope * scale;
     }
-    for (int apart = 16; apart > 0; apart /= 2) total += __shfl_xor_sync(0xffffffffu, total, apart);
+    total = warp_sum(total);
     if (lane == 0) a.loss[row * a.loss_stride] = (float)(total / (double)a.columns);
 }
 

@@ -7,7 +7,7 @@
 
 enum { LANES = MAGNITUDE_LANES };
 static_assert((int)LANES == 32 && (int)MAGNITUDE_RUN == (int)ROW_PIECE,
-              "a thread of a warp has a lane");
+              "a thread of a warp has a lane, and warp_sum adds lanes in their order");
 
 /* Elements first ... first + count - 1 of row `row` of w, or of its transpose. */
 template <class type>
@@ -42,14 +42,6 @@ DEVICE void add_products(const magnitude_norms_arguments &a, const int64_t rows[
     }
 }
 
-/* The sum of a warp's lanes, in the order of MAGNITUDE_LANES. */
-DEVICE double fold_lanes(double value) {
-#pragma unroll
-    for (int apart = LANES / 2; apart > 0; apart /= 2)
-        value += __shfl_xor_sync(0xffffffffu, value, apart);
-    return value;
-}
-
 /* A warp makes the norms of a few rows, so that a piece of x1 is read once for all of them. */
 template <class type> DEVICE void magnitude_norms(const magnitude_norms_arguments &a) {
     int lane = (int)threadIdx.x % LANES;
@@ -74,7 +66,7 @@ template <class type> DEVICE void magnitude_norms(const magnitude_norms_argument
     }
 #pragma unroll
     for (int r = 0; r < NORMS_ROWS; r++) {
-        double sum = fold_lanes(sums[r]);
+        double sum = warp_sum(sums[r]);
         if (lane == 0 && begin + r < a.out) a.norms[begin + r] = (float)sqrt(sum);
     }
 }

@@ -1,5 +1,4 @@
-/* Arguments of magnitude.cu. Strides are in elements; `wide`: all pieces are aligned to 16 bytes.
- */
+/* Arguments of magnitude.cu. Strides are in elements. */
 #ifndef CUDA_MAGNITUDE_ARGUMENTS_H
 #define CUDA_MAGNITUDE_ARGUMENTS_H
 

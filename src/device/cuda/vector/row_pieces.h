@@ -112,7 +112,7 @@ DEVICE row_place place_of_thread(uint32_t pieces_a_row) {
 }
 
 /* The sum over a warp, with the same bits in all its threads: each step adds the same pairs. */
-DEVICE float warp_sum(float value) {
+template <class number> DEVICE number warp_sum(number value) {
 #pragma unroll
     for (int apart = 16; apart > 0; apart /= 2) value += __shfl_xor_sync(0xffffffffu, value, apart);
     return value;
