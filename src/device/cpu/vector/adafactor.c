@@ -3,7 +3,6 @@
 #include <math.h>
 
 #include "base/checked.h"
-#include "base/exact_sum.h"
 #include "device/cpu/cpu.h"
 #include "device/cpu/vector/exact_squares.h"
 #include "device/cpu/vector/vectors.h"
@@ -81,15 +80,11 @@ static float clipped(const device_call *c) {
 
 /* The rate of the weight, from the sums of its parts where it is scaled by its RMS. */
 static float rate_of(const device_call *c) {
-    const device_matrix *x = &c->x[1];
     float rate = c->step->learning_rate * c->attributes.update.lr_scale;
     if (!c->attributes.update.scaled) return rate;
-    base_exact_sum sum = {0};
-    for (int64_t r = 0; r < x->rows; r++)
-        base_exact_merge(&sum, (const void *)((const int64_t *)x->data + r * x->stride));
     double count = (double)c->x[2].rows * (double)c->x[2].columns;
     double size =
-        fmax((double)c->attributes.update.least_scale, sqrt(base_exact_round(&sum) / count));
+        fmax((double)c->attributes.update.least_scale, sqrt(exact_total(&c->x[1], 0) / count));
     return (float)((double)rate * size);
 }
 

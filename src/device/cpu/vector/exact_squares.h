@@ -13,6 +13,17 @@ static inline void exact_merge_parallel(base_exact_sum *sum, const base_exact_su
     if (own->nan) __atomic_fetch_add(&sum->nan, own->nan, __ATOMIC_RELAXED);
 }
 
+/* The sum number `which` of a weight, 0 or 1. parts: INT64 n x 2 EXACT_WORDS, of its n parts. */
+static inline double exact_total(const device_matrix *parts, int which) {
+    base_exact_sum total = {0};
+    for (int64_t r = 0; r < parts->rows; r++) {
+        const base_exact_sum *part =
+            (const void *)((const int64_t *)parts->data + r * parts->stride);
+        base_exact_merge(&total, &part[which]);
+    }
+    return base_exact_round(&total);
+}
+
 /* Leaves a settled sum, whatever the number of threads. */
 sifr_status cpu_run_exact_squares(device *dev, const device_call *call, sifr_error *error);
 
