@@ -22,6 +22,23 @@ static sifr_status emit_on_segment(lower_state *state, plan_action action, int32
     return SIFR_OK;
 }
 
+/* Elements of the segments before this one, in whole blocks: the same for any number of ranks. */
+static int64_t elements_before(const sifr_model *model, int32_t segment) {
+    int64_t elements = 0;
+    for (int32_t g = 0; g < segment; g++) elements += model->segments[g].elements;
+    return elements;
+}
+
+/* Ends an update of a segment's elements from `first` on. */
+static sifr_status emit_update_from(lower_state *state, int32_t segment, int64_t first,
+                                    const device_call *call, sifr_error *error) {
+    plan_schedule *s = state->s;
+    BASE_TRY(emit_on_segment(state, PLAN_UPDATE, segment, call, error));
+    s->instructions[s->instruction_count - 1].element =
+        elements_before(state->model, segment) + first;
+    return SIFR_OK;
+}
+
 static sifr_status emit_squares(lower_state *state, int32_t segment, sifr_error *error) {
     device_call call;
     memset(&call, 0, sizeof call);
@@ -32,13 +49,6 @@ static sifr_status emit_squares(lower_state *state, int32_t segment, sifr_error 
     BASE_TRY(lower_put(state, &call, PLAN_X0, gradient_of(state, segment), error));
     BASE_TRY(lower_put(state, &call, PLAN_Y, y, error));
     return emit_on_segment(state, PLAN_SQUARES, segment, &call, error);
-}
-
-/* Elements of the segments before this one, in whole blocks: the same for any number of ranks. */
-static int64_t elements_before(const sifr_model *model, int32_t segment) {
-    int64_t elements = 0;
-    for (int32_t g = 0; g < segment; g++) elements += model->segments[g].elements;
-    return elements;
 }
 
 /* What an update of a segment's weights is called with, but for its operands. */
@@ -77,8 +87,8 @@ static void find_axis(const lower_state *state, int32_t segment, int i, int64_t 
     }
 }
 
-/* Its operands behind x0: elements of a segment from `first` on, some of its states, and the copy
- * of the weights where that is asked for. */
+/* Operands of an update behind x0: elements of a segment from `first` on, some of its states, and
+ * the copy of the weights where that is asked for. */
 static sifr_status put_weights(lower_state *state, int32_t segment, int64_t first, int64_t elements,
                                state_range states, bool copies, device_call *call,
                                sifr_error *error) {
@@ -103,7 +113,7 @@ static sifr_status put_weights(lower_state *state, int32_t segment, int64_t firs
     return SIFR_OK;
 }
 
-/* All its operands, with the first states of the row. */
+/* All operands of an update, with the first `states` states of the row. */
 static sifr_status put_elements(lower_state *state, int32_t segment, int64_t first,
                                 int64_t elements, int states, bool copies, device_call *call,
                                 sifr_error *error) {
@@ -119,9 +129,7 @@ static sifr_status emit_update(lower_state *state, int32_t segment, sifr_error *
     device_call call = update_call(state, segment);
     BASE_TRY(put_elements(state, segment, 0, s->segment_elements[segment],
                           optim_states(plan_row(s, segment)), true, &call, error));
-    BASE_TRY(emit_on_segment(state, PLAN_UPDATE, segment, &call, error));
-    s->instructions[s->instruction_count - 1].element = elements_before(state->model, segment);
-    return SIFR_OK;
+    return emit_update_from(state, segment, 0, &call, error);
 }
 
 /* --- updates by weight --- */
@@ -165,7 +173,7 @@ static sifr_status put_sums(lower_state *state, int32_t segment, int64_t number,
     return lower_put(state, call, begin ? PLAN_Y : PLAN_X1, sums, error);
 }
 
-/* The gradient of a whole weight. pass_zero.c lets it be that of all ranks. */
+/* The gradient of a whole weight, which pass_zero.c gathers where ranks hold slices. */
 static sifr_status put_gradient(lower_state *state, const model_weight *weight, device_call *call,
                                 sifr_error *error) {
     int64_t elements = weight->rows * weight->columns;
@@ -186,10 +194,7 @@ static sifr_status emit_weight(lower_state *state, const model_weight *weight, i
     BASE_TRY(put_elements(state, segment, weight->offset, elements, states, !begin, &call, error));
     BASE_TRY(put_sums(state, segment, number, begin, &call, error));
     if (!begin && row->whole_gradient) BASE_TRY(put_gradient(state, weight, &call, error));
-    BASE_TRY(emit_on_segment(state, PLAN_UPDATE, segment, &call, error));
-    s->instructions[s->instruction_count - 1].element =
-        elements_before(state->model, segment) + weight->offset;
-    return SIFR_OK;
+    return emit_update_from(state, segment, weight->offset, &call, error);
 }
 
 /* Either the sums or the updates of a segment's weights. */
@@ -222,9 +227,7 @@ static sifr_status begin_whole(lower_state *state, int32_t segment, sifr_error *
     BASE_TRY(put_elements(state, segment, 0, elements, device_update_states(call.kernel), false,
                           &call, error));
     BASE_TRY(lower_put(state, &call, PLAN_Y, lower_vector(*values, 0, elements, BASE_FP32), error));
-    BASE_TRY(emit_on_segment(state, PLAN_UPDATE, segment, &call, error));
-    s->instructions[s->instruction_count - 1].element = elements_before(state->model, segment);
-    return SIFR_OK;
+    return emit_update_from(state, segment, 0, &call, error);
 }
 
 static sifr_status change_values(lower_state *state, const model_weight *weight,
@@ -256,9 +259,7 @@ static sifr_status end_whole(lower_state *state, int32_t segment, sifr_error *er
     lower_operand values = lower_vector(s->whole_values[segment], 0, elements, BASE_FP32);
     BASE_TRY(lower_put(state, &call, PLAN_X0, values, error));
     BASE_TRY(put_weights(state, segment, 0, elements, states, true, &call, error));
-    BASE_TRY(emit_on_segment(state, PLAN_UPDATE, segment, &call, error));
-    s->instructions[s->instruction_count - 1].element = elements_before(state->model, segment);
-    return SIFR_OK;
+    return emit_update_from(state, segment, 0, &call, error);
 }
 
 /* Where values travel beside computing, the next segment's are begun first. */

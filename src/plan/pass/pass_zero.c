@@ -85,13 +85,18 @@ static sifr_status emit_reduce(zero_state *z, int32_t buffer, int32_t micro_batc
                                elements * (narrow ? 2 : sum), error);
 }
 
-/* Gathers in place: the whole contains this rank's slice already. */
-static sifr_status emit_gather_in_place(zero_state *z, int32_t buffer, int32_t segment,
-                                        int64_t element, sifr_error *error) {
-    int64_t bytes = slice_elements(z, segment) * element;
+/* Gathers in place: the whole contains this rank's part, of `bytes`, already. */
+static sifr_status emit_gather_parts(zero_state *z, int32_t buffer, int32_t segment, int64_t bytes,
+                                     sifr_error *error) {
     BASE_TRY(plan_add_operand(z->s, PLAN_X0, buffer, z->rank * bytes, error));
     BASE_TRY(plan_add_operand(z->s, PLAN_Y, buffer, 0, error));
     return plan_add_collective(z->s, PLAN_GATHER, PLAN_STATE, segment, -1, bytes, error);
+}
+
+/* The same of slices, which have `element` bytes for each element. */
+static sifr_status emit_gather_in_place(zero_state *z, int32_t buffer, int32_t segment,
+                                        int64_t element, sifr_error *error) {
+    return emit_gather_parts(z, buffer, segment, slice_elements(z, segment) * element, error);
 }
 
 static sifr_status emit_gather(zero_state *z, int32_t segment, int32_t micro_batch,
@@ -139,7 +144,7 @@ static void move_operand(const zero_state *z, int32_t segment, int64_t first, in
     operand->offset = (whole ? first : in_slice) / each * bytes;
 }
 
-/* Those of all ranks, which gather_sums has brought. */
+/* Those of all ranks, which gather_updated has brought. */
 static void read_all_sums(const zero_state *z, int32_t segment, device_matrix *m,
                           plan_operand *operand) {
     int64_t bytes = plan_sum_bytes(z->s, segment);
@@ -148,12 +153,12 @@ static void read_all_sums(const zero_state *z, int32_t segment, device_matrix *m
     m->stride = bytes / base_dtype_bytes(m->dtype);
 }
 
-/* Before the first update that reads a segment's whole gradient. At stage 1 it has a place there
+/* Before the first update that reads a segment's whole gradient, x2. At stage 1 it has a place
  * already. */
 static sifr_status gather_gradient(zero_state *z, const plan_instruction *in, sifr_error *error) {
     plan_schedule *s = z->s;
-    if (in->action != PLAN_UPDATE || !plan_row(s, in->segment)->whole_gradient) return SIFR_OK;
-    if (s->calls[in->call].x[2].dtype == BASE_NONE || z->gradient[in->segment] >= 0) return SIFR_OK;
+    bool reads = in->action == PLAN_UPDATE && s->calls[in->call].x[2].dtype != BASE_NONE;
+    if (!reads || z->gradient[in->segment] >= 0) return SIFR_OK;
     int32_t segment = in->segment, sum = z->old.operands[in->first_operand].buffer;
     int32_t *whole = &z->gradient[segment];
     *whole = z->slice[sum];
@@ -177,39 +182,53 @@ static bool is_of_weight(const zero_state *z, int32_t segment, const plan_operan
     return operand->role == PLAN_X2;
 }
 
-/* Cuts an instruction on flat vectors to this rank's slice; drops it if it works on other ranks'
- * slices only. */
+/* How an instruction on flat vectors of a segment is cut to this rank's slice. */
+typedef struct zero_cut {
+    int32_t segment;
+    int64_t whole;      /* elements before the cut */
+    int64_t first, end; /* elements of the segment after it */
+} zero_cut;
+
+static void cut_operand(const zero_state *z, const zero_cut *cut, device_call *call,
+                        plan_operand *operand) {
+    const plan_schedule *s = z->s;
+    device_matrix *m = plan_role_matrix(call, (plan_role)operand->role);
+    if (operand->buffer == s->numbers) return;
+    if (operand->buffer == s->weight_sums[cut->segment]) {
+        if (operand->role == PLAN_X1) read_all_sums(z, cut->segment, m, operand);
+        return;
+    }
+    if (is_of_weight(z, cut->segment, operand)) {
+        if (is_gradient(z, operand->buffer)) operand->buffer = z->gradient[cut->segment];
+        return;
+    }
+    int64_t each = cut->whole / m->columns; /* elements for a value */
+    m->columns = m->stride = (cut->end - cut->first) / each;
+    move_operand(z, cut->segment, cut->first, each, base_dtype_bytes(m->dtype), operand);
+}
+
+/* Cuts an instruction to this rank's slice; drops it if it works on other ranks' slices only. */
 static sifr_status emit_sliced(zero_state *z, const plan_instruction *in, sifr_error *error) {
     plan_schedule *s = z->s;
     device_call call = s->calls[in->call];
     plan_instruction out = *in;
     plan_operand gradient = z->old.operands[in->first_operand];
-    int32_t segment = s->buffers[gradient.buffer].segment;
-    int64_t slice = slice_elements(z, segment), whole = call.x[0].columns;
-    int64_t start = gradient.offset / (is_values(z, gradient.buffer) ? 4 : sum_bytes(z));
-    int64_t first = base_max_i64(start, z->rank * slice);
-    int64_t end = base_min_i64(start + whole, (z->rank + 1) * slice);
+    zero_cut cut = {.segment = s->buffers[gradient.buffer].segment, .whole = call.x[0].columns};
+    int64_t slice = slice_elements(z, cut.segment);
+    int64_t start = gradient.offset / base_dtype_bytes(call.x[0].dtype);
+    cut.first = base_max_i64(start, z->rank * slice);
+    cut.end = base_min_i64(start + cut.whole, (z->rank + 1) * slice);
     BASE_TRY(gather_gradient(z, in, error));
-    if (end <= first) return SIFR_OK;
+    if (cut.end <= cut.first) return SIFR_OK;
     for (int32_t o = in->first_operand; o < in->first_operand + in->operands; o++) {
         plan_operand operand = z->old.operands[o];
-        device_matrix *m = plan_role_matrix(&call, (plan_role)operand.role);
-        if (operand.buffer == s->weight_sums[segment] && operand.role == PLAN_X1)
-            read_all_sums(z, segment, m, &operand);
-        bool whole_weight = is_of_weight(z, segment, &operand);
-        if (whole_weight && is_gradient(z, operand.buffer)) operand.buffer = z->gradient[segment];
-        if (operand.buffer != s->numbers && operand.buffer != s->weight_sums[segment] &&
-            !whole_weight) {
-            int64_t each = whole / m->columns; /* elements for a value */
-            m->columns = m->stride = (end - first) / each;
-            move_operand(z, segment, first, each, base_dtype_bytes(m->dtype), &operand);
-        }
+        cut_operand(z, &cut, &call, &operand);
         BASE_TRY(
             plan_add_operand(s, (plan_role)operand.role, operand.buffer, operand.offset, error));
     }
-    if (plan_row(s, segment)->whole_gradient) call.attributes.update.first += first - start;
+    if (plan_row(s, cut.segment)->whole_gradient) call.attributes.update.first += cut.first - start;
     BASE_TRY(plan_add_call(s, call, &out.call, error));
-    out.element += first - start;
+    out.element += cut.first - start;
     return plan_add_instruction(s, out, error);
 }
 
@@ -222,11 +241,11 @@ static bool changes_values(const zero_state *z, const plan_instruction *in) {
 
 /* Whether it does, and this rank owns no element of the weight. */
 static bool is_of_others(const zero_state *z, const plan_instruction *in) {
-    const device_call *call = in->call >= 0 ? &z->s->calls[in->call] : NULL;
-    if (z->stage == 0 || z->ranks == 1 || !changes_values(z, in)) return false;
+    if (z->stage == 0 || !changes_values(z, in)) return false;
+    const device_matrix *values = &z->s->calls[in->call].y;
     int64_t slice = slice_elements(z, in->segment);
-    int64_t first = z->old.operands[in->first_operand].offset / 4;
-    int64_t end = first + call->y.rows * call->y.columns;
+    int64_t first = z->old.operands[in->first_operand].offset / base_dtype_bytes(values->dtype);
+    int64_t end = first + values->rows * values->columns;
     return end <= z->rank * slice || first >= (z->rank + 1) * slice;
 }
 
@@ -284,15 +303,6 @@ static sifr_status emit_peer(zero_state *z, const plan_instruction *in, sifr_err
                                 error);
 }
 
-/* The sums over weights of all ranks. */
-static sifr_status gather_sums(zero_state *z, int32_t segment, sifr_error *error) {
-    plan_schedule *s = z->s;
-    int64_t bytes = plan_sum_bytes(s, segment);
-    BASE_TRY(plan_add_operand(s, PLAN_X0, s->weight_sums[segment], z->rank * bytes, error));
-    BASE_TRY(plan_add_operand(s, PLAN_Y, s->weight_sums[segment], 0, error));
-    return plan_add_collective(s, PLAN_GATHER, PLAN_STATE, segment, -1, bytes, error);
-}
-
 /* After the last update of a segment with this kernel. */
 static sifr_status gather_updated(zero_state *z, size_t index, sifr_error *error) {
     plan_schedule *s = z->s;
@@ -302,14 +312,17 @@ static sifr_status gather_updated(zero_state *z, size_t index, sifr_error *error
     bool more = index + 1 < z->old.count && next->action == PLAN_UPDATE &&
                 next->segment == in->segment && s->calls[next->call].kernel == kernel;
     if (more) return SIFR_OK;
-    if (s->weight_sums[in->segment] >= 0 && kernel == plan_row(s, in->segment)->begin)
-        return gather_sums(z, in->segment, error);
-    int32_t values = s->whole_values[in->segment];
-    if (values >= 0 && kernel == plan_row(s, in->segment)->begin)
-        return emit_gather_in_place(z, values, in->segment, base_dtype_bytes(BASE_FP32), error);
-    if (!z->whole[in->segment] || kernel != plan_row(s, in->segment)->kernel) return SIFR_OK;
+    int32_t segment = in->segment;
+    const optim_row *row = plan_row(s, segment);
+    if (row->by_weight && kernel == row->begin)
+        return emit_gather_parts(z, s->weight_sums[segment], segment, plan_sum_bytes(s, segment),
+                                 error);
+    if (row->reads_whole && kernel == row->begin)
+        return emit_gather_in_place(z, s->whole_values[segment], segment,
+                                    base_dtype_bytes(BASE_FP32), error);
+    if (!z->whole[segment] || kernel != row->kernel) return SIFR_OK;
     int64_t element = base_dtype_bytes(plan_dtype(&s->settings));
-    return emit_gather_in_place(z, s->parameters[in->segment], in->segment, element, error);
+    return emit_gather_in_place(z, s->parameters[segment], segment, element, error);
 }
 
 /* Whether an instruction works on this rank's slice alone. */
@@ -318,7 +331,7 @@ static bool is_sliced(const zero_state *z, const plan_instruction *in) {
     bool adds = in->action == PLAN_ADD && z->s->calls[in->call].kernel == DEVICE_ADD_INTO;
     bool updates = in->action == PLAN_UPDATE && z->stage > 0 && !changes_values(z, in);
     int32_t buffer = z->old.operands[in->first_operand].buffer;
-    if (updates && is_values(z, buffer)) return z->ranks > 1;
+    if (updates && is_values(z, buffer)) return true;
     return (adds || updates || in->action == PLAN_SQUARES) && z->reduced[buffer];
 }
 
