@@ -186,6 +186,12 @@ sifr_status plan_try_size(plan_search *search, const plan_settings *settings, pl
     return status;
 }
 
+static void go_to_next_stage(plan_settings *settings) {
+    int32_t *stage = &settings->mesh.place[PLAN_AXIS_STAGE];
+    *stage = (*stage + 1) % plan_mesh_ranks(&settings->mesh, PLAN_STAGES);
+    if (settings->pipeline.stages > 1) settings->pipeline.stage = *stage;
+}
+
 sifr_status plan_try_all_sizes(plan_search *search, const plan_settings *settings,
                                plan_outcome *out, sifr_error *error) {
     int32_t stages = plan_mesh_ranks(&settings->mesh, PLAN_STAGES);
@@ -193,8 +199,7 @@ sifr_status plan_try_all_sizes(plan_search *search, const plan_settings *setting
     BASE_TRY(plan_try_size(search, &one, out, error));
     for (int32_t i = 1; i < stages && out->possible; i++) {
         plan_outcome stage;
-        one.mesh.place[PLAN_AXIS_STAGE] = (one.mesh.place[PLAN_AXIS_STAGE] + 1) % stages;
-        if (one.pipeline.stages > 1) one.pipeline.stage = one.mesh.place[PLAN_AXIS_STAGE];
+        go_to_next_stage(&one);
         BASE_TRY(plan_try_size(search, &one, &stage, error));
         bool fits = out->fits && stage.fits;
         if (stage.total_bytes > out->total_bytes) *out = stage;
@@ -334,7 +339,7 @@ sifr_status plan_largest(plan_search *search, const plan_settings *settings, pla
     for (int32_t i = 1; i < stages && *out >= first; i++) {
         plan_settings there;
         plan_outcome outcome;
-        one.mesh.place[PLAN_AXIS_STAGE] = (one.mesh.place[PLAN_AXIS_STAGE] + 1) % stages;
+        go_to_next_stage(&one);
         there = one;
         set(&there, *out);
         BASE_TRY(plan_try_size(search, &there, &outcome, error));
