@@ -1,12 +1,9 @@
 """Adapters on one rank beside transformers and PEFT: LoRA, and QLoRA beside bitsandbytes."""
-import os
 import time
 
-from harness import Contestant, interleave
-from part_limits import watch
-from part_ranks import rows_beside
-from part_train import COMPILED, compile_ahead, failure, good, rate
-from report import Row, gigabytes, number
+from harness import Contestant
+from part_ranks import measure_beside
+from part_train import COMPILED, compile_ahead
 
 MODEL = "llama"
 TITLES = {"LoRA": (), "QLoRA": ("--4-bits",)}
@@ -36,20 +33,10 @@ def peer(context, kind, shape, precision, steps, compiled):
 
 def measure(context, part, kind, shape, precision, seconds):
     title = f"{MODEL} {precision}, {kind}, {shape[0]} × {shape[1]}"
-    context.say(title)
-    contestants = [ours(context, kind, shape, precision, 2)]
-    if context.python:
-        contestants += [peer(context, kind, shape, precision, 2, c) for c in (False, True)]
-    results = interleave(contestants, context.rounds, seconds, context.say, watch(context.inputs))
-    part.data[title] = results
-    tokens, mine = shape[0] * shape[1], results["sifr"]
-    for name in (n for n in results if n != "sifr"):
-        rows_beside(part, title, name, mine, results[name], precision, tokens, whose="the process")
-    if len(results) == 1:
-        note = "" if good(mine) else failure(mine)
-        part.rows.append(Row(f"{title}: tokens/s", number(rate(mine, tokens)[0]), note=note))
-        part.rows.append(Row(f"{title}: memory of the process", gigabytes(
-            max((r["peak_bytes"] for r in good(mine)), default=0)), note=note))
+    peers = [peer(context, kind, shape, precision, 2, c)
+             for c in (False, True) if context.python]
+    measure_beside(context, part, title, ours(context, kind, shape, precision, 2), peers,
+                   precision, shape[0] * shape[1], seconds, "the process")
 
 
 def run(context, part):

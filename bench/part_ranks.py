@@ -147,8 +147,7 @@ def communication_rows(part, title, sides):
         f"by the cores' rates the quicker one waits at most {number(median(uneven) * step)} s"))
 
 
-def rows_beside(part, title, name, mine, theirs, precision, tokens, marks=("", ""),
-                whose="all ranks"):
+def rows_beside(part, title, name, mine, theirs, precision, tokens, whose, marks=("", "")):
     """Tokens/s and memory beside a peer's; `marks`: of the one and of the other."""
     wrong = what_is_wrong(mine, theirs, precision)
     if wrong:
@@ -165,11 +164,27 @@ def rows_beside(part, title, name, mine, theirs, precision, tokens, marks=("", "
                          gigabytes(peak[1]), peak[0] / peak[1], marks[1]))
 
 
+def measure_beside(context, part, title, ours, peers, precision, tokens, seconds, whose):
+    """Turns of sifr and its peers; rows of sifr beside each peer, or alone without peers."""
+    context.say(title)
+    results = interleave([ours] + peers, context.rounds, seconds, context.say,
+                         watch(context.inputs))
+    part.data[title] = results
+    mine = results[ours.name]
+    for other in peers:
+        rows_beside(part, title, other.name, mine, results[other.name], precision, tokens, whose)
+    if not peers:
+        note = "" if good(mine) else failure(mine)
+        part.rows.append(Row(f"{title}: tokens/s", number(rate(mine, tokens)[0]), note=note))
+        part.rows.append(Row(f"{title}: memory of {whose}", gigabytes(
+            max((r["peak_bytes"] for r in good(mine)), default=0)), note=note))
+
+
 def peer_rows(part, model, name, stage, precision, results, tokens):
     them = f"{name}, stage {stage}"
     rows_beside(part, f"{model} {precision}, stage {stage}", them,
                 results[own_name(stage, precision)], results[them], precision, tokens,
-                ("2", "<1.0"), "both ranks")
+                "both ranks", ("2", "<1.0"))
 
 
 def run(context, part):

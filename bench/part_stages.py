@@ -2,11 +2,10 @@
 sharding."""
 import time
 
-from harness import Contestant, interleave
-from part_limits import watch
-from part_ranks import launcher, rows_beside
-from part_train import COMPILED, compile_ahead, failure, good, rate
-from report import Row, gigabytes, number
+from harness import Contestant
+from part_ranks import launcher, measure_beside
+from part_train import COMPILED, compile_ahead
+from report import Row
 
 MODEL = "llama"     # its head is not tied, so that torch's stages share no weight
 MICRO_BATCHES = 8
@@ -57,20 +56,10 @@ def peer(context, case, shape, precision, steps, compiled):
 
 def measure(context, part, case, shape, precision, seconds):
     title = f"{MODEL} {precision}, {case.name}, {shape[0]} × {shape[1]}"
-    context.say(title)
-    contestants = [ours(context, case, shape, precision, 2)]
-    if context.python:
-        contestants += [peer(context, case, shape, precision, 2, c) for c in (False, True)]
-    results = interleave(contestants, context.rounds, seconds, context.say, watch(context.inputs))
-    part.data[title] = results
-    tokens, mine = case.tokens(shape), results["sifr"]
-    for name in (n for n in results if n != "sifr"):
-        rows_beside(part, title, name, mine, results[name], precision, tokens)
-    if len(results) == 1:
-        note = "" if good(mine) else failure(mine)
-        part.rows.append(Row(f"{title}: tokens/s", number(rate(mine, tokens)[0]), note=note))
-        part.rows.append(Row(f"{title}: memory of all ranks", gigabytes(
-            max((r["peak_bytes"] for r in good(mine)), default=0)), note=note))
+    peers = [peer(context, case, shape, precision, 2, c)
+             for c in (False, True) if context.python]
+    measure_beside(context, part, title, ours(context, case, shape, precision, 2), peers,
+                   precision, case.tokens(shape), seconds, "all ranks")
 
 
 def run(context, part):

@@ -39,21 +39,9 @@ def main():
     a = parser.parse_args()
     model = load(a)
     trained = [p for p in model.parameters() if p.requires_grad]
-    optimizer = torch.optim.AdamW(trained, fused=True, **shared.OPTIMIZER)
-    forward = torch.compile(model) if a.compile else model
-
-    def one_step(step):
-        ids = shared.batch(a, step)
-        with torch.autocast("cpu", torch.bfloat16, enabled=a.precision == "bf16"):
-            loss = forward(input_ids=ids, labels=ids).loss
-        loss.backward()
-        torch.nn.utils.clip_grad_norm_(trained, 1.0)
-        optimizer.step()
-        optimizer.zero_grad(set_to_none=True)
-        return loss.detach()
-
-    shared.timed_steps(a, one_step, {"compiled": a.compile, **versions(a),
-                                     "trained": sum(p.numel() for p in trained)})
+    shared.timed_steps(a, shared.steps_of(a, model, trained),
+                       {"compiled": a.compile, **versions(a),
+                        "trained": sum(p.numel() for p in trained)})
 
 
 if __name__ == "__main__":
