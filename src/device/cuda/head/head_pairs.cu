@@ -3,8 +3,8 @@
  * device/cpu/head/head_preference.c does. Sums and functions are in double. */
 #include "device/cuda/kernel.h"
 
-#include "device/cuda/head/head_arguments.h"
 #include "device/call.h"
+#include "device/cuda/head/head_arguments.h"
 
 /* Of an answer: as in head_preference.c. */
 struct pair_answer {
