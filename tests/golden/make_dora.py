@@ -5,13 +5,10 @@ with magnitudes (use_dora). README.md says what the files hold.
     pip install torch transformers peft
     python make_dora.py
 """
-import hashlib
 import math
-import os
 
 import peft
 import torch
-from safetensors.torch import save_file
 
 import make_lora as l
 import make_models as m
@@ -50,22 +47,8 @@ def weights(model):
 
 
 def main():
-    torch.set_num_threads(1)
-    torch.use_deterministic_algorithms(True)
-    m.transformers.logging.set_verbosity_error()
     l.wrap, l.weights = wrap, weights
-    tensors = {}
-    cases = [l.result_of(name, model, config, tensors) for name, model, config in CASES]
-    path = os.path.join(m.RESULTS, "dora")
-    save_file({k: v.contiguous() for k, v in tensors.items()}, path + ".safetensors")
-    m.write_json(path + ".json", {
-        "script": "make_dora.py",
-        "script_sha256": hashlib.sha256(open(__file__, "rb").read()).hexdigest(),
-        "packages": {"torch": torch.__version__, "peft": peft.__version__,
-                     "transformers": m.transformers.__version__},
-        "length": m.LENGTH, "micro_batches": l.MICRO_BATCHES, "steps": l.STEPS, "lr": l.RATE,
-        "betas": [m.BETA1, m.BETA2], "eps": m.EPSILON, "weight_decay": m.WEIGHT_DECAY,
-        "gradient_clipping": m.CLIPPING, "cases": cases})
+    l.write("dora", __file__, CASES, l.result_of)
 
 
 if __name__ == "__main__":

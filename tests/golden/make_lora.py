@@ -137,22 +137,27 @@ def result_of(name, model_name, config, tensors):
             "trained": sum(u.numel() for u in update.values()), "torch_fp32_error": own}
 
 
-def main():
+def write(name, script, cases, result, **packages):
+    """Writes results/NAME.json and .safetensors. result(*case, tensors) gives a case's entry."""
     torch.set_num_threads(1)
     torch.use_deterministic_algorithms(True)
     m.transformers.logging.set_verbosity_error()
     tensors = {}
-    cases = [result_of(name, model, config, tensors) for name, model, config in CASES]
-    path = os.path.join(m.RESULTS, "lora")
+    results = [result(*case, tensors) for case in cases]
+    path = os.path.join(m.RESULTS, name)
     save_file({k: v.contiguous() for k, v in tensors.items()}, path + ".safetensors")
     m.write_json(path + ".json", {
-        "script": "make_lora.py",
-        "script_sha256": hashlib.sha256(open(__file__, "rb").read()).hexdigest(),
+        "script": os.path.basename(script),
+        "script_sha256": hashlib.sha256(open(script, "rb").read()).hexdigest(),
         "packages": {"torch": torch.__version__, "peft": peft.__version__,
-                     "transformers": m.transformers.__version__},
+                     "transformers": m.transformers.__version__, **packages},
         "length": m.LENGTH, "micro_batches": MICRO_BATCHES, "steps": STEPS, "lr": RATE,
         "betas": [m.BETA1, m.BETA2], "eps": m.EPSILON, "weight_decay": m.WEIGHT_DECAY,
-        "gradient_clipping": m.CLIPPING, "cases": cases})
+        "gradient_clipping": m.CLIPPING, "cases": results})
+
+
+def main():
+    write("lora", __file__, CASES, result_of)
 
 
 if __name__ == "__main__":

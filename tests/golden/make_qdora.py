@@ -6,18 +6,13 @@ As make_qlora.py, whose functions it uses. README.md says what the files hold.
     pip install torch transformers peft bitsandbytes accelerate
     python make_qdora.py
 """
-import hashlib
 import os
 
 import bitsandbytes
-import peft
-import torch
-import transformers
-from safetensors.torch import load_file, save_file
+from safetensors.torch import load_file
 
 import make_dora as d
 import make_lora as l
-import make_models as m
 import make_qlora as q
 
 CASES = [("dora-double", "dora", True), ("dora-plain", "dora", False)]
@@ -36,23 +31,8 @@ def wrap(case, config, dtype):
 
 
 def main():
-    torch.set_num_threads(1)
-    torch.use_deterministic_algorithms(True)
-    m.transformers.logging.set_verbosity_error()
     l.wrap, l.weights, l.CASES = wrap, d.weights, d.CASES
-    tensors = {}
-    cases = [q.result_of(name, adapter, double, tensors) for name, adapter, double in CASES]
-    path = os.path.join(m.RESULTS, "qdora")
-    save_file({k: v.contiguous() for k, v in tensors.items()}, path + ".safetensors")
-    m.write_json(path + ".json", {
-        "script": "make_qdora.py",
-        "script_sha256": hashlib.sha256(open(__file__, "rb").read()).hexdigest(),
-        "packages": {"torch": torch.__version__, "peft": peft.__version__,
-                     "transformers": transformers.__version__,
-                     "bitsandbytes": bitsandbytes.__version__},
-        "length": m.LENGTH, "micro_batches": l.MICRO_BATCHES, "steps": l.STEPS, "lr": l.RATE,
-        "betas": [m.BETA1, m.BETA2], "eps": m.EPSILON, "weight_decay": m.WEIGHT_DECAY,
-        "gradient_clipping": m.CLIPPING, "cases": cases})
+    l.write("qdora", __file__, CASES, q.result_of, bitsandbytes=bitsandbytes.__version__)
 
 
 if __name__ == "__main__":

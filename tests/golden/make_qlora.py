@@ -9,7 +9,6 @@ The truth is computed in float64, over what bitsandbytes' CPU code makes of its 
 what its products multiply by. The script asserts that transformers, PEFT and bitsandbytes together
 (BitsAndBytesConfig, in float32, on the CPU) come to the same losses.
 """
-import hashlib
 import math
 import os
 
@@ -18,7 +17,6 @@ import peft
 import torch
 import transformers
 from bitsandbytes import functional
-from safetensors.torch import save_file
 
 import make_lora as l
 import make_models as m
@@ -104,22 +102,7 @@ def result_of(name, adapter, double, tensors):
 
 
 def main():
-    torch.set_num_threads(1)
-    torch.use_deterministic_algorithms(True)
-    m.transformers.logging.set_verbosity_error()
-    tensors = {}
-    cases = [result_of(name, adapter, double, tensors) for name, adapter, double in CASES]
-    path = os.path.join(m.RESULTS, "qlora")
-    save_file({k: v.contiguous() for k, v in tensors.items()}, path + ".safetensors")
-    m.write_json(path + ".json", {
-        "script": "make_qlora.py",
-        "script_sha256": hashlib.sha256(open(__file__, "rb").read()).hexdigest(),
-        "packages": {"torch": torch.__version__, "peft": peft.__version__,
-                     "transformers": transformers.__version__,
-                     "bitsandbytes": bitsandbytes.__version__},
-        "length": m.LENGTH, "micro_batches": l.MICRO_BATCHES, "steps": l.STEPS, "lr": l.RATE,
-        "betas": [m.BETA1, m.BETA2], "eps": m.EPSILON, "weight_decay": m.WEIGHT_DECAY,
-        "gradient_clipping": m.CLIPPING, "cases": cases})
+    l.write("qlora", __file__, CASES, result_of, bitsandbytes=bitsandbytes.__version__)
 
 
 if __name__ == "__main__":
