@@ -180,13 +180,6 @@ sifr_status checkpoint_check_file(const checkpoint_opened *opened, size_t index,
     return status;
 }
 
-static bool has_state(const optim_row *row, const char *name) {
-    const optim_row *of;
-    for (int n = 0, i; (i = optim_named_state(row, n, &of)) >= 0; n++)
-        if (strcmp(of->states[i].name, name) == 0) return true;
-    return false;
-}
-
 sifr_status checkpoint_check_states(const checkpoint_opened *opened, const optim_row *row,
                                     const char *directory, const char *whose, const char *remedy,
                                     sifr_error *error) {
@@ -197,10 +190,11 @@ sifr_status checkpoint_check_states(const checkpoint_opened *opened, const optim
     int states = 0;
     const char *key;
     json_t *value;
-    for (const optim_row *of; optim_named_state(row, states, &of) >= 0;) states++;
+    const optim_row *of;
+    while (optim_named_state(row, states, &of) >= 0) states++;
     json_object_foreach((json_t *)(uintptr_t)types, key, value) {
         bool master = strcmp(key, "master") == 0;
-        same &= master || has_state(row, key);
+        same &= master || optim_find_state(row, key, &of) >= 0;
         count++;
         if (master || used >= sizeof had) continue;
         used += (size_t)snprintf(had + used, sizeof had - used, "%s%.40s", used ? ", " : "", key);

@@ -71,9 +71,8 @@ static int part_of(const optim_row *optimizer, const model_weight *weight, bool 
     if (strcmp(name, engine_part_name(optimizer, ENGINE_MASTER)) == 0) return ENGINE_MASTER;
     if (!optimizer) return ENGINE_STATE1;
     const optim_row *row = any ? optimizer : optim_row_for(optimizer, weight->rest);
-    for (int n = 0, i; (i = optim_named_state(row, n, &of)) >= 0; n++)
-        if ((any || of == row) && strcmp(name, of->states[i].name) == 0) return ENGINE_STATE1 + i;
-    return -1;
+    int state = optim_find_state(row, name, &of);
+    return state >= 0 && (any || of == row) ? ENGINE_STATE1 + state : -1;
 }
 
 /* `part` by its name in `types`, unless the entry says otherwise. */

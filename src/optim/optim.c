@@ -73,3 +73,9 @@ int optim_named_state(const optim_row *row, int n, const optim_row **of) {
         if (!has_name(row, row->rest->states[i].name) && n-- == 0) return i;
     return -1;
 }
+
+int optim_find_state(const optim_row *row, const char *name, const optim_row **of) {
+    for (int n = 0, i; (i = optim_named_state(row, n, of)) >= 0; n++)
+        if (strcmp((*of)->states[i].name, name) == 0) return i;
+    return -1;
+}

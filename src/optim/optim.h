@@ -22,9 +22,9 @@ typedef struct optim_step {
     optim_memory *memory; /* becomes what it is after the update */
 } optim_step;
 
-/* What a state has values for: the elements of a weight, or its rows or its columns. The latter are
- * FP32 and of updates by weight. Every rank has room for those of all weights, and moves those of
- * weights of which it owns some elements. */
+/* What a state has values for: the elements of a weight, its rows or its columns. Values of rows
+ * and columns are FP32, and only updates by weight have them. Every rank has room for those of all
+ * weights, and changes those of the weights of which it owns some elements. */
 typedef enum optim_axis { OPTIM_ELEMENTS, OPTIM_ROWS, OPTIM_COLUMNS } optim_axis;
 
 /* A state of a weight. It begins as zeros. */
@@ -48,15 +48,14 @@ typedef struct optim_row {
      * EXACT_WORDS for the part of it that a rank owns, and `kernel` reads those of all ranks. */
     bool by_weight;
     device_kernel begin;
-    /* Of those: `kernel` reads the gradient of the whole weight, too: x2, in the type of the
-     * gradient. */
+    /* With by_weight: `kernel` also reads the gradient of the whole weight, x2, in its own type. */
     bool whole_gradient;
-    /* Updates read whole weights: `begin` changes the states of the elements that a rank owns and
-     * leaves a value for each at y, FP32. A gather brings the values of all ranks. `whole` changes
-     * those of one weight in place, y: FP32 rows x columns (of a convolution update.matrices of
-     * them, as in files), on each rank that owns some of its elements. `kernel`, whose x0 are these
-     * values, changes the weights. The first states are those of `begin`, then come those of
-     * `kernel`. */
+    /* Updates read whole weights, which is never so with by_weight: `begin` changes the states of
+     * the elements that a rank owns and leaves a value for each at y, FP32. A gather brings the
+     * values of all ranks. `whole` changes those of one weight in place, y: FP32 rows x columns (of
+     * a convolution update.matrices of them, as in files), on each rank that owns some of its
+     * elements. `kernel`, whose x0 are these values, changes the weights. The first states are
+     * those of `begin`, then come those of `kernel`. */
     bool reads_whole;
     device_kernel whole;
     /* The last state is the average of the weights (ema_decay). */
@@ -106,6 +105,8 @@ static inline int optim_most_states(const optim_row *row) {
 /* The states of a row by name, and then those of its rest that have other names, n from 0 on: the
  * index of the state in *of, which is one of the two rows; -1: there is none. */
 int optim_named_state(const optim_row *row, int n, const optim_row **of);
+/* The same of the state with this name. */
+int optim_find_state(const optim_row *row, const char *name, const optim_row **of);
 
 /* How many values state `i` has for so many elements. */
 static inline int64_t optim_values(const optim_row *row, int i, int64_t elements) {
