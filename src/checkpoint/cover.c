@@ -89,7 +89,8 @@ static sifr_status cover_block(cover_run *run, size_t weight, int part, int64_t 
     return covered == elements ? SIFR_OK : missing(run, weight, part, covered, error);
 }
 
-/* Those of a part of rows or columns are its first ones. */
+/* How many elements the ranges of a part cover. A part of rows or columns counts as the first
+ * elements of the whole weight. */
 static int64_t part_elements(const cover_run *run, size_t weight, int part) {
     const model_weight *w = &run->model->weights[weight];
     const optim_row *row = run->optimizer ? optim_row_for(run->optimizer, w->rest) : NULL;
@@ -122,7 +123,7 @@ static sifr_status cover_weight(cover_run *run, size_t weight, int part, sifr_er
 
 /* --- all --- */
 
-/* Of a row and its rest, the one with fewer. */
+/* How many states a weight has, at least: of this row or of its rest. */
 static int fewest_states(const optim_row *row) {
     int own = optim_states(row), rest = optim_states(row->rest);
     return own < rest ? own : rest;

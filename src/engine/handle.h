@@ -49,8 +49,8 @@ int engine_parts(const sifr_engine *engine); /* of a weight, at most */
 /* Of the parts of an optimizer's row: "master", and the states' names; and of a weight's. */
 const char *engine_part_name(const optim_row *row, engine_part part);
 const char *engine_weight_part(const sifr_engine *engine, size_t index, engine_part part);
-/* Of all parts by name, the n-th, n from 0 on, and the type in which weights have it, unless they
- * have one of their own (engine_weight_type). False: there are fewer. */
+/* The n-th of all names of parts, n from 0 on, and the type of that part in all weights for which
+ * engine_weight_type gives no other. False: there are fewer. */
 bool engine_named_part(const sifr_engine *engine, int n, const char **name, base_dtype *type);
 const optim_row *engine_optimizer(const sifr_engine *engine);
 

@@ -108,7 +108,7 @@ static sifr_status gather_parts(engine_executor *e, sifr_error *error) {
     comm_handle handle;
     BASE_TRY(comm_start_control(e->world, own, bytes, e->parts, &handle, error));
     BASE_TRY(wait_for_transfer(e, handle, error));
-    join_stages(e, e->parts); /* then the host has waited */
+    join_stages(e, e->parts); /* of several stages: there the host has waited */
     return device_start_copy(dev, DEVICE_COMPUTE, all, e->parts, comm_size(e->world) * bytes,
                              error);
 }

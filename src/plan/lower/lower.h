@@ -1,5 +1,6 @@
 /* Shared by the files of the lowering: lower.c (order of instructions), lower_analyse.c (analysis
  * before lowering), lower_keep.c (results kept for backward), lower_tile.c (tiles of tokens),
+ * lower_partition.c (cut of the units into parts), lower_stage.c (transfers between stages),
  * lower_forward.c, lower_backward.c, lower_split.c, lower_gradient.c and lower_update.c. Private to
  * them.
  */
@@ -238,9 +239,10 @@ sifr_status lower_receive_sum(lower_state *state, int32_t use, int32_t *buffer,
                               sifr_error *error) SIFR_MUST_CHECK;
 /* Updated weights, from their owner to the other stages that read them. */
 sifr_status lower_share_weights(lower_state *state, sifr_error *error) SIFR_MUST_CHECK;
-/* A stage may do so little in a step (frozen embeddings alone) that its part of an evaluation takes
- * more. All stages would then take memory that no plan has (executor_memory.c), so the block of a
- * finished plan of a stage grows by what is lacking. A step without stages leaves enough idle. */
+/* Makes the block of a stage's finished plan large enough for its part of an evaluation too. A
+ * stage may do so little in a step (frozen embeddings alone) that the evaluation takes more, and
+ * all stages would then take memory that no plan has (executor_memory.c). A step without stages
+ * leaves enough idle. */
 sifr_status lower_hold_evaluation(plan_schedule *schedule, sifr_error *error) SIFR_MUST_CHECK;
 
 /* Gradient sums: the tree (or sequence) over micro batches. */

@@ -209,7 +209,8 @@ sifr_status lower_share_weights(lower_state *state, sifr_error *error) {
     return SIFR_OK;
 }
 
-/* The heads of classifiers, whose evaluations read logits, have fewer labels than columns. */
+/* Whether evaluations may read logits, as those of classifiers do. A description does not say what
+ * its head is for; that of a classifier rarely has more labels than columns. */
 static bool reads_logits(const sifr_model *model) {
     const model_node *head = &model->nodes[model->node_count - 1];
     return model->weights[head->w[0]].rows <= model->weights[head->w[0]].columns;

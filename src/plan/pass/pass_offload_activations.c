@@ -6,10 +6,10 @@
  * the most that the backward pass uses at a time, plus half of a unit's results. The results that
  * the backward pass needs first are within that limit from the start and are not written at all.
  *
- * In a stage of a pipeline the forward pass of a micro batch and its backward pass have those of
- * others between them. Then all of its results are written, since those that stayed would be
- * beside what the other micro batches stay with. They are read as early as the limit allows, beside
- * the forward pass of a later one, too.
+ * In a stage of a pipeline, passes of other micro batches lie between the forward and the backward
+ * pass of a micro batch. Then all of its results are written: any that stayed would take memory
+ * beside those of the other micro batches. They are read as early as the limit allows, also during
+ * the forward pass of a later micro batch.
  */
 #include <assert.h>
 #include <stdlib.h>
@@ -176,8 +176,8 @@ static sifr_status choose_window(activation_offload *p, sifr_error *error) {
 /* The results of one forward pass: neighbours in the order in which they are needed. */
 typedef struct kept_group {
     size_t first, end;   /* results */
-    int32_t begin, over; /* old instructions: the first that ends a use, and the last first use in
-                            the backward pass */
+    int32_t begin, over; /* old instructions: the least `done` of those that are written, and the
+                            greatest `wanted` */
     int64_t place, bytes;
 } kept_group;
 

@@ -80,7 +80,7 @@ sifr_status plan_try_fitting(plan_search *search, const plan_settings *settings,
 sifr_status plan_try_size(plan_search *search, const plan_settings *settings, plan_outcome *out,
                           sifr_error *error) SIFR_MUST_CHECK;
 
-/* The same of the fullest stage; `fits` if every stage does. */
+/* Like plan_try_size, but of the fullest stage; `fits` says whether all stages do. */
 sifr_status plan_try_all_sizes(plan_search *search, const plan_settings *settings,
                                plan_outcome *out, sifr_error *error) SIFR_MUST_CHECK;
 
@@ -190,8 +190,8 @@ size_t plan_neighbours(const plan_search *search, const plan_settings *from, pla
 /* Finds the fastest step that fits, over all values of the searched rows, overlap_comm if it is not
  * given, and all micro batches that make up the global batch of `from` by accumulation; with
  * any_stages also over all numbers of pipeline stages that divide the ranks; with any_copies the
- * fastest of each ZeRO stage also with each number of copies of the state. Of the steps within 1 %
- * of the fastest, the one with the least memory is taken. The few fastest that recompute are also
+ * fastest of each ZeRO stage also with 2, 4, 8 … copies of the state. Of the steps within 1 % of
+ * the fastest, the one with the least memory is taken. The few fastest that recompute are also
  * tried with as many activations kept as fit (SIFR_RECOMPUTE_AUTO). If none fits, best->fits is
  * false and *best is the step with the least memory. */
 sifr_status plan_fit(plan_search *search, const plan_settings *from, plan_outcome *best,
