@@ -260,17 +260,6 @@ void checkpoint_model_close(checkpoint_model *m) {
     *m = (checkpoint_model){0};
 }
 
-/* Rounds to the type of the model folder, as an export would. */
-static void round_to(base_dtype dtype, float *values, int64_t count) {
-    enum { PIECE = 2048 };
-    uint16_t narrow[PIECE];
-    for (int64_t at = 0; dtype != BASE_FP32 && at < count; at += PIECE) {
-        int64_t here = base_min_i64(PIECE, count - at);
-        engine_from_fp32(narrow, values + at, dtype, here);
-        engine_to_fp32(values + at, narrow, dtype, here);
-    }
-}
-
 /* Each element is in one of the tensors; the next is mostly in the same or in the one behind. */
 void checkpoint_span_values(const checkpoint_span *spans, size_t span_count, int64_t columns,
                             int64_t first, int64_t count, float *values) {
@@ -279,10 +268,7 @@ void checkpoint_span_values(const checkpoint_span *spans, size_t span_count, int
         model_stretch s;
         while (!model_span_next(&spans[span].span, columns, at, end, &s) || s.at > at)
             span = (span + 1) % span_count;
-        const formats_tensor *tensor = spans[span].tensor;
-        engine_to_fp32(values + (at - first),
-                       (const char *)tensor->data + s.place * base_dtype_bytes(tensor->dtype),
-                       tensor->dtype, s.count);
+        engine_tensor_values(spans[span].tensor, 0, s.place, s.count, values + (at - first));
         at += s.count;
     }
 }
@@ -294,5 +280,6 @@ void checkpoint_model_values(const void *user, size_t index, int64_t first, int6
     int64_t columns = model_whole(&m->folder.model->weights[index]).columns[1];
     checkpoint_span_values(m->spans + begin, m->first_span[index + 1] - begin, columns, first,
                            count, values);
-    if (m->step >= 0 && !m->stored.file) round_to(m->stored.tensors[index].dtype, values, count);
+    if (m->step >= 0 && !m->stored.file) /* to the type of the model folder, as an export would */
+        engine_round(m->stored.tensors[index].dtype, values, count);
 }

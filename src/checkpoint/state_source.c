@@ -4,7 +4,6 @@
 
 #include "base/checked.h"
 #include "base/heap.h"
-#include "engine/state/convert.h"
 
 static sifr_status make_index(checkpoint_state *s, sifr_error *error) {
     size_t weights = s->model->folder.model->weight_count, all = weights * (size_t)s->parts, at = 0;

@@ -39,10 +39,9 @@ static sifr_status check_shape(const model_weight *w, const formats_tensor *tens
 static sifr_status check_finite(const formats_tensor *tensor, sifr_error *error) {
     enum { PIECE = 1024 };
     float values[PIECE];
-    int64_t size = base_dtype_bytes(tensor->dtype);
     for (int64_t first = 0; first < tensor->elements; first += PIECE) {
         int64_t count = base_min_i64(PIECE, tensor->elements - first);
-        engine_to_fp32(values, (const char *)tensor->data + first * size, tensor->dtype, count);
+        engine_tensor_values(tensor, 0, first, count, values);
         for (int64_t i = 0; i < count; i++)
             if (!isfinite(values[i]))
                 return base_fail(error, SIFR_FAILED, "tensor %s: value %lld is %g: it is damaged",

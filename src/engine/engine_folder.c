@@ -188,18 +188,10 @@ sifr_status engine_visit_opened(const engine_folder *folder, engine_take_weight 
                                 take, user, error);
 }
 
-static void stored_values(const void *user, size_t index, int64_t first, int64_t count,
-                          float *values) {
-    (void)index;
-    const formats_tensor *tensor = user;
-    int64_t size = base_dtype_bytes(tensor->dtype);
-    engine_to_fp32(values, (const char *)tensor->data + first * size, tensor->dtype, count);
-}
-
 /* Of a mapped file, only pages with this rank's values are read. */
 static sifr_status load_weight(void *user, size_t index, const formats_tensor *tensor,
                                sifr_error *error) {
-    return engine_fill(user, index, stored_values, tensor, error);
+    return engine_fill(user, index, engine_tensor_values, tensor, error);
 }
 
 sifr_status engine_load_folder(sifr_engine *engine, const model_architecture *architecture,
@@ -223,7 +215,7 @@ sifr_status engine_load_opened(sifr_engine *engine, const engine_folder *folder,
         const formats_tensor *tensor = engine_adapter_tensor(folder, i);
         bool made = engine->model->weights[i].factor || (folder->made && folder->made[i]);
         if (tensor)
-            BASE_TRY(engine_fill(engine, i, stored_values, tensor, error));
+            BASE_TRY(engine_fill(engine, i, engine_tensor_values, tensor, error));
         else if (engine->model->weights[i].norms_of)
             BASE_TRY(engine_fill_magnitudes(engine, folder, i, error));
         else if (made)
@@ -239,7 +231,7 @@ sifr_status engine_load_frozen(sifr_engine *engine, const engine_folder *folder,
         if (!w->based) continue;
         const formats_tensor *tensor =
             engine_find_tensor(folder->weights, folder->architecture, w->name);
-        BASE_TRY(engine_fill(engine, i, stored_values, tensor, error));
+        BASE_TRY(engine_fill(engine, i, engine_tensor_values, tensor, error));
     }
     return SIFR_OK;
 }

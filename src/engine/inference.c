@@ -154,18 +154,10 @@ void engine_inference_fill(engine_inference *i, engine_values make, const void *
     for (size_t w = 0; w < i->model->weight_count; w++) fill_parameter(i, w, make, user);
 }
 
-static void tensor_values(const void *user, size_t index, int64_t first, int64_t count,
-                          float *values) {
-    (void)index;
-    const formats_tensor *tensor = user;
-    int64_t size = base_dtype_bytes(tensor->dtype);
-    engine_to_fp32(values, (const char *)tensor->data + first * size, tensor->dtype, count);
-}
-
 static sifr_status load_parameter(void *user, size_t index, const formats_tensor *tensor,
                                   sifr_error *error) {
     (void)error;
-    fill_parameter(user, index, tensor_values, tensor);
+    fill_parameter(user, index, engine_tensor_values, tensor);
     return SIFR_OK;
 }
 

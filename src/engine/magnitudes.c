@@ -98,21 +98,13 @@ static sifr_status initial(const sifr_engine *engine, int32_t weight, float **ou
     return SIFR_OK;
 }
 
-static void tensor_values(const void *user, size_t index, int64_t first, int64_t count,
-                          float *values) {
-    const formats_tensor *tensor = user;
-    (void)index;
-    engine_to_fp32(values, (const char *)tensor->data + first * base_dtype_bytes(tensor->dtype),
-                   tensor->dtype, count);
-}
-
 /* The norms are those of the values that products compute with. */
 static sifr_status open_coder(const sifr_engine *engine, size_t index, norms_run *run,
                               engine_coder *coder, sifr_error *error) {
     if (!engine->model->weights[index].coding) return SIFR_OK;
     run->coder = coder;
     run->type = plan_dtype(&engine->training->settings);
-    return engine_coder_open(engine, index, tensor_values, run->tensor, coder, error);
+    return engine_coder_open(engine, index, engine_tensor_values, run->tensor, coder, error);
 }
 
 /* B of zeros adds nothing. */

@@ -3,8 +3,8 @@
 #include <stdlib.h>
 
 #include "base/checked.h"
-#include "base/half.h"
 #include "base/heap.h"
+#include "engine/state/convert.h"
 
 typedef struct scales_run {
     const engine_coder *coder;
@@ -61,8 +61,5 @@ void engine_coder_values(const engine_coder *c, int64_t record, base_dtype type,
     int64_t count = count_of(c, record);
     engine_coder_encode(c, record, codes);
     base_nf4_decode(codes, c->doubled, 0, count, values);
-    for (int64_t i = 0; i < count && type == BASE_BF16; i++)
-        values[i] = base_bf16_to_float(base_bf16_from_float(values[i]));
-    for (int64_t i = 0; i < count && type == BASE_FP16; i++)
-        values[i] = base_half_to_float(base_half_from_float(values[i]));
+    engine_round(type, values, count);
 }

@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "base/checked.h"
 #include "base/half.h"
 
 void engine_to_fp32(float *to, const void *from, base_dtype dtype, int64_t count) {
@@ -38,4 +39,22 @@ void engine_from_fp32(void *to, const float *from, base_dtype dtype, int64_t cou
         uint16_t half = base_half_from_float(from[i]);
         memcpy(bytes + 2 * i, &half, sizeof half);
     }
+}
+
+void engine_round(base_dtype dtype, float *values, int64_t count) {
+    enum { PIECE = 2048 };
+    uint16_t narrow[PIECE];
+    for (int64_t at = 0; dtype != BASE_FP32 && at < count; at += PIECE) {
+        int64_t here = base_min_i64(PIECE, count - at);
+        engine_from_fp32(narrow, values + at, dtype, here);
+        engine_to_fp32(values + at, narrow, dtype, here);
+    }
+}
+
+void engine_tensor_values(const void *user, size_t index, int64_t first, int64_t count,
+                          float *values) {
+    const formats_tensor *tensor = user;
+    (void)index;
+    engine_to_fp32(values, (const char *)tensor->data + first * base_dtype_bytes(tensor->dtype),
+                   tensor->dtype, count);
 }

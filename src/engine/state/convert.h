@@ -12,4 +12,12 @@
 void engine_to_fp32(float *to, const void *from, base_dtype dtype, int64_t count);
 void engine_from_fp32(void *to, const float *from, base_dtype dtype, int64_t count);
 
+/* Rounds fp32 values to BASE_FP32, BASE_BF16 or BASE_FP16, in place. */
+void engine_round(base_dtype dtype, float *values, int64_t count);
+
+/* Elements first … first + count - 1 of a tensor, in fp32. An engine_values function: `user` is the
+ * formats_tensor, and `index` is not read. */
+void engine_tensor_values(const void *user, size_t index, int64_t first, int64_t count,
+                          float *values);
+
 #endif
