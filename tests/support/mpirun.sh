@@ -8,7 +8,7 @@ if ! command -v "$launcher" >/dev/null || ! ldd "$program" | grep -q 'libmpi'; t
     exit 77
 fi
 options= own_codes=1
-if "$launcher" --version | grep -q 'Open MPI'; then
+if ! ldd "$program" | grep -q libmpich; then
     export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
     options="--oversubscribe --bind-to none"
     own_codes=
