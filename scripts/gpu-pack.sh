@@ -22,8 +22,7 @@ cd "$(dirname "$0")/.."
 files="scripts/gpu-check.sh scripts/gpu-parts.sh examples/h100.json bench/peers/train_gpu_torch.py
     tests/support/run-script.sh tests/support/expect.sh tests/cli/test_gpu_runs.sh
     tests/golden/models tests/golden/models.json tests/golden/families tests/golden/encoders
-    tests/golden/lora tests/golden/results/dora.json tests/golden/results/dora.safetensors
-    tests/golden/results/qlora.json tests/golden/results/qlora.safetensors"
+    tests/golden/lora tests/golden/results"
 work=$(mktemp -d "${TMPDIR:-/tmp}/sifr-pack.XXXXXX")
 trap 'rm -rf "$work"' EXIT
 tree=$work/gpu

@@ -44,9 +44,9 @@ inside /bin/ls && fail "the root holds more than it was given"
 inside /gpu/gpu-check || fail "without a GPU: exit code $?"
 grep -q '^gpu-check: no GPU' out || fail "nothing said of the GPU"
 grep -q 'no driver' out || fail "nothing said of the driver"
-inside /gpu/gpu-check --fake --parts look,bits,ranks,repeat /tmp/results ||
+inside /gpu/gpu-check --fake --parts look,bits,golden,ranks,repeat /tmp/results ||
     fail "on the fake driver: exit code $?"
-for part in look bits repeat; do grep -q "^| $part | passed |" out || fail "$part"; done
+for part in look bits golden repeat; do grep -q "^| $part | passed |" out || fail "$part"; done
 # Open MPI's launcher is not packed.
 grep -qE '^\| ranks \| not run \| .* one rank ran: stage 1' out || fail "ranks"
 [ -s root/tmp/results/gpu-check.json ] || fail "no results"
