@@ -21,10 +21,10 @@ typedef struct comm_transport {
     sifr_status (*sum)(comm_group *group, int64_t *values, int32_t count, sifr_error *error);
     sifr_status (*all_gather_control)(comm_group *group, const void *mine, int64_t bytes, void *all,
                                       sifr_error *error);
+    sifr_status (*start_control)(comm_group *group, const void *mine, int64_t bytes, void *all,
+                                 comm_handle *out, sifr_error *error); /* NULL: the host waits */
     sifr_status (*broadcast)(comm_group *group, int32_t root, void *data, int64_t bytes,
                              sifr_error *error);
-    sifr_status (*start_control)(comm_group *group, const void *mine, int64_t bytes, void *all,
-                                 comm_handle *out, sifr_error *error); /* NULL: host waits */
     /* NULL if the transport never shares memory. */
     sifr_status (*open_window)(comm_group *group, void *block, int64_t bytes, int file,
                                sifr_error *error);
@@ -37,8 +37,8 @@ typedef struct comm_transport {
      */
     sifr_status (*open_link)(comm_group *group, bool *opened, char *why, size_t size,
                              sifr_error *error);
-    /* What queues wait for in comm_follow, if the device can; give_stage gives it back. NULL: none.
-     */
+    /* Takes words that the device waits for in comm_follow; give_stage gives them back. NULL: the
+     * transport has none. */
     sifr_status (*take_words)(comm_group *group, sifr_error *error);
     /* Host memory through which operands of a device go; NULL if the transport has none. */
     sifr_status (*take_stage)(comm_group *group, const char *why, sifr_error *error);

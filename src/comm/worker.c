@@ -209,11 +209,11 @@ void comm_worker_follow(comm_worker *worker, int32_t id, device_word *word, uint
 
 bool comm_worker_followed(comm_worker *worker, bool in_the_way, int32_t *id) {
     bool found = false;
+    uint32_t count = in_the_way ? 1 : COMM_LINE;
     pthread_mutex_lock(&worker->lock);
-    for (uint32_t i = 0; i < COMM_LINE && !found; i++) {
+    for (uint32_t i = 0; i < count && !found; i++) {
         *id = (int32_t)((worker->next + i) % COMM_LINE); /* from the oldest on */
         found = worker->line[*id].taken && worker->line[*id].followed;
-        if (in_the_way) break;
     }
     pthread_mutex_unlock(&worker->lock);
     return found;

@@ -10,22 +10,21 @@ static void doze(double seconds) {
     nanosleep(&time, NULL);
 }
 
+static sifr_status move(mpi_group *g, comm_task *task, sifr_error *error) {
+    if (task->kind == COMM_TASK_GATHER_CONTROL && task->after.turn)
+        BASE_TRY(device_finish(g->base.dev, task->after, error));
+    if (comm_mpi_on_device(g, task) && g->stage) return comm_mpi_move_staged(g, task, error);
+    if (comm_mpi_on_device(g, task) && g->link) return comm_mpi_move_linked(g, task, error);
+    return g->shares ? comm_mpi_move_shared(g, task, error) : comm_mpi_move(g, task, error);
+}
+
 sifr_status comm_mpi_run(void *user, comm_task *task, sifr_error *error) {
     mpi_lane *lane = user;
     mpi_group *g = (mpi_group *)task->group;
     double begun = base_seconds();
     if (atomic_load(&lane->process->broken)) return comm_mpi_fail_again(lane->process, error);
     comm_mpi_publish(g, task, true);
-    if (task->kind == COMM_TASK_GATHER_CONTROL && task->after.turn) {
-        sifr_status status = device_finish(g->base.dev, task->after, error);
-        if (status != SIFR_OK) comm_mpi_break(lane->process, error);
-        BASE_TRY(status);
-    }
-    sifr_status status =
-        comm_mpi_on_device(g, task) && g->stage  ? comm_mpi_move_staged(g, task, error)
-        : comm_mpi_on_device(g, task) && g->link ? comm_mpi_move_linked(g, task, error)
-        : g->shares                              ? comm_mpi_move_shared(g, task, error)
-                                                 : comm_mpi_move(g, task, error);
+    sifr_status status = move(g, task, error);
     if (status != SIFR_OK) comm_mpi_break(lane->process, error);
     if (task->kind == COMM_TASK_GATHER || task->kind == COMM_TASK_REDUCE) {
         double least = g->base.call_seconds + (double)task->delivered * g->base.byte_seconds;
@@ -64,8 +63,8 @@ sifr_status comm_mpi_wait(comm_group *group, int32_t id, sifr_error *error) {
     return SIFR_OK;
 }
 
-/* With NCCL the host waits: NCCL has streams of its own, which may share a channel of the GPU with
- * that of computing, and stand still with it. */
+/* With NCCL the host waits: NCCL's own streams may share a channel of the GPU with the computing
+ * stream, and would then stand still with it. */
 sifr_status comm_mpi_follow(comm_group *group, int32_t id, sifr_error *error) {
     mpi_group *g = (mpi_group *)group;
     mpi_process *p = g->process;
@@ -81,7 +80,7 @@ sifr_status comm_mpi_catch_up(comm_group *group, sifr_error *error) {
     return SIFR_OK;
 }
 
-/* The group of all ranks has them for all. */
+/* The group of all ranks has the words of all groups. */
 sifr_status comm_mpi_take_words(comm_group *group, sifr_error *error) {
     mpi_group *g = (mpi_group *)group;
     return g->slot == 0 ? comm_words_take(&g->process->words, group->dev, error) : SIFR_OK;
