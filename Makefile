@@ -31,8 +31,8 @@ $(BUILD)/build.ninja:
 configure: deps
 	@cmake --preset $(PRESET) -B $(BUILD) $(OPTIONS) >/dev/null
 
-# Configured anew: the tests are built only where their library was found. Warnings are errors in
-# what is tested; a compiler that warns of more takes WERROR=OFF.
+# Configured anew: the tests are built only where their library was found. Warnings are errors;
+# WERROR=OFF is for compilers that have others than those of Debian 12.
 WERROR = ON
 tests: OPTIONS += -DSIFR_WERROR=$(WERROR)
 tests:
@@ -50,7 +50,7 @@ test short: tests
 	  --test-output-size-passed 1000000 --output-junit test-results.xml || :
 	@scripts/test-summary.sh $(BUILD)/test-results.xml
 
-# What starts ranks, with MPICH where `make test` takes Open MPI, and the other way round.
+# Tests that start ranks, with MPICH where `make test` takes Open MPI, and the other way round.
 OTHER = $(BUILD)-other-mpi
 other-mpi: all
 	@scripts/install-deps.sh build demo test other-mpi
@@ -70,7 +70,8 @@ speed: tests
 	@scripts/test-summary.sh $(BUILD)/speed-results.xml
 
 # Checks this machine's GPU, in at most 510 s after the build; without one it says so.
-gpu-check gpu-figures: WERROR = OFF # the compiler of that machine may warn of more
+# The compiler of that machine may have other warnings.
+gpu-check gpu-figures: WERROR = OFF
 gpu-check: CUDA = 1
 gpu-check: tests
 	@scripts/gpu-check.sh $(BUILD) $(BUILD)/gpu-check

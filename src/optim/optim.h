@@ -105,7 +105,7 @@ static inline int optim_most_states(const optim_row *row) {
 /* The states of a row by name, and then those of its rest that have other names, n from 0 on: the
  * index of the state in *of, which is one of the two rows; -1: there is none. */
 int optim_named_state(const optim_row *row, int n, const optim_row **of);
-/* The same of the state with this name. */
+/* The index of the state with this name, likewise. */
 int optim_find_state(const optim_row *row, const char *name, const optim_row **of);
 
 /* How many values state `i` has for so many elements. */

@@ -1,5 +1,4 @@
-/* What a run says of itself on the way to its first step: its model, its step, and where they are
- * held. */
+/* Messages of a run before its first step: its model, its step, and where they are held. */
 #ifndef TRAIN_ANNOUNCE_H
 #define TRAIN_ANNOUNCE_H
 

@@ -32,9 +32,9 @@ run 4 2 own killed
 [ "$code" != 0 ] && [ "$code" != 124 ] || fail "killed: exit code $code"
 [ "$seconds" -lt 30 ] || fail "killed: $seconds s until the others ended"
 grep -q 'all_gather (group row) of unit 3, step 7: rank 3 has died while rank 2 waits' err ||
-    [ "$own_codes" ] || fail "killed: the rank that died, or its group, is not named"
+    [ "$mpich" ] || fail "killed: the rank that died, or its group, is not named"
 run 4 2 own stall
-[ "$code" = 4 ] || { [ "$own_codes" ] && [ "$code" != 0 ] && [ "$code" != 124 ]; } ||
+[ "$code" = 4 ] || { [ "$mpich" ] && [ "$code" != 0 ] && [ "$code" != 124 ]; } ||
     fail "stalled: exit code $code"
 grep -q 'rank 2: all_gather (group row) of unit 3, step 7: not done after 1 s' err ||
     fail "stalled: what is not said"
@@ -46,7 +46,7 @@ grep -q 'rank 3 has not been in a collective for [1-9] s, last control (group co
 run 4 2 own gone
 [ "$code" != 0 ] && [ "$code" != 124 ] || fail "gone: exit code $code"
 grep -q 'rank 0: receive (group stages) of unit 3, step 7: rank 3 has died while rank 0 waits' err ||
-    [ "$own_codes" ] || fail "gone: the rank that died is not named"
+    [ "$mpich" ] || fail "gone: the rank that died is not named"
 [ "$seconds" -lt 30 ] || fail "gone: $seconds s until the others ended"
 for how in own windows mpi; do
     run 4 2 $how longer

@@ -98,13 +98,7 @@ static sifr_status sleep_instead(void *user, size_t instruction, const device_ca
 }
 
 static model_config config_of_blocks(void) {
-    model_config c = model_case_llama();
-    c.vocab_size = WORDS;
-    c.hidden_size = 64;
-    c.num_hidden_layers = BLOCKS;
-    c.num_key_value_heads = 4;
-    c.head_dim = 16;
-    c.intermediate_size = 128;
+    model_config c = model_case_blocks(BLOCKS, WORDS, 128);
     c.initializer_range = 0.02;
     return c;
 }

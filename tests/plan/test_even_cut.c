@@ -19,13 +19,7 @@
 enum { MOST_STAGES = 8, MOST_UNITS = 128 };
 
 static sifr_model *make(int64_t layers, int64_t words) {
-    model_config c = model_case_llama();
-    c.vocab_size = words;
-    c.hidden_size = 64;
-    c.num_hidden_layers = layers;
-    c.num_key_value_heads = 4;
-    c.head_dim = 16;
-    c.intermediate_size = 256;
+    model_config c = model_case_blocks(layers, words, 256);
     c.max_position_embeddings = 64;
     sifr_model *made;
     sifr_error error = {0};

@@ -23,4 +23,17 @@ static inline model_config model_case_llama(void) {
                           .initializer_range = 0.1};
 }
 
+/* A Llama like that, but with `blocks` blocks of hidden 64, 4 heads of queries, keys and values,
+ * and `words` words. */
+static inline model_config model_case_blocks(int64_t blocks, int64_t words, int64_t intermediate) {
+    model_config c = model_case_llama();
+    c.vocab_size = words;
+    c.hidden_size = 64;
+    c.num_hidden_layers = blocks;
+    c.num_key_value_heads = 4;
+    c.head_dim = 16;
+    c.intermediate_size = intermediate;
+    return c;
+}
+
 #endif

@@ -1,29 +1,12 @@
-# Sourced by tests that start ranks: the launcher of the MPI that sifr was built with, a tiny model
-# and text to train it on. Sets $launcher (a command with options that let any number of ranks share
-# this machine) and $mpich ("" under Open MPI).
+# Sourced by tests that start ranks of sifr: what find_mpi.sh sets, with $options in $launcher; a
+# tiny model and text to train it on.
 fail() {
     echo "$1" >&2
     tail -n 40 out err >&2 2>/dev/null || :
     exit 1
 }
-mpich=
-case $(ldd "$SIFR") in
-*libmpich*) mpich=yes ;;
-*libmpi*) ;;
-*)
-    echo "skipped: this sifr was built without MPI: ranks are not tested"
-    exit 77
-    ;;
-esac
-launcher=$("$SIFR" doctor --json | sed -n 's/^ *"launcher": "\(.*\)",$/\1/p')
-if [ ! "$launcher" ]; then
-    echo "skipped: no mpirun of this MPI here: ranks are not tested"
-    exit 77
-fi
-if [ ! "$mpich" ]; then
-    export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
-    launcher="$launcher --oversubscribe --bind-to none"
-fi
+. "$SOURCE/tests/support/find_mpi.sh"
+launcher="$launcher $options"
 
 # The bits of a run's weights, and all columns of its metrics but speed, memory and time.
 bits() { sha256sum <"$1/model.safetensors"; }

@@ -4,10 +4,7 @@
 # not under sanitizers (MPI keeps what it took), timeout: 200
 fail() { echo "$1" >&2; tail -5 out err >&2 2>/dev/null || :; exit 1; }
 trap 'kill -9 $(jobs -p) 2>/dev/null || :; wait || :' EXIT
-if ! command -v "${MPIEXEC:-mpirun}" >/dev/null || ! ldd "$SIFR" | grep -q libmpi; then
-    echo "skipped: no MPI here (or sifr was built without)"
-    exit 77
-fi
+. "$SOURCE/tests/support/find_mpi.sh"
 picture=$BUILD/trace_picture
 yes "the cat sat on a mat and saw that dog run over my big red house while we ate." | head -3000 >text
 "$SIFR" tokenizer train --vocab-size 300 --data text --output tok >/dev/null

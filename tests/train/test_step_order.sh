@@ -3,12 +3,8 @@
 # once, says so, and trains the same weights as the other one.
 # not under sanitizers (MPI keeps what it took), timeout: 120
 fail() { echo "$1" >&2; cat log >&2; exit 1; }
-launcher=${MPIEXEC:-mpirun}
-if ! command -v "$launcher" >/dev/null || ! ldd "$SIFR" | grep -q 'libmpi'; then
-    echo "skipped: no MPI here (or sifr was built without): ranks are not tested"
-    exit 77
-fi
-export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 XDG_CACHE_HOME=$PWD/cache
+. "$SOURCE/tests/support/find_mpi.sh"
+export XDG_CACHE_HOME=$PWD/cache
 mkdir -p cache/sifr
 cat "$SOURCE"/docs/*.md >text.txt
 

@@ -65,7 +65,7 @@ struct mpi_process {
     MPI_Comm farewell; /* carries the farewell of ranks that leave: one byte, 1 after a failure */
     bool started_mpi;  /* and so ends it */
     pthread_mutex_t calls;  /* held in a call of MPI: lanes take turns */
-    pthread_mutex_t device; /* held while a lane gives the device work and waits for it */
+    pthread_mutex_t device; /* held while a lane gives DEVICE_EXCHANGE work and waits for it */
     sifr_error failure;     /* why `broken`; under `calls` */
     atomic_bool broken;     /* a collective has failed */
     const sifr_log *log;

@@ -93,7 +93,7 @@ static sifr_status emit_gather_parts(zero_state *z, int32_t buffer, int32_t segm
     return plan_add_collective(z->s, PLAN_GATHER, PLAN_STATE, segment, -1, bytes, error);
 }
 
-/* The same of slices, which have `element` bytes for each element. */
+/* Gathers slices, which have `element` bytes for each element, in place. */
 static sifr_status emit_gather_in_place(zero_state *z, int32_t buffer, int32_t segment,
                                         int64_t element, sifr_error *error) {
     return emit_gather_parts(z, buffer, segment, slice_elements(z, segment) * element, error);
