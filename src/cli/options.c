@@ -12,13 +12,15 @@
 enum { CODE_OPERAND = 1, CODE_HELP = 2, CODE_OPTION = 256 };
 
 int cli_fail_with(const char *name, sifr_status status, const char *format, ...) {
+    char *message = NULL;
     va_list arguments;
     va_start(arguments, format);
-    fflush(stdout);
-    fprintf(stderr, "sifr%s%s: ", name[0] ? " " : "", name);
-    vfprintf(stderr, format, arguments);
-    fputc('\n', stderr);
+    if (vasprintf(&message, format, arguments) < 0) message = NULL;
     va_end(arguments);
+    fflush(stdout);
+    /* One write: other ranks share standard error, and their words would come between two. */
+    fprintf(stderr, "sifr%s%s: %s\n", name[0] ? " " : "", name, message ? message : format);
+    free(message);
     return (int)status;
 }
 

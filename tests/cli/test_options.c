@@ -8,6 +8,7 @@
 #include <cmocka.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include "cli/options.h"
@@ -154,11 +155,32 @@ static void refuses(void **state) {
     }
 }
 
+/* Ranks share standard error: a message in two writes is cut by another rank's. */
+static void fails_in_one_write(void **state) {
+    (void)state;
+    int ends[2]; /* a packet is what one write wrote */
+    assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET, 0, ends), 0);
+    char got[256];
+    fflush(stderr);
+    int saved = dup(2);
+    dup2(ends[0], 2);
+    int code = cli_fail_with("test", SIFR_USAGE, "rank %d: %s", 3, "has ended");
+    dup2(saved, 2);
+    close(saved);
+    ssize_t length = recv(ends[1], got, sizeof got, MSG_DONTWAIT);
+    close(ends[0]);
+    close(ends[1]);
+    assert_int_equal(code, SIFR_USAGE);
+    assert_in_range(length, 1, sizeof got - 1);
+    got[length] = '\0';
+    assert_string_equal(got, "sifr test: rank 3: has ended\n");
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(reads_each_kind), cmocka_unit_test(leaves_defaults),
         cmocka_unit_test(gathers_lists),   cmocka_unit_test(closes_lists),
-        cmocka_unit_test(refuses),
+        cmocka_unit_test(refuses),         cmocka_unit_test(fails_in_one_write),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
