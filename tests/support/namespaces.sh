@@ -10,6 +10,10 @@ if [ ! "${IN_NAMESPACES:-}" ]; then
         bash -eu "$0"
 fi
 mount -t tmpfs tmpfs /run
+# Open MPI names a run's files by host and process, and another such test has the same of both.
+mkdir tmp
+export TMPDIR=$PWD/tmp
+mount -t tmpfs tmpfs /dev/shm
 mkdir -p /run/netns
 ip link set lo up
 ip link add bridge type bridge
