@@ -3,7 +3,8 @@
 PRESET ?= release
 BUILD ?= build
 PREFIX ?= /usr/local
-JOBS ?= 2
+# Tests at a time. One more than two cores: some wait, for ranks that hang or for time to pass.
+JOBS ?= 3
 # CUDA=1 puts the kernels for GPUs into the program, and fetches their compiler where there is none;
 # the build folder remembers it until CUDA=0.
 CUDA ?=

@@ -44,7 +44,7 @@ near() { # RUN REFERENCE FIGURE
         fail "$what: $1: $3 is $(figure "$1" "$3"), not $(figure "$2" "$3")"
 }
 
-# all_ways NAME MODEL OPTIMIZER KEYS
+# all_ways NAME MODEL OPTIMIZER KEYS STAGE:RANKS…
 all_ways() {
     local what=$1 model=$2 how stage ranks
     # The steps of the CPU, in fp32.
@@ -57,7 +57,7 @@ all_ways() {
     near gpu cpu grad_norm
     # Ranks and stages, in bf16.
     train 1 one --bf16
-    for how in 0:2 1:2 2:2 3:1 3:2 3:4; do
+    for how in "${@:5}"; do
         stage=${how%:*} ranks=${how#*:}
         config "$stage" "$3" "$4"
         rm -rf many
@@ -81,21 +81,23 @@ all_ways() {
 lora='"lora": {"r": 4, "lora_alpha": 8, "target_modules": "all-linear", "init_lora_weights": false'
 nf4='"quantization": {"load_in_4bit": true, "bnb_4bit_quant_type": "nf4"'
 all_ways "QLoRA, two quantisations" llama "$adam" \
-    "$lora}, $nf4, \"bnb_4bit_use_double_quant\": true}"
+    "$lora}, $nf4, \"bnb_4bit_use_double_quant\": true}" 0:2 1:2 2:2 3:1 3:2 3:4
 double=$(bits one)
 config 0 "$adam" "$lora}, $nf4}"
 model=llama
 train 1 plain --bf16
 [ "$(bits plain)" != "$double" ] || fail "double quantization changes nothing"
-all_ways "DoRA and QLoRA" llama "$adam" "$lora, \"use_dora\": true}, $nf4}"
+all_ways "DoRA and QLoRA" llama "$adam" "$lora, \"use_dora\": true}, $nf4}" \
+    1:2 3:2
 config '3, "offload_param": {"device": "cpu"}' "$adam" "$lora, \"use_dora\": true}, $nf4}"
 rm -rf many
 train 2 many --bf16
 [ "$(bits many)" = "$(bits one)" ] || fail "DoRA and QLoRA, codes in host memory: other bits"
 all_ways "DoRA of transposed weights, with dropout" gpt2 "$adam" \
-    '"lora": {"r": 3, "use_rslora": true, "lora_dropout": 0.2, "use_dora": true}'
+    '"lora": {"r": 3, "use_rslora": true, "lora_dropout": 0.2, "use_dora": true}' \
+    0:2 2:2 3:4
 all_ways "LAMB" llama '"optimizer": {"type": "Lamb", "params": {"lr": 1e-2, "weight_decay": 0.1}}' \
-    '"ema": {"decay": 0.9}'
+    '"ema": {"decay": 0.9}' 2:2 3:1 3:2
 
 # What has no kernel yet is refused by name, with what has one.
 for each in Muon:muon_begin Adafactor:adafactor_begin; do

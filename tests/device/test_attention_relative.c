@@ -1,7 +1,6 @@
 /* Attention with scores by relative position against double precision: forward, gradients of all
  * operands (also against finite differences, with dropout), either table and both, buckets of
- * distances, and the same bits for any number of threads; the same of the kernels of GPUs.
- * in test_asan */
+ * distances, and the same bits for any number of threads; the same of the kernels of GPUs. */
 #include "device/matrix_case.h"
 #include "support/cuda/op_gpu.h"
 #include "support/cuda/shim_run.h"

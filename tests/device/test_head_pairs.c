@@ -1,7 +1,6 @@
 /* Heads that learn from pairs of answers, and from another head's distribution: losses against
  * double precision, gradients against its central differences, the same bits for any number of
- * threads, with one chunk of labels and with several.
- * in test_asan */
+ * threads, with one chunk of labels and with several. */
 #include "device/head_matrices.h"
 #include "support/thinned.h"
 

@@ -1,7 +1,6 @@
 /* Heads of regression and of several labels at once: losses against double precision, gradients
  * against its central differences, and the same bits for any number of threads; the kernels of GPUs
- * likewise, in several orders of threads.
- * in test_asan */
+ * likewise, in several orders of threads. */
 #include "device/head_matrices.h"
 #include "support/cuda/op_gpu.h"
 #include "support/cuda/shim_run.h"

@@ -1,8 +1,7 @@
 /* A model of the ops that some families need, as a step runs them: gradients of all weights against
  * differences of the evaluated loss, the same bits however the step is cut, logits of inference
  * against that loss. Sizes are odd on purpose, and values far enough from zero that a wrong cap,
- * scale or head would show.
- * in test_asan */
+ * scale or head would show. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,6 +1,5 @@
 /* The ZeRO stages over ranks that are threads: the same bits at every stage, order and power-of-two
- * rank count, other rank counts within rounding, and bytes delivered as the plan's sum says.
- * in test_tsan */
+ * rank count, other rank counts within rounding, and bytes delivered as the plan's sum says. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

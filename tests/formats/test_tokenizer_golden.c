@@ -1,4 +1,5 @@
-/* Ids as the `tokenizers` library gives them: tests/golden/make_tokenizer.py. */
+/* Ids as the `tokenizers` library gives them: tests/golden/make_tokenizer.py.
+ * sanitizers in the soak alone (test_tokenizer_hostile has its turn in test_asan) */
 #include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
