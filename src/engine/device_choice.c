@@ -70,6 +70,13 @@ static sifr_status find_gpus(comm_group *group, engine_device_choice *out, sifr_
     return compare(group, &mine, out, why);
 }
 
+/* A program that is built for CPUs says nothing, unless there is a GPU. */
+static void keep_why(const sifr_error *why, engine_device_choice *out) {
+    bool built = cuda_images_version() != 0;
+    if (!built) out->idle = cuda_gpu_is_there();
+    if (built || out->idle) snprintf(out->why, sizeof out->why, "%s", why->message);
+}
+
 sifr_status engine_choose_device(const sifr_settings *settings, comm_group *group,
                                  engine_device_choice *out, sifr_error *error) {
     const bool automatic = settings->device == SIFR_DEVICE_AUTO;
@@ -85,7 +92,7 @@ sifr_status engine_choose_device(const sifr_settings *settings, comm_group *grou
     bool answer = status == SIFR_FAILED || status == SIFR_USAGE;
     if (!automatic || !answer)
         return base_fail(error, status, "%s%s", answer ? "device cuda: " : "", why.message);
-    if (cuda_images_version() != 0) snprintf(out->why, sizeof out->why, "%s", why.message);
+    keep_why(&why, out);
     return SIFR_OK;
 }
 

@@ -11,7 +11,8 @@ typedef struct engine_device_choice {
     sifr_device kind; /* not SIFR_DEVICE_AUTO */
     device_place place;
     int32_t most_sharers; /* ranks on the GPU that has most of them */
-    /* Why "auto" is the CPU; "" where it is not, or the program has no kernels for GPUs. */
+    /* Why "auto" is the CPU; "" where it is not, or where this rank has neither a GPU nor kernels
+     * for one. */
     char why[sizeof((sifr_error *)0)->message];
     bool idle; /* and a GPU that is there is not used */
 } engine_device_choice;

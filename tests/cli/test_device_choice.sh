@@ -28,6 +28,22 @@ run 1 cuda
 complains 'sifr train: '
 grep -qE 'build it with `make CUDA=1`|driver|GPU' err || fail "no reason: $(cat err)"
 [ ! -e out-cuda ] || fail "a run that did not start left a folder"
+
+# A GPU that this program has no kernels for: said once, unless the CPU was asked for.
+if "$SIFR" doctor | grep -q '^CUDA kernels   none'; then
+    . "$SOURCE/tests/support/nvidia_driver.sh"
+    driver serving 13000 0
+    rm -r out-cpu
+    LD_LIBRARY_PATH=$PWD/serving run 0 cpu
+    [ ! -s err ] || fail "said: $(cat err)"
+    LD_LIBRARY_PATH=$PWD/serving run 0 auto
+    complains 'device auto: the CPU, which is many times slower than a GPU: this program is built '
+    complains 'without kernels for GPUs: build it with `make CUDA=1`, or use the CPU (--device cpu)'
+    LD_LIBRARY_PATH=$PWD/serving expect 0 sifr plan --model model --seq-length 32
+    grep -q '^sifr plan: device auto: a plan for the CPU: this program is built without' err ||
+        fail "the plan: $(cat err)"
+fi
+
 run 2 gpu
 complains '--device must be one of auto, cpu, cuda, not "gpu"'
 echo '{"train_batch_size": 8, "sifr": {"device": "cuda"}}' >ds.json

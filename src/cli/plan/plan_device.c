@@ -53,7 +53,7 @@ static sifr_status open_here(cli_plan_report *r, const sifr_settings *options,
                          "examples/h100.json",
                          why.message);
     if (status != SIFR_OK) {
-        if (automatic && cuda_images_version() != 0)
+        if (automatic && (cuda_images_version() != 0 || cuda_gpu_is_there()))
             base_log(&log, SIFR_LOG_INFO, "device auto: a plan for the CPU: %s", why.message);
         return device_open_cpu((int)options->threads, options->isa, &r->dev, error);
     }

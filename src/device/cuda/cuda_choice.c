@@ -27,3 +27,10 @@ sifr_status cuda_choose_gpu(int32_t rank, cuda_choice *out, sifr_error *error) {
                      out->gpu.name, out->gpu.capability_major, out->gpu.capability_minor,
                      CUDA_LEAST_CAPABILITY);
 }
+
+bool cuda_gpu_is_there(void) {
+    cuda_driver driver;
+    int count = 0;
+    return cuda_driver_open(&driver, 0, NULL) == SIFR_OK &&
+           cuda_driver_count(&driver, &count, NULL) == SIFR_OK && count > 0;
+}

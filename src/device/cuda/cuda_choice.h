@@ -23,4 +23,7 @@ sifr_status cuda_choose(int32_t rank, cuda_choice *out, sifr_error *error) SIFR_
 /* The second half of that, with a driver in `out` that the caller started. */
 sifr_status cuda_choose_gpu(int32_t rank, cuda_choice *out, sifr_error *error) SIFR_MUST_CHECK;
 
+/* Whether the driver has a GPU for this process, also where the program has no kernels for it. */
+bool cuda_gpu_is_there(void);
+
 #endif
