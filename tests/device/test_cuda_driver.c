@@ -10,6 +10,7 @@
 
 #include "device/cuda/cuda_images.h"
 #include "support/cuda/fake_driver.h"
+#include "support/cuda/least_gpu.h"
 
 static void assert_has(const sifr_error *error, const char *part) {
     if (!strstr(error->message, part)) fail_msg("no \"%s\" in: %s", part, error->message);
@@ -39,7 +40,7 @@ static void test_gpus_are_listed(void **state) {
     assert_int_equal(gpu.capability_major, 9);
     assert_int_equal(gpu.capability_minor, 0);
     assert_int_equal(gpu.multiprocessors, 132);
-    assert_int_equal(gpu.shared_bytes, 232448);
+    assert_int_equal(gpu.shared_bytes, LEAST_GPU_SHARED);
     assert_int_equal(gpu.memory, 80000000000u);
     assert_int_equal(cuda_driver_gpu(&driver, 2, &gpu, &error), SIFR_FAILED);
     assert_has(&error, "cuDeviceGet: CUDA_ERROR_INVALID_DEVICE 101 (invalid device ordinal)");

@@ -20,6 +20,7 @@
 #include "device/cuda/arguments.h"
 #include "support/cuda/fake_kernels.h"
 #include "support/cuda/fake_parts.h"
+#include "support/cuda/least_gpu.h"
 #include "support/cuda/shim_run.h"
 
 enum { COUNT = 4096, BYTES = COUNT * 4 };
@@ -302,9 +303,10 @@ static void test_launches_are_checked(void **state) {
                                            cases[i].threads, 1, 1, cases[i].shared, g.streams[0],
                                            arguments, NULL),
                          cases[i].result);
-    OK(d->cuFuncSetAttribute(g.add, CUDA_FUNCTION_SHARED_BYTES, 100 << 10));
-    OK(d->cuLaunchKernel(g.add, 1, 1, 1, 128, 1, 1, 100 << 10, g.streams[0], arguments, NULL));
-    assert_int_equal(d->cuFuncSetAttribute(g.add, CUDA_FUNCTION_SHARED_BYTES, 228 << 10),
+    OK(d->cuFuncSetAttribute(g.add, CUDA_FUNCTION_SHARED_BYTES, LEAST_GPU_SHARED));
+    OK(d->cuLaunchKernel(g.add, 1, 1, 1, 128, 1, 1, LEAST_GPU_SHARED, g.streams[0], arguments,
+                         NULL));
+    assert_int_equal(d->cuFuncSetAttribute(g.add, CUDA_FUNCTION_SHARED_BYTES, LEAST_GPU_SHARED + 1),
                      CUDA_INVALID_VALUE);
     assert_int_equal(d->cuModuleGetFunction(&none, g.module, "sifr_none"), CUDA_NOT_FOUND);
     OK(d->cuMemFree(x));

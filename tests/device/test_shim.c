@@ -1,14 +1,19 @@
 /* The shim that runs GPUs' kernels on the host finds what it is there to find: a barrier that is
  * missing before a read or before a write, and a copy to shared memory that is read before it is
  * waited for, give other results in one of four orders of threads; without the fault all orders
- * give the same. in test_asan */
+ * give the same. A launch that a GPU would refuse ends the test. in test_asan */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 
 #include <cmocka.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
+#include "device/cuda/vector/clear_arguments.h"
+#include "support/cuda/least_gpu.h"
 #include "support/cuda/planted.h"
 #include "support/cuda/shim_run.h"
 
@@ -37,7 +42,37 @@ static void faults_are_found(void **state) {
     }
 }
 
+/* Whether a process of its own runs it to the end. */
+static bool runs(uint32_t threads, uint32_t shared_bytes) {
+    clear_arguments none = {0};
+    const cuda_launch launch = {.kernel = cuda_kernel_clear,
+                                .blocks = {1, 1, 1},
+                                .threads = threads,
+                                .shared_bytes = shared_bytes,
+                                .arguments = &none};
+    pid_t child = fork();
+    if (child == 0) {
+        const struct rlimit no_core = {0, 0};
+        setrlimit(RLIMIT_CORE, &no_core);
+        close(2);
+        shim_run(&launch, SHIM_UP);
+        _exit(0);
+    }
+    int code = 0;
+    assert_int_equal(waitpid(child, &code, 0), child);
+    return WIFEXITED(code) && WEXITSTATUS(code) == 0;
+}
+
+static void launches_fit(void **state) {
+    (void)state;
+    if (shim_skipped()) skip();
+    assert_true(runs(256, LEAST_GPU_SHARED));
+    assert_false(runs(257, 0));
+    assert_false(runs(256, LEAST_GPU_SHARED + 1));
+}
+
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(faults_are_found)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(faults_are_found),
+                                       cmocka_unit_test(launches_fit)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

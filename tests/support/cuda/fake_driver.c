@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "support/cuda/fake_parts.h"
+#include "support/cuda/least_gpu.h"
 
 fake_state fake = {.lock = PTHREAD_MUTEX_INITIALIZER};
 static _Thread_local cuda_context current;
@@ -145,7 +146,7 @@ static cuda_result device_attribute(int *value, unsigned attribute, cuda_device_
                                   {CUDA_DEVICE_CAPABILITY_MINOR, 0},
                                   {CUDA_DEVICE_MULTIPROCESSORS, 132},
                                   {CUDA_DEVICE_COPY_ENGINES, 3},
-                                  {CUDA_DEVICE_SHARED_BYTES, FAKE_SHARED_BYTES}};
+                                  {CUDA_DEVICE_SHARED_BYTES, LEAST_GPU_SHARED}};
     cuda_result result = enter_device(device);
     if (result != CUDA_OK) return result;
     result = CUDA_INVALID_VALUE;
@@ -232,7 +233,7 @@ static cuda_result module_function(cuda_function *function, cuda_module module, 
 static cuda_result set_attribute(cuda_function function, unsigned attribute, int value) {
     cuda_result result = fake_enter(true);
     if (result != CUDA_OK) return result;
-    if (attribute != CUDA_FUNCTION_SHARED_BYTES || value < 0 || value > FAKE_SHARED_BYTES)
+    if (attribute != CUDA_FUNCTION_SHARED_BYTES || value < 0 || value > LEAST_GPU_SHARED)
         return fake_leave(CUDA_INVALID_VALUE);
     function->shared_bytes = (uint32_t)value;
     return fake_leave(CUDA_OK);

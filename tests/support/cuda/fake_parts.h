@@ -7,7 +7,7 @@
 
 #include "support/cuda/fake_driver.h"
 
-enum { FAKE_DEVICES = 8, FAKE_SHARED_BYTES = 232448 /* 227 KiB: an H100's */ };
+enum { FAKE_DEVICES = 8 };
 
 typedef struct fake_block {
     struct fake_block *next;

@@ -5,6 +5,7 @@
 
 #include "base/float_mode.h"
 #include "base/half.h"
+#include "support/cuda/least_gpu.h"
 #include "support/cuda/shim.h"
 #include "support/cuda/shim_kernels.h"
 #include "support/cuda/shim_run.h"
@@ -362,7 +363,18 @@ void shim_copy_wait(int groups) {
     own.copies.resize(left, copy());
 }
 
+/* As a driver would refuse it: of any GPU that there are kernels for. */
+static void check_launch(const cuda_launch *launch) {
+    unsigned most = *shim_most_threads[launch->kernel];
+    if (launch->threads <= most && launch->shared_bytes <= LEAST_GPU_SHARED) return;
+    fprintf(stderr, "shim: kernel %s: a block of %u threads with %u bytes; at most %u and %d\n",
+            cuda_kernel_name(launch->kernel), launch->threads, launch->shared_bytes, most,
+            (int)LEAST_GPU_SHARED);
+    abort();
+}
+
 void shim_run(const cuda_launch *launch, int order) {
+    check_launch(launch);
     shim_run_kernel(shim_kernels[launch->kernel], cuda_argument_bytes(launch->kernel), launch,
                     order);
 }

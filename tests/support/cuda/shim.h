@@ -39,7 +39,12 @@ extern thread_local unsigned char *shim_shared;
 #define blockDim shim_threads
 #define gridDim shim_blocks
 
-#define KERNEL(name, type, threads) extern "C" void sifr_##name(const type a)
+#define KERNEL(name, type, threads)                                                                \
+    extern "C" {                                                                                   \
+    extern const unsigned sifr_threads_##name;                                                     \
+    const unsigned sifr_threads_##name = threads;                                                  \
+    }                                                                                              \
+    extern "C" void sifr_##name(const type a)
 #define DEVICE static inline
 #define DEVICE_MEMBER static inline
 #define DEVICE_TABLE static const

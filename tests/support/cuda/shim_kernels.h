@@ -9,6 +9,7 @@
 typedef void shim_kernel(const void *arguments);
 
 extern shim_kernel *const shim_kernels[];
+extern const unsigned *const shim_most_threads[]; /* of a block of each */
 
 /* shim_run for a kernel that is not listed; `bytes` of arguments. */
 void shim_run_kernel(shim_kernel *kernel, size_t bytes, const cuda_launch *launch, int order);

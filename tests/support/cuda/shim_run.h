@@ -12,7 +12,8 @@ extern "C" {
 enum { SHIM_UP, SHIM_DOWN };
 
 /* Runs a launch to its end, on this thread. Aborts, with a message, if threads wait at a barrier
- * that others of the block do not reach. */
+ * that others of the block do not reach, and if a block has more threads than its kernel may have,
+ * or more shared memory than each GPU has. */
 void shim_run(const cuda_launch *launch, int order);
 
 /* A device whose kernels are those of GPUs, run over the shim. Its memory is the host's. */
