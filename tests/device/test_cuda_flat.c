@@ -16,7 +16,7 @@
 #include "support/cuda/op_gpu.h"
 #include "support/cuda/shim_run.h"
 
-enum { SETS = 2, ORDERS = 3, TYPES = 3, OPERANDS = 7 };
+enum { SETS = 2, ORDERS = 4, TYPES = 3, OPERANDS = 7 };
 
 static const base_dtype types[TYPES] = {BASE_FP32, BASE_BF16, BASE_FP16};
 static device *cpus[SETS], *shims[ORDERS];
@@ -28,7 +28,7 @@ static sifr_status open_order(int order, device **out, sifr_error *error) {
 
 static int open_devices(void **state) {
     static const char *const sets[SETS] = {"avx2", "avx512"};
-    static const int orders[ORDERS] = {SHIM_UP, SHIM_DOWN, 5};
+    static const int orders[ORDERS] = {SHIM_UP, SHIM_DOWN, 2, 5};
     sifr_error error = {0};
     int found = 0;
     (void)state;

@@ -1,10 +1,13 @@
 /* Kernels of GPUs on rows, over the shim, beside those of the CPU: moves, rotary embedding and the
- * gradient of a table with the CPU's bits; norms within 3e-7 of it. All with the same bits in any
- * order of threads. support/op_case.h compares them with double precision.
+ * gradient of a table with the CPU's bits; norms within 3e-7 of it, and with the bits that they had
+ * before. All with the same bits in any order of threads. support/op_case.h compares them with
+ * double precision.
  * in test_asan */
 #include "device/shim_case.h"
 
 #include <stdio.h>
+
+#include "base/hash.h"
 
 static device_matrix numbers(int64_t rows, int32_t below, uint64_t seed) {
     device_matrix m = case_matrix(rows, 1, BASE_INT32, seed, 1);
@@ -214,13 +217,31 @@ static const rows_case norms[] = {
     {"norm", make_norm, 2, 5300, NO_DX},
 };
 
+enum { NORMS = sizeof norms / sizeof *norms };
+
+/* Of the results of each: runs that go on must have the bits that they began with. */
+static const uint64_t norm_hashes[NORMS] = {
+    0xdcdae17a2394aac2, 0xc09ab2ac4f949e28, 0xcbeb15e4570aab68, 0xf0646e99bd965de8,
+    0x7f2ca0e16600aba1, 0xce0d0c2f70bfe1a3, 0x2ee50e644da80956, 0x08e20255d1b1da14,
+    0x9df19451c668a759, 0x944f13b7d5af2ad0,
+};
+
+static uint64_t hash_results(device_call *call, uint64_t hash) {
+    for (int i = 0; i < SHIM_RESULTS; i++) {
+        const device_matrix *m = shim_case_result(call, i);
+        if (m->dtype != BASE_NONE) hash = base_hash_seeded(m->data, case_bytes(m), hash);
+    }
+    return hash;
+}
+
 static void norm_directions(void **state) {
     (void)state;
     device *shims[SHIM_ORDERS];
     if (shim_skipped()) skip();
     shim_case_open(shims);
-    for (size_t i = 0; i < sizeof norms / sizeof *norms; i++) {
+    for (size_t i = 0; i < NORMS; i++) {
         const rows_case *c = &norms[i];
+        uint64_t hash = 0;
         for (size_t t = i % 2; t < 9; t += 2) { /* types; forward, backward, added */
             char what[100];
             bool back = t >= 3, added = t >= 6;
@@ -231,8 +252,11 @@ static void norm_directions(void **state) {
                      (long long)c->rows, (long long)c->columns, base_dtype_name(types[t % 3]),
                      added ? " added" : "");
             shim_case_compare(what, &call, shims, true);
+            hash = hash_results(&call, hash);
             shim_case_free(&call);
         }
+        if (!thinned_out(1) && hash != norm_hashes[i])
+            fail_msg("norm %zu: other bits than before: 0x%016llx", i, (unsigned long long)hash);
     }
     shim_case_close(shims);
 }

@@ -16,12 +16,12 @@
 #include "support/cuda/op_gpu.h"
 #include "support/cuda/shim_run.h"
 
-enum { ORDERS = 3 };
+enum { ORDERS = 4 };
 
 static device *shims[ORDERS];
 
 static int open_devices(void **state) {
-    static const int orders[ORDERS] = {SHIM_UP, SHIM_DOWN, 5};
+    static const int orders[ORDERS] = {SHIM_UP, SHIM_DOWN, 2, 5};
     sifr_error error = {0};
     (void)state;
     for (int o = 0; o < ORDERS; o++)
