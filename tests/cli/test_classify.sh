@@ -54,6 +54,12 @@ planned=$(field peak_bytes | head -n 1)
 run 0 one pairs.tsv --task sequence_classification --max-steps 1 --json
 [ "$(field planned_bytes)" = "$planned" ] || fail "planned $planned, then $(field planned_bytes)"
 
+# A packed file has the same labels.
+gzip -c pairs.tsv >pairs.tsv.gz
+run 0 packed pairs.tsv.gz --task sequence_classification --max-steps 1
+cmp packed/model.safetensors one/model.safetensors
+cmp packed/config.json one/config.json
+
 # It answers: by a text, by lines, and by rows, which need no label.
 expect 0 sifr classify --model pairs --text "the food was bad" --pair "a red day 7" --precision fp32
 says '^no 0\.9[0-9]+$'

@@ -108,7 +108,7 @@ sifr_status train_label_names(const char *const *paths, size_t count, model_task
     json_t *names = json_object();
     formats_text_source files = {0};
     sifr_status status = names ? SIFR_OK : base_fail_alloc(error, 64);
-    if (status == SIFR_OK) status = formats_text_source_open(paths, count, &files, error);
+    if (status == SIFR_OK) status = formats_text_source_open_rows(paths, count, &files, error);
     for (size_t i = 0; status == SIFR_OK && i < files.count; i++)
         status = add_file(files.documents[i].path, task, many, asked, names, error);
     formats_text_source_close(&files);
