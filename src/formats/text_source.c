@@ -65,8 +65,8 @@ sifr_status formats_text_source_check(const formats_text_source *source, sifr_er
     const char *path, *kind = formats_text_source_records(source, &path);
     if (!kind) return SIFR_OK;
     return base_fail(error, SIFR_USAGE,
-                     "%s: %s is not read as records yet, so its quotes and field names would be "
-                     "trained on as text; give plain text (.txt), or make a token store with `sifr "
+                     "%s: %s is not read as text, since its quotes and field names would be "
+                     "trained on; give plain text (.txt), or make a token store with `sifr "
                      "tokenize`, which takes the file as plain text",
                      path, kind);
 }
@@ -95,11 +95,24 @@ static sifr_status check_binary(const formats_text_source *source, const char *p
                      path, kind);
 }
 
+static sifr_status append(formats_text_source *source, const char *path, uint64_t size,
+                          sifr_error *error) {
+    BASE_TRY(base_grow(&source->documents, &source->room, source->count + 1,
+                       sizeof *source->documents, error));
+    formats_document *document = &source->documents[source->count];
+    BASE_TRY(base_copy_text(path, strlen(path), &document->path, error));
+    document->size = size;
+    source->bytes += size;
+    source->count++;
+    return SIFR_OK;
+}
+
 static sifr_status add_file(formats_text_source *source, const char *path, sifr_error *error) {
     uint8_t probe[PROBE_BYTES];
     int file;
     uint64_t size;
     bool rows;
+    if (source->names) return append(source, path, 1, error);
     BASE_TRY(check_binary(source, path, &rows, error));
     BASE_TRY(base_open_read(path, &file, &size, error));
     ssize_t got = read(file, probe, sizeof probe);
@@ -115,14 +128,7 @@ static sifr_status add_file(formats_text_source *source, const char *path, sifr_
         return base_fail(error, SIFR_FAILED, "%s: is UTF-16, not UTF-8; save it as UTF-8", path);
     const uint8_t *nul = rows ? NULL : memchr(probe, 0, (size_t)got);
     if (nul) return binary_file(path, (uint64_t)(nul - probe), error);
-    BASE_TRY(base_grow(&source->documents, &source->room, source->count + 1,
-                       sizeof *source->documents, error));
-    formats_document *document = &source->documents[source->count];
-    BASE_TRY(base_copy_text(path, strlen(path), &document->path, error));
-    document->size = size;
-    source->bytes += size;
-    source->count++;
-    return SIFR_OK;
+    return append(source, path, size, error);
 }
 
 static sifr_status add_directory(formats_text_source *source, const char *path, int depth,
@@ -213,6 +219,12 @@ sifr_status formats_text_source_open(const char *const *paths, size_t count,
 sifr_status formats_text_source_open_rows(const char *const *paths, size_t count,
                                           formats_text_source *out, sifr_error *error) {
     *out = (formats_text_source){.rows = true};
+    return open_paths(paths, count, out, error);
+}
+
+sifr_status formats_text_source_list(const char *const *paths, size_t count,
+                                     formats_text_source *out, sifr_error *error) {
+    *out = (formats_text_source){.names = true};
     return open_paths(paths, count, out, error);
 }
 

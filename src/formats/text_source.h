@@ -21,6 +21,7 @@ typedef struct formats_text_source {
     size_t empty_files; /* left out */
     size_t links;       /* links to directories inside a directory: not followed */
     bool rows;          /* opened as files of rows */
+    bool names;         /* listed by their names alone */
 } formats_text_source;
 
 /* Each path is a file, a directory (searched through all levels, names sorted bytewise, names that
@@ -33,6 +34,10 @@ sifr_status formats_text_source_open(const char *const *paths, size_t count,
 sifr_status formats_text_source_open_rows(const char *const *paths, size_t count,
                                           formats_text_source *out,
                                           sifr_error *error) SIFR_MUST_CHECK;
+/* The files that the paths name, as those two find them, but none of them is looked into: sizes are
+ * 1, and empty files are listed too. */
+sifr_status formats_text_source_list(const char *const *paths, size_t count,
+                                     formats_text_source *out, sifr_error *error) SIFR_MUST_CHECK;
 /* The first document that holds records (JSON, CSV) by its name: what it is, and *path; or NULL. */
 const char *formats_text_source_records(const formats_text_source *source, const char **path);
 /* SIFR_USAGE, naming it, where there is one: its quotes and field names would be trained on. */

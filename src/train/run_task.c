@@ -1,11 +1,16 @@
 #include "train/run_task.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
 
 #include "base/checked.h"
+#include "base/file.h"
 #include "base/heap.h"
 #include "formats/records/records.h"
+#include "formats/text_source.h"
 #include "model/quantization.h"
 #include "train/data/labelled/label_names.h"
 
@@ -183,21 +188,44 @@ void train_data_form(const engine_folder *folder, int64_t length,
     options->mask_probability = config->task == MODEL_MASKED_TOKEN ? mask_probability : 0;
 }
 
+/* How many of a path's files are rows, and one that is not. A directory, and a pattern whose own
+ * name does not tell, is what its files are; any other path is none of a row, for example a token
+ * store's. */
+static sifr_status count_rows(const char *path, size_t *rows, char other[BASE_PATH_LENGTH],
+                              sifr_error *error) {
+    formats_text_source files;
+    formats_records_kind kind;
+    bool is = formats_records_kind_of(path, &kind);
+    bool listed = base_is_directory(path) || (access(path, F_OK) != 0 && strpbrk(path, "*?["));
+    if (is && !base_is_directory(path)) {
+        ++*rows;
+        return SIFR_OK;
+    }
+    if (!listed) {
+        snprintf(other, BASE_PATH_LENGTH, "%s", path);
+        return SIFR_OK;
+    }
+    BASE_TRY(formats_text_source_list(&path, 1, &files, error));
+    for (size_t i = 0; i < files.count; i++) {
+        is = formats_records_kind_of(files.documents[i].path, &kind);
+        *rows += is;
+        if (!is) snprintf(other, BASE_PATH_LENGTH, "%s", files.documents[i].path);
+    }
+    formats_text_source_close(&files);
+    return SIFR_OK;
+}
+
 sifr_status train_paths_are_rows(const char *const *paths, size_t count, bool *out,
                                  sifr_error *error) {
-    formats_records_kind kind;
+    char other[BASE_PATH_LENGTH] = "";
     size_t rows = 0;
-    const char *text = NULL;
-    for (size_t i = 0; i < count; i++) {
-        bool is = formats_records_kind_of(paths[i], &kind);
-        rows += is;
-        if (!is) text = paths[i];
-    }
+    for (size_t i = 0; i < count; i++) BASE_TRY(count_rows(paths[i], &rows, other, error));
     *out = rows > 0;
-    if (!rows || rows == count) return SIFR_OK;
+    if (!rows || !*other) return SIFR_OK;
     return base_fail(error, SIFR_USAGE,
-                     "%s is text or a token store, but other data are rows; give one kind alone",
-                     text);
+                     "%s is text or a token store, but other data are rows; give one kind alone, "
+                     "of a directory by a pattern such as '*.jsonl'",
+                     other);
 }
 
 sifr_status train_check_packing(const sifr_config *config, const model_config *model,

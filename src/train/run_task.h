@@ -34,7 +34,8 @@ typedef struct train_chat_form {
     train_chat_source *sources;
 } train_chat_form;
 
-/* Whether the paths are files of rows, by their names. SIFR_USAGE where only some are. */
+/* Whether the paths are files of rows, or directories of such, by their names. SIFR_USAGE where
+ * only some are. */
 sifr_status train_paths_are_rows(const char *const *paths, size_t count, bool *out,
                                  sifr_error *error) SIFR_MUST_CHECK;
 

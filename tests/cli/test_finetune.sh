@@ -38,7 +38,9 @@ grep -q blue out || { cat out err; fail "no answer"; }
 whole=$(sha256sum <tuned/model.safetensors)
 gzip -c chats.jsonl >chats.jsonl.gz
 { echo '['; sed '$!s/$/,/' chats.jsonl; echo ']'; } >chats.json
-others="chats.jsonl.gz chats.json"
+mkdir -p folder/deep
+cp chats.jsonl.gz folder/deep
+others="chats.jsonl.gz chats.json folder"
 parquet=$(sifr doctor --json | grep -c '"carquet"' || :)
 if [ "$parquet" = 1 ]; then
     cp "$SOURCE/tests/golden/parquet/chats.parquet" .
@@ -48,6 +50,11 @@ for file in $others; do
     run 0 again --data "$file" --validation-split 0.125 --max-steps 60
     [ "$(sha256sum <again/model.safetensors)" = "$whole" ] || fail "$file is another run"
 done
+run 0 again --data 'folder/d*' --max-steps 1
+says 'data: 48 rows'
+echo read me >folder/README
+run 2 again --data folder --max-steps 1
+complains "folder/README is text or a token store, but other data are rows"
 cat >ds.json <<'J'
 {"sifr": {"dataset": [{"path": "chats.json", "type": "messages", "weight": 1}],
           "validation_split": 0.125, "max_steps": 60}}

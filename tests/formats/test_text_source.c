@@ -33,6 +33,9 @@ static void listing(void **state) {
     scratch_text("d/.hidden", "x");
     scratch_text("d/.git/x", "x");
     assert_int_equal(symlink("..", scratch_path("d/b/up")), 0);
+    const char *folder = scratch_path("d");
+    assert_int_equal(formats_text_source_list(&folder, 1, &source, &error), SIFR_OK);
+    assert_names((const char *[]){"d/a.txt", "d/b/z", "d/c.txt", "d/empty"}, 4);
     assert_int_equal(open_paths(scratch_path("d"), NULL), SIFR_OK);
     assert_int_equal(source.empty_files, 1);
     assert_int_equal(source.links, 1);
