@@ -147,6 +147,12 @@ static void reads_forms(void **state) {
          "messages\n\"[{\"\"role\"\": \"\"user\"\", \"\"content\"\": \"\"a\"\"}, {\"\"role\"\": "
          "\"\"assistant\"\", \"\"content\"\": \"\"b\"\"}]\"\n",
          "messages", "b<|im_end|>\n|"},
+        {"l.csv",
+         "prompt,completion\n\"[{\"\"role\"\": \"\"user\"\", \"\"content\"\": \"\"a\"\"}]\","
+         "\"[{\"\"role\"\": \"\"assistant\"\", \"\"content\"\": \"\"b\"\"}]\"\n",
+         "prompt_completion", "b<|im_end|>\n|"},
+        {"j.jsonl", "{\"prompt\": \"[{\\\"role\\\": 1}]\", \"completion\": \"b\"}",
+         "prompt_completion", "b</s>|"},
         {"a.json", "[{\"instruction\": \"a\", \"output\": \"b\"}]", "alpaca", "b<|im_end|>\n|"},
         {"s.json",
          "[{\"conversations\": [{\"from\": \"human\", \"value\": \"a\"}, {\"from\": "
@@ -259,6 +265,7 @@ static void refuses_rows(void **state) {
     refuse("x.jsonl", "", "all of them empty");
     refuse("x.jsonl", "\n\n", "no rows");
     refuse("x.jsonl", "{\"a\": 1, \"b\": 2}", "row 1, line 1: no known form: its fields are a, b");
+    refuse("x.jsonl", "{\"a\": 1, \"b\": 2}", "say which these are with --data-fields");
     refuse("x.jsonl", "{\"chosen\": 1, \"rejected\": 2}", "row 1, line 1: 'chosen' must be a text");
     refuse("x.jsonl", "{\"chosen\": \"a\", \"rejected\": [1]}", "must be of one kind");
     refuse("x.jsonl", "{\"prompt\": \"a\", \"chosen\": \"b\", \"rejected\": null}",

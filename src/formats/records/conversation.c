@@ -203,7 +203,30 @@ static sifr_status read_messages(const json_t *row, const formats_row_place *pla
     return formats_row_list(row, "tools", place, &out->tools, error);
 }
 
+static bool has(const json_t *row, const char *field) {
+    return json_object_get(row, field) != NULL;
+}
+
+/* The first element of a list, or of the list that a text holds, as in a CSV file; a new reference,
+ * or NULL. */
+static json_t *first_of(const json_t *row, const char *field) {
+    json_t *value = json_object_get(row, field), *parsed = NULL;
+    const char *text = json_string_value(value);
+    if (text && base_json_parse(text, json_string_length(value), "", &parsed, NULL) != SIFR_OK)
+        return NULL;
+    json_t *first = json_incref(json_array_get(parsed ? parsed : value, 0));
+    json_decref(parsed);
+    return first;
+}
+
 /* --- prompt and completion --- */
+
+static bool are_messages(const json_t *row, const char *field) {
+    json_t *first = first_of(row, field);
+    bool messages = has(first, "role");
+    json_decref(first);
+    return messages;
+}
 
 static sifr_status read_prompt_messages(const json_t *row, const formats_row_place *place,
                                         formats_conversation *out, sifr_error *error) {
@@ -226,7 +249,8 @@ static sifr_status read_prompt_messages(const json_t *row, const formats_row_pla
 
 static sifr_status read_prompt(const json_t *row, const formats_row_place *place,
                                formats_conversation *out, sifr_error *error) {
-    if (json_is_array(json_object_get(row, "prompt")))
+    if (json_is_array(json_object_get(row, "prompt")) ||
+        (are_messages(row, "prompt") && are_messages(row, "completion")))
         return read_prompt_messages(row, place, out, error);
     out->completion = true;
     BASE_TRY(
@@ -236,19 +260,11 @@ static sifr_status read_prompt(const json_t *row, const formats_row_place *place
 
 /* --- rows --- */
 
-static bool has(const json_t *row, const char *field) {
-    return json_object_get(row, field) != NULL;
-}
-
 /* Of a list of turns: whether they are ShareGPT's. */
 static bool are_turns(const json_t *row, const char *field) {
-    json_t *value = json_object_get(row, field), *parsed = NULL;
-    const char *text = json_string_value(value);
-    if (text && base_json_parse(text, json_string_length(value), "", &parsed, NULL) != SIFR_OK)
-        return false;
-    const json_t *first = json_array_get(parsed ? parsed : value, 0);
+    json_t *first = first_of(row, field);
     bool turns = has(first, "from") && !has(first, "role");
-    json_decref(parsed);
+    json_decref(first);
     return turns;
 }
 
@@ -266,7 +282,8 @@ static sifr_status unknown_form(const json_t *row, const formats_row_place *plac
     return formats_row_fail(place, "", error,
                             "no known form: its fields are %s; give rows with messages, "
                             "conversations, instruction and output, prompt and completion, "
-                            "chosen and rejected, or text",
+                            "chosen and rejected, or text, or say which these are with "
+                            "--data-fields, such as prompt=question",
                             used ? fields : "none");
 }
 
