@@ -12,6 +12,7 @@
 #include "cli/options.h"
 #include "cli/row_options.h"
 #include "formats/tokenizer/tokenizer.h"
+#include "formats/tokenizer/tokenizer_unicode.h"
 #include "train/run_settings.h"
 #include "train/run_task.h"
 
@@ -24,7 +25,7 @@ typedef struct inspect_command {
     cli_list data;
     cli_rows rows;
     int64_t length, samples;
-    bool plain, json;
+    bool tokens, plain, json;
     sifr_config config;
 } inspect_command;
 
@@ -55,6 +56,12 @@ static inspect_cut find_cut(const train_chat *chat, int64_t length) {
 
 /* --- samples --- */
 
+static bool wants_color(const inspect_command *command) {
+    const char *never = getenv("NO_COLOR");
+    if (command->color) return strcmp(command->color, "always") == 0;
+    return cli_is_terminal(stdout) && !(never && *never);
+}
+
 /* How a part of a text looks: by colours or, without them, between signs. */
 typedef enum part_look { PART_READ, PART_LEARNED, PART_CUT, PART_LOOKS } part_look;
 
@@ -80,8 +87,34 @@ static void print_text(const char *text, size_t size) {
     }
 }
 
-static sifr_status print_row(const formats_tokenizer *tokenizer, const train_chat *chat,
-                             int64_t index, int64_t length, bool color, sifr_error *error) {
+/* A token on a line of its own: its id, and what it reads as, for which bytes that are no whole
+ * character are written by their numbers. */
+static void print_token(const formats_tokenizer *tokenizer, int32_t id, part_look look,
+                        bool color) {
+    size_t size;
+    const char *bytes = formats_tokenizer_bytes(tokenizer, id, &size);
+    bool whole = bytes && formats_utf8_valid((const uint8_t *)bytes, size) == size;
+    printf("%8d  ", id);
+    change_look(PART_READ, look, color);
+    for (size_t i = 0; bytes && i < size; i++) {
+        unsigned char c = (unsigned char)bytes[i];
+        if (c == '\n')
+            fputs("\\n", stdout);
+        else if (c == '\t')
+            fputs("\\t", stdout);
+        else if (c < 32 || c == 127 || (c > 127 && !whole))
+            printf("\\x%02x", c);
+        else
+            putchar(c);
+    }
+    change_look(look, PART_READ, color);
+    putchar('\n');
+}
+
+static sifr_status print_row(const inspect_command *command, const formats_tokenizer *tokenizer,
+                             const train_chat *chat, int64_t index, int64_t length,
+                             sifr_error *error) {
+    bool color = wants_color(command);
     const int32_t *ids;
     const bool *learned;
     int64_t whole, count = train_chat_row_at(chat, index, &ids, &learned, &whole);
@@ -98,6 +131,10 @@ static sifr_status print_row(const formats_tokenizer *tokenizer, const train_cha
            (long long)count_learned(learned, count), count > length ? ", cut" : "");
     for (int64_t i = 0; status == SIFR_OK && i < count; i++) {
         part_look next = i >= length ? PART_CUT : learned[i] && i > 0 ? PART_LEARNED : PART_READ;
+        if (command->tokens) {
+            print_token(tokenizer, ids[i], next, color);
+            continue;
+        }
         change_look(look, next, color);
         look = next;
         text.count = 0;
@@ -105,7 +142,7 @@ static sifr_status print_row(const formats_tokenizer *tokenizer, const train_cha
         print_text(text.bytes, text.count);
     }
     change_look(look, PART_READ, color);
-    putchar('\n');
+    if (!command->tokens) putchar('\n');
     formats_tokenizer_text_free(&text);
     return status;
 }
@@ -180,12 +217,6 @@ static int print_json(const train_chat *chat, int64_t length) {
 
 /* --- the command --- */
 
-static bool wants_color(const inspect_command *command) {
-    const char *never = getenv("NO_COLOR");
-    if (command->color) return strcmp(command->color, "always") == 0;
-    return cli_is_terminal(stdout) && !(never && *never);
-}
-
 static sifr_status open_rows(inspect_command *command, int64_t *length, train_chat **out,
                              sifr_error *error) {
     const sifr_config *config = &command->config;
@@ -252,7 +283,7 @@ static sifr_status inspect(inspect_command *command, sifr_error *error) {
         int64_t shown = command->samples * (train_chat_is_paired(chat) ? 2 : 1);
         int64_t rows = base_min_i64(shown, train_chat_count(chat)->rows);
         for (int64_t i = 0; status == SIFR_OK && i < rows; i++)
-            status = print_row(tokenizer, chat, i, length, wants_color(command), error);
+            status = print_row(command, tokenizer, chat, i, length, error);
         if (status == SIFR_OK) print_figures(chat, length);
     }
     formats_tokenizer_free(tokenizer);
@@ -289,6 +320,8 @@ static int run_inspect(int argc, char **argv) {
         {"seq-length", CLI_COUNT, "N", "tokens of a sequence; default: the model's own maximum",
          &command.length, NULL, false},
         {"samples", CLI_COUNT, "N", "rows to show (default: 3)", &command.samples, NULL, false},
+        {"tokens", CLI_FLAG, NULL, "show them token by token, each with its id", &command.tokens,
+         NULL, false},
         {"skip-bad-rows", CLI_FLAG, NULL, "count rows that cannot be used, and go on",
          &command.rows.skip_bad_rows, NULL, false},
         {"no-special-tokens", CLI_FLAG, NULL, "as of sifr train", &command.plain, NULL, false},

@@ -296,5 +296,7 @@ grep -q '^⟦re⟧⟪d<|im_end|>' out || { cat out; fail "no mask"; }
 grep -q 'at seq_length 20: ' out || fail "no cut"
 expect 0 sifr data inspect --model model --data chats.jsonl --samples 1 --color always
 grep -q "$(printf '\033')\[0;1;32mred" out || { cat out; fail "no colour"; }
+expect 0 sifr data inspect --model model --data chats.jsonl --samples 1 --tokens --color never
+grep -qE '^ +[0-9]+  ⟦<\|im_end\|>⟧$' out && grep -qE '^ +[0-9]+  \\n$' out || { cat out; fail "no tokens"; }
 expect 0 sifr data inspect --model model --data chats.jsonl --json
 [ "$(field rows)" = 48 ] || fail "$(cat out)"
