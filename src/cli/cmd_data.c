@@ -21,7 +21,7 @@ static const char name[] = "data inspect";
 enum { BUCKETS = 12, BAR = 40, SAMPLES = 3 };
 
 typedef struct inspect_command {
-    const char *model, *config_file, *color;
+    const char *model, *config_file, *dataset, *color;
     cli_list data;
     cli_rows rows;
     int64_t length, samples;
@@ -253,6 +253,7 @@ static sifr_status configure(inspect_command *command, sifr_error *error) {
     if (command->config_file) BASE_TRY(config_load(config, command->config_file, error));
     for (size_t i = 0; i < command->data.count; i++)
         BASE_TRY(config_set(config, "data", command->data.items[i], error));
+    if (command->dataset) BASE_TRY(config_set(config, "dataset", command->dataset, error));
     BASE_TRY(cli_rows_configure(&command->rows, config, error));
     if (command->plain) BASE_TRY(config_set(config, "no-special-tokens", NULL, error));
     if (command->model) BASE_TRY(config_set(config, "model", command->model, error));
@@ -308,6 +309,7 @@ static int run_inspect(int argc, char **argv) {
          &command.model, NULL, false},
         {"data", CLI_LIST, "PATH", "files of rows (.jsonl, .json, .csv, each also .gz or .zst)",
          &command.data, NULL, false},
+        {"dataset", CLI_TEXT, "JSON", "as of sifr train", &command.dataset, NULL, false},
         {"config", CLI_TEXT, "FILE", "config of a run, for what is not given here",
          &command.config_file, NULL, false},
         {"data-type", CLI_TEXT, "TYPE",

@@ -54,8 +54,8 @@ bool config_is_true(const sifr_config *config, const char *path) {
 
 bool config_key_flag_name(const config_key *key, char out[64]) {
     const char *name = key->flag;
-    bool written = key->type != CONFIG_ANY && key->type != CONFIG_SECTION &&
-                   key->status != CONFIG_ALIAS; /* as words */
+    bool written = (key->type != CONFIG_ANY || key->argument) && key->type != CONFIG_SECTION &&
+                   key->status != CONFIG_ALIAS; /* as words or as JSON */
     if (!name && written && strncmp(key->path, "sifr.", 5) == 0) name = config_key_leaf(key);
     if (!name) return false;
     snprintf(out, 64, "%s", name);

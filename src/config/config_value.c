@@ -301,6 +301,8 @@ sifr_status config_value_from_text(const config_key *key, const char *text, cons
     } else if (key->type == CONFIG_NUMBER) {
         BASE_TRY(base_parse_double(text, where, &number, error));
         value = json_real(number);
+    } else if (key->type == CONFIG_ANY && (text[0] == '{' || text[0] == '[')) {
+        BASE_TRY(config_read_text(text, strlen(text), where, &value, error));
     } else {
         value = json_loads(text, JSON_DECODE_ANY | JSON_REJECT_DUPLICATES, NULL);
         if (!value) value = json_string(text);

@@ -5,7 +5,7 @@
 sifr() { "$SIFR" "$@"; }
 says() { grep -qE "$1" out || { cat out err; fail "no '$1'"; }; }
 warns() { grep -qF "$1" err || { cat err; fail "no '$1'"; }; }
-complains() { [ "$(wc -l <err)" = 1 ] && grep -qF "$1" err || { cat err; fail "no '$1'"; }; }
+complains() { [ "$(wc -l <err)" = 1 ] && grep -qFe "$1" err || { cat err; fail "no '$1'"; }; }
 field() { sed -n "s/^.*\"$1\": \([^,}]*\).*$/\1/p" out; }
 
 . "$SOURCE/tests/support/chats.sh"
@@ -61,6 +61,12 @@ cat >ds.json <<'J'
 J
 run 0 again --config ds.json
 [ "$(sha256sum <again/model.safetensors)" = "$whole" ] || fail "the dataset is another run"
+run 0 again --dataset '[{"path": "chats.json", "type": "messages"}]' --validation-split 0.125 --max-steps 60
+[ "$(sha256sum <again/model.safetensors)" = "$whole" ] || fail "the flag's dataset is another run"
+run 2 again --dataset '[{"path": "chats.json", "weight": -1}]' --max-steps 1
+complains '--dataset[0].weight must be a number above 0'
+run 2 again --dataset '[{"path": "chats.json"' --max-steps 1
+complains '--dataset: not valid JSON at line 1'
 
 # Fields under names of their own.
 sed 's/"messages":/"talk":/' chats.jsonl >talks.jsonl
