@@ -294,6 +294,7 @@ static void refuses_rows(void **state) {
     refuse("x.jsonl", turns, "row 1, line 1: ");
     set_template("{{ messages | length }}{% for m in messages %}{{ m.content }}{% endfor %}");
     refuse("x.jsonl", turns, "cannot be told apart");
+    refuse("x.jsonl", turns, "marks, or give --train-on last or all");
 }
 
 /* Skipped rows are counted; a failure of the file is none of a row. */

@@ -41,6 +41,7 @@ typedef struct chat_renderer {
     const formats_conversation *conversation;
     const formats_row_place *place;
     const char *eos;
+    bool last; /* the last turn alone is learned */
     train_chat_text *out;
     sifr_error *error;
 } chat_renderer;
@@ -81,9 +82,9 @@ static sifr_status differs(const chat_renderer *r, size_t turn) {
     return formats_row_fail(r->place, "", r->error,
                             "the chat template writes what comes before message %zu in another way "
                             "once the conversation goes on, so the assistant's turns cannot be "
-                            "told apart; use a template with {%% generation %%} marks, or train on "
-                            "all",
-                            turn);
+                            "told apart; use a template with {%% generation %%} marks, or give "
+                            "--train-on %sall",
+                            turn, r->last ? "" : "last or ");
 }
 
 /* How much of the whole the messages before `turn` and the prompt of its answer are. */
@@ -132,10 +133,10 @@ static bool is_unlearned(const formats_conversation *c, size_t message) {
 }
 
 /* A turn may be several messages of the assistant in a row: each is one here. */
-static sifr_status find_turns(const chat_renderer *r, bool last) {
+static sifr_status find_turns(const chat_renderer *r) {
     const formats_conversation *c = r->conversation;
     size_t count = json_array_size(c->messages), first = c->prompt_messages;
-    for (size_t i = count; last && i-- > first;) {
+    for (size_t i = count; r->last && i-- > first;) {
         if (!is_assistant(c, i) || is_unlearned(c, i)) continue;
         first = i;
         count = i + 1;
@@ -183,8 +184,7 @@ static sifr_status drop_unlearned(const chat_renderer *r) {
 }
 
 /* The template's own marks. Of a prompt's messages they do not count. */
-static sifr_status take_marks(const chat_renderer *r, const formats_template_output *output,
-                              bool last) {
+static sifr_status take_marks(const chat_renderer *r, const formats_template_output *output) {
     size_t from = 0;
     if (r->conversation->prompt_messages) {
         formats_template_output prompt;
@@ -198,7 +198,7 @@ static sifr_status take_marks(const chat_renderer *r, const formats_template_out
     train_chat_text *out = r->out;
     if (out->span_count) qsort(out->spans, out->span_count, sizeof *out->spans, compare_spans);
     BASE_TRY(drop_unlearned(r));
-    if (last && out->span_count) {
+    if (r->last && out->span_count) {
         out->spans[0] = out->spans[out->span_count - 1];
         out->span_count = 1;
     }
@@ -213,6 +213,7 @@ sifr_status train_chat_render(const train_chat_templates *templates, train_chat_
                        .conversation = conversation,
                        .place = place,
                        .eos = templates->eos,
+                       .last = mask == TRAIN_ON_LAST,
                        .out = out,
                        .error = error};
     formats_template_output output;
@@ -225,9 +226,8 @@ sifr_status train_chat_render(const train_chat_templates *templates, train_chat_
         out->size = output.size;
     }
     if (status == SIFR_OK && !out->whole)
-        status = formats_template_marks(r.template->parsed)
-                     ? take_marks(&r, &output, mask == TRAIN_ON_LAST)
-                     : find_turns(&r, mask == TRAIN_ON_LAST);
+        status =
+            formats_template_marks(r.template->parsed) ? take_marks(&r, &output) : find_turns(&r);
     formats_template_output_free(&output);
     return status;
 }
