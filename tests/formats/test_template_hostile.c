@@ -131,6 +131,20 @@ static void test_bounds(void **state) {
             "{% set k = b ~ '4' %}{% for i in range(99999) %}{% for j in range(99999) %}"
             "{% if k in d %}{% endif %}{% endfor %}{% endfor %}",
             "steps");
+    static const char *const repeated[] = {"{% set b = 'a' * 9000000 %}", "b.split()",
+                                           "{% set b = ' ' * 9000000 %}", "b.split()",
+                                           "{% set b = ' ' * 9000000 %}", "b.rsplit(none, 3)",
+                                           "{% set b = [''] * 999999 %}", "b|join",
+                                           "{% set b = [''] * 999999 %}", "''.join(b)",
+                                           "{% set b = [0] * 999999 %}",  "b|sum"};
+    for (size_t i = 0; i < sizeof repeated / sizeof *repeated; i += 2) {
+        char text[300];
+        snprintf(text, sizeof text,
+                 "%s{%% for i in range(99999) %%}{%% for j in range(99999) %%}{%% if %s %%}"
+                 "{%% endif %%}{%% endfor %%}{%% endfor %%}",
+                 repeated[i], repeated[i + 1]);
+        refused(text, "steps");
+    }
     refused("{{ 10 ** 30 }}", "beyond 64 bits");
     refused("{{ 2 ** 9223372036854775807 }}", "beyond 64 bits");
     refused("{{ (-9223372036854775807 - 1) // -1 }}", "beyond 64 bits");

@@ -84,6 +84,7 @@ static sifr_status check_arguments(formats_render *r, const formats_node *node,
     if (call->count > node->count)
         return formats_template_fail(&r->place, "the macro %.*s takes at most %zu arguments",
                                      (int)node->text.size, node->text.bytes, node->count);
+    BASE_TRY(formats_template_charge(r, call->named * (node->count + 1) / 8));
     for (size_t i = 0; i < call->named; i++) {
         size_t at = call->count;
         while (at < node->count && !formats_text_equal(node->items[at]->text, call->names[i])) at++;

@@ -189,6 +189,7 @@ static formats_value path_part(formats_text part) {
 /* One step of a path; where it leads nowhere, `fallback`, unless that is nothing. */
 static sifr_status step(formats_render *r, formats_value key, formats_value fallback,
                         formats_value *v) {
+    BASE_TRY(formats_template_charge(r, 1));
     BASE_TRY(formats_item(r, *v, key, v));
     if (v->kind == FORMATS_UNDEFINED && fallback.kind > FORMATS_NONE) *v = fallback;
     return SIFR_OK;

@@ -140,6 +140,7 @@ METHOD(method_join) {
         BASE_TRY(formats_want_text(r, items->values[i], "what join joins", &text));
         if (i) BASE_TRY(formats_build(r, &b, self.text.bytes, self.text.size));
         BASE_TRY(formats_build(r, &b, text.bytes, text.size));
+        BASE_TRY(formats_template_charge(r, 1));
     }
     return text_result(formats_built(&b), out);
 }
@@ -236,7 +237,10 @@ static sifr_status split(formats_render *r, formats_value self, const formats_va
     formats_text by;
     if (arguments[1].kind != FORMATS_ABSENT)
         BASE_TRY(formats_want_int(r, arguments[1], "maxsplit", &most));
-    if (!given(arguments[0])) return (right ? rsplit_words : split_words)(r, self.text, most, out);
+    if (!given(arguments[0])) {
+        BASE_TRY(formats_template_charge(r, self.text.size / 16));
+        return (right ? rsplit_words : split_words)(r, self.text, most, out);
+    }
     BASE_TRY(formats_want_text(r, arguments[0], "what split looks for", &by));
     return split_at(r, self.text, by, most, right, out);
 }

@@ -60,6 +60,7 @@ FILTER(filter_join) {
         BASE_TRY(formats_path(r, items->values[i], arguments[1], nothing, &v));
         if (i) BASE_TRY(formats_build(r, &b, between.bytes, between.size));
         BASE_TRY(formats_print(r, &b, v));
+        BASE_TRY(formats_template_charge(r, 1));
     }
     *out = formats_of_text(formats_built(&b));
     return SIFR_OK;
@@ -223,6 +224,7 @@ FILTER(filter_sum) {
         formats_value v;
         BASE_TRY(formats_path(r, items->values[i], arguments[0], nothing, &v));
         BASE_TRY(formats_binary(r, '+', *out, v, out));
+        BASE_TRY(formats_template_charge(r, 1));
     }
     return SIFR_OK;
 }
