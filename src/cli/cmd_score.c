@@ -29,7 +29,7 @@ typedef struct score_command {
     cli_read_model read;
     cli_list data;
     cli_rows rows;
-    const char *output;
+    const char *output, *config_file;
     int64_t length, batch, top;
     double temperature;
     bool plain;
@@ -54,6 +54,7 @@ static sifr_status configure(score_command *command, sifr_error *error) {
     sifr_config *config = &command->config;
     char length[32];
     BASE_TRY(config_create(config, error));
+    if (command->config_file) BASE_TRY(config_load(config, command->config_file, error));
     for (size_t i = 0; i < command->data.count; i++)
         BASE_TRY(config_set(config, "data", command->data.items[i], error));
     BASE_TRY(cli_rows_configure(&command->rows, config, error));
@@ -61,6 +62,8 @@ static sifr_status configure(score_command *command, sifr_error *error) {
     snprintf(length, sizeof length, "%lld", (long long)command->length);
     if (command->length) BASE_TRY(config_set(config, "seq-length", length, error));
     BASE_TRY(config_resolve(config, 1, error));
+    if (config->data_count == 0)
+        return base_fail(error, SIFR_USAGE, "--data PATH is needed, or --config with sifr.data");
     if (command->top < 0 || command->top > INT32_MAX)
         return base_fail(error, SIFR_USAGE, "--top-k %lld: too many", (long long)command->top);
     if (command->temperature > 0 && command->temperature <= 1e6) return SIFR_OK;
@@ -80,7 +83,7 @@ static sifr_status open_data(const score_command *command, const checkpoint_mode
                          model_task_name(model->folder.config.task));
     train_data_options options = {.paths = command->config.data,
                                   .count = command->config.data_count,
-                                  .special = !command->plain,
+                                  .special = !command->config.no_special_tokens,
                                   .threads = (int)command->read.threads,
                                   .log = &log};
     BASE_TRY(cli_read_data(model, length, &command->config, &options, out, error));
@@ -163,7 +166,7 @@ static sifr_status run_model(score_command *command, const checkpoint_model *mod
         return base_fail(error, SIFR_FAILED,
                          "%s: %lld tokens are too few for a window of %lld; give more text or a "
                          "shorter --seq-length",
-                         command->data.items[0], (long long)train_data_tokens(run->data),
+                         command->config.data[0], (long long)train_data_tokens(run->data),
                          (long long)length);
     if (command->top > run->words)
         return base_fail(error, SIFR_USAGE, "--top-k %lld: the model has %lld words",
@@ -235,9 +238,11 @@ int cli_score(int argc, char **argv) {
         .example = "sifr score --model teacher --data chats.jsonl --output scores.safetensors "
                    "--top-k 64"};
     score_command command = {.temperature = 1};
-    cli_option options[CLI_READ_MODEL_OPTIONS + CLI_ROW_OPTIONS + 7] = {
+    cli_option options[CLI_READ_MODEL_OPTIONS + CLI_ROW_OPTIONS + 8] = {
         {"data", CLI_LIST, "PATH", "as of sifr train: rows to fine-tune on, text or token stores",
-         &command.data, NULL, true},
+         &command.data, NULL, false},
+        {"config", CLI_TEXT, "FILE", "config of the run, for data and length that are not given",
+         &command.config_file, NULL, false},
         {"output", CLI_TEXT, "FILE", "file to write", &command.output, NULL, true},
         {"seq-length", CLI_COUNT, "N",
          "as of the run that reads the file; default: the model's "
@@ -253,8 +258,8 @@ int cli_score(int argc, char **argv) {
     };
     int code;
     sifr_error error = {0};
-    cli_row_options(&command.rows, options + 7);
-    cli_read_model_options(&command.read, options + 7 + CLI_ROW_OPTIONS);
+    cli_row_options(&command.rows, options + 8);
+    cli_read_model_options(&command.read, options + 8 + CLI_ROW_OPTIONS);
     if (!cli_parse(&usage, options, sizeof options / sizeof *options, argc, argv, NULL, &code))
         return code;
     sifr_status status = score(&command, &error);

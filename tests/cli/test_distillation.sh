@@ -74,6 +74,23 @@ run 0 parts --distill own.safetensors --per-device-train-batch-size 1 \
     --gradient-accumulation-steps 4
 compare parts given
 
+# A config's sources, whose fields have other names, and its length.
+sed 's/"prompt"/"question"/; s/"completion"/"answer"/' rows.jsonl >asked.jsonl
+cat >sources.json <<'J'
+{"optimizer": {"type": "AdamW", "params": {"lr": 3e-3, "weight_decay": 0}},
+ "gradient_clipping": 1.0, "train_micro_batch_size_per_gpu": 4,
+ "sifr": {"max_steps": 5, "seq_length": 48, "dataset": [{"path": "asked.jsonl",
+  "fields": {"prompt": "question", "completion": "answer"}}]}}
+J
+expect 0 sifr score --model teacher --config sources.json --output asked.safetensors --top-k 8 \
+    --temperature 2 --precision fp32 --threads 1
+cmp asked.safetensors own.safetensors || fail "the scores of a config's data are others"
+expect 0 sifr train --model student --config sources.json --distill asked.safetensors \
+    --output asked --threads 1 --logging-steps 1
+compare asked given
+expect 2 sifr score --model teacher --output none.safetensors
+complains 'PATH is needed, or --config with sifr.data'
+
 # --- what is refused ---
 run 2 refused --distill own.safetensors --distill-temperature 3
 complains 'temperature 3, but own.safetensors is of 2'
