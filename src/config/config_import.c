@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/file.h"
+#include "base/json.h"
 #include "base/text.h"
 #include "base/yaml.h"
 #include "config/config_private.h"
@@ -97,6 +98,16 @@ static sifr_status import_read_deepspeed(import_state *s) {
     return value ? import_deepspeed(s, inner, value) : SIFR_OK;
 }
 
+/* JSON is YAML too, but for pairs of \u escapes, as Python writes what is beyond 16 bits. */
+static sifr_status import_parse(const char *text, size_t size, const char *name, json_t **out,
+                                sifr_error *error) {
+    size_t blank = 0;
+    while (blank < size && strchr(" \t\r\n", text[blank])) blank++;
+    bool object = blank < size && text[blank] == '{';
+    if (object && base_json_parse(text, size, name, out, NULL) == SIFR_OK) return SIFR_OK;
+    return base_yaml_parse(text, size, name, out, error);
+}
+
 static sifr_status import_root(import_state *s, const json_t *root, json_t **out) {
     if (json_is_object(root) && json_object_get(root, "zero_optimization"))
         return base_fail(s->error, SIFR_USAGE,
@@ -121,7 +132,7 @@ sifr_status config_import(const char *text, size_t size, const char *name, confi
     import_state s = {.name = name, .say = say, .user = user, .error = error};
     memset(out, 0, sizeof *out);
     BASE_TRY(import_refuse_pickle(text, size, name, error));
-    BASE_TRY(base_yaml_parse(text, size, name, &s.source, error)); /* JSON is YAML too */
+    BASE_TRY(import_parse(text, size, name, &s.source, error));
     s.out = json_object();
     sifr_status status = s.out ? SIFR_OK : base_fail_alloc(error, 64);
     if (status == SIFR_OK) status = import_root(&s, s.source, &out->config);

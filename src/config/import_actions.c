@@ -180,6 +180,16 @@ sifr_status import_kwargs(import_state *s, const char *key, json_t *value) {
     return import_put(s, to, object);
 }
 
+sifr_status import_clipping(import_state *s, const char *key, json_t *value) {
+    static const import_row row = FILL("max_grad_norm", "gradient_clipping");
+    if (!json_is_number(value) || json_number_value(value) >= 0)
+        return import_apply(s, &row, key, value);
+    json_t *none = json_integer(0);
+    sifr_status status = import_apply(s, &row, key, none);
+    json_decref(none);
+    return status;
+}
+
 /* The file in the working directory, or else beside the config. */
 static sifr_status import_read(import_state *s, const char *path, json_t **out) {
     char beside[4096], *text;

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/heap.h"
+#include "config/config_private.h"
 #include "config/import_private.h"
 
 /* --- the texts of its own types --- */
@@ -328,6 +329,21 @@ static void read_set(const json_t *set, bool pairs, axolotl_rows *rows) {
     json_decref(rows->fields);
 }
 
+/* What sifr does too, or what a file does not need. */
+static bool says_nothing(const char *name, const json_t *value) {
+    static const char *const usual[][2] = {{"split", "\"train\""},
+                                           {"train_on_eos", "\"turn\""},
+                                           {"roles_to_train", "[\"assistant\"]"},
+                                           {"chat_template", "\"tokenizer_default\""},
+                                           {"trust_remote_code", "true"}};
+    char text[96];
+    for (size_t i = 0; i < sizeof usual / sizeof *usual; i++)
+        if (strcmp(name, usual[i][0]) == 0 &&
+            strcmp(config_value_text(value, text, sizeof text), usual[i][1]) == 0)
+            return true;
+    return !import_asks(value);
+}
+
 /* Keys of a set that are neither read above nor without effect. */
 static void say_others(import_state *s, const char *key, size_t index, const json_t *set) {
     static const char *const known[] = {"path",
@@ -345,12 +361,10 @@ static void say_others(import_state *s, const char *key, size_t index, const jso
     const char *name;
     json_t *value;
     json_object_foreach((json_t *)(uintptr_t)set, name, value) {
-        bool found = !import_asks(value);
+        bool found = says_nothing(name, value);
         char where[200];
         for (size_t i = 0; i < sizeof known / sizeof *known; i++)
             found |= strcmp(name, known[i]) == 0;
-        found |= strcmp(name, "split") == 0 && json_is_string(value) &&
-                 strcmp(json_string_value(value), "train") == 0;
         if (found) continue;
         snprintf(where, sizeof where, "%.60s[%zu].%.60s", key, index, name);
         bool template = strcmp(name, "chat_template") == 0 || strcmp(name, "conversation") == 0;

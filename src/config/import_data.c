@@ -26,7 +26,11 @@ sifr_status import_rows_file(import_state *s, const char *key, json_t *value) {
     const char *path = json_string_value(value);
     if (!import_asks(value)) return SIFR_OK;
     if (!import_names_file(path) || import_get(s, "sifr.data")) {
-        import_say_left(s, key, value, path ? import_on_hub : "give its files to --data");
+        bool listed = strcmp(key, "dataset") == 0; /* LLaMA-Factory's */
+        import_say_left(s, key, value,
+                        !path    ? "give its files to --data"
+                        : listed ? "a name of dataset_info.json: give its files to --data"
+                                 : import_on_hub);
         return SIFR_OK;
     }
     import_say_kept(s, key, value, "sifr.data");

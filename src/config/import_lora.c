@@ -111,6 +111,24 @@ static json_t *first_of(const import_state *s, const char *const *keys, const ch
     return NULL;
 }
 
+/* axolotl's own keys of BitsAndBytesConfig; others than these two change no code. */
+static sifr_status read_bnb(import_state *s, bool on, bool *doubled) {
+    static const char *const from = "bnb_config_kwargs";
+    json_t *object = json_object_get(s->source, from);
+    const json_t *twice = json_object_get(object, "bnb_4bit_use_double_quant");
+    const char *type = json_string_value(json_object_get(object, "bnb_4bit_quant_type"));
+    if (!import_asks(object)) return SIFR_OK;
+    if (!on) {
+        import_say_idle(s, from, object, "load_in_4bit is not given");
+        return SIFR_OK;
+    }
+    if (type && strcasecmp(type, "nf4") != 0)
+        return import_refuse(s, from, object, "nf4 is the type that is supported");
+    import_say_kept(s, from, object, "sifr.quantization");
+    if (twice) *doubled = json_is_true(twice);
+    return SIFR_OK;
+}
+
 sifr_status import_finish_codes(import_state *s, bool doubled) {
     static const char *const on[] = {"load_in_4bit", "use_qlora", "quantization_bit", NULL};
     static const char *const types[] = {"bnb_4bit_quant_type", "quantization_type", NULL};
@@ -118,7 +136,9 @@ sifr_status import_finish_codes(import_state *s, bool doubled) {
     static const char *const to = "sifr.quantization";
     const char *key = on[0];
     json_t *value = first_of(s, on, &key);
-    if (!import_asks(value)) return SIFR_OK;
+    bool asks = import_asks(value);
+    BASE_TRY(read_bnb(s, asks, &doubled));
+    if (!asks) return SIFR_OK;
     if (json_is_number(value) && json_number_value(value) != 4)
         return import_refuse(s, key, value, "4 bits (NF4) are what is supported");
     import_say_kept(s, key, value, to);

@@ -162,6 +162,7 @@ static sifr_status put_arguments(import_state *s, const import_optimizer *o) {
         import_say_idle(s, key, value, "the Trainer gives this optimizer none of them");
         return SIFR_OK;
     }
+    if (!text && !json_is_object(value)) import_say_left(s, key, value, "name=value is expected");
     json_object_foreach(value, name, member)
         BASE_TRY(put_argument(s, o, name, strlen(name), json_incref(member)));
     while (text && *text) {

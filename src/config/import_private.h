@@ -84,6 +84,7 @@ sifr_status import_apply(import_state *s, const import_row *row, const char *key
 bool import_asks(const json_t *value); /* not null, false, 0, "", "none", "no", [] or {} */
 import_special import_deepspeed;       /* a DeepSpeed config by path, or as an object or text */
 import_special import_kwargs;          /* lr_scheduler_kwargs, as an object or text */
+import_special import_clipping;        /* a norm; 0 and less: none */
 
 /* import_axolotl_rows.c */
 import_special import_axolotl_datasets; /* files of rows with their forms; or of text */
@@ -131,5 +132,11 @@ sifr_status import_finish_preference(import_state *s, const import_preference *p
 /* import_trainer.c: what axolotl shares with the Trainer, once all keys are read. `usual` is the
  * schedule where none is given. */
 sifr_status import_finish_schedule(import_state *s, const char *usual);
+sifr_status import_finish_trainer(import_state *s);
+
+/* import_defaults.c: what a source takes where it leaves a key out, once all keys are read. */
+sifr_status import_axolotl_defaults(import_state *s);
+sifr_status import_trainer_defaults(import_state *s);
+bool import_is_factory(const import_state *s); /* arguments of LLaMA-Factory */
 
 #endif

@@ -23,6 +23,41 @@ static import_case import(const char *text) {
     return c;
 }
 
+static void set_usual(json_t *object, const char *section, const char *key, json_t *value) {
+    json_t *part = json_object_get(object, section);
+    if (!part) json_object_set_new(object, section, part = json_object());
+    if (!json_object_get(part, key)) json_object_set(part, key, value);
+    json_decref(value);
+}
+
+static bool names(const char *text, const char *const *keys) {
+    for (; *keys; keys++)
+        if (strstr(text, *keys)) return true;
+    return false;
+}
+
+/* What programs take where nothing is said, added to what is wanted. */
+static void add_usual(const char *text, json_t *wanted) {
+    static const char *const factory[] = {"finetuning_type", "\nstage:", NULL};
+    static const char *const trl[] = {"use_peft", "_only_loss", "dataset_text_field", NULL};
+    const json_t *own = json_object_get(wanted, "sifr");
+    bool warms = json_object_get(own, "warmup_ratio") || json_object_get(own, "warmup_steps");
+    if (names(text, factory)) {
+        set_usual(wanted, "sifr", "seq_length", json_integer(2048));
+    } else if (names(text, trl)) {
+        set_usual(wanted, "sifr", "learning_rate", json_real(2e-5));
+        set_usual(wanted, "sifr", "seq_length", json_integer(1024));
+        set_usual(wanted, "bf16", "enabled", json_true());
+    }
+    if (strncmp(text, "base_model", 10) != 0) return;
+    set_usual(wanted, "sifr", "seq_length", json_integer(512));
+    set_usual(wanted, "sifr", "per_device_train_batch_size", json_integer(1));
+    if (!json_object_get(own, "max_steps"))
+        set_usual(wanted, "sifr", "num_train_epochs", json_integer(1));
+    if (!warms) set_usual(wanted, "sifr", "warmup_ratio", json_real(0.03));
+    if (!json_object_get(wanted, "fp16")) set_usual(wanted, "bf16", "enabled", json_true());
+}
+
 /* Made as this config, and as many keys are left. */
 static void makes(const char *text, const char *wanted, size_t left) {
     import_case c = import(text);
@@ -30,6 +65,7 @@ static void makes(const char *text, const char *wanted, size_t left) {
     char *got = json_dumps(c.made.config, JSON_COMPACT | JSON_SORT_KEYS | JSON_REAL_PRECISION(6));
     json_t *other = json_loads(wanted, 0, NULL);
     assert_non_null(other);
+    add_usual(text, other);
     char *sorted = json_dumps(other, JSON_COMPACT | JSON_SORT_KEYS | JSON_REAL_PRECISION(6));
     assert_string_equal(got, sorted);
     if (c.made.left != left) fail_msg("%zu left, not %zu:\n%s", c.made.left, left, c.lines);
@@ -204,18 +240,24 @@ static void optimizers(void **state) {
 static void preferences(void **state) {
     (void)state;
     makes("output_dir: o\nloss_type: [ipo]\nbeta: 0.2\nper_device_train_batch_size: 3\n"
+          "learning_rate: 1e-5\nmax_length: 64\nbf16: false\n"
           "deepspeed: {train_batch_size: 12, train_micro_batch_size_per_gpu: auto}\n",
           "{\"sifr\": {\"output\": \"o\", \"lr_scheduler_type\": \"linear\", \"preference\": "
-          "{\"loss_type\": \"ipo\", \"beta\": 0.2}, \"per_device_train_batch_size\": 6}, "
+          "{\"loss_type\": \"ipo\", \"beta\": 0.2}, \"per_device_train_batch_size\": 6, "
+          "\"learning_rate\": 1e-5, \"seq_length\": 64}, \"bf16\": {\"enabled\": false}, "
           "\"train_batch_size\": 24, \"train_micro_batch_size_per_gpu\": \"auto\"}",
           0);
-    makes("model_name_or_path: m\nstage: dpo\n",
+    makes("model_name_or_path: m\nstage: dpo\nfinetuning_type: full\ncutoff_len: 64\n",
           "{\"sifr\": {\"model\": \"m\", \"lr_scheduler_type\": \"linear\", \"preference\": "
-          "{\"loss_type\": \"sigmoid\"}, \"per_device_train_batch_size\": 16}}",
+          "{\"loss_type\": \"sigmoid\"}, \"per_device_train_batch_size\": 16, \"seq_length\": "
+          "64}}",
           0);
-    makes("model_name_or_path: m\ndpo_beta: 0.3\nper_device_train_batch_size: 1\n",
+    makes("model_name_or_path: m\ndpo_beta: 0.3\nper_device_train_batch_size: 1\nwarmup_steps: 2\n"
+          "learning_rate: 1e-6\nnum_train_epochs: 1\nclip_grad_norm: 1\n",
           "{\"sifr\": {\"model\": \"m\", \"lr_scheduler_type\": \"linear\", \"preference\": "
-          "{\"loss_type\": \"sigmoid\", \"beta\": 0.3}, \"per_device_train_batch_size\": 2}}",
+          "{\"loss_type\": \"sigmoid\", \"beta\": 0.3}, \"per_device_train_batch_size\": 2, "
+          "\"warmup_steps\": 2, \"learning_rate\": 1e-6, \"num_train_epochs\": 1}, "
+          "\"gradient_clipping\": 1}",
           0);
     makes(
         "base_model: m\nrl: orpo\norpo_alpha: 0.2\nmicro_batch_size: 1\ndatasets: [{path: a.jsonl, "

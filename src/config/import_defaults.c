@@ -1,0 +1,158 @@
+/* What a source takes where it leaves a key out, and sifr would take something else. */
+#include <stdio.h>
+
+#include "config/config_private.h"
+#include "config/import_private.h"
+
+/* Takes the reference over. A value that is there, if only of the DeepSpeed config, counts. */
+static sifr_status take(import_state *s, const char *key, const char *to, json_t *value,
+                        const char *more) {
+    char from[80], where[120];
+    const json_t *there = import_get(s, to);
+    if (there && !config_value_is_auto(there)) {
+        json_decref(value);
+        return SIFR_OK;
+    }
+    snprintf(from, sizeof from, "its default of %.40s", key);
+    snprintf(where, sizeof where, "%s%s", to, more);
+    import_say_kept(s, from, value, where);
+    return import_put(s, to, value);
+}
+
+static bool has_one_of(const import_state *s, const char *const *keys) {
+    for (; *keys; keys++)
+        if (json_object_get(s->source, *keys)) return true;
+    return false;
+}
+
+static bool is_number(const import_state *s, const char *path) {
+    return json_is_number(import_get(s, path));
+}
+
+/* bf16, where no type is named. */
+static sifr_status take_bf16(import_state *s) {
+    static const char *const types[] = {"bf16", "bfloat16", "fp16", "float16", "float32", NULL};
+    const json_t *half = import_get(s, "fp16.enabled");
+    bool named = half && !config_value_is_auto(half);
+    for (const char *const *key = types; *key; key++)
+        named |=
+            json_object_get(s->source, *key) && !json_is_null(json_object_get(s->source, *key));
+    if (named) return SIFR_OK;
+    return take(s, "bf16", "bf16.enabled", json_true(), "");
+}
+
+static bool has_warmup(const import_state *s) {
+    return import_get(s, "sifr.warmup_steps") || import_get(s, "sifr.warmup_ratio") ||
+           import_get(s, "scheduler.type");
+}
+
+/* --- axolotl --- */
+
+/* The older batch_size is that of a rank's whole step. */
+static sifr_status take_batch_size(import_state *s) {
+    static const char *const to = "sifr.gradient_accumulation_steps", *const from = "batch_size";
+    json_t *value = json_object_get(s->source, from);
+    int64_t whole = json_integer_value(value);
+    int64_t micro = json_integer_value(import_get(s, "sifr.per_device_train_batch_size"));
+    if (!import_asks(value)) return SIFR_OK;
+    if (import_get(s, to)) {
+        import_say_idle(s, from, value, "gradient_accumulation_steps counts");
+    } else if (micro < 1 || whole < micro) {
+        import_say_left(s, from, value, "give gradient_accumulation_steps");
+    } else {
+        import_say_kept(s, from, value, "sifr.gradient_accumulation_steps, its micro batches");
+        return import_put(s, to, json_integer(whole / micro));
+    }
+    return SIFR_OK;
+}
+
+sifr_status import_axolotl_defaults(import_state *s) {
+    bool sized = is_number(s, "train_micro_batch_size_per_gpu") || is_number(s, "train_batch_size");
+    bool counted = json_integer_value(import_get(s, "sifr.max_steps")) > 0;
+    BASE_TRY(take(s, "sequence_len", "sifr.seq_length", json_integer(512), ""));
+    if (!sized)
+        BASE_TRY(
+            take(s, "micro_batch_size", "sifr.per_device_train_batch_size", json_integer(1), ""));
+    BASE_TRY(take_batch_size(s));
+    if (!counted) BASE_TRY(take(s, "num_epochs", "sifr.num_train_epochs", json_integer(1), ""));
+    BASE_TRY(take_bf16(s));
+    if (has_warmup(s)) return SIFR_OK;
+    return take(s, "warmup_ratio", "sifr.warmup_ratio", json_real(0.03),
+                " (there at most 100 steps)");
+}
+
+/* --- the programs built on the Trainer --- */
+
+bool import_is_factory(const import_state *s) {
+    static const char *const keys[] = {"stage",       "finetuning_type", "cutoff_len", "pref_loss",
+                                       "lora_target", "template",        NULL};
+    return has_one_of(s, keys);
+}
+
+static bool is_instruct(const import_state *s) {
+    static const char *const keys[] = {"use_flash_attn",
+                                       "hf_metadata_dataset",
+                                       "dpo_loss_type",
+                                       "keep_last_n_checkpoints",
+                                       "dpo_beta",
+                                       "clip_grad_norm",
+                                       "use_lora",
+                                       "use_qlora",
+                                       NULL};
+    return has_one_of(s, keys);
+}
+
+/* Keys of TRL's own, also as the alignment handbook has them. */
+static bool is_trl(const import_state *s) {
+    static const char *const keys[] = {"loss_type",
+                                       "beta",
+                                       "use_peft",
+                                       "dataset_num_proc",
+                                       "assistant_only_loss",
+                                       "padding_free",
+                                       "completion_only_loss",
+                                       "packing_strategy",
+                                       "max_prompt_length",
+                                       "dataset_kwargs",
+                                       "dataset_mixture",
+                                       "chat_template_path",
+                                       "dataset_text_field",
+                                       NULL};
+    return has_one_of(s, keys);
+}
+
+/* Without an optimizer of the DeepSpeed config, which has its own rate. */
+static sifr_status take_rate(import_state *s, double rate) {
+    if (is_number(s, "optimizer.params.lr")) return SIFR_OK;
+    return take(s, "learning_rate", "sifr.learning_rate", json_real(rate), "");
+}
+
+static sifr_status instruct_defaults(import_state *s) {
+    bool counted = json_integer_value(import_get(s, "sifr.max_steps")) > 0;
+    BASE_TRY(take_rate(s, 2e-5));
+    if (!counted)
+        BASE_TRY(take(s, "num_train_epochs", "sifr.num_train_epochs", json_integer(2), ""));
+    BASE_TRY(take(s, "clip_grad_norm", "gradient_clipping", json_integer(0), ""));
+    if (has_warmup(s)) return SIFR_OK;
+    return take(s, "warmup_ratio", "sifr.warmup_ratio", json_real(0.03), "");
+}
+
+/* Of TRL 1: SFT, or preferences, which begin at a smaller rate. */
+static sifr_status trl_defaults(import_state *s) {
+    static const char *const pairs[] = {"beta", "max_prompt_length", NULL};
+    const json_t *type = json_object_get(s->source, "loss_type");
+    const char *loss = json_string_value(type);
+    bool prefers = has_one_of(s, pairs) || json_is_array(type) ||
+                   (loss && config_key_has_word("sigmoid|hinge|ipo|orpo", loss, NULL, NULL));
+    BASE_TRY(take_rate(s, prefers ? 1e-6 : 2e-5));
+    if (!json_object_get(s->source, "max_length")) /* null: rows are not cut */
+        BASE_TRY(take(s, "max_length", "sifr.seq_length", json_integer(1024), ""));
+    return take_bf16(s);
+}
+
+sifr_status import_trainer_defaults(import_state *s) {
+    if (import_is_factory(s))
+        return take(s, "cutoff_len", "sifr.seq_length", json_integer(2048), "");
+    if (is_instruct(s)) return instruct_defaults(s);
+    return is_trl(s) ? trl_defaults(s) : SIFR_OK;
+}
