@@ -304,7 +304,8 @@ static sifr_status classify(classify_command *command, sifr_error *error) {
     options.sequences = base_min_i64(SEQUENCES, train_examples_count(examples));
     BASE_TRY_GOTO(status, engine_inference_create(folder->model, &options, &inference, error),
                   done);
-    engine_inference_fill(inference, checkpoint_model_values, &model);
+    BASE_TRY_GOTO(status, engine_inference_fill(inference, checkpoint_model_values, &model, error),
+                  done);
     classify_printer printer = {
         .labelled = &labelled, .classes = engine_inference_words(inference), .json = command->json};
     status = run_batches(command, examples, inference, &printer, options.sequences, error);

@@ -173,7 +173,8 @@ static sifr_status evaluate(eval_command *command, eval_result *result, sifr_err
     options.sequences = base_min_i64(options.sequences, result->windows);
     BASE_TRY_GOTO(status, engine_inference_create(folder->model, &options, &inference, error),
                   done);
-    engine_inference_fill(inference, checkpoint_model_values, &model);
+    BASE_TRY_GOTO(status, engine_inference_fill(inference, checkpoint_model_values, &model, error),
+                  done);
     status = run_windows(command, inference, options.sequences, data, result, error);
 done:
     engine_inference_free(inference);

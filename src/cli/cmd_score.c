@@ -179,7 +179,7 @@ static sifr_status run_model(score_command *command, const checkpoint_model *mod
     BASE_TRY(train_data_begin_scores(run->data, length, command->output, command->top,
                                      command->temperature, &run->writer, error));
     BASE_TRY(engine_inference_create(model->folder.model, options, &run->inference, error));
-    engine_inference_fill(run->inference, checkpoint_model_values, model);
+    BASE_TRY(engine_inference_fill(run->inference, checkpoint_model_values, model, error));
     run->words = engine_inference_words(run->inference);
     BASE_TRY(take_memory(run, error));
     return score_all(run, error);

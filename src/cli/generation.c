@@ -214,7 +214,7 @@ sifr_status cli_generation_start(cli_generation *g, int64_t slots, int64_t chunk
                                         .cache_length = cache};
     sifr_log log = cli_log(g->name);
     BASE_TRY(engine_inference_create(g->model.folder.model, &options, &g->inference, error));
-    engine_inference_fill(g->inference, checkpoint_model_values, &g->model);
+    BASE_TRY(engine_inference_fill(g->inference, checkpoint_model_values, &g->model, error));
     engine_folder_warn(&g->model.folder, &log);
     if (beyond)
         base_log(&log, SIFR_LOG_WARNING,

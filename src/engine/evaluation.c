@@ -8,12 +8,16 @@ int64_t engine_words(const sifr_model *model) {
     return model->weights[model->nodes[model->node_count - 1].w[0]].rows;
 }
 
-sifr_status engine_get_logits(const engine_executor *executor, const plan_schedule *s, int64_t rows,
-                              float *out, sifr_error *error) {
+sifr_status engine_get_logits(const engine_executor *executor, const plan_schedule *s,
+                              engine_pieces *pieces, int64_t rows, float *out, sifr_error *error) {
     enum { PIECE = 1024 };
     float piece[PIECE]; /* as large as any type */
     base_dtype dtype = plan_dtype(&s->settings);
     int64_t count = rows * engine_words(s->model), size = base_dtype_bytes(dtype);
+    engine_widened wide = {out, dtype};
+    if (pieces)
+        return engine_pieces_read(pieces, engine_buffer(executor, s->logits), count * size,
+                                  engine_take_widened, &wide, error);
     for (int64_t at = 0; at < count; at += PIECE) {
         int64_t some = base_min_i64(PIECE, count - at);
         BASE_TRY(engine_get(executor, s->logits, at * size, piece, some * size, error));
@@ -76,7 +80,8 @@ sifr_status engine_evaluate_logits(sifr_engine *engine, const sifr_batch *batch,
     int64_t rows = engine->settings.micro_batch_size * engine->settings.seq_length;
     int64_t bytes = rows * engine_words(engine->model) * (int64_t)sizeof *logits;
     if (evaluator->schedule->logits >= 0) /* of the last stage */
-        BASE_TRY(engine_get_logits(evaluator->executor, evaluator->schedule, rows, logits, error));
+        BASE_TRY(engine_get_logits(evaluator->executor, evaluator->schedule, engine->pieces, rows,
+                                   logits, error));
     return tell_stages(engine, logits, bytes, error);
 }
 

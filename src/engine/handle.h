@@ -202,9 +202,11 @@ sifr_status engine_read_log_probabilities(const sifr_engine *engine, bool evalua
 
 int64_t engine_words(const sifr_model *model); /* rows of the head */
 
-/* The logits of the first `rows` rows that the last run of a schedule with logits left, in fp32. */
-sifr_status engine_get_logits(const engine_executor *executor, const plan_schedule *s, int64_t rows,
-                              float *out, sifr_error *error) SIFR_MUST_CHECK;
+/* The logits of the first `rows` rows that the last run of a schedule with logits left, in fp32.
+ * `pieces`: of a device that hides its memory, otherwise NULL. */
+sifr_status engine_get_logits(const engine_executor *executor, const plan_schedule *s,
+                              engine_pieces *pieces, int64_t rows, float *out,
+                              sifr_error *error) SIFR_MUST_CHECK;
 
 /* The settings of a plan, with the mesh of the ranks of `group`; NULL: one rank. */
 plan_settings engine_plan_settings(const sifr_settings *settings, const comm_group *group);

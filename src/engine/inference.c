@@ -17,6 +17,7 @@ struct engine_inference {
     /* Owns parameters and caches. In generation it makes one token of each sequence. */
     plan_schedule *schedule;
     engine_executor *executor;
+    engine_pieces *pieces; /* of a device that hides its memory; otherwise NULL */
     /* Generation has one more for chunks of a prompt, and, where there are several sequences, one
      * for a single token of one of them; else NULL. */
     plan_schedule *chunk_schedule, *single_schedule;
@@ -72,26 +73,44 @@ static sifr_status prepare_prompts(engine_inference *i, sifr_error *error) {
     return add_schedule(i, i->options.length, &i->chunk_schedule, &i->chunk_executor, error);
 }
 
+static sifr_status open_pieces(engine_inference *i, sifr_error *error) {
+    int64_t bytes = plan_piece_bytes(i->schedule);
+    return bytes ? engine_pieces_open(i->dev, bytes, &i->pieces, error) : SIFR_OK;
+}
+
 sifr_status engine_inference_create(const sifr_model *model,
                                     const engine_inference_options *options, engine_inference **out,
                                     sifr_error *error) {
+    device *dev;
+    BASE_TRY(
+        device_open(options->device, &options->place, options->threads, options->isa, &dev, error));
+    return engine_inference_create_on(dev, model, options, out, error);
+}
+
+sifr_status engine_inference_create_on(device *dev, const sifr_model *model,
+                                       const engine_inference_options *options,
+                                       engine_inference **out, sifr_error *error) {
     engine_inference *i;
     engine_groups groups;
-    sifr_status status;
-    BASE_TRY(base_alloc(1, sizeof *i, &i, error));
+    sifr_status status = base_alloc(1, sizeof *i, &i, error);
+    if (status != SIFR_OK) {
+        device_close(dev);
+        return status;
+    }
+    i->dev = dev;
     i->model = model;
     i->options = *options;
     plan_settings settings = settings_of(options);
     if (options->mode == PLAN_GENERATE) settings.step.seq_length = 1;
     size_t room = options->mode == PLAN_GENERATE ? (size_t)options->cache_length : 0;
     BASE_TRY_GOTO(status, base_alloc(room, sizeof *i->history, &i->history, error), fail);
-    BASE_TRY_GOTO(status, device_open_cpu(options->threads, options->isa, &i->dev, error), fail);
     BASE_TRY_GOTO(status, comm_open_self(&i->group, error), fail);
     groups = engine_groups_flat(i->group);
     BASE_TRY_GOTO(status, plan_lower(model, i->dev, &settings, &i->schedule, error), fail);
     BASE_TRY_GOTO(status, check_memory(i->schedule, error), fail);
     BASE_TRY_GOTO(status, engine_executor_create(i->schedule, &groups, NULL, &i->executor, error),
                   fail);
+    BASE_TRY_GOTO(status, open_pieces(i, error), fail);
     if (options->mode == PLAN_GENERATE) BASE_TRY_GOTO(status, prepare_prompts(i, error), fail);
     *out = i;
     return SIFR_OK;
@@ -102,6 +121,7 @@ fail:
 
 void engine_inference_free(engine_inference *i) {
     if (!i) return;
+    engine_pieces_close(i->pieces); /* before the memory that it may still be filling */
     engine_executor_free(i->chunk_executor);
     engine_executor_free(i->single_executor);
     engine_executor_free(i->executor);
@@ -114,13 +134,17 @@ void engine_inference_free(engine_inference *i) {
     free(i);
 }
 
+device *engine_inference_device(const engine_inference *i) {
+    return i->dev;
+}
+
 enum { LOAD_PIECE = 4096, LOAD_TILE = 64 * LOAD_PIECE }; /* elements */
 
 typedef struct parameter_load {
     engine_values make;
     const void *user;
     size_t index;
-    int64_t elements;
+    int64_t first, count; /* elements of the weight */
     char *to;
     base_dtype dtype; /* there */
 } parameter_load;
@@ -130,35 +154,46 @@ static void load_tile(void *argument, int64_t tile, int thread) {
     const parameter_load *load = argument;
     float piece[LOAD_PIECE];
     int64_t there = base_dtype_bytes(load->dtype), at = tile * LOAD_TILE;
-    for (int64_t end = base_min_i64(load->elements, at + LOAD_TILE); at < end; at += LOAD_PIECE) {
+    for (int64_t end = base_min_i64(load->count, at + LOAD_TILE); at < end; at += LOAD_PIECE) {
         int64_t count = base_min_i64(LOAD_PIECE, end - at);
-        load->make(load->user, load->index, at, count, piece);
+        load->make(load->user, load->index, load->first + at, count, piece);
         engine_from_fp32(load->to + at * there, piece, load->dtype, count);
     }
 }
 
-static void fill_parameter(const engine_inference *i, size_t index, engine_values make,
-                           const void *user) {
+/* In place; or a piece at a time, where the host does not reach the place. */
+static sifr_status fill_parameter(const engine_inference *i, size_t index, engine_values make,
+                                  const void *user, sifr_error *error) {
     const model_weight *w = &i->model->weights[index];
-    parameter_load load = {.make = make,
-                           .user = user,
-                           .index = index,
-                           .elements = w->rows * w->columns,
-                           .dtype = device_dtype_of(i->options.precision)};
-    load.to = (char *)engine_buffer(i->executor, i->schedule->parameters[w->segment]) +
-              w->offset * base_dtype_bytes(load.dtype);
-    device_parallel(i->dev, (load.elements + LOAD_TILE - 1) / LOAD_TILE, load_tile, &load);
+    base_dtype dtype = device_dtype_of(i->options.precision);
+    int64_t elements = w->rows * w->columns, size = base_dtype_bytes(dtype), most = elements;
+    parameter_load load = {.make = make, .user = user, .index = index, .dtype = dtype};
+    char *place =
+        (char *)engine_buffer(i->executor, i->schedule->parameters[w->segment]) + w->offset * size;
+    if (i->pieces) most = engine_pieces_bytes(i->pieces) / size;
+    for (; load.first < elements; load.first += load.count) {
+        void *to = place + load.first * size;
+        load.count = base_min_i64(most, elements - load.first);
+        if (i->pieces) BASE_TRY(engine_pieces_next(i->pieces, &to, error));
+        load.to = to;
+        device_parallel(i->dev, (load.count + LOAD_TILE - 1) / LOAD_TILE, load_tile, &load);
+        if (i->pieces)
+            BASE_TRY(engine_pieces_write(i->pieces, place + load.first * size, to,
+                                         load.count * size, error));
+    }
+    return SIFR_OK;
 }
 
-void engine_inference_fill(engine_inference *i, engine_values make, const void *user) {
-    for (size_t w = 0; w < i->model->weight_count; w++) fill_parameter(i, w, make, user);
+sifr_status engine_inference_fill(engine_inference *i, engine_values make, const void *user,
+                                  sifr_error *error) {
+    for (size_t w = 0; w < i->model->weight_count; w++)
+        BASE_TRY(fill_parameter(i, w, make, user, error));
+    return SIFR_OK;
 }
 
 static sifr_status load_parameter(void *user, size_t index, const formats_tensor *tensor,
                                   sifr_error *error) {
-    (void)error;
-    fill_parameter(user, index, engine_tensor_values, tensor);
-    return SIFR_OK;
+    return fill_parameter(user, index, engine_tensor_values, tensor, error);
 }
 
 sifr_status engine_inference_load(engine_inference *i, const model_architecture *architecture,
@@ -186,8 +221,9 @@ sifr_status engine_inference_loss(engine_inference *i, const sifr_batch *batch, 
     BASE_TRY(run(i->executor, i->schedule, batch, &result, error));
     *loss_sum = result.loss_sum;
     *labelled = result.labelled;
-    return logits ? engine_get_logits(i->executor, i->schedule, rows_of(i), logits, error)
-                  : SIFR_OK;
+    return logits
+               ? engine_get_logits(i->executor, i->schedule, i->pieces, rows_of(i), logits, error)
+               : SIFR_OK;
 }
 
 sifr_status engine_inference_losses(const engine_inference *i, float *out, sifr_error *error) {
@@ -203,7 +239,7 @@ sifr_status engine_inference_logits(engine_inference *i, const sifr_batch *batch
                                     sifr_error *error) {
     engine_result result;
     BASE_TRY(run(i->executor, i->schedule, batch, &result, error));
-    return engine_get_logits(i->executor, i->schedule, rows_of(i), out, error);
+    return engine_get_logits(i->executor, i->schedule, i->pieces, rows_of(i), out, error);
 }
 
 /* Runs the schedule for tokens of one sequence, the first of them at `position`. */
@@ -240,7 +276,7 @@ sifr_status engine_inference_append(engine_inference *i, int64_t sequence, const
         const plan_schedule *s = chunk ? i->chunk_schedule : single_schedule;
         BASE_TRY(run_piece(executor, s, tokens + done, position + done, length, error));
         done += s->settings.step.seq_length;
-        if (done == count) BASE_TRY(engine_get_logits(executor, s, 1, out, error));
+        if (done == count) BASE_TRY(engine_get_logits(executor, s, i->pieces, 1, out, error));
     }
     return SIFR_OK;
 }
@@ -258,5 +294,5 @@ sifr_status engine_inference_advance(engine_inference *i, const int32_t *tokens,
     BASE_TRY(engine_set(i->executor, i->schedule->inputs[SIFR_POSITIONS][0], 0, positions,
                         sequences * (int64_t)sizeof *positions, error));
     BASE_TRY(run(i->executor, i->schedule, &(sifr_batch){.tokens = tokens}, &result, error));
-    return engine_get_logits(i->executor, i->schedule, sequences, out, error);
+    return engine_get_logits(i->executor, i->schedule, i->pieces, sequences, out, error);
 }

@@ -9,6 +9,8 @@ typedef struct engine_inference engine_inference;
 typedef struct engine_inference_options {
     plan_mode mode; /* PLAN_EVALUATE, PLAN_LOGITS or PLAN_GENERATE */
     sifr_precision precision;
+    sifr_device device; /* settled (engine/device_choice.h); PLAN_GENERATE: the CPU */
+    device_place place;
     int threads;
     const char *isa;
     /* Of a batch. Generation: sequences that grow together, and the tokens of a prompt chunk. */
@@ -21,7 +23,13 @@ typedef struct engine_inference_options {
 sifr_status engine_inference_create(const sifr_model *model,
                                     const engine_inference_options *options, engine_inference **out,
                                     sifr_error *error) SIFR_MUST_CHECK;
+/* The same on a given device, which is closed with it, also if this call fails. */
+sifr_status engine_inference_create_on(device *dev, const sifr_model *model,
+                                       const engine_inference_options *options,
+                                       engine_inference **out, sifr_error *error) SIFR_MUST_CHECK;
 void engine_inference_free(engine_inference *inference); /* NULL is harmless */
+
+device *engine_inference_device(const engine_inference *inference);
 
 sifr_status engine_inference_load(engine_inference *inference,
                                   const model_architecture *architecture,
@@ -29,7 +37,8 @@ sifr_status engine_inference_load(engine_inference *inference,
                                   sifr_error *error) SIFR_MUST_CHECK;
 
 /* Fills all elements of all weights with values from `make`, which several threads call at once. */
-void engine_inference_fill(engine_inference *inference, engine_values make, const void *user);
+sifr_status engine_inference_fill(engine_inference *inference, engine_values make, const void *user,
+                                  sifr_error *error) SIFR_MUST_CHECK;
 
 /* PLAN_EVALUATE: sum of the losses of sequences x length tokens. With options.logits also
  * logits[sequences x length x words] in fp32; else NULL. */

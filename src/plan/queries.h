@@ -47,7 +47,7 @@ void plan_copies(const plan_schedule *schedule, int64_t *read, int64_t *written)
 void plan_staging(const plan_schedule *schedule, int64_t bytes[2]);
 /* Of each of the two pieces of host memory through which state of such a device is filled, saved
  * and loaded: at most PLAN_MOST_PIECE, and no more than the largest segment in fp32 takes; 0
- * elsewhere. */
+ * elsewhere, and where the parameters are another schedule's. */
 #define PLAN_MOST_PIECE ((int64_t)16 << 20)
 int64_t plan_piece_bytes(const plan_schedule *schedule);
 /* Host memory separate from the device's: host_bytes, that of files, and the pieces. */

@@ -19,7 +19,7 @@ void plan_staging(const plan_schedule *s, int64_t bytes[2]) {
 
 int64_t plan_piece_bytes(const plan_schedule *s) {
     int64_t largest = 0;
-    if (!device_is_hidden(s->dev) || s->settings.mode != PLAN_TRAIN) return 0;
+    if (!device_is_hidden(s->dev) || s->settings.external_parameters) return 0;
     for (size_t g = 0; g < s->model->segment_count; g++)
         largest = base_max_i64(largest, s->segment_elements[g] * (int64_t)sizeof(float));
     return base_min_i64(PLAN_MOST_PIECE, base_ceil_to(largest, PLAN_DISK_ALIGNMENT));

@@ -333,12 +333,12 @@ static void logits(void **state) {
     double sum, expected = 0;
     int64_t labelled;
     OK(engine_inference_create(m, &options, &inference, &error));
-    engine_inference_fill(inference, fill, m);
+    OK(engine_inference_fill(inference, fill, m, &error));
     OK(engine_inference_loss(inference, &batch, &sum, &labelled, NULL, &error));
     engine_inference_free(inference);
     options.mode = PLAN_LOGITS;
     OK(engine_inference_create(m, &options, &inference, &error));
-    engine_inference_fill(inference, fill, m);
+    OK(engine_inference_fill(inference, fill, m, &error));
     OK(engine_inference_logits(inference, &batch, all, &error));
     engine_inference_free(inference);
     for (int i = 0; i < TOKENS; i++)
@@ -351,7 +351,7 @@ static void logits(void **state) {
                                          .cache_length = LENGTH,
                                          .precision = SIFR_FP32};
     OK(engine_inference_create(m, &options, &inference, &error));
-    engine_inference_fill(inference, fill, m);
+    OK(engine_inference_fill(inference, fill, m, &error));
     OK(engine_inference_append(inference, 0, tokens, LENGTH, 0, last, &error));
     engine_inference_free(inference);
     for (int w = 0; w < WORDS; w++) {

@@ -437,7 +437,7 @@ static void inference(void **state) {
         engine_inference *inference;
         OK(engine_inference_create(m, &options, &inference, &error));
         assert_int_equal(engine_inference_words(inference), COLUMNS);
-        engine_inference_fill(inference, fill, m);
+        OK(engine_inference_fill(inference, fill, m, &error));
         if (i) {
             sifr_batch tokens = {.tokens = n.tokens};
             OK(engine_inference_logits(inference, &tokens, logits[i], &error));

@@ -35,6 +35,9 @@ static void run(const char *place, const char *name, golden_precision precision,
     fake_gpu_check_returned();
     if (steps) golden_run_steps(&g, precision);
     golden_run_evaluation(&g, precision);
+    if (steps) golden_run_logits(&g, precision);
+    if (steps && g.eval_windows) golden_run_eval(&g, precision);
+    fake_gpu_check_returned();
     golden_close(&g);
     golden_list_close(&list);
 }

@@ -26,9 +26,14 @@ void golden_run_on(golden_run_opener open) {
     opener = open;
 }
 
+/* NULL: the CPU. */
+static golden_run_opener find_opener(void) {
+    return opener ? opener : on_queues() ? on_queues_open : NULL;
+}
+
 sifr_engine *golden_run_engine(const sifr_model *model, const sifr_settings *options) {
     sifr_engine *engine;
-    golden_run_opener open = opener ? opener : on_queues() ? on_queues_open : NULL;
+    golden_run_opener open = find_opener();
     device *dev;
     comm_group *group;
     if (!open) {
@@ -196,8 +201,15 @@ static engine_inference *open_inference(const golden *g, engine_folder *folder, 
                                         .length = length,
                                         .cache_length = 64};
     engine_inference *inference;
+    golden_run_opener open = mode == PLAN_GENERATE ? NULL : find_opener();
+    device *dev;
     OK(engine_folder_open(g->folder, folder, &error));
-    OK(engine_inference_create(folder->model, &options, &inference, &error));
+    if (open) {
+        OK(open(&dev, &error));
+        OK(engine_inference_create_on(dev, folder->model, &options, &inference, &error));
+    } else {
+        OK(engine_inference_create(folder->model, &options, &inference, &error));
+    }
     OK(engine_inference_load(inference, folder->architecture, folder->weights, &error));
     return inference;
 }

@@ -41,6 +41,15 @@ void engine_from_fp32(void *to, const float *from, base_dtype dtype, int64_t cou
     }
 }
 
+sifr_status engine_take_widened(void *user, const void *bytes, int64_t first, int64_t count,
+                                sifr_error *error) {
+    const engine_widened *wide = user;
+    int64_t element = base_dtype_bytes(wide->dtype);
+    (void)error;
+    engine_to_fp32(wide->to + first / element, bytes, wide->dtype, count / element);
+    return SIFR_OK;
+}
+
 void engine_round(base_dtype dtype, float *values, int64_t count) {
     enum { PIECE = 2048 };
     uint16_t narrow[PIECE];

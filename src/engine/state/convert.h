@@ -4,6 +4,7 @@
 #define ENGINE_CONVERT_H
 
 #include "device/call.h"
+#include "engine/store/pieces.h"
 #include "formats/safetensors.h"
 #include "sifr/engine.h"
 
@@ -11,6 +12,14 @@
  * are. */
 void engine_to_fp32(float *to, const void *from, base_dtype dtype, int64_t count);
 void engine_from_fp32(void *to, const float *from, base_dtype dtype, int64_t count);
+
+/* An engine_take_bytes function: values of a type, as fp32 from `to` on. `user` is this. */
+typedef struct engine_widened {
+    float *to;
+    base_dtype dtype;
+} engine_widened;
+sifr_status engine_take_widened(void *user, const void *bytes, int64_t first, int64_t count,
+                                sifr_error *error) SIFR_MUST_CHECK;
 
 /* Rounds fp32 values to BASE_FP32, BASE_BF16 or BASE_FP16, in place. */
 void engine_round(base_dtype dtype, float *values, int64_t count);

@@ -270,20 +270,6 @@ sifr_status engine_visit(const sifr_engine *engine, size_t index, engine_part pa
     return SIFR_OK;
 }
 
-typedef struct widened {
-    float *to;
-    base_dtype type;
-} widened;
-
-static sifr_status take_wide(void *user, const void *bytes, int64_t first, int64_t count,
-                             sifr_error *error) {
-    const widened *w = user;
-    int64_t element = base_dtype_bytes(w->type);
-    (void)error;
-    engine_to_fp32(w->to + first / element, bytes, w->type, count / element);
-    return SIFR_OK;
-}
-
 static sifr_status view_codes(const sifr_engine *engine, size_t index, int64_t first, int64_t count,
                               float *room, const float **out, sifr_error *error) {
     state_place place;
@@ -310,8 +296,8 @@ sifr_status engine_view_fp32(const sifr_engine *engine, size_t index, engine_par
     *out = room;
     if (engine_in_pieces(engine, engine_part_buffer(engine->training,
                                                     engine->model->weights[index].segment, part)))
-        return engine_visit(engine, index, part, first, count, NULL, take_wide,
-                            &(widened){room, type}, error);
+        return engine_visit(engine, index, part, first, count, NULL, engine_take_widened,
+                            &(engine_widened){room, type}, error);
     for (int64_t done = 0; done < count; done += PIECE) {
         int64_t some = base_min_i64(PIECE, count - done);
         BASE_TRY(engine_view(engine, index, part, first + done, some, piece, &view, error));
