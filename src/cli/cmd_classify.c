@@ -309,6 +309,7 @@ static sifr_status classify(classify_command *command, sifr_error *error) {
     classify_printer printer = {
         .labelled = &labelled, .classes = engine_inference_words(inference), .json = command->json};
     status = run_batches(command, examples, inference, &printer, options.sequences, error);
+    if (status == SIFR_OK) cli_say_slow(inference, &log);
 done:
     engine_inference_free(inference);
     train_examples_close(examples);
@@ -327,7 +328,7 @@ int cli_classify(int argc, char **argv) {
         .example = "sifr classify --model mail --text 'the parcel never came'\n"
                    "sifr classify --model mail --data new.csv --json"};
     classify_command command = {0};
-    cli_option options[CLI_READ_MODEL_OPTIONS + 7] = {
+    cli_option options[CLI_EVALUATE_OPTIONS + 7] = {
         {"text", CLI_TEXT, "TEXT", "the text", &command.text, NULL, false},
         {"pair", CLI_TEXT, "TEXT", "the second text of a pair", &command.pair, NULL, false},
         {"data", CLI_LIST, "PATH", "files of rows (CSV, JSON lines …), which need no label",
@@ -343,7 +344,7 @@ int cli_classify(int argc, char **argv) {
          &command.json, NULL, false},
     };
     int code;
-    cli_read_model_options(&command.read, options + 7);
+    cli_evaluate_options(&command.read, options + 7);
     if (!cli_parse(&usage, options, sizeof options / sizeof *options, argc, argv, NULL, &code))
         return code;
     sifr_error error = {0};

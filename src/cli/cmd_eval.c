@@ -41,7 +41,8 @@ typedef struct eval_command {
 typedef struct eval_result {
     double loss, seconds;
     int64_t windows, tokens;
-    sifr_precision precision;
+    const char *precision, *device;
+    char ran_in[CLI_RAN_IN];
     bool labelled;
     train_scores scores;
 } eval_result;
@@ -148,7 +149,8 @@ static sifr_status evaluate(eval_command *command, eval_result *result, sifr_err
                          BATCH_TOKENS);
     BASE_TRY_GOTO(status, configure(command, error), done);
     BASE_TRY_GOTO(status, cli_read_model_open(&command->read, &model, &options, &log, error), done);
-    result->precision = options.precision;
+    result->precision = cli_precision_name(options.precision);
+    result->device = cli_device_name(&options);
     engine_folder_warn(folder, &log);
     if (command->length > model_positions(&folder->config))
         base_log(&log, SIFR_LOG_WARNING,
@@ -176,6 +178,8 @@ static sifr_status evaluate(eval_command *command, eval_result *result, sifr_err
     BASE_TRY_GOTO(status, engine_inference_fill(inference, checkpoint_model_values, &model, error),
                   done);
     status = run_windows(command, inference, options.sequences, data, result, error);
+    cli_ran_in(&options, inference, result->ran_in);
+    cli_say_slow(inference, &log);
 done:
     engine_inference_free(inference);
     train_data_close(data);
@@ -194,8 +198,7 @@ static int print_result(const eval_command *command, const eval_result *r) {
         printf("loss %.6f", r->loss);
         for (int i = 0; i < r->scores.count; i++)
             printf(", %s %.6f", r->scores.items[i].name, r->scores.items[i].value);
-        printf(" over %s (%s)\n", base_format_counted(r->windows, "example", count),
-               cli_precision_name(r->precision));
+        printf(" over %s (%s)\n", base_format_counted(r->windows, "example", count), r->ran_in);
         return SIFR_OK;
     }
     if (!command->json) {
@@ -203,14 +206,14 @@ static int print_result(const eval_command *command, const eval_result *r) {
         printf("loss %.6f, perplexity %.3f over %s in %s of %lld (%s)\n", r->loss, exp(r->loss),
                base_format_counted(r->tokens, "token", tokens),
                base_format_counted(r->windows, "window", windows), (long long)command->length,
-               cli_precision_name(r->precision));
+               r->ran_in);
         return SIFR_OK;
     }
-    json_t *out = json_pack(
-        "{s:o, s:o, s:I, s:I, s:I, s:s, s:o}", "loss", number_or_null(r->loss), "perplexity",
-        number_or_null(exp(r->loss)), "tokens", (json_int_t)r->tokens, "windows",
-        (json_int_t)r->windows, "seq_length", (json_int_t)command->length, "precision",
-        cli_precision_name(r->precision), "seconds", number_or_null(r->seconds));
+    json_t *out = json_pack("{s:o, s:o, s:I, s:I, s:I, s:s, s:s, s:o}", "loss",
+                            number_or_null(r->loss), "perplexity", number_or_null(exp(r->loss)),
+                            "tokens", (json_int_t)r->tokens, "windows", (json_int_t)r->windows,
+                            "seq_length", (json_int_t)command->length, "precision", r->precision,
+                            "device", r->device, "seconds", number_or_null(r->seconds));
     bool whole = out != NULL;
     if (out && r->labelled) json_object_del(out, "perplexity");
     for (int i = 0; whole && i < r->scores.count; i++)
@@ -233,7 +236,7 @@ int cli_eval(int argc, char **argv) {
     cli_notes notes = {.name = "eval", .keeps_warnings = true};
     train_labelled labelled;
     eval_command command = {.notes = &notes, .labelled = &labelled};
-    cli_option options[CLI_READ_MODEL_OPTIONS + CLI_ROW_OPTIONS + 9] = {
+    cli_option options[CLI_EVALUATE_OPTIONS + CLI_ROW_OPTIONS + 9] = {
         {"data", CLI_LIST, "PATH",
          "text files, directories, globs, token stores, or rows to fine-tune on", &command.data,
          NULL, true},
@@ -256,7 +259,7 @@ int cli_eval(int argc, char **argv) {
     };
     int code;
     cli_row_options(&command.rows, options + 9);
-    cli_read_model_options(&command.read, options + 9 + CLI_ROW_OPTIONS);
+    cli_evaluate_options(&command.read, options + 9 + CLI_ROW_OPTIONS);
     if (!cli_parse(&usage, options, sizeof options / sizeof *options, argc, argv, NULL, &code))
         return code;
     sifr_error error = {0};

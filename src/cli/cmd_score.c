@@ -202,7 +202,7 @@ static sifr_status score(score_command *command, sifr_error *error) {
     sifr_log log = cli_log(name);
     int64_t length;
     score_run run = {.command = command};
-    char rows[80], entries[80];
+    char rows[80], entries[80], ran_in[CLI_RAN_IN];
     sifr_status status;
     BASE_TRY_GOTO(status, configure(command, error), done);
     BASE_TRY_GOTO(status, cli_read_model_open(&command->read, &model, &options, &log, error), done);
@@ -213,12 +213,13 @@ static sifr_status score(score_command *command, sifr_error *error) {
     BASE_TRY_GOTO(status, open_data(command, &model, length, &data, error), done);
     run.data = data;
     status = run_model(command, &model, &options, length, &run, error);
-    if (status == SIFR_OK)
-        printf("%s: %s of %s%s (%s)\n", command->output,
-               base_format_counted(run.writer.entries, "token", entries),
-               base_format_counted(run.writer.rows, "row", rows),
-               command->top ? ", with the likeliest words of each" : "",
-               cli_precision_name(options.precision));
+    if (status != SIFR_OK) goto done;
+    printf("%s: %s of %s%s (%s)\n", command->output,
+           base_format_counted(run.writer.entries, "token", entries),
+           base_format_counted(run.writer.rows, "row", rows),
+           command->top ? ", with the likeliest words of each" : "",
+           cli_ran_in(&options, run.inference, ran_in));
+    cli_say_slow(run.inference, &log);
 done:
     free_run(&run);
     train_data_close(data);
@@ -238,7 +239,7 @@ int cli_score(int argc, char **argv) {
         .example = "sifr score --model teacher --data chats.jsonl --output scores.safetensors "
                    "--top-k 64"};
     score_command command = {.temperature = 1};
-    cli_option options[CLI_READ_MODEL_OPTIONS + CLI_ROW_OPTIONS + 8] = {
+    cli_option options[CLI_EVALUATE_OPTIONS + CLI_ROW_OPTIONS + 8] = {
         {"data", CLI_LIST, "PATH", "as of sifr train: rows to fine-tune on, text or token stores",
          &command.data, NULL, false},
         {"config", CLI_TEXT, "FILE", "config of the run, for data and length that are not given",
@@ -259,7 +260,7 @@ int cli_score(int argc, char **argv) {
     int code;
     sifr_error error = {0};
     cli_row_options(&command.rows, options + 8);
-    cli_read_model_options(&command.read, options + 8 + CLI_ROW_OPTIONS);
+    cli_evaluate_options(&command.read, options + 8 + CLI_ROW_OPTIONS);
     if (!cli_parse(&usage, options, sizeof options / sizeof *options, argc, argv, NULL, &code))
         return code;
     sifr_status status = score(&command, &error);

@@ -1,8 +1,10 @@
 #include "cli/read_model.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "device/cuda/cuda_choice.h"
+#include "engine/device_choice.h"
 #include "engine/state/convert.h"
 
 enum { THREADS_LIMIT = 4096 };
@@ -33,6 +35,17 @@ void cli_read_model_options(cli_read_model *read, cli_option *options) {
                               .value = &read->adapter};
 }
 
+void cli_evaluate_options(cli_read_model *read, cli_option *options) {
+    cli_read_model_options(read, options);
+    options[CLI_READ_MODEL_OPTIONS] =
+        (cli_option){.name = "device",
+                     .kind = CLI_TEXT,
+                     .argument = "auto|cpu|cuda",
+                     .help = "what to compute on (default: auto, a GPU if this program can use one "
+                             "here, else the CPU)",
+                     .value = &read->device};
+}
+
 /* With an adapter: that of the weights that it leaves alone. */
 static sifr_precision stored_precision(const checkpoint_model *m) {
     size_t bf16 = 0, fp16 = 0, count = 0;
@@ -58,19 +71,40 @@ static bool find_precision(const char *name, sifr_precision *out) {
     return false;
 }
 
-/* Inference opens the CPU (engine/inference.c). Where a run would use a GPU, that is said. */
-static void say_device(const engine_inference_options *options, const sifr_log *log) {
+/* Generation is on the CPU. Where a run would use a GPU, that is said. */
+static void say_device(const sifr_log *log) {
     cuda_choice gpu;
     if (cuda_choose(0, &gpu, NULL) != SIFR_OK) return;
     base_log(log, SIFR_LOG_INFO,
-             "runs on the CPU, which is many times slower than the %s here: %s is not built for "
-             "GPUs yet",
-             gpu.gpu.name, options->mode == PLAN_EVALUATE ? "this evaluation" : "generation");
+             "runs on the CPU, which is many times slower than the %s here: generation is not "
+             "built for GPUs yet",
+             gpu.gpu.name);
+}
+
+static bool find_device(const char *name, sifr_device *out) {
+    static const char *const all[] = {
+        [SIFR_DEVICE_AUTO] = "auto", [SIFR_DEVICE_CPU] = "cpu", [SIFR_DEVICE_CUDA] = "cuda"};
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
+        *out = (sifr_device)i;
+        if (strcmp(name, all[i]) == 0) return true;
+    }
+    return false;
+}
+
+static sifr_status choose_device(sifr_device wish, engine_inference_options *out,
+                                 const sifr_log *log, sifr_error *error) {
+    engine_device_choice choice;
+    BASE_TRY(engine_choose_device_alone(wish, &choice, error));
+    engine_say_choice(&choice, log);
+    out->device = choice.kind;
+    out->place = choice.place;
+    return SIFR_OK;
 }
 
 sifr_status cli_read_model_open(const cli_read_model *read, checkpoint_model *model,
                                 engine_inference_options *out, const sifr_log *log,
                                 sifr_error *error) {
+    sifr_device wish = SIFR_DEVICE_AUTO;
     if (read->threads > THREADS_LIMIT)
         return base_fail(error, SIFR_USAGE, "--threads %lld: at most %d", (long long)read->threads,
                          THREADS_LIMIT);
@@ -78,6 +112,9 @@ sifr_status cli_read_model_open(const cli_read_model *read, checkpoint_model *mo
         return base_fail(error, SIFR_USAGE,
                          "--precision %s is not supported (supported: fp32, bf16, fp16)",
                          read->precision);
+    if (read->device && !find_device(read->device, &wish))
+        return base_fail(error, SIFR_USAGE,
+                         "--device %s is not supported (supported: auto, cpu, cuda)", read->device);
     BASE_TRY(checkpoint_model_open(read->model, read->adapter, model, log, error));
     const model_config *config = &model->folder.config;
     if (config->task != MODEL_NEXT_TOKEN && out->mode != PLAN_EVALUATE)
@@ -86,10 +123,30 @@ sifr_status cli_read_model_open(const cli_read_model *read, checkpoint_model *mo
             read->model, model_task_name(config->task), model_task_name(MODEL_NEXT_TOKEN));
     out->threads = (int)read->threads;
     if (!read->precision) out->precision = stored_precision(model);
-    say_device(out, log);
+    if (out->mode == PLAN_EVALUATE) return choose_device(wish, out, log, error);
+    say_device(log);
     return SIFR_OK;
 }
 
 const char *cli_precision_name(sifr_precision precision) {
     return base_dtype_name(device_dtype_of(precision));
+}
+
+const char *cli_ran_in(const engine_inference_options *options, const engine_inference *inference,
+                       char out[CLI_RAN_IN]) {
+    bool gpu = options->device == SIFR_DEVICE_CUDA;
+    snprintf(out, CLI_RAN_IN, "%s%s%s", cli_precision_name(options->precision), gpu ? ", " : "",
+             gpu ? device_isa(engine_inference_device(inference)) : "");
+    return out;
+}
+
+const char *cli_device_name(const engine_inference_options *options) {
+    return options->device == SIFR_DEVICE_CUDA ? "cuda" : "cpu";
+}
+
+void cli_say_slow(const engine_inference *inference, const sifr_log *log) {
+    const device *dev = engine_inference_device(inference);
+    const char *notice = device_notice(dev);
+    engine_say_unpinned(device_count(dev).unpinned_bytes, log);
+    if (notice[0]) base_log(log, SIFR_LOG_WARNING, "%s", notice);
 }

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/heap.h"
+#include "base/text.h"
 #include "device/cuda/cuda_choice.h"
 #include "device/cuda/cuda_images.h"
 #include "engine/engine_private.h"
@@ -94,6 +95,32 @@ sifr_status engine_choose_device(const sifr_settings *settings, comm_group *grou
         return base_fail(error, status, "%s%s", answer ? "device cuda: " : "", why.message);
     keep_why(&why, out);
     return SIFR_OK;
+}
+
+sifr_status engine_choose_device_alone(sifr_device wish, engine_device_choice *out,
+                                       sifr_error *error) {
+    const sifr_settings settings = {.device = wish};
+    comm_group *self;
+    BASE_TRY(comm_open_self(&self, error));
+    sifr_status status = engine_choose_device(&settings, self, out, error);
+    comm_close(self);
+    return status;
+}
+
+void engine_say_choice(const engine_device_choice *choice, const sifr_log *log) {
+    if (choice->why[0])
+        base_log(log, choice->idle ? SIFR_LOG_WARNING : SIFR_LOG_INFO,
+                 "device auto: the CPU, which is many times slower than a GPU: %s", choice->why);
+}
+
+void engine_say_unpinned(int64_t bytes, const sifr_log *log) {
+    char text[32];
+    if (bytes > 0)
+        base_log(log, SIFR_LOG_WARNING,
+                 "the system refused to pin %s of host memory: copies between it and the GPU take "
+                 "about twice as long, and computing waits for them; raise the limit of locked "
+                 "memory (ulimit -l), or free some memory",
+                 base_format_bytes((uint64_t)bytes, text));
 }
 
 sifr_status engine_open_device(const sifr_settings *settings, comm_group *group, device **out,

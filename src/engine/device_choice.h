@@ -23,6 +23,15 @@ typedef struct engine_device_choice {
 sifr_status engine_choose_device(const sifr_settings *settings, comm_group *group,
                                  engine_device_choice *out, sifr_error *error) SIFR_MUST_CHECK;
 
+/* The choice of a single process, on the first GPU that it sees. */
+sifr_status engine_choose_device_alone(sifr_device wish, engine_device_choice *out,
+                                       sifr_error *error) SIFR_MUST_CHECK;
+
+/* Logs why "auto" is the CPU, where that has a reason. */
+void engine_say_choice(const engine_device_choice *choice, const sifr_log *log);
+/* Logs what copies cost because this much host memory is not pinned; nothing for 0. */
+void engine_say_unpinned(int64_t bytes, const sifr_log *log);
+
 /* Chooses and opens. All ranks call it; where one cannot open its device, all fail alike. */
 sifr_status engine_open_device(const sifr_settings *settings, comm_group *group, device **out,
                                sifr_error *error) SIFR_MUST_CHECK;

@@ -110,15 +110,6 @@ static void say_unpinned(const train_state *t, const int64_t *sums) {
                  number ? strerror(number) : "refused by the kernel");
 }
 
-static void say_unstaged(const train_state *t, int64_t bytes) {
-    char text[32];
-    base_log(t->host->log, SIFR_LOG_WARNING,
-             "the system refused to pin %s of host memory: copies between it and the GPU take "
-             "about twice as long, and the step waits for them; raise the limit of locked "
-             "memory (ulimit -l), or free some memory",
-             base_format_bytes((uint64_t)bytes, text));
-}
-
 /* Where this rank's state is, and how it is moved there. */
 static void say_file(const train_state *t) {
     char text[BASE_PATH_LENGTH + 128], names[64], bytes[32];
@@ -144,7 +135,7 @@ sifr_status train_say_memory(const train_state *t, sifr_error *error) {
                           [SUM_RINGLESS] = missing && !p->number,
                           [SUM_UNSTAGED] = device_count(engine_device(t->engine)).unpinned_bytes};
     BASE_TRY(comm_sum(t->group, sums, SUMS, error));
-    if (sums[SUM_UNSTAGED]) say_unstaged(t, sums[SUM_UNSTAGED]);
+    engine_say_unpinned(sums[SUM_UNSTAGED], t->host->log);
     if (!sums[SUM_FILES]) return SIFR_OK;
     if (own) say_file(t);
     if (sums[SUM_UNPINNED]) say_unpinned(t, sums);

@@ -82,9 +82,7 @@ sifr_status train_choose_device(train_state *t, sifr_settings *options, sifr_err
     engine_device_choice *choice = &t->device;
     BASE_TRY(train_agree(t, engine_choose_device(options, t->group, choice, error), error));
     options->device = choice->kind;
-    if (choice->why[0])
-        base_log(t->host->log, choice->idle ? SIFR_LOG_WARNING : SIFR_LOG_INFO,
-                 "device auto: the CPU, which is many times slower than a GPU: %s", choice->why);
+    engine_say_choice(choice, t->host->log);
     if (choice->most_sharers > 1 && choice->kind == SIFR_DEVICE_CUDA)
         base_log(t->host->log, SIFR_LOG_WARNING,
                  "device cuda: %d ranks share a GPU: each takes some 500 MB of it for its context, "

@@ -39,6 +39,16 @@ says 'sm_[0-9]+'
 whole=$(loss)
 near "$cpu" "$whole" || fail "loss $cpu on the CPU, $whole on the GPU"
 says 'eval loss'
+
+# The trained model by itself, beside the CPU.
+evaluate() { # PROGRAM DEVICE: its loss
+    expect 0 "$1" eval --model on-gpu --data text --seq-length 32 --threads 1 --max-windows 8 \
+        --device "$2" --json
+    grep -q "\"device\": \"$2\"" out || { cat out; fail "not on $2"; }
+    sed -n 's/^ *"loss": \([0-9.]*\),$/\1/p' out
+}
+alone=$(evaluate gpu cuda)
+near "$alone" "$(evaluate "$SIFR" cpu)" || fail "eval: loss $alone on the GPU"
 [ ! "${SIFR_GPU_SHORT:-}" ] || exit 0
 
 # The second half again, on the same kind: the same bits.

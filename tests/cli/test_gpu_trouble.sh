@@ -89,7 +89,7 @@ cmp pinned trained/model.safetensors || fail "unpinned memory: other bits"
 SIFR_DEVICE_WAITS=never train 2 --config ds.json
 says err 1 '^sifr train: .*SIFR_DEVICE_WAITS=never: it is host .* or device'
 
-# --- inference beside a GPU ---
+# --- generation beside a GPU ---
 expect 0 gpu generate --model model --prompt "good bad" --max-new-tokens 2
 says err 1 '^sifr generate: runs on the CPU, .* Fake GPU here: generation is not built for GPUs yet'
 cp out by-gpu
