@@ -78,9 +78,9 @@ static void join_stages(const engine_executor *e, void *parts) {
 }
 
 /* Whether the device waits for transfers, and the host goes on. Not where instructions are timed.
- * Not in the first run, in which libraries may load kernels: a driver may wait for the whole device
- * then, and so for the transfer that this thread has still to start. Not with stages, where the
- * other ranks' transfers depend on sends, which have a line of their own. */
+ * Not before each instruction has run once, since kernels may be loaded then: a driver may wait for
+ * the whole device, and so for the transfer that this thread has still to start. Not with stages,
+ * where the other ranks' transfers depend on sends, which have a line of their own. */
 static bool follows(const engine_executor *e) {
     return device_is_hidden(e->schedule->dev) && e->has_run && !e->times_each && !e->spans &&
            plan_mesh_ranks(&e->schedule->settings.mesh, PLAN_STAGES) == 1;
@@ -392,14 +392,15 @@ static void note_written(engine_executor *e) {
     }
 }
 
-/* The end of a step, where the host waits for a device that had only begun it. */
-static sifr_status see_step(engine_executor *e, sifr_error *error) {
+/* The end of a step, where the host waits for a device that had only begun it. `whole`: no deferred
+ * instruction was left out. */
+static sifr_status see_step(engine_executor *e, bool whole, sifr_error *error) {
     bool training = e->schedule->settings.mode == PLAN_TRAIN;
     double before = base_seconds();
     if (training && !device_is_hidden(e->schedule->dev)) return SIFR_OK; /* the norm has seen it */
     BASE_TRY(see_numbers(e, error));
     BASE_TRY(comm_catch_up(e->world, error));
-    e->has_run = true;
+    e->has_run |= whole;
     BASE_TRY(finish_staging(e, error));
     if (e->spans && e->written) note_written(e);
     if (e->schedule->instruction_count)
@@ -435,7 +436,7 @@ sifr_status engine_run(engine_executor *e, const engine_step_input *input, engin
         if (e->spans) note_span(e, i, before, after);
         before = after;
     }
-    BASE_TRY(see_step(e, error));
+    BASE_TRY(see_step(e, deferred || !e->defers, error));
     if (training) {
         result->loss_sum = e->numbers->outcome.loss_sum;
         result->gradient_norm = e->numbers->outcome.gradient_norm;
@@ -458,6 +459,7 @@ sifr_status engine_run_deferred(engine_executor *e, sifr_error *error) {
         if (s->instructions[n].deferred) BASE_TRY(run_instruction(e, n, &input, &result, error));
     }
     e->pending = false;
+    e->has_run = true;
     BASE_TRY(device_finish_queue(s->dev, DEVICE_COMPUTE, error));
     BASE_TRY(comm_catch_up(e->world, error));
     return finish_staging(e, error);

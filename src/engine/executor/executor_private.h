@@ -17,7 +17,7 @@ struct engine_executor {
     bool shared;         /* the owner's, overwritten by each of its runs */
     float *seconds;
     bool times_each;            /* engine_time_each */
-    bool has_run;               /* once to its end */
+    bool has_run;               /* each instruction, once */
     engine_span *spans;         /* the caller's; NULL: not wanted */
     comm_handle *transfers;     /* by the instruction that started them */
     engine_swap *swap;          /* borrowed; NULL: nothing is on disk */
