@@ -86,7 +86,31 @@ static sifr_status read_device(const json_t *object, const char *path, plan_mach
     return read_multiprocessors(object, path, machine, error);
 }
 
-static sifr_status read_machine(const json_t *object, const char *path, plan_machine *machine,
+/* Besides figures. `sifr bench comm` keeps what it measured in "measurements". */
+static const char *const other_keys[] = {
+    "version",         "ranks_per_host",     "room_bytes",      "host_room_bytes", "device",
+    "separate_memory", "compute_capability", "multiprocessors", "measurements"};
+
+/* A name that is misspelt would leave an assumed figure in its place. */
+static sifr_status refuse_unknown(json_t *object, const machine_key *figures, size_t count,
+                                  const char *path, sifr_error *error) {
+    const char *name;
+    json_t *value;
+    json_object_foreach(object, name, value) {
+        bool known = false;
+        for (size_t k = 0; k < count; k++) known |= strcmp(name, figures[k].name) == 0;
+        for (size_t k = 0; k < sizeof other_keys / sizeof *other_keys; k++)
+            known |= strcmp(name, other_keys[k]) == 0;
+        if (known) continue;
+        return base_fail(error, SIFR_USAGE,
+                         "%s: \"%.60s\" is no key of a machine; docs/architecture.md, \"Predicted "
+                         "time\", lists them",
+                         path, name);
+    }
+    return SIFR_OK;
+}
+
+static sifr_status read_machine(json_t *object, const char *path, plan_machine *machine,
                                 sifr_error *error) {
     const machine_key keys[] = {
         {"fp32_operations_per_s", &machine->fp32_operations, false},
@@ -100,13 +124,14 @@ static sifr_status read_machine(const json_t *object, const char *path, plan_mac
         {"network_latency_s", &machine->network.latency_seconds, true},
         {"network_bytes_per_s", &machine->network.bytes_per_second, false},
     };
+    const size_t count = sizeof keys / sizeof *keys;
     int64_t version, ranks, room, host_room;
     BASE_TRY(base_json_int(object, "version", MACHINE_VERSION, &version, path, error));
     if (version != MACHINE_VERSION)
         return base_fail(error, SIFR_USAGE, "%s: version %lld: this sifr knows version %d", path,
                          (long long)version, (int)MACHINE_VERSION);
-    for (size_t k = 0; k < sizeof keys / sizeof *keys; k++)
-        BASE_TRY(read_key(object, &keys[k], path, error));
+    BASE_TRY(refuse_unknown(object, keys, count, path, error));
+    for (size_t k = 0; k < count; k++) BASE_TRY(read_key(object, &keys[k], path, error));
     BASE_TRY(base_json_int(object, "ranks_per_host", machine->ranks_per_host, &ranks, path, error));
     if (ranks < 0 || ranks > INT32_MAX)
         return base_fail(error, SIFR_USAGE,
