@@ -157,7 +157,12 @@ static void reads_forms(void **state) {
         {"s.json",
          "[{\"conversations\": [{\"from\": \"human\", \"value\": \"a\"}, {\"from\": "
          "\"gpt\", \"value\": \"b\"}]}]",
-         "sharegpt", "b<|im_end|>\n|"}};
+         "sharegpt", "b<|im_end|>\n|"},
+        {"w.json",
+         "[{\"conversations\": [{\"from\": \"human\", \"value\": \"a\"}, {\"from\": \"gpt\", "
+         "\"value\": \"b\", \"weight\": 0}, {\"from\": \"gpt\", \"value\": \"c\", \"weight\": "
+         "1}]}]",
+         "sharegpt", "c<|im_end|>\n|"}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         char line[64];
         train_chat_source source = source_of(scratch_text(cases[i].name, cases[i].rows));
@@ -264,6 +269,9 @@ static void refuses_rows(void **state) {
     set_template(plain_template);
     refuse("x.jsonl", "", "all of them empty");
     refuse("x.jsonl", "\n\n", "no rows");
+    refuse("x.jsonl", "{\"messages\": [{\"role\": \"user\", \"content\": \"a\"}]}",
+           "1 have nothing to learn (0 of them within seq_length 64), 0 are bad; look at them with "
+           "`sifr data inspect --train-on all`");
     refuse("x.jsonl", "{\"a\": 1, \"b\": 2}", "row 1, line 1: no known form: its fields are a, b");
     refuse("x.jsonl", "{\"a\": 1, \"b\": 2}", "say which these are with --data-fields");
     refuse("x.jsonl", "{\"chosen\": 1, \"rejected\": 2}", "row 1, line 1: 'chosen' must be a text");

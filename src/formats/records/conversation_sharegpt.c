@@ -65,10 +65,14 @@ static sifr_status add_turn(json_t *messages, const json_t *turn, const char *na
                                 "is from \"%.40s\"; turns are from human, gpt, system, "
                                 "function_call or observation",
                                 json_string_value(from));
-    if (strcmp(json_string_value(from), "function_call") == 0)
-        return add_calls(messages, value, name, place, error);
-    return formats_messages_add(messages, role, json_string_value(value), json_string_length(value),
-                                error);
+    bool calls = strcmp(json_string_value(from), "function_call") == 0;
+    BASE_TRY(calls ? add_calls(messages, value, name, place, error)
+                   : formats_messages_add(messages, role, json_string_value(value),
+                                          json_string_length(value), error));
+    json_t *weight = json_object_get(turn, "weight"); /* 0: not to learn */
+    json_t *message = json_array_get(messages, json_array_size(messages) - 1);
+    if (!weight || json_object_set(message, "weight", weight) == 0) return SIFR_OK;
+    return base_fail_alloc(error, 64);
 }
 
 /* Tools are written as bare functions too; templates take {"type", "function"}. */

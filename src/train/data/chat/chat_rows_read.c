@@ -367,11 +367,12 @@ static sifr_status check_any(const chat_reader *r, sifr_error *error) {
     if (c->rows) return SIFR_OK;
     if (!c->dropped && !c->bad)
         return base_fail(error, SIFR_FAILED, "%s: no rows; give a file with rows", path);
-    return base_fail(error, SIFR_FAILED,
-                     "%s: no row is left: %lld have nothing to learn (%lld of them within "
-                     "seq_length %lld), %lld are bad; look at them with `sifr data inspect`",
-                     path, (long long)c->dropped, (long long)c->dropped_cut,
-                     (long long)r->options->length, (long long)c->bad);
+    return base_fail(
+        error, SIFR_FAILED,
+        "%s: no row is left: %lld have nothing to learn (%lld of them within "
+        "seq_length %lld), %lld are bad; look at them with `sifr data inspect --train-on all`",
+        path, (long long)c->dropped, (long long)c->dropped_cut, (long long)r->options->length,
+        (long long)c->bad);
 }
 
 sifr_status train_chat_open(const train_chat_options *options, train_chat **out,
