@@ -76,11 +76,19 @@ static void change_look(part_look from, part_look to, bool color) {
         printf("%s%s", ends[from], begins[to]);
 }
 
-/* Control characters of the text must not reach the terminal. */
+/* Whether a byte belongs to a control character, U+0080 to U+009F among them: those of the text
+ * must not reach the terminal. */
+static bool is_control(const char *text, size_t size, size_t i) {
+    const unsigned char *c = (const unsigned char *)text + i;
+    if (*c < 32 || *c == 127) return true;
+    if (*c == 0xc2) return i + 1 < size && c[1] < 0xa0;
+    return *c >= 0x80 && *c < 0xa0 && i > 0 && c[-1] == 0xc2;
+}
+
 static void print_text(const char *text, size_t size) {
     for (size_t i = 0; i < size; i++) {
         unsigned char c = (unsigned char)text[i];
-        if ((c < 32 && c != '\n' && c != '\t') || c == 127)
+        if (is_control(text, size, i) && c != '\n' && c != '\t')
             printf("\\x%02x", c);
         else
             putchar(c);
@@ -102,7 +110,7 @@ static void print_token(const formats_tokenizer *tokenizer, int32_t id, part_loo
             fputs("\\n", stdout);
         else if (c == '\t')
             fputs("\\t", stdout);
-        else if (c < 32 || c == 127 || (c > 127 && !whole))
+        else if (is_control(bytes, size, i) || (c > 127 && !whole))
             printf("\\x%02x", c);
         else
             putchar(c);

@@ -61,8 +61,8 @@ cat >ds.json <<'J'
 J
 run 0 again --config ds.json
 [ "$(sha256sum <again/model.safetensors)" = "$whole" ] || fail "the dataset is another run"
-run 0 again --dataset '[{"path": "chats.json", "type": "messages"}]' --validation-split 0.125 --max-steps 60
-[ "$(sha256sum <again/model.safetensors)" = "$whole" ] || fail "the flag's dataset is another run"
+run 0 again --dataset '[{"path": "chats.json", "weight": 0.5}]' --max-steps 1
+says 'chats.json: rows of type messages'
 run 2 again --dataset '[{"path": "chats.json", "weight": -1}]' --max-steps 1
 complains '--dataset[0].weight must be a number above 0'
 run 2 again --dataset '[{"path": "chats.json"' --max-steps 1
@@ -304,5 +304,8 @@ expect 0 sifr data inspect --model model --data chats.jsonl --samples 1 --color 
 grep -q "$(printf '\033')\[0;1;32mred" out || { cat out; fail "no colour"; }
 expect 0 sifr data inspect --model model --data chats.jsonl --samples 1 --tokens --color never
 grep -qE '^ +[0-9]+  ⟦<\|im_end\|>⟧$' out && grep -qE '^ +[0-9]+  \\n$' out || { cat out; fail "no tokens"; }
+echo '{"text": "not \u001b[31m red, \u009b31m red"}' >control.jsonl
+expect 0 sifr data inspect --model model --data control.jsonl
+grep -qF '\x1b[31m red, \xc2\x9b31m red' out || { cat out; fail "control characters"; }
 expect 0 sifr data inspect --model model --data chats.jsonl --json
 [ "$(field rows)" = 48 ] || fail "$(cat out)"
