@@ -58,6 +58,12 @@ static sifr_status check_tensors(const engine_folder *folder, sifr_error *error)
         const model_weight *w = &model->weights[i];
         const formats_tensor *tensor = engine_adapter_tensor(folder, i);
         char name[MODEL_LORA_NAME];
+        if (w->frozen && folder->made && folder->made[i])
+            return base_fail(error, SIFR_FAILED,
+                             "%s is neither in the adapter nor in the base's folder, so what it "
+                             "was trained with is lost; train it again with modules_to_save that "
+                             "name its module",
+                             w->name);
         if (w->frozen) continue;
         /* PEFT does not save those of "lora_only": they begin as the base's. */
         if (!tensor && w->adapted_bias) continue;

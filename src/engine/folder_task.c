@@ -3,8 +3,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/file.h"
 #include "base/heap.h"
 #include "engine/engine_private.h"
+
+static const model_node *head_of(const sifr_model *model) {
+    return &model->nodes[model->node_count - 1];
+}
 
 /* --- labels --- */
 
@@ -41,6 +46,26 @@ static sifr_status rename_labels(const model_labels *wanted, const char *path, m
                      path, (long long)i, own->names[i], wanted->names[i]);
 }
 
+/* Those of an adapter's head: of the config.json that a run leaves beside it; PEFT leaves none, so
+ * they are numbered. */
+static sifr_status adapter_labels(const engine_folder_options *o, const engine_folder *folder,
+                                  model_labels *out, sifr_error *error) {
+    char path[BASE_PATH_LENGTH], name[MODEL_LORA_NAME];
+    formats_weights *weights;
+    BASE_TRY(base_path_join(path, o->adapter, "config.json", error));
+    if (base_is_file(path)) return model_labels_load(o->adapter, out, error);
+    BASE_TRY(base_path_join(path, o->adapter, ENGINE_ADAPTER_FILE, error));
+    BASE_TRY(formats_weights_open(path, &weights, error));
+    const model_weight *head = &folder->model->weights[head_of(folder->model)->w[0]];
+    const formats_tensor *tensor = formats_weights_find(weights, model_lora_tensor(head, name));
+    int64_t count = tensor && tensor->rank == 2 ? tensor->shape[0] : 0;
+    formats_weights_close(weights);
+    if (count > 0) return model_labels_number(count, path, out, error);
+    return base_fail(error, SIFR_FAILED,
+                     "%s: its task is %s, but it has no tensor %s: is it of another base?", path,
+                     model_task_name(folder->config.task), name);
+}
+
 /* Those of a head that is made. */
 static sifr_status choose_labels(const engine_folder_options *o, const char *path,
                                  engine_folder *out, sifr_error *error) {
@@ -50,6 +75,7 @@ static sifr_status choose_labels(const engine_folder_options *o, const char *pat
         return model_labels_load(path, &out->labels, error);
     if (o->choice.has_problem && o->choice.problem == MODEL_REGRESSION)
         return model_labels_number(1, path, &out->labels, error);
+    if (o->adapter) return adapter_labels(o, out, &out->labels, error);
     return base_fail(error, SIFR_USAGE,
                      "%s: a head for %s is made, which needs its labels: name them (\"labels\", "
                      "--labels)",
@@ -57,10 +83,6 @@ static sifr_status choose_labels(const engine_folder_options *o, const char *pat
 }
 
 /* --- the head --- */
-
-static const model_node *head_of(const sifr_model *model) {
-    return &model->nodes[model->node_count - 1];
-}
 
 static bool has_head(const engine_folder *folder) {
     const model_weight *head = &folder->model->weights[head_of(folder->model)->w[0]];
@@ -83,6 +105,8 @@ static sifr_status mark_made(const engine_folder_options *o, bool anew, engine_f
     const sifr_model *model = out->model;
     const model_node *head = head_of(model);
     if (out->config.task == MODEL_NEXT_TOKEN) return SIFR_OK;
+    free(out->made);
+    out->made = NULL, out->made_count = 0;
     BASE_TRY(base_alloc(model->weight_count, sizeof *out->made, &out->made, error));
     for (size_t i = 0; i < model->weight_count; i++) {
         const char *name = model->weights[i].name;
@@ -113,11 +137,46 @@ static sifr_status open_labelled(const char *path, const engine_folder_options *
     return load(path, choice, out, error);
 }
 
-static sifr_status open_wanted(const char *path, const engine_folder_options *o, engine_folder *out,
-                               sifr_error *error) {
+/* The task of an adapter for labels, whose base may have another, and its problem. */
+static sifr_status choose_adapter_task(const engine_folder_options *o, model_choice *out,
+                                       sifr_error *error) {
+    char path[BASE_PATH_LENGTH];
+    model_config config;
+    if (!o->adapter || out->has_task || !model_lora_task(out->lora, &out->task)) return SIFR_OK;
+    out->has_task = true;
+    BASE_TRY(base_path_join(path, o->adapter, "config.json", error));
+    if (out->has_problem || !base_is_file(path)) return SIFR_OK;
+    BASE_TRY(model_config_load_as(o->adapter, NULL, &config, error));
+    out->has_problem = config.own_task == out->task && out->task == MODEL_SEQUENCE_CLASSES;
+    out->problem = config.problem;
+    return SIFR_OK;
+}
+
+/* Frozen weights of a head for labels that were made are in no folder, so an adapter saves them. */
+static sifr_status save_made(const model_lora *lora, const engine_folder *out, bool *some,
+                             sifr_error *error) {
+    const sifr_model *model = out->model;
+    char module[MODEL_NAME_LENGTH];
+    *some = false;
+    if (!lora || !model_task_labelled(out->config.task)) return SIFR_OK;
+    for (size_t i = 0; i < model->weight_count; i++) {
+        const model_weight *w = &model->weights[i];
+        const char *dot = strrchr(w->name, '.');
+        if (!out->made[i] || !w->frozen || !dot) continue;
+        snprintf(module, sizeof module, "%.*s", (int)(dot - w->name), w->name);
+        BASE_TRY(model_lora_save(lora, module, error));
+        *some = true;
+    }
+    return SIFR_OK;
+}
+
+static sifr_status open_wanted(const char *path, const engine_folder_options *given,
+                               engine_folder *out, sifr_error *error) {
+    engine_folder_options options = *given, *o = &options;
+    BASE_TRY(choose_adapter_task(o, &o->choice, error));
     model_choice choice = o->choice;
     choice.has_problem = false; /* that is of a head with labels */
-    bool anew = false;
+    bool anew = false, again = false;
     BASE_TRY(load(path, &choice, out, error));
     BASE_TRY(formats_weights_open(path, &out->weights, error));
     if (model_task_labelled(out->config.task)) {
@@ -134,6 +193,9 @@ static sifr_status open_wanted(const char *path, const engine_folder_options *o,
                          model_task_name(out->config.task));
     }
     BASE_TRY(mark_made(o, anew, out, error));
+    if (!o->adapter) BASE_TRY(save_made(choice.lora, out, &again, error));
+    if (again) BASE_TRY(load(path, &choice, out, error));
+    if (again) BASE_TRY(mark_made(o, anew, out, error));
     BASE_TRY(engine_visit_present(out->model, out->architecture, out->weights, out->made, NULL,
                                   NULL, error));
     return o->adapter ? engine_adapter_open(o->adapter, out, error) : SIFR_OK;
@@ -178,7 +240,7 @@ void engine_folder_close(engine_folder *folder) {
 void engine_folder_say_made(const engine_folder *folder, const sifr_log *log) {
     size_t i = 0;
     char labels[64] = "";
-    if (!folder->made_count) return;
+    if (!folder->made_count || folder->adapter) return; /* an adapter has all of them */
     while (!folder->made[i]) i++;
     if (folder->labels.count)
         snprintf(labels, sizeof labels, " for %lld label%s", (long long)folder->labels.count,

@@ -98,7 +98,24 @@ static bool is_all_linear(const json_t *targets) {
     return json_is_string(targets) && strcmp(json_string_value(targets), "all-linear") == 0;
 }
 
+/* Whether a weight or module is in a module whose name ends in `end`; as in PEFT, within a part of
+ * the name, too: "norm" also names "input_layernorm". */
+static bool is_in(const char *name, const char *end) {
+    size_t length = strlen(end);
+    const char *at = strstr(name, end);
+    while (at && at[length] && at[length] != '.') at = strstr(at + 1, end);
+    return at != NULL;
+}
+
+static bool is_saved(const model_lora *lora, const char *name) {
+    const json_t *saved = json_object_get(lora->json, MODEL_LORA_SAVED);
+    for (size_t i = 0; i < json_array_size(saved); i++)
+        if (is_in(name, json_string_value(json_array_get(saved, i)))) return true;
+    return false;
+}
+
 bool model_lora_targets(const model_lora *lora, const json_t *targets, const char *module) {
+    if (is_saved(lora, module)) return false;
     if (lora->excluded && is_any(lora->excluded, module)) return false;
     if (!is_all_linear(targets) && !is_any(targets, module)) return false;
     return is_chosen_layer(lora, module);
@@ -123,20 +140,27 @@ double model_lora_scale(const model_lora *lora, const char *module) {
     return by_pattern(lora->alphas, module, lora->alpha) / (lora->rslora ? sqrt(rank) : rank);
 }
 
-/* A weight of a module, or of one in it. */
-static bool is_in_module(const char *weight, const char *module) {
-    char name[MODEL_NAME_LENGTH];
-    for (const char *dot = strchr(weight, '.'); dot; dot = strchr(dot + 1, '.')) {
-        snprintf(name, sizeof name, "%.*s", (int)(dot - weight), weight);
-        if (ends_in(name, module)) return true;
-    }
-    return false;
+/* Heads for labels, each model has one of them. PEFT saves them, too. */
+static const char *const heads[] = {"classifier", "score"};
+
+static bool is_head(const char *name) {
+    return strcmp(name, heads[0]) == 0 || strcmp(name, heads[1]) == 0;
 }
 
-bool model_lora_saves(const model_lora *lora, bool labelled, const char *weight) {
-    for (size_t i = 0; i < json_array_size(lora->saved); i++)
-        if (is_in_module(weight, json_string_value(json_array_get(lora->saved, i)))) return true;
-    return labelled && (is_in_module(weight, "classifier") || is_in_module(weight, "score"));
+sifr_status model_lora_save(const model_lora *lora, const char *module, sifr_error *error) {
+    json_t *saved = json_object_get(lora->json, MODEL_LORA_SAVED);
+    if (!json_is_array(saved) &&
+        json_object_set_new(lora->json, MODEL_LORA_SAVED, json_array()) != 0)
+        return base_fail_alloc(error, 64);
+    saved = json_object_get(lora->json, MODEL_LORA_SAVED);
+    for (size_t i = 0; i < json_array_size(saved); i++)
+        if (strcmp(json_string_value(json_array_get(saved, i)), module) == 0) return SIFR_OK;
+    return json_array_append_new(saved, json_string(module)) ? base_fail_alloc(error, 64) : SIFR_OK;
+}
+
+sifr_status model_lora_save_heads(const model_lora *lora, sifr_error *error) {
+    BASE_TRY(model_lora_save(lora, heads[0], error));
+    return model_lora_save(lora, heads[1], error);
 }
 
 /* --- in a description --- */
@@ -244,12 +268,12 @@ static void mark_biases(sifr_model *model) {
     }
 }
 
-static bool is_trained(const sifr_model *model, int32_t index, bool labelled) {
+static bool is_trained(const sifr_model *model, int32_t index) {
     const model_lora *lora = model->lora;
     const model_weight *w = &model->weights[index];
     size_t length = strlen(w->name);
     bool bias = length > 5 && !strcmp(w->name + length - 5, ".bias");
-    if (w->factor || model_lora_saves(lora, labelled, w->name)) return true;
+    if (w->factor || is_saved(lora, w->name)) return true;
     if (lora->bias == MODEL_LORA_ALL_BIASES) return bias;
     return lora->bias == MODEL_LORA_ITS_BIASES && w->adapted_bias;
 }
@@ -281,22 +305,22 @@ static void check_others(sifr_model *model) {
 }
 
 static void check_saved(sifr_model *model, const model_config *config) {
-    const json_t *saved = model->lora->saved;
+    const json_t *saved = json_object_get(model->lora->json, MODEL_LORA_SAVED);
     const model_architecture *architecture = model_architecture_find(config->model_type);
     for (size_t s = 0; s < json_array_size(saved); s++) {
         const char *name = json_string_value(json_array_get(saved, s));
         size_t i = 0;
-        while (i < model->weight_count && !is_in_module(model->weights[i].name, name)) i++;
-        bool tied =
-            config->tie_word_embeddings && config->task == MODEL_NEXT_TOKEN &&
-            (is_in_module(architecture->head, name) || is_in_module(architecture->embedding, name));
+        while (i < model->weight_count && !is_in(model->weights[i].name, name)) i++;
+        bool tied = config->tie_word_embeddings && config->task == MODEL_NEXT_TOKEN &&
+                    (is_in(architecture->head, name) || is_in(architecture->embedding, name));
         if (tied)
             MODEL_WRONG(model,
                         "%s: modules_to_save: %s shares its weight with the %s "
                         "(tie_word_embeddings), which is not built here; leave it out",
                         model->lora->where, name,
-                        is_in_module(architecture->head, name) ? "embedding" : "head");
-        if (i < model->weight_count) continue;
+                        is_in(architecture->head, name) ? "embedding" : "head");
+        if (i < model->weight_count || model->lora->stored) continue;
+        if (model_task_labelled(config->task) && is_head(name)) continue;
         MODEL_WRONG(model, "%s: modules_to_save: no module of the model is called %s",
                     model->lora->where, name);
     }
@@ -304,19 +328,11 @@ static void check_saved(sifr_model *model, const model_config *config) {
 
 void model_freeze_base(sifr_model *model, const model_config *config) {
     if (!model->lora || !model_ok(model)) return;
-    bool labelled = model_task_labelled(config->task);
     mark_biases(model);
     check_others(model);
     check_saved(model, config);
-    for (int32_t i = 0; i < (int32_t)model->weight_count; i++) {
-        model_weight *w = &model->weights[i];
-        w->frozen = w->based = !is_trained(model, i, labelled);
-        if (model->lora->dora && w->adapter && !w->frozen)
-            MODEL_WRONG(model,
-                        "%s: %s is both adapted and in modules_to_save, which is not built with "
-                        "use_dora; leave it out of one of them",
-                        model->lora->where, w->name);
-    }
+    for (int32_t i = 0; i < (int32_t)model->weight_count; i++)
+        model->weights[i].frozen = model->weights[i].based = !is_trained(model, i);
 }
 
 bool model_is_adapter(const sifr_model *model) {

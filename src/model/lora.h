@@ -9,8 +9,7 @@
 #include <jansson.h>
 
 #include "model/description.h"
-
-struct model_config;
+#include "model/model_config.h"
 
 /* "init_lora_weights": true, "gaussian", false. */
 typedef enum model_lora_init {
@@ -31,10 +30,11 @@ typedef struct model_lora {
     int64_t r;
     double alpha, dropout;
     bool rslora, dora;
+    bool stored; /* read from a folder, whose modules to save may be missing, as in PEFT */
     model_lora_init init;
     model_lora_bias bias;
     /* Modules: a regular expression, or a list of endings of their names; NULL: none is given. */
-    const json_t *targets, *excluded, *saved;
+    const json_t *targets, *excluded;
     const json_t *ranks, *alphas;  /* objects by pattern */
     const json_t *layers;          /* numbers; NULL: all layers */
     const json_t *layers_patterns; /* names; NULL: any */
@@ -52,18 +52,26 @@ void model_lora_free(model_lora *lora); /* harmless on a zeroed one */
 /* adapter_config.json as PEFT writes it for this model, which was made with `lora`: a new object;
  * NULL where memory ran out. `base` is the base model's folder. */
 json_t *model_lora_describe(const model_lora *lora, const sifr_model *model,
-                            const struct model_config *config, const char *base);
+                            const model_config *config, const char *base);
 
 /* Sets the target modules that PEFT has for a model type, where none are given. */
 sifr_status model_lora_complete(const model_lora *lora, const char *model_type, const json_t **out,
                                 sifr_error *error) SIFR_MUST_CHECK;
+
+/* Adds a module to those that are trained as a whole and saved ("modules_to_save"). */
+#define MODEL_LORA_SAVED "modules_to_save"
+sifr_status model_lora_save(const model_lora *lora, const char *module,
+                            sifr_error *error) SIFR_MUST_CHECK;
+/* The same of heads for labels, by the names that PEFT has for them. */
+sifr_status model_lora_save_heads(const model_lora *lora, sifr_error *error) SIFR_MUST_CHECK;
+/* Whether adapter_config.json says that the adapter is for labels, and for which. */
+bool model_lora_task(const model_lora *lora, model_task *out);
 
 /* Which modules are adapted, and how: for the builder. `module` is the name of a weight without
  * its last part. */
 bool model_lora_targets(const model_lora *lora, const json_t *targets, const char *module);
 int64_t model_lora_rank(const model_lora *lora, const char *module);
 double model_lora_scale(const model_lora *lora, const char *module);
-bool model_lora_saves(const model_lora *lora, bool labelled, const char *weight);
 
 /* y = x w^T + bias of a product in a model that is being built with adapters: y, or what it
  * becomes.
@@ -84,7 +92,7 @@ typedef struct model_magnitude_args {
 } model_magnitude_args;
 sifr_value model_magnitude(sifr_model *model, sifr_value z, const model_magnitude_args *args);
 /* Freezes what is not trained, before the model is finished; records what fits no module. */
-void model_freeze_base(sifr_model *model, const struct model_config *config);
+void model_freeze_base(sifr_model *model, const model_config *config);
 
 /* Whether the model has adapters. All its trained weights are then in the adapter's files. */
 bool model_is_adapter(const sifr_model *model);

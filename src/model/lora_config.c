@@ -188,6 +188,7 @@ static sifr_status read_choices(model_lora *l, sifr_error *error) {
 }
 
 static sifr_status read_all(model_lora *l, sifr_error *error) {
+    const json_t *saved;
     bool unused;
     BASE_TRY(base_json_int(l->json, "r", 8, &l->r, l->where, error));
     BASE_TRY(base_json_double(l->json, "lora_alpha", 8, &l->alpha, l->where, error));
@@ -206,7 +207,7 @@ static sifr_status read_all(model_lora *l, sifr_error *error) {
                          l->dropout);
     BASE_TRY(read_names(l, "target_modules", true, &l->targets, error));
     BASE_TRY(read_names(l, "exclude_modules", true, &l->excluded, error));
-    BASE_TRY(read_names(l, "modules_to_save", false, &l->saved, error));
+    BASE_TRY(read_names(l, MODEL_LORA_SAVED, false, &saved, error));
     BASE_TRY(read_pattern(l, "rank_pattern", 1, &l->ranks, error));
     BASE_TRY(read_pattern(l, "alpha_pattern", 0, &l->alphas, error));
     BASE_TRY(read_layers(l, error));
@@ -237,6 +238,7 @@ sifr_status model_lora_load(const char *directory, model_lora *out, sifr_error *
     BASE_TRY(base_path_join(path, directory, "adapter_config.json", error));
     BASE_TRY(base_json_load(path, CONFIG_LIMIT, &json, error));
     sifr_status status = model_lora_read(json, path, out, error);
+    out->stored = status == SIFR_OK;
     json_decref(json);
     return status;
 }
@@ -256,21 +258,17 @@ static const char *task_type(model_task task) {
     return types[task];
 }
 
-static bool put(json_t *object, const char *key, json_t *value) {
-    return value && json_object_set_new(object, key, value) == 0;
+bool model_lora_task(const model_lora *lora, model_task *out) {
+    const char *given = json_string_value(json_object_get(lora->json, "task_type"));
+    for (int i = MODEL_SEQUENCE_CLASSES; given && i <= MODEL_TOKEN_CLASSES; i++) {
+        *out = (model_task)i;
+        if (strcmp(given, task_type(*out)) == 0) return true;
+    }
+    return false;
 }
 
-static json_t *saved_modules(const model_lora *l, bool labelled) {
-    static const char *const heads[] = {"classifier", "score"};
-    if (!labelled) return l->saved ? json_deep_copy(l->saved) : json_null();
-    json_t *list = l->saved ? json_deep_copy(l->saved) : json_array();
-    for (size_t i = 0; list && i < 2; i++) {
-        bool there = false;
-        for (size_t j = 0; j < json_array_size(list); j++)
-            there |= strcmp(json_string_value(json_array_get(list, j)), heads[i]) == 0;
-        if (!there) json_array_append_new(list, json_string(heads[i]));
-    }
-    return list;
+static bool put(json_t *object, const char *key, json_t *value) {
+    return value && json_object_set_new(object, key, value) == 0;
 }
 
 json_t *model_lora_describe(const model_lora *l, const sifr_model *model,
@@ -290,12 +288,13 @@ json_t *model_lora_describe(const model_lora *l, const sifr_model *model,
                  put(out, "base_model_name_or_path", json_string(base)) &&
                  put(out, "inference_mode", json_true()) && put(out, "r", json_integer(l->r)) &&
                  put(out, "fan_in_fan_out", json_boolean(transposed)) &&
-                 put(out, "modules_to_save", saved_modules(l, model_task_labelled(config->task))) &&
                  put(out, "target_modules", json_deep_copy(targets));
     if (whole && !json_object_get(out, "lora_alpha"))
         whole = put(out, "lora_alpha", json_integer(8));
     if (whole && !json_object_get(out, "lora_dropout"))
         whole = put(out, "lora_dropout", json_real(0));
+    if (whole && !json_object_get(out, MODEL_LORA_SAVED))
+        whole = put(out, MODEL_LORA_SAVED, json_null());
     if (whole && !json_object_get(out, "bias")) whole = put(out, "bias", json_string("none"));
     if (whole) return out;
     json_decref(out);

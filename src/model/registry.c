@@ -63,6 +63,8 @@ sifr_status model_from_config(const model_config *config, sifr_model **out, sifr
     sifr_status status = SIFR_OK;
     if (config->lora)
         status = model_lora_complete(config->lora, config->model_type, &model->lora_targets, error);
+    if (config->lora && status == SIFR_OK && model_task_labelled(config->task))
+        status = model_lora_save_heads(config->lora, error);
     if (status == SIFR_OK) {
         architecture->build(model, config);
         model_freeze_base(model, config);

@@ -79,6 +79,10 @@ static void modules(void **state) {
          " \"layers_pattern\": [\"layers\", \"block\"]}",
          "transformer.h.1.attn.c_proj", false},
         {"{\"target_modules\": [\"c_proj\"], \"layers_to_transform\": 1}", "c_proj", false},
+        {"{\"target_modules\": \"all-linear\", \"modules_to_save\": [\"mlp\"]}",
+         "model.layers.0.mlp.up_proj", false},
+        {"{\"target_modules\": \"all-linear\", \"modules_to_save\": [\"ml\"]}",
+         "model.layers.0.mlp.up_proj", true},
     };
     (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
