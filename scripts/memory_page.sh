@@ -142,9 +142,10 @@ unit="--recompute unit" one="--seq-length 4096" eight="--gradient-accumulation-s
 # --- what a job takes, at the head of its page: on eight cores, whose rates are those that such
 # machines reach (examples/eight_cores.json) ---
 ln -s "$tree/examples" examples
-takes() { # PAGE ARGUMENT OF plan…
+takes() { # PAGE ARGUMENT OF plan…: what fits a disk depends on where it runs
     show sifr plan "${@:2}" --machine examples/eight_cores.json --threads 8 --isa avx2 |
-        sed -n '1,2p; /^    \(step \|predicted \|It \)/p' | sed '$s/$/\n/' | put plan "$1"
+        sed -n '1,2p; / machine\. disk: /d; /^    \(step \|predicted \|It \)/p' |
+        sed '$s/$/\n/' | put plan "$1"
 }
 # shown PAGE FILE: the file as the page shows it
 shown() { awk -v mark="<!-- file $2 -->" '$0 == mark { on = 1; next }
@@ -183,7 +184,7 @@ cat >Llama-3.2-1B/config.json <<'J'
 J
 shown lora lora.json
 takes lora --config lora.json --model Llama-3.2-1B --seq-length 1024 \
-    --per-device-train-batch-size 4 --recompute unit --host-memory 16GiB
+    --per-device-train-batch-size 4 --recompute unit --host-memory 8GiB
 shown come-from-deepspeed ds.json
 takes come-from-deepspeed --config ds.json --model Llama-3.2-1B --bf16 --seq-length 2048 \
     --per-device-train-batch-size 1 --gradient-accumulation-steps 8 --world-size 4 \

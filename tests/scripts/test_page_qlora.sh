@@ -4,4 +4,5 @@
 . "$SOURCE/tests/support/page.sh"
 . "$SOURCE/tests/support/chats.sh"
 chat_model Llama-3.2-1B llama LlamaForCausalLM true
+mv chats.jsonl chats.json
 page qlora
