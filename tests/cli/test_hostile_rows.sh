@@ -33,10 +33,22 @@ bad "row 2, line 2: 'messages[0]' has no role: 'role' is missing" '{"messages": 
 bad "row 2, line 2: 'messages[0]' has no content: 'content' is missing" '{"messages": [{"role": "user"}]}'
 bad "row 2, line 2: 'messages[0]' has no content: 'content' is an object" \
     '{"messages": [{"role": "user", "content": {"a": 1}}]}'
+bad "row 2, line 2: 'messages[0]' has a part of type \"image\"; only text is learned here" \
+    '{"messages": [{"role": "user", "content": [{"type": "image", "image": "a.png"}]}]}'
+bad "row 2, line 2: 'messages[0]' has a weight that is neither 0, not learned, nor 1, learned" \
+    '{"messages": [{"role": "assistant", "content": "x", "weight": 0.5}]}'
 bad "not valid JSON at line 2, column" '{"messages": [{"role": "user", "content": "x"}'
 bad "line 2 is not valid UTF-8; convert the file" '{"messages": [{"role": "user", "content": "caf\xe9"}]}'
 bad "not valid JSON at line 2, column" '{"messages": [{"role": "user", "content": "\\ud800"}]}'
 bad "line 2: JSON nested deeper than 64 levels" "{\"messages\": $(head -c 20000 /dev/zero | tr '\0' '[')"
+
+# --- elements of an array that are no objects ---
+printf '[%s, 3, "a, ]", [1, {"x": [2]}],\n%s]' "$good" "$good" >list.json
+inspect 1 --data list.json
+complains "list.json: row 2, at line 1, is not an object"
+inspect 0 --data list.json --skip-bad-rows
+warns "3 bad rows skipped"
+grep -q '^2 rows, ' out || { cat out; fail "an array: not two rows"; }
 
 # --- files ---
 refused() { # MESSAGE FILE

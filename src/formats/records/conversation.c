@@ -144,6 +144,34 @@ static sifr_status join_all(json_t **messages, sifr_error *error) {
     return whole ? SIFR_OK : base_fail_alloc(error, 64);
 }
 
+/* OpenAI's rows have 0 for what is not to learn, and 1. */
+static sifr_status check_weight(const json_t *message, const char *name,
+                                const formats_row_place *place, sifr_error *error) {
+    const json_t *weight = json_object_get(message, "weight");
+    double number = json_number_value(weight);
+    if (!weight || json_is_null(weight)) return SIFR_OK;
+    if (json_is_number(weight) && (number == 0 || number == 1)) return SIFR_OK;
+    return formats_row_fail(place, name, error,
+                            "has a weight that is neither 0, not learned, nor 1, learned");
+}
+
+/* Parts that no model of text can read. */
+static sifr_status check_parts(const json_t *content, const char *name,
+                               const formats_row_place *place, sifr_error *error) {
+    static const char *const media[] = {"image", "image_url",   "video",
+                                        "audio", "input_audio", "input_image"};
+    for (size_t i = 0; i < json_array_size(content); i++) {
+        const json_t *part = json_array_get(content, i);
+        const char *type = json_string_value(json_object_get(part, "type"));
+        for (size_t k = 0; type && k < sizeof media / sizeof *media; k++)
+            if (strcmp(type, media[k]) == 0)
+                return formats_row_fail(place, name, error,
+                                        "has a part of type \"%s\"; only text is learned here",
+                                        type);
+    }
+    return SIFR_OK;
+}
+
 static sifr_status check_message(const json_t *message, const char *name,
                                  const formats_row_place *place, sifr_error *error) {
     const json_t *role = json_object_get(message, "role");
@@ -157,6 +185,8 @@ static sifr_status check_message(const json_t *message, const char *name,
         return formats_row_fail(place, name, error,
                                 "has the role \"%.40s\"; roles are system, user, assistant, tool",
                                 json_string_value(role));
+    BASE_TRY(check_weight(message, name, place, error));
+    BASE_TRY(check_parts(content, name, place, error));
     if (json_is_string(content) || json_is_array(content)) return SIFR_OK;
     bool nothing = !content || json_is_null(content);
     if (nothing && json_array_size(json_object_get(message, "tool_calls"))) return SIFR_OK;

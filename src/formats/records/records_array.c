@@ -72,7 +72,21 @@ static sifr_status no_object(const formats_records *r, char c, sifr_error *error
     return base_fail(error, SIFR_FAILED,
                      "%s: row %lld, at line %lld, is not an object; each element of the array must "
                      "be one",
-                     r->name, (long long)r->row, (long long)r->line);
+                     r->name, (long long)r->row, (long long)r->row_line);
+}
+
+/* Passes over an element that is no object, to the comma or bracket behind it. */
+static sifr_status pass_element(formats_records *r, sifr_error *error) {
+    array_scan scan = {0};
+    bool more = true;
+    for (;; r->at++) {
+        while (more && r->at == r->size) BASE_TRY(formats_records_more(r, &more, error));
+        if (r->at == r->size) return no_object(r, 0, error);
+        char c = r->text[r->at];
+        if (!scan.string && scan.depth == 0 && (c == ',' || c == ']')) return SIFR_OK;
+        r->line += c == '\n';
+        (void)ends_object(&scan, c);
+    }
 }
 
 /* The bracket or comma before an element; *ends behind the last one. */
@@ -119,6 +133,10 @@ sifr_status formats_records_element(formats_records *r, json_t **row, sifr_error
     r->row++;
     BASE_TRY(find_byte(r, &c, error));
     r->row_line = r->line;
+    if (r->array && c && !strchr("{,]", c)) {
+        BASE_TRY(pass_element(r, error));
+        r->skippable = true;
+    }
     if (c != '{') return no_object(r, c, error);
     BASE_TRY(find_end(r, &size, error));
     const char *text = r->text + r->at;
