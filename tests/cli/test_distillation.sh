@@ -107,5 +107,12 @@ expect 0 sifr score --model teacher --data others.jsonl --seq-length 48 --top-k 
     --output others.safetensors
 run 1 refused --distill others.safetensors
 complains 'are of other tokens'
+# Two words of probability 1.
+head=$(($(od -An -tu8 -N8 few.safetensors) + 8))
+tops=$(head -c "$head" few.safetensors | grep -ao '"top_logprobs":[^}]*' | sed 's/.*\[\([0-9]*\),[0-9]*\]$/\1/')
+cp few.safetensors sure.safetensors
+dd if=/dev/zero of=sure.safetensors bs=1 count=8 seek=$((head + tops)) conv=notrunc status=none
+run 1 refused --distill sure.safetensors
+complains 'the top words of a token are likelier than all words'
 run 1 refused --distill student/model.safetensors
 complains 'no file of scores'

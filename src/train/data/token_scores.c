@@ -77,6 +77,7 @@ static bool is_log_probability(float value) {
 static sifr_status check_entries(const train_token_scores *s, int64_t words, sifr_error *error) {
     int64_t limit = words > 0 ? words : INT32_MAX;
     for (int64_t i = 0; i < s->entries; i++) {
+        double sum = 0;
         if (!is_log_probability(s->logprobs[i]))
             return wrong(s, "a log-probability is above 0 or no number", error);
         for (int64_t k = 0; k < s->top; k++) {
@@ -88,7 +89,10 @@ static sifr_status check_entries(const train_token_scores *s, int64_t words, sif
                                  s->path, s->top_ids[at], (long long)limit);
             if (!is_log_probability(s->top_logprobs[at]))
                 return wrong(s, "a log-probability is above 0 or no number", error);
+            sum += exp((double)s->top_logprobs[at]);
         }
+        if (sum > 1.01)
+            return wrong(s, "the top words of a token are likelier than all words", error);
     }
     return SIFR_OK;
 }
