@@ -41,12 +41,11 @@ static sifr_status find_newest(const char *path, char out[BASE_PATH_LENGTH], con
     int64_t newest = count ? steps[0] : -1;
     free(steps);
     if (newest < 0) return SIFR_OK;
-    bool model = formats_weights_there(path), adapter = holds(path, ENGINE_ADAPTER_FILE);
-    int64_t step = model || adapter ? model_step(path) : -1;
+    bool model = formats_weights_there(path) || holds(path, ENGINE_ADAPTER_FILE);
+    int64_t step = model ? model_step(path) : -1;
     if (model && (step < 0 || step >= newest)) return SIFR_OK;
     snprintf(name, sizeof name, "checkpoint-%lld", (long long)newest);
     BASE_TRY(base_path_join(out, path, name, error));
-    if (adapter && step >= newest) return SIFR_OK; /* the adapter's own state */
     if (model)
         base_log(log, SIFR_LOG_INFO, "%s: its model is of step %lld; using %s, which is newer",
                  path, (long long)step, name);

@@ -92,6 +92,8 @@ done
 [ "$(loss --model unmerged)" = "$base" ] || fail "unmerged: another loss"
 expect 0 "$SIFR" export one/checkpoint-4 exported
 cmp exported/adapter_model.safetensors one/adapter_model.safetensors
+expect 0 "$SIFR" generate --model one --prompt "line 3" --max-new-tokens 4
+grep -q checkpoint err && { cat err; fail "a checkpoint is used in place of the adapter"; }
 expect 0 "$SIFR" generate --model llama --adapter one --prompt "line 3" --max-new-tokens 4
 expect 0 "$SIFR" generate --model merged --prompt "line 3" --max-new-tokens 4
 
