@@ -42,18 +42,27 @@ static sifr_status find_waits(cuda_options *options, sifr_error *error) {
                      wish);
 }
 
+static sifr_status find_check(cuda_options *options, sifr_error *error) {
+    const char *wish = getenv("SIFR_DEVICE_CHECK");
+    options->check = wish && strcmp(wish, "1") == 0;
+    if (!wish || !wish[0] || options->check || strcmp(wish, "0") == 0) return SIFR_OK;
+    return base_fail(error, SIFR_USAGE,
+                     "SIFR_DEVICE_CHECK=%s: it is 1 (each kernel is finished before the next, and "
+                     "one that fails is named) or 0 (the default)",
+                     wish);
+}
+
 static sifr_status open_cuda(const device_place *place, int threads, device **out,
                              sifr_error *error) {
     cuda_choice choice;
     cuda_lt lt;
     sifr_error why = {0};
-    const char *check = getenv("SIFR_DEVICE_CHECK");
     BASE_TRY(cuda_choose(place->rank, &choice, error));
     cuda_options options = {.driver = &choice.driver,
                             .gpu = choice.index,
                             .threads = threads,
-                            .sharers = place->sharers,
-                            .check = check && strcmp(check, "1") == 0};
+                            .sharers = place->sharers};
+    BASE_TRY(find_check(&options, error));
     BASE_TRY(find_waits(&options, error));
     BASE_TRY(find_products(&choice.driver, &options, &lt, &why, error));
     return cuda_device_open(&options, out, error);

@@ -88,6 +88,8 @@ cmp pinned trained/model.safetensors || fail "unpinned memory: other bits"
 # --- a word that is none ---
 SIFR_DEVICE_WAITS=never train 2 --config ds.json
 says err 1 '^sifr train: .*SIFR_DEVICE_WAITS=never: it is host .* or device'
+SIFR_DEVICE_CHECK=yes train 2 --config ds.json
+says err 1 '^sifr train: .*SIFR_DEVICE_CHECK=yes: it is 1 .* or 0'
 
 # --- generation beside a GPU ---
 expect 0 gpu generate --model model --prompt "good bad" --max-new-tokens 2

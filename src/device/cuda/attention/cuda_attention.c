@@ -128,11 +128,12 @@ sifr_status cuda_prepare_attention(device *dev, device_call *call, sifr_error *e
     const char *name = device_kernel_name(call->kernel);
     int64_t heads = call->attributes.attention.heads, rows = call->x[0].rows;
     if (kernels_of(call) == NULL)
-        return base_fail(error, SIFR_USAGE,
-                         "%s: heads of %d values: on CUDA they have at most %d%s", name,
-                         call->attributes.attention.head_dim,
-                         places_of(call) > 0 ? ATTENTION_RELATIVE_WIDTH : ATTENTION_WIDEST,
-                         places_of(call) > 0 ? " with relative positions" : "");
+        return base_fail(
+            error, SIFR_USAGE,
+            "%s: heads of %d values: on CUDA they have at most %d%s; --device cpu has no limit",
+            name, call->attributes.attention.head_dim,
+            places_of(call) > 0 ? ATTENTION_RELATIVE_WIDTH : ATTENTION_WIDEST,
+            places_of(call) > 0 ? " with relative positions" : "");
     if (call->attributes.attention.length > most_length || rows > most_blocks / heads ||
         places_of(call) > most_blocks / heads)
         return base_fail(error, SIFR_USAGE,
