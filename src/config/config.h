@@ -218,6 +218,9 @@ bool config_gives(const sifr_config *config, const char *path);
 bool config_opens_stages(const sifr_config *config);
 /* Whether sifr.shard_size is "auto": a run takes 0, and `sifr plan --fit` may choose. */
 bool config_opens_copies(const sifr_config *config);
+/* Whether slices of parameters are read for their use, so that stage 3 acts on one rank: on nvme,
+ * or in host memory where the run may be on a GPU. */
+bool config_moves_parameters(const sifr_config *config);
 
 /* The steps of the run, where they follow from the data (num_train_epochs): resolves a
  * total_num_steps of "auto". Harmless where that is already known. After config_resolve. */

@@ -46,6 +46,7 @@ typedef struct config_key {
     const char *gate;     /* acts only where this other key differs from its default */
     const char *opens;    /* of a built key: acts only where `gate` has this value ... */
     const char *also[3];  /* ... or one of these other keys has it */
+    bool host;            /* on GPUs also where one of them is "cpu" */
     const char *only;     /* the types of optimizer or scheduler that have this parameter */
     const char *alias;    /* the new name; "" where the old one is dropped */
     const char *bool_means; /* the JSON object that `true` stands for */

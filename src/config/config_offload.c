@@ -161,6 +161,14 @@ void config_note_offload(sifr_config *config) {
         config_note_memory(config, "sifr.offload_gradients", "gradients are");
     if (config->step.offload.activations == SIFR_TIER_CPU)
         config_note_memory(config, "sifr.offload_activations", "activations are");
+    if (config->activations.cpu_checkpointing)
+        config_note_memory(config, "activation_checkpointing.cpu_checkpointing", "activations are");
+}
+
+bool config_moves_parameters(const sifr_config *config) {
+    sifr_tier tier = config->step.offload.param.device;
+    bool host = tier == SIFR_TIER_CPU && config->step.device != SIFR_DEVICE_CPU;
+    return config->step.zero.stage == 3 && (tier == SIFR_TIER_NVME || host);
 }
 
 const char *config_nvme_path(const sifr_config *config) {

@@ -102,6 +102,8 @@ typedef enum config_verdict {
 /* What becomes of the value given for row `index`; *gate is the row that switches it off. */
 config_verdict config_setting_verdict(const sifr_config *config, size_t index,
                                       const config_key **gate);
+/* Whether a key that its gate switches off acts on GPUs, whose state in host memory moves. */
+bool config_acts_on_gpus(const sifr_config *config, const config_key *key);
 /* SIFR_USAGE for the given values that are not built. */
 sifr_status config_verify(const sifr_config *config, sifr_error *error) SIFR_MUST_CHECK;
 /* The same, added to `faults`. */

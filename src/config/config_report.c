@@ -47,8 +47,9 @@ static void config_explain_key(const sifr_config *config, size_t index, char *li
         size_t above;
         config_key_find(gate->path, &above);
         const json_t *value = config_shown(&config->settings[above]);
-        snprintf(line + used, size - used, "no effect, since %s is %s", gate->path,
-                 value ? config_value_text(value, text, sizeof text) : "not given");
+        snprintf(line + used, size - used, "no effect, since %s is %s%s", gate->path,
+                 value ? config_value_text(value, text, sizeof text) : "not given",
+                 config_acts_on_gpus(config, key) ? " (on GPUs it has one)" : "");
         break;
     }
     case CONFIG_ALIASED:

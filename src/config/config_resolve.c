@@ -360,8 +360,8 @@ static void config_note_surprises(sifr_config *config) {
         snprintf(config_setting_at(config, "optimizer.params.adam_w_mode")->note, 160,
                  "no effect, the type is AdamW");
     }
-    bool fetched = config->step.offload.param.device == SIFR_TIER_NVME;
-    if (config->step.zero.stage > 0 && config->world_size == 1 && !fetched) {
+    if (config->step.zero.stage > 0 && config->world_size == 1 &&
+        !config_moves_parameters(config)) {
         snprintf(config_setting_at(config, "zero_optimization.stage")->note, 160,
                  "no effect with one rank");
     }

@@ -81,6 +81,13 @@ static bool config_gate_open(const sifr_config *config, const config_key *key,
     return open;
 }
 
+bool config_acts_on_gpus(const sifr_config *config, const config_key *key) {
+    bool cpu = key->host && config_has_value(config, key->gate, "\"cpu\"");
+    for (int i = 0; key->host && i < 3 && key->also[i]; i++)
+        cpu |= config_has_value(config, key->also[i], "\"cpu\"");
+    return cpu;
+}
+
 /* A built key of a feature that is not switched on. */
 static bool config_gated(const sifr_config *config, const config_key *key,
                          const config_key **gate) {

@@ -32,7 +32,7 @@ static void say_padding(const train_state *t) {
 /* Config keys that have no effect with one rank. */
 static void say_cuts(const train_state *t) {
     const sifr_config *c = t->config;
-    if (c->step.zero.stage > 0 && comm_size(t->group) == 1)
+    if (c->step.zero.stage > 0 && comm_size(t->group) == 1 && !config_moves_parameters(c))
         base_log(t->host->log, SIFR_LOG_INFO, "ZeRO stage %lld has no effect with one rank",
                  (long long)c->step.zero.stage);
 }

@@ -85,7 +85,8 @@ static void what_is_said(void **state) {
     config_said(SECTION("\"partition_activations\": true"), "sifr.recompute",
                 "\"unit\" (from activation_checkpointing)");
     config_said(SECTION("\"cpu_checkpointing\": true"),
-                "activation_checkpointing.cpu_checkpointing", "accepted without effect");
+                "activation_checkpointing.cpu_checkpointing",
+                "= true (no effect on CPU ranks: the activations are in the host's memory)");
     config_said(SIFR("\"activation_memory\": \"1GiB\""), "sifr.recompute",
                 "\"auto\" (from activation_memory)");
     config_said("{\"activation_checkpointing\": {\"number_checkpoints\": 3},"

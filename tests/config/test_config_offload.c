@@ -38,7 +38,8 @@ static void in_memory(void **state) {
                          i == 3 ? SIFR_TIER_CPU : SIFR_TIER_NONE);
     config_said(texts[3], OFFLOAD ".device",
                 "= \"cpu\" (no effect on CPU ranks: the state is in the host's memory)");
-    config_said(texts[3], OFFLOAD ".pipeline_read", "no effect, since");
+    config_said(texts[3], OFFLOAD ".pipeline_read",
+                "no effect, since " OFFLOAD ".device is \"cpu\" (on GPUs it has one)");
     config_said("{\"aio\": {\"queue_depth\": 32}}", "aio.queue_depth", "no effect, since");
 }
 
@@ -116,7 +117,8 @@ static void refusals(void **state) {
     config_refused(
         WITH(NVME, ", \"aio\": {\"use_gds\": true}"),
         "ds.json: aio.use_gds is true, which is not supported yet; set it to false or leave "
-        "it out (Reads from NVMe straight into GPU memory; ranks here are CPUs.)");
+        "it out (Reads from NVMe straight into GPU memory; here files go through pinned host "
+        "memory.)");
     /* the numbers that are named work */
     options_of(WITH(NVME ", \"buffer_count\": 1048576",
                     ", \"aio\": {\"block_size\": 4096, \"queue_depth\": 4096}"));
@@ -172,7 +174,7 @@ static void parameters(void **state) {
     config_said(WITH_PARAM("\"device\": \"cpu\", \"buffer_count\": 5", ""), PARAM ".device",
                 "= \"cpu\" (no effect on CPU ranks: the parameters are in the host's memory)");
     config_said(WITH_PARAM("\"device\": \"cpu\", \"buffer_count\": 5", ""), PARAM ".buffer_count",
-                "no effect, since " PARAM ".device is \"cpu\"");
+                "no effect, since " PARAM ".device is \"cpu\" (on GPUs it has one)");
     assert_true(options_of(WITH_PARAM(NVME, "")).param.pin_memory);
     assert_true(sifr_settings_defaults().offload.param.pin_memory);
     o = options_of(WITH_PARAM(NVME ", \"pin_memory\": false", ""));

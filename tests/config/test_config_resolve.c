@@ -369,6 +369,19 @@ static void stages(void **state) {
             config_case_free(c);
         }
     }
+    static const char *const parameters[] = {"none", "nvme", "cpu", "cpu"}; /* the last: no GPU */
+    for (int i = 0; i < 4; i++) {
+        char text[160];
+        snprintf(text, sizeof text,
+                 "{\"zero_optimization\": {\"stage\": 3, \"offload_param\": {\"device\": \"%s\","
+                 " \"nvme_path\": \"/nvme\"}}, \"sifr\": {\"device\": \"%s\"}}",
+                 parameters[i], i == 3 ? "cpu" : "auto");
+        config_case *c = config_case_flags(text, 1, NULL);
+        config_case_accepted(c);
+        bool said = strstr(c->lines, "(no effect with one rank)") != NULL;
+        assert_int_equal(said, i == 0 || i == 3);
+        config_case_free(c);
+    }
 }
 
 static void neutral_values_pass(void **state) {
