@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/file.h"
 #include "base/json.h"
@@ -55,6 +56,12 @@ sifr_status model_config_load_as(const char *path, const model_choice *choice, m
     if (base_is_directory(path)) {
         BASE_TRY(base_path_join(file, path, "config.json", error));
         path = file;
+    } else if (access(path, F_OK) != 0) {
+        return base_fail(
+            error, SIFR_FAILED,
+            "%s: no such file or folder; give a model's folder, as `hf download` fetches one "
+            "into its --local-dir",
+            path);
     }
     BASE_TRY(base_read_file(path, CONFIG_FILE_LIMIT, &text, &size, error));
     sifr_status status = model_config_parse_as(text, size, path, choice, out, error);

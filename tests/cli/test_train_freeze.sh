@@ -72,6 +72,8 @@ mv model moved
 expect 1 "$SIFR" export out-straight/checkpoint-6 again
 grep -q "checkpoint-6: its frozen weights are in $PWD/model, which is not there" err || fail "$(cat err)"
 [ ! -e again ] || fail "an export without its base"
+expect 1 train --output out-resumed --bf16 --resume --max-steps 8
+grep -q 'model: no such file or folder; give a model.s folder' err || fail "$(cat err)"
 rm -rf out-moved
 train() { "$SIFR" train --config ds.json --data text --threads 2 --model moved "$@"; }
 expect 0 train --output out-moved --bf16 --max-steps 3
