@@ -80,14 +80,15 @@ static sifr_status check_binary(const formats_text_source *source, const char *p
     size_t length;
     bool parquet = binary && strcmp(kind, "Parquet") == 0;
     bool packed = formats_packing_of(path, &length) != FORMATS_PLAIN;
-    *rows = source->rows && formats_records_kind_of(path, &records) &&
-            (packed || (parquet && formats_parquet_built()));
+    bool read =
+        formats_records_kind_of(path, &records) && (parquet ? formats_parquet_built() : packed);
+    *rows = source->rows && read;
     if (!binary || *rows) return SIFR_OK;
-    if (parquet && formats_parquet_built())
+    if (read)
         return base_fail(error, SIFR_USAGE,
-                         "%s: Parquet is not read as text, but as rows to fine-tune on; give `sifr "
-                         "train` or `sifr data inspect` files of rows alone",
-                         path);
+                         "%s: %s is not read as text, but as rows to fine-tune on or to classify; "
+                         "give `sifr train` or `sifr data inspect` files of rows alone",
+                         path, packed && !parquet ? "a packed file of rows" : kind);
     if (parquet) return formats_parquet_refuse(path, error);
     return base_fail(error, SIFR_USAGE,
                      "%s: %s is not read; unpack or convert it to plain text (.txt), or make a "

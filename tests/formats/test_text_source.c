@@ -123,6 +123,7 @@ static void records(void **state) {
     }
     for (size_t i = 0; i < sizeof binary / sizeof *binary; i++)
         refused(scratch_text(binary[i], "x"), SIFR_USAGE, "is not read");
+    refused(scratch_path("x.json.zst"), SIFR_USAGE, "a packed file of rows is not read as text");
     static const char *const texts[] = {"json", "x.json.txt", "xjson", "x.gz.md"};
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
         assert_int_equal(open_paths(scratch_text(texts[i], "x"), NULL), SIFR_OK);
