@@ -89,6 +89,19 @@ static sifr_status config_check_8bit(const sifr_config *config, sifr_error *erro
         config_path_where(config, path, where));
 }
 
+/* DeepSpeed has the key for these too, and only false for it. */
+static sifr_status config_check_amsgrad(const sifr_config *config, sifr_error *error) {
+    static const char *const types[] = {"Lamb", "Adagrad"};
+    static const char *const path = "optimizer.params.amsgrad";
+    char where[300];
+    for (size_t i = 0; config_is_true(config, path) && i < 2; i++)
+        if (config_has_type(config, "optimizer.type", types[i]))
+            return base_fail(error, SIFR_USAGE,
+                             "%s is true, and %s has no AMSGrad variant; leave it out",
+                             config_path_where(config, path, where), types[i]);
+    return SIFR_OK;
+}
+
 static sifr_status config_check_lamb(const sifr_config *config, sifr_error *error) {
     static const char *const least = "optimizer.params.min_coeff";
     static const char *const most = "optimizer.params.max_coeff";
@@ -151,6 +164,7 @@ sifr_status config_resolve_optimizer(sifr_config *config, sifr_error *error) {
     BASE_TRY(config_check_nesterov(config, error));
     BASE_TRY(config_check_8bit(config, error));
     BASE_TRY(config_check_ema(config, error));
+    BASE_TRY(config_check_amsgrad(config, error));
     BASE_TRY(config_check_lamb(config, error));
     BASE_TRY(config_check_factor(config, error));
     bool chosen = config_setting_given(config, CONFIG_LR) ||

@@ -201,12 +201,37 @@ static void averages(void **state) {
         "default is 0.0");
 }
 
+/* DeepSpeed's classes for Lion, Adagrad and LAMB have these keys, too. */
+static void keys_of_deepspeed(void **state) {
+    (void)state;
+    static const char *const taken[] = {
+        "{\"optimizer\": {\"type\": \"Lion\", \"params\": {\"set_grad_none\": false, "
+        "\"fp32_optimizer_states\": true}}}",
+        "{\"optimizer\": {\"type\": \"Adagrad\", \"params\": {\"amsgrad\": false, "
+        "\"fp32_optimizer_states\": true}}}",
+        "{\"optimizer\": {\"type\": \"Lamb\", \"params\": {\"amsgrad\": false, "
+        "\"eps_inside_sqrt\": false, \"max_grad_norm\": 0}}}",
+        "{\"optimizer\": {\"type\": \"SGD\", \"params\": {\"fused\": true}}}",
+    };
+    for (size_t i = 0; i < sizeof taken / sizeof *taken; i++) {
+        config_case *c = config_case_text(taken[i]);
+        config_case_accepted(c);
+        config_case_free(c);
+    }
+    config_refused("{\"optimizer\": {\"type\": \"Lamb\", \"params\": {\"amsgrad\": true}}}",
+                   "ds.json: optimizer.params.amsgrad is true, and Lamb has no AMSGrad variant; "
+                   "leave it out");
+    config_refused(
+        "{\"optimizer\": {\"type\": \"Lamb\", \"params\": {\"eps_inside_sqrt\": true}}}",
+        "ds.json: optimizer.params.eps_inside_sqrt is true, which is not supported yet; set it to "
+        "false or leave it out (true adds eps to the second moment instead of its square root.)");
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(learning_rates),
-        cmocka_unit_test(averages),
-        cmocka_unit_test(adam_modes),
-        cmocka_unit_test(optimizers),
+        cmocka_unit_test(learning_rates),    cmocka_unit_test(averages),
+        cmocka_unit_test(adam_modes),        cmocka_unit_test(optimizers),
+        cmocka_unit_test(keys_of_deepspeed),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
