@@ -47,6 +47,9 @@ static sifr_status find_distil(const sifr_config *config, sifr_distil_args *out,
                                sifr_error *error) {
     *out = (sifr_distil_args){.weight = config->distill.weight};
     if (!config->distill.scores) return SIFR_OK;
+    if (config->preference.loss != CONFIG_PREFERENCE_NONE)
+        return base_fail(error, SIFR_USAGE,
+                         "preference and distill are both given; give one of them");
     BASE_TRY(
         train_token_scores_peek(config->distill.scores, &out->words, &out->temperature, error));
     double wanted = config->distill.temperature;
@@ -64,9 +67,6 @@ static sifr_status find_distil(const sifr_config *config, sifr_distil_args *out,
 sifr_status train_check_preference(const sifr_config *config, sifr_error *error) {
     const config_preference *p = &config->preference;
     if (p->loss == CONFIG_PREFERENCE_NONE) return SIFR_OK;
-    if (config->distill.scores)
-        return base_fail(error, SIFR_USAGE,
-                         "preference and distill are both given; give one of them");
     if (config->packing)
         return base_fail(error, SIFR_USAGE,
                          "packing: each answer of a preference takes a sequence of its own; leave "
