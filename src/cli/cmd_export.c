@@ -3,10 +3,13 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/file.h"
 #include "base/text.h"
 #include "cli/commands.h"
 #include "cli/options.h"
+#include "engine/handle.h"
 #include "formats/gguf/gguf_export.h"
+#include "formats/weights.h"
 #include "train/export.h"
 
 static int print_result(const train_exported *made, const char *destination) {
@@ -42,6 +45,13 @@ static int export_universal(const char *source, const char *destination, const c
     return SIFR_OK;
 }
 
+/* A folder that holds an adapter alone. */
+static bool is_adapter(const char *source) {
+    char path[BASE_PATH_LENGTH];
+    return base_path_join(path, source, ENGINE_ADAPTER_FILE, NULL) == SIFR_OK &&
+           base_is_file(path) && !formats_weights_there(source);
+}
+
 static int export_gguf(const char *source, const char *destination, const char *type,
                        const char *name) {
     sifr_error error = {0};
@@ -52,6 +62,11 @@ static int export_gguf(const char *source, const char *destination, const char *
         return cli_fail_with(name, SIFR_USAGE,
                              "--type %.40s is not supported (supported: f32, f16, bf16, q8_0)",
                              type);
+    if (is_adapter(source))
+        return cli_fail_with(name, SIFR_USAGE,
+                             "%s: an adapter, not a model; make a model folder of it first: sifr "
+                             "merge BASE %s MERGED",
+                             source, source);
     if (formats_gguf_export(source, destination, stored, &made, &error) != SIFR_OK)
         return cli_fail(name, &error);
     printf("%s: %s parameters, %s, from %s\n", destination,

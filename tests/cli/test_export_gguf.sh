@@ -29,4 +29,9 @@ complains 'nowhere/d.gguf'
 # A folder without a tokenizer cannot become one file.
 expect 2 "$SIFR" export "$SOURCE/tests/golden/torch/model" d.gguf --format gguf
 complains 'has no tokenizer.json'
+mkdir tuned
+cp "$llama/config.json" tuned/config.json
+: >tuned/adapter_model.safetensors
+expect 2 "$SIFR" export tuned d.gguf --format gguf
+complains 'tuned: an adapter, not a model; make a model folder of it first: sifr merge BASE tuned MERGED'
 [ ! -e d.gguf ] && [ ! -e d ] || fail "something was left"
