@@ -137,6 +137,14 @@ static sifr_status instruct_defaults(import_state *s) {
     return take(s, "warmup_ratio", "sifr.warmup_ratio", json_real(0.03), "");
 }
 
+/* TRL learns all of messages, but of a prompt and its completion the completion; the config does
+ * not say which of them the rows are. */
+static void say_learned(import_state *s) {
+    import_say_kept(s, "its default of assistant_only_loss", json_false(),
+                    "of messages TRL learns all, and sifr what the assistant writes; give "
+                    "--train-on all to learn all");
+}
+
 /* Of TRL 1: SFT, or preferences, which begin at a smaller rate. */
 static sifr_status trl_defaults(import_state *s) {
     static const char *const pairs[] = {"beta", "max_prompt_length", NULL};
@@ -145,6 +153,7 @@ static sifr_status trl_defaults(import_state *s) {
     bool prefers = has_one_of(s, pairs) || json_is_array(type) ||
                    (loss && config_key_has_word("sigmoid|hinge|ipo|orpo", loss, NULL, NULL));
     BASE_TRY(take_rate(s, prefers ? 1e-6 : 2e-5));
+    if (!prefers && !import_get(s, "sifr.train_on")) say_learned(s);
     if (!json_object_get(s->source, "max_length")) /* null: rows are not cut */
         BASE_TRY(take(s, "max_length", "sifr.seq_length", json_integer(1024), ""));
     return take_bf16(s);

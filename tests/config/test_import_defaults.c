@@ -106,6 +106,9 @@ static void of_trl(void **state) {
           "{\"sifr\": {\"model\": \"m\", \"train_on\": \"assistant\", \"learning_rate\": 2e-5, "
           "\"seq_length\": 1024, \"lr_scheduler_type\": \"linear\"}, \"bf16\": {\"enabled\": "
           "true}}");
+    says("model_name_or_path: m\nuse_peft: true\n",
+         "its default of assistant_only_loss = false: of messages TRL learns all, and sifr what "
+         "the assistant writes; give --train-on all to learn all\n");
     makes("model_name_or_path: m\nloss_type: sigmoid\nmax_length: null\nfp16: true\n"
           "per_device_train_batch_size: 1\n",
           "{\"sifr\": {\"model\": \"m\", \"learning_rate\": 1e-6, \"lr_scheduler_type\": "
