@@ -205,6 +205,7 @@ static sifr_status score(score_command *command, sifr_error *error) {
     char rows[80], entries[80], ran_in[CLI_RAN_IN];
     sifr_status status;
     BASE_TRY_GOTO(status, configure(command, error), done);
+    options.device = command->config.step.device;
     BASE_TRY_GOTO(status, cli_read_model_open(&command->read, &model, &options, &log, error), done);
     engine_folder_warn(&model.folder, &log);
     BASE_TRY_GOTO(
@@ -242,8 +243,9 @@ int cli_score(int argc, char **argv) {
     cli_option options[CLI_EVALUATE_OPTIONS + CLI_ROW_OPTIONS + 8] = {
         {"data", CLI_LIST, "PATH", "as of sifr train: rows to fine-tune on, text or token stores",
          &command.data, NULL, false},
-        {"config", CLI_TEXT, "FILE", "config of the run, for data and length that are not given",
-         &command.config_file, NULL, false},
+        {"config", CLI_TEXT, "FILE",
+         "config of the run, for data, length and device that are not given", &command.config_file,
+         NULL, false},
         {"output", CLI_TEXT, "FILE", "file to write", &command.output, NULL, true},
         {"seq-length", CLI_COUNT, "N",
          "as of the run that reads the file; default: the model's "

@@ -104,7 +104,7 @@ static sifr_status choose_device(sifr_device wish, engine_inference_options *out
 sifr_status cli_read_model_open(const cli_read_model *read, checkpoint_model *model,
                                 engine_inference_options *out, const sifr_log *log,
                                 sifr_error *error) {
-    sifr_device wish = SIFR_DEVICE_AUTO;
+    sifr_device wish = out->device;
     if (read->threads > THREADS_LIMIT)
         return base_fail(error, SIFR_USAGE, "--threads %lld: at most %d", (long long)read->threads,
                          THREADS_LIMIT);

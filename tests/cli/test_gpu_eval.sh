@@ -83,6 +83,13 @@ for precision in fp32:1e-4 bf16:5e-2; do
     near cpu on-gpu "${precision#*:}"
 done
 
+# The device of a run's config, where no flag gives another.
+echo '{"sifr": {"device": "cpu"}}' >run.json
+expect 0 gpu "${score[@]}" --config run.json --output by-config
+says out 1 '\(fp32\)$'
+expect 0 gpu "${score[@]}" --config run.json --device auto --output by-flag
+says out 1 '\(fp32, sm_90\)$'
+
 # --- labels: scores of a file, and answers ---
 sed 's/LlamaForCausalLM/LlamaForSequenceClassification/; s/"pad_token_id"/"num_labels": 3, &/' \
     tiny.json >classes.json
