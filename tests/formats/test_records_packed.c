@@ -150,7 +150,11 @@ static void reads_arrays(void **state) {
     assert_text_course(json, "[{\"a\": 1}", "rf", "data: the array is not closed");
     assert_text_course(json, "[{\"a\": 1}, {\"a\":\n", "rf",
                        "data: the file ends inside row 2, which begins at line 1");
-    assert_text_course(json, "[{\"a\": 1}, 7]", "rf", "data: row 2, at line 1, is not an object");
+    assert_text_course(json, "[{\"a\": 1}, 7]", "rb", "data: row 2, at line 1, is not an object");
+    assert_text_course(json, "[{\"a\": 1}, 7,\"],\\\"\" ,\n[1, {}],\n\n{\"a\": 1}, -1.5]", "rbbbrb",
+                       "data: row 6, at line 4, is not an object");
+    assert_text_course(json, "[{\"a\": 1}, \"x]", "rf", "data: the array is not closed");
+    assert_text_course(json, "[{\"a\": 1},, {\"a\": 1}]", "rf", "data: row 2, at line 1");
     assert_text_course(json, "[{\"a\": 1}] x", "rf", "data: line 1: text behind the array");
     assert_text_course(json, "[{\"a\": 1},\n\n{\"a\" 2}, {\"a\": 3}]", "rbr",
                        "data: not valid JSON at line 3");
