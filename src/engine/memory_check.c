@@ -58,16 +58,17 @@ uint64_t engine_rank_room(int32_t ranks) {
                                             : room_of(&system) / (uint64_t)ranks;
 }
 
-/* Names the classes that make up most of the memory. */
-static void describe_classes(const plan_schedule *schedule, char *out, size_t size) {
+/* Names the classes that make up most of `whole` bytes. */
+static void describe_classes(const int64_t classes[PLAN_CLASSES], int64_t whole, char *out,
+                             size_t size) {
     size_t used = 0;
     out[0] = '\0';
     for (int c = 0; c < PLAN_CLASSES; c++) {
         char bytes[32];
-        if (schedule->peak_bytes[c] < schedule->total_bytes / 20) continue;
+        if (classes[c] < whole / 20 || !classes[c]) continue;
         int put = snprintf(out + used, size - used, "%s%s %s", used ? ", " : "",
                            plan_class_name((plan_class)c),
-                           base_format_bytes((uint64_t)schedule->peak_bytes[c], bytes));
+                           base_format_bytes((uint64_t)classes[c], bytes));
         if (put < 0 || (size_t)put >= size - used) break;
         used += (size_t)put;
     }
@@ -77,7 +78,7 @@ static void describe_classes(const plan_schedule *schedule, char *out, size_t si
 static sifr_status check_room(const plan_schedule *schedule, int64_t room, sifr_error *error) {
     char need[32], have[32], detail[256];
     if (schedule->total_bytes <= room) return SIFR_OK;
-    describe_classes(schedule, detail, sizeof detail);
+    describe_classes(schedule->peak_bytes, schedule->total_bytes, detail, sizeof detail);
     return base_fail(error, SIFR_NO_MEMORY,
                      "memory: a rank takes %s of the GPU (%s), and %s are free for it; nvidia-smi "
                      "lists the processes that hold the rest",
@@ -91,20 +92,25 @@ sifr_status engine_check_memory(const plan_schedule *schedule, int32_t ranks, si
     base_system_read(&system);
     bool alone = is_limited_alone(&system, ranks);
     bool hidden = device_is_hidden(schedule->dev);
+    const char *where = hidden ? " of host memory" : "";
+    int64_t away[PLAN_CLASSES];
     uint64_t room = alone ? system.process_left : room_of(&system),
              bytes = (uint64_t)(plan_host_bytes(schedule) + (hidden ? 0 : schedule->total_bytes));
     if (hidden) BASE_TRY(check_room(schedule, device_room(schedule->dev), error));
     if (room == 0 || bytes <= room / (uint64_t)(alone ? 1 : ranks)) return SIFR_OK;
-    describe_classes(schedule, detail, sizeof detail);
+    if (hidden) plan_away_classes(schedule, PLAN_HOST, away);
+    describe_classes(hidden ? away : schedule->peak_bytes,
+                     hidden ? (int64_t)bytes : schedule->total_bytes, detail, sizeof detail);
     base_format_bytes(bytes, need);
     if (alone || ranks == 1)
-        snprintf(who, sizeof who, "%s takes %s", ranks == 1 ? "the run" : "a rank", need);
+        snprintf(who, sizeof who, "%s takes %s%s", ranks == 1 ? "the run" : "a rank", need, where);
     else
-        snprintf(who, sizeof who, "%d ranks of this host take %s each, %s together", (int)ranks,
-                 need, base_format_bytes(bytes * (uint64_t)ranks, all));
-    return base_fail(error, SIFR_NO_MEMORY, "memory: %s (%s), and %s %s", who, detail,
+        snprintf(who, sizeof who, "%d ranks of this host take %s%s each, %s together", (int)ranks,
+                 need, where, base_format_bytes(bytes * (uint64_t)ranks, all));
+    return base_fail(error, SIFR_NO_MEMORY, "memory: %s (%s), and %s %s%s", who, detail,
                      base_format_bytes(room, have),
                      alone                 ? "is what ulimit leaves a process (-d, -v)"
                      : is_limited(&system) ? "is what the control group leaves"
-                                           : "are available");
+                                           : "are available",
+                     hidden ? "; \"nvme\" in place of \"cpu\" takes a disk for it" : "");
 }

@@ -32,7 +32,11 @@ train() { # CODE OPTION…
 # GPUs on both: auto takes them, and ranks that have one to themselves say nothing of sharing.
 FAKE_GPU=devices=2 train 0
 says out 1 'model: llama.*2 ranks.* sm_90'
-says err 0 'device auto'
+says err 0 'device auto|share a GPU'
+# One for both: said once, with its cost.
+FAKE_GPU=devices=1 train 0
+says out 1 'model: llama.*2 ranks.* sm_90'
+says err 1 'warning: device cuda: 2 ranks share a GPU: .* 500 MB .* no faster than one'
 
 # A GPU on one of two: auto is the CPU on both, and names the rank that has none.
 export FAKE_GPU_1=devices=0

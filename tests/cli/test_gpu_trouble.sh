@@ -67,7 +67,10 @@ FAKE_GPU=memory=200000
 refused 3 'memory: a rank takes [0-9.]+ [KM]iB of the GPU \(.*\), and [0-9.]+ KiB are free for it; nvidia-smi' \
     auto
 FAKE_GPU=image=209
-refused 1 'Fake GPU: no kernels for its generation 9.0 \(fake\): .* 209' cuda
+refused 1 'Fake GPU: the driver takes no kernels .* its generation 9.0 \(fake: error 209\); install .*--device cpu' \
+    cuda
+FAKE_GPU=image=2
+refused 3 'loading the kernels of fake: CUDA_ERROR_OUT_OF_MEMORY 2 ' cuda
 
 # --- a GPU that fails in a step: one line, no second failure, the folder stays as it was ---
 FAKE_GPU=launches=40,error=719
@@ -84,6 +87,14 @@ cp trained/model.safetensors pinned
 FAKE_GPU=pinned=0 train 0 --config away.json
 says err 1 'warning: the system refused to pin [0-9.]+ [KM]iB of host memory: .* about twice as long'
 cmp pinned trained/model.safetensors || fail "unpinned memory: other bits"
+
+# --- more host memory than there is: what takes it there, and what to do ---
+sed 's/"hidden_size": 16/"hidden_size": 512/; s/"intermediate_size": 32/"intermediate_size": 1024/;
+     s/"num_hidden_layers": 1/"num_hidden_layers": 8/' tiny.json >large.json
+"$SIFR" init --config large.json --tokenizer tok --output large --seed 3 >/dev/null
+(ulimit -d 200000 && train 3 --config away.json --model large)
+says err 1 '^sifr train: memory: the run takes .* of host memory \(.*moments .*\), .* "nvme" in place of "cpu"'
+rm -r large
 
 # --- a word that is none ---
 SIFR_DEVICE_WAITS=never train 2 --config ds.json

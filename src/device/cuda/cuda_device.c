@@ -438,6 +438,20 @@ sifr_status cuda_device_reached(device *dev, device_mark mark, bool *reached, si
     return cuda_queues_look(&cuda->driver, &cuda->queues, mark, reached, error);
 }
 
+static sifr_status fail_image(const cuda_device *cuda, cuda_result result, const char *image,
+                              sifr_error *error) {
+    bool kind = result == CUDA_INVALID_IMAGE || result == CUDA_NO_BINARY_FOR_GPU ||
+                result == CUDA_UNSUPPORTED_PTX_VERSION;
+    if (!kind)
+        return cuda_driver_status(&cuda->driver, result, error, "loading the kernels of %s", image);
+    return base_fail(error, SIFR_FAILED,
+                     "%s: the driver takes no kernels of this program for its generation %d.%d "
+                     "(%s: error %u); install a newer driver, build with a newer nvcc (make "
+                     "CUDA=1), or use the CPU (--device cpu)",
+                     cuda->gpu.name, cuda->gpu.capability_major, cuda->gpu.capability_minor, image,
+                     result);
+}
+
 static sifr_status load_images(cuda_device *cuda, const cuda_options *options, sifr_error *error) {
     size_t count = options->image_count;
     const cuda_image *images = options->images ? options->images : cuda_images(&count);
@@ -446,11 +460,7 @@ static sifr_status load_images(cuda_device *cuda, const cuda_options *options, s
                          "this program has no kernels for GPUs: build it with `make CUDA=1`");
     for (size_t i = 0; i < count; i++) {
         cuda_result result = cuda->driver.cuModuleLoadData(&cuda->modules[i], images[i].data);
-        if (result != CUDA_OK)
-            return cuda_driver_status(&cuda->driver, result, error,
-                                      "%s: no kernels for its generation %d.%d (%s)",
-                                      cuda->gpu.name, cuda->gpu.capability_major,
-                                      cuda->gpu.capability_minor, images[i].name);
+        if (result != CUDA_OK) return fail_image(cuda, result, images[i].name, error);
         cuda->module_count++;
     }
     for (int k = 0; k < CUDA_KERNELS; k++) {
