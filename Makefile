@@ -6,12 +6,12 @@ PREFIX ?= /usr/local
 # Tests at a time. One more than two cores: some wait, for ranks that hang or for time to pass.
 JOBS ?= 3
 # CUDA=1 puts the kernels for GPUs into the program, and fetches their compiler where there is none;
-# the build folder remembers it until CUDA=0.
+# CUDA=0 leaves them out; the build folder remembers it. Neither: cmake/cuda.cmake.
 CUDA ?=
 # PARQUET=1 reads Parquet too, and fetches the source of what does. The tests want it, and do without
 # where it cannot be had.
 PARQUET ?=
-OPTIONS = $(if $(CUDA),-DSIFR_CUDA=$(if $(filter 0,$(CUDA)),AUTO,ON)) \
+OPTIONS = $(if $(CUDA),-DSIFR_CUDA=$(if $(filter 0,$(CUDA)),OFF,ON)) \
   $(if $(PARQUET),-DSIFR_PARQUET=$(if $(filter 0,$(PARQUET)),OFF,ON))
 SETS = $(if $(filter-out 0,$(CUDA)),cuda) $(if $(filter-out 0,$(PARQUET)),parquet)
 

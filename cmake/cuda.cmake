@@ -1,8 +1,10 @@
 # Kernels for GPUs: nvcc compiles each src/device/cuda/*/*.cu to a fatbin.
-#   SIFR_CUDA=AUTO  the target cuda_kernels compiles them where nvcc is found; the program has none
+#   SIFR_CUDA=AUTO  where nvcc is found and the machine has a GPU, as ON; else as OFF, but that the
+#                   target cuda_kernels compiles them where nvcc is found
 #   SIFR_CUDA=ON    the program contains them; there must be an nvcc
 #   SIFR_CUDA=OFF   nvcc is not looked for
-# AUTO leaves them out because they take longer than all the rest: one file is compiled seven times.
+# Without a GPU AUTO leaves them out because they take longer than all the rest: one file is compiled
+# seven times.
 # In every build with tests the host's compiler takes their text (tests/support/cuda).
 set(SIFR_CUDA AUTO CACHE STRING "Kernels for GPUs: AUTO (a target of their own), ON or OFF")
 set_property(CACHE SIFR_CUDA PROPERTY STRINGS AUTO ON OFF)
@@ -36,6 +38,15 @@ if(SIFR_CUDA_VERSION LESS 12000)
   message(FATAL_ERROR "SIFR_CUDA=ON: ${SIFR_NVCC} --version does not tell a release from 12.0 on: "
     "${text}")
 endif()
+
+# NVIDIA's driver has this where there is a GPU, and WSL's the other.
+set(SIFR_GPU_NODES /dev/nvidiactl /dev/dxg CACHE STRING "What is there on a machine with a GPU")
+foreach(node ${SIFR_GPU_NODES})
+  if(SIFR_CUDA_WANTED STREQUAL AUTO AND EXISTS ${node})
+    message(STATUS "${node} is there: kernels for GPUs are built (SIFR_CUDA=OFF leaves them out)")
+    set(SIFR_CUDA_WANTED ON)
+  endif()
+endforeach()
 
 # A GPU that is not listed takes the code of the latest one before it of the same generation, or
 # the driver compiles PTX for it. 12.8 is the first that knows Blackwell.
