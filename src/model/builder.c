@@ -265,7 +265,8 @@ static int64_t rows_of_node(sifr_model *model, const model_node *node) {
         const model_value *x = &model->values[node->x[i]];
         bool constant = op->constant_rows & (1 << i);
         if (x->kind == MODEL_VALUE_TABLE || (constant && x->rows > 0)) continue;
-        bool fits = !constant && (rows < 0 || x->rows == rows) && (x->rows == 0 || op->by_row);
+        bool fits = !constant && (rows < 0 || x->rows == rows) &&
+                    (x->rows == 0 || op->by_row || op->any_rows);
         if (!fits) {
             MODEL_WRONG(model,
                         "unit %s: %s: input %d has %lld rows (0: one for each token), which do not "

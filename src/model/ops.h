@@ -54,6 +54,7 @@ typedef struct model_op {
     bool makes_loss;      /* y is the loss: it ends a model, has no dy, and backward makes y too */
     bool counts_elements; /* results depend on where in the micro batch y begins (dropout) */
     bool detached;        /* no gradient goes back, not even to weights */
+    bool any_rows;        /* its inputs may have other rows than one for each token */
     bool makes_rows;      /* y has the rows of w0, not one for each token */
     int constant_rows;    /* bit i: input i has a number of rows of its own */
     int row_numbers;      /* bit i: input i holds numbers of rows of w0 */

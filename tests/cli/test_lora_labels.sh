@@ -1,7 +1,7 @@
 # label: short
 # Adapters of classifiers: their heads, which the base lacks, are trained and saved as PEFT has them;
 # the same loss of the run's folder, its checkpoint, the adapter beside its base, alone, and merged;
-# and what PEFT leaves out is refused.
+# and what PEFT leaves out is refused. With magnitudes, too.
 # timeout: 200
 . "$SOURCE/tests/support/expect.sh"
 awk 'BEGIN { for (i = 0; i < 400; i++) print "good bad food was were day the a very red big one two" }' >text
@@ -64,6 +64,20 @@ for model in llama bert; do
     grep -q 'bert.pooler.dense.weight is neither in the adapter nor in the base.s folder' err ||
         fail "no pooler: $(cat err)"
 done
+
+# DoRA's magnitudes, also of products of DeBERTa's relative positions, which are rows of a weight.
+cat >deberta.json <<J
+{"model_type": "deberta-v2", "architectures": ["DebertaV2ForMaskedLM"], $size,
+ "relative_attention": true, "position_buckets": 8, "norm_rel_ebd": "layer_norm",
+ "share_att_key": true, "pos_att_type": ["p2c", "c2p"], "position_biased_input": false,
+ "type_vocab_size": 0}
+J
+"$SIFR" init --config deberta.json --tokenizer tok --output deberta --seed 3 >/dev/null
+sed -i 's/"r": 4,/"r": 4, "use_dora": true,/' ds.json
+train deberta dora
+want=$(loss rows.jsonl --model dora)
+expect 0 "$SIFR" merge deberta dora dora-merged
+[ "$(loss rows.jsonl --model dora-merged)" = "$want" ] || fail "DoRA: another loss than $want"
 
 # Modules to save by endings of their names, within parts of them, too; they get no adapters.
 "$SIFR" init --config llama.json --tokenizer tok --output untied --seed 3 >/dev/null

@@ -22,6 +22,7 @@ const model_op model_op_magnitude = {
     .keep = MODEL_KEEP_X0 | MODEL_KEEP_W1 | MODEL_KEEP_SAVED,
     .gradients = 1,
     .saved = saved_norms,
+    .any_rows = true,
     .constant_rows = 1 << 1 | 1 << 2 | 1 << 3,
     .operations = norm_operations,
 };
