@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 #include "model/builder.h"
 #include "model/registry.h"
@@ -95,7 +96,7 @@ static bool is_chosen_layer(const model_lora *lora, const char *module) {
 }
 
 static bool is_all_linear(const json_t *targets) {
-    return json_is_string(targets) && strcmp(json_string_value(targets), "all-linear") == 0;
+    return json_is_string(targets) && strcasecmp(json_string_value(targets), "all-linear") == 0;
 }
 
 /* Whether a weight or module is in a module whose name ends in `end`; as in PEFT, within a part of

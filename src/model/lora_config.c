@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 #include "base/file.h"
 #include "base/json.h"
@@ -105,8 +106,9 @@ static sifr_status read_names(const model_lora *l, const char *key, bool pattern
     if (!*out) return SIFR_OK;
     if (pattern && json_is_string(*out)) {
         const char *text = json_string_value(*out);
-        return strcmp(text, "all-linear") == 0 ? SIFR_OK
-                                               : model_pattern_check(text, l->where, key, error);
+        return strcasecmp(text, "all-linear") == 0
+                   ? SIFR_OK
+                   : model_pattern_check(text, l->where, key, error);
     }
     bool names = json_is_array(*out);
     for (size_t i = 0; names && i < json_array_size(*out); i++)

@@ -81,7 +81,7 @@ static void modules(void **state) {
         {"{\"target_modules\": [\"c_proj\"], \"layers_to_transform\": 1}", "c_proj", false},
         {"{\"target_modules\": \"all-linear\", \"modules_to_save\": [\"mlp\"]}",
          "model.layers.0.mlp.up_proj", false},
-        {"{\"target_modules\": \"all-linear\", \"modules_to_save\": [\"ml\"]}",
+        {"{\"target_modules\": \"All-Linear\", \"modules_to_save\": [\"ml\"]}",
          "model.layers.0.mlp.up_proj", true},
     };
     (void)state;
