@@ -9,9 +9,12 @@ code=${code:-$BUILD/cuda/code}
 compile() {
     rm -rf "$2"
     mkdir -p "$2"
-    # shellcheck disable=SC2046,SC2086 # several words
-    $nvcc $(printf -- '-gencode arch=compute_%s,code=sm_%s ' $(for t in $targets; do echo $t $t; done)) \
-        -Xptxas -v -MD -MF "$2/files" -MT code --keep --keep-dir "$2" -fatbin \
+    local target flags=
+    for target in $targets; do
+        flags+=" -gencode arch=compute_$target,code=sm_$target"
+    done
+    # shellcheck disable=SC2086 # several words
+    $nvcc $flags -Xptxas -v -MD -MF "$2/files" -MT code --keep --keep-dir "$2" -fatbin \
         -o "$2/code.fatbin" "$1" >"$2/report" 2>&1 || fail "nvcc $1: $(cat "$2/report")"
     find "$2" -type f ! -name '*.ptx' ! -name '*.fatbin' ! -name report ! -name files -delete
 }
@@ -58,7 +61,10 @@ accesses() {
 # judge FIGURES ACCESSES LIMITS: compares them with the table, which has a column for each target
 judge() {
     awk -v figures="$1" -v accesses="$2" -v order="$targets" '
-        BEGIN { count = split(order, part, " "); for (i = 1; i <= count; i++) column["sm_" part[i]] = 1 + i }
+        BEGIN {
+            count = split(order, part, " ")
+            for (i = 1; i <= count; i++) column["sm_" part[i]] = 1 + i
+        }
         FILENAME == accesses { has[$1, $2, $3] = 1; if ($3 == "atomic") atomic[$1] = 1; next }
         FILENAME == figures {
             kernels[$1] = 1
