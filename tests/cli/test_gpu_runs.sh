@@ -9,6 +9,7 @@ gpu() { "$gpu_program" "$@"; }
 says() { grep -qE -- "$1" out err || { cat out err; fail "no '$1'"; }; }
 
 awk 'BEGIN { for (i = 0; i < 400; i++) print "good bad food was were day the a very red big one two" }' >text
+head -n 30 text >held-out
 "$SIFR" tokenizer train --vocab-size 280 --data text --output tok >/dev/null 2>&1
 cat >tiny.json <<'J'
 {"model_type": "llama", "architectures": ["LlamaForCausalLM"], "vocab_size": 280,
@@ -25,7 +26,7 @@ run() { # PROGRAM OUTPUT STEPS OPTION…
     local program=$1 output=$2 steps=${SIFR_GPU_SHORT:+2}
     : "${steps:=$3}"
     shift 3
-    expect 0 $program train --config ds.json --model model --data text --eval-data text \
+    expect 0 $program train --config ds.json --model model --data text --eval-data held-out \
         --seq-length 32 --max-steps "$steps" --threads 1 --output "$output" --save-steps 3 \
         --eval-steps "$steps" "$@"
 }

@@ -4,8 +4,8 @@
 # must have no stack and no spills. Skipped where there is no nvcc. The other targets are checked by
 # test_cuda_targets.sh.
 # label: full, timeout: 600, not under sanitizers
-targets="80 90a"
-limits=$SOURCE/tests/device/cuda_limits.txt
+targets=90a
+code=$BUILD/cuda/code
 . "$SOURCE/tests/support/cuda_code.sh"
 
 # That it can fail: a kernel with each fault.
@@ -19,9 +19,9 @@ CU
 compile bad.cu bad
 figures bad/report >bad.figures
 accesses bad/*.ptx >bad.accesses
-printf 'bad 2 255 load16\n' >bad.limits
+printf 'bad 255 255 255 2 255 255 load16\n' >bad.limits
 if judge bad.figures bad.accesses bad.limits >bad.out; then fail "faults are not found"; fi
-for want in 'bad: 256 bytes of stack and 0 of spills on sm_80' 'bad: .* registers on sm_80, limit 2' \
+for want in 'bad: 256 bytes of stack and 0 of spills on sm_90a' 'bad: .* registers on sm_90a, limit 2' \
     'bad: no load16 on sm_90a' 'bad: an atomic operation on floats'; do
     grep -q "$want" bad.out || fail "not found: $want; but: $(cat bad.out)"
 done

@@ -1,7 +1,7 @@
 /* Folders without tokenizer.json: what becomes of them is what transformers makes of them, by a
  * hash of the whole tokenizer.json and by its small parts. Cases in tests/golden/tokenizer_files/.
  * Real vocabularies are skipped where ../shared is not there.
- * sanitizers in the soak alone (test_tokenizer_hostile has its turn in test_asan) */
+ * sanitizers in the soak alone: what is hostile has a test of its own */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

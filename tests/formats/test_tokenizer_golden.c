@@ -1,5 +1,5 @@
 /* Ids as the `tokenizers` library gives them: tests/golden/make_tokenizer.py.
- * sanitizers in the soak alone (test_tokenizer_hostile has its turn in test_asan) */
+ * sanitizers in the soak alone: what is hostile has a test of its own */
 #include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,6 +1,6 @@
 /* Every kind of tokenizer, as tests/golden/make_tokenizer_kinds.py made them: the library's ids and
  * texts of a corpus of many scripts, pairs of texts, cuts, and decoding token by token.
- * sanitizers in the soak alone (test_tokenizer_hostile has its turn in test_asan) */
+ * sanitizers in the soak alone: what is hostile has a test of its own */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

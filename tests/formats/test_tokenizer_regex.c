@@ -1,6 +1,6 @@
 /* The regular expressions of splitting patterns: what they match, what is refused and where, and
  * that no pattern takes more than bounded time.
- * sanitizers in the soak alone (test_tokenizer_hostile has its turn in test_asan) */
+ * sanitizers in the soak alone: what is hostile has a test of its own */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,6 +1,6 @@
 /* Real vocabularies, which lie beside the project: the lists of ids that llama.cpp expects, and the
  * library's ids of whole texts. Skipped where ../shared is not there.
- * sanitizers in the soak alone (test_tokenizer_hostile has its turn in test_asan) */
+ * sanitizers in the soak alone: what is hostile has a test of its own */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,6 +1,6 @@
 /* The trainers of WordPiece and Unigram against the library's: the same WordPiece where the order
  * of equals does not matter; a Unigram under which text that was not trained on is as likely.
- * sanitizers in the soak alone (test_tokenizer_hostile has its turn in test_asan) */
+ * sanitizers in the soak alone: what is hostile has a test of its own */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,9 +1,9 @@
-# Sourced by tests of what nvcc makes of the kernels for GPUs, which say for which $targets,
-# and which $limits hold for them.
+# Sourced by tests of what nvcc makes of the kernels for GPUs, which say for which $targets.
 fail() { echo "$1" >&2; exit 1; }
 [ -f "$BUILD/cuda/nvcc.flags" ] || { echo "no nvcc here (cmake/cuda.cmake)"; exit 77; }
 read -r nvcc <"$BUILD/cuda/nvcc.flags"
-code=${code:-$BUILD/cuda/code}
+limits=$SOURCE/tests/device/cuda_limits.txt
+columns="80 86 89 90a 100a 120a" # of that table
 
 # compile FILE.cu FOLDER: its code, the compiler's report and the PTX of each target
 compile() {
@@ -21,10 +21,10 @@ compile() {
 
 # The same in the build folder: a file is compiled again only if what it is made of has changed.
 compile_kept() {
-    [ "$(cat "$2/compiler" 2>/dev/null)" = "$nvcc" ] && sha256sum --status -c "$2/sums" && return 0
+    [ "$(cat "$2/compiler" 2>/dev/null)" = "$nvcc $targets" ] && sha256sum --status -c "$2/sums" && return 0
     compile "$1" "$2"
     tr ' \\' '\n\n' <"$2/files" | grep -F "$SOURCE/" | sort -u | xargs sha256sum >"$2/sums"
-    echo "$nvcc" >"$2/compiler"
+    echo "$nvcc $targets" >"$2/compiler"
 }
 
 # "KERNEL TARGET REGISTERS STACK SPILLED" of the compiler's reports
@@ -58,9 +58,9 @@ accesses() {
     done | sort -u
 }
 
-# judge FIGURES ACCESSES LIMITS: compares them with the table, which has a column for each target
+# judge FIGURES ACCESSES LIMITS: compares them with the table, which has a column for each of $columns
 judge() {
-    awk -v figures="$1" -v accesses="$2" -v order="$targets" '
+    awk -v figures="$1" -v accesses="$2" -v order="$columns" '
         BEGIN {
             count = split(order, part, " ")
             for (i = 1; i <= count; i++) column["sm_" part[i]] = 1 + i
@@ -82,7 +82,6 @@ judge() {
                 limit = $column[target]
                 allowed = 0
                 for (i = 2 + count; i <= NF; i++) {
-                    if ($i ~ /^stack=/) allowed = substr($i, 7) + 0
                     if ($i ~ "^stack@" target "=") allowed = substr($i, length(target) + 8) + 0
                 }
                 if (registers[$1, target] > limit) {
@@ -107,9 +106,10 @@ judge() {
                     line = name
                     for (i = 1; i <= count; i++)
                         line = line " " int((registers[name, "sm_" part[i]] + 7) / 8) * 8
-                    if (has[name, "sm_" part[1], "load16"]) line = line " load16"
-                    if (has[name, "sm_" part[1], "store16"]) line = line " store16"
-                    print "no limits for: " line
+                    for (target in targets) one = target
+                    if (has[name, one, "load16"]) line = line " load16"
+                    if (has[name, one, "store16"]) line = line " store16"
+                    print "no limits for (0: not compiled here): " line
                     for (target in targets)
                         if (stack[name, target] + spilled[name, target] > 0) {
                             print name ": stack or spills on " target
