@@ -41,7 +41,10 @@ figures() {
 # "KERNEL TARGET WHAT" of each 16-byte access and each atomic operation on floats in PTX
 accesses() {
     for file in "$@"; do
-        target=$(echo "$file" | sed 's/.*compute_\([0-9a-z]*\)\.ptx/sm_\1/')
+        case $file in # of one target alone the name does not say it
+        *compute_*) target=$(echo "$file" | sed 's/.*compute_\([0-9a-z]*\)\.ptx/sm_\1/') ;;
+        *) target=sm_$targets ;;
+        esac
         awk -v target="$target" '
             function found(what) { print name, target, what }
             /\.entry / {
