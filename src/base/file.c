@@ -29,6 +29,11 @@ bool base_is_file(const char *path) {
     return stat(path, &info) == 0 && S_ISREG(info.st_mode);
 }
 
+bool base_has_file(const char *directory, const char *name) {
+    char path[BASE_PATH_LENGTH];
+    return base_path_join(path, directory, name, NULL) == SIFR_OK && base_is_file(path);
+}
+
 bool base_is_directory(const char *path) {
     struct stat info;
     return stat(path, &info) == 0 && S_ISDIR(info.st_mode);

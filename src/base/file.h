@@ -14,8 +14,9 @@
 sifr_status base_path_join(char *out, const char *directory, const char *name,
                            sifr_error *error) SIFR_MUST_CHECK;
 
-bool base_is_file(const char *path);      /* a regular file (links are followed) */
-bool base_is_directory(const char *path); /* likewise */
+bool base_is_file(const char *path); /* a regular file (links are followed) */
+bool base_has_file(const char *directory, const char *name); /* a regular file of that name there */
+bool base_is_directory(const char *path);                    /* likewise */
 
 /* mkdir -p. */
 sifr_status base_make_directories(const char *path, sifr_error *error) SIFR_MUST_CHECK;

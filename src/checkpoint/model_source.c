@@ -10,11 +10,6 @@
 #include "base/json.h"
 #include "engine/state/convert.h"
 
-static bool holds(const char *directory, const char *name) {
-    char path[BASE_PATH_LENGTH];
-    return base_path_join(path, directory, name, NULL) == SIFR_OK && base_is_file(path);
-}
-
 /* --- which of them --- */
 
 /* The step after which a run wrote the model in its output folder; -1: not known. */
@@ -41,7 +36,7 @@ static sifr_status find_newest(const char *path, char out[BASE_PATH_LENGTH], con
     int64_t newest = count ? steps[0] : -1;
     free(steps);
     if (newest < 0) return SIFR_OK;
-    bool model = formats_weights_there(path) || holds(path, ENGINE_ADAPTER_FILE);
+    bool model = formats_weights_there(path) || base_has_file(path, ENGINE_ADAPTER_FILE);
     int64_t step = model ? model_step(path) : -1;
     if (model && (step < 0 || step >= newest)) return SIFR_OK;
     snprintf(name, sizeof name, "checkpoint-%lld", (long long)newest);
@@ -58,12 +53,12 @@ static sifr_status find_newest(const char *path, char out[BASE_PATH_LENGTH], con
  * them, or the checkpoint's own. */
 static sifr_status find_files(const char *path, char out[BASE_PATH_LENGTH], sifr_error *error) {
     snprintf(out, BASE_PATH_LENGTH, "%s", path);
-    if (holds(path, "config.json")) return SIFR_OK;
+    if (base_has_file(path, "config.json")) return SIFR_OK;
     if (!realpath(path, out))
         return base_fail(error, SIFR_FAILED, "%s: cannot read the folder", path);
     char *slash = strrchr(out, '/');
     if (slash && slash != out) *slash = '\0';
-    if (holds(out, "config.json")) return SIFR_OK;
+    if (base_has_file(out, "config.json")) return SIFR_OK;
     return base_fail(error, SIFR_FAILED,
                      "%s: there is no config.json in this checkpoint, nor in %s; copy the model's "
                      "config.json and tokenizer into one of them",
@@ -112,7 +107,7 @@ static sifr_status open_checkpoint(checkpoint_model *m, sifr_error *error) {
     BASE_TRY(find_files(m->path, m->files, error));
     BASE_TRY(checkpoint_open(m->path, &m->opened, error));
     m->step = m->opened.step;
-    if (holds(m->files, "adapter_config.json"))
+    if (base_has_file(m->files, "adapter_config.json"))
         BASE_TRY(model_lora_load(m->files, &m->lora, error));
     model_choice choice = {.lora = m->lora.json ? &m->lora : NULL};
     BASE_TRY(model_config_load_as(m->files, &choice, &folder->config, error));
@@ -187,7 +182,7 @@ static sifr_status open_folder(checkpoint_model *m, const char *adapter, sifr_er
 static sifr_status find_base(const char *path, char out[BASE_PATH_LENGTH], sifr_error *error) {
     model_lora lora;
     out[0] = '\0';
-    if (!holds(path, "adapter_config.json") || formats_weights_there(path)) return SIFR_OK;
+    if (!base_has_file(path, "adapter_config.json") || formats_weights_there(path)) return SIFR_OK;
     BASE_TRY(model_lora_load(path, &lora, error));
     const char *base = json_string_value(json_object_get(lora.json, "base_model_name_or_path"));
     bool there = base && strlen(base) < BASE_PATH_LENGTH && base_is_directory(base);
@@ -205,7 +200,7 @@ static sifr_status find_base(const char *path, char out[BASE_PATH_LENGTH], sifr_
 static sifr_status open_path(const char *path, const char *adapter, checkpoint_model *out,
                              const sifr_log *log, sifr_error *error) {
     char base[BASE_PATH_LENGTH] = "";
-    bool checkpoint = holds(path, CHECKPOINT_MANIFEST);
+    bool checkpoint = base_has_file(path, CHECKPOINT_MANIFEST);
     if (!checkpoint && !adapter) BASE_TRY(find_newest(path, out->path, log, error));
     if (checkpoint && adapter)
         return base_fail(error, SIFR_USAGE,
@@ -232,7 +227,7 @@ sifr_status checkpoint_model_open_average(const char *path, checkpoint_model *ou
     *out = (checkpoint_model){.step = -1, .average = true};
     if (strlen(path) >= sizeof out->path)
         return base_fail(error, SIFR_USAGE, "%.60s…: the path is too long", path);
-    if (!holds(path, CHECKPOINT_MANIFEST))
+    if (!base_has_file(path, CHECKPOINT_MANIFEST))
         return base_fail(error, SIFR_USAGE,
                          "%s: no checkpoint of a run, which alone has the average of the weights "
                          "beside them; name RUN/checkpoint-N (a run that has ended also leaves the "

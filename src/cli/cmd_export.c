@@ -47,9 +47,7 @@ static int export_universal(const char *source, const char *destination, const c
 
 /* A folder that holds an adapter alone. */
 static bool is_adapter(const char *source) {
-    char path[BASE_PATH_LENGTH];
-    return base_path_join(path, source, ENGINE_ADAPTER_FILE, NULL) == SIFR_OK &&
-           base_is_file(path) && !formats_weights_there(source);
+    return base_has_file(source, ENGINE_ADAPTER_FILE) && !formats_weights_there(source);
 }
 
 static int export_gguf(const char *source, const char *destination, const char *type,

@@ -81,12 +81,13 @@ static void say_device(const sifr_log *log) {
              gpu.gpu.name);
 }
 
+static const char *const device_names[] = {
+    [SIFR_DEVICE_AUTO] = "auto", [SIFR_DEVICE_CPU] = "cpu", [SIFR_DEVICE_CUDA] = "cuda"};
+
 static bool find_device(const char *name, sifr_device *out) {
-    static const char *const all[] = {
-        [SIFR_DEVICE_AUTO] = "auto", [SIFR_DEVICE_CPU] = "cpu", [SIFR_DEVICE_CUDA] = "cuda"};
-    for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
+    for (size_t i = 0; i < sizeof device_names / sizeof *device_names; i++) {
         *out = (sifr_device)i;
-        if (strcmp(name, all[i]) == 0) return true;
+        if (strcmp(name, device_names[i]) == 0) return true;
     }
     return false;
 }
@@ -141,7 +142,7 @@ const char *cli_ran_in(const engine_inference_options *options, const engine_inf
 }
 
 const char *cli_device_name(const engine_inference_options *options) {
-    return options->device == SIFR_DEVICE_CUDA ? "cuda" : "cpu";
+    return device_names[options->device];
 }
 
 void cli_say_slow(const engine_inference *inference, const sifr_log *log) {

@@ -16,13 +16,13 @@ enum { CLI_READ_MODEL_OPTIONS = 4, CLI_EVALUATE_OPTIONS = 5 };
 
 /* Fills options[CLI_READ_MODEL_OPTIONS]. They point into *read. */
 void cli_read_model_options(cli_read_model *read, cli_option *options);
-/* The same and --device, for commands that evaluate: options[CLI_EVALUATE_OPTIONS]. */
+/* Also --device, for commands that evaluate: options[CLI_EVALUATE_OPTIONS]. */
 void cli_evaluate_options(cli_read_model *read, cli_option *options);
 
-/* Opens the model and sets out->precision, out->threads and, for an evaluation, the device; says
- * why that is the CPU where there is a GPU. Before, out->device is what is wished without --device.
- * The default precision is bf16 or fp16 if all weights are stored in that type (or would be in an
- * export of the checkpoint), otherwise fp32. Close it with checkpoint_model_close. */
+/* Opens the model and sets out->precision, out->threads and, for an evaluation, the device. Without
+ * --device the caller's out->device counts. Where a GPU stays idle, the log says why. The default
+ * precision is bf16 or fp16 if all weights are stored in that type (or would be in an export of the
+ * checkpoint), otherwise fp32. Close it with checkpoint_model_close. */
 sifr_status cli_read_model_open(const cli_read_model *read, checkpoint_model *model,
                                 engine_inference_options *out, const sifr_log *log,
                                 sifr_error *error) SIFR_MUST_CHECK;

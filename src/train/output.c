@@ -12,11 +12,6 @@
 #include "base/file.h"
 #include "checkpoint/checkpoint.h"
 
-static bool is_there(const char *directory, const char *name) {
-    char path[BASE_PATH_LENGTH];
-    return base_path_join(path, directory, name, NULL) == SIFR_OK && base_is_file(path);
-}
-
 /* Whether the folder holds results of a run. */
 static sifr_status check_results(const char *path, sifr_error *error) {
     int64_t *steps;
@@ -29,10 +24,11 @@ static sifr_status check_results(const char *path, sifr_error *error) {
                          "%s: holds a run with a checkpoint of step %lld; give --resume to "
                          "continue it, or another --output to start a new run",
                          path, (long long)newest);
-    if (is_there(path, "adapter_model.safetensors"))
+    if (base_has_file(path, "adapter_model.safetensors"))
         return base_fail(error, SIFR_USAGE,
                          "%s: holds a trained adapter; give another --output, or remove it", path);
-    if (is_there(path, "model.safetensors") || is_there(path, "model.safetensors.index.json"))
+    if (base_has_file(path, "model.safetensors") ||
+        base_has_file(path, "model.safetensors.index.json"))
         return base_fail(error, SIFR_USAGE,
                          "%s: holds a trained model; give another --output, or remove it", path);
     return SIFR_OK;
@@ -54,7 +50,7 @@ static sifr_status check_folder(const char *path, const char *model, bool resume
         return base_fail(error, SIFR_USAGE, "%s: --output is the model folder itself; give another",
                          path);
     out->there = true;
-    out->marked = is_there(path, TRAIN_OUTPUT_MARK);
+    out->marked = base_has_file(path, TRAIN_OUTPUT_MARK);
     if (out->marked) return resume ? SIFR_OK : check_results(path, error);
     BASE_TRY(base_list_directory(path, &names, &count, error));
     sifr_status status = SIFR_OK;

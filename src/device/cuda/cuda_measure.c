@@ -93,7 +93,7 @@ sifr_status cuda_measure(device *dev, void *memory, int64_t bytes, device_limits
     BASE_TRY(measure_products(dev, &idle, BASE_FP32, &out->fp32_operations, error));
     status = measure_products(dev, &idle, BASE_BF16, &out->bf16_operations, error);
     if (status != SIFR_NO_MEMORY) return status;
-    /* For the scratch of such products, which the memory of a run that has them is enough for. */
+    /* Their scratch does not fit. A run that has such products leaves enough memory for it. */
     out->bf16_operations = out->fp32_operations;
     return SIFR_OK;
 }
