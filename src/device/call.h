@@ -254,6 +254,15 @@ enum { DEVICE_UPDATES = DEVICE_UPDATE_NUMBER(DEVICE_ADAFACTOR_MOMENT) + 1 };
 const char *device_kernel_name(device_kernel kernel);
 bool device_is_update(device_kernel kernel);
 int device_update_states(device_kernel kernel); /* of an update: operands saved0 and on */
+/* What an update does with the operands that all have; w1 is written where weights change, and an
+ * average of the weights with them. */
+enum {
+    DEVICE_READS_GRADIENT = 1,
+    DEVICE_READS_WEIGHTS = 2, /* w0 */
+    DEVICE_CHANGES_WEIGHTS = 4,
+    DEVICE_CHANGES_STATES = 8, /* reads them as well; without it an update only reads them */
+};
+unsigned device_update_uses(device_kernel kernel);
 
 /* The losses of DEVICE_HEAD_PREFERENCE. */
 typedef enum device_preference {

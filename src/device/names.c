@@ -110,6 +110,22 @@ int device_update_states(device_kernel kernel) {
     return states[DEVICE_UPDATE_NUMBER(kernel)];
 }
 
+unsigned device_update_uses(device_kernel kernel) {
+    enum { ALL = 2 * DEVICE_CHANGES_STATES - 1 };
+    switch (kernel) {
+    case DEVICE_LAMB_BEGIN:
+        return ALL & ~(unsigned)DEVICE_CHANGES_WEIGHTS;
+    case DEVICE_LAMB:
+        return DEVICE_READS_WEIGHTS | DEVICE_CHANGES_WEIGHTS;
+    case DEVICE_MUON_BEGIN:
+        return DEVICE_READS_GRADIENT | DEVICE_CHANGES_STATES;
+    case DEVICE_ADAFACTOR_BEGIN:
+        return DEVICE_READS_WEIGHTS;
+    default:
+        return ALL;
+    }
+}
+
 int device_call_states(const device_call *call) {
     return device_update_states(call->kernel) + call->attributes.update.averages;
 }

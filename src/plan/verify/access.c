@@ -38,22 +38,46 @@ static bool adds_to(const plan_instruction *in, const device_call *call, plan_ro
     return call->accumulate[role - PLAN_DX0];
 }
 
+/* Of the operands that all updates have. */
+static void set_use_of_update(const device_call *call, plan_access *a) {
+    unsigned uses = device_update_uses(call->kernel);
+    int state = (int)a->role - (int)PLAN_SAVED0;
+    if (a->role == PLAN_X0) {
+        a->reads = uses & DEVICE_READS_GRADIENT;
+    } else if (a->role == PLAN_W0) {
+        a->reads = uses & DEVICE_READS_WEIGHTS;
+        a->writes = uses & DEVICE_CHANGES_WEIGHTS;
+    } else if (a->role == PLAN_W1) {
+        a->writes = uses & DEVICE_CHANGES_WEIGHTS;
+    } else if (state < device_update_states(call->kernel)) {
+        a->reads = true;
+        a->writes = uses & DEVICE_CHANGES_STATES;
+    } else { /* the average of the weights */
+        a->reads = a->writes = true;
+    }
+}
+
 static void set_use(const plan_schedule *s, const plan_instruction *in, const device_call *call,
                     plan_access *a) {
     device_kernel kernel = call->kernel;
     bool backward = is_backward(s, in, kernel), update = device_is_update(kernel);
+    bool common = a->role == PLAN_X0 || a->role == PLAN_W0 || a->role == PLAN_W1 ||
+                  (a->role >= PLAN_SAVED0 && a->role <= PLAN_SAVED3);
+    if (update && common) {
+        set_use_of_update(call, a);
+        return;
+    }
     a->reads = a->writes = true;
     if (a->role <= PLAN_X5 || a->role == PLAN_DY) {
         a->writes = false;
     } else if (a->role <= PLAN_W1) {
-        a->writes = update || kernel == DEVICE_ATTENTION_CACHED;
-        a->reads = !update || a->role == PLAN_W0;
+        a->writes = kernel == DEVICE_ATTENTION_CACHED;
     } else if (a->role == PLAN_Y) {
         a->writes = !backward || makes_loss(s, in);
         a->reads = !a->writes || adds_to_y(kernel);
     } else if (a->role <= PLAN_SAVED3) {
         a->writes = !backward;
-        a->reads = backward || update;
+        a->reads = backward;
     } else {
         a->reads = adds_to(in, call, a->role);
     }
