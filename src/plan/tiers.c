@@ -69,8 +69,11 @@ void plan_assign_tiers(plan_schedule *s) {
         bool stays_whole = is_updated_here(s, g) && s->segment_elements[g] <= state;
         if (stays_whole) state -= s->segment_elements[g];
         assign(s, s->masters[g], stays_whole ? PLAN_DEVICE : masters);
-        for (int i = 0; i < OPTIM_STATES; i++)
-            assign(s, s->states[i][g], stays_whole ? PLAN_DEVICE : moments);
+        for (int i = 0; i < OPTIM_STATES; i++) {
+            /* averages of rows and columns, all of which each update of a weight changes */
+            bool few = s->states[i][g] >= 0 && plan_row(s, g)->states[i].axis;
+            assign(s, s->states[i][g], stays_whole || few ? PLAN_DEVICE : moments);
+        }
         if (step->zero.stage < 3 || plan_persists(s, g, &room)) continue;
         if (parameters != PLAN_DEVICE && is_shared(s, g)) continue;
         int64_t slice = s->segment_elements[g] / ranks;

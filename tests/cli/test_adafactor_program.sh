@@ -1,6 +1,6 @@
 # Adafactor by the program: the same bytes on 1, 2 and 4 ranks at every stage, on stages of a
-# pipeline and after a resume at other ranks; the states in the checkpoint; the memory that is
-# planned, which is that of no moments; what is refused.
+# pipeline, after a resume at other ranks and with its state on a disk; the states in the checkpoint;
+# the memory that is planned, which is that of no moments.
 # label: full, timeout: 300, not under sanitizers (MPI keeps what it took)
 . "$SOURCE/tests/support/small_llama.sh"
 llama_model llama 48 2 true
@@ -50,6 +50,11 @@ same cut
 for state in exp_avg exp_avg_sq_row exp_avg_sq_col; do
     grep -q "\"part\": *\"$state\"" cut/checkpoint-*/manifest.json || fail "no $state in the checkpoint"
 done
+for run in 1-0 2-2 4-3; do
+    settings ${run#*-} "$form"
+    train_on_disk ${run#*-} disk-$run ${run%-*} --max-steps 3
+    same disk-$run
+done
 settings 1 '"lr": 1e-2, "relative_step": false'
 train_llama 2 cut 1 --max-steps 4 --resume
 grep -q 'has the state of another optimizer' err || fail "$(cat err)"
@@ -75,5 +80,3 @@ difference=$((measured - planned))
 echo "planned $planned, measured $measured"
 [ "${difference#-}" -le $((planned / 50 + (6 << 20))) ] || # some MiB are the program's own
     fail "planned $planned, measured $measured"
-
-refuses_disks Adafactor

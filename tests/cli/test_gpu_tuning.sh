@@ -98,6 +98,11 @@ all_ways "DoRA of transposed weights, with dropout" gpt2 "$adam" \
     0:2 2:2 3:4
 all_ways "LAMB" llama '"optimizer": {"type": "Lamb", "params": {"lr": 1e-2, "weight_decay": 0.1}}' \
     '"ema": {"decay": 0.9}' 2:2 3:1 3:2
+sed -i 's/"stage": [0-9]/"stage": 2, "sub_group_size": 5000, "offload_optimizer": {"device": "cpu"}/' \
+    ds.json
+rm -rf host
+train 2 host --bf16
+[ "$(bits host)" = "$(bits one)" ] || fail "LAMB with its state in host memory: other bits"
 
 # What has no kernel yet is refused by name, with what has one.
 for each in Muon:muon_begin Adafactor:adafactor_begin; do

@@ -1,17 +1,20 @@
 # Muon by the program, with Adam at another rate and groups of settings: the same bytes on 1, 2 and 4
-# ranks at every stage, in stages of a pipeline and after a resume; disks and an average of the
-# weights are refused, and `sifr plan` says so of disks.
+# ranks at every stage, in stages of a pipeline, after a resume and with its state on a disk; an
+# average of the weights is refused.
 # label: full, not under sanitizers (MPI keeps what it took)
 . "$SOURCE/tests/support/small_llama.sh"
 llama_model llama 48 2 true
 
-train() { # OUTPUT RANKS STAGE STEPS OPTION…
+settings() { # STAGE
     cat >ds.json <<J
 {"train_batch_size": 8, "train_micro_batch_size_per_gpu": 1,
  "optimizer": {"type": "Muon", "params": {"lr": 1e-2, "weight_decay": 0.1, "adam_lr": 3e-3}},
- "zero_optimization": {"stage": $3},
+ "zero_optimization": {"stage": $1},
  "sifr": {"seq_length": 32, "no_decay": "transformers", "layer_decay": 0.8}}
 J
+}
+train() { # OUTPUT RANKS STAGE STEPS OPTION…
+    settings "$3"
     train_llama 0 "$1" "$2" --max-steps "$4" "${@:5}"
 }
 same() { # OUTPUT
@@ -34,6 +37,10 @@ train cut 2 2 2 --resume
 train cut 1 0 3 --resume
 same cut
 
-refuses_disks Muon
+for run in 1-0 2-2 4-3; do
+    settings ${run#*-}
+    train_on_disk ${run#*-} disk-$run ${run%-*} --max-steps 3
+    same disk-$run
+done
 train_llama 2 no 1 --max-steps 1 --ema-decay 0.5
 grep -q 'an average of the weights is not supported yet with Muon' err || fail "$(cat err)"

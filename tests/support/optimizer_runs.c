@@ -105,26 +105,39 @@ void optimizer_on_queues(void **state) {
     free(want.weights);
 }
 
-void optimizer_refuses_tiers(void **state) {
-    const optimizer_pair *pair = *state;
-    for (int n = 0; n < 3; n++) {
-        model_config config = zero_config("llama");
-        sifr_settings settings = sifr_settings_defaults();
-        sifr_model *model;
-        sifr_engine *engine;
-        sifr_error error = {0};
-        settings.threads = 1;
-        settings.seq_length = ZERO_LENGTH;
-        settings.optimizer = pair->plain;
-        settings.offload.nvme_path = scratch;
-        if (n == 0) settings.offload.optimizer.device = SIFR_TIER_NVME;
-        if (n == 1) settings.offload.gradients = SIFR_TIER_NVME;
-        if (n == 2) settings.zero.stage = 3, settings.offload.param.device = SIFR_TIER_NVME;
-        assert_int_equal(model_from_config(&config, &model, NULL), SIFR_OK);
-        assert_int_equal(sifr_model_group(model, &settings.optimizer, NULL), SIFR_OK);
-        assert_int_equal(sifr_engine_create(model, &settings, &engine, &error), SIFR_USAGE);
-        if (!strstr(error.message, pair->refusal)) fail_msg("%s", error.message);
-        sifr_model_free(model);
+/* Where gradients, and at stage 3 parameters, are on disk too. */
+static void expect_all_away(const zero_outcome *want, zero_variant v, bool stateless) {
+    for (int n = 0; v.ranks <= MOST_RANKS; v.ranks *= 2) {
+        for (v.stage = 0; v.stage < 4; v.stage++, n++) {
+            sifr_offload offload = sifr_settings_defaults().offload;
+            offload.nvme_path = scratch;
+            offload.sub_group_size = n % 3 ? 1024 : 0;
+            if (!stateless) offload.optimizer.device = SIFR_TIER_NVME;
+            offload.optimizer.pipeline_read = n % 5 > 0;
+            offload.optimizer.pipeline_write = n % 4 > 0;
+            if (v.stage == 3) offload.param.device = SIFR_TIER_NVME;
+            if (v.stage >= 2 || v.ranks == 1) offload.gradients = SIFR_TIER_NVME;
+            v.unit_order = n % 2;
+            v.offload = &offload;
+            zero_expect_same(want, v);
+        }
     }
+}
+
+void optimizer_tiers(void **state) {
+    const optimizer_pair *pair = *state;
+    optimizer_expect_tiers(&pair->plain, 0, pair->wide_states);
+    optimizer_expect_tiers(&pair->rich, 1, false);
+    zero_variant v = optimizer_variant(&pair->rich, SIFR_BF16);
+    zero_outcome want = zero_run(v);
+    expect_all_away(&want, v, false);
+    free(want.weights);
+    /* a page holds elements of two weights */
+    v = optimizer_variant(&pair->plain, SIFR_BF16);
+    v.masters = SIFR_BF16;
+    if (!pair->wide_states) v.moments = SIFR_BF16;
+    want = zero_run(v);
+    expect_all_away(&want, v, pair->wide_states);
+    free(want.weights);
     scratch_expect_empty();
 }

@@ -33,13 +33,12 @@ void optimizer_expect_tiers(const sifr_optimizer *optimizer, int turn, bool stat
 typedef struct optimizer_pair {
     sifr_optimizer plain, rich; /* rich: with groups of settings, and what else it can have */
     bool wide_states;           /* they have 32 bits, whatever is asked for */
-    const char *refusal;        /* in the message that refuses other tiers */
 } optimizer_pair;
 
 void optimizer_stages_and_ranks(void **pair);
 void optimizer_narrow_states(void **pair);
 void optimizer_copies_of_the_state(void **pair);
 void optimizer_on_queues(void **pair);
-void optimizer_refuses_tiers(void **pair);
+void optimizer_tiers(void **pair);
 
 #endif

@@ -20,11 +20,15 @@ train_llama() {
         --ranks "$3" --threads 1 "${@:4}"
 }
 
-# The optimizer of ds.json has no states on disks, and `sifr plan` says so: refuses_disks NAME
-refuses_disks() {
-    train_llama 2 no 1 --max-steps 1 --offload-gradients nvme --nvme-path .
-    grep -q "$1: parameters, gradients and states on other tiers are not supported yet" err ||
-        fail "$(cat err)"
-    expect 0 "$SIFR" plan --config ds.json --model llama
-    grep -q 'offload_optimizer.device nvme *impossible' out || fail "$(cat out)"
+# As train_llama for the stage STAGE of ds.json, with all state on a disk that can be there:
+# train_on_disk STAGE OUTPUT RANKS OPTION…
+train_on_disk() {
+    local disk='{"device": "nvme", "nvme_path": "."}' more=
+    case $1 in 3) more=", \"offload_param\": $disk" ;; esac
+    sed -i "s/\"stage\": $1/&, \"offload_optimizer\": $disk, \"sub_group_size\": 5000$more/" ds.json
+    case $1-$3 in
+    [01]-1 | [23]-*) set -- "$@" --offload-gradients nvme ;;
+    esac
+    train_llama 0 "${@:2}"
+    [ -z "$(find . -name 'sifr-swap*')" ] || fail "files are left behind"
 }

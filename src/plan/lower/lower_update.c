@@ -275,40 +275,37 @@ static sifr_status emit_whole(lower_state *state, int32_t segment, sifr_error *e
     return end_whole(state, segment, error);
 }
 
-/* A page of a file, or of what is copied, may belong to two weights. */
-static sifr_status check_tiers(const lower_state *state, int32_t segment, sifr_error *error) {
-    const plan_schedule *s = state->s;
+/* Whether some state of this run is away. */
+static bool goes_away(const plan_schedule *s) {
     const sifr_offload *offload = &s->settings.step.offload;
     const sifr_tier tiers[] = {offload->optimizer.device, offload->param.device,
                                offload->gradients};
-    bool away = false;
     for (size_t i = 0; i < sizeof tiers / sizeof *tiers; i++)
-        away |=
-            tiers[i] == SIFR_TIER_NVME || (tiers[i] == SIFR_TIER_CPU && device_is_separate(s->dev));
-    if (!away) return SIFR_OK;
-    return base_fail(error, SIFR_USAGE,
-                     "%s: parameters, gradients and states on other tiers are not supported yet "
-                     "with it; leave offload_optimizer, offload_param and offload_gradients out",
-                     plan_row(s, segment)->name);
+        if (plan_is_away_tier(s, plan_tier_of(tiers[i]))) return true;
+    return false;
 }
 
-static sifr_status emit_segment(lower_state *state, int32_t segment, sifr_error *error) {
+static sifr_status emit_segment(lower_state *state, int32_t segment, bool begun,
+                                sifr_error *error) {
     const optim_row *row = plan_row(state->s, segment);
-    if (row->by_weight) return emit_weights(state, segment, false, error);
-    return row->reads_whole ? emit_whole(state, segment, error)
-                            : emit_update(state, segment, error);
+    if (row->reads_whole) return emit_whole(state, segment, error);
+    if (!row->by_weight) return emit_update(state, segment, error);
+    if (!begun) BASE_TRY(emit_weights(state, segment, true, error));
+    return emit_weights(state, segment, false, error);
 }
 
+/* The sums over weights come first, so that their gathers hide behind one another. Where state is
+ * away, those of a segment come just before its update: units then follow each other, and a delayed
+ * update can be spread over the forward pass. */
 static sifr_status emit_updates(lower_state *state, sifr_error *error) {
     int32_t segments = (int32_t)state->model->segment_count;
-    for (int32_t g = 0; g < segments; g++) {
-        if (!lower_owns_segment(state, g)) continue;
-        const optim_row *row = plan_row(state->s, g);
-        if (row->by_weight || row->reads_whole) BASE_TRY(check_tiers(state, g, error));
-        if (row->by_weight) BASE_TRY(emit_weights(state, g, true, error));
+    bool at_once = !goes_away(state->s);
+    for (int32_t g = 0; g < segments && at_once; g++) {
+        if (!lower_owns_segment(state, g) || !plan_row(state->s, g)->by_weight) continue;
+        BASE_TRY(emit_weights(state, g, true, error));
     }
     for (int32_t g = 0; g < segments; g++)
-        if (lower_owns_segment(state, g)) BASE_TRY(emit_segment(state, g, error));
+        if (lower_owns_segment(state, g)) BASE_TRY(emit_segment(state, g, at_once, error));
     return SIFR_OK;
 }
 

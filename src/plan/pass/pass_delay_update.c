@@ -49,6 +49,7 @@ typedef struct delay_state {
                            are in it */
     size_t pending_count;
     int64_t *updated; /* by segment: elements that this rank updates */
+    int64_t *before;  /* by segment: elements of the trained ones before it */
     int32_t *last;    /* by buffer: its last deferred use, waits excluded; -1: none */
 
     int32_t *order; /* old instructions in the new order */
@@ -99,37 +100,47 @@ static void find_touched(delay_state *d) {
     }
 }
 
+/* Whether ranks exchange values in the midst of a segment's update. */
+static bool exchanges(const delay_state *d, int32_t segment) {
+    const optim_row *row = plan_row(d->s, segment);
+    return row->by_weight || row->reads_whole;
+}
+
 /* Spreads deferred updates by their elements. Instructions before an update in the list move with
  * it, and its writes follow at once. A gather's position depends on its segment alone, so it is
- * equal on all ranks, whatever part of it they own. */
+ * equal on all ranks, whatever part of it they own; so does an update's that gathers come before.
+ */
 static void find_due(delay_state *d) {
     const sifr_model *model = d->s->model;
-    int64_t all = 0, before = 0, *elements = d->updated;
+    int64_t all = 0, *elements = d->updated, *before = d->before;
     for (size_t g = 0; g < model->segment_count; g++) {
         elements[g] = 0;
+        before[g] = all;
         if (!model->segments[g].frozen) all += d->s->segment_elements[g];
     }
     for (size_t p = 0; p < d->count; p++) {
         const plan_instruction *in = deferred_at(d, p);
         if (in->action == PLAN_UPDATE) elements[in->segment] += d->s->calls[in->call].x[0].columns;
     }
-    int32_t segment = 0;
+    int32_t segment = -1;
     double done = 0, last = 0;
     for (size_t p = 0; p < d->count; p++) {
         const plan_instruction *in = deferred_at(d, p);
         d->due[p] = 1;
         if (in->action == PLAN_WRITE) d->due[p] = last;
         if (in->action != PLAN_UPDATE && in->action != PLAN_GATHER) continue;
-        for (; segment < in->segment; segment++, done = 0) {
-            if (!model->segments[segment].frozen) before += d->s->segment_elements[segment];
-        }
+        if (in->segment != segment) done = 0;
+        segment = in->segment;
         double share = 1;
-        if (in->action == PLAN_UPDATE) {
+        if (exchanges(d, segment)) {
+            share = 0;
+        } else if (in->action == PLAN_UPDATE) {
             share = done / (double)elements[segment];
             done += (double)d->s->calls[in->call].x[0].columns;
         }
         d->due[p] = last =
-            ((double)before + share * (double)d->s->segment_elements[segment]) / (double)all;
+            ((double)before[segment] + share * (double)d->s->segment_elements[segment]) /
+            (double)all;
     }
     for (size_t p = d->count; p-- > 1;)
         if (d->due[p - 1] > d->due[p]) d->due[p - 1] = d->due[p];
@@ -319,6 +330,7 @@ static sifr_status allocate(delay_state *d, sifr_error *error) {
     BASE_TRY(base_alloc(count, sizeof *d->order, &d->order, error));
     BASE_TRY(base_alloc(count + 1, sizeof *d->change, &d->change, error));
     BASE_TRY(base_alloc(d->s->model->segment_count, sizeof *d->updated, &d->updated, error));
+    BASE_TRY(base_alloc(d->s->model->segment_count, sizeof *d->before, &d->before, error));
     BASE_TRY(base_alloc(buffers, sizeof *d->last, &d->last, error));
     return base_alloc(buffers, sizeof *d->lives, &d->lives, error);
 }
@@ -326,7 +338,7 @@ static sifr_status allocate(delay_state *d, sifr_error *error) {
 static void release(delay_state *d) {
     void *const blocks[] = {d->computed, d->late,  d->moved,   d->deferred, d->wait,
                             d->due,      d->taken, d->pending, d->order,    d->change,
-                            d->last,     d->lives, d->updated};
+                            d->last,     d->lives, d->updated, d->before};
     for (size_t i = 0; i < sizeof blocks / sizeof *blocks; i++) free(blocks[i]);
     plan_free_list(&d->old);
 }

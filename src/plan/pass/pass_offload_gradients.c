@@ -4,7 +4,8 @@
  *
  * The squares for the norm are computed before the slice is written. One slice is written beside
  * the backward pass of the next unit. All writes end before the norm. Sums that further micro
- * batches add to stay in memory; in step order "unit" these are the sums of one unit. */
+ * batches add to stay in memory; in step order "unit" these are the sums of one unit. An optimizer
+ * that reads the gradients of whole weights has a segment's slice in memory during its update. */
 #include <assert.h>
 #include <stdlib.h>
 
@@ -19,6 +20,7 @@ typedef struct gradient_sum {
     int32_t buffer, file;
     int32_t squares; /* old instruction that computes them */
     int32_t final;   /* old instruction after which it is final */
+    int32_t back;    /* for updates that read whole weights: where it is in memory again; -1: no */
 } gradient_sum;
 
 typedef struct gradient_offload {
@@ -42,7 +44,7 @@ static sifr_status find_sums(gradient_offload *p, sifr_error *error) {
         const plan_instruction *in = &p->old.instructions[i];
         if (!is_squares(in)) continue;
         int32_t buffer = p->old.operands[in->first_operand].buffer;
-        gradient_sum sum = {.buffer = buffer, .squares = (int32_t)i, .final = -1};
+        gradient_sum sum = {.buffer = buffer, .squares = (int32_t)i, .final = -1, .back = -1};
         BASE_TRY(base_grow(&p->sums, &p->room, p->count + 1, sizeof *p->sums, error));
         BASE_TRY(plan_add_segment_buffer(s, PLAN_GRADIENTS, s->buffers[buffer].bytes, in->segment,
                                          -1, true, &sum.file, error));
@@ -55,10 +57,12 @@ static sifr_status find_sums(gradient_offload *p, sifr_error *error) {
 
 /* Finds the last instruction that uses a sum before its squares are computed. */
 static void find_finals(gradient_offload *p) {
+    bool updates = false;
     for (size_t i = 0; i < p->old.count; i++) {
         const plan_instruction *in = &p->old.instructions[i];
         p->after[i] = -1;
-        if (is_squares(in) || in->action == PLAN_UPDATE) continue;
+        updates |= in->action == PLAN_NORM;
+        if (is_squares(in) || updates) continue;
         for (int32_t o = in->first_operand; o < in->first_operand + in->operands; o++) {
             int32_t k = p->sum_of[p->old.operands[o].buffer];
             if (k >= 0) p->sums[k].final = (int32_t)i;
@@ -100,26 +104,48 @@ static sifr_status emit_squares_and_write(gradient_offload *p, const gradient_su
                              error);
 }
 
-/* The update reads the sum from the file. */
-static sifr_status emit_update(gradient_offload *p, const plan_instruction *in, sifr_error *error) {
-    plan_operand *operands;
-    BASE_TRY(plan_add_operands(p->s, &p->old, in, &operands, error));
+/* Brings back a sum of which a whole weight's gradient is read, or gathered. */
+static sifr_status bring_back(gradient_offload *p, gradient_sum *sum, sifr_error *error) {
+    plan_schedule *s = p->s;
+    const plan_buffer file = s->buffers[sum->file];
+    if (sum->back >= 0 || !plan_row(s, file.segment)->whole_gradient) return SIFR_OK;
+    int32_t unit = s->model->segments[file.segment].unit, read;
+    BASE_TRY(plan_add_disk_buffer(s, file.bytes, unit, &sum->back, error));
+    read = (int32_t)s->instruction_count;
+    BASE_TRY(plan_add_operand(s, PLAN_X0, sum->file, 0, error));
+    BASE_TRY(plan_add_operand(s, PLAN_Y, sum->back, 0, error));
+    BASE_TRY(plan_add_transfer(s, PLAN_READ, plan_queue_of(s, sum->file), unit, -1,
+                               base_ceil_to(file.bytes, PLAN_DISK_ALIGNMENT), error));
+    return plan_add_wait(s, read, error);
+}
+
+/* Whatever comes after the norm reads the sum from the file. */
+static sifr_status emit_after_norm(gradient_offload *p, size_t index, sifr_error *error) {
+    const plan_instruction *in = &p->old.instructions[index];
+    for (int32_t o = in->first_operand; o < in->first_operand + in->operands; o++) {
+        int32_t k = p->sum_of[p->old.operands[o].buffer];
+        if (k >= 0) BASE_TRY(bring_back(p, &p->sums[k], error));
+    }
+    BASE_TRY(plan_keep(p->s, &p->old, index, p->moved, error));
+    plan_operand *operands = &p->s->operands[p->s->operand_count - (size_t)in->operands];
     for (int32_t o = 0; o < in->operands; o++) {
         int32_t k = p->sum_of[operands[o].buffer];
-        if (k >= 0) operands[o].buffer = p->sums[k].file;
+        if (k >= 0) operands[o].buffer = p->sums[k].back >= 0 ? p->sums[k].back : p->sums[k].file;
     }
-    return plan_add_instruction(p->s, *in, error);
+    return SIFR_OK;
 }
 
 static sifr_status rewrite(gradient_offload *p, sifr_error *error) {
+    bool updates = false;
     for (size_t i = 0; i < p->old.count; i++) {
         const plan_instruction *in = &p->old.instructions[i];
         if (is_squares(in)) continue; /* computed when the sum became final */
         if (in->action == PLAN_NORM) BASE_TRY(wait_for_write(p, error));
-        if (in->action == PLAN_UPDATE)
-            BASE_TRY(emit_update(p, in, error));
+        if (updates)
+            BASE_TRY(emit_after_norm(p, i, error));
         else
             BASE_TRY(plan_keep(p->s, &p->old, i, p->moved, error));
+        updates |= in->action == PLAN_NORM;
         if (p->after[i] >= 0) BASE_TRY(emit_squares_and_write(p, &p->sums[p->after[i]], error));
     }
     assert(p->writing < 0); /* the norm has waited for the last one */
