@@ -1,12 +1,12 @@
 # label: soak
 # timeout: 5400, not under sanitizers, runs alone
 # Tests of the engine on a device that has only begun its work and hides its memory
-# (support/on_queues.h), built by gcc, under the sanitizer of data races. Not test_optimizers,
-# test_optimizer_groups and test_ema, whose checks count the host memory of one group of ranks, and
-# not test_golden_optimizers, which takes too long.
+# (support/on_queues.h), built by gcc, under the sanitizer of data races. Not test_golden_optimizers,
+# which takes too long.
 . "$SOURCE/tests/support/inner-suite.sh"
 inner_build tsan all -DSIFR_WERROR=OFF
 export SIFR_TEST_QUEUED=1
 tests='shards|tiles|recompute|narrow_states|frozen|encoder_bits|offload|offload_activations|zero'
-tests="$tests|zero_keys|stage_recompute|golden_(models|lora|encoders|families)"
+tests="$tests|zero_keys|optimizers|optimizer_groups|ema|stage_recompute"
+tests="$tests|golden_(models|lora|encoders|families)"
 inner_test -R "^test_($tests)\$" -j 2

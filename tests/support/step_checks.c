@@ -103,7 +103,9 @@ static sifr_status check_device(const sifr_engine *engine, const step_counts *be
     int64_t out = now->written[1] - before->written[1] + numbers;
     int64_t host_bytes = plan_host_bytes(s);
     if (device_is_hidden(engine->dev)) { /* files are read and written through the host */
+        const plan_schedule *evaluation = engine->evaluator.schedule;
         host_bytes += numbers + staged_bytes(s);
+        if (evaluation) host_bytes += plan_own_number_bytes(evaluation) + staged_bytes(evaluation);
         in += now->read[0] - before->read[0];
         out += now->written[0] - before->written[0];
     }
