@@ -39,6 +39,7 @@ tests: OPTIONS += -DSIFR_WERROR=$(WERROR)
 tests:
 	@scripts/install-deps.sh build demo test $(SETS)
 	@[ '$(PARQUET)' = 0 ] || scripts/install-deps.sh parquet || :
+	@[ '$(CUDA)' = 0 ] || scripts/install-deps.sh sass || :
 	@cmake --preset $(PRESET) -B $(BUILD) $(OPTIONS) >/dev/null
 	@ninja -C $(BUILD)
 

@@ -7,6 +7,8 @@
 #   other-mpi  both MPIs, to test with the one that is not the system's own
 #   cuda   nvcc: where the system has none, NVIDIA's wheels from PyPI, into build/cuda-toolkit
 #   parquet  carquet's source distribution from PyPI, by its hash, into build/carquet
+#   sass   where there is nvcc, but not what shows the code it makes: NVIDIA's nvdisasm from PyPI, by
+#          its hash, into build/nvdisasm
 # Says nothing, and takes no time to speak of, when all is there.
 set -eu
 toolkit=${SIFR_CUDA_TOOLKIT:-$(dirname "$0")/../build/cuda-toolkit}
@@ -25,10 +27,14 @@ parquet="liblz4-dev"
 carquet=${SIFR_CARQUET:-$(dirname "$0")/../build/carquet}
 carquet_file=carquet-0.7.2.tar.gz
 carquet_pin="carquet==0.7.2 --hash=sha256:5d57c00217906e672fe8b569d8a24c6cbd6d1ab7736d56057e9b884f1a043e7d"
+nvdisasm=${SIFR_NVDISASM:-$(dirname "$0")/../build/nvdisasm}
+nvdisasm_pin="nvidia-cuda-nvdisasm==13.2.51
+    --hash=sha256:5a7acf77c55d6d2911ed6155d4d5bc156ffadf9df7a68a89b0c1155f4b13688c
+    --hash=sha256:483c8f652c1ca006135584b4faf7ea1d2bafe4c40ec1c9ef57a04c6acfbdd57f" # x86-64, Arm
 
-find_nvcc() {
-    command -v nvcc >/dev/null || [ -x "${CUDA_HOME:-/usr/local/cuda}/bin/nvcc" ] ||
-        [ -x "$toolkit/nvidia/cu${cuda_release%.*}/bin/nvcc" ]
+find_cuda() { # PROGRAM of a toolkit
+    command -v "$1" >/dev/null || [ -x "${CUDA_HOME:-/usr/local/cuda}/bin/$1" ] ||
+        [ -x "$toolkit/nvidia/cu${cuda_release%.*}/bin/$1" ]
 }
 
 # Debian's own pip lives in environments alone. Nothing is half there if this is cut off.
@@ -68,6 +74,24 @@ fetch_carquet() {
     rm -rf "$carquet.part" "$carquet.pip"
 }
 
+fetch_nvdisasm() {
+    echo "fetching: nvdisasm from PyPI (4.4 MB) into $nvdisasm"
+    rm -rf "$nvdisasm.part" "$nvdisasm.pip" "$nvdisasm.pin"
+    mkdir -p "$(dirname "$nvdisasm")"
+    # shellcheck disable=SC2086 # as one line
+    echo $nvdisasm_pin >"$nvdisasm.pin"
+    if ! python3 -m venv "$nvdisasm.pip" || ! "$nvdisasm.pip/bin/pip" install --quiet --no-deps \
+        --disable-pip-version-check --require-hashes -r "$nvdisasm.pin" \
+        --target "$nvdisasm.part"; then
+        rm -rf "$nvdisasm.part" "$nvdisasm.pip" "$nvdisasm.pin"
+        echo "install-deps.sh: NVIDIA's nvdisasm could not be fetched: tests read the PTX of the" \
+            "kernels for GPUs, not the machine code" >&2
+        exit 1
+    fi
+    rm -rf "$nvdisasm" "$nvdisasm.pip" "$nvdisasm.pin"
+    mv "$nvdisasm.part" "$nvdisasm"
+}
+
 fetch_all() {
     for what in $fetch; do "fetch_$what"; done
 }
@@ -84,7 +108,7 @@ for set in "$@"; do
     other-mpi) wanted="$wanted $other_mpi" ;;
     cuda)
         wanted="$wanted $cuda"
-        if ! find_nvcc; then
+        if ! find_cuda nvcc; then
             fetch="$fetch toolkit"
             wanted="$wanted python3 python3-venv"
         fi
@@ -96,9 +120,16 @@ for set in "$@"; do
             wanted="$wanted python3 python3-venv"
         fi
         ;;
+    sass)
+        if find_cuda nvcc && ! find_cuda nvdisasm &&
+            [ ! -x "$nvdisasm/nvidia/cu13/bin/nvdisasm" ]; then
+            fetch="$fetch nvdisasm"
+            wanted="$wanted python3 python3-venv"
+        fi
+        ;;
     *)
         echo "install-deps.sh: no such set: $set; there are build, demo, test, bench, other-mpi," \
-            "cuda and parquet" >&2
+            "cuda, parquet and sass" >&2
         exit 2
         ;;
     esac

@@ -104,3 +104,46 @@ hash=$(sed -n 's/^carquet==.*sha256:\([0-9a-f]*\)$/\1/p' calls)
 grep -q "SIFR_CARQUET_SHA256 $hash)" "$SOURCE/cmake/parquet.cmake" || fail "two hashes are pinned"
 run parquet
 [ "$code" = 0 ] && [ ! -s out ] && [ ! -s calls ] || fail "fetched again: $(cat out calls)"
+
+# nvdisasm is fetched by its hash, once, where there is an nvcc and no nvdisasm.
+cat >bin/python3 <<'END'
+#!/bin/sh
+[ "$1 $2" = "-m venv" ] || exit 1
+mkdir -p "$3/bin"
+cat >"$3/bin/pip" <<'PIP'
+#!/bin/sh
+echo "pip $*" >>calls
+[ "$FAILS" != pip ] || exit 1
+while [ "$1" != -r ]; do shift; done
+cat "$2" >>calls
+while [ "$1" != --target ]; do shift; done
+mkdir -p "$2/nvidia/cu13/bin"
+printf '#!/bin/sh\n' >"$2/nvidia/cu13/bin/nvdisasm"
+chmod +x "$2/nvidia/cu13/bin/nvdisasm"
+PIP
+chmod +x "$3/bin/pip"
+END
+export SIFR_NVDISASM=$PWD/nvdisasm CUDA_HOME=/nowhere SIFR_CUDA_TOOLKIT=$PWD/toolkit
+PRESENT="python3 python3-venv"
+rm -f bin/nvcc
+[ -x /usr/bin/nvcc ] || [ -x /bin/nvcc ] || {
+    export PATH=$PWD/bin:/usr/bin:/bin
+    run sass
+    [ "$code" = 0 ] && [ ! -s out ] && [ ! -s calls ] || fail "without an nvcc: $(cat out calls)"
+    printf '#!/bin/sh\n' >bin/nvcc
+    chmod +x bin/nvcc
+    FAILS=pip run sass
+    [ "$code" = 1 ] && grep -q 'not the machine code' out || fail "exit code $code: $(cat out)"
+    [ "$(echo nvdisasm*)" = 'nvdisasm*' ] || fail "left: $(echo nvdisasm*)"
+    run sass
+    [ "$code" = 0 ] && [ -x nvdisasm/nvidia/cu13/bin/nvdisasm ] || fail "no nvdisasm: $(cat out)"
+    [ "$(echo nvdisasm*)" = nvdisasm ] || fail "left: $(echo nvdisasm*)"
+    grep -q 'require-hashes' calls && grep -q '^nvidia-cuda-nvdisasm==.* --hash=sha256:5a7acf77' calls ||
+        fail "$(cat calls)"
+    run sass
+    [ "$code" = 0 ] && [ ! -s out ] && [ ! -s calls ] || fail "fetched again: $(cat out calls)"
+    rm -r nvdisasm
+    cp bin/nvcc bin/nvdisasm
+    run sass
+    [ ! -e nvdisasm ] && [ ! -s calls ] || fail "an nvdisasm in PATH is not taken: $(cat out calls)"
+}

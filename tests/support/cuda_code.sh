@@ -4,8 +4,17 @@ fail() { echo "$1" >&2; exit 1; }
 read -r nvcc <"$BUILD/cuda/nvcc.flags"
 limits=$SOURCE/tests/device/cuda_limits.txt
 columns="80 86 89 90a 100a 120a" # of that table
+# What shows the machine's code: of scripts/install-deps.sh, of nvcc's toolkit, or of the system.
+disassembler=
+for file in "$SOURCE/build/nvdisasm/nvidia/cu13/bin/nvdisasm" "$(dirname "${nvcc%% *}")/nvdisasm" \
+    "$(command -v nvdisasm || :)"; do
+    if [ -x "$file" ]; then
+        disassembler=$file
+        break
+    fi
+done
 
-# compile FILE.cu FOLDER: its code, the compiler's report and the PTX of each target
+# compile FILE.cu FOLDER: the code, the PTX of each target, and the compiler's report
 compile() {
     rm -rf "$2"
     mkdir -p "$2"
@@ -16,15 +25,22 @@ compile() {
     # shellcheck disable=SC2086 # several words
     $nvcc $flags -Xptxas -v -MD -MF "$2/files" -MT code --keep --keep-dir "$2" -fatbin \
         -o "$2/code.fatbin" "$1" >"$2/report" 2>&1 || fail "nvcc $1: $(cat "$2/report")"
-    find "$2" -type f ! -name '*.ptx' ! -name '*.fatbin' ! -name report ! -name files -delete
+    find "$2" -type f ! -name '*.ptx' ! -name '*.cubin' ! -name report ! -name files -delete
 }
 
-# The same in the build folder: a file is compiled again only if what it is made of has changed.
+# The same in the build folder: a file is compiled again only if what it is made of has changed, and
+# then its code is read again.
 compile_kept() {
-    [ "$(cat "$2/compiler" 2>/dev/null)" = "$nvcc $targets" ] && sha256sum --status -c "$2/sums" && return 0
-    compile "$1" "$2"
-    tr ' \\' '\n\n' <"$2/files" | grep -F "$SOURCE/" | sort -u | xargs sha256sum >"$2/sums"
-    echo "$nvcc $targets" >"$2/compiler"
+    if [ "$(cat "$2/compiler" 2>/dev/null)" != "$nvcc, cubins of $targets" ] ||
+        ! sha256sum --status -c "$2/sums"; then
+        compile "$1" "$2"
+        tr ' \\' '\n\n' <"$2/files" | grep -F "$SOURCE/" | sort -u | xargs sha256sum >"$2/sums"
+        echo "$nvcc, cubins of $targets" >"$2/compiler"
+    fi
+    [ -n "$disassembler" ] || return 0
+    [ "$2/sass" -nt "$2/compiler" ] && [ "$2/sass" -nt "$SOURCE/tests/support/cuda_code.sh" ] && return 0
+    sass_accesses "$2"/*.cubin >"$2/sass.part"
+    mv "$2/sass.part" "$2/sass"
 }
 
 # "KERNEL TARGET REGISTERS STACK SPILLED" of the compiler's reports
@@ -59,6 +75,28 @@ accesses() {
             /st\.[^;]*(v4\.[usbf]32|v2\.[usbf]64)[ \t]/ { found("store16") }
         ' "$file"
     done | sort -u
+}
+
+# The same of machine code, with "KERNEL TARGET code" of each kernel. Of floats in shared memory, which
+# have no such operation, the compiler makes a loop of CAST.SPIN; CAST.SPIN.64 adds integers as well.
+sass_accesses() {
+    for file in "$@"; do
+        "$disassembler" -c -ndf "$file" >"$file.text" || fail "$disassembler: $file is not read"
+        awk '
+            function found(what) { if (!seen[name, what]++) print name, target, what }
+            $1 == ".target" { target = $2 }
+            /^\.text\./ {
+                name = $1
+                sub(/^\.text\.(sifr_)?/, "", name)
+                sub(/:.*/, "", name)
+                found("code")
+            }
+            /[ \t](ATOM[GS]?|REDG?)\.[A-Z0-9.]*(F(16|32|64)|CAST\.SPIN[ \t])/ { found("atomic") }
+            /[ \t](LDG?|LDGSTS)\.[A-Z0-9.]*128|[ \t](UBLKCP|UTMALDG)/ { found("load16") }
+            /[ \t]STG?\.[A-Z0-9.]*128|[ \t](UBLKCP|UTMASTG)/ { found("store16") }
+        ' "$file.text"
+        rm "$file.text"
+    done
 }
 
 # judge FIGURES ACCESSES LIMITS: compares them with the table, which has a column for each of $columns
@@ -123,48 +161,19 @@ judge() {
         }' "$2" "$1" "$3"
 }
 
-# check_sass CODE: the machine's own code, where there is a tool that shows it
-check_sass() {
-    local disassembler
-    disassembler=$(command -v cuobjdump) || {
-        echo "no cuobjdump: the PTX was checked, not the SASS"
-        return 0
-    }
-    for fatbin in "$1"/*/code.fatbin; do
-        "$disassembler" -sass "$fatbin" >sass 2>&1 || { echo "cuobjdump: $(head -1 sass)"; return 0; }
-        if grep -E '(ATOMG?|ATOMS|REDG?)\.[A-Z0-9.]*F(16|32|64)' sass; then
-            fail "$fatbin: atomics of floats"
-        fi
-        awk -v limits="$limits" '
-            BEGIN {
-                while ((getline line <limits) > 0)
-                    if (line ~ /load16/) { split(line, part, " "); wanted[part[1]] = 1 }
-            }
-            /arch = / { target = $3 }
-            /Function : / {
-                name = $3
-                sub("^sifr_", "", name)
-                if (name in wanted) open[name, target] = 1
-            }
-            /LDG[A-Z0-9.]*\.128|LDGSTS[A-Z0-9.]*\.128|UBLKCP|UTMA/ { delete open[name, target] }
-            END {
-                for (k in open) {
-                    split(k, part, SUBSEP)
-                    print part[1] ": no LDG.128 on " part[2]
-                    bad = 1
-                }
-                exit bad
-            }
-        ' sass || exit 1
-    done
+# judge_sass FIGURES ACCESSES LIMITS: judge of machine code, of which each kernel must have been seen
+judge_sass() {
+    awk '$3 == "code" { seen[$1, $2] = 1; next }
+        FILENAME == ARGV[2] && !(($1, $2) in seen) { print $1 ": no machine code on " $2; bad = 1 }
+        END { exit bad }' "$2" "$1" && judge "$@"
 }
 
 # check_kernels: of all files, for $targets, compiled into $code
 check_kernels() {
     local files file
     files=$(find "$SOURCE/src/device/cuda" -name '*.cu' | sort)
-    export -f compile compile_kept fail
-    export nvcc SOURCE code targets
+    export -f compile compile_kept sass_accesses fail
+    export nvcc disassembler SOURCE code targets
     echo "$files" |
         xargs -P 2 -I{} bash -euc 'compile_kept "$1" "$code/$(basename "$1" .cu)"' bash {} || exit 1
     mkdir code
@@ -174,5 +183,10 @@ check_kernels() {
     [ "$(wc -l <all.figures)" -ge $(($(echo $targets | wc -w) * $(echo "$files" | wc -l))) ] ||
         fail "only $(wc -l <all.figures) kernels in the compiler's report"
     judge all.figures all.accesses "$limits" || exit 1
-    check_sass code
+    if [ -z "$disassembler" ]; then
+        echo "no nvdisasm: the PTX was checked, not the machine code"
+        return 0
+    fi
+    cat code/*/sass >all.sass
+    judge_sass all.figures all.sass "$limits" || fail "... in the machine code"
 }
