@@ -4,6 +4,7 @@
 # sanitizers of addresses and undefined behaviour. tests/CMakeLists.txt says which part, and
 # tests/soak/test_soak_asan.sh runs all of it.
 . "$SOURCE/tests/support/inner-suite.sh"
-inner_build asan tests_asan -DSIFR_WERROR=ON
+quick
+inner_build asan tests_asan -DSIFR_WERROR=ON "${options[@]}"
 export FUZZ_SECONDS=1 # the seeds are all run first, however long they take
 inner_test -L asan -j 2

@@ -1,13 +1,28 @@
 # For the tests that build the tree another way, in a folder of their own below the build folder,
 # and run a suite there. Sourced.
 
+# Sets `options` to those of a build that takes longer to compile than to run: C but kernels without
+# optimisation, in which sanitizers see no less, and kernels, which are one source for all
+# instruction sets, for the plain one and the best of this machine.
+quick() {
+    local machine best=
+    machine=$("$SIFR" doctor)
+    case $machine in
+    *"avx512_bf16 yes"*) best=";avx512_bf16" ;;
+    *"avx512f yes"*) best=";avx512" ;;
+    *"avx2 yes"*) best=";avx2" ;;
+    esac
+    options=("-DCMAKE_C_FLAGS_DEBUG=-O0 -g1" "-DSIFR_KERNEL_SETS=plain$best")
+}
+
 # inner_build PRESET TARGET [CMAKE OPTION]…: configures and builds the target (all: everything);
 # sets `inner` to the build folder.
 inner_build() {
     local preset=$1 target=$2
     shift 2
     inner=$BUILD/$preset
-    cmake -S "$SOURCE" --preset "$preset" -B "$inner" "$@" >configure.log 2>&1 ||
+    cmake -S "$SOURCE" --preset "$preset" -B "$inner" \
+        "-DSIFR_KERNEL_SETS=plain;avx2;avx512;avx512_bf16" "$@" >configure.log 2>&1 ||
         { cat configure.log; return 1; }
     ninja -C "$inner" -j "${BUILD_JOBS:-2}" "$target" >build.log 2>&1 || { tail -n 60 build.log; return 1; }
 }

@@ -13,11 +13,15 @@
         .loss = &cpu_loss_kernels_##set, .limits = &cpu_limit_kernels_##set                        \
     }
 
-/* Best first. */
+/* Best first; of those that the build has (cmake/kernels.cmake). */
 static const cpu_set sets[] = {
-#if defined(__x86_64__)
+#if defined(SIFR_KERNELS_avx512_bf16)
     SET(avx512_bf16, true),
+#endif
+#if defined(SIFR_KERNELS_avx512)
     SET(avx512, false),
+#endif
+#if defined(SIFR_KERNELS_avx2)
     SET(avx2, false),
 #endif
     SET(plain, false),
