@@ -93,7 +93,7 @@ static void check_cases(const attention_case *list, size_t count, base_dtype typ
         run_attention(dev, &results);
         check_forward(&results);
         check_backward(&results);
-        check_order(&results, orders[(i + (size_t)type) % 3]);
+        if (i < 3 || !thinned_out(1)) check_order(&results, orders[(i + (size_t)type) % 3]);
         free_results(&results);
         free_operands(&o);
     }

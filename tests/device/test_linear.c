@@ -191,6 +191,12 @@ static void check_case(const char *isa, const linear_case *c, base_dtype type, i
     free_operands(&first);
 }
 
+enum { LARGE = 4000000 };
+
+static int64_t multiplications(const linear_case *c) {
+    return c->rows * c->in * c->out;
+}
+
 static void check_isa(const char *isa) {
     device *dev = case_device(1, isa);
     if (dev == NULL) skip();
@@ -198,6 +204,7 @@ static void check_isa(const char *isa) {
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
         for (int form = 0; form < 4; form++) {
             size_t turn = i + (size_t)form;
+            if (!strcmp(isa, "plain") && thinned_large(multiplications(&cases[i]), LARGE)) continue;
             if (!thinned_out(turn)) check_case(isa, &cases[i], BASE_FP32, form, CASE_THREADS);
             if (!thinned_out(turn + 1)) check_case(isa, &cases[i], BASE_BF16, form, CASE_THREADS);
             if (!thinned_out(turn + 2)) check_case(isa, &cases[i], BASE_FP16, form, CASE_THREADS);
@@ -234,7 +241,7 @@ static void linear_cuda(void **state) {
     device_close(dev);
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
         for (size_t turn = i; turn < i + 2; turn++)
-            if (!thinned_out(i))
+            if (!thinned_out(i) && !thinned_large(multiplications(&cases[i]), LARGE))
                 check_case(turn == i ? case_cuda_shortest() : case_cuda, &cases[i], types[turn % 3],
                            (int)(turn % 4), cases[i].rows < 100 ? CASE_THREADS : 1);
 }

@@ -1,6 +1,7 @@
 /* Files and texts that mean harm, or that ask for what is not built: one line of message, no crash,
  * bounded time. */
 #include "support/scratch.h"
+#include "support/thinned.h"
 
 #include <sys/resource.h>
 
@@ -276,7 +277,7 @@ static void one_long_word(void **state) {
         description("{\"a\":0,\"b\":1,\"aa\":2,\"aaaa\":3,\"aaaaaaaa\":4,\"ab\":5,\"abab\":6,"
                     "\"ba\":7,\"bb\":8}",
                     "[\"a a\",\"aa aa\",\"aaaa aaaa\",\"b b\",\"a b\",\"ab ab\",\"b a\"]", "", "");
-    size_t size = 10000000;
+    size_t size = THINNED(10000000);
     char *text = malloc(size);
     formats_tokenizer *t;
     formats_tokenizer_scratch *s = NULL;
@@ -334,7 +335,7 @@ static void long_runs(void **state) {
         "\xCC\xA7\xCC\xA3\xCC\x81"};
     double begin = seconds();
     for (size_t u = 0; u < sizeof units / sizeof *units; u++) {
-        size_t length = strlen(units[u]), size = 1 + 400000 * length;
+        size_t length = strlen(units[u]), size = 1 + THINNED(400000) * length;
         char *text = malloc(size);
         text[0] = 'a';
         for (size_t i = 1; i < size; i += length) memcpy(text + i, units[u], length);
@@ -400,6 +401,7 @@ static formats_tokenizer *load(const char *json) {
 /* Words of ten megabytes for every model: ids in bounded time. */
 static void long_words(void **state) {
     (void)state;
+    enum { SIZE = THINNED(10000000), SLOW = THINNED(200000) };
     static const struct {
         const char *json;
         size_t count; /* of ids of the word of all a */
@@ -407,20 +409,19 @@ static void long_words(void **state) {
         {"{\"model\":{\"type\":\"BPE\",\"unk_token\":\"u\",\"vocab\":{\"a\":0,\"b\":1,\"aa\":2,"
          "\"aaaa\":3,\"ab\":4,\"abab\":5,\"u\":6},\"merges\":[\"a a\",\"aa aa\",\"a b\",\"ab "
          "ab\"]}}",
-         2500000},
+         SIZE / 4},
         {"{\"model\":{\"type\":\"Unigram\",\"unk_id\":0,\"vocab\":[[\"u\",0],[\"a\",-1],[\"b\",-1],"
          "[\"aaaa\",-1.5],[\"ab\",-1.2]]}}",
-         2500000},
+         SIZE / 4},
         {"{\"model\":{\"type\":\"WordPiece\",\"unk_token\":\"u\",\"max_input_chars_per_word\":"
          "1000000000,\"vocab\":{\"u\":0,\"a\":1,\"b\":2,\"##a\":3,\"##b\":4,\"##aaaa\":5}}}",
-         2500003},
+         SIZE / 4 + 3},
         {"{\"pre_tokenizer\":{\"type\":\"Split\",\"pattern\":{\"Regex\":\"(?:a+)+c|[ab]\"},"
          "\"behavior\":\"Isolated\"},\"model\":{\"type\":\"BPE\",\"vocab\":{\"a\":0,\"b\":1},"
          "\"merges\":[]}}",
          0},
     };
-    size_t size = 10000000;
-    char *text = malloc(size);
+    char *text = malloc(SIZE);
     double begin = seconds();
     assert_non_null(text);
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
@@ -430,18 +431,18 @@ static void long_words(void **state) {
         sifr_error error = {0};
         uint64_t random = 1;
         assert_int_equal(formats_tokenizer_scratch_new(t, &s, &error), SIFR_OK);
-        memset(text, 'a', size);
-        sifr_status status = formats_tokenizer_encode(t, s, text, cases[i].count ? size : size / 50,
-                                                      false, &ids, &error);
+        memset(text, 'a', SIZE);
+        sifr_status status =
+            formats_tokenizer_encode(t, s, text, cases[i].count ? SIZE : SLOW, false, &ids, &error);
         assert_int_equal(status, cases[i].count ? SIFR_OK : SIFR_FAILED);
         assert_int_equal(ids.count, cases[i].count);
         if (!cases[i].count) assert_message(&error, "takes too long");
-        for (size_t k = 0; k < size / 10 && cases[i].count; k++) {
+        for (size_t k = 0; k < SIZE / 10 && cases[i].count; k++) {
             random = random * 6364136223846793005u + 1442695040888963407u;
             text[k] = random >> 63 ? 'a' : 'b';
         }
         if (cases[i].count)
-            assert_int_equal(formats_tokenizer_encode(t, s, text, size / 10, false, &ids, &error),
+            assert_int_equal(formats_tokenizer_encode(t, s, text, SIZE / 10, false, &ids, &error),
                              SIFR_OK);
         formats_tokenizer_ids_free(&ids);
         formats_tokenizer_scratch_free(s);

@@ -6,6 +6,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 #include <string.h>
 
 static inline bool thinned_out(size_t index) {
@@ -17,6 +18,11 @@ static inline bool thinned_out(size_t index) {
     (void)index;
     return false;
 #endif
+}
+
+/* Of cases in instructions that are slow under sanitizers and run the same source as others. */
+static inline bool thinned_large(int64_t size, int64_t limit) {
+    return thinned_out(1) && size > limit;
 }
 
 /* How often something is done of which each time is the same path. */
