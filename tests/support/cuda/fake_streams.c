@@ -15,10 +15,14 @@
 #include "base/float_mode.h"
 #include "support/cuda/fake_parts.h"
 
+static void sleep_at_most(_Atomic uint32_t *word, uint32_t value, long ns) {
+    const struct timespec most = {0, ns};
+    syscall(SYS_futex, word, FUTEX_WAIT, value, &most, NULL, 0);
+}
+
 /* While the word is `value`; 50 ms at most, so that a lost GPU is noticed. */
 static void sleep_while(_Atomic uint32_t *word, uint32_t value) {
-    const struct timespec most = {0, 50000000};
-    syscall(SYS_futex, word, FUTEX_WAIT, value, &most, NULL, 0);
+    sleep_at_most(word, value, 50000000);
 }
 
 static void wake(_Atomic uint32_t *word) {
@@ -336,13 +340,19 @@ static cuda_result follow(cuda_stream stream, cuda_event event, unsigned flags) 
     return fake_leave(CUDA_OK);
 }
 
+/* Late to say no: who asks until it is yes would take the time of the streams, which are threads.
+ */
 static cuda_result query(cuda_event event) {
     cuda_result result = enter_event(event);
     if (result != CUDA_OK) return result;
     fake_mark *mark = event->mark;
-    bool reached = has_reached(mark, atomic_load_explicit(&mark->recorded, memory_order_relaxed));
+    uint32_t recorded = atomic_load_explicit(&mark->recorded, memory_order_relaxed);
+    uint32_t before = atomic_load_explicit(&mark->reached, memory_order_relaxed);
+    bool reached = has_reached(mark, recorded);
     if (reached) count_wait();
-    return fake_leave(reached ? CUDA_OK : CUDA_NOT_READY);
+    result = fake_leave(reached ? CUDA_OK : CUDA_NOT_READY);
+    if (result == CUDA_NOT_READY) sleep_at_most(&mark->reached, before, 1000000);
+    return result;
 }
 
 static cuda_result elapsed(float *milliseconds, cuda_event start, cuda_event end) {

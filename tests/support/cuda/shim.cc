@@ -23,37 +23,48 @@ enum { STACK = 512 << 10 };
 enum { STACK = 64 << 10 };
 #endif
 
-enum { ENTRY_FRAME = 4096, WARP = 32, LANE_WORDS = 8, SHARED_GUARD = 64, FILL = 0xcd };
+enum {
+    ENTRY_FRAME = 4096,
+    WARP = 32,
+    LANE_WORDS = SHIM_LANE_WORDS,
+    SHARED_GUARD = 64,
+    FILL = 0xcd
+};
 
-thread_local shim_index shim_thread, shim_block, shim_threads, shim_blocks;
-thread_local unsigned char *shim_shared;
+SHIM_THREAD shim_index shim_thread, shim_block, shim_threads, shim_blocks;
+SHIM_THREAD unsigned char *shim_shared;
+SHIM_THREAD uint32_t *shim_lanes;
 
 namespace {
 
 #if defined(__x86_64__)
-typedef void *context;
-extern "C" void shim_switch(void **from, void *to);
-asm(".text\n"
-    ".globl shim_switch\n"
-    "shim_switch:\n"
-    "    pushq %rbp\n    pushq %rbx\n    pushq %r12\n"
-    "    pushq %r13\n    pushq %r14\n    pushq %r15\n"
-    "    movq %rsp, (%rdi)\n"
-    "    movq %rsi, %rsp\n"
-    "    popq %r15\n    popq %r14\n    popq %r13\n"
-    "    popq %r12\n    popq %rbx\n    popq %rbp\n"
-    "    ret\n");
+struct context {
+    void *stack, *frame;
+    const void *at;
+};
 
-void change(context *from, context *to) {
-    shim_switch(from, *to);
+/* Neither called nor returned from: a return would go elsewhere than the processor expects. What
+ * runs next goes on behind a barrier as this does, so the returns that follow are as expected. */
+inline __attribute__((always_inline)) void change(context *from, context *to) {
+    asm volatile("movq %%rsp, (%0)\n\t"
+                 "movq %%rbp, 8(%0)\n\t"
+                 "leaq 1f(%%rip), %%rax\n\t"
+                 "movq %%rax, 16(%0)\n\t"
+                 "movq (%1), %%rsp\n\t"
+                 "movq 8(%1), %%rbp\n\t"
+                 "jmpq *16(%1)\n"
+                 "1:"
+                 : "+D"(from), "+S"(to)
+                 :
+                 : "rax", "rbx", "rcx", "rdx", "r8", "r9", "r10", "r11", "r12", "r13", "r14", "r15",
+                   "xmm0", "xmm1", "xmm2", "xmm3", "xmm4", "xmm5", "xmm6", "xmm7", "xmm8", "xmm9",
+                   "xmm10", "xmm11", "xmm12", "xmm13", "xmm14", "xmm15", "cc", "memory");
 }
 
 void begin(context *out, char *stack, void (*entry)(void)) {
     void **top = reinterpret_cast<void **>(stack + STACK - 64);
     *--top = nullptr; /* entry does not return */
-    *--top = reinterpret_cast<void *>(entry);
-    for (int i = 0; i < 6; i++) *--top = nullptr;
-    *out = top;
+    *out = {top, nullptr, reinterpret_cast<const void *>(entry)};
 }
 #else
 typedef ucontext_t context;
@@ -79,9 +90,7 @@ struct copy {
 
 struct fibre {
     context at;
-    char *stack;
-    bool done, blocked;
-    shim_index index;
+    char *stack;              /* null: it has not begun */
     std::vector<copy> copies; /* started and not waited for */
     int group;
     unsigned turn; /* of results that its warp has made together */
@@ -92,8 +101,9 @@ struct meeting {
     unsigned alive, arrived, first, last;
 };
 
-/* Of a warp's last mma, or load of matrices. */
+/* Operands of a warp's next mma in FP32; what its last mma made, or its last load of matrices. */
 struct result {
+    float a[16 * 16], b[16 * 8];
     unsigned turn;
     union {
         float product[16 * 8];
@@ -101,52 +111,98 @@ struct result {
     };
 };
 
+enum { BLOCKED = 1, DONE = 2 };
+
+/* Of this thread of the host, kept from launch to launch: the system clears new memory page by
+ * page, and each launch needs as much. */
 struct run {
     std::vector<fibre> fibres;
-    std::vector<unsigned> order;
+    std::vector<unsigned> order, place; /* fibres in their order, and where each is in it */
+    std::vector<unsigned char> stopped; /* of those in order: BLOCKED, DONE, or 0: it can go on */
     std::vector<meeting> warps;
     std::vector<uint32_t> lanes;
     std::vector<result> results;
     std::vector<unsigned char> shared;
+    std::vector<char *> stacks; /* that no fibre uses */
     meeting block;
     context scheduler;
-    unsigned running;
+    size_t at; /* in order, of the fibre that runs */
+    bool by_warp;
     bool released; /* threads can go on that could not */
     shim_kernel *kernel;
     const void *arguments;
-};
-
-thread_local run *now;
-
-/* Stacks of fibres, kept for later launches: the system clears new memory page by page. */
-struct stack_pool {
-    std::vector<char *> stacks;
-    ~stack_pool() {
+    ~run() {
         for (char *stack : stacks) free(stack);
     }
 };
 
-thread_local stack_pool pool;
+thread_local run kept;
+SHIM_THREAD run *now;
 
-char *stack_of(size_t fibre) {
-    while (pool.stacks.size() <= fibre)
-        pool.stacks.push_back(static_cast<char *>(aligned_alloc(64, STACK)));
-    return pool.stacks[fibre];
+fibre &running(void) {
+    return now->fibres[shim_thread.x];
 }
 
+void entry(void);
+
+void give_stack(fibre &f) {
+#if defined(SIFR_SANITIZED)
+    /* entry() does not return, so its frame would stay marked for the next thread here. */
+    ASAN_UNPOISON_MEMORY_REGION(f.stack + STACK - ENTRY_FRAME, ENTRY_FRAME);
+#endif
+    begin(&f.at, f.stack, entry);
+}
+
+void take_stack(fibre &f) {
+    if (now->stacks.empty()) {
+        f.stack = static_cast<char *>(aligned_alloc(64, STACK));
+    } else {
+        f.stack = now->stacks.back();
+        now->stacks.pop_back();
+    }
+    give_stack(f);
+}
+
+/* The first in order that can go on, behind the one that ran; from the start, if that let others go
+ * on, or with the two plain orders from the start of its warp. Null where none can. */
+fibre *choose(void) {
+    run &r = *now;
+    const unsigned char *stopped = r.stopped.data(), *found = nullptr;
+    size_t count = r.stopped.size(), from = r.at + 1;
+    if (r.released) from = r.by_warp ? r.at / WARP * WARP : 0;
+    r.released = false;
+    if (from < count)
+        found = stopped[from] ? (const unsigned char *)memchr(stopped + from, 0, count - from)
+                              : stopped + from;
+    if (!found) found = (const unsigned char *)memchr(stopped, 0, count);
+    if (!found) return nullptr;
+    r.at = (size_t)(found - stopped);
+    shim_thread.x = r.order[r.at];
+    return &running();
+}
+
+/* Whichever can goes on in place of this one. */
 void yield(void) {
-    change(&now->fibres[now->running].at, &now->scheduler);
+    context *own = &running().at;
+    fibre *next = choose();
+    if (!next) {
+        change(own, &now->scheduler);
+        return;
+    }
+    if (!next->stack) take_stack(*next);
+    if (&next->at != own) change(own, &next->at);
 }
 
 void release(meeting &m) {
     now->released = true;
     m.arrived = 0;
-    for (unsigned i = m.first; i < m.last; i++) now->fibres[i].blocked = false;
+    for (unsigned i = m.first; i < m.last; i++)
+        now->stopped[now->place[i]] &= (unsigned char)~BLOCKED;
 }
 
 /* Also the last to arrive yields: who goes on first is the scheduler's choice. */
 void meet(meeting &m) {
-    now->fibres[now->running].blocked = true;
+    now->stopped[now->at] |= BLOCKED;
     if (++m.arrived == m.alive) release(m);
     yield();
 }
@@ -155,18 +211,29 @@ void leave(meeting &m) {
     if (--m.alive && m.arrived == m.alive) release(m);
 }
 
+/* One thread, and on the same stack those after it that have not begun. */
 void entry(void) {
-    now->kernel(now->arguments);
-    fibre &own = now->fibres[now->running];
-    own.done = true; /* those that wait for it need not any more */
-    if (!own.copies.empty()) {
-        fprintf(stderr, "shim: a thread ends with copies that it has not waited for\n");
+    for (;;) {
+        now->kernel(now->arguments);
+        fibre &own = running();
+        now->stopped[now->at] = DONE; /* those that wait for it need not any more */
+        if (!own.copies.empty()) {
+            fprintf(stderr, "shim: a thread ends with copies that it has not waited for\n");
+            abort();
+        }
+        leave(now->warps[shim_thread.x / WARP]);
+        leave(now->block);
+        char *stack = own.stack;
+        own.stack = nullptr;
+        fibre *next = choose();
+        if (next && !next->stack) {
+            next->stack = stack;
+            continue;
+        }
+        now->stacks.push_back(stack);
+        change(&own.at, next ? &next->at : &now->scheduler);
         abort();
     }
-    leave(now->warps[now->running / WARP]);
-    leave(now->block);
-    yield();
-    abort();
 }
 
 void start_block(void) {
@@ -177,50 +244,23 @@ void start_block(void) {
         now->warps[w] = {last - w * WARP, 0, w * WARP, last};
         now->results[w].turn = 0;
     }
-    for (unsigned i = 0; i < count; i++) {
-        fibre &f = now->fibres[i];
-        f.done = f.blocked = false;
-        f.group = 0;
-        f.turn = 0;
-        f.index = {i % shim_threads.x, i / shim_threads.x, 0};
-#if defined(SIFR_SANITIZED)
-        /* entry() does not return, so its frame would stay marked for the next thread here. */
-        ASAN_UNPOISON_MEMORY_REGION(f.stack + STACK - ENTRY_FRAME, ENTRY_FRAME);
-#endif
-        begin(&f.at, f.stack, entry);
-    }
+    for (fibre &f : now->fibres) f.group = 0, f.turn = 0;
+    memset(now->stopped.data(), 0, count);
     memset(now->shared.data(), FILL, now->shared.size());
 }
 
-/* The first in order that can go on, as far as it can; with the two plain orders its warp goes on
- * as far as it can. */
-void run_block(bool by_warp) {
+void run_block(void) {
     start_block();
-    size_t count = now->order.size();
-    while (now->block.alive) {
-        bool moved = false;
-        for (size_t i = 0; i < count;) {
-            fibre &f = now->fibres[now->order[i]];
-            if (f.done || f.blocked) {
-                i++;
-                continue;
-            }
-            moved = true;
-            now->running = now->order[i];
-            shim_thread = f.index;
-            now->released = false;
-            change(&now->scheduler, &f.at);
-            if (!now->released)
-                i++;
-            else
-                i = by_warp ? i / WARP * WARP : 0;
-        }
-        if (moved || !now->block.alive) continue;
-        fprintf(stderr,
-                "shim: block %u, %u, %u: threads wait at a barrier that the others do not reach\n",
-                shim_block.x, shim_block.y, shim_block.z);
-        abort();
-    }
+    now->at = 0;
+    now->released = true;
+    fibre *first = choose();
+    take_stack(*first);
+    change(&now->scheduler, &first->at);
+    if (now->block.alive == 0) return;
+    fprintf(stderr,
+            "shim: block %u, %u, %u: threads wait at a barrier that the others do not reach\n",
+            shim_block.x, shim_block.y, shim_block.z);
+    abort();
 }
 
 void check_guard(void) {
@@ -253,37 +293,16 @@ void shim_sync_block(void) {
 }
 
 void shim_sync_warp(void) {
-    meet(now->warps[now->running / WARP]);
+    meet(now->warps[shim_thread.x / WARP]);
 }
 
-unsigned shim_lane_id(void) {
-    return now->running % WARP;
-}
-
-uint32_t *shim_lane(unsigned lane) {
-    return &now->lanes[(now->running / WARP * WARP + lane) * LANE_WORDS];
-}
-
-/* Widens the fragments of all lanes: a matrix of 8 x 8 numbers is one word a lane. */
-static void widen_matrix(float *to, unsigned row_step, unsigned column_step, const uint32_t *lanes,
-                         float (*widen)(uint16_t)) {
-    for (unsigned lane = 0; lane < WARP; lane++)
-        for (unsigned half = 0; half < 2; half++)
-            to[lane / 4 * row_step + (lane % 4 * 2 + half) * column_step] =
-                widen((uint16_t)(lanes[lane * LANE_WORDS] >> half * 16));
-}
-
-static void multiply(result *out, const uint32_t *lanes, float (*widen)(uint16_t)) {
-    float a[16 * 16], b[16 * 8];
-    for (unsigned part = 0; part < 4; part++)
-        widen_matrix(a + part % 2 * 8 * 16 + part / 2 * 8, 16, 1, lanes + part, widen);
-    for (unsigned part = 0; part < 2; part++)
-        widen_matrix(b + part * 8 * 8, 1, 8, lanes + 4 + part, widen);
+static void multiply(result *out) {
     for (unsigned row = 0; row < 16; row++) {
         float sums[8] = {0};
-        for (unsigned k = 0; k < 16; k++)
-            for (unsigned column = 0; column < 8; column++)
-                sums[column] += a[row * 16 + k] * b[k * 8 + column];
+        for (unsigned k = 0; k < 16; k++) {
+            const float a = out->a[row * 16 + k], *b = out->b + k * 8;
+            for (unsigned column = 0; column < 8; column++) sums[column] += a * b[column];
+        }
         memcpy(out->product + row * 8, sums, sizeof sums);
     }
 }
@@ -292,24 +311,46 @@ static void multiply(result *out, const uint32_t *lanes, float (*widen)(uint16_t
  * first one to go on makes it. It stays until all threads meet once more, and until then they have
  * read it. */
 static result *make_result(bool *first) {
-    result *out = &now->results[now->running / WARP];
-    unsigned turn = ++now->fibres[now->running].turn;
+    result *out = &now->results[shim_thread.x / WARP];
+    unsigned turn = ++running().turn;
     *first = out->turn != turn;
     out->turn = turn;
     return out;
 }
 
-void shim_mma(float d[4], const uint32_t a[4], const uint32_t b[2], const float c[4],
-              float (*widen)(uint16_t)) {
-    unsigned lane = shim_lane_id();
+/* A fragment is 8 x 8 numbers, of which each lane has two side by side. The last product is made
+ * when operands of the next one come. */
+template <float (*widen)(uint16_t)>
+static void mma(float d[4], const uint32_t a[4], const uint32_t b[2], const float c[4]) {
+    const unsigned lane = shim_lane_id(), side = lane / 4, pair = lane % 4 * 2;
+    result *out = &now->results[shim_thread.x / WARP];
     bool first;
-    memcpy(shim_lane(lane), a, 16);
-    memcpy(shim_lane(lane) + 4, b, 8);
+    for (unsigned part = 0; part < 4; part++) {
+        float *to = out->a + (part % 2 * 8 + side) * 16 + part / 2 * 8 + pair;
+        to[0] = widen((uint16_t)a[part]);
+        to[1] = widen((uint16_t)(a[part] >> 16));
+    }
+    for (unsigned part = 0; part < 2; part++) {
+        float *to = out->b + (part * 8 + pair) * 8 + side;
+        to[0] = widen((uint16_t)b[part]);
+        to[8] = widen((uint16_t)(b[part] >> 16));
+    }
     shim_sync_warp();
-    result *out = make_result(&first);
-    if (first) multiply(out, shim_lane(0), widen);
-    for (unsigned i = 0; i < 4; i++)
-        d[i] = c[i] + out->product[(lane / 4 + i / 2 * 8) * 8 + lane % 4 * 2 + i % 2];
+    make_result(&first);
+    if (first) multiply(out);
+    const float *of = out->product + side * 8 + pair;
+    d[0] = c[0] + of[0];
+    d[1] = c[1] + of[1];
+    d[2] = c[2] + of[8 * 8];
+    d[3] = c[3] + of[8 * 8 + 1];
+}
+
+void mma_bf16(float d[4], const uint32_t a[4], const uint32_t b[2], const float c[4]) {
+    mma<base_bf16_to_float>(d, a, b, c);
+}
+
+void mma_fp16(float d[4], const uint32_t a[4], const uint32_t b[2], const float c[4]) {
+    mma<base_half_to_float>(d, a, b, c);
 }
 
 void shim_load_matrices(uint32_t out[4], const void *row, bool transposed) {
@@ -341,16 +382,16 @@ void shim_copy_async(void *shared, const void *global, int bytes, int valid) {
         fprintf(stderr, "shim: copy_async of %d bytes is not aligned to them\n", bytes);
         abort();
     }
-    fibre &own = now->fibres[now->running];
+    fibre &own = running();
     own.copies.push_back({shared, global, bytes, valid, own.group});
 }
 
 void shim_copy_commit(void) {
-    now->fibres[now->running].group++;
+    running().group++;
 }
 
 void shim_copy_wait(int groups) {
-    fibre &own = now->fibres[now->running];
+    fibre &own = running();
     size_t left = 0;
     for (const copy &c : own.copies) {
         if (c.group >= own.group - groups) {
@@ -380,7 +421,7 @@ void shim_run(const cuda_launch *launch, int order) {
 }
 
 void shim_run_kernel(shim_kernel *kernel, size_t bytes, const cuda_launch *launch, int order) {
-    run r;
+    run &r = kept;
     unsigned before = base_flush_floats();
     size_t count = launch->threads, warps = (count + WARP - 1) / WARP;
     unsigned char arguments[1024];
@@ -389,15 +430,20 @@ void shim_run_kernel(shim_kernel *kernel, size_t bytes, const cuda_launch *launc
     now = &r;
     r.kernel = kernel;
     r.arguments = arguments;
+    r.by_warp = order <= SHIM_DOWN;
     r.fibres.resize(count);
+    r.stopped.resize(count);
     r.warps.resize(warps);
-    r.results.resize(warps);
-    r.lanes.resize(warps * WARP * LANE_WORDS);
+    r.results.assign(warps, result());
+    r.lanes.assign(warps * WARP * LANE_WORDS, 0);
     r.shared.resize(launch->shared_bytes + SHARED_GUARD + 128);
+    shim_lanes = r.lanes.data();
     shim_shared = reinterpret_cast<unsigned char *>(((uintptr_t)r.shared.data() + 127) / 128 * 128);
     r.shared.resize((size_t)(shim_shared - r.shared.data()) + launch->shared_bytes + SHARED_GUARD);
     r.order = make_order(count, order);
-    for (size_t i = 0; i < count; i++) r.fibres[i].stack = stack_of(i);
+    r.place.resize(count);
+    for (size_t i = 0; i < count; i++) r.place[r.order[i]] = (unsigned)i;
+    shim_thread = {0, 0, 0};
     shim_threads = {launch->threads, 1, 1};
     shim_blocks = {(unsigned)launch->blocks[0], (unsigned)launch->blocks[1],
                    (unsigned)launch->blocks[2]};
@@ -406,7 +452,7 @@ void shim_run_kernel(shim_kernel *kernel, size_t bytes, const cuda_launch *launc
     for (unsigned b : block_order) {
         shim_block = {b % shim_blocks.x, b / shim_blocks.x % shim_blocks.y,
                       b / shim_blocks.x / shim_blocks.y};
-        run_block(order <= SHIM_DOWN);
+        run_block();
         check_guard();
     }
     now = nullptr;

@@ -30,9 +30,13 @@ struct shim_index {
     unsigned x, y, z;
 };
 
-/* Of the fibre that runs. */
-extern thread_local shim_index shim_thread, shim_block, shim_threads, shim_blocks;
-extern thread_local unsigned char *shim_shared;
+/* Of the fibre that runs: a block has one row of threads. Not thread_local, of which each use would
+ * ask whether it is made yet; and no library that is loaded later has them. */
+#define SHIM_THREAD __thread __attribute__((tls_model("initial-exec")))
+extern SHIM_THREAD shim_index shim_thread, shim_block, shim_threads, shim_blocks;
+extern SHIM_THREAD unsigned char *shim_shared;
+extern SHIM_THREAD uint32_t *shim_lanes;
+enum { SHIM_LANE_WORDS = 8 };
 
 #define threadIdx shim_thread
 #define blockIdx shim_block
@@ -54,15 +58,21 @@ extern thread_local unsigned char *shim_shared;
 
 void shim_sync_block(void);
 void shim_sync_warp(void);
-/* 32 bytes that a thread shows the others of its warp. */
-uint32_t *shim_lane(unsigned lane);
-unsigned shim_lane_id(void);
-void shim_mma(float d[4], const uint32_t a[4], const uint32_t b[2], const float c[4],
-              float (*widen)(uint16_t));
+void mma_bf16(float d[4], const uint32_t a[4], const uint32_t b[2], const float c[4]);
+void mma_fp16(float d[4], const uint32_t a[4], const uint32_t b[2], const float c[4]);
 void shim_load_matrices(uint32_t out[4], const void *row, bool transposed);
 void shim_copy_async(void *shared, const void *global, int bytes, int valid);
 void shim_copy_commit(void);
 void shim_copy_wait(int groups);
+
+static inline unsigned shim_lane_id(void) {
+    return shim_thread.x % 32;
+}
+
+/* 32 bytes that a thread shows the others of its warp. */
+static inline uint32_t *shim_lane(unsigned lane) {
+    return shim_lanes + (shim_thread.x / 32 * 32 + lane) * SHIM_LANE_WORDS;
+}
 
 static inline void __syncthreads(void) {
     shim_sync_block();
@@ -129,16 +139,6 @@ static inline float float_of(uint32_t bits) {
     float value;
     memcpy(&value, &bits, sizeof value);
     return value;
-}
-
-static inline void mma_bf16(float d[4], const uint32_t a[4], const uint32_t b[2],
-                            const float c[4]) {
-    shim_mma(d, a, b, c, base_bf16_to_float);
-}
-
-static inline void mma_fp16(float d[4], const uint32_t a[4], const uint32_t b[2],
-                            const float c[4]) {
-    shim_mma(d, a, b, c, base_half_to_float);
 }
 
 static inline void load_matrices(uint32_t out[4], const void *row) {
