@@ -31,11 +31,19 @@ static inline uint16_t case_to_bf16(float value) {
     return (uint16_t)((bits + 0x7fff + (bits >> 16 & 1)) >> 16);
 }
 
+/* Of two, which ldexp takes long to multiply by. */
+static inline double case_power(int exponent) {
+    uint64_t bits = (uint64_t)(exponent + 1023) << 52;
+    double out;
+    memcpy(&out, &bits, 8);
+    return out;
+}
+
 static inline double case_from_fp16(uint16_t value) {
     int exponent = value >> 10 & 31, fraction = value & 1023;
     double out = exponent == 31  ? (fraction ? NAN : INFINITY)
-                 : exponent == 0 ? ldexp(fraction, -24)
-                                 : ldexp(1024 + fraction, exponent - 25);
+                 : exponent == 0 ? fraction * case_power(-24)
+                                 : (1024 + fraction) * case_power(exponent - 25);
     return value >> 15 ? -out : out;
 }
 
@@ -44,7 +52,7 @@ static inline uint16_t case_to_fp16(double value) {
     int exponent;
     frexp(fabs(value), &exponent);
     if (exponent < -13 || value == 0) exponent = -13; /* subnormal: a multiple of 2^-24 */
-    int bits = ((exponent + 13) << 10) + (int)nearbyint(ldexp(fabs(value), 11 - exponent));
+    int bits = ((exponent + 13) << 10) + (int)nearbyint(fabs(value) * case_power(11 - exponent));
     return (uint16_t)((signbit(value) ? 0x8000 : 0) | bits);
 }
 

@@ -65,8 +65,9 @@ static void run_linear(device *dev, linear_operands *o) {
     case_run(dev, &backward);
 }
 
-static double w_at(const linear_operands *o, int64_t out, int64_t in) {
-    return o->transposed ? case_get(&o->w, in, out) : case_get(&o->w, out, in);
+/* Of all weights: case_doubles. */
+static double w_at(const linear_operands *o, const double *w, int64_t out, int64_t in) {
+    return o->transposed ? w[in * o->w.columns + out] : w[out * o->w.columns + in];
 }
 
 /* Every element would take long: each `step`th row. */
@@ -75,30 +76,34 @@ static int64_t row_step(int64_t rows) {
 }
 
 static double forward_distance(const linear_operands *o) {
-    double worst = 0;
+    double worst = 0, *w = case_doubles(&o->w), *x = case_doubles(&o->x);
     for (int64_t r = 0; r < o->x.rows; r += row_step(o->x.rows))
         for (int64_t c = 0; c < o->y.columns; c++) {
             double sum = case_get(&o->bias, 0, c), terms = fabs(sum);
             for (int64_t i = 0; i < o->x.columns; i++) {
-                double term = case_get(&o->x, r, i) * w_at(o, c, i);
+                double term = x[r * o->x.columns + i] * w_at(o, w, c, i);
                 sum += term, terms += fabs(term);
             }
             worst = fmax(worst, case_distance(case_get(&o->y, r, c), sum, terms, o->y.dtype));
         }
+    free(x);
+    free(w);
     return worst;
 }
 
 static double input_distance(const linear_operands *o) {
-    double worst = 0;
+    double worst = 0, *w = case_doubles(&o->w), *dy = case_doubles(&o->dy);
     for (int64_t r = 0; r < o->x.rows; r += row_step(o->x.rows))
         for (int64_t i = 0; i < o->x.columns; i++) {
             double sum = o->accumulate ? case_get(&o->dx_before, r, i) : 0, terms = fabs(sum);
             for (int64_t c = 0; c < o->dy.columns; c++) {
-                double term = case_get(&o->dy, r, c) * w_at(o, c, i);
+                double term = dy[r * o->dy.columns + c] * w_at(o, w, c, i);
                 sum += term, terms += fabs(term);
             }
             worst = fmax(worst, case_distance(case_get(&o->dx, r, i), sum, terms, o->dx.dtype));
         }
+    free(dy);
+    free(w);
     return worst;
 }
 
