@@ -18,7 +18,7 @@ typedef struct outcome {
 static sifr_settings defaults(sifr_precision precision) {
     sifr_settings options = sifr_settings_defaults();
     options.precision = precision;
-    options.threads = 2;
+    options.threads = 1;
     options.micro_batch_size = SEQUENCES;
     options.seq_length = LENGTH;
     options.optimizer.weight_decay = 0.1;
