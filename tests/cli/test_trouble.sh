@@ -72,16 +72,16 @@ grep 'collective_timeout' err | grep -q 'rank 1' || fail "rank 1 stopped: not na
 
 # --- a signal to the launcher: saved once, and resumed to the same bits ---
 train() { "$SIFR" train --config ds.json --model model --data text --threads 1 "$@"; }
-train --output whole --max-steps 240 --ranks 2 >out 2>err || fail "a whole run: exit code $?"
+train --output whole --max-steps 100 --ranks 2 >out 2>err || fail "a whole run: exit code $?"
 for signal in TERM INT; do
-    start --ranks 2 --max-steps 240
+    start --ranks 2 --max-steps 100
     kill -$signal $run
     code=143
     [ $signal = TERM ] || code=130
     finish $code 60 "SIG$signal"
     [ "$(ls -d run/checkpoint-* | wc -l)" = 1 ] || fail "SIG$signal: not one checkpoint"
     [ "$(grep -c "stopped by .* after step" out)" = 1 ] || fail "SIG$signal: not said once"
-    train --output run --max-steps 240 --ranks 2 --resume >out 2>err || fail "resume: exit code $?"
+    train --output run --max-steps 100 --ranks 2 --resume >out 2>err || fail "resume: exit code $?"
     grep -q '^resumed from checkpoint-' out || fail "SIG$signal: not resumed"
     [ "$(bits run)" = "$(bits whole)" ] || fail "SIG$signal: other bits after resuming"
 done
