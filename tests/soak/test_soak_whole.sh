@@ -1,0 +1,10 @@
+# label: soak
+# Tests of which `make test` runs a part, in full: every combination of what they turn.
+# timeout: 3600, not under sanitizers (they take memory of their own)
+export SIFR_TEST_WHOLE=yes
+for test in test_memory test_zero_runs; do
+    begun=$SECONDS
+    "$SOURCE/tests/support/run-script.sh" "$SOURCE/tests/cli/$test.sh" >out 2>&1 ||
+        { cat out; echo "$test: exit code $?" >&2; exit 1; }
+    echo "$test: $((SECONDS - begun)) s"
+done
