@@ -11,7 +11,8 @@ config() { # STAGE DEVICE
  "optimizer": {"type": "AdamW", "params": {"lr": 1e-3, "weight_decay": 0.01}},
  "zero_optimization": {"stage": $1, "sub_group_size": 20000,
                        "offload_optimizer": {"device": "$2", "nvme_path": "nvme"}},
- "sifr": {"seq_length": 64, "save_steps": 3, "eval_steps": 2, "eval_data": "text"}}
+ "sifr": {"seq_length": 64, "save_steps": 3, "eval_steps": 2, "eval_data": "text",
+           "max_eval_windows": 16}}
 J
 }
 train() { # OUTPUT RANKS OPTION...
