@@ -74,7 +74,7 @@ grep -q 'resumed from checkpoint-28' out || fail "$(cat out)"
 [ "$(bits killed)" = "$(bits straight)" ] || fail "from an older checkpoint: other bits"
 
 # Threads, the order of a step and recomputation change nothing.
-for other in "--threads 1" "--step-order unit" "--recompute unit"; do
+for other in "--threads 2" "--step-order unit" "--recompute unit"; do
     expect 0 $steady --output other $other
     [ "$(bits other)" = "$(bits straight)" ] || fail "$other: other bits"
     rm -r other

@@ -30,6 +30,6 @@ cat >ds.json <<'J'
  "scheduler": {"type": "WarmupCosineLR", "params": {"warmup_num_steps": 4, "total_num_steps": 30}},
  "sifr": {"seq_length": 64, "max_steps": 30}}
 J
-train() { "$SIFR" train --config ds.json --data books --threads 2 "$@"; }
-steady="$SIFR train --config ds.json --data books --threads 2 --model gpt2 --save-steps 4
+train() { "$SIFR" train --config ds.json --data books --threads 1 "$@"; }
+steady="$SIFR train --config ds.json --data books --threads 1 --model gpt2 --save-steps 4
     --save-total-limit 2 --eval-data held --eval-steps 10 --max-eval-windows 30 --logging-steps 3"
