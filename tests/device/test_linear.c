@@ -72,7 +72,7 @@ static double w_at(const linear_operands *o, const double *w, int64_t out, int64
 
 /* Every element would take long: each `step`th row. */
 static int64_t row_step(int64_t rows) {
-    return rows > 100 ? 37 : 1;
+    return rows > 100 ? 37 : thinned_out(1) ? 5 : 1;
 }
 
 static double forward_distance(const linear_operands *o) {
@@ -109,7 +109,7 @@ static double input_distance(const linear_operands *o) {
 
 static double weight_distance(const linear_operands *o) {
     double worst = 0, *x = case_doubles(&o->x), *dy = case_doubles(&o->dy);
-    for (int64_t c = 0; c < o->dy.columns; c += 3)
+    for (int64_t c = 0; c < o->dy.columns; c += thinned_out(1) ? 15 : 3)
         for (int64_t i = 0; i < o->x.columns; i++) {
             int64_t row = o->transposed ? i : c, column = o->transposed ? c : i;
             double sum = o->accumulate ? case_get(&o->dw_before, row, column) : 0;
