@@ -76,23 +76,31 @@ chmod +x bin/python3
     [ ! -e toolkit ] && [ ! -s calls ] || fail "an nvcc in PATH is not taken: $(cat out calls)"
 }
 
-# The source of carquet is fetched by its hash, once; one that cannot be had is one line.
-cat >bin/python3 <<'END'
+# A pip that takes pins with hashes and puts a file into the folder of its OPTION:
+# pip_with_pins OPTION FILE
+pip_with_pins() {
+    cat >bin/python3 <<END
 #!/bin/sh
-[ "$1 $2" = "-m venv" ] || exit 1
-mkdir -p "$3/bin"
-cat >"$3/bin/pip" <<'PIP'
-#!/bin/sh
-echo "pip $*" >>calls
-[ "$FAILS" != pip ] || exit 1
-while [ "$1" != -r ]; do shift; done
-cat "$2" >>calls
-while [ "$1" != --dest ]; do shift; done
-: >"$2/carquet-0.7.2.tar.gz"
-PIP
-chmod +x "$3/bin/pip"
+[ "\$1 \$2" = "-m venv" ] || exit 1
+mkdir -p "\$3/bin"
+cp "$PWD/pip" "\$3/bin/pip"
 END
-chmod +x bin/python3
+    cat >pip <<END
+#!/bin/sh
+echo "pip \$*" >>calls
+[ "\$FAILS" != pip ] || exit 1
+while [ "\$1" != -r ]; do shift; done
+cat "\$2" >>calls
+while [ "\$1" != $1 ]; do shift; done
+mkdir -p "\$2/$(dirname "$2")"
+printf '#!/bin/sh\n' >"\$2/$2"
+chmod +x "\$2/$2"
+END
+    chmod +x bin/python3 pip
+}
+
+# The source of carquet is fetched by its hash, once; one that cannot be had is one line.
+pip_with_pins --dest carquet-0.7.2.tar.gz
 export SIFR_CARQUET=$PWD/carquet PRESENT="liblz4-dev python3 python3-venv"
 FAILS=pip run parquet
 [ "$code" = 1 ] && grep -q 'the build is one without Parquet' out || fail "exit code $code: $(cat out)"
@@ -106,23 +114,7 @@ run parquet
 [ "$code" = 0 ] && [ ! -s out ] && [ ! -s calls ] || fail "fetched again: $(cat out calls)"
 
 # nvdisasm is fetched by its hash, once, where there is an nvcc and no nvdisasm.
-cat >bin/python3 <<'END'
-#!/bin/sh
-[ "$1 $2" = "-m venv" ] || exit 1
-mkdir -p "$3/bin"
-cat >"$3/bin/pip" <<'PIP'
-#!/bin/sh
-echo "pip $*" >>calls
-[ "$FAILS" != pip ] || exit 1
-while [ "$1" != -r ]; do shift; done
-cat "$2" >>calls
-while [ "$1" != --target ]; do shift; done
-mkdir -p "$2/nvidia/cu13/bin"
-printf '#!/bin/sh\n' >"$2/nvidia/cu13/bin/nvdisasm"
-chmod +x "$2/nvidia/cu13/bin/nvdisasm"
-PIP
-chmod +x "$3/bin/pip"
-END
+pip_with_pins --target nvidia/cu13/bin/nvdisasm
 export SIFR_NVDISASM=$PWD/nvdisasm CUDA_HOME=/nowhere SIFR_CUDA_TOOLKIT=$PWD/toolkit
 PRESENT="python3 python3-venv"
 rm -f bin/nvcc
