@@ -3,7 +3,7 @@
 # the plan, at every ZeRO stage; and the plan's lines for parameters, gradients and optimizer state
 # fall with the ranks as the design's table says.
 # label: full
-# timeout: 400, runs alone, not under sanitizers
+# timeout: 400, not under sanitizers
 set -eu
 fail() {
     echo "FAILED: $*" >&2

@@ -1,7 +1,7 @@
 # Promise 2 in pipeline stages: a run with evaluations takes what its plan says on every stage, also
 # where a stage's step leaves less idle than its part of an evaluation takes: frozen embeddings alone,
 # beside a head whose logits are more than all else.
-# label: full; timeout: 120, runs alone, not under sanitizers
+# label: full; timeout: 240, not under sanitizers
 . "$SOURCE/tests/support/ranks.sh"
 
 head -c 40000 "$SOURCE/docs/config.md" >text.txt
