@@ -61,12 +61,9 @@ static sifr_status do_work(queue_set *set, const queue_piece *piece) {
     return status;
 }
 
-/* Before one piece of four: others run ahead in between, and each rest costs the system a switch.
- */
 static void rest(one_queue *q) {
     if (q->set->pause_us == 0) return;
     q->random = q->random * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
-    if (q->random >> 62) return;
     struct timespec time = {.tv_nsec = (long)((q->random >> 33) % q->set->pause_us) * 1000};
     nanosleep(&time, NULL);
 }
