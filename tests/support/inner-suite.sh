@@ -1,9 +1,9 @@
 # For the tests that build the tree another way, in a folder of their own below the build folder,
 # and run a suite there. Sourced.
 
-# Sets `options` to those of a build that takes longer to compile than to run: C but kernels without
-# optimisation, in which sanitizers see no less, and kernels, which are one source for all
-# instruction sets, for the plain one and the best of this machine.
+# Sets `options` for a build that takes longer to compile than to run. All C except kernels is
+# compiled without optimisation: sanitizers see no less there. Kernels, one source for all
+# instruction sets, are compiled for the plain set and for the best of this machine.
 quick() {
     local machine best=
     machine=$("$SIFR" doctor)

@@ -27,7 +27,6 @@ enum {
 };
 
 typedef struct optimizer_offload {
-    plan_schedule *s;
     plan_updates updates;
     int32_t *moved; /* by old instruction: the new one */
     int64_t *live;  /* by old instruction: live bytes of temporary buffers */
@@ -50,7 +49,7 @@ static int64_t live_peak(const optimizer_offload *o) {
 static int64_t auto_elements(const optimizer_offload *o) {
     int64_t elements = AUTO_GROUP, share = live_peak(o) / PEAK_SHARE;
     /* as many kinds as this optimizer's updates have */
-    int64_t parts = 3 + optim_most_states(optim_row_of(&o->s->settings.step.optimizer));
+    int64_t parts = 3 + optim_most_states(optim_row_of(&o->updates.s->settings.step.optimizer));
     while (elements < LONGEST_AUTO && 2 * elements * GROUP_SETS * parts * 4 <= share) elements *= 2;
     return elements;
 }
@@ -73,7 +72,7 @@ static int64_t sets_within_peak(const optimizer_offload *o) {
 }
 
 static sifr_status choose_sets(optimizer_offload *o, sifr_error *error) {
-    const sifr_offload *f = &o->s->settings.step.offload;
+    const sifr_offload *f = &o->updates.s->settings.step.offload;
     int32_t parts = state_parts(o);
     int64_t sets = 1 + (f->optimizer.pipeline_read && parts) + f->optimizer.pipeline_write;
     if (sets == 3) sets = base_max_i64(sets, sets_within_peak(o));
@@ -94,7 +93,7 @@ static sifr_status take_buffers(optimizer_offload *o, sifr_error *error) {
     for (int32_t b = 0; b < o->sets * PARTS; b++) {
         o->buffers[b] = -1;
         int64_t bytes = o->updates.longest[b % PARTS];
-        if (bytes) BASE_TRY(plan_add_disk_buffer(o->s, bytes, -1, &o->buffers[b], error));
+        if (bytes) BASE_TRY(plan_add_disk_buffer(o->updates.s, bytes, -1, &o->buffers[b], error));
     }
     return SIFR_OK;
 }
@@ -106,7 +105,7 @@ static int32_t buffer_for(const optimizer_offload *o, size_t group, plan_state_p
 /* Transfers one kind of a group's state; *out is the instruction. */
 static sifr_status emit_transfer(optimizer_offload *o, plan_action action, size_t group,
                                  const plan_operand *state, int32_t *out, sifr_error *error) {
-    plan_schedule *s = o->s;
+    plan_schedule *s = o->updates.s;
     const plan_sub_group *g = &o->updates.groups[group];
     plan_role file = action == PLAN_READ ? PLAN_X0 : PLAN_Y;
     plan_role memory = action == PLAN_READ ? PLAN_Y : PLAN_X0;
@@ -123,7 +122,7 @@ static sifr_status emit_transfer(optimizer_offload *o, plan_action action, size_
 static sifr_status wait_for_writes(optimizer_offload *o, size_t group, sifr_error *error) {
     for (int32_t p = 0; p < PARTS; p++) {
         int32_t *write = &o->updates.groups[group].writes[p];
-        if (*write >= 0) BASE_TRY(plan_add_wait(o->s, *write, error));
+        if (*write >= 0) BASE_TRY(plan_add_wait(o->updates.s, *write, error));
         *write = -1;
     }
     return SIFR_OK;
@@ -162,15 +161,15 @@ static sifr_status read_until(optimizer_offload *o, size_t end, sifr_error *erro
 /* Whether an operand has values of an update's elements; else it is of the whole weight. */
 static bool has_elements(const optimizer_offload *o, const plan_instruction *in,
                          const plan_operand *operand) {
-    return operand->buffer != o->s->weight_sums[in->segment];
+    return operand->buffer != o->updates.s->weight_sums[in->segment];
 }
 
 /* The kernel's call for `elements` elements. All groups of a slice but the last share one, and so
  * do slices of weights that are trained alike. */
 static sifr_status call_for(optimizer_offload *o, const plan_instruction *in, int64_t elements,
                             sifr_error *error) {
-    device_call call = o->s->calls[in->call];
-    const device_call *last = o->call >= 0 ? &o->s->calls[o->call] : NULL;
+    device_call call = o->updates.s->calls[in->call];
+    const device_call *last = o->call >= 0 ? &o->updates.s->calls[o->call] : NULL;
     bool same = last && last->kernel == call.kernel &&
                 memcmp(&last->attributes, &call.attributes, sizeof call.attributes) == 0 &&
                 memcmp(&last->x[1], &call.x[1], sizeof call.x[1]) == 0; /* a segment's sums */
@@ -183,7 +182,7 @@ static sifr_status call_for(optimizer_offload *o, const plan_instruction *in, in
         m->columns = m->stride = elements / each;
     }
     o->call_elements = elements;
-    return plan_add_call(o->s, call, &o->call, error);
+    return plan_add_call(o->updates.s, call, &o->call, error);
 }
 
 /* A group's part of one update. */
@@ -201,20 +200,20 @@ static sifr_status emit_update(optimizer_offload *o, size_t group, const plan_in
     out.element += first - place;
     for (int32_t i = 0; i < in->operands; i++) {
         plan_operand operand = o->updates.old.operands[in->first_operand + i];
-        if (plan_is_away(o->s, operand.buffer)) {
+        if (plan_is_away(o->updates.s, operand.buffer)) {
             operand.buffer = buffer_for(o, group, plan_state_part_of(&operand));
             operand.offset = plan_state_bytes(&o->updates, in, &operand, first - g->first);
         } else if (first > place && has_elements(o, in, &operand)) {
             operand.offset += plan_state_bytes(&o->updates, in, &operand, first - place);
         }
-        BASE_TRY(
-            plan_add_operand(o->s, (plan_role)operand.role, operand.buffer, operand.offset, error));
+        BASE_TRY(plan_add_operand(o->updates.s, (plan_role)operand.role, operand.buffer,
+                                  operand.offset, error));
     }
-    return plan_add_instruction(o->s, out, error);
+    return plan_add_instruction(o->updates.s, out, error);
 }
 
 static sifr_status emit_group(optimizer_offload *o, size_t group, sifr_error *error) {
-    const sifr_offload *f = &o->s->settings.step.offload;
+    const sifr_offload *f = &o->updates.s->settings.step.offload;
     plan_sub_group *g = &o->updates.groups[group];
     const plan_instruction *in = &o->updates.old.instructions[g->update];
     size_t sets = (size_t)o->sets,
@@ -222,7 +221,7 @@ static sifr_status emit_group(optimizer_offload *o, size_t group, sifr_error *er
     if (ahead && sets > 3) ahead = sets / 2; /* the other sets are still being written */
     BASE_TRY(read_until(o, group + 1 + ahead, error));
     for (int32_t p = 0; p < PARTS; p++) {
-        if (g->reads[p] >= 0) BASE_TRY(plan_add_wait(o->s, g->reads[p], error));
+        if (g->reads[p] >= 0) BASE_TRY(plan_add_wait(o->updates.s, g->reads[p], error));
     }
     for (int32_t u = g->update; u < g->end; u++)
         BASE_TRY(emit_update(o, group, &o->updates.old.instructions[u], error));
@@ -261,7 +260,7 @@ static size_t find_begin(const optimizer_offload *o) {
     size_t late = find_end_of_backward(o);
     int64_t buffers = 0, peak = 0, most = 0;
     for (int32_t b = 0; b < o->sets * PARTS; b++) {
-        if (o->buffers[b] >= 0) buffers += o->s->buffers[o->buffers[b]].bytes;
+        if (o->buffers[b] >= 0) buffers += o->updates.s->buffers[o->buffers[b]].bytes;
     }
     for (size_t i = 0; i < o->updates.old.count; i++) {
         if (i < late && is_move(&o->updates.old.instructions[i])) return late;
@@ -273,9 +272,9 @@ static size_t find_begin(const optimizer_offload *o) {
 
 /* Finds live bytes, from the lifetimes before this pass. */
 static sifr_status find_live(optimizer_offload *o, sifr_error *error) {
-    const plan_schedule *s = o->s;
+    const plan_schedule *s = o->updates.s;
     BASE_TRY(base_alloc(s->instruction_count + 1, sizeof *o->live, &o->live, error));
-    plan_find_lives(o->s);
+    plan_find_lives(o->updates.s);
     for (size_t b = 0; b < s->buffer_count; b++) {
         const plan_buffer *buffer = &s->buffers[b];
         if (!plan_comes_and_goes(s, (int32_t)b)) continue;
@@ -289,10 +288,11 @@ static sifr_status find_live(optimizer_offload *o, sifr_error *error) {
 static sifr_status rewrite(optimizer_offload *o, sifr_error *error) {
     size_t group = 0, begin = o->updates.count ? find_begin(o) : 0;
     for (size_t i = 0; i < o->updates.old.count; i++) {
-        if (i == begin && o->updates.count && o->s->settings.step.offload.optimizer.pipeline_read)
+        if (i == begin && o->updates.count &&
+            o->updates.s->settings.step.offload.optimizer.pipeline_read)
             BASE_TRY(read_until(o, (size_t)o->sets, error));
         if (group == o->updates.count || o->updates.groups[group].update != (int32_t)i) {
-            BASE_TRY(plan_keep(o->s, &o->updates.old, i, o->moved, error));
+            BASE_TRY(plan_keep(o->updates.s, &o->updates.old, i, o->moved, error));
             continue;
         }
         for (; group < o->updates.count && o->updates.groups[group].update <= (int32_t)i; group++) {
@@ -313,7 +313,7 @@ static bool some_away(const plan_schedule *s) {
 }
 
 sifr_status plan_pass_offload_optimizer(plan_schedule *s, sifr_error *error) {
-    optimizer_offload o = {.s = s, .updates = {.s = s}, .call = -1};
+    optimizer_offload o = {.updates = {.s = s}, .call = -1};
     sifr_status status;
     if (s->settings.mode != PLAN_TRAIN || !some_away(s)) return SIFR_OK;
     BASE_TRY_GOTO(status, find_live(&o, error), done);

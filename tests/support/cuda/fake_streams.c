@@ -340,8 +340,7 @@ static cuda_result follow(cuda_stream stream, cuda_event event, unsigned flags) 
     return fake_leave(CUDA_OK);
 }
 
-/* Late to say no: who asks until it is yes would take the time of the streams, which are threads.
- */
+/* Sleeps before it says no: a caller that polls would take time from the streams' threads. */
 static cuda_result query(cuda_event event) {
     cuda_result result = enter_event(event);
     if (result != CUDA_OK) return result;
