@@ -64,19 +64,31 @@ foreach(target ${SIFR_CUDA_TARGETS})
   list(APPEND SIFR_NVCC_TARGETS -gencode arch=compute_${target},code=sm_${target})
 endforeach()
 
+# Beside each fatbin is the list of its kernels, from the PTX of the same compilation.
 file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/src/device/cuda/*.cu)
 set(SIFR_CUDA_IMAGES "")
 set(SIFR_CUDA_ENTRIES "")
+set(SIFR_CUDA_LISTS "")
 foreach(source ${sources})
   get_filename_component(name ${source} NAME_WE)
   set(fatbin ${CMAKE_BINARY_DIR}/cuda/${name}.fatbin)
-  add_custom_command(OUTPUT ${fatbin} DEPENDS ${source} DEPFILE ${fatbin}.d
+  set(list ${CMAKE_BINARY_DIR}/cuda/${name}.kernels)
+  set(kept ${CMAKE_BINARY_DIR}/cuda/${name}.kept)
+  add_custom_command(OUTPUT ${fatbin} ${list} DEPENDS ${source} DEPFILE ${fatbin}.d
+    COMMAND ${CMAKE_COMMAND} -E rm -rf ${kept}
+    COMMAND ${CMAKE_COMMAND} -E make_directory ${kept}
     COMMAND ${SIFR_NVCC} ${SIFR_NVCC_FLAGS} ${SIFR_NVCC_TARGETS} -MD -MF ${fatbin}.d -MT ${fatbin}
-      -fatbin -o ${fatbin} ${source}
+      -keep -keep-dir ${kept} -fatbin -o ${fatbin} ${source}
+    COMMAND ${CMAKE_COMMAND} -DKEPT=${kept} -DLIST=${list}
+      -P ${CMAKE_SOURCE_DIR}/cmake/cuda_kernels.cmake
+    COMMAND ${CMAKE_COMMAND} -E rm -rf ${kept}
     COMMENT "nvcc ${name}.cu" VERBATIM)
-  list(APPEND SIFR_CUDA_FATBINS ${fatbin})
-  string(APPEND SIFR_CUDA_IMAGES "IMAGE(${name}, \"${fatbin}\")\n")
-  string(APPEND SIFR_CUDA_ENTRIES "        {\"${name}\", sifr_image_${name}},\n")
+  list(APPEND SIFR_CUDA_FATBINS ${fatbin} ${list})
+  string(APPEND SIFR_CUDA_IMAGES "IMAGE(${name}, \"${fatbin}\")\n"
+    "static const uint16_t kernels_${name}[] = {\n#include \"${list}\"\n};\n")
+  string(APPEND SIFR_CUDA_LISTS "#include \"${list}\"\n")
+  string(APPEND SIFR_CUDA_ENTRIES
+    "        {\"${name}\", sifr_image_${name}, kernels_${name}, COUNT(kernels_${name})},\n")
 endforeach()
 file(MAKE_DIRECTORY ${CMAKE_BINARY_DIR}/cuda)
 add_custom_target(cuda_kernels DEPENDS ${SIFR_CUDA_FATBINS})

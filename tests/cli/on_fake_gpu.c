@@ -111,7 +111,7 @@ sifr_status __wrap_cuda_driver_open(cuda_driver *driver, int least, sifr_error *
 }
 
 const cuda_image *__wrap_cuda_images(size_t *count) {
-    static const cuda_image image = {"fake", "fake"};
+    static const cuda_image image = {.name = "fake", .data = "fake"};
     *count = 1;
     return &image;
 }

@@ -7,6 +7,7 @@
 
 #include <cmocka.h>
 #include <pthread.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -14,13 +15,14 @@
 #include "device/await.h"
 #include "device/cuda/cuda_awaits.h"
 #include "device/cuda/cuda_device.h"
+#include "device/cuda/cuda_launch.h"
 #include "support/cuda/fake_kernels.h"
 #include "support/cuda/shim_run.h"
 
 enum { ELEMENTS = 1000, BYTES = ELEMENTS * 4 };
 
 static cuda_driver driver;
-static const cuda_image image = {"fake", "fake"};
+static const cuda_image image = {.name = "fake", .data = "fake"};
 
 static int start(void **state) {
     fake_driver_options options = {.memory = 1 << 20};
@@ -399,6 +401,53 @@ static void cannot_await(void **state) {
     }
 }
 
+/* Kernels in three images, in turn, as nvcc's are in one for each file. */
+typedef struct split_images {
+    cuda_image images[3];
+    char text[3][CUDA_KERNELS * 48];
+    uint16_t kernels[3][CUDA_KERNELS];
+} split_images;
+
+static void split(split_images *s) {
+    size_t used[3] = {0};
+    for (int i = 0; i < 3; i++)
+        s->images[i] = (cuda_image){.name = "split", .data = s->text[i], .kernels = s->kernels[i]};
+    for (int k = 0; k < CUDA_KERNELS; k++) {
+        cuda_image *in = &s->images[k % 3];
+        s->kernels[k % 3][in->kernel_count++] = (uint16_t)k;
+        used[k % 3] +=
+            (size_t)snprintf(s->text[k % 3] + used[k % 3], sizeof s->text[0] - used[k % 3],
+                             "sifr_%s ", cuda_kernel_name((cuda_kernel)k));
+    }
+}
+
+/* Each kernel is found where the table says, and nothing is looked up where it is not. A table that
+ * is wrong is an error. */
+static void each_kernel_in_its_image(void **state) {
+    (void)state;
+    static split_images s;
+    sifr_error error;
+    device *dev;
+    float *block, out[ELEMENTS];
+    cuda_options options = {.driver = &driver, .threads = 1, .images = s.images, .image_count = 3};
+    split(&s);
+    assert_int_equal(cuda_device_open(&options, &dev, &error), SIFR_OK);
+    assert_int_equal(fake_driver_count().lookups, CUDA_KERNELS);
+    assert_int_equal(fake_driver_count().missed, 0);
+    assert_int_equal(device_take(dev, 2 * BYTES, (void **)&block, &error), SIFR_OK);
+    device_call call = add_into(block + ELEMENTS, block);
+    assert_int_equal(device_prepare(dev, &call, &error), SIFR_OK);
+    assert_int_equal(device_run(dev, &call, &error), SIFR_OK);
+    assert_int_equal(device_copy(dev, out, block + ELEMENTS, BYTES, &error), SIFR_OK);
+    device_give(dev, block, 2 * BYTES);
+    device_close(dev);
+    s.kernels[1][0] = s.kernels[0][0];
+    fails(cuda_device_open(&options, &dev, &error), SIFR_FAILED, &error,
+          "kernel clear in the image split: CUDA_ERROR_NOT_FOUND");
+    assert_int_equal(fake_driver_count().missed, 1);
+    assert_int_equal(fake_driver_count().modules, 0);
+}
+
 static void no_kernels(void **state) {
     (void)state;
     device *dev;
@@ -422,6 +471,7 @@ int main(void) {
         cmocka_unit_test_setup_teardown(awaits_a_word, start, stop),
         cmocka_unit_test_setup_teardown(not_too_far_ahead, start, stop),
         cmocka_unit_test_setup_teardown(cannot_await, start, stop),
+        cmocka_unit_test_setup_teardown(each_kernel_in_its_image, start, stop),
         cmocka_unit_test_setup_teardown(no_kernels, start, stop)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

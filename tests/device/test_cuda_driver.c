@@ -9,6 +9,7 @@
 #include <cmocka.h>
 
 #include "device/cuda/cuda_images.h"
+#include "device/cuda/cuda_launch.h"
 #include "support/cuda/fake_driver.h"
 #include "support/cuda/least_gpu.h"
 
@@ -165,7 +166,7 @@ static void test_the_system_has_one_or_says_why(void **state) {
 static void test_images_are_fatbins(void **state) {
     (void)state;
     const uint32_t magic = 0xba55ed50;
-    size_t count;
+    size_t count, kernels = 0;
     const cuda_image *images = cuda_images(&count);
     assert_int_equal(cuda_images_version() > 0, count > 0);
     assert_int_equal(strncmp(cuda_images_targets(), "80 ", 3) == 0, count > 0);
@@ -173,7 +174,9 @@ static void test_images_are_fatbins(void **state) {
         assert_true(strlen(images[i].name) > 0);
         assert_int_equal((uintptr_t)images[i].data % 64, 0);
         assert_memory_equal(images[i].data, &magic, sizeof magic);
+        kernels += images[i].kernel_count;
     }
+    assert_int_equal(kernels, count > 0 ? CUDA_KERNELS : 0);
     if (count == 0) print_message("built without CUDA\n");
 }
 

@@ -40,7 +40,7 @@ static int stop_lost(void **state) {
 
 static sifr_status open_with(const fake_lt_trouble *trouble, bool needed, bool check, device **dev,
                              sifr_error *error) {
-    static const cuda_image image = {"fake", "fake"};
+    static const cuda_image image = {.name = "fake", .data = "fake"};
     cuda_lt lt;
     fake_lt_open(trouble, &lt);
     cuda_options options = {.driver = &driver,
@@ -440,7 +440,7 @@ static void no_parts(void **state) {
 
 static void missing(void **state) {
     (void)state;
-    static const cuda_image image = {"fake", "fake"};
+    static const cuda_image image = {.name = "fake", .data = "fake"};
     char text[100];
     device *dev;
     cuda_options options = {.driver = &driver,

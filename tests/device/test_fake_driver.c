@@ -61,7 +61,7 @@ static void open_gpu(gpu *g, uint32_t pause_us) {
     assert_int_equal(cuda_driver_start(&g->driver, 13000, &error), SIFR_OK);
     OK(d->cuDevicePrimaryCtxRetain(&g->context, 0));
     OK(d->cuCtxSetCurrent(g->context));
-    OK(d->cuModuleLoadData(&g->module, "image"));
+    OK(d->cuModuleLoadData(&g->module, "fake"));
     OK(d->cuModuleGetFunction(&g->add, g->module, "sifr_add"));
     for (int i = 0; i < 2; i++)
         OK(d->cuStreamCreateWithPriority(&g->streams[i], CUDA_STREAM_NON_BLOCKING, 0));
@@ -517,7 +517,7 @@ static void test_kernels_run_over_the_shim(void **state) {
     assert_int_equal(cuda_driver_start(&g.driver, 0, &error), SIFR_OK);
     OK(d->cuDevicePrimaryCtxRetain(&g.context, 0));
     OK(d->cuCtxSetCurrent(g.context));
-    OK(d->cuModuleLoadData(&g.module, "image"));
+    OK(d->cuModuleLoadData(&g.module, "fake"));
     for (int k = 0; k < CUDA_KERNELS; k++) {
         char name[128];
         snprintf(name, sizeof name, "sifr_%s", cuda_kernel_name((cuda_kernel)k));

@@ -452,26 +452,41 @@ static sifr_status fail_image(const cuda_device *cuda, cuda_result result, const
                      result);
 }
 
+static sifr_status find_kernel(cuda_device *cuda, const cuda_image *image, cuda_module module,
+                               cuda_kernel kernel, sifr_error *error) {
+    char name[128];
+    snprintf(name, sizeof name, "sifr_%s", cuda_kernel_name(kernel));
+    cuda_result result = cuda->driver.cuModuleGetFunction(&cuda->functions[kernel], module, name);
+    if (result == CUDA_OK) return SIFR_OK;
+    cuda->functions[kernel] = NULL;
+    return cuda_driver_status(&cuda->driver, result, error, "kernel %s in the image %s",
+                              cuda_kernel_name(kernel), image->name);
+}
+
+/* Each kernel is looked up in its own image alone: tools for debugging report every lookup that
+ * fails as an error of the program. */
+static sifr_status find_kernels(cuda_device *cuda, const cuda_image *image, cuda_module module,
+                                sifr_error *error) {
+    size_t count = image->kernels ? image->kernel_count : CUDA_KERNELS;
+    for (size_t i = 0; i < count; i++) {
+        size_t kernel = image->kernels ? image->kernels[i] : i;
+        BASE_TRY(find_kernel(cuda, image, module, (cuda_kernel)kernel, error));
+    }
+    return SIFR_OK;
+}
+
 static sifr_status load_images(cuda_device *cuda, const cuda_options *options, sifr_error *error) {
     size_t count = options->image_count;
     const cuda_image *images = options->images ? options->images : cuda_images(&count);
     if (count == 0 || count > MOST_IMAGES)
         return base_fail(error, SIFR_FAILED,
                          "this program has no kernels for GPUs: build it with `make CUDA=1`");
+    for (int k = 0; k < CUDA_KERNELS; k++) cuda->shared[k] = PLAIN_SHARED;
     for (size_t i = 0; i < count; i++) {
         cuda_result result = cuda->driver.cuModuleLoadData(&cuda->modules[i], images[i].data);
         if (result != CUDA_OK) return fail_image(cuda, result, images[i].name, error);
         cuda->module_count++;
-    }
-    for (int k = 0; k < CUDA_KERNELS; k++) {
-        char name[128];
-        snprintf(name, sizeof name, "sifr_%s", cuda_kernel_name((cuda_kernel)k));
-        for (size_t i = 0; i < count && !cuda->functions[k]; i++) {
-            if (cuda->driver.cuModuleGetFunction(&cuda->functions[k], cuda->modules[i], name) !=
-                CUDA_OK)
-                cuda->functions[k] = NULL;
-        }
-        cuda->shared[k] = PLAIN_SHARED;
+        BASE_TRY(find_kernels(cuda, &images[i], cuda->modules[i], error));
     }
     return SIFR_OK;
 }

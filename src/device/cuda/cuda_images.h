@@ -4,10 +4,13 @@
 #define CUDA_IMAGES_H
 
 #include <stddef.h>
+#include <stdint.h>
 
 typedef struct cuda_image {
-    const char *name; /* the .cu file's, without its end */
-    const void *data; /* for cuModuleLoadData, which finds its end */
+    const char *name;        /* the .cu file's, without its end */
+    const void *data;        /* for cuModuleLoadData, which finds its end */
+    const uint16_t *kernels; /* what is in it, as cuda_kernel; NULL: all, for tests */
+    size_t kernel_count;
 } cuda_image;
 
 /* Sets *count; NULL and 0 if the program was built without CUDA. */

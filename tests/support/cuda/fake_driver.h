@@ -11,9 +11,9 @@
  * - Other processes open blocks and events through their handles; this process cannot.
  *
  * What differs: copies from and to host memory that is not pinned are counted, and finished on
- * return. A captured graph runs in the order in which its work was given. All functions are in all
- * modules. An event that is recorded again before it was reached counts as reached when any of its
- * records is.
+ * return. A captured graph runs in the order in which its work was given. An event that is recorded
+ * again before it was reached counts as reached when any of its records is. An image is a text: the
+ * names of its functions with a space between, or "fake", which has all.
  *
  * The driver's functions have no argument to find a state by, so there is one fake a process. */
 #ifndef FAKE_DRIVER_H
@@ -58,7 +58,8 @@ typedef struct fake_driver_counts {
     int64_t blocks, host_blocks, imports, streams, events, modules, contexts;
     int64_t bytes; /* of blocks, all devices */
     int64_t launches, copies, pageable_copies;
-    int64_t waits; /* of the host: for streams, and queries that found an event reached */
+    int64_t lookups, missed; /* of functions; those that a module does not have */
+    int64_t waits;           /* of the host: for streams, and queries that found an event reached */
 } fake_driver_counts;
 fake_driver_counts fake_driver_count(void);
 int64_t fake_driver_waits(void); /* of the calling thread alone */

@@ -47,7 +47,7 @@ int fake_gpu_stop(void **state) {
 
 static sifr_status open_gpu(int64_t token_chunk, const cuda_lt *lt, device **out,
                             sifr_error *error) {
-    static const cuda_image image = {"fake", "fake"};
+    static const cuda_image image = {.name = "fake", .data = "fake"};
     cuda_options options = {
         .driver = &driver, .threads = 1, .token_chunk = token_chunk, .lt = lt, .lt_needed = true};
     if (!fake_gpu_is_real()) options.images = &image, options.image_count = 1;

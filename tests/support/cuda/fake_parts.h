@@ -108,6 +108,7 @@ struct CUfunc_st {
 
 struct CUmod_st {
     struct CUmod_st *next;
+    const char *image; /* the caller's */
     cuda_function functions;
 };
 
