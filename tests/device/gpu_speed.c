@@ -10,32 +10,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "base/clock.h"
 #include "support/cuda/fake_gpu.h"
 #include "support/cuda/gpu_work.h"
 #include "support/cuda/shim_run.h"
-
-enum { TURNS = 3 };
-
-/* Seconds of one run: of enough runs, the fastest of three turns. */
-static sifr_status time_part(gpu_work *work, gpu_part part, double enough, double *seconds,
-                             sifr_error *error) {
-    int runs = 1;
-    *seconds = 1e30;
-    for (int turn = -1; turn < TURNS;) { /* the first one warms up, and says how many runs */
-        BASE_TRY(gpu_work_finish(work, NULL, error));
-        double start = base_seconds();
-        for (int i = 0; i < runs; i++) BASE_TRY(gpu_work_run(work, part, error));
-        BASE_TRY(gpu_work_finish(work, NULL, error));
-        double took = base_seconds() - start;
-        if (turn < 0 && took < enough && runs < 1000) {
-            runs *= 2;
-            continue;
-        }
-        if (turn++ >= 0 && took / runs < *seconds) *seconds = took / runs;
-    }
-    return SIFR_OK;
-}
 
 static sifr_status time_shape(device *dev, const gpu_shape *shape, base_dtype type, double rate,
                               sifr_error *error) {
@@ -45,7 +22,7 @@ static sifr_status time_shape(device *dev, const gpu_shape *shape, base_dtype ty
     sifr_status status = gpu_work_open(&work, dev, shape, type, 1, error);
     for (int part = 0; part < GPU_PARTS && status == SIFR_OK; part++) {
         double seconds = 0;
-        status = time_part(&work, (gpu_part)part, enough, &seconds, error);
+        status = gpu_work_time(&work, (gpu_part)part, enough, &seconds, error);
         if (status != SIFR_OK) break;
         double reached = work.operations[part] / seconds;
         printf("| %s %s, %s | %s | %.1f | %.2f |", shape->name,

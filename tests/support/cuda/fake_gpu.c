@@ -25,18 +25,22 @@ bool fake_gpu_has_lt(void) {
     return false;
 }
 
-int fake_gpu_start(void **state) {
+sifr_status fake_gpu_begin(const cuda_driver **out, sifr_error *error) {
     fake_driver_options options = {0};
-    sifr_error error;
-    (void)state;
-    if (fake_gpu_is_real()) {
-        sifr_status status = cuda_driver_open(&driver, cuda_images_version(), &error);
-        if (status != SIFR_OK) print_error("%s\n", error.message);
-        return status;
-    }
+    *out = &driver;
+    if (fake_gpu_is_real()) return cuda_driver_open(&driver, cuda_images_version(), error);
     options.kernels = fake_shim_kernels(SHIM_UP, &options.kernel_count);
     fake_driver_open(&options, &driver);
-    return cuda_driver_start(&driver, 0, &error);
+    return cuda_driver_start(&driver, 0, error);
+}
+
+int fake_gpu_start(void **state) {
+    const cuda_driver *begun;
+    sifr_error error;
+    (void)state;
+    sifr_status status = fake_gpu_begin(&begun, &error);
+    if (status != SIFR_OK) print_error("%s\n", error.message);
+    return status;
 }
 
 int fake_gpu_stop(void **state) {

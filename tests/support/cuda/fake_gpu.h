@@ -11,6 +11,9 @@
 int fake_gpu_start(void **state);
 int fake_gpu_stop(void **state);
 
+/* The first of these without a test: the driver that was started, or why there is none. */
+sifr_status fake_gpu_begin(const cuda_driver **out, sifr_error *error) SIFR_MUST_CHECK;
+
 bool fake_gpu_is_real(void);
 bool fake_gpu_has_lt(void); /* a fake one has cuBLASLt */
 

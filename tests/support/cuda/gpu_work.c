@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/heap.h"
 
 #define PRODUCT(name, rows, in, out)                                                               \
@@ -102,17 +103,18 @@ static void move_call(device_call *call, char *block, void *scratch) {
 
 /* Numbers of both signs below 1 in size, in all of the inputs. */
 static sifr_status fill(gpu_work *w, base_dtype type, uint32_t seed, sifr_error *error) {
-    char *values;
+    void *values;
     BASE_TRY(base_alloc((size_t)w->results, 1, &values, error));
-    uint32_t state = seed * 2654435761u + 12345;
-    int64_t size = base_dtype_bytes(type);
-    for (int64_t at = 0; at < w->results; at += size) {
+    uint32_t state = seed * 2654435761u + 12345, bits;
+    int64_t count = w->results / base_dtype_bytes(type);
+    for (int64_t i = 0; i < count; i++) {
         state = state * 1664525u + 1013904223u;
         float value = (float)(int32_t)state * 0x1p-31f;
-        uint32_t bits;
         memcpy(&bits, &value, sizeof bits);
-        if (type == BASE_BF16) bits >>= 16;
-        memcpy(values + at, &bits, (size_t)size);
+        if (type == BASE_BF16)
+            ((uint16_t *)values)[i] = (uint16_t)(bits >> 16);
+        else
+            ((uint32_t *)values)[i] = bits;
     }
     sifr_status status = device_copy(w->dev, w->block, values, w->results, error);
     free(values);
@@ -167,4 +169,25 @@ sifr_status gpu_work_finish(gpu_work *w, void *to, sifr_error *error) {
     char one;
     return to ? device_copy(w->dev, to, w->block + w->results, w->result_bytes, error)
               : device_copy(w->dev, &one, w->block, 1, error);
+}
+
+enum { TURNS = 3 };
+
+sifr_status gpu_work_time(gpu_work *w, gpu_part part, double enough, double *seconds,
+                          sifr_error *error) {
+    int runs = 1;
+    *seconds = 1e30;
+    for (int turn = -1; turn < TURNS;) { /* the first one warms up, and says how many runs */
+        BASE_TRY(gpu_work_finish(w, NULL, error));
+        double start = base_seconds();
+        for (int i = 0; i < runs; i++) BASE_TRY(gpu_work_run(w, part, error));
+        BASE_TRY(gpu_work_finish(w, NULL, error));
+        double took = base_seconds() - start;
+        if (turn < 0 && took < enough && runs < 1000) {
+            runs *= 2;
+            continue;
+        }
+        if (turn++ >= 0 && took / runs < *seconds) *seconds = took / runs;
+    }
+    return SIFR_OK;
 }

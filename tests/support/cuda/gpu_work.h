@@ -39,4 +39,9 @@ sifr_status gpu_work_clear(gpu_work *work, sifr_error *error) SIFR_MUST_CHECK;
 /* Waits for all that is enqueued; to: result_bytes bytes of the host, or NULL. */
 sifr_status gpu_work_finish(gpu_work *work, void *to, sifr_error *error) SIFR_MUST_CHECK;
 
+/* Seconds of one run: the fastest of three turns, each of so many runs that they take `enough`
+ * seconds. */
+sifr_status gpu_work_time(gpu_work *work, gpu_part part, double enough, double *seconds,
+                          sifr_error *error) SIFR_MUST_CHECK;
+
 #endif
