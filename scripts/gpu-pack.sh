@@ -7,7 +7,7 @@
 # 60 MiB.
 set -eu -o pipefail
 most=$((60 << 20)) level=19
-tests="gpu_speed test_attention_relative test_cuda_attention test_cuda_flat test_cuda_gemm
+tests="gpu_look gpu_speed test_attention_relative test_cuda_attention test_cuda_flat test_cuda_gemm
     test_cuda_golden test_cuda_rows test_cuda_runs test_cuda_sums test_cuda_tuning test_flat_ops
     test_gpu_repeat test_head_loss test_head_pairs test_head_targets test_linear test_magnitude
     test_row_ops sifr_on_fake_gpu"
