@@ -281,6 +281,7 @@ typedef struct awaited {
     float *block, *out; /* out: of the host */
     device_word *words; /* two */
     device_call call;
+    device_mark out_mark; /* of DEVICE_OUT */
     _Atomic int given;
 } awaited;
 
@@ -342,32 +343,81 @@ static void awaits_a_word(void **state) {
     end_await(&a, 2);
 }
 
-static void *give_far(void *argument) {
+enum { FAR = 3 * CUDA_AHEAD };
+
+static void *give_kernels(void *argument) {
     awaited *a = argument;
     sifr_error error;
-    for (a->given = 0; a->given < 3 * CUDA_AHEAD; a->given++)
+    for (a->given = 0; a->given < FAR; a->given++)
         if (device_run(a->dev, &a->call, &error) != SIFR_OK) abort();
     return NULL;
 }
 
+static void *give_copies(void *argument) {
+    awaited *a = argument;
+    sifr_error error;
+    for (a->given = 0; a->given < FAR; a->given++)
+        if (device_start_copy(a->dev, DEVICE_COMPUTE, a->block + ELEMENTS, a->block, BYTES,
+                              &error) != SIFR_OK)
+            abort();
+    return NULL;
+}
+
+/* For a mark that lies behind the word, too. */
+static void *give_waits(void *argument) {
+    awaited *a = argument;
+    sifr_error error;
+    for (a->given = 0; a->given < FAR; a->given++)
+        if (device_follow(a->dev, DEVICE_COMPUTE, a->out_mark, &error) != SIFR_OK) abort();
+    return NULL;
+}
+
 /* The host that gives work goes so far ahead of a word and no further, however it is counted. */
-static void not_too_far_ahead(void **state) {
-    (void)state;
+static void stops_ahead(void *(*give)(void *), float sum) {
     awaited a = begin_await();
     pthread_t thread;
     sifr_error error;
     device_word_set(&a.words[1], UINT32_MAX);
     assert_int_equal(device_await(a.dev, &a.words[0], 1, &error), SIFR_OK);
     assert_int_equal(device_await(a.dev, &a.words[1], 1, &error), SIFR_OK);
-    assert_int_equal(pthread_create(&thread, NULL, give_far, &a), 0);
+    assert_int_equal(pthread_create(&thread, NULL, give, &a), 0);
     for (int w = 0; w < 2; w++) {
-        while (a.given < CUDA_AHEAD) rest();
+        while (a.given < CUDA_AHEAD - 2 + w) rest();
         rest();
-        assert_int_equal(a.given, CUDA_AHEAD);
+        assert_int_equal(a.given, CUDA_AHEAD - 2 + w);
         device_word_set(&a.words[w], 1);
     }
     pthread_join(thread, NULL);
-    end_await(&a, 3 * CUDA_AHEAD);
+    end_await(&a, sum);
+}
+
+static void not_too_far_ahead(void **state) {
+    (void)state;
+    stops_ahead(give_kernels, FAR);
+    stops_ahead(give_copies, 1);
+}
+
+/* Waits for another queue, whose work is behind the word. */
+static void not_too_many_waits(void **state) {
+    (void)state;
+    awaited a = begin_await();
+    pthread_t thread;
+    device_mark before;
+    sifr_error error;
+    assert_int_equal(device_mark_here(a.dev, DEVICE_COMPUTE, &before, &error), SIFR_OK);
+    assert_int_equal(device_finish(a.dev, before, &error), SIFR_OK);
+    assert_int_equal(device_await(a.dev, &a.words[0], 1, &error), SIFR_OK);
+    assert_int_equal(device_mark_here(a.dev, DEVICE_COMPUTE, &before, &error), SIFR_OK);
+    assert_int_equal(device_follow(a.dev, DEVICE_OUT, before, &error), SIFR_OK);
+    assert_int_equal(device_mark_here(a.dev, DEVICE_OUT, &a.out_mark, &error), SIFR_OK);
+    assert_int_equal(pthread_create(&thread, NULL, give_waits, &a), 0);
+    while (a.given < CUDA_AHEAD - 2) rest();
+    rest();
+    assert_int_equal(a.given, CUDA_AHEAD - 2);
+    assert_true(fake_driver_count().deepest <= CUDA_AHEAD);
+    device_word_set(&a.words[0], 1);
+    pthread_join(thread, NULL);
+    end_await(&a, 0);
 }
 
 static cuda_result refuse_value(cuda_stream stream, cuda_address address, uint32_t value,
@@ -470,6 +520,7 @@ int main(void) {
         cmocka_unit_test_setup_teardown(failed_kernel, start, stop),
         cmocka_unit_test_setup_teardown(awaits_a_word, start, stop),
         cmocka_unit_test_setup_teardown(not_too_far_ahead, start, stop),
+        cmocka_unit_test_setup_teardown(not_too_many_waits, start, stop),
         cmocka_unit_test_setup_teardown(cannot_await, start, stop),
         cmocka_unit_test_setup_teardown(each_kernel_in_its_image, start, stop),
         cmocka_unit_test_setup_teardown(no_kernels, start, stop)};

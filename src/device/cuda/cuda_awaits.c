@@ -35,23 +35,25 @@ sifr_status cuda_awaits_add(cuda_awaits *awaits, const cuda_driver *driver, cuda
                             const device_word *word, uint32_t value, sifr_error *error) {
     cuda_address address;
     CUDA_TRY(driver, error, cuMemHostGetDevicePointer, &address, (void *)(uintptr_t)word, 0);
+    cuda_awaits_give(awaits, 1);
     const struct cuda_awaited *open = first_open(awaits);
     if (open && awaits->next - awaits->first == CUDA_AWAITS) {
         wait_for(open);
         awaits->first++;
     }
     CUDA_TRY(driver, error, cuStreamWaitValue32, stream, address, value, CUDA_WAIT_AT_LEAST);
-    awaits->line[awaits->next++ % CUDA_AWAITS] = (struct cuda_awaited){word, value, awaits->given};
+    awaits->line[awaits->next++ % CUDA_AWAITS] =
+        (struct cuda_awaited){word, value, awaits->given - 1};
     return SIFR_OK;
 }
 
-void cuda_awaits_give(cuda_awaits *awaits) {
+void cuda_awaits_give(cuda_awaits *awaits, int64_t count) {
     const struct cuda_awaited *open = first_open(awaits);
-    while (open && awaits->given - open->given >= CUDA_AHEAD) {
+    while (open && awaits->given + count - open->given > CUDA_AHEAD) {
         wait_for(open);
         open = first_open(awaits);
     }
-    awaits->given++;
+    awaits->given += count;
 }
 
 void cuda_awaits_forget(cuda_awaits *awaits, const void *block, int64_t bytes) {

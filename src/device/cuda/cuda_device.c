@@ -217,13 +217,15 @@ static void close_shared(device *dev, void *block, int64_t bytes) {
 
 static sifr_status mark(device *dev, device_queue queue, device_mark *out, sifr_error *error) {
     cuda_device *cuda = cuda_of(dev);
-    if (queue == DEVICE_COMPUTE) cuda_awaits_give(&cuda->awaits);
+    if (queue == DEVICE_COMPUTE) cuda_awaits_give(&cuda->awaits, 1);
     BASE_TRY(enter(cuda, error));
     return cuda_queues_mark(&cuda->driver, &cuda->queues, queue, out, error);
 }
 
 static sifr_status follow(device *dev, device_queue queue, device_mark mark, sifr_error *error) {
     cuda_device *cuda = cuda_of(dev);
+    if (!cuda_queues_waits(&cuda->queues, queue, mark)) return SIFR_OK;
+    if (queue == DEVICE_COMPUTE) cuda_awaits_give(&cuda->awaits, 1);
     BASE_TRY(enter(cuda, error));
     return cuda_queues_follow(&cuda->driver, &cuda->queues, queue, mark, error);
 }
@@ -286,6 +288,7 @@ static sifr_status start_copy(device *dev, device_queue queue, void *to, const v
                               int64_t bytes, sifr_error *error) {
     cuda_device *cuda = cuda_of(dev);
     bool in;
+    if (queue == DEVICE_COMPUTE) cuda_awaits_give(&cuda->awaits, 1);
     if (device_blocks_hold(cuda->blocks, to, bytes) &&
         device_blocks_hold(cuda->blocks, from, bytes))
         return enqueue_copy(cuda, queue, COPY_INSIDE, to, from, bytes, error);
@@ -293,6 +296,7 @@ static sifr_status start_copy(device *dev, device_queue queue, void *to, const v
     return enqueue_copy(cuda, queue, in ? COPY_IN : COPY_OUT, to, from, bytes, error);
 }
 
+/* Not counted in `awaits`, which is not for any thread: a thread has one such copy at a time. */
 static sifr_status copy(device *dev, void *to, const void *from, int64_t bytes, sifr_error *error) {
     cuda_device *cuda = cuda_of(dev);
     bool in;
@@ -336,7 +340,7 @@ static sifr_status launch_kernel(device *dev, const cuda_launch *launch, sifr_er
     if (!cuda->functions[launch->kernel])
         return base_fail(error, SIFR_FAILED, "kernel %s is not in this program", name);
     BASE_TRY(ask_for_shared(cuda, launch, error));
-    if (launch->queue == DEVICE_COMPUTE) cuda_awaits_give(&cuda->awaits);
+    if (launch->queue == DEVICE_COMPUTE) cuda_awaits_give(&cuda->awaits, 1);
     cuda_result result = cuda->driver.cuLaunchKernel(
         cuda->functions[launch->kernel], (unsigned)launch->blocks[0], (unsigned)launch->blocks[1],
         (unsigned)launch->blocks[2], launch->threads, 1, 1, launch->shared_bytes,
@@ -357,7 +361,7 @@ static sifr_status reserve_product(device *dev, const cuda_gemm *gemm, sifr_erro
 
 static sifr_status multiply(device *dev, const cuda_gemm *gemm, bool *done, sifr_error *error) {
     cuda_device *cuda = cuda_of(dev);
-    cuda_awaits_give(&cuda->awaits);
+    cuda_awaits_give(&cuda->awaits, cuda_products_calls(gemm));
     BASE_TRY(
         cuda_products_run(cuda->products, gemm, cuda->queues.streams[DEVICE_COMPUTE], done, error));
     const char *lack = cuda_products_lack(cuda->products);

@@ -109,7 +109,7 @@ sifr_status cuda_queues_mark(const cuda_driver *driver, cuda_queues *queues, dev
 
 sifr_status cuda_queues_follow(const cuda_driver *driver, const cuda_queues *queues,
                                device_queue queue, device_mark mark, sifr_error *error) {
-    if (mark.turn <= queues->reached[mark.queue] || mark.queue == queue) return SIFR_OK;
+    if (!cuda_queues_waits(queues, queue, mark)) return SIFR_OK;
     CUDA_TRY(driver, error, cuStreamWaitEvent, queues->streams[queue], event_of(queues, mark), 0);
     return SIFR_OK;
 }

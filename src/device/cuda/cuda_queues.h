@@ -35,6 +35,13 @@ sifr_status cuda_queues_mark(const cuda_driver *driver, cuda_queues *queues, dev
 sifr_status cuda_queues_follow(const cuda_driver *driver, const cuda_queues *queues,
                                device_queue queue, device_mark mark,
                                sifr_error *error) SIFR_MUST_CHECK;
+/* Whether cuda_queues_follow would give the queue anything: the mark is another queue's, and not
+ * known to be reached. */
+static inline bool cuda_queues_waits(const cuda_queues *queues, device_queue queue,
+                                     device_mark mark) {
+    return mark.turn > queues->reached[mark.queue] && mark.queue != queue;
+}
+
 sifr_status cuda_queues_finish(const cuda_driver *driver, cuda_queues *queues, device_mark mark,
                                sifr_error *error) SIFR_MUST_CHECK;
 

@@ -58,6 +58,7 @@ typedef struct fake_driver_counts {
     int64_t blocks, host_blocks, imports, streams, events, modules, contexts;
     int64_t bytes; /* of blocks, all devices */
     int64_t launches, copies, pageable_copies;
+    int64_t deepest;         /* the most work that a stream had and had not done */
     int64_t lookups, missed; /* of functions; those that a module does not have */
     int64_t waits;           /* of the host: for streams, and queries that found an event reached */
 } fake_driver_counts;

@@ -145,7 +145,9 @@ static void push(cuda_stream stream, const fake_work *work) {
     node->work = *work;
     atomic_store_explicit(&stream->tail->next, node, memory_order_release);
     stream->tail = node;
-    atomic_fetch_add_explicit(&stream->queued, 1, memory_order_release);
+    uint32_t before = atomic_fetch_add_explicit(&stream->queued, 1, memory_order_release);
+    int64_t depth = before + 1 - atomic_load_explicit(&stream->done, memory_order_relaxed);
+    if (depth > fake.counts.deepest) fake.counts.deepest = depth;
     wake(&stream->queued);
 }
 

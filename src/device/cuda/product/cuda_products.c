@@ -399,10 +399,15 @@ static sifr_status run_locked(cuda_products *products, const cuda_gemm *gemm, cu
     return SIFR_OK;
 }
 
+int64_t cuda_products_calls(const cuda_gemm *gemm) {
+    if (!gemm->workspace || !cuda_products_fit(gemm)) return 0;
+    return (terms(gemm) + step_of(gemm) - 1) / step_of(gemm);
+}
+
 sifr_status cuda_products_run(cuda_products *products, const cuda_gemm *gemm, cuda_stream stream,
                               bool *done, sifr_error *error) {
     *done = false;
-    if (!gemm->workspace || !cuda_products_fit(gemm)) return SIFR_OK;
+    if (cuda_products_calls(gemm) == 0) return SIFR_OK;
     pthread_mutex_lock(&products->lock);
     sifr_status status = run_locked(products, gemm, stream, done, error);
     pthread_mutex_unlock(&products->lock);

@@ -36,6 +36,10 @@ sifr_status cuda_products_reserve(cuda_products *products, const cuda_gemm *gemm
 sifr_status cuda_products_run(cuda_products *products, const cuda_gemm *gemm, cuda_stream stream,
                               bool *done, sifr_error *error) SIFR_MUST_CHECK;
 
+/* The calls of cuBLASLt that cuda_products_run makes, if cuBLASLt has an algorithm: one for each
+ * chunk; 0 where the product is none for it. */
+int64_t cuda_products_calls(const cuda_gemm *gemm);
+
 /* The first product that cuBLASLt had no algorithm for; "" if there was none. */
 const char *cuda_products_lack(const cuda_products *products);
 
