@@ -1,14 +1,25 @@
 #!/usr/bin/env python3
 """Training steps of PyTorch on one GPU, of the shape that a config.json of a GPT-2 or a Llama says:
 bf16 by autocast over fp32 weights, scaled_dot_product_attention, fused AdamW, clipping at 1. Needs
-torch alone. Random weights and ids; the first two steps do not count."""
+torch alone. Random weights and ids; the first two steps do not count. After --seconds, import of
+torch included, it ends and prints what was measured until then; with 1 if that is no step. Where
+the memory is too small, half of the sequences are taken, which it says."""
 import argparse
+import gc
 import json
+import os
+import resource
+import sys
+import threading
 import time
 
-import torch
-from torch import nn
-from torch.nn import functional as F
+BEGUN = time.perf_counter()
+
+import torch  # pylint: disable=wrong-import-position
+from torch import nn  # pylint: disable=wrong-import-position
+from torch.nn import functional as F  # pylint: disable=wrong-import-position
+
+WARM = 2  # steps that do not count, as sifr's do not
 
 
 def turn(x, cos, sin):
@@ -39,7 +50,8 @@ class Block(nn.Module):
         qkv = self.qkv(x).view(batch, length, heads + 2 * kv, self.each).transpose(1, 2)
         q, k, v = qkv.split((heads, kv, kv), 1)
         if self.llama:
-            q, k = turn(q, cos, sin).to(v.dtype), turn(k, cos, sin).to(v.dtype)
+            cos, sin = cos.to(v.dtype), sin.to(v.dtype)
+            q, k = turn(q, cos, sin), turn(k, cos, sin)
         y = F.scaled_dot_product_attention(q, k, v, is_causal=True, enable_gqa=kv != heads)
         return self.out(y.transpose(1, 2).reshape(batch, length, width))
 
@@ -63,7 +75,8 @@ class Model(nn.Module):
         self.blocks = nn.ModuleList(Block(c) for _ in range(layers))
         self.norm = (nn.RMSNorm if llama else nn.LayerNorm)(width, eps=1e-5)
         self.head = nn.Linear(width, c["vocab_size"], bias=False)
-        if not llama:
+        nn.init.normal_(self.words.weight, std=0.02)
+        if not llama or c.get("tie_word_embeddings"):
             self.head.weight = self.words.weight
         each = self.blocks[0].each
         angles = torch.outer(torch.arange(length), 1e4 ** (-torch.arange(0, each, 2) / each))
@@ -76,43 +89,120 @@ class Model(nn.Module):
             x = x + self.places.weight
         for block in self.blocks:
             x = block(x, self.cos, self.sin)
-        logits = self.head(self.norm(x))
-        return F.cross_entropy(logits[:, :-1].flatten(0, 1).float(), ids[:, 1:].flatten())
+        labels = F.pad(ids[:, 1:], (0, 1), value=-100)  # of the last place none: no copy of logits
+        return F.cross_entropy(self.head(self.norm(x)).flatten(0, 1).float(), labels.flatten())
 
 
-def main():
+class Run:
+    """What was measured, printed once: by the end of all steps or by that of the time."""
+
+    def __init__(self, a):
+        self.a, self.seconds, self.loss, self.lock = a, [], None, threading.Lock()
+
+    def add(self, seconds, loss):
+        with self.lock:
+            self.seconds.append(seconds)
+            self.loss = loss
+
+    def halve(self):
+        with self.lock:
+            self.a.sequences //= 2
+            self.seconds.clear()
+
+    def end(self, late):
+        a, took = self.a, self.seconds[WARM:]
+        self.lock.acquire()  # and keep it: nothing is added or printed after that
+        if late:
+            print(f"no more steps within {a.seconds:g} s")
+        if self.loss is not None:
+            print(f"torch {torch.__version__}, loss {self.loss:.3f}")
+        print(f"steps {len(took)} of {a.steps - WARM}, {a.sequences} x {a.length} tokens")
+        if took:
+            print(f"tokens_per_second {len(took) * a.sequences * a.length / sum(took):.1f}")
+            print(f"peak_memory_gb {peak_bytes(a.device) / 1e9:.2f}")
+        else:
+            print(f"no step was measured within {a.seconds:g} s", file=sys.stderr)
+        sys.stdout.flush()
+        os._exit(0 if took else 1)  # without waiting for a step that is not over
+
+
+def peak_bytes(device):
+    """Of the GPU's memory what tensors took at most; on a CPU, of the process."""
+    if device == "cuda":
+        return torch.cuda.max_memory_allocated()
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+
+
+def watch(run):
+    """From another thread: a step, or a compiler, may take longer than the time that is left."""
+    left = max(run.a.seconds - (time.perf_counter() - BEGUN), 0)
+    timer = threading.Timer(left, run.end, (True,))
+    timer.daemon = True
+    timer.start()
+
+
+def options():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--config", required=True)
     parser.add_argument("--sequences", type=int, default=8)
     parser.add_argument("--length", type=int, default=1024)
     parser.add_argument("--steps", type=int, default=12)
+    parser.add_argument("--seconds", type=float, help="ends after so many")
     parser.add_argument("--way", choices=("eager", "compile"), default="eager")
     parser.add_argument("--device", default="cuda")
     a = parser.parse_args()
+    if a.steps <= WARM:
+        parser.error(f"--steps {a.steps}: the first {WARM} do not count; take more")
+    return a
+
+
+def train(a, run):
     with open(a.config, encoding="utf-8") as f:
         config = json.load(f)
     torch.manual_seed(1)
     with torch.device(a.device):
         model = Model(config, a.length)
-        ids = torch.randint(config["vocab_size"], (a.steps, a.sequences, a.length))
+        ids = torch.randint(config["vocab_size"], (min(a.steps, 16), a.sequences, a.length))
     optimizer = torch.optim.AdamW(model.parameters(), lr=3e-4, fused=True)
     forward = torch.compile(model) if a.way == "compile" else model
     finish = torch.cuda.synchronize if a.device == "cuda" else lambda: None
-    seconds = []
     for step in range(a.steps):
         finish()
         begun = time.perf_counter()
         with torch.autocast(a.device, torch.bfloat16):
-            loss = forward(ids[step])
+            loss = forward(ids[step % len(ids)])
         loss.backward()
         torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
         optimizer.step()
         optimizer.zero_grad(set_to_none=True)
         finish()
-        seconds.append(time.perf_counter() - begun)
-    took = seconds[2:]
-    print(f"torch {torch.__version__}, loss {float(loss.detach()):.3f}")
-    print(f"tokens_per_second {len(took) * a.sequences * a.length / sum(took):.1f}")
+        took = time.perf_counter() - begun
+        run.add(took, float(loss.detach()))
+
+
+def fits(a, run):
+    try:
+        train(a, run)
+    except torch.OutOfMemoryError:
+        if a.sequences < 2:
+            raise
+        return False
+    return True
+
+
+def main():
+    a = options()
+    run = Run(a)
+    if a.seconds is not None:
+        watch(run)
+    while not fits(a, run):
+        print(f"no memory for {a.sequences} x {a.length} tokens: half of them")
+        run.halve()
+        gc.collect()
+        if a.device == "cuda":
+            torch.cuda.empty_cache()
+            torch.cuda.reset_peak_memory_stats()
+    run.end(False)
 
 
 if __name__ == "__main__":
