@@ -63,3 +63,15 @@ for launches in 200 300; do
     says err 1 'CUDA_ERROR_LAUNCH_FAILED 719 .*; this process cannot use the GPU any more'
     grep -q '^step' out || fail "$launches launches are not one step"
 done
+
+# A driver that refuses waits for words: the host waits. One that takes them and never ends one: the
+# ranks stand still after the first step, in which the host waits, and pass where it always does.
+unset FAKE_GPU_1
+FAKE_GPU=devices=2,memops=0 train 0
+export FAKE_GPU=devices=2,memops=2
+code=0
+rm -rf trained
+timeout -k 2 8 "$gpu_program" train --ranks 2 --config ds.json --model model --data text \
+    --seq-length 8 --max-steps 2 --threads 1 --output trained >out 2>err || code=$?
+[ $code -ge 124 ] || { cat out err; fail "waits that never end: exit code $code"; }
+SIFR_DEVICE_WAITS=host train 0

@@ -72,6 +72,16 @@ refused 1 'Fake GPU: the driver takes no kernels .* its generation 9.0 \(fake: e
 FAKE_GPU=image=2
 refused 3 'loading the kernels of fake: CUDA_ERROR_OUT_OF_MEMORY 2 ' cuda
 
+# --- cuBLASLt that fails in a product, and own products in its place; a word that is no wish ---
+echo '{"train_batch_size": 2, "train_micro_batch_size_per_gpu": 2, "bf16": {"enabled": true}}' >bf16.json
+FAKE_GPU=cublaslt=2
+train 1 --config bf16.json
+says err 1 '^sifr train: .*cublasLtMatmul \(.*\): CUBLAS_STATUS_EXECUTION_FAILED'
+SIFR_CUDA_PRODUCTS=own train 0 --config bf16.json
+FAKE_GPU=cublaslt=1,pined=0
+train 2 --config bf16.json
+says err 1 '^FAKE_GPU: pined=0: no such wish'
+
 # --- a GPU that fails in a step: one line, no second failure, the folder stays as it was ---
 FAKE_GPU=launches=40,error=719
 train 1 --config ds.json

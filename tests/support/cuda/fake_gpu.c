@@ -5,32 +5,46 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "support/cuda/fake_driver.h"
 #include "support/cuda/fake_gpu.h"
-#include "support/cuda/fake_kernels.h"
 #include "support/cuda/fake_lt.h"
-#include "support/cuda/shim_run.h"
+#include "support/cuda/fake_wishes.h"
 
 static cuda_driver driver;
 
+static bool is_set(const char *name, const char *to) {
+    const char *value = getenv(name);
+    return value && strcmp(value, to) == 0;
+}
+
 bool fake_gpu_is_real(void) {
-    const char *value = getenv("SIFR_TEST_GPU");
-    return value && strcmp(value, "1") == 0;
+    return is_set("SIFR_TEST_GPU", "1");
+}
+
+static bool wants_own(void) {
+    return is_set("SIFR_CUDA_PRODUCTS", "own");
+}
+
+static sifr_status open_lt(cuda_lt *lt, sifr_error *error) {
+    return fake_gpu_is_real() ? cuda_lt_open(driver.version, lt, error) : fake_wishes_lt(lt, error);
 }
 
 bool fake_gpu_has_lt(void) {
     cuda_lt lt;
     sifr_error error;
-    if (!fake_gpu_is_real() || cuda_lt_open(driver.version, &lt, &error) == SIFR_OK) return true;
+    if (wants_own() || open_lt(&lt, &error) == SIFR_OK) return true;
     print_message("%s\n", error.message);
     return false;
 }
 
+void fake_gpu_check_lt(void) {
+    if (!fake_gpu_is_real() && !wants_own()) assert_true(fake_lt_count().products > 0);
+}
+
 sifr_status fake_gpu_begin(const cuda_driver **out, sifr_error *error) {
-    fake_driver_options options = {0};
     *out = &driver;
     if (fake_gpu_is_real()) return cuda_driver_open(&driver, cuda_images_version(), error);
-    options.kernels = fake_shim_kernels(SHIM_UP, &options.kernel_count);
-    fake_driver_open(&options, &driver);
+    fake_wishes_open(&driver);
     return cuda_driver_start(&driver, 0, error);
 }
 
@@ -52,8 +66,13 @@ int fake_gpu_stop(void **state) {
 static sifr_status open_gpu(int64_t token_chunk, const cuda_lt *lt, device **out,
                             sifr_error *error) {
     static const cuda_image image = {.name = "fake", .data = "fake"};
-    cuda_options options = {
-        .driver = &driver, .threads = 1, .token_chunk = token_chunk, .lt = lt, .lt_needed = true};
+    cuda_options options = {.driver = &driver,
+                            .threads = 1,
+                            .token_chunk = token_chunk,
+                            .check = is_set("SIFR_DEVICE_CHECK", "1"),
+                            .host_waits = is_set("SIFR_DEVICE_WAITS", "host"),
+                            .lt = lt,
+                            .lt_needed = true};
     if (!fake_gpu_is_real()) options.images = &image, options.image_count = 1;
     return cuda_device_open(&options, out, error);
 }
@@ -67,12 +86,9 @@ sifr_status fake_gpu_open_short(device **out, sifr_error *error) {
 }
 
 sifr_status fake_gpu_open_lt(device **out, sifr_error *error) {
-    static const fake_lt_trouble none;
     cuda_lt lt;
-    if (!fake_gpu_is_real())
-        fake_lt_open(&none, &lt);
-    else
-        BASE_TRY(cuda_lt_open(driver.version, &lt, error));
+    if (wants_own()) return open_gpu(0, NULL, out, error);
+    BASE_TRY(open_lt(&lt, error));
     return open_gpu(0, &lt, out, error);
 }
 

@@ -324,6 +324,7 @@ static cuda_lt_status multiply(cuda_lt_handle handle, cuda_lt_desc desc, const v
     bool right = handle && is_product(desc, layout_a, layout_b, layout_c, layout_d, &p.s) &&
                  algorithm->data[AT_MAGIC] == MAGIC && stream && stream->tail && c == d && p.a &&
                  p.b && p.c && bytes >= workspace_of(&p.s) && (uintptr_t)workspace % 256 == 0;
+    if (right && lt.trouble.short_sums) p.s.k--;
     if (right) p.sums = fake_resolve((cuda_address)(uintptr_t)workspace, bytes);
     if (right && desc->epilogue == CUDA_LT_EPILOGUE_BIAS) {
         p.bias = fake_resolve((cuda_address)(uintptr_t)desc->bias,

@@ -16,6 +16,7 @@ typedef struct fake_lt_trouble {
     bool nothing;                               /* the heuristic proposes nothing */
     bool no_parts;                              /* AlgoCheck takes no shape */
     bool cuts;                                  /* the mask of reduction schemes is ignored */
+    bool short_sums;                            /* the last term of each sum is left out */
 } fake_lt_trouble;
 
 /* Sets all counts to 0. */

@@ -1,0 +1,71 @@
+# label: full
+# What FAKE_GPU plants in the played GPU (support/cuda/fake_wishes.h) shows in test programs on it,
+# each in its own way; and what they are run again with names the kernel or goes around it.
+# timeout: 300, not under sanitizers
+. "$SOURCE/tests/support/expect.sh"
+export CMOCKA_MESSAGE_OUTPUT=stdout
+unset FAKE_GPU SIFR_TEST_NO_CUBLASLT SIFR_DEVICE_CHECK SIFR_CUDA_PRODUCTS
+shows() { cat out err | grep -qE -- "$1"; }
+says() { shows "$1" || { cat out err; fail "no '$1'"; }; }
+quiet() { ! cat out err | grep -E -- "$1" || fail "said, where it must not be"; }
+# golden CODE FAKE_GPU TEST: a golden model on the played driver, with one thing wrong
+golden() { FAKE_GPU=$2 expect "$1" "$BUILD/tests/test_cuda_golden" "$3"; }
+# op CODE FAKE_GPU TEST: an op test, likewise
+op() { SIFR_TEST_GPU=fake FAKE_GPU=$2 expect "$1" "$BUILD/tests/test_cuda_gemm" "$3"; }
+
+# A word that is none, and a kernel that is none: a line, and nothing runs.
+for wish in cublasslt=0 memory wrong=gemm memory=1000000000,pined=0; do
+    golden 2 $wish least
+    says '^FAKE_GPU: .*: no such (wish|kernel)'
+    quiet 'OK'
+done
+golden 0 memory=1000000000 least
+golden 1 memory=200000 least
+says 'memory: a rank takes .*GPU.* 195 KiB are free'
+
+# The GPU is full, cannot be used, or does not pin: as in the program.
+golden 1 context=2 least
+says 'has no room for this process.s context'
+golden 1 image=209 least
+says 'the driver takes no kernels of this program'
+golden 1 devices=0 least
+quiet 'OK'
+golden 0 pinned=0 least
+
+# A kernel that does nothing is a wrong result, with the check as without.
+golden 1 wrong=gemm_nt_bf16_small least
+says 'llama-bias: loss is off by'
+op 0 wrong=gemm_nt_bf16 gemm_counts_rows
+op 1 wrong=gemm_nt_bf16_small gemm_is_right
+
+# A launch that fails is named by another call, or not at all. With the check it is named itself.
+op 1 launches=4,error=700 gemm_rows_are_alone
+says 'CUDA_ERROR_ILLEGAL_ADDRESS 700'
+quiet 'SIFR_DEVICE_CHECK'
+export SIFR_DEVICE_CHECK=1
+op 1 launches=4,error=700 gemm_rows_are_alone
+says 'kernel gemm_nt_fp32, finished at once \(SIFR_DEVICE_CHECK\): CUDA_ERROR_ILLEGAL_ADDRESS 700'
+golden 1 launches=40,error=719 least
+says 'kernel gemm_nn_bf16_small, finished at once .*: CUDA_ERROR_LAUNCH_FAILED 719'
+
+# One that hangs says nothing.
+hang() { SIFR_TEST_GPU=fake FAKE_GPU=hang=gemm_nt_bf16_small exec "$BUILD/tests/test_cuda_gemm" gemm_rows_are_alone; }
+unset SIFR_DEVICE_CHECK
+hang >out 2>err & run=$!
+sleep 3
+kill -KILL $run || fail "a kernel that never ends has ended"
+quiet 'OK|FAILED'
+
+# cuBLASLt is missing, fails, and computes wrongly. Own products go around each.
+golden 0 cublaslt=0 by_cublaslt
+says 'cuBLASLt .* was not found'
+says 'SKIPPED'
+golden 1 cublaslt=2 by_cublaslt
+says 'cublasLtMatmul \(.* in bf16, algorithm .*\): CUBLAS_STATUS_EXECUTION_FAILED'
+golden 1 cublaslt=3 by_cublaslt
+says 'gpt2: .* off by'
+for wish in cublaslt=0 cublaslt=2 cublaslt=3; do
+    SIFR_CUDA_PRODUCTS=own golden 0 $wish by_cublaslt
+    quiet 'SKIPPED'
+done
+golden 0 cublaslt=1 by_cublaslt
