@@ -3,6 +3,7 @@
 # each in its own way; and what they are run again with names the kernel or goes around it.
 # timeout: 300, not under sanitizers
 . "$SOURCE/tests/support/expect.sh"
+. "$SOURCE/tests/support/until_it.sh"
 export CMOCKA_MESSAGE_OUTPUT=stdout
 unset FAKE_GPU SIFR_TEST_NO_CUBLASLT SIFR_DEVICE_CHECK SIFR_CUDA_PRODUCTS
 shows() { cat out err | grep -qE -- "$1"; }
@@ -48,8 +49,11 @@ says 'kernel gemm_nt_fp32, finished at once \(SIFR_DEVICE_CHECK\): CUDA_ERROR_IL
 golden 1 launches=40,error=719 least
 says 'kernel gemm_nn_bf16_small, finished at once .*: CUDA_ERROR_LAUNCH_FAILED 719'
 
-# One that hangs says nothing.
+# One that hangs as well. Without the check nothing is ever said.
 hang() { SIFR_TEST_GPU=fake FAKE_GPU=hang=gemm_nt_bf16_small exec "$BUILD/tests/test_cuda_gemm" gemm_rows_are_alone; }
+hang >out 2>err & run=$!
+until_it shows 'kernel gemm_nt_bf16_small, finished at once \(SIFR_DEVICE_CHECK\): no end within 10 s'
+kill -KILL $run
 unset SIFR_DEVICE_CHECK
 hang >out 2>err & run=$!
 sleep 3

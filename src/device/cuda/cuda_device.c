@@ -4,8 +4,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "base/checked.h"
+#include "base/clock.h"
 #include "base/heap.h"
 #include "base/text.h"
 #include "base/topology.h"
@@ -23,7 +25,8 @@
 enum {
     MOST_IMAGES = 64,
     PLAIN_SHARED = 48 << 10, /* more shared memory than this must be asked for, by function */
-    ZERO_BYTES = 1 << 30     /* cleared at once */
+    ZERO_BYTES = 1 << 30,    /* cleared at once */
+    CHECK_SECONDS = 10       /* for a kernel, with `check` */
 };
 
 typedef struct cuda_device {
@@ -261,6 +264,25 @@ static sifr_status drain(const cuda_device *cuda, device_queue queue, const char
                              : cuda_driver_status(&cuda->driver, result, error, "%s", what);
 }
 
+/* With `check`: the same, and fails where it takes too long, since a kernel that hangs would
+ * otherwise never be named. */
+static sifr_status finish_now(cuda_device *cuda, device_queue queue, const char *what,
+                              sifr_error *error) {
+    const struct timespec nap = {.tv_nsec = 50000};
+    const double begun = base_seconds();
+    bool reached = false;
+    device_mark mark;
+    sifr_status status = cuda_queues_mark(&cuda->driver, &cuda->queues, queue, &mark, NULL);
+    while (status == SIFR_OK && !reached) {
+        status = cuda_queues_look(&cuda->driver, &cuda->queues, mark, &reached, NULL);
+        if (reached || status != SIFR_OK) break;
+        if (base_seconds() - begun > CHECK_SECONDS)
+            return base_fail(error, SIFR_FAILED, "%s: no end within %d s", what, CHECK_SECONDS);
+        nanosleep(&nap, NULL);
+    }
+    return drain(cuda, queue, what, error);
+}
+
 typedef enum copy_way { COPY_IN, COPY_OUT, COPY_INSIDE } copy_way;
 
 static sifr_status enqueue_copy(const cuda_device *cuda, device_queue queue, copy_way way, void *to,
@@ -350,7 +372,7 @@ static sifr_status launch_kernel(device *dev, const cuda_launch *launch, sifr_er
     if (!cuda->check) return SIFR_OK;
     char what[96];
     snprintf(what, sizeof what, "kernel %s, finished at once (SIFR_DEVICE_CHECK)", name);
-    return drain(cuda, launch->queue, what, error);
+    return finish_now(cuda, launch->queue, what, error);
 }
 
 static sifr_status reserve_product(device *dev, const cuda_gemm *gemm, sifr_error *error) {
@@ -372,8 +394,8 @@ static sifr_status multiply(device *dev, const cuda_gemm *gemm, bool *done, sifr
             "it, and others that lack one, more slowly (how much is not measured yet)",
             cuda->lt.major, cuda->lt.minor, cuda->lt.patch, lack);
     if (!*done || !cuda->check) return SIFR_OK;
-    return drain(cuda, DEVICE_COMPUTE, "product by cuBLASLt, finished at once (SIFR_DEVICE_CHECK)",
-                 error);
+    return finish_now(cuda, DEVICE_COMPUTE,
+                      "product by cuBLASLt, finished at once (SIFR_DEVICE_CHECK)", error);
 }
 
 static sifr_status run(device *dev, const device_call *call, sifr_error *error) {

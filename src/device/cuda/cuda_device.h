@@ -16,7 +16,7 @@ typedef struct cuda_options {
     const cuda_image *images;
     size_t image_count;
     int64_t token_chunk; /* 0: CUDA_TOKEN_CHUNK; tests take a smaller multiple of 256 */
-    bool check;          /* finishes after each kernel, and names the one that failed */
+    bool check;          /* finishes each kernel, and names the one that failed or has no end */
     bool host_waits;     /* the host waits for transfers, not the queue behind them (await.h) */
     const cuda_lt *lt;   /* for products, copied; NULL: own kernels */
     bool lt_needed;      /* fails if cuBLASLt does not start, instead of taking own kernels */
