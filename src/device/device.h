@@ -58,8 +58,8 @@ sifr_status device_open_queued(int threads, const char *isa, uint32_t pause_us, 
 /* Whether its memory is hidden: the host does not reach it but by device_copy. */
 bool device_is_hidden(const device *dev);
 
-/* Free bytes of hidden memory, of which each rank on a GPU has its share; 0: none, or the device
- * takes the host's. */
+/* Free bytes of hidden memory, of which each rank on a GPU has its share, less what libraries that
+ * the device uses may take; 0: none, or the device takes the host's. */
 int64_t device_room(const device *dev);
 
 void device_close(device *dev); /* NULL is allowed */

@@ -517,6 +517,52 @@ static void missing(void **state) {
     device_close(dev);
 }
 
+/* A run that takes all of the room has its first product, for which cuBLASLt takes memory, too. */
+static void room_for_kernels(void **state) {
+    (void)state;
+    enum { MEMORY = 64 << 20, KERNELS = 3 << 20 };
+    const fake_lt_trouble takes = {.kernels = KERNELS};
+    linear_case c = {.type = BASE_BF16, .rows = 9};
+    linear_run run = forward_of(&c);
+    sifr_error error;
+    void *rest_of_it;
+    fake_driver_limit(MEMORY);
+    device *dev = open_lt(&takes);
+    device_call prepared = run.call;
+    assert_int_equal(device_prepare(dev, &prepared, &error), SIFR_OK);
+    int64_t room = device_room(dev), block = prepared.scratch_bytes + (64 << 10);
+    assert_true(room > MEMORY / 2 + KERNELS);
+    assert_int_equal(device_take(dev, room - block, &rest_of_it, &error), SIFR_OK);
+    run_well(dev, &run.call);
+    expect_forward(&run.call);
+    device_give(dev, rest_of_it, room - block);
+    free_linear(&run);
+    device_close(dev);
+}
+
+/* Each of several ranks on a GPU keeps as much; a full GPU has a room, which takes nothing. */
+static void room_of_ranks(void **state) {
+    (void)state;
+    enum { MEMORY = 64 << 20 };
+    static const cuda_image image = {.name = "fake", .data = "fake"};
+    const int64_t kept = MEMORY / 16;
+    cuda_lt lt;
+    cuda_options options = {
+        .driver = &driver, .threads = 1, .images = &image, .image_count = 1, .lt = &lt};
+    fake_lt_open(&none, &lt);
+    for (options.sharers = 1; options.sharers <= 16; options.sharers *= 4) {
+        device *dev;
+        sifr_error error;
+        fake_driver_limit(MEMORY);
+        assert_int_equal(cuda_device_open(&options, &dev, &error), SIFR_OK);
+        int64_t wanted = MEMORY / options.sharers - kept;
+        assert_int_equal(device_room(dev), wanted > 0 ? wanted : 1);
+        fake_driver_limit((uint64_t)80000000000);
+        assert_int_equal(device_room(dev), 80000000000 / options.sharers - 500000000);
+        device_close(dev);
+    }
+}
+
 static void does_not_start(void **state) {
     (void)state;
     const fake_lt_trouble trouble = {.create = CUDA_LT_NOT_INITIALIZED};
@@ -576,6 +622,8 @@ int main(void) {
         cmocka_unit_test_setup_teardown(nothing_proposed, start, stop),
         cmocka_unit_test_setup_teardown(no_parts, start, stop),
         cmocka_unit_test_setup_teardown(missing, start, stop),
+        cmocka_unit_test_setup_teardown(room_for_kernels, start, stop),
+        cmocka_unit_test_setup_teardown(room_of_ranks, start, stop),
         cmocka_unit_test_setup_teardown(does_not_start, start, stop),
         cmocka_unit_test_setup_teardown(failures, start, stop),
         cmocka_unit_test_setup_teardown(checked, start, stop_lost),

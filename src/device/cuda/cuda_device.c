@@ -334,11 +334,21 @@ static device_counts count(const device *dev) {
     return counts;
 }
 
+/* cuBLASLt loads its kernels into the GPU's memory at its products, in each process, and a product
+ * fails where they do not fit. How much they take is known only then: some hundreds of MB if many
+ * kinds of products run, less on a small GPU, which runs fewer. */
+static int64_t room_of_products(const cuda_device *cuda, int64_t all) {
+    const int64_t most = 500000000, share = 16; /* of the whole memory */
+    return cuda->products ? base_min_i64(most, all / share) : 0;
+}
+
+/* Of a full GPU not 0, which would be no limit. */
 static int64_t room(const device *dev) {
     const cuda_device *cuda = cuda_of(dev);
     size_t left, all;
     if (enter(cuda, NULL) != SIFR_OK || cuda->driver.cuMemGetInfo(&left, &all) != CUDA_OK) return 0;
-    return (int64_t)left / cuda->sharers;
+    int64_t mine = (int64_t)left / cuda->sharers - room_of_products(cuda, (int64_t)all);
+    return base_max_i64(mine, 1);
 }
 
 static sifr_status ask_for_shared(cuda_device *cuda, const cuda_launch *launch, sifr_error *error) {

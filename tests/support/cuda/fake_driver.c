@@ -171,7 +171,7 @@ static cuda_result context_release(cuda_device_handle device) {
     cuda_result result = enter_device(device);
     if (result != CUDA_OK) return result;
     if (fake.contexts[device].retained == 0) return fake_leave(CUDA_INVALID_CONTEXT);
-    fake.contexts[device].retained--;
+    if (--fake.contexts[device].retained == 0) fake.held[device] = 0;
     fake.counts.contexts--;
     return fake_leave(CUDA_OK);
 }
@@ -314,6 +314,7 @@ void fake_driver_open(const fake_driver_options *options, cuda_driver *out) {
     fake.fail_after = -1;
     fake.counts = (fake_driver_counts){0};
     memset(fake.contexts, 0, sizeof fake.contexts);
+    memset(fake.held, 0, sizeof fake.held);
     atomic_store(&fake.lost, 0);
     atomic_store(&fake.closing, false);
     *out = (cuda_driver){

@@ -308,6 +308,10 @@ static cuda_lt_status multiply(cuda_lt_handle handle, cuda_lt_desc desc, const v
     const uint64_t *alignments = algorithm->data + AT_ALIGNMENTS;
     if (lt.trouble.multiply) return lt.trouble.multiply;
     if (fake_enter(true) != CUDA_OK) return CUDA_LT_EXECUTION_FAILED;
+    if (lt.counts.products == 0 && !fake_hold(lt.trouble.kernels)) {
+        fake_leave(CUDA_OK);
+        return CUDA_LT_ALLOC_FAILED;
+    }
     product p = {.a = reach(a, layout_a, alignments[0]),
                  .b = reach(b, layout_b, alignments[1]),
                  .c = reach(d, layout_d, alignments[3]),

@@ -17,6 +17,7 @@ typedef struct fake_lt_trouble {
     bool no_parts;                              /* AlgoCheck takes no shape */
     bool cuts;                                  /* the mask of reduction schemes is ignored */
     bool short_sums;                            /* the last term of each sum is left out */
+    uint64_t kernels; /* bytes of the GPU that its first product takes for good */
 } fake_lt_trouble;
 
 /* Sets all counts to 0. */

@@ -154,10 +154,17 @@ void *fake_driver_reach(cuda_address address, size_t bytes) {
 }
 
 static uint64_t used_bytes(int device) {
-    uint64_t used = 0;
+    uint64_t used = fake.held[device];
     for (const fake_block *b = fake.blocks; b; b = b->next)
         if (b->real && !b->imported && b->device == device) used += b->bytes;
     return used;
+}
+
+bool fake_hold(uint64_t bytes) {
+    const uint64_t used = used_bytes(fake_device());
+    if (used > fake.options.memory || bytes > fake.options.memory - used) return false;
+    fake.held[fake_device()] += bytes;
+    return true;
 }
 
 static cuda_result memory_info(size_t *free_bytes, size_t *total) {

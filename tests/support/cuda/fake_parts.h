@@ -118,6 +118,7 @@ typedef struct fake_state {
     fake_driver_options options;
     fake_driver_counts counts;
     struct CUctx_st contexts[FAKE_DEVICES];
+    uint64_t held[FAKE_DEVICES]; /* bytes that libraries took */
     fake_block *blocks;
     char *seen_next, *seen_end; /* addresses for the next blocks; kept when the fake closes */
     fake_host *hosts;
@@ -145,6 +146,8 @@ void *fake_resolve(cuda_address address, size_t bytes);
 bool fake_is_pinned(const void *host, size_t bytes);
 void fake_translate(void *arguments, size_t bytes);
 void fake_free_memory(void);
+/* With the lock: takes so much of the current device until its context is released. */
+bool fake_hold(uint64_t bytes);
 
 /* Appends to the stream, or to the graph that it is captured into. */
 void fake_submit(cuda_stream stream, const fake_work *work);
