@@ -420,6 +420,30 @@ static void not_too_many_waits(void **state) {
     end_await(&a, 0);
 }
 
+static void *write_late(void *argument) {
+    rest();
+    device_word_set(argument, 1);
+    return NULL;
+}
+
+/* New memory is clear for every queue, also where DEVICE_COMPUTE has not come so far. */
+static void new_memory_is_clear(void **state) {
+    (void)state;
+    awaited a = begin_await();
+    pthread_t thread;
+    sifr_error error;
+    float *block;
+    assert_int_equal(device_await(a.dev, a.words, 1, &error), SIFR_OK);
+    assert_int_equal(pthread_create(&thread, NULL, write_late, a.words), 0);
+    assert_int_equal(device_take(a.dev, BYTES, (void **)&block, &error), SIFR_OK);
+    assert_int_equal(device_start_copy(a.dev, DEVICE_OUT, a.out, block, BYTES, &error), SIFR_OK);
+    assert_int_equal(device_finish_queue(a.dev, DEVICE_OUT, &error), SIFR_OK);
+    for (int i = 0; i < ELEMENTS; i++) assert_true(a.out[i] == 0);
+    pthread_join(thread, NULL);
+    device_give(a.dev, block, BYTES);
+    end_await(&a, 0);
+}
+
 static cuda_result refuse_value(cuda_stream stream, cuda_address address, uint32_t value,
                                 unsigned flags) {
     (void)stream, (void)address, (void)value, (void)flags;
@@ -521,6 +545,7 @@ int main(void) {
         cmocka_unit_test_setup_teardown(awaits_a_word, start, stop),
         cmocka_unit_test_setup_teardown(not_too_far_ahead, start, stop),
         cmocka_unit_test_setup_teardown(not_too_many_waits, start, stop),
+        cmocka_unit_test_setup_teardown(new_memory_is_clear, start, stop),
         cmocka_unit_test_setup_teardown(cannot_await, start, stop),
         cmocka_unit_test_setup_teardown(each_kernel_in_its_image, start, stop),
         cmocka_unit_test_setup_teardown(no_kernels, start, stop)};

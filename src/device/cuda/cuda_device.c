@@ -126,16 +126,25 @@ static sifr_status take_raw(cuda_device *cuda, int64_t bytes, cuda_address *out,
                      base_format_bytes((uint64_t)all, whole));
 }
 
+static cuda_result clear_block(const cuda_device *cuda, cuda_address address, int64_t bytes) {
+    cuda_stream stream = cuda->queues.streams[DEVICE_COMPUTE];
+    for (int64_t at = 0; at < bytes; at += ZERO_BYTES) {
+        cuda_result result = cuda->driver.cuMemsetD8Async(
+            address + (cuda_address)at, 0, (size_t)base_min_i64(ZERO_BYTES, bytes - at), stream);
+        if (result != CUDA_OK) return result;
+    }
+    return cuda->driver.cuStreamSynchronize(stream);
+}
+
+/* Cleared when it returns: whoever takes a block may use it on any queue. No step takes memory, so
+ * none waits here. */
 static sifr_status take_device(cuda_device *cuda, int64_t bytes, void **out, sifr_error *error) {
     cuda_address address;
     BASE_TRY(take_raw(cuda, bytes, &address, error));
-    for (int64_t at = 0; at < bytes; at += ZERO_BYTES) {
-        cuda_result result = cuda->driver.cuMemsetD8Async(
-            address + (cuda_address)at, 0, (size_t)base_min_i64(ZERO_BYTES, bytes - at),
-            cuda->queues.streams[DEVICE_COMPUTE]);
-        if (result == CUDA_OK) continue;
+    cuda_result result = clear_block(cuda, address, bytes);
+    if (result != CUDA_OK) {
         cuda->driver.cuMemFree(address);
-        return cuda_driver_status(&cuda->driver, result, error, "cuMemsetD8Async");
+        return cuda_driver_status(&cuda->driver, result, error, "clearing new memory of the GPU");
     }
     *out = (void *)(uintptr_t)address;
     return SIFR_OK;
