@@ -162,6 +162,7 @@ int main(int count, char **arguments) {
     const int parent = getppid();
     const char *option = count > 1 ? arguments[1] : "";
     if (shim_skipped()) return 77;
+    unsetenv("SIFR_CUDA_PRODUCTS"); /* what is there, not what is wished for */
     if (count == 1) return look_at(NULL, INT_MAX);
     if (count == 3 && strcmp(option, "--seconds") == 0 && number(arguments[2]) >= 0)
         return look_at(NULL, number(arguments[2]));
