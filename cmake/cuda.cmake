@@ -49,18 +49,38 @@ foreach(node ${SIFR_GPU_NODES})
 endforeach()
 
 # A GPU that is not listed takes the code of the latest one before it of the same generation, or
-# the driver compiles PTX for it. 12.8 is the first that knows Blackwell.
-set(SIFR_CUDA_TARGETS 80 86 89 90a)
-if(SIFR_CUDA_VERSION GREATER_EQUAL 12080)
-  list(APPEND SIFR_CUDA_TARGETS 100a 120a)
+# the driver compiles PTX for it. 12.8 is the first that knows Blackwell. Who chooses knows the GPU:
+# no PTX then, and another GPU is refused (cuda_device.c says what the program was built for).
+set(SIFR_CUDA_TARGETS "" CACHE STRING
+  "GPUs that have code of their own, as nvcc names them (\"80 90a\"); empty: all, and PTX")
+string(REGEX REPLACE "[ ,;]+" ";" targets "${SIFR_CUDA_TARGETS}")
+set(SIFR_NVCC_TARGETS "")
+if("${targets}" STREQUAL "")
+  set(SIFR_NVCC_TARGETS -gencode arch=compute_80,code=compute_80)
+  set(targets 80 86 89 90a)
+  if(SIFR_CUDA_VERSION GREATER_EQUAL 12080)
+    list(APPEND targets 100a 120a)
+  endif()
+else()
+  execute_process(COMMAND ${SIFR_NVCC} --help OUTPUT_VARIABLE text ERROR_QUIET)
+  string(REGEX MATCHALL "sm_([89][0-9]|[1-9][0-9][0-9])[a-z]?" known "${text}")
+  string(REPLACE "sm_" "" known "${known}")
+  list(REMOVE_DUPLICATES known)
+  list(SORT known COMPARE NATURAL)
+  string(REPLACE ";" " " known_text "${known}")
+  foreach(target ${targets})
+    if(NOT target IN_LIST known)
+      message(FATAL_ERROR "SIFR_CUDA_TARGETS=${SIFR_CUDA_TARGETS}: ${target} is none of what "
+        "${SIFR_NVCC} names and sifr's kernels run on: ${known_text}")
+    endif()
+  endforeach()
 endif()
-string(REPLACE ";" " " SIFR_CUDA_TARGETS_TEXT "${SIFR_CUDA_TARGETS}")
+string(REPLACE ";" " " SIFR_CUDA_TARGETS_TEXT "${targets}")
 # Bits: no contraction, IEEE division and square root, and subnormals flushed as the CPU's threads
 # flush them (base/float_mode.h).
 set(SIFR_NVCC_FLAGS -std=c++17 -O3 -fmad=false -ftz=true -prec-div=true -prec-sqrt=true
   -I${CMAKE_SOURCE_DIR}/src -I${CMAKE_SOURCE_DIR}/include)
-set(SIFR_NVCC_TARGETS -gencode arch=compute_80,code=compute_80)
-foreach(target ${SIFR_CUDA_TARGETS})
+foreach(target ${targets})
   list(APPEND SIFR_NVCC_TARGETS -gencode arch=compute_${target},code=sm_${target})
 endforeach()
 

@@ -10,6 +10,7 @@ const cuda_image *__wrap_cuda_images(size_t *count);
 sifr_status __wrap_cuda_lt_open(int driver, cuda_lt *lt, sifr_error *error);
 sifr_status __wrap_nccl_library_open(nccl_library *out, sifr_error *error);
 int __wrap_cuda_images_version(void);
+const char *__wrap_cuda_images_targets(void);
 
 /* One for the process, which ends with it: a run opens its device more than once. */
 sifr_status __wrap_cuda_driver_open(cuda_driver *driver, int least, sifr_error *error) {
@@ -43,4 +44,8 @@ sifr_status __wrap_nccl_library_open(nccl_library *out, sifr_error *error) {
 
 int __wrap_cuda_images_version(void) {
     return 13000;
+}
+
+const char *__wrap_cuda_images_targets(void) {
+    return "80 90a";
 }

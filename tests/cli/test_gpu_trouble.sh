@@ -67,7 +67,7 @@ FAKE_GPU=memory=200000
 refused 3 'memory: a rank takes [0-9.]+ [KM]iB of the GPU \(.*\), and [0-9.]+ KiB are free for it; nvidia-smi' \
     auto
 FAKE_GPU=image=209
-refused 1 'Fake GPU: the driver takes no kernels .* its generation 9.0 \(fake: error 209\); install .*--device cpu' \
+refused 1 'Fake GPU: the driver takes no kernels of this program, which was built for 80 90a, for its generation 9.0 \(fake: error 209\); install .*TARGETS=90\), .*--device cpu' \
     cuda
 FAKE_GPU=image=2
 refused 3 'loading the kernels of fake: CUDA_ERROR_OUT_OF_MEMORY 2 ' cuda

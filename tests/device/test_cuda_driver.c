@@ -162,14 +162,14 @@ static void test_the_system_has_one_or_says_why(void **state) {
     if (!driver.path[0]) assert_has(&error, "libcuda.so.1");
 }
 
-/* With CUDA there are kernels for compute capability 8.0 and on; without, the program says so. */
+/* With CUDA there are kernels, and targets that they were built for; without, neither. */
 static void test_images_are_fatbins(void **state) {
     (void)state;
     const uint32_t magic = 0xba55ed50;
     size_t count, kernels = 0;
     const cuda_image *images = cuda_images(&count);
     assert_int_equal(cuda_images_version() > 0, count > 0);
-    assert_int_equal(strncmp(cuda_images_targets(), "80 ", 3) == 0, count > 0);
+    assert_int_equal(strlen(cuda_images_targets()) > 1, count > 0);
     for (size_t i = 0; i < count; i++) {
         assert_true(strlen(images[i].name) > 0);
         assert_int_equal((uintptr_t)images[i].data % 64, 0);

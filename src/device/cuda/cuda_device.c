@@ -490,11 +490,13 @@ static sifr_status fail_image(const cuda_device *cuda, cuda_result result, const
     if (!kind)
         return cuda_driver_status(&cuda->driver, result, error, "loading the kernels of %s", image);
     return base_fail(error, SIFR_FAILED,
-                     "%s: the driver takes no kernels of this program for its generation %d.%d "
-                     "(%s: error %u); install a newer driver, build with a newer nvcc (make "
-                     "CUDA=1), or use the CPU (--device cpu)",
-                     cuda->gpu.name, cuda->gpu.capability_major, cuda->gpu.capability_minor, image,
-                     result);
+                     "%s: the driver takes no kernels of this program, which was built for %s, "
+                     "for its generation %d.%d (%s: error %u); install a newer driver, build with "
+                     "a newer nvcc (make CUDA=1) or for this GPU (-DSIFR_CUDA_TARGETS=%d%d), or "
+                     "use the CPU (--device cpu)",
+                     cuda->gpu.name, cuda_images_targets(), cuda->gpu.capability_major,
+                     cuda->gpu.capability_minor, image, result, cuda->gpu.capability_major,
+                     cuda->gpu.capability_minor);
 }
 
 static sifr_status find_kernel(cuda_device *cuda, const cuda_image *image, cuda_module module,
