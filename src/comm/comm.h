@@ -172,7 +172,8 @@ sifr_status comm_use_device(comm_group *group, device *dev, const comm_operands 
  * comm_shares_memory, without which nothing is done. If the other ranks cannot map the block, that
  * is logged and its operands go through MPI. Close the window before giving the block back, while
  * no collective is in progress; the file may be closed at once. A block of hidden memory needs no
- * file (-1). */
+ * file (-1). All ranks close its window: that returns when none has it open any more, or a rank has
+ * failed. */
 sifr_status comm_open_window(comm_group *group, void *block, int64_t bytes, int file,
                              sifr_error *error) SIFR_MUST_CHECK;
 void comm_close_window(comm_group *group, void *block); /* harmless without a window */

@@ -12,7 +12,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
+#include <unistd.h>
 
+#include "base/clock.h"
 #include "base/half.h"
 #include "base/random.h"
 #include "comm/comm.h"
@@ -190,6 +193,21 @@ static void check_mesh(comm_lane lane) {
     }
 }
 
+static void rest(int milliseconds) {
+    const struct timespec nap = {milliseconds / 1000, milliseconds % 1000 * 1000000L};
+    nanosleep(&nap, NULL);
+}
+
+/* A rank that failed alone closes its window though the others wait for it, and ends. */
+static int fail_alone(void) {
+    if (rank > 0) check_gather(4, false);
+    double begun = base_seconds();
+    comm_close_window(group, block);
+    printf("closed after %.0f s\n", base_seconds() - begun);
+    fflush(stdout);
+    _exit(3);
+}
+
 int main(int count, char **words) {
     const char *how = count > 1 ? words[1] : "windows";
     sifr_log log = {.write = hear};
@@ -233,17 +251,19 @@ int main(int count, char **words) {
     bool sent = linked && options.ranks_a_host == 1 && mesh; /* between hosts */
     CHECK(said == ((staged || sent) && rank == 0));          /* once, however many groups */
     if (rank == 0) printf("%d ranks, %s: equal\n", (int)size, how);
+    if (count > 2 && strcmp(words[2], "alone") == 0 && size > 1) return fail_alone();
     if (linked && !staged) {
         int32_t hosts = size / options.ranks_a_host;
         CHECK(fake_nccl_count().communicators == (hosts > 1) && fake_nccl_count().groups > 0);
         CHECK((int64_t)ledger->operation[COMM_ALL_GATHER].crossed * (size - 1) ==
               (int64_t)ledger->operation[COMM_ALL_GATHER].bytes * (hosts - 1));
     }
+    if (linked) rest(rank % 2 * 100); /* the others must wait before they give their blocks back */
     comm_close_window(group, shared ? block : host);
+    device_give(dev, block, bytes);
     TRY(comm_use_device(group, NULL, NULL, &error));
     comm_close(group);
     CHECK(fake_nccl_count().communicators == 0);
-    device_give(dev, block, bytes);
     device_close(dev);
     if (linked) fake_gpu_check_returned();
     free(host);

@@ -16,6 +16,10 @@ for case in 2:windows 3:windows 4:windows 8:windows 4:hosts 8:hosts 2:apart 4:ap
     grep -q "^$ranks ranks, $how: equal" out || fail "$ranks ranks, $how: nothing said"
 done
 
+# A rank that fails alone is not kept by the others, which have its memory open and wait for it.
+timeout 60 "$launcher" -n 2 $options "$program" windows alone >out 2>err && fail "a rank failed, and nobody says so"
+grep -q '^closed after [5-9] s' out || fail "kept: $(cat out err)"
+
 # NCCL that does not start, or has other versions: through host memory, with the same sums. One that
 # fails on the way ends all ranks, with its own words.
 "$program" nccl1 probe alone >out 2>err && code=0 || code=$?

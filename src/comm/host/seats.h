@@ -63,6 +63,7 @@ typedef struct comm_seat {
     _Atomic double runs;                   /* base_seconds of its last sign of life while waiting */
     _Atomic uint32_t knocks;               /* times that others woke its lane of sends */
     _Atomic uint32_t listens;              /* that lane sleeps */
+    _Atomic uint32_t closed;               /* windows of hidden memory: its views are closed */
     comm_entry entries[COMM_SLOTS];        /* by slot: what it does in that group */
 } comm_seat;
 

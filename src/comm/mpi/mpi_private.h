@@ -179,6 +179,10 @@ sifr_status comm_mpi_look(mpi_group *g, double begun, double *left,
 sifr_status comm_mpi_look_for_peer(mpi_lane *lane, const comm_task *task,
                                    sifr_error *error) SIFR_MUST_CHECK;
 
+/* Whether a rank of this host, by its seat, has left or died; whether it is in a collective. */
+bool comm_mpi_is_gone(const mpi_process *p, int32_t seat);
+bool comm_mpi_is_busy(const mpi_process *p, int32_t seat);
+
 /* Returns SIFR_LOST_RANK: that rank has left while this one waits for it. */
 sifr_status comm_mpi_fail_left(const mpi_group *g, const comm_state *state, int32_t rank,
                                sifr_error *error);

@@ -39,6 +39,14 @@ static comm_state last_of(const comm_seat *seat) {
     return last;
 }
 
+bool comm_mpi_is_gone(const mpi_process *p, int32_t seat) {
+    return atomic_load(&p->host.seats[seat].leaving) || comm_host_is_dead(&p->host, seat);
+}
+
+bool comm_mpi_is_busy(const mpi_process *p, int32_t seat) {
+    return last_of(&p->host.seats[seat]).busy;
+}
+
 /* A rank that is missing from this group's collective may be in one of another group. */
 static comm_state state_of(const comm_seat *seat, const mpi_group *g) {
     comm_state here = comm_board_read(&seat->entries[g->slot]), last = last_of(seat);

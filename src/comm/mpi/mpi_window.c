@@ -5,8 +5,10 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/heap.h"
 #include "comm/mpi/mpi_private.h"
 
@@ -139,8 +141,33 @@ done:
     return status;
 }
 
+/* Until that rank has closed as many windows as this one. Not for long if it waits for this rank in
+ * a collective: then this one has failed alone, and the others do not close theirs. */
+static void await_closed(const mpi_process *p, int32_t seat) {
+    const double patience = 30, patience_if_busy = 5; /* seconds */
+    const struct timespec nap = {.tv_nsec = 100000};
+    const uint32_t number = atomic_load(&comm_host_own(&p->host)->closed);
+    const double begun = base_seconds();
+    while ((int32_t)(atomic_load(&p->host.seats[seat].closed) - number) < 0) {
+        double waited = base_seconds() - begun;
+        if (atomic_load(&p->broken) || comm_mpi_is_gone(p, seat) || waited > patience) return;
+        if (waited > patience_if_busy && comm_mpi_is_busy(p, seat)) return;
+        nanosleep(&nap, NULL);
+    }
+}
+
+/* Device memory must not be freed while another process has it open. */
+static void close_hidden(mpi_process *p) {
+    atomic_fetch_add(&comm_host_own(&p->host)->closed, 1);
+    for (int32_t s = 0; s < p->host.size; s++)
+        if (s != p->host.mine) await_closed(p, s);
+}
+
 void comm_mpi_close_window(comm_group *group, void *block) {
     mpi_group *g = (mpi_group *)group;
-    for (int i = 0; i < COMM_WINDOWS; i++)
-        if (g->process->windows[i].block == block && block) unmap(g, &g->process->windows[i]);
+    for (int i = 0; i < COMM_WINDOWS; i++) {
+        if (g->process->windows[i].block != block || !block) continue;
+        unmap(g, &g->process->windows[i]);
+        if (g->base.dev) close_hidden(g->process);
+    }
 }

@@ -8,7 +8,8 @@
  *   before and behind each block, new memory is full of NaNs, and after cuMemFree nobody has it.
  * - A call needs a current context, a copy needs both ends inside memory that is known, a launch
  *   the arguments and the size of block that its kernel has.
- * - Other processes open blocks and events through their handles; this process cannot.
+ * - Other processes open blocks and events through their handles; this process cannot. That a block
+ *   is freed before they close it, which a driver does not define, is counted.
  *
  * What differs: copies from and to host memory that is not pinned are counted, and finished on
  * return. A captured graph runs in the order in which its work was given. An event that is recorded
@@ -56,7 +57,8 @@ void fake_driver_close(void);
 /* What was given out and has not come back, and what was done. */
 typedef struct fake_driver_counts {
     int64_t blocks, host_blocks, imports, streams, events, modules, contexts;
-    int64_t bytes; /* of blocks, all devices */
+    int64_t bytes;       /* of blocks, all devices */
+    int64_t early_frees; /* of blocks that another process had open */
     int64_t launches, copies, pageable_copies;
     int64_t deepest;         /* the most work that a stream had and had not done */
     int64_t lookups, missed; /* of functions; those that a module does not have */

@@ -100,5 +100,6 @@ void fake_gpu_check_returned(void) {
     assert_int_equal(counts.streams, 0);
     assert_int_equal(counts.modules, 0);
     assert_int_equal(counts.contexts, 0);
+    assert_int_equal(counts.early_frees, 0);
     assert_true(counts.launches > 0);
 }

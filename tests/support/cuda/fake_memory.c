@@ -72,7 +72,11 @@ static fake_block *map_block(int file, size_t bytes) {
     const size_t room = block->map_bytes + 2 * PAGE;
     block->seen_map = map(take_seen_addresses(room), file, block->map_bytes, PROT_NONE);
     block->real_map = map(take_addresses(room), file, block->map_bytes, PROT_READ | PROT_WRITE);
-    if (!block->seen_map || !block->real_map) {
+    void *page =
+        mmap(NULL, PAGE, PROT_READ | PROT_WRITE, MAP_SHARED, file, (off_t)block->map_bytes);
+    block->opened = page == MAP_FAILED ? NULL : page;
+    if (!block->seen_map || !block->real_map || !block->opened) {
+        if (block->opened) munmap(block->opened, PAGE);
         unmap(block->seen_map, block->map_bytes);
         unmap(block->real_map, block->map_bytes);
         free(block);
@@ -94,6 +98,7 @@ static void add_block(fake_block *block) {
 static void drop_real(fake_block *block) {
     ASAN_UNPOISON_MEMORY_REGION(block->real_map + PAGE, block->map_bytes);
     unmap(block->real_map, block->map_bytes);
+    munmap(block->opened, PAGE);
     close(block->file);
     block->real = block->real_map = NULL;
 }
@@ -187,7 +192,7 @@ static cuda_result take(cuda_address *address, size_t bytes) {
         return fake_leave(CUDA_OUT_OF_MEMORY);
     int file = memfd_create("fake GPU", MFD_CLOEXEC);
     fake_block *block = NULL;
-    if (file >= 0 && ftruncate(file, (off_t)round_up(bytes, PAGE)) == 0)
+    if (file >= 0 && ftruncate(file, (off_t)round_up(bytes, PAGE) + PAGE) == 0)
         block = map_block(file, bytes);
     if (!block) {
         if (file >= 0) close(file);
@@ -209,6 +214,7 @@ static cuda_result give(cuda_address address) {
     fake_drain_all();
     fake_block *block = block_at(address, false);
     if (!block) return fake_leave(CUDA_INVALID_VALUE);
+    fake.counts.early_frees += atomic_load(block->opened) > 0;
     drop_real(block);
     fake.counts.blocks--;
     fake.counts.bytes -= (int64_t)block->bytes;
@@ -354,6 +360,7 @@ static cuda_result open_handle(cuda_address *address, cuda_ipc_memory in, unsign
         return fake_leave(CUDA_INVALID_HANDLE);
     }
     block->imported = true;
+    atomic_fetch_add(block->opened, 1);
     add_block(block);
     fake.counts.imports++;
     *address = (cuda_address)(uintptr_t)block->seen;
@@ -367,6 +374,7 @@ static cuda_result close_handle(cuda_address address) {
     fake_drain_all();
     fake_block *block = block_at(address, true);
     if (!block) return fake_leave(CUDA_INVALID_VALUE);
+    atomic_fetch_sub(block->opened, 1);
     drop_real(block);
     fake.counts.imports--;
     return fake_leave(CUDA_OK);

@@ -18,6 +18,7 @@ typedef struct fake_block {
     size_t map_bytes;          /* of one mapping, without guard pages */
     int file, device;
     bool imported;
+    _Atomic int32_t *opened; /* by how many other processes; a page behind the file's memory */
 } fake_block;
 
 typedef struct fake_host {
