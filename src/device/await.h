@@ -29,4 +29,8 @@ sifr_status device_await(device *dev, const device_word *word, uint32_t value,
 /* Tries whether the device can wait for words: waits for *word, which must be 0, to be 0. */
 bool device_can_await(device *dev, const device_word *word);
 
+/* For device_ran_of: the host waits for a transfer behind which DEVICE_COMPUTE has work. `why`, a
+ * few words, does not count where the last trial failed, which is reason enough. */
+void device_note_host_wait(device *dev, const char *why);
+
 #endif

@@ -32,7 +32,8 @@ typedef struct device_backend {
                                sifr_error *error);
     void (*give)(device *dev, void *block, int64_t bytes);
     sifr_status (*copy)(device *dev, void *to, const void *from, int64_t bytes, sifr_error *error);
-    device_counts (*count)(const device *dev); /* NULL: host memory is device memory */
+    device_counts (*count)(const device *dev);       /* NULL: host memory is device memory */
+    void (*ran)(const device *dev, device_ran *out); /* all but waits; NULL: nothing to tell */
     bool hidden; /* the host does not reach the memory; then, for other processes: */
     sifr_status (*share)(device *dev, void *block, device_share *out, sifr_error *error);
     sifr_status (*open_shared)(device *dev, const device_share *share, int64_t bytes, void **out,
@@ -57,10 +58,18 @@ typedef struct device_backend {
                              sifr_error *error);
 } device_backend;
 
-/* The first member of every device. */
+/* Waits for transfers, as device_ran has them. */
+typedef struct device_waits {
+    int64_t by_word, by_host;
+    char refused[256]; /* why the device cannot wait for words; "": it can, or was not asked */
+    char why[256];
+} device_waits;
+
+/* The first member of every device; zeroed but for these two. */
 struct device {
     const device_backend *backend;
-    host_team *team; /* of host threads, the device's own */
+    host_team *team;    /* of host threads, the device's own */
+    device_waits waits; /* device.c counts them */
 };
 
 #endif

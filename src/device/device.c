@@ -1,5 +1,7 @@
 /* The functions of device.h, by the backend. */
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "device/backend.h"
 #include "device/check/check.h"
@@ -99,6 +101,12 @@ device_counts device_count(const device *dev) {
     return dev->backend->count ? dev->backend->count(dev) : (device_counts){0};
 }
 
+void device_ran_of(const device *dev, device_ran *out) {
+    *out = (device_ran){.word_waits = dev->waits.by_word, .host_waits = dev->waits.by_host};
+    memcpy(out->waits_why, dev->waits.why, sizeof out->waits_why);
+    if (dev->backend->ran) dev->backend->ran(dev, out);
+}
+
 /* --- queues --- */
 
 sifr_status device_mark_here(device *dev, device_queue queue, device_mark *out, sifr_error *error) {
@@ -120,13 +128,29 @@ sifr_status device_finish_queue(device *dev, device_queue queue, sifr_error *err
     return device_finish(dev, here, error);
 }
 
-sifr_status device_await(device *dev, const device_word *word, uint32_t value, sifr_error *error) {
+static sifr_status await_word(device *dev, const device_word *word, uint32_t value,
+                              sifr_error *error) {
     if (dev->backend->await) return dev->backend->await(dev, word, value, error);
     return base_fail(error, SIFR_FAILED, "this device does not wait for words of host memory");
 }
 
+sifr_status device_await(device *dev, const device_word *word, uint32_t value, sifr_error *error) {
+    BASE_TRY(await_word(dev, word, value, error));
+    dev->waits.by_word++;
+    return SIFR_OK;
+}
+
 bool device_can_await(device *dev, const device_word *word) {
-    return dev->backend->await && dev->backend->await(dev, word, 0, NULL) == SIFR_OK;
+    sifr_error error = {.message = ""};
+    bool can = await_word(dev, word, 0, &error) == SIFR_OK;
+    snprintf(dev->waits.refused, sizeof dev->waits.refused, "%.255s", can ? "" : error.message);
+    return can;
+}
+
+void device_note_host_wait(device *dev, const char *why) {
+    device_waits *waits = &dev->waits;
+    waits->by_host++;
+    snprintf(waits->why, sizeof waits->why, "%s", waits->refused[0] ? waits->refused : why);
 }
 
 sifr_status device_start_copy(device *dev, device_queue queue, void *to, const void *from,

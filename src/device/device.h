@@ -240,4 +240,17 @@ typedef struct device_counts {
 } device_counts;
 device_counts device_count(const device *dev);
 
+/* What of a GPU did the work since it was opened, for reports. On the CPU all is zero. To be called
+ * by the thread that gives DEVICE_COMPUTE its work, or with none under way. */
+typedef struct device_ran {
+    char products[256]; /* who computes those of 16-bit matrices: "cuBLASLt 13.0.2", "own: WHY" */
+    int64_t library_products, own_products; /* computed by the library, by sifr's own kernels */
+    char own_why[256];   /* with a library: why own kernels computed the last of theirs; else "" */
+    int64_t word_waits;  /* transfers for which DEVICE_COMPUTE waited (await.h) */
+    int64_t host_waits;  /* those for which the host waited in its place */
+    char waits_why[256]; /* why it did, the last time; "": it never did */
+    int64_t unpinned_bytes; /* of host memory taken, the most at a time */
+} device_ran;
+void device_ran_of(const device *dev, device_ran *out);
+
 #endif

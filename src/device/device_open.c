@@ -34,7 +34,8 @@ static bool has_few_channels(void) {
 
 static sifr_status find_waits(cuda_options *options, sifr_error *error) {
     const char *wish = getenv("SIFR_DEVICE_WAITS");
-    options->host_waits = has_few_channels() || (wish && strcmp(wish, "host") == 0);
+    if (has_few_channels()) options->host_waits = "CUDA_DEVICE_MAX_CONNECTIONS is below 8";
+    if (wish && strcmp(wish, "host") == 0) options->host_waits = "SIFR_DEVICE_WAITS=host";
     if (!wish || !wish[0] || options->host_waits || strcmp(wish, "device") == 0) return SIFR_OK;
     return base_fail(error, SIFR_USAGE,
                      "SIFR_DEVICE_WAITS=%s: it is host (the host waits for each transfer between "

@@ -453,6 +453,9 @@ static cuda_result refuse_value(cuda_stream stream, cuda_address address, uint32
 /* With the check, as was asked, without pinned memory, by a GPU that cannot. */
 static void cannot_await(void **state) {
     (void)state;
+    static const char *const why[] = {"SIFR_DEVICE_CHECK=1", "the host",
+                                      "cuMemHostGetDevicePointer",
+                                      "cuStreamWaitValue32: CUDA_ERROR_NOT_SUPPORTED 801"};
     const cuda_driver whole = driver;
     for (int how = 0; how < 4; how++) {
         cuda_options options = {.driver = &driver,
@@ -460,7 +463,7 @@ static void cannot_await(void **state) {
                                 .images = &image,
                                 .image_count = 1,
                                 .check = how == 0,
-                                .host_waits = how == 1};
+                                .host_waits = how == 1 ? "the host" : NULL};
         device *dev;
         device_word *word;
         sifr_error error;
@@ -469,6 +472,13 @@ static void cannot_await(void **state) {
         assert_int_equal(cuda_device_open(&options, &dev, &error), SIFR_OK);
         assert_int_equal(device_take_host(dev, 4, (void **)&word, &error), SIFR_OK);
         assert_false(device_can_await(dev, word));
+        device_note_host_wait(dev, "the first step");
+        device_ran ran;
+        device_ran_of(dev, &ran);
+        assert_int_equal(ran.word_waits, 0);
+        assert_int_equal(ran.host_waits, 1);
+        if (strncmp(ran.waits_why, why[how], strlen(why[how])) != 0) fail_msg("%s", ran.waits_why);
+        assert_int_equal(ran.unpinned_bytes, how == 2 ? 4 : 0);
         device_give(dev, word, 4);
         device_close(dev);
         driver = whole;

@@ -433,12 +433,24 @@ static void expect_own(device *dev, const linear_case *c) {
     free_linear(&backward);
 }
 
+/* What device_ran_of says of products. */
+static void expect_ran(const device *dev, const char *products, int64_t library, int64_t own,
+                       const char *own_why) {
+    device_ran ran;
+    device_ran_of(dev, &ran);
+    assert_string_equal(ran.products, products);
+    assert_int_equal(ran.library_products, library);
+    assert_int_equal(ran.own_products, own);
+    assert_string_equal(ran.own_why, own_why);
+}
+
 /* fp32 is never cut to tf32, and rows that are not on 16 bytes stay with the own kernels. */
 static void others(void **state) {
     (void)state;
     linear_case c = {.type = BASE_FP32, .rows = 9};
     device *dev = open_lt(&none);
     expect_own(dev, &c);
+    expect_ran(dev, "cuBLASLt 13.0.2", 0, 0, "");
     linear_case odd = {.type = BASE_BF16, .rows = 9};
     linear_run run = forward_of(&odd);
     sifr_error error;
@@ -457,6 +469,8 @@ static void others(void **state) {
     run.call.x[0].data = x;
     free_linear(&run);
     assert_string_equal(device_notice(dev), "");
+    expect_ran(dev, "cuBLASLt 13.0.2", 0, 2,
+               "those of a head with labels, or of rows that are not on 16 bytes");
     device_close(dev);
 }
 
@@ -477,6 +491,7 @@ static void nothing_proposed(void **state) {
         int64_t asked = fake_lt_count().asked;
         expect_own(dev, &c);
         assert_int_equal(fake_lt_count().asked, asked);
+        expect_ran(dev, "cuBLASLt 13.0.2", 0, 6, "no algorithm for nt 9 x 40 x 24 in bf16");
         device_close(dev);
     }
 }
@@ -514,6 +529,11 @@ static void missing(void **state) {
     assert_string_equal(text, "cuda 9.0, own products");
     assert_int_equal(cuda_device_products(dev, text, sizeof text), 0);
     assert_string_equal(text, "");
+    expect_ran(dev, "own: cuBLASLt was not found", 0, 0, "");
+    device_close(dev);
+    options.lt_missing = NULL;
+    assert_int_equal(cuda_device_open(&options, &dev, NULL), SIFR_OK);
+    expect_ran(dev, "own: cuBLASLt was not asked for", 0, 0, "");
     device_close(dev);
 }
 
@@ -572,6 +592,7 @@ static void does_not_start(void **state) {
     device *dev = open_lt(&trouble);
     expect_notice(dev, "cublasLtCreate: CUBLAS_STATUS_NOT_INITIALIZED 1");
     expect_own(dev, &c);
+    expect_ran(dev, "own: cublasLtCreate: CUBLAS_STATUS_NOT_INITIALIZED 1", 0, 3, "");
     device_close(dev);
     assert_int_equal(open_with(&trouble, true, false, &dev, &error), SIFR_FAILED);
     assert_string_equal(error.message, "cublasLtCreate: CUBLAS_STATUS_NOT_INITIALIZED 1");

@@ -3,6 +3,7 @@
 
 #include "base/clock.h"
 #include "comm/mpi/mpi_private.h"
+#include "device/await.h"
 
 static void doze(double seconds) {
     struct timespec time = {.tv_sec = (time_t)seconds,
@@ -68,7 +69,10 @@ sifr_status comm_mpi_wait(comm_group *group, int32_t id, sifr_error *error) {
 sifr_status comm_mpi_follow(comm_group *group, int32_t id, sifr_error *error) {
     mpi_group *g = (mpi_group *)group;
     mpi_process *p = g->process;
-    if (!p->words.work || p->links || id & COMM_PEER_HANDLE) return comm_mpi_wait(group, id, error);
+    if (!p->words.work || p->links || id & COMM_PEER_HANDLE) {
+        if (group->dev) device_note_host_wait(group->dev, p->links ? "NCCL" : "no words");
+        return comm_mpi_wait(group, id, error);
+    }
     return comm_followed_start(&p->words, (comm_lane)(g->lane - p->lanes), &g->lane->worker, id,
                                error);
 }

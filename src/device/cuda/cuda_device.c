@@ -38,7 +38,8 @@ typedef struct cuda_device {
     bool retained;
     cuda_queues queues;
     cuda_awaits awaits;
-    bool host_waits;
+    const char *host_waits;
+    void (*closing)(const device *dev);
     cuda_module modules[MOST_IMAGES];
     size_t module_count;
     cuda_function functions[CUDA_KERNELS]; /* NULL: not in any image */
@@ -49,6 +50,7 @@ typedef struct cuda_device {
     bool check;
     cuda_lt lt;
     cuda_products *products; /* NULL: own kernels */
+    char own_why[256];       /* ... and why */
     char notice[1200];
 } cuda_device;
 
@@ -69,6 +71,7 @@ static sifr_status enter(const cuda_device *cuda, sifr_error *error) {
 static void close_cuda(device *dev) {
     cuda_device *cuda = cuda_of(dev);
     const cuda_driver *driver = &cuda->driver;
+    if (cuda->closing) cuda->closing(dev);
     if (cuda->retained && driver->cuCtxSetCurrent(cuda->context) == CUDA_OK) {
         cuda_queues_close(driver, &cuda->queues);
         cuda_products_close(cuda->products);
@@ -252,7 +255,8 @@ static sifr_status finish(device *dev, device_mark mark, sifr_error *error) {
 static sifr_status await(device *dev, const device_word *word, uint32_t value, sifr_error *error) {
     cuda_device *cuda = cuda_of(dev);
     if (cuda->host_waits || cuda->check)
-        return base_fail(error, SIFR_FAILED, "the host waits, as was asked");
+        return base_fail(error, SIFR_FAILED, "%s",
+                         cuda->check ? "SIFR_DEVICE_CHECK=1" : cuda->host_waits);
     BASE_TRY(enter(cuda, error));
     return cuda_awaits_add(&cuda->awaits, &cuda->driver, cuda->queues.streams[DEVICE_COMPUTE], word,
                            value, error);
@@ -341,6 +345,25 @@ static device_counts count(const device *dev) {
     device_counts counts = device_blocks_count(cuda->blocks);
     counts.unpinned_bytes = cuda_host_memory_plain(&cuda->host);
     return counts;
+}
+
+static void ran(const device *dev, device_ran *out) {
+    cuda_device *cuda = cuda_of(dev);
+    out->library_products = cuda->base.library_products;
+    out->own_products = cuda->base.own_products;
+    out->unpinned_bytes = cuda_host_memory_most_plain(&cuda->host);
+    if (!cuda->products) {
+        snprintf(out->products, sizeof out->products, "own: %.240s", cuda->own_why);
+        return;
+    }
+    const char *lack = cuda_products_lack(cuda->products);
+    snprintf(out->products, sizeof out->products, "cuBLASLt %d.%d.%d", cuda->lt.major,
+             cuda->lt.minor, cuda->lt.patch);
+    if (lack[0])
+        snprintf(out->own_why, sizeof out->own_why, "no algorithm for %s", lack);
+    else if (out->own_products)
+        snprintf(out->own_why, sizeof out->own_why,
+                 "those of a head with labels, or of rows that are not on 16 bytes");
 }
 
 /* cuBLASLt loads its kernels into the GPU's memory at its products, in each process, and a product
@@ -454,6 +477,7 @@ static const device_backend backend = {.close = close_cuda,
                                        .give = give,
                                        .copy = copy,
                                        .count = count,
+                                       .ran = ran,
                                        .hidden = true,
                                        .share = share,
                                        .open_shared = open_shared,
@@ -539,6 +563,7 @@ static sifr_status load_images(cuda_device *cuda, const cuda_options *options, s
 }
 
 static void say_own_products(cuda_device *cuda, const char *why) {
+    snprintf(cuda->own_why, sizeof cuda->own_why, "%.240s", why);
     snprintf(cuda->notice, sizeof cuda->notice,
              "products run with sifr's own kernels, which are slower than cuBLASLt's (how much is "
              "not measured yet): %s",
@@ -548,6 +573,7 @@ static void say_own_products(cuda_device *cuda, const char *why) {
 static sifr_status open_products(cuda_device *cuda, const cuda_options *options,
                                  sifr_error *error) {
     sifr_error why = {0};
+    snprintf(cuda->own_why, sizeof cuda->own_why, "cuBLASLt was not asked for");
     if (options->lt_missing) say_own_products(cuda, options->lt_missing);
     if (!options->lt) return SIFR_OK;
     cuda->lt = *options->lt;
@@ -596,6 +622,7 @@ sifr_status cuda_device_open(const cuda_options *options, device **out, sifr_err
     cuda->driver = *options->driver;
     cuda->check = options->check;
     cuda->host_waits = options->host_waits;
+    cuda->closing = options->closing;
     cuda->sharers = options->sharers > 0 ? options->sharers : 1;
     cuda->base.device.backend = &backend;
     cuda->base.launch = launch_kernel;

@@ -15,14 +15,16 @@ typedef struct cuda_options {
     /* Of the kernels; NULL: those inside the program. */
     const cuda_image *images;
     size_t image_count;
-    int64_t token_chunk; /* 0: CUDA_TOKEN_CHUNK; tests take a smaller multiple of 256 */
-    bool check;          /* finishes each kernel, and names the one that failed or has no end */
-    bool host_waits;     /* the host waits for transfers, not the queue behind them (await.h) */
-    const cuda_lt *lt;   /* for products, copied; NULL: own kernels */
-    bool lt_needed;      /* fails if cuBLASLt does not start, instead of taking own kernels */
+    int64_t token_chunk;    /* 0: CUDA_TOKEN_CHUNK; tests take a smaller multiple of 256 */
+    bool check;             /* finishes each kernel, and names the one that failed or has no end */
+    const char *host_waits; /* a constant, why the host waits for transfers and not the queue
+                               behind them (await.h); NULL: the queue waits */
+    const cuda_lt *lt;      /* for products, copied; NULL: own kernels */
+    bool lt_needed;         /* fails if cuBLASLt does not start, instead of taking own kernels */
     /* Why own kernels run though cuBLASLt was wished for, for device_notice; NULL: no reason to say
      * anything. */
     const char *lt_missing;
+    void (*closing)(const device *dev); /* for tests: called before it closes; NULL: nothing is */
 } cuda_options;
 
 /* Writes a line for each product that ran by cuBLASLt, with its algorithm (cuda_products_describe);

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/checked.h"
 #include "base/heap.h"
 
 enum { PAGE = 4096 };
@@ -24,6 +25,7 @@ static sifr_status note_plain(cuda_host_memory *memory, void *block, int64_t byt
     if (status == SIFR_OK) {
         memory->plain[memory->count++] = (struct cuda_plain_block){block, bytes};
         memory->plain_bytes += bytes;
+        memory->most_plain = base_max_i64(memory->most_plain, memory->plain_bytes);
     }
     pthread_mutex_unlock(&memory->lock);
     return status;
@@ -71,6 +73,13 @@ void cuda_host_memory_give(cuda_host_memory *memory, const cuda_driver *driver, 
 int64_t cuda_host_memory_plain(cuda_host_memory *memory) {
     pthread_mutex_lock(&memory->lock);
     int64_t bytes = memory->plain_bytes;
+    pthread_mutex_unlock(&memory->lock);
+    return bytes;
+}
+
+int64_t cuda_host_memory_most_plain(cuda_host_memory *memory) {
+    pthread_mutex_lock(&memory->lock);
+    int64_t bytes = memory->most_plain;
     pthread_mutex_unlock(&memory->lock);
     return bytes;
 }

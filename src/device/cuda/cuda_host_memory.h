@@ -15,7 +15,7 @@ typedef struct cuda_host_memory {
         int64_t bytes;
     } * plain; /* those that are not pinned */
     size_t count, room;
-    int64_t plain_bytes;
+    int64_t plain_bytes, most_plain;
 } cuda_host_memory;
 
 void cuda_host_memory_open(cuda_host_memory *memory); /* a zeroed one */
@@ -27,6 +27,7 @@ sifr_status cuda_host_memory_take(cuda_host_memory *memory, const cuda_driver *d
                                   int64_t bytes, void **out, sifr_error *error) SIFR_MUST_CHECK;
 void cuda_host_memory_give(cuda_host_memory *memory, const cuda_driver *driver, void *block);
 
-int64_t cuda_host_memory_plain(cuda_host_memory *memory); /* bytes taken that are not pinned */
+int64_t cuda_host_memory_plain(cuda_host_memory *memory);      /* bytes taken that are not pinned */
+int64_t cuda_host_memory_most_plain(cuda_host_memory *memory); /* the most of them at a time */
 
 #endif

@@ -38,6 +38,7 @@ typedef struct cuda_base {
     struct device device;
     sifr_status (*launch)(struct device *dev, const cuda_launch *launch, sifr_error *error);
     int64_t token_chunk; /* a multiple of 256; CUDA_TOKEN_CHUNK, or less in tests */
+    int64_t library_products, own_products; /* of 16-bit matrices, run so far */
     sifr_status (*reserve_product)(struct device *dev, const struct cuda_gemm *gemm,
                                    sifr_error *error);
     sifr_status (*multiply)(struct device *dev, const struct cuda_gemm *gemm, bool *done,

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "device/await.h"
 #include "engine/executor/executor_private.h"
 #include "plan/peers.h"
 #include "plan/queries.h"
@@ -77,18 +78,27 @@ static void join_stages(const engine_executor *e, void *parts) {
     }
 }
 
-/* Whether the device waits for transfers, and the host goes on. Not where instructions are timed.
- * Not before each instruction has run once, since kernels may be loaded then: a driver may wait for
- * the whole device, and so for the transfer that this thread has still to start. Not with stages,
- * where the other ranks' transfers depend on sends, which have a line of their own. */
-static bool follows(const engine_executor *e) {
-    return device_is_hidden(e->schedule->dev) && e->has_run && !e->times_each && !e->spans &&
-           plan_mesh_ranks(&e->schedule->settings.mesh, PLAN_STAGES) == 1;
+/* Why the host waits for transfers; NULL: the device does, and the host goes on. Not where
+ * instructions are timed. Not before each instruction has run once, since kernels may be loaded
+ * then: a driver may wait for the whole device, and so for the transfer that this thread has still
+ * to start. Not with stages, where the other ranks' transfers depend on sends, which have a line of
+ * their own. */
+static const char *host_waits_why(const engine_executor *e) {
+    if (!e->has_run) return "the first step";
+    if (e->times_each || e->spans) return "each instruction is timed";
+    if (plan_mesh_ranks(&e->schedule->settings.mesh, PLAN_STAGES) > 1) return "pipeline stages";
+    return NULL;
 }
 
 static sifr_status wait_for_transfer(const engine_executor *e, comm_handle handle,
                                      sifr_error *error) {
-    return follows(e) ? comm_follow(handle, error) : comm_wait(handle, error);
+    device *dev = e->schedule->dev;
+    if (!device_is_hidden(dev) || !handle.group || comm_size(handle.group) == 1)
+        return comm_wait(handle, error);
+    const char *why = host_waits_why(e);
+    if (!why) return comm_follow(handle, error);
+    device_note_host_wait(dev, why);
+    return comm_wait(handle, error);
 }
 
 /* The parts of all ranks, one message from each: through pinned memory where the host does not

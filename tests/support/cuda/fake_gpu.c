@@ -66,13 +66,14 @@ int fake_gpu_stop(void **state) {
 static sifr_status open_gpu(int64_t token_chunk, const cuda_lt *lt, device **out,
                             sifr_error *error) {
     static const cuda_image image = {.name = "fake", .data = "fake"};
-    cuda_options options = {.driver = &driver,
-                            .threads = 1,
-                            .token_chunk = token_chunk,
-                            .check = is_set("SIFR_DEVICE_CHECK", "1"),
-                            .host_waits = is_set("SIFR_DEVICE_WAITS", "host"),
-                            .lt = lt,
-                            .lt_needed = true};
+    cuda_options options = {
+        .driver = &driver,
+        .threads = 1,
+        .token_chunk = token_chunk,
+        .check = is_set("SIFR_DEVICE_CHECK", "1"),
+        .host_waits = is_set("SIFR_DEVICE_WAITS", "host") ? "SIFR_DEVICE_WAITS=host" : NULL,
+        .lt = lt,
+        .lt_needed = true};
     if (!fake_gpu_is_real()) options.images = &image, options.image_count = 1;
     return cuda_device_open(&options, out, error);
 }

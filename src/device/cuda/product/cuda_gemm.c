@@ -171,5 +171,6 @@ sifr_status cuda_gemm_run(device *dev, const cuda_gemm *gemm, sifr_error *error)
     cuda_base *base = (cuda_base *)dev;
     bool done = false;
     if (base->multiply) BASE_TRY(base->multiply(dev, gemm, &done, error));
+    if (gemm->a.dtype != BASE_FP32) ++*(done ? &base->library_products : &base->own_products);
     return done ? SIFR_OK : run_own(dev, gemm, error);
 }
