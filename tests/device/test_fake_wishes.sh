@@ -21,6 +21,7 @@ for wish in cublasslt=0 memory wrong=gemm memory=1000000000,pined=0; do
     quiet 'OK'
 done
 golden 0 memory=1000000000 least
+says '^ran: products own [1-9][0-9]* \(cuBLASLt was not asked for\); waits none; memory pinned$'
 golden 1 memory=200000 least
 says 'memory: a rank takes .*GPU.* 195 KiB are free'
 
@@ -32,11 +33,13 @@ says 'the driver takes no kernels of this program'
 golden 1 devices=0 least
 quiet 'OK'
 golden 0 pinned=0 least
+says '^ran: .*; memory [1-9][0-9]* bytes not pinned$'
 
 # A kernel that does nothing is a wrong result, with the check as without.
 golden 1 wrong=gemm_nt_bf16_small least
 says 'llama-bias: loss is off by'
 op 0 wrong=gemm_nt_bf16 gemm_counts_rows
+says '^ran: products own [1-9][0-9]* \(cuBLASLt was not asked for\); waits none; memory pinned$'
 op 1 wrong=gemm_nt_bf16_small gemm_is_right
 
 # A launch that fails is named by another call, or not at all. With the check it is named itself.
@@ -53,11 +56,12 @@ says 'kernel gemm_nn_bf16_small, finished at once .*: CUDA_ERROR_LAUNCH_FAILED 7
 hang() { SIFR_TEST_GPU=fake FAKE_GPU=hang=gemm_nt_bf16_small exec "$BUILD/tests/test_cuda_gemm" gemm_rows_are_alone; }
 hang >out 2>err & run=$!
 until_it shows 'kernel gemm_nt_bf16_small, finished at once \(SIFR_DEVICE_CHECK\): no end within 10 s'
-kill -KILL $run
+kill -KILL $run && wait $run || :
 unset SIFR_DEVICE_CHECK
 hang >out 2>err & run=$!
 sleep 3
 kill -KILL $run || fail "a kernel that never ends has ended"
+wait $run || :
 quiet 'OK|FAILED'
 
 # cuBLASLt is missing, fails, and computes wrongly. Own products go around each.
@@ -68,8 +72,20 @@ golden 1 cublaslt=2 by_cublaslt
 says 'cublasLtMatmul \(.* in bf16, algorithm .*\): CUBLAS_STATUS_EXECUTION_FAILED'
 golden 1 cublaslt=3 by_cublaslt
 says 'gpt2: .* off by'
-for wish in cublaslt=0 cublaslt=2 cublaslt=3; do
+for wish in cublaslt=0 cublaslt=2; do
     SIFR_CUDA_PRODUCTS=own golden 0 $wish by_cublaslt
     quiet 'SKIPPED'
+    [ "$(grep -c '^ran: ' out)" = 1 ] || fail "one kind of device, and not one line"
+    says '^ran: products own [1-9][0-9]* \(cuBLASLt was not asked for\)'
 done
 golden 0 cublaslt=1 by_cublaslt
+says '^ran: products cuBLASLt 13.0.2 [1-9][0-9]*, own [1-9][0-9]* \(those of a head with labels, .*\); '
+
+# Who waits for transfers: see cuda_awaits.h.
+waits() { # FAKE_GPU PATTERN
+    FAKE_GPU=$1 expect 0 "$BUILD/tests/test_cuda_runs" one_wait_of_several_ranks
+    says "^ran: .*; waits $2; memory pinned\$"
+}
+waits memops=1 'words [1-9][0-9]*, host [1-9][0-9]* \(the first step\)'
+waits memops=0 'host [1-9][0-9]* \(cuStreamWaitValue32: CUDA_ERROR_NOT_SUPPORTED 801.*\)'
+SIFR_DEVICE_WAITS=host waits memops=2 'host [1-9][0-9]* \(SIFR_DEVICE_WAITS=host\)'

@@ -8,6 +8,7 @@
 #include "support/cuda/fake_driver.h"
 #include "support/cuda/fake_gpu.h"
 #include "support/cuda/fake_lt.h"
+#include "support/cuda/fake_ran.h"
 #include "support/cuda/fake_wishes.h"
 
 static cuda_driver driver;
@@ -59,6 +60,7 @@ int fake_gpu_start(void **state) {
 
 int fake_gpu_stop(void **state) {
     (void)state;
+    fake_ran_print();
     if (!fake_gpu_is_real()) fake_driver_close();
     return 0;
 }
@@ -72,6 +74,7 @@ static sifr_status open_gpu(int64_t token_chunk, const cuda_lt *lt, device **out
         .token_chunk = token_chunk,
         .check = is_set("SIFR_DEVICE_CHECK", "1"),
         .host_waits = is_set("SIFR_DEVICE_WAITS", "host") ? "SIFR_DEVICE_WAITS=host" : NULL,
+        .closing = fake_ran_note,
         .lt = lt,
         .lt_needed = true};
     if (!fake_gpu_is_real()) options.images = &image, options.image_count = 1;

@@ -219,8 +219,11 @@ static sifr_status start_sum(device *dev, device_queue queue, const device_sum *
     return copy_out(m, error);
 }
 
+/* Products that a test ran on the mirror were the device's. */
 static void close_mirror(device *dev) {
-    give_block(mirror_of(dev));
+    mirror *m = mirror_of(dev);
+    ((cuda_base *)m->inner)->own_products += m->base.own_products;
+    give_block(m);
     free(dev);
 }
 
