@@ -89,3 +89,17 @@ waits() { # FAKE_GPU PATTERN
 waits memops=1 'words [1-9][0-9]*, host [1-9][0-9]* \(the first step\)'
 waits memops=0 'host [1-9][0-9]* \(cuStreamWaitValue32: CUDA_ERROR_NOT_SUPPORTED 801.*\)'
 SIFR_DEVICE_WAITS=host waits memops=2 'host [1-9][0-9]* \(SIFR_DEVICE_WAITS=host\)'
+
+# Rates of products say who computed.
+speed() { # FAKE_GPU PATTERN
+    FAKE_GPU=$1 expect 0 "$BUILD/tests/gpu_speed" 1e12 1e12
+    says "^\\| small product, forward \\| bf16 \\| $2 \\|"
+    says '^\| small product, forward \| fp32 \| own \|'
+    says '^\| small attention, backward \| bf16 \| own \|'
+}
+speed cublaslt=1 cuBLASLt
+speed cublaslt=0 own
+says 'cuBLASLt .* was not found'
+SIFR_CUDA_PRODUCTS=own speed cublaslt=2 own
+expect 0 "$BUILD/tests/gpu_speed" 0 0 bf16
+quiet 'fp32'
