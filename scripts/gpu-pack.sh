@@ -1,28 +1,54 @@
 #!/bin/bash
 # Packs a build for a machine with a GPU and nothing else: no compiler, no network, no libraries but
 # glibc, as new as this machine's.
-#     gpu-pack.sh [--level N] BUILD OUT.tar.zst
+#     gpu-pack.sh [--level N] [--only "PROGRAM…"] BUILD OUT.tar.zst
 #     gpu-pack.sh --targets: names what has to be built
-# There: tar xf gpu.tar.zst && gpu/gpu-check (docs/gpu.md). --level: zstd's (19). Fails above
-# 60 MiB.
+# There: tar xf gpu.tar.zst && gpu/gpu-check (docs/gpu.md). --level: zstd's
+# (19). Fails above 60 MiB. --only: the program sifr, and of the others these alone.
 set -eu -o pipefail
-most=$((60 << 20)) level=19
-tests="gpu_look gpu_speed test_attention_relative test_cuda_attention test_cuda_flat test_cuda_gemm
-    test_cuda_golden test_cuda_rows test_cuda_runs test_cuda_sums test_cuda_tuning test_flat_ops
-    test_gpu_repeat test_head_loss test_head_pairs test_head_targets test_linear test_magnitude
-    test_row_ops sifr_on_fake_gpu"
-[ "${1:-}" != --targets ] || { echo sifr "$tests" | tr -s " \n" " " && exit; }
-[ "${1:-}" != --level ] || { level=$2 && shift 2; }
-if [ $# != 2 ] || [ ! -x "$1/sifr" ]; then
-    echo "usage: gpu-pack.sh [--level N] BUILD OUT.tar.zst" >&2
+most=$((60 << 20)) level=19 only=
+# What is packed follows from the scripts that run there: programs of tests/ that they name, and
+# golden data that those name.
+programs() {
+    local name
+    grep -ohE '\b((test|gpu)_[a-z0-9_]+|sifr_on_fake_gpu)\b' "${scripts[@]}" | sort -u |
+        while read -r name; do
+            ! ls tests/*/"${name#sifr_}.c" >/dev/null 2>&1 || echo "$name"
+        done
+}
+# GOLDEN…: those of which a program, or what it is linked with, has a word with their name.
+golden() {
+    local path name
+    { cat tests/support/golden_adapters.c && for name in $tests; do cat tests/*/"${name#sifr_}.c"; done; } |
+        grep -oE '[A-Za-z0-9_-]+' | sort -u >"$work/words"
+    for path; do
+        name=$(basename "${path%.*}")
+        ! grep -qxF -- "$name" "$work/words" || echo "$path"
+    done
+}
+usage() {
+    echo "usage: gpu-pack.sh [--level N] [--only \"PROGRAM…\"] BUILD" \
+        "OUT.tar.zst" >&2
     exit 2
-fi
-build=$(realpath "$1") out=$(realpath "$2")
+}
+targets=
+while [ $# -gt 0 ]; do
+    case $1 in
+    --targets) targets=1 ;;
+    --level) level=${2:?} && shift ;;
+    --only) only=${2:?} && shift ;;
+    -*) usage ;;
+    *) break ;;
+    esac
+    shift
+done
+[ "$targets" ] || { [ $# = 2 ] && [ -x "$1/sifr" ]; } || usage
+[ "$targets" ] || build=$(realpath "$1") out=$(realpath "$2")
 cd "$(dirname "$0")/.."
-files="scripts/gpu-check.sh scripts/gpu-parts.sh examples/h100.json bench/peers/train_gpu_torch.py
-    tests/support/run-script.sh tests/support/expect.sh tests/cli/test_gpu_runs.sh
-    tests/golden/models tests/golden/models.json tests/golden/families tests/golden/encoders
-    tests/golden/lora tests/golden/results"
+# But this one, which does not run there.
+mapfile -t scripts < <(printf '%s\n' scripts/gpu-*.sh | grep -v /gpu-pack)
+tests=${only:-$(programs)}
+[ -z "$targets" ] || { echo sifr "$tests" | tr -s " \n" " " && exit; }
 work=$(mktemp -d "${TMPDIR:-/tmp}/sifr-pack.XXXXXX")
 trap 'rm -rf "$work"' EXIT
 tree=$work/gpu
@@ -30,8 +56,13 @@ mkdir -p "$tree/build/tests" "$tree/lib" "$tree/bin"
 
 strip -o "$tree/build/sifr" "$build/sifr"
 for test in $tests; do strip -o "$tree/build/tests/$test" "$build/tests/$test"; done
-# shellcheck disable=SC2086 # lists of words
-cp -r --parents $files "$tree"
+data=tests/golden
+# shellcheck disable=SC2046 # lists of words
+cp -r --parents "${scripts[@]}" examples/h100.json bench/results/gpu.md bench/peers/train_gpu_torch.py \
+    tests/support/*.sh $(grep -ohE '\btest_[a-z0-9_]+\b' "${scripts[@]}" | sort -u |
+        while read -r name; do ls tests/*/"$name.sh" 2>/dev/null || :; done) \
+    $data/models.json $data/{families,encoders}/*.json $data/lora \
+    $(golden $data/{,families/,encoders/}{models,results}/*) "$tree"
 
 # The launcher of MPICH finds its proxy beside itself; that of Open MPI needs a whole tree, and
 # stays here.
@@ -66,6 +97,7 @@ chmod +x "$tree/gpu-check"
 
 tar -C "$work" --sort=name --owner=0 --group=0 -cf - gpu |
     zstd -q -f -T0 "-$level" --long=27 -o "$out"
+
 size=$(stat -c %s "$out")
 echo "$out: $(awk -v b="$size" 'BEGIN { printf "%.1f", b / 1048576 }') MiB"
 if [ "$size" -gt $most ]; then

@@ -9,14 +9,19 @@ if [ "$(id -u)" != 0 ] || ! unshare --mount --pid --net --fork true 2>/dev/null;
 fi
 pack="$SOURCE/scripts/gpu-pack.sh"
 shellcheck "$pack" >out || fail "shellcheck"
-for test in $(grep -o '\btest_[a-z_]*\b' "$SOURCE/scripts/gpu-parts.sh" | sort -u); do
-    [ -f "$SOURCE/tests/cli/$test.sh" ] || "$pack" --targets | grep -qw "$test" ||
-        fail "gpu-parts.sh runs $test, which is not in the pack"
-done
+# What the scripts that run there name is packed: of words that are no program nothing.
+mkdir -p copy/scripts
+cp "$pack" copy/scripts
+ln -s "$SOURCE/tests" copy
+echo 'on_gpu test_cuda_sums; "$tests/gpu_speed"; gpu_of test_of_none' >copy/scripts/gpu-new.sh
+[ "$(echo $(copy/scripts/gpu-pack.sh --targets))" = "sifr gpu_speed test_cuda_sums" ] ||
+    fail "not what a new script names: $(copy/scripts/gpu-pack.sh --targets)"
+
 "$pack" --level 1 "$BUILD" gpu.tar.zst >out 2>&1 || fail "gpu-pack.sh: exit code $?"
 grep -q 'gpu.tar.zst: [0-9.]* MiB$' out || fail "no size"
 mkdir -p root/bin root/tmp root/proc root/dev
 tar -C root -xf gpu.tar.zst
+[ ! -e root/gpu/tests/golden/results/llama2.json ] || fail "golden data that no packed program names"
 
 # What every machine has: the commands with their libraries, which are those of this one.
 for name in bash awk basename cat cmp cp cut date dirname env grep head id mkdir mktemp mv paste \
