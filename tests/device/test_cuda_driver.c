@@ -143,6 +143,12 @@ static void test_errors_become_statuses(void **state) {
     assert_true(cuda_driver_is_lost(CUDA_ECC_UNCORRECTABLE));
     assert_true(cuda_driver_is_lost(CUDA_NVLINK_UNCORRECTABLE));
     assert_true(cuda_driver_is_lost(CUDA_CONTEXT_IS_DESTROYED));
+    assert_true(cuda_driver_is_lost(CUDA_CONTAINED));
+    assert_true(cuda_driver_is_lost(CUDA_TENSOR_MEMORY_LEAK));
+    assert_true(cuda_driver_is_lost(CUDA_MPS_CLIENT_TERMINATED));
+    assert_true(cuda_driver_is_lost(CUDA_EXTERNAL_DEVICE));
+    assert_false(cuda_driver_is_lost(CUDA_LAUNCH_OUT_OF_RESOURCES));
+    assert_false(cuda_driver_is_lost(CUDA_LAUNCH_TOO_LARGE));
     assert_false(cuda_driver_is_lost(CUDA_UNKNOWN));
     assert_false(cuda_driver_is_lost(CUDA_NOT_READY));
     assert_false(cuda_driver_is_lost(CUDA_OUT_OF_MEMORY));

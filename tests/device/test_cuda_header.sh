@@ -25,6 +25,10 @@ SAME(CUDA_NO_BINARY_FOR_GPU, CUDA_ERROR_NO_BINARY_FOR_GPU);
 SAME(CUDA_ECC_UNCORRECTABLE, CUDA_ERROR_ECC_UNCORRECTABLE);
 SAME(CUDA_NVLINK_UNCORRECTABLE, CUDA_ERROR_NVLINK_UNCORRECTABLE);
 SAME(CUDA_CONTEXT_IS_DESTROYED, CUDA_ERROR_CONTEXT_IS_DESTROYED);
+#if CUDA_VERSION >= 13000
+SAME(CUDA_CONTAINED, CUDA_ERROR_CONTAINED);
+SAME(CUDA_TENSOR_MEMORY_LEAK, CUDA_ERROR_TENSOR_MEMORY_LEAK);
+#endif
 SAME(CUDA_UNSUPPORTED_PTX_VERSION, CUDA_ERROR_UNSUPPORTED_PTX_VERSION);
 SAME(CUDA_INVALID_HANDLE, CUDA_ERROR_INVALID_HANDLE);
 SAME(CUDA_NOT_FOUND, CUDA_ERROR_NOT_FOUND);
@@ -35,9 +39,12 @@ SAME(CUDA_LAUNCH_TIMEOUT, CUDA_ERROR_LAUNCH_TIMEOUT);
 SAME(CUDA_ASSERT, CUDA_ERROR_ASSERT);
 SAME(CUDA_HARDWARE_STACK_ERROR, CUDA_ERROR_HARDWARE_STACK_ERROR);
 SAME(CUDA_LAUNCH_FAILED, CUDA_ERROR_LAUNCH_FAILED);
+SAME(CUDA_LAUNCH_TOO_LARGE, CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE);
 SAME(CUDA_NOT_SUPPORTED, CUDA_ERROR_NOT_SUPPORTED);
 SAME(CUDA_SYSTEM_NOT_READY, CUDA_ERROR_SYSTEM_NOT_READY);
 SAME(CUDA_SYSTEM_DRIVER_MISMATCH, CUDA_ERROR_SYSTEM_DRIVER_MISMATCH);
+SAME(CUDA_MPS_CLIENT_TERMINATED, CUDA_ERROR_MPS_CLIENT_TERMINATED);
+SAME(CUDA_EXTERNAL_DEVICE, CUDA_ERROR_EXTERNAL_DEVICE);
 SAME(CUDA_CAPTURE_UNSUPPORTED, CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
 SAME(CUDA_CAPTURE_UNMATCHED, CUDA_ERROR_STREAM_CAPTURE_UNMATCHED);
 SAME(CUDA_UNKNOWN, CUDA_ERROR_UNKNOWN);
@@ -99,3 +106,33 @@ check check.c || fail "cuda_driver.h and $include/cuda.h differ"
 # That it can fail: an argument of another type.
 sed 's/driver->cuMemAlloc = .*/driver->cuMemAlloc = cuMemFree_v2;/' check.c >wrong.c
 ! check wrong.c 2>/dev/null || fail "a function of another type is not found"
+
+# Results after which, as cuda.h says, the process must be started again.
+awk '/^typedef enum cudaError_enum/ { inside = 1 }
+    /^} CUresult/ { inside = 0 }
+    !inside { next }
+    /\/\*\*/ { text = "" }
+    { text = text " " $0 }
+    /CUDA_ERROR_[A-Z0-9_]* *=/ {
+        gsub(/[ *]+/, " ", text)
+        number = $0
+        gsub(/.*= *|,.*/, "", number)
+        if (text ~ /must be terminated and relaunched/) print number
+        text = ""
+    }' "$include/cuda.h" >lost
+[ "$(wc -l <lost)" -ge 8 ] || fail "cuda.h names only $(wc -l <lost) results that end a process"
+cat >is_lost.c <<'C'
+#include <stdio.h>
+#include <stdlib.h>
+#include "device/cuda/cuda_driver.h"
+int main(int count, char **words) {
+    for (int i = 1; i < count; i++)
+        if (!cuda_driver_is_lost((cuda_result)atoi(words[i]))) return printf("%s\n", words[i]), 1;
+    return 0;
+}
+C
+cc -std=gnu17 -D_GNU_SOURCE -I"$SOURCE/include" -I"$SOURCE/src" is_lost.c \
+    "$SOURCE/src/device/cuda/cuda_driver.c" "$SOURCE/src/base/errors.c" -ldl -o is_lost
+# shellcheck disable=SC2046 # several words
+./is_lost $(cat lost) >out || fail "after the result $(cat out) the process must be started again"
+! ./is_lost 1 >out || fail "a result that ends nothing is not told apart"

@@ -130,10 +130,21 @@ sifr_status cuda_driver_status(const cuda_driver *driver, cuda_result result, si
 }
 
 bool cuda_driver_is_lost(cuda_result result) {
-    return result == CUDA_ECC_UNCORRECTABLE || result == CUDA_NVLINK_UNCORRECTABLE ||
-           result == CUDA_ILLEGAL_ADDRESS || result == CUDA_LAUNCH_TIMEOUT ||
-           result == CUDA_CONTEXT_IS_DESTROYED || result == CUDA_ASSERT ||
-           (result >= CUDA_HARDWARE_STACK_ERROR && result <= CUDA_LAUNCH_FAILED);
+    switch (result) {
+    case CUDA_ECC_UNCORRECTABLE:
+    case CUDA_NVLINK_UNCORRECTABLE:
+    case CUDA_CONTAINED:
+    case CUDA_ILLEGAL_ADDRESS:
+    case CUDA_LAUNCH_TIMEOUT:
+    case CUDA_CONTEXT_IS_DESTROYED:
+    case CUDA_ASSERT:
+    case CUDA_TENSOR_MEMORY_LEAK:
+    case CUDA_MPS_CLIENT_TERMINATED:
+    case CUDA_EXTERNAL_DEVICE:
+        return true;
+    default:
+        return result >= CUDA_HARDWARE_STACK_ERROR && result <= CUDA_LAUNCH_FAILED;
+    }
 }
 
 sifr_status cuda_driver_count(const cuda_driver *driver, int *count, sifr_error *error) {

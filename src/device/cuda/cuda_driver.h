@@ -51,6 +51,7 @@ enum {
     CUDA_ECC_UNCORRECTABLE = 214,
     CUDA_NVLINK_UNCORRECTABLE = 220,
     CUDA_UNSUPPORTED_PTX_VERSION = 222,
+    CUDA_CONTAINED = 226,
     CUDA_INVALID_HANDLE = 400,
     CUDA_NOT_FOUND = 500,
     CUDA_NOT_READY = 600,
@@ -61,11 +62,15 @@ enum {
     CUDA_ASSERT = 710,
     CUDA_HARDWARE_STACK_ERROR = 714,
     CUDA_LAUNCH_FAILED = 719,
+    CUDA_LAUNCH_TOO_LARGE = 720, /* COOPERATIVE_ */
+    CUDA_TENSOR_MEMORY_LEAK = 721,
     CUDA_NOT_SUPPORTED = 801,
     CUDA_SYSTEM_NOT_READY = 802,
     CUDA_SYSTEM_DRIVER_MISMATCH = 803,
+    CUDA_MPS_CLIENT_TERMINATED = 810,
     CUDA_CAPTURE_UNSUPPORTED = 900,
     CUDA_CAPTURE_UNMATCHED = 903,
+    CUDA_EXTERNAL_DEVICE = 911,
     CUDA_UNKNOWN = 999
 };
 
@@ -204,7 +209,8 @@ sifr_status cuda_driver_status(const cuda_driver *driver, cuda_result result, si
     BASE_TRY(cuda_driver_status((driver), (driver)->name(__VA_ARGS__), (error), "%s", #name))
 
 /* True if every later call of the process will fail, too: a kernel reached memory that is not its
- * own, bits of the memory are damaged, or the like. */
+ * own, bits of the memory are damaged, or the like. <cuda.h> says of each result whether the
+ * process must be started again; test_cuda_header.sh compares. */
 bool cuda_driver_is_lost(cuda_result result);
 
 typedef struct cuda_gpu {
