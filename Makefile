@@ -84,10 +84,13 @@ gpu-figures: tests
 	@scripts/gpu-check.sh --figures $(BUILD) $(BUILD)/gpu-check
 
 # The same checks for a machine with a GPU and nothing else, as build/gpu.tar.zst: with MPICH, whose
-# launcher needs no place of its own.
+# launcher needs no place of its own, and kernels for these GPUs alone ("80 90a" for two; empty: for
+# all).
+GPU_TARGETS ?= 90a
 gpu-pack:
 	@scripts/install-deps.sh build demo test other-mpi cuda
-	@cmake --preset $(PRESET) -B $(BUILD)-gpu -DSIFR_CUDA=ON -DSIFR_MPI=mpich >/dev/null
+	@cmake --preset $(PRESET) -B $(BUILD)-gpu -DSIFR_CUDA=ON -DSIFR_MPI=mpich \
+	  -DSIFR_CUDA_TARGETS='$(GPU_TARGETS)' >/dev/null
 	@ninja -C $(BUILD)-gpu $$(scripts/gpu-pack.sh --targets)
 	@mkdir -p $(BUILD)
 	@scripts/gpu-pack.sh $(BUILD)-gpu $(BUILD)/gpu.tar.zst

@@ -1,12 +1,13 @@
 #!/bin/bash
 # Packs a build for a machine with a GPU and nothing else: no compiler, no network, no libraries but
 # glibc, as new as this machine's.
-#     gpu-pack.sh [--level N] [--only "PROGRAM…"] BUILD OUT.tar.zst
+#     gpu-pack.sh [--level N] [--most MIB] [--together MIB] [--only "PROGRAM…"] BUILD OUT.tar.zst
 #     gpu-pack.sh --targets: names what has to be built
 # There: tar xf gpu.tar.zst && gpu/gpu-check (docs/gpu.md). --level: zstd's
-# (19). Fails above 60 MiB. --only: the program sifr, and of the others these alone.
+# (19). Fails above --most (32), and where pack and tree take more than --together (64), which is
+# what travels to a rented machine. --only: the program sifr, and of the others these alone.
 set -eu -o pipefail
-most=$((60 << 20)) level=19 only=
+most=32 together=64 level=19 only=
 # What is packed follows from the scripts that run there: programs of tests/ that they name, and
 # golden data that those name.
 programs() {
@@ -27,7 +28,7 @@ golden() {
     done
 }
 usage() {
-    echo "usage: gpu-pack.sh [--level N] [--only \"PROGRAM…\"] BUILD" \
+    echo "usage: gpu-pack.sh [--level N] [--most MIB] [--together MIB] [--only \"PROGRAM…\"] BUILD" \
         "OUT.tar.zst" >&2
     exit 2
 }
@@ -36,6 +37,8 @@ while [ $# -gt 0 ]; do
     case $1 in
     --targets) targets=1 ;;
     --level) level=${2:?} && shift ;;
+    --most) most=${2:?} && shift ;;
+    --together) together=${2:?} && shift ;;
     --only) only=${2:?} && shift ;;
     -*) usage ;;
     *) break ;;
@@ -98,9 +101,22 @@ chmod +x "$tree/gpu-check"
 tar -C "$work" --sort=name --owner=0 --group=0 -cf - gpu |
     zstd -q -f -T0 "-$level" --long=27 -o "$out"
 
+# What goes to a rented machine: the pack, and all of the tree that git does not ignore.
+mib() { awk -v b="$1" 'BEGIN { printf "%.1f", b / 1048576 }'; }
 size=$(stat -c %s "$out")
-echo "$out: $(awk -v b="$size" 'BEGIN { printf "%.1f", b / 1048576 }') MiB"
-if [ "$size" -gt $most ]; then
-    echo "gpu-pack.sh: that is more than $((most >> 20)) MiB" >&2
+travels=$({ git ls-files -z --cached --others --exclude-standard 2>/dev/null |
+    xargs -0r stat -c %s 2>/dev/null || :; } | awk '{ s += $1 } END { printf "%.0f", s }')
+both=$((size + travels))
+if [ "$travels" != 0 ]; then
+    echo "$out: $(mib "$size") MiB; the tree: $(mib "$travels") MiB; together: $(mib $both) MiB"
+else
+    echo "$out: $(mib "$size") MiB; the tree: not known, since git has none here"
+fi
+if [ "$size" -gt $((most << 20)) ]; then
+    echo "gpu-pack.sh: the pack takes more than $most MiB; build it for fewer GPUs" >&2
+    exit 1
+fi
+if [ $both -gt $((together << 20)) ]; then
+    echo "gpu-pack.sh: pack and tree take more than $together MiB together" >&2
     exit 1
 fi

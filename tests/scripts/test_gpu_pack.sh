@@ -17,8 +17,10 @@ echo 'on_gpu test_cuda_sums; "$tests/gpu_speed"; gpu_of test_of_none' >copy/scri
 [ "$(echo $(copy/scripts/gpu-pack.sh --targets))" = "sifr gpu_speed test_cuda_sums" ] ||
     fail "not what a new script names: $(copy/scripts/gpu-pack.sh --targets)"
 
-"$pack" --level 1 "$BUILD" gpu.tar.zst >out 2>&1 || fail "gpu-pack.sh: exit code $?"
-grep -q 'gpu.tar.zst: [0-9.]* MiB$' out || fail "no size"
+make_pack() { "$pack" --level 1 --most 60 --together 120 "$@" "$BUILD" gpu.tar.zst >out 2>&1; }
+make_pack || fail "gpu-pack.sh: exit code $?"
+grep -qE 'gpu.tar.zst: [0-9.]+ MiB; the tree: ([0-9.]+ MiB; together: [0-9.]+ MiB|not known, .*)$' out ||
+    fail "no size"
 mkdir -p root/bin root/tmp root/proc root/dev
 tar -C root -xf gpu.tar.zst
 [ ! -e root/gpu/tests/golden/results/llama2.json ] || fail "golden data that no packed program names"
@@ -55,3 +57,9 @@ for part in look bits golden repeat; do grep -q "^| $part | passed |" out || fai
 # Open MPI's launcher is not packed.
 grep -qE '^\| ranks \| not run \| .* one rank ran: stage 1' out || fail "ranks"
 [ -s root/tmp/results/gpu-check.json ] || fail "no results"
+
+# Packs that are too large, alone and with the tree.
+make_pack --only sifr_on_fake_gpu --most 1 && fail "no limit of the pack"
+grep -q '^gpu-pack.sh: the pack takes more than 1 MiB' out || fail "why it is too large"
+make_pack --only sifr_on_fake_gpu --together 1 && fail "no limit of pack and tree"
+grep -q '^gpu-pack.sh: pack and tree take more than 1 MiB together' out || fail "why they are"
