@@ -52,6 +52,10 @@ cd "$(dirname "$0")/.."
 mapfile -t scripts < <(printf '%s\n' scripts/gpu-*.sh | grep -v /gpu-pack)
 tests=${only:-$(programs)}
 [ -z "$targets" ] || { echo sifr "$tests" | tr -s " \n" " " && exit; }
+if ! command -v patchelf >/dev/null; then
+    echo "gpu-pack.sh: there is no patchelf; scripts/install-deps.sh test installs it" >&2
+    exit 1
+fi
 work=$(mktemp -d "${TMPDIR:-/tmp}/sifr-pack.XXXXXX")
 trap 'rm -rf "$work"' EXIT
 tree=$work/gpu
@@ -82,19 +86,30 @@ while read -r name path; do
     [[ $name =~ $glibc ]] || cp -L "$path" "$tree/lib/$name"
 done <"$work/libraries"
 
+# Programs say where their libraries are, and not LD_LIBRARY_PATH, which would reach what they start:
+# python3, NVIDIA's tools. The old DT_RPATH serves libraries of libraries, too, but not below one
+# that has a path of its own.
+find_in() { # PATH FILE…
+    local path=$1
+    shift
+    for file; do
+        [ ! -f "$file" ] || patchelf --force-rpath --set-rpath "\$ORIGIN/$path" "$file"
+    done
+}
+find_in ../lib "$tree/build/sifr" "$tree"/bin/*
+find_in ../../lib "$tree"/build/tests/*
+for library in "$tree"/lib/*; do
+    [ -z "$(patchelf --print-rpath "$library")" ] || find_in . "$library"
+done
+
 cat >"$tree/gpu-check" <<'END'
 #!/bin/bash
-# Checks this machine's first GPU:
-#     gpu-check [--figures] [--fake] [--parts PART,…] [--seconds N] [OUT]
+# Checks this machine's first GPU, with the options of scripts/gpu-check.sh:
+#     gpu-check [OUT] [OPTION…]
 # OUT: a folder for the results (results, beside this file).
 here=$(realpath "$(dirname "$0")") out=
-case $# in 0) ;; *)
-    last=${*: -1} before=${*: -2:1}
-    case $last in -*) ;; *) case $before in --parts | --seconds) ;; *) out=$last ;; esac ;; esac ;;
-esac
-[ -z "$out" ] || set -- "${@:1:$#-1}"
-export LD_LIBRARY_PATH=$here/lib${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH} PATH=$here/bin:$PATH
-exec bash "$here/scripts/gpu-check.sh" "$@" "$here/build" "${out:-$here/results}"
+case ${1:--} in -*) ;; *) out=$1 && shift ;; esac
+PATH=$here/bin:$PATH exec bash "$here/scripts/gpu-check.sh" "$@" "$here/build" "${out:-$here/results}"
 END
 chmod +x "$tree/gpu-check"
 

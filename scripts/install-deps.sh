@@ -19,7 +19,8 @@ build="gcc libc6-dev make cmake ninja-build pkg-config libdnnl-dev libjansson-de
 demo="bible-kjv bible-kjv-text"
 bench="python3 python3-venv python3-dev g++ fio libaio-dev"
 other_mpi="libmpich-dev mpich libopenmpi-dev openmpi-bin"
-test="libcmocka-dev g++ clang libclang-rt-14-dev lld shellcheck python3-yaml iproute2"
+test="libcmocka-dev g++ clang libclang-rt-14-dev lld shellcheck python3-yaml iproute2
+    patchelf zstd"
 cuda="g++"
 cuda_wheels="nvidia-cuda-nvcc nvidia-nvvm nvidia-cuda-crt nvidia-cuda-runtime nvidia-cuda-cccl"
 cuda_release=13.0

@@ -51,9 +51,15 @@ inside /bin/ls && fail "the root holds more than it was given"
 inside /gpu/gpu-check || fail "without a GPU: exit code $?"
 grep -q '^gpu-check: no GPU' out || fail "nothing said of the GPU"
 grep -q 'no driver' out || fail "nothing said of the driver"
-inside /gpu/gpu-check --fake --parts look,bits,golden,ranks,repeat /tmp/results ||
+# Tools of that machine find their own libraries, not the pack's.
+for name in nvidia-smi nvcc python3; do
+    printf '#!/bin/bash\necho "${LD_LIBRARY_PATH-unset}" >>/tmp/seen\nexit 1\n' >root/bin/$name
+    chmod +x root/bin/$name
+done
+inside /gpu/gpu-check /tmp/results --fake --parts look,bits,golden,ranks,repeat ||
     fail "on the fake driver: exit code $?"
 for part in look bits golden repeat; do grep -q "^| $part | passed |" out || fail "$part"; done
+[ "$(sort -u root/tmp/seen)" = unset ] || fail "the pack's libraries for all: $(cat root/tmp/seen)"
 # Open MPI's launcher is not packed.
 grep -qE '^\| ranks \| not run \| .* one rank ran: stage 1' out || fail "ranks"
 [ -s root/tmp/results/gpu-check.json ] || fail "no results"
