@@ -85,7 +85,7 @@ gpu-figures: tests
 
 # The same checks for a machine with a GPU and nothing else, as build/gpu.tar.zst: with MPICH, whose
 # launcher needs no place of its own, and kernels for these GPUs alone ("80 90a" for two; empty: for
-# all).
+# all). scripts/gpu-rent.sh runs it there.
 GPU_TARGETS ?= 90a
 gpu-pack:
 	@scripts/install-deps.sh build demo test other-mpi cuda

@@ -3,7 +3,7 @@
 # glibc, as new as this machine's.
 #     gpu-pack.sh [--level N] [--most MIB] [--together MIB] [--only "PROGRAM…"] BUILD OUT.tar.zst
 #     gpu-pack.sh --targets: names what has to be built
-# There: tar xf gpu.tar.zst && gpu/gpu-check (docs/gpu.md). --level: zstd's
+# There: scripts/gpu-rent.sh, or tar xf gpu.tar.zst && gpu/gpu-check (docs/gpu.md). --level: zstd's
 # (19). Fails above --most (32), and where pack and tree take more than --together (64), which is
 # what travels to a rented machine. --only: the program sifr, and of the others these alone.
 set -eu -o pipefail

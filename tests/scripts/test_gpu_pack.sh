@@ -1,6 +1,6 @@
 # label: full
-# scripts/gpu-pack.sh: in a root that holds glibc, a shell and its usual commands, and nothing else,
-# the pack says that there is no GPU, and runs its parts on the driver that tests play.
+# scripts/gpu-pack.sh, gpu-rent.sh: in a root that holds glibc, a shell and its usual commands, and
+# nothing else, the pack says that there is no GPU, and runs its parts on the driver that tests play.
 # timeout: 300, not under sanitizers
 fail() { cat out 2>/dev/null; echo "$1" >&2; exit 1; }
 if [ "$(id -u)" != 0 ] || ! unshare --mount --pid --net --fork true 2>/dev/null; then
@@ -8,7 +8,7 @@ if [ "$(id -u)" != 0 ] || ! unshare --mount --pid --net --fork true 2>/dev/null;
     exit 77
 fi
 pack="$SOURCE/scripts/gpu-pack.sh"
-shellcheck "$pack" >out || fail "shellcheck"
+shellcheck "$pack" "$SOURCE/scripts/gpu-rent.sh" >out || fail "shellcheck"
 # What the scripts that run there name is packed: of words that are no program nothing.
 mkdir -p copy/scripts
 cp "$pack" copy/scripts
@@ -63,6 +63,24 @@ for part in look bits golden repeat; do grep -q "^| $part | passed |" out || fai
 # Open MPI's launcher is not packed.
 grep -qE '^\| ranks \| not run \| .* one rank ran: stage 1' out || fail "ranks"
 [ -s root/tmp/results/gpu-check.json ] || fail "no results"
+
+# In one command, also where tar has no zstd; nothing is left behind but the results.
+mkdir results bin temporary
+export TMPDIR=$PWD/temporary
+rent() { "$SOURCE/scripts/gpu-rent.sh" gpu.tar.zst "$@" >out 2>&1; }
+rent results --fake --parts look || fail "gpu-rent.sh: exit code $?"
+[ -s results/gpu-check.json ] || fail "gpu-rent.sh: no results"
+printf '#!/bin/sh\nexit 2\n' >bin/tar
+chmod +x bin/tar
+PATH=$PWD/bin:$PATH rent others --fake --parts look || fail "without zstd: exit code $?"
+[ -s others/gpu-check.json ] || fail "without zstd: no results"
+code=0
+rent results --parts none || code=$?
+[ $code = 2 ] && grep -q 'no part none' out || fail "the exit code of gpu-check"
+[ -z "$(ls temporary)" ] || fail "left behind: $(ls temporary)"
+code=0
+"$SOURCE/scripts/gpu-rent.sh" absent.tar.zst results >out 2>&1 || code=$?
+[ $code = 2 ] && grep -q '^usage: ' out || fail "a pack that is not there"
 
 # Packs that are too large, alone and with the tree.
 make_pack --only sifr_on_fake_gpu --most 1 && fail "no limit of the pack"
