@@ -107,6 +107,20 @@ sifr_status comm_use_device(comm_group *group, device *dev, const comm_operands 
     return group->operands.largest ? reach_hosts(group, hosts, error) : SIFR_OK;
 }
 
+const char *comm_exchange_name(comm_exchange exchange) {
+    static const char *const names[] = {"none", "shared memory", "MPI",
+                                        "IPC",  "NCCL",          "host memory"};
+    return names[exchange];
+}
+
+comm_exchange comm_exchange_of(const comm_group *group, const char **why) {
+    bool near = group->shares_memory && group->local_size == group->size;
+    *why = "";
+    if (group->size == 1) return COMM_EXCHANGE_NONE;
+    if (group->transport->exchange) return group->transport->exchange(group, why);
+    return near ? COMM_EXCHANGE_SHARED : COMM_EXCHANGE_MPI;
+}
+
 sifr_status comm_open_window(comm_group *group, void *block, int64_t bytes, int file,
                              sifr_error *error) {
     if (!group->shares_memory && !group->dev) return SIFR_OK;

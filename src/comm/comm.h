@@ -167,6 +167,23 @@ typedef struct comm_operands {
 sifr_status comm_use_device(comm_group *group, device *dev, const comm_operands *operands,
                             sifr_error *error) SIFR_MUST_CHECK;
 
+/* How what ranks of a group gather, reduce and send gets from one to the other; later ones are what
+ * is taken where earlier ones cannot be. */
+typedef enum comm_exchange {
+    COMM_EXCHANGE_NONE,   /* one rank, or nothing of this group's moves */
+    COMM_EXCHANGE_SHARED, /* ranks of one host read it in place */
+    COMM_EXCHANGE_MPI,    /* messages, between some or all */
+    COMM_EXCHANGE_IPC,    /* likewise in memory of a device, in windows */
+    COMM_EXCHANGE_NCCL,   /* NCCL between hosts, windows within each */
+    COMM_EXCHANGE_HOST    /* from a device through host memory */
+} comm_exchange;
+
+/* "none", "shared memory", "MPI", "IPC", "NCCL", "host memory" */
+const char *comm_exchange_name(comm_exchange exchange);
+
+/* Of the windows that are open. *why: of COMM_EXCHANGE_HOST, else ""; belongs to the group. */
+comm_exchange comm_exchange_of(const comm_group *group, const char **why);
+
 /* Makes `bytes` at `block`, a mapping of the start of `file`, readable by the other ranks of this
  * host. All ranks of the group call it, each with its own block and size. Host memory needs
  * comm_shares_memory, without which nothing is done. If the other ranks cannot map the block, that

@@ -45,6 +45,8 @@ typedef struct comm_transport {
     /* The same for sends and receives between ranks that share no memory. */
     sifr_status (*take_sends)(comm_group *group, const char *why, sifr_error *error);
     void (*give_stage)(comm_group *group); /* all of it */
+    /* As comm_exchange_of, with several ranks. NULL: by `shares_memory`. */
+    comm_exchange (*exchange)(const comm_group *group, const char **why);
     sifr_status (*split)(comm_group *parent, const comm_part *part, comm_group **out,
                          sifr_error *error);
     void (*close)(comm_group *group);

@@ -208,6 +208,26 @@ static int fail_alone(void) {
     _exit(3);
 }
 
+/* How the group of all exchanges, as it says by itself. */
+static void check_exchange(const char *how, bool staged) {
+    static const char *const reasons[][2] = {
+        {"hosts", "GPUs of several hosts"},
+        {"apart", "ranks that share no memory"},
+        {"unshared",
+         "rank 0 cannot share memory with its neighbours (this is no block of hidden memory)"},
+        {"nccl", "GPUs of several hosts, without NCCL ("}};
+    const char *why, *want = "";
+    comm_exchange way = size == 1                      ? COMM_EXCHANGE_NONE
+                        : staged                       ? COMM_EXCHANGE_HOST
+                        : strncmp(how, "nccl", 4) == 0 ? COMM_EXCHANGE_NCCL
+                                                       : COMM_EXCHANGE_IPC;
+    CHECK(comm_exchange_of(group, &why) == way);
+    for (size_t i = 0; i < sizeof reasons / sizeof *reasons && way == COMM_EXCHANGE_HOST; i++)
+        if (strncmp(how, reasons[i][0], strlen(reasons[i][0])) == 0) want = reasons[i][1];
+    snprintf(error.message, sizeof error.message, "%.500s", why);
+    CHECK(way == COMM_EXCHANGE_HOST ? want[0] && strncmp(why, want, strlen(want)) == 0 : !why[0]);
+}
+
 int main(int count, char **words) {
     const char *how = count > 1 ? words[1] : "windows";
     sifr_log log = {.write = hear};
@@ -243,6 +263,7 @@ int main(int count, char **words) {
     bool shared = strcmp(how, "unshared") != 0; /* the device has no such memory to share */
     TRY(comm_open_window(group, shared ? block : host, bytes, -1, &error));
     check_group();
+    check_exchange(how, staged);
     const comm_ledger *ledger = comm_get_ledger(group);
     CHECK((ledger->operation[COMM_ALL_GATHER].bytes > 0) == (size > 1));
     CHECK(said == (staged && rank == 0));

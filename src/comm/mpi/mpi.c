@@ -120,6 +120,7 @@ static const comm_transport mpi_transport = {.all_gather = all_gather,
                                              .take_stage = comm_mpi_take_stage,
                                              .take_sends = comm_mpi_take_sends,
                                              .give_stage = comm_mpi_give_stage,
+                                             .exchange = comm_mpi_exchange_of,
                                              .split = comm_mpi_split,
                                              .close = close_group};
 

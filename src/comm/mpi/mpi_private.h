@@ -105,6 +105,7 @@ typedef struct mpi_group {
     int64_t place_bytes; /* of each */
     int32_t place_count;
     bool place_taken[COMM_LINE];
+    char stage_why[256];    /* why operands go through host memory, with `stage` or `places` */
     struct comm_link *link; /* between hosts by NCCL; NULL: none */
     int64_t *sums;          /* size x COMM_SUM_VALUES; NULL: many ranks, which add on the way */
 } mpi_group;
@@ -320,6 +321,7 @@ sifr_status comm_mpi_take_stage(comm_group *group, const char *why,
 sifr_status comm_mpi_take_sends(comm_group *group, const char *why,
                                 sifr_error *error) SIFR_MUST_CHECK;
 void comm_mpi_give_stage(comm_group *group); /* both; harmless without */
+comm_exchange comm_mpi_exchange_of(const comm_group *group, const char **why);
 sifr_status comm_mpi_move_staged(mpi_group *g, comm_task *task, sifr_error *error) SIFR_MUST_CHECK;
 
 /* --- mpi_levels.c: within hosts in place, between them by MPI --- */

@@ -1,5 +1,6 @@
 /* Transfers between ranks whose GPUs cannot read each other's memory: through host memory, with
  * MPI's messages between. */
+#include <stdio.h>
 #include <string.h>
 
 #include "base/checked.h"
@@ -13,6 +14,7 @@ static sifr_status take(mpi_group *g, int64_t bytes, const char *why, char **out
     void *memory;
     BASE_TRY(device_take_host(g->base.dev, bytes, &memory, error));
     *out = memory;
+    snprintf(g->stage_why, sizeof g->stage_why, "%s", why);
     if (p->rank == 0 && !p->staged)
         base_log(p->log, SIFR_LOG_WARNING,
                  "%s: what ranks exchange goes through host memory, each byte twice, which is "
@@ -48,6 +50,16 @@ void comm_mpi_give_stage(comm_group *group) {
     if (g->stage) device_give(group->dev, g->stage, g->stage_bytes);
     if (g->places) device_give(group->dev, g->places, g->place_count * g->place_bytes);
     g->stage = g->places = NULL;
+}
+
+comm_exchange comm_mpi_exchange_of(const comm_group *group, const char **why) {
+    const mpi_group *g = (const mpi_group *)group;
+    bool near = group->shares_memory && group->local_size == group->size;
+    if (!group->dev) return near ? COMM_EXCHANGE_SHARED : COMM_EXCHANGE_MPI;
+    if (!group->operands.largest && !group->operands.sends) return COMM_EXCHANGE_NONE;
+    if (!g->stage && !g->places) return g->link ? COMM_EXCHANGE_NCCL : COMM_EXCHANGE_IPC;
+    *why = g->stage_why;
+    return COMM_EXCHANGE_HOST;
 }
 
 static sifr_status copy(const mpi_group *g, void *to, const void *from, int64_t bytes,

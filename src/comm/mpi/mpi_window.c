@@ -1,6 +1,7 @@
 /* Windows: memory of a rank that the other ranks of its host have mapped. */
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -21,6 +22,12 @@ typedef struct window_notice {
     bool shared;
     int64_t bytes;
 } window_notice;
+
+/* What came of it on a rank. */
+typedef struct window_verdict {
+    bool good;
+    char why[250]; /* it is not */
+} window_verdict;
 
 static sifr_status map_file(int file, void **out, int64_t *bytes, sifr_error *error) {
     struct stat status;
@@ -96,13 +103,49 @@ bool comm_mpi_is_apart(const comm_group *group) {
     return ((const mpi_group *)group)->process->apart;
 }
 
+static window_verdict judge(const mpi_group *g, const window_notice *mine, bool mapped,
+                            const sifr_error *why) {
+    bool given = mine->shared || !g->base.dev || g->process->host.size == 1;
+    window_verdict verdict = {.good = mapped && given};
+    if (!verdict.good) snprintf(verdict.why, sizeof verdict.why, "%.249s", why->message);
+    return verdict;
+}
+
+/* All ranks find the same one. A rank that could not share its own block says why; those that
+ * missed it do not know. -1: all are good. */
+static int32_t find_failed(const mpi_group *g, const window_notice *notices,
+                           const window_verdict *verdicts) {
+    int32_t found = -1;
+    for (int32_t r = g->base.size - 1; r >= 0; r--)
+        if (!verdicts[r].good && (found < 0 || !notices[r].shared || notices[found].shared))
+            found = r;
+    return found;
+}
+
+/* What GPUs of this host cannot share goes through host memory, what CPUs cannot by messages. */
+static sifr_status go_around(mpi_group *g, int32_t failed, const char *why, sifr_error *error) {
+    char what[320];
+    snprintf(what, sizeof what, "rank %d cannot share memory with its neighbours (%s)", (int)failed,
+             why[0] ? why : "no reason is known");
+    if (g->base.dev) {
+        g->process->apart = true;
+        return comm_mpi_take_stage(&g->base, what, error);
+    }
+    if (failed == g->base.rank) /* it logs it */
+        base_log(g->process->log, SIFR_LOG_WARNING,
+                 "rank %d cannot read the memory of its neighbours (%s); bytes go through MPI, "
+                 "which is slower",
+                 (int)failed, why);
+    return SIFR_OK;
+}
+
 sifr_status comm_mpi_open_window(comm_group *group, void *block, int64_t bytes, int file,
                                  sifr_error *error) {
     mpi_group *g = (mpi_group *)group;
     comm_window *window = find_free(g->process);
     window_notice mine = {.file = comm_host_name_file(file), .bytes = bytes}, *notices = NULL;
-    char *flags = NULL, flag;
-    sifr_error why = {.message = ""};
+    window_verdict *verdicts = NULL, verdict;
+    sifr_error own = {.message = ""}, theirs = {.message = ""}; /* whose memory cannot be used */
     sifr_status status;
     if (!may_open(g) || !window || (group->dev && g->process->apart)) return SIFR_OK;
     if (g->slot > 0)
@@ -111,25 +154,17 @@ sifr_status comm_mpi_open_window(comm_group *group, void *block, int64_t bytes, 
                          "ranks",
                          g->base.name);
     if (group->dev)
-        mine.shared = device_share_block(group->dev, block, &mine.share, &why) == SIFR_OK;
+        mine.shared = device_share_block(group->dev, block, &mine.share, &own) == SIFR_OK;
     size_t size = (size_t)group->size;
     BASE_TRY_GOTO(status, base_alloc(size, sizeof *notices, &notices, error), done);
-    BASE_TRY_GOTO(status, base_alloc(size, sizeof *flags, &flags, error), done);
+    BASE_TRY_GOTO(status, base_alloc(size, sizeof *verdicts, &verdicts, error), done);
     BASE_TRY_GOTO(status, comm_mpi_tell(g, &mine, sizeof mine, notices, error), done);
-    flag = map_window(g, window, notices, &why) == SIFR_OK;
-    BASE_TRY_GOTO(status, comm_mpi_tell(g, &flag, 1, flags, error), done);
-    char *first = memchr(flags, 0, size); /* one of the failed ranks logs it */
-    if (first) {
-        g->process->apart = g->process->apart || group->dev;
-        if (group->dev)
-            status = comm_mpi_take_stage(
-                group, why.message[0] ? why.message : "GPUs of this host cannot share memory",
-                error);
-        else if (first - flags == group->rank)
-            base_log(g->process->log, SIFR_LOG_WARNING,
-                     "rank %d cannot read the memory of its neighbours (%s); bytes go through MPI, "
-                     "which is slower",
-                     (int)group->rank, why.message);
+    bool mapped = map_window(g, window, notices, &theirs) == SIFR_OK;
+    verdict = judge(g, &mine, mapped, own.message[0] ? &own : &theirs);
+    BASE_TRY_GOTO(status, comm_mpi_tell(g, &verdict, sizeof verdict, verdicts, error), done);
+    int32_t failed = find_failed(g, notices, verdicts);
+    if (failed >= 0) {
+        status = go_around(g, failed, verdicts[failed].why, error);
         unmap(g, window);
     } else {
         window->block = window->seen[g->process->host.mine] = block;
@@ -137,7 +172,7 @@ sifr_status comm_mpi_open_window(comm_group *group, void *block, int64_t bytes, 
     }
 done:
     free(notices);
-    free(flags);
+    free(verdicts);
     return status;
 }
 
