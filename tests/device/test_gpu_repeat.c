@@ -134,7 +134,8 @@ static void check_sees_a_bit(digester *d, const gpu_work *work, int64_t at) {
     assert_true(digest(d, work) != before);
 }
 
-static void repeat(device *dev, const gpu_shape *shape, base_dtype type, int times) {
+static void repeat(device *dev, const char *by, const gpu_shape *shape, base_dtype type,
+                   int times) {
     sifr_error error = {0};
     gpu_work work;
     digester d;
@@ -144,10 +145,12 @@ static void repeat(device *dev, const gpu_shape *shape, base_dtype type, int tim
     assert_true(d.any); /* cleared results are not taken for computed ones */
     for (int i = 1; i < times; i++)
         if (run_once(&d, &work, shape->name) != first)
-            fail_msg("%s, %s: run %d has other bits", shape->name, base_dtype_name(type), i + 1);
+            fail_msg("%s, %s, %s: run %d has other bits", shape->name, base_dtype_name(type), by,
+                     i + 1);
     check_sees_a_bit(&d, &work, 0);
     check_sees_a_bit(&d, &work, work.result_bytes - 1);
-    print_message("%s, %s: %d runs, the same bits\n", shape->name, base_dtype_name(type), times);
+    print_message("%s, %s, %s: %d runs, the same bits\n", shape->name, base_dtype_name(type), by,
+                  times);
     close_digester(&d);
     gpu_work_close(&work);
 }
@@ -157,22 +160,33 @@ static int runs_of(base_dtype type) {
     return !fake_gpu_is_real() ? 3 : type == BASE_BF16 ? 50 : 10;
 }
 
-static void same_bits_beside_noise(void **state) {
-    (void)state;
+/* Of cuBLASLt only products: the rest is computed by the same kernels. */
+static void repeat_all(device *dev, bool lt) {
     static const base_dtype types[] = {BASE_BF16, BASE_FP32};
     size_t count;
     const gpu_shape *shapes = gpu_shapes(!fake_gpu_is_real(), &count);
+    for (size_t t = 0; t < sizeof types / sizeof *types; t++)
+        for (size_t i = 0; i < count; i++) {
+            if (only != BASE_NONE && only != types[t]) continue;
+            if (lt && (shapes[i].heads || types[t] == BASE_FP32)) continue;
+            repeat(dev, lt ? "cuBLASLt" : "own kernels", &shapes[i], types[t], runs_of(types[t]));
+        }
+}
+
+static void same_bits_beside_noise(void **state) {
+    (void)state;
     static noise other;
+    const char *wish = getenv("SIFR_CUDA_PRODUCTS");
+    const bool own = wish && strcmp(wish, "own") == 0, has_lt = !own && fake_gpu_has_lt();
     device *dev;
     sifr_error error = {0};
-    must(fake_gpu_open(&dev, &error), "device", &error);
     start_noise(&other);
-    for (size_t t = 0; t < sizeof types / sizeof *types; t++)
-        for (size_t i = 0; i < count; i++)
-            if (only == BASE_NONE || only == types[t])
-                repeat(dev, &shapes[i], types[t], runs_of(types[t]));
+    for (int lt = 0; lt <= has_lt; lt++) {
+        must(lt ? fake_gpu_open_lt(&dev, &error) : fake_gpu_open(&dev, &error), "device", &error);
+        repeat_all(dev, lt);
+        device_close(dev);
+    }
     stop_noise(&other);
-    device_close(dev);
     fake_gpu_check_returned();
 }
 
