@@ -12,6 +12,7 @@
 #include "base/text.h"
 #include "cli/commands.h"
 #include "cli/notes.h"
+#include "cli/ran_json.h"
 #include "cli/read_data.h"
 #include "cli/read_model.h"
 #include "cli/row_options.h"
@@ -45,6 +46,7 @@ typedef struct eval_result {
     char ran_in[CLI_RAN_IN];
     bool labelled;
     train_scores scores;
+    train_ran ran;
 } eval_result;
 
 static sifr_status open_data(const eval_command *command, const checkpoint_model *model,
@@ -180,6 +182,7 @@ static sifr_status evaluate(eval_command *command, eval_result *result, sifr_err
     status = run_windows(command, inference, options.sequences, data, result, error);
     cli_ran_in(&options, inference, result->ran_in);
     cli_say_slow(inference, &log);
+    train_ran_alone(engine_inference_device(inference), &result->ran);
 done:
     engine_inference_free(inference);
     train_data_close(data);
@@ -214,7 +217,8 @@ static int print_result(const eval_command *command, const eval_result *r) {
                             "tokens", (json_int_t)r->tokens, "windows", (json_int_t)r->windows,
                             "seq_length", (json_int_t)command->length, "precision", r->precision,
                             "device", r->device, "seconds", number_or_null(r->seconds));
-    bool whole = out != NULL;
+    bool whole = out && json_object_set_new(out, "ran",
+                                            cli_ran_json(&r->ran, command->notes->warnings)) == 0;
     if (out && r->labelled) json_object_del(out, "perplexity");
     for (int i = 0; whole && i < r->scores.count; i++)
         whole = json_object_set_new(out, r->scores.items[i].name,
@@ -262,6 +266,7 @@ int cli_eval(int argc, char **argv) {
     cli_evaluate_options(&command.read, options + 9 + CLI_ROW_OPTIONS);
     if (!cli_parse(&usage, options, sizeof options / sizeof *options, argc, argv, NULL, &code))
         return code;
+    if (command.json) notes.warnings = json_array();
     sifr_error error = {0};
     eval_result result = {0};
     if (evaluate(&command, &result, &error) == SIFR_OK) {
@@ -270,6 +275,7 @@ int cli_eval(int argc, char **argv) {
     } else {
         code = cli_fail("eval", &error);
     }
+    json_decref(notes.warnings);
     cli_list_free(&command.data);
     cli_rows_free(&command.rows);
     return code;

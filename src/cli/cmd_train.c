@@ -6,12 +6,14 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/heap.h"
 #include "base/text.h"
 #include "cli/help.h"
 #include "cli/launch/launch.h"
 #include "cli/launch/stop_signals.h"
 #include "cli/launch/watch_rank.h"
 #include "cli/options.h"
+#include "cli/ran_json.h"
 #include "cli/train_flags.h"
 #include "comm/cores.h"
 #include "comm/launcher.h"
@@ -37,6 +39,7 @@ typedef struct train_command {
     cli_launch_request launch;
     const char *dry_run; /* NULL, "" or "all" */
     bool json;
+    json_t *notices; /* with `json`: this rank's warnings */
 } train_command;
 
 static size_t make_options(train_command *command) {
@@ -95,10 +98,17 @@ static void write_live(void *user, const char *text) {
     fflush(user);
 }
 
+typedef struct train_lines {
+    const train_host *host;
+    json_t *notices;
+} train_lines;
+
 /* Information goes to the run's lines; standard error is for warnings and errors. */
 static void log_line(void *user, sifr_log_level level, const char *line) {
-    const train_host *host = user;
+    const train_lines *lines = user;
+    const train_host *host = lines->host;
     if (level == SIFR_LOG_DEBUG) return;
+    cli_keep_notice(lines->notices, level, line);
     if (host->live) host->live(host->user, "");
     if (level == SIFR_LOG_INFO) {
         host->line(host->user, line);
@@ -107,6 +117,15 @@ static void log_line(void *user, sifr_log_level level, const char *line) {
     fflush(stdout);
     fprintf(stderr, "sifr train: warning: %s\n", line);
 }
+
+/* Before there is a run, and of what ranks say by themselves. */
+static void log_early(void *user, sifr_log_level level, const char *line) {
+    sifr_log log = cli_log("train");
+    cli_keep_notice(user, level, line);
+    log.write(log.user, level, line);
+}
+
+/* --- output --- */
 
 static json_t *number_or_null(double value) {
     return isfinite(value) ? json_real(value) : json_null();
@@ -146,7 +165,8 @@ static json_t *describe_wire(const train_wire *wire) {
     return result;
 }
 
-static int print_json(const sifr_config *config, const train_outcome *o) {
+static int print_json(const train_command *command, const sifr_config *config,
+                      const train_outcome *o) {
     json_t *result = json_pack(
         "{s:s, s:I, s:I, s:I, s:o, s:o, s:o, s:I, s:I, s:o, s:o, s:I, s:I, s:I, s:i}", "output",
         config->output, "first_step", (json_int_t)o->first_step, "steps", (json_int_t)o->steps,
@@ -158,6 +178,7 @@ static int print_json(const sifr_config *config, const train_outcome *o) {
         (json_int_t)o->planned_bytes, "measured_bytes", (json_int_t)o->measured_bytes,
         "baseline_bytes", (json_int_t)o->baseline_bytes, "signal", o->signal);
     if (!result || json_object_set_new(result, "ranks", json_integer(o->ranks)) != 0 ||
+        json_object_set_new(result, "ran", cli_ran_json(&o->ran, command->notices)) != 0 ||
         json_object_set_new(result, "wire", describe_wire(&o->wire)) != 0)
         return cli_fail_with("train", SIFR_NO_MEMORY, "out of memory");
     json_dumpf(result, stdout, JSON_INDENT(2));
@@ -194,7 +215,42 @@ static void print_summary(const sifr_config *config, const train_host *host,
 static int print_outcome(const train_command *command, const sifr_config *config,
                          const train_host *host, const train_outcome *outcome) {
     print_summary(config, host, outcome);
-    return command->json ? print_json(config, outcome) : SIFR_OK;
+    return command->json ? print_json(command, config, outcome) : SIFR_OK;
+}
+
+enum { NOTICE_BYTES = 2048 }; /* of a rank, for the first one */
+
+/* Warnings, each with a line feed, as far as there is room. */
+static void list_notices(const json_t *notices, char out[NOTICE_BYTES]) {
+    size_t used = 0, index;
+    json_t *notice;
+    out[0] = '\0';
+    json_array_foreach(notices, index, notice) {
+        const char *text = json_string_value(notice);
+        if (used + strlen(text) + 2 > NOTICE_BYTES) return;
+        used += (size_t)snprintf(out + used, NOTICE_BYTES - used, "%s\n", text);
+    }
+}
+
+static void append_notices(json_t *notices, int32_t rank, char *text) {
+    char *rest = NULL;
+    for (char *line = strtok_r(text, "\n", &rest); line; line = strtok_r(NULL, "\n", &rest))
+        json_array_append_new(notices, json_sprintf("rank %d: %s", (int)rank, line));
+}
+
+/* Puts the other ranks' warnings behind those of the first. All ranks call it. */
+static sifr_status gather_notices(comm_group *group, json_t *notices, sifr_error *error) {
+    char mine[NOTICE_BYTES], *all;
+    int32_t ranks = comm_size(group);
+    if (ranks == 1) return SIFR_OK;
+    sifr_status status = base_alloc((size_t)ranks, NOTICE_BYTES, &all, error);
+    BASE_TRY(comm_agree_status(group, status, error));
+    list_notices(notices, mine);
+    status = comm_all_gather_control(group, mine, NOTICE_BYTES, all, error);
+    for (int32_t r = 1; r < ranks && status == SIFR_OK && comm_rank(group) == 0; r++)
+        append_notices(notices, r, all + (size_t)r * NOTICE_BYTES);
+    free(all);
+    return status;
 }
 
 /* Prints which cores each rank uses, and how many threads that gives. */
@@ -226,13 +282,15 @@ static int run(const train_command *command, sifr_config *config, comm_group *gr
                        .begin = catch_signals,
                        .stopped = asked_to_stop,
                        .user = stream};
-    sifr_log log = {.write = log_line, .user = &host};
+    train_lines lines = {.host = &host, .notices = command->notices};
+    sifr_log log = {.write = log_line, .user = &lines};
     host.log = &log;
     bool first = comm_rank(group) == 0;
     sifr_status status = share_cores(group, &host, error);
     if (status != SIFR_OK) return (int)status;
     status = train_run(config, group, &host, &outcome, error);
     *alone = outcome.alone;
+    if (status == SIFR_OK && command->json) status = gather_notices(group, command->notices, error);
     if (status != SIFR_OK) {
         if (first && host.live) host.live(host.user, "");
         return (int)status;
@@ -277,7 +335,7 @@ static int train(const train_command *command) {
     sifr_error error = {0};
     bool alone = false;
     cli_watch_rank("train");
-    sifr_log log = cli_log("train");
+    sifr_log log = {.write = log_early, .user = command->notices};
     sifr_status status = open_group(&log, &group, &error);
     if (status == SIFR_USAGE) return cli_fail_once("train", &error);
     if (status != SIFR_OK) return cli_fail("train", &error);
@@ -341,7 +399,9 @@ int cli_train(int argc, char **argv) {
     if (!command) return cli_fail_with("train", SIFR_NO_MEMORY, "out of memory");
     size_t count = make_options(command);
     if (cli_parse(&usage, command->options, count, argc, argv, NULL, &code)) {
+        if (command->json) command->notices = json_array();
         code = dispatch(command, argc, argv);
+        json_decref(command->notices);
         cli_train_flags_free(&command->flags);
     }
     free(command);

@@ -2,11 +2,14 @@
 
 #include <stdio.h>
 
+#include "cli/ran_json.h"
+
 static void keep_note(void *user, sifr_log_level level, const char *line) {
     cli_notes *notes = user;
     size_t room = sizeof notes->text - notes->used;
     const char *kind = level == SIFR_LOG_WARNING ? "warning: " : "";
     if (level == SIFR_LOG_DEBUG) return;
+    cli_keep_notice(notes->warnings, level, line);
     if (level == SIFR_LOG_WARNING && !notes->keeps_warnings) {
         fprintf(stderr, "sifr %s: %s%s\n", notes->name, kind, line);
         return;

@@ -2,12 +2,15 @@
 #ifndef CLI_NOTES_H
 #define CLI_NOTES_H
 
+#include <jansson.h>
+
 #include "cli/options.h"
 
-/* Start with `name`, the command's, and `keeps_warnings` alone. */
+/* Start with `name`, the command's, `keeps_warnings` and `warnings` alone. */
 typedef struct cli_notes {
     const char *name;
     bool keeps_warnings;
+    json_t *warnings; /* an array that gets them as well, or NULL */
     char text[2048];
     size_t used;
 } cli_notes;

@@ -460,7 +460,8 @@ static sifr_status run(train_state *t, train_outcome *outcome, sifr_error *error
     outcome->baseline_bytes = (int64_t)t->baseline;
     outcome->wire = t->wire;
     BASE_TRY(train_profile_end(&t->profile, error));
-    return measure_memory(t, outcome, error);
+    BASE_TRY(measure_memory(t, outcome, error));
+    return train_ran_of_all(t->engine, t->group, &outcome->ran, error);
 }
 
 sifr_status train_run(sifr_config *config, comm_group *group, const train_host *host,

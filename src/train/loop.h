@@ -6,6 +6,7 @@
 #include "config/config.h"
 #include "engine/groups.h"
 #include "train/callbacks.h"
+#include "train/ran.h"
 
 /* Bytes that steps moved to the first rank, measured and planned; without evaluation, loading and
  * saving. */
@@ -35,6 +36,7 @@ typedef struct train_outcome {
     int64_t measured_bytes; /* anonymous memory beyond the baseline, the largest of the ranks' */
     int64_t baseline_bytes; /* anonymous memory before the block was taken */
     train_wire wire;
+    train_ran ran;
     bool alone; /* the failure is this rank's own; the other ranks know only that it has left */
     int signal; /* signal that stopped the run after saving; 0: none */
 } train_outcome;
