@@ -84,13 +84,14 @@ train "$gpu_program"
 one=$(sed -n 's/^ *"library_products": \([0-9]*\),$/\1/p' ran)
 export FAKE_GPU=devices=2 FAKE_GPU_1=devices=2
 train "$gpu_program" --ranks 2
-has library_products $((2 * one)) waits 'words.*' word_waits $some exchange IPC pinned true notices '\[\]'
+has library_products $((2 * one)) waits 'words and host' word_waits $some \
+    host_waits $some waits_why 'the first step' exchange IPC pinned true notices '\[\]'
 lacks exchange_why
 SIFR_DEVICE_WAITS=host train "$gpu_program" --ranks 2
 has waits host word_waits 0 host_waits $some waits_why SIFR_DEVICE_WAITS=host exchange IPC
 FAKE_GPU_1=devices=2,memops=0,ipc=0 train "$gpu_program" --ranks 2
 has waits 'words and host' word_waits $some host_waits $some \
-    waits_why '.*rank 1: cuStreamWaitValue32: CUDA_ERROR_NOT_SUPPORTED 801.*' \
+    waits_why 'the first step; rank 1: cuStreamWaitValue32: CUDA_ERROR_NOT_SUPPORTED 801.*' \
     exchange 'host memory' \
     exchange_why 'rank 1 cannot share memory with its neighbours \(cuIpcOpenMemHandle: .*801.*\)'
 notices 1 'rank 1 cannot share memory .* goes through host memory, each byte twice, .*'

@@ -74,4 +74,6 @@ rm -rf trained
 timeout -k 2 8 "$gpu_program" train --ranks 2 --config ds.json --model model --data text \
     --seq-length 8 --max-steps 2 --threads 1 --output trained >out 2>err || code=$?
 [ $code -ge 124 ] || { cat out err; fail "waits that never end: exit code $code"; }
+says out 1 '^step 1/'
+says out 0 '^step [2-9]'
 SIFR_DEVICE_WAITS=host train 0

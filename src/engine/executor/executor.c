@@ -468,8 +468,8 @@ sifr_status engine_run_deferred(engine_executor *e, sifr_error *error) {
     for (size_t n = 0; n < s->instruction_count && e->pending; n++) {
         if (s->instructions[n].deferred) BASE_TRY(run_instruction(e, n, &input, &result, error));
     }
+    e->has_run |= e->pending; /* weights are filled before the first step, and call this, too */
     e->pending = false;
-    e->has_run = true;
     BASE_TRY(device_finish_queue(s->dev, DEVICE_COMPUTE, error));
     BASE_TRY(comm_catch_up(e->world, error));
     return finish_staging(e, error);
