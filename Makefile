@@ -71,14 +71,14 @@ speed: tests
 	  --test-output-size-passed 1000000 --output-junit speed-results.xml || :
 	@scripts/test-summary.sh $(BUILD)/speed-results.xml
 
-# Checks this machine's GPU, in at most 510 s after the build; without one it says so.
+# Checks this machine's GPU, in at most 380 s after the build; without one it says so.
 # The compiler of that machine may have other warnings.
 gpu-check gpu-figures: WERROR = OFF
 gpu-check: CUDA = 1
 gpu-check: tests
 	@scripts/gpu-check.sh $(BUILD) $(BUILD)/gpu-check
 
-# Figures of this machine's GPU beside PyTorch, likewise.
+# Figures of this machine's GPU beside PyTorch, in at most 180 s.
 gpu-figures: CUDA = 1
 gpu-figures: tests
 	@scripts/gpu-check.sh --figures $(BUILD) $(BUILD)/gpu-check

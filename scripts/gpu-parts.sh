@@ -1,120 +1,273 @@
 #!/bin/bash
 # One part of scripts/gpu-check.sh, which starts it in an empty folder of its own:
 #     gpu-parts.sh PART
-# From the environment: SOURCE, BUILD, SIFR (the program), FAKE (empty on a real GPU) and
-# SIFR_TEST_GPU. Exit code 0: passed, 77: not run; the last line that begins with
-# "note: " says why, lines that begin with "| " are rows of the part's table.
+# From the environment: SOURCE, BUILD, SIFR (the program), FAKE (empty on a real GPU),
+# SIFR_TEST_GPU, PART_SECONDS, GPU_STATE (a folder in which parts leave what others read: `failed`,
+# `answers`, `no-kernels`). Exit code 0: passed, 77: not run, 78: no part can run. Lines that begin
+# with "note: " say why, with "ran: " what ran, with "notice: " what the program warned of; those
+# with "| " are rows of the part's table.
+# shellcheck disable=SC2317 # parts are called by name
 set -u
 tests=$BUILD/tests program=$SIFR
 [ -z "$FAKE" ] || program=$tests/sifr_on_fake_gpu
-failed=0
+failed=0 part=${1:-}
+# shellcheck source-path=SCRIPTDIR source=gpu-runs.sh
+. "$SOURCE/scripts/gpu-runs.sh"
+# shellcheck source=gpu-steps.sh
+. "$SOURCE/scripts/gpu-steps.sh"
 
-note() { echo "note: $*"; }
-# Runs a test on the GPU; the others go on where it fails.
-on_gpu() {
-    echo "== $*"
-    "$tests/$1" "${@:2}" && return
-    note "$1 failed"
-    failed=1
+# Tests on the GPU, some at a time: a test's references take one core. All run where one fails.
+on_gpu() { # SECONDS "TEST ARGUMENT…"…
+    local most=$1 jobs=4 test code
+    shift
+    [ -z "$FAKE" ] || jobs=1
+    for test; do
+        while [ "$(jobs -rp | wc -l)" -ge "$jobs" ]; do wait -n; done
+        # shellcheck disable=SC2086 # a test and its arguments
+        {
+            code=0
+            within "$most" "$tests"/$test >"$test.log" 2>&1 || code=$?
+            echo $code >"$test.code"
+        } &
+    done
+    wait
+    for test; do
+        echo "== $test"
+        cat "$test.log"
+        code=$(cat "$test.code")
+        case $code in
+        0) continue ;;
+        124 | 137) note "$test: no end within $most s" ;;
+        *) note "$test failed$(cases_of "$test.log")" ;;
+        esac
+        echo "$part $test" >>"$GPU_STATE/failed"
+        failed=1
+    done
 }
 
+# The first cases that failed in a log of a test.
+cases_of() {
+    sed -n 's/^\[ *FAILED *\] \([a-z][A-Za-z_0-9]*\)$/\1/p' "$1" | awk '!seen[$0]++' | head -n 4 |
+        paste -sd ',' - | sed 's/,/, /g; s/^..*$/ (&)/'
+}
+
+# What this machine can do. Without a context nothing runs on it; without kernels PyTorch alone does.
 part_look() {
-    "$SIFR" doctor --json || return 1
-    ! command -v nvidia-smi >/dev/null || nvidia-smi || :
+    local code=0 row
+    [ -n "$FAKE" ] || warm_torch
+    "$tests/gpu_look" --seconds $((PART_SECONDS - 2)) >look || code=$?
+    cat look
+    awk -F ' *[|] *' '$2 == "driver" || $2 == "GPU" { print "ran: " $2 " " $4 }' look
+    timeout 5 "$SIFR" doctor --json || :
+    ! command -v nvidia-smi >/dev/null || timeout 5 nvidia-smi || :
     ! command -v nvcc >/dev/null || nvcc --version | tail -n 1
+    for row in driver GPU 'first context'; do
+        is_good look "$row" || { note "$(not_good look | head -n 1)" && return 78; }
+    done
+    while read -r row; do note "$row"; done < <(not_good look)
+    is_good look kernels || not_good look | grep '^kernels: ' >"$GPU_STATE/no-kernels"
+    return "$code"
+}
+# Of a table of trials: rows that neither passed nor tell what is there, with their words.
+not_good() { # FILE
+    awk -F ' *[|] *' 'NR > 2 && $3 !~ /^(passed|there|not there)$/ { print $2 ": " $3 ": " $4 }' "$1"
+}
+is_good() { awk -F ' *[|] *' -v row="$2" '$2 == row && $3 == "passed" { found = 1 } END { exit !found }' "$1"; }
+# From now on its files are in memory. It is no work of the part's.
+warm_torch() {
+    ! command -v python3 >/dev/null ||
+        env -u GPU_STATE python3 -c 'import torch' >/dev/null 2>&1 </dev/null &
 }
 
 # Kernels whose results are those of the CPU, or of the same source on the host, to the last bit.
 part_bits() {
-    on_gpu test_cuda_sums
-    [ -z "$FAKE" ] || return
-    on_gpu test_cuda_flat
-    on_gpu test_cuda_rows
-    on_gpu test_cuda_tuning
+    [ -z "$FAKE" ] || { on_gpu 60 test_cuda_sums && return; }
+    on_gpu 26 test_cuda_sums test_cuda_flat test_cuda_rows test_cuda_tuning
 }
 
-# Every kernel beside double precision, with operands in device memory.
+# Every kernel beside double precision, with operands in device memory; first what most of the time
+# goes to.
 part_ops() {
-    if [ -n "$FAKE" ]; then
-        on_gpu test_cuda_gemm gemm_rows_are_alone
-        return
-    fi
-    for test in test_flat_ops test_row_ops test_cuda_gemm test_linear test_cuda_attention \
-        test_attention_relative test_head_loss test_head_targets test_head_pairs \
-        test_magnitude; do
-        on_gpu $test
-    done
+    [ -z "$FAKE" ] || { on_gpu 20 "test_cuda_gemm gemm_is_right" && return; }
+    on_gpu 40 test_linear test_cuda_gemm test_cuda_attention test_head_loss test_flat_ops \
+        test_row_ops test_attention_relative test_head_targets test_head_pairs test_magnitude
 }
 
-part_golden() { on_gpu test_cuda_golden ${FAKE:+least}; }
+# A second attention, compiled by Triton, would stand beside sifr's own here.
+part_twins() {
+    note "this program has one attention, and none to compare it with"
+    return 77
+}
 
-part_runs() { on_gpu test_cuda_runs ${FAKE:+refused}; }
+part_golden() { on_gpu $((PART_SECONDS - 1)) "test_cuda_golden${FAKE:+ least}"; }
+
+# A tiny model beside the CPU: close losses, and what the products ran with.
+part_train() {
+    local steps=12 cpu gpu
+    [ -z "$FAKE" ] || steps=3
+    small_model
+    stage 1 "$steps"
+    train_here "on the CPU" 8 "$SIFR" --device cpu >cpu.log || { cat cpu.log && return 1; }
+    cpu=$(number loss out)
+    if ! train_here "on the GPU" $((FAKE ? 40 : 10)) "$program" --device cuda; then
+        echo "train tiny" >>"$GPU_STATE/failed"
+        return 1
+    fi
+    gpu=$(number loss out)
+    echo "| steps of a tiny Llama, bf16 | loss on the CPU | loss on the GPU |" \
+        "products by the library | own |"
+    echo '|---|---|---|---|---|'
+    echo "| $steps | $cpu | $gpu | $(number library_products out) | $(number own_products out) |"
+    near "$cpu" "$gpu" && return
+    note "the loss is $gpu on the GPU, and $cpu on the CPU"
+    echo "train tiny" >>"$GPU_STATE/failed"
+    return 1
+}
+
+part_runs() { on_gpu $((PART_SECONDS - 1)) "test_cuda_runs${FAKE:+ one_wait_of_several_ranks}"; }
 
 part_program() {
     export SIFR_GPU_SHORT=$FAKE
     [ -n "$FAKE" ] || export SIFR_GPU_PROGRAM=$SIFR
-    "$SOURCE/tests/support/run-script.sh" "$SOURCE/tests/cli/test_gpu_runs.sh" || failed=1
+    SIFR_GPU_SAY=$PWD/said "$SOURCE/tests/support/run-script.sh" \
+        "$SOURCE/tests/cli/test_gpu_runs.sh" || failed=1
+    say_ran said
 }
 
-part_repeat() { on_gpu test_gpu_repeat; }
-
-# A model of three small blocks with text for it, and ds.json for a stage.
-small_model() {
-    awk 'BEGIN { for (i = 0; i < 400; i++) print "good bad food was were day the a very" }' >text
-    "$SIFR" tokenizer train --vocab-size 280 --data text --output tok >/dev/null 2>&1
-    cat >model.json <<'J'
-{"model_type": "llama", "architectures": ["LlamaForCausalLM"], "vocab_size": 280,
- "hidden_size": 48, "intermediate_size": 104, "num_hidden_layers": 3, "num_attention_heads": 4,
- "num_key_value_heads": 2, "max_position_embeddings": 64, "tie_word_embeddings": false}
-J
-    "$SIFR" init --config model.json --tokenizer tok --output model --seed 3 >/dev/null
-}
-stage() { # STAGE
-    cat >ds.json <<J
-{"train_batch_size": 8, "train_micro_batch_size_per_gpu": 1, "gradient_clipping": 1.0,
- "bf16": {"enabled": true}, "zero_optimization": {"stage": $1},
- "optimizer": {"type": "AdamW", "params": {"lr": 3e-3}}, "sifr": {"seq_length": 32, "max_steps": 3}}
-J
-}
-
-# same_weights NAME RANKS OPTION…: those of the runs before, in $first; 77: there is no launcher
+# same_weights NAME RANKS: those of the runs before, in $first. Exit code 77: there is no launcher,
+# 124: no end.
 same_weights() {
-    local name=$1 n=$2 bits
-    shift 2
+    local name=$1 n=$2 bits code=0 most
+    most=$((6 + 3 * n / 2))
+    [ -z "$FAKE" ] || most=$((2 * most))
     rm -rf trained
-    if ! "$program" train --config ds.json --model model --data text --threads 1 --device cuda \
-        --ranks "$n" --output trained "$@" >out 2>err; then
-        if grep -q 'neither mpirun nor mpiexec' err; then
-            note "no launcher of this program's MPI here; one rank ran: $name"
-            return 77
-        fi
-        tail -n 5 err
-        note "$name, $n ranks: $(tail -n 1 err)"
-        return 1
+    train_here "$name, $n ranks" "$most" "$program" --device cuda --ranks "$n" || code=$?
+    if [ "$code" != 0 ]; then
+        ! grep -q 'neither mpirun nor mpiexec' err || return 77
+        return "$code"
     fi
     bits=$(sha256sum <trained/model.safetensors)
     : "${first:=$bits}"
-    echo "| $name | $n ranks | ${bits:0:16} |"
-    [ "$bits" = "$first" ] || { note "$name, $n ranks: other weights" && failed=1; }
+    echo "| $name | $n | ${bits:0:16} | $(exchange_of out) |"
+    [ "$bits" = "$first" ] && return
+    note "$name, $n ranks: other weights"
+    failed=1
+}
+exchange_of() { # JSON: how ranks exchanged and what waited
+    echo "$(text_of exchange "$1"), waits: $(text_of waits "$1")"
 }
 
-# 1, 2, 4 and 8 ranks on one GPU at stages 0 to 3, copies of the state and pipeline stages: the same
-# weights. Two ranks first where the host waits for transfers: if that passes and the next does not
-# end, it is the GPU's waiting that fails.
+# Ranks on one GPU: the same weights. First where the host waits for transfers, then where the GPU
+# waits for words: if that does not end, it is the GPU's waiting that fails, and the other runs go on
+# with the host's.
 part_ranks() {
-    local first='' s n stages="0 1 2 3" ranks="1 2 4 8" most=4
-    [ -z "$FAKE" ] || { stages="1 3" && ranks="1 2" && most=2; }
+    local first='' run s n waits=words code host=''
+    set -- "3 1" "3 2 host" "3 2" "3 4" "3 8" "1 2"
+    [ -z "$FAKE" ] || set -- "3 2 host" "3 2" "1 2"
     small_model
-    for s in $stages; do
-        stage "$s"
-        for n in $ranks; do
-            [ "$s $n" != "${stages%% *} 2" ] ||
-                SIFR_DEVICE_WAITS=host same_weights "stage $s, the host waits" "$n" || return
-            same_weights "stage $s" "$n" || return
-        done
+    echo '| run | ranks | weights | exchange |'
+    echo '|---|---|---|---|'
+    for run; do
+        read -r s n host <<<"$run"
+        stage "$s" 3
+        code=0
+        if [ "$host" ] || [ "$waits" = host ]; then
+            SIFR_DEVICE_WAITS=host same_weights "stage $s, the host waits" "$n" || code=$?
+        else
+            same_weights "stage $s" "$n" || code=$?
+        fi
+        case $code in
+        0) ;;
+        77) note "no launcher of this program's MPI here" && return 77 ;;
+        *)
+            failed=1
+            echo "| stage $s${host:+, the host waits} | $n | $( ((code == 124 || code == 137)) &&
+                echo 'no end' || echo failed) | |"
+            if [ "$n" = 1 ]; then return 1; fi
+            if [ "$host" ] || [ "$waits" = host ]; then
+                answer ranks "$n ranks do not end well where the host waits, either: the fault is" \
+                    "not in the GPU's waits for words"
+                return 1
+            fi
+            waits=host
+            ;;
+        esac
     done
-    [ -n "$FAKE" ] || same_weights "stage 3, two copies" $most --shard-size 2 || return
-    same_weights "stage 3, two pipeline stages" $most --pipeline-stages 2
+    [ "$waits" = words ] ||
+        answer ranks "all ranks end with SIFR_DEVICE_WAITS=host, so the GPU's waits for words" \
+            "(cuStreamWaitValue32) are at fault; train with SIFR_DEVICE_WAITS=host"
+}
+
+# What failed before is run once more in a way that tells its kind. Where nothing did: products and
+# attention again and again, beside a second stream's work.
+part_again() {
+    local where what begun=$SECONDS left
+    if [ ! -s "$GPU_STATE/failed" ]; then
+        [ -n "$FAKE" ] || { on_gpu $((PART_SECONDS - 1)) "test_gpu_repeat bf16 20" && return; }
+        on_gpu $((PART_SECONDS - 1)) "test_gpu_repeat bf16 2"
+        return
+    fi
+    while read -r where what; do
+        left=$((PART_SECONDS - 1 - (SECONDS - begun)))
+        if [ "$left" -lt 4 ]; then
+            answer "$where" "$what was not run again: no time was left"
+            continue
+        fi
+        case $where in
+        bits | ops) once_checked "$where" "$what" $((left > 12 ? 12 : left)) ;;
+        golden | again | runs) once_own "$where" "$left" "$tests/${what%% *}" "${what#"${what%% *}"}" ;;
+        train) once_own train "$left" tiny_run ;;
+        speed) once_own speed "$left" steps_of 4 8 1024 gpt2 ;;
+        esac
+    done < <(awk '!seen[$0]++' "$GPU_STATE/failed")
+}
+again_steps() { if [ -n "$FAKE" ]; then steps_of 4 2 32 tiny; else steps_of 4 64 1024 gpt2; fi; }
+tiny_run() {
+    small_model
+    stage 1 3
+    train_here "on the GPU, own products" $((FAKE ? 40 : 10)) "$program" --device cuda
+}
+
+# With each kernel finished before the next.
+once_checked() { # PART "TEST ARGUMENT…" SECONDS
+    local code=0 kernel
+    # shellcheck disable=SC2086 # a test and its arguments
+    SIFR_DEVICE_CHECK=1 within "$3" "$tests"/$2 >again.log 2>&1 || code=$?
+    echo "== SIFR_DEVICE_CHECK=1 $2"
+    cat again.log
+    kernel=$(grep -oE 'kernel [a-z0-9_]+(, finished at once [^:]*: .*| did not end.*)' again.log | head -n 1)
+    case $code in
+    0) answer "$1" "${2%% *} passes where each kernel is finished before the next" \
+        "(SIFR_DEVICE_CHECK=1): a wait is missing" ;;
+    *) if [ "$kernel" ]; then
+        answer "$1" "${2%% *}, each kernel finished before the next: $kernel"
+    elif [ "$code" = 124 ] || [ "$code" = 137 ]; then
+        answer "$1" "${2%% *} does not end, either, where each kernel is finished before the next"
+    else
+        answer "$1" "${2%% *} fails in the same way where each kernel is finished before the next" \
+            "(SIFR_DEVICE_CHECK=1): a kernel's result is wrong$(cases_of again.log)"
+    fi ;;
+    esac
+}
+
+# With sifr's own products.
+once_own() { # PART SECONDS COMMAND…
+    local name=$1 most=$2 code=0
+    shift 2
+    if declare -F "$1" >/dev/null; then
+        SIFR_CUDA_PRODUCTS=own "$@" >again.log 2>&1 || code=$?
+    else
+        SIFR_CUDA_PRODUCTS=own within "$most" "$@" >again.log 2>&1 || code=$?
+    fi
+    echo "== SIFR_CUDA_PRODUCTS=own ${1##*/}"
+    grep -v '^note: ' again.log
+    if [ "$code" = 0 ]; then
+        answer "$name" "passes with sifr's own products (SIFR_CUDA_PRODUCTS=own): the fault is in" \
+            "cuBLASLt's products, or in what they take"
+    else
+        answer "$name" "fails with sifr's own products (SIFR_CUDA_PRODUCTS=own), too:" \
+            "$(sed -n 's/^note: //p' again.log | tail -n 1 | grep . || cases_of again.log)"
+    fi
 }
 
 sanitizer_path() {
@@ -126,193 +279,58 @@ sanitizer_path() {
     find "$place" -name compute-sanitizer -type f 2>/dev/null | head -n 1 | grep .
 }
 
-# Op cases and one small step under each tool, each for its share of the time.
-part_sanitizer() {
-    local tool sanitizer code each=${SIFR_GPU_EACH:-14} missing=''
+# Accesses outside of memory in sums and attention, with own products; races in shared memory if
+# time is left. A call that the driver refused is no fault of a kernel.
+part_memcheck() {
+    local sanitizer tool what code begun=$SECONDS left each missing=''
     sanitizer=$(sanitizer_path) || { note "no compute-sanitizer here" && return 77; }
-    small_model
-    stage 0
-    export SIFR_DEVICE_CHECK=
-    for tool in memcheck synccheck racecheck initcheck; do
-        for what in test_cuda_sums step; do
-            set -- "$tests/$what"
-            [ $what != step ] || set -- "$program" train --config ds.json --model model \
-                --data text --threads 1 --max-steps 1 --device cuda --output "trained-$tool"
-            timeout "$each" "$sanitizer" --tool $tool --error-exitcode 9 "$@" >out 2>&1
-            code=$?
-            case $code in
-            0) echo "| $tool | $what | passed |" ;;
-            124) echo "| $tool | $what | not run: no end within $each s |" && missing=1 ;;
-            *)
-                echo "| $tool | $what | failed |"
-                tail -n 20 out
-                failed=1
-                ;;
-            esac
-        done
+    export SIFR_CUDA_PRODUCTS=own
+    echo '| tool | what | result |'
+    echo '|---|---|---|'
+    for what in "memcheck test_cuda_sums" "memcheck test_cuda_attention" "racecheck test_cuda_sums"; do
+        read -r tool what <<<"$what"
+        left=$((PART_SECONDS - 2 - (SECONDS - begun))) each=$((PART_SECONDS / 2))
+        [ "$each" -le "$left" ] || each=$left
+        if [ "$each" -lt 4 ]; then
+            echo "| $tool | $what | not run: no time was left |"
+            continue
+        fi
+        code=0
+        under_sanitizer "$each" >out 2>&1 || code=$?
+        if [ "$code" = 9 ] && [ "$tool" = memcheck ] && only_refused_calls out; then
+            echo "ran: $tool $what: calls of the driver were refused; once more without those"
+            code=0
+            under_sanitizer "$each" --report-api-errors no >out 2>&1 || code=$?
+        fi
+        case $code in
+        0) echo "| $tool | $what | passed |" ;;
+        124 | 137) echo "| $tool | $what | cut off after $each s: nothing found until then |" && missing=1 ;;
+        *)
+            echo "| $tool | $what | failed |"
+            note "$tool, $what: $(grep -m 1 -E '^=+ .*(Invalid|Race|Error|hazard)' out | tr -s = ' ' | grep . ||
+                echo "exit code $code")"
+            tail -n 40 out
+            failed=1
+            ;;
+        esac
     done
     [ -z "$missing" ] || note "some did not end in time"
 }
-
-# A number of a file of JSON, by its key: the first one.
-number() { sed -n "s/^ *\"$1\": \([-+.0-9e]*\),*$/\1/p" "$2" | head -n 1; }
-
-ratio() { awk -v a="$1" -v b="$2" 'BEGIN { print b ? a / b : 0 }'; }
-
-# Trains NAME of figure_models for STEPS on $program; sets rate (tokens/s, the first two steps left
-# out) and predicted (of the machine file).
-time_steps() { # NAME STEPS SEQUENCES LENGTH
-    local h100=$SOURCE/examples/h100.json
-    cat >ds.json <<J
-{"train_batch_size": $3, "train_micro_batch_size_per_gpu": $3, "gradient_clipping": 1.0,
- "bf16": {"enabled": true}, "zero_optimization": {"stage": 1},
- "optimizer": {"type": "AdamW", "params": {"lr": 3e-4}},
- "sifr": {"seq_length": $4, "max_steps": $2, "recompute": "${recompute:-none}"}}
-J
-    [ -d "$1" ] || "$SIFR" init --config "$1.json" --tokenizer tok --output "$1" >/dev/null ||
-        return 1
-    "$program" plan --config ds.json --model "$1" --machine "$h100" --json >plan.json || return 1
-    predicted=$(ratio $(($3 * $4)) "$(number step_s plan.json)")
-    operations=$(ratio "$(number product_operations plan.json)" $(($3 * $4)))
-    "$program" train --config ds.json --model "$1" --data text --device cuda --threads 0 \
-        --output trained --json >out 2>err || { tail -n 5 err && return 1; }
-    rate=$(awk -F, 'NR == 1 { for (i = 1; i <= NF; i++) at[$i] = i; next }
-        $at["step"] > 2 { s += 1 / $at["tokens_per_second"]; n++ }
-        END { print n ? n / s : 0 }' trained/metrics.csv)
-    rm -rf trained
+under_sanitizer() { # SECONDS OPTION…: of $tool and $what
+    local most=$1
+    shift
+    within "$most" "$sanitizer" --tool "$tool" "$@" --error-exitcode 9 "$tests/$what"
+}
+only_refused_calls() { # LOG
+    grep -qE 'Program hit .* on CUDA API call' "$1" &&
+        ! grep -qE '^=+ *(Invalid|Out-of-range|Misaligned|Uninitialized)' "$1"
 }
 
-# Shapes of models, with text enough for some steps.
-figure_models() {
-    awk 'BEGIN { for (i = 0; i < 12000; i++) print "good bad food was were day the a", i }' >text
-    "$SIFR" tokenizer train --vocab-size 280 --data text --output tok >/dev/null 2>&1
-    cat >gpt2.json <<'J'
-{"model_type": "gpt2", "architectures": ["GPT2LMHeadModel"], "vocab_size": 50257, "n_embd": 768,
- "n_layer": 12, "n_head": 12, "n_positions": 1024, "resid_pdrop": 0, "embd_pdrop": 0,
- "attn_pdrop": 0}
-J
-    llama llama-0.5b 896 4864 24 14 2
-    llama llama-1b 2048 8192 16 32 8
-    llama llama-3b 3072 8192 28 24 8
-    llama llama-8b 4096 14336 32 32 8
-    llama tiny 48 104 2 4 2
-}
-llama() { # NAME WIDTH MLP LAYERS HEADS KV_HEADS
-    cat >"$1.json" <<J
-{"model_type": "llama", "architectures": ["LlamaForCausalLM"],
- "vocab_size": $([ "$1" = tiny ] && echo 280 || echo 32000), "hidden_size": $2,
- "intermediate_size": $3, "num_hidden_layers": $4, "num_attention_heads": $5,
- "num_key_value_heads": $6, "max_position_embeddings": 4096, "torch_dtype": "bfloat16",
- "tie_word_embeddings": false}
-J
-}
-
-share() { # TOKENS_PER_S OPERATIONS_PER_S
-    awk -v r="$1" -v o="$operations" -v p="$2" 'BEGIN { printf "%.1f %%", 100 * r * o / p }'
-}
-
-# Steps of models on $program: rows of tokens/s.
-steps_of() { # STEPS SEQUENCES LENGTH NAME…
-    local steps=$1 sequences=$2 length=$3 bf16
-    shift 3
-    bf16=$(number bf16_operations_per_s "$SOURCE/examples/h100.json")
-    echo "| steps of $sequences x $length tokens, bf16 | tokens/s | share of the file's bf16 |" \
-        "by the file, tokens/s |"
-    echo '|---|---|---|---|'
-    for name; do
-        time_steps "$name" "$steps" "$sequences" "$length" || return 1
-        echo "| sifr, $name | $rate | $(share "$rate" "$bf16") | $predicted |"
-        peer "$name" "$steps" "$sequences" "$length" "$bf16"
-    done
-}
-
-# The same steps of PyTorch, where the part compares and python3 has it.
-peer() { # NAME STEPS SEQUENCES LENGTH BF16
-    [ -n "${compares:-}" ] || return 0
-    if ! python3 -c 'import torch' 2>/dev/null; then
-        echo "| PyTorch, $1 | not run: python3 has no torch | | |"
-        return
-    fi
-    for way in eager compile; do
-        if python3 "$SOURCE/bench/peers/train_gpu_torch.py" --config "$1.json" --steps "$2" \
-            --sequences "$3" --length "$4" --way $way --device "${SIFR_PEER_DEVICE:-cuda}" \
-            >peer 2>err; then
-            rate=$(sed -n 's/^tokens_per_second //p' peer)
-            echo "| PyTorch, $way, $1 | $rate | $(share "$rate" "$5") | |"
-        else
-            echo "| PyTorch, $way, $1 | failed: $(tail -n 1 err | tr '|' '/') | | |"
-        fi
-    done
-}
-
-part_speed() {
-    local machine=$SOURCE/examples/h100.json
-    "$tests/gpu_speed" "$(number bf16_operations_per_s "$machine")" \
-        "$(number fp32_operations_per_s "$machine")" || return 1
-    echo
-    figure_models
-    if [ -n "$FAKE" ]; then
-        steps_of 4 2 32 tiny
-    else
-        steps_of 8 8 1024 gpt2 llama-0.5b
-    fi
-}
-
-# Of --figures: beside PyTorch on the same GPU.
-part_steps() {
-    compares=1
-    figure_models
-    if [ -n "$FAKE" ]; then
-        steps_of 4 2 32 tiny
-    else
-        steps_of 12 8 1024 gpt2 llama-1b
-    fi
-}
-
-# Of --figures: the largest model of a row that trains with state, parameters and activations on the
-# host.
-part_largest() {
-    local name largest=none
-    figure_models
-    cat >ds.json <<'J'
-{"train_batch_size": 1, "train_micro_batch_size_per_gpu": 1, "gradient_clipping": 1.0,
- "bf16": {"enabled": true}, "optimizer": {"type": "AdamW", "params": {"lr": 3e-4}},
- "zero_optimization": {"stage": 3, "offload_optimizer": {"device": "cpu"},
-  "offload_param": {"device": "cpu"}},
- "sifr": {"seq_length": 32, "max_steps": 2, "recompute": "unit", "offload_activations": "cpu"}}
-J
-    [ -n "$FAKE" ] || sed -i 's/"seq_length": 32/"seq_length": 2048/' ds.json
-    echo '| trained with all on the host | parameters | tokens/s | GPU memory, GB |'
-    echo '|---|---|---|---|'
-    for name in tiny llama-1b llama-3b llama-8b; do
-        [ -z "$FAKE" ] || [ $name = tiny ] || break
-        if ! "$SIFR" init --config $name.json --tokenizer tok --output model --seed 3 --json \
-            >init.json 2>err || ! "$program" train --config ds.json --model model --data text \
-            --device cuda --output trained --json >out 2>err; then
-            note "$name: $(tail -n 1 err)"
-            break
-        fi
-        echo "| $name | $(number parameters init.json) | $(number tokens_per_second out) |" \
-            "$(awk -v b="$(number planned_bytes out)" 'BEGIN { print b / 1e9 }') |"
-        largest=$name
-        rm -rf model trained
-    done
-    [ $largest != none ]
-}
-
-case ${1:-} in
-look) part_look || exit $? ;;
-bits) part_bits ;;
-ops) part_ops ;;
-golden) part_golden ;;
-runs) part_runs ;;
-program) part_program ;;
-repeat) part_repeat ;;
-ranks) part_ranks || exit $? ;;
-sanitizer) part_sanitizer || exit $? ;;
-speed) part_speed || exit $? ;;
-steps) part_steps || exit $? ;;
-largest) part_largest || exit $? ;;
-*) echo "gpu-parts.sh: no part ${1:-}" >&2 && exit 2 ;;
+case $part in
+look | bits | ops | twins | golden | train | speed | ranks | peer | again | memcheck | runs | program | \
+    llama | compile | ncu | largest)
+    "part_$part" || exit $?
+    ;;
+*) echo "gpu-parts.sh: no part $part" >&2 && exit 2 ;;
 esac
 exit $failed

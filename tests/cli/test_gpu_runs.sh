@@ -1,7 +1,7 @@
 # label: full
 # Training on a GPU, which a fake driver plays, as a user runs it: a run, the same run in two parts,
 # from the GPU to the CPU and back, evaluation within it, and what is said.
-# SIFR_GPU_SHORT: the first run alone, of two steps.
+# SIFR_GPU_SHORT: the first run alone, of two steps. SIFR_GPU_SAY: a file for the last run's JSON.
 # timeout: 600, not under sanitizers
 . "$SOURCE/tests/support/expect.sh"
 gpu_program=${SIFR_GPU_PROGRAM:-$BUILD/tests/sifr_on_fake_gpu}
@@ -28,9 +28,10 @@ run() { # PROGRAM OUTPUT STEPS OPTION…
     shift 3
     expect 0 $program train --config ds.json --model model --data text --eval-data held-out \
         --seq-length 32 --max-steps "$steps" --threads 1 --output "$output" --save-steps 3 \
-        --eval-steps "$steps" "$@"
+        --eval-steps "$steps" --json "$@"
+    [ ! "${SIFR_GPU_SAY:-}" ] || cp out "$SIFR_GPU_SAY"
 }
-loss() { sed -n 's/^loss \([0-9.]*\)$/\1/p' out | tail -n 1; }
+loss() { sed -n 's/^  "loss": \([0-9.]*\),$/\1/p' out; }
 near() { awk -v a="$1" -v b="$2" 'BEGIN { exit !(a - b < 0.02 && b - a < 0.02) }'; }
 
 run "$SIFR" on-cpu 6 --device cpu
