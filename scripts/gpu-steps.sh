@@ -108,15 +108,7 @@ part_speed() {
     return 1
 }
 
-part_peer() {
-    figure_models 1
-    steps_header
-    if [ -n "$FAKE" ]; then
-        peer_of eager 4 2 32 tiny "$PART_SECONDS"
-    else
-        peer_of eager 12 64 1024 gpt2 $((PART_SECONDS - 1))
-    fi
-}
+part_peer() { peer_alone eager; }
 
 # Of --figures: a Llama of 1B beside PyTorch on the same GPU.
 part_llama() {
@@ -128,14 +120,12 @@ part_llama() {
     return $code
 }
 
-part_compile() {
+part_compile() { peer_alone compile; }
+peer_alone() { # WAY
     figure_models 1
     steps_header
-    if [ -n "$FAKE" ]; then
-        peer_of compile 4 2 32 tiny "$PART_SECONDS"
-    else
-        peer_of compile 12 64 1024 gpt2 $((PART_SECONDS - 1))
-    fi
+    if [ -n "$FAKE" ]; then set -- "$1" 4 2 32 tiny; else set -- "$1" 12 64 1024 gpt2; fi
+    peer_of "$@" $((PART_SECONDS - 1))
 }
 
 # What NVIDIA's profiler says of three kernels of sifr's own: how busy they keep the GPU.
