@@ -14,6 +14,7 @@
 #include "device/blocks.h"
 #include "device/cuda/cuda_awaits.h"
 #include "device/cuda/cuda_dispatch.h"
+#include "device/cuda/cuda_functions.h"
 #include "device/cuda/cuda_host_memory.h"
 #include "device/cuda/cuda_launch.h"
 #include "device/cuda/cuda_measure.h"
@@ -23,10 +24,8 @@
 #include "device/cuda/vector/cuda_tree_sum.h"
 
 enum {
-    MOST_IMAGES = 64,
-    PLAIN_SHARED = 48 << 10, /* more shared memory than this must be asked for, by function */
-    ZERO_BYTES = 1 << 30,    /* cleared at once */
-    CHECK_SECONDS = 10       /* for a kernel, with `check` */
+    ZERO_BYTES = 1 << 30, /* cleared at once */
+    CHECK_SECONDS = 10    /* for a kernel, with `check` */
 };
 
 typedef struct cuda_device {
@@ -40,10 +39,7 @@ typedef struct cuda_device {
     cuda_awaits awaits;
     const char *host_waits;
     void (*closing)(const device *dev);
-    cuda_module modules[MOST_IMAGES];
-    size_t module_count;
-    cuda_function functions[CUDA_KERNELS]; /* NULL: not in any image */
-    uint32_t shared[CUDA_KERNELS];         /* bytes asked for so far */
+    cuda_functions functions;
     device_blocks *blocks;
     cuda_host_memory host;
     int sharers;
@@ -75,7 +71,7 @@ static void close_cuda(device *dev) {
     if (cuda->retained && driver->cuCtxSetCurrent(cuda->context) == CUDA_OK) {
         cuda_queues_close(driver, &cuda->queues);
         cuda_products_close(cuda->products);
-        for (size_t i = 0; i < cuda->module_count; i++) driver->cuModuleUnload(cuda->modules[i]);
+        cuda_functions_unload(driver, &cuda->functions);
     }
     if (cuda->retained) driver->cuDevicePrimaryCtxRelease(cuda->gpu.handle);
     host_team_free(dev->team);
@@ -383,30 +379,16 @@ static int64_t room(const device *dev) {
     return base_max_i64(mine, 1);
 }
 
-static sifr_status ask_for_shared(cuda_device *cuda, const cuda_launch *launch, sifr_error *error) {
-    if (launch->shared_bytes <= cuda->shared[launch->kernel]) return SIFR_OK;
-    if (launch->shared_bytes > (uint32_t)cuda->gpu.shared_bytes)
-        return base_fail(error, SIFR_FAILED,
-                         "kernel %s: needs %u bytes of shared memory, and a block of this GPU has "
-                         "at most %d",
-                         cuda_kernel_name(launch->kernel), launch->shared_bytes,
-                         cuda->gpu.shared_bytes);
-    CUDA_TRY(&cuda->driver, error, cuFuncSetAttribute, cuda->functions[launch->kernel],
-             CUDA_FUNCTION_SHARED_BYTES, (int)launch->shared_bytes);
-    cuda->shared[launch->kernel] = launch->shared_bytes;
-    return SIFR_OK;
-}
-
 static sifr_status launch_kernel(device *dev, const cuda_launch *launch, sifr_error *error) {
     cuda_device *cuda = cuda_of(dev);
     const char *name = cuda_kernel_name(launch->kernel);
     void *arguments[] = {(void *)(uintptr_t)launch->arguments};
-    if (!cuda->functions[launch->kernel])
-        return base_fail(error, SIFR_FAILED, "kernel %s is not in this program", name);
-    BASE_TRY(ask_for_shared(cuda, launch, error));
+    cuda_function function;
+    BASE_TRY(
+        cuda_functions_get(&cuda->driver, &cuda->gpu, &cuda->functions, launch, &function, error));
     if (launch->queue == DEVICE_COMPUTE) cuda_awaits_give(&cuda->awaits, 1);
     cuda_result result = cuda->driver.cuLaunchKernel(
-        cuda->functions[launch->kernel], (unsigned)launch->blocks[0], (unsigned)launch->blocks[1],
+        function, (unsigned)launch->blocks[0], (unsigned)launch->blocks[1],
         (unsigned)launch->blocks[2], launch->threads, 1, 1, launch->shared_bytes,
         cuda->queues.streams[launch->queue], arguments, NULL);
     if (result != CUDA_OK)
@@ -507,61 +489,6 @@ sifr_status cuda_device_reached(device *dev, device_mark mark, bool *reached, si
     return cuda_queues_look(&cuda->driver, &cuda->queues, mark, reached, error);
 }
 
-static sifr_status fail_image(const cuda_device *cuda, cuda_result result, const char *image,
-                              sifr_error *error) {
-    bool kind = result == CUDA_INVALID_IMAGE || result == CUDA_NO_BINARY_FOR_GPU ||
-                result == CUDA_UNSUPPORTED_PTX_VERSION;
-    if (!kind)
-        return cuda_driver_status(&cuda->driver, result, error, "loading the kernels of %s", image);
-    return base_fail(error, SIFR_FAILED,
-                     "%s: the driver takes no kernels of this program, which was built for %s, "
-                     "for its generation %d.%d (%s: error %u); install a newer driver, build with "
-                     "a newer nvcc (make CUDA=1) or for this GPU (-DSIFR_CUDA_TARGETS=%d%d), or "
-                     "use the CPU (--device cpu)",
-                     cuda->gpu.name, cuda_images_targets(), cuda->gpu.capability_major,
-                     cuda->gpu.capability_minor, image, result, cuda->gpu.capability_major,
-                     cuda->gpu.capability_minor);
-}
-
-static sifr_status find_kernel(cuda_device *cuda, const cuda_image *image, cuda_module module,
-                               cuda_kernel kernel, sifr_error *error) {
-    char name[128];
-    snprintf(name, sizeof name, "sifr_%s", cuda_kernel_name(kernel));
-    cuda_result result = cuda->driver.cuModuleGetFunction(&cuda->functions[kernel], module, name);
-    if (result == CUDA_OK) return SIFR_OK;
-    cuda->functions[kernel] = NULL;
-    return cuda_driver_status(&cuda->driver, result, error, "kernel %s in the image %s",
-                              cuda_kernel_name(kernel), image->name);
-}
-
-/* Each kernel is looked up in its own image alone: tools for debugging report every lookup that
- * fails as an error of the program. */
-static sifr_status find_kernels(cuda_device *cuda, const cuda_image *image, cuda_module module,
-                                sifr_error *error) {
-    size_t count = image->kernels ? image->kernel_count : CUDA_KERNELS;
-    for (size_t i = 0; i < count; i++) {
-        size_t kernel = image->kernels ? image->kernels[i] : i;
-        BASE_TRY(find_kernel(cuda, image, module, (cuda_kernel)kernel, error));
-    }
-    return SIFR_OK;
-}
-
-static sifr_status load_images(cuda_device *cuda, const cuda_options *options, sifr_error *error) {
-    size_t count = options->image_count;
-    const cuda_image *images = options->images ? options->images : cuda_images(&count);
-    if (count == 0 || count > MOST_IMAGES)
-        return base_fail(error, SIFR_FAILED,
-                         "this program has no kernels for GPUs: build it with `make CUDA=1`");
-    for (int k = 0; k < CUDA_KERNELS; k++) cuda->shared[k] = PLAIN_SHARED;
-    for (size_t i = 0; i < count; i++) {
-        cuda_result result = cuda->driver.cuModuleLoadData(&cuda->modules[i], images[i].data);
-        if (result != CUDA_OK) return fail_image(cuda, result, images[i].name, error);
-        cuda->module_count++;
-        BASE_TRY(find_kernels(cuda, &images[i], cuda->modules[i], error));
-    }
-    return SIFR_OK;
-}
-
 static void say_own_products(cuda_device *cuda, const char *why) {
     snprintf(cuda->own_why, sizeof cuda->own_why, "%.240s", why);
     snprintf(cuda->notice, sizeof cuda->notice,
@@ -612,7 +539,8 @@ static sifr_status start(cuda_device *cuda, const cuda_options *options, sifr_er
     BASE_TRY(retain(cuda, error));
     BASE_TRY(enter(cuda, error));
     BASE_TRY(cuda_queues_open(driver, &cuda->queues, error));
-    BASE_TRY(load_images(cuda, options, error));
+    BASE_TRY(cuda_functions_load(driver, &cuda->gpu, options->images, options->image_count,
+                                 &cuda->functions, error));
     return open_products(cuda, options, error);
 }
 
