@@ -265,6 +265,7 @@ for part in ${parts//,/ }; do
             take_answers
         fi
     fi
+    [ "${result[$part]}" != "not run" ] || ran[$part]=nothing
     renew
     echo "gpu-check: $part: ${result[$part]}, ${took[$part]} s" >&2
 done

@@ -302,6 +302,7 @@ part_memcheck() {
             code=0
             under_sanitizer "$each" --report-api-errors no >out 2>&1 || code=$?
         fi
+        grep '^ran: ' out
         case $code in
         0) echo "| $tool | $what | passed |" ;;
         124 | 137) echo "| $tool | $what | cut off after $each s: nothing found until then |" && missing=1 ;;

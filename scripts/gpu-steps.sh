@@ -133,11 +133,12 @@ part_ncu() {
     local kernel each=$((PART_SECONDS / 3)) value
     command -v ncu >/dev/null || { note "no ncu here" && return 77; }
     export SIFR_CUDA_PRODUCTS=own
+    echo "ran: products own (asked for)"
     echo '| kernel | us | busy multiprocessors, % | of its memory rate, % |'
     echo '|---|---|---|---|'
     for kernel in gemm_nt_bf16 attention_forward_bf16_64 attention_backward_keys_bf16_64; do
         within $each ncu --clock-control none --csv --launch-skip 2 --launch-count 1 \
-            --kernel-name "sifr_$kernel" --metrics "$(ncu_metrics)" \
+            --kill yes --kernel-name "sifr_$kernel" --metrics "$(ncu_metrics)" \
             "$tests/gpu_speed" 0 0 bf16 >profile 2>err
         value=$(ncu_values profile)
         if [ "$value" ]; then

@@ -53,7 +53,7 @@ row 'ops \| failed \| .*no end within 20 s; .*kernel gemm_nt_bf16_small, .*no en
 # A full card: nothing runs, and one line says why; or there is too little room for a step.
 planted context=2 look,bits,ranks,peer
 row 'look \| failed \| .*first context: failed: .*OUT_OF_MEMORY'
-row 'bits \| not run \| 0 \| +\| look: first context: failed: .*OUT_OF_MEMORY'
+row 'bits \| not run \| 0 \| nothing \| look: first context: failed: .*OUT_OF_MEMORY'
 row 'ranks \| not run \|'
 planted memory=3000000 train
 row 'train \| failed \| .*memory: a rank takes .* are free for it; nvidia-smi lists the processes'
@@ -61,7 +61,7 @@ row 'train \| failed \| .*memory: a rank takes .* are free for it; nvidia-smi li
 # Kernels that the driver does not take: only what needs none goes on.
 planted image=209 look,bits,peer
 row 'kernels \| failed: .*the driver takes no kernels'
-row 'bits \| not run \| 0 \| +\| the kernels do not load: .*the driver takes no kernels'
+row 'bits \| not run \| 0 \| nothing \| the kernels do not load: .*the driver takes no kernels'
 row 'peer \| (not run|passed|failed) \| [0-9]+ \|'
 grep -qE '^\| peer .*do not load' out && fail "PyTorch needs no kernel of sifr's"
 exit 0
