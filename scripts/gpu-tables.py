@@ -12,6 +12,7 @@ import sys
 
 PAGE = pathlib.Path(__file__).resolve().parent.parent / "bench/results/gpu.md"
 EMPTY = "not yet run on a GPU"
+NOTHING = ("not run", "failed", "no end", "cut off", "nothing")  # what a row says without a figure
 FAKE = "none: a driver that a test plays"
 
 
@@ -25,8 +26,11 @@ def read_runs(places):
     runs = []
     for file in files:
         try:
-            run = json.loads(file.read_text(encoding="utf-8"))
-            run["parts"] = [dict(part, name=part["part"]) for part in run["parts"]]
+            run = json.loads(file.read_text(encoding="utf-8", errors="replace"))
+            run = {key: run[key] for key in ("gpu", "date", "sifr", "commit", "seconds", "parts")}
+            for part in run["parts"]:
+                if not {"part", "result", "seconds", "ran", "why", "answer", "rows"} <= set(part):
+                    raise ValueError(f"a part has only {', '.join(part)}")
         except (OSError, ValueError, KeyError, TypeError) as error:
             sys.exit(f"gpu-tables.py: {file}: not written by gpu-check.sh: {error}")
         runs.append(run)
@@ -79,7 +83,9 @@ def state_of(table, row, rows, parts):
     for found in rows:
         if found[: len(key)] == key:
             value = found[len(key)]
-            return f"not filled ({value})" if value.startswith("not run") else "filled"
+            nothing = ("not run",) if table["head"][len(key)] == "result" else NOTHING
+            measured = value and not value.startswith(nothing)
+            return "filled" if measured else f"not filled ({value or 'nothing was measured'})"
     names = key if table["heading"] == "Parts" else table["parts"]
     return "not filled (" + ", ".join(
         f"{n}: {parts[n]['result'] if n in parts else 'not in this run'}" for n in names) + ")"
@@ -94,7 +100,8 @@ def main():
     for run in runs:
         print(f"{run['gpu']}, {run['date']}, {run['sifr']}"
               + (f", commit {run['commit']}" if run["commit"] else "") + f": {run['seconds']} s")
-        parts.update({part["name"]: part for part in run["parts"]})
+        parts.update({part["part"]: part for part in run["parts"]
+                      if part["result"] != "not run" or part["part"] not in parts})
     states = []
     for table in read_page(options.page):
         rows = list(rows_of(table, parts))
