@@ -17,12 +17,20 @@ failed=0 part=${1:-}
 . "$SOURCE/scripts/gpu-steps.sh"
 
 # Tests on the GPU, some at a time: a test's references take one core. All run where one fails.
+# Each ends within the part, which then still says what came out.
 on_gpu() { # SECONDS "TEST ARGUMENT…"…
-    local most=$1 jobs=4 test code
+    local jobs=4 test code left most each=$1
     shift
-    [ -z "$FAKE" ] || jobs=1
+    [ -z "$FAKE" ] && [ ! -e "$GPU_STATE/one-process" ] || jobs=1
     for test; do
         while [ "$(jobs -rp | wc -l)" -ge "$jobs" ]; do wait -n; done
+        left=$((PART_SECONDS - 1 - SECONDS)) most=$each
+        [ "$left" -ge "$most" ] || most=$left
+        echo "$most" >"$test.most"
+        if [ "$most" -lt 1 ]; then
+            echo late >"$test.code"
+            continue
+        fi
         # shellcheck disable=SC2086 # a test and its arguments
         {
             code=0
@@ -33,11 +41,12 @@ on_gpu() { # SECONDS "TEST ARGUMENT…"…
     wait
     for test; do
         echo "== $test"
-        cat "$test.log"
+        [ ! -e "$test.log" ] || cat "$test.log"
         code=$(cat "$test.code")
         case $code in
         0) continue ;;
-        124 | 137) note "$test: no end within $most s" ;;
+        late) note "$test was not begun: no time was left" ;;
+        124 | 137) note "$test: no end within $(cat "$test.most") s" ;;
         *) note "$test failed$(cases_of "$test.log")" ;;
         esac
         echo "$part $test" >>"$GPU_STATE/failed"
@@ -57,14 +66,15 @@ part_look() {
     [ -n "$FAKE" ] || warm_torch
     "$tests/gpu_look" --seconds $((PART_SECONDS - 2)) >look || code=$?
     cat look
-    awk -F ' *[|] *' '$2 == "driver" || $2 == "GPU" { print "ran: " $2 " " $4 }' look
-    timeout 5 "$SIFR" doctor --json || :
-    ! command -v nvidia-smi >/dev/null || timeout 5 nvidia-smi || :
+    awk -F ' *[|] *' '($2 == "driver" || $2 == "GPU") && $3 == "passed" { print "ran: " $2 " " $4 }' look
+    timeout -k 1 4 "$SIFR" doctor --json || :
+    ! command -v nvidia-smi >/dev/null || timeout -k 1 4 nvidia-smi | sed 's/^/  /' || : # no rows of the part's table
     ! command -v nvcc >/dev/null || nvcc --version | tail -n 1
     for row in driver GPU 'first context'; do
         is_good look "$row" || { note "$(not_good look | head -n 1)" && return 78; }
     done
     while read -r row; do note "$row"; done < <(not_good look)
+    is_good look 'second context' || : >"$GPU_STATE/one-process"
     is_good look kernels || not_good look | grep '^kernels: ' >"$GPU_STATE/no-kernels"
     return "$code"
 }
@@ -146,6 +156,10 @@ same_weights() {
         ! grep -q 'neither mpirun nor mpiexec' err || return 77
         return "$code"
     fi
+    if [ ! -s trained/model.safetensors ]; then
+        note "$name, $n ranks: failed: no weights were written"
+        return 1
+    fi
     bits=$(sha256sum <trained/model.safetensors)
     : "${first:=$bits}"
     echo "| $name | $n | ${bits:0:16} | $(exchange_of out) |"
@@ -158,10 +172,10 @@ exchange_of() { # JSON: how ranks exchanged and what waited
 }
 
 # Ranks on one GPU: the same weights. First where the host waits for transfers, then where the GPU
-# waits for words: if that does not end, it is the GPU's waiting that fails, and the other runs go on
-# with the host's.
+# waits for words: if that does not end well, it runs once more with the host's waits. If it ends then,
+# it is the GPU's waiting that fails, and the other runs go on with the host's.
 part_ranks() {
-    local first='' run s n waits=words code host=''
+    local first='' run s n waits=words code host='' again
     set -- "3 1" "3 2 host" "3 2" "3 4" "3 8" "1 2"
     [ -z "$FAKE" ] || set -- "3 2 host" "3 2" "1 2"
     small_model
@@ -187,6 +201,18 @@ part_ranks() {
             if [ "$host" ] || [ "$waits" = host ]; then
                 answer ranks "$n ranks do not end well where the host waits, either: the fault is" \
                     "not in the GPU's waits for words"
+                return 1
+            fi
+            if [ $((PART_SECONDS - 2 - SECONDS)) -lt $((6 + 3 * n / 2)) ]; then
+                answer ranks "no time was left to try $n ranks at stage $s with the host's waits" \
+                    "(SIFR_DEVICE_WAITS=host)"
+                return 1
+            fi
+            again=0
+            SIFR_DEVICE_WAITS=host same_weights "stage $s, the host waits" "$n" || again=$?
+            if [ "$again" != 0 ]; then
+                answer ranks "$n ranks at stage $s do not end well where the host waits, either: the" \
+                    "fault is not in the GPU's waits for words"
                 return 1
             fi
             waits=host
@@ -217,11 +243,16 @@ part_again() {
         bits | ops) once_checked "$where" "$what" $((left > 12 ? 12 : left)) ;;
         golden | again | runs) once_own "$where" "$left" "$tests/${what%% *}" "${what#"${what%% *}"}" ;;
         train) once_own train "$left" tiny_run ;;
-        speed) once_own speed "$left" steps_of 4 8 1024 gpt2 ;;
+        speed)
+            case $what in
+            rates) once_own speed "$left" "$tests/gpu_speed" 0 0 bf16 ;;
+            *) once_own speed "$left" again_steps ;;
+            esac
+            ;;
         esac
     done < <(awk '!seen[$0]++' "$GPU_STATE/failed")
 }
-again_steps() { if [ -n "$FAKE" ]; then steps_of 4 2 32 tiny; else steps_of 4 64 1024 gpt2; fi; }
+again_steps() { if [ -n "$FAKE" ]; then steps_of 4 2 32 tiny; else steps_of 4 8 1024 gpt2; fi; }
 tiny_run() {
     small_model
     stage 1 3
@@ -237,12 +268,13 @@ once_checked() { # PART "TEST ARGUMENT…" SECONDS
     cat again.log
     kernel=$(grep -oE 'kernel [a-z0-9_]+(, finished at once [^:]*: .*| did not end.*)' again.log | head -n 1)
     case $code in
-    0) answer "$1" "${2%% *} passes where each kernel is finished before the next" \
-        "(SIFR_DEVICE_CHECK=1): a wait is missing" ;;
+    0) answer "$1" "${2%% *} passes alone, where each kernel is finished before the next" \
+        "(SIFR_DEVICE_CHECK=1): a wait is missing, or what ran beside it was in its way" ;;
     *) if [ "$kernel" ]; then
         answer "$1" "${2%% *}, each kernel finished before the next: $kernel"
     elif [ "$code" = 124 ] || [ "$code" = 137 ]; then
-        answer "$1" "${2%% *} does not end, either, where each kernel is finished before the next"
+        answer "$1" "${2%% *} does not end within $3 s, either, where each kernel is finished" \
+            "before the next"
     else
         answer "$1" "${2%% *} fails in the same way where each kernel is finished before the next" \
             "(SIFR_DEVICE_CHECK=1): a kernel's result is wrong$(cases_of again.log)"
@@ -282,7 +314,7 @@ sanitizer_path() {
 # Accesses outside of memory in sums and attention, with own products; races in shared memory if
 # time is left. A call that the driver refused is no fault of a kernel.
 part_memcheck() {
-    local sanitizer tool what code begun=$SECONDS left each missing=''
+    local sanitizer tool what code begun=$SECONDS left each missing='' passed=''
     sanitizer=$(sanitizer_path) || { note "no compute-sanitizer here" && return 77; }
     export SIFR_CUDA_PRODUCTS=own
     echo '| tool | what | result |'
@@ -293,6 +325,7 @@ part_memcheck() {
         [ "$each" -le "$left" ] || each=$left
         if [ "$each" -lt 4 ]; then
             echo "| $tool | $what | not run: no time was left |"
+            missing+="${missing:+, }$tool $what"
             continue
         fi
         code=0
@@ -304,8 +337,11 @@ part_memcheck() {
         fi
         grep '^ran: ' out
         case $code in
-        0) echo "| $tool | $what | passed |" ;;
-        124 | 137) echo "| $tool | $what | cut off after $each s: nothing found until then |" && missing=1 ;;
+        0) echo "| $tool | $what | passed |" && passed=1 ;;
+        124 | 137)
+            echo "| $tool | $what | cut off after $each s: nothing found until then |"
+            missing+="${missing:+, }$tool $what"
+            ;;
         *)
             echo "| $tool | $what | failed |"
             note "$tool, $what: $(grep -m 1 -E '^=+ .*(Invalid|Race|Error|hazard)' out | tr -s = ' ' | grep . ||
@@ -315,7 +351,8 @@ part_memcheck() {
             ;;
         esac
     done
-    [ -z "$missing" ] || note "some did not end in time"
+    [ -z "$missing" ] || note "no end in time: $missing"
+    [ "$passed" ] || [ "$failed" = 1 ] || return 77
 }
 under_sanitizer() { # SECONDS OPTION…: of $tool and $what
     local most=$1

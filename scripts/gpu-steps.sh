@@ -25,12 +25,16 @@ J
     predicted=$(awk -v t=$(($3 * $4)) -v s="$(number step_s plan.json)" \
         'BEGIN { printf "%.0f", s ? t / s : 0 }')
     operations=$(ratio "$(number product_operations plan.json)" $(($3 * $4)))
-    model=$1 threads=0 train_here "$1" $((PART_SECONDS - 2)) "$program" --device cuda || code=$?
+    model=$1 threads=0 train_here "$1" $((PART_SECONDS - 2 - SECONDS)) "$program" --device cuda ||
+        code=$?
     [ $code = 0 ] || return $code
     rate=$(awk -F, 'NR == 1 { for (i = 1; i <= NF; i++) at[$i] = i; next }
         $at["step"] > 2 { s += 1 / $at["tokens_per_second"]; n++ }
         END { printf "%.0f", n ? n / s : 0 }' trained/metrics.csv)
     rm -rf trained
+    [ "${rate:-0}" -gt 0 ] && return
+    note "$1: failed: no step has a rate in metrics.csv"
+    return 1
 }
 
 # Shapes of models, with text for LENGTH tokens and more.
@@ -98,8 +102,17 @@ peer_of() { # WAY STEPS SEQUENCES LENGTH NAME SECONDS
 }
 
 part_speed() {
-    "$tests/gpu_speed" "$(number bf16_operations_per_s "$h100")" \
-        "$(number fp32_operations_per_s "$h100")" bf16 || failed=1
+    local code=0 most=$((PART_SECONDS / 2))
+    within $most "$tests/gpu_speed" "$(number bf16_operations_per_s "$h100")" \
+        "$(number fp32_operations_per_s "$h100")" bf16 || code=$?
+    if [ $code != 0 ]; then
+        failed=1
+        echo "speed rates" >>"$GPU_STATE/failed"
+        case $code in
+        124 | 137) note "rates of products and attention: no end within $most s" ;;
+        *) note "rates of products and attention: failed with exit code $code" ;;
+        esac
+    fi
     echo
     steps_header
     if [ -n "$FAKE" ]; then set -- 4 2 32 tiny; else set -- 8 64 1024 gpt2; fi
@@ -143,10 +156,14 @@ part_ncu() {
         value=$(ncu_values profile)
         if [ "$value" ]; then
             echo "| $kernel | $value |"
+        elif grep -q ERR_NVGPUCTRPERM profile err; then
+            note "this machine lets only its administrator use ncu (ERR_NVGPUCTRPERM)"
+            return 77
         else
-            echo "| $kernel | nothing within $each s | | |"
+            echo "| $kernel | failed: ncu says nothing of it | | |"
             tail -n 5 profile err
-            note "$kernel: ncu said nothing of it"
+            note "$kernel: $(grep -h '^==ERROR== ' profile err | head -n 1 | grep . ||
+                echo "ncu said nothing of it within $each s")"
             failed=1
         fi
     done
