@@ -7,9 +7,11 @@
 # not fit is listed as not run. After each part the files in OUT are written anew, so that whatever
 # ends this, what was measured is there: gpu-check.json, the tables as gpu-check.md, and what the
 # parts printed in gpu-check-logs.tar (gpu-figures.*). scripts/gpu-tables.py makes tables of them.
-# Without a GPU it says so and ends with 0; with 1 if a part failed. --fake: in small on the driver
-# that tests play, which shows that this script works.
+# Results of an earlier run in OUT stay, as gpu-check-1.json and gpu-check-1-logs.tar.
+# Without a GPU it says so and ends with 0; with 1 if a part failed, or results cannot be written.
+# --fake: in small on the driver that tests play, which shows that this script works.
 set -u
+export LC_ALL=C # what parts print may be no text of this machine's language; 0.5 is a number
 parts='' seconds='' FAKE='' what=gpu-check
 usage="usage: gpu-check.sh [--fake] [--figures] [--parts PART,…] [--seconds N] BUILD OUT"
 while [ $# -gt 2 ]; do
@@ -55,7 +57,10 @@ else
     plan=$plan_of_figures
     : "${seconds:=180}"
 fi
-case $seconds in '' | *[!0-9]*) echo "gpu-check.sh: --seconds $seconds: a whole number" >&2 && exit 2 ;; esac
+case $seconds in
+'' | *[!0-9]* | ??????*) echo "gpu-check.sh: --seconds $seconds: a whole number, at most 99999" >&2 && exit 2 ;;
+esac
+seconds=$((10#$seconds))
 : "${parts:=$(awk '{ print $1 }' <<<"$plan" | paste -sd ,)}"
 
 # Of a part of either plan, its line.
@@ -63,6 +68,8 @@ line_of() { awk -v part="$1" '$1 == part' <<<"$plan_of_checks"$'\n'"$plan_of_fig
 for part in ${parts//,/ }; do
     [ "$(line_of "$part")" ] || { echo "gpu-check.sh: no part $part" >&2 && exit 2; }
 done
+parts=$(tr -s ', ' '\n' <<<"$parts" | awk 'NF && !seen[$0]++' | paste -sd , -)
+[ "$parts" ] || { echo "gpu-check.sh: --parts names none; awk, paste and tr are needed" >&2 && exit 2; }
 
 begun=$SECONDS
 BUILD=$(realpath "$1") SOURCE=$(realpath "$(dirname "$0")/..")
@@ -78,29 +85,45 @@ export GPU_STATE=$work/state # what parts tell each other
 : "${SIFR_TEST_GPU:=1}"
 
 # Ends what a part left running: ranks that stand still outlive their launcher. Each has the name
-# of this run's folder in its environment.
+# of this run's folder in its environment. Some may start others meanwhile.
 reap() {
-    local place
-    for place in /proc/[0-9]*; do
-        case ${place#/proc/} in "$$" | "${holder:-$$}") continue ;; esac
-        ! grep -qzxF "GPU_STATE=$GPU_STATE" "$place/environ" 2>/dev/null ||
-            kill -KILL "${place#/proc/}" 2>/dev/null || :
+    local place process turn found
+    for turn in 1 2 3; do
+        found=
+        while read -r place; do
+            process=${place#/proc/} process=${process%/environ}
+            case $process in "$$" | "${holder:-$$}") continue ;; esac
+            ! kill -KILL "$process" 2>/dev/null || found=$turn
+        done < <(grep -lzxF "GPU_STATE=$GPU_STATE" /proc/[0-9]*/environ 2>/dev/null)
+        [ "$found" ] || return 0
     done
 }
 holder=
 # shellcheck disable=SC2317 # by the trap
 leave() {
+    reap
     [ ! "$holder" ] || kill "$holder" 2>/dev/null || :
     rm -rf "$work"
 }
 trap leave EXIT
 
-gpu=$(timeout 20 "$SIFR" doctor --json 2>/dev/null |
-    sed -n '/"gpus": \[$/,/\]/s/^ *"name": "\(.*\)",*$/\1/p' | head -n 1)
+# A process that stands inside the driver may outlive its SIGKILL: its timeout is ended in turn, and
+# nobody waits for the end of what it prints.
+briefly() { # SECONDS FILE COMMAND…
+    timeout -s KILL $(($1 + 4)) timeout -k 2 "$1" "${@:3}" >"$2" 2>"$2.err" </dev/null
+}
+briefly 20 "$work/doctor" "$SIFR" doctor --json
+gpu=$(sed -n '/"gpus": \[$/,/\]/s/^ *"name": "\(.*\)",*$/\1/p' "$work/doctor" | head -n 1)
+# One that sifr cannot use, or that does not answer: `look` says why, and that stays as a result.
+if [ ! "$gpu" ] && [ ! "$FAKE" ] && command -v nvidia-smi >/dev/null; then
+    briefly 10 "$work/smi" nvidia-smi -L || :
+    gpu=$(sed -n 's/^GPU 0: \(.*\) (UUID.*/\1, which sifr doctor does not list/p' "$work/smi")
+fi
 [ "$FAKE" ] && gpu="none: a driver that a test plays"
 if [ -z "$gpu" ]; then
     echo "gpu-check: no GPU that this program can use; sifr doctor says:"
-    timeout 20 "$SIFR" doctor 2>&1 | grep -iE 'gpu|cuda|driver' || :
+    briefly 20 "$work/doctor" "$SIFR" doctor || :
+    grep -iE 'gpu|cuda|driver' "$work/doctor" "$work/doctor.err" -h || :
     exit 0
 fi
 version=$("$SIFR" --version | head -n 1)
@@ -111,20 +134,32 @@ started=$(date -u +'%Y-%m-%d %H:%M UTC')
 # In a JSON string.
 quoted() { printf '"%s"' "$(printf %s "$1" | tr '\000-\037' ' ' | sed 's/[\\"]/\\&/g')"; }
 
-# The rows of a part's tables, as JSON.
+# Whole rows of a part's tables, with empty lines between tables. A part that was ended may have left
+# half a row; a table is short.
+tables_of() { # LOG
+    [ -e "$1" ] || return 0 # of a part that did not begin
+    tr '\000-\011\013-\037' ' ' <"$1" | sed 's/ *$//' | grep -E '^(\| .*\||\|[-|]+\||)$' |
+        awk 'length($0) <= 4000' | head -n 1000 | cat -s
+}
+# The same as JSON.
 rows_of() { # LOG
-    grep '^| ' "$1" 2>/dev/null | sed 's/[\\"]/\\&/g; s/^| */["/; s/ *|$/"]/; s/ *| */", "/g' |
-        paste -sd ',' -
+    tables_of "$1" | grep '^| ' |
+        sed 's/[\\"]/\\&/g; s/^| */["/; s/ *|$/"]/; s/ *| */", "/g' | paste -sd ',' -
 }
 
+# Text that is not UTF-8 would make a file that no reader of JSON takes.
+utf8() { if command -v iconv >/dev/null; then iconv -c -f UTF-8 -t UTF-8 || :; else tr '\200-\377' '?'; fi; }
+
 # What the processes of a part said of themselves ("ran: TOPIC WHAT N, WHAT N (WHY); TOPIC …"): each
-# kind once, without how often, and not what ran 0 times. Then what the program warned of.
+# kind once, without how often, and not what ran 0 times. Then what the program warned of. At most
+# some of each: a row is read by people.
 ran_of() { # LOG
     {
-        sed -n 's/^ran: //p' "$1" 2>/dev/null | topics |
-            sed -E 's/^ +//; s/, [^,(]* 0( \([^)]*\))?(,|$)/\2/; s/ [0-9]+(,| \(|$)/\1/g' |
-            sed -E '/^$/d' | sort -u
-        sed -n 's/^notice: //p' "$1" 2>/dev/null | sort -u
+        sed -n 's/^ran: //p' "$1" 2>/dev/null | cut -b 1-2000 | sort -u | head -n 1000 | topics |
+            sed -E 's/^ +//; /^(GPU|driver) /b; s/, [^,(]* 0( \([^)]*\))?(,|$)/\2/
+                s/ [0-9]+(,| \(|$)/\1/g' |
+            sed -E '/^$/d' | sort -u | some
+        sed -n 's/^notice: //p' "$1" 2>/dev/null | cut -b 1-2000 | sort -u | some
     } | tr '|' '/' | joined
 }
 # A line a topic: cut at each ';' that is not in a reason's parentheses.
@@ -137,10 +172,20 @@ topics() {
         }
         print "" }'
 }
+some() { awk 'NR <= 20; END { if (NR > 20) print "and " NR - 20 " more" }'; }
 joined() { awk '{ printf "%s%s", (NR > 1 ? "; " : ""), $0 }'; } # lines into one
 
 declare -A result=() took=() why=() ran=() answer=()
 failed=0
+
+# Results of an earlier run, of which the second one may be a part: what they say is not lost.
+keep_earlier() {
+    local n=1
+    [ -e "$out/$what.json" ] || return 0
+    while [ -e "$out/$what-$n.json" ]; do n=$((n + 1)); done
+    mv "$out/$what.json" "$out/$what-$n.json"
+    [ ! -e "$out/$what-logs.tar" ] || mv "$out/$what-logs.tar" "$out/$what-$n-logs.tar"
+}
 
 # Writes the results so far; each file is whole at any moment.
 renew() {
@@ -155,30 +200,36 @@ renew() {
         json+=" \"seconds\": ${took[$part]}, \"limit\": $(limit_of "$part"),"$'\n'
         json+="   \"ran\": $(quoted "${ran[$part]}"), \"why\": $(quoted "${why[$part]}"),"$'\n'
         json+="   \"answer\": $(quoted "${answer[$part]:-}"), \"rows\": [$(rows_of "$log")]}"
-        ! grep -q '^|' "$log" 2>/dev/null ||
-            more+=$'\n'"## $part"$'\n'"$(grep -E '^(\||$)' "$log")"$'\n'
+        ! grep -q '^|' "$log" 2>/dev/null || more+=$'\n'"## $part"$'\n'"$(tables_of "$log")"$'\n'
     done
-    {
-        echo "{\"gpu\": $(quoted "$gpu"), \"date\": $(quoted "$started"),"
-        echo " \"sifr\": $(quoted "$version"), \"commit\": $(quoted "$commit"),"
-        echo " \"seconds\": $((SECONDS - begun)),"
-        echo " \"parts\": [$json"
-        echo ' ]}'
-    } >"$work/json"
-    {
-        echo "$gpu, $started, $version${commit:+, commit $commit}, in $((SECONDS - begun)) s"
-        echo
-        echo '| part | result | seconds | what ran | why, and what answers it |'
-        echo '|---|---|---|---|---|'
-        echo -n "$table"
-        echo -n "$more"
-    } >"$work/md"
-    tar -C "$work" -cf "$work/tar" logs
-    local end
-    for end in json md; do mv_into "$work/$end" "$what.$end"; done
-    mv_into "$work/tar" "$what-logs.tar"
+    json=$(utf8 <<END
+{"gpu": $(quoted "$gpu"), "date": $(quoted "$started"),
+ "sifr": $(quoted "$version"), "commit": $(quoted "$commit"),
+ "seconds": $((SECONDS - begun)),
+ "parts": [$json
+ ]}
+END
+    )
+    md=$(utf8 <<END
+$gpu, $started, $version${commit:+, commit $commit}, in $((SECONDS - begun)) s
+
+| part | result | seconds | what ran | why, and what answers it |
+|---|---|---|---|---|
+$table$more
+END
+    )
+    unwritten=''
+    put "$what.json" printf '%s\n' "$json"
+    put "$what.md" printf '%s\n' "$md"
+    put "$what-logs.tar" tar -C "$work" -cf - logs
+    [ ! "$unwritten" ] || echo "gpu-check: $out: not renewed:$unwritten" >&2
 }
-mv_into() { cp "$1" "$out/.$2.part" && mv "$out/.$2.part" "$out/$2"; }
+put() { # NAME COMMAND…: what it prints, in a file; two runs may share the folder
+    local part=$out/.$1.$$
+    "${@:2}" 2>/dev/null >"$part" && mv "$part" "$out/$1" && return
+    rm -f "$part"
+    unwritten+=" $1"
+}
 
 limit_of() { # PART: seconds
     local starts work
@@ -186,15 +237,29 @@ limit_of() { # PART: seconds
     echo $(((3 * starts + 1) / 2 + work))
 }
 
+# What the processes of a part printed that it did not pass on, since it was ended.
+keep_words() { # FOLDER
+    local file
+    for file in "$1"/{*.log,out,err,peer,look}; do
+        [ -s "$file" ] || continue
+        echo
+        echo "== ${file##*/}, when the part was ended"
+        head -c 100000 "$file"
+    done
+}
+
 # Sets result, why, took and ran of a part.
 run_part() { # PART SECONDS CUT: whether the total cuts it
     local code=0 log=$work/logs/$1.log start=$SECONDS
-    mkdir "$work/$1"
+    mkdir "$work/$1" || : # a full disk: the part says so
     (cd "$work/$1" && PART_SECONDS=$2 exec timeout -k 2 "$2" bash "$SOURCE/scripts/gpu-parts.sh" \
         "$1") >"$log" 2>&1 </dev/null || code=$?
     reap
+    case $code in
+    124 | 137) keep_words "$work/$1" >>"$log" ;;
+    esac
     rm -rf "${work:?}/$1"
-    why[$1]=$(sed -n 's/^note: //p' "$log" | awk '!seen[$0]++' | joined)
+    why[$1]=$(sed -n 's/^note: //p' "$log" | cut -b 1-2000 | awk '!seen[$0]++' | some | joined)
     ran[$1]=$(ran_of "$log")
     took[$1]=$((SECONDS - start))
     # A log that fills the files of results keeps its two ends.
@@ -212,6 +277,7 @@ run_part() { # PART SECONDS CUT: whether the total cuts it
         result[$1]="no end within $2 s"
         if [ "$3" ]; then
             result[$1]="cut off after $2 s"
+            [[ ${why[$1]} != *" failed"* ]] || result[$1]=failed failed=1
             why[$1]="${why[$1]}${why[$1]:+; }no time was left"
         else
             failed=1
@@ -241,14 +307,15 @@ take_answers() {
 }
 
 # Where no process is on the GPU, the driver leaves it, and the next one waits 1 to 3 s for it. `look`
-# measures that, so it comes first.
+# measures that, so it comes first. Where a GPU takes one process at a time, nobody holds it.
 hold_context() {
-    [ ! "$holder" ] && [ "$1" != look ] && [ -x "$BUILD/tests/gpu_look" ] || return 0
+    [ ! "$holder" ] && [ ! -e "$GPU_STATE/one-process" ] && [ "$1" != look ] && [ -x "$BUILD/tests/gpu_look" ] || return 0
     "$BUILD/tests/gpu_look" --hold $((seconds + 60)) "$work/held" >/dev/null 2>&1 </dev/null &
     holder=$!
 }
 
-stop=''
+stop='' md='' unwritten=''
+keep_earlier
 for part in ${parts//,/ }; do
     limit=$(limit_of "$part") left=$((seconds - (SECONDS - begun) - 2)) cut=''
     read -r _ _ _ needs <<<"$(line_of "$part")"
@@ -269,5 +336,6 @@ for part in ${parts//,/ }; do
     renew
     echo "gpu-check: $part: ${result[$part]}, ${took[$part]} s" >&2
 done
-cat "$out/$what.md"
+echo "$md"
+[ ! "$unwritten" ] || failed=1
 exit $failed

@@ -24,4 +24,11 @@ tar xf "$pack" 2>tar.log || cmake -E tar xf "$pack" 2>>tar.log || {
     echo "gpu-rent.sh: $pack is not unpacked: neither tar with zstd nor cmake can" >&2
     exit 2
 }
-gpu/gpu-check "$results" "$@"
+# A signal reaches the check, which ends what it has begun. Then its programs may go.
+gpu/gpu-check "$results" "$@" &
+check=$!
+trap 'kill "$check" 2>/dev/null' HUP INT TERM
+code=0
+wait "$check" || code=$?
+while kill -0 "$check" 2>/dev/null; do wait "$check" || code=$?; done
+exit $code
