@@ -1,33 +1,40 @@
 #!/bin/bash
 # Checks this machine's first GPU with a build that has kernels for it (make CUDA=1 tests), or with
 # a pack of one (make gpu-pack):
-#     gpu-check.sh [--fake] [--figures] [--parts PART,…] [--seconds N] BUILD OUT
+#     gpu-check.sh [OPTION…] BUILD OUT
+#     --figures      figures beside PyTorch, in place of checks
+#     --parts PART,… these parts, in this order
+#     --seconds N    all within N seconds (380; with --figures 180)
+#     --fake         in small, on the driver that tests play in place of NVIDIA's: shows that all of
+#                    this works where there is no GPU. Its limits are three times as long.
 # Runs the parts of a plan (below, and scripts/gpu-parts.sh) in its order, each within a limit of
-# its own, and all within N seconds (380; with --figures 180, figures in place of checks). What does
-# not fit is listed as not run. After each part the files in OUT are written anew, so that whatever
+# its own. What does not fit into the time is listed as not run. After each part the files in OUT are written anew, so that whatever
 # ends this, what was measured is there: gpu-check.json, the tables as gpu-check.md, and what the
 # parts printed in gpu-check-logs.tar (gpu-figures.*). scripts/gpu-tables.py makes tables of them.
 # Results of an earlier run in OUT stay, as gpu-check-1.json and gpu-check-1-logs.tar.
-# Without a GPU it says so and ends with 0; with 1 if a part failed, or results cannot be written.
-# --fake: in small on the driver that tests play, which shows that this script works.
+# Exit code 0: no part failed; 1: one did, there is no GPU, or results cannot be written; 2: wrong
+# usage; 130, 143: interrupted.
 set -u
 export LC_ALL=C # what parts print may be no text of this machine's language; 0.5 is a number
 parts='' seconds='' FAKE='' what=gpu-check
-usage="usage: gpu-check.sh [--fake] [--figures] [--parts PART,…] [--seconds N] BUILD OUT"
-while [ $# -gt 2 ]; do
+places=()
+while [ $# -gt 0 ]; do
     case $1 in
     --fake) FAKE=1 ;;
     --figures) what="gpu-figures" ;;
-    --parts) parts=$2 && shift ;;
-    --seconds) seconds=$2 && shift ;;
-    *) echo "gpu-check.sh: unknown option $1" >&2 && exit 2 ;;
+    --parts) parts=${2?gpu-check.sh: --parts PART,…} && shift ;;
+    --seconds) seconds=${2?gpu-check.sh: --seconds N} && shift ;;
+    --help) sed -n '2,/^set -u/s/^# \{0,1\}//p' "$0" && exit ;;
+    -*) echo "gpu-check.sh: unknown option $1; --help lists them" >&2 && exit 2 ;;
+    *) places+=("$1") ;;
     esac
     shift
 done
-if [ $# != 2 ] || [ ! -x "$1/sifr" ]; then
-    echo "$usage" >&2
+if [ ${#places[@]} != 2 ] || [ ! -x "${places[0]}/sifr" ]; then
+    echo "usage: gpu-check.sh [OPTION…] BUILD OUT; BUILD holds the program, sifr; --help lists options" >&2
     exit 2
 fi
+set -- "${places[@]}"
 
 # PART STARTS WORK NEEDS. STARTS: processes that start on the GPU, each of which may take 1.5 s for
 # that; WORK: seconds beside. NEEDS: seconds that must be left of all for the part to begin, 0: half
@@ -120,11 +127,14 @@ if [ ! "$gpu" ] && [ ! "$FAKE" ] && command -v nvidia-smi >/dev/null; then
     gpu=$(sed -n 's/^GPU 0: \(.*\) (UUID.*/\1, which sifr doctor does not list/p' "$work/smi")
 fi
 [ "$FAKE" ] && gpu="none: a driver that a test plays"
+stop='' failed=0
 if [ -z "$gpu" ]; then
     echo "gpu-check: no GPU that this program can use; sifr doctor says:"
-    briefly 20 "$work/doctor" "$SIFR" doctor || :
-    grep -iE 'gpu|cuda|driver' "$work/doctor" "$work/doctor.err" -h || :
-    exit 0
+    briefly 20 "$work/text" "$SIFR" doctor || :
+    grep -hE '^(GPU|CUDA)' "$work/text" "$work/text.err" || :
+    gpu="no GPU" failed=1
+    stop="no GPU that this program can use: $(sed -n 's/^ *"driver_error": "\(.*\)",*$/\1/p' "$work/doctor" |
+        head -n 1 | grep . || echo 'the driver lists none')"
 fi
 version=$("$SIFR" --version | head -n 1)
 commit=$(cat "$SOURCE/commit" 2>/dev/null || # of a pack
@@ -176,7 +186,6 @@ some() { awk 'NR <= 20; END { if (NR > 20) print "and " NR - 20 " more" }'; }
 joined() { awk '{ printf "%s%s", (NR > 1 ? "; " : ""), $0 }'; } # lines into one
 
 declare -A result=() took=() why=() ran=() answer=()
-failed=0
 
 # Results of an earlier run, of which the second one may be a part: what they say is not lost.
 keep_earlier() {
@@ -253,7 +262,9 @@ run_part() { # PART SECONDS CUT: whether the total cuts it
     local code=0 log=$work/logs/$1.log start=$SECONDS
     mkdir "$work/$1" || : # a full disk: the part says so
     (cd "$work/$1" && PART_SECONDS=$2 exec timeout -k 2 "$2" bash "$SOURCE/scripts/gpu-parts.sh" \
-        "$1") >"$log" 2>&1 </dev/null || code=$?
+        "$1") >"$log" 2>&1 </dev/null &
+    wait $! || code=$? # so that a signal is heard at once
+    [ ! "$interrupted" ] || code=130
     reap
     case $code in
     124 | 137) keep_words "$work/$1" >>"$log" ;;
@@ -268,11 +279,12 @@ run_part() { # PART SECONDS CUT: whether the total cuts it
         mv "$log.short" "$log"
     fi
     # A part cut by the total may end by its own inner limits, a little before.
-    [ ! "$3" ] || [ $code = 0 ] || [ "${took[$1]}" -lt $(($2 - 2)) ] || code=124
+    [ ! "$3" ] || [ $code = 0 ] || [ $code = 130 ] || [ "${took[$1]}" -lt $(($2 - 2)) ] || code=124
     case $code in
     0) result[$1]=passed ;;
     77) result[$1]="not run" ;;
-    78) result[$1]=failed failed=1 stop="$1: ${why[$1]:-failed}" ;;
+    78) result[$1]=failed failed=1 stop="see $1" ;;
+    130) result[$1]=interrupted failed=1 ;;
     124 | 137)
         result[$1]="no end within $2 s"
         if [ "$3" ]; then
@@ -314,7 +326,17 @@ hold_context() {
     holder=$!
 }
 
-stop='' md='' unwritten=''
+# What was measured stays; the parts that are left are named.
+interrupted=''
+# shellcheck disable=SC2317 # by traps
+interrupt() { # EXIT_CODE
+    interrupted=$1 stop=interrupted
+}
+trap 'interrupt 129' HUP
+trap 'interrupt 130' INT
+trap 'interrupt 143' TERM
+
+md='' unwritten=''
 keep_earlier
 for part in ${parts//,/ }; do
     limit=$(limit_of "$part") left=$((seconds - (SECONDS - begun) - 2)) cut=''
@@ -323,9 +345,10 @@ for part in ${parts//,/ }; do
     [ -z "$FAKE" ] || limit=$((3 * limit)) # it plays beside other tests
     [ "$limit" -le "$left" ] || { limit=$left && cut=1; }
     result[$part]="not run" why[$part]=$(hindered "$part") took[$part]=0 ran[$part]=''
+    [ "$gpu" != "no GPU" ] || stop="no GPU" # why, in the first row alone
     if [ ! "${why[$part]}" ]; then
         if [ "$left" -lt "$needs" ]; then
-            why[$part]="no time was left: $((left > 0 ? left : 0)) s of the $needs that it takes"
+            why[$part]="no time was left: it begins with $needs s, and there are $((left > 0 ? left : 0))"
         else
             hold_context "$part"
             run_part "$part" "$limit" "$cut"
@@ -334,8 +357,8 @@ for part in ${parts//,/ }; do
     fi
     [ "${result[$part]}" != "not run" ] || ran[$part]=nothing
     renew
-    echo "gpu-check: $part: ${result[$part]}, ${took[$part]} s" >&2
+    [ "$gpu" = "no GPU" ] || echo "gpu-check: $part: ${result[$part]}, ${took[$part]} s" >&2
 done
-echo "$md"
+[ "$gpu" = "no GPU" ] || echo "$md"
 [ ! "$unwritten" ] || failed=1
-exit $failed
+exit "${interrupted:-$failed}"

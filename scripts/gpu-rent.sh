@@ -8,8 +8,10 @@
 #     scripts/gpu-rent.sh build/gpu.tar.zst "$OUT"          # there; git ignores build/, so the pack
 #                                                           # travels beside the tree, by name
 set -u
+[ "${1:-}" != --help ] || { sed -n '2,/^set -u/s/^# \{0,1\}//p' "$0" && exit; }
 if [ $# -lt 2 ] || [ ! -f "$1" ]; then
-    echo "usage: gpu-rent.sh PACK RESULTS [OPTION…]; PACK is what \`make gpu-pack\` makes" >&2
+    echo "usage: gpu-rent.sh PACK RESULTS [OPTION…]; PACK is what \`make gpu-pack\` makes, and OPTION" \
+        "--figures, --parts PART,…, --seconds N or --fake, as for gpu-check.sh" >&2
     exit 2
 fi
 mkdir -p "$2" || exit 2

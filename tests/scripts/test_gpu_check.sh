@@ -8,10 +8,18 @@ unset FAKE_GPU
 check="$SOURCE/scripts/gpu-check.sh"
 (cd "$SOURCE/scripts" && shellcheck -x gpu-check.sh gpu-parts.sh) >out || fail "shellcheck"
 
-"$check" "$BUILD" results >out 2>&1 || fail "without a GPU: exit code $?"
+# A machine with one is checked by hand.
+code=0
+"$check" "$BUILD" without >out 2>&1 --seconds 1 || code=$?
 if grep -q '^gpu-check: no GPU' out; then
-    [ ! -e results/gpu-check.json ] || fail "results without a GPU"
+    [ $code = 1 ] || fail "without a GPU: exit code $code"
+    grep -q '^CUDA driver ' out || fail "nothing of the driver"
+    grep -q '^| look | not run | 0 | nothing | no GPU that this program can use: ' without/gpu-check.md ||
+        fail "no results"
+    grep -q '"gpu": "no GPU"' without/gpu-check.json || fail "without a GPU: gpu-check.json"
 fi
+"$check" --help >out || fail "--help"
+grep -q '^ *--seconds N' out || fail "--help lists no options"
 
 # In place of NVIDIA's: reports a refused call of the driver unless told not to, and finds a race.
 mkdir bin
@@ -146,6 +154,18 @@ grep -q '"part": "ops", "result": "passed"' killed/gpu-check.json || fail "kille
 tar -tf killed/gpu-check-logs.tar | grep -q ops.log || fail "killed: no logs"
 for _ in $(seq 600); do kill -0 "$holder" 2>/dev/null || break; sleep 0.05; done
 ! kill -0 "$holder" 2>/dev/null || fail "the context is held for ever"
+
+# Interrupted: at once, with what was measured.
+FAKE_GPU=hang=gemm_nt_bf16_small "$check" --fake --parts bits,ops,golden "$BUILD" stopped >out 2>&1 &
+stopped=$!
+until grep -qs '^| bits ' stopped/gpu-check.md && pgrep -f 'tests/test_cuda_gemm' >/dev/null; do sleep 0.05; done
+kill -TERM $stopped
+code=0
+wait $stopped || code=$?
+[ $code = 143 ] || fail "interrupted: exit code $code"
+grep -q '^| bits | passed ' stopped/gpu-check.md || fail "interrupted: what was measured"
+grep -q '^| ops | interrupted ' stopped/gpu-check.md || fail "interrupted: what was cut"
+grep -q '^| golden | not run | 0 | nothing | interrupted |' stopped/gpu-check.md || fail "interrupted: what is left"
 
 for wrong in "--parts none" "--seconds ten"; do
     code=0

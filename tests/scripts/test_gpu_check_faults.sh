@@ -50,10 +50,20 @@ row 'ops \| failed \| .*test_cuda_gemm .*gemm_is_right.*a kernel.s result is wro
 planted hang=gemm_nt_bf16_small ops,again
 row 'ops \| failed \| .*no end within 20 s; .*kernel gemm_nt_bf16_small, .*no end within 10 s'
 
+# A wrong kernel that only models run: not cuBLASLt's fault, and it is told to. One whose access fails
+# is no wrong result.
+planted wrong=attention_forward_bf16_64 golden,again
+row 'golden \| failed \| .*test_cuda_golden fails in the same way .*a kernel.s result is wrong'
+grep -q "^| golden .*cuBLASLt's products" out && fail "cuBLASLt is blamed"
+planted launches=30,error=700 bits,ops,again
+row 'bits \| failed \| .*test_cuda_sums failed .*ILLEGAL_ADDRESS 700.*each kernel finished .*ILLEGAL_ADDRESS 700'
+row 'ops \| failed \| .*kernel gemm_nt_bf16_small, finished at once .*ILLEGAL_ADDRESS 700'
+grep -qE "^\| (bits|ops) .*result is wrong" out && fail "an access that fails is called a wrong result"
+
 # A full card: nothing runs, and one line says why; or there is too little room for a step.
 planted context=2 look,bits,ranks,peer
 row 'look \| failed \| .*first context: failed: .*OUT_OF_MEMORY'
-row 'bits \| not run \| 0 \| nothing \| look: first context: failed: .*OUT_OF_MEMORY'
+row 'bits \| not run \| 0 \| nothing \| see look \|'
 row 'ranks \| not run \|'
 planted memory=3000000 train
 row 'train \| failed \| .*memory: a rank takes .* are free for it; nvidia-smi lists the processes'

@@ -62,7 +62,7 @@ row 'ranks \| failed \| .*2 ranks at stage 1 do not end well where the host wait
 plant sifr_on_fake_gpu 'exec "$real" "$@"'
 plant gpu_speed 'exit 3'
 checked 1 --parts speed,again
-row 'speed \| failed \| .*failed with exit code 3.*fails with sifr.s own products'
+row 'speed \| failed \| .*failed with exit code 3.*with sifr.s own products .*, too: '
 mkdir bin
 echo 'sleep 60' >bin/compute-sanitizer
 printf '%s\n' 'echo "==ERROR== ERR_NVGPUCTRPERM - no permission"' 'exit 1' >bin/ncu

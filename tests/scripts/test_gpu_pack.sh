@@ -38,7 +38,9 @@ checks() { # PARTS: passed, on the played driver
     [ -s root/tmp/results/gpu-check.json ] || fail "no results"
 }
 inside /bin/ls && fail "the root holds more than it was given"
-inside /gpu/gpu-check || fail "without a GPU: exit code $?"
+code=0
+inside /gpu/gpu-check || code=$?
+[ $code = 1 ] || fail "without a GPU: exit code $code"
 grep -q '^gpu-check: no GPU' out || fail "nothing said of the GPU"
 grep -q 'no driver' out || fail "nothing said of the driver"
 if [ "$few" ]; then
@@ -60,7 +62,7 @@ export TMPDIR=$PWD/temporary
 rent() { "$SOURCE/scripts/gpu-rent.sh" gpu.tar.zst "$@" >out 2>&1; }
 rent results --fake --parts look || fail "gpu-rent.sh: exit code $?"
 [ -s results/gpu-check.json ] || fail "gpu-rent.sh: no results"
-printf '#!/bin/sh\nexit 2\n' >bin/tar
+printf '#!/bin/sh\n[ "$1" != xf ] && exec "%s" "$@"\nexit 2\n' "$(command -v tar)" >bin/tar
 chmod +x bin/tar
 PATH=$PWD/bin:$PATH rent others --fake --parts look || fail "without zstd: exit code $?"
 [ -s others/gpu-check.json ] || fail "without zstd: no results"

@@ -2,6 +2,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -58,8 +59,27 @@ int fake_gpu_start(void **state) {
     return status;
 }
 
+/* Once, as a test that failed may not have said why: after some errors every call gives the same
+ * one, while a context is there. */
+static void say_lost(void) {
+    static bool said;
+    size_t left, all;
+    sifr_error error;
+    cuda_result result = driver.cuMemGetInfo ? driver.cuMemGetInfo(&left, &all) : CUDA_OK;
+    if (said || !cuda_driver_is_lost(result)) return;
+    said = true;
+    if (cuda_driver_status(&driver, result, &error, "the GPU failed") != SIFR_OK)
+        printf("%s\n", error.message);
+}
+
+static void note_closing(const device *dev) {
+    say_lost();
+    fake_ran_note(dev);
+}
+
 int fake_gpu_stop(void **state) {
     (void)state;
+    say_lost();
     fake_ran_print();
     if (!fake_gpu_is_real()) fake_driver_close();
     return 0;
@@ -74,7 +94,7 @@ static sifr_status open_gpu(int64_t token_chunk, const cuda_lt *lt, device **out
         .token_chunk = token_chunk,
         .check = is_set("SIFR_DEVICE_CHECK", "1"),
         .host_waits = is_set("SIFR_DEVICE_WAITS", "host") ? "SIFR_DEVICE_WAITS=host" : NULL,
-        .closing = fake_ran_note,
+        .closing = note_closing,
         .lt = lt,
         .lt_needed = true};
     if (!fake_gpu_is_real()) options.images = &image, options.image_count = 1;
