@@ -66,6 +66,7 @@ printf '#!/bin/sh\n[ "$1" != xf ] && exec "%s" "$@"\nexit 2\n' "$(command -v tar
 chmod +x bin/tar
 PATH=$PWD/bin:$PATH rent others --fake --parts look || fail "without zstd: exit code $?"
 [ -s others/gpu-check.json ] || fail "without zstd: no results"
+tar -tf others/gpu-check-logs.tar | grep -q look.log || fail "without zstd: no logs"
 code=0
 rent results --parts none || code=$?
 [ $code = 2 ] && grep -q 'no part none' out || fail "the exit code of gpu-check"
