@@ -176,13 +176,13 @@ done:
     return status;
 }
 
-/* Until that rank has closed as many windows as this one. Not for long if it waits for this rank in
- * a collective: then this one has failed alone, and the others do not close theirs. */
-static void await_closed(const mpi_process *p, int32_t seat) {
+/* Until that rank has closed as many windows as this one, which began to wait for all at `begun`.
+ * Not for long if it waits for this rank in a collective: then this one has failed alone, and the
+ * others do not close theirs. */
+static void await_closed(const mpi_process *p, int32_t seat, double begun) {
     const double patience = 30, patience_if_busy = 5; /* seconds */
     const struct timespec nap = {.tv_nsec = 100000};
     const uint32_t number = atomic_load(&comm_host_own(&p->host)->closed);
-    const double begun = base_seconds();
     while ((int32_t)(atomic_load(&p->host.seats[seat].closed) - number) < 0) {
         double waited = base_seconds() - begun;
         if (atomic_load(&p->broken) || comm_mpi_is_gone(p, seat) || waited > patience) return;
@@ -193,9 +193,10 @@ static void await_closed(const mpi_process *p, int32_t seat) {
 
 /* Device memory must not be freed while another process has it open. */
 static void close_hidden(mpi_process *p) {
+    const double begun = base_seconds();
     atomic_fetch_add(&comm_host_own(&p->host)->closed, 1);
     for (int32_t s = 0; s < p->host.size; s++)
-        if (s != p->host.mine) await_closed(p, s);
+        if (s != p->host.mine) await_closed(p, s, begun);
 }
 
 void comm_mpi_close_window(comm_group *group, void *block) {
