@@ -6,7 +6,7 @@
 
 #include "train/ran.h"
 
-/* Keeps a line of a log if it is a warning. Without an array nothing is kept. */
+/* Keeps a line of a log if it is a warning, up to 64. Without an array nothing is kept. */
 void cli_keep_notice(json_t *notices, sifr_log_level level, const char *line);
 
 /* One key a line, none of them nested, so that scripts can read it by lines. `notices`: an array,
