@@ -156,9 +156,12 @@ for _ in $(seq 600); do kill -0 "$holder" 2>/dev/null || break; sleep 0.05; done
 ! kill -0 "$holder" 2>/dev/null || fail "the context is held for ever"
 
 # Interrupted: at once, with what was measured.
-FAKE_GPU=hang=gemm_nt_bf16_small "$check" --fake --parts bits,ops,golden "$BUILD" stopped >out 2>&1 &
+# Its programs have a path of their own, so that those of tests beside this one are not taken for them.
+mkdir mine
+ln -s "$BUILD/sifr" "$BUILD/tests" mine
+FAKE_GPU=hang=gemm_nt_bf16_small "$check" --fake --parts bits,ops,golden mine stopped >out 2>&1 &
 stopped=$!
-until grep -qs '^| bits ' stopped/gpu-check.md && pgrep -f 'tests/test_cuda_gemm' >/dev/null; do sleep 0.05; done
+until grep -qs '^| bits ' stopped/gpu-check.md && pgrep -f "$PWD/mine/tests/test_cuda_gemm" >/dev/null; do sleep 0.05; done
 kill -TERM $stopped
 code=0
 wait $stopped || code=$?
