@@ -12,19 +12,21 @@
 #include "cli/commands.h"
 #include "cli/generation.h"
 
-/* The most prompt tokens processed at once, and bytes of a file of prompts. */
-enum { CHUNK_TOKENS = 128, FILE_LIMIT = 1 << 28 };
+/* The most prompt tokens processed at once, bytes of a file of prompts, texts of one prompt. */
+enum { CHUNK_TOKENS = 128, FILE_LIMIT = 1 << 28, MOST_SAMPLES = 1 << 20 };
 
 typedef struct generate_command {
     cli_generation_flags flags;
     const char *prompt, *prompts, *tools;
-    int64_t batch_size;
+    int64_t batch_size, samples;
     bool plain, json, chat;
 } generate_command;
 
+/* One text to make: the same prompt stands `samples` times, one behind the other. */
 typedef struct generate_prompt {
     const char *text;
     size_t size;
+    int64_t sample;
     cli_sequence sequence;
     double begun, seconds;
 } generate_prompt;
@@ -42,8 +44,12 @@ typedef struct generate_state {
 } generate_state;
 
 static sifr_status add_prompt(generate_state *s, const char *text, size_t size, sifr_error *error) {
-    BASE_TRY(base_grow(&s->prompts, &s->room, s->count + 1, sizeof *s->prompts, error));
-    s->prompts[s->count++] = (generate_prompt){.text = text, .size = size};
+    uint64_t line = s->count / (uint64_t)s->command->samples;
+    for (int64_t i = 0; i < s->command->samples; i++) {
+        BASE_TRY(base_grow(&s->prompts, &s->room, s->count + 1, sizeof *s->prompts, error));
+        s->prompts[s->count++] = (generate_prompt){
+            .text = text, .size = size, .sample = i, .sequence.draw = line << 32 | (uint64_t)i};
+    }
     return SIFR_OK;
 }
 
@@ -68,8 +74,18 @@ static sifr_status find_prompts(generate_state *s, sifr_error *error) {
                      c->prompts);
 }
 
+static sifr_status copy_ids(const formats_tokenizer_ids *from, formats_tokenizer_ids *to,
+                            sifr_error *error) {
+    BASE_TRY(base_grow(&to->ids, &to->room, from->count, sizeof *to->ids, error));
+    if (from->count) memcpy(to->ids, from->ids, from->count * sizeof *to->ids);
+    to->count = from->count;
+    return SIFR_OK;
+}
+
+/* The ids of a prompt: those of the text before it where that is a sample of the same prompt. */
 static sifr_status encode(const generate_state *s, generate_prompt *p, sifr_error *error) {
     formats_tokenizer_ids *ids = &p->sequence.ids;
+    if (p->sample) return copy_ids(&p[-1].sequence.ids, ids, error);
     if (!s->command->chat)
         return cli_generation_encode(&s->g, p->text, p->size, !s->command->plain, ids, error);
     json_t *messages = json_array();
@@ -102,10 +118,18 @@ static sifr_status prepare(generate_state *s, sifr_error *error) {
     if (c->batch_size < 1 || c->batch_size > INT32_MAX)
         return base_fail(error, SIFR_USAGE, "--batch-size %lld: must be in 1 … %d",
                          (long long)c->batch_size, INT32_MAX);
+    if (c->samples < 1 || c->samples > MOST_SAMPLES)
+        return base_fail(error, SIFR_USAGE, "--samples %lld: must be in 1 … %d",
+                         (long long)c->samples, MOST_SAMPLES);
     if (c->tools && !c->chat)
         return base_fail(error, SIFR_USAGE, "--tools: acts with --chat alone");
     BASE_TRY(find_prompts(s, error));
     BASE_TRY(cli_generation_open(&s->g, &c->flags, "generate", error));
+    if (c->samples > 1 && s->g.sampling.temperature == 0)
+        return base_fail(error, SIFR_USAGE,
+                         "--samples %lld: at temperature 0 all texts of a prompt are the same; "
+                         "give --temperature",
+                         (long long)c->samples);
     if (c->chat) BASE_TRY(cli_chat_open(&s->g, c->tools, &s->chat, error));
     for (size_t i = 0; i < s->count; i++) {
         generate_prompt *p = &s->prompts[i];
@@ -126,7 +150,7 @@ static json_t *json_ids(const int32_t *ids, size_t count) {
     return array;
 }
 
-/* One prompt is an indented object; of several, each is one line. */
+/* One text is an indented object; of several, each is one line. */
 static sifr_status print_json(const generate_state *s, const generate_prompt *p,
                               sifr_error *error) {
     static const char *const ends[] = {"length", "eos", "stop"};
@@ -139,7 +163,9 @@ static sifr_status print_json(const generate_state *s, const generate_prompt *p,
         "stopped_by", ends[q->end], "seconds", p->seconds, "tokens_per_second",
         p->seconds > 0 ? (double)made / p->seconds : 0.0);
     if (!out) return base_fail(error, SIFR_NO_MEMORY, "out of memory");
-    json_dumpf(out, stdout, s->command->prompts ? JSON_COMPACT : JSON_INDENT(2));
+    if (s->command->samples > 1) json_object_set_new(out, "sample", json_integer(p->sample));
+    bool several = s->command->prompts || s->command->samples > 1;
+    json_dumpf(out, stdout, several ? JSON_COMPACT : JSON_INDENT(2));
     putchar('\n');
     json_decref(out);
     return SIFR_OK;
@@ -209,20 +235,26 @@ static int run(generate_command *command) {
 int cli_generate(int argc, char **argv) {
     static const cli_usage usage = {
         .name = "generate",
-        .summary = "Continues a text token by token, up to N tokens or one of the model's "
-                   "end-of-text\ntokens. Options that are not given are taken from "
-                   "generation_config.json. The same\nseed gives the same text.",
+        .summary =
+            "Continues a text token by token, up to N tokens or one of the model's "
+            "end-of-text\ntokens. Options that are not given are taken from "
+            "generation_config.json. The same\nseed gives the same texts; those of equal lines "
+            "and of one line's samples differ.",
         .example = "sifr generate --model gpt2 --prompt 'In the beginning' --temperature 0.8 "
                    "--top-p 0.95"};
-    generate_command command = {.batch_size = 1};
+    generate_command command = {.batch_size = 1, .samples = 1};
     generate_command *c = &command;
-    cli_option options[7 + CLI_GENERATION_OPTIONS] = {
+    cli_option options[8 + CLI_GENERATION_OPTIONS] = {
         {"prompt", CLI_TEXT, "TEXT", "text to continue", &c->prompt, NULL, false},
         {"prompts", CLI_TEXT, "FILE", "continue each line of this file instead of --prompt",
          &c->prompts, NULL, false},
+        {"samples", CLI_COUNT, "N",
+         "make N texts of each prompt, each drawn by itself (default: 1); with --json, \"sample\" "
+         "counts them from 0",
+         &c->samples, NULL, false},
         {"batch-size", CLI_COUNT, "N",
-         "continue N prompts of the file at a time, for more tokens a second (default: 1)",
-         &c->batch_size, NULL, false},
+         "make N texts at a time, for more tokens a second (default: 1)", &c->batch_size, NULL,
+         false},
         {"chat", CLI_FLAG, NULL,
          "the prompt is a user's message: put it through the model's chat template, and print the "
          "answer alone",
@@ -238,7 +270,7 @@ int cli_generate(int argc, char **argv) {
          NULL, false},
     };
     int code;
-    cli_generation_options(&command.flags, options + 7);
+    cli_generation_options(&command.flags, options + 8);
     if (!cli_parse(&usage, options, sizeof options / sizeof *options, argc, argv, NULL, &code))
         return code;
     return run(&command);

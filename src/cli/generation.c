@@ -226,9 +226,9 @@ sifr_status cli_generation_start(cli_generation *g, int64_t slots, int64_t chunk
 
 /* ---- the loop over tokens ---- */
 
-/* A number in [0, 1) that depends only on the seed and the token's position. */
-static double random_at(uint64_t seed, size_t position) {
-    base_random4 r = base_philox(seed, position, 0);
+/* A number in [0, 1) that depends only on the seed, the text and the token's position. */
+static double random_at(uint64_t seed, uint64_t text, size_t position) {
+    base_random4 r = base_philox(seed, position, text);
     return (double)(((uint64_t)r.v[0] << 32 | r.v[1]) >> 11) * 0x1p-53;
 }
 
@@ -252,7 +252,7 @@ static sifr_status choose(cli_generation *g, const cli_sequence *q, int32_t *id,
     engine_penalize(logits, g->words, q->ids.ids, q->ids.count, g->sampling.repetition_penalty,
                     g->order);
     *id = engine_sample(logits, g->words, g->order, &g->sampling,
-                        random_at((uint64_t)g->flags->seed, q->ids.count));
+                        random_at((uint64_t)g->flags->seed, q->draw, q->ids.count));
     return SIFR_OK;
 }
 

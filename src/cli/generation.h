@@ -35,6 +35,7 @@ typedef struct cli_sequence {
     int64_t slot;    /* of the cache */
     int64_t left;    /* tokens still to make */
     bool show, done; /* show: on standard output as it is made */
+    uint64_t draw;   /* the text's own random numbers: texts of one run have different ones */
     cli_generation_end end;
 } cli_sequence;
 

@@ -200,6 +200,26 @@ expect 0 generate --model "$llama" --prompts prompts --max-new-tokens 12 --stop 
 cmp several out || fail 'a batch shows other texts'
 expect 2 generate --model "$llama" --prompts prompts --batch-size 0
 complains '--batch-size 0: must be in 1'
+# Drawn: equal lines differ, samples of a line differ, and each is what it is alone.
+printf 'hills in the\nhills in the\n' >equal
+drawn=(--temperature 2 --seed 7 --max-new-tokens 12 --json)
+expect 0 generate --model "$llama" --prompts equal "${drawn[@]}"
+cp out lines
+ids() { sed -n "$1s/.*\"ids\":\[\([0-9,]*\)\].*/\1/p" "$2"; }
+[ "$(ids 1 lines)" != "$(ids 2 lines)" ] || fail 'equal lines have the same draws'
+expect 0 generate --model "$llama" --prompts equal "${drawn[@]}" --samples 2
+cp out samples
+[ "$(sed 's/.*"sample":\([0-9]*\).*/\1/' samples | tr -d '\n')" = 0101 ] || fail 'not two samples of two lines'
+[ "$(ids 1 samples) $(ids 3 samples)" = "$(ids 1 lines) $(ids 2 lines)" ] || fail 'a sample changed another'
+[ "$(for line in 1 2 3 4; do ids $line samples; done | sort -u | wc -l)" = 4 ] || fail 'two samples are one text'
+expect 0 generate --model "$llama" --prompts equal "${drawn[@]}" --samples 2 --batch-size 3
+[ "$(ids 1 samples) $(ids 2 samples)" = "$(ids 1 out) $(ids 2 out)" ] || fail 'a batch draws others'
+expect 0 generate --model "$llama" --prompt 'hills in the' --samples 3 --temperature 2 --max-new-tokens 2
+[ "$(grep -c '^hills in the' out)" = 3 ] || fail 'not three texts'
+expect 2 generate --model "$llama" --prompt a --samples 2
+complains '--samples 2: at temperature 0 all texts of a prompt are the same; give --temperature'
+expect 2 generate --model "$llama" --prompt a --samples 0
+complains '--samples 0: must be in 1'
 cp -r "$llama" dynamic
 sed -i 's/"rope_type": "[a-z0-9]*"/"rope_type": "dynamic"/' dynamic/config.json
 expect 2 generate --model dynamic --prompts prompts --max-new-tokens 5 --batch-size 2
