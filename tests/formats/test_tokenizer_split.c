@@ -4,6 +4,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 #include <cmocka.h>
@@ -11,6 +12,7 @@
 #include "base/heap.h"
 #include "formats/tokenizer/tokenizer_internal.h"
 #include "formats/tokenizer/tokenizer_normal.h"
+#include "formats/tokenizer/tokenizer_regex.h"
 #include "support/tokenizer_case.h"
 
 static json_t *expected;
@@ -148,6 +150,47 @@ static void cuts(void **state) {
     formats_tokenizer_text_free(&text);
 }
 
+/* The code points of `text` that \\p{kind} matches. */
+static void members(const char *kind, const formats_tokenizer_text *text,
+                    formats_tokenizer_ids *out) {
+    char pattern[16];
+    formats_regex *regex = NULL;
+    formats_regex_state s = {.budget = INT64_MAX};
+    const uint8_t *at = (const uint8_t *)text->bytes, *end = at + text->count, *start, *stop;
+    snprintf(pattern, sizeof pattern, "\\p{%s}+", kind);
+    assert_int_equal(formats_regex_compile(pattern, "input", &regex, NULL), SIFR_OK);
+    for (out->count = 0;; at = stop) {
+        size_t length;
+        assert_int_equal(formats_regex_find(regex, &s, (const uint8_t *)text->bytes, at, end,
+                                            &start, &stop, NULL),
+                         SIFR_OK);
+        if (!start) break;
+        for (; start < stop; start += length) note(out, formats_utf8_get(start, &length));
+    }
+    free(s.frames);
+    formats_regex_free(regex);
+}
+
+/* General categories are of the library's Unicode, not of utf8proc's. */
+static void kinds(void **state) {
+    (void)state;
+    json_t *wanted = tokenizer_golden("unicode_kinds.json"), *want;
+    formats_tokenizer_text text = {0};
+    formats_tokenizer_ids found = {0};
+    const char *kind;
+    for (uint32_t c = 0; c < 0x110000; c++) {
+        if (c < 0xD800 || c >= 0xE000) put(&text, c);
+    }
+    assert_int_equal(json_object_size(wanted), 36);
+    json_object_foreach(wanted, kind, want) {
+        members(kind, &text, &found);
+        same(kind, &found, want, 0);
+    }
+    formats_tokenizer_ids_free(&found);
+    formats_tokenizer_text_free(&text);
+    json_decref(wanted);
+}
+
 static int set_up(void **state) {
     (void)state;
     expected = tokenizer_golden("expected.json");
@@ -167,6 +210,6 @@ static int tear_down(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(pieces), cmocka_unit_test(normal_form),
-                                       cmocka_unit_test(cuts)};
+                                       cmocka_unit_test(cuts), cmocka_unit_test(kinds)};
     return cmocka_run_group_tests(tests, set_up, tear_down);
 }

@@ -2,12 +2,13 @@
 """Makes tests/golden/tokenizer/: phrases in many scripts, tokenizers that the `tokenizers` library
 trained on a corpus of them, and the ids that the library gives.
 
-    python3 tests/golden/make_tokenizer.py [--shared ../shared] [--classes]
+    python3 tests/golden/make_tokenizer.py [--shared ../shared] [--classes | --kinds]
 
 Needs `pip install tokenizers` (made with 0.23.3). The corpus is put together from the phrases by a
 small generator that tests/support/tokenizer_case.c repeats. --shared also takes the texts and
 tokenizers that lie beside the project; --classes prints the letters and numbers of the library that
-the Unicode data of this Python does not have, and stops.
+the Unicode data of this Python does not have, and stops; --kinds writes unicode_kinds.json alone:
+for each \\p{...}, how many code points it matches and the hash of them.
 """
 import argparse, json, os, random, unicodedata
 from tokenizers import (AddedToken, Regex, Tokenizer, decoders, models, normalizers,
@@ -177,6 +178,23 @@ def save(name, data):
         file.write("\n")
 
 
+KINDS = ("C L M N P S Z Cn Lu Ll Lt Lm Lo Mn Mc Me Nd Nl No Pc Pd Ps Pe Pi Pf Po Sm Sc Sk So Zs Zl "
+         "Zp Cc Cf Co").split()
+
+
+def kinds():
+    points = [c for c in range(0x110000) if not 0xd800 <= c < 0xe000]
+    out = {}
+    for kind in KINDS:
+        drop, found = normalizers.Replace(Regex(rf"\p{{{kind}}}"), ""), []
+        for at in range(0, len(points), 4096):
+            part = points[at:at + 4096]
+            left = set(map(ord, drop.normalize_str("".join(map(chr, part)))))
+            found += [c for c in part if c not in left]
+        out[kind] = [len(found), hash_of(found)]
+    save("unicode_kinds.json", out)
+
+
 def classes():
     def members(pattern):
         split, found = pre_tokenizers.Split(Regex(pattern), "removed", invert=True), set()
@@ -201,9 +219,13 @@ def main():
     arguments = argparse.ArgumentParser()
     arguments.add_argument("--shared")
     arguments.add_argument("--classes", action="store_true")
+    arguments.add_argument("--kinds", action="store_true")
     arguments = arguments.parse_args()
     if arguments.classes:
         return classes()
+    if arguments.kinds:
+        return kinds()
+    kinds()
     os.makedirs(OUT, exist_ok=True)
     parts = phrases()
     save("phrases.json", parts)

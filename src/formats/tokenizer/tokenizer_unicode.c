@@ -47,23 +47,6 @@ static void mark(uint8_t *all, const range *ranges, size_t count, uint8_t keep, 
 }
 #define MARK(all, ranges, keep, set) mark(all, ranges, sizeof ranges / sizeof *ranges, keep, set)
 
-static bool in_ranges(const range *ranges, size_t count, uint32_t c) {
-    for (size_t i = 0; i < count && ranges[i].first <= c; i++) {
-        if (c <= ranges[i].last) return true;
-    }
-    return false;
-}
-
-int formats_unicode_kind(uint32_t c) {
-    int kind = utf8proc_category((utf8proc_int32_t)c);
-    if (kind != UTF8PROC_CATEGORY_CN || c >= 0x2EE5E) return kind;
-    if (in_ranges(new_letters, sizeof new_letters / sizeof *new_letters, c))
-        return UTF8PROC_CATEGORY_LO;
-    if (in_ranges(new_numbers, sizeof new_numbers / sizeof *new_numbers, c))
-        return UTF8PROC_CATEGORY_ND;
-    return formats_unicode_is_newer_word(c) ? UTF8PROC_CATEGORY_MN : kind;
-}
-
 bool formats_unicode_is_space(uint32_t c) {
     int kind = utf8proc_category((utf8proc_int32_t)c);
     return (c >= 9 && c <= 13) || c == 0x85 || kind == UTF8PROC_CATEGORY_ZS ||

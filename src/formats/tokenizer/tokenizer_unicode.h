@@ -31,14 +31,14 @@ sifr_status formats_unicode_build(formats_unicode *unicode, bool with_nfc,
                                   sifr_error *error) SIFR_MUST_CHECK;
 void formats_unicode_free(formats_unicode *unicode);
 
-/* The general category, as utf8proc numbers them; what \s and, in the `regex` crate, \w match. */
+/* The general category, as utf8proc numbers them and as \p{…} of the library has it
+ * (tokenizer_unicode_kinds.c); what \s and, in the `regex` crate, \w match. */
 int formats_unicode_kind(uint32_t c);
 bool formats_unicode_is_space(uint32_t c);
 bool formats_unicode_is_word(uint32_t c);
 /* tokenizer_unicode_ages.c: the same as the library's Unicode tables have it. The flags of all code
  * points; what StripAccents drops; whether a form may take c apart; the simple lower case. */
 void formats_unicode_correct(uint8_t *all);
-bool formats_unicode_is_newer_word(uint32_t c);
 bool formats_unicode_is_combining(uint32_t c);
 bool formats_unicode_decomposes(uint32_t c);
 uint32_t formats_unicode_lower(uint32_t c);

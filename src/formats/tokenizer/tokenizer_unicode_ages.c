@@ -105,10 +105,6 @@ void formats_unicode_correct(uint8_t *all) {
     MARK(more_words, 255, FORMATS_WORD);
 }
 
-bool formats_unicode_is_newer_word(uint32_t c) {
-    return IS_IN(more_words, c);
-}
-
 bool formats_unicode_is_combining(uint32_t c) {
     int kind = utf8proc_category((utf8proc_int32_t)c);
     if (kind != UTF8PROC_CATEGORY_MN && kind != UTF8PROC_CATEGORY_MC &&
