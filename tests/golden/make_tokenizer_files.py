@@ -8,8 +8,10 @@ trained.json: what the library's trainers of WordPiece and Unigram make.
 Needs `pip install transformers tokenizers sentencepiece protobuf tiktoken` (made with 5.23.0, 0.23.3,
 0.2.3, 7.36.2, 0.14.0). A case is the names of the files in the folder, the text of its JSON files,
 what the library's tokenizer.json has besides vocabulary, merges and character map, a hash of all of
-it, and the ids of a few lines. --shared also takes the vocabularies that lie beside the project, of
-which only hashes and counts are stored.
+it, and the ids of a few lines. A tokenizer.model for PreTrainedTokenizerFast is judged by
+sentencepiece itself, since versions of transformers differ there: of such a case the ids of `lines`
+and of `hurt`, null where a control symbol is spelled. --shared also takes the vocabularies that lie
+beside the project, of which only hashes and counts are stored.
 """
 import argparse, base64, json, os, shutil, struct, sys, tempfile, unicodedata
 
@@ -26,6 +28,12 @@ OUT = os.path.join(HERE, "tokenizer_files")
 MASK = (1 << 64) - 1
 LINES = ["", " ", "Hello world", "  The quick\tbrown  fox's 1234 caf\u00e9\n\n", "\u4eca\u5929 \U0001f600x",
          "a<mask>b </s> [MASK]. <sep> <|im_end|>\u00a0\uff21\ufb01", "\u0421\u044a\u0435\u0448\u044c \u1e9bx"]
+
+HURT = [" Hello", "  two  blanks  inside ", "tab\there\n\nnew\n", "trail ", "\u00a0nbsp\u00a0x",
+        "\u2581under", "a\u2581b\u2581", "\uff26\uff35\uff2c\uff2c width \ufb01", "e\u0301 combining",
+        "\u200bzero", "<sep> begins", "mid <sep> end", "<sep>", "  <sep>  ", "\U0001f917 ok \U0001f917\U0001f917",
+        "\ufeffbom", "\u1100\u1161\u11a8", "\u3000wide\u3000", "\r\n", "   ", "x" + 5 * " " + "y",
+        17 * " " + "z", 40 * " ", "def f(x):\n    if x:\n        return\t1  # one", "1234567 89"]
 
 
 def canonical(value, out):
@@ -302,6 +310,22 @@ def make_case(name, files, tokenizer_config=None, config=None, special=None, add
     except Exception as error:
         print(f"{name}: {type(error).__name__}: {str(error)[:300]}", file=sys.stderr)
         return None
+    vocabulary = files.get("tokenizer.model", "ranks.model")
+    pieces = vocabulary not in ("ranks.model", "llama3/tokenizer.model")
+    if pieces and type(tokenizer).__name__ == "TokenizersBackend":
+        model = spm.SentencePieceProcessor(model_file=os.path.join(source, vocabulary))
+        control = [model.id_to_piece(i) for i in range(model.get_piece_size()) if model.is_control(i)]
+        added = (tokenizer_config or {}).get("added_tokens_decoder", {})
+        control += [token["content"] for token in added.values()]
+
+        def ids(line):
+            if any(piece in line for piece in control):
+                return None
+            got = model.encode(line)
+            return [len(got), hash_of(got)]
+        return {"name": name, "files": files, "texts": texts, "class": type(tokenizer).__name__,
+                "eos": tokenizer.eos_token, "ids": [ids(line) for line in LINES],
+                "hurt": [ids(line) for line in HURT]}
     rest = without_vocabulary(description)
     rest["added_tokens"] = rest["added_tokens"][:1]
     rest = {key: value for key, value in rest.items() if value is not None
@@ -365,14 +389,17 @@ def train_unigram(size):
 def main():
     arguments = argparse.ArgumentParser()
     arguments.add_argument("--shared")
-    arguments.add_argument("--keep", action="store_true", help="use the vocabularies that are there")
+    arguments.add_argument("--keep", action="store_true",
+                           help="use the vocabularies and trained.json that are there")
     arguments = arguments.parse_args()
     os.makedirs(OUT, exist_ok=True)
     if not arguments.keep:
         make_vocabularies()
-    out = {"lines": LINES, "cases": [make_case(*case) for case in CASES], "shared": []}
+    out = {"lines": LINES, "hurt": HURT, "cases": [make_case(*case) for case in CASES], "shared": []}
     seen = set()
     for made in out["cases"]:  # what an earlier case shows need not be there again
+        if "hash" not in made:
+            continue
         if made["hash"] in seen:
             del made["rest"]
         seen.add(made["hash"])
@@ -380,11 +407,13 @@ def main():
         source = os.path.join(arguments.shared, "data", "tok")
         for case in SHARED:
             made = make_case(*case, source=source)
-            del made["rest"]
+            made.pop("rest", None)
             out["shared"].append(made)
     with open(os.path.join(OUT, "cases.json"), "w") as stream:
         json.dump(out, stream, ensure_ascii=False, separators=(",", ":"))
         stream.write("\n")
+    if arguments.keep:
+        return
     with open(os.path.join(OUT, "trained.json"), "w") as stream:
         json.dump({"wordpiece": train_word_piece(4), "unigram": train_unigram(3000)}, stream)
         stream.write("\n")

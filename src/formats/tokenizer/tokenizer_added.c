@@ -95,8 +95,9 @@ sifr_status formats_tokenizer_build_tries(formats_tokenizer *t, sifr_error *erro
             if (token->special != (special == 1)) continue;
             if (token->normalized) {
                 BASE_TRY_GOTO(status,
-                              formats_normalizer_apply(&t->normalizer, &t->unicode, &normal, &bytes,
-                                                       &size, error),
+                              formats_normalizer_apply(&t->normalizer, &t->unicode, &normal,
+                                                       (formats_normalizer_place){false, false},
+                                                       &bytes, &size, error),
                               done);
                 if (size > 4 * FORMATS_ADDED_LENGTH) {
                     status = base_fail(error, SIFR_USAGE,

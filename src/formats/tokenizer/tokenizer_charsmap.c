@@ -121,6 +121,26 @@ static const char *look_up(const formats_charsmap *map, const uint8_t *p, size_t
     return NULL;
 }
 
+const char *formats_charsmap_longest(const formats_charsmap *map, const uint8_t *p, size_t size,
+                                     size_t *length) {
+    size_t at = map->unit_count ? offset_of(map->units[0]) : 0;
+    const char *longest = NULL;
+    for (size_t i = 0; i < size && p[i]; i++) {
+        at ^= p[i];
+        if (at >= map->unit_count) break;
+        uint32_t unit = map->units[at];
+        if ((unit & (1u << 31 | 0xFF)) != p[i]) break;
+        at ^= offset_of(unit);
+        if (!(unit >> 8 & 1)) continue;
+        if (at >= map->unit_count) break;
+        size_t text = map->units[at] & 0x7FFFFFFF;
+        if (text > map->text_size) break;
+        longest = (const char *)map->texts + text;
+        *length = i + 1;
+    }
+    return longest;
+}
+
 bool formats_charsmap_keeps_words(const formats_charsmap *map) {
     for (int c = ' '; c <= 'z'; c++) {
         uint8_t byte = (uint8_t)c;

@@ -13,6 +13,10 @@ sifr_status formats_charsmap_read(const char *base64, const char *name, formats_
 void formats_charsmap_free(formats_charsmap *map); /* NULL is fine */
 /* Whether ASCII letters and the blank stay as they are. */
 bool formats_charsmap_keeps_words(const formats_charsmap *map);
+/* What the longest prefix in the map of the `size` bytes becomes, as sentencepiece itself maps, and
+ * the bytes of that prefix in *length; NULL where there is none. */
+const char *formats_charsmap_longest(const formats_charsmap *map, const uint8_t *p, size_t size,
+                                     size_t *length);
 /* Appends the text as the `tokenizers` library maps it, grapheme by grapheme. */
 sifr_status formats_charsmap_apply(const formats_charsmap *map, const uint8_t *text, size_t size,
                                    formats_tokenizer_text *out, sifr_error *error) SIFR_MUST_CHECK;

@@ -142,15 +142,15 @@ static sifr_status append_id(formats_tokenizer_ids *out, int32_t id, sifr_error 
     return SIFR_OK;
 }
 
-/* What is not an added token of the raw text: normalized, and searched for the others. `first`: the
- * text begins with it. */
+/* What is not an added token of the raw text: normalized, and searched for the others. */
 static sifr_status encode_raw(const formats_tokenizer *t, formats_tokenizer_scratch *s,
-                              const uint8_t *text, size_t size, const uint8_t *limit, bool first,
-                              formats_tokenizer_ids *out, sifr_error *error) {
+                              const uint8_t *text, size_t size, const uint8_t *limit,
+                              formats_normalizer_place place, formats_tokenizer_ids *out,
+                              sifr_error *error) {
     size_t done = 0, resume = 0, start = 0, stop = 0;
     if (!t->direct) {
-        BASE_TRY(formats_normalizer_apply(&t->normalizer, &t->unicode, &s->normalizer, &text, &size,
-                                          error));
+        BASE_TRY(formats_normalizer_apply(&t->normalizer, &t->unicode, &s->normalizer, place, &text,
+                                          &size, error));
     } else if (t->unicode.normalizes) {
         size_t same = formats_normal_prefix(&t->unicode, text, size);
         if (same < size) {
@@ -170,13 +170,18 @@ static sifr_status encode_raw(const formats_tokenizer *t, formats_tokenizer_scra
             if (t->direct)
                 BASE_TRY(encode_direct(t, s, text + done, until - done, limit, out, error));
             else
-                BASE_TRY(
-                    encode_steps(t, s, text + done, until - done, first && done == 0, out, error));
+                BASE_TRY(encode_steps(t, s, text + done, until - done, place.first && done == 0,
+                                      out, error));
         }
         if (!token) return SIFR_OK;
         BASE_TRY(append_id(out, token->id, error));
         done = stop;
     }
+}
+
+/* A symbol of the user's that a text begins with stands behind the blank that is put in front. */
+static bool begins_with_blank(const formats_tokenizer *t, const formats_added_token *token) {
+    return !token->special && formats_normalizer_has_prefix(&t->normalizer);
 }
 
 static sifr_status encode_all(const formats_tokenizer *t, formats_tokenizer_scratch *s,
@@ -187,9 +192,9 @@ static sifr_status encode_all(const formats_tokenizer *t, formats_tokenizer_scra
         const formats_added_token *token =
             formats_tokenizer_match(t, &t->raw, text, size, done, &resume, &start, &stop);
         size_t until = token ? start : size;
-        if (until > done)
-            BASE_TRY(
-                encode_raw(t, s, text + done, until - done, text + size, done == 0, out, error));
+        formats_normalizer_place place = {done == 0, until == size};
+        if (until > done || (done == 0 && token && begins_with_blank(t, token)))
+            BASE_TRY(encode_raw(t, s, text + done, until - done, text + size, place, out, error));
         if (!token) return SIFR_OK;
         BASE_TRY(append_id(out, token->id, error));
         done = stop;

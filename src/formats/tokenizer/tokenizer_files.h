@@ -114,9 +114,10 @@ bool formats_is_ranks(const char *text, size_t size);
 sifr_status formats_files_ranks(formats_files *files, const char *text, size_t size,
                                 sifr_error *error) SIFR_MUST_CHECK;
 /* Every way to put a token together from two others, as merges: by the token's id, then by the
- * parts' ids (`by_parts`) or by the length of the left one. names[i] is word i of files->words as
- * JSON spells it. */
+ * parts' ids (`by_parts`) or by the length of the left one; by `order`, the words' numbers, in
+ * place of ids where that is not NULL. names[i] is word i of files->words as JSON spells it. */
 sifr_status formats_files_merges(formats_files *files, json_t *const *names, bool by_parts,
-                                 json_t **out, sifr_error *error) SIFR_MUST_CHECK;
+                                 const size_t *order, json_t **out,
+                                 sifr_error *error) SIFR_MUST_CHECK;
 
 #endif

@@ -8,6 +8,7 @@
 #include "base/json.h"
 #include "formats/tokenizer/tokenizer_files.h"
 #include "formats/tokenizer/tokenizer_internal.h"
+#include "formats/tokenizer/tokenizer_normalizer.h"
 
 /* Parts as the library writes them, with ' for "; only words of our own go into %s. */
 static sifr_status set_part(json_t *into, const char *key, sifr_error *error, const char *format,
@@ -153,29 +154,51 @@ static sifr_status rename_pieces(formats_files *files, const formats_proto *prot
     return SIFR_OK;
 }
 
-/* PreTrainedTokenizerFast: the file alone decides. */
+/* What sentencepiece would do and sifr does not. */
+static sifr_status check_proto(const formats_files *files, const formats_proto *proto,
+                               sifr_error *error) {
+    const char *what = proto->whitespace_as_suffix  ? "treat_whitespace_as_suffix"
+                       : !proto->escape_whitespaces ? "escape_whitespaces false"
+                       : proto->denormalizes        ? "a character map for decoding"
+                                                    : NULL;
+    if (!what) return SIFR_OK;
+    return base_fail(error, SIFR_USAGE,
+                     "%s: a sentencepiece model with %s is not supported; save the tokenizer as "
+                     "tokenizer.json with transformers",
+                     files->vocabulary_path, what);
+}
+
+/* The file's own normalizer, as sentencepiece reads it. */
+static sifr_status set_sentencepiece(formats_files *files, const formats_proto *proto,
+                                     sifr_error *error) {
+    json_t *map = NULL, *normalizer;
+    BASE_TRY(set_charsmap(files, proto, error));
+    map = json_incref(
+        json_object_get(json_object_get(files->root, "normalizer"), "precompiled_charsmap"));
+    normalizer = json_pack("{s:s, s:b, s:b, s:o*}", "type", FORMATS_SENTENCEPIECE,
+                           "add_dummy_prefix", proto->dummy_prefix, "remove_extra_whitespaces",
+                           proto->remove_extra_whitespaces, "precompiled_charsmap", map);
+    if (!normalizer || json_object_set_new(files->root, "normalizer", normalizer))
+        return base_fail_alloc(error, 256);
+    return SIFR_OK;
+}
+
+/* PreTrainedTokenizerFast: the file alone decides. transformers 5 leaves out the blank in front
+ * and the rules for blanks, earlier versions do not; sentencepiece decides. */
 static sifr_status make_backend(formats_files *files, formats_proto *proto, sifr_error *error) {
     bool bpe = proto->model_type != FORMATS_PROTO_UNIGRAM;
+    bool strip = proto->dummy_prefix || proto->remove_extra_whitespaces;
     static const char replace[] = "{'type': 'Replace', 'pattern': {'String': '▁'}, 'content': ' '}";
     char unknown[FORMATS_PIECE_LENGTH + 1];
+    BASE_TRY(check_proto(files, proto, error));
     memcpy(unknown, proto->unk_piece.bytes, proto->unk_piece.size);
     unknown[proto->unk_piece.size] = 0;
     if (bpe) BASE_TRY(set_bpe(files, unknown, false, true, proto->byte_fallback, false, error));
-    BASE_TRY(set_charsmap(files, proto, error));
-    json_t *precompiled = json_incref(json_object_get(files->root, "normalizer"));
-    sifr_status status = set_part(files->root, "normalizer", error,
-                                  "{'type': 'Sequence', 'normalizers': [{'type': 'Replace', "
-                                  "'pattern': {'String': ' '}, 'content': '▁'}]}");
-    if (status == SIFR_OK && json_is_object(precompiled) &&
-        json_array_insert(
-            json_object_get(json_object_get(files->root, "normalizer"), "normalizers"), 0,
-            precompiled))
-        status = base_fail_alloc(error, 64);
-    json_decref(precompiled);
-    BASE_TRY(status);
-    BASE_TRY(set_part(files->root, "decoder", error, "{'type': 'Sequence', 'decoders': [%s%s]}",
-                      replace,
-                      proto->byte_fallback ? ", {'type': 'ByteFallback'}, {'type': 'Fuse'}" : ""));
+    BASE_TRY(set_sentencepiece(files, proto, error));
+    BASE_TRY(set_part(files->root, "decoder", error,
+                      "{'type': 'Sequence', 'decoders': [%s%s, {'type': 'Fuse'}%s]}", replace,
+                      proto->byte_fallback ? ", {'type': 'ByteFallback'}" : "",
+                      strip ? ", {'type': 'Strip', 'content': ' ', 'start': 1, 'stop': 0}" : ""));
     BASE_TRY(formats_files_pieces(files, proto, bpe, proto->unk_id, error));
     return bpe ? rename_pieces(files, proto, error) : SIFR_OK;
 }

@@ -191,10 +191,14 @@ sifr_status formats_tokenizer_hash(const char *folder, uint64_t seed, uint64_t *
     static const char *const others[] = {"merges.txt", "tokenizer_config.json",
                                          "special_tokens_map.json", "added_tokens.json",
                                          "config.json"};
+    /* Changed where what is made of the same files changes, so that no stored ids are taken for it.
+     */
+    static const char rules[] = "2: sentencepiece's own normalizer";
     bool there, any = false;
     *out = seed;
     BASE_TRY(hash_file(folder, "tokenizer.json", &there, out, error));
     if (there) return SIFR_OK;
+    *out = base_hash_seeded(rules, sizeof rules, *out);
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         BASE_TRY(hash_file(folder, names[i], &there, out, error));
         any = any || there;

@@ -107,7 +107,7 @@ static sifr_status set_ranks(formats_files *files, sifr_error *error) {
                                               json_integer((json_int_t)files->word_ids[i])))
             status = base_fail_alloc(error, text.count);
     }
-    if (status == SIFR_OK) status = formats_files_merges(files, names, true, &merges, error);
+    if (status == SIFR_OK) status = formats_files_merges(files, names, true, NULL, &merges, error);
     if (status == SIFR_OK &&
         (json_object_set(model, "vocab", vocabulary) || json_object_set(model, "merges", merges)))
         status = base_fail_alloc(error, 64);

@@ -95,17 +95,17 @@ static sifr_status find_joins(const formats_files *files, const filter *f, size_
 }
 
 sifr_status formats_files_merges(formats_files *files, json_t *const *names, bool by_parts,
-                                 json_t **out, sifr_error *error) {
+                                 const size_t *order, json_t **out, sifr_error *error) {
     joins all = {0};
     filter f = {0};
     json_t *merges = NULL;
     sifr_status status = make_filter(&files->words, &f, error);
     for (size_t i = 0; i < files->words.count && status == SIFR_OK; i++)
-        status = find_joins(files, &f, i, &all, error);
+        status = find_joins(files, &f, order ? order[i] : i, &all, error);
     if (status != SIFR_OK) goto done;
     if (by_parts && all.count) {
         qsort(all.items, all.count, sizeof *all.items, compare_by_parts);
-    } else {
+    } else if (!order) {
         /* Words were taken in the order of their ids: the list is sorted already. */
         for (size_t i = 1; i < all.count; i++) {
             if (compare_by_length(&all.items[i - 1], &all.items[i]) <= 0) continue;
@@ -138,11 +138,36 @@ static sifr_status set_model(formats_files *files, json_t *model, const char *ke
     return json_object_set(files->root, "model", model) ? base_fail_alloc(error, 256) : SIFR_OK;
 }
 
+static int compare_by_score(const void *a, const void *b) {
+    const formats_proto_piece *x = *(const formats_proto_piece *const *)a;
+    const formats_proto_piece *y = *(const formats_proto_piece *const *)b;
+    if (x->score != y->score) return x->score > y->score ? -1 : 1;
+    if (x->text.size != y->text.size) return x->text.size > y->text.size ? -1 : 1;
+    return x < y ? -1 : x > y;
+}
+
+/* sentencepiece merges by score, the leftmost of equals first. Equals are runs of blanks (Llama 2
+ * gives them all one score): there that is the longest one first. */
+static sifr_status order_by_score(const formats_proto *proto, size_t **out, sifr_error *error) {
+    const formats_proto_piece **sorted;
+    BASE_TRY(base_alloc(proto->count, sizeof *sorted, &sorted, error));
+    sifr_status status = base_alloc(proto->count, sizeof **out, out, error);
+    for (size_t i = 0; i < proto->count && status == SIFR_OK; i++) sorted[i] = &proto->pieces[i];
+    if (status == SIFR_OK) qsort(sorted, proto->count, sizeof *sorted, compare_by_score);
+    for (size_t i = 0; i < proto->count && status == SIFR_OK; i++)
+        (*out)[i] = (size_t)(sorted[i] - proto->pieces);
+    free(sorted);
+    return status;
+}
+
 static sifr_status bpe_of_pieces(formats_files *files, const formats_proto *proto,
                                  sifr_error *error) {
     json_t *vocabulary = json_object(), *merges = NULL, **names;
     const json_t *model = json_object_get(files->root, "model");
+    size_t *order = NULL;
     sifr_status status = base_alloc(proto->count, sizeof *names, &names, error);
+    if (status == SIFR_OK && files->class->kind == FORMATS_CLASS_BACKEND)
+        status = order_by_score(proto, &order, error);
     for (size_t i = 0; i < proto->count && status == SIFR_OK; i++) {
         const formats_span *text = &proto->pieces[i].text;
         names[i] = json_stringn(text->bytes, text->size);
@@ -151,7 +176,8 @@ static sifr_status bpe_of_pieces(formats_files *files, const formats_proto *prot
             json_object_setn_new(vocabulary, text->bytes, text->size, json_integer((json_int_t)i)))
             status = base_fail_alloc(error, text->size);
     }
-    if (status == SIFR_OK) status = formats_files_merges(files, names, false, &merges, error);
+    if (status == SIFR_OK)
+        status = formats_files_merges(files, names, false, order, &merges, error);
     if (status == SIFR_OK) {
         json_t *to = (json_t *)(uintptr_t)model;
         if (json_object_set(to, "vocab", vocabulary) || json_object_set(to, "merges", merges))
@@ -159,6 +185,7 @@ static sifr_status bpe_of_pieces(formats_files *files, const formats_proto *prot
     }
     for (size_t i = 0; names && i < proto->count; i++) json_decref(names[i]);
     free(names);
+    free(order);
     json_decref(vocabulary);
     json_decref(merges);
     return status;

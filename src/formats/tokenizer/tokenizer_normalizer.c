@@ -178,6 +178,7 @@ static bool is_ascii(const uint8_t *p, size_t size) {
 typedef struct step_job {
     const formats_unicode *unicode;
     formats_normalizer_state *state;
+    formats_normalizer_place place;
     int next; /* the buffer that the next text goes to */
     const uint8_t **text;
     size_t *size;
@@ -252,6 +253,9 @@ static sifr_status apply(const formats_normalizer_step *step, step_job *job, sif
     case FORMATS_NORMALIZER_CHARSMAP:
         BASE_TRY(formats_charsmap_apply(step->map, text, size, out, error));
         break;
+    case FORMATS_NORMALIZER_SENTENCEPIECE:
+        BASE_TRY(formats_sentencepiece_normalize(step, job->place, text, size, out, error));
+        break;
     case FORMATS_NORMALIZER_BYTES:
         BASE_TRY(formats_content_of_bytes(text, size, out, error));
         break;
@@ -271,9 +275,10 @@ static sifr_status apply(const formats_normalizer_step *step, step_job *job, sif
 
 sifr_status formats_normalizer_apply(const formats_normalizer *normalizer,
                                      const formats_unicode *unicode,
-                                     formats_normalizer_state *state, const uint8_t **text,
+                                     formats_normalizer_state *state,
+                                     formats_normalizer_place place, const uint8_t **text,
                                      size_t *size, sifr_error *error) {
-    step_job job = {unicode, state, 0, text, size};
+    step_job job = {unicode, state, place, 0, text, size};
     size_t limit = growth_limit(*size);
     for (size_t i = 0; i < normalizer->count; i++) {
         BASE_TRY(apply(&normalizer->steps[i], &job, error));

@@ -12,6 +12,10 @@
 
 #define FORMATS_STEPS_AT_MOST 32
 
+/* The normalizer of a tokenizer.model that stands alone. No tokenizer.json has this one: the
+ * `tokenizers` library has none that does what sentencepiece does. */
+#define FORMATS_SENTENCEPIECE "SentencePiece"
+
 typedef enum formats_normalizer_kind {
     FORMATS_NORMALIZER_FORM, /* NFC, NFD, NFKC, NFKD */
     FORMATS_NORMALIZER_LOWERCASE,
@@ -22,6 +26,7 @@ typedef enum formats_normalizer_kind {
     FORMATS_NORMALIZER_NMT,
     FORMATS_NORMALIZER_CHARSMAP,
     FORMATS_NORMALIZER_BERT,
+    FORMATS_NORMALIZER_SENTENCEPIECE,
     FORMATS_NORMALIZER_BYTES /* into the byte alphabet */
 } formats_normalizer_kind;
 
@@ -30,6 +35,7 @@ typedef struct formats_normalizer_step {
     formats_normal_form form;
     bool left, right;                        /* of STRIP */
     bool clean, chinese, accents, lowercase; /* of BERT */
+    bool prefix, remove_extra;               /* of SENTENCEPIECE */
     char *from, *to;                         /* of REPLACE, a literal; `to` also of PREPEND */
     size_t from_size, to_size;
     formats_regex *regex; /* of REPLACE, in place of `from` */
@@ -52,11 +58,24 @@ sifr_status formats_normalizer_read(formats_normalizer *normalizer, const json_t
                                     const char *name, sifr_error *error) SIFR_MUST_CHECK;
 void formats_normalizer_free(formats_normalizer *normalizer);
 
+/* Where the part that is normalized lies in the text: added tokens cut it. */
+typedef struct formats_normalizer_place {
+    bool first, last;
+} formats_normalizer_place;
+
 /* *text, valid UTF-8, becomes the normalized text, which lies in `state` or is the text itself. */
 sifr_status formats_normalizer_apply(const formats_normalizer *normalizer,
                                      const formats_unicode *unicode,
-                                     formats_normalizer_state *state, const uint8_t **text,
+                                     formats_normalizer_state *state,
+                                     formats_normalizer_place place, const uint8_t **text,
                                      size_t *size, sifr_error *error) SIFR_MUST_CHECK;
+/* tokenizer_sentencepiece.c: what sentencepiece's own normalizer makes of a part. */
+sifr_status formats_sentencepiece_normalize(const formats_normalizer_step *step,
+                                            formats_normalizer_place place, const uint8_t *text,
+                                            size_t size, formats_tokenizer_text *out,
+                                            sifr_error *error) SIFR_MUST_CHECK;
+/* Whether a text that is not empty gets a blank in front of it, even before an added token. */
+bool formats_normalizer_has_prefix(const formats_normalizer *normalizer);
 void formats_normalizer_state_free(formats_normalizer_state *state);
 
 /* Whether a text may be cut before a blank that stands behind an ASCII letter, so that the parts

@@ -62,6 +62,7 @@ static sifr_status read_step(formats_normalizer_step *step, const json_t *part, 
         {"Precompiled", FORMATS_NORMALIZER_CHARSMAP, 0},
         {"BertNormalizer", FORMATS_NORMALIZER_BERT, 0},
         {"ByteLevel", FORMATS_NORMALIZER_BYTES, 0},
+        {FORMATS_SENTENCEPIECE, FORMATS_NORMALIZER_SENTENCEPIECE, 0},
     };
     const char *type = json_string_value(json_object_get(part, "type")), *map;
     size_t i = 0, count = sizeof kinds / sizeof *kinds;
@@ -83,6 +84,12 @@ static sifr_status read_step(formats_normalizer_step *step, const json_t *part, 
         return read_text(part, "content", name, &step->to, &step->to_size, error);
     case FORMATS_NORMALIZER_PREPEND:
         return read_text(part, "prepend", name, &step->to, &step->to_size, error);
+    case FORMATS_NORMALIZER_SENTENCEPIECE:
+        BASE_TRY(base_json_bool(part, "add_dummy_prefix", true, &step->prefix, name, error));
+        BASE_TRY(base_json_bool(part, "remove_extra_whitespaces", true, &step->remove_extra, name,
+                                error));
+        BASE_TRY(base_json_string(part, "precompiled_charsmap", "", &map, name, error));
+        return formats_charsmap_read(map, name, &step->map, error);
     case FORMATS_NORMALIZER_CHARSMAP:
         BASE_TRY(base_json_string(part, "precompiled_charsmap", "", &map, name, error));
         return formats_charsmap_read(map, name, &step->map, error);

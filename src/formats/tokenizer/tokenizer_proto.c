@@ -147,9 +147,9 @@ static sifr_status read_trainer(reader r, formats_proto *proto, sifr_error *erro
         } else if (text) {
             BASE_TRY(check_text(&r, &f, error));
             *text = f.span;
-        } else if (f.number == 35) {
+        } else if (f.number == 35 || f.number == 24) {
             BASE_TRY(expect(&r, &f, 0, error));
-            proto->byte_fallback = f.value != 0;
+            *(f.number == 35 ? &proto->byte_fallback : &proto->whitespace_as_suffix) = f.value != 0;
         }
     }
     return SIFR_OK;
@@ -159,10 +159,25 @@ static sifr_status read_normalizer(reader r, formats_proto *proto, sifr_error *e
     field f;
     while (r.at < r.end) {
         BASE_TRY(read_field(&r, &f, error));
-        if (f.number != 2) continue;
-        BASE_TRY(expect(&r, &f, 2, error));
-        proto->charsmap = f.span;
+        bool *flag = f.number == 3   ? &proto->dummy_prefix
+                     : f.number == 4 ? &proto->remove_extra_whitespaces
+                     : f.number == 5 ? &proto->escape_whitespaces
+                                     : NULL;
+        if (flag) {
+            BASE_TRY(expect(&r, &f, 0, error));
+            *flag = f.value != 0;
+        } else if (f.number == 2) {
+            BASE_TRY(expect(&r, &f, 2, error));
+            proto->charsmap = f.span;
+        }
     }
+    return SIFR_OK;
+}
+
+static sifr_status read_denormalizer(reader r, formats_proto *proto, sifr_error *error) {
+    formats_proto of = {0};
+    BASE_TRY(read_normalizer(r, &of, error));
+    proto->denormalizes = of.charsmap.size > 0;
     return SIFR_OK;
 }
 
@@ -187,15 +202,21 @@ sifr_status formats_proto_read(const void *bytes, size_t size, const char *name,
     reader r = {bytes, bytes, (const uint8_t *)bytes + size, name};
     field f;
     sifr_status status = SIFR_OK;
-    *out = (formats_proto){.model_type = FORMATS_PROTO_UNIGRAM, .bos_id = 1, .eos_id = 2};
+    *out = (formats_proto){.model_type = FORMATS_PROTO_UNIGRAM,
+                           .bos_id = 1,
+                           .eos_id = 2,
+                           .dummy_prefix = true,
+                           .remove_extra_whitespaces = true,
+                           .escape_whitespaces = true};
     while (r.at < r.end) {
         BASE_TRY_GOTO(status, read_field(&r, &f, error), done);
-        if (f.number < 1 || f.number > 3) continue;
+        if (f.number < 1 || f.number > 5 || f.number == 4) continue;
         BASE_TRY_GOTO(status, expect(&r, &f, 2, error), done);
         reader part = inside(&r, &f);
         status = f.number == 1   ? read_piece(part, out, error)
                  : f.number == 2 ? read_trainer(part, out, error)
-                                 : read_normalizer(part, out, error);
+                 : f.number == 3 ? read_normalizer(part, out, error)
+                                 : read_denormalizer(part, out, error);
         if (status != SIFR_OK) goto done;
     }
     if (!out->count) status = damaged(&r, size, "the file ends without a piece", error);

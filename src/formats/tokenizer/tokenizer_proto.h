@@ -36,7 +36,10 @@ typedef struct formats_proto {
     size_t count, room;
     int64_t model_type; /* FORMATS_PROTO_... or another */
     int64_t unk_id, bos_id, eos_id;
-    bool byte_fallback;
+    bool byte_fallback, whitespace_as_suffix;
+    /* Of the normalizer; sentencepiece's defaults are true. */
+    bool dummy_prefix, remove_extra_whitespaces, escape_whitespaces;
+    bool denormalizes; /* decoding has a character map */
     formats_span unk_piece, bos_piece, eos_piece, charsmap;
 } formats_proto;
 

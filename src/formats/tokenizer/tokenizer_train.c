@@ -101,8 +101,8 @@ enum { LONGEST_WORD = 4096 };
 static sifr_status feed_steps(formats_tokenizer_trainer *t, const uint8_t *p, size_t size,
                               sifr_error *error) {
     const formats_pieces *pieces;
-    BASE_TRY(formats_normalizer_apply(&t->normalizer, &t->unicode, &t->normalizer_state, &p, &size,
-                                      error));
+    BASE_TRY(formats_normalizer_apply(&t->normalizer, &t->unicode, &t->normalizer_state,
+                                      (formats_normalizer_place){true, true}, &p, &size, error));
     BASE_TRY(formats_pretokenizer_apply(&t->pretokenizer, &t->unicode, &t->pretokenizer_state, true,
                                         &p, &size, &pieces, error));
     for (size_t i = 0; i < pieces->count; i++) {
