@@ -298,6 +298,7 @@ static sifr_status classify(classify_command *command, sifr_error *error) {
                                                          : base_min_i64(positions, LENGTH),
                                .padding = base_max_i64(folder->config.pad_token_id, 0),
                                .last = !folder->architecture->encoder,
+                               .passed_over = folder->config.pad_token_id,
                                .unknown = true};
     BASE_TRY_GOTO(status, open_examples(command, &model, &labelled, &log, &examples, error), done);
     options.length = train_examples_longest(examples);

@@ -183,7 +183,8 @@ void train_data_form(const engine_folder *folder, int64_t length,
                                  .columns = *columns,
                                  .length = length,
                                  .padding = base_max_i64(config->pad_token_id, 0),
-                                 .last = !folder->architecture->encoder};
+                                 .last = !folder->architecture->encoder,
+                                 .passed_over = config->pad_token_id};
     options->labelled = model_task_labelled(config->task) ? labelled : NULL;
     options->mask_probability = config->task == MODEL_MASKED_TOKEN ? mask_probability : 0;
 }

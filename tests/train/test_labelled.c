@@ -184,6 +184,46 @@ static void has_targets(void **state) {
     model_labels_free(&labels);
 }
 
+/* The label of a decoder stands at the last token that is not pad_token_id, though the text ends
+ * in it; at the first where there is no other. */
+static int64_t label_at(int64_t passed_over, int32_t *last) {
+    static char *names[] = {"a", "b"};
+    model_labels labels = make_labels(names, 2);
+    const char *path = scratch_text("ends.jsonl", "{\"text\": \"She\", \"label\": \"b\"}\n");
+    train_labelled labelled = {.task = MODEL_SEQUENCE_CLASSES,
+                               .labels = &labels,
+                               .length = 8,
+                               .padding = 0,
+                               .last = true,
+                               .passed_over = passed_over};
+    train_data_options options = options_for(path, golden("wordpiece"), &labelled);
+    train_data *data = open_data(&options);
+    train_rows rows;
+    int64_t at = -1;
+    assert_int_equal(train_data_rows(data, 1, 8, &rows, NULL), SIFR_OK);
+    train_data_window(data, 0, &rows, 0);
+    for (int64_t i = 0; i < 8; i++) {
+        if (!rows.segments[i]) *last = rows.tokens[i];
+        if (rows.labels[i] == -100) continue;
+        assert_int_equal(at, -1);
+        assert_int_equal(rows.labels[i], 1);
+        at = i;
+    }
+    train_rows_free(&rows);
+    train_data_close(data);
+    model_labels_free(&labels);
+    return at;
+}
+
+static void passes_over_padding(void **state) {
+    (void)state;
+    int32_t last;
+    int64_t end = label_at(-1, &last);
+    assert_true(end > 0);
+    assert_int_equal(label_at(last, &last), end - 1);
+    assert_int_equal(label_at(0, &last), end); /* padding behind the text is passed over anyway */
+}
+
 /* --- what is refused --- */
 
 static void refuse(const char *name, const char *text, const train_labelled *labelled,
@@ -354,9 +394,10 @@ static void masks_windows(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(encodes_pairs),   cmocka_unit_test(tags_words),
-        cmocka_unit_test(has_targets),     cmocka_unit_test(refuses_rows),
-        cmocka_unit_test(names_the_first), cmocka_unit_test(finds_names),
-        cmocka_unit_test(masks_as_asked),  cmocka_unit_test(masks_windows)};
+        cmocka_unit_test(encodes_pairs), cmocka_unit_test(tags_words),
+        cmocka_unit_test(has_targets),   cmocka_unit_test(passes_over_padding),
+        cmocka_unit_test(refuses_rows),  cmocka_unit_test(names_the_first),
+        cmocka_unit_test(finds_names),   cmocka_unit_test(masks_as_asked),
+        cmocka_unit_test(masks_windows)};
     return cmocka_run_group_tests(tests, scratch_setup, scratch_teardown);
 }

@@ -317,6 +317,17 @@ uint64_t train_examples_hash(const train_examples *x) {
                : hash;
 }
 
+/* Where the label of an example of `count` tokens stands. As transformers 5.23 pools
+ * (modeling_layers.py): the last token whose id is not pad_token_id, also where the text itself
+ * ends in that id (pad is often eos); the first where all are. */
+static int64_t label_row(const train_examples *x, int64_t index, int64_t count) {
+    const int32_t *ids = x->ids + x->starts[index];
+    int64_t row = count - 1;
+    if (!x->labelled.last) return 0;
+    while (row > 0 && ids[row] == x->labelled.passed_over) row--;
+    return row;
+}
+
 /* A sequence of labels that has one label, or those of its tokens. */
 static void read_labels(const train_examples *x, int64_t index, int64_t count, int64_t length,
                         int32_t *labels) {
@@ -324,7 +335,7 @@ static void read_labels(const train_examples *x, int64_t index, int64_t count, i
     if (x->labelled.task == MODEL_TOKEN_CLASSES)
         memcpy(labels, x->labels + x->starts[index], (size_t)count * sizeof *labels);
     else
-        labels[x->labelled.last ? count - 1 : 0] = x->labels[index];
+        labels[label_row(x, index, count)] = x->labels[index];
 }
 
 void train_examples_read(const train_examples *x, int64_t index, const train_rows *rows,
@@ -339,7 +350,7 @@ void train_examples_read(const train_examples *x, int64_t index, const train_row
     }
     read_labels(x, index, count, length, rows->labels + first);
     if (!columns) return;
-    int64_t row = x->labelled.last ? count - 1 : 0;
+    int64_t row = label_row(x, index, count);
     memcpy(rows->targets + (first + row) * columns, x->targets + index * columns,
            (size_t)columns * sizeof *rows->targets);
 }

@@ -19,8 +19,10 @@ typedef struct train_labelled {
     train_label_columns columns; /* those that the user names */
     int64_t length;              /* tokens of a sequence: longer texts are cut */
     int64_t padding;             /* the id that fills up a sequence */
-    bool last;    /* the label of a sequence stands at its last token, not at its first */
-    bool unknown; /* rows have no labels: theirs are 0, which mark the tokens that answer */
+    bool last; /* the label of a sequence stands at its last token, not at its first */
+    int64_t
+        passed_over; /* … at its last that is not this id, config.json's pad_token_id; -1: none */
+    bool unknown;    /* rows have no labels: theirs are 0, which mark the tokens that answer */
 } train_labelled;
 
 typedef struct train_examples_source {
