@@ -8,6 +8,7 @@
 #include "base/file.h"
 #include "base/heap.h"
 #include "base/json.h"
+#include "checkpoint/adapter_base.h"
 #include "engine/state/convert.h"
 
 /* --- which of them --- */
@@ -158,7 +159,8 @@ static sifr_status add_adapter(checkpoint_model *m, sifr_error *error) {
     return SIFR_OK;
 }
 
-static sifr_status open_folder(checkpoint_model *m, const char *adapter, sifr_error *error) {
+static sifr_status open_folder(checkpoint_model *m, const char *adapter, const sifr_log *log,
+                               sifr_error *error) {
     engine_folder *folder = &m->folder;
     memcpy(m->files, m->path, sizeof m->files);
     engine_folder_options options = {.choice.lora = &m->lora, .adapter = adapter};
@@ -172,30 +174,12 @@ static sifr_status open_folder(checkpoint_model *m, const char *adapter, sifr_er
     for (size_t i = 0; i <= weights; i++) m->first_span[i] = i;
     BASE_TRY(engine_visit_opened(folder, add_tensor, m, error));
     if (adapter) BASE_TRY(add_adapter(m, error));
+    if (adapter) checkpoint_warn_adapter_base(&m->lora, adapter, m->path, log);
     return engine_stored_make(folder->model, folder->architecture, folder->weights, BASE_FP32,
                               &m->stored, error);
 }
 
 /* --- both --- */
-
-/* The base of an adapter folder, where that is what `path` is; else "". */
-static sifr_status find_base(const char *path, char out[BASE_PATH_LENGTH], sifr_error *error) {
-    model_lora lora;
-    out[0] = '\0';
-    if (!base_has_file(path, "adapter_config.json") || formats_weights_there(path)) return SIFR_OK;
-    BASE_TRY(model_lora_load(path, &lora, error));
-    const char *base = json_string_value(json_object_get(lora.json, "base_model_name_or_path"));
-    bool there = base && strlen(base) < BASE_PATH_LENGTH && base_is_directory(base);
-    if (there) snprintf(out, BASE_PATH_LENGTH, "%s", base);
-    sifr_status status =
-        there ? SIFR_OK
-              : base_fail(error, SIFR_USAGE,
-                          "%s: an adapter, whose base (%.200s) is not here: give the base's folder "
-                          "as --model and this one as --adapter",
-                          path, base ? base : "not named");
-    model_lora_free(&lora);
-    return status;
-}
 
 static sifr_status open_path(const char *path, const char *adapter, checkpoint_model *out,
                              const sifr_log *log, sifr_error *error) {
@@ -206,10 +190,10 @@ static sifr_status open_path(const char *path, const char *adapter, checkpoint_m
         return base_fail(error, SIFR_USAGE,
                          "%s: a checkpoint; an adapter (%s) is for a model folder", path, adapter);
     checkpoint = checkpoint || out->path[0];
-    if (!checkpoint && !adapter) BASE_TRY(find_base(path, base, error));
+    if (!checkpoint && !adapter) BASE_TRY(checkpoint_find_adapter_base(path, base, error));
     if (base[0]) adapter = path;
     if (!out->path[0]) snprintf(out->path, sizeof out->path, "%s", base[0] ? base : path);
-    return checkpoint ? open_checkpoint(out, error) : open_folder(out, adapter, error);
+    return checkpoint ? open_checkpoint(out, error) : open_folder(out, adapter, log, error);
 }
 
 sifr_status checkpoint_model_open(const char *path, const char *adapter, checkpoint_model *out,

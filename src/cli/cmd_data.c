@@ -268,6 +268,7 @@ static sifr_status configure(inspect_command *command, sifr_error *error) {
     snprintf(length, sizeof length, "%lld", (long long)command->length);
     if (command->length) BASE_TRY(config_set(config, "seq-length", length, error));
     BASE_TRY(config_resolve(config, 1, error));
+    BASE_TRY(train_take_base(config, 1, error));
     command->model = config->model;
     if (!config->model) return base_fail(error, SIFR_USAGE, "--model DIR is needed: the folder");
     if (config->data_count) return SIFR_OK;

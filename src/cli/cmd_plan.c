@@ -398,6 +398,7 @@ static sifr_status make_plan(plan_command *command, cli_plan_report *r, sifr_err
     BASE_TRY(resolve(command, &r->config, error));
     if (!r->config.model)
         return base_fail(error, SIFR_USAGE, "--model DIR is needed: a folder with a config.json");
+    BASE_TRY(train_take_base(&r->config, command->world_size, error));
     BASE_TRY(train_read_lora(&r->config, &r->lora, error));
     BASE_TRY(train_read_model_config(&r->config, &r->lora, &r->model_config, error));
     BASE_TRY(model_from_config(&r->model_config, &r->model, error));

@@ -4,6 +4,7 @@
 #include "base/file.h"
 #include "base/json.h"
 #include "base/process.h"
+#include "checkpoint/adapter_base.h"
 #include "train/advice.h"
 #include "train/agreement.h"
 #include "train/announce.h"
@@ -232,6 +233,7 @@ static sifr_status open_monitor(train_state *t, sifr_error *error) {
 /* Checks that each rank makes by itself: of the config, the output and the model folder. */
 static sifr_status open_input(train_state *t, sifr_error *error) {
     BASE_TRY(config_resolve(t->config, comm_size(t->group), error));
+    BASE_TRY(train_take_base(t->config, comm_size(t->group), error));
     comm_set_timeout(t->group, (double)t->config->collective_timeout);
     if (t->config->step.threads == 0) t->config->step.threads = t->host->threads;
     BASE_TRY(require_paths(t->config, error));
@@ -240,6 +242,8 @@ static sifr_status open_input(train_state *t, sifr_error *error) {
                                    patience(t), t->host->log, &t->output, error));
     }
     BASE_TRY(train_read_lora(t->config, &t->lora, error));
+    if (t->config->adapter)
+        checkpoint_warn_adapter_base(&t->lora, t->config->adapter, t->config->model, t->host->log);
     BASE_TRY(train_open_folder(t->config, &t->lora, &t->folder, error));
     BASE_TRY(train_check_packing(t->config, &t->folder.config, error));
     BASE_TRY(train_check_preference(t->config, error));

@@ -9,6 +9,7 @@
 #include "base/checked.h"
 #include "base/file.h"
 #include "base/heap.h"
+#include "checkpoint/adapter_base.h"
 #include "formats/records/records.h"
 #include "formats/text_source.h"
 #include "model/quantization.h"
@@ -84,6 +85,23 @@ sifr_status train_check_preference(const sifr_config *config, sifr_error *error)
                      "train_micro_batch_size_per_gpu %lld: it counts sequences, and a preference "
                      "has two, the chosen answer and the rejected one; give an even number",
                      (long long)config->step.micro_batch_size);
+}
+
+sifr_status train_take_base(sifr_config *config, int64_t world_size, sifr_error *error) {
+    char base[BASE_PATH_LENGTH], *adapter;
+    if (!config->model || config->adapter) return SIFR_OK;
+    BASE_TRY(checkpoint_find_adapter_base(config->model, base, error));
+    if (!base[0]) return SIFR_OK;
+    if (config->lora)
+        return base_fail(error, SIFR_USAGE,
+                         "%s: an adapter folder, which has its own config, so leave sifr.lora out; "
+                         "for a new adapter on the same base give --model %s",
+                         config->model, base);
+    BASE_TRY(base_copy_text(config->model, strlen(config->model), &adapter, error));
+    sifr_status status = config_set(config, "adapter", adapter, error);
+    if (status == SIFR_OK) status = config_set(config, "model", base, error);
+    free(adapter);
+    return status == SIFR_OK ? config_resolve(config, world_size, error) : status;
 }
 
 sifr_status train_read_lora(const sifr_config *config, model_lora *out, sifr_error *error) {

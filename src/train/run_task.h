@@ -6,6 +6,11 @@
 #include "engine/handle.h"
 #include "train/data/data.h"
 
+/* Where --model is an adapter folder: its base becomes the model, and the folder the adapter to go
+ * on from. After config_resolve, which is carried out anew. */
+sifr_status train_take_base(sifr_config *config, int64_t world_size,
+                            sifr_error *error) SIFR_MUST_CHECK;
+
 /* The adapters that a config asks for, by its own keys or those of the adapter that it names;
  * zeroed where it asks for none. */
 sifr_status train_read_lora(const sifr_config *config, model_lora *out,

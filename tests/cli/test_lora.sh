@@ -102,6 +102,35 @@ sed 's/, "lora": {.*}}/}}/' ds.json | sed 's/"bf16": {"enabled": true},//' >on.j
 expect 0 "$SIFR" train --config on.json --data text --output on --model llama --adapter one
 [ "$(hash_of on)" != "$want" ] || fail "it did not go on"
 cmp on/adapter_config.json one/adapter_config.json
+# An adapter folder as the model is trained on from its base, and planned so.
+expect 0 "$SIFR" train --config on.json --data text --output folder --model alone
+cmp folder/adapter_model.safetensors on/adapter_model.safetensors || fail "the folder alone: other bits"
+cmp folder/adapter_config.json on/adapter_config.json
+expect 0 "$SIFR" plan --config on.json --model alone
+expect 2 "$SIFR" train --config ds.json --data text --output no --model alone
+grep -q 'alone: an adapter folder, which has its own config, so leave sifr.lora out' err ||
+    fail "both: $(cat err)"
+
+# Another base than the adapter names is said once, by all that take one; the same base is not.
+grep -q 'its base is' err && fail "the same base is called another"
+cp -r llama elsewhere # the same model in another place
+expect 0 "$SIFR" eval --model elsewhere --adapter one --data text --seq-length 32
+grep -q 'its base is' err && fail "a copy is called another: $(cat err)"
+cp -r alone named
+sed -i 's,"base_model_name_or_path": "[^"]*","base_model_name_or_path": "meta-llama/Llama-9",' named/adapter_config.json
+names_other() { # COMMAND…
+    expect 0 "$@"
+    [ "$(grep -c 'named: its base is meta-llama/Llama-9 (base_model_name_or_path), not llama' err)" = 1 ] ||
+        fail "$*: $(cat err)"
+}
+names_other "$SIFR" eval --model llama --adapter named --data text --seq-length 32
+names_other "$SIFR" merge llama named merged-named
+names_other "$SIFR" train --config on.json --data text --output on-named --model llama --adapter named
+expect 2 "$SIFR" train --config on.json --data text --output no --model named
+grep -q 'named: an adapter, whose base (meta-llama/Llama-9) is not here' err || fail "$(cat err)"
+ln -s "$PWD/llama" Llama-9 # the name of the Hub
+expect 0 "$SIFR" eval --model Llama-9 --adapter named --data text --seq-length 32
+grep -q 'its base is' err && fail "a folder of that name is called another: $(cat err)"
 
 # Refused, by name.
 refused() { # CODE PATTERN LORA

@@ -1,0 +1,110 @@
+#include "checkpoint/adapter_base.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/hash.h"
+#include "base/json.h"
+#include "formats/weights.h"
+
+enum { CONFIG_LIMIT = 1 << 24 };
+
+static const char *named_base(const model_lora *lora) {
+    const char *name = json_string_value(json_object_get(lora->json, "base_model_name_or_path"));
+    return name && *name ? name : NULL;
+}
+
+sifr_status checkpoint_find_adapter_base(const char *path, char out[BASE_PATH_LENGTH],
+                                         sifr_error *error) {
+    model_lora lora;
+    out[0] = '\0';
+    if (!base_has_file(path, "adapter_config.json") || formats_weights_there(path)) return SIFR_OK;
+    BASE_TRY(model_lora_load(path, &lora, error));
+    const char *base = named_base(&lora);
+    bool there = base && strlen(base) < BASE_PATH_LENGTH && base_is_directory(base);
+    if (there) snprintf(out, BASE_PATH_LENGTH, "%s", base);
+    sifr_status status =
+        there ? SIFR_OK
+              : base_fail(error, SIFR_USAGE,
+                          "%s: an adapter, whose base (%.200s) is not here: give the base's folder "
+                          "as --model and this one as --adapter",
+                          path, base ? base : "not named");
+    model_lora_free(&lora);
+    return status;
+}
+
+/* Behind the last slash that is not at the end. */
+static size_t last_part(const char *path, const char **out) {
+    size_t end = strlen(path), begin;
+    while (end > 1 && path[end - 1] == '/') end--;
+    for (begin = end; begin > 0 && path[begin - 1] != '/'; begin--) continue;
+    *out = path + begin;
+    return end - begin;
+}
+
+static bool same_part(const char *a, const char *b) {
+    const char *x, *y;
+    size_t size = last_part(a, &x);
+    return size > 0 && last_part(b, &y) == size && memcmp(x, y, size) == 0;
+}
+
+/* The Hub's cache holds OWNER/NAME in …/models--OWNER--NAME/snapshots/…. */
+static bool is_cached(const char *folder, const char *name) {
+    char wanted[BASE_PATH_LENGTH] = "models--";
+    size_t used = strlen(wanted);
+    for (; *name && used + 3 < sizeof wanted; name++) {
+        if (*name == '/') wanted[used++] = '-';
+        wanted[used++] = *name == '/' ? '-' : *name;
+    }
+    wanted[used] = '\0';
+    return !*name && strstr(folder, wanted) != NULL;
+}
+
+static bool says_its_name(const char *folder, const char *name) {
+    char path[BASE_PATH_LENGTH];
+    json_t *json = NULL;
+    if (base_path_join(path, folder, "config.json", NULL) != SIFR_OK ||
+        base_json_load(path, CONFIG_LIMIT, &json, NULL) != SIFR_OK)
+        return false;
+    const char *own = json_string_value(json_object_get(json, "_name_or_path"));
+    bool same = own && strcmp(own, name) == 0;
+    json_decref(json);
+    return same;
+}
+
+static bool hash_config(const char *folder, uint64_t *out) {
+    char path[BASE_PATH_LENGTH], *text;
+    size_t size;
+    if (base_path_join(path, folder, "config.json", NULL) != SIFR_OK ||
+        base_read_file(path, CONFIG_LIMIT, &text, &size, NULL) != SIFR_OK)
+        return false;
+    *out = base_hash(text, size);
+    free(text);
+    return true;
+}
+
+const char *checkpoint_adapter_other_base(const model_lora *lora, const char *model) {
+    const char *name = named_base(lora);
+    char here[BASE_PATH_LENGTH] = "";
+    uint64_t mine, its;
+    if (!name || strcmp(name, model) == 0) return NULL;
+    if (base_is_directory(name))
+        return hash_config(name, &its) && hash_config(model, &mine) && its == mine ? NULL : name;
+    char *real = realpath(model, NULL);
+    if (real) snprintf(here, sizeof here, "%s", real);
+    free(real);
+    bool same = same_part(name, here) || same_part(name, model) || is_cached(here, name) ||
+                says_its_name(model, name);
+    return same ? NULL : name;
+}
+
+void checkpoint_warn_adapter_base(const model_lora *lora, const char *adapter, const char *model,
+                                  const sifr_log *log) {
+    const char *name = checkpoint_adapter_other_base(lora, model);
+    if (name)
+        base_log(log, SIFR_LOG_WARNING,
+                 "%s: its base is %.200s (base_model_name_or_path), not %s: what it learned is of "
+                 "use only where these are the same weights",
+                 adapter, name, model);
+}
