@@ -50,6 +50,15 @@ static bool is_adapter(const char *source) {
     return base_has_file(source, ENGINE_ADAPTER_FILE) && !formats_weights_there(source);
 }
 
+/* What training and eval would not read the way that it is meant, the converter's few keys would
+ * pass on in silence: the folder opens as theirs. */
+static sifr_status check_model(const char *source, sifr_error *error) {
+    engine_folder folder = {0};
+    sifr_status status = engine_folder_open(source, &folder, error);
+    engine_folder_close(&folder);
+    return status;
+}
+
 static int export_gguf(const char *source, const char *destination, const char *type,
                        const char *name) {
     sifr_error error = {0};
@@ -65,7 +74,8 @@ static int export_gguf(const char *source, const char *destination, const char *
                              "%s: an adapter, not a model; make a model folder of it first: sifr "
                              "merge BASE %s MERGED",
                              source, source);
-    if (formats_gguf_export(source, destination, stored, &made, &error) != SIFR_OK)
+    if (check_model(source, &error) != SIFR_OK ||
+        formats_gguf_export(source, destination, stored, &made, &error) != SIFR_OK)
         return cli_fail(name, &error);
     printf("%s: %s parameters, %s, from %s\n", destination,
            base_format_count(made.parameters, parameters), base_format_bytes(made.bytes, bytes),

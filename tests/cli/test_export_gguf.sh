@@ -22,8 +22,8 @@ expect 2 "$SIFR" export "$llama" d --type f16
 complains '--type f16 is for --format gguf'
 expect 2 "$SIFR" export "$llama" d --format onnx
 complains '--format onnx is not supported yet \(supported: hf, gguf, deepspeed-universal\)'
-expect 2 "$SIFR" export nowhere d.gguf --format gguf
-complains 'nowhere: no model folder'
+expect 1 "$SIFR" export nowhere d.gguf --format gguf
+complains 'nowhere: no such file or folder'
 expect 1 "$SIFR" export "$llama" nowhere/d.gguf --format gguf
 complains 'nowhere/d.gguf'
 # A folder without a tokenizer cannot become one file.
@@ -34,4 +34,18 @@ cp "$llama/config.json" tuned/config.json
 : >tuned/adapter_model.safetensors
 expect 2 "$SIFR" export tuned d.gguf --format gguf
 complains 'tuned: an adapter, not a model; make a model folder of it first: sifr merge BASE tuned MERGED'
+# What eval refuses, so does export: of these keys the converter knows nothing.
+refused() { # KEY VALUE
+    rm -rf strict
+    cp -r "$llama" strict
+    chmod -R u+w strict
+    sed -i "s/\"$1\": [^,]*,//; 0,/{/s//{\"$1\": $2,/" strict/config.json
+    expect 2 "$SIFR" eval --model strict --data "$SOURCE/README.md" --seq-length 8
+    complains "$1"
+    expect 2 "$SIFR" export strict d.gguf --format gguf
+    complains "$1"
+}
+refused pretraining_tp 2
+refused hidden_act '"relu"'
+refused partial_rotary_factor 0.5
 [ ! -e d.gguf ] && [ ! -e d ] || fail "something was left"
