@@ -67,6 +67,12 @@ sifr_status checkpoint_load(sifr_engine *engine, const char *output,
                             const checkpoint_record *record, json_t **state, const sifr_log *log,
                             sifr_error *error) SIFR_MUST_CHECK;
 
+/* The manifest (manifest.h) of the newest checkpoint in `output` that has one that can be read: a
+ * new object, or NULL if there is none. For what a resumed run must know before it has an engine;
+ * that the checkpoint is intact is left to checkpoint_load. Of one rank. */
+sifr_status checkpoint_peek(const char *output, json_t **manifest,
+                            sifr_error *error) SIFR_MUST_CHECK;
+
 /* Steps of the checkpoints in `output`, newest first; free with free(). None is no error. */
 sifr_status checkpoint_list(const char *output, int64_t **steps, size_t *count,
                             sifr_error *error) SIFR_MUST_CHECK;

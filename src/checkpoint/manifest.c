@@ -10,6 +10,7 @@
 #include "base/hash.h"
 #include "base/heap.h"
 #include "base/json.h"
+#include "checkpoint/directory.h"
 
 enum { MANIFEST_LIMIT = 1 << 30 };
 
@@ -306,6 +307,35 @@ sifr_status checkpoint_open(const char *directory, checkpoint_opened *out, sifr_
     if (status == SIFR_OK) return SIFR_OK;
     checkpoint_close(out);
     return status == SIFR_NO_MEMORY ? status : SIFR_FAILED;
+}
+
+/* A damaged one is passed over. */
+static sifr_status peek_step(const char *output, int64_t step, json_t **manifest,
+                             sifr_error *error) {
+    char path[BASE_PATH_LENGTH];
+    checkpoint_names names;
+    checkpoint_opened opened;
+    sifr_error reason = {0};
+    checkpoint_name(step, &names);
+    BASE_TRY(base_path_join(path, output, names.final, error));
+    sifr_status status = checkpoint_open(path, &opened, &reason);
+    if (status == SIFR_FAILED) return SIFR_OK;
+    if (status != SIFR_OK) return base_fail(error, status, "%s", reason.message);
+    *manifest = json_incref(opened.json);
+    checkpoint_close(&opened);
+    return SIFR_OK;
+}
+
+sifr_status checkpoint_peek(const char *output, json_t **manifest, sifr_error *error) {
+    int64_t *steps;
+    size_t count;
+    *manifest = NULL;
+    BASE_TRY(checkpoint_list(output, &steps, &count, error));
+    sifr_status status = SIFR_OK;
+    for (size_t i = 0; status == SIFR_OK && i < count && !*manifest; i++)
+        status = peek_step(output, steps[i], manifest, error);
+    free(steps);
+    return status;
 }
 
 void checkpoint_close(checkpoint_opened *opened) {
