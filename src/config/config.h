@@ -145,6 +145,7 @@ typedef struct sifr_config {
     const json_t *data_fields; /* as a source's fields, of data and eval_data; NULL: none */
     config_train_on train_on;
     bool packing, group_by_length;
+    bool drop_last; /* of rows */
     bool skip_bad_rows;
     double validation_split;   /* 0: none */
     const char *const *freeze; /* freeze_count globs over names of weights */

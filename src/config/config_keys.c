@@ -82,7 +82,7 @@ KEY("disable_allgather", BOOL, NONE, "false", "", "the plan chooses how paramete
 KEY("dump_state", BOOL, NONE, "false", "", "--dry-run says what each key does, and the effective config is written into the output."),
 KEY("graph_harvesting", BOOL, REMOVED, "false", "", "DeepSpeed took it out; a step is a fixed schedule here."),
 KEY("disable_python_gc", BOOL, NONE, "false", "", "there is no Python here."),
-KEY("dataloader_drop_last", BOOL, NONE, "false", "", "a last global batch that is not full is always dropped, and said."),
+KEY("dataloader_drop_last", BOOL, BUILT, "false", "", "Leaves rows that do not fill a micro batch out of their epoch. Otherwise the last batch of an epoch is a step with the rows that are left, as in the Hugging Face Trainer. Text and token stores have batches that run on into the next epoch, and the run's last one is dropped if it is not full.", FIELD(drop_last)),
 KEY("vocabulary_size", INT, NONE, NULL, "tokens", "the vocabulary is that of the model's config.json.", .range = "> 0"),
 KEY("use_data_before_expert_parallelism", BOOL, NONE, "false", "", "there is no expert parallelism here."),
 KEY("sequence_parallel_size", INT, LATER, "1", "ranks", "Ranks that share one sequence.", .range = ">= 1", .ungated = true),

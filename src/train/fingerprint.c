@@ -98,6 +98,14 @@ bool train_fingerprint_labels(json_t *agree, const engine_folder *folder) {
                                json_string(model_problem_name(config->problem))) == 0;
 }
 
+bool train_fingerprint_batches(json_t *agree, const train_epochs *epochs) {
+    bool drops = epochs->last == TRAIN_LAST_DROPPED;
+    if (epochs->last == TRAIN_LAST_JOINED) return true;
+    if (json_object_set_new(agree, TRAIN_FINGERPRINT_LAST, json_boolean(drops)) != 0) return false;
+    return !drops || json_object_set_new(agree, "train_micro_batch_size_per_gpu",
+                                         json_integer(epochs->micro)) == 0;
+}
+
 bool train_fingerprint_lora(json_t *agree, const model_lora *lora) {
     static const char *const keys[] = {"alpha_pattern", "use_rslora"};
     if (!lora->json) return true;

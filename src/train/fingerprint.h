@@ -9,6 +9,7 @@
 #include "config/config.h"
 #include "engine/handle.h"
 #include "train/data/data.h"
+#include "train/epochs.h"
 
 /* New objects that the caller owns; NULL when memory ran out. */
 
@@ -19,6 +20,11 @@ json_t *train_fingerprint_agree(const sifr_config *config, const sifr_model *mod
 
 /* Adds the task and the labels of a model that has them; false when memory ran out. */
 bool train_fingerprint_labels(json_t *agree, const engine_folder *folder);
+
+/* Adds how epochs end; nothing where batches are joined, as checkpoints had them that lack it.
+ * False when memory ran out. */
+#define TRAIN_FINGERPRINT_LAST "dataloader_drop_last"
+bool train_fingerprint_batches(json_t *agree, const train_epochs *epochs);
 
 /* Facts that may change, but change the results: optimizer, schedule, types, machine. */
 json_t *train_fingerprint_notes(const sifr_config *config, const sifr_engine *engine);

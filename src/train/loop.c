@@ -23,7 +23,7 @@ static sifr_status save(train_state *t, int64_t beside, sifr_error *error) {
     double start = base_seconds();
     json_t *state =
         json_pack("{s:I, s:I, s:I, s:o}", "samples",
-                  (json_int_t)(sifr_engine_steps(t->engine) * t->config->train_batch_size),
+                  (json_int_t)train_epochs_trained(&t->epochs, sifr_engine_steps(t->engine)),
                   "total_steps", (json_int_t)t->total_steps, "last_batch_iteration",
                   (json_int_t)(sifr_engine_updates(t->engine) - 1), "monitor",
                   train_monitor_state(&t->monitor));
@@ -102,18 +102,19 @@ static sifr_status note_skipped(train_state *t, const sifr_step_result *result, 
 }
 
 /* This rank's micro batches of the next step: sequence i of the global batch's micro batch g is
- * sample g * micro_batch_size + i of the step. */
+ * sample g * micro_batch_size + i of the step. What a short step lacks are rows without labels, so
+ * that all steps have one plan and one order of sums. */
 static sifr_status fetch(train_state *t, sifr_error *error) {
     const sifr_config *c = t->config;
     const plan_settings *settings = &engine_schedule(t->engine)->settings;
-    int64_t first = sifr_engine_steps(t->engine) * c->train_batch_size,
-            per = c->step.micro_batch_size;
-    int64_t at = 0;
+    int64_t first, per = c->step.micro_batch_size, at = 0;
+    int64_t samples = train_epochs_samples(&t->epochs, sifr_engine_steps(t->engine), &first);
+    if (samples < c->train_batch_size) train_rows_clear(&t->rows, 0);
     for (int32_t j = 0; j < settings->step.gradient_accumulation_steps; j++) {
         int64_t g =
             plan_global_micro_batch(settings, plan_mesh_place(&settings->mesh, PLAN_DATA), j);
-        for (int64_t i = 0; i < per; i++, at++)
-            train_data_sample(t->data, c->step.seed, first + g * per + i, &t->rows, at);
+        for (int64_t i = g * per; i < (g + 1) * per; i++, at++)
+            if (i < samples) train_data_sample(t->data, c->step.seed, first + i, &t->rows, at);
     }
     sifr_batch batch = train_rows_batch(&t->rows);
     return engine_check_batch(engine_model(t->engine), &batch, at * t->length, t->length, error);
@@ -450,7 +451,8 @@ static sifr_status run(train_state *t, train_outcome *outcome, sifr_error *error
     outcome->seconds = base_seconds() - start;
     outcome->steps = sifr_engine_steps(t->engine);
     outcome->total_steps = t->total_steps;
-    outcome->tokens = (outcome->steps - outcome->first_step) * c->train_batch_size * t->length;
+    int64_t trained = train_epochs_trained(&t->epochs, outcome->steps);
+    outcome->tokens = (trained - train_epochs_trained(&t->epochs, outcome->first_step)) * t->length;
     outcome->step_seconds = t->step_seconds;
     outcome->skipped = t->monitor.skipped;
     outcome->loss = t->monitor.last_loss;

@@ -111,15 +111,20 @@ static bool add_number(json_t *record, const char *key, double value) {
     return json_object_set_new(record, key, train_metrics_number(value)) == 0;
 }
 
+/* Of the first `steps` steps; what fills up a short one does not count. */
+static int64_t tokens_of(const train_monitor_settings *s, int64_t steps) {
+    return train_epochs_trained(&s->epochs, steps) * s->length;
+}
+
 static json_t *make_record(const train_monitor *monitor, int64_t step, double loss,
                            const sifr_step_result *result, double learning_rate, double rate) {
     const train_monitor_settings *s = &monitor->settings;
     json_t *record = json_pack(
         "{s:I, s:o, s:o, s:o, s:o, s:o, s:I, s:I, s:I, s:o}", "step", (json_int_t)step, "epoch",
-        train_metrics_number((double)step * s->epochs_per_step), "loss", train_metrics_number(loss),
-        "grad_norm", train_metrics_number(result->gradient_norm), "learning_rate",
-        train_metrics_number(learning_rate), "tokens_per_second", train_metrics_number(rate),
-        "tokens", (json_int_t)(step * s->tokens_per_step), "memory_bytes",
+        train_metrics_number(train_epochs_passed(&s->epochs, step)), "loss",
+        train_metrics_number(loss), "grad_norm", train_metrics_number(result->gradient_norm),
+        "learning_rate", train_metrics_number(learning_rate), "tokens_per_second",
+        train_metrics_number(rate), "tokens", (json_int_t)tokens_of(s, step), "memory_bytes",
         (json_int_t)monitor->memory, "skipped", (json_int_t)monitor->skipped, "seconds",
         train_metrics_number(base_seconds() - monitor->began));
     bool whole = record && (s->limit <= 0 || add_number(record, "limit_share",
@@ -165,8 +170,8 @@ static sifr_status add_record(train_monitor *monitor, json_t *record, sifr_error
 static sifr_status record_step(train_monitor *monitor, int64_t step, const sifr_step_result *result,
                                double learning_rate, double now, sifr_error *error) {
     const train_monitor_settings *s = &monitor->settings;
-    double rate = (double)((step - monitor->last_record_step) * s->tokens_per_step) /
-                  (now - monitor->last_record);
+    int64_t tokens = tokens_of(s, step) - tokens_of(s, monitor->last_record_step);
+    double rate = (double)tokens / (now - monitor->last_record);
     double loss = monitor->loss_count ? monitor->loss_sum / (double)monitor->loss_count : NAN;
     train_monitor_watch(monitor, step);
     monitor->last_loss = loss;
@@ -208,8 +213,9 @@ sifr_status train_monitor_step(train_monitor *monitor, int64_t step, const sifr_
         monitor->step_seconds > 0 ? 0.9 * monitor->step_seconds + 0.1 * seconds : seconds;
     if (s->host->live && (now - monitor->last_live > 0.1 || step == s->total_steps)) {
         char text[256];
-        format_line(monitor, step, result->loss, (double)s->tokens_per_step / monitor->step_seconds,
-                    result, learning_rate, train_columns(s->host), text, sizeof text);
+        format_line(monitor, step, result->loss,
+                    (double)(s->epochs.batch * s->length) / monitor->step_seconds, result,
+                    learning_rate, train_columns(s->host), text, sizeof text);
         s->host->live(s->host->user, text);
         monitor->last_live = now;
     }
@@ -234,7 +240,7 @@ static json_t *evaluation_record(const train_monitor *monitor, int64_t step,
     char key[64];
     json_t *record = json_pack(
         "{s:I, s:o, s:o, s:I, s:o}", "step", (json_int_t)step, "epoch",
-        train_metrics_number((double)step * monitor->settings.epochs_per_step), "eval_loss",
+        train_metrics_number(train_epochs_passed(&monitor->settings.epochs, step)), "eval_loss",
         train_metrics_number(evaluation->loss), "eval_windows", (json_int_t)evaluation->windows,
         "eval_seconds", train_metrics_number(evaluation->seconds));
     bool whole = record && (evaluation->labelled ||
@@ -316,13 +322,13 @@ static json_t *history_of(const json_t *records) {
 
 json_t *train_monitor_trainer_state(const train_monitor *monitor, int64_t step) {
     const train_monitor_settings *s = &monitor->settings;
-    return json_pack(
-        "{s:n, s:n, s:o, s:I, s:I, s:I, s:I, s:o, s:b, s:b, s:o}", "best_metric",
-        "best_model_checkpoint", "epoch", train_metrics_number((double)step * s->epochs_per_step),
-        "global_step", (json_int_t)step, "max_steps", (json_int_t)s->total_steps,
-        "num_train_epochs", (json_int_t)ceil((double)s->total_steps * s->epochs_per_step),
-        "logging_steps", (json_int_t)s->log_every, "total_flos",
-        train_metrics_number((double)step * (double)s->tokens_per_step * s->flops_per_token),
-        "is_local_process_zero", 1, "is_world_process_zero", 1, "log_history",
-        history_of(monitor->metrics.history));
+    return json_pack("{s:n, s:n, s:o, s:I, s:I, s:I, s:I, s:o, s:b, s:b, s:o}", "best_metric",
+                     "best_model_checkpoint", "epoch",
+                     train_metrics_number(train_epochs_passed(&s->epochs, step)), "global_step",
+                     (json_int_t)step, "max_steps", (json_int_t)s->total_steps, "num_train_epochs",
+                     (json_int_t)ceil(train_epochs_passed(&s->epochs, s->total_steps)),
+                     "logging_steps", (json_int_t)s->log_every, "total_flos",
+                     train_metrics_number((double)tokens_of(s, step) * s->flops_per_token),
+                     "is_local_process_zero", 1, "is_world_process_zero", 1, "log_history",
+                     history_of(monitor->metrics.history));
 }

@@ -6,6 +6,7 @@
 
 #include "sifr/engine.h"
 #include "train/callbacks.h"
+#include "train/epochs.h"
 #include "train/evaluate.h"
 #include "train/metrics.h"
 #include "train/rewards.h"
@@ -14,8 +15,8 @@ typedef struct train_monitor_settings {
     const train_host *host;
     const char *output;
     int64_t first_step, total_steps;
-    int64_t tokens_per_step;
-    double epochs_per_step;
+    int64_t length; /* of a sequence */
+    train_epochs epochs;
     int64_t log_every; /* steps between records */
     int64_t
         print_every; /* steps between progress lines; 0: with the records, at most one a second */

@@ -121,8 +121,9 @@ static sifr_status open_data(train_state *t, sifr_error *error) {
     if (status == SIFR_OK && t->first) status = train_open_stores(t, error);
     BASE_TRY(train_agree(t, status, error));
     if (!t->first) status = train_open_stores(t, error);
-    if (status == SIFR_OK) status = train_count_steps(t, error);
     BASE_TRY(train_agree(t, status, error));
+    BASE_TRY(train_choose_batches(t, error));
+    BASE_TRY(train_agree(t, train_count_steps(t, error), error));
     return train_agree(t, check_output(t, error), error);
 }
 
@@ -143,6 +144,7 @@ static sifr_status load(train_state *t, sifr_error *error) {
     t->usual = train_fingerprint_usual();
     bool whole = t->agree && t->notes && t->usual &&
                  train_fingerprint_labels(t->agree, &t->folder) &&
+                 train_fingerprint_batches(t->agree, &t->epochs) &&
                  train_fingerprint_lora(t->agree, &t->lora);
     sifr_status made = whole ? SIFR_OK : base_fail_alloc(error, 4096);
     if (made == SIFR_OK) made = find_tensors(t, error);
@@ -212,9 +214,8 @@ static sifr_status open_monitor(train_state *t, sifr_error *error) {
         .output = c->output,
         .first_step = sifr_engine_steps(t->engine),
         .total_steps = t->total_steps,
-        .tokens_per_step = c->train_batch_size * t->length,
-        .epochs_per_step =
-            (double)c->train_batch_size / (double)train_data_windows(t->data, t->length),
+        .length = t->length,
+        .epochs = t->epochs,
         .log_every = c->logging_steps > 0 ? c->logging_steps : 1,
         .print_every = c->steps_per_print,
         .flops_per_token = model_training_flops(t->folder.model, t->length),

@@ -13,6 +13,7 @@
 #include "engine/device_choice.h"
 #include "plan/price/price.h"
 #include "train/data/data.h"
+#include "train/epochs.h"
 #include "train/loop.h"
 #include "train/monitor.h"
 #include "train/output.h"
@@ -48,6 +49,7 @@ typedef struct train_state {
     train_rows rows;               /* of this rank's micro batches */
     float *rewards; /* of preferences: of this rank's step, of all ranks' as they come, and in
                        order; then the log-probabilities of a micro batch */
+    train_epochs epochs;
     int64_t length, total_steps;
     int64_t saved_step; /* step of the newest checkpoint; -1: none */
     int skipped_in_row;

@@ -5,6 +5,7 @@
 
 #include "base/file.h"
 #include "base/text.h"
+#include "train/fingerprint.h"
 #include "train/run_settings.h"
 #include "train/run_task.h"
 
@@ -138,35 +139,103 @@ static void say_size(const train_state *t, int64_t windows) {
                   base_format_counted(windows, "window", number), (long long)t->length);
 }
 
-sifr_status train_count_steps(train_state *t, sifr_error *error) {
+/* Whether the run goes on from a checkpoint that was made before epochs had a last batch of their
+ * own. */
+static sifr_status find_joined(const train_state *t, bool *out, sifr_error *error) {
+    json_t *manifest;
+    *out = false;
+    BASE_TRY(checkpoint_peek(t->config->output, &manifest, error));
+    if (manifest)
+        *out = !json_object_get(json_object_get(manifest, "agree"), TRAIN_FINGERPRINT_LAST);
+    json_decref(manifest);
+    return SIFR_OK;
+}
+
+sifr_status train_choose_batches(train_state *t, sifr_error *error) {
     const sifr_config *c = t->config;
-    int64_t windows = train_data_windows(t->data, t->length), batch = c->train_batch_size;
-    if (windows == 0)
+    bool rows = train_data_chat(t->data) || train_data_labelled(t->data), joined = false;
+    if (c->resume) {
+        sifr_status status = t->first ? find_joined(t, &joined, error) : SIFR_OK;
+        BASE_TRY(train_agree(t, status, error));
+        BASE_TRY(comm_broadcast(t->group, 0, &joined, sizeof joined, error));
+    }
+    if (rows && joined)
+        base_log(t->host->log, SIFR_LOG_INFO,
+                 "%s: its checkpoints are of a version whose batches of rows ran on into the next "
+                 "epoch; so do this run's, whatever dataloader_drop_last says",
+                 c->output);
+    train_last_batch last = !rows || joined ? TRAIN_LAST_JOINED
+                            : c->drop_last  ? TRAIN_LAST_DROPPED
+                                            : TRAIN_LAST_SHORT;
+    t->epochs = train_epochs_make(last, train_data_windows(t->data, t->length), c->train_batch_size,
+                                  c->step.micro_batch_size);
+    return SIFR_OK;
+}
+
+static sifr_status check_windows(const train_state *t, sifr_error *error) {
+    if (t->epochs.windows == 0)
         return base_fail(error, SIFR_FAILED,
                          "data: %lld tokens are too few for a window of %lld and the token after "
                          "it; give more text or a shorter seq-length",
                          (long long)train_data_tokens(t->data), (long long)t->length);
-    say_size(t, windows);
-    if (c->max_steps > 0) {
-        t->total_steps = c->max_steps;
-        return config_set_total_steps(t->config, t->total_steps, error);
-    }
-    double samples = floor(c->num_train_epochs * (double)windows);
-    if (samples > 1e15)
-        return base_fail(error, SIFR_USAGE,
-                         "num_train_epochs %g: the number of steps is too large; give fewer epochs",
-                         c->num_train_epochs);
-    t->total_steps = (int64_t)samples / batch;
-    int64_t dropped = (int64_t)samples % batch;
+    if (t->epochs.used > 0) return SIFR_OK;
+    return base_fail(error, SIFR_FAILED,
+                     "data: %lld %s do not fill a micro batch of %lld, and dataloader_drop_last "
+                     "leaves out what does not; leave it out, or give more data or a smaller micro "
+                     "batch",
+                     (long long)t->epochs.windows, windows_word(t), (long long)t->epochs.micro);
+}
+
+/* What an epoch's last batch has, or lacks. */
+static void say_last_batch(const train_state *t) {
+    const train_epochs *e = &t->epochs;
+    int64_t first, left = e->windows - e->used;
+    char steps[80];
+    if (left)
+        train_say(t->host,
+                  "data: %lld %s of each epoch are left out, which do not fill a micro batch of "
+                  "%lld (dataloader_drop_last)",
+                  (long long)left, windows_word(t), (long long)e->micro);
+    int64_t last = e->steps ? train_epochs_samples(e, e->steps - 1, &first) : e->batch;
+    if (last < e->batch)
+        train_say(t->host, "data: an epoch of %lld %s is %s, the last one with %lld of %lld",
+                  (long long)e->used, windows_word(t), base_format_counted(e->steps, "step", steps),
+                  (long long)last, (long long)e->batch);
+}
+
+/* Of batches that are joined. */
+static sifr_status check_last_batch(const train_state *t, sifr_error *error) {
+    const sifr_config *c = t->config;
+    int64_t samples = (int64_t)floor(c->num_train_epochs * (double)t->epochs.windows);
+    int64_t batch = c->train_batch_size;
     if (t->total_steps == 0)
         return base_fail(error, SIFR_FAILED,
                          "data: %g epochs of %lld %s do not fill one global batch of %lld; "
                          "give more data, a smaller batch or --max-steps",
-                         c->num_train_epochs, (long long)windows, windows_word(t),
+                         c->num_train_epochs, (long long)t->epochs.windows, windows_word(t),
                          (long long)batch);
-    if (dropped)
+    if (samples % batch)
         train_say(t->host,
                   "data: dropped the last %lld %s, which do not fill a global batch of %lld",
-                  (long long)dropped, windows_word(t), (long long)batch);
+                  (long long)(samples % batch), windows_word(t), (long long)batch);
+    return SIFR_OK;
+}
+
+sifr_status train_count_steps(train_state *t, sifr_error *error) {
+    const sifr_config *c = t->config;
+    BASE_TRY(check_windows(t, error));
+    say_size(t, t->epochs.windows);
+    say_last_batch(t);
+    if (c->max_steps > 0) {
+        t->total_steps = c->max_steps;
+        return config_set_total_steps(t->config, t->total_steps, error);
+    }
+    double steps = train_epochs_steps(&t->epochs, c->num_train_epochs);
+    if (!(steps * (double)c->train_batch_size <= 1e15))
+        return base_fail(error, SIFR_USAGE,
+                         "num_train_epochs %g: the number of steps is too large; give fewer epochs",
+                         c->num_train_epochs);
+    t->total_steps = (int64_t)steps;
+    if (t->epochs.last == TRAIN_LAST_JOINED) BASE_TRY(check_last_batch(t, error));
     return config_set_total_steps(t->config, t->total_steps, error);
 }

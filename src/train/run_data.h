@@ -9,8 +9,12 @@
  * others. SIFR_USAGE for preferences without their loss, and for that loss without them. */
 sifr_status train_open_stores(train_state *t, sifr_error *error) SIFR_MUST_CHECK;
 
-/* Sets t->total_steps, from max_steps or epochs, and says how much data there is. Windows that do
- * not fill a global batch are dropped. SIFR_FAILED where there are too few for a step. */
+/* Sets t->epochs: batches of rows end with their epoch, those of text do not. A run that goes on
+ * keeps the batches that it began with. All ranks call it, between the two others. */
+sifr_status train_choose_batches(train_state *t, sifr_error *error) SIFR_MUST_CHECK;
+
+/* Sets t->total_steps, from max_steps or epochs, and says how much data there is and what is left
+ * of it. SIFR_FAILED where there are too few for a step. */
 sifr_status train_count_steps(train_state *t, sifr_error *error) SIFR_MUST_CHECK;
 
 #endif
