@@ -198,7 +198,7 @@ NONE("metric_for_best_model", "checkpoints are kept by age"),
 NONE("load_best_model_at_end", "checkpoints are kept by age"),
 NONE("do_causal_lm_eval", "an evaluation is of the loss"),
 NONE("do_bench_eval", "an evaluation is of the loss"),
-NONE("dataloader_drop_last", "a last global batch that is not full is always dropped"),
+COPY("dataloader_drop_last", "dataloader_drop_last"),
 REFUSE("neftune_noise_alpha", "noise on embeddings is not supported yet"),
 REFUSE("noisy_embedding_alpha", "noise on embeddings is not supported yet"),
 COPY("group_by_length", "sifr.group_by_length"),
@@ -342,6 +342,7 @@ static sifr_status axolotl_finish(import_state *s) {
     BASE_TRY(axolotl_preference(s));
     BASE_TRY(import_finish_optimizer(s, "optimizer"));
     BASE_TRY(import_finish_rows(s, "val_set_size"));
+    BASE_TRY(import_axolotl_packed(s));
     const char *adapter = json_string_value(json_object_get(s->source, "adapter"));
     bool on = adapter && (!strcmp(adapter, "lora") || !strcmp(adapter, "qlora")),
          goes_on = import_get(s, "sifr.adapter");

@@ -81,6 +81,13 @@ sifr_status import_axolotl_defaults(import_state *s) {
                 " (there at most 100 steps)");
 }
 
+/* axolotl's sampler of packs has no batch that is not full (MultipackBatchSampler, drop_last). */
+sifr_status import_axolotl_packed(import_state *s) {
+    if (!json_is_true(import_get(s, "sifr.packing"))) return SIFR_OK;
+    return take(s, "dataloader_drop_last", "dataloader_drop_last", json_true(),
+                " (of packed rows)");
+}
+
 /* --- the programs built on the Trainer --- */
 
 bool import_is_factory(const import_state *s) {

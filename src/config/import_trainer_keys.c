@@ -73,7 +73,7 @@ EXPECT("logging_strategy", "logging_steps counts", "steps", "metrics are logged 
 REFUSE("label_smoothing_factor", "label smoothing is not supported yet"),
 REFUSE("neftune_noise_alpha", "noise on embeddings is not supported yet"),
 COPY("group_by_length", "sifr.group_by_length"),
-IGNORE("dataloader_drop_last", "a last global batch that is not full is always dropped"),
+COPY("dataloader_drop_last", "dataloader_drop_last"),
 COPY("packing", "sifr.packing"),
 SWITCH("neat_packing", "sifr.packing", "true"),
 LATER("use_peft"),

@@ -108,6 +108,10 @@ static void arguments_of_the_trainer(void **state) {
           "lr_scheduler_type: constant\n",
           "{\"sifr\": {\"output\": \"o\", \"eval_steps\": 5, \"lr_scheduler_type\": \"constant\"}}",
           0);
+    makes("output_dir: o\nlr_scheduler_type: constant\ndataloader_drop_last: true\n",
+          "{\"sifr\": {\"output\": \"o\", \"lr_scheduler_type\": \"constant\"}, "
+          "\"dataloader_drop_last\": true}",
+          0);
     says("output_dir: o\nreport_to: wandb\n",
          "report_to = \"wandb\": no effect here: reports go to the output folder\n");
     says("output_dir: o\nlearning_rat: 3\n",
@@ -430,7 +434,8 @@ static void rows_to_fine_tune_on(void **state) {
         "\"c.jsonl\", \"type\": \"alpaca\", \"format\": \"USER: "
         "{instruction}\\n{input}\\nASSISTANT:\", \"no_input_format\": \"USER: "
         "{instruction}\\nASSISTANT:\"}], \"eval_data\": \"t.jsonl\", \"train_on\": "
-        "\"all\", \"packing\": true, \"lr_scheduler_type\": \"cosine\"}}",
+        "\"all\", \"packing\": true, \"lr_scheduler_type\": \"cosine\"}, "
+        "\"dataloader_drop_last\": true}",
         0);
     makes("base_model: m\nval_set_size: 0.1\ndatasets: [{path: a.jsonl, type: chat_template}]\n"
           "train_on_inputs: false\n",

@@ -63,6 +63,15 @@ static void of_axolotl(void **state) {
           "{\"sifr\": {\"model\": \"m\", \"seq_length\": 64, \"per_device_train_batch_size\": 2, "
           "\"gradient_accumulation_steps\": 4, \"max_steps\": 5, \"warmup_steps\": 0, "
           "\"lr_scheduler_type\": \"cosine\"}, \"fp16\": {\"enabled\": true}}");
+    /* Its packs come in full micro batches. */
+    says("base_model: m\nsample_packing: true\n",
+         "its default of dataloader_drop_last = true: dataloader_drop_last (of packed rows)\n");
+    makes(
+        "base_model: m\nsample_packing: true\nbf16: false\nsequence_len: 64\nmicro_batch_size: 2\n"
+        "max_steps: 5\nwarmup_steps: 0\ndataloader_drop_last: false\n",
+        "{\"sifr\": {\"model\": \"m\", \"seq_length\": 64, \"per_device_train_batch_size\": 2, "
+        "\"max_steps\": 5, \"warmup_steps\": 0, \"packing\": true, \"lr_scheduler_type\": "
+        "\"cosine\"}, \"dataloader_drop_last\": false}");
     /* The DeepSpeed config has types, sizes and a schedule; its "auto" is axolotl's. */
     makes("base_model: m\nsequence_len: 64\nmax_steps: 5\nbf16: auto\ndeepspeed: {bf16: {enabled: "
           "auto}, train_micro_batch_size_per_gpu: 4, scheduler: {type: WarmupLR}}\n",
