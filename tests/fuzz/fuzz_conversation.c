@@ -30,11 +30,11 @@ static void check_row(const json_t *row, unsigned choice, const formats_row_plac
     static const formats_row_format format = {"{{{instruction}}}\n{input}", NULL, "<{system}>"};
     formats_conversation c;
     formats_row_type type = (formats_row_type)(choice % (FORMATS_ROW_TYPES + 1));
+    const formats_form *form;
     sifr_error error = {0};
-    sifr_status status = SIFR_OK;
-    if (type == FORMATS_ROW_TYPES) status = formats_row_type_find(row, place, &type, &error);
+    sifr_status status = formats_row_form_find(row, type, place, &form, &error);
     if (status == SIFR_OK)
-        status = formats_conversation_read(row, type, choice & 32 ? &format : NULL, choice & 64,
+        status = formats_conversation_read(row, form, choice & 32 ? &format : NULL, choice & 64,
                                            place, &c, &error);
     if (status == SIFR_OK) {
         check_conversation(&c);

@@ -63,9 +63,9 @@ static void end(encoder_case *c) {
 
 static sifr_status encode(encoder_case *c, const json_t *row, sifr_error *error) {
     const formats_row_place place = {"rows", 1, 1};
-    formats_row_type type;
-    BASE_TRY(formats_row_type_find(row, &place, &type, error));
-    return train_chat_encode(&c->encoder, row, type, &place, &c->row, error);
+    const formats_form *form;
+    BASE_TRY(formats_row_form_find(row, FORMATS_ROW_TYPES, &place, &form, error));
+    return train_chat_encode(&c->encoder, row, form, &place, &c->row, error);
 }
 
 static bool same_row(const encoder_case *c, const json_t *wanted) {

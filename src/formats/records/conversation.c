@@ -7,20 +7,6 @@
 #include "base/json.h"
 #include "formats/records/conversation_internal.h"
 
-static const char *const type_names[FORMATS_ROW_TYPES] = {
-    [FORMATS_ROW_TEXT] = "text",         [FORMATS_ROW_PROMPT_COMPLETION] = "prompt_completion",
-    [FORMATS_ROW_ALPACA] = "alpaca",     [FORMATS_ROW_SHAREGPT] = "sharegpt",
-    [FORMATS_ROW_MESSAGES] = "messages", [FORMATS_ROW_PREFERENCE] = "preference",
-};
-
-static const char *const list_fields[] = {"messages", "conversations", "conversation"};
-
-enum { LIST_FIELDS = sizeof list_fields / sizeof *list_fields };
-
-const char *formats_row_type_name(formats_row_type type) {
-    return type_names[type];
-}
-
 sifr_status formats_row_fail(const formats_row_place *place, const char *field, sifr_error *error,
                              const char *format, ...) {
     char said[SIFR_ERROR_LENGTH / 2];
@@ -213,19 +199,10 @@ sifr_status formats_messages_add(json_t *messages, const char *role, const char 
     return json_array_append_new(messages, message) ? base_fail_alloc(error, size) : SIFR_OK;
 }
 
-/* The field that holds the list of turns; NULL: none. */
-static const char *list_field(const json_t *row) {
-    for (size_t i = 0; i < LIST_FIELDS; i++) {
-        const json_t *value = json_object_get(row, list_fields[i]);
-        if (value && !json_is_null(value)) return list_fields[i];
-    }
-    return NULL;
-}
-
-static sifr_status read_messages(const json_t *row, const formats_row_place *place,
-                                 formats_conversation *out, sifr_error *error) {
-    const char *field = list_field(row);
-    if (!field) field = list_fields[0];
+static sifr_status read_messages(const json_t *row, const formats_form *form,
+                                 const formats_row_place *place, formats_conversation *out,
+                                 sifr_error *error) {
+    const char *field = formats_form_field(form, FORMATS_PART_TURNS, row);
     BASE_TRY(formats_row_list(row, field, place, &out->messages, error));
     if (!out->messages) return formats_row_fail(place, "'messages'", error, "is missing");
     BASE_TRY(formats_messages_check(out->messages, field, place, error));
@@ -233,27 +210,11 @@ static sifr_status read_messages(const json_t *row, const formats_row_place *pla
     return formats_row_list(row, "tools", place, &out->tools, error);
 }
 
-static bool has(const json_t *row, const char *field) {
-    return json_object_get(row, field) != NULL;
-}
-
-/* The first element of a list, or of the list that a text holds, as in a CSV file; a new reference,
- * or NULL. */
-static json_t *first_of(const json_t *row, const char *field) {
-    json_t *value = json_object_get(row, field), *parsed = NULL;
-    const char *text = json_string_value(value);
-    if (text && base_json_parse(text, json_string_length(value), "", &parsed, NULL) != SIFR_OK)
-        return NULL;
-    json_t *first = json_incref(json_array_get(parsed ? parsed : value, 0));
-    json_decref(parsed);
-    return first;
-}
-
 /* --- prompt and completion --- */
 
 static bool are_messages(const json_t *row, const char *field) {
-    json_t *first = first_of(row, field);
-    bool messages = has(first, "role");
+    json_t *first = formats_first_of(row, field);
+    bool messages = json_object_get(first, "role") != NULL;
     json_decref(first);
     return messages;
 }
@@ -290,14 +251,6 @@ static sifr_status read_prompt(const json_t *row, const formats_row_place *place
 
 /* --- rows --- */
 
-/* Of a list of turns: whether they are ShareGPT's. */
-static bool are_turns(const json_t *row, const char *field) {
-    json_t *first = first_of(row, field);
-    bool turns = has(first, "from") && !has(first, "role");
-    json_decref(first);
-    return turns;
-}
-
 static sifr_status unknown_form(const json_t *row, const formats_row_place *place,
                                 sifr_error *error) {
     char fields[160] = "";
@@ -317,35 +270,27 @@ static sifr_status unknown_form(const json_t *row, const formats_row_place *plac
                             used ? fields : "none");
 }
 
-sifr_status formats_row_type_find(const json_t *row, const formats_row_place *place,
-                                  formats_row_type *out, sifr_error *error) {
-    const char *field = list_field(row);
-    if (has(row, "chosen") && has(row, "rejected"))
-        *out = FORMATS_ROW_PREFERENCE;
-    else if (field)
-        *out = are_turns(row, field) ? FORMATS_ROW_SHAREGPT : FORMATS_ROW_MESSAGES;
-    else if (has(row, "prompt") && has(row, "completion"))
-        *out = FORMATS_ROW_PROMPT_COMPLETION;
-    else if (has(row, "instruction") && (has(row, "output") || has(row, "response")))
-        *out = FORMATS_ROW_ALPACA;
-    else if (has(row, "text"))
-        *out = FORMATS_ROW_TEXT;
-    else
-        return unknown_form(row, place, error);
+sifr_status formats_row_form_find(const json_t *row, formats_row_type type,
+                                  const formats_row_place *place, const formats_form **out,
+                                  sifr_error *error) {
+    *out = formats_form_match(row, type);
+    if (*out) return SIFR_OK;
+    if (type == FORMATS_ROW_TYPES) return unknown_form(row, place, error);
+    *out = formats_form_of(type);
     return SIFR_OK;
 }
 
-static sifr_status read_row(const json_t *row, formats_row_type type,
+static sifr_status read_row(const json_t *row, const formats_form *form,
                             const formats_row_format *format, bool templated,
                             const formats_row_place *place, formats_conversation *out,
                             sifr_error *error) {
-    switch (type) {
+    switch (form->type) {
     case FORMATS_ROW_MESSAGES:
-        return read_messages(row, place, out, error);
+        return read_messages(row, form, place, out, error);
     case FORMATS_ROW_SHAREGPT:
-        return formats_read_sharegpt(row, place, out, error);
+        return formats_read_sharegpt(row, form, place, out, error);
     case FORMATS_ROW_ALPACA:
-        return formats_read_alpaca(row, format, templated, place, out, error);
+        return formats_read_alpaca(row, form, format, templated, place, out, error);
     case FORMATS_ROW_PROMPT_COMPLETION:
         return read_prompt(row, place, out, error);
     case FORMATS_ROW_TEXT:
@@ -353,15 +298,16 @@ static sifr_status read_row(const json_t *row, formats_row_type type,
     case FORMATS_ROW_TYPES:
         break;
     }
-    return formats_row_string(row, "text", false, place, &out->text, &out->text_size, error);
+    return formats_row_string(row, formats_form_field(form, FORMATS_PART_ANSWER, row), false, place,
+                              &out->text, &out->text_size, error);
 }
 
-sifr_status formats_conversation_read(const json_t *row, formats_row_type type,
+sifr_status formats_conversation_read(const json_t *row, const formats_form *form,
                                       const formats_row_format *format, bool templated,
                                       const formats_row_place *place, formats_conversation *out,
                                       sifr_error *error) {
     *out = (formats_conversation){.prompt = "", .text = ""};
-    sifr_status status = read_row(row, type, format, templated, place, out, error);
+    sifr_status status = read_row(row, form, format, templated, place, out, error);
     if (status != SIFR_OK) formats_conversation_free(out);
     return status;
 }

@@ -1,17 +1,9 @@
-/* A row of fine-tuning data as messages or as texts, from any of the usual forms:
- *
- *   text               "text"
- *   prompt_completion  "prompt", "completion": two strings, or two lists of messages
- *   alpaca             "instruction", "output" or "response"; at will "input", "system", "history"
- *   sharegpt           "conversations" of {"from", "value"}; at will "system", "tools"
- *   messages           "messages" of {"role", "content"}; at will "tools"
- *   preference         "chosen", "rejected": two texts or two lists of messages
+/* A row of fine-tuning data as messages or as texts, by its form (row_forms.h).
  *
  * A preference stands behind a "prompt" of the same kind; without one the prompt is what both begin
- * with. A format of the source may make an Alpaca row a text. "conversation" and
- * "conversations" may hold messages, and "messages" ShareGPT's turns. A list may also be written as
- * JSON in a string, as in a CSV file. A content that is a list of parts, all of them text, is their
- * text. */
+ * with. A format of the source may make an Alpaca row a text. A list may also be written as JSON in
+ * a string, as in a CSV file. A content that is a list of parts, all of them text, is their text.
+ */
 #ifndef FORMATS_CONVERSATION_H
 #define FORMATS_CONVERSATION_H
 
@@ -21,16 +13,7 @@
 #include <stdint.h>
 
 #include "base/errors.h"
-
-typedef enum formats_row_type {
-    FORMATS_ROW_TEXT,
-    FORMATS_ROW_PROMPT_COMPLETION,
-    FORMATS_ROW_ALPACA,
-    FORMATS_ROW_SHAREGPT,
-    FORMATS_ROW_MESSAGES,
-    FORMATS_ROW_PREFERENCE,
-    FORMATS_ROW_TYPES
-} formats_row_type;
+#include "formats/records/row_forms.h"
 
 /* Where a row stands, for messages. */
 typedef struct formats_row_place {
@@ -62,23 +45,23 @@ typedef struct formats_row_format {
     const char *system;   /* NULL: "{system}" */
 } formats_row_format;
 
-/* "messages", "sharegpt" … */
-const char *formats_row_type_name(formats_row_type type);
-
-/* By the fields of a row. SIFR_FAILED, with the row's fields, where they are of no known form. */
-sifr_status formats_row_type_find(const json_t *row, const formats_row_place *place,
-                                  formats_row_type *out, sifr_error *error) SIFR_MUST_CHECK;
+/* The form of a row by its fields, among those of a type or any. Where none fits, the one that has
+ * the type's name; for any type SIFR_FAILED, with the row's fields. */
+sifr_status formats_row_form_find(const json_t *row, formats_row_type type,
+                                  const formats_row_place *place, const formats_form **out,
+                                  sifr_error *error) SIFR_MUST_CHECK;
 
 /* A preference as two rows of prompt and completion, the chosen one first, new references; of the
  * row they share parts. SIFR_FAILED, with file, row and field. */
-sifr_status formats_preference_read(const json_t *row, const formats_row_place *place,
-                                    json_t *out[2], sifr_error *error) SIFR_MUST_CHECK;
+sifr_status formats_preference_read(const json_t *row, const formats_form *form,
+                                    const formats_row_place *place, json_t *out[2],
+                                    sifr_error *error) SIFR_MUST_CHECK;
 
-/* The row, which must outlive *out, as `type` says; not of a preference. `templated`: the model has
+/* The row, which must outlive *out, as `form` says; not of a preference. `templated`: the model has
  * a chat template; without one an Alpaca row becomes the text that Stanford Alpaca made of it.
  * `format` makes the text of Alpaca rows; NULL or without a turn: none.
  * SIFR_FAILED, with file, row and field, for a row that is not of this form. */
-sifr_status formats_conversation_read(const json_t *row, formats_row_type type,
+sifr_status formats_conversation_read(const json_t *row, const formats_form *form,
                                       const formats_row_format *format, bool templated,
                                       const formats_row_place *place, formats_conversation *out,
                                       sifr_error *error) SIFR_MUST_CHECK;

@@ -10,29 +10,38 @@
 typedef struct alpaca_row {
     const char *instruction, *input, *output, *system;
     size_t instruction_size, input_size, output_size, system_size;
+    const char *history; /* its field's name */
 } alpaca_row;
 
-static sifr_status read_strings(const json_t *row, const formats_row_place *place, alpaca_row *a,
-                                sifr_error *error) {
-    const char *output = json_object_get(row, "output") ? "output" : "response";
-    BASE_TRY(formats_row_string(row, "instruction", false, place, &a->instruction,
-                                &a->instruction_size, error));
-    BASE_TRY(formats_row_string(row, "input", true, place, &a->input, &a->input_size, error));
-    BASE_TRY(formats_row_string(row, "system", true, place, &a->system, &a->system_size, error));
-    return formats_row_string(row, output, false, place, &a->output, &a->output_size, error);
+static sifr_status read_strings(const json_t *row, const formats_form *form,
+                                const formats_row_place *place, alpaca_row *a, sifr_error *error) {
+    const struct {
+        formats_part part;
+        const char **text;
+        size_t *size;
+    } strings[] = {{FORMATS_PART_PROMPT, &a->instruction, &a->instruction_size},
+                   {FORMATS_PART_INPUT, &a->input, &a->input_size},
+                   {FORMATS_PART_SYSTEM, &a->system, &a->system_size},
+                   {FORMATS_PART_ANSWER, &a->output, &a->output_size}};
+    for (size_t i = 0; i < sizeof strings / sizeof *strings; i++)
+        BASE_TRY(formats_row_string(row, formats_form_field(form, strings[i].part, row),
+                                    form->fields[strings[i].part].optional, place, strings[i].text,
+                                    strings[i].size, error));
+    a->history = formats_form_field(form, FORMATS_PART_HISTORY, row);
+    return SIFR_OK;
 }
 
 /* Earlier turns: pairs of what was asked and answered. */
-static sifr_status add_history(const json_t *row, json_t *messages, const formats_row_place *place,
-                               sifr_error *error) {
+static sifr_status add_history(const json_t *row, const char *field, json_t *messages,
+                               const formats_row_place *place, sifr_error *error) {
     json_t *history, *pair;
     size_t i;
     sifr_status status = SIFR_OK;
-    BASE_TRY(formats_row_list(row, "history", place, &history, error));
+    BASE_TRY(formats_row_list(row, field, place, &history, error));
     json_array_foreach(history, i, pair) {
         const json_t *asked = json_array_get(pair, 0), *answered = json_array_get(pair, 1);
-        char name[64];
-        snprintf(name, sizeof name, "'history[%zu]'", i);
+        char name[96];
+        snprintf(name, sizeof name, "'%.60s[%zu]'", field, i);
         if (json_array_size(pair) != 2 || !json_is_string(asked) || !json_is_string(answered))
             status = formats_row_fail(place, name, error, "must be a pair of strings");
         if (status == SIFR_OK)
@@ -61,7 +70,7 @@ static sifr_status as_messages(const json_t *row, const alpaca_row *a,
     if (!out->messages) return base_fail_alloc(error, 64);
     if (a->system_size)
         BASE_TRY(formats_messages_add(out->messages, "system", a->system, a->system_size, error));
-    BASE_TRY(add_history(row, out->messages, place, error));
+    BASE_TRY(add_history(row, a->history, out->messages, place, error));
     json_t *asked = question(a);
     if (!asked) return base_fail_alloc(error, a->instruction_size + a->input_size);
     sifr_status status = formats_messages_add(out->messages, "user", json_string_value(asked),
@@ -88,7 +97,7 @@ static sifr_status as_text(const json_t *row, const alpaca_row *a, const formats
     static const char with[] = ", paired with an input that provides further context";
     static const char rest[] = ". Write a response that appropriately completes the "
                                "request.\n\n### Instruction:\n";
-    if (a->system_size || json_array_size(json_object_get(row, "history")))
+    if (a->system_size || json_array_size(json_object_get(row, a->history)))
         return formats_row_fail(place, a->system_size ? "'system'" : "'history'", error,
                                 "needs a chat template, which the model folder does not have");
     out->strings =
@@ -140,7 +149,7 @@ static sifr_status as_formatted(const json_t *row, const formats_row_format *for
     const char *before = !a->system_size ? "" : format->system ? format->system : "{system}";
     const char *turn = a->input_size || !format->no_input ? format->turn : format->no_input;
     char *text;
-    if (json_array_size(json_object_get(row, "history")))
+    if (json_array_size(json_object_get(row, a->history)))
         return formats_row_fail(place, "'history'", error,
                                 "has no place in the source's format; leave the format out");
     size_t first = expand(before, a, NULL), size = first + expand(turn, a, NULL);
@@ -152,11 +161,12 @@ static sifr_status as_formatted(const json_t *row, const formats_row_format *for
     return put_text(a, out, error);
 }
 
-sifr_status formats_read_alpaca(const json_t *row, const formats_row_format *format, bool templated,
+sifr_status formats_read_alpaca(const json_t *row, const formats_form *form,
+                                const formats_row_format *format, bool templated,
                                 const formats_row_place *place, formats_conversation *out,
                                 sifr_error *error) {
     alpaca_row a;
-    BASE_TRY(read_strings(row, place, &a, error));
+    BASE_TRY(read_strings(row, form, place, &a, error));
     if (format && format->turn) return as_formatted(row, format, &a, place, out, error);
     return templated ? as_messages(row, &a, place, out, error)
                      : as_text(row, &a, place, out, error);

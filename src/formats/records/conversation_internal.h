@@ -25,10 +25,12 @@ sifr_status formats_messages_add(json_t *messages, const char *role, const char 
                                  size_t size, sifr_error *error) SIFR_MUST_CHECK;
 
 /* conversation_sharegpt.c */
-sifr_status formats_read_sharegpt(const json_t *row, const formats_row_place *place,
-                                  formats_conversation *out, sifr_error *error) SIFR_MUST_CHECK;
+sifr_status formats_read_sharegpt(const json_t *row, const formats_form *form,
+                                  const formats_row_place *place, formats_conversation *out,
+                                  sifr_error *error) SIFR_MUST_CHECK;
 /* conversation_alpaca.c */
-sifr_status formats_read_alpaca(const json_t *row, const formats_row_format *format, bool templated,
+sifr_status formats_read_alpaca(const json_t *row, const formats_form *form,
+                                const formats_row_format *format, bool templated,
                                 const formats_row_place *place, formats_conversation *out,
                                 sifr_error *error) SIFR_MUST_CHECK;
 

@@ -114,10 +114,12 @@ static sifr_status split(const json_t *row, json_t *prompt, json_t *const answer
     return SIFR_OK;
 }
 
-sifr_status formats_preference_read(const json_t *row, const formats_row_place *place,
-                                    json_t *out[2], sifr_error *error) {
-    json_t *prompt = member(row, "prompt");
-    json_t *answers[2] = {member(row, sides[0]), member(row, sides[1])};
+sifr_status formats_preference_read(const json_t *row, const formats_form *form,
+                                    const formats_row_place *place, json_t *out[2],
+                                    sifr_error *error) {
+    json_t *prompt = member(row, formats_form_field(form, FORMATS_PART_PROMPT, row));
+    json_t *answers[2] = {member(row, formats_form_field(form, FORMATS_PART_ANSWER, row)),
+                          member(row, formats_form_field(form, FORMATS_PART_REJECTED, row))};
     out[0] = out[1] = NULL;
     sifr_status status = split(row, prompt, answers, place, out, error);
     json_decref(prompt);

@@ -97,22 +97,17 @@ static sifr_status read_tools(const json_t *row, const formats_row_place *place,
     return whole ? SIFR_OK : base_fail_alloc(error, 64);
 }
 
-static const char *turns_field(const json_t *row) {
-    static const char *const fields[] = {"conversations", "conversation", "messages"};
-    for (size_t i = 0; i < sizeof fields / sizeof *fields; i++)
-        if (json_object_get(row, fields[i])) return fields[i];
-    return fields[0];
-}
-
-sifr_status formats_read_sharegpt(const json_t *row, const formats_row_place *place,
-                                  formats_conversation *out, sifr_error *error) {
-    const char *field = turns_field(row), *system;
+sifr_status formats_read_sharegpt(const json_t *row, const formats_form *form,
+                                  const formats_row_place *place, formats_conversation *out,
+                                  sifr_error *error) {
+    const char *field = formats_form_field(form, FORMATS_PART_TURNS, row), *system;
     char name[96];
     size_t size, i;
     json_t *turns, *turn;
     out->messages = json_array();
     if (!out->messages) return base_fail_alloc(error, 64);
-    BASE_TRY(formats_row_string(row, "system", true, place, &system, &size, error));
+    BASE_TRY(formats_row_string(row, formats_form_field(form, FORMATS_PART_SYSTEM, row), true,
+                                place, &system, &size, error));
     if (size) BASE_TRY(formats_messages_add(out->messages, "system", system, size, error));
     BASE_TRY(formats_row_list(row, field, place, &turns, error));
     sifr_status status = SIFR_OK;

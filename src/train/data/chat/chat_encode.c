@@ -90,14 +90,14 @@ static sifr_status encode_text(train_chat_encoder *e, const formats_conversation
     return learn_from(out, first, error);
 }
 
-sifr_status train_chat_encode(train_chat_encoder *encoder, const json_t *row, formats_row_type type,
-                              const formats_row_place *place, train_chat_row *out,
-                              sifr_error *error) {
+sifr_status train_chat_encode(train_chat_encoder *encoder, const json_t *row,
+                              const formats_form *form, const formats_row_place *place,
+                              train_chat_row *out, sifr_error *error) {
     formats_conversation conversation;
     out->ids.count = out->prompt = 0;
     out->merged = false;
     out->odd = (train_chat_odd){0};
-    BASE_TRY(formats_conversation_read(row, type, &encoder->format, encoder->templates->there,
+    BASE_TRY(formats_conversation_read(row, form, &encoder->format, encoder->templates->there,
                                        place, &conversation, error));
     sifr_status status = conversation.messages
                              ? encode_messages(encoder, &conversation, place, out, error)
@@ -107,14 +107,15 @@ sifr_status train_chat_encode(train_chat_encoder *encoder, const json_t *row, fo
 }
 
 sifr_status train_chat_encode_pair(train_chat_encoder *encoder, const json_t *row,
-                                   const formats_row_place *place, train_chat_row out[2],
-                                   sifr_error *error) {
+                                   const formats_form *form, const formats_row_place *place,
+                                   train_chat_row out[2], sifr_error *error) {
     json_t *sides[2];
-    BASE_TRY(formats_preference_read(row, place, sides, error));
+    BASE_TRY(formats_preference_read(row, form, place, sides, error));
     sifr_status status = SIFR_OK;
     for (int i = 0; status == SIFR_OK && i < 2; i++)
-        status = train_chat_encode(encoder, sides[i], FORMATS_ROW_PROMPT_COMPLETION, place, &out[i],
-                                   error);
+        status =
+            train_chat_encode(encoder, sides[i], formats_form_of(FORMATS_ROW_PROMPT_COMPLETION),
+                              place, &out[i], error);
     json_decref(sides[0]);
     json_decref(sides[1]);
     if (status != SIFR_OK || !(out[0].merged || out[1].merged)) return status;

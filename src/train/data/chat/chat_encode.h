@@ -33,16 +33,16 @@ void train_chat_row_free(train_chat_row *row);
 /* What the thread's parts of the encoder hold, but its scratch. */
 void train_chat_encoder_free(train_chat_encoder *encoder);
 
-/* SIFR_FAILED, with file, row and field, for a row that is not as `type` says, that the template
+/* SIFR_FAILED, with file, row and field, for a row that is not as `form` says, that the template
  * refuses, or whose turns cannot be told apart. */
-sifr_status train_chat_encode(train_chat_encoder *encoder, const json_t *row, formats_row_type type,
-                              const formats_row_place *place, train_chat_row *out,
-                              sifr_error *error) SIFR_MUST_CHECK;
+sifr_status train_chat_encode(train_chat_encoder *encoder, const json_t *row,
+                              const formats_form *form, const formats_row_place *place,
+                              train_chat_row *out, sifr_error *error) SIFR_MUST_CHECK;
 
 /* A preference as two such rows, the chosen answer first. As in TRL, both answers to a prompt in
  * text begin at the first token where one of them differs from the prompt by itself. */
 sifr_status train_chat_encode_pair(train_chat_encoder *encoder, const json_t *row,
-                                   const formats_row_place *place, train_chat_row out[2],
-                                   sifr_error *error) SIFR_MUST_CHECK;
+                                   const formats_form *form, const formats_row_place *place,
+                                   train_chat_row out[2], sifr_error *error) SIFR_MUST_CHECK;
 
 #endif

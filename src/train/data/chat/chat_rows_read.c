@@ -34,10 +34,11 @@ typedef struct chat_reader {
     chat_slot *slots;
     size_t filled;
     const char *file;
-    formats_row_type type; /* of the file's rows */
-    bool typed;            /* it is known */
-    const json_t *fields;  /* of the source; NULL: none */
-    bool kind_known;       /* whether all rows are pairs */
+    bool typed;               /* the source names the type of its rows */
+    formats_row_type type;    /* that type, or any */
+    const formats_form *form; /* of the file's rows; NULL: not yet known */
+    const json_t *fields;     /* of the source; NULL: none */
+    bool kind_known;          /* whether all rows are pairs */
 } chat_reader;
 
 /* Without skipping, a thread ends at its first bad row: those behind it are not asked for, and each
@@ -47,9 +48,9 @@ static void encode_share(void *argument, size_t thread) {
     for (size_t i = thread; i < r->filled; i += r->threads) {
         chat_slot *slot = &r->slots[i];
         slot->status = r->chat->paired
-                           ? train_chat_encode_pair(&r->encoders[thread], slot->row, &slot->place,
-                                                    slot->encoded, &slot->error)
-                           : train_chat_encode(&r->encoders[thread], slot->row, r->type,
+                           ? train_chat_encode_pair(&r->encoders[thread], slot->row, r->form,
+                                                    &slot->place, slot->encoded, &slot->error)
+                           : train_chat_encode(&r->encoders[thread], slot->row, r->form,
                                                &slot->place, slot->encoded, &slot->error);
         if (slot->status != SIFR_OK && !r->options->skip_bad_rows) break;
     }
@@ -126,26 +127,28 @@ static void add_slot(chat_reader *r, json_t *row, const formats_row_place *place
 }
 
 /* Pairs and single rows do not go together, and are trained on in other ways. */
-static sifr_status check_kind(chat_reader *r, sifr_error *error) {
-    bool pairs = r->type == FORMATS_ROW_PREFERENCE;
+static sifr_status check_kind(chat_reader *r, formats_row_type type, sifr_error *error) {
+    bool pairs = type == FORMATS_ROW_PREFERENCE;
     if (r->kind_known && pairs != r->chat->paired)
         return base_fail(error, SIFR_USAGE,
                          "%s: rows of type %s beside files of %s; give one kind alone", r->file,
-                         formats_row_type_name(r->type), pairs ? "single rows" : "preferences");
+                         formats_row_type_name(type), pairs ? "single rows" : "preferences");
     r->chat->paired = pairs;
     r->kind_known = true;
     return SIFR_OK;
 }
 
 /* The form of the file's rows, from the first that can be read. */
-static sifr_status find_type(chat_reader *r, const json_t *row, const formats_row_place *place,
+static sifr_status find_form(chat_reader *r, const json_t *row, const formats_row_place *place,
                              sifr_error *error) {
-    if (r->typed) return SIFR_OK;
-    BASE_TRY(formats_row_type_find(row, place, &r->type, error));
-    BASE_TRY(check_kind(r, error));
-    r->typed = true;
-    base_log(r->options->log, SIFR_LOG_INFO, "data: %s: rows of type %s", r->file,
-             formats_row_type_name(r->type));
+    const formats_form *form;
+    if (r->form) return SIFR_OK;
+    BASE_TRY(formats_row_form_find(row, r->type, place, &form, error));
+    if (!r->typed) BASE_TRY(check_kind(r, form->type, error));
+    r->form = form;
+    if (!r->typed)
+        base_log(r->options->log, SIFR_LOG_INFO, "data: %s: rows of type %s", r->file,
+                 formats_row_type_name(form->type));
     return SIFR_OK;
 }
 
@@ -189,7 +192,7 @@ static sifr_status read_rows(chat_reader *r, formats_records *records, sifr_erro
         bool ends = (status == SIFR_OK && !row) || (status != SIFR_OK && !skips);
         if (row) {
             sifr_status found = name_fields(r, row, &place, &said);
-            if (found == SIFR_OK) found = find_type(r, row, &place, &said);
+            if (found == SIFR_OK) found = find_form(r, row, &place, &said);
             if (found == SIFR_OK)
                 add_slot(r, row, &place);
             else
@@ -208,10 +211,11 @@ static sifr_status read_file(chat_reader *r, const train_chat_source *source, co
     formats_records *records;
     r->file = path;
     r->typed = source->typed;
-    r->type = source->type;
+    r->type = source->typed ? source->type : FORMATS_ROW_TYPES;
+    r->form = NULL;
     r->fields = source->fields;
     for (size_t t = 0; t < r->threads; t++) r->encoders[t].format = source->format;
-    if (r->typed) BASE_TRY(check_kind(r, error));
+    if (r->typed) BASE_TRY(check_kind(r, r->type, error));
     BASE_TRY(formats_records_open_rows(path, &records, error));
     sifr_status status = read_rows(r, records, error);
     formats_records_close(records);
