@@ -36,7 +36,7 @@ static const char *kind_name(const json_t *value) {
 sifr_status formats_row_string(const json_t *row, const char *field, bool optional,
                                const formats_row_place *place, const char **out, size_t *size,
                                sifr_error *error) {
-    const json_t *value = json_object_get(row, field);
+    const json_t *value = field ? formats_row_get(row, field) : NULL;
     char name[96];
     *out = json_string_value(value);
     *size = json_string_length(value);
@@ -60,7 +60,7 @@ static sifr_status parse_list(const char *text, size_t size, const char *name,
 
 sifr_status formats_row_list(const json_t *row, const char *field, const formats_row_place *place,
                              json_t **out, sifr_error *error) {
-    json_t *value = json_object_get(row, field);
+    json_t *value = field ? formats_row_get(row, field) : NULL;
     char name[96];
     *out = NULL;
     if (!value || json_is_null(value)) return SIFR_OK;
@@ -199,6 +199,27 @@ sifr_status formats_messages_add(json_t *messages, const char *role, const char 
     return json_array_append_new(messages, message) ? base_fail_alloc(error, size) : SIFR_OK;
 }
 
+sifr_status formats_messages_add_system(json_t *messages, const json_t *row,
+                                        const formats_form *form, sifr_error *error) {
+    const char *field = formats_form_field(form, FORMATS_PART_SYSTEM, row);
+    const json_t *text = field ? json_object_get(row, field) : NULL;
+    const char *role = json_string_value(json_object_get(json_array_get(messages, 0), "role"));
+    if (!json_string_length(text)) return SIFR_OK;
+    if (role && (strcmp(role, "system") == 0 || strcmp(role, "developer") == 0)) return SIFR_OK;
+    json_t *message = json_pack("{s:s, s:O}", "role", "system", "content", text);
+    return json_array_insert_new(messages, 0, message) ? base_fail_alloc(error, 64) : SIFR_OK;
+}
+
+/* An answer that stands beside the messages. */
+static sifr_status add_answer(const json_t *row, const formats_form *form,
+                              const formats_row_place *place, json_t *messages, sifr_error *error) {
+    const char *field = formats_form_field(form, FORMATS_PART_ANSWER, row), *text;
+    size_t size;
+    if (!field) return SIFR_OK;
+    BASE_TRY(formats_row_string(row, field, false, place, &text, &size, error));
+    return formats_messages_add(messages, "assistant", text, size, error);
+}
+
 static sifr_status read_messages(const json_t *row, const formats_form *form,
                                  const formats_row_place *place, formats_conversation *out,
                                  sifr_error *error) {
@@ -207,7 +228,10 @@ static sifr_status read_messages(const json_t *row, const formats_form *form,
     if (!out->messages) return formats_row_fail(place, "'messages'", error, "is missing");
     BASE_TRY(formats_messages_check(out->messages, field, place, error));
     BASE_TRY(join_all(&out->messages, error));
-    return formats_row_list(row, "tools", place, &out->tools, error);
+    BASE_TRY(formats_messages_add_system(out->messages, row, form, error));
+    BASE_TRY(add_answer(row, form, place, out->messages, error));
+    return formats_row_list(row, formats_form_field(form, FORMATS_PART_TOOLS, row), place,
+                            &out->tools, error);
 }
 
 /* --- prompt and completion --- */
@@ -274,6 +298,9 @@ sifr_status formats_row_form_find(const json_t *row, formats_row_type type,
                                   const formats_row_place *place, const formats_form **out,
                                   sifr_error *error) {
     *out = formats_form_match(row, type);
+    if (*out && (*out)->refused)
+        return formats_row_fail(place, "", error, "rows of the form %s are not trained on: %s",
+                                (*out)->name, (*out)->refused);
     if (*out) return SIFR_OK;
     if (type == FORMATS_ROW_TYPES) return unknown_form(row, place, error);
     *out = formats_form_of(type);
@@ -308,6 +335,7 @@ sifr_status formats_conversation_read(const json_t *row, const formats_form *for
                                       sifr_error *error) {
     *out = (formats_conversation){.prompt = "", .text = ""};
     sifr_status status = read_row(row, form, format, templated, place, out, error);
+    if (status == SIFR_OK) status = formats_row_check_unread(row, form, place, error);
     if (status != SIFR_OK) formats_conversation_free(out);
     return status;
 }

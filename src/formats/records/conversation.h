@@ -53,7 +53,7 @@ sifr_status formats_row_form_find(const json_t *row, formats_row_type type,
 
 /* A preference as two rows of prompt and completion, the chosen one first, new references; of the
  * row they share parts. SIFR_FAILED, with file, row and field. */
-sifr_status formats_preference_read(const json_t *row, const formats_form *form,
+sifr_status formats_preference_read(const json_t *row, const formats_form *form, bool templated,
                                     const formats_row_place *place, json_t *out[2],
                                     sifr_error *error) SIFR_MUST_CHECK;
 

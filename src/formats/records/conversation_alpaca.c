@@ -23,10 +23,14 @@ static sifr_status read_strings(const json_t *row, const formats_form *form,
                    {FORMATS_PART_INPUT, &a->input, &a->input_size},
                    {FORMATS_PART_SYSTEM, &a->system, &a->system_size},
                    {FORMATS_PART_ANSWER, &a->output, &a->output_size}};
-    for (size_t i = 0; i < sizeof strings / sizeof *strings; i++)
+    bool calls = form->fields[FORMATS_PART_ANSWER].kind == FORMATS_FIELD_CALLS;
+    size_t count = sizeof strings / sizeof *strings - (calls || form->type != FORMATS_ROW_ALPACA);
+    *a = (alpaca_row){.input = "", .output = ""};
+    for (size_t i = 0; i < count; i++)
         BASE_TRY(formats_row_string(row, formats_form_field(form, strings[i].part, row),
-                                    form->fields[strings[i].part].optional, place, strings[i].text,
-                                    strings[i].size, error));
+                                    strings[i].part != FORMATS_PART_PROMPT &&
+                                        strings[i].part != FORMATS_PART_ANSWER,
+                                    place, strings[i].text, strings[i].size, error));
     a->history = formats_form_field(form, FORMATS_PART_HISTORY, row);
     return SIFR_OK;
 }
@@ -63,21 +67,32 @@ static json_t *question(const alpaca_row *a) {
                      a->input_size);
 }
 
-static sifr_status as_messages(const json_t *row, const alpaca_row *a,
-                               const formats_row_place *place, formats_conversation *out,
-                               sifr_error *error) {
-    out->messages = json_array();
-    if (!out->messages) return base_fail_alloc(error, 64);
+static sifr_status add_asked(const json_t *row, const alpaca_row *a, const formats_row_place *place,
+                             json_t *messages, sifr_error *error) {
     if (a->system_size)
-        BASE_TRY(formats_messages_add(out->messages, "system", a->system, a->system_size, error));
-    BASE_TRY(add_history(row, a->history, out->messages, place, error));
+        BASE_TRY(formats_messages_add(messages, "system", a->system, a->system_size, error));
+    if (a->history) BASE_TRY(add_history(row, a->history, messages, place, error));
     json_t *asked = question(a);
     if (!asked) return base_fail_alloc(error, a->instruction_size + a->input_size);
-    sifr_status status = formats_messages_add(out->messages, "user", json_string_value(asked),
+    sifr_status status = formats_messages_add(messages, "user", json_string_value(asked),
                                               json_string_length(asked), error);
     json_decref(asked);
-    BASE_TRY(status);
-    return formats_messages_add(out->messages, "assistant", a->output, a->output_size, error);
+    return status;
+}
+
+static sifr_status as_messages(const json_t *row, const formats_form *form, const alpaca_row *a,
+                               const formats_row_place *place, formats_conversation *out,
+                               sifr_error *error) {
+    const char *answer = formats_form_field(form, FORMATS_PART_ANSWER, row);
+    char name[96];
+    out->messages = json_array();
+    if (!out->messages) return base_fail_alloc(error, 64);
+    BASE_TRY(add_asked(row, a, place, out->messages, error));
+    BASE_TRY(formats_tools_read(row, form, place, &out->tools, error));
+    if (form->fields[FORMATS_PART_ANSWER].kind != FORMATS_FIELD_CALLS)
+        return formats_messages_add(out->messages, "assistant", a->output, a->output_size, error);
+    snprintf(name, sizeof name, "'%.80s'", answer);
+    return formats_calls_add(out->messages, json_object_get(row, answer), name, place, error);
 }
 
 /* out->strings is the prompt, or NULL for want of memory. */
@@ -91,20 +106,59 @@ static sifr_status put_text(const alpaca_row *a, formats_conversation *out, sifr
     return SIFR_OK;
 }
 
-static sifr_status as_text(const json_t *row, const alpaca_row *a, const formats_row_place *place,
-                           formats_conversation *out, sifr_error *error) {
+/* What has a place only in messages, `why` not: `tools` may be absent from the form. */
+static sifr_status check_alone(const json_t *row, const formats_form *form, bool system,
+                               const formats_row_place *place, const char *why, sifr_error *error) {
+    static const formats_part parts[] = {FORMATS_PART_SYSTEM, FORMATS_PART_HISTORY,
+                                         FORMATS_PART_TOOLS};
+    char name[96];
+    for (size_t i = system ? 0 : 1; i < sizeof parts / sizeof *parts; i++) {
+        const char *field = formats_form_field(form, parts[i], row);
+        const json_t *value = field ? json_object_get(row, field) : NULL;
+        if (!json_array_size(value) && !json_string_length(value)) continue;
+        snprintf(name, sizeof name, "'%.80s'", field);
+        return formats_row_fail(place, name, error, "%s", why);
+    }
+    return SIFR_OK;
+}
+
+/* Stanford Alpaca's text, but its answer; NULL without memory. */
+static json_t *stanford(const alpaca_row *a) {
     static const char begin[] = "Below is an instruction that describes a task";
     static const char with[] = ", paired with an input that provides further context";
     static const char rest[] = ". Write a response that appropriately completes the "
                                "request.\n\n### Instruction:\n";
-    if (a->system_size || json_array_size(json_object_get(row, a->history)))
-        return formats_row_fail(place, a->system_size ? "'system'" : "'history'", error,
-                                "needs a chat template, which the model folder does not have");
-    out->strings =
-        json_pack("s+++%+++%+", begin, a->input_size ? with : "", rest, a->instruction,
-                  a->instruction_size, "\n\n", a->input_size ? "### Input:\n" : "", a->input,
-                  a->input_size, a->input_size ? "\n\n### Response:" : "### Response:");
+    return json_pack("s+++%+++%+", begin, a->input_size ? with : "", rest, a->instruction,
+                     a->instruction_size, "\n\n", a->input_size ? "### Input:\n" : "", a->input,
+                     a->input_size, a->input_size ? "\n\n### Response:" : "### Response:");
+}
+
+static const char without_template[] = "needs a chat template, which the model folder does not "
+                                       "have";
+
+static sifr_status as_text(const json_t *row, const formats_form *form, const alpaca_row *a,
+                           const formats_row_place *place, formats_conversation *out,
+                           sifr_error *error) {
+    BASE_TRY(check_alone(row, form, true, place, without_template, error));
+    out->strings = stanford(a);
     return put_text(a, out, error);
+}
+
+sifr_status formats_read_asked(const json_t *row, const formats_form *form, bool templated,
+                               const formats_row_place *place, json_t **out, sifr_error *error) {
+    alpaca_row a;
+    BASE_TRY(read_strings(row, form, place, &a, error));
+    if (!templated) {
+        BASE_TRY(check_alone(row, form, true, place, without_template, error));
+        *out = stanford(&a);
+        return *out ? SIFR_OK : base_fail_alloc(error, a.instruction_size + a.input_size);
+    }
+    *out = json_array();
+    sifr_status status = add_asked(row, &a, place, *out, error);
+    if (status == SIFR_OK) return status;
+    json_decref(*out);
+    *out = NULL;
+    return status;
 }
 
 /* --- by a format --- */
@@ -143,15 +197,15 @@ static size_t expand(const char *format, const alpaca_row *a, char *to) {
     return used;
 }
 
-static sifr_status as_formatted(const json_t *row, const formats_row_format *format,
-                                const alpaca_row *a, const formats_row_place *place,
-                                formats_conversation *out, sifr_error *error) {
+static sifr_status as_formatted(const json_t *row, const formats_form *form,
+                                const formats_row_format *format, const alpaca_row *a,
+                                const formats_row_place *place, formats_conversation *out,
+                                sifr_error *error) {
     const char *before = !a->system_size ? "" : format->system ? format->system : "{system}";
     const char *turn = a->input_size || !format->no_input ? format->turn : format->no_input;
     char *text;
-    if (json_array_size(json_object_get(row, a->history)))
-        return formats_row_fail(place, "'history'", error,
-                                "has no place in the source's format; leave the format out");
+    BASE_TRY(check_alone(row, form, false, place,
+                         "has no place in the source's format; leave the format out", error));
     size_t first = expand(before, a, NULL), size = first + expand(turn, a, NULL);
     BASE_TRY(base_alloc(size + 1, 1, &text, error));
     expand(before, a, text);
@@ -167,7 +221,9 @@ sifr_status formats_read_alpaca(const json_t *row, const formats_form *form,
                                 sifr_error *error) {
     alpaca_row a;
     BASE_TRY(read_strings(row, form, place, &a, error));
-    if (format && format->turn) return as_formatted(row, format, &a, place, out, error);
-    return templated ? as_messages(row, &a, place, out, error)
-                     : as_text(row, &a, place, out, error);
+    if (form->fields[FORMATS_PART_ANSWER].kind == FORMATS_FIELD_CALLS)
+        return as_messages(row, form, &a, place, out, error);
+    if (format && format->turn) return as_formatted(row, form, format, &a, place, out, error);
+    return templated ? as_messages(row, form, &a, place, out, error)
+                     : as_text(row, form, &a, place, out, error);
 }

@@ -24,14 +24,44 @@ sifr_status formats_messages_check(const json_t *messages, const char *field,
 sifr_status formats_messages_add(json_t *messages, const char *role, const char *content,
                                  size_t size, sifr_error *error) SIFR_MUST_CHECK;
 
+/* Inserts a system turn in front, unless the text is empty or the messages begin with one. */
+sifr_status formats_messages_add_system(json_t *messages, const json_t *row,
+                                        const formats_form *form,
+                                        sifr_error *error) SIFR_MUST_CHECK;
+
+/* conversation_unread.c: SIFR_FAILED where a field that the form must not lose is not read, holds
+ * text, and says what no field says that is read. */
+sifr_status formats_row_check_unread(const json_t *row, const formats_form *form,
+                                     const formats_row_place *place,
+                                     sifr_error *error) SIFR_MUST_CHECK;
+
 /* conversation_sharegpt.c */
 sifr_status formats_read_sharegpt(const json_t *row, const formats_form *form,
                                   const formats_row_place *place, formats_conversation *out,
                                   sifr_error *error) SIFR_MUST_CHECK;
+/* Appends one of ShareGPT's turns, or a message as it stands; `name` is the turn's, for failures.
+ */
+sifr_status formats_turn_add(json_t *messages, json_t *turn, const char *name,
+                             const formats_row_place *place, sifr_error *error) SIFR_MUST_CHECK;
+/* Appends a turn of the assistant that calls functions: {"name", "arguments"}, or a list of them,
+ * also as JSON in a text. */
+sifr_status formats_calls_add(json_t *messages, json_t *value, const char *name,
+                              const formats_row_place *place, sifr_error *error) SIFR_MUST_CHECK;
+/* Tools are written as bare functions too; templates take {"type", "function"}. *out is a new
+ * reference, NULL where there are none. */
+sifr_status formats_tools_read(const json_t *row, const formats_form *form,
+                               const formats_row_place *place, json_t **out,
+                               sifr_error *error) SIFR_MUST_CHECK;
 /* conversation_alpaca.c */
 sifr_status formats_read_alpaca(const json_t *row, const formats_form *form,
                                 const formats_row_format *format, bool templated,
                                 const formats_row_place *place, formats_conversation *out,
                                 sifr_error *error) SIFR_MUST_CHECK;
+
+/* What is asked, by the same rules, without its answer: a list of messages or, without a template,
+ * a text; a new reference. */
+sifr_status formats_read_asked(const json_t *row, const formats_form *form, bool templated,
+                               const formats_row_place *place, json_t **out,
+                               sifr_error *error) SIFR_MUST_CHECK;
 
 #endif

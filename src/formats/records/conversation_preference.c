@@ -7,11 +7,20 @@
 
 static const char *const sides[] = {"chosen", "rejected"};
 
+typedef struct preference {
+    const json_t *row;
+    const formats_form *form;
+    const formats_row_place *place;
+    bool templated;
+    json_t *prompt; /* a text or messages; NULL or null: the answers have it */
+    json_t *answers[2];
+    json_t *tools; /* NULL: none */
+} preference;
+
 /* {"prompt", "completion", "tools"}; takes over both references. */
-static json_t *make_side(const json_t *row, json_t *prompt, json_t *completion) {
+static json_t *make_side(const preference *p, json_t *prompt, json_t *completion) {
     json_t *side = json_pack("{s:o*, s:o*}", "prompt", prompt, "completion", completion);
-    json_t *tools = json_object_get(row, "tools");
-    if (side && tools && json_object_set(side, "tools", tools) != 0) {
+    if (side && p->tools && json_object_set(side, "tools", p->tools) != 0) {
         json_decref(side);
         side = NULL;
     }
@@ -20,7 +29,7 @@ static json_t *make_side(const json_t *row, json_t *prompt, json_t *completion) 
 
 /* A member as it stands, or the list that its text holds, as in a CSV file; a new reference. */
 static json_t *member(const json_t *row, const char *field) {
-    json_t *value = json_object_get(row, field), *parsed = NULL;
+    json_t *value = field ? formats_row_get(row, field) : NULL, *parsed = NULL;
     const char *text = json_string_value(value);
     if (text && text[0] == '[' &&
         base_json_parse(text, json_string_length(value), "", &parsed, NULL) == SIFR_OK) {
@@ -61,12 +70,12 @@ static size_t alike_bytes(const json_t *a, const json_t *b) {
 }
 
 /* Both are whole: the prompt is what they begin with. */
-static sifr_status cut_prompt(const json_t *row, json_t *const answers[2],
-                              const formats_row_place *place, json_t *out[2], sifr_error *error) {
+static sifr_status cut_prompt(const preference *p, json_t *out[2], sifr_error *error) {
+    json_t *const *answers = p->answers;
     bool lists = json_is_array(answers[0]);
     size_t n = lists ? alike_messages(answers) : alike_bytes(answers[0], answers[1]);
     if (lists && n == 0)
-        return formats_row_fail(place, "'chosen' and 'rejected'", error,
+        return formats_row_fail(p->place, "'chosen' and 'rejected'", error,
                                 "begin with different messages; give them one prompt");
     for (int i = 0; i < 2; i++) {
         const char *text = json_string_value(answers[i]);
@@ -76,55 +85,124 @@ static sifr_status cut_prompt(const json_t *row, json_t *const answers[2],
         if (lists && rest && json_array_size(rest) == 0) {
             json_decref(prompt);
             json_decref(rest);
-            return formats_row_fail(place, i ? "'rejected'" : "'chosen'", error,
+            return formats_row_fail(p->place, i ? "'rejected'" : "'chosen'", error,
                                     "has no answer of its own: the other one begins with all of "
                                     "it");
         }
-        out[i] = prompt && rest ? make_side(row, prompt, rest) : NULL;
+        out[i] = prompt && rest ? make_side(p, prompt, rest) : NULL;
         if (!out[i]) return base_fail_alloc(error, 256);
     }
     return SIFR_OK;
 }
 
-static sifr_status check_answer(const json_t *answer, const char *name,
-                                const formats_row_place *place, sifr_error *error) {
+static sifr_status check_answer(const preference *p, int i, sifr_error *error) {
     char field[32];
-    if (json_is_string(answer) || json_is_array(answer)) return SIFR_OK;
-    snprintf(field, sizeof field, "'%s'", name);
-    return formats_row_fail(place, field, error,
-                            answer ? "must be a text or a list of messages" : "is missing");
+    if (json_is_string(p->answers[i]) || json_is_array(p->answers[i])) return SIFR_OK;
+    snprintf(field, sizeof field, "'%s'", sides[i]);
+    return formats_row_fail(p->place, field, error,
+                            p->answers[i] ? "must be a text or a list of messages" : "is missing");
 }
 
-static sifr_status split(const json_t *row, json_t *prompt, json_t *const answers[2],
-                         const formats_row_place *place, json_t *out[2], sifr_error *error) {
-    for (int i = 0; i < 2; i++) BASE_TRY(check_answer(answers[i], sides[i], place, error));
-    if (json_is_array(answers[0]) != json_is_array(answers[1]))
-        return formats_row_fail(place, "'chosen' and 'rejected'", error,
+static sifr_status split(const preference *p, json_t *out[2], sifr_error *error) {
+    for (int i = 0; i < 2; i++) BASE_TRY(check_answer(p, i, error));
+    if (json_is_array(p->answers[0]) != json_is_array(p->answers[1]))
+        return formats_row_fail(p->place, "'chosen' and 'rejected'", error,
                                 "are a text and a list of messages; both must be of one kind");
-    bool lists = json_is_array(answers[0]);
+    bool lists = json_is_array(p->answers[0]);
     /* A prompt that is a text beside answers that are messages repeats what they begin with. */
-    if (!prompt || json_is_null(prompt) || (lists && !json_is_array(prompt)))
-        return cut_prompt(row, answers, place, out, error);
-    if (!lists && !json_is_string(prompt))
-        return formats_row_fail(place, "'prompt'", error, "must be a text, as the answers are");
+    if (!p->prompt || json_is_null(p->prompt) || (lists && !json_is_array(p->prompt)))
+        return cut_prompt(p, out, error);
+    if (!lists && !json_is_string(p->prompt))
+        return formats_row_fail(p->place, "'prompt'", error, "must be a text, as the answers are");
     for (int i = 0; i < 2; i++) {
-        out[i] = make_side(row, json_incref(prompt), json_incref(answers[i]));
+        out[i] = make_side(p, json_incref(p->prompt), json_incref(p->answers[i]));
         if (!out[i]) return base_fail_alloc(error, 256);
     }
     return SIFR_OK;
 }
 
-sifr_status formats_preference_read(const json_t *row, const formats_form *form,
+/* --- the parts, as messages where they are --- */
+
+/* A list of messages or of ShareGPT's turns, or one of them, in place of the value. */
+static sifr_status as_list(json_t **value, const char *field, const formats_row_place *place,
+                           sifr_error *error) {
+    json_t *list = json_array(), *one = json_is_object(*value) ? json_pack("[O]", *value) : NULL;
+    json_t *given = one ? one : *value, *turn;
+    char name[96];
+    size_t i;
+    sifr_status status = list ? SIFR_OK : base_fail_alloc(error, 64);
+    json_array_foreach(given, i, turn) {
+        snprintf(name, sizeof name, one ? "'%.60s'" : "'%.60s[%zu]'", field, i);
+        if (status == SIFR_OK) status = formats_turn_add(list, turn, name, place, error);
+    }
+    json_decref(one);
+    json_decref(*value);
+    *value = list;
+    return status;
+}
+
+/* Whether a value is a list of ShareGPT's turns, or a single message. */
+static bool is_other(const json_t *value) {
+    const json_t *first = json_array_get(value, 0);
+    return json_is_object(value) ||
+           (json_object_get(first, "from") && !json_object_get(first, "role"));
+}
+
+/* A text that answers messages. */
+static sifr_status as_message(json_t **text, sifr_error *error) {
+    json_t *list = json_pack("[{s:s, s:O}]", "role", "assistant", "content", *text);
+    if (!list) return base_fail_alloc(error, 64);
+    json_decref(*text);
+    *text = list;
+    return SIFR_OK;
+}
+
+static sifr_status read_prompt_of(preference *p, sifr_error *error) {
+    const formats_form *form = p->form;
+    bool lists = json_is_array(p->answers[0]);
+    const char *turns = formats_form_field(form, FORMATS_PART_TURNS, p->row);
+    if (turns) {
+        BASE_TRY(formats_row_list(p->row, turns, p->place, &p->prompt, error));
+        BASE_TRY(as_list(&p->prompt, turns, p->place, error));
+        return formats_messages_add_system(p->prompt, p->row, form, error);
+    }
+    if (form->fields[FORMATS_PART_SYSTEM].names[0])
+        return formats_read_asked(p->row, form, p->templated || lists, p->place, &p->prompt, error);
+    p->prompt = member(p->row, formats_form_field(form, FORMATS_PART_PROMPT, p->row));
+    return SIFR_OK;
+}
+
+static sifr_status read_parts(preference *p, sifr_error *error) {
+    static const formats_part parts[] = {FORMATS_PART_ANSWER, FORMATS_PART_REJECTED};
+    for (int i = 0; i < 2; i++) {
+        const char *field = formats_form_field(p->form, parts[i], p->row);
+        p->answers[i] = member(p->row, field);
+        if (is_other(p->answers[i])) BASE_TRY(as_list(&p->answers[i], field, p->place, error));
+    }
+    BASE_TRY(read_prompt_of(p, error));
+    bool own = json_is_array(p->prompt) && p->form->fields[FORMATS_PART_PROMPT].names[0] == NULL;
+    bool asked = p->form->fields[FORMATS_PART_SYSTEM].names[0] != NULL;
+    for (int i = 0; i < 2; i++)
+        if ((own || (asked && json_is_array(p->prompt))) && json_is_string(p->answers[i]))
+            BASE_TRY(as_message(&p->answers[i], error));
+    if (own || asked) return formats_tools_read(p->row, p->form, p->place, &p->tools, error);
+    p->tools = json_incref(
+        json_object_get(p->row, formats_form_field(p->form, FORMATS_PART_TOOLS, p->row)));
+    return SIFR_OK;
+}
+
+sifr_status formats_preference_read(const json_t *row, const formats_form *form, bool templated,
                                     const formats_row_place *place, json_t *out[2],
                                     sifr_error *error) {
-    json_t *prompt = member(row, formats_form_field(form, FORMATS_PART_PROMPT, row));
-    json_t *answers[2] = {member(row, formats_form_field(form, FORMATS_PART_ANSWER, row)),
-                          member(row, formats_form_field(form, FORMATS_PART_REJECTED, row))};
+    preference p = {.row = row, .form = form, .place = place, .templated = templated};
     out[0] = out[1] = NULL;
-    sifr_status status = split(row, prompt, answers, place, out, error);
-    json_decref(prompt);
-    json_decref(answers[0]);
-    json_decref(answers[1]);
+    sifr_status status = read_parts(&p, error);
+    if (status == SIFR_OK) status = split(&p, out, error);
+    if (status == SIFR_OK) status = formats_row_check_unread(row, form, place, error);
+    json_decref(p.prompt);
+    json_decref(p.answers[0]);
+    json_decref(p.answers[1]);
+    json_decref(p.tools);
     if (status == SIFR_OK) return SIFR_OK;
     json_decref(out[0]);
     json_decref(out[1]);

@@ -1,113 +1,228 @@
+/* The table of forms. */
 #include "formats/records/row_forms.h"
 
-#include "base/json.h"
-
-#define LIST(...)                                                                                  \
+#define HAS(...)                                                                                   \
     {                                                                                              \
         .names = { __VA_ARGS__ }                                                                   \
     }
+#define HOLDS(what, ...)                                                                           \
+    { .names = {__VA_ARGS__}, .kind = FORMATS_FIELD_##what }
 #define MAY_HAVE(...)                                                                              \
     { .names = {__VA_ARGS__}, .optional = true }
+#define SYSTEM [FORMATS_PART_SYSTEM] = MAY_HAVE("system", "system_prompt")
+#define TOOLS [FORMATS_PART_TOOLS] = MAY_HAVE("tools")
+#define HISTORY [FORMATS_PART_HISTORY] = MAY_HAVE("history")
+#define MARK [FORMATS_PART_MARK] = MAY_HAVE("kto_tag", "label")
+#define ASKED(...) [FORMATS_PART_PROMPT] = HAS(__VA_ARGS__)
+#define ABOUT(...) [FORMATS_PART_INPUT] = MAY_HAVE(__VA_ARGS__)
+#define ANSWERED(...) [FORMATS_PART_ANSWER] = HAS(__VA_ARGS__)
+#define CHOSEN "chosen", "chosen_response", "response_j"
+#define REJECTED "rejected", "rejected_response", "response_k"
+/* What must not be lost: of lists of messages, of a prompt as it stands, of an instruction. */
+#define BESIDE_TURNS                                                                               \
+    { "system", "system_prompt", "tools", "functions" }
+#define BESIDE_PROMPT                                                                              \
+    { "system", "system_prompt", "input", "instruction", "question", "context", "history" }
+#define BESIDE_ASKED                                                                               \
+    { "system", "system_prompt", "input", "instruction", "context", "history", "tools" }
 
 /* In the order in which a row is held against them. */
 static const formats_form forms[] = {
+    {.name = "openai_preference",
+     .type = FORMATS_ROW_PREFERENCE,
+     .fields = {[FORMATS_PART_TURNS] = HAS("input.messages"),
+                [FORMATS_PART_TOOLS] = MAY_HAVE("input.tools"),
+                [FORMATS_PART_ANSWER] = HAS("preferred_output"),
+                [FORMATS_PART_REJECTED] = HAS("non_preferred_output")},
+     .unread = BESIDE_PROMPT,
+     .source = "OpenAI, direct preference optimization"},
+    {.name = "preference_system",
+     .type = FORMATS_ROW_PREFERENCE,
+     .fields = {[FORMATS_PART_SYSTEM] = HOLDS(TEXT, "system"),
+                [FORMATS_PART_PROMPT] = HOLDS(TEXT, "prompt"),
+                [FORMATS_PART_ANSWER] = HOLDS(TEXT, "chosen"),
+                [FORMATS_PART_REJECTED] = HOLDS(TEXT, "rejected"),
+                TOOLS},
+     .unread = BESIDE_PROMPT,
+     .source = "axolotl, chatml.prompt_pairs; truthy-dpo"},
+    {.name = "preference_prompt",
+     .type = FORMATS_ROW_PREFERENCE,
+     .fields = {ASKED("prompt"), [FORMATS_PART_ANSWER] = HOLDS(WHOLE, "chosen"),
+                [FORMATS_PART_REJECTED] = HOLDS(WHOLE, "rejected"), TOOLS},
+     .unread = BESIDE_PROMPT,
+     .source = "TRL, dataset formats; ultrafeedback_binarized, tulu-3 preferences"},
+    {.name = "preference_turns",
+     .type = FORMATS_ROW_PREFERENCE,
+     .fields = {[FORMATS_PART_TURNS] = HAS("conversations", "messages", "conversation"),
+                [FORMATS_PART_ANSWER] = HOLDS(ONE, "chosen"),
+                [FORMATS_PART_REJECTED] = HOLDS(ONE, "rejected"),
+                SYSTEM,
+                TOOLS},
+     .unread = BESIDE_PROMPT,
+     .source = "LLaMA-Factory, data/README.md; axolotl, chat_template of dpo"},
+    {.name = "preference_asked",
+     .type = FORMATS_ROW_PREFERENCE,
+     .fields = {ASKED("instruction", "question"),
+                ABOUT("input", "context"), [FORMATS_PART_ANSWER] = HOLDS(ONE, CHOSEN),
+                [FORMATS_PART_REJECTED] = HOLDS(ONE, REJECTED), SYSTEM, HISTORY, TOOLS},
+     .unread = BESIDE_PROMPT,
+     .source = "LLaMA-Factory, data/README.md; axolotl, chatml.intel; orca_dpo_pairs"},
+    {.name = "preference_input",
+     .type = FORMATS_ROW_PREFERENCE,
+     .fields = {ASKED("input"), [FORMATS_PART_ANSWER] = HOLDS(ONE, CHOSEN),
+                [FORMATS_PART_REJECTED] = HOLDS(ONE, REJECTED), SYSTEM, HISTORY, TOOLS},
+     .unread = BESIDE_PROMPT,
+     .source = "axolotl, chatml.icr; distilabel-intel-orca-dpo-pairs"},
     {.name = "preference",
      .type = FORMATS_ROW_PREFERENCE,
      .fields = {[FORMATS_PART_PROMPT] = MAY_HAVE("prompt"),
-                [FORMATS_PART_ANSWER] = LIST("chosen"),
-                [FORMATS_PART_REJECTED] = LIST("rejected"),
-                [FORMATS_PART_TOOLS] = MAY_HAVE("tools")}},
+                ANSWERED("chosen"),
+                [FORMATS_PART_REJECTED] = HAS("rejected"),
+                TOOLS},
+     .unread = BESIDE_PROMPT,
+     .source = "TRL, dataset formats; hh-rlhf"},
+    {.name = "turn_pairs",
+     .type = FORMATS_ROW_SHAREGPT,
+     .fields = {[FORMATS_PART_TURNS] = HOLDS(PAIRS, "conversation", "conversations", "messages"),
+                SYSTEM,
+                TOOLS,
+                MARK},
+     .unread = BESIDE_TURNS,
+     .source = "Capybara"},
+    {.name = "turn_texts",
+     .type = FORMATS_ROW_SHAREGPT,
+     .fields = {[FORMATS_PART_TURNS] = HOLDS(TEXTS, "conversations", "data"), SYSTEM, TOOLS, MARK},
+     .unread = BESIDE_TURNS,
+     .source = "lima; UltraChat"},
     {.name = "messages",
      .type = FORMATS_ROW_MESSAGES,
-     .fields = {[FORMATS_PART_TURNS] = {.names = {"messages", "conversations", "conversation"},
-                                        .kind = FORMATS_FIELD_OTHERS},
-                [FORMATS_PART_TOOLS] = MAY_HAVE("tools")}},
+     .fields = {[FORMATS_PART_TURNS] = HOLDS(OTHERS, "messages", "conversations", "conversation"),
+                SYSTEM,
+                TOOLS,
+                MARK},
+     .unread = BESIDE_TURNS,
+     .source = "OpenAI, Mistral, TRL, axolotl, LLaMA-Factory"},
     {.name = "sharegpt",
      .type = FORMATS_ROW_SHAREGPT,
-     .fields = {[FORMATS_PART_TURNS] = {.names = {"conversations", "conversation", "messages"},
-                                        .kind = FORMATS_FIELD_TURNS},
-                [FORMATS_PART_SYSTEM] = MAY_HAVE("system"),
-                [FORMATS_PART_TOOLS] = MAY_HAVE("tools")}},
+     .fields = {[FORMATS_PART_TURNS] = HOLDS(TURNS, "conversations", "conversation", "messages"),
+                SYSTEM,
+                TOOLS,
+                MARK},
+     .unread = BESIDE_TURNS,
+     .source = "LLaMA-Factory, data/README.md; axolotl"},
     {.name = "prompt_completion",
      .type = FORMATS_ROW_PROMPT_COMPLETION,
-     .fields = {[FORMATS_PART_PROMPT] = LIST("prompt"),
-                [FORMATS_PART_ANSWER] = LIST("completion"),
-                [FORMATS_PART_TOOLS] = MAY_HAVE("tools")}},
+     .fields = {ASKED("prompt"), ANSWERED("completion"), TOOLS, MARK},
+     .unread = BESIDE_PROMPT,
+     .source = "TRL, dataset formats; OpenAI's older files"},
     {.name = "alpaca",
      .type = FORMATS_ROW_ALPACA,
-     .fields = {[FORMATS_PART_PROMPT] = LIST("instruction"),
-                [FORMATS_PART_ANSWER] = LIST("output", "response"),
-                [FORMATS_PART_INPUT] = MAY_HAVE("input"),
-                [FORMATS_PART_SYSTEM] = MAY_HAVE("system"),
-                [FORMATS_PART_HISTORY] = MAY_HAVE("history")}},
-    {.name = "text", .type = FORMATS_ROW_TEXT, .fields = {[FORMATS_PART_ANSWER] = LIST("text")}},
+     .fields = {ASKED("instruction"), ANSWERED("output", "response"), ABOUT("input", "context"),
+                SYSTEM, HISTORY, TOOLS, MARK},
+     .unread = BESIDE_ASKED,
+     .source = "LLaMA-Factory, data/README.md; axolotl; dolly"},
+    {.name = "text",
+     .type = FORMATS_ROW_TEXT,
+     .fields = {ANSWERED("text"), [FORMATS_PART_MARK] = MAY_HAVE("kto_tag")},
+     .source = "TRL, dataset formats; axolotl, completion; Mistral; LLaMA-Factory, data/README.md"},
+    {.name = "input_messages",
+     .type = FORMATS_ROW_MESSAGES,
+     .fields = {[FORMATS_PART_TURNS] = HOLDS(LIST, "input"),
+                [FORMATS_PART_ANSWER] = HOLDS(TEXT, "output"),
+                SYSTEM,
+                TOOLS,
+                MARK},
+     .unread = BESIDE_TURNS,
+     .source = "Llama-Nemotron-Post-Training-Dataset"},
+    {.name = "calls",
+     .type = FORMATS_ROW_ALPACA,
+     .fields = {ASKED("query"), [FORMATS_PART_ANSWER] = HOLDS(CALLS, "answers"),
+                [FORMATS_PART_TOOLS] = HAS("tools"), SYSTEM, MARK},
+     .unread = BESIDE_ASKED,
+     .source = "xlam-function-calling-60k"},
+    {.name = "instruction_completion",
+     .type = FORMATS_ROW_ALPACA,
+     .fields = {ASKED("instruction", "question"), ANSWERED("completion"), ABOUT("input", "context"),
+                SYSTEM, HISTORY, TOOLS, MARK},
+     .unread = BESIDE_ASKED,
+     .source = "axolotl, chatml.argilla and chatml.intel of kto"},
+    {.name = "question_response",
+     .type = FORMATS_ROW_ALPACA,
+     .fields = {ASKED("question"), ANSWERED("response"), ABOUT("context"), SYSTEM, HISTORY, TOOLS,
+                MARK},
+     .unread = BESIDE_ASKED,
+     .source = "OpenOrca; axolotl, alpaca_w_system.load_open_orca"},
+    {.name = "question_answer",
+     .type = FORMATS_ROW_ALPACA,
+     .fields = {ASKED("question"), ANSWERED("answer", "solution"), ABOUT("context", "article"),
+                SYSTEM, HISTORY, TOOLS, MARK},
+     .unread = BESIDE_ASKED,
+     .source = "gsm8k; sql-create-context; axolotl, context_qa"},
+    {.name = "squad",
+     .type = FORMATS_ROW_ALPACA,
+     .fields = {ASKED("question"), [FORMATS_PART_INPUT] = HAS("context"),
+                ANSWERED("answers.text.0"), SYSTEM},
+     .unread = BESIDE_ASKED,
+     .source = "SQuAD"},
+    {.name = "query_response",
+     .type = FORMATS_ROW_ALPACA,
+     .fields = {ASKED("query"), ANSWERED("response", "answer"), ABOUT("context"), SYSTEM, HISTORY,
+                TOOLS, MARK},
+     .unread = BESIDE_ASKED,
+     .source = "MetaMathQA"},
+    {.name = "problem_solution",
+     .type = FORMATS_ROW_ALPACA,
+     .fields = {ASKED("problem"), ANSWERED("generated_solution", "solution"), SYSTEM, MARK},
+     .unread = BESIDE_ASKED,
+     .source = "OpenMathInstruct-2; Magicoder-OSS-Instruct"},
+    {.name = "prompt_response",
+     .type = FORMATS_ROW_ALPACA,
+     .fields = {[FORMATS_PART_PROMPT] = HOLDS(TEXT, "prompt"),
+                [FORMATS_PART_ANSWER] = HOLDS(TEXT, "response"),
+                SYSTEM,
+                HISTORY,
+                TOOLS,
+                MARK},
+     .unread = BESIDE_ASKED,
+     .source = "HelpSteer2; axolotl, gpt4all"},
+    {.name = "input_output",
+     .type = FORMATS_ROW_ALPACA,
+     .fields = {[FORMATS_PART_PROMPT] = HOLDS(TEXT, "input"),
+                [FORMATS_PART_ANSWER] = HOLDS(TEXT, "output"),
+                SYSTEM,
+                HISTORY,
+                TOOLS,
+                MARK},
+     .unread = BESIDE_ASKED,
+     .source = "OpenCodeInstruct"},
+    {.name = "instruction_upper",
+     .type = FORMATS_ROW_ALPACA,
+     .fields = {ASKED("INSTRUCTION"), ANSWERED("RESPONSE")},
+     .unread = BESIDE_ASKED,
+     .source = "axolotl, oasst; OIG"},
+    {.name = "stepwise",
+     .type = FORMATS_ROW_PROMPT_COMPLETION,
+     .fields = {ASKED("prompt"), ANSWERED("completions"), [FORMATS_PART_MARK] = HAS("labels")},
+     .refused = "their steps are marked as good or bad, for a reward model, which is not supported "
+                "yet; give rows with prompt and completion",
+     .source = "TRL, dataset formats; axolotl, stepwise_supervised"},
+    {.name = "segments",
+     .type = FORMATS_ROW_TEXT,
+     .fields = {ANSWERED("segments")},
+     .refused = "texts of which parts are learned are not supported yet; give rows with prompt and "
+                "completion, or messages",
+     .source = "axolotl, input_output"},
+    {.name = "ranked",
+     .type = FORMATS_ROW_PREFERENCE,
+     .fields = {ASKED("prompt"),
+                ANSWERED("response_0"), [FORMATS_PART_REJECTED] = HAS("response_1")},
+     .refused = "the fields do not say by which of the set's judgements an answer is the better "
+                "one; write it as chosen, and the other as rejected",
+     .source = "PKU-SafeRLHF"},
 };
 
 enum { FORMS = sizeof forms / sizeof *forms };
 
-static const char *const type_names[FORMATS_ROW_TYPES] = {
-    [FORMATS_ROW_TEXT] = "text",         [FORMATS_ROW_PROMPT_COMPLETION] = "prompt_completion",
-    [FORMATS_ROW_ALPACA] = "alpaca",     [FORMATS_ROW_SHAREGPT] = "sharegpt",
-    [FORMATS_ROW_MESSAGES] = "messages", [FORMATS_ROW_PREFERENCE] = "preference",
-};
-
-const char *formats_row_type_name(formats_row_type type) {
-    return type_names[type];
-}
-
-const char *formats_form_field(const formats_form *form, formats_part part, const json_t *row) {
-    const char *const *names = form->fields[part].names, *there = NULL;
-    for (size_t i = 0; i < FORMATS_FIELD_NAMES && names[i]; i++) {
-        const json_t *value = json_object_get(row, names[i]);
-        if (value && !json_is_null(value)) return names[i];
-        if (value && !there) there = names[i];
-    }
-    return there ? there : names[0];
-}
-
-json_t *formats_first_of(const json_t *row, const char *field) {
-    json_t *value = json_object_get(row, field), *parsed = NULL;
-    const char *text = json_string_value(value);
-    if (text && base_json_parse(text, json_string_length(value), "", &parsed, NULL) != SIFR_OK)
-        return NULL;
-    json_t *first = json_incref(json_array_get(parsed ? parsed : value, 0));
-    json_decref(parsed);
-    return first;
-}
-
-/* Of a list of turns: whether they are ShareGPT's. */
-static bool are_turns(const json_t *row, const char *field) {
-    json_t *first = formats_first_of(row, field);
-    bool turns = json_object_get(first, "from") && !json_object_get(first, "role");
-    json_decref(first);
-    return turns;
-}
-
-/* `nulls`: a field that is null is there. */
-static bool has_field(const json_t *row, const formats_form *form, formats_part part, bool nulls) {
-    const formats_field *field = &form->fields[part];
-    const char *name = formats_form_field(form, part, row);
-    if (!name || field->optional) return true;
-    const json_t *value = json_object_get(row, name);
-    if (!value || (json_is_null(value) && !nulls)) return false;
-    if (field->kind == FORMATS_FIELD_ANY) return true;
-    return are_turns(row, name) == (field->kind == FORMATS_FIELD_TURNS);
-}
-
-const formats_form *formats_form_match(const json_t *row, formats_row_type type) {
-    for (int nulls = 0; nulls < 2; nulls++) {
-        for (size_t i = 0; i < FORMS; i++) {
-            bool fits = type == FORMATS_ROW_TYPES || type == forms[i].type;
-            for (int part = 0; fits && part < FORMATS_PARTS; part++)
-                fits = has_field(row, &forms[i], (formats_part)part, nulls);
-            if (fits) return &forms[i];
-        }
-    }
-    return NULL;
-}
-
-const formats_form *formats_form_of(formats_row_type type) {
-    size_t i = 0;
-    while (forms[i].type != type) i++;
-    return &forms[i];
+const formats_form *formats_form_at(size_t index) {
+    return index < FORMS ? &forms[index] : NULL;
 }

@@ -110,7 +110,7 @@ sifr_status train_chat_encode_pair(train_chat_encoder *encoder, const json_t *ro
                                    const formats_form *form, const formats_row_place *place,
                                    train_chat_row out[2], sifr_error *error) {
     json_t *sides[2];
-    BASE_TRY(formats_preference_read(row, form, place, sides, error));
+    BASE_TRY(formats_preference_read(row, form, encoder->templates->there, place, sides, error));
     sifr_status status = SIFR_OK;
     for (int i = 0; status == SIFR_OK && i < 2; i++)
         status =

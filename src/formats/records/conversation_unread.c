@@ -1,0 +1,94 @@
+/* Fields that a form does not read, though they would change its text. */
+#include <stdio.h>
+#include <string.h>
+
+#include "formats/records/conversation_internal.h"
+
+typedef struct words {
+    const char *text;
+    size_t size;
+} words;
+
+/* A text without the blanks around it. */
+static words words_of(const json_t *value) {
+    words w = {json_string_value(value), json_string_length(value)};
+    while (w.size && strchr(" \t\r\n", w.text[w.size - 1])) w.size--;
+    while (w.size && strchr(" \t\r\n", *w.text)) w.text++, w.size--;
+    return w;
+}
+
+static bool is_within(words inner, words outer) {
+    return inner.size <= outer.size && memmem(outer.text, outer.size, inner.text, inner.size);
+}
+
+/* Calls `see` for each text in a value, until one returns false: not for who says a message. */
+static bool each_text(const json_t *value, bool (*see)(void *user, words text), void *user) {
+    const char *name;
+    json_t *member;
+    size_t i;
+    words text = words_of(value);
+    if (json_is_string(value)) return !text.size || see(user, text);
+    json_array_foreach((json_t *)(uintptr_t)value, i, member) {
+        if (!each_text(member, see, user)) return false;
+    }
+    json_object_foreach((json_t *)(uintptr_t)value, name, member) {
+        if (strcmp(name, "role") != 0 && strcmp(name, "from") != 0 && !each_text(member, see, user))
+            return false;
+    }
+    return true;
+}
+
+static bool is_none(void *user, words text) {
+    (void)user, (void)text;
+    return false;
+}
+
+/* A row beside one of its texts. */
+typedef struct unread_text {
+    const json_t *row;
+    const formats_form *form;
+    words text;
+} unread_text;
+
+static bool each_read(const unread_text *u, bool (*see)(void *user, words text), void *user) {
+    for (int part = 0; part < FORMATS_PARTS; part++) {
+        const char *field = formats_form_field(u->form, (formats_part)part, u->row);
+        if (field && !each_text(formats_row_get(u->row, field), see, user)) return false;
+    }
+    return true;
+}
+
+static bool ends_with_it(void *user, words read) {
+    return !is_within(((unread_text *)user)->text, read);
+}
+
+static bool goes_on(void *user, words read) {
+    return is_within(read, ((unread_text *)user)->text);
+}
+
+/* Whether the text is in one that is read, or has all of those in it. */
+static bool is_known(void *user, words text) {
+    unread_text *u = user;
+    u->text = text;
+    return !each_read(u, ends_with_it, u) || each_read(u, goes_on, u);
+}
+
+sifr_status formats_row_check_unread(const json_t *row, const formats_form *form,
+                                     const formats_row_place *place, sifr_error *error) {
+    char field[96];
+    for (size_t i = 0; i < FORMATS_FORM_UNREAD && form->unread[i]; i++) {
+        const char *name = form->unread[i];
+        const json_t *value = json_object_get(row, name);
+        unread_text unread = {row, form, {0}};
+        if (!value || each_text(value, is_none, NULL) || formats_form_reads(form, row, name) ||
+            each_text(value, is_known, &unread))
+            continue;
+        snprintf(field, sizeof field, "'%s'", name);
+        return formats_row_fail(place, field, error,
+                                "holds text that rows of the form %s do not read; name with "
+                                "--data-fields the field that it is, or pass it with "
+                                "--ignore-fields %s",
+                                form->name, name);
+    }
+    return SIFR_OK;
+}
