@@ -326,6 +326,7 @@ static int run_inspect(int argc, char **argv) {
          &command.rows.type, NULL, false},
         {"data-fields", CLI_LIST, "NAME=FIELD", "as of sifr train", &command.rows.fields, NULL,
          false},
+        {"ignore-fields", CLI_LIST, "NAME", "as of sifr train", &command.rows.ignored, NULL, false},
         {"train-on", CLI_TEXT, "PART", "assistant, last or all", &command.rows.train_on, NULL,
          false},
         {"seq-length", CLI_COUNT, "N", "tokens of a sequence; default: the model's own maximum",

@@ -7,6 +7,7 @@ void cli_row_options(cli_rows *rows, cli_option *options) {
     const cli_option table[CLI_ROW_OPTIONS] = {
         {"data-type", CLI_TEXT, "TYPE", as_train, &rows->type, NULL, false},
         {"data-fields", CLI_LIST, "NAME=FIELD", as_train, &rows->fields, NULL, false},
+        {"ignore-fields", CLI_LIST, "NAME", as_train, &rows->ignored, NULL, false},
         {"train-on", CLI_TEXT, "PART", as_train, &rows->train_on, NULL, false},
         {"skip-bad-rows", CLI_FLAG, NULL, as_train, &rows->skip_bad_rows, NULL, false},
     };
@@ -16,6 +17,8 @@ void cli_row_options(cli_rows *rows, cli_option *options) {
 sifr_status cli_rows_configure(const cli_rows *rows, sifr_config *config, sifr_error *error) {
     for (size_t i = 0; i < rows->fields.count; i++)
         BASE_TRY(config_set(config, "data-fields", rows->fields.items[i], error));
+    for (size_t i = 0; i < rows->ignored.count; i++)
+        BASE_TRY(config_set(config, "ignore-fields", rows->ignored.items[i], error));
     if (rows->type) BASE_TRY(config_set(config, "data-type", rows->type, error));
     if (rows->train_on) BASE_TRY(config_set(config, "train-on", rows->train_on, error));
     if (rows->skip_bad_rows) BASE_TRY(config_set(config, "skip-bad-rows", NULL, error));
@@ -24,4 +27,5 @@ sifr_status cli_rows_configure(const cli_rows *rows, sifr_config *config, sifr_e
 
 void cli_rows_free(cli_rows *rows) {
     cli_list_free(&rows->fields);
+    cli_list_free(&rows->ignored);
 }

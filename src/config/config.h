@@ -85,6 +85,7 @@ typedef struct config_source {
     double weight;        /* above 0 */
     const json_t *fields; /* {"prompt": "question"}: sifr's names of fields, with the file's; NULL:
                              none */
+    const json_t *ignore_fields; /* a list of the file's names; NULL: none */
     /* The text of rows of type alpaca: {instruction}, {input} and {system} stand for the row's
      * fields. NULL: none; no_input_format: as format; system_format: the system alone. */
     const char *format, *no_input_format, *system_format;
@@ -142,7 +143,8 @@ typedef struct sifr_config {
     const config_source *dataset; /* NULL: not given; else data_count sources, whose paths are in
                                      `data` */
     config_row_type data_type;
-    const json_t *data_fields; /* as a source's fields, of data and eval_data; NULL: none */
+    const json_t *data_fields;   /* as a source's fields, of data and eval_data; NULL: none */
+    const json_t *ignore_fields; /* a list of names, of all rows; NULL: none */
     config_train_on train_on;
     bool packing, group_by_length;
     bool drop_last; /* of rows */

@@ -21,7 +21,8 @@ static sifr_status wrong(const sifr_config *config, size_t index, const char *me
 static sifr_status check_members(const sifr_config *config, const json_t *item, size_t index,
                                  sifr_error *error) {
     static const char *const known[] = {
-        "path", "type", "weight", "fields", "format", "no_input_format", "system_format"};
+        "path",          "type",   "weight",          "fields",
+        "ignore_fields", "format", "no_input_format", "system_format"};
     const char *name;
     json_t *value;
     char where[300];
@@ -32,11 +33,10 @@ static sifr_status check_members(const sifr_config *config, const json_t *item, 
         if (found) continue;
         const char *near = base_nearest(name, known, sizeof known / sizeof *known);
         config_path_where(config, path_of_key, where);
-        return base_fail(
-            error, SIFR_USAGE,
-            "%s[%zu].%.60s is unknown%s%s; a source has path, type, weight, fields, format, "
-            "no_input_format and system_format",
-            where, index, name, near ? "; did you mean " : "", near ? near : "");
+        return base_fail(error, SIFR_USAGE,
+                         "%s[%zu].%.60s is unknown%s%s; a source has path, type, weight, fields, "
+                         "ignore_fields, format, no_input_format and system_format",
+                         where, index, name, near ? "; did you mean " : "", near ? near : "");
     }
     return SIFR_OK;
 }
@@ -66,6 +66,15 @@ static sifr_status check_fields(const sifr_config *config, const json_t *fields,
                              where, index, name);
     }
     return SIFR_OK;
+}
+
+static sifr_status check_ignored(const sifr_config *config, const json_t *names, size_t index,
+                                 sifr_error *error) {
+    bool texts = json_array_size(names) > 0;
+    for (size_t i = 0; i < json_array_size(names); i++)
+        texts &= json_string_length(json_array_get(names, i)) > 0;
+    if (!names || texts) return SIFR_OK;
+    return wrong(config, index, "ignore_fields", "a list of fields such as [\"system\"]", error);
 }
 
 /* The first brace in a format that is neither doubled nor around one of `names`; NULL: none. */
@@ -128,6 +137,7 @@ static sifr_status fill_source(const sifr_config *config, const json_t *item, si
     const json_t *path = json_object_get(item, "path"), *type = json_object_get(item, "type");
     const json_t *weight = json_object_get(item, "weight");
     const json_t *fields = json_object_get(item, "fields");
+    const json_t *ignored = json_object_get(item, "ignore_fields");
     int choice = (int)config->data_type;
     if (!json_is_object(item))
         return wrong(config, index, "", "an object {\"path\", \"type\", \"weight\"}", error);
@@ -143,10 +153,12 @@ static sifr_status fill_source(const sifr_config *config, const json_t *item, si
     if (weight && (!json_is_number(weight) || !isfinite(number) || number <= 0 || number > 1e6))
         return wrong(config, index, "weight", "a number above 0, at most 1000000", error);
     BASE_TRY(check_fields(config, fields, index, error));
+    BASE_TRY(check_ignored(config, ignored, index, error));
     *out = (config_source){.path = json_string_value(path),
                            .type = (config_row_type)choice,
                            .weight = number,
-                           .fields = fields};
+                           .fields = fields,
+                           .ignore_fields = ignored};
     return fill_formats(config, item, index, out, error);
 }
 
@@ -181,9 +193,11 @@ sifr_status config_fill_dataset(sifr_config *config, sifr_error *error) {
 sifr_status config_fill_data_fields(sifr_config *config, sifr_error *error) {
     static const char *const path = "sifr.data_fields";
     const json_t *texts = config_setting_at(config, path)->value, *text;
+    const json_t *ignored = config_setting_at(config, "sifr.ignore_fields")->value;
     char where[300], name[64];
     size_t i;
     config->data_fields = NULL;
+    config->ignore_fields = json_array_size(ignored) ? ignored : NULL;
     json_decref(config->fields_made);
     config->fields_made = NULL;
     if (json_array_size(texts) == 0) return SIFR_OK;

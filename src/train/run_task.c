@@ -298,6 +298,7 @@ sifr_status train_chat_sources_make(const sifr_config *config, const char *const
             .type = row_type(source->type),
             .weight = source->weight,
             .fields = source->fields,
+            .ignored = {source->ignore_fields, config->ignore_fields},
             .format = {source->format, source->no_input_format, source->system_format}};
     }
     return SIFR_OK;
@@ -309,19 +310,20 @@ sifr_status train_chat_form_make(const engine_folder *folder, int64_t length,
     bool rows;
     *form = (train_chat_form){0};
     options->chat = NULL;
-    bool fields = config->data_fields != NULL;
+    bool fields = config->data_fields != NULL || config->ignore_fields != NULL;
+    const char *key = config->data_fields ? "data_fields" : "ignore_fields";
     if (folder->config.task != MODEL_NEXT_TOKEN && fields)
         return base_fail(error, SIFR_USAGE,
-                         "data_fields: they are of rows to fine-tune on, not for %s; name columns "
+                         "%s: they are of rows to fine-tune on, not for %s; name columns "
                          "by text_column, pair_column and label_column",
-                         model_task_name(folder->config.task));
+                         key, model_task_name(folder->config.task));
     if (folder->config.task != MODEL_NEXT_TOKEN) return SIFR_OK;
     BASE_TRY(train_paths_are_rows(options->paths, options->count, &rows, error));
     if (!rows && fields)
         return base_fail(error, SIFR_USAGE,
-                         "data_fields: %s is text or a token store, which has no fields; leave "
+                         "%s: %s is text or a token store, which has no fields; leave "
                          "them out",
-                         options->paths[0]);
+                         key, options->paths[0]);
     if (!rows && config->dataset)
         return base_fail(error, SIFR_USAGE,
                          "sifr.dataset: %s is no file of rows (.jsonl, .json, .csv, each also .gz "

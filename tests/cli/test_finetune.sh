@@ -117,6 +117,21 @@ sed 's/"prompt": "question"/"question": "prompt"/' asked.json >wrong.json
 run 2 no --config wrong.json --max-steps 1
 complains 'sifr.dataset[0].fields.question is no field of a row here'
 
+# Fields that would change the text are not lost.
+echo '{"prompt": "a", "completion": "b", "system": "c", "id": 1}' >beside.jsonl
+expect 1 sifr data inspect --model model --data beside.jsonl
+complains "row 1, line 1: 'system' holds text that rows of the form prompt_completion do not read"
+expect 0 sifr data inspect --model model --data beside.jsonl --ignore-fields system
+warns 'beside.jsonl: field not read: id'
+echo '{"sifr": {"dataset": [{"path": "beside.jsonl", "ignore_fields": ["system", "id"]}]}}' >beside.json
+expect 0 sifr data inspect --model model --config beside.json
+[ "$(grep -c 'not read' err)" = 0 ] || fail "a field that is left out is named: $(cat err)"
+echo '{"sifr": {"dataset": [{"path": "beside.jsonl", "ignore_fields": "system"}]}}' >beside.json
+expect 2 sifr data inspect --model model --config beside.json
+complains 'sifr.dataset[0].ignore_fields must be a list of fields such as ["system"]'
+expect 2 sifr data inspect --model model --data asked.txt --ignore-fields id
+complains 'asked.txt'
+
 # Text of a source's own, as axolotl's types and those of its users make it.
 cat >made.jsonl <<'J'
 {"instruction": "Two and two?", "output": "four"}

@@ -172,6 +172,7 @@ static void flags_come_from_the_table(void **state) {
         "fp16",
         "freeze",
         "data-fields",
+        "ignore-fields",
         "no-decay",
         "layer-decay",
         "ema-decay",
@@ -197,7 +198,8 @@ static void flags_come_from_the_table(void **state) {
             strcmp(flag.name, "bf16") == 0 || strcmp(flag.name, "fp16") == 0;
         assert_int_equal(flag.argument == NULL, is_switch);
         bool many = strcmp(flag.name, "data") == 0 || strcmp(flag.name, "freeze") == 0 ||
-                    strcmp(flag.name, "labels") == 0 || strcmp(flag.name, "data-fields") == 0;
+                    strcmp(flag.name, "labels") == 0 || strcmp(flag.name, "data-fields") == 0 ||
+                    strcmp(flag.name, "ignore-fields") == 0;
         assert_int_equal(flag.many, many);
     }
     assert_int_equal(found, sizeof wanted / sizeof *wanted);

@@ -26,6 +26,26 @@ static void check_conversation(const formats_conversation *c) {
     must(!c->tools || json_is_array(c->tools));
 }
 
+/* Both sides of a preference are rows of prompt and completion. */
+static sifr_status check_pair(const json_t *row, const formats_form *form, unsigned choice,
+                              const formats_row_place *place, sifr_error *error) {
+    const formats_form *side = formats_form_of(FORMATS_ROW_PROMPT_COMPLETION);
+    json_t *sides[2];
+    formats_conversation c;
+    sifr_status status = formats_preference_read(row, form, choice & 64, place, sides, error);
+    if (status != SIFR_OK) return status;
+    for (int i = 0; i < 2; i++) {
+        if (status == SIFR_OK)
+            status = formats_conversation_read(sides[i], side, NULL, choice & 64, place, &c, error);
+        if (status == SIFR_OK) {
+            check_conversation(&c);
+            formats_conversation_free(&c);
+        }
+        json_decref(sides[i]);
+    }
+    return status;
+}
+
 static void check_row(const json_t *row, unsigned choice, const formats_row_place *place) {
     static const formats_row_format format = {"{{{instruction}}}\n{input}", NULL, "<{system}>"};
     formats_conversation c;
@@ -33,7 +53,10 @@ static void check_row(const json_t *row, unsigned choice, const formats_row_plac
     const formats_form *form;
     sifr_error error = {0};
     sifr_status status = formats_row_form_find(row, type, place, &form, &error);
-    if (status == SIFR_OK)
+    bool pair = status == SIFR_OK && form->type == FORMATS_ROW_PREFERENCE;
+    if (pair) status = check_pair(row, form, choice, place, &error);
+    if (pair && status == SIFR_OK) return;
+    if (!pair && status == SIFR_OK)
         status = formats_conversation_read(row, form, choice & 32 ? &format : NULL, choice & 64,
                                            place, &c, &error);
     if (status == SIFR_OK) {

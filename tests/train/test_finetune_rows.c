@@ -175,6 +175,69 @@ static void reads_forms(void **state) {
     }
 }
 
+static train_chat *open_names(const char *name, const char *rows, const char *ignored[2]) {
+    train_chat_source source = source_of(scratch_text(name, rows));
+    json_t *lists[2];
+    for (int i = 0; i < 2; i++) {
+        lists[i] = ignored[i] ? json_pack("[s]", ignored[i]) : NULL;
+        source.ignored[i] = lists[i];
+    }
+    train_chat_options options = options_for(&source, 1);
+    train_chat *chat = open_rows(&options);
+    json_decref(lists[0]);
+    json_decref(lists[1]);
+    return chat;
+}
+
+/* Fields that are not read are named in one line a file, whichever row has them; those that are
+ * left out are not there, by the source's list and the run's. */
+static void names_unread_fields(void **state) {
+    (void)state;
+    set_template(plain_template);
+    static const char rows[] =
+        "{\"question\": \"a\", \"answer\": \"b\", \"id\": 1, \"note\": \"\", \"tags\": []}\n"
+        "{\"question\": \"a\", \"answer\": \"b\", \"id\": 2, \"note\": \"x\", \"context\": "
+        "\"c\"}\n";
+    const char *none[2] = {NULL, NULL}, *both[2] = {"context", "note"};
+    train_chat *chat = open_names("q.jsonl", rows, none);
+    assert_non_null(
+        strstr(said, "q.jsonl: rows of type alpaca (question_answer: question, answer)\n"));
+    assert_non_null(strstr(said, "q.jsonl: fields not read: id, note\n"));
+    assert_int_equal(train_chat_count(chat)->tokens, 38);
+    train_chat_close(chat);
+    chat = open_names("q.jsonl", rows, both);
+    assert_non_null(strstr(said, "q.jsonl: field not read: id\n"));
+    assert_int_equal(train_chat_count(chat)->tokens, 36);
+    train_chat_close(chat);
+    const char *system[2] = {"system", NULL};
+    chat = open_names("s.jsonl", "{\"prompt\": \"a\", \"completion\": \"b\", \"system\": \"c\"}",
+                      system);
+    assert_learned(chat, 0, "b</s>|");
+    train_chat_close(chat);
+    refuse(
+        "s.jsonl", "{\"prompt\": \"a\", \"completion\": \"b\", \"system\": \"c\"}",
+        "row 1, line 1: 'system' holds text that rows of the form prompt_completion do not read");
+}
+
+/* Answers marked as good are learned; a file that marks one as bad is refused, with counts. */
+static void refuses_bad_answers(void **state) {
+    (void)state;
+    set_template(plain_template);
+    const char *none[2] = {NULL, NULL}, *label[2] = {"label", NULL};
+    static const char good[] = "{\"prompt\": \"a\", \"completion\": \"b\", \"label\": true}\n";
+    static const char mixed[] = "{\"prompt\": \"a\", \"completion\": \"b\", \"label\": true}\n"
+                                "{\"prompt\": \"a\", \"completion\": \"c\", \"label\": false}\n"
+                                "{\"prompt\": \"a\", \"completion\": \"d\", \"label\": false}\n";
+    train_chat_close(open_names("g.jsonl", good, none));
+    refuse("k.jsonl", mixed, "k.jsonl: 'label' is false in 2 of 3 rows: an answer that is marked");
+    train_chat_close(open_names("k.jsonl", mixed, label));
+    refuse("t.jsonl", "{\"instruction\": \"a\", \"output\": \"b\", \"kto_tag\": false}",
+           "'kto_tag' is false in 1 of 1 rows");
+    refuse("t.csv", "prompt,completion,label\na,b,False\n", "'label' is false in 1 of 1 rows");
+    /* Of a class, not of an answer. */
+    train_chat_close(open_names("c.jsonl", "{\"text\": \"a\", \"label\": false}", none));
+}
+
 /* Pairs: their prompts and answers, given or found; the draws of an epoch; whole pairs are split
  * and left out. */
 static void reads_pairs(void **state) {
@@ -565,6 +628,8 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(learns_parts, scratch_setup, scratch_teardown),
         cmocka_unit_test_setup_teardown(reads_forms, scratch_setup, scratch_teardown),
+        cmocka_unit_test_setup_teardown(names_unread_fields, scratch_setup, scratch_teardown),
+        cmocka_unit_test_setup_teardown(refuses_bad_answers, scratch_setup, scratch_teardown),
         cmocka_unit_test_setup_teardown(reads_pairs, scratch_setup, scratch_teardown),
         cmocka_unit_test_setup_teardown(says_merges, scratch_setup, scratch_teardown),
         cmocka_unit_test_setup_teardown(reads_plain_alpaca, scratch_setup, scratch_teardown),

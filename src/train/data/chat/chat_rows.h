@@ -21,6 +21,7 @@ typedef struct train_chat_source {
     formats_row_type type;     /* where not typed: found by the fields of the file's first row */
     double weight;             /* above 0 */
     const json_t *fields;      /* names of fields here, with the files' own names; NULL: none */
+    const json_t *ignored[2];  /* lists of fields of the files that are left out; NULL: none */
     formats_row_format format; /* of Alpaca rows */
 } train_chat_source;
 

@@ -3,6 +3,7 @@
 #define TRAIN_CHAT_ROWS_INTERNAL_H
 
 #include "train/data/chat/chat_encode.h"
+#include "train/data/chat/chat_fields.h"
 #include "train/data/chat/chat_groups.h"
 #include "train/data/chat/chat_packs.h"
 #include "train/data/chat/chat_rows.h"

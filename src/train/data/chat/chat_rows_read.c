@@ -37,7 +37,7 @@ typedef struct chat_reader {
     bool typed;               /* the source names the type of its rows */
     formats_row_type type;    /* that type, or any */
     const formats_form *form; /* of the file's rows; NULL: not yet known */
-    const json_t *fields;     /* of the source; NULL: none */
+    train_chat_fields fields; /* of the file */
     bool kind_known;          /* whether all rows are pairs */
 } chat_reader;
 
@@ -142,43 +142,23 @@ static sifr_status check_kind(chat_reader *r, formats_row_type type, sifr_error 
 static sifr_status find_form(chat_reader *r, const json_t *row, const formats_row_place *place,
                              sifr_error *error) {
     const formats_form *form;
+    char form_text[256];
     if (r->form) return SIFR_OK;
     BASE_TRY(formats_row_form_find(row, r->type, place, &form, error));
     if (!r->typed) BASE_TRY(check_kind(r, form->type, error));
     r->form = form;
-    if (!r->typed)
-        base_log(r->options->log, SIFR_LOG_INFO, "data: %s: rows of type %s", r->file,
-                 formats_row_type_name(form->type));
+    const char *said = train_chat_fields_form(form, row, form_text);
+    if (!r->typed || said == form_text)
+        base_log(r->options->log, SIFR_LOG_INFO, "data: %s: rows of type %s", r->file, said);
     return SIFR_OK;
 }
 
-static bool may_be_absent(const char *field) {
-    static const char *const optional[] = {"input", "system", "history", "tools"};
-    for (size_t i = 0; i < sizeof optional / sizeof *optional; i++)
-        if (strcmp(field, optional[i]) == 0) return true;
-    return false;
-}
-
-/* Fields that the source names get the names that rows have here. */
-static sifr_status name_fields(const chat_reader *r, json_t *row, const formats_row_place *place,
+/* What of the row is read is known: it is named and of a form. */
+static sifr_status prepare_row(chat_reader *r, json_t *row, const formats_row_place *place,
                                sifr_error *error) {
-    const char *to;
-    json_t *from, *named = r->fields ? json_object() : NULL;
-    bool whole = !r->fields || named;
-    json_object_foreach((json_t *)(uintptr_t)r->fields, to, from) {
-        json_t *value = json_object_get(row, json_string_value(from));
-        char field[96];
-        if (value) whole &= json_object_set(named, to, value) == 0;
-        if (value || may_be_absent(to)) continue;
-        json_decref(named);
-        snprintf(field, sizeof field, "'%.80s'", json_string_value(from));
-        return formats_row_fail(place, field, error, "is missing, which is taken as '%s'", to);
-    }
-    json_object_foreach((json_t *)(uintptr_t)r->fields, to, from)
-        json_object_del(row, json_string_value(from));
-    whole = whole && (!named || json_object_update(row, named) == 0);
-    json_decref(named);
-    return whole ? SIFR_OK : base_fail_alloc(error, 64);
+    BASE_TRY(train_chat_fields_name(&r->fields, row, place, error));
+    BASE_TRY(find_form(r, row, place, error));
+    return train_chat_fields_note(&r->fields, r->form, row, error);
 }
 
 static sifr_status read_rows(chat_reader *r, formats_records *records, sifr_error *error) {
@@ -191,8 +171,7 @@ static sifr_status read_rows(chat_reader *r, formats_records *records, sifr_erro
                                    formats_records_line(records)};
         bool ends = (status == SIFR_OK && !row) || (status != SIFR_OK && !skips);
         if (row) {
-            sifr_status found = name_fields(r, row, &place, &said);
-            if (found == SIFR_OK) found = find_form(r, row, &place, &said);
+            sifr_status found = prepare_row(r, row, &place, &said);
             if (found == SIFR_OK)
                 add_slot(r, row, &place);
             else
@@ -213,12 +192,15 @@ static sifr_status read_file(chat_reader *r, const train_chat_source *source, co
     r->typed = source->typed;
     r->type = source->typed ? source->type : FORMATS_ROW_TYPES;
     r->form = NULL;
-    r->fields = source->fields;
+    r->fields = (train_chat_fields){.names = source->fields,
+                                    .ignored = {source->ignored[0], source->ignored[1]}};
     for (size_t t = 0; t < r->threads; t++) r->encoders[t].format = source->format;
     if (r->typed) BASE_TRY(check_kind(r, r->type, error));
     BASE_TRY(formats_records_open_rows(path, &records, error));
     sifr_status status = read_rows(r, records, error);
     formats_records_close(records);
+    if (status == SIFR_OK) status = train_chat_fields_end(&r->fields, path, r->options->log, error);
+    train_chat_fields_free(&r->fields);
     return status;
 }
 
