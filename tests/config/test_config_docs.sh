@@ -4,3 +4,9 @@ if ! diff "$SOURCE/docs/config.md" config.md; then
     echo "docs/config.md is not what src/config/config_keys.c says: run make docs"
     exit 1
 fi
+# docs/rows.md is what the table of forms says.
+"$BUILD/row_docs" >rows.md
+if ! diff "$SOURCE/docs/rows.md" rows.md; then
+    echo "docs/rows.md is not what src/formats/records/row_forms.c says: run make docs"
+    exit 1
+fi
