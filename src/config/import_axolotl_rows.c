@@ -182,6 +182,45 @@ static void put_type(axolotl_rows *rows, const char *form) {
     put(rows->source, "type", form);
 }
 
+/* --- what axolotl does not read --- */
+
+/* What rows of a form would have read here, or be refused for, unless axolotl's type has it. */
+static const struct {
+    const char *form, *field;
+} unread_here[] = {{"alpaca", "input"},        {"alpaca", "context"},
+                   {"alpaca", "system"},       {"alpaca", "system_prompt"},
+                   {"alpaca", "history"},      {"alpaca", "tools"},
+                   {"alpaca", "label"},        {"alpaca", "kto_tag"},
+                   {"messages", "system"},     {"messages", "system_prompt"},
+                   {"messages", "tools"},      {"messages", "functions"},
+                   {"messages", "label"},      {"messages", "kto_tag"},
+                   {"preference", "system"},   {"preference", "input"},
+                   {"preference", "tools"},    {"preference", "instruction"},
+                   {"preference", "question"}, {"preference", "context"},
+                   {"preference", "history"},  {"preference", "system_prompt"},
+                   {"text", "kto_tag"}};
+
+/* Whether a field of the file is one of those that are read, or has the name of one. */
+static bool is_read(const axolotl_rows *rows, const char *const *reads, const char *field) {
+    const char *here;
+    json_t *there;
+    json_object_foreach(rows->fields, here, there) {
+        if (strcmp(json_string_value(there), field) == 0) return true;
+    }
+    for (size_t i = 0; reads[i]; i++)
+        if (strcmp(reads[i], field) == 0) return !json_object_get(rows->fields, field);
+    return false;
+}
+
+/* `reads`: what of a form's own fields axolotl's type reads, by their names here. */
+static void put_ignored(axolotl_rows *rows, const char *form, const char *const *reads) {
+    json_t *ignored = json_array();
+    for (size_t i = 0; i < sizeof unread_here / sizeof *unread_here; i++)
+        if (strcmp(unread_here[i].form, form) == 0 && !is_read(rows, reads, unread_here[i].field))
+            json_array_append_new(ignored, json_string(unread_here[i].field));
+    json_object_set_new(rows->source, "ignore_fields", ignored);
+}
+
 /* Names of the members of a message: those of messages, or ShareGPT's. */
 static const char *messages_form(const json_t *set, const char **why) {
     const json_t *names = json_object_get(set, "message_property_mappings");
@@ -206,7 +245,17 @@ static void read_messages(const json_t *set, axolotl_rows *rows) {
     put_type(rows, form);
     put_field(rows, turns ? "conversations" : "messages", list);
     put_field(rows, "tools", text_of(set, "field_tools"));
-    if (turns) put_field(rows, "system", text_of(set, "field_system"));
+    put_field(rows, "system", text_of(set, "field_system"));
+    put_ignored(rows, "messages", (const char *const[]){"system", "tools", NULL});
+}
+
+/* The input of a row counts where a text has it, the system's where there is one for it. */
+static void put_alpaca_ignored(axolotl_rows *rows, bool input, bool system) {
+    const char *reads[3] = {NULL};
+    int count = 0;
+    if (input) reads[count++] = "input";
+    if (system) reads[count++] = "system";
+    put_ignored(rows, "alpaca", reads);
 }
 
 static void read_named(const json_t *set, const axolotl_type *type, axolotl_rows *rows) {
@@ -228,6 +277,11 @@ static void read_named(const json_t *set, const axolotl_type *type, axolotl_rows
     put(rows->source, "format", type->turn);
     put(rows->source, "no_input_format", type->no_input);
     put(rows->source, "system_format", type->system);
+    if (type->turn)
+        put_alpaca_ignored(rows, strstr(type->turn, "{input}") != NULL, type->system != NULL);
+    else
+        put_ignored(rows, strcmp(type->form, "text") == 0 ? "text" : "messages",
+                    (const char *const[]){"system", "tools", NULL});
 }
 
 /* A text as a format that makes it; the caller's, NULL without memory. */
@@ -280,6 +334,7 @@ static void read_custom(const json_t *type, axolotl_rows *rows) {
             put(rows->source, formats[i][0], formats[i][1]);
     }
     if (!fixed) put(rows->source, "system_format", own ? system : NULL);
+    put_alpaca_ignored(rows, text_of(type, "field_input") != NULL, own);
 }
 
 /* A type of preferences by fields alone; formats of prompts have no counterpart. */
@@ -299,6 +354,7 @@ static void read_preference(const json_t *set, axolotl_rows *rows) {
     }
     put_type(rows, "preference");
     for (int i = 0; i < 3; i++) put_field(rows, names[i], text_of(type, keys[i]));
+    put_ignored(rows, "preference", (const char *const[]){NULL});
 }
 
 /* The file of a set: its path, or what data_files names where the path is only a format. */

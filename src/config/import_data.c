@@ -22,6 +22,16 @@ bool import_names_file(const char *path) {
     return false;
 }
 
+sifr_status import_ignore_as_trl(import_state *s) {
+    const json_t *data = import_get(s, "sifr.data");
+    if (!json_is_array(data) || !import_names_file(json_string_value(json_array_get(data, 0))))
+        return SIFR_OK;
+    return import_put(s, "sifr.ignore_fields",
+                      json_pack("[s, s, s, s, s, s, s, s, s]", "system", "system_prompt", "input",
+                                "instruction", "question", "context", "history", "label",
+                                "kto_tag"));
+}
+
 sifr_status import_rows_file(import_state *s, const char *key, json_t *value) {
     const char *path = json_string_value(value);
     if (!import_asks(value)) return SIFR_OK;

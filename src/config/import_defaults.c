@@ -154,6 +154,7 @@ static void say_learned(import_state *s) {
 
 /* Of TRL 1: SFT, or preferences, which begin at a smaller rate. */
 static sifr_status trl_defaults(import_state *s) {
+    BASE_TRY(import_ignore_as_trl(s));
     static const char *const pairs[] = {"beta", "max_prompt_length", NULL};
     const json_t *type = json_object_get(s->source, "loss_type");
     const char *loss = json_string_value(type);

@@ -99,6 +99,8 @@ import_special import_text_field;     /* the field of a row's text */
 import_special import_assistant_only; /* true: only the assistant's tokens; false: all */
 import_special import_inputs_too;     /* true: all tokens */
 import_special import_last_only;      /* true: the assistant's last turn */
+/* TRL reads the columns of its dataset formats and no others: the others are left out. */
+sifr_status import_ignore_as_trl(import_state *s) SIFR_MUST_CHECK;
 /* Once all keys are read: `share` is the key of the share of rows that is held out. */
 sifr_status import_finish_rows(import_state *s, const char *share);
 

@@ -147,6 +147,18 @@ formatted "\"type\": \"alpaca\", $all, \"system_format\": \"<{system}> \""
 expect 0 sifr data inspect --model model --config made.json
 says 'Q Two and two\?: ⟦four'
 says '<Be short\.> \{Q\} Add \(\{2\} 2\): ⟦4'
+# axolotl's types read the fields that axolotl reads, and no others.
+imported() { # TYPE
+    printf 'base_model: model\ndatasets: [{path: made.jsonl, type: %s}]\n' "$1" >ax.yaml
+    expect 0 sifr import --config ax.yaml ax.json
+    expect 0 sifr data inspect --config ax.json
+    ! grep -q 'Be short' out || { cat out; fail "axolotl does not read a system prompt here: $1"; }
+}
+imported alpaca
+says '### Input:'
+imported '{field_instruction: instruction, field_output: output, format: "I {instruction} O {input}", no_input_format: "[{instruction}]"}'
+says '\[Add\]⟦4'
+formatted "\"type\": \"alpaca\", $all, \"system_format\": \"<{system}> \""
 for i in 1 2 3 4; do cat made.jsonl; done >eight.jsonl
 sed 's/made.jsonl/eight.jsonl/' made.json >eight.json
 for ranks in 1 2 4; do

@@ -4,6 +4,24 @@
 
 #include "config/config_import.h"
 
+/* What axolotl's types do not read of rows: of Alpaca's, with a text for the system, without one
+ * for the input; of messages; of preferences; and TRL of any. */
+#define NO_MARKS "\"tools\", \"label\", \"kto_tag\"]"
+#define OF_ALPACA                                                                                  \
+    "\"ignore_fields\": [\"context\", \"system\", \"system_prompt\", \"history\", " NO_MARKS
+#define WITHOUT_INPUT                                                                              \
+    "\"ignore_fields\": [\"input\", \"context\", \"system\", \"system_prompt\", "                  \
+    "\"history\", " NO_MARKS
+#define OF_MESSAGES "\"ignore_fields\": [\"system_prompt\", \"functions\", \"label\", \"kto_tag\"]"
+#define OF_TRL                                                                                     \
+    "\"ignore_fields\": [\"system\", \"system_prompt\", \"input\", \"instruction\", "              \
+    "\"question\", "                                                                               \
+    "\"context\", \"history\", \"label\", \"kto_tag\"]"
+#define OF_PAIRS                                                                                   \
+    "\"ignore_fields\": [\"system\", \"input\", \"tools\", \"instruction\", \"question\", "        \
+    "\"context\", "                                                                                \
+    "\"history\", \"system_prompt\"]"
+
 typedef struct import_case {
     config_imported made;
     sifr_error error;
@@ -269,7 +287,8 @@ static void preferences(void **state) {
         "{\"sifr\": {\"model\": \"m\", \"lr_scheduler_type\": \"cosine\", \"preference\": "
         "{\"loss_type\": \"orpo\", \"beta\": 0.2}, \"per_device_train_batch_size\": 2, "
         "\"dataset\": "
-        "[{\"path\": \"a.jsonl\", \"type\": \"preference\", \"fields\": {\"prompt\": \"q\"}}]}}",
+        "[{\"path\": \"a.jsonl\", \"type\": \"preference\", \"fields\": {\"prompt\": "
+        "\"q\"}, " OF_PAIRS "}]}}",
         0);
     says("base_model: m\nrl: dpo\ndatasets: [{path: a.jsonl, type: chatml.intel}]\n",
          "not taken over: rows of this type have no form here; give prompt, chosen and rejected to "
@@ -340,7 +359,6 @@ static void adapters(void **state) {
             "take the key out, or change it");
 }
 
-/* Files of rows, what is learned of them, and what is held out. */
 /* axolotl's own texts, as its prompters write them. */
 static void texts_of_axolotl(void **state) {
     (void)state;
@@ -353,33 +371,37 @@ static void texts_of_axolotl(void **state) {
          "completes the request.\\n\\n### Instruction:\\n{instruction}\\n\\n### "
          "Input:\\n{input}\\n\\n### Response:\\n\", \"no_input_format\": \"Below is an instruction "
          "that describes a task. Write a response that appropriately completes the "
-         "request.\\n\\n### Instruction:\\n{instruction}\\n\\n### Response:\\n\""},
+         "request.\\n\\n### Instruction:\\n{instruction}\\n\\n### Response:\\n\", " OF_ALPACA},
         {"type: context_qa.load",
          "\"type\": \"alpaca\", \"fields\": {\"instruction\": \"question\", \"input\": "
          "\"article\", "
          "\"output\": \"answer\"}, \"format\": \"SYSTEM: Use the following contextual information "
          "to "
-         "concisely answer the question.\\n\\nUSER: {input}\\n===\\n{instruction}\\nASSISTANT:\""},
+         "concisely answer the question.\\n\\nUSER: {input}\\n===\\n{instruction}\\nASSISTANT:\", "
+         "\"ignore_fields\": [\"input\", \"context\", \"system\", \"system_prompt\", "
+         "\"history\", " NO_MARKS},
         {"type: alpaca_w_system.load_open_orca_chatml",
          "\"type\": \"alpaca\", \"fields\": {\"instruction\": \"question\", \"output\": "
          "\"response\", \"system\": \"system_prompt\"}, \"format\": "
          "\"<|im_start|>user\\n{instruction}<|im_end|>\\n<|im_start|>assistant\\n\", "
-         "\"system_format\": \"<|im_start|>system\\n{system}<|im_end|>\\n\""},
+         "\"system_format\": \"<|im_start|>system\\n{system}<|im_end|>\\n\", \"ignore_fields\": "
+         "[\"input\", \"context\", \"system\", \"history\", " NO_MARKS},
         {"type: {field_instruction: q, field_output: a, format: '[INST] {instruction} [/INST]'}",
          "\"type\": \"alpaca\", \"fields\": {\"instruction\": \"q\", \"output\": \"a\"}, "
-         "\"format\": \"[INST] {instruction} [/INST]\""},
+         "\"format\": \"[INST] {instruction} [/INST]\", " WITHOUT_INPUT},
         {"type: {field_instruction: instruction, field_input: c, field_output: output, format: "
          "'{instruction} {input}', no_input_format: '{instruction}', system_format: '<{system}> ', "
          "system_prompt: 'Be {kind}.'}",
          "\"type\": \"alpaca\", \"fields\": {\"input\": \"c\"}, \"format\": \"<Be {{kind}}.> "
-         "{instruction} {input}\", \"no_input_format\": \"<Be {{kind}}.> {instruction}\""},
+         "{instruction} {input}\", \"no_input_format\": \"<Be {{kind}}.> "
+         "{instruction}\", " WITHOUT_INPUT},
         {"type: {field_instruction: instruction, field_output: output, field_system: s, format: "
          "'{instruction}', system_format: '<{system}> '}",
          "\"type\": \"alpaca\", \"fields\": {\"system\": \"s\"}, \"format\": \"{instruction}\", "
-         "\"system_format\": \"<{system}> \""},
+         "\"system_format\": \"<{system}> \", " WITHOUT_INPUT},
         {"type: chat_template, field_messages: turns, message_property_mappings: {role: from, "
          "content: value}",
-         "\"type\": \"sharegpt\", \"fields\": {\"conversations\": \"turns\"}"},
+         "\"type\": \"sharegpt\", \"fields\": {\"conversations\": \"turns\"}, " OF_MESSAGES},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         char yaml[1024], made[2048];
@@ -430,17 +452,19 @@ static void rows_to_fine_tune_on(void **state) {
         "'alpaca_chat.load_no_prompt'}]\ntest_datasets: [{path: t.jsonl}]\ntrain_on_inputs: true\n"
         "sample_packing: true\nchat_template: tokenizer_default\n",
         "{\"sifr\": {\"model\": \"m\", \"dataset\": [{\"path\": \"a.jsonl\", \"type\": "
-        "\"messages\"}, {\"path\": \"b.json.gz\", \"type\": \"sharegpt\"}, {\"path\": "
+        "\"messages\", " OF_MESSAGES
+        "}, {\"path\": \"b.json.gz\", \"type\": \"sharegpt\", " OF_MESSAGES "}, {\"path\": "
         "\"c.jsonl\", \"type\": \"alpaca\", \"format\": \"USER: "
         "{instruction}\\n{input}\\nASSISTANT:\", \"no_input_format\": \"USER: "
-        "{instruction}\\nASSISTANT:\"}], \"eval_data\": \"t.jsonl\", \"train_on\": "
+        "{instruction}\\nASSISTANT:\", " OF_ALPACA "}], \"eval_data\": \"t.jsonl\", \"train_on\": "
         "\"all\", \"packing\": true, \"lr_scheduler_type\": \"cosine\"}, "
         "\"dataloader_drop_last\": true}",
         0);
     makes("base_model: m\nval_set_size: 0.1\ndatasets: [{path: a.jsonl, type: chat_template}]\n"
           "train_on_inputs: false\n",
           "{\"sifr\": {\"model\": \"m\", \"dataset\": [{\"path\": \"a.jsonl\", \"type\": "
-          "\"messages\"}], \"validation_split\": 0.1, \"lr_scheduler_type\": \"cosine\"}}",
+          "\"messages\", " OF_MESSAGES
+          "}], \"validation_split\": 0.1, \"lr_scheduler_type\": \"cosine\"}}",
           0);
     says("base_model: m\ndatasets: [{path: org/name, type: alpaca}]\n",
          "not taken over: a name on a hub: download it, and give its files to --data\n");
@@ -452,8 +476,10 @@ static void rows_to_fine_tune_on(void **state) {
         "{path: "
         "b.jsonl, type: completion, field: body}]\n",
         "{\"sifr\": {\"model\": \"m\", \"lr_scheduler_type\": \"cosine\", \"dataset\": [{\"path\": "
-        "\"a.jsonl\", \"type\": \"messages\", \"fields\": {\"messages\": \"talk\"}}, {\"path\": "
-        "\"b.jsonl\", \"type\": \"text\", \"fields\": {\"text\": \"body\"}}]}}",
+        "\"a.jsonl\", \"type\": \"messages\", \"fields\": {\"messages\": \"talk\"}, " OF_MESSAGES
+        "}, {\"path\": "
+        "\"b.jsonl\", \"type\": \"text\", \"fields\": {\"text\": \"body\"}, \"ignore_fields\": "
+        "[\"kto_tag\"]}]}}",
         0);
     says("base_model: m\nval_set_size: 20\n",
          "val_set_size = 20: not taken over: give a share below 1 to --validation-split\n");
@@ -465,14 +491,14 @@ static void rows_to_fine_tune_on(void **state) {
           1);
     makes("output_dir: o\ndataset_name: chats.parquet\nassistant_only_loss: true\n"
           "completion_only_loss: null\nval_size: 0.2\n",
-          "{\"sifr\": {\"output\": \"o\", \"data\": [\"chats.parquet\"], \"train_on\": "
+          "{\"sifr\": {\"output\": \"o\", \"data\": [\"chats.parquet\"], " OF_TRL ", \"train_on\": "
           "\"assistant\", \"validation_split\": 0.2, \"lr_scheduler_type\": \"linear\"}}",
           0);
-    makes(
-        "output_dir: o\ndataset_name: a.jsonl\ndataset_text_field: body\n",
-        "{\"sifr\": {\"output\": \"o\", \"data\": [\"a.jsonl\"], \"data_fields\": [\"text=body\"], "
-        "\"lr_scheduler_type\": \"linear\"}}",
-        0);
+    makes("output_dir: o\ndataset_name: a.jsonl\ndataset_text_field: body\n",
+          "{\"sifr\": {\"output\": \"o\", \"data\": [\"a.jsonl\"], \"data_fields\": "
+          "[\"text=body\"], " OF_TRL ", "
+          "\"lr_scheduler_type\": \"linear\"}}",
+          0);
     makes("output_dir: o\ntrain_file: a.txt\ndataset_text_field: body\n",
           "{\"sifr\": {\"output\": \"o\", \"data\": \"a.txt\", \"lr_scheduler_type\": \"linear\"}}",
           0);
