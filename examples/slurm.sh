@@ -8,7 +8,10 @@
 #SBATCH --output=sifr-%j.log
 #
 # Before the time is over, and when the job is to make room, Slurm sends SIGTERM to the ranks this
-# many seconds before it kills them: as long as a step and a save take, with room to spare.
+# many seconds before it kills them: as long as a step and a save take, with room to spare. When the
+# job is to make room, the time is the partition's or QOS's GraceTime instead (0 by default: nothing
+# is saved): `scontrol show partition` says it, and `sacctmgr modify qos NAME set GraceTime=300` or
+# slurm.conf sets it. Slurm sends SIGTERM twice; the second one within two seconds asks for no more.
 #SBATCH --signal=TERM@300
 #SBATCH --requeue
 set -eu

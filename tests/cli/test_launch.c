@@ -164,8 +164,38 @@ static void test_stop_signals(void **state) {
     raise(SIGTERM);
     assert_int_equal(cli_stop_asked(), SIGTERM);
     assert_string_equal(cli_stop_name(SIGTERM), "SIGTERM");
-    assert_false(catches(SIGTERM)); /* the second one ends the process */
+    assert_true(catches(SIGTERM));
     leave_signals();
+}
+
+/* What becomes of a process to which signals are sent so many milliseconds one after the other: the
+ * signal that ended it, or 0 where it was asked to stop. */
+static int after_two(int one, int two, int pause) {
+    int status;
+    pid_t child = fork();
+    if (child == 0) {
+        cli_catch_stop_signals();
+        raise(one);
+        usleep((unsigned)pause * 1000);
+        raise(two);
+        _exit(cli_stop_asked() ? 0 : 1);
+    }
+    waitpid(child, &status, 0);
+    assert_true(WIFSIGNALED(status) || WEXITSTATUS(status) == 0);
+    return WIFSIGNALED(status) ? WTERMSIG(status) : 0;
+}
+
+/* Slurm sends each rank two SIGTERM, 7 to 20 ms apart. */
+static void test_repeats(void **state) {
+    (void)state;
+    assert_int_equal(after_two(SIGTERM, SIGTERM, 0), 0);
+    assert_int_equal(after_two(SIGTERM, SIGTERM, 15), 0);
+    assert_int_equal(after_two(SIGHUP, SIGHUP, 15), 0);
+    assert_int_equal(after_two(SIGHUP, SIGTERM, 15), 0);
+    assert_int_equal(after_two(SIGINT, SIGINT, 15), SIGINT); /* by hand, and meant */
+    assert_int_equal(after_two(SIGTERM, SIGTERM, 2050), SIGTERM);
+    assert_true(cli_stop_is_repeat(SIGTERM, 1999999999));
+    assert_false(cli_stop_is_repeat(SIGTERM, 2000000000));
 }
 
 /* Kernels may have the stack pointer at the end of a buffer on the heap: a handler must not write
@@ -211,9 +241,13 @@ static int run_rank(const char *word) {
 
 int main(int argc, char **argv) {
     static const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_exit_codes),   cmocka_unit_test(test_signals),
-        cmocka_unit_test(test_refusals),     cmocka_unit_test(test_choices),
-        cmocka_unit_test(test_stop_signals), cmocka_unit_test(test_handlers_have_a_stack),
+        cmocka_unit_test(test_exit_codes),
+        cmocka_unit_test(test_signals),
+        cmocka_unit_test(test_refusals),
+        cmocka_unit_test(test_choices),
+        cmocka_unit_test(test_stop_signals),
+        cmocka_unit_test(test_repeats),
+        cmocka_unit_test(test_handlers_have_a_stack),
     };
     if (argc == 3 && strcmp(argv[1], "train") == 0) return run_rank(argv[2]);
     return cmocka_run_group_tests(tests, scratch_setup, scratch_teardown);

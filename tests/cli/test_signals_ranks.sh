@@ -39,6 +39,7 @@ for pair in INT:130 TERM:143 HUP:129; do
     start
     steps
     kill -${pair%:*} $run
+    if [ $pair = TERM:143 ]; then sleep 0.015 && kill -TERM $run; fi # as Slurm does: one request
     finish ${pair#*:} "SIG${pair%:*}"
     tail -n 1 out | grep -q '^stopped by .* after step .*saved, continue with --resume' ||
         fail "SIG${pair%:*}: sifr's line is not the last one"

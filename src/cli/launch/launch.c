@@ -17,6 +17,7 @@
 #include "cli/launch/launch_command.h"
 #include "cli/launch/launcher_files.h"
 #include "cli/launch/launcher_lines.h"
+#include "cli/launch/stop_signals.h"
 #include "cli/options.h"
 #include "comm/launcher.h"
 
@@ -66,18 +67,21 @@ typedef struct launched {
     int signals;    /* a descriptor: signals that came */
     int streams[2]; /* the launcher's standard output, -1 where it has ours, and standard error */
     int asked;      /* the signal that asked the ranks to stop; 0: none */
+    int64_t since;  /* when, by cli_stop_clock */
     bool again;     /* and another one ended them */
     cli_launcher_lines lines[2];
 } launched;
 
 /* The first signal asks the ranks to save and stop, the second ends them. */
 static void pass_signal(launched *l, int number) {
+    if (l->asked && cli_stop_is_repeat(number, cli_stop_clock() - l->since)) return;
     if (l->asked || l->mpich)
         kill(l->child, SIGTERM);
     else
         kill(l->child, number == SIGINT ? SIGUSR1 : SIGUSR2);
     l->again = l->asked != 0;
     l->asked = number;
+    l->since = cli_stop_clock();
     for (int i = 0; i < 2; i++) l->lines[i].asked = true;
 }
 

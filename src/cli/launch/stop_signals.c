@@ -1,9 +1,12 @@
 #include "cli/launch/stop_signals.h"
 
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 #include <stdlib.h>
+#include <time.h>
 
 #include "cli/launch/hangup.h"
 #include "cli/launch/launch_command.h"
@@ -17,8 +20,32 @@ typedef struct stop_signal {
 
 static volatile sig_atomic_t came; /* set by the handler, read between steps */
 
+static _Atomic int64_t first; /* clock of the first one; 0: none came */
+static _Atomic uint64_t seen; /* bit i: signal i came */
+
+bool cli_stop_is_repeat(int number, int64_t after) {
+    static const int64_t once = 2000000000; /* Slurm's come 7 to 20 ms apart */
+    return number != SIGINT && after < once;
+}
+
+int64_t cli_stop_clock(void) {
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
+}
+
+/* One that comes again and is no repeat ends the process, once the handler is over. */
 static void note(int number) {
-    came = number;
+    int64_t none = 0, now = cli_stop_clock();
+    uint64_t bit = (uint64_t)1 << number;
+    bool again = atomic_fetch_or(&seen, bit) & bit;
+    atomic_compare_exchange_strong(&first, &none, now);
+    if (!again) {
+        came = number;
+    } else if (!cli_stop_is_repeat(number, now - atomic_load(&first))) {
+        signal(number, SIG_DFL);
+        raise(number);
+    }
 }
 
 /* Those of this process, and how many. */
@@ -45,8 +72,7 @@ static void give_handlers_a_stack(void) {
 }
 
 void cli_catch_stop_signals(void) {
-    struct sigaction action = {.sa_handler = note,
-                               .sa_flags = (int)SA_RESETHAND | SA_RESTART | SA_ONSTACK};
+    struct sigaction action = {.sa_handler = note, .sa_flags = SA_RESTART | SA_ONSTACK};
     const stop_signal *signals;
     size_t count = stop_signals(&signals);
     sigemptyset(&action.sa_mask);
