@@ -312,13 +312,6 @@ static sifr_status open_group(const sifr_log *log, comm_group **group, sifr_erro
     int ranks = 1;
     if (comm_under_launcher(&ranks) && ranks > 1)
         return comm_open_mpi_with(&(comm_options){.log = log}, group, error);
-    const char *foreign = comm_foreign_launcher(&ranks);
-    if (foreign && ranks > 1)
-        return base_fail(
-            error, SIFR_USAGE,
-            "started by %s, which is not an MPI launcher, as one of %d ranks; start it as `mpirun "
-            "-n %d sifr train ...`, with `srun --mpi=pmix`, or with --ranks %d",
-            foreign, ranks, ranks, ranks);
     return comm_open_self(group, error);
 }
 

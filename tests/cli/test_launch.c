@@ -92,6 +92,7 @@ static void test_choices(void **state) {
     cli_launch_request one = {.ranks = 1, .ranks_given = true};
     assert_int_equal(cli_launch_choose(&one, &choice, &error), SIFR_OK);
     assert_false(choice.launch); /* no MPI for one rank */
+    cli_launch_request four = {.ranks = 4, .ranks_given = true};
     const char *local = scratch_text("local", "localhost slots=4\n");
     cli_launch_request all = {.hostfile = local};
     assert_int_equal(cli_launch_choose(&all, &choice, &error), SIFR_OK);
@@ -121,6 +122,19 @@ static void test_choices(void **state) {
     cli_launch_request nowhere = {.include = "a"};
     assert_int_equal(cli_launch_choose(&nowhere, &choice, &error), SIFR_USAGE);
     assert_message(&error, "of a --hostfile");
+
+    setenv("RANK", "1", 1), setenv("LOCAL_RANK", "1", 1); /* torchrun's, or left over */
+    setenv("WORLD_SIZE", "2", 1);
+    assert_int_equal(cli_launch_choose(&four, &choice, &error), SIFR_USAGE);
+    assert_message(&error, "as one of 2 ranks");
+    assert_message(&error, "unset RANK, LOCAL_RANK and WORLD_SIZE");
+    unsetenv("RANK"), unsetenv("LOCAL_RANK"), unsetenv("WORLD_SIZE");
+
+    setenv("OMPI_COMM_WORLD_SIZE", "1", 1); /* srun -n1, mpirun -n 1 */
+    assert_int_equal(cli_launch_choose(&four, &choice, &error), SIFR_USAGE);
+    assert_message(&error, "--ranks 4: a launcher");
+    assert_message(&error, "as its only rank");
+    assert_int_equal(cli_launch_choose(&one, &choice, &error), SIFR_OK);
 
     setenv("OMPI_COMM_WORLD_SIZE", "4", 1); /* as one of a launcher's ranks */
     cli_launch_request none = {0};

@@ -148,8 +148,9 @@ grep -q '^sifr train: started by torchrun, .* as one of 2 ranks; .* `mpirun -n 2
     fail "torchrun: how to start is not said"
 if [ ! "$mpich" ]; then # other MPIs may find each other by a library of Slurm's
     for task in 0 1; do
+        # else two launchers would train into one folder
         SLURM_STEP_ID=0 SLURM_STEP_NUM_TASKS=2 SLURM_PROCID=$task "$SIFR" train --config ds.json \
-            --model model --data text --output run >>out 2>err.$task && fail "srun: it ran"
+            --ranks 4 --model model --data text --output run >>out 2>err.$task && fail "srun: it ran"
     done
     cat err.0 err.1 >err
     [ "$(grep -c . err)" = 1 ] || fail "srun: not one line"

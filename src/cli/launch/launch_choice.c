@@ -1,6 +1,7 @@
 #include "cli/launch/launch_choice.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "cli/launch/hostfile.h"
 #include "cli/launch/launch_command.h"
@@ -56,6 +57,20 @@ static sifr_status choose_hosts(const cli_launch_request *request, cli_launch_ch
     return cli_hosts_are_here(hosts) ? SIFR_OK : cli_hosts_list(hosts, &out->hosts, error);
 }
 
+static sifr_status refuse_foreign(sifr_error *error) {
+    int ranks;
+    const char *foreign = comm_foreign_launcher(&ranks);
+    if (!foreign || ranks < 2) return SIFR_OK;
+    return base_fail(error, SIFR_USAGE,
+                     "started by %s, which is not an MPI launcher, as one of %d ranks; start it as "
+                     "`mpirun -n %d sifr train ...`, with `srun --mpi=pmix`, or once with --ranks "
+                     "%d%s",
+                     foreign, ranks, ranks, ranks,
+                     strncmp(foreign, "srun", 4) == 0
+                         ? ""
+                         : "; unset RANK, LOCAL_RANK and WORLD_SIZE if nothing started ranks");
+}
+
 /* In a process that a launcher started; sifr's own gives the same options again. */
 static sifr_status check_launched(const cli_launch_request *request, int ranks, sifr_error *error) {
     if (getenv(CLI_LAUNCHED)) return SIFR_OK;
@@ -64,6 +79,11 @@ static sifr_status check_launched(const cli_launch_request *request, int ranks, 
                          "--hostfile, --include and --exclude start ranks, and this is one of %d "
                          "that a launcher started: give the hosts to the launcher",
                          ranks);
+    if (request->ranks_given && request->ranks != ranks && ranks == 1)
+        return base_fail(error, SIFR_USAGE,
+                         "--ranks %lld: a launcher (mpirun, srun) started this process as its only "
+                         "rank; have it start %lld, or run sifr without it",
+                         (long long)request->ranks, (long long)request->ranks);
     if (request->ranks_given && request->ranks != ranks)
         return base_fail(error, SIFR_USAGE,
                          "--ranks %lld: started as one of %d ranks already; leave --ranks out",
@@ -76,6 +96,7 @@ sifr_status cli_launch_choose(const cli_launch_request *request, cli_launch_choi
     cli_hosts hosts = {0};
     *out = (cli_launch_choice){.ranks = 1};
     if (comm_under_launcher(&out->ranks)) return check_launched(request, out->ranks, error);
+    BASE_TRY(refuse_foreign(error));
     if (request->ranks_given && (request->ranks < 1 || request->ranks > RANK_LIMIT))
         return base_fail(error, SIFR_USAGE, "--ranks: %lld is not in 1 to %d",
                          (long long)request->ranks, (int)RANK_LIMIT);
