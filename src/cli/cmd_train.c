@@ -299,10 +299,18 @@ static int run(const train_command *command, sifr_config *config, comm_group *gr
     return outcome.signal ? 128 + outcome.signal : code;
 }
 
-/* If all ranks have the same result, only the first one prints it. */
+/* A rank that was asked to save waits for the others, and cannot without them. */
+static void say_not_saved(sifr_error *error) {
+    int asked = cli_stop_asked();
+    if (error->status == SIFR_LOST_RANK && asked)
+        base_set_error_in(error, error->status, "asked to stop by %s, and could not save",
+                          cli_stop_name(asked));
+}
+
+/* If all ranks have the same result, only the first one prints it; it may be the lost one. */
 static int fail_on_rank(const comm_group *group, bool alone, const sifr_error *error) {
     if (comm_size(group) == 1) return cli_fail("train", error);
-    if (alone)
+    if (alone || error->status == SIFR_LOST_RANK)
         return cli_fail_with("train", error->status, "rank %d: %s", comm_rank(group),
                              error->message);
     return comm_rank(group) == 0 ? cli_fail("train", error) : (int)error->status;
@@ -336,6 +344,7 @@ static int train(const train_command *command) {
     sifr_status same = train_agree_program(group, &error);
     status = same == SIFR_OK ? comm_agree_status(group, status, &error) : same;
     int code = status == SIFR_OK ? run(command, &config, group, &alone, &error) : (int)status;
+    say_not_saved(&error);
     if (error.status != SIFR_OK) code = fail_on_rank(group, alone, &error);
     comm_close(group);
     config_free(&config);

@@ -9,6 +9,7 @@
 #include <stdatomic.h>
 
 #include "comm/followed.h"
+#include "comm/host/lookout.h"
 #include "comm/host/seats.h"
 
 enum {
@@ -74,6 +75,7 @@ struct mpi_process {
     int32_t *seat_of;                /* by rank: its seat; -1: on another host */
     int32_t *rank_of;                /* by seat */
     comm_host host;                  /* without seats: no memory is shared */
+    comm_lookout *lookout;           /* of a host's first rank, with several hosts; may be NULL */
     comm_window windows[COMM_WINDOWS];
     bool apart;         /* windows of hidden memory could not be mapped */
     int32_t links;      /* groups with a link */
@@ -187,6 +189,15 @@ bool comm_mpi_is_busy(const mpi_process *p, int32_t seat);
 /* Returns SIFR_LOST_RANK: that rank has left while this one waits for it. */
 sifr_status comm_mpi_fail_left(const mpi_group *g, const comm_state *state, int32_t rank,
                                sifr_error *error);
+
+/* --- mpi_lookout.c: other hosts --- */
+
+/* All ranks call it, when the hosts are known. If a host cannot be watched, that is logged. */
+sifr_status comm_mpi_open_lookout(mpi_process *p, sifr_error *error) SIFR_MUST_CHECK;
+
+/* SIFR_LOST_RANK if a rank of another host is lost. */
+sifr_status comm_mpi_find_lost(const mpi_process *p, const char *name,
+                               sifr_error *error) SIFR_MUST_CHECK;
 
 /* --- mpi_host.c: hosts, and seats on this one --- */
 

@@ -55,7 +55,7 @@ static sifr_status find_ranks(mpi_process *p, const comm_options *options, sifr_
     BASE_TRY(split_hosts(p, options, &local, error));
     sifr_status status = comm_mpi_open_host(p, local, options, error);
     MPI_Comm_free(&local);
-    return status;
+    return status == SIFR_OK ? comm_mpi_open_lookout(p, error) : status;
 }
 
 static sifr_status take_buffers(mpi_lane *lane, size_t size, sifr_error *error) {
@@ -73,7 +73,8 @@ static int64_t lane_bytes(const mpi_lane *lane, int64_t size) {
 }
 
 int64_t comm_mpi_process_bytes(const mpi_process *p) {
-    return (p->host.seats ? comm_host_seat_bytes() : 0) + (int64_t)sizeof *p;
+    return (p->host.seats ? comm_host_seat_bytes() : 0) + comm_lookout_bytes(p->lookout) +
+           (int64_t)sizeof *p;
 }
 
 sifr_status comm_mpi_open_lane(mpi_process *p, comm_lane which, int64_t *bytes, sifr_error *error) {
@@ -123,6 +124,7 @@ static void free_lane(mpi_lane *lane) {
 }
 
 static void release(mpi_process *p) {
+    comm_lookout_close(p->lookout);
     comm_host_close(&p->host);
     for (int i = 0; i < COMM_LANES; i++) free_lane(&p->lanes[i]);
     free_lane(&p->peers);
@@ -197,6 +199,7 @@ static bool say_farewell(mpi_process *p) {
     bool broken = atomic_load(&p->broken), done = false;
     farewells f = {.receive = MPI_REQUEST_NULL, .mine = (char)broken, .failed = broken};
     double begun = base_seconds();
+    comm_lost lost;
     for (int i = 0; i < 8; i++) f.sends[i] = MPI_REQUEST_NULL;
     if (p->host.seats)
         atomic_store(&comm_host_own(&p->host)->leaving, broken ? COMM_LEFT_FAILED : COMM_LEFT_WELL);
@@ -205,6 +208,7 @@ static bool say_farewell(mpi_process *p) {
         double waited = base_seconds() - begun;
         if (done) break;
         if (broken && waited > 5) return false;
+        if (comm_lookout_lost(p->lookout, &lost)) return false; /* it says no farewell */
         struct timespec nap = {.tv_nsec = 200000};
         if (waited > 0.01)
             nanosleep(&nap, NULL);
@@ -223,7 +227,10 @@ void comm_mpi_leave_process(mpi_process *p) {
     if (--p->groups > 0) return;
     for (int i = 0; i < COMM_LANES; i++) comm_worker_close(&p->lanes[i].worker);
     comm_worker_close(&p->peers.worker);
-    if (say_farewell(p)) {
+    bool together = say_farewell(p);
+    comm_lookout_close(p->lookout);
+    p->lookout = NULL;
+    if (together) {
         MPI_Comm_free(&p->world);
         MPI_Comm_free(&p->farewell);
         if (p->started_mpi) MPI_Finalize();

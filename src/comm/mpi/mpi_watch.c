@@ -121,6 +121,7 @@ static sifr_status look(mpi_lane *lane, const mpi_group *g, const comm_state *st
         BASE_TRY(comm_mpi_check(code, name, error));
         if (there) lane->gone = status.MPI_SOURCE;
     }
+    if (lane->gone < 0) BASE_TRY(comm_mpi_find_lost(p, name, error));
     if (lane->gone >= 0 && *left == 0) *left = now;
     if (lane->gone >= 0 && now - *left > patience)
         return comm_mpi_fail_left(g, state, lane->gone, error);

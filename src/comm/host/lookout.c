@@ -1,0 +1,212 @@
+#include <errno.h>
+#include <netinet/tcp.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "base/heap.h"
+#include "base/thread.h"
+#include "comm/host/lookout_private.h"
+
+void comm_host_name(char out[COMM_HOST_NAME]) {
+    char name[256] = "";
+    if (gethostname(name, sizeof name - 1) != 0) name[0] = '\0';
+    snprintf(out, COMM_HOST_NAME, "%.*s", COMM_HOST_NAME - 1, name);
+}
+
+bool comm_note_send(int file, comm_note_kind kind, const comm_lost *about,
+                    const unsigned char secret[COMM_SECRET]) {
+    comm_note note;
+    memset(&note, 0, sizeof note);
+    note.kind = kind;
+    note.about = *about;
+    memcpy(note.secret, secret, COMM_SECRET);
+    return send(file, &note, sizeof note, MSG_NOSIGNAL | MSG_DONTWAIT) == sizeof note;
+}
+
+/* In the same time wherever they differ. */
+bool comm_secret_is(const unsigned char *a, const unsigned char *b) {
+    unsigned char differ = 0;
+    for (int i = 0; i < COMM_SECRET; i++) differ |= a[i] ^ b[i];
+    return !differ;
+}
+
+void comm_tie_probe(int file) {
+    int on = 1, idle = 2, each = 1, count = COMM_SILENT - idle, limit = 1000 * COMM_SILENT;
+    setsockopt(file, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof on);
+    setsockopt(file, IPPROTO_TCP, TCP_KEEPIDLE, &idle, sizeof idle);
+    setsockopt(file, IPPROTO_TCP, TCP_KEEPINTVL, &each, sizeof each);
+    setsockopt(file, IPPROTO_TCP, TCP_KEEPCNT, &count, sizeof count);
+    setsockopt(file, IPPROTO_TCP, TCP_USER_TIMEOUT, &limit,
+               sizeof limit); /* with bytes under way */
+}
+
+/* The first loss is the cause of further ones. All that are connected here hear of it. */
+static void lose(comm_lookout *l, const comm_lost *lost) {
+    if (atomic_load(&l->found)) return;
+    l->lost = *lost;
+    atomic_store(&l->found, true);
+    for (int32_t i = 0; i < l->room; i++)
+        if (l->ties[i].file >= 0 && l->ties[i].known)
+            (void)comm_note_send(l->ties[i].file, COMM_LOST, lost, l->meeting.answer);
+}
+
+static void end_tie(comm_lookout *l, comm_tie *tie, int number) {
+    close(tie->file);
+    tie->file = -1;
+    if (!tie->known || tie->left) return;
+    bool silent = number == ETIMEDOUT || number == EHOSTUNREACH || number == ENETUNREACH;
+    tie->peer.silent = silent ? COMM_SILENT : 0;
+    lose(l, &tie->peer);
+}
+
+static bool welcome(comm_lookout *l, comm_tie *tie) {
+    const comm_note *note = &tie->note;
+    if (note->kind != COMM_HELLO || !comm_secret_is(note->secret, l->meeting.secret)) return false;
+    tie->peer = note->about;
+    tie->welcome = comm_note_send(tie->file, COMM_WELCOME, &l->self, l->meeting.answer);
+    return tie->welcome;
+}
+
+/* False: a stranger. */
+static bool read_note(comm_lookout *l, comm_tie *tie) {
+    const comm_note *note = &tie->note;
+    if (!tie->welcome) return welcome(l, tie);
+    if (note->kind == COMM_STAYS) {
+        tie->known = true;
+        comm_tie_probe(tie->file);
+    }
+    if (note->kind == COMM_GOODBYE) tie->left = true;
+    if (note->kind == COMM_LOST) lose(l, &note->about);
+    return true;
+}
+
+static void read_tie(comm_lookout *l, comm_tie *tie) {
+    ssize_t count =
+        recv(tie->file, (char *)&tie->note + tie->got, sizeof tie->note - tie->got, MSG_DONTWAIT);
+    if (count < 0 && (errno == EAGAIN || errno == EINTR)) return;
+    if (count <= 0) {
+        end_tie(l, tie, count < 0 ? errno : 0);
+        return;
+    }
+    tie->got += (size_t)count;
+    if (tie->got < sizeof tie->note) return;
+    tie->got = 0;
+    tie->note.about.host[COMM_HOST_NAME - 1] = '\0';
+    if (!read_note(l, tie)) end_tie(l, tie, 0);
+}
+
+/* One that has not said who it is makes room for the next. */
+static void accept_tie(comm_lookout *l) {
+    int32_t free_one = -1;
+    int file = accept4(l->listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+    if (file < 0) return;
+    for (int32_t i = 0; i < l->room; i++)
+        if (l->ties[i].file < 0 || (free_one < 0 && !l->ties[i].welcome)) free_one = i;
+    if (free_one < 0) {
+        close(file);
+        return;
+    }
+    if (l->ties[free_one].file >= 0) close(l->ties[free_one].file);
+    l->ties[free_one] = (comm_tie){.file = file};
+}
+
+static void seal(comm_lookout *l) {
+    if (l->listener < 0) return;
+    close(l->listener);
+    l->listener = -1;
+    for (int32_t i = 0; i < l->room; i++)
+        if (l->ties[i].file >= 0 && !l->ties[i].welcome) end_tie(l, &l->ties[i], 0);
+}
+
+static void *look_out(void *argument) {
+    comm_lookout *l = argument;
+    while (!atomic_load(&l->stop)) {
+        uint64_t woken;
+        l->polled[0] = (struct pollfd){.fd = l->wake, .events = POLLIN};
+        l->polled[1] = (struct pollfd){.fd = l->listener, .events = POLLIN};
+        for (int32_t i = 0; i < l->room; i++)
+            l->polled[2 + i] = (struct pollfd){.fd = l->ties[i].file, .events = POLLIN};
+        if (poll(l->polled, (nfds_t)l->room + 2, -1) < 0) continue;
+        if (l->polled[0].revents) (void)!read(l->wake, &woken, sizeof woken);
+        for (int32_t i = 0; i < l->room; i++)
+            if (l->polled[2 + i].revents) read_tie(l, &l->ties[i]);
+        if (l->polled[1].revents) accept_tie(l);
+        if (atomic_load(&l->sealed)) seal(l);
+    }
+    for (int32_t i = 0; i < l->room; i++)
+        if (l->ties[i].file >= 0 && l->ties[i].known)
+            (void)comm_note_send(l->ties[i].file, COMM_GOODBYE, &l->self, l->meeting.answer);
+    return NULL;
+}
+
+sifr_status comm_lookout_make(int32_t rank, int32_t room, comm_lookout **out, sifr_error *error) {
+    comm_lookout *l;
+    sifr_status status;
+    BASE_TRY(base_alloc(1, sizeof *l, &l, error));
+    l->listener = -1;
+    l->wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    BASE_TRY_GOTO(status, base_alloc((size_t)room, sizeof *l->ties, &l->ties, error), fail);
+    BASE_TRY_GOTO(status, base_alloc((size_t)room + 2, sizeof *l->polled, &l->polled, error), fail);
+    l->room = room;
+    for (int32_t i = 0; i < room; i++) l->ties[i].file = -1;
+    l->self.rank = rank;
+    comm_host_name(l->self.host);
+    if (l->wake >= 0) {
+        *out = l;
+        return SIFR_OK;
+    }
+    status = base_fail_errno(error, errno, "the watch of other hosts");
+fail:
+    comm_lookout_free(l);
+    return status;
+}
+
+sifr_status comm_lookout_start(comm_lookout *lookout, sifr_error *error) {
+    int result = base_thread_start(&lookout->thread, look_out, lookout);
+    if (result == 0) return SIFR_OK;
+    return base_fail_errno(error, result, "the watch of other hosts: its thread");
+}
+
+void comm_lookout_free(comm_lookout *lookout) {
+    for (int32_t i = 0; i < lookout->room; i++)
+        if (lookout->ties[i].file >= 0) close(lookout->ties[i].file);
+    if (lookout->listener >= 0) close(lookout->listener);
+    if (lookout->wake >= 0) close(lookout->wake);
+    free(lookout->ties);
+    free(lookout->polled);
+    free(lookout);
+}
+
+static void wake(comm_lookout *lookout) {
+    const uint64_t one = 1;
+    (void)!write(lookout->wake, &one, sizeof one);
+}
+
+void comm_lookout_seal(comm_lookout *lookout) {
+    atomic_store(&lookout->sealed, true);
+    wake(lookout);
+}
+
+bool comm_lookout_lost(comm_lookout *lookout, comm_lost *out) {
+    if (!lookout || !atomic_load(&lookout->found)) return false;
+    *out = lookout->lost;
+    return true;
+}
+
+void comm_lookout_close(comm_lookout *lookout) {
+    if (!lookout) return;
+    atomic_store(&lookout->stop, true);
+    wake(lookout);
+    pthread_join(lookout->thread, NULL);
+    comm_lookout_free(lookout);
+}
+
+int64_t comm_lookout_bytes(const comm_lookout *lookout) {
+    if (!lookout) return 0;
+    return (int64_t)sizeof *lookout +
+           lookout->room * (int64_t)(sizeof *lookout->ties + sizeof *lookout->polled);
+}

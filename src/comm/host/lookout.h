@@ -1,0 +1,64 @@
+/* Watches other hosts: a TCP connection from the first rank of each host to that of the first one,
+ * which tells the others what it finds. When a process ends, in any way, its kernel closes the
+ * connection; when a host is down or cut off, its kernel no longer answers the probes that the
+ * kernel here sends (TCP keepalive). So a rank that is only stopped or busy counts as alive, and
+ * nothing is done in a step: a thread sleeps until a connection has something to say.
+ */
+#ifndef COMM_LOOKOUT_H
+#define COMM_LOOKOUT_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/errors.h"
+
+enum {
+    COMM_ADDRESSES = 16,
+    COMM_SECRET = 16,
+    COMM_HOST_NAME = 64,
+    COMM_SILENT = 7 /* seconds without an answer after which a host counts as down or cut off */
+};
+
+typedef struct comm_address {
+    int32_t family; /* AF_INET or AF_INET6 */
+    uint32_t scope;
+    unsigned char bytes[16];
+} comm_address;
+
+/* Where to connect, and the words by which both sides know each other; MPI carries it. */
+typedef struct comm_meeting {
+    unsigned char secret[COMM_SECRET], answer[COMM_SECRET];
+    int32_t addresses; /* 0: there is no such place */
+    uint16_t port;
+    comm_address of[COMM_ADDRESSES];
+} comm_meeting;
+
+typedef struct comm_lookout comm_lookout;
+
+/* A rank of another host that has ended without a word, or does not answer. */
+typedef struct comm_lost {
+    int32_t rank, silent; /* `silent`: it does not answer; 0: its process has ended */
+    char host[COMM_HOST_NAME];
+} comm_lost;
+
+/* On the first rank of the first host: takes up to `peers` connections until comm_lookout_seal. */
+sifr_status comm_lookout_listen(int32_t rank, int32_t peers, comm_meeting *out, comm_lookout **made,
+                                sifr_error *error) SIFR_MUST_CHECK;
+void comm_lookout_seal(comm_lookout *lookout);
+
+/* On the first rank of every other host. Takes some seconds where no address can be reached. */
+sifr_status comm_lookout_join(int32_t rank, const comm_meeting *meeting, comm_lookout **made,
+                              sifr_error *error) SIFR_MUST_CHECK;
+
+/* Whether a rank has been lost; NULL has lost none. */
+bool comm_lookout_lost(comm_lookout *lookout, comm_lost *out);
+
+/* Says good-bye, so that the others do not miss this rank. NULL is harmless. */
+void comm_lookout_close(comm_lookout *lookout);
+
+int64_t comm_lookout_bytes(const comm_lookout *lookout);
+
+/* This host's name, cut to its room. */
+void comm_host_name(char out[COMM_HOST_NAME]);
+
+#endif

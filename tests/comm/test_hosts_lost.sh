@@ -1,0 +1,59 @@
+# label: full
+# A rank on another host that dies, and a host that is cut off: named within seconds by the ranks
+# that are left, whose exit code is 4, also where they were asked to save; the cut-off one ends too.
+# Hosts are network namespaces.
+# not under sanitizers (MPI keeps what it took), each MPI, timeout: 120
+. "$SOURCE/tests/support/ranks.sh"
+. "$SOURCE/tests/support/namespaces.sh"
+hosts 2
+tiny_model
+printf 'h1 slots=1\nh2 slots=1\n' >hostfile
+# start NAME: in the background, as $run, what it says in `out`; returns after a step
+start() {
+    rm -rf run out
+    on h1 "$SIFR" train --config ds.json --model model --data text --threads 1 --output run \
+        --hostfile hostfile --max-steps 1000000 >out 2>&1 &
+    run=$!
+    for i in $(seq 300); do grep -q '^step 1/' out && break || sleep 0.1; done
+    grep -q '^step 1/' out || fail "no step after 30 s"
+    sleep 1
+    begun=$SECONDS
+}
+# ranks HOST: their processes there
+ranks() {
+    for process in $(ip netns pids "$1"); do
+        tr '\0' ' ' 2>/dev/null </proc/$process/cmdline | grep -q "^$SIFR train .*--output" || continue
+        tr '\0' '\n' </proc/$process/environ | grep -qE '^(OMPI_COMM_WORLD|PMI)_RANK=' && echo $process
+    done
+}
+says() { # SECONDS REGEX WHAT
+    while ! grep -qE "$2" out; do
+        [ $((SECONDS - begun)) -le "$1" ] || fail "$3: not said after $1 s: $2"
+        sleep 0.1
+    done
+}
+is_over() { # SECONDS HOST WHAT
+    while [ "$(ranks "$2")" ]; do
+        [ $((SECONDS - begun)) -le "$1" ] || fail "$3: ranks of $2 still run after $1 s"
+        sleep 0.1
+    done
+}
+trap 'kill -9 $(jobs -p) 2>/dev/null || :' EXIT
+
+start # the launcher ends what is left; where it lets them speak, they name the rank
+kill -9 $(ranks h2)
+is_over 10 h1 "killed"
+code=0
+wait $run || code=$?
+[ "$code" = 4 ] || fail "killed: exit code $code"
+grep -qE 'rank 1 (on host h2 has died|was ended by signal 9)|a rank was ended by signal 9' out ||
+    fail "killed: not said"
+
+start # no launcher notices soon that a host is cut off
+ip link set v2 down
+kill -USR2 $(ranks h1) # the launcher's word for "save and stop"
+[ ! "$mpich" ] || kill -TERM $(ranks h1)
+says 12 'rank 0: asked to stop by .*, and could not save: .*rank 1 on host h2 has not answered for 7 s' cut
+says 12 'that host is down, or it or this one [(]h1[)] is cut off' cut
+is_over 25 h1 "cut off"
+is_over 25 h2 "cut off"
