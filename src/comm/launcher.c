@@ -40,14 +40,32 @@ static bool slurm_is_foreign(void) {
     return comm_mpi_built() == COMM_OPEN_MPI && !getenv("PMIX_RANK") && !getenv("PMI_RANK");
 }
 
-bool comm_under_launcher(int *ranks) {
+/* With the number that it holds; NULL: none. */
+static const char *launcher_variable(int *ranks) {
     /* Open MPI; MPICH, Intel MPI and Slurm's pmi2; MVAPICH. */
     static const char *const names[] = {"OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "MV2_COMM_WORLD_SIZE"};
-    int found = 0;
-    for (size_t i = 0; !found && i < sizeof names / sizeof names[0]; i++) found = number(names[i]);
-    if (!found && !slurm_is_foreign()) found = slurm_tasks();
-    if (ranks) *ranks = found ? found : 1;
-    return found > 0;
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+        *ranks = number(names[i]);
+        if (*ranks) return names[i];
+    }
+    *ranks = slurm_is_foreign() ? 0 : slurm_tasks();
+    return *ranks ? "SLURM_STEP_NUM_TASKS" : NULL;
+}
+
+bool comm_under_launcher(int *ranks) {
+    int found;
+    bool launched = launcher_variable(&found) != NULL;
+    if (ranks) *ranks = launched ? found : 1;
+    return launched;
+}
+
+const char *comm_launcher_variable(void) {
+    int ranks;
+    return launcher_variable(&ranks);
+}
+
+const char *comm_srun(void) {
+    return comm_mpi_built() == COMM_MPICH ? "srun --mpi=pmi2" : "srun --mpi=pmix";
 }
 
 int comm_launcher_rank(void) {

@@ -20,6 +20,12 @@ void comm_mpi_version(char *out, size_t size);
  * batch script is not a rank; only processes started by srun are. */
 bool comm_under_launcher(int *ranks);
 
+/* The environment variable that says so; NULL: none does. */
+const char *comm_launcher_variable(void);
+
+/* How Slurm starts ranks of the MPI that sifr was built with: "srun --mpi=pmix". */
+const char *comm_srun(void);
+
 /* This process's rank from the launcher; -1 if it is not given. Before MPI is started, use it only
  * to decide which process prints. */
 int comm_launcher_rank(void);

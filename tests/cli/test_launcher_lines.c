@@ -1,6 +1,8 @@
 /* What passes of a launcher's standard error before and after the ranks were asked to stop. */
 #include "cli/launch/launcher_lines.h"
 
+#include <fcntl.h>
+
 #include "support/scratch.h"
 
 /* Passes `before`, then, after the signal, `after` in pieces of `piece` bytes. */
@@ -76,10 +78,40 @@ static void a_long_line_passes(void **state) {
     check("", text, 1000, text);
 }
 
+/* Whether a rank has said why it ends, in pieces of any size. */
+static bool finds_reason(const char *text) {
+    bool found[3];
+    const size_t pieces[] = {1, 9, 4096};
+    int nowhere = open("/dev/null", O_WRONLY);
+    for (size_t i = 0; i < 3; i++) {
+        cli_launcher_lines lines = {.out = nowhere};
+        for (size_t at = 0, part; at < strlen(text); at += part) {
+            part = strlen(text) - at < pieces[i] ? strlen(text) - at : pieces[i];
+            cli_launcher_lines_pass(&lines, text + at, part);
+        }
+        found[i] = lines.reason;
+    }
+    close(nowhere);
+    assert_true(found[0] == found[1] && found[1] == found[2]);
+    return found[0];
+}
+
+static void a_reason_is_found(void **state) {
+    (void)state;
+    assert_true(finds_reason(open_mpi));
+    assert_true(finds_reason("sifr bench comm: no\n"));
+    assert_true(finds_reason(RULE "a long line before it, longer than its head\n"
+                                  "sifr train: rank 1: o: No space left on device\n"));
+    assert_false(finds_reason(BOX));
+    assert_false(finds_reason("sifr train: warning: step 4 skipped, and nothing else is wrong\n"));
+    assert_false(finds_reason("mpirun: sifr train: was not found\n\n\nsifr"));
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(before_a_signal_all_passes),
                                        cmocka_unit_test(after_it_only_the_ranks_lines),
                                        cmocka_unit_test(a_line_under_way_is_finished),
-                                       cmocka_unit_test(a_long_line_passes)};
+                                       cmocka_unit_test(a_long_line_passes),
+                                       cmocka_unit_test(a_reason_is_found)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -17,6 +17,7 @@
 #include "cli/launch/launch_command.h"
 #include "cli/launch/launcher_files.h"
 #include "cli/launch/launcher_lines.h"
+#include "cli/launch/launcher_trouble.h"
 #include "cli/launch/stop_signals.h"
 #include "cli/options.h"
 #include "comm/launcher.h"
@@ -126,6 +127,22 @@ static int say_ended(const char *name, const launched *l) {
     return 128 + l->asked;
 }
 
+static bool has_reason(const launched *l) {
+    return l->lines[0].reason || l->lines[1].reason;
+}
+
+static int say_failed_itself(const char *name, const char *launcher, int status, int code) {
+    char why[512];
+    cli_launcher_trouble(why, sizeof why);
+    if (WIFSIGNALED(status))
+        return cli_fail_with(name, SIFR_LOST_RANK, "%s was itself ended by signal %d (%s)%s",
+                             launcher, WTERMSIG(status), strsignal(WTERMSIG(status)), why);
+    return cli_fail_with(name, (sifr_status)code,
+                         "%s failed by itself with exit code %d, and no rank gave a reason; its "
+                         "lines above may say why%s",
+                         launcher, code, why);
+}
+
 static int exit_code(const char *name, const char *launcher, int status, const launched *l) {
     int asked = l->asked;
     int code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
@@ -137,6 +154,8 @@ static int exit_code(const char *name, const char *launcher, int status, const l
      * of cli_watch_rank. */
     if (asked && (code > 128 || (code >= SIFR_LOST_RANK && l->mpich))) return say_ended(name, l);
     if (code == 127) return cli_fail_with(name, SIFR_FAILED, "%s could not be run", launcher);
+    bool itself = code <= SIFR_LOST_RANK || WIFSIGNALED(status);
+    if (itself && !asked && !has_reason(l)) return say_failed_itself(name, launcher, status, code);
     if (code <= SIFR_LOST_RANK) return code;
     if (code > 128)
         return cli_fail_with(name, SIFR_LOST_RANK,

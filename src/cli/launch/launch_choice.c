@@ -63,9 +63,8 @@ static sifr_status refuse_foreign(sifr_error *error) {
     if (!foreign || ranks < 2) return SIFR_OK;
     return base_fail(error, SIFR_USAGE,
                      "started by %s, which is not an MPI launcher, as one of %d ranks; start it as "
-                     "`mpirun -n %d sifr train ...`, with `srun --mpi=pmix`, or once with --ranks "
-                     "%d%s",
-                     foreign, ranks, ranks, ranks,
+                     "`mpirun -n %d sifr train ...`, with `%s`, or once with --ranks %d%s",
+                     foreign, ranks, ranks, comm_srun(), ranks,
                      strncmp(foreign, "srun", 4) == 0
                          ? ""
                          : "; unset RANK, LOCAL_RANK and WORLD_SIZE if nothing started ranks");
@@ -85,9 +84,11 @@ static sifr_status check_launched(const cli_launch_request *request, int ranks, 
                          "rank; have it start %lld, or run sifr without it",
                          (long long)request->ranks, (long long)request->ranks);
     if (request->ranks_given && request->ranks != ranks)
-        return base_fail(error, SIFR_USAGE,
-                         "--ranks %lld: started as one of %d ranks already; leave --ranks out",
-                         (long long)request->ranks, ranks);
+        return base_fail(
+            error, SIFR_USAGE,
+            "--ranks %lld: started as one of %d ranks already (%s says so; unset it if "
+            "it is left over); leave --ranks out",
+            (long long)request->ranks, ranks, comm_launcher_variable());
     return SIFR_OK;
 }
 

@@ -66,8 +66,26 @@ static void add(cli_launcher_lines *lines, const char *text, size_t length) {
     lines->used = 0;
 }
 
+/* "sifr NAME: why", and no warning; the text may begin and end in the middle of a line. */
+static void look_for_reason(cli_launcher_lines *lines, const char *text, size_t length) {
+    for (size_t i = 0; i < length && !lines->reason; i++) {
+        bool ended = text[i] == '\n';
+        if (!ended && lines->place < sizeof lines->head - 1) lines->head[lines->place++] = text[i];
+        if (!ended && lines->place < sizeof lines->head - 1) continue;
+        lines->head[lines->place] = '\0';
+        const char *colon = strstr(lines->head, ": ");
+        lines->reason =
+            strncmp(lines->head, "sifr ", 5) == 0 && colon && strncmp(colon, ": warning", 9) != 0;
+        const char *end = memchr(text + i, '\n', length - i);
+        if (!end) return; /* the rest of this line comes later */
+        i = (size_t)(end - text);
+        lines->place = 0;
+    }
+}
+
 void cli_launcher_lines_pass(cli_launcher_lines *lines, const char *text, size_t length) {
     if (length == 0) return;
+    look_for_reason(lines, text, length);
     if (!lines->asked) {
         write_all(lines->out, text, length);
         lines->middle = text[length - 1] != '\n';

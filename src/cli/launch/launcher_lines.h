@@ -8,10 +8,13 @@
 #include <stddef.h>
 
 typedef struct cli_launcher_lines {
-    int out;         /* where lines go */
-    bool asked;      /* set it when the ranks are asked to stop */
-    bool middle;     /* of a line that began before, and is passed on to its end */
-    bool box;        /* between the two rules of one */
+    int out;      /* where lines go */
+    bool asked;   /* set it when the ranks are asked to stop */
+    bool middle;  /* of a line that began before, and is passed on to its end */
+    bool box;     /* between the two rules of one */
+    bool reason;  /* a rank has said why it ends */
+    size_t place; /* in the current line, and its beginning */
+    char head[32];
     size_t used;     /* of `line` */
     char line[8192]; /* not ended yet; a longer one is passed on as it comes */
 } cli_launcher_lines;

@@ -49,9 +49,11 @@ static sifr_status find_ranks(mpi_process *p, const comm_options *options, sifr_
     MPI_Comm_size(p->world, &p->size);
     if (p->started_mpi && comm_under_launcher(&asked) && asked != p->size)
         return base_fail(error, SIFR_USAGE,
-                         "ranks: the launcher started %d, but MPI sees %d; start with the mpirun "
-                         "of the MPI that sifr was built with, or with `srun --mpi=pmix`",
-                         asked, (int)p->size);
+                         "ranks: %s says that a launcher started %d, but MPI sees %d; start them "
+                         "with the mpirun of the MPI that sifr was built with (%s), or with `%s`; "
+                         "if nothing started ranks, the variable is left over: unset it",
+                         comm_launcher_variable(), asked, (int)p->size,
+                         comm_mpi_name(comm_mpi_built()), comm_srun());
     BASE_TRY(split_hosts(p, options, &local, error));
     sifr_status status = comm_mpi_open_host(p, local, options, error);
     MPI_Comm_free(&local);
