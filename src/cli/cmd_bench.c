@@ -15,7 +15,7 @@
 #include "comm/launcher.h"
 #include "plan/price/price.h"
 
-enum { DEFAULT_MOST = 1 << 28, MACHINE_LIMIT = 1 << 20 };
+enum { START_LIMIT = 300, DEFAULT_MOST = 1 << 28, MACHINE_LIMIT = 1 << 20 };
 
 typedef struct bench_command {
     cli_launch_request request;
@@ -128,12 +128,19 @@ static sifr_status report(const bench_command *command, bench_result *r, sifr_er
     return status;
 }
 
+static void start_late(void *user, bool last, const char *line) {
+    (void)user;
+    cli_start_late("bench comm", last, line);
+}
+
 static sifr_status measure(const bench_command *command, sifr_error *error) {
     comm_group *group;
     bench_result *result = calloc(1, sizeof *result);
     sifr_log log = cli_log("bench comm");
     if (!result) return base_fail(error, SIFR_NO_MEMORY, "out of memory");
-    sifr_status status = comm_open_mpi_with(&(comm_options){.log = &log}, &group, error);
+    sifr_status status = comm_open_mpi_with(
+        &(comm_options){.log = &log, .start = {.limit = START_LIMIT, .late = start_late}}, &group,
+        error);
     if (status != SIFR_OK) {
         free(result);
         return status;

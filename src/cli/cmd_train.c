@@ -316,17 +316,39 @@ static int fail_on_rank(const comm_group *group, bool alone, const sifr_error *e
     return comm_rank(group) == 0 ? cli_fail("train", error) : (int)error->status;
 }
 
-static sifr_status open_group(const sifr_log *log, comm_group **group, sifr_error *error) {
-    int ranks = 1;
-    if (comm_under_launcher(&ranks) && ranks > 1)
-        return comm_open_mpi_with(&(comm_options){.log = log}, group, error);
-    return comm_open_self(group, error);
-}
-
 static sifr_status configure(const train_command *command, sifr_config *config, sifr_error *error) {
     BASE_TRY(config_create(config, error));
     if (command->config) BASE_TRY(config_load(config, command->config, error));
     return cli_train_flags_set(&command->flags, config, error);
+}
+
+/* The start counts too, and this rank's config tells its limit before ranks can agree on anything.
+ * A config that is wrong is refused later, by all. */
+static int64_t start_limit(const train_command *command) {
+    enum { DEFAULT = 1800 };
+    sifr_config config;
+    sifr_error error;
+    int ranks = 1;
+    comm_under_launcher(&ranks);
+    sifr_status status = configure(command, &config, &error);
+    if (status == SIFR_OK) status = config_resolve(&config, ranks, &error);
+    int64_t limit = status == SIFR_OK ? config.collective_timeout : DEFAULT;
+    config_free(&config);
+    return limit;
+}
+
+static void start_late(void *user, bool last, const char *line) {
+    (void)user;
+    cli_start_late("train", last, line);
+}
+
+static sifr_status open_group(const sifr_log *log, int64_t limit, comm_group **group,
+                              sifr_error *error) {
+    const comm_options options = {.log = log,
+                                  .start = {.limit = (double)limit, .late = start_late}};
+    int ranks = 1;
+    if (comm_under_launcher(&ranks) && ranks > 1) return comm_open_mpi_with(&options, group, error);
+    return comm_open_self(group, error);
 }
 
 /* Runs as one of the ranks, or as the only one. */
@@ -337,7 +359,7 @@ static int train(const train_command *command) {
     bool alone = false;
     cli_watch_rank("train");
     sifr_log log = {.write = log_early, .user = command->notices};
-    sifr_status status = open_group(&log, &group, &error);
+    sifr_status status = open_group(&log, start_limit(command), &group, &error);
     if (status == SIFR_USAGE) return cli_fail_once("train", &error);
     if (status != SIFR_OK) return cli_fail("train", &error);
     status = configure(command, &config, &error);

@@ -82,6 +82,19 @@ sifr_status comm_open_self(comm_group **out, sifr_error *error) SIFR_MUST_CHECK;
  * was built without MPI. */
 sifr_status comm_open_mpi(comm_group **out, sifr_error *error) SIFR_MUST_CHECK;
 
+/* Limits of the start, whose calls of MPI come back only when all ranks are there. */
+typedef struct comm_start {
+    double limit;  /* seconds, also of collectives until comm_set_timeout; 0: none */
+    double notice; /* seconds after which a line says that it takes long; 0: COMM_START_NOTICE */
+    /* Called on a thread of its own, with who is missing, as far as that can be seen, or with ""
+     * where another rank of the host says it. `last`: the limit has passed. Nothing else can end
+     * the wait: the callback then has to end the process. NULL: the start has no limit. */
+    void (*late)(void *user, bool last, const char *line);
+    void *user;
+} comm_start;
+
+enum { COMM_START_NOTICE = 30 };
+
 /* The same with options; zeroed options give comm_open_mpi. */
 typedef struct comm_options {
     const sifr_log *log; /* must outlive the group; may be NULL */
@@ -90,6 +103,7 @@ typedef struct comm_options {
     bool only_mpi;    /* for tests and comparisons: share no memory */
     int32_t direct;   /* for tests: up to so many ranks, at most 16, each sends to each; 0: 8 */
     const struct nccl_library *nccl; /* for tests: NCCL's functions; NULL: those that are found */
+    comm_start start;
 } comm_options;
 
 sifr_status comm_open_mpi_with(const comm_options *options, comm_group **out,

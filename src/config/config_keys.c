@@ -564,7 +564,7 @@ KEY("sifr.threads", INT, BUILT, "0", "threads", "Threads of a rank; 0: one for e
 KEY("sifr.isa", TEXT, BUILT, NULL, "", "Instruction set of the kernels: avx512_bf16, avx512, avx2 or plain; default: the best that the processor has. With ranks on different processors, give one that all of them have.", .argument = "SET", FIELD(step.isa), IN(SPEED)),
 KEY("sifr.trace", TEXT, BUILT, NULL, "", "Writes the timeline of a few steps, of every rank, for Perfetto or chrome://tracing (docs/profiling.md).", .argument = "FILE", FIELD(trace), IN(REPORT)),
 KEY("sifr.trace_steps", TEXT, BUILT, NULL, "", "The steps to trace: one, or the first and the last as in 3..5; default: the second to the fourth step of the run.", .argument = "A..B", IN(REPORT)),
-KEY("sifr.collective_timeout", INT, BUILT, "1800", "seconds", "A collective that takes longer ends the run with exit code 4 and a report of the missing ranks. Time in which the first rank saves or evaluates counts too. 0: no limit.", .range = ">= 0", .argument = "N", FIELD(collective_timeout), IN(RANKS)),
+KEY("sifr.collective_timeout", INT, BUILT, "1800", "seconds", "A collective, or the start, that takes longer ends the run with exit code 4 and a report of the missing ranks. Time in which the first rank saves or evaluates counts too. 0: no limit.", .range = ">= 0", .argument = "N", FIELD(collective_timeout), IN(RANKS)),
 KEY("sifr.logging_steps", INT, BUILT, "1", "steps", "Records loss, learning rate and norm every N steps.", .range = "> 0", .argument = "N", FIELD(logging_steps), IN(REPORT)),
 };
 /* clang-format on */

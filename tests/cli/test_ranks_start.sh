@@ -14,6 +14,33 @@ grep -q '^cores: 2 ranks of this host share [0-9]' err || fail "not said: cores"
 grep -q '^bits: the same on 1, 2, 4, 8 ... ranks with this micro batch size (1)' err || fail "not said: bits"
 grep -q '"ranks": 2' out || fail "the result does not tell the ranks"
 
+# --- a start that does not come to its end ---
+cat >stop.sh <<'END'
+[ "${OMPI_COMM_WORLD_RANK:-$PMI_RANK}" = 1 ] && echo $$ >stopped && kill -STOP $$
+exec "$@"
+END
+sed 's/"sifr": {/"sifr": {"collective_timeout": 3, /' ds.json >late.json
+code=0
+timeout 60 $launcher -n 2 sh stop.sh "$SIFR" train --config late.json --model model --data text \
+    --threads 1 --output late >out 2>err || code=$?
+kill -KILL $(cat stopped) 2>/dev/null || :
+[ "$code" = 4 ] || [ "$mpich" ] || fail "a stopped rank: exit code $code"
+grep -qE '^sifr train: start: rank 0 has waited 3 s .*: rank 1 [(]process [0-9]+[)] is stopped' err ||
+    fail "a stopped rank is not named"
+
+# ended WHY WORD...: the last line says that the launcher failed by itself, and why
+ended() {
+    local why=$1
+    shift
+    code=0
+    timeout 60 "$@" "$SIFR" train --config ds.json --model model --data text --output none \
+        --ranks 2 >out 2>err || code=$?
+    [ "$code" = 1 ] || fail "$why: exit code $code"
+    tail -n 1 err | grep -qE "^sifr train: .* failed by itself with exit code 1, .*; $why" ||
+        fail "$why: not the last line"
+}
+[ "$mpich" ] || ended 'OMPI_MCA_ess is set' env OMPI_MCA_ess=pmi PMIX_RANK=0
+
 # A container: no network but lo, hardly any /dev/shm, no ssh; and a scheduler's variables.
 if ! unshare --mount --net true 2>/dev/null; then
     echo "no namespaces for this user: the container is not tested"
@@ -31,6 +58,7 @@ mount -t tmpfs -o size=64k tmpfs /dev/shm
 ip link set lo up
 PATH=$PWD/bin exec "$@"
 END
+[ "$mpich" ] || ended 'no loopback interface is up' unshare --net
 unshare --mount --net bash -eu container.sh "$SIFR" train --config ds.json --model model --data text \
     --threads 1 --max-steps 4 --output three --ranks 4 >out 2>err || fail "container: exit code $?"
 [ "$(bits three)" = "$(bits one)" ] || fail "container: other bits"

@@ -28,6 +28,15 @@ int cli_fail_once(const char *name, const sifr_error *error) {
     return (int)error->status;
 }
 
+/* A rank that is silent leaves after the one that speaks, whose line a launcher may cut off else.
+ */
+void cli_start_late(const char *name, bool last, const char *line) {
+    if (line[0]) fprintf(stderr, "sifr %s: %s%s\n", name, last ? "" : "warning: ", line);
+    if (!last) return;
+    if (!line[0]) sleep(1);
+    _exit(SIFR_LOST_RANK);
+}
+
 /* A launcher gives its ranks a terminal even where it has none itself: only sifr's own tells. */
 bool cli_is_terminal(FILE *stream) {
     const char *own = getenv(CLI_LAUNCHED);

@@ -19,6 +19,10 @@ int cli_launch(int argc, char **argv, const cli_launch_choice *choice);
  * others leave a second later, as a launcher may end all when one leaves. */
 int cli_fail_once(const char *name, const sifr_error *error);
 
+/* What comm_start calls: says the line, unless it is "", and ends this process with 4 after the
+ * last one, since MPI's start cannot be left. */
+void cli_start_late(const char *name, bool last, const char *line);
+
 /* Whether lines that replace each other can be shown on this stream (stdout or stderr): it is a
  * terminal, also where a launcher stands between. */
 bool cli_is_terminal(FILE *stream);

@@ -138,6 +138,7 @@ sifr_status comm_open_mpi_with(const comm_options *options, comm_group **out, si
     g->base.transport = &mpi_transport;
     g->base.rank = p->rank;
     g->base.size = p->size;
+    g->base.timeout = options->start.limit;
     BASE_TRY_GOTO(status, comm_mpi_take_group(g, p, COMM_BULK, error), fail);
     g->base.buffer_bytes += comm_mpi_process_bytes(p);
     *out = &g->base;

@@ -7,6 +7,7 @@
 #include "base/heap.h"
 #include "comm/launcher.h"
 #include "comm/mpi/mpi_private.h"
+#include "comm/start_watch.h"
 
 static sifr_status start_mpi(bool *started, sifr_error *error) {
     int there, over, level;
@@ -143,6 +144,7 @@ static void release(mpi_process *p) {
 sifr_status comm_mpi_open_process(const comm_options *options, mpi_process **out,
                                   sifr_error *error) {
     mpi_process *p;
+    comm_start_watch watch;
     sifr_status status;
     BASE_TRY(base_alloc(1, sizeof *p, &p, error));
     p->world = p->farewell = MPI_COMM_NULL;
@@ -153,8 +155,11 @@ sifr_status comm_mpi_open_process(const comm_options *options, mpi_process **out
     p->direct_sums = options->direct > 0 ? options->direct : COMM_DIRECT_SUMS;
     pthread_mutex_init(&p->calls, NULL);
     pthread_mutex_init(&p->device, NULL);
-    BASE_TRY_GOTO(status, start_mpi(&p->started_mpi, error), fail);
-    BASE_TRY_GOTO(status, find_ranks(p, options, error), fail);
+    BASE_TRY_GOTO(status, comm_start_watch_open(&watch, &options->start, error), fail);
+    status = start_mpi(&p->started_mpi, error);
+    if (status == SIFR_OK) status = find_ranks(p, options, error);
+    comm_start_watch_close(&watch);
+    if (status != SIFR_OK) goto fail;
     *out = p;
     return SIFR_OK;
 fail: /* MPI is not ended: that would wait for ranks that did not fail */

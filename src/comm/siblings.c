@@ -1,0 +1,150 @@
+#include "comm/siblings.h"
+
+#include <ctype.h>
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "comm/launcher.h"
+
+enum { RANKS = 4096, NAMED = 8, BYTES = 1 << 17 };
+
+/* The value in a process's environment; "" where there is none. */
+static const char *value_in(const char *environment, size_t length, const char *name) {
+    size_t size = strlen(name);
+    for (const char *at = environment; at < environment + length; at += strlen(at) + 1)
+        if (strncmp(at, name, size) == 0 && at[size] == '=') return at + size + 1;
+    return "";
+}
+
+static bool same_value(const char *environment, size_t length, const char *name) {
+    const char *own = getenv(name);
+    return own && *own && strcmp(own, value_in(environment, length, name)) == 0;
+}
+
+/* PMIx numbers its jobs, Slurm its steps; MPICH's launcher has its ranks in its session. */
+static bool is_sibling(const char *environment, size_t length, pid_t process) {
+    if (getenv("PMIX_NAMESPACE")) return same_value(environment, length, "PMIX_NAMESPACE");
+    if (getenv("SLURM_STEP_ID") && getenv("SLURM_PROCID"))
+        return same_value(environment, length, "SLURM_JOB_ID") &&
+               same_value(environment, length, "SLURM_STEP_ID");
+    return getsid(process) == getsid(0);
+}
+
+static int rank_in(const char *environment, size_t length) {
+    static const char *const names[] = {"OMPI_COMM_WORLD_RANK", "PMI_RANK", "MV2_COMM_WORLD_RANK",
+                                        "PMIX_RANK", "SLURM_PROCID"};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        const char *text = value_in(environment, length, names[i]);
+        if (isdigit((unsigned char)*text)) return atoi(text);
+    }
+    return -1;
+}
+
+/* The process's file, cut at `room`; the bytes read, 0 where this user may not. */
+static size_t read_file(pid_t process, const char *name, char *out, size_t room) {
+    char path[64];
+    size_t used = 0;
+    ssize_t count = 0;
+    snprintf(path, sizeof path, "/proc/%d/%s", (int)process, name);
+    int file = open(path, O_RDONLY | O_CLOEXEC);
+    if (file < 0) return 0;
+    while (used + 1 < room && (count = read(file, out + used, room - 1 - used)) > 0)
+        used += (size_t)count;
+    close(file);
+    out[used] = '\0';
+    return used;
+}
+
+/* The letter behind the name, which may hold any: "17 (a) b) T 1 …". */
+static bool is_stopped(pid_t process) {
+    char text[512];
+    if (!read_file(process, "stat", text, sizeof text)) return false;
+    const char *end = strrchr(text, ')');
+    return end && end[1] == ' ' && (end[2] == 'T' || end[2] == 't');
+}
+
+typedef struct siblings {
+    char environment[BYTES];
+    uint64_t there[RANKS / 64], stopped[RANKS / 64];
+    int named;
+    int ranks[NAMED];
+    pid_t processes[NAMED];
+} siblings;
+
+static void see(siblings *s, pid_t process) {
+    size_t length = read_file(process, "environ", s->environment, sizeof s->environment);
+    if (!length || !is_sibling(s->environment, length, process)) return;
+    int rank = rank_in(s->environment, length);
+    if (rank < 0 || rank >= RANKS) return;
+    uint64_t bit = (uint64_t)1 << rank % 64;
+    s->there[rank / 64] |= bit;
+    if (!is_stopped(process) || s->stopped[rank / 64] & bit) return;
+    s->stopped[rank / 64] |= bit;
+    if (s->named == NAMED) return;
+    s->ranks[s->named] = rank;
+    s->processes[s->named++] = process;
+}
+
+static int count_of(const uint64_t *set) {
+    int count = 0;
+    for (int i = 0; i < RANKS / 64; i++) count += __builtin_popcountll(set[i]);
+    return count;
+}
+
+/* The lowest rank that is there and runs; -1: none. */
+static int lowest(const siblings *s) {
+    for (int i = 0; i < RANKS; i++)
+        if (s->there[i / 64] >> i % 64 & 1 && !(s->stopped[i / 64] >> i % 64 & 1)) return i;
+    return -1;
+}
+
+static void describe(const siblings *s, char *out, size_t room) {
+    int here = count_of(s->there), stopped = count_of(s->stopped), ranks = 1;
+    int local = comm_launcher_local_ranks();
+    size_t used = 0;
+    comm_under_launcher(&ranks);
+    if (!local && ranks <= here) local = ranks;
+    out[0] = '\0';
+    for (int i = 0; i < s->named && used < room; i++)
+        used += (size_t)snprintf(out + used, room - used, "%srank %d (process %d) is stopped",
+                                 i ? ", " : "", s->ranks[i], (int)s->processes[i]);
+    if (stopped > s->named && used < room)
+        used += (size_t)snprintf(out + used, room - used, " and %d more", stopped - s->named);
+    if (local > here && used < room)
+        used += (size_t)snprintf(out + used, room - used,
+                                 "%s%d of this host's %d ranks have not begun or have ended",
+                                 used ? "; " : "", local - here, local);
+    if (used) return;
+    if (ranks > here)
+        snprintf(out, room,
+                 "all %d of this host run, so the others have not begun, are stopped or cannot "
+                 "be reached",
+                 here);
+    else
+        snprintf(out, room, "all of them run, so MPI's own start hangs");
+}
+
+bool comm_siblings_describe(char *out, size_t room) {
+    siblings *s = calloc(1, sizeof *s);
+    DIR *folder = s ? opendir("/proc") : NULL;
+    struct dirent *entry;
+    snprintf(out, room, "which ranks are missing cannot be seen here");
+    bool speaks = true;
+    if (folder) {
+        while ((entry = readdir(folder)))
+            if (isdigit((unsigned char)entry->d_name[0])) see(s, (pid_t)atoi(entry->d_name));
+        closedir(folder);
+        if (count_of(s->there)) describe(s, out, room);
+        int first = lowest(s);
+        speaks = first < 0 || first == comm_launcher_rank();
+    }
+    free(s);
+    return speaks;
+}
