@@ -6,10 +6,21 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/system.h"
 #include "base/text.h"
 #include "cli/help.h"
 
 enum { CODE_OPERAND = 1, CODE_HELP = 2, CODE_OPTION = 256 };
+
+/* Such a limit may refuse what the check before a run knew nothing of. */
+static const char *limit_words(sifr_status status, const char *message) {
+    base_system system;
+    if (status != SIFR_NO_MEMORY || strstr(message, "ulimit")) return "";
+    base_system_read(&system);
+    if (system.process_left == 0) return "";
+    return "; ulimit (-d, -v) limits this process, and counts what is mapped, touched or not: "
+           "raise it";
+}
 
 int cli_fail_with(const char *name, sifr_status status, const char *format, ...) {
     char *message = NULL;
@@ -19,7 +30,8 @@ int cli_fail_with(const char *name, sifr_status status, const char *format, ...)
     va_end(arguments);
     fflush(stdout);
     /* One write: other ranks share standard error, and their words would come between two. */
-    fprintf(stderr, "sifr%s%s: %s\n", name[0] ? " " : "", name, message ? message : format);
+    const char *line = message ? message : format;
+    fprintf(stderr, "sifr%s%s: %s%s\n", name[0] ? " " : "", name, line, limit_words(status, line));
     free(message);
     return (int)status;
 }
