@@ -1,6 +1,7 @@
 /* not under sanitizers, plans unverified (it measures time)
  * What planning costs as rank 0 of 4,096: less than a second of one core for 1,000 units, and no
- * more than in proportion to the units. bench/bench_schedule.c has the figures. */
+ * more than in proportion to the units. bench/bench_schedule.c has the figures. And what following
+ * the contents of a plan adds to the other checks, for 70 billion parameters on 64 ranks. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -14,6 +15,7 @@
 #include "model/registry.h"
 #include "plan/pass/passes.h"
 #include "plan/price/price.h"
+#include "plan/verify/content_check.h"
 #include "support/model_case.h"
 
 enum { RANKS = 4096, FEW = 500, MANY = 2000, LENGTH = 32 };
@@ -91,7 +93,80 @@ static void a_thousand_units(void **state) {
     device_close(dev);
 }
 
+static sifr_model *model_70b(void) {
+    model_config c = model_case_llama();
+    c.vocab_size = 128256;
+    c.hidden_size = 8192;
+    c.num_hidden_layers = 80;
+    c.num_attention_heads = 64;
+    c.num_key_value_heads = 8;
+    c.head_dim = 128;
+    c.intermediate_size = 28672;
+    c.max_position_embeddings = LENGTH;
+    sifr_model *model;
+    sifr_error error;
+    assert_int_equal(model_from_config(&c, &model, &error), SIFR_OK);
+    return model;
+}
+
+/* Seconds of a plan, verified or not; *contents: those of the last check alone. */
+static double verified_time(const sifr_model *model, device *dev, plan_settings settings,
+                            double *contents) {
+    double best = 1e9;
+    *contents = 1e9;
+    for (int i = 0; i < 3; i++) {
+        plan_schedule *s;
+        sifr_error error = {0};
+        double start = cpu_seconds();
+        if (plan_lower(model, dev, &settings, &s, &error) != SIFR_OK) fail_msg("%s", error.message);
+        double seconds = cpu_seconds() - start;
+        if (seconds < best) best = seconds;
+        start = cpu_seconds();
+        assert_int_equal(plan_check_content(s, &error), SIFR_OK);
+        seconds = cpu_seconds() - start;
+        if (seconds < *contents) *contents = seconds;
+        plan_free(s);
+    }
+    return best;
+}
+
+/* Verifying takes at most twice the time that it took before contents were followed. */
+static void verifying(void **state) {
+    (void)state;
+    device *dev;
+    sifr_error error;
+    assert_int_equal(device_open_cpu(1, NULL, &dev, &error), SIFR_OK);
+    sifr_model *model = model_70b();
+    for (int variant = 0; variant < 3; variant++) {
+        plan_settings settings = {.mode = PLAN_TRAIN, .mesh = plan_mesh_flat(64, 63)};
+        settings.step = sifr_settings_defaults();
+        settings.step.precision = SIFR_BF16;
+        settings.step.micro_batch_size = 1;
+        settings.step.seq_length = LENGTH;
+        settings.step.gradient_accumulation_steps = variant == 1 ? 8 : 1;
+        settings.step.step_order = SIFR_STEP_BATCH;
+        settings.step.zero.stage = 3;
+        if (variant == 2)
+            settings.step.offload = (sifr_offload){.optimizer = {.device = SIFR_TIER_NVME,
+                                                                 .ratio = 1,
+                                                                 .pipeline_read = true,
+                                                                 .pipeline_write = true},
+                                                   .param.device = SIFR_TIER_NVME};
+        double contents, plain = verified_time(model, dev, settings, &contents);
+        settings.verify = true;
+        double all = verified_time(model, dev, settings, &contents);
+        print_message("70B, rank 63 of 64, variant %d: %.3f s unverified, %.3f s verified, of "
+                      "which %.3f s follow contents\n",
+                      variant, plain, all, contents);
+        if (plain >= 1) fail_msg("planning takes %.2f s", plain);
+        if (2 * contents > all - plain + 0.02) fail_msg("following contents takes too long");
+    }
+    sifr_model_free(model);
+    device_close(dev);
+}
+
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(a_thousand_units)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(a_thousand_units),
+                                       cmocka_unit_test(verifying)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

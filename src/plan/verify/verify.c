@@ -7,6 +7,7 @@
 #include "plan/queries.h"
 #include "plan/verify/access.h"
 #include "plan/verify/byte_ranges.h"
+#include "plan/verify/content_check.h"
 #include "plan/verify/order_check.h"
 #include "plan/verify/verify_private.h"
 
@@ -261,5 +262,6 @@ sifr_status plan_verify_list(const plan_schedule *s, sifr_error *error) {
 sifr_status plan_verify(const plan_schedule *s, sifr_error *error) {
     BASE_TRY(check_list(s, true, error));
     BASE_TRY(verify_memory(s, error));
-    return plan_check_order(s, error);
+    BASE_TRY(plan_check_order(s, error));
+    return plan_check_content(s, error);
 }

@@ -13,7 +13,7 @@ sifr_status plan_verify_list(const plan_schedule *schedule, sifr_error *error) S
 
 /* Checks a finished plan: the list, and that every transfer is waited for, buffers are live while
  * they are used, live buffers do not overlap, and kernels can reach their operands; then
- * plan_check_order. */
+ * plan_check_order and plan_check_content. */
 sifr_status plan_verify(const plan_schedule *schedule, sifr_error *error) SIFR_MUST_CHECK;
 
 /* Checks the plans of all ranks of a group, by rank: the same collectives of the same sizes in the
