@@ -130,16 +130,16 @@ static size_t make_options(plan_command *command) {
     return used;
 }
 
-static sifr_status load_machine(const plan_command *command, cli_plan_report *r,
+static sifr_status load_machine(const plan_command *command, plan_machine *machine,
                                 sifr_error *error) {
-    if (!command->machine) return plan_machine_load_stored(&r->machine, error);
-    return plan_machine_load(command->machine, &r->machine, error);
+    if (!command->machine) return plan_machine_load_stored(machine, error);
+    return plan_machine_load(command->machine, machine, error);
 }
 
 /* What a rank has of this machine, unless the file or a flag says otherwise. */
 static sifr_status describe_machine(const plan_command *command, cli_plan_report *r,
                                     sifr_error *error) {
-    BASE_TRY(load_machine(command, r, error));
+    BASE_TRY(load_machine(command, &r->machine, error));
     bool known = plan_machine_is_known(&r->machine);
     bool gpu = !command->machine && device_is_hidden(r->dev); /* stored figures are a CPU's */
     if (!known && command->machine && r->machine.device == PLAN_MACHINE_CUDA)
@@ -149,8 +149,11 @@ static sifr_status describe_machine(const plan_command *command, cli_plan_report
                          command->machine);
     if (!known || gpu) {
         BASE_TRY(plan_machine_measure(r->dev, NULL, DEVICE_MEASURE_BYTES, &r->machine, error));
-        BASE_TRY(load_machine(command, r, error));
+        BASE_TRY(load_machine(command, &r->machine, error));
     }
+    r->order_machine = plan_machine_unknown();
+    plan_machine_typical(r->dev, &r->order_machine);
+    BASE_TRY(load_machine(command, &r->order_machine, error));
     if (command->ranks_per_host) r->machine.ranks_per_host = (int32_t)command->ranks_per_host;
     int64_t here = r->machine.ranks_per_host ? r->machine.ranks_per_host : command->world_size;
     if (!command->machine)
@@ -241,8 +244,12 @@ static bool find_short(cli_plan_report *r) {
 /* The config's own step. */
 static sifr_status plan_own(cli_plan_report *r, plan_settings *settings, sifr_error *error) {
     if (r->config.step.step_order == SIFR_STEP_AUTO) {
-        BASE_TRY(engine_choose_order(r->model, r->dev, settings, &r->machine, &r->choice,
-                                     &r->schedule, error));
+        plan_machine by = r->order_machine;
+        by.ranks_per_host = r->machine.ranks_per_host;
+        by.room_bytes = r->machine.room_bytes;
+        by.host_room_bytes = r->machine.host_room_bytes;
+        BASE_TRY(
+            engine_choose_order(r->model, r->dev, settings, &by, &r->choice, &r->schedule, error));
         settings->step.step_order = r->choice.order;
     }
     if (!r->schedule) BASE_TRY(plan_lower(r->model, r->dev, settings, &r->schedule, error));

@@ -101,6 +101,32 @@ sifr_status engine_choose_order(const sifr_model *model, device *dev, const plan
     return status;
 }
 
+static sifr_status try_fit(const sifr_model *model, device *dev, const plan_settings *settings,
+                           const plan_machine *machine, bool *fits, sifr_error *error) {
+    plan_schedule *s;
+    sifr_error why = {0};
+    *fits = false;
+    sifr_status status = plan_lower(model, dev, settings, &s, &why);
+    if (status == SIFR_USAGE) return SIFR_OK;
+    if (status != SIFR_OK) return base_fail(error, status, "%s", why.message);
+    *fits = engine_fits(s, machine, NULL) == SIFR_OK;
+    plan_free(s);
+    return SIFR_OK;
+}
+
+sifr_status engine_order_fits(const sifr_model *model, device *dev, const plan_settings *settings,
+                              const plan_machine *machine, sifr_step_order order, comm_group *group,
+                              bool *fits, sifr_error *error) {
+    plan_settings one = *settings;
+    one.step.step_order = order;
+    sifr_status status = try_fit(model, dev, &one, machine, fits, error);
+    BASE_TRY(comm_agree_status(group, status, error));
+    int64_t misfits = !*fits;
+    BASE_TRY(comm_sum(group, &misfits, 1, error));
+    *fits = misfits == 0;
+    return SIFR_OK;
+}
+
 sifr_status engine_agree_order(comm_group *group, engine_order_choice *choice, sifr_error *error) {
     int64_t misfits[2] = {!choice->fits[SIFR_STEP_BATCH], !choice->fits[SIFR_STEP_UNIT]};
     BASE_TRY(comm_sum(group, misfits, 2, error));
@@ -110,11 +136,16 @@ sifr_status engine_agree_order(comm_group *group, engine_order_choice *choice, s
     return SIFR_OK;
 }
 
+const char *engine_order_name(sifr_step_order order) {
+    static const char *const names[] = {
+        [SIFR_STEP_BATCH] = "batch", [SIFR_STEP_UNIT] = "unit", [SIFR_STEP_AUTO] = "auto"};
+    return names[order];
+}
+
 const char *engine_order_text(const engine_order_choice *choice, char *out, size_t size) {
-    static const char *const names[] = {[SIFR_STEP_BATCH] = "batch", [SIFR_STEP_UNIT] = "unit"};
     sifr_step_order order = choice->order,
                     other = order == SIFR_STEP_UNIT ? SIFR_STEP_BATCH : SIFR_STEP_UNIT;
-    const char *name = names[order];
+    const char *name = engine_order_name(order);
     if (choice->seconds[order] == 0)
         snprintf(out, size, "%s: with one micro batch both are the same", name);
     else if (!choice->fits[order])
@@ -123,6 +154,6 @@ const char *engine_order_text(const engine_order_choice *choice, char *out, size
         snprintf(out, size, "%s: only that fits in memory", name);
     else
         snprintf(out, size, "%s: predicted %.3g s a step, %s %.3g s", name, choice->seconds[order],
-                 names[other], choice->seconds[other]);
+                 engine_order_name(other), choice->seconds[other]);
     return out;
 }

@@ -27,6 +27,14 @@ sifr_status engine_choose_order(const sifr_model *model, device *dev, const plan
                                 const plan_machine *machine, engine_order_choice *choice,
                                 plan_schedule **chosen, sifr_error *error) SIFR_MUST_CHECK;
 
+/* Whether one order fits on all ranks; an order that cannot be planned does not. */
+sifr_status engine_order_fits(const sifr_model *model, device *dev, const plan_settings *settings,
+                              const plan_machine *machine, sifr_step_order order, comm_group *group,
+                              bool *fits, sifr_error *error) SIFR_MUST_CHECK;
+
+/* The name in a config. */
+const char *engine_order_name(sifr_step_order order);
+
 /* Makes one choice for all ranks: it uses the first rank's prices, and an order fits only if it
  * fits on every rank. */
 sifr_status engine_agree_order(comm_group *group, engine_order_choice *choice,

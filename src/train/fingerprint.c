@@ -6,6 +6,7 @@
 
 #include "base/hash.h"
 #include "plan/queries.h"
+#include "train/notices.h"
 
 static json_t *hash_text(uint64_t hash) {
     char hex[17];
@@ -159,6 +160,29 @@ static bool put_groups(json_t *notes, const sifr_config *config) {
     return whole;
 }
 
+static const char sums_key[] = "gradient sums";
+
+/* What decides in which order gradients of a global batch are added. Where that is one tree, of
+ * however many ranks, and in either step order, the notes say no more. */
+static json_t *describe_sums(const plan_settings *s) {
+    if (train_bits_are_anywhere(s)) return json_string("tree");
+    json_t *sums = json_pack(
+        "{s:I, s:I, s:s}", "ranks", (json_int_t)plan_mesh_ranks(&s->mesh, PLAN_DATA),
+        "gradient_accumulation_steps", (json_int_t)s->step.gradient_accumulation_steps, "reduced",
+        plan_batch_neighbours(s) > 1 ? "each micro batch (ZeRO stage 2 or 3 with step_order batch)"
+                                     : "once a step (ZeRO stage 0 or 1, or step_order unit)");
+    int32_t copies = plan_mesh_ranks(&s->mesh, PLAN_REPLICAS);
+    const char *type = base_dtype_name(device_dtype_of(s->step.communication_data_type));
+    bool whole = sums != NULL;
+    if (whole && copies > 1)
+        whole = json_object_set_new(sums, "replicas", json_integer(copies)) == 0;
+    if (whole && plan_converts_gradients(s))
+        whole = json_object_set_new(sums, "communication_data_type", json_string(type)) == 0;
+    if (whole) return sums;
+    json_decref(sums);
+    return NULL;
+}
+
 /* "gradient_norm": checkpoints without it are of runs whose norm was a sum in double, block after
  * block: with clipping they went on with other bits. */
 json_t *train_fingerprint_notes(const sifr_config *config, const sifr_engine *engine) {
@@ -172,7 +196,9 @@ json_t *train_fingerprint_notes(const sifr_config *config, const sifr_engine *en
                   config->step.gradient_order == SIFR_GRADIENT_SEQUENTIAL ? "sequential" : "tree",
                   "gradient_norm", "exact", "machine", machine);
     sifr_precision sums = config->step.grad_accum_dtype;
-    bool whole = notes && put_sections(notes, config) && put_groups(notes, config);
+    const plan_settings *settings = &engine_schedule(engine)->settings;
+    bool whole = notes && json_object_set_new(notes, sums_key, describe_sums(settings)) == 0 &&
+                 put_sections(notes, config) && put_groups(notes, config);
     if (whole && sums != SIFR_FP32)
         whole = json_object_set_new(notes, "gradients",
                                     json_string(base_dtype_name(device_dtype_of(sums)))) == 0;
@@ -184,8 +210,12 @@ json_t *train_fingerprint_notes(const sifr_config *config, const sifr_engine *en
     return NULL;
 }
 
-json_t *train_fingerprint_usual(void) {
-    json_t *usual = json_object();
+json_t *train_fingerprint_usual(const json_t *notes) {
+    json_t *usual = json_object(), *added = json_object_get(notes, sums_key);
+    if (added && json_object_set(usual, sums_key, added) != 0) {
+        json_decref(usual);
+        return NULL;
+    }
     for (size_t i = 0; i < SECTIONS; i++) {
         json_t *section = config_fallbacks(sections[i]);
         if (json_object_set_new(usual, sections[i], section) == 0) continue;

@@ -29,8 +29,10 @@ bool train_fingerprint_batches(json_t *agree, const train_epochs *epochs);
 /* Facts that may change, but change the results: optimizer, schedule, types, machine. */
 json_t *train_fingerprint_notes(const sifr_config *config, const sifr_engine *engine);
 
-/* Of the notes, the values of fields that checkpoints from before them lack: the keys' defaults. */
-json_t *train_fingerprint_usual(void);
+/* Of the notes, the values of fields that checkpoints from before them lack: the keys' defaults. Of
+ * how gradients are added nothing is known there (train/pinned.h says so), so it counts as equal to
+ * that of `notes`. */
+json_t *train_fingerprint_usual(const json_t *notes);
 
 /* Adds what adapters multiply by; nothing without adapters. False where memory ran out. */
 bool train_fingerprint_lora(json_t *agree, const model_lora *lora);

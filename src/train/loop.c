@@ -12,6 +12,7 @@
 #include "plan/queries.h"
 #include "train/announce.h"
 #include "train/notices.h"
+#include "train/pinned.h"
 #include "train/places.h"
 #include "train/run.h"
 
@@ -28,7 +29,8 @@ static sifr_status save(train_state *t, int64_t beside, sifr_error *error) {
                   (json_int_t)(sifr_engine_updates(t->engine) - 1), "monitor",
                   train_monitor_state(&t->monitor));
     json_t *trainer = train_monitor_trainer_state(&t->monitor, sifr_engine_steps(t->engine));
-    sifr_status status = state && trainer ? SIFR_OK : base_fail_alloc(error, 4096);
+    bool whole = state && trainer && train_pinned_put(state, &engine_schedule(t->engine)->settings);
+    sifr_status status = whole ? SIFR_OK : base_fail_alloc(error, 4096);
     status = train_agree(t, status, error);
     if (status == SIFR_OK) {
         checkpoint_record record = {.agree = t->agree,

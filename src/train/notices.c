@@ -6,30 +6,46 @@
 #include "base/checked.h"
 #include "plan/queries.h"
 
+enum { REASON_LENGTH = 160 };
+
 /* The sum over the global batch is one tree made by halving. Sums over ranks keep to the same tree
  * if each rank's part is one of its lower branches (a power of two of ranks), or, if every micro
  * batch is reduced by itself, if the sum over micro batches is its upper part. Copies of the state
- * are above both: their number must be a power of two. */
-char *train_bits_class(const plan_settings *s, char *out, size_t size) {
-    char reason[160];
+ * are above both: their number must be a power of two. `reason`: what breaks this, "" if nothing
+ * does.
+ */
+static void find_reason(const plan_settings *s, char reason[REASON_LENGTH]) {
     bool narrow = plan_converts_gradients(s);
     int32_t ranks = plan_mesh_ranks(&s->mesh, PLAN_DATA), neighbours = plan_batch_neighbours(s);
     int32_t copies = plan_mesh_ranks(&s->mesh, PLAN_REPLICAS);
     bool across_first = neighbours > 1;
     reason[0] = 0;
     if (s->step.gradient_order == SIFR_GRADIENT_SEQUENTIAL)
-        snprintf(reason, sizeof reason, "gradient_order is sequential");
+        snprintf(reason, REASON_LENGTH, "gradient_order is sequential");
     else if (narrow)
-        snprintf(reason, sizeof reason, "gradients are reduced in %s (communication_data_type)",
+        snprintf(reason, REASON_LENGTH, "gradients are reduced in %s (communication_data_type)",
                  base_dtype_name(device_dtype_of(s->step.communication_data_type)));
     else if (across_first && !base_is_power_of_two(s->step.gradient_accumulation_steps))
-        snprintf(reason, sizeof reason,
+        snprintf(reason, REASON_LENGTH,
                  "at stage %d in step_order batch, %d accumulation steps are not a power of two",
                  (int)s->step.zero.stage, (int)s->step.gradient_accumulation_steps);
     else if (across_first && !base_is_power_of_two(copies))
-        snprintf(reason, sizeof reason, "%d replicas are not a power of two", (int)copies);
+        snprintf(reason, REASON_LENGTH, "%d replicas are not a power of two", (int)copies);
     else if (!across_first && !base_is_power_of_two(ranks))
-        snprintf(reason, sizeof reason, "%d is not a power of two", (int)ranks);
+        snprintf(reason, REASON_LENGTH, "%d is not a power of two", (int)ranks);
+}
+
+bool train_bits_are_anywhere(const plan_settings *s) {
+    char reason[REASON_LENGTH];
+    find_reason(s, reason);
+    return !reason[0];
+}
+
+char *train_bits_class(const plan_settings *s, char *out, size_t size) {
+    char reason[REASON_LENGTH];
+    int32_t ranks = plan_mesh_ranks(&s->mesh, PLAN_DATA),
+            copies = plan_mesh_ranks(&s->mesh, PLAN_REPLICAS);
+    find_reason(s, reason);
     if (reason[0])
         snprintf(out, size, "reproducible with %d rank%s%s only: %s", (int)ranks,
                  ranks == 1 ? "" : "s", copies > 1 ? " of this shard_size" : "", reason);

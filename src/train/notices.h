@@ -11,6 +11,9 @@
  * out. */
 char *train_bits_class(const plan_settings *settings, char *out, size_t size);
 
+/* Whether they are the same on 1, 2, 4, 8 ... ranks: all such runs add gradients in one tree. */
+bool train_bits_are_anywhere(const plan_settings *settings);
+
 /* The number of steps at the start of a run with learning rate 0, as in DeepSpeed's warm-ups; at
  * most `total`. 0 if the schedule has no warm-up. */
 int64_t train_steps_without_rate(const config_lr_schedule *schedule, int64_t total);

@@ -7,26 +7,35 @@
 #include "engine/device_choice.h"
 #include "engine/step_order.h"
 #include "plan/pass/passes.h"
+#include "train/pinned.h"
 #include "train/run_settings.h"
 
 /* One sixteenth of the available memory stays free, since other programs' use changes. */
 enum { FREE_PART = 16 };
 
-sifr_status train_measure_machine(train_state *t, device *dev, void *memory, int64_t bytes,
-                                  sifr_error *error) {
+static void take_stored(train_state *t) {
     sifr_error wrong;
-    t->machine = (plan_machine){.ranks_per_host = comm_local_size(t->group)};
-    BASE_TRY(plan_machine_measure(dev, memory, bytes, &t->machine, error));
     if (plan_machine_load_stored(&t->machine, &wrong) != SIFR_OK)
         base_log(t->host->log, SIFR_LOG_WARNING, "%s; its figures for communication are not used",
                  wrong.message);
+}
+
+sifr_status train_measure_machine(train_state *t, device *dev, void *memory, int64_t bytes,
+                                  sifr_error *error) {
+    t->machine = (plan_machine){.ranks_per_host = comm_local_size(t->group)};
+    BASE_TRY(plan_machine_measure(dev, memory, bytes, &t->machine, error));
+    take_stored(t);
     return SIFR_OK;
 }
 
+/* The order may decide the bits, so no measurement decides the order. */
 static sifr_status open_machine(train_state *t, const sifr_settings *options, device **dev,
                                 sifr_error *error) {
     BASE_TRY(engine_open_device(options, t->group, dev, error));
-    return train_measure_machine(t, *dev, NULL, TRAIN_MEASURE_BYTES, error);
+    t->machine = (plan_machine){.ranks_per_host = comm_local_size(t->group)};
+    plan_machine_typical(*dev, &t->machine);
+    take_stored(t);
+    return SIFR_OK;
 }
 
 /* The memory available to the rank that has least. */
@@ -45,10 +54,33 @@ static sifr_status least_room(train_state *t, const device *dev, int64_t *out, s
     return status;
 }
 
-static sifr_status choose_order(train_state *t, device *dev, plan_settings *settings,
-                                sifr_error *error) {
+/* The order of the checkpoint, if it fits. */
+static sifr_status keep_order(train_state *t, device *dev, const train_pinned *pinned,
+                              plan_settings *settings, bool *kept, sifr_error *error) {
+    const char *name = engine_order_name(pinned->order);
+    *kept = false;
+    if (!pinned->has_order) return SIFR_OK;
+    BASE_TRY(engine_order_fits(t->folder.model, dev, settings, &t->machine, pinned->order, t->group,
+                               kept, error));
+    if (*kept) {
+        settings->step.step_order = pinned->order;
+        train_say(t->host, "step_order %s: as in checkpoint-%lld", name, (long long)pinned->step);
+    } else {
+        base_log(t->host->log, SIFR_LOG_WARNING,
+                 "step_order %s, which checkpoint-%lld has, does not fit in memory: another one is "
+                 "chosen",
+                 name, (long long)pinned->step);
+    }
+    return SIFR_OK;
+}
+
+static sifr_status choose_order(train_state *t, device *dev, const train_pinned *pinned,
+                                plan_settings *settings, sifr_error *error) {
     engine_order_choice choice = {.order = SIFR_STEP_BATCH};
     char text[128];
+    bool kept;
+    BASE_TRY(keep_order(t, dev, pinned, settings, &kept, error));
+    if (kept) return SIFR_OK;
     sifr_status status =
         engine_choose_order(t->folder.model, dev, settings, &t->machine, &choice, NULL, error);
     BASE_TRY(train_agree(t, status, error));
@@ -68,12 +100,12 @@ static sifr_status fill_room(const train_state *t, device *dev, plan_settings *s
     return SIFR_OK;
 }
 
-static sifr_status choose(train_state *t, device *dev, plan_settings *settings, bool orders,
-                          sifr_error *error) {
+static sifr_status choose(train_state *t, device *dev, const train_pinned *pinned,
+                          plan_settings *settings, bool orders, sifr_error *error) {
     bool keeps = settings->step.recompute == SIFR_RECOMPUTE_AUTO;
     if (keeps && settings->step.activation_memory == 0)
         BASE_TRY(least_room(t, dev, &settings->room_bytes, error));
-    if (orders) BASE_TRY(choose_order(t, dev, settings, error));
+    if (orders) BASE_TRY(choose_order(t, dev, pinned, settings, error));
     if (!keeps || settings->step.activation_memory > 0) return SIFR_OK;
     return train_agree(t, fill_room(t, dev, settings, error), error);
 }
@@ -96,11 +128,16 @@ sifr_status train_choose_step(train_state *t, sifr_settings *options, sifr_error
     plan_settings settings = train_plan_settings(options, t->group);
     bool orders = c->step.step_order == SIFR_STEP_AUTO && c->step.gradient_accumulation_steps > 1;
     device *dev = NULL;
-    if (!orders && settings.step.recompute != SIFR_RECOMPUTE_AUTO) return SIFR_OK;
-    sifr_status status = train_agree(t, open_machine(t, options, &dev, error), error);
-    if (status == SIFR_OK) status = choose(t, dev, &settings, orders, error);
-    device_close(dev);
-    options->step_order = settings.step.step_order;
-    options->activation_memory = settings.step.activation_memory;
-    return status;
+    train_pinned pinned;
+    BASE_TRY(train_pinned_read(t, &pinned, error));
+    if (orders || settings.step.recompute == SIFR_RECOMPUTE_AUTO) {
+        sifr_status status = train_agree(t, open_machine(t, options, &dev, error), error);
+        if (status == SIFR_OK) status = choose(t, dev, &pinned, &settings, orders, error);
+        device_close(dev);
+        if (status != SIFR_OK) return status;
+        options->step_order = settings.step.step_order;
+        options->activation_memory = settings.step.activation_memory;
+    }
+    train_pinned_say_unknown(t->host, &pinned, &settings);
+    return SIFR_OK;
 }

@@ -1,7 +1,10 @@
 /* What a run says of itself before the first step. */
 #include "train/notices.h"
 
+#include <stdio.h>
+
 #include "support/scratch.h"
+#include "train/pinned.h"
 
 static void assert_class(plan_settings s, const char *wanted) {
     char text[256];
@@ -75,8 +78,42 @@ static void rates_of_zero(void **state) {
     assert_int_equal(train_steps_without_rate(&s, 100), 0);
 }
 
+static void keep_line(void *user, sifr_log_level level, const char *line) {
+    snprintf(user, 256, "%d %s", level == SIFR_LOG_WARNING, line);
+}
+
+static void keep_said(void *user, const char *text) {
+    keep_line(user, SIFR_LOG_INFO, text);
+}
+
+/* What a run says that goes on from a checkpoint without a step order. */
+static void unknown_order(void **state) {
+    char line[256] = "";
+    train_host host = {
+        .log = &(sifr_log){.write = keep_line, .user = line}, .line = keep_said, .user = line};
+    train_pinned old = {.step = 4}, none = {.step = -1}, written = {.step = 4, .is_written = true};
+    plan_settings s = {.mesh = plan_mesh_flat(2, 0), .step.gradient_accumulation_steps = 3};
+    (void)state;
+    train_pinned_say_unknown(&host, &none, &s);
+    train_pinned_say_unknown(&host, &written, &s);
+    assert_string_equal(line, "");
+    train_pinned_say_unknown(&host, &old, &s);
+    assert_string_equal(line, "0 step_order batch: checkpoint-4 does not say which it had; both "
+                              "have the same bits here");
+    s.step.zero.stage = 2;
+    s.step.step_order = SIFR_STEP_UNIT;
+    train_pinned_say_unknown(&host, &old, &s);
+    assert_string_equal(line, "1 step_order unit: checkpoint-4 does not say which it had; if that "
+                              "was batch, results will differ from an unchanged run");
+    line[0] = '\0';
+    s.step.gradient_accumulation_steps = 1;
+    train_pinned_say_unknown(&host, &old, &s);
+    assert_string_equal(line, "");
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(classes_of_bits),
-                                       cmocka_unit_test(rates_of_zero)};
+                                       cmocka_unit_test(rates_of_zero),
+                                       cmocka_unit_test(unknown_order)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -19,8 +19,9 @@ typedef struct cli_plan_report {
     sifr_model *model;
     device *dev;
     plan_machine machine;
-    const char *machine_file; /* NULL: measured here */
-    int32_t ranks_per_node;   /* of this machine's NUMA nodes; 0: one node, or not known */
+    plan_machine order_machine; /* by which step_order "auto" is chosen: not measured */
+    const char *machine_file;   /* NULL: measured here */
+    int32_t ranks_per_node;     /* of this machine's NUMA nodes; 0: one node, or not known */
     cli_plan_limits limits;
     train_disk disk;
     plan_search search;

@@ -221,6 +221,22 @@ sifr_status plan_machine_measure(device *dev, void *memory, int64_t bytes, plan_
     return measure_copies(dev, &machine->copy_bytes, error);
 }
 
+/* Of one thread of a server's core, with its share of the memory's speed; of a GPU. */
+static const double thread_operations = 1.2e11, thread_bytes = 2e10;
+static const double gpu_operations = 5e13, gpu_bytes = 2e12;
+
+void plan_machine_typical(device *dev, plan_machine *machine) {
+    bool gpu = device_is_hidden(dev);
+    double threads = gpu ? 1 : device_threads(dev);
+    machine->fp32_operations = threads * (gpu ? gpu_operations : thread_operations);
+    machine->bf16_operations = (gpu ? 8 : 2) * machine->fp32_operations;
+    machine->memory_bytes = threads * (gpu ? gpu_bytes : thread_bytes);
+    machine->instruction_seconds = gpu ? launch_seconds : instruction_seconds;
+    if (!gpu) return;
+    machine->device = PLAN_MACHINE_CUDA;
+    machine->separate = true;
+}
+
 sifr_status plan_machine_path(char out[BASE_PATH_LENGTH], sifr_error *error) {
     const char *cache = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");
     char folder[BASE_PATH_LENGTH];

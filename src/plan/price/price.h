@@ -82,6 +82,11 @@ bool plan_machine_is_known(const plan_machine *machine);
 sifr_status plan_machine_measure(device *dev, void *memory, int64_t bytes, plan_machine *machine,
                                  sifr_error *error) SIFR_MUST_CHECK;
 
+/* Fills in the same as plan_machine_measure, with the figures of a usual machine of the device's
+ * kind: what is chosen by them is chosen alike by each run and plan, whatever else the machine does
+ * meanwhile. */
+void plan_machine_typical(device *dev, plan_machine *machine);
+
 /* Reads a description into *machine; absent keys leave their values unchanged. SIFR_USAGE names the
  * wrong key. */
 sifr_status plan_machine_load(const char *path, plan_machine *machine,

@@ -1,0 +1,29 @@
+/* What a run chose by itself and its checkpoints hold, so that a run that goes on has the same
+ * bits: the step order.
+ */
+#ifndef TRAIN_PINNED_H
+#define TRAIN_PINNED_H
+
+#include <jansson.h>
+
+#include "train/run.h"
+
+/* Of the checkpoint from which the run goes on. */
+typedef struct train_pinned {
+    int64_t step;    /* -1: there is none */
+    bool is_written; /* the checkpoint is of a version that writes its order */
+    bool has_order;  /* its steps had several micro batches */
+    sifr_step_order order;
+} train_pinned;
+
+/* Reads it on the first rank, for all. All ranks call it. */
+sifr_status train_pinned_read(train_state *t, train_pinned *out, sifr_error *error) SIFR_MUST_CHECK;
+
+/* Adds it to the state of a checkpoint; false where memory ran out. */
+bool train_pinned_put(json_t *state, const plan_settings *settings);
+
+/* One line on a checkpoint that does not say its order, if the run's own has an effect. */
+void train_pinned_say_unknown(const train_host *host, const train_pinned *pinned,
+                              const plan_settings *settings);
+
+#endif
