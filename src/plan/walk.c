@@ -1,5 +1,6 @@
 #include "plan/walk.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "base/errors.h"
@@ -7,6 +8,17 @@
 
 static bool has_stages(plan_walk_order order) {
     return order != PLAN_WALK_BATCH && order != PLAN_WALK_UNIT;
+}
+
+/* Names the multiples next to what was given; below the first one there is none. */
+static sifr_status refuse_count(int32_t stages, int32_t micro_batches, sifr_error *error) {
+    long long below = micro_batches / stages * stages;
+    char lower[32] = "";
+    if (below > 0) snprintf(lower, sizeof lower, "%lld or ", below);
+    return base_fail(error, SIFR_USAGE,
+                     "pipeline: schedule interleaved needs gradient_accumulation_steps that %d "
+                     "stages divide, but it is %d; give %s%lld, or schedule 1f1b",
+                     (int)stages, (int)micro_batches, lower, below + stages);
 }
 
 sifr_status plan_walk_check(const plan_walk_shape *shape, sifr_error *error) {
@@ -26,12 +38,8 @@ sifr_status plan_walk_check(const plan_walk_shape *shape, sifr_error *error) {
                          "pipeline: only schedule interleaved has chunks; give \"schedule\": "
                          "\"interleaved\", or chunks 1 in place of %d",
                          v);
-    if (shape->order == PLAN_WALK_INTERLEAVED && k % p != 0)
-        return base_fail(error, SIFR_USAGE,
-                         "pipeline: schedule interleaved needs gradient_accumulation_steps that "
-                         "%d stages divide, but it is %d; give %d or %d, or schedule 1f1b",
-                         p, k, k / p ? k / p * p : p, (k / p + 1) * p);
-    return SIFR_OK;
+    return shape->order == PLAN_WALK_INTERLEAVED && k % p != 0 ? refuse_count(p, k, error)
+                                                               : SIFR_OK;
 }
 
 /* Appends to a list with room for all of it. */
