@@ -1,8 +1,11 @@
 /* Transfers between the stages of a pipeline: when they start, and when they are waited for.
  *
- * A receive starts when the one before it has arrived, so that it travels beside the computing of
- * what arrived before. A send is over before the next one to the same stage begins: a stage is at
- * most one ahead of what its neighbour has taken. */
+ * All that a micro batch carries over a border (DeBERTa's hidden states and relative positions) is
+ * a group. The receives of a group start when the group before it has arrived, so that it travels
+ * beside the computing of what arrived before. The sends of a group are over before the next group
+ * to the same stage begins: a stage is at most one ahead of what its neighbour has taken. Within a
+ * group no transfer waits for another: a stage would come to the second one only where it uses the
+ * first, and with several parts a stage both ends would wait. */
 #include <stdlib.h>
 
 #include "base/heap.h"
@@ -15,8 +18,9 @@ typedef struct stages_state {
     plan_list old;
     int32_t *moved;   /* by old instruction: its new index */
     int32_t *started; /* by old instruction: the new index of a receive; -1: not yet */
-    int32_t *sent;    /* by stage: the send that is under way; -1: none */
-    size_t next;      /* old instruction from which on to look for the next receive */
+    int32_t *sent;    /* new indices of the sends that are under way, in order */
+    size_t sent_count;
+    size_t next; /* old instruction from which on to look for the next receive */
 } stages_state;
 
 static sifr_status start(stages_state *p, size_t index, int32_t *out, sifr_error *error) {
@@ -34,23 +38,61 @@ static bool may_start_early(const stages_state *p, size_t index) {
     return in->action == PLAN_RECEIVE && in->unit < 0;
 }
 
+static bool is_of_group(const plan_instruction *a, const plan_instruction *b) {
+    return a->action == b->action && a->peer == b->peer && a->stream == b->stream &&
+           a->micro_batch == b->micro_batch;
+}
+
+/* The first receive from an old instruction on; the list's end if there is none. */
+static size_t find_receive(const stages_state *p, size_t from) {
+    while (from < p->old.count && p->old.instructions[from].action != PLAN_RECEIVE) from++;
+    return from;
+}
+
 static sifr_status start_next(stages_state *p, sifr_error *error) {
-    while (p->next < p->old.count && p->old.instructions[p->next].action != PLAN_RECEIVE) p->next++;
-    if (p->next == p->old.count || !may_start_early(p, p->next)) return SIFR_OK;
-    return start(p, p->next, &p->started[p->next], error);
+    size_t first = find_receive(p, p->next), i = first;
+    p->next = first;
+    while (i < p->old.count && may_start_early(p, i) &&
+           is_of_group(&p->old.instructions[first], &p->old.instructions[i])) {
+        BASE_TRY(start(p, i, &p->started[i], error));
+        p->next = i + 1;
+        i = find_receive(p, i + 1);
+    }
+    return SIFR_OK;
 }
 
 static sifr_status receive(stages_state *p, size_t index, sifr_error *error) {
     if (p->started[index] < 0) BASE_TRY(start(p, index, &p->started[index], error));
     BASE_TRY(plan_add_wait(p->s, p->started[index], error));
     if (p->next <= index) p->next = index + 1;
-    return start_next(p, error);
+    bool more = find_receive(p, index + 1) < p->next; /* of this group */
+    return more ? SIFR_OK : start_next(p, error);
 }
 
-static sifr_status end_send(stages_state *p, int32_t stage, sifr_error *error) {
-    int32_t sent = p->sent[stage];
-    p->sent[stage] = -1;
-    return sent < 0 ? SIFR_OK : plan_add_wait(p->s, sent, error);
+static const plan_instruction *sent_at(const stages_state *p, size_t at) {
+    return &p->s->instructions[p->sent[at]];
+}
+
+static sifr_status end_sends(stages_state *p, int32_t stage, sifr_error *error) {
+    size_t left = 0;
+    for (size_t i = 0; i < p->sent_count; i++) {
+        if (sent_at(p, i)->peer == stage)
+            BASE_TRY(plan_add_wait(p->s, p->sent[i], error));
+        else
+            p->sent[left++] = p->sent[i];
+    }
+    p->sent_count = left;
+    return SIFR_OK;
+}
+
+static sifr_status send(stages_state *p, size_t index, sifr_error *error) {
+    const plan_instruction *in = &p->old.instructions[index];
+    bool follows = false;
+    for (size_t i = 0; i < p->sent_count; i++) follows |= is_of_group(sent_at(p, i), in);
+    if (!follows) BASE_TRY(end_sends(p, in->peer, error));
+    BASE_TRY(start(p, index, &p->sent[p->sent_count++], error));
+    /* weights and sums, whose memory is written again */
+    return in->unit >= 0 ? end_sends(p, in->peer, error) : SIFR_OK;
 }
 
 static sifr_status rewrite(stages_state *p, sifr_error *error) {
@@ -60,29 +102,25 @@ static sifr_status rewrite(stages_state *p, sifr_error *error) {
         if (in->action == PLAN_RECEIVE) {
             BASE_TRY(receive(p, i, error));
         } else if (in->action == PLAN_SEND) {
-            BASE_TRY(end_send(p, in->peer, error));
-            BASE_TRY(start(p, i, &p->sent[in->peer], error));
-            /* weights and sums, whose memory is written again */
-            if (in->unit >= 0) BASE_TRY(end_send(p, in->peer, error));
+            BASE_TRY(send(p, i, error));
         } else {
             BASE_TRY(plan_keep(p->s, &p->old, i, p->moved, error));
         }
     }
     for (int32_t stage = 0; stage < p->s->settings.pipeline.stages; stage++)
-        BASE_TRY(end_send(p, stage, error));
+        BASE_TRY(end_sends(p, stage, error));
     return SIFR_OK;
 }
 
 sifr_status plan_pass_stages(plan_schedule *s, sifr_error *error) {
     if (plan_parts(&s->settings.pipeline) == 1) return SIFR_OK;
     stages_state p = {.s = s};
-    size_t count = s->instruction_count, stages = (size_t)s->settings.pipeline.stages;
+    size_t count = s->instruction_count;
     sifr_status status;
     BASE_TRY_GOTO(status, base_alloc(count, sizeof *p.moved, &p.moved, error), done);
     BASE_TRY_GOTO(status, base_alloc(count, sizeof *p.started, &p.started, error), done);
-    BASE_TRY_GOTO(status, base_alloc(stages, sizeof *p.sent, &p.sent, error), done);
+    BASE_TRY_GOTO(status, base_alloc(count, sizeof *p.sent, &p.sent, error), done);
     for (size_t i = 0; i < count; i++) p.started[i] = -1;
-    for (size_t i = 0; i < stages; i++) p.sent[i] = -1;
     p.old = plan_take_list(s);
     status = rewrite(&p, error);
 done:
