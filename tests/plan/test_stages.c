@@ -515,6 +515,13 @@ static void refused(void **unused) {
     s.step.pipeline.chunks = 2;
     s.step.gradient_accumulation_steps = 6;
     expect_refused(&f, &s, "give 4 or 8, or schedule 1f1b");
+    s.step.gradient_accumulation_steps =
+        8; /* the same of a cut that is known, as a search has it */
+    plan_schedule *known = lower(&f, &s);
+    s = known->settings;
+    s.step.gradient_accumulation_steps = 2;
+    expect_refused(&f, &s, "give 4, or schedule 1f1b");
+    plan_free(known);
     close_fixture(&f);
 }
 

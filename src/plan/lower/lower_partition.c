@@ -160,6 +160,15 @@ static sifr_status cut(const sifr_model *model, device *dev, plan_settings *sett
     return status;
 }
 
+static sifr_status check_walk(const plan_settings *settings, sifr_error *error) {
+    const plan_pipeline *p = &settings->pipeline;
+    plan_walk_shape shape = {.order = p->order,
+                             .stages = p->stages,
+                             .chunks = p->chunks,
+                             .micro_batches = settings->step.gradient_accumulation_steps};
+    return plan_walk_check(&shape, error);
+}
+
 sifr_status lower_cut_model(const sifr_model *model, device *dev, plan_settings *settings,
                             sifr_error *error) {
     plan_pipeline *p = &settings->pipeline;
@@ -167,17 +176,15 @@ sifr_status lower_cut_model(const sifr_model *model, device *dev, plan_settings 
     int32_t stages = settings->mesh.ranks[PLAN_AXIS_STAGE];
     if (p->stages <= 1 && stages <= 1) return SIFR_OK;
     BASE_TRY(check_beside(settings, error));
-    if (p->stages > 0) return SIFR_OK;
-    bool interleaved = asked->schedule == SIFR_SCHEDULE_INTERLEAVED;
-    *p = (plan_pipeline){.stage = settings->mesh.place[PLAN_AXIS_STAGE],
-                         .stages = stages,
-                         .chunks = interleaved ? asked->chunks : 1,
-                         .order = order_of(asked->schedule)};
-    plan_walk_shape shape = {.order = p->order,
+    bool is_cut = p->stages > 0, interleaved = asked->schedule == SIFR_SCHEDULE_INTERLEAVED;
+    if (!is_cut)
+        *p = (plan_pipeline){.stage = settings->mesh.place[PLAN_AXIS_STAGE],
                              .stages = stages,
-                             .chunks = p->chunks,
-                             .micro_batches = settings->step.gradient_accumulation_steps};
-    if (settings->mode == PLAN_TRAIN) BASE_TRY(plan_walk_check(&shape, error));
+                             .chunks = interleaved ? asked->chunks : 1,
+                             .order = order_of(asked->schedule)};
+    /* Also of a cut that is known: a search keeps that and tries other numbers of micro batches. */
+    if (settings->mode == PLAN_TRAIN) BASE_TRY(check_walk(settings, error));
+    if (is_cut) return SIFR_OK;
     return cut(model, dev, settings, error);
 }
 
