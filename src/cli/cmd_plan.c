@@ -330,6 +330,7 @@ static sifr_status plan_run(const plan_command *command, cli_plan_report *r, sif
     cli_plan_take_rooms(r, &run);
     BASE_TRY(find_limits(command, r, &settings, error));
     keep_freed_memory();
+    device_only_plan(r->dev); /* the program's own memory, found above, has the run's products */
     BASE_TRY(plan_memo_create(&r->memo, error));
     r->search.memo = r->memo;
     plan_limit(&r->search, &settings);

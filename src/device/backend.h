@@ -23,6 +23,7 @@ typedef struct device_backend {
     const char *(*notice)(const device *dev);  /* NULL: never anything */
     sifr_status (*prepare)(device *dev, device_call *call,
                            sifr_error *error); /* operands checked */
+    void (*only_plan)(device *dev); /* NULL: what it prepares takes no time worth saving */
     sifr_status (*run)(device *dev, const device_call *call, sifr_error *error);
     sifr_status (*measure)(device *dev, void *memory, int64_t bytes, device_limits *out,
                            sifr_error *error);
@@ -70,6 +71,7 @@ struct device {
     const device_backend *backend;
     host_team *team;    /* of host threads, the device's own */
     device_waits waits; /* device.c counts them */
+    bool plans_only;    /* device_only_plan: nothing runs */
 };
 
 #endif

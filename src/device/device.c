@@ -46,7 +46,15 @@ sifr_status device_prepare(device *dev, device_call *call, sifr_error *error) {
     return dev->backend->prepare(dev, call, error);
 }
 
+void device_only_plan(device *dev) {
+    dev->plans_only = true;
+    if (dev->backend->only_plan) dev->backend->only_plan(dev);
+}
+
 sifr_status device_run(device *dev, const device_call *call, sifr_error *error) {
+    if (dev->plans_only)
+        return base_fail(error, SIFR_USAGE, "%s: this device only plans",
+                         device_kernel_name(call->kernel));
     return dev->backend->run(dev, call, error);
 }
 

@@ -82,6 +82,10 @@ const char *device_notice(const device *dev);
  * it at once. SIFR_USAGE names the kernel and the operand. */
 sifr_status device_prepare(device *dev, device_call *call, sifr_error *error) SIFR_MUST_CHECK;
 
+/* For a device that only plans: from here on device_prepare finds the sizes alone and makes nothing
+ * (a search prepares calls of hundreds of shapes), and device_run refuses. */
+void device_only_plan(device *dev);
+
 /* Gives a prepared call with all addresses set to DEVICE_COMPUTE; call->step is in device memory,
  * too. One call at a time on a device. SIFR_FAILED only if a library reports an error. */
 sifr_status device_run(device *dev, const device_call *call, sifr_error *error) SIFR_MUST_CHECK;

@@ -85,6 +85,7 @@ static sifr_status find_advice(comm_group *group, const sifr_model *model,
     device *dev;
     BASE_TRY(train_disk_find(config, model, &disk, error));
     BASE_TRY(device_open(chosen->kind, &chosen->place, options.threads, options.isa, &dev, error));
+    device_only_plan(dev);
     sifr_status status = plan_machine_measure(dev, NULL, MEASURE_BYTES, &machine, error);
     if (status == SIFR_OK) {
         sifr_status stored = plan_machine_load_stored(&machine, NULL); /* else what is assumed */

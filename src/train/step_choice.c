@@ -32,6 +32,7 @@ sifr_status train_measure_machine(train_state *t, device *dev, void *memory, int
 static sifr_status open_machine(train_state *t, const sifr_settings *options, device **dev,
                                 sifr_error *error) {
     BASE_TRY(engine_open_device(options, t->group, dev, error));
+    device_only_plan(*dev);
     t->machine = (plan_machine){.ranks_per_host = comm_local_size(t->group)};
     plan_machine_typical(*dev, &t->machine);
     take_stored(t);

@@ -30,6 +30,33 @@ static int64_t largest(search_case *c, plan_setter *set, int64_t last) {
     return out;
 }
 
+/* Where a disk is the limit, the line of memory leads nowhere: the search still ends soon, also
+ * from a value above that does not fit. */
+static void a_disk_is_the_limit(void **state) {
+    enum { MOST = 2 * 31 + 8 };
+    (void)state;
+    search_case c;
+    sifr_error error;
+    search_case_begin(&c, 1);
+    device_only_plan(c.dev);
+    c.settings.step.offload.activations = SIFR_TIER_NVME;
+    c.settings.step.gradient_accumulation_steps = 2;
+    c.search.disk_bytes = 64 << 20;
+    int64_t most = largest(&c, plan_set_sequences, INT32_MAX / 32), again;
+    assert_true(c.search.tried <= MOST);
+    plan_set_sequences(&c.settings, most);
+    assert_true(search_case_try(&c, &c.settings).fits);
+    plan_set_sequences(&c.settings, most + 1);
+    assert_false(search_case_try(&c, &c.settings).fits);
+    c.search.tried = 0;
+    assert_int_equal(plan_largest(&c.search, &c.settings, plan_set_sequences, 100 * most, 1,
+                                  INT32_MAX / 32, &again, &error),
+                     SIFR_OK);
+    assert_int_equal(again, most);
+    assert_true(c.search.tried <= MOST);
+    search_case_end(&c);
+}
+
 /* Learned positions end long before the memory does, and long before the last value. */
 static void a_limit_that_is_not_memory(void **state) {
     (void)state;
@@ -530,6 +557,7 @@ static void keys_that_fit_chooses(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(the_next_one_does_not_fit),
+                                       cmocka_unit_test(a_disk_is_the_limit),
                                        cmocka_unit_test(a_limit_that_is_not_memory),
                                        cmocka_unit_test(keys_that_fit_chooses),
                                        cmocka_unit_test(what_cannot_be_planned_does_not_fit),

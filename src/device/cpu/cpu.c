@@ -38,6 +38,10 @@ static sifr_status prepare(device *dev, device_call *call, sifr_error *error) {
     return row->prepare ? row->prepare(dev, call, error) : SIFR_OK;
 }
 
+static void only_plan(device *dev) {
+    cpu_products_only_describe(cpu_of(dev)->products);
+}
+
 static sifr_status run(device *dev, const device_call *call, sifr_error *error) {
     return cpu_row_of(call->kernel)->run(dev, call, error);
 }
@@ -161,6 +165,7 @@ static const device_backend backend = {.close = close_cpu,
                                        .isa = isa,
                                        .describe = describe,
                                        .prepare = prepare,
+                                       .only_plan = only_plan,
                                        .run = run,
                                        .measure = cpu_measure,
                                        .take = take,

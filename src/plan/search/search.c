@@ -49,7 +49,8 @@ int64_t plan_needed_bytes(const plan_outcome *o) {
     return base_max_i64(o->total_bytes, o->stage_bytes[1]);
 }
 
-/* A stage's time is that of all stages together, and a step fits if each of them does. */
+/* A stage's time is that of all stages together, and a step fits if each of them
+ * does. */
 static sifr_status predict_stages(const plan_search *search, const plan_schedule *s,
                                   plan_outcome *out, sifr_error *error) {
     size_t count = (size_t)s->settings.pipeline.stages;
@@ -127,6 +128,7 @@ static sifr_status try_order(plan_search *search, const plan_settings *settings,
                              plan_outcome *out, sifr_error *error) {
     plan_schedule *s;
     plan_settings one = *settings;
+    sifr_error why = {0};
     bool enough = false;
     search->tried++;
     plan_limit(search, &one);
@@ -140,7 +142,12 @@ static sifr_status try_order(plan_search *search, const plan_settings *settings,
     sifr_status status = SIFR_OK;
     take_size(search, s, out);
     bool assessed = priced == PRICE_ALL || (priced == PRICE_FITTING && out->fits);
-    if (assessed) status = plan_assess(search, s, out, error);
+    if (assessed) status = plan_assess(search, s, out, &why);
+    if (status == SIFR_USAGE) { /* of another stage */
+        *out = (plan_outcome){.settings = one, .total_bytes = INT64_MAX};
+        status = SIFR_OK;
+    }
+    if (status != SIFR_OK) base_set_error(error, status, "%s", why.message);
     out->settings = one; /* as given: plan_lower may set `verify` in its own copy */
     if (status == SIFR_OK) plan_memo_keep(search->memo, out, assessed);
     plan_free(s);
@@ -256,19 +263,25 @@ static int64_t way_to(const plan_bracket *b, int64_t room) {
 }
 
 /* Memory is a line with steps in it, so the point where the line meets `room` is mostly near the
- * answer. If it is not: with only fitting values so far, the distance doubles; between two bounds
- * the interval is halved if the guess lies outside, and on every second try in the end. */
+ * answer. If it is not (the limit may be the disk's, too): with only fitting values so far, the
+ * distance doubles, later the value; below a value that does not fit, a guess outside of the
+ * interval is its middle, and so is every second one in the end. So each two tries halve the
+ * interval, however memory grows. */
+enum { LINE_TRIES = 6 };
+
 static int64_t next_value(const plan_bracket *b, int64_t room, int step) {
     int64_t half = b->fits + (b->too_large - b->fits) / 2, way = way_to(b, room), guess = half;
     int64_t there = b->last + way;
-    if (b->is_below && b->is_above) {
+    bool halves = step >= LINE_TRIES && step % 2 == 0;
+    if (b->is_below && !b->is_above) {
+        int64_t least = step < LINE_TRIES ? b->fits >> 6 : b->fits;
+        guess = b->fits + base_max_i64(step < 3 ? way : 2 * way, least);
+        if (b->is_impossible && (guess >= b->too_large || halves))
+            guess = half; /* not memory, but a limit */
+    } else if (b->is_above) {
         bool inside = there >= b->fits && there < b->too_large;
-        if (inside && (step < 6 || step % 2 == 1)) guess = there;
-    } else if (b->is_below) {
-        guess = b->fits + base_max_i64(step < 3 ? way : 2 * way, b->fits >> 6);
-        if (b->is_impossible && guess >= b->too_large) guess = half; /* not memory, but a limit */
-    } else if (b->is_above) { /* then even the least value seldom fits */
-        guess = there;
+        if (inside && !halves) guess = there;
+        if (!b->is_below && step == 0) guess = there; /* then even the least value seldom fits */
     }
     return base_min_i64(base_max_i64(guess, b->fits + 1), b->too_large - 1);
 }

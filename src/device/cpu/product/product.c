@@ -49,6 +49,7 @@ struct cpu_products {
     dnnl_engine_t engine;
     dnnl_stream_t *streams;
     int threads;
+    bool only_describes;
     cpu_product *first;
 };
 
@@ -107,6 +108,10 @@ sifr_status cpu_products_open(int threads, const cpu_matrix_kernels *kernels, cp
 fail:
     cpu_products_close(products);
     return status;
+}
+
+void cpu_products_only_describe(cpu_products *products) {
+    products->only_describes = true;
 }
 
 static dnnl_data_type_t product_type(base_dtype dtype) {
@@ -178,6 +183,35 @@ static dnnl_status_t make_reorder(dnnl_engine_t engine, const dnnl_memory_desc_t
     return status;
 }
 
+static void take_sizes(cpu_product *product, const dnnl_memory_desc_t *b,
+                       const dnnl_memory_desc_t *scratch) {
+    product->scratch_bytes = (int64_t)dnnl_memory_desc_get_size(scratch);
+    if (!product->shape.b_packed) return;
+    product->packed = *b;
+    product->packed_bytes = (int64_t)dnnl_memory_desc_get_size(b);
+}
+
+/* Each thread that gets a packed matrix would clear its padding again. */
+static bool is_padded(const cpu_product_shape *s, const dnnl_memory_desc_t *b) {
+    return s->b_packed && (b->padded_dims[0] != s->inner || b->padded_dims[1] != s->columns);
+}
+
+/* What makes a product run. */
+static dnnl_status_t make_primitives(cpu_products *products, cpu_product *product,
+                                     const product_forms *forms, const dnnl_memory_desc_t *b,
+                                     const dnnl_memory_desc_t *scratch,
+                                     const_dnnl_primitive_desc_t descriptor) {
+    const dnnl_memory_desc_t *operands[PRODUCT_OPERANDS] = {&forms->a, b,       &forms->bias,
+                                                            &forms->c, scratch, &forms->plain_b};
+    dnnl_status_t status = dnnl_primitive_create(&product->primitive, descriptor);
+    if (status == dnnl_success && product->shape.b_packed)
+        status = make_reorder(products->engine, &forms->plain_b, b, &product->reorder);
+    for (int i = 0; status == dnnl_success && i < products->threads * PRODUCT_OPERANDS; i++)
+        status = dnnl_memory_create(&product->memory[i], operands[i % PRODUCT_OPERANDS],
+                                    products->engine, DNNL_MEMORY_NONE);
+    return status;
+}
+
 static dnnl_status_t make_product(cpu_products *products, cpu_product *product) {
     const cpu_product_shape *s = &product->shape;
     product_forms forms;
@@ -185,25 +219,15 @@ static dnnl_status_t make_product(cpu_products *products, cpu_product *product) 
     dnnl_primitive_desc_t descriptor = NULL;
     dnnl_status_t status = make_descriptor(products->engine, s, &forms, &descriptor);
     if (status != dnnl_success) return status;
-    status = dnnl_primitive_create(&product->primitive, descriptor);
     const dnnl_memory_desc_t *b =
         dnnl_primitive_desc_query_md(descriptor, dnnl_query_weights_md, 0);
     const dnnl_memory_desc_t *scratch =
         dnnl_primitive_desc_query_md(descriptor, dnnl_query_scratchpad_md, 0);
-    product->scratch_bytes = (int64_t)dnnl_memory_desc_get_size(scratch);
-    if (status == dnnl_success && s->b_packed) {
-        product->packed = *b;
-        product->packed_bytes = (int64_t)dnnl_memory_desc_get_size(b);
-        /* Each thread that gets the packed matrix would clear its padding again. */
-        bool padded = b->padded_dims[0] != s->inner || b->padded_dims[1] != s->columns;
-        status = padded ? dnnl_unimplemented
-                        : make_reorder(products->engine, &forms.plain_b, b, &product->reorder);
-    }
-    const dnnl_memory_desc_t *operands[PRODUCT_OPERANDS] = {&forms.a, b,       &forms.bias,
-                                                            &forms.c, scratch, &forms.plain_b};
-    for (int i = 0; status == dnnl_success && i < products->threads * PRODUCT_OPERANDS; i++)
-        status = dnnl_memory_create(&product->memory[i], operands[i % PRODUCT_OPERANDS],
-                                    products->engine, DNNL_MEMORY_NONE);
+    take_sizes(product, b, scratch);
+    if (is_padded(s, b))
+        status = dnnl_unimplemented;
+    else if (!products->only_describes)
+        status = make_primitives(products, product, &forms, b, scratch, descriptor);
     dnnl_primitive_desc_destroy(descriptor);
     return status;
 }
@@ -218,8 +242,9 @@ static bool same_shape(const cpu_product_shape *a, const cpu_product_shape *b) {
 static sifr_status make_library_product(cpu_products *products, cpu_product *product,
                                         sifr_error *error) {
     const cpu_product_shape *shape = &product->shape;
-    BASE_TRY(base_alloc((size_t)products->threads * PRODUCT_OPERANDS, sizeof *product->memory,
-                        &product->memory, error));
+    if (!products->only_describes)
+        BASE_TRY(base_alloc((size_t)products->threads * PRODUCT_OPERANDS, sizeof *product->memory,
+                            &product->memory, error));
     int threads = omp_get_max_threads();
     omp_set_num_threads(1);
     dnnl_status_t made = make_product(products, product);

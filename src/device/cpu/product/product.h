@@ -31,6 +31,9 @@ sifr_status cpu_products_open(int threads, const cpu_matrix_kernels *kernels, cp
                               sifr_error *error) SIFR_MUST_CHECK;
 void cpu_products_close(cpu_products *products); /* NULL is allowed */
 
+/* From here on products are described alone: they have sizes, and cannot run. */
+void cpu_products_only_describe(cpu_products *products);
+
 /* Finds the product, or makes it. It belongs to `products`. */
 sifr_status cpu_product_find(cpu_products *products, const cpu_product_shape *shape,
                              const cpu_product **out, sifr_error *error) SIFR_MUST_CHECK;
