@@ -323,6 +323,7 @@ static sifr_status plan_run(const plan_command *command, cli_plan_report *r, sif
     r->machine_file = command->machine;
     cli_plan_run run = {.ranks = (int32_t)ranks, .here = (int32_t)here, .fit = command->fit};
     BASE_TRY(cli_plan_open_device(r, &options, &run, error));
+    BASE_TRY(engine_check_settings(&options, (int32_t)ranks, (int32_t)command->rank, error));
     plan_settings settings = train_plan_settings(&options, NULL);
     BASE_TRY(plan_mesh_of(&settings.step, (int32_t)ranks, (int32_t)command->rank, &settings.mesh,
                           error));

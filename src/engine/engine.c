@@ -21,7 +21,7 @@ static void settle(sifr_settings *step) {
 
 plan_settings engine_plan_settings(const sifr_settings *step, const comm_group *group) {
     plan_settings settings = {.step = *step, .mode = PLAN_TRAIN};
-    /* A size that does not divide the ranks is refused by check_settings. */
+    /* A size that does not divide the ranks is refused by engine_check_settings. */
     (void)!plan_mesh_of(step, group ? comm_size(group) : 1, group ? comm_rank(group) : 0,
                         &settings.mesh, NULL);
     settle(&settings.step);
@@ -115,10 +115,10 @@ static sifr_status check_optimizer(const sifr_settings *o, sifr_error *error) {
                      row->name);
 }
 
-static sifr_status check_settings(const sifr_settings *o, const comm_group *group,
+sifr_status engine_check_settings(const sifr_settings *o, int32_t ranks, int32_t rank,
                                   sifr_error *error) {
     plan_mesh mesh;
-    BASE_TRY(plan_mesh_of(o, comm_size(group), comm_rank(group), &mesh, error));
+    BASE_TRY(plan_mesh_of(o, ranks, rank, &mesh, error));
     BASE_TRY(check_types(o, error));
     BASE_TRY(check_optimizer(o, error));
     bool parameters = o->offload.param.device == SIFR_TIER_NVME;
@@ -162,7 +162,8 @@ static sifr_status plan_on(device *dev, const sifr_model *model, const sifr_sett
     engine->settings = *settings;
     engine->group = group;
     engine->scaler.scale = 1.0;
-    BASE_TRY_GOTO(status, check_settings(settings, group, error), fail);
+    BASE_TRY_GOTO(status,
+                  engine_check_settings(settings, comm_size(group), comm_rank(group), error), fail);
     if (settings->precision == SIFR_FP16)
         engine->scaler = engine_loss_scaler_begin(&settings->fp16);
     BASE_TRY_GOTO(status, check_room(engine, lack, error), fail);

@@ -208,6 +208,10 @@ sifr_status engine_get_logits(const engine_executor *executor, const plan_schedu
                               engine_pieces *pieces, int64_t rows, float *out,
                               sifr_error *error) SIFR_MUST_CHECK;
 
+/* Refuses, by name, what no engine of this rank can be made for, whatever the model is. */
+sifr_status engine_check_settings(const sifr_settings *settings, int32_t ranks, int32_t rank,
+                                  sifr_error *error) SIFR_MUST_CHECK;
+
 /* The settings of a plan, with the mesh of the ranks of `group`; NULL: one rank. */
 plan_settings engine_plan_settings(const sifr_settings *settings, const comm_group *group);
 

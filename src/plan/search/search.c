@@ -9,6 +9,7 @@
 #include "plan/pass/passes.h"
 #include "plan/queries.h"
 #include "plan/search/memo.h"
+#include "plan/verify/verify.h"
 
 /* Relative gain for which step_order "unit" is chosen. */
 static const double order_gain = 0.01;
@@ -49,7 +50,8 @@ int64_t plan_needed_bytes(const plan_outcome *o) {
     return base_max_i64(o->total_bytes, o->stage_bytes[1]);
 }
 
-/* A stage's time is that of all stages together, and a step fits if each of them
+/* A run walks through the lists of all stages together before it starts (plan_check_stages), and so
+ * does its plan. A stage's time is that of all stages together, and a step fits if each of them
  * does. */
 static sifr_status predict_stages(const plan_search *search, const plan_schedule *s,
                                   plan_outcome *out, sifr_error *error) {
@@ -60,6 +62,8 @@ static sifr_status predict_stages(const plan_search *search, const plan_schedule
     sifr_status status = base_alloc(count, sizeof *of, &of, error);
     if (status == SIFR_OK)
         status = plan_lower_stages(search->model, search->dev, &s->settings, plans, error);
+    if (status == SIFR_OK)
+        status = plan_verify_stages((const plan_schedule *const *)plans, count, error);
     if (status == SIFR_OK)
         status = plan_predict_stages((const plan_schedule *const *)plans, count, search->machine,
                                      of, error);
