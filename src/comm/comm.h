@@ -77,7 +77,8 @@ typedef struct comm_handle {
 sifr_status comm_open_self(comm_group **out, sifr_error *error) SIFR_MUST_CHECK;
 
 /* A group of all processes that one MPI launcher started (launcher.h). Starts MPI if the program
- * has not, and comm_close then ends it; this is possible once in a process. The group has a thread
+ * has not, and comm_close then ends it; this is possible once in a process. Its ranks are then
+ * numbered host by host and switch by switch, however they were placed. The group has a thread
  * of its own that moves the bytes, so collectives progress beside other work. SIFR_FAILED if sifr
  * was built without MPI. */
 sifr_status comm_open_mpi(comm_group **out, sifr_error *error) SIFR_MUST_CHECK;
@@ -100,8 +101,9 @@ typedef struct comm_options {
     const sifr_log *log; /* must outlive the group; may be NULL */
     int32_t
         ranks_a_host; /* for tests: treat this many consecutive ranks as a host; 0: real hosts */
-    bool only_mpi;    /* for tests and comparisons: share no memory */
-    int32_t direct;   /* for tests: up to so many ranks, at most 16, each sends to each; 0: 8 */
+    int32_t cyclic_hosts; /* for tests: rank r is on host r modulo so many; 0: real hosts */
+    bool only_mpi;        /* for tests and comparisons: share no memory */
+    int32_t direct;       /* for tests: up to so many ranks, at most 16, each sends to each; 0: 8 */
     const struct nccl_library *nccl; /* for tests: NCCL's functions; NULL: those that are found */
     comm_start start;
 } comm_options;

@@ -39,6 +39,18 @@ for case in "1 2 1" "3 2 1" "2 4 1" "3 2 2"; do # stage, hosts, ranks on each
     [ "$wire" -le $((counted * 11 / 10 + 3000000)) ] || fail "$name: more than the ledger has"
 done
 
+# Placed by turns: numbered host by host all the same.
+if [ ! "$mpich" ]; then
+    sed 's/"sifr": {/"sifr": {"shard_size": 2, /; s/STAGE/3/' staged.json >config.json
+    on h1 timeout 120 $launcher --map-by node --host h1:2,h2:2 -n 4 "$SIFR" train --model model \
+        --data text --threads 1 --config config.json --output cyclic >out 2>err ||
+        fail "placed by turns: exit code $?"
+    [ "$(bits cyclic)" = "$want" ] || fail "placed by turns: other bits than one rank's"
+    grep -q "its rank 1 is the launcher's 2 " err || fail "placed by turns: not said"
+    grep -q '^mesh: 2 replicas x 2 shards, replicas between hosts, shards inside a host' out ||
+        fail "placed by turns: the mesh"
+fi
+
 # --- a mesh on several hosts: only what the plan says crosses, and only along its axis ---
 # crossed GROUP: bytes from other hosts, of the first rank
 crossed() {

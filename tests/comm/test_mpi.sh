@@ -23,6 +23,8 @@ for ranks in 6 7 8; do exchange $ranks many "$ranks on a host, memory apart"; do
 exchange 3 mixed '3 on a host, memory shared'
 exchange 8 windows2 '2 on a host, memory shared'
 exchange 8 windows4 '4 on a host, memory shared'
+exchange 4 cyclic2 '2 on a host, memory shared' 1 # numbered host by host
+grep -q "sifr numbers them host by host, so its rank 1 is the launcher's 2 " err || fail "order: not said"
 exchange 6 windows3 '3 on a host, memory shared' # 3 and 3, added from left to right
 exchange 6 windows2 '2 on a host, memory apart'  # pairs are no nodes of 3 and 3
 exchange 4 own2 '2 on a host, memory shared'     # operands nowhere: all by MPI

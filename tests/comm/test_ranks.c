@@ -503,14 +503,15 @@ static void print_line(void *user, sifr_log_level level, const char *text) {
     fprintf(stderr, "log: %s\n", text);
 }
 
-/* `how`: a word of mpi, many, windows, mixed, unnamed, forbidden, and a digit for ranks a host;
- * NULL: as a program opens. */
+/* `how`: a word of mpi, many, windows, mixed, unnamed, forbidden, and a digit for ranks a host, or
+ * cyclic and a digit for hosts; NULL: as a program opens. */
 static sifr_status open_group(const char *how) {
     static const sifr_log log = {.write = print_line};
     comm_options options = {.log = &log};
     if (!how) how = "";
     size_t digit = strcspn(how, "0123456789");
-    options.ranks_a_host = atoi(how + digit);
+    bool cyclic = strncmp(how, "cyclic", 6) == 0;
+    *(cyclic ? &options.cyclic_hosts : &options.ranks_a_host) = atoi(how + digit);
     many = strncmp(how, "many", 4) == 0;
     options.only_mpi = many || strncmp(how, "mpi", 3) == 0;
     options.direct = many ? 1 : 0;
@@ -520,7 +521,7 @@ static sifr_status open_group(const char *how) {
     rank = comm_rank(group), size = comm_size(group);
     local_ranks = comm_local_size(group);
     two_levels = comm_shares_memory(group) && local_ranks < size;
-    if (strncmp(how, "windows", 7) == 0) open_window(1, 1);
+    if (cyclic || strncmp(how, "windows", 7) == 0) open_window(1, 1);
     if (strncmp(how, "mixed", 5) == 0) open_window(rank % 2, 1);
     if (strncmp(how, "unnamed", 7) == 0) open_window(1, rank != 1);
     return SIFR_OK;

@@ -199,6 +199,11 @@ sifr_status comm_mpi_open_lookout(mpi_process *p, sifr_error *error) SIFR_MUST_C
 sifr_status comm_mpi_find_lost(const mpi_process *p, const char *name,
                                sifr_error *error) SIFR_MUST_CHECK;
 
+/* --- mpi_order.c --- */
+
+/* Numbers the ranks anew (order.h): p->world and p->rank. `local`: the ranks of this host. */
+sifr_status comm_mpi_order_ranks(mpi_process *p, MPI_Comm local, sifr_error *error) SIFR_MUST_CHECK;
+
 /* --- mpi_host.c: hosts, and seats on this one --- */
 
 /* Makes seats for the ranks of `local`, which all call it. If memory cannot be shared there are

@@ -34,8 +34,10 @@ static sifr_status start_mpi(bool *started, sifr_error *error) {
 /* The ranks on this rank's host, or on the hosts that a test sets. */
 static sifr_status split_hosts(mpi_process *p, const comm_options *options, MPI_Comm *local,
                                sifr_error *error) {
-    int code = options->ranks_a_host > 0
-                   ? MPI_Comm_split(p->world, p->rank / options->ranks_a_host, 0, local)
+    int32_t blocks = options->ranks_a_host, hosts = options->cyclic_hosts;
+    int code = blocks > 0 ? MPI_Comm_split(p->world, p->rank / blocks, 0, local)
+               : hosts > 0
+                   ? MPI_Comm_split(p->world, p->rank % hosts, 0, local)
                    : MPI_Comm_split_type(p->world, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, local);
     return comm_mpi_check(code, "ranks", error);
 }
@@ -45,7 +47,6 @@ static sifr_status find_ranks(mpi_process *p, const comm_options *options, sifr_
     int asked;
     BASE_TRY(comm_mpi_check(MPI_Comm_dup(MPI_COMM_WORLD, &p->world), "ranks", error));
     MPI_Comm_set_errhandler(p->world, MPI_ERRORS_RETURN);
-    BASE_TRY(comm_mpi_check(MPI_Comm_dup(p->world, &p->farewell), "ranks", error));
     MPI_Comm_rank(p->world, &p->rank);
     MPI_Comm_size(p->world, &p->size);
     if (p->started_mpi && comm_under_launcher(&asked) && asked != p->size)
@@ -56,7 +57,11 @@ static sifr_status find_ranks(mpi_process *p, const comm_options *options, sifr_
                          comm_launcher_variable(), asked, (int)p->size,
                          comm_mpi_name(comm_mpi_built()), comm_srun());
     BASE_TRY(split_hosts(p, options, &local, error));
-    sifr_status status = comm_mpi_open_host(p, local, options, error);
+    /* A program that has started MPI by itself knows its ranks by MPI's numbers. */
+    sifr_status status = p->started_mpi ? comm_mpi_order_ranks(p, local, error) : SIFR_OK;
+    if (status == SIFR_OK)
+        status = comm_mpi_check(MPI_Comm_dup(p->world, &p->farewell), "ranks", error);
+    if (status == SIFR_OK) status = comm_mpi_open_host(p, local, options, error);
     MPI_Comm_free(&local);
     return status == SIFR_OK ? comm_mpi_open_lookout(p, error) : status;
 }
