@@ -253,6 +253,24 @@ static sifr_status gather_notices(comm_group *group, json_t *notices, sifr_error
     return status;
 }
 
+static void say_cores(const comm_cores *cores, train_host *host) {
+    if (cores->sharers == cores->here)
+        train_say(host, "cores: %d rank%s of this host share%s %d", cores->here,
+                  cores->here == 1 ? "" : "s", cores->here == 1 ? "s" : "", cores->cores);
+    else if (cores->sharers == 1)
+        train_say(host, "cores: the first of this host's %d ranks has %d of its own", cores->here,
+                  cores->cores);
+    else
+        train_say(host, "cores: %d of this host's %d ranks share %d", cores->sharers, cores->here,
+                  cores->cores);
+    if (cores->idle > 0)
+        train_say(host,
+                  "cores: %d of this host stay idle because the launcher bound the ranks to "
+                  "others; `%s` uses all",
+                  cores->idle,
+                  comm_started_by_srun() ? "srun --cpu-bind=none" : "mpirun --bind-to none");
+}
+
 /* Prints which cores each rank uses, and how many threads that gives. */
 static sifr_status share_cores(comm_group *group, train_host *host, sifr_error *error) {
     comm_cores cores;
@@ -261,14 +279,7 @@ static sifr_status share_cores(comm_group *group, train_host *host, sifr_error *
     host->threads = cores.threads;
     host->ranks_per_node = cores.per_node;
     host->ranks_per_switch = cores.per_switch;
-    if (comm_size(group) == 1 || comm_rank(group) != 0) return SIFR_OK;
-    train_say(host, "cores: %d rank%s of this host share%s %d", cores.sharers,
-              cores.sharers == 1 ? "" : "s", cores.sharers == 1 ? "s" : "", cores.cores);
-    if (cores.idle > 0)
-        train_say(host,
-                  "cores: %d of this host stay idle because the launcher bound the ranks to "
-                  "others; `mpirun --bind-to none` uses all",
-                  cores.idle);
+    if (comm_size(group) > 1 && comm_rank(group) == 0) say_cores(&cores, host);
     return SIFR_OK;
 }
 

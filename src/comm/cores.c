@@ -82,6 +82,7 @@ static void divide(hwloc_topology_t topology, const place *all, int32_t rank, in
     }
     base_core_share share =
         base_topology_divide(topology, own, system.cpu_quota, index, out->sharers);
+    out->here = here;
     out->threads = share.threads;
     out->node = share.node;
     out->per_node = out->sharers == here ? share.per_node : 0;

@@ -9,6 +9,7 @@
 typedef struct comm_cores {
     int32_t threads; /* threads of this rank: one for each core of its share, at least 1 */
     int32_t sharers; /* ranks of this host that may run on the same cores, itself included */
+    int32_t here;    /* all ranks of this host */
     int32_t cores;   /* that those share */
     int32_t idle;    /* cores that this container may use but no rank may */
     int32_t node;    /* NUMA node of the share; -1: not within one node */

@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <limits.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/statvfs.h>
 
 /* A whole number >= `least` from the environment; least - 1 if there is none. */
@@ -66,6 +67,12 @@ const char *comm_launcher_variable(void) {
 
 const char *comm_srun(void) {
     return comm_mpi_built() == COMM_MPICH ? "srun --mpi=pmi2" : "srun --mpi=pmix";
+}
+
+bool comm_started_by_srun(void) {
+    const char *job = getenv("PMIX_NAMESPACE");
+    if (!getenv("SLURM_STEP_ID") || !getenv("SLURM_PROCID")) return false;
+    return job ? strncmp(job, "slurm", 5) == 0 : !getenv("MPI_LOCALNRANKS");
 }
 
 int comm_launcher_rank(void) {

@@ -26,6 +26,9 @@ const char *comm_launcher_variable(void);
 /* How Slurm starts ranks of the MPI that sifr was built with: "srun --mpi=pmix". */
 const char *comm_srun(void);
 
+/* Whether srun itself started this rank, and not a launcher inside one of its steps. */
+bool comm_started_by_srun(void);
+
 /* This process's rank from the launcher; -1 if it is not given. Before MPI is started, use it only
  * to decide which process prints. */
 int comm_launcher_rank(void);

@@ -22,6 +22,7 @@ static const char *const names[] = {"OMPI_COMM_WORLD_SIZE",
                                     "MV2_COMM_WORLD_RANK",
                                     "MV2_COMM_WORLD_LOCAL_SIZE",
                                     "PMIX_RANK",
+                                    "PMIX_NAMESPACE",
                                     "SLURM_NTASKS",
                                     "SLURM_PROCID",
                                     "SLURM_STEP_ID",
@@ -131,6 +132,21 @@ static void test_srun(void **state) {
     nothing_set(state);
 }
 
+/* mpirun's ranks in a step of srun's have the step's variables too. */
+static void test_by_srun(void **state) {
+    assert_false(comm_started_by_srun());
+    setenv("SLURM_STEP_ID", "0", 1), setenv("SLURM_PROCID", "0", 1);
+    setenv("PMIX_NAMESPACE", "slurm.pmix.2.0", 1);
+    assert_true(comm_started_by_srun());
+    setenv("PMIX_NAMESPACE", "1234567", 1);
+    assert_false(comm_started_by_srun());
+    unsetenv("PMIX_NAMESPACE");
+    assert_true(comm_started_by_srun()); /* pmi2 */
+    setenv("MPI_LOCALNRANKS", "2", 1);
+    assert_false(comm_started_by_srun());
+    nothing_set(state);
+}
+
 /* A size that is no whole number from 1 on counts as none; the next launcher's is then read. */
 static void test_broken_sizes(void **state) {
     static const char *const broken[] = {
@@ -201,6 +217,7 @@ int main(void) {
         cmocka_unit_test_setup(test_none, nothing_set),
         cmocka_unit_test_setup(test_each, nothing_set),
         cmocka_unit_test_setup(test_srun, nothing_set),
+        cmocka_unit_test_setup(test_by_srun, nothing_set),
         cmocka_unit_test_setup(test_broken_sizes, nothing_set),
         cmocka_unit_test_setup(test_broken_ranks, nothing_set),
         cmocka_unit_test_setup(test_foreign, nothing_set),
