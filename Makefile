@@ -15,9 +15,12 @@ OPTIONS = $(if $(CUDA),-DSIFR_CUDA=$(if $(filter 0,$(CUDA)),OFF,ON)) \
   $(if $(PARQUET),-DSIFR_PARQUET=$(if $(filter 0,$(PARQUET)),OFF,ON))
 SETS = $(if $(filter-out 0,$(CUDA)),cuda) $(if $(filter-out 0,$(PARQUET)),parquet)
 
+# Ninja builds in parallel; the targets follow each other, whatever -j says: two Ninjas in one folder,
+# or a configuration beside the installation of what it looks for, would meet.
+.NOTPARALLEL:
 .PHONY: all deps configure tests test short other-mpi speed soak demo install docs bench bench-short \
   gpu-check gpu-figures gpu-pack
-all: deps $(BUILD)/build.ninja
+all: $(BUILD)/build.ninja
 	@[ -z '$(OPTIONS)' ] || cmake --preset $(PRESET) -B $(BUILD) $(OPTIONS) >/dev/null
 	@ninja -C $(BUILD)
 
@@ -25,7 +28,7 @@ deps:
 	@scripts/install-deps.sh build $(SETS)
 
 # Ninja runs CMake again by itself where CMake's own files have changed.
-$(BUILD)/build.ninja:
+$(BUILD)/build.ninja: | deps
 	@cmake --preset $(PRESET) -B $(BUILD) $(OPTIONS) >$(BUILD).log 2>&1 || { cat $(BUILD).log; exit 1; }
 	@rm -f $(BUILD).log
 
