@@ -1,4 +1,5 @@
-# `make` builds, `make test` runs the whole suite, `make demo` trains a small model from scratch.
+# `make` builds, `make check` runs the unit tests, `make test` the whole suite, `make soak` the long
+# tests; `make demo` trains a small model from scratch.
 # Each installs what it lacks first (scripts/install-deps.sh), with Debian's apt.
 PRESET ?= release
 BUILD ?= build
@@ -15,11 +16,11 @@ OPTIONS = $(if $(CUDA),-DSIFR_CUDA=$(if $(filter 0,$(CUDA)),OFF,ON)) \
   $(if $(PARQUET),-DSIFR_PARQUET=$(if $(filter 0,$(PARQUET)),OFF,ON))
 SETS = $(if $(filter-out 0,$(CUDA)),cuda) $(if $(filter-out 0,$(PARQUET)),parquet)
 
+.PHONY: all deps configure tests check test other-mpi speed soak demo install docs bench bench-short \
+  gpu-check gpu-figures gpu-pack
 # Ninja builds in parallel; the targets follow each other, whatever -j says: two Ninjas in one folder,
 # or a configuration beside the installation of what it looks for, would meet.
 .NOTPARALLEL:
-.PHONY: all deps configure tests test short other-mpi speed soak demo install docs bench bench-short \
-  gpu-check gpu-figures gpu-pack
 all: $(BUILD)/build.ninja
 	@[ -z '$(OPTIONS)' ] || cmake --preset $(PRESET) -B $(BUILD) $(OPTIONS) >/dev/null
 	@ninja -C $(BUILD)
@@ -46,21 +47,26 @@ tests:
 	@cmake --preset $(PRESET) -B $(BUILD) $(OPTIONS) >/dev/null
 	@ninja -C $(BUILD)
 
-# The last line is `N passed, N failed`; what was skipped stands above it.
+# The last line is `N passed, N failed`; what was skipped stands above it. In `make test` one place
+# more is for the builds under sanitizers, which take what time the others leave.
+check: LABEL = check
+check: PLACES = $(JOBS)
 test: LABEL = full
-short: LABEL = short
-test short: tests
+test: PLACES = $$(($(JOBS) + 1))
+check test: tests
 	@rm -f $(BUILD)/test-results.xml
-	@ctest --test-dir $(BUILD) -L '$(LABEL)' -j $(JOBS) --output-on-failure --no-tests=error \
+	@ctest --test-dir $(BUILD) -L '$(LABEL)' -j $(PLACES) --output-on-failure --no-tests=error \
 	  --test-output-size-passed 1000000 --output-junit test-results.xml || :
 	@scripts/test-summary.sh $(BUILD)/test-results.xml
 
-# Tests that start ranks, with MPICH where `make test` takes Open MPI, and the other way round.
+# Tests that start ranks, with MPICH where `make test` takes Open MPI, and the other way round. Of
+# the kernels those that they run.
 OTHER = $(BUILD)-other-mpi
 other-mpi: all
 	@scripts/install-deps.sh build demo test other-mpi
 	@case $$($(BUILD)/sifr doctor --json) in *'"built_with": "MPICH"'*) mpi=openmpi ;; *) mpi=mpich ;; esac; \
-	  cmake --preset $(PRESET) -B $(OTHER) -DSIFR_MPI=$$mpi >/dev/null
+	  cmake --preset $(PRESET) -B $(OTHER) -DSIFR_MPI=$$mpi \
+	  -DSIFR_KERNEL_SETS="$$(scripts/kernel-sets.sh $(BUILD)/sifr)" >/dev/null
 	@ninja -C $(OTHER) tests_mpi
 	@rm -f $(OTHER)/test-results.xml
 	@ctest --test-dir $(OTHER) -L mpi -j $(JOBS) --output-on-failure --no-tests=error \

@@ -1,3 +1,4 @@
+# in check
 # docs/config.md is what the table of the parser says.
 "$BUILD/config_docs" >config.md
 if ! diff "$SOURCE/docs/config.md" config.md; then

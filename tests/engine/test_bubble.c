@@ -1,4 +1,4 @@
-/* runs alone, not under sanitizers (it measures time), timeout: 300
+/* label: full, runs alone, not under sanitizers (it measures time), timeout: 300
  * The bubble of pipeline stages: kernels are replaced by sleeping as long as they are priced, so
  * that what a stage waits for others is what plan_predict_stages says. The ranks are threads. With
  * an argument all numbers of micro batches have their turn (test_bubble_all.sh). */

@@ -1,3 +1,4 @@
+# in check
 # Planner, pricer and engine read what an op is from its row (src/model/ops.h): none is named there.
 for room in plan engine; do
     [ -d "$SOURCE/src/$room" ] || { echo "src/$room is not there"; exit 1; }

@@ -1,3 +1,4 @@
+# in check
 # Comments that name a file of the tree, or a page of docs/, name one that is there.
 fail() { echo "$1" >&2; exit 1; }
 cd "$SOURCE" || exit 1

@@ -1,3 +1,4 @@
+# in check
 # Every relative link of a page leads to a file that is there, and its anchor to a heading of it.
 # Every file of the tree that a page of docs/, README or CONTRIBUTING names in code quotes is there,
 # too.

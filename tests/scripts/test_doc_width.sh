@@ -1,3 +1,4 @@
+# in check
 # Pages are wrapped at 100 columns; what cannot be wrapped may be wider: tables, code, pictures, a
 # single word or link, and what programs wrote between markers. docs/config.md is generated;
 # docs/add-a-model.md is not wrapped yet.

@@ -1,4 +1,5 @@
 #!/bin/sh
+# in check
 # The order of rooms: each directory of src/ includes only itself and those before it in the list,
 # and config base alone; folders inside a room that lie side by side include each other in one
 # direction only (a folder and the one that it lies in may do both); file names are unique in src/,

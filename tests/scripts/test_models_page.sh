@@ -1,3 +1,4 @@
+# in check
 # docs/models.md has a row for each model_type of the registry and no other, and what a row says is
 # tested: a folder of that type is among those that the tests of families and of golden models run.
 fail() { echo "$1" >&2; exit 1; }

@@ -1,18 +1,17 @@
 # For the tests that build the tree another way, in a folder of their own below the build folder,
 # and run a suite there. Sourced.
 
+# Leaves the processors to the tests that run beside this one, but for what they do not use.
+beside() {
+    renice -n 10 $$ >/dev/null
+}
+
 # Sets `options` for a build that takes longer to compile than to run. All C except kernels is
 # compiled without optimisation: sanitizers see no less there. Kernels, one source for all
 # instruction sets, are compiled for the plain set and for the best of this machine.
 quick() {
-    local machine best=
-    machine=$("$SIFR" doctor)
-    case $machine in
-    *"avx512_bf16 yes"*) best=";avx512_bf16" ;;
-    *"avx512f yes"*) best=";avx512" ;;
-    *"avx2 yes"*) best=";avx2" ;;
-    esac
-    options=("-DCMAKE_C_FLAGS_DEBUG=-O0 -g1" "-DSIFR_KERNEL_SETS=plain$best")
+    options=("-DCMAKE_C_FLAGS_DEBUG=-O0 -g1"
+        "-DSIFR_KERNEL_SETS=$("$SOURCE/scripts/kernel-sets.sh" "$SIFR")")
 }
 
 # inner_build PRESET TARGET [CMAKE OPTION]…: configures and builds the target (all: everything);
