@@ -104,15 +104,11 @@ gpu-pack:
 	@mkdir -p $(BUILD)
 	@scripts/gpu-pack.sh $(BUILD)-gpu $(BUILD)/gpu.tar.zst
 
-# The long tests: sanitizers, assertions, repetitions. Writes its output into docs/soak.md.
+# The long tests: sanitizers, assertions, repetitions; TESTS=REGEX: some of them. The output of each
+# goes into docs/soak.md when it ends.
+TESTS ?= .
 soak: tests
-	@rm -f $(BUILD)/soak-results.xml
-	@commit=$$(git describe --always --dirty --exclude '*' 2>/dev/null || echo unknown); \
-	  ctest --test-dir $(BUILD) -L soak --output-on-failure --no-tests=error \
-	  --test-output-size-passed 1000000 --test-output-size-failed 1000000 \
-	  --output-junit soak-results.xml || :; \
-	  scripts/soak-page.sh $(BUILD)/soak-results.xml $(BUILD) "$$commit" docs/soak.md
-	@scripts/test-summary.sh $(BUILD)/soak-results.xml
+	@scripts/soak.sh $(BUILD) docs/soak.md '$(TESTS)'
 
 demo:
 	@scripts/install-deps.sh build demo

@@ -2,7 +2,7 @@
 # All of pipeline stages: stages 2 and 4, 1 and 2 ranks each, ZeRO 0 to 3, fp32 and bf16, every
 # schedule, with and without recomputation, on models with and without tied weights and dropout, gives
 # the bits and figures of one rank. test_stage_runs.sh has a part of it for each day.
-# timeout: 3000, not under sanitizers (MPI keeps what it took)
+# timeout: 2400, not under sanitizers (MPI keeps what it took)
 . "$SOURCE/tests/support/stage_runs.sh"
 for model in untied tied gpt2; do
     for precision in fp32 bf16; do

@@ -1,4 +1,4 @@
-# label: soak; timeout: 3000, not under sanitizers (MPI keeps what it took)
+# label: soak; timeout: 2400, not under sanitizers (MPI keeps what it took)
 # Ranks of a mesh that are killed or stopped, by chance in rank and moment, with every schedule and
 # ZeRO stage, in memory and with state on disk.
 . "$SOURCE/tests/support/stage_trouble.sh"

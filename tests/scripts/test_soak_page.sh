@@ -1,5 +1,10 @@
-# The page of `make soak`, from results as ctest writes them.
+# The page of `make soak`, from results as ctest writes them, and what may be among the long tests.
 fail() { echo "$1" >&2; cat page >&2; exit 1; }
+results() { # NAME: another one
+    echo '<testsuite name="x" tests="1">'
+    echo "<testcase name=\"$1\" classname=\"$1\" time=\"60\" status=\"run\">"
+    echo '<system-out>1 passed, 0 failed</system-out></testcase></testsuite>'
+}
 {
     echo '<testsuite name="x" tests="2" failures="1">'
     echo '<testcase name="one" classname="one" time="754.6" status="run">'
@@ -16,33 +21,71 @@ fail() { echo "$1" >&2; cat page >&2; exit 1; }
     echo '</testcase>'
     echo '</testsuite>'
 } >results.xml
-printf 'before\n<!-- soak: begin (x) -->\nold\n<!-- soak: end -->\nafter\n' >page
-for again in 1 2; do "$SOURCE/scripts/soak-page.sh" results.xml "$BUILD" 1234abc page; done
+printf 'before\n<!-- soak: begin (x) -->\n    gone: passed, 1:00 min (x)\n        1 passed, 0 failed\n<!-- soak: end -->\nafter\n' >page
+for again in 1 2; do "$SOURCE/scripts/soak-page.sh" results.xml "$BUILD" 1234abc page zero one two; done
 
-grep -q '^20..-..-.., commit 1234abc, [0-9]* cores, ' page || fail "date, commit and machine"
-sed '1,/^20/d' page >rest
+grep -q '^    one: passed, 12:34 min (20..-..-.., commit 1234abc, [0-9]* cores, .*)$' page || fail "date, commit and machine"
 cat >expected <<'END'
+before
+<!-- soak: begin (x) -->
 
-    one: passed, 12:34 min
+    zero: has not run yet
+    one: passed, 12:34 min (WHEN)
         skipped: inner: no <MPI>
         1 skipped
         34 passed, 0 failed
-    two: failed, 0:03 min
+    two: failed, 0:03 min (WHEN)
         failed: inner
         3 passed, 1 failed
-    1 passed, 1 failed
+    1 passed, 1 failed, 1 not run; together 12:37 min
 
 <!-- soak: end -->
 after
 END
-diff expected rest || fail "the output"
-[ "$(head -n 2 page | tr '\n' ' ')" = "before <!-- soak: begin (x) --> " ] || fail "what stands before"
-if grep -q '^old' page; then fail "the old output is still there"; fi
+sed 's/ (20[^)]*)$/ (WHEN)/' page | diff expected - || fail "the output"
+
+# One of them alone: the others keep their parts.
+results two >results.xml
+"$SOURCE/scripts/soak-page.sh" results.xml "$BUILD" 5678def page zero one two
+grep -q '^    one: passed, 12:34 min (.*commit 1234abc,' page || fail "the part of another test"
+grep -q '^    two: passed, 1:00 min (.*commit 5678def,' page || fail "its own part"
+if grep -q 'failed: inner' page; then fail "its old output is still there"; fi
+grep -q '^    2 passed, 0 failed, 1 not run; together 13:34 min$' page || fail "the sum"
 
 # A page stays as it was where there are no results, or no markers.
 cp page before
-if "$SOURCE/scripts/soak-page.sh" absent.xml "$BUILD" 1234abc page 2>err; then fail "no results"; fi
+if "$SOURCE/scripts/soak-page.sh" absent.xml "$BUILD" 1234abc page one 2>err; then fail "no results"; fi
 cmp before page || fail "the page changed without results"
 echo mine >page
-if "$SOURCE/scripts/soak-page.sh" results.xml "$BUILD" 1234abc page 2>err; then fail "no markers"; fi
+if "$SOURCE/scripts/soak-page.sh" results.xml "$BUILD" 1234abc page one 2>err; then fail "no markers"; fi
 [ "$(cat page)" = mine ] || fail "the page without markers changed"
+
+# The whole of it: a ctest is played, which the second test ends as a key does.
+mkdir bin
+cat >bin/ctest <<'P'
+#!/bin/sh
+case " $* " in
+*" -N "*) for name in one two three; do echo "  Test #1: $name"; done ;;
+*) [ "$6" != '^two$' ] || exit 130
+    name=${6#^}
+    sed "s/NAME/${name%$}/g" pattern >"soak-results/${name%$}.xml"
+    ;;
+esac
+P
+sed -i 's/soak-results/$2\/soak-results/' bin/ctest
+chmod +x bin/ctest
+results NAME >pattern
+mkdir build
+ln -s "$SIFR" build/sifr
+cp before page
+code=0
+PATH=$PWD/bin:$PATH "$SOURCE/scripts/soak.sh" build page . >out 2>&1 || code=$?
+[ $code = 130 ] && grep -qx 'soak.sh: two was interrupted' out || fail "interrupted: $code, $(cat out)"
+grep -q '^    one: passed, 1:00 min' page || fail "what had ended is not there"
+grep -q '^    three: has not run yet' page || fail "what had not begun"
+
+# No test takes more than 40 minutes.
+for test in $(grep -rlE '^(#|/\*) *label: soak' "$SOURCE/tests" --include='test_*'); do
+    seconds=$(head -n 10 "$test" | sed -n 's/.*timeout: \([0-9]*\).*/\1/p')
+    [ "${seconds:-9999}" -le 2400 ] || fail "$test: its limit is ${seconds:-not given}, and 2400 s the most"
+done

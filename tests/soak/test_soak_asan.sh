@@ -1,5 +1,5 @@
 # label: soak
-# timeout: 5400, not under sanitizers, runs alone
+# timeout: 2400, not under sanitizers, runs alone
 # The whole short suite, and a minute of each fuzz target, built by clang with -Werror, under the
 # sanitizers of addresses and undefined behaviour.
 . "$SOURCE/tests/support/inner-suite.sh"

@@ -1,5 +1,5 @@
 # label: soak
-# timeout: 7200, not under sanitizers, runs alone
+# timeout: 2400, not under sanitizers, runs alone
 # The whole suite with assertions on (preset debug); without the tests that build the tree another
 # way, which would build what `make test` builds. Optimised, or kernels take ten times as long.
 . "$SOURCE/tests/support/inner-suite.sh"

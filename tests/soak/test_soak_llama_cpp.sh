@@ -1,5 +1,5 @@
 # label: soak
-# timeout: 7200, not under sanitizers
+# timeout: 2400, not under sanitizers
 # llama.cpp, built from the source distribution of llama-cpp-python, reads what `sifr export --format
 # gguf` writes: it encodes a text to the same ids, and continues it by the same ids. LLAMA_CPP names
 # its source; without that pip fetches it, and without a network the test is skipped.

@@ -1,5 +1,5 @@
 # label: soak
-# timeout: 3600, not under sanitizers, runs alone
+# timeout: 2400, not under sanitizers, runs alone
 # The pack that `make gpu-pack` makes, with MPICH and kernels, where nothing else is installed, the
 # loopback is down and the host's name unknown: every part of gpu-check and all golden models on the
 # played driver, and the same weights of 1, 2, 4 and 8 ranks. Needs root; fetches nvcc where there is

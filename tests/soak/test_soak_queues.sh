@@ -1,5 +1,5 @@
 # label: soak
-# timeout: 5400, not under sanitizers, runs alone
+# timeout: 2400, not under sanitizers, runs alone
 # Tests of the engine on a device that has only begun its work and hides its memory
 # (support/on_queues.h), built by gcc, under the sanitizer of data races. Not test_golden_optimizers,
 # which takes too long.

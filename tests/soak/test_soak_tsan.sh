@@ -1,5 +1,5 @@
 # label: soak
-# timeout: 5400, not under sanitizers, runs alone
+# timeout: 2400, not under sanitizers, runs alone
 # The unit tests of the short suite, built by gcc, under the sanitizer of data races; but for those
 # of what runs in one thread and takes long, and the golden models, which run what test_zero runs.
 . "$SOURCE/tests/support/inner-suite.sh"

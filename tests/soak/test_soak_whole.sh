@@ -1,6 +1,6 @@
 # label: soak
 # Tests of which `make test` runs a part, in full: every combination of what they turn.
-# timeout: 3600, not under sanitizers (they take memory of their own)
+# timeout: 2400, not under sanitizers (they take memory of their own)
 export SIFR_TEST_WHOLE=yes
 for test in test_memory test_zero_runs; do
     begun=$SECONDS
