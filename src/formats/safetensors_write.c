@@ -84,8 +84,8 @@ done:
 sifr_status formats_safetensors_writer_open(formats_safetensors_writer *writer, const char *path,
                                             const formats_tensor_spec *specs, size_t count,
                                             sifr_error *error) {
-    char *text;
-    uint64_t length, data_bytes;
+    char *text = NULL;
+    uint64_t length = 0, data_bytes = 0; /* set with SIFR_OK, which not every compiler sees */
     uint8_t prefix[8];
     memset(writer, 0, sizeof *writer);
     sifr_status status = make_header(specs, count, &text, &length, &data_bytes, error);
