@@ -17,7 +17,7 @@ OPTIONS = $(if $(CUDA),-DSIFR_CUDA=$(if $(filter 0,$(CUDA)),OFF,ON)) \
 SETS = $(if $(filter-out 0,$(CUDA)),cuda) $(if $(filter-out 0,$(PARQUET)),parquet)
 
 .PHONY: all deps configure tests check test other-mpi speed soak demo install docs bench bench-short \
-  gpu-check gpu-figures gpu-pack
+  gpu-there gpu-check gpu-figures gpu-pack
 # Ninja builds in parallel; the targets follow each other, whatever -j says: two Ninjas in one folder,
 # or a configuration beside the installation of what it looks for, would meet.
 .NOTPARALLEL:
@@ -80,16 +80,18 @@ speed: tests
 	  --test-output-size-passed 1000000 --output-junit speed-results.xml || :
 	@scripts/test-summary.sh $(BUILD)/speed-results.xml
 
-# Checks this machine's GPU, in at most 380 s after the build; without one it says so.
-# The compiler of that machine may have other warnings.
-gpu-check gpu-figures: WERROR = OFF
-gpu-check: CUDA = 1
-gpu-check: tests
+# Checks this machine's GPU, in at most 380 s after the build; without one it says so, before it
+# builds. The compiler of that machine may have other warnings.
+TESTS_ON_GPU = $(MAKE) --no-print-directory tests CUDA=1 WERROR=OFF
+gpu-there:
+	@scripts/gpu-there.sh
+gpu-check: gpu-there
+	@$(TESTS_ON_GPU)
 	@scripts/gpu-check.sh $(BUILD) $(BUILD)/gpu-check
 
 # Figures of this machine's GPU beside PyTorch, in at most 180 s.
-gpu-figures: CUDA = 1
-gpu-figures: tests
+gpu-figures: gpu-there
+	@$(TESTS_ON_GPU)
 	@scripts/gpu-check.sh --figures $(BUILD) $(BUILD)/gpu-check
 
 # The same checks for a machine with a GPU and nothing else, as build/gpu.tar.zst: with MPICH, whose

@@ -42,7 +42,7 @@ made() { # TARGET…
         /^begin (ctest|cmake --install|bench|run|demo)/ { if (!built) exit 1 }
         /^end ninja/ { built = 1 }' calls || fail "not in order"
     case $what in
-    deps | configure) ;;
+    deps | configure | gpu-there) ;;
     *) grep -q '^end ninja' calls || fail "nothing is built" ;;
     esac
 }
@@ -59,4 +59,18 @@ made check test other-mpi
 made demo test speed
 made docs install soak
 made build/build.ninja all
-echo "$count targets, and 6 sets of them"
+made test gpu-check
+grep -q 'begin cmake.*SIFR_CUDA=ON' calls || fail "no kernels for the GPU"
+
+# Without a driver a GPU's targets say so, and build nothing.
+cp "$SOURCE/scripts/gpu-there.sh" scripts/
+printf '#!/bin/sh\necho "$DRIVER"\n' >bin/ldconfig
+chmod +x bin/ldconfig
+sed -i 's,/sbin/ldconfig,ldconfig,' scripts/gpu-there.sh
+DRIVER='libcuda.so.1 (libc6)' made gpu-check
+if [ ! -e /usr/lib/wsl/lib/libcuda.so.1 ]; then
+    : >calls
+    if env -u LD_LIBRARY_PATH make gpu-check >out 2>&1; then fail "no word of a driver"; fi
+    grep -q '^no GPU: .*libcuda' out && [ ! -s calls ] || fail "$(cat out)"
+fi
+echo "$count targets, and 7 sets of them"
