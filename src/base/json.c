@@ -227,6 +227,59 @@ static int base_json_put(const char *data, size_t size, void *writer) {
     return base_writer_write(writer, data, size, NULL) == SIFR_OK ? 0 : -1;
 }
 
+/* Writes `text` with every line but the first further in. */
+static sifr_status put_indented(base_writer *writer, const char *text, sifr_error *error) {
+    for (const char *end; (end = strchr(text, '\n')); text = end + 1) {
+        BASE_TRY(base_writer_write(writer, text, (size_t)(end - text), error));
+        BASE_TRY(base_writer_write(writer, "\n    ", 5, error));
+    }
+    return base_writer_write(writer, text, strlen(text), error);
+}
+
+static sifr_status put_element(base_writer *writer, const base_json_list *list, size_t index,
+                               sifr_error *error) {
+    json_t *element = list->make(list->user, index);
+    char *text = element ? json_dumps(element, JSON_INDENT(2) | JSON_ENCODE_ANY) : NULL;
+    json_decref(element);
+    if (!text) return base_fail_alloc(error, 256);
+    const char *before = index ? ",\n    " : "\n    ";
+    sifr_status status = base_writer_write(writer, before, strlen(before), error);
+    if (status == SIFR_OK) status = put_indented(writer, text, error);
+    free(text);
+    return status;
+}
+
+/* In place of the object's end, "\n}". */
+static sifr_status put_list(base_writer *writer, const base_json_list *list, sifr_error *error) {
+    BASE_TRY(base_writer_write(writer, ",\n  \"", 5, error));
+    BASE_TRY(base_writer_write(writer, list->key, strlen(list->key), error));
+    BASE_TRY(base_writer_write(writer, "\": [", 4, error));
+    for (size_t i = 0; i < list->count; i++) BASE_TRY(put_element(writer, list, i, error));
+    const char *end = list->count ? "\n  ]\n}" : "]\n}";
+    return base_writer_write(writer, end, strlen(end), error);
+}
+
+static sifr_status put_object(base_writer *writer, const json_t *value, const base_json_list *list,
+                              sifr_error *error) {
+    char *text = json_dumps(value, JSON_INDENT(2));
+    if (!text) return base_fail_alloc(error, 1024);
+    size_t size = strlen(text) - (list ? 2 : 0);
+    sifr_status status = base_writer_write(writer, text, size, error);
+    free(text);
+    if (status == SIFR_OK && list) status = put_list(writer, list, error);
+    return status == SIFR_OK ? base_writer_write(writer, "\n", 1, error) : status;
+}
+
+sifr_status base_json_save_with(const json_t *object, const base_json_list *list, const char *path,
+                                sifr_error *error) {
+    base_writer writer;
+    BASE_TRY(base_writer_open(&writer, path, error));
+    sifr_status status = put_object(&writer, object, list, error);
+    if (status == SIFR_OK) return base_writer_commit(&writer, error);
+    base_writer_abort(&writer);
+    return status;
+}
+
 sifr_status base_json_save(const json_t *value, const char *path, sifr_error *error) {
     base_writer writer;
     BASE_TRY(base_writer_open(&writer, path, error));

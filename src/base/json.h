@@ -50,4 +50,18 @@ sifr_status base_json_string(const json_t *object, const char *key, const char *
 sifr_status base_json_save(const json_t *value, const char *path,
                            sifr_error *error) SIFR_MUST_CHECK;
 
+/* A list whose elements are made one at a time: make(user, 0) and so on are new values, or NULL if
+ * memory ran out. */
+typedef struct base_json_list {
+    const char *key;
+    size_t count;
+    json_t *(*make)(void *user, size_t index);
+    void *user;
+} base_json_list;
+
+/* The same, with a last member `list->key`; as though `object`, which has others, had it. NULL: no
+ * list. */
+sifr_status base_json_save_with(const json_t *object, const base_json_list *list, const char *path,
+                                sifr_error *error) SIFR_MUST_CHECK;
+
 #endif

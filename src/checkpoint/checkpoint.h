@@ -25,6 +25,7 @@
 #include <jansson.h>
 #include <stdint.h>
 
+#include "base/json.h"
 #include "engine/handle.h"
 
 /* What the caller stores with the engine's own state: JSON objects, borrowed. Rank 0's record is
@@ -34,6 +35,7 @@ typedef struct checkpoint_record {
     const json_t *notes;   /* may differ, but results then differ too; a difference is logged */
     const json_t *state;   /* returned by checkpoint_load */
     const json_t *trainer; /* trainer_state.json */
+    const base_json_list *history; /* its list; NULL: none */
     const json_t *tensors; /* tensors of the model folder to be written: checkpoint_tensors() */
     const struct checkpoint_base *base; /* of frozen weights (frozen_base.h); NULL: none */
     const json_t *usual; /* of notes: the values of fields that one side lacks; NULL: none */

@@ -189,7 +189,7 @@ static sifr_status write_trainer(const save_run *run, const char *directory, jso
     char path[BASE_PATH_LENGTH];
     checkpoint_sum sum;
     BASE_TRY(base_path_join(path, directory, name, error));
-    BASE_TRY(base_json_save(run->record->trainer, path, error));
+    BASE_TRY(base_json_save_with(run->record->trainer, run->record->history, path, error));
     BASE_TRY(checkpoint_sum_file(directory, name, &sum, error));
     return checkpoint_add_file(files, name, &sum, error);
 }

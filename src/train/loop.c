@@ -30,6 +30,7 @@ static sifr_status save(train_state *t, int64_t beside, sifr_error *error) {
                   train_monitor_state(&t->monitor));
     json_t *trainer = train_monitor_trainer_state(&t->monitor, sifr_engine_steps(t->engine));
     bool whole = state && trainer && train_pinned_put(state, &engine_schedule(t->engine)->settings);
+    base_json_list history = train_monitor_history(&t->monitor);
     sifr_status status = whole ? SIFR_OK : base_fail_alloc(error, 4096);
     status = train_agree(t, status, error);
     if (status == SIFR_OK) {
@@ -37,6 +38,7 @@ static sifr_status save(train_state *t, int64_t beside, sifr_error *error) {
                                     .notes = t->notes,
                                     .state = state,
                                     .trainer = trainer,
+                                    .history = &history,
                                     .tensors = t->tensors,
                                     .base = &t->base};
         checkpoint_settings settings = {.keep = t->config->save_total_limit, .beside = beside};
@@ -356,7 +358,8 @@ static sifr_status save_model(train_state *t, sifr_error *error) {
     BASE_TRY(base_path_join(path, t->config->output, "trainer_state.json", error));
     json_t *trainer = train_monitor_trainer_state(&t->monitor, sifr_engine_steps(t->engine));
     if (!trainer) return base_fail_alloc(error, 4096);
-    sifr_status status = base_json_save(trainer, path, error);
+    base_json_list history = train_monitor_history(&t->monitor);
+    sifr_status status = base_json_save_with(trainer, &history, path, error);
     json_decref(trainer);
     return status;
 }

@@ -8,13 +8,16 @@
 #include <stdio.h>
 
 #include "base/errors.h"
+#include "train/history.h"
 
 typedef struct train_metrics {
     FILE *jsonl, *csv;
-    json_t *history; /* all records of the run, including those before a resume */
+    int64_t jsonl_bytes, csv_bytes; /* of whole records in the files */
+    train_history history;          /* of the run, including what is before a resume */
+    json_t *pending;                /* records that are not in the files; NULL: closed */
     char *jsonl_path, *csv_path;
     bool rewarded; /* the CSV has the columns of rewards */
-    bool behind;   /* some records of the history are not in the files */
+    bool behind;   /* the last write has failed */
 } train_metrics;
 
 /* Removes incomplete lines and records of steps after `step`, which a run may have written after
@@ -24,8 +27,7 @@ sifr_status train_metrics_open(train_metrics *metrics, const char *output, int64
 void train_metrics_close(train_metrics *metrics); /* harmless on a zeroed one */
 
 /* Takes ownership of `record`, an object with "step"; the columns of the CSV are a fixed list of
- * keys. SIFR_FAILED if it cannot be written; it stays in the history and is written with the next
- * record. */
+ * keys. SIFR_FAILED if it cannot be written; it is written with the next record then. */
 sifr_status train_metrics_add(train_metrics *metrics, json_t *record,
                               sifr_error *error) SIFR_MUST_CHECK;
 

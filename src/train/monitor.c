@@ -20,12 +20,7 @@ sifr_status train_monitor_open(train_monitor *monitor, const train_monitor_setti
                                 settings->rewarded, error));
     monitor->began = monitor->last_record = base_seconds();
     monitor->last_record_step = settings->first_step;
-    size_t index;
-    json_t *record;
-    json_array_foreach(monitor->metrics.history, index, record) {
-        const json_t *loss = json_object_get(record, "eval_loss");
-        if (json_is_number(loss)) monitor->last_eval_loss = json_number_value(loss);
-    }
+    monitor->last_eval_loss = monitor->metrics.history.last_loss;
     if (state) {
         monitor->loss_sum = json_number_value(json_object_get(state, "loss_sum"));
         monitor->loss_count = json_integer_value(json_object_get(state, "loss_count"));
@@ -41,7 +36,7 @@ void train_monitor_open_silent(train_monitor *monitor, const train_monitor_setti
 }
 
 void train_monitor_close(train_monitor *monitor) {
-    if (monitor->metrics.history && monitor->settings.host->live)
+    if (monitor->metrics.pending && monitor->settings.host->live)
         monitor->settings.host->live(monitor->settings.host->user, "");
     train_metrics_close(&monitor->metrics);
 }
@@ -278,14 +273,7 @@ void train_monitor_pause(train_monitor *monitor, double seconds) {
 }
 
 bool train_monitor_evaluated(const train_monitor *monitor, int64_t step) {
-    size_t index;
-    json_t *record;
-    json_array_foreach(monitor->metrics.history, index, record) {
-        if (json_integer_value(json_object_get(record, "step")) == step &&
-            json_object_get(record, "eval_loss"))
-            return true;
-    }
-    return false;
+    return monitor->metrics.history.last_step == step;
 }
 
 json_t *train_monitor_state(const train_monitor *monitor) {
@@ -295,40 +283,19 @@ json_t *train_monitor_state(const train_monitor *monitor) {
                      train_metrics_number(monitor->last_loss));
 }
 
-static void copy_member(const json_t *from, const char *key, json_t *to) {
-    json_t *value = json_object_get(from, key);
-    if (value) json_object_set(to, key, value);
-}
-
-/* The keys of the history in transformers' Trainer and in TRL. */
-static json_t *history_of(const json_t *records) {
-    static const char *const keys[] = {"epoch",     "step",      "loss",          "learning_rate",
-                                       "grad_norm", "eval_loss", "eval_accuracy", "eval_f1"};
-    json_t *history = json_array(), *record;
-    size_t index;
-    json_array_foreach((json_t *)(uintptr_t)records, index, record) {
-        json_t *entry = json_object();
-        for (size_t k = 0; k < sizeof keys / sizeof *keys; k++) copy_member(record, keys[k], entry);
-        for (int i = 0; i < 2 * TRAIN_REWARDS; i++) {
-            char key[64];
-            snprintf(key, sizeof key, "%s%s", i < TRAIN_REWARDS ? "" : "eval_",
-                     train_reward_names[i % TRAIN_REWARDS]);
-            copy_member(record, key, entry);
-        }
-        json_array_append_new(history, entry);
-    }
-    return history;
-}
-
 json_t *train_monitor_trainer_state(const train_monitor *monitor, int64_t step) {
     const train_monitor_settings *s = &monitor->settings;
-    return json_pack("{s:n, s:n, s:o, s:I, s:I, s:I, s:I, s:o, s:b, s:b, s:o}", "best_metric",
+    return json_pack("{s:n, s:n, s:o, s:I, s:I, s:I, s:I, s:o, s:b, s:b}", "best_metric",
                      "best_model_checkpoint", "epoch",
                      train_metrics_number(train_epochs_passed(&s->epochs, step)), "global_step",
                      (json_int_t)step, "max_steps", (json_int_t)s->total_steps, "num_train_epochs",
                      (json_int_t)ceil(train_epochs_passed(&s->epochs, s->total_steps)),
                      "logging_steps", (json_int_t)s->log_every, "total_flos",
                      train_metrics_number((double)tokens_of(s, step) * s->flops_per_token),
-                     "is_local_process_zero", 1, "is_world_process_zero", 1, "log_history",
-                     history_of(monitor->metrics.history));
+                     "is_local_process_zero", 1, "is_world_process_zero", 1);
+}
+
+base_json_list train_monitor_history(train_monitor *monitor) {
+    train_history *history = &monitor->metrics.history;
+    return (base_json_list){"log_history", history->count, train_history_entry, history};
 }

@@ -4,6 +4,7 @@
 
 #include <jansson.h>
 
+#include "base/json.h"
 #include "sifr/engine.h"
 #include "train/callbacks.h"
 #include "train/epochs.h"
@@ -72,5 +73,7 @@ bool train_monitor_evaluated(const train_monitor *monitor, int64_t step);
 /* State for a checkpoint: new objects, or NULL if memory ran out. */
 json_t *train_monitor_state(const train_monitor *monitor);
 json_t *train_monitor_trainer_state(const train_monitor *monitor, int64_t step);
+/* The rest of trainer_state.json. */
+base_json_list train_monitor_history(train_monitor *monitor);
 
 #endif

@@ -115,7 +115,8 @@ static int64_t pieces_of_state(const sifr_engine *engine) {
 
 static void save(const sifr_engine *engine, const char *output) {
     json_t *nothing = json_object();
-    checkpoint_record record = {nothing, nothing, nothing, nothing, NULL, NULL, NULL};
+    checkpoint_record record = {
+        .agree = nothing, .notes = nothing, .state = nothing, .trainer = nothing};
     checkpoint_settings settings = {0};
     sifr_error error = {0};
     expect_ok(checkpoint_save(engine, output, &record, &settings, NULL, &error), &error);
@@ -124,7 +125,8 @@ static void save(const sifr_engine *engine, const char *output) {
 
 static void load(sifr_engine *engine, const char *output) {
     json_t *nothing = json_object(), *state = NULL;
-    checkpoint_record record = {nothing, nothing, nothing, nothing, NULL, NULL, NULL};
+    checkpoint_record record = {
+        .agree = nothing, .notes = nothing, .state = nothing, .trainer = nothing};
     sifr_error error = {0};
     expect_ok(checkpoint_load(engine, output, &record, &state, NULL, &error), &error);
     json_decref(state);

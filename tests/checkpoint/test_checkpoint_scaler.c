@@ -39,7 +39,7 @@ static sifr_engine *open_engine(sifr_precision precision, double fixed) {
 }
 
 static checkpoint_record record(void) {
-    return (checkpoint_record){empty, empty, empty, empty, NULL, NULL, NULL};
+    return (checkpoint_record){.agree = empty, .notes = empty, .state = empty, .trainer = empty};
 }
 
 static sifr_status load(sifr_engine *engine, sifr_error *error) {

@@ -137,7 +137,7 @@ static sifr_status save(rank_run *run, const sifr_engine *engine, const char *ou
     const checkpoint_settings *settings = run->task->whole ? &whole : &pieces;
     if (run->rank != 0) return checkpoint_save(engine, output, NULL, settings, NULL, error);
     json_t *agree = json_pack("{s:i}", "seed", 1), *state = json_pack("{s:i}", "samples", 40);
-    checkpoint_record record = {agree, agree, state, state, NULL, NULL, NULL};
+    checkpoint_record record = {.agree = agree, .notes = agree, .state = state, .trainer = state};
     sifr_status status = checkpoint_save(engine, output, &record, settings, &log, error);
     json_decref(agree);
     json_decref(state);

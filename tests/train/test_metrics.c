@@ -2,6 +2,8 @@
 
 #include <math.h>
 
+#include "base/json.h"
+#include "base/process.h"
 #include "train/metrics.h"
 
 static json_t *record(int64_t step, double loss) {
@@ -56,7 +58,7 @@ static void goes_on_from_a_step(void **state) {
     scratch_text("metrics.jsonl", "{\"step\":1,\"loss\":5.0}\n{\"step\":2,\"loss\":4.0}\nno json\n"
                                   "[3]\n{\"loss\":1}\n{\"step\":3,\"loss\":3.0}\n{\"step\":2,\"lo");
     open_metrics(&metrics, 2);
-    assert_int_equal(json_array_size(metrics.history), 2);
+    assert_int_equal(metrics.history.count, 2);
     assert_int_equal(train_metrics_add(&metrics, record(3, 3.5), NULL), SIFR_OK);
     train_metrics_close(&metrics);
     assert_file("metrics.jsonl", "{\"step\":1,\"loss\":5.0}\n{\"step\":2,\"loss\":4.0}\n"
@@ -119,9 +121,134 @@ static void cannot_write(void **state) {
     train_metrics_close(&metrics);
 }
 
+/* A torn write is gone before what follows it: neither file has half a record. */
+static void a_torn_record_goes(void **state) {
+    (void)state;
+    train_metrics metrics;
+    sifr_error error = {0};
+    open_metrics(&metrics, 0);
+    assert_int_equal(train_metrics_add(&metrics, record(1, 1), &error), SIFR_OK);
+    fclose(metrics.csv); /* the JSON comes first, so it is the other that lacks the record */
+    metrics.csv = fopen("/dev/full", "w");
+    assert_int_equal(train_metrics_add(&metrics, record(2, 2), &error), SIFR_FAILED);
+    assert_int_equal(train_metrics_add(&metrics, record(3, 3), &error), SIFR_OK);
+    train_metrics_close(&metrics);
+    assert_file("metrics.jsonl", "{\"step\":1,\"loss\":1.0,\"skipped\":0}\n"
+                                 "{\"step\":2,\"loss\":2.0,\"skipped\":0}\n"
+                                 "{\"step\":3,\"loss\":3.0,\"skipped\":0}\n");
+    char csv[1024];
+    snprintf(csv, sizeof csv,
+             "%s1,,1,,,,,,,0,,,,,,,,,,,,,,\n2,,2,,,,,,,0,,,,,,,,,,,,,,\n"
+             "3,,3,,,,,,,0,,,,,,,,,,,,,,\n",
+             head);
+    assert_file("metrics.csv", csv);
+}
+
+/* What a run records in `steps` steps, with an evaluation after every thousand. */
+static void add_steps(train_metrics *metrics, int64_t from, int64_t to) {
+    for (int64_t step = from; step <= to; step++) {
+        json_t *one =
+            json_pack("{s:f, s:I, s:f, s:f, s:f, s:f, s:I}", "epoch", (double)step / 7, "step",
+                      (json_int_t)step, "loss", 2.0, "grad_norm", 1.0, "learning_rate", 1e-4,
+                      "tokens_per_second", 1e5, "memory_bytes", (json_int_t)1 << 30);
+        assert_int_equal(train_metrics_add(metrics, one, NULL), SIFR_OK);
+        if (step % 1000) continue;
+        json_t *two = json_pack("{s:I, s:f}", "step", (json_int_t)step, "eval_loss", 1.5);
+        assert_int_equal(train_metrics_add(metrics, two, NULL), SIFR_OK);
+    }
+}
+
+static int64_t entry_step(train_history *history, size_t index, bool *evaluated) {
+    json_t *entry = train_history_entry(history, index);
+    int64_t step = json_integer_value(json_object_get(entry, "step"));
+    *evaluated = json_object_get(entry, "eval_loss");
+    json_decref(entry);
+    return step;
+}
+
+static int64_t count_lines(const char *name) {
+    FILE *file = fopen(scratch_path(name), "r");
+    int64_t lines = 0;
+    for (int c; (c = getc(file)) != EOF;) lines += c == '\n';
+    fclose(file);
+    return lines;
+}
+
+/* 2.9 KB a step once: a million steps would have taken 3 GB. The file has all of them. */
+static void a_long_run_stays_small(void **state) {
+    (void)state;
+    train_metrics metrics;
+    base_process before, after;
+    open_metrics(&metrics, 0);
+    add_steps(&metrics, 1, 100);
+    assert_true(base_process_read(&before));
+    add_steps(&metrics, 101, 20100);
+    assert_true(base_process_read(&after));
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+    if (after.own > before.own + (1 << 20))
+        fail_msg("%lld bytes in 20,000 steps", (long long)(after.own - before.own));
+#endif
+    add_steps(&metrics, 20101, 30000);
+    train_history *h = &metrics.history;
+    assert_true(h->count <= TRAIN_HISTORY_MOST && h->count > TRAIN_HISTORY_MOST / 3);
+    assert_true(h->room * sizeof(double) <= TRAIN_HISTORY_BYTES + (1 << 16));
+    int64_t last = 0, evaluations = 0;
+    for (size_t i = 0; i < h->count; i++) {
+        bool evaluated;
+        int64_t step = entry_step(h, i, &evaluated);
+        assert_true(evaluated ? step == last || step % 1000 == 0 : step > last);
+        evaluations += evaluated;
+        last = step;
+    }
+    assert_int_equal(last, 30000);
+    assert_int_equal(evaluations, 30);
+    assert_int_equal(h->last_step, 30000);
+    assert_int_equal(count_lines("metrics.jsonl"), 30030);
+    train_metrics_close(&metrics);
+
+    open_metrics(&metrics, 24000); /* goes on from there, with the files of all before it */
+    assert_true(metrics.history.count <= TRAIN_HISTORY_MOST);
+    assert_int_equal(metrics.history.last_step, 24000);
+    assert_int_equal(count_lines("metrics.jsonl"), 24024);
+    assert_int_equal(count_lines("metrics.csv"), 24025);
+    train_metrics_close(&metrics);
+}
+
+/* trainer_state.json is written entry by entry, as though it were one value. */
+static void is_written_by_pieces(void **state) {
+    (void)state;
+    train_metrics metrics;
+    open_metrics(&metrics, 0);
+    for (int n = 0; n < 2; n++) {
+        if (n) add_steps(&metrics, 999, 1000);
+        base_json_list list = {"log_history", metrics.history.count, train_history_entry,
+                               &metrics.history};
+        json_t *object = json_pack("{s:n, s:i}", "best_metric", "global_step", 7);
+        assert_int_equal(base_json_save_with(object, &list, scratch_path("by-pieces"), NULL),
+                         SIFR_OK);
+        json_t *all = json_array();
+        for (size_t i = 0; i < list.count; i++)
+            json_array_append_new(all, train_history_entry(&metrics.history, i));
+        json_object_set_new(object, "log_history", all);
+        assert_int_equal(base_json_save(object, scratch_path("at-once"), NULL), SIFR_OK);
+        json_decref(object);
+        char *text;
+        size_t size;
+        assert_int_equal(base_read_file(scratch_path("at-once"), 1 << 16, &text, &size, NULL),
+                         SIFR_OK);
+        assert_file("by-pieces", text);
+        free(text);
+    }
+    train_metrics_close(&metrics);
+}
+
 int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(records_reach_the_disk_at_once), cmocka_unit_test(goes_on_from_a_step),
-        cmocka_unit_test(has_rewards_of_preferences), cmocka_unit_test(cannot_write)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(records_reach_the_disk_at_once),
+                                       cmocka_unit_test(goes_on_from_a_step),
+                                       cmocka_unit_test(has_rewards_of_preferences),
+                                       cmocka_unit_test(cannot_write),
+                                       cmocka_unit_test(a_torn_record_goes),
+                                       cmocka_unit_test(a_long_run_stays_small),
+                                       cmocka_unit_test(is_written_by_pieces)};
     return cmocka_run_group_tests(tests, scratch_setup, scratch_teardown);
 }
