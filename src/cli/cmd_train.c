@@ -283,8 +283,9 @@ static sifr_status share_cores(comm_group *group, train_host *host, sifr_error *
     return SIFR_OK;
 }
 
-static int run(const train_command *command, sifr_config *config, comm_group *group, bool *alone,
-               sifr_error *error) {
+/* *code: of a run that did what it should. */
+static sifr_status run(const train_command *command, sifr_config *config, comm_group *group,
+                       bool *alone, int *code, sifr_error *error) {
     FILE *stream = command->json ? stderr : stdout;
     train_outcome outcome;
     train_host host = {.line = write_line,
@@ -298,16 +299,17 @@ static int run(const train_command *command, sifr_config *config, comm_group *gr
     host.log = &log;
     bool first = comm_rank(group) == 0;
     sifr_status status = share_cores(group, &host, error);
-    if (status != SIFR_OK) return (int)status;
+    if (status != SIFR_OK) return status;
     status = train_run(config, group, &host, &outcome, error);
     *alone = outcome.alone;
     if (status == SIFR_OK && command->json) status = gather_notices(group, command->notices, error);
     if (status != SIFR_OK) {
         if (first && host.live) host.live(host.user, "");
-        return (int)status;
+        return status;
     }
-    int code = first ? print_outcome(command, config, &host, &outcome) : SIFR_OK;
-    return outcome.signal ? 128 + outcome.signal : code;
+    *code = first ? print_outcome(command, config, &host, &outcome) : SIFR_OK;
+    if (outcome.signal) *code = 128 + outcome.signal;
+    return SIFR_OK;
 }
 
 /* A rank that was asked to save waits for the others, and cannot without them. */
@@ -376,9 +378,13 @@ static int train(const train_command *command) {
     status = configure(command, &config, &error);
     sifr_status same = train_agree_program(group, &error);
     status = same == SIFR_OK ? comm_agree_status(group, status, &error) : same;
-    int code = status == SIFR_OK ? run(command, &config, group, &alone, &error) : (int)status;
-    say_not_saved(&error);
-    if (error.status != SIFR_OK) code = fail_on_rank(group, alone, &error);
+    int code = SIFR_OK;
+    if (status == SIFR_OK) status = run(command, &config, group, &alone, &code, &error);
+    /* Not by error.status: a failure that was put right has left its words there. */
+    if (status != SIFR_OK) {
+        say_not_saved(&error);
+        code = fail_on_rank(group, alone, &error);
+    }
     comm_close(group);
     config_free(&config);
     return code;

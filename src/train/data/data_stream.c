@@ -73,8 +73,9 @@ static uint64_t hash_part(const train_stream *stream, const data_part *part, uin
     return hash;
 }
 
+/* `checked`: its ids are known to be in the vocabulary. */
 static sifr_status add_store(train_stream *stream, const char *prefix, int64_t vocab_size,
-                             sifr_error *error) {
+                             bool checked, sifr_error *error) {
     size_t count = stream->count;
     BASE_TRY(
         base_grow(&stream->parts, &stream->part_room, count + 1, sizeof *stream->parts, error));
@@ -85,7 +86,7 @@ static sifr_status add_store(train_stream *stream, const char *prefix, int64_t v
     BASE_TRY(formats_token_store_open(prefix, &part->store, error));
     part->open = true;
     stream->count++;
-    BASE_TRY(formats_token_store_check(&part->store, vocab_size, prefix, error));
+    if (!checked) BASE_TRY(formats_token_store_check(&part->store, vocab_size, prefix, error));
     BASE_TRY(place_documents(stream, part, error));
     stream->starts[stream->count] = stream->starts[stream->count - 1] + part->tokens;
     stream->documents += part->store.documents;
@@ -117,7 +118,7 @@ static sifr_status add_stores(train_stream *stream, const char *path, int64_t vo
     char prefix[BASE_PATH_LENGTH];
     glob_t found;
     *stores = formats_token_store_prefix(path, prefix);
-    if (*stores) return add_store(stream, prefix, vocab_size, error);
+    if (*stores) return add_store(stream, prefix, vocab_size, false, error);
     if (access(path, F_OK) == 0 || !strpbrk(path, "*?[")) return SIFR_OK;
     if (glob(path, GLOB_ERR, NULL, &found) != 0) return SIFR_OK; /* which text reports */
     *stores = names_stores(&found);
@@ -125,7 +126,7 @@ static sifr_status add_stores(train_stream *stream, const char *path, int64_t vo
     for (size_t i = 0; *stores && i < found.gl_pathc && status == SIFR_OK; i++) {
         (void)formats_token_store_prefix(found.gl_pathv[i], prefix);
         if (!is_second(path, found.gl_pathv[i], prefix))
-            status = add_store(stream, prefix, vocab_size, error);
+            status = add_store(stream, prefix, vocab_size, false, error);
     }
     globfree(&found);
     return status;
@@ -158,8 +159,10 @@ sifr_status train_stream_open(const train_data_options *options, train_stream **
     if (text_count) {
         BASE_TRY_GOTO(status, formats_text_source_open(texts, text_count, &source, error), fail);
         BASE_TRY_GOTO(status, formats_text_source_check(&source, error), fail);
-        BASE_TRY_GOTO(status, train_data_from_text(&source, options, prefix, error), fail);
-        BASE_TRY_GOTO(status, add_store(stream, prefix, options->vocab_size, error), fail);
+        bool checked;
+        BASE_TRY_GOTO(status, train_data_from_text(&source, options, prefix, &checked, error),
+                      fail);
+        BASE_TRY_GOTO(status, add_store(stream, prefix, options->vocab_size, checked, error), fail);
     }
     *out = stream;
     stream = NULL;

@@ -84,24 +84,33 @@ static sifr_status check_around(const formats_tokenizer *tokenizer,
     return SIFR_OK;
 }
 
+/* Whether the store of an earlier run can be read, and the model has a row for each of its ids.
+ * What is wrong with it is of no concern: it is made again. */
+static bool is_whole(const char *prefix, const train_data_options *options) {
+    char tokens[32];
+    formats_token_store store;
+    sifr_error error = {0};
+    if (formats_token_store_open(prefix, &store, &error) != SIFR_OK) return false;
+    bool whole = formats_token_store_check(&store, options->vocab_size, prefix, &error) == SIFR_OK;
+    if (whole)
+        base_log(options->log, SIFR_LOG_INFO, "data: %s tokens from the store of an earlier run",
+                 base_format_count(store.tokens, tokens));
+    formats_token_store_close(&store);
+    return whole;
+}
+
 sifr_status train_data_from_text(const formats_text_source *source,
                                  const train_data_options *options, char prefix[BASE_PATH_LENGTH],
-                                 sifr_error *error) {
+                                 bool *checked, sifr_error *error) {
     char hex[17], found[BASE_PATH_LENGTH];
     uint64_t hash;
     BASE_TRY(hash_text(source, options, &hash, error));
     base_hash_hex(hash, hex);
     BASE_TRY(base_path_join(prefix, options->cache, hex, error));
+    *checked = false;
     if (formats_token_store_prefix(prefix, found)) {
-        formats_token_store store;
-        if (formats_token_store_open(prefix, &store, error) == SIFR_OK) {
-            char tokens[32];
-            base_log(options->log, SIFR_LOG_INFO,
-                     "data: %s tokens from the store of an earlier run",
-                     base_format_count(store.tokens, tokens));
-            formats_token_store_close(&store);
-            return SIFR_OK;
-        }
+        *checked = is_whole(prefix, options);
+        if (*checked) return SIFR_OK;
         base_log(options->log, SIFR_LOG_WARNING, "data: %s is damaged and is made again", prefix);
     }
     train_tokenised counts;
