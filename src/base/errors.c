@@ -1,5 +1,6 @@
 #include "base/errors.h"
 
+#include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -36,7 +37,8 @@ void base_set_error_errno(sifr_error *error, int number, const char *format, ...
         char text[128] = "";
         /* glibc's strerror_r may return a static string instead of filling the buffer. */
         const char *reason = strerror_r(number, text, sizeof text);
-        snprintf(error->message + used, sizeof error->message - used, ": %s", reason);
+        snprintf(error->message + used, sizeof error->message - used, ": %s%s", reason,
+                 number == EFBIG ? " (`ulimit -f` gives the largest that is allowed)" : "");
     }
 }
 

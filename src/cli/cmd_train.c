@@ -14,6 +14,7 @@
 #include "cli/launch/watch_rank.h"
 #include "cli/options.h"
 #include "cli/ran_json.h"
+#include "cli/standard_output.h"
 #include "cli/train_flags.h"
 #include "comm/cores.h"
 #include "comm/launcher.h"
@@ -371,6 +372,7 @@ static int train(const train_command *command) {
     sifr_error error = {0};
     bool alone = false;
     cli_watch_rank("train");
+    cli_outlive_readers();
     sifr_log log = {.write = log_early, .user = command->notices};
     sifr_status status = open_group(&log, start_limit(command), &group, &error);
     if (status == SIFR_USAGE) return cli_fail_once("train", &error);
@@ -387,6 +389,7 @@ static int train(const train_command *command) {
     }
     comm_close(group);
     config_free(&config);
+    if (code == SIFR_OK) cli_forgive_output("train", false);
     return code;
 }
 
@@ -399,6 +402,7 @@ static int launch(const train_command *command, const cli_launch_choice *choice,
     if (status == SIFR_OK) status = config_resolve(&config, choice->ranks, &error);
     config_free(&config);
     if (status != SIFR_OK) return cli_fail("train", &error);
+    cli_outlive_readers();
     return cli_launch(argc, argv, choice);
 }
 

@@ -4,6 +4,7 @@
 #include "cli/commands.h"
 #include "cli/launch/hangup.h"
 #include "cli/options.h"
+#include "cli/standard_output.h"
 #include "cli/truncation.h"
 #include "sifr/version.h"
 
@@ -30,6 +31,7 @@ static const cli_command commands[] = {
 
 int main(int argc, char **argv) {
     int code;
+    cli_begin_output();
     cli_keep_hangup_ignored();
     cli_catch_truncation();
     if (argc == 2 && (strcmp(argv[1], "--version") == 0 || strcmp(argv[1], "-V") == 0)) {
@@ -39,7 +41,7 @@ int main(int argc, char **argv) {
         code = cli_run_command("", commands, sizeof commands / sizeof commands[0], argc, argv);
     }
     /* A failed write of the results is a failed command. */
-    if ((fflush(stdout) != 0 || ferror(stdout)) && code == SIFR_OK)
+    if (!cli_output_is_written() && code == SIFR_OK)
         code = cli_fail_with("", SIFR_FAILED, "standard output: writing failed");
     return code;
 }

@@ -9,10 +9,12 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/signalfd.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/text.h"
 #include "cli/launch/hangup.h"
 #include "cli/launch/launch_command.h"
 #include "cli/launch/launcher_files.h"
@@ -20,6 +22,7 @@
 #include "cli/launch/launcher_trouble.h"
 #include "cli/launch/stop_signals.h"
 #include "cli/options.h"
+#include "cli/standard_output.h"
 #include "comm/launcher.h"
 
 int cli_fail_once(const char *name, const sifr_error *error) {
@@ -63,7 +66,8 @@ static void become_launcher(const cli_command_line *line, const cli_launcher_fil
     setenv("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1", 0);
     setenv(CLI_LAUNCHED, terminals(), 1);
     cli_launcher_files_hand_over(files);
-    if (ends[0] >= 0) dup2(ends[0], STDOUT_FILENO);
+    signal(SIGPIPE, SIG_DFL); /* ignored in us: what becomes of standard output is our affair */
+    dup2(ends[0], STDOUT_FILENO);
     dup2(ends[1], STDERR_FILENO);
     sigprocmask(SIG_SETMASK, mask, NULL);
     execv(line->words[0], (char *const *)(uintptr_t)line->words);
@@ -75,7 +79,7 @@ typedef struct launched {
     pid_t child;
     bool mpich;
     int signals;    /* a descriptor: signals that came */
-    int streams[2]; /* the launcher's standard output, -1 where it has ours, and standard error */
+    int streams[2]; /* the launcher's standard output and standard error */
     int asked;      /* the signal that asked the ranks to stop; 0: none */
     int64_t since;  /* when, by cli_stop_clock */
     bool again;     /* and another one ended them */
@@ -92,7 +96,8 @@ static void pass_signal(launched *l, int number) {
     l->again = l->asked != 0;
     l->asked = number;
     l->since = cli_stop_clock();
-    for (int i = 0; i < 2; i++) l->lines[i].asked = true;
+    /* MPICH's launcher writes its boxes to standard output. */
+    for (int i = !l->mpich; i < 2; i++) l->lines[i].asked = true;
 }
 
 static void read_signals(launched *l) {
@@ -177,6 +182,16 @@ static int exit_code(const char *name, const char *launcher, int status, const l
                          code);
 }
 
+/* Training has done its work whatever became of its lines; what others print is their work. */
+static int end_output(const char *name, const launched *l) {
+    bool lost = l->lines[0].lost;
+    if (strcmp(name, "train") == 0)
+        cli_forgive_output(name, lost);
+    else if (lost)
+        return cli_fail_with(name, SIFR_FAILED, "standard output: writing failed");
+    return SIFR_OK;
+}
+
 /* A pipe whose end for reading does not block. */
 static bool make_pipe(int ends[2]) {
     if (pipe2(ends, O_CLOEXEC) != 0) return false;
@@ -188,11 +203,10 @@ static int start_launcher(const char *name, const cli_command_line *line,
                           const sigset_t *mask) {
     launched l = {.mpich = cli_launcher_passes_sigterm(),
                   .lines = {{.out = STDOUT_FILENO}, {.out = STDERR_FILENO}}};
-    /* MPICH's launcher writes its boxes to standard output. */
     int out[2] = {-1, -1}, err[2] = {-1, -1}, code;
     pid_t parent = getpid();
     l.signals = signalfd(-1, set, SFD_CLOEXEC | SFD_NONBLOCK);
-    bool ready = l.signals >= 0 && (!l.mpich || make_pipe(out)) && make_pipe(err);
+    bool ready = l.signals >= 0 && make_pipe(out) && make_pipe(err);
     l.child = ready ? fork() : -1;
     if (l.child == 0) become_launcher(line, files, mask, parent, (int[]){out[1], err[1]});
     int number = errno;
@@ -205,6 +219,7 @@ static int start_launcher(const char *name, const cli_command_line *line,
     } else {
         int status = wait_for_ranks(&l);
         code = exit_code(name, line->words[0], status, &l);
+        if (code == SIFR_OK) code = end_output(name, &l);
     }
     if (l.signals >= 0) close(l.signals);
     for (int i = 0; i < 2; i++)
@@ -238,13 +253,26 @@ static void say_ranks(const char *name, int ranks, const char *hosts) {
         fprintf(stderr, "sifr %s: %d ranks on this machine\n", name, ranks);
 }
 
+/* Open MPI's launcher maps files of 4 MiB, and waits for ever where it cannot. */
+static sifr_status check_file_limit(sifr_error *error) {
+    enum { LEAST = 8 << 20 };
+    char bytes[32];
+    struct rlimit limit;
+    if (getrlimit(RLIMIT_FSIZE, &limit) != 0 || limit.rlim_cur >= LEAST) return SIFR_OK;
+    return base_fail(error, SIFR_FAILED,
+                     "`ulimit -f` allows files of %s only, and those of the launcher of ranks are "
+                     "larger; allow 8 MiB at least (ulimit -f 8192), or run with one rank",
+                     base_format_bytes(limit.rlim_cur, bytes));
+}
+
 int cli_launch(int argc, char **argv, const cli_launch_choice *choice) {
     const char *name = argc > 0 ? argv[0] : "";
     cli_launcher launcher;
     cli_command_line line = {.count = 0};
     sifr_error error;
     int code;
-    sifr_status status = cli_launcher_find(comm_mpi_built(), &launcher, &error);
+    sifr_status status = check_file_limit(&error);
+    if (status == SIFR_OK) status = cli_launcher_find(comm_mpi_built(), &launcher, &error);
     if (status == SIFR_OK)
         status = cli_command_line_make(&launcher, argc, argv, choice->ranks, choice->hosts, &line,
                                        &error);

@@ -6,10 +6,13 @@
 
 enum { RULE = 20 }; /* a line of so many dashes, and of nothing else, is an edge of a box */
 
-static void write_all(int out, const char *text, size_t length) {
+static void write_all(cli_launcher_lines *lines, const char *text, size_t length) {
     while (length > 0) {
-        ssize_t done = write(out, text, length);
-        if (done < 0 && errno != EINTR) return; /* a terminal that is gone */
+        ssize_t done = write(lines->out, text, length);
+        if (done < 0 && errno != EINTR) { /* a terminal that is gone, a full disk */
+            lines->lost = true;
+            return;
+        }
         if (done < 0) continue;
         text += done;
         length -= (size_t)done;
@@ -47,14 +50,14 @@ static void pass_line(cli_launcher_lines *lines, size_t length) {
     bool rule = is_rule(lines->line, bare);
     bool drop = rule || lines->box || is_launchers(lines->line, bare);
     lines->box ^= rule;
-    if (!drop) write_all(lines->out, lines->line, length);
+    if (!drop) write_all(lines, lines->line, length);
 }
 
 static void add(cli_launcher_lines *lines, const char *text, size_t length) {
     bool ended = text[length - 1] == '\n';
     if (lines->middle || length > sizeof lines->line - lines->used) {
-        write_all(lines->out, lines->line, lines->used);
-        write_all(lines->out, text, length);
+        write_all(lines, lines->line, lines->used);
+        write_all(lines, text, length);
         lines->used = 0;
         lines->middle = !ended;
         return;
@@ -87,7 +90,7 @@ void cli_launcher_lines_pass(cli_launcher_lines *lines, const char *text, size_t
     if (length == 0) return;
     look_for_reason(lines, text, length);
     if (!lines->asked) {
-        write_all(lines->out, text, length);
+        write_all(lines, text, length);
         lines->middle = text[length - 1] != '\n';
         return;
     }

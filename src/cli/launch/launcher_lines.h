@@ -12,6 +12,7 @@ typedef struct cli_launcher_lines {
     bool asked;   /* set it when the ranks are asked to stop */
     bool middle;  /* of a line that began before, and is passed on to its end */
     bool box;     /* between the two rules of one */
+    bool lost;    /* some could not be written */
     bool reason;  /* a rank has said why it ends */
     size_t place; /* in the current line, and its beginning */
     char head[32];
