@@ -50,23 +50,31 @@ static json_t *part_of(const json_t *list, size_t first, size_t end) {
     return part;
 }
 
-/* How many messages both begin with. */
+/* How many messages both begin with; where one has no other, as in TRL one less. */
 static size_t alike_messages(json_t *const lists[2]) {
     size_t i = 0;
     const json_t *a, *b;
     while ((a = json_array_get(lists[0], i)) && (b = json_array_get(lists[1], i)) &&
            json_equal(a, b))
         i++;
-    return i;
+    bool ends = i > 0 && (!json_array_get(lists[0], i) || !json_array_get(lists[1], i));
+    return ends ? i - 1 : i;
 }
 
-/* How many bytes both begin with: whole characters, and as in TRL without a last blank. */
+static bool is_inside(char c) {
+    return ((unsigned char)c & 0xc0) == 0x80;
+}
+
+/* How many bytes both begin with: whole characters, and as in TRL without a last blank or, where
+ * one has no other characters, without the last. */
 static size_t alike_bytes(const json_t *a, const json_t *b) {
     const char *x = json_string_value(a), *y = json_string_value(b);
     size_t n = 0;
     while (x[n] && x[n] == y[n]) n++;
-    while (n > 0 && ((unsigned char)x[n] & 0xc0) == 0x80) n--;
-    return n > 0 && x[n - 1] == ' ' ? n - 1 : n;
+    bool ends = !x[n] || !y[n];
+    if (ends && n > 0) n--;
+    while (n > 0 && is_inside(x[n])) n--;
+    return !ends && n > 0 && x[n - 1] == ' ' ? n - 1 : n;
 }
 
 /* Both are whole: the prompt is what they begin with. */
@@ -82,13 +90,6 @@ static sifr_status cut_prompt(const preference *p, json_t *out[2], sifr_error *e
         json_t *prompt = lists ? part_of(answers[i], 0, n) : json_stringn(text, n);
         json_t *rest =
             lists ? part_of(answers[i], n, json_array_size(answers[i])) : json_string(text + n);
-        if (lists && rest && json_array_size(rest) == 0) {
-            json_decref(prompt);
-            json_decref(rest);
-            return formats_row_fail(p->place, i ? "'rejected'" : "'chosen'", error,
-                                    "has no answer of its own: the other one begins with all of "
-                                    "it");
-        }
         out[i] = prompt && rest ? make_side(p, prompt, rest) : NULL;
         if (!out[i]) return base_fail_alloc(error, 256);
     }
