@@ -245,6 +245,7 @@ static sifr_status open_rows(inspect_command *command, int64_t *length, train_ch
                                   .separator = separator,
                                   .mask = (train_chat_mask)config->train_on,
                                   .special = !config->no_special_tokens,
+                                  .odds = config->preference.loss == CONFIG_PREFERENCE_ORPO,
                                   .whole = true,
                                   .skip_bad_rows = config->skip_bad_rows,
                                   .log = &log};

@@ -341,6 +341,7 @@ sifr_status train_chat_form_make(const engine_folder *folder, int64_t length,
                                          .padding = base_max_i64(folder->config.pad_token_id, 0),
                                          .mask = (train_chat_mask)config->train_on,
                                          .special = options->special,
+                                         .odds = config->preference.loss == CONFIG_PREFERENCE_ORPO,
                                          .skip_bad_rows = config->skip_bad_rows,
                                          .threads = options->threads,
                                          .log = options->log};

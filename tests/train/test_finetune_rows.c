@@ -292,7 +292,7 @@ static void reads_pairs(void **state) {
     train_chat_close(chat);
 }
 
-/* As TRL: what a prompt has by itself as many tokens is not learned. */
+/* As TRL 1.16 (test_trl_rows.c): a completion begins at the first token that differs. */
 static void says_merges(void **state) {
     (void)state;
     set_template(plain_template);
@@ -302,8 +302,37 @@ static void says_merges(void **state) {
     train_chat *chat = open_rows(&options);
     assert_int_equal(train_chat_count(chat)->merged, 1);
     assert_non_null(strstr(said, "in 1 row the prompt by itself has other tokens"));
-    assert_learned(chat, 0, "</s>|");
+    assert_learned(chat, 0, " b</s>|");
     train_chat_close(chat);
+}
+
+/* All of a completion but what has a weight of 0, with marks and without; of --train-on last the
+ * last turn alone. */
+static void learns_completions(void **state) {
+    (void)state;
+    static const char marked[] =
+        "{% for m in messages %}<|im_start|>{{ m.role }}\n{% if m.role == 'assistant' %}"
+        "{% generation %}{{ m.content }}<|im_end|>{% endgeneration %}"
+        "{% else %}{{ m.content }}<|im_end|>\n{% endif %}{% endfor %}"
+        "{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}";
+    for (int i = 0; i < 2; i++) {
+        set_template(i ? marked : plain_template);
+        train_chat_source source = source_of(scratch_text(
+            "w.jsonl", "{\"prompt\": [{\"role\": \"user\", \"content\": \"p\"}], \"completion\": ["
+                       "{\"role\": \"assistant\", \"content\": \"a\", \"weight\": 0}, "
+                       "{\"role\": \"user\", \"content\": \"q\"}, "
+                       "{\"role\": \"assistant\", \"content\": \"b\"}]}"));
+        train_chat_options options = options_for(&source, 1);
+        train_chat *chat = open_rows(&options);
+        assert_learned(chat, 0,
+                       i ? "<|im_start|>user\nq<|im_end|>\n<|im_start|>assistant\nb<|im_end|>|"
+                         : "<|im_start|>user\nq<|im_end|>\n<|im_start|>assistant\nb<|im_end|>\n|");
+        train_chat_close(chat);
+        options.mask = TRAIN_ON_LAST;
+        chat = open_rows(&options);
+        assert_learned(chat, 0, i ? "b<|im_end|>|" : "b<|im_end|>\n|");
+        train_chat_close(chat);
+    }
 }
 
 /* Without a chat template. */
@@ -632,6 +661,7 @@ int main(void) {
         cmocka_unit_test_setup_teardown(refuses_bad_answers, scratch_setup, scratch_teardown),
         cmocka_unit_test_setup_teardown(reads_pairs, scratch_setup, scratch_teardown),
         cmocka_unit_test_setup_teardown(says_merges, scratch_setup, scratch_teardown),
+        cmocka_unit_test_setup_teardown(learns_completions, scratch_setup, scratch_teardown),
         cmocka_unit_test_setup_teardown(reads_plain_alpaca, scratch_setup, scratch_teardown),
         cmocka_unit_test_setup_teardown(refuses_rows, scratch_setup, scratch_teardown),
         cmocka_unit_test_setup_teardown(skips_rows, scratch_setup, scratch_teardown),

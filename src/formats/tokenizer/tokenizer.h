@@ -48,6 +48,11 @@ int64_t formats_tokenizer_text_size(const formats_tokenizer *tokenizer);
 int32_t formats_tokenizer_id(const formats_tokenizer *tokenizer, const char *content);
 /* The token that ends a text: tokenizer_config.json's eos_token, else the usual names; or -1. */
 int32_t formats_tokenizer_eos(const formats_tokenizer *tokenizer);
+/* Whether the folder names it: false for a usual name that was found. */
+bool formats_tokenizer_names_eos(const formats_tokenizer *tokenizer);
+/* The token that begins a text: tokenizer_config.json's bos_token, else the first that the
+ * post-processor puts before a text; or -1. */
+int32_t formats_tokenizer_bos(const formats_tokenizer *tokenizer);
 /* The bytes that `id` decodes to, inside the tokenizer; NULL for an id without a token. */
 const char *formats_tokenizer_bytes(const formats_tokenizer *tokenizer, int32_t id, size_t *size);
 bool formats_tokenizer_is_special(const formats_tokenizer *tokenizer, int32_t id);

@@ -99,7 +99,8 @@ struct formats_tokenizer {
     bool separate;          /* a run of U+2581 begins a part that CHARACTERS takes by itself */
     bool in_alphabet;       /* pieces come in the byte alphabet */
     bool cut_at_blank;      /* see formats_tokenizer_cut */
-    int32_t unk_id, eos_id; /* or -1 */
+    int32_t unk_id, bos_id, eos_id; /* or -1; bos_id where the folder names it */
+    bool names_eos;
 
     char *prefix, *suffix;     /* of BPE: continuing_subword_prefix, end_of_word_suffix */
     int32_t *character_ids;    /* of CHARACTERS: [65536] by code point, or -1 */

@@ -64,7 +64,7 @@ sifr_status formats_tokenizer_from_json(const json_t *root, const char *name,
                                         formats_tokenizer **out, sifr_error *error) {
     formats_tokenizer *t;
     BASE_TRY(base_alloc(1, sizeof *t, &t, error));
-    t->unk_id = t->eos_id = -1;
+    t->unk_id = t->bos_id = t->eos_id = -1;
     sifr_status status = build(t, root, name, error);
     if (status == SIFR_OK)
         *out = t;
@@ -82,18 +82,22 @@ sifr_status formats_tokenizer_parse(const char *json, size_t size, const char *n
     return status;
 }
 
-/* eos_token of tokenizer_config.json: a string, or an object with "content". */
+/* A token of tokenizer_config.json: a string, or an object with "content"; NULL: none. */
+static const char *named(const json_t *config, const char *key) {
+    const json_t *token = json_object_get(config, key);
+    return json_string_value(json_is_object(token) ? json_object_get(token, "content") : token);
+}
+
 static sifr_status read_config(formats_tokenizer *t, const char *path, sifr_error *error) {
     json_t *config;
     BASE_TRY(base_json_load(path, 64 << 20, &config, error));
-    const json_t *eos = json_object_get(config, "eos_token");
-    const char *content =
-        json_string_value(json_is_object(eos) ? json_object_get(eos, "content") : eos);
+    const char *content = named(config, "eos_token"), *bos = named(config, "bos_token");
     sifr_status status = SIFR_OK;
+    if (bos) t->bos_id = formats_tokenizer_id(t, bos);
     if (content) {
         int32_t id = formats_tokenizer_id(t, content);
         if (id >= 0)
-            t->eos_id = id;
+            t->eos_id = id, t->names_eos = true;
         else
             status =
                 base_fail(error, SIFR_USAGE, "%s: the eos_token \"%.60s\" is not in tokenizer.json",
@@ -109,7 +113,10 @@ static sifr_status load_other(const char *folder, formats_tokenizer **out, sifr_
     json_t *root = NULL;
     BASE_TRY(formats_tokenizer_convert(folder, &root, source, &eos, error));
     sifr_status status = formats_tokenizer_from_json(root, source, out, error);
-    if (status == SIFR_OK && eos) (*out)->eos_id = formats_tokenizer_id(*out, eos);
+    if (status == SIFR_OK && eos) {
+        (*out)->eos_id = formats_tokenizer_id(*out, eos);
+        (*out)->names_eos = (*out)->eos_id >= 0;
+    }
     json_decref(root);
     free(eos);
     return status;
@@ -188,6 +195,16 @@ int64_t formats_tokenizer_text_size(const formats_tokenizer *t) {
 
 int32_t formats_tokenizer_eos(const formats_tokenizer *t) {
     return t->eos_id;
+}
+
+bool formats_tokenizer_names_eos(const formats_tokenizer *t) {
+    return t->names_eos;
+}
+
+int32_t formats_tokenizer_bos(const formats_tokenizer *t) {
+    size_t count;
+    const int32_t *front = formats_tokenizer_around(t, false, &count);
+    return t->bos_id >= 0 || !count ? t->bos_id : front[0];
 }
 
 const char *formats_tokenizer_bytes(const formats_tokenizer *t, int32_t id, size_t *size) {

@@ -14,6 +14,7 @@ void train_chat_row_free(train_chat_row *row) {
 
 void train_chat_encoder_free(train_chat_encoder *encoder) {
     train_chat_text_free(&encoder->text);
+    train_chat_text_free(&encoder->other);
     formats_tokenizer_text_free(&encoder->joined);
     formats_tokenizer_ids_free(&encoder->prompt);
 }
@@ -28,35 +29,62 @@ static sifr_status encode(const train_chat_encoder *e, const char *text, size_t 
     return status == SIFR_OK ? status : base_fail(error, status, "%s", said.message);
 }
 
-static sifr_status learn_from(train_chat_row *out, size_t first, sifr_error *error) {
-    BASE_TRY(base_grow(&out->learned, &out->room, out->ids.count, sizeof *out->learned, error));
-    for (size_t i = 0; i < out->ids.count; i++) out->learned[i] = i >= first;
-    return SIFR_OK;
+static sifr_status make_room(train_chat_row *out, sifr_error *error) {
+    return base_grow(&out->learned, &out->room, out->ids.count, sizeof *out->learned, error);
 }
 
-static sifr_status append_id(formats_tokenizer_ids *ids, int64_t id, sifr_error *error) {
+static sifr_status insert_id(formats_tokenizer_ids *ids, size_t at, int64_t id, sifr_error *error) {
     BASE_TRY(base_grow(&ids->ids, &ids->room, ids->count + 1, sizeof *ids->ids, error));
-    ids->ids[ids->count++] = (int32_t)id;
+    memmove(ids->ids + at + 1, ids->ids + at, (ids->count - at) * sizeof *ids->ids);
+    ids->ids[at] = (int32_t)id;
+    ids->count++;
     return SIFR_OK;
 }
 
-static sifr_status encode_messages(train_chat_encoder *e, const formats_conversation *c,
-                                   const formats_row_place *place, train_chat_row *out,
-                                   sifr_error *error) {
+static size_t count_around(const train_chat_encoder *e, bool behind) {
+    size_t count = 0;
+    if (e->special) formats_tokenizer_around(e->tokenizer, behind, &count);
+    return count;
+}
+
+static size_t count_alike(const formats_tokenizer_ids *a, const formats_tokenizer_ids *b) {
+    size_t i = 0;
+    while (i < a->count && i < b->count && a->ids[i] == b->ids[i]) i++;
+    return i;
+}
+
+/* --- completions --- */
+
+/* As in TRL: a completion begins at the first token in which it and the prompt by itself differ.
+ * What the post-processor puts behind the prompt is no part of it. */
+static void begin_completion(const train_chat_encoder *e, bool special, train_chat_row *out) {
+    size_t behind = special ? count_around(e, true) : 0;
+    out->first = count_alike(&e->prompt, &out->ids);
+    out->merged = out->first + behind < e->prompt.count;
+}
+
+/* As TRL's ORPOTrainer (build_tokenized_answer): behind as many tokens as the prompt has by itself,
+ * one earlier where any of them is another. A text whose tokens are fewer than its prompt's, for
+ * which TRL ends, begins at the first token that differs. */
+static void begin_answer(const train_chat_encoder *e, train_chat_row *out) {
+    size_t alike = count_alike(&e->prompt, &out->ids), count = e->prompt.count;
+    out->merged = alike < count;
+    out->first = count > out->ids.count ? alike : count - out->merged;
+}
+
+/* Sets what is learned of a completion: all from its first token on, but the parts. */
+static void learn_from(train_chat_row *out, size_t first, bool parts) {
+    for (size_t i = 0; i < out->ids.count; i++)
+        out->learned[i] = i >= first && !(parts && out->learned[i]);
+}
+
+/* --- messages --- */
+
+static sifr_status align(train_chat_encoder *e, const train_chat_text *text,
+                         const formats_row_place *place, train_chat_row *out, sifr_error *error) {
     bool placed;
-    if (!e->templates->there)
-        return base_fail(error, SIFR_USAGE,
-                         "%s: rows of messages need the chat template of the model, and its folder "
-                         "has none (chat_template.jinja, or \"chat_template\" in "
-                         "tokenizer_config.json); put the template of its chat version there",
-                         place->file);
-    BASE_TRY(train_chat_render(e->templates, e->mask, c, place, &e->text, error));
-    out->odd = train_chat_check(c, e->text.text, e->text.size);
-    BASE_TRY(encode(e, e->text.text, e->text.size, false, place, &out->ids, error));
-    BASE_TRY(learn_from(out, 0, error));
-    if (e->text.whole) return SIFR_OK;
-    BASE_TRY(train_chat_align(e->tokenizer, e->scratch, e->text.text, e->text.size, e->text.spans,
-                              e->text.span_count, &out->ids, out->learned, &placed, error));
+    BASE_TRY(train_chat_align(e->tokenizer, e->scratch, text->text, text->size, text->spans,
+                              text->span_count, &out->ids, out->learned, &placed, error));
     if (placed) return SIFR_OK;
     return formats_row_fail(place, "", error,
                             "the tokenizer changes the text, and a token goes over the edge of a "
@@ -64,62 +92,218 @@ static sifr_status encode_messages(train_chat_encoder *e, const formats_conversa
                             "train on all");
 }
 
-/* As TRL: a completion begins behind as many tokens as the prompt has by itself. */
-static sifr_status encode_text(train_chat_encoder *e, const formats_conversation *c,
-                               const formats_row_place *place, train_chat_row *out,
-                               sifr_error *error) {
-    size_t size = c->prompt_size + c->text_size, around = 0, first = 0;
+static sifr_status render(train_chat_encoder *e, const formats_conversation *c,
+                          const formats_row_place *place, train_chat_text *text,
+                          train_chat_row *out, sifr_error *error) {
+    if (!e->templates->there)
+        return base_fail(error, SIFR_USAGE,
+                         "%s: rows of messages need the chat template of the model, and its folder "
+                         "has none (chat_template.jinja, or \"chat_template\" in "
+                         "tokenizer_config.json); put the template of its chat version there",
+                         place->file);
+    BASE_TRY(train_chat_render(e->templates, e->mask, e->odds, c, place, text, error));
+    out->odd = train_chat_check(c, text->text, text->size);
+    return SIFR_OK;
+}
+
+/* The ids of a rendered text, and what is learned of them. */
+static sifr_status encode_rendered(train_chat_encoder *e, const train_chat_text *text,
+                                   const formats_row_place *place, train_chat_row *out,
+                                   sifr_error *error) {
+    BASE_TRY(encode(e, text->text, text->size, false, place, &out->ids, error));
+    BASE_TRY(make_room(out, error));
+    learn_from(out, 0, false);
+    if (text->whole) return SIFR_OK;
+    bool parts = text->span_count || !text->completion;
+    if (parts) BASE_TRY(align(e, text, place, out, error));
+    if (!text->completion) return SIFR_OK;
+    e->prompt.count = 0;
+    BASE_TRY(encode(e, text->prompt, text->prompt_size, false, place, &e->prompt, error));
+    if (e->odds)
+        begin_answer(e, out);
+    else
+        begin_completion(e, false, out);
+    learn_from(out, out->first, parts);
+    return SIFR_OK;
+}
+
+static sifr_status encode_messages(train_chat_encoder *e, const formats_conversation *c,
+                                   const formats_row_place *place, train_chat_row *out,
+                                   sifr_error *error) {
+    BASE_TRY(render(e, c, place, &e->text, out, error));
+    return encode_rendered(e, &e->text, place, out, error);
+}
+
+/* --- texts --- */
+
+/* Whether the text ends with the end-of-text token, as a text and as a token. */
+static bool has_end(const train_chat_encoder *e, const formats_conversation *c,
+                    const formats_tokenizer_ids *ids, size_t behind) {
+    size_t size;
+    const char *end = formats_tokenizer_bytes(e->tokenizer, (int32_t)e->separator, &size);
+    if (ids->count <= behind || ids->ids[ids->count - behind - 1] != e->separator) return false;
+    return end && c->text_size >= size && memcmp(c->text + c->text_size - size, end, size) == 0;
+}
+
+/* The end-of-text token goes between a text and what the post-processor puts behind it, as in TRL,
+ * which writes it into the text. Of Alpaca's rows that token is not doubled, as in axolotl. */
+static sifr_status end_text(const train_chat_encoder *e, const formats_conversation *c, bool alpaca,
+                            formats_tokenizer_ids *ids, sifr_error *error) {
+    size_t behind = count_around(e, true);
+    int64_t last = ids->count ? ids->ids[ids->count - 1] : -1;
+    if (e->separator < 0) return SIFR_OK;
+    if (alpaca && last == e->separator) return SIFR_OK;
+    if (alpaca) behind = 0;
+    if (!alpaca && has_end(e, c, ids, behind)) return SIFR_OK;
+    return insert_id(ids, ids->count - behind, e->separator, error);
+}
+
+static sifr_status join(train_chat_encoder *e, const formats_conversation *c, sifr_error *error) {
+    size_t size = c->prompt_size + c->text_size;
     BASE_TRY(base_grow(&e->joined.bytes, &e->joined.room, size + 1, 1, error));
     if (c->prompt_size) memcpy(e->joined.bytes, c->prompt, c->prompt_size);
     if (c->text_size) memcpy(e->joined.bytes + c->prompt_size, c->text, c->text_size);
-    BASE_TRY(encode(e, e->joined.bytes, size, e->special, place, &out->ids, error));
+    e->joined.count = size;
+    return SIFR_OK;
+}
+
+static sifr_status encode_text(train_chat_encoder *e, const formats_conversation *c, bool alpaca,
+                               const formats_row_place *place, train_chat_row *out,
+                               sifr_error *error) {
+    BASE_TRY(join(e, c, error));
+    BASE_TRY(encode(e, e->joined.bytes, e->joined.count, e->special, place, &out->ids, error));
+    BASE_TRY(end_text(e, c, alpaca, &out->ids, error));
+    BASE_TRY(make_room(out, error));
     if (c->completion && e->mask != TRAIN_ON_ALL) {
         e->prompt.count = 0;
-        BASE_TRY(encode(e, e->joined.bytes, c->prompt_size, false, place, &e->prompt, error));
-        if (e->special) formats_tokenizer_around(e->tokenizer, false, &around);
-        first = around + e->prompt.count;
-        out->prompt = around;
-        while (out->prompt < first && out->prompt < out->ids.count &&
-               out->ids.ids[out->prompt] == e->prompt.ids[out->prompt - around])
-            out->prompt++;
-        out->merged = out->prompt < first;
+        BASE_TRY(encode(e, e->joined.bytes, c->prompt_size, e->special, place, &e->prompt, error));
+        begin_completion(e, e->special, out);
     }
-    int64_t last = out->ids.count ? out->ids.ids[out->ids.count - 1] : -1;
-    if (e->separator >= 0 && last != e->separator)
-        BASE_TRY(append_id(&out->ids, e->separator, error));
-    return learn_from(out, first, error);
+    learn_from(out, out->first, false);
+    return SIFR_OK;
+}
+
+/* --- rows --- */
+
+static void clear(train_chat_row *out) {
+    out->ids.count = out->first = 0;
+    out->merged = false;
+    out->odd = (train_chat_odd){0};
+}
+
+static sifr_status encode_row(train_chat_encoder *e, const formats_conversation *c, bool alpaca,
+                              const formats_row_place *place, train_chat_row *out,
+                              sifr_error *error) {
+    clear(out);
+    return c->messages ? encode_messages(e, c, place, out, error)
+                       : encode_text(e, c, alpaca, place, out, error);
 }
 
 sifr_status train_chat_encode(train_chat_encoder *encoder, const json_t *row,
                               const formats_form *form, const formats_row_place *place,
                               train_chat_row *out, sifr_error *error) {
     formats_conversation conversation;
-    out->ids.count = out->prompt = 0;
-    out->merged = false;
-    out->odd = (train_chat_odd){0};
     BASE_TRY(formats_conversation_read(row, form, &encoder->format, encoder->templates->there,
                                        place, &conversation, error));
-    sifr_status status = conversation.messages
-                             ? encode_messages(encoder, &conversation, place, out, error)
-                             : encode_text(encoder, &conversation, place, out, error);
+    sifr_status status =
+        encode_row(encoder, &conversation, form->type == FORMATS_ROW_ALPACA, place, out, error);
     formats_conversation_free(&conversation);
     return status;
+}
+
+/* --- preferences --- */
+
+/* As TRL's DPOTrainer: both answers begin where the first of them does. */
+static sifr_status encode_both(train_chat_encoder *e, const formats_conversation sides[2],
+                               const formats_row_place *place, train_chat_row out[2],
+                               sifr_error *error) {
+    for (int i = 0; i < 2; i++) BASE_TRY(encode_row(e, &sides[i], false, place, &out[i], error));
+    if (e->mask != TRAIN_ON_ASSISTANT && sides[0].messages) return SIFR_OK;
+    size_t first = out[0].first < out[1].first ? out[0].first : out[1].first;
+    for (int i = 0; i < 2; i++)
+        for (size_t k = first; k < out[i].first; k++) out[i].learned[k] = true;
+    return SIFR_OK;
+}
+
+/* As TRL's add_bos_token_if_needed and add_eos_token_if_needed, with messages too. */
+static sifr_status put_ends(const train_chat_encoder *e, train_chat_row *out, sifr_error *error) {
+    formats_tokenizer_ids *ids = &out->ids;
+    int32_t bos = e->special ? formats_tokenizer_bos(e->tokenizer) : -1;
+    size_t count = ids->count;
+    bool begins = bos >= 0 && (out->first == 0 || ids->ids[0] != bos);
+    bool ends = e->separator >= 0 && (out->first == count || ids->ids[count - 1] != e->separator);
+    if (ends) BASE_TRY(insert_id(ids, count, e->separator, error));
+    if (begins) BASE_TRY(insert_id(ids, 0, bos, error));
+    BASE_TRY(make_room(out, error));
+    if (begins) memmove(out->learned + 1, out->learned, count * sizeof *out->learned);
+    if (begins) out->learned[0] = false;
+    if (ends) out->learned[ids->count - 1] = true;
+    out->first += begins;
+    return SIFR_OK;
+}
+
+/* The prompt of rendered answers is what both and the prompt by itself begin with: whole
+ * characters. */
+static void share_prompt(train_chat_text *chosen, train_chat_text *rejected) {
+    size_t n = 0, most = chosen->prompt_size;
+    if (most > chosen->size) most = chosen->size;
+    if (most > rejected->size) most = rejected->size;
+    while (n < most && chosen->text[n] == chosen->prompt[n] && rejected->text[n] == chosen->text[n])
+        n++;
+    while (n > 0 && n < chosen->prompt_size && ((unsigned char)chosen->prompt[n] & 0xc0) == 0x80)
+        n--;
+    chosen->prompt_size = n;
+    rejected->prompt_size = n < rejected->prompt_size ? n : rejected->prompt_size;
+}
+
+static sifr_status encode_answer(train_chat_encoder *e, const formats_conversation *c,
+                                 const formats_row_place *place, train_chat_row *out,
+                                 sifr_error *error) {
+    BASE_TRY(join(e, c, error));
+    BASE_TRY(encode(e, e->joined.bytes, e->joined.count, false, place, &out->ids, error));
+    e->prompt.count = 0;
+    BASE_TRY(encode(e, e->joined.bytes, c->prompt_size, false, place, &e->prompt, error));
+    begin_answer(e, out);
+    BASE_TRY(make_room(out, error));
+    learn_from(out, out->first, false);
+    return SIFR_OK;
+}
+
+static sifr_status encode_odds(train_chat_encoder *e, const formats_conversation sides[2],
+                               const formats_row_place *place, train_chat_row out[2],
+                               sifr_error *error) {
+    train_chat_text *texts[2] = {&e->text, &e->other};
+    bool messages = sides[0].messages && sides[1].messages;
+    for (int i = 0; i < 2; i++) {
+        clear(&out[i]);
+        if (messages) BASE_TRY(render(e, &sides[i], place, texts[i], &out[i], error));
+    }
+    if (messages && e->text.completion) share_prompt(&e->text, &e->other);
+    for (int i = 0; i < 2; i++) {
+        BASE_TRY(messages ? encode_rendered(e, texts[i], place, &out[i], error)
+                          : encode_answer(e, &sides[i], place, &out[i], error));
+        BASE_TRY(put_ends(e, &out[i], error));
+    }
+    return SIFR_OK;
 }
 
 sifr_status train_chat_encode_pair(train_chat_encoder *encoder, const json_t *row,
                                    const formats_form *form, const formats_row_place *place,
                                    train_chat_row out[2], sifr_error *error) {
-    json_t *sides[2];
-    BASE_TRY(formats_preference_read(row, form, encoder->templates->there, place, sides, error));
+    const formats_form *side = formats_form_of(FORMATS_ROW_PROMPT_COMPLETION);
+    json_t *rows[2];
+    formats_conversation sides[2] = {0};
+    BASE_TRY(formats_preference_read(row, form, encoder->templates->there, place, rows, error));
     sifr_status status = SIFR_OK;
     for (int i = 0; status == SIFR_OK && i < 2; i++)
-        status =
-            train_chat_encode(encoder, sides[i], formats_form_of(FORMATS_ROW_PROMPT_COMPLETION),
-                              place, &out[i], error);
-    json_decref(sides[0]);
-    json_decref(sides[1]);
-    if (status != SIFR_OK || !(out[0].merged || out[1].merged)) return status;
-    size_t first = out[0].prompt < out[1].prompt ? out[0].prompt : out[1].prompt;
-    for (int i = 0; status == SIFR_OK && i < 2; i++) status = learn_from(&out[i], first, error);
+        status = formats_conversation_read(rows[i], side, &encoder->format,
+                                           encoder->templates->there, place, &sides[i], error);
+    if (status == SIFR_OK)
+        status = encoder->odds ? encode_odds(encoder, sides, place, out, error)
+                               : encode_both(encoder, sides, place, out, error);
+    for (int i = 0; i < 2; i++) {
+        formats_conversation_free(&sides[i]);
+        json_decref(rows[i]);
+    }
     return status;
 }

@@ -10,12 +10,13 @@ typedef struct train_chat_encoder {
     const formats_tokenizer *tokenizer;
     const train_chat_templates *templates;
     formats_tokenizer_scratch *scratch; /* this and what follows belong to one thread */
-    train_chat_text text;
-    formats_tokenizer_text joined; /* prompt and completion */
+    train_chat_text text, other;        /* of a pair's second answer, where both are read at once */
+    formats_tokenizer_text joined;      /* prompt and completion */
     formats_tokenizer_ids prompt;
     train_chat_mask mask;
     formats_row_format format; /* of Alpaca rows; the source's */
     bool special;              /* around texts, not around messages: a template writes its own */
+    bool odds;                 /* answers are cut as TRL's ORPOTrainer cuts them */
     int64_t separator;         /* ends a text; -1: none */
 } train_chat_encoder;
 
@@ -24,8 +25,8 @@ typedef struct train_chat_row {
     formats_tokenizer_ids ids;
     bool *learned; /* one for each id */
     size_t room;
-    bool merged;   /* the last token of the prompt holds a part of the completion */
-    size_t prompt; /* of a text: so many ids are those of the prompt by itself */
+    bool merged;  /* the prompt by itself has other tokens than before the completion */
+    size_t first; /* of a completion: where it begins */
     train_chat_odd odd;
 } train_chat_row;
 
@@ -39,8 +40,9 @@ sifr_status train_chat_encode(train_chat_encoder *encoder, const json_t *row,
                               const formats_form *form, const formats_row_place *place,
                               train_chat_row *out, sifr_error *error) SIFR_MUST_CHECK;
 
-/* A preference as two such rows, the chosen answer first. As in TRL, both answers to a prompt in
- * text begin at the first token where one of them differs from the prompt by itself. */
+/* A preference as two such rows, the chosen answer first. As in TRL, both answers begin at the
+ * first token where one of them differs from the prompt by itself; of ORPO each at its own, and
+ * such rows have the tokens around a text and its end where they are missing. */
 sifr_status train_chat_encode_pair(train_chat_encoder *encoder, const json_t *row,
                                    const formats_form *form, const formats_row_place *place,
                                    train_chat_row out[2], sifr_error *error) SIFR_MUST_CHECK;

@@ -32,6 +32,7 @@ void train_chat_templates_free(train_chat_templates *templates) {
 void train_chat_text_free(train_chat_text *text) {
     free(text->text);
     free(text->spans);
+    free(text->prompt);
     *text = (train_chat_text){0};
 }
 
@@ -42,27 +43,42 @@ typedef struct chat_renderer {
     const formats_row_place *place;
     const char *eos;
     bool last; /* the last turn alone is learned */
+    bool continues;
     train_chat_text *out;
     sifr_error *error;
 } chat_renderer;
 
-/* The first `count` messages, in memory that the caller frees. */
-static sifr_status render_first(const chat_renderer *r, size_t count, bool prompt,
-                                formats_template_output *out) {
-    formats_template_input input = {
-        .tools = r->conversation->tools, .add_generation_prompt = prompt, .now = &day};
+static json_t *first_messages(const chat_renderer *r, size_t count) {
     json_t *messages = json_array();
+    for (size_t i = 0; messages && i < count; i++) {
+        json_t *message = json_array_get(r->conversation->messages, i);
+        if (json_array_append(messages, message) == 0) continue;
+        json_decref(messages);
+        return NULL;
+    }
+    return messages;
+}
+
+/* Takes over the reference, NULL where there was no memory for it; the text is the caller's. */
+static sifr_status render_list(const chat_renderer *r, json_t *messages, bool prompt,
+                               formats_template_output *out) {
+    formats_template_input input = {.messages = messages,
+                                    .tools = r->conversation->tools,
+                                    .add_generation_prompt = prompt,
+                                    .now = &day};
     sifr_error said = {0};
-    bool whole = messages != NULL;
-    for (size_t i = 0; i < count; i++)
-        whole &= json_array_append(messages, json_array_get(r->conversation->messages, i)) == 0;
-    input.messages = messages;
-    sifr_status status = whole ? formats_chat_template_render(r->template, &input, out, &said)
-                               : base_fail(&said, SIFR_NO_MEMORY, "out of memory");
+    sifr_status status = messages ? formats_chat_template_render(r->template, &input, out, &said)
+                                  : base_fail(&said, SIFR_NO_MEMORY, "out of memory");
     json_decref(messages);
     if (status == SIFR_OK) return SIFR_OK;
     if (status != SIFR_USAGE) return base_fail(r->error, status, "%s", said.message);
     return formats_row_fail(r->place, "", r->error, "%s", said.message);
+}
+
+/* The first `count` messages. */
+static sifr_status render_first(const chat_renderer *r, size_t count, bool prompt,
+                                formats_template_output *out) {
+    return render_list(r, first_messages(r, count), prompt, out);
 }
 
 static sifr_status add_span(const chat_renderer *r, size_t begin, size_t end) {
@@ -132,7 +148,8 @@ static bool is_unlearned(const formats_conversation *c, size_t message) {
     return json_is_number(weight) && json_number_value(weight) == 0;
 }
 
-/* A turn may be several messages of the assistant in a row: each is one here. */
+/* A turn may be several messages of the assistant in a row: each is one here. Of a completion those
+ * that are not learned are found. */
 static sifr_status find_turns(const chat_renderer *r) {
     const formats_conversation *c = r->conversation;
     size_t count = json_array_size(c->messages), first = c->prompt_messages;
@@ -143,7 +160,7 @@ static sifr_status find_turns(const chat_renderer *r) {
     }
     for (size_t i = first; i < count; i++) {
         size_t begin = 0, end = 0;
-        if (!is_assistant(c, i) || is_unlearned(c, i)) continue;
+        if (!is_assistant(c, i) || is_unlearned(c, i) != r->out->completion) continue;
         BASE_TRY(find_begin(r, i, &begin));
         BASE_TRY(find_end(r, i, &end));
         BASE_TRY(add_span(r, begin, end));
@@ -156,8 +173,9 @@ static int compare_spans(const void *a, const void *b) {
     return x->begin < y->begin ? -1 : x->begin > y->begin;
 }
 
-/* Takes out the marks of messages that are not to learn, which have a mark each. */
-static sifr_status drop_unlearned(const chat_renderer *r) {
+/* Takes out the marks of messages that are not to learn, which have a mark each; of a completion
+ * those of the others. */
+static sifr_status keep_marks(const chat_renderer *r) {
     const formats_conversation *c = r->conversation;
     train_chat_text *out = r->out;
     size_t count = json_array_size(c->messages), turns = 0, kept = 0, unlearned = 0;
@@ -165,7 +183,7 @@ static sifr_status drop_unlearned(const chat_renderer *r) {
         turns += is_assistant(c, i);
         unlearned += is_assistant(c, i) && is_unlearned(c, i);
     }
-    if (!unlearned) return SIFR_OK;
+    if (!unlearned) return SIFR_OK; /* of a completion there are some here */
     if (turns != out->span_count)
         return formats_row_fail(
             r->place, "", r->error,
@@ -176,12 +194,69 @@ static sifr_status drop_unlearned(const chat_renderer *r) {
     turns = 0;
     for (size_t i = c->prompt_messages; i < count; i++) {
         if (!is_assistant(c, i)) continue;
-        if (!is_unlearned(c, i)) out->spans[kept++] = out->spans[turns];
+        if (is_unlearned(c, i) == out->completion) out->spans[kept++] = out->spans[turns];
         turns++;
     }
     out->span_count = kept;
     return SIFR_OK;
 }
+
+/* --- completions --- */
+
+/* Behind what the last message says; transformers has the same, with another text. */
+static const char tag[] = "CONTINUE_FINAL_MESSAGE_TAG ";
+
+/* The list with a tag behind the last content, a new reference; NULL: no memory. */
+static json_t *tag_last(const chat_renderer *r, size_t count) {
+    json_t *messages = first_messages(r, count);
+    json_t *last = messages ? json_copy(json_array_get(messages, count - 1)) : NULL;
+    const json_t *content = json_object_get(last, "content");
+    const char *text = json_is_string(content) ? json_string_value(content) : "";
+    json_t *tagged = json_pack("s%+", text, json_string_length(content), tag);
+    bool whole = last && tagged && json_object_set_new(last, "content", tagged) == 0 &&
+                 json_array_set(messages, count - 1, last) == 0;
+    json_decref(last);
+    if (whole) return messages;
+    json_decref(messages);
+    return NULL;
+}
+
+/* The messages up to the end of what the last one says. A template that takes blanks off its end
+ * has taken off the tag's, and then those before the tag are none of the text either. */
+static sifr_status render_continued(const chat_renderer *r, size_t count,
+                                    formats_template_output *out) {
+    static const size_t length = sizeof tag - 2; /* without the blank */
+    BASE_TRY(render_list(r, tag_last(r, count), false, out));
+    size_t at = out->size;
+    while (at > 0 && (at + length > out->size || memcmp(out->text + at, tag, length) != 0)) at--;
+    if (at == 0) {
+        formats_template_output_free(out);
+        return formats_row_fail(r->place, "", r->error,
+                                "the chat template leaves out what the assistant says last in the "
+                                "prompt; move that into the answers");
+    }
+    bool trimmed = out->text[at + length] != ' ';
+    while (trimmed && at > 0 && strchr(" \n\t\r", out->text[at - 1])) at--;
+    out->size = at;
+    return SIFR_OK;
+}
+
+/* The prompt by itself. */
+static sifr_status render_prompt(const chat_renderer *r) {
+    formats_template_output prompt;
+    train_chat_text *out = r->out;
+    size_t count = r->conversation->prompt_messages;
+    bool continued = r->continues && is_assistant(r->conversation, count - 1);
+    BASE_TRY(continued ? render_continued(r, count, &prompt)
+                       : render_first(r, count, true, &prompt));
+    sifr_status status = base_grow(&out->prompt, &out->prompt_room, prompt.size + 1, 1, r->error);
+    if (status == SIFR_OK) memcpy(out->prompt, prompt.text, prompt.size);
+    out->prompt_size = prompt.size;
+    formats_template_output_free(&prompt);
+    return status;
+}
+
+/* --- marks --- */
 
 /* The template's own marks. Of a prompt's messages they do not count. */
 static sifr_status take_marks(const chat_renderer *r, const formats_template_output *output) {
@@ -197,7 +272,7 @@ static sifr_status take_marks(const chat_renderer *r, const formats_template_out
             BASE_TRY(add_span(r, output->spans[i].begin, output->spans[i].end));
     train_chat_text *out = r->out;
     if (out->span_count) qsort(out->spans, out->span_count, sizeof *out->spans, compare_spans);
-    BASE_TRY(drop_unlearned(r));
+    BASE_TRY(keep_marks(r));
     if (r->last && out->span_count) {
         out->spans[0] = out->spans[out->span_count - 1];
         out->span_count = 1;
@@ -205,8 +280,21 @@ static sifr_status take_marks(const chat_renderer *r, const formats_template_out
     return SIFR_OK;
 }
 
+static bool has_unlearned(const formats_conversation *c) {
+    size_t count = json_array_size(c->messages);
+    for (size_t i = c->prompt_messages; i < count; i++)
+        if (is_assistant(c, i) && is_unlearned(c, i)) return true;
+    return false;
+}
+
+static sifr_status find_parts(const chat_renderer *r, const formats_template_output *output) {
+    if (r->out->completion) BASE_TRY(render_prompt(r));
+    if (r->out->whole || (r->out->completion && !has_unlearned(r->conversation))) return SIFR_OK;
+    return formats_template_marks(r->template->parsed) ? take_marks(r, output) : find_turns(r);
+}
+
 sifr_status train_chat_render(const train_chat_templates *templates, train_chat_mask mask,
-                              const formats_conversation *conversation,
+                              bool continues, const formats_conversation *conversation,
                               const formats_row_place *place, train_chat_text *out,
                               sifr_error *error) {
     chat_renderer r = {.template = conversation->tools ? &templates->tools : &templates->plain,
@@ -214,20 +302,20 @@ sifr_status train_chat_render(const train_chat_templates *templates, train_chat_
                        .place = place,
                        .eos = templates->eos,
                        .last = mask == TRAIN_ON_LAST,
+                       .continues = continues,
                        .out = out,
                        .error = error};
     formats_template_output output;
     out->span_count = 0;
     out->whole = mask == TRAIN_ON_ALL;
+    out->completion = mask == TRAIN_ON_ASSISTANT && conversation->prompt_messages > 0;
     BASE_TRY(render_first(&r, json_array_size(conversation->messages), false, &output));
     sifr_status status = base_grow(&out->text, &out->room, output.size + 1, 1, error);
     if (status == SIFR_OK) {
         memcpy(out->text, output.text, output.size + 1);
         out->size = output.size;
     }
-    if (status == SIFR_OK && !out->whole)
-        status =
-            formats_template_marks(r.template->parsed) ? take_marks(&r, &output) : find_turns(&r);
+    if (status == SIFR_OK) status = find_parts(&r, &output);
     formats_template_output_free(&output);
     return status;
 }

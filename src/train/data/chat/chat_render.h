@@ -3,7 +3,10 @@
  * Messages go through the model's chat template. Where the template has {% generation %} marks,
  * they say what the assistant writes. Elsewhere a turn of the assistant is the difference of two
  * renderings: the messages before it with the generation prompt, and those up to it. Both must
- * begin the rendering of the whole; a template for which they do not cannot be used for this. */
+ * begin the rendering of the whole; a template for which they do not cannot be used for this.
+ *
+ * Of a completion all is learned, whatever the template marks: what stands behind the prompt as the
+ * template writes that by itself, with the generation prompt. */
 #ifndef TRAIN_CHAT_RENDER_H
 #define TRAIN_CHAT_RENDER_H
 
@@ -34,6 +37,10 @@ typedef struct train_chat_text {
     formats_template_span *spans;
     size_t span_count, span_room;
     bool whole; /* everything is learned */
+    /* All is learned behind what the text has in common with the prompt, but for the parts. */
+    bool completion;
+    char *prompt;
+    size_t prompt_size, prompt_room;
 } train_chat_text;
 
 void train_chat_text_free(train_chat_text *text);
@@ -41,8 +48,10 @@ void train_chat_text_free(train_chat_text *text);
 /* A conversation of messages. Dates in templates are those of one day, so that the same rows give
  * the same text on any day. SIFR_FAILED, with file and row, where the template raises an error, and
  * where the turns cannot be told apart. */
+/* `continues`: a prompt whose last message is the assistant's has no end of that turn and no
+ * generation prompt, as by transformers' continue_final_message. */
 sifr_status train_chat_render(const train_chat_templates *templates, train_chat_mask mask,
-                              const formats_conversation *conversation,
+                              bool continues, const formats_conversation *conversation,
                               const formats_row_place *place, train_chat_text *out,
                               sifr_error *error) SIFR_MUST_CHECK;
 

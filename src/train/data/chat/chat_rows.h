@@ -30,11 +30,12 @@ typedef struct train_chat_options {
     size_t count;
     const char *tokenizer; /* folder; with the chat template */
     int64_t vocab_size, length;
-    int64_t separator; /* ends a text; -1: none */
+    int64_t separator; /* ends a text, unless the tokenizer names its own end; -1: none */
     int64_t padding;   /* the id that fills up a sequence */
     train_chat_mask mask;
     bool special;       /* the tokenizer's special tokens around texts */
     bool whole;         /* nothing is cut; for looking at the rows */
+    bool odds;          /* answers of preferences as TRL's ORPOTrainer cuts them */
     bool skip_bad_rows; /* those that cannot be read or used are counted, not refused */
     int threads;        /* 0: every core */
     const sifr_log *log;

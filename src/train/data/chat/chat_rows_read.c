@@ -243,6 +243,14 @@ static sifr_status check_ids(const chat_reader *r, sifr_error *error) {
     return SIFR_OK;
 }
 
+/* As in TRL the tokenizer's own end-of-text token ends a text, where the folder names one. */
+static int64_t find_end(const chat_reader *r) {
+    const train_chat_options *o = r->options;
+    int64_t eos = formats_tokenizer_eos(r->tokenizer);
+    bool own = formats_tokenizer_names_eos(r->tokenizer) && eos < o->vocab_size;
+    return o->separator >= 0 && own ? eos : o->separator;
+}
+
 static sifr_status make_reader(chat_reader *r, sifr_error *error) {
     const train_chat_options *o = r->options;
     int threads = o->threads;
@@ -259,7 +267,8 @@ static sifr_status make_reader(chat_reader *r, sifr_error *error) {
                                               .templates = &r->templates,
                                               .mask = o->mask,
                                               .special = o->special,
-                                              .separator = o->separator};
+                                              .odds = o->odds,
+                                              .separator = find_end(r)};
         BASE_TRY(formats_tokenizer_scratch_new(r->tokenizer, &r->encoders[t].scratch, error));
     }
     return train_chat_new(o->length, o->padding, o->count, &r->chat, error);
@@ -310,7 +319,8 @@ static void say_odd_rows(const chat_reader *r) {
     if (c->merged)
         base_log(log, SIFR_LOG_WARNING,
                  "data: in %s row%s the prompt by itself has other tokens than before its "
-                 "completion; end prompts so that no token goes over the edge",
+                 "completion, which is learned from the first of them on; end prompts so that no "
+                 "token goes over the edge",
                  base_format_count(c->merged, count), c->merged == 1 ? "" : "s");
     if (c->left_out)
         base_log(log, SIFR_LOG_WARNING,
