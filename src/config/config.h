@@ -70,6 +70,7 @@ typedef struct config_preference {
     config_loss loss;
     double beta;
     const char *reference;
+    bool dropout; /* the model's and the adapters' acts */
 } config_preference;
 
 /* temperature 0: that of the file. */

@@ -40,6 +40,21 @@ static sifr_status refuse_loss(import_state *s, const import_preference *p, cons
     return import_refuse(s, p->loss, value, why);
 }
 
+/* TRL's default is sifr's. */
+static sifr_status put_dropout(import_state *s, bool preferences) {
+    static const char *const key = "disable_dropout", *const to = "sifr.preference.dropout";
+    json_t *value = json_object_get(s->source, key);
+    if (!json_is_boolean(value)) return SIFR_OK;
+    if (!preferences) {
+        import_say_idle(s, key, value, "dropout is switched off for preferences alone");
+        return SIFR_OK;
+    }
+    bool on = json_is_false(value);
+    import_say_kept(s, key, value,
+                    on ? "sifr.preference.dropout, true" : "dropout is off here too");
+    return on ? import_put(s, to, json_true()) : SIFR_OK;
+}
+
 static sifr_status put_beta(import_state *s, const char *key) {
     static const char *const to = "sifr.preference.beta";
     json_t *value = json_object_get(s->source, key);
@@ -55,11 +70,11 @@ sifr_status import_finish_preference(import_state *s, const import_preference *p
     if (json_array_size(value) == 1) first = json_array_get(value, 0);
     const char *word = given ? json_string_value(first) : p->usual;
     const char *loss = find_loss(p, word);
-    if (!given && !p->usual) return SIFR_OK;
+    if (!given && !p->usual) return put_dropout(s, false);
     if (!loss) return refuse_loss(s, p, value);
     if (!*loss) {
         import_say_idle(s, p->loss, value, "the loss is the cross entropy");
-        return SIFR_OK;
+        return put_dropout(s, false);
     }
     if (given) {
         import_say_kept(s, p->loss, value, to);
@@ -72,5 +87,6 @@ sifr_status import_finish_preference(import_state *s, const import_preference *p
     }
     BASE_TRY(import_put(s, to, json_string(loss)));
     BASE_TRY(put_beta(s, p->beta));
+    BASE_TRY(put_dropout(s, true));
     return double_sizes(s, p->pairs);
 }

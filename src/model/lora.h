@@ -28,6 +28,7 @@ typedef struct model_lora {
     json_t *json; /* as it was read; the patterns below lie in it */
     char where[320];
     int64_t r;
+    bool undropped; /* a run switched its dropout off */
     double alpha, dropout;
     bool rslora, dora;
     bool stored; /* read from a folder, whose modules to save may be missing, as in PEFT */

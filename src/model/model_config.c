@@ -32,6 +32,17 @@ static sifr_status read_config(model_reader *r, model_config *out) {
     return model_read_token_id(r, "pad_token_id", out->pad_token_id, &out->pad_token_id);
 }
 
+static void switch_dropout_off(model_config *out) {
+    double *all[] = {&out->embedding_dropout,        &out->residual_dropout,
+                     &out->attention_dropout,        &out->classifier_dropout,
+                     &out->attention_output_dropout, &out->inner_dropout,
+                     &out->deberta.pooler_dropout};
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
+        out->undropped |= *all[i] > 0;
+        *all[i] = 0;
+    }
+}
+
 sifr_status model_config_parse_as(const char *text, size_t size, const char *name,
                                   const model_choice *choice, model_config *out,
                                   sifr_error *error) {
@@ -40,6 +51,7 @@ sifr_status model_config_parse_as(const char *text, size_t size, const char *nam
     BASE_TRY(base_json_parse(text, size, name, &json, error));
     model_reader reader = {.json = json, .name = name, .error = error, .choice = choice};
     sifr_status status = read_config(&reader, out);
+    if (status == SIFR_OK && choice && choice->undropped) switch_dropout_off(out);
     json_decref(json);
     return status;
 }

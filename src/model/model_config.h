@@ -121,6 +121,7 @@ typedef struct model_config {
     model_deberta deberta;
     int64_t eos_token_ids[FORMATS_EOS_LIMIT];
     int eos_count;
+    bool undropped; /* as chosen, where the folder has some dropout */
     /* As chosen: what is learned beside labels. */
     sifr_preference preference;
     double beta;
@@ -140,6 +141,7 @@ typedef struct model_choice {
     sifr_preference preference;    /* sifr_prefer, with beta */
     double beta;
     sifr_distil_args distil; /* sifr_distil; words 0: none */
+    bool undropped;          /* dropout is off, whatever the folder says */
 } model_choice;
 
 /* Parses `size` bytes of JSON; `name` (a path) begins the message of an error, SIFR_USAGE. */

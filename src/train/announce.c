@@ -37,8 +37,16 @@ static void say_cuts(const train_state *t) {
                  (long long)c->step.zero.stage);
 }
 
+static void say_dropout(const train_state *t) {
+    if (!t->folder.config.undropped && !t->lora.undropped) return;
+    base_log(t->host->log, SIFR_LOG_INFO,
+             "preference: dropout is off, as by TRL 1.16's disable_dropout; give "
+             "--preference-dropout to leave it on");
+}
+
 void train_say_input(const train_state *t) {
     say_padding(t);
+    say_dropout(t);
     say_cuts(t);
 }
 

@@ -34,13 +34,15 @@ static uint64_t hash_frozen(const sifr_model *model) {
     return hash;
 }
 
-/* What a run learns beside the labels. */
-static bool put_task(json_t *agree, const sifr_model *model) {
+/* What a run learns beside the labels. Checkpoints from before sifr.preference.dropout were made
+ * with the model's dropout, and say nothing of it. */
+static bool put_task(json_t *agree, const sifr_model *model, bool undropped) {
     static const char *const losses[] = {"none", "sigmoid", "hinge", "ipo", "orpo"};
     const sifr_distil_args *d = &model->distil;
     char text[160];
     if (model->preference) {
-        snprintf(text, sizeof text, "%s, beta %.9g", losses[model->preference], model->beta);
+        snprintf(text, sizeof text, "%s, beta %.9g%s", losses[model->preference], model->beta,
+                 undropped ? ", sifr.preference.dropout false" : "");
         return json_object_set_new(agree, "preference", json_string(text)) == 0;
     }
     if (!d->words) return true;
@@ -57,8 +59,9 @@ static bool put_coding(json_t *agree, const sifr_model *model) {
     return json_object_set_new(agree, "quantization", json_string(text)) == 0;
 }
 
-json_t *train_fingerprint_agree(const sifr_config *config, const sifr_model *model,
+json_t *train_fingerprint_agree(const sifr_config *config, const engine_folder *folder,
                                 const train_data *data, int64_t length) {
+    const sifr_model *model = folder->model;
     json_t *agree = json_pack("{s:I, s:o, s:I, s:o, s:I, s:I, s:I}", "parameters",
                               (json_int_t)sifr_model_parameters(model),
                               "weights' names and shapes (hash)", hash_text(hash_model(model)),
@@ -66,7 +69,7 @@ json_t *train_fingerprint_agree(const sifr_config *config, const sifr_model *mod
                               hash_text(train_data_hash(data)), "seq_length", (json_int_t)length,
                               "train_batch_size", (json_int_t)config->train_batch_size, "seed",
                               (json_int_t)config->step.seed);
-    if (agree && !put_task(agree, model)) {
+    if (agree && !put_task(agree, model, folder->config.undropped)) {
         json_decref(agree);
         return NULL;
     }

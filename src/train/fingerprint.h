@@ -15,7 +15,7 @@
 
 /* Facts that must be equal: the weights' names and shapes, the data, and how data are cut into
  * batches. */
-json_t *train_fingerprint_agree(const sifr_config *config, const sifr_model *model,
+json_t *train_fingerprint_agree(const sifr_config *config, const engine_folder *folder,
                                 const train_data *data, int64_t length);
 
 /* Adds the task and the labels of a model that has them; false when memory ran out. */

@@ -139,7 +139,7 @@ static sifr_status find_tensors(train_state *t, sifr_error *error) {
 }
 
 static sifr_status load(train_state *t, sifr_error *error) {
-    t->agree = train_fingerprint_agree(t->config, t->folder.model, t->data, t->length);
+    t->agree = train_fingerprint_agree(t->config, &t->folder, t->data, t->length);
     t->notes = train_fingerprint_notes(t->config, t->engine);
     t->usual = t->notes ? train_fingerprint_usual(t->notes) : NULL;
     bool whole = t->agree && t->notes && t->usual &&

@@ -104,6 +104,11 @@ sifr_status train_take_base(sifr_config *config, int64_t world_size, sifr_error 
     return status == SIFR_OK ? config_resolve(config, world_size, error) : status;
 }
 
+/* With dropout the model is another than its reference from the first step on. */
+static bool is_undropped(const sifr_config *config) {
+    return config->preference.loss != CONFIG_PREFERENCE_NONE && !config->preference.dropout;
+}
+
 sifr_status train_read_lora(const sifr_config *config, model_lora *out, sifr_error *error) {
     *out = (model_lora){0};
     if (!config->lora && !config->adapter) return SIFR_OK;
@@ -117,8 +122,12 @@ sifr_status train_read_lora(const sifr_config *config, model_lora *out, sifr_err
             error, SIFR_USAGE,
             "sifr.freeze: with adapters all of the model's weights are frozen already; "
             "leave it out");
-    if (config->adapter) return model_lora_load(config->adapter, out, error);
-    return model_lora_read((json_t *)(uintptr_t)config->lora, "sifr.lora", out, error);
+    BASE_TRY(config->adapter
+                 ? model_lora_load(config->adapter, out, error)
+                 : model_lora_read((json_t *)(uintptr_t)config->lora, "sifr.lora", out, error));
+    out->undropped = is_undropped(config) && out->dropout > 0;
+    if (out->undropped) out->dropout = 0;
+    return SIFR_OK;
 }
 
 /* How the base of the adapters is held. */
@@ -150,7 +159,8 @@ static sifr_status choose(const sifr_config *config, const model_lora *lora, mod
                           .packed = config->packing,
                           .lora = lora->json ? lora : NULL,
                           .preference = (sifr_preference)config->preference.loss,
-                          .beta = config->preference.beta};
+                          .beta = config->preference.beta,
+                          .undropped = is_undropped(config)};
     if (out->has_task) out->task = (model_task)(config->task - 1);
     if (out->has_problem) out->problem = (model_problem)(config->problem_type - 1);
     BASE_TRY(read_coding(config, lora, &out->coding, error));

@@ -269,6 +269,17 @@ static void preferences(void **state) {
           "\"learning_rate\": 1e-5, \"seq_length\": 64}, \"bf16\": {\"enabled\": false}, "
           "\"train_batch_size\": 24, \"train_micro_batch_size_per_gpu\": \"auto\"}",
           0);
+    makes("output_dir: o\nloss_type: sigmoid\nbeta: 0.1\nper_device_train_batch_size: 1\n"
+          "learning_rate: 1e-6\nmax_length: 64\nbf16: false\ndisable_dropout: false\n",
+          "{\"sifr\": {\"output\": \"o\", \"lr_scheduler_type\": \"linear\", \"preference\": "
+          "{\"loss_type\": \"sigmoid\", \"beta\": 0.1, \"dropout\": true}, "
+          "\"per_device_train_batch_size\": 2, \"learning_rate\": 1e-6, \"seq_length\": 64}, "
+          "\"bf16\": {\"enabled\": false}}",
+          0);
+    says("output_dir: o\nloss_type: ipo\ndisable_dropout: true\n",
+         "disable_dropout = true: dropout is off here too\n");
+    says("output_dir: o\nloss_type: nll\ndisable_dropout: true\n",
+         "disable_dropout = true: no effect here: dropout is switched off for preferences alone\n");
     makes("model_name_or_path: m\nstage: dpo\nfinetuning_type: full\ncutoff_len: 64\n",
           "{\"sifr\": {\"model\": \"m\", \"lr_scheduler_type\": \"linear\", \"preference\": "
           "{\"loss_type\": \"sigmoid\"}, \"per_device_train_batch_size\": 16, \"seq_length\": "

@@ -116,7 +116,7 @@ static const struct {
     {"oi-sft.yaml", 0, NULL, 4},
     {"oi-zero3-offload.json", 0, NULL, 0},
     {"oi-zero3.json", 0, NULL, 0},
-    {"trl-dpo-arguments.json", 0, NULL, 1},
+    {"trl-dpo-arguments.json", 0, NULL, 0},
     {"trl-greedy.yaml", 1, "sifr.lr_scheduler_type", 0},
     {"trl-kto-arguments.json", 3, "desirable_weight", 0},
     {"trl-orpo.yaml", 0, NULL, 1},

@@ -16,8 +16,8 @@ lie in shared/data/chat_templates: these cases have "published".
 
 `steps.txt` has three steps of a tiny model, each on all rows of a file: run, step, key, value. The
 files are text.jsonl, chat.jsonl and those of preferences, text_pairs.jsonl and chat_pairs.jsonl;
-the model is that of preference/ (make_preferences.py) with the template chatml_marked or, in runs
-of dropout, on text_pairs.jsonl, the GPT-2 that is made here, whose dropout TRL switches off.
+the model is that of preference/ (make_preferences.py) with chat_template.jinja or, in runs of
+dropout, on text_pairs.jsonl, the GPT-2 that is made here, whose dropout TRL switches off.
 """
 import argparse, datetime, json, os, random, shutil, tempfile
 from itertools import groupby
@@ -420,6 +420,8 @@ def make_steps(templates):
     out = []
     tokenizer = TOKENIZERS["byte"]
     tokenizer.chat_template = templates["chatml_marked"]
+    with open(os.path.join(OUT, "chat_template.jinja"), "w", encoding="utf-8") as f:
+        f.write(tokenizer.chat_template)
     llama = ("../preference/model", LlamaForCausalLM)
     merged = others([t for t in cuts() if len(t[0]) > 2][:8])
     dialogues = [d for d in DIALOGUES if d[1] and d[2]][:8]

@@ -7,8 +7,8 @@ cat >ds.json <<'J'
 {"optimizer": {"type": "AdamW", "params": {"lr": 3e-3, "weight_decay": 0}},
  "gradient_clipping": 1.0, "sifr": {"preference": {"beta": 0.5}, "max_steps": 5}}
 J
-compare() { # OUTPUT CASE
-    awk -v name="$2" '
+compare() { # OUTPUT CASE [FILE STEPS]
+    awk -v name="$2" -v steps="${4:-5}" '
         NR == FNR { if ($1 == name) want[$2, $3] = $4; next }
         /"loss":/ {
             step++
@@ -24,6 +24,6 @@ compare() { # OUTPUT CASE
                 bad = 1
             }
         }
-        END { exit bad || step != 5 }' "$golden/steps.txt" "$1/metrics.jsonl" ||
+        END { exit bad || step != steps }' "${3:-$golden/steps.txt}" "$1/metrics.jsonl" ||
         fail "$2 is not TRL's"
 }
