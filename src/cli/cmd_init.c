@@ -243,7 +243,7 @@ int cli_init(int argc, char **argv) {
     };
     const cli_usage usage = {
         .name = "init",
-        .summary = "Makes a model folder with random weights, initialised as in transformers.",
+        .summary = "Makes a model folder with random weights, initialised as in transformers 5.23.",
         .example = "sifr init --config config.json --tokenizer tok --output model"};
     int code;
     if (!cli_parse(&usage, options, sizeof options / sizeof *options, argc, argv, NULL, &code)) {
