@@ -58,7 +58,9 @@ static sifr_status make_once(const char *parent, cli_session *out, sifr_error *e
     if (!is_own_folder(parent))
         return base_fail(error, SIFR_FAILED,
                          "%s: not a folder that only this user may write; remove it", parent);
-    snprintf(out->path, sizeof out->path, "%s/%sXXXXXX", parent, prefix);
+    int length = snprintf(out->path, sizeof out->path, "%s/%sXXXXXX", parent, prefix);
+    if (length >= (int)sizeof out->path)
+        return base_fail(error, SIFR_USAGE, "%s: too long for sockets", parent);
     if (!mkdtemp(out->path))
         return base_fail_errno(error, errno, "%s: no folder can be made in it", parent);
     out->lock = lock_folder(out->path);
