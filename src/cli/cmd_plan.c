@@ -203,6 +203,7 @@ static sifr_status find_limits(const plan_command *command, cli_plan_report *r,
     r->search = train_search(&r->config, r->model, r->dev, &r->machine, r->limits.room_bytes,
                              &r->disk, (int32_t)r->limits.ranks_here);
     r->search.threads = processors();
+    if (r->limits.is_shared) r->search.spare_bytes = plan_spare(r->limits.room_bytes);
     r->search.host_room_bytes = r->limits.host_room_bytes;
     return SIFR_OK;
 }

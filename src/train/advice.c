@@ -94,6 +94,7 @@ static sifr_status find_advice(comm_group *group, const sifr_model *model,
             train_search(config, model, dev, &machine, hidden ? device_room(dev) : host, &disk,
                          comm_local_size(group));
         if (hidden) search.host_room_bytes = host;
+        search.spare_bytes = plan_spare(search.room_bytes);
         (void)stored;
         status = keep_fewer(&search, &settings, &disk, out, error);
         if (status == SIFR_OK && !out[0]) status = look(&search, &settings, out, error);

@@ -7,11 +7,9 @@
 #include "engine/device_choice.h"
 #include "engine/step_order.h"
 #include "plan/pass/passes.h"
+#include "plan/search/search.h"
 #include "train/pinned.h"
 #include "train/run_settings.h"
-
-/* One sixteenth of the available memory stays free, since other programs' use changes. */
-enum { FREE_PART = 16 };
 
 static void take_stored(train_state *t) {
     sifr_error wrong;
@@ -44,7 +42,7 @@ static sifr_status least_room(train_state *t, const device *dev, int64_t *out, s
     int64_t mine = device_is_hidden(dev) ? device_room(dev)
                                          : (int64_t)engine_rank_room(comm_local_size(t->group));
     int64_t *all;
-    mine = mine > 0 ? mine - mine / FREE_PART : INT64_MAX;
+    mine = mine > 0 ? mine - plan_spare(mine) : INT64_MAX;
     sifr_status status = base_alloc((size_t)comm_size(t->group), sizeof *all, &all, error);
     BASE_TRY(train_agree(t, status, error));
     status = comm_all_gather_control(t->group, &mine, sizeof mine, all, error);

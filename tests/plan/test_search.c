@@ -30,6 +30,19 @@ static int64_t largest(search_case *c, plan_setter *set, int64_t last) {
     return out;
 }
 
+/* Recompute "auto" leaves a part of the room that others share, in a plan as in a run. */
+static void auto_leaves_some(void **state) {
+    plan_search search = {.room_bytes = 1600, .spare_bytes = plan_spare(1600)};
+    plan_settings s = {.step.recompute = SIFR_RECOMPUTE_AUTO};
+    (void)state;
+    plan_limit(&search, &s);
+    assert_int_equal(s.room_bytes, 1500);
+    s.step.activation_memory = 1;
+    plan_limit(&search, &s);
+    assert_int_equal(s.room_bytes, 0);
+    assert_int_equal(plan_spare(INT64_MAX), 0);
+}
+
 /* Where a disk is the limit, the line of memory leads nowhere: the search still ends soon, also
  * from a value above that does not fit. */
 static void a_disk_is_the_limit(void **state) {
@@ -557,6 +570,7 @@ static void keys_that_fit_chooses(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(the_next_one_does_not_fit),
+                                       cmocka_unit_test(auto_leaves_some),
                                        cmocka_unit_test(a_disk_is_the_limit),
                                        cmocka_unit_test(a_limit_that_is_not_memory),
                                        cmocka_unit_test(keys_that_fit_chooses),

@@ -33,6 +33,7 @@ static void take_given(cli_plan_limits *limits) {
 
 /* This machine's memory; this process has already taken its own baseline from it. */
 static void take_here(cli_plan_limits *limits) {
+    limits->is_shared = true;
     int64_t left = (int64_t)engine_memory_room();
     base_system system;
     char text[32];

@@ -12,6 +12,7 @@ typedef struct cli_plan_limits {
     int64_t ranks_here;               /* that share a host */
     int64_t room_bytes;               /* limit for a rank's block; INT64_MAX: not known */
     int64_t host_room_bytes;          /* limit in host memory, for separate devices; 0: not known */
+    bool is_shared;                   /* with other programs: what this machine has available */
     char text[192];                   /* source of the limit, for messages */
 } cli_plan_limits;
 

@@ -91,9 +91,15 @@ sifr_status plan_assess(const plan_search *search, const plan_schedule *s, plan_
     return plan_predict(s, search->machine, &out->predicted, NULL, error);
 }
 
+int64_t plan_spare(int64_t room_bytes) {
+    enum { PARTS = 16 };
+    return room_bytes == INT64_MAX ? 0 : room_bytes / PARTS;
+}
+
 void plan_limit(const plan_search *search, plan_settings *settings) {
     if (settings->step.recompute != SIFR_RECOMPUTE_AUTO) return;
-    settings->room_bytes = settings->step.activation_memory > 0 ? 0 : search->room_bytes;
+    settings->room_bytes =
+        settings->step.activation_memory > 0 ? 0 : search->room_bytes - search->spare_bytes;
 }
 
 /* Lowers the settings; *s is NULL if such a step cannot be planned. */

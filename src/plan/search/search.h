@@ -18,6 +18,7 @@ typedef struct plan_search {
     device *dev;
     const plan_machine *machine; /* prices */
     int64_t room_bytes;          /* limit of a rank's block */
+    int64_t spare_bytes;         /* of it, what recompute "auto" leaves free (plan_spare) */
     int64_t host_room_bytes;     /* limit of its host memory, with a separate device; 0: none */
     int64_t disk_bytes;          /* limit of a rank's bytes on disk; 0: no disk */
     plan_output output;          /* where checkpoints go; zeroed: any size fits */
@@ -58,6 +59,10 @@ int64_t plan_needed_bytes(const plan_outcome *outcome);
 /* The better step_order. "batch" keeps fewer activations, so "unit" must be 1 % faster, or the only
  * one that fits. */
 sifr_step_order plan_better_order(const bool fits[2], const double seconds[2]);
+
+/* What recompute "auto" leaves free of memory that other programs use too, since their use changes;
+ * 0 of INT64_MAX, which is not known. */
+int64_t plan_spare(int64_t room_bytes);
 
 /* With SIFR_RECOMPUTE_AUTO and no activation_memory, limits activations by the search's room.
  * plan_try calls this itself. */
