@@ -64,22 +64,18 @@ static sifr_status check_output(const train_state *t, sifr_error *error) {
     return check_room(t, error);
 }
 
-/* Takes no memory or disk space before everything is known to fit. What the program takes by then
- * is its own, as `sifr plan` counts it. */
-static sifr_status take_engine(train_state *t, const sifr_settings *options, sifr_error *error) {
+/* What the program takes by then is its own, as `sifr plan` counts it. */
+static sifr_status plan(train_state *t, const sifr_settings *options, sifr_error *error) {
     sifr_status status = engine_plan(t->folder.model, options, t->group, &t->engine, error);
     BASE_TRY(train_agree(t, status, error));
     BASE_TRY(train_agree(t, check_output(t, error), error));
     base_process_trim();
     t->baseline = base_process_memory();
-    return train_agree(t, engine_take(t->engine, error), error);
+    return SIFR_OK;
 }
 
-static sifr_status create_engine(train_state *t, sifr_error *error) {
-    sifr_settings options = train_step_settings(t->config, t->length);
-    BASE_TRY(train_choose_device(t, &options, error));
-    BASE_TRY(train_choose_step(t, &options, error));
-    sifr_status agreed = take_engine(t, &options, error);
+/* If memory is lacking, says what would fit. */
+static sifr_status or_advise(train_state *t, sifr_status agreed, sifr_error *error) {
     if (agreed == SIFR_OK) return SIFR_OK;
     sifr_engine_free(t->engine);
     t->engine = NULL;
@@ -88,6 +84,20 @@ static sifr_status create_engine(train_state *t, sifr_error *error) {
         train_advise(t->group, t->folder.model, t->config, &t->device, t->length, error);
     t->agreed = told == SIFR_NO_MEMORY;
     return told;
+}
+
+/* Takes no memory or disk space: first everything is known to fit. */
+static sifr_status plan_engine(train_state *t, sifr_error *error) {
+    sifr_settings options = train_step_settings(t->config, t->length);
+    BASE_TRY(train_choose_device(t, &options, error));
+    BASE_TRY(train_choose_step(t, &options, error));
+    return or_advise(t, plan(t, &options, error), error);
+}
+
+/* After tokenising, whose memory is then given back: both at a time are more than the plan. */
+static sifr_status take_engine(train_state *t, sifr_error *error) {
+    base_process_trim();
+    return or_advise(t, train_agree(t, engine_take(t->engine, error), error), error);
 }
 
 static sifr_status save_config(const train_state *t, sifr_error *error) {
@@ -279,11 +289,12 @@ static sifr_status begin(train_state *t, sifr_error *error) {
 sifr_status train_prepare(train_state *t, sifr_error *error) {
     BASE_TRY(train_agree(t, open_input(t, error), error));
     BASE_TRY(same(t, train_agree_input(t->group, t->config, &t->folder, error)));
-    BASE_TRY(create_engine(t, error));
-    BASE_TRY(train_say_memory(t, error));
+    BASE_TRY(plan_engine(t, error));
     BASE_TRY(same(t, train_agree_machine(t->group, engine_device(t->engine), error)));
     BASE_TRY(open_data(t, error));
     BASE_TRY(same(t, train_agree_data(t->group, t->data, t->held_out, error)));
+    BASE_TRY(take_engine(t, error));
+    BASE_TRY(train_say_memory(t, error));
     BASE_TRY(train_agree(t, load(t, error), error));
     BASE_TRY(train_use_scores(t, error));
     BASE_TRY(train_agree(t, begin(t, error), error));

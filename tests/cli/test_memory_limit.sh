@@ -152,6 +152,12 @@ check() { # WHERE RANKS [LIMIT OF A RANK]
     [ ! -e trained/model.safetensors ] || fail "$case: a run beyond its limit is trained"
     rm -rf trained nvme/*
 }
+# Data are read before the memory of a step is taken, as both at a time are more than the plan.
+printf '{"messages": 3}\n' >bad.jsonl
+"$SIFR" train --config disk.json $flags --data bad.jsonl --output bad --max-steps 2 >out 2>err && fail "bad data train"
+grep -q '^data: ' out || fail "no word of the data: $(cat err)"
+if grep -q '^optimizer state and parameters: ' out; then fail "taken before the data are read"; fi
+
 check memory 1
 whole=$each
 check disk 1
