@@ -77,13 +77,34 @@ static void base_json_narrow(char *at, size_t size) {
     memcpy(at, number, strlen(number));
 }
 
+/* Python writes Infinity, -Infinity and NaN, which are not JSON. An infinity is like a number
+ * beyond double, and what is not a number becomes a value that no reader takes for one. */
+static size_t base_json_narrow_word(char *at, bool begins) {
+    static const struct {
+        const char *word, *instead;
+    } words[] = {{"Infinity", "9e307   "}, {"-Infinity", "-9e307   "}, {"NaN", "[] "}};
+    for (size_t w = 0; begins && w < sizeof words / sizeof *words; w++) {
+        size_t length = strlen(words[w].word);
+        if (strncmp(at, words[w].word, length) != 0) continue;
+        if (at[length] && !strchr(",]} \t\r\n", at[length])) return 0;
+        memcpy(at, words[w].instead, length);
+        return length;
+    }
+    return 0;
+}
+
 /* Replaces numbers that jansson refuses as out of range. Most belong to keys that nobody reads
  * (transformers writes a model_max_length of 10^30). A key that is read gets a double that no
  * reader accepts as a count, or one that base_json_double refuses. `text` ends with a NUL. */
 static void base_json_narrow_all(char *text, size_t size) {
+    bool begins = true; /* a value */
     for (size_t i = 0; i < size; i++) {
         char c = text[i];
-        if (c == '"') {
+        size_t word = base_json_narrow_word(text + i, begins);
+        begins = c == ':' || c == ',' || c == '[' || (begins && strchr(" \t\r\n", c));
+        if (word) {
+            i += word - 1;
+        } else if (c == '"') {
             i = base_json_string_end(text, size, i);
         } else if ((c >= '0' && c <= '9') || c == '-') {
             size_t length = base_json_number(text + i);
@@ -105,6 +126,15 @@ static json_t *base_json_parse_narrowed(const char *text, size_t size, json_erro
     return value;
 }
 
+/* Whether jansson has refused a number of another size, or may have refused one of Python's words
+ * in a file of its own. In a row of data they may be what a model would learn. */
+static bool base_json_may_be_narrowed(const char *text, size_t size, int64_t first,
+                                      const json_error_t *where) {
+    if (json_error_code(where) == json_error_numeric_overflow) return true;
+    if (first > 0 || json_error_code(where) != json_error_invalid_syntax) return false;
+    return memmem(text, size, "Infinity", 8) || memmem(text, size, "NaN", 3);
+}
+
 static sifr_status base_json_read(const char *text, size_t size, const char *name, int64_t first,
                                   bool strict, json_t **out, sifr_error *error) {
     char place[32] = "";
@@ -120,7 +150,7 @@ static sifr_status base_json_read(const char *text, size_t size, const char *nam
         return base_fail(error, SIFR_USAGE, "%s:%s JSON %s is not supported", name, place, excess);
     json_error_t where;
     json_t *value = json_loadb(text, size, JSON_REJECT_DUPLICATES, &where);
-    if (!value && !strict && json_error_code(&where) == json_error_numeric_overflow)
+    if (!value && !strict && base_json_may_be_narrowed(text, size, first, &where))
         value = base_json_parse_narrowed(text, size, &where);
     if (!value) {
         bool zero = json_error_code(&where) == json_error_null_character;
@@ -156,9 +186,23 @@ sifr_status base_json_load(const char *path, size_t limit, json_t **out, sifr_er
     return status;
 }
 
+/* 15 digits are enough for what people write, and 17 for every double. */
+char *base_json_text(const json_t *value) {
+    for (size_t digits = 15;; digits++) {
+        size_t flags = JSON_ENCODE_ANY | JSON_COMPACT | JSON_REAL_PRECISION(digits);
+        char *text = json_dumps(value, flags);
+        if (!text || digits == 17) return text;
+        json_t *again = json_loads(text, JSON_DECODE_ANY, NULL);
+        bool same = again && json_equal(again, value);
+        json_decref(again);
+        if (same) return text;
+        free(text);
+    }
+}
+
 static sifr_status base_json_wrong(const char *where, const char *key, const char *wanted,
                                    const json_t *value, sifr_error *error) {
-    char *text = json_dumps(value, JSON_ENCODE_ANY | JSON_COMPACT);
+    char *text = base_json_text(value);
     sifr_status status = base_fail(error, SIFR_USAGE, "%s: \"%s\" must be %s, not %.80s", where,
                                    key, wanted, text ? text : "that");
     free(text);

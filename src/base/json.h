@@ -45,6 +45,10 @@ sifr_status base_json_string(const json_t *object, const char *key, const char *
                              const char **out, const char *where,
                              sifr_error *error) SIFR_MUST_CHECK;
 
+/* The value as text, in one line, with numbers as they were written: 0.8, not 0.80000000000000004.
+ * NULL if memory ran out; free it. */
+char *base_json_text(const json_t *value);
+
 /* Writes the value to a file (through a base_writer), indented by two spaces, with a final
  * newline. */
 sifr_status base_json_save(const json_t *value, const char *path,

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/json.h"
 #include "base/text.h"
 #include "cli/commands.h"
 #include "cli/inspect_describe.h"
@@ -123,7 +124,7 @@ static void print_checkpoint(const json_t *checkpoint) {
             printf("  %-18s %zu entries\n", key, json_array_size(value));
             continue;
         }
-        char *text = json_dumps(value, JSON_ENCODE_ANY | JSON_COMPACT);
+        char *text = base_json_text(value);
         printf("  %-18s %s\n", key, text ? text : "");
         free(text);
     }

@@ -7,6 +7,7 @@
 #include <string.h>
 #include <strings.h>
 
+#include "base/json.h"
 #include "base/text.h"
 #include "config/config_private.h"
 
@@ -71,7 +72,7 @@ char *config_value_text(const json_t *value, char *out, size_t size) {
         }
         snprintf(out + used, size - used, "]");
     } else {
-        char *dump = json_dumps(value, JSON_ENCODE_ANY | JSON_COMPACT);
+        char *dump = base_json_text(value);
         snprintf(out, size, "%s", dump ? dump : "?");
         if (dump && strlen(dump) >= size && size > 4) {
             size_t end = size - 4;

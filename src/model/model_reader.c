@@ -81,7 +81,7 @@ sifr_status model_read_eos(const model_reader *r, int64_t fallback, model_config
 }
 
 sifr_status model_refuse(const model_reader *r, const char *key, const char *why) {
-    char *text = json_dumps(json_object_get(r->json, key), JSON_ENCODE_ANY | JSON_COMPACT);
+    char *text = base_json_text(json_object_get(r->json, key));
     sifr_status status =
         base_fail(r->error, SIFR_USAGE, "%s: \"%s\": %.60s is not supported yet: %s", r->name, key,
                   text ? text : "this", why);

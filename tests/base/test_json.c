@@ -47,6 +47,38 @@ static void test_invalid(void **state) {
     refuse("[\"\\u0000\"]", 10, "column 9: \\u0000 is not supported in a string");
 }
 
+/* What Python writes of numbers that JSON has not. */
+static void test_python_numbers(void **state) {
+    (void)state;
+    double number;
+    sifr_error error = {0};
+    json_t *value = parse("{\"a\": [0.0, Infinity], \"b\": -Infinity,\"c\":NaN,\n\"d\": \"NaN\"}");
+    assert_int_equal(json_array_size(json_object_get(value, "a")), 2);
+    assert_int_equal(base_json_double(value, "b", 1, &number, "a.json", &error), SIFR_USAGE);
+    assert_int_equal(base_json_double(value, "c", 1, &number, "a.json", &error), SIFR_USAGE);
+    assert_string_equal(json_string_value(json_object_get(value, "d")), "NaN");
+    json_decref(value);
+    refuse("[Infinityx]", 11, "not valid JSON at line 1, column ");
+    refuse("[1Infinity]", 11, "not valid JSON at line 1, column ");
+    refuse("[nan]", 5, "not valid JSON at line 1, column ");
+    refuse("{NaN: 1}", 8, "not valid JSON at line 1, column ");
+}
+
+/* Numbers are said as they were written. */
+static void test_text(void **state) {
+    (void)state;
+    static const char *const texts[] = {"{\"a\":0.8,\"b\":[0.1,1.0,5e-5]}", "0.1",
+                                        "0.30000000000000004", "[1,\"0.80000000000000004\"]"};
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
+        json_t *value = json_loads(texts[i], JSON_DECODE_ANY, NULL);
+        char *text = base_json_text(value);
+        assert_string_equal(text, texts[i]);
+        free(text);
+        json_decref(value);
+    }
+    assert_null(base_json_text(NULL));
+}
+
 /* A piece of a file has the lines of the file. */
 static void test_piece(void **state) {
     (void)state;
@@ -226,6 +258,8 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_parse),
         cmocka_unit_test(test_invalid),
+        cmocka_unit_test(test_python_numbers),
+        cmocka_unit_test(test_text),
         cmocka_unit_test(test_piece),
         cmocka_unit_test(test_depth),
         cmocka_unit_test(test_values),
