@@ -9,6 +9,14 @@ static const char experts[] = "it has mixtures of experts, which are not support
 static const char states[] =
     "it has linear attention or state spaces, which are not supported: every layer must have "
     "attention over the sequence";
+static const char convolutions[] =
+    "most of its layers are short convolutions, which are not supported: every layer must have "
+    "attention over the sequence";
+static const char latent[] =
+    "it has latent attention (kv_lora_rank) and mixtures of experts, which are not supported";
+static const char layer_inputs[] =
+    "it has an embedding of its own for each layer (hidden_size_per_layer_input), keys and values "
+    "that layers share (num_kv_shared_layers), and heads of two sizes, which are not supported";
 static const char encoder_decoder[] =
     "it is an encoder-decoder; only stand-alone decoders are supported";
 
@@ -50,7 +58,12 @@ static const struct {
     {"mamba*", states},
     {"falcon_mamba", states},
     {"falcon_h1", states},
-    {"lfm2*", states},
+    {"lfm2", convolutions},
+    {"lfm2_moe", "most of its layers are short convolutions, and it has mixtures of experts, which "
+                 "are not supported"},
+    {"mistral4", latent},
+    {"gemma4_text", layer_inputs},
+    {"gemma3n_text", layer_inputs},
     {"nemotron_h", states},
     {"rwkv*", states},
     {"jamba", states},
@@ -102,25 +115,41 @@ static sifr_status refuse(const model_reader *r, const char *type, const char *w
                      r->name, type, why);
 }
 
+/* What a folder has beside its text model, by the config's own sections, else by its type. */
+static const char *name_towers(const model_reader *r, const char *type) {
+    static const char *const hearing[] = {"qwen2_audio*", "granite_speech", "voxtral"};
+    bool sees = model_member(r->json, "vision_config");
+    bool hears = model_member(r->json, "audio_config");
+    if (sees && hears) return "a vision tower and an audio tower (vision_config, audio_config)";
+    if (sees) return "a vision tower (vision_config)";
+    if (hears) return "an audio tower (audio_config)";
+    for (size_t i = 0; i < sizeof hearing / sizeof *hearing; i++)
+        if (matches(hearing[i], type)) return "an audio tower";
+    return "a vision tower";
+}
+
 /* `text`: the type of the text model, where it is known. */
 static sifr_status refuse_tower(const model_reader *r, const char *type, const char *text) {
     bool built = text && model_architecture_find(text);
     return base_fail(r->error, SIFR_USAGE,
-                     "%s: \"model_type\" \"%.60s\" is not supported: it is more than a text model. "
-                     "Its text model alone, saved as a folder, %s%s%s",
-                     r->name, type, built ? "works as model_type \"" : "is not supported either",
+                     "%s: \"model_type\" \"%.60s\" is not supported: it is more than a text model, "
+                     "it has %s. Its text model alone, saved as a folder, %s%s%s",
+                     r->name, type, name_towers(r, type),
+                     built ? "works as model_type \"" : "is not supported either",
                      built ? text : "", built ? "\"" : "");
 }
 
 sifr_status model_refuse_type(const model_reader *r, const char *type) {
     char types[512];
     const json_t *text = model_member(r->json, "text_config");
+    const char *own = json_string_value(model_member(text, "model_type"));
     for (size_t i = 0; type && i < sizeof kinds / sizeof *kinds; i++)
         if (matches(kinds[i].type, type)) return refuse(r, type, kinds[i].why);
     for (size_t i = 0; type && i < sizeof towers / sizeof *towers; i++)
-        if (matches(towers[i].type, type)) return refuse_tower(r, type, towers[i].text);
-    if (type && (text || model_member(r->json, "vision_config"))) {
-        return refuse_tower(r, type, json_string_value(model_member(text, "model_type")));
+        if (matches(towers[i].type, type)) return refuse_tower(r, type, own ? own : towers[i].text);
+    bool tower = model_member(r->json, "vision_config") || model_member(r->json, "audio_config");
+    if (type && (text || tower)) {
+        return refuse_tower(r, type, own);
     }
     model_architecture_list(types, sizeof types);
     if (type && model_member(r->json, "auto_map")) {
