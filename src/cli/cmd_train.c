@@ -25,8 +25,8 @@ static const cli_usage usage = {
     "train", NULL,
     "Trains a model from a Hugging Face folder on text or token stores. Writes the trained "
     "model\n(a Hugging Face folder), checkpoints and metrics to the output folder. All options "
-    "except\n--config, --dry-run and --json can also be given in the config, under \"sifr\"; "
-    "options win.",
+    "except\n--config, --dry-run and --json can also be given in the config, under \"sifr\" with "
+    "their\nown name unless they say another; options win.",
     "sifr train --config ds.json --model gpt2 --data books/ --output out --max-steps 1000\n"
     "sifr train --config ds.json --model gpt2 --data books/ --output out --max-steps 2000 "
     "--resume"};

@@ -11,6 +11,15 @@ static const char *const headings[CONFIG_FLAG_GROUPS] = {
     [CONFIG_FLAGS_RANKS] = "Ranks",
 };
 
+/* Whether its key is not "sifr." and its own name. */
+static bool has_other_name(const config_flag *flag) {
+    char path[80];
+    snprintf(path, sizeof path, "sifr.%s", flag->name);
+    for (char *c = path; *c; c++)
+        if (*c == '-') *c = '_';
+    return strcmp(path, flag->path) != 0;
+}
+
 static cli_option make_option(cli_train_flag *row) {
     cli_option option = {.name = row->flag.name,
                          .kind = CLI_TEXT,
@@ -22,8 +31,10 @@ static cli_option make_option(cli_train_flag *row) {
     if (!row->flag.argument) option.kind = CLI_FLAG, option.value = &row->on;
     const char *fallback = row->flag.fallback;
     bool show = fallback && strcmp(fallback, "false") != 0;
-    snprintf(row->help, sizeof row->help, "%s%s%s%s", row->flag.doc, show ? " Default: " : "",
-             show ? fallback : "", show ? "." : "");
+    bool other = has_other_name(&row->flag);
+    snprintf(row->help, sizeof row->help, "%s%s%s%s%s%s%s", row->flag.doc, show ? " Default: " : "",
+             show ? fallback : "", show ? "." : "", other ? " In the config: " : "",
+             other ? row->flag.path : "", other ? "." : "");
     return option;
 }
 

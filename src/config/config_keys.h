@@ -41,6 +41,7 @@ typedef struct config_key {
     const char *range;    /* "> 0", ">= 0", "0..1", "0..<1": both ends in, upper end out */
     const char *choices;  /* "a|b|c" */
     const char *later;    /* of a built key: choices (or "true") that are not supported yet */
+    const char *removed;  /* of these: choices that DeepSpeed took out, in 0.19.8 */
     const char *neutral;  /* what asks for nothing, beside the default; of a built key it counts as
                              not given */
     const char *gate;     /* acts only where this other key differs from its default */

@@ -67,6 +67,32 @@ static const config_key *config_nearest_key(const char *prefix, const char *name
     return NULL;
 }
 
+/* The key that a flag of this name sets, where its own name is another: "ema_decay" is that of
+ * sifr.ema.decay. */
+static const config_key *config_named_as_flag(const char *name) {
+    char flag[64], wanted[64];
+    snprintf(wanted, sizeof wanted, "%s", name);
+    for (char *c = wanted; *c; c++)
+        if (*c == '_') *c = '-';
+    for (size_t i = 0; i < config_key_count(); i++) {
+        const config_key *key = config_key_at(i);
+        if (config_key_flag_name(key, flag) && strcmp(flag, wanted) == 0) return key;
+    }
+    return NULL;
+}
+
+/* A member of the section whose name goes on where `name` ends: loss_type for loss. */
+static const config_key *config_longer_key(const char *prefix, const char *name) {
+    size_t length = strlen(name);
+    for (size_t i = 0; length && i < config_key_count(); i++) {
+        const config_key *key = config_key_at(i);
+        const char *leaf = config_key_leaf(key);
+        if (key->status == CONFIG_ALIAS || !config_is_member(key->path, prefix)) continue;
+        if (strncmp(leaf, name, length) == 0 && leaf[length] == '_') return key;
+    }
+    return NULL;
+}
+
 static sifr_status config_unknown(const sifr_config *config, const char *prefix, const char *name,
                                   sifr_error *error) {
     char quoted[80], full[400];
@@ -83,6 +109,11 @@ static sifr_status config_unknown(const sifr_config *config, const char *prefix,
                          config->name, quoted);
     }
     size_t rows = 0;
+    const config_key *flag = strlen(name) < 64 ? config_named_as_flag(name) : NULL;
+    if (!flag) flag = config_longer_key(prefix, name);
+    if (flag && strcmp(config_key_leaf(flag), name) != 0)
+        return base_fail(error, SIFR_USAGE, "%s: unknown key %s; did you mean %s?", config->name,
+                         full, flag->path);
     const config_key *near = strlen(name) < 64 ? config_nearest_key(prefix, name, &rows) : NULL;
     if (!near) {
         return base_fail(error, SIFR_USAGE,
@@ -338,10 +369,11 @@ static const config_key *config_find_flag(const char *name, size_t *index) {
 }
 
 static sifr_status config_unknown_flag(const char *name, sifr_error *error) {
-    char flags[64][64], quoted[80];
-    const char *candidates[64];
+    enum { MOST = 256 };
+    char flags[MOST][64], quoted[80];
+    const char *candidates[MOST];
     size_t count = 0;
-    for (size_t i = 0; i < config_key_count() && count < 64; i++) {
+    for (size_t i = 0; i < config_key_count() && count < MOST; i++) {
         if (!config_key_flag_name(config_key_at(i), flags[count])) continue;
         candidates[count] = flags[count];
         count++;

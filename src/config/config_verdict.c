@@ -140,6 +140,13 @@ static void config_built_choices(const config_key *key, char *out, size_t size) 
     }
 }
 
+/* Whether it is a choice that DeepSpeed itself no longer has. */
+static bool config_is_removed(const sifr_config *config, size_t index) {
+    const char *removed = config_key_at(index)->removed;
+    const char *word = json_string_value(config->settings[index].given);
+    return removed && word && config_key_has_word(removed, word, NULL, NULL);
+}
+
 static sifr_status config_refuse(const sifr_config *config, size_t index, sifr_error *error) {
     const config_key *key = config_key_at(index);
     char where[300], text[128], built[320], instead[200];
@@ -148,9 +155,11 @@ static sifr_status config_refuse(const sifr_config *config, size_t index, sifr_e
     if (key->status == CONFIG_BUILT) {
         config_built_choices(key, built, sizeof built);
         return base_fail(
-            error, SIFR_USAGE,
-            "%s is %s, which is not supported yet (supported: %s); choose one that is supported",
-            where, text, built);
+            error, SIFR_USAGE, "%s is %s, which %s (supported: %s); choose one that is supported",
+            where, text,
+            config_is_removed(config, index) ? "DeepSpeed took out in 0.19.8, and is not supported"
+                                             : "is not supported yet",
+            built);
     }
     if (key->fallback) {
         snprintf(instead, sizeof instead, "set it to %s or leave it out", key->fallback);

@@ -94,6 +94,17 @@ static void say_ignored(const train_host *host, const sifr_config *config) {
               config_ignored(config, i) ? ", ..." : "");
 }
 
+/* Keys that DeepSpeed has no longer, and that act here. */
+static void say_removed(const train_host *host, const sifr_config *config) {
+    static const char key[] = "zero_optimization.mics_shard_size";
+    int32_t size = config->step.mesh.shard_size;
+    if (!config_gives(config, key) || size <= 0) return;
+    train_say(host,
+              "%s %d: DeepSpeed took MiCS out in 0.19.8; here the key still acts, as "
+              "sifr.shard_size does",
+              key, (int)size);
+}
+
 static void say_decay(const train_host *host, const sifr_optimizer *o) {
     const char *groups = o->group_count ? ", where no group gives another" : "";
     if (!(o->weight_decay > 0)) return;
@@ -120,6 +131,7 @@ void train_say_notices(const train_host *host, const sifr_config *config,
                   "Trainer's default; DeepSpeed's is 0, no clipping",
                   config->step.gradient_clipping);
     say_decay(host, &config->step.optimizer);
+    say_removed(host, config);
     say_ignored(host, config);
     if (first_step == 0) say_rate(host, &config->schedule, total_steps);
 }

@@ -45,6 +45,7 @@ for precision in fp32 bf16; do
         case="$precision, stage $stage, two copies of two ranks, order $order"
         settings $stage $precision "$shards"
         train copies 4 --step-order $order --json
+        grep -q 'mics_shard_size 2: DeepSpeed took MiCS out' out err || fail "$case: no note"
         same copies one-$precision
         check_wire
     done

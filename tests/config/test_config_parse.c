@@ -106,6 +106,16 @@ static void unknown_keys(void **state) {
                    "it as nested objects");
     config_refused("{\"sifr\": {\"max_step\": 5}}",
                    "ds.json: unknown key sifr.max_step; did you mean sifr.max_steps?");
+    /* A flag's name where its key has another, and the beginning of a name. */
+    config_refused("{\"sifr\": {\"ema_decay\": 0.9}}",
+                   "ds.json: unknown key sifr.ema_decay; did you mean sifr.ema.decay?");
+    config_refused("{\"sifr\": {\"preference_beta\": 1}}",
+                   "ds.json: unknown key sifr.preference_beta; did you mean sifr.preference.beta?");
+    config_refused("{\"sifr\": {\"preference\": {\"loss\": \"ipo\"}}}",
+                   "ds.json: unknown key sifr.preference.loss; did you mean "
+                   "sifr.preference.loss_type?");
+    config_refused("{\"sifr\": {\"data\": [{\"w\": 0.8}]}}",
+                   "ds.json: sifr.data must be a list of strings or \"auto\", not [{\"w\":0.8}]");
     config_refused("{\"a\\nb\": 1}",
                    "ds.json: unknown key \"a\\nb\"; docs/config.md lists every key "
                    "that is known");

@@ -267,7 +267,9 @@ static void not_built(void **state) {
          "leave "
          "communication_data_type out"},
         {"{\"optimizer\": {\"type\": \"OneBitAdam\"}}",
-         "ds.json: optimizer.type is \"OneBitAdam\", which is not supported yet (supported: AdamW, "
+         "ds.json: optimizer.type is \"OneBitAdam\", which DeepSpeed took out in 0.19.8, and is "
+         "not "
+         "supported (supported: AdamW, "
          "Adam, SGD, Adagrad, Lion, AdamWScheduleFree, Adam8bit, AdamW8bit, Lamb, Muon, "
          "Adafactor); choose "
          "one that "

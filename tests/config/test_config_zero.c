@@ -258,7 +258,8 @@ static void loco_is_not_supported_yet(void **state) {
     config_refused(
         "{\"zero_optimization\": {\"stage\": 2, \"zeropp_loco_param\": {\"err_beta\": 0.5}}}",
         "ds.json: zero_optimization.zeropp_loco_param is {\"err_beta\":0.5}, which is not "
-        "supported yet; leave it out (ZeRO++: LoCo error feedback.)");
+        "supported yet; leave it out (ZeRO++: LoCo error feedback, which DeepSpeed took out in "
+        "0.19.8.)");
 }
 
 int main(void) {
