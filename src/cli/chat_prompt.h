@@ -7,12 +7,26 @@
 
 typedef struct cli_chat_prompt {
     formats_chat_template template;
-    json_t *tools; /* descriptions of functions for the template; NULL: none */
+    json_t *tools;     /* descriptions of functions for the template; NULL: none */
+    json_t *documents; /* likewise */
+    json_t *variables; /* further ones of the template; NULL: none */
 } cli_chat_prompt;
 
-/* The model's template, and the array of objects in the JSON file `tools` (NULL: none). */
-sifr_status cli_chat_open(const cli_generation *g, const char *tools, cli_chat_prompt *out,
-                          sifr_error *error) SIFR_MUST_CHECK;
+/* What the user gives beside messages; NULL: not given. */
+typedef struct cli_chat_flags {
+    const char *tools;     /* a JSON file with an array of objects */
+    const char *variables; /* an object as JSON */
+} cli_chat_flags;
+
+enum { CLI_CHAT_OPTIONS = 2 };
+/* Puts CLI_CHAT_OPTIONS options at `options`: tools, chat-template-kwargs. */
+void cli_chat_options(cli_chat_flags *flags, cli_option *options);
+/* The option that is given, without its dashes; NULL: none. */
+const char *cli_chat_given(const cli_chat_flags *flags);
+
+/* With the model's template. */
+sifr_status cli_chat_open(const cli_generation *g, const cli_chat_flags *flags,
+                          cli_chat_prompt *out, sifr_error *error) SIFR_MUST_CHECK;
 void cli_chat_close(cli_chat_prompt *chat); /* harmless on a zeroed one */
 
 /* Appends {"role", "content"} to the array. */

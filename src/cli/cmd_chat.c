@@ -13,7 +13,8 @@ enum { CHUNK_TOKENS = 32, CONTEXT = 4096 };
 
 typedef struct chat_command {
     cli_generation_flags flags;
-    const char *system, *tools;
+    cli_chat_flags chat;
+    const char *system;
     int64_t context;
 } chat_command;
 
@@ -42,7 +43,7 @@ static sifr_status prepare(chat_state *s, sifr_error *error) {
     const chat_command *c = s->command;
     bool beyond;
     BASE_TRY(cli_generation_open(&s->g, &c->flags, "chat", error));
-    BASE_TRY(cli_chat_open(&s->g, c->tools, &s->chat, error));
+    BASE_TRY(cli_chat_open(&s->g, &c->chat, &s->chat, error));
     BASE_TRY(choose_context(s, &beyond, error));
     s->messages = json_array();
     s->terminal = isatty(STDIN_FILENO) && isatty(STDOUT_FILENO);
@@ -130,11 +131,8 @@ int cli_chat(int argc, char **argv) {
                    "kept, and goes through\nthe model's chat template.",
         .example = "sifr chat SmolLM2-135M-Instruct --system 'You are terse.' --temperature 0.7"};
     chat_command command = {0};
-    cli_option options[3 + CLI_GENERATION_OPTIONS] = {
+    cli_option options[2 + CLI_CHAT_OPTIONS + CLI_GENERATION_OPTIONS] = {
         {"system", CLI_TEXT, "TEXT", "system message at the beginning", &command.system, NULL,
-         false},
-        {"tools", CLI_TEXT, "FILE",
-         "JSON array of functions that the model's template describes to it", &command.tools, NULL,
          false},
         {"context", CLI_COUNT, "N",
          "room for N tokens of conversation (default: the model's positions, at most 4096)",
@@ -142,7 +140,8 @@ int cli_chat(int argc, char **argv) {
     };
     cli_list operands = {0};
     int code;
-    cli_generation_options(&command.flags, options + 3);
+    cli_chat_options(&command.chat, options + 2);
+    cli_generation_options(&command.flags, options + 2 + CLI_CHAT_OPTIONS);
     for (size_t i = 0; i < sizeof options / sizeof *options; i++) {
         if (options[i].value == &command.flags.read.model) options[i].required = false;
     }

@@ -17,7 +17,8 @@ enum { CHUNK_TOKENS = 128, FILE_LIMIT = 1 << 28, MOST_SAMPLES = 1 << 20 };
 
 typedef struct generate_command {
     cli_generation_flags flags;
-    const char *prompt, *prompts, *tools;
+    const char *prompt, *prompts;
+    cli_chat_flags with_chat;
     int64_t batch_size, samples;
     bool plain, json, chat;
 } generate_command;
@@ -118,11 +119,12 @@ static sifr_status prepare(generate_state *s, sifr_error *error) {
     if (c->batch_size < 1 || c->batch_size > INT32_MAX)
         return base_fail(error, SIFR_USAGE, "--batch-size %lld: must be in 1 … %d",
                          (long long)c->batch_size, INT32_MAX);
+    const char *given = cli_chat_given(&c->with_chat);
     if (c->samples < 1 || c->samples > MOST_SAMPLES)
         return base_fail(error, SIFR_USAGE, "--samples %lld: must be in 1 … %d",
                          (long long)c->samples, MOST_SAMPLES);
-    if (c->tools && !c->chat)
-        return base_fail(error, SIFR_USAGE, "--tools: acts with --chat alone");
+    if (given && !c->chat)
+        return base_fail(error, SIFR_USAGE, "--%s: acts with --chat alone", given);
     BASE_TRY(find_prompts(s, error));
     BASE_TRY(cli_generation_open(&s->g, &c->flags, "generate", error));
     if (c->samples > 1 && s->g.sampling.temperature == 0)
@@ -130,7 +132,7 @@ static sifr_status prepare(generate_state *s, sifr_error *error) {
                          "--samples %lld: at temperature 0 all texts of a prompt are the same; "
                          "give --temperature",
                          (long long)c->samples);
-    if (c->chat) BASE_TRY(cli_chat_open(&s->g, c->tools, &s->chat, error));
+    if (c->chat) BASE_TRY(cli_chat_open(&s->g, &c->with_chat, &s->chat, error));
     for (size_t i = 0; i < s->count; i++) {
         generate_prompt *p = &s->prompts[i];
         BASE_TRY(encode(s, p, error));
@@ -244,7 +246,7 @@ int cli_generate(int argc, char **argv) {
                    "--top-p 0.95"};
     generate_command command = {.batch_size = 1, .samples = 1};
     generate_command *c = &command;
-    cli_option options[8 + CLI_GENERATION_OPTIONS] = {
+    cli_option options[7 + CLI_CHAT_OPTIONS + CLI_GENERATION_OPTIONS] = {
         {"prompt", CLI_TEXT, "TEXT", "text to continue", &c->prompt, NULL, false},
         {"prompts", CLI_TEXT, "FILE", "continue each line of this file instead of --prompt",
          &c->prompts, NULL, false},
@@ -259,9 +261,6 @@ int cli_generate(int argc, char **argv) {
          "the prompt is a user's message: put it through the model's chat template, and print the "
          "answer alone",
          &c->chat, NULL, false},
-        {"tools", CLI_TEXT, "FILE",
-         "with --chat: JSON array of functions that the template describes to the model", &c->tools,
-         NULL, false},
         {"no-special-tokens", CLI_FLAG, NULL,
          "leave out the special tokens that the tokenizer's post-processor puts before the text",
          &c->plain, NULL, false},
@@ -270,7 +269,8 @@ int cli_generate(int argc, char **argv) {
          NULL, false},
     };
     int code;
-    cli_generation_options(&command.flags, options + 8);
+    cli_chat_options(&command.with_chat, options + 7);
+    cli_generation_options(&command.flags, options + 7 + CLI_CHAT_OPTIONS);
     if (!cli_parse(&usage, options, sizeof options / sizeof *options, argc, argv, NULL, &code))
         return code;
     return run(&command);

@@ -43,7 +43,8 @@ static sifr_status check_members(const sifr_config *config, const json_t *item, 
 
 /* The names of fields that rows of the known forms have. */
 static const char known_fields[] = "messages|conversations|prompt|completion|instruction|input|"
-                                   "output|system|history|text|chosen|rejected|tools";
+                                   "output|system|history|text|chosen|rejected|tools|"
+                                   "documents|chat_template_kwargs";
 
 static sifr_status check_fields(const sifr_config *config, const json_t *fields, size_t index,
                                 sifr_error *error) {

@@ -280,6 +280,16 @@ static const json_t *config_fill_object(const sifr_config *config, const char *p
     return json_is_null(value) ? NULL : value;
 }
 
+static sifr_status config_fill_variables(sifr_config *config, sifr_error *error) {
+    static const char path[] = "sifr.chat_template_kwargs";
+    char where[300];
+    const json_t *value = config_fill_object(config, path);
+    config->chat_template_kwargs = value;
+    if (!value || json_is_object(value)) return SIFR_OK;
+    return base_fail(error, SIFR_USAGE, "%s must be an object such as {\"enable_thinking\": false}",
+                     config_path_where(config, path, where));
+}
+
 static sifr_status config_fill_lists(sifr_config *config, sifr_error *error) {
     BASE_TRY(
         config_fill_texts(config, "sifr.data", &config->data_list, &config->data_count, error));
@@ -289,6 +299,7 @@ static sifr_status config_fill_lists(sifr_config *config, sifr_error *error) {
         config_fill_texts(config, "sifr.labels", &config->label_list, &config->label_count, error));
     BASE_TRY(config_fill_dataset(config, error));
     BASE_TRY(config_fill_data_fields(config, error));
+    BASE_TRY(config_fill_variables(config, error));
     config->lora = config_fill_object(config, "sifr.lora");
     config->quantization = config_fill_object(config, "sifr.quantization");
     config->data = config->data_list;

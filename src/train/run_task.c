@@ -322,13 +322,23 @@ sifr_status train_chat_form_make(const engine_folder *folder, int64_t length,
     options->chat = NULL;
     bool fields = config->data_fields != NULL || config->ignore_fields != NULL;
     const char *key = config->data_fields ? "data_fields" : "ignore_fields";
+    const char *templated = config->chat_template_kwargs ? "chat_template_kwargs" : NULL;
     if (folder->config.task != MODEL_NEXT_TOKEN && fields)
         return base_fail(error, SIFR_USAGE,
                          "%s: they are of rows to fine-tune on, not for %s; name columns "
                          "by text_column, pair_column and label_column",
                          key, model_task_name(folder->config.task));
+    if (folder->config.task != MODEL_NEXT_TOKEN && templated)
+        return base_fail(error, SIFR_USAGE,
+                         "%s: it is for rows to fine-tune on, not for %s; leave it out", templated,
+                         model_task_name(folder->config.task));
     if (folder->config.task != MODEL_NEXT_TOKEN) return SIFR_OK;
     BASE_TRY(train_paths_are_rows(options->paths, options->count, &rows, error));
+    if (!rows && templated)
+        return base_fail(error, SIFR_USAGE,
+                         "%s: %s is text or a token store, which no chat template writes; leave it "
+                         "out",
+                         templated, options->paths[0]);
     if (!rows && fields)
         return base_fail(error, SIFR_USAGE,
                          "%s: %s is text or a token store, which has no fields; leave "
@@ -350,6 +360,7 @@ sifr_status train_chat_form_make(const engine_folder *folder, int64_t length,
                                          .separator = options->separator,
                                          .padding = base_max_i64(folder->config.pad_token_id, 0),
                                          .mask = (train_chat_mask)config->train_on,
+                                         .variables = config->chat_template_kwargs,
                                          .special = options->special,
                                          .odds = config->preference.loss == CONFIG_PREFERENCE_ORPO,
                                          .skip_bad_rows = config->skip_bad_rows,

@@ -24,7 +24,7 @@ sifr_status formats_row_fail(const formats_row_place *place, const char *field, 
 
 /* --- members --- */
 
-static const char *kind_name(const json_t *value) {
+const char *formats_json_kind(const json_t *value) {
     if (!value) return "is missing";
     if (json_is_null(value)) return "is null";
     if (json_is_string(value)) return "is a string";
@@ -44,7 +44,8 @@ sifr_status formats_row_string(const json_t *row, const char *field, bool option
     *out = "";
     if (optional && (!value || json_is_null(value))) return SIFR_OK;
     snprintf(name, sizeof name, "'%.80s'", field);
-    return formats_row_fail(place, name, error, "%s; it must be a string", kind_name(value));
+    return formats_row_fail(place, name, error, "%s; it must be a string",
+                            formats_json_kind(value));
 }
 
 static sifr_status parse_list(const char *text, size_t size, const char *name,
@@ -72,7 +73,7 @@ sifr_status formats_row_list(const json_t *row, const char *field, const formats
     else
         *out = json_incref(value);
     if (json_is_array(*out)) return SIFR_OK;
-    const char *kind = kind_name(*out);
+    const char *kind = formats_json_kind(*out);
     json_decref(*out);
     *out = NULL;
     return formats_row_fail(place, name, error, "%s; it must be a list", kind);
@@ -164,9 +165,10 @@ static sifr_status check_message(const json_t *message, const char *name,
     const json_t *content = json_object_get(message, "content");
     if (!json_is_object(message))
         return formats_row_fail(place, name, error, "%s; it must be {\"role\", \"content\"}",
-                                kind_name(message));
+                                formats_json_kind(message));
     if (!json_is_string(role))
-        return formats_row_fail(place, name, error, "has no role: 'role' %s", kind_name(role));
+        return formats_row_fail(place, name, error, "has no role: 'role' %s",
+                                formats_json_kind(role));
     if (!is_role(json_string_value(role)))
         return formats_row_fail(place, name, error,
                                 "has the role \"%.40s\"; roles are system, user, assistant, tool",
@@ -176,7 +178,8 @@ static sifr_status check_message(const json_t *message, const char *name,
     if (json_is_string(content) || json_is_array(content)) return SIFR_OK;
     bool nothing = !content || json_is_null(content);
     if (nothing && json_array_size(json_object_get(message, "tool_calls"))) return SIFR_OK;
-    return formats_row_fail(place, name, error, "has no content: 'content' %s", kind_name(content));
+    return formats_row_fail(place, name, error, "has no content: 'content' %s",
+                            formats_json_kind(content));
 }
 
 sifr_status formats_messages_check(const json_t *messages, const char *field,
@@ -343,6 +346,8 @@ sifr_status formats_conversation_read(const json_t *row, const formats_form *for
 void formats_conversation_free(formats_conversation *c) {
     json_decref(c->messages);
     json_decref(c->tools);
+    json_decref(c->documents);
+    json_decref(c->variables);
     json_decref(c->strings);
     *c = (formats_conversation){0};
 }

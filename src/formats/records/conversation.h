@@ -28,6 +28,8 @@ sifr_status formats_row_fail(const formats_row_place *place, const char *field, 
 typedef struct formats_conversation {
     json_t *messages;       /* owned; NULL: a text */
     json_t *tools;          /* owned; NULL: none */
+    json_t *documents;      /* owned; NULL: none */
+    json_t *variables;      /* owned: further ones of the chat template; NULL: none */
     size_t prompt_messages; /* of them, those that are a prompt: nothing is learned from them */
     const char *prompt;     /* of a text, what nothing is learned from, and what follows it; */
     const char *text;       /* into `strings` or the row */
@@ -65,6 +67,17 @@ sifr_status formats_conversation_read(const json_t *row, const formats_form *for
                                       const formats_row_format *format, bool templated,
                                       const formats_row_place *place, formats_conversation *out,
                                       sifr_error *error) SIFR_MUST_CHECK;
+/* Adds what the row gives its chat template beside messages: "chat_template_kwargs", an object
+ * whose members win over those of `usual` (NULL: none), and, where `documents` says that the
+ * template has a variable for them, "documents". As in TRL, "tools" and "documents" may be members
+ * too. */
+sifr_status formats_conversation_variables(const json_t *row, const json_t *usual, bool documents,
+                                           const formats_row_place *place,
+                                           formats_conversation *conversation,
+                                           sifr_error *error) SIFR_MUST_CHECK;
+/* The first name in such an object that is no variable of a template, but something that sifr or
+ * the row decides; NULL: there is none. */
+const char *formats_variables_refused(const json_t *variables);
 void formats_conversation_free(formats_conversation *conversation); /* harmless on a zeroed one */
 
 #endif

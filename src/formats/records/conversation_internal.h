@@ -4,6 +4,9 @@
 
 #include "formats/records/conversation.h"
 
+/* "is a number" … */
+const char *formats_json_kind(const json_t *value);
+
 /* A member that must be a string; *out and *size are the row's. `optional`: absent or null is "".
  */
 sifr_status formats_row_string(const json_t *row, const char *field, bool optional,

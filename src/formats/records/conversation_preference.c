@@ -17,10 +17,16 @@ typedef struct preference {
     json_t *tools; /* NULL: none */
 } preference;
 
-/* {"prompt", "completion", "tools"}; takes over both references. */
+/* {"prompt", "completion"} with what else goes to the chat template; takes over both references. */
 static json_t *make_side(const preference *p, json_t *prompt, json_t *completion) {
+    static const char *const shared[] = {"documents", "chat_template_kwargs"};
     json_t *side = json_pack("{s:o*, s:o*}", "prompt", prompt, "completion", completion);
-    if (side && p->tools && json_object_set(side, "tools", p->tools) != 0) {
+    bool whole = side && (!p->tools || json_object_set(side, "tools", p->tools) == 0);
+    for (size_t i = 0; whole && i < sizeof shared / sizeof *shared; i++) {
+        json_t *value = json_object_get(p->row, shared[i]);
+        whole = !value || json_object_set(side, shared[i], value) == 0;
+    }
+    if (!whole) {
         json_decref(side);
         side = NULL;
     }

@@ -24,9 +24,13 @@ void formats_template_free(formats_template *t); /* NULL is fine */
 /* Whether it has {% generation %} blocks. */
 bool formats_template_marks(const formats_template *t);
 
+/* Whether it has a variable of this name. */
+bool formats_template_names(const formats_template *t, const char *name);
+
 typedef struct formats_template_input {
     const json_t *messages;            /* an array of objects, at least one */
     const json_t *tools;               /* an array of objects, or NULL */
+    const json_t *documents;           /* an array, or NULL */
     const json_t *variables;           /* an object with further variables, or NULL */
     const char *bos_token, *eos_token; /* NULL: undefined */
     bool add_generation_prompt;

@@ -238,12 +238,13 @@ static sifr_status set_variables(formats_render *r, const json_t *variables) {
 }
 
 static sifr_status begin(formats_render *r, const formats_template_input *input) {
-    formats_value tools = formats_none();
+    formats_value tools = formats_none(), documents = formats_none();
     BASE_TRY(formats_scope_push(r));
     BASE_TRY(set_messages(r, input->messages));
     if (input->tools) BASE_TRY(formats_from_json(r, input->tools, &tools));
+    if (input->documents) BASE_TRY(formats_from_json(r, input->documents, &documents));
     BASE_TRY(set_variable(r, "tools", tools));
-    BASE_TRY(set_variable(r, "documents", formats_none()));
+    BASE_TRY(set_variable(r, "documents", documents));
     BASE_TRY(
         set_variable(r, "add_generation_prompt", formats_of_bool(input->add_generation_prompt)));
     BASE_TRY(set_text(r, "bos_token", input->bos_token));
@@ -266,6 +267,10 @@ static sifr_status give(const formats_render *r, formats_template_output *out, s
 
 bool formats_template_marks(const formats_template *t) {
     return t->marks;
+}
+
+bool formats_template_names(const formats_template *t, const char *name) {
+    return formats_template_symbol(t, (formats_text){name, strlen(name)}) >= 0;
 }
 
 sifr_status formats_template_render(const formats_template *t, const formats_template_input *input,

@@ -1,5 +1,6 @@
 #include "train/data/chat/chat_encode.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -92,6 +93,18 @@ static sifr_status align(train_chat_encoder *e, const train_chat_text *text,
                             "train on all");
 }
 
+static void find_unread(const train_chat_templates *templates, const formats_conversation *c,
+                        train_chat_row *out) {
+    const char *name;
+    json_t *value;
+    json_object_foreach(c->variables, name, value) {
+        (void)value;
+        if (train_chat_templates_name(templates, name)) continue;
+        snprintf(out->unread, sizeof out->unread, "%s", name);
+        return;
+    }
+}
+
 static sifr_status render(train_chat_encoder *e, const formats_conversation *c,
                           const formats_row_place *place, train_chat_text *text,
                           train_chat_row *out, sifr_error *error) {
@@ -102,6 +115,7 @@ static sifr_status render(train_chat_encoder *e, const formats_conversation *c,
                          "tokenizer_config.json); put the template of its chat version there",
                          place->file);
     BASE_TRY(train_chat_render(e->templates, e->mask, e->odds, c, place, text, error));
+    find_unread(e->templates, c, out);
     out->odd = train_chat_check(c, text->text, text->size);
     return SIFR_OK;
 }
@@ -188,6 +202,7 @@ static sifr_status encode_text(train_chat_encoder *e, const formats_conversation
 static void clear(train_chat_row *out) {
     out->ids.count = out->first = 0;
     out->merged = false;
+    out->unread[0] = '\0';
     out->odd = (train_chat_odd){0};
 }
 
@@ -199,12 +214,25 @@ static sifr_status encode_row(train_chat_encoder *e, const formats_conversation 
                        : encode_text(e, c, alpaca, place, out, error);
 }
 
+/* With what else goes to the chat template. */
+static sifr_status read_conversation(const train_chat_encoder *e, const json_t *row,
+                                     const formats_form *form, const formats_row_place *place,
+                                     formats_conversation *out, sifr_error *error) {
+    bool documents = train_chat_templates_name(e->templates, "documents");
+    BASE_TRY(
+        formats_conversation_read(row, form, &e->format, e->templates->there, place, out, error));
+    if (!out->messages) return SIFR_OK;
+    sifr_status status =
+        formats_conversation_variables(row, e->variables, documents, place, out, error);
+    if (status != SIFR_OK) formats_conversation_free(out);
+    return status;
+}
+
 sifr_status train_chat_encode(train_chat_encoder *encoder, const json_t *row,
                               const formats_form *form, const formats_row_place *place,
                               train_chat_row *out, sifr_error *error) {
     formats_conversation conversation;
-    BASE_TRY(formats_conversation_read(row, form, &encoder->format, encoder->templates->there,
-                                       place, &conversation, error));
+    BASE_TRY(read_conversation(encoder, row, form, place, &conversation, error));
     sifr_status status =
         encode_row(encoder, &conversation, form->type == FORMATS_ROW_ALPACA, place, out, error);
     formats_conversation_free(&conversation);
@@ -296,8 +324,7 @@ sifr_status train_chat_encode_pair(train_chat_encoder *encoder, const json_t *ro
     BASE_TRY(formats_preference_read(row, form, encoder->templates->there, place, rows, error));
     sifr_status status = SIFR_OK;
     for (int i = 0; status == SIFR_OK && i < 2; i++)
-        status = formats_conversation_read(rows[i], side, &encoder->format,
-                                           encoder->templates->there, place, &sides[i], error);
+        status = read_conversation(encoder, rows[i], side, place, &sides[i], error);
     if (status == SIFR_OK)
         status = encoder->odds ? encode_odds(encoder, sides, place, out, error)
                                : encode_both(encoder, sides, place, out, error);

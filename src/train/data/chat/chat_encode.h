@@ -14,6 +14,7 @@ typedef struct train_chat_encoder {
     formats_tokenizer_text joined;      /* prompt and completion */
     formats_tokenizer_ids prompt;
     train_chat_mask mask;
+    const json_t *variables;   /* of the template in every row; NULL: none */
     formats_row_format format; /* of Alpaca rows; the source's */
     bool special;              /* around texts, not around messages: a template writes its own */
     bool odds;                 /* answers are cut as TRL's ORPOTrainer cuts them */
@@ -28,6 +29,7 @@ typedef struct train_chat_row {
     bool merged;  /* the prompt by itself has other tokens than before the completion */
     size_t first; /* of a completion: where it begins */
     train_chat_odd odd;
+    char unread[48]; /* a variable that the row gives and the template does not have; "": none */
 } train_chat_row;
 
 void train_chat_row_free(train_chat_row *row);

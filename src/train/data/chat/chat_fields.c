@@ -6,7 +6,8 @@
 /* --- names --- */
 
 static bool may_be_absent(const char *field) {
-    static const char *const optional[] = {"input", "system", "history", "tools"};
+    static const char *const optional[] = {"input", "system",    "history",
+                                           "tools", "documents", "chat_template_kwargs"};
     for (size_t i = 0; i < sizeof optional / sizeof *optional; i++)
         if (strcmp(field, optional[i]) == 0) return true;
     return false;
@@ -51,6 +52,14 @@ static bool holds_nothing(const json_t *value) {
            (json_is_object(value) && json_object_size(value) == 0);
 }
 
+/* What the chat template reads beside the form. */
+static bool goes_to_template(const train_chat_fields *f, const formats_form *form,
+                             const char *name) {
+    if (form->type == FORMATS_ROW_TEXT || !f->templated) return false;
+    return strcmp(name, "chat_template_kwargs") == 0 ||
+           (f->documents && strcmp(name, "documents") == 0);
+}
+
 static void note_mark(train_chat_fields *f, const formats_form *form, const json_t *row) {
     int mark = formats_form_mark(form, row);
     if (mark < 0) return;
@@ -67,7 +76,7 @@ sifr_status train_chat_fields_note(train_chat_fields *f, const formats_form *for
     json_object_foreach((json_t *)(uintptr_t)row, name, value) {
         if (holds_nothing(value) || json_object_get(f->seen, name)) continue;
         whole &= json_object_set_new(f->seen, name, json_true()) == 0;
-        if (!formats_form_reads(form, row, name))
+        if (!formats_form_reads(form, row, name) && !goes_to_template(f, form, name))
             whole &= json_array_append_new(f->unread, json_string(name)) == 0;
     }
     note_mark(f, form, row);

@@ -11,10 +11,11 @@ enum { TRAIN_CHAT_IGNORED = 2 };
 typedef struct train_chat_fields {
     const json_t *names;                       /* here, with the file's own; NULL: none */
     const json_t *ignored[TRAIN_CHAT_IGNORED]; /* lists of the file's names; NULL: none */
-    json_t *seen;                              /* names of members that held something */
-    json_t *unread;                            /* of those, what was not read, in order */
-    int64_t marks[2];                          /* answers marked as bad, and as good */
-    char mark[64];                             /* the field that marks them */
+    bool templated, documents; /* there is a chat template, and it has a variable documents */
+    json_t *seen;              /* names of members that held something */
+    json_t *unread;            /* of those, what was not read, in order */
+    int64_t marks[2];          /* answers marked as bad, and as good */
+    char mark[64];             /* the field that marks them */
 } train_chat_fields;
 
 /* Takes out of a row what the source leaves out, and gives fields the names that they have here.

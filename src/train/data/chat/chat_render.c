@@ -22,6 +22,11 @@ sifr_status train_chat_templates_load(const char *folder, train_chat_templates *
     return status;
 }
 
+bool train_chat_templates_name(const train_chat_templates *templates, const char *name) {
+    return templates->there && (formats_template_names(templates->plain.parsed, name) ||
+                                formats_template_names(templates->tools.parsed, name));
+}
+
 void train_chat_templates_free(train_chat_templates *templates) {
     if (!templates->there) return;
     formats_chat_template_free(&templates->plain);
@@ -64,6 +69,8 @@ static sifr_status render_list(const chat_renderer *r, json_t *messages, bool pr
                                formats_template_output *out) {
     formats_template_input input = {.messages = messages,
                                     .tools = r->conversation->tools,
+                                    .documents = r->conversation->documents,
+                                    .variables = r->conversation->variables,
                                     .add_generation_prompt = prompt,
                                     .now = &day};
     sifr_error said = {0};

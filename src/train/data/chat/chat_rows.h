@@ -33,11 +33,12 @@ typedef struct train_chat_options {
     int64_t separator; /* ends a text, unless the tokenizer names its own end; -1: none */
     int64_t padding;   /* the id that fills up a sequence */
     train_chat_mask mask;
-    bool special;       /* the tokenizer's special tokens around texts */
-    bool whole;         /* nothing is cut; for looking at the rows */
-    bool odds;          /* answers of preferences as TRL's ORPOTrainer cuts them */
-    bool skip_bad_rows; /* those that cannot be read or used are counted, not refused */
-    int threads;        /* 0: every core */
+    const json_t *variables; /* of the chat template in every row, an object; NULL: none */
+    bool special;            /* the tokenizer's special tokens around texts */
+    bool whole;              /* nothing is cut; for looking at the rows */
+    bool odds;               /* answers of preferences as TRL's ORPOTrainer cuts them */
+    bool skip_bad_rows;      /* those that cannot be read or used are counted, not refused */
+    int threads;             /* 0: every core */
     const sifr_log *log;
 } train_chat_options;
 

@@ -39,6 +39,7 @@ typedef struct chat_reader {
     const formats_form *form; /* of the file's rows; NULL: not yet known */
     train_chat_fields fields; /* of the file */
     bool kind_known;          /* whether all rows are pairs */
+    bool unread_said;         /* say_unread, of the file */
 } chat_reader;
 
 /* Without skipping, a thread ends at its first bad row: those behind it are not asked for, and each
@@ -88,6 +89,16 @@ static bool is_dropped(chat_reader *r, const train_chat_row *rows, int count) {
     return dropped;
 }
 
+/* A variable that changes nothing, once a file. */
+static void say_unread(chat_reader *r, const train_chat_row *row) {
+    if (!row->unread[0] || r->unread_said) return;
+    r->unread_said = true;
+    base_log(r->options->log, SIFR_LOG_WARNING,
+             "data: %s: the chat template has no variable '%s' of chat_template_kwargs, which "
+             "changes nothing",
+             r->file, row->unread);
+}
+
 static sifr_status take_row(chat_reader *r, const train_chat_row *rows, sifr_error *error) {
     train_chat *chat = r->chat;
     int count = chat->paired ? 2 : 1;
@@ -99,6 +110,7 @@ static sifr_status take_row(chat_reader *r, const train_chat_row *rows, sifr_err
         chat->counts.merged += rows[a].merged;
         chat->counts.left_out += rows[a].odd.left_out;
         chat->counts.quoted += rows[a].odd.quoted;
+        say_unread(r, &rows[a]);
         BASE_TRY(train_chat_append(chat, rows[a].ids.ids, rows[a].learned, kept, whole, error));
     }
     return SIFR_OK;
@@ -192,8 +204,12 @@ static sifr_status read_file(chat_reader *r, const train_chat_source *source, co
     r->typed = source->typed;
     r->type = source->typed ? source->type : FORMATS_ROW_TYPES;
     r->form = NULL;
-    r->fields = (train_chat_fields){.names = source->fields,
-                                    .ignored = {source->ignored[0], source->ignored[1]}};
+    r->fields =
+        (train_chat_fields){.names = source->fields,
+                            .ignored = {source->ignored[0], source->ignored[1]},
+                            .templated = r->templates.there,
+                            .documents = train_chat_templates_name(&r->templates, "documents")};
+    r->unread_said = false;
     for (size_t t = 0; t < r->threads; t++) r->encoders[t].format = source->format;
     if (r->typed) BASE_TRY(check_kind(r, r->type, error));
     BASE_TRY(formats_records_open_rows(path, &records, error));
@@ -251,10 +267,20 @@ static int64_t find_end(const chat_reader *r) {
     return o->separator >= 0 && own ? eos : o->separator;
 }
 
+static sifr_status check_variables(const json_t *variables, sifr_error *error) {
+    const char *wrong = formats_variables_refused(variables);
+    if (!wrong) return SIFR_OK;
+    return base_fail(error, SIFR_USAGE,
+                     "chat_template_kwargs: '%s' is no variable of a chat template but decided by "
+                     "the run; leave it out",
+                     wrong);
+}
+
 static sifr_status make_reader(chat_reader *r, sifr_error *error) {
     const train_chat_options *o = r->options;
     int threads = o->threads;
     base_system system;
+    BASE_TRY(check_variables(o->variables, error));
     if (threads <= 0) base_system_read(&system), threads = system.cpus;
     r->threads = (size_t)base_min_i64(base_max_i64(threads, 1), THREAD_LIMIT);
     BASE_TRY(formats_tokenizer_load(o->tokenizer, &r->tokenizer, error));
@@ -266,6 +292,7 @@ static sifr_status make_reader(chat_reader *r, sifr_error *error) {
         r->encoders[t] = (train_chat_encoder){.tokenizer = r->tokenizer,
                                               .templates = &r->templates,
                                               .mask = o->mask,
+                                              .variables = o->variables,
                                               .special = o->special,
                                               .odds = o->odds,
                                               .separator = find_end(r)};
