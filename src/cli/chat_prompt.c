@@ -13,6 +13,9 @@ void cli_chat_options(cli_chat_flags *flags, cli_option *options) {
         {"tools", CLI_TEXT, "FILE",
          "of a chat: JSON array of functions that the template describes to the model",
          &flags->tools, NULL, false},
+        {"chat-template", CLI_TEXT, "FILE",
+         "of a chat: template in place of the model's, a file or a name", &flags->template, NULL,
+         false},
         {"chat-template-kwargs", CLI_TEXT, "JSON",
          "of a chat: variables of the template, such as {\"enable_thinking\": false}",
          &flags->variables, NULL, false},
@@ -22,6 +25,7 @@ void cli_chat_options(cli_chat_flags *flags, cli_option *options) {
 
 const char *cli_chat_given(const cli_chat_flags *flags) {
     if (flags->tools) return "tools";
+    if (flags->template) return "chat-template";
     return flags->variables ? "chat-template-kwargs" : NULL;
 }
 
@@ -57,14 +61,14 @@ static sifr_status read_variables(const cli_chat_prompt *chat, const char *text,
     if (!wrong) return SIFR_OK;
     if (!strcmp(wrong, "tools"))
         return base_fail(error, SIFR_USAGE, "%s: give 'tools' as a file, by --tools", flag);
-    return base_fail(error, SIFR_USAGE, "%s: the model's chat template has no variable '%s'", flag,
-                     wrong);
+    return base_fail(error, SIFR_USAGE, "%s: the chat template has no variable '%s'", flag, wrong);
 }
 
 sifr_status cli_chat_open(const cli_generation *g, const cli_chat_flags *flags,
                           cli_chat_prompt *out, sifr_error *error) {
     *out = (cli_chat_prompt){0};
-    BASE_TRY(formats_chat_template_load(g->model.files, false, &out->template, error));
+    BASE_TRY(
+        formats_chat_template_load(g->model.files, flags->template, false, &out->template, error));
     if (flags->variables) BASE_TRY(read_variables(out, flags->variables, &out->variables, error));
     out->documents = json_incref(json_object_get(out->variables, "documents"));
     if (out->documents) json_object_del(out->variables, "documents");

@@ -14,12 +14,13 @@ typedef struct cli_chat_prompt {
 
 /* What the user gives beside messages; NULL: not given. */
 typedef struct cli_chat_flags {
+    const char *template;  /* in place of the model's */
     const char *tools;     /* a JSON file with an array of objects */
     const char *variables; /* an object as JSON */
 } cli_chat_flags;
 
-enum { CLI_CHAT_OPTIONS = 2 };
-/* Puts CLI_CHAT_OPTIONS options at `options`: tools, chat-template-kwargs. */
+enum { CLI_CHAT_OPTIONS = 3 };
+/* Puts CLI_CHAT_OPTIONS options at `options`: tools, chat-template, chat-template-kwargs. */
 void cli_chat_options(cli_chat_flags *flags, cli_option *options);
 /* The option that is given, without its dashes; NULL: none. */
 const char *cli_chat_given(const cli_chat_flags *flags);

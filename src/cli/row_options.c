@@ -10,6 +10,7 @@ void cli_row_options(cli_rows *rows, cli_option *options) {
         {"ignore-fields", CLI_LIST, "NAME", as_train, &rows->ignored, NULL, false},
         {"train-on", CLI_TEXT, "PART", as_train, &rows->train_on, NULL, false},
         {"skip-bad-rows", CLI_FLAG, NULL, as_train, &rows->skip_bad_rows, NULL, false},
+        {"chat-template", CLI_TEXT, "FILE", as_train, &rows->template, NULL, false},
         {"chat-template-kwargs", CLI_TEXT, "JSON", as_train, &rows->variables, NULL, false},
     };
     memcpy(options, table, sizeof table);
@@ -22,6 +23,7 @@ sifr_status cli_rows_configure(const cli_rows *rows, sifr_config *config, sifr_e
         BASE_TRY(config_set(config, "ignore-fields", rows->ignored.items[i], error));
     if (rows->type) BASE_TRY(config_set(config, "data-type", rows->type, error));
     if (rows->train_on) BASE_TRY(config_set(config, "train-on", rows->train_on, error));
+    if (rows->template) BASE_TRY(config_set(config, "chat-template", rows->template, error));
     if (rows->variables)
         BASE_TRY(config_set(config, "chat-template-kwargs", rows->variables, error));
     if (rows->skip_bad_rows) BASE_TRY(config_set(config, "skip-bad-rows", NULL, error));

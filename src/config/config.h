@@ -146,6 +146,7 @@ typedef struct sifr_config {
     config_row_type data_type;
     const json_t *data_fields;   /* as a source's fields, of data and eval_data; NULL: none */
     const json_t *ignore_fields; /* a list of names, of all rows; NULL: none */
+    const char *chat_template;   /* in place of the folder's; NULL: not given */
     const json_t *chat_template_kwargs; /* variables of the chat template; NULL: not given */
     config_train_on train_on;
     bool packing, group_by_length;

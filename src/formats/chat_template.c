@@ -6,13 +6,14 @@
 
 #include "base/file.h"
 #include "base/json.h"
+#include "formats/chat_template_given.h"
 #include "formats/folder.h"
 
 enum { TEMPLATE_LIMIT = 4 << 20, CONFIG_LIMIT = 64 << 20, NAME_LIMIT = 256 };
 
 /* Names of templates and their texts: {name: [text, where]}. */
 typedef struct finder {
-    const char *folder;
+    const char *folder, *given;
     json_t *found;
     sifr_error *error;
 } finder;
@@ -111,6 +112,20 @@ static sifr_status find(const finder *f) {
     return SIFR_OK;
 }
 
+/* What is given takes the place of all that were found. */
+static sifr_status take_given(const finder *f) {
+    formats_given_template given;
+    sifr_status status = SIFR_OK;
+    BASE_TRY(
+        formats_chat_template_given(f->given, json_object_size(f->found) > 0, &given, f->error));
+    if (given.text) {
+        json_object_clear(f->found);
+        status = add(f, "default", given.text, given.size, given.where);
+    }
+    free(given.text);
+    return status;
+}
+
 /* Which of the templates that were found, or why none. */
 static sifr_status choose(const finder *f, bool tools, const json_t **out) {
     *out = tools ? json_object_get(f->found, "tool_use") : NULL;
@@ -159,6 +174,7 @@ static sifr_status read_tokens(const finder *f, json_t *variables) {
 static sifr_status load(const finder *f, bool tools, formats_chat_template *out) {
     const json_t *row;
     BASE_TRY(find(f));
+    BASE_TRY(take_given(f));
     BASE_TRY(choose(f, tools, &row));
     const json_t *text = json_array_get(row, 0);
     BASE_TRY(read_tokens(f, out->variables));
@@ -167,9 +183,9 @@ static sifr_status load(const finder *f, bool tools, formats_chat_template *out)
                                   f->error);
 }
 
-sifr_status formats_chat_template_load(const char *folder, bool tools, formats_chat_template *out,
-                                       sifr_error *error) {
-    finder f = {.folder = folder, .found = json_object(), .error = error};
+sifr_status formats_chat_template_load(const char *folder, const char *given, bool tools,
+                                       formats_chat_template *out, sifr_error *error) {
+    finder f = {.folder = folder, .given = given, .found = json_object(), .error = error};
     *out = (formats_chat_template){.variables = json_object()};
     sifr_status status = f.found && out->variables
                              ? load(&f, tools, out)

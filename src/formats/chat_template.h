@@ -9,10 +9,13 @@ typedef struct formats_chat_template {
     json_t *variables; /* bos_token, eos_token … : those that the folder names */
 } formats_chat_template;
 
-/* From chat_template.jinja and additional_chat_templates/, else tokenizer_config.json, else
- * chat_template.json, as transformers finds it. Where there are several, "tool_use" is for messages
- * with tools and "default" for the others. SIFR_USAGE if the folder has none. */
-sifr_status formats_chat_template_load(const char *folder, bool tools, formats_chat_template *out,
+/* `given` (NULL: none) is a file, a name or a template to take in place of the folder's
+ * (formats/chat_template_given.h). Else from chat_template.jinja and additional_chat_templates/,
+ * else tokenizer_config.json, else chat_template.json, as transformers finds it. Where there are
+ * several, "tool_use" is for messages with tools and "default" for the others. SIFR_USAGE if the
+ * folder has none. */
+sifr_status formats_chat_template_load(const char *folder, const char *given, bool tools,
+                                       formats_chat_template *out,
                                        sifr_error *error) SIFR_MUST_CHECK;
 /* Whether the folder has any, which may still be one that is refused. */
 sifr_status formats_chat_template_exists(const char *folder, bool *out,

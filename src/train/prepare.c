@@ -5,6 +5,7 @@
 #include "base/json.h"
 #include "base/process.h"
 #include "checkpoint/adapter_base.h"
+#include "formats/chat_template_given.h"
 #include "train/advice.h"
 #include "train/agreement.h"
 #include "train/announce.h"
@@ -211,6 +212,8 @@ static sifr_status begin_output(train_state *t, sifr_error *error) {
     if (t->position) return SIFR_OK;
     BASE_TRY(formats_folder_carry(t->config->model, t->config->output, NULL, t->host->log, error));
     BASE_TRY(engine_folder_put_config(&t->folder, t->config->model, t->config->output, error));
+    BASE_TRY(formats_chat_template_put(t->config->chat_template, t->config->model,
+                                       t->config->output, error));
     BASE_TRY(put_adapter_config(t, error));
     BASE_TRY(remove_stale(t->config->output, error));
     return save_config(t, error);

@@ -322,7 +322,9 @@ sifr_status train_chat_form_make(const engine_folder *folder, int64_t length,
     options->chat = NULL;
     bool fields = config->data_fields != NULL || config->ignore_fields != NULL;
     const char *key = config->data_fields ? "data_fields" : "ignore_fields";
-    const char *templated = config->chat_template_kwargs ? "chat_template_kwargs" : NULL;
+    const char *templated = config->chat_template          ? "chat_template"
+                            : config->chat_template_kwargs ? "chat_template_kwargs"
+                                                           : NULL;
     if (folder->config.task != MODEL_NEXT_TOKEN && fields)
         return base_fail(error, SIFR_USAGE,
                          "%s: they are of rows to fine-tune on, not for %s; name columns "
@@ -360,6 +362,7 @@ sifr_status train_chat_form_make(const engine_folder *folder, int64_t length,
                                          .separator = options->separator,
                                          .padding = base_max_i64(folder->config.pad_token_id, 0),
                                          .mask = (train_chat_mask)config->train_on,
+                                         .template = config->chat_template,
                                          .variables = config->chat_template_kwargs,
                                          .special = options->special,
                                          .odds = config->preference.loss == CONFIG_PREFERENCE_ORPO,

@@ -126,6 +126,7 @@ static void flags_come_from_the_table(void **state) {
         "lora",
         "quantization",
         "data-type",
+        "chat-template",
         "chat-template-kwargs",
         "train-on",
         "packing",

@@ -234,7 +234,7 @@ static void expect_text(const char *folder, bool tools, const char *text) {
     sifr_error error = {0};
     json_t *messages = json_loads(one_message, 0, NULL);
     formats_template_input input = {.messages = messages};
-    if (formats_chat_template_load(folder, tools, &chat, &error) != SIFR_OK ||
+    if (formats_chat_template_load(folder, NULL, tools, &chat, &error) != SIFR_OK ||
         formats_chat_template_render(&chat, &input, &out, &error) != SIFR_OK)
         fail_msg("%s", error.message);
     assert_string_equal(out.text, text);
@@ -246,7 +246,7 @@ static void expect_text(const char *folder, bool tools, const char *text) {
 static void expect_refused(const char *folder, sifr_status status, const char *part) {
     formats_chat_template chat;
     sifr_error error = {0};
-    assert_int_equal(formats_chat_template_load(folder, false, &chat, &error), status);
+    assert_int_equal(formats_chat_template_load(folder, NULL, false, &chat, &error), status);
     assert_message(&error, part);
 }
 

@@ -39,7 +39,7 @@ static void try_chat_template(const char *name, const void *data, size_t size) {
     sifr_error error = {0};
     bool exists;
     put(name, data, size);
-    check_said(formats_chat_template_load(fuzz_folder(), false, &chat, &error), &error);
+    check_said(formats_chat_template_load(fuzz_folder(), NULL, false, &chat, &error), &error);
     formats_chat_template_free(&chat);
     check_said(formats_chat_template_exists(fuzz_folder(), &exists, &error), &error);
     put(name, NULL, 0);

@@ -2,12 +2,14 @@
 """Makes tests/golden/template_rows.json: what transformers writes of rows that give their chat
 template more than messages.
 
-    python3 tests/golden/make_template_rows.py [--shared ../shared]
+    python3 tests/golden/make_template_rows.py [--shared ../shared] [--axolotl FOLDER]
 
 Needs `pip install transformers tokenizers jinja2`. Each case has a template, the run's variables, a
 row and the text of apply_chat_template, called as TRL 1.16 calls it: with the row's tools and
 documents, and chat_template_kwargs as further arguments. `shared` has the same of the template of
-SmolLM3 beside the project, as bytes and an FNV-1a hash; its rows have a date of one day.
+SmolLM3 beside the project, as bytes and an FNV-1a hash; its rows have a date of one day. `named` has of each template that sifr has under axolotl's name a hash
+of the text and two renderings; --axolotl is its folder of templates (axolotl/utils/chat_templates/
+templates of the wheel of 0.19.0, which needs no installation).
 """
 import argparse, datetime, json, os
 from transformers import PreTrainedTokenizerFast
@@ -58,6 +60,11 @@ CASES = [
     ("calls", None, {"chat_template_kwargs": {"tools": TOOLS}}),
 ]
 
+NAMED = ["alpaca", "chatml", "deepseek_v2", "exaone", "gemma", "llama3", "metharme", "mistral_v1",
+         "phi_3", "phi_35"]
+LONG = [{"role": "system", "content": "Brief. "}] + ASKED + [
+    {"role": "user", "content": " And three? "}, {"role": "assistant", "content": "\nSix. "}]
+
 
 def text_of(tokenizer, template, usual, row):
     kwargs = {**(usual or {}), **row.get("chat_template_kwargs", {})}
@@ -75,6 +82,7 @@ def hash_of(data, value=0xcbf29ce484222325):
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--shared")
+    parser.add_argument("--axolotl")
     options = parser.parse_args()
     tokenizer = PreTrainedTokenizerFast(
         tokenizer_file=os.path.join(HERE, "finetune", "byte.json"), bos_token="<s>", eos_token="</s>")
@@ -83,7 +91,13 @@ def main():
         row = {"messages": ASKED, **more}
         cases.append({"template": name, "variables": usual, "row": row,
                       "text": text_of(tokenizer, TEMPLATES[name], usual, row)})
-    out = {"templates": TEMPLATES, "cases": cases, "shared": []}
+    out = {"templates": TEMPLATES, "cases": cases, "shared": [], "named": []}
+    for name in NAMED if options.axolotl else []:
+        with open(os.path.join(options.axolotl, name + ".jinja")) as f:
+            template = f.read()
+        texts = [text_of(tokenizer, template, None, {"messages": messages})
+                 for messages in (ASKED, LONG[name == "gemma":])]
+        out["named"].append({"name": name, "hash": hash_of(template.encode()), "texts": texts})
     if options.shared:
         file = "HuggingFaceTB-SmolLM3-3B.jinja"
         with open(os.path.join(options.shared, "data", "chat_templates", file)) as f:

@@ -47,7 +47,7 @@ static void begin(encoder_case *c, const char *tokenizer, const char *template, 
     scratch_write("chat_template.jinja", template, size);
     scratch_write("tokenizer_config.json", config, sizeof config - 1);
     must(formats_tokenizer_load(tokenizer, &c->tokenizer, &error), &error);
-    must(train_chat_templates_load(scratch, &c->templates, &error), &error);
+    must(train_chat_templates_load(scratch, NULL, &c->templates, &error), &error);
     c->encoder = (train_chat_encoder){
         .tokenizer = c->tokenizer, .templates = &c->templates, .separator = -1};
     must(formats_tokenizer_scratch_new(c->tokenizer, &c->encoder.scratch, &error), &error);

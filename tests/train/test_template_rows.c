@@ -4,6 +4,7 @@
 #include "support/scratch.h"
 
 #include "base/json.h"
+#include "formats/chat_template_given.h"
 #include "train/data/chat/chat_encode.h"
 #include "train/data/chat/chat_rows.h"
 
@@ -51,17 +52,21 @@ static void set_text_template(const char *template) {
 
 /* --- golden texts --- */
 
-/* The text of the row, which the caller frees. */
-static char *render(const json_t *usual, const json_t *row) {
+/* The text of the row by a template in place of the folder's, or NULL; the caller frees it. */
+static char *render_given(const char *given, train_chat_mask mask, const json_t *usual,
+                          const json_t *row) {
     const formats_row_place place = {"rows", 1, 1};
     train_chat_templates templates;
     formats_tokenizer *tokenizer;
     train_chat_row out = {0};
     sifr_error error = {0};
     assert_int_equal(formats_tokenizer_load(scratch, &tokenizer, NULL), SIFR_OK);
-    assert_int_equal(train_chat_templates_load(scratch, &templates, NULL), SIFR_OK);
-    train_chat_encoder e = {
-        .tokenizer = tokenizer, .templates = &templates, .separator = -1, .variables = usual};
+    assert_int_equal(train_chat_templates_load(scratch, given, &templates, NULL), SIFR_OK);
+    train_chat_encoder e = {.tokenizer = tokenizer,
+                            .templates = &templates,
+                            .separator = -1,
+                            .variables = usual,
+                            .mask = mask};
     assert_int_equal(formats_tokenizer_scratch_new(tokenizer, &e.scratch, NULL), SIFR_OK);
     if (train_chat_encode(&e, row, formats_form_of(FORMATS_ROW_MESSAGES), &place, &out, &error) !=
         SIFR_OK)
@@ -73,6 +78,16 @@ static char *render(const json_t *usual, const json_t *row) {
     train_chat_templates_free(&templates);
     formats_tokenizer_free(tokenizer);
     return text;
+}
+
+static char *render(const json_t *usual, const json_t *row) {
+    return render_given(NULL, TRAIN_ON_ASSISTANT, usual, row);
+}
+
+static uint64_t hash_of(const char *text) {
+    uint64_t value = 0xcbf29ce484222325;
+    for (; *text; text++) value = (value ^ (uint8_t)*text) * 0x100000001b3;
+    return value;
 }
 
 static void renders_as_transformers(void **state) {
@@ -99,7 +114,6 @@ static void renders_shared(void **state) {
     json_array_foreach(json_object_get(golden, "shared"), i, row) {
         char *template, hash[17];
         const char *name = json_string_value(json_object_get(row, "template"));
-        uint64_t value = 0xcbf29ce484222325;
         if (base_read_file(beside("../shared/data/chat_templates", name), 1 << 20, &template, &size,
                            NULL) != SIFR_OK) {
             json_decref(golden);
@@ -108,13 +122,92 @@ static void renders_shared(void **state) {
         set_template(template, size);
         free(template);
         char *text = render(NULL, json_object_get(row, "row"));
-        for (const char *c = text; *c; c++) value = (value ^ (uint8_t)*c) * 0x100000001b3;
-        snprintf(hash, sizeof hash, "%016llx", (unsigned long long)value);
+        snprintf(hash, sizeof hash, "%016llx", (unsigned long long)hash_of(text));
         assert_int_equal(strlen(text), json_integer_value(json_object_get(row, "bytes")));
         assert_string_equal(hash, json_string_value(json_object_get(row, "hash")));
         free(text);
     }
     json_decref(golden);
+}
+
+static const char *const asked[] = {"user", "Two and two?", "assistant", "Four.",
+                                    "user", " And three? ", "assistant", "\nSix. "};
+
+/* The first `count` turns, behind a system's message. */
+static json_t *asked_row(bool system, size_t count) {
+    json_t *messages = json_array();
+    if (system)
+        json_array_append_new(messages,
+                              json_pack("{s:s, s:s}", "role", "system", "content", "Brief. "));
+    for (size_t i = 0; i < count; i++)
+        json_array_append_new(
+            messages, json_pack("{s:s, s:s}", "role", asked[2 * i], "content", asked[2 * i + 1]));
+    return json_pack("{s:o}", "messages", messages);
+}
+
+/* Templates by axolotl's names. */
+static void renders_named(void **state) {
+    (void)state;
+    json_t *golden = load_golden(), *named;
+    size_t i;
+    set_template("{{ 'the folder' }}", 18);
+    json_array_foreach(json_object_get(golden, "named"), i, named) {
+        const char *name = json_string_value(json_object_get(named, "name"));
+        char hash[17];
+        assert_string_equal(name, formats_chat_template_name_at(i));
+        snprintf(hash, sizeof hash, "%016llx",
+                 (unsigned long long)hash_of(formats_chat_template_named(name)));
+        assert_string_equal(hash, json_string_value(json_object_get(named, "hash")));
+        for (size_t k = 0; k < 2; k++) {
+            json_t *row = asked_row(k && strcmp(name, "gemma") != 0, k ? 4 : 2);
+            char *text = render_given(name, TRAIN_ON_ASSISTANT, NULL, row);
+            assert_string_equal(
+                text, json_string_value(json_array_get(json_object_get(named, "texts"), k)));
+            free(text);
+            json_decref(row);
+        }
+    }
+    assert_int_equal(i, 10);
+    assert_null(formats_chat_template_name_at(i));
+    json_decref(golden);
+}
+
+/* A file, the text itself, the folder's own by axolotl's names, and what is none of these. */
+static void takes_given(void **state) {
+    (void)state;
+    static const struct {
+        const char *given, *text;
+    } cases[] = {{"tokenizer_default", "folder"},
+                 {"tokenizer_default_fallback_chatml", "folder"},
+                 {"{{ messages[0].content }}!", "Two and two?!"}};
+    json_t *row = asked_row(false, 2);
+    set_template("folder", 6);
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        char *text = render_given(cases[i].given, TRAIN_ON_ALL, NULL, row);
+        assert_string_equal(text, cases[i].text);
+        free(text);
+    }
+    char *text =
+        render_given(scratch_text("own.jinja", "{{ messages | length }}"), TRAIN_ON_ALL, NULL, row);
+    assert_string_equal(text, "2");
+    free(text);
+    assert_int_equal(remove(scratch_path("chat_template.jinja")), 0);
+    text = render_given("tokenizer_default_fallback_exaone", TRAIN_ON_ALL, NULL, row);
+    assert_memory_equal(text, "[|system|]", 10);
+    free(text);
+    json_decref(row);
+    static const char *const refused[][2] = {
+        {"qwen3",
+         "chat_template qwen3: axolotl's template of this name is not here (here: alpaca, "},
+        {"chatmI", "chat_template chatmI: no such file or name; give a file"},
+        {"/", "chat_template /: is a folder; give a file"}};
+    for (size_t i = 0; i < 3; i++) {
+        train_chat_templates templates;
+        sifr_error error = {0};
+        assert_int_equal(train_chat_templates_load(scratch, refused[i][0], &templates, &error),
+                         SIFR_USAGE);
+        assert_message(&error, refused[i][1]);
+    }
 }
 
 /* --- rows of a file --- */
@@ -194,6 +287,10 @@ static void reads_variables(void **state) {
     json_t *usual = json_pack("{s:s}", "tone", "x");
     options.variables = usual;
     assert_int_equal(tokens_of(&options, "{" ASKED "}\n"), toned);
+    assert_null(strstr(said, "changes nothing"));
+    (void)tokens_of(&options, "{\"text\": \"a\"}\n");
+    assert_non_null(
+        strstr(said, "data: no row has messages, so chat_template_kwargs changes nothing"));
     json_decref(usual);
 }
 
@@ -237,6 +334,7 @@ static void refuses_variables(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(renders_as_transformers), cmocka_unit_test(renders_shared),
+        cmocka_unit_test(renders_named),           cmocka_unit_test(takes_given),
         cmocka_unit_test(reads_variables),         cmocka_unit_test(names_unread_variables),
         cmocka_unit_test(refuses_variables),
     };

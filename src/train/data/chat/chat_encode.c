@@ -115,6 +115,7 @@ static sifr_status render(train_chat_encoder *e, const formats_conversation *c,
                          "tokenizer_config.json); put the template of its chat version there",
                          place->file);
     BASE_TRY(train_chat_render(e->templates, e->mask, e->odds, c, place, text, error));
+    out->templated = true;
     find_unread(e->templates, c, out);
     out->odd = train_chat_check(c, text->text, text->size);
     return SIFR_OK;
@@ -203,6 +204,7 @@ static void clear(train_chat_row *out) {
     out->ids.count = out->first = 0;
     out->merged = false;
     out->unread[0] = '\0';
+    out->templated = false;
     out->odd = (train_chat_odd){0};
 }
 

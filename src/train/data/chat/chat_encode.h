@@ -26,8 +26,9 @@ typedef struct train_chat_row {
     formats_tokenizer_ids ids;
     bool *learned; /* one for each id */
     size_t room;
-    bool merged;  /* the prompt by itself has other tokens than before the completion */
-    size_t first; /* of a completion: where it begins */
+    bool templated; /* a chat template wrote it */
+    bool merged;    /* the prompt by itself has other tokens than before the completion */
+    size_t first;   /* of a completion: where it begins */
     train_chat_odd odd;
     char unread[48]; /* a variable that the row gives and the template does not have; "": none */
 } train_chat_row;

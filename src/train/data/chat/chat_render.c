@@ -9,13 +9,14 @@
 static const struct tm day = {
     .tm_year = 124, .tm_mon = 6, .tm_mday = 26, .tm_wday = 5, .tm_yday = 207};
 
-sifr_status train_chat_templates_load(const char *folder, train_chat_templates *out,
-                                      sifr_error *error) {
+sifr_status train_chat_templates_load(const char *folder, const char *given,
+                                      train_chat_templates *out, sifr_error *error) {
     *out = (train_chat_templates){0};
     BASE_TRY(formats_chat_template_exists(folder, &out->there, error));
+    out->there |= given && strcmp(given, "tokenizer_default") != 0;
     if (!out->there) return SIFR_OK;
-    BASE_TRY(formats_chat_template_load(folder, false, &out->plain, error));
-    sifr_status status = formats_chat_template_load(folder, true, &out->tools, error);
+    BASE_TRY(formats_chat_template_load(folder, given, false, &out->plain, error));
+    sifr_status status = formats_chat_template_load(folder, given, true, &out->tools, error);
     if (status != SIFR_OK) train_chat_templates_free(out);
     if (status == SIFR_OK)
         out->eos = json_string_value(json_object_get(out->plain.variables, "eos_token"));

@@ -25,9 +25,10 @@ typedef struct train_chat_templates {
     const char *eos;                    /* ends a conversation in some templates; NULL: unknown */
 } train_chat_templates;
 
-/* From a model folder, which may have none. SIFR_USAGE for one that is not supported. */
-sifr_status train_chat_templates_load(const char *folder, train_chat_templates *out,
-                                      sifr_error *error) SIFR_MUST_CHECK;
+/* From a model folder, which may have none, or what is `given` in its place (NULL: nothing;
+ * formats/chat_template_given.h). SIFR_USAGE for one that is not supported. */
+sifr_status train_chat_templates_load(const char *folder, const char *given,
+                                      train_chat_templates *out, sifr_error *error) SIFR_MUST_CHECK;
 /* Whether one of them has a variable of this name. */
 bool train_chat_templates_name(const train_chat_templates *templates, const char *name);
 void train_chat_templates_free(train_chat_templates *templates); /* harmless on a zeroed one */

@@ -33,6 +33,7 @@ typedef struct train_chat_options {
     int64_t separator; /* ends a text, unless the tokenizer names its own end; -1: none */
     int64_t padding;   /* the id that fills up a sequence */
     train_chat_mask mask;
+    const char *template;    /* in place of the folder's; NULL: its own */
     const json_t *variables; /* of the chat template in every row, an object; NULL: none */
     bool special;            /* the tokenizer's special tokens around texts */
     bool whole;              /* nothing is cut; for looking at the rows */

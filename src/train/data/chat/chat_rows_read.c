@@ -39,6 +39,7 @@ typedef struct chat_reader {
     const formats_form *form; /* of the file's rows; NULL: not yet known */
     train_chat_fields fields; /* of the file */
     bool kind_known;          /* whether all rows are pairs */
+    bool templated;           /* a chat template wrote some row */
     bool unread_said;         /* say_unread, of the file */
 } chat_reader;
 
@@ -110,6 +111,7 @@ static sifr_status take_row(chat_reader *r, const train_chat_row *rows, sifr_err
         chat->counts.merged += rows[a].merged;
         chat->counts.left_out += rows[a].odd.left_out;
         chat->counts.quoted += rows[a].odd.quoted;
+        r->templated |= rows[a].templated;
         say_unread(r, &rows[a]);
         BASE_TRY(train_chat_append(chat, rows[a].ids.ids, rows[a].learned, kept, whole, error));
     }
@@ -285,7 +287,7 @@ static sifr_status make_reader(chat_reader *r, sifr_error *error) {
     r->threads = (size_t)base_min_i64(base_max_i64(threads, 1), THREAD_LIMIT);
     BASE_TRY(formats_tokenizer_load(o->tokenizer, &r->tokenizer, error));
     BASE_TRY(check_size(r, error));
-    BASE_TRY(train_chat_templates_load(o->tokenizer, &r->templates, error));
+    BASE_TRY(train_chat_templates_load(o->tokenizer, o->template, &r->templates, error));
     BASE_TRY(base_alloc(r->threads, sizeof *r->encoders, &r->encoders, error));
     BASE_TRY(base_alloc(ROWS_AT_A_TIME, sizeof *r->slots, &r->slots, error));
     for (size_t t = 0; t < r->threads; t++) {
@@ -360,6 +362,9 @@ static void say_odd_rows(const chat_reader *r) {
             "data: in %s row%s the arguments of a tool call are JSON in a string, and the chat "
             "template writes them in quotes; make them objects",
             base_format_count(c->quoted, count), c->quoted == 1 ? "" : "s");
+    if ((r->options->template || r->options->variables) && !r->templated)
+        base_log(log, SIFR_LOG_WARNING, "data: no row has messages, so %s changes nothing",
+                 r->options->template ? "chat_template" : "chat_template_kwargs");
     uint64_t invalid = 0;
     for (size_t t = 0; t < r->threads; t++)
         invalid += formats_tokenizer_invalid(r->encoders[t].scratch);
