@@ -397,6 +397,70 @@ static void refuses_rows(void **state) {
     refuse("x.jsonl", turns, "marks, or give --train-on last or all");
 }
 
+static const char flagged[] =
+    "{\"messages\": [{\"role\": \"user\", \"content\": \"a\"}, {\"role\": \"assistant\", "
+    "\"content\": \"b\", %s}, {\"role\": \"user\", \"content\": \"c\"}, {\"role\": "
+    "\"assistant\", \"content\": \"d\"}]}\n";
+
+static void assert_flagged(const char *flag, train_chat_mask mask, const char *learned) {
+    char row[512];
+    snprintf(row, sizeof row, flagged, flag);
+    train_chat_source source = source_of(scratch_text("f.jsonl", row));
+    train_chat_options options = options_for(&source, 1);
+    options.mask = mask;
+    train_chat *chat = open_rows(&options);
+    assert_learned(chat, 0, learned);
+    train_chat_close(chat);
+}
+
+static const char marked_template[] =
+    "{% for m in messages %}<|im_start|>{{ m.role }}\n{% if m.role == 'assistant' %}{% generation "
+    "%}"
+    "{{ m.content }}<|im_end|>\n{% endgeneration %}{% else %}{{ m.content }}<|im_end|>\n{% endif %}"
+    "{% endfor %}{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}";
+
+/* A turn that says that it is not to learn, whatever else is learned. */
+static void keeps_flags(void **state) {
+    (void)state;
+    static const char *const none[] = {"\"weight\": 0", "\"weight\": 0.0", "\"train\": false",
+                                       "\"training\": false", "\"weight\": 0, \"train\": false"};
+    static const char *const one[] = {"\"weight\": 1", "\"train\": true", "\"train\": null"};
+    for (int marks = 0; marks < 2; marks++) {
+        set_template(marks ? marked_template : plain_template);
+        for (size_t i = 0; i < sizeof none / sizeof *none; i++) {
+            assert_flagged(none[i], TRAIN_ON_ASSISTANT, "d<|im_end|>\n|");
+            assert_flagged(none[i], TRAIN_ON_ALL,
+                           "<|im_start|>user\na<|im_end|>\n<|im_start|>assistant\n|"
+                           "<|im_start|>user\nc<|im_end|>\n<|im_start|>assistant\nd<|im_end|>\n|");
+        }
+        for (size_t i = 0; i < sizeof one / sizeof *one; i++)
+            assert_flagged(one[i], TRAIN_ON_ASSISTANT, "b<|im_end|>\n|d<|im_end|>\n|");
+    }
+    static const char *const bad[][2] = {
+        {"\"weight\": 0.5", "'messages[1]' has a weight that is neither 0, not learned, nor 1"},
+        {"\"weight\": true", "'messages[1]' has a weight that is neither 0"},
+        {"\"train\": 0", "'messages[1]' has 'train', which must be true or false"},
+        {"\"weight\": 1, \"train\": false", "has 'weight' 1 and 'train' false; leave one out"},
+        {"\"train_detail\": []", "has 'train_detail', which is not supported yet"}};
+    char row[512];
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        snprintf(row, sizeof row, flagged, bad[i][0]);
+        refuse("f.jsonl", row, bad[i][1]);
+    }
+    refuse("f.jsonl",
+           "{\"messages\": [{\"role\": \"user\", \"content\": \"a\", \"train\": true}, {\"role\": "
+           "\"assistant\", \"content\": \"b\"}]}\n",
+           "'messages[0]' has 'train' true, but only what the assistant writes is learned");
+    refuse("f.jsonl",
+           "{\"messages\": [{\"role\": \"user\", \"content\": \"a\"}, {\"role\": \"assistant\", "
+           "\"content\": [{\"type\": \"text\", \"text\": \"b\", \"train\": false}]}]}\n",
+           "'messages[1]' has 'train of a part', which is not supported yet");
+    refuse("f.jsonl",
+           "{\"conversations\": [{\"from\": \"human\", \"value\": \"a\"}, {\"from\": \"gpt\", "
+           "\"value\": \"b\", \"weight\": 0.5}]}\n",
+           "'conversations[1]' has a weight that is neither 0");
+}
+
 /* Skipped rows are counted; a failure of the file is none of a row. */
 static void skips_rows(void **state) {
     (void)state;
@@ -664,6 +728,7 @@ int main(void) {
         cmocka_unit_test_setup_teardown(learns_completions, scratch_setup, scratch_teardown),
         cmocka_unit_test_setup_teardown(reads_plain_alpaca, scratch_setup, scratch_teardown),
         cmocka_unit_test_setup_teardown(refuses_rows, scratch_setup, scratch_teardown),
+        cmocka_unit_test_setup_teardown(keeps_flags, scratch_setup, scratch_teardown),
         cmocka_unit_test_setup_teardown(skips_rows, scratch_setup, scratch_teardown),
         cmocka_unit_test_setup_teardown(cuts_rows, scratch_setup, scratch_teardown),
         cmocka_unit_test_setup_teardown(draws_by_weight, scratch_setup, scratch_teardown),

@@ -131,17 +131,6 @@ static sifr_status join_all(json_t **messages, sifr_error *error) {
     return whole ? SIFR_OK : base_fail_alloc(error, 64);
 }
 
-/* OpenAI's rows have 0 for what is not to learn, and 1. */
-static sifr_status check_weight(const json_t *message, const char *name,
-                                const formats_row_place *place, sifr_error *error) {
-    const json_t *weight = json_object_get(message, "weight");
-    double number = json_number_value(weight);
-    if (!weight || json_is_null(weight)) return SIFR_OK;
-    if (json_is_number(weight) && (number == 0 || number == 1)) return SIFR_OK;
-    return formats_row_fail(place, name, error,
-                            "has a weight that is neither 0, not learned, nor 1, learned");
-}
-
 /* Parts that no model of text can read. */
 static sifr_status check_parts(const json_t *content, const char *name,
                                const formats_row_place *place, sifr_error *error) {
@@ -173,7 +162,7 @@ static sifr_status check_message(const json_t *message, const char *name,
         return formats_row_fail(place, name, error,
                                 "has the role \"%.40s\"; roles are system, user, assistant, tool",
                                 json_string_value(role));
-    BASE_TRY(check_weight(message, name, place, error));
+    BASE_TRY(formats_flags_check(message, name, place, error));
     BASE_TRY(check_parts(content, name, place, error));
     if (json_is_string(content) || json_is_array(content)) return SIFR_OK;
     bool nothing = !content || json_is_null(content);

@@ -67,6 +67,10 @@ sifr_status formats_conversation_read(const json_t *row, const formats_form *for
                                       const formats_row_format *format, bool templated,
                                       const formats_row_place *place, formats_conversation *out,
                                       sifr_error *error) SIFR_MUST_CHECK;
+/* Whether the message says that it is not to learn: "weight": 0, as OpenAI's and Mistral's rows
+ * have it, or "train" or "training": false, as axolotl's. */
+bool formats_message_unlearned(const json_t *message);
+
 /* Adds what the row gives its chat template beside messages: "chat_template_kwargs", an object
  * whose members win over those of `usual` (NULL: none), and, where `documents` says that the
  * template has a variable for them, "documents". As in TRL, "tools" and "documents" may be members

@@ -38,6 +38,14 @@ sifr_status formats_row_check_unread(const json_t *row, const formats_form *form
                                      const formats_row_place *place,
                                      sifr_error *error) SIFR_MUST_CHECK;
 
+/* conversation_flags.c: whether it is learned, as a message says of itself, and that nothing else
+ * is said. */
+sifr_status formats_flags_check(const json_t *message, const char *name,
+                                const formats_row_place *place, sifr_error *error) SIFR_MUST_CHECK;
+/* Copies what a turn says of that. */
+sifr_status formats_flags_copy(const json_t *turn, json_t *message,
+                               sifr_error *error) SIFR_MUST_CHECK;
+
 /* conversation_sharegpt.c */
 sifr_status formats_read_sharegpt(const json_t *row, const formats_form *form,
                                   const formats_row_place *place, formats_conversation *out,

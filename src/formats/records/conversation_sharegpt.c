@@ -76,10 +76,9 @@ static sifr_status add_turn(json_t *messages, const json_t *turn, const char *na
     BASE_TRY(calls ? formats_calls_add(messages, value, name, place, error)
                    : formats_messages_add(messages, role, json_string_value(value),
                                           json_string_length(value), error));
-    json_t *weight = json_object_get(turn, "weight"); /* 0: not to learn */
     json_t *message = json_array_get(messages, json_array_size(messages) - 1);
-    if (!weight || json_object_set(message, "weight", weight) == 0) return SIFR_OK;
-    return base_fail_alloc(error, 64);
+    BASE_TRY(formats_flags_copy(turn, message, error));
+    return formats_flags_check(message, name, place, error);
 }
 
 sifr_status formats_turn_add(json_t *messages, json_t *turn, const char *name,

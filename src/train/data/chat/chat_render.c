@@ -48,7 +48,8 @@ typedef struct chat_renderer {
     const formats_conversation *conversation;
     const formats_row_place *place;
     const char *eos;
-    bool last; /* the last turn alone is learned */
+    bool last;  /* the last turn alone is learned */
+    bool drops; /* all is learned but the turns that are not to */
     bool continues;
     train_chat_text *out;
     sifr_error *error;
@@ -150,25 +151,29 @@ static bool is_assistant(const formats_conversation *c, size_t message) {
     return name && strcmp(name, "assistant") == 0;
 }
 
-/* OpenAI's rows say "weight": 0 of what the assistant wrote and is not to learn. */
 static bool is_unlearned(const formats_conversation *c, size_t message) {
-    const json_t *weight = json_object_get(json_array_get(c->messages, message), "weight");
-    return json_is_number(weight) && json_number_value(weight) == 0;
+    return formats_message_unlearned(json_array_get(c->messages, message));
+}
+
+/* Whether the message is a turn whose span is sought. */
+static bool is_sought(const chat_renderer *r, size_t message) {
+    return is_assistant(r->conversation, message) &&
+           is_unlearned(r->conversation, message) == (r->drops || r->out->completion);
 }
 
 /* A turn may be several messages of the assistant in a row: each is one here. Of a completion those
  * that are not learned are found. */
 static sifr_status find_turns(const chat_renderer *r) {
     const formats_conversation *c = r->conversation;
-    size_t count = json_array_size(c->messages), first = c->prompt_messages;
+    size_t count = json_array_size(c->messages), first = r->drops ? 0 : c->prompt_messages;
     for (size_t i = count; r->last && i-- > first;) {
-        if (!is_assistant(c, i) || is_unlearned(c, i)) continue;
+        if (!is_sought(r, i)) continue;
         first = i;
         count = i + 1;
     }
     for (size_t i = first; i < count; i++) {
         size_t begin = 0, end = 0;
-        if (!is_assistant(c, i) || is_unlearned(c, i) != r->out->completion) continue;
+        if (!is_sought(r, i)) continue;
         BASE_TRY(find_begin(r, i, &begin));
         BASE_TRY(find_end(r, i, &end));
         BASE_TRY(add_span(r, begin, end));
@@ -187,7 +192,8 @@ static sifr_status keep_marks(const chat_renderer *r) {
     const formats_conversation *c = r->conversation;
     train_chat_text *out = r->out;
     size_t count = json_array_size(c->messages), turns = 0, kept = 0, unlearned = 0;
-    for (size_t i = c->prompt_messages; i < count; i++) {
+    size_t first = r->drops ? 0 : c->prompt_messages;
+    for (size_t i = first; i < count; i++) {
         turns += is_assistant(c, i);
         unlearned += is_assistant(c, i) && is_unlearned(c, i);
     }
@@ -196,13 +202,13 @@ static sifr_status keep_marks(const chat_renderer *r) {
         return formats_row_fail(
             r->place, "", r->error,
             "%zu messages of the assistant have %zu marks of the chat "
-            "template, so those of \"weight\" 0 cannot be told apart; leave the "
-            "weights out, or train on all",
+            "template, so those that are not to learn cannot be told apart; leave their "
+            "weight or train out",
             turns, out->span_count);
     turns = 0;
-    for (size_t i = c->prompt_messages; i < count; i++) {
+    for (size_t i = first; i < count; i++) {
         if (!is_assistant(c, i)) continue;
-        if (is_unlearned(c, i) == out->completion) out->spans[kept++] = out->spans[turns];
+        if (is_sought(r, i)) out->spans[kept++] = out->spans[turns];
         turns++;
     }
     out->span_count = kept;
@@ -269,7 +275,7 @@ static sifr_status render_prompt(const chat_renderer *r) {
 /* The template's own marks. Of a prompt's messages they do not count. */
 static sifr_status take_marks(const chat_renderer *r, const formats_template_output *output) {
     size_t from = 0;
-    if (r->conversation->prompt_messages) {
+    if (r->conversation->prompt_messages && !r->drops) {
         formats_template_output prompt;
         BASE_TRY(render_first(r, r->conversation->prompt_messages, true, &prompt));
         from = prompt.size;
@@ -288,17 +294,34 @@ static sifr_status take_marks(const chat_renderer *r, const formats_template_out
     return SIFR_OK;
 }
 
-static bool has_unlearned(const formats_conversation *c) {
-    size_t count = json_array_size(c->messages);
-    for (size_t i = c->prompt_messages; i < count; i++)
+static bool has_unlearned(const formats_conversation *c, size_t first) {
+    for (size_t i = first; i < json_array_size(c->messages); i++)
         if (is_assistant(c, i) && is_unlearned(c, i)) return true;
     return false;
 }
 
+/* What stands between the spans, which are in order. */
+static sifr_status invert(const chat_renderer *r) {
+    train_chat_text *out = r->out;
+    size_t from = 0, count = out->span_count;
+    BASE_TRY(base_grow(&out->spans, &out->span_room, count + 1, sizeof *out->spans, r->error));
+    for (size_t i = 0; i <= count; i++) {
+        size_t end = i < count ? out->spans[i].begin : out->size;
+        size_t next = i < count ? out->spans[i].end : out->size;
+        out->spans[i] = (formats_template_span){from, end > from ? end : from};
+        from = next > from ? next : from;
+    }
+    out->span_count = count + 1;
+    return SIFR_OK;
+}
+
 static sifr_status find_parts(const chat_renderer *r, const formats_template_output *output) {
+    const formats_conversation *c = r->conversation;
     if (r->out->completion) BASE_TRY(render_prompt(r));
-    if (r->out->whole || (r->out->completion && !has_unlearned(r->conversation))) return SIFR_OK;
-    return formats_template_marks(r->template->parsed) ? take_marks(r, output) : find_turns(r);
+    if (r->out->whole || (r->out->completion && !has_unlearned(c, c->prompt_messages)))
+        return SIFR_OK;
+    BASE_TRY(formats_template_marks(r->template->parsed) ? take_marks(r, output) : find_turns(r));
+    return r->drops ? invert(r) : SIFR_OK;
 }
 
 sifr_status train_chat_render(const train_chat_templates *templates, train_chat_mask mask,
@@ -310,12 +333,13 @@ sifr_status train_chat_render(const train_chat_templates *templates, train_chat_
                        .place = place,
                        .eos = templates->eos,
                        .last = mask == TRAIN_ON_LAST,
+                       .drops = mask == TRAIN_ON_ALL,
                        .continues = continues,
                        .out = out,
                        .error = error};
     formats_template_output output;
     out->span_count = 0;
-    out->whole = mask == TRAIN_ON_ALL;
+    out->whole = mask == TRAIN_ON_ALL && !has_unlearned(conversation, 0);
     out->completion = mask == TRAIN_ON_ASSISTANT && conversation->prompt_messages > 0;
     BASE_TRY(render_first(&r, json_array_size(conversation->messages), false, &output));
     sifr_status status = base_grow(&out->text, &out->room, output.size + 1, 1, error);

@@ -1,0 +1,91 @@
+/* What a message says of being learned: "weight" of OpenAI's and Mistral's rows, "train" and
+ * "training" of axolotl's. */
+#include <stdio.h>
+#include <string.h>
+
+#include "formats/records/conversation_internal.h"
+
+static const char *const train_names[] = {"train", "training"};
+
+enum { TRAIN_NAMES = sizeof train_names / sizeof *train_names };
+
+static const json_t *given(const json_t *object, const char *name) {
+    const json_t *value = json_object_get(object, name);
+    return json_is_null(value) ? NULL : value;
+}
+
+/* 0 or 1; -1: it says nothing, -2: something else. */
+static int weight_of(const json_t *message) {
+    const json_t *weight = given(message, "weight");
+    double number = json_number_value(weight);
+    if (!weight) return -1;
+    return json_is_number(weight) && (number == 0 || number == 1) ? (int)number : -2;
+}
+
+static int train_of(const json_t *message, const char **name) {
+    for (int i = 0; i < TRAIN_NAMES; i++) {
+        const json_t *train = given(message, train_names[i]);
+        *name = train_names[i];
+        if (train) return json_is_boolean(train) ? json_is_true(train) : -2;
+    }
+    return -1;
+}
+
+bool formats_message_unlearned(const json_t *message) {
+    const char *name;
+    return weight_of(message) == 0 || train_of(message, &name) == 0;
+}
+
+/* What says more than whether the whole message is learned; NULL: nothing. */
+static const char *find_detail(const json_t *message) {
+    static const char *const names[] = {"train_detail", "training_detail",
+                                        "reasoning_training_detail"};
+    const json_t *parts = json_object_get(message, "content");
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        if (given(message, names[i])) return names[i];
+    for (size_t i = 0; i < json_array_size(parts); i++) {
+        const json_t *part = json_array_get(parts, i);
+        if (given(part, "weight")) return "weight of a part";
+        for (int k = 0; k < TRAIN_NAMES; k++)
+            if (given(part, train_names[k])) return "train of a part";
+    }
+    return NULL;
+}
+
+sifr_status formats_flags_check(const json_t *message, const char *name,
+                                const formats_row_place *place, sifr_error *error) {
+    const char *role = json_string_value(json_object_get(message, "role")), *flag;
+    const char *detail = find_detail(message);
+    int weight = weight_of(message), train = train_of(message, &flag);
+    bool answers = role && strcmp(role, "assistant") == 0;
+    if (detail)
+        return formats_row_fail(place, name, error,
+                                "has '%s', which is not supported yet (supported: weight, train or "
+                                "training of a whole message)",
+                                detail);
+    if (weight == -2)
+        return formats_row_fail(place, name, error,
+                                "has a weight that is neither 0, not learned, nor 1, learned");
+    if (train == -2)
+        return formats_row_fail(place, name, error, "has '%s', which must be true or false", flag);
+    if (weight >= 0 && train >= 0 && weight != train)
+        return formats_row_fail(place, name, error, "has 'weight' %d and '%s' %s; leave one out",
+                                weight, flag, train ? "true" : "false");
+    if (train != 1 || answers) return SIFR_OK;
+    return formats_row_fail(place, name, error,
+                            "has '%s' true, but only what the assistant writes is learned; leave "
+                            "it out",
+                            flag);
+}
+
+sifr_status formats_flags_copy(const json_t *turn, json_t *message, sifr_error *error) {
+    static const char *const names[] = {"weight",          "train",
+                                        "training",        "train_detail",
+                                        "training_detail", "reasoning_training_detail"};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        json_t *value = json_object_get(turn, names[i]);
+        if (value && json_object_set(message, names[i], value) != 0)
+            return base_fail_alloc(error, 64);
+    }
+    return SIFR_OK;
+}
