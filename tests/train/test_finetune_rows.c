@@ -461,6 +461,35 @@ static void keeps_flags(void **state) {
            "'conversations[1]' has a weight that is neither 0");
 }
 
+/* A system prompt in a field beside a system turn: the turn counts, which is said once a file. */
+static void keeps_system_turns(void **state) {
+    (void)state;
+    static const char *const rows[] = {
+        "{\"system\": \"F\", \"conversations\": [{\"from\": \"system\", \"value\": \"T\"}, "
+        "{\"from\": "
+        "\"human\", \"value\": \"a\"}, {\"from\": \"gpt\", \"value\": \"b\"}]}\n",
+        "{\"system\": \"F\", \"messages\": [{\"role\": \"system\", \"content\": \"T\"}, {\"role\": "
+        "\"user\", \"content\": \"a\"}, {\"role\": \"assistant\", \"content\": \"b\"}]}\n"};
+    static const char line[] = "s.jsonl: rows have a system prompt in a field and another one as "
+                               "the first turn; the turn counts\n";
+    set_template(plain_template);
+    for (size_t i = 0; i < 2; i++) {
+        char two[1024];
+        snprintf(two, sizeof two, "%s%s", rows[i], rows[i]);
+        train_chat_source source = source_of(scratch_text("s.jsonl", two));
+        train_chat_options options = options_for(&source, 1);
+        options.mask = TRAIN_ON_ALL;
+        train_chat *chat = open_rows(&options);
+        assert_learned(chat, 1,
+                       "<|im_start|>system\nT<|im_end|>\n<|im_start|>user\na<|im_end|>\n"
+                       "<|im_start|>assistant\nb<|im_end|>\n|");
+        train_chat_close(chat);
+        const char *at = strstr(said, line);
+        assert_non_null(at);
+        assert_null(strstr(at + 1, line));
+    }
+}
+
 /* Skipped rows are counted; a failure of the file is none of a row. */
 static void skips_rows(void **state) {
     (void)state;
@@ -729,6 +758,7 @@ int main(void) {
         cmocka_unit_test_setup_teardown(reads_plain_alpaca, scratch_setup, scratch_teardown),
         cmocka_unit_test_setup_teardown(refuses_rows, scratch_setup, scratch_teardown),
         cmocka_unit_test_setup_teardown(keeps_flags, scratch_setup, scratch_teardown),
+        cmocka_unit_test_setup_teardown(keeps_system_turns, scratch_setup, scratch_teardown),
         cmocka_unit_test_setup_teardown(skips_rows, scratch_setup, scratch_teardown),
         cmocka_unit_test_setup_teardown(cuts_rows, scratch_setup, scratch_teardown),
         cmocka_unit_test_setup_teardown(draws_by_weight, scratch_setup, scratch_teardown),

@@ -140,7 +140,6 @@ sifr_status formats_read_sharegpt(const json_t *row, const formats_form *form,
     if (!out->messages) return base_fail_alloc(error, 64);
     BASE_TRY(formats_row_string(row, formats_form_field(form, FORMATS_PART_SYSTEM, row), true,
                                 place, &system, &size, error));
-    if (size) BASE_TRY(formats_messages_add(out->messages, "system", system, size, error));
     BASE_TRY(formats_row_list(row, field, place, &turns, error));
     sifr_status status = SIFR_OK;
     snprintf(name, sizeof name, "'%s'", field);
@@ -153,5 +152,7 @@ sifr_status formats_read_sharegpt(const json_t *row, const formats_form *form,
     }
     json_decref(turns);
     BASE_TRY(status);
+    /* Of a system turn and a field beside it the turn counts, as in LLaMA-Factory. */
+    BASE_TRY(formats_messages_add_system(out->messages, row, form, error));
     return formats_tools_read(row, form, place, &out->tools, error);
 }

@@ -60,6 +60,19 @@ static bool quotes(const json_t *messages, const char *text, size_t size) {
     return found;
 }
 
+bool train_chat_replaces_system(const json_t *row, const json_t *messages) {
+    static const char *const fields[] = {"system", "system_prompt"};
+    const json_t *first = json_array_get(messages, 0);
+    const char *role = json_string_value(json_object_get(first, "role"));
+    const json_t *content = json_object_get(first, "content");
+    if (!role || (strcmp(role, "system") != 0 && strcmp(role, "developer") != 0)) return false;
+    for (size_t i = 0; i < sizeof fields / sizeof *fields; i++) {
+        const json_t *text = json_object_get(row, fields[i]);
+        if (json_string_length(text)) return !json_equal(text, content);
+    }
+    return false;
+}
+
 train_chat_odd train_chat_check(const formats_conversation *conversation, const char *text,
                                 size_t size) {
     return (train_chat_odd){.left_out = leaves_out(conversation->messages, text, size),

@@ -237,6 +237,7 @@ sifr_status train_chat_encode(train_chat_encoder *encoder, const json_t *row,
     BASE_TRY(read_conversation(encoder, row, form, place, &conversation, error));
     sifr_status status =
         encode_row(encoder, &conversation, form->type == FORMATS_ROW_ALPACA, place, out, error);
+    out->odd.replaced = train_chat_replaces_system(row, conversation.messages);
     formats_conversation_free(&conversation);
     return status;
 }
@@ -330,6 +331,7 @@ sifr_status train_chat_encode_pair(train_chat_encoder *encoder, const json_t *ro
     if (status == SIFR_OK)
         status = encoder->odds ? encode_odds(encoder, sides, place, out, error)
                                : encode_both(encoder, sides, place, out, error);
+    out[0].odd.replaced = train_chat_replaces_system(row, sides[0].messages);
     for (int i = 0; i < 2; i++) {
         formats_conversation_free(&sides[i]);
         json_decref(rows[i]);

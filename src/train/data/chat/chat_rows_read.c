@@ -34,13 +34,13 @@ typedef struct chat_reader {
     chat_slot *slots;
     size_t filled;
     const char *file;
-    bool typed;               /* the source names the type of its rows */
-    formats_row_type type;    /* that type, or any */
-    const formats_form *form; /* of the file's rows; NULL: not yet known */
-    train_chat_fields fields; /* of the file */
-    bool kind_known;          /* whether all rows are pairs */
-    bool templated;           /* a chat template wrote some row */
-    bool unread_said;         /* say_unread, of the file */
+    bool typed;                      /* the source names the type of its rows */
+    formats_row_type type;           /* that type, or any */
+    const formats_form *form;        /* of the file's rows; NULL: not yet known */
+    train_chat_fields fields;        /* of the file */
+    bool kind_known;                 /* whether all rows are pairs */
+    bool templated;                  /* a chat template wrote some row */
+    bool unread_said, replaced_said; /* of the file */
 } chat_reader;
 
 /* Without skipping, a thread ends at its first bad row: those behind it are not asked for, and each
@@ -90,14 +90,21 @@ static bool is_dropped(chat_reader *r, const train_chat_row *rows, int count) {
     return dropped;
 }
 
-/* A variable that changes nothing, once a file. */
-static void say_unread(chat_reader *r, const train_chat_row *row) {
-    if (!row->unread[0] || r->unread_said) return;
-    r->unread_said = true;
-    base_log(r->options->log, SIFR_LOG_WARNING,
-             "data: %s: the chat template has no variable '%s' of chat_template_kwargs, which "
-             "changes nothing",
-             r->file, row->unread);
+/* What would be said of many rows alike, once a file. */
+static void say_once(chat_reader *r, const train_chat_row *row) {
+    const sifr_log *log = r->options->log;
+    if (row->unread[0] && !r->unread_said)
+        base_log(log, SIFR_LOG_WARNING,
+                 "data: %s: the chat template has no variable '%s' of chat_template_kwargs, which "
+                 "changes nothing",
+                 r->file, row->unread);
+    if (row->odd.replaced && !r->replaced_said)
+        base_log(log, SIFR_LOG_WARNING,
+                 "data: %s: rows have a system prompt in a field and another one as the first "
+                 "turn; the turn counts",
+                 r->file);
+    r->unread_said |= row->unread[0] != '\0';
+    r->replaced_said |= row->odd.replaced;
 }
 
 static sifr_status take_row(chat_reader *r, const train_chat_row *rows, sifr_error *error) {
@@ -112,7 +119,7 @@ static sifr_status take_row(chat_reader *r, const train_chat_row *rows, sifr_err
         chat->counts.left_out += rows[a].odd.left_out;
         chat->counts.quoted += rows[a].odd.quoted;
         r->templated |= rows[a].templated;
-        say_unread(r, &rows[a]);
+        say_once(r, &rows[a]);
         BASE_TRY(train_chat_append(chat, rows[a].ids.ids, rows[a].learned, kept, whole, error));
     }
     return SIFR_OK;
@@ -211,7 +218,7 @@ static sifr_status read_file(chat_reader *r, const train_chat_source *source, co
                             .ignored = {source->ignored[0], source->ignored[1]},
                             .templated = r->templates.there,
                             .documents = train_chat_templates_name(&r->templates, "documents")};
-    r->unread_said = false;
+    r->unread_said = r->replaced_said = false;
     for (size_t t = 0; t < r->threads; t++) r->encoders[t].format = source->format;
     if (r->typed) BASE_TRY(check_kind(r, r->type, error));
     BASE_TRY(formats_records_open_rows(path, &records, error));
