@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/file.h"
+#include "base/json_lenient.h"
 
 /* The end of the string that begins at `at`: its closing quote, or the end of the text. */
 static size_t base_json_string_end(const char *text, size_t size, size_t at) {
@@ -41,8 +42,8 @@ static const char *base_json_excess(const char *text, size_t size) {
 #define BASE_JSON_HUGE "9e307"
 #define BASE_JSON_HUGE_VALUE 9e307
 
-/* The length of the JSON number at `text`; 0 if no number is there, which the parser reports. */
-static size_t base_json_number(const char *text) {
+/* Where no number is there, the parser reports it. */
+size_t base_json_number(const char *text) {
     static const char digits[] = "0123456789";
     size_t at = *text == '-', count = strspn(text + at, digits);
     if (count == 0 || (count > 1 && text[at] == '0')) return 0;
@@ -91,6 +92,14 @@ static size_t base_json_narrow_word(char *at, bool begins) {
         return length;
     }
     return 0;
+}
+
+bool base_json_fits(const char *number, size_t size) {
+    char *end;
+    if (isinf(strtod(number, &end))) return false;
+    errno = 0;
+    (void)strtoll(number, NULL, 10);
+    return errno != ERANGE || strcspn(number, ".eE") < size;
 }
 
 /* Replaces numbers that jansson refuses as out of range. Most belong to keys that nobody reads
@@ -150,6 +159,7 @@ static sifr_status base_json_read(const char *text, size_t size, const char *nam
         return base_fail(error, SIFR_USAGE, "%s:%s JSON %s is not supported", name, place, excess);
     json_error_t where;
     json_t *value = json_loadb(text, size, JSON_REJECT_DUPLICATES, &where);
+    if (!value && first > 0) value = base_json_lenient(text, size);
     if (!value && !strict && base_json_may_be_narrowed(text, size, first, &where))
         value = base_json_parse_narrowed(text, size, &where);
     if (!value) {

@@ -92,6 +92,85 @@ static void test_piece(void **state) {
     json_decref(value);
 }
 
+static void assert_row(const char *text, const char *sound, const char *faults) {
+    json_t *row = NULL, *value, *whole = json_object();
+    char found[512] = "";
+    const char *key;
+    sifr_error error = {0};
+    if (base_json_parse_from(text, strlen(text), "a.json", 7, &row, &error) != SIFR_OK)
+        fail_msg("%s: %s", text, error.message);
+    json_object_foreach(row, key, value) {
+        const char *fault = base_json_fault(value);
+        if (!fault) json_object_set(whole, key, value);
+        if (fault) strcat(strcat(strcat(strcat(found, key), " "), fault), ";");
+    }
+    char *dumped = json_dumps(whole, JSON_SORT_KEYS | JSON_COMPACT);
+    assert_string_equal(dumped, sound);
+    assert_string_equal(found, faults);
+    free(dumped);
+    json_decref(whole);
+    json_decref(row);
+}
+
+/* Rows that Python's json reads, as they are written by it: what is no JSON is a fault of the
+ * member that has it. */
+static void test_row(void **state) {
+    (void)state;
+    assert_row("{\"a\": NaN, \"b\": \"x\"}", "{\"b\":\"x\"}",
+               "a holds NaN or Infinity, which JSON does not have;");
+    assert_row(" {\"b\":\"x\" , \"a\":{\"c\":[1,-Infinity]}} \r", "{\"b\":\"x\"}",
+               "a holds NaN or Infinity, which JSON does not have;");
+    assert_row("{\"a\": Infinity, \"b\": \"NaN, }\\\" NaN\"}", "{\"b\":\"NaN, }\\\" NaN\"}",
+               "a holds NaN or Infinity, which JSON does not have;");
+    assert_row("{\"a\": \"x\\u0000y\", \"b\": \"\\\\u0000\"}", "{\"b\":\"\\\\u0000\"}",
+               "a holds \\u0000, which is not supported in a text;");
+    assert_row("{\"a\": \"\\uD83D\", \"b\": \"\\ud83d\\ude00\"}", "{\"b\":\"\xf0\x9f\x98\x80\"}",
+               "a holds half of a surrogate pair (\\ud800 to \\udfff), which is no text;");
+    assert_row("{\"a\": [\"\\ude00\\ud83d\"]}", "{}",
+               "a holds half of a surrogate pair (\\ud800 to \\udfff), which is no text;");
+    assert_row("{\"a\": 1, \"b\": 2, \"a\": 1}", "{\"b\":2}", "a stands twice in the row;");
+    assert_row("{\"b\": 2, \"a\": {\"c\": 1, \"c\": 2}}", "{\"b\":2}",
+               "a holds an object with the same key twice;");
+    assert_row("{\"a\": 1e400, \"b\": 1e-400}", "{\"b\":0.0}",
+               "a holds a number that is too large;");
+    assert_row("{\"a\": 123456789012345678901234567890, \"b\": 9007199254740993}",
+               "{\"b\":9007199254740993}", "a holds a number that is too large;");
+    assert_row("{\"\\ud800\": 1, \"b\": 2}", "{\"b\":2,\"\xef\xbf\xbd\":1}", "");
+}
+
+/* What Python does not read either is refused with the parser's words. */
+static void test_row_refused(void **state) {
+    (void)state;
+    static const char *const texts[] = {"{\"a\": NaN,}",
+                                        "{\"a\": nan}",
+                                        "{\"a\": -NaN}",
+                                        "{\"a\": NaNa}",
+                                        "{\"a\": +Infinity}",
+                                        "{\"a\": NaN} x",
+                                        "{\"a\" NaN}",
+                                        "{a: NaN}",
+                                        "{\"a\": 01e999}",
+                                        "{\"a\": \"\\ud800}",
+                                        "{\"a\": [NaN}}",
+                                        "{\"a\": NaN",
+                                        "{\"a\": NaN, 1}",
+                                        "{\"a\": \"\\u000g\"}",
+                                        "{\"a\": NaN, \"b\"}",
+                                        "{NaN: 1}",
+                                        "[NaN]",
+                                        "{\"a\": NaN \"b\": 1}",
+                                        "{\"a\": NaN\xff}",
+                                        "{\"a\": \"\n\\ud800\"}"};
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
+        json_t *row = NULL;
+        sifr_error error = {0};
+        sifr_status status =
+            base_json_parse_from(texts[i], strlen(texts[i]), "a.json", 7, &row, &error);
+        if (status != SIFR_USAGE) fail_msg("%s is read", texts[i]);
+        assert_message(&error, "a.json: not valid JSON at line ");
+    }
+}
+
 /* Brackets in strings are no levels. */
 static void test_depth(void **state) {
     (void)state;
@@ -261,6 +340,8 @@ int main(void) {
         cmocka_unit_test(test_python_numbers),
         cmocka_unit_test(test_text),
         cmocka_unit_test(test_piece),
+        cmocka_unit_test(test_row),
+        cmocka_unit_test(test_row_refused),
         cmocka_unit_test(test_depth),
         cmocka_unit_test(test_values),
         cmocka_unit_test(test_strict),

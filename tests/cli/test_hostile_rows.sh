@@ -39,7 +39,7 @@ bad "row 2, line 2: 'messages[0]' has a weight that is neither 0, not learned, n
     '{"messages": [{"role": "assistant", "content": "x", "weight": 0.5}]}'
 bad "not valid JSON at line 2, column" '{"messages": [{"role": "user", "content": "x"}'
 bad "line 2 is not valid UTF-8; convert the file" '{"messages": [{"role": "user", "content": "caf\xe9"}]}'
-bad "not valid JSON at line 2, column" '{"messages": [{"role": "user", "content": "\\ud800"}]}'
+bad "row 2, line 2: 'messages' holds half of a surrogate pair" '{"messages": [{"role": "user", "content": "\\ud800"}]}'
 bad "line 2: JSON nested deeper than 64 levels" "{\"messages\": $(head -c 20000 /dev/zero | tr '\0' '[')"
 
 # --- elements of an array that are no objects ---

@@ -490,6 +490,41 @@ static void keeps_system_turns(void **state) {
     }
 }
 
+/* What Python's json reads and JSON is not: trained where the field is not read, else one line. */
+static void reads_odd_json(void **state) {
+    (void)state;
+    static const char *const odd[][2] = {
+        {"NaN", "holds NaN or Infinity"},
+        {"-Infinity", "holds NaN or Infinity"},
+        {"\"x\\u0000\"", "holds \\u0000"},
+        {"[\"\\ud800\"]", "holds half of a surrogate pair"},
+        {"{\"b\": 1, \"b\": 2}", "holds an object with the same key"},
+        {"1e999", "holds a number that is too large"}};
+    static const char *const forms[][2] = {
+        {"{\"text\": %s}\n", "'text' "},
+        {"{\"prompt\": \"a\", \"completion\": %s}\n", "'completion' "},
+        {"{\"prompt\": \"a\", \"chosen\": \"b\", \"rejected\": %s}\n", "'rejected' "},
+        {"{\"instruction\": \"a\", \"input\": %s, \"output\": \"b\"}\n", "'input' "},
+        {"{\"messages\": [{\"role\": \"user\", \"content\": \"a\", \"x\": %s}]}\n", "'messages' "},
+        {"{\"conversations\": [{\"from\": \"gpt\", \"value\": %s}]}\n", "'conversations' "},
+        {"{\"id\": %s}\n", "'id' "}};
+    char row[256], said_of[128];
+    set_template(plain_template);
+    for (size_t i = 0; i < sizeof odd / sizeof *odd; i++) {
+        snprintf(row, sizeof row, "{\"text\": \"a\", \"id\": %s}\n", odd[i][0]);
+        train_chat_source source = source_of(scratch_text("o.jsonl", row));
+        train_chat_options options = options_for(&source, 1);
+        train_chat_close(open_rows(&options));
+        for (size_t k = 0; k < sizeof forms / sizeof *forms; k++) {
+            snprintf(row, sizeof row, forms[k][0], odd[i][0]);
+            snprintf(said_of, sizeof said_of, "row 1, line 1: %s%s", forms[k][1], odd[i][1]);
+            refuse("o.jsonl", row, said_of);
+            refuse("o.jsonl", row, "mend the row, or give --skip-bad-rows");
+        }
+    }
+    refuse("o.jsonl", "{\"text\": \"a\", \"text\": \"a\"}\n", "'text' stands twice in the row");
+}
+
 /* Skipped rows are counted; a failure of the file is none of a row. */
 static void skips_rows(void **state) {
     (void)state;
@@ -759,6 +794,7 @@ int main(void) {
         cmocka_unit_test_setup_teardown(refuses_rows, scratch_setup, scratch_teardown),
         cmocka_unit_test_setup_teardown(keeps_flags, scratch_setup, scratch_teardown),
         cmocka_unit_test_setup_teardown(keeps_system_turns, scratch_setup, scratch_teardown),
+        cmocka_unit_test_setup_teardown(reads_odd_json, scratch_setup, scratch_teardown),
         cmocka_unit_test_setup_teardown(skips_rows, scratch_setup, scratch_teardown),
         cmocka_unit_test_setup_teardown(cuts_rows, scratch_setup, scratch_teardown),
         cmocka_unit_test_setup_teardown(draws_by_weight, scratch_setup, scratch_teardown),

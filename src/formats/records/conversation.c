@@ -33,6 +33,26 @@ const char *formats_json_kind(const json_t *value) {
     return json_is_boolean(value) ? "is true or false" : "is a number";
 }
 
+sifr_status formats_row_sound(const json_t *value, const char *field,
+                              const formats_row_place *place, sifr_error *error) {
+    const char *fault = base_json_fault(value);
+    char name[96];
+    if (!fault) return SIFR_OK;
+    snprintf(name, sizeof name, "'%.80s'", field);
+    return formats_row_fail(place, name, error, "%s; mend the row, or give --skip-bad-rows", fault);
+}
+
+sifr_status formats_row_sound_all(const json_t *row, const formats_form *form,
+                                  const formats_row_place *place, sifr_error *error) {
+    const char *name;
+    json_t *value;
+    json_object_foreach((json_t *)(uintptr_t)row, name, value) {
+        if (base_json_fault(value) && formats_form_reads(form, row, name))
+            return formats_row_sound(value, name, place, error);
+    }
+    return SIFR_OK;
+}
+
 sifr_status formats_row_string(const json_t *row, const char *field, bool optional,
                                const formats_row_place *place, const char **out, size_t *size,
                                sifr_error *error) {
@@ -43,6 +63,7 @@ sifr_status formats_row_string(const json_t *row, const char *field, bool option
     if (*out) return SIFR_OK;
     *out = "";
     if (optional && (!value || json_is_null(value))) return SIFR_OK;
+    BASE_TRY(formats_row_sound(value, field, place, error));
     snprintf(name, sizeof name, "'%.80s'", field);
     return formats_row_fail(place, name, error, "%s; it must be a string",
                             formats_json_kind(value));
@@ -65,6 +86,7 @@ sifr_status formats_row_list(const json_t *row, const char *field, const formats
     char name[96];
     *out = NULL;
     if (!value || json_is_null(value)) return SIFR_OK;
+    BASE_TRY(formats_row_sound(value, field, place, error));
     if (json_is_string(value) && json_string_length(value) == 0) return SIFR_OK; /* of a CSV file */
     snprintf(name, sizeof name, "'%.80s'", field);
     if (json_is_string(value))
@@ -274,6 +296,7 @@ static sifr_status unknown_form(const json_t *row, const formats_row_place *plac
     const char *name;
     json_t *value;
     json_object_foreach((json_t *)(uintptr_t)row, name, value) {
+        BASE_TRY(formats_row_sound(value, name, place, error));
         int more = snprintf(fields + used, sizeof fields - used, "%s%.40s", used ? ", " : "", name);
         if (more < 0 || (size_t)more >= sizeof fields - used) break;
         used += (size_t)more;
@@ -326,6 +349,7 @@ sifr_status formats_conversation_read(const json_t *row, const formats_form *for
                                       const formats_row_place *place, formats_conversation *out,
                                       sifr_error *error) {
     *out = (formats_conversation){.prompt = "", .text = ""};
+    BASE_TRY(formats_row_sound_all(row, form, place, error));
     sifr_status status = read_row(row, form, format, templated, place, out, error);
     if (status == SIFR_OK) status = formats_row_check_unread(row, form, place, error);
     if (status != SIFR_OK) formats_conversation_free(out);

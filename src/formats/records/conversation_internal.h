@@ -7,6 +7,15 @@
 /* "is a number" … */
 const char *formats_json_kind(const json_t *value);
 
+/* SIFR_FAILED where the value is a fault (base/json.h). */
+sifr_status formats_row_sound(const json_t *value, const char *field,
+                              const formats_row_place *place, sifr_error *error) SIFR_MUST_CHECK;
+
+/* The same of every field of the row that the form reads. */
+sifr_status formats_row_sound_all(const json_t *row, const formats_form *form,
+                                  const formats_row_place *place,
+                                  sifr_error *error) SIFR_MUST_CHECK;
+
 /* A member that must be a string; *out and *size are the row's. `optional`: absent or null is "".
  */
 sifr_status formats_row_string(const json_t *row, const char *field, bool optional,

@@ -203,6 +203,7 @@ sifr_status formats_preference_read(const json_t *row, const formats_form *form,
                                     sifr_error *error) {
     preference p = {.row = row, .form = form, .place = place, .templated = templated};
     out[0] = out[1] = NULL;
+    BASE_TRY(formats_row_sound_all(row, form, place, error));
     sifr_status status = read_parts(&p, error);
     if (status == SIFR_OK) status = split(&p, out, error);
     if (status == SIFR_OK) status = formats_row_check_unread(row, form, place, error);

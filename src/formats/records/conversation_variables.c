@@ -35,6 +35,7 @@ static sifr_status read_object(const json_t *row, const formats_row_place *place
     const char *text = json_string_value(value);
     *out = NULL;
     if (!value || json_is_null(value) || (text && !*text)) return SIFR_OK;
+    BASE_TRY(formats_row_sound(value, kwargs, place, error));
     sifr_error said = {0};
     sifr_status status = SIFR_OK;
     if (text) status = base_json_parse(text, json_string_length(value), "as JSON", &parsed, &said);

@@ -3,12 +3,20 @@
 #include <string.h>
 
 #include "base/heap.h"
+#include "base/json.h"
 
 /* Where a row stands, for messages. */
 typedef struct row_place {
     const char *file;
     int64_t line;
 } row_place;
+
+/* What a value is that is not what it must be. */
+static const char *what_is(const json_t *value, const char *otherwise) {
+    const char *fault = base_json_fault(value);
+    if (fault) return fault;
+    return value ? otherwise : "is missing";
+}
 
 static sifr_status take_text(const json_t *row, const char *column, const row_place *place,
                              const char **text, size_t *size, sifr_error *error) {
@@ -17,8 +25,7 @@ static sifr_status take_text(const json_t *row, const char *column, const row_pl
     *size = json_string_length(value);
     if (*text) return SIFR_OK;
     return base_fail(error, SIFR_FAILED, "%s: line %lld: '%.60s' %s; it must be a text",
-                     place->file, (long long)place->line, column,
-                     value ? "is no text" : "is missing");
+                     place->file, (long long)place->line, column, what_is(value, "is no text"));
 }
 
 static sifr_status encode_texts(train_encoder *e, const json_t *row,
@@ -109,8 +116,7 @@ static sifr_status encode_sentence(train_encoder *e, const json_t *row,
     if (!json_is_array(words))
         return base_fail(error, SIFR_FAILED,
                          "%s: line %lld: '%.60s' %s; it must be a list of words", place->file,
-                         (long long)place->line, columns->text,
-                         words ? "is no list" : "is missing");
+                         (long long)place->line, columns->text, what_is(words, "is no list"));
     if (count == 0)
         return base_fail(error, SIFR_FAILED, "%s: line %lld: '%.60s' is empty; remove the row",
                          place->file, (long long)place->line, columns->text);

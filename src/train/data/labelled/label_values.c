@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/json.h"
+
 static const char *type_name(const json_t *value) {
     static const char *const names[] = {"an object", "a list", "a text", "a whole number",
                                         "a number",  "true",   "false",  "null"};
@@ -13,8 +15,10 @@ static const char *type_name(const json_t *value) {
 
 static sifr_status wrong_type(const train_label_place *p, const json_t *value, const char *must,
                               sifr_error *error) {
-    return base_fail(error, SIFR_FAILED, "%s: line %lld: '%.60s' is %s; it must be %s", p->file,
-                     (long long)p->line, p->column, type_name(value), must);
+    const char *fault = base_json_fault(value);
+    return base_fail(error, SIFR_FAILED, "%s: line %lld: '%.60s' %s%s; it must be %s", p->file,
+                     (long long)p->line, p->column, fault ? "" : "is ",
+                     fault ? fault : type_name(value), must);
 }
 
 static sifr_status unknown(const train_label_place *p, const char *name, size_t size,
