@@ -130,6 +130,7 @@ static sifr_status tokenize(const tokenize_options *o, sifr_error *error) {
     if (status != SIFR_OK) goto done;
     sifr_log log = cli_log(name);
     train_tokenise_say(tokenizer, !o->plain, eos, &log);
+    train_tokenise_say_doubled(tokenizer, counts.doubled, "document", &log);
     say_oddities(&source, &counts);
     print_result(o, &source, &counts);
 done:

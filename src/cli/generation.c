@@ -10,6 +10,7 @@
 #include "base/heap.h"
 #include "base/random.h"
 #include "model/registry.h"
+#include "train/data/tokenise.h"
 
 enum { NEW_TOKENS = 128 };
 
@@ -147,6 +148,13 @@ sifr_status cli_generation_encode(const cli_generation *g, const char *text, siz
     if (invalid)
         base_log(&log, SIFR_LOG_WARNING, "prompt: %llu invalid UTF-8 sequences read as U+FFFD",
                  (unsigned long long)invalid);
+    size_t before = 0;
+    if (special) formats_tokenizer_around(g->tokenizer, false, &before);
+    if (special && ids->count > before &&
+        train_tokenise_doubles(g->tokenizer, ids->ids + before, ids->count - before))
+        base_log(&log, SIFR_LOG_WARNING,
+                 "prompt: it begins with the token that the tokenizer puts before it too; give "
+                 "--no-special-tokens");
     if (ids->count) return SIFR_OK;
     int64_t first = g->defaults.bos_token_id; /* an empty prompt */
     if (first < 0) first = config->bos_token_id;

@@ -66,3 +66,16 @@ complains 'chat_template nothing: no such file or name'
 echo text >a.txt
 expect 2 sifr eval --model model --data a.txt --seq-length 4 $loud
 complains 'chat_template: a.txt is text or a token store, which no chat template writes'
+
+# A tokenizer that puts a token before a text which begins with it already.
+cp -r tok begins
+bos='{"type":"TemplateProcessing","single":[{"SpecialToken":{"id":"<s>","type_id":0}},{"Sequence":{"id":"A","type_id":0}}],"pair":[{"Sequence":{"id":"A","type_id":0}},{"Sequence":{"id":"B","type_id":1}}],"special_tokens":{"<s>":{"id":"<s>","ids":[0],"tokens":["<s>"]}}}'
+sed "s/\"post_processor\":null/\"post_processor\":$bos/" tok/tokenizer.json >begins/tokenizer.json
+cp begins/tokenizer.json model
+printf '<s>a text with what begins it' >a.txt
+expect 0 sifr tokenize --tokenizer begins --data a.txt --output store
+grep -qF '1 document begins with <s>, and the tokenizer puts another one before it' err || fail "$(cat err)"
+expect 0 sifr generate --model model --prompt '<s>a' --max-new-tokens 1
+grep -qF 'give --no-special-tokens' err || fail "$(cat err)"
+expect 0 sifr generate --model model --prompt '<s>a' --max-new-tokens 1 --no-special-tokens
+[ ! -s err ] || fail "$(cat err)"

@@ -331,12 +331,56 @@ static void refuses_variables(void **state) {
     refuse(ROW("\"documents\": \"a text\""), "'documents' is a string that does not hold a list");
 }
 
+/* A tokenizer that puts <s> before a text. */
+static void put_bos(void) {
+    static const char none
+        [] = "\"post_processor\":null",
+    some[] =
+        "\"post_processor\":{\"type\":\"TemplateProcessing\",\"single\":[{\"SpecialToken\":{\"id\":"
+        "\"<s>\","
+        "\"type_id\":0}},{\"Sequence\":{\"id\":\"A\",\"type_id\":0}}],\"pair\":[{\"Sequence\":{"
+        "\"id\":"
+        "\"A\",\"type_id\":0}},{\"Sequence\":{\"id\":\"B\",\"type_id\":1}}],\"special_tokens\":{"
+        "\"<s>\":{\"id\":\"<s>\",\"ids\":[0],\"tokens\":[\"<s>\"]}}}";
+    char *text, *whole;
+    size_t size;
+    assert_int_equal(base_read_file(scratch_path("tokenizer.json"), 1 << 20, &text, &size, NULL),
+                     SIFR_OK);
+    const char *at = strstr(text, none);
+    assert_non_null(at);
+    assert_true(asprintf(&whole, "%.*s%s%s", (int)(at - text), text, some, at + strlen(none)) > 0);
+    scratch_text("tokenizer.json", whole);
+    free(text);
+    free(whole);
+}
+
+/* Texts that hold the template already, before which the tokenizer puts what they begin with. */
+static void says_two_begins(void **state) {
+    (void)state;
+    static const char rows[] = "{\"text\": \"<s>a\"}\n{\"text\": \"a<s>\"}\n{\"text\": \"<s>b\"}\n";
+    set_text_template(turns_template);
+    put_bos();
+    train_chat_options options = {.special = true};
+    int64_t with = tokens_of(&options, rows);
+    assert_non_null(strstr(said, "data: 2 texts begin with <s>, and the tokenizer puts another one "
+                                 "before them; give --no-special-tokens\n"));
+    options.special = false;
+    assert_int_equal(tokens_of(&options, rows), with - 3);
+    assert_null(strstr(said, "begin"));
+    options.special = true;
+    (void)tokens_of(&options, "{\"prompt\": \"<s>a\", \"completion\": \"b\"}\n");
+    assert_non_null(strstr(said, "data: 1 text begins with <s>, and the tokenizer puts another one "
+                                 "before it; give --no-special-tokens\n"));
+    (void)tokens_of(&options, "{" ASKED "}\n");
+    assert_null(strstr(said, "begin"));
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(renders_as_transformers), cmocka_unit_test(renders_shared),
         cmocka_unit_test(renders_named),           cmocka_unit_test(takes_given),
         cmocka_unit_test(reads_variables),         cmocka_unit_test(names_unread_variables),
-        cmocka_unit_test(refuses_variables),
+        cmocka_unit_test(refuses_variables),       cmocka_unit_test(says_two_begins),
     };
     return cmocka_run_group_tests(tests, scratch_setup, scratch_teardown);
 }

@@ -128,7 +128,9 @@ sifr_status train_data_from_text(const formats_text_source *source,
                                                           .progress = options->progress},
                                 prefix, &counts, error);
     }
-    formats_tokenizer_free(tokenizer);
     if (status == SIFR_OK) say_counts(options->log, source, &counts);
+    if (status == SIFR_OK)
+        train_tokenise_say_doubled(tokenizer, counts.doubled, "document", options->log);
+    formats_tokenizer_free(tokenizer);
     return status;
 }

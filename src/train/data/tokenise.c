@@ -13,6 +13,7 @@
 #include "base/file.h"
 #include "base/heap.h"
 #include "base/system.h"
+#include "base/text.h"
 #include "base/thread.h"
 #include "formats/token_store.h"
 
@@ -170,6 +171,8 @@ static sifr_status write_piece(const tokenise_job *job, formats_token_writer *wr
                                train_tokenised *counts, sifr_error *error) {
     size_t before = 0, count = slot->ids.count;
     const int32_t *begin = formats_tokenizer_around(job->tokenizer, false, &before);
+    if (slot->first && options->special)
+        counts->doubled += train_tokenise_doubles(job->tokenizer, slot->ids.ids, count);
     if (slot->first && options->special) BASE_TRY(write_ids(writer, begin, before, counts, error));
     BASE_TRY(write_ids(writer, slot->ids.ids, count, counts, error));
     if (!slot->last) return SIFR_OK;
@@ -295,4 +298,24 @@ void train_tokenise_say(const formats_tokenizer *tokenizer, bool special, int64_
     size_t length = strlen(around[1]);
     base_log(log, SIFR_LOG_INFO, "data: each document is %s…%s%.*s", around[0], length ? " " : "",
              length ? (int)length - 1 : 0, around[1]);
+}
+
+bool train_tokenise_doubles(const formats_tokenizer *tokenizer, const int32_t *ids, size_t count) {
+    size_t before;
+    const int32_t *begin = formats_tokenizer_around(tokenizer, false, &before);
+    return before && count && ids[0] == begin[before - 1];
+}
+
+void train_tokenise_say_doubled(const formats_tokenizer *tokenizer, int64_t texts, const char *what,
+                                const sifr_log *log) {
+    size_t before, size;
+    char counted[80];
+    if (!texts) return;
+    const int32_t *begin = formats_tokenizer_around(tokenizer, false, &before);
+    const char *token = formats_tokenizer_bytes(tokenizer, begin[before - 1], &size);
+    base_log(log, SIFR_LOG_WARNING,
+             "data: %s begin%s with %.*s, and the tokenizer puts another one before %s; give "
+             "--no-special-tokens",
+             base_format_counted(texts, what, counted), texts == 1 ? "s" : "",
+             (int)(token ? size : 0), token ? token : "", texts == 1 ? "it" : "them");
 }

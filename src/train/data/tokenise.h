@@ -14,6 +14,7 @@ typedef struct train_tokenised {
     uint64_t bytes;
     uint64_t invalid;          /* invalid UTF-8 sequences, each read as U+FFFD */
     int64_t invalid_documents; /* with such sequences */
+    int64_t doubled;           /* documents before which the tokenizer puts what they begin with */
     int64_t unfinished;        /* documents whose last line has no newline */
     double seconds;
 } train_tokenised;
@@ -35,5 +36,12 @@ sifr_status train_tokenise(const formats_text_source *source, const formats_toke
  * <|end|>". */
 void train_tokenise_say(const formats_tokenizer *tokenizer, bool special, int64_t separator,
                         const sifr_log *log);
+
+/* Whether a text, of these ids by itself, begins with the token that the post-processor puts before
+ * it: then two stand there. */
+bool train_tokenise_doubles(const formats_tokenizer *tokenizer, const int32_t *ids, size_t count);
+/* Logs how many texts have two, if any, and the option that mends it. */
+void train_tokenise_say_doubled(const formats_tokenizer *tokenizer, int64_t texts, const char *what,
+                                const sifr_log *log);
 
 #endif

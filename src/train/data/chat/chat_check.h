@@ -10,6 +10,7 @@
 typedef struct train_chat_odd {
     bool left_out; /* a message of the system, a developer or a user is not in the text */
     bool replaced; /* the row has a system prompt in a field, and another one in a turn */
+    bool doubled;  /* the tokenizer puts a token before a text that begins with it */
     bool quoted;   /* arguments of a tool call are JSON in a string, and the text has them so */
 } train_chat_odd;
 

@@ -6,6 +6,7 @@
 
 #include "base/heap.h"
 #include "train/data/chat/chat_align.h"
+#include "train/data/tokenise.h"
 
 void train_chat_row_free(train_chat_row *row) {
     formats_tokenizer_ids_free(&row->ids);
@@ -187,6 +188,10 @@ static sifr_status encode_text(train_chat_encoder *e, const formats_conversation
                                sifr_error *error) {
     BASE_TRY(join(e, c, error));
     BASE_TRY(encode(e, e->joined.bytes, e->joined.count, e->special, place, &out->ids, error));
+    size_t around = count_around(e, false);
+    if (e->special && out->ids.count > around)
+        out->odd.doubled =
+            train_tokenise_doubles(e->tokenizer, out->ids.ids + around, out->ids.count - around);
     BASE_TRY(end_text(e, c, alpaca, &out->ids, error));
     BASE_TRY(make_room(out, error));
     if (c->completion && e->mask != TRAIN_ON_ALL) {

@@ -51,7 +51,7 @@ typedef struct train_chat_counts {
     int64_t dropped;               /* rows of which nothing is learned */
     int64_t dropped_cut;           /* of those, because of the cut */
     int64_t bad, merged, longest;
-    int64_t left_out, quoted; /* train_chat_odd */
+    int64_t left_out, quoted, doubled; /* train_chat_odd */
 } train_chat_counts;
 
 /* Reads and encodes every row. SIFR_FAILED, with file and row, for one that cannot be used. */

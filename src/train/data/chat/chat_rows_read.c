@@ -11,6 +11,7 @@
 #include "formats/records/records.h"
 #include "formats/text_source.h"
 #include "train/data/chat/chat_rows_internal.h"
+#include "train/data/tokenise.h"
 
 /* Rows are read and encoded so many at a time; of bad rows so many are named. */
 enum { ROWS_AT_A_TIME = 512, THREAD_LIMIT = 256, BAD_NAMED = 3 };
@@ -118,6 +119,7 @@ static sifr_status take_row(chat_reader *r, const train_chat_row *rows, sifr_err
         chat->counts.merged += rows[a].merged;
         chat->counts.left_out += rows[a].odd.left_out;
         chat->counts.quoted += rows[a].odd.quoted;
+        chat->counts.doubled += rows[a].odd.doubled;
         r->templated |= rows[a].templated;
         say_once(r, &rows[a]);
         BASE_TRY(train_chat_append(chat, rows[a].ids.ids, rows[a].learned, kept, whole, error));
@@ -369,6 +371,7 @@ static void say_odd_rows(const chat_reader *r) {
             "data: in %s row%s the arguments of a tool call are JSON in a string, and the chat "
             "template writes them in quotes; make them objects",
             base_format_count(c->quoted, count), c->quoted == 1 ? "" : "s");
+    train_tokenise_say_doubled(r->tokenizer, c->doubled, "text", log);
     if ((r->options->template || r->options->variables) && !r->templated)
         base_log(log, SIFR_LOG_WARNING, "data: no row has messages, so %s changes nothing",
                  r->options->template ? "chat_template" : "chat_template_kwargs");
