@@ -152,7 +152,7 @@ IGNORE("precompute_ref_log_probs", "the reference is computed once, before the f
 IGNORE("dpo_use_logits_to_keep", TORCH),
 NONE("max_prompt_len", "a row is cut at its end, at seq_length alone"),
 REFUSE("reward_model", "reward models are not supported yet"),
-EXPECT("chat_template", "the chat template is the model folder's", "tokenizer_default", "the chat template is the model folder's: put another one there as chat_template.jinja"),
+LATER("chat_template"),
 SPECIAL("train_on_inputs", import_inputs_too),
 LATER("val_set_size"),
 NONE("fsdp", "set zero_optimization.stage: 3 for full_shard, 2 for shard_grad_op"),
@@ -187,7 +187,8 @@ NONE("curriculum_sampling", "data are always shuffled"),
 NONE("sample_packing_sequentially", "rows are packed best fit"),
 NONE("min_sample_len", "rows of any length are learned"),
 EXPECT("excess_length_strategy", "a row is cut at its end", "truncate", "a row is cut at its end"),
-NONE("chat_template_jinja", "put it into the model folder as chat_template.jinja"),
+LATER("chat_template_jinja"),
+SPECIAL("chat_template_kwargs", import_template_variables),
 NONE("default_system_message", "the model's chat template has it"),
 NONE("eot_tokens", "what ends a turn is that of the chat template"),
 NONE("train_on_eos", "what ends a learned turn is learned"),
@@ -341,6 +342,7 @@ static sifr_status axolotl_finish(import_state *s) {
     BASE_TRY(import_axolotl_defaults(s));
     BASE_TRY(axolotl_preference(s));
     BASE_TRY(import_finish_optimizer(s, "optimizer"));
+    BASE_TRY(import_axolotl_template(s));
     BASE_TRY(import_finish_rows(s, "val_set_size"));
     BASE_TRY(import_axolotl_packed(s));
     const char *adapter = json_string_value(json_object_get(s->source, "adapter"));

@@ -390,7 +390,8 @@ static bool says_nothing(const char *name, const json_t *value) {
     static const char *const usual[][2] = {{"split", "\"train\""},
                                            {"train_on_eos", "\"turn\""},
                                            {"roles_to_train", "[\"assistant\"]"},
-                                           {"chat_template", "\"tokenizer_default\""},
+                                           {"message_field_training", "\"train\""},
+                                           {"message_field_training", "\"training\""},
                                            {"trust_remote_code", "true"}};
     char text[96];
     for (size_t i = 0; i < sizeof usual / sizeof *usual; i++)
@@ -412,6 +413,8 @@ static void say_others(import_state *s, const char *key, size_t index, const jso
                                         "field_tools",
                                         "field_system",
                                         "message_property_mappings",
+                                        "chat_template",
+                                        "chat_template_jinja",
                                         "message_field_role",
                                         "message_field_content"};
     const char *name;
@@ -423,7 +426,7 @@ static void say_others(import_state *s, const char *key, size_t index, const jso
             found |= strcmp(name, known[i]) == 0;
         if (found) continue;
         snprintf(where, sizeof where, "%.60s[%zu].%.60s", key, index, name);
-        bool template = strcmp(name, "chat_template") == 0 || strcmp(name, "conversation") == 0;
+        bool template = strcmp(name, "conversation") == 0;
         import_say_left(s, where, value,
                         template ? "the chat template is the model folder's"
                                  : "a source of rows has no such key here");

@@ -95,7 +95,12 @@ static void drop_places(import_state *s) {
                                           {"packing", "sifr.packing"},
                                           {"group_by_length", "sifr.group_by_length"},
                                           {"dataset_text_field", "sifr.data_fields"},
-                                          {"text_column", "sifr.data_fields"}};
+                                          {"text_column", "sifr.data_fields"},
+                                          {"chat_template", "sifr.chat_template"},
+                                          {"chat_template_jinja", "sifr.chat_template"},
+                                          {"chat_template_path", "sifr.chat_template"},
+                                          {"chat_template_kwargs", "sifr.chat_template_kwargs"},
+                                          {"enable_thinking", "sifr.chat_template_kwargs"}};
     for (size_t i = 0; i < sizeof keys / sizeof *keys; i++) {
         const json_t *value = json_object_get(s->source, keys[i][0]);
         if (!import_asks(value) || !import_get(s, keys[i][1])) continue;

@@ -104,6 +104,14 @@ sifr_status import_ignore_as_trl(import_state *s) SIFR_MUST_CHECK;
 /* Once all keys are read: `share` is the key of the share of rows that is held out. */
 sifr_status import_finish_rows(import_state *s, const char *share);
 
+/* import_template.c */
+import_special import_template_path;      /* a file; another tokenizer's template is refused */
+import_special import_template_text;      /* the template itself */
+import_special import_template_variables; /* an object */
+import_special import_thinking;           /* LLaMA-Factory's enable_thinking */
+/* Once all keys are read: chat_template and chat_template_jinja, also of single sets. */
+sifr_status import_axolotl_template(import_state *s);
+
 /* import_lora.c: adapters, once all keys are read, and what a program takes where its keys are
  * absent; 0: as PEFT does. Keys of adapters do nothing where they are off, for the reason `off`. */
 typedef struct import_lora {
