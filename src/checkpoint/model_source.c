@@ -165,6 +165,8 @@ static sifr_status open_folder(checkpoint_model *m, const char *adapter, const s
     memcpy(m->files, m->path, sizeof m->files);
     engine_folder_options options = {.choice.lora = &m->lora, .adapter = adapter};
     if (adapter) BASE_TRY(model_lora_load(adapter, &m->lora, error));
+    if (adapter && base_has_file(adapter, "chat_template.jinja"))
+        BASE_TRY(base_path_join(m->template, adapter, "chat_template.jinja", error));
     BASE_TRY(engine_folder_open_as(m->path, adapter ? &options : NULL, folder, error));
     size_t weights = folder->model->weight_count;
     m->typed = true;

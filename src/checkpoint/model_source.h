@@ -20,16 +20,17 @@ void checkpoint_span_values(const checkpoint_span *spans, size_t span_count, int
                             int64_t first, int64_t count, float *values);
 
 typedef struct checkpoint_model {
-    model_lora lora;               /* of a model with adapters; zeroed: none */
-    engine_folder folder;          /* weights: NULL if they come from a checkpoint */
-    char path[BASE_PATH_LENGTH];   /* path of the folder or checkpoint that is used */
-    char files[BASE_PATH_LENGTH];  /* the folder with config.json and the tokenizer */
-    engine_stored stored;          /* the tensors of the model folder */
-    bool typed;                    /* types are known; otherwise FP32 */
-    bool average;                  /* of a checkpoint, the averages of the weights are read */
-    int64_t step;                  /* step of the checkpoint; -1: a model folder */
-    checkpoint_opened opened;      /* the checkpoint */
-    formats_weights *base_weights; /* of its base; NULL: it has none */
+    model_lora lora;                 /* of a model with adapters; zeroed: none */
+    engine_folder folder;            /* weights: NULL if they come from a checkpoint */
+    char path[BASE_PATH_LENGTH];     /* path of the folder or checkpoint that is used */
+    char files[BASE_PATH_LENGTH];    /* the folder with config.json and the tokenizer */
+    char template[BASE_PATH_LENGTH]; /* the adapter's own chat template; "": it has none */
+    engine_stored stored;            /* the tensors of the model folder */
+    bool typed;                      /* types are known; otherwise FP32 */
+    bool average;                    /* of a checkpoint, the averages of the weights are read */
+    int64_t step;                    /* step of the checkpoint; -1: a model folder */
+    checkpoint_opened opened;        /* the checkpoint */
+    formats_weights *base_weights;   /* of its base; NULL: it has none */
     checkpoint_base base;
     checkpoint_range *ranges;       /* of its master weights */
     formats_safetensors *state;     /* its files; those with master weights are open */

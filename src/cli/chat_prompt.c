@@ -67,8 +67,9 @@ static sifr_status read_variables(const cli_chat_prompt *chat, const char *text,
 sifr_status cli_chat_open(const cli_generation *g, const cli_chat_flags *flags,
                           cli_chat_prompt *out, sifr_error *error) {
     *out = (cli_chat_prompt){0};
-    BASE_TRY(
-        formats_chat_template_load(g->model.files, flags->template, false, &out->template, error));
+    const char *given = flags->template;
+    if (!given && g->model.template[0]) given = g->model.template;
+    BASE_TRY(formats_chat_template_load(g->model.files, given, false, &out->template, error));
     if (flags->variables) BASE_TRY(read_variables(out, flags->variables, &out->variables, error));
     out->documents = json_incref(json_object_get(out->variables, "documents"));
     if (out->documents) json_object_del(out->variables, "documents");

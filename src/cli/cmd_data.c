@@ -232,6 +232,7 @@ static sifr_status open_rows(inspect_command *command, int64_t *length, train_ch
     train_chat_source *sources;
     cli_notes notes = {.name = name};
     sifr_log log = cli_notes_log(&notes);
+    char template[BASE_PATH_LENGTH];
     int64_t separator;
     BASE_TRY(model_config_load(command->model, &model, error));
     BASE_TRY(train_sequence_length(config, &model, &log, length, error));
@@ -244,7 +245,8 @@ static sifr_status open_rows(inspect_command *command, int64_t *length, train_ch
                                   .length = *length,
                                   .separator = separator,
                                   .mask = (train_chat_mask)config->train_on,
-                                  .template = config->chat_template,
+                                  .template = train_chat_template(config, template),
+                                  .asked = train_chat_template_key(config),
                                   .variables = config->chat_template_kwargs,
                                   .special = !config->no_special_tokens,
                                   .odds = config->preference.loss == CONFIG_PREFERENCE_ORPO,

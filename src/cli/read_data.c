@@ -26,6 +26,8 @@ sifr_status cli_read_data(const checkpoint_model *model, int64_t length, const s
     train_chat_form form;
     sifr_status status =
         train_chat_form_make(&model->folder, length, config, options, &form, error);
+    if (status == SIFR_OK && !form.options.template && model->template[0])
+        form.options.template = model->template;
     if (status == SIFR_OK) status = train_data_open(options, out, error);
     train_chat_form_free(&form);
     options->cache = NULL;

@@ -8,6 +8,7 @@
 #include "base/checked.h"
 #include "base/heap.h"
 #include "checkpoint/model_source.h"
+#include "formats/chat_template_given.h"
 #include "train/new_folder.h"
 
 typedef struct merge_run {
@@ -164,6 +165,8 @@ static sifr_status write_model(merge_run *run, const train_merged *merged, const
     BASE_TRY(train_new_folder_make(&run->folder, error));
     BASE_TRY(formats_folder_carry(run->model.path, run->folder.temporary, NULL, log, error));
     BASE_TRY(engine_folder_put_config(folder, run->model.path, run->folder.temporary, error));
+    BASE_TRY(formats_chat_template_put(run->model.template[0] ? run->model.template : NULL,
+                                       run->model.path, run->folder.temporary, error));
     BASE_TRY(
         engine_write_folder(folder->model, &run->stored, give, run, run->folder.temporary, error));
     return train_new_folder_place(&run->folder, error);

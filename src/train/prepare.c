@@ -206,13 +206,14 @@ static sifr_status put_adapter_config(const train_state *t, sifr_error *error) {
 /* From here on this run owns the output. The model folder's other files are copied first, so that
  * they overwrite nothing of this run; a resumed run has them already. */
 static sifr_status begin_output(train_state *t, sifr_error *error) {
+    char template[BASE_PATH_LENGTH];
     t->begun = true;
     BASE_TRY(save_config(t, error));
     BASE_TRY(checkpoint_clean(t->config->output, error));
     if (t->position) return SIFR_OK;
     BASE_TRY(formats_folder_carry(t->config->model, t->config->output, NULL, t->host->log, error));
     BASE_TRY(engine_folder_put_config(&t->folder, t->config->model, t->config->output, error));
-    BASE_TRY(formats_chat_template_put(t->config->chat_template, t->config->model,
+    BASE_TRY(formats_chat_template_put(train_chat_template(t->config, template), t->config->model,
                                        t->config->output, error));
     BASE_TRY(put_adapter_config(t, error));
     BASE_TRY(remove_stale(t->config->output, error));

@@ -314,6 +314,18 @@ sifr_status train_chat_sources_make(const sifr_config *config, const char *const
     return SIFR_OK;
 }
 
+const char *train_chat_template(const sifr_config *config, char path[BASE_PATH_LENGTH]) {
+    static const char name[] = "chat_template.jinja";
+    if (config->chat_template) return config->chat_template;
+    if (!config->adapter || !base_has_file(config->adapter, name)) return NULL;
+    return base_path_join(path, config->adapter, name, NULL) == SIFR_OK ? path : NULL;
+}
+
+const char *train_chat_template_key(const sifr_config *config) {
+    if (config->chat_template) return "chat_template";
+    return config->chat_template_kwargs ? "chat_template_kwargs" : NULL;
+}
+
 sifr_status train_chat_form_make(const engine_folder *folder, int64_t length,
                                  const sifr_config *config, train_data_options *options,
                                  train_chat_form *form, sifr_error *error) {
@@ -322,9 +334,7 @@ sifr_status train_chat_form_make(const engine_folder *folder, int64_t length,
     options->chat = NULL;
     bool fields = config->data_fields != NULL || config->ignore_fields != NULL;
     const char *key = config->data_fields ? "data_fields" : "ignore_fields";
-    const char *templated = config->chat_template          ? "chat_template"
-                            : config->chat_template_kwargs ? "chat_template_kwargs"
-                                                           : NULL;
+    const char *templated = train_chat_template_key(config);
     if (folder->config.task != MODEL_NEXT_TOKEN && fields)
         return base_fail(error, SIFR_USAGE,
                          "%s: they are of rows to fine-tune on, not for %s; name columns "
@@ -362,7 +372,8 @@ sifr_status train_chat_form_make(const engine_folder *folder, int64_t length,
                                          .separator = options->separator,
                                          .padding = base_max_i64(folder->config.pad_token_id, 0),
                                          .mask = (train_chat_mask)config->train_on,
-                                         .template = config->chat_template,
+                                         .template = train_chat_template(config, form->template),
+                                         .asked = templated,
                                          .variables = config->chat_template_kwargs,
                                          .special = options->special,
                                          .odds = config->preference.loss == CONFIG_PREFERENCE_ORPO,

@@ -54,6 +54,22 @@ many=$(tr -d ' \n' <out | sed 's/.*"prompt_ids":\[\([^]]*\)\].*/\1/' | tr , '\n'
 [ "$many" = $((few + 2)) ] || fail "generate: $many and $few tokens"
 echo a | expect 0 sifr chat out-loud --max-new-tokens 1 --chat-template-kwargs '{"loud": true}'
 
+# An adapter has its template, which goes on with it and into what is merged.
+train 0 adapter $loud --max-steps 1 --lora '{"r": 2}'
+ask out-adapter --chat-template-kwargs '{"loud": true}'
+[ "$(tr -d ' \n' <out | sed 's/.*"prompt_ids":\[\([^]]*\)\].*/\1/' | tr , '\n' | wc -l)" = "$many" ] ||
+    fail "the adapter has another template"
+expect 0 sifr merge model out-adapter merged
+cmp -s loud.jinja merged/chat_template.jinja || fail "the merged model has another template"
+expect 0 sifr eval --model model --adapter out-adapter --data rows.jsonl --seq-length 64 --json \
+    --chat-template-kwargs '{"loud": true}'
+loss=$(field loss)
+expect 0 sifr eval --model merged --data rows.jsonl --seq-length 64 --json --chat-template-kwargs '{"loud": true}'
+[ "$(field loss | cut -c1-6)" = "$(echo $loss | cut -c1-6)" ] || fail "merged $(field loss), adapter $loss"
+expect 0 sifr train --model model --adapter out-adapter --data rows.jsonl --seq-length 64 --threads 1 \
+    --per-device-train-batch-size 4 --output out-on --max-steps 1
+cmp -s loud.jinja out-on/chat_template.jinja || fail "the next adapter has another template"
+
 # What cannot be used.
 expect 2 sifr generate --model model --prompt a --chat-template loud.jinja
 complains '--chat-template: acts with --chat alone'

@@ -288,6 +288,7 @@ static void reads_variables(void **state) {
     options.variables = usual;
     assert_int_equal(tokens_of(&options, "{" ASKED "}\n"), toned);
     assert_null(strstr(said, "changes nothing"));
+    options.asked = "chat_template_kwargs";
     (void)tokens_of(&options, "{\"text\": \"a\"}\n");
     assert_non_null(
         strstr(said, "data: no row has messages, so chat_template_kwargs changes nothing"));

@@ -34,6 +34,7 @@ typedef struct train_chat_options {
     int64_t padding;   /* the id that fills up a sequence */
     train_chat_mask mask;
     const char *template;    /* in place of the folder's; NULL: its own */
+    const char *asked;       /* the user's key of one of these two; NULL: none is given */
     const json_t *variables; /* of the chat template in every row, an object; NULL: none */
     bool special;            /* the tokenizer's special tokens around texts */
     bool whole;              /* nothing is cut; for looking at the rows */

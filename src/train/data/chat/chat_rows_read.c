@@ -372,9 +372,9 @@ static void say_odd_rows(const chat_reader *r) {
             "template writes them in quotes; make them objects",
             base_format_count(c->quoted, count), c->quoted == 1 ? "" : "s");
     train_tokenise_say_doubled(r->tokenizer, c->doubled, "text", log);
-    if ((r->options->template || r->options->variables) && !r->templated)
+    if (r->options->asked && !r->templated)
         base_log(log, SIFR_LOG_WARNING, "data: no row has messages, so %s changes nothing",
-                 r->options->template ? "chat_template" : "chat_template_kwargs");
+                 r->options->asked);
     uint64_t invalid = 0;
     for (size_t t = 0; t < r->threads; t++)
         invalid += formats_tokenizer_invalid(r->encoders[t].scratch);
