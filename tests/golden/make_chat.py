@@ -3,7 +3,7 @@
 
     python3 tests/golden/make_chat.py [--shared ../shared]
 
-Needs `pip install transformers jinja2` (made with 5.23.0 and 3.1.6). `cases.json` has templates of
+Needs `pip install transformers jinja2` (made with 5.24.0 and 3.1.6). `cases.json` has templates of
 our own, each with one construct or a few. Their conversations are in `conversations.json`. To add a
 template, add a row with "conversation" and "template"; this script writes the rest: the text, or
 the error. With --shared, `shared.json` gets lengths and FNV-1a hashes of what the templates that lie

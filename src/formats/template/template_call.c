@@ -128,6 +128,8 @@ sifr_status formats_call_value(formats_render *r, formats_value function, const 
         return formats_call_builtin(r, function.function, nothing, call, out);
     case FORMATS_METHOD:
         return formats_call_builtin(r, function.method->function, function.method->self, call, out);
+    case FORMATS_LOOP:
+        return formats_call_loop(r, function.loop, call, out);
     case FORMATS_UNDEFINED:
         return formats_template_fail(&r->place,
                                      "%.*s is undefined or not supported, and cannot be called",

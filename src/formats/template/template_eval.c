@@ -153,8 +153,7 @@ sifr_status formats_binary(formats_render *r, int op, formats_value a, formats_v
         return repeat(r, a, b.kind == FORMATS_INT ? b.integer : b.truth, out);
     if (op == '*' && is_series(b) && is_whole(a))
         return repeat(r, b, a.kind == FORMATS_INT ? a.integer : a.truth, out);
-    if (op == '%' && a.kind == FORMATS_STRING)
-        return formats_template_fail(&r->place, "formatting with %% is not supported; use ~");
+    if (op == '%' && a.kind == FORMATS_STRING) return formats_percent(r, a.text, b, out);
     return no_operator(r, op, a, b);
 }
 

@@ -264,6 +264,7 @@ static const formats_builtin filters[] = {
     {"d", "default_value boolean", 0, filter_default, NULL},
     {"default", "default_value boolean", 0, filter_default, NULL},
     {"float", "default", 0, filter_float, NULL},
+    {"format", NULL, 0, NULL, formats_filter_format},
     {"indent", "width first blank", 0, filter_indent, NULL},
     {"int", "default base", 0, filter_int, NULL},
     {"lower", NULL, 0, filter_lower, NULL},
@@ -277,9 +278,9 @@ static const formats_builtin filters[] = {
     {"upper", NULL, 0, filter_upper, NULL}};
 
 static const char *const other_filters[] = {
-    "attr",    "center",    "e",     "escape",    "filesizeformat", "forceescape", "format",
-    "pprint",  "random",    "slice", "striptags", "truncate",       "urlencode",   "urlize",
-    "groupby", "wordcount", "batch", "wordwrap",  "xmlattr"};
+    "attr",   "center",    "e",        "escape",    "filesizeformat", "forceescape",
+    "pprint", "random",    "slice",    "striptags", "truncate",       "urlencode",
+    "urlize", "wordcount", "wordwrap", "xmlattr"};
 
 static const formats_builtin *find(const formats_builtin *rows, size_t count, formats_text name) {
     for (size_t i = 0; i < count; i++) {

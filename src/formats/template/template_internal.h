@@ -94,6 +94,7 @@ typedef struct formats_items {
     formats_value *values;
     size_t count, room;
     bool consumed;
+    bool group; /* a tuple of groupby, with attributes grouper and list */
 } formats_items;
 
 typedef struct formats_dict {
@@ -148,6 +149,7 @@ typedef struct formats_loop {
     formats_items *passed; /* a filtered loop whose length was asked for: the rest */
     size_t passed_next;
     int64_t index0, length, depth0; /* length: -1 while not known */
+    formats_value changed;          /* the last arguments of loop.changed */
     bool has_after;
     formats_value before, current, after;
 } formats_loop;
@@ -179,8 +181,9 @@ typedef enum formats_node_kind {
     FORMATS_NODE_DATA,      /* text */
     FORMATS_NODE_OUTPUT,    /* left */
     FORMATS_NODE_IF,        /* test, body; other: IF, BLOCK or NULL */
-    FORMATS_NODE_FOR,       /* for left in right if test: body; other: else, or NULL */
-    FORMATS_NODE_SET,       /* left = right */
+    FORMATS_NODE_FOR,  /* for left in right if test: body; other: else, or NULL; op: recursive */
+    FORMATS_NODE_WITH, /* items: SET; body */
+    FORMATS_NODE_SET,  /* left = right */
     FORMATS_NODE_SET_BLOCK, /* left = body, through the filters of right (around FILTERED) */
     FORMATS_NODE_FILTERED,
     FORMATS_NODE_MEMBER,       /* a target: namespace symbol . text */
@@ -462,6 +465,9 @@ sifr_status formats_capture(formats_render *r, const formats_node *body,
 sifr_status formats_exec_for(formats_render *r, const formats_node *node) SIFR_MUST_CHECK;
 sifr_status formats_assign(formats_render *r, const formats_node *target,
                            formats_value v) SIFR_MUST_CHECK;
+/* loop(items), inside of a recursive one. */
+sifr_status formats_call_loop(formats_render *r, formats_loop *loop, const formats_call *call,
+                              formats_value *out) SIFR_MUST_CHECK;
 sifr_status formats_loop_attribute(formats_render *r, formats_loop *loop, formats_text name,
                                    formats_value *out) SIFR_MUST_CHECK;
 
@@ -479,6 +485,12 @@ sifr_status formats_want_text(formats_render *r, formats_value v, const char *wh
 /* Follows "a.b.0" from `v`; a step that leads nowhere gives `fallback`, unless that is none. */
 sifr_status formats_path(formats_render *r, formats_value v, formats_value path,
                          formats_value fallback, formats_value *out) SIFR_MUST_CHECK;
+
+/* template_format.c: '...' % values */
+sifr_status formats_percent(formats_render *r, formats_text text, formats_value values,
+                            formats_value *out) SIFR_MUST_CHECK;
+sifr_status formats_filter_format(formats_render *r, formats_value self, const formats_call *call,
+                                  formats_value *out);
 
 /* template_sequence.c: filters of sequences */
 const formats_builtin *formats_sequence_filters(size_t *count);

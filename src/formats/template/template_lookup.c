@@ -105,6 +105,11 @@ static sifr_status attribute(formats_render *r, formats_value v, formats_text na
     *found = true;
     if (method) return bind(r, v, method, out);
     if (v.kind == FORMATS_LOOP) return formats_loop_attribute(r, v.loop, name, out);
+    if (v.kind == FORMATS_TUPLE && v.items->group &&
+        (formats_text_is(name, "grouper") || formats_text_is(name, "list"))) {
+        *out = v.items->values[formats_text_is(name, "list")];
+        return SIFR_OK;
+    }
     if (v.kind == FORMATS_MACRO && formats_text_is(name, "name")) {
         *out = formats_of_text(v.macro->node->text);
         return SIFR_OK;

@@ -108,11 +108,28 @@ static sifr_status cycle(formats_render *r, formats_value self, const formats_ca
     return SIFR_OK;
 }
 
-static sifr_status bind_cycle(formats_render *r, formats_loop *loop, formats_value *out) {
-    static const formats_builtin function = {.name = "loop.cycle", .run_any = cycle};
+/* Whether the arguments are others than those of the last call. */
+static sifr_status changed(formats_render *r, formats_value self, const formats_call *call,
+                           formats_value *out) {
+    formats_loop *loop = self.loop;
+    formats_value now;
+    bool same = false;
+    BASE_TRY(formats_new_items(r, FORMATS_TUPLE, call->count, &now));
+    for (size_t i = 0; i < call->count; i++)
+        BASE_TRY(formats_append(r, now.items, call->values[i]));
+    if (loop->changed.kind == FORMATS_TUPLE) BASE_TRY(formats_equal(r, loop->changed, now, &same));
+    if (!same) loop->changed = now;
+    *out = formats_of_bool(!same);
+    return SIFR_OK;
+}
+
+static sifr_status bind_loop(formats_render *r, formats_loop *loop, bool cycles,
+                             formats_value *out) {
+    static const formats_builtin functions[] = {{.name = "loop.changed", .run_any = changed},
+                                                {.name = "loop.cycle", .run_any = cycle}};
     formats_method *method;
     BASE_TRY(FORMATS_TAKE(r, 1, sizeof *method, &method));
-    *method = (formats_method){&function, {.kind = FORMATS_LOOP, .loop = loop}};
+    *method = (formats_method){&functions[cycles], {.kind = FORMATS_LOOP, .loop = loop}};
     *out = (formats_value){.kind = FORMATS_METHOD, .method = method};
     return SIFR_OK;
 }
@@ -142,11 +159,9 @@ sifr_status formats_loop_attribute(formats_render *r, formats_loop *loop, format
         BASE_TRY(peek(r, loop, &found, out));
         if (!found) *out = formats_undefined(name);
     } else if (formats_text_is(name, "depth") || formats_text_is(name, "depth0")) {
-        *out = formats_of_int(name.size == strlen("depth"));
-    } else if (formats_text_is(name, "cycle")) {
-        return bind_cycle(r, loop, out);
-    } else if (formats_text_is(name, "changed")) {
-        return formats_template_fail(&r->place, "loop.changed is not supported yet");
+        *out = formats_of_int(loop->depth0 + (name.size == strlen("depth")));
+    } else if (formats_text_is(name, "cycle") || formats_text_is(name, "changed")) {
+        return bind_loop(r, loop, formats_text_is(name, "cycle"), out);
     } else {
         *out = formats_undefined(name);
     }
@@ -187,13 +202,14 @@ static sifr_status run_loop(formats_render *r, const formats_node *node, formats
     }
 }
 
-sifr_status formats_exec_for(formats_render *r, const formats_node *node) {
-    formats_value v;
+/* A loop over `v`, from the scope that is outside of it. */
+static sifr_status run_over(formats_render *r, const formats_node *node, formats_value v,
+                            int64_t depth0) {
     formats_loop *loop;
     formats_scope *scope = r->scope;
-    BASE_TRY(formats_eval(r, node->right, &v));
     BASE_TRY(FORMATS_TAKE(r, 1, sizeof *loop, &loop));
-    *loop = (formats_loop){.node = node, .scope = scope, .index0 = -1, .length = -1};
+    *loop =
+        (formats_loop){.node = node, .scope = scope, .index0 = -1, .length = -1, .depth0 = depth0};
     BASE_TRY(formats_iterate(r, v, &loop->source));
     sifr_status status = run_loop(r, node, loop);
     r->scope = scope;
@@ -202,5 +218,32 @@ sifr_status formats_exec_for(formats_render *r, const formats_node *node) {
     BASE_TRY(formats_scope_push(r));
     status = formats_exec(r, node->other);
     r->scope = scope;
+    return status;
+}
+
+sifr_status formats_exec_for(formats_render *r, const formats_node *node) {
+    formats_value v;
+    BASE_TRY(formats_eval(r, node->right, &v));
+    return run_over(r, node, v, 0);
+}
+
+sifr_status formats_call_loop(formats_render *r, formats_loop *loop, const formats_call *call,
+                              formats_value *out) {
+    formats_scope *scope = r->scope;
+    formats_builder *outer = r->out, inner = {0};
+    if (!loop->node->op)
+        return formats_template_fail(&r->place, "loop is called, but it is not recursive");
+    if (call->count != 1 || call->named)
+        return formats_template_fail(&r->place, "loop is called with one list");
+    r->out = &inner;
+    r->scope = loop->scope;
+    sifr_status status = formats_template_enter(r);
+    if (status == SIFR_OK) {
+        status = run_over(r, loop->node, call->values[0], loop->depth0 + 1);
+        r->depth--;
+    }
+    r->scope = scope;
+    r->out = outer;
+    *out = formats_of_text(formats_built(&inner));
     return status;
 }

@@ -101,6 +101,18 @@ METHOD(method_endswith) {
     return begins_any(r, self, arguments[0], true, out);
 }
 
+METHOD(method_zfill) {
+    int64_t width;
+    formats_builder b = {0};
+    BASE_TRY(formats_want_int(r, arguments[0], "zfill's width", &width));
+    size_t sign = self.text.size && (self.text.bytes[0] == '-' || self.text.bytes[0] == '+');
+    int64_t zeros = width - (int64_t)formats_char_count(self.text);
+    BASE_TRY(formats_build(r, &b, self.text.bytes, sign));
+    if (zeros > 0) BASE_TRY(formats_build_repeated(r, &b, formats_literal("0"), zeros));
+    BASE_TRY(formats_build(r, &b, self.text.bytes + sign, self.text.size - sign));
+    return text_result(formats_built(&b), out);
+}
+
 METHOD(method_removeprefix) {
     formats_text part;
     BASE_TRY(formats_want_text(r, arguments[0], "removeprefix's prefix", &part));
@@ -497,7 +509,7 @@ static const formats_builtin string_methods[] = {
     {"rjust", NULL, 0, NULL, NULL},
     {"swapcase", NULL, 0, NULL, NULL},
     {"translate", NULL, 0, NULL, NULL},
-    {"zfill", NULL, 0, NULL, NULL}};
+    {"zfill", "width", 1, method_zfill, NULL}};
 
 static const formats_builtin dict_methods[] = {{"get", "key default", 1, method_get, NULL},
                                                {"items", NULL, 0, method_items, NULL},

@@ -195,13 +195,30 @@ static sifr_status parse_for(formats_parser *p, formats_node **out) {
     BASE_TRY(formats_parser_tuple(p, false, &node->right));
     if (formats_parser_skip_name(p, "if"))
         BASE_TRY(formats_parser_expression(p, true, &node->test));
-    if (formats_parser_is_name(p, "recursive"))
-        return formats_template_fail(&p->place, "recursive loops are not supported");
+    node->op = formats_parser_skip_name(p, "recursive");
     p->loops++;
     BASE_TRY(parse_body(p, ends, &node->body, &end));
     p->loops--;
     if (!formats_text_is(end, "else")) return SIFR_OK;
     return parse_body(p, (const char *const[]){"endfor", NULL}, &node->other, &end);
+}
+
+/* a = 1, b = 2: all of them are worked out before the first is assigned. */
+static sifr_status parse_with(formats_parser *p, formats_node **out) {
+    formats_node *node, *set;
+    formats_text end;
+    size_t room = 0;
+    BASE_TRY(formats_parser_node(p, FORMATS_NODE_WITH, &node));
+    *out = node;
+    while (formats_parser_peek(p, 0)->kind != FORMATS_TOKEN_BLOCK_END) {
+        if (node->count) BASE_TRY(formats_parser_expect(p, ','));
+        BASE_TRY(formats_parser_node(p, FORMATS_NODE_SET, &set));
+        BASE_TRY(parse_target_part(p, false, &set->left));
+        BASE_TRY(formats_parser_expect(p, '='));
+        BASE_TRY(formats_parser_expression(p, true, &set->right));
+        BASE_TRY(formats_parser_add(p, node, &room, set));
+    }
+    return parse_body(p, (const char *const[]){"endwith", NULL}, &node->body, &end);
 }
 
 static sifr_status parse_if(formats_parser *p, formats_node **out) {
@@ -317,6 +334,7 @@ static const struct {
 } statements[] = {{"for", parse_for},
                   {"if", parse_if},
                   {"set", parse_set},
+                  {"with", parse_with},
                   {"macro", parse_macro},
                   {"call", parse_call_block},
                   {"filter", parse_filter_block},
@@ -338,8 +356,8 @@ static sifr_status parse_statement(formats_parser *p, formats_node **out) {
         return formats_template_fail(&p->place, "unexpected {%% %.*s %%}", (int)name.size,
                                      name.bytes);
     return formats_template_fail(&p->place,
-                                 "{%% %.*s %%} is not supported (supported: for, if, set, macro, "
-                                 "call, filter, raw, generation, break, continue)",
+                                 "{%% %.*s %%} is not supported (supported: for, if, set, with, "
+                                 "macro, call, filter, raw, generation, break, continue)",
                                  (int)(name.size < 60 ? name.size : 60), name.bytes);
 }
 

@@ -54,6 +54,21 @@ static sifr_status exec_set(formats_render *r, const formats_node *node) {
     return formats_assign(r, node->left, v);
 }
 
+static sifr_status exec_with(formats_render *r, const formats_node *node) {
+    formats_scope *scope = r->scope;
+    formats_value *values;
+    BASE_TRY(FORMATS_TAKE(r, node->count + 1, sizeof *values, &values));
+    for (size_t i = 0; i < node->count; i++)
+        BASE_TRY(formats_eval(r, node->items[i]->right, &values[i]));
+    BASE_TRY(formats_scope_push(r));
+    sifr_status status = SIFR_OK;
+    for (size_t i = 0; status == SIFR_OK && i < node->count; i++)
+        status = formats_assign(r, node->items[i]->left, values[i]);
+    if (status == SIFR_OK) status = formats_exec(r, node->body);
+    r->scope = scope;
+    return status;
+}
+
 static sifr_status make_macro(formats_render *r, const formats_node *node, formats_value *out) {
     formats_macro *macro;
     BASE_TRY(FORMATS_TAKE(r, 1, sizeof *macro, &macro));
@@ -127,6 +142,8 @@ static sifr_status exec_node(formats_render *r, const formats_node *node) {
     case FORMATS_NODE_SET:
     case FORMATS_NODE_SET_BLOCK:
         return exec_set(r, node);
+    case FORMATS_NODE_WITH:
+        return exec_with(r, node);
     case FORMATS_NODE_MACRO:
         return exec_macro(r, node);
     case FORMATS_NODE_CALL_BLOCK:

@@ -189,6 +189,67 @@ FILTER(filter_unique) {
     return SIFR_OK;
 }
 
+FILTER(filter_batch) {
+    formats_items *items;
+    formats_value part;
+    int64_t size;
+    BASE_TRY(formats_want_int(r, arguments[0], "batch's linecount", &size));
+    BASE_TRY(formats_iterate(r, self, &items));
+    BASE_TRY(formats_new_items(r, FORMATS_GENERATOR, 0, out));
+    BASE_TRY(formats_new_items(r, FORMATS_LIST, 0, &part));
+    for (size_t i = 0; i < items->count; i++) {
+        if ((int64_t)part.items->count == size) {
+            BASE_TRY(formats_append(r, out->items, part));
+            BASE_TRY(formats_new_items(r, FORMATS_LIST, 0, &part));
+        }
+        BASE_TRY(formats_append(r, part.items, items->values[i]));
+    }
+    if (!part.items->count) return SIFR_OK;
+    bool fills = arguments[1].kind != FORMATS_ABSENT && arguments[1].kind != FORMATS_NONE;
+    while (fills && (int64_t)part.items->count < size)
+        BASE_TRY(formats_append(r, part.items, arguments[1]));
+    return formats_append(r, out->items, part);
+}
+
+/* The attribute that items are grouped by, as it stands, and as it is compared. */
+static sifr_status group_key(formats_render *r, formats_value item, const formats_value *arguments,
+                             formats_value *plain, formats_value *folded) {
+    bool fallback = arguments[1].kind != FORMATS_ABSENT && arguments[1].kind != FORMATS_NONE;
+    BASE_TRY(formats_path(r, item, arguments[0], fallback ? arguments[1] : nothing, plain));
+    *folded = *plain;
+    return formats_truth(arguments[2]) ? SIFR_OK : fold(r, folded);
+}
+
+static sifr_status add_group(formats_render *r, formats_value grouper, formats_items *groups,
+                             formats_value *list) {
+    formats_value pair;
+    BASE_TRY(formats_new_items(r, FORMATS_LIST, 0, list));
+    BASE_TRY(formats_pair(r, grouper, *list, &pair));
+    pair.items->group = true;
+    return formats_append(r, groups, pair);
+}
+
+FILTER(filter_groupby) {
+    formats_value sorted, keys, plain, key, list = nothing;
+    BASE_TRY(copy_items(r, self, &sorted));
+    BASE_TRY(formats_new_items(r, FORMATS_LIST, sorted.items->count, &keys));
+    for (size_t i = 0; i < sorted.items->count; i++) {
+        BASE_TRY(group_key(r, sorted.items->values[i], arguments, &plain, &key));
+        BASE_TRY(formats_append(r, keys.items, key));
+    }
+    BASE_TRY(formats_sort(r, sorted.items->values, keys.items->values, sorted.items->count, false));
+    BASE_TRY(formats_new_items(r, FORMATS_LIST, 0, out));
+    for (size_t i = 0; i < sorted.items->count; i++) {
+        bool same = false;
+        formats_value before = key;
+        BASE_TRY(group_key(r, sorted.items->values[i], arguments, &plain, &key));
+        if (i) BASE_TRY(formats_equal(r, before, key, &same));
+        if (!same) BASE_TRY(add_group(r, plain, out->items, &list));
+        BASE_TRY(formats_append(r, list.items, sorted.items->values[i]));
+    }
+    return SIFR_OK;
+}
+
 static sifr_status extreme(formats_render *r, formats_value self, const formats_value *arguments,
                            int sign, formats_value *out) {
     formats_items *items;
@@ -343,9 +404,11 @@ static sifr_status filter_rejectattr(formats_render *r, formats_value self,
 
 const formats_builtin *formats_sequence_filters(size_t *count) {
     static const formats_builtin rows[] = {
+        {"batch", "linecount fill_with", 1, filter_batch, NULL},
         {"count", NULL, 0, filter_length, NULL},
         {"dictsort", "case_sensitive by reverse", 0, filter_dictsort, NULL},
         {"first", NULL, 0, filter_first, NULL},
+        {"groupby", "attribute default case_sensitive", 1, filter_groupby, NULL},
         {"items", NULL, 0, filter_items, NULL},
         {"join", "d attribute", 0, filter_join, NULL},
         {"last", NULL, 0, filter_last, NULL},
