@@ -305,7 +305,7 @@ if [ "$parquet" = 1 ]; then
     cp "$SOURCE/tests/golden/parquet/flat-snappy.parquet" .
     run 0 no --data flat-snappy.parquet --max-steps 1
     run 1 no --data "$SOURCE/tests/golden/parquet/nested-snappy.parquet" --max-steps 1
-    complains 'nested-snappy.parquet: row 1: no known form: its fields are messages, source'
+    complains "nested-snappy.parquet: row 1: 'messages' is missing"
     expect 0 sifr data inspect --model model --data chats.parquet --samples 1
     grep -q '^⟦red' out || { cat out; fail "no mask"; }
 else

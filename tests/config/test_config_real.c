@@ -26,7 +26,7 @@ static const struct {
     {"acc-zero3-offload.yaml", 0, NULL, 0},
     {"ah-cpt.yaml", 0, NULL, 3},
     {"ah-dpo.yaml", 1, "beta", 0},
-    {"ah-orpo.yaml", 0, NULL, 4},
+    {"ah-orpo.yaml", 0, NULL, 3},
     {"ah-sft-full.yaml", 0, NULL, 4},
     {"ah-sft-qlora.yaml", 0, NULL, 2},
     {"ah-zero3.yaml", 0, NULL, 1},
