@@ -29,7 +29,8 @@ export SRUN_CPUS_PER_TASK="$SLURM_CPUS_PER_TASK"
 # --mpi: pmix for Open MPI, pmi2 for MPICH; `srun --mpi=list` says what there is.
 # --kill-on-bad-exit: a rank that fails ends the others. --wait=0: a rank that is done never does.
 # A rank that was stopped by a signal has saved, and exits with 143: --resume goes on from there,
-# and begins where there is no checkpoint yet.
+# and begins where there is no checkpoint yet. Slurm calls such a job FAILED and puts it back into
+# the queue only where slurm.conf has RequeueExit=143; else submit it again.
 exec srun --mpi="${SIFR_PMI:-pmix}" --kill-on-bad-exit=1 --wait=0 \
     sifr train --config "$config" --model "$model" --data "$data" --output "$output" \
     --save-steps 500 --resume
