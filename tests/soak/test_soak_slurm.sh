@@ -1,0 +1,89 @@
+# label: soak
+# timeout: 900, not under sanitizers, runs alone
+# Under a real Slurm of two nodes with two ranks on each, by examples/slurm.sh: ranks that are killed
+# on the other node are named within seconds, placement by turns keeps shards on a host, a job that
+# makes room saves, comes back into the queue and goes on; each run that ends has one rank's bits.
+. "$SOURCE/tests/support/ranks.sh"
+. "$SOURCE/tests/support/slurm_nodes.sh"
+nodes 2
+srun --mpi=list 2>&1 | grep -q pmix || { echo "skipped: this Slurm has no PMIx" && exit 77; }
+[ ! "$mpich" ] || { echo "skipped: this sifr was built with MPICH, whose srun is another" && exit 77; }
+tiny_model
+sed 's/"max_steps": 10/"max_steps": 400/; s/"sifr": {/"sifr": {"shard_size": 2, /
+    s/^ "opt/ "zero_optimization": {"stage": 3}, &/' ds.json >config.json
+mkdir bin
+ln -s "$SIFR" bin/sifr
+export PATH=$PWD/bin:$PATH MODEL=$PWD/model DATA=$PWD/text CONFIG=$PWD/config.json
+export OMPI_MCA_btl_tcp_if_include=eth0
+"$SIFR" train --config ds.json --model model --data text --max-steps 400 --threads 1 \
+    --output alone >out 2>err || fail "alone: exit code $?"
+
+# submit NAME OPTION…: the example as job $job, what it says in NAME.log
+submit() {
+    local name=$1
+    shift
+    job=$(OUTPUT=$PWD/$name sbatch --parsable --cpus-per-task=1 --output="$PWD/$name.log" \
+        --open-mode=append "$@" "$SOURCE/examples/slurm.sh")
+}
+steps() { # NAME: returns when it has done some
+    local i
+    for i in $(seq 300); do
+        [ "$(grep -c . "$1/metrics.csv" 2>/dev/null || :)" -gt 30 ] 2>/dev/null && return
+        sleep 0.2
+    done
+    cat "$1.log" >&2
+    fail "$1: no steps after 60 s"
+}
+ends() { # NAME: with one rank's bits
+    until_state "$job" "COMPLETED" 300
+    [ "$(bits "$1")" = "$(bits alone)" ] || fail "$1: other bits than one rank's"
+}
+submit whole
+ends whole
+grep -q '^mesh: 2 replicas x 2 shards, replicas between hosts, shards inside a host' whole.log ||
+    fail "whole: the mesh: $(cat whole.log)"
+echo "the example on 2 x 2: one rank's bits"
+
+SLURM_DISTRIBUTION=cyclic submit turns
+ends turns
+grep -q 'sifr numbers them host by host' turns.log || fail "by turns: not said: $(cat turns.log)"
+grep -q '^mesh: .*, replicas between hosts, shards inside a host' turns.log || fail "by turns: the mesh"
+echo "placed by turns: one rank's bits, shards inside a host"
+
+submit killed
+steps killed
+processes=
+for process in $(ip netns pids h2); do
+    if tr '\0' ' ' </proc/$process/cmdline | grep -q '^[^ ]*sifr train '; then processes+=" $process"; fi
+done
+kill -9 $processes
+until_state "$job" "FAILED" 20
+grep -qE '^sifr train: rank 0: .*rank 2 on host h2 has died while' killed.log ||
+    fail "killed: not named: $(cat killed.log)"
+submit killed # what a user does then
+ends killed
+echo "ranks killed on the other node: named, and the next job has one rank's bits"
+
+submit preempted
+steps preempted
+urgent=$(sbatch --parsable -p first -N 2 --exclusive --output=/dev/null --wrap 'sleep 1')
+until_state "$urgent" "COMPLETED" 100
+grep -q 'stopped by SIGTERM after step .*saved, continue with --resume' preempted.log ||
+    fail "preempted: not saved: $(cat preempted.log)"
+ends preempted
+grep -q '^resumed from checkpoint-' preempted.log || fail "preempted: not resumed"
+echo "preempted, saved, back in the queue and resumed: one rank's bits"
+
+# --ranks in a batch script, as docs/launching.md has it: saved before its time is over.
+cat >ranks.sbatch <<END
+#!/bin/sh
+#SBATCH --signal=B:TERM@50
+exec sifr train --ranks 2 --config $PWD/config.json --model $MODEL --data $DATA --threads 1 \
+    --output $PWD/ranks --max-steps 1000000
+END
+job=$(sbatch --parsable --time=1 --output="$PWD/ranks.log" ranks.sbatch)
+for i in $(seq 300); do grep -q "JobId=$job WEXITSTATUS" slurm/ctl.log && break || sleep 0.2; done
+scancel "$job" # it is in the queue again
+grep -q 'stopped by .*saved, continue with --resume' ranks.log || fail "ranks: $(cat ranks.log)"
+grep -q "JobId=$job WEXITSTATUS 143" slurm/ctl.log || fail "ranks: another exit code"
+echo "--ranks in a batch script: saved in time, 143"
