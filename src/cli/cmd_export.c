@@ -62,6 +62,7 @@ static sifr_status check_model(const char *source, sifr_error *error) {
 static int export_gguf(const char *source, const char *destination, const char *type,
                        const char *name) {
     sifr_error error = {0};
+    sifr_log log = cli_log(name);
     formats_gguf_type stored;
     formats_gguf_made made;
     char parameters[32], bytes[32];
@@ -75,7 +76,7 @@ static int export_gguf(const char *source, const char *destination, const char *
                              "merge BASE %s MERGED",
                              source, source);
     if (check_model(source, &error) != SIFR_OK ||
-        formats_gguf_export(source, destination, stored, &made, &error) != SIFR_OK)
+        formats_gguf_export(source, destination, stored, &log, &made, &error) != SIFR_OK)
         return cli_fail(name, &error);
     printf("%s: %s parameters, %s, from %s\n", destination,
            base_format_count(made.parameters, parameters), base_format_bytes(made.bytes, bytes),

@@ -17,7 +17,7 @@ static void gpt2_by_hash(void **state) {
     }
     /* Without the JSON, so that the pattern cannot name it. */
     formats_gguf_files files = {.folder = path};
-    if (formats_gguf_pre(&files, &name, &error)) fail_msg("%s", error.message);
+    if (formats_gguf_pre(&files, NULL, &name, &error)) fail_msg("%s", error.message);
     assert_string_equal(name, "gpt-2");
 }
 

@@ -15,7 +15,7 @@ static void must(int truth) {
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     enum { TOKENS = 8 };
     formats_gguf_token list[TOKENS] = {0};
-    formats_gguf_tokens tokens = {list, TOKENS};
+    formats_gguf_tokens tokens = {.list = list, .count = TOKENS};
     sifr_error error = {0};
     if (formats_gguf_sentencepiece_parse((const char *)data, size, "input", &tokens, &error) !=
         SIFR_OK) {

@@ -1,6 +1,6 @@
 """What llama.cpp's converter makes of small model folders: gguf/NAME.json, and the folders.
 
-    pip install torch transformers tokenizers gguf pyyaml sentencepiece
+    pip install torch transformers tokenizers gguf pyyaml sentencepiece protobuf
     pip download --no-deps --no-binary :all: llama-cpp-python   # unpack: vendor/llama.cpp
     python make_gguf.py LLAMA_CPP [SIFR [NAME…]]
 
@@ -10,7 +10,10 @@ value]}, "tensors": {name: [type, [shape as stored], SHA-256 of the data]}} (tes
 SIFR, a program, the files that it exports are compared here and differences are printed.
 
 The converter refuses a vocabulary whose splitting it does not know by a hash of ids; for these
-small ones it is told the name that belongs to the pattern.
+small ones it is told the name that belongs to the pattern. Where llama.cpp cannot read what it
+writes or reads other tokens (DEPARTURES), it is changed to write what sifr does; the lists go
+through the `gguf` package all the same. tests/soak/llama_cpp_reads.py opens each of the folders'
+exports in llama.cpp itself.
 """
 import hashlib
 import json
@@ -63,17 +66,25 @@ def byte_level(kind, specials, size):
     return t
 
 
-def byte_fallback():
+def byte_fallback(gemma=False):
     vocab = {t: i for i, t in enumerate(["<unk>", "<s>", "</s>"] +
                                         [f"<0x{b:02X}>" for b in range(256)])}
     for piece in ["▁", "t", "h", "e", "th", "the", "▁the", "a", "n", "d"]:
+        vocab[piece] = len(vocab)
+    specials = ["<unk>", "<s>", "</s>"] + ["<pad>", "<mask>"] * gemma
+    for piece in specials[3:]:
         vocab[piece] = len(vocab)
     t = Tokenizer(models.BPE(vocab, [("t", "h"), ("th", "e"), ("▁", "the")], unk_token="<unk>",
                              fuse_unk=True, byte_fallback=True))
     t.normalizer = normalizers.Sequence([normalizers.Prepend("▁"), normalizers.Replace(" ", "▁")])
     t.decoder = decoders.Sequence([decoders.Replace("▁", " "), decoders.ByteFallback(),
                                    decoders.Fuse(), decoders.Strip(" ", 1, 0)])
-    t.add_special_tokens(["<unk>", "<s>", "</s>"])
+    if gemma:  # no blank in front, and each word apart
+        t.normalizer = normalizers.Replace(" ", "▁")
+        t.pre_tokenizer = pre_tokenizers.Split(" ", "merged_with_previous")
+        t.decoder = decoders.Sequence([decoders.Replace("▁", " "), decoders.ByteFallback(),
+                                       decoders.Fuse()])
+    t.add_special_tokens(specials)
     t.post_processor = processors.TemplateProcessing(
         single="<s> $A", pair="<s> $A <s> $B", special_tokens=[("<s>", 1)])
     return t
@@ -170,18 +181,70 @@ def named(self, tokenizer):
         return {pre!r}
 TextModel.get_vocab_base_pre = named
 load = TextModel.load_hparams
-def filled(*arguments):
+def filled(*arguments, **keys):
     # transformers 5 moves the key that the converter of GPT-NeoX reads
-    hparams = load(*arguments)
+    hparams = load(*arguments, **keys)
     rope = hparams.get("rope_parameters") or dict()
     hparams.setdefault("rotary_pct", rope.get("partial_rotary_factor"))
     return hparams
 TextModel.load_hparams = filled
 import conversion.base
 conversion.base.ModelBase.load_hparams = staticmethod(filled)
+{departures}
 sys.argv = ["convert_hf_to_gguf.py", {folder!r}, "--outfile", {out!r}, "--outtype", {kind!r}]
 import runpy
 runpy.run_path({root!r} + "/convert_hf_to_gguf.py", run_name="__main__")
+"""
+
+DEPARTURES = """
+import json, os
+from gguf import LlamaHfVocab, TokenType
+tokenizer_path = os.path.join({folder!r}, "tokenizer.json")
+tokenizer = json.load(open(tokenizer_path)) if os.path.exists(tokenizer_path) else dict(model=dict())
+model = tokenizer["model"]
+# llama.cpp merges by score: minus the rank of the first merge that makes a token, not -1000 for all
+ranks = dict()
+for rank, merge in enumerate(model.get("merges", [])):
+    ranks.setdefault("".join(merge), -float(rank))
+lowest = -float(len(model.get("merges", []))) - 1
+size = json.load(open(os.path.join({folder!r}, "config.json")))["vocab_size"]
+listed = LlamaHfVocab.all_tokens
+def padded(self):
+    # a token for each row of the embedding, without which llama.cpp does not open the file
+    self.vocab_size = size
+    count = 0
+    for text, score, kind in listed(self):
+        count += 1
+        yield text, ranks.get(text.decode(), lowest), kind
+    for i in range(count, size):
+        yield f"[PAD{{i}}]".encode(), lowest, TokenType.UNUSED
+LlamaHfVocab.all_tokens = padded
+# added tokens that only tokenizer.json has beside tokenizer.model; and without a post-processor
+# that puts one there, no text begins with BOS, which llama.cpp adds unless it is told
+pieces = TextModel._create_vocab_sentencepiece
+def beside(self):
+    tokens, scores, types = pieces(self)
+    if not model.get("merges"):
+        return tokens, scores, types
+    for token in tokenizer["added_tokens"]:
+        if types[token["id"]] not in (2, 6):
+            tokens[token["id"]] = token["content"].encode()
+            types[token["id"]] = 3 if token["special"] else 4
+            if token["id"] >= len(model["vocab"]):
+                scores[token["id"]] = -1000.0
+    if not any("SpecialToken" in part for part in tokenizer["post_processor"]["single"]):
+        self.gguf_writer.add_add_bos_token(False)
+    return tokens, scores, types
+TextModel._create_vocab_sentencepiece = beside
+# Gemma without tokenizer.model
+import conversion.gemma
+gemma = conversion.gemma.GemmaModel.set_vocab
+def without(self):
+    if (self.dir_model / "tokenizer.model").exists():
+        return gemma(self)
+    self._set_vocab_sentencepiece = self._set_vocab_llama_hf
+    gemma(self)
+conversion.gemma.GemmaModel.set_vocab = without
 """
 
 
@@ -191,7 +254,8 @@ def convert(name, kind, pre):
     folder = os.path.join(here, name)
     with tempfile.TemporaryDirectory() as scratch:
         out = os.path.join(scratch, "theirs.gguf")
-        code = CONVERT.format(root=llama_cpp, folder=folder, out=out, kind=kind, pre=pre)
+        code = CONVERT.format(root=llama_cpp, folder=folder, out=out, kind=kind, pre=pre,
+                              departures=DEPARTURES.format(folder=folder))
         done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
         if done.returncode:
             print(name, kind, done.stderr[-1500:])
@@ -216,15 +280,42 @@ def convert(name, kind, pre):
                           theirs.raw.get(key, b"")[:60], ours.raw.get(key, b"")[:60])
 
 
+def rope_freqs():
+    """gguf/rope_freqs.json: the lines of the converter's generate_extra_tensors, for several."""
+    import math
+    cases = []
+    for base, dim, factor, old in ((500000.0, 128, 8.0, 8192), (500000.0, 64, 32.0, 8192),
+                                   (10000.0, 128, 4.0, 2048), (1e6, 256, 16.0, 4096),
+                                   (250000.0, 192, 8.0, 512), (123456.0, 80, 3.0, 1024)):
+        freqs = 1.0 / (base ** (torch.arange(0, dim, 2, dtype=torch.float32) / dim))
+        low, high = 1.0, 4.0
+        factors = []
+        for freq in freqs:
+            wave = 2 * math.pi / freq
+            if wave < old / high:
+                factors.append(1)
+            elif wave > old / low:
+                factors.append(factor)
+            else:
+                smooth = (old / wave - low) / (high - low)
+                factors.append(1 / ((1 - smooth) / factor + smooth))
+        made = torch.tensor(factors, dtype=torch.float32).numpy().tobytes()
+        cases.append({"rope": {"rope_theta": base, "factor": factor, "low_freq_factor": low,
+                               "high_freq_factor": high, "original_max_position_embeddings": old},
+                      "dimensions": dim, "digest": hashlib.sha256(made).hexdigest()})
+    write(os.path.join(here, "rope_freqs.json"), cases)
+
+
 os.makedirs(here, exist_ok=True)
+rope_freqs()
 torch.manual_seed(11)
 end = "<|endoftext|>"
 gpt2 = byte_level("gpt2", [end], 300)
 save("tiny-gpt2", GPT2LMHeadModel(GPT2Config(
-    vocab_size=303, n_positions=24, n_ctx=24, n_embd=32, n_layer=1, n_head=4, bos_token_id=0,
+    vocab_size=303, n_positions=64, n_ctx=64, n_embd=32, n_layer=1, n_head=4, bos_token_id=0,
     eos_token_id=0)), gpt2, {"bos_token": end, "eos_token": end, "unk_token": end,
                              "tokenizer_class": "GPT2Tokenizer"}, torch.float16,
-     extra={"n_ctx": 24})
+     extra={"n_ctx": 64})
 
 begin, turn = "<|begin_of_text|>", "<|eot_id|>"
 llama3 = byte_level("llama3", [begin, turn, "<|end_of_text|>"], 310)
@@ -250,7 +341,7 @@ spm = byte_fallback()
 spm.add_tokens(["▁user"])
 spm.add_special_tokens(["<|unnamed|>", "<named>"])
 save("llama2-7b-chat", LlamaForCausalLM(LlamaConfig(
-    vocab_size=spm.get_vocab_size(), hidden_size=24, intermediate_size=40, num_hidden_layers=1,
+    vocab_size=spm.get_vocab_size() + 3, hidden_size=24, intermediate_size=40, num_hidden_layers=1,
     num_attention_heads=2, num_key_value_heads=2, head_dim=16, attention_bias=True,
     tie_word_embeddings=False, bos_token_id=1, eos_token_id=2)),
      spm, {"bos_token": "<s>", "eos_token": {"content": "</s>", "__type": "AddedToken"},
@@ -261,8 +352,9 @@ save("llama2-7b-chat", LlamaForCausalLM(LlamaConfig(
 small = Tokenizer(models.BPE())
 small.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
 small.decoder = decoders.ByteLevel()
-small.train_from_iterator(TEXT[:1], trainers.BpeTrainer(vocab_size=60, special_tokens=[end],
-                                                        show_progress=False))
+small.train_from_iterator(TEXT[:1], trainers.BpeTrainer(
+    vocab_size=290, special_tokens=[end], show_progress=False,
+    initial_alphabet=pre_tokenizers.ByteLevel.alphabet()))
 small_config = {"bos_token": end, "eos_token": end, "tokenizer_class": "PreTrainedTokenizerFast"}
 
 
@@ -271,10 +363,11 @@ def pieces(folder):
     sentencepiece.SentencePieceTrainer.train(
         sentence_iterator=iter(TEXT[:1] * 4), model_prefix=os.path.join(folder, "tokenizer"),
         vocab_size=300, model_type="bpe", byte_fallback=True, user_defined_symbols=["<user>"],
-        normalization_rule_name="identity",
+        normalization_rule_name="identity", remove_extra_whitespaces=False,
         minloglevel=2)
     os.remove(os.path.join(folder, "tokenizer.vocab"))
-    os.remove(os.path.join(folder, "tokenizer.json"))
+    if os.path.exists(os.path.join(folder, "tokenizer.json")):
+        os.remove(os.path.join(folder, "tokenizer.json"))
     write(os.path.join(folder, "added_tokens.json"), {"<more>": 300, "▁blank": 301, "<far>": 999})
     write(os.path.join(folder, "tokenizer_config.json"), {
         "bos_token": "<s>", "eos_token": "</s>", "unk_token": "<unk>", "add_bos_token": True,
@@ -286,10 +379,11 @@ def pieces(folder):
                                  "3000": {"content": "<beyond>", "special": True}}})
 
 
-def family(name, kind, vocab=64, model_type=None, sentences=False, extra=None, **keys):
+def family(name, kind, vocab=292, model_type=None, sentences=False, extra=None, **keys):
     config = getattr(transformers, kind + "Config")(
-        vocab_size=vocab, hidden_size=16, intermediate_size=24, num_hidden_layers=1,
-        num_attention_heads=4, max_position_embeddings=48, bos_token_id=1, eos_token_id=2, **keys)
+        vocab_size=vocab, hidden_size=16, intermediate_size=24, num_attention_heads=4,
+        bos_token_id=1, eos_token_id=2,
+        **{"num_hidden_layers": 1, "max_position_embeddings": 96, **keys})
     model = getattr(transformers, kind + "ForCausalLM")(config)
     folder = save(name, model, small, small_config, torch.bfloat16, extra=extra)
     if sentences:
@@ -297,49 +391,75 @@ def family(name, kind, vocab=64, model_type=None, sentences=False, extra=None, *
 
 
 linear = {"rope_type": "linear", "rope_theta": 10000.0, "factor": 4.0}
-yarn = {"rope_type": "yarn", "rope_theta": 1e6, "factor": 4.0, "beta_fast": 24.0,
+yarn = {"rope_type": "yarn", "rope_theta": 1e6, "factor": 4.0,
         "original_max_position_embeddings": 12}
 family("mistral", "Mistral", vocab=306, sentences=True, num_key_value_heads=2, head_dim=8,
-       sliding_window=16)
+       sliding_window=None)
 family("qwen2", "Qwen2", num_key_value_heads=2, rope_parameters=yarn, tie_word_embeddings=True)
 family("qwen3", "Qwen3", num_key_value_heads=1, head_dim=6)
-family("smollm3", "SmolLM3", num_key_value_heads=2, pad_token_id=0)
+family("smollm3", "SmolLM3", num_key_value_heads=2, pad_token_id=0, num_hidden_layers=4)
 family("granite", "Granite", num_key_value_heads=2, attention_multiplier=0.25,
-       embedding_multiplier=12.0, residual_multiplier=0.22, logits_scaling=8.0,
+       embedding_multiplier=12.0, residual_multiplier=0.22, logits_scaling=0.5,
        rope_parameters=linear)
 family("olmo2", "Olmo2", num_key_value_heads=2, pad_token_id=0)
 family("starcoder2", "Starcoder2", num_key_value_heads=2, use_bias=True)
 family("gpt_neox", "GPTNeoX", rotary_pct=0.5, extra={"rotary_pct": 0.5})
 family("gemma", "Gemma", vocab=306, sentences=True, num_key_value_heads=1, head_dim=6)
 family("gemma2", "Gemma2", vocab=306, sentences=True, num_key_value_heads=2, head_dim=6,
-       sliding_window=16)
+       sliding_window=16, query_pre_attn_scalar=6, num_hidden_layers=2)
 gemma3 = transformers.Gemma3TextConfig(
-    vocab_size=306, hidden_size=16, intermediate_size=24, num_hidden_layers=2,
-    num_attention_heads=4, num_key_value_heads=2, head_dim=6, max_position_embeddings=48,
-    sliding_window=16, bos_token_id=1, eos_token_id=2,
-    layer_types=["sliding_attention", "full_attention"])
+    vocab_size=306, hidden_size=16, intermediate_size=24, num_hidden_layers=7,
+    num_attention_heads=4, num_key_value_heads=2, head_dim=6, max_position_embeddings=96,
+    sliding_window=16, bos_token_id=1, eos_token_id=2, query_pre_attn_scalar=6)
 pieces(save("gemma3", transformers.Gemma3ForCausalLM(gemma3), small, small_config, torch.bfloat16))
+family("gemma-json", "Gemma", vocab=274, num_key_value_heads=1, head_dim=6)
+byte_fallback(gemma=True).save(os.path.join(here, "gemma-json", "tokenizer.json"), pretty=False)
+write(os.path.join(here, "gemma-json", "tokenizer_config.json"),
+      {"bos_token": "<s>", "eos_token": "</s>", "unk_token": "<unk>",
+       "tokenizer_class": "GemmaTokenizer"})
+family("olmo3", "Olmo3", num_key_value_heads=2, pad_token_id=0, sliding_window=16,
+       num_hidden_layers=4)
+family("glm4", "Glm4", num_key_value_heads=2, head_dim=8, pad_token_id=0)
+user = Tokenizer.from_file(os.path.join(here, "glm4", "tokenizer.json"))
+user.add_special_tokens(["<|user|>"])
+user.save(os.path.join(here, "glm4", "tokenizer.json"), pretty=False)
+family("ministral3", "Ministral3", num_key_value_heads=2, head_dim=8, pad_token_id=0,
+       rope_parameters={"rope_type": "yarn", "rope_theta": 1e6, "factor": 16.0, "beta_fast": 24.0,
+                        "beta_slow": 1.0, "mscale": 1.0, "mscale_all_dim": 1.0,
+                        "llama_4_scaling_beta": 0.1, "original_max_position_embeddings": 12})
+# tokenizer.model, and beside it the tokenizer.json that transformers 5 makes of it, with tokens
+# that only it has; the embedding has rows for more.
+family("added", "Llama", vocab=310, sentences=True, num_key_value_heads=2, head_dim=8)
+folder = os.path.join(here, "added")
+os.remove(os.path.join(folder, "added_tokens.json"))
+os.remove(os.path.join(folder, "tokenizer_config.json"))
+added = transformers.LlamaTokenizer.from_pretrained(folder)
+added.add_special_tokens({"additional_special_tokens": ["<|im_start|>", "<|im_end|>"]})
+added.add_tokens(["domain", "<think>"])
+with tempfile.TemporaryDirectory() as scratch:
+    added.save_pretrained(scratch)
+    for file in "tokenizer.json", "tokenizer_config.json":
+        shutil.copy(os.path.join(scratch, file), folder)
 factors = [1.0 + i / 8 for i in range(2)]
-family("phi3", "Phi3", vocab=306, sentences=True, num_key_value_heads=2, sliding_window=16,
-       original_max_position_embeddings=12, pad_token_id=0,
+family("phi3", "Phi3", vocab=306, sentences=True, num_key_value_heads=2, sliding_window=None,
+       original_max_position_embeddings=256, pad_token_id=0, max_position_embeddings=512,
        rope_parameters={"rope_type": "longrope", "rope_theta": 10000.0, "long_factor": factors,
-                        "short_factor": [1.0, 1.5], "original_max_position_embeddings": 12})
+                        "short_factor": [1.0, 1.5], "original_max_position_embeddings": 256})
 config = os.path.join(here, "phi3", "tokenizer_config.json")
 changed = dict(json.load(open(config)), tokenizer_class="LlamaTokenizer")
-del changed["added_tokens_decoder"]["3000"]  # here the converter does not look at the size
+# Here the converter does not look at the size; by the name llama.cpp looks for <|endoftext|>.
+del changed["added_tokens_decoder"]["3000"]
+changed["added_tokens_decoder"]["304"] = {"content": "<|endoftext|>", "special": True}
 write(config, changed)
-write(os.path.join(here, "phi3", "tokenizer.json"),
-      {"added_tokens": [{"id": 2, "content": "</s>", "special": False},
-                        {"id": 304, "content": "▁json", "special": False},
-                        {"id": 305, "content": "<|end|>", "special": True}]})
 family("phi4", "Phi3", num_key_value_heads=2, pad_token_id=0,
-       original_max_position_embeddings=48,
+       original_max_position_embeddings=96,
        rope_parameters={"rope_type": "default", "rope_theta": 10000.0,
                         "partial_rotary_factor": 0.5})
 config = os.path.join(here, "phi4", "tokenizer_config.json")
 write(config, dict(small_config, tokenizer_class="GPT2Tokenizer"))
-FAMILIES = ["phi3", "phi4", "mistral", "qwen2", "qwen3", "smollm3", "granite", "olmo2", "starcoder2", "gpt_neox",
-            "gemma", "gemma2", "gemma3"]
+FAMILIES = ["phi3", "phi4", "mistral", "qwen2", "qwen3", "smollm3", "granite", "olmo2", "olmo3",
+            "glm4", "ministral3", "starcoder2", "gpt_neox", "gemma", "gemma2", "gemma3",
+            "gemma-json", "added"]
 
 for name, pre, kinds in (("tiny-gpt2", "gpt-2", ("f16", "q8_0")),
                          ("Llama-3.2-tiny-Instruct", "llama-bpe", ("f32", "f16", "bf16", "q8_0")),

@@ -1,7 +1,6 @@
 #include "formats/gguf/gguf_export.h"
 
 #include <errno.h>
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,6 +12,8 @@
 #include "base/json.h"
 #include "formats/gguf/gguf_family.h"
 #include "formats/gguf/gguf_general.h"
+#include "formats/gguf/gguf_limits.h"
+#include "formats/gguf/gguf_rope.h"
 #include "formats/gguf/gguf_vocab.h"
 #include "formats/weights.h"
 
@@ -47,6 +48,7 @@ typedef struct gguf_job {
     const formats_gguf_family *family;
     formats_weights *weights;
     formats_gguf_type type;
+    const sifr_log *log;
     formats_gguf_tensor *tensors;
     gguf_source *sources;
     size_t count;
@@ -189,29 +191,6 @@ static sifr_status add_tensor(gguf_job *job, const formats_tensor *from, sifr_er
     return SIFR_OK;
 }
 
-/* Factors of llama3's scaling, in the order of operations and in the fp32 of the converter. */
-static void llama3_factors(const json_t *rope, int64_t dimensions, float *out) {
-    float base = (float)json_number_value(json_object_get(rope, "rope_theta"));
-    const json_t *f = json_object_get(rope, "factor"),
-                 *l = json_object_get(rope, "low_freq_factor"),
-                 *h = json_object_get(rope, "high_freq_factor"),
-                 *o = json_object_get(rope, "original_max_position_embeddings");
-    double factor = f ? json_number_value(f) : 8, low = l ? json_number_value(l) : 1,
-           high = h ? json_number_value(h) : 4, length = o ? json_number_value(o) : 8192;
-    for (int64_t i = 0; i < dimensions / 2; i++) {
-        float frequency = 1.0F / powf(base, (float)(2 * i) / (float)dimensions);
-        float wave = (float)(2 * 3.14159265358979323846) / frequency;
-        if (wave < (float)(length / high)) {
-            out[i] = 1;
-        } else if (wave > (float)(length / low)) {
-            out[i] = (float)factor;
-        } else {
-            float smooth = ((float)length / wave - (float)low) / (float)(high - low);
-            out[i] = 1.0F / ((1.0F - smooth) / (float)factor + smooth);
-        }
-    }
-}
-
 /* A vector that no weight of the folder is; *out: its room in job->factors[at]. */
 static sifr_status add_made(gguf_job *job, int at, const char *name, int64_t size, float **out,
                             sifr_error *error) {
@@ -267,7 +246,7 @@ static sifr_status add_rope_factors(gguf_job *job, sifr_error *error) {
     BASE_TRY(base_json_int(job->config, "head_dim", width / heads, &dimensions, job->config_path,
                            error));
     BASE_TRY(add_made(job, 0, "rope_freqs.weight", dimensions / 2, &out, error));
-    llama3_factors(rope, dimensions, out);
+    formats_gguf_llama3_factors(rope, dimensions, out);
     return SIFR_OK;
 }
 
@@ -334,6 +313,7 @@ static sifr_status make_meta(gguf_job *job, sifr_error *error) {
     formats_gguf_add_text(&job->meta, "general.architecture", family->name, strlen(family->name));
     formats_gguf_add_text(&job->meta, "general.type", "model", 5);
     BASE_TRY(family->keys(family, job->config, &job->meta, job->config_path, error));
+    BASE_TRY(formats_gguf_limits(family, job->config, job->config_path, job->log, error));
     BASE_TRY(list_tensors(job, error));
     BASE_TRY(add_general(job, error));
     for (int i = 0; i < TYPES; i++) {
@@ -342,7 +322,7 @@ static sifr_status make_meta(gguf_job *job, sifr_error *error) {
     }
     formats_gguf_add_u32(&job->meta, "general.quantization_version", QUANTIZATION_VERSION);
     BASE_TRY(base_json_int(job->config, "vocab_size", 0, &vocabulary, job->config_path, error));
-    return formats_gguf_vocab(&job->files, vocabulary, family->vocab, &job->meta, error);
+    return formats_gguf_vocab(&job->files, vocabulary, family->vocab, job->log, &job->meta, error);
 }
 
 static sifr_status export_folder(gguf_job *job, const char *path, formats_gguf_made *out,
@@ -361,12 +341,13 @@ static sifr_status export_folder(gguf_job *job, const char *path, formats_gguf_m
 }
 
 sifr_status formats_gguf_export(const char *folder, const char *path, formats_gguf_type type,
-                                formats_gguf_made *out, sifr_error *error) {
+                                const sifr_log *log, formats_gguf_made *out, sifr_error *error) {
     gguf_job *job;
     *out = (formats_gguf_made){0};
     BASE_TRY(base_alloc(1, sizeof *job, &job, error));
     job->folder = folder;
     job->type = type;
+    job->log = log;
     sifr_status status = export_folder(job, path, out, error);
     formats_weights_close(job->weights);
     formats_gguf_meta_free(&job->meta);

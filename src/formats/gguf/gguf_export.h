@@ -15,8 +15,10 @@ bool formats_gguf_type_find(const char *name, formats_gguf_type *out);
 /* Writes `path`, which must not be there. Names, metadata and values are those of llama.cpp's
  * convert_hf_to_gguf.py: norms, biases and scalars in fp32, other weights in `type`, or in fp16
  * where their rows are no whole blocks of Q8_0. Weights pass row by row, so memory is bounded.
- * SIFR_USAGE, by name, for a family or tokenizer that is not supported. */
+ * SIFR_USAGE, by name, for a family or tokenizer that is not supported, and for what llama.cpp
+ * would compute otherwise; what it computes otherwise for published models too is said to `log`. */
 sifr_status formats_gguf_export(const char *folder, const char *path, formats_gguf_type type,
-                                formats_gguf_made *out, sifr_error *error) SIFR_MUST_CHECK;
+                                const sifr_log *log, formats_gguf_made *out,
+                                sifr_error *error) SIFR_MUST_CHECK;
 
 #endif

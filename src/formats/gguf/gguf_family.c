@@ -112,6 +112,47 @@ static const formats_gguf_family families[] = {
          "2048, \"rms_norm_eps\": 1e-05, \"rope_theta\": 10000.0}",
      .vocab = FORMATS_GGUF_BYTE_LEVEL,
      .keys = formats_gguf_plain_keys},
+    {.model_type = "olmo3",
+     .architecture = "Olmo3ForCausalLM",
+     .name = "olmo2",
+     .prefix = "model.",
+     .layers = "layers.",
+     .names = formats_gguf_llama_names,
+     .layer_names = formats_gguf_olmo2_layer,
+     .defaults =
+         "{\"vocab_size\": 50304, \"hidden_size\": 4096, \"intermediate_size\": 11008, "
+         "\"num_hidden_layers\": 32, \"num_attention_heads\": 32, \"max_position_embeddings\": "
+         "2048, \"rms_norm_eps\": 1e-05, \"rope_theta\": 500000.0, \"sliding_window\": 4096}",
+     .vocab = FORMATS_GGUF_BYTE_LEVEL,
+     .keys = formats_gguf_olmo3_keys},
+    {.model_type = "glm4",
+     .architecture = "Glm4ForCausalLM",
+     .name = "glm4",
+     .prefix = "model.",
+     .layers = "layers.",
+     .names = formats_gguf_llama_names,
+     .layer_names = formats_gguf_glm4_layer,
+     .defaults =
+         "{\"vocab_size\": 151552, \"hidden_size\": 4096, \"intermediate_size\": 13696, "
+         "\"num_hidden_layers\": 40, \"num_attention_heads\": 32, \"num_key_value_heads\": 2, "
+         "\"head_dim\": 128, \"max_position_embeddings\": 131072, \"rms_norm_eps\": 1.5625e-07, "
+         "\"rope_theta\": 10000.0}",
+     .vocab = FORMATS_GGUF_GLM4,
+     .keys = formats_gguf_glm4_keys},
+    {.model_type = "ministral3",
+     .architecture = "Ministral3ForCausalLM",
+     .name = "mistral3",
+     .prefix = "model.",
+     .layers = "layers.",
+     .names = formats_gguf_llama_names,
+     .layer_names = formats_gguf_llama_layer,
+     .defaults =
+         "{\"vocab_size\": 131072, \"hidden_size\": 4096, \"intermediate_size\": 14336, "
+         "\"num_hidden_layers\": 34, \"num_attention_heads\": 32, \"num_key_value_heads\": 8, "
+         "\"head_dim\": 128, \"max_position_embeddings\": 262144, \"rms_norm_eps\": 1e-05, "
+         "\"rope_theta\": 10000.0}",
+     .vocab = FORMATS_GGUF_LLAMA,
+     .keys = formats_gguf_ministral3_keys},
     {.model_type = "starcoder2",
      .architecture = "Starcoder2ForCausalLM",
      .name = "starcoder2",

@@ -89,7 +89,13 @@ static sifr_status read_rope(const formats_gguf_family *f, json_t *config, const
         json_object_set(rope, "rope_type", json_object_get(rope, "type"));
     if (local) json_object_set_new(rope, "rope_theta_swa", json_deep_copy(local));
     json_object_set_new(config, "rope_parameters", rope);
-    const char *type = json_string_value(json_object_get(rope, "rope_type"));
+    const char *type = json_string_value(json_object_get(rope, "rope_type")),
+               *own = json_string_value(json_object_get(window, "rope_type"));
+    if (own && strcmp(own, "default"))
+        return base_fail(error, SIFR_USAGE,
+                         "%s: rope_type \"%.40s\" of layers with a window is not supported with "
+                         "--format gguf: llama.cpp scales the other layers alone",
+                         where, own);
     if (!type || !strcmp(f->name, "phi3") || !strcmp(type, "default") || !strcmp(type, "llama3") ||
         !strcmp(type, "linear") || !strcmp(type, "yarn"))
         return SIFR_OK;
@@ -124,6 +130,40 @@ static sifr_status rope_keys(const formats_gguf_family *f, const json_t *rope,
     if (json_object_get(rope, "rope_theta_swa"))
         BASE_TRY(add_real(f, rope, "rope_theta_swa", "rope.freq_base_swa", meta, where, error));
     return add_real(f, rope, "rope_theta", "rope.freq_base", meta, where, error);
+}
+
+/* Of families for which the converter writes none: where they are not llama.cpp's defaults. */
+static sifr_status other_rope_keys(const formats_gguf_family *f, const json_t *config,
+                                   formats_gguf_meta *meta, const char *where, sifr_error *error) {
+    enum { DEFAULT = 10000 };
+    const json_t *rope = json_object_get(config, "rope_parameters");
+    const char *type = json_string_value(json_object_get(rope, "rope_type"));
+    bool plain = !type || !strcmp(type, "default");
+    if (plain && json_number_value(json_object_get(rope, "rope_theta")) == DEFAULT) return SIFR_OK;
+    return rope_keys(f, rope, meta, where, error);
+}
+
+/* Whether layer `i` has a window; without "layer_types" all but each `period`th have. */
+static bool has_window(const json_t *config, size_t i, size_t period) {
+    const json_t *types = json_object_get(config, "layer_types");
+    const char *type = json_string_value(json_array_get(types, i));
+    return type ? !strcmp(type, "sliding_attention") : (i + 1) % period != 0;
+}
+
+/* Which layers have a window. `usual`: the period that llama.cpp takes without the key, which the
+ * converter leaves out; 0: the key is there in any case. */
+static void add_window_layers(const formats_gguf_family *f, const json_t *config, size_t usual,
+                              size_t period, formats_gguf_meta *meta) {
+    json_int_t layers = json_integer_value(json_object_get(config, "num_hidden_layers"));
+    size_t count = layers > 0 ? (size_t)layers : 0;
+    bool same = usual > 0;
+    char key[96];
+    for (size_t i = 0; i < count && same; i++)
+        same = has_window(config, i, period) == ((i + 1) % usual != 0);
+    if (same) return;
+    formats_gguf_add_array(meta, key_of(f, "attention.sliding_window_pattern", key),
+                           FORMATS_GGUF_BOOL, count);
+    for (size_t i = 0; i < count; i++) formats_gguf_item_bool(meta, has_window(config, i, period));
 }
 
 /* What the classes of transformers fill in. */
@@ -204,9 +244,55 @@ sifr_status formats_gguf_granite_keys(const formats_gguf_family *f, json_t *conf
                                       {"residual_multiplier", "residual_scale"},
                                       {"logits_scaling", "logit_scale"},
                                       {NULL, NULL}};
-    json_object_del(config, "head_dim"); /* as the converter does */
+    int64_t width, heads, size;
+    BASE_TRY(base_json_int(config, "hidden_size", 0, &width, where, error));
+    BASE_TRY(base_json_int(config, "num_attention_heads", 0, &heads, where, error));
+    BASE_TRY(base_json_int(config, "head_dim", 0, &size, where, error));
+    /* The converter leaves it out in any case. */
+    if (heads > 0 && size == width / heads) json_object_del(config, "head_dim");
     BASE_TRY(formats_gguf_llama_keys(f, config, meta, where, error));
     return add_given(f, config, scales, meta, where, error);
+}
+
+sifr_status formats_gguf_ministral3_keys(const formats_gguf_family *f, json_t *config,
+                                         formats_gguf_meta *meta, const char *where,
+                                         sifr_error *error) {
+    static const key_pair scales[] = {{"mscale_all_dim", "rope.scaling.yarn_log_multiplier"},
+                                      {"llama_4_scaling_beta", "attention.temperature_scale"},
+                                      {NULL, NULL}};
+    BASE_TRY(formats_gguf_llama_keys(f, config, meta, where, error));
+    return add_given(f, json_object_get(config, "rope_parameters"), scales, meta, where, error);
+}
+
+sifr_status formats_gguf_olmo3_keys(const formats_gguf_family *f, json_t *config,
+                                    formats_gguf_meta *meta, const char *where, sifr_error *error) {
+    enum { PERIOD = 4 };
+    BASE_TRY(formats_gguf_plain_keys(f, config, meta, where, error));
+    add_window_layers(f, config, 0, PERIOD, meta);
+    return add_whole(f, config, "sliding_window", "attention.sliding_window", meta, where, error);
+}
+
+/* The part of a head that turns: "partial_rotary_factor", old or new. */
+static sifr_status read_part(const json_t *config, double fallback, double *out, const char *where,
+                             sifr_error *error) {
+    const json_t *rope = json_object_get(config, "rope_parameters");
+    BASE_TRY(base_json_double(config, "partial_rotary_factor", fallback, out, where, error));
+    BASE_TRY(base_json_double(rope, "partial_rotary_factor", *out, out, where, error));
+    if (*out > 0 && *out <= 1) return SIFR_OK;
+    return base_fail(error, SIFR_USAGE, "%s: \"partial_rotary_factor\" is %g, not above 0 to 1",
+                     where, *out);
+}
+
+sifr_status formats_gguf_glm4_keys(const formats_gguf_family *f, json_t *config,
+                                   formats_gguf_meta *meta, const char *where, sifr_error *error) {
+    const double usual = 0.5;
+    int64_t size;
+    double part;
+    BASE_TRY(formats_gguf_plain_keys(f, config, meta, where, error));
+    BASE_TRY(base_json_int(config, "head_dim", 0, &size, where, error));
+    BASE_TRY(read_part(config, usual, &part, where, error));
+    json_object_set_new(config, "rotated", json_integer((json_int_t)(part * (double)size)));
+    return add_whole(f, config, "rotated", "rope.dimension_count", meta, where, error);
 }
 
 sifr_status formats_gguf_neox_keys(const formats_gguf_family *f, json_t *config,
@@ -236,6 +322,7 @@ sifr_status formats_gguf_neox_keys(const formats_gguf_family *f, json_t *config,
     BASE_TRY(add_wholes(f, config, pairs, meta, where, error));
     BASE_TRY(base_json_bool(config, "use_parallel_residual", true, &parallel, where, error));
     formats_gguf_add_bool(meta, key_of(f, "use_parallel_residual", key), parallel);
+    BASE_TRY(other_rope_keys(f, config, meta, where, error));
     return add_real(f, config, "layer_norm_eps", "attention.layer_norm_epsilon", meta, where,
                     error);
 }
@@ -245,6 +332,7 @@ sifr_status formats_gguf_gemma_keys(const formats_gguf_family *f, json_t *config
     BASE_TRY(complete(f, config, where, error));
     BASE_TRY(add_wholes(f, config, common_wholes, meta, where, error));
     BASE_TRY(add_wholes(f, config, head_sizes, meta, where, error));
+    BASE_TRY(other_rope_keys(f, config, meta, where, error));
     return add_real(f, config, "rms_norm_eps", "attention.layer_norm_rms_epsilon", meta, where,
                     error);
 }
@@ -257,6 +345,7 @@ sifr_status formats_gguf_gemma2_keys(const formats_gguf_family *f, json_t *confi
                       error));
     BASE_TRY(add_real(f, config, "final_logit_softcapping", "final_logit_softcapping", meta, where,
                       error));
+    add_window_layers(f, config, 2, 2, meta);
     return add_whole(f, config, "sliding_window", "attention.sliding_window", meta, where, error);
 }
 
@@ -270,6 +359,7 @@ sifr_status formats_gguf_gemma3_keys(const formats_gguf_family *f, json_t *confi
     BASE_TRY(add_given(f, config, cap, meta, where, error));
     BASE_TRY(base_json_int(config, "sliding_window_pattern", 6, &pattern, where, error));
     if (pattern == 1) return SIFR_OK;
+    add_window_layers(f, config, 6, pattern > 0 ? (size_t)pattern : 6, meta);
     return add_whole(f, config, "sliding_window", "attention.sliding_window", meta, where, error);
 }
 
@@ -299,13 +389,11 @@ sifr_status formats_gguf_phi3_keys(const formats_gguf_family *f, json_t *config,
     BASE_TRY(base_json_int(config, "original_max_position_embeddings", 0, &original, where, error));
     BASE_TRY(
         base_json_int(rope, "original_max_position_embeddings", original, &original, where, error));
-    BASE_TRY(base_json_double(config, "partial_rotary_factor", 1, &share, where, error));
-    BASE_TRY(base_json_double(rope, "partial_rotary_factor", share, &share, where, error));
-    if (original < 2 || !(share > 0 && share <= 1))
+    BASE_TRY(read_part(config, 1, &share, where, error));
+    if (original < 2)
         return base_fail(error, SIFR_USAGE,
-                         "%s: \"original_max_position_embeddings\" is %lld, "
-                         "\"partial_rotary_factor\" is %g",
-                         where, (long long)original, share);
+                         "%s: \"original_max_position_embeddings\" is %lld, not 2 or more", where,
+                         (long long)original);
     json_object_set_new(config, "original", json_integer(original));
     json_object_set_new(config, "rotated",
                         json_integer((json_int_t)(share * (double)width) / heads));

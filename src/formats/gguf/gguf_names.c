@@ -72,6 +72,17 @@ const formats_gguf_name formats_gguf_phi3_layer[] = {
     END,
 };
 
+const formats_gguf_name formats_gguf_glm4_layer[] = {
+    ATTENTION,
+    NORMS,
+    SAME("post_self_attn_layernorm", "post_attention_norm"),
+    SAME("post_mlp_layernorm", "post_ffw_norm"),
+    SAME("mlp.gate_up_proj", "ffn_up"),
+    SAME("mlp.down_proj", "ffn_down"),
+    ROTATION,
+    END,
+};
+
 const formats_gguf_name formats_gguf_olmo2_layer[] = {
     ATTENTION,
     ATTENTION_NORMS,

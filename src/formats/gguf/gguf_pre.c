@@ -52,12 +52,14 @@ static bool is_type(const json_t *part, const char *type) {
 /* The regular expression of a pre-tokenizer that is one Split and a ByteLevel; "": a ByteLevel with
  * GPT-2's own; NULL: another. */
 static const char *pattern_of(const json_t *pre) {
+    if (json_is_true(json_object_get(pre, "add_prefix_space"))) return NULL;
     if (is_type(pre, "ByteLevel"))
         return json_is_false(json_object_get(pre, "use_regex")) ? NULL : "";
     const json_t *list = json_object_get(pre, "pretokenizers"), *split = json_array_get(list, 0),
                  *level = json_array_get(list, 1);
     if (!is_type(pre, "Sequence") || json_array_size(list) != 2 || !is_type(split, "Split") ||
-        !is_type(level, "ByteLevel") || !json_is_false(json_object_get(level, "use_regex")))
+        !is_type(level, "ByteLevel") || json_is_true(json_object_get(level, "add_prefix_space")) ||
+        !json_is_false(json_object_get(level, "use_regex")))
         return NULL;
     return json_string_value(json_object_get(json_object_get(split, "pattern"), "Regex"));
 }
@@ -78,11 +80,27 @@ static const char *name_of_pattern(const char *pattern) {
     return NULL;
 }
 
-sifr_status formats_gguf_pre(const formats_gguf_files *files, const char **name,
-                             sifr_error *error) {
+/* llama.cpp normalizes no text of a byte-level BPE. For NFC that is said, since published
+ * vocabularies have it so; others belong to no pattern. */
+static bool keeps_texts(const formats_gguf_files *files, const sifr_log *log) {
+    const json_t *normalizer = json_object_get(files->tokenizer, "normalizer");
+    const json_t *list = json_object_get(normalizer, "normalizers");
+    if (!json_is_object(normalizer) || (json_is_array(list) && json_array_size(list) == 0))
+        return true;
+    const char *type = json_string_value(json_object_get(normalizer, "type"));
+    base_log(log, SIFR_LOG_WARNING,
+             "%s/tokenizer.json: llama.cpp leaves out its normalizer %.40s: texts that it changes "
+             "get other tokens there",
+             files->folder, type ? type : "");
+    return type && strcmp(type, "NFC") == 0;
+}
+
+sifr_status formats_gguf_pre(const formats_gguf_files *files, const sifr_log *log,
+                             const char **name, sifr_error *error) {
     char digest[65];
     sifr_status status = digest_of(files->folder, digest, error);
     if (status == SIFR_NO_MEMORY) return status;
+    bool kept = keeps_texts(files, log);
     for (size_t i = 0; status == SIFR_OK && i < formats_gguf_pre_count; i++) {
         if (strcmp(digest, formats_gguf_pre_names[i].digest) == 0) {
             *name = formats_gguf_pre_names[i].name;
@@ -90,7 +108,7 @@ sifr_status formats_gguf_pre(const formats_gguf_files *files, const char **name,
         }
     }
     *name = name_of_pattern(pattern_of(json_object_get(files->tokenizer, "pre_tokenizer")));
-    if (*name) return SIFR_OK;
+    if (*name && kept) return SIFR_OK;
     if (status != SIFR_OK) return status;
     return base_fail(error, SIFR_USAGE,
                      "%s/tokenizer.json: how it splits text has no name in llama.cpp (SHA-256 of "

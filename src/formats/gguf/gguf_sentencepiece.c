@@ -106,6 +106,7 @@ sifr_status formats_gguf_sentencepiece_parse(const char *bytes, size_t size, con
         if (count < tokens->count) tokens->list[count] = token;
         count++;
     }
+    tokens->pieces = count;
     if (count > 0) return SIFR_OK;
     return base_fail(error, SIFR_FAILED, "%s: has no pieces: no model of SentencePiece", name);
 }
@@ -116,7 +117,8 @@ static formats_gguf_token *added_at(formats_gguf_tokens *tokens, json_int_t id, 
                                     size_t size, formats_gguf_token_type type) {
     if (id < 0 || id >= tokens->count) return NULL;
     formats_gguf_token *t = &tokens->list[id];
-    *t = (formats_gguf_token){.text = text, .size = size, .type = type, .score = -1000};
+    *t = (formats_gguf_token){
+        .text = text, .size = size, .type = type, .score = -1000, .added = true};
     return t;
 }
 
@@ -137,15 +139,6 @@ static void add_marked(formats_gguf_tokens *tokens, json_int_t id, const json_t 
     if (json_is_string(content))
         added_at(tokens, id, json_string_value(content), json_string_length(content),
                  special ? FORMATS_GGUF_TOKEN_CONTROL : FORMATS_GGUF_TOKEN_USER);
-}
-
-static void add_from_tokenizer(json_t *tokenizer, formats_gguf_tokens *tokens) {
-    json_t *entry;
-    size_t i;
-    json_array_foreach(json_object_get(tokenizer, "added_tokens"), i, entry) {
-        const json_t *id = json_object_get(entry, "id");
-        if (json_is_integer(id)) add_marked(tokens, json_integer_value(id), entry);
-    }
 }
 
 /* "added_tokens_decoder": {"32000": {"content": …, "special": …}} */
@@ -195,6 +188,7 @@ sifr_status formats_gguf_sentencepiece_read(const formats_gguf_files *files, boo
     for (int64_t i = 0; i < tokens->count; i++)
         tokens->list[i] = (formats_gguf_token){.type = FORMATS_GGUF_TOKEN_UNUSED, .score = -10000};
     BASE_TRY(formats_gguf_sentencepiece_parse(out->model, size, path, tokens, error));
+    BASE_TRY(formats_gguf_check_pieces(files, tokens, tokens->pieces, error));
     BASE_TRY(read_file(files->folder, "added_tokens.json", &text, &size, path, error));
     if (text) {
         sifr_status status = base_json_parse(text, size, path, &out->added, error);
@@ -203,8 +197,7 @@ sifr_status formats_gguf_sentencepiece_read(const formats_gguf_files *files, boo
     }
     add_from_file(out->added, tokens);
     add_from_config(files->tokenizer_config, phi3, tokens);
-    if (phi3) add_from_tokenizer(files->tokenizer, tokens);
-    return SIFR_OK;
+    return formats_gguf_add_beside(files, tokens, tokens->pieces, error);
 }
 
 void formats_gguf_sentencepiece_free(formats_gguf_sentencepiece *out) {

@@ -6,6 +6,7 @@
 #include "base/heap.h"
 #include "formats/folder.h"
 #include "formats/gguf/gguf_vocab.h"
+#include "formats/tokenizer/tokenizer.h"
 
 enum { TEMPLATE_LIMIT = 1 << 24 };
 
@@ -290,9 +291,56 @@ static void add_normalizers(const gguf_special *s, formats_gguf_meta *meta) {
         formats_gguf_add_bool(meta, "tokenizer.ggml.normalizer.strip_accents", strip == YES);
 }
 
-sifr_status formats_gguf_special(const formats_gguf_files *files, int64_t vocabulary, bool no_bos,
+/* GLM-4's own, where the files name none. */
+static void read_glm(gguf_special *s, special_kind kind) {
+    const char *text = kind == EOT                                 ? "<|user|>"
+                       : kind == BOS || kind == EOS || kind == UNK ? "<|endoftext|>"
+                                                                   : NULL;
+    if (text) set_id(s, kind, added_id(s, text));
+}
+
+/* What the tokenizer puts there decides, whatever the keys say: *add. */
+static void settle(const gguf_special *s, const formats_tokenizer *tokenizer, bool behind,
+                   bool fallback, const sifr_log *log, special_add *add) {
+    size_t count;
+    const int32_t *ids = formats_tokenizer_around(tokenizer, behind, &count);
+    int64_t token = s->ids[behind ? EOS : BOS];
+    bool one = count == 1 && ids[0] == token;
+    if (count == 0 || one) {
+        bool theirs = *add == UNSAID ? fallback : *add == YES;
+        if (theirs != one) *add = one ? YES : NO;
+        return;
+    }
+    base_log(log, SIFR_LOG_WARNING,
+             "%s: this tokenizer puts %zu tokens %s a text; llama.cpp has one or none, so they "
+             "must be in the text there",
+             s->files->folder, count, behind ? "behind" : "before");
+}
+
+static sifr_status settle_ends(gguf_special *s, formats_gguf_special_rules rules,
+                               sifr_error *error) {
+    formats_tokenizer *tokenizer;
+    if (rules.no_bos) s->add[BOS] = NO;
+    BASE_TRY(formats_tokenizer_load(s->files->folder, &tokenizer, error));
+    settle(s, tokenizer, false, rules.bos_default, rules.log, &s->add[BOS]);
+    settle(s, tokenizer, true, false, rules.log, &s->add[EOS]);
+    formats_tokenizer_free(tokenizer);
+    return SIFR_OK;
+}
+
+static void add_ends(const gguf_special *s, formats_gguf_meta *meta) {
+    static const char *const keys[] = {[BOS] = "tokenizer.ggml.add_bos_token",
+                                       [EOS] = "tokenizer.ggml.add_eos_token",
+                                       [UNK] = NULL,
+                                       [SEP] = "tokenizer.ggml.add_sep_token"};
+    for (special_kind k = BOS; k <= SEP; k++) {
+        if (keys[k] && s->add[k] != UNSAID) formats_gguf_add_bool(meta, keys[k], s->add[k] == YES);
+    }
+}
+
+sifr_status formats_gguf_special(const formats_gguf_files *files, formats_gguf_special_rules rules,
                                  formats_gguf_meta *meta, sifr_error *error) {
-    gguf_special s = {.files = files, .vocabulary = vocabulary};
+    gguf_special s = {.files = files, .vocabulary = rules.vocabulary};
     if (files->tokenizer_config) {
         s.config = json_deep_copy(files->tokenizer_config);
         if (!s.config) return base_fail_alloc(error, 1);
@@ -305,21 +353,17 @@ sifr_status formats_gguf_special(const formats_gguf_files *files, int64_t vocabu
     if (files->tokenizer) read_post_processor(&s);
     for (special_kind k = 0; k < SPECIALS; k++) {
         char key[32];
-        if (!s.used[k]) continue;
-        if (s.config) read_config(&s, k);
+        if (!s.used[k] && !rules.glm) continue;
+        if (s.config && s.used[k]) read_config(&s, k);
         snprintf(key, sizeof key, "%s_token_id", kinds[k].name);
-        set_id(&s, k, json_object_get(files->config, key));
+        if (s.used[k]) set_id(&s, k, json_object_get(files->config, key));
+        if (rules.glm) read_glm(&s, k);
         if (s.ids[k] >= 0 && kinds[k].key)
             formats_gguf_add_u32(meta, kinds[k].key, (uint32_t)s.ids[k]);
     }
-    if (no_bos) s.add[BOS] = NO;
-    if (s.add[BOS] != UNSAID)
-        formats_gguf_add_bool(meta, "tokenizer.ggml.add_bos_token", s.add[BOS] == YES);
-    if (s.add[EOS] != UNSAID)
-        formats_gguf_add_bool(meta, "tokenizer.ggml.add_eos_token", s.add[EOS] == YES);
-    if (s.add[SEP] != UNSAID)
-        formats_gguf_add_bool(meta, "tokenizer.ggml.add_sep_token", s.add[SEP] == YES);
-    sifr_status status = add_templates(&s, meta, error);
+    sifr_status status = settle_ends(&s, rules, error);
+    add_ends(&s, meta);
+    if (status == SIFR_OK) status = add_templates(&s, meta, error);
     add_normalizers(&s, meta);
     json_decref(s.config);
     return status;

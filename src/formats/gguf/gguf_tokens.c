@@ -70,9 +70,38 @@ static void add_types(const formats_gguf_tokens *tokens, formats_gguf_meta *meta
     }
 }
 
-sifr_status formats_gguf_add_tokens(const formats_gguf_tokens *tokens, const char *model,
-                                    const char *pre, bool scores, formats_gguf_meta *meta,
-                                    sifr_error *error) {
+static int compare_texts(const void *a, const void *b) {
+    const formats_gguf_token *x = *(const formats_gguf_token *const *)a,
+                             *y = *(const formats_gguf_token *const *)b;
+    int order = memcmp(x->text, y->text, x->size < y->size ? x->size : y->size);
+    return order ? order : (x->size > y->size) - (x->size < y->size);
+}
+
+/* llama.cpp stops (GGML_ASSERT) at a text that two ids have. */
+static sifr_status check_texts(const formats_gguf_tokens *tokens, const char *folder,
+                               sifr_error *error) {
+    const formats_gguf_token **sorted, *twice = NULL;
+    size_t count = 0;
+    BASE_TRY(base_alloc((size_t)tokens->count + 1, sizeof *sorted, &sorted, error));
+    for (int64_t i = 0; i < tokens->count; i++) {
+        if (tokens->list[i].text) sorted[count++] = &tokens->list[i];
+    }
+    if (count) qsort(sorted, count, sizeof *sorted, compare_texts);
+    for (size_t i = 1; i < count && !twice; i++) {
+        if (compare_texts(&sorted[i - 1], &sorted[i]) == 0) twice = sorted[i];
+    }
+    free(sorted);
+    if (!twice) return SIFR_OK;
+    return base_fail(error, SIFR_USAGE,
+                     "%s: two ids have the token \"%.*s\"; llama.cpp takes no vocabulary with a "
+                     "text twice",
+                     folder, (int)(twice->size < 60 ? twice->size : 60), twice->text);
+}
+
+sifr_status formats_gguf_add_tokens(const formats_gguf_tokens *tokens, const char *folder,
+                                    const char *model, const char *pre, bool scores,
+                                    formats_gguf_meta *meta, sifr_error *error) {
+    BASE_TRY(check_texts(tokens, folder, error));
     formats_gguf_add_text(meta, "tokenizer.ggml.model", model, strlen(model));
     formats_gguf_add_text(meta, "tokenizer.ggml.pre", pre, strlen(pre));
     BASE_TRY(add_texts(tokens, meta, error));

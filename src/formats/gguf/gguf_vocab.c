@@ -2,6 +2,7 @@
  * llama.cpp's converter. */
 #include "formats/gguf/gguf_vocab.h"
 
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,7 +10,7 @@
 #include "base/heap.h"
 #include "base/json.h"
 #include "formats/folder.h"
-#include "formats/gguf/gguf_tokens.h"
+#include "formats/gguf/gguf_spm.h"
 
 enum { FILE_LIMIT = 1 << 28, VOCABULARY_LIMIT = 1 << 24 };
 
@@ -152,11 +153,13 @@ static sifr_status add_merges(const formats_gguf_files *files, formats_gguf_meta
 /* --- kinds of tokenizers --- */
 
 static sifr_status add_byte_level(const formats_gguf_files *files,
-                                  const formats_gguf_tokens *tokens, formats_gguf_meta *meta,
-                                  sifr_error *error) {
+                                  const formats_gguf_tokens *tokens, const sifr_log *log,
+                                  bool *bos_default, formats_gguf_meta *meta, sifr_error *error) {
     const char *pre;
-    BASE_TRY(formats_gguf_pre(files, &pre, error));
-    BASE_TRY(formats_gguf_add_tokens(tokens, "gpt2", pre, false, meta, error));
+    BASE_TRY(formats_gguf_pre(files, log, &pre, error));
+    /* Of the names that patterns have; of others llama.cpp's choice is not known here, and said. */
+    *bos_default = strcmp(pre, "gpt-2") != 0 && strcmp(pre, "qwen2") != 0;
+    BASE_TRY(formats_gguf_add_tokens(tokens, files->folder, "gpt2", pre, false, meta, error));
     return add_merges(files, meta, error);
 }
 
@@ -190,38 +193,32 @@ static bool is_named(const json_t *config, const formats_gguf_token *t) {
     return false;
 }
 
-/* Types of a tokenizer with bytes as a fallback: by tokenizer_config.json, not tokenizer.json. */
+/* Types of a tokenizer with bytes as a fallback: by tokenizer_config.json, and where it names none
+ * by tokenizer.json. */
 static formats_gguf_token_type fallback_type(const formats_gguf_files *files,
                                              const formats_gguf_token *t) {
     if (is_byte(t)) return FORMATS_GGUF_TOKEN_BYTE;
-    if (t->added && is_named(files->tokenizer_config, t)) return FORMATS_GGUF_TOKEN_CONTROL;
-    return t->added && !t->in_model ? FORMATS_GGUF_TOKEN_USER : FORMATS_GGUF_TOKEN_NORMAL;
+    if (!t->added) return FORMATS_GGUF_TOKEN_NORMAL;
+    if (is_named(files->tokenizer_config, t)) return FORMATS_GGUF_TOKEN_CONTROL;
+    return t->in_model ? t->type : FORMATS_GGUF_TOKEN_USER;
 }
 
-/* BPE with bytes as a fallback, as SentencePiece's. llama.cpp merges by score, which tokenizer.json
- * does not have; its converter writes -1000 for all. */
-static sifr_status add_byte_fallback(const formats_gguf_files *files, formats_gguf_tokens *tokens,
-                                     formats_gguf_meta *meta, sifr_error *error) {
-    while (tokens->count && !tokens->list[tokens->count - 1].text) tokens->count--;
+/* BPE with bytes as a fallback, as SentencePiece's. */
+static sifr_status read_byte_fallback(const formats_gguf_files *files, formats_gguf_tokens *tokens,
+                                      sifr_error *error) {
     for (int64_t i = 0; i < tokens->count; i++) {
-        if (!tokens->list[i].text)
-            return base_fail(error, SIFR_USAGE,
-                             "%s/tokenizer.json: no token has the id %lld; --format gguf needs all",
-                             files->folder, (long long)i);
+        if (!tokens->list[i].text) continue;
         tokens->list[i].type = fallback_type(files, &tokens->list[i]);
-        tokens->list[i].score = -1000;
         tokens->list[i].blanks = false;
     }
-    return formats_gguf_add_tokens(tokens, "llama", "default", true, meta, error);
+    return formats_gguf_score_by_merges(files, tokens, error);
 }
 
-/* BPE of tokenizer.json; *count: of its tokens, -1 where special ids need no limit. */
-static sifr_status add_bpe(const formats_gguf_files *files, formats_gguf_vocab_kind kind,
-                           formats_gguf_tokens *tokens, formats_gguf_meta *meta, int64_t *count,
-                           sifr_error *error) {
+/* tokenizer.json, whose model must be BPE. */
+static sifr_status read_bpe(const formats_gguf_files *files, formats_gguf_tokens *tokens,
+                            sifr_error *error) {
     const json_t *model = json_object_get(files->tokenizer, "model");
     const char *type = json_string_value(json_object_get(model, "type"));
-    *count = -1;
     if (!files->tokenizer)
         return base_fail(error, SIFR_USAGE, "%s: has no tokenizer.json, which --format gguf needs",
                          files->folder);
@@ -230,12 +227,7 @@ static sifr_status add_bpe(const formats_gguf_files *files, formats_gguf_vocab_k
                          "%s/tokenizer.json: a tokenizer of type %.40s is not supported with "
                          "--format gguf yet (supported: BPE)",
                          files->folder, type);
-    BASE_TRY(read_tokens(files, tokens, error));
-    if (kind != FORMATS_GGUF_LLAMA || !json_is_true(json_object_get(model, "byte_fallback")))
-        return add_byte_level(files, tokens, meta, error);
-    BASE_TRY(add_byte_fallback(files, tokens, meta, error));
-    *count = tokens->count;
-    return SIFR_OK;
+    return read_tokens(files, tokens, error);
 }
 
 /* What the converter adds for some families, whatever the files say. */
@@ -245,8 +237,6 @@ static void add_by_kind(formats_gguf_vocab_kind kind, int64_t vocabulary, format
         formats_gguf_add_u32(meta, "tokenizer.ggml.eot_token_id", CODE_LLAMA_EOT);
     if (kind == FORMATS_GGUF_GEMMA)
         formats_gguf_add_u32(meta, "tokenizer.ggml.eot_token_id", CODE_GEMMA_EOT);
-    if (kind == FORMATS_GGUF_GEMMA || kind == FORMATS_GGUF_GEMMA2)
-        formats_gguf_add_bool(meta, "tokenizer.ggml.add_space_prefix", false);
 }
 
 static bool has_gpt2_class(const formats_gguf_files *files) {
@@ -255,45 +245,144 @@ static bool has_gpt2_class(const formats_gguf_files *files) {
     return class && strcmp(class, "GPT2Tokenizer") == 0;
 }
 
+static bool is_gemma(formats_gguf_vocab_kind kind) {
+    return kind == FORMATS_GGUF_GEMMA || kind == FORMATS_GGUF_GEMMA2;
+}
+
+/* tokenizer.json is what the model learned with; where its merges are not those of
+ * tokenizer.model's scores, as transformers 5 writes some, it gives the scores. */
+static sifr_status check_scores(const formats_gguf_files *files, formats_gguf_tokens *tokens,
+                                bool *prefix, const sifr_log *log, sifr_error *error) {
+    const json_t *merges = json_object_get(json_object_get(files->tokenizer, "model"), "merges");
+    sifr_error other = {0};
+    sifr_status status = formats_gguf_spm_check(files, tokens, prefix, log, error);
+    if (status != SIFR_USAGE || tokens->pieces == 0 || json_array_size(merges) == 0) return status;
+    BASE_TRY(formats_gguf_score_by_merges(files, tokens, &other));
+    if (formats_gguf_spm_check(files, tokens, prefix, log, &other) != SIFR_OK) return status;
+    base_log(log, SIFR_LOG_WARNING,
+             "%s: tokenizer.json merges in another order than tokenizer.model: its order is "
+             "written",
+             files->folder);
+    return SIFR_OK;
+}
+
+/* A vocabulary with scores, and whether a blank goes in front: what the converter writes, where
+ * that is how the folder's tokenizer splits. */
+static sifr_status add_scored(const formats_gguf_files *files, formats_gguf_vocab_kind kind,
+                              formats_gguf_tokens *tokens, const sifr_log *log,
+                              formats_gguf_meta *meta, sifr_error *error) {
+    const json_t *said = json_object_get(files->tokenizer_config, "add_prefix_space");
+    bool written = is_gemma(kind) || (kind == FORMATS_GGUF_LLAMA && json_is_boolean(said));
+    bool first = !is_gemma(kind) && !(written && json_is_false(said)), prefix = first;
+    BASE_TRY(check_scores(files, tokens, &prefix, log, error));
+    if (written || prefix != first)
+        formats_gguf_add_bool(meta, "tokenizer.ggml.add_space_prefix", prefix);
+    return formats_gguf_add_tokens(tokens, files->folder, "llama", "default", true, meta, error);
+}
+
+static sifr_status add_unscored(const formats_gguf_files *files, formats_gguf_vocab_kind kind,
+                                const formats_gguf_tokens *tokens, const sifr_log *log,
+                                bool *bos_default, formats_gguf_meta *meta, sifr_error *error) {
+    const json_t *said = json_object_get(files->tokenizer_config, "add_prefix_space");
+    if (kind == FORMATS_GGUF_LLAMA && json_is_boolean(said))
+        formats_gguf_add_bool(meta, "tokenizer.ggml.add_space_prefix", json_is_true(said));
+    return add_byte_level(files, tokens, log, bos_default, meta, error);
+}
+
+/* *scored: SentencePiece's tokens, or those of a BPE that is made as SentencePiece's. */
+static sifr_status read_vocab(const formats_gguf_files *files, formats_gguf_vocab_kind kind,
+                              formats_gguf_sentencepiece *pieces, formats_gguf_tokens *tokens,
+                              bool *scored, sifr_error *error) {
+    const json_t *model = json_object_get(files->tokenizer, "model");
+    *scored = false;
+    if (kind != FORMATS_GGUF_BYTE_LEVEL && kind != FORMATS_GGUF_GLM4)
+        BASE_TRY(formats_gguf_sentencepiece_read(files, kind == FORMATS_GGUF_PHI3, pieces, tokens,
+                                                 scored, error));
+    if (*scored) return SIFR_OK;
+    BASE_TRY(read_bpe(files, tokens, error));
+    *scored = json_is_true(json_object_get(model, "byte_fallback"));
+    return *scored ? read_byte_fallback(files, tokens, error) : SIFR_OK;
+}
+
+static bool has_token(const formats_gguf_tokens *tokens, const char *text) {
+    for (int64_t i = 0; i < tokens->count; i++) {
+        const formats_gguf_token *t = &tokens->list[i];
+        if (t->text && t->size == strlen(text) && memcmp(t->text, text, t->size) == 0) return true;
+    }
+    return false;
+}
+
+/* llama.cpp knows Phi-3 by "phi3" in general.name, and stops where a token of its is not there. */
+static sifr_status check_phi3_name(const formats_gguf_files *files,
+                                   const formats_gguf_tokens *tokens, sifr_error *error) {
+    static const char *const needed[] = {"</s>", "<unk>", "<s>", "<|endoftext|>"};
+    char path[PATH_MAX];
+    const char *id = json_string_value(json_object_get(files->config, "_name_or_path"));
+    if (!realpath(files->folder, path)) snprintf(path, sizeof path, "%s", files->folder);
+    const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
+    bool named = strcasestr(name, "phi3") || (id && strcasestr(id, "phi3"));
+    for (size_t i = 0; named && i < sizeof needed / sizeof *needed; i++) {
+        if (has_token(tokens, needed[i])) continue;
+        return base_fail(
+            error, SIFR_USAGE,
+            "%s: llama.cpp takes a model with \"phi3\" in its name for Phi-3 and needs "
+            "the token %s, which this vocabulary lacks: give the folder another name",
+            files->folder, needed[i]);
+    }
+    return SIFR_OK;
+}
+
+/* GGUF has no place for what an added token takes of the text beside it. */
+static void say_stripped(const formats_gguf_files *files, const sifr_log *log) {
+    static const char *const keys[] = {"lstrip", "rstrip", "single_word"};
+    const json_t *entry;
+    size_t i, k;
+    json_array_foreach(json_object_get(files->tokenizer, "added_tokens"), i, entry) {
+        for (k = 0; k < 3 && !json_is_true(json_object_get(entry, keys[k])); k++) continue;
+        const char *text = json_string_value(json_object_get(entry, "content"));
+        if (k == 3 || !text) continue;
+        base_log(log, SIFR_LOG_WARNING,
+                 "%s/tokenizer.json: \"%s\" of \"%.60s\" and the like are left out: beside added "
+                 "tokens llama.cpp keeps blanks",
+                 files->folder, keys[k], text);
+        return;
+    }
+}
+
 static sifr_status add_tokens(const formats_gguf_files *files, formats_gguf_vocab_kind kind,
-                              formats_gguf_tokens *tokens, formats_gguf_meta *meta,
-                              sifr_error *error) {
+                              formats_gguf_tokens *tokens, const sifr_log *log,
+                              formats_gguf_meta *meta, sifr_error *error) {
     enum { GRANITE = 49152 };
-    const json_t *blank = json_object_get(files->tokenizer_config, "add_prefix_space");
     formats_gguf_sentencepiece pieces = {0};
-    int64_t vocabulary = tokens->count, limit = tokens->count;
-    bool llama = kind == FORMATS_GGUF_LLAMA, found = false;
-    sifr_status status = SIFR_OK;
-    if (llama && json_is_boolean(blank))
-        formats_gguf_add_bool(meta, "tokenizer.ggml.add_space_prefix", json_is_true(blank));
+    bool scored, bos_default = true;
     if (kind == FORMATS_GGUF_PHI3 && has_gpt2_class(files)) kind = FORMATS_GGUF_BYTE_LEVEL;
-    bool phi3 = kind == FORMATS_GGUF_PHI3;
-    if (kind != FORMATS_GGUF_BYTE_LEVEL)
-        status = formats_gguf_sentencepiece_read(files, phi3, &pieces, tokens, &found, error);
-    if (status == SIFR_OK && found)
-        status = formats_gguf_add_tokens(tokens, "llama", "default", true, meta, error);
-    else if (status == SIFR_OK &&
-             (phi3 || kind == FORMATS_GGUF_GEMMA || kind == FORMATS_GGUF_GEMMA2))
-        status = base_fail(error, SIFR_USAGE,
-                           "%s: has no tokenizer.model, which --format gguf needs for this family",
-                           files->folder);
-    else if (status == SIFR_OK)
-        status = add_bpe(files, kind, tokens, meta, &limit, error);
+    sifr_status status = read_vocab(files, kind, &pieces, tokens, &scored, error);
+    if (status == SIFR_OK) status = check_phi3_name(files, tokens, error);
+    if (status == SIFR_OK)
+        status = scored ? add_scored(files, kind, tokens, log, meta, error)
+                        : add_unscored(files, kind, tokens, log, &bos_default, meta, error);
     formats_gguf_sentencepiece_free(&pieces);
     if (status != SIFR_OK) return status;
-    add_by_kind(kind, vocabulary, meta);
-    return formats_gguf_special(files, limit, llama && vocabulary == GRANITE, meta, error);
+    say_stripped(files, log);
+    add_by_kind(kind, tokens->count, meta);
+    formats_gguf_special_rules rules = {.vocabulary = scored ? tokens->count : -1,
+                                        .no_bos =
+                                            kind == FORMATS_GGUF_LLAMA && tokens->count == GRANITE,
+                                        .glm = kind == FORMATS_GGUF_GLM4,
+                                        .bos_default = bos_default,
+                                        .log = log};
+    return formats_gguf_special(files, rules, meta, error);
 }
 
 sifr_status formats_gguf_vocab(const formats_gguf_files *files, int64_t vocabulary,
-                               formats_gguf_vocab_kind kind, formats_gguf_meta *meta,
-                               sifr_error *error) {
+                               formats_gguf_vocab_kind kind, const sifr_log *log,
+                               formats_gguf_meta *meta, sifr_error *error) {
     formats_gguf_tokens tokens = {.count = vocabulary};
     if (vocabulary < 1 || vocabulary > VOCABULARY_LIMIT)
         return base_fail(error, SIFR_USAGE, "%s/config.json: \"vocab_size\" is %lld, not 1 to %d",
                          files->folder, (long long)vocabulary, VOCABULARY_LIMIT);
     BASE_TRY(base_alloc((size_t)vocabulary, sizeof *tokens.list, &tokens.list, error));
-    sifr_status status = add_tokens(files, kind, &tokens, meta, error);
+    sifr_status status = add_tokens(files, kind, &tokens, log, meta, error);
     free(tokens.list);
     return status;
 }

@@ -22,6 +22,7 @@ void formats_gguf_files_free(formats_gguf_files *files); /* harmless on a zeroed
 /* Which tokenizers the converter looks for, in order. */
 typedef enum formats_gguf_vocab_kind {
     FORMATS_GGUF_BYTE_LEVEL,           /* byte-level BPE */
+    FORMATS_GGUF_GLM4,                 /* byte-level BPE, with GLM's special tokens */
     FORMATS_GGUF_PIECES_OR_BYTE_LEVEL, /* tokenizer.model, byte-level BPE */
     FORMATS_GGUF_LLAMA,  /* tokenizer.model, BPE with bytes as a fallback, byte-level BPE */
     FORMATS_GGUF_PHI3,   /* byte-level BPE where its class is GPT-2's, else tokenizer.model */
@@ -31,20 +32,26 @@ typedef enum formats_gguf_vocab_kind {
 
 /* Tokens, their types and scores, merges, special tokens and chat template. `vocabulary`: of the
  * model; ids without a token become "[PAD<id>]". SIFR_USAGE, by name, for a tokenizer that is not
- * of the kind. */
+ * of the kind, or that llama.cpp would not follow; `log`: where it follows but for details. */
 sifr_status formats_gguf_vocab(const formats_gguf_files *files, int64_t vocabulary,
-                               formats_gguf_vocab_kind kind, formats_gguf_meta *meta,
-                               sifr_error *error) SIFR_MUST_CHECK;
+                               formats_gguf_vocab_kind kind, const sifr_log *log,
+                               formats_gguf_meta *meta, sifr_error *error) SIFR_MUST_CHECK;
 
-/* Special tokens, whether texts begin and end with them, and the chat template. `vocabulary`: ids
- * from there on are left out; -1: none are. `no_bos`: texts begin with none, whatever the files
- * say. */
-sifr_status formats_gguf_special(const formats_gguf_files *files, int64_t vocabulary, bool no_bos,
+typedef struct formats_gguf_special_rules {
+    int64_t vocabulary; /* ids from there on are left out; -1: none are */
+    bool no_bos;        /* texts begin with none, whatever the files say */
+    bool glm;           /* what the files do not name is GLM-4's */
+    bool bos_default;   /* llama.cpp puts one in front where the file says nothing */
+    const sifr_log *log;
+} formats_gguf_special_rules;
+
+/* Special tokens, whether texts begin and end with them, and the chat template. */
+sifr_status formats_gguf_special(const formats_gguf_files *files, formats_gguf_special_rules rules,
                                  formats_gguf_meta *meta, sifr_error *error) SIFR_MUST_CHECK;
 
-/* llama.cpp's name of how a byte-level BPE splits text. */
-sifr_status formats_gguf_pre(const formats_gguf_files *files, const char **name,
-                             sifr_error *error) SIFR_MUST_CHECK;
+/* llama.cpp's name of how a byte-level BPE splits text; what it leaves out is said to `log`. */
+sifr_status formats_gguf_pre(const formats_gguf_files *files, const sifr_log *log,
+                             const char **name, sifr_error *error) SIFR_MUST_CHECK;
 
 typedef struct formats_gguf_pre_name {
     const char *digest, *name; /* digest: SHA-256 of "[1, 2, …]", the ids of the test text */

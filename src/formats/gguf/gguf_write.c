@@ -91,6 +91,10 @@ void formats_gguf_item_i32(formats_gguf_meta *meta, int32_t value) {
     put_number(meta, (uint32_t)value, 4);
 }
 
+void formats_gguf_item_bool(formats_gguf_meta *meta, bool value) {
+    put_number(meta, value, 1);
+}
+
 void formats_gguf_item_float(formats_gguf_meta *meta, float value) {
     put_float(meta, value);
 }

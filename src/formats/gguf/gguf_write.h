@@ -53,6 +53,7 @@ void formats_gguf_add_array(formats_gguf_meta *meta, const char *key, formats_gg
                             uint64_t count);
 void formats_gguf_item_text(formats_gguf_meta *meta, const char *text, size_t size);
 void formats_gguf_item_i32(formats_gguf_meta *meta, int32_t value);
+void formats_gguf_item_bool(formats_gguf_meta *meta, bool value);
 void formats_gguf_item_float(formats_gguf_meta *meta, float value);
 
 /* A tensor to be written; the shape is row-major, as in safetensors. */
