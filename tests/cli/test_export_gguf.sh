@@ -49,3 +49,27 @@ refused pretraining_tp 2
 refused hidden_act '"relu"'
 refused partial_rotary_factor 0.5
 [ ! -e d.gguf ] && [ ! -e d ] || fail "something was left"
+
+# What llama.cpp has otherwise for published models too is said, and the file is written.
+expect 0 "$SIFR" export "$SOURCE/tests/golden/gguf/added" said.gguf --format gguf
+for line in 'a text that begins with a blank gets other tokens' \
+    'behind a special token this tokenizer puts no blank, llama.cpp one'; do
+    grep -qF "$line" err || { cat err; fail "not said: $line"; }
+done
+cp -r "$SOURCE/tests/golden/gguf/mistral" window
+chmod -R u+w window
+sed -i 's/"sliding_window": null/"sliding_window": 16/' window/config.json
+expect 0 "$SIFR" export window window.gguf --format gguf
+grep -qF "\"sliding_window\" is 16; llama.cpp's llama has no window" err || { cat err; fail "window"; }
+# tokenizer.json merges as the model learned: its order goes before the scores of tokenizer.model.
+cp -r "$SOURCE/tests/golden/gguf/added" order
+chmod -R u+w order
+python3 - order/tokenizer.json <<'P'
+import json, sys
+t = json.load(open(sys.argv[1]))
+t["model"]["merges"].reverse()
+json.dump(t, open(sys.argv[1], "w"))
+P
+expect 0 "$SIFR" export order order.gguf --format gguf
+grep -qF 'tokenizer.json merges in another order than tokenizer.model' err || { cat err; fail "order"; }
+! cmp -s said.gguf order.gguf || fail "the order of merges makes no difference"
