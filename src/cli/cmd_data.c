@@ -252,6 +252,7 @@ static sifr_status open_rows(inspect_command *command, int64_t *length, train_ch
                                   .odds = config->preference.loss == CONFIG_PREFERENCE_ORPO,
                                   .whole = true,
                                   .skip_bad_rows = config->skip_bad_rows,
+                                  .max_rows = config->max_samples,
                                   .log = &log};
     sifr_status status = train_chat_open(&options, out, error);
     free(sources);
@@ -332,8 +333,8 @@ static int run_inspect(int argc, char **argv) {
         {"data-fields", CLI_LIST, "NAME=FIELD", "as of sifr train", &command.rows.fields, NULL,
          false},
         {"ignore-fields", CLI_LIST, "NAME", "as of sifr train", &command.rows.ignored, NULL, false},
-        {"train-on", CLI_TEXT, "PART", "assistant, last or all", &command.rows.train_on, NULL,
-         false},
+        {"train-on", CLI_TEXT, "PART", "assistant, last, all or completion", &command.rows.train_on,
+         NULL, false},
         {"chat-template", CLI_TEXT, "FILE", "as of sifr train", &command.rows.template, NULL,
          false},
         {"chat-template-kwargs", CLI_TEXT, "JSON", "as of sifr train", &command.rows.variables,

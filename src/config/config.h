@@ -55,7 +55,8 @@ typedef enum config_row_type {
 typedef enum config_train_on {
     CONFIG_TRAIN_ON_ASSISTANT,
     CONFIG_TRAIN_ON_LAST,
-    CONFIG_TRAIN_ON_ALL
+    CONFIG_TRAIN_ON_ALL,
+    CONFIG_TRAIN_ON_COMPLETION
 } config_train_on;
 
 /* In the order of sifr_preference; the reference is a file, NULL: the model at its start. */
@@ -152,7 +153,8 @@ typedef struct sifr_config {
     bool packing, group_by_length;
     bool drop_last; /* of rows */
     bool skip_bad_rows;
-    double validation_split;   /* 0: none */
+    int64_t max_samples;       /* of each source; 0: all */
+    double validation_split;   /* 0: none; from 1 on a number of rows */
     const char *const *freeze; /* freeze_count globs over names of weights */
     size_t freeze_count;
     const json_t *lora; /* "sifr.lora", with the keys of PEFT's LoraConfig; NULL: not given */

@@ -344,8 +344,17 @@ sifr_status train_chat_form_make(const engine_folder *folder, int64_t length,
         return base_fail(error, SIFR_USAGE,
                          "%s: it is for rows to fine-tune on, not for %s; leave it out", templated,
                          model_task_name(folder->config.task));
+    if (folder->config.task != MODEL_NEXT_TOKEN && config->max_samples)
+        return base_fail(error, SIFR_USAGE,
+                         "max_samples is of rows to fine-tune on, not for %s; leave it out",
+                         model_task_name(folder->config.task));
     if (folder->config.task != MODEL_NEXT_TOKEN) return SIFR_OK;
     BASE_TRY(train_paths_are_rows(options->paths, options->count, &rows, error));
+    if (!rows && config->max_samples)
+        return base_fail(
+            error, SIFR_USAGE,
+            "max_samples: %s is text or a token store, which has no rows; leave it out",
+            options->paths[0]);
     if (!rows && templated)
         return base_fail(error, SIFR_USAGE,
                          "%s: %s is text or a token store, which no chat template writes; leave it "
@@ -378,6 +387,7 @@ sifr_status train_chat_form_make(const engine_folder *folder, int64_t length,
                                          .special = options->special,
                                          .odds = config->preference.loss == CONFIG_PREFERENCE_ORPO,
                                          .skip_bad_rows = config->skip_bad_rows,
+                                         .max_rows = config->max_samples,
                                          .threads = options->threads,
                                          .log = options->log};
     options->chat = &form->options;

@@ -132,6 +132,7 @@ static void flags_come_from_the_table(void **state) {
         "packing",
         "group-by-length",
         "skip-bad-rows",
+        "max-samples",
         "validation-split",
         "task",
         "labels",

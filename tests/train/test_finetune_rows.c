@@ -667,6 +667,48 @@ static void splits(void **state) {
 /* Checks a sequence of packed rows: each is a segment that begins at position 0, its first token is
  * no label of what stands before it, and padding is a segment of its own. Returns the tokens of
  * rows, and adds each to `seen` by its second one. */
+/* So many rows of each source, or held out. */
+static void counts_rows(void **state) {
+    (void)state;
+    set_template(plain_template);
+    train_chat_source sources[2] = {source_of(write_rows("x.jsonl", 0, 10)),
+                                    source_of(write_rows("y.jsonl", 1, 3))};
+    train_chat_options options = options_for(sources, 2);
+    options.max_rows = 4;
+    train_chat *chat = open_rows(&options), *held;
+    sifr_error error = {0};
+    assert_int_equal(train_chat_count(chat)->rows, 4 + 3);
+    assert_int_equal(train_chat_split(chat, 7, 42, &held, &error), SIFR_USAGE);
+    assert_message(&error, "validation_split: 7 rows cannot be held out of 7");
+    assert_int_equal(train_chat_split(chat, 2.5, 42, &held, &error), SIFR_USAGE);
+    assert_int_equal(train_chat_split(chat, 2, 42, &held, &error), SIFR_OK);
+    assert_int_equal(train_chat_count(chat)->rows, 5);
+    assert_int_equal(train_chat_count(held)->rows, 2);
+    train_chat_close(held);
+    train_chat_close(chat);
+}
+
+/* As TRL's default: of a prompt and its completion the completion, of messages all. */
+static void learns_all_of_messages(void **state) {
+    (void)state;
+    set_template(plain_template);
+    train_chat_source sources[2] = {
+        source_of(scratch_text("p.jsonl", "{\"prompt\": \"a\", \"completion\": \"b\"}")),
+        source_of(scratch_text("m.jsonl",
+                               "{\"messages\": [{\"role\": \"user\", \"content\": \"x\"}, "
+                               "{\"role\": \"assistant\", \"content\": \"y\"}]}"))};
+    train_chat_options options = options_for(sources, 2);
+    options.mask = TRAIN_ON_COMPLETION;
+    train_chat *chat = open_rows(&options);
+    const int32_t *ids;
+    const bool *learned;
+    int64_t whole;
+    assert_learned(chat, 0, "b</s>|");
+    int64_t count = train_chat_row_at(chat, 1, &ids, &learned, &whole);
+    for (int64_t i = 0; i < count; i++) assert_true(learned[i]);
+    train_chat_close(chat);
+}
+
 static int64_t check_sequence(const train_rows *rows, int64_t at, int *seen) {
     const int32_t *tokens = rows->tokens + at * LENGTH, *labels = rows->labels + at * LENGTH;
     const int32_t *segments = rows->segments + at * LENGTH;
@@ -799,6 +841,8 @@ int main(void) {
         cmocka_unit_test_setup_teardown(cuts_rows, scratch_setup, scratch_teardown),
         cmocka_unit_test_setup_teardown(draws_by_weight, scratch_setup, scratch_teardown),
         cmocka_unit_test_setup_teardown(splits, scratch_setup, scratch_teardown),
+        cmocka_unit_test_setup_teardown(counts_rows, scratch_setup, scratch_teardown),
+        cmocka_unit_test_setup_teardown(learns_all_of_messages, scratch_setup, scratch_teardown),
         cmocka_unit_test_setup_teardown(packs_rows, scratch_setup, scratch_teardown),
         cmocka_unit_test_setup_teardown(groups_rows, scratch_setup, scratch_teardown),
     };

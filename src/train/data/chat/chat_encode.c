@@ -80,6 +80,12 @@ static void learn_from(train_chat_row *out, size_t first, bool parts) {
         out->learned[i] = i >= first && !(parts && out->learned[i]);
 }
 
+/* What is learned of this conversation. */
+static train_chat_mask mask_of(const train_chat_encoder *e, const formats_conversation *c) {
+    if (e->mask != TRAIN_ON_COMPLETION) return e->mask;
+    return c->messages && !c->prompt_messages ? TRAIN_ON_ALL : TRAIN_ON_ASSISTANT;
+}
+
 /* --- messages --- */
 
 static sifr_status align(train_chat_encoder *e, const train_chat_text *text,
@@ -115,7 +121,7 @@ static sifr_status render(train_chat_encoder *e, const formats_conversation *c,
                          "has none (chat_template.jinja, or \"chat_template\" in "
                          "tokenizer_config.json); put the template of its chat version there",
                          place->file);
-    BASE_TRY(train_chat_render(e->templates, e->mask, e->odds, c, place, text, error));
+    BASE_TRY(train_chat_render(e->templates, mask_of(e, c), e->odds, c, place, text, error));
     out->templated = true;
     find_unread(e->templates, c, out);
     out->odd = train_chat_check(c, text->text, text->size);
@@ -194,7 +200,7 @@ static sifr_status encode_text(train_chat_encoder *e, const formats_conversation
             train_tokenise_doubles(e->tokenizer, out->ids.ids + around, out->ids.count - around);
     BASE_TRY(end_text(e, c, alpaca, &out->ids, error));
     BASE_TRY(make_room(out, error));
-    if (c->completion && e->mask != TRAIN_ON_ALL) {
+    if (c->completion && mask_of(e, c) != TRAIN_ON_ALL) {
         e->prompt.count = 0;
         BASE_TRY(encode(e, e->joined.bytes, c->prompt_size, e->special, place, &e->prompt, error));
         begin_completion(e, e->special, out);
@@ -254,7 +260,7 @@ static sifr_status encode_both(train_chat_encoder *e, const formats_conversation
                                const formats_row_place *place, train_chat_row out[2],
                                sifr_error *error) {
     for (int i = 0; i < 2; i++) BASE_TRY(encode_row(e, &sides[i], false, place, &out[i], error));
-    if (e->mask != TRAIN_ON_ASSISTANT && sides[0].messages) return SIFR_OK;
+    if ((e->mask == TRAIN_ON_LAST || e->mask == TRAIN_ON_ALL) && sides[0].messages) return SIFR_OK;
     size_t first = out[0].first < out[1].first ? out[0].first : out[1].first;
     for (int i = 0; i < 2; i++)
         for (size_t k = first; k < out[i].first; k++) out[i].learned[k] = true;

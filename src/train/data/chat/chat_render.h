@@ -16,7 +16,8 @@
 typedef enum train_chat_mask {
     TRAIN_ON_ASSISTANT, /* all that the assistant writes */
     TRAIN_ON_LAST,      /* its last turn */
-    TRAIN_ON_ALL        /* every token */
+    TRAIN_ON_ALL,       /* every token */
+    TRAIN_ON_COMPLETION /* of a prompt and its completion the completion, of messages all */
 } train_chat_mask;
 
 typedef struct train_chat_templates {

@@ -86,12 +86,17 @@ static int64_t rows_a_draw(const train_chat *chat) {
 static sifr_status choose(const train_chat *x, double share, uint64_t seed, bool **out,
                           sifr_error *error) {
     int64_t rows = x->counts.rows / rows_a_draw(x);
-    int64_t count = (int64_t)floor((double)rows * share + 0.5);
+    int64_t count = (int64_t)floor(share < 1 ? (double)rows * share + 0.5 : share);
     const char *what = x->paired ? "pair" : "row";
     if (rows < 2)
         return base_fail(error, SIFR_FAILED,
                          "validation_split: %lld %s%s cannot be split; give more %ss, or eval_data",
                          (long long)rows, what, rows == 1 ? "" : "s", what);
+    if (share >= 1 && (count >= rows || share > floor(share)))
+        return base_fail(error, SIFR_USAGE,
+                         "validation_split: %g %ss cannot be held out of %lld; give a whole number "
+                         "below that, or a share below 1",
+                         share, what, (long long)rows);
     count = base_min_i64(base_max_i64(count, 1), rows - 1);
     BASE_TRY(base_alloc((size_t)rows, sizeof **out, out, error));
     for (int64_t i = 0; i < count; i++) (*out)[train_permute(seed ^ split_step, 0, rows, i)] = true;

@@ -40,6 +40,7 @@ typedef struct train_chat_options {
     bool whole;              /* nothing is cut; for looking at the rows */
     bool odds;               /* answers of preferences as TRL's ORPOTrainer cuts them */
     bool skip_bad_rows;      /* those that cannot be read or used are counted, not refused */
+    int64_t max_rows;        /* of each source, the first; 0: all */
     int threads;             /* 0: every core */
     const sifr_log *log;
 } train_chat_options;
@@ -60,8 +61,9 @@ sifr_status train_chat_open(const train_chat_options *options, train_chat **out,
                             sifr_error *error) SIFR_MUST_CHECK;
 void train_chat_close(train_chat *chat); /* NULL is harmless */
 
-/* Moves a share of the rows, chosen by the seed, to a set of their own, in the order of the files:
- * at least one row stays on each side. SIFR_FAILED where there are too few. */
+/* Moves a share of the rows, or a number of them from 1 on, chosen by the seed, to a set of their
+ * own, in the order of the files: at least one row stays on each side. SIFR_FAILED where there are
+ * too few. */
 sifr_status train_chat_split(train_chat *chat, double share, uint64_t seed, train_chat **held_out,
                              sifr_error *error) SIFR_MUST_CHECK;
 

@@ -40,6 +40,7 @@ typedef struct chat_reader {
     const formats_form *form;        /* of the file's rows; NULL: not yet known */
     train_chat_fields fields;        /* of the file */
     bool kind_known;                 /* whether all rows are pairs */
+    int64_t read;                    /* rows of the source */
     bool templated;                  /* a chat template wrote some row */
     bool unread_said, replaced_said; /* of the file */
 } chat_reader;
@@ -184,11 +185,23 @@ static sifr_status prepare_row(chat_reader *r, json_t *row, const formats_row_pl
     return train_chat_fields_note(&r->fields, r->form, row, error);
 }
 
+/* The next row of the file, NULL behind the last one, or where the source has had as many as are
+ * asked for. */
+static sifr_status next_row(chat_reader *r, formats_records *records, json_t **row,
+                            sifr_error *error) {
+    int64_t most = r->options->max_rows;
+    *row = NULL;
+    if (most && r->read == most) return SIFR_OK;
+    sifr_status status = formats_records_next(records, row, error);
+    r->read += *row != NULL || status != SIFR_OK;
+    return status;
+}
+
 static sifr_status read_rows(chat_reader *r, formats_records *records, sifr_error *error) {
     for (;;) {
         json_t *row;
         sifr_error said = {0};
-        sifr_status status = formats_records_next(records, &row, &said);
+        sifr_status status = next_row(r, records, &row, &said);
         bool skips = status == SIFR_FAILED && formats_records_skippable(records);
         formats_row_place place = {r->file, formats_records_row(records),
                                    formats_records_line(records)};
@@ -239,7 +252,9 @@ static sifr_status read_source(chat_reader *r, size_t index, sifr_error *error) 
     *part = (chat_part){.first = r->chat->counts.rows / per, .weight = source->weight};
     BASE_TRY(formats_text_source_open_rows(&source->path, 1, &files, error));
     sifr_status status = SIFR_OK;
-    for (size_t i = 0; status == SIFR_OK && i < files.count; i++)
+    int64_t most = r->options->max_rows;
+    r->read = 0;
+    for (size_t i = 0; status == SIFR_OK && i < files.count && !(most && r->read == most); i++)
         status = read_file(r, source, files.documents[i].path, error);
     formats_text_source_close(&files);
     part->count = r->chat->counts.rows / (r->chat->paired ? 2 : 1) - part->first;
