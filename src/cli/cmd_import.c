@@ -33,10 +33,11 @@ static sifr_status write_config(const char *text, const char *path, sifr_error *
     return SIFR_OK;
 }
 
-static sifr_status import(const char *from, const char *to, sifr_error *error) {
+static sifr_status import(const char *from, const config_import_options *how, const char *to,
+                          sifr_error *error) {
     config_imported made;
     char *text = NULL;
-    BASE_TRY(config_import_file(from, say_line, NULL, &made, error));
+    BASE_TRY(config_import_file(from, how, say_line, NULL, &made, error));
     sifr_status status = config_json_text(made.config, &text, error);
     json_decref(made.config);
     if (status == SIFR_OK) status = write_config(text, to, error);
@@ -70,12 +71,15 @@ static sifr_status import_checkpoint(const char *from, const char *files, const 
 }
 
 /* Which of the two ways is asked for. */
-static int check_use(const char *config, const char *checkpoint, const char *model, size_t count) {
+static int check_use(const char *config, const char *checkpoint, const char *model,
+                     const config_import_options *how, size_t count) {
     if (!config == !checkpoint)
         return cli_fail_with(name, SIFR_USAGE,
                              "one of --config FILE and --checkpoint DIR is needed; see `sifr %s "
                              "--help`",
                              name);
+    if (checkpoint && (how->from || how->allow_count))
+        return cli_fail_with(name, SIFR_USAGE, "--from and --allow are for --config");
     if (model && !checkpoint) return cli_fail_with(name, SIFR_USAGE, "--model is for --checkpoint");
     if (checkpoint && count != 1)
         return cli_fail_with(name, SIFR_USAGE,
@@ -95,14 +99,23 @@ int cli_import(int argc, char **argv) {
             "Writes the config of sifr train that does what FILE says, to OUT or standard output: "
             "of\naxolotl's YAML, of accelerate's, or of the arguments of the Hugging Face Trainer, "
             "TRL,\nLLaMA-Factory or open-instruct, as YAML or JSON. A DeepSpeed config needs no "
-            "import.\nStandard error says where each key went, and which are not taken over.\n\n"
+            "import.\nStandard error says where each key went, and which are not taken over. A key "
+            "that "
+            "would\nmake it another training, and one that is not known, is refused.\n\n"
             "With --checkpoint: writes the model folder OUT with the fp32 weights of a checkpoint "
             "of\nDeepSpeed, ZeRO stages 0 to 3 or universal.",
         .example = "sifr import --config axolotl.yaml ds.json",
     };
     const char *config = NULL, *checkpoint = NULL, *model = NULL;
+    config_import_options how = {0};
+    cli_list allow = {0};
     const cli_option options[] = {
         {"config", CLI_TEXT, "FILE", "config of the other program", &config, NULL, false},
+        {"from", CLI_TEXT, "PROGRAM",
+         "whose config it is (default: found by its keys): " CONFIG_IMPORT_FROM, &how.from, NULL,
+         false},
+        {"allow", CLI_LIST, "KEY", "keys that pass, although they would be refused", &allow, NULL,
+         false},
         {"checkpoint", CLI_TEXT, "DIR", "checkpoint of DeepSpeed (with the file latest)",
          &checkpoint, NULL, false},
         {"model", CLI_TEXT, "FOLDER",
@@ -112,12 +125,15 @@ int cli_import(int argc, char **argv) {
     cli_list paths = {0};
     sifr_error error = {0};
     int code;
-    if (!cli_parse(&usage, options, 3, argc, argv, &paths, &code)) return code;
+    if (!cli_parse(&usage, options, 5, argc, argv, &paths, &code)) return code;
     const char *to = paths.count ? paths.items[0] : NULL;
-    code = check_use(config, checkpoint, model, paths.count);
+    how.allow = allow.items;
+    how.allow_count = allow.count;
+    code = check_use(config, checkpoint, model, &how, paths.count);
     if (code == SIFR_OK && (checkpoint ? import_checkpoint(checkpoint, model, to, &error)
-                                       : import(config, to, &error)) != SIFR_OK)
+                                       : import(config, &how, to, &error)) != SIFR_OK)
         code = cli_fail(name, &error);
     cli_list_free(&paths);
+    cli_list_free(&allow);
     return code;
 }

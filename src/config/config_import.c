@@ -11,10 +11,7 @@
 #include "config/config_private.h"
 #include "config/import_private.h"
 
-enum { IMPORT_FILE_LIMIT = 16 << 20, IMPORT_KEYS = 512 };
-
-static const import_source *const import_sources[] = {&import_accelerate, &import_axolotl,
-                                                      &import_trainer};
+enum { IMPORT_FILE_LIMIT = 16 << 20 };
 
 /* torch.save's archive, or a bare pickle. */
 static sifr_status import_refuse_pickle(const char *text, size_t size, const char *name,
@@ -29,43 +26,51 @@ static sifr_status import_refuse_pickle(const char *text, size_t size, const cha
                      name);
 }
 
-/* How many keys of the source's marks there are. */
-static int import_marks(const import_source *source, const json_t *root) {
-    const char *key;
-    json_t *value;
-    int found = 0;
-    json_object_foreach((json_t *)root, key, value) found +=
-        config_key_has_word(source->marks, key, NULL, NULL);
-    return found;
-}
-
-static const import_source *import_find(const json_t *root) {
-    const import_source *best = NULL;
-    int most = 0;
-    for (size_t i = 0; i < sizeof import_sources / sizeof *import_sources; i++) {
-        int found = import_marks(import_sources[i], root);
-        if (found > most) best = import_sources[i];
-        if (found > most) most = found;
-    }
-    return best;
-}
-
 static const import_row *import_row_of(const import_source *source, const char *key) {
     for (size_t i = 0; i < source->count; i++)
         if (strcmp(source->rows[i].from, key) == 0) return &source->rows[i];
     return NULL;
 }
 
-static void import_unknown(import_state *s, const char *key, const json_t *value) {
-    const char *names[IMPORT_KEYS];
-    char why[200];
-    size_t count = 0;
-    for (; count < s->kind->count && count < IMPORT_KEYS; count++)
-        names[count] = s->kind->rows[count].from;
-    const char *near = strlen(key) < 64 ? base_nearest(key, names, count) : NULL;
-    if (!import_asks(value)) return;
-    snprintf(why, sizeof why, near ? "it is not known; did you mean %s?" : "it is not known", near);
-    import_say_left(s, key, value, why);
+static bool is_empty(const json_t *value) {
+    return !import_is_given(value) || (json_is_array(value) && json_array_size(value) == 0) ||
+           (json_is_object(value) && json_object_size(value) == 0);
+}
+
+/* A key without a row: kept for the refusal that lists all of them, unless it asks for nothing. */
+static void import_unknown(import_state *s, const char *key, json_t *value, bool nested) {
+    if (is_empty(value)) return;
+    const char *why = !nested && import_knows(s->kind, key) ? import_idle_reason(key) : NULL;
+    if (!nested && import_is_default(s->kind, key, value))
+        import_say_idle(s, key, value, "its default");
+    else if (why)
+        import_say_idle(s, key, value, why);
+    else if (import_is_allowed(s, key))
+        import_say_left(s, key, value, "allowed by --allow");
+    else
+        json_object_set(s->unknown, key, value);
+}
+
+/* A row whose value would be refused or reported, where it is what the program takes anyway. */
+static bool is_usual(const import_state *s, const import_row *row, const char *key,
+                     const json_t *value) {
+    bool judged = row->action == IMPORT_REFUSE || row->action == IMPORT_NONE ||
+                  row->action == IMPORT_NEED || row->action == IMPORT_EXPECT;
+    return judged && import_asks(value) && import_is_default(s->kind, key, value);
+}
+
+static sifr_status import_key(import_state *s, const char *key, json_t *value, bool nested) {
+    const import_row *row = import_row_of(s->kind, key);
+    if (!row || (!nested && !import_knows(s->kind, key))) {
+        import_unknown(s, key, value, nested);
+        return SIFR_OK;
+    }
+    if (json_is_null(value)) return SIFR_OK;
+    if (is_usual(s, row, key, value)) {
+        import_say_idle(s, key, value, "its default");
+        return SIFR_OK;
+    }
+    return import_apply(s, row, key, value);
 }
 
 static sifr_status import_walk(import_state *s, json_t *object, const char *prefix) {
@@ -75,17 +80,44 @@ static sifr_status import_walk(import_state *s, json_t *object, const char *pref
         char key[256];
         snprintf(key, sizeof key, "%s%s%.120s", prefix, prefix[0] ? "." : "", name);
         bool section = !prefix[0] && config_key_has_word(s->kind->section, name, NULL, NULL);
-        if (section && json_is_object(value)) {
+        if (section && json_is_object(value))
             BASE_TRY(import_walk(s, value, name));
-            continue;
-        }
-        const import_row *row = import_row_of(s->kind, key);
-        if (!row)
-            import_unknown(s, key, value);
-        else if (!json_is_null(value))
-            BASE_TRY(import_apply(s, row, key, value));
+        else
+            BASE_TRY(import_key(s, key, value, prefix[0]));
     }
     return SIFR_OK;
+}
+
+/* "learning_rat = 3 (did you mean learning_rate?), …": all of them, as many as a line has room for.
+ */
+static sifr_status refuse_unknown(import_state *s) {
+    enum { ITEM = 160 };
+    char list[SIFR_ERROR_LENGTH / 2], item[ITEM], text[96], quoted[80];
+    size_t used = 0, shown = 0, count = json_object_size(s->unknown);
+    const char *key;
+    json_t *value;
+    sifr_error fault;
+    if (count == 0) return SIFR_OK;
+    list[0] = '\0';
+    json_object_foreach(s->unknown, key, value) {
+        bool plain = strlen(key) < 72 && !key[strcspn(key, "\n\r\t\"\\")];
+        bool known = import_knows(s->kind, key);
+        const char *near = known ? NULL : import_nearest(s->kind, key);
+        snprintf(item, sizeof item, "%s%s = %.40s%s%s%s", shown ? ", " : "",
+                 plain ? key : config_quote(key, quoted, sizeof quoted),
+                 config_value_text(value, text, sizeof text), near ? " (did you mean " : "",
+                 near ? near : "", near ? "?)" : "");
+        if (used + strlen(item) + 40 > sizeof list) break;
+        used += (size_t)snprintf(list + used, sizeof list - used, "%s", item);
+        shown++;
+    }
+    if (shown < count) snprintf(list + used, sizeof list - used, " and %zu more", count - shown);
+    sifr_status status = base_fail(&fault, SIFR_USAGE,
+                                   "%.200s: no counterpart is known of %zu key%s of %s (%s): %s; "
+                                   "take them out, or let them pass with --allow KEY",
+                                   s->name, count, count == 1 ? "" : "s", s->kind->name,
+                                   import_version(s->kind), list);
+    return config_faults_add(&s->faults, status, &fault);
 }
 
 /* The DeepSpeed config that the text names comes first: other keys fill it in. */
@@ -108,50 +140,93 @@ static sifr_status import_parse(const char *text, size_t size, const char *name,
     return base_yaml_parse(text, size, name, out, error);
 }
 
-static sifr_status import_root(import_state *s, const json_t *root, json_t **out) {
-    if (json_is_object(root) && json_object_get(root, "zero_optimization"))
-        return base_fail(s->error, SIFR_USAGE,
-                         "%s: is a DeepSpeed config; sifr train --config takes it as it is",
-                         s->name);
-    s->kind = json_is_object(root) ? import_find(root) : NULL;
-    if (!s->kind)
+/* Whose file it is. */
+static sifr_status import_choose(import_state *s, const char *from) {
+    char line[120];
+    if (!from) {
+        s->kind = json_is_object(s->source) ? import_find(s) : NULL;
+        if (s->kind) return SIFR_OK;
         return base_fail(s->error, SIFR_USAGE,
                          "%s: is no config of axolotl, of accelerate or of the Hugging Face "
                          "Trainer: none of their keys is there",
                          s->name);
+    }
+    s->kind = import_by_word(from);
+    if (!s->kind)
+        return base_fail(s->error, SIFR_USAGE, "--from %.60s: no such program (known: %s)", from,
+                         CONFIG_IMPORT_FROM);
+    if (!json_is_object(s->source))
+        return base_fail(s->error, SIFR_USAGE, "%s: has no keys", s->name);
+    snprintf(line, sizeof line, "read as %s (%s), as --from says", s->kind->name,
+             import_version(s->kind));
+    s->say(s->user, line);
+    return SIFR_OK;
+}
+
+/* A key that was to pass, and is not there, may be misspelt. */
+static void say_unmet(import_state *s) {
+    char line[160];
+    for (size_t i = 0; i < s->allow_count; i++) {
+        if (json_object_get(s->source, s->allow[i]) || strpbrk(s->allow[i], ".[")) continue;
+        snprintf(line, sizeof line, "--allow %.80s: there is no such key", s->allow[i]);
+        s->say(s->user, line);
+    }
+}
+
+static sifr_status import_root(import_state *s, const char *from, json_t **out) {
+    const json_t *root = s->source;
+    if (json_is_object(root) && json_object_get(root, "zero_optimization"))
+        return base_fail(s->error, SIFR_USAGE,
+                         "%s: is a DeepSpeed config; sifr train --config takes it as it is",
+                         s->name);
+    BASE_TRY(import_choose(s, from));
+    if (s->kind->begin) BASE_TRY(s->kind->begin(s));
     BASE_TRY(import_read_deepspeed(s));
     BASE_TRY(import_walk(s, s->source, ""));
+    say_unmet(s);
     if (s->kind->finish) BASE_TRY(s->kind->finish(s));
+    BASE_TRY(refuse_unknown(s));
     BASE_TRY(config_faults_end(&s->faults, s->error));
     *out = json_incref(s->out);
     return SIFR_OK;
 }
 
-sifr_status config_import(const char *text, size_t size, const char *name, config_line *say,
-                          void *user, config_imported *out, sifr_error *error) {
-    import_state s = {.name = name, .say = say, .user = user, .error = error};
+sifr_status config_import(const char *text, size_t size, const char *name,
+                          const config_import_options *options, config_line *say, void *user,
+                          config_imported *out, sifr_error *error) {
+    static const config_import_options none = {0};
+    if (!options) options = &none;
+    import_state s = {.name = name,
+                      .say = say,
+                      .user = user,
+                      .error = error,
+                      .allow = options->allow,
+                      .allow_count = options->allow_count};
     memset(out, 0, sizeof *out);
     BASE_TRY(import_refuse_pickle(text, size, name, error));
     BASE_TRY(import_parse(text, size, name, &s.source, error));
     s.out = json_object();
-    sifr_status status = s.out ? SIFR_OK : base_fail_alloc(error, 64);
-    if (status == SIFR_OK) status = import_root(&s, s.source, &out->config);
+    s.unknown = json_object();
+    sifr_status status = s.out && s.unknown ? SIFR_OK : base_fail_alloc(error, 64);
+    if (status == SIFR_OK) status = import_root(&s, options->from, &out->config);
     if (status == SIFR_OK) {
         out->source = s.kind->name;
         out->left = s.left;
     }
     json_decref(s.source);
     json_decref(s.out);
+    json_decref(s.unknown);
     return status;
 }
 
-sifr_status config_import_file(const char *path, config_line *say, void *user, config_imported *out,
+sifr_status config_import_file(const char *path, const config_import_options *options,
+                               config_line *say, void *user, config_imported *out,
                                sifr_error *error) {
     char *text;
     size_t size;
     memset(out, 0, sizeof *out);
     BASE_TRY(base_read_file(path, IMPORT_FILE_LIMIT, &text, &size, error));
-    sifr_status status = config_import(text, size, path, say, user, out, error);
+    sifr_status status = config_import(text, size, path, options, say, user, out, error);
     free(text);
     return status;
 }

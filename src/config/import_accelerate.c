@@ -141,8 +141,8 @@ NONE("sagemaker_config", "sifr runs on its own machines"),
 /* clang-format on */
 
 const import_source import_accelerate = {
+    .word = "accelerate",
     .name = "an accelerate config",
-    .marks = "distributed_type|compute_environment|mixed_precision",
     .section = "deepspeed_config|fsdp_config",
     .rows = accelerate_rows,
     .count = sizeof accelerate_rows / sizeof *accelerate_rows,

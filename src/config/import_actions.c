@@ -68,15 +68,30 @@ void import_say_left(import_state *s, const char *key, const json_t *value, cons
     import_say(s, key, value, ": not taken over: ", why);
 }
 
+bool import_is_allowed(const import_state *s, const char *key) {
+    for (size_t i = 0; i < s->allow_count; i++)
+        if (strcmp(s->allow[i], key) == 0) return true;
+    return false;
+}
+
 sifr_status import_refuse(import_state *s, const char *key, const json_t *value, const char *why) {
     char text[96], quoted[80];
     sifr_error fault;
+    if (import_is_allowed(s, key)) {
+        import_say_left(s, key, value, "allowed by --allow");
+        return SIFR_OK;
+    }
     bool plain = strlen(key) < 72 && !key[strcspn(key, "\n\r\t\"\\")];
     sifr_status status =
         base_fail(&fault, SIFR_USAGE, "%.200s: %s is %s: %s; take the key out, or change it",
                   s->name, plain ? key : config_quote(key, quoted, sizeof quoted),
                   config_value_text(value, text, sizeof text), why);
     return config_faults_add(&s->faults, status, &fault);
+}
+
+bool import_is_given(const json_t *value) {
+    return value && !json_is_null(value) &&
+           !(json_is_string(value) && json_string_length(value) == 0);
 }
 
 bool import_asks(const json_t *value) {

@@ -115,7 +115,7 @@ REFUSE("lora_target_parameters", "adapters stand beside products of the model al
 REFUSE("loraplus_lr_ratio", "all weights have one learning rate"),
 IGNORE("loraplus_lr_embedding", "loraplus_lr_ratio says whether it counts"),
 IGNORE("peft_autocast_adapter_dtype", "adapters are updated in fp32"),
-NONE("peft_ensure_weight_tying", "adapters of tied weights are not tied"),
+REFUSE("peft_ensure_weight_tying", "adapters of tied weights are not tied"),
 IGNORE("lora_on_cpu", "weights are read part by part"),
 NONE("merge_lora", "`sifr merge` does that"),
 IGNORE("lora_fan_in_fan_out", "the model says how its weights lie"),
@@ -150,7 +150,7 @@ REFUSE("dpo_loss_type", "give rl: ipo, or set sifr.preference.loss_type"),
 REFUSE("trl", "give beta as rl_beta; online training is not supported yet"),
 IGNORE("precompute_ref_log_probs", "the reference is computed once, before the first step"),
 IGNORE("dpo_use_logits_to_keep", TORCH),
-NONE("max_prompt_len", "a row is cut at its end, at seq_length alone"),
+REFUSE("max_prompt_len", "a row is cut at its end, at seq_length alone"),
 REFUSE("reward_model", "reward models are not supported yet"),
 LATER("chat_template"),
 SPECIAL("train_on_inputs", import_inputs_too),
@@ -183,15 +183,15 @@ REFUSE("kd_alpha", "give the teacher's scores of `sifr score` as sifr.distill.sc
 REFUSE("llmcompressor", "weights that stay zero are not supported yet"),
 REFUSE("diffusion", "diffusion models are not supported yet"),
 REFUSE("process_reward_model", "reward models are not supported yet"),
-NONE("curriculum_sampling", "data are always shuffled"),
+REFUSE("curriculum_sampling", "data are always shuffled"),
 NONE("sample_packing_sequentially", "rows are packed best fit"),
-NONE("min_sample_len", "rows of any length are learned"),
+REFUSE("min_sample_len", "rows of any length are learned"),
 EXPECT("excess_length_strategy", "a row is cut at its end", "truncate", "a row is cut at its end"),
 LATER("chat_template_jinja"),
 SPECIAL("chat_template_kwargs", import_template_variables),
 NONE("default_system_message", "the model's chat template has it"),
 NONE("eot_tokens", "what ends a turn is that of the chat template"),
-NONE("train_on_eos", "what ends a learned turn is learned"),
+SPECIAL("train_on_eos", import_turn_ends),
 NONE("resize_token_embeddings_to_32x", FOLDER),
 NONE("shrink_embeddings", FOLDER),
 NONE("fix_untrained_tokens", FOLDER),
@@ -206,16 +206,16 @@ COPY("group_by_length", "sifr.group_by_length"),
 NONE("early_stopping_patience", "a run goes on to its last step"),
 NONE("loss_watchdog_threshold", "a run goes on to its last step"),
 IGNORE("loss_watchdog_patience", "a run goes on to its last step"),
-NONE("plugins", "there are no plugins"),
-NONE("special_tokens", FOLDER),
-NONE("tokens", FOLDER),
-NONE("added_tokens_overrides", FOLDER),
-NONE("tokenizer_config", FOLDER),
-NONE("rope_scaling", "the model's config.json has it"),
-NONE("overrides_of_model_config", "the model's config.json has it"),
-NONE("roles_to_train", "give --train-on: assistant, last or all"),
-NONE("dataset_exact_deduplication", "prepare the data before"),
-IGNORE("shuffle_merged_datasets", "data are always shuffled"),
+SPECIAL("plugins", import_plugins),
+SPECIAL("special_tokens", import_special_tokens),
+REFUSE("tokens", FOLDER ": put them there, and pass them with --allow"),
+REFUSE("added_tokens_overrides", FOLDER ": put them there, and pass them with --allow"),
+SPECIAL("tokenizer_config", import_same_model),
+REFUSE("rope_scaling", "the model's config.json has it: put it there"),
+REFUSE("overrides_of_model_config", "the model's config.json has it: put it there"),
+SPECIAL("roles_to_train", import_roles),
+REFUSE("dataset_exact_deduplication", "prepare the data before"),
+NEED("shuffle_merged_datasets", "data are always shuffled", "true", "data are always shuffled"),
 IGNORE("model_type", "the model's config.json says"),
 IGNORE("tokenizer_type", "the model folder says"),
 IGNORE("base_model_config", "the model folder has it"),
@@ -244,7 +244,7 @@ IGNORE("dataset_processes", "data are read from a token store"),
 IGNORE("dataloader_num_workers", "data are read from a token store"),
 IGNORE("dataloader_pin_memory", "data are read from a token store"),
 IGNORE("dataloader_prefetch_factor", "data are read from a token store"),
-NONE("dataset_shard_num", "prepare the data before"),
+REFUSE("dataset_shard_num", "prepare the data before"),
 IGNORE("eval_batch_size", "an evaluation uses the micro batch of training"),
 IGNORE("eval_table_size", REPORTS),
 IGNORE("eval_max_new_tokens", REPORTS),
@@ -323,6 +323,18 @@ IGNORE("wandb_run_id", REPORTS),
 IGNORE("wandb_log_model", REPORTS),
 IGNORE("wandb_mode", REPORTS),
 IGNORE("mlflow_experiment_name", REPORTS),
+REFUSE("overrides_of_model_kwargs", "the model's config.json has it: put it there"),
+LATER("lora_exclude_modules"),
+REFUSE("use_eaft", "this loss is not supported yet"),
+REFUSE("spectrum_top_fraction", "Spectrum is not supported yet; give sifr.freeze patterns"),
+REFUSE("dpo_loss_weights", PREFERENCE),
+REFUSE("dpo_beta", "give it as rl_beta"),
+REFUSE("ebft", "this training is not supported yet"),
+REFUSE("mora", "lora and qlora are the only adapters supported yet"),
+REFUSE("lora_alpha_pattern", "all adapters have one rank and alpha"),
+REFUSE("lora_rank_pattern", "all adapters have one rank and alpha"),
+REFUSE("scaling_softmax", "this attention is not supported"),
+REFUSE("grokfast_alpha", "Grokfast is not supported"),
 };
 /* clang-format on */
 
@@ -333,6 +345,15 @@ static sifr_status axolotl_preference(import_state *s) {
     return import_finish_preference(s, &p);
 }
 
+/* axolotl makes two steps of a warm-up of one. */
+static sifr_status axolotl_warmup(import_state *s) {
+    static const char *const to = "sifr.warmup_steps";
+    json_t *value = json_object_get(s->source, "warmup_steps");
+    if (json_number_value(value) != 1 || !import_get(s, to)) return SIFR_OK;
+    import_say_kept(s, "warmup_steps", value, "sifr.warmup_steps, 2 as axolotl has it");
+    return import_put(s, to, json_integer(2));
+}
+
 /* cosine_min_lr_ratio makes another schedule of cosine, which is also the usual one. */
 static sifr_status axolotl_finish(import_state *s) {
     static const char *const ratio = "cosine_min_lr_ratio", *const type = "sifr.lr_scheduler_type";
@@ -340,6 +361,7 @@ static sifr_status axolotl_finish(import_state *s) {
     const char *kind = json_string_value(import_get(s, type));
     bool cosine = !kind || strcmp(kind, "cosine") == 0;
     BASE_TRY(import_axolotl_defaults(s));
+    BASE_TRY(axolotl_warmup(s));
     BASE_TRY(axolotl_preference(s));
     BASE_TRY(import_finish_optimizer(s, "optimizer"));
     BASE_TRY(import_axolotl_template(s));
@@ -361,8 +383,8 @@ static sifr_status axolotl_finish(import_state *s) {
 }
 
 const import_source import_axolotl = {
+    .word = "axolotl",
     .name = "an axolotl config",
-    .marks = "base_model|micro_batch_size|sequence_len",
     .section = "",
     .rows = axolotl_rows,
     .count = sizeof axolotl_rows / sizeof *axolotl_rows,

@@ -370,8 +370,8 @@ static void read_set(const json_t *set, bool pairs, axolotl_rows *rows) {
     const axolotl_type *named = find_type(json_string_value(type));
     *rows = (axolotl_rows){.source = json_object(), .fields = json_object()};
     put(rows->source, "path", file_of(set));
-    if (!import_names_file(file_of(set)))
-        rows->why = import_on_hub;
+    if (!file_of(set))
+        rows->why = "a set is one path, or one of data_files; give its files to --data";
     else if (pairs)
         read_preference(set, rows);
     else if (json_is_object(type))
@@ -388,8 +388,6 @@ static void read_set(const json_t *set, bool pairs, axolotl_rows *rows) {
 /* What sifr does too, or what a file does not need. */
 static bool says_nothing(const char *name, const json_t *value) {
     static const char *const usual[][2] = {{"split", "\"train\""},
-                                           {"train_on_eos", "\"turn\""},
-                                           {"roles_to_train", "[\"assistant\"]"},
                                            {"message_field_training", "\"train\""},
                                            {"message_field_training", "\"training\""},
                                            {"trust_remote_code", "true"}};
@@ -398,11 +396,13 @@ static bool says_nothing(const char *name, const json_t *value) {
         if (strcmp(name, usual[i][0]) == 0 &&
             strcmp(config_value_text(value, text, sizeof text), usual[i][1]) == 0)
             return true;
+    if (strcmp(name, "roles_to_train") == 0 && import_are_usual_roles(value)) return true;
+    if (strcmp(name, "train_on_eos") == 0 && import_is_usual_end(value)) return true;
     return !import_asks(value);
 }
 
 /* Keys of a set that are neither read above nor without effect. */
-static void say_others(import_state *s, const char *key, size_t index, const json_t *set) {
+static sifr_status say_others(import_state *s, const char *key, size_t index, const json_t *set) {
     static const char *const known[] = {"path",
                                         "type",
                                         "data_files",
@@ -427,10 +427,12 @@ static void say_others(import_state *s, const char *key, size_t index, const jso
         if (found) continue;
         snprintf(where, sizeof where, "%.60s[%zu].%.60s", key, index, name);
         bool template = strcmp(name, "conversation") == 0;
-        import_say_left(s, where, value,
-                        template ? "the chat template is the model folder's"
-                                 : "a source of rows has no such key here");
+        if (template)
+            import_say_left(s, where, value, "the chat template is the model folder's");
+        else
+            BASE_TRY(import_refuse(s, where, value, "a source of rows has no such key here"));
     }
+    return SIFR_OK;
 }
 
 static sifr_status put_rows(import_state *s, const char *key, json_t *value) {
@@ -450,8 +452,15 @@ static sifr_status put_rows(import_state *s, const char *key, json_t *value) {
         return SIFR_OK;
     }
     import_say_kept(s, key, value, "sifr.dataset");
-    json_array_foreach(value, i, set) say_others(s, key, i, set);
-    return import_put(s, "sifr.dataset", sources);
+    BASE_TRY(import_put(s, "sifr.dataset", sources));
+    json_array_foreach(value, i, set) {
+        char where[100];
+        snprintf(where, sizeof where, "%.60s[%zu].path", key, i);
+        if (!import_names_file(file_of(set)))
+            import_say_left(s, where, json_object_get(set, "path"), import_on_hub);
+        BASE_TRY(say_others(s, key, i, set));
+    }
+    return SIFR_OK;
 }
 
 sifr_status import_axolotl_datasets(import_state *s, const char *key, json_t *value) {

@@ -4,7 +4,8 @@
 
 #include "config/import_private.h"
 
-const char import_on_hub[] = "a name on a hub: download it, and give its files to --data";
+const char import_on_hub[] =
+    "a name on a hub: download it, and write the path of its files there, or give them to --data";
 
 static bool ends_with(const char *text, size_t length, const char *end) {
     size_t size = strlen(end);
@@ -89,6 +90,52 @@ sifr_status import_last_only(import_state *s, const char *key, json_t *value) {
     return train_on(s, key, value, "last", NULL);
 }
 
+sifr_status import_sampling(import_state *s, const char *key, json_t *value) {
+    static const char *const to = "sifr.group_by_length";
+    const char *word = json_string_value(value);
+    if (!import_asks(value)) return SIFR_OK;
+    if (word && strcmp(word, "random") == 0) {
+        import_say_idle(s, key, value, "data are always shuffled");
+        return SIFR_OK;
+    }
+    if (!word || strcmp(word, "group_by_length") != 0)
+        return import_refuse(s, key, value, "rows are drawn at random, or by length");
+    import_say_kept(s, key, value, to);
+    return import_put(s, to, json_true());
+}
+
+/* axolotl's names of the assistant. */
+bool import_are_usual_roles(const json_t *value) {
+    bool usual = json_array_size(value) > 0;
+    for (size_t i = 0; i < json_array_size(value); i++) {
+        const char *role = json_string_value(json_array_get(value, i));
+        usual &= role && config_key_has_word("assistant|gpt|model", role, NULL, NULL);
+    }
+    return usual;
+}
+
+sifr_status import_roles(import_state *s, const char *key, json_t *value) {
+    if (!import_is_given(value)) return SIFR_OK;
+    if (!import_are_usual_roles(value))
+        return import_refuse(s, key, value,
+                             "the assistant's turns are learned, or all (train_on_inputs)");
+    import_say_idle(s, key, value, "the assistant's turns are learned");
+    return SIFR_OK;
+}
+
+bool import_is_usual_end(const json_t *value) {
+    const char *word = json_string_value(value);
+    return word && strcmp(word, "turn") == 0;
+}
+
+sifr_status import_turn_ends(import_state *s, const char *key, json_t *value) {
+    if (!import_is_given(value)) return SIFR_OK;
+    if (!import_is_usual_end(value))
+        return import_refuse(s, key, value, "the end of each learned turn is learned (turn)");
+    import_say_idle(s, key, value, "the end of each learned turn is learned");
+    return SIFR_OK;
+}
+
 /* Text is cut into full windows: what is of rows does nothing, and sifr train refuses it. */
 static void drop_places(import_state *s) {
     static const char *const keys[][2] = {{"sample_packing", "sifr.packing"},
@@ -119,11 +166,11 @@ sifr_status import_finish_rows(import_state *s, const char *share) {
     if (!import_asks(value)) return SIFR_OK;
     if (text || import_get(s, "sifr.eval_data")) {
         import_say_left(s, share, value, "held-out text is given by --eval-data");
-    } else if (number > 0 && number < 1) {
+    } else if (number > 0) {
         import_say_kept(s, share, value, to);
         return import_put(s, to, json_incref(value));
     } else {
-        import_say_left(s, share, value, "give a share below 1 to --validation-split");
+        return import_refuse(s, share, value, "a share below 1, or a number of rows, is expected");
     }
     return SIFR_OK;
 }

@@ -19,12 +19,6 @@ static sifr_status take(import_state *s, const char *key, const char *to, json_t
     return import_put(s, to, value);
 }
 
-static bool has_one_of(const import_state *s, const char *const *keys) {
-    for (; *keys; keys++)
-        if (json_object_get(s->source, *keys)) return true;
-    return false;
-}
-
 static bool is_number(const import_state *s, const char *path) {
     return json_is_number(import_get(s, path));
 }
@@ -90,44 +84,6 @@ sifr_status import_axolotl_packed(import_state *s) {
 
 /* --- the programs built on the Trainer --- */
 
-bool import_is_factory(const import_state *s) {
-    static const char *const keys[] = {"stage",       "finetuning_type", "cutoff_len", "pref_loss",
-                                       "lora_target", "template",        NULL};
-    return has_one_of(s, keys);
-}
-
-static bool is_instruct(const import_state *s) {
-    static const char *const keys[] = {"use_flash_attn",
-                                       "hf_metadata_dataset",
-                                       "dpo_loss_type",
-                                       "keep_last_n_checkpoints",
-                                       "dpo_beta",
-                                       "clip_grad_norm",
-                                       "use_lora",
-                                       "use_qlora",
-                                       NULL};
-    return has_one_of(s, keys);
-}
-
-/* Keys of TRL's own, also as the alignment handbook has them. */
-static bool is_trl(const import_state *s) {
-    static const char *const keys[] = {"loss_type",
-                                       "beta",
-                                       "use_peft",
-                                       "dataset_num_proc",
-                                       "assistant_only_loss",
-                                       "padding_free",
-                                       "completion_only_loss",
-                                       "packing_strategy",
-                                       "max_prompt_length",
-                                       "dataset_kwargs",
-                                       "dataset_mixture",
-                                       "chat_template_path",
-                                       "dataset_text_field",
-                                       NULL};
-    return has_one_of(s, keys);
-}
-
 /* Without an optimizer of the DeepSpeed config, which has its own rate. */
 static sifr_status take_rate(import_state *s, double rate) {
     if (is_number(s, "optimizer.params.lr")) return SIFR_OK;
@@ -144,32 +100,45 @@ static sifr_status instruct_defaults(import_state *s) {
     return take(s, "warmup_ratio", "sifr.warmup_ratio", json_real(0.03), "");
 }
 
-/* TRL learns all of messages, but of a prompt and its completion the completion; the config does
- * not say which of them the rows are. */
-static void say_learned(import_state *s) {
-    import_say_kept(s, "its default of assistant_only_loss", json_false(),
-                    "of messages TRL learns all, and sifr what the assistant writes; give "
-                    "--train-on all to learn all");
+/* Keys of preferences alone, which TRL's classes of fine-tuning do not have. */
+bool import_trl_prefers(const import_state *s) {
+    static const char *const pairs[] = {"beta",
+                                        "max_prompt_length",
+                                        "f_divergence_type",
+                                        "label_smoothing",
+                                        "precompute_ref_log_probs",
+                                        "ref_model",
+                                        "reference_free",
+                                        "rpo_alpha",
+                                        "ld_alpha",
+                                        "use_weighting",
+                                        "sync_ref_model",
+                                        "loss_weights",
+                                        NULL};
+    const json_t *type = json_object_get(s->source, "loss_type");
+    const char *loss = json_string_value(type);
+    for (const char *const *key = pairs; *key; key++)
+        if (import_is_given(json_object_get(s->source, *key))) return true;
+    if (json_array_size(type)) return true;
+    return loss && !config_key_has_word("nll|chunked_nll|dft", loss, NULL, NULL);
 }
 
 /* Of TRL 1: SFT, or preferences, which begin at a smaller rate. */
 static sifr_status trl_defaults(import_state *s) {
+    bool prefers = import_trl_prefers(s);
     BASE_TRY(import_ignore_as_trl(s));
-    static const char *const pairs[] = {"beta", "max_prompt_length", NULL};
-    const json_t *type = json_object_get(s->source, "loss_type");
-    const char *loss = json_string_value(type);
-    bool prefers = has_one_of(s, pairs) || json_is_array(type) ||
-                   (loss && config_key_has_word("sigmoid|hinge|ipo|orpo", loss, NULL, NULL));
     BASE_TRY(take_rate(s, prefers ? 1e-6 : 2e-5));
-    if (!prefers && !import_get(s, "sifr.train_on")) say_learned(s);
+    if (!prefers)
+        BASE_TRY(take(s, "completion_only_loss", "sifr.train_on", json_string("completion"),
+                      ", and all of messages"));
     if (!json_object_get(s->source, "max_length")) /* null: rows are not cut */
         BASE_TRY(take(s, "max_length", "sifr.seq_length", json_integer(1024), ""));
     return take_bf16(s);
 }
 
 sifr_status import_trainer_defaults(import_state *s) {
-    if (import_is_factory(s))
+    if (s->kind == &import_factory)
         return take(s, "cutoff_len", "sifr.seq_length", json_integer(2048), "");
-    if (is_instruct(s)) return instruct_defaults(s);
-    return is_trl(s) ? trl_defaults(s) : SIFR_OK;
+    if (s->kind == &import_instruct) return instruct_defaults(s);
+    return s->kind == &import_trl ? trl_defaults(s) : SIFR_OK;
 }

@@ -14,6 +14,7 @@ static const struct {
                  {"lora_target_modules", "target_modules"},
                  {"lora_target_linear", "target_modules"},
                  {"lora_target", "target_modules"},
+                 {"lora_exclude_modules", "exclude_modules"},
                  {"lora_modules_to_save", "modules_to_save"},
                  {"additional_target", "modules_to_save"},
                  {"lora_layers_to_transform", "layers_to_transform"},
@@ -44,7 +45,8 @@ static json_t *names_of(const char *text) {
 
 /* A new value for PEFT's key; NULL: nothing to set. */
 static json_t *value_for(const char *from, const char *to, json_t *value) {
-    bool names = strcmp(to, "target_modules") == 0 || strcmp(to, "modules_to_save") == 0;
+    bool names = strcmp(to, "target_modules") == 0 || strcmp(to, "modules_to_save") == 0 ||
+                 strcmp(to, "exclude_modules") == 0;
     if (strcmp(from, "lora_target_linear") == 0)
         return json_is_true(value) ? json_string("all-linear") : NULL;
     if (names && json_is_string(value)) return names_of(json_string_value(value));
@@ -74,7 +76,8 @@ sifr_status import_finish_lora(import_state *s, const import_lora *lora) {
     for (size_t i = 0; i < LORA_KEYS; i++) {
         json_t *value = json_object_get(s->source, lora_keys[i].from);
         bool first = strcmp(lora_keys[i].to, "init_lora_weights") == 0;
-        if (!import_asks(value) && !(first && lora->on && json_is_false(value))) continue;
+        bool counts = json_is_number(value) || (first && json_is_false(value)); /* also as 0 */
+        if (!import_asks(value) && !(lora->on && counts)) continue;
         if (!lora->on) {
             import_say_idle(s, lora_keys[i].from, value, lora->off);
             continue;

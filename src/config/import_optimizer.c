@@ -76,7 +76,7 @@ static sifr_status put_betas(import_state *s, const import_optimizer *o) {
     bool given = o && strcmp(o->type, "Lion") == 0; /* whose own betas are others */
     for (size_t i = 0; i < 2; i++) {
         json_t *value = json_object_get(s->source, betas[i]);
-        if (!import_asks(value)) continue;
+        if (!import_is_given(value)) continue;
         if (o && !(o->takes & TAKES_BETAS)) {
             import_say_idle(s, betas[i], value, "this optimizer has no betas");
             continue;
@@ -94,7 +94,7 @@ static sifr_status put_betas(import_state *s, const import_optimizer *o) {
 static sifr_status put_eps(import_state *s, const import_optimizer *o) {
     static const import_row row = FILL("adam_epsilon", PARAMS "eps");
     json_t *value = json_object_get(s->source, row.from);
-    if (!import_asks(value)) return SIFR_OK;
+    if (!import_is_given(value)) return SIFR_OK;
     if (!o || o->takes & TAKES_EPS) return import_apply(s, &row, row.from, value);
     import_say_idle(s, row.from, value, "the Trainer gives it to Adam alone");
     return SIFR_OK;

@@ -58,7 +58,7 @@ static sifr_status put_dropout(import_state *s, bool preferences) {
 static sifr_status put_beta(import_state *s, const char *key) {
     static const char *const to = "sifr.preference.beta";
     json_t *value = json_object_get(s->source, key);
-    if (!import_asks(value)) return SIFR_OK;
+    if (!import_is_given(value)) return SIFR_OK;
     import_say_kept(s, key, value, to);
     return import_put(s, to, json_incref(value));
 }

@@ -47,12 +47,18 @@ typedef struct import_row {
 #define SPECIAL(from_, special_) IMPORT_ROW(from_, SPECIAL, .special = special_)
 #define LATER(from_) IMPORT_ROW(from_, LATER, .note = NULL)
 
+/* A key that a program's classes know; its default as JSON. */
+typedef struct import_known {
+    const char *key, *value;
+} import_known;
+
 typedef struct import_source {
+    const char *word;    /* of --from */
     const char *name;    /* "an axolotl config" */
-    const char *marks;   /* "a|b": keys that only this source has, or that make it likely */
     const char *section; /* sections of the source that are walked too: "deepspeed_config|…" */
     const import_row *rows;
     size_t count;
+    sifr_status (*begin)(import_state *s); /* refuses a file that trains nothing; NULL: none */
     sifr_status (*finish)(import_state *s);
 } import_source;
 
@@ -64,11 +70,27 @@ struct import_state {
     config_line *say;
     void *user;
     size_t left;
+    const char *const *allow; /* keys that pass, although they would be refused */
+    size_t allow_count;
+    json_t *unknown;      /* keys that the program does not know, or sifr */
     config_faults faults; /* what would train something else */
     sifr_error *error;
 };
 
-extern const import_source import_axolotl, import_accelerate, import_trainer;
+extern const import_source import_axolotl, import_accelerate, import_trainer, import_trl,
+    import_factory, import_instruct, import_factory_v1;
+
+/* import_known.c */
+/* The program whose keys these are; says why. NULL where no program knows any of them. */
+const import_source *import_find(import_state *s);
+const import_source *import_by_word(const char *word); /* NULL: none has it */
+const char *import_version(const import_source *source);
+bool import_knows(const import_source *source, const char *key);
+bool import_is_default(const import_source *source, const char *key, const json_t *value);
+const char *import_nearest(const import_source *source, const char *key); /* NULL: none is near */
+
+/* import_idle.c: why a key that has no row changes no training; NULL: it may. */
+const char *import_idle_reason(const char *key);
 
 /* import_actions.c */
 /* Sets a path of the config that is made; takes the reference over. */
@@ -80,6 +102,8 @@ void import_say_kept(import_state *s, const char *key, const json_t *value, cons
 void import_say_idle(import_state *s, const char *key, const json_t *value, const char *why);
 void import_say_left(import_state *s, const char *key, const json_t *value, const char *why);
 sifr_status import_refuse(import_state *s, const char *key, const json_t *value, const char *why);
+bool import_is_allowed(const import_state *s, const char *key);
+bool import_is_given(const json_t *value); /* there, and not null or "" */
 sifr_status import_apply(import_state *s, const import_row *row, const char *key, json_t *value);
 bool import_asks(const json_t *value); /* not null, false, 0, "", "none", "no", [] or {} */
 import_special import_deepspeed;       /* a DeepSpeed config by path, or as an object or text */
@@ -99,6 +123,12 @@ import_special import_text_field;     /* the field of a row's text */
 import_special import_assistant_only; /* true: only the assistant's tokens; false: all */
 import_special import_inputs_too;     /* true: all tokens */
 import_special import_last_only;      /* true: the assistant's last turn */
+import_special import_sampling;       /* the order of rows: random, or by length */
+import_special import_roles;          /* axolotl's: whose turns are learned */
+import_special import_turn_ends;      /* axolotl's: which ends of turns are learned */
+/* Whether these are what sifr does, too. */
+bool import_are_usual_roles(const json_t *value);
+bool import_is_usual_end(const json_t *value);
 /* TRL reads the columns of its dataset formats and no others: the others are left out. */
 sifr_status import_ignore_as_trl(import_state *s) SIFR_MUST_CHECK;
 /* Once all keys are read: `share` is the key of the share of rows that is held out. */
@@ -148,6 +178,15 @@ sifr_status import_finish_trainer(import_state *s);
 sifr_status import_axolotl_defaults(import_state *s);
 sifr_status import_axolotl_packed(import_state *s); /* after import_finish_rows */
 sifr_status import_trainer_defaults(import_state *s);
-bool import_is_factory(const import_state *s); /* arguments of LLaMA-Factory */
+bool import_trl_prefers(const import_state *s); /* whether TRL's keys are those of preferences */
+
+/* import_folder.c: what the model folder has here, and is refused where it is something else. */
+import_special import_model_kwargs, import_dataset_kwargs, import_special_tokens, import_same_model,
+    import_plugins;
+
+/* import_factory.c: LLaMA-Factory's own. */
+sifr_status import_begin_factory(import_state *s);
+sifr_status import_begin_factory_v1(import_state *s);
+import_special import_factory_packing;
 
 #endif

@@ -52,7 +52,7 @@ static bool is_true(const import_state *s, const char *key) {
 static sifr_status trainer_lora(import_state *s) {
     const json_t *type = json_object_get(s->source, "finetuning_type");
     const char *word = json_string_value(type);
-    bool factory = type ? word && strcmp(word, "lora") == 0 : import_is_factory(s);
+    bool factory = s->kind == &import_factory && (!type || (word && strcmp(word, "lora") == 0));
     bool instruct = is_true(s, "use_lora") || is_true(s, "use_qlora");
     bool goes_on = import_get(s, "sifr.adapter");
     import_lora lora = {.on = (factory || instruct || is_true(s, "use_peft")) && !goes_on,
@@ -111,12 +111,9 @@ static sifr_status trainer_preference(import_state *s) {
     if (import_asks(json_object_get(s->source, instruct.loss)) ||
         import_asks(json_object_get(s->source, instruct.beta)))
         return import_finish_preference(s, &instruct);
-    json_t *beta = json_object_get(s->source, plain.beta);
-    if (import_asks(beta) && !import_asks(json_object_get(s->source, plain.loss)))
-        return import_refuse(s, plain.beta, beta,
-                             "DPO and ORPO have it, and nothing says which of them this is: add "
-                             "loss_type: sigmoid, which is DPO, or loss_type: orpo");
-    return import_finish_preference(s, &plain);
+    import_preference usual = plain;
+    if (s->kind == &import_trl && import_trl_prefers(s)) usual.usual = "sigmoid";
+    return import_finish_preference(s, &usual);
 }
 
 sifr_status import_finish_trainer(import_state *s) {

@@ -37,7 +37,7 @@ static void keep_line(void *user, const char *line) {
 
 static import_case import(const char *text) {
     import_case c = {0};
-    c.status = config_import(text, strlen(text), "a.yaml", keep_line, &c, &c.made, &c.error);
+    c.status = config_import(text, strlen(text), "a.yaml", NULL, keep_line, &c, &c.made, &c.error);
     return c;
 }
 
@@ -66,6 +66,7 @@ static void add_usual(const char *text, json_t *wanted) {
         set_usual(wanted, "sifr", "learning_rate", json_real(2e-5));
         set_usual(wanted, "sifr", "seq_length", json_integer(1024));
         set_usual(wanted, "bf16", "enabled", json_true());
+        set_usual(wanted, "sifr", "train_on", json_string("completion"));
     }
     if (strncmp(text, "base_model", 10) != 0) return;
     set_usual(wanted, "sifr", "seq_length", json_integer(512));
@@ -132,9 +133,14 @@ static void arguments_of_the_trainer(void **state) {
           0);
     says("output_dir: o\nreport_to: wandb\n",
          "report_to = \"wandb\": no effect here: reports go to the output folder\n");
-    says("output_dir: o\nlearning_rat: 3\n",
-         "learning_rat = 3: not taken over: it is not known; did you mean learning_rate?\n");
-    says("output_dir: o\n\"a\\nb\": 3\n", "\"a\\nb\" = 3: not taken over: it is not known\n");
+    makes("output_dir: o\nfp16_backend: auto\nlabel_smoothing_factor: 0.0\nadam_beta1: 0.0\n"
+          "train_sampling_strategy: group_by_length\n",
+          "{\"sifr\": {\"output\": \"o\", \"lr_scheduler_type\": \"linear\", \"group_by_length\": "
+          "true, \"learning_rate\": 5e-5}, \"optimizer\": {\"params\": {\"betas\": [0.0, 0.999]}}}",
+          0);
+    refuses("output_dir: o\ntrain_sampling_strategy: sequential\n",
+            "a.yaml: train_sampling_strategy is \"sequential\": rows are drawn at random, or by "
+            "length; take the key out, or change it");
 }
 
 /* What a DeepSpeed config gives counts; "auto" is filled in. */
@@ -308,10 +314,12 @@ static void preferences(void **state) {
          "loss_type = \"nll\": no effect here: the loss is the cross entropy\n");
     says("output_dir: o\nstage: sft\npref_beta: 0.1\n",
          "pref_beta = 0.1: no effect here: stage is not dpo\n");
-    refuses(
-        "output_dir: o\nbeta: 0.1\n",
-        "a.yaml: beta is 0.1: DPO and ORPO have it, and nothing says which of them this is: add "
-        "loss_type: sigmoid, which is DPO, or loss_type: orpo; take the key out, or change it");
+    says("output_dir: o\nbeta: 0.1\n",
+         "its default of loss_type = \"sigmoid\": sifr.preference.loss_type\n");
+    says("output_dir: o\nbeta: 0.0\nlabel_smoothing: 0.0\n", "beta = 0: sifr.preference.beta\n");
+    refuses("output_dir: o\nbeta: 0.1\nlabel_smoothing: 0.1\n",
+            "a.yaml: label_smoothing is 0.1: this preference training is not supported yet "
+            "(supported: DPO by sigmoid, hinge and ipo; ORPO); take the key out, or change it");
     refuses(
         "output_dir: o\nloss_type: [sigmoid, bco_pair]\n",
         "a.yaml: loss_type is [\"sigmoid\", \"bco_pair\"]: this loss is not supported yet "
@@ -446,10 +454,11 @@ static void no_form_of_axolotl(void **state) {
                  cases[i][0]);
         says(yaml, cases[i][1]);
     }
-    says("base_model: m\ndatasets: [{path: a.jsonl, type: chat_template, roles_to_train: [gpt], "
-         "split: train}]\n",
-         "datasets[0].roles_to_train = [\"gpt\"]: not taken over: a source of rows has no such key "
-         "here\n");
+    refuses(
+        "base_model: m\ndatasets: [{path: a.jsonl, type: chat_template, roles_to_train: [gpt, "
+        "user], split: train}]\n",
+        "a.yaml: datasets[0].roles_to_train is [\"gpt\", \"user\"]: a source of rows has no such "
+        "key here; take the key out, or change it");
     says("base_model: m\ndatasets: [{path: a.jsonl, type: sharegpt, conversation: chatml}]\n",
          "datasets[0].conversation = \"chatml\": not taken over: the chat template is the model "
          "folder's\n");
@@ -478,7 +487,8 @@ static void rows_to_fine_tune_on(void **state) {
           "}], \"validation_split\": 0.1, \"lr_scheduler_type\": \"cosine\"}}",
           0);
     says("base_model: m\ndatasets: [{path: org/name, type: alpaca}]\n",
-         "not taken over: a name on a hub: download it, and give its files to --data\n");
+         "not taken over: a name on a hub: download it, and write the path of its files there, or "
+         "give them to --data\n");
     says("base_model: m\ndatasets: [{path: a.jsonl, type: {system_prompt: x}}]\n",
          "not taken over: a type of its own is read with field_instruction, field_output and "
          "format\n");
@@ -492,8 +502,7 @@ static void rows_to_fine_tune_on(void **state) {
         "\"b.jsonl\", \"type\": \"text\", \"fields\": {\"text\": \"body\"}, \"ignore_fields\": "
         "[\"kto_tag\"]}]}}",
         0);
-    says("base_model: m\nval_set_size: 20\n",
-         "val_set_size = 20: not taken over: give a share below 1 to --validation-split\n");
+    says("base_model: m\nval_set_size: 20\n", "val_set_size = 20: sifr.validation_split\n");
     /* Text has no places for rows, and is held out as a file. */
     makes("base_model: m\ndatasets: [{path: a.txt, type: completion}]\nsample_packing: true\n"
           "val_set_size: 0.1\n",
@@ -501,27 +510,28 @@ static void rows_to_fine_tune_on(void **state) {
           "\"cosine\"}}",
           1);
     makes("output_dir: o\ndataset_name: chats.parquet\nassistant_only_loss: true\n"
-          "completion_only_loss: null\nval_size: 0.2\n",
+          "completion_only_loss: null\n",
           "{\"sifr\": {\"output\": \"o\", \"data\": [\"chats.parquet\"], " OF_TRL ", \"train_on\": "
-          "\"assistant\", \"validation_split\": 0.2, \"lr_scheduler_type\": \"linear\"}}",
+          "\"assistant\", \"lr_scheduler_type\": \"linear\"}}",
+          0);
+    makes("output_dir: o\nstage: sft\nfinetuning_type: full\nval_size: 0.2\nmax_samples: 500\n",
+          "{\"sifr\": {\"output\": \"o\", \"validation_split\": 0.2, \"max_samples\": 500, "
+          "\"lr_scheduler_type\": \"linear\"}}",
           0);
     makes("output_dir: o\ndataset_name: a.jsonl\ndataset_text_field: body\n",
           "{\"sifr\": {\"output\": \"o\", \"data\": [\"a.jsonl\"], \"data_fields\": "
-          "[\"text=body\"], " OF_TRL ", "
+          "[\"text=body\"], \"train_on\": \"completion\", " OF_TRL ", "
           "\"lr_scheduler_type\": \"linear\"}}",
           0);
     makes("output_dir: o\ntrain_file: a.txt\ndataset_text_field: body\n",
-          "{\"sifr\": {\"output\": \"o\", \"data\": \"a.txt\", \"lr_scheduler_type\": \"linear\"}}",
+          "{\"sifr\": {\"output\": \"o\", \"data\": \"a.txt\", \"train_on\": \"completion\", "
+          "\"lr_scheduler_type\": \"linear\"}}",
           0);
-    makes("output_dir: o\ndataset: identity,alpaca\ncompletion_only_loss: false\nmask_history: "
-          "true\ntrain_on_prompt: false\n",
-          "{\"sifr\": {\"output\": \"o\", \"train_on\": \"all\", \"lr_scheduler_type\": "
-          "\"linear\"}}",
-          1);
-    makes("output_dir: o\nmask_history: true\n",
+    makes("output_dir: o\ndataset: identity,alpaca\nmask_history: true\ntrain_on_prompt: false\n"
+          "stage: sft\nfinetuning_type: full\n",
           "{\"sifr\": {\"output\": \"o\", \"train_on\": \"last\", \"lr_scheduler_type\": "
           "\"linear\"}}",
-          0);
+          1);
 }
 
 static void accelerate(void **state) {

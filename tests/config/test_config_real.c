@@ -25,16 +25,16 @@ static const struct {
     {"acc-zero3-nodes.yaml", 0, NULL, 4},
     {"acc-zero3-offload.yaml", 0, NULL, 0},
     {"ah-cpt.yaml", 0, NULL, 3},
-    {"ah-dpo.yaml", 1, "beta", 0},
+    {"ah-dpo.yaml", 0, NULL, 2},
     {"ah-orpo.yaml", 0, NULL, 3},
     {"ah-sft-full.yaml", 0, NULL, 3},
     {"ah-sft-qlora.yaml", 0, NULL, 2},
     {"ah-zero3.yaml", 0, NULL, 1},
     {"ax-completion.yaml", 0, NULL, 1},
-    {"ax-custom-rows.yaml", 0, NULL, 1},
+    {"ax-custom-rows.yaml", 0, NULL, 0},
     {"ax-dpo.yaml", 0, NULL, 0},
     {"ax-full-deepspeed.yaml", 0, NULL, 1},
-    {"ax-liger.yaml", 0, NULL, 4},
+    {"ax-liger.yaml", 0, NULL, 2},
     {"ax-lora-options.yaml", 0, NULL, 0},
     {"ax-lora.yaml", 1, "load_in_8bit", 0},
     {"ax-qlora-fsdp.yaml", 1, "lr_scheduler", 0},
@@ -101,19 +101,19 @@ static const struct {
     {"hf-zero3.json", 0, NULL, 0},
     {"lf-dpo.yaml", 0, NULL, 1},
     {"lf-freeze.yaml", 2, "finetuning_type", 0},
-    {"lf-full-sft.yaml", 0, NULL, 3},
+    {"lf-full-sft.yaml", 0, NULL, 2},
     {"lf-lora-sft.yaml", 0, NULL, 2},
     {"lf-orpo.yaml", 1, "pref_loss", 0},
     {"lf-pretrain.yaml", 0, NULL, 1},
     {"lf-reward.yaml", 1, "stage", 0},
-    {"lf-simpo.yaml", 2, "simpo_gamma", 0},
+    {"lf-simpo.yaml", 1, "pref_loss", 0},
     {"lf-z0.json", 0, NULL, 0},
     {"lf-z2-offload.json", 0, NULL, 0},
     {"lf-z2.json", 0, NULL, 0},
     {"lf-z3-offload.json", 0, NULL, 0},
     {"lf-z3.json", 0, NULL, 0},
     {"oi-dpo.yaml", 1, "dpo_loss_type", 0},
-    {"oi-sft.yaml", 0, NULL, 4},
+    {"oi-sft.yaml", 0, NULL, 3},
     {"oi-zero3-offload.json", 0, NULL, 0},
     {"oi-zero3.json", 0, NULL, 0},
     {"trl-dpo-arguments.json", 0, NULL, 0},
@@ -138,7 +138,7 @@ static sifr_status import_into(sifr_config *config, const char *path, size_t *le
                                sifr_error *error) {
     config_imported made;
     char *text = NULL;
-    sifr_status status = config_import_file(path, count_left, left, &made, error);
+    sifr_status status = config_import_file(path, NULL, count_left, left, &made, error);
     if (status != SIFR_OK) return status;
     assert_int_equal(made.left, *left);
     assert_int_equal(config_json_text(made.config, &text, error), SIFR_OK);

@@ -14,7 +14,7 @@ static void keep_line(void *user, const char *line) {
 
 static sifr_status import(const char *text, config_imported *made, sifr_error *error) {
     lines[0] = '\0';
-    return config_import(text, strlen(text), "a.yaml", keep_line, NULL, made, error);
+    return config_import(text, strlen(text), "a.yaml", NULL, keep_line, NULL, made, error);
 }
 
 /* Made as this config. */
@@ -81,7 +81,7 @@ static void of_axolotl(void **state) {
     makes("base_model: m\nsequence_len: 64\nmicro_batch_size: 1\nmax_steps: 5\nbf16: false\n"
           "warmup_steps: 1\n",
           "{\"sifr\": {\"model\": \"m\", \"seq_length\": 64, \"per_device_train_batch_size\": 1, "
-          "\"max_steps\": 5, \"warmup_steps\": 1, \"lr_scheduler_type\": \"cosine\"}}");
+          "\"max_steps\": 5, \"warmup_steps\": 2, \"lr_scheduler_type\": \"cosine\"}}");
 }
 
 static void of_llama_factory(void **state) {
@@ -116,8 +116,15 @@ static void of_trl(void **state) {
           "\"seq_length\": 1024, \"lr_scheduler_type\": \"linear\"}, \"bf16\": {\"enabled\": "
           "true}}");
     says("model_name_or_path: m\nuse_peft: true\n",
-         "its default of assistant_only_loss = false: of messages TRL learns all, and sifr what "
-         "the assistant writes; give --train-on all to learn all\n");
+         "its default of completion_only_loss = \"completion\": sifr.train_on, and all of "
+         "messages\n");
+    /* TRL's own example of its command line. */
+    makes("model_name_or_path: m\ndataset_name: a.jsonl\nmax_length: 1024\npacking: true\n",
+          "{\"sifr\": {\"model\": \"m\", \"data\": [\"a.jsonl\"], \"seq_length\": 1024, "
+          "\"packing\": true, \"train_on\": \"completion\", \"learning_rate\": 2e-5, "
+          "\"lr_scheduler_type\": \"linear\", \"ignore_fields\": [\"system\", "
+          "\"system_prompt\", \"input\", \"instruction\", \"question\", \"context\", "
+          "\"history\", \"label\", \"kto_tag\"]}, \"bf16\": {\"enabled\": true}}");
     makes("model_name_or_path: m\nloss_type: sigmoid\nmax_length: null\nfp16: true\n"
           "per_device_train_batch_size: 1\n",
           "{\"sifr\": {\"model\": \"m\", \"learning_rate\": 1e-6, \"lr_scheduler_type\": "
@@ -126,6 +133,7 @@ static void of_trl(void **state) {
     makes("output_dir: o\ndataset_text_field: text\nlearning_rate: 1e-4\nmax_length: 8\nbf16: "
           "false\n",
           "{\"sifr\": {\"output\": \"o\", \"learning_rate\": 1e-4, \"seq_length\": 8, "
+          "\"train_on\": \"completion\", "
           "\"lr_scheduler_type\": \"linear\"}, \"bf16\": {\"enabled\": false}}");
 }
 
@@ -166,6 +174,13 @@ static void other_trainings(void **state) {
     refuses("base_model: m\nreinit_weights: true\n", "reinit_weights");
     refuses("base_model: m\nembedding_lr: 1e-5\n", "embedding_lr");
     refuses("base_model: m\nfp8: true\n", "fp8");
+    refuses("base_model: m\nuse_eaft: true\n", "use_eaft");
+    refuses("base_model: m\nspectrum_top_fraction: 0.25\n", "spectrum_top_fraction");
+    refuses("base_model: m\nrl: dpo\ndpo_loss_weights: [1.0]\n", "dpo_loss_weights");
+    refuses("base_model: m\nlr_groups: [{name: a, modules: [q], lr: 0.1}]\n", "lr_groups");
+    refuses("base_model: m\nunfrozen_parameters: [lm_head]\n", "unfrozen_parameters");
+    refuses("base_model: m\nroles_to_train: [user]\n", "roles_to_train");
+    refuses("base_model: m\ntrain_on_eos: all\n", "train_on_eos");
     refuses("output_dir: o\nuse_galore: true\n", "use_galore");
     refuses("output_dir: o\nuse_dft_loss: true\n", "use_dft_loss");
     refuses("output_dir: o\ntrain_from_scratch: true\n", "train_from_scratch");
@@ -183,12 +198,103 @@ static void json_of_python(void **state) {
           "\"linear\"}}");
 }
 
+static void import_with(const char *text, const config_import_options *options,
+                        config_imported *made, sifr_error *error, sifr_status wanted) {
+    *error = (sifr_error){0};
+    lines[0] = '\0';
+    sifr_status status =
+        config_import(text, strlen(text), "a.yaml", options, keep_line, NULL, made, error);
+    if (status != wanted) fail_msg("%s: %s", text, error->message);
+}
+
+static void has(const char *text, const char *part) {
+    if (!strstr(text, part)) fail_msg("no \"%s\" in: %s", part, text);
+}
+
+/* Whose file it is, with the reasons. */
+static void whose_it_is(void **state) {
+    (void)state;
+    static const char plain[] = "model_name_or_path: m\nlearning_rate: 1e-4\noutput_dir: o\n";
+    config_import_options options = {.from = "trl"};
+    config_imported made;
+    sifr_error error;
+    import_with("model_name_or_path: m\ndataset_name: a.jsonl\nmax_length: 8\npacking: true\n",
+                NULL, &made, &error, SIFR_OK);
+    assert_string_equal(made.source, "arguments of TRL");
+    has(lines, "read as arguments of TRL (TRL 1.16.0): it knows 4 of 4 keys\n");
+    has(lines, "not as a LLaMA-Factory config, which does not know dataset_name; --from "
+               "llamafactory reads it so\n");
+    json_decref(made.config);
+    import_with(plain, NULL, &made, &error, SIFR_OK);
+    assert_string_equal(made.source, "arguments of the Hugging Face Trainer");
+    has(lines, "nothing tells it from arguments of TRL; --from trl reads it so\n");
+    json_decref(made.config);
+    import_with(plain, &options, &made, &error, SIFR_OK);
+    has(lines, "read as arguments of TRL (TRL 1.16.0), as --from says\n");
+    has(lines, "its default of max_length = 1024: sifr.seq_length\n");
+    json_decref(made.config);
+    options.from = "unsloth";
+    import_with(plain, &options, &made, &error, SIFR_USAGE);
+    has(error.message, "--from unsloth: no such program (known: axolotl, trl, trainer, ");
+    /* LLaMA-Factory's later version, and files of it that train nothing. */
+    import_with("model: m\ntrain_dataset: d.yaml\nmicro_batch_size: 1\nlearning_rate: 1e-5\n"
+                "optim_config: null\npeft_config: {name: lora, r: 8}\n",
+                NULL, &made, &error, SIFR_USAGE);
+    has(error.message, "a.yaml: is a config of LLaMA-Factory's v1 (model, train_dataset, ");
+    import_with("model_name_or_path: m\nadapter_name_or_path: a\ntemplate: llama3\n"
+                "finetuning_type: lora\nexport_dir: out\n",
+                NULL, &made, &error, SIFR_USAGE);
+    has(error.message, "that trains nothing: it merges a model (export_dir): see sifr merge");
+    import_with("model_name_or_path: m\ntemplate: llama3\ninfer_backend: vllm\n", NULL, &made,
+                &error, SIFR_USAGE);
+    has(error.message, "that trains nothing: it infers or evaluates");
+}
+
+/* All keys that are not known are named at once, and may be let pass. */
+static void what_is_not_known(void **state) {
+    (void)state;
+    static const char text[] =
+        "output_dir: o\nlearning_rat: 3\nwarm: 0\nempty: []\nnone: null\n"
+        "\"a\\nb\": 3\nlabel_smoothing_factor: 0.1\nfull_determinism: false\n";
+    static const char *const allow[] = {"learning_rat", "warm", "a\nb", "label_smoothing_factor",
+                                        "typo"};
+    config_import_options options = {.allow = allow, .allow_count = 3};
+    config_imported made;
+    sifr_error error;
+    import_with(text, NULL, &made, &error, SIFR_USAGE);
+    has(error.message,
+        "2 faults: (1) a.yaml: label_smoothing_factor is 0.1: label smoothing is not "
+        "supported yet");
+    has(error.message,
+        "(2) a.yaml: no counterpart is known of 3 keys of arguments of the Hugging Face Trainer "
+        "(transformers 5.24.0): learning_rat = 3 (did you mean learning_rate?), warm = 0, "
+        "\"a\\nb\" = 3; take them out, or let them pass with --allow KEY");
+    import_with(text, &options, &made, &error, SIFR_USAGE);
+    has(error.message, "a.yaml: label_smoothing_factor is 0.1");
+    options.allow_count = 5;
+    import_with(text, &options, &made, &error, SIFR_OK);
+    has(lines, "--allow typo: there is no such key\n");
+    has(lines, "warm = 0: not taken over: allowed by --allow\n");
+    assert_int_equal(made.left, 4);
+    json_decref(made.config);
+    /* A key of another program is none of this one; its own, at their defaults, ask for nothing. */
+    refuses("output_dir: o\nstage: sft\nfinetuning_type: full\npacking: true\n", "packing");
+    says("output_dir: o\nstage: sft\nfinetuning_type: full\nfreeze_trainable_layers: 2\n",
+         "freeze_trainable_layers = 2: no effect here: its default\n");
+    says("base_model: m\nadapter: lora\nlora_r: 4\nlora_dropout: 0.0\nlora_exclude_modules: "
+         "[lm_head]\n",
+         "lora_exclude_modules = [\"lm_head\"]: sifr.lora.exclude_modules\n");
+    says("output_dir: o\nuse_peft: true\nlora_dropout: 0.0\n",
+         "lora_dropout = 0: sifr.lora.lora_dropout\n");
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(of_axolotl),       cmocka_unit_test(of_llama_factory),
-        cmocka_unit_test(of_open_instruct), cmocka_unit_test(of_trl),
-        cmocka_unit_test(together),         cmocka_unit_test(other_trainings),
-        cmocka_unit_test(json_of_python),
+        cmocka_unit_test(of_axolotl),        cmocka_unit_test(of_llama_factory),
+        cmocka_unit_test(of_open_instruct),  cmocka_unit_test(of_trl),
+        cmocka_unit_test(together),          cmocka_unit_test(other_trainings),
+        cmocka_unit_test(json_of_python),    cmocka_unit_test(whose_it_is),
+        cmocka_unit_test(what_is_not_known),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

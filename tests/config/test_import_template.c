@@ -13,7 +13,7 @@ static void keep_line(void *user, const char *line) {
 
 static sifr_status import(const char *text, config_imported *made, sifr_error *error) {
     lines[0] = '\0';
-    return config_import(text, strlen(text), "a.yaml", keep_line, NULL, made, error);
+    return config_import(text, strlen(text), "a.yaml", NULL, keep_line, NULL, made, error);
 }
 
 /* Both keys of the config that is made, as JSON: "chat_template kwargs". */

@@ -35,7 +35,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     sifr_error error = {0};
     config_imported made;
     sifr_status status =
-        config_import((const char *)data, size, "fuzz.yaml", one_line, NULL, &made, &error);
+        config_import((const char *)data, size, "fuzz.yaml", NULL, one_line, NULL, &made, &error);
     if (status != SIFR_OK) {
         must(error.message[0] && !strpbrk(error.message, "\n\r"));
         return 0;

@@ -1,0 +1,52 @@
+/* Of LLaMA-Factory: files that train nothing, its later version, and its packs. */
+#include <string.h>
+
+#include "config/import_private.h"
+
+static bool has(const import_state *s, const char *key) {
+    return import_asks(json_object_get(s->source, key));
+}
+
+/* A file of `llamafactory-cli export`, chat, api or eval trains nothing, whatever it names. */
+sifr_status import_begin_factory(import_state *s) {
+    static const char *const trains[] = {
+        "do_train",         "dataset",    "learning_rate",
+        "num_train_epochs", "max_steps",  "per_device_train_batch_size",
+        "deepspeed",        "output_dir", "stage"};
+    const char *what = NULL;
+    bool learns = false;
+    for (size_t i = 0; i < sizeof trains / sizeof *trains; i++) learns |= has(s, trains[i]);
+    if (has(s, "export_dir") && !has(s, "do_train"))
+        what = "it merges a model (export_dir): see sifr merge";
+    else if (has(s, "do_predict") && !has(s, "do_train"))
+        what = "it predicts (do_predict without do_train): see sifr eval and sifr generate";
+    else if (!learns && (has(s, "template") || has(s, "infer_backend") || has(s, "task")))
+        what = "it infers or evaluates: see sifr generate and sifr eval";
+    if (!what) return SIFR_OK;
+    return base_fail(s->error, SIFR_USAGE, "%s: is %s that trains nothing: %s", s->name,
+                     s->kind->name, what);
+}
+
+sifr_status import_begin_factory_v1(import_state *s) {
+    return base_fail(s->error, SIFR_USAGE,
+                     "%s: is %s (model, train_dataset, peft_config, optim_config …), which is not "
+                     "supported yet (supported: the keys of version 0, as model_name_or_path, "
+                     "dataset and finetuning_type)",
+                     s->name, s->kind->name);
+}
+
+/* Its packs attend across their rows, unless they are "neat". Texts to pre-train on are packed. */
+sifr_status import_factory_packing(import_state *s, const char *key, json_t *value) {
+    static const import_row row = COPY("packing", "sifr.packing");
+    const char *stage = json_string_value(json_object_get(s->source, "stage"));
+    if (s->kind != &import_factory) return import_apply(s, &row, key, value);
+    if (!json_is_true(value) || json_is_true(json_object_get(s->source, "neat_packing")))
+        return SIFR_OK;
+    if (stage && strcmp(stage, "pt") == 0) {
+        import_say_idle(s, key, value, "text is cut into full windows");
+        return SIFR_OK;
+    }
+    return import_refuse(s, key, value,
+                         "without neat_packing the rows of a pack see each other there, and never "
+                         "here; give neat_packing: true");
+}
