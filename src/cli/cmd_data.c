@@ -253,6 +253,7 @@ static sifr_status open_rows(inspect_command *command, int64_t *length, train_ch
                                   .whole = true,
                                   .skip_bad_rows = config->skip_bad_rows,
                                   .max_rows = config->max_samples,
+                                  .drop_long = config->drop_long,
                                   .log = &log};
     sifr_status status = train_chat_open(&options, out, error);
     free(sources);

@@ -154,6 +154,7 @@ typedef struct sifr_config {
     bool drop_last; /* of rows */
     bool skip_bad_rows;
     int64_t max_samples;       /* of each source; 0: all */
+    bool drop_long;            /* rows longer than seq_length, instead of cutting them */
     double validation_split;   /* 0: none; from 1 on a number of rows */
     const char *const *freeze; /* freeze_count globs over names of weights */
     size_t freeze_count;

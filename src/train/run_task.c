@@ -335,6 +335,9 @@ sifr_status train_chat_form_make(const engine_folder *folder, int64_t length,
     bool fields = config->data_fields != NULL || config->ignore_fields != NULL;
     const char *key = config->data_fields ? "data_fields" : "ignore_fields";
     const char *templated = train_chat_template_key(config);
+    const char *chosen = config->max_samples ? "max_samples"
+                         : config->drop_long ? "drop_long_rows"
+                                             : NULL;
     if (folder->config.task != MODEL_NEXT_TOKEN && fields)
         return base_fail(error, SIFR_USAGE,
                          "%s: they are of rows to fine-tune on, not for %s; name columns "
@@ -344,17 +347,16 @@ sifr_status train_chat_form_make(const engine_folder *folder, int64_t length,
         return base_fail(error, SIFR_USAGE,
                          "%s: it is for rows to fine-tune on, not for %s; leave it out", templated,
                          model_task_name(folder->config.task));
-    if (folder->config.task != MODEL_NEXT_TOKEN && config->max_samples)
+    if (folder->config.task != MODEL_NEXT_TOKEN && chosen)
         return base_fail(error, SIFR_USAGE,
-                         "max_samples is of rows to fine-tune on, not for %s; leave it out",
+                         "%s is of rows to fine-tune on, not for %s; leave it out", chosen,
                          model_task_name(folder->config.task));
     if (folder->config.task != MODEL_NEXT_TOKEN) return SIFR_OK;
     BASE_TRY(train_paths_are_rows(options->paths, options->count, &rows, error));
-    if (!rows && config->max_samples)
-        return base_fail(
-            error, SIFR_USAGE,
-            "max_samples: %s is text or a token store, which has no rows; leave it out",
-            options->paths[0]);
+    if (!rows && chosen)
+        return base_fail(error, SIFR_USAGE,
+                         "%s: %s is text or a token store, which has no rows; leave it out", chosen,
+                         options->paths[0]);
     if (!rows && templated)
         return base_fail(error, SIFR_USAGE,
                          "%s: %s is text or a token store, which no chat template writes; leave it "
@@ -388,6 +390,7 @@ sifr_status train_chat_form_make(const engine_folder *folder, int64_t length,
                                          .odds = config->preference.loss == CONFIG_PREFERENCE_ORPO,
                                          .skip_bad_rows = config->skip_bad_rows,
                                          .max_rows = config->max_samples,
+                                         .drop_long = config->drop_long,
                                          .threads = options->threads,
                                          .log = options->log};
     options->chat = &form->options;

@@ -686,6 +686,16 @@ static void counts_rows(void **state) {
     assert_int_equal(train_chat_count(held)->rows, 2);
     train_chat_close(held);
     train_chat_close(chat);
+    options.length = 2; /* all are longer */
+    options.drop_long = true;
+    assert_int_equal(train_chat_open(&options, &chat, &error), SIFR_FAILED);
+    assert_message(&error, "0 are bad, 7 are longer than seq_length 2 and left out; look");
+    options.length = 8;
+    sources[1] = source_of(scratch_text("z.jsonl", "{\"text\": \"much longer than eight\"}\n"));
+    chat = open_rows(&options);
+    assert_int_equal(train_chat_count(chat)->rows, 4);
+    assert_non_null(strstr(said, "data: 1 row is left out: longer than seq_length 8"));
+    train_chat_close(chat);
 }
 
 /* As TRL's default: of a prompt and its completion the completion, of messages all. */

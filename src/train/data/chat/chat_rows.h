@@ -41,6 +41,7 @@ typedef struct train_chat_options {
     bool odds;               /* answers of preferences as TRL's ORPOTrainer cuts them */
     bool skip_bad_rows;      /* those that cannot be read or used are counted, not refused */
     int64_t max_rows;        /* of each source, the first; 0: all */
+    bool drop_long;          /* rows longer than `length` are left out, not cut */
     int threads;             /* 0: every core */
     const sifr_log *log;
 } train_chat_options;
@@ -51,6 +52,7 @@ typedef struct train_chat_counts {
     int64_t rows, tokens, learned; /* of those that are kept, cut */
     int64_t truncated, cut_tokens; /* rows that were cut, and what was cut off all of them */
     int64_t dropped;               /* rows of which nothing is learned */
+    int64_t long_rows;             /* rows that are left out for their length */
     int64_t dropped_cut;           /* of those, because of the cut */
     int64_t bad, merged, longest;
     int64_t left_out, quoted, doubled; /* train_chat_odd */

@@ -109,10 +109,19 @@ static void say_once(chat_reader *r, const train_chat_row *row) {
     r->replaced_said |= row->odd.replaced;
 }
 
+/* A row that is too long, or a pair with such an answer, where those are left out. */
+static bool is_long(chat_reader *r, const train_chat_row *rows, int count) {
+    bool too_long = false;
+    for (int a = 0; a < count; a++) too_long |= (int64_t)rows[a].ids.count > r->chat->length;
+    too_long &= r->options->drop_long;
+    r->chat->counts.long_rows += too_long;
+    return too_long;
+}
+
 static sifr_status take_row(chat_reader *r, const train_chat_row *rows, sifr_error *error) {
     train_chat *chat = r->chat;
     int count = chat->paired ? 2 : 1;
-    if (is_dropped(r, rows, count)) return SIFR_OK;
+    if (is_long(r, rows, count) || is_dropped(r, rows, count)) return SIFR_OK;
     for (int a = 0; a < count; a++) {
         int64_t whole = (int64_t)rows[a].ids.count, kept = kept_of(r, &rows[a]);
         chat->counts.truncated += kept < whole;
@@ -359,6 +368,10 @@ static void say_odd_rows(const chat_reader *r) {
                  "all",
                  base_format_count(c->truncated, count), c->truncated == 1 ? " is" : "s are",
                  (long long)r->options->length, base_format_count(c->cut_tokens, more));
+    if (c->long_rows)
+        base_log(log, SIFR_LOG_WARNING, "data: %s row%s left out: longer than seq_length %lld",
+                 base_format_count(c->long_rows, count), c->long_rows == 1 ? " is" : "s are",
+                 (long long)r->options->length);
     if (c->dropped)
         base_log(log, SIFR_LOG_WARNING, "data: %s row%s left out: nothing in %s is learned%s",
                  base_format_count(c->dropped, count), c->dropped == 1 ? " is" : "s are",
@@ -417,15 +430,19 @@ static void say_rows(const chat_reader *r) {
 static sifr_status check_any(const chat_reader *r, sifr_error *error) {
     const train_chat_counts *c = &r->chat->counts;
     const char *path = r->options->sources[0].path;
+    char long_rows[80] = "";
     if (c->rows) return SIFR_OK;
-    if (!c->dropped && !c->bad)
+    if (!c->dropped && !c->bad && !c->long_rows)
         return base_fail(error, SIFR_FAILED, "%s: no rows; give a file with rows", path);
+    if (c->long_rows)
+        snprintf(long_rows, sizeof long_rows, ", %lld are longer than seq_length %lld and left out",
+                 (long long)c->long_rows, (long long)r->options->length);
     return base_fail(
         error, SIFR_FAILED,
         "%s: no row is left: %lld have nothing to learn (%lld of them within "
-        "seq_length %lld), %lld are bad; look at them with `sifr data inspect --train-on all`",
+        "seq_length %lld), %lld are bad%s; look at them with `sifr data inspect --train-on all`",
         path, (long long)c->dropped, (long long)c->dropped_cut, (long long)r->options->length,
-        (long long)c->bad);
+        (long long)c->bad, long_rows);
 }
 
 sifr_status train_chat_open(const train_chat_options *options, train_chat **out,
