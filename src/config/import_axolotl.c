@@ -186,7 +186,7 @@ REFUSE("process_reward_model", "reward models are not supported yet"),
 REFUSE("curriculum_sampling", "data are always shuffled"),
 NONE("sample_packing_sequentially", "rows are packed best fit"),
 REFUSE("min_sample_len", "rows of any length are learned"),
-EXPECT("excess_length_strategy", "a row is cut at its end", "truncate", "a row is cut at its end"),
+LATER("excess_length_strategy"),
 LATER("chat_template_jinja"),
 SPECIAL("chat_template_kwargs", import_template_variables),
 NONE("default_system_message", "the model's chat template has it"),
@@ -367,6 +367,7 @@ static sifr_status axolotl_finish(import_state *s) {
     BASE_TRY(import_axolotl_template(s));
     BASE_TRY(import_finish_rows(s, "val_set_size"));
     BASE_TRY(import_axolotl_packed(s));
+    BASE_TRY(import_axolotl_long(s));
     const char *adapter = json_string_value(json_object_get(s->source, "adapter"));
     bool on = adapter && (!strcmp(adapter, "lora") || !strcmp(adapter, "qlora")),
          goes_on = import_get(s, "sifr.adapter");

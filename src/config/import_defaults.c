@@ -1,5 +1,6 @@
 /* What a source takes where it leaves a key out, and sifr would take something else. */
 #include <stdio.h>
+#include <string.h>
 
 #include "config/config_private.h"
 #include "config/import_private.h"
@@ -80,6 +81,23 @@ sifr_status import_axolotl_packed(import_state *s) {
     if (!json_is_true(import_get(s, "sifr.packing"))) return SIFR_OK;
     return take(s, "dataloader_drop_last", "dataloader_drop_last", json_true(),
                 " (of packed rows)");
+}
+
+/* Rows that are too long are left out there, unless they are to be cut. */
+sifr_status import_axolotl_long(import_state *s) {
+    static const char *const key = "excess_length_strategy", *const to = "sifr.drop_long_rows";
+    json_t *value = json_object_get(s->source, key);
+    const char *word = json_string_value(value);
+    if (!import_get(s, "sifr.dataset")) return SIFR_OK;
+    if (!import_is_given(value)) return take(s, key, to, json_true(), "");
+    if (word && strcmp(word, "truncate") == 0) {
+        import_say_idle(s, key, value, "a row is cut at its end");
+        return SIFR_OK;
+    }
+    if (!word || strcmp(word, "drop") != 0)
+        return import_refuse(s, key, value, "rows that are too long are cut, or left out");
+    import_say_kept(s, key, value, to);
+    return import_put(s, to, json_true());
 }
 
 /* --- the programs built on the Trainer --- */

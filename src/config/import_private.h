@@ -177,6 +177,7 @@ sifr_status import_finish_trainer(import_state *s);
 /* import_defaults.c: what a source takes where it leaves a key out, once all keys are read. */
 sifr_status import_axolotl_defaults(import_state *s);
 sifr_status import_axolotl_packed(import_state *s); /* after import_finish_rows */
+sifr_status import_axolotl_long(import_state *s);   /* likewise */
 sifr_status import_trainer_defaults(import_state *s);
 bool import_trl_prefers(const import_state *s); /* whether TRL's keys are those of preferences */
 

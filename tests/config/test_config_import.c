@@ -69,6 +69,7 @@ static void add_usual(const char *text, json_t *wanted) {
         set_usual(wanted, "sifr", "train_on", json_string("completion"));
     }
     if (strncmp(text, "base_model", 10) != 0) return;
+    if (json_object_get(own, "dataset")) set_usual(wanted, "sifr", "drop_long_rows", json_true());
     set_usual(wanted, "sifr", "seq_length", json_integer(512));
     set_usual(wanted, "sifr", "per_device_train_batch_size", json_integer(1));
     if (!json_object_get(own, "max_steps"))

@@ -72,6 +72,15 @@ static void of_axolotl(void **state) {
         "{\"sifr\": {\"model\": \"m\", \"seq_length\": 64, \"per_device_train_batch_size\": 2, "
         "\"max_steps\": 5, \"warmup_steps\": 0, \"packing\": true, \"lr_scheduler_type\": "
         "\"cosine\"}, \"dataloader_drop_last\": false}");
+    /* Rows that are too long. */
+    says("base_model: m\ndatasets: [{path: a.jsonl, type: alpaca}]\n",
+         "its default of excess_length_strategy = true: sifr.drop_long_rows\n");
+    says("base_model: m\ndatasets: [{path: a.jsonl, type: alpaca}]\nexcess_length_strategy: "
+         "truncate\n",
+         "excess_length_strategy = \"truncate\": no effect here: a row is cut at its end\n");
+    refuses("base_model: m\ndatasets: [{path: a.jsonl, type: alpaca}]\nexcess_length_strategy: "
+            "raise\n",
+            "excess_length_strategy");
     /* The DeepSpeed config has types, sizes and a schedule; its "auto" is axolotl's. */
     makes("base_model: m\nsequence_len: 64\nmax_steps: 5\nbf16: auto\ndeepspeed: {bf16: {enabled: "
           "auto}, train_micro_batch_size_per_gpu: 4, scheduler: {type: WarmupLR}}\n",

@@ -113,6 +113,7 @@ static json_t *list_training(const sifr_config *c, json_t *names, int64_t total)
     put(out, "model", c->model ? json_string(c->model) : json_null());
     put(out, "paths", paths_of(c, names));
     put(out, "samples", json_integer(c->max_samples));
+    put(out, "long_rows", json_string(c->drop_long ? "out" : "cut"));
     put(out, "held_out", json_real(c->validation_split));
     put(out, "packing", json_boolean(c->packing));
     put(out, "by_length", json_boolean(c->group_by_length));

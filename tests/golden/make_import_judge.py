@@ -78,10 +78,10 @@ def total_of(steps):
 def listing(model=None, paths=None, samples=0, held_out=0, packing=False, by_length=False,
             labels="assistant", length=None, micro=8, accumulation=1, epochs=3, max_steps=-1,
             precision="fp32", optimizer="AdamW", decay=0.0, betas=(0.9, 0.999), clip=1.0,
-            rate=None, lora=None, codes=None, loss="next", beta=None):
+            rate=None, lora=None, codes=None, loss="next", beta=None, long_rows="cut"):
     out = {"model": model, "paths": paths or [], "samples": samples, "held_out": held_out,
            "packing": bool(packing), "by_length": bool(by_length), "labels": labels,
-           "length": length, "micro": micro, "accumulation": accumulation,
+           "length": length, "long_rows": long_rows, "micro": micro, "accumulation": accumulation,
            "precision": precision, "optimizer": optimizer, "decay": decay, "clip": clip,
            "rates": rate, "adapter": lora, "codes": codes, "loss": loss, "beta": beta}
     if max_steps and max_steps > 0:
@@ -211,7 +211,8 @@ def of_axolotl(given):
                        rslora=have["peft_use_rslora"], saved=have["lora_modules_to_save"])
     if have["load_in_4bit"]:
         codes = {"type": "nf4", "twice": True}
-    return listing(model=have["base_model"], paths=[d["path"] for d in have["datasets"]],
+    longer = {"truncate": "cut"}.get(have["excess_length_strategy"], "out")
+    return listing(model=have["base_model"], long_rows=longer, paths=[d["path"] for d in have["datasets"]],
                    held_out=have["val_set_size"] or 0, packing=have["sample_packing"],
                    by_length=have["group_by_length"] if "group_by_length" in given else False,
                    labels="all" if have["train_on_inputs"] else "assistant",
