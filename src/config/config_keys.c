@@ -530,7 +530,7 @@ KEY("sifr.packing", BOOL, BUILT, "false", "", "Puts several rows to fine-tune on
 KEY("sifr.group_by_length", BOOL, BUILT, "false", "", "Puts rows to fine-tune on of about the same length into a step, in an order that is a function of the seed, as the Trainer's option does. Every row takes seq_length tokens all the same, so this changes the order alone.", FIELD(group_by_length)),
 KEY("sifr.skip_bad_rows", BOOL, BUILT, "false", "", "Counts rows that cannot be read or used, and goes on without them.", FIELD(skip_bad_rows)),
 KEY("sifr.max_samples", INT, BUILT, "0", "rows", "Reads the first N rows of each source of rows to fine-tune on; 0: all.", .range = ">= 0", .argument = "N", FIELD(max_samples)),
-KEY("sifr.drop_long_rows", BOOL, BUILT, "false", "", "Leaves out rows to fine-tune on that are longer than seq_length, as axolotl does; without it they are cut at their end.", FIELD(drop_long)),
+KEY("sifr.drop_long_rows", BOOL, BUILT, "false", "", "Leaves out rows to fine-tune on that are longer than seq_length; without it they are cut at their end.", FIELD(drop_long)),
 KEY("sifr.validation_split", NUMBER, BUILT, "0", "", "Share of the rows to fine-tune on that is held out, chosen by the seed, where eval_data is not given; from 1 on, their number.", .range = ">= 0", .argument = "X", FIELD(validation_split), IN(REPORT)),
 KEY("sifr.preference", SECTION, BUILT, NULL, "", "Learns from preferences: rows with a chosen and a rejected answer (docs/preferences.md)."),
 KEY("sifr.preference.loss_type", CHOICE, BUILT, "\"none\"", "", "DPO's loss, by TRL's names: sigmoid, hinge or ipo; or orpo, which has no reference.", .choices = "none|sigmoid|hinge|ipo|orpo", .flag = "preference", .argument = "LOSS", FIELD(preference.loss)),
