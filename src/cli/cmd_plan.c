@@ -18,6 +18,7 @@
 #include "cli/plan/plan_device.h"
 #include "cli/plan/plan_report.h"
 #include "cli/train_flags.h"
+#include "comm/launcher.h"
 #include "plan/pass/passes.h"
 #include "plan/queries.h"
 #include "plan/search/memo.h"
@@ -191,9 +192,12 @@ static sifr_status find_disks(const plan_command *command, cli_plan_report *r, s
 static sifr_status find_limits(const plan_command *command, cli_plan_report *r,
                                const plan_settings *settings, sifr_error *error) {
     BASE_TRY(plan_lower(r->model, r->dev, settings, &r->schedule, error));
+    int64_t taken = (int64_t)base_process_memory();
+    int64_t of_mpi = command->world_size > 1 ? comm_mpi_bytes(comm_mpi_built()) : 0;
     r->limits = (cli_plan_limits){.device_bytes = command->device_bytes,
                                   .host_bytes = command->host_bytes,
-                                  .baseline = (int64_t)base_process_memory()};
+                                  .taken = taken,
+                                  .baseline = taken + of_mpi};
     if (settings->step.recompute == SIFR_RECOMPUTE_AUTO || command->fit) {
         plan_free(r->schedule);
         r->schedule = NULL;

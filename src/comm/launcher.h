@@ -12,6 +12,9 @@ typedef enum comm_mpi_kind { COMM_NO_MPI, COMM_OPEN_MPI, COMM_MPICH, COMM_OTHER_
 comm_mpi_kind comm_mpi_built(void);
 const char *comm_mpi_name(comm_mpi_kind kind); /* "Open MPI", "MPICH", "MPI"; "no MPI" */
 
+/* Memory in bytes that MPI takes of each rank, beside what the program takes without it. */
+int64_t comm_mpi_bytes(comm_mpi_kind kind);
+
 /* The first line of the library's version text; "" without MPI. MPI need not be started. */
 void comm_mpi_version(char *out, size_t size);
 

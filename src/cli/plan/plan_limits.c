@@ -31,7 +31,7 @@ static void take_given(cli_plan_limits *limits) {
                  by_host ? host : each, baseline);
 }
 
-/* This machine's memory; this process has already taken its own baseline from it. */
+/* This machine's memory; this process has already taken its own share of it. */
 static void take_here(cli_plan_limits *limits) {
     limits->is_shared = true;
     int64_t left = (int64_t)engine_memory_room();
@@ -41,7 +41,7 @@ static void take_here(cli_plan_limits *limits) {
     int64_t own = system.process_left == BASE_UNKNOWN ? 0 : (int64_t)system.process_left;
     limits->room_bytes = INT64_MAX;
     snprintf(limits->text, sizeof limits->text, "the memory available to a rank is not known");
-    if (left > 0) limits->room_bytes = base_max_i64(share_of(limits, left + limits->baseline), 1);
+    if (left > 0) limits->room_bytes = base_max_i64(share_of(limits, left + limits->taken), 1);
     base_format_bytes((uint64_t)left, text);
     if (own > 0 && own < limits->room_bytes) {
         limits->room_bytes = own;

@@ -8,12 +8,13 @@
 
 typedef struct cli_plan_limits {
     int64_t device_bytes, host_bytes; /* as given; 0: not */
-    int64_t baseline;                 /* memory of the program itself, on each rank */
-    int64_t ranks_here;               /* that share a host */
-    int64_t room_bytes;               /* limit for a rank's block; INT64_MAX: not known */
-    int64_t host_room_bytes;          /* limit in host memory, for separate devices; 0: not known */
-    bool is_shared;                   /* with other programs: what this machine has available */
-    char text[192];                   /* source of the limit, for messages */
+    int64_t taken;           /* memory that this process has taken before there is a block */
+    int64_t baseline;        /* the same of a rank, with MPI's where there are several */
+    int64_t ranks_here;      /* that share a host */
+    int64_t room_bytes;      /* limit for a rank's block; INT64_MAX: not known */
+    int64_t host_room_bytes; /* limit in host memory, for separate devices; 0: not known */
+    bool is_shared;          /* with other programs: what this machine has available */
+    char text[192];          /* source of the limit, for messages */
 } cli_plan_limits;
 
 /* Works out the limits from the first three arguments and the number of ranks. If neither limit is
