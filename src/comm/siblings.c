@@ -28,25 +28,6 @@ static bool same_value(const char *environment, size_t length, const char *name)
     return own && *own && strcmp(own, value_in(environment, length, name)) == 0;
 }
 
-/* PMIx numbers its jobs, Slurm its steps; MPICH's launcher has its ranks in its session. */
-static bool is_sibling(const char *environment, size_t length, pid_t process) {
-    if (getenv("PMIX_NAMESPACE")) return same_value(environment, length, "PMIX_NAMESPACE");
-    if (getenv("SLURM_STEP_ID") && getenv("SLURM_PROCID"))
-        return same_value(environment, length, "SLURM_JOB_ID") &&
-               same_value(environment, length, "SLURM_STEP_ID");
-    return getsid(process) == getsid(0);
-}
-
-static int rank_in(const char *environment, size_t length) {
-    static const char *const names[] = {"OMPI_COMM_WORLD_RANK", "PMI_RANK", "MV2_COMM_WORLD_RANK",
-                                        "PMIX_RANK", "SLURM_PROCID"};
-    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
-        const char *text = value_in(environment, length, names[i]);
-        if (isdigit((unsigned char)*text)) return atoi(text);
-    }
-    return -1;
-}
-
 /* The process's file, cut at `room`; the bytes read, 0 where this user may not. */
 static size_t read_file(pid_t process, const char *name, char *out, size_t room) {
     char path[64];
@@ -62,12 +43,44 @@ static size_t read_file(pid_t process, const char *name, char *out, size_t room)
     return used;
 }
 
-/* The letter behind the name, which may hold any: "17 (a) b) T 1 …". */
+/* Behind the name, which may hold any: "17 (a) b) T 1 …". */
+static const char *state_of(pid_t process, char *text, size_t room) {
+    const char *end = read_file(process, "stat", text, room) ? strrchr(text, ')') : NULL;
+    return end && end[1] == ' ' ? end + 2 : NULL;
+}
+
+/* What started the session of a process; 0: it cannot be seen. */
+static long launcher_of(pid_t process) {
+    char text[512];
+    pid_t leader = getsid(process);
+    const char *state = leader > 0 ? state_of(leader, text, sizeof text) : NULL;
+    return state && state[1] == ' ' ? strtol(state + 2, NULL, 10) : 0;
+}
+
+/* PMIx numbers its jobs, Slurm its steps; MPICH's launcher is the parent of its ranks' sessions. */
+static bool is_sibling(const char *environment, size_t length, pid_t process) {
+    if (getenv("PMIX_NAMESPACE")) return same_value(environment, length, "PMIX_NAMESPACE");
+    if (getenv("SLURM_STEP_ID") && getenv("SLURM_PROCID"))
+        return same_value(environment, length, "SLURM_JOB_ID") &&
+               same_value(environment, length, "SLURM_STEP_ID");
+    long launcher = launcher_of(process);
+    return launcher > 0 && launcher == launcher_of(0);
+}
+
+static int rank_in(const char *environment, size_t length) {
+    static const char *const names[] = {"OMPI_COMM_WORLD_RANK", "PMI_RANK", "MV2_COMM_WORLD_RANK",
+                                        "PMIX_RANK", "SLURM_PROCID"};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        const char *text = value_in(environment, length, names[i]);
+        if (isdigit((unsigned char)*text)) return atoi(text);
+    }
+    return -1;
+}
+
 static bool is_stopped(pid_t process) {
     char text[512];
-    if (!read_file(process, "stat", text, sizeof text)) return false;
-    const char *end = strrchr(text, ')');
-    return end && end[1] == ' ' && (end[2] == 'T' || end[2] == 't');
+    const char *state = state_of(process, text, sizeof text);
+    return state && (*state == 'T' || *state == 't');
 }
 
 typedef struct siblings {
