@@ -58,8 +58,9 @@ sifr_status model_read_rope(const model_reader *r, model_config *out) SIFR_MUST_
 sifr_status model_read_rope_of(const model_reader *r, const json_t *object, const char *key,
                                const model_config *config, model_rope *out) SIFR_MUST_CHECK;
 /* The same where layers with a window have angles of their own: out->local_rope. Both stand in
- * "rope_parameters" as "full_attention" and "sliding_attention"; older folders have rope_scaling and
- * rope_theta for the first, and the base `local_theta` (NULL: none) for the other. Windows are read.
+ * "rope_parameters" as "full_attention" and "sliding_attention"; older folders have rope_scaling
+ * and rope_theta for the first, and the base `local_theta` (NULL: none) for the other. Windows are
+ * read.
  */
 sifr_status model_read_layer_ropes(const model_reader *r, const char *local_theta,
                                    model_config *out) SIFR_MUST_CHECK;

@@ -96,9 +96,9 @@ struct formats_tokenizer {
     bool prefix_space; /* a blank goes before every piece of text that has none */
     bool ignore_merges, fuse_unk, no_cut;
     bool byte_fallback;
-    bool separate;          /* a run of U+2581 begins a part that CHARACTERS takes by itself */
-    bool in_alphabet;       /* pieces come in the byte alphabet */
-    bool cut_at_blank;      /* see formats_tokenizer_cut */
+    bool separate;     /* a run of U+2581 begins a part that CHARACTERS takes by itself */
+    bool in_alphabet;  /* pieces come in the byte alphabet */
+    bool cut_at_blank; /* see formats_tokenizer_cut */
     int32_t unk_id, bos_id, eos_id; /* or -1; bos_id where the folder names it */
     bool names_eos;
 
