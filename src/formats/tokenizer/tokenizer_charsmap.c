@@ -101,31 +101,14 @@ static size_t offset_of(uint32_t unit) {
     return (size_t)(unit >> 10) << ((unit & (1u << 9)) >> 6);
 }
 
-/* What the shortest prefix in the map of the `size` bytes becomes, or NULL. Places outside of the
- * array, which only a damaged map names, are no match. */
-static const char *look_up(const formats_charsmap *map, const uint8_t *p, size_t size) {
+/* What the shortest or the longest prefix in the map of the `size` bytes becomes, with the prefix's
+ * bytes in *length, or NULL. Places outside of the array, which only a damaged map names, are no
+ * match. */
+static const char *search(const formats_charsmap *map, const uint8_t *p, size_t size, bool longest,
+                          size_t *length) {
     size_t at = map->unit_count ? offset_of(map->units[0]) : 0;
-    for (size_t i = 0; i < size && p[i]; i++) {
-        at ^= p[i];
-        if (at >= map->unit_count) return NULL;
-        uint32_t unit = map->units[at];
-        if ((unit & (1u << 31 | 0xFF)) != p[i]) return NULL;
-        at ^= offset_of(unit);
-        if (!(unit >> 8 & 1)) continue;
-        if (at >= map->unit_count) return NULL;
-        size_t text = map->units[at] & 0x7FFFFFFF;
-        if (text > map->text_size) return NULL;
-        while (text < map->text_size && (map->texts[text] & 0xC0) == 0x80) text++;
-        return (const char *)map->texts + text;
-    }
-    return NULL;
-}
-
-const char *formats_charsmap_longest(const formats_charsmap *map, const uint8_t *p, size_t size,
-                                     size_t *length) {
-    size_t at = map->unit_count ? offset_of(map->units[0]) : 0;
-    const char *longest = NULL;
-    for (size_t i = 0; i < size && p[i]; i++) {
+    const char *found = NULL;
+    for (size_t i = 0; i < size && p[i] && (longest || !found); i++) {
         at ^= p[i];
         if (at >= map->unit_count) break;
         uint32_t unit = map->units[at];
@@ -135,10 +118,21 @@ const char *formats_charsmap_longest(const formats_charsmap *map, const uint8_t 
         if (at >= map->unit_count) break;
         size_t text = map->units[at] & 0x7FFFFFFF;
         if (text > map->text_size) break;
-        longest = (const char *)map->texts + text;
+        while (text < map->text_size && (map->texts[text] & 0xC0) == 0x80) text++;
+        found = (const char *)map->texts + text;
         *length = i + 1;
     }
-    return longest;
+    return found;
+}
+
+static const char *look_up(const formats_charsmap *map, const uint8_t *p, size_t size) {
+    size_t length;
+    return search(map, p, size, false, &length);
+}
+
+const char *formats_charsmap_longest(const formats_charsmap *map, const uint8_t *p, size_t size,
+                                     size_t *length) {
+    return search(map, p, size, true, length);
 }
 
 bool formats_charsmap_keeps_words(const formats_charsmap *map) {
