@@ -1,21 +1,6 @@
 /* What other programs take where their config leaves a key out, and keys whose effect depends on
  * others. Further imports: test_config_import.c. */
-#include "config/config_case.h"
-
-#include "config/config_import.h"
-
-static char lines[16384];
-
-static void keep_line(void *user, const char *line) {
-    (void)user;
-    size_t used = strlen(lines);
-    snprintf(lines + used, sizeof lines - used, "%s\n", line);
-}
-
-static sifr_status import(const char *text, config_imported *made, sifr_error *error) {
-    lines[0] = '\0';
-    return config_import(text, strlen(text), "a.yaml", NULL, keep_line, NULL, made, error);
-}
+#include "config/import_case.h"
 
 /* Made as this config. */
 static void makes(const char *text, const char *wanted) {

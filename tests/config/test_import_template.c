@@ -1,20 +1,5 @@
 /* Configs of other programs: which chat template, and its variables. */
-#include "config/config_case.h"
-
-#include "config/config_import.h"
-
-static char lines[8192];
-
-static void keep_line(void *user, const char *line) {
-    (void)user;
-    size_t used = strlen(lines);
-    snprintf(lines + used, sizeof lines - used, "%s\n", line);
-}
-
-static sifr_status import(const char *text, config_imported *made, sifr_error *error) {
-    lines[0] = '\0';
-    return config_import(text, strlen(text), "a.yaml", NULL, keep_line, NULL, made, error);
-}
+#include "config/import_case.h"
 
 /* Both keys of the config that is made, as JSON: "chat_template kwargs". */
 static void makes(const char *text, const char *wanted) {
