@@ -106,7 +106,7 @@ static sifr_status tokenize(const tokenize_options *o, sifr_error *error) {
     formats_text_source source = {0};
     train_tokenised counts;
     bool live = isatty(STDERR_FILENO);
-    const train_progress progress = {live ? tell_progress : NULL, NULL};
+    const base_progress progress = {live ? tell_progress : NULL, NULL};
     sifr_status status;
     BASE_TRY_GOTO(status, formats_tokenizer_load(o->tokenizer, &tokenizer, error), done);
     int32_t eos = formats_tokenizer_eos(tokenizer);

@@ -5,9 +5,9 @@
 #include <string.h>
 
 #include "base/file.h"
+#include "base/folder_file.h"
 #include "base/json.h"
 #include "formats/chat_template_given.h"
-#include "formats/folder.h"
 
 enum { TEMPLATE_LIMIT = 4 << 20, CONFIG_LIMIT = 64 << 20, NAME_LIMIT = 256 };
 
@@ -35,7 +35,7 @@ static bool has(const finder *f, const char *name, char path[BASE_PATH_LENGTH]) 
 static sifr_status add_file(const finder *f, const char *template_name, const char *file) {
     char path[BASE_PATH_LENGTH], *text;
     size_t size;
-    BASE_TRY(formats_folder_file(f->folder, file, path, f->error));
+    BASE_TRY(base_folder_file(f->folder, file, path, f->error));
     BASE_TRY(base_read_file(path, TEMPLATE_LIMIT, &text, &size, f->error));
     sifr_status status = add(f, template_name, text, size, path);
     free(text);
@@ -94,7 +94,7 @@ static sifr_status add_json(const finder *f, const char *file) {
     char path[BASE_PATH_LENGTH];
     json_t *json;
     if (!has(f, file, path)) return SIFR_OK;
-    BASE_TRY(formats_folder_file(f->folder, file, path, f->error));
+    BASE_TRY(base_folder_file(f->folder, file, path, f->error));
     BASE_TRY(base_json_load(path, CONFIG_LIMIT, &json, f->error));
     const json_t *value = json_object_get(json, "chat_template");
     sifr_status status = value && !json_is_null(value) ? add_value(f, value, path) : SIFR_OK;
@@ -163,7 +163,7 @@ static sifr_status read_tokens(const finder *f, json_t *variables) {
         char path[BASE_PATH_LENGTH];
         json_t *json;
         if (!has(f, files[i], path)) continue;
-        BASE_TRY(formats_folder_file(f->folder, files[i], path, f->error));
+        BASE_TRY(base_folder_file(f->folder, files[i], path, f->error));
         BASE_TRY(base_json_load(path, CONFIG_LIMIT, &json, f->error));
         add_tokens(variables, json);
         json_decref(json);

@@ -5,43 +5,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/folder_file.h"
 #include "formats/config_edit.h"
 
 enum { CONFIG_FILE_LIMIT = 16 << 20 };
-
-/* Is `path` below `directory`? Both as realpath gives them. */
-static bool lies_below(const char *path, const char *directory) {
-    size_t length = strlen(directory);
-    return strncmp(path, directory, length) == 0 && path[length] == '/';
-}
-
-/* A hub cache holds <model>/snapshots/<revision>/file -> ../../blobs/<hash>. */
-static bool lies_in_blobs(const char *path, const char *directory) {
-    char blobs[BASE_PATH_LENGTH + 8];
-    strcpy(blobs, directory);
-    char *revision = strrchr(blobs, '/');
-    if (!revision || revision == blobs) return false;
-    *revision = 0;
-    char *snapshots = strrchr(blobs, '/');
-    if (!snapshots || strcmp(snapshots, "/snapshots") != 0) return false;
-    strcpy(snapshots, "/blobs");
-    return lies_below(path, blobs);
-}
-
-sifr_status formats_folder_file(const char *directory, const char *name,
-                                char path[BASE_PATH_LENGTH], sifr_error *error) {
-    char folder[BASE_PATH_LENGTH], target[BASE_PATH_LENGTH];
-    BASE_TRY(base_path_join(path, directory, name, error));
-    if (!realpath(directory, folder)) {
-        return base_fail_errno(error, errno, "%s: cannot read", directory);
-    }
-    if (!realpath(path, target)) return base_fail_errno(error, errno, "%s: cannot open", path);
-    if (lies_below(target, folder) || lies_in_blobs(target, folder)) return SIFR_OK;
-    return base_fail(
-        error, SIFR_FAILED,
-        "%s: a link that leads out of its folder, to %.200s; replace it by the file itself", path,
-        target);
-}
 
 static bool ends_with(const char *text, const char *end) {
     size_t a = strlen(text), b = strlen(end);
@@ -104,7 +71,7 @@ static sifr_status carry_directory(const char *source, const char *to, const cha
     sifr_status status = SIFR_OK;
     for (size_t i = 0; status == SIFR_OK && i < count; i++) {
         if (!ends_with(names[i], ".jinja")) continue;
-        status = formats_folder_file(source, names[i], path, error);
+        status = base_folder_file(source, names[i], path, error);
         if (status == SIFR_OK) status = carry_file(path, target, names[i], NULL, error);
     }
     base_free_names(names, count);
@@ -129,7 +96,7 @@ sifr_status formats_folder_carry(const char *from, const char *to, const char *d
             continue;
         }
         if (is_run_record(names[i])) continue;
-        status = formats_folder_file(from, names[i], source, error);
+        status = base_folder_file(from, names[i], source, error);
         if (status != SIFR_OK) break;
         status = base_is_directory(source) ? carry_directory(source, to, names[i], log, error)
                                            : carry_file(source, to, names[i], dtype, error);

@@ -8,11 +8,6 @@
 #include "base/errors.h"
 #include "base/file.h"
 
-/* `directory`/`name` into path. SIFR_FAILED when that is not there, or is a link that leads out of
- * the directory; a snapshot in the hub's cache (snapshots/<revision>) may lead to its blobs. */
-sifr_status formats_folder_file(const char *directory, const char *name,
-                                char path[BASE_PATH_LENGTH], sifr_error *error) SIFR_MUST_CHECK;
-
 /* Weights, or an index of weights, by the name: "pytorch_model.bin", "model.safetensors" … */
 bool formats_is_weight_file(const char *name);
 

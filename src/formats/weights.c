@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "base/file.h"
+#include "base/folder_file.h"
 #include "base/heap.h"
 #include "base/json.h"
 #include "formats/folder.h"
@@ -245,7 +246,7 @@ static sifr_status open_shards(formats_weights *w, const char *directory,
                           "%s: missing, though the index names it: download the whole model", path);
             goto done;
         }
-        BASE_TRY_GOTO(status, formats_folder_file(directory, names[i], path, error), done);
+        BASE_TRY_GOTO(status, base_folder_file(directory, names[i], path, error), done);
         BASE_TRY_GOTO(status, open_file(&w->files[i], path, error), done);
         w->file_count++;
         BASE_TRY_GOTO(status, check_shard(w, index, index_path, names[i], &w->files[i], error),

@@ -88,7 +88,7 @@ sifr_status train_open_stores(train_state *t, sifr_error *error) {
     const sifr_config *c = t->config;
     char cache[BASE_PATH_LENGTH];
     int64_t separator = -1;
-    train_progress progress = {tell_tokenising, (void *)(uintptr_t)t->host};
+    base_progress progress = {tell_tokenising, (void *)(uintptr_t)t->host};
     BASE_TRY(base_path_join(cache, c->output, TRAIN_OUTPUT_DATA, error));
     train_labelled labelled;
     train_label_columns columns = train_config_columns(t->config);

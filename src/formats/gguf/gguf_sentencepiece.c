@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/checked.h"
+#include "base/folder_file.h"
 #include "base/json.h"
 #include "formats/folder.h"
 #include "formats/gguf/gguf_tokens.h"
@@ -170,7 +171,7 @@ static sifr_status read_file(const char *folder, const char *name, char **out, s
     *size = 0;
     BASE_TRY(base_path_join(path, folder, name, error));
     if (!base_is_file(path)) return SIFR_OK;
-    BASE_TRY(formats_folder_file(folder, name, path, error));
+    BASE_TRY(base_folder_file(folder, name, path, error));
     return base_read_file(path, FILE_LIMIT, out, size, error);
 }
 

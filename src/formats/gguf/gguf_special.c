@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/folder_file.h"
 #include "base/heap.h"
 #include "formats/folder.h"
 #include "formats/gguf/gguf_vocab.h"
@@ -241,7 +242,7 @@ static sifr_status add_template_file(const gguf_special *s, formats_gguf_meta *m
     size_t size;
     BASE_TRY(base_path_join(path, s->files->folder, name, error));
     if (!base_is_file(path)) return SIFR_OK;
-    BASE_TRY(formats_folder_file(s->files->folder, name, path, error));
+    BASE_TRY(base_folder_file(s->files->folder, name, path, error));
     BASE_TRY(base_read_file(path, TEMPLATE_LIMIT, &text, &size, error));
     formats_gguf_add_text(meta, "tokenizer.chat_template", text, size);
     free(text);

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/folder_file.h"
 #include "base/heap.h"
 #include "base/json.h"
 #include "formats/folder.h"
@@ -22,7 +23,7 @@ static sifr_status read_json(const char *folder, const char *name, json_t **out,
     *out = NULL;
     BASE_TRY(base_path_join(path, folder, name, error));
     if (!base_is_file(path)) return SIFR_OK;
-    BASE_TRY(formats_folder_file(folder, name, path, error));
+    BASE_TRY(base_folder_file(folder, name, path, error));
     BASE_TRY(base_json_load(path, FILE_LIMIT, out, error));
     if (json_is_object(*out)) return SIFR_OK;
     return base_fail(error, SIFR_USAGE, "%s: must be a JSON object", path);

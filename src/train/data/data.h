@@ -15,24 +15,24 @@
 #include <stdint.h>
 
 #include "base/errors.h"
+#include "base/progress.h"
 #include "train/data/chat/chat_rows.h"
 #include "train/data/labelled/examples.h"
 #include "train/data/rows.h"
 #include "train/data/token_scores.h"
-#include "train/progress.h"
 
 typedef struct train_data train_data;
 
 typedef struct train_data_options {
     const char *const *paths; /* token stores (PREFIX), text files, directories, globs */
     size_t count;
-    const char *tokenizer;          /* folder with the tokenizer.json for text */
-    const char *cache;              /* folder for token stores made from text; created if needed */
-    int64_t vocab_size;             /* ids at or above this are refused */
-    int64_t separator;              /* end-of-text id; -1: none */
-    bool special;                   /* add the post-processor's special tokens to text */
-    int threads;                    /* 0: every core */
-    const train_progress *progress; /* progress of tokenising; may be NULL */
+    const char *tokenizer;         /* folder with the tokenizer.json for text */
+    const char *cache;             /* folder for token stores made from text; created if needed */
+    int64_t vocab_size;            /* ids at or above this are refused */
+    int64_t separator;             /* end-of-text id; -1: none */
+    bool special;                  /* add the post-processor's special tokens to text */
+    int threads;                   /* 0: every core */
+    const base_progress *progress; /* progress of tokenising; may be NULL */
     const sifr_log *log;
     const train_labelled *labelled; /* the paths are rows of examples; NULL: they are text */
     const train_chat_options *chat; /* the sources of rows to fine-tune on, and how they are read;

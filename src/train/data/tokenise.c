@@ -182,7 +182,7 @@ static sifr_status write_piece(const tokenise_job *job, formats_token_writer *wr
 static sifr_status write_pieces(tokenise_job *job, formats_token_writer *writer,
                                 const train_tokenise_options *options, double start,
                                 train_tokenised *counts, sifr_error *error) {
-    const train_progress *progress = options->progress;
+    const base_progress *progress = options->progress;
     double told = start;
     uint64_t invalid = 0;
     for (tokenise_slot *slot; (slot = wait_slot(job)); free_slot(job, slot)) {

@@ -5,9 +5,9 @@
 #include <stdint.h>
 
 #include "base/errors.h"
+#include "base/progress.h"
 #include "formats/text_source.h"
 #include "formats/tokenizer/tokenizer.h"
-#include "train/progress.h"
 
 typedef struct train_tokenised {
     int64_t documents, tokens;
@@ -23,7 +23,7 @@ typedef struct train_tokenise_options {
     bool special;      /* add the post-processor's special tokens around each document */
     int32_t separator; /* appended to each document that does not end with it; -1: none */
     int threads;       /* 0: one for each processor */
-    const train_progress *progress; /* may be NULL */
+    const base_progress *progress; /* may be NULL */
 } train_tokenise_options;
 
 /* Reads every document and writes them in order as prefix.bin and prefix.idx. The store is the same
