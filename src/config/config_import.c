@@ -56,7 +56,7 @@ static bool is_usual(const import_state *s, const import_row *row, const char *k
                      const json_t *value) {
     bool judged = row->action == IMPORT_REFUSE || row->action == IMPORT_NONE ||
                   row->action == IMPORT_NEED || row->action == IMPORT_EXPECT;
-    return judged && import_asks(value) && import_is_default(s->kind, key, value);
+    return judged && import_row_asks(row, value) && import_is_default(s->kind, key, value);
 }
 
 static sifr_status import_key(import_state *s, const char *key, json_t *value, bool nested) {

@@ -106,6 +106,10 @@ bool import_asks(const json_t *value) {
     return true;
 }
 
+bool import_row_asks(const import_row *row, const json_t *value) {
+    return import_asks(value) || (json_is_number(value) && !row->zero_is_none);
+}
+
 static sifr_status import_copy(import_state *s, const import_row *row, const char *key,
                                json_t *value) {
     json_t *there = import_get(s, row->to);
@@ -148,6 +152,7 @@ sifr_status import_apply(import_state *s, const import_row *row, const char *key
     case IMPORT_STEPS:
         if (!json_is_number(value) || number < 1 || number > 1e15) {
             if (import_asks(value)) import_say_left(s, key, value, "give a number of steps");
+            if (json_is_number(value) && number == 0) import_say_idle(s, key, value, "0 is none");
             return SIFR_OK;
         }
         import_say_kept(s, key, value, row->to);
@@ -166,10 +171,10 @@ sifr_status import_apply(import_state *s, const import_row *row, const char *key
     case IMPORT_NEED:
         return import_expect(s, row, key, value);
     case IMPORT_NONE:
-        if (import_asks(value)) import_say_left(s, key, value, row->note);
+        if (import_row_asks(row, value)) import_say_left(s, key, value, row->note);
         return SIFR_OK;
     case IMPORT_REFUSE:
-        return import_asks(value) ? import_refuse(s, key, value, row->note) : SIFR_OK;
+        return import_row_asks(row, value) ? import_refuse(s, key, value, row->note) : SIFR_OK;
     case IMPORT_SPECIAL:
         return row->special(s, key, value);
     case IMPORT_LATER:

@@ -28,6 +28,7 @@ typedef struct import_row {
     import_action action;
     const char *to, *words, *note;
     import_special *special;
+    bool zero_is_none; /* of REFUSE and NONE: 0 asks for nothing in the source program */
 } import_row;
 
 /* Rows of a table. */
@@ -44,6 +45,9 @@ typedef struct import_row {
     IMPORT_ROW(from_, NEED, .to = why_, .words = words_, .note = else_)
 #define REFUSE(from_, why_) IMPORT_ROW(from_, REFUSE, .note = why_)
 #define NONE(from_, why_) IMPORT_ROW(from_, NONE, .note = why_)
+/* The same where the source program takes 0 for none. */
+#define REFUSE_BUT_0(from_, why_) IMPORT_ROW(from_, REFUSE, .note = why_, .zero_is_none = true)
+#define NONE_BUT_0(from_, why_) IMPORT_ROW(from_, NONE, .note = why_, .zero_is_none = true)
 #define SPECIAL(from_, special_) IMPORT_ROW(from_, SPECIAL, .special = special_)
 #define LATER(from_) IMPORT_ROW(from_, LATER, .note = NULL)
 
@@ -106,6 +110,8 @@ bool import_is_allowed(const import_state *s, const char *key);
 bool import_is_given(const json_t *value); /* there, and not null or "" */
 sifr_status import_apply(import_state *s, const import_row *row, const char *key, json_t *value);
 bool import_asks(const json_t *value); /* not null, false, 0, "", "none", "no", [] or {} */
+/* The same, where 0 is a value, unless the row says that it is none. */
+bool import_row_asks(const import_row *row, const json_t *value);
 import_special import_deepspeed;       /* a DeepSpeed config by path, or as an object or text */
 import_special import_kwargs;          /* lr_scheduler_kwargs, as an object or text */
 import_special import_clipping;        /* a norm; 0 and less: none */

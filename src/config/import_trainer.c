@@ -34,7 +34,7 @@ static sifr_status trainer_strategy(import_state *s, const char *key, const impo
     char why[80];
     if (json_is_false(value)) word = "no";
     if (!word || strcmp(word, "steps") == 0)
-        return import_asks(count) ? import_apply(s, steps, steps->from, count) : SIFR_OK;
+        return import_is_given(count) ? import_apply(s, steps, steps->from, count) : SIFR_OK;
     if (strcmp(word, "no") != 0)
         import_say_left(s, key, value, "only a number of steps is supported, and the end");
     snprintf(why, sizeof why, "%s is %.40s", key, word);

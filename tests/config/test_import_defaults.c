@@ -282,13 +282,44 @@ static void what_is_not_known(void **state) {
          "lora_dropout = 0: sifr.lora.lora_dropout\n");
 }
 
+/* 0 is a value like others, but where the source program takes it for none. */
+static void of_zero(void **state) {
+    (void)state;
+    static const struct {
+        const char *key, *why;
+    } values[] = {
+        /* axolotl: embeddings get a group of their own, without weight decay */
+        {"base_model: m\nembedding_lr: 0\n", "embedding_lr"},
+        {"base_model: m\nembedding_lr: 0.0\n", "embedding_lr"},
+        {"base_model: m\nembedding_lr_scale: 0\n", "embedding_lr_scale"},
+        {"base_model: m\nloraplus_lr_ratio: 0\n", "loraplus_lr_ratio"},
+        {"base_model: m\ndpo_beta: 0\n", "dpo_beta"},
+        {"output_dir: o\nstage: sft\nfinetuning_type: lora\nloraplus_lr_ratio: 0\n",
+         "loraplus_lr_ratio"},
+        {"output_dir: o\nuse_peft: true\nbeta: 0.1\nld_alpha: 0\n", "ld_alpha"},
+    };
+    for (size_t i = 0; i < sizeof values / sizeof *values; i++)
+        refuses(values[i].key, values[i].why);
+    says("base_model: m\nloss_watchdog_threshold: 0\n", "loss_watchdog_threshold = 0: not taken");
+    says("output_dir: o\ndata_seed: 0\n", "data_seed = 0: not taken over: seed orders the data\n");
+    says("base_model: m\nrl: dpo\nrl_beta: 0.0\norpo_alpha: 0.2\n",
+         "rl_beta = 0: sifr.preference.beta\n");
+    says("output_dir: o\nsave_steps: 0\n", "save_steps = 0: no effect here: 0 is none\n");
+    /* none */
+    says("base_model: m\nneftune_noise_alpha: 0\nlisa_n_layers: 0\nsaves_per_epoch: 0\n"
+         "cosine_constant_lr_ratio: 0\nmicro_batch_size: 2\n",
+         "micro_batch_size = 2: ");
+    says("output_dir: o\nlabel_smoothing_factor: 0.0\nneftune_noise_alpha: 0\n",
+         "output_dir = \"o\": ");
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(of_axolotl),        cmocka_unit_test(of_llama_factory),
         cmocka_unit_test(of_open_instruct),  cmocka_unit_test(of_trl),
         cmocka_unit_test(together),          cmocka_unit_test(other_trainings),
         cmocka_unit_test(json_of_python),    cmocka_unit_test(whose_it_is),
-        cmocka_unit_test(what_is_not_known),
+        cmocka_unit_test(what_is_not_known), cmocka_unit_test(of_zero),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
