@@ -59,10 +59,24 @@ static bool is_in(const char *field, const char *member) {
     return strncmp(field, member, length) == 0 && (!field[length] || field[length] == '.');
 }
 
+/* Tools have a place in messages alone, not beside a prompt and answers that are texts. */
+static bool has_no_tools(const formats_form *form, const json_t *row) {
+    bool texts =
+        form->type == FORMATS_ROW_PROMPT_COMPLETION ||
+        (form->type == FORMATS_ROW_PREFERENCE && !form->fields[FORMATS_PART_SYSTEM].names[0]);
+    const char *answer = formats_form_field(form, FORMATS_PART_ANSWER, row);
+    if (!texts || !json_is_string(formats_row_get(row, answer))) return false;
+    json_t *first = formats_first_of(row, answer);
+    bool text = !json_is_object(first);
+    json_decref(first);
+    return text;
+}
+
 bool formats_form_reads(const formats_form *form, const json_t *row, const char *name) {
     for (int part = 0; part < FORMATS_PARTS; part++) {
         const char *field = formats_form_field(form, (formats_part)part, row);
         if (!field || !is_in(field, name)) continue;
+        if (part == FORMATS_PART_TOOLS) return !has_no_tools(form, row);
         return part != FORMATS_PART_MARK || formats_form_mark(form, row) >= 0;
     }
     return false;

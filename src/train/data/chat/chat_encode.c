@@ -125,7 +125,8 @@ static sifr_status render(train_chat_encoder *e, const formats_conversation *c,
     out->templated = true;
     find_unread(e->templates, c, out);
     out->odd = train_chat_check(c, text->text, text->size);
-    return SIFR_OK;
+    return train_chat_find_lost(e->templates, mask_of(e, c), c, text->text, text->size, &out->lost,
+                                error);
 }
 
 /* The ids of a rendered text, and what is learned of them. */
@@ -217,6 +218,7 @@ static void clear(train_chat_row *out) {
     out->unread[0] = '\0';
     out->templated = false;
     out->odd = (train_chat_odd){0};
+    out->lost = (train_chat_lost){0};
 }
 
 static sifr_status encode_row(train_chat_encoder *e, const formats_conversation *c, bool alpaca,

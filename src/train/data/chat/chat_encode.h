@@ -4,6 +4,7 @@
 
 #include "formats/tokenizer/tokenizer.h"
 #include "train/data/chat/chat_check.h"
+#include "train/data/chat/chat_lost.h"
 #include "train/data/chat/chat_render.h"
 
 typedef struct train_chat_encoder {
@@ -30,6 +31,7 @@ typedef struct train_chat_row {
     bool merged;    /* the prompt by itself has other tokens than before the completion */
     size_t first;   /* of a completion: where it begins */
     train_chat_odd odd;
+    train_chat_lost lost;
     char unread[48]; /* a variable that the row gives and the template does not have; "": none */
 } train_chat_row;
 

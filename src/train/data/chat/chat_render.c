@@ -9,6 +9,25 @@
 static const struct tm day = {
     .tm_year = 124, .tm_mon = 6, .tm_mday = 26, .tm_wday = 5, .tm_yday = 207};
 
+/* Whether the template writes a call of a made-up function; `quoted`: with its arguments as JSON in
+ * a string, which some templates alone take. One that raises an error is not known to. */
+static bool writes_calls(const formats_chat_template *template, bool quoted) {
+    static const char name[] = "sifr_probe";
+    json_t *arguments = quoted ? json_string("{}") : json_object();
+    json_t *messages = json_pack("[{s:s, s:s}, {s:s, s:s, s:[{s:s, s:s, s:{s:s, s:o}}]}]", "role",
+                                 "user", "content", "a", "role", "assistant", "content", "",
+                                 "tool_calls", "id", "a00000000", "type", "function", "function",
+                                 "name", name, "arguments", arguments);
+    formats_template_input input = {.messages = messages, .now = &day};
+    formats_template_output text;
+    bool rendered =
+        messages && formats_chat_template_render(template, &input, &text, NULL) == SIFR_OK;
+    bool written = rendered && memmem(text.text, text.size, name, sizeof name - 1);
+    if (rendered) formats_template_output_free(&text);
+    json_decref(messages);
+    return written;
+}
+
 sifr_status train_chat_templates_load(const char *folder, const char *given,
                                       train_chat_templates *out, sifr_error *error) {
     *out = (train_chat_templates){0};
@@ -18,9 +37,11 @@ sifr_status train_chat_templates_load(const char *folder, const char *given,
     BASE_TRY(formats_chat_template_load(folder, given, false, &out->plain, error));
     sifr_status status = formats_chat_template_load(folder, given, true, &out->tools, error);
     if (status != SIFR_OK) train_chat_templates_free(out);
-    if (status == SIFR_OK)
-        out->eos = json_string_value(json_object_get(out->plain.variables, "eos_token"));
-    return status;
+    if (status != SIFR_OK) return status;
+    out->eos = json_string_value(json_object_get(out->plain.variables, "eos_token"));
+    out->calls[0] = writes_calls(&out->plain, false) || writes_calls(&out->plain, true);
+    out->calls[1] = writes_calls(&out->tools, false) || writes_calls(&out->tools, true);
+    return SIFR_OK;
 }
 
 bool train_chat_templates_name(const train_chat_templates *templates, const char *name) {
@@ -66,15 +87,29 @@ static json_t *first_messages(const chat_renderer *r, size_t count) {
     return messages;
 }
 
+static formats_template_input input_of(const formats_conversation *c, const json_t *messages,
+                                       bool prompt) {
+    return (formats_template_input){.messages = messages,
+                                    .tools = c->tools,
+                                    .documents = c->documents,
+                                    .variables = c->variables,
+                                    .add_generation_prompt = prompt,
+                                    .now = &day};
+}
+
+sifr_status train_chat_render_plain(const train_chat_templates *templates,
+                                    const formats_conversation *conversation,
+                                    const json_t *messages, formats_template_output *out,
+                                    sifr_error *error) {
+    formats_template_input input = input_of(conversation, messages, false);
+    return formats_chat_template_render(conversation->tools ? &templates->tools : &templates->plain,
+                                        &input, out, error);
+}
+
 /* Takes over the reference, NULL where there was no memory for it; the text is the caller's. */
 static sifr_status render_list(const chat_renderer *r, json_t *messages, bool prompt,
                                formats_template_output *out) {
-    formats_template_input input = {.messages = messages,
-                                    .tools = r->conversation->tools,
-                                    .documents = r->conversation->documents,
-                                    .variables = r->conversation->variables,
-                                    .add_generation_prompt = prompt,
-                                    .now = &day};
+    formats_template_input input = input_of(r->conversation, messages, prompt);
     sifr_error said = {0};
     sifr_status status = messages ? formats_chat_template_render(r->template, &input, out, &said)
                                   : base_fail(&said, SIFR_NO_MEMORY, "out of memory");

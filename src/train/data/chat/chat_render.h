@@ -24,6 +24,7 @@ typedef struct train_chat_templates {
     bool there;                         /* the folder has any */
     formats_chat_template plain, tools; /* for messages without tools and with them */
     const char *eos;                    /* ends a conversation in some templates; NULL: unknown */
+    bool calls[2]; /* whether `plain` and `tools` are known to write tool_calls of a message */
 } train_chat_templates;
 
 /* From a model folder, which may have none, or what is `given` in its place (NULL: nothing;
@@ -48,6 +49,13 @@ typedef struct train_chat_text {
 } train_chat_text;
 
 void train_chat_text_free(train_chat_text *text);
+
+/* The text of the messages, which stand for those of the conversation, without a generation prompt.
+ * SIFR_USAGE where the template raises an error. */
+sifr_status train_chat_render_plain(const train_chat_templates *templates,
+                                    const formats_conversation *conversation,
+                                    const json_t *messages, formats_template_output *out,
+                                    sifr_error *error) SIFR_MUST_CHECK;
 
 /* A conversation of messages. Dates in templates are those of one day, so that the same rows give
  * the same text on any day. SIFR_FAILED, with file and row, where the template raises an error, and

@@ -56,6 +56,7 @@ typedef struct train_chat_counts {
     int64_t dropped_cut;           /* of those, because of the cut */
     int64_t bad, merged, longest;
     int64_t left_out, quoted, doubled; /* train_chat_odd */
+    int64_t twice;                     /* train_chat_lost */
 } train_chat_counts;
 
 /* Reads and encodes every row. SIFR_FAILED, with file and row, for one that cannot be used. */

@@ -43,7 +43,21 @@ typedef struct chat_reader {
     int64_t read;                    /* rows of the source */
     bool templated;                  /* a chat template wrote some row */
     bool unread_said, replaced_said; /* of the file */
+    bool member_said, tools_said;    /* likewise */
 } chat_reader;
+
+static sifr_status encode_slot(const chat_reader *r, train_chat_encoder *encoder, chat_slot *slot) {
+    sifr_error *error = &slot->error;
+    if (!r->chat->paired)
+        BASE_TRY(
+            train_chat_encode(encoder, slot->row, r->form, &slot->place, slot->encoded, error));
+    else
+        BASE_TRY(train_chat_encode_pair(encoder, slot->row, r->form, &slot->place, slot->encoded,
+                                        error));
+    for (int a = 0; a < (r->chat->paired ? 2 : 1); a++)
+        BASE_TRY(train_chat_check_lost(&slot->encoded[a].lost, &slot->place, error));
+    return SIFR_OK;
+}
 
 /* Without skipping, a thread ends at its first bad row: those behind it are not asked for, and each
  * could take as long as a template may. */
@@ -51,11 +65,7 @@ static void encode_share(void *argument, size_t thread) {
     chat_reader *r = argument;
     for (size_t i = thread; i < r->filled; i += r->threads) {
         chat_slot *slot = &r->slots[i];
-        slot->status = r->chat->paired
-                           ? train_chat_encode_pair(&r->encoders[thread], slot->row, r->form,
-                                                    &slot->place, slot->encoded, &slot->error)
-                           : train_chat_encode(&r->encoders[thread], slot->row, r->form,
-                                               &slot->place, slot->encoded, &slot->error);
+        slot->status = encode_slot(r, &r->encoders[thread], slot);
         if (slot->status != SIFR_OK && !r->options->skip_bad_rows) break;
     }
 }
@@ -92,6 +102,21 @@ static bool is_dropped(chat_reader *r, const train_chat_row *rows, int count) {
     return dropped;
 }
 
+/* What a row holds and its text does not, once a file. */
+static void say_lost(chat_reader *r, const train_chat_lost *lost) {
+    const sifr_log *log = r->options->log;
+    if (lost->member[0] && !r->member_said)
+        base_log(log, SIFR_LOG_WARNING,
+                 "data: %s: the chat template does not write '%s' of the assistant's messages, "
+                 "which is not learned",
+                 r->file, lost->member);
+    if (lost->tools && !r->tools_said)
+        base_log(log, SIFR_LOG_WARNING,
+                 "data: %s: rows have tools, which the chat template does not write", r->file);
+    r->member_said |= lost->member[0] != '\0';
+    r->tools_said |= lost->tools;
+}
+
 /* What would be said of many rows alike, once a file. */
 static void say_once(chat_reader *r, const train_chat_row *row) {
     const sifr_log *log = r->options->log;
@@ -105,6 +130,7 @@ static void say_once(chat_reader *r, const train_chat_row *row) {
                  "data: %s: rows have a system prompt in a field and another one as the first "
                  "turn; the turn counts",
                  r->file);
+    say_lost(r, &row->lost);
     r->unread_said |= row->unread[0] != '\0';
     r->replaced_said |= row->odd.replaced;
 }
@@ -130,6 +156,7 @@ static sifr_status take_row(chat_reader *r, const train_chat_row *rows, sifr_err
         chat->counts.left_out += rows[a].odd.left_out;
         chat->counts.quoted += rows[a].odd.quoted;
         chat->counts.doubled += rows[a].odd.doubled;
+        chat->counts.twice += rows[a].lost.twice;
         r->templated |= rows[a].templated;
         say_once(r, &rows[a]);
         BASE_TRY(train_chat_append(chat, rows[a].ids.ids, rows[a].learned, kept, whole, error));
@@ -242,7 +269,7 @@ static sifr_status read_file(chat_reader *r, const train_chat_source *source, co
                             .ignored = {source->ignored[0], source->ignored[1]},
                             .templated = r->templates.there,
                             .documents = train_chat_templates_name(&r->templates, "documents")};
-    r->unread_said = r->replaced_said = false;
+    r->unread_said = r->replaced_said = r->member_said = r->tools_said = false;
     for (size_t t = 0; t < r->threads; t++) r->encoders[t].format = source->format;
     if (r->typed) BASE_TRY(check_kind(r, r->type, error));
     BASE_TRY(formats_records_open_rows(path, &records, error));
@@ -399,6 +426,11 @@ static void say_odd_rows(const chat_reader *r) {
             "data: in %s row%s the arguments of a tool call are JSON in a string, and the chat "
             "template writes them in quotes; make them objects",
             base_format_count(c->quoted, count), c->quoted == 1 ? "" : "s");
+    if (c->twice)
+        base_log(log, SIFR_LOG_WARNING,
+                 "data: in %s row%s the system's turn has the tools that the chat template writes "
+                 "once more; give --ignore-fields tools to leave those out",
+                 base_format_count(c->twice, count), c->twice == 1 ? "" : "s");
     train_tokenise_say_doubled(r->tokenizer, c->doubled, "text", log);
     if (r->options->asked && !r->templated)
         base_log(log, SIFR_LOG_WARNING, "data: no row has messages, so %s changes nothing",
