@@ -7,6 +7,7 @@
 #include "base/text.h"
 #include "cli/commands.h"
 #include "cli/options.h"
+#include "cli/template_choice.h"
 #include "config/config_import.h"
 #include "train/import_checkpoint.h"
 
@@ -38,7 +39,8 @@ static sifr_status import(const char *from, const config_import_options *how, co
     config_imported made;
     char *text = NULL;
     BASE_TRY(config_import_file(from, how, say_line, NULL, &made, error));
-    sifr_status status = config_json_text(made.config, &text, error);
+    sifr_status status = cli_settle_template(&made, how, say_line, NULL, error);
+    if (status == SIFR_OK) status = config_json_text(made.config, &text, error);
     json_decref(made.config);
     if (status == SIFR_OK) status = write_config(text, to, error);
     if (status == SIFR_OK) {

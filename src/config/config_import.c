@@ -212,6 +212,7 @@ sifr_status config_import(const char *text, size_t size, const char *name,
     if (status == SIFR_OK) {
         out->source = s.kind->name;
         out->left = s.left;
+        out->tokens = s.tokens;
     }
     json_decref(s.source);
     json_decref(s.out);

@@ -10,6 +10,9 @@ typedef struct config_imported {
     json_t *config;     /* for config_parse; the caller's */
     const char *source; /* "an axolotl config" */
     size_t left;        /* keys that ask for something and have no counterpart */
+    /* Of a chat template that the source names: tokens of its text, divided by blanks, which the
+     * source adds to a tokenizer that does not have them. NULL: it names none. */
+    const char *tokens;
 } config_imported;
 
 /* What the user says beside the file. */

@@ -143,6 +143,7 @@ static void drop_places(import_state *s) {
                                           {"group_by_length", "sifr.group_by_length"},
                                           {"dataset_text_field", "sifr.data_fields"},
                                           {"text_column", "sifr.data_fields"},
+                                          {"template", "sifr.chat_template"},
                                           {"chat_template", "sifr.chat_template"},
                                           {"chat_template_jinja", "sifr.chat_template"},
                                           {"chat_template_path", "sifr.chat_template"},

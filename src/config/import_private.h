@@ -74,6 +74,7 @@ struct import_state {
     config_line *say;
     void *user;
     size_t left;
+    const char *tokens; /* config_imported.tokens */
     const char *const *allow; /* keys that pass, although they would be refused */
     size_t allow_count;
     json_t *unknown;      /* keys that the program does not know, or sifr */
@@ -144,7 +145,6 @@ sifr_status import_finish_rows(import_state *s, const char *share);
 import_special import_template_path;      /* a file; another tokenizer's template is refused */
 import_special import_template_text;      /* the template itself */
 import_special import_template_variables; /* an object */
-import_special import_thinking;           /* LLaMA-Factory's enable_thinking */
 /* Once all keys are read: chat_template and chat_template_jinja, also of single sets. */
 sifr_status import_axolotl_template(import_state *s);
 
@@ -195,5 +195,9 @@ import_special import_model_kwargs, import_dataset_kwargs, import_special_tokens
 sifr_status import_begin_factory(import_state *s);
 sifr_status import_begin_factory_v1(import_state *s);
 import_special import_factory_packing;
+
+/* import_factory_template.c: a template by its name, and what goes into its text. */
+import_special import_factory_template, import_thinking, import_factory_system,
+    import_factory_preserve;
 
 #endif

@@ -43,14 +43,6 @@ sifr_status import_template_variables(import_state *s, const char *key, json_t *
     return import_put(s, to_variables, json_incref(value));
 }
 
-sifr_status import_thinking(import_state *s, const char *key, json_t *value) {
-    if (!value || json_is_null(value)) return SIFR_OK;
-    if (!json_is_boolean(value))
-        return import_refuse(s, key, value, "true, false or null is expected");
-    import_say_kept(s, key, value, "sifr.chat_template_kwargs.enable_thinking");
-    return import_put(s, to_variables, json_pack("{s:O}", "enable_thinking", value));
-}
-
 /* --- axolotl --- */
 
 /* The template that an object names or holds; NULL: none. */

@@ -39,6 +39,28 @@ run train --config ds.json --data books.txt --output out-8 --max-steps 8 --threa
 says 'warm-up: the first step has learning rate 0, as in the Hugging Face Trainer'
 grep -q '"num_warmup_steps": 2.0' out-8/*.json || fail "no warm-up of 2 steps"
 
+# LLaMA-Factory's template beside the model folder's own, and its tokens in the tokenizer.
+factory() { printf 'model_name_or_path: %s\nfinetuning_type: full\nlearning_rate: 1.0e-4\ntemplate: %s\n' \
+    "$2" "$1" >factory.yaml; run import --config factory.yaml factory.json "${@:3}"; }
+factory empty model
+[ "$code" = 0 ] && grep -q '"chat_template": "{% if' factory.json || fail "no template: $(cat err)"
+says '^template = "empty": sifr.chat_template, the text of LLaMA-Factory 0.9.5$'
+printf '{%% for m in messages %%}{{ m.content }}{%% endfor %%}' >model/chat_template.jinja
+factory empty model
+[ "$code" = 0 ] && ! grep -q chat_template factory.json || fail "its own stays: $(cat err)"
+says "^template: the model folder's own chat template writes the same, and stays$"
+printf '{%% for m in messages %%}{{ m.content | trim }}{%% endfor %%}' >model/chat_template.jinja
+factory empty model
+[ "$code" = 0 ] && grep -q chat_template factory.json || fail "another one: $(cat err)"
+rm model/chat_template.jinja factory.json
+factory qwen model
+[ "$code" = 2 ] && [ ! -e factory.json ] || fail "a token is missing: exit code $code"
+says 'sifr import: template: the tokenizer of model has no token <\|im_end\|>, which LLaMA-Factory adds'
+factory qwen model --allow template
+[ "$code" = 0 ] && grep -q im_start factory.json || fail "allowed: $(cat err)"
+factory qwen someone/Qwen
+says '^template: someone/Qwen is no folder here, so its tokens and its own chat template are not'
+
 echo 'adapter: ia3' >>axolotl.yaml
 run import --config axolotl.yaml other.json
 [ "$code" = 2 ] || fail "LoRA: exit code $code"
