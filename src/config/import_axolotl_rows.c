@@ -185,40 +185,18 @@ static void put_type(axolotl_rows *rows, const char *form) {
 /* --- what axolotl does not read --- */
 
 /* What rows of a form would have read here, or be refused for, unless axolotl's type has it. */
-static const struct {
-    const char *form, *field;
-} unread_here[] = {{"alpaca", "input"},        {"alpaca", "context"},
-                   {"alpaca", "system"},       {"alpaca", "system_prompt"},
-                   {"alpaca", "history"},      {"alpaca", "tools"},
-                   {"alpaca", "label"},        {"alpaca", "kto_tag"},
-                   {"messages", "system"},     {"messages", "system_prompt"},
-                   {"messages", "tools"},      {"messages", "functions"},
-                   {"messages", "label"},      {"messages", "kto_tag"},
-                   {"preference", "system"},   {"preference", "input"},
-                   {"preference", "tools"},    {"preference", "instruction"},
-                   {"preference", "question"}, {"preference", "context"},
-                   {"preference", "history"},  {"preference", "system_prompt"},
-                   {"text", "kto_tag"}};
-
-/* Whether a field of the file is one of those that are read, or has the name of one. */
-static bool is_read(const axolotl_rows *rows, const char *const *reads, const char *field) {
-    const char *here;
-    json_t *there;
-    json_object_foreach(rows->fields, here, there) {
-        if (strcmp(json_string_value(there), field) == 0) return true;
-    }
-    for (size_t i = 0; reads[i]; i++)
-        if (strcmp(reads[i], field) == 0) return !json_object_get(rows->fields, field);
-    return false;
-}
+static const char *const beside_alpaca[] = {
+    "input", "context", "system", "system_prompt", "history", "tools", "label", "kto_tag", NULL};
+static const char *const beside_messages[] = {"system", "system_prompt", "tools", "functions",
+                                              "label",  "kto_tag",       NULL};
+static const char *const beside_preference[] = {"system",      "input",         "tools",
+                                                "instruction", "question",      "context",
+                                                "history",     "system_prompt", NULL};
+static const char *const beside_text[] = {"kto_tag", NULL};
 
 /* `reads`: what of a form's own fields axolotl's type reads, by their names here. */
-static void put_ignored(axolotl_rows *rows, const char *form, const char *const *reads) {
-    json_t *ignored = json_array();
-    for (size_t i = 0; i < sizeof unread_here / sizeof *unread_here; i++)
-        if (strcmp(unread_here[i].form, form) == 0 && !is_read(rows, reads, unread_here[i].field))
-            json_array_append_new(ignored, json_string(unread_here[i].field));
-    json_object_set_new(rows->source, "ignore_fields", ignored);
+static void put_ignored(axolotl_rows *rows, const char *const *names, const char *const *reads) {
+    import_put_ignored(rows->source, rows->fields, names, reads);
 }
 
 /* Names of the members of a message: those of messages, or ShareGPT's. */
@@ -246,7 +224,7 @@ static void read_messages(const json_t *set, axolotl_rows *rows) {
     put_field(rows, turns ? "conversations" : "messages", list);
     put_field(rows, "tools", text_of(set, "field_tools"));
     put_field(rows, "system", text_of(set, "field_system"));
-    put_ignored(rows, "messages", (const char *const[]){"system", "tools", NULL});
+    put_ignored(rows, beside_messages, (const char *const[]){"system", "tools", NULL});
 }
 
 /* The input of a row counts where a text has it, the system's where there is one for it. */
@@ -255,7 +233,7 @@ static void put_alpaca_ignored(axolotl_rows *rows, bool input, bool system) {
     int count = 0;
     if (input) reads[count++] = "input";
     if (system) reads[count++] = "system";
-    put_ignored(rows, "alpaca", reads);
+    put_ignored(rows, beside_alpaca, reads);
 }
 
 static void read_named(const json_t *set, const axolotl_type *type, axolotl_rows *rows) {
@@ -280,7 +258,7 @@ static void read_named(const json_t *set, const axolotl_type *type, axolotl_rows
     if (type->turn)
         put_alpaca_ignored(rows, strstr(type->turn, "{input}") != NULL, type->system != NULL);
     else
-        put_ignored(rows, strcmp(type->form, "text") == 0 ? "text" : "messages",
+        put_ignored(rows, strcmp(type->form, "text") == 0 ? beside_text : beside_messages,
                     (const char *const[]){"system", "tools", NULL});
 }
 
@@ -354,7 +332,7 @@ static void read_preference(const json_t *set, axolotl_rows *rows) {
     }
     put_type(rows, "preference");
     for (int i = 0; i < 3; i++) put_field(rows, names[i], text_of(type, keys[i]));
-    put_ignored(rows, "preference", (const char *const[]){NULL});
+    put_ignored(rows, beside_preference, (const char *const[]){NULL});
 }
 
 /* The file of a set: its path, or what data_files names where the path is only a format. */

@@ -23,6 +23,27 @@ bool import_names_file(const char *path) {
     return false;
 }
 
+/* Whether a field of the file is one of those that are read, or has the name of one. */
+static bool is_read(const json_t *fields, const char *const *reads, const char *field) {
+    const char *here;
+    json_t *there;
+    json_object_foreach((json_t *)(uintptr_t)fields, here, there) {
+        if (strcmp(json_string_value(there), field) == 0) return true;
+    }
+    for (size_t i = 0; reads[i]; i++)
+        if (strcmp(reads[i], field) == 0) return !json_object_get(fields, field);
+    return false;
+}
+
+void import_put_ignored(json_t *source, const json_t *fields, const char *const *names,
+                        const char *const *reads) {
+    json_t *ignored = json_array();
+    for (size_t i = 0; names[i]; i++)
+        if (!is_read(fields, reads, names[i]))
+            json_array_append_new(ignored, json_string(names[i]));
+    json_object_set_new(source, "ignore_fields", ignored);
+}
+
 sifr_status import_ignore_as_trl(import_state *s) {
     const json_t *data = import_get(s, "sifr.data");
     if (!json_is_array(data) || !import_names_file(json_string_value(json_array_get(data, 0))))
@@ -37,11 +58,7 @@ sifr_status import_rows_file(import_state *s, const char *key, json_t *value) {
     const char *path = json_string_value(value);
     if (!import_asks(value)) return SIFR_OK;
     if (!import_names_file(path) || import_get(s, "sifr.data")) {
-        bool listed = strcmp(key, "dataset") == 0; /* LLaMA-Factory's */
-        import_say_left(s, key, value,
-                        !path    ? "give its files to --data"
-                        : listed ? "a name of dataset_info.json: give its files to --data"
-                                 : import_on_hub);
+        import_say_left(s, key, value, path ? import_on_hub : "give its files to --data");
         return SIFR_OK;
     }
     import_say_kept(s, key, value, "sifr.data");

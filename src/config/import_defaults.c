@@ -155,6 +155,7 @@ static sifr_status trl_defaults(import_state *s) {
 }
 
 sifr_status import_trainer_defaults(import_state *s) {
+    if (s->kind == &import_factory) BASE_TRY(import_factory_eval(s));
     if (s->kind == &import_factory)
         return take(s, "cutoff_len", "sifr.seq_length", json_integer(2048), "");
     if (s->kind == &import_instruct) return instruct_defaults(s);

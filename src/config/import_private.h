@@ -74,7 +74,7 @@ struct import_state {
     config_line *say;
     void *user;
     size_t left;
-    const char *tokens; /* config_imported.tokens */
+    const char *tokens;       /* config_imported.tokens */
     const char *const *allow; /* keys that pass, although they would be refused */
     size_t allow_count;
     json_t *unknown;      /* keys that the program does not know, or sifr */
@@ -113,9 +113,9 @@ sifr_status import_apply(import_state *s, const import_row *row, const char *key
 bool import_asks(const json_t *value); /* not null, false, 0, "", "none", "no", [] or {} */
 /* The same, where 0 is a value, unless the row says that it is none. */
 bool import_row_asks(const import_row *row, const json_t *value);
-import_special import_deepspeed;       /* a DeepSpeed config by path, or as an object or text */
-import_special import_kwargs;          /* lr_scheduler_kwargs, as an object or text */
-import_special import_clipping;        /* a norm; 0 and less: none */
+import_special import_deepspeed; /* a DeepSpeed config by path, or as an object or text */
+import_special import_kwargs;    /* lr_scheduler_kwargs, as an object or text */
+import_special import_clipping;  /* a norm; 0 and less: none */
 
 /* import_axolotl_rows.c */
 import_special import_axolotl_datasets; /* files of rows with their forms; or of text */
@@ -136,6 +136,10 @@ import_special import_turn_ends;      /* axolotl's: which ends of turns are lear
 /* Whether these are what sifr does, too. */
 bool import_are_usual_roles(const json_t *value);
 bool import_is_usual_end(const json_t *value);
+/* Puts the names that are neither among `reads`, which are names here, nor those of a column of
+ * `fields` into the source's ignore_fields. Lists end with NULL. */
+void import_put_ignored(json_t *source, const json_t *fields, const char *const *names,
+                        const char *const *reads);
 /* TRL reads the columns of its dataset formats and no others: the others are left out. */
 sifr_status import_ignore_as_trl(import_state *s) SIFR_MUST_CHECK;
 /* Once all keys are read: `share` is the key of the share of rows that is held out. */
@@ -195,6 +199,11 @@ import_special import_model_kwargs, import_dataset_kwargs, import_special_tokens
 sifr_status import_begin_factory(import_state *s);
 sifr_status import_begin_factory_v1(import_state *s);
 import_special import_factory_packing;
+
+/* import_factory_rows.c: names of dataset_info.json, and those of held-out rows once all keys are
+ * read. */
+import_special import_factory_datasets, import_factory_held_out;
+sifr_status import_factory_eval(import_state *s);
 
 /* import_factory_template.c: a template by its name, and what goes into its text. */
 import_special import_factory_template, import_thinking, import_factory_system,
