@@ -82,6 +82,11 @@ sifr_status import_finish_lora(import_state *s, const import_lora *lora) {
             import_say_idle(s, lora_keys[i].from, value, lora->off);
             continue;
         }
+        bool alpha = strcmp(lora_keys[i].to, "lora_alpha") == 0;
+        if (alpha && lora->alpha_by_rank > 0 && json_is_number(value) && !import_asks(value)) {
+            import_say_idle(s, lora_keys[i].from, value, "0 is none: alpha follows the rank");
+            continue;
+        }
         if (first && !begins(value))
             return import_refuse(s, lora_keys[i].from, value,
                                  "adapters begin by true, false or gaussian alone");

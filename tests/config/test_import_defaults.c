@@ -304,6 +304,8 @@ static void of_zero(void **state) {
     says("output_dir: o\ndata_seed: 0\n", "data_seed = 0: not taken over: seed orders the data\n");
     says("base_model: m\nrl: dpo\nrl_beta: 0.0\norpo_alpha: 0.2\n",
          "rl_beta = 0: sifr.preference.beta\n");
+    says("stage: sft\nlearning_rate: 1.0e-5\nfinetuning_type: lora\nlora_rank: 4\nlora_alpha: 0\n",
+         "lora_alpha = 0: no effect here: 0 is none: alpha follows the rank\n");
     says("output_dir: o\nsave_steps: 0\n", "save_steps = 0: no effect here: 0 is none\n");
     /* none */
     says("base_model: m\nneftune_noise_alpha: 0\nlisa_n_layers: 0\nsaves_per_epoch: 0\n"
