@@ -1,17 +1,17 @@
 # label: full
-# A rank on another host that dies, and a host that is cut off: named within seconds by the ranks
-# that are left, whose exit code is 4, also where they were asked to save; the cut-off one ends too.
-# Hosts are network namespaces.
+# A rank on another host that dies, a host that is cut off, and two hosts of three between which
+# alone nothing passes: named within seconds by the ranks that are left, whose exit code is 4, also
+# where they were asked to save; those that are cut off end too. Hosts are network namespaces.
 # not under sanitizers (MPI keeps what it took), each MPI, timeout: 120
 . "$SOURCE/tests/support/ranks.sh"
 . "$SOURCE/tests/support/namespaces.sh"
-hosts 2
+hosts 5
 tiny_model
-printf 'h1 slots=1\nh2 slots=1\n' >hostfile
-# start NAME: in the background, as $run, what it says in `out`; returns after a step
+# start HOST…: in the background, as $run, what it says in `out`; returns after a step
 start() {
     rm -rf run out
-    on h1 "$SIFR" train --config ds.json --model model --data text --threads 1 --output run \
+    printf '%s slots=1\n' "$@" >hostfile
+    on $1 "$SIFR" train --config ds.json --model model --data text --threads 1 --output run \
         --hostfile hostfile --max-steps 1000000 >out 2>&1 &
     run=$!
     for i in $(seq 300); do grep -q '^step 1/' out && break || sleep 0.1; done
@@ -40,7 +40,7 @@ is_over() { # SECONDS HOST WHAT
 }
 trap 'kill -9 $(jobs -p) 2>/dev/null || :' EXIT
 
-start # the launcher ends what is left; where it lets them speak, they name the rank
+start h1 h2 # the launcher ends what is left; where it lets them speak, they name the rank
 kill -9 $(ranks h2)
 is_over 10 h1 "killed"
 code=0
@@ -51,7 +51,14 @@ said='rank 1 (on host h2 has died|was ended by signal 9)|a rank was ended by sig
 grep -qE "$said${mpich:+|RUNNING AT h2}" out ||
     fail "killed: not said"
 
-start # no launcher notices soon that a host is cut off
+# Two runs side by side; no launcher notices soon that a host is cut off.
+start h3 h4 h5
+mv out out.apart
+mv run run.apart
+apart=$run
+start h1 h2
+ip -n h4 route add blackhole 10.77.0.5 # h3 still reaches both
+ip -n h5 route add blackhole 10.77.0.4
 ip link set v2 down
 # "Save and stop", in the launcher's word.
 if [ "$mpich" ]; then kill -TERM $(ranks h1); else kill -USR2 $(ranks h1); fi
@@ -59,3 +66,13 @@ says 12 'rank 0: asked to stop by .*, and could not save: .*rank 1 on host h2 ha
 says 12 'that host is down, or it or this one [(]h1[)] is cut off' cut
 is_over 25 h1 "cut off"
 is_over 25 h2 "cut off"
+mv out.apart out
+# Who has found it first tells the others; MPICH's launcher ends what is left after the first.
+h4='rank 2 on host h5 has not answered for 7 s while rank 1 waits for it: that host is down, or it or this one [(]h4[)]'
+h5='rank 1 on host h4 has not answered for 7 s while rank 2 waits for it: that host is down, or it or this one [(]h5[)]'
+told='rank 2 on host h5 has not answered h4 for 7 s|rank 1 on host h4 has not answered h5 for 7 s'
+says 12 "$h4|$h5|$told|host h[45] has had no answer from this one [(]h[45][)] for 7 s" apart
+for host in h3 h4 h5; do is_over 15 $host "apart"; done
+code=0
+wait $apart || code=$?
+[ "$code" = 4 ] || fail "apart: exit code $code"

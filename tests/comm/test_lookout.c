@@ -30,6 +30,21 @@ static bool loses(comm_lookout *lookout, double seconds, comm_lost *lost) {
     return true;
 }
 
+/* The first rank of a host, which watches one other. */
+static sifr_status join(int32_t rank, const comm_meeting *other, comm_lookout **out) {
+    comm_meeting own;
+    sifr_error error;
+    assert_int_equal(comm_lookout_listen(rank, 1, &own, out, &error), SIFR_OK);
+    sifr_status status = comm_lookout_join(*out, other, &error);
+    if (status != SIFR_OK) {
+        assert_non_null(strstr(error.message, "no address of another host could be reached"));
+        comm_lookout_close(*out);
+    } else {
+        comm_lookout_seal(*out);
+    }
+    return status;
+}
+
 /* A rank of another host: gets the meeting, joins, and tells so; then each word that it is told is
  * done and answered: 'l': loses rank 9?, 'q': good-bye. It dies when its pipe is closed. */
 typedef struct host {
@@ -41,10 +56,9 @@ static void be_host(int32_t rank, int from, int to) {
     comm_meeting meeting;
     comm_lookout *lookout;
     comm_lost lost;
-    sifr_error error;
     char word, ok = 1;
     if (read(from, &meeting, sizeof meeting) != sizeof meeting) _exit(0);
-    if (comm_lookout_join(rank, &meeting, &lookout, &error) != SIFR_OK) ok = 0;
+    if (join(rank, &meeting, &lookout) != SIFR_OK) ok = 0;
     if (write(to, &ok, 1) != 1 || !ok) _exit(0);
     while (read(from, &word, 1) == 1) {
         if (word == 'q') comm_lookout_close(lookout);
@@ -113,6 +127,7 @@ static void test_lost(void **state) {
     assert_int_equal(lost.rank, 9);
     assert_int_equal(lost.silent, 0);
     assert_string_equal(lost.host, name);
+    assert_string_equal(lost.finder, name);
     tell(&stays, 'l'); /* it is told by the first host */
     assert_true(answers(&stays));
     die(&stays);
@@ -139,7 +154,7 @@ static void test_first_is_lost(void **state) {
     }
     close(pipes[1]);
     assert_int_equal(read(pipes[0], &meeting, sizeof meeting), sizeof meeting);
-    assert_int_equal(comm_lookout_join(5, &meeting, &lookout, &error), SIFR_OK);
+    assert_int_equal(join(5, &meeting, &lookout), SIFR_OK);
     assert_false(comm_lookout_lost(lookout, &lost));
     kill(first, SIGKILL);
     waitpid(first, NULL, 0);
@@ -174,18 +189,57 @@ static void test_strangers(void **state) {
     close(loud);
     wrong = meeting;
     wrong.secret[0] ^= 1;
-    assert_int_equal(comm_lookout_join(3, &wrong, &joined, &error), SIFR_FAILED);
+    assert_int_equal(join(3, &wrong, &joined), SIFR_FAILED);
     wrong = meeting;
     wrong.answer[COMM_SECRET - 1] ^= 1; /* another one answers at that address */
-    assert_int_equal(comm_lookout_join(3, &wrong, &joined, &error), SIFR_FAILED);
-    assert_non_null(strstr(error.message, "no address of the first host could be reached"));
-    assert_int_equal(comm_lookout_join(3, &meeting, &joined, &error), SIFR_OK);
+    assert_int_equal(join(3, &wrong, &joined), SIFR_FAILED);
+    assert_int_equal(join(3, &meeting, &joined), SIFR_OK);
     comm_lookout_seal(lookout);
     assert_true(recv(silent, &answer, 1, 0) <= 0);
     close(silent);
     comm_lookout_close(joined);
     assert_false(loses(lookout, 0.1, &lost)); /* nor are attempts that led nowhere */
     comm_lookout_close(lookout);
+}
+
+/* A host joins several, and who is one too many is told so. */
+static void test_several(void **state) {
+    (void)state;
+    comm_meeting meeting[3], own;
+    comm_lookout *others[3], *lookout;
+    comm_lost lost;
+    sifr_error error;
+    for (int i = 0; i < 3; i++)
+        assert_int_equal(comm_lookout_listen(i, 1, &meeting[i], &others[i], &error), SIFR_OK);
+    assert_int_equal(comm_lookout_listen(3, 3, &own, &lookout, &error), SIFR_OK);
+    for (int i = 0; i < 3; i++)
+        assert_int_equal(comm_lookout_join(lookout, &meeting[i], &error), SIFR_OK);
+    comm_lookout_seal(lookout);
+    for (int i = 0; i < 3; i++) {
+        comm_lookout_seal(others[i]);
+        assert_false(comm_lookout_lost(others[i], &lost));
+        comm_lookout_close(others[i]);
+    }
+    assert_false(loses(lookout, 0.1, &lost)); /* all have said good-bye */
+    comm_lookout_close(lookout);
+}
+
+static void test_watches(void **state) {
+    (void)state;
+    for (int32_t a = 0; a < COMM_ALL_HOSTS; a++)
+        for (int32_t b = 0; b < COMM_ALL_HOSTS; b++)
+            assert_int_equal(comm_lookout_watches(a, b, COMM_ALL_HOSTS), a != b);
+    enum { MANY = 1000 };
+    for (int32_t a = 0; a < MANY; a++) {
+        int32_t count = 0;
+        for (int32_t b = 0; b < MANY; b++) {
+            assert_int_equal(comm_lookout_watches(a, b, MANY), comm_lookout_watches(b, a, MANY));
+            count += comm_lookout_watches(a, b, MANY);
+        }
+        assert_true(comm_lookout_watches(a, 0, MANY) || a == 0);
+        assert_true(comm_lookout_watches(a, (a + 1) % MANY, MANY));
+        assert_true(a == 0 ? count == MANY - 1 : count <= 21);
+    }
 }
 
 static void test_none(void **state) {
@@ -198,10 +252,9 @@ static void test_none(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_lost),
-        cmocka_unit_test(test_first_is_lost),
-        cmocka_unit_test(test_strangers),
-        cmocka_unit_test(test_none),
+        cmocka_unit_test(test_lost),      cmocka_unit_test(test_first_is_lost),
+        cmocka_unit_test(test_strangers), cmocka_unit_test(test_several),
+        cmocka_unit_test(test_watches),   cmocka_unit_test(test_none),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -58,8 +58,9 @@ static void end_tie(comm_lookout *l, comm_tie *tie, int number) {
     close(tie->file);
     tie->file = -1;
     if (!tie->known || tie->left) return;
-    bool silent = number == ETIMEDOUT || number == EHOSTUNREACH || number == ENETUNREACH;
-    tie->peer.silent = silent ? COMM_SILENT : 0;
+    bool ended = number == 0 || number == ECONNRESET; /* its kernel says so; else nobody does */
+    tie->peer.silent = ended ? 0 : COMM_SILENT;
+    memcpy(tie->peer.finder, l->self.host, COMM_HOST_NAME);
     lose(l, &tie->peer);
 }
 
@@ -96,22 +97,26 @@ static void read_tie(comm_lookout *l, comm_tie *tie) {
     if (tie->got < sizeof tie->note) return;
     tie->got = 0;
     tie->note.about.host[COMM_HOST_NAME - 1] = '\0';
+    tie->note.about.finder[COMM_HOST_NAME - 1] = '\0';
     if (!read_note(l, tie)) end_tie(l, tie, 0);
 }
 
-/* One that has not said who it is makes room for the next. */
-static void accept_tie(comm_lookout *l) {
-    int32_t free_one = -1;
-    int file = accept4(l->listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
-    if (file < 0) return;
+comm_tie *comm_lookout_room(comm_lookout *l) {
+    comm_tie *found = NULL;
     for (int32_t i = 0; i < l->room; i++)
-        if (l->ties[i].file < 0 || (free_one < 0 && !l->ties[i].welcome)) free_one = i;
-    if (free_one < 0) {
+        if (l->ties[i].file < 0 || (!found && !l->ties[i].welcome)) found = &l->ties[i];
+    if (found && found->file >= 0) close(found->file);
+    if (found) *found = (comm_tie){.file = -1};
+    return found;
+}
+
+static void accept_tie(comm_lookout *l) {
+    int file = accept4(l->listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+    comm_tie *tie = file < 0 ? NULL : comm_lookout_room(l);
+    if (tie)
+        tie->file = file;
+    else if (file >= 0)
         close(file);
-        return;
-    }
-    if (l->ties[free_one].file >= 0) close(l->ties[free_one].file);
-    l->ties[free_one] = (comm_tie){.file = file};
 }
 
 static void seal(comm_lookout *l) {
@@ -122,15 +127,24 @@ static void seal(comm_lookout *l) {
         if (l->ties[i].file >= 0 && !l->ties[i].welcome) end_tie(l, &l->ties[i], 0);
 }
 
+/* Until something is said, or this thread is woken. */
+static int sleep_on(comm_lookout *l) {
+    l->polled[0] = (struct pollfd){.fd = l->wake, .events = POLLIN};
+    l->polled[1] = (struct pollfd){.fd = l->listener, .events = POLLIN};
+    for (int32_t i = 0; i < l->room; i++)
+        l->polled[2 + i] = (struct pollfd){.fd = l->ties[i].file, .events = POLLIN};
+    pthread_mutex_unlock(&l->lock);
+    int count = poll(l->polled, (nfds_t)l->room + 2, -1);
+    pthread_mutex_lock(&l->lock);
+    return count;
+}
+
 static void *look_out(void *argument) {
     comm_lookout *l = argument;
+    pthread_mutex_lock(&l->lock);
     while (!atomic_load(&l->stop)) {
         uint64_t woken;
-        l->polled[0] = (struct pollfd){.fd = l->wake, .events = POLLIN};
-        l->polled[1] = (struct pollfd){.fd = l->listener, .events = POLLIN};
-        for (int32_t i = 0; i < l->room; i++)
-            l->polled[2 + i] = (struct pollfd){.fd = l->ties[i].file, .events = POLLIN};
-        if (poll(l->polled, (nfds_t)l->room + 2, -1) < 0) continue;
+        if (sleep_on(l) < 0) continue;
         if (l->polled[0].revents) (void)!read(l->wake, &woken, sizeof woken);
         for (int32_t i = 0; i < l->room; i++)
             if (l->polled[2 + i].revents) read_tie(l, &l->ties[i]);
@@ -140,6 +154,7 @@ static void *look_out(void *argument) {
     for (int32_t i = 0; i < l->room; i++)
         if (l->ties[i].file >= 0 && l->ties[i].known)
             (void)comm_note_send(l->ties[i].file, COMM_GOODBYE, &l->self, l->meeting.answer);
+    pthread_mutex_unlock(&l->lock);
     return NULL;
 }
 
@@ -147,6 +162,7 @@ sifr_status comm_lookout_make(int32_t rank, int32_t room, comm_lookout **out, si
     comm_lookout *l;
     sifr_status status;
     BASE_TRY(base_alloc(1, sizeof *l, &l, error));
+    pthread_mutex_init(&l->lock, NULL);
     l->listener = -1;
     l->wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     BASE_TRY_GOTO(status, base_alloc((size_t)room, sizeof *l->ties, &l->ties, error), fail);
@@ -176,19 +192,26 @@ void comm_lookout_free(comm_lookout *lookout) {
         if (lookout->ties[i].file >= 0) close(lookout->ties[i].file);
     if (lookout->listener >= 0) close(lookout->listener);
     if (lookout->wake >= 0) close(lookout->wake);
+    pthread_mutex_destroy(&lookout->lock);
     free(lookout->ties);
     free(lookout->polled);
     free(lookout);
 }
 
-static void wake(comm_lookout *lookout) {
+void comm_lookout_wake(comm_lookout *lookout) {
     const uint64_t one = 1;
     (void)!write(lookout->wake, &one, sizeof one);
 }
 
 void comm_lookout_seal(comm_lookout *lookout) {
     atomic_store(&lookout->sealed, true);
-    wake(lookout);
+    comm_lookout_wake(lookout);
+}
+
+bool comm_lookout_watches(int32_t a, int32_t b, int32_t hosts) {
+    int32_t way = a < b ? b - a : a - b, back = hosts - way;
+    bool power = (way & (way - 1)) == 0 || (back & (back - 1)) == 0;
+    return a != b && (hosts <= COMM_ALL_HOSTS || a == 0 || b == 0 || power);
 }
 
 bool comm_lookout_lost(comm_lookout *lookout, comm_lost *out) {
@@ -200,7 +223,7 @@ bool comm_lookout_lost(comm_lookout *lookout, comm_lost *out) {
 void comm_lookout_close(comm_lookout *lookout) {
     if (!lookout) return;
     atomic_store(&lookout->stop, true);
-    wake(lookout);
+    comm_lookout_wake(lookout);
     pthread_join(lookout->thread, NULL);
     comm_lookout_free(lookout);
 }

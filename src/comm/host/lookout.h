@@ -1,8 +1,9 @@
-/* Watches other hosts: a TCP connection from the first rank of each host to that of the first one,
- * which tells the others what it finds. When a process ends, in any way, its kernel closes the
- * connection; when a host is down or cut off, its kernel no longer answers the probes that the
- * kernel here sends (TCP keepalive). So a rank that is only stopped or busy counts as alive, and
- * nothing is done in a step: a thread sleeps until a connection has something to say.
+/* Watches other hosts: a TCP connection between the first ranks of each two hosts, which tell the
+ * others what they find. When a process ends, in any way, its kernel closes the connection; when a
+ * host is down or cut off, its kernel no longer answers the probes that the kernel here sends (TCP
+ * keepalive). Two hosts may be cut off from each other alone, so each two have a connection. A rank
+ * that is only stopped or busy counts as alive, and nothing is done in a step: a thread sleeps
+ * until a connection has something to say.
  */
 #ifndef COMM_LOOKOUT_H
 #define COMM_LOOKOUT_H
@@ -16,7 +17,8 @@ enum {
     COMM_ADDRESSES = 16,
     COMM_SECRET = 16,
     COMM_HOST_NAME = 64,
-    COMM_SILENT = 7 /* seconds without an answer after which a host counts as down or cut off */
+    COMM_SILENT = 7, /* seconds without an answer after which a host counts as down or cut off */
+    COMM_ALL_HOSTS = 128 /* a process may open 1,024 files by default */
 };
 
 typedef struct comm_address {
@@ -39,16 +41,23 @@ typedef struct comm_lookout comm_lookout;
 typedef struct comm_lost {
     int32_t rank, silent; /* `silent`: it does not answer; 0: its process has ended */
     char host[COMM_HOST_NAME];
+    char finder[COMM_HOST_NAME]; /* the host that has missed it */
 } comm_lost;
 
-/* On the first rank of the first host: takes up to `peers` connections until comm_lookout_seal. */
+/* On the first rank of each host: begins to watch up to `peers` others, whose connections are taken
+ * until comm_lookout_seal. */
 sifr_status comm_lookout_listen(int32_t rank, int32_t peers, comm_meeting *out, comm_lookout **made,
                                 sifr_error *error) SIFR_MUST_CHECK;
 void comm_lookout_seal(comm_lookout *lookout);
 
-/* On the first rank of every other host. Takes some seconds where no address can be reached. */
-sifr_status comm_lookout_join(int32_t rank, const comm_meeting *meeting, comm_lookout **made,
+/* Connects to the first rank of another host, which listens. Takes some seconds where no address
+ * can be reached. */
+sifr_status comm_lookout_join(comm_lookout *lookout, const comm_meeting *meeting,
                               sifr_error *error) SIFR_MUST_CHECK;
+
+/* Whether hosts `a` and `b` of `hosts` watch each other: each two do, of COMM_ALL_HOSTS at most. Of
+ * more, each watches the first one and those at distances of powers of two. */
+bool comm_lookout_watches(int32_t a, int32_t b, int32_t hosts);
 
 /* Whether a rank has been lost; NULL has lost none. */
 bool comm_lookout_lost(comm_lookout *lookout, comm_lost *out);

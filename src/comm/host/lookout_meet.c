@@ -140,10 +140,11 @@ static int begin(const comm_address *address, uint16_t port) {
 }
 
 /* Says who this is, and waits for the answer that only the right one can give. */
-static bool greet(comm_lookout *l, int file, comm_lost *peer, double until) {
+static bool greet(const comm_lookout *l, const comm_meeting *at, int file, comm_lost *peer,
+                  double until) {
     comm_note note;
     size_t got = 0;
-    if (!comm_note_send(file, COMM_HELLO, &l->self, l->meeting.secret)) return false;
+    if (!comm_note_send(file, COMM_HELLO, &l->self, at->secret)) return false;
     while (got < sizeof note) {
         struct pollfd polled = {.fd = file, .events = POLLIN};
         if (poll(&polled, 1, milliseconds_until(until)) == 0) return false;
@@ -153,8 +154,8 @@ static bool greet(comm_lookout *l, int file, comm_lost *peer, double until) {
     }
     *peer = note.about;
     peer->host[COMM_HOST_NAME - 1] = '\0';
-    return note.kind == COMM_WELCOME && comm_secret_is(note.secret, l->meeting.answer) &&
-           comm_note_send(file, COMM_STAYS, &l->self, l->meeting.secret);
+    return note.kind == COMM_WELCOME && comm_secret_is(note.secret, at->answer) &&
+           comm_note_send(file, COMM_STAYS, &l->self, at->secret);
 }
 
 static bool is_connected(int file) {
@@ -164,13 +165,13 @@ static bool is_connected(int file) {
 }
 
 /* All addresses at once: some may lead nowhere, or to another machine. */
-static bool reach(comm_lookout *l, comm_tie *tie) {
+static bool reach(const comm_lookout *l, const comm_meeting *at, comm_tie *tie) {
     struct pollfd polled[COMM_ADDRESSES];
-    int32_t count = l->meeting.addresses, open = 0;
+    int32_t count = at->addresses, open = 0;
     double until = base_seconds() + PATIENCE;
     tie->file = -1;
     for (int32_t i = 0; i < count; i++) {
-        polled[i] = (struct pollfd){.fd = begin(&l->meeting.of[i], l->meeting.port), POLLOUT, 0};
+        polled[i] = (struct pollfd){.fd = begin(&at->of[i], at->port), POLLOUT, 0};
         open += polled[i].fd >= 0;
     }
     while (open > 0 && tie->file < 0 && base_seconds() < until) {
@@ -180,7 +181,7 @@ static bool reach(comm_lookout *l, comm_tie *tie) {
             if (file < 0 || !polled[i].revents) continue;
             polled[i].fd = -1;
             open--;
-            if (is_connected(file) && greet(l, file, &tie->peer, base_seconds() + 1))
+            if (is_connected(file) && greet(l, at, file, &tie->peer, base_seconds() + 1))
                 tie->file = file;
             else
                 close(file);
@@ -191,24 +192,20 @@ static bool reach(comm_lookout *l, comm_tie *tie) {
     return tie->file >= 0;
 }
 
-sifr_status comm_lookout_join(int32_t rank, const comm_meeting *meeting, comm_lookout **made,
+sifr_status comm_lookout_join(comm_lookout *lookout, const comm_meeting *meeting,
                               sifr_error *error) {
-    comm_lookout *l;
-    sifr_status status;
-    BASE_TRY(comm_lookout_make(rank, 1, &l, error));
-    l->meeting = *meeting;
-    if (!reach(l, &l->ties[0])) {
-        status = base_fail(error, SIFR_FAILED,
-                           "no address of the first host could be reached at port %d within %d s",
-                           (int)meeting->port, (int)PATIENCE);
-        goto fail;
-    }
-    l->ties[0].welcome = l->ties[0].known = true;
-    comm_tie_probe(l->ties[0].file);
-    BASE_TRY_GOTO(status, comm_lookout_start(l, error), fail);
-    *made = l;
-    return SIFR_OK;
-fail:
-    comm_lookout_free(l);
-    return status;
+    comm_tie tie = {.welcome = true, .known = true};
+    if (!reach(lookout, meeting, &tie))
+        return base_fail(error, SIFR_FAILED,
+                         "no address of another host could be reached at port %d within %d s",
+                         (int)meeting->port, (int)PATIENCE);
+    comm_tie_probe(tie.file);
+    pthread_mutex_lock(&lookout->lock);
+    comm_tie *room = comm_lookout_room(lookout);
+    if (room) *room = tie;
+    pthread_mutex_unlock(&lookout->lock);
+    comm_lookout_wake(lookout);
+    if (room) return SIFR_OK;
+    close(tie.file);
+    return base_fail(error, SIFR_FAILED, "the watch of other hosts: more hosts than were said");
 }

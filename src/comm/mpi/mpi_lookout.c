@@ -1,5 +1,6 @@
 /* Hosts watch each other, whatever started the ranks. */
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/heap.h"
 #include "comm/mpi/mpi_private.h"
@@ -10,17 +11,60 @@ static int32_t count_hosts(const mpi_process *p) {
     return hosts;
 }
 
-/* Rank 0 is the first rank of its host. `why` gets the reason if this rank has no lookout. */
-static sifr_status meet(mpi_process *p, int32_t hosts, sifr_error *why, sifr_error *error) {
-    comm_meeting meeting = {.addresses = 0};
+/* Hosts are numbered by their first ranks; -1: this rank is not the first one of its host. */
+static int32_t own_host(const mpi_process *p) {
+    int32_t host = 0;
+    if (p->host_of[p->rank] != p->rank) return -1;
+    for (int32_t r = 0; r < p->rank; r++) host += p->host_of[r] == r;
+    return host;
+}
+
+static int32_t count_watched(int32_t mine, int32_t hosts) {
+    int32_t count = 0;
+    for (int32_t h = 0; h < hosts; h++) count += comm_lookout_watches(mine, h, hosts);
+    return count;
+}
+
+/* The meetings of all hosts, of their first ranks. */
+static sifr_status exchange(const mpi_process *p, const comm_meeting *own, comm_meeting *all,
+                            sifr_error *error) {
+    int *counts, at = 0, bytes = (int)sizeof *own;
+    BASE_TRY(base_alloc(2 * (size_t)p->size, sizeof *counts, &counts, error));
+    int *places = counts + p->size;
+    for (int32_t r = 0; r < p->size; r++) {
+        counts[r] = p->host_of[r] == r ? bytes : 0;
+        places[r] = at;
+        at += counts[r];
+    }
+    sifr_status status = comm_mpi_check(
+        MPI_Allgatherv(own, counts[p->rank], MPI_BYTE, all, counts, places, MPI_BYTE, p->world),
+        "ranks", error);
+    free(counts);
+    return status;
+}
+
+/* Of each two hosts the later one connects. The first one that is not reached is the last one
+ * tried, since each of them takes seconds. */
+static void join(mpi_process *p, int32_t mine, const comm_meeting *all, int32_t hosts,
+                 sifr_error *why) {
     sifr_status status = SIFR_OK;
-    if (p->rank == 0) status = comm_lookout_listen(0, hosts - 1, &meeting, &p->lookout, why);
-    BASE_TRY(comm_mpi_check(MPI_Bcast(&meeting, (int)sizeof meeting, MPI_BYTE, 0, p->world),
-                            "ranks", error));
-    if (p->rank > 0 && p->host_of[p->rank] == p->rank && meeting.addresses)
-        status = comm_lookout_join(p->rank, &meeting, &p->lookout, why);
-    (void)status;
-    return SIFR_OK;
+    for (int32_t h = 0; h < mine && p->lookout && status == SIFR_OK; h++)
+        if (all[h].addresses && comm_lookout_watches(mine, h, hosts))
+            status = comm_lookout_join(p->lookout, &all[h], why);
+}
+
+/* `why` gets the reason if this rank cannot watch all that it should. */
+static sifr_status meet(mpi_process *p, int32_t hosts, sifr_error *why, sifr_error *error) {
+    comm_meeting own = {.addresses = 0}, *all;
+    int32_t mine = own_host(p);
+    BASE_TRY(base_alloc((size_t)hosts, sizeof *all, &all, error));
+    if (mine >= 0 &&
+        comm_lookout_listen(p->rank, count_watched(mine, hosts), &own, &p->lookout, why) != SIFR_OK)
+        own.addresses = 0;
+    sifr_status status = exchange(p, &own, all, error);
+    if (status == SIFR_OK && mine > 0) join(p, mine, all, hosts, why);
+    free(all);
+    return status;
 }
 
 sifr_status comm_mpi_open_lookout(mpi_process *p, sifr_error *error) {
@@ -33,7 +77,7 @@ sifr_status comm_mpi_open_lookout(mpi_process *p, sifr_error *error) {
     if (status == SIFR_OK)
         status = comm_mpi_check(MPI_Allgather(&mine, 1, MPI_INT32_T, all, 1, MPI_INT32_T, p->world),
                                 "ranks", error);
-    if (p->rank == 0 && p->lookout) comm_lookout_seal(p->lookout);
+    if (p->lookout) comm_lookout_seal(p->lookout);
     for (int32_t r = p->size - 1; r >= 0 && status == SIFR_OK; r--)
         if (all[r]) blind = r;
     if (blind == p->rank) /* once, by the first of them */
@@ -48,15 +92,24 @@ sifr_status comm_mpi_open_lookout(mpi_process *p, sifr_error *error) {
 
 sifr_status comm_mpi_find_lost(const mpi_process *p, const char *name, sifr_error *error) {
     comm_lost lost;
-    char host[COMM_HOST_NAME];
+    char own[COMM_HOST_NAME];
     if (!comm_lookout_lost(p->lookout, &lost)) return SIFR_OK;
-    comm_host_name(host);
+    comm_host_name(own);
     if (!lost.silent)
         return base_fail(error, SIFR_LOST_RANK,
                          "%s: rank %d on host %s has died while rank %d waits for it", name,
                          (int)lost.rank, lost.host, (int)p->rank);
+    if (lost.rank == p->rank) /* told by a third one */
+        return base_fail(
+            error, SIFR_LOST_RANK,
+            "%s: host %s has had no answer from this one (%s) for %d s: one of both is "
+            "cut off from the network",
+            name, lost.finder, own, (int)lost.silent);
+    bool here = strcmp(own, lost.finder) == 0;
     return base_fail(error, SIFR_LOST_RANK,
-                     "%s: rank %d on host %s has not answered for %d s while rank %d waits for it: "
-                     "that host is down, or it or this one (%s) is cut off from the network",
-                     name, (int)lost.rank, lost.host, (int)lost.silent, (int)p->rank, host);
+                     "%s: rank %d on host %s has not answered %s%sfor %d s while rank %d waits for "
+                     "it: that host is down, or it or %s%s%s is cut off from the network",
+                     name, (int)lost.rank, lost.host, here ? "" : lost.finder, here ? "" : " ",
+                     (int)lost.silent, (int)p->rank, here ? "this one (" : "", lost.finder,
+                     here ? ")" : "");
 }
