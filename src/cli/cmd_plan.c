@@ -148,6 +148,7 @@ static sifr_status describe_machine(const plan_command *command, cli_plan_report
                          "%s: a GPU that is not here cannot be measured; give "
                          "fp32_operations_per_s, bf16_operations_per_s and memory_bytes_per_s",
                          command->machine);
+    r->measured = !known || gpu || !command->machine; /* stored ones were, too */
     if (!known || gpu) {
         BASE_TRY(plan_machine_measure(r->dev, NULL, DEVICE_MEASURE_BYTES, &r->machine, error));
         BASE_TRY(load_machine(command, &r->machine, error));
@@ -157,6 +158,7 @@ static sifr_status describe_machine(const plan_command *command, cli_plan_report
     BASE_TRY(load_machine(command, &r->order_machine, error));
     if (command->ranks_per_host) r->machine.ranks_per_host = (int32_t)command->ranks_per_host;
     int64_t here = r->machine.ranks_per_host ? r->machine.ranks_per_host : command->world_size;
+    r->order_machine.ranks_per_host = r->machine.ranks_per_host;
     if (!command->machine)
         r->ranks_per_node =
             base_topology_ranks_per_node((int32_t)base_min_i64(here, command->world_size));
@@ -206,6 +208,7 @@ static sifr_status find_limits(const plan_command *command, cli_plan_report *r,
     BASE_TRY(find_disks(command, r, error));
     r->search = train_search(&r->config, r->model, r->dev, &r->machine, r->limits.room_bytes,
                              &r->disk, (int32_t)r->limits.ranks_here);
+    r->search.order_machine = &r->order_machine;
     r->search.threads = processors();
     if (r->limits.is_shared) r->search.spare_bytes = plan_spare(r->limits.room_bytes);
     r->search.host_room_bytes = r->limits.host_room_bytes;
@@ -250,7 +253,6 @@ static bool find_short(cli_plan_report *r) {
 static sifr_status plan_own(cli_plan_report *r, plan_settings *settings, sifr_error *error) {
     if (r->config.step.step_order == SIFR_STEP_AUTO) {
         plan_machine by = r->order_machine;
-        by.ranks_per_host = r->machine.ranks_per_host;
         by.room_bytes = r->machine.room_bytes;
         by.host_room_bytes = r->machine.host_room_bytes;
         BASE_TRY(

@@ -79,7 +79,7 @@ static sifr_status find_advice(comm_group *group, const sifr_model *model,
                                int64_t length, char *out, sifr_error *error) {
     sifr_settings options = train_step_settings(config, length);
     plan_settings settings = train_plan_settings(&options, group);
-    plan_machine machine = {.ranks_per_host = comm_local_size(group)};
+    plan_machine machine = {.ranks_per_host = comm_local_size(group)}, usual = machine;
     int64_t host = (int64_t)engine_rank_room(comm_local_size(group));
     train_disk disk;
     device *dev;
@@ -89,12 +89,15 @@ static sifr_status find_advice(comm_group *group, const sifr_model *model,
     sifr_status status = plan_machine_measure(dev, NULL, MEASURE_BYTES, &machine, error);
     if (status == SIFR_OK) {
         sifr_status stored = plan_machine_load_stored(&machine, NULL); /* else what is assumed */
+        plan_machine_typical(dev, &usual);
+        if (stored == SIFR_OK) stored = plan_machine_load_stored(&usual, NULL);
         bool hidden = device_is_hidden(dev);
         plan_search search =
             train_search(config, model, dev, &machine, hidden ? device_room(dev) : host, &disk,
                          comm_local_size(group));
         if (hidden) search.host_room_bytes = host;
         search.spare_bytes = plan_spare(search.room_bytes);
+        search.order_machine = &usual;
         (void)stored;
         status = keep_fewer(&search, &settings, &disk, out, error);
         if (status == SIFR_OK && !out[0]) status = look(&search, &settings, out, error);

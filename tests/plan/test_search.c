@@ -480,6 +480,55 @@ static void either_order(void **state) {
     search_case_end(&c);
 }
 
+static sifr_step_order order_of(const search_case *c, const plan_machine *prices,
+                                const plan_machine *of_order) {
+    plan_trial trials[1] = {{.question = PLAN_ASK_STEP, .settings = c->settings}};
+    plan_search search = c->search;
+    plan_outcome own;
+    sifr_error error;
+    search.machine = prices;
+    search.order_machine = of_order;
+    assert_int_equal(plan_try(&search, &c->settings, &own, &error), SIFR_OK);
+    assert_int_equal(plan_try_all(&search, trials, 1, &error), SIFR_OK);
+    assert_int_equal(trials[0].outcome.settings.step.step_order, own.settings.step.step_order);
+    return trials[0].outcome.settings.step.step_order;
+}
+
+/* The order may decide bits, so machines with other prices choose the same one. */
+static void order_is_not_measured(void **state) {
+    search_case c;
+    plan_machine slow = search_case_machine, fast = search_case_machine;
+    (void)state;
+    search_case_begin(&c, 4);
+    slow.host = (plan_link){1e-4, 1e7};
+    fast.host = (plan_link){1e-9, 1e14};
+    c.settings.step.micro_batch_size = 1;
+    c.settings.step.gradient_accumulation_steps = 5;
+    c.settings.step.zero.stage = 3;
+    int64_t room = search_case_try(&c, &c.settings).total_bytes;
+    c.search.any_order = true;
+    assert_int_equal(order_of(&c, &slow, NULL), SIFR_STEP_UNIT);
+    assert_int_equal(order_of(&c, &fast, NULL), SIFR_STEP_BATCH);
+    for (int o = 0; o < 2; o++) {
+        const plan_machine *by = o ? &slow : &fast;
+        sifr_step_order order = order_of(&c, &slow, by);
+        assert_int_equal(order_of(&c, &fast, by), order);
+        assert_int_equal(order_of(&c, &search_case_machine, by), order);
+    }
+    c.search.room_bytes = room; /* for no larger micro batch */
+    for (int m = 0; m < 2; m++) {
+        plan_outcome best, own;
+        sifr_error error;
+        c.search.machine = m ? &slow : &fast;
+        c.search.order_machine = m ? &fast : &slow;
+        assert_int_equal(plan_fit(&c.search, &c.settings, &best, &error), SIFR_OK);
+        assert_int_equal(best.settings.step.gradient_accumulation_steps, 5);
+        own = search_case_try(&c, &best.settings);
+        assert_int_equal(own.settings.step.step_order, best.settings.step.step_order);
+    }
+    search_case_end(&c);
+}
+
 /* --- DeepSpeed's memory.rst: t5-3b, and t5-large --- */
 
 static void documented(plan_deepspeed of, double host_gib, double gpu_gib) {
@@ -582,6 +631,7 @@ int main(void) {
                                        cmocka_unit_test(disks_have_ends),
                                        cmocka_unit_test(activations_where_needed),
                                        cmocka_unit_test(either_order),
+                                       cmocka_unit_test(order_is_not_measured),
                                        cmocka_unit_test(what_deepspeed_says),
                                        cmocka_unit_test(the_largest_layer)};
     return cmocka_run_group_tests(tests, NULL, NULL);

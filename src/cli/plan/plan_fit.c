@@ -184,6 +184,19 @@ static void say_command(FILE *to, const cli_plan_report *r, const char *path) {
     fputc('\n', to);
 }
 
+/* What is chosen may decide bits, so by which prices is said. */
+static void say_prices(FILE *to, const cli_plan_report *r, const plan_outcome *best) {
+    const char *file = r->machine_file ? r->machine_file : "",
+               *measured = r->measured ? "prices measured on this machine" : "",
+               *and = r->machine_file && r->measured ? " and " : "", *order = "";
+    if (r->measured && best->settings.step.gradient_accumulation_steps > 1)
+        order = ", step_order by those of a usual one";
+    fprintf(to,
+            "%-12s %s%s%s%s: elsewhere other settings may be chosen, and a micro batch or an order "
+            "may decide bits; the config holds what was chosen\n",
+            "chosen by", file, and, measured, order);
+}
+
 static void say(const cli_plan_report *r, const plan_outcome *given, const plan_outcome *best,
                 int32_t tried, const char *path) {
     FILE *to = path ? stdout : stderr;
@@ -191,6 +204,7 @@ static void say(const cli_plan_report *r, const plan_outcome *given, const plan_
     say_outcome(to, "as given", r, given);
     fprintf(to, "%-12s the least predicted time of what fits, of %d plans; %s\n", "why", (int)tried,
             r->limits.text);
+    say_prices(to, r, best);
     if (path) say_command(to, r, path);
 }
 
@@ -199,7 +213,7 @@ sifr_status cli_plan_fit(cli_plan_report *r, const plan_settings *settings, cons
     plan_outcome given, best;
     plan_search search = r->search;
     BASE_TRY(plan_try(&search, settings, &given, error));
-    search.any_order = false; /* the order is chosen, too */
+    search.any_order = true; /* of each setting the order that a run chooses of it */
     search.tried = 0;
     BASE_TRY(plan_fit(&search, settings, &best, error));
     if (!best.fits) return refuse(r, &best, &search, error);

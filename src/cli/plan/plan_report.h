@@ -21,6 +21,7 @@ typedef struct cli_plan_report {
     plan_machine machine;
     plan_machine order_machine; /* by which step_order "auto" is chosen: not measured */
     const char *machine_file;   /* NULL: measured here */
+    bool measured;              /* `machine` has figures that are measured here */
     int32_t ranks_per_node;     /* of this machine's NUMA nodes; 0: one node, or not known */
     cli_plan_limits limits;
     train_disk disk;

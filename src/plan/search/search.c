@@ -84,11 +84,17 @@ static sifr_status predict_stages(const plan_search *search, const plan_schedule
 
 sifr_status plan_assess(const plan_search *search, const plan_schedule *s, plan_outcome *out,
                         sifr_error *error) {
+    plan_prediction by_order;
     take_size(search, s, out);
     plan_wire(s, &out->gathered, &out->reduced);
     plan_calls(s, &out->gathers, &out->reductions);
     if (plan_parts(&s->settings.pipeline) > 1) return predict_stages(search, s, out, error);
-    return plan_predict(s, search->machine, &out->predicted, NULL, error);
+    BASE_TRY(plan_predict(s, search->machine, &out->predicted, NULL, error));
+    out->order_seconds = out->predicted.step_seconds;
+    if (!search->order_machine || s->settings.step.gradient_accumulation_steps == 1) return SIFR_OK;
+    BASE_TRY(plan_predict(s, search->order_machine, &by_order, NULL, error));
+    out->order_seconds = by_order.step_seconds;
+    return SIFR_OK;
 }
 
 int64_t plan_spare(int64_t room_bytes) {
@@ -177,11 +183,13 @@ static sifr_status try_any(plan_search *search, const plan_settings *settings, p
         one.step.step_order = (sifr_step_order)o;
         BASE_TRY(try_order(search, &one, priced, &of[o], error));
         fits[o] = of[o].fits;
-        seconds[o] = of[o].predicted.step_seconds;
+        seconds[o] = of[o].order_seconds;
         if (!priced && fits[o]) break;
     }
     *out = of[priced ? plan_better_order(fits, seconds) : fits[0] ? 0 : 1];
-    if (!priced && !out->fits && of[0].total_bytes < out->total_bytes) *out = of[0];
+    bool least = priced != PRICE_ALL && !out->fits;
+    for (int o = 0; o < 2 && least; o++)
+        if (of[o].total_bytes < out->total_bytes) *out = of[o];
     return SIFR_OK;
 }
 

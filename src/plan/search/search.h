@@ -16,20 +16,22 @@ void plan_memo_free(plan_memo *memo); /* NULL is allowed */
 typedef struct plan_search {
     const sifr_model *model;
     device *dev;
-    const plan_machine *machine; /* prices */
-    int64_t room_bytes;          /* limit of a rank's block */
-    int64_t spare_bytes;         /* of it, what recompute "auto" leaves free (plan_spare) */
-    int64_t host_room_bytes;     /* limit of its host memory, with a separate device; 0: none */
-    int64_t disk_bytes;          /* limit of a rank's bytes on disk; 0: no disk */
-    plan_output output;          /* where checkpoints go; zeroed: any size fits */
-    bool any_order;              /* step_order is "auto": the better order of each setting */
-    bool any_stages;             /* pipeline.stages is "auto": plan_fit chooses them */
-    bool any_copies;             /* sifr.shard_size is "auto": plan_fit chooses it */
-    bool overlap_by_stage;       /* overlap_comm is not given: true at stage 3, else false */
-    int threads;                 /* number that plan in parallel; 0: one */
-    plan_memo *memo;             /* cached outcomes; NULL: plans everything anew */
-    int32_t tried;               /* plans tried so far */
-    int64_t lowered;             /* micro batches lowered for them: the work done */
+    const plan_machine *machine;       /* prices */
+    const plan_machine *order_machine; /* by which any_order chooses: no measured ones, since the
+                                          order may decide bits; NULL: `machine` */
+    int64_t room_bytes;                /* limit of a rank's block */
+    int64_t spare_bytes;               /* of it, what recompute "auto" leaves free (plan_spare) */
+    int64_t host_room_bytes; /* limit of its host memory, with a separate device; 0: none */
+    int64_t disk_bytes;      /* limit of a rank's bytes on disk; 0: no disk */
+    plan_output output;      /* where checkpoints go; zeroed: any size fits */
+    bool any_order;          /* step_order is "auto": the better order of each setting */
+    bool any_stages;         /* pipeline.stages is "auto": plan_fit chooses them */
+    bool any_copies;         /* sifr.shard_size is "auto": plan_fit chooses it */
+    bool overlap_by_stage;   /* overlap_comm is not given: true at stage 3, else false */
+    int threads;             /* number that plan in parallel; 0: one */
+    plan_memo *memo;         /* cached outcomes; NULL: plans everything anew */
+    int32_t tried;           /* plans tried so far */
+    int64_t lowered;         /* micro batches lowered for them: the work done */
 } plan_search;
 
 /* The outcome of a step. Bytes and counts are those of the rank of settings.mesh. */
@@ -46,6 +48,7 @@ typedef struct plan_outcome {
     int64_t gathered, reduced;           /* bytes delivered in a step */
     int64_t gathers, reductions;
     plan_prediction predicted;
+    double order_seconds; /* a step's, by the prices that choose the order */
     /* With several stages: bytes of the block of the first, the fullest and the last stage; which
      * one is the fullest; the longest time that a stage waits for others. */
     int64_t stage_bytes[3];
@@ -73,7 +76,7 @@ sifr_status plan_assess(const plan_search *search, const plan_schedule *schedule
                         sifr_error *error) SIFR_MUST_CHECK;
 
 /* Plans and prices a step. With any_order the order in `settings` is ignored; out->settings has the
- * chosen one. */
+ * chosen one, which is the one that a run chooses of these settings (engine_choose_order). */
 sifr_status plan_try(plan_search *search, const plan_settings *settings, plan_outcome *out,
                      sifr_error *error) SIFR_MUST_CHECK;
 
