@@ -37,13 +37,22 @@ static sifr_status say_none(const plan_search *search, char *out) {
     return SIFR_OK;
 }
 
+static sifr_status say_ended(char *out) {
+    snprintf(out, ADVICE_LENGTH,
+             "none of the other settings that were tried fits; there are more (sifr plan --fit)");
+    return SIFR_OK;
+}
+
 static sifr_status look(plan_search *search, const plan_settings *from, char *out,
                         sifr_error *error) {
     plan_outcome own, found;
     char bytes[32], change[256];
     BASE_TRY(plan_try_size(search, from, &own, error));
+    search->most_work = PLAN_FIT_WORK / 4; /* a refusal should not wait long for advice */
     BASE_TRY(plan_smallest_change(search, from, &found, error));
+    search->most_work = 0;
     bool in_memory = own.total_bytes <= search->room_bytes;
+    if (!found.fits && search->ended) return say_ended(out);
     if (!found.fits && !in_memory) return shorten(search, from, &found, out, error);
     if (!found.fits) return own.nvme_bytes ? say_none(search, out) : SIFR_OK;
     plan_describe_change(search, from, &found.settings, change, sizeof change);

@@ -60,8 +60,9 @@ static sifr_status refuse(const cli_plan_report *r, const plan_outcome *least, p
     base_format_bytes((uint64_t)plan_needed_bytes(least), need);
     base_format_bytes((uint64_t)r->limits.room_bytes, room);
     return base_fail(error, SIFR_NO_MEMORY,
-                     "--fit: nothing fits: a rank may take %s (%s)%s, and the nearest settings "
+                     "--fit: nothing fits%s: a rank may take %s (%s)%s, and the nearest settings "
                      "(%s) take %s%s; use more ranks, or more memory per rank",
+                     search->ended ? " of what was tried before the search ended at its bound" : "",
                      room, r->limits.text, on_disk, text, need, shorter);
 }
 
@@ -198,12 +199,17 @@ static void say_prices(FILE *to, const cli_plan_report *r, const plan_outcome *b
 }
 
 static void say(const cli_plan_report *r, const plan_outcome *given, const plan_outcome *best,
-                int32_t tried, const char *path) {
+                const plan_search *search, const char *path) {
     FILE *to = path ? stdout : stderr;
     say_outcome(to, "chosen", r, best);
     say_outcome(to, "as given", r, given);
-    fprintf(to, "%-12s the least predicted time of what fits, of %d plans; %s\n", "why", (int)tried,
-            r->limits.text);
+    fprintf(to, "%-12s the least predicted time of what fits, of %d plans; %s\n", "why",
+            (int)search->tried, r->limits.text);
+    if (search->ended)
+        fprintf(to,
+                "%-12s the search ended at its bound, and other settings were not tried: a smaller "
+                "train_batch_size leaves fewer\n",
+                "not all");
     say_prices(to, r, best);
     if (path) say_command(to, r, path);
 }
@@ -213,14 +219,16 @@ sifr_status cli_plan_fit(cli_plan_report *r, const plan_settings *settings, cons
     plan_outcome given, best;
     plan_search search = r->search;
     BASE_TRY(plan_try(&search, settings, &given, error));
+    search.most_work = PLAN_FIT_WORK;
     search.any_order = true; /* of each setting the order that a run chooses of it */
     search.tried = 0;
     BASE_TRY(plan_fit(&search, settings, &best, error));
+    search.most_work = 0; /* the largest length, if nothing fits, has a bound of its own */
     if (!best.fits) return refuse(r, &best, &search, error);
     BASE_TRY(adopt(&r->config, &best.settings, r->config.world_size, error));
     BASE_TRY(verify(r, &best, error));
     if (path || !json) BASE_TRY(write_config(r, path, error));
-    if (json) return cli_plan_print_fit_json(r, &given, &best, search.tried, error);
-    say(r, &given, &best, search.tried, path);
+    if (json) return cli_plan_print_fit_json(r, &given, &best, &search, error);
+    say(r, &given, &best, &search, path);
     return SIFR_OK;
 }

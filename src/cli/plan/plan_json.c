@@ -305,14 +305,15 @@ int cli_plan_print_json(const cli_plan_report *r, bool dump) {
 }
 
 sifr_status cli_plan_print_fit_json(const cli_plan_report *r, const plan_outcome *given,
-                                    const plan_outcome *chosen, int32_t tried, sifr_error *error) {
+                                    const plan_outcome *chosen, const plan_search *search,
+                                    sifr_error *error) {
     char *text;
     BASE_TRY(config_text(&r->config, &text, error));
     json_t *config = json_loads(text, 0, NULL);
     free(text);
-    json_t *out = json_pack("{s:o, s:o, s:i, s:o, s:o}", "chosen", outcome_json(chosen), "as_given",
-                            outcome_json(given), "plans", (int)tried, "memory", room_json(r),
-                            "config", config);
+    json_t *out = json_pack("{s:o, s:o, s:i, s:b, s:o, s:o}", "chosen", outcome_json(chosen),
+                            "as_given", outcome_json(given), "plans", (int)search->tried,
+                            "all_tried", !search->ended, "memory", room_json(r), "config", config);
     if (!out) return base_fail(error, SIFR_NO_MEMORY, "--fit: out of memory");
     json_dumpf(out, stdout, JSON_INDENT(2));
     putchar('\n');

@@ -66,7 +66,7 @@ sifr_status cli_plan_fit(cli_plan_report *report, const plan_settings *settings,
 
 /* Prints the chosen settings beside the given ones, the number of plans, and the config. */
 sifr_status cli_plan_print_fit_json(const cli_plan_report *report, const plan_outcome *given,
-                                    const plan_outcome *chosen, int32_t tried,
+                                    const plan_outcome *chosen, const plan_search *search,
                                     sifr_error *error) SIFR_MUST_CHECK;
 
 #endif

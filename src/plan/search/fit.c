@@ -14,19 +14,58 @@ static bool has(const plan_choice *row, plan_trait trait) {
     return (row->traits & trait) != 0;
 }
 
+/* Schedule interleaved has one micro batch for each stage at least. */
+static int32_t few_of(const plan_settings *settings) {
+    bool interleaved = settings->step.pipeline.schedule == SIFR_SCHEDULE_INTERLEAVED;
+    return interleaved ? plan_mesh_ranks(&settings->mesh, PLAN_STAGES) : PLAN_FEW;
+}
+
+/* A lower bound of a step's memory, from a list of a few micro batches. Each further micro batch
+ * adds at least its tokens, labels and losses. */
+static sifr_status bound_size(plan_search *search, const plan_settings *settings, plan_outcome *out,
+                              sifr_error *error) {
+    plan_settings few = *settings;
+    if (few.step.gradient_accumulation_steps > few_of(settings))
+        few.step.gradient_accumulation_steps = few_of(settings);
+    BASE_TRY(plan_try_all_sizes(search, &few, out, error));
+    int64_t ids =
+        settings->step.micro_batch_size * settings->step.seq_length * (int64_t)sizeof(int32_t);
+    int64_t own = INPUTS * plan_room(ids);
+    if (out->possible)
+        out->total_bytes += own * (settings->step.gradient_accumulation_steps -
+                                   few.step.gradient_accumulation_steps);
+    out->settings = *settings;
+    return SIFR_OK;
+}
+
+/* Tries one size, unless a few of its micro batches tell that it does not fit; `least`, if it is
+ * asked too, is the one with the least memory so far. *tried is false where a few were enough. */
+static sifr_status try_size(plan_search *search, const fit_sizes *sizes, size_t index,
+                            const plan_settings *settings, const plan_outcome *least,
+                            plan_outcome *out, bool *tried, sifr_error *error) {
+    plan_settings one = *settings;
+    fit_set_size(sizes, &one, index);
+    *tried = true;
+    if (one.step.gradient_accumulation_steps > few_of(&one)) {
+        BASE_TRY(bound_size(search, &one, out, error));
+        bool may_fit = out->fits && out->total_bytes <= search->room_bytes;
+        *tried = may_fit || (least && out->total_bytes < least->total_bytes);
+    }
+    return *tried ? plan_try_fitting(search, &one, out, error) : SIFR_OK;
+}
+
 /* Tries the first `count` sizes from the largest down and returns the first that fits: larger micro
  * batches are never slower. If none fits, returns the size with the least memory. That need not be
  * the smallest size, since accumulation needs gradient sums. */
 static sifr_status largest_size(plan_search *search, const fit_sizes *sizes, size_t count,
                                 const plan_settings *settings, plan_outcome *out,
                                 sifr_error *error) {
-    plan_settings one = *settings;
-    for (size_t i = count; i-- > 0;) {
-        plan_outcome tried;
-        fit_set_size(sizes, &one, i);
-        BASE_TRY(plan_try_fitting(search, &one, &tried, error));
-        if (i + 1 == count || fit_is_better(&tried, out)) *out = tried;
-        if (tried.fits) break;
+    *out = (plan_outcome){.settings = *settings, .total_bytes = INT64_MAX};
+    for (size_t i = count; i-- > 0 && !out->fits;) {
+        plan_outcome next;
+        bool tried;
+        BASE_TRY(try_size(search, sizes, i, settings, out, &next, &tried, error));
+        if (tried && (i + 1 == count || fit_is_better(&next, out))) *out = next;
     }
     return SIFR_OK;
 }
@@ -89,49 +128,52 @@ static sifr_status begin_entry(plan_search *search, const plan_settings *setting
     return find_least(search, settings, out, error);
 }
 
-/* Tries all combinations; sizes are searched only if the lower bound fits. */
-static sifr_status try_all(plan_search *search, const plan_settings *from, const fit_sizes *sizes,
-                           fit_list *list, sifr_error *error) {
-    fit_combination c = fit_begin_combinations(search, from);
-    do {
-        plan_settings settings;
-        bool possible = fit_combine(search, &c, from, &settings);
-        BASE_TRY(base_grow(&list->all, &list->room, list->count + 1, sizeof *list->all, error));
-        BASE_TRY(base_grow(&list->entries, &list->entry_room, list->count + 1,
-                           sizeof *list->entries, error));
-        plan_outcome *next = &list->all[list->count];
-        fit_entry *entry = &list->entries[list->count];
-        size_t back = back_to_first(&c, PLAN_FOR_ROOM), same = back_to_first(&c, PLAN_IS_ORDER);
-        bool wanted = possible && (back == 0 || !is_enough(sizes, next - back));
-        *next = (plan_outcome){.settings = settings, .total_bytes = INT64_MAX};
-        *entry = same ? entry[-(ptrdiff_t)same] : (fit_entry){.least_bytes = INT64_MAX};
-        entry->tried = false; /* both orders share the bound */
-        if (!same && wanted) BASE_TRY(begin_entry(search, &settings, entry, error));
-        if (wanted && entry->may_fit) {
-            BASE_TRY(largest_size(search, sizes, sizes->count, &settings, next, error));
-            entry->tried = true;
-        }
-        list->count++;
-    } while (fit_next_combination(&c));
+/* One micro batch of a combination of which none has fit yet. */
+static sifr_status try_next(plan_search *search, const fit_sizes *sizes, size_t index,
+                            plan_outcome *best, fit_entry *entry, sifr_error *error) {
+    plan_outcome next;
+    bool tried;
+    if (!entry->open || best->fits) return SIFR_OK;
+    BASE_TRY(try_size(search, sizes, index, &best->settings, NULL, &next, &tried, error));
+    if (tried && fit_is_better(&next, best)) *best = next;
+    entry->tried &= tried;
     return SIFR_OK;
 }
 
-/* A lower bound of a step's memory, from a list of a few micro batches. Each further micro batch
- * adds at least its tokens, labels and losses. */
-static sifr_status bound_size(plan_search *search, const plan_settings *settings, plan_outcome *out,
-                              sifr_error *error) {
-    plan_settings few = *settings;
-    few.step.gradient_accumulation_steps = settings->step.gradient_accumulation_steps < PLAN_FEW
-                                               ? settings->step.gradient_accumulation_steps
-                                               : PLAN_FEW;
-    BASE_TRY(plan_try_all_sizes(search, &few, out, error));
-    int64_t ids =
-        settings->step.micro_batch_size * settings->step.seq_length * (int64_t)sizeof(int32_t);
-    int64_t own = INPUTS * plan_room(ids);
-    if (out->possible)
-        out->total_bytes += own * (settings->step.gradient_accumulation_steps -
-                                   few.step.gradient_accumulation_steps);
-    out->settings = *settings;
+/* Adds a combination, and tries the largest micro batch if its lower bound fits. */
+static sifr_status begin_combination(plan_search *search, const fit_combination *c,
+                                     const plan_settings *from, const fit_sizes *sizes,
+                                     fit_list *list, sifr_error *error) {
+    plan_settings settings;
+    bool possible = fit_combine(search, c, from, &settings);
+    BASE_TRY(base_grow(&list->all, &list->room, list->count + 1, sizeof *list->all, error));
+    BASE_TRY(base_grow(&list->entries, &list->entry_room, list->count + 1, sizeof *list->entries,
+                       error));
+    plan_outcome *next = &list->all[list->count];
+    fit_entry *entry = &list->entries[list->count];
+    size_t back = back_to_first(c, PLAN_FOR_ROOM), same = back_to_first(c, PLAN_IS_ORDER);
+    bool wanted = possible && (back == 0 || !is_enough(sizes, next - back));
+    *next = (plan_outcome){.settings = settings, .total_bytes = INT64_MAX};
+    *entry = same ? entry[-(ptrdiff_t)same] : (fit_entry){.least_bytes = INT64_MAX};
+    entry->tried = false; /* both orders share the bound */
+    list->count++;
+    if (!same && wanted) BASE_TRY(begin_entry(search, &settings, entry, error));
+    entry->open = wanted && entry->may_fit;
+    entry->tried = entry->open;
+    return entry->open ? try_next(search, sizes, sizes->count - 1, next, entry, error) : SIFR_OK;
+}
+
+/* Tries all combinations, each with the largest micro batch that fits. Larger ones are tried of all
+ * combinations first: their plans are short, and the search may end. */
+static sifr_status try_all(plan_search *search, const plan_settings *from, const fit_sizes *sizes,
+                           fit_list *list, sifr_error *error) {
+    fit_combination c = fit_begin_combinations(search, from);
+    size_t first = list->count;
+    do BASE_TRY(begin_combination(search, &c, from, sizes, list, error));
+    while (fit_next_combination(&c));
+    for (size_t size = sizes->count - 1; size-- > 0;)
+        for (size_t i = first; i < list->count; i++)
+            BASE_TRY(try_next(search, sizes, size, &list->all[i], &list->entries[i], error));
     return SIFR_OK;
 }
 
@@ -144,7 +186,7 @@ static sifr_status least_size(plan_search *search, const fit_sizes *sizes, int64
         fit_set_size(sizes, &one, i);
         BASE_TRY(bound_size(search, &one, &tried, error));
         if (tried.total_bytes > bytes) continue;
-        if (one.step.gradient_accumulation_steps > PLAN_FEW)
+        if (one.step.gradient_accumulation_steps > few_of(&one))
             BASE_TRY(plan_try_all_sizes(search, &one, &tried, error));
         if (tried.total_bytes >= out->total_bytes) continue;
         *out = tried;
@@ -218,6 +260,11 @@ done:
     return status;
 }
 
+/* How much of the whole work may be done so far: what comes later keeps some of it. */
+static void allow(plan_search *search, int64_t most_work, int eighths) {
+    search->most_work = (most_work + 7) / 8 * eighths; /* 0: no bound */
+}
+
 sifr_status plan_fit(plan_search *search, const plan_settings *from, plan_outcome *best,
                      sifr_error *error) {
     fit_sizes sizes;
@@ -226,15 +273,21 @@ sifr_status plan_fit(plan_search *search, const plan_settings *from, plan_outcom
     bool open = search->overlap_by_stage && plan_mesh_ranks(&from->mesh, PLAN_WORLD) > 1;
     bool staged = plan_mesh_ranks(&from->mesh, PLAN_STAGES) > 1;
     sifr_status status = fit_find_sizes(share_of(from), &sizes, error);
+    int64_t most = search->most_work;
     search->overlap_by_stage &= !open; /* both values are tried here */
     for (int i = 0; i < 1 + open && status == SIFR_OK; i++) {
         if (open) settings.step.zero.overlap_comm = i == 0;
+        allow(search, most, open ? 2 + 2 * i : 4);
         status = try_all(search, &settings, &sizes, &list, error);
     }
+    allow(search, most, 5);
     if (status == SIFR_OK) status = keep_more(search, &list, error);
+    allow(search, most, 6);
     if (status == SIFR_OK && (staged || search->any_stages))
         status = fit_try_stages(search, &settings, open, &list, error);
+    allow(search, most, 7);
     if (status == SIFR_OK && search->any_copies) status = fit_try_copies(search, &list, error);
+    search->most_work = most;
     if (status == SIFR_OK) status = find_nearest(search, &sizes, &list, error);
     search->overlap_by_stage |= open;
     if (status == SIFR_OK) *best = *choose(list.all, list.count);

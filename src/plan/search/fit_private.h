@@ -45,7 +45,8 @@ typedef struct fit_entry {
     int64_t least_bytes;
     bool may_fit;
     bool planned; /* bound from a plan, not from the sum of states */
-    bool tried;
+    bool open;    /* wanted: its micro batches are tried until one fits */
+    bool tried;   /* all that were, were planned whole */
 } fit_entry;
 
 /* Outcomes so far. `entries` belong to the first outcomes, one each. */

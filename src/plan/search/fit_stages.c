@@ -46,6 +46,7 @@ static sifr_status lower(stage_search *run, const plan_settings *settings, plan_
                          sifr_error *error) {
     sifr_error why = {0};
     *s = NULL;
+    if (plan_search_ends(run->search)) return SIFR_OK;
     run->search->lowered += settings->step.gradient_accumulation_steps;
     sifr_status status = plan_lower(run->search->model, run->search->dev, settings, s, &why);
     if (status == SIFR_OK || status == SIFR_USAGE) return SIFR_OK;

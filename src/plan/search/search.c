@@ -108,11 +108,19 @@ void plan_limit(const plan_search *search, plan_settings *settings) {
         settings->step.activation_memory > 0 ? 0 : search->room_bytes - search->spare_bytes;
 }
 
+bool plan_search_ends(plan_search *search) {
+    bool ends = search->most_work > 0 &&
+                search->lowered >= search->most_work / (int64_t)search->model->unit_count;
+    search->ended |= ends;
+    return ends;
+}
+
 /* Lowers the settings; *s is NULL if such a step cannot be planned. */
 static sifr_status lower(plan_search *search, const plan_settings *settings, plan_schedule **s,
                          sifr_error *error) {
     sifr_error why = {0};
     *s = NULL;
+    if (plan_search_ends(search)) return SIFR_OK;
     search->lowered += settings->step.gradient_accumulation_steps;
     sifr_status status = plan_lower(search->model, search->dev, settings, s, &why);
     if (status == SIFR_OK || status == SIFR_USAGE) return SIFR_OK;
@@ -158,6 +166,8 @@ static sifr_status try_order(plan_search *search, const plan_settings *settings,
     sifr_status status = SIFR_OK;
     take_size(search, s, out);
     bool assessed = priced == PRICE_ALL || (priced == PRICE_FITTING && out->fits);
+    if (assessed && plan_parts(&s->settings.pipeline) > 1) /* the lists of all stages */
+        search->lowered += settings->step.gradient_accumulation_steps;
     if (assessed) status = plan_assess(search, s, out, &why);
     if (status == SIFR_USAGE) { /* of another stage */
         *out = (plan_outcome){.settings = one, .total_bytes = INT64_MAX};
@@ -404,6 +414,7 @@ sifr_status plan_try_all(plan_search *search, plan_trial *trials, size_t count, 
         trials[i].search = *search;
         trials[i].search.tried = 0;
         trials[i].search.lowered = 0;
+        trials[i].search.most_work = 0; /* else answers depended on the number of threads */
     }
     base_parallel(search->threads, count, try_one, trials);
     for (size_t i = 0; i < count; i++) {

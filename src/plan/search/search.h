@@ -32,6 +32,9 @@ typedef struct plan_search {
     plan_memo *memo;         /* cached outcomes; NULL: plans everything anew */
     int32_t tried;           /* plans tried so far */
     int64_t lowered;         /* micro batches lowered for them: the work done */
+    int64_t most_work; /* bound of plan_fit and plan_smallest_change, in micro batches times units
+                          of the model, so that the same inputs end alike on any machine; 0: none */
+    bool ended;        /* the bound was reached: what came behind it counts as not possible */
 } plan_search;
 
 /* The outcome of a step. Bytes and counts are those of the rank of settings.mesh. */
@@ -74,6 +77,9 @@ void plan_limit(const plan_search *search, plan_settings *settings);
 /* Computes memory and time of a schedule. */
 sifr_status plan_assess(const plan_search *search, const plan_schedule *schedule, plan_outcome *out,
                         sifr_error *error) SIFR_MUST_CHECK;
+
+/* Whether the bound is reached; notes it in `ended`. */
+bool plan_search_ends(plan_search *search);
 
 /* Plans and prices a step. With any_order the order in `settings` is ignored; out->settings has the
  * chosen one, which is the one that a run chooses of these settings (engine_choose_order). */
@@ -201,7 +207,9 @@ size_t plan_neighbours(const plan_search *search, const plan_settings *from, pla
  * fastest of each ZeRO stage also with 2, 4, 8 … copies of the state. Of the steps within 1 % of
  * the fastest, the one with the least memory is taken. The few fastest that recompute are also
  * tried with as many activations kept as fit (SIFR_RECOMPUTE_AUTO). If none fits, best->fits is
- * false and *best is the step with the least memory. */
+ * false and *best is the step with the least memory. Larger micro batches, whose plans are short,
+ * come first; with search->ended not all were tried. */
+enum { PLAN_FIT_WORK = 1200000 }; /* for most_work */
 sifr_status plan_fit(plan_search *search, const plan_settings *from, plan_outcome *best,
                      sifr_error *error) SIFR_MUST_CHECK;
 
