@@ -33,7 +33,7 @@ J
 train() { # OUTPUT MODEL RANKS OPTION…
     rm -rf "$1"
     "$SIFR" train --config ds.json --model "$2" --data text --output "$1" --ranks "$3" --threads 1 \
-        "${@:4}" >log 2>err || { cat err >&2; fail "$case: exit code $?"; }
+        "${@:4}" >log 2>err || { code=$?; cat err >&2; fail "$case: exit code $code"; }
 }
 # The same files with the same bytes, but for the run's own records.
 same_folder() { # EXPORTED RUN

@@ -36,11 +36,11 @@ for ranks in 1 2; do # on a host
         [ "$ranks:$stage" != 2:1 ] || continue
         name="stage $stage on 2 hosts of $ranks"
         config $stage
-        train one --ranks $((2 * ranks)) || { cat out err; fail "$name: on one host: exit code $?"; }
-        train linked --hostfile hostfile || { cat out err; fail "$name: exit code $?"; }
+        train one --ranks $((2 * ranks)) || { code=$?; cat out err; fail "$name: on one host: exit code $code"; }
+        train linked --hostfile hostfile || { code=$?; cat out err; fail "$name: exit code $code"; }
         said 0 'host memory'
         cmp one/model.safetensors linked/model.safetensors || fail "$name: other bits"
-        FAKE_GPU=nccl=0 train staged --hostfile hostfile || { cat out err; fail "$name: exit code $?"; }
+        FAKE_GPU=nccl=0 train staged --hostfile hostfile || { code=$?; cat out err; fail "$name: exit code $code"; }
         said 1 'GPUs of several hosts, without NCCL \(NCCL .* was not found\): .* goes through host memory'
         cmp one/model.safetensors staged/model.safetensors || fail "$name, staged: other bits"
     done
@@ -48,9 +48,9 @@ done
 # Stages on hosts of their own send through host memory; copies of the state exchange by NCCL.
 for i in 1 2; do echo "h$i slots=2"; done >hostfile
 config 3 '"train_micro_batch_size_per_gpu": 1,'
-train one --ranks 1 || { cat out err; fail "one rank: exit code $?"; }
+train one --ranks 1 || { code=$?; cat out err; fail "one rank: exit code $code"; }
 for mesh in '--pipeline-stages 2' '--shard-size 2'; do
-    train meshed --hostfile hostfile $mesh || { cat out err; fail "$mesh: exit code $?"; }
+    train meshed --hostfile hostfile $mesh || { code=$?; cat out err; fail "$mesh: exit code $code"; }
     said $([ "$mesh" = '--shard-size 2' ] && echo 0 || echo 1) 'goes through host memory, each byte twice'
     cmp one/model.safetensors meshed/model.safetensors || fail "$mesh: other bits"
 done
@@ -58,7 +58,7 @@ done
 for i in 1 2 3 4; do echo "h$i slots=1"; done >hostfile
 for how in "" "nccl=0"; do
     FAKE_GPU=$how train meshed --hostfile hostfile --pipeline-stages 2 ||
-        { cat out err; fail "stages of two hosts: exit code $?"; }
+        { code=$?; cat out err; fail "stages of two hosts: exit code $code"; }
     cmp one/model.safetensors meshed/model.safetensors || fail "stages of two hosts, $how: other bits"
 done
 FAKE_GPU=nccl_fails=2 train failed --hostfile hostfile --pipeline-stages 2 &&

@@ -7,6 +7,6 @@ fail() { echo "$1" >&2; exit 1; }
 export SIFR_TEST_QUEUED=1
 for test in test_narrow_states test_recompute test_frozen test_golden_models test_golden_lora; do
     begun=$SECONDS
-    "$BUILD/tests/$test" >out 2>&1 || { cat out; fail "$test: exit code $?"; }
+    "$BUILD/tests/$test" >out 2>&1 || { code=$?; cat out; fail "$test: exit code $code"; }
     echo "$test: $((SECONDS - begun)) s"
 done

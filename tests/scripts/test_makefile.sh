@@ -34,7 +34,7 @@ made() { # TARGET…
     what=$*
     rm -rf build*
     : >calls
-    make -j4 "$@" >out 2>&1 || { cat out; fail "exit code $?"; }
+    make -j4 "$@" >out 2>&1 || { code=$?; cat out; fail "exit code $code"; }
     awk '/^begin/ { if (open) exit 1; open = 1 } /^end/ { open = 0 }' calls || fail "two at a time"
     awk '/^begin install-deps/ { there = 1 }
         /^begin cmake --preset/ { if (!there) exit 1; made = 1 }
