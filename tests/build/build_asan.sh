@@ -5,4 +5,4 @@
 . "$SOURCE/tests/support/inner-suite.sh"
 beside
 quick
-inner_build asan tests_asan -DSIFR_WERROR=ON "${options[@]}"
+inner_build asan asan tests_asan -DSIFR_WERROR=ON "${options[@]}"

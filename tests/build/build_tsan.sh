@@ -4,4 +4,4 @@
 . "$SOURCE/tests/support/inner-suite.sh"
 beside
 quick
-inner_build tsan tests_tsan -DSIFR_WERROR=ON "${options[@]}"
+inner_build tsan tsan tests_tsan -DSIFR_WERROR=ON "${options[@]}"

@@ -89,3 +89,8 @@ for test in $(grep -rlE '^(#|/\*) *label: soak' "$SOURCE/tests" --include='test_
     seconds=$(head -n 10 "$test" | sed -n 's/.*timeout: \([0-9]*\).*/\1/p')
     [ "${seconds:-9999}" -le 2400 ] || fail "$test: its limit is ${seconds:-not given}, and 2400 s the most"
 done
+
+# Tests that build into one folder give it the same target and options: else each builds it anew.
+sed -n 's/^inner_build //p' "$SOURCE"/tests/*/*.sh | sort -u >builds
+[ "$(wc -l <builds)" -ge 5 ] || fail "too few builds: $(cat builds)"
+cut -d' ' -f1 builds | uniq -d | { ! grep .; } || fail "built two ways: $(cat builds)"

@@ -3,6 +3,6 @@
 # The whole short suite, and a minute of each fuzz target, built by clang with -Werror, under the
 # sanitizers of addresses and undefined behaviour.
 . "$SOURCE/tests/support/inner-suite.sh"
-inner_build asan all -DSIFR_WERROR=ON
+inner_build soak-asan asan all -DSIFR_WERROR=ON
 export FUZZ_SECONDS=60
 inner_test -L 'short|fuzz' -j 2

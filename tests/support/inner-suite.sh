@@ -14,12 +14,13 @@ quick() {
         "-DSIFR_KERNEL_SETS=$("$SOURCE/scripts/kernel-sets.sh" "$SIFR")")
 }
 
-# inner_build PRESET TARGET [CMAKE OPTION]…: configures and builds the target (all: everything);
-# sets `inner` to the build folder.
+# inner_build FOLDER PRESET TARGET [CMAKE OPTION]…: configures and builds the target (all: everything);
+# sets `inner` to the folder, in that of the build. Tests that share a folder give it the same
+# options, or each builds the other's tree anew.
 inner_build() {
-    local preset=$1 target=$2
-    shift 2
-    inner=$BUILD/$preset
+    local preset=$2 target=$3
+    inner=$BUILD/$1
+    shift 3
     cmake -S "$SOURCE" --preset "$preset" -B "$inner" \
         "-DSIFR_KERNEL_SETS=plain;avx2;avx512;avx512_bf16" "$@" >configure.log 2>&1 ||
         { cat configure.log; return 1; }
