@@ -9,10 +9,30 @@
 
 #include "base/lines.h"
 
+/* What of a group's path is above the folder that shows it: a container may see its own group and
+ * those below it alone, and is still told the whole path. mountinfo: "36 35 98:0 ROOT MOUNT …"; of
+ * several mounts in one place the last counts. */
+static size_t above_mount(const char *mount, const char *group) {
+    base_lines lines;
+    char line[4096], root[1024], place[1024];
+    size_t above = 0;
+    if (!base_lines_open(&lines, "/proc/self/mountinfo")) return 0;
+    while (base_lines_next(&lines, line, sizeof line)) {
+        if (sscanf(line, "%*s %*s %*s %1023s %1023s", root, place) != 2) continue;
+        if (strcmp(place, mount) != 0) continue;
+        size_t length = strlen(root);
+        bool within = strncmp(group, root, length) == 0 && strchr("/", group[length]);
+        above = within ? length : 0;
+    }
+    base_lines_close(&lines);
+    return above;
+}
+
 /* Calls `visit` for the control group and each one above it, from `mount`/`group` up to `mount`. */
 static void walk_groups(const char *mount, const char *group,
                         void (*visit)(const char *directory, base_system *out), base_system *out) {
     char directory[1024];
+    group += above_mount(mount, group);
     int length = snprintf(directory, sizeof directory, "%s%s", mount, group);
     if (length < 0 || (size_t)length >= sizeof directory) return;
     for (;;) {

@@ -10,6 +10,7 @@ number() { sed -n "s/^ *\"$1\": \([0-9]*\).*/\1/p" "$2" | head -n 1; }
 # --- the limit ---
 of_group() { sed -n "s/^[0-9]*:$1:\(.*\)/\1/p" /proc/self/cgroup | sed 's,/$,,'; }
 group=
+export group
 trap '[ ! "$group" ] || rmdir "$group" 2>/dev/null || :' EXIT
 # Makes $group, of either version, within the group that this is in, or else beside it.
 make_group() {
@@ -160,6 +161,13 @@ if grep -q '^optimizer state and parameters: ' out; then fail "taken before the 
 
 check memory 1
 whole=$each
+# A container sees its own group and those below alone, and is told the whole path all the same.
+if [ "$how" = group ]; then
+    expect 3 limited 1 $((each * 9 / 10)) unshare -m sh -c 'shown=/sys/fs/cgroup
+        [ -e "$group/memory.max" ] || shown=$shown/memory
+        mount --bind "${group%/*}" $shown && exec "$@"' contained $(train memory 1)
+    grep -q '^sifr train: memory: .* is what the control group leaves' err || fail "contained: $(cat err)"
+fi
 check disk 1
 [ "$each" -lt $((whole / 2)) ] || fail "the example takes $each on disk, in memory $whole"
 
