@@ -294,9 +294,12 @@ static sifr_status try_special(spm *s, spm_pair *p, const char *folder, const si
     if (!same)
         base_log(log, SIFR_LOG_WARNING,
                  "%s: behind a special token this tokenizer puts %s blank, llama.cpp %s: \"%s\" is "
-                 "%zu tokens here, %zu there, and they differ",
+                 "%zu tokens here, %zu there, and they differ%s",
                  folder, s->prefix ? "no" : "a", s->prefix ? "one" : "none", text, p->ids.count,
-                 s->ids.count);
+                 s->ids.count,
+                 s->prefix ? "; for texts that begin with a special token, such as chats, give it "
+                             "--override-kv tokenizer.ggml.add_space_prefix=bool:false"
+                           : "");
     return SIFR_OK;
 }
 
