@@ -2,12 +2,15 @@
 # timeout: 900, not under sanitizers, runs alone
 # Under a real Slurm of two nodes with two ranks on each, by examples/slurm.sh: ranks that are killed
 # on the other node are named within seconds, placement by turns keeps shards on a host, a job that
-# makes room saves, comes back into the queue and goes on; each run that ends has one rank's bits.
+# makes room saves, comes back into the queue and goes on; each run that ends has one rank's bits. A
+# node's memory limited to the plan and 8 % is enough, tokenising and the launcher included.
 . "$SOURCE/tests/support/ranks.sh"
 . "$SOURCE/tests/support/slurm_nodes.sh"
 nodes 2
-srun --mpi=list 2>&1 | grep -q pmix || { echo "skipped: this Slurm has no PMIx" && exit 77; }
-[ ! "$mpich" ] || { echo "skipped: this sifr was built with MPICH, whose srun is another" && exit 77; }
+SIFR_PMI=pmix
+[ ! "$mpich" ] || SIFR_PMI=pmi2
+export SIFR_PMI
+srun --mpi=list 2>&1 | grep -q "$SIFR_PMI" || { echo "skipped: this Slurm has no $SIFR_PMI" && exit 77; }
 tiny_model
 sed 's/"max_steps": 10/"max_steps": 400/; s/"sifr": {/"sifr": {"shard_size": 2, /
     s/^ "opt/ "zero_optimization": {"stage": 3}, &/' ds.json >config.json
@@ -87,3 +90,33 @@ scancel "$job" # it is in the queue again
 grep -q 'stopped by .*saved, continue with --resume' ranks.log || fail "ranks: $(cat ranks.log)"
 grep -q "JobId=$job WEXITSTATUS 143" slurm/ctl.log || fail "ranks: another exit code"
 echo "--ranks in a batch script: saved in time, 143"
+
+# --- memory limits that act ---
+if [ ! "$groups" ]; then
+    echo "skipped: memory limits: no control group of version 1 can be made here"
+    exit 0
+fi
+cat >larger.json <<'J'
+{"model_type": "llama", "architectures": ["LlamaForCausalLM"], "vocab_size": 280,
+ "hidden_size": 768, "num_hidden_layers": 8, "num_attention_heads": 8, "num_key_value_heads": 8,
+ "intermediate_size": 2048, "max_position_embeddings": 128, "torch_dtype": "bfloat16"}
+J
+"$SIFR" init --config larger.json --tokenizer tok --output larger >out
+for i in $(seq 200); do cat text; done >long # 14 MB
+sed 's/"train_batch_size": 24/"bf16": {"enabled": true}, "train_batch_size": 4/; s/400/2/
+    s/"shard_size": 2, //' config.json >limited.json
+"$SIFR" plan --config limited.json --model larger --world-size 4 --threads 1 --json >plan.json
+planned=$(sed -n 's/^ *"peak_bytes": \([0-9]*\).*/\1/p' plan.json | head -n 1)
+limited() { # NAME PERCENT
+    CONFIG=$PWD/limited.json MODEL=$PWD/larger DATA=$PWD/long \
+        submit "$1" --mem=$((2 * planned * $2 / 100 / 1024))K
+}
+limited enough 108
+until_state "$job" "COMPLETED" 120
+grep -q '^done: 2 steps' enough.log || fail "enough: $(cat enough.log)"
+limited less 90
+until_state "$job" "FAILED" 60
+grep -q '^sifr train: .*memory: .* is what the control group leaves' less.log ||
+    fail "less: not refused: $(cat less.log)"
+[ ! -e less/model.safetensors ] || fail "less: trained"
+echo "$planned bytes planned a rank: 8 % more is enough, 10 % less is refused"
