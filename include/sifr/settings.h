@@ -286,6 +286,13 @@ typedef struct sifr_settings {
 /* The defaults of the config's keys (docs/config.md), one sequence of 1024 tokens, fp32, AdamW. */
 SIFR_API sifr_settings sifr_settings_defaults(void);
 
+/* Whether each field has a value that its key may have (docs/config.md) or that this header names,
+ * numbers are finite, and fields go together. SIFR_USAGE names the first field that is wrong, its
+ * value and what it may be. sifr_engine_create and sifr_model_group call it; what depends on the
+ * model, the device or the ranks is checked there. */
+SIFR_API sifr_status sifr_settings_check(const sifr_settings *settings,
+                                         sifr_error *error) SIFR_MUST_CHECK;
+
 #ifdef __cplusplus
 }
 #endif

@@ -164,7 +164,6 @@ static sifr_status fill_scale(const sifr_config *config, const char *path, doubl
 }
 
 sifr_status config_fill_groups(sifr_config *config, sifr_error *error) {
-    enum { MOST = 4096 };
     const json_t *list = config_setting_at(config, path_of_key)->value;
     sifr_optimizer *optimizer = &config->step.optimizer;
     size_t used = 0;
@@ -182,9 +181,9 @@ sifr_status config_fill_groups(sifr_config *config, sifr_error *error) {
         return base_fail(error, SIFR_USAGE, "%s must be a list of %s", where, shape);
     for (size_t i = 0; i < json_array_size(list); i++) {
         BASE_TRY(fill_group(config, json_array_get(list, i), i, &used, error));
-        if (used > MOST)
+        if (used > CONFIG_MOST_GROUPS)
             return base_fail(error, SIFR_USAGE, "%s: more than %d patterns; give fewer", where,
-                             MOST);
+                             CONFIG_MOST_GROUPS);
     }
     optimizer->groups = config->group_list;
     optimizer->group_count = (int32_t)used;

@@ -4,6 +4,8 @@
  * where docs and source differ. Switching a feature on is an edit of its row. */
 #include "config/config_keys.h"
 
+#include <math.h>
+#include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 
@@ -25,7 +27,11 @@
 #define REMOVED CONFIG_REMOVED
 #define ALIAS CONFIG_ALIAS
 #define FIELD(name)                                                                                \
-    .field = offsetof(sifr_config, name) + 1, .size = sizeof(((sifr_config *)0)->name)
+    .member = #name, .field = offsetof(sifr_config, name) + 1,                                     \
+    .size = sizeof(((sifr_config *)0)->name),                                                      \
+    .is_unsigned = _Generic(((sifr_config *)0)->name, uint64_t                                     \
+                            : true, default                                                        \
+                            : false)
 /* `sifr plan --fit` may choose it. */
 #define FIT(name_, says_) .fit = name_, .says = says_
 /* Where --help has its flag; else under what to train. */
@@ -54,6 +60,11 @@
     "AdamW|Adam|SGD|Adagrad|Lion|AdamWScheduleFree|" ADAMS_8BIT "|Lamb|Muon|Adafactor"
 #define OPTIMIZERS_LATER "OneBitAdam|ZeroOneAdam|OneBitLamb|MuAdam|MuAdamW|MuSGD"
 #define FREE "AdamWScheduleFree"
+#define BETAS "0..<1"
+#define DIGITS(number) DIGITS_OF(number)
+#define DIGITS_OF(number) #number
+/* Gradients are made in fp32, which ends at 2^128. */
+#define SCALE_POWER "126"
 #define WARMUPS "WarmupLR|WarmupDecayLR"
 /* Names of transformers' get_scheduler; the last two are refused. */
 #define TRAINER_LATER "reduce_lr_on_plateau|greedy"
@@ -99,7 +110,7 @@ KEY("optimizer.type", CHOICE, BUILT, "\"AdamW\"", "", "AdamW; Adam with the mean
 KEY("optimizer.legacy_fusion", BOOL, NONE, "false", "", "the optimizer is one fused pass."),
 KEY("optimizer.params", SECTION, BUILT, NULL, "", "Parameters of the optimizer."),
 KEY("optimizer.params.lr", NUMBER, BUILT, "0.001", "", "Learning rate; flag --learning-rate. \"auto\", or no optimizer section: 5e-5, as in the Hugging Face Trainer. Not given: of Adagrad 0.01, of AdamWScheduleFree 0.0025, of Muon 0.02, as in their libraries.", .range = ">= 0", FIELD(lr)),
-KEY("optimizer.params.betas", NUMBERS, BUILT, "[0.9, 0.999]", "", "Decay rates of the first and second moment; of Lion [0.9, 0.99], of Muon's Adam [0.9, 0.95] unless given.", .range = "0..<1", .only = ADAMS "|Lamb|OneBitLamb|Muon|Lion|" FREE "|" ADAMS_8BIT),
+KEY("optimizer.params.betas", NUMBERS, BUILT, "[0.9, 0.999]", "", "Decay rates of the first and second moment; of Lion [0.9, 0.99], of Muon's Adam [0.9, 0.95] unless given.", .range = BETAS, .only = ADAMS "|Lamb|OneBitLamb|Muon|Lion|" FREE "|" ADAMS_8BIT),
 KEY("optimizer.params.eps", NUMBER, BUILT, "1e-8", "", "Added to the square root of the second moment, after bias correction; of Adagrad and Muon's Adam 1e-10 unless given. Adafactor adds it to squares of gradients, 1e-30 unless given; there it may be a list of two numbers as in transformers, the second of which is least_scale.", .range = ">= 0", .only = ADAMS "|Lamb|OneBitLamb|Muon|Adagrad|Adafactor|" FREE "|" ADAMS_8BIT, FIELD(step.optimizer.eps)),
 KEY("optimizer.params.weight_decay", NUMBER, BUILT, "0.0", "", "Weight decay of every trained parameter, including norms and biases, as in DeepSpeed; sifr.no_decay leaves those out, as the Hugging Face Trainer does. Of AdamW8bit 0.01 unless given, as in bitsandbytes.", .range = ">= 0", FIELD(step.optimizer.weight_decay)),
 KEY("optimizer.params.bias_correction", BOOL, BUILT, "true", "", "Divides the moments by 1 - beta^step.", .only = ADAMS "|Lamb", FIELD(step.optimizer.bias_correction)),
@@ -197,8 +208,8 @@ KEY("bfloat16", SECTION, ALIAS, NULL, "", "Old spelling.", .alias = "bf16"),
 KEY("fp16", SECTION, BUILT, NULL, "", "fp16 parameters and activations, with fp32 master weights and optimizer state, and loss scaling; products are computed in fp32."),
 KEY("fp16.enabled", BOOL, BUILT, "false", "", "Trains in fp16. \"auto\": false, unless --fp16.", .flag = "fp16", IN(SPEED)),
 KEY("fp16.auto_cast", BOOL, LATER, "false", "", "Casts inputs to fp16."),
-KEY("fp16.loss_scale", NUMBER, BUILT, "0", "", "Fixed loss scale; 0: dynamic.", .range = ">= 0", FIELD(step.fp16.loss_scale)),
-KEY("fp16.initial_scale_power", INT, BUILT, "16", "", "The first dynamic scale is 2 to this power.", .range = ">= 0", FIELD(step.fp16.initial_scale_power)),
+KEY("fp16.loss_scale", NUMBER, BUILT, "0", "", "Fixed loss scale; 0: dynamic.", .range = ">= 0", .most = "0x1p" SCALE_POWER, FIELD(step.fp16.loss_scale)),
+KEY("fp16.initial_scale_power", INT, BUILT, "16", "", "The first dynamic scale is 2 to this power.", .range = ">= 0", .most = SCALE_POWER, FIELD(step.fp16.initial_scale_power)),
 KEY("fp16.loss_scale_window", INT, BUILT, "1000", "steps", "Steps without overflow after which the scale doubles.", .range = "> 0", FIELD(step.fp16.loss_scale_window)),
 KEY("fp16.hysteresis", INT, BUILT, "2", "", "The scale is halved by the overflow with this number and by each one after it; the count starts again when the scale doubles.", .range = "> 0", FIELD(step.fp16.hysteresis)),
 KEY("fp16.consecutive_hysteresis", BOOL, BUILT, "false", "", "Restarts the count of overflows after each step without overflow.", FIELD(step.fp16.consecutive_hysteresis)),
@@ -221,7 +232,7 @@ KEY("zero_optimization", SECTION, BUILT, NULL, "", "ZeRO: which state each rank 
 KEY("zero_optimization.stage", INT, BUILT, "0", "", "0: all state whole; 1: a slice of the optimizer state; 2: also of the gradients; 3: also of the parameters.", .choices = "0|1|2|3", FIT("zero_stage", "ZeRO stage %s"), FIELD(step.zero.stage)),
 KEY("zero_optimization.contiguous_gradients", BOOL, NONE, "true", "", "the gradients of a unit are made in one flat buffer."),
 KEY("zero_optimization.reduce_scatter", BOOL, NONE, "true", "", "a gradient is summed, in fp32, where its slice is kept; an all-reduce would give the same."),
-KEY("zero_optimization.reduce_bucket_size", INT, BUILT, NULL, "elements", "Gradients that are reduced while the backward pass goes on, unit by unit, at stages 2 and 3 one unit at a time; a larger unit is waited for at once. 0: every unit is waited for at once. No buffer has this size. Default: 5e8, or the largest unit if that is more.", .range = ">= 0", FIELD(step.zero.reduce_bucket_size)),
+KEY("zero_optimization.reduce_bucket_size", INT, BUILT, NULL, "elements", "Gradients that are reduced while the backward pass goes on, unit by unit, at stages 2 and 3 one unit at a time; a larger unit is waited for at once. 0: every unit is waited for at once. No buffer has this size. Default: 5e8, or the largest unit if that is more.", .range = ">= 0", .unset = "-1", FIELD(step.zero.reduce_bucket_size)),
 KEY("zero_optimization.use_multi_rank_bucket_allreduce", BOOL, NONE, "true", "", "every unit is summed slice by slice, each where it is kept."),
 KEY("zero_optimization.allgather_partitions", BOOL, NONE, "true", "", "the slices of a unit are gathered by one call."),
 KEY("zero_optimization.allgather_bucket_size", INT, BUILT, "5e8", "elements", "Parameters that are gathered at a time after the update, at least one unit. No buffer has this size.", .range = ">= 0", FIELD(step.zero.allgather_bucket_size)),
@@ -237,7 +248,7 @@ KEY("zero_optimization.sub_group_size", INT, BUILT, NULL, "elements of the local
 KEY("zero_optimization.stage3_prefetch_bucket_size", INT, BUILT, "1", "elements", "Units are gathered before their use until at least this many elements are; 0: none. The default is one unit; DeepSpeed's 5e7 gathers small models whole.", .range = ">= 0", STAGE_3, FIELD(step.zero.prefetch_bucket_size)),
 KEY("zero_optimization.stage3_param_persistence_threshold", INT, BUILT, "0", "elements", "Units of at most this many elements stay whole on every rank and are gathered after each update. DeepSpeed counts tensors, and its default is 1e5; here a unit is one transfer, and the default is none.", .range = ">= 0", STAGE_3, FIELD(step.zero.param_persistence_threshold)),
 KEY("zero_optimization.stage3_model_persistence_threshold", INT, BUILT, "9223372036854775807", "elements", "The most elements that stay whole because of stage3_param_persistence_threshold, units in the model's order.", .range = ">= 0", STAGE_3, FIELD(step.zero.model_persistence_threshold)),
-KEY("zero_optimization.stage3_max_live_parameters", INT, BUILT, NULL, "elements", "No unit is gathered early while more than this many elements are gathered. Default: 1e9, or twice the largest unit if that is more.", .range = ">= 0", STAGE_3, FIELD(step.zero.max_live_parameters)),
+KEY("zero_optimization.stage3_max_live_parameters", INT, BUILT, NULL, "elements", "No unit is gathered early while more than this many elements are gathered. Default: 1e9, or twice the largest unit if that is more.", .range = ">= 0", .unset = "-1", STAGE_3, FIELD(step.zero.max_live_parameters)),
 KEY("zero_optimization.stage3_max_reuse_distance", INT, BUILT, "0", "elements", "A unit stays gathered if fewer elements than this are gathered before its next use. The default is none; DeepSpeed's 1e9 keeps small models whole on every rank.", .range = ">= 0", STAGE_3, FIELD(step.zero.max_reuse_distance)),
 KEY("zero_optimization.stage3_module_granularity_threshold", INT, NONE, "0", "elements", "units are given by the model's description.", .range = ">= 0"),
 KEY("zero_optimization.stage3_use_all_reduce_for_fetch_params", BOOL, NONE, "false", "", "slices are gathered, which moves half of what an all-reduce does."),
@@ -279,14 +290,14 @@ KEY("zero_optimization.leaf_module.name_suffixes", TEXTS, NONE, "[]", "", "units
 KEY("zero_optimization.offload_param", SECTION, BUILT, NULL, "", "Stage 3: where the parameters that the model reads are kept."),
 KEY("zero_optimization.offload_param.device", CHOICE, BUILT, "\"none\"", "", "Where each rank's slices of the parameters are kept; at stage 3 only. nvme: each slice is read before its unit is gathered, and written after its update. On CPU ranks, cpu is the same as none.", .choices = "none|cpu|nvme", FIT("parameters_on_disk", "parameters on disk"), FIELD(step.offload.param.device)),
 KEY("zero_optimization.offload_param.nvme_path", TEXT, BUILT, NULL, "", "Directory on the disk for the slices; must be the same as in offload_optimizer, if both are given.", PARAM_NVME, FIELD(nvme_path.param)),
-KEY("zero_optimization.offload_param.buffer_count", INT, BUILT, NULL, "", "Slices that may be in memory between the disk and their use. Default: as many as are needed, and one that is read ahead (DeepSpeed: 5).", .range = "> 0", PARAM_AWAY, FIELD(step.offload.param.buffer_count)),
-KEY("zero_optimization.offload_param.buffer_size", INT, BUILT, NULL, "elements", "The largest slice that is accepted; no buffer is larger than its slice. Default: no limit (DeepSpeed: 1e8).", .range = "> 0", PARAM_AWAY, FIELD(step.offload.param.buffer_size)),
+KEY("zero_optimization.offload_param.buffer_count", INT, BUILT, NULL, "", "Slices that may be in memory between the disk and their use. Default: as many as are needed, and one that is read ahead (DeepSpeed: 5).", .range = "> 0", .most = "1048576", .unset = "0", PARAM_AWAY, FIELD(step.offload.param.buffer_count)),
+KEY("zero_optimization.offload_param.buffer_size", INT, BUILT, NULL, "elements", "The largest slice that is accepted; no buffer is larger than its slice. Default: no limit (DeepSpeed: 1e8).", .range = "> 0", .unset = "0", PARAM_AWAY, FIELD(step.offload.param.buffer_size)),
 KEY("zero_optimization.offload_param.max_in_cpu", INT, BUILT, "0", "elements of the local slices", "Slices that stay in memory, units in the model's order, up to this many elements in all (DeepSpeed: 1e9, with which small models have nothing on disk).", .range = ">= 0", PARAM_NVME, FIELD(step.offload.param.max_in_cpu)),
 KEY("zero_optimization.offload_param.pin_memory", BOOL, BUILT, "true", "", "Pins the memory that slices are read to and written from, as far as the limit of locked memory allows.", PARAM_NVME, FIELD(step.offload.param.pin_memory)),
 KEY("zero_optimization.offload_optimizer", SECTION, BUILT, NULL, "", "Where optimizer state (fp32 master weights, both moments) is kept."),
 KEY("zero_optimization.offload_optimizer.device", CHOICE, BUILT, "\"none\"", "", "Where the optimizer state is kept, at any stage (DeepSpeed: nvme at stage 3 only). On CPU ranks, cpu is the same as none.", .choices = "none|cpu|nvme", FIT("optimizer_on_disk", "optimizer state on disk"), FIELD(step.offload.optimizer.device)),
 KEY("zero_optimization.offload_optimizer.nvme_path", TEXT, BUILT, NULL, "", "Directory on the disk for the state; each rank makes a directory in it and removes that at the end.", NVME, FIELD(nvme_path.optimizer)),
-KEY("zero_optimization.offload_optimizer.buffer_count", INT, BUILT, NULL, "", "Buffers in memory, each for one kind of state (two kinds, in 16 bits three) of one sub-group. Default: enough to read one sub-group, update one and write one at the same time (DeepSpeed: 4).", .range = "> 0", AWAY, FIELD(step.offload.optimizer.buffer_count)),
+KEY("zero_optimization.offload_optimizer.buffer_count", INT, BUILT, NULL, "", "Buffers in memory, each for one kind of state (two kinds, in 16 bits three) of one sub-group. Default: enough to read one sub-group, update one and write one at the same time (DeepSpeed: 4).", .range = "> 0", .most = "1048576", .unset = "0", AWAY, FIELD(step.offload.optimizer.buffer_count)),
 KEY("zero_optimization.offload_optimizer.pin_memory", BOOL, BUILT, "true", "", "Pins the memory that state and gradients are read to and written from, as far as the limit of locked memory allows.", NVME, FIELD(step.offload.optimizer.pin_memory)),
 KEY("zero_optimization.offload_optimizer.pipeline_read", BOOL, BUILT, "true", "", "Reads the next sub-group during the update of the current one (DeepSpeed: false).", AWAY, FIELD(step.offload.optimizer.pipeline_read)),
 KEY("zero_optimization.offload_optimizer.pipeline_write", BOOL, BUILT, "true", "", "Writes the last sub-group during the update of the current one (DeepSpeed: false).", AWAY, FIELD(step.offload.optimizer.pipeline_write)),
@@ -310,13 +321,13 @@ KEY("activation_checkpointing", SECTION, BUILT, NULL, "", "Recomputation of acti
 KEY("activation_checkpointing.partition_activations", BOOL, NONE, "false", "", "no two ranks hold the same activations, so there is nothing to split: that takes tensor parallelism."),
 KEY("activation_checkpointing.cpu_checkpointing", BOOL, BUILT, "false", "", "On GPUs sets sifr.offload_activations to \"cpu\" where that is not given. On CPU ranks activations are in the host's memory anyway."),
 KEY("activation_checkpointing.contiguous_memory_optimization", BOOL, NONE, "false", "", "the planner places every buffer in one block. As in DeepSpeed it needs partition_activations and number_checkpoints."),
-KEY("activation_checkpointing.number_checkpoints", INT, BUILT, NULL, "units", "Units, between the first and the last, whose inputs are kept; the units between them are recomputed. As many as there are units, or more: the input of every unit. false counts as not given.", .range = "> 0", .neutral = "false", .gate = "sifr.recompute", .opens = "\"unit\"", FIELD(step.number_checkpoints)),
+KEY("activation_checkpointing.number_checkpoints", INT, BUILT, NULL, "units", "Units, between the first and the last, whose inputs are kept; the units between them are recomputed. As many as there are units, or more: the input of every unit. false counts as not given.", .range = "> 0", .unset = "0", .neutral = "false", .gate = "sifr.recompute", .opens = "\"unit\"", FIELD(step.number_checkpoints)),
 KEY("activation_checkpointing.synchronize_checkpoint_boundary", BOOL, NONE, "false", "", "there is nothing to wait for: what computes runs in order, one instruction after the other."),
 KEY("activation_checkpointing.profile", BOOL, BUILT, "false", "", "Prints at the end how long forward pass, recomputation and backward pass of each unit took per step.", FIELD(activations.profile)),
 KEY("aio", SECTION, BUILT, NULL, "", "How the disk is read and written, where offload_optimizer, offload_param, sifr.offload_gradients or sifr.offload_activations is on nvme."),
-KEY("aio.block_size", INT, BUILT, "1048576", "bytes", "Bytes of a request, a multiple of 4096.", .range = "> 0", ANY_NVME, FIELD(step.offload.aio.block_size)),
-KEY("aio.queue_depth", INT, BUILT, "32", "requests", "Requests in flight in each thread's ring (DeepSpeed: 8).", .range = "> 0", ANY_NVME, FIELD(step.offload.aio.queue_depth)),
-KEY("aio.intra_op_parallelism", INT, BUILT, "1", "threads", "Threads, each with its own ring.", .range = "> 0", ANY_NVME, FIELD(step.offload.aio.intra_op_parallelism)),
+KEY("aio.block_size", INT, BUILT, "1048576", "bytes", "Bytes of a request, a multiple of 4096.", .range = "> 0", .multiple = 4096, .most = "1073741824", ANY_NVME, FIELD(step.offload.aio.block_size)),
+KEY("aio.queue_depth", INT, BUILT, "32", "requests", "Requests in flight in each thread's ring (DeepSpeed: 8).", .range = "> 0", .most = "4096", ANY_NVME, FIELD(step.offload.aio.queue_depth)),
+KEY("aio.intra_op_parallelism", INT, BUILT, "1", "threads", "Threads, each with its own ring.", .range = "> 0", .most = "256", ANY_NVME, FIELD(step.offload.aio.intra_op_parallelism)),
 KEY("aio.thread_count", INT, ALIAS, NULL, "", "The name in DeepSpeed's docs, which its source ignores.", .alias = "aio.intra_op_parallelism"),
 KEY("aio.single_submit", BOOL, BUILT, "false", "", "Submits each request with a system call of its own, instead of as many as fit in the ring.", ANY_NVME, FIELD(step.offload.aio.single_submit)),
 KEY("aio.overlap_events", BOOL, BUILT, "true", "", "Submits a new request as soon as one is done; false: when all requests in the ring are done.", ANY_NVME, FIELD(step.offload.aio.overlap_events)),
@@ -446,10 +457,10 @@ KEY("autotuning.arg_mappings", ANY, LATER, NULL, "", "Names of the user's argume
 
 KEY("pipeline", SECTION, BUILT, NULL, "", "Pipeline stages: the model's units (embedding, blocks, head) on several ranks, one after the other, with any ZeRO stage among the ranks of a stage; docs/pipeline.md."),
 KEY("pipeline.enabled", BOOL, BUILT, "false", "", "Switches it on; not needed where stages is above 1."),
-KEY("pipeline.stages", INT, BUILT, "1", "stages", "Number of pipeline stages; it must divide the ranks. \"auto\": 1, and sifr plan --fit chooses it.", .range = "> 0", FIT("pipeline_stages", "pipeline stages %s"), .flag = "pipeline-stages", .argument = "N", FIELD(step.pipeline.stages), IN(SPEED)),
+KEY("pipeline.stages", INT, BUILT, "1", "stages", "Number of pipeline stages; it must divide the ranks. \"auto\": 1, and sifr plan --fit chooses it.", .range = "> 0", .unset = "0", FIT("pipeline_stages", "pipeline stages %s"), .flag = "pipeline-stages", .argument = "N", FIELD(step.pipeline.stages), IN(SPEED)),
 KEY("pipeline.partition", TEXT, BUILT, "\"best\"", "", "How units are shared out: best (by the time that each takes), uniform (as many each), parameters (as equal in parameters as whole units allow), type:REGEX (as many each of those whose name it finds, letters of any case).", FIELD(step.pipeline.partition)),
 KEY("pipeline.schedule", CHOICE, BUILT, "\"1f1b\"", "", "The order of micro batches: gpipe (all forward, then all backward), 1f1b (as few in memory as there are stages), interleaved (1f1b over several chunks of units a stage: a shorter bubble, more transfers), zb-h1 (1f1b whose gradients of weights are made while a stage would wait: a shorter bubble, more memory).", .choices = "gpipe|1f1b|interleaved|zb-h1", FIELD(step.pipeline.schedule)),
-KEY("pipeline.chunks", INT, BUILT, "2", "chunks", "Runs of units that each stage has, with schedule interleaved.", .range = "> 1", .gate = "pipeline.schedule", .opens = "\"interleaved\"", FIELD(step.pipeline.chunks)),
+KEY("pipeline.chunks", INT, BUILT, "2", "chunks", "Runs of units that each stage has, with schedule interleaved.", .range = "> 1", .unset = "0|1", .gate = "pipeline.schedule", .opens = "\"interleaved\"", FIELD(step.pipeline.chunks)),
 KEY("pipeline.seed_layers", BOOL, NONE, "false", "", "random numbers depend on seed, step, op and element, never on the stage."),
 KEY("pipeline.activation_checkpoint_interval", INT, BUILT, "0", "units", "Above 0: what the backward pass reads is recomputed from the inputs of units, as with sifr.recompute unit, which keeps the input of each; 0: as sifr.recompute says.", .range = ">= 0", FIELD(step.pipeline.activation_checkpoint_interval)),
 KEY("pipeline.pipe_partitioned", BOOL, LATER, "true", "", "Splits activations between stages over tensor-parallel ranks."),
@@ -577,7 +588,7 @@ KEY("sifr.offload_gradients", CHOICE, BUILT, "\"none\"", "", "Where final gradie
 KEY("sifr.offload_activations", CHOICE, BUILT, "\"none\"", "", "Where the results of the forward pass that the backward pass reads are kept. nvme: they are written during the forward pass and read ahead during the backward pass, through a window in memory whose size follows from the model; with recompute unit they are the units' inputs. On CPU ranks, cpu is the same as none.", .choices = "none|cpu|nvme", .argument = "TIER", FIT("activations_on_disk", "activations on disk"), FIELD(step.offload.activations), IN(SPEED)),
 KEY("sifr.nvme_path", TEXT, BUILT, NULL, "", "Directory on the disk for offload_gradients and offload_activations; default: that of offload_optimizer or offload_param on nvme.", .gate = "sifr.offload_activations", .opens = "\"nvme\"", .also = {"sifr.offload_gradients"}, .argument = "DIR", FIELD(nvme_path.rest), IN(SPEED)),
 KEY("sifr.recompute", CHOICE, BUILT, "\"none\"", "", "unit: keeps only the inputs of units, and recomputes the rest for the backward pass; auto: also keeps the results that are most expensive to recompute, within activation_memory or else the machine's memory.", .choices = "none|unit|auto", .argument = "KIND", FIT("recompute", "recompute %s"), FIELD(step.recompute), IN(SPEED)),
-KEY("sifr.activation_memory", BYTES, BUILT, NULL, "bytes", "The most memory that a rank's activations may take, such as \"1GiB\"; sets recompute to \"auto\". \"auto\": what the machine's memory leaves.", .range = "> 0", .argument = "BYTES", FIT("activation_memory", "within %s"), FIELD(step.activation_memory), IN(SPEED)),
+KEY("sifr.activation_memory", BYTES, BUILT, NULL, "bytes", "The most memory that a rank's activations may take, such as \"1GiB\"; sets recompute to \"auto\". \"auto\": what the machine's memory leaves.", .range = "> 0", .unset = "0", .argument = "BYTES", FIT("activation_memory", "within %s"), FIELD(step.activation_memory), IN(SPEED)),
 KEY("sifr.tile_tokens", INT, BUILT, "0", "tokens", "Ops that work row by row (norms, products, the MLP) process this many tokens of a micro batch at a time, so values that only they read take memory for that many: less memory for long sequences, the same results. A multiple of 1024, on GPUs of 8192; 0: all tokens at once.", .range = ">= 0", .argument = "N", FIT("tile_tokens", "tile_tokens %s"), FIELD(step.tile_tokens), IN(SPEED)),
 KEY("sifr.no_decay", CHOICE, BUILT, "\"none\"", "", "Which weights have no weight decay. transformers: biases and weights of norms, by the rule of the Hugging Face Trainer; none: every trained weight decays, as with an optimizer of DeepSpeed.", .choices = "none|transformers", .argument = "RULE", FIELD(step.optimizer.no_decay), IN(LENGTH)),
 KEY("sifr.layer_decay", NUMBER, BUILT, "1.0", "", "Layer-wise decay of the learning rate, as BEiT and ELECTRA are fine-tuned: the head has the whole rate, and each layer before it this share of the next one's, down to the embeddings. 1: all layers have one rate.", .range = "0..1", .argument = "X", FIELD(step.optimizer.layer_decay), IN(LENGTH)),
@@ -596,6 +607,19 @@ KEY("sifr.trace_steps", TEXT, BUILT, NULL, "", "The steps to trace: one, or the 
 KEY("sifr.collective_timeout", INT, BUILT, "1800", "seconds", "A collective, or the start, that takes longer ends the run with exit code 4 and a report of the missing ranks. Time in which the first rank saves or evaluates counts too. 0: no limit.", .range = ">= 0", .argument = "N", FIELD(collective_timeout), IN(RANKS)),
 KEY("sifr.logging_steps", INT, BUILT, "1", "steps", "Records loss, learning rate and norm every N steps.", .range = "> 0", .argument = "N", FIELD(logging_steps), IN(REPORT)),
 };
+
+/* The fields of sifr_settings that no key fills alone; their paths are the keys that fill them. */
+static const config_key more_fields[] = {
+KEY("bf16.enabled, fp16.enabled", CHOICE, BUILT, "\"fp32\"", "", "", .choices = "fp32|bf16|fp16", FIELD(step.precision)),
+KEY("optimizer.params.betas", NUMBER, BUILT, "0.9", "", "", .range = BETAS, FIELD(step.optimizer.beta1)),
+KEY("optimizer.params.betas", NUMBER, BUILT, "0.999", "", "", .range = BETAS, FIELD(step.optimizer.beta2)),
+KEY("optimizer.params.beta1", BOOL, BUILT, "false", "", "", FIELD(step.optimizer.has_momentum)),
+KEY("optimizer.params.muon_lr", NUMBER, BUILT, "0", "", "", .range = ">= 0", FIELD(step.optimizer.muon_scale)),
+KEY("optimizer.params.adam_lr", NUMBER, BUILT, "0", "", "", .range = ">= 0", FIELD(step.optimizer.adam_scale)),
+KEY("sifr.groups", ANY, BUILT, NULL, "", "", FIELD(step.optimizer.groups)),
+KEY("sifr.groups", INT, BUILT, "0", "", "", .range = ">= 0", .most = DIGITS(CONFIG_MOST_GROUPS), FIELD(step.optimizer.group_count)),
+KEY("zero_optimization.offload_optimizer.nvme_path, sifr.nvme_path", TEXT, BUILT, NULL, "", "", FIELD(step.offload.nvme_path)),
+};
 /* clang-format on */
 
 enum { CONFIG_KEYS = sizeof config_keys / sizeof *config_keys };
@@ -606,6 +630,44 @@ const config_key *config_key_at(size_t index) {
 
 size_t config_key_count(void) {
     return CONFIG_KEYS;
+}
+
+/* The first of `count` rows from *index on that has a field of sifr_settings. */
+static const config_key *next_field(const config_key *rows, size_t count, size_t *index) {
+    for (; *index < count; ++*index) {
+        size_t field = rows[*index].field;
+        if (field && field <= sizeof(sifr_settings)) return &rows[(*index)++];
+    }
+    return NULL;
+}
+
+const config_key *config_field_next(size_t *index) {
+    const config_key *row = next_field(config_keys, CONFIG_KEYS, index);
+    size_t more = *index - CONFIG_KEYS;
+    if (row) return row;
+    row = next_field(more_fields, sizeof more_fields / sizeof *more_fields, &more);
+    *index = CONFIG_KEYS + more;
+    return row;
+}
+
+const char *config_field_name(const config_key *row) {
+    return row->member + strlen("step.");
+}
+
+config_range config_range_of(const char *range) {
+    bool above = range[0] == '>' && range[1] != '=';
+    if (range[0] == '>')
+        return (config_range){strtod(range + (above ? 1 : 2), NULL), INFINITY, above, false};
+    const char *end = strstr(range, "..") + 2;
+    bool below = *end == '<';
+    return (config_range){strtod(range, NULL), strtod(end + below, NULL), false, below};
+}
+
+bool config_range_holds(const char *range, double value) {
+    if (!range) return true;
+    config_range r = config_range_of(range);
+    return (r.open_low ? value > r.low : value >= r.low) &&
+           (r.open_high ? value < r.high : value <= r.high);
 }
 
 const config_key *config_key_find(const char *path, size_t *index) {

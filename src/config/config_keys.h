@@ -9,6 +9,8 @@
 
 #include "config/config.h"
 
+#define CONFIG_MOST_GROUPS 4096 /* patterns of sifr.groups */
+
 typedef enum config_key_type {
     CONFIG_SECTION, /* an object whose members have rows of their own */
     CONFIG_BOOL,
@@ -39,6 +41,8 @@ typedef struct config_key {
     const char *unit;     /* "elements", "bytes", "steps" …; "" where there is none */
     const char *doc;      /* one line */
     const char *range;    /* "> 0", ">= 0", "0..1", "0..<1": both ends in, upper end out */
+    const char *most;     /* the largest value that is supported, where the key acts */
+    int64_t multiple;     /* which a value is a multiple of, where the key acts; 0: any */
     const char *choices;  /* "a|b|c" */
     const char *later;    /* of a built key: choices (or "true") that are not supported yet */
     const char *removed;  /* of these: choices that DeepSpeed took out, in 0.19.8 */
@@ -58,6 +62,10 @@ typedef struct config_key {
     const char *argument;   /* what --help calls its value */
     config_flag_group group;
     size_t field, size; /* offset in sifr_config, plus one, and bytes; 0: none */
+    bool is_unsigned;   /* the field is */
+    const char *member; /* the field's name, "step.zero.stage" */
+    const char
+        *unset;   /* what the field may hold, beside the range, where no value is given: "-1" */
     bool ungated; /* asks even where its section is not switched on by name; of a section: asks
               by being there */
 } config_key;
@@ -65,6 +73,10 @@ typedef struct config_key {
 /* The row number `index`, from 0; NULL behind the last one. */
 const config_key *config_key_at(size_t index);
 size_t config_key_count(void);
+
+/* The fields of sifr_settings: the next row from *index on, which moves behind it; NULL behind the
+ * last one. Begin with 0. */
+const config_key *config_field_next(size_t *index);
 
 /* The row with exactly this path, or NULL; *index (may be NULL) is its number. */
 const config_key *config_key_find(const char *path, size_t *index);
@@ -75,6 +87,17 @@ const char *config_key_leaf(const config_key *key);
 /* The key that has to ask for something before this one acts: `gate`, or "enabled" or "device"
  * of its own section; NULL where there is none. */
 const config_key *config_key_gate(const config_key *key);
+
+/* The name of its field in sifr_settings: "zero.stage". */
+const char *config_field_name(const config_key *row);
+
+/* What a range holds; one that is open there does not hold `low` or `high` itself. */
+typedef struct config_range {
+    double low, high; /* high: infinite where there is no upper end */
+    bool open_low, open_high;
+} config_range;
+config_range config_range_of(const char *range);
+bool config_range_holds(const char *range, double value); /* NULL holds all */
 
 /* Whether `word` is one of "a|b|c", letters of any case; *index and the table's spelling. */
 bool config_key_has_word(const char *words, const char *word, int *index, char spelling[64]);

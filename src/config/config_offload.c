@@ -1,6 +1,7 @@
 /* offload_optimizer, offload_param, offload_gradients, offload_activations and aio: what state on
  * disk needs beside the device. */
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "config/config_private.h"
@@ -8,12 +9,12 @@
 #define CONFIG_OFFLOAD "zero_optimization.offload_optimizer"
 #define CONFIG_OFFLOAD_PARAM "zero_optimization.offload_param"
 
-enum { CONFIG_DISK_ALIGNMENT = 4096, CONFIG_MOST_BLOCK = 1 << 30 };
-
-static sifr_status config_check_most(const sifr_config *config, const char *path, int64_t most,
+/* Its row's `most`. */
+static sifr_status config_check_most(const sifr_config *config, const char *path,
                                      sifr_error *error) {
     char where[300];
     int64_t value = config_setting_int(config, path);
+    int64_t most = strtoll(config_key_find(path, NULL)->most, NULL, 10);
     if (value <= most) return SIFR_OK;
     return base_fail(error, SIFR_USAGE, "%s is %lld; give at most %lld",
                      config_path_where(config, path, where), (long long)value, (long long)most);
@@ -32,13 +33,14 @@ static bool config_is_nvme(const sifr_config *config, const char *path) {
 static sifr_status config_check_aio(const sifr_config *config, sifr_error *error) {
     char where[300];
     int64_t block = config_setting_int(config, "aio.block_size");
-    if (block % CONFIG_DISK_ALIGNMENT)
-        return base_fail(error, SIFR_USAGE, "%s is %lld; give a multiple of %d",
+    int64_t multiple = config_key_find("aio.block_size", NULL)->multiple;
+    if (block % multiple)
+        return base_fail(error, SIFR_USAGE, "%s is %lld; give a multiple of %lld",
                          config_path_where(config, "aio.block_size", where), (long long)block,
-                         CONFIG_DISK_ALIGNMENT);
-    BASE_TRY(config_check_most(config, "aio.block_size", CONFIG_MOST_BLOCK, error));
-    BASE_TRY(config_check_most(config, "aio.queue_depth", 4096, error));
-    return config_check_most(config, "aio.intra_op_parallelism", 256, error);
+                         (long long)multiple);
+    BASE_TRY(config_check_most(config, "aio.block_size", error));
+    BASE_TRY(config_check_most(config, "aio.queue_depth", error));
+    return config_check_most(config, "aio.intra_op_parallelism", error);
 }
 
 /* Parameters are slices at stage 3 only. */
@@ -140,10 +142,8 @@ sifr_status config_resolve_offload(const sifr_config *config, int64_t world_size
     if (gradients) BASE_TRY(config_check_own_path(config, "gradients", named, error));
     if (activations) BASE_TRY(config_check_own_path(config, "activations", named, error));
     BASE_TRY(config_check_aio(config, error));
-    if (optimizer)
-        BASE_TRY(config_check_most(config, CONFIG_OFFLOAD ".buffer_count", 1 << 20, error));
-    if (param)
-        BASE_TRY(config_check_most(config, CONFIG_OFFLOAD_PARAM ".buffer_count", 1 << 20, error));
+    if (optimizer) BASE_TRY(config_check_most(config, CONFIG_OFFLOAD ".buffer_count", error));
+    if (param) BASE_TRY(config_check_most(config, CONFIG_OFFLOAD_PARAM ".buffer_count", error));
     return SIFR_OK;
 }
 

@@ -94,22 +94,17 @@ static sifr_status config_check_parameters(const sifr_config *config, sifr_error
     return SIFR_OK;
 }
 
-/* Gradients are made in fp32, which ends at 2^128. */
-enum { CONFIG_SCALE_POWER = 126 };
-
 static sifr_status config_check_loss_scale(const sifr_config *config, sifr_error *error) {
     size_t index;
     char where[300], text[64];
     double fixed = config_setting_number(config, "fp16.loss_scale");
     const char *path = fixed > 0 ? "fp16.loss_scale" : "fp16.initial_scale_power";
-    bool right = fixed > 0 ? fixed <= ldexp(1, CONFIG_SCALE_POWER)
-                           : config_setting_int(config, path) <= CONFIG_SCALE_POWER;
-    if (right) return SIFR_OK;
-    config_key_find(path, &index);
-    return base_fail(error, SIFR_USAGE, "%s is %s; the largest loss scale is 2^%d",
+    double value = fixed > 0 ? fixed : (double)config_setting_int(config, path);
+    if (value <= strtod(config_key_find(path, &index)->most, NULL)) return SIFR_OK;
+    return base_fail(error, SIFR_USAGE, "%s is %s; the largest loss scale is 2^%s",
                      config_setting_where(config, index, where, sizeof where),
                      config_value_text(config_setting_at(config, path)->value, text, sizeof text),
-                     CONFIG_SCALE_POWER);
+                     config_key_find("fp16.initial_scale_power", NULL)->most);
 }
 
 /* bf16, fp16 or neither, and what else says so. */

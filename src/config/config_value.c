@@ -84,18 +84,6 @@ char *config_value_text(const json_t *value, char *out, size_t size) {
     return out;
 }
 
-static bool config_range_holds(const char *range, double value) {
-    if (!range) return true;
-    if (strncmp(range, ">= ", 3) == 0) return value >= strtod(range + 3, NULL);
-    if (strncmp(range, "> ", 2) == 0) return value > strtod(range + 2, NULL);
-    char *end;
-    double low = strtod(range, &end);
-    end = strstr(range, "..");
-    bool open = end[2] == '<';
-    double high = strtod(end + 2 + open, NULL);
-    return value >= low && (open ? value < high : value <= high);
-}
-
 /* "a whole number > 0", "one of a, b, c". */
 static void config_expected(const config_key *key, char out[400]) {
     static const char *const names[] = {

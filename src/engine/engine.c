@@ -118,6 +118,7 @@ static sifr_status check_optimizer(const sifr_settings *o, sifr_error *error) {
 sifr_status engine_check_settings(const sifr_settings *o, int32_t ranks, int32_t rank,
                                   sifr_error *error) {
     plan_mesh mesh;
+    BASE_TRY(sifr_settings_check(o, error));
     BASE_TRY(plan_mesh_of(o, ranks, rank, &mesh, error));
     BASE_TRY(check_types(o, error));
     BASE_TRY(check_optimizer(o, error));
@@ -126,11 +127,10 @@ sifr_status engine_check_settings(const sifr_settings *o, int32_t ranks, int32_t
         return base_fail(error, SIFR_USAGE, "offload: nvme_path: no directory is given");
     if (parameters && o->zero.stage < 3)
         return base_fail(error, SIFR_USAGE, "offload: parameters are on disk at ZeRO stage 3 only");
-    if (o->number_checkpoints < 0 ||
-        (o->number_checkpoints > 0 && o->recompute == SIFR_RECOMPUTE_AUTO))
+    if (o->number_checkpoints > 0 && o->recompute == SIFR_RECOMPUTE_AUTO)
         return base_fail(error, SIFR_USAGE,
                          "checkpoints: a count of units' inputs, without activation_memory");
-    return o->precision == SIFR_FP16 ? engine_loss_scaler_check(&o->fp16, error) : SIFR_OK;
+    return SIFR_OK;
 }
 
 /* No rank takes anything before all have seen what there is. */
@@ -162,8 +162,6 @@ static sifr_status plan_on(device *dev, const sifr_model *model, const sifr_sett
     engine->settings = *settings;
     engine->group = group;
     engine->scaler.scale = 1.0;
-    BASE_TRY_GOTO(status,
-                  engine_check_settings(settings, comm_size(group), comm_rank(group), error), fail);
     if (settings->precision == SIFR_FP16)
         engine->scaler = engine_loss_scaler_begin(&settings->fp16);
     BASE_TRY_GOTO(status, check_room(engine, lack, error), fail);
@@ -178,6 +176,7 @@ static sifr_status plan_here(const sifr_model *model, const sifr_settings *setti
                              comm_group *group, engine_lack *lack, sifr_engine **out,
                              sifr_error *error) {
     device *dev;
+    BASE_TRY(engine_check_settings(settings, comm_size(group), comm_rank(group), error));
     BASE_TRY(engine_open_device(settings, group, &dev, error));
     return plan_on(dev, model, settings, group, lack, out, error);
 }
@@ -229,6 +228,11 @@ sifr_status engine_create_on(device *dev, const sifr_model *model, const sifr_se
                              comm_group *group, sifr_engine **out, sifr_error *error) {
     sifr_engine *engine;
     engine_lack lack = ENGINE_LACK_MEMORY;
+    sifr_status status = engine_check_settings(settings, comm_size(group), comm_rank(group), error);
+    if (status != SIFR_OK) {
+        device_close(dev);
+        return status;
+    }
     BASE_TRY(plan_on(dev, model, settings, group, &lack, &engine, error));
     return take_or_free(engine, out, error);
 }
@@ -316,9 +320,12 @@ sifr_status sifr_engine_step(sifr_engine *engine, const sifr_batch *batch, doubl
 
 sifr_status sifr_engine_set_betas(sifr_engine *engine, double beta1, double beta2,
                                   sifr_error *error) {
-    if (!(beta1 >= 0 && beta1 < 1 && beta2 >= 0 && beta2 < 1))
-        return base_fail(error, SIFR_USAGE, "betas %g and %g: each must be at least 0 and below 1",
-                         beta1, beta2);
+    sifr_settings next = engine->settings;
+    next.optimizer.beta1 = beta1;
+    next.optimizer.beta2 = beta2;
+    next.optimizer.groups = NULL; /* the caller's, and perhaps gone */
+    next.optimizer.group_count = 0;
+    BASE_TRY(sifr_settings_check(&next, error));
     if (engine_optimizer(engine)->averages && beta1 != engine->settings.optimizer.beta1)
         return base_fail(error, SIFR_USAGE,
                          "beta1 %g: that of %s is %g in all steps, since the weights in training "

@@ -108,6 +108,9 @@ static sifr_status regroup(sifr_model *model, const sifr_optimizer *o, const boo
 sifr_status sifr_model_group(sifr_model *model, const sifr_optimizer *optimizer,
                              sifr_error *error) {
     bool changed, *undecayed;
+    sifr_settings settings = sifr_settings_defaults();
+    settings.optimizer = *optimizer;
+    BASE_TRY(sifr_settings_check(&settings, error));
     BASE_TRY(check_matches(model, optimizer, error));
     BASE_TRY(find_undecayed(model, optimizer, &undecayed, error));
     sifr_status status = regroup(model, optimizer, undecayed, &changed, error);

@@ -27,6 +27,14 @@ static inline void config_case_line(void *user, const char *line) {
     snprintf(c->lines + used, sizeof c->lines - used, "%s\n", line);
 }
 
+/* What a config resolves to, the library takes; a run may still give the length of the model. */
+static inline void config_case_is_taken(const sifr_config *config) {
+    sifr_settings step = config->step;
+    sifr_error error = {0};
+    if (step.seq_length == 0) step.seq_length = 1;
+    if (sifr_settings_check(&step, &error) != SIFR_OK) fail_msg("%s", error.message);
+}
+
 /* flags: name, value, name, value, …, NULL. */
 static inline config_case *config_case_flags(const char *text, int64_t ranks, ...) {
     config_case *c = calloc(1, sizeof *c);
@@ -42,6 +50,7 @@ static inline config_case *config_case_flags(const char *text, int64_t ranks, ..
     }
     va_end(flags);
     if (c->status == SIFR_OK) c->status = config_resolve(&c->config, ranks, &c->error);
+    if (c->status == SIFR_OK) config_case_is_taken(&c->config);
     config_explain(&c->config, true, config_case_line, c);
     return c;
 }

@@ -20,6 +20,7 @@ static void examples_resolve(void **state) {
         sifr_status status = config_load(&config, path, &error);
         if (status == SIFR_OK) status = config_resolve(&config, 1, &error);
         if (status != SIFR_OK) fail_msg("%s: %s", entry->d_name, error.message);
+        config_case_is_taken(&config);
         config_free(&config);
         count++;
     }

@@ -174,6 +174,7 @@ static void each_runs_or_names_its_key(void **state) {
         if (status == SIFR_OK) status = config_resolve(&config, 1, &error);
         if (status == SIFR_OK && real[i].faults > 0) fail_msg("%s runs", real[i].file);
         if (status != SIFR_OK && real[i].faults == 0) fail_msg("%s", error.message);
+        if (status == SIFR_OK) config_case_is_taken(&config);
         if (status != SIFR_OK)
             check_message(i, error.message);
         else if (left != real[i].left)

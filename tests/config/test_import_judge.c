@@ -203,6 +203,7 @@ static bool trains_alike(const char *name, json_t *wanted) {
     int64_t total = config.max_steps > 0 ? config.max_steps : 100;
     if (status == SIFR_OK) status = config_set_total_steps(&config, total, &error);
     if (status != SIFR_OK) fail_msg("%s", error.message);
+    config_case_is_taken(&config);
     got =
         strncmp(name, "acc-", 4) == 0 ? list_launch(&config) : list_training(&config, names, total);
     bool equal = alike(name, wanted, got);

@@ -251,7 +251,8 @@ static void refusals(void **state) {
     offload = on_disk();
     offload.aio.block_size = 5000; /* the library is told the rules, not the config's reader */
     assert_int_equal(try_out(&offload, &error), SIFR_USAGE);
-    assert_message(&error, "a multiple of 4096 bytes, up to 1 GiB, queue_depth 1 to 4096");
+    assert_message(&error,
+                   "offload.aio.block_size: 5000 is not a multiple of 4096 in [1, 1073741824]");
     offload.aio.block_size = 4096;
     offload.aio.queue_depth = 4096;
     assert_int_equal(try_out(&offload, &error), SIFR_OK);

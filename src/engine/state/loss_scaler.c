@@ -1,23 +1,8 @@
 #include "engine/state/loss_scaler.h"
 
-#include <float.h>
 #include <math.h>
 
-#include "base/errors.h"
-
 #define SCALE_FACTOR 2.0
-
-sifr_status engine_loss_scaler_check(const sifr_fp16 *o, sifr_error *error) {
-    bool power = o->initial_scale_power >= 0 && o->initial_scale_power < DBL_MAX_EXP;
-    bool fixed = isfinite(o->loss_scale) && o->loss_scale > 0;
-    bool dynamic = o->loss_scale == 0 && power && isfinite(o->min_loss_scale) &&
-                   o->min_loss_scale > 0 && o->loss_scale_window > 0 && o->hysteresis > 0;
-    if (fixed || dynamic) return SIFR_OK;
-    return base_fail(
-        error, SIFR_USAGE,
-        "loss scaling: a fixed scale must be finite and above 0, or be 0; with 0 the initial "
-        "scale, the least scale, the window and the hysteresis must be above 0");
-}
 
 engine_loss_scaler engine_loss_scaler_begin(const sifr_fp16 *o) {
     return (engine_loss_scaler){.scale = o->loss_scale > 0 ? o->loss_scale

@@ -15,9 +15,6 @@ typedef struct engine_loss_scaler {
     bool exhausted;        /* a step overflowed at the least scale */
 } engine_loss_scaler;
 
-/* SIFR_USAGE for invalid options. */
-sifr_status engine_loss_scaler_check(const sifr_fp16 *options, sifr_error *error) SIFR_MUST_CHECK;
-
 engine_loss_scaler engine_loss_scaler_begin(const sifr_fp16 *options);
 
 /* Updates the scale after a step. False: the step overflowed at the least scale, so a further step
