@@ -17,6 +17,8 @@ static int64_t rows_of_input(const sifr_model *model, sifr_input input) {
     return least;
 }
 
+static const char *const names[] = {"token", "label", "position", "token type", "segment"};
+
 /* Of whole numbers. */
 static const int32_t *input_of(const sifr_batch *batch, sifr_input input) {
     switch (input) {
@@ -37,7 +39,6 @@ static const int32_t *input_of(const sifr_batch *batch, sifr_input input) {
 
 static sifr_status check_input(const sifr_model *model, const sifr_batch *batch, sifr_input input,
                                int64_t count, sifr_error *error) {
-    static const char *const names[] = {"token", "label", "position", "token type", "segment"};
     const int32_t *ids = input_of(batch, input);
     if (!ids || input == SIFR_SEGMENTS || input == SIFR_POSITIONS) return SIFR_OK;
     int64_t rows = rows_of_input(model, input);
@@ -133,6 +134,21 @@ static sifr_status put_targets(const engine_executor *executor, const plan_sched
     return SIFR_OK;
 }
 
+/* Tokens and labels have no value that stands for none; logits need no labels. */
+static sifr_status check_missing(const plan_schedule *s, const sifr_batch *batch,
+                                 sifr_error *error) {
+    bool losses = s->settings.mode == PLAN_TRAIN || s->settings.mode == PLAN_EVALUATE;
+    for (int i = SIFR_TOKENS; i <= (losses ? SIFR_LABELS : SIFR_TOKENS); i++) {
+        if (s->inputs[i][0] < 0 || input_of(batch, (sifr_input)i)) continue;
+        return base_fail(
+            error, SIFR_USAGE,
+            "batch: %ss are missing; this model reads %lld of them for each micro "
+            "batch",
+            names[i], (long long)(s->settings.step.micro_batch_size * s->settings.step.seq_length));
+    }
+    return SIFR_OK;
+}
+
 sifr_status engine_put_batch(const engine_executor *executor, const plan_schedule *s,
                              const sifr_batch *batch, sifr_error *error) {
     int64_t count = s->settings.step.micro_batch_size * s->settings.step.seq_length;
@@ -140,6 +156,7 @@ sifr_status engine_put_batch(const engine_executor *executor, const plan_schedul
     bool targets = s->model->inputs[SIFR_TARGETS] >= 0 && batch->labels && batch->targets;
     /* Of a cached call positions have their own call. */
     bool packed = s->model->packed && s->settings.mode != PLAN_GENERATE;
+    BASE_TRY(check_missing(s, batch, error));
     for (int32_t j = 0; j < s->settings.step.gradient_accumulation_steps; j++) {
         if (targets) BASE_TRY(put_targets(executor, s, batch, j, count, error));
         for (int i = 0; i < SIFR_TARGETS; i++) {

@@ -1,5 +1,6 @@
 #include "engine/engine_private.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -286,11 +287,24 @@ static sifr_status update_loss_scale(sifr_engine *engine, const engine_result *r
                      (long long)engine->steps, engine->scaler.scale);
 }
 
+/* It would make every weight NaN. */
+static sifr_status check_rate(double rate, sifr_error *error) {
+    if (isfinite(rate)) return SIFR_OK;
+    return base_fail(
+        error, SIFR_USAGE,
+        "learning_rate: %s is not a finite number; give each step a rate that is, such "
+        "as 1e-4",
+        isnan(rate) ? "nan"
+        : rate > 0  ? "inf"
+                    : "-inf");
+}
+
 sifr_status sifr_engine_step(sifr_engine *engine, const sifr_batch *batch, double learning_rate,
                              sifr_step_result *result, sifr_error *error) {
     const plan_schedule *s = engine->training;
     int64_t count = s->settings.step.gradient_accumulation_steps *
                     s->settings.step.micro_batch_size * s->settings.step.seq_length;
+    BASE_TRY(check_rate(learning_rate, error));
     BASE_TRY(engine_check_batch(engine->model, batch, count, engine->settings.seq_length, error));
     BASE_TRY(engine_put_batch(engine->trainer, s, batch, error));
     optim_memory memory = engine->memory;

@@ -225,8 +225,9 @@ sifr_status engine_check_batch(const sifr_model *model, const sifr_batch *batch,
  * pair of sequences that has labels (sifr_prefer); 0 for a batch without labels. */
 int64_t engine_count_losses(const sifr_model *model, const sifr_batch *batch, int64_t count,
                             int64_t length);
-/* Copies the batch into a plan's inputs; those that it lacks become 0, but tokens and labels stay,
- * and positions are counted. */
+/* Copies the batch into a plan's inputs. Token types and segments that it lacks become 0, and
+ * positions are counted. SIFR_USAGE, with nothing copied, for tokens that it lacks, and for labels
+ * where the plan has losses. */
 sifr_status engine_put_batch(const engine_executor *executor, const plan_schedule *s,
                              const sifr_batch *batch, sifr_error *error) SIFR_MUST_CHECK;
 

@@ -1,10 +1,11 @@
 /* What the library refuses by itself: every field of sifr_settings beyond its row in the table of
- * keys. */
+ * keys, and a step without its inputs or with a rate that is not finite. */
 #include <float.h>
 #include <math.h>
 
 #include "config/config_keys.h"
 #include "engine/small_model.h"
+#include "sifr/engine.h"
 
 enum { GROUPS = CONFIG_MOST_GROUPS, TRIES = 16 };
 
@@ -315,11 +316,106 @@ static void bad_groups(void **state) {
     sifr_model_free(model);
 }
 
+/* --- a step --- */
+
+enum { LENGTH = 8, SEQUENCES = 2, TOKENS = LENGTH * SEQUENCES };
+
+static sifr_engine *open_engine(const sifr_model *model) {
+    sifr_settings s = sifr_settings_defaults();
+    s.micro_batch_size = SEQUENCES;
+    s.seq_length = LENGTH;
+    s.threads = 1;
+    return small_engine(model, &s);
+}
+
+static void fill(int32_t *ids, int from) {
+    for (int i = 0; i < TOKENS; i++) ids[i] = (from + 7 * i) % SMALL_WORDS;
+}
+
+static void right_step(sifr_engine *engine, int from) {
+    int32_t tokens[TOKENS], labels[TOKENS];
+    sifr_step_result result;
+    sifr_error error = {0};
+    fill(tokens, from);
+    fill(labels, from + 7);
+    sifr_batch batch = {.tokens = tokens, .labels = labels};
+    assert_int_equal(sifr_engine_step(engine, &batch, 1e-3, &result, &error), SIFR_OK);
+    assert_true(result.updated);
+}
+
+static void wrong_step(sifr_engine *engine, const sifr_batch *batch, double rate,
+                       const char *message) {
+    sifr_step_result result;
+    sifr_error error = {0};
+    assert_int_equal(sifr_engine_step(engine, batch, rate, &result, &error), SIFR_USAGE);
+    assert_string_equal(error.message, message);
+}
+
+static void same_weights(const sifr_model *model, const sifr_engine *a, const sifr_engine *b) {
+    sifr_error error = {0};
+    for (size_t w = 0; w < model->weight_count; w++) {
+        const model_weight *weight = &model->weights[w];
+        size_t count = (size_t)(weight->rows * weight->columns);
+        float *x = malloc(count * sizeof *x), *y = malloc(count * sizeof *y);
+        assert_int_equal(sifr_engine_read_weight(a, weight->name, x, count, &error), SIFR_OK);
+        assert_int_equal(sifr_engine_read_weight(b, weight->name, y, count, &error), SIFR_OK);
+        assert_memory_equal(x, y, count * sizeof *x);
+        free(x);
+        free(y);
+    }
+}
+
+/* Each wrong call after a right step, whose inputs the engine still has: it changes nothing, so
+ * that the engine goes on like one that saw right steps alone. */
+static void steps(void **state) {
+    (void)state;
+    static const char rate[] = " is not a finite number; give each step a rate that is, such as "
+                               "1e-4";
+    static const char missing[] = "s are missing; this model reads 16 of them for each micro batch";
+    sifr_model *model = small_model(SMALL_TIED);
+    sifr_engine *plain = open_engine(model), *engine = open_engine(model);
+    int32_t ids[TOKENS];
+    double loss;
+    int64_t labelled;
+    char message[128];
+    sifr_error error = {0};
+    fill(ids, 3);
+    for (int t = 0; t < 2; t++) {
+        right_step(plain, t);
+        right_step(engine, t);
+        snprintf(message, sizeof message, "batch: token%s", missing);
+        wrong_step(engine, &(sifr_batch){.labels = ids}, 1e-3, message);
+        assert_int_equal(
+            sifr_engine_evaluate(engine, &(sifr_batch){.labels = ids}, &loss, &labelled, &error),
+            SIFR_USAGE);
+        assert_string_equal(error.message, message);
+        snprintf(message, sizeof message, "batch: label%s", missing);
+        wrong_step(engine, &(sifr_batch){.tokens = ids}, 1e-3, message);
+        assert_int_equal(
+            sifr_engine_evaluate(engine, &(sifr_batch){.tokens = ids}, &loss, &labelled, &error),
+            SIFR_USAGE);
+        assert_string_equal(error.message, message);
+        sifr_batch right = {.tokens = ids, .labels = ids};
+        snprintf(message, sizeof message, "learning_rate: nan%s", rate);
+        wrong_step(engine, &right, NAN, message);
+        snprintf(message, sizeof message, "learning_rate: inf%s", rate);
+        wrong_step(engine, &right, INFINITY, message);
+        snprintf(message, sizeof message, "learning_rate: -inf%s", rate);
+        wrong_step(engine, &right, -INFINITY, message);
+        assert_int_equal(sifr_engine_steps(engine), t + 1);
+    }
+    same_weights(model, plain, engine);
+    sifr_engine_free(engine);
+    sifr_engine_free(plain);
+    sifr_model_free(model);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(each_field),      cmocka_unit_test(rows_are_all_fields),
         cmocka_unit_test(by_name),         cmocka_unit_test(limits),
         cmocka_unit_test(fields_together), cmocka_unit_test(bad_groups),
+        cmocka_unit_test(steps),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
