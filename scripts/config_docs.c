@@ -9,7 +9,7 @@
 static const char *const intro =
     "# The config\n"
     "\n"
-    "<!-- Made by `make docs` from src/config/config_keys.c. Edit that table, not this page. -->\n"
+    "<!-- Made by `make docs` from src/config/keys/. Edit those tables, not this page. -->\n"
     "\n"
     "`sifr train --config ds.json` takes DeepSpeed's JSON as it is, with comments (`//`, `#`,\n"
     "`/* */`) and trailing commas, as HJSON (keys and strings without quotes), or encoded in "

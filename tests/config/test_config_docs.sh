@@ -2,7 +2,7 @@
 # docs/config.md is what the table of the parser says.
 "$BUILD/config_docs" >config.md
 if ! diff "$SOURCE/docs/config.md" config.md; then
-    echo "docs/config.md is not what src/config/config_keys.c says: run make docs"
+    echo "docs/config.md is not what src/config/keys/ says: run make docs"
     exit 1
 fi
 # docs/rows.md is what the table of forms says.

@@ -195,7 +195,7 @@ static void rows_are_all_fields(void **state) {
     for (size_t i = 0; i < sizeof all; i++)
         if (((unsigned char *)&all)[i] != ((unsigned char *)&covered)[i])
             fail_msg("byte %zu of sifr_settings belongs to a field that has no row in "
-                     "src/config/config_keys.c",
+                     "src/config/keys/",
                      i);
 #else
     skip(); /* this compiler does not tell padding from fields */
