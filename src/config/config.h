@@ -56,7 +56,9 @@ typedef enum config_train_on {
     CONFIG_TRAIN_ON_ASSISTANT,
     CONFIG_TRAIN_ON_LAST,
     CONFIG_TRAIN_ON_ALL,
-    CONFIG_TRAIN_ON_COMPLETION
+    CONFIG_TRAIN_ON_COMPLETION,
+    CONFIG_TRAIN_ON_ASSISTANT_ONLY,
+    CONFIG_TRAIN_ON_ASSISTANT_TURNS
 } config_train_on;
 
 /* In the order of sifr_preference; the reference is a file, NULL: the model at its start. */

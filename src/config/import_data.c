@@ -95,8 +95,14 @@ static sifr_status train_on(import_state *s, const char *key, json_t *value, con
     return import_put(s, to, json_string(part));
 }
 
-sifr_status import_assistant_only(import_state *s, const char *key, json_t *value) {
-    return train_on(s, key, value, "assistant", "all");
+/* TRL's two keys together: what of a completion, and whether of all that or of the assistant's. */
+sifr_status import_loss_parts(import_state *s, const char *key, json_t *value) {
+    const json_t *assistant = json_object_get(s->source, "assistant_only_loss");
+    const json_t *completion = json_object_get(s->source, "completion_only_loss");
+    bool whole = json_is_false(completion);
+    const char *only = whole ? "assistant_turns" : "assistant_only";
+    const char *part = json_is_true(assistant) ? only : whole ? "all" : "completion";
+    return train_on(s, key, value, part, part);
 }
 
 sifr_status import_inputs_too(import_state *s, const char *key, json_t *value) {

@@ -125,14 +125,14 @@ import_special import_axolotl_tests;    /* one file that is held out */
 extern const char import_on_hub[]; /* why a name on a hub has no counterpart */
 /* A file that sifr reads rows from, by its name; other names are those of data sets on a hub. */
 bool import_names_file(const char *path);
-import_special import_rows_file;      /* a file of rows; a name on a hub has no counterpart */
-import_special import_text_field;     /* the field of a row's text */
-import_special import_assistant_only; /* true: only the assistant's tokens; false: all */
-import_special import_inputs_too;     /* true: all tokens */
-import_special import_last_only;      /* true: the assistant's last turn */
-import_special import_sampling;       /* the order of rows: random, or by length */
-import_special import_roles;          /* axolotl's: whose turns are learned */
-import_special import_turn_ends;      /* axolotl's: which ends of turns are learned */
+import_special import_rows_file;  /* a file of rows; a name on a hub has no counterpart */
+import_special import_text_field; /* the field of a row's text */
+import_special import_loss_parts; /* TRL's completion_only_loss, assistant_only_loss */
+import_special import_inputs_too; /* true: all tokens */
+import_special import_last_only;  /* true: the assistant's last turn */
+import_special import_sampling;   /* the order of rows: random, or by length */
+import_special import_roles;      /* axolotl's: whose turns are learned */
+import_special import_turn_ends;  /* axolotl's: which ends of turns are learned */
 /* Whether these are what sifr does, too. */
 bool import_are_usual_roles(const json_t *value);
 bool import_is_usual_end(const json_t *value);

@@ -76,6 +76,11 @@ sifr_status train_check_preference(const sifr_config *config, sifr_error *error)
         return base_fail(error, SIFR_USAGE,
                          "train_on all: of preferences the answers are compared, not their "
                          "prompts; leave it out");
+    if (config->train_on >= CONFIG_TRAIN_ON_ASSISTANT_ONLY)
+        return base_fail(error, SIFR_USAGE,
+                         "train_on %s: of preferences whole answers are compared; leave it out",
+                         config->train_on == CONFIG_TRAIN_ON_ASSISTANT_ONLY ? "assistant_only"
+                                                                            : "assistant_turns");
     if (p->loss == CONFIG_PREFERENCE_ORPO && p->reference)
         return base_fail(error, SIFR_USAGE,
                          "preference: orpo has no reference; leave it out, or take sigmoid, hinge "
@@ -279,7 +284,8 @@ sifr_status train_check_packing(const sifr_config *config, const model_config *m
 }
 
 _Static_assert((int)CONFIG_TRAIN_ON_LAST == (int)TRAIN_ON_LAST &&
-                   (int)CONFIG_TRAIN_ON_ALL == (int)TRAIN_ON_ALL,
+                   (int)CONFIG_TRAIN_ON_ALL == (int)TRAIN_ON_ALL &&
+                   (int)CONFIG_TRAIN_ON_ASSISTANT_TURNS == (int)TRAIN_ON_ASSISTANT_TURNS,
                "the config's parts are those of the data");
 
 static formats_row_type row_type(config_row_type type) {

@@ -513,7 +513,7 @@ static void rows_to_fine_tune_on(void **state) {
     makes("output_dir: o\ndataset_name: chats.parquet\nassistant_only_loss: true\n"
           "completion_only_loss: null\n",
           "{\"sifr\": {\"output\": \"o\", \"data\": [\"chats.parquet\"], " OF_TRL ", \"train_on\": "
-          "\"assistant\", \"lr_scheduler_type\": \"linear\"}}",
+          "\"assistant_only\", \"lr_scheduler_type\": \"linear\"}}",
           0);
     makes("output_dir: o\nstage: sft\nfinetuning_type: full\nval_size: 0.2\nmax_samples: 500\n",
           "{\"sifr\": {\"output\": \"o\", \"validation_split\": 0.2, \"max_samples\": 500, "

@@ -103,12 +103,35 @@ static void of_open_instruct(void **state) {
           "\"warmup_ratio\": 0.1, \"lr_scheduler_type\": \"linear\"}, \"gradient_clipping\": 0}");
 }
 
+/* TRL's two keys are read together (tests/train/test_trl_rows.c has what each learns). */
+static void parts_of_trl(void **state) {
+    (void)state;
+    static const char *const wanted[][2] = {
+        {"assistant_only_loss: false", "completion"},
+        {"completion_only_loss: true", "completion"},
+        {"completion_only_loss: false", "all"},
+        {"assistant_only_loss: true", "assistant_only"},
+        {"assistant_only_loss: true\ncompletion_only_loss: true", "assistant_only"},
+        {"completion_only_loss: false\nassistant_only_loss: true", "assistant_turns"}};
+    for (size_t i = 0; i < sizeof wanted / sizeof *wanted; i++) {
+        char text[160];
+        config_imported made;
+        sifr_error error = {0};
+        snprintf(text, sizeof text, "model_name_or_path: m\n%s\n", wanted[i][0]);
+        assert_int_equal(import(text, &made, &error), SIFR_OK);
+        const json_t *own = json_object_get(made.config, "sifr");
+        assert_string_equal(json_string_value(json_object_get(own, "train_on")), wanted[i][1]);
+        json_decref(made.config);
+    }
+}
+
 static void of_trl(void **state) {
     (void)state;
-    makes("model_name_or_path: m\nassistant_only_loss: true\n",
-          "{\"sifr\": {\"model\": \"m\", \"train_on\": \"assistant\", \"learning_rate\": 2e-5, "
-          "\"seq_length\": 1024, \"lr_scheduler_type\": \"linear\"}, \"bf16\": {\"enabled\": "
-          "true}}");
+    makes(
+        "model_name_or_path: m\nassistant_only_loss: true\n",
+        "{\"sifr\": {\"model\": \"m\", \"train_on\": \"assistant_only\", \"learning_rate\": 2e-5, "
+        "\"seq_length\": 1024, \"lr_scheduler_type\": \"linear\"}, \"bf16\": {\"enabled\": "
+        "true}}");
     says("model_name_or_path: m\nuse_peft: true\n",
          "its default of completion_only_loss = \"completion\": sifr.train_on, and all of "
          "messages\n");
@@ -322,6 +345,7 @@ int main(void) {
         cmocka_unit_test(together),          cmocka_unit_test(other_trainings),
         cmocka_unit_test(json_of_python),    cmocka_unit_test(whose_it_is),
         cmocka_unit_test(what_is_not_known), cmocka_unit_test(of_zero),
+        cmocka_unit_test(parts_of_trl),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -105,7 +105,8 @@ static json_t *paths_of(const sifr_config *c, json_t *names) {
 }
 
 static json_t *list_training(const sifr_config *c, json_t *names, int64_t total) {
-    static const char *const parts[] = {"assistant", "last", "all", "completion"};
+    static const char *const parts[] = {"assistant",  "last",           "all",
+                                        "completion", "assistant_only", "assistant_turns"};
     static const char *const losses[] = {"next", "sigmoid", "hinge", "ipo", "orpo"};
     const sifr_optimizer *o = &c->step.optimizer;
     bool pairs = c->preference.loss != CONFIG_PREFERENCE_NONE;

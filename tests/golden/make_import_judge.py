@@ -153,11 +153,12 @@ def of_trl(given):
                        saved=model.lora_modules_to_save)
     if model.load_in_4bit:
         codes = {"type": model.bnb_4bit_quant_type, "twice": model.use_bnb_nested_quant}
-    labels = "completion"
     if pairs:
         labels = "assistant"
-    elif args.assistant_only_loss or args.completion_only_loss:
-        labels = "assistant"
+    else:  # completion_only_loss null: of rows of prompt and completion
+        labels = "all" if args.completion_only_loss is False else "completion"
+        if args.assistant_only_loss:
+            labels = "assistant_turns" if labels == "all" else "assistant_only"
     loss = args.loss_type if isinstance(args.loss_type, str) else args.loss_type[0]
     return listing(model=model.model_name_or_path,
                    paths=[script.dataset_name] if script.dataset_name else [],

@@ -367,6 +367,19 @@ def own_chat_cases(out, templates):
              assistant_only_loss=True)
     case(out, "sft", "byte", "chatml_bare", templates["chatml_bare"],
          [{"messages": m} for m in CHATS], train_on="all")
+    for name in ("chatml_marked", "ends_marked", "trims_marked", "thinks_marked"):
+        assistant_cases(out, name, templates[name])
+
+
+def assistant_cases(out, template, text):
+    """Rows of prompt and completion of which the assistant's tokens alone are learned: those of the
+    completion, or of both."""
+    pairs = [(p, c) for p, c, _ in DIALOGUES + GOING_ON] + [(p[:1], p[1:] + c) for p, c, _ in DIALOGUES]
+    called = with_tools(completions([(p, c) for p, c, _ in CALLED]))
+    for train_on, more in (("assistant_only", {}), ("assistant_turns", {"completion_only_loss": False})):
+        for rows, length in ((completions(pairs), 1024), (completions(pairs), 36), (called, 1024)):
+            case(out, "sft", "byte_named", template, text, rows, length, train_on,
+                 assistant_only_loss=True, **more)
 
 
 def published_cases(out, folder):

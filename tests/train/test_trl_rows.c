@@ -71,6 +71,19 @@ static void put_rows(const json_t *rows) {
     fclose(file);
 }
 
+static train_chat_mask mask_of(const json_t *wanted) {
+    static const char *const names[] = {[TRAIN_ON_ASSISTANT] = "assistant",
+                                        [TRAIN_ON_LAST] = "last",
+                                        [TRAIN_ON_ALL] = "all",
+                                        [TRAIN_ON_COMPLETION] = "completion",
+                                        [TRAIN_ON_ASSISTANT_ONLY] = "assistant_only",
+                                        [TRAIN_ON_ASSISTANT_TURNS] = "assistant_turns"};
+    size_t mask = 0;
+    while (strcmp(names[mask], word(wanted, "train_on")) != 0)
+        if (++mask == sizeof names / sizeof *names) fail_msg("%s", word(wanted, "train_on"));
+    return (train_chat_mask)mask;
+}
+
 static train_chat *open_case(const json_t *wanted, sifr_error *error) {
     train_chat *chat;
     train_chat_source source = {.path = scratch_path("rows.jsonl"), .weight = 1};
@@ -81,7 +94,7 @@ static train_chat *open_case(const json_t *wanted, sifr_error *error) {
         .vocab_size = 1024,
         .length = json_integer_value(json_object_get(wanted, "max_length")),
         .separator = 2, /* config.json's may be another: the tokenizer's ends a text */
-        .mask = strcmp(word(wanted, "train_on"), "all") == 0 ? TRAIN_ON_ALL : TRAIN_ON_ASSISTANT,
+        .mask = mask_of(wanted),
         .special = true,
         .odds = strcmp(word(wanted, "trainer"), "orpo") == 0,
         .threads = 1};

@@ -137,7 +137,7 @@ static sifr_status encode_rendered(train_chat_encoder *e, const train_chat_text 
     BASE_TRY(make_room(out, error));
     learn_from(out, 0, false);
     if (text->whole) return SIFR_OK;
-    bool parts = text->span_count || !text->completion;
+    bool parts = text->span_count || !text->completion || text->turns;
     if (parts) BASE_TRY(align(e, text, place, out, error));
     if (!text->completion) return SIFR_OK;
     e->prompt.count = 0;
@@ -146,7 +146,10 @@ static sifr_status encode_rendered(train_chat_encoder *e, const train_chat_text 
         begin_answer(e, out);
     else
         begin_completion(e, false, out);
-    learn_from(out, out->first, parts);
+    if (text->turns)
+        for (size_t i = 0; i < out->first; i++) out->learned[i] = false;
+    else
+        learn_from(out, out->first, parts);
     return SIFR_OK;
 }
 
@@ -190,9 +193,21 @@ static sifr_status join(train_chat_encoder *e, const formats_conversation *c, si
     return SIFR_OK;
 }
 
+/* As in TRL, which ends there. */
+static sifr_status check_turns(const train_chat_encoder *e, const formats_row_place *place,
+                               sifr_error *error) {
+    bool only = e->mask == TRAIN_ON_ASSISTANT_ONLY;
+    if (!only && e->mask != TRAIN_ON_ASSISTANT_TURNS) return SIFR_OK;
+    return base_fail(error, SIFR_USAGE,
+                     "%s: a text has no turns of the assistant, which train_on %s learns; give "
+                     "rows of messages, or train_on completion",
+                     place->file, only ? "assistant_only" : "assistant_turns");
+}
+
 static sifr_status encode_text(train_chat_encoder *e, const formats_conversation *c, bool alpaca,
                                const formats_row_place *place, train_chat_row *out,
                                sifr_error *error) {
+    BASE_TRY(check_turns(e, place, error));
     BASE_TRY(join(e, c, error));
     BASE_TRY(encode(e, e->joined.bytes, e->joined.count, e->special, place, &out->ids, error));
     size_t around = count_around(e, false);

@@ -72,6 +72,8 @@ typedef struct chat_renderer {
     bool last;  /* the last turn alone is learned */
     bool drops; /* all is learned but the turns that are not to */
     bool continues;
+    bool inverts; /* the turns that are sought are those that are not to learn */
+    size_t first; /* the first message that is learned from */
     train_chat_text *out;
     sifr_error *error;
 } chat_renderer;
@@ -193,14 +195,14 @@ static bool is_unlearned(const formats_conversation *c, size_t message) {
 /* Whether the message is a turn whose span is sought. */
 static bool is_sought(const chat_renderer *r, size_t message) {
     return is_assistant(r->conversation, message) &&
-           is_unlearned(r->conversation, message) == (r->drops || r->out->completion);
+           is_unlearned(r->conversation, message) == r->inverts;
 }
 
 /* A turn may be several messages of the assistant in a row: each is one here. Of a completion those
  * that are not learned are found. */
 static sifr_status find_turns(const chat_renderer *r) {
     const formats_conversation *c = r->conversation;
-    size_t count = json_array_size(c->messages), first = r->drops ? 0 : c->prompt_messages;
+    size_t count = json_array_size(c->messages), first = r->first;
     for (size_t i = count; r->last && i-- > first;) {
         if (!is_sought(r, i)) continue;
         first = i;
@@ -227,7 +229,7 @@ static sifr_status keep_marks(const chat_renderer *r) {
     const formats_conversation *c = r->conversation;
     train_chat_text *out = r->out;
     size_t count = json_array_size(c->messages), turns = 0, kept = 0, unlearned = 0;
-    size_t first = r->drops ? 0 : c->prompt_messages;
+    size_t first = r->out->turns ? 0 : r->first;
     for (size_t i = first; i < count; i++) {
         turns += is_assistant(c, i);
         unlearned += is_assistant(c, i) && is_unlearned(c, i);
@@ -307,12 +309,13 @@ static sifr_status render_prompt(const chat_renderer *r) {
 
 /* --- marks --- */
 
-/* The template's own marks. Of a prompt's messages they do not count. */
+/* The template's own marks. Of a prompt's messages they do not count; where the completion's turns
+ * alone are learned, its first token says what is the prompt's. */
 static sifr_status take_marks(const chat_renderer *r, const formats_template_output *output) {
     size_t from = 0;
-    if (r->conversation->prompt_messages && !r->drops) {
+    if (r->first && !r->out->turns) {
         formats_template_output prompt;
-        BASE_TRY(render_first(r, r->conversation->prompt_messages, true, &prompt));
+        BASE_TRY(render_first(r, r->first, true, &prompt));
         from = prompt.size;
         formats_template_output_free(&prompt);
     }
@@ -353,8 +356,8 @@ static sifr_status invert(const chat_renderer *r) {
 static sifr_status find_parts(const chat_renderer *r, const formats_template_output *output) {
     const formats_conversation *c = r->conversation;
     if (r->out->completion) BASE_TRY(render_prompt(r));
-    if (r->out->whole || (r->out->completion && !has_unlearned(c, c->prompt_messages)))
-        return SIFR_OK;
+    bool all = r->out->completion && !r->out->turns && !has_unlearned(c, c->prompt_messages);
+    if (r->out->whole || all) return SIFR_OK;
     BASE_TRY(formats_template_marks(r->template->parsed) ? take_marks(r, output) : find_turns(r));
     return r->drops ? invert(r) : SIFR_OK;
 }
@@ -370,12 +373,16 @@ sifr_status train_chat_render(const train_chat_templates *templates, train_chat_
                        .last = mask == TRAIN_ON_LAST,
                        .drops = mask == TRAIN_ON_ALL,
                        .continues = continues,
+                       .first = conversation->prompt_messages,
                        .out = out,
                        .error = error};
     formats_template_output output;
     out->span_count = 0;
     out->whole = mask == TRAIN_ON_ALL && !has_unlearned(conversation, 0);
-    out->completion = mask == TRAIN_ON_ASSISTANT && conversation->prompt_messages > 0;
+    out->turns = mask == TRAIN_ON_ASSISTANT_ONLY && r.first > 0;
+    out->completion = out->turns || (mask == TRAIN_ON_ASSISTANT && r.first > 0);
+    r.inverts = r.drops || (out->completion && !out->turns);
+    if (r.drops || mask == TRAIN_ON_ASSISTANT_TURNS) r.first = 0;
     BASE_TRY(render_first(&r, json_array_size(conversation->messages), false, &output));
     sifr_status status = base_grow(&out->text, &out->room, output.size + 1, 1, error);
     if (status == SIFR_OK) {

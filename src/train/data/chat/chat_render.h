@@ -6,7 +6,8 @@
  * begin the rendering of the whole; a template for which they do not cannot be used for this.
  *
  * Of a completion all is learned, whatever the template marks: what stands behind the prompt as the
- * template writes that by itself, with the generation prompt. */
+ * template writes that by itself, with the generation prompt; TRAIN_ON_ASSISTANT_ONLY has of that
+ * what is the assistant's. */
 #ifndef TRAIN_CHAT_RENDER_H
 #define TRAIN_CHAT_RENDER_H
 
@@ -14,10 +15,14 @@
 #include "formats/records/conversation.h"
 
 typedef enum train_chat_mask {
-    TRAIN_ON_ASSISTANT, /* all that the assistant writes */
-    TRAIN_ON_LAST,      /* its last turn */
-    TRAIN_ON_ALL,       /* every token */
-    TRAIN_ON_COMPLETION /* of a prompt and its completion the completion, of messages all */
+    TRAIN_ON_ASSISTANT,  /* all that the assistant writes */
+    TRAIN_ON_LAST,       /* its last turn */
+    TRAIN_ON_ALL,        /* every token */
+    TRAIN_ON_COMPLETION, /* of a prompt and its completion the completion, of messages all */
+    /* What the assistant writes, but of a completion only its turns in that, and of a prompt and
+     * its completion its turns in both: TRL's assistant_only_loss, without completion_only_loss. */
+    TRAIN_ON_ASSISTANT_ONLY,
+    TRAIN_ON_ASSISTANT_TURNS
 } train_chat_mask;
 
 typedef struct train_chat_templates {
@@ -44,6 +49,7 @@ typedef struct train_chat_text {
     bool whole; /* everything is learned */
     /* All is learned behind what the text has in common with the prompt, but for the parts. */
     bool completion;
+    bool turns; /* of a completion the parts alone are learned */
     char *prompt;
     size_t prompt_size, prompt_room;
 } train_chat_text;
