@@ -367,6 +367,9 @@ def own_chat_cases(out, templates):
              assistant_only_loss=True)
     case(out, "sft", "byte", "chatml_bare", templates["chatml_bare"],
          [{"messages": m} for m in CHATS], train_on="all")
+    case(out, "sft", "piece_bos", "ends_marked", templates["ends_marked"],
+         [{"messages": m} for m in CHATS + [turns("é", " é in front"), turns("a", "\nb")]],
+         assistant_only_loss=True)
     for name in ("chatml_marked", "ends_marked", "trims_marked", "thinks_marked"):
         assistant_cases(out, name, templates[name])
 

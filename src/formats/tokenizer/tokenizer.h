@@ -55,6 +55,10 @@ bool formats_tokenizer_names_eos(const formats_tokenizer *tokenizer);
 int32_t formats_tokenizer_bos(const formats_tokenizer *tokenizer);
 /* The bytes that `id` decodes to, inside the tokenizer; NULL for an id without a token. */
 const char *formats_tokenizer_bytes(const formats_tokenizer *tokenizer, int32_t id, size_t *size);
+/* Whether an added token takes the blanks behind it. */
+bool formats_tokenizer_strips_behind(const formats_tokenizer *tokenizer, int32_t id);
+/* Whether a token begins, for the tokenizers library, behind the blanks that it begins with. */
+bool formats_tokenizer_trims(const formats_tokenizer *tokenizer);
 bool formats_tokenizer_is_special(const formats_tokenizer *tokenizer, int32_t id);
 
 /* Buffers and word cache of one thread, about 2 MiB; for this tokenizer only. */

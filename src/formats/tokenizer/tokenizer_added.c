@@ -178,3 +178,9 @@ const formats_added_token *formats_tokenizer_match(const formats_tokenizer *t,
     }
     return NULL;
 }
+
+bool formats_tokenizer_strips_behind(const formats_tokenizer *t, int32_t id) {
+    for (size_t i = 0; i < t->added_count; i++)
+        if (t->added[i].id == id) return t->added[i].rstrip;
+    return false;
+}

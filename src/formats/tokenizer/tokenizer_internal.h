@@ -132,6 +132,7 @@ struct formats_tokenizer {
     formats_trie raw, normal; /* of tokens matched before and after normalization */
     int32_t *before, *after;  /* what the post-processor puts around a text */
     size_t before_count, after_count;
+    bool trims; /* offsets of tokens leave out the blanks that they begin with */
     formats_post single, pair;
 };
 

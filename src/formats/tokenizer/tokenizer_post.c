@@ -99,7 +99,10 @@ sifr_status formats_tokenizer_read_post(formats_tokenizer *t, const json_t *post
     for (size_t i = 0; i < count; i++) {
         const char *type = json_string_value(json_object_get(list[i], "type"));
         if (!type) type = "(no type)";
-        if (strcmp(type, "ByteLevel") == 0) continue; /* only offsets into the text */
+        if (strcmp(type, "ByteLevel") == 0) { /* only offsets into the text */
+            t->trims |= !json_is_false(json_object_get(list[i], "trim_offsets"));
+            continue;
+        }
         bool roberta = strcmp(type, "RobertaProcessing") == 0;
         if (strcmp(type, "TemplateProcessing") == 0 && !seen) {
             BASE_TRY(read_template(t, list[i], "single", name, &t->single, error));
@@ -120,6 +123,10 @@ sifr_status formats_tokenizer_read_post(formats_tokenizer *t, const json_t *post
         BASE_TRY(append(&t->pair, FORMATS_POST_SECOND, 1, error));
     }
     return read_around(t, error);
+}
+
+bool formats_tokenizer_trims(const formats_tokenizer *t) {
+    return t->trims;
 }
 
 const int32_t *formats_tokenizer_around(const formats_tokenizer *t, bool behind, size_t *count) {

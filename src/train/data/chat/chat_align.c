@@ -6,12 +6,13 @@ static bool is_blank(char c) {
     return c == ' ' || c == '\n' || c == '\t' || c == '\r';
 }
 
-/* How many bytes of the text a token is; *skip those before it that no token is: blanks, which some
- * special tokens take with them. A token may also begin with a blank that the text does not have.
+/* How many bytes of the text a token is; *skip those before it that no token is, at least so many:
+ * blanks, which some special tokens take with them. A token may also begin with a blank that the
+ * text does not have.
  */
 static bool match_token(const char *bytes, size_t count, const char *text, size_t size,
                         size_t *skip, size_t *taken) {
-    for (*skip = 0;; ++*skip) {
+    for (;; ++*skip) {
         for (size_t drop = 0; drop < 2; drop++) {
             if (drop && (count == 0 || bytes[0] != ' ')) break;
             *taken = count - drop;
@@ -22,21 +23,32 @@ static bool match_token(const char *bytes, size_t count, const char *text, size_
     }
 }
 
-/* A part of the text as a run of tokens. */
-typedef struct align_run {
-    size_t first, end; /* SIZE_MAX: no token so far */
-} align_run;
+/* Blanks at its begin that are none of the token's, where the tokenizer trims. */
+static size_t count_front(const char *bytes, size_t count, bool trims) {
+    size_t blanks = 0;
+    while (trims && blanks < count && bytes[blanks] == ' ') blanks++;
+    return blanks;
+}
+
+/* The blanks that the token before takes with it. */
+static size_t count_taken(const formats_tokenizer *t, int32_t before, const char *text,
+                          size_t size) {
+    size_t blanks = 0;
+    if (!size || !is_blank(*text) || !formats_tokenizer_strips_behind(t, before)) return 0;
+    while (blanks < size && is_blank(text[blanks])) blanks++;
+    return blanks;
+}
 
 /* Follows the ids through the text and calls a token part of a span where they share a byte. A
  * token that is only a blank put in front belongs to the token behind it, and blanks that no token
  * is to the special token before them, as in the tokenizers library. */
 static bool follow(const formats_tokenizer *t, const char *text, size_t size,
-                   const formats_template_span *span, const formats_tokenizer_ids *ids,
-                   align_run *run) {
+                   const formats_template_span *span, bool trims, const formats_tokenizer_ids *ids,
+                   train_chat_run *run) {
     size_t at = 0, front = 0; /* tokens just before that are only a blank put in front */
-    *run = (align_run){SIZE_MAX, 0};
+    *run = (train_chat_run){SIZE_MAX, 0};
     for (size_t i = 0; i < ids->count; i++) {
-        size_t count, skip, taken;
+        size_t count, taken, skip = i ? count_taken(t, ids->ids[i - 1], text + at, size - at) : 0;
         const char *bytes = formats_tokenizer_bytes(t, ids->ids[i], &count);
         if (!bytes || !match_token(bytes, count, text + at, size - at, &skip, &taken)) return false;
         if (skip && i > front && at < span->end && at + skip > span->begin) {
@@ -44,7 +56,8 @@ static bool follow(const formats_tokenizer *t, const char *text, size_t size,
             run->end = i - front;
         }
         at += skip;
-        if (taken && at < span->end && at + taken > span->begin) {
+        size_t begin = at + count_front(text + at, taken, trims);
+        if (taken && begin < span->end && at + taken > span->begin) {
             if (run->first == SIZE_MAX) run->first = i - front;
             run->end = i + 1;
         }
@@ -69,6 +82,22 @@ static sifr_status count_before(const formats_tokenizer *t, formats_tokenizer_sc
     return status;
 }
 
+sifr_status train_chat_find_run(const formats_tokenizer *t, formats_tokenizer_scratch *scratch,
+                                const char *text, size_t size, const formats_template_span *span,
+                                bool trims, const formats_tokenizer_ids *ids, train_chat_run *run,
+                                bool *placed, sifr_error *error) {
+    *placed = follow(t, text, size, span, trims, ids, run);
+    if (*placed) return SIFR_OK;
+    BASE_TRY(count_before(t, scratch, text, span->begin, ids, &run->first, error));
+    BASE_TRY(count_before(t, scratch, text, span->end, ids, &run->end, error));
+    *placed = run->first != SIZE_MAX && run->end != SIZE_MAX;
+    if (*placed && run->first > 0 && span->begin < size &&
+        count_taken(t, ids->ids[run->first - 1], text + span->begin, size - span->begin))
+        run->first--;
+    if (run->first == run->end) run->first = SIZE_MAX;
+    return SIFR_OK;
+}
+
 sifr_status train_chat_align(const formats_tokenizer *tokenizer, formats_tokenizer_scratch *scratch,
                              const char *text, size_t size, const formats_template_span *spans,
                              size_t span_count, const formats_tokenizer_ids *ids, bool *learned,
@@ -76,16 +105,10 @@ sifr_status train_chat_align(const formats_tokenizer *tokenizer, formats_tokeniz
     *placed = true;
     memset(learned, 0, ids->count);
     for (size_t s = 0; s < span_count; s++) {
-        align_run run;
-        if (!follow(tokenizer, text, size, &spans[s], ids, &run)) {
-            BASE_TRY(
-                count_before(tokenizer, scratch, text, spans[s].begin, ids, &run.first, error));
-            BASE_TRY(count_before(tokenizer, scratch, text, spans[s].end, ids, &run.end, error));
-            if (run.first == SIZE_MAX || run.end == SIZE_MAX) {
-                *placed = false;
-                return SIFR_OK;
-            }
-        }
+        train_chat_run run;
+        BASE_TRY(train_chat_find_run(tokenizer, scratch, text, size, &spans[s], false, ids, &run,
+                                     placed, error));
+        if (!*placed) return SIFR_OK;
         if (run.first == SIZE_MAX) continue;
         for (size_t i = run.first; i < run.end; i++) learned[i] = true;
     }
