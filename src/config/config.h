@@ -82,6 +82,21 @@ typedef struct config_distill {
     double temperature, weight;
 } config_distill;
 
+/* Which ends of turns are learned; in the order of train_chat_ends. */
+typedef enum config_ends {
+    CONFIG_ENDS_TURN,
+    CONFIG_ENDS_ALL,
+    CONFIG_ENDS_LAST,
+    CONFIG_ENDS_NONE
+} config_ends;
+
+/* Whose turns are learned, in place of train_on. */
+typedef struct config_turns {
+    bool given;          /* else nothing of this counts */
+    const json_t *roles; /* a list of names; NULL: the assistant, or with train_on all every role */
+    config_ends eos, eot;
+} config_turns;
+
 /* A source of rows. */
 typedef struct config_source {
     const char *path;
@@ -93,6 +108,7 @@ typedef struct config_source {
     /* The text of rows of type alpaca: {instruction}, {input} and {system} stand for the row's
      * fields. NULL: none; no_input_format: as format; system_format: the system alone. */
     const char *format, *no_input_format, *system_format;
+    config_turns turns; /* what the source leaves out is that of the config */
 } config_source;
 
 /* Operations that can be logged; in the order of comm_operation. */
@@ -152,6 +168,8 @@ typedef struct sifr_config {
     const char *chat_template;   /* in place of the folder's; NULL: not given */
     const json_t *chat_template_kwargs; /* variables of the chat template; NULL: not given */
     config_train_on train_on;
+    config_turns turns;       /* of the data that are not of `dataset` */
+    const json_t *eot_tokens; /* texts of tokens that end turns; NULL: not given */
     bool packing, group_by_length;
     bool drop_last; /* of rows */
     bool skip_bad_rows;

@@ -1,5 +1,6 @@
 /* sifr.dataset: a list of sources of rows. */
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -21,8 +22,9 @@ static sifr_status wrong(const sifr_config *config, size_t index, const char *me
 static sifr_status check_members(const sifr_config *config, const json_t *item, size_t index,
                                  sifr_error *error) {
     static const char *const known[] = {
-        "path",          "type",   "weight",          "fields",
-        "ignore_fields", "format", "no_input_format", "system_format"};
+        "path",           "type",         "weight",          "fields",
+        "ignore_fields",  "format",       "no_input_format", "system_format",
+        "roles_to_train", "train_on_eos", "train_on_eot"};
     const char *name;
     json_t *value;
     char where[300];
@@ -35,7 +37,8 @@ static sifr_status check_members(const sifr_config *config, const json_t *item, 
         config_path_where(config, path_of_key, where);
         return base_fail(error, SIFR_USAGE,
                          "%s[%zu].%.60s is unknown%s%s; a source has path, type, weight, fields, "
-                         "ignore_fields, format, no_input_format and system_format",
+                         "ignore_fields, format, no_input_format, system_format, "
+                         "roles_to_train, train_on_eos and train_on_eot",
                          where, index, name, near ? "; did you mean " : "", near ? near : "");
     }
     return SIFR_OK;
@@ -140,6 +143,7 @@ static sifr_status fill_source(const sifr_config *config, const json_t *item, si
     const json_t *fields = json_object_get(item, "fields");
     const json_t *ignored = json_object_get(item, "ignore_fields");
     int choice = (int)config->data_type;
+    char where[300], source[330];
     if (!json_is_object(item))
         return wrong(config, index, "", "an object {\"path\", \"type\", \"weight\"}", error);
     BASE_TRY(check_members(config, item, index, error));
@@ -160,6 +164,9 @@ static sifr_status fill_source(const sifr_config *config, const json_t *item, si
                            .weight = number,
                            .fields = fields,
                            .ignore_fields = ignored};
+    config_path_where(config, path_of_key, where);
+    snprintf(source, sizeof source, "%s[%zu]", where, index);
+    BASE_TRY(config_fill_source_turns(config, item, source, &out->turns, error));
     return fill_formats(config, item, index, out, error);
 }
 

@@ -157,6 +157,15 @@ sifr_status config_fill_dataset(sifr_config *config, sifr_error *error) SIFR_MUS
 /* The texts "prompt=question" of sifr.data_fields, into data_fields. */
 sifr_status config_fill_data_fields(sifr_config *config, sifr_error *error) SIFR_MUST_CHECK;
 
+/* config_turns.c: roles_to_train, train_on_eos, train_on_eot of the config and of a source, whose
+ * name in messages is `where`. */
+sifr_status config_fill_turns(sifr_config *config, sifr_error *error) SIFR_MUST_CHECK;
+/* After config_fill_dataset. */
+sifr_status config_check_turns(const sifr_config *config, sifr_error *error) SIFR_MUST_CHECK;
+sifr_status config_fill_source_turns(const sifr_config *config, const json_t *source,
+                                     const char *where, config_turns *out,
+                                     sifr_error *error) SIFR_MUST_CHECK;
+
 /* config_groups.c: sifr.groups, into group_list, once the schedule is filled in. */
 sifr_status config_fill_groups(sifr_config *config, sifr_error *error) SIFR_MUST_CHECK;
 

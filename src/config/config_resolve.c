@@ -292,7 +292,9 @@ static sifr_status config_fill_lists(sifr_config *config, sifr_error *error) {
                                error));
     BASE_TRY(
         config_fill_texts(config, "sifr.labels", &config->label_list, &config->label_count, error));
+    BASE_TRY(config_fill_turns(config, error));
     BASE_TRY(config_fill_dataset(config, error));
+    BASE_TRY(config_check_turns(config, error));
     BASE_TRY(config_fill_data_fields(config, error));
     BASE_TRY(config_fill_variables(config, error));
     config->lora = config_fill_object(config, "sifr.lora");

@@ -81,6 +81,10 @@ sifr_status train_check_preference(const sifr_config *config, sifr_error *error)
                          "train_on %s: of preferences whole answers are compared; leave it out",
                          config->train_on == CONFIG_TRAIN_ON_ASSISTANT_ONLY ? "assistant_only"
                                                                             : "assistant_turns");
+    if (config->turns.given)
+        return base_fail(error, SIFR_USAGE,
+                         "%s: of preferences whole answers are compared; leave it out",
+                         config->turns.roles ? "roles_to_train" : "train_on_eos");
     if (p->loss == CONFIG_PREFERENCE_ORPO && p->reference)
         return base_fail(error, SIFR_USAGE,
                          "preference: orpo has no reference; leave it out, or take sigmoid, hinge "
@@ -300,11 +304,27 @@ static formats_row_type row_type(config_row_type type) {
     return types[type];
 }
 
+_Static_assert((int)CONFIG_ENDS_ALL == (int)TRAIN_ENDS_ALL &&
+                   (int)CONFIG_ENDS_LAST == (int)TRAIN_ENDS_LAST &&
+                   (int)CONFIG_ENDS_NONE == (int)TRAIN_ENDS_NONE,
+               "the config's ends are those of the data");
+
+static train_chat_turns turns_of(const sifr_config *config, const config_turns *turns) {
+    return (train_chat_turns){.asked = turns->given,
+                              .roles = turns->roles,
+                              .every = config->train_on == CONFIG_TRAIN_ON_ALL,
+                              .eos = (train_chat_ends)turns->eos,
+                              .eot = (train_chat_ends)turns->eot};
+}
+
 sifr_status train_chat_sources_make(const sifr_config *config, const char *const *paths,
                                     size_t count, train_chat_source **out, sifr_error *error) {
     /* Held-out data are not those of the dataset. */
     bool listed = config->dataset && paths == config->data;
-    config_source plain = {.type = config->data_type, .weight = 1, .fields = config->data_fields};
+    config_source plain = {.type = config->data_type,
+                           .weight = 1,
+                           .fields = config->data_fields,
+                           .turns = config->turns};
     BASE_TRY(base_alloc(count, sizeof **out, out, error));
     for (size_t i = 0; i < count; i++) {
         const config_source *source = listed ? &config->dataset[i] : &plain;
@@ -315,7 +335,8 @@ sifr_status train_chat_sources_make(const sifr_config *config, const char *const
             .weight = source->weight,
             .fields = source->fields,
             .ignored = {source->ignore_fields, config->ignore_fields},
-            .format = {source->format, source->no_input_format, source->system_format}};
+            .format = {source->format, source->no_input_format, source->system_format},
+            .turns = turns_of(config, &source->turns)};
     }
     return SIFR_OK;
 }
@@ -329,7 +350,9 @@ const char *train_chat_template(const sifr_config *config, char path[BASE_PATH_L
 
 const char *train_chat_template_key(const sifr_config *config) {
     if (config->chat_template) return "chat_template";
-    return config->chat_template_kwargs ? "chat_template_kwargs" : NULL;
+    if (config->chat_template_kwargs) return "chat_template_kwargs";
+    if (config->turns.given) return config->turns.roles ? "roles_to_train" : "train_on_eos";
+    return NULL;
 }
 
 sifr_status train_chat_form_make(const engine_folder *folder, int64_t length,
@@ -389,6 +412,7 @@ sifr_status train_chat_form_make(const engine_folder *folder, int64_t length,
                                          .separator = options->separator,
                                          .padding = base_max_i64(folder->config.pad_token_id, 0),
                                          .mask = (train_chat_mask)config->train_on,
+                                         .eot_tokens = config->eot_tokens,
                                          .template = train_chat_template(config, form->template),
                                          .asked = templated,
                                          .variables = config->chat_template_kwargs,

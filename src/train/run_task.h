@@ -43,7 +43,8 @@ typedef struct train_chat_form {
 /* The chat template that a config gives in place of the model folder's, else that of the adapter
  * that it goes on from, whose path goes to `path`; NULL: neither. */
 const char *train_chat_template(const sifr_config *config, char path[BASE_PATH_LENGTH]);
-/* The config's key of the template or its variables, whichever is given; NULL: none. */
+/* The config's key that is for rows of messages alone: of the template, its variables or their
+ * turns, whichever is given; NULL: none. */
 const char *train_chat_template_key(const sifr_config *config);
 
 /* Whether the paths are files of rows, or directories of such, by their names. SIFR_USAGE where

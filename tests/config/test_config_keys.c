@@ -129,6 +129,10 @@ static void flags_come_from_the_table(void **state) {
         "chat-template",
         "chat-template-kwargs",
         "train-on",
+        "roles-to-train",
+        "train-on-eos",
+        "train-on-eot",
+        "eot-tokens",
         "packing",
         "group-by-length",
         "skip-bad-rows",
@@ -206,7 +210,9 @@ static void flags_come_from_the_table(void **state) {
         assert_int_equal(flag.argument == NULL, is_switch);
         bool many = strcmp(flag.name, "data") == 0 || strcmp(flag.name, "freeze") == 0 ||
                     strcmp(flag.name, "labels") == 0 || strcmp(flag.name, "data-fields") == 0 ||
-                    strcmp(flag.name, "ignore-fields") == 0;
+                    strcmp(flag.name, "ignore-fields") == 0 ||
+                    strcmp(flag.name, "roles-to-train") == 0 ||
+                    strcmp(flag.name, "eot-tokens") == 0;
         assert_int_equal(flag.many, many);
     }
     assert_int_equal(found, sizeof wanted / sizeof *wanted);

@@ -31,6 +31,11 @@ static int train_of(const json_t *message, const char **name) {
     return -1;
 }
 
+bool formats_message_learned(const json_t *message) {
+    const char *name;
+    return train_of(message, &name) == 1;
+}
+
 bool formats_message_unlearned(const json_t *message) {
     const char *name;
     return weight_of(message) == 0 || train_of(message, &name) == 0;
@@ -54,10 +59,9 @@ static const char *find_detail(const json_t *message) {
 
 sifr_status formats_flags_check(const json_t *message, const char *name,
                                 const formats_row_place *place, sifr_error *error) {
-    const char *role = json_string_value(json_object_get(message, "role")), *flag;
+    const char *flag;
     const char *detail = find_detail(message);
     int weight = weight_of(message), train = train_of(message, &flag);
-    bool answers = role && strcmp(role, "assistant") == 0;
     if (detail)
         return formats_row_fail(place, name, error,
                                 "has '%s', which is not supported yet (supported: weight, train or "
@@ -71,11 +75,24 @@ sifr_status formats_flags_check(const json_t *message, const char *name,
     if (weight >= 0 && train >= 0 && weight != train)
         return formats_row_fail(place, name, error, "has 'weight' %d and '%s' %s; leave one out",
                                 weight, flag, train ? "true" : "false");
-    if (train != 1 || answers) return SIFR_OK;
-    return formats_row_fail(place, name, error,
-                            "has '%s' true, but only what the assistant writes is learned; leave "
-                            "it out",
-                            flag);
+    return SIFR_OK;
+}
+
+sifr_status formats_messages_answer(const json_t *messages, const formats_row_place *place,
+                                    sifr_error *error) {
+    size_t i;
+    json_t *message;
+    json_array_foreach((json_t *)(uintptr_t)messages, i, message) {
+        const char *role = json_string_value(json_object_get(message, "role")), *flag;
+        char name[48];
+        if (train_of(message, &flag) != 1 || (role && strcmp(role, "assistant") == 0)) continue;
+        snprintf(name, sizeof name, "'messages[%zu]'", i);
+        return formats_row_fail(place, name, error,
+                                "has '%s' true, but only what the assistant writes is learned; "
+                                "leave it out, or give roles_to_train",
+                                flag);
+    }
+    return SIFR_OK;
 }
 
 sifr_status formats_flags_copy(const json_t *turn, json_t *message, sifr_error *error) {

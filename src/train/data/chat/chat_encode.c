@@ -19,6 +19,8 @@ void train_chat_encoder_free(train_chat_encoder *encoder) {
     train_chat_text_free(&encoder->other);
     formats_tokenizer_text_free(&encoder->joined);
     formats_tokenizer_ids_free(&encoder->prompt);
+    free(encoder->list.turns);
+    encoder->list = (train_chat_turn_list){0};
 }
 
 static sifr_status encode(const train_chat_encoder *e, const char *text, size_t size, bool special,
@@ -88,16 +90,20 @@ static train_chat_mask mask_of(const train_chat_encoder *e, const formats_conver
 
 /* --- messages --- */
 
-static sifr_status align(train_chat_encoder *e, const train_chat_text *text,
-                         const formats_row_place *place, train_chat_row *out, sifr_error *error) {
-    bool placed;
-    BASE_TRY(train_chat_align(e->tokenizer, e->scratch, text->text, text->size, text->spans,
-                              text->span_count, &out->ids, out->learned, &placed, error));
+static sifr_status check_placed(bool placed, const formats_row_place *place, sifr_error *error) {
     if (placed) return SIFR_OK;
     return formats_row_fail(place, "", error,
                             "the tokenizer changes the text, and a token goes over the edge of a "
                             "turn; write the text in the form that the tokenizer makes of it, or "
                             "train on all");
+}
+
+static sifr_status align(train_chat_encoder *e, const train_chat_text *text,
+                         const formats_row_place *place, train_chat_row *out, sifr_error *error) {
+    bool placed;
+    BASE_TRY(train_chat_align(e->tokenizer, e->scratch, text->text, text->size, text->spans,
+                              text->span_count, &out->ids, out->learned, &placed, error));
+    return check_placed(placed, place, error);
 }
 
 static void find_unread(const train_chat_templates *templates, const formats_conversation *c,
@@ -112,21 +118,34 @@ static void find_unread(const train_chat_templates *templates, const formats_con
     }
 }
 
-static sifr_status render(train_chat_encoder *e, const formats_conversation *c,
-                          const formats_row_place *place, train_chat_text *text,
-                          train_chat_row *out, sifr_error *error) {
-    if (!e->templates->there)
-        return base_fail(error, SIFR_USAGE,
-                         "%s: rows of messages need the chat template of the model, and its folder "
-                         "has none (chat_template.jinja, or \"chat_template\" in "
-                         "tokenizer_config.json); put the template of its chat version there",
-                         place->file);
-    BASE_TRY(train_chat_render(e->templates, mask_of(e, c), e->odds, c, place, text, error));
+static sifr_status check_template(const train_chat_encoder *e, const formats_row_place *place,
+                                  sifr_error *error) {
+    if (e->templates->there) return SIFR_OK;
+    return base_fail(error, SIFR_USAGE,
+                     "%s: rows of messages need the chat template of the model, and its folder "
+                     "has none (chat_template.jinja, or \"chat_template\" in "
+                     "tokenizer_config.json); put the template of its chat version there",
+                     place->file);
+}
+
+/* What is worth a word about a rendered text. */
+static sifr_status note_rendered(const train_chat_encoder *e, const formats_conversation *c,
+                                 const train_chat_text *text, train_chat_row *out,
+                                 sifr_error *error) {
     out->templated = true;
     find_unread(e->templates, c, out);
     out->odd = train_chat_check(c, text->text, text->size);
     return train_chat_find_lost(e->templates, mask_of(e, c), c, text->text, text->size, &out->lost,
                                 error);
+}
+
+static sifr_status render(train_chat_encoder *e, const formats_conversation *c,
+                          const formats_row_place *place, train_chat_text *text,
+                          train_chat_row *out, sifr_error *error) {
+    BASE_TRY(check_template(e, place, error));
+    BASE_TRY(formats_messages_answer(c->messages, place, error));
+    BASE_TRY(train_chat_render(e->templates, mask_of(e, c), e->odds, c, place, text, error));
+    return note_rendered(e, c, text, out, error);
 }
 
 /* The ids of a rendered text, and what is learned of them. */
@@ -153,9 +172,35 @@ static sifr_status encode_rendered(train_chat_encoder *e, const train_chat_text 
     return SIFR_OK;
 }
 
+static sifr_status refuse_turns(const formats_row_place *place, sifr_error *error) {
+    return base_fail(error, SIFR_USAGE,
+                     "%s: roles_to_train and the ends of turns are of rows of messages, and this "
+                     "file has answers to prompts; leave them out, or give messages",
+                     place->file);
+}
+
+/* The turns that are asked for, and their ends. */
+static sifr_status encode_turns(train_chat_encoder *e, const formats_conversation *c,
+                                const formats_row_place *place, train_chat_row *out,
+                                sifr_error *error) {
+    bool placed;
+    BASE_TRY(check_template(e, place, error));
+    if (c->prompt_messages) return refuse_turns(place, error);
+    BASE_TRY(train_chat_turns_find(e->templates, &e->turns, c, place, &e->text, &e->list, error));
+    BASE_TRY(note_rendered(e, c, &e->text, out, error));
+    out->lost.empty = 0; /* of a turn that says nothing nothing is learned */
+    BASE_TRY(encode(e, e->text.text, e->text.size, false, place, &out->ids, error));
+    BASE_TRY(make_room(out, error));
+    BASE_TRY(train_chat_turns_learn(e->tokenizer, e->scratch, &e->text, &e->list, &e->turns,
+                                    e->end_ids, &out->ids, out->learned, &out->ends, &placed,
+                                    error));
+    return check_placed(placed, place, error);
+}
+
 static sifr_status encode_messages(train_chat_encoder *e, const formats_conversation *c,
                                    const formats_row_place *place, train_chat_row *out,
                                    sifr_error *error) {
+    if (e->turns.asked) return encode_turns(e, c, place, out, error);
     BASE_TRY(render(e, c, place, &e->text, out, error));
     return encode_rendered(e, &e->text, place, out, error);
 }
@@ -228,7 +273,7 @@ static sifr_status encode_text(train_chat_encoder *e, const formats_conversation
 /* --- rows --- */
 
 static void clear(train_chat_row *out) {
-    out->ids.count = out->first = 0;
+    out->ids.count = out->first = out->ends = 0;
     out->merged = false;
     out->unread[0] = '\0';
     out->templated = false;
@@ -352,6 +397,7 @@ sifr_status train_chat_encode_pair(train_chat_encoder *encoder, const json_t *ro
     const formats_form *side = formats_form_of(FORMATS_ROW_PROMPT_COMPLETION);
     json_t *rows[2];
     formats_conversation sides[2] = {0};
+    if (encoder->turns.asked) return refuse_turns(place, error);
     BASE_TRY(formats_preference_read(row, form, encoder->templates->there, place, rows, error));
     sifr_status status = SIFR_OK;
     for (int i = 0; status == SIFR_OK && i < 2; i++)

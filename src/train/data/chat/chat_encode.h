@@ -5,7 +5,7 @@
 #include "formats/tokenizer/tokenizer.h"
 #include "train/data/chat/chat_check.h"
 #include "train/data/chat/chat_lost.h"
-#include "train/data/chat/chat_render.h"
+#include "train/data/chat/chat_turns.h"
 
 typedef struct train_chat_encoder {
     const formats_tokenizer *tokenizer;
@@ -14,12 +14,15 @@ typedef struct train_chat_encoder {
     train_chat_text text, other;        /* of a pair's second answer, where both are read at once */
     formats_tokenizer_text joined;      /* prompt and completion */
     formats_tokenizer_ids prompt;
+    train_chat_turn_list list;
     train_chat_mask mask;
-    const json_t *variables;   /* of the template in every row; NULL: none */
-    formats_row_format format; /* of Alpaca rows; the source's */
-    bool special;              /* around texts, not around messages: a template writes its own */
-    bool odds;                 /* answers are cut as TRL's ORPOTrainer cuts them */
-    int64_t separator;         /* ends a text; -1: none */
+    train_chat_turns turns;            /* in place of the mask, of messages; the source's */
+    const train_chat_end_ids *end_ids; /* where turns are asked for */
+    const json_t *variables;           /* of the template in every row; NULL: none */
+    formats_row_format format;         /* of Alpaca rows; the source's */
+    bool special;      /* around texts, not around messages: a template writes its own */
+    bool odds;         /* answers are cut as TRL's ORPOTrainer cuts them */
+    int64_t separator; /* ends a text; -1: none */
 } train_chat_encoder;
 
 /* A row; its memory is used again for the next. */
@@ -30,6 +33,7 @@ typedef struct train_chat_row {
     bool templated; /* a chat template wrote it */
     bool merged;    /* the prompt by itself has other tokens than before the completion */
     size_t first;   /* of a completion: where it begins */
+    size_t ends;    /* of turns, those that are learned */
     train_chat_odd odd;
     train_chat_lost lost;
     char unread[48]; /* a variable that the row gives and the template does not have; "": none */

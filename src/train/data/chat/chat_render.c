@@ -65,7 +65,7 @@ void train_chat_text_free(train_chat_text *text) {
 
 /* What a conversation is rendered with. */
 typedef struct chat_renderer {
-    const formats_chat_template *template;
+    const train_chat_templates *templates;
     const formats_conversation *conversation;
     const formats_row_place *place;
     const char *eos;
@@ -108,17 +108,27 @@ sifr_status train_chat_render_plain(const train_chat_templates *templates,
                                         &input, out, error);
 }
 
-/* Takes over the reference, NULL where there was no memory for it; the text is the caller's. */
-static sifr_status render_list(const chat_renderer *r, json_t *messages, bool prompt,
-                               formats_template_output *out) {
-    formats_template_input input = input_of(r->conversation, messages, prompt);
+sifr_status train_chat_write(const train_chat_templates *templates,
+                             const formats_conversation *conversation, json_t *messages,
+                             bool prompt, const formats_row_place *place,
+                             formats_template_output *out, sifr_error *error) {
+    formats_template_input input = input_of(conversation, messages, prompt);
+    const formats_chat_template *template =
+        conversation->tools ? &templates->tools : &templates->plain;
     sifr_error said = {0};
-    sifr_status status = messages ? formats_chat_template_render(r->template, &input, out, &said)
+    sifr_status status = messages ? formats_chat_template_render(template, &input, out, &said)
                                   : base_fail(&said, SIFR_NO_MEMORY, "out of memory");
     json_decref(messages);
     if (status == SIFR_OK) return SIFR_OK;
-    if (status != SIFR_USAGE) return base_fail(r->error, status, "%s", said.message);
-    return formats_row_fail(r->place, "", r->error, "%s", said.message);
+    if (status != SIFR_USAGE) return base_fail(error, status, "%s", said.message);
+    return formats_row_fail(place, "", error, "%s", said.message);
+}
+
+/* Takes over the reference. */
+static sifr_status render_list(const chat_renderer *r, json_t *messages, bool prompt,
+                               formats_template_output *out) {
+    return train_chat_write(r->templates, r->conversation, messages, prompt, r->place, out,
+                            r->error);
 }
 
 /* The first `count` messages. */
@@ -358,7 +368,8 @@ static sifr_status find_parts(const chat_renderer *r, const formats_template_out
     if (r->out->completion) BASE_TRY(render_prompt(r));
     bool all = r->out->completion && !r->out->turns && !has_unlearned(c, c->prompt_messages);
     if (r->out->whole || all) return SIFR_OK;
-    BASE_TRY(formats_template_marks(r->template->parsed) ? take_marks(r, output) : find_turns(r));
+    const formats_chat_template *template = c->tools ? &r->templates->tools : &r->templates->plain;
+    BASE_TRY(formats_template_marks(template->parsed) ? take_marks(r, output) : find_turns(r));
     return r->drops ? invert(r) : SIFR_OK;
 }
 
@@ -366,7 +377,7 @@ sifr_status train_chat_render(const train_chat_templates *templates, train_chat_
                               bool continues, const formats_conversation *conversation,
                               const formats_row_place *place, train_chat_text *out,
                               sifr_error *error) {
-    chat_renderer r = {.template = conversation->tools ? &templates->tools : &templates->plain,
+    chat_renderer r = {.templates = templates,
                        .conversation = conversation,
                        .place = place,
                        .eos = templates->eos,

@@ -63,6 +63,13 @@ sifr_status train_chat_render_plain(const train_chat_templates *templates,
                                     const json_t *messages, formats_template_output *out,
                                     sifr_error *error) SIFR_MUST_CHECK;
 
+/* What the template makes of messages, whose reference it takes over (NULL: there was no memory for
+ * them), beside what else the conversation gives it; *out is the caller's. Errors as below. */
+sifr_status train_chat_write(const train_chat_templates *templates,
+                             const formats_conversation *conversation, json_t *messages,
+                             bool prompt, const formats_row_place *place,
+                             formats_template_output *out, sifr_error *error) SIFR_MUST_CHECK;
+
 /* A conversation of messages. Dates in templates are those of one day, so that the same rows give
  * the same text on any day. SIFR_FAILED, with file and row, where the template raises an error, and
  * where the turns cannot be told apart. */

@@ -12,7 +12,7 @@
 #ifndef TRAIN_CHAT_ROWS_H
 #define TRAIN_CHAT_ROWS_H
 
-#include "train/data/chat/chat_render.h"
+#include "train/data/chat/chat_turns.h"
 #include "train/data/rows.h"
 
 typedef struct train_chat_source {
@@ -23,6 +23,7 @@ typedef struct train_chat_source {
     const json_t *fields;      /* names of fields here, with the files' own names; NULL: none */
     const json_t *ignored[2];  /* lists of fields of the files that are left out; NULL: none */
     formats_row_format format; /* of Alpaca rows */
+    train_chat_turns turns;    /* of messages, in place of the mask */
 } train_chat_source;
 
 typedef struct train_chat_options {
@@ -33,16 +34,17 @@ typedef struct train_chat_options {
     int64_t separator; /* ends a text, unless the tokenizer names its own end; -1: none */
     int64_t padding;   /* the id that fills up a sequence */
     train_chat_mask mask;
-    const char *template;    /* in place of the folder's; NULL: its own */
-    const char *asked;       /* the user's key of one of these two; NULL: none is given */
-    const json_t *variables; /* of the chat template in every row, an object; NULL: none */
-    bool special;            /* the tokenizer's special tokens around texts */
-    bool whole;              /* nothing is cut; for looking at the rows */
-    bool odds;               /* answers of preferences as TRL's ORPOTrainer cuts them */
-    bool skip_bad_rows;      /* those that cannot be read or used are counted, not refused */
-    int64_t max_rows;        /* of each source, the first; 0: all */
-    bool drop_long;          /* rows longer than `length` are left out, not cut */
-    int threads;             /* 0: every core */
+    const json_t *eot_tokens; /* a list of texts that end turns; NULL: the end-of-text token */
+    const char *template;     /* in place of the folder's; NULL: its own */
+    const char *asked;        /* the user's key of one of these two; NULL: none is given */
+    const json_t *variables;  /* of the chat template in every row, an object; NULL: none */
+    bool special;             /* the tokenizer's special tokens around texts */
+    bool whole;               /* nothing is cut; for looking at the rows */
+    bool odds;                /* answers of preferences as TRL's ORPOTrainer cuts them */
+    bool skip_bad_rows;       /* those that cannot be read or used are counted, not refused */
+    int64_t max_rows;         /* of each source, the first; 0: all */
+    bool drop_long;           /* rows longer than `length` are left out, not cut */
+    int threads;              /* 0: every core */
     const sifr_log *log;
 } train_chat_options;
 

@@ -30,6 +30,7 @@ typedef struct chat_reader {
     train_chat *chat;
     formats_tokenizer *tokenizer;
     train_chat_templates templates;
+    train_chat_end_ids end_ids;
     train_chat_encoder *encoders; /* one for each thread */
     size_t threads;
     chat_slot *slots;
@@ -44,6 +45,7 @@ typedef struct chat_reader {
     bool templated;                  /* a chat template wrote some row */
     bool unread_said, replaced_said; /* of the file */
     bool member_said, tools_said;    /* likewise */
+    bool wants_ends, has_ends;       /* ends of turns are to learn, and some are */
 } chat_reader;
 
 static sifr_status encode_slot(const chat_reader *r, train_chat_encoder *encoder, chat_slot *slot) {
@@ -144,6 +146,10 @@ static bool is_long(chat_reader *r, const train_chat_row *rows, int count) {
     return too_long;
 }
 
+static bool wants_ends(const train_chat_turns *turns) {
+    return turns->asked && (turns->eos != TRAIN_ENDS_NONE || turns->eot != TRAIN_ENDS_NONE);
+}
+
 static sifr_status take_row(chat_reader *r, const train_chat_row *rows, sifr_error *error) {
     train_chat *chat = r->chat;
     int count = chat->paired ? 2 : 1;
@@ -158,6 +164,8 @@ static sifr_status take_row(chat_reader *r, const train_chat_row *rows, sifr_err
         chat->counts.doubled += rows[a].odd.doubled;
         chat->counts.twice += rows[a].lost.twice;
         r->templated |= rows[a].templated;
+        r->wants_ends |= rows[a].templated && wants_ends(&r->encoders[0].turns);
+        r->has_ends |= rows[a].ends > 0;
         say_once(r, &rows[a]);
         BASE_TRY(train_chat_append(chat, rows[a].ids.ids, rows[a].learned, kept, whole, error));
     }
@@ -270,7 +278,11 @@ static sifr_status read_file(chat_reader *r, const train_chat_source *source, co
                             .templated = r->templates.there,
                             .documents = train_chat_templates_name(&r->templates, "documents")};
     r->unread_said = r->replaced_said = r->member_said = r->tools_said = false;
-    for (size_t t = 0; t < r->threads; t++) r->encoders[t].format = source->format;
+    BASE_TRY(train_chat_ends_check(&r->end_ids, &source->turns, error));
+    for (size_t t = 0; t < r->threads; t++) {
+        r->encoders[t].format = source->format;
+        r->encoders[t].turns = source->turns;
+    }
     if (r->typed) BASE_TRY(check_kind(r, r->type, error));
     BASE_TRY(formats_records_open_rows(path, &records, error));
     sifr_status status = read_rows(r, records, error);
@@ -354,12 +366,15 @@ static sifr_status make_reader(chat_reader *r, sifr_error *error) {
         r->encoders[t] = (train_chat_encoder){.tokenizer = r->tokenizer,
                                               .templates = &r->templates,
                                               .mask = o->mask,
+                                              .end_ids = &r->end_ids,
                                               .variables = o->variables,
                                               .special = o->special,
                                               .odds = o->odds,
                                               .separator = find_end(r)};
         BASE_TRY(formats_tokenizer_scratch_new(r->tokenizer, &r->encoders[t].scratch, error));
     }
+    BASE_TRY(train_chat_ends_open(r->tokenizer, r->encoders[0].scratch, o->eot_tokens, &r->end_ids,
+                                  error));
     return train_chat_new(o->length, o->padding, o->count, &r->chat, error);
 }
 
@@ -375,6 +390,7 @@ static void free_reader(chat_reader *r) {
     }
     free(r->slots);
     free(r->encoders);
+    train_chat_ends_close(&r->end_ids);
     train_chat_templates_free(&r->templates);
     formats_tokenizer_free(r->tokenizer);
 }
@@ -432,6 +448,10 @@ static void say_odd_rows(const chat_reader *r) {
                  "once more; give --ignore-fields tools to leave those out",
                  base_format_count(c->twice, count), c->twice == 1 ? "" : "s");
     train_tokenise_say_doubled(r->tokenizer, c->doubled, "text", log);
+    if (r->wants_ends && !r->has_ends)
+        base_log(log, SIFR_LOG_WARNING,
+                 "data: no end of a turn is learned: behind none stands the end-of-text token, or "
+                 "one of eot_tokens; name in eot_tokens what the chat template ends turns with");
     if (r->options->asked && !r->templated)
         base_log(log, SIFR_LOG_WARNING, "data: no row has messages, so %s changes nothing",
                  r->options->asked);
