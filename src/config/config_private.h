@@ -157,7 +157,9 @@ sifr_status config_fill_dataset(sifr_config *config, sifr_error *error) SIFR_MUS
 /* The texts "prompt=question" of sifr.data_fields, into data_fields. */
 sifr_status config_fill_data_fields(sifr_config *config, sifr_error *error) SIFR_MUST_CHECK;
 
-/* config_turns.c: roles_to_train, train_on_eos, train_on_eot of the config and of a source, whose
+/* config_turns.c. The roles that messages have, with "|" between them. */
+extern const char config_roles[];
+/* roles_to_train, train_on_eos, train_on_eot of the config and of a source, whose
  * name in messages is `where`. */
 sifr_status config_fill_turns(sifr_config *config, sifr_error *error) SIFR_MUST_CHECK;
 /* After config_fill_dataset. */

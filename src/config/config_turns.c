@@ -5,7 +5,7 @@
 #include "config/config_private.h"
 
 /* What messages have, with axolotl's names for two of them. */
-static const char roles[] = "assistant|user|system|tool|gpt|human|developer|function|ipython|"
+const char config_roles[] = "assistant|user|system|tool|gpt|human|developer|function|ipython|"
                             "context|documents|document|tool_call";
 
 /* The keys of a source, or of the config. */
@@ -42,9 +42,9 @@ static sifr_status read_roles(const turn_keys *k, config_turns *out, sifr_error 
                          name_key(k, key, where));
     for (size_t i = 0; i < json_array_size(list); i++) {
         const char *role = json_string_value(json_array_get(list, i));
-        if (role && config_key_has_word(roles, role, NULL, NULL)) continue;
+        if (role && config_key_has_word(config_roles, role, NULL, NULL)) continue;
         return base_fail(error, SIFR_USAGE, "%s: \"%.60s\" is no role of a message (roles: %s)",
-                         name_key(k, key, where), role ? role : "", roles);
+                         name_key(k, key, where), role ? role : "", config_roles);
     }
     out->roles = list;
     out->given = true;

@@ -190,8 +190,8 @@ LATER("excess_length_strategy"),
 LATER("chat_template_jinja"),
 SPECIAL("chat_template_kwargs", import_template_variables),
 NONE("default_system_message", "the model's chat template has it"),
-NONE("eot_tokens", "what ends a turn is that of the chat template"),
-SPECIAL("train_on_eos", import_turn_ends),
+LATER("eot_tokens"),
+SPECIAL("train_on_eos", import_turn_key),
 NONE("resize_token_embeddings_to_32x", FOLDER),
 NONE("shrink_embeddings", FOLDER),
 NONE("fix_untrained_tokens", FOLDER),
@@ -213,7 +213,7 @@ REFUSE("added_tokens_overrides", FOLDER ": put them there, and pass them with --
 SPECIAL("tokenizer_config", import_same_model),
 REFUSE("rope_scaling", "the model's config.json has it: put it there"),
 REFUSE("overrides_of_model_config", "the model's config.json has it: put it there"),
-SPECIAL("roles_to_train", import_roles),
+SPECIAL("roles_to_train", import_turn_key),
 REFUSE("dataset_exact_deduplication", "prepare the data before"),
 NEED("shuffle_merged_datasets", "data are always shuffled", "true", "data are always shuffled"),
 IGNORE("model_type", "the model's config.json says"),
@@ -365,6 +365,7 @@ static sifr_status axolotl_finish(import_state *s) {
     BASE_TRY(axolotl_preference(s));
     BASE_TRY(import_finish_optimizer(s, "optimizer"));
     BASE_TRY(import_axolotl_template(s));
+    BASE_TRY(import_axolotl_turns(s));
     BASE_TRY(import_finish_rows(s, "val_set_size"));
     BASE_TRY(import_axolotl_packed(s));
     BASE_TRY(import_axolotl_long(s));

@@ -374,8 +374,6 @@ static bool says_nothing(const char *name, const json_t *value) {
         if (strcmp(name, usual[i][0]) == 0 &&
             strcmp(config_value_text(value, text, sizeof text), usual[i][1]) == 0)
             return true;
-    if (strcmp(name, "roles_to_train") == 0 && import_are_usual_roles(value)) return true;
-    if (strcmp(name, "train_on_eos") == 0 && import_is_usual_end(value)) return true;
     return !import_asks(value);
 }
 
@@ -402,8 +400,13 @@ static sifr_status say_others(import_state *s, const char *key, size_t index, co
         char where[200];
         for (size_t i = 0; i < sizeof known / sizeof *known; i++)
             found |= strcmp(name, known[i]) == 0;
+        found |= import_is_turn_key(name) && import_has_turns(s, index);
         if (found) continue;
         snprintf(where, sizeof where, "%.60s[%zu].%.60s", key, index, name);
+        if (import_is_turn_key(name) && !import_asks(json_object_get(s->source, "rl"))) {
+            import_say_idle(s, where, value, "rows of its type have no turns");
+            continue;
+        }
         bool template = strcmp(name, "conversation") == 0;
         if (template)
             import_say_left(s, where, value, "the chat template is the model folder's");

@@ -127,36 +127,11 @@ sifr_status import_sampling(import_state *s, const char *key, json_t *value) {
     return import_put(s, to, json_true());
 }
 
-/* axolotl's names of the assistant. */
-bool import_are_usual_roles(const json_t *value) {
-    bool usual = json_array_size(value) > 0;
-    for (size_t i = 0; i < json_array_size(value); i++) {
-        const char *role = json_string_value(json_array_get(value, i));
-        usual &= role && config_key_has_word("assistant|gpt|model", role, NULL, NULL);
-    }
-    return usual;
-}
-
-sifr_status import_roles(import_state *s, const char *key, json_t *value) {
+/* axolotl has these keys in a set alone. */
+sifr_status import_turn_key(import_state *s, const char *key, json_t *value) {
     if (!import_is_given(value)) return SIFR_OK;
-    if (!import_are_usual_roles(value))
-        return import_refuse(s, key, value,
-                             "the assistant's turns are learned, or all (train_on_inputs)");
-    import_say_idle(s, key, value, "the assistant's turns are learned");
-    return SIFR_OK;
-}
-
-bool import_is_usual_end(const json_t *value) {
-    const char *word = json_string_value(value);
-    return word && strcmp(word, "turn") == 0;
-}
-
-sifr_status import_turn_ends(import_state *s, const char *key, json_t *value) {
-    if (!import_is_given(value)) return SIFR_OK;
-    if (!import_is_usual_end(value))
-        return import_refuse(s, key, value, "the end of each learned turn is learned (turn)");
-    import_say_idle(s, key, value, "the end of each learned turn is learned");
-    return SIFR_OK;
+    return import_refuse(s, key, value,
+                         "axolotl reads it in an entry of datasets alone: put it there");
 }
 
 /* Text is cut into full windows: what is of rows does nothing, and sifr train refuses it. */

@@ -131,11 +131,7 @@ import_special import_loss_parts; /* TRL's completion_only_loss, assistant_only_
 import_special import_inputs_too; /* true: all tokens */
 import_special import_last_only;  /* true: the assistant's last turn */
 import_special import_sampling;   /* the order of rows: random, or by length */
-import_special import_roles;      /* axolotl's: whose turns are learned */
-import_special import_turn_ends;  /* axolotl's: which ends of turns are learned */
-/* Whether these are what sifr does, too. */
-bool import_are_usual_roles(const json_t *value);
-bool import_is_usual_end(const json_t *value);
+import_special import_turn_key;   /* axolotl's, of a set alone */
 /* Puts the names that are neither among `reads`, which are names here, nor those of a column of
  * `fields` into the source's ignore_fields. Lists end with NULL. */
 void import_put_ignored(json_t *source, const json_t *fields, const char *const *names,
@@ -144,6 +140,12 @@ void import_put_ignored(json_t *source, const json_t *fields, const char *const 
 sifr_status import_ignore_as_trl(import_state *s) SIFR_MUST_CHECK;
 /* Once all keys are read: `share` is the key of the share of rows that is held out. */
 sifr_status import_finish_rows(import_state *s, const char *share);
+
+/* import_turns.c: roles_to_train, train_on_eos and train_on_eot of axolotl's sets, and eot_tokens.
+ */
+bool import_is_turn_key(const char *name);
+bool import_has_turns(const import_state *s, size_t index); /* whether set `index` has messages */
+sifr_status import_axolotl_turns(import_state *s);
 
 /* import_template.c */
 import_special import_template_path;      /* a file; another tokenizer's template is refused */

@@ -54,6 +54,16 @@ static bool names(const char *text, const char *const *keys) {
     return false;
 }
 
+static bool has_messages(const json_t *sources) {
+    bool found = false;
+    for (size_t i = 0; i < json_array_size(sources); i++) {
+        const json_t *type = json_object_get(json_array_get(sources, i), "type");
+        const char *word = json_string_value(type);
+        found |= word && (strcmp(word, "messages") == 0 || strcmp(word, "sharegpt") == 0);
+    }
+    return found;
+}
+
 /* What programs take where nothing is said, added to what is wanted. */
 static void add_usual(const char *text, json_t *wanted) {
     static const char *const factory[] = {"finetuning_type", "\nstage:", NULL};
@@ -69,6 +79,11 @@ static void add_usual(const char *text, json_t *wanted) {
         set_usual(wanted, "sifr", "train_on", json_string("completion"));
     }
     if (strncmp(text, "base_model", 10) != 0) return;
+    if (has_messages(json_object_get(own, "dataset"))) {
+        set_usual(wanted, "sifr", "train_on_eos", json_string("turn"));
+        if (!json_object_get(own, "train_on"))
+            set_usual(wanted, "sifr", "roles_to_train", json_pack("[s]", "assistant"));
+    }
     if (json_object_get(own, "dataset")) set_usual(wanted, "sifr", "drop_long_rows", json_true());
     set_usual(wanted, "sifr", "seq_length", json_integer(512));
     set_usual(wanted, "sifr", "per_device_train_batch_size", json_integer(1));
@@ -455,11 +470,10 @@ static void no_form_of_axolotl(void **state) {
                  cases[i][0]);
         says(yaml, cases[i][1]);
     }
-    refuses(
-        "base_model: m\ndatasets: [{path: a.jsonl, type: chat_template, roles_to_train: [gpt, "
-        "user], split: train}]\n",
-        "a.yaml: datasets[0].roles_to_train is [\"gpt\", \"user\"]: a source of rows has no such "
-        "key here; take the key out, or change it");
+    refuses("base_model: m\ndatasets: [{path: a.jsonl, type: chat_template, split_thinking: true, "
+            "split: train}]\n",
+            "a.yaml: datasets[0].split_thinking is true: a source of rows has no such key here; "
+            "take the key out, or change it");
     says("base_model: m\ndatasets: [{path: a.jsonl, type: sharegpt, conversation: chatml}]\n",
          "datasets[0].conversation = \"chatml\": not taken over: the chat template is the model "
          "folder's\n");

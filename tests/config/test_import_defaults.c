@@ -196,8 +196,6 @@ static void other_trainings(void **state) {
     refuses("base_model: m\nrl: dpo\ndpo_loss_weights: [1.0]\n", "dpo_loss_weights");
     refuses("base_model: m\nlr_groups: [{name: a, modules: [q], lr: 0.1}]\n", "lr_groups");
     refuses("base_model: m\nunfrozen_parameters: [lm_head]\n", "unfrozen_parameters");
-    refuses("base_model: m\nroles_to_train: [user]\n", "roles_to_train");
-    refuses("base_model: m\ntrain_on_eos: all\n", "train_on_eos");
     refuses("output_dir: o\nuse_galore: true\n", "use_galore");
     refuses("output_dir: o\nuse_dft_loss: true\n", "use_dft_loss");
     refuses("output_dir: o\ntrain_from_scratch: true\n", "train_from_scratch");

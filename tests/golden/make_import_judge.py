@@ -78,10 +78,10 @@ def total_of(steps):
 def listing(model=None, paths=None, samples=0, held_out=0, packing=False, by_length=False,
             labels="assistant", length=None, micro=8, accumulation=1, epochs=3, max_steps=-1,
             precision="fp32", optimizer="AdamW", decay=0.0, betas=(0.9, 0.999), clip=1.0,
-            rate=None, lora=None, codes=None, loss="next", beta=None, long_rows="cut"):
+            rate=None, lora=None, codes=None, loss="next", beta=None, long_rows="cut", turns=None):
     out = {"model": model, "paths": paths or [], "samples": samples, "held_out": held_out,
            "packing": bool(packing), "by_length": bool(by_length), "labels": labels,
-           "length": length, "long_rows": long_rows, "micro": micro, "accumulation": accumulation,
+           "turns": turns, "length": length, "long_rows": long_rows, "micro": micro, "accumulation": accumulation,
            "precision": precision, "optimizer": optimizer, "decay": decay, "clip": clip,
            "rates": rate, "adapter": lora, "codes": codes, "loss": loss, "beta": beta}
     if max_steps and max_steps > 0:
@@ -185,6 +185,17 @@ def of_accelerate(path):
     return out
 
 
+def turns_of(have):
+    """Of sets of messages the keys of their turns, with the defaults of StrategyLoader."""
+    out = []
+    for d in have["datasets"]:
+        if d.get("type") == "chat_template":
+            eos = d.get("train_on_eos") or "turn"
+            roles = d.get("roles_to_train") or ["assistant"]
+            out.append([None if have["train_on_inputs"] else roles, eos, d.get("train_on_eot") or eos])
+    return out or None
+
+
 def of_axolotl(given):
     classes = keys["read_classes"](os.path.join(AXOLOTL, "src", "axolotl"))
     have = dict(keys["fields_of"](classes, "AxolotlInputConfig"))
@@ -216,7 +227,7 @@ def of_axolotl(given):
     return listing(model=have["base_model"], long_rows=longer, paths=[d["path"] for d in have["datasets"]],
                    held_out=have["val_set_size"] or 0, packing=have["sample_packing"],
                    by_length=have["group_by_length"] if "group_by_length" in given else False,
-                   labels="all" if have["train_on_inputs"] else "assistant",
+                   labels="all" if have["train_on_inputs"] else "assistant", turns=turns_of(have),
                    length=have["sequence_len"], micro=have["micro_batch_size"],
                    accumulation=have["gradient_accumulation_steps"] or 1,
                    epochs=have["num_epochs"], max_steps=have["max_steps"], precision=precision,
