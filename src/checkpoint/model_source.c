@@ -165,6 +165,9 @@ static sifr_status open_folder(checkpoint_model *m, const char *adapter, const s
     memcpy(m->files, m->path, sizeof m->files);
     engine_folder_options options = {.choice.lora = &m->lora, .adapter = adapter};
     if (adapter) BASE_TRY(model_lora_load(adapter, &m->lora, error));
+    if (adapter && strlen(adapter) >= sizeof m->adapter)
+        return base_fail(error, SIFR_USAGE, "%.60s…: the path is too long", adapter);
+    if (adapter) snprintf(m->adapter, sizeof m->adapter, "%s", adapter);
     if (adapter && base_has_file(adapter, "chat_template.jinja"))
         BASE_TRY(base_path_join(m->template, adapter, "chat_template.jinja", error));
     BASE_TRY(engine_folder_open_as(m->path, adapter ? &options : NULL, folder, error));

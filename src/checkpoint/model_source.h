@@ -24,6 +24,7 @@ typedef struct checkpoint_model {
     engine_folder folder;            /* weights: NULL if they come from a checkpoint */
     char path[BASE_PATH_LENGTH];     /* path of the folder or checkpoint that is used */
     char files[BASE_PATH_LENGTH];    /* the folder with config.json and the tokenizer */
+    char adapter[BASE_PATH_LENGTH];  /* the adapter's folder beside a model folder; "": none */
     char template[BASE_PATH_LENGTH]; /* the adapter's own chat template; "": it has none */
     engine_stored stored;            /* the tensors of the model folder */
     bool typed;                      /* types are known; otherwise FP32 */

@@ -38,13 +38,21 @@ static sifr_status give(void *user, size_t weight, int64_t first, int64_t count,
     return SIFR_OK;
 }
 
+/* The files beside the weights. Of an adapter beside its base the adapter's own count. */
+static sifr_status carry_files(const export_run *run, sifr_error *error) {
+    const checkpoint_model *m = &run->model;
+    BASE_TRY(formats_folder_carry(m->files, run->folder.temporary, NULL, NULL, error));
+    if (!m->adapter[0]) return SIFR_OK;
+    return formats_folder_carry(m->adapter, run->folder.temporary, NULL, NULL, error);
+}
+
 static sifr_status write_model(export_run *run, train_exported *out, sifr_error *error) {
     const checkpoint_model *m = &run->model;
     BASE_TRY(count_bytes(run, &out->bytes, error));
     BASE_TRY(train_new_folder_room(&run->folder, out->bytes, error));
     BASE_TRY(base_alloc((size_t)engine_piece_elements(), sizeof *run->piece, &run->piece, error));
     BASE_TRY(train_new_folder_make(&run->folder, error));
-    BASE_TRY(formats_folder_carry(m->files, run->folder.temporary, NULL, NULL, error));
+    BASE_TRY(carry_files(run, error));
     BASE_TRY(
         engine_write_folder(m->folder.model, &m->stored, give, run, run->folder.temporary, error));
     return train_new_folder_place(&run->folder, error);
@@ -61,7 +69,7 @@ sifr_status train_export(const char *source, const char *destination, bool avera
                          : checkpoint_model_open(source, NULL, &run->model, log, error);
     if (status == SIFR_OK) {
         const checkpoint_model *m = &run->model;
-        memcpy(out->from, m->path, sizeof out->from);
+        memcpy(out->from, m->adapter[0] ? m->adapter : m->path, sizeof out->from);
         out->step = m->step;
         out->parameters = sifr_model_parameters(m->folder.model);
         engine_folder_warn(&m->folder, log);

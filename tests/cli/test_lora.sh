@@ -92,6 +92,14 @@ done
 [ "$(loss --model unmerged)" = "$base" ] || fail "unmerged: another loss"
 expect 0 "$SIFR" export one/checkpoint-4 exported
 cmp exported/adapter_model.safetensors one/adapter_model.safetensors
+# Each folder that has an adapter is exported as one that is read again, with the same loss.
+for folder in one alone; do
+    expect 0 "$SIFR" export $folder exported-$folder
+    grep -q "from $folder$" out || fail "export of $folder: says $(cat out)"
+    cmp exported-$folder/adapter_config.json one/adapter_config.json
+    cmp exported-$folder/adapter_model.safetensors one/adapter_model.safetensors
+    [ "$(loss --model exported-$folder)" = "$own" ] || fail "export of $folder: another loss"
+done
 expect 0 "$SIFR" generate --model one --prompt "line 3" --max-new-tokens 4
 grep -q checkpoint err && { cat err; fail "a checkpoint is used in place of the adapter"; }
 expect 0 "$SIFR" generate --model llama --adapter one --prompt "line 3" --max-new-tokens 4
