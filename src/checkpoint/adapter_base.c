@@ -84,14 +84,51 @@ static bool hash_config(const char *folder, uint64_t *out) {
     return true;
 }
 
-const char *checkpoint_adapter_other_base(const model_lora *lora, const char *model) {
+/* 1: the tensors have the same names and begin with the same bytes, 0: they do not, -1: they are of
+ * different types, or cannot be opened. Two trainings of a model differ in the beginnings of what
+ * they trained, and those of all tensors are read at once. */
+static int compare_weights(const char *a, const char *b) {
+    enum { BEGINNING = 4096 };
+    formats_weights *x = NULL, *y = NULL;
+    bool opened = formats_weights_open(a, &x, NULL) == SIFR_OK &&
+                  formats_weights_open(b, &y, NULL) == SIFR_OK;
+    size_t count = opened ? formats_weights_count(x) : 0;
+    int same = opened ? formats_weights_count(y) == count : -1;
+    for (size_t i = 0; same == 1 && i < count; i++) {
+        const formats_tensor *first = formats_weights_at(x, i);
+        const formats_tensor *other = formats_weights_find(y, first->name);
+        uint64_t size = first->bytes < BEGINNING ? first->bytes : BEGINNING;
+        if (!other || other->elements != first->elements)
+            same = 0;
+        else if (other->dtype != first->dtype)
+            same = -1;
+        else if (size)
+            same = memcmp(other->data, first->data, (size_t)size) == 0;
+    }
+    formats_weights_close(x);
+    formats_weights_close(y);
+    return same;
+}
+
+static bool same_folder(const char *a, const char *b, bool merged) {
+    uint64_t x, y;
+    int weights = merged ? -1 : compare_weights(a, b);
+    if (weights >= 0) return weights;
+    return hash_config(a, &x) && hash_config(b, &y) && x == y;
+}
+
+const char *checkpoint_adapter_other_base(const model_lora *lora, const char *model, bool merged) {
     const char *name = named_base(lora);
     char here[BASE_PATH_LENGTH] = "";
-    uint64_t mine, its;
     if (!name || strcmp(name, model) == 0) return NULL;
-    if (base_is_directory(name))
-        return hash_config(name, &its) && hash_config(model, &mine) && its == mine ? NULL : name;
     char *real = realpath(model, NULL);
+    if (base_is_directory(name)) {
+        char *its = realpath(name, NULL);
+        bool same = (real && its && strcmp(real, its) == 0) || same_folder(name, model, merged);
+        free(its);
+        free(real);
+        return same ? NULL : name;
+    }
     if (real) snprintf(here, sizeof here, "%s", real);
     free(real);
     bool same = same_part(name, here) || same_part(name, model) || is_cached(here, name) ||
@@ -100,8 +137,8 @@ const char *checkpoint_adapter_other_base(const model_lora *lora, const char *mo
 }
 
 void checkpoint_warn_adapter_base(const model_lora *lora, const char *adapter, const char *model,
-                                  const sifr_log *log) {
-    const char *name = checkpoint_adapter_other_base(lora, model);
+                                  bool merged, const sifr_log *log) {
+    const char *name = checkpoint_adapter_other_base(lora, model, merged);
     if (name)
         base_log(log, SIFR_LOG_WARNING,
                  "%s: its base is %.200s (base_model_name_or_path), not %s: what it learned is of "

@@ -179,7 +179,7 @@ static sifr_status open_folder(checkpoint_model *m, const char *adapter, const s
     for (size_t i = 0; i <= weights; i++) m->first_span[i] = i;
     BASE_TRY(engine_visit_opened(folder, add_tensor, m, error));
     if (adapter) BASE_TRY(add_adapter(m, error));
-    if (adapter) checkpoint_warn_adapter_base(&m->lora, adapter, m->path, log);
+    if (adapter) checkpoint_warn_adapter_base(&m->lora, adapter, m->path, false, log);
     return engine_stored_make(folder->model, folder->architecture, folder->weights, BASE_FP32,
                               &m->stored, error);
 }

@@ -7,6 +7,7 @@
 
 #include "base/checked.h"
 #include "base/heap.h"
+#include "checkpoint/adapter_base.h"
 #include "checkpoint/model_source.h"
 #include "formats/chat_template_given.h"
 #include "train/new_folder.h"
@@ -180,7 +181,10 @@ sifr_status train_merge(const char *base, const char *adapter, const char *desti
     run->at = -1;
     run->out = out;
     sifr_status status = train_new_folder_check(&run->folder, destination, error);
-    if (status == SIFR_OK) status = checkpoint_model_open(base, adapter, &run->model, log, error);
+    if (status == SIFR_OK)
+        status = checkpoint_model_open(base, adapter, &run->model, out ? NULL : log, error);
+    if (status == SIFR_OK && out)
+        checkpoint_warn_adapter_base(&run->model.lora, adapter, base, true, log);
     if (status == SIFR_OK) status = check_replaced(run, adapter, error);
     if (status == SIFR_OK) status = prepare(run, merged, error);
     if (status == SIFR_OK) status = write_model(run, merged, log, error);

@@ -258,7 +258,8 @@ static sifr_status open_input(train_state *t, sifr_error *error) {
     }
     BASE_TRY(train_read_lora(t->config, &t->lora, error));
     if (t->config->adapter)
-        checkpoint_warn_adapter_base(&t->lora, t->config->adapter, t->config->model, t->host->log);
+        checkpoint_warn_adapter_base(&t->lora, t->config->adapter, t->config->model, false,
+                                     t->host->log);
     BASE_TRY(train_open_folder(t->config, &t->lora, &t->folder, error));
     BASE_TRY(train_check_packing(t->config, &t->folder.config, error));
     BASE_TRY(train_check_preference(t->config, error));

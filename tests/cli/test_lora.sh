@@ -124,6 +124,16 @@ grep -q 'its base is' err && fail "the same base is called another"
 cp -r llama elsewhere # the same model in another place
 expect 0 "$SIFR" eval --model elsewhere --adapter one --data text --seq-length 32
 grep -q 'its base is' err && fail "a copy is called another: $(cat err)"
+expect 0 "$SIFR" unmerge merged one unmerged-again # whose weights are others by their nature
+grep -q 'its base is' err && fail "what it is merged into is called another: $(cat err)"
+"$SIFR" init --config llama.json --tokenizer tok --output seven --seed 7 >/dev/null
+for command in "eval --model seven --adapter one --data text --seq-length 32" \
+    "merge seven one merged-seven" \
+    "train --config on.json --data text --output on-seven --model seven --adapter one"; do
+    expect 0 "$SIFR" $command # the same config.json, other weights
+    [ "$(grep -c "one: its base is $PWD/llama (base_model_name_or_path), not seven" err)" = 1 ] ||
+        fail "$command: $(cat err)"
+done
 cp -r alone named
 sed -i 's,"base_model_name_or_path": "[^"]*","base_model_name_or_path": "meta-llama/Llama-9",' named/adapter_config.json
 names_other() { # COMMAND…
