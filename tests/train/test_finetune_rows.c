@@ -171,11 +171,12 @@ static void refuses_bad_answers(void **state) {
                                 "{\"prompt\": \"a\", \"completion\": \"c\", \"label\": false}\n"
                                 "{\"prompt\": \"a\", \"completion\": \"d\", \"label\": false}\n";
     train_chat_close(open_names("g.jsonl", good, none));
-    refuse("k.jsonl", mixed, "k.jsonl: 'label' is false in 2 of 3 rows: an answer that is marked");
+    refuse("k.jsonl", mixed,
+           "k.jsonl: 'label' is false or 0 in 2 of 3 rows: an answer that is marked");
     train_chat_close(open_names("k.jsonl", mixed, label));
     refuse("t.jsonl", "{\"instruction\": \"a\", \"output\": \"b\", \"kto_tag\": false}",
-           "'kto_tag' is false in 1 of 1 rows");
-    refuse("t.csv", "prompt,completion,label\na,b,False\n", "'label' is false in 1 of 1 rows");
+           "'kto_tag' is false or 0 in 1 of 1 rows");
+    refuse("t.csv", "prompt,completion,label\na,b,False\n", "'label' is false or 0 in 1 of 1 rows");
     /* Of a class, not of an answer. */
     train_chat_close(open_names("c.jsonl", "{\"text\": \"a\", \"label\": false}", none));
 }

@@ -28,7 +28,7 @@ typedef enum formats_part {
     FORMATS_PART_INPUT, /* what the prompt is about */
     FORMATS_PART_ANSWER,
     FORMATS_PART_REJECTED, /* beside an answer that was chosen */
-    FORMATS_PART_MARK,     /* true or false: whether the answer is a good one */
+    FORMATS_PART_MARK,     /* whether the answer is a good one */
     FORMATS_PARTS
 } formats_part;
 

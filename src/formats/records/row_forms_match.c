@@ -1,6 +1,7 @@
 /* Which form of the table a row is of, and which of its fields that form reads. */
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 #include "base/json.h"
 #include "formats/records/row_forms.h"
@@ -82,13 +83,15 @@ bool formats_form_reads(const formats_form *form, const json_t *row, const char 
     return false;
 }
 
-/* Columns of CSV are texts. */
+/* true or false, or 1 or 0. Columns of CSV are texts. */
 static int mark_of(const json_t *value) {
-    static const char *const words[][2] = {{"false", "False"}, {"true", "True"}};
+    static const char *const words[2][3] = {{"false", "0", "0.0"}, {"true", "1", "1.0"}};
     const char *text = json_string_value(value);
+    double number = json_number_value(value);
     if (json_is_boolean(value)) return json_is_true(value);
-    for (int i = 0; text && i < 2; i++)
-        if (strcmp(text, words[i][0]) == 0 || strcmp(text, words[i][1]) == 0) return i;
+    if (json_is_number(value)) return number == 0 || number == 1 ? (int)number : -1;
+    for (int i = 0; text && i < 6; i++)
+        if (strcasecmp(text, words[i / 3][i % 3]) == 0) return i / 3;
     return -1;
 }
 

@@ -122,12 +122,12 @@ sifr_status train_chat_fields_end(const train_chat_fields *f, const char *file, 
                                   sifr_error *error) {
     say_unread(f, file, log);
     if (!f->marks[0]) return SIFR_OK;
-    return base_fail(error, SIFR_FAILED,
-                     "%s: '%s' is false in %lld of %lld rows: an answer that is marked as bad is "
-                     "not learned as a good one, and learning from both (KTO) is not supported "
-                     "yet; take those rows out, or give --ignore-fields %s to learn them all",
-                     file, f->mark, (long long)f->marks[0], (long long)(f->marks[0] + f->marks[1]),
-                     f->mark);
+    return base_fail(
+        error, SIFR_FAILED,
+        "%s: '%s' is false or 0 in %lld of %lld rows: an answer that is marked as bad is "
+        "not learned as a good one, and learning from both (KTO) is not supported "
+        "yet; take those rows out, or give --ignore-fields %s to learn them all",
+        file, f->mark, (long long)f->marks[0], (long long)(f->marks[0] + f->marks[1]), f->mark);
 }
 
 void train_chat_fields_free(train_chat_fields *f) {

@@ -1,0 +1,55 @@
+/* What rows hold and nothing reads is named or refused, wherever in the row it stands: marks of bad
+ * answers in any spelling, members of messages, prompts beside whole answers, variables of the
+ * template, and names that no row has.
+ * in test_asan */
+#include "train/finetune_case.h"
+
+static void refuse(const char *name, const char *rows, const char *message) {
+    train_chat_source source = source_of(scratch_text(name, rows));
+    train_chat_options options = options_for(&source, 1);
+    train_chat *chat;
+    sifr_error error = {0};
+    if (train_chat_open(&options, &chat, &error) != SIFR_FAILED) fail_msg("%s is read", rows);
+    assert_message(&error, message);
+}
+
+/* Trains, leaves out what is `ignored` (NULL: nothing), and says the line; NULL: none of fields,
+ * members or variables. */
+static void say(const char *name, const char *rows, json_t *ignored, const char *line) {
+    train_chat_source source = source_of(scratch_text(name, rows));
+    train_chat_options options = options_for(&source, 1);
+    source.ignored[1] = ignored;
+    train_chat_close(open_rows(&options));
+    json_decref(ignored);
+    if (line ? !strstr(said, line) : strstr(said, "not read") || strstr(said, "no row"))
+        fail_msg("%s: says %s, not %s", rows, said, line ? line : "nothing");
+}
+
+/* A mark is true or false, or 1 or 0, in JSON as in CSV. */
+static void reads_marks(void **state) {
+    (void)state;
+    static const char *const bad[] = {"0", "0.0", "false", "\"false\"", "\"0\"", "\"FALSE\""};
+    static const char *const good[] = {"1", "true", "\"True\"", "1.0"};
+    char rows[128];
+    set_template(plain_template);
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        snprintf(rows, sizeof rows, "{\"prompt\": \"a\", \"completion\": \"b\", \"label\": %s}\n",
+                 bad[i]);
+        refuse("m.jsonl", rows, "'label' is false or 0 in 1 of 1 rows: an answer that is marked");
+    }
+    for (size_t i = 0; i < sizeof good / sizeof *good; i++) {
+        snprintf(rows, sizeof rows, "{\"instruction\": \"a\", \"output\": \"b\", \"kto_tag\": %s}",
+                 good[i]);
+        say("m.jsonl", rows, NULL, NULL);
+    }
+    refuse("m.csv", "prompt,completion,label\na,b,1\nc,d,0\n",
+           "'label' is false or 0 in 1 of 2 rows");
+    say("m.csv", "prompt,completion,label\na,b,3\nc,d,4\n", NULL, "field not read: label");
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(reads_marks, scratch_setup, scratch_teardown),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
