@@ -47,9 +47,39 @@ static void reads_marks(void **state) {
     say("m.csv", "prompt,completion,label\na,b,3\nc,d,4\n", NULL, "field not read: label");
 }
 
+#define USER "{\"role\": \"user\", \"content\": \"ask me\"}"
+#define SAYS(more) "{\"role\": \"assistant\", \"content\": \"say\"" more "}"
+#define TURNS(more) "[" USER ", " SAYS(more) "]"
+
+/* A prompt that is a text beside whole conversations repeats what they begin with, or is lost. */
+static void keeps_prompts(void **state) {
+    (void)state;
+    static const char *const bad[] = {"\"You are a pirate.\"", "\"ask\\nme\""};
+    static const char *const good[] = {"\"ask me\"", "\" ask \"", "\"\"", "null",
+                                       "\"<ask me><say>, no\""};
+    char rows[512];
+    set_template(plain_template);
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        snprintf(rows, sizeof rows,
+                 "{\"prompt\": %s, \"chosen\": " TURNS("") ", \"rejected\": [" USER "]}", bad[i]);
+        refuse("p.jsonl", rows, "row 1, line 1: 'prompt' is a text that the answers do not have");
+    }
+    for (size_t i = 0; i < sizeof good / sizeof *good; i++) {
+        snprintf(rows, sizeof rows,
+                 "{\"prompt\": %s, \"chosen\": " TURNS(
+                     "") ", \"rejected\": [" USER
+                         ", {\"role\": \"assistant\", \"content\": \"no\"}]}",
+                 good[i]);
+        say("p.jsonl", rows, NULL, NULL);
+    }
+    refuse("p.jsonl", "{\"prompt\": 5, \"chosen\": " TURNS("") ", \"rejected\": [" USER "]}",
+           "'prompt' is a number; it must be a text or a list of messages");
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(reads_marks, scratch_setup, scratch_teardown),
+        cmocka_unit_test_setup_teardown(keeps_prompts, scratch_setup, scratch_teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -47,6 +47,11 @@ sifr_status formats_row_check_unread(const json_t *row, const formats_form *form
                                      const formats_row_place *place,
                                      sifr_error *error) SIFR_MUST_CHECK;
 
+/* The same of a prompt that is not read, since the answers are whole. */
+sifr_status formats_row_check_prompt(const json_t *row, const formats_form *form,
+                                     const formats_row_place *place,
+                                     sifr_error *error) SIFR_MUST_CHECK;
+
 /* conversation_flags.c: whether it is learned, as a message says of itself, and that nothing else
  * is said. */
 sifr_status formats_flags_check(const json_t *message, const char *name,

@@ -117,8 +117,13 @@ static sifr_status split(const preference *p, json_t *out[2], sifr_error *error)
                                 "are a text and a list of messages; both must be of one kind");
     bool lists = json_is_array(p->answers[0]);
     /* A prompt that is a text beside answers that are messages repeats what they begin with. */
-    if (!p->prompt || json_is_null(p->prompt) || (lists && !json_is_array(p->prompt)))
-        return cut_prompt(p, out, error);
+    bool repeats = lists && json_is_string(p->prompt);
+    if (lists && !repeats && p->prompt && !json_is_null(p->prompt) && !json_is_array(p->prompt))
+        return formats_row_fail(p->place, "'prompt'", error,
+                                "%s; it must be a text or a list of messages",
+                                formats_json_kind(p->prompt));
+    if (repeats) BASE_TRY(formats_row_check_prompt(p->row, p->form, p->place, error));
+    if (!p->prompt || json_is_null(p->prompt) || repeats) return cut_prompt(p, out, error);
     if (!lists && !json_is_string(p->prompt))
         return formats_row_fail(p->place, "'prompt'", error, "must be a text, as the answers are");
     for (int i = 0; i < 2; i++) {

@@ -47,13 +47,15 @@ static bool is_none(void *user, words text) {
 typedef struct unread_text {
     const json_t *row;
     const formats_form *form;
+    int except; /* a part that does not count as read; FORMATS_PARTS: all do */
     words text;
 } unread_text;
 
 static bool each_read(const unread_text *u, bool (*see)(void *user, words text), void *user) {
     for (int part = 0; part < FORMATS_PARTS; part++) {
         const char *field = formats_form_field(u->form, (formats_part)part, u->row);
-        if (field && !each_text(formats_row_get(u->row, field), see, user)) return false;
+        if (field && part != u->except && !each_text(formats_row_get(u->row, field), see, user))
+            return false;
     }
     return true;
 }
@@ -79,7 +81,7 @@ sifr_status formats_row_check_unread(const json_t *row, const formats_form *form
     for (size_t i = 0; i < FORMATS_FORM_UNREAD && form->unread[i]; i++) {
         const char *name = form->unread[i];
         const json_t *value = json_object_get(row, name);
-        unread_text unread = {row, form, {0}};
+        unread_text unread = {row, form, FORMATS_PARTS, {0}};
         if (!value || each_text(value, is_none, NULL) || formats_form_reads(form, row, name) ||
             each_text(value, is_known, &unread))
             continue;
@@ -91,4 +93,18 @@ sifr_status formats_row_check_unread(const json_t *row, const formats_form *form
                                 form->name, name);
     }
     return SIFR_OK;
+}
+
+sifr_status formats_row_check_prompt(const json_t *row, const formats_form *form,
+                                     const formats_row_place *place, sifr_error *error) {
+    const char *name = formats_form_field(form, FORMATS_PART_PROMPT, row);
+    unread_text unread = {row, form, FORMATS_PART_PROMPT, {0}};
+    char field[96];
+    if (!name || each_text(formats_row_get(row, name), is_known, &unread)) return SIFR_OK;
+    snprintf(field, sizeof field, "'%.80s'", name);
+    return formats_row_fail(place, field, error,
+                            "is a text that the answers do not have, which are lists of messages "
+                            "and read alone; put it into both lists, or pass it with "
+                            "--ignore-fields %.80s",
+                            name);
 }
