@@ -76,10 +76,35 @@ static void keeps_prompts(void **state) {
            "'prompt' is a number; it must be a text or a list of messages");
 }
 
+/* A system field is a text, whatever it stands beside. */
+static void reads_systems(void **state) {
+    (void)state;
+    static const char *const bad[][2] = {
+        {"[\"be kind\"]", "'system' is a list; it must be a string"},
+        {"{\"text\": \"x\"}", "'system' is an object; it must"},
+        {"5", "'system' is a number; it must be a string"}};
+    static const char *const beside[] = {
+        "\"messages\": " TURNS(""), "\"instruction\": \"a\", \"output\": \"b\"",
+        "\"conversations\": [{\"from\": \"human\", \"value\": \"a\"}, {\"from\": \"gpt\", "
+        "\"value\": "
+        "\"b\"}]",
+        "\"messages\": [" USER "], \"chosen\": \"a\", \"rejected\": \"b\"",
+        "\"question\": \"q\", \"chosen\": \"a\", \"rejected\": \"b\""};
+    char rows[512];
+    set_template(plain_template);
+    for (size_t b = 0; b < sizeof beside / sizeof *beside; b++)
+        for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+            snprintf(rows, sizeof rows, "{\"system\": %s, %s}", bad[i][0], beside[b]);
+            refuse("s.jsonl", rows, bad[i][1]);
+        }
+    say("s.jsonl", "{\"system\": null, \"messages\": " TURNS("") "}", NULL, NULL);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(reads_marks, scratch_setup, scratch_teardown),
         cmocka_unit_test_setup_teardown(keeps_prompts, scratch_setup, scratch_teardown),
+        cmocka_unit_test_setup_teardown(reads_systems, scratch_setup, scratch_teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -214,11 +214,14 @@ sifr_status formats_messages_add(json_t *messages, const char *role, const char 
 }
 
 sifr_status formats_messages_add_system(json_t *messages, const json_t *row,
-                                        const formats_form *form, sifr_error *error) {
-    const char *field = formats_form_field(form, FORMATS_PART_SYSTEM, row);
+                                        const formats_form *form, const formats_row_place *place,
+                                        sifr_error *error) {
+    const char *field = formats_form_field(form, FORMATS_PART_SYSTEM, row), *words;
     const json_t *text = field ? json_object_get(row, field) : NULL;
     const char *role = json_string_value(json_object_get(json_array_get(messages, 0), "role"));
-    if (!json_string_length(text)) return SIFR_OK;
+    size_t size = 0;
+    if (field) BASE_TRY(formats_row_string(row, field, true, place, &words, &size, error));
+    if (!size) return SIFR_OK;
     if (role && (strcmp(role, "system") == 0 || strcmp(role, "developer") == 0)) return SIFR_OK;
     json_t *message = json_pack("{s:s, s:O}", "role", "system", "content", text);
     return json_array_insert_new(messages, 0, message) ? base_fail_alloc(error, 64) : SIFR_OK;
@@ -242,7 +245,7 @@ static sifr_status read_messages(const json_t *row, const formats_form *form,
     if (!out->messages) return formats_row_fail(place, "'messages'", error, "is missing");
     BASE_TRY(formats_messages_check(out->messages, field, place, error));
     BASE_TRY(join_all(&out->messages, error));
-    BASE_TRY(formats_messages_add_system(out->messages, row, form, error));
+    BASE_TRY(formats_messages_add_system(out->messages, row, form, place, error));
     BASE_TRY(add_answer(row, form, place, out->messages, error));
     return formats_row_list(row, formats_form_field(form, FORMATS_PART_TOOLS, row), place,
                             &out->tools, error);

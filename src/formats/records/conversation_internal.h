@@ -38,7 +38,7 @@ sifr_status formats_messages_add(json_t *messages, const char *role, const char 
 
 /* Inserts a system turn in front, unless the text is empty or the messages begin with one. */
 sifr_status formats_messages_add_system(json_t *messages, const json_t *row,
-                                        const formats_form *form,
+                                        const formats_form *form, const formats_row_place *place,
                                         sifr_error *error) SIFR_MUST_CHECK;
 
 /* conversation_unread.c: SIFR_FAILED where a field that the form must not lose is not read, holds

@@ -176,7 +176,7 @@ static sifr_status read_prompt_of(preference *p, sifr_error *error) {
     if (turns) {
         BASE_TRY(formats_row_list(p->row, turns, p->place, &p->prompt, error));
         BASE_TRY(as_list(&p->prompt, turns, p->place, error));
-        return formats_messages_add_system(p->prompt, p->row, form, error);
+        return formats_messages_add_system(p->prompt, p->row, form, p->place, error);
     }
     if (form->fields[FORMATS_PART_SYSTEM].names[0])
         return formats_read_asked(p->row, form, p->templated || lists, p->place, &p->prompt, error);

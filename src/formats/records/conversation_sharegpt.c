@@ -153,6 +153,6 @@ sifr_status formats_read_sharegpt(const json_t *row, const formats_form *form,
     json_decref(turns);
     BASE_TRY(status);
     /* Of a system turn and a field beside it the turn counts, as in LLaMA-Factory. */
-    BASE_TRY(formats_messages_add_system(out->messages, row, form, error));
+    BASE_TRY(formats_messages_add_system(out->messages, row, form, place, error));
     return formats_tools_read(row, form, place, &out->tools, error);
 }
