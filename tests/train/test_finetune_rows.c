@@ -365,8 +365,13 @@ static const char marked_template[] =
 /* A turn that says that it is not to learn, whatever else is learned. */
 static void keeps_flags(void **state) {
     (void)state;
-    static const char *const none[] = {"\"weight\": 0", "\"weight\": 0.0", "\"train\": false",
-                                       "\"training\": false", "\"weight\": 0, \"train\": false"};
+    static const char *const none[] = {"\"weight\": 0",
+                                       "\"weight\": 0.0",
+                                       "\"train\": false",
+                                       "\"training\": false",
+                                       "\"weight\": 0, \"train\": false",
+                                       "\"loss\": false",
+                                       "\"loss\": 0"};
     static const char *const one[] = {"\"weight\": 1", "\"train\": true", "\"train\": null"};
     for (int marks = 0; marks < 2; marks++) {
         set_template(marks ? marked_template : plain_template);

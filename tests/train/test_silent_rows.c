@@ -100,11 +100,73 @@ static void reads_systems(void **state) {
     say("s.jsonl", "{\"system\": null, \"messages\": " TURNS("") "}", NULL, NULL);
 }
 
+/* Members of messages that neither sifr nor the template reads are named once a file. */
+static void names_members(void **state) {
+    (void)state;
+    static const char turns[] =
+        "{\"conversations\": [{\"from\": \"human\", \"value\": \"a\", \"markdown\": null}, "
+        "{\"from\": "
+        "\"gpt\", \"value\": \"b\", \"reasoning_content\": \"so\", \"weight\": 1}]}\n";
+    set_template(plain_template);
+    say("n.jsonl",
+        "{\"messages\": " TURNS(
+            ", \"images\": [\"a.png\"], \"prefix\": true") "}\n"
+                                                           "{\"messages\": " TURNS(
+                                                               ", \"images\": [\"b.png\"], "
+                                                               "\"refusal\": null, \"id\": 1") "}",
+        NULL, "n.jsonl: fields of messages not read: images, prefix, id\n");
+    say("n.jsonl", "{\"prompt\": [" USER "], \"completion\": [" SAYS(", \"audio\": \"x\"") "]}",
+        NULL, "field of messages not read: audio\n");
+    say("n.jsonl",
+        "{\"chosen\": " TURNS(
+            ", \"score\": 5") ", \"rejected\": [" USER
+                              ", {\"role\": \"assistant\", \"content\": \"no\"}]}",
+        NULL, "field of messages not read: score\n");
+    say("n.csv",
+        "messages\n\"[{\"\"role\"\": \"\"user\"\", \"\"content\"\": \"\"a\"\"}, {\"\"role\"\": "
+        "\"\"assistant\"\", \"\"content\"\": \"\"b\"\", \"\"refusal\"\": \"\"no\"\"}]\"\n",
+        NULL, "field of messages not read: refusal\n");
+    say("n.jsonl", turns, NULL, "field of messages not read: reasoning_content\n");
+    say("n.jsonl",
+        "{\"messages\": " TURNS(", \"loss\": true, \"weight\": 1, \"thinking\": \"x\"") "}", NULL,
+        NULL);
+    say("n.jsonl", "{\"instruction\": \"a\", \"output\": \"[{\\\"role\\\": 1, \\\"id\\\": 2}]\"}",
+        NULL, NULL);
+    set_template("{% for m in messages %}{{ m.role }}{% if m['prefix'] %}+{% endif %}{{ "
+                 "m.get('images') }}{{ m.content }}{% endfor %}");
+    train_chat_source source = source_of(scratch_text(
+        "n.jsonl", "{\"messages\": " TURNS(", \"images\": [\"a\"], \"prefix\": true") "}"));
+    train_chat_options options = options_for(&source, 1);
+    options.mask = TRAIN_ON_ALL;
+    train_chat_close(open_rows(&options));
+    assert_null(strstr(said, "not read"));
+}
+
+/* All variables that the template does not have, and what no row has of what is left out. */
+static void names_all(void **state) {
+    (void)state;
+    static const char rows[] = "{\"messages\": " TURNS(
+        "") ", \"chat_template_kwargs\": {\"custom\": \"\", \"think\": true}}\n"
+            "{\"messages\": " TURNS(
+                "") ", \"chat_template_kwargs\": {\"think\": 1, \"tools_of\": [1]}}\n";
+    set_template(plain_template);
+    say("v.jsonl", rows, NULL,
+        "the chat template has no variables 'custom', 'think', 'tools_of' of chat_template_kwargs, "
+        "which change nothing\n");
+    say("v.jsonl", "{\"text\": \"a\"}\n{\"text\": \"b\", \"odd\": 1}",
+        json_pack("[s, s, s]", "nosuch", "odd", "history"),
+        "v.jsonl: no row has the field 'nosuch', which ignore_fields leaves out\n");
+    assert_null(strstr(said, "'odd'"));
+    assert_null(strstr(said, "'history'")); /* of a form; another program's list names it */
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(reads_marks, scratch_setup, scratch_teardown),
         cmocka_unit_test_setup_teardown(keeps_prompts, scratch_setup, scratch_teardown),
         cmocka_unit_test_setup_teardown(reads_systems, scratch_setup, scratch_teardown),
+        cmocka_unit_test_setup_teardown(names_members, scratch_setup, scratch_teardown),
+        cmocka_unit_test_setup_teardown(names_all, scratch_setup, scratch_teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

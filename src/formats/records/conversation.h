@@ -68,13 +68,15 @@ sifr_status formats_conversation_read(const json_t *row, const formats_form *for
                                       const formats_row_place *place, formats_conversation *out,
                                       sifr_error *error) SIFR_MUST_CHECK;
 /* Whether the message says that it is not to learn: "weight": 0, as OpenAI's and Mistral's rows
- * have it, or "train" or "training": false, as axolotl's. */
+ * have it, "train" or "training": false, as axolotl's, or "loss": false or 0, as ms-swift's. */
 bool formats_message_unlearned(const json_t *message);
 /* Whether it says that it is to learn, whoever wrote it: "train" or "training": true. */
 bool formats_message_learned(const json_t *message);
 /* SIFR_FAILED where a message that the assistant did not write says so. */
 sifr_status formats_messages_answer(const json_t *messages, const formats_row_place *place,
                                     sifr_error *error) SIFR_MUST_CHECK;
+/* "loss" as true or false; -1: it is something else, or not there. */
+int formats_message_loss(const json_t *message);
 
 /* Adds what the row gives its chat template beside messages: "chat_template_kwargs", an object
  * whose members win over those of `usual` (NULL: none), and, where `documents` says that the

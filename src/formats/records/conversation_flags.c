@@ -1,5 +1,5 @@
 /* What a message says of being learned: "weight" of OpenAI's and Mistral's rows, "train" and
- * "training" of axolotl's. */
+ * "training" of axolotl's, "loss" of ms-swift's. */
 #include <stdio.h>
 #include <string.h>
 
@@ -22,13 +22,21 @@ static int weight_of(const json_t *message) {
     return json_is_number(weight) && (number == 0 || number == 1) ? (int)number : -2;
 }
 
+int formats_message_loss(const json_t *message) {
+    const json_t *loss = given(message, "loss");
+    double number = json_number_value(loss);
+    if (json_is_boolean(loss)) return json_is_true(loss);
+    return json_is_number(loss) && (number == 0 || number == 1) ? (int)number : -1;
+}
+
 static int train_of(const json_t *message, const char **name) {
     for (int i = 0; i < TRAIN_NAMES; i++) {
         const json_t *train = given(message, train_names[i]);
         *name = train_names[i];
         if (train) return json_is_boolean(train) ? json_is_true(train) : -2;
     }
-    return -1;
+    *name = "loss";
+    return formats_message_loss(message);
 }
 
 bool formats_message_learned(const json_t *message) {
@@ -96,9 +104,10 @@ sifr_status formats_messages_answer(const json_t *messages, const formats_row_pl
 }
 
 sifr_status formats_flags_copy(const json_t *turn, json_t *message, sifr_error *error) {
-    static const char *const names[] = {"weight",          "train",
-                                        "training",        "train_detail",
-                                        "training_detail", "reasoning_training_detail"};
+    static const char *const names[] = {
+        "weight",       "train",           "training",
+        "train_detail", "training_detail", "reasoning_training_detail",
+        "loss"};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         json_t *value = json_object_get(turn, names[i]);
         if (value && json_object_set(message, names[i], value) != 0)

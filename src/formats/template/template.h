@@ -24,6 +24,9 @@ void formats_template_free(formats_template *t); /* NULL is fine */
 /* Whether it has {% generation %} blocks. */
 bool formats_template_marks(const formats_template *t);
 
+/* Whether a name in it, also of a member, or a string is this word. */
+bool formats_template_mentions(const formats_template *t, const char *word);
+
 /* Whether it has a variable of this name. */
 bool formats_template_names(const formats_template *t, const char *name);
 

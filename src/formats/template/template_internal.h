@@ -212,6 +212,8 @@ struct formats_template {
     formats_arena arena;
     formats_text *symbols; /* names of variables, by number */
     size_t symbol_count, symbol_room;
+    formats_text *words; /* all its names and strings, also those of members */
+    size_t word_count, word_room;
     int loop_symbol, caller_symbol; /* of `loop` and `caller` */
     formats_node *root;
     bool marks; /* it has {% generation %} */

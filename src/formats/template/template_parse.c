@@ -420,10 +420,23 @@ int formats_template_symbol(const formats_template *t, formats_text name) {
     return -1;
 }
 
+/* The words of the template, whose texts lie in its arena. */
+static sifr_status keep_words(formats_template *t, const formats_tokens *tokens,
+                              sifr_error *error) {
+    for (size_t i = 0; i < tokens->count; i++) {
+        const formats_token *token = &tokens->tokens[i];
+        if (token->kind != FORMATS_TOKEN_NAME && token->kind != FORMATS_TOKEN_STRING) continue;
+        BASE_TRY(base_grow(&t->words, &t->word_room, t->word_count + 1, sizeof *t->words, error));
+        t->words[t->word_count++] = token->text;
+    }
+    return SIFR_OK;
+}
+
 static sifr_status parse(formats_template *t, const char *text, size_t size, formats_tokens *tokens,
                          sifr_error *error) {
     formats_parser p = {.place = {t->name, 1, error}, .t = t};
     BASE_TRY(formats_template_lex(text, size, &t->arena, &p.place, tokens));
+    BASE_TRY(keep_words(t, tokens, error));
     p.tokens = tokens->tokens;
     p.place.line = 1;
     BASE_TRY(find_symbol(&p, formats_literal("loop"), &t->loop_symbol));
@@ -451,6 +464,7 @@ void formats_template_free(formats_template *t) {
     if (!t) return;
     formats_arena_free(&t->arena);
     free(t->symbols);
+    free(t->words);
     free(t->name);
     free(t);
 }

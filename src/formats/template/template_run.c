@@ -290,6 +290,13 @@ bool formats_template_names(const formats_template *t, const char *name) {
     return formats_template_symbol(t, (formats_text){name, strlen(name)}) >= 0;
 }
 
+bool formats_template_mentions(const formats_template *t, const char *word) {
+    formats_text text = {word, strlen(word)};
+    for (size_t i = 0; i < t->word_count; i++)
+        if (formats_text_equal(t->words[i], text)) return true;
+    return false;
+}
+
 sifr_status formats_template_render(const formats_template *t, const formats_template_input *input,
                                     formats_template_output *out, sifr_error *error) {
     formats_render r = {.place = {t->name, 1, error},

@@ -106,15 +106,16 @@ static sifr_status align(train_chat_encoder *e, const train_chat_text *text,
     return check_placed(placed, place, error);
 }
 
+/* As many as there is room for. */
 static void find_unread(const train_chat_templates *templates, const formats_conversation *c,
                         train_chat_row *out) {
+    size_t used = strlen(out->unread), room = sizeof out->unread;
     const char *name;
     json_t *value;
     json_object_foreach(c->variables, name, value) {
         (void)value;
-        if (train_chat_templates_name(templates, name)) continue;
-        snprintf(out->unread, sizeof out->unread, "%s", name);
-        return;
+        if (train_chat_templates_name(templates, name) || strlen(name) + 2 > room - used) continue;
+        used += (size_t)snprintf(out->unread + used, room - used, "%s\n", name);
     }
 }
 

@@ -36,7 +36,8 @@ typedef struct train_chat_row {
     size_t ends;    /* of turns, those that are learned */
     train_chat_odd odd;
     train_chat_lost lost;
-    char unread[48]; /* a variable that the row gives and the template does not have; "": none */
+    /* Variables that the row gives and the template does not have, each with a line feed. */
+    char unread[256];
 } train_chat_row;
 
 void train_chat_row_free(train_chat_row *row);

@@ -3,6 +3,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/json.h"
+
 /* --- names --- */
 
 static bool may_be_absent(const char *field) {
@@ -34,13 +36,27 @@ static sifr_status rename_all(const json_t *names, json_t *row, const formats_ro
     return whole ? SIFR_OK : base_fail_alloc(error, 64);
 }
 
-sifr_status train_chat_fields_name(const train_chat_fields *f, json_t *row,
+static sifr_status make_lists(train_chat_fields *f, sifr_error *error) {
+    if (f->seen) return SIFR_OK;
+    f->seen = json_object(), f->taken = json_object();
+    f->unread = json_array(), f->members = json_array(), f->variables = json_array();
+    bool whole = f->seen && f->taken && f->unread && f->members && f->variables;
+    return whole ? SIFR_OK : base_fail_alloc(error, 64);
+}
+
+sifr_status train_chat_fields_name(train_chat_fields *f, json_t *row,
                                    const formats_row_place *place, sifr_error *error) {
-    const json_t *name;
+    const json_t *item;
     size_t i;
-    for (int list = 0; list < TRAIN_CHAT_IGNORED; list++)
-        json_array_foreach((json_t *)(uintptr_t)f->ignored[list], i, name)
-            json_object_del(row, json_string_value(name));
+    BASE_TRY(make_lists(f, error));
+    for (int list = 0; list < TRAIN_CHAT_IGNORED; list++) {
+        json_array_foreach((json_t *)(uintptr_t)f->ignored[list], i, item) {
+            const char *name = json_string_value(item);
+            bool there = json_object_del(row, name) == 0;
+            if (there && json_object_set_new(f->taken, name, json_true()) != 0)
+                return base_fail_alloc(error, 64);
+        }
+    }
     return rename_all(f->names, row, place, error);
 }
 
@@ -55,9 +71,9 @@ static bool holds_nothing(const json_t *value) {
 /* What the chat template reads beside the form. */
 static bool goes_to_template(const train_chat_fields *f, const formats_form *form,
                              const char *name) {
-    if (form->type == FORMATS_ROW_TEXT || !f->templated) return false;
+    if (form->type == FORMATS_ROW_TEXT || !f->templates || !f->templates->there) return false;
     return strcmp(name, "chat_template_kwargs") == 0 ||
-           (f->documents && strcmp(name, "documents") == 0);
+           (strcmp(name, "documents") == 0 && train_chat_templates_name(f->templates, name));
 }
 
 static void note_mark(train_chat_fields *f, const formats_form *form, const json_t *row) {
@@ -67,12 +83,88 @@ static void note_mark(train_chat_fields *f, const formats_form *form, const json
     snprintf(f->mark, sizeof f->mark, "%s", formats_form_field(form, FORMATS_PART_MARK, row));
 }
 
+/* --- of messages --- */
+
+/* What is read of a message or of a turn; the template reads further members of messages alone.
+ * Calls and thoughts are held against the text (chat_lost.h). */
+static bool is_read(const train_chat_fields *f, const json_t *message, const char *name) {
+    static const char *const own[] = {"role", "content", "weight", "train", "training"};
+    static const char *const written[] = {"tool_calls", "function_call", "reasoning_content",
+                                          "thinking", "reasoning"};
+    static const char *const turns[] = {"from",   "value", "input",   "output",
+                                        "weight", "train", "training"};
+    bool turn = json_object_get(message, "role") == NULL;
+    if (turn) {
+        for (size_t i = 0; i < sizeof turns / sizeof *turns; i++)
+            if (strcmp(name, turns[i]) == 0) return true;
+    } else {
+        for (size_t i = 0; i < sizeof own / sizeof *own; i++)
+            if (strcmp(name, own[i]) == 0) return true;
+        for (size_t i = 0; i < sizeof written / sizeof *written; i++)
+            if (strcmp(name, written[i]) == 0) return true;
+    }
+    if (strcmp(name, "loss") == 0) return formats_message_loss(message) >= 0;
+    return !turn && f->templates && train_chat_templates_mention(f->templates, name);
+}
+
+/* What was noted of members stands beside the fields, as "[].NAME". */
+static sifr_status note_message(train_chat_fields *f, const json_t *message, sifr_error *error) {
+    const char *name;
+    json_t *value;
+    char key[128];
+    bool said = json_object_get(message, "role") || json_object_get(message, "from") ||
+                json_object_get(message, "input");
+    if (!said) return SIFR_OK; /* a list of something else */
+    json_object_foreach((json_t *)(uintptr_t)message, name, value) {
+        if (strcmp(name, "role") == 0 || strcmp(name, "content") == 0 || holds_nothing(value) ||
+            is_read(f, message, name))
+            continue;
+        snprintf(key, sizeof key, "[].%.100s", name);
+        if (json_object_get(f->seen, key)) continue;
+        if (json_object_set_new(f->seen, key, json_true()) != 0 ||
+            json_array_append_new(f->members, json_string(name)) != 0)
+            return base_fail_alloc(error, 64);
+    }
+    return SIFR_OK;
+}
+
+/* The messages of a field; of a CSV file's JSON in its text. */
+static sifr_status note_messages(train_chat_fields *f, const json_t *value, sifr_error *error) {
+    const char *text = json_string_value(value);
+    json_t *parsed = NULL, *message;
+    size_t i;
+    sifr_status status = SIFR_OK;
+    if (text && (text[0] != '[' ||
+                 base_json_parse(text, json_string_length(value), "", &parsed, NULL) != SIFR_OK))
+        return SIFR_OK;
+    const json_t *list = parsed ? parsed : value;
+    if (json_is_object(list)) status = note_message(f, list, error);
+    json_array_foreach((json_t *)(uintptr_t)list, i, message) if (status == SIFR_OK) status =
+        note_message(f, message, error);
+    json_decref(parsed);
+    return status;
+}
+
+static sifr_status note_members(train_chat_fields *f, const formats_form *form, const json_t *row,
+                                sifr_error *error) {
+    static const formats_part parts[] = {FORMATS_PART_TURNS, FORMATS_PART_PROMPT,
+                                         FORMATS_PART_ANSWER, FORMATS_PART_REJECTED};
+    if (form->type == FORMATS_ROW_TEXT || form->type == FORMATS_ROW_ALPACA) return SIFR_OK;
+    for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) {
+        const char *field = formats_form_field(form, parts[i], row);
+        if (field) BASE_TRY(note_messages(f, formats_row_get(row, field), error));
+    }
+    return SIFR_OK;
+}
+
+/* --- of a row --- */
+
 sifr_status train_chat_fields_note(train_chat_fields *f, const formats_form *form,
                                    const json_t *row, sifr_error *error) {
     const char *name;
     json_t *value;
-    if (!f->seen) f->seen = json_object(), f->unread = json_array();
-    bool whole = f->seen && f->unread;
+    BASE_TRY(make_lists(f, error));
+    bool whole = true;
     json_object_foreach((json_t *)(uintptr_t)row, name, value) {
         if (holds_nothing(value) || json_object_get(f->seen, name)) continue;
         whole &= json_object_set_new(f->seen, name, json_true()) == 0;
@@ -80,8 +172,24 @@ sifr_status train_chat_fields_note(train_chat_fields *f, const formats_form *for
             whole &= json_array_append_new(f->unread, json_string(name)) == 0;
     }
     note_mark(f, form, row);
-    return whole ? SIFR_OK : base_fail_alloc(error, 64);
+    return whole ? note_members(f, form, row, error) : base_fail_alloc(error, 64);
 }
+
+sifr_status train_chat_fields_variables(train_chat_fields *f, const char *names,
+                                        sifr_error *error) {
+    char key[128];
+    for (const char *end; (end = strchr(names, '\n')) != NULL; names = end + 1) {
+        size_t size = (size_t)(end - names);
+        snprintf(key, sizeof key, "{}.%.*s", (int)(size < 100 ? size : 100), names);
+        if (json_object_get(f->seen, key)) continue;
+        if (json_object_set_new(f->seen, key, json_true()) != 0 ||
+            json_array_append_new(f->variables, json_sprintf("'%.*s'", (int)size, names)) != 0)
+            return base_fail_alloc(error, 64);
+    }
+    return SIFR_OK;
+}
+
+/* --- said --- */
 
 /* Appends ", NAME", and returns false where there is no room for it and a number behind it. */
 static bool append(char *to, size_t room, size_t *used, const char *name) {
@@ -106,21 +214,67 @@ const char *train_chat_fields_form(const formats_form *form, const json_t *row, 
     return out;
 }
 
+enum { NAMES = 1024 };
+
+/* "a, b and 3 more" */
+static const char *list_names(const json_t *list, char out[NAMES]) {
+    size_t used = 0, count = json_array_size(list), i = 0;
+    out[0] = '\0';
+    while (i < count && append(out, NAMES, &used, json_string_value(json_array_get(list, i)))) i++;
+    if (i < count) snprintf(out + used, NAMES - used, " and %zu more", count - i);
+    return out;
+}
+
+/* Whether a form of the table has a field of that name: such lists name what another program does
+ * not read, there or not. */
+static bool is_known(const char *name) {
+    const formats_form *form;
+    for (size_t i = 0; (form = formats_form_at(i)) != NULL; i++) {
+        for (int part = 0; part < FORMATS_PARTS; part++)
+            for (int n = 0; n < FORMATS_FIELD_NAMES && form->fields[part].names[n]; n++)
+                if (strcmp(form->fields[part].names[n], name) == 0) return true;
+        for (int n = 0; n < FORMATS_FORM_UNREAD && form->unread[n]; n++)
+            if (strcmp(form->unread[n], name) == 0) return true;
+    }
+    return false;
+}
+
+static void say_absent(const train_chat_fields *f, const char *file, const sifr_log *log) {
+    const json_t *item;
+    size_t i;
+    for (int list = 0; list < TRAIN_CHAT_IGNORED; list++) {
+        json_array_foreach((json_t *)(uintptr_t)f->ignored[list], i, item) {
+            const char *name = json_string_value(item);
+            if (!json_object_get(f->taken, name) && !is_known(name))
+                base_log(log, SIFR_LOG_WARNING,
+                         "data: %s: no row has the field '%s', which ignore_fields leaves out",
+                         file, name);
+        }
+    }
+}
+
 static void say_unread(const train_chat_fields *f, const char *file, const sifr_log *log) {
-    char names[1024] = "";
-    size_t used = 0, count = json_array_size(f->unread), i = 0;
-    while (i < count &&
-           append(names, sizeof names, &used, json_string_value(json_array_get(f->unread, i))))
-        i++;
-    if (i < count) snprintf(names + used, sizeof names - used, " and %zu more", count - i);
-    if (count)
-        base_log(log, SIFR_LOG_INFO, "data: %s: field%s not read: %s", file, count == 1 ? "" : "s",
-                 names);
+    char names[NAMES];
+    size_t fields = json_array_size(f->unread), members = json_array_size(f->members);
+    size_t variables = json_array_size(f->variables);
+    if (fields)
+        base_log(log, SIFR_LOG_INFO, "data: %s: field%s not read: %s", file, fields == 1 ? "" : "s",
+                 list_names(f->unread, names));
+    if (members)
+        base_log(log, SIFR_LOG_INFO, "data: %s: field%s of messages not read: %s", file,
+                 members == 1 ? "" : "s", list_names(f->members, names));
+    if (variables)
+        base_log(log, SIFR_LOG_WARNING,
+                 "data: %s: the chat template has no variable%s %s of chat_template_kwargs, which "
+                 "change%s nothing",
+                 file, variables == 1 ? "" : "s", list_names(f->variables, names),
+                 variables == 1 ? "s" : "");
 }
 
 sifr_status train_chat_fields_end(const train_chat_fields *f, const char *file, const sifr_log *log,
                                   sifr_error *error) {
     say_unread(f, file, log);
+    if (f->seen) say_absent(f, file, log);
     if (!f->marks[0]) return SIFR_OK;
     return base_fail(
         error, SIFR_FAILED,
@@ -133,5 +287,8 @@ sifr_status train_chat_fields_end(const train_chat_fields *f, const char *file, 
 void train_chat_fields_free(train_chat_fields *f) {
     json_decref(f->seen);
     json_decref(f->unread);
+    json_decref(f->members);
+    json_decref(f->variables);
+    json_decref(f->taken);
     *f = (train_chat_fields){0};
 }

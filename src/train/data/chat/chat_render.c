@@ -49,6 +49,11 @@ bool train_chat_templates_name(const train_chat_templates *templates, const char
                                 formats_template_names(templates->tools.parsed, name));
 }
 
+bool train_chat_templates_mention(const train_chat_templates *templates, const char *word) {
+    return templates->there && (formats_template_mentions(templates->plain.parsed, word) ||
+                                formats_template_mentions(templates->tools.parsed, word));
+}
+
 void train_chat_templates_free(train_chat_templates *templates) {
     if (!templates->there) return;
     formats_chat_template_free(&templates->plain);

@@ -38,6 +38,8 @@ sifr_status train_chat_templates_load(const char *folder, const char *given,
                                       train_chat_templates *out, sifr_error *error) SIFR_MUST_CHECK;
 /* Whether one of them has a variable of this name. */
 bool train_chat_templates_name(const train_chat_templates *templates, const char *name);
+/* Whether one of them has this word, as a name or a string: it may read a member of that name. */
+bool train_chat_templates_mention(const train_chat_templates *templates, const char *word);
 void train_chat_templates_free(train_chat_templates *templates); /* harmless on a zeroed one */
 
 /* The text with the parts that are learned, in order. Start with {0}; may be used again. */

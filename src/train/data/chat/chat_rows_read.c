@@ -36,16 +36,15 @@ typedef struct chat_reader {
     chat_slot *slots;
     size_t filled;
     const char *file;
-    bool typed;                      /* the source names the type of its rows */
-    formats_row_type type;           /* that type, or any */
-    const formats_form *form;        /* of the file's rows; NULL: not yet known */
-    train_chat_fields fields;        /* of the file */
-    bool kind_known;                 /* whether all rows are pairs */
-    int64_t read;                    /* rows of the source */
-    bool templated;                  /* a chat template wrote some row */
-    bool unread_said, replaced_said; /* of the file */
-    bool member_said, tools_said;    /* likewise */
-    bool wants_ends, has_ends;       /* ends of turns are to learn, and some are */
+    bool typed;                                  /* the source names the type of its rows */
+    formats_row_type type;                       /* that type, or any */
+    const formats_form *form;                    /* of the file's rows; NULL: not yet known */
+    train_chat_fields fields;                    /* of the file */
+    bool kind_known;                             /* whether all rows are pairs */
+    int64_t read;                                /* rows of the source */
+    bool templated;                              /* a chat template wrote some row */
+    bool replaced_said, member_said, tools_said; /* of the file */
+    bool wants_ends, has_ends;                   /* ends of turns are to learn, and some are */
 } chat_reader;
 
 static sifr_status encode_slot(const chat_reader *r, train_chat_encoder *encoder, chat_slot *slot) {
@@ -120,21 +119,16 @@ static void say_lost(chat_reader *r, const train_chat_lost *lost) {
 }
 
 /* What would be said of many rows alike, once a file. */
-static void say_once(chat_reader *r, const train_chat_row *row) {
+static sifr_status say_once(chat_reader *r, const train_chat_row *row, sifr_error *error) {
     const sifr_log *log = r->options->log;
-    if (row->unread[0] && !r->unread_said)
-        base_log(log, SIFR_LOG_WARNING,
-                 "data: %s: the chat template has no variable '%s' of chat_template_kwargs, which "
-                 "changes nothing",
-                 r->file, row->unread);
     if (row->odd.replaced && !r->replaced_said)
         base_log(log, SIFR_LOG_WARNING,
                  "data: %s: rows have a system prompt in a field and another one as the first "
                  "turn; the turn counts",
                  r->file);
     say_lost(r, &row->lost);
-    r->unread_said |= row->unread[0] != '\0';
     r->replaced_said |= row->odd.replaced;
+    return train_chat_fields_variables(&r->fields, row->unread, error);
 }
 
 /* A row that is too long, or a pair with such an answer, where those are left out. */
@@ -166,7 +160,7 @@ static sifr_status take_row(chat_reader *r, const train_chat_row *rows, sifr_err
         r->templated |= rows[a].templated;
         r->wants_ends |= rows[a].templated && wants_ends(&r->encoders[0].turns);
         r->has_ends |= rows[a].ends > 0;
-        say_once(r, &rows[a]);
+        BASE_TRY(say_once(r, &rows[a], error));
         BASE_TRY(train_chat_append(chat, rows[a].ids.ids, rows[a].learned, kept, whole, error));
     }
     return SIFR_OK;
@@ -272,12 +266,10 @@ static sifr_status read_file(chat_reader *r, const train_chat_source *source, co
     r->typed = source->typed;
     r->type = source->typed ? source->type : FORMATS_ROW_TYPES;
     r->form = NULL;
-    r->fields =
-        (train_chat_fields){.names = source->fields,
-                            .ignored = {source->ignored[0], source->ignored[1]},
-                            .templated = r->templates.there,
-                            .documents = train_chat_templates_name(&r->templates, "documents")};
-    r->unread_said = r->replaced_said = r->member_said = r->tools_said = false;
+    r->fields = (train_chat_fields){.names = source->fields,
+                                    .ignored = {source->ignored[0], source->ignored[1]},
+                                    .templates = &r->templates};
+    r->replaced_said = r->member_said = r->tools_said = false;
     BASE_TRY(train_chat_ends_check(&r->end_ids, &source->turns, error));
     for (size_t t = 0; t < r->threads; t++) {
         r->encoders[t].format = source->format;
