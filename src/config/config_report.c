@@ -61,6 +61,21 @@ static void config_explain_key(const sifr_config *config, size_t index, char *li
     }
 }
 
+void config_explain_idle(const sifr_config *config, config_line *write, void *user) {
+    static const char idle[] = "no effect, ";
+    for (size_t i = 0; i < config_key_count(); i++) {
+        const config_setting *setting = &config->settings[i];
+        const char *path = config_key_at(i)->path;
+        char line[700], where[300], text[128];
+        bool own = setting->origin == CONFIG_FROM_FLAG || strncmp(path, "sifr.", 5) == 0;
+        if (!setting->given || !own || strncmp(setting->note, idle, sizeof idle - 1) != 0) continue;
+        snprintf(line, sizeof line, "%s %s: %s",
+                 config_setting_where(config, i, where, sizeof where),
+                 config_value_text(setting->given, text, sizeof text), setting->note);
+        write(user, line);
+    }
+}
+
 static void config_write_key(const sifr_config *config, size_t index, config_line *write,
                              void *user) {
     char line[1400];

@@ -94,6 +94,10 @@ static void say_ignored(const train_host *host, const sifr_config *config) {
               config_ignored(config, i) ? ", ..." : "");
 }
 
+static void say_line(void *user, const char *line) {
+    train_say(user, "%s", line);
+}
+
 /* Keys that DeepSpeed has no longer, and that act here. */
 static void say_removed(const train_host *host, const sifr_config *config) {
     static const char key[] = "zero_optimization.mics_shard_size";
@@ -133,5 +137,6 @@ void train_say_notices(const train_host *host, const sifr_config *config,
     say_decay(host, &config->step.optimizer);
     say_removed(host, config);
     say_ignored(host, config);
+    config_explain_idle(config, say_line, (void *)(uintptr_t)host);
     if (first_step == 0) say_rate(host, &config->schedule, total_steps);
 }

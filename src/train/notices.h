@@ -19,8 +19,8 @@ bool train_bits_are_anywhere(const plan_settings *settings);
 int64_t train_steps_without_rate(const config_lr_schedule *schedule, int64_t total);
 
 /* Prints whether results depend on the number of ranks, a default for gradient clipping, the
- * weights that weight decay covers, and, if `first_step` is 0, a warm-up that begins with learning
- * rate 0. */
+ * weights that weight decay covers, what is given without effect, and, if `first_step` is 0, a
+ * warm-up that begins with learning rate 0. */
 void train_say_notices(const train_host *host, const sifr_config *config,
                        const plan_settings *settings, int64_t first_step, int64_t total_steps);
 

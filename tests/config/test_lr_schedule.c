@@ -170,6 +170,19 @@ static void warmup_of_auto(void **state) {
     config_case_free(c);
     config_said("{\"sifr\": {\"lr_scheduler_type\": \"constant\", \"warmup_ratio\": 0.1}}",
                 "sifr.warmup_ratio", "no effect, constant has no warm-up");
+    /* A run says it, whichever way it is given; also of other keys, but not of DeepSpeed's own in a
+     * file, which are of other runs. */
+    static const char constant[] =
+        "{\"fp16\": {\"enabled\": true, \"loss_scale\": 8, \"hysteresis\": 3},"
+        " \"sifr\": {\"lr_scheduler_type\": \"constant\", \"num_train_epochs\": 2}}";
+    c = config_case_flags(constant, 1, "warmup-steps", "5", "max-steps", "9", NULL);
+    config_case_accepted(c);
+    c->lines[0] = '\0';
+    config_explain_idle(&c->config, config_case_line, c);
+    assert_string_equal(c->lines, "ds.json: sifr.num_train_epochs 2: no effect, max_steps counts\n"
+                                  "--warmup-steps 5: no effect, constant has no warm-up; "
+                                  "constant_with_warmup has one\n");
+    config_case_free(c);
 }
 
 /* A run that resumes at t goes on as the uninterrupted one: the functions have no memory. */
