@@ -90,6 +90,45 @@ static sifr_status store(const cli_option *option, const char *text, sifr_error 
     return SIFR_OK;
 }
 
+/* Whether the option ends in "-NAME". */
+static bool ends_in(const char *option, const char *name) {
+    size_t length = strlen(option), size = strlen(name);
+    return length > size && option[length - size - 1] == '-' &&
+           strcmp(option + length - size, name) == 0;
+}
+
+/* The option that is meant by a name that is none: by other programs' name of it, as its last or
+ * its first words, or by a slip; NULL: not known. */
+static const char *find_meant(const char *name, const char *const *names, size_t count) {
+    static const char *const others[][2] = {
+        {"lr", "learning-rate"},          {"max-length", "seq-length"},
+        {"max-seq-length", "seq-length"}, {"loss-type", "preference"},
+        {"output-dir", "output"},         {"model-name-or-path", "model"},
+        {"dataset-name", "data"},         {"num-epochs", "num-train-epochs"},
+        {"rpo-alpha", "preference"},      {"num-processes", "ranks"}};
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++)
+        for (size_t n = 0; strcmp(name, others[i][0]) == 0 && n < count; n++)
+            if (strcmp(names[n], others[i][1]) == 0) return names[n];
+    for (size_t n = 0; name[0] && n < count; n++)
+        if (ends_in(names[n], name)) return names[n];
+    for (size_t n = 0; name[0] && n < count; n++)
+        if (strncmp(names[n], name, strlen(name)) == 0) return names[n];
+    return base_nearest(name, names, count);
+}
+
+/* The word with the option that was read last. */
+static const char *last_word(char **argv) {
+    return argv[optind - (argv[optind - 1] == optarg ? 2 : 1)];
+}
+
+/* Whether the word that was read has the option's whole name. getopt_long also takes its first
+ * letters, by which --lr would be --lr-scheduler-type. */
+static bool is_whole(const cli_option *option, const char *word) {
+    size_t length = strlen(option->name);
+    return strncmp(word, "--", 2) == 0 && strncmp(word + 2, option->name, length) == 0 &&
+           (!word[2 + length] || word[2 + length] == '=');
+}
+
 /* Explains why getopt_long refused `word`: it is unknown or ambiguous, lacks a value, or has one
  * that it does not take. */
 static int refuse_option(const cli_usage *usage, const cli_option *options, size_t count,
@@ -119,10 +158,10 @@ static int refuse_option(const cli_usage *usage, const cli_option *options, size
     for (char *c = name; *c; c++) {
         if (*c == '_') *c = '-';
     }
-    const char *nearest = base_nearest(name, names, known);
+    const char *nearest = find_meant(name, names, known);
     if (nearest)
-        return cli_fail_with(usage->name, SIFR_USAGE, "unknown option %s: did you mean --%s?", word,
-                             nearest);
+        return cli_fail_with(usage->name, SIFR_USAGE, "unknown option %.*s: did you mean --%s?",
+                             (int)strcspn(word, "="), word, nearest);
     return cli_fail_with(usage->name, SIFR_USAGE, "unknown option %s; see `sifr %s --help`", word,
                          usage->name);
 }
@@ -184,6 +223,10 @@ bool cli_parse(const cli_usage *usage, const cli_option *options, size_t option_
         cli_list *list = open ? open : operands;
         if (code >= CODE_OPTION) {
             const cli_option *option = &options[code - CODE_OPTION];
+            if (!is_whole(option, last_word(argv))) {
+                *exit_code = refuse_option(usage, options, option_count, last_word(argv), '?');
+                goto done;
+            }
             seen[code - CODE_OPTION] = true;
             if (option->given) *option->given = true;
             open = list = option->kind == CLI_LIST ? option->value : NULL;

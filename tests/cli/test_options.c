@@ -127,6 +127,12 @@ static void refuses(void **state) {
                                     "--max-steps?\n"},
         {"--output o --zzzzzzzzzz", "sifr test: unknown option --zzzzzzzzzz; see `sifr test "
                                     "--help`\n"},
+        /* The first letters of a name are not the name; other programs' names are known. */
+        {"--output o --rat 3", "sifr test: unknown option --rat: did you mean --rate?\n"},
+        {"--output o --steps=3", "sifr test: unknown option --steps: did you mean --max-steps?\n"},
+        {"--output-dir o", "sifr test: unknown option --output-dir: did you mean --output?\n"},
+        {"--output o --dataset_name a",
+         "sifr test: unknown option --dataset_name: did you mean --data?\n"},
         {"--output o --json=1", "sifr test: --json takes no value; write it alone\n"},
         {"--output o --m 1",
          "sifr test: --m: several options begin with this; write the whole name; see "

@@ -123,7 +123,7 @@ refused 1 "no-such" empty --config ds.json --model llama --data 'no-such*'
 refused 1 "too few for a window of 64" new --config ds.json --model llama --data tiny
 refused 1 "too few for a window of 64" new $run --model llama --eval-data tiny
 refused 2 "learned positions" new $run --model gpt2 --seq-length 129
-refused 2 "max-step" new $run --model gpt2 --max-step 3x
+refused 2 "max-steps" new $run --model gpt2 --max-step 3x
 refused 3 "memory: the run takes" new $run --model gpt2 --per-device-train-batch-size 4000000
 refused 3 "memory: the run takes" empty $run --model gpt2 --per-device-train-batch-size 4000000
 truncate -s -5 wrong/model.safetensors
