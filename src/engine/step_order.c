@@ -153,7 +153,7 @@ const char *engine_order_text(const engine_order_choice *choice, char *out, size
     else if (!choice->fits[other])
         snprintf(out, size, "%s: only that fits in memory", name);
     else
-        snprintf(out, size, "%s: predicted %.3g s a step, %s %.3g s", name, choice->seconds[order],
-                 engine_order_name(other), choice->seconds[other]);
+        snprintf(out, size, "%s: predicted %.3g s a step, %s %.3g s, on a usual machine", name,
+                 choice->seconds[order], engine_order_name(other), choice->seconds[other]);
     return out;
 }

@@ -41,7 +41,7 @@ sifr_status engine_agree_order(comm_group *group, engine_order_choice *choice,
                                sifr_error *error) SIFR_MUST_CHECK;
 
 /* Describes the choice: "unit: only that fits in memory", "batch: predicted 1.2 s a step, unit 1.5
- * s"; returns `out`. */
+ * s, on a usual machine" (not this one, so that all machines choose alike); returns `out`. */
 const char *engine_order_text(const engine_order_choice *choice, char *out, size_t size);
 
 #endif

@@ -18,7 +18,7 @@ train() { # ORDER OUTPUT
 
 echo '{"host_latency_s": 0.5, "host_bytes_per_s": 1e9}' >cache/sifr/comm.json
 train auto slow
-grep -q '^step_order unit: predicted [0-9.]* s a step, batch [0-9.]* s$' log || fail "no word of it"
+grep -q '^step_order unit: predicted [0-9.]* s a step, batch [0-9.]* s, on a usual machine$' log || fail "no word of it"
 # wall_clock_breakdown lays the same prediction beside what was measured: gathers only start there
 predicted=$(sed -n 's/^step_order unit: predicted \([0-9.]*\) .*/\1/p' log)
 planned() { sed -n "s/^  $1 .* \([0-9.]*\)\$/\1/p" log; }
