@@ -86,6 +86,13 @@ json_t *train_fingerprint_agree(const sifr_config *config, const engine_folder *
     return agree;
 }
 
+bool train_fingerprint_same_data(const json_t *agree, const train_data *data) {
+    json_t *hash = hash_text(train_data_hash(data));
+    bool same = hash && json_equal(hash, json_object_get(agree, "data (hash)"));
+    json_decref(hash);
+    return same;
+}
+
 bool train_fingerprint_labels(json_t *agree, const engine_folder *folder) {
     const model_config *config = &folder->config;
     uint64_t hash = 0;

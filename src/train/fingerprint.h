@@ -18,6 +18,9 @@
 json_t *train_fingerprint_agree(const sifr_config *config, const engine_folder *folder,
                                 const train_data *data, int64_t length);
 
+/* Whether a checkpoint's facts are of the same data; NULL: no. */
+bool train_fingerprint_same_data(const json_t *agree, const train_data *data);
+
 /* Adds the task and the labels of a model that has them; false when memory ran out. */
 bool train_fingerprint_labels(json_t *agree, const engine_folder *folder);
 

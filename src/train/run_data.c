@@ -140,13 +140,14 @@ static void say_size(const train_state *t, int64_t windows) {
 }
 
 /* Whether the run goes on from a checkpoint that was made before epochs had a last batch of their
- * own. */
+ * own. A checkpoint of text lacks that field too, but is of other data: its resume is refused. */
 static sifr_status find_joined(const train_state *t, bool *out, sifr_error *error) {
     json_t *manifest;
     *out = false;
     BASE_TRY(checkpoint_peek(t->config->output, &manifest, error));
     if (manifest)
-        *out = !json_object_get(json_object_get(manifest, "agree"), TRAIN_FINGERPRINT_LAST);
+        *out = !json_object_get(json_object_get(manifest, "agree"), TRAIN_FINGERPRINT_LAST) &&
+               train_fingerprint_same_data(json_object_get(manifest, "agree"), t->data);
     json_decref(manifest);
     return SIFR_OK;
 }

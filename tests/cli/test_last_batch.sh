@@ -104,6 +104,14 @@ rm -r older/checkpoint-3 older/model.safetensors
 train older nine.jsonl --resume
 [ "$(bits older)" = "$want" ] || fail "resumed once more it has other weights"
 
+# One of text lacks it too, and is no older one: its resume on rows is refused, and that alone is said.
+config 8 1 '"max_steps": 1, "save_steps": 1'
+cat "$SOURCE"/docs/*.md | head -c 20000 >text
+train of-text text
+config 8 1 '"max_steps": 2, "save_steps": 1'
+expect 2 "$SIFR" train --config ds.json --model model --data nine.jsonl --output of-text --resume
+! grep 'of a version' out err || fail "text is called older"
+
 # --- as a batch of just those rows ---
 alike() { # NAME DATA ROWS MICRO SIFR-KEYS OTHER-KEYS
     for batch in $3 $((2 * $3)); do
