@@ -93,8 +93,11 @@ static void format_line(const train_monitor *monitor, int64_t step, double loss,
     put(&parts[LEFT], "%s left", left);
     if (s->limit > 0) {
         train_line_part bare = parts[TOKENS];
-        put(&parts[TOKENS], "%s tok/s (%.0f%% of limit)", tokens,
-            100 * rate * s->flops_per_token / s->limit);
+        double share = rate * s->flops_per_token / s->limit; /* which was measured at the start */
+        if (share > 1)
+            put(&parts[TOKENS], "%s tok/s (over the measured limit)", tokens);
+        else
+            put(&parts[TOKENS], "%s tok/s (%.0f%% of limit)", tokens, 100 * share);
         train_progress_line(parts, PARTS, 0, out, size);
         if (columns <= 0 || strlen(out) < (size_t)columns) return;
         parts[TOKENS] = bare;

@@ -114,13 +114,15 @@ sifr_status train_open_stores(train_state *t, sifr_error *error) {
     return pack_data(t, error);
 }
 
-/* What the windows of the data are called. */
-static const char *windows_word(const train_state *t) {
+/* So many of the data's windows, by what those are called. */
+static const char *count_windows(const train_state *t, int64_t count, char out[80]) {
     const train_chat *chat = train_data_chat(t->data);
-    if (chat && train_chat_is_packed(chat)) return "sequences";
-    if (t->config->preference.loss) return "answers";
-    if (chat) return "rows";
-    return train_data_labelled(t->data) ? "examples" : "windows";
+    const char *word = chat && train_chat_is_packed(chat) ? "sequence"
+                       : t->config->preference.loss       ? "answer"
+                       : chat                             ? "row"
+                       : train_data_labelled(t->data)     ? "example"
+                                                          : "window";
+    return base_format_counted(count, word, out);
 }
 
 static void say_size(const train_state *t, int64_t windows) {
@@ -174,6 +176,7 @@ sifr_status train_choose_batches(train_state *t, sifr_error *error) {
 }
 
 static sifr_status check_windows(const train_state *t, sifr_error *error) {
+    char windows[80];
     if (t->epochs.windows == 0)
         return base_fail(error, SIFR_FAILED,
                          "data: %lld tokens are too few for a window of %lld and the token after "
@@ -181,27 +184,26 @@ static sifr_status check_windows(const train_state *t, sifr_error *error) {
                          (long long)train_data_tokens(t->data), (long long)t->length);
     if (t->epochs.used > 0) return SIFR_OK;
     return base_fail(error, SIFR_FAILED,
-                     "data: %lld %s do not fill a micro batch of %lld, and dataloader_drop_last "
-                     "leaves out what does not; leave it out, or give more data or a smaller micro "
-                     "batch",
-                     (long long)t->epochs.windows, windows_word(t), (long long)t->epochs.micro);
+                     "data: %s cannot fill a micro batch of %lld, and dataloader_drop_last leaves "
+                     "out what does not; leave it out, or give more data or a smaller micro batch",
+                     count_windows(t, t->epochs.windows, windows), (long long)t->epochs.micro);
 }
 
 /* What an epoch's last batch has, or lacks. */
 static void say_last_batch(const train_state *t) {
     const train_epochs *e = &t->epochs;
     int64_t first, left = e->windows - e->used;
-    char steps[80];
+    char steps[80], windows[80];
     if (left)
         train_say(t->host,
-                  "data: %lld %s of each epoch are left out, which do not fill a micro batch of "
-                  "%lld (dataloader_drop_last)",
-                  (long long)left, windows_word(t), (long long)e->micro);
+                  "data: %s of each epoch %s left out, which cannot fill a micro batch of %lld "
+                  "(dataloader_drop_last)",
+                  count_windows(t, left, windows), left == 1 ? "is" : "are", (long long)e->micro);
     int64_t last = e->steps ? train_epochs_samples(e, e->steps - 1, &first) : e->batch;
     if (last < e->batch)
-        train_say(t->host, "data: an epoch of %lld %s is %s, the last one with %lld of %lld",
-                  (long long)e->used, windows_word(t), base_format_counted(e->steps, "step", steps),
-                  (long long)last, (long long)e->batch);
+        train_say(t->host, "data: an epoch of %s is %s, %s with %lld of %lld",
+                  count_windows(t, e->used, windows), base_format_counted(e->steps, "step", steps),
+                  e->steps > 1 ? "the last one" : "a batch", (long long)last, (long long)e->batch);
 }
 
 /* Of batches that are joined. */
@@ -209,16 +211,16 @@ static sifr_status check_last_batch(const train_state *t, sifr_error *error) {
     const sifr_config *c = t->config;
     int64_t samples = (int64_t)floor(c->num_train_epochs * (double)t->epochs.windows);
     int64_t batch = c->train_batch_size;
+    char windows[80];
     if (t->total_steps == 0)
         return base_fail(error, SIFR_FAILED,
-                         "data: %g epochs of %lld %s do not fill one global batch of %lld; "
-                         "give more data, a smaller batch or --max-steps",
-                         c->num_train_epochs, (long long)t->epochs.windows, windows_word(t),
-                         (long long)batch);
+                         "data: %g epoch%s of %s cannot fill one global batch of %lld; give more "
+                         "data, a smaller batch or --max-steps",
+                         c->num_train_epochs, c->num_train_epochs == 1 ? "" : "s",
+                         count_windows(t, t->epochs.windows, windows), (long long)batch);
     if (samples % batch)
-        train_say(t->host,
-                  "data: dropped the last %lld %s, which do not fill a global batch of %lld",
-                  (long long)(samples % batch), windows_word(t), (long long)batch);
+        train_say(t->host, "data: dropped the last %s, which cannot fill a global batch of %lld",
+                  count_windows(t, samples % batch, windows), (long long)batch);
     return SIFR_OK;
 }
 

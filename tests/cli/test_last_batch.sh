@@ -60,7 +60,7 @@ compare pairs pairs
 head -n 3 rows.jsonl >three.jsonl
 config 8 8 '' '"dataloader_drop_last": true'
 expect 1 "$SIFR" train --config ds.json --model model --data three.jsonl --output few
-grep -q '3 rows do not fill a micro batch of 8, and dataloader_drop_last' err || fail "$(cat err)"
+grep -q '3 rows cannot fill a micro batch of 8, and dataloader_drop_last' err || fail "$(cat err)"
 
 # --- stages, ranks, tiers: of the last step's eight micro batches seven have no row ---
 head -n 9 rows.jsonl >nine.jsonl
