@@ -6,6 +6,11 @@
 #SBATCH --cpus-per-task=8
 #SBATCH --time=24:00:00
 #SBATCH --output=sifr-%j.log
+# A job that is put back into the queue goes on in its file; by default Slurm empties it.
+#SBATCH --open-mode=append
+# For a node: the ranks on it times what `sifr plan` says that a rank and the program take, and a
+# tenth more. Take one # away; without --mem the partition's default counts, which may be less.
+##SBATCH --mem=64G
 #
 # Before the time is over, and when the job is to make room, Slurm sends SIGTERM to the ranks this
 # many seconds before it kills them: as long as a step and a save take, with room to spare. When the

@@ -24,6 +24,7 @@ for option in --mpi=pmix --kill-on-bad-exit=1 --wait=0; do
     grep -q -e "$option" srun.line || fail "srun did not get $option"
 done
 grep -q '^#SBATCH --signal=TERM@' "$SOURCE/examples/slurm.sh" || fail "no time to save"
+grep -q '^#SBATCH --open-mode=append' "$SOURCE/examples/slurm.sh" || fail "a requeue empties the log"
 
 python3 - "$SOURCE/examples/kubernetes.yaml" >command <<'END' || fail "kubernetes.yaml"
 import sys, yaml
