@@ -25,11 +25,13 @@ sifr_status checkpoint_find_adapter_base(const char *path, char out[BASE_PATH_LE
     bool there = base && strlen(base) < BASE_PATH_LENGTH && base_is_directory(base);
     if (there) snprintf(out, BASE_PATH_LENGTH, "%s", base);
     sifr_status status =
-        there ? SIFR_OK
-              : base_fail(error, SIFR_USAGE,
-                          "%s: an adapter, whose base (%.200s) is not here: give the base's folder "
-                          "as --model and this one as --adapter",
-                          path, base ? base : "not named");
+        there
+            ? SIFR_OK
+            : base_fail(error, SIFR_USAGE,
+                        "%s: an adapter, whose base (%.200s) is not here: write the base's folder "
+                        "into its adapter_config.json (base_model_name_or_path), or give that as "
+                        "--model and this one as --adapter to a command that has them",
+                        path, base ? base : "not named");
     model_lora_free(&lora);
     return status;
 }

@@ -5,6 +5,7 @@
 
 #include "base/file.h"
 #include "base/text.h"
+#include "checkpoint/manifest.h"
 #include "cli/commands.h"
 #include "cli/options.h"
 #include "engine/handle.h"
@@ -74,6 +75,11 @@ static int export_gguf(const char *source, const char *destination, const char *
         return cli_fail_with(name, SIFR_USAGE,
                              "%s: an adapter, not a model; make a model folder of it first: sifr "
                              "merge BASE %s MERGED",
+                             source, source);
+    if (base_has_file(source, CHECKPOINT_MANIFEST))
+        return cli_fail_with(name, SIFR_USAGE,
+                             "%s: a checkpoint, not a model folder; make one of it first: sifr "
+                             "export %s MODEL",
                              source, source);
     if (check_model(source, &error) != SIFR_OK ||
         formats_gguf_export(source, destination, stored, &log, &made, &error) != SIFR_OK)

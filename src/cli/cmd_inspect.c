@@ -76,7 +76,8 @@ static void print_folder(const json_t *folder) {
     const json_t *config = json_object_get(folder, "config");
     const json_t *weights = json_object_get(folder, "weights");
     const json_t *tokenizer = json_object_get(folder, "tokenizer");
-    printf("%s: a model folder\n", text_of(folder, "path"));
+    bool adapter = strcmp(text_of(folder, "kind"), "adapter") == 0;
+    printf("%s: %s folder\n", text_of(folder, "path"), adapter ? "an adapter" : "a model");
     if (json_is_null(config)) {
         printf("config: none\n");
     } else if (json_object_get(config, "error")) {
@@ -138,7 +139,7 @@ static void print_checkpoint(const json_t *checkpoint) {
 
 static void print_plain(const json_t *what) {
     const char *kind = text_of(what, "kind");
-    if (!strcmp(kind, "model")) {
+    if (!strcmp(kind, "model") || !strcmp(kind, "adapter")) {
         print_folder(what);
     } else if (!strcmp(kind, "safetensors")) {
         printf("%s: a safetensors file\n", text_of(what, "path"));
@@ -159,8 +160,10 @@ int cli_inspect(int argc, char **argv) {
     static const cli_usage usage = {
         .name = "inspect",
         .operands = "PATH",
-        .summary = "Shows the contents of a model folder, a .safetensors file, a token store (its "
-                   "prefix, or\neither of its two files), a tokenizer.json or a checkpoint.",
+        .summary =
+            "Shows the contents of a model folder, an adapter folder, a .safetensors file, a "
+            "token store\n(its prefix, or either of its two files), a tokenizer.json or a "
+            "checkpoint.",
         .example = "sifr inspect models/gpt2\nsifr inspect data/english.idx --json",
     };
     bool json = false;

@@ -1,10 +1,16 @@
 /* sifr merge and sifr unmerge: an adapter put into its base, and taken out again. */
 #include <stdio.h>
 
+#include "base/file.h"
 #include "base/text.h"
 #include "cli/commands.h"
 #include "cli/options.h"
 #include "train/merge.h"
+
+static bool is_swapped(const char *model, const char *adapter) {
+    static const char config[] = "adapter_config.json";
+    return base_has_file(model, config) && !base_has_file(adapter, config);
+}
 
 static int run(const cli_usage *usage, bool out, int argc, char **argv) {
     cli_list paths = {0};
@@ -18,6 +24,10 @@ static int run(const cli_usage *usage, bool out, int argc, char **argv) {
         code = cli_fail_with(usage->name, SIFR_USAGE,
                              "three paths are needed, %s, not %zu; see `sifr %s --help`",
                              usage->operands, paths.count, usage->name);
+    else if (is_swapped(paths.items[0], paths.items[1]))
+        code = cli_fail_with(usage->name, SIFR_USAGE,
+                             "%s is the adapter and %s is none; the order is %s", paths.items[0],
+                             paths.items[1], usage->operands);
     else if (train_merge(paths.items[0], paths.items[1], paths.items[2], out, &log, &merged,
                          &error) != SIFR_OK)
         code = cli_fail(usage->name, &error);

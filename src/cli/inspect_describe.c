@@ -8,6 +8,7 @@
 
 #include "base/file.h"
 #include "base/json.h"
+#include "engine/handle.h"
 #include "formats/token_store.h"
 #include "formats/tokenizer/tokenizer_files.h"
 #include "formats/weights.h"
@@ -176,6 +177,28 @@ done:
     return status;
 }
 
+/* An adapter folder has the keys of PEFT's LoraConfig in place of a model's. */
+static sifr_status describe_adapter(const char *path, json_t **out, sifr_error *error) {
+    char file[BASE_PATH_LENGTH];
+    json_t *json, *made = NULL, *weights;
+    BASE_TRY(base_path_join(file, path, "adapter_config.json", error));
+    BASE_TRY(base_json_load(file, JSON_FILE_LIMIT, &json, error));
+    sifr_status status = describe_folder(path, &made, error);
+    if (status == SIFR_OK) {
+        json_object_set_new(made, "kind", json_string("adapter"));
+        json_object_set(made, "config", json);
+        status = base_path_join(file, path, ENGINE_ADAPTER_FILE, error);
+    }
+    if (status == SIFR_OK && base_is_file(file)) {
+        json_object_set_new(made, "weights", weights = json_object());
+        status = add_weights(file, weights, error);
+    }
+    json_decref(json);
+    if (status != SIFR_OK) return json_decref(made), status;
+    *out = made;
+    return SIFR_OK;
+}
+
 static sifr_status describe_safetensors(const char *path, json_t **out, sifr_error *error) {
     json_t *made = json_pack("{s:s, s:s}", "kind", "safetensors", "path", path);
     sifr_status status = add_weights(path, made, error);
@@ -243,6 +266,7 @@ static sifr_status describe_directory(const char *path, json_t **out, sifr_error
     BASE_TRY(base_path_join(file, path, "manifest.json", error));
     if (access(file, F_OK) == 0) return describe_checkpoint(path, file, out, error);
     if (formats_weights_there(path)) return describe_folder(path, out, error);
+    if (base_has_file(path, "adapter_config.json")) return describe_adapter(path, out, error);
     for (size_t i = 0; i < sizeof signs / sizeof *signs; i++) {
         BASE_TRY(base_path_join(file, path, signs[i], error));
         if (access(file, F_OK) == 0) return describe_folder(path, out, error);

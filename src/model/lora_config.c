@@ -238,6 +238,11 @@ sifr_status model_lora_load(const char *directory, model_lora *out, sifr_error *
     json_t *json;
     *out = (model_lora){0};
     BASE_TRY(base_path_join(path, directory, "adapter_config.json", error));
+    if (!base_is_file(path))
+        return base_fail(error, SIFR_FAILED,
+                         "%s: not there, so %s is no adapter folder; name one that PEFT or a run "
+                         "with sifr.lora wrote",
+                         path, directory);
     BASE_TRY(base_json_load(path, CONFIG_LIMIT, &json, error));
     sifr_status status = model_lora_read(json, path, out, error);
     out->stored = status == SIFR_OK;

@@ -150,6 +150,24 @@ ln -s "$PWD/llama" Llama-9 # the name of the Hub
 expect 0 "$SIFR" eval --model Llama-9 --adapter named --data text --seq-length 32
 grep -q 'its base is' err && fail "a folder of that name is called another: $(cat err)"
 
+# What is one of these folders in the place of another is named, with what to do.
+wrong() { # CODE PATTERN COMMAND…
+    expect "$1" "$SIFR" "${@:3}"
+    grep -Eq "$2" err || fail "${*:3}: says $(cat err)"
+}
+wrong 2 'one is the adapter and llama is none; the order is BASE ADAPTER DEST' merge one llama no
+wrong 1 'llama/adapter_config.json: not there, so llama is no adapter folder' merge llama llama no
+wrong 1 'llama is no adapter folder' eval --model llama --adapter llama --data text --seq-length 32
+wrong 2 'checkpoint-4: a checkpoint, not a model folder; make one of it first: sifr export one/checkpoint-4 ' \
+    export one/checkpoint-4 no.gguf --format gguf
+mv Llama-9 Llama-8
+for command in "export named no" "eval --model named --data text --seq-length 32"; do
+    wrong 2 'base .meta-llama/Llama-9. is not here: write .* \(base_model_name_or_path\)' $command
+done
+expect 0 "$SIFR" inspect alone
+grep -q '^alone: an adapter folder$' out && grep -q '^weights: 8 tensors' out || fail "$(cat out)"
+grep -q '^  base_model_name_or_path  *'"$PWD/llama" out || fail "$(cat out)"
+
 # Refused, by name.
 refused() { # CODE PATTERN LORA
     config "$3"
