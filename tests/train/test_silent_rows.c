@@ -160,6 +160,38 @@ static void names_all(void **state) {
     assert_null(strstr(said, "'history'")); /* of a form; another program's list names it */
 }
 
+/* A question without an answer is of SQuAD's form, wherever in the file it stands, and a call in
+ * OpenAI's older form is named. */
+static void names_answers_that_lack(void **state) {
+    (void)state;
+    static const char none[] = "{\"question\": \"q\", \"context\": \"c\", \"answers\": {\"text\": "
+                               "[], \"answer_start\": []}}\n";
+    static const char one[] =
+        "{\"question\": \"q\", \"context\": \"c\", \"answers\": {\"text\": [\"a\"]}}\n";
+    char rows[512];
+    set_template(plain_template);
+    for (int first = 0; first < 2; first++) {
+        snprintf(rows, sizeof rows, "%s%s", first ? none : one, first ? one : none);
+        refuse(
+            "q.jsonl", rows,
+            "'answers.text' is an empty list, so there is nothing to learn; take the row out, or "
+            "give --skip-bad-rows");
+        train_chat_source source = source_of(scratch_path("q.jsonl"));
+        train_chat_options options = options_for(&source, 1);
+        options.skip_bad_rows = true;
+        train_chat *chat = open_rows(&options);
+        assert_int_equal(train_chat_count(chat)->rows, 1);
+        train_chat_close(chat);
+    }
+    refuse(
+        "q.jsonl",
+        "{\"messages\": [" USER ", {\"role\": \"assistant\", \"content\": null, \"function_call\": "
+        "{\"name\": \"f\", \"arguments\": \"{}\"}}]}",
+        "'messages[1]' has 'function_call', OpenAI's older form, which is not read; write it as");
+    refuse("q.jsonl", "{\"instruction\": \"a\", \"output\": 5}",
+           "'output' is a number; it must be a string; mend the row, or give --skip-bad-rows");
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(reads_marks, scratch_setup, scratch_teardown),
@@ -167,6 +199,7 @@ int main(void) {
         cmocka_unit_test_setup_teardown(reads_systems, scratch_setup, scratch_teardown),
         cmocka_unit_test_setup_teardown(names_members, scratch_setup, scratch_teardown),
         cmocka_unit_test_setup_teardown(names_all, scratch_setup, scratch_teardown),
+        cmocka_unit_test_setup_teardown(names_answers_that_lack, scratch_setup, scratch_teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

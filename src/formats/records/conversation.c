@@ -64,8 +64,15 @@ sifr_status formats_row_string(const json_t *row, const char *field, bool option
     *out = "";
     if (optional && (!value || json_is_null(value))) return SIFR_OK;
     BASE_TRY(formats_row_sound(value, field, place, error));
-    snprintf(name, sizeof name, "'%.80s'", field);
-    return formats_row_fail(place, name, error, "%s; it must be a string",
+    char list[64];
+    bool emptied = field && formats_row_emptied(row, field, list);
+    snprintf(name, sizeof name, "'%.80s'", emptied ? list : field ? field : "");
+    if (emptied)
+        return formats_row_fail(place, name, error,
+                                "is an empty list, so there is nothing to learn; take the row out, "
+                                "or give --skip-bad-rows");
+    return formats_row_fail(place, name, error,
+                            "%s; it must be a string; mend the row, or give --skip-bad-rows",
                             formats_json_kind(value));
 }
 
@@ -189,6 +196,12 @@ static sifr_status check_message(const json_t *message, const char *name,
     if (json_is_string(content) || json_is_array(content)) return SIFR_OK;
     bool nothing = !content || json_is_null(content);
     if (nothing && json_array_size(json_object_get(message, "tool_calls"))) return SIFR_OK;
+    if (nothing && json_is_object(json_object_get(message, "function_call")))
+        return formats_row_fail(
+            place, name, error,
+            "has 'function_call', OpenAI's older form, which is not read; "
+            "write it as \"tool_calls\": [{\"type\": \"function\", \"function\": "
+            "{…}}], or give --skip-bad-rows");
     return formats_row_fail(place, name, error, "has no content: 'content' %s",
                             formats_json_kind(content));
 }

@@ -86,6 +86,8 @@ int formats_form_mark(const formats_form *form, const json_t *row);
 
 /* A member by its name, which may have dots; NULL: none. */
 json_t *formats_row_get(const json_t *row, const char *name);
+/* Whether the name is of an element of a list that is there, and empty; `list`: its name. */
+bool formats_row_emptied(const json_t *row, const char *name, char list[64]);
 /* The first element of a list, or of the list that a text holds, as in a CSV file; a new reference,
  * or NULL. */
 json_t *formats_first_of(const json_t *row, const char *field);

@@ -36,6 +36,15 @@ json_t *formats_row_get(const json_t *row, const char *name) {
     return json_array_get(json_object_get(value, part), (size_t)strtoul(dot + 1, NULL, 10));
 }
 
+bool formats_row_emptied(const json_t *row, const char *name, char list[64]) {
+    const char *dot = strrchr(name, '.');
+    if (!dot || dot[1] < '0' || dot[1] > '9' || (size_t)(dot - name) >= 64) return false;
+    memcpy(list, name, (size_t)(dot - name));
+    list[dot - name] = '\0';
+    const json_t *value = formats_row_get(row, list);
+    return json_is_array(value) && json_array_size(value) == 0;
+}
+
 /* 2: something is there, of a field that may be absent not an empty text; 1: it is there. */
 static int weigh(const json_t *value, bool optional) {
     if (!value) return 0;
@@ -159,6 +168,8 @@ static bool has_field(const json_t *row, const formats_form *form, formats_part 
     const char *name = formats_form_field(form, part, row);
     if (!name || field->optional) return true;
     const json_t *value = formats_row_get(row, name);
+    char list[64];
+    if (!value && formats_row_emptied(row, name, list)) return true;
     if (!value || (json_is_null(value) && !nulls)) return false;
     if (field->kind == FORMATS_FIELD_ANY) return true;
     json_t *first = formats_first_of(row, name);
