@@ -74,3 +74,33 @@ P
 expect 0 "$SIFR" export order order.gguf --format gguf
 grep -qF 'tokenizer.json merges in another order than tokenizer.model' err || { cat err; fail "order"; }
 ! cmp -s said.gguf order.gguf || fail "the order of merges makes no difference"
+# A lone tokenizer.model is as sentencepiece has it, which llama.cpp does, unless
+# tokenizer_config.json asks for a class of transformers, which merges by the order of ids: the
+# refusal names the way out.
+mkdir lone
+python3 - lone/tokenizer.model <<'P'
+import struct, sys
+def field(number, data):
+    return bytes([number << 3 | 2, len(data)]) + data
+pieces = [("<unk>", 0, 2), ("<s>", 0, 3), ("</s>", 0, 3)]
+pieces += [(f"<0x{b:02X}>", 0, 6) for b in range(256)]
+pieces += [("▁▁", -1e9, 1), ("▁t", -1, 1), ("▁b", -2, 1)]
+pieces += [(c, -10 - i, 1) for i, c in enumerate("▁abcdefghijklmnopqrstuvwxyz")]
+out = b""
+for text, score, kind in pieces:
+    piece = field(1, text.encode()) + b"\x15" + struct.pack("<f", score) + bytes([0x18, kind])
+    out += field(1, piece)
+out += field(2, b"\x18\x02\x98\x02\x01") + field(3, field(1, b"identity") + b"\x18\x01\x20\x00\x28\x01")
+open(sys.argv[1], "wb").write(out)
+P
+echo '{"tokenizer_class": "LlamaTokenizer"}' >lone/tokenizer_config.json
+cat >lone.json <<'J'
+{"model_type": "llama", "architectures": ["LlamaForCausalLM"], "vocab_size": 289, "hidden_size": 32,
+ "intermediate_size": 64, "num_hidden_layers": 1, "num_attention_heads": 2, "bos_token_id": 1,
+ "eos_token_id": 2, "max_position_embeddings": 64, "tie_word_embeddings": false}
+J
+expect 0 "$SIFR" init --config lone.json --tokenizer lone --output class
+expect 2 "$SIFR" export class class.gguf --format gguf
+complains 'cannot carry this tokenizer, but what sentencepiece gives: without "tokenizer_class" in'
+rm class/tokenizer_config.json
+expect 0 "$SIFR" export class class.gguf --format gguf

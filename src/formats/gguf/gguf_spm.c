@@ -7,7 +7,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/file.h"
 #include "base/heap.h"
+#include "base/json.h"
 #include "formats/tokenizer/tokenizer.h"
 
 static const char *const texts[] = {
@@ -27,7 +29,7 @@ static const char *const texts[] = {
     "a<b>c and https://example.com/a?b=c&d=1",
     "and then they said that nothing of it would ever have been understood by the others",
 };
-enum { TEXTS = sizeof texts / sizeof *texts, LONGEST = 256 };
+enum { CONFIG_LIMIT = 1 << 24, TEXTS = sizeof texts / sizeof *texts, LONGEST = 256 };
 
 static const char blank[] = "\xe2\x96\x81";
 enum { BLANK_SIZE = sizeof blank - 1 };
@@ -249,6 +251,23 @@ static sifr_status try_texts(spm *s, spm_pair *p, bool prefix, const char **bad,
     return SIFR_OK;
 }
 
+/* Where tokenizer_config.json asks for a class of transformers, tokenizer.model alone may be read
+ * otherwise; "": it does not, or there is a tokenizer.json. */
+static const char *find_remedy(const char *folder) {
+    char path[BASE_PATH_LENGTH];
+    json_t *settings;
+    if (base_has_file(folder, "tokenizer.json") || !base_has_file(folder, "tokenizer.model") ||
+        base_path_join(path, folder, "tokenizer_config.json", NULL) != SIFR_OK ||
+        base_json_load(path, CONFIG_LIMIT, &settings, NULL) != SIFR_OK)
+        return "";
+    bool asks = json_is_string(json_object_get(settings, "tokenizer_class"));
+    json_decref(settings);
+    if (!asks) return "";
+    return ", but what sentencepiece gives: without \"tokenizer_class\" in tokenizer_config.json "
+           "tokenizer.model alone decides, as sentencepiece reads it, and a model is trained and "
+           "evaluated with those tokens";
+}
+
 static sifr_status fail_text(spm *s, spm_pair *p, const char *folder, const char *text, bool prefix,
                              sifr_error *error) {
     bool same;
@@ -258,9 +277,10 @@ static sifr_status fail_text(spm *s, spm_pair *p, const char *folder, const char
     while (at < s->ids.count && at < p->ids.count && s->ids.ids[at] == p->ids.ids[at]) at++;
     return base_fail(error, SIFR_USAGE,
                      "%s: llama.cpp would split \"%.60s\" into %zu tokens where this tokenizer has "
-                     "%zu (they differ at token %zu): it has neither character maps nor Unigram, "
-                     "takes out no blanks and merges by score; --format gguf cannot carry it",
-                     folder, text, s->ids.count, p->ids.count, at);
+                     "%zu (they differ at token %zu): llama.cpp has neither character maps nor "
+                     "Unigram, takes out no blanks and merges by score; --format gguf cannot carry "
+                     "this tokenizer%s",
+                     folder, text, s->ids.count, p->ids.count, at, find_remedy(folder));
 }
 
 /* llama.cpp puts a blank in front of each text, transformers' Metaspace none before another blank
