@@ -300,6 +300,125 @@ static void frozen_weights(void **state) {
     model = kept;
 }
 
+/* --- averages of rows and columns, and padding --- */
+
+static plan_operand *of_role(plan_schedule *s, const plan_instruction *in, plan_role role) {
+    for (int32_t o = 0; o < in->operands; o++)
+        if (operand(s, in, o)->role == role) return operand(s, in, o);
+    return NULL;
+}
+
+/* The n-th instruction with this kernel. */
+static plan_instruction *kernel(plan_schedule *s, device_kernel which, int n) {
+    plan_instruction *in = s->instructions, *end = in + s->instruction_count;
+    while (in < end && (!is_kernel(s, in, which) || n-- > 0)) in++;
+    if (in == end) fail_msg("the plan has no such kernel");
+    return in;
+}
+
+/* One whose averages are not the first of their segment. */
+static plan_instruction *not_first(plan_schedule *s) {
+    int n = 0;
+    while (of_role(s, kernel(s, DEVICE_ADAFACTOR, n), PLAN_SAVED0)->offset == 0) n++;
+    return kernel(s, DEVICE_ADAFACTOR, n);
+}
+
+static void averages(void **state) {
+    (void)state;
+    for (int stage = 0; stage < 4; stage++) {
+        plan_schedule *s = with_optimizer(SIFR_ADAFACTOR, stage);
+        of_role(s, not_first(s), PLAN_SAVED0)->offset = 0;
+        expect_found(s, "averages of another weight", "of the state 0 of");
+        plan_free(s);
+        s = with_optimizer(SIFR_ADAFACTOR, stage);
+        plan_instruction *in = not_first(s), *other = kernel(s, DEVICE_ADAFACTOR, 0);
+        for (int n = 0; other->segment == in->segment; n++) other = kernel(s, DEVICE_ADAFACTOR, n);
+        of_role(s, in, PLAN_SAVED1)->buffer = of_role(s, other, PLAN_SAVED1)->buffer;
+        sifr_error error = {0};
+        assert_int_equal(plan_check_content(s, &error), SIFR_FAILED);
+        plan_free(s);
+        s = with_optimizer(SIFR_ADAFACTOR, stage);
+        in = not_first(s); /* averages of columns where those of rows belong */
+        of_role(s, in, PLAN_SAVED0)->buffer = of_role(s, in, PLAN_SAVED1)->buffer;
+        assert_int_equal(plan_check_content(s, &error), SIFR_FAILED);
+        plan_free(s);
+        s = with_optimizer(SIFR_ADAFACTOR, stage); /* the gradient that they are made of */
+        in = not_first(s);
+        of_role(s, in, PLAN_X2)->offset -= 64;
+        expect_found(s, "the gradient of another weight", "of the gradient of");
+        plan_free(s);
+        s = with_optimizer(SIFR_ADAFACTOR, stage);
+        leave_out(s, not_first(s));
+        expect_found(s, "an update left out", "after 0 updates");
+        plan_free(s);
+    }
+}
+
+/* The update alone moves weights, states and averages; here it moves all but one of them, which
+ * lies where nothing else sees it. */
+static void averages_alone(void **state) {
+    (void)state;
+    for (int which = 0; which < 2; which++) {
+        plan_schedule *s = with_optimizer(SIFR_ADAFACTOR, 2);
+        plan_operand *of = of_role(s, not_first(s), (plan_role)(PLAN_SAVED0 + which));
+        of->buffer = s->numbers;
+        of->offset = 0;
+        sifr_error error = {0};
+        assert_int_equal(plan_check_content(s, &error), SIFR_FAILED);
+        plan_free(s);
+    }
+}
+
+/* All operands of an update, with so many elements more or less. */
+static void stretch(plan_schedule *s, const plan_instruction *in, int64_t elements) {
+    static const plan_role roles[] = {PLAN_X0, PLAN_W0, PLAN_W1, PLAN_SAVED0, PLAN_SAVED1};
+    for (size_t i = 0; i < sizeof roles / sizeof *roles; i++) {
+        const plan_operand *of = of_role(s, in, roles[i]);
+        if (!of || (in->call >= 0 && s->calls[in->call].kernel == DEVICE_ADAFACTOR && i >= 3))
+            continue;
+        plan_role_matrix(&s->calls[in->call], roles[i])->columns += elements;
+        plan_role_matrix(&s->calls[in->call], roles[i])->stride += elements;
+    }
+}
+
+/* The last update of a segment with padding behind its weights, on the rank that has that. */
+static plan_instruction *before_padding(plan_schedule *s) {
+    plan_instruction *last = NULL;
+    for (size_t i = 0; i < s->instruction_count; i++) {
+        plan_instruction *in = &s->instructions[i];
+        if (in->action != PLAN_UPDATE || !of_role(s, in, PLAN_W0)) continue;
+        int32_t g = in->segment;
+        if (s->segment_elements[g] == s->model->segments[g].elements) continue;
+        if (!last || last->segment == g) last = in;
+    }
+    if (!last) fail_msg("no segment has padding");
+    return last;
+}
+
+static void padding(void **state) {
+    (void)state;
+    for (int stage = 0; stage < 4; stage++) {
+        plan_schedule *s = two_ranks(stage);
+        stretch(s, before_padding(s), -DEVICE_BLOCK);
+        expect_found(s, "padding that is not updated", "after 0 updates");
+        plan_free(s);
+        s = with_optimizer(SIFR_ADAFACTOR, stage);
+        stretch(s, before_padding(s), DEVICE_BLOCK);
+        expect_found(s, "padding that is updated", "");
+        plan_free(s);
+    }
+    plan_schedule *s = two_ranks(0); /* its gradient */
+    plan_instruction *in = s->instructions;
+    int32_t g = before_padding(s)->segment;
+    while (!is_kernel(s, in, DEVICE_CLEAR) || s->buffers[operand(s, in, 0)->buffer].segment != g ||
+           s->buffers[operand(s, in, 0)->buffer].class != PLAN_GRADIENTS)
+        in++;
+    leave_out(s, in);
+    sifr_error error = {0};
+    assert_int_equal(plan_check_content(s, &error), SIFR_FAILED);
+    plan_free(s);
+}
+
 static void squares(void **state) {
     (void)state;
     plan_schedule *s = two_ranks(2);
@@ -319,6 +438,9 @@ int main(void) {
         cmocka_unit_test(whole_matrices),
         cmocka_unit_test(stages_of_a_pipeline),
         cmocka_unit_test(frozen_weights),
+        cmocka_unit_test(averages),
+        cmocka_unit_test(averages_alone),
+        cmocka_unit_test(padding),
         cmocka_unit_test(squares),
     };
     return cmocka_run_group_tests(tests, disk_plan_setup, disk_plan_teardown);

@@ -16,6 +16,7 @@
 #include "plan/pass/passes.h"
 #include "plan/price/price.h"
 #include "plan/verify/content_check.h"
+#include "sifr/engine.h"
 #include "support/model_case.h"
 
 enum { RANKS = 4096, FEW = 500, MANY = 2000, LENGTH = 32 };
@@ -137,7 +138,7 @@ static void verifying(void **state) {
     sifr_error error;
     assert_int_equal(device_open_cpu(1, NULL, &dev, &error), SIFR_OK);
     sifr_model *model = model_70b();
-    for (int variant = 0; variant < 3; variant++) {
+    for (int variant = 0; variant < 4; variant++) {
         plan_settings settings = {.mode = PLAN_TRAIN, .mesh = plan_mesh_flat(64, 63)};
         settings.step = sifr_settings_defaults();
         settings.step.precision = SIFR_BF16;
@@ -152,6 +153,10 @@ static void verifying(void **state) {
                                                                  .pipeline_read = true,
                                                                  .pipeline_write = true},
                                                    .param.device = SIFR_TIER_NVME};
+        if (variant == 3) { /* averages of rows and columns */
+            settings.step.optimizer.type = SIFR_ADAFACTOR;
+            assert_int_equal(sifr_model_group(model, &settings.step.optimizer, &error), SIFR_OK);
+        }
         double contents, plain = verified_time(model, dev, settings, &contents);
         settings.verify = true;
         double all = verified_time(model, dev, settings, &contents);

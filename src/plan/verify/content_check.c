@@ -4,9 +4,10 @@
  * from another's place, a reduction of another slice or an update that is left out leave an old
  * version, or another part of the vector, where the list reads the new one.
  *
- * Where an update is deferred, the list runs twice, like in order_check.c. States that a whole
- * weight has in common (optim_state.axis) are not followed: a rank leaves those of other ranks'
- * weights as they are. Padding behind a segment's weights has no version. */
+ * Where an update is deferred, the list runs twice, like in order_check.c. Of states that a whole
+ * weight has in common (optim_state.axis) a rank moves those of the weights of which it owns
+ * elements, and leaves the others. Padding behind a segment's weights goes with them, but where
+ * updates go weight by weight: there it stays as it began. */
 #include "plan/verify/content_check.h"
 
 #include "plan/peers.h"
@@ -186,11 +187,12 @@ static sifr_status run_gather(const content_state *c, size_t index, const plan_a
     int64_t place = plan_mesh_place(&c->s->settings.mesh, (plan_span)in->span);
     plan_content is = gathered(c, in, y), part = is;
     part.origin = x->offset - place * in->bytes - (y->offset - is.origin);
-    if (is.vector == PLAN_VECTOR_PARAMETERS)
-        BASE_TRY(content_expect_weights(c, index, x, &part, error));
-    else
+    if (is.vector != PLAN_VECTOR_PARAMETERS) {
         BASE_TRY(content_expect(c, index, x, &part, error));
-    return content_leave(c, y, &is, error);
+        return content_leave(c, y, &is, error);
+    }
+    BASE_TRY(content_expect_weights(c, index, x, &part, error));
+    return content_leave_weights(c, y, &is, error);
 }
 
 static sifr_status run_reduce(const content_state *c, size_t index, const plan_access *x,
@@ -227,8 +229,10 @@ static sifr_status run_peer(const content_state *c, size_t index, const plan_acc
     int kind = in->stream % PLAN_STREAMS;
     if (kind != PLAN_STREAM_SUMS && kind != PLAN_STREAM_WEIGHTS) return SIFR_OK;
     plan_content is = peer_content(c, in, a);
-    if (in->action == PLAN_RECEIVE) return content_leave(c, a, &is, error);
-    if (kind == PLAN_STREAM_WEIGHTS) return content_expect_weights(c, index, a, &is, error);
+    bool weights = kind == PLAN_STREAM_WEIGHTS;
+    if (in->action == PLAN_RECEIVE)
+        return weights ? content_leave_weights(c, a, &is, error) : content_leave(c, a, &is, error);
+    if (weights) return content_expect_weights(c, index, a, &is, error);
     return content_expect(c, index, a, &is, error);
 }
 

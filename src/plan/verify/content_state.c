@@ -132,19 +132,53 @@ sifr_status content_expect(const content_state *c, size_t index, const plan_acce
     return content_expect_range(c, index, a, content_range(a), wanted, error);
 }
 
-/* The same, but for padding behind the segment's weights. */
+/* Padding behind a segment's weights: updates by weight leave it as it began. */
+static plan_content padding_of(const content_state *c, const plan_content *is) {
+    plan_content padding = *is;
+    if (plan_row(c->s, is->segment)->by_weight) padding.version = 0;
+    return padding;
+}
+
+/* A range of a vector up to byte `end` of the buffer, and what is behind it. */
+static sifr_status expect_both(const content_state *c, size_t index, const plan_access *a,
+                               plan_range range, int64_t end, const plan_content *wanted,
+                               sifr_error *error) {
+    plan_content padding = padding_of(c, wanted);
+    end = base_min_i64(base_max_i64(end, range.from), range.to);
+    plan_range weights = {range.from, end}, behind = {end, range.to};
+    BASE_TRY(content_expect_range(c, index, a, weights, wanted, error));
+    return content_expect_range(c, index, a, behind, &padding, error);
+}
+
+static int64_t weights_end(const content_state *c, const plan_content *is) {
+    const model_segment *segment = &c->s->model->segments[is->segment];
+    return segment->coding ? INT64_MAX : is->origin + segment->elements * is->size;
+}
+
 sifr_status content_expect_weights(const content_state *c, size_t index, const plan_access *a,
                                    const plan_content *wanted, sifr_error *error) {
-    const model_segment *segment = &c->s->model->segments[wanted->segment];
-    plan_range range = content_range(a);
-    if (!segment->coding)
-        range.to = base_min_i64(range.to, wanted->origin + segment->elements * wanted->size);
-    return content_expect_range(c, index, a, range, wanted, error);
+    return expect_both(c, index, a, content_range(a), weights_end(c, wanted), wanted, error);
 }
 
 sifr_status content_leave(const content_state *c, const plan_access *a, const plan_content *is,
                           sifr_error *error) {
     return plan_contents_put(&c->of[a->buffer], content_range(a), is, error);
+}
+
+sifr_status content_leave_weights(const content_state *c, const plan_access *a,
+                                  const plan_content *is, sifr_error *error) {
+    plan_content padding = padding_of(c, is);
+    plan_range range = content_range(a), behind = range;
+    behind.from = base_max_i64(weights_end(c, is), range.from);
+    BASE_TRY(plan_contents_put(&c->of[a->buffer], range, is, error));
+    return plan_contents_put(&c->of[a->buffer], behind, &padding, error);
+}
+
+plan_range content_axis_range(const content_state *c, int i, const model_weight *weight) {
+    const optim_row *row = plan_row(c->s, weight->segment);
+    int64_t from = optim_axis_place(row, i, c->s->model, weight->segment, weight->offset) *
+                   (int64_t)sizeof(float);
+    return (plan_range){from, from + optim_weight_values(row, i, weight) * (int64_t)sizeof(float)};
 }
 
 /* --- before and after a step --- */
@@ -154,6 +188,7 @@ typedef struct content_part {
     plan_vector vector;
     int32_t segment, buffer;
     int64_t from, bytes; /* of the vector */
+    bool axis;           /* a state of rows or columns */
 } content_part;
 
 typedef sifr_status (*content_visit)(const content_state *c, const content_part *part,
@@ -161,7 +196,11 @@ typedef sifr_status (*content_visit)(const content_state *c, const content_part 
 
 static content_part part_of(plan_vector vector, int32_t segment, int32_t buffer, int64_t first,
                             int64_t elements, int64_t size) {
-    return (content_part){vector, segment, buffer, first * size, elements * size};
+    return (content_part){.vector = vector,
+                          .segment = segment,
+                          .buffer = buffer,
+                          .from = first * size,
+                          .bytes = elements * size};
 }
 
 /* Parameters; cut at stage 3, unless they are small (pass_zero.c). */
@@ -170,8 +209,8 @@ static content_part parameters_of(const content_state *c, int32_t g, bool whole)
     model_coding coding = s->model->segments[g].coding;
     int64_t elements = s->segment_elements[g] / (whole ? 1 : c->ranks);
     int64_t bytes = model_held_bytes(coding, elements, content_element_bytes(c));
-    return (content_part){content_held_as(c, g), g, s->parameters[g], whole ? 0 : c->rank * bytes,
-                          bytes};
+    return part_of(content_held_as(c, g), g, s->parameters[g], whole ? 0 : c->rank * bytes, bytes,
+                   1);
 }
 
 static sifr_status visit_states(const content_state *c, int32_t g, content_visit visit,
@@ -184,9 +223,15 @@ static sifr_status visit_states(const content_state *c, int32_t g, content_visit
         part_of(PLAN_VECTOR_MASTERS, g, s->masters[g], first, elements, (int64_t)sizeof(float));
     if (s->masters[g] >= 0) BASE_TRY(visit(c, &masters, error));
     for (int i = 0; i < OPTIM_STATES; i++) {
-        if (s->states[i][g] < 0 || plan_row(s, g)->states[i].axis) continue;
+        if (s->states[i][g] < 0) continue;
         const optim_row *row = plan_row(s, g);
         int64_t size = base_dtype_bytes(plan_state_type(&s->settings, row, i));
+        content_part axis = part_of(
+            (plan_vector)(PLAN_VECTOR_STATE0 + i), g, s->states[i][g], 0,
+            row->states[i].axis ? optim_axis_place(row, i, s->model, g, INT64_MAX) : 0, size);
+        axis.axis = row->states[i].axis != OPTIM_ELEMENTS;
+        if (axis.axis) BASE_TRY(visit(c, &axis, error));
+        if (axis.axis) continue;
         content_part state =
             part_of((plan_vector)(PLAN_VECTOR_STATE0 + i), g, s->states[i][g],
                     optim_values(row, i, first), optim_values(row, i, elements), size);
@@ -218,11 +263,36 @@ static sifr_status fill(const content_state *c, const content_part *part, sifr_e
     return content_leave(c, &a, &is, error);
 }
 
+/* Whether this rank owns an element of the weight, and so moves what the whole of it has. */
+static bool is_part_owned(const content_state *c, const model_weight *weight) {
+    if (c->s->settings.step.zero.stage == 0) return true;
+    int64_t slice = c->s->segment_elements[weight->segment] / c->ranks, first = c->rank * slice;
+    return weight->offset < first + slice &&
+           weight->offset + weight->rows * weight->columns > first;
+}
+
+/* The averages of rows or columns of each weight. */
+static sifr_status check_axis(const content_state *c, const content_part *part, sifr_error *error) {
+    const sifr_model *model = c->s->model;
+    const model_unit *unit = &model->units[model->segments[part->segment].unit];
+    plan_access a = access_of(part);
+    for (int32_t w = unit->first_weight; w < unit->first_weight + unit->weights; w++) {
+        const model_weight *weight = &model->weights[w];
+        if (weight->segment != part->segment) continue;
+        plan_content is =
+            content_at(c, part->vector, part->segment, is_part_owned(c, weight), 0, 0);
+        plan_range range = content_axis_range(c, (int)(part->vector - PLAN_VECTOR_STATE0), weight);
+        BASE_TRY(content_expect_range(c, c->s->instruction_count, &a, range, &is, error));
+    }
+    return SIFR_OK;
+}
+
 static sifr_status check_part(const content_state *c, const content_part *part, sifr_error *error) {
     const model_segment *segment = &c->s->model->segments[part->segment];
     plan_access a = access_of(part);
     plan_content is = content_at(c, part->vector, part->segment, 1, 0, part->from);
     if (segment->frozen) return SIFR_OK; /* nothing writes them */
+    if (part->axis) return check_axis(c, part, error);
     int64_t end = segment->elements * is.size;
     bool state = part->vector >= PLAN_VECTOR_STATE0 && part->vector < PLAN_VECTOR_GRADIENT;
     if (state) {
@@ -231,8 +301,8 @@ static sifr_status check_part(const content_state *c, const content_part *part, 
         end = optim_values(row, i, segment->elements) *
               base_dtype_bytes(plan_state_type(&c->s->settings, row, i));
     }
-    plan_range range = {0, base_min_i64(part->bytes, end - part->from)};
-    return content_expect_range(c, c->s->instruction_count, &a, range, &is, error);
+    return expect_both(c, c->s->instruction_count, &a, (plan_range){0, part->bytes},
+                       end - part->from, &is, error);
 }
 
 sifr_status content_begin(content_state *c, sifr_error *error) {

@@ -41,11 +41,16 @@ sifr_status content_expect_range(const content_state *c, size_t index, const pla
                                  sifr_error *error) SIFR_MUST_CHECK;
 sifr_status content_expect(const content_state *c, size_t index, const plan_access *access,
                            const plan_content *wanted, sifr_error *error) SIFR_MUST_CHECK;
-/* The same, but for padding behind the segment's weights. */
+/* The same of weights, of which padding behind those of the segment may have another version. */
 sifr_status content_expect_weights(const content_state *c, size_t index, const plan_access *access,
                                    const plan_content *wanted, sifr_error *error) SIFR_MUST_CHECK;
+sifr_status content_leave_weights(const content_state *c, const plan_access *access,
+                                  const plan_content *is, sifr_error *error) SIFR_MUST_CHECK;
 sifr_status content_leave(const content_state *c, const plan_access *access, const plan_content *is,
                           sifr_error *error) SIFR_MUST_CHECK;
+
+/* Of a state with an axis: the bytes of its values of a weight. */
+plan_range content_axis_range(const content_state *c, int i, const model_weight *weight);
 
 /* --- a step --- */
 

@@ -103,13 +103,28 @@ static sifr_status move_weights(const content_state *c, const content_update *u,
     return content_leave(c, a, &is, error);
 }
 
+/* The averages of rows or columns of the whole weight of which the update has a part. */
+static sifr_status move_axis(const content_state *c, const content_update *u, const plan_access *a,
+                             int i, bool changes, sifr_error *error) {
+    const model_weight *weight = weight_with(c, u->segment, u->first);
+    plan_content is = content_at(c, (plan_vector)(PLAN_VECTOR_STATE0 + i), u->segment,
+                                 c->version + !changes, 0, 0);
+    if (!weight) return SIFR_OK; /* padding: it moves none */
+    plan_range own = content_axis_range(c, i, weight);
+    is.origin = a->offset - own.from;
+    BASE_TRY(content_expect(c, u->index, a, &is, error));
+    if (!changes) return SIFR_OK;
+    is.version++;
+    return content_leave(c, a, &is, error);
+}
+
 /* A state that this kernel only reads was moved by the one before. */
 static sifr_status move_state(const content_state *c, const content_update *u, const plan_access *a,
                               sifr_error *error) {
     int i = (int)a->role - (int)PLAN_SAVED0, own = device_update_states(u->call->kernel);
     bool changes = i >= own || u->uses & DEVICE_CHANGES_STATES;
     if (u->row->reads_whole && is_last_kernel(u)) i += device_update_states(u->row->begin);
-    if (u->row->states[i].axis) return SIFR_OK;
+    if (u->row->states[i].axis) return move_axis(c, u, a, i, changes, error);
     int64_t size = base_dtype_bytes(plan_state_type(&c->s->settings, u->row, i));
     plan_content is =
         content_at(c, (plan_vector)(PLAN_VECTOR_STATE0 + i), u->segment, c->version + !changes,
