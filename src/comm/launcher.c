@@ -44,10 +44,12 @@ static int slurm_tasks(void) {
     return number("SLURM_STEP_NUM_TASKS");
 }
 
-/* Without PMIx, Open MPI sees each task of srun as a run of its own and ends the process. Other
- * MPIs may use a Slurm library, which leaves no trace in the environment. */
+/* Without PMIx, or PMI where it was built for it, Open MPI sees each task of srun as a run of its
+ * own and ends the process. Other MPIs may use a Slurm library, which leaves no trace in the
+ * environment. */
 static bool slurm_is_foreign(void) {
-    return comm_mpi_built() == COMM_OPEN_MPI && !getenv("PMIX_RANK") && !getenv("PMI_RANK");
+    return comm_mpi_built() == COMM_OPEN_MPI && !getenv("PMIX_RANK") &&
+           (!getenv("PMI_RANK") || comm_mpi_lacks_pmi());
 }
 
 /* With the number that it holds; NULL: none. */
@@ -56,7 +58,8 @@ static const char *launcher_variable(int *ranks) {
     static const char *const names[] = {"OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "MV2_COMM_WORLD_SIZE"};
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
         *ranks = number(names[i]);
-        if (*ranks) return names[i];
+        bool pmi = strcmp(names[i], "PMI_SIZE") == 0;
+        if (*ranks && !(pmi && comm_started_by_srun() && slurm_is_foreign())) return names[i];
     }
     *ranks = slurm_is_foreign() ? 0 : slurm_tasks();
     return *ranks ? "SLURM_STEP_NUM_TASKS" : NULL;

@@ -10,6 +10,10 @@
 typedef enum comm_mpi_kind { COMM_NO_MPI, COMM_OPEN_MPI, COMM_MPICH, COMM_OTHER_MPI } comm_mpi_kind;
 
 comm_mpi_kind comm_mpi_built(void);
+
+/* Whether this is an Open MPI without plug-ins for Slurm's pmi1 and pmi2, under which it ends the
+ * process. */
+bool comm_mpi_lacks_pmi(void);
 const char *comm_mpi_name(comm_mpi_kind kind); /* "Open MPI", "MPICH", "MPI"; "no MPI" */
 
 /* Memory in bytes that MPI takes of each rank, beside what the program takes without it. */

@@ -28,3 +28,7 @@ comm_mpi_kind comm_mpi_built(void) {
 void comm_mpi_version(char *out, size_t size) {
     if (size) out[0] = '\0';
 }
+
+bool comm_mpi_lacks_pmi(void) {
+    return false;
+}

@@ -78,12 +78,6 @@ static void test_each(void **state) {
          16,
          9,
          0},
-        /* srun's pmi2: both say it, and PMI's own word goes first */
-        {{"PMI_SIZE", "2", "PMI_RANK", "1", "SLURM_STEP_ID", "0", "SLURM_STEP_NUM_TASKS", "3",
-          "SLURM_PROCID", "2"},
-         2,
-         1,
-         0},
         /* mpirun of Open MPI in a step of Slurm's */
         {{"OMPI_COMM_WORLD_SIZE", "4", "OMPI_COMM_WORLD_RANK", "3", "SLURM_STEP_ID", "0",
           "SLURM_STEP_NUM_TASKS", "1", "SLURM_PROCID", "0"},
@@ -128,7 +122,25 @@ static void test_srun(void **state) {
     setenv("SLURM_STEP_NUM_TASKS", "1", 1); /* one task needs nobody */
     assert_null(comm_foreign_launcher(&ranks));
     setenv("PMI_RANK", "0", 1);
+    assert_int_equal(comm_under_launcher(&ranks), !comm_mpi_lacks_pmi());
+    nothing_set(state);
+}
+
+/* srun's pmi2 has variables of both, and PMI's own word goes first; for an Open MPI that was not
+ * built for it, srun is none of its launchers. */
+static void test_pmi2(void **state) {
+    int ranks = -1;
+    bool lacks = comm_mpi_lacks_pmi();
+    setenv("PMI_SIZE", "2", 1), setenv("PMI_RANK", "1", 1), setenv("SLURM_STEP_ID", "0", 1);
+    setenv("SLURM_STEP_NUM_TASKS", "3", 1), setenv("SLURM_PROCID", "2", 1);
+    assert_int_equal(comm_under_launcher(&ranks), !lacks);
+    assert_int_equal(ranks, lacks ? 1 : 2);
+    const char *foreign = comm_foreign_launcher(&ranks);
+    assert_string_equal(foreign ? foreign : "", lacks ? "srun without PMIx" : "");
+    assert_int_equal(ranks, lacks ? 3 : 2);
+    setenv("MPI_LOCALNRANKS", "2", 1); /* mpiexec of MPICH in a step of srun's */
     assert_true(comm_under_launcher(&ranks));
+    assert_int_equal(ranks, 2);
     nothing_set(state);
 }
 
@@ -217,6 +229,7 @@ int main(void) {
         cmocka_unit_test_setup(test_none, nothing_set),
         cmocka_unit_test_setup(test_each, nothing_set),
         cmocka_unit_test_setup(test_srun, nothing_set),
+        cmocka_unit_test_setup(test_pmi2, nothing_set),
         cmocka_unit_test_setup(test_by_srun, nothing_set),
         cmocka_unit_test_setup(test_broken_sizes, nothing_set),
         cmocka_unit_test_setup(test_broken_ranks, nothing_set),

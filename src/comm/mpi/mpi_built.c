@@ -1,6 +1,10 @@
 /* Which MPI this is. */
+#include <dlfcn.h>
+#include <glob.h>
+#include <limits.h>
 #include <mpi.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "comm/launcher.h"
@@ -23,4 +27,30 @@ void comm_mpi_version(char *out, size_t size) {
     for (char *c = text; *c; c++)
         if (*c == '\t') *c = ' '; /* MPICH sets its lines as a table */
     snprintf(out, size, "%s", text);
+}
+
+/* The library's plug-ins lie in openmpi beside it, or Debian's openmpi/lib/openmpi3; one that has
+ * them built in shows none. A function that this program does not call: the address of others may
+ * be its own. */
+bool comm_mpi_lacks_pmi(void) {
+    Dl_info library;
+    char real[PATH_MAX], pattern[PATH_MAX + 64];
+    void *inner = comm_mpi_built() == COMM_OPEN_MPI ? dlsym(RTLD_DEFAULT, "opal_init") : NULL;
+    if (!inner || !dladdr(inner, &library) || !library.dli_fname ||
+        !realpath(library.dli_fname, real))
+        return false;
+    char *end = strrchr(real, '/');
+    if (!end) return false;
+    *end = '\0';
+    snprintf(pattern, sizeof pattern, "%s/openmpi{,/lib/openmpi}*/mca_pmix_*.so", real);
+    glob_t found;
+    if (glob(pattern, GLOB_NOSORT | GLOB_BRACE, NULL, &found) != 0) return false;
+    bool lacks = found.gl_pathc > 0;
+    for (size_t i = 0; i < found.gl_pathc; i++) {
+        const char *name = strrchr(found.gl_pathv[i], '/');
+        if (strcmp(name, "/mca_pmix_s1.so") == 0 || strcmp(name, "/mca_pmix_s2.so") == 0)
+            lacks = false;
+    }
+    globfree(&found);
+    return lacks;
 }
