@@ -235,6 +235,13 @@ static bool say_farewell(mpi_process *p) {
     return !f.failed;
 }
 
+/* MPICH's ranks close what they have between hosts each by itself, and one that is done waits for
+ * Slurm's PMI-2 without serving the others: those then wait for it (4.0.2 over UCX, two hosts: one
+ * run of two or three). All have said farewell, and srun needs no more than the exit code. */
+static bool needs_no_end(void) {
+    return comm_mpi_built() == COMM_MPICH && comm_started_by_srun() && !getenv("PMIX_NAMESPACE");
+}
+
 void comm_mpi_leave_process(mpi_process *p) {
     if (--p->groups > 0) return;
     for (int i = 0; i < COMM_LANES; i++) comm_worker_close(&p->lanes[i].worker);
@@ -245,7 +252,7 @@ void comm_mpi_leave_process(mpi_process *p) {
     if (together) {
         MPI_Comm_free(&p->world);
         MPI_Comm_free(&p->farewell);
-        if (p->started_mpi) MPI_Finalize();
+        if (p->started_mpi && !needs_no_end()) MPI_Finalize();
     }
     if (!atomic_load(&p->broken))
         release(p); /* otherwise MPI may still write to it until the process exits */
