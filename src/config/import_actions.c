@@ -83,8 +83,9 @@ sifr_status import_refuse(import_state *s, const char *key, const json_t *value,
     }
     bool plain = strlen(key) < 72 && !key[strcspn(key, "\n\r\t\"\\")];
     sifr_status status =
-        base_fail(&fault, SIFR_USAGE, "%.200s: %s is %s: %s; take the key out, or change it",
-                  s->name, plain ? key : config_quote(key, quoted, sizeof quoted),
+        base_fail(&fault, SIFR_USAGE,
+                  "%.200s: %s is %s: %s; take the key out, change it, or pass --allow KEY", s->name,
+                  plain ? key : config_quote(key, quoted, sizeof quoted),
                   config_value_text(value, text, sizeof text), why);
     return config_faults_add(&s->faults, status, &fault);
 }
@@ -131,6 +132,7 @@ static sifr_status import_copy(import_state *s, const import_row *row, const cha
 static sifr_status import_expect(import_state *s, const import_row *row, const char *key,
                                  const json_t *value) {
     char text[96];
+    if (!import_is_given(value)) return SIFR_OK;
     const char *word = json_is_string(value) ? json_string_value(value)
                                              : config_value_text(value, text, sizeof text);
     if (config_key_has_word(row->words, word, NULL, NULL))

@@ -34,7 +34,9 @@ static sifr_status axolotl_bf16(import_state *s, const char *key, json_t *value)
     bool on = json_is_true(value) || full || config_value_is_auto(value) ||
               (word && strcasecmp(word, "true") == 0);
     if (full)
-        import_say_left(s, key, value, "weights are updated in fp32, which \"full\" leaves out");
+        BASE_TRY(import_refuse(s, key, value,
+                               "\"full\" trains weights in bf16, which are updated in fp32 here; "
+                               "give true, or bf16.bf16_master_weights_and_grads"));
     else if (on)
         import_say_kept(s, key, value, to);
     const json_t *there = import_get(s, to);
@@ -184,26 +186,26 @@ REFUSE("llmcompressor", "weights that stay zero are not supported yet"),
 REFUSE("diffusion", "diffusion models are not supported yet"),
 REFUSE("process_reward_model", "reward models are not supported yet"),
 REFUSE("curriculum_sampling", "data are always shuffled"),
-NONE("sample_packing_sequentially", "rows are packed best fit"),
+REFUSE("sample_packing_sequentially", "rows are packed best fit"),
 REFUSE_BUT_0("min_sample_len", "rows of any length are learned"),
 LATER("excess_length_strategy"),
 LATER("chat_template_jinja"),
 SPECIAL("chat_template_kwargs", import_template_variables),
-NONE("default_system_message", "the model's chat template has it"),
+REFUSE("default_system_message", "the chat template has it: put it there, and pass the key with --allow"),
 LATER("eot_tokens"),
 SPECIAL("train_on_eos", import_turn_key),
-NONE("resize_token_embeddings_to_32x", FOLDER),
-NONE("shrink_embeddings", FOLDER),
-NONE("fix_untrained_tokens", FOLDER),
+REFUSE("resize_token_embeddings_to_32x", "the vocabulary is that of the model folder"),
+REFUSE("shrink_embeddings", "the vocabulary is that of the model folder"),
+REFUSE("fix_untrained_tokens", "training begins with the model's weights"),
 NONE("metric_for_best_model", "checkpoints are kept by age"),
-NONE("load_best_model_at_end", "checkpoints are kept by age"),
+REFUSE("load_best_model_at_end", "the model after the last step is written"),
 NONE("do_causal_lm_eval", "an evaluation is of the loss"),
 NONE("do_bench_eval", "an evaluation is of the loss"),
 COPY("dataloader_drop_last", "dataloader_drop_last"),
 REFUSE_BUT_0("neftune_noise_alpha", "noise on embeddings is not supported yet"),
 REFUSE_BUT_0("noisy_embedding_alpha", "noise on embeddings is not supported yet"),
 COPY("group_by_length", "sifr.group_by_length"),
-NONE_BUT_0("early_stopping_patience", "a run goes on to its last step"),
+REFUSE_BUT_0("early_stopping_patience", "a run goes on to its last step"),
 NONE("loss_watchdog_threshold", "a run goes on to its last step"),
 IGNORE("loss_watchdog_patience", "a run goes on to its last step"),
 SPECIAL("plugins", import_plugins),
@@ -271,7 +273,7 @@ IGNORE("device_map", TORCH),
 IGNORE("gc_steps", TORCH),
 IGNORE("max_memory", TORCH),
 IGNORE("gpu_memory_limit", TORCH),
-IGNORE("accelerator_config", TORCH),
+SPECIAL("accelerator_config", import_accelerator),
 IGNORE("ddp_bucket_cap_mb", TORCH),
 IGNORE("ddp_broadcast_buffers", TORCH),
 IGNORE("ddp_find_unused_parameters", TORCH),

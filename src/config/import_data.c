@@ -110,6 +110,8 @@ sifr_status import_inputs_too(import_state *s, const char *key, json_t *value) {
 }
 
 sifr_status import_last_only(import_state *s, const char *key, json_t *value) {
+    if (json_is_true(value) && json_is_true(json_object_get(s->source, "train_on_prompt")))
+        return import_refuse(s, key, value, "train_on_prompt learns all turns; give one of both");
     return train_on(s, key, value, "last", NULL);
 }
 

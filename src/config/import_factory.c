@@ -14,12 +14,14 @@ sifr_status import_begin_factory(import_state *s) {
         "num_train_epochs", "max_steps",  "per_device_train_batch_size",
         "deepspeed",        "output_dir", "stage"};
     const char *what = NULL;
-    bool learns = false;
+    bool learns = false, off = json_is_false(json_object_get(s->source, "do_train"));
     for (size_t i = 0; i < sizeof trains / sizeof *trains; i++) learns |= has(s, trains[i]);
     if (has(s, "export_dir") && !has(s, "do_train"))
         what = "it merges a model (export_dir): see sifr merge";
     else if (has(s, "do_predict") && !has(s, "do_train"))
         what = "it predicts (do_predict without do_train): see sifr eval and sifr generate";
+    else if (off)
+        what = "do_train is false: see sifr eval";
     else if (!learns && (has(s, "template") || has(s, "infer_backend") || has(s, "task")))
         what = "it infers or evaluates: see sifr generate and sifr eval";
     if (!what) return SIFR_OK;

@@ -44,6 +44,13 @@ sifr_status import_dataset_kwargs(import_state *s, const char *key, json_t *valu
                           "rows are prepared as TRL does");
 }
 
+sifr_status import_accelerator(import_state *s, const char *key, json_t *value) {
+    return expect_members(s, key, value,
+                          "dispatch_batches|even_batches|use_seedable_sampler|data_seed|"
+                          "non_blocking|use_configured_state",
+                          "data are read from a token store", "a micro batch is that of a rank");
+}
+
 sifr_status import_special_tokens(import_state *s, const char *key, json_t *value) {
     return expect_members(s, key, value, "pad_token", "padding has no labels",
                           "special tokens are those of the model folder: put them there, and pass "

@@ -28,8 +28,8 @@ static const struct {
      "`sifr merge` and `sifr export` write models"},
     {"axolotl_config_path|is_preprocess|preprocess_iterable|num_dataset_shards_to_save|"
      "dataset_num_proc|preprocessing_batch_size|buffer_size|streaming_multipack_buffer_size|"
-     "data_shared_file_system|sample_packing_mp_start_method|validation_split_percentage|"
-     "keep_linebreaks|shuffle_before_merging_datasets|group_by_modality",
+     "data_shared_file_system|sample_packing_mp_start_method|shuffle_before_merging_datasets|"
+     "group_by_modality",
      "data are read from a token store"},
     {"image_*|video_*|audio_*|crop_to_patches|use_audio_in_video|processor_*|freeze_mm_modules|"
      "freeze_language_model",

@@ -147,6 +147,15 @@ bool import_is_turn_key(const char *name);
 bool import_has_turns(const import_state *s, size_t index); /* whether set `index` has messages */
 sifr_status import_axolotl_turns(import_state *s);
 
+/* import_script.c */
+sifr_status import_begin_trainer(import_state *s);
+import_special import_max_rows;           /* how many rows of each file count */
+import_special import_split;              /* the name of a split, or several */
+import_special import_prompt_cut;         /* max_prompt_length of earlier versions of TRL */
+import_special import_script_share;       /* validation_split_percentage, for import_script_rows */
+bool import_is_part(const json_t *value); /* names of parts of splits, or one */
+sifr_status import_script_rows(import_state *s); /* once all keys are read */
+
 /* import_template.c */
 import_special import_template_path;      /* a file; another tokenizer's template is refused */
 import_special import_template_text;      /* the template itself */
@@ -195,7 +204,7 @@ bool import_trl_prefers(const import_state *s); /* whether TRL's keys are those 
 
 /* import_folder.c: what the model folder has here, and is refused where it is something else. */
 import_special import_model_kwargs, import_dataset_kwargs, import_special_tokens, import_same_model,
-    import_plugins;
+    import_plugins, import_accelerator;
 
 /* import_factory.c: LLaMA-Factory's own. */
 sifr_status import_begin_factory(import_state *s);

@@ -124,6 +124,7 @@ sifr_status import_finish_trainer(import_state *s) {
     BASE_TRY(trainer_strategy(s, old ? "evaluation_strategy" : "eval_strategy", &evals, "no"));
     BASE_TRY(import_trainer_defaults(s));
     BASE_TRY(import_finish_optimizer(s, "optim"));
+    BASE_TRY(import_script_rows(s));
     BASE_TRY(import_finish_rows(s, "val_size"));
     BASE_TRY(trainer_lora(s));
     BASE_TRY(trainer_preference(s));

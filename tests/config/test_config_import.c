@@ -156,7 +156,7 @@ static void arguments_of_the_trainer(void **state) {
           0);
     refuses("output_dir: o\ntrain_sampling_strategy: sequential\n",
             "a.yaml: train_sampling_strategy is \"sequential\": rows are drawn at random, or by "
-            "length; take the key out, or change it");
+            "length; take the key out, change it, or pass --allow KEY");
 }
 
 /* What a DeepSpeed config gives counts; "auto" is filled in. */
@@ -191,10 +191,10 @@ static void axolotl(void **state) {
           "1, \"seq_length\": 64, \"data\": [\"a.txt\", \"b.txt\"], \"lr_scheduler_type\": "
           "\"cosine\"}, \"bf16\": {\"enabled\": true}}",
           0);
-    makes("base_model: m\nlr_scheduler: linear\ncosine_min_lr_ratio: 0.1\nbf16: full\n",
+    makes("base_model: m\nlr_scheduler: linear\ncosine_min_lr_ratio: 0.1\nbf16: true\n",
           "{\"sifr\": {\"model\": \"m\", \"lr_scheduler_type\": \"linear\"}, \"bf16\": "
           "{\"enabled\": true}}",
-          1);
+          0);
     makes("base_model: m\nlr_scheduler: cosine\ncosine_min_lr_ratio: 0.1\n",
           "{\"sifr\": {\"model\": \"m\", \"lr_scheduler_type\": \"cosine_with_min_lr\", "
           "\"lr_scheduler_kwargs\": {\"min_lr_rate\": 0.1}}}",
@@ -218,10 +218,11 @@ static void axolotl(void **state) {
     refuses(
         "base_model: m\nadapter: llama-adapter\noptimizer: lion\n",
         "2 faults: (1) a.yaml: adapter is \"llama-adapter\": lora and qlora are the only adapters "
-        "supported yet; take the key out, or change it (2) a.yaml: optimizer is \"lion\": this "
+        "supported yet; take the key out, change it, or pass --allow KEY (2) a.yaml: optimizer is "
+        "\"lion\": this "
         "optimizer is "
         "not supported yet (supported: adamw_torch, adamw_8bit, adafactor, sgd, adagrad, "
-        "lion_32bit, schedule_free_adamw); take the key out, or change it");
+        "lion_32bit, schedule_free_adamw); take the key out, change it, or pass --allow KEY");
 }
 
 /* Optimizers by the Trainer's names, with what the Trainer gives each. */
@@ -273,11 +274,11 @@ static void optimizers(void **state) {
           0);
     says("output_dir: o\noptim: adamw_torch\noptim_args: a=1\n",
          "optim_args = \"a=1\": no effect here: the Trainer gives this optimizer none of them\n");
-    refuses(
-        "output_dir: o\noptim: sgd\noptim_args: momentum=0.9,differentiable=True\n",
-        "a.yaml: optim_args is \"momentum=0.9,differentiable=True\": not all of these are "
-        "parameters of this optimizer here; see docs/optimizers.md; take the key out, or change "
-        "it");
+    refuses("output_dir: o\noptim: sgd\noptim_args: momentum=0.9,differentiable=True\n",
+            "a.yaml: optim_args is \"momentum=0.9,differentiable=True\": not all of these are "
+            "parameters of this optimizer here; see docs/optimizers.md; take the key out, change "
+            "it, or "
+            "pass --allow KEY");
 }
 
 /* DPO and ORPO, whose micro batches count pairs. */
@@ -335,25 +336,26 @@ static void preferences(void **state) {
     says("output_dir: o\nbeta: 0.0\nlabel_smoothing: 0.0\n", "beta = 0: sifr.preference.beta\n");
     refuses("output_dir: o\nbeta: 0.1\nlabel_smoothing: 0.1\n",
             "a.yaml: label_smoothing is 0.1: this preference training is not supported yet "
-            "(supported: DPO by sigmoid, hinge and ipo; ORPO); take the key out, or change it");
-    refuses(
-        "output_dir: o\nloss_type: [sigmoid, bco_pair]\n",
-        "a.yaml: loss_type is [\"sigmoid\", \"bco_pair\"]: this loss is not supported yet "
-        "(supported: nll, chunked_nll, sigmoid, hinge, ipo, orpo); take the key out, or change it");
+            "(supported: DPO by sigmoid, hinge and ipo; ORPO); take the key out, change it, or "
+            "pass --allow KEY");
+    refuses("output_dir: o\nloss_type: [sigmoid, bco_pair]\n",
+            "a.yaml: loss_type is [\"sigmoid\", \"bco_pair\"]: this loss is not supported yet "
+            "(supported: nll, chunked_nll, sigmoid, hinge, ipo, orpo); take the key out, change "
+            "it, or pass --allow KEY");
     refuses(
         "output_dir: o\nstage: kto\n",
         "a.yaml: stage is \"kto\": this kind of training is not supported yet (supported: pt, sft, "
-        "dpo); take the key out, or change it");
+        "dpo); take the key out, change it, or pass --allow KEY");
     refuses("output_dir: o\ncenter_rewards_coefficient: null\n",
             "a.yaml: center_rewards_coefficient is null: it is of reward models, which are not "
-            "supported yet; take the key out, or change it");
+            "supported yet; take the key out, change it, or pass --allow KEY");
     refuses(
         "base_model: m\nrl: grpo\n",
         "a.yaml: rl is \"grpo\": this loss is not supported yet (supported: dpo, ipo, orpo); take "
-        "the key out, or change it");
+        "the key out, change it, or pass --allow KEY");
     refuses("output_dir: o\nloss_type: sigmoid\nref_model: big\n",
             "a.yaml: ref_model is \"big\": make the reference's scores with `sifr score`, and give "
-            "them as sifr.preference.reference; take the key out, or change it");
+            "them as sifr.preference.reference; take the key out, change it, or pass --allow KEY");
 }
 
 /* TRL's arguments and LLaMA-Factory's. */
@@ -388,10 +390,10 @@ static void adapters(void **state) {
     refuses(
         "base_model: m\nadapter: lora\npeft_init_lora_weights: pissa\n",
         "a.yaml: peft_init_lora_weights is \"pissa\": adapters begin by true, false or gaussian "
-        "alone; take the key out, or change it");
+        "alone; take the key out, change it, or pass --allow KEY");
     refuses("model_name_or_path: m\nfinetuning_type: oft\n",
             "a.yaml: finetuning_type is \"oft\": only full training and LoRA are supported yet; "
-            "take the key out, or change it");
+            "take the key out, change it, or pass --allow KEY");
 }
 
 /* axolotl's own texts, as its prompters write them. */
@@ -473,7 +475,7 @@ static void no_form_of_axolotl(void **state) {
     refuses("base_model: m\ndatasets: [{path: a.jsonl, type: chat_template, split_thinking: true, "
             "split: train}]\n",
             "a.yaml: datasets[0].split_thinking is true: a source of rows has no such key here; "
-            "take the key out, or change it");
+            "take the key out, change it, or pass --allow KEY");
     says("base_model: m\ndatasets: [{path: a.jsonl, type: sharegpt, conversation: chatml}]\n",
          "datasets[0].conversation = \"chatml\": not taken over: the chat template is the model "
          "folder's\n");
@@ -563,7 +565,7 @@ static void accelerate(void **state) {
     makes("distributed_type: FSDP\nfsdp_config: {fsdp_sharding_strategy: HYBRID_SHARD}\n", "{}", 1);
     refuses("mixed_precision: fp8\n",
             "a.yaml: mixed_precision is \"fp8\": the types are bf16, fp16 "
-            "and fp32; take the key out, or change it");
+            "and fp32; take the key out, change it, or pass --allow KEY");
 }
 
 static void what_is_none_of_them(void **state) {

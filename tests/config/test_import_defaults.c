@@ -322,7 +322,7 @@ static void of_zero(void **state) {
     for (size_t i = 0; i < sizeof values / sizeof *values; i++)
         refuses(values[i].key, values[i].why);
     says("base_model: m\nloss_watchdog_threshold: 0\n", "loss_watchdog_threshold = 0: not taken");
-    says("output_dir: o\ndata_seed: 0\n", "data_seed = 0: not taken over: seed orders the data\n");
+    says("output_dir: o\ndata_seed: 7\n", "data_seed = 7: no effect here: rows are in an order of sifr's own, which follows seed\n");
     says("base_model: m\nrl: dpo\nrl_beta: 0.0\norpo_alpha: 0.2\n",
          "rl_beta = 0: sifr.preference.beta\n");
     says("stage: sft\nlearning_rate: 1.0e-5\nfinetuning_type: lora\nlora_rank: 4\nlora_alpha: 0\n",

@@ -1,0 +1,144 @@
+/* Exit code 0 says that sifr trains the same: a key of another training is refused by name, and
+ * --allow is the way past. Each key that is only reported was asked whether it is one. */
+#include "config/import_case.h"
+
+#include <stdio.h>
+
+/* A config of another program, and the key that is refused in it; NULL: it is taken over. */
+typedef struct same_case {
+    const char *text, *refused;
+    const char *line; /* that is said of it; NULL: any */
+} same_case;
+
+#define CASES(list) list, sizeof(list) / sizeof *(list)
+
+static void check(const same_case *cases, size_t count) {
+    for (size_t i = 0; i < count; i++) {
+        const same_case *c = &cases[i];
+        config_imported made;
+        sifr_error error = {0};
+        char wanted[120];
+        sifr_status status = import(c->text, &made, &error);
+        if (status == SIFR_OK) json_decref(made.config);
+        if ((status != SIFR_OK) != (c->refused != NULL))
+            fail_msg("%s: %s", c->text, c->refused ? "not refused" : error.message);
+        snprintf(wanted, sizeof wanted, "%s is ", c->refused ? c->refused : "");
+        if (c->refused && !strstr(error.message, wanted))
+            fail_msg("%s: no \"%s\" in: %s", c->text, wanted, error.message);
+        const char *said = c->refused ? error.message : lines;
+        if (c->line && !strstr(said, c->line)) fail_msg("no \"%s\" in: %s", c->line, said);
+        if (!c->refused) continue;
+        config_import_options allowing = {.allow = &c->refused, .allow_count = 1};
+        status = config_import(c->text, strlen(c->text), "a.yaml", &allowing, keep_line, NULL,
+                               &made, &error);
+        if (status != SIFR_OK) fail_msg("%s: --allow %s: %s", c->text, c->refused, error.message);
+        json_decref(made.config);
+    }
+}
+
+#define AX "base_model: m\nlearning_rate: 1e-4\n"
+#define TRL "model_name_or_path: m\ndataset_name: a.jsonl\nmax_length: 64\n"
+#define LF "model_name_or_path: m\nstage: sft\nfinetuning_type: full\n"
+#define HF "model_name_or_path: m\noutput_dir: o\n"
+#define CLM HF "train_file: a.json\nblock_size: 64\n"
+#define OI HF "dataset_mixer_list: [a, 1.0]\nwith_tracking: true\n"
+
+static void other_trainings(void **state) {
+    (void)state;
+    static const same_case cases[] = {
+        {AX "early_stopping_patience: 3\n", "early_stopping_patience", NULL},
+        {AX "load_best_model_at_end: true\n", "load_best_model_at_end", NULL},
+        {AX "sample_packing_sequentially: true\n", "sample_packing_sequentially", NULL},
+        {AX "fix_untrained_tokens: [3]\n", "fix_untrained_tokens", NULL},
+        {AX "shrink_embeddings: true\n", "shrink_embeddings", NULL},
+        {AX "resize_token_embeddings_to_32x: true\n", "resize_token_embeddings_to_32x", NULL},
+        {AX "default_system_message: Be terse.\n", "default_system_message", NULL},
+        {AX "bf16: full\n", "bf16", "give true, or bf16.bf16_master_weights_and_grads"},
+        {AX "accelerator_config: {split_batches: true}\n", "accelerator_config", "split_batches: "},
+        {TRL "eos_token: <|im_end|>\n", "eos_token", NULL},
+        {TRL "eos_token: <EOS_TOKEN>\n", NULL, NULL},
+        {TRL "pad_token: <|im_end|>\n", NULL, ": no effect here: padding has no labels\n"},
+        {TRL "auto_insert_empty_system_msg: true\n", "auto_insert_empty_system_msg", NULL},
+        {TRL "lora_task_type: SEQ_2_SEQ_LM\n", "lora_task_type", NULL},
+        {TRL "beta: 0.1\nmax_prompt_length: 32\n", "max_prompt_length", NULL},
+        {TRL "beta: 0.1\nmax_prompt_length: 64\n", NULL, "rows are cut at max_length before\n"},
+        {HF "accelerator_config: {split_batches: true}\n", "accelerator_config", "split_batches: "},
+        {HF "accelerator_config: {split_batches: false, even_batches: true}\n", NULL, NULL},
+        {HF "split_batches: true\n", "split_batches", NULL},
+        {HF "average_tokens_across_devices: false\n", "average_tokens_across_devices", NULL},
+        {HF "average_tokens_across_devices: true\n", NULL, NULL},
+        {HF "data_seed: 7\n", NULL, ": no effect here: rows are in an order of sifr's own"},
+        {CLM "max_train_samples: 0\n", "max_train_samples", NULL},
+        {CLM "keep_linebreaks: false\n", "keep_linebreaks", NULL},
+        {LF "max_samples: 0\n", "max_samples", NULL},
+        {LF "train_on_prompt: true\nmask_history: true\n", "mask_history", NULL},
+        {OI "reduce_loss: sum\n", "reduce_loss", NULL},
+        {OI "cache_dataset_only: true\n", "cache_dataset_only", NULL},
+        {OI "chat_template_name: tulu\n", "chat_template_name", NULL},
+    };
+    check(CASES(cases));
+}
+
+/* Rows of a split, or of a part of one. */
+static void splits(void **state) {
+    (void)state;
+    static const same_case cases[] = {
+        {TRL "dataset_train_split: train[:10]\n", "dataset_train_split", NULL},
+        {TRL "dataset_train_split: train+test\n", "dataset_train_split", NULL},
+        {TRL "dataset_train_split: train\n", NULL, ": no effect here: a file has this split alone"},
+        {TRL "dataset_splits: [train, 'test[5%:]']\n", "dataset_splits", NULL},
+    };
+    check(CASES(cases));
+}
+
+static void expect_share(const char *text, double wanted) {
+    config_imported made;
+    sifr_error error = {0};
+    if (import(text, &made, &error) != SIFR_OK) fail_msg("%s: %s", text, error.message);
+    const json_t *share = json_object_get(json_object_get(made.config, "sifr"), "validation_split");
+    if (json_number_value(share) != wanted)
+        fail_msg("%s: %g, not %g", text, json_number_value(share), wanted);
+    json_decref(made.config);
+}
+
+/* run_clm.py holds out 5 % where no other file is given. */
+static void held_out_by_scripts(void **state) {
+    (void)state;
+    static const same_case cases[] = {
+        {HF "train_file: a.txt\nvalidation_split_percentage: 20\n", NULL,
+         "validation_split_percentage = 20: not taken over: the first of the data are held out"},
+        {CLM "validation_split_percentage: some\n", "validation_split_percentage", NULL},
+    };
+    check(CASES(cases));
+    expect_share(HF "train_file: a.json\nvalidation_split_percentage: 20\n", 0.2);
+    expect_share(CLM, 0.05);
+    expect_share(CLM "validation_split_percentage: 0\n", 0);
+    expect_share(CLM "validation_file: b.json\nvalidation_split_percentage: 20\n", 0);
+    expect_share(HF "train_file: a.json\n", 0);
+}
+
+/* Files that train nothing. */
+static void nothing_is_trained(void **state) {
+    (void)state;
+    static const char *const texts[] = {LF "do_train: false\n", CLM "do_train: false\n"};
+    config_imported made;
+    sifr_error error;
+    for (size_t i = 0; i < 2; i++) {
+        assert_int_equal(import(texts[i], &made, &error), SIFR_USAGE);
+        assert_non_null(strstr(error.message, "that trains nothing"));
+    }
+    /* A script of one's own calls train() by itself, and TRL's does. */
+    static const same_case cases[] = {{HF "do_train: false\n", NULL, NULL},
+                                      {TRL "do_train: false\n", NULL, NULL}};
+    check(CASES(cases));
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(other_trainings),
+        cmocka_unit_test(splits),
+        cmocka_unit_test(held_out_by_scripts),
+        cmocka_unit_test(nothing_is_trained),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
