@@ -356,6 +356,26 @@ static sifr_status axolotl_warmup(import_state *s) {
     return import_put(s, to, json_integer(2));
 }
 
+/* axolotl's own checks: adapters have a rank, and qlora stands beside codes. */
+static sifr_status axolotl_lora(import_state *s) {
+    static const char *const codes = "load_in_4bit";
+    const char *adapter = json_string_value(json_object_get(s->source, "adapter"));
+    bool qlora = adapter && strcmp(adapter, "qlora") == 0;
+    bool on = qlora || (adapter && strcmp(adapter, "lora") == 0);
+    bool goes_on = import_get(s, "sifr.adapter");
+    import_lora lora = {.on = on && !goes_on,
+                        .off = goes_on ? "the adapter in lora_model_dir has its own"
+                                       : "no adapter is trained"};
+    json_t *value = json_object_get(s->source, codes);
+    if (lora.on) BASE_TRY(import_check_lora(s));
+    if (qlora && !json_is_true(value))
+        BASE_TRY(import_refuse(s, codes, value ? value : json_null(),
+                               "axolotl's qlora is beside weights in 4 bits alone; give true, or "
+                               "adapter: lora"));
+    BASE_TRY(import_finish_lora(s, &lora));
+    return import_finish_codes(s, true);
+}
+
 /* cosine_min_lr_ratio makes another schedule of cosine, which is also the usual one. */
 static sifr_status axolotl_finish(import_state *s) {
     static const char *const ratio = "cosine_min_lr_ratio", *const type = "sifr.lr_scheduler_type";
@@ -371,14 +391,7 @@ static sifr_status axolotl_finish(import_state *s) {
     BASE_TRY(import_finish_rows(s, "val_set_size"));
     BASE_TRY(import_axolotl_packed(s));
     BASE_TRY(import_axolotl_long(s));
-    const char *adapter = json_string_value(json_object_get(s->source, "adapter"));
-    bool on = adapter && (!strcmp(adapter, "lora") || !strcmp(adapter, "qlora")),
-         goes_on = import_get(s, "sifr.adapter");
-    import_lora lora = {.on = on && !goes_on,
-                        .off = goes_on ? "the adapter in lora_model_dir has its own"
-                                       : "no adapter is trained"};
-    BASE_TRY(import_finish_lora(s, &lora));
-    BASE_TRY(import_finish_codes(s, true));
+    BASE_TRY(axolotl_lora(s));
     if (!import_asks(least) || !cosine) return import_finish_schedule(s, "cosine");
     import_say_kept(s, ratio, least, "sifr.lr_scheduler_kwargs.min_lr_rate");
     BASE_TRY(import_put(s, type, json_string("cosine_with_min_lr")));

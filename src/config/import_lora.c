@@ -70,6 +70,19 @@ static sifr_status put_usual(import_state *s, const char *to, json_t *value) {
     return SIFR_OK;
 }
 
+/* axolotl gives PEFT's config null where it has no rank or alpha, which ends its run. */
+sifr_status import_check_lora(import_state *s) {
+    static const char *const keys[] = {"lora_r", "lora_alpha"};
+    for (size_t i = 0; i < sizeof keys / sizeof *keys; i++) {
+        const json_t *value = json_object_get(s->source, keys[i]);
+        if (import_is_given(value)) continue;
+        BASE_TRY(import_refuse(s, keys[i], json_null(),
+                               "an adapter of axolotl has no other; --allow takes PEFT's default, "
+                               "8"));
+    }
+    return SIFR_OK;
+}
+
 sifr_status import_finish_lora(import_state *s, const import_lora *lora) {
     char to[64];
     if (lora->on) BASE_TRY(import_put(s, "sifr.lora", json_object()));
@@ -97,6 +110,9 @@ sifr_status import_finish_lora(import_state *s, const import_lora *lora) {
         BASE_TRY(import_put(s, to, own));
     }
     if (!lora->on) return SIFR_OK;
+    /* An empty object would ask for no adapter. */
+    if (!import_get(s, "sifr.lora.r") && lora->r <= 0)
+        BASE_TRY(import_put(s, "sifr.lora.r", json_integer(8)));
     double rank = json_number_value(import_get(s, "sifr.lora.r"));
     if (lora->r > 0) rank = rank > 0 ? rank : lora->r;
     if (lora->r > 0) BASE_TRY(put_usual(s, "sifr.lora.r", json_integer((json_int_t)rank)));

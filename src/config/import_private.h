@@ -171,6 +171,7 @@ typedef struct import_lora {
     double r, alpha, alpha_by_rank, dropout;
 } import_lora;
 sifr_status import_finish_lora(import_state *s, const import_lora *lora);
+sifr_status import_check_lora(import_state *s); /* axolotl's must have a rank and alpha */
 /* Weights in 4 bits, as sifr.quantization; `doubled` where the source does not say. */
 sifr_status import_finish_codes(import_state *s, bool doubled);
 

@@ -210,8 +210,9 @@ static void axolotl(void **state) {
     makes("base_model: m\nadapter: lora\nlora_model_dir: a\nlora_r: 8\n",
           "{\"sifr\": {\"model\": \"m\", \"lr_scheduler_type\": \"cosine\", \"adapter\": \"a\"}}",
           0);
-    makes("base_model: m\nadapter: qlora\nload_in_4bit: true\nlora_r: 8\n",
-          "{\"sifr\": {\"model\": \"m\", \"lr_scheduler_type\": \"cosine\", \"lora\": {\"r\": 8},"
+    makes("base_model: m\nadapter: qlora\nload_in_4bit: true\nlora_r: 8\nlora_alpha: 16\n",
+          "{\"sifr\": {\"model\": \"m\", \"lr_scheduler_type\": \"cosine\", \"lora\": {\"r\": 8, "
+          "\"lora_alpha\": 16},"
           "\"quantization\": {\"load_in_4bit\": true, \"bnb_4bit_quant_type\": \"nf4\","
           "\"bnb_4bit_use_double_quant\": true}}}",
           0);
@@ -380,15 +381,16 @@ static void adapters(void **state) {
           "{\"sifr\": {\"model\": \"m\", \"lr_scheduler_type\": \"linear\", \"lora\": {\"r\": 8, "
           "\"lora_alpha\": 16, \"target_modules\": \"all-linear\"}}}",
           0);
-    makes("base_model: m\nadapter: lora\nlora_r: 4\npeft_init_lora_weights: "
+    makes("base_model: m\nadapter: lora\nlora_r: 4\nlora_alpha: 8\npeft_init_lora_weights: "
           "false\npeft_layers_pattern: "
           "[h]\npeft_layers_to_transform: [1]\n",
           "{\"sifr\": {\"model\": \"m\", \"lr_scheduler_type\": \"cosine\", \"lora\": {\"r\": 4, "
-          "\"init_lora_weights\": false, \"layers_pattern\": [\"h\"], \"layers_to_transform\": "
+          "\"lora_alpha\": 8, \"init_lora_weights\": false, \"layers_pattern\": [\"h\"], "
+          "\"layers_to_transform\": "
           "[1]}}}",
           0);
     refuses(
-        "base_model: m\nadapter: lora\npeft_init_lora_weights: pissa\n",
+        "base_model: m\nadapter: lora\nlora_r: 4\nlora_alpha: 8\npeft_init_lora_weights: pissa\n",
         "a.yaml: peft_init_lora_weights is \"pissa\": adapters begin by true, false or gaussian "
         "alone; take the key out, change it, or pass --allow KEY");
     refuses("model_name_or_path: m\nfinetuning_type: oft\n",

@@ -37,7 +37,7 @@ static const struct {
     {"ax-liger.yaml", 0, NULL, 2},
     {"ax-lora-options.yaml", 0, NULL, 0},
     {"ax-lora.yaml", 1, "load_in_8bit", 0},
-    {"ax-qlora-fsdp.yaml", 2, "lr_scheduler", 0},
+    {"ax-qlora-fsdp.yaml", 4, "lr_scheduler", 0},
     {"ax-zero1.json", 0, NULL, 0},
     {"ax-zero2-compile.json", 0, NULL, 0},
     {"ax-zero2.json", 0, NULL, 0},

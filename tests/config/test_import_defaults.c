@@ -162,17 +162,18 @@ static void together(void **state) {
          "save_steps = 5: no effect here: save_strategy is epoch\n");
     says("output_dir: o\nsave_steps: 5\n", "save_steps = 5: sifr.save_steps\n");
     static const char qlora[] =
-        "base_model: m\nadapter: qlora\nload_in_4bit: true\nsequence_len: 8\nmicro_batch_size: 1\n"
+        "base_model: m\nadapter: qlora\nlora_r: 4\nlora_alpha: 8\nload_in_4bit: "
+        "true\nsequence_len: 8\nmicro_batch_size: 1\n"
         "max_steps: 1\nwarmup_steps: 0\nbnb_config_kwargs: {bnb_4bit_use_double_quant: false}\n";
     makes(qlora,
           "{\"sifr\": {\"model\": \"m\", \"seq_length\": 8, \"per_device_train_batch_size\": "
           "1, \"max_steps\": 1, \"warmup_steps\": 0, \"lr_scheduler_type\": \"cosine\", "
-          "\"lora\": {}, \"quantization\": {\"load_in_4bit\": true, "
+          "\"lora\": {\"r\": 4, \"lora_alpha\": 8}, \"quantization\": {\"load_in_4bit\": true, "
           "\"bnb_4bit_quant_type\": \"nf4\", \"bnb_4bit_use_double_quant\": false}}, "
           "\"bf16\": {\"enabled\": true}}");
     says("base_model: m\nbnb_config_kwargs: {llm_int8_threshold: 6.0}\n",
          ": no effect here: load_in_4bit is not given\n");
-    refuses("base_model: m\nadapter: qlora\nload_in_4bit: true\n"
+    refuses("base_model: m\nadapter: qlora\nload_in_4bit: true\nlora_r: 8\nlora_alpha: 8\n"
             "bnb_config_kwargs: {bnb_4bit_quant_type: fp4}\n",
             "bnb_config_kwargs");
     config_imported made;
@@ -296,7 +297,8 @@ static void what_is_not_known(void **state) {
     refuses("output_dir: o\nstage: sft\nfinetuning_type: full\npacking: true\n", "packing");
     says("output_dir: o\nstage: sft\nfinetuning_type: full\nfreeze_trainable_layers: 2\n",
          "freeze_trainable_layers = 2: no effect here: its default\n");
-    says("base_model: m\nadapter: lora\nlora_r: 4\nlora_dropout: 0.0\nlora_exclude_modules: "
+    says("base_model: m\nadapter: lora\nlora_r: 4\nlora_alpha: 8\nlora_dropout: "
+         "0.0\nlora_exclude_modules: "
          "[lm_head]\n",
          "lora_exclude_modules = [\"lm_head\"]: sifr.lora.exclude_modules\n");
     says("output_dir: o\nuse_peft: true\nlora_dropout: 0.0\n",
@@ -322,7 +324,8 @@ static void of_zero(void **state) {
     for (size_t i = 0; i < sizeof values / sizeof *values; i++)
         refuses(values[i].key, values[i].why);
     says("base_model: m\nloss_watchdog_threshold: 0\n", "loss_watchdog_threshold = 0: not taken");
-    says("output_dir: o\ndata_seed: 7\n", "data_seed = 7: no effect here: rows are in an order of sifr's own, which follows seed\n");
+    says("output_dir: o\ndata_seed: 7\n",
+         "data_seed = 7: no effect here: rows are in an order of sifr's own, which follows seed\n");
     says("base_model: m\nrl: dpo\nrl_beta: 0.0\norpo_alpha: 0.2\n",
          "rl_beta = 0: sifr.preference.beta\n");
     says("stage: sft\nlearning_rate: 1.0e-5\nfinetuning_type: lora\nlora_rank: 4\nlora_alpha: 0\n",

@@ -91,6 +91,31 @@ static void splits(void **state) {
     check(CASES(cases));
 }
 
+/* Adapters are not lost: without a rank the config would have none, and train all weights. */
+static void adapters(void **state) {
+    (void)state;
+    static const same_case cases[] = {
+        {AX "adapter: lora\nlora_alpha: 16\n", "lora_r", NULL},
+        {AX "adapter: lora\nlora_r: 8\n", "lora_alpha", NULL},
+        {AX "adapter: lora\nlora_model_dir: a\n", NULL, NULL},
+        {AX "adapter: qlora\nlora_r: 8\nlora_alpha: 16\nload_in_4bit: false\n", "load_in_4bit",
+         NULL},
+        {AX "adapter: qlora\nlora_r: 8\nlora_alpha: 16\n", "load_in_4bit", NULL},
+    };
+    static const char *const allow[] = {"lora_r", "lora_alpha"};
+    const config_import_options allowing = {.allow = allow, .allow_count = 2};
+    static const char text[] = AX "adapter: lora\n";
+    config_imported made;
+    sifr_error error;
+    check(CASES(cases));
+    assert_int_equal(
+        config_import(text, sizeof text - 1, "a.yaml", &allowing, keep_line, NULL, &made, &error),
+        SIFR_OK);
+    const json_t *lora = json_object_get(json_object_get(made.config, "sifr"), "lora");
+    assert_int_equal(json_integer_value(json_object_get(lora, "r")), 8);
+    json_decref(made.config);
+}
+
 static void expect_share(const char *text, double wanted) {
     config_imported made;
     sifr_error error = {0};
@@ -135,9 +160,8 @@ static void nothing_is_trained(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(other_trainings),
-        cmocka_unit_test(splits),
-        cmocka_unit_test(held_out_by_scripts),
+        cmocka_unit_test(other_trainings),    cmocka_unit_test(splits),
+        cmocka_unit_test(adapters),           cmocka_unit_test(held_out_by_scripts),
         cmocka_unit_test(nothing_is_trained),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
