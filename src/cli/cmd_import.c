@@ -10,6 +10,7 @@
 #include "cli/template_choice.h"
 #include "config/config_import.h"
 #include "train/import_checkpoint.h"
+#include "train/run_task.h"
 
 static const char name[] = "import";
 
@@ -24,6 +25,7 @@ static sifr_status try_config(const char *text, const char *path, sifr_error *er
     BASE_TRY(config_create(&config, error));
     sifr_status status = config_parse(&config, text, strlen(text), path, error);
     if (status == SIFR_OK) status = config_resolve(&config, 1, error);
+    if (status == SIFR_OK) status = train_check_adapters(&config, error);
     config_free(&config);
     return status;
 }

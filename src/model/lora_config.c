@@ -189,6 +189,23 @@ static sifr_status read_choices(model_lora *l, sifr_error *error) {
                      l->where, bias);
 }
 
+/* Lists that leave out all that they name. */
+static sifr_status check_excluded(const model_lora *l, sifr_error *error) {
+    size_t left = json_array_size(l->targets);
+    if (left == 0 || !json_is_array(l->excluded)) return SIFR_OK;
+    for (size_t i = 0; i < json_array_size(l->targets); i++)
+        for (size_t k = 0; k < json_array_size(l->excluded); k++)
+            if (json_equal(json_array_get(l->targets, i), json_array_get(l->excluded, k))) {
+                left--;
+                break;
+            }
+    if (left) return SIFR_OK;
+    return base_fail(error, SIFR_USAGE,
+                     "%s: exclude_modules has all names of target_modules, so there is no adapter; "
+                     "leave some out of it",
+                     l->where);
+}
+
 static sifr_status read_all(model_lora *l, sifr_error *error) {
     const json_t *saved;
     bool unused;
@@ -209,6 +226,7 @@ static sifr_status read_all(model_lora *l, sifr_error *error) {
                          l->dropout);
     BASE_TRY(read_names(l, "target_modules", true, &l->targets, error));
     BASE_TRY(read_names(l, "exclude_modules", true, &l->excluded, error));
+    BASE_TRY(check_excluded(l, error));
     BASE_TRY(read_names(l, MODEL_LORA_SAVED, false, &saved, error));
     BASE_TRY(read_pattern(l, "rank_pattern", 1, &l->ranks, error));
     BASE_TRY(read_pattern(l, "alpha_pattern", 0, &l->alphas, error));

@@ -161,6 +161,16 @@ static sifr_status read_coding(const sifr_config *config, const model_lora *lora
                      where, base_dtype_name(quantization.compute), base_dtype_name(type));
 }
 
+sifr_status train_check_adapters(const sifr_config *config, sifr_error *error) {
+    model_lora lora;
+    model_coding coding;
+    if (config->adapter && !base_is_directory(config->adapter)) return SIFR_OK;
+    BASE_TRY(train_read_lora(config, &lora, error));
+    sifr_status status = read_coding(config, &lora, &coding, error);
+    model_lora_free(&lora);
+    return status;
+}
+
 static sifr_status choose(const sifr_config *config, const model_lora *lora, model_choice *out,
                           sifr_error *error) {
     *out = (model_choice){.has_task = config->task != CONFIG_TASK_AUTO,

@@ -16,6 +16,10 @@ sifr_status train_take_base(sifr_config *config, int64_t world_size,
 sifr_status train_read_lora(const sifr_config *config, model_lora *out,
                             sifr_error *error) SIFR_MUST_CHECK;
 
+/* SIFR_USAGE for adapters, and weights in 4 bits, that no run of the config would have. An adapter
+ * folder that is not here is not looked into. */
+sifr_status train_check_adapters(const sifr_config *config, sifr_error *error) SIFR_MUST_CHECK;
+
 /* Opens the model folder for the config's task. Where that takes a new head, its labels are the
  * config's, else those that the training data have. `lora`, of the same config, must outlive *out.
  */

@@ -74,6 +74,18 @@ run import --config args.yaml other.json
 says '^sifr import: other.json: sifr.lr_scheduler_type is "greedy", which is not supported yet'
 [ -s other.json ] || fail "nothing is written"
 
+# Adapters that sifr train refuses: no rank, none beside weights in 4 bits, no product left.
+refused_adapter() { # MESSAGE KEYS
+    printf "model_name_or_path: model\ndataset_name: a.jsonl\nmax_length: 8\n$2\n" >adapter.yaml
+    run import --config adapter.yaml adapter.json
+    [ "$code" = 2 ] || fail "$2: exit code $code"
+    says "^sifr import: sifr\.$1"
+}
+refused_adapter 'lora: r 0 must be from 1' 'use_peft: true\nlora_r: 0'
+refused_adapter 'quantization: weights in 4 bits are not trained' 'load_in_4bit: true'
+refused_adapter 'lora: exclude_modules has all names of target_modules' \
+    'use_peft: true\nlora_target_modules: [q_proj, v_proj]\nlora_exclude_modules: [v_proj, q_proj]'
+
 printf 'PK\003\004' >training_args.bin
 run import --config training_args.bin
 [ "$code" = 2 ] || fail "pickle: exit code $code"
