@@ -253,11 +253,13 @@ static sifr_status open_rows(inspect_command *command, int64_t *length, train_ch
                                   .odds = config->preference.loss == CONFIG_PREFERENCE_ORPO,
                                   .whole = true,
                                   .skip_bad_rows = config->skip_bad_rows,
+                                  .joint = (train_chat_joint)config->joint,
                                   .max_rows = config->max_samples,
                                   .drop_long = config->drop_long,
                                   .log = &log};
     sifr_status status = train_chat_open(&options, out, error);
     free(sources);
+    if (status == SIFR_OK && config->joint) status = train_chat_join(*out, error);
     if (status == SIFR_OK) cli_notes_show(&notes);
     return status;
 }

@@ -29,6 +29,10 @@ sifr_status cli_read_data(const checkpoint_model *model, int64_t length, const s
     if (status == SIFR_OK && !form.options.template && model->template[0])
         form.options.template = model->template;
     if (status == SIFR_OK) status = train_data_open(options, out, error);
+    if (status == SIFR_OK && options->chat && config->joint) {
+        status = train_data_join(*out, error);
+        if (status != SIFR_OK) train_data_close(*out);
+    }
     train_chat_form_free(&form);
     options->cache = NULL;
     if (base_remove_tree(scratch, NULL) != SIFR_OK)

@@ -61,6 +61,9 @@ typedef enum config_train_on {
     CONFIG_TRAIN_ON_ASSISTANT_TURNS
 } config_train_on;
 
+/* What is put between texts that are joined; in the order of train_chat_joint. */
+typedef enum config_joint { CONFIG_JOIN_NONE, CONFIG_JOIN_EOS, CONFIG_JOIN_PLAIN } config_joint;
+
 /* In the order of sifr_preference; the reference is a file, NULL: the model at its start. */
 typedef enum config_loss {
     CONFIG_PREFERENCE_NONE,
@@ -171,7 +174,8 @@ typedef struct sifr_config {
     config_turns turns;       /* of the data that are not of `dataset` */
     const json_t *eot_tokens; /* texts of tokens that end turns; NULL: not given */
     bool packing, group_by_length;
-    bool drop_last; /* of rows */
+    config_joint joint; /* of rows of text */
+    bool drop_last;     /* of rows */
     bool skip_bad_rows;
     int64_t max_samples;       /* of each source; 0: all */
     bool drop_long;            /* rows longer than seq_length, instead of cutting them */

@@ -37,17 +37,36 @@ sifr_status import_begin_factory_v1(import_state *s) {
                      s->name, s->kind->name);
 }
 
-/* Its packs attend across their rows, unless they are "neat". Texts to pre-train on are packed. */
-sifr_status import_factory_packing(import_state *s, const char *key, json_t *value) {
-    static const import_row row = COPY("packing", "sifr.packing");
+static bool pretrains(const import_state *s) {
     const char *stage = json_string_value(json_object_get(s->source, "stage"));
-    if (s->kind != &import_factory) return import_apply(s, &row, key, value);
-    if (!json_is_true(value) || json_is_true(json_object_get(s->source, "neat_packing")))
-        return SIFR_OK;
-    if (stage && strcmp(stage, "pt") == 0) {
-        import_say_idle(s, key, value, "text is cut into full windows");
+    return stage && strcmp(stage, "pt") == 0;
+}
+
+/* Texts to pre-train on are joined into full sequences, unless it is told not to. */
+sifr_status import_factory_stage(import_state *s) {
+    static const char *const to = "sifr.join_texts";
+    const json_t *packing = json_object_get(s->source, "packing");
+    json_t *stage = json_object_get(s->source, "stage");
+    if (!pretrains(s) || s->kind != &import_factory || json_is_false(packing)) {
+        if (import_asks(stage)) import_say_idle(s, "stage", stage, "the data say what is learned");
         return SIFR_OK;
     }
+    import_say_kept(s, "stage", stage, "sifr.join_texts, eos (for text files leave it out)");
+    import_drop(s, "sifr.packing"); /* neat_packing is of fine-tuning */
+    return import_put(s, to, json_string("eos"));
+}
+
+/* Its packs attend across their rows, unless they are "neat". */
+sifr_status import_factory_packing(import_state *s, const char *key, json_t *value) {
+    static const import_row row = COPY("packing", "sifr.packing");
+    if (s->kind != &import_factory) return import_apply(s, &row, key, value);
+    if (pretrains(s)) {
+        if (json_is_true(value)) import_say_kept(s, key, value, "sifr.join_texts, as stage says");
+        if (json_is_false(value)) import_say_idle(s, key, value, "each row is a sequence");
+        return SIFR_OK;
+    }
+    if (!json_is_true(value) || json_is_true(json_object_get(s->source, "neat_packing")))
+        return SIFR_OK;
     return import_refuse(s, key, value,
                          "without neat_packing the rows of a pack see each other there, and never "
                          "here; give neat_packing: true");

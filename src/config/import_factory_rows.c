@@ -213,17 +213,12 @@ static sifr_status read_sharegpt(factory_set *f) {
     return f->pairs ? read_pair(f) : SIFR_OK;
 }
 
-/* Texts to learn whole, which LLaMA-Factory joins into windows unless it is told not to. */
+/* Texts to learn whole. */
 static sifr_status read_pretraining(factory_set *f) {
     const char *prompt = column(f, "prompt", NULL), *query = column(f, "query", NULL);
     if (f->turns || !prompt || query)
         return refuse(f, "columns", f->columns ? f->columns : json_null(),
                       "stage: pt reads one column, prompt, of a set in the form alpaca");
-    const json_t *packing = json_object_get(f->s->source, "packing");
-    if (!json_is_false(packing))
-        return import_refuse(f->s, "packing", packing ? packing : json_null(),
-                             "stage: pt joins the texts of rows into windows: write them into text "
-                             "files and give those to --data, or give packing: false");
     put_type(f, "text");
     read_as(f, "text", prompt);
     return SIFR_OK;

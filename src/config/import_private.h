@@ -211,6 +211,7 @@ import_special import_model_kwargs, import_dataset_kwargs, import_special_tokens
 sifr_status import_begin_factory(import_state *s);
 sifr_status import_begin_factory_v1(import_state *s);
 import_special import_factory_packing;
+sifr_status import_factory_stage(import_state *s); /* pt or sft, once all keys are read */
 
 /* import_factory_rows.c: names of dataset_info.json, and those of held-out rows once all keys are
  * read. */

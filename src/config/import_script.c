@@ -61,6 +61,28 @@ static bool is_script(const import_state *s) {
             import_is_given(json_object_get(s->source, "validation_split_percentage")));
 }
 
+/* run_clm.py joins the texts of rows, with what the tokenizer puts around each, and cuts them. */
+static sifr_status join_rows(import_state *s) {
+    static const char *const block = "block_size", *const counted = "max_train_samples";
+    json_t *size = json_object_get(s->source, block), *most = json_object_get(s->source, counted);
+    const char *file = json_string_value(import_get(s, "sifr.data"));
+    if (json_object_get(s->source, "max_seq_length")) return SIFR_OK; /* run_mlm.py */
+    if (file && !import_names_file(file)) return SIFR_OK;
+    json_t *how = json_string("plain");
+    import_say_kept(s, "its way with rows", how, "sifr.join_texts (for text files leave it out)");
+    if (!import_is_given(size)) {
+        json_t *usual = json_integer(1024);
+        import_say_kept(s, "its default of block_size", usual,
+                        "sifr.seq_length (there at most the tokenizer's)");
+        BASE_TRY(import_put(s, "sifr.seq_length", usual));
+    }
+    BASE_TRY(import_put(s, "sifr.join_texts", how));
+    if (!import_is_given(most)) return SIFR_OK;
+    import_drop(s, "sifr.max_samples");
+    return import_refuse(s, counted, most,
+                         "it counts sequences of joined texts there, and rows here");
+}
+
 sifr_status import_script_rows(import_state *s) {
     static const char *const key = "validation_split_percentage", *const to =
                                                                       "sifr.validation_split";
@@ -68,6 +90,7 @@ sifr_status import_script_rows(import_state *s) {
     const char *file = json_string_value(import_get(s, "sifr.data"));
     sifr_status status = SIFR_OK;
     if (!is_script(s)) return SIFR_OK;
+    BASE_TRY(join_rows(s));
     if (import_get(s, "sifr.eval_data")) {
         if (import_is_given(given)) import_say_idle(s, key, given, "validation_file counts");
         return SIFR_OK;

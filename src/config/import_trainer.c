@@ -103,7 +103,7 @@ static sifr_status trainer_preference(import_state *s) {
         return import_refuse(
             s, "stage", stage,
             "this kind of training is not supported yet (supported: pt, sft, dpo)");
-    if (import_asks(stage)) import_say_idle(s, "stage", stage, "the data say what is learned");
+    BASE_TRY(import_factory_stage(s));
     for (size_t i = 0; i < 2; i++) {
         const json_t *value = json_object_get(s->source, idle[i]);
         if (import_asks(value)) import_say_idle(s, idle[i], value, "stage is not dpo");

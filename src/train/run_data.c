@@ -55,14 +55,49 @@ static void say_packs(const train_state *t, const char *name, const train_chat *
               100 * (double)c->tokens / ((double)sequences * (double)t->length));
 }
 
+/* "joined 20 texts into 4 sequences of 64 tokens; 12 tokens that fill none are left out" */
+static sifr_status join_texts(const train_state *t, const char *name, train_data *data,
+                              sifr_error *error) {
+    char rows[80], sequences[80], left[80];
+    int64_t texts = train_data_documents(data);
+    BASE_TRY(train_data_join(data, error));
+    const train_chat_counts *c = train_chat_count(train_data_chat(data));
+    train_say(t->host, "%s: joined %s into %s of %lld tokens; %s that fill%s none %s left out",
+              name, base_format_counted(texts, "text", rows),
+              base_format_counted(c->rows, "sequence", sequences), (long long)t->length,
+              base_format_counted(c->unfilled, "token", left), c->unfilled == 1 ? "s" : "",
+              c->unfilled == 1 ? "is" : "are");
+    return SIFR_OK;
+}
+
+/* A share of few texts may fill no sequence; the run goes on without. */
+static sifr_status join_held_out(train_state *t, sifr_error *error) {
+    char texts[80];
+    const train_chat_counts *c = train_chat_count(train_data_chat(t->held_out));
+    if (t->config->eval_data || c->tokens >= t->length)
+        return join_texts(t, "eval_data", t->held_out, error);
+    base_log(t->host->log, SIFR_LOG_WARNING,
+             "eval_data: %s held out, which cannot fill a sequence of %lld: there are no "
+             "evaluations; raise validation_split",
+             base_format_counted(c->rows, "text", texts), (long long)t->length);
+    train_data_close(t->held_out);
+    t->held_out = NULL;
+    return SIFR_OK;
+}
+
 /* Held-out text has full windows already. */
-static sifr_status pack_data(const train_state *t, sifr_error *error) {
+static sifr_status pack_data(train_state *t, sifr_error *error) {
+    bool held = t->held_out && train_data_chat(t->held_out);
+    if (t->config->joint) {
+        BASE_TRY(join_texts(t, "data", t->data, error));
+        return held ? join_held_out(t, error) : SIFR_OK;
+    }
     if (t->config->group_by_length)
         return train_data_group(t->data, t->config->train_batch_size, error);
     if (!t->config->packing) return SIFR_OK;
     BASE_TRY(train_data_pack(t->data, error));
     say_packs(t, "data", train_data_chat(t->data));
-    if (!t->held_out || !train_data_chat(t->held_out)) return SIFR_OK;
+    if (!held) return SIFR_OK;
     BASE_TRY(train_data_pack(t->held_out, error));
     say_packs(t, "eval_data", train_data_chat(t->held_out));
     return SIFR_OK;
@@ -117,11 +152,12 @@ sifr_status train_open_stores(train_state *t, sifr_error *error) {
 /* So many of the data's windows, by what those are called. */
 static const char *count_windows(const train_state *t, int64_t count, char out[80]) {
     const train_chat *chat = train_data_chat(t->data);
-    const char *word = chat && train_chat_is_packed(chat) ? "sequence"
-                       : t->config->preference.loss       ? "answer"
-                       : chat                             ? "row"
-                       : train_data_labelled(t->data)     ? "example"
-                                                          : "window";
+    bool full = chat && (train_chat_is_packed(chat) || train_chat_is_joined(chat));
+    const char *word = full                           ? "sequence"
+                       : t->config->preference.loss   ? "answer"
+                       : chat                         ? "row"
+                       : train_data_labelled(t->data) ? "example"
+                                                      : "window";
     return base_format_counted(count, word, out);
 }
 
@@ -129,10 +165,12 @@ static void say_size(const train_state *t, int64_t windows) {
     const sifr_config *c = t->config;
     char tokens[32], counted[80], number[80];
     int64_t documents = train_data_documents(t->data), per = c->preference.loss ? 2 : 1;
-    bool rows = train_data_chat(t->data) != NULL;
+    const train_chat *chat = train_data_chat(t->data);
+    bool rows = chat != NULL;
+    const char *word = per > 1 ? "pair" : rows && train_chat_is_joined(chat) ? "sequence" : "row";
     if (rows && t->held_out && !c->eval_data)
         train_say(t->host, "data: %s to learn, %lld held out",
-                  base_format_counted(documents / per, per > 1 ? "pair" : "row", counted),
+                  base_format_counted(documents / per, word, counted),
                   (long long)(train_data_documents(t->held_out) / per));
     if (!rows && !train_data_labelled(t->data))
         train_say(t->host, "data: %s tokens in %s, %s of %lld",

@@ -279,6 +279,12 @@ sifr_status train_paths_are_rows(const char *const *paths, size_t count, bool *o
 sifr_status train_check_packing(const sifr_config *config, const model_config *model,
                                 sifr_error *error) {
     bool rows, packing = config->packing;
+    if (config->joint && (packing || config->group_by_length || config->drop_long))
+        return base_fail(error, SIFR_USAGE,
+                         "%s: sequences of joined texts are full; leave it out, or join_texts",
+                         packing                   ? "packing"
+                         : config->group_by_length ? "group_by_length"
+                                                   : "drop_long_rows");
     if (!packing && !config->group_by_length) return SIFR_OK;
     if (packing && config->group_by_length)
         return base_fail(error, SIFR_USAGE,
@@ -301,6 +307,10 @@ _Static_assert((int)CONFIG_TRAIN_ON_LAST == (int)TRAIN_ON_LAST &&
                    (int)CONFIG_TRAIN_ON_ALL == (int)TRAIN_ON_ALL &&
                    (int)CONFIG_TRAIN_ON_ASSISTANT_TURNS == (int)TRAIN_ON_ASSISTANT_TURNS,
                "the config's parts are those of the data");
+
+_Static_assert((int)CONFIG_JOIN_EOS == (int)TRAIN_JOIN_EOS &&
+                   (int)CONFIG_JOIN_PLAIN == (int)TRAIN_JOIN_PLAIN,
+               "the config's joints are those of the data");
 
 static formats_row_type row_type(config_row_type type) {
     static const formats_row_type types[] = {[CONFIG_ROWS_AUTO] = FORMATS_ROW_TEXT,
@@ -376,6 +386,7 @@ sifr_status train_chat_form_make(const engine_folder *folder, int64_t length,
     const char *templated = train_chat_template_key(config);
     const char *chosen = config->max_samples ? "max_samples"
                          : config->drop_long ? "drop_long_rows"
+                         : config->joint     ? "join_texts"
                                              : NULL;
     if (folder->config.task != MODEL_NEXT_TOKEN && fields)
         return base_fail(error, SIFR_USAGE,
@@ -429,6 +440,7 @@ sifr_status train_chat_form_make(const engine_folder *folder, int64_t length,
                                          .special = options->special,
                                          .odds = config->preference.loss == CONFIG_PREFERENCE_ORPO,
                                          .skip_bad_rows = config->skip_bad_rows,
+                                         .joint = (train_chat_joint)config->joint,
                                          .max_rows = config->max_samples,
                                          .drop_long = config->drop_long,
                                          .threads = options->threads,

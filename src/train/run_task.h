@@ -56,7 +56,8 @@ const char *train_chat_template_key(const sifr_config *config);
 sifr_status train_paths_are_rows(const char *const *paths, size_t count, bool *out,
                                  sifr_error *error) SIFR_MUST_CHECK;
 
-/* SIFR_USAGE for packing or grouping of data that are no rows to fine-tune on, and for both. */
+/* SIFR_USAGE for packing or grouping of data that are no rows to fine-tune on, for both, and for
+ * either beside joined texts. */
 sifr_status train_check_packing(const sifr_config *config, const model_config *model,
                                 sifr_error *error) SIFR_MUST_CHECK;
 

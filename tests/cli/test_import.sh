@@ -39,6 +39,21 @@ run train --config ds.json --data books.txt --output out-8 --max-steps 8 --threa
 says 'warm-up: the first step has learning rate 0, as in the Hugging Face Trainer'
 grep -q '"num_warmup_steps": 2.0' out-8/*.json || fail "no warm-up of 2 steps"
 
+# Rows of text that run_clm.py joins: sequences, of which an epoch's last batch is a step.
+for i in $(seq 20); do printf '{"text": "row number %s of some words"}\n' "$i"; done >texts.jsonl
+printf '{"model_name_or_path": "model", "train_file": "texts.jsonl", "block_size": 32,
+ "per_device_train_batch_size": 4, "num_train_epochs": 1, "validation_split_percentage": 0}' >clm.json
+run import --config clm.json clm.ds.json
+[ "$code" = 0 ] || fail "run_clm: exit code $code: $(cat err)"
+run train --config clm.ds.json --output out-clm --threads 1
+[ "$code" = 0 ] || fail "joined texts: exit code $code: $(cat err)"
+says '^data: joined 20 texts into [0-9]+ sequences of 32 tokens; [0-9]+ tokens that fill none are left out$'
+says '^data: an epoch of [0-9]+ sequences is [0-9]+ steps, the last one with [123] of 4$'
+run train --config clm.ds.json --output out-none --packing
+says '^sifr train: packing: sequences of joined texts are full; leave it out, or join_texts$'
+run train --config clm.ds.json --output out-none --data books.txt
+says '^sifr train: join_texts: books.txt is text or a token store, which has no rows; leave it out$'
+
 # LLaMA-Factory's template beside the model folder's own, and its tokens in the tokenizer.
 factory() { printf 'model_name_or_path: %s\nfinetuning_type: full\nlearning_rate: 1.0e-4\ntemplate: %s\n' \
     "$2" "$1" >factory.yaml; run import --config factory.yaml factory.json "${@:3}"; }

@@ -135,6 +135,7 @@ static void flags_come_from_the_table(void **state) {
         "eot-tokens",
         "packing",
         "group-by-length",
+        "join-texts",
         "skip-bad-rows",
         "max-samples",
         "drop-long-rows",

@@ -39,6 +39,7 @@ static void check(const same_case *cases, size_t count) {
 #define AX "base_model: m\nlearning_rate: 1e-4\n"
 #define TRL "model_name_or_path: m\ndataset_name: a.jsonl\nmax_length: 64\n"
 #define LF "model_name_or_path: m\nstage: sft\nfinetuning_type: full\n"
+#define PT "model_name_or_path: m\nstage: pt\nfinetuning_type: full\ndataset: a.json\n"
 #define HF "model_name_or_path: m\noutput_dir: o\n"
 #define CLM HF "train_file: a.json\nblock_size: 64\n"
 #define OI HF "dataset_mixer_list: [a, 1.0]\nwith_tracking: true\n"
@@ -142,6 +143,40 @@ static void held_out_by_scripts(void **state) {
     expect_share(HF "train_file: a.json\n", 0);
 }
 
+static const char *joint_of(const char *text) {
+    static char out[16];
+    config_imported made;
+    sifr_error error = {0};
+    if (import(text, &made, &error) != SIFR_OK) fail_msg("%s: %s", text, error.message);
+    const json_t *sifr = json_object_get(made.config, "sifr");
+    const char *word = json_string_value(json_object_get(sifr, "join_texts"));
+    bool packs = json_object_get(sifr, "packing") != NULL;
+    snprintf(out, sizeof out, "%s%s", word ? word : "none", packs ? " packed" : "");
+    json_decref(made.config);
+    return out;
+}
+
+/* Texts of rows that the source joins are joined. */
+static void joined_texts(void **state) {
+    (void)state;
+    static const same_case cases[] = {
+        {PT "packing: true\n", NULL, "packing = true: sifr.join_texts, as stage says\n"},
+        {PT "packing: false\n", NULL, "packing = false: no effect here: each row is a sequence\n"},
+        {PT, NULL, "stage = \"pt\": sifr.join_texts, eos (for text files leave it out)\n"},
+        {CLM "max_train_samples: 10\n", "max_train_samples", NULL},
+        {HF "train_file: a.json\nvalidation_split_percentage: 5\n", NULL,
+         "its default of block_size = 1024: sifr.seq_length"},
+    };
+    check(CASES(cases));
+    assert_string_equal(joint_of(PT), "eos");
+    assert_string_equal(joint_of(PT "neat_packing: true\n"), "eos");
+    assert_string_equal(joint_of(PT "packing: false\n"), "none");
+    assert_string_equal(joint_of(LF "neat_packing: true\n"), "none packed");
+    assert_string_equal(joint_of(CLM), "plain");
+    assert_string_equal(joint_of(HF "train_file: a.txt\nblock_size: 64\n"), "none");
+    assert_string_equal(joint_of(HF "train_file: a.json\nmax_seq_length: 64\n"), "none");
+}
+
 /* Files that train nothing. */
 static void nothing_is_trained(void **state) {
     (void)state;
@@ -160,9 +195,9 @@ static void nothing_is_trained(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(other_trainings),    cmocka_unit_test(splits),
-        cmocka_unit_test(adapters),           cmocka_unit_test(held_out_by_scripts),
-        cmocka_unit_test(nothing_is_trained),
+        cmocka_unit_test(other_trainings), cmocka_unit_test(splits),
+        cmocka_unit_test(adapters),        cmocka_unit_test(held_out_by_scripts),
+        cmocka_unit_test(joined_texts),    cmocka_unit_test(nothing_is_trained),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -279,10 +279,9 @@ static void other_rows(void **state) {
         json_string_value(json_object_get(json_object_get(source, "fields"), "text")), "body");
     assert_null(sifr_of(config, "chat_template"));
     json_decref(config);
-    config_imported made;
-    sifr_error error = {0};
-    assert_int_equal(import("dataset: texts\nstage: pt\n", &made, &error), SIFR_USAGE);
-    assert_non_null(strstr(error.message, "packing is null: stage: pt joins the texts of rows"));
+    config = imports("dataset: texts\nstage: pt\n");
+    assert_string_equal(json_string_value(sifr_of(config, "join_texts")), "eos");
+    json_decref(config);
     config = imports("dataset: plain\ndataset_dir: nowhere\n");
     assert_null(sifr_of(config, "dataset"));
     says("dataset = \"plain\": not taken over: a name of nowhere/dataset_info.json, which is "

@@ -100,6 +100,13 @@ sifr_status train_data_split(train_data *data, double share, uint64_t seed, trai
     return status;
 }
 
+sifr_status train_data_join(train_data *data, sifr_error *error) {
+    if (data->chat) return train_chat_join(data->chat, error);
+    return base_fail(error, SIFR_USAGE,
+                     "join_texts: text and token stores are cut into full windows already; leave "
+                     "it out, or give rows of text");
+}
+
 sifr_status train_data_pack(train_data *data, sifr_error *error) {
     if (data->chat && train_chat_is_paired(data->chat))
         return base_fail(error, SIFR_USAGE,

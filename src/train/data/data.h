@@ -55,6 +55,9 @@ const train_chat *train_data_chat(const train_data *data);
 sifr_status train_data_split(train_data *data, double share, uint64_t seed, train_data **held_out,
                              sifr_error *error) SIFR_MUST_CHECK;
 
+/* Joins rows of text that were read for it into full windows. After the split. */
+sifr_status train_data_join(train_data *data, sifr_error *error) SIFR_MUST_CHECK;
+
 /* Puts several rows to fine-tune on into each window. SIFR_USAGE for other data. After the split.
  */
 sifr_status train_data_pack(train_data *data, sifr_error *error) SIFR_MUST_CHECK;

@@ -21,6 +21,7 @@ sifr_status train_chat_new(int64_t length, int64_t padding, size_t parts, train_
     chat->length = length;
     chat->padding = padding;
     chat->part_count = parts;
+    chat->begin = -1;
     sifr_status status = base_alloc(parts, sizeof *chat->parts, &chat->parts, error);
     if (status == SIFR_OK)
         status = base_grow(&chat->starts, &chat->starts_room, 1, sizeof *chat->starts, error);
@@ -108,6 +109,7 @@ static sifr_status copy_side(const train_chat *x, const bool *goes, bool side, t
                              sifr_error *error) {
     int64_t per = rows_a_draw(x);
     to->paired = x->paired;
+    to->begin = x->begin;
     for (size_t p = 0; p < x->part_count; p++) {
         const chat_part *part = &x->parts[p];
         to->parts[p] = (chat_part){.first = to->counts.rows / per, .weight = part->weight};
@@ -192,6 +194,10 @@ sifr_status train_chat_group(train_chat *chat, int64_t batch, sifr_error *error)
 
 bool train_chat_is_packed(const train_chat *chat) {
     return chat->packs.starts != NULL;
+}
+
+bool train_chat_is_joined(const train_chat *chat) {
+    return chat->joined;
 }
 
 bool train_chat_is_paired(const train_chat *chat) {

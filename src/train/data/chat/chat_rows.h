@@ -26,6 +26,13 @@ typedef struct train_chat_source {
     train_chat_turns turns;    /* of messages, in place of the mask */
 } train_chat_source;
 
+/* What is put between texts that are joined. */
+typedef enum train_chat_joint {
+    TRAIN_JOIN_NONE, /* each row is a sequence */
+    TRAIN_JOIN_EOS,  /* the end-of-text token alone, and a BOS in place of each sequence's first */
+    TRAIN_JOIN_PLAIN /* the tokenizer's special tokens, and no others */
+} train_chat_joint;
+
 typedef struct train_chat_options {
     const train_chat_source *sources;
     size_t count;
@@ -42,6 +49,7 @@ typedef struct train_chat_options {
     bool whole;               /* nothing is cut; for looking at the rows */
     bool odds;                /* answers of preferences as TRL's ORPOTrainer cuts them */
     bool skip_bad_rows;       /* those that cannot be read or used are counted, not refused */
+    train_chat_joint joint;   /* of rows of text, all of which are then kept whole */
     int64_t max_rows;         /* of each source, the first; 0: all */
     bool drop_long;           /* rows longer than `length` are left out, not cut */
     int threads;              /* 0: every core */
@@ -57,6 +65,7 @@ typedef struct train_chat_counts {
     int64_t long_rows;             /* rows that are left out for their length */
     int64_t dropped_cut;           /* of those, because of the cut */
     int64_t bad, merged, longest;
+    int64_t unfilled;                  /* tokens that fill no sequence of joined texts */
     int64_t left_out, quoted, doubled; /* train_chat_odd */
     int64_t twice;                     /* train_chat_lost */
 } train_chat_counts;
@@ -71,6 +80,11 @@ void train_chat_close(train_chat *chat); /* NULL is harmless */
  * too few. */
 sifr_status train_chat_split(train_chat *chat, double share, uint64_t seed, train_chat **held_out,
                              sifr_error *error) SIFR_MUST_CHECK;
+
+/* Joins the rows and cuts them into full sequences, once and after any split; rows that were read
+ * for it. SIFR_FAILED where they fill none. */
+sifr_status train_chat_join(train_chat *chat, sifr_error *error) SIFR_MUST_CHECK;
+bool train_chat_is_joined(const train_chat *chat);
 
 /* Packs the rows, once and after any split; rows that were kept whole count as cut. */
 sifr_status train_chat_pack(train_chat *chat, sifr_error *error) SIFR_MUST_CHECK;

@@ -25,6 +25,8 @@ struct train_chat {
     size_t ids_room, learned_room, starts_room, lengths_room, numbers_room;
     int64_t unsplit; /* rows before the split */
     bool prompts;    /* train_chat_learn_prompts */
+    bool joined;     /* train_chat_join */
+    int32_t begin;   /* begins each sequence of joined texts; -1: none */
     chat_part *parts;
     size_t part_count;
     train_chat_packs packs;         /* of all parts; no starts: rows are not packed */

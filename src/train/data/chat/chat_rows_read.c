@@ -84,13 +84,14 @@ static sifr_status take_bad(chat_reader *r, sifr_status status, const char *mess
 
 static int64_t kept_of(const chat_reader *r, const train_chat_row *row) {
     int64_t whole = (int64_t)row->ids.count;
-    return r->options->whole ? whole : base_min_i64(whole, r->chat->length);
+    return r->options->whole || r->options->joint ? whole : base_min_i64(whole, r->chat->length);
 }
 
 /* A row without a token to learn, or whose only ones are cut off, would be padding; so would a pair
  * be with such an answer. */
 static bool is_dropped(chat_reader *r, const train_chat_row *rows, int count) {
     bool dropped = false, cut = false;
+    if (r->options->joint && rows[0].ids.count) return false;
     for (int a = 0; a < count; a++) {
         int64_t kept = kept_of(r, &rows[a]), learned = 0, later = 0;
         for (int64_t i = 1; i < (int64_t)rows[a].ids.count; i++)
@@ -208,6 +209,11 @@ static sifr_status find_form(chat_reader *r, const json_t *row, const formats_ro
     if (r->form) return SIFR_OK;
     BASE_TRY(formats_row_form_find(row, r->type, place, &form, error));
     if (!r->typed) BASE_TRY(check_kind(r, form->type, error));
+    if (r->options->joint && form->type != FORMATS_ROW_TEXT)
+        return base_fail(error, SIFR_USAGE,
+                         "join_texts: %s: rows of type %s are learned one by one; leave it out, or "
+                         "give rows of text",
+                         r->file, formats_row_type_name(form->type));
     r->form = form;
     const char *said = train_chat_fields_form(form, row, form_text);
     if (!r->typed || said == form_text)
@@ -355,19 +361,24 @@ static sifr_status make_reader(chat_reader *r, sifr_error *error) {
     BASE_TRY(base_alloc(r->threads, sizeof *r->encoders, &r->encoders, error));
     BASE_TRY(base_alloc(ROWS_AT_A_TIME, sizeof *r->slots, &r->slots, error));
     for (size_t t = 0; t < r->threads; t++) {
-        r->encoders[t] = (train_chat_encoder){.tokenizer = r->tokenizer,
-                                              .templates = &r->templates,
-                                              .mask = o->mask,
-                                              .end_ids = &r->end_ids,
-                                              .variables = o->variables,
-                                              .special = o->special,
-                                              .odds = o->odds,
-                                              .separator = find_end(r)};
+        r->encoders[t] =
+            (train_chat_encoder){.tokenizer = r->tokenizer,
+                                 .templates = &r->templates,
+                                 .mask = o->mask,
+                                 .end_ids = &r->end_ids,
+                                 .variables = o->variables,
+                                 .special = o->special && o->joint != TRAIN_JOIN_EOS,
+                                 .odds = o->odds,
+                                 .separator = o->joint == TRAIN_JOIN_PLAIN ? -1 : find_end(r)};
         BASE_TRY(formats_tokenizer_scratch_new(r->tokenizer, &r->encoders[t].scratch, error));
     }
     BASE_TRY(train_chat_ends_open(r->tokenizer, r->encoders[0].scratch, o->eot_tokens, &r->end_ids,
                                   error));
-    return train_chat_new(o->length, o->padding, o->count, &r->chat, error);
+    BASE_TRY(train_chat_new(o->length, o->padding, o->count, &r->chat, error));
+    size_t begins;
+    const int32_t *begin = formats_tokenizer_around(r->tokenizer, false, &begins);
+    if (begins && o->special && o->joint == TRAIN_JOIN_EOS) r->chat->begin = begin[0];
+    return SIFR_OK;
 }
 
 static void free_reader(chat_reader *r) {
@@ -458,7 +469,7 @@ static void say_odd_rows(const chat_reader *r) {
 static void say_rows(const chat_reader *r) {
     const train_chat_counts *c = &r->chat->counts;
     char rows[80], tokens[80], learned[32];
-    if (!r->options->whole)
+    if (!r->options->whole && !r->options->joint)
         base_log(r->options->log, SIFR_LOG_INFO,
                  "data: %s, %s, of which %s %s learned; the longest %s has %lld, each "
                  "takes %lld",
