@@ -1,10 +1,12 @@
 #include "cli/template_choice.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/file.h"
 #include "formats/chat_template.h"
+#include "formats/chat_template_given.h"
 #include "formats/tokenizer/tokenizer.h"
 
 /* The first of the words that is no token, in `word`; false: all are. */
@@ -94,13 +96,41 @@ static bool is_folders(const char *folder, const char *text) {
     return same;
 }
 
+static bool is_allowed(const config_import_options *how, const char *key) {
+    for (size_t i = 0; i < how->allow_count; i++)
+        if (strcmp(how->allow[i], key) == 0) return true;
+    return false;
+}
+
+/* A file may be elsewhere, but a name is one of those that are here. */
+static sifr_status check_name(json_t *sifr, const char *given, bool allowed, config_line *say,
+                              void *user, sifr_error *error) {
+    static const char key[] = "chat_template";
+    formats_given_template found;
+    sifr_error wrong = {0};
+    char line[400];
+    if (!given || strpbrk(given, "./\n")) return SIFR_OK;
+    if (formats_chat_template_given(given, true, &found, &wrong) == SIFR_OK) {
+        free(found.text);
+        return SIFR_OK;
+    }
+    if (!allowed)
+        return base_fail(error, SIFR_USAGE, "%s; or pass --allow %s to keep the model folder's",
+                         wrong.message, key);
+    snprintf(line, sizeof line, "%s = \"%.60s\": left out, since it is allowed: %.250s", key, given,
+             wrong.message);
+    say(user, line);
+    json_object_del(sifr, key);
+    return SIFR_OK;
+}
+
 sifr_status cli_settle_template(const config_imported *made, const config_import_options *how,
                                 config_line *say, void *user, sifr_error *error) {
     json_t *sifr = json_object_get(made->config, "sifr");
     const char *folder = json_string_value(json_object_get(sifr, "model"));
     const char *text = json_string_value(json_object_get(sifr, "chat_template"));
-    bool allowed = false;
     char line[400];
+    BASE_TRY(check_name(sifr, text, is_allowed(how, "chat_template"), say, user, error));
     if (!made->tokens || !text || !folder) return SIFR_OK;
     if (!base_is_directory(folder)) {
         snprintf(line, sizeof line,
@@ -110,8 +140,7 @@ sifr_status cli_settle_template(const config_imported *made, const config_import
         say(user, line);
         return SIFR_OK;
     }
-    for (size_t i = 0; i < how->allow_count; i++) allowed |= strcmp(how->allow[i], "template") == 0;
-    BASE_TRY(check_tokens(folder, made->tokens, allowed, say, user, error));
+    BASE_TRY(check_tokens(folder, made->tokens, is_allowed(how, "template"), say, user, error));
     if (!is_folders(folder, text)) return SIFR_OK;
     json_object_del(sifr, "chat_template");
     say(user, "template: the model folder's own chat template writes the same, and stays");

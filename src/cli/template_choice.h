@@ -7,7 +7,8 @@
 
 /* Takes sifr.chat_template out of the config that was made where the folder's own template writes
  * the same, and says so by `say`, as it does where the folder is not there. SIFR_USAGE where the
- * tokenizer lacks a token, unless `how` allows the key template. */
+ * tokenizer lacks a token, unless `how` allows the key template, and for a name of a template that
+ * is not here, which is left out where `how` allows chat_template. */
 sifr_status cli_settle_template(const config_imported *made, const config_import_options *how,
                                 config_line *say, void *user, sifr_error *error) SIFR_MUST_CHECK;
 

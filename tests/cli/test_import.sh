@@ -76,6 +76,24 @@ factory qwen model --allow template
 factory qwen someone/Qwen
 says '^template: someone/Qwen is no folder here, so its tokens and its own chat template are not'
 
+# Names of axolotl's templates: those that are here, and the others.
+named() { printf 'base_model: model\nlearning_rate: 1.0e-4\nchat_template: %s\n' "$1" >named.yaml
+    run import --config named.yaml named.json "${@:2}"; }
+for name in chatml tokenizer_default tokenizer_default_fallback_chatml; do
+    named $name
+    [ "$code" = 0 ] || fail "$name: $(cat err)"
+done
+rm named.json
+for name in qwen3 qwen_25 tokenizer_default_fallbak_chatml; do
+    named $name
+    [ "$code" = 2 ] && [ ! -e named.json ] || fail "$name: exit code $code"
+done
+named qwen3
+says '^sifr import: chat_template qwen3: axolotl.s template of this name is not here .*; or pass --allow chat_template to keep'
+named qwen3 --allow chat_template
+[ "$code" = 0 ] && ! grep -q qwen3 named.json || fail "allowed: $(cat err)"
+says '^chat_template = "qwen3": left out, since it is allowed: '
+
 echo 'adapter: ia3' >>axolotl.yaml
 run import --config axolotl.yaml other.json
 [ "$code" = 2 ] || fail "LoRA: exit code $code"
