@@ -192,6 +192,10 @@ static const char *const beside_messages[] = {"system", "system_prompt", "tools"
 static const char *const beside_preference[] = {"system",      "input",         "tools",
                                                 "instruction", "question",      "context",
                                                 "history",     "system_prompt", NULL};
+/* Of preferences in turns, whose prompt is in them. */
+static const char *const beside_answers[] = {
+    "prompt",      "messages", "conversations", "conversation", "system",        "input", "tools",
+    "instruction", "question", "context",       "history",      "system_prompt", NULL};
 static const char *const beside_text[] = {"kto_tag", NULL};
 
 /* `reads`: what of a form's own fields axolotl's type reads, by their names here. */
@@ -315,6 +319,58 @@ static void read_custom(const json_t *type, axolotl_rows *rows) {
     put_alpaca_ignored(rows, text_of(type, "field_input") != NULL, own);
 }
 
+/* Preferences by names of axolotl's: how they are written there. */
+static const struct {
+    const char *module, *why; /* why: they are not taken over; NULL: they are */
+} preferences[] = {
+    {"chat_template", NULL},
+    {"passthrough", NULL},
+    {"chatml", "axolotl writes rows of this type in ChatML by itself: give the file to --data, and "
+               "chatml to --chat-template"},
+    {"llama3", "axolotl writes rows of this type in Llama 3's template by itself: give the file to "
+               "--data, and llama3 to --chat-template"},
+    {"zephyr", "axolotl writes rows of this type in Zephyr's template by itself: give the file to "
+               "--data, and that template's file to --chat-template"},
+    {"user_defined",
+     "a type of its own is read with field_prompt, field_chosen and field_rejected"},
+};
+
+/* Turns of role and content, or a text, with both answers beside them. */
+static void read_preference_turns(const json_t *set, const char *function, axolotl_rows *rows) {
+    static const char *const turns[] = {"messages", NULL}, *const lists[] = {NULL};
+    bool named = import_asks(json_object_get(set, "message_property_mappings")) ||
+                 import_asks(json_object_get(set, "message_field_role"));
+    static const char *const names[] = {"chosen", "rejected"}, *const keys[] = {"field_chosen",
+                                                                                "field_rejected"};
+    bool whole = *function && strcmp(function, "default") != 0; /* argilla's: answers have all */
+    const char *form = messages_form(set, &rows->why);
+    if (!form) return;
+    if ((named && strcmp(form, "messages") != 0) || import_asks(json_object_get(set, "roles"))) {
+        rows->why = "messages of preferences have role and content of user and assistant here";
+        return;
+    }
+    put_type(rows, "preference");
+    if (!whole) put_field(rows, "messages", text_of(set, "field_messages"));
+    for (int i = 0; i < 2; i++) put_field(rows, names[i], text_of(set, keys[i]));
+    put_ignored(rows, beside_answers, whole ? lists : turns);
+}
+
+static void read_named_preference(const json_t *set, const char *type, axolotl_rows *rows) {
+    size_t length = strcspn(type, ".");
+    const char *function = type[length] ? type + length + 1 : "";
+    rows->why = "rows of this type have no form here; give prompt, chosen and rejected to --data";
+    for (size_t i = 0; i < sizeof preferences / sizeof *preferences; i++) {
+        const char *module = preferences[i].module;
+        if (strlen(module) != length || strncmp(type, module, length) != 0) continue;
+        rows->why = preferences[i].why;
+        if (strcmp(module, "chat_template") == 0) read_preference_turns(set, function, rows);
+        if (strcmp(module, "passthrough") != 0) return;
+        put_type(rows, "preference");
+        put_ignored(rows, beside_preference, (const char *const[]){NULL});
+        return;
+    }
+}
+
 /* A type of preferences by fields alone; formats of prompts have no counterpart. */
 static void read_preference(const json_t *set, axolotl_rows *rows) {
     static const char *const others[] = {"prompt_format", "chosen_format", "rejected_format",
@@ -322,6 +378,10 @@ static void read_preference(const json_t *set, axolotl_rows *rows) {
     static const char *const names[] = {"prompt", "chosen", "rejected"};
     static const char *const keys[] = {"field_prompt", "field_chosen", "field_rejected"};
     const json_t *type = json_object_get(set, "type");
+    if (json_is_string(type)) {
+        read_named_preference(set, json_string_value(type), rows);
+        return;
+    }
     bool alone = json_is_object(type);
     for (size_t i = 0; i < sizeof others / sizeof *others; i++)
         alone &= !import_asks(json_object_get(type, others[i]));
@@ -388,6 +448,8 @@ static sifr_status say_others(import_state *s, const char *key, size_t index, co
                                         "field_messages",
                                         "field_tools",
                                         "field_system",
+                                        "field_chosen",
+                                        "field_rejected",
                                         "message_property_mappings",
                                         "chat_template",
                                         "chat_template_jinja",

@@ -326,8 +326,8 @@ static void preferences(void **state) {
         "\"q\"}, " OF_PAIRS "}]}}",
         0);
     says("base_model: m\nrl: dpo\ndatasets: [{path: a.jsonl, type: chatml.intel}]\n",
-         "not taken over: rows of this type have no form here; give prompt, chosen and rejected to "
-         "--data\n");
+         "not taken over: axolotl writes rows of this type in ChatML by itself: give the file to "
+         "--data, and chatml to --chat-template\n");
     says("output_dir: o\nloss_type: nll\n",
          "loss_type = \"nll\": no effect here: the loss is the cross entropy\n");
     says("output_dir: o\nstage: sft\npref_beta: 0.1\n",

@@ -117,6 +117,41 @@ static void adapters(void **state) {
     json_decref(made.config);
 }
 
+/* Preferences by names of axolotl's types: as a source, with what axolotl does not read. */
+static void preferences_by_name(void **state) {
+    (void)state;
+#define OF(type_) "base_model: m\nrl: dpo\ndatasets: [{path: a.jsonl, type: " type_ "}]\n"
+    static const struct {
+        const char *text, *fields; /* fields: NULL: not taken over */
+    } named[] = {
+        {OF("chat_template.default"), "{}"},
+        {OF("chat_template"), "{}"},
+        {OF("chat_template.default, field_messages: conversations, field_chosen: good"),
+         "{\"messages\": \"conversations\", \"chosen\": \"good\"}"},
+        {OF("chat_template.argilla_chat"), "{}"},
+        {OF("passthrough"), "{}"},
+        {OF("chat_template, message_property_mappings: {role: from, content: value}"), NULL},
+        {OF("llama3.intel"), NULL},
+        {OF("mine.own"), NULL},
+    };
+    for (size_t i = 0; i < sizeof named / sizeof *named; i++) {
+        config_imported made;
+        sifr_error error = {0};
+        if (import(named[i].text, &made, &error) != SIFR_OK)
+            fail_msg("%s: %s", named[i].text, error.message);
+        const json_t *sets = json_object_get(json_object_get(made.config, "sifr"), "dataset");
+        const json_t *set = json_array_get(sets, 0), *fields = json_object_get(set, "fields");
+        json_t *wanted = named[i].fields ? json_loads(named[i].fields, 0, NULL) : NULL;
+        bool same = wanted
+                        ? set && (json_object_size(wanted) ? json_equal(fields, wanted) : !fields)
+                        : !set && made.left == 1;
+        if (!same) fail_msg("%s: %s", named[i].text, lines);
+        json_decref(wanted);
+        json_decref(made.config);
+    }
+#undef OF
+}
+
 static void expect_share(const char *text, double wanted) {
     config_imported made;
     sifr_error error = {0};
@@ -195,9 +230,13 @@ static void nothing_is_trained(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(other_trainings), cmocka_unit_test(splits),
-        cmocka_unit_test(adapters),        cmocka_unit_test(held_out_by_scripts),
-        cmocka_unit_test(joined_texts),    cmocka_unit_test(nothing_is_trained),
+        cmocka_unit_test(other_trainings),
+        cmocka_unit_test(splits),
+        cmocka_unit_test(adapters),
+        cmocka_unit_test(preferences_by_name),
+        cmocka_unit_test(held_out_by_scripts),
+        cmocka_unit_test(joined_texts),
+        cmocka_unit_test(nothing_is_trained),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
