@@ -162,6 +162,7 @@ sifr_status import_finish_rows(import_state *s, const char *share) {
     json_t *value = json_object_get(s->source, share), *data = import_get(s, "sifr.data");
     if (json_is_array(data)) data = json_array_get(data, 0);
     bool text = data && !import_names_file(json_string_value(data));
+    text |= !data && import_asks(json_object_get(s->source, "pretraining_dataset"));
     double number = json_number_value(value);
     if (text) drop_places(s);
     if (!import_asks(value)) return SIFR_OK;

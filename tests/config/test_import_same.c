@@ -54,6 +54,8 @@ static void other_trainings(void **state) {
         {AX "shrink_embeddings: true\n", "shrink_embeddings", NULL},
         {AX "resize_token_embeddings_to_32x: true\n", "resize_token_embeddings_to_32x", NULL},
         {AX "default_system_message: Be terse.\n", "default_system_message", NULL},
+        {AX "pretraining_dataset: a\nsample_packing: true\n", "pretraining_dataset",
+         "pass the key with --allow, and give the text to --data"},
         {AX "bf16: full\n", "bf16", "give true, or bf16.bf16_master_weights_and_grads"},
         {AX "accelerator_config: {split_batches: true}\n", "accelerator_config", "split_batches: "},
         {TRL "eos_token: <|im_end|>\n", "eos_token", NULL},
@@ -152,6 +154,21 @@ static void preferences_by_name(void **state) {
 #undef OF
 }
 
+/* What --allow lets pass is text, which is not packed. */
+static void allowed_text(void **state) {
+    (void)state;
+    static const char *const allow[] = {"pretraining_dataset"};
+    static const char text[] = AX "pretraining_dataset: a\nsample_packing: true\n";
+    const config_import_options allowing = {.allow = allow, .allow_count = 1};
+    config_imported made;
+    sifr_error error;
+    assert_int_equal(
+        config_import(text, sizeof text - 1, "a.yaml", &allowing, keep_line, NULL, &made, &error),
+        SIFR_OK);
+    assert_null(json_object_get(json_object_get(made.config, "sifr"), "packing"));
+    json_decref(made.config);
+}
+
 static void expect_share(const char *text, double wanted) {
     config_imported made;
     sifr_error error = {0};
@@ -233,6 +250,7 @@ int main(void) {
         cmocka_unit_test(other_trainings),
         cmocka_unit_test(splits),
         cmocka_unit_test(adapters),
+        cmocka_unit_test(allowed_text),
         cmocka_unit_test(preferences_by_name),
         cmocka_unit_test(held_out_by_scripts),
         cmocka_unit_test(joined_texts),
