@@ -111,9 +111,33 @@ bool import_row_asks(const import_row *row, const json_t *value) {
     return import_asks(value) || (json_is_number(value) && !row->zero_is_none);
 }
 
+/* Another key of the source for the same of sifr; "another key" where there is none. */
+static const char *find_twin(const import_state *s, const import_row *row) {
+    for (size_t i = 0; i < s->kind->count; i++) {
+        const import_row *other = &s->kind->rows[i];
+        bool same = other != row && other->to && strcmp(other->to, row->to) == 0;
+        if (same && strcmp(other->from, row->from) != 0 && other->action == row->action &&
+            import_is_given(json_object_get(s->source, other->from)))
+            return other->from;
+    }
+    return "another key";
+}
+
+/* Two keys that the source would not have both, with different values. */
+static sifr_status refuse_twin(import_state *s, const import_row *row, const char *key,
+                               const json_t *value) {
+    char why[160];
+    snprintf(why, sizeof why, "%.60s gives %.60s another value; give one of them",
+             find_twin(s, row), row->to);
+    return import_refuse(s, key, value, why);
+}
+
 static sifr_status import_copy(import_state *s, const import_row *row, const char *key,
                                json_t *value) {
     json_t *there = import_get(s, row->to);
+    bool scalar = !json_is_object(value) && !json_is_array(value);
+    if (row->action == IMPORT_COPY && scalar && there && !config_value_equal(there, value))
+        return refuse_twin(s, row, key, value);
     if (row->action == IMPORT_FILL && there && !config_value_is_auto(there)) {
         if (config_value_equal(there, value))
             import_say_kept(s, key, value, row->to);

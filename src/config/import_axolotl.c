@@ -51,6 +51,21 @@ static sifr_status axolotl_recompute(import_state *s, const char *key, json_t *v
     return import_put(s, to, json_string("unit"));
 }
 
+/* Its plugin acts at its default too. */
+static sifr_status axolotl_spectrum(import_state *s, const char *key, json_t *value) {
+    if (!import_is_given(value)) return SIFR_OK;
+    return import_refuse(s, key, value, "Spectrum is not supported yet; give sifr.freeze patterns");
+}
+
+/* axolotl makes two steps of a warm-up of one. */
+static sifr_status axolotl_warmup(import_state *s, const char *key, json_t *value) {
+    static const char *const to = "sifr.warmup_steps";
+    static const import_row row = COPY("warmup_steps", "sifr.warmup_steps");
+    if (json_number_value(value) != 1) return import_apply(s, &row, key, value);
+    import_say_kept(s, key, value, "sifr.warmup_steps, 2 as axolotl has it");
+    return import_put(s, to, json_integer(2));
+}
+
 /* clang-format off */
 static const import_row axolotl_rows[] = {
 LATER("deepspeed"),
@@ -70,7 +85,7 @@ SPECIAL("lr_scheduler", axolotl_scheduler),
 SPECIAL("lr_scheduler_kwargs", import_kwargs),
 LATER("cosine_min_lr_ratio"),
 REFUSE_BUT_0("cosine_constant_lr_ratio", "sifr does not have this schedule"),
-COPY("warmup_steps", "sifr.warmup_steps"),
+SPECIAL("warmup_steps", axolotl_warmup),
 COPY("warmup_ratio", "sifr.warmup_ratio"),
 FILL("weight_decay", "optimizer.params.weight_decay"),
 LATER("adam_epsilon"),
@@ -328,7 +343,7 @@ IGNORE("mlflow_experiment_name", REPORTS),
 REFUSE("overrides_of_model_kwargs", "the model's config.json has it: put it there"),
 LATER("lora_exclude_modules"),
 REFUSE("use_eaft", "this loss is not supported yet"),
-REFUSE("spectrum_top_fraction", "Spectrum is not supported yet; give sifr.freeze patterns"),
+SPECIAL("spectrum_top_fraction", axolotl_spectrum),
 REFUSE("dpo_loss_weights", PREFERENCE),
 REFUSE("dpo_beta", "give it as rl_beta"),
 REFUSE("ebft", "this training is not supported yet"),
@@ -345,15 +360,6 @@ static sifr_status axolotl_preference(import_state *s) {
     import_preference p = {.loss = "rl", .losses = losses, .count = 3, .pairs = 1};
     p.beta = import_is_given(json_object_get(s->source, "rl_beta")) ? "rl_beta" : "orpo_alpha";
     return import_finish_preference(s, &p);
-}
-
-/* axolotl makes two steps of a warm-up of one. */
-static sifr_status axolotl_warmup(import_state *s) {
-    static const char *const to = "sifr.warmup_steps";
-    json_t *value = json_object_get(s->source, "warmup_steps");
-    if (json_number_value(value) != 1 || !import_get(s, to)) return SIFR_OK;
-    import_say_kept(s, "warmup_steps", value, "sifr.warmup_steps, 2 as axolotl has it");
-    return import_put(s, to, json_integer(2));
 }
 
 /* axolotl's own checks: adapters have a rank, and qlora stands beside codes. */
@@ -383,7 +389,6 @@ static sifr_status axolotl_finish(import_state *s) {
     const char *kind = json_string_value(import_get(s, type));
     bool cosine = !kind || strcmp(kind, "cosine") == 0;
     BASE_TRY(import_axolotl_defaults(s));
-    BASE_TRY(axolotl_warmup(s));
     BASE_TRY(axolotl_preference(s));
     BASE_TRY(import_finish_optimizer(s, "optimizer"));
     BASE_TRY(import_axolotl_template(s));

@@ -5,9 +5,10 @@
 #include "config/config_private.h"
 #include "config/import_private.h"
 
-/* Takes the reference over. A value that is there, if only of the DeepSpeed config, counts. */
-static sifr_status take(import_state *s, const char *key, const char *to, json_t *value,
-                        const char *more) {
+/* Takes the reference over. A value that is there, if only of the DeepSpeed config, counts; `word`
+ * is that of the source, NULL: the same. */
+static sifr_status take_as(import_state *s, const char *key, const char *word, const char *to,
+                           json_t *value, const char *more) {
     char from[80], where[120];
     const json_t *there = import_get(s, to);
     if (there && !config_value_is_auto(there)) {
@@ -16,8 +17,15 @@ static sifr_status take(import_state *s, const char *key, const char *to, json_t
     }
     snprintf(from, sizeof from, "its default of %.40s", key);
     snprintf(where, sizeof where, "%s%s", to, more);
-    import_say_kept(s, from, value, where);
+    json_t *own = word ? json_string(word) : json_incref(value);
+    import_say_kept(s, from, own, where);
+    json_decref(own);
     return import_put(s, to, value);
+}
+
+static sifr_status take(import_state *s, const char *key, const char *to, json_t *value,
+                        const char *more) {
+    return take_as(s, key, NULL, to, value, more);
 }
 
 static bool is_number(const import_state *s, const char *path) {
@@ -89,7 +97,7 @@ sifr_status import_axolotl_long(import_state *s) {
     json_t *value = json_object_get(s->source, key);
     const char *word = json_string_value(value);
     if (!import_get(s, "sifr.dataset")) return SIFR_OK;
-    if (!import_is_given(value)) return take(s, key, to, json_true(), "");
+    if (!import_is_given(value)) return take_as(s, key, "drop", to, json_true(), "");
     if (word && strcmp(word, "truncate") == 0) {
         import_say_idle(s, key, value, "a row is cut at its end");
         return SIFR_OK;

@@ -37,6 +37,17 @@ sifr_status import_begin_factory_v1(import_state *s) {
                      s->name, s->kind->name);
 }
 
+/* Of several it merges all but the last into the model first. */
+sifr_status import_adapter_path(import_state *s, const char *key, json_t *value) {
+    static const import_row row = COPY("adapter_name_or_path", "sifr.adapter");
+    const char *path = json_string_value(value);
+    if (s->kind == &import_factory && path && strchr(path, ','))
+        return import_refuse(s, key, value,
+                             "there is one adapter: merge all but the last with `sifr merge`, and "
+                             "give the model that it makes");
+    return import_apply(s, &row, key, value);
+}
+
 static bool pretrains(const import_state *s) {
     const char *stage = json_string_value(json_object_get(s->source, "stage"));
     return stage && strcmp(stage, "pt") == 0;

@@ -332,13 +332,25 @@ static void say_unknown(import_state *s, const char *key, const json_t *value) {
     import_say_left(s, key, value, why);
 }
 
+static bool are_files(const json_t *names) {
+    bool files = json_array_size(names) > 0;
+    for (size_t i = 0; i < json_array_size(names); i++)
+        files &= import_names_file(json_string_value(json_array_get(names, i)));
+    return files;
+}
+
 sifr_status import_factory_datasets(import_state *s, const char *key, json_t *value) {
     static const char *const to = "sifr.dataset";
     char folder[BASE_PATH_LENGTH], path[BASE_PATH_LENGTH], where[BASE_PATH_LENGTH + 40];
     if (!import_asks(value)) return SIFR_OK;
     if (s->kind != &import_factory) return import_rows_file(s, key, value);
     if (!find_folder(s, folder, path)) {
-        if (import_names_file(json_string_value(value))) return import_rows_file(s, key, value);
+        json_t *names = names_of(value);
+        if (are_files(names) && !import_get(s, "sifr.data")) {
+            import_say_kept(s, key, value, "sifr.data");
+            return import_put(s, "sifr.data", names);
+        }
+        json_decref(names);
         say_unknown(s, key, value);
         return SIFR_OK;
     }

@@ -210,7 +210,7 @@ import_special import_model_kwargs, import_dataset_kwargs, import_special_tokens
 /* import_factory.c: LLaMA-Factory's own. */
 sifr_status import_begin_factory(import_state *s);
 sifr_status import_begin_factory_v1(import_state *s);
-import_special import_factory_packing;
+import_special import_factory_packing, import_adapter_path;
 sifr_status import_factory_stage(import_state *s); /* pt or sft, once all keys are read */
 
 /* import_factory_rows.c: names of dataset_info.json, and those of held-out rows once all keys are

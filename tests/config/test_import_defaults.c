@@ -59,7 +59,7 @@ static void of_axolotl(void **state) {
         "\"cosine\"}, \"dataloader_drop_last\": false}");
     /* Rows that are too long. */
     says("base_model: m\ndatasets: [{path: a.jsonl, type: alpaca}]\n",
-         "its default of excess_length_strategy = true: sifr.drop_long_rows\n");
+         "its default of excess_length_strategy = \"drop\": sifr.drop_long_rows\n");
     says("base_model: m\ndatasets: [{path: a.jsonl, type: alpaca}]\nexcess_length_strategy: "
          "truncate\n",
          "excess_length_strategy = \"truncate\": no effect here: a row is cut at its end\n");

@@ -56,6 +56,7 @@ static void other_trainings(void **state) {
         {AX "default_system_message: Be terse.\n", "default_system_message", NULL},
         {AX "pretraining_dataset: a\nsample_packing: true\n", "pretraining_dataset",
          "pass the key with --allow, and give the text to --data"},
+        {AX "spectrum_top_fraction: 0.5\n", "spectrum_top_fraction", NULL},
         {AX "bf16: full\n", "bf16", "give true, or bf16.bf16_master_weights_and_grads"},
         {AX "accelerator_config: {split_batches: true}\n", "accelerator_config", "split_batches: "},
         {TRL "eos_token: <|im_end|>\n", "eos_token", NULL},
@@ -73,6 +74,9 @@ static void other_trainings(void **state) {
         {HF "data_seed: 7\n", NULL, ": no effect here: rows are in an order of sifr's own"},
         {CLM "max_train_samples: 0\n", "max_train_samples", NULL},
         {CLM "keep_linebreaks: false\n", "keep_linebreaks", NULL},
+        {TRL "max_seq_length: 32\n", "max_seq_length", "max_length gives sifr.seq_length another"},
+        {TRL "max_seq_length: 64\n", NULL, "max_seq_length = 64: sifr.seq_length\n"},
+        {LF "adapter_name_or_path: 'a,b'\n", "adapter_name_or_path", NULL},
         {LF "max_samples: 0\n", "max_samples", NULL},
         {LF "train_on_prompt: true\nmask_history: true\n", "mask_history", NULL},
         {OI "reduce_loss: sum\n", "reduce_loss", NULL},
@@ -169,6 +173,30 @@ static void allowed_text(void **state) {
     json_decref(made.config);
 }
 
+/* Names with commas between them are several. */
+static void several_files(void **state) {
+    (void)state;
+    config_imported made;
+    sifr_error error;
+    assert_int_equal(import(LF "dataset: a.jsonl, b.jsonl\n", &made, &error), SIFR_OK);
+    json_t *wanted = json_pack("[s, s]", "a.jsonl", "b.jsonl");
+    assert_true(json_equal(json_object_get(json_object_get(made.config, "sifr"), "data"), wanted));
+    json_decref(wanted);
+    json_decref(made.config);
+}
+
+/* One line a key, with the words of its program. */
+static void lines_about_defaults(void **state) {
+    (void)state;
+    static const same_case cases[] = {
+        {AX "datasets: [{path: a.jsonl, type: alpaca}]\n", NULL,
+         "its default of excess_length_strategy = \"drop\": sifr.drop_long_rows\n"},
+        {AX "warmup_steps: 1\n", NULL, "\nwarmup_steps = 1: sifr.warmup_steps, 2 as axolotl has"},
+    };
+    check(CASES(cases));
+    assert_null(strstr(lines, "warmup_steps = 1: sifr.warmup_steps\n"));
+}
+
 static void expect_share(const char *text, double wanted) {
     config_imported made;
     sifr_error error = {0};
@@ -250,6 +278,8 @@ int main(void) {
         cmocka_unit_test(other_trainings),
         cmocka_unit_test(splits),
         cmocka_unit_test(adapters),
+        cmocka_unit_test(several_files),
+        cmocka_unit_test(lines_about_defaults),
         cmocka_unit_test(allowed_text),
         cmocka_unit_test(preferences_by_name),
         cmocka_unit_test(held_out_by_scripts),
