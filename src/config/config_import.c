@@ -173,6 +173,24 @@ static void say_unmet(import_state *s) {
     }
 }
 
+/* What no line was about, so that each key has one. */
+static void say_rest(import_state *s, json_t *object, const char *prefix) {
+    const char *name;
+    json_t *value;
+    json_object_foreach(object, name, value) {
+        char key[256];
+        snprintf(key, sizeof key, "%s%s%.120s", prefix, prefix[0] ? "." : "", name);
+        bool section = !prefix[0] && config_key_has_word(s->kind->section, name, NULL, NULL);
+        if (section && json_is_object(value))
+            say_rest(s, value, name);
+        else if (!json_is_null(value) && !json_object_get(s->said, key) &&
+                 !json_object_get(s->said, name))
+            import_say_idle(s, key, value,
+                            import_asks(value) ? "other keys say what it does"
+                                               : "it asks for nothing");
+    }
+}
+
 static sifr_status import_root(import_state *s, const char *from, json_t **out) {
     const json_t *root = s->source;
     if (json_is_object(root) && json_object_get(root, "zero_optimization"))
@@ -186,6 +204,7 @@ static sifr_status import_root(import_state *s, const char *from, json_t **out) 
     say_unmet(s);
     if (s->kind->finish) BASE_TRY(s->kind->finish(s));
     BASE_TRY(refuse_unknown(s));
+    if (s->faults.count == 0) say_rest(s, s->source, "");
     BASE_TRY(config_faults_end(&s->faults, s->error));
     *out = json_incref(s->out);
     return SIFR_OK;
@@ -207,7 +226,8 @@ sifr_status config_import(const char *text, size_t size, const char *name,
     BASE_TRY(import_parse(text, size, name, &s.source, error));
     s.out = json_object();
     s.unknown = json_object();
-    sifr_status status = s.out && s.unknown ? SIFR_OK : base_fail_alloc(error, 64);
+    s.said = json_object();
+    sifr_status status = s.out && s.unknown && s.said ? SIFR_OK : base_fail_alloc(error, 64);
     if (status == SIFR_OK) status = import_root(&s, options->from, &out->config);
     if (status == SIFR_OK) {
         out->source = s.kind->name;
@@ -217,6 +237,7 @@ sifr_status config_import(const char *text, size_t size, const char *name,
     json_decref(s.source);
     json_decref(s.out);
     json_decref(s.unknown);
+    json_decref(s.said);
     return status;
 }
 

@@ -22,7 +22,10 @@ static sifr_status accelerate_precision(import_state *s, const char *key, json_t
 }
 
 static sifr_status accelerate_ranks(import_state *s, const char *key, json_t *value) {
-    if (json_integer_value(value) > 1) import_say_left(s, key, value, "give --ranks to sifr train");
+    if (json_integer_value(value) > 1)
+        import_say_left(s, key, value, "give --ranks to sifr train");
+    else
+        import_say_idle(s, key, value, "a run has one rank unless --ranks is given");
     return SIFR_OK;
 }
 

@@ -45,10 +45,18 @@ void import_drop(const import_state *s, const char *path) {
     if (holder) json_object_del(holder, leaf);
 }
 
+/* Of "datasets[0].path" the key is datasets. */
+static void note_said(import_state *s, const char *key) {
+    char name[256];
+    snprintf(name, sizeof name, "%.*s", (int)strcspn(key, "["), key);
+    json_object_set_new(s->said, name, json_true());
+}
+
 static void import_say(import_state *s, const char *key, const json_t *value, const char *verb,
                        const char *rest) {
     char text[96], quoted[80], line[640];
     bool plain = strlen(key) < 72 && !key[strcspn(key, "\n\r\t\"\\")];
+    note_said(s, key);
     for (const char *c = key; *c; c++) plain &= (unsigned char)*c > 31;
     snprintf(line, sizeof line, "%s = %s%s%.300s", plain ? key : config_quote(key, quoted, 80),
              config_value_text(value, text, sizeof text), verb, rest);
@@ -82,6 +90,7 @@ sifr_status import_refuse(import_state *s, const char *key, const json_t *value,
         return SIFR_OK;
     }
     bool plain = strlen(key) < 72 && !key[strcspn(key, "\n\r\t\"\\")];
+    note_said(s, key);
     sifr_status status =
         base_fail(&fault, SIFR_USAGE,
                   "%.200s: %s is %s: %s; take the key out, change it, or pass --allow KEY", s->name,

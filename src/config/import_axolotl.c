@@ -397,6 +397,8 @@ static sifr_status axolotl_finish(import_state *s) {
     BASE_TRY(import_axolotl_packed(s));
     BASE_TRY(import_axolotl_long(s));
     BASE_TRY(axolotl_lora(s));
+    if (import_asks(least) && !cosine)
+        import_say_idle(s, ratio, least, "the schedule is no cosine");
     if (!import_asks(least) || !cosine) return import_finish_schedule(s, "cosine");
     import_say_kept(s, ratio, least, "sifr.lr_scheduler_kwargs.min_lr_rate");
     BASE_TRY(import_put(s, type, json_string("cosine_with_min_lr")));

@@ -76,8 +76,11 @@ sifr_status import_factory_packing(import_state *s, const char *key, json_t *val
         if (json_is_false(value)) import_say_idle(s, key, value, "each row is a sequence");
         return SIFR_OK;
     }
-    if (!json_is_true(value) || json_is_true(json_object_get(s->source, "neat_packing")))
+    if (!json_is_true(value)) return SIFR_OK;
+    if (json_is_true(json_object_get(s->source, "neat_packing"))) {
+        import_say_kept(s, key, value, "sifr.packing, as neat_packing says");
         return SIFR_OK;
+    }
     return import_refuse(s, key, value,
                          "without neat_packing the rows of a pack see each other there, and never "
                          "here; give neat_packing: true");

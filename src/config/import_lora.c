@@ -1,4 +1,5 @@
 /* Adapters of axolotl, TRL and LLaMA-Factory, as sifr.lora with PEFT's keys. */
+#include <stdio.h>
 #include <string.h>
 #include <strings.h>
 
@@ -64,10 +65,16 @@ static bool begins(const json_t *value) {
     return json_is_boolean(value) || (word && strcasecmp(word, "gaussian") == 0);
 }
 
-static sifr_status put_usual(import_state *s, const char *to, json_t *value) {
-    if (!import_get(s, to)) return import_put(s, to, value);
-    json_decref(value);
-    return SIFR_OK;
+/* What the source takes where its key is absent. */
+static sifr_status put_usual(import_state *s, const char *key, const char *to, json_t *value) {
+    char from[80];
+    if (import_get(s, to)) {
+        json_decref(value);
+        return SIFR_OK;
+    }
+    snprintf(from, sizeof from, "its default of %s", key);
+    import_say_kept(s, from, value, to);
+    return import_put(s, to, value);
 }
 
 /* axolotl gives PEFT's config null where it has no rank or alpha, which ends its run. */
@@ -114,13 +121,19 @@ sifr_status import_finish_lora(import_state *s, const import_lora *lora) {
     if (!import_get(s, "sifr.lora.r") && lora->r <= 0)
         BASE_TRY(import_put(s, "sifr.lora.r", json_integer(8)));
     double rank = json_number_value(import_get(s, "sifr.lora.r"));
+    bool trl = s->kind == &import_trl; /* the others call it a rank */
+    const char *ranks = trl ? "lora_r" : "lora_rank";
     if (lora->r > 0) rank = rank > 0 ? rank : lora->r;
-    if (lora->r > 0) BASE_TRY(put_usual(s, "sifr.lora.r", json_integer((json_int_t)rank)));
+    if (lora->r > 0) BASE_TRY(put_usual(s, ranks, "sifr.lora.r", json_integer((json_int_t)rank)));
     double alpha = lora->alpha_by_rank > 0 ? rank * lora->alpha_by_rank : lora->alpha;
-    if (alpha > 0) BASE_TRY(put_usual(s, "sifr.lora.lora_alpha", json_integer((json_int_t)alpha)));
+    if (alpha > 0)
+        BASE_TRY(
+            put_usual(s, "lora_alpha", "sifr.lora.lora_alpha", json_integer((json_int_t)alpha)));
     if (lora->dropout > 0)
-        BASE_TRY(put_usual(s, "sifr.lora.lora_dropout", json_real(lora->dropout)));
-    if (lora->all) BASE_TRY(put_usual(s, "sifr.lora.target_modules", json_string("all-linear")));
+        BASE_TRY(put_usual(s, "lora_dropout", "sifr.lora.lora_dropout", json_real(lora->dropout)));
+    if (lora->all)
+        BASE_TRY(
+            put_usual(s, "lora_target", "sifr.lora.target_modules", json_string("all-linear")));
     return SIFR_OK;
 }
 
@@ -171,6 +184,7 @@ sifr_status import_finish_codes(import_state *s, bool doubled) {
     const char *type = json_string_value(value);
     if (value && (!type || strcasecmp(type, "nf4") != 0))
         return import_refuse(s, key, value, "nf4 is the type that is supported");
+    if (value) import_say_kept(s, key, value, "sifr.quantization.bnb_4bit_quant_type");
     value = first_of(s, twice, &key);
     if (value) {
         import_say_kept(s, key, value, "sifr.quantization.bnb_4bit_use_double_quant");

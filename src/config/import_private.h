@@ -77,6 +77,7 @@ struct import_state {
     const char *tokens;       /* config_imported.tokens */
     const char *const *allow; /* keys that pass, although they would be refused */
     size_t allow_count;
+    json_t *said;         /* keys that a line or a fault is about */
     json_t *unknown;      /* keys that the program does not know, or sifr */
     config_faults faults; /* what would train something else */
     sifr_error *error;

@@ -33,6 +33,8 @@ static sifr_status trainer_strategy(import_state *s, const char *key, const impo
     const char *word = value && !json_is_null(value) ? json_string_value(value) : usual;
     char why[80];
     if (json_is_false(value)) word = "no";
+    snprintf(why, sizeof why, "%s counts", steps->from);
+    if (word && value && strcmp(word, "steps") == 0) import_say_idle(s, key, value, why);
     if (!word || strcmp(word, "steps") == 0)
         return import_is_given(count) ? import_apply(s, steps, steps->from, count) : SIFR_OK;
     if (strcmp(word, "no") != 0)
@@ -47,6 +49,19 @@ static bool is_true(const import_state *s, const char *key) {
     return json_is_true(json_object_get(s->source, key));
 }
 
+/* The keys that switch adapters on. */
+static void say_adapters(import_state *s, bool on, const char *off) {
+    static const char *const keys[] = {"use_peft", "use_lora", "use_qlora"};
+    for (size_t i = 0; i < sizeof keys / sizeof *keys; i++) {
+        const json_t *value = json_object_get(s->source, keys[i]);
+        if (!json_is_true(value)) continue;
+        if (on)
+            import_say_kept(s, keys[i], value, "sifr.lora");
+        else
+            import_say_idle(s, keys[i], value, off);
+    }
+}
+
 /* TRL's use_peft, LLaMA-Factory's finetuning_type, and open-instruct's use_lora, with their
  * defaults. LLaMA-Factory trains adapters unless it is told otherwise. */
 static sifr_status trainer_lora(import_state *s) {
@@ -57,6 +72,7 @@ static sifr_status trainer_lora(import_state *s) {
     bool goes_on = import_get(s, "sifr.adapter");
     import_lora lora = {.on = (factory || instruct || is_true(s, "use_peft")) && !goes_on,
                         .off = goes_on ? "the adapter has its own" : "no adapter is trained"};
+    say_adapters(s, lora.on, lora.off);
     if (lora.on && factory && !type) {
         json_t *usual = json_string("lora");
         import_say_kept(s, "its default of finetuning_type", usual, "sifr.lora");

@@ -2,7 +2,9 @@
  * --allow is the way past. Each key that is only reported was asked whether it is one. */
 #include "config/import_case.h"
 
+#include <dirent.h>
 #include <stdio.h>
+#include <stdlib.h>
 
 /* A config of another program, and the key that is refused in it; NULL: it is taken over. */
 typedef struct same_case {
@@ -185,6 +187,52 @@ static void several_files(void **state) {
     json_decref(made.config);
 }
 
+/* Each key that is given has a line, also what asks for nothing. */
+static void lines_for_all(void **state) {
+    (void)state;
+    static const same_case cases[] = {
+        {AX "strict: false\ntrain_on_inputs: false\nval_set_size: 0.0\nbf16: true\n", NULL,
+         "\nval_set_size = 0: no effect here: it asks for nothing\n"},
+        {AX "strict: false\n", NULL, "\nstrict = false: no effect here: it asks for nothing\n"},
+        {AX "lr_scheduler: linear\ncosine_min_lr_ratio: 0.1\n", NULL,
+         "\ncosine_min_lr_ratio = 0.1: no effect here: the schedule is no cosine\n"},
+        {TRL "use_peft: true\n", NULL, "\nuse_peft = true: sifr.lora\n"},
+        {TRL "use_peft: true\n", NULL,
+         "\nits default of lora_dropout = 0.05: sifr.lora.lora_dropout\n"},
+        {"model_name_or_path: m\nstage: sft\n", NULL,
+         "\nits default of lora_alpha = 16: sifr.lora.lora_alpha\n"},
+        {HF "eval_strategy: steps\neval_steps: 5\n", NULL,
+         "\neval_strategy = \"steps\": no effect here: eval_steps counts\n"},
+        {HF "save_strategy: steps\n", NULL, "\nsave_strategy = \"steps\": no effect here: "},
+        {"mixed_precision: 'no'\nuse_cpu: false\nnum_processes: 1\n", NULL,
+         "\nuse_cpu = false: no effect here: it asks for nothing\n"},
+    };
+    check(CASES(cases));
+}
+
+/* Of no public shape is a key left to the line that fits all. */
+static void lines_of_public_files(void **state) {
+    (void)state;
+    char folder[4096], path[8192];
+    snprintf(folder, sizeof folder, "%s/tests/config/imports", getenv("SOURCE"));
+    DIR *directory = opendir(folder);
+    assert_non_null(directory);
+    int files = 0;
+    for (struct dirent *entry; (entry = readdir(directory)) != NULL;) {
+        config_imported made;
+        sifr_error error = {0};
+        if (entry->d_name[0] == '.') continue;
+        snprintf(path, sizeof path, "%s/%s", folder, entry->d_name);
+        lines[0] = '\0';
+        if (config_import_file(path, NULL, keep_line, NULL, &made, &error) == SIFR_OK)
+            json_decref(made.config);
+        if (strstr(lines, "other keys say")) fail_msg("%s: %s", entry->d_name, lines);
+        files++;
+    }
+    closedir(directory);
+    assert_int_equal(files, 40);
+}
+
 /* One line a key, with the words of its program. */
 static void lines_about_defaults(void **state) {
     (void)state;
@@ -280,6 +328,8 @@ int main(void) {
         cmocka_unit_test(adapters),
         cmocka_unit_test(several_files),
         cmocka_unit_test(lines_about_defaults),
+        cmocka_unit_test(lines_for_all),
+        cmocka_unit_test(lines_of_public_files),
         cmocka_unit_test(allowed_text),
         cmocka_unit_test(preferences_by_name),
         cmocka_unit_test(held_out_by_scripts),
