@@ -167,7 +167,9 @@ static sifr_status import_choose(import_state *s, const char *from) {
 static void say_unmet(import_state *s) {
     char line[160];
     for (size_t i = 0; i < s->allow_count; i++) {
-        if (json_object_get(s->source, s->allow[i]) || strpbrk(s->allow[i], ".[")) continue;
+        if (json_object_get(s->source, s->allow[i]) || json_object_get(s->said, s->allow[i]) ||
+            strpbrk(s->allow[i], ".["))
+            continue;
         snprintf(line, sizeof line, "--allow %.80s: there is no such key", s->allow[i]);
         s->say(s->user, line);
     }
@@ -201,8 +203,8 @@ static sifr_status import_root(import_state *s, const char *from, json_t **out) 
     if (s->kind->begin) BASE_TRY(s->kind->begin(s));
     BASE_TRY(import_read_deepspeed(s));
     BASE_TRY(import_walk(s, s->source, ""));
-    say_unmet(s);
     if (s->kind->finish) BASE_TRY(s->kind->finish(s));
+    say_unmet(s);
     BASE_TRY(refuse_unknown(s));
     if (s->faults.count == 0) say_rest(s, s->source, "");
     BASE_TRY(config_faults_end(&s->faults, s->error));

@@ -117,9 +117,11 @@ static void adapters(void **state) {
     config_imported made;
     sifr_error error;
     check(CASES(cases));
+    lines[0] = '\0';
     assert_int_equal(
         config_import(text, sizeof text - 1, "a.yaml", &allowing, keep_line, NULL, &made, &error),
         SIFR_OK);
+    assert_null(strstr(lines, "there is no such key"));
     const json_t *lora = json_object_get(json_object_get(made.config, "sifr"), "lora");
     assert_int_equal(json_integer_value(json_object_get(lora, "r")), 8);
     json_decref(made.config);
