@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -71,6 +72,53 @@ static void test_signals(void **state) {
     if (!can_run()) skip();
     assert_int_equal(launch_and_signal("wait", SIGINT), 130);
     assert_int_equal(launch_and_signal("wait", SIGTERM), 143);
+}
+
+/* A launcher that is a script, in the place of the MPI's; two signals come to the process in front
+ * of it, the second (0: none) when it has begun for some time. Returns the exit code. */
+static int signal_script(const char *script, int number, int second) {
+    bool mpich = comm_mpi_built() == COMM_MPICH;
+    char path[4096], *before = strdup(getenv("PATH"));
+    const char *file = scratch_text(mpich ? "mpirun.mpich" : "mpirun.openmpi", script);
+    int status = -1;
+    chmod(file, 0755);
+    snprintf(path, sizeof path, "%.*s:%s", (int)(strrchr(file, '/') - file), file, before);
+    setenv("PATH", path, 1);
+    pid_t child = fork();
+    if (child == 0) _exit(launch("well", 2));
+    usleep(150000);
+    kill(child, number);
+    usleep(400000);
+    if (second) kill(child, second);
+    waitpid(child, &status, 0);
+    setenv("PATH", before, 1);
+    free(before);
+    return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
+
+/* Launchers lose signals that come before their ranks are there. */
+static void test_early_signal(void **state) {
+    (void)state;
+    if (!comm_has_mpi()) skip();
+    const char *deaf = "#!/bin/sh\ntrap '' USR1 USR2 TERM\nsleep 0.6\n"
+                       "trap 'exit 143' USR1 USR2 TERM\necho begun\n"
+                       "for i in $(seq 200); do sleep 0.05; done\n";
+    assert_int_equal(signal_script(deaf, SIGTERM, 0), 143);
+    assert_int_equal(signal_script(deaf, SIGINT, 0), 130);
+    assert_int_equal(signal_script(deaf, SIGTERM, SIGTERM), 143); /* one request, as of Slurm */
+}
+
+/* Nor does one that hangs keep what a second signal ends. */
+static void test_hanging_launcher(void **state) {
+    (void)state;
+    if (!comm_has_mpi()) skip();
+    const char *note = scratch_path("left");
+    char script[4096];
+    snprintf(script, sizeof script,
+             "#!/bin/sh\ntrap '' USR1 USR2 TERM\n(sleep 5; echo >%s) & wait\n", note);
+    assert_int_equal(signal_script(script, SIGINT, SIGINT), 130);
+    sleep(2);
+    assert_int_not_equal(access(note, F_OK), 0);
 }
 
 static void test_refusals(void **state) {
@@ -246,6 +294,8 @@ static int run_rank(const char *word) {
         FILE *ready = fopen(getenv("TEST_READY"), "a");
         fputc('x', ready);
         fclose(ready);
+        puts("begun"); /* MPICH's launcher gets no signal before */
+        fflush(stdout);
         for (int i = 0; i < 600 && !cli_stop_asked(); i++) usleep(50000);
         if (cli_stop_asked()) code = 128 + cli_stop_asked();
     }
@@ -257,6 +307,8 @@ int main(int argc, char **argv) {
     static const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_exit_codes),
         cmocka_unit_test(test_signals),
+        cmocka_unit_test(test_early_signal),
+        cmocka_unit_test(test_hanging_launcher),
         cmocka_unit_test(test_refusals),
         cmocka_unit_test(test_choices),
         cmocka_unit_test(test_stop_signals),

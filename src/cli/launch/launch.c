@@ -20,7 +20,7 @@
 #include "cli/launch/launcher_files.h"
 #include "cli/launch/launcher_lines.h"
 #include "cli/launch/launcher_trouble.h"
-#include "cli/launch/stop_signals.h"
+#include "cli/launch/stop_request.h"
 #include "cli/options.h"
 #include "cli/standard_output.h"
 #include "comm/launcher.h"
@@ -80,22 +80,12 @@ typedef struct launched {
     bool mpich;
     int signals;    /* a descriptor: signals that came */
     int streams[2]; /* the launcher's standard output and standard error */
-    int asked;      /* the signal that asked the ranks to stop; 0: none */
-    int64_t since;  /* when, by cli_stop_clock */
-    bool again;     /* and another one ended them */
+    cli_stop_request stop;
     cli_launcher_lines lines[2];
 } launched;
 
-/* The first signal asks the ranks to save and stop, the second ends them. */
-static void pass_signal(launched *l, int number) {
-    if (l->asked && cli_stop_is_repeat(number, cli_stop_clock() - l->since)) return;
-    if (l->asked || l->mpich)
-        kill(l->child, SIGTERM);
-    else
-        kill(l->child, number == SIGINT ? SIGUSR1 : SIGUSR2);
-    l->again = l->asked != 0;
-    l->asked = number;
-    l->since = cli_stop_clock();
+static void take_signal(launched *l, int number) {
+    if (!cli_stop_request_take(&l->stop, number)) return;
     /* MPICH's launcher writes its boxes to standard output. */
     for (int i = !l->mpich; i < 2; i++) l->lines[i].asked = true;
 }
@@ -103,15 +93,17 @@ static void pass_signal(launched *l, int number) {
 static void read_signals(launched *l) {
     struct signalfd_siginfo info;
     while (read(l->signals, &info, sizeof info) == sizeof info)
-        if (info.ssi_signo != SIGCHLD) pass_signal(l, (int)info.ssi_signo);
+        if (info.ssi_signo != SIGCHLD) take_signal(l, (int)info.ssi_signo);
 }
 
 /* All that is there; false at its end. */
 static bool pass_on(launched *l, int stream) {
     char text[4096];
     ssize_t count;
-    while ((count = read(l->streams[stream], text, sizeof text)) > 0)
+    while ((count = read(l->streams[stream], text, sizeof text)) > 0) {
         cli_launcher_lines_pass(&l->lines[stream], text, (size_t)count);
+        cli_stop_request_begin(&l->stop);
+    }
     return count < 0;
 }
 
@@ -121,10 +113,11 @@ static int wait_for_ranks(launched *l) {
                               {.fd = l->streams[0], .events = POLLIN},
                               {.fd = l->streams[1], .events = POLLIN}};
     while (waitpid(l->child, &status, WNOHANG) != l->child) {
-        poll(polled, 3, -1);
+        poll(polled, 3, cli_stop_request_wait(&l->stop));
         read_signals(l);
         for (int i = 0; i < 2; i++)
             if (polled[1 + i].fd >= 0 && !pass_on(l, i)) polled[1 + i].fd = -1;
+        cli_stop_request_act(&l->stop);
     }
     for (int i = 0; i < 2; i++) {
         if (l->streams[i] >= 0) pass_on(l, i);
@@ -134,11 +127,13 @@ static int wait_for_ranks(launched *l) {
 }
 
 static int say_ended(const char *name, const launched *l) {
-    const char *signal = l->asked == SIGINT ? "SIGINT" : l->asked == SIGTERM ? "SIGTERM" : "SIGHUP";
-    (void)cli_fail_with(
-        name, SIFR_FAILED,
-        l->again ? "ended at once by a second signal, %s" : "ended by %s, without saving", signal);
-    return 128 + l->asked;
+    int asked = l->stop.asked;
+    const char *signal = asked == SIGINT ? "SIGINT" : asked == SIGTERM ? "SIGTERM" : "SIGHUP";
+    (void)cli_fail_with(name, SIFR_FAILED,
+                        l->stop.again ? "ended at once by a second signal, %s"
+                                      : "ended by %s, without saving",
+                        signal);
+    return 128 + asked;
 }
 
 static bool has_reason(const launched *l) {
@@ -158,9 +153,9 @@ static int say_failed_itself(const char *name, const char *launcher, int status,
 }
 
 static int exit_code(const char *name, const char *launcher, int status, const launched *l) {
-    int asked = l->asked;
+    int asked = l->stop.asked;
     int code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
-    if (l->again) return say_ended(name, l);
+    if (l->stop.again) return say_ended(name, l);
     /* MPICH's launcher says 0 where it passed a signal on and all ranks left in order. */
     if (asked && (code == 128 + SIGTERM || (code == 0 && l->mpich))) return 128 + asked;
     if (code == 0 || code == 128 + SIGINT || code == 128 + SIGTERM) return code;
@@ -214,6 +209,7 @@ static int start_launcher(const char *name, const cli_command_line *line,
     if (err[1] >= 0) close(err[1]);
     l.streams[0] = out[0];
     l.streams[1] = err[0];
+    l.stop = (cli_stop_request){.launcher = l.child, .mpich = l.mpich};
     if (l.child < 0) {
         code = cli_fail_with(name, SIFR_FAILED, "no process for mpirun: %s", strerror(number));
     } else {

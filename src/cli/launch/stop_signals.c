@@ -20,6 +20,10 @@ typedef struct stop_signal {
 
 static volatile sig_atomic_t came; /* set by the handler, read between steps */
 
+/* Whether what comes was passed on by sifr's own process in front of Open MPI's launcher. That
+ * passes one request several times, and ends the ranks by SIGTERM. */
+static volatile sig_atomic_t passed_on;
+
 static _Atomic int64_t first; /* clock of the first one; 0: none came */
 static _Atomic uint64_t seen; /* bit i: signal i came */
 
@@ -40,7 +44,7 @@ static void note(int number) {
     uint64_t bit = (uint64_t)1 << number;
     bool again = atomic_fetch_or(&seen, bit) & bit;
     atomic_compare_exchange_strong(&first, &none, now);
-    if (!again) {
+    if (!again || passed_on) {
         came = number;
     } else if (!cli_stop_is_repeat(number, now - atomic_load(&first))) {
         signal(number, SIG_DFL);
@@ -52,15 +56,15 @@ static void note(int number) {
 static size_t stop_signals(const stop_signal **out) {
     static const stop_signal own[] = {
         {SIGINT, SIGINT, "SIGINT"}, {SIGTERM, SIGTERM, "SIGTERM"}, {SIGHUP, SIGHUP, "SIGHUP"}};
-    static const stop_signal passed_on[] = {{SIGUSR1, SIGINT, "SIGINT"},
-                                            {SIGUSR2, SIGTERM, "SIGTERM or SIGHUP"}};
+    static const stop_signal others[] = {{SIGUSR1, SIGINT, "SIGINT"},
+                                         {SIGUSR2, SIGTERM, "SIGTERM or SIGHUP"}};
     static const stop_signal sigterm[] = {{SIGTERM, SIGTERM, "a signal"}};
     bool launched = getenv(CLI_LAUNCHED) != NULL;
     if (launched && cli_launcher_passes_sigterm()) {
         *out = sigterm;
         return 1;
     }
-    *out = launched ? passed_on : own;
+    *out = launched ? others : own;
     return launched || cli_hangup_ignored() ? 2 : 3;
 }
 
@@ -75,6 +79,7 @@ void cli_catch_stop_signals(void) {
     struct sigaction action = {.sa_handler = note, .sa_flags = SA_RESTART | SA_ONSTACK};
     const stop_signal *signals;
     size_t count = stop_signals(&signals);
+    passed_on = signals[0].number == SIGUSR1;
     sigemptyset(&action.sa_mask);
     give_handlers_a_stack();
     for (size_t i = 0; i < count; i++) sigaction(signals[i].number, &action, NULL);
