@@ -36,6 +36,23 @@ uint64_t base_hash_pieces(const void *data, size_t size,
     return hash;
 }
 
+base_hash_stream *base_hash_begin(void) {
+    XXH3_state_t *state = XXH3_createState();
+    if (state) (void)XXH3_64bits_reset(state);
+    return (base_hash_stream *)state;
+}
+
+void base_hash_add(base_hash_stream *stream, const void *data, size_t size) {
+    (void)XXH3_64bits_update((XXH3_state_t *)stream, data, size);
+}
+
+uint64_t base_hash_end(base_hash_stream *stream) {
+    XXH3_state_t *state = (XXH3_state_t *)stream;
+    uint64_t hash = state ? XXH3_64bits_digest(state) : 0;
+    XXH3_freeState(state);
+    return hash;
+}
+
 void base_hash_hex(uint64_t hash, char out[17]) {
     snprintf(out, 17, "%016llx", (unsigned long long)hash);
 }

@@ -129,10 +129,21 @@ void formats_token_store_read(const formats_token_store *store, int64_t first, i
     }
 }
 
+static sifr_status check_hash(const formats_token_store *store, const char *name,
+                              sifr_error *error) {
+    size_t size = (size_t)(store->tokens * store->token_bytes);
+    if (!store->has_hash || base_hash(store->ids, size) == store->hash) return SIFR_OK;
+    return base_fail(error, SIFR_FAILED,
+                     "%s.bin: damaged: its checksum is not the one that %s.idx has from when they "
+                     "were written; copy them again, or make them again with sifr tokenize",
+                     name, name);
+}
+
 sifr_status formats_token_store_check(const formats_token_store *store, int64_t vocab_size,
                                       const char *name, sifr_error *error) {
     enum { BLOCK = 4096 };
     int32_t ids[BLOCK];
+    BASE_TRY(check_hash(store, name, error));
     for (int64_t first = 0; first < store->tokens; first += BLOCK) {
         int64_t count = base_min_i64(BLOCK, store->tokens - first);
         formats_token_store_read(store, first, count, ids);

@@ -4,7 +4,8 @@
  * Layout of the index: 9 bytes "MMIDIDX\0\0"; u64 version 1; u8 type (1 u8, 3 i16, 4 i32, 5 i64, 8
  * u16); u64 sequences; u64 document entries; at byte 34 i32 lengths[sequences], i64 byte
  * offsets[sequences], i64 documents[entries], which begins with 0 and ends with `sequences`; then,
- * optionally, i8 modes[sequences].
+ * optionally, i8 modes[sequences], or what sifr writes, which Megatron's readers do not reach: 8
+ * bytes "SIFRXXH3", u64 XXH3 of the .bin.
  *
  * Of the older one (Megatron's "lazy" and "cached"): 8 bytes "TNTIDX\0\0"; u64 version 1, type,
  * bytes of a token, items, sizes, document entries; i64 dimensions[items + 1], offsets[items + 1]
@@ -22,6 +23,7 @@
 
 #include "base/errors.h"
 #include "base/file.h"
+#include "base/hash.h"
 
 /* An open store: one row of tokens, cut into documents. Owns its mappings. */
 typedef struct formats_token_store {
@@ -34,7 +36,9 @@ typedef struct formats_token_store {
     int64_t documents;
     const uint8_t *offsets, *document_starts; /* into `index`, unaligned; NULL: of llm.c */
     bool offsets_in_tokens;                   /* not in bytes */
-    bool owned;                               /* the mappings are the store's, not a caller's */
+    bool has_hash;                            /* of the .bin, in the index */
+    uint64_t hash;
+    bool owned; /* the mappings are the store's, not a caller's */
 } formats_token_store;
 
 /* "p", "p.idx" or "p.bin" -> "p" where p.idx and p.bin are files; else the path itself where it is
@@ -62,7 +66,8 @@ void formats_token_store_document(const formats_token_store *store, int64_t docu
 void formats_token_store_read(const formats_token_store *store, int64_t first, int64_t count,
                               int32_t *out);
 
-/* SIFR_FAILED, naming the first wrong id and its place, when one is not in 0 … vocab_size-1. */
+/* SIFR_FAILED when the tokens are not those that were written, where the index tells, or, naming
+ * the first wrong id and its place, when one is not in 0 … vocab_size-1. */
 sifr_status formats_token_store_check(const formats_token_store *store, int64_t vocab_size,
                                       const char *name, sifr_error *error) SIFR_MUST_CHECK;
 
@@ -74,7 +79,8 @@ typedef struct formats_token_writer {
     int64_t vocab_size;
     int32_t *lengths; /* of the documents */
     size_t documents, room;
-    int64_t open_length; /* tokens of the document being written */
+    base_hash_stream *hash; /* of the .bin */
+    int64_t open_length;    /* tokens of the document being written */
     char prefix[BASE_PATH_LENGTH];
 } formats_token_writer;
 

@@ -101,6 +101,14 @@ static sifr_status check_data(formats_token_store *store, size_t data_size, cons
                      data_size, store->token_bytes);
 }
 
+/* Whether it is all that is left; else there may be modes. */
+static bool read_hash(const uint8_t *bytes, uint64_t size, formats_token_store *out) {
+    out->has_hash = size == TOKEN_STORE_HASH_BYTES &&
+                    memcmp(bytes, token_store_hash_mark, sizeof token_store_hash_mark) == 0;
+    if (out->has_hash) out->hash = token_store_u64(bytes + sizeof token_store_hash_mark);
+    return out->has_hash;
+}
+
 static sifr_status parse_mapped(const uint8_t *bytes, size_t index_size, size_t data_size,
                                 const char *name, formats_token_store *out, sifr_error *error) {
     BASE_TRY(check_header(bytes, index_size, name, error));
@@ -110,7 +118,8 @@ static sifr_status parse_mapped(const uint8_t *bytes, size_t index_size, size_t 
     uint64_t rest = index_size - HEADER_BYTES;
     bool fits = sequences <= rest / 12 && entries >= 1 && entries <= (rest - 12 * sequences) / 8;
     uint64_t used = fits ? 12 * sequences + 8 * entries : 0;
-    if (!fits || (rest != used && rest != used + sequences)) {
+    bool hashed = fits && read_hash(bytes + HEADER_BYTES + used, rest - used, out);
+    if (!fits || (!hashed && rest != used && rest != used + sequences)) {
         return base_fail(error, SIFR_FAILED,
                          "%s.idx: %zu bytes do not hold %llu sequences and %llu document entries: "
                          "damaged or cut short",

@@ -6,7 +6,7 @@
 #include <unistd.h>
 
 #include "base/heap.h"
-#include "formats/token_store.h"
+#include "formats/token_store_internal.h"
 
 enum { CODE_I32 = 4, CODE_U16 = 8 };
 
@@ -25,7 +25,11 @@ sifr_status formats_token_writer_open(formats_token_writer *writer, const char *
     strcpy(writer->prefix, prefix);
     writer->vocab_size = vocab_size;
     writer->token_bytes = vocab_size < 65500 ? 2 : 4;
-    return base_writer_open(&writer->data, path, error);
+    writer->hash = base_hash_begin();
+    if (!writer->hash) return base_fail(error, SIFR_NO_MEMORY, "%s: out of memory", path);
+    sifr_status status = base_writer_open(&writer->data, path, error);
+    if (status != SIFR_OK) formats_token_writer_abort(writer);
+    return status;
 }
 
 sifr_status formats_token_writer_append(formats_token_writer *writer, const int32_t *ids,
@@ -50,7 +54,9 @@ sifr_status formats_token_writer_append(formats_token_writer *writer, const int3
             narrow[i] = (uint16_t)id;
         }
         const void *from = writer->token_bytes == 2 ? (const void *)narrow : ids + first;
-        BASE_TRY(base_writer_write(&writer->data, from, part * (size_t)writer->token_bytes, error));
+        size_t bytes = part * (size_t)writer->token_bytes;
+        base_hash_add(writer->hash, from, bytes);
+        BASE_TRY(base_writer_write(&writer->data, from, bytes, error));
     }
     writer->open_length += (int64_t)count;
     return SIFR_OK;
@@ -68,6 +74,13 @@ static sifr_status write_number(base_writer *file, uint64_t value, int bytes, si
     uint8_t out[8];
     for (int i = 0; i < bytes; i++) out[i] = (uint8_t)(value >> 8 * i);
     return base_writer_write(file, out, (size_t)bytes, error);
+}
+
+static sifr_status write_hash(formats_token_writer *writer, base_writer *file, sifr_error *error) {
+    uint64_t hash = base_hash_end(writer->hash);
+    writer->hash = NULL;
+    BASE_TRY(base_writer_write(file, token_store_hash_mark, sizeof token_store_hash_mark, error));
+    return write_number(file, hash, 8, error);
 }
 
 static sifr_status write_index(const formats_token_writer *writer, base_writer *file,
@@ -100,6 +113,7 @@ sifr_status formats_token_writer_commit(formats_token_writer *writer, sifr_error
     snprintf(path, sizeof path, "%.4090s.idx", writer->prefix);
     BASE_TRY_GOTO(status, base_writer_open(&index, path, error), done);
     BASE_TRY_GOTO(status, write_index(writer, &index, error), done);
+    BASE_TRY_GOTO(status, write_hash(writer, &index, error), done);
     /* An old index never stands beside new data: between the two renames there is no store. */
     if (unlink(path) != 0 && errno != ENOENT) {
         status = base_fail_errno(error, errno, "%s: cannot replace", path);
@@ -115,6 +129,8 @@ done:
 
 void formats_token_writer_abort(formats_token_writer *writer) {
     base_writer_abort(&writer->data);
+    (void)base_hash_end(writer->hash);
     free(writer->lengths);
+    writer->hash = NULL;
     writer->lengths = NULL;
 }

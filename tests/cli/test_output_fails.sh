@@ -78,5 +78,7 @@ again() { # what a second run says, in `out`, with the data of the first
 again 'from the store of an earlier run'
 truncate -s -2 $store
 again 'is damaged and is made again'
-printf '\377\376' | dd of=$store bs=1 seek=10 conv=notrunc 2>log
-again 'is damaged and is made again'
+for id in '\377\376' '\3\0'; do # beyond the vocabulary, and in it
+    printf "$id" | dd of=$store bs=1 seek=10 conv=notrunc 2>log
+    again 'is damaged and is made again'
+done

@@ -1,6 +1,8 @@
 /* Megatron token stores: round trip, other writers' types, and indexes that do not fit. */
 #include "support/scratch.h"
 
+#include <sys/stat.h>
+
 #include "formats/token_store.h"
 
 static sifr_error error;
@@ -58,6 +60,28 @@ static void round_trip(void **state) {
     }
     assert_false(formats_token_store_prefix(scratch_path("smal"), prefix));
     assert_false(formats_token_store_prefix(scratch, prefix));
+}
+
+/* Ids that others of the vocabulary have replaced are seen in what sifr wrote; in what has no
+ * checksum they are not. */
+static void damage(void **state) {
+    (void)state;
+    const char *prefix = scratch_path("hurt");
+    struct stat about;
+    write_store(prefix, 65499, 7);
+    FILE *file = fopen(scratch_path("hurt.bin"), "r+b");
+    assert_int_equal(fseek(file, 40, SEEK_SET), 0);
+    fwrite("\1\2", 1, 2, file);
+    fclose(file);
+    assert_int_equal(formats_token_store_open(prefix, &store, &error), SIFR_OK);
+    assert_int_equal(formats_token_store_check(&store, 65499, prefix, &error), SIFR_FAILED);
+    assert_message(&error, "hurt.bin: damaged: its checksum");
+    formats_token_store_close(&store);
+    assert_int_equal(stat(scratch_path("hurt.idx"), &about), 0);
+    assert_int_equal(truncate(scratch_path("hurt.idx"), about.st_size - 16), 0); /* Megatron's */
+    assert_int_equal(formats_token_store_open(prefix, &store, &error), SIFR_OK);
+    assert_int_equal(formats_token_store_check(&store, 65499, prefix, &error), SIFR_OK);
+    formats_token_store_close(&store);
 }
 
 static void writer_errors(void **state) {
@@ -386,11 +410,10 @@ static void files(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(round_trip), cmocka_unit_test(writer_errors),
-        cmocka_unit_test(types),      cmocka_unit_test(hostile),
-        cmocka_unit_test(older),      cmocka_unit_test(older_hostile),
-        cmocka_unit_test(llmc),       cmocka_unit_test(llmc_hostile),
-        cmocka_unit_test(files)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(round_trip),    cmocka_unit_test(damage),
+                                       cmocka_unit_test(writer_errors), cmocka_unit_test(types),
+                                       cmocka_unit_test(hostile),       cmocka_unit_test(older),
+                                       cmocka_unit_test(older_hostile), cmocka_unit_test(llmc),
+                                       cmocka_unit_test(llmc_hostile),  cmocka_unit_test(files)};
     return cmocka_run_group_tests(tests, scratch_setup, scratch_teardown);
 }

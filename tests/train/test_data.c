@@ -292,21 +292,24 @@ static void text_becomes_a_store(void **state) {
     assert_stream(data, stream, 7);
     train_data_close(data);
 
-    /* So is one with an id that the model has no row for. */
-    assert_int_equal(base_list_directory(scratch_path("cache"), &names, &count, NULL), SIFR_OK);
-    for (size_t i = 0; i < count; i++) {
-        char path[300];
-        snprintf(path, sizeof path, "cache/%.255s", names[i]);
-        FILE *file = strstr(path, ".bin") ? fopen(scratch_path(path), "r+") : NULL;
-        if (!file) continue;
-        assert_int_equal(fwrite("\xff\xfe", 1, 2, file), 2);
-        assert_int_equal(fclose(file), 0);
+    /* So is one with an id that the model has no row for, and one with another id. */
+    static const char wrong[2][2] = {{'\xff', '\xfe'}, {'\4', '\0'}};
+    for (int w = 0; w < 2; w++) {
+        assert_int_equal(base_list_directory(scratch_path("cache"), &names, &count, NULL), SIFR_OK);
+        for (size_t i = 0; i < count; i++) {
+            char path[300];
+            snprintf(path, sizeof path, "cache/%.255s", names[i]);
+            FILE *file = strstr(path, ".bin") ? fopen(scratch_path(path), "r+") : NULL;
+            if (!file) continue;
+            assert_int_equal(fwrite(wrong[w], 1, 2, file), 2);
+            assert_int_equal(fclose(file), 0);
+        }
+        base_free_names(names, count);
+        data = open_data(&options);
+        assert_non_null(strstr(said, "damaged and is made again"));
+        assert_stream(data, stream, 7);
+        train_data_close(data);
     }
-    base_free_names(names, count);
-    data = open_data(&options);
-    assert_non_null(strstr(said, "damaged and is made again"));
-    assert_stream(data, stream, 7);
-    train_data_close(data);
 }
 
 static void invalid_text(void **state) {
