@@ -409,14 +409,16 @@ static int launch(const train_command *command, const cli_launch_choice *choice,
 static int explain(const train_command *command, int ranks) {
     sifr_config config;
     sifr_error error = {0};
-    if (comm_launcher_rank() > 0) return SIFR_OK; /* the first one speaks */
+    if (!cli_speaks()) return SIFR_OK;
     sifr_status status = configure(command, &config, &error);
     if (status == SIFR_OK) {
         status = config_resolve(&config, ranks, &error);
         config_explain(&config, command->dry_run[0] != 0, print_line, NULL);
     }
     config_free(&config);
-    return status == SIFR_OK ? SIFR_OK : cli_fail("train", &error);
+    int code = status == SIFR_OK ? SIFR_OK : cli_fail("train", &error);
+    cli_spoke();
+    return code;
 }
 
 static int dispatch(const train_command *command, int argc, char **argv) {

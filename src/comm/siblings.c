@@ -144,6 +144,51 @@ static void describe(const siblings *s, char *out, size_t room) {
         snprintf(out, room, "all of them run, so MPI's own start hangs");
 }
 
+/* --- by any launcher --- */
+
+/* In clock ticks after the machine's start; 0: it cannot be seen. */
+static long long start_of(pid_t process) {
+    enum { FIELDS = 19 }; /* between the state and it */
+    char text[1024];
+    const char *at = state_of(process, text, sizeof text);
+    for (int i = 0; at && i < FIELDS; i++) {
+        at = strchr(at, ' ');
+        if (at) at++;
+    }
+    return at ? strtoll(at, NULL, 10) : 0;
+}
+
+static bool is_of_own_program(pid_t process) {
+    char path[64], own[PATH_MAX], other[PATH_MAX];
+    snprintf(path, sizeof path, "/proc/%d/exe", (int)process);
+    ssize_t a = readlink("/proc/self/exe", own, sizeof own);
+    ssize_t b = readlink(path, other, sizeof other);
+    return a > 0 && a == b && memcmp(own, other, (size_t)a) == 0;
+}
+
+static bool is_lower(pid_t process, char *environment, size_t room) {
+    long long apart = start_of(process) - start_of(getpid()), most = 2 * sysconf(_SC_CLK_TCK);
+    if (apart < -most || apart > most || !is_of_own_program(process)) return false;
+    size_t length = read_file(process, "environ", environment, room);
+    int rank = length ? rank_in(environment, length) : -1;
+    const char *other = value_in(environment, length, "RANK");
+    if (length && rank < 0 && isdigit((unsigned char)*other)) rank = atoi(other);
+    return rank >= 0 && rank < comm_launcher_rank();
+}
+
+bool comm_siblings_lower(void) {
+    char *environment = malloc(BYTES);
+    DIR *folder = environment ? opendir("/proc") : NULL;
+    struct dirent *entry;
+    bool found = false;
+    while (folder && !found && (entry = readdir(folder)))
+        found = isdigit((unsigned char)entry->d_name[0]) &&
+                is_lower((pid_t)atoi(entry->d_name), environment, BYTES);
+    if (folder) closedir(folder);
+    free(environment);
+    return found;
+}
+
 bool comm_siblings_describe(char *out, size_t room) {
     siblings *s = calloc(1, sizeof *s);
     DIR *folder = s ? opendir("/proc") : NULL;

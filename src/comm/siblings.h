@@ -11,4 +11,8 @@
  * one of its host that should speak. */
 bool comm_siblings_describe(char *out, size_t room);
 
+/* Whether this program runs here as a lower rank of the same variables, begun within two seconds of
+ * this process: so whatever set them started both. None is seen where they are left over. */
+bool comm_siblings_lower(void);
+
 #endif

@@ -137,21 +137,27 @@ refused 'ranks: 0 is not in 1 to 4096' "$SIFR" train --ranks 0 --config ds.json
 refused "stage.json: line 1: .* is not HOST slots=N" "$SIFR" train --hostfile stage.json --config ds.json
 
 # --- a launcher that is not MPI's ---
-code=0
 for rank in 0 1; do
     RANK=$rank LOCAL_RANK=$rank WORLD_SIZE=2 TORCHELASTIC_RUN_ID=x "$SIFR" train --config ds.json \
-        --model model --data text --output run >>out 2>err.$rank && fail "torchrun: it ran"
+        --model model --data text --output run >>out 2>err.$rank &
 done
+wait
 cat err.0 err.1 >err
 [ "$(grep -c . err)" = 1 ] || fail "torchrun: not one line"
 grep -q '^sifr train: started by torchrun, .* as one of 2 ranks; .* `mpirun -n 2 sifr train' err ||
     fail "torchrun: how to start is not said"
+# Variables that are left over, whose number is not the first one's: this process has no peers.
+for left in 'RANK=1 LOCAL_RANK=1 WORLD_SIZE=2' 'OMPI_COMM_WORLD_SIZE=2 OMPI_COMM_WORLD_RANK=1' \
+    'PMI_SIZE=2 PMI_RANK=1'; do
+    refused 'as one of 2 ranks' env $left "$SIFR" train --config ds.json --ranks 3
+done
 if [ ! "$mpich" ]; then # other MPIs may find each other by a library of Slurm's
     for task in 0 1; do
         # else two launchers would train into one folder
         SLURM_STEP_ID=0 SLURM_STEP_NUM_TASKS=2 SLURM_PROCID=$task "$SIFR" train --config ds.json \
-            --ranks 4 --model model --data text --output run >>out 2>err.$task && fail "srun: it ran"
+            --ranks 4 --model model --data text --output run >>out 2>err.$task &
     done
+    wait
     cat err.0 err.1 >err
     [ "$(grep -c . err)" = 1 ] || fail "srun: not one line"
     grep -q '^sifr train: started by srun without PMIx, .* as one of 2 ranks' err.0 ||

@@ -24,11 +24,34 @@
 #include "cli/options.h"
 #include "cli/standard_output.h"
 #include "comm/launcher.h"
+#include "comm/siblings.h"
+
+/* In microseconds. */
+enum { SEEN = 1000000, LEFT_LATER = 1000000, TRIED_AGAIN = 50000, TRIES = 6 };
+
+bool cli_speaks(void) {
+    if (comm_launcher_rank() <= 0) return true;
+    for (int i = 0; i < TRIES; i++) {
+        if (comm_siblings_lower()) return false;
+        usleep(TRIED_AGAIN);
+    }
+    return true;
+}
+
+void cli_spoke(void) {
+    fflush(NULL);
+    if (comm_launcher_rank() >= 0) usleep(SEEN);
+}
 
 int cli_fail_once(const char *name, const sifr_error *error) {
-    if (comm_launcher_rank() <= 0) return cli_fail(name, error);
-    sleep(1);
-    return (int)error->status;
+    int code = (int)error->status;
+    if (!cli_speaks()) {
+        usleep(LEFT_LATER);
+        return code;
+    }
+    code = cli_fail(name, error);
+    cli_spoke();
+    return code;
 }
 
 /* A rank that is silent leaves after the one that speaks, whose line a launcher may cut off else.

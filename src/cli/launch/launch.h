@@ -15,8 +15,14 @@
  * After a signal the launcher's own messages are dropped: the ranks' line is the last one. */
 int cli_launch(int argc, char **argv, const cli_launch_choice *choice);
 
-/* cli_fail for what every rank finds by itself before MPI is there: the first one says it, and the
- * others leave a second later, as a launcher may end all when one leaves. */
+/* Whether this process speaks for all: it is no rank, or the first one of its host that a launcher
+ * started. Where a launcher's variables are left over it is that, whatever number they give it.
+ * After its words it stays a second (cli_spoke), so that the others see it. */
+bool cli_speaks(void);
+void cli_spoke(void);
+
+/* cli_fail for what every rank finds by itself before MPI is there: one of a host says it
+ * (cli_speaks), and the others leave later, as a launcher may end all when one leaves. */
 int cli_fail_once(const char *name, const sifr_error *error);
 
 /* What comm_start calls: says the line, unless it is "", and ends this process with 4 after the

@@ -66,7 +66,7 @@ static sifr_status refuse_foreign(sifr_error *error) {
                      "`mpirun -n %d sifr train ...`, with `%s`, or once with --ranks %d%s",
                      foreign, ranks, ranks, comm_srun(), ranks,
                      strncmp(foreign, "srun", 4) == 0
-                         ? ""
+                         ? "; unset SLURM_PROCID and SLURM_STEP_ID if nothing started ranks"
                          : "; unset RANK, LOCAL_RANK and WORLD_SIZE if nothing started ranks");
 }
 
