@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/file.h"
@@ -26,6 +27,7 @@ sifr_status base_write_all(int descriptor, const void *data, size_t size, const 
 }
 
 sifr_status base_writer_open(base_writer *writer, const char *path, sifr_error *error) {
+    struct stat there;
     memset(writer, 0, sizeof *writer);
     writer->descriptor = -1;
     int used =
@@ -34,6 +36,11 @@ sifr_status base_writer_open(base_writer *writer, const char *path, sifr_error *
         return base_fail(error, SIFR_USAGE, "%.200s…: path too long", path);
     }
     strcpy(writer->path, path);
+    if (lstat(path, &there) == 0 && S_ISDIR(there.st_mode))
+        return base_fail(error, SIFR_FAILED,
+                         "%s: a directory, and a file of this name is to be written; remove it, or "
+                         "name another output",
+                         path);
     BASE_TRY(base_alloc(BASE_WRITER_BUFFER, 1, &writer->buffer, error));
     writer->descriptor =
         open(writer->temporary, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0666);
