@@ -153,13 +153,20 @@ static bool put_sections(json_t *notes, const sifr_config *config) {
     return whole;
 }
 
+/* Whether some weight decays, so that it matters which ones do. */
+static bool decays(const sifr_optimizer *o) {
+    bool some = o->weight_decay > 0;
+    for (int32_t g = 0; g < o->group_count; g++) some |= o->groups[g].weight_decay > 0;
+    return some;
+}
+
 /* What single weights are trained by, in the config's names, and the average of them; nothing where
  * all are trained alike. */
 static bool put_groups(json_t *notes, const sifr_config *config) {
     const sifr_optimizer *o = &config->step.optimizer;
     json_t *acting = config_acting(config);
     const json_t *section = json_object_get(acting, "sifr");
-    bool acts[] = {o->no_decay != SIFR_DECAY_ALL, o->layer_decay<1, o->group_count> 0,
+    bool acts[] = {o->no_decay != SIFR_DECAY_ALL && decays(o), o->layer_decay<1, o->group_count> 0,
                    o->ema_decay > 0};
     static const char *const names[] = {"no_decay", "layer_decay", "groups", "ema"};
     bool whole = acting != NULL;
@@ -220,8 +227,17 @@ json_t *train_fingerprint_notes(const sifr_config *config, const sifr_engine *en
     return NULL;
 }
 
-json_t *train_fingerprint_usual(const json_t *notes) {
+/* Where nothing decays, which weights would is no difference. */
+static bool put_idle_decay(json_t *usual, const sifr_optimizer *o) {
+    return decays(o) || json_object_set_new(usual, "no_decay", json_string("transformers")) == 0;
+}
+
+json_t *train_fingerprint_usual(const json_t *notes, const sifr_optimizer *optimizer) {
     json_t *usual = json_object(), *added = json_object_get(notes, sums_key);
+    if (!put_idle_decay(usual, optimizer)) {
+        json_decref(usual);
+        return NULL;
+    }
     if (added && json_object_set(usual, sums_key, added) != 0) {
         json_decref(usual);
         return NULL;

@@ -34,8 +34,8 @@ json_t *train_fingerprint_notes(const sifr_config *config, const sifr_engine *en
 
 /* Of the notes, the values of fields that checkpoints from before them lack: the keys' defaults. Of
  * how gradients are added nothing is known there (train/pinned.h says so), so it counts as equal to
- * that of `notes`. */
-json_t *train_fingerprint_usual(const json_t *notes);
+ * that of `notes`. Some older ones also say what had no effect, which is no difference. */
+json_t *train_fingerprint_usual(const json_t *notes, const sifr_optimizer *optimizer);
 
 /* Adds what adapters multiply by; nothing without adapters. False where memory ran out. */
 bool train_fingerprint_lora(json_t *agree, const model_lora *lora);

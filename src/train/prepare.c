@@ -152,7 +152,7 @@ static sifr_status find_tensors(train_state *t, sifr_error *error) {
 static sifr_status load(train_state *t, sifr_error *error) {
     t->agree = train_fingerprint_agree(t->config, &t->folder, t->data, t->length);
     t->notes = train_fingerprint_notes(t->config, t->engine);
-    t->usual = t->notes ? train_fingerprint_usual(t->notes) : NULL;
+    t->usual = t->notes ? train_fingerprint_usual(t->notes, &t->config->step.optimizer) : NULL;
     bool whole = t->agree && t->notes && t->usual &&
                  train_fingerprint_labels(t->agree, &t->folder) &&
                  train_fingerprint_batches(t->agree, &t->epochs) &&

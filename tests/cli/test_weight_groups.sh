@@ -48,6 +48,16 @@ train_llama 0 cut 1 --resume --max-steps 5
 says 'was made with no_decay "transformers"'
 says 'was made with groups '
 
+# --- which weights decay is nothing where none does ---
+none() { config "$@" && sed -i 's/"weight_decay": 0.1/"weight_decay": 0/' ds.json; }
+none 0 ', "no_decay": "transformers"'
+train_llama 0 idle 1 --max-steps 2
+none 0 ', "no_decay": "none"'
+train_llama 0 idle 1 --resume
+if grep -q 'was made with' out err; then fail "$(cat out err)"; fi
+train_llama 0 whole 1
+cmp idle/model.safetensors whole/model.safetensors || fail "no_decay without decay differs"
+
 # --- refused ---
 config 0 ', "groups": [{"match": "*.nothing.*", "lr_scale": 2}]'
 train_llama 2 no 1
