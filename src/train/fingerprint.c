@@ -177,11 +177,11 @@ static bool put_groups(json_t *notes, const sifr_config *config) {
     return whole;
 }
 
-static const char sums_key[] = "gradient sums";
+static const char *const sums_key = TRAIN_FINGERPRINT_SUMS;
 
 /* What decides in which order gradients of a global batch are added. Where that is one tree, of
  * however many ranks, and in either step order, the notes say no more. */
-static json_t *describe_sums(const plan_settings *s) {
+json_t *train_fingerprint_sums(const plan_settings *s) {
     if (train_bits_are_anywhere(s)) return json_string("tree");
     json_t *sums = json_pack(
         "{s:I, s:I, s:s}", "ranks", (json_int_t)plan_mesh_ranks(&s->mesh, PLAN_DATA),
@@ -214,7 +214,8 @@ json_t *train_fingerprint_notes(const sifr_config *config, const sifr_engine *en
                   "gradient_norm", "exact", "machine", machine);
     sifr_precision sums = config->step.grad_accum_dtype;
     const plan_settings *settings = &engine_schedule(engine)->settings;
-    bool whole = notes && json_object_set_new(notes, sums_key, describe_sums(settings)) == 0 &&
+    bool whole = notes &&
+                 json_object_set_new(notes, sums_key, train_fingerprint_sums(settings)) == 0 &&
                  put_sections(notes, config) && put_groups(notes, config);
     if (whole && sums != SIFR_FP32)
         whole = json_object_set_new(notes, "gradients",

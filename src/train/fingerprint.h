@@ -32,6 +32,10 @@ bool train_fingerprint_batches(json_t *agree, const train_epochs *epochs);
 /* Facts that may change, but change the results: optimizer, schedule, types, machine. */
 json_t *train_fingerprint_notes(const sifr_config *config, const sifr_engine *engine);
 
+/* The note of the order in which gradients of a global batch are added: equal ones, equal bits. */
+#define TRAIN_FINGERPRINT_SUMS "gradient sums"
+json_t *train_fingerprint_sums(const plan_settings *settings);
+
 /* Of the notes, the values of fields that checkpoints from before them lack: the keys' defaults. Of
  * how gradients are added nothing is known there (train/pinned.h says so), so it counts as equal to
  * that of `notes`. Some older ones also say what had no effect, which is no difference. */

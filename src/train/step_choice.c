@@ -53,22 +53,27 @@ static sifr_status least_room(train_state *t, const device *dev, int64_t *out, s
     return status;
 }
 
-/* The order of the checkpoint, if it fits. */
+/* The order that keeps the bits of the checkpoint's run, if it fits. */
 static sifr_status keep_order(train_state *t, device *dev, const train_pinned *pinned,
                               plan_settings *settings, bool *kept, sifr_error *error) {
-    const char *name = engine_order_name(pinned->order);
+    sifr_step_order order;
     *kept = false;
-    if (!pinned->has_order) return SIFR_OK;
-    BASE_TRY(engine_order_fits(t->folder.model, dev, settings, &t->machine, pinned->order, t->group,
-                               kept, error));
+    if (!train_pinned_order(pinned, settings, &order)) return SIFR_OK;
+    bool same = pinned->has_order && order == pinned->order;
+    const char *name = engine_order_name(order), *has = same ? "which" : "which has the bits that";
+    BASE_TRY(engine_order_fits(t->folder.model, dev, settings, &t->machine, order, t->group, kept,
+                               error));
     if (*kept) {
-        settings->step.step_order = pinned->order;
-        train_say(t->host, "step_order %s: as in checkpoint-%lld", name, (long long)pinned->step);
+        settings->step.step_order = order;
+        train_say(t->host,
+                  same ? "step_order %s: as in checkpoint-%lld"
+                       : "step_order %s: adds gradients as the run of checkpoint-%lld did",
+                  name, (long long)pinned->step);
     } else {
         base_log(t->host->log, SIFR_LOG_WARNING,
-                 "step_order %s, which checkpoint-%lld has, does not fit in memory: another one is "
+                 "step_order %s, %s checkpoint-%lld has, does not fit in memory: another one is "
                  "chosen",
-                 name, (long long)pinned->step);
+                 name, has, (long long)pinned->step);
     }
     return SIFR_OK;
 }
@@ -137,6 +142,7 @@ sifr_status train_choose_step(train_state *t, sifr_settings *options, sifr_error
         options->step_order = settings.step.step_order;
         options->activation_memory = settings.step.activation_memory;
     }
+    train_pinned_say_other(t->host, &pinned, &settings);
     train_pinned_say_unknown(t->host, &pinned, &settings);
     return SIFR_OK;
 }

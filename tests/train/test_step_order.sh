@@ -52,6 +52,17 @@ on auto unit 5 --resume --activation-memory 150KiB
 grep -q 'step_order unit, which checkpoint-4 has, does not fit in memory: another one is chosen' log ||
     fail "an order that does not fit"
 grep -q '^step_order batch: only that fits in memory$' log || fail "the other order"
+# On other ranks it may be the other order that adds gradients as the run did: one rank has one tree
+# in both, and two ranks have it in unit alone.
+on unit all 4
+on auto moved 2 --ranks 1 --gradient-accumulation-steps 6
+on auto moved 4 --resume
+grep -q '^step_order unit: \(as in\|adds gradients as the run of\) checkpoint-2' log || fail "moved: no word"
+! grep -q 'results will differ' log || fail "moved: $(cat log)"
+cmp all/$part moved/$part || fail "moved: other bits"
+on batch moved 5 --resume
+grep -q 'step_order batch adds gradients otherwise than the run of checkpoint-4 did; step_order unit' \
+    log || fail "the order that has the bits is not named"
 # A plan and a run choose alike, by the same figures.
 on auto fresh 1
 "$SIFR" plan --config ds.json --model "$SOURCE/tests/golden/models/llama3" --seq-length 32 \
