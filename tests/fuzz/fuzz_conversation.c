@@ -75,7 +75,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
                               &records, NULL) != SIFR_OK)
         return 0;
     for (;;) {
-        formats_row_place place = {"input", 1, 1};
+        formats_row_place place = {.file = "input", .row = 1, .line = 1};
         sifr_status status = formats_records_next(records, &row, NULL);
         if (status != SIFR_OK || !row) break;
         check_row(row, data[0], &place);

@@ -88,7 +88,7 @@ static void check(const char *name, const char *which, const json_t *template, c
     json_t *row = row_of(talk);
     size_t at = 0, span = 0, count = json_array_size(pairs);
     set_up(&r, template, last ? TRAIN_ON_LAST : TRAIN_ON_ASSISTANT);
-    const formats_row_place place = {"rows", 1, 1};
+    const formats_row_place place = {.file = "rows", .row = 1, .line = 1};
     if (train_chat_encode(&r.encoder, row, formats_form_of(FORMATS_ROW_MESSAGES), &place, &r.row,
                           &error) != SIFR_OK)
         fail_msg("%s, %s: %s", name, which, error.message);
@@ -218,7 +218,7 @@ static void refuses_turns(void **state) {
     json_t *row =
         json_pack("{s:[{s:s, s:s}, {s:s, s:s}, {s:s, s:s}]}", "messages", "role", "user", "content",
                   "a", "role", "user", "content", "b", "role", "assistant", "content", "c");
-    const formats_row_place place = {"rows", 1, 1};
+    const formats_row_place place = {.file = "rows", .row = 1, .line = 1};
     set_up(&r, template, TRAIN_ON_ASSISTANT);
     assert_int_equal(train_chat_encode(&r.encoder, row, formats_form_of(FORMATS_ROW_MESSAGES),
                                        &place, &r.row, &error),

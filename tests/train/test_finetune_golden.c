@@ -62,7 +62,7 @@ static void end(encoder_case *c) {
 }
 
 static sifr_status encode(encoder_case *c, const json_t *row, sifr_error *error) {
-    const formats_row_place place = {"rows", 1, 1};
+    const formats_row_place place = {.file = "rows", .row = 1, .line = 1};
     const formats_form *form;
     BASE_TRY(formats_row_form_find(row, FORMATS_ROW_TYPES, &place, &form, error));
     return train_chat_encode(&c->encoder, row, form, &place, &c->row, error);

@@ -176,6 +176,10 @@ static void refuses_bad_answers(void **state) {
     train_chat_close(open_names("k.jsonl", mixed, label));
     refuse("t.jsonl", "{\"instruction\": \"a\", \"output\": \"b\", \"kto_tag\": false}",
            "'kto_tag' is false or 0 in 1 of 1 rows");
+    refuse("u.jsonl",
+           "{\"prompt\": \"a\", \"completion\": \"b\"}\n"
+           "{\"prompt\": \"a\", \"completion\": \"c\", \"label\": false}\n",
+           "'label' is false or 0 in 1 of 2 rows");
     refuse("t.csv", "prompt,completion,label\na,b,False\n", "'label' is false or 0 in 1 of 1 rows");
     /* Of a class, not of an answer. */
     train_chat_close(open_names("c.jsonl", "{\"text\": \"a\", \"label\": false}", none));
@@ -498,6 +502,8 @@ static void skips_rows(void **state) {
     assert_int_equal(train_chat_count(chat)->rows, 2);
     assert_int_equal(train_chat_count(chat)->bad, 7);
     assert_non_null(strstr(said, "z.jsonl: line 2 is not valid UTF-8; convert the file\n"));
+    assert_non_null(strstr(said, "z.jsonl: row 3, line 3: "));
+    assert_null(strstr(said, "give --skip-bad-rows")); /* which is given */
     train_chat_close(chat);
     sifr_error error = {0};
     source = source_of(scratch_text("y.json", "[{\"text\": \"a\"} {\"text\": \"b\"}]"));

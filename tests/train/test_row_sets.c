@@ -8,7 +8,7 @@
 
 enum { LEAST_SETS = 30 };
 
-static const formats_row_place place = {"set", 1, 1};
+static const formats_row_place place = {.file = "set", .row = 1, .line = 1};
 
 static json_t *load_sets(void) {
     char path[BASE_PATH_LENGTH];

@@ -55,7 +55,7 @@ static void set_text_template(const char *template) {
 /* The text of the row by a template in place of the folder's, or NULL; the caller frees it. */
 static char *render_given(const char *given, train_chat_mask mask, const json_t *usual,
                           const json_t *row) {
-    const formats_row_place place = {"rows", 1, 1};
+    const formats_row_place place = {.file = "rows", .row = 1, .line = 1};
     train_chat_templates templates;
     formats_tokenizer *tokenizer;
     train_chat_row out = {0};

@@ -39,7 +39,8 @@ sifr_status formats_row_sound(const json_t *value, const char *field,
     char name[96];
     if (!fault) return SIFR_OK;
     snprintf(name, sizeof name, "'%.80s'", field);
-    return formats_row_fail(place, name, error, "%s; mend the row, or give --skip-bad-rows", fault);
+    return formats_row_fail(place, name, error, "%s%s", fault,
+                            place->skipped ? "" : "; mend the row, or give --skip-bad-rows");
 }
 
 sifr_status formats_row_sound_all(const json_t *row, const formats_form *form,

@@ -19,6 +19,7 @@
 typedef struct formats_row_place {
     const char *file;
     int64_t row, line; /* line 0: the file has none */
+    bool skipped;      /* the user has asked to skip bad rows */
 } formats_row_place;
 
 /* SIFR_FAILED: "FILE: row R, line L: FIELD MESSAGE", without the line where there is none. */

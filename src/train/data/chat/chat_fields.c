@@ -78,6 +78,7 @@ static bool goes_to_template(const train_chat_fields *f, const formats_form *for
 
 static void note_mark(train_chat_fields *f, const formats_form *form, const json_t *row) {
     int mark = formats_form_mark(form, row);
+    f->rows++;
     if (mark < 0) return;
     f->marks[mark]++;
     snprintf(f->mark, sizeof f->mark, "%s", formats_form_field(form, FORMATS_PART_MARK, row));
@@ -281,7 +282,7 @@ sifr_status train_chat_fields_end(const train_chat_fields *f, const char *file, 
         "%s: '%s' is false or 0 in %lld of %lld rows: an answer that is marked as bad is "
         "not learned as a good one, and learning from both (KTO) is not supported "
         "yet; take those rows out, or give --ignore-fields %s to learn them all",
-        file, f->mark, (long long)f->marks[0], (long long)(f->marks[0] + f->marks[1]), f->mark);
+        file, f->mark, (long long)f->marks[0], (long long)f->rows, f->mark);
 }
 
 void train_chat_fields_free(train_chat_fields *f) {

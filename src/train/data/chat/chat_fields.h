@@ -18,8 +18,9 @@ typedef struct train_chat_fields {
     json_t *members;                           /* of messages: what was not read, in order */
     json_t *variables;                         /* that the template does not have, in order */
     json_t *taken;                             /* names that some row has, of those left out */
-    int64_t marks[2];                          /* answers marked as bad, and as good */
-    char mark[64];                             /* the field that marks them */
+    int64_t rows;
+    int64_t marks[2]; /* answers marked as bad, and as good */
+    char mark[64];    /* the field that marks them */
 } train_chat_fields;
 
 /* Takes out of a row what the source leaves out, and gives fields the names that they have here.

@@ -248,7 +248,7 @@ static sifr_status read_rows(chat_reader *r, formats_records *records, sifr_erro
         sifr_status status = next_row(r, records, &row, &said);
         bool skips = status == SIFR_FAILED && formats_records_skippable(records);
         formats_row_place place = {r->file, formats_records_row(records),
-                                   formats_records_line(records)};
+                                   formats_records_line(records), r->options->skip_bad_rows};
         bool ends = (status == SIFR_OK && !row) || (status != SIFR_OK && !skips);
         if (row) {
             sifr_status found = prepare_row(r, row, &place, &said);
