@@ -145,7 +145,7 @@ static bool base_json_may_be_narrowed(const char *text, size_t size, int64_t fir
 }
 
 static sifr_status base_json_read(const char *text, size_t size, const char *name, int64_t first,
-                                  bool strict, json_t **out, sifr_error *error) {
+                                  int64_t column, bool strict, json_t **out, sifr_error *error) {
     char place[32] = "";
     if (first > 0) snprintf(place, sizeof place, " line %lld:", (long long)first);
     /* jansson skips a NUL after a number; JSON has no NULs. */
@@ -164,8 +164,9 @@ static sifr_status base_json_read(const char *text, size_t size, const char *nam
         value = base_json_parse_narrowed(text, size, &where);
     if (!value) {
         bool zero = json_error_code(&where) == json_error_null_character;
-        return base_fail(error, SIFR_USAGE, "%s: not valid JSON at line %lld, column %d: %s", name,
-                         (first > 0 ? (long long)first - 1 : 0) + where.line, where.column,
+        return base_fail(error, SIFR_USAGE, "%s: not valid JSON at line %lld, column %lld: %s",
+                         name, (first > 0 ? (long long)first - 1 : 0) + where.line,
+                         where.column + (where.line == 1 ? (long long)column : 0),
                          zero ? "\\u0000 is not supported in a string" : where.text);
     }
     *out = value;
@@ -174,17 +175,17 @@ static sifr_status base_json_read(const char *text, size_t size, const char *nam
 
 sifr_status base_json_parse(const char *text, size_t size, const char *name, json_t **out,
                             sifr_error *error) {
-    return base_json_read(text, size, name, 0, false, out, error);
+    return base_json_read(text, size, name, 0, 0, false, out, error);
 }
 
 sifr_status base_json_parse_from(const char *text, size_t size, const char *name, int64_t first,
-                                 json_t **out, sifr_error *error) {
-    return base_json_read(text, size, name, first, false, out, error);
+                                 int64_t column, json_t **out, sifr_error *error) {
+    return base_json_read(text, size, name, first, column, false, out, error);
 }
 
 sifr_status base_json_parse_strict(const char *text, size_t size, const char *name, json_t **out,
                                    sifr_error *error) {
-    return base_json_read(text, size, name, 0, true, out, error);
+    return base_json_read(text, size, name, 0, 0, true, out, error);
 }
 
 sifr_status base_json_load(const char *path, size_t limit, json_t **out, sifr_error *error) {

@@ -19,12 +19,12 @@
 sifr_status base_json_parse(const char *text, size_t size, const char *name, json_t **out,
                             sifr_error *error) SIFR_MUST_CHECK;
 
-/* The same of a row: a piece of a file that begins at line `first` of it, which messages have. An
- * object that is no JSON but that Python's json reads (NaN, \u0000, a lone surrogate, a key twice,
- * a number out of range) has faults in place of the members concerned, which no reader takes for a
- * value: rows may have them in fields that are not read. */
+/* The same of a row: a piece of a file that begins at line `first` of it, behind `column`
+ * characters, which messages have. An object that is no JSON but that Python's json reads (NaN,
+ * \u0000, a lone surrogate, a key twice, a number out of range) has faults in place of the members
+ * concerned, which no reader takes for a value: rows may have them in fields that are not read. */
 sifr_status base_json_parse_from(const char *text, size_t size, const char *name, int64_t first,
-                                 json_t **out, sifr_error *error) SIFR_MUST_CHECK;
+                                 int64_t column, json_t **out, sifr_error *error) SIFR_MUST_CHECK;
 
 /* What is wrong with the member, to stand behind its name in a message; NULL: it is no fault. */
 const char *base_json_fault(const json_t *value);

@@ -131,10 +131,10 @@ static sifr_status print_row(const inspect_command *command, const formats_token
     part_look look = PART_READ;
     char tokens[80];
     sifr_status status = SIFR_OK;
-    if (train_chat_is_paired(chat))
-        printf("--- pair %lld, %s", (long long)index / 2 + 1, index % 2 ? "rejected" : "chosen");
-    else
-        printf("--- row %lld", (long long)index + 1);
+    const char *file, *answer = index % 2 ? ", rejected" : ", chosen";
+    bool paired = train_chat_is_paired(chat);
+    printf("--- %s %lld", paired ? "pair" : "row", (long long)train_chat_place(chat, index, &file));
+    printf("%s%s%s", file ? " of " : "", file ? file : "", paired ? answer : "");
     printf(": %s, %lld learned%s\n", base_format_counted(count, "token", tokens),
            (long long)count_learned(learned, count), count > length ? ", cut" : "");
     for (int64_t i = 0; status == SIFR_OK && i < count; i++) {

@@ -84,11 +84,11 @@ static void test_piece(void **state) {
     (void)state;
     json_t *value = NULL;
     sifr_error error = {0};
-    assert_int_equal(base_json_parse_from("{\n!}", 4, "a.json", 7, &value, &error), SIFR_USAGE);
+    assert_int_equal(base_json_parse_from("{\n!}", 4, "a.json", 7, 0, &value, &error), SIFR_USAGE);
     assert_message(&error, "a.json: not valid JSON at line 8, column 1: ");
-    assert_int_equal(base_json_parse_from("[\0]", 3, "a.json", 7, &value, &error), SIFR_USAGE);
+    assert_int_equal(base_json_parse_from("[\0]", 3, "a.json", 7, 0, &value, &error), SIFR_USAGE);
     assert_message(&error, "a.json: line 7: not valid JSON: a NUL byte at 1");
-    assert_int_equal(base_json_parse_from("[1]", 3, "a.json", 7, &value, &error), SIFR_OK);
+    assert_int_equal(base_json_parse_from("[1]", 3, "a.json", 7, 0, &value, &error), SIFR_OK);
     json_decref(value);
 }
 
@@ -97,7 +97,7 @@ static void assert_row(const char *text, const char *sound, const char *faults) 
     char found[512] = "";
     const char *key;
     sifr_error error = {0};
-    if (base_json_parse_from(text, strlen(text), "a.json", 7, &row, &error) != SIFR_OK)
+    if (base_json_parse_from(text, strlen(text), "a.json", 7, 0, &row, &error) != SIFR_OK)
         fail_msg("%s: %s", text, error.message);
     json_object_foreach(row, key, value) {
         const char *fault = base_json_fault(value);
@@ -165,7 +165,7 @@ static void test_row_refused(void **state) {
         json_t *row = NULL;
         sifr_error error = {0};
         sifr_status status =
-            base_json_parse_from(texts[i], strlen(texts[i]), "a.json", 7, &row, &error);
+            base_json_parse_from(texts[i], strlen(texts[i]), "a.json", 7, 0, &row, &error);
         if (status != SIFR_USAGE) fail_msg("%s is read", texts[i]);
         assert_message(&error, "a.json: not valid JSON at line ");
     }

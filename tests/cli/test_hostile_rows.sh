@@ -50,6 +50,14 @@ inspect 0 --data list.json --skip-bad-rows
 warns "3 bad rows skipped"
 grep -q '^2 rows, ' out || { cat out; fail "an array: not two rows"; }
 
+printf '[%s, {"text": "caf\303\251", x}]' '{"text": "bcde"}' >place.json
+inspect 1 --data place.json
+complains 'place.json: not valid JSON at line 1, column 37: '
+inspect 0 --data place.json list.json --skip-bad-rows --samples 3
+[ "$(grep -e '^--- ' out | cut -d : -f 1 | tr '\n' ,)" = \
+    '--- row 1 of place.json,--- row 1 of list.json,--- row 5 of list.json,' ] ||
+    { cat out; fail "rows are not numbered as in their files"; }
+
 # --- files ---
 refused() { # MESSAGE FILE
     inspect 1 --data "$2"

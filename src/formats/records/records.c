@@ -111,13 +111,27 @@ static bool is_blank(const char *line, size_t size) {
 
 /* --- JSONL --- */
 
+/* Characters in front of `text` in its line, for a message; 0 where the line is long, or its begin
+ * is no longer at hand. */
+static int64_t column_of(const formats_records *r, const char *text) {
+    enum { MOST = 1 << 20 };
+    int64_t column = 0;
+    const char *at = text;
+    for (; at > r->text && at[-1] != '\n' && text - at < MOST; at--)
+        column += ((unsigned char)at[-1] & 0xc0) != 0x80;
+    return (at == r->text && !r->unpack) || (at > r->text && at[-1] == '\n') ? column : 0;
+}
+
 sifr_status formats_records_object(const formats_records *r, const char *text, size_t size,
                                    json_t **row, sifr_error *error) {
     if (size > FORMATS_ROW_BYTES)
         return base_fail(error, SIFR_FAILED, "%s: line %lld has %zu bytes, more than %d", r->name,
                          (long long)r->row_line, size, FORMATS_ROW_BYTES);
-    sifr_status parsed = base_json_parse_from(text, size, r->name, r->row_line, row, error);
+    sifr_status parsed = base_json_parse_from(text, size, r->name, r->row_line, 0, row, error);
     if (parsed != SIFR_USAGE) return parsed;
+    int64_t column = column_of(r, text);
+    if (column) /* again, for the message */
+        parsed = base_json_parse_from(text, size, r->name, r->row_line, column, row, error);
     /* A mistake of the data, not of the user's command. */
     char said[SIFR_ERROR_LENGTH];
     json_t *whole = json_stringn(text, size);

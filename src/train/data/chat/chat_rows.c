@@ -39,6 +39,9 @@ void train_chat_close(train_chat *chat) {
     free(chat->starts);
     free(chat->lengths);
     free(chat->numbers);
+    for (size_t f = 0; f < chat->file_count; f++) free(chat->files[f]);
+    free(chat->files);
+    free(chat->places);
     free(chat->parts);
     train_chat_packs_free(&chat->packs);
     train_chat_groups_free(chat->groups);
@@ -64,6 +67,26 @@ sifr_status train_chat_append(train_chat *x, const int32_t *ids, const bool *lea
     x->starts[++c->rows] = c->tokens;
     c->longest = base_max_i64(c->longest, whole);
     return SIFR_OK;
+}
+
+sifr_status train_chat_note_file(train_chat *x, const char *file, sifr_error *error) {
+    BASE_TRY(base_grow(&x->files, &x->files_room, x->file_count + 1, sizeof *x->files, error));
+    x->files[x->file_count] = strdup(file);
+    if (!x->files[x->file_count]) return base_fail_alloc(error, strlen(file) + 1);
+    x->file_count++;
+    return SIFR_OK;
+}
+
+sifr_status train_chat_note_place(train_chat *x, int64_t row, sifr_error *error) {
+    size_t rows = (size_t)x->counts.rows;
+    BASE_TRY(base_grow(&x->places, &x->places_room, rows, sizeof *x->places, error));
+    x->places[rows - 1] = (chat_place){.file = x->file_count - 1, .row = row};
+    return SIFR_OK;
+}
+
+int64_t train_chat_place(const train_chat *x, int64_t index, const char **file) {
+    *file = x->file_count > 1 ? x->files[x->places[index].file] : NULL;
+    return x->places[index].row;
 }
 
 void train_chat_settle(train_chat *chat) {

@@ -103,6 +103,10 @@ uint64_t train_chat_hash(const train_chat *chat);
 int64_t train_chat_row_at(const train_chat *chat, int64_t index, const int32_t **ids,
                           const bool **learned, int64_t *whole);
 
+/* The number of a row (of a pair: of each of its answers) in its file, of rows that were read to be
+ * looked at and not split. *file: NULL where there is one alone. */
+int64_t train_chat_place(const train_chat *chat, int64_t index, const char **file);
+
 /* The rows of sequence `index`, in their order, by their numbers in the data before any split. */
 int64_t train_chat_members(const train_chat *chat, int64_t index);
 int64_t train_chat_member(const train_chat *chat, int64_t index, int64_t member);

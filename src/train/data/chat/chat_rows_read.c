@@ -145,7 +145,8 @@ static bool wants_ends(const train_chat_turns *turns) {
     return turns->asked && (turns->eos != TRAIN_ENDS_NONE || turns->eot != TRAIN_ENDS_NONE);
 }
 
-static sifr_status take_row(chat_reader *r, const train_chat_row *rows, sifr_error *error) {
+static sifr_status take_row(chat_reader *r, const chat_slot *slot, sifr_error *error) {
+    const train_chat_row *rows = slot->encoded;
     train_chat *chat = r->chat;
     int count = chat->paired ? 2 : 1;
     if (is_long(r, rows, count) || is_dropped(r, rows, count)) return SIFR_OK;
@@ -163,6 +164,7 @@ static sifr_status take_row(chat_reader *r, const train_chat_row *rows, sifr_err
         r->has_ends |= rows[a].ends > 0;
         BASE_TRY(say_once(r, &rows[a], error));
         BASE_TRY(train_chat_append(chat, rows[a].ids.ids, rows[a].learned, kept, whole, error));
+        if (r->options->whole) BASE_TRY(train_chat_note_place(chat, slot->place.row, error));
     }
     return SIFR_OK;
 }
@@ -172,7 +174,7 @@ static sifr_status encode_slots(chat_reader *r, sifr_error *error) {
     for (size_t i = 0; i < r->filled; i++) {
         chat_slot *slot = &r->slots[i];
         if (slot->status == SIFR_OK)
-            BASE_TRY(take_row(r, slot->encoded, error));
+            BASE_TRY(take_row(r, slot, error));
         else
             BASE_TRY(take_bad(r, slot->status, slot->error.message, error));
         json_decref(slot->row);
@@ -276,6 +278,7 @@ static sifr_status read_file(chat_reader *r, const train_chat_source *source, co
                                     .ignored = {source->ignored[0], source->ignored[1]},
                                     .templates = &r->templates};
     r->replaced_said = r->member_said = r->tools_said = false;
+    if (r->options->whole) BASE_TRY(train_chat_note_file(r->chat, path, error));
     BASE_TRY(train_chat_ends_check(&r->end_ids, &source->turns, error));
     for (size_t t = 0; t < r->threads; t++) {
         r->encoders[t].format = source->format;
