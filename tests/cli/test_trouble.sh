@@ -162,4 +162,17 @@ if [ ! "$mpich" ]; then # other MPIs may find each other by a library of Slurm's
     [ "$(grep -c . err)" = 1 ] || fail "srun: not one line"
     grep -q '^sifr train: started by srun without PMIx, .* as one of 2 ranks' err.0 ||
         fail "srun: not said by the first task"
+    # srun ends the others when the first leaves, and takes the highest exit code: 143 would put the
+    # job back into the queue, again and again
+    code=0
+    SLURM_STEP_ID=0 SLURM_STEP_NUM_TASKS=2 SLURM_PROCID=1 "$SIFR" train --config ds.json \
+        --model model --data text --output run >>out 2>err &
+    for i in $(seq 100); do # until it waits
+        ignored=$(sed -n 's/^SigIgn:\t//p' /proc/$!/status 2>/dev/null || :)
+        [ $((0x${ignored:-0} & 0x4000)) = 0 ] || break
+        sleep 0.01
+    done
+    kill -TERM $!
+    wait $! || code=$?
+    [ $code = 2 ] || fail "srun: a task that is ended while it waits has the exit code $code"
 fi

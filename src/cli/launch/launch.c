@@ -38,15 +38,22 @@ bool cli_speaks(void) {
     return true;
 }
 
+/* A launcher may end the others when one leaves: by SIGTERM srun, which then takes their 143 for
+ * the job's exit code, the one of a run that is to be put back into the queue. */
+static void wait_to_leave(useconds_t time) {
+    signal(SIGTERM, SIG_IGN);
+    usleep(time);
+}
+
 void cli_spoke(void) {
     fflush(NULL);
-    if (comm_launcher_rank() >= 0) usleep(SEEN);
+    if (comm_launcher_rank() >= 0) wait_to_leave(SEEN);
 }
 
 int cli_fail_once(const char *name, const sifr_error *error) {
     int code = (int)error->status;
     if (!cli_speaks()) {
-        usleep(LEFT_LATER);
+        wait_to_leave(LEFT_LATER);
         return code;
     }
     code = cli_fail(name, error);
@@ -59,7 +66,7 @@ int cli_fail_once(const char *name, const sifr_error *error) {
 void cli_start_late(const char *name, bool last, const char *line) {
     if (line[0]) fprintf(stderr, "sifr %s: %s%s\n", name, last ? "" : "warning: ", line);
     if (!last) return;
-    if (!line[0]) sleep(1);
+    if (!line[0]) wait_to_leave(LEFT_LATER);
     _exit(SIFR_LOST_RANK);
 }
 
