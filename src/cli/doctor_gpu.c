@@ -6,9 +6,9 @@
 #include <string.h>
 
 #include "base/text.h"
-#include "device/cuda/cuda_choice.h"
-#include "device/cuda/cuda_images.h"
-#include "device/cuda/cuda_libraries.h"
+#include "device/kinds.h"
+
+static const sifr_device kind = SIFR_DEVICE_CUDA;
 
 static void put(json_t *object, const char *key, json_t *value) {
     json_object_set_new(object, key, value);
@@ -34,7 +34,7 @@ static json_t *version_text(int version) {
     return json_sprintf("%d.%d", version / 1000, version % 1000 / 10);
 }
 
-static json_t *describe_gpu(const cuda_gpu *gpu) {
+static json_t *describe_gpu(const device_gpu *gpu) {
     json_t *out = json_object();
     put(out, "name", json_string(gpu->name));
     put(out, "uuid", json_string(gpu->uuid));
@@ -46,35 +46,32 @@ static json_t *describe_gpu(const cuda_gpu *gpu) {
     return out;
 }
 
-static sifr_status list_gpus(const cuda_driver *driver, json_t *report, json_t *list,
-                             sifr_error *error) {
+typedef struct gpu_lister {
+    json_t *report, *list;
+} gpu_lister;
+
+static void list_gpu(void *argument, const device_gpu *gpu) {
+    const gpu_lister *lister = argument;
+    const int least = device_build_of(kind).least_capability;
     char text[256];
-    int count;
-    cuda_gpu gpu;
-    BASE_TRY(cuda_driver_count(driver, &count, error));
-    for (int i = 0; i < count; i++) {
-        BASE_TRY(cuda_driver_gpu(driver, i, &gpu, error));
-        json_array_append_new(list, describe_gpu(&gpu));
-        if (gpu.capability_major >= CUDA_LEAST_CAPABILITY) continue;
-        snprintf(text, sizeof text,
-                 "%s has compute capability %d.%d, and sifr's kernels need %d.0; train on the CPU",
-                 gpu.name, gpu.capability_major, gpu.capability_minor, CUDA_LEAST_CAPABILITY);
-        advise(report, text);
-    }
-    return SIFR_OK;
+    json_array_append_new(lister->list, describe_gpu(gpu));
+    if (gpu->capability_major >= least) return;
+    snprintf(text, sizeof text,
+             "%s has compute capability %d.%d, and sifr's kernels need %d.0; train on the CPU",
+             gpu->name, gpu->capability_major, gpu->capability_minor, least);
+    advise(lister->report, text);
 }
 
 /* Returns the version that the driver serves, 0 if it does not. */
 static int examine_driver(json_t *report, json_t *gpu, int device_files) {
-    cuda_driver driver;
+    device_driver driver;
     sifr_error error = {0};
-    json_t *list = json_array();
-    put(gpu, "gpus", list);
-    sifr_status status = cuda_driver_open(&driver, cuda_images_version(), &error);
-    if (status == SIFR_OK) {
+    gpu_lister lister = {report, json_array()};
+    put(gpu, "gpus", lister.list);
+    sifr_status status = device_survey(kind, &driver, list_gpu, &lister, &error);
+    if (driver.version > 0) {
         put(gpu, "driver", version_text(driver.version));
         put(gpu, "driver_library", json_string(driver.path));
-        status = list_gpus(&driver, report, list, &error);
     }
     if (status == SIFR_OK) return driver.version;
     put(gpu, "driver_error", json_string(error.message));
@@ -82,12 +79,12 @@ static int examine_driver(json_t *report, json_t *gpu, int device_files) {
     return 0;
 }
 
-static void examine_library(json_t *list, cuda_library_kind kind, int driver) {
-    cuda_library library;
+static void examine_library(json_t *list, const char *name, int driver) {
+    device_library library;
     sifr_error error = {0};
     json_t *out = json_object();
-    put(out, "name", json_string(cuda_library_name(kind)));
-    if (cuda_library_open(kind, driver, &library, &error) == SIFR_OK) {
+    put(out, "name", json_string(name));
+    if (device_library_open(kind, name, driver, &library, &error) == SIFR_OK) {
         put(out, "release",
             library.major ? json_sprintf("%d.%d.%d", library.major, library.minor, library.patch)
                           : json_null());
@@ -101,15 +98,17 @@ static void examine_library(json_t *list, cuda_library_kind kind, int driver) {
 
 void doctor_examine_gpus(json_t *report) {
     json_t *gpu = json_object(), *libraries = json_array();
-    const int device_files = count_device_files(), built = cuda_images_version();
+    const int device_files = count_device_files();
+    const device_build build = device_build_of(kind);
+    const char *name;
     put(gpu, "devices", json_integer(device_files));
-    put(gpu, "built_with_cuda", built ? version_text(built) : json_null());
-    put(gpu, "built_for", json_string(cuda_images_targets()));
+    put(gpu, "built_with_cuda", build.version ? version_text(build.version) : json_null());
+    put(gpu, "built_for", json_string(build.targets));
     const int driver = examine_driver(report, gpu, device_files);
-    for (int kind = 0; kind < CUDA_LIBRARY_KINDS; kind++)
-        examine_library(libraries, (cuda_library_kind)kind, driver);
+    for (int i = 0; (name = device_library_name(kind, i)); i++)
+        examine_library(libraries, name, driver);
     put(gpu, "libraries", libraries);
-    if (driver > 0 && built == 0)
+    if (driver > 0 && build.version == 0)
         advise(report, "there is a GPU, and this program has no kernels for GPUs, so it trains on "
                        "the CPU; build it with `make CUDA=1`");
     put(report, "gpu", gpu);

@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "device/cuda/cuda_choice.h"
+#include "device/kinds.h"
 #include "engine/device_choice.h"
 #include "engine/state/convert.h"
 
@@ -73,23 +73,12 @@ static bool find_precision(const char *name, sifr_precision *out) {
 
 /* Generation is on the CPU. Where a run would use a GPU, that is said. */
 static void say_device(const sifr_log *log) {
-    cuda_choice gpu;
-    if (cuda_choose(0, &gpu, NULL) != SIFR_OK) return;
+    device_found found;
+    if (device_choose(SIFR_DEVICE_CUDA, 0, &found, NULL) != SIFR_OK) return;
     base_log(log, SIFR_LOG_INFO,
              "runs on the CPU, which is many times slower than the %s here: generation is not "
              "built for GPUs yet",
-             gpu.gpu.name);
-}
-
-static const char *const device_names[] = {
-    [SIFR_DEVICE_AUTO] = "auto", [SIFR_DEVICE_CPU] = "cpu", [SIFR_DEVICE_CUDA] = "cuda"};
-
-static bool find_device(const char *name, sifr_device *out) {
-    for (size_t i = 0; i < sizeof device_names / sizeof *device_names; i++) {
-        *out = (sifr_device)i;
-        if (strcmp(name, device_names[i]) == 0) return true;
-    }
-    return false;
+             found.gpu.name);
 }
 
 static sifr_status choose_device(sifr_device wish, engine_inference_options *out,
@@ -113,7 +102,7 @@ sifr_status cli_read_model_open(const cli_read_model *read, checkpoint_model *mo
         return base_fail(error, SIFR_USAGE,
                          "--precision %s is not supported (supported: fp32, bf16, fp16)",
                          read->precision);
-    if (read->device && !find_device(read->device, &wish))
+    if (read->device && !device_kind_find(read->device, &wish))
         return base_fail(error, SIFR_USAGE,
                          "--device %s is not supported (supported: auto, cpu, cuda)", read->device);
     BASE_TRY(checkpoint_model_open(read->model, read->adapter, model, log, error));
@@ -142,7 +131,7 @@ const char *cli_ran_in(const engine_inference_options *options, const engine_inf
 }
 
 const char *cli_device_name(const engine_inference_options *options) {
-    return device_names[options->device];
+    return device_kind_name(options->device);
 }
 
 void cli_say_slow(const engine_inference *inference, const sifr_log *log) {

@@ -1,9 +1,11 @@
-/* What a backend fills in: the functions of a device, as device.h says them. Private to device/. */
+/* What a backend fills in: the functions of a device, as device.h says them, and the row of its
+ * kind, as kinds.h says it. Private to device/. */
 #ifndef DEVICE_BACKEND_H
 #define DEVICE_BACKEND_H
 
 #include "device/await.h"
 #include "device/host_team.h"
+#include "device/kinds.h"
 
 /* Tokens of a chunk in which the CPU's kernels add weight gradients. */
 enum { DEVICE_CPU_CHUNK = 1024 };
@@ -58,6 +60,24 @@ typedef struct device_backend {
     sifr_status (*start_sum)(device *dev, device_queue queue, const device_sum *sum,
                              sifr_error *error);
 } device_backend;
+
+/* A kind of device, by which kinds.c opens and describes it; NULL: the kind has no such thing. */
+typedef struct device_kind {
+    sifr_status (*open)(const device_place *place, int threads, const char *isa, device **out,
+                        sifr_error *error);
+    device_build (*build)(void);
+    sifr_status (*choose)(int32_t rank, device_found *out, sifr_error *error);
+    bool (*is_there)(void); /* NULL: always */
+    sifr_status (*survey)(device_driver *driver,
+                          void (*each)(void *argument, const device_gpu *gpu), void *argument,
+                          sifr_error *error); /* with *driver zeroed */
+    sifr_status (*open_described)(int threads, const device_description *description, device **out,
+                                  sifr_error *error);
+    const char *(*library_name)(int number); /* NULL after the last; with open_library */
+    sifr_status (*open_library)(int number, int driver, device_library *out, sifr_error *error);
+} device_kind;
+
+extern const device_kind device_kind_cpu, device_kind_cuda;
 
 /* Waits for transfers, as device_ran has them. */
 typedef struct device_waits {

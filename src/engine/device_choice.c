@@ -6,8 +6,7 @@
 
 #include "base/heap.h"
 #include "base/text.h"
-#include "device/cuda/cuda_choice.h"
-#include "device/cuda/cuda_images.h"
+#include "device/kinds.h"
 #include "engine/engine_private.h"
 
 int32_t engine_count_sharers(const engine_gpu *gpus, int32_t ranks, int32_t rank) {
@@ -30,13 +29,13 @@ sifr_status engine_compare_gpus(const engine_gpu *gpus, int32_t ranks, sifr_erro
     return SIFR_OK;
 }
 
-static sifr_status look(int32_t local_rank, engine_gpu *out, sifr_error *error) {
-    cuda_choice choice;
-    BASE_TRY(cuda_choose(local_rank, &choice, error));
-    snprintf(out->uuid, sizeof out->uuid, "%s", choice.gpu.uuid);
-    snprintf(out->name, sizeof out->name, "%.*s", (int)sizeof out->name - 1, choice.gpu.name);
-    out->major = choice.gpu.capability_major;
-    out->minor = choice.gpu.capability_minor;
+static sifr_status look(sifr_device kind, int32_t local_rank, engine_gpu *out, sifr_error *error) {
+    device_found found;
+    BASE_TRY(device_choose(kind, local_rank, &found, error));
+    snprintf(out->uuid, sizeof out->uuid, "%s", found.gpu.uuid);
+    snprintf(out->name, sizeof out->name, "%.*s", (int)sizeof out->name - 1, found.gpu.name);
+    out->major = found.gpu.capability_major;
+    out->minor = found.gpu.capability_minor;
     return SIFR_OK;
 }
 
@@ -59,9 +58,10 @@ static sifr_status compare(comm_group *group, const engine_gpu *mine, engine_dev
 }
 
 /* Whether the ranks can all use GPUs. Only SIFR_LOST_RANK and SIFR_NO_MEMORY are no answer. */
-static sifr_status find_gpus(comm_group *group, engine_device_choice *out, sifr_error *why) {
+static sifr_status find_gpus(sifr_device kind, comm_group *group, engine_device_choice *out,
+                             sifr_error *why) {
     engine_gpu mine = {.uuid = ""};
-    sifr_status status = look(comm_local_rank(group), &mine, why);
+    sifr_status status = look(kind, comm_local_rank(group), &mine, why);
     int64_t found = status == SIFR_OK;
     sifr_error lost;
     if (comm_sum(group, &found, 1, &lost) != SIFR_OK)
@@ -72,28 +72,30 @@ static sifr_status find_gpus(comm_group *group, engine_device_choice *out, sifr_
 }
 
 /* A program that is built for CPUs says nothing, unless there is a GPU. */
-static void keep_why(const sifr_error *why, engine_device_choice *out) {
-    bool built = cuda_images_version() != 0;
-    if (!built) out->idle = cuda_gpu_is_there();
+static void keep_why(sifr_device kind, const sifr_error *why, engine_device_choice *out) {
+    bool built = device_build_of(kind).version != 0;
+    if (!built) out->idle = device_is_there(kind);
     if (built || out->idle) snprintf(out->why, sizeof out->why, "%s", why->message);
 }
 
 sifr_status engine_choose_device(const sifr_settings *settings, comm_group *group,
                                  engine_device_choice *out, sifr_error *error) {
     const bool automatic = settings->device == SIFR_DEVICE_AUTO;
+    const sifr_device kind = automatic ? SIFR_DEVICE_CUDA : settings->device;
     sifr_error why = {.message = ""};
     *out = (engine_device_choice){.kind = SIFR_DEVICE_CPU, .place.rank = comm_local_rank(group)};
     if (settings->device == SIFR_DEVICE_CPU) return SIFR_OK;
-    sifr_status status = find_gpus(group, out, &why);
+    sifr_status status = find_gpus(kind, group, out, &why);
     if (status == SIFR_OK) {
-        out->kind = SIFR_DEVICE_CUDA;
+        out->kind = kind;
         out->idle = false;
         return SIFR_OK;
     }
     bool answer = status == SIFR_FAILED || status == SIFR_USAGE;
-    if (!automatic || !answer)
-        return base_fail(error, status, "%s%s", answer ? "device cuda: " : "", why.message);
-    keep_why(&why, out);
+    if (!answer) return base_fail(error, status, "%s", why.message);
+    if (!automatic)
+        return base_fail(error, status, "device %s: %s", device_kind_name(kind), why.message);
+    keep_why(kind, &why, out);
     return SIFR_OK;
 }
 

@@ -1,7 +1,7 @@
 /* A GPU that is only described: what it prepares is what a device with the same kernels prepares,
  * its plans need no GPU, and all that would need one is refused by name. */
-#include "device/cuda/cuda_described.h"
 #include "device/cuda/cuda_dispatch.h"
+#include "device/kinds.h"
 #include "support/cuda/shim_run.h"
 #include "support/disk_plan.h"
 
@@ -9,8 +9,9 @@ static device *described;
 
 static int setup(void **state) {
     sifr_error error = {0};
-    cuda_description gpu = {.compute_capability = 86, .multiprocessors = 84};
-    return disk_plan_setup(state) || device_open_described(1, &gpu, &described, &error);
+    device_description gpu = {.compute_capability = 86, .multiprocessors = 84};
+    return disk_plan_setup(state) ||
+           device_open_described(SIFR_DEVICE_CUDA, 1, &gpu, &described, &error);
 }
 
 static int teardown(void **state) {
@@ -29,8 +30,8 @@ static void says(void **state) {
     assert_true(device_is_separate(described));
     assert_int_equal(device_threads(described), 1);
     device *bare;
-    cuda_description nothing = {0};
-    assert_int_equal(device_open_described(2, &nothing, &bare, NULL), SIFR_OK);
+    device_description nothing = {0};
+    assert_int_equal(device_open_described(SIFR_DEVICE_CUDA, 2, &nothing, &bare, NULL), SIFR_OK);
     device_describe(bare, text, sizeof text);
     assert_string_equal(text, "cuda, described");
     device_close(bare);

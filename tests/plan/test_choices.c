@@ -2,7 +2,7 @@
  * field that the row names, and what was tried is found by its settings. */
 #include <string.h>
 
-#include "device/cuda/cuda_described.h"
+#include "device/kinds.h"
 #include "plan/search/memo.h"
 #include "support/search_case.h"
 
@@ -84,12 +84,12 @@ static void what_follows(void **state) {
 /* Tiles are whole chunks of the device, and what is said is what is planned. */
 static void tiles_of_a_gpu(void **state) {
     (void)state;
-    const cuda_description gpu = {0};
+    const device_description gpu = {0};
     char text[256];
     search_case c;
     device *dev;
     begin(&c, SIFR_BF16);
-    assert_int_equal(device_open_described(1, &gpu, &dev, NULL), SIFR_OK);
+    assert_int_equal(device_open_described(SIFR_DEVICE_CUDA, 1, &gpu, &dev, NULL), SIFR_OK);
     for (int d = 0; d < 2; d++) {
         plan_settings settings = c.settings;
         if (d) c.search.dev = dev;

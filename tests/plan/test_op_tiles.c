@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "config/config.h"
-#include "device/cuda/cuda_described.h"
+#include "device/kinds.h"
 #include "model/registry.h"
 #include "plan/pass/passes.h"
 #include "support/model_case.h"
@@ -167,13 +167,13 @@ static sifr_status lower(device *dev, int64_t tile, sifr_error *error) {
 static void chunks_of_devices(void **state) {
     (void)state;
     static const int64_t chunks[] = {1024, 8192};
-    const cuda_description gpu = {0};
+    const device_description gpu = {0};
     char want[80];
     for (int d = 0; d < 2; d++) {
         device *dev;
         sifr_error error = {0};
         int64_t chunk = chunks[d];
-        assert_int_equal(d ? device_open_described(1, &gpu, &dev, &error)
+        assert_int_equal(d ? device_open_described(SIFR_DEVICE_CUDA, 1, &gpu, &dev, &error)
                            : device_open_cpu(1, NULL, &dev, &error),
                          SIFR_OK);
         assert_int_equal(device_token_chunk(dev), chunk);

@@ -3,9 +3,7 @@
 #include <stdio.h>
 
 #include "cli/options.h"
-#include "device/cuda/cuda_choice.h"
-#include "device/cuda/cuda_described.h"
-#include "device/cuda/cuda_images.h"
+#include "device/kinds.h"
 #include "engine/device_choice.h"
 
 static sifr_status refuse_fit(const char *what, sifr_error *error) {
@@ -33,36 +31,36 @@ static sifr_status open_described(cli_plan_report *r, const sifr_settings *optio
     snprintf(what, sizeof what, "%s says separate_memory", path);
     if (fit) return refuse_fit(what, error);
     if (!gpu) return device_open_separate(threads, options->isa, &r->dev, error);
-    cuda_description description = {.compute_capability = described.compute_capability,
-                                    .multiprocessors = described.multiprocessors};
-    return device_open_described(threads, &description, &r->dev, error);
+    const device_description its_gpu = {.compute_capability = described.compute_capability,
+                                        .multiprocessors = described.multiprocessors};
+    return device_open_described(SIFR_DEVICE_CUDA, threads, &its_gpu, &r->dev, error);
 }
 
 /* As `sifr train` settles it (engine/device_choice.h). */
 static sifr_status open_here(cli_plan_report *r, const sifr_settings *options,
                              const cli_plan_run *run, sifr_error *error) {
-    cuda_choice gpu;
+    const sifr_device kind = SIFR_DEVICE_CUDA; /* what "auto" may be */
+    device_found found;
     sifr_error why = {.message = ""};
     bool automatic = options->device == SIFR_DEVICE_AUTO;
     sifr_log log = cli_log("plan");
     sifr_status status =
-        options->device == SIFR_DEVICE_CPU ? SIFR_USAGE : cuda_choose(0, &gpu, &why);
-    if (status != SIFR_OK && options->device == SIFR_DEVICE_CUDA)
+        options->device == SIFR_DEVICE_CPU ? SIFR_USAGE : device_choose(kind, 0, &found, &why);
+    if (status != SIFR_OK && options->device == kind)
         return base_fail(error, status,
                          "device cuda: %s; for a GPU that is not here, describe it: --machine "
                          "examples/h100.json",
                          why.message);
     if (status != SIFR_OK) {
-        if (automatic && (cuda_images_version() != 0 || cuda_gpu_is_there()))
+        if (automatic && (device_build_of(kind).version != 0 || device_is_there(kind)))
             base_log(&log, SIFR_LOG_INFO, "device auto: a plan for the CPU: %s", why.message);
         return device_open_cpu((int)options->threads, options->isa, &r->dev, error);
     }
     if (run->fit) return refuse_fit("the run is for the GPU of this machine", error);
-    device_place first = {.sharers = (run->here + gpu.count - 1) / gpu.count};
-    r->machine.compute_capability = 10 * gpu.gpu.capability_major + gpu.gpu.capability_minor;
-    r->machine.multiprocessors = gpu.gpu.multiprocessors;
-    return device_open(SIFR_DEVICE_CUDA, &first, (int)options->threads, options->isa, &r->dev,
-                       error);
+    device_place first = {.sharers = (run->here + found.count - 1) / found.count};
+    r->machine.compute_capability = 10 * found.gpu.capability_major + found.gpu.capability_minor;
+    r->machine.multiprocessors = found.gpu.multiprocessors;
+    return device_open(kind, &first, (int)options->threads, options->isa, &r->dev, error);
 }
 
 sifr_status cli_plan_open_device(cli_plan_report *r, const sifr_settings *options,

@@ -1,14 +1,13 @@
 #include "comm/nccl/nccl_library.h"
 
-#include <dlfcn.h>
 #include <string.h>
 
-#include "device/cuda/cuda_libraries.h"
+#include "device/kinds.h"
 
 enum { LEAST_MAJOR = 2, LEAST_MINOR = 18 };
 
 /* Fills the table; returns the first symbol that is missing, or NULL. */
-static const char *fill(nccl_library *nccl, void *library) {
+static const char *fill(nccl_library *nccl, const device_library *library) {
     static const struct {
         const char *symbol;
         size_t place;
@@ -18,7 +17,7 @@ static const char *fill(nccl_library *nccl, void *library) {
 #undef PLACE
     };
     for (size_t i = 0; i < sizeof functions / sizeof *functions; i++) {
-        void *function = dlsym(library, functions[i].symbol);
+        void *function = device_library_symbol(library, functions[i].symbol);
         if (!function) return functions[i].symbol;
         memcpy((char *)nccl + functions[i].place, &function, sizeof function);
     }
@@ -26,15 +25,15 @@ static const char *fill(nccl_library *nccl, void *library) {
 }
 
 sifr_status nccl_library_open(nccl_library *out, sifr_error *error) {
-    cuda_library library;
+    device_library library;
     *out = (nccl_library){0};
-    BASE_TRY(cuda_library_open(CUDA_LIBRARY_NCCL, 0, &library, error));
+    BASE_TRY(device_library_open(SIFR_DEVICE_CUDA, "NCCL", 0, &library, error));
     out->major = library.major, out->minor = library.minor, out->patch = library.patch;
     memcpy(out->path, library.path, sizeof out->path);
     if (out->major < LEAST_MAJOR || (out->major == LEAST_MAJOR && out->minor < LEAST_MINOR))
         return base_fail(error, SIFR_FAILED, "NCCL %d.%d.%d is older than %d.%d (%s)", out->major,
                          out->minor, out->patch, LEAST_MAJOR, LEAST_MINOR, out->path);
-    const char *missing = fill(out, library.handle);
+    const char *missing = fill(out, &library);
     if (!missing) return SIFR_OK;
     return base_fail(error, SIFR_FAILED, "%s has no %s, so it is no NCCL 2", out->path, missing);
 }

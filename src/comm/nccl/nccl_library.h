@@ -54,7 +54,7 @@ typedef struct nccl_library {
     char path[BASE_PATH_LENGTH]; /* of the library; "" if the table was given */
 } nccl_library;
 
-/* Loads NCCL where cuda_library_open finds it, and fills the table. SIFR_FAILED says what is
+/* Loads NCCL where device_library_open finds it, and fills the table. SIFR_FAILED says what is
  * missing, or that it is older than 2.18. It stays loaded until the process ends. */
 sifr_status nccl_library_open(nccl_library *out, sifr_error *error) SIFR_MUST_CHECK;
 

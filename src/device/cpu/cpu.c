@@ -202,3 +202,11 @@ sifr_status device_open_cpu(int threads, const char *isa_name, device **out, sif
     *out = &cpu->base;
     return SIFR_OK;
 }
+
+static sifr_status open_kind(const device_place *place, int threads, const char *isa_name,
+                             device **out, sifr_error *error) {
+    (void)place; /* ranks of a host share its cores by their threads */
+    return device_open_cpu(threads, isa_name, out, error);
+}
+
+const device_kind device_kind_cpu = {.open = open_kind};

@@ -11,7 +11,7 @@
 
 typedef struct described_device {
     cuda_base base;
-    cuda_description gpu;
+    device_description gpu;
 } described_device;
 
 static const described_device *described_of(const device *dev) {
@@ -29,7 +29,7 @@ static const char *isa(const device *dev) {
 }
 
 static void describe(const device *dev, char *out, size_t size) {
-    const cuda_description *gpu = &described_of(dev)->gpu;
+    const device_description *gpu = &described_of(dev)->gpu;
     int used = snprintf(out, size, "cuda, described");
     if (gpu->compute_capability && used < (int)size)
         used += snprintf(out + used, size - (size_t)used, ", compute capability %d.%d",
@@ -102,8 +102,8 @@ static const device_backend backend = {.hidden = true,
                                        .copy = copy,
                                        .count = count};
 
-sifr_status device_open_described(int threads, const cuda_description *description, device **out,
-                                  sifr_error *error) {
+sifr_status cuda_open_described(int threads, const device_description *description, device **out,
+                                sifr_error *error) {
     described_device *d;
     BASE_TRY(base_alloc(1, sizeof *d, &d, error));
     sifr_status status = host_team_create(threads, &d->base.device.team, error);

@@ -34,7 +34,7 @@ const char *cuda_library_name(cuda_library_kind kind) {
 }
 
 /* 13.0.2 is 130002 and 2.28.9 is 22809; NCCL up to 2.8 wrote 2.8.4 as 2804. */
-static void read_version(cuda_library_kind kind, cuda_library *library) {
+static void read_version(cuda_library_kind kind, device_library *library) {
     int version = 0;
     void *function = dlsym(library->handle, kinds[kind].version_symbol);
     if (!function) return;
@@ -53,7 +53,7 @@ static void read_version(cuda_library_kind kind, cuda_library *library) {
     library->patch = version % 100;
 }
 
-static bool load(cuda_library_kind kind, const char *path, const char *place, cuda_library *out) {
+static bool load(cuda_library_kind kind, const char *path, const char *place, device_library *out) {
     struct link_map *map = NULL;
     out->handle = dlopen(path, RTLD_NOW | RTLD_LOCAL);
     if (!out->handle) return false;
@@ -66,13 +66,13 @@ static bool load(cuda_library_kind kind, const char *path, const char *place, cu
 }
 
 static bool load_in(cuda_library_kind kind, const char *folder, int length, const char *file,
-                    const char *place, cuda_library *out) {
+                    const char *place, device_library *out) {
     char path[PATH_MAX];
     int used = snprintf(path, sizeof path, "%.*s/%s", length, folder, file);
     return length > 0 && used < PATH_MAX && base_is_file(path) && load(kind, path, place, out);
 }
 
-static bool load_listed(cuda_library_kind kind, const char *file, cuda_library *out) {
+static bool load_listed(cuda_library_kind kind, const char *file, device_library *out) {
     const char *list = getenv("SIFR_CUDA_LIBRARIES");
     for (const char *at = list ? list : ""; *at;) {
         int length = (int)strcspn(at, ":");
@@ -82,7 +82,7 @@ static bool load_listed(cuda_library_kind kind, const char *file, cuda_library *
     return false;
 }
 
-static bool load_beside_program(cuda_library_kind kind, const char *file, cuda_library *out) {
+static bool load_beside_program(cuda_library_kind kind, const char *file, device_library *out) {
     char folder[PATH_MAX];
     ssize_t length = readlink("/proc/self/exe", folder, sizeof folder - 1);
     if (length <= 0) return false;
@@ -98,7 +98,7 @@ static bool load_beside_program(cuda_library_kind kind, const char *file, cuda_l
     return load_in(kind, folder, (int)strlen(folder), file, "sifr's own folder", out);
 }
 
-static bool load_matching(cuda_library_kind kind, const char *pattern, cuda_library *out) {
+static bool load_matching(cuda_library_kind kind, const char *pattern, device_library *out) {
     glob_t found;
     bool loaded = false;
     if (glob(pattern, GLOB_BRACE, NULL, &found) != 0) return false;
@@ -109,7 +109,7 @@ static bool load_matching(cuda_library_kind kind, const char *pattern, cuda_libr
 }
 
 /* Where NVIDIA's wheels lie below the python3 that PATH finds, without running it. */
-static bool load_of_python(cuda_library_kind kind, const char *file, cuda_library *out) {
+static bool load_of_python(cuda_library_kind kind, const char *file, device_library *out) {
     static const char below[] = "python3*/{site,dist}-packages/nvidia/*/lib";
     char path[PATH_MAX];
     const char *list = getenv("PATH"), *home = getenv("HOME");
@@ -130,7 +130,7 @@ static bool load_of_python(cuda_library_kind kind, const char *file, cuda_librar
            load_matching(kind, path, out);
 }
 
-sifr_status cuda_library_open(cuda_library_kind kind, int driver, cuda_library *out,
+sifr_status cuda_library_open(cuda_library_kind kind, int driver, device_library *out,
                               sifr_error *error) {
     static const char toolkit[] = "/usr/local/cuda/lib64";
     const char *wanted = NULL;
@@ -138,13 +138,13 @@ sifr_status cuda_library_open(cuda_library_kind kind, int driver, cuda_library *
         const char *file = kinds[kind].files[i].name;
         if (driver > 0 && kinds[kind].files[i].cuda > driver / 1000) continue;
         if (!wanted) wanted = file;
-        *out = (cuda_library){0};
+        *out = (device_library){0};
         if (load_listed(kind, file, out) || load(kind, file, "the loader's path", out) ||
             load_in(kind, toolkit, sizeof toolkit - 1, file, toolkit, out) ||
             load_beside_program(kind, file, out) || load_of_python(kind, file, out))
             return SIFR_OK;
     }
-    *out = (cuda_library){0};
+    *out = (device_library){0};
     return base_fail(error, SIFR_FAILED,
                      "%s (%s) was not found; install it (%s), or name its folder in "
                      "SIFR_CUDA_LIBRARIES",

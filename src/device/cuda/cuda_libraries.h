@@ -2,23 +2,13 @@
 #ifndef CUDA_LIBRARIES_H
 #define CUDA_LIBRARIES_H
 
-#include <stdbool.h>
-
-#include "base/errors.h"
-#include "base/file.h"
+#include "device/kinds.h"
 
 typedef enum cuda_library_kind {
     CUDA_LIBRARY_LT,   /* cuBLASLt: fast matrix products */
     CUDA_LIBRARY_NCCL, /* between hosts */
     CUDA_LIBRARY_KINDS
 } cuda_library_kind;
-
-typedef struct cuda_library {
-    void *handle;                /* for dlsym; stays loaded until the process ends */
-    char path[BASE_PATH_LENGTH]; /* of the file */
-    const char *place;           /* which of the places below */
-    int major, minor, patch;
-} cuda_library;
 
 const char *cuda_library_name(cuda_library_kind kind);
 
@@ -27,7 +17,7 @@ const char *cuda_library_name(cuda_library_kind kind);
  * prefix, among the packages of the python3 in PATH. `driver` is the version that the driver serves
  * (cuda_driver.version), 0 if there is none: a later major version than the driver's is not taken.
  * SIFR_FAILED says what was looked for. Not thread-safe beside changes of the environment. */
-sifr_status cuda_library_open(cuda_library_kind kind, int driver, cuda_library *out,
+sifr_status cuda_library_open(cuda_library_kind kind, int driver, device_library *out,
                               sifr_error *error) SIFR_MUST_CHECK;
 
 #endif

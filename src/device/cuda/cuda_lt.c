@@ -1,7 +1,6 @@
 /* Finding cuBLASLt, and its errors as sifr's. */
 #include "device/cuda/cuda_lt.h"
 
-#include <dlfcn.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -9,7 +8,7 @@
 #include "device/cuda/cuda_libraries.h"
 
 /* Fills the table; returns the first symbol that is missing, or NULL. */
-static const char *fill(cuda_lt *lt, void *library) {
+static const char *fill(cuda_lt *lt, const device_library *library) {
     static const struct {
         const char *symbol;
         size_t place;
@@ -19,7 +18,7 @@ static const char *fill(cuda_lt *lt, void *library) {
 #undef PLACE
     };
     for (size_t i = 0; i < sizeof functions / sizeof *functions; i++) {
-        void *function = dlsym(library, functions[i].symbol);
+        void *function = device_library_symbol(library, functions[i].symbol);
         if (!function) return functions[i].symbol;
         memcpy((char *)lt + functions[i].place, &function, sizeof function);
     }
@@ -27,10 +26,10 @@ static const char *fill(cuda_lt *lt, void *library) {
 }
 
 sifr_status cuda_lt_open(int driver, cuda_lt *lt, sifr_error *error) {
-    cuda_library library;
+    device_library library;
     *lt = (cuda_lt){0};
     BASE_TRY(cuda_library_open(CUDA_LIBRARY_LT, driver, &library, error));
-    const char *missing = fill(lt, library.handle);
+    const char *missing = fill(lt, &library);
     if (missing)
         return base_fail(error, SIFR_FAILED, "%s has no %s, so it is no cuBLASLt of CUDA 12 or 13",
                          library.path, missing);

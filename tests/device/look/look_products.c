@@ -43,7 +43,7 @@ static sifr_status say_algorithm(const device *dev, char *out, size_t size, sifr
     return SIFR_OK;
 }
 
-static sifr_status multiply(look *l, device *dev, const cuda_library *library, char *figure,
+static sifr_status multiply(look *l, device *dev, const device_library *library, char *figure,
                             sifr_error *error) {
     double rate, before = left(l);
     char algorithm[300], kind[64];
@@ -57,7 +57,7 @@ static sifr_status multiply(look *l, device *dev, const cuda_library *library, c
 }
 
 sifr_status look_row_lt(look *l, char *figure, sifr_error *error) {
-    cuda_library library = {.path = "played", .place = "this program"};
+    device_library library = {.path = "played", .place = "this program"};
     device *dev;
     BASE_TRY(look_context(l, error));
     if (fake_gpu_is_real())

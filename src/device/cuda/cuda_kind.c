@@ -1,8 +1,13 @@
+/* NVIDIA's GPUs as a kind of device: the row of kinds.c. */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "device/backend.h"
 #include "device/cuda/cuda_choice.h"
+#include "device/cuda/cuda_described.h"
 #include "device/cuda/cuda_device.h"
+#include "device/cuda/cuda_libraries.h"
 
 /* Which products the environment asks for: `why` is for device_notice, and stays with the caller.
  */
@@ -53,11 +58,13 @@ static sifr_status find_check(cuda_options *options, sifr_error *error) {
                      wish);
 }
 
-static sifr_status open_cuda(const device_place *place, int threads, device **out,
+/* Its instruction set is the GPU's. */
+static sifr_status open_cuda(const device_place *place, int threads, const char *isa, device **out,
                              sifr_error *error) {
     cuda_choice choice;
     cuda_lt lt;
     sifr_error why = {0};
+    (void)isa;
     BASE_TRY(cuda_choose(place->rank, &choice, error));
     cuda_options options = {.driver = &choice.driver,
                             .gpu = choice.index,
@@ -69,8 +76,60 @@ static sifr_status open_cuda(const device_place *place, int threads, device **ou
     return cuda_device_open(&options, out, error);
 }
 
-sifr_status device_open(sifr_device kind, const device_place *place, int threads, const char *isa,
-                        device **out, sifr_error *error) {
-    if (kind == SIFR_DEVICE_CUDA) return open_cuda(place, threads, out, error);
-    return device_open_cpu(threads, isa, out, error);
+static device_build build(void) {
+    return (device_build){.version = cuda_images_version(),
+                          .targets = cuda_images_targets(),
+                          .least_capability = CUDA_LEAST_CAPABILITY};
 }
+
+static device_gpu gpu_of(const cuda_gpu *gpu) {
+    device_gpu out = {.capability_major = gpu->capability_major,
+                      .capability_minor = gpu->capability_minor,
+                      .multiprocessors = gpu->multiprocessors,
+                      .memory = gpu->memory};
+    memcpy(out.name, gpu->name, sizeof out.name);
+    memcpy(out.uuid, gpu->uuid, sizeof out.uuid);
+    memcpy(out.bus, gpu->bus, sizeof out.bus);
+    return out;
+}
+
+static sifr_status choose(int32_t rank, device_found *out, sifr_error *error) {
+    cuda_choice choice;
+    BASE_TRY(cuda_choose(rank, &choice, error));
+    *out = (device_found){.gpu = gpu_of(&choice.gpu), .index = choice.index, .count = choice.count};
+    return SIFR_OK;
+}
+
+static sifr_status survey(device_driver *out, void (*each)(void *argument, const device_gpu *gpu),
+                          void *argument, sifr_error *error) {
+    cuda_driver driver;
+    int count;
+    BASE_TRY(cuda_driver_open(&driver, cuda_images_version(), error));
+    out->version = driver.version;
+    snprintf(out->path, sizeof out->path, "%s", driver.path);
+    BASE_TRY(cuda_driver_count(&driver, &count, error));
+    for (int i = 0; i < count; i++) {
+        cuda_gpu gpu;
+        BASE_TRY(cuda_driver_gpu(&driver, i, &gpu, error));
+        const device_gpu described = gpu_of(&gpu);
+        each(argument, &described);
+    }
+    return SIFR_OK;
+}
+
+static const char *library_name(int number) {
+    return number < CUDA_LIBRARY_KINDS ? cuda_library_name((cuda_library_kind)number) : NULL;
+}
+
+static sifr_status open_library(int number, int driver, device_library *out, sifr_error *error) {
+    return cuda_library_open((cuda_library_kind)number, driver, out, error);
+}
+
+const device_kind device_kind_cuda = {.open = open_cuda,
+                                      .build = build,
+                                      .choose = choose,
+                                      .is_there = cuda_gpu_is_there,
+                                      .survey = survey,
+                                      .open_described = cuda_open_described,
+                                      .library_name = library_name,
+                                      .open_library = open_library};
