@@ -53,6 +53,10 @@ typedef struct device_backend {
     sifr_status (*await)(device *dev, const device_word *word, uint32_t value,
                          sifr_error *error); /* await.h; NULL: it cannot */
     void (*times)(device *dev, device_mark mark, double *begun, double *ended);
+    sifr_status (*reached)(device *dev, device_mark mark, bool *reached,
+                           sifr_error *error); /* NULL: who asks waits for the mark */
+    sifr_status (*enter)(device *dev, device_queue queue, void **stream,
+                         sifr_error *error); /* NULL: no streams for other libraries */
 
     sifr_status (*fold_losses)(device *dev, const float *losses, int64_t rows, double *sum,
                                sifr_error *error);

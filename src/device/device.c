@@ -166,6 +166,19 @@ sifr_status device_start_copy(device *dev, device_queue queue, void *to, const v
     return dev->backend->start_copy(dev, queue, to, from, bytes, error);
 }
 
+sifr_status device_reached(device *dev, device_mark mark, bool *reached, sifr_error *error) {
+    if (dev->backend->reached) return dev->backend->reached(dev, mark, reached, error);
+    BASE_TRY(device_finish(dev, mark, error));
+    *reached = true;
+    return SIFR_OK;
+}
+
+sifr_status device_enter(device *dev, device_queue queue, void **stream, sifr_error *error) {
+    if (dev->backend->enter) return dev->backend->enter(dev, queue, stream, error);
+    return base_fail(error, SIFR_FAILED,
+                     "this device is no GPU of NVIDIA's: it has no streams for other libraries");
+}
+
 void device_times(device *dev, device_mark mark, double *begun, double *ended) {
     *begun = *ended = 0;
     if (dev->backend->times) dev->backend->times(dev, mark, begun, ended);

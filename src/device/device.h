@@ -124,6 +124,10 @@ sifr_status device_follow(device *dev, device_queue queue, device_mark mark,
 /* The host waits until the mark is reached. */
 sifr_status device_finish(device *dev, device_mark mark, sifr_error *error) SIFR_MUST_CHECK;
 
+/* Whether the mark is reached: device_finish without the waiting, where the device can tell. */
+sifr_status device_reached(device *dev, device_mark mark, bool *reached,
+                           sifr_error *error) SIFR_MUST_CHECK;
+
 /* The host waits until all that the queue was given so far has ended. */
 sifr_status device_finish_queue(device *dev, device_queue queue, sifr_error *error) SIFR_MUST_CHECK;
 
@@ -131,6 +135,11 @@ sifr_status device_finish_queue(device *dev, device_queue queue, sifr_error *err
  * device's memory. */
 sifr_status device_start_copy(device *dev, device_queue queue, void *to, const void *from,
                               int64_t bytes, sifr_error *error) SIFR_MUST_CHECK;
+
+/* For libraries that give work to a queue by themselves, such as NCCL: makes the device the calling
+ * thread's. *stream: the queue, as the device's driver calls it. SIFR_FAILED if it has no such. */
+sifr_status device_enter(device *dev, device_queue queue, void **stream,
+                         sifr_error *error) SIFR_MUST_CHECK;
 
 /* When the last work before a mark began and ended, by base_seconds; 0 and 0 if the device does not
  * know, or no more. The mark must have been reached. */

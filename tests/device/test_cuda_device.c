@@ -335,9 +335,9 @@ static void awaits_a_word(void **state) {
         assert_int_equal(device_mark_here(a.dev, DEVICE_COMPUTE, &behind, &error), SIFR_OK);
     assert_int_equal(device_finish(a.dev, old, &error), SIFR_OK);
     rest();
-    assert_int_equal(cuda_device_reached(a.dev, behind, &reached, &error), SIFR_OK);
+    assert_int_equal(device_reached(a.dev, behind, &reached, &error), SIFR_OK);
     assert_false(reached);
-    assert_int_equal(cuda_device_reached(a.dev, old, &reached, &error), SIFR_OK);
+    assert_int_equal(device_reached(a.dev, old, &reached, &error), SIFR_OK);
     assert_true(reached);
     device_word_set(a.words, 1);
     end_await(&a, 2);

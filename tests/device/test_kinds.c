@@ -1,4 +1,5 @@
-/* Kinds of devices by their rows: names, and what a kind without GPUs answers. */
+/* Kinds of devices by their rows: names, what a kind without GPUs answers, and what only some
+ * devices can do. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -68,12 +69,33 @@ static void libraries(void **state) {
            "device cpu has no library NCCL");
 }
 
+/* A device that cannot tell waits for the mark; only a GPU has streams for other libraries. */
+static void streams_and_marks(void **state) {
+    (void)state;
+    const device_place place = {0};
+    device *devices[2];
+    sifr_error error = {0};
+    assert_int_equal(device_open(SIFR_DEVICE_CPU, &place, 1, NULL, &devices[0], &error), SIFR_OK);
+    assert_int_equal(device_open_queued(1, NULL, 200, 5, &devices[1], &error), SIFR_OK);
+    for (int i = 0; i < 2; i++) {
+        void *stream;
+        bool reached = false;
+        device_mark mark;
+        assert_int_equal(device_mark_here(devices[i], DEVICE_EXCHANGE, &mark, &error), SIFR_OK);
+        assert_int_equal(device_reached(devices[i], mark, &reached, &error), SIFR_OK);
+        assert_true(reached);
+        expect(device_enter(devices[i], DEVICE_EXCHANGE, &stream, &error), SIFR_FAILED, &error,
+               "this device is no GPU of NVIDIA's: it has no streams for other libraries");
+        device_close(devices[i]);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(names),
         cmocka_unit_test(cpu_is_no_gpu),
         cmocka_unit_test(libraries),
-
+        cmocka_unit_test(streams_and_marks),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -14,7 +14,6 @@
 #include "base/heap.h"
 #include "comm/mpi/mpi_private.h"
 #include "comm/nccl/nccl_link.h"
-#include "device/cuda/cuda_device.h"
 
 enum {
     PIECE_BYTES = 4 << 20, /* of a part that is sent to another host at a time in a reduction */
@@ -28,7 +27,7 @@ struct comm_link {
     nccl_library library;
     nccl_link *nccl;
     int32_t hosts, local, host; /* ranks of a host; the number of this one */
-    cuda_stream stream;         /* of DEVICE_EXCHANGE */
+    void *stream;               /* of DEVICE_EXCHANGE */
     int64_t part_bytes;         /* of a place */
     char *places;               /* device memory: `local` places to send and to receive a host */
     int64_t bytes;
@@ -65,9 +64,9 @@ static void free_link(mpi_group *g) {
 }
 
 void comm_mpi_close_link(mpi_group *g) {
-    cuda_stream stream;
+    void *stream;
     if (!g->link) return;
-    (void)!cuda_device_enter(g->base.dev, DEVICE_EXCHANGE, &stream, NULL);
+    (void)!device_enter(g->base.dev, DEVICE_EXCHANGE, &stream, NULL);
     free_link(g);
 }
 
@@ -75,7 +74,7 @@ void comm_mpi_close_link(mpi_group *g) {
 static sifr_status look_for(mpi_group *g, link_notice *mine, sifr_error *error) {
     struct comm_link *link = g->link;
     mine->local_size = g->base.local_size;
-    BASE_TRY(cuda_device_enter(g->base.dev, DEVICE_EXCHANGE, &link->stream, error));
+    BASE_TRY(device_enter(g->base.dev, DEVICE_EXCHANGE, &link->stream, error));
     if (g->process->nccl)
         link->library = *g->process->nccl;
     else
@@ -200,7 +199,7 @@ static sifr_status finish(mpi_group *g, sifr_error *error) {
     device_mark end;
     BASE_TRY(device_mark_here(g->base.dev, DEVICE_EXCHANGE, &end, error));
     for (bool reached = false, done;;) {
-        BASE_TRY(cuda_device_reached(g->base.dev, end, &reached, error));
+        BASE_TRY(device_reached(g->base.dev, end, &reached, error));
         if (reached) return SIFR_OK;
         BASE_TRY(nccl_link_poll(g->link->nccl, &done, error));
         BASE_TRY(comm_mpi_look(g, begun, &left, error));
@@ -349,8 +348,8 @@ static sifr_status reduce(mpi_group *g, comm_task *task, sifr_error *error) {
 
 static sifr_status move(mpi_group *g, comm_task *task, sifr_error *error) {
     bool usable = true;
-    cuda_stream stream;
-    BASE_TRY(cuda_device_enter(g->base.dev, DEVICE_EXCHANGE, &stream, error));
+    void *stream;
+    BASE_TRY(device_enter(g->base.dev, DEVICE_EXCHANGE, &stream, error));
     BASE_TRY(device_finish(g->base.dev, task->after, error));
     if (g->link->local > 1) {
         comm_mpi_post(g, task, task->number);

@@ -7,9 +7,9 @@
 
 #include "base/errors.h"
 #include "base/file.h"
-#include "device/cuda/cuda_driver.h"
 
 typedef struct ncclComm *nccl_communicator;
+typedef void *nccl_stream; /* cudaStream_t, from device_enter */
 
 typedef int nccl_result; /* ncclResult_t */
 enum { NCCL_OK = 0, NCCL_IN_PROGRESS = 7 };
@@ -39,11 +39,11 @@ typedef struct nccl_settings { /* ncclConfig_t */
     F(ncclGroupStart, (void))                                                                      \
     F(ncclGroupEnd, (void))                                                                        \
     F(ncclSend, (const void *from, size_t count, int type, int peer,                               \
-                 nccl_communicator communicator, cuda_stream stream))                              \
+                 nccl_communicator communicator, nccl_stream stream))                              \
     F(ncclRecv, (void *to, size_t count, int type, int peer, nccl_communicator communicator,       \
-                 cuda_stream stream))                                                              \
+                 nccl_stream stream))                                                              \
     F(ncclAllGather, (const void *from, void *to, size_t count, int type,                          \
-                      nccl_communicator communicator, cuda_stream stream))
+                      nccl_communicator communicator, nccl_stream stream))
 
 typedef struct nccl_library {
 #define NCCL_MEMBER(name, arguments) nccl_result(*name) arguments;

@@ -50,7 +50,7 @@ sifr_status nccl_link_poll(nccl_link *link, bool *done, sifr_error *error) {
     return SIFR_OK;
 }
 
-static sifr_status add_part(const nccl_link *link, const nccl_part *part, cuda_stream stream,
+static sifr_status add_part(const nccl_link *link, const nccl_part *part, nccl_stream stream,
                             sifr_error *error) {
     const nccl_library *l = link->library;
     size_t bytes = (size_t)part->bytes;
@@ -68,7 +68,7 @@ static sifr_status add_part(const nccl_link *link, const nccl_part *part, cuda_s
 
 /* A group that was begun is ended whatever happens, since it is the thread's. */
 sifr_status nccl_link_exchange(nccl_link *link, const nccl_part *parts, int32_t count,
-                               cuda_stream stream, sifr_error *error) {
+                               nccl_stream stream, sifr_error *error) {
     const nccl_library *l = link->library;
     sifr_status status = SIFR_OK;
     if (!link->communicator) return fail_aborted(error);
@@ -80,7 +80,7 @@ sifr_status nccl_link_exchange(nccl_link *link, const nccl_part *parts, int32_t 
 }
 
 sifr_status nccl_link_gather(nccl_link *link, const void *mine, int64_t bytes, void *all,
-                             cuda_stream stream, sifr_error *error) {
+                             nccl_stream stream, sifr_error *error) {
     const nccl_library *l = link->library;
     if (!link->communicator) return fail_aborted(error);
     return nccl_library_check(

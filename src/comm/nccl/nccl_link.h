@@ -31,11 +31,11 @@ typedef struct nccl_part {
 
 /* Begins all parts together. */
 sifr_status nccl_link_exchange(nccl_link *link, const nccl_part *parts, int32_t count,
-                               cuda_stream stream, sifr_error *error) SIFR_MUST_CHECK;
+                               nccl_stream stream, sifr_error *error) SIFR_MUST_CHECK;
 
 /* Begins to gather `bytes` of each rank into `all`; `mine` may lie at its place there. */
 sifr_status nccl_link_gather(nccl_link *link, const void *mine, int64_t bytes, void *all,
-                             cuda_stream stream, sifr_error *error) SIFR_MUST_CHECK;
+                             nccl_stream stream, sifr_error *error) SIFR_MUST_CHECK;
 
 /* Ends work in progress, here and on the other ranks, where it fails. Later calls fail. */
 void nccl_link_abort(nccl_link *link);

@@ -446,6 +446,19 @@ static sifr_status start_sum(device *dev, device_queue queue, const device_sum *
     return cuda_start_sum(dev, queue, sum, error);
 }
 
+/* For libraries that give work to its streams, in its context. */
+static sifr_status enter_for_library(device *dev, device_queue queue, void **stream,
+                                     sifr_error *error) {
+    *stream = cuda_of(dev)->queues.streams[queue];
+    return enter(cuda_of(dev), error);
+}
+
+static sifr_status reached(device *dev, device_mark mark, bool *out, sifr_error *error) {
+    cuda_device *cuda = cuda_of(dev);
+    BASE_TRY(enter(cuda, error));
+    return cuda_queues_look(&cuda->driver, &cuda->queues, mark, out, error);
+}
+
 static const device_backend backend = {.close = close_cuda,
                                        .isa = isa,
                                        .describe = describe,
@@ -471,23 +484,11 @@ static const device_backend backend = {.close = close_cuda,
                                        .finish = finish,
                                        .await = await,
                                        .times = times,
+                                       .reached = reached,
+                                       .enter = enter_for_library,
                                        .fold_losses = fold_losses,
                                        .decide = decide,
                                        .start_sum = start_sum};
-
-sifr_status cuda_device_enter(device *dev, device_queue queue, cuda_stream *stream,
-                              sifr_error *error) {
-    if (dev->backend != &backend)
-        return base_fail(error, SIFR_FAILED, "this device is no GPU of NVIDIA's");
-    *stream = cuda_of(dev)->queues.streams[queue];
-    return enter(cuda_of(dev), error);
-}
-
-sifr_status cuda_device_reached(device *dev, device_mark mark, bool *reached, sifr_error *error) {
-    cuda_device *cuda = cuda_of(dev);
-    BASE_TRY(enter(cuda, error));
-    return cuda_queues_look(&cuda->driver, &cuda->queues, mark, reached, error);
-}
 
 static void say_own_products(cuda_device *cuda, const char *why) {
     snprintf(cuda->own_why, sizeof cuda->own_why, "%.240s", why);

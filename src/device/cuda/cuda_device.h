@@ -35,13 +35,4 @@ size_t cuda_device_products(const device *dev, char *out, size_t size);
 sifr_status cuda_device_open(const cuda_options *options, device **out,
                              sifr_error *error) SIFR_MUST_CHECK;
 
-/* For libraries that give work to its streams: makes its context the calling thread's. *stream:
- * that of the queue. SIFR_FAILED if `dev` is no GPU. */
-sifr_status cuda_device_enter(device *dev, device_queue queue, cuda_stream *stream,
-                              sifr_error *error) SIFR_MUST_CHECK;
-
-/* Whether a mark of a GPU is reached; device_finish without the waiting. */
-sifr_status cuda_device_reached(device *dev, device_mark mark, bool *reached,
-                                sifr_error *error) SIFR_MUST_CHECK;
-
 #endif

@@ -184,7 +184,7 @@ static nccl_result get_state(nccl_communicator c, nccl_result *state) {
 }
 
 static nccl_result add(nccl_communicator c, const void *from, void *to, size_t count, int type,
-                       int peer, cuda_stream stream) {
+                       int peer, nccl_stream stream) {
     const void *data = from ? from : to;
     if (!c || c->failed || c->waits || type != NCCL_BYTES || peer < 0 || peer >= c->ranks ||
         peer == c->rank || c->pending.count == MOST_PARTS || depth == 0 || !stream)
@@ -202,12 +202,12 @@ static nccl_result add(nccl_communicator c, const void *from, void *to, size_t c
 }
 
 static nccl_result send_part(const void *from, size_t count, int type, int peer,
-                             nccl_communicator c, cuda_stream stream) {
+                             nccl_communicator c, nccl_stream stream) {
     return add(c, from, NULL, count, type, peer, stream);
 }
 
 static nccl_result receive_part(void *to, size_t count, int type, int peer, nccl_communicator c,
-                                cuda_stream stream) {
+                                nccl_stream stream) {
     return add(c, NULL, to, count, type, peer, stream);
 }
 
@@ -229,7 +229,7 @@ static nccl_result group_end(void) {
 }
 
 static nccl_result gather(const void *from, void *to, size_t count, int type, nccl_communicator c,
-                          cuda_stream stream) {
+                          nccl_stream stream) {
     char *all = to, *own = all + (size_t)c->rank * count;
     group_start();
     nccl_result result = NCCL_OK;
