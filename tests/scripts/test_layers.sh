@@ -2,10 +2,12 @@
 # in check
 # The order of rooms: each directory of src/ includes only itself and those before it in the list,
 # and config base alone; folders inside a room that lie side by side include each other in one
-# direction only (a folder and the one that it lies in may do both); file names are unique in src/,
+# direction only (a folder and the one that it lies in may do both); a backend's headers are included
+# by that backend alone, since others ask its row (device/kinds.h); file names are unique in src/,
 # include/, tests/, bench/ and scripts/.
 set -eu
 rooms="base device comm formats config model optim plan engine checkpoint train cli"
+backends="cpu cuda separate" # folders of device/
 failed=0
 
 # "FILE ROOM FOLDER-INCLUDED" of each private include. Public headers have no room.
@@ -40,12 +42,26 @@ check_rooms() {
         }' | sort -u | tsort >/dev/null
 }
 
+# Also in sources for GPUs, which see the C headers that they share with the host.
+check_backends() {
+    for backend in $backends; do
+        [ -d "$1/device/$backend" ] || { echo "src/device/$backend/ is not there"; return 1; }
+        (cd "$1" && ! grep -rn --include='*.[ch]' --include='*.cu' \
+            "^#include \"device/$backend/" . | grep -v "^\./device/$backend/") || {
+            echo "these include headers of the backend device/$backend/: ask device/kinds.h or" \
+                "device/device.h"
+            return 1
+        }
+    done
+}
+
 check_names() {
     twice=$(find "$@" -name '*.[ch]' -o -name '*.sh' | sed 's,.*/,,' | sort | uniq -d)
     [ -z "$twice" ] || { echo "more than one file is called: $twice"; return 1; }
 }
 
 check_rooms "$SOURCE/src" || failed=1
+check_backends "$SOURCE/src" || failed=1
 check_names "$SOURCE/src" "$SOURCE/include" "$SOURCE/tests" "$SOURCE/bench" "$SOURCE/scripts" || failed=1
 
 # That it can fail: a small tree with each fault.
@@ -61,6 +77,14 @@ echo '#include "plan/price/b.h"' >bad/plan/pass/a.c
 check_rooms bad || { echo "an include of a folder beside it is refused"; failed=1; }
 echo '#include "plan/pass/a.h"' >bad/plan/price/b.c
 ! check_rooms bad 2>/dev/null || { echo "a circle of two folders is not found"; failed=1; }
+mkdir -p bad/device/cpu bad/device/cuda bad/device/separate bad/engine
+echo '#include "device/cuda/row.h"' >bad/device/cuda/own.c
+check_backends bad || { echo "a backend's include of itself is refused"; failed=1; }
+for at in engine device device/cpu; do
+    echo '#include "device/cuda/row.h"' >bad/$at/leak.c
+    ! check_backends bad >/dev/null || { echo "an include of a backend in $at/ is not found"; failed=1; }
+    rm bad/$at/leak.c
+done
 touch bad/plan/pass/same.c bad/base/same.c
 ! check_names bad >/dev/null || { echo "a name that is there twice is not found"; failed=1; }
 exit $failed
