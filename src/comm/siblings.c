@@ -158,21 +158,36 @@ static long long start_of(pid_t process) {
     return at ? strtoll(at, NULL, 10) : 0;
 }
 
-static bool is_of_own_program(pid_t process) {
-    char path[64], own[PATH_MAX], other[PATH_MAX];
-    snprintf(path, sizeof path, "/proc/%d/exe", (int)process);
-    ssize_t a = readlink("/proc/self/exe", own, sizeof own);
-    ssize_t b = readlink(path, other, sizeof other);
+/* What a link in /proc leads to is the same as for this process. */
+static bool same_link(pid_t process, const char *name) {
+    char path[64], self[64], own[PATH_MAX], other[PATH_MAX];
+    snprintf(path, sizeof path, "/proc/%d/%s", (int)process, name);
+    snprintf(self, sizeof self, "/proc/self/%s", name);
+    ssize_t a = readlink(self, own, sizeof own), b = readlink(path, other, sizeof other);
     return a > 0 && a == b && memcmp(own, other, (size_t)a) == 0;
+}
+
+/* Another job may start on this host at the same time, and its ranks speak for themselves alone. */
+static bool is_of_own_job(const char *environment, size_t length) {
+    static const char *const names[] = {"PMIX_NAMESPACE",       "SLURM_JOB_ID", "SLURM_STEP_ID",
+                                        "OMPI_COMM_WORLD_SIZE", "PMI_SIZE",     "WORLD_SIZE",
+                                        "MASTER_ADDR",          "MASTER_PORT"};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        const char *own = getenv(names[i]);
+        if (strcmp(own ? own : "", value_in(environment, length, names[i])) != 0) return false;
+    }
+    return true;
 }
 
 static bool is_lower(pid_t process, char *environment, size_t room) {
     long long apart = start_of(process) - start_of(getpid()), most = 2 * sysconf(_SC_CLK_TCK);
-    if (apart < -most || apart > most || !is_of_own_program(process)) return false;
+    if (apart < -most || apart > most) return false;
+    if (!same_link(process, "exe") || !same_link(process, "cwd")) return false;
     size_t length = read_file(process, "environ", environment, room);
-    int rank = length ? rank_in(environment, length) : -1;
+    if (!length || !is_of_own_job(environment, length)) return false;
+    int rank = rank_in(environment, length);
     const char *other = value_in(environment, length, "RANK");
-    if (length && rank < 0 && isdigit((unsigned char)*other)) rank = atoi(other);
+    if (rank < 0 && isdigit((unsigned char)*other)) rank = atoi(other);
     return rank >= 0 && rank < comm_launcher_rank();
 }
 

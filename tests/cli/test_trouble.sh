@@ -146,10 +146,14 @@ cat err.0 err.1 >err
 [ "$(grep -c . err)" = 1 ] || fail "torchrun: not one line"
 grep -q '^sifr train: started by torchrun, .* as one of 2 ranks; .* `mpirun -n 2 sifr train' err ||
     fail "torchrun: how to start is not said"
-# Variables that are left over, whose number is not the first one's: this process has no peers.
+# Variables that are left over, whose number is not the first one's: this process has no peers. The
+# first rank of another job, which starts on this host at the same time, does not speak for it.
+mkdir other
 for left in 'RANK=1 LOCAL_RANK=1 WORLD_SIZE=2' 'OMPI_COMM_WORLD_SIZE=2 OMPI_COMM_WORLD_RANK=1' \
     'PMI_SIZE=2 PMI_RANK=1'; do
+    (cd other && exec env RANK=0 LOCAL_RANK=0 WORLD_SIZE=2 "$SIFR" train --ranks 3) >log 2>&1 &
     refused 'as one of 2 ranks' env $left "$SIFR" train --config ds.json --ranks 3
+    wait
 done
 if [ ! "$mpich" ]; then # other MPIs may find each other by a library of Slurm's
     for task in 0 1; do
