@@ -4,6 +4,8 @@
 #   <!-- file NAME -->       its text becomes the file NAME
 #   <!-- run -->             its commands run; what they print is kept in the file `printed`
 #   <!-- shows -->           the last run printed these lines; any figures will do, `…` is any text
+#   <!-- shows exactly -->   the last run printed this, whole lines that follow each other; spaces at the
+#                            ends of lines do not count
 #   <!-- not run: WHY -->    its commands do not run
 #   <!-- small: COMMAND -->  stands alone: what the suite does here, and no reader
 #   <!-- small, A: B -->     stands alone: the commands below have B in place of A
@@ -45,6 +47,14 @@ page_shown() { # WHERE LINES
         }
     done <<<"$2"
 }
+page_exactly() { # WHERE LINES
+    local lines
+    lines=$(printf '%s' "$2")
+    sed 's/ *$//' printed >trimmed
+    case $'\n'$(cat trimmed)$'\n' in *$'\n'"$lines"$'\n'*) return ;; esac
+    diff <(echo "$lines") trimmed >&2 || true
+    fail "$1: not printed so"
+}
 page_block() { # WHERE KIND ARGUMENT TEXT: acts on a block
     case $2 in
         run)
@@ -54,6 +64,7 @@ page_block() { # WHERE KIND ARGUMENT TEXT: acts on a block
             ;;
         file) printf '%s' "$4" >"$3" ;;
         shows) page_shown "$1" "$4" ;;
+        exactly) page_exactly "$1" "$4" ;;
         '') ! grep -q '^sifr ' <<<"$4" || fail "$1: a block of commands that does not say if it runs" ;;
     esac
 }
@@ -87,6 +98,7 @@ page() { # NAME
         case $line in
             '<!-- run -->') kind=run ;;
             '<!-- shows -->') kind=shows ;;
+            '<!-- shows exactly -->') kind=exactly ;;
             '<!-- not run: '*' -->') kind=not ;;
             '<!-- file '*' -->')
                 kind=file argument=${line#'<!-- file '}
