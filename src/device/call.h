@@ -21,7 +21,7 @@ typedef struct device_matrix {
 } device_matrix;
 
 /* Blocks of flat parameters have this many elements. It fixes the bits of sums
- * (docs/architecture.md, "The same bits"), and so does device_token_chunk. */
+ * (docs/exactness.md, "The same bits"), and so does device_token_chunk. */
 #define DEVICE_BLOCK 1024
 
 /* Elements that share a scale where values are kept as codes of 8 bits. */

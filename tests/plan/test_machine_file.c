@@ -105,7 +105,7 @@ static void wrong_files(void **state) {
         {"{\"compute_capability\": 100}", "compute_capability: 100 is no version such as 9.0"},
         {"{\"multiprocessors\": -1}", "multiprocessors: -1 must be from 0"},
         {"{\"room_bytes\": 5, \"copy_bytes_per_sec\": 9}",
-         "\"copy_bytes_per_sec\" is no key of a machine; docs/architecture.md"}};
+         "\"copy_bytes_per_sec\" is no key of a machine; docs/schedule.md"}};
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
         plan_machine m = known;
         sifr_error error = {0};

@@ -21,7 +21,7 @@ void plan_assign_tiers(plan_schedule *schedule);
 sifr_status plan_pass_decode(plan_schedule *schedule, sifr_error *error) SIFR_MUST_CHECK;
 
 /* The ZeRO stage of the settings as a pass over a lowered schedule: cuts states into slices, adds
- * gathers and reductions (docs/architecture.md, "ZeRO"). Does nothing for one rank. */
+ * gathers and reductions (docs/schedule.md, "ZeRO"). Does nothing for one rank. */
 sifr_status plan_pass_zero(plan_schedule *schedule, sifr_error *error) SIFR_MUST_CHECK;
 
 /* Copies of the state: adds the sums of gradients of all copies, slice by slice. After

@@ -103,7 +103,7 @@ static sifr_status refuse_unknown(json_t *object, const machine_key *figures, si
             known |= strcmp(name, other_keys[k]) == 0;
         if (known) continue;
         return base_fail(error, SIFR_USAGE,
-                         "%s: \"%.60s\" is no key of a machine; docs/architecture.md, \"Predicted "
+                         "%s: \"%.60s\" is no key of a machine; docs/schedule.md, \"Predicted "
                          "time\", lists them",
                          path, name);
     }

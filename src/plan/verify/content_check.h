@@ -1,5 +1,5 @@
 /* Runs a finished plan without kernels, and follows what the bytes of weights, gradients and states
- * are (docs/architecture.md, "Verification"). */
+ * are (docs/schedule.md, "Verification"). */
 #ifndef PLAN_CONTENT_CHECK_H
 #define PLAN_CONTENT_CHECK_H
 
