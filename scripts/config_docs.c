@@ -1,6 +1,7 @@
 /* Prints docs/config.md from the table that the parser uses: `make docs`. */
 #include <stdbool.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "config/config.h"
@@ -54,9 +55,13 @@ static const char *const intro =
     "run's\n"
     "  first lines say which is taken.\n"
     "\n"
-    "The column *here* says what sifr does with a key:\n"
+    "Each key is given with its type, range and unit, and its default where it has one. The range\n"
+    "`0..1` has both ends, `0..<1` is without the upper one. A word before the text says what "
+    "sifr\n"
+    "does with the key; without one it is supported, but for the choices behind **later**, which "
+    "are\n"
+    "refused. The words:\n"
     "\n"
-    "- **built**: supported. Choices that are not supported yet are named, and refused.\n"
     "- **no effect**: accepted, and changes nothing, for the reason given.\n"
     "- **later**: not supported yet. Values that leave the feature off are accepted (the default, "
     "or\n"
@@ -65,35 +70,60 @@ static const char *const intro =
     "  accepted.\n"
     "- **other name**: means the key that is named.\n";
 
-/* A paragraph, in lines of at most 100 columns. */
-static void print_wrapped(const char *text) {
+/* Whether a line that begins with this word would begin a quote, a heading or a list. */
+static bool is_markup(const char *word, size_t length) {
+    if (length == 1) return strchr("-+*=", *word) != NULL;
+    bool numbered = length == 2 && *word == '1' && strchr(".)", word[1]);
+    return numbered || (length > 0 && strchr(">#", *word));
+}
+
+/* The bytes up to the next place where a line may break: before a space. */
+static size_t unbroken(const char *text) {
+    size_t length = strcspn(text, " ");
+    while (text[length]) {
+        const char *next = text + length + 1;
+        size_t word = strcspn(next, " ");
+        if (!is_markup(next, word)) break;
+        length += 1 + word;
+    }
+    return length;
+}
+
+/* A paragraph, in lines of at most 100 columns: the first behind `first`, the others behind as many
+ * spaces. */
+static void print_wrapped(const char *first, const char *text) {
     enum { COLUMNS = 100 };
-    for (size_t column = 0; *text;) {
-        size_t word = strcspn(text, " ");
-        if (column > 0) {
-            bool fits = column + 1 + word <= COLUMNS;
-            putchar(fits ? ' ' : '\n');
-            column = fits ? column + 1 : 0;
+    int indent = (int)strlen(first);
+    size_t column = strlen(first);
+    fputs(first, stdout);
+    for (const char *from = text; *from;) {
+        size_t piece = unbroken(from);
+        if (from > text && column + 1 + piece <= COLUMNS) {
+            putchar(' ');
+            column++;
+        } else if (from > text) {
+            printf("\n%*s", indent, "");
+            column = (size_t)indent;
         }
-        printf("%.*s", (int)word, text);
-        column += word;
-        text += word + strspn(text + word, " ");
+        printf("%.*s", (int)piece, from);
+        column += piece;
+        from += piece + strspn(from + piece, " ");
     }
     putchar('\n');
 }
 
-/* "a|b" as "a, b"; a bar would end a cell of the table. */
-static void print_words(const char *words) {
+/* "a|b" as "a, b". */
+static void write_words(FILE *out, const char *words) {
     for (const char *c = words; *c; c++) {
         if (*c == '|') {
-            fputs(", ", stdout);
+            fputs(", ", out);
         } else {
-            putchar(*c);
+            putc(*c, out);
         }
     }
 }
 
-static void print_type(const config_key *key) {
+static void write_type(FILE *out, const config_key *key) {
     static const char *const names[] = {
         [CONFIG_SECTION] = "section",  [CONFIG_BOOL] = "true or false",
         [CONFIG_INT] = "whole number", [CONFIG_BYTES] = "bytes",
@@ -101,69 +131,84 @@ static void print_type(const config_key *key) {
         [CONFIG_CHOICE] = "",          [CONFIG_TEXTS] = "strings",
         [CONFIG_NUMBERS] = "numbers",  [CONFIG_ANY] = "any",
     };
-    fputs(names[key->type], stdout);
+    fputs(names[key->type], out);
     if (key->choices) {
-        if (names[key->type][0]) fputs(": ", stdout);
-        print_words(key->choices);
+        if (names[key->type][0]) fputs(": ", out);
+        write_words(out, key->choices);
     }
-    if (key->range) printf(" %s", key->range);
-    if (key->unit[0]) printf(", %s", key->unit);
+    if (key->range) fprintf(out, " %s", key->range);
+    if (key->unit[0]) fprintf(out, ", %s", key->unit);
 }
 
-static void print_status(const config_key *key) {
-    static const char *const names[] = {
-        [CONFIG_BUILT] = "**built**", [CONFIG_NO_EFFECT] = "no effect", [CONFIG_LATER] = "later",
-        [CONFIG_REMOVED] = "refused", [CONFIG_ALIAS] = "other name",
-    };
-    fputs(names[key->status], stdout);
+/* "**`key`**: type; later: choices; default `value`.\": the mark at the end breaks the line. */
+static void write_head(FILE *out, const config_key *key) {
+    fprintf(out, "**`%s`**: ", key->path);
+    write_type(out, key);
     if (key->later) {
-        fputs("; later: ", stdout);
-        print_words(key->later);
+        fputs("; **later**: ", out);
+        write_words(out, key->later);
     }
+    if (key->fallback) fprintf(out, "; default `%s`", key->fallback);
+    fputs(".\\", out);
 }
 
-static void print_row(const config_key *key) {
-    printf("| `%s` | ", key->path);
-    print_type(key);
-    if (key->fallback) {
-        printf(" | `%s` | ", key->fallback);
-    } else {
-        printf(" | | ");
+static void write_flag(FILE *out, const config_key *key) {
+    fputs(" Flag: `--", out);
+    for (const char *c = key->flag ? key->flag : config_key_leaf(key); *c; c++) {
+        putc(*c == '_' ? '-' : *c, out);
     }
-    print_status(key);
-    printf(" | %s", key->doc);
-    if (key->alias) printf(" Means `%s`.", key->alias);
+    fputs("`.", out);
+}
+
+static void write_body(FILE *out, const config_key *key) {
+    static const char *const words[] = {
+        [CONFIG_BUILT] = "",
+        [CONFIG_NO_EFFECT] = "**no effect**: ",
+        [CONFIG_LATER] = "**later**: ",
+        [CONFIG_REMOVED] = "**refused**: ",
+        [CONFIG_ALIAS] = "**other name**: ",
+    };
+    fprintf(out, "%s%s", words[key->status], key->doc);
+    if (key->alias) fprintf(out, " Means `%s`.", key->alias);
     if (key->only) {
-        fputs(" For ", stdout);
-        print_words(key->only);
-        putchar('.');
+        fputs(" For ", out);
+        write_words(out, key->only);
+        putc('.', out);
     }
-    if ((strncmp(key->path, "sifr.", 5) == 0 && !key->alias) || key->flag) {
-        char flag[64];
-        snprintf(flag, sizeof flag, "%s", key->flag ? key->flag : config_key_leaf(key));
-        for (char *c = flag; *c; c++) {
-            if (*c == '_') *c = '-';
-        }
-        printf(" Flag: `--%s`.", flag);
-    }
-    puts(" |");
+    if ((strncmp(key->path, "sifr.", 5) == 0 && !key->alias) || key->flag) write_flag(out, key);
 }
 
-/* Rows [from, to) are one table. */
-static void print_table(size_t from, size_t to) {
-    puts("\n| key | type | default | here | what it does |\n|---|---|---|---|---|");
-    for (size_t i = from; i < to; i++) {
-        if (config_key_at(i)->type != CONFIG_SECTION || config_key_at(i)->alias) {
-            print_row(config_key_at(i));
-        }
+/* What `write` says of a key, behind `first`. */
+static bool print_part(const char *first, const config_key *key,
+                       void (*write)(FILE *out, const config_key *key)) {
+    char *text = NULL;
+    size_t length = 0;
+    FILE *out = open_memstream(&text, &length);
+    if (!out) return false;
+    write(out, key);
+    bool ok = fclose(out) == 0;
+    if (ok) print_wrapped(first, text);
+    free(text);
+    return ok;
+}
+
+/* Rows [from, to) are one list. */
+static bool print_keys(size_t from, size_t to) {
+    bool ok = true;
+    putchar('\n');
+    for (size_t i = from; ok && i < to; i++) {
+        const config_key *key = config_key_at(i);
+        if (key->type == CONFIG_SECTION && !key->alias) continue;
+        ok = print_part("- ", key, write_head) && print_part("  ", key, write_body);
     }
+    return ok;
 }
 
 static bool is_top_section(const config_key *key) {
     return key->type == CONFIG_SECTION && !key->alias && !strchr(key->path, '.');
 }
 
-/* Whether row `i` still belongs to the table of the section `name` ("" is the top level). */
+/* Whether row `i` still belongs to the list of the section `name` ("" is the top level). */
 static bool is_inside(size_t i, const char *name) {
     const config_key *key = config_key_at(i);
     if (is_top_section(key)) return false;
@@ -181,13 +226,13 @@ int main(void) {
             name = key->path;
             from = i + 1;
             printf("\n## %s\n\n", name);
-            print_wrapped(key->doc);
+            print_wrapped("", key->doc);
         } else {
             puts(i == 0 ? "\n## Top level" : "\n## More keys of the top level");
         }
         size_t to = from;
         while (to < config_key_count() && is_inside(to, name)) to++;
-        print_table(from, to);
+        if (!print_keys(from, to)) return 1;
         i = to;
     }
     return 0;
