@@ -1,9 +1,10 @@
 #!/bin/sh
-# Runs the long tests whose names match, one after the other, and writes the output of each into the
-# page when it ends: soak.sh BUILD PAGE REGEX. What is interrupted keeps the part that it had.
+# Runs the long tests whose names match, one after the other; when one ends, its output goes into
+# the file OUTPUT and its result into the table of PAGE: soak.sh BUILD PAGE OUTPUT REGEX. What is
+# interrupted keeps the part that it had.
 # The last line is `N passed, N failed`, of what ran.
 set -eu
-build=$1 page=$2 regex=$3
+build=$1 page=$2 output=$3 regex=$4
 here=$(dirname "$0")
 results=$build/soak-results
 commit=$(git describe --always --dirty --exclude '*' 2>/dev/null || echo unknown)
@@ -27,6 +28,6 @@ for name in $chosen; do
         --output-junit "soak-results/$name.xml" || [ -s "$results/$name.xml" ] ||
         { echo "soak.sh: $name was interrupted" >&2 && exit 130; }
     # shellcheck disable=SC2086 # words
-    "$here/soak-page.sh" "$results/$name.xml" "$build" "$commit" "$page" $all
+    "$here/soak-page.sh" "$results/$name.xml" "$build" "$commit" "$page" "$output" $all
 done
 exec "$here/test-summary.sh" "$results"/*.xml
