@@ -1,5 +1,6 @@
 /* What other programs say about rows to fine-tune on: which files, of which form, what of them is
  * learned, and what share is held out. */
+#include <stdio.h>
 #include <string.h>
 
 #include "config/import_private.h"
@@ -95,14 +96,22 @@ static sifr_status train_on(import_state *s, const char *key, json_t *value, con
     return import_put(s, to, json_string(part));
 }
 
-/* TRL's two keys together: what of a completion, and whether of all that or of the assistant's. */
+/* TRL's two keys together: what of a completion, and whether of all that or of the assistant's.
+ * Each one's line names what they became. */
 sifr_status import_loss_parts(import_state *s, const char *key, json_t *value) {
+    static const char *const to = "sifr.train_on";
     const json_t *assistant = json_object_get(s->source, "assistant_only_loss");
     const json_t *completion = json_object_get(s->source, "completion_only_loss");
     bool whole = json_is_false(completion);
     const char *only = whole ? "assistant_turns" : "assistant_only";
     const char *part = json_is_true(assistant) ? only : whole ? "all" : "completion";
-    return train_on(s, key, value, part, part);
+    const char *there = json_string_value(import_get(s, to));
+    char where[48];
+    if (!json_is_boolean(value) || (there && strcmp(there, part) != 0))
+        return train_on(s, key, value, part, part);
+    snprintf(where, sizeof where, "%s, %s", to, part);
+    import_say_kept(s, key, value, where);
+    return there ? SIFR_OK : import_put(s, to, json_string(part));
 }
 
 sifr_status import_inputs_too(import_state *s, const char *key, json_t *value) {

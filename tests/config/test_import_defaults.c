@@ -123,6 +123,15 @@ static void parts_of_trl(void **state) {
         assert_string_equal(json_string_value(json_object_get(own, "train_on")), wanted[i][1]);
         json_decref(made.config);
     }
+    /* In either order each key's line names what both became. */
+    static const char *const both[] = {"completion_only_loss: false\nassistant_only_loss: true\n",
+                                       "assistant_only_loss: true\ncompletion_only_loss: false\n"};
+    for (size_t i = 0; i < 2; i++) {
+        char text[160];
+        snprintf(text, sizeof text, "model_name_or_path: m\n%s", both[i]);
+        says(text, "completion_only_loss = false: sifr.train_on, assistant_turns\n");
+        says(text, "assistant_only_loss = true: sifr.train_on, assistant_turns\n");
+    }
 }
 
 static void of_trl(void **state) {
