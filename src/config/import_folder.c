@@ -3,7 +3,14 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/file.h"
+#include "base/json.h"
 #include "config/import_private.h"
+
+enum { TOKENIZER_LIMIT = 16 << 20 };
+
+/* Keys of the model's folder. */
+static const char *const models[] = {"base_model", "model_name_or_path"};
 
 /* The first member of an object that is none of `words` and asks for something; NULL: none. */
 static const char *find_other(const json_t *object, const char *words) {
@@ -51,14 +58,55 @@ sifr_status import_accelerator(import_state *s, const char *key, json_t *value) 
                           "data are read from a token store", "a micro batch is that of a rank");
 }
 
+/* The end-of-text token that a file of the folder names, as a text or an object; NULL: none. The
+ * caller's, also where the file cannot be read, which then says nothing. */
+static json_t *read_eos(const char *folder, const char *file) {
+    char path[BASE_PATH_LENGTH];
+    json_t *config, *token;
+    if (!base_has_file(folder, file) || base_path_join(path, folder, file, NULL) != SIFR_OK ||
+        base_json_load(path, TOKENIZER_LIMIT, &config, NULL) != SIFR_OK)
+        return NULL;
+    token = json_object_get(config, "eos_token");
+    if (json_is_object(token)) token = json_object_get(token, "content");
+    if (!json_is_string(token)) token = NULL;
+    json_incref(token);
+    json_decref(config);
+    return token;
+}
+
+/* Whether the model's folder is here, and ends texts with this token by itself. */
+static bool is_own_eos(const import_state *s, const json_t *token) {
+    static const char *const files[] = {"tokenizer_config.json", "special_tokens_map.json"};
+    const char *folder = NULL;
+    json_t *own = NULL;
+    for (size_t i = 0; i < 2 && !folder; i++)
+        folder = json_string_value(json_object_get(s->source, models[i]));
+    for (size_t i = 0; i < 2 && folder && !own; i++) own = read_eos(folder, files[i]);
+    bool same = own && json_equal(own, token);
+    json_decref(own);
+    return same;
+}
+
 sifr_status import_special_tokens(import_state *s, const char *key, json_t *value) {
-    return expect_members(s, key, value, "pad_token", "padding has no labels",
+    bool own = is_own_eos(s, json_object_get(value, "eos_token"));
+    return expect_members(s, key, value, own ? "pad_token|eos_token" : "pad_token",
+                          own ? "eos_token is the model folder's own, and padding has no labels"
+                              : "padding has no labels",
                           "special tokens are those of the model folder: put them there, and pass "
                           "them with --allow");
 }
 
+sifr_status import_eos_token(import_state *s, const char *key, json_t *value) {
+    static const import_row row = NEED(
+        "eos_token", "special tokens are those of the model folder", "<EOS_TOKEN>",
+        "special tokens and the tokenizer are those of the model folder: put it there, and pass it "
+        "with --allow");
+    if (!is_own_eos(s, value)) return import_apply(s, &row, key, value);
+    import_say_idle(s, key, value, "it is the model folder's own");
+    return SIFR_OK;
+}
+
 sifr_status import_same_model(import_state *s, const char *key, json_t *value) {
-    static const char *const models[] = {"base_model", "model_name_or_path"};
     if (!import_asks(value)) return SIFR_OK;
     for (size_t i = 0; i < 2; i++) {
         const json_t *model = json_object_get(s->source, models[i]);

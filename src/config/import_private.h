@@ -205,8 +205,8 @@ sifr_status import_trainer_defaults(import_state *s);
 bool import_trl_prefers(const import_state *s); /* whether TRL's keys are those of preferences */
 
 /* import_folder.c: what the model folder has here, and is refused where it is something else. */
-import_special import_model_kwargs, import_dataset_kwargs, import_special_tokens, import_same_model,
-    import_plugins, import_accelerator;
+import_special import_model_kwargs, import_dataset_kwargs, import_special_tokens, import_eos_token,
+    import_same_model, import_plugins, import_accelerator;
 
 /* import_factory.c: LLaMA-Factory's own. */
 sifr_status import_begin_factory(import_state *s);

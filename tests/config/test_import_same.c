@@ -5,6 +5,10 @@
 #include <dirent.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "support/scratch.h"
 
 /* A config of another program, and the key that is refused in it; NULL: it is taken over. */
 typedef struct same_case {
@@ -86,6 +90,39 @@ static void other_trainings(void **state) {
         {OI "chat_template_name: tulu\n", "chat_template_name", NULL},
     };
     check(CASES(cases));
+}
+
+/* The model folder's own end-of-text token, where the folder is here to be asked. */
+static void own_end_of_text(void **state) {
+    (void)state;
+#define HERE "model_name_or_path: eos-model\ndataset_name: a.jsonl\nmax_length: 64\n"
+#define AX_HERE "base_model: eos-model\nlearning_rate: 1e-4\n"
+    static const same_case cases[] = {
+        {HERE "eos_token: <|im_end|>\n", NULL,
+         "eos_token = \"<|im_end|>\": no effect here: it is the model folder's own\n"},
+        {HERE "eos_token: </s>\n", "eos_token", NULL},
+        {TRL "eos_token: <|im_end|>\n", "eos_token", NULL},
+        {AX_HERE "special_tokens: {eos_token: <|im_end|>, pad_token: <pad>}\n", NULL,
+         ": no effect here: eos_token is the model folder's own, and padding has no labels\n"},
+        {AX_HERE "special_tokens: {eos_token: </s>}\n", "special_tokens", "eos_token: special"},
+        {AX_HERE "special_tokens: {eos_token: <|im_end|>, bos_token: <s>}\n", "special_tokens",
+         "bos_token: special"},
+        {AX "special_tokens: {eos_token: <|im_end|>}\n", "special_tokens", NULL},
+    };
+#undef HERE
+#undef AX_HERE
+    char before[4096];
+    assert_non_null(getcwd(before, sizeof before));
+    assert_int_equal(chdir(scratch), 0);
+    assert_int_equal(mkdir("eos-model", 0777), 0);
+    scratch_text("eos-model/tokenizer_config.json",
+                 "{\"eos_token\": {\"content\": \"<|im_end|>\", \"special\": true}}");
+    check(CASES(cases));
+    /* An older folder has it beside the config of its tokenizer. */
+    scratch_text("eos-model/tokenizer_config.json", "{}");
+    scratch_text("eos-model/special_tokens_map.json", "{\"eos_token\": \"<|im_end|>\"}");
+    check(CASES(cases));
+    assert_int_equal(chdir(before), 0);
 }
 
 /* Rows of a split, or of a part of one. */
@@ -326,6 +363,7 @@ static void nothing_is_trained(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(other_trainings),
+        cmocka_unit_test_setup_teardown(own_end_of_text, scratch_setup, scratch_teardown),
         cmocka_unit_test(splits),
         cmocka_unit_test(adapters),
         cmocka_unit_test(several_files),
