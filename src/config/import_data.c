@@ -138,9 +138,16 @@ sifr_status import_sampling(import_state *s, const char *key, json_t *value) {
     return import_put(s, to, json_true());
 }
 
-/* axolotl has these keys in a set alone. */
+/* axolotl has these keys in a set alone; what a set takes anyway is said without effect. */
 sifr_status import_turn_key(import_state *s, const char *key, json_t *value) {
+    char text[96];
     if (!import_is_given(value)) return SIFR_OK;
+    const char *usual = strcmp(key, "train_on_eos") == 0 ? "\"turn\"" : "[\"assistant\"]";
+    if (strcmp(config_value_text(value, text, sizeof text), usual) == 0) {
+        import_say_idle(s, key, value,
+                        "axolotl reads it in an entry of datasets alone, whose default it is");
+        return SIFR_OK;
+    }
     return import_refuse(s, key, value,
                          "axolotl reads it in an entry of datasets alone: put it there");
 }

@@ -64,6 +64,11 @@ static void other_trainings(void **state) {
          "pass the key with --allow, and give the text to --data"},
         {AX "spectrum_top_fraction: 0.5\n", "spectrum_top_fraction", NULL},
         {AX "bf16: full\n", "bf16", "give true, or bf16.bf16_master_weights_and_grads"},
+        {AX "train_on_eos: turn\nroles_to_train: [assistant]\n", NULL,
+         "train_on_eos = \"turn\": no effect here: axolotl reads it in an entry of datasets alone, "
+         "whose default it is\nroles_to_train = [\"assistant\"]: no effect here: axolotl reads"},
+        {AX "train_on_eos: last\n", "train_on_eos", "datasets alone: put it there"},
+        {AX "roles_to_train: [user]\n", "roles_to_train", "datasets alone: put it there"},
         {AX "accelerator_config: {split_batches: true}\n", "accelerator_config", "split_batches: "},
         {TRL "eos_token: <|im_end|>\n", "eos_token", NULL},
         {TRL "eos_token: <EOS_TOKEN>\n", NULL, NULL},

@@ -97,7 +97,7 @@ static void of_several_sets(void **state) {
 static void refused(void **state) {
     (void)state;
     refuses("roles_to_train: [user]\n", "roles_to_train", "in an entry of datasets alone");
-    refuses("train_on_eos: turn\n", "train_on_eos", "in an entry of datasets alone");
+    refuses("train_on_eos: all\n", "train_on_eos", "in an entry of datasets alone");
     refuses("datasets: [{path: a.jsonl, type: chat_template, roles_to_train: [model]}]\n",
             "datasets[0].roles_to_train", "messages here have no such role");
     refuses("datasets: [{path: a.jsonl, type: chat_template, roles_to_train: user}]\n",
