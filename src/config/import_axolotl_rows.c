@@ -469,6 +469,13 @@ static sifr_status say_others(import_state *s, const char *key, size_t index, co
             import_say_idle(s, where, value, "rows of its type have no turns");
             continue;
         }
+        const char *usual = strcmp(name, "roles") == 0 && import_has_turns(s, index)
+                                ? import_usual_roles(value)
+                                : NULL;
+        if (usual) {
+            import_say_idle(s, where, value, usual);
+            continue;
+        }
         bool template = strcmp(name, "conversation") == 0;
         if (template)
             import_say_left(s, where, value, "the chat template is the model folder's");

@@ -145,6 +145,9 @@ sifr_status import_finish_rows(import_state *s, const char *share);
 /* import_turns.c: roles_to_train, train_on_eos and train_on_eot of axolotl's sets, and eot_tokens.
  */
 bool import_is_turn_key(const char *name);
+/* Why a set's names of roles change nothing: they are axolotl's own, or some of them; NULL: they are
+ * others. */
+const char *import_usual_roles(const json_t *roles);
 bool import_has_turns(const import_state *s, size_t index); /* whether set `index` has messages */
 sifr_status import_axolotl_turns(import_state *s);
 

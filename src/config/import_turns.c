@@ -24,6 +24,32 @@ bool import_is_turn_key(const char *name) {
     return false;
 }
 
+/* What axolotl makes of a role where its set names none. */
+static const char *usual_role(const char *name) {
+    if (strcmp(name, "human") == 0) return "user";
+    if (strcmp(name, "gpt") == 0) return "assistant";
+    return config_key_has_word("user|assistant|system|tool", name, NULL, NULL) ? name : NULL;
+}
+
+const char *import_usual_roles(const json_t *roles) {
+    const char *role;
+    json_t *names;
+    int other = 0;
+    if (!json_is_object(roles)) return NULL;
+    json_object_foreach((json_t *)(uintptr_t)roles, role, names) {
+        if (!json_is_array(names) && !json_is_null(names)) return NULL;
+        for (size_t i = 0; i < json_array_size(names); i++) {
+            const char *name = json_string_value(json_array_get(names, i));
+            const char *usual = name ? usual_role(name) : NULL;
+            if (!usual || strcmp(usual, role) != 0) return NULL;
+            other += strcmp(name, role) != 0;
+        }
+    }
+    return other >= 2 ? "axolotl takes these names of roles anyway"
+                      : "axolotl takes these names of roles anyway; here human is always user, and "
+                        "gpt assistant";
+}
+
 static const char *name_key(const turn_set *t, int key, char out[120]) {
     snprintf(out, 120, "%s[%zu].%s", t->list, t->index, keys[key]);
     return out;

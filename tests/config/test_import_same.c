@@ -97,6 +97,23 @@ static void other_trainings(void **state) {
     check(CASES(cases));
 }
 
+/* Keys of a set that say what axolotl does anyway. */
+static void usual_sets(void **state) {
+    (void)state;
+#define SET(keys_) AX "datasets: [{path: a.jsonl, type: chat_template, " keys_ "}]\n"
+    static const same_case cases[] = {
+        {SET("roles: {user: [human, user], assistant: [gpt, assistant]}"), NULL,
+         ": no effect here: axolotl takes these names of roles anyway\n"},
+        {SET("roles: {user: [human], assistant: [gpt], system: [system], tool: [tool]}"), NULL,
+         ": no effect here: axolotl takes these names of roles anyway\n"},
+        {SET("roles: {assistant: [gpt]}"), NULL, "anyway; here human is always user, and gpt as"},
+        {SET("roles: {assistant: [gpt, model]}"), "datasets[0].roles", NULL},
+        {SET("roles: {assistant: gpt}"), "datasets[0].roles", NULL},
+        {SET("roles: {user: [gpt]}"), "datasets[0].roles", NULL},
+    };
+    check(CASES(cases));
+}
+
 /* The model folder's own end-of-text token, where the folder is here to be asked. */
 static void own_end_of_text(void **state) {
     (void)state;
@@ -369,6 +386,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(other_trainings),
         cmocka_unit_test_setup_teardown(own_end_of_text, scratch_setup, scratch_teardown),
+        cmocka_unit_test(usual_sets),
         cmocka_unit_test(splits),
         cmocka_unit_test(adapters),
         cmocka_unit_test(several_files),
