@@ -400,7 +400,8 @@ static const char *file_of(const json_t *set) {
     const json_t *files = json_object_get(set, "data_files");
     if (json_array_size(files) == 1) files = json_array_get(files, 0);
     if (json_array_size(files) > 1) return NULL;
-    return json_string_value(files ? files : json_object_get(set, "path"));
+    bool given = import_is_given(files) && !(json_is_array(files) && !json_array_size(files));
+    return json_string_value(given ? files : json_object_get(set, "path"));
 }
 
 static void read_set(const json_t *set, bool pairs, axolotl_rows *rows) {

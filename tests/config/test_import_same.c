@@ -114,6 +114,30 @@ static void usual_sets(void **state) {
     check(CASES(cases));
 }
 
+/* A key of a set that is null is as if it were not there: the same config is made. */
+static void null_in_sets(void **state) {
+    (void)state;
+    static const char *const nulls[] = {
+        "data_files: null",     "data_files: []",       "data_files: [null]",
+        "split: null, name: ~", "field_messages: null", "message_property_mappings: null",
+        "chat_template: null",  "roles: null",          "ds_type: null, shards: null",
+        "train_on_eos: null",   "roles_to_train: null", "field_system: null"};
+    json_t *plain = NULL;
+    for (size_t i = 0; i <= sizeof nulls / sizeof *nulls; i++) {
+        char text[240];
+        config_imported made;
+        sifr_error error = {0};
+        snprintf(text, sizeof text, SET("%s"), i ? nulls[i - 1] : "split: train");
+        if (import(text, &made, &error) != SIFR_OK) fail_msg("%s: %s", text, error.message);
+        if (i == 0) plain = json_incref(made.config);
+        if (!json_equal(made.config, plain) || made.left) fail_msg("%s: %s", text, lines);
+        json_decref(made.config);
+    }
+    assert_non_null(json_object_get(json_object_get(plain, "sifr"), "dataset"));
+    json_decref(plain);
+#undef SET
+}
+
 /* The model folder's own end-of-text token, where the folder is here to be asked. */
 static void own_end_of_text(void **state) {
     (void)state;
@@ -387,6 +411,7 @@ int main(void) {
         cmocka_unit_test(other_trainings),
         cmocka_unit_test_setup_teardown(own_end_of_text, scratch_setup, scratch_teardown),
         cmocka_unit_test(usual_sets),
+        cmocka_unit_test(null_in_sets),
         cmocka_unit_test(splits),
         cmocka_unit_test(adapters),
         cmocka_unit_test(several_files),
