@@ -54,7 +54,7 @@ static const struct {
      EARLIER "|model_name_or_path|config_name|tokenizer_name|cache_dir|use_fast_tokenizer|"
              "model_revision|trust_remote_code|dtype|low_cpu_mem_usage|dataset_name|"
              "dataset_config_name|train_file|validation_file|max_train_samples|max_eval_samples|"
-             "keep_linebreaks|"
+             "model_type|keep_linebreaks|"
              "streaming|block_size|overwrite_cache|validation_split_percentage|"
              "preprocessing_num_workers|generation_max_length|generation_num_beams"},
     {&import_trl, trl_known, SIZE(trl_known),

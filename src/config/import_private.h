@@ -145,8 +145,8 @@ sifr_status import_finish_rows(import_state *s, const char *share);
 /* import_turns.c: roles_to_train, train_on_eos and train_on_eot of axolotl's sets, and eot_tokens.
  */
 bool import_is_turn_key(const char *name);
-/* Why a set's names of roles change nothing: they are axolotl's own, or some of them; NULL: they are
- * others. */
+/* Why a set's names of roles change nothing: they are axolotl's own, or some of them; NULL: they
+ * are others. */
 const char *import_usual_roles(const json_t *roles);
 bool import_has_turns(const import_state *s, size_t index); /* whether set `index` has messages */
 sifr_status import_axolotl_turns(import_state *s);
@@ -156,6 +156,7 @@ sifr_status import_begin_trainer(import_state *s);
 import_special import_max_rows;           /* how many rows of each file count */
 import_special import_split;              /* the name of a split, or several */
 import_special import_prompt_cut;         /* max_prompt_length of earlier versions of TRL */
+import_special import_script_model;       /* model_type */
 import_special import_script_share;       /* validation_split_percentage, for import_script_rows */
 bool import_is_part(const json_t *value); /* names of parts of splits, or one */
 sifr_status import_script_rows(import_state *s); /* once all keys are read */

@@ -48,6 +48,20 @@ sifr_status import_prompt_cut(import_state *s, const char *key, json_t *value) {
     return SIFR_OK;
 }
 
+/* run_clm.py's model_type is that of a model that it makes itself, where none is named. */
+sifr_status import_script_model(import_state *s, const char *key, json_t *value) {
+    static const char *const named[] = {"model_name_or_path", "config_name"};
+    if (!import_asks(value)) return SIFR_OK;
+    for (size_t i = 0; i < 2; i++) {
+        if (!import_asks(json_object_get(s->source, named[i]))) continue;
+        import_say_idle(s, key, value, "the model's config.json says");
+        return SIFR_OK;
+    }
+    return import_refuse(s, key, value,
+                         "training begins with a model's weights: make a folder of random ones "
+                         "with `sifr init`, and give it as model_name_or_path");
+}
+
 /* run_clm.py and its like hold out the first rows of train_file where there is no other file. */
 sifr_status import_script_share(import_state *s, const char *key, json_t *value) {
     if (json_is_integer(value) && json_integer_value(value) >= 0) return SIFR_OK;
