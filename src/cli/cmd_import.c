@@ -118,8 +118,10 @@ int cli_import(int argc, char **argv) {
         {"from", CLI_TEXT, "PROGRAM",
          "whose config it is (default: found by its keys): " CONFIG_IMPORT_FROM, &how.from, NULL,
          false},
-        {"allow", CLI_LIST, "KEY", "keys that pass, although they would be refused", &allow, NULL,
-         false},
+        {"allow", CLI_LIST, "KEY",
+         "keys that pass, although they would be refused; all words behind it are keys, so OUT "
+         "stands before it",
+         &allow, NULL, false},
         {"checkpoint", CLI_TEXT, "DIR", "checkpoint of DeepSpeed (with the file latest)",
          &checkpoint, NULL, false},
         {"model", CLI_TEXT, "FOLDER",

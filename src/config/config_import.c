@@ -163,16 +163,40 @@ static sifr_status import_choose(import_state *s, const char *from) {
     return SIFR_OK;
 }
 
-/* A key that was to pass, and is not there, may be misspelt. */
-static void say_unmet(import_state *s) {
+/* Whether a word of --allow may be a key: of the file, of a program, or a member of one. */
+static bool is_key(const import_state *s, const char *word) {
+    static const char info[] = "dataset_info.json.";
+    char first[128];
+    size_t size = strlen(word);
+    if (json_object_get(s->source, word) || json_object_get(s->said, word)) return true;
+    if (strchr(word, '/') || (size > 5 && strcmp(word + size - 5, ".json") == 0)) return false;
+    snprintf(first, sizeof first, "%.*s", (int)strcspn(word, ".["), word);
+    return json_object_get(s->source, first) || import_any_knows(first) ||
+           strncmp(word, info, strlen(info)) == 0;
+}
+
+/* A key that was to pass, and is not there: a line. A word that is no key at all is misspelt, or
+ * the path of the file to write, which would be missed without a word. */
+static sifr_status check_allowed(import_state *s) {
     char line[160];
+    sifr_error fault;
     for (size_t i = 0; i < s->allow_count; i++) {
-        if (json_object_get(s->source, s->allow[i]) || json_object_get(s->said, s->allow[i]) ||
-            strpbrk(s->allow[i], ".["))
+        const char *word = s->allow[i];
+        if (!is_key(s, word)) {
+            sifr_status status = base_fail(&fault, SIFR_USAGE,
+                                           "--allow %.200s: there is no such key; all words behind "
+                                           "--allow are keys, so OUT stands before it",
+                                           word);
+            BASE_TRY(config_faults_add(&s->faults, status, &fault));
             continue;
-        snprintf(line, sizeof line, "--allow %.80s: there is no such key", s->allow[i]);
+        }
+        if (json_object_get(s->source, word) || json_object_get(s->said, word) ||
+            strpbrk(word, ".["))
+            continue;
+        snprintf(line, sizeof line, "--allow %.80s: the file has no such key", word);
         s->say(s->user, line);
     }
+    return SIFR_OK;
 }
 
 /* What no line was about, so that each key has one. */
@@ -204,7 +228,7 @@ static sifr_status import_root(import_state *s, const char *from, json_t **out) 
     BASE_TRY(import_read_deepspeed(s));
     BASE_TRY(import_walk(s, s->source, ""));
     if (s->kind->finish) BASE_TRY(s->kind->finish(s));
-    say_unmet(s);
+    BASE_TRY(check_allowed(s));
     BASE_TRY(refuse_unknown(s));
     if (s->faults.count == 0) say_rest(s, s->source, "");
     BASE_TRY(config_faults_end(&s->faults, s->error));

@@ -131,6 +131,12 @@ bool import_knows(const import_source *source, const char *key) {
     return !shared && in_rows(source, key);
 }
 
+bool import_any_knows(const char *key) {
+    for (size_t i = 0; i < SIZE(programs); i++)
+        if (import_knows(programs[i].source, key)) return true;
+    return false;
+}
+
 bool import_is_default(const import_source *source, const char *key, const json_t *value) {
     size_t program = index_of(source);
     for (size_t i = 1; i < programs[program].count; i++) {

@@ -92,6 +92,7 @@ const import_source *import_find(import_state *s);
 const import_source *import_by_word(const char *word); /* NULL: none has it */
 const char *import_version(const import_source *source);
 bool import_knows(const import_source *source, const char *key);
+bool import_any_knows(const char *key); /* whether a program does */
 bool import_is_default(const import_source *source, const char *key, const json_t *value);
 const char *import_nearest(const import_source *source, const char *key); /* NULL: none is near */
 

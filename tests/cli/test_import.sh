@@ -94,6 +94,11 @@ named qwen3 --allow chat_template
 [ "$code" = 0 ] && ! grep -q qwen3 named.json || fail "allowed: $(cat err)"
 says '^chat_template = "qwen3": left out, since it is allowed: '
 
+# The file to write stands before --allow, whose words are keys.
+run import --config named.yaml --allow chat_template swallowed.json
+[ "$code" = 2 ] && [ ! -s out ] || fail "a swallowed path: exit code $code"
+says '^sifr import: --allow swallowed.json: there is no such key; all words .* OUT stands before it$'
+
 echo 'adapter: ia3' >>axolotl.yaml
 run import --config axolotl.yaml other.json
 [ "$code" = 2 ] || fail "LoRA: exit code $code"

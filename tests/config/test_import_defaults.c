@@ -281,8 +281,9 @@ static void what_is_not_known(void **state) {
     static const char text[] =
         "output_dir: o\nlearning_rat: 3\nwarm: 0\nempty: []\nnone: null\n"
         "\"a\\nb\": 3\nlabel_smoothing_factor: 0.1\nfull_determinism: false\n";
-    static const char *const allow[] = {"learning_rat", "warm", "a\nb", "label_smoothing_factor",
-                                        "typo"};
+    static const char *const allow[] = {
+        "learning_rat",      "warm",     "a\nb",    "label_smoothing_factor", "warmup_ratio",
+        "datasets[0].roles", "out.json", "dir/out", "learning_rates"};
     config_import_options options = {.allow = allow, .allow_count = 3};
     config_imported made;
     sifr_error error;
@@ -296,12 +297,19 @@ static void what_is_not_known(void **state) {
         "\"a\\nb\" = 3; take them out, or let them pass with --allow KEY");
     import_with(text, &options, &made, &error, SIFR_USAGE);
     has(error.message, "a.yaml: label_smoothing_factor is 0.1");
-    options.allow_count = 5;
+    options.allow_count = 6;
     import_with(text, &options, &made, &error, SIFR_OK);
-    has(lines, "--allow typo: there is no such key\n");
+    has(lines, "--allow warmup_ratio: the file has no such key\n");
+    assert_null(strstr(lines, "--allow datasets"));
     has(lines, "warm = 0: not taken over: allowed by --allow\n");
     assert_int_equal(made.left, 4);
     json_decref(made.config);
+    /* What no program has is no key, but may be the file to write. */
+    options.allow_count = 9;
+    import_with(text, &options, &made, &error, SIFR_USAGE);
+    has(error.message, "3 faults: (1) --allow out.json: there is no such key; all words behind "
+                       "--allow are keys, so OUT stands before it (2) --allow dir/out: ");
+    has(error.message, "(3) --allow learning_rates: ");
     /* A key of another program is none of this one; its own, at their defaults, ask for nothing. */
     refuses("output_dir: o\nstage: sft\nfinetuning_type: full\npacking: true\n", "packing");
     says("output_dir: o\nstage: sft\nfinetuning_type: full\nfreeze_trainable_layers: 2\n",
