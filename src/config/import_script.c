@@ -109,6 +109,8 @@ sifr_status import_script_rows(import_state *s) {
         if (import_is_given(given)) import_say_idle(s, key, given, "validation_file counts");
         return SIFR_OK;
     }
+    if (json_integer_value(given) >= 100)
+        return import_refuse(s, key, given, "it leaves no rows to learn from");
     const char *said = given ? key : "its default of validation_split_percentage";
     value = given ? json_incref(given) : json_integer(5);
     if (file && import_names_file(file) && json_integer_value(value) > 0) {

@@ -353,12 +353,18 @@ static void held_out_by_scripts(void **state) {
         {HF "train_file: a.txt\nvalidation_split_percentage: 20\n", NULL,
          "validation_split_percentage = 20: not taken over: the first of the data are held out"},
         {CLM "validation_split_percentage: some\n", "validation_split_percentage", NULL},
+        {CLM "validation_split_percentage: 100\n", "validation_split_percentage",
+         "it leaves no rows to learn from"},
+        {HF "train_file: a.txt\nvalidation_split_percentage: 250\n", "validation_split_percentage",
+         "it leaves no rows to learn from"},
     };
     check(CASES(cases));
     expect_share(HF "train_file: a.json\nvalidation_split_percentage: 20\n", 0.2);
     expect_share(CLM, 0.05);
     expect_share(CLM "validation_split_percentage: 0\n", 0);
+    expect_share(CLM "validation_split_percentage: 99\n", 0.99);
     expect_share(CLM "validation_file: b.json\nvalidation_split_percentage: 20\n", 0);
+    expect_share(CLM "validation_file: b.json\nvalidation_split_percentage: 100\n", 0);
     expect_share(HF "train_file: a.json\n", 0);
 }
 
