@@ -91,7 +91,8 @@ static sifr_status join_rows(import_state *s) {
         BASE_TRY(import_put(s, "sifr.seq_length", usual));
     }
     BASE_TRY(import_put(s, "sifr.join_texts", how));
-    if (!import_is_given(most)) return SIFR_OK;
+    bool none = json_is_number(most) && json_number_value(most) <= 0; /* import_max_rows says so */
+    if (!import_is_given(most) || none) return SIFR_OK;
     import_drop(s, "sifr.max_samples");
     return import_refuse(s, counted, most,
                          "it counts sequences of joined texts there, and rows here");

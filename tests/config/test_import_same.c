@@ -29,6 +29,8 @@ static void check(const same_case *cases, size_t count) {
         if ((status != SIFR_OK) != (c->refused != NULL))
             fail_msg("%s: %s", c->text, c->refused ? "not refused" : error.message);
         snprintf(wanted, sizeof wanted, "%s is ", c->refused ? c->refused : "");
+        if (c->refused && strstr(error.message, " faults: "))
+            fail_msg("%s: several faults of one key: %s", c->text, error.message);
         if (c->refused && !strstr(error.message, wanted))
             fail_msg("%s: no \"%s\" in: %s", c->text, wanted, error.message);
         const char *said = c->refused ? error.message : lines;
