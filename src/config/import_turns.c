@@ -68,6 +68,12 @@ static bool is_right(int key, const json_t *value) {
     return right;
 }
 
+static const char *why_wrong(int key, const json_t *value) {
+    if (key != ROLES) return "turn, all, last or none is expected";
+    return json_is_array(value) ? "messages here have no such role"
+                                : "axolotl takes a list of roles, such as [assistant]";
+}
+
 /* What the set says, or what axolotl takes: a new object; *out NULL where that is refused. */
 static sifr_status read_set(import_state *s, const turn_set *t, bool whole, json_t **out) {
     json_t *made = json_object();
@@ -78,9 +84,7 @@ static sifr_status read_set(import_state *s, const turn_set *t, bool whole, json
         if (!value || json_is_null(value)) continue;
         if (!is_right(i, value)) {
             json_decref(made);
-            return import_refuse(s, name_key(t, i, where), value,
-                                 i == ROLES ? "messages here have no such role"
-                                            : "turn, all, last or none is expected");
+            return import_refuse(s, name_key(t, i, where), value, why_wrong(i, value));
         }
         if (i != ROLES || !whole) json_object_set(made, keys[i], value);
     }

@@ -105,7 +105,7 @@ static void other_trainings(void **state) {
     check(CASES(cases));
 }
 
-/* Keys of a set that say what axolotl does anyway. */
+/* Keys of a set that say what axolotl does anyway, and near ones. */
 static void usual_sets(void **state) {
     (void)state;
 #define SET(keys_) AX "datasets: [{path: a.jsonl, type: chat_template, " keys_ "}]\n"
@@ -116,6 +116,9 @@ static void usual_sets(void **state) {
          ": no effect here: axolotl takes these names of roles anyway\n"},
         {SET("roles: {assistant: [gpt]}"), NULL, "anyway; here human is always user, and gpt as"},
         {SET("roles: {assistant: [gpt, model]}"), "datasets[0].roles", NULL},
+        {SET("roles_to_train: assistant"), "datasets[0].roles_to_train",
+         "axolotl takes a list of roles, such as [assistant]"},
+        {SET("roles_to_train: [moderator]"), "datasets[0].roles_to_train", "have no such role"},
         {SET("roles: {assistant: gpt}"), "datasets[0].roles", NULL},
         {SET("roles: {user: [gpt]}"), "datasets[0].roles", NULL},
     };

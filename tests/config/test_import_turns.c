@@ -101,7 +101,7 @@ static void refused(void **state) {
     refuses("datasets: [{path: a.jsonl, type: chat_template, roles_to_train: [model]}]\n",
             "datasets[0].roles_to_train", "messages here have no such role");
     refuses("datasets: [{path: a.jsonl, type: chat_template, roles_to_train: user}]\n",
-            "datasets[0].roles_to_train", "messages here have no such role");
+            "datasets[0].roles_to_train", "axolotl takes a list of roles");
     refuses("datasets: [{path: a.jsonl, type: chat_template, train_on_eos: each}]\n",
             "datasets[0].train_on_eos", "turn, all, last or none is expected");
     refuses("datasets: [{path: a.jsonl, type: chat_template, train_on_eos: all}]\ntest_datasets: "
