@@ -73,6 +73,15 @@ static void read_as(factory_set *f, const char *here, const char *there) {
     if (strcmp(here, there) != 0) json_object_set_new(f->fields, here, json_string(there));
 }
 
+/* A line where nothing is at the path, which is taken over all the same: it may come later. */
+static void say_missing(const factory_set *f, const json_t *value, const char *path) {
+    char key[200], why[300];
+    if (base_is_file(path) || base_is_directory(path)) return;
+    snprintf(key, sizeof key, "%s.%.60s.file_name", info_name, f->name);
+    snprintf(why, sizeof why, "there is no file %.200s yet: put it there before the run", path);
+    import_say_left(f->s, key, value, why);
+}
+
 /* Where the rows are; what is not a file is refused. */
 static sifr_status put_path(factory_set *f, const char *folder) {
     static const char *const places[][2] = {
@@ -95,6 +104,7 @@ static sifr_status put_path(factory_set *f, const char *folder) {
     if (!import_names_file(path) && !base_is_directory(path))
         return refuse(f, "file_name", value,
                       "rows are in JSON, JSON lines, CSV or Parquet; write them so");
+    say_missing(f, value, path);
     json_object_set_new(f->source, "path", json_string(path));
     return SIFR_OK;
 }

@@ -261,6 +261,7 @@ static void other_rows(void **state) {
     const char *path = json_string_value(sifr_of(config, "eval_data"));
     if (!path) fail_msg("%s", lines);
     assert_non_null(strstr(path, "/data/plain.json"));
+    assert_null(strstr(lines, "there is no file"));
     assert_string_equal(json_string_value(sifr_of(config, "data_type")), "alpaca");
     assert_true(json_array_size(sifr_of(config, "ignore_fields")) > 0);
     json_decref(config);
@@ -273,6 +274,8 @@ static void other_rows(void **state) {
     write_json("data/dataset_info.json", texts);
     json_decref(texts);
     config = imports("dataset: texts\nstage: pt\npacking: false\n");
+    says("dataset_info.json.texts.file_name = \"t.jsonl\": not taken over: there is no file ");
+    says("/data/t.jsonl yet: put it there before the run\n");
     const json_t *source = json_array_get(sifr_of(config, "dataset"), 0);
     assert_string_equal(json_string_value(json_object_get(source, "type")), "text");
     assert_string_equal(
