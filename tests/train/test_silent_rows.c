@@ -45,6 +45,32 @@ static void reads_marks(void **state) {
     refuse("m.csv", "prompt,completion,label\na,b,1\nc,d,0\n",
            "'label' is false or 0 in 1 of 2 rows");
     say("m.csv", "prompt,completion,label\na,b,3\nc,d,4\n", NULL, "field not read: label");
+    say("m.csv", "prompt,completion,label\na,b,yes\nc,d,no\n", NULL, "field not read: label");
+}
+
+/* A label is of a class in all rows of a file where it is so in one. */
+static void tells_classes(void **state) {
+    (void)state;
+    static const char *const classes[][2] = {
+        {"0", "3"}, {"3", "0"}, {"\"0\"", "\"2\""}, {"\"FALSE\"", "\"maybe\""}, {"0", "0.5"}};
+    static const char *const marks[][2] = {
+        {"0", "null"}, {"\" \"", "0"}, {"false", "\"TRUE\""}, {"0", "1"}};
+    static const char form[] = "{\"question\": \"a\", \"answer\": \"b\", \"label\": %s}\n"
+                               "{\"question\": \"a\", \"answer\": \"b\", \"label\": %s}\n";
+    char rows[256];
+    set_template(plain_template);
+    for (size_t i = 0; i < sizeof classes / sizeof *classes; i++) {
+        snprintf(rows, sizeof rows, form, classes[i][0], classes[i][1]);
+        say("c.jsonl", rows, NULL, "c.jsonl: field not read: label\n");
+    }
+    for (size_t i = 0; i < sizeof marks / sizeof *marks; i++) {
+        snprintf(rows, sizeof rows, form, marks[i][0], marks[i][1]);
+        refuse("c.jsonl", rows, "'label' is false or 0 in 1 of 2 rows");
+    }
+    refuse("c.jsonl",
+           "{\"prompt\": \"a\", \"completion\": \"b\", \"kto_tag\": false}\n"
+           "{\"prompt\": \"a\", \"completion\": \"b\", \"label\": 3}\n",
+           "'kto_tag' is false or 0 in 1 of 2 rows");
 }
 
 #define USER "{\"role\": \"user\", \"content\": \"ask me\"}"
@@ -195,6 +221,7 @@ static void names_answers_that_lack(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(reads_marks, scratch_setup, scratch_teardown),
+        cmocka_unit_test_setup_teardown(tells_classes, scratch_setup, scratch_teardown),
         cmocka_unit_test_setup_teardown(keeps_prompts, scratch_setup, scratch_teardown),
         cmocka_unit_test_setup_teardown(reads_systems, scratch_setup, scratch_teardown),
         cmocka_unit_test_setup_teardown(names_members, scratch_setup, scratch_teardown),

@@ -62,6 +62,9 @@ sifr_status train_chat_fields_name(train_chat_fields *f, json_t *row,
 
 /* --- what was not read --- */
 
+/* The names of marks; the second one is also that of a class. */
+static const char tag[] = "kto_tag", label[] = "label";
+
 static bool holds_nothing(const json_t *value) {
     if (json_is_string(value)) return json_string_length(value) == 0;
     return json_is_null(value) || (json_is_array(value) && json_array_size(value) == 0) ||
@@ -76,12 +79,39 @@ static bool goes_to_template(const train_chat_fields *f, const formats_form *for
            (strcmp(name, "documents") == 0 && train_chat_templates_name(f->templates, name));
 }
 
-static void note_mark(train_chat_fields *f, const formats_form *form, const json_t *row) {
+/* Names a field that is not read, once. */
+static sifr_status add_unread(train_chat_fields *f, const char *field, sifr_error *error) {
+    const json_t *item;
+    size_t i;
+    json_array_foreach(f->unread, i, item) {
+        if (strcmp(json_string_value(item), field) == 0) return SIFR_OK;
+    }
+    return json_array_append_new(f->unread, json_string(field)) ? base_fail_alloc(error, 64)
+                                                                : SIFR_OK;
+}
+
+static bool is_blank(const json_t *value) {
+    const char *text = json_string_value(value);
+    return holds_nothing(value) || (text && text[strspn(text, " \t\r\n")] == '\0');
+}
+
+/* What is neither good nor bad is the name or the number of a class. So are then 0 and 1 of the
+ * file's other rows. */
+static sifr_status note_class(train_chat_fields *f, const json_t *value, sifr_error *error) {
+    if (f->classes || is_blank(value)) return SIFR_OK;
+    f->classes = true;
+    return add_unread(f, label, error);
+}
+
+static sifr_status note_mark(train_chat_fields *f, const formats_form *form, const json_t *row,
+                             sifr_error *error) {
+    const char *field = formats_form_field(form, FORMATS_PART_MARK, row);
     int mark = formats_form_mark(form, row);
     f->rows++;
-    if (mark < 0) return;
-    f->marks[mark]++;
-    snprintf(f->mark, sizeof f->mark, "%s", formats_form_field(form, FORMATS_PART_MARK, row));
+    if (!field) return SIFR_OK;
+    bool labels = strcmp(field, label) == 0;
+    if (mark == 0) ++*(labels ? &f->bad_labels : &f->bad_tags);
+    return mark < 0 && labels ? note_class(f, json_object_get(row, field), error) : SIFR_OK;
 }
 
 /* --- of messages --- */
@@ -172,8 +202,9 @@ sifr_status train_chat_fields_note(train_chat_fields *f, const formats_form *for
         if (!formats_form_reads(form, row, name) && !goes_to_template(f, form, name))
             whole &= json_array_append_new(f->unread, json_string(name)) == 0;
     }
-    note_mark(f, form, row);
-    return whole ? note_members(f, form, row, error) : base_fail_alloc(error, 64);
+    if (!whole) return base_fail_alloc(error, 64);
+    BASE_TRY(note_mark(f, form, row, error));
+    return note_members(f, form, row, error);
 }
 
 sifr_status train_chat_fields_variables(train_chat_fields *f, const char *names,
@@ -272,17 +303,23 @@ static void say_unread(const train_chat_fields *f, const char *file, const sifr_
                  variables == 1 ? "s" : "");
 }
 
-sifr_status train_chat_fields_end(const train_chat_fields *f, const char *file, const sifr_log *log,
-                                  sifr_error *error) {
-    say_unread(f, file, log);
-    if (f->seen) say_absent(f, file, log);
-    if (!f->marks[0]) return SIFR_OK;
+static sifr_status refuse_bad(const train_chat_fields *f, const char *file, const char *mark,
+                              int64_t bad, sifr_error *error) {
     return base_fail(
         error, SIFR_FAILED,
         "%s: '%s' is false or 0 in %lld of %lld rows: an answer that is marked as bad is "
         "not learned as a good one, and learning from both (KTO) is not supported "
         "yet; take those rows out, or give --ignore-fields %s to learn them all",
-        file, f->mark, (long long)f->marks[0], (long long)f->rows, f->mark);
+        file, mark, (long long)bad, (long long)f->rows, mark);
+}
+
+sifr_status train_chat_fields_end(const train_chat_fields *f, const char *file, const sifr_log *log,
+                                  sifr_error *error) {
+    say_unread(f, file, log);
+    if (f->seen) say_absent(f, file, log);
+    if (f->bad_tags) return refuse_bad(f, file, tag, f->bad_tags, error);
+    if (f->bad_labels && !f->classes) return refuse_bad(f, file, label, f->bad_labels, error);
+    return SIFR_OK;
 }
 
 void train_chat_fields_free(train_chat_fields *f) {

@@ -19,8 +19,8 @@ typedef struct train_chat_fields {
     json_t *variables;                         /* that the template does not have, in order */
     json_t *taken;                             /* names that some row has, of those left out */
     int64_t rows;
-    int64_t marks[2]; /* answers marked as bad, and as good */
-    char mark[64];    /* the field that marks them */
+    int64_t bad_tags, bad_labels; /* answers that 'kto_tag' and 'label' mark as bad */
+    bool classes;                 /* some 'label' is neither good nor bad, so none is a mark */
 } train_chat_fields;
 
 /* Takes out of a row what the source leaves out, and gives fields the names that they have here.
