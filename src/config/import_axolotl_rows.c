@@ -196,7 +196,7 @@ static const char *const beside_preference[] = {"system",      "input",         
 static const char *const beside_answers[] = {
     "prompt",      "messages", "conversations", "conversation", "system",        "input", "tools",
     "instruction", "question", "context",       "history",      "system_prompt", NULL};
-static const char *const beside_text[] = {"kto_tag", NULL};
+static const char *const beside_text[] = {"label", "kto_tag", NULL};
 
 /* `reads`: what of a form's own fields axolotl's type reads, by their names here. */
 static void put_ignored(axolotl_rows *rows, const char *const *names, const char *const *reads) {

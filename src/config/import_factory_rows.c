@@ -245,7 +245,7 @@ static void put_ignored(factory_set *f, const char *type) {
                                         "context", "system",      "system_prompt", "history",
                                         "tools",   "messages",    "conversation",  "conversations",
                                         NULL};
-    static const char *const text[] = {"kto_tag", NULL};
+    static const char *const text[] = {"label", "kto_tag", NULL};
     const char *const *names = f->pairs                      ? pairs
                                : strcmp(type, "text") == 0   ? text
                                : strcmp(type, "alpaca") == 0 ? alpaca

@@ -519,7 +519,7 @@ static void rows_to_fine_tune_on(void **state) {
         "\"a.jsonl\", \"type\": \"messages\", \"fields\": {\"messages\": \"talk\"}, " OF_MESSAGES
         "}, {\"path\": "
         "\"b.jsonl\", \"type\": \"text\", \"fields\": {\"text\": \"body\"}, \"ignore_fields\": "
-        "[\"kto_tag\"]}]}}",
+        "[\"label\", \"kto_tag\"]}]}}",
         0);
     says("base_model: m\nval_set_size: 20\n", "val_set_size = 20: sifr.validation_split\n");
     /* Text has no places for rows, and is held out as a file. */

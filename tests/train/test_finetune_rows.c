@@ -182,7 +182,8 @@ static void refuses_bad_answers(void **state) {
            "'label' is false or 0 in 1 of 2 rows");
     refuse("t.csv", "prompt,completion,label\na,b,False\n", "'label' is false or 0 in 1 of 1 rows");
     /* Of a class, not of an answer. */
-    train_chat_close(open_names("c.jsonl", "{\"text\": \"a\", \"label\": false}", none));
+    train_chat_close(open_names(
+        "c.jsonl", "{\"text\": \"a\", \"label\": 0}\n{\"text\": \"b\", \"label\": 2}\n", none));
 }
 
 /* Pairs: their prompts and answers, given or found; the draws of an epoch; whole pairs are split

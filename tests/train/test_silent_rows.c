@@ -48,6 +48,34 @@ static void reads_marks(void **state) {
     say("m.csv", "prompt,completion,label\na,b,yes\nc,d,no\n", NULL, "field not read: label");
 }
 
+/* Rows of every form may be marked; pairs are by their names. */
+static void marks_forms(void **state) {
+    (void)state;
+    static const char *const forms[] = {
+        "\"text\": \"p\"", "\"INSTRUCTION\": \"a\", \"RESPONSE\": \"b\"",
+        "\"question\": \"a\", \"context\": \"c\", \"answers\": {\"text\": [\"b\"]}",
+        "\"messages\": [{\"role\": \"user\", \"content\": \"a\"}, {\"role\": \"assistant\", "
+        "\"content\": \"b\"}]"};
+    static const char *const bad[] = {"\"label\": false", "\"label\": 0", "\"kto_tag\": \"False\""};
+    const formats_form *form;
+    char rows[256];
+    set_template(plain_template);
+    for (size_t i = 0; i < sizeof forms / sizeof *forms; i++) {
+        for (size_t k = 0; k < sizeof bad / sizeof *bad; k++) {
+            snprintf(rows, sizeof rows, "{%s, %s}", forms[i], bad[k]);
+            refuse("f.jsonl", rows, "is false or 0 in 1 of 1 rows");
+        }
+        snprintf(rows, sizeof rows, "{%s, \"label\": true}", forms[i]);
+        say("f.jsonl", rows, NULL, NULL);
+        snprintf(rows, sizeof rows, "{%s, \"label\": false}", forms[i]);
+        say("f.jsonl", rows, json_pack("[s]", "label"), NULL);
+    }
+    for (size_t i = 0; (form = formats_form_at(i)) != NULL; i++)
+        if (form->type != FORMATS_ROW_PREFERENCE && !form->refused &&
+            !form->fields[FORMATS_PART_MARK].names[1])
+            fail_msg("the form %s has no mark", form->name);
+}
+
 /* A label is of a class in all rows of a file where it is so in one. */
 static void tells_classes(void **state) {
     (void)state;
@@ -221,6 +249,7 @@ static void names_answers_that_lack(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(reads_marks, scratch_setup, scratch_teardown),
+        cmocka_unit_test_setup_teardown(marks_forms, scratch_setup, scratch_teardown),
         cmocka_unit_test_setup_teardown(tells_classes, scratch_setup, scratch_teardown),
         cmocka_unit_test_setup_teardown(keeps_prompts, scratch_setup, scratch_teardown),
         cmocka_unit_test_setup_teardown(reads_systems, scratch_setup, scratch_teardown),
