@@ -214,6 +214,53 @@ static void names_all(void **state) {
     assert_null(strstr(said, "'history'")); /* of a form; another program's list names it */
 }
 
+/* Opens a row whose fields are named otherwise; the status, with what it says in *error. */
+static sifr_status name_fields(const char *row, json_t *names, json_t *ignored, sifr_error *error) {
+    train_chat_source source = source_of(scratch_text("r.jsonl", row));
+    train_chat_options options = options_for(&source, 1);
+    train_chat *chat = NULL;
+    source.fields = names, source.ignored[1] = ignored;
+    said[0] = '\0';
+    sifr_status status = train_chat_open(&options, &chat, error);
+    train_chat_close(chat);
+    json_decref(names);
+    json_decref(ignored);
+    return status;
+}
+
+/* A field whose name another one takes is not read: it is named, or refused for its text. */
+static void names_replaced_fields(void **state) {
+    (void)state;
+    static const char row[] =
+        "{\"prompt\": \"ORIG\", \"q\": \"p\", \"completion\": \"c\", \"a\": \"xx\"}";
+    sifr_error error = {0};
+    set_template(plain_template);
+    assert_int_equal(name_fields(row, json_pack("{s:s}", "prompt", "q"), NULL, &error),
+                     SIFR_FAILED);
+    assert_message(&error, "r.jsonl: row 1, line 1: 'prompt' holds text of its own, which is not "
+                           "read, since another field is taken as 'prompt'");
+    assert_message(&error, "--ignore-fields prompt");
+    assert_int_equal(
+        name_fields(row, json_pack("{s:s}", "prompt", "q"), json_pack("[s]", "prompt"), &error),
+        SIFR_OK);
+    assert_null(strstr(said, "prompt,"));
+    assert_int_equal(name_fields("{\"prompt\": 5, \"q\": \"p\", \"completion\": \"c\"}",
+                                 json_pack("{s:s}", "prompt", "q"), NULL, &error),
+                     SIFR_OK);
+    assert_non_null(strstr(said, "r.jsonl: field not read: prompt\n"));
+    assert_int_equal(name_fields("{\"prompt\": \"say\", \"q\": \"say it\", \"completion\": \"c\"}",
+                                 json_pack("{s:s}", "prompt", "q"), NULL, &error),
+                     SIFR_OK);
+    assert_non_null(strstr(said, "r.jsonl: field not read: prompt\n"));
+    /* Names that change places lose nothing. */
+    assert_int_equal(
+        name_fields("{\"prompt\": \"c\", \"completion\": \"p\"}",
+                    json_pack("{s:s, s:s}", "prompt", "completion", "completion", "prompt"), NULL,
+                    &error),
+        SIFR_OK);
+    assert_null(strstr(said, "not read"));
+}
+
 /* A question without an answer is of SQuAD's form, wherever in the file it stands, and a call in
  * OpenAI's older form is named. */
 static void names_answers_that_lack(void **state) {
@@ -255,6 +302,7 @@ int main(void) {
         cmocka_unit_test_setup_teardown(reads_systems, scratch_setup, scratch_teardown),
         cmocka_unit_test_setup_teardown(names_members, scratch_setup, scratch_teardown),
         cmocka_unit_test_setup_teardown(names_all, scratch_setup, scratch_teardown),
+        cmocka_unit_test_setup_teardown(names_replaced_fields, scratch_setup, scratch_teardown),
         cmocka_unit_test_setup_teardown(names_answers_that_lack, scratch_setup, scratch_teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -15,8 +15,20 @@ static bool may_be_absent(const char *field) {
     return false;
 }
 
-static sifr_status rename_all(const json_t *names, json_t *row, const formats_row_place *place,
-                              sifr_error *error) {
+/* What the row's own fields hold that others take the names of, and no other is. */
+static sifr_status keep_replaced(const json_t *named, const json_t *row, json_t *replaced,
+                                 sifr_error *error) {
+    const char *to;
+    json_t *value;
+    json_object_foreach((json_t *)(uintptr_t)named, to, value) {
+        json_t *own = json_object_get(row, to);
+        if (own && json_object_set(replaced, to, own) != 0) return base_fail_alloc(error, 64);
+    }
+    return SIFR_OK;
+}
+
+static sifr_status rename_all(const json_t *names, json_t *row, json_t *replaced,
+                              const formats_row_place *place, sifr_error *error) {
     const char *to;
     json_t *from, *named = names ? json_object() : NULL;
     bool whole = !names || named;
@@ -31,16 +43,17 @@ static sifr_status rename_all(const json_t *names, json_t *row, const formats_ro
     }
     json_object_foreach((json_t *)(uintptr_t)names, to, from)
         json_object_del(row, json_string_value(from));
+    sifr_status status = keep_replaced(named, row, replaced, error);
     whole = whole && (!named || json_object_update(row, named) == 0);
     json_decref(named);
-    return whole ? SIFR_OK : base_fail_alloc(error, 64);
+    return whole ? status : base_fail_alloc(error, 64);
 }
 
 static sifr_status make_lists(train_chat_fields *f, sifr_error *error) {
     if (f->seen) return SIFR_OK;
-    f->seen = json_object(), f->taken = json_object();
+    f->seen = json_object(), f->taken = json_object(), f->replaced = json_object();
     f->unread = json_array(), f->members = json_array(), f->variables = json_array();
-    bool whole = f->seen && f->taken && f->unread && f->members && f->variables;
+    bool whole = f->seen && f->taken && f->replaced && f->unread && f->members && f->variables;
     return whole ? SIFR_OK : base_fail_alloc(error, 64);
 }
 
@@ -57,7 +70,8 @@ sifr_status train_chat_fields_name(train_chat_fields *f, json_t *row,
                 return base_fail_alloc(error, 64);
         }
     }
-    return rename_all(f->names, row, place, error);
+    json_object_clear(f->replaced);
+    return rename_all(f->names, row, f->replaced, place, error);
 }
 
 /* --- what was not read --- */
@@ -207,6 +221,19 @@ sifr_status train_chat_fields_note(train_chat_fields *f, const formats_form *for
     return note_members(f, form, row, error);
 }
 
+sifr_status train_chat_fields_check(train_chat_fields *f, const formats_form *form,
+                                    const json_t *row, const formats_row_place *place,
+                                    sifr_error *error) {
+    const char *name;
+    json_t *value;
+    json_object_foreach(f->replaced, name, value) {
+        if (holds_nothing(value)) continue;
+        BASE_TRY(add_unread(f, name, error));
+        BASE_TRY(formats_row_check_replaced(row, form, name, value, place, error));
+    }
+    return SIFR_OK;
+}
+
 sifr_status train_chat_fields_variables(train_chat_fields *f, const char *names,
                                         sifr_error *error) {
     char key[128];
@@ -328,5 +355,6 @@ void train_chat_fields_free(train_chat_fields *f) {
     json_decref(f->members);
     json_decref(f->variables);
     json_decref(f->taken);
+    json_decref(f->replaced);
     *f = (train_chat_fields){0};
 }

@@ -18,6 +18,7 @@ typedef struct train_chat_fields {
     json_t *members;                           /* of messages: what was not read, in order */
     json_t *variables;                         /* that the template does not have, in order */
     json_t *taken;                             /* names that some row has, of those left out */
+    json_t *replaced; /* of the last row: its own fields that others have taken the names of */
     int64_t rows;
     int64_t bad_tags, bad_labels; /* answers that 'kto_tag' and 'label' mark as bad */
     bool classes;                 /* some 'label' is neither good nor bad, so none is a mark */
@@ -32,6 +33,12 @@ sifr_status train_chat_fields_name(train_chat_fields *fields, json_t *row,
 /* Notes what the form and the template do not read of a row, and whether its answer is marked. */
 sifr_status train_chat_fields_note(train_chat_fields *fields, const formats_form *form,
                                    const json_t *row, sifr_error *error) SIFR_MUST_CHECK;
+
+/* Notes fields of the row last named, whose names others have taken. SIFR_FAILED, with file, row
+ * and field, where one holds text that nothing says that is read. */
+sifr_status train_chat_fields_check(train_chat_fields *fields, const formats_form *form,
+                                    const json_t *row, const formats_row_place *place,
+                                    sifr_error *error) SIFR_MUST_CHECK;
 
 /* Notes names, each with a line feed behind it, of variables that a row gives and the template does
  * not have. */

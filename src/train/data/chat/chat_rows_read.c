@@ -228,7 +228,8 @@ static sifr_status prepare_row(chat_reader *r, json_t *row, const formats_row_pl
                                sifr_error *error) {
     BASE_TRY(train_chat_fields_name(&r->fields, row, place, error));
     BASE_TRY(find_form(r, row, place, error));
-    return train_chat_fields_note(&r->fields, r->form, row, error);
+    BASE_TRY(train_chat_fields_note(&r->fields, r->form, row, error));
+    return train_chat_fields_check(&r->fields, r->form, row, place, error);
 }
 
 /* The next row of the file, NULL behind the last one, or where the source has had as many as are
