@@ -154,6 +154,33 @@ static void reads_systems(void **state) {
     say("s.jsonl", "{\"system\": null, \"messages\": " TURNS("") "}", NULL, NULL);
 }
 
+/* What a message says of being learned, it says alike in all flags. */
+static void compares_flags(void **state) {
+    (void)state;
+    static const char *const bad[][2] = {
+        {"\"train\": true, \"training\": false",
+         "has 'train' true and 'training' false; leave one"},
+        {"\"training\": false, \"loss\": 1", "has 'training' false and 'loss' true; leave one out"},
+        {"\"train\": true, \"loss\": false", "has 'train' true and 'loss' false; leave one out"},
+        {"\"train\": true, \"training\": \"x\"", "has 'training', which must be true or false"},
+        {"\"weight\": 1, \"loss\": false", "has 'weight' 1 and 'loss' false; leave one out"},
+        {"\"weight\": 1, \"train\": false", "has 'weight' 1 and 'train' false; leave one out"}};
+    char rows[256];
+    set_template(plain_template);
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        snprintf(rows, sizeof rows,
+                 "{\"messages\": [" USER ", {\"role\": \"assistant\", \"content\": \"a\", %s}]}",
+                 bad[i][0]);
+        refuse("f.jsonl", rows, bad[i][1]);
+    }
+    say("f.jsonl",
+        "{\"messages\": " TURNS(
+            ", \"train\": true, \"training\": true, \"weight\": 1, \"loss\": true") "}",
+        NULL, NULL);
+    say("f.jsonl", "{\"messages\": " TURNS(", \"train\": null, \"training\": true") "}", NULL,
+        NULL);
+}
+
 /* Members of messages that neither sifr nor the template reads are named once a file. */
 static void names_members(void **state) {
     (void)state;
@@ -300,6 +327,7 @@ int main(void) {
         cmocka_unit_test_setup_teardown(tells_classes, scratch_setup, scratch_teardown),
         cmocka_unit_test_setup_teardown(keeps_prompts, scratch_setup, scratch_teardown),
         cmocka_unit_test_setup_teardown(reads_systems, scratch_setup, scratch_teardown),
+        cmocka_unit_test_setup_teardown(compares_flags, scratch_setup, scratch_teardown),
         cmocka_unit_test_setup_teardown(names_members, scratch_setup, scratch_teardown),
         cmocka_unit_test_setup_teardown(names_all, scratch_setup, scratch_teardown),
         cmocka_unit_test_setup_teardown(names_replaced_fields, scratch_setup, scratch_teardown),

@@ -29,14 +29,21 @@ int formats_message_loss(const json_t *message) {
     return json_is_number(loss) && (number == 0 || number == 1) ? (int)number : -1;
 }
 
-static int train_of(const json_t *message, const char **name) {
-    for (int i = 0; i < TRAIN_NAMES; i++) {
-        const json_t *train = given(message, train_names[i]);
-        *name = train_names[i];
+/* The next of train, training and loss that says something, from *i on: 0 or 1; -1: none is left,
+ * -2: something else. "loss" that is neither is no flag, but named as not read. */
+static int next_train(const json_t *message, int *i, const char **name) {
+    while (*i < TRAIN_NAMES) {
+        const json_t *train = given(message, *name = train_names[(*i)++]);
         if (train) return json_is_boolean(train) ? json_is_true(train) : -2;
     }
     *name = "loss";
-    return formats_message_loss(message);
+    return (*i)++ == TRAIN_NAMES ? formats_message_loss(message) : -1;
+}
+
+/* What the first of them says. */
+static int train_of(const json_t *message, const char **name) {
+    int i = 0;
+    return next_train(message, &i, name);
 }
 
 bool formats_message_learned(const json_t *message) {
@@ -65,6 +72,23 @@ static const char *find_detail(const json_t *message) {
     return NULL;
 }
 
+/* Whether what the first of them says is what the others say. */
+static sifr_status check_agreed(const json_t *message, const char *name,
+                                const formats_row_place *place, sifr_error *error) {
+    const char *first, *flag;
+    int i = 0, train = next_train(message, &i, &first), other;
+    while ((other = next_train(message, &i, &flag)) != -1) {
+        if (other == -2)
+            return formats_row_fail(place, name, error, "has '%s', which must be true or false",
+                                    flag);
+        if (other != train)
+            return formats_row_fail(place, name, error, "has '%s' %s and '%s' %s; leave one out",
+                                    first, train ? "true" : "false", flag,
+                                    other ? "true" : "false");
+    }
+    return SIFR_OK;
+}
+
 sifr_status formats_flags_check(const json_t *message, const char *name,
                                 const formats_row_place *place, sifr_error *error) {
     const char *flag;
@@ -83,7 +107,7 @@ sifr_status formats_flags_check(const json_t *message, const char *name,
     if (weight >= 0 && train >= 0 && weight != train)
         return formats_row_fail(place, name, error, "has 'weight' %d and '%s' %s; leave one out",
                                 weight, flag, train ? "true" : "false");
-    return SIFR_OK;
+    return check_agreed(message, name, place, error);
 }
 
 sifr_status formats_messages_answer(const json_t *messages, const formats_row_place *place,
