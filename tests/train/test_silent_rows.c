@@ -320,6 +320,38 @@ static void names_answers_that_lack(void **state) {
            "'output' is a number; it must be a string; mend the row, or give --skip-bad-rows");
 }
 
+/* The warning of a row that is skipped names no flag that is given. */
+static void names_no_given_flag(void **state) {
+    (void)state;
+    static const char *const bad[][2] = {
+        {"{\"messages\": [" USER ", {\"role\": \"assistant\", \"content\": null, "
+         "\"function_call\": {\"name\": \"f\"}}]}",
+         "[1]' has 'function_call', OpenAI's older form, which is not read"},
+        {"{\"messages\": [" USER ", {\"role\": \"assistant\", \"content\": \"\", "
+         "\"reasoning_content\": \"so\"}]}",
+         "message 2 of the assistant has nothing but 'reasoning_content'"},
+        {"{\"instruction\": \"a\", \"output\": 5}", "'output' is a number; it must be a string\n"},
+        {"{\"question\": \"q\", \"context\": \"c\", \"answers\": {\"text\": []}}",
+         "'answers.text' is an empty list, so there is nothing to learn\n"},
+        {"{\"instruction\": \"\\ud800\", \"output\": \"a\"}", "is no text\n"}};
+    static const char *const good[] = {
+        "{\"messages\": " TURNS("") "}", "{\"messages\": " TURNS("") "}",
+        "{\"instruction\": \"a\", \"output\": \"b\"}",
+        "{\"question\": \"q\", \"context\": \"c\", \"answers\": {\"text\": [\"a\"]}}",
+        "{\"instruction\": \"a\", \"output\": \"b\"}"};
+    char rows[512];
+    set_template(plain_template);
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        snprintf(rows, sizeof rows, "%s\n%s\n", good[i], bad[i][0]);
+        train_chat_source source = source_of(scratch_text("g.jsonl", rows));
+        train_chat_options options = options_for(&source, 1);
+        options.skip_bad_rows = true;
+        train_chat_close(open_rows(&options));
+        if (!strstr(said, bad[i][1]) || strstr(said, "--skip-bad-rows"))
+            fail_msg("%s: says %s", bad[i][0], said);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(reads_marks, scratch_setup, scratch_teardown),
@@ -332,6 +364,7 @@ int main(void) {
         cmocka_unit_test_setup_teardown(names_all, scratch_setup, scratch_teardown),
         cmocka_unit_test_setup_teardown(names_replaced_fields, scratch_setup, scratch_teardown),
         cmocka_unit_test_setup_teardown(names_answers_that_lack, scratch_setup, scratch_teardown),
+        cmocka_unit_test_setup_teardown(names_no_given_flag, scratch_setup, scratch_teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

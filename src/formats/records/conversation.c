@@ -22,6 +22,10 @@ sifr_status formats_row_fail(const formats_row_place *place, const char *field, 
                      (long long)place->row, (long long)place->line, field, blank, said);
 }
 
+const char *formats_row_or_skip(const formats_row_place *place, const char *ending) {
+    return place->skipped ? "" : ending;
+}
+
 /* --- members --- */
 
 const char *formats_json_kind(const json_t *value) {
@@ -40,7 +44,7 @@ sifr_status formats_row_sound(const json_t *value, const char *field,
     if (!fault) return SIFR_OK;
     snprintf(name, sizeof name, "'%.80s'", field);
     return formats_row_fail(place, name, error, "%s%s", fault,
-                            place->skipped ? "" : "; mend the row, or give --skip-bad-rows");
+                            formats_row_or_skip(place, "; mend the row, or give --skip-bad-rows"));
 }
 
 sifr_status formats_row_sound_all(const json_t *row, const formats_form *form,
@@ -70,11 +74,12 @@ sifr_status formats_row_string(const json_t *row, const char *field, bool option
     snprintf(name, sizeof name, "'%.80s'", emptied ? list : field ? field : "");
     if (emptied)
         return formats_row_fail(place, name, error,
-                                "is an empty list, so there is nothing to learn; take the row out, "
-                                "or give --skip-bad-rows");
-    return formats_row_fail(place, name, error,
-                            "%s; it must be a string; mend the row, or give --skip-bad-rows",
-                            formats_json_kind(value));
+                                "is an empty list, so there is nothing to learn%s",
+                                formats_row_or_skip(place, "; take the row out, or give "
+                                                           "--skip-bad-rows"));
+    return formats_row_fail(place, name, error, "%s; it must be a string%s",
+                            formats_json_kind(value),
+                            formats_row_or_skip(place, "; mend the row, or give --skip-bad-rows"));
 }
 
 static sifr_status parse_list(const char *text, size_t size, const char *name,
@@ -202,7 +207,8 @@ static sifr_status check_message(const json_t *message, const char *name,
             place, name, error,
             "has 'function_call', OpenAI's older form, which is not read; "
             "write it as \"tool_calls\": [{\"type\": \"function\", \"function\": "
-            "{…}}], or give --skip-bad-rows");
+            "{…}}]%s",
+            formats_row_or_skip(place, ", or give --skip-bad-rows"));
     return formats_row_fail(place, name, error, "has no content: 'content' %s",
                             formats_json_kind(content));
 }

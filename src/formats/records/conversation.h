@@ -26,6 +26,9 @@ typedef struct formats_row_place {
 sifr_status formats_row_fail(const formats_row_place *place, const char *field, sifr_error *error,
                              const char *format, ...) SIFR_PRINTF(4, 5) SIFR_MUST_CHECK;
 
+/* The ending of a message that names --skip-bad-rows; "" where that is given. */
+const char *formats_row_or_skip(const formats_row_place *place, const char *ending);
+
 typedef struct formats_conversation {
     json_t *messages;       /* owned; NULL: a text */
     json_t *tools;          /* owned; NULL: none */

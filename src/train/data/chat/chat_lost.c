@@ -152,7 +152,8 @@ sifr_status train_chat_check_lost(const train_chat_lost *lost, const formats_row
     return formats_row_fail(place, "", error,
                             "message %zu of the assistant has nothing but '%s', which the chat "
                             "template does not write, so an empty answer would be learned; give a "
-                            "template that writes it (--chat-template), or --skip-bad-rows to "
-                            "leave such rows out",
-                            lost->empty, lost->member);
+                            "template that writes it (--chat-template)%s",
+                            lost->empty, lost->member,
+                            formats_row_or_skip(place, ", or --skip-bad-rows to leave such rows "
+                                                       "out"));
 }
