@@ -288,6 +288,31 @@ static void names_replaced_fields(void **state) {
     assert_null(strstr(said, "not read"));
 }
 
+/* What is for the chat template is not read where none writes the row: each of a file by itself. */
+static void names_variables_of_texts(void **state) {
+    (void)state;
+    static const char kwargs[] = "\"chat_template_kwargs\": {\"think\": true}";
+    static const char line[] = "v.jsonl: field not read: chat_template_kwargs\n";
+    static const char *const texts[] = {"\"prompt\": \"a\", \"completion\": \"b\"",
+                                        "\"prompt\": \"a\", \"chosen\": \"b\", \"rejected\": \"c\"",
+                                        "\"text\": \"a\""};
+    char rows[512];
+    set_template("{% for m in messages %}{{ m.role }}{{ think }}{{ m.content }}{% endfor %}");
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
+        snprintf(rows, sizeof rows, "{%s}\n{%s, %s}\n{%s, %s}\n", texts[i], texts[i], kwargs,
+                 texts[i], kwargs);
+        say("v.jsonl", rows, NULL, line);
+    }
+    snprintf(rows, sizeof rows,
+             "{\"prompt\": [" USER "], \"completion\": [" SAYS("") "], %s}\n{%s}\n", kwargs,
+             texts[0]);
+    say("v.jsonl", rows, NULL, NULL);
+    snprintf(rows, sizeof rows,
+             "{\"prompt\": [" USER "], \"completion\": [" SAYS("") "], %s}\n{%s, %s}\n", kwargs,
+             texts[0], kwargs);
+    say("v.jsonl", rows, NULL, line);
+}
+
 /* A question without an answer is of SQuAD's form, wherever in the file it stands, and a call in
  * OpenAI's older form is named. */
 static void names_answers_that_lack(void **state) {
@@ -362,6 +387,7 @@ int main(void) {
         cmocka_unit_test_setup_teardown(compares_flags, scratch_setup, scratch_teardown),
         cmocka_unit_test_setup_teardown(names_members, scratch_setup, scratch_teardown),
         cmocka_unit_test_setup_teardown(names_all, scratch_setup, scratch_teardown),
+        cmocka_unit_test_setup_teardown(names_variables_of_texts, scratch_setup, scratch_teardown),
         cmocka_unit_test_setup_teardown(names_replaced_fields, scratch_setup, scratch_teardown),
         cmocka_unit_test_setup_teardown(names_answers_that_lack, scratch_setup, scratch_teardown),
         cmocka_unit_test_setup_teardown(names_no_given_flag, scratch_setup, scratch_teardown),

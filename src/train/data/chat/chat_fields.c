@@ -80,6 +80,7 @@ sifr_status train_chat_fields_name(train_chat_fields *f, json_t *row,
 static const char tag[] = "kto_tag", label[] = "label";
 
 static bool holds_nothing(const json_t *value) {
+    if (!value) return true;
     if (json_is_string(value)) return json_string_length(value) == 0;
     return json_is_null(value) || (json_is_array(value) && json_array_size(value) == 0) ||
            (json_is_object(value) && json_object_size(value) == 0);
@@ -219,6 +220,15 @@ sifr_status train_chat_fields_note(train_chat_fields *f, const formats_form *for
     if (!whole) return base_fail_alloc(error, 64);
     BASE_TRY(note_mark(f, form, row, error));
     return note_members(f, form, row, error);
+}
+
+sifr_status train_chat_fields_untemplated(train_chat_fields *f, const json_t *row,
+                                          sifr_error *error) {
+    static const char *const names[] = {"chat_template_kwargs", "documents"};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        if (!holds_nothing(json_object_get(row, names[i])))
+            BASE_TRY(add_unread(f, names[i], error));
+    return SIFR_OK;
 }
 
 sifr_status train_chat_fields_check(train_chat_fields *f, const formats_form *form,

@@ -34,6 +34,10 @@ sifr_status train_chat_fields_name(train_chat_fields *fields, json_t *row,
 sifr_status train_chat_fields_note(train_chat_fields *fields, const formats_form *form,
                                    const json_t *row, sifr_error *error) SIFR_MUST_CHECK;
 
+/* Notes what is for a chat template, of a row that none has written. */
+sifr_status train_chat_fields_untemplated(train_chat_fields *fields, const json_t *row,
+                                          sifr_error *error) SIFR_MUST_CHECK;
+
 /* Notes fields of the row last named, whose names others have taken. SIFR_FAILED, with file, row
  * and field, where one holds text that nothing says that is read. */
 sifr_status train_chat_fields_check(train_chat_fields *fields, const formats_form *form,

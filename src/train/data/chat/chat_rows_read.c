@@ -160,6 +160,8 @@ static sifr_status take_row(chat_reader *r, const chat_slot *slot, sifr_error *e
         chat->counts.doubled += rows[a].odd.doubled;
         chat->counts.twice += rows[a].lost.twice;
         r->templated |= rows[a].templated;
+        if (!rows[a].templated)
+            BASE_TRY(train_chat_fields_untemplated(&r->fields, slot->row, error));
         r->wants_ends |= rows[a].templated && wants_ends(&r->encoders[0].turns);
         r->has_ends |= rows[a].ends > 0;
         BASE_TRY(say_once(r, &rows[a], error));
