@@ -130,6 +130,44 @@ static void keeps_prompts(void **state) {
            "'prompt' is a number; it must be a text or a list of messages");
 }
 
+#define SAID(who, text) "{\"role\": \"" who "\", \"content\": \"" text "\"}, "
+#define TALK                                                                                       \
+    SAID("system", "sys\\nof two")                                                                 \
+    SAID("user", "Hi there") SAID("assistant", "yo") SAID("user", "q")
+
+/* A prompt may be written out of the messages, whoever joined them; some other text is lost. */
+static void finds_written_prompts(void **state) {
+    (void)state;
+    static const char *const good[] = {
+        "sys\\nof two\\nHi there",
+        "sys\\r\\nHi there",
+        "Hi there q",
+        "Hi there\\nq",
+        "Human: Hi there\\n\\nAssistant: yo\\n\\nHuman: q\\n\\nAssistant:",
+        "\\n\\nHuman: q\\n\\nASSISTANT: "};
+    static const char *const bad[] = {"sys\\nbe kind",
+                                      "Hi there and q",
+                                      "Hi thereq",
+                                      "Human:",
+                                      "Human: Hi",
+                                      "of\\nHi there",
+                                      "Human: Hi there\\n\\nRobot: yo"};
+    char rows[1024];
+    set_template(plain_template);
+    for (size_t i = 0; i < sizeof good / sizeof *good + sizeof bad / sizeof *bad; i++) {
+        bool fits = i < sizeof good / sizeof *good;
+        snprintf(rows, sizeof rows,
+                 "{\"prompt\": \"%s\", \"chosen\": [" TALK
+                 "{\"role\": \"assistant\", \"content\": \"c\"}], \"rejected\": [" TALK
+                 "{\"role\": \"assistant\", \"content\": \"r\"}]}",
+                 fits ? good[i] : bad[i - sizeof good / sizeof *good]);
+        if (fits)
+            say("w.jsonl", rows, NULL, NULL);
+        else
+            refuse("w.jsonl", rows, "'prompt' is a text that the answers do not have");
+    }
+}
+
 /* A system field is a text, whatever it stands beside. */
 static void reads_systems(void **state) {
     (void)state;
@@ -383,6 +421,7 @@ int main(void) {
         cmocka_unit_test_setup_teardown(marks_forms, scratch_setup, scratch_teardown),
         cmocka_unit_test_setup_teardown(tells_classes, scratch_setup, scratch_teardown),
         cmocka_unit_test_setup_teardown(keeps_prompts, scratch_setup, scratch_teardown),
+        cmocka_unit_test_setup_teardown(finds_written_prompts, scratch_setup, scratch_teardown),
         cmocka_unit_test_setup_teardown(reads_systems, scratch_setup, scratch_teardown),
         cmocka_unit_test_setup_teardown(compares_flags, scratch_setup, scratch_teardown),
         cmocka_unit_test_setup_teardown(names_members, scratch_setup, scratch_teardown),

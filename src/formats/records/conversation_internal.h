@@ -47,9 +47,10 @@ sifr_status formats_row_check_unread(const json_t *row, const formats_form *form
                                      const formats_row_place *place,
                                      sifr_error *error) SIFR_MUST_CHECK;
 
-/* The same of a prompt that is not read, since the answers are whole. */
+/* The same of a prompt that is not read, since the answers are whole lists of messages: it may also
+ * be written out of what those say. */
 sifr_status formats_row_check_prompt(const json_t *row, const formats_form *form,
-                                     const formats_row_place *place,
+                                     json_t *const answers[2], const formats_row_place *place,
                                      sifr_error *error) SIFR_MUST_CHECK;
 
 /* conversation_flags.c: whether it is learned, as a message says of itself, and that nothing else

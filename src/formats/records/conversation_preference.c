@@ -122,7 +122,7 @@ static sifr_status split(const preference *p, json_t *out[2], sifr_error *error)
         return formats_row_fail(p->place, "'prompt'", error,
                                 "%s; it must be a text or a list of messages",
                                 formats_json_kind(p->prompt));
-    if (repeats) BASE_TRY(formats_row_check_prompt(p->row, p->form, p->place, error));
+    if (repeats) BASE_TRY(formats_row_check_prompt(p->row, p->form, p->answers, p->place, error));
     if (!p->prompt || json_is_null(p->prompt) || repeats) return cut_prompt(p, out, error);
     if (!lists && !json_is_string(p->prompt))
         return formats_row_fail(p->place, "'prompt'", error, "must be a text, as the answers are");

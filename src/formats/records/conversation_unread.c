@@ -1,6 +1,7 @@
 /* Fields that a form does not read, though they would change its text. */
 #include <stdio.h>
 #include <string.h>
+#include <strings.h>
 
 #include "formats/records/conversation_internal.h"
 
@@ -109,12 +110,89 @@ sifr_status formats_row_check_replaced(const json_t *row, const formats_form *fo
                             name, name);
 }
 
+/* --- a prompt that is written out of messages --- */
+
+/* As many pieces are looked for in a prompt: each costs a look at all messages. */
+enum { PIECES_AT_MOST = 256 };
+
+static bool is_blank(char c) {
+    return strchr(" \t\r\n", c) != NULL; /* the end too */
+}
+
+/* What is left of a prompt, and the longest piece that it begins with. */
+typedef struct prompt_left {
+    words rest;
+    size_t piece;
+} prompt_left;
+
+/* A whole text of a message. */
+static bool take_text(void *user, words text) {
+    prompt_left *left = user;
+    words rest = left->rest;
+    bool begins = text.size > left->piece && text.size <= rest.size &&
+                  memcmp(rest.text, text.text, text.size) == 0;
+    if (begins && (text.size == rest.size || is_blank(rest.text[text.size])))
+        left->piece = text.size;
+    return true;
+}
+
+/* Or a whole line of one; false: it is. */
+static bool take_line(void *user, words text) {
+    prompt_left *left = user;
+    const char *from = text.text, *end = text.text + text.size, *found;
+    words line = left->rest;
+    const char *feed = memchr(line.text, '\n', line.size);
+    if (feed) line.size = (size_t)(feed - line.text);
+    while (line.size && is_blank(line.text[line.size - 1])) line.size--;
+    while (line.size && (found = memmem(from, (size_t)(end - from), line.text, line.size))) {
+        const char *behind = found + line.size;
+        bool begins = found == text.text || found[-1] == '\n';
+        from = behind;
+        if (!begins || (behind < end && *behind != '\n' && *behind != '\r')) continue;
+        left->piece = line.size;
+        return false;
+    }
+    return true;
+}
+
+/* "Human:" … before what someone says; its size, 0: there is none. */
+static size_t role_at(words rest) {
+    static const char *const roles[] = {"human:", "user:", "assistant:", "system:", "gpt:"};
+    for (size_t i = 0; i < sizeof roles / sizeof *roles; i++) {
+        size_t size = strlen(roles[i]);
+        bool is = size <= rest.size && strncasecmp(rest.text, roles[i], size) == 0;
+        if (is && (size == rest.size || is_blank(rest.text[size]))) return size;
+    }
+    return 0;
+}
+
+/* Whether the prompt is made of texts of the messages, or of their lines, with blanks and words for
+ * roles between them. */
+static bool is_written_of(words prompt, json_t *const answers[2]) {
+    prompt_left left = {prompt, 0};
+    bool any = false;
+    for (int pieces = 0; left.rest.size && pieces < PIECES_AT_MOST; pieces++) {
+        left.piece = 0;
+        for (int a = 0; a < 2; a++) (void)each_text(answers[a], take_text, &left);
+        bool role = !left.piece && (left.piece = role_at(left.rest)) > 0;
+        for (int a = 0; a < 2 && !left.piece; a++) (void)each_text(answers[a], take_line, &left);
+        if (!left.piece) return false;
+        any |= !role;
+        left.rest.text += left.piece, left.rest.size -= left.piece;
+        while (left.rest.size && is_blank(*left.rest.text)) left.rest.text++, left.rest.size--;
+    }
+    return any && !left.rest.size;
+}
+
 sifr_status formats_row_check_prompt(const json_t *row, const formats_form *form,
-                                     const formats_row_place *place, sifr_error *error) {
+                                     json_t *const answers[2], const formats_row_place *place,
+                                     sifr_error *error) {
     const char *name = formats_form_field(form, FORMATS_PART_PROMPT, row);
+    const json_t *prompt = name ? formats_row_get(row, name) : NULL;
     unread_text unread = {row, form, FORMATS_PART_PROMPT, {0}};
     char field[96];
-    if (!name || each_text(formats_row_get(row, name), is_known, &unread)) return SIFR_OK;
+    if (!name || each_text(prompt, is_known, &unread) || is_written_of(words_of(prompt), answers))
+        return SIFR_OK;
     snprintf(field, sizeof field, "'%.80s'", name);
     return formats_row_fail(place, field, error,
                             "is a text that the answers do not have, which are lists of messages "
