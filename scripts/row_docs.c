@@ -53,7 +53,7 @@ static const char *const intro =
     "out of each row before its form is found. Members of messages that neither sifr nor the chat\n"
     "template reads are named in a line of their own. A field whose name `--data-fields` gives to "
     "another\n"
-    "is not read either, and ends the run where it holds text of its own.\n"
+    "is not read either.\n"
     "\n"
     "`kto_tag` and `label` mark an answer, or a text, as good or bad, where they are true or "
     "false, 1\n"

@@ -71,12 +71,6 @@ sifr_status formats_conversation_read(const json_t *row, const formats_form *for
                                       const formats_row_format *format, bool templated,
                                       const formats_row_place *place, formats_conversation *out,
                                       sifr_error *error) SIFR_MUST_CHECK;
-/* SIFR_FAILED where the value, of a row's own field whose name another field was given, holds text
- * that no field says that is read. */
-sifr_status formats_row_check_replaced(const json_t *row, const formats_form *form,
-                                       const char *name, const json_t *value,
-                                       const formats_row_place *place,
-                                       sifr_error *error) SIFR_MUST_CHECK;
 /* Whether the message says that it is not to learn: "weight": 0, as OpenAI's and Mistral's rows
  * have it, "train" or "training": false, as axolotl's, or "loss": false or 0, as ms-swift's. */
 bool formats_message_unlearned(const json_t *message);

@@ -96,20 +96,6 @@ sifr_status formats_row_check_unread(const json_t *row, const formats_form *form
     return SIFR_OK;
 }
 
-sifr_status formats_row_check_replaced(const json_t *row, const formats_form *form,
-                                       const char *name, const json_t *value,
-                                       const formats_row_place *place, sifr_error *error) {
-    char field[96];
-    unread_text unread = {row, form, FORMATS_PARTS, {0}};
-    if (each_text(value, is_known, &unread)) return SIFR_OK;
-    snprintf(field, sizeof field, "'%.80s'", name);
-    return formats_row_fail(place, field, error,
-                            "holds text of its own, which is not read, since another field is "
-                            "taken as '%.80s'; leave one out, or pass it with --ignore-fields "
-                            "%.80s",
-                            name, name);
-}
-
 /* --- a prompt that is written out of messages --- */
 
 /* As many pieces are looked for in a prompt: each costs a look at all messages. */

@@ -231,16 +231,11 @@ sifr_status train_chat_fields_untemplated(train_chat_fields *f, const json_t *ro
     return SIFR_OK;
 }
 
-sifr_status train_chat_fields_check(train_chat_fields *f, const formats_form *form,
-                                    const json_t *row, const formats_row_place *place,
-                                    sifr_error *error) {
+sifr_status train_chat_fields_note_replaced(train_chat_fields *f, sifr_error *error) {
     const char *name;
     json_t *value;
-    json_object_foreach(f->replaced, name, value) {
-        if (holds_nothing(value)) continue;
+    json_object_foreach(f->replaced, name, value) if (!holds_nothing(value))
         BASE_TRY(add_unread(f, name, error));
-        BASE_TRY(formats_row_check_replaced(row, form, name, value, place, error));
-    }
     return SIFR_OK;
 }
 

@@ -38,11 +38,9 @@ sifr_status train_chat_fields_note(train_chat_fields *fields, const formats_form
 sifr_status train_chat_fields_untemplated(train_chat_fields *fields, const json_t *row,
                                           sifr_error *error) SIFR_MUST_CHECK;
 
-/* Notes fields of the row last named, whose names others have taken. SIFR_FAILED, with file, row
- * and field, where one holds text that nothing says that is read. */
-sifr_status train_chat_fields_check(train_chat_fields *fields, const formats_form *form,
-                                    const json_t *row, const formats_row_place *place,
-                                    sifr_error *error) SIFR_MUST_CHECK;
+/* Notes fields of the row last named, whose names others have taken. */
+sifr_status train_chat_fields_note_replaced(train_chat_fields *fields,
+                                            sifr_error *error) SIFR_MUST_CHECK;
 
 /* Notes names, each with a line feed behind it, of variables that a row gives and the template does
  * not have. */

@@ -231,7 +231,7 @@ static sifr_status prepare_row(chat_reader *r, json_t *row, const formats_row_pl
     BASE_TRY(train_chat_fields_name(&r->fields, row, place, error));
     BASE_TRY(find_form(r, row, place, error));
     BASE_TRY(train_chat_fields_note(&r->fields, r->form, row, error));
-    return train_chat_fields_check(&r->fields, r->form, row, place, error);
+    return train_chat_fields_note_replaced(&r->fields, error);
 }
 
 /* The next row of the file, NULL behind the last one, or where the source has had as many as are
