@@ -36,12 +36,28 @@ static bool is_read(const json_t *fields, const char *const *reads, const char *
     return false;
 }
 
+/* Whether a name is given to another field, while the row's own field of that name is not read. */
+static bool is_replaced(const json_t *fields, const char *const *names, const char *name) {
+    const char *here;
+    json_t *there;
+    json_object_foreach((json_t *)(uintptr_t)fields, here, there) {
+        if (strcmp(json_string_value(there), name) == 0) return false;
+    }
+    for (size_t i = 0; names[i]; i++)
+        if (strcmp(names[i], name) == 0) return false; /* of the list already */
+    return true;
+}
+
 void import_put_ignored(json_t *source, const json_t *fields, const char *const *names,
                         const char *const *reads) {
-    json_t *ignored = json_array();
+    json_t *ignored = json_array(), *there;
+    const char *here;
     for (size_t i = 0; names[i]; i++)
         if (!is_read(fields, reads, names[i]))
             json_array_append_new(ignored, json_string(names[i]));
+    json_object_foreach((json_t *)(uintptr_t)fields, here, there) {
+        if (is_replaced(fields, names, here)) json_array_append_new(ignored, json_string(here));
+    }
     json_object_set_new(source, "ignore_fields", ignored);
 }
 

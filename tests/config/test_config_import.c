@@ -6,6 +6,8 @@
 
 /* What axolotl's types do not read of rows: of Alpaca's, with a text for the system, without one
  * for the input; of messages; of preferences; and TRL of any. */
+/* And names of the file's own that other fields are given. */
+#define NO_MARKS_NOR(names) "\"tools\", \"label\", \"kto_tag\", " names "]"
 #define NO_MARKS "\"tools\", \"label\", \"kto_tag\"]"
 #define OF_ALPACA                                                                                  \
     "\"ignore_fields\": [\"context\", \"system\", \"system_prompt\", \"history\", " NO_MARKS
@@ -13,6 +15,8 @@
     "\"ignore_fields\": [\"input\", \"context\", \"system\", \"system_prompt\", "                  \
     "\"history\", " NO_MARKS
 #define OF_MESSAGES "\"ignore_fields\": [\"system_prompt\", \"functions\", \"label\", \"kto_tag\"]"
+#define OF_MESSAGES_NOR(name)                                                                      \
+    "\"ignore_fields\": [\"system_prompt\", \"functions\", \"label\", \"kto_tag\", " name "]"
 #define OF_TRL                                                                                     \
     "\"ignore_fields\": [\"system\", \"system_prompt\", \"input\", \"instruction\", "              \
     "\"question\", "                                                                               \
@@ -323,7 +327,9 @@ static void preferences(void **state) {
         "{\"loss_type\": \"orpo\", \"beta\": 0.2}, \"per_device_train_batch_size\": 2, "
         "\"dataset\": "
         "[{\"path\": \"a.jsonl\", \"type\": \"preference\", \"fields\": {\"prompt\": "
-        "\"q\"}, " OF_PAIRS "}]}}",
+        "\"q\"}, \"ignore_fields\": [\"system\", \"input\", \"tools\", \"instruction\", "
+        "\"question\", "
+        "\"context\", \"history\", \"system_prompt\", \"prompt\"]}]}}",
         0);
     says("base_model: m\nrl: dpo\ndatasets: [{path: a.jsonl, type: chatml.intel}]\n",
          "not taken over: axolotl writes rows of this type in ChatML by itself: give the file to "
@@ -418,16 +424,20 @@ static void texts_of_axolotl(void **state) {
          "to "
          "concisely answer the question.\\n\\nUSER: {input}\\n===\\n{instruction}\\nASSISTANT:\", "
          "\"ignore_fields\": [\"input\", \"context\", \"system\", \"system_prompt\", "
-         "\"history\", " NO_MARKS},
+         "\"history\", " NO_MARKS_NOR("\"instruction\", \"output\"")},
         {"type: alpaca_w_system.load_open_orca_chatml",
          "\"type\": \"alpaca\", \"fields\": {\"instruction\": \"question\", \"output\": "
          "\"response\", \"system\": \"system_prompt\"}, \"format\": "
          "\"<|im_start|>user\\n{instruction}<|im_end|>\\n<|im_start|>assistant\\n\", "
          "\"system_format\": \"<|im_start|>system\\n{system}<|im_end|>\\n\", \"ignore_fields\": "
-         "[\"input\", \"context\", \"system\", \"history\", " NO_MARKS},
+         "[\"input\", \"context\", \"system\", \"history\", " NO_MARKS_NOR(
+             "\"instruction\", \"output\"")},
         {"type: {field_instruction: q, field_output: a, format: '[INST] {instruction} [/INST]'}",
          "\"type\": \"alpaca\", \"fields\": {\"instruction\": \"q\", \"output\": \"a\"}, "
-         "\"format\": \"[INST] {instruction} [/INST]\", " WITHOUT_INPUT},
+         "\"format\": \"[INST] {instruction} [/INST]\", \"ignore_fields\": [\"input\", "
+         "\"context\", "
+         "\"system\", \"system_prompt\", \"history\", " NO_MARKS_NOR(
+             "\"instruction\", \"output\"")},
         {"type: {field_instruction: instruction, field_input: c, field_output: output, format: "
          "'{instruction} {input}', no_input_format: '{instruction}', system_format: '<{system}> ', "
          "system_prompt: 'Be {kind}.'}",
@@ -440,7 +450,8 @@ static void texts_of_axolotl(void **state) {
          "\"system_format\": \"<{system}> \", " WITHOUT_INPUT},
         {"type: chat_template, field_messages: turns, message_property_mappings: {role: from, "
          "content: value}",
-         "\"type\": \"sharegpt\", \"fields\": {\"conversations\": \"turns\"}, " OF_MESSAGES},
+         "\"type\": \"sharegpt\", \"fields\": {\"conversations\": \"turns\"}, " OF_MESSAGES_NOR(
+             "\"conversations\"")},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         char yaml[1024], made[2048];
@@ -516,10 +527,12 @@ static void rows_to_fine_tune_on(void **state) {
         "{path: "
         "b.jsonl, type: completion, field: body}]\n",
         "{\"sifr\": {\"model\": \"m\", \"lr_scheduler_type\": \"cosine\", \"dataset\": [{\"path\": "
-        "\"a.jsonl\", \"type\": \"messages\", \"fields\": {\"messages\": \"talk\"}, " OF_MESSAGES
-        "}, {\"path\": "
-        "\"b.jsonl\", \"type\": \"text\", \"fields\": {\"text\": \"body\"}, \"ignore_fields\": "
-        "[\"label\", \"kto_tag\"]}]}}",
+        "\"a.jsonl\", \"type\": \"messages\", \"fields\": {\"messages\": "
+        "\"talk\"}, " OF_MESSAGES_NOR(
+            "\"messages\"") "}, {\"path\": "
+                            "\"b.jsonl\", \"type\": \"text\", \"fields\": {\"text\": \"body\"}, "
+                            "\"ignore_fields\": "
+                            "[\"label\", \"kto_tag\", \"text\"]}]}}",
         0);
     says("base_model: m\nval_set_size: 20\n", "val_set_size = 20: sifr.validation_split\n");
     /* Text has no places for rows, and is held out as a file. */
