@@ -48,11 +48,11 @@ static void reads_marks(void **state) {
     say("m.csv", "prompt,completion,label\na,b,yes\nc,d,no\n", NULL, "field not read: label");
 }
 
-/* Rows of every form may be marked; pairs are by their names. */
+/* Rows of every form may be marked; pairs are by their names, and a text's label is a class. */
 static void marks_forms(void **state) {
     (void)state;
     static const char *const forms[] = {
-        "\"text\": \"p\"", "\"INSTRUCTION\": \"a\", \"RESPONSE\": \"b\"",
+        "\"INSTRUCTION\": \"a\", \"RESPONSE\": \"b\"",
         "\"question\": \"a\", \"context\": \"c\", \"answers\": {\"text\": [\"b\"]}",
         "\"messages\": [{\"role\": \"user\", \"content\": \"a\"}, {\"role\": \"assistant\", "
         "\"content\": \"b\"}]"};
@@ -70,9 +70,11 @@ static void marks_forms(void **state) {
         snprintf(rows, sizeof rows, "{%s, \"label\": false}", forms[i]);
         say("f.jsonl", rows, json_pack("[s]", "label"), NULL);
     }
+    say("f.jsonl", "{\"text\": \"p\", \"label\": 0}", NULL, "field not read: label");
+    refuse("f.jsonl", "{\"text\": \"p\", \"kto_tag\": false}", "is false or 0 in 1 of 1 rows");
     for (size_t i = 0; (form = formats_form_at(i)) != NULL; i++)
-        if (form->type != FORMATS_ROW_PREFERENCE && !form->refused &&
-            !form->fields[FORMATS_PART_MARK].names[1])
+        if (form->type != FORMATS_ROW_PREFERENCE && form->type != FORMATS_ROW_TEXT &&
+            !form->refused && !form->fields[FORMATS_PART_MARK].names[1])
             fail_msg("the form %s has no mark", form->name);
 }
 

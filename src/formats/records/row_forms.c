@@ -123,7 +123,8 @@ static const formats_form forms[] = {
      .source = "LLaMA-Factory, data/README.md; axolotl; dolly"},
     {.name = "text",
      .type = FORMATS_ROW_TEXT,
-     .fields = {ANSWERED("text"), MARK},
+     /* Beside a text a label is mostly a class, as in imdb. */
+     .fields = {ANSWERED("text"), [FORMATS_PART_MARK] = MAY_HAVE("kto_tag")},
      .source = "TRL, dataset formats; axolotl, completion; Mistral; LLaMA-Factory, data/README.md"},
     {.name = "input_messages",
      .type = FORMATS_ROW_MESSAGES,
