@@ -1,4 +1,4 @@
-/* The table of every key that a config may hold. Private to src/train/config_*.c and to the
+/* The table of every key that a config may hold. Private to src/config/ and to the
  * program that writes docs/config.md. */
 #ifndef CONFIG_CONFIG_KEYS_H
 #define CONFIG_CONFIG_KEYS_H
