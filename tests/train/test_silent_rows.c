@@ -54,8 +54,8 @@ static void marks_forms(void **state) {
     static const char *const forms[] = {
         "\"INSTRUCTION\": \"a\", \"RESPONSE\": \"b\"",
         "\"question\": \"a\", \"context\": \"c\", \"answers\": {\"text\": [\"b\"]}",
-        "\"messages\": [{\"role\": \"user\", \"content\": \"a\"}, {\"role\": \"assistant\", "
-        "\"content\": \"b\"}]"};
+        ("\"messages\": [{\"role\": \"user\", \"content\": \"a\"}, {\"role\": \"assistant\", "
+         "\"content\": \"b\"}]")};
     static const char *const bad[] = {"\"label\": false", "\"label\": 0", "\"kto_tag\": \"False\""};
     const formats_form *form;
     char rows[256];
