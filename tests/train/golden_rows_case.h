@@ -111,4 +111,30 @@ static bool same_sequence(const json_t *wanted, const train_chat *chat, int64_t 
     return false;
 }
 
+/* --- all cases of a file --- */
+
+/* `key` names the library in "versions". check_case returns the sequences that differ. */
+static void check_cases(const char *path, const char *key, int64_t least,
+                        int64_t (*check_case)(const json_t *golden, const json_t *wanted)) {
+    json_t *golden = load(path), *wanted;
+    int64_t bad = 0, all = 0, cases = 0, absent = 0;
+    size_t i;
+    json_array_foreach(json_object_get(golden, "cases"), i, wanted) {
+        if (!put_template(golden, wanted)) {
+            absent++;
+            continue;
+        }
+        bad += check_case(golden, wanted);
+        all += (int64_t)json_array_size(json_object_get(wanted, "sequences"));
+        cases++;
+    }
+    print_message("%lld sequences of %lld cases as %s %s makes them; %lld published templates' "
+                  "cases are not there\n",
+                  (long long)(all - bad), (long long)cases, key,
+                  word(json_object_get(golden, "versions"), key), (long long)absent);
+    json_decref(golden);
+    assert_true(cases > least);
+    if (bad) fail_msg("%lld of %lld sequences come out otherwise", (long long)bad, (long long)all);
+}
+
 #endif

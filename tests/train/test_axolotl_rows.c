@@ -71,25 +71,7 @@ static int64_t check_case(const json_t *golden, const json_t *wanted) {
 
 static void learns_what_axolotl_learns(void **state) {
     (void)state;
-    json_t *golden = load("tests/golden/axolotl/cases.json"), *wanted;
-    int64_t bad = 0, all = 0, cases = 0, absent = 0;
-    size_t i;
-    json_array_foreach(json_object_get(golden, "cases"), i, wanted) {
-        if (!put_template(golden, wanted)) {
-            absent++;
-            continue;
-        }
-        bad += check_case(golden, wanted);
-        all += (int64_t)json_array_size(of(wanted, "sequences"));
-        cases++;
-    }
-    print_message("%lld sequences of %lld cases as axolotl %s has them; %lld published templates' "
-                  "cases are not there\n",
-                  (long long)(all - bad), (long long)cases, word(of(golden, "versions"), "axolotl"),
-                  (long long)absent);
-    json_decref(golden);
-    assert_true(cases > 100);
-    if (bad) fail_msg("%lld of %lld sequences come out otherwise", (long long)bad, (long long)all);
+    check_cases("tests/golden/axolotl/cases.json", "axolotl", 100, check_case);
 }
 
 /* --- what is refused, and said --- */
