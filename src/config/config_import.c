@@ -73,14 +73,22 @@ static sifr_status import_key(import_state *s, const char *key, json_t *value, b
     return import_apply(s, row, key, value);
 }
 
+enum { KEY_LENGTH = 256 };
+
+/* Writes the key's whole name; whether it is a section, whose keys come one by one. */
+static bool name_key(const import_state *s, const char *prefix, const char *name,
+                     const json_t *value, char key[KEY_LENGTH]) {
+    snprintf(key, KEY_LENGTH, "%s%s%.120s", prefix, prefix[0] ? "." : "", name);
+    return !prefix[0] && config_key_has_word(s->kind->section, name, NULL, NULL) &&
+           json_is_object(value);
+}
+
 static sifr_status import_walk(import_state *s, json_t *object, const char *prefix) {
     const char *name;
     json_t *value;
     json_object_foreach(object, name, value) {
-        char key[256];
-        snprintf(key, sizeof key, "%s%s%.120s", prefix, prefix[0] ? "." : "", name);
-        bool section = !prefix[0] && config_key_has_word(s->kind->section, name, NULL, NULL);
-        if (section && json_is_object(value))
+        char key[KEY_LENGTH];
+        if (name_key(s, prefix, name, value, key))
             BASE_TRY(import_walk(s, value, name));
         else
             BASE_TRY(import_key(s, key, value, prefix[0]));
@@ -204,10 +212,8 @@ static void say_rest(import_state *s, json_t *object, const char *prefix) {
     const char *name;
     json_t *value;
     json_object_foreach(object, name, value) {
-        char key[256];
-        snprintf(key, sizeof key, "%s%s%.120s", prefix, prefix[0] ? "." : "", name);
-        bool section = !prefix[0] && config_key_has_word(s->kind->section, name, NULL, NULL);
-        if (section && json_is_object(value))
+        char key[KEY_LENGTH];
+        if (name_key(s, prefix, name, value, key))
             say_rest(s, value, name);
         else if (!json_is_null(value) && !json_object_get(s->said, key) &&
                  !json_object_get(s->said, name))
