@@ -40,7 +40,7 @@ tr -s ' \t\n' ' ' <text.txt | tr -d '"' | fold -w 900 | awk 'BEGIN {
 rm -rf model
 "$sifr" init --config config.json --tokenizer tokenizer --output model --seed 1 >log
 
-number() { sed -n "s/^ *\"$1\": \([0-9.e+-]*\).*/\1/p" "$2" | head -n 1; }
+number() { sed -n "s/^ *\"$1\": \([0-9.e+-]*\).*/\1/p" "$2" | sed -n 1p; }
 gib() { awk -v b="$1" 'BEGIN { printf "%.2f GiB", b / 2^30 }'; }
 rows=
 for type in fp16 bf16 fp32; do
@@ -101,8 +101,8 @@ fi
 {
     echo '# DeBERTa v3 large with a published DeepSpeed config, by `bench/classifier.sh`'
     echo
-    echo "$(date -u +'%Y-%m-%d %H:%M UTC'), commit $(git -C "$root" rev-parse --short=12 HEAD), $("$sifr" --version | head -n 1);"
-    echo "$(sed -n 's/^model name[^:]*: //p' /proc/cpuinfo | head -n 1), $(nproc) cores, load $(cut -d' ' -f1 /proc/loadavg) at the end."
+    echo "$(date -u +'%Y-%m-%d %H:%M UTC'), commit $(git -C "$root" rev-parse --short=12 HEAD), $("$sifr" --version | sed -n 1p);"
+    echo "$(sed -n '/^model name/{s/.*: //p;q}' /proc/cpuinfo), $(nproc) cores, load $(cut -d' ' -f1 /proc/loadavg) at the end."
     echo
     echo "$(sed -n 's/^  "parameters": \([0-9]*\).*/\1/p' plan.json) parameters, pairs of texts, 3 labels, 2 ranks x 2 micro batches x 4 sequences of 256 tokens,"
     echo 'ZeRO 3, optimizer state on the host. Memory is a rank'"'"'s; of DeepSpeed it is its resident set.'

@@ -50,17 +50,17 @@ echo $limit >"$group/$key"
 held=$(cat "$group/$peak")
 
 # Of the outermost object.
-number() { sed -n "s/^  \"$1\": \([0-9.]*\).*/\1/p" "$2" | head -n 1; }
+number() { sed -n "s/^  \"$1\": \([0-9.]*\).*/\1/p" "$2" | sed -n 1p; }
 # Of metrics.csv: its first line names the columns.
 column() { awk -F, -v name="$1" 'NR == 1 { for (i = 1; i <= NF; i++) if ($i == name) at = i; next }
     { print $at }' trained/metrics.csv; }
 losses=$(column loss)
-first=$(echo "$losses" | head -n 1) last=$(echo "$losses" | tail -n 1)
+first=$(echo "$losses" | sed -n 1p) last=$(echo "$losses" | tail -n 1)
 {
     echo '# A model larger than memory, by `bench/larger.sh`'
     echo
-    echo "$(date -u +'%Y-%m-%d %H:%M UTC'), commit $(git rev-parse --short=12 HEAD), $("$sifr" --version | head -n 1);"
-    echo "$(sed -n 's/^model name[^:]*: //p' /proc/cpuinfo | head -n 1), $(nproc) cores, load $(cut -d' ' -f1 /proc/loadavg) at the end."
+    echo "$(date -u +'%Y-%m-%d %H:%M UTC'), commit $(git rev-parse --short=12 HEAD), $("$sifr" --version | sed -n 1p);"
+    echo "$(sed -n '/^model name/{s/.*: //p;q}' /proc/cpuinfo), $(nproc) cores, load $(cut -d' ' -f1 /proc/loadavg) at the end."
     echo
     awk -v parameters="$(number parameters plan.json)" -v limit=$limit -v held="$held" \
         -v planned="$(number peak_bytes plan.json)" -v measured="$(number measured_bytes train.json)" \

@@ -53,7 +53,7 @@ for setting in "none 0" "unit 0" "unit 4096" "unit 1024"; do
 done
 [ "$run" = run ] || exit 0
 
-number() { sed -n "s/^  \"$1\": \([0-9]*\).*/\1/p" "$2" | head -n 1; }
+number() { sed -n "s/^  \"$1\": \([0-9]*\).*/\1/p" "$2" | sed -n 1p; }
 "$sifr" tokenizer train --vocab-size 1024 --data text --output tokenizer >log
 "$sifr" init --config model/config.json --tokenizer tokenizer --output folder >log
 while [ "$(wc -c <text)" -lt $((length * 16)) ]; do cat text text >more && mv more text; done

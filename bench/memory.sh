@@ -30,7 +30,7 @@ for model in llama gpt2; do
     "$sifr" init --config $model.json --tokenizer tokenizer --output $model >log
 done
 
-number() { sed -n "s/^  \"$1\": \([0-9]*\).*/\1/p" "$2" | head -n 1; }
+number() { sed -n "s/^  \"$1\": \([0-9]*\).*/\1/p" "$2" | sed -n 1p; }
 failed=0 count=0
 : >rows
 on_disk() { case $disk in "$1" | all) echo nvme ;; *) echo none ;; esac; }
@@ -106,8 +106,8 @@ measure llama 1 0 bf16 unit batch fp32 none "" '"seq_length": 1024, "tile_tokens
 {
     echo '# Memory: planned and measured'
     echo
-    echo "$(date -u +'%Y-%m-%d %H:%M UTC'), commit $commit, $("$sifr" --version | head -n 1);"
-    echo "$(sed -n 's/^model name.*: //p' /proc/cpuinfo | head -n 1), $(nproc) cores."
+    echo "$(date -u +'%Y-%m-%d %H:%M UTC'), commit $commit, $("$sifr" --version | sed -n 1p);"
+    echo "$(sed -n '/^model name/{s/.*: //p;q}' /proc/cpuinfo), $(nproc) cores."
     echo
     echo "Made by \`bench/memory.sh\`: $count configurations, 2 micro batches of 4 sequences of 256 (1,024 with tiles)"
     echo 'tokens, one thread a rank. Planned: `sifr plan`, of a rank. Measured: the most of any rank of'

@@ -36,7 +36,7 @@ J
 }
 
 quiet=$(awk '{ print $1 < 1 ? 1 : 0 }' /proc/loadavg)
-number() { sed -n "s/^ *\"$1\": \([0-9.e+-]*\).*/\1/p" "$2" | head -n 1; }
+number() { sed -n "s/^ *\"$1\": \([0-9.e+-]*\).*/\1/p" "$2" | sed -n 1p; }
 wire() { # OPERATION: bytes of a step, of the run in json
     awk -v operation="\"$1\":" -v steps=$STEPS '$1 == operation { inside = 1 }
         inside && $1 == "\"bytes\":" { print $2 / steps; exit }' json
@@ -163,7 +163,7 @@ timeline() {
 put() { "$tree/scripts/page-part.sh" "$page" "$1"; } # NAME: standard input there
 
 machine() {
-    echo "$(nproc) cores, $(sed -n 's/^model name.*: //p' /proc/cpuinfo | head -n 1)," \
+    echo "$(nproc) cores, $(sed -n '/^model name/{s/.*: //p;q}' /proc/cpuinfo)," \
         "$(awk '/MemTotal/ { printf "%.0f GiB", $2 / 1048576 }' /proc/meminfo);" \
         "$("$sifr" --version); a model of $(number parameters plan.json) parameters," \
         "$GLOBAL sequences of $LENGTH tokens a step over all ranks."

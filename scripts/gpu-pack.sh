@@ -73,7 +73,8 @@ cp -r --parents "${scripts[@]}" examples/h100.json bench/results/gpu.md bench/pe
 
 # The launcher of MPICH finds its proxy beside itself; that of Open MPI needs a whole tree, and
 # stays here.
-if ldd "$build/sifr" | grep -q libmpich; then
+libraries=$(ldd "$build/sifr")
+if [[ $libraries == *libmpich* ]]; then
     cp -L "$(command -v mpiexec.hydra)" "$tree/bin/mpirun.mpich"
     cp -L "$(command -v hydra_pmi_proxy)" "$tree/bin"
 fi

@@ -106,7 +106,7 @@ J
     "$sifr" plan --config activations.json --model llama-134m --machine two-cores.json "${@:2}" \
         --json >activations.out
 }
-number() { sed -n "/$1/,\$s/^ *\"$2\": \([0-9.e-]*\).*/\1/p" activations.out | head -n 1; } # AFTER KEY
+number() { sed -n "/$1/,\$s/^ *\"$2\": \([0-9.e-]*\).*/\1/p" activations.out | sed -n 1p; } # AFTER KEY
 compare() { # NAME OPTION...
     local memory step
     activations none "${@:2}"
