@@ -5,7 +5,7 @@
 #include <sys/resource.h>
 
 #include "base/file.h"
-#include "formats/tokenizer/tokenizer.h"
+#include "text/tokenizer/tokenizer.h"
 
 static double user_seconds(void) {
     struct rusage usage;

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "config/config.h"
-#include "config/config_keys.h"
+#include "config/keys/config_keys.h"
 
 static const char *const intro =
     "# The config\n"
@@ -42,7 +42,7 @@ static const char *const intro =
     "schedules,\n"
     "  optimizers, decay, adapters and rows (`tests/config/test_lr_schedule.c`,\n"
     "  `tests/engine/test_golden_optimizers.c`, `tests/engine/test_no_decay.c`,\n"
-    "  `tests/engine/test_golden_lora.c`, `tests/train/test_trl_rows.c`).\n"
+    "  `tests/engine/test_golden_lora.c`, `tests/data/test_trl_rows.c`).\n"
     "- The first optimizer step uses the rate of iteration t = -1, as in DeepSpeed: the warm-up\n"
     "  schedules begin at their minimum, and count t = 0 after it. Where that is 0, the first two "
     "steps\n"

@@ -3,12 +3,12 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "formats/records/row_forms.h"
+#include "data/records/row_forms.h"
 
 static const char *const intro =
     "# Forms of rows\n"
     "\n"
-    "<!-- Made by `make docs` from src/formats/records/row_forms.c. Edit that table, not this "
+    "<!-- Made by `make docs` from src/data/records/row_forms.c. Edit that table, not this "
     "page. "
     "-->\n"
     "\n"

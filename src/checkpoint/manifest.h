@@ -28,7 +28,7 @@
 #define CHECKPOINT_MANIFEST_H
 
 #include "checkpoint/checkpoint.h"
-#include "formats/safetensors.h"
+#include "formats/safetensors/safetensors.h"
 
 #define CHECKPOINT_MANIFEST "manifest.json"
 #define CHECKPOINT_VERSION 2 /* of manifests with blocks */

@@ -4,7 +4,7 @@
 #include <time.h>
 
 #include "base/json.h"
-#include "formats/records/conversation.h"
+#include "data/records/conversation.h"
 
 enum { TOOLS_LIMIT = 16 << 20 };
 

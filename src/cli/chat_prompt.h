@@ -3,7 +3,7 @@
 #define CLI_CHAT_PROMPT_H
 
 #include "cli/generation.h"
-#include "formats/chat_template.h"
+#include "text/chat_template.h"
 
 typedef struct cli_chat_prompt {
     formats_chat_template template;

@@ -11,9 +11,9 @@
 #include "base/text.h"
 #include "cli/commands.h"
 #include "cli/read_model.h"
-#include "formats/text_source.h"
-#include "train/data/labelled/examples.h"
-#include "train/data/rows.h"
+#include "data/labelled/examples.h"
+#include "data/rows.h"
+#include "data/stream/text_source.h"
 
 static const char name[] = "classify";
 

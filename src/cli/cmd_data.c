@@ -11,10 +11,10 @@
 #include "cli/notes.h"
 #include "cli/options.h"
 #include "cli/row_options.h"
-#include "formats/tokenizer/tokenizer.h"
-#include "formats/tokenizer/tokenizer_unicode.h"
-#include "train/run_settings.h"
-#include "train/run_task.h"
+#include "text/tokenizer/tokenizer.h"
+#include "text/tokenizer/tokenizer_unicode.h"
+#include "train/prepare/run_settings.h"
+#include "train/prepare/run_task.h"
 
 static const char name[] = "data inspect";
 

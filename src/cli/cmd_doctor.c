@@ -25,7 +25,7 @@
 #include "cli/doctor_gpu.h"
 #include "cli/launch/launch_command.h"
 #include "cli/options.h"
-#include "formats/parquet/parquet.h"
+#include "data/parquet/parquet.h"
 #include "sifr/version.h"
 
 #define GIB ((uint64_t)1 << 30)

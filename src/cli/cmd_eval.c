@@ -16,11 +16,11 @@
 #include "cli/read_data.h"
 #include "cli/read_model.h"
 #include "cli/row_options.h"
-#include "train/data/data.h"
-#include "train/monitor.h"
-#include "train/predictions.h"
-#include "train/run_settings.h"
-#include "train/run_task.h"
+#include "data/data.h"
+#include "train/evaluate/predictions.h"
+#include "train/prepare/run_settings.h"
+#include "train/prepare/run_task.h"
+#include "train/report/monitor.h"
 
 /* Tokens in a batch if no batch size is given. */
 enum { BATCH_TOKENS = 4096 };

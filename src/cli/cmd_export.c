@@ -8,10 +8,10 @@
 #include "checkpoint/manifest.h"
 #include "cli/commands.h"
 #include "cli/options.h"
+#include "convert/export.h"
 #include "engine/handle.h"
 #include "formats/gguf/gguf_export.h"
 #include "formats/weights.h"
-#include "train/export.h"
 
 static int print_result(const train_exported *made, const char *destination) {
     char parameters[32], bytes[32];

@@ -8,9 +8,9 @@
 #include "cli/commands.h"
 #include "cli/options.h"
 #include "cli/template_choice.h"
-#include "config/config_import.h"
-#include "train/import_checkpoint.h"
-#include "train/run_task.h"
+#include "config/import/config_import.h"
+#include "convert/import_checkpoint.h"
+#include "train/prepare/run_task.h"
 
 static const char name[] = "import";
 

@@ -15,10 +15,10 @@
 #include "cli/options.h"
 #include "device/device.h"
 #include "engine/state/convert.h"
-#include "formats/tokenizer/tokenizer.h"
 #include "formats/weights.h"
 #include "model/model_config.h"
 #include "model/registry.h"
+#include "text/tokenizer/tokenizer.h"
 
 enum {
     PIECE = 1 << 12,

@@ -5,7 +5,7 @@
 #include "base/text.h"
 #include "cli/commands.h"
 #include "cli/options.h"
-#include "train/merge.h"
+#include "convert/merge.h"
 
 static bool is_swapped(const char *model, const char *adapter) {
     static const char config[] = "adapter_config.json";

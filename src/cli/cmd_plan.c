@@ -22,9 +22,9 @@
 #include "plan/pass/passes.h"
 #include "plan/queries.h"
 #include "plan/search/memo.h"
-#include "train/monitor.h"
-#include "train/run_settings.h"
-#include "train/run_task.h"
+#include "train/prepare/run_settings.h"
+#include "train/prepare/run_task.h"
+#include "train/report/monitor.h"
 
 static const cli_usage usage = {
     "plan", NULL,

@@ -16,9 +16,9 @@
 #include "cli/read_data.h"
 #include "cli/read_model.h"
 #include "cli/row_options.h"
-#include "train/data/data.h"
-#include "train/run_settings.h"
-#include "train/run_task.h"
+#include "data/data.h"
+#include "train/prepare/run_settings.h"
+#include "train/prepare/run_task.h"
 
 static const char name[] = "score";
 

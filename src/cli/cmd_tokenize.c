@@ -10,7 +10,7 @@
 #include "base/text.h"
 #include "cli/commands.h"
 #include "cli/options.h"
-#include "train/data/tokenise.h"
+#include "data/stream/tokenise.h"
 
 static const char name[] = "tokenize";
 

@@ -11,9 +11,9 @@
 #include "base/text.h"
 #include "cli/commands.h"
 #include "cli/options.h"
-#include "formats/text_source.h"
-#include "formats/tokenizer/tokenizer.h"
-#include "formats/tokenizer/tokenizer_train.h"
+#include "data/stream/text_source.h"
+#include "text/tokenizer/tokenizer.h"
+#include "text/tokenizer/tokenizer_train.h"
 
 static sifr_status read_input(formats_tokenizer_text *text, sifr_error *error) {
     for (;;) {

@@ -18,8 +18,8 @@
 #include "cli/train_flags.h"
 #include "comm/cores.h"
 #include "comm/launcher.h"
-#include "train/agreement.h"
 #include "train/loop.h"
+#include "train/prepare/agreement.h"
 
 static const cli_usage usage = {
     "train", NULL,

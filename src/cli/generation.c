@@ -9,8 +9,8 @@
 #include "base/checked.h"
 #include "base/heap.h"
 #include "base/random.h"
+#include "data/stream/tokenise.h"
 #include "model/registry.h"
-#include "train/data/tokenise.h"
 
 enum { NEW_TOKENS = 128 };
 

@@ -6,7 +6,7 @@
 #include "cli/options.h"
 #include "cli/read_model.h"
 #include "formats/generation_config.h"
-#include "formats/tokenizer/tokenizer.h"
+#include "text/tokenizer/tokenizer.h"
 
 typedef struct cli_generation_flags {
     cli_read_model read;

@@ -8,12 +8,12 @@
 
 #include "base/file.h"
 #include "base/json.h"
+#include "data/stream/token_store.h"
 #include "engine/handle.h"
-#include "formats/token_store.h"
-#include "formats/tokenizer/tokenizer_files.h"
 #include "formats/weights.h"
 #include "model/model_config.h"
 #include "model/registry.h"
+#include "text/tokenizer/tokenizer_files.h"
 
 enum { JSON_FILE_LIMIT = 256 << 20 };
 

@@ -4,7 +4,7 @@
 
 #include <jansson.h>
 
-#include "train/ran.h"
+#include "train/report/ran.h"
 
 /* Keeps a line of a log if it is a warning, up to 64. Without an array nothing is kept. */
 void cli_keep_notice(json_t *notices, sifr_log_level level, const char *line);

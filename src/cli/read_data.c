@@ -3,8 +3,8 @@
 #include <stdlib.h>
 
 #include "base/file.h"
-#include "train/run_settings.h"
-#include "train/run_task.h"
+#include "train/prepare/run_settings.h"
+#include "train/prepare/run_task.h"
 
 sifr_status cli_read_data(const checkpoint_model *model, int64_t length, const sifr_config *config,
                           train_data_options *options, train_data **out, sifr_error *error) {

@@ -4,7 +4,7 @@
 
 #include "checkpoint/model_source.h"
 #include "config/config.h"
-#include "train/data/data.h"
+#include "data/data.h"
 
 /* Opens options->paths with the model's tokenizer, and sets the options that follow from the model.
  * `config`: how rows are read and learned from. Text is tokenised into a temporary store, whose

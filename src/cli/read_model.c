@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "device/kinds.h"
-#include "engine/device_choice.h"
+#include "engine/check/device_choice.h"
 #include "engine/state/convert.h"
 
 enum { THREADS_LIMIT = 4096 };

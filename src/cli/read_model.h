@@ -4,7 +4,7 @@
 
 #include "checkpoint/model_source.h"
 #include "cli/options.h"
-#include "engine/inference.h"
+#include "infer/inference.h"
 
 typedef struct cli_read_model {
     const char *model, *adapter, *precision; /* precision: "fp32", "bf16", "fp16" or NULL */

@@ -5,9 +5,9 @@
 #include <string.h>
 
 #include "base/file.h"
-#include "formats/chat_template.h"
-#include "formats/chat_template_given.h"
-#include "formats/tokenizer/tokenizer.h"
+#include "text/chat_template.h"
+#include "text/chat_template_given.h"
+#include "text/tokenizer/tokenizer.h"
 
 /* The first of the words that is no token, in `word`; false: all are. */
 static bool find_missing(const formats_tokenizer *tokenizer, const char *words, char word[64]) {

@@ -3,7 +3,7 @@
 #ifndef CLI_TEMPLATE_CHOICE_H
 #define CLI_TEMPLATE_CHOICE_H
 
-#include "config/config_import.h"
+#include "config/import/config_import.h"
 
 /* Takes sifr.chat_template out of the config that was made where the folder's own template writes
  * the same, and says so by `say`, as it does where the folder is not there. SIFR_USAGE where the

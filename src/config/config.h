@@ -20,7 +20,7 @@
 #include <stdint.h>
 
 #include "base/errors.h"
-#include "config/lr_schedule.h"
+#include "config/schedule/lr_schedule.h"
 #include "sifr/settings.h"
 
 /* The order of each enum is the order of the spellings in the table. */

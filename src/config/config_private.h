@@ -3,7 +3,7 @@
 #define CONFIG_CONFIG_PRIVATE_H
 
 #include "config/config.h"
-#include "config/config_keys.h"
+#include "config/keys/config_keys.h"
 
 typedef enum config_origin { CONFIG_NOT_GIVEN, CONFIG_FROM_FILE, CONFIG_FROM_FLAG } config_origin;
 

@@ -28,12 +28,12 @@ typedef struct device_place {
     int32_t sharers; /* ranks that compute on that GPU; 0 is 1 */
 } device_place;
 
-/* Opens a device of a kind; SIFR_DEVICE_AUTO is for callers to settle (engine/device_choice.h), and
- * the CPU here. threads and isa as below. With the environment's SIFR_DEVICE_CHECK=1 a GPU finishes
- * each kernel before the next, and an error names the kernel. With SIFR_CUDA_PRODUCTS=own its
- * products are sifr's, with cublaslt NVIDIA's; without it they are NVIDIA's where cuBLASLt is found
- * (device_notice says if not). SIFR_FAILED says what keeps a GPU from being used, SIFR_NO_MEMORY
- * that others have taken its memory. */
+/* Opens a device of a kind; SIFR_DEVICE_AUTO is for callers to settle
+ * (engine/check/device_choice.h), and the CPU here. threads and isa as below. With the
+ * environment's SIFR_DEVICE_CHECK=1 a GPU finishes each kernel before the next, and an error names
+ * the kernel. With SIFR_CUDA_PRODUCTS=own its products are sifr's, with cublaslt NVIDIA's; without
+ * it they are NVIDIA's where cuBLASLt is found (device_notice says if not). SIFR_FAILED says what
+ * keeps a GPU from being used, SIFR_NO_MEMORY that others have taken its memory. */
 sifr_status device_open(sifr_device kind, const device_place *place, int threads, const char *isa,
                         device **out, sifr_error *error) SIFR_MUST_CHECK;
 

@@ -6,7 +6,7 @@
 
 #include "device/backend.h"
 
-/* "auto" is settled by callers (engine/device_choice.h), and the CPU here. */
+/* "auto" is settled by callers (engine/check/device_choice.h), and the CPU here. */
 static const struct {
     const char *name;
     const device_kind *row;

@@ -6,7 +6,7 @@
 
 #include "base/checked.h"
 #include "base/heap.h"
-#include "engine/device_choice.h"
+#include "engine/check/device_choice.h"
 #include "engine/state/convert.h"
 #include "plan/pass/passes.h"
 #include "plan/peers.h"

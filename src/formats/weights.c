@@ -10,7 +10,7 @@
 #include "base/heap.h"
 #include "base/json.h"
 #include "formats/folder.h"
-#include "formats/torch_file.h"
+#include "formats/torch/torch_file.h"
 
 enum { INDEX_FILE_LIMIT = 100000000, FILE_LIMIT = 10000 };
 

@@ -10,7 +10,7 @@
 
 #include "base/errors.h"
 #include "formats/folder.h"
-#include "formats/safetensors.h"
+#include "formats/safetensors/safetensors.h"
 
 typedef struct formats_weights formats_weights; /* owns the mappings and the tensors */
 

@@ -10,10 +10,10 @@
 #include "base/heap.h"
 #include "base/json.h"
 #include "plan/queries.h"
-#include "train/announce.h"
-#include "train/notices.h"
-#include "train/pinned.h"
-#include "train/places.h"
+#include "train/prepare/pinned.h"
+#include "train/report/announce.h"
+#include "train/report/notices.h"
+#include "train/report/places.h"
 #include "train/run.h"
 
 /* This many skipped steps in a row mean that the run has diverged. */

@@ -5,8 +5,8 @@
 #include "comm/comm.h"
 #include "config/config.h"
 #include "engine/groups.h"
-#include "train/callbacks.h"
-#include "train/ran.h"
+#include "train/report/callbacks.h"
+#include "train/report/ran.h"
 
 /* Bytes that steps moved to the first rank, measured and planned; without evaluation, loading and
  * saving. */

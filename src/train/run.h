@@ -10,14 +10,14 @@
 
 #include "checkpoint/checkpoint.h"
 #include "checkpoint/frozen_base.h"
-#include "engine/device_choice.h"
+#include "checkpoint/output.h"
+#include "data/data.h"
+#include "data/epochs.h"
+#include "engine/check/device_choice.h"
 #include "plan/price/price.h"
-#include "train/data/data.h"
-#include "train/epochs.h"
 #include "train/loop.h"
-#include "train/monitor.h"
-#include "train/output.h"
 #include "train/profile/profile.h"
+#include "train/report/monitor.h"
 
 /* The values that ranks exchange between steps. All use the first rank's, except failures and
  * signals, which may occur on any rank. */

@@ -4,10 +4,10 @@
 #include <sys/stat.h>
 
 #include "base/file.h"
-#include "formats/chat_template_given.h"
 #include "formats/folder.h"
+#include "text/chat_template_given.h"
+#include "train/prepare/run_task.h"
 #include "train/run.h"
-#include "train/run_task.h"
 
 /* An earlier folder, or one that a kill left incomplete, makes way. */
 static sifr_status begin(const train_state *t, const char *path, sifr_error *error) {

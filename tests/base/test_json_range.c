@@ -2,7 +2,7 @@
 #include "support/scratch.h"
 
 #include "base/json.h"
-#include "formats/tokenizer/tokenizer.h"
+#include "text/tokenizer/tokenizer.h"
 
 static sifr_error error;
 static json_t *json;

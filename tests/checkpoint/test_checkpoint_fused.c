@@ -3,7 +3,7 @@
 #include "support/block_case.h"
 
 #include "checkpoint/state_source.h"
-#include "train/export.h"
+#include "convert/export.h"
 
 static const char config_text[] =
     "{\"model_type\": \"gpt2\", \"architectures\": [\"GPT2LMHeadModel\"], \"vocab_size\": 40, "

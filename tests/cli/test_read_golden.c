@@ -4,7 +4,7 @@
 #include <jansson.h>
 #include <math.h>
 
-#include "formats/token_store.h"
+#include "data/stream/token_store.h"
 #include "support/golden.h"
 
 /* Standard output of the program, as JSON. */

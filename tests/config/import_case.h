@@ -4,7 +4,7 @@
 
 #include "config/config_case.h"
 
-#include "config/config_import.h"
+#include "config/import/config_import.h"
 
 static char lines[16384]; /* of the last import */
 

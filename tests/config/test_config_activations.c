@@ -1,7 +1,7 @@
 /* activation_checkpointing, recompute and activation_memory: what reaches the engine, what is said,
  * and what contradicts itself. */
 #include "config/config_case.h"
-#include "train/run_settings.h"
+#include "train/prepare/run_settings.h"
 
 static sifr_settings options_of(const char *text) {
     config_case *c = config_case_text(text);

@@ -13,6 +13,6 @@ fi
 # docs/rows.md is what the table of forms says.
 "$BUILD/row_docs" >rows.md
 if ! diff "$SOURCE/docs/rows.md" rows.md; then
-    echo "docs/rows.md is not what src/formats/records/row_forms.c says: run make docs"
+    echo "docs/rows.md is not what src/data/records/row_forms.c says: run make docs"
     exit 1
 fi

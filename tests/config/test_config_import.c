@@ -2,7 +2,7 @@
  * files are those of test_config_real.c. */
 #include "config/config_case.h"
 
-#include "config/config_import.h"
+#include "config/import/config_import.h"
 
 /* What axolotl's types do not read of rows: of Alpaca's, with a text for the system, without one
  * for the input; of messages; of preferences; and TRL of any. */

@@ -8,8 +8,8 @@
 #include <cmocka.h>
 
 #include "config/config.h"
-#include "config/config_keys.h"
 #include "config/config_private.h"
+#include "config/keys/config_keys.h"
 
 static void rows_are_well_formed(void **state) {
     (void)state;

@@ -2,7 +2,7 @@
  */
 #include "config/config_case.h"
 
-#include "train/run_settings.h"
+#include "train/prepare/run_settings.h"
 
 #define OFFLOAD "zero_optimization.offload_optimizer"
 #define SIFR(text) "\"sifr\": {" text "}"

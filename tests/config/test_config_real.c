@@ -6,7 +6,7 @@
 
 #include <dirent.h>
 
-#include "config/config_import.h"
+#include "config/import/config_import.h"
 
 static const struct {
     const char *file;

@@ -3,7 +3,7 @@
 
 #include <unistd.h>
 
-#include "train/run_settings.h"
+#include "train/prepare/run_settings.h"
 
 static void batch(const char *text, int64_t ranks, int64_t global, int64_t micro, int64_t steps) {
     config_case *c = config_case_flags(text, ranks, NULL);

@@ -1,5 +1,5 @@
 /* roles_to_train, train_on_eos, train_on_eot and eot_tokens: what they give a run and its sources,
- * and what is refused. tests/train/test_axolotl_rows.c has what they learn. */
+ * and what is refused. tests/data/test_axolotl_rows.c has what they learn. */
 #include "config/config_case.h"
 
 #define OF(text) "{\"sifr\": " text "}"

@@ -1,7 +1,7 @@
 /* The keys of zero_optimization: their defaults, what of them reaches the engine, and what is said
  * of those that change nothing. */
 #include "config/config_case.h"
-#include "train/run_settings.h"
+#include "train/prepare/run_settings.h"
 
 static sifr_zero zero_of(const char *text) {
     config_case *c = config_case_flags(text, 4, NULL);

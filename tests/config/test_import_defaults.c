@@ -103,7 +103,7 @@ static void of_open_instruct(void **state) {
           "\"warmup_ratio\": 0.1, \"lr_scheduler_type\": \"linear\"}, \"gradient_clipping\": 0}");
 }
 
-/* TRL's two keys are read together (tests/train/test_trl_rows.c has what each learns). */
+/* TRL's two keys are read together (tests/data/test_trl_rows.c has what each learns). */
 static void parts_of_trl(void **state) {
     (void)state;
     static const char *const wanted[][2] = {

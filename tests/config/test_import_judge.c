@@ -8,8 +8,8 @@
 
 #include "base/file.h"
 #include "base/yaml.h"
-#include "config/config_import.h"
-#include "config/lr_schedule.h"
+#include "config/import/config_import.h"
+#include "config/schedule/lr_schedule.h"
 
 enum { FILES = 40, PROGRAMS = 5, LEAST_FILES = 6, LEAST_KEYS = 10 };
 

@@ -10,7 +10,7 @@
 #include "base/half.h"
 #include "base/random.h"
 #include "device/update_case.h"
-#include "formats/safetensors.h"
+#include "formats/safetensors/safetensors.h"
 
 enum { STRIDE = 5 };
 

@@ -9,7 +9,7 @@
 #include <cmocka.h>
 
 #include "device/cuda/cuda_choice.h"
-#include "engine/device_choice.h"
+#include "engine/check/device_choice.h"
 #include "support/cuda/fake_driver.h"
 
 static void assert_has(const sifr_error *error, const char *part) {

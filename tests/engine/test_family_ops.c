@@ -14,7 +14,7 @@
 #include <string.h>
 
 #include "base/random.h"
-#include "engine/inference.h"
+#include "infer/inference.h"
 
 enum { WORDS = 61, WIDTH = 30, HEADS = 3, KV_HEADS = 1, HEAD_DIM = 10, INNER = 22, TURNING = 6 };
 

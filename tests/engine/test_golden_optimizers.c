@@ -15,7 +15,7 @@
 
 #include "base/json.h"
 #include "engine/engine_private.h"
-#include "formats/safetensors.h"
+#include "formats/safetensors/safetensors.h"
 #include "support/step_case.h"
 
 enum { STEPS = 20, MICRO_BATCHES = 8, MOST_LENGTH = 64, MOST_GROUPS = 8 };

@@ -19,7 +19,7 @@
 #include "base/json.h"
 #include "comm/launcher.h"
 #include "engine/engine_private.h"
-#include "formats/safetensors.h"
+#include "formats/safetensors/safetensors.h"
 #include "plan/queries.h"
 #include "support/comm_threads.h"
 #include "support/step_case.h"

@@ -5,7 +5,7 @@
 
 #include <math.h>
 
-#include "config/lr_schedule.h"
+#include "config/schedule/lr_schedule.h"
 #include "engine/engine_private.h"
 
 enum { STEPS = 20, LENGTH = 24, SEQUENCES = 2 };

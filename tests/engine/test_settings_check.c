@@ -3,7 +3,7 @@
 #include <float.h>
 #include <math.h>
 
-#include "config/config_keys.h"
+#include "config/keys/config_keys.h"
 #include "engine/small_model.h"
 #include "sifr/engine.h"
 

@@ -14,7 +14,7 @@
 #include <string.h>
 
 #include "base/random.h"
-#include "engine/inference.h"
+#include "infer/inference.h"
 #include "plan/queries.h"
 #include "support/comm_threads.h"
 

@@ -5,7 +5,7 @@
 
 #include "base/json.h"
 #include "formats/deepspeed/deepspeed_checkpoint.h"
-#include "formats/torch_tree.h"
+#include "formats/torch/torch_tree.h"
 
 static const char *golden(const char *name) {
     static char path[BASE_PATH_LENGTH];

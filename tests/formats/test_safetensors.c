@@ -2,7 +2,7 @@
 #include "support/scratch.h"
 
 #include "base/heap.h"
-#include "formats/safetensors.h"
+#include "formats/safetensors/safetensors.h"
 
 static sifr_error error;
 static formats_safetensors file;

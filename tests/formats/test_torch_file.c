@@ -2,8 +2,8 @@
 #include "support/scratch.h"
 #include "support/zip_case.h"
 
-#include "formats/torch_file.h"
-#include "formats/torch_pickle.h"
+#include "formats/torch/torch_file.h"
+#include "formats/torch/torch_pickle.h"
 #include "formats/weights.h"
 
 static sifr_error error;

@@ -2,8 +2,8 @@
  * PyTorch reads these is what tests/golden/check_universal.py compares). */
 #include "support/scratch.h"
 
-#include "formats/torch_tree.h"
-#include "formats/torch_write.h"
+#include "formats/torch/torch_tree.h"
+#include "formats/torch/torch_write.h"
 
 static sifr_error error;
 

@@ -4,8 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "formats/records/conversation.h"
-#include "formats/records/records.h"
+#include "data/records/conversation.h"
+#include "data/records/records.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

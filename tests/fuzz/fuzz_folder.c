@@ -8,11 +8,11 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "formats/chat_template.h"
 #include "formats/deepspeed/deepspeed_checkpoint.h"
 #include "formats/generation_config.h"
 #include "support/fuzz_folder.h"
 #include "support/zip_case.h"
+#include "text/chat_template.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

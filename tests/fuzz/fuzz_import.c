@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "config/config_import.h"
+#include "config/import/config_import.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "formats/parquet/parquet.h"
+#include "data/parquet/parquet.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "formats/records/records.h"
+#include "data/records/records.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "base/json.h"
-#include "formats/template/template.h"
+#include "text/template/template.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -7,8 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "data/token_scores.h"
 #include "support/fuzz_folder.h"
-#include "train/data/token_scores.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

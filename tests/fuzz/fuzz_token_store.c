@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "formats/token_store.h"
+#include "data/stream/token_store.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "formats/tokenizer/tokenizer.h"
-#include "formats/tokenizer/tokenizer_files.h"
+#include "text/tokenizer/tokenizer.h"
+#include "text/tokenizer/tokenizer_files.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "formats/tokenizer/tokenizer_internal.h"
+#include "text/tokenizer/tokenizer_internal.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

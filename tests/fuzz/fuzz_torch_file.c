@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "formats/torch_file.h"
+#include "formats/torch/torch_file.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "formats/torch_pickle.h"
+#include "formats/torch/torch_pickle.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

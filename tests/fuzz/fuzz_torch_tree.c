@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "formats/torch_tree.h"
+#include "formats/torch/torch_tree.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -2,7 +2,7 @@
 
     make_factory_templates.py LLAMAFACTORY    (the folder of the unpacked package)
 
-Written: src/config/import_factory_templates.inc, the parts of each template whose text says what is
+Written: src/config/import/import_factory_templates.inc, the parts of each template whose text says what is
 learned, and factory_templates.json, conversations as `Template.encode_multiturn` cuts them into
 prompts and answers. Left out are templates with efficient_eos, whose labels have an end of turn
 that the text does not have, and those with tokens by their ids.

@@ -28,7 +28,7 @@ SEED, RATE, LENGTH, BETA = 42, 3e-3, 64, 0.5
 M32, M64 = (1 << 32) - 1, (1 << 64) - 1
 
 
-# The order of rows: src/base/random.h and src/train/data/permutation.c.
+# The order of rows: src/base/random.h and src/data/permutation.c.
 def philox(key, low, high):
     k, c = [key & M32, key >> 32], [low & M32, low >> 32, high & M32, high >> 32]
     for _ in range(10):

@@ -1,5 +1,5 @@
 """Scores of random predictions by scikit-learn, SciPy and seqeval -> scores.json, which
-tests/train/test_scores.c compares with src/train/scores.c. NaN is null.
+tests/train/test_scores.c compares with src/train/evaluate/scores.c. NaN is null.
 
     pip install scikit-learn scipy seqeval"""
 import json

@@ -9,7 +9,7 @@
 #include <cmocka.h>
 #include <string.h>
 
-#include "engine/inference.h"
+#include "infer/inference.h"
 #include "support/golden_run.h"
 
 /* The folders that must open; the results of the others wait for their architecture. */

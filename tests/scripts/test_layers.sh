@@ -6,7 +6,7 @@
 # by that backend alone, since others ask its row (device/kinds.h); file names are unique in src/,
 # include/, tests/, bench/ and scripts/.
 set -eu
-rooms="base device comm formats config model optim plan engine checkpoint train cli"
+rooms="base device comm text formats config model data optim plan engine checkpoint convert infer train cli"
 backends="cpu cuda separate" # folders of device/
 failed=0
 

@@ -26,7 +26,7 @@
 #include <stdint.h>
 
 #include "base/file.h"
-#include "formats/safetensors.h"
+#include "formats/safetensors/safetensors.h"
 
 /* The models. Several folders may hold the same weights in other clothes: then `results` differs
  * from `name`. */

@@ -10,7 +10,7 @@
 #include <cmocka.h>
 
 #include "engine/engine_private.h"
-#include "engine/inference.h"
+#include "infer/inference.h"
 #include "support/on_queues.h"
 
 /* Fails the test with the message of the library. */

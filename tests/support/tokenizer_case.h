@@ -6,7 +6,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "formats/tokenizer/tokenizer.h"
+#include "text/tokenizer/tokenizer.h"
 
 /* `name` in the golden folder, parsed; fails the test when it is not there. */
 json_t *tokenizer_golden(const char *name);

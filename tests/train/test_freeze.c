@@ -2,7 +2,7 @@
  * in test_asan */
 #include "config/config_case.h"
 #include "support/zero_run.h"
-#include "train/run_settings.h"
+#include "train/prepare/run_settings.h"
 
 static char said[256];
 

@@ -4,7 +4,7 @@
 
 #include "base/json.h"
 #include "base/process.h"
-#include "train/metrics.h"
+#include "train/report/metrics.h"
 
 static json_t *record(int64_t step, double loss) {
     return json_pack("{s:I, s:o, s:I}", "step", (json_int_t)step, "loss",

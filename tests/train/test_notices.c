@@ -1,10 +1,10 @@
 /* What a run says of itself before the first step. */
-#include "train/notices.h"
+#include "train/report/notices.h"
 
 #include <stdio.h>
 
 #include "support/scratch.h"
-#include "train/pinned.h"
+#include "train/prepare/pinned.h"
 
 static void assert_class(plan_settings s, const char *wanted) {
     char text[256];

@@ -13,7 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "train/scores.h"
+#include "train/evaluate/scores.h"
 
 enum { MOST = 512 };
 

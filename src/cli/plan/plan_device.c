@@ -4,7 +4,7 @@
 
 #include "cli/options.h"
 #include "device/kinds.h"
-#include "engine/device_choice.h"
+#include "engine/check/device_choice.h"
 
 static sifr_status refuse_fit(const char *what, sifr_error *error) {
     return base_fail(error, SIFR_USAGE,
@@ -36,7 +36,7 @@ static sifr_status open_described(cli_plan_report *r, const sifr_settings *optio
     return device_open_described(SIFR_DEVICE_CUDA, threads, &its_gpu, &r->dev, error);
 }
 
-/* As `sifr train` settles it (engine/device_choice.h). */
+/* As `sifr train` settles it (engine/check/device_choice.h). */
 static sifr_status open_here(cli_plan_report *r, const sifr_settings *options,
                              const cli_plan_run *run, sifr_error *error) {
     const sifr_device kind = SIFR_DEVICE_CUDA; /* what "auto" may be */

@@ -6,7 +6,7 @@
 #include "base/file.h"
 #include "base/text.h"
 #include "cli/plan/plan_report.h"
-#include "train/run_settings.h"
+#include "train/prepare/run_settings.h"
 
 /* "recompute unit", ", tile_tokens 4096" ...; empty if the setting has no effect. */
 static const char *setting_text(const plan_choice *row, const config_fit *fit,

@@ -4,10 +4,10 @@
 
 #include "cli/plan/plan_limits.h"
 #include "config/config.h"
+#include "engine/check/step_order.h"
 #include "engine/handle.h"
-#include "engine/step_order.h"
 #include "plan/search/search.h"
-#include "train/output_room.h"
+#include "train/prepare/output_room.h"
 
 enum { CLI_PLAN_STAGES = 4 };
 

@@ -5,7 +5,7 @@
 
 #include "device/call.h"
 #include "engine/store/pieces.h"
-#include "formats/safetensors.h"
+#include "formats/safetensors/safetensors.h"
 #include "sifr/engine.h"
 
 /* dtype: BASE_FP32, BASE_BF16 or BASE_FP16; the first also of BASE_UINT8, to the numbers that codes

@@ -13,7 +13,7 @@
 
 #include <stdbool.h>
 
-#include "formats/safetensors.h"
+#include "formats/safetensors/safetensors.h"
 
 typedef struct formats_deepspeed_weight {
     const char *name;

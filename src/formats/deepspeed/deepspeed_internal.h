@@ -4,7 +4,7 @@
 
 #include "base/file.h"
 #include "formats/deepspeed/deepspeed_checkpoint.h"
-#include "formats/torch_tree.h"
+#include "formats/torch/torch_tree.h"
 
 /* A part of a weight: elements that lie end to end in a file. */
 typedef struct deepspeed_piece {

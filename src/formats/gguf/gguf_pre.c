@@ -8,7 +8,7 @@
 #include "base/sha256.h"
 #include "formats/folder.h"
 #include "formats/gguf/gguf_vocab.h"
-#include "formats/tokenizer/tokenizer.h"
+#include "text/tokenizer/tokenizer.h"
 
 /* "[1, 2, 3]", as Python prints a list. */
 static sifr_status print_ids(const formats_tokenizer_ids *ids, char **out, size_t *size,

@@ -7,7 +7,7 @@
 #include "base/heap.h"
 #include "formats/folder.h"
 #include "formats/gguf/gguf_vocab.h"
-#include "formats/tokenizer/tokenizer.h"
+#include "text/tokenizer/tokenizer.h"
 
 enum { TEMPLATE_LIMIT = 1 << 24 };
 

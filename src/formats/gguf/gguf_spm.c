@@ -10,7 +10,7 @@
 #include "base/file.h"
 #include "base/heap.h"
 #include "base/json.h"
-#include "formats/tokenizer/tokenizer.h"
+#include "text/tokenizer/tokenizer.h"
 
 static const char *const texts[] = {
     "The quick brown fox",

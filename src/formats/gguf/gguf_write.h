@@ -9,7 +9,7 @@
 
 #include "base/errors.h"
 #include "base/file.h"
-#include "formats/safetensors.h"
+#include "formats/safetensors/safetensors.h"
 
 enum { FORMATS_GGUF_NAME_LIMIT = 64 }; /* of a tensor; what ggml has room for, with the NUL */
 

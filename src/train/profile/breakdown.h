@@ -3,7 +3,7 @@
 #define TRAIN_BREAKDOWN_H
 
 #include "engine/executor/executor.h"
-#include "train/callbacks.h"
+#include "train/report/callbacks.h"
 
 /* One class for each action, and for each kernel. */
 enum { TRAIN_BREAKDOWN_CLASSES = PLAN_ACTIONS * (DEVICE_KERNELS + 1) };

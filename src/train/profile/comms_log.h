@@ -11,8 +11,8 @@
 
 #include "config/config.h"
 #include "plan/schedule.h"
-#include "train/callbacks.h"
 #include "train/profile/spread.h"
+#include "train/report/callbacks.h"
 
 typedef struct train_comms_log train_comms_log;
 

@@ -3,7 +3,7 @@
 #define TRAIN_MEMORY_REPORT_H
 
 #include "engine/handle.h"
-#include "train/callbacks.h"
+#include "train/report/callbacks.h"
 
 typedef struct train_memory_now {
     uint64_t

@@ -6,8 +6,8 @@
 #include "base/clock.h"
 #include "base/heap.h"
 #include "base/process.h"
-#include "train/monitor.h"
 #include "train/profile/memory_report.h"
+#include "train/report/monitor.h"
 
 static void hear(void *user, const comm_event *event) {
     train_ear *ear = user;

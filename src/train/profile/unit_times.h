@@ -4,8 +4,8 @@
 
 #include "comm/comm.h"
 #include "plan/schedule.h"
-#include "train/callbacks.h"
 #include "train/profile/spread.h"
+#include "train/report/callbacks.h"
 
 typedef struct train_unit_times {
     const plan_schedule *schedule; /* borrowed; NULL: not asked for */

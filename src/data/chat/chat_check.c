@@ -1,0 +1,80 @@
+#include "data/chat/chat_check.h"
+
+#include <ctype.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Messages are sought behind each other; so often one may stand before, which bounds the time. */
+enum { BACKWARDS = 8 };
+
+/* Templates may strip what others write: the assistant's thoughts, or the results of tools, which
+ * they write as JSON. */
+static bool is_kept(const json_t *message) {
+    static const char *const roles[] = {"system", "developer", "user", "context"};
+    const char *role = json_string_value(json_object_get(message, "role"));
+    for (size_t i = 0; role && i < sizeof roles / sizeof *roles; i++)
+        if (strcmp(role, roles[i]) == 0) return true;
+    return false;
+}
+
+static bool leaves_out(const json_t *messages, const char *text, size_t size) {
+    size_t i, from = 0;
+    int back = 0;
+    json_t *message;
+    json_array_foreach((json_t *)(uintptr_t)messages, i, message) {
+        const json_t *content = json_object_get(message, "content");
+        const char *words = json_string_value(content), *at;
+        size_t length = json_string_length(content);
+        if (!words || !is_kept(message)) continue;
+        while (length && isspace((unsigned char)words[length - 1])) length--;
+        while (length && isspace((unsigned char)*words)) words++, length--;
+        if (!length) continue;
+        at = memmem(text + from, size - from, words, length);
+        if (!at && from && back++ < BACKWARDS) at = memmem(text, from, words, length);
+        if (!at) return back <= BACKWARDS;
+        if ((size_t)(at - text) >= from) from = (size_t)(at - text) + length;
+    }
+    return false;
+}
+
+/* The first arguments that are JSON in a string; NULL: there are none. */
+static const json_t *find_string(const json_t *messages) {
+    size_t i, k;
+    json_t *message, *call;
+    json_array_foreach((json_t *)(uintptr_t)messages, i, message) {
+        json_array_foreach(json_object_get(message, "tool_calls"), k, call) {
+            const json_t *function = json_object_get(call, "function");
+            const json_t *arguments = json_object_get(function ? function : call, "arguments");
+            const char *words = json_string_value(arguments);
+            if (words && strchr(words, '"')) return arguments;
+        }
+    }
+    return NULL;
+}
+
+static bool quotes(const json_t *messages, const char *text, size_t size) {
+    const json_t *arguments = find_string(messages);
+    char *quoted = arguments ? json_dumps(arguments, JSON_ENCODE_ANY) : NULL;
+    bool found = quoted && memmem(text, size, quoted, strlen(quoted));
+    free(quoted);
+    return found;
+}
+
+bool train_chat_replaces_system(const json_t *row, const json_t *messages) {
+    static const char *const fields[] = {"system", "system_prompt"};
+    const json_t *first = json_array_get(messages, 0);
+    const char *role = json_string_value(json_object_get(first, "role"));
+    const json_t *content = json_object_get(first, "content");
+    if (!role || (strcmp(role, "system") != 0 && strcmp(role, "developer") != 0)) return false;
+    for (size_t i = 0; i < sizeof fields / sizeof *fields; i++) {
+        const json_t *text = json_object_get(row, fields[i]);
+        if (json_string_length(text)) return !json_equal(text, content);
+    }
+    return false;
+}
+
+train_chat_odd train_chat_check(const formats_conversation *conversation, const char *text,
+                                size_t size) {
+    return (train_chat_odd){.left_out = leaves_out(conversation->messages, text, size),
+                            .quoted = quotes(conversation->messages, text, size)};
+}

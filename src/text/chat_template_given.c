@@ -1,0 +1,83 @@
+#include "text/chat_template_given.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/file.h"
+#include "base/heap.h"
+#include "text/chat_template.h"
+
+enum { TEMPLATE_LIMIT = 4 << 20 };
+
+static bool is_template(const char *text) {
+    return strstr(text, "{{") || strstr(text, "{%");
+}
+
+static sifr_status unknown(const char *given, sifr_error *error) {
+    char names[256] = "";
+    size_t used = 0;
+    const char *name;
+    for (size_t i = 0; (name = formats_chat_template_name_at(i)) && used + 40 < sizeof names; i++)
+        used += (size_t)snprintf(names + used, sizeof names - used, "%s%s", i ? ", " : "", name);
+    if (formats_chat_template_foreign(given))
+        return base_fail(error, SIFR_USAGE,
+                         "chat_template %s: axolotl's template of this name is not here (here: "
+                         "%s); save its text and give the file",
+                         given, names);
+    return base_fail(error, SIFR_USAGE,
+                     "chat_template %.200s: %s; give a file with a Jinja template, or a name (%s)",
+                     given, base_is_directory(given) ? "is a folder" : "no such file or name",
+                     names);
+}
+
+static sifr_status take_text(const char *text, const char *where, formats_given_template *out,
+                             sifr_error *error) {
+    out->size = strlen(text);
+    snprintf(out->where, sizeof out->where, "%s", where);
+    return base_copy_text(text, out->size, &out->text, error);
+}
+
+sifr_status formats_chat_template_given(const char *given, bool own, formats_given_template *out,
+                                        sifr_error *error) {
+    static const char folders[] = "tokenizer_default", fallback[] = "tokenizer_default_fallback_";
+    size_t length = sizeof fallback - 1;
+    *out = (formats_given_template){0};
+    if (!given || strcmp(given, folders) == 0) return SIFR_OK;
+    if (is_template(given)) return take_text(given, "chat_template", out, error);
+    bool falls = strncmp(given, fallback, length) == 0;
+    if (falls && own) return SIFR_OK;
+    const char *name = falls ? given + length : given;
+    if (base_is_file(name)) {
+        snprintf(out->where, sizeof out->where, "%s", name);
+        return base_read_file(name, TEMPLATE_LIMIT, &out->text, &out->size, error);
+    }
+    const char *text = formats_chat_template_named(name);
+    return text ? take_text(text, name, out, error) : unknown(name, error);
+}
+
+static sifr_status write_text(const formats_given_template *given, const char *to,
+                              sifr_error *error) {
+    char path[BASE_PATH_LENGTH];
+    base_writer writer;
+    BASE_TRY(base_path_join(path, to, "additional_chat_templates", error));
+    BASE_TRY(base_remove_tree(path, error));
+    BASE_TRY(base_path_join(path, to, "chat_template.jinja", error));
+    BASE_TRY(base_writer_open(&writer, path, error));
+    sifr_status status = base_writer_write(&writer, given->text, given->size, error);
+    if (status == SIFR_OK) return base_writer_commit(&writer, error);
+    base_writer_abort(&writer);
+    return status;
+}
+
+sifr_status formats_chat_template_put(const char *given, const char *folder, const char *to,
+                                      sifr_error *error) {
+    formats_given_template found;
+    bool own = false;
+    if (!given) return SIFR_OK;
+    BASE_TRY(formats_chat_template_exists(folder, &own, error));
+    BASE_TRY(formats_chat_template_given(given, own, &found, error));
+    sifr_status status = found.text ? write_text(&found, to, error) : SIFR_OK;
+    free(found.text);
+    return status;
+}

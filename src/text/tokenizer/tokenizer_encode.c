@@ -1,0 +1,220 @@
+/* Text to ids: repair of invalid UTF-8, added tokens, normalizing, added tokens of the normalized
+ * text, splitting, the model. */
+#include <stdlib.h>
+
+#include "base/heap.h"
+#include "text/tokenizer/tokenizer_internal.h"
+#include "text/tokenizer/tokenizer_normal.h"
+
+sifr_status formats_tokenizer_scratch_new(const formats_tokenizer *tokenizer,
+                                          formats_tokenizer_scratch **out, sifr_error *error) {
+    formats_tokenizer_scratch *s;
+    (void)tokenizer;
+    BASE_TRY(base_alloc(1, sizeof *s, &s, error));
+    sifr_status status =
+        base_alloc((size_t)1 << FORMATS_CACHE_BITS, sizeof *s->cache, &s->cache, error);
+    if (status == SIFR_OK)
+        *out = s;
+    else
+        free(s);
+    return status;
+}
+
+void formats_tokenizer_scratch_free(formats_tokenizer_scratch *s) {
+    if (!s) return;
+    free(s->cache);
+    formats_tokenizer_text_free(&s->repaired);
+    formats_tokenizer_text_free(&s->normal);
+    formats_tokenizer_text_free(&s->prefixed);
+    formats_tokenizer_text_free(&s->word);
+    formats_normalizer_state_free(&s->normalizer);
+    formats_pretokenizer_state_free(&s->pretokenizer);
+    free(s->paths);
+    formats_tokenizer_ids_free(&s->pair[0]);
+    formats_tokenizer_ids_free(&s->pair[1]);
+    free(s->ids);
+    free(s->next);
+    free(s->previous);
+    free(s->ranks);
+    free(s->heap);
+    free(s);
+}
+
+uint64_t formats_tokenizer_invalid(const formats_tokenizer_scratch *s) {
+    return s->invalid;
+}
+
+void formats_tokenizer_ids_free(formats_tokenizer_ids *ids) {
+    free(ids->ids);
+    *ids = (formats_tokenizer_ids){0};
+}
+
+void formats_tokenizer_text_free(formats_tokenizer_text *text) {
+    free(text->bytes);
+    *text = (formats_tokenizer_text){0};
+}
+
+sifr_status formats_utf8_repair(const uint8_t *text, size_t size, formats_tokenizer_text *out,
+                                uint64_t *invalid, sifr_error *error) {
+    const uint8_t *p = text, *end = text + size;
+    for (;;) {
+        size_t valid = formats_utf8_valid(p, (size_t)(end - p)), skip;
+        bool cut;
+        BASE_TRY(formats_tokenizer_text_append(out, p, valid, error));
+        p += valid;
+        if (p == end) return SIFR_OK;
+        formats_utf8_check(p, end, &skip, &cut);
+        BASE_TRY(formats_tokenizer_text_append(out, "\xEF\xBF\xBD", 3, error));
+        ++*invalid;
+        p += skip;
+    }
+}
+
+/* A stretch without added tokens, the short way. */
+static sifr_status encode_direct(const formats_tokenizer *t, formats_tokenizer_scratch *s,
+                                 const uint8_t *p, size_t size, const uint8_t *limit,
+                                 formats_tokenizer_ids *out, sifr_error *error) {
+    const uint8_t *end = p + size;
+    if (t->prefix_space && size && *p != ' ') {
+        s->prefixed.count = 0;
+        BASE_TRY(formats_tokenizer_text_append(&s->prefixed, " ", 1, error));
+        BASE_TRY(formats_tokenizer_text_append(&s->prefixed, p, size, error));
+        p = (const uint8_t *)s->prefixed.bytes;
+        limit = end = p + s->prefixed.count;
+    }
+    while (p < end) {
+        const uint8_t *stop = end;
+        if (t->digits) { /* a numeric character, or all up to the next one */
+            size_t length;
+            for (stop = p; stop < end; stop += length) {
+                uint32_t c = formats_utf8_get(stop, &length);
+                if ((formats_unicode_flags(&t->unicode, c) & FORMATS_CLASS) != FORMATS_NUMBER)
+                    continue;
+                if (stop == p) stop += length;
+                break;
+            }
+        }
+        while (p < stop) {
+            const uint8_t *next = formats_split_next(t->split, &t->unicode, p, stop);
+            BASE_TRY(formats_tokenizer_word(t, s, p, (size_t)(next - p), limit, out, error));
+            p = next;
+        }
+    }
+    return SIFR_OK;
+}
+
+/* A piece in the byte alphabet, as raw bytes. */
+static sifr_status encode_alphabet(const formats_tokenizer *t, formats_tokenizer_scratch *s,
+                                   const uint8_t *p, size_t size, formats_tokenizer_ids *out,
+                                   sifr_error *error) {
+    size_t count = 0;
+    s->word.count = 0;
+    BASE_TRY(formats_tokenizer_text_append(&s->word, p, size, error));
+    if (!formats_bytes_of_content((const char *)p, size, (uint8_t *)s->word.bytes, &count))
+        return base_fail(error, SIFR_FAILED, "a character outside of the byte alphabet");
+    p = (const uint8_t *)s->word.bytes;
+    return formats_tokenizer_word(t, s, p, count, p + count, out, error);
+}
+
+/* The same through the pre-tokenizer's steps. */
+static sifr_status encode_steps(const formats_tokenizer *t, formats_tokenizer_scratch *s,
+                                const uint8_t *text, size_t size, bool first,
+                                formats_tokenizer_ids *out, sifr_error *error) {
+    const formats_pieces *pieces;
+    BASE_TRY(formats_pretokenizer_apply(&t->pretokenizer, &t->unicode, &s->pretokenizer, first,
+                                        &text, &size, &pieces, error));
+    for (size_t i = 0; i < pieces->count; i++) {
+        const uint8_t *p = text + pieces->items[i].start, *limit = text + size;
+        size_t length = pieces->items[i].stop - pieces->items[i].start;
+        if (t->in_alphabet)
+            BASE_TRY(encode_alphabet(t, s, p, length, out, error));
+        else if (t->model == FORMATS_MODEL_CHARACTERS)
+            BASE_TRY(formats_characters_piece(t, s, p, length, limit, out, error));
+        else
+            BASE_TRY(formats_tokenizer_word(t, s, p, length, limit, out, error));
+    }
+    return SIFR_OK;
+}
+
+static sifr_status append_id(formats_tokenizer_ids *out, int32_t id, sifr_error *error) {
+    BASE_TRY(base_grow(&out->ids, &out->room, out->count + 1, sizeof *out->ids, error));
+    out->ids[out->count++] = id;
+    return SIFR_OK;
+}
+
+/* What is not an added token of the raw text: normalized, and searched for the others. */
+static sifr_status encode_raw(const formats_tokenizer *t, formats_tokenizer_scratch *s,
+                              const uint8_t *text, size_t size, const uint8_t *limit,
+                              formats_normalizer_place place, formats_tokenizer_ids *out,
+                              sifr_error *error) {
+    size_t done = 0, resume = 0, start = 0, stop = 0;
+    if (!t->direct) {
+        BASE_TRY(formats_normalizer_apply(&t->normalizer, &t->unicode, &s->normalizer, place, &text,
+                                          &size, error));
+    } else if (t->unicode.normalizes) {
+        size_t same = formats_normal_prefix(&t->unicode, text, size);
+        if (same < size) {
+            s->normal.count = 0;
+            BASE_TRY(formats_tokenizer_text_append(&s->normal, text, same, error));
+            BASE_TRY(formats_normalize(&t->unicode, text + same, size - same, &s->normal, error));
+            text = (const uint8_t *)s->normal.bytes;
+            size = s->normal.count;
+            limit = text + size;
+        }
+    }
+    for (;;) {
+        const formats_added_token *token =
+            formats_tokenizer_match(t, &t->normal, text, size, done, &resume, &start, &stop);
+        size_t until = token ? start : size;
+        if (until > done) {
+            if (t->direct)
+                BASE_TRY(encode_direct(t, s, text + done, until - done, limit, out, error));
+            else
+                BASE_TRY(encode_steps(t, s, text + done, until - done, place.first && done == 0,
+                                      out, error));
+        }
+        if (!token) return SIFR_OK;
+        BASE_TRY(append_id(out, token->id, error));
+        done = stop;
+    }
+}
+
+/* A symbol of the user's that a text begins with stands behind the blank that is put in front. */
+static bool begins_with_blank(const formats_tokenizer *t, const formats_added_token *token) {
+    return !token->special && formats_normalizer_has_prefix(&t->normalizer);
+}
+
+static sifr_status encode_all(const formats_tokenizer *t, formats_tokenizer_scratch *s,
+                              const uint8_t *text, size_t size, formats_tokenizer_ids *out,
+                              sifr_error *error) {
+    size_t done = 0, resume = 0, start = 0, stop = 0;
+    for (;;) {
+        const formats_added_token *token =
+            formats_tokenizer_match(t, &t->raw, text, size, done, &resume, &start, &stop);
+        size_t until = token ? start : size;
+        formats_normalizer_place place = {done == 0, until == size};
+        if (until > done || (done == 0 && token && begins_with_blank(t, token)))
+            BASE_TRY(encode_raw(t, s, text + done, until - done, text + size, place, out, error));
+        if (!token) return SIFR_OK;
+        BASE_TRY(append_id(out, token->id, error));
+        done = stop;
+    }
+}
+
+sifr_status formats_tokenizer_encode(const formats_tokenizer *t, formats_tokenizer_scratch *s,
+                                     const char *text, size_t size, bool add_special,
+                                     formats_tokenizer_ids *out, sifr_error *error) {
+    const uint8_t *bytes = (const uint8_t *)text;
+    if (formats_utf8_valid(bytes, size) != size) {
+        s->repaired.count = 0;
+        BASE_TRY(formats_utf8_repair(bytes, size, &s->repaired, &s->invalid, error));
+        bytes = (const uint8_t *)s->repaired.bytes;
+        size = s->repaired.count;
+    }
+    for (size_t i = 0; add_special && i < t->before_count; i++)
+        BASE_TRY(append_id(out, t->before[i], error));
+    BASE_TRY(encode_all(t, s, bytes, size, out, error));
+    for (size_t i = 0; add_special && i < t->after_count; i++)
+        BASE_TRY(append_id(out, t->after[i], error));
+    return SIFR_OK;
+}

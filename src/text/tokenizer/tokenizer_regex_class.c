@@ -1,0 +1,210 @@
+/* Sets of code points for the regular expressions. */
+#include <stdlib.h>
+#include <string.h>
+#include <utf8proc.h>
+
+#include "base/heap.h"
+#include "text/tokenizer/tokenizer_regex_internal.h"
+#include "text/tokenizer/tokenizer_unicode.h"
+
+enum { CLASSES_AT_MOST = 64 };
+
+uint32_t formats_regex_kinds(const char *name, size_t size) {
+    static const char *const names[] = {"Cn", "Lu", "Ll", "Lt", "Lm", "Lo", "Mn", "Mc", "Me", "Nd",
+                                        "Nl", "No", "Pc", "Pd", "Ps", "Pe", "Pi", "Pf", "Po", "Sm",
+                                        "Sc", "Sk", "So", "Zs", "Zl", "Zp", "Cc", "Cf", "Cs", "Co"};
+    uint32_t bits = 0;
+    if (size < 1 || size > 2) return 0;
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        if (memcmp(names[i], name, size) == 0) bits |= 1u << i;
+    }
+    return bits;
+}
+
+static const uint32_t han[][2] = {
+    {0x2E80, 0x2E99},   {0x2E9B, 0x2EF3},   {0x2F00, 0x2FD5},   {0x3005, 0x3005},
+    {0x3007, 0x3007},   {0x3021, 0x3029},   {0x3038, 0x303B},   {0x3400, 0x4DBF},
+    {0x4E00, 0x9FFF},   {0xF900, 0xFA6D},   {0xFA70, 0xFAD9},   {0x16FE2, 0x16FE3},
+    {0x16FF0, 0x16FF1}, {0x20000, 0x2A6DF}, {0x2A700, 0x2B739}, {0x2B740, 0x2B81D},
+    {0x2B820, 0x2CEA1}, {0x2CEB0, 0x2EBE0}, {0x2EBF0, 0x2EE5D}, {0x2F800, 0x2FA1D},
+    {0x30000, 0x3134A}, {0x31350, 0x323AF},
+};
+
+static bool is_han(uint32_t c) {
+    for (size_t i = 0; i < sizeof han / sizeof *han; i++) {
+        if (c >= han[i][0] && c <= han[i][1]) return true;
+    }
+    return false;
+}
+
+/* What items that are no ranges ask of a code point. */
+enum { KIND = 31, WORD = 32, SPACE = 64, HAN = 128 };
+
+static uint8_t signature(uint32_t c) {
+    bool word = (c != 0x200C && c != 0x200D && formats_unicode_is_word(c)) || c == 0xB2 ||
+                c == 0xB3 || c == 0xB9 || (c >= 0xBC && c <= 0xBE);
+    return (uint8_t)(formats_unicode_kind(c) | (word ? WORD : 0) |
+                     (formats_unicode_is_space(c) ? SPACE : 0) | (is_han(c) ? HAN : 0));
+}
+
+/* Nothing is assigned in most planes: one character stands for its page. */
+static bool is_alike(uint32_t page) {
+    return page >= 0x400 && page >> 1 != 0x700 && (page & 255) != 255;
+}
+
+/* Of all code points, made for the first class that asks. */
+static sifr_status sign(formats_regex *regex, sifr_error *error) {
+    if (regex->signatures) return SIFR_OK;
+    BASE_TRY(base_alloc(0x110000, 1, &regex->signatures, error));
+    for (uint32_t page = 0; page < 4352; page++) {
+        uint8_t *out = regex->signatures + (page << 8);
+        for (uint32_t i = 0; i < (is_alike(page) ? 1 : 256); i++) out[i] = signature(page << 8 | i);
+        if (is_alike(page)) memset(out, out[0], 256);
+    }
+    return SIFR_OK;
+}
+
+static bool item_has(const formats_regex_item *item, uint32_t c, uint8_t signs) {
+    switch (item->what) {
+    case FORMATS_ITEM_RANGE:
+        return c >= item->low && c <= item->high;
+    case FORMATS_ITEM_KINDS:
+        return item->low >> (signs & KIND) & 1;
+    case FORMATS_ITEM_SPACE:
+        return signs & SPACE;
+    case FORMATS_ITEM_WORD:
+        return signs & WORD;
+    case FORMATS_ITEM_HAN:
+        return signs & HAN;
+    default:
+        return false;
+    }
+}
+
+/* Whether c is in the class that items[*at], an OPEN, begins; *at moves to its CLOSE. */
+static bool class_has(const formats_regex_item *items, size_t *at, uint32_t c, uint8_t signs) {
+    bool negated = items[*at].negated, found = false;
+    for (++*at; items[*at].what != FORMATS_ITEM_CLOSE; ++*at) {
+        if (items[*at].what == FORMATS_ITEM_OPEN)
+            found |= class_has(items, at, c, signs);
+        else
+            found |= item_has(&items[*at], c, signs) != items[*at].negated;
+    }
+    return found != negated;
+}
+
+/* The other spellings of c, itself among them: simple case folding. */
+static size_t spellings(uint32_t c, uint32_t out[5]) {
+    size_t count = 0;
+    utf8proc_int32_t low = utf8proc_tolower((utf8proc_int32_t)c);
+    out[count++] = c;
+    out[count++] = (uint32_t)low;
+    out[count++] = (uint32_t)utf8proc_toupper((utf8proc_int32_t)c);
+    out[count++] = (uint32_t)utf8proc_totitle((utf8proc_int32_t)c);
+    if (low == 's' || c == 0x17F) out[count++] = c == 0x17F ? 's' : 0x17F;
+    if (low == 'k') out[count++] = 0x212A;
+    if (low == 0xE5) out[count++] = 0x212B;
+    return count;
+}
+
+/* The items with the other spellings of the characters that stand in them. */
+static sifr_status fold(const formats_regex_item *items, size_t count, formats_regex_item **out,
+                        size_t *out_count, sifr_error *error) {
+    size_t room = 0, used = 0;
+    formats_regex_item *all = NULL;
+    sifr_status status = SIFR_OK;
+    for (size_t i = 0; i < count; i++) {
+        BASE_TRY_GOTO(status, base_grow(&all, &room, used + 1, sizeof *all, error), fail);
+        all[used++] = items[i];
+        if (items[i].what != FORMATS_ITEM_RANGE || items[i].high - items[i].low > 0x1000) continue;
+        for (uint32_t c = items[i].low; c <= items[i].high; c++) {
+            uint32_t other[8];
+            size_t others = spellings(c, other);
+            for (size_t k = 1; k < others; k++) {
+                if (other[k] >= items[i].low && other[k] <= items[i].high) continue;
+                BASE_TRY_GOTO(status, base_grow(&all, &room, used + 1, sizeof *all, error), fail);
+                all[used++] =
+                    (formats_regex_item){FORMATS_ITEM_RANGE, items[i].negated, other[k], other[k]};
+            }
+        }
+    }
+    *out = all;
+    *out_count = used;
+    return SIFR_OK;
+fail:
+    free(all);
+    return status;
+}
+
+/* What stands in no range depends on its signature alone. */
+#define OUTSIDE 0x110000u
+
+/* The bits of a page. `by_signature`: of characters that no range has. */
+static void fill_page(const formats_regex *regex, const formats_regex_item *items, size_t count,
+                      const bool by_signature[256], uint32_t page, uint64_t bits[4]) {
+    const uint8_t *signs = regex->signatures + (page << 8);
+    bool ranges = false;
+    for (size_t i = 0; i < count && !ranges; i++)
+        ranges = items[i].what == FORMATS_ITEM_RANGE && items[i].low >> 8 <= page &&
+                 page <= items[i].high >> 8;
+    memset(bits, 0, 4 * sizeof *bits);
+    for (uint32_t i = 0; i < 256; i++) {
+        size_t at = 0;
+        bool has = ranges ? class_has(items, &at, page << 8 | i, signs[i]) : by_signature[signs[i]];
+        if (has) bits[i >> 6] |= (uint64_t)1 << (i & 63);
+    }
+}
+
+static sifr_status add_page(formats_regex *regex, const uint64_t page[4], uint16_t *index,
+                            sifr_error *error) {
+    size_t same = 0;
+    while (same < regex->bit_count && memcmp(regex->bits[same], page, sizeof *regex->bits) != 0)
+        same++;
+    *index = (uint16_t)same;
+    if (same < regex->bit_count) return SIFR_OK;
+    BASE_TRY(base_grow(&regex->bits, &regex->bit_room, same + 1, sizeof *regex->bits, error));
+    memcpy(regex->bits[same], page, sizeof *regex->bits);
+    regex->bit_count++;
+    return SIFR_OK;
+}
+
+sifr_status formats_regex_add_class(formats_regex *regex, const formats_regex_item *items,
+                                    size_t count, bool any_case, uint32_t *index,
+                                    sifr_error *error) {
+    formats_regex_item *folded = NULL;
+    bool by_signature[256];
+    sifr_status status = SIFR_OK;
+    BASE_TRY(sign(regex, error));
+    if (regex->class_count >= CLASSES_AT_MOST)
+        return base_fail(error, SIFR_USAGE, "more than %d different sets of characters",
+                         CLASSES_AT_MOST);
+    if (any_case) {
+        BASE_TRY(fold(items, count, &folded, &count, error));
+        items = folded;
+    }
+    BASE_TRY_GOTO(status,
+                  base_grow(&regex->classes, &regex->class_room, regex->class_count + 1,
+                            sizeof *regex->classes, error),
+                  done);
+    formats_regex_class *class = &regex->classes[regex->class_count];
+    for (int i = 0; i < 256; i++) {
+        size_t at = 0;
+        by_signature[i] = class_has(items, &at, OUTSIDE, (uint8_t)i);
+    }
+    for (uint32_t page = 0; page < 4352; page++) {
+        uint64_t bits[4];
+        fill_page(regex, items, count, by_signature, page, bits);
+        if (page == 0) memcpy(class->ascii, bits, sizeof class->ascii);
+        BASE_TRY_GOTO(status, add_page(regex, bits, &class->pages[page], error), done);
+    }
+    for (uint32_t same = 0; same < regex->class_count; same++) {
+        if (memcmp(&regex->classes[same], class, sizeof *class) == 0) {
+            *index = same;
+            goto done;
+        }
+    }
+    *index = (uint32_t)regex->class_count++;
+done:
+    free(folded);
+    return status;
+}

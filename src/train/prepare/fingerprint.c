@@ -1,0 +1,253 @@
+#include "train/prepare/fingerprint.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/hash.h"
+#include "plan/queries.h"
+#include "train/report/notices.h"
+
+static json_t *hash_text(uint64_t hash) {
+    char hex[17];
+    base_hash_hex(hash, hex);
+    return json_string(hex);
+}
+
+static uint64_t hash_model(const sifr_model *model) {
+    uint64_t hash = 0;
+    for (size_t i = 0; i < model->weight_count; i++) {
+        const model_weight *w = &model->weights[i];
+        int64_t shape[2] = {w->rows, w->columns};
+        hash = base_hash_seeded(w->name, strlen(w->name) + 1, hash);
+        hash = base_hash_seeded(shape, sizeof shape, hash);
+    }
+    return hash;
+}
+
+static uint64_t hash_frozen(const sifr_model *model) {
+    uint64_t hash = 0;
+    for (size_t i = 0; i < model->weight_count; i++) {
+        const model_weight *w = &model->weights[i];
+        if (w->frozen) hash = base_hash_seeded(w->name, strlen(w->name) + 1, hash);
+    }
+    return hash;
+}
+
+/* What a run learns beside the labels. Checkpoints from before sifr.preference.dropout were made
+ * with the model's dropout, and say nothing of it. */
+static bool put_task(json_t *agree, const sifr_model *model, bool undropped) {
+    static const char *const losses[] = {"none", "sigmoid", "hinge", "ipo", "orpo"};
+    const sifr_distil_args *d = &model->distil;
+    char text[160];
+    if (model->preference) {
+        snprintf(text, sizeof text, "%s, beta %.9g%s", losses[model->preference], model->beta,
+                 undropped ? ", sifr.preference.dropout false" : "");
+        return json_object_set_new(agree, "preference", json_string(text)) == 0;
+    }
+    if (!d->words) return true;
+    snprintf(text, sizeof text, "%lld words, temperature %.9g, weight %.9g", (long long)d->words,
+             d->temperature, d->weight);
+    return json_object_set_new(agree, "distill", json_string(text)) == 0;
+}
+
+static bool put_coding(json_t *agree, const sifr_model *model) {
+    model_coding coding = MODEL_UNCODED;
+    for (size_t i = 0; i < model->weight_count && !coding; i++) coding = model->weights[i].coding;
+    if (!coding) return true;
+    const char *text = coding == MODEL_NF4 ? "nf4" : "nf4, double quantization";
+    return json_object_set_new(agree, "quantization", json_string(text)) == 0;
+}
+
+json_t *train_fingerprint_agree(const sifr_config *config, const engine_folder *folder,
+                                const train_data *data, int64_t length) {
+    const sifr_model *model = folder->model;
+    json_t *agree = json_pack("{s:I, s:o, s:I, s:o, s:I, s:I, s:I}", "parameters",
+                              (json_int_t)sifr_model_parameters(model),
+                              "weights' names and shapes (hash)", hash_text(hash_model(model)),
+                              "tokens of data", (json_int_t)train_data_tokens(data), "data (hash)",
+                              hash_text(train_data_hash(data)), "seq_length", (json_int_t)length,
+                              "train_batch_size", (json_int_t)config->train_batch_size, "seed",
+                              (json_int_t)config->step.seed);
+    if (agree && !put_task(agree, model, folder->config.undropped)) {
+        json_decref(agree);
+        return NULL;
+    }
+    if (agree && !put_coding(agree, model)) {
+        json_decref(agree);
+        return NULL;
+    }
+    bool some = sifr_model_trained(model) < sifr_model_parameters(model);
+    if (agree && some &&
+        json_object_set_new(agree, "frozen weights (hash)", hash_text(hash_frozen(model))) != 0) {
+        json_decref(agree);
+        return NULL;
+    }
+    return agree;
+}
+
+bool train_fingerprint_same_data(const json_t *agree, const train_data *data) {
+    json_t *hash = hash_text(train_data_hash(data));
+    bool same = hash && json_equal(hash, json_object_get(agree, "data (hash)"));
+    json_decref(hash);
+    return same;
+}
+
+bool train_fingerprint_labels(json_t *agree, const engine_folder *folder) {
+    const model_config *config = &folder->config;
+    uint64_t hash = 0;
+    if (!model_task_labelled(config->task)) return true;
+    for (int64_t i = 0; i < folder->labels.count; i++) {
+        const char *name = folder->labels.names[i];
+        hash = base_hash_seeded(name, strlen(name) + 1, hash);
+    }
+    bool whole =
+        json_object_set_new(agree, "task", json_string(model_task_name(config->task))) == 0 &&
+        json_object_set_new(agree, "labels (hash)", hash_text(hash)) == 0;
+    if (!whole || config->task != MODEL_SEQUENCE_CLASSES) return whole;
+    return json_object_set_new(agree, "problem_type",
+                               json_string(model_problem_name(config->problem))) == 0;
+}
+
+bool train_fingerprint_batches(json_t *agree, const train_epochs *epochs) {
+    bool drops = epochs->last == TRAIN_LAST_DROPPED;
+    if (epochs->last == TRAIN_LAST_JOINED) return true;
+    if (json_object_set_new(agree, TRAIN_FINGERPRINT_LAST, json_boolean(drops)) != 0) return false;
+    return !drops || json_object_set_new(agree, "train_micro_batch_size_per_gpu",
+                                         json_integer(epochs->micro)) == 0;
+}
+
+bool train_fingerprint_lora(json_t *agree, const model_lora *lora) {
+    static const char *const keys[] = {"alpha_pattern", "use_rslora"};
+    if (!lora->json) return true;
+    bool whole = json_object_set_new(agree, "lora_alpha", json_real(lora->alpha)) == 0 &&
+                 json_object_set_new(agree, "lora_dropout", json_real(lora->dropout)) == 0;
+    for (size_t i = 0; whole && i < 2; i++) {
+        json_t *value = json_object_get(lora->json, keys[i]);
+        if (value) whole = json_object_set(agree, keys[i], value) == 0;
+    }
+    return whole;
+}
+
+static json_t *describe_loss_scaling(const sifr_fp16 *s) {
+    if (s->loss_scale > 0) return json_pack("{s:f}", "fixed", s->loss_scale);
+    return json_pack("{s:f, s:f, s:I, s:I, s:b}", "initial", ldexp(1, s->initial_scale_power),
+                     "least", s->min_loss_scale, "window", (json_int_t)s->loss_scale_window,
+                     "hysteresis", (json_int_t)s->hysteresis, "consecutive",
+                     s->consecutive_hysteresis);
+}
+
+static const char *const sections[] = {"optimizer", "scheduler"};
+enum { SECTIONS = sizeof sections / sizeof *sections };
+
+/* Uses the config's own names, so that a resume can name the key that differs. An empty section (no
+ * scheduler, say) has no key. */
+static bool put_sections(json_t *notes, const sifr_config *config) {
+    json_t *acting = config_acting(config);
+    bool whole = acting != NULL;
+    for (size_t i = 0; whole && i < SECTIONS; i++) {
+        json_t *section = json_object_get(acting, sections[i]);
+        whole = !section || json_object_set(notes, sections[i], section) == 0;
+    }
+    json_decref(acting);
+    return whole;
+}
+
+/* Whether some weight decays, so that it matters which ones do. */
+static bool decays(const sifr_optimizer *o) {
+    bool some = o->weight_decay > 0;
+    for (int32_t g = 0; g < o->group_count; g++) some |= o->groups[g].weight_decay > 0;
+    return some;
+}
+
+/* What single weights are trained by, in the config's names, and the average of them; nothing where
+ * all are trained alike. */
+static bool put_groups(json_t *notes, const sifr_config *config) {
+    const sifr_optimizer *o = &config->step.optimizer;
+    json_t *acting = config_acting(config);
+    const json_t *section = json_object_get(acting, "sifr");
+    bool acts[] = {o->no_decay != SIFR_DECAY_ALL && decays(o), o->layer_decay<1, o->group_count> 0,
+                   o->ema_decay > 0};
+    static const char *const names[] = {"no_decay", "layer_decay", "groups", "ema"};
+    bool whole = acting != NULL;
+    for (size_t i = 0; whole && i < sizeof names / sizeof *names; i++)
+        if (acts[i])
+            whole = json_object_set(notes, names[i], json_object_get(section, names[i])) == 0;
+    json_decref(acting);
+    return whole;
+}
+
+static const char *const sums_key = TRAIN_FINGERPRINT_SUMS;
+
+/* What decides in which order gradients of a global batch are added. Where that is one tree, of
+ * however many ranks, and in either step order, the notes say no more. */
+json_t *train_fingerprint_sums(const plan_settings *s) {
+    if (train_bits_are_anywhere(s)) return json_string("tree");
+    json_t *sums = json_pack(
+        "{s:I, s:I, s:s}", "ranks", (json_int_t)plan_mesh_ranks(&s->mesh, PLAN_DATA),
+        "gradient_accumulation_steps", (json_int_t)s->step.gradient_accumulation_steps, "reduced",
+        plan_batch_neighbours(s) > 1 ? "each micro batch (ZeRO stage 2 or 3 with step_order batch)"
+                                     : "once a step (ZeRO stage 0 or 1, or step_order unit)");
+    int32_t copies = plan_mesh_ranks(&s->mesh, PLAN_REPLICAS);
+    const char *type = base_dtype_name(device_dtype_of(s->step.communication_data_type));
+    bool whole = sums != NULL;
+    if (whole && copies > 1)
+        whole = json_object_set_new(sums, "replicas", json_integer(copies)) == 0;
+    if (whole && plan_converts_gradients(s))
+        whole = json_object_set_new(sums, "communication_data_type", json_string(type)) == 0;
+    if (whole) return sums;
+    json_decref(sums);
+    return NULL;
+}
+
+/* "gradient_norm": checkpoints without it are of runs whose norm was a sum in double, block after
+ * block: with clipping they went on with other bits. */
+json_t *train_fingerprint_notes(const sifr_config *config, const sifr_engine *engine) {
+    char machine[512];
+    device_describe(engine_device(engine), machine, sizeof machine);
+    json_t *notes =
+        json_pack("{s:I, s:s, s:f, s:s, s:s, s:s}", "micro batch size",
+                  (json_int_t)config->step.micro_batch_size, "type",
+                  base_dtype_name(plan_dtype(&engine_schedule(engine)->settings)),
+                  "gradient_clipping", config->step.gradient_clipping, "gradient_order",
+                  config->step.gradient_order == SIFR_GRADIENT_SEQUENTIAL ? "sequential" : "tree",
+                  "gradient_norm", "exact", "machine", machine);
+    sifr_precision sums = config->step.grad_accum_dtype;
+    const plan_settings *settings = &engine_schedule(engine)->settings;
+    bool whole = notes &&
+                 json_object_set_new(notes, sums_key, train_fingerprint_sums(settings)) == 0 &&
+                 put_sections(notes, config) && put_groups(notes, config);
+    if (whole && sums != SIFR_FP32)
+        whole = json_object_set_new(notes, "gradients",
+                                    json_string(base_dtype_name(device_dtype_of(sums)))) == 0;
+    if (whole && config->step.precision == SIFR_FP16)
+        whole = json_object_set_new(notes, "loss scaling",
+                                    describe_loss_scaling(&engine_settings(engine)->fp16)) == 0;
+    if (whole) return notes;
+    json_decref(notes);
+    return NULL;
+}
+
+/* Where nothing decays, which weights would is no difference. */
+static bool put_idle_decay(json_t *usual, const sifr_optimizer *o) {
+    return decays(o) || json_object_set_new(usual, "no_decay", json_string("transformers")) == 0;
+}
+
+json_t *train_fingerprint_usual(const json_t *notes, const sifr_optimizer *optimizer) {
+    json_t *usual = json_object(), *added = json_object_get(notes, sums_key);
+    if (!put_idle_decay(usual, optimizer)) {
+        json_decref(usual);
+        return NULL;
+    }
+    if (added && json_object_set(usual, sums_key, added) != 0) {
+        json_decref(usual);
+        return NULL;
+    }
+    for (size_t i = 0; i < SECTIONS; i++) {
+        json_t *section = config_fallbacks(sections[i]);
+        if (json_object_set_new(usual, sections[i], section) == 0) continue;
+        json_decref(usual);
+        return NULL;
+    }
+    return usual;
+}

@@ -1,0 +1,455 @@
+#include "train/prepare/run_task.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/checked.h"
+#include "base/file.h"
+#include "base/heap.h"
+#include "checkpoint/adapter_base.h"
+#include "data/labelled/label_names.h"
+#include "data/records/records.h"
+#include "data/stream/text_source.h"
+#include "model/quantization.h"
+
+_Static_assert((int)CONFIG_CAUSAL_LM == (int)MODEL_NEXT_TOKEN + 1 &&
+                   (int)CONFIG_TOKEN_CLASSIFICATION == (int)MODEL_TOKEN_CLASSES + 1 &&
+                   (int)CONFIG_SINGLE_LABEL == (int)MODEL_SINGLE_LABEL + 1 &&
+                   (int)CONFIG_REGRESSION == (int)MODEL_REGRESSION + 1,
+               "the config counts tasks and problems from auto");
+
+train_label_columns train_config_columns(const sifr_config *config) {
+    return (train_label_columns){config->text_column, config->pair_column, config->label_column};
+}
+
+/* Finds the labels of the data where a head is made for them. Of a regression there are none. */
+static sifr_status find_names(const sifr_config *config, model_labels *out, sifr_error *error) {
+    train_label_columns columns = train_config_columns(config);
+    model_config folder;
+    BASE_TRY(model_config_load(config->model, &folder, error));
+    model_task task = config->task ? (model_task)(config->task - 1) : folder.task;
+    bool made = config->new_head || task != folder.task;
+    if (!made || !model_task_labelled(task) || config->label_count ||
+        config->problem_type == CONFIG_REGRESSION)
+        return SIFR_OK;
+    return train_label_names(config->data, config->data_count, task,
+                             config->problem_type == CONFIG_MULTI_LABEL, &columns, out, error);
+}
+
+_Static_assert((int)CONFIG_PREFERENCE_SIGMOID == (int)SIFR_PREFERENCE_SIGMOID &&
+                   (int)CONFIG_PREFERENCE_ORPO == (int)SIFR_PREFERENCE_ORPO,
+               "the config's losses are the model's");
+
+/* What the file of another model's distributions says of itself. */
+static sifr_status find_distil(const sifr_config *config, sifr_distil_args *out,
+                               sifr_error *error) {
+    *out = (sifr_distil_args){.weight = config->distill.weight};
+    if (!config->distill.scores) return SIFR_OK;
+    if (config->preference.loss != CONFIG_PREFERENCE_NONE)
+        return base_fail(error, SIFR_USAGE,
+                         "preference and distill are both given; give one of them");
+    BASE_TRY(
+        train_token_scores_peek(config->distill.scores, &out->words, &out->temperature, error));
+    double wanted = config->distill.temperature;
+    if (!out->words)
+        return base_fail(error, SIFR_FAILED,
+                         "%s: it has no top words; make it with `sifr score --top-k N`",
+                         config->distill.scores);
+    if (wanted <= 0 || fabs(wanted - out->temperature) <= 1e-6 * wanted) return SIFR_OK;
+    return base_fail(error, SIFR_USAGE,
+                     "distill: temperature %g, but %s is of %g: leave temperature out, or make the "
+                     "file with `sifr score --temperature %g`",
+                     wanted, config->distill.scores, out->temperature, wanted);
+}
+
+sifr_status train_check_preference(const sifr_config *config, sifr_error *error) {
+    const config_preference *p = &config->preference;
+    if (p->loss == CONFIG_PREFERENCE_NONE) return SIFR_OK;
+    if (config->packing)
+        return base_fail(error, SIFR_USAGE,
+                         "packing: each answer of a preference takes a sequence of its own; leave "
+                         "it out");
+    if (config->train_on == CONFIG_TRAIN_ON_ALL)
+        return base_fail(error, SIFR_USAGE,
+                         "train_on all: of preferences the answers are compared, not their "
+                         "prompts; leave it out");
+    if (config->train_on >= CONFIG_TRAIN_ON_ASSISTANT_ONLY)
+        return base_fail(error, SIFR_USAGE,
+                         "train_on %s: of preferences whole answers are compared; leave it out",
+                         config->train_on == CONFIG_TRAIN_ON_ASSISTANT_ONLY ? "assistant_only"
+                                                                            : "assistant_turns");
+    if (config->turns.given)
+        return base_fail(error, SIFR_USAGE,
+                         "%s: of preferences whole answers are compared; leave it out",
+                         config->turns.roles ? "roles_to_train" : "train_on_eos");
+    if (p->loss == CONFIG_PREFERENCE_ORPO && p->reference)
+        return base_fail(error, SIFR_USAGE,
+                         "preference: orpo has no reference; leave it out, or take sigmoid, hinge "
+                         "or ipo");
+    if (config->step.micro_batch_size % 2 == 0) return SIFR_OK;
+    return base_fail(error, SIFR_USAGE,
+                     "train_micro_batch_size_per_gpu %lld: it counts sequences, and a preference "
+                     "has two, the chosen answer and the rejected one; give an even number",
+                     (long long)config->step.micro_batch_size);
+}
+
+sifr_status train_take_base(sifr_config *config, int64_t world_size, sifr_error *error) {
+    char base[BASE_PATH_LENGTH], *adapter;
+    if (!config->model || config->adapter) return SIFR_OK;
+    BASE_TRY(checkpoint_find_adapter_base(config->model, base, error));
+    if (!base[0]) return SIFR_OK;
+    if (config->lora)
+        return base_fail(error, SIFR_USAGE,
+                         "%s: an adapter folder, which has its own config, so leave sifr.lora out; "
+                         "for a new adapter on the same base give --model %s",
+                         config->model, base);
+    BASE_TRY(base_copy_text(config->model, strlen(config->model), &adapter, error));
+    sifr_status status = config_set(config, "adapter", adapter, error);
+    if (status == SIFR_OK) status = config_set(config, "model", base, error);
+    free(adapter);
+    return status == SIFR_OK ? config_resolve(config, world_size, error) : status;
+}
+
+/* With dropout the model is another than its reference from the first step on. */
+static bool is_undropped(const sifr_config *config) {
+    return config->preference.loss != CONFIG_PREFERENCE_NONE && !config->preference.dropout;
+}
+
+sifr_status train_read_lora(const sifr_config *config, model_lora *out, sifr_error *error) {
+    *out = (model_lora){0};
+    if (!config->lora && !config->adapter) return SIFR_OK;
+    if (config->lora && config->adapter)
+        return base_fail(error, SIFR_USAGE,
+                         "sifr.lora and sifr.adapter are both given; the adapter in %s has its own "
+                         "config, so leave sifr.lora out",
+                         config->adapter);
+    if (config->freeze_count)
+        return base_fail(
+            error, SIFR_USAGE,
+            "sifr.freeze: with adapters all of the model's weights are frozen already; "
+            "leave it out");
+    BASE_TRY(config->adapter
+                 ? model_lora_load(config->adapter, out, error)
+                 : model_lora_read((json_t *)(uintptr_t)config->lora, "sifr.lora", out, error));
+    out->undropped = is_undropped(config) && out->dropout > 0;
+    if (out->undropped) out->dropout = 0;
+    return SIFR_OK;
+}
+
+/* How the base of the adapters is held. */
+static sifr_status read_coding(const sifr_config *config, const model_lora *lora, model_coding *out,
+                               sifr_error *error) {
+    static const char *const where = "sifr.quantization";
+    model_quantization quantization;
+    base_dtype type = device_dtype_of(config->step.precision);
+    *out = MODEL_UNCODED;
+    if (!config->quantization) return SIFR_OK;
+    BASE_TRY(model_quantization_read(config->quantization, where, &quantization, error));
+    *out = quantization.coding;
+    if (!lora->json)
+        return base_fail(error, SIFR_USAGE,
+                         "%s: weights in 4 bits are not trained; give sifr.lora or sifr.adapter "
+                         "beside it",
+                         where);
+    if (quantization.compute == BASE_NONE || quantization.compute == type) return SIFR_OK;
+    return base_fail(error, SIFR_USAGE,
+                     "%s: bnb_4bit_compute_dtype is %s, but the run computes in %s (bf16, fp16); "
+                     "give the same",
+                     where, base_dtype_name(quantization.compute), base_dtype_name(type));
+}
+
+sifr_status train_check_adapters(const sifr_config *config, sifr_error *error) {
+    model_lora lora;
+    model_coding coding;
+    if (config->adapter && !base_is_directory(config->adapter)) return SIFR_OK;
+    BASE_TRY(train_read_lora(config, &lora, error));
+    sifr_status status = read_coding(config, &lora, &coding, error);
+    model_lora_free(&lora);
+    return status;
+}
+
+static sifr_status choose(const sifr_config *config, const model_lora *lora, model_choice *out,
+                          sifr_error *error) {
+    *out = (model_choice){.has_task = config->task != CONFIG_TASK_AUTO,
+                          .has_problem = config->problem_type != CONFIG_PROBLEM_AUTO,
+                          .packed = config->packing,
+                          .lora = lora->json ? lora : NULL,
+                          .preference = (sifr_preference)config->preference.loss,
+                          .beta = config->preference.beta,
+                          .undropped = is_undropped(config)};
+    if (out->has_task) out->task = (model_task)(config->task - 1);
+    if (out->has_problem) out->problem = (model_problem)(config->problem_type - 1);
+    BASE_TRY(read_coding(config, lora, &out->coding, error));
+    return find_distil(config, &out->distil, error);
+}
+
+sifr_status train_read_model_config(const sifr_config *config, const model_lora *lora,
+                                    model_config *out, sifr_error *error) {
+    model_labels found = {0};
+    model_choice choice;
+    BASE_TRY(choose(config, lora, &choice, error));
+    choice.num_labels = (int64_t)config->label_count;
+    if (config->data_count) BASE_TRY(find_names(config, &found, error));
+    if (found.count) choice.num_labels = found.count;
+    model_labels_free(&found);
+    BASE_TRY(model_config_load_as(config->model, &choice, out, error));
+    if (choice.num_labels || config->problem_type != CONFIG_REGRESSION ||
+        out->task == out->own_task)
+        return SIFR_OK;
+    choice.num_labels = 1; /* a number a row */
+    return model_config_load_as(config->model, &choice, out, error);
+}
+
+sifr_status train_open_folder(const sifr_config *config, const model_lora *lora, engine_folder *out,
+                              sifr_error *error) {
+    model_labels labels = {0}, found = {0};
+    engine_folder_options options = {.new_head = config->new_head, .adapter = config->adapter};
+    BASE_TRY(choose(config, lora, &options.choice, error));
+    sifr_status status = find_names(config, &found, error);
+    if (status == SIFR_OK && config->label_count)
+        status =
+            train_label_names_listed(config->labels, config->label_count, "labels", &labels, error);
+    if (labels.count) options.labels = &labels;
+    if (found.count) options.found = &found;
+    if (status == SIFR_OK) status = engine_folder_open_as(config->model, &options, out, error);
+    model_labels_free(&labels);
+    model_labels_free(&found);
+    return status;
+}
+
+void train_data_form(const engine_folder *folder, int64_t length,
+                     const train_label_columns *columns, double mask_probability,
+                     train_labelled *labelled, train_data_options *options) {
+    const model_config *config = &folder->config;
+    *labelled = (train_labelled){.task = config->task,
+                                 .problem = config->problem,
+                                 .labels = &folder->labels,
+                                 .columns = *columns,
+                                 .length = length,
+                                 .padding = base_max_i64(config->pad_token_id, 0),
+                                 .last = !folder->architecture->encoder,
+                                 .passed_over = config->pad_token_id};
+    options->labelled = model_task_labelled(config->task) ? labelled : NULL;
+    options->mask_probability = config->task == MODEL_MASKED_TOKEN ? mask_probability : 0;
+}
+
+/* How many of a path's files are rows, and one that is not. A directory, and a pattern whose own
+ * name does not tell, is what its files are; any other path is none of a row, for example a token
+ * store's. */
+static sifr_status count_rows(const char *path, size_t *rows, char other[BASE_PATH_LENGTH],
+                              sifr_error *error) {
+    formats_text_source files;
+    formats_records_kind kind;
+    bool is = formats_records_kind_of(path, &kind);
+    bool listed = base_is_directory(path) || (access(path, F_OK) != 0 && strpbrk(path, "*?["));
+    if (is && !base_is_directory(path)) {
+        ++*rows;
+        return SIFR_OK;
+    }
+    if (!listed) {
+        snprintf(other, BASE_PATH_LENGTH, "%s", path);
+        return SIFR_OK;
+    }
+    BASE_TRY(formats_text_source_list(&path, 1, &files, error));
+    for (size_t i = 0; i < files.count; i++) {
+        is = formats_records_kind_of(files.documents[i].path, &kind);
+        *rows += is;
+        if (!is) snprintf(other, BASE_PATH_LENGTH, "%s", files.documents[i].path);
+    }
+    formats_text_source_close(&files);
+    return SIFR_OK;
+}
+
+sifr_status train_paths_are_rows(const char *const *paths, size_t count, bool *out,
+                                 sifr_error *error) {
+    char other[BASE_PATH_LENGTH] = "";
+    size_t rows = 0;
+    for (size_t i = 0; i < count; i++) BASE_TRY(count_rows(paths[i], &rows, other, error));
+    *out = rows > 0;
+    if (!rows || !*other) return SIFR_OK;
+    return base_fail(error, SIFR_USAGE,
+                     "%s is text or a token store, but other data are rows; give one kind alone, "
+                     "of a directory by a pattern such as '*.jsonl'",
+                     other);
+}
+
+sifr_status train_check_packing(const sifr_config *config, const model_config *model,
+                                sifr_error *error) {
+    bool rows, packing = config->packing;
+    if (config->joint && (packing || config->group_by_length || config->drop_long))
+        return base_fail(error, SIFR_USAGE,
+                         "%s: sequences of joined texts are full; leave it out, or join_texts",
+                         packing                   ? "packing"
+                         : config->group_by_length ? "group_by_length"
+                                                   : "drop_long_rows");
+    if (!packing && !config->group_by_length) return SIFR_OK;
+    if (packing && config->group_by_length)
+        return base_fail(error, SIFR_USAGE,
+                         "group_by_length: packed sequences have one length; leave it out, or "
+                         "packing");
+    if (model->task != MODEL_NEXT_TOKEN)
+        return base_fail(error, SIFR_USAGE,
+                         "group_by_length is for rows to fine-tune on, not for %s; leave it out",
+                         model_task_name(model->task));
+    BASE_TRY(train_paths_are_rows(config->data, config->data_count, &rows, error));
+    if (rows) return SIFR_OK;
+    return base_fail(error, SIFR_USAGE,
+                     "%s: %s is text or a token store, which is cut into full windows, so there is "
+                     "nothing to %s; leave %s out, or give rows to fine-tune on",
+                     packing ? "packing" : "group_by_length", config->data[0],
+                     packing ? "pack" : "group", packing ? "packing" : "it");
+}
+
+_Static_assert((int)CONFIG_TRAIN_ON_LAST == (int)TRAIN_ON_LAST &&
+                   (int)CONFIG_TRAIN_ON_ALL == (int)TRAIN_ON_ALL &&
+                   (int)CONFIG_TRAIN_ON_ASSISTANT_TURNS == (int)TRAIN_ON_ASSISTANT_TURNS,
+               "the config's parts are those of the data");
+
+_Static_assert((int)CONFIG_JOIN_EOS == (int)TRAIN_JOIN_EOS &&
+                   (int)CONFIG_JOIN_PLAIN == (int)TRAIN_JOIN_PLAIN,
+               "the config's joints are those of the data");
+
+static formats_row_type row_type(config_row_type type) {
+    static const formats_row_type types[] = {[CONFIG_ROWS_AUTO] = FORMATS_ROW_TEXT,
+                                             [CONFIG_ROWS_MESSAGES] = FORMATS_ROW_MESSAGES,
+                                             [CONFIG_ROWS_SHAREGPT] = FORMATS_ROW_SHAREGPT,
+                                             [CONFIG_ROWS_ALPACA] = FORMATS_ROW_ALPACA,
+                                             [CONFIG_ROWS_PROMPT_COMPLETION] =
+                                                 FORMATS_ROW_PROMPT_COMPLETION,
+                                             [CONFIG_ROWS_TEXT] = FORMATS_ROW_TEXT,
+                                             [CONFIG_ROWS_PREFERENCE] = FORMATS_ROW_PREFERENCE};
+    return types[type];
+}
+
+_Static_assert((int)CONFIG_ENDS_ALL == (int)TRAIN_ENDS_ALL &&
+                   (int)CONFIG_ENDS_LAST == (int)TRAIN_ENDS_LAST &&
+                   (int)CONFIG_ENDS_NONE == (int)TRAIN_ENDS_NONE,
+               "the config's ends are those of the data");
+
+static train_chat_turns turns_of(const sifr_config *config, const config_turns *turns) {
+    return (train_chat_turns){.asked = turns->given,
+                              .roles = turns->roles,
+                              .every = config->train_on == CONFIG_TRAIN_ON_ALL,
+                              .eos = (train_chat_ends)turns->eos,
+                              .eot = (train_chat_ends)turns->eot};
+}
+
+sifr_status train_chat_sources_make(const sifr_config *config, const char *const *paths,
+                                    size_t count, train_chat_source **out, sifr_error *error) {
+    /* Held-out data are not those of the dataset. */
+    bool listed = config->dataset && paths == config->data;
+    config_source plain = {.type = config->data_type,
+                           .weight = 1,
+                           .fields = config->data_fields,
+                           .turns = config->turns};
+    BASE_TRY(base_alloc(count, sizeof **out, out, error));
+    for (size_t i = 0; i < count; i++) {
+        const config_source *source = listed ? &config->dataset[i] : &plain;
+        (*out)[i] = (train_chat_source){
+            .path = paths[i],
+            .typed = source->type != CONFIG_ROWS_AUTO,
+            .type = row_type(source->type),
+            .weight = source->weight,
+            .fields = source->fields,
+            .ignored = {source->ignore_fields, config->ignore_fields},
+            .format = {source->format, source->no_input_format, source->system_format},
+            .turns = turns_of(config, &source->turns)};
+    }
+    return SIFR_OK;
+}
+
+const char *train_chat_template(const sifr_config *config, char path[BASE_PATH_LENGTH]) {
+    static const char name[] = "chat_template.jinja";
+    if (config->chat_template) return config->chat_template;
+    if (!config->adapter || !base_has_file(config->adapter, name)) return NULL;
+    return base_path_join(path, config->adapter, name, NULL) == SIFR_OK ? path : NULL;
+}
+
+const char *train_chat_template_key(const sifr_config *config) {
+    if (config->chat_template) return "chat_template";
+    if (config->chat_template_kwargs) return "chat_template_kwargs";
+    if (config->turns.given) return config->turns.roles ? "roles_to_train" : "train_on_eos";
+    return NULL;
+}
+
+sifr_status train_chat_form_make(const engine_folder *folder, int64_t length,
+                                 const sifr_config *config, train_data_options *options,
+                                 train_chat_form *form, sifr_error *error) {
+    bool rows;
+    *form = (train_chat_form){0};
+    options->chat = NULL;
+    bool fields = config->data_fields != NULL || config->ignore_fields != NULL;
+    const char *key = config->data_fields ? "data_fields" : "ignore_fields";
+    const char *templated = train_chat_template_key(config);
+    const char *chosen = config->max_samples ? "max_samples"
+                         : config->drop_long ? "drop_long_rows"
+                         : config->joint     ? "join_texts"
+                                             : NULL;
+    if (folder->config.task != MODEL_NEXT_TOKEN && fields)
+        return base_fail(error, SIFR_USAGE,
+                         "%s: they are of rows to fine-tune on, not for %s; name columns "
+                         "by text_column, pair_column and label_column",
+                         key, model_task_name(folder->config.task));
+    if (folder->config.task != MODEL_NEXT_TOKEN && templated)
+        return base_fail(error, SIFR_USAGE,
+                         "%s: it is for rows to fine-tune on, not for %s; leave it out", templated,
+                         model_task_name(folder->config.task));
+    if (folder->config.task != MODEL_NEXT_TOKEN && chosen)
+        return base_fail(error, SIFR_USAGE,
+                         "%s is of rows to fine-tune on, not for %s; leave it out", chosen,
+                         model_task_name(folder->config.task));
+    if (folder->config.task != MODEL_NEXT_TOKEN) return SIFR_OK;
+    BASE_TRY(train_paths_are_rows(options->paths, options->count, &rows, error));
+    if (!rows && chosen)
+        return base_fail(error, SIFR_USAGE,
+                         "%s: %s is text or a token store, which has no rows; leave it out", chosen,
+                         options->paths[0]);
+    if (!rows && templated)
+        return base_fail(error, SIFR_USAGE,
+                         "%s: %s is text or a token store, which no chat template writes; leave it "
+                         "out",
+                         templated, options->paths[0]);
+    if (!rows && fields)
+        return base_fail(error, SIFR_USAGE,
+                         "%s: %s is text or a token store, which has no fields; leave "
+                         "them out",
+                         key, options->paths[0]);
+    if (!rows && config->dataset)
+        return base_fail(error, SIFR_USAGE,
+                         "sifr.dataset: %s is no file of rows (.jsonl, .json, .csv, each also .gz "
+                         "or .zst); give text and token stores as sifr.data",
+                         options->paths[0]);
+    if (!rows) return SIFR_OK;
+    BASE_TRY(
+        train_chat_sources_make(config, options->paths, options->count, &form->sources, error));
+    form->options = (train_chat_options){.sources = form->sources,
+                                         .count = options->count,
+                                         .tokenizer = options->tokenizer,
+                                         .vocab_size = options->vocab_size,
+                                         .length = length,
+                                         .separator = options->separator,
+                                         .padding = base_max_i64(folder->config.pad_token_id, 0),
+                                         .mask = (train_chat_mask)config->train_on,
+                                         .eot_tokens = config->eot_tokens,
+                                         .template = train_chat_template(config, form->template),
+                                         .asked = templated,
+                                         .variables = config->chat_template_kwargs,
+                                         .special = options->special,
+                                         .odds = config->preference.loss == CONFIG_PREFERENCE_ORPO,
+                                         .skip_bad_rows = config->skip_bad_rows,
+                                         .joint = (train_chat_joint)config->joint,
+                                         .max_rows = config->max_samples,
+                                         .drop_long = config->drop_long,
+                                         .threads = options->threads,
+                                         .log = options->log};
+    options->chat = &form->options;
+    return SIFR_OK;
+}
+
+void train_chat_form_free(train_chat_form *form) {
+    free(form->sources);
+    *form = (train_chat_form){0};
+}

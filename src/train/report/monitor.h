@@ -1,0 +1,79 @@
+/* The visible output of a run: the live line, progress lines, metrics files and the summary. */
+#ifndef TRAIN_MONITOR_H
+#define TRAIN_MONITOR_H
+
+#include <jansson.h>
+
+#include "base/json.h"
+#include "data/epochs.h"
+#include "sifr/engine.h"
+#include "train/evaluate/evaluate.h"
+#include "train/evaluate/rewards.h"
+#include "train/report/callbacks.h"
+#include "train/report/metrics.h"
+
+typedef struct train_monitor_settings {
+    const train_host *host;
+    const char *output;
+    int64_t first_step, total_steps;
+    int64_t length; /* of a sequence */
+    train_epochs epochs;
+    int64_t log_every; /* steps between records */
+    int64_t
+        print_every; /* steps between progress lines; 0: with the records, at most one a second */
+    double flops_per_token; /* the field's own count */
+    double limit;           /* the machine's limit in operations a second; 0: not known */
+    bool scaled;            /* in fp16: the loss scale is shown */
+    bool rewarded;          /* of preferences: records have rewards */
+} train_monitor_settings;
+
+typedef struct train_monitor {
+    train_monitor_settings settings;
+    train_metrics metrics;
+    double began, last_live, last_print, last_record; /* seconds of the clock */
+    int64_t last_record_step;
+    double step_seconds; /* seconds of a step, smoothed, for the time left */
+    double loss_sum;     /* since the last record */
+    int64_t loss_count;
+    train_rewards rewards; /* likewise, of preferences; sums over steps */
+    int64_t rewarded;      /* steps in them */
+    int64_t skipped;       /* in all */
+    double last_loss;      /* of the last record */
+    double last_eval_loss; /* NaN: none yet */
+    uint64_t memory;       /* bytes, measured at the last record */
+    uint64_t shared;       /* of them, through windows */
+    uint64_t largest_own;  /* of all looks: the others */
+} train_monitor;
+
+/* Opens the monitor of a rank that only measures its memory. */
+void train_monitor_open_silent(train_monitor *monitor, const train_monitor_settings *settings);
+
+/* `state`: the result of train_monitor_state at the step from which the run resumes, or NULL. */
+sifr_status train_monitor_open(train_monitor *monitor, const train_monitor_settings *settings,
+                               const json_t *state, sifr_error *error) SIFR_MUST_CHECK;
+void train_monitor_close(train_monitor *monitor); /* harmless on a zeroed one */
+
+/* What the pairs of the step came to that is reported next. */
+void train_monitor_rewards(train_monitor *monitor, const train_rewards *rewards);
+
+/* Reports that step `step` (from 1) is done and took `seconds`. */
+sifr_status train_monitor_step(train_monitor *monitor, int64_t step, const sifr_step_result *result,
+                               double learning_rate, double seconds,
+                               sifr_error *error) SIFR_MUST_CHECK;
+/* On a rank without records: measures memory when a record would be made. */
+void train_monitor_watch(train_monitor *monitor, int64_t step);
+sifr_status train_monitor_evaluation(train_monitor *monitor, int64_t step,
+                                     const train_evaluation *evaluation,
+                                     sifr_error *error) SIFR_MUST_CHECK;
+/* Excludes `seconds` from the training rate. */
+void train_monitor_pause(train_monitor *monitor, double seconds);
+/* Whether this step has been evaluated already. */
+bool train_monitor_evaluated(const train_monitor *monitor, int64_t step);
+
+/* State for a checkpoint: new objects, or NULL if memory ran out. */
+json_t *train_monitor_state(const train_monitor *monitor);
+json_t *train_monitor_trainer_state(const train_monitor *monitor, int64_t step);
+/* The rest of trainer_state.json. */
+base_json_list train_monitor_history(train_monitor *monitor);
+
+#endif

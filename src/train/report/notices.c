@@ -1,0 +1,142 @@
+#include "train/report/notices.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/checked.h"
+#include "plan/queries.h"
+
+enum { REASON_LENGTH = 160 };
+
+/* The sum over the global batch is one tree made by halving. Sums over ranks keep to the same tree
+ * if each rank's part is one of its lower branches (a power of two of ranks), or, if every micro
+ * batch is reduced by itself, if the sum over micro batches is its upper part. Copies of the state
+ * are above both: their number must be a power of two. `reason`: what breaks this, "" if nothing
+ * does.
+ */
+static void find_reason(const plan_settings *s, char reason[REASON_LENGTH]) {
+    bool narrow = plan_converts_gradients(s);
+    int32_t ranks = plan_mesh_ranks(&s->mesh, PLAN_DATA), neighbours = plan_batch_neighbours(s);
+    int32_t copies = plan_mesh_ranks(&s->mesh, PLAN_REPLICAS);
+    bool across_first = neighbours > 1;
+    reason[0] = 0;
+    if (s->step.gradient_order == SIFR_GRADIENT_SEQUENTIAL)
+        snprintf(reason, REASON_LENGTH, "gradient_order is sequential");
+    else if (narrow)
+        snprintf(reason, REASON_LENGTH, "gradients are reduced in %s (communication_data_type)",
+                 base_dtype_name(device_dtype_of(s->step.communication_data_type)));
+    else if (across_first && !base_is_power_of_two(s->step.gradient_accumulation_steps))
+        snprintf(reason, REASON_LENGTH,
+                 "at stage %d in step_order batch, %d accumulation steps are not a power of two",
+                 (int)s->step.zero.stage, (int)s->step.gradient_accumulation_steps);
+    else if (across_first && !base_is_power_of_two(copies))
+        snprintf(reason, REASON_LENGTH, "%d replicas are not a power of two", (int)copies);
+    else if (!across_first && !base_is_power_of_two(ranks))
+        snprintf(reason, REASON_LENGTH, "%d is not a power of two", (int)ranks);
+}
+
+bool train_bits_are_anywhere(const plan_settings *s) {
+    char reason[REASON_LENGTH];
+    find_reason(s, reason);
+    return !reason[0];
+}
+
+char *train_bits_class(const plan_settings *s, char *out, size_t size) {
+    char reason[REASON_LENGTH];
+    int32_t ranks = plan_mesh_ranks(&s->mesh, PLAN_DATA),
+            copies = plan_mesh_ranks(&s->mesh, PLAN_REPLICAS);
+    find_reason(s, reason);
+    if (reason[0])
+        snprintf(out, size, "reproducible with %d rank%s%s only: %s", (int)ranks,
+                 ranks == 1 ? "" : "s", copies > 1 ? " of this shard_size" : "", reason);
+    else
+        snprintf(out, size,
+                 "the same on 1, 2, 4, 8 ... ranks with this micro batch size (%lld) and kind of "
+                 "machine",
+                 (long long)s->step.micro_batch_size);
+    return out;
+}
+
+int64_t train_steps_without_rate(const config_lr_schedule *schedule, int64_t total) {
+    int64_t steps = 0;
+    bool warms = schedule->kind == CONFIG_LR_WARMUP || schedule->kind == CONFIG_LR_WARMUP_DECAY ||
+                 schedule->kind == CONFIG_LR_WARMUP_COSINE ||
+                 schedule->kind >= CONFIG_LR_TRAINER_LINEAR;
+    while (warms && steps < total && config_lr_at(schedule, steps - 1) == 0) steps++;
+    return steps;
+}
+
+static void say_rate(const train_host *host, const config_lr_schedule *schedule, int64_t total) {
+    int64_t steps = train_steps_without_rate(schedule, total);
+    bool trainer = schedule->kind >= CONFIG_LR_TRAINER_LINEAR;
+    const char *where = trainer ? "the Hugging Face Trainer" : "DeepSpeed";
+    if (steps == 0 || steps == total) return;
+    if (steps == 1)
+        train_say(host,
+                  "warm-up: the first step has learning rate 0, as in %s: it changes no weight",
+                  where);
+    else
+        train_say(host,
+                  "warm-up: the first %lld steps have learning rate 0, as in %s: they change no "
+                  "weight",
+                  (long long)steps, where);
+}
+
+static void say_ignored(const train_host *host, const sifr_config *config) {
+    char paths[400] = "";
+    size_t used = 0, i = 0;
+    for (const char *path; (path = config_ignored(config, i)) != NULL; i++) {
+        if (used + strlen(path) + 2 >= sizeof paths) break;
+        used += (size_t)snprintf(paths + used, sizeof paths - used, "%s%s", i ? ", " : "", path);
+    }
+    if (i == 0) return;
+    train_say(host, "ignored because their names begin with _: %s%s", paths,
+              config_ignored(config, i) ? ", ..." : "");
+}
+
+static void say_line(void *user, const char *line) {
+    train_say(user, "%s", line);
+}
+
+/* Keys that DeepSpeed has no longer, and that act here. */
+static void say_removed(const train_host *host, const sifr_config *config) {
+    static const char key[] = "zero_optimization.mics_shard_size";
+    int32_t size = config->step.mesh.shard_size;
+    if (!config_gives(config, key) || size <= 0) return;
+    train_say(host,
+              "%s %d: DeepSpeed took MiCS out in 0.19.8; here the key still acts, as "
+              "sifr.shard_size does",
+              key, (int)size);
+}
+
+static void say_decay(const train_host *host, const sifr_optimizer *o) {
+    const char *groups = o->group_count ? ", where no group gives another" : "";
+    if (!(o->weight_decay > 0)) return;
+    if (o->no_decay == SIFR_NO_DECAY_TRANSFORMERS)
+        train_say(host,
+                  "weight_decay %g applies to the trained weights that are neither biases nor of "
+                  "norms, as under the Hugging Face Trainer%s",
+                  o->weight_decay, groups);
+    else
+        train_say(host,
+                  "weight_decay %g applies to every trained weight, including norms and biases, as "
+                  "in DeepSpeed; no_decay \"transformers\" leaves those out, as the Hugging Face "
+                  "Trainer does%s",
+                  o->weight_decay, groups);
+}
+
+void train_say_notices(const train_host *host, const sifr_config *config,
+                       const plan_settings *settings, int64_t first_step, int64_t total_steps) {
+    char bits[256];
+    train_say(host, "bits: %s", train_bits_class(settings, bits, sizeof bits));
+    if (!config_gives(config, "gradient_clipping"))
+        train_say(host,
+                  "gradient_clipping %g: the config gives none, so this is the Hugging Face "
+                  "Trainer's default; DeepSpeed's is 0, no clipping",
+                  config->step.gradient_clipping);
+    say_decay(host, &config->step.optimizer);
+    say_removed(host, config);
+    say_ignored(host, config);
+    config_explain_idle(config, say_line, (void *)(uintptr_t)host);
+    if (first_step == 0) say_rate(host, &config->schedule, total_steps);
+}
