@@ -19,7 +19,7 @@ static int stop(const sifr_error *error) {
 }
 
 int main(int argc, char **argv) {
-    formats_tokenizer *tokenizer = NULL;
+    text_tokenizer *tokenizer = NULL;
     sifr_error error = {0};
     int repeats = 20;
     if (argc < 3) {
@@ -27,38 +27,38 @@ int main(int argc, char **argv) {
         return 2;
     }
     double begin = user_seconds();
-    if (formats_tokenizer_load(argv[1], &tokenizer, &error) != SIFR_OK) return stop(&error);
+    if (text_tokenizer_load(argv[1], &tokenizer, &error) != SIFR_OK) return stop(&error);
     printf("load %.1f ms\n", 1e3 * (user_seconds() - begin));
     for (int i = 2; i < argc; i++) {
         if (strcmp(argv[i], "-n") == 0 && i + 1 < argc) {
             repeats = atoi(argv[++i]);
             continue;
         }
-        formats_tokenizer_ids ids = {0};
+        text_tokenizer_ids ids = {0};
         base_map map = {0};
         double first = 0, all = 0;
         if (base_map_file(argv[i], &map, &error) != SIFR_OK) return stop(&error);
         for (int k = 0; k < repeats; k++) { /* each with a cold cache, as a document of its own */
-            formats_tokenizer_scratch *scratch = NULL;
-            if (formats_tokenizer_scratch_new(tokenizer, &scratch, &error) != SIFR_OK)
+            text_tokenizer_scratch *scratch = NULL;
+            if (text_tokenizer_scratch_new(tokenizer, &scratch, &error) != SIFR_OK)
                 return stop(&error);
             ids.count = 0;
             begin = user_seconds();
-            if (formats_tokenizer_encode(tokenizer, scratch, (const char *)map.data, map.size,
-                                         false, &ids, &error) != SIFR_OK)
+            if (text_tokenizer_encode(tokenizer, scratch, (const char *)map.data, map.size, false,
+                                      &ids, &error) != SIFR_OK)
                 return stop(&error);
             double took = user_seconds() - begin;
             all += took;
             if (k == 0) first = took;
-            formats_tokenizer_scratch_free(scratch);
+            text_tokenizer_scratch_free(scratch);
         }
         double megabytes = 1e-6 * (double)map.size;
         printf("%s: %.2f MB, %zu ids, first %.1f MB/s, mean of %d %.1f MB/s\n", argv[i], megabytes,
                ids.count, megabytes / (first > 0 ? first : 1e-9), repeats,
                megabytes * repeats / (all > 0 ? all : 1e-9));
-        formats_tokenizer_ids_free(&ids);
+        text_tokenizer_ids_free(&ids);
         base_unmap(&map);
     }
-    formats_tokenizer_free(tokenizer);
+    text_tokenizer_free(tokenizer);
     return 0;
 }

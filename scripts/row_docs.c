@@ -68,29 +68,29 @@ static const char *const intro =
 
 /* "`output` or `response`". */
 static void print_names(const char *const *names) {
-    for (size_t i = 0; i < FORMATS_FIELD_NAMES && names[i]; i++)
+    for (size_t i = 0; i < DATA_FIELD_NAMES && names[i]; i++)
         printf("%s`%s`", i ? " or " : "", names[i]);
 }
 
-static const char *kind_words(formats_field_kind kind) {
+static const char *kind_words(data_field_kind kind) {
     static const char *const words[] = {
-        [FORMATS_FIELD_TURNS] = " (turns with `from` and `value`)",
-        [FORMATS_FIELD_OTHERS] = " (messages with `role` and `content`)",
-        [FORMATS_FIELD_TEXTS] = " (a list of texts)",
-        [FORMATS_FIELD_PAIRS] = " (a list of `input` and `output`)",
-        [FORMATS_FIELD_TEXT] = " (a text)",
-        [FORMATS_FIELD_LIST] = " (messages)",
-        [FORMATS_FIELD_WHOLE] = "",
-        [FORMATS_FIELD_ONE] = " (a text, a turn, or a list of the assistant's)",
-        [FORMATS_FIELD_CALLS] = " (a list of calls)",
+        [DATA_FIELD_TURNS] = " (turns with `from` and `value`)",
+        [DATA_FIELD_OTHERS] = " (messages with `role` and `content`)",
+        [DATA_FIELD_TEXTS] = " (a list of texts)",
+        [DATA_FIELD_PAIRS] = " (a list of `input` and `output`)",
+        [DATA_FIELD_TEXT] = " (a text)",
+        [DATA_FIELD_LIST] = " (messages)",
+        [DATA_FIELD_WHOLE] = "",
+        [DATA_FIELD_ONE] = " (a text, a turn, or a list of the assistant's)",
+        [DATA_FIELD_CALLS] = " (a list of calls)",
     };
-    return kind == FORMATS_FIELD_ANY ? "" : words[kind];
+    return kind == DATA_FIELD_ANY ? "" : words[kind];
 }
 
-static void print_fields(const formats_form *form, bool optional) {
+static void print_fields(const data_form *form, bool optional) {
     const char *before = optional ? "; at will " : "";
-    for (int part = 0; part < FORMATS_PARTS; part++) {
-        const formats_field *field = &form->fields[part];
+    for (int part = 0; part < DATA_PARTS; part++) {
+        const data_field *field = &form->fields[part];
         if (!field->names[0] || field->optional != optional) continue;
         printf("%s", before);
         print_names(field->names);
@@ -100,15 +100,15 @@ static void print_fields(const formats_form *form, bool optional) {
 }
 
 int main(void) {
-    const formats_form *form;
+    const data_form *form;
     fputs(intro, stdout);
-    for (size_t i = 0; (form = formats_form_at(i)) != NULL; i++) {
-        printf("| `%s` | `%s` | ", form->name, formats_row_type_name(form->type));
+    for (size_t i = 0; (form = data_form_at(i)) != NULL; i++) {
+        printf("| `%s` | `%s` | ", form->name, data_row_type_name(form->type));
         print_fields(form, false);
         print_fields(form, true);
         if (form->refused) printf(". Refused: %s", form->refused);
         printf(" | %s | ", form->source);
-        for (size_t k = 0; k < FORMATS_FORM_UNREAD && form->unread[k]; k++)
+        for (size_t k = 0; k < DATA_FORM_UNREAD && form->unread[k]; k++)
             printf("%s`%s`", k ? ", " : "", form->unread[k]);
         puts(" |");
     }

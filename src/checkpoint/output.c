@@ -34,8 +34,8 @@ static sifr_status check_results(const char *path, sifr_error *error) {
     return SIFR_OK;
 }
 
-static sifr_status check_folder(const char *path, const char *model, bool resume, train_output *out,
-                                sifr_error *error) {
+static sifr_status check_folder(const char *path, const char *model, bool resume,
+                                checkpoint_output *out, sifr_error *error) {
     struct stat info, other;
     char **names;
     size_t count;
@@ -50,15 +50,15 @@ static sifr_status check_folder(const char *path, const char *model, bool resume
         return base_fail(error, SIFR_USAGE, "%s: --output is the model folder itself; give another",
                          path);
     out->there = true;
-    out->marked = base_has_file(path, TRAIN_OUTPUT_MARK);
+    out->marked = base_has_file(path, CHECKPOINT_OUTPUT_MARK);
     if (out->marked) return resume ? SIFR_OK : check_results(path, error);
     BASE_TRY(base_list_directory(path, &names, &count, error));
     sifr_status status = SIFR_OK;
     size_t first = 0;
     /* A run that was killed while it claimed the folder left only the temporary file of the mark.
      */
-    while (first < count && strncmp(names[first], TRAIN_OUTPUT_MARK ".tmp-",
-                                    sizeof TRAIN_OUTPUT_MARK ".tmp-" - 1) == 0)
+    while (first < count && strncmp(names[first], CHECKPOINT_OUTPUT_MARK ".tmp-",
+                                    sizeof CHECKPOINT_OUTPUT_MARK ".tmp-" - 1) == 0)
         first++;
     if (first < count)
         status = base_fail(
@@ -69,12 +69,12 @@ static sifr_status check_folder(const char *path, const char *model, bool resume
     return status;
 }
 
-static sifr_status check(const char *path, const char *model, bool resume, train_output *out,
+static sifr_status check(const char *path, const char *model, bool resume, checkpoint_output *out,
                          sifr_error *error) {
     char stores[BASE_PATH_LENGTH];
-    train_output checked = {.path = path, .lock = -1};
-    *out = (train_output){0};
-    BASE_TRY(base_path_join(stores, path, TRAIN_OUTPUT_DATA, error));
+    checkpoint_output checked = {.path = path, .lock = -1};
+    *out = (checkpoint_output){0};
+    BASE_TRY(base_path_join(stores, path, CHECKPOINT_OUTPUT_DATA, error));
     BASE_TRY(check_folder(path, model, resume, &checked, error));
     if (base_is_directory(stores))
         BASE_TRY(base_list_directory(stores, &checked.stores, &checked.store_count, error));
@@ -83,7 +83,7 @@ static sifr_status check(const char *path, const char *model, bool resume, train
 }
 
 /* *held is false if the folder does not exist or its file system has no locks. */
-static sifr_status try_lock(train_output *output, bool *held, sifr_error *error) {
+static sifr_status try_lock(checkpoint_output *output, bool *held, sifr_error *error) {
     *held = false;
     int directory = open(output->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (directory < 0 && errno == ENOENT) return SIFR_OK;
@@ -97,8 +97,8 @@ static sifr_status try_lock(train_output *output, bool *held, sifr_error *error)
     return SIFR_OK;
 }
 
-sifr_status train_output_lock(train_output *output, double patience, const sifr_log *log,
-                              bool *waited, sifr_error *error) {
+sifr_status checkpoint_output_lock(checkpoint_output *output, double patience, const sifr_log *log,
+                                   bool *waited, sifr_error *error) {
     const struct timespec pause = {.tv_nsec = 100000000};
     bool held = false;
     if (waited) *waited = false;
@@ -120,33 +120,34 @@ sifr_status train_output_lock(train_output *output, double patience, const sifr_
                      output->path);
 }
 
-sifr_status train_output_open(const char *path, const char *model, bool resume, double patience,
-                              const sifr_log *log, train_output *out, sifr_error *error) {
+sifr_status checkpoint_output_open(const char *path, const char *model, bool resume,
+                                   double patience, const sifr_log *log, checkpoint_output *out,
+                                   sifr_error *error) {
     bool waited;
     BASE_TRY(check(path, model, resume, out, error));
-    sifr_status status = train_output_lock(out, patience, log, &waited, error);
+    sifr_status status = checkpoint_output_lock(out, patience, log, &waited, error);
     if (status == SIFR_OK && waited) { /* the run that held the folder may have left results */
-        train_output fresh;
+        checkpoint_output fresh;
         status = check(path, model, resume, &fresh, error);
         if (status == SIFR_OK) {
             fresh.lock = out->lock;
             out->lock = -1;
-            train_output_close(out);
+            checkpoint_output_close(out);
             *out = fresh;
         }
     }
-    if (status != SIFR_OK) train_output_close(out);
+    if (status != SIFR_OK) checkpoint_output_close(out);
     return status;
 }
 
-void train_output_close(train_output *output) {
+void checkpoint_output_close(checkpoint_output *output) {
     if (!output->path) return;
     if (output->lock >= 0) close(output->lock);
     base_free_names(output->stores, output->store_count);
-    *output = (train_output){0};
+    *output = (checkpoint_output){0};
 }
 
-static bool was_there(const train_output *output, const char *name) {
+static bool was_there(const checkpoint_output *output, const char *name) {
     for (size_t i = 0; i < output->store_count; i++) {
         if (strcmp(output->stores[i], name) == 0) return true;
     }
@@ -154,7 +155,7 @@ static bool was_there(const train_output *output, const char *name) {
 }
 
 /* Removes token stores that were not there before. */
-static void remove_stores(const train_output *output, const char *directory) {
+static void remove_stores(const checkpoint_output *output, const char *directory) {
     char path[BASE_PATH_LENGTH], **names;
     size_t count;
     if (!base_is_directory(directory) ||
@@ -169,12 +170,12 @@ static void remove_stores(const train_output *output, const char *directory) {
     rmdir(directory); /* only if it is empty */
 }
 
-void train_output_undo(const train_output *output) {
+void checkpoint_output_undo(const checkpoint_output *output) {
     char path[BASE_PATH_LENGTH];
     if (!output->path) return;
-    if (base_path_join(path, output->path, TRAIN_OUTPUT_DATA, NULL) == SIFR_OK)
+    if (base_path_join(path, output->path, CHECKPOINT_OUTPUT_DATA, NULL) == SIFR_OK)
         remove_stores(output, path);
     if (output->marked) return;
-    if (base_path_join(path, output->path, TRAIN_OUTPUT_MARK, NULL) == SIFR_OK) unlink(path);
+    if (base_path_join(path, output->path, CHECKPOINT_OUTPUT_MARK, NULL) == SIFR_OK) unlink(path);
     if (!output->there) rmdir(output->path); /* likewise */
 }

@@ -1,6 +1,6 @@
 /* The output folder of a run: whether it may be used, and the mark that makes it sifr's. */
-#ifndef TRAIN_OUTPUT_H
-#define TRAIN_OUTPUT_H
+#ifndef CHECKPOINT_OUTPUT_H
+#define CHECKPOINT_OUTPUT_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -8,40 +8,40 @@
 #include "base/errors.h"
 
 /* The effective config. It is also the mark: a folder that holds it was made by `sifr train`. */
-#define TRAIN_OUTPUT_MARK "sifr_config.json"
+#define CHECKPOINT_OUTPUT_MARK "sifr_config.json"
 /* Folder of token stores made from text. */
-#define TRAIN_OUTPUT_DATA "data"
+#define CHECKPOINT_OUTPUT_DATA "data"
 
-typedef struct train_output {
+typedef struct checkpoint_output {
     const char *path;
     bool there;    /* the folder existed before */
     bool marked;   /* and was a run's */
     char **stores; /* token stores that existed before */
     size_t store_count;
     int lock; /* descriptor while it is locked, else -1 */
-} train_output;
+} checkpoint_output;
 
 /* How long a start waits for the lock, in seconds. Ranks whose launcher was killed notice after
  * some 4 s, and hold the lock until then. */
-enum { TRAIN_OUTPUT_PATIENCE = 10 };
+enum { CHECKPOINT_OUTPUT_PATIENCE = 10 };
 
 /* Checks the folder and locks it if it exists. SIFR_USAGE if it holds something else, is the model
  * folder itself, or holds the results of a run and `resume` is false; other errors as in
- * train_output_lock. Changes nothing. Close *out after success. */
-sifr_status train_output_open(const char *path, const char *model, bool resume, double patience,
-                              const sifr_log *log, train_output *out,
-                              sifr_error *error) SIFR_MUST_CHECK;
+ * checkpoint_output_lock. Changes nothing. Close *out after success. */
+sifr_status checkpoint_output_open(const char *path, const char *model, bool resume,
+                                   double patience, const sifr_log *log, checkpoint_output *out,
+                                   sifr_error *error) SIFR_MUST_CHECK;
 
 /* Locks the folder against other runs while this process lives. If another run uses it, logs that
  * and waits up to `patience` seconds, then fails with SIFR_FAILED. *waited (may be NULL) tells
  * whether it waited. Harmless if *output holds the lock already or the folder does not exist. */
-sifr_status train_output_lock(train_output *output, double patience, const sifr_log *log,
-                              bool *waited, sifr_error *error) SIFR_MUST_CHECK;
-void train_output_close(train_output *output); /* harmless on a zeroed one */
+sifr_status checkpoint_output_lock(checkpoint_output *output, double patience, const sifr_log *log,
+                                   bool *waited, sifr_error *error) SIFR_MUST_CHECK;
+void checkpoint_output_close(checkpoint_output *output); /* harmless on a zeroed one */
 
 /* Cleans up after a failure before the first step: removes token stores and the mark made by this
  * run, and the folder if this run made it and it is empty. Nothing else is removed. Call it only
- * after train_output_open succeeded. */
-void train_output_undo(const train_output *output);
+ * after checkpoint_output_open succeeded. */
+void checkpoint_output_undo(const checkpoint_output *output);
 
 #endif

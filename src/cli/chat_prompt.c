@@ -52,10 +52,10 @@ static sifr_status read_variables(const cli_chat_prompt *chat, const char *text,
                          "%s: must be an object such as {\"enable_thinking\": "
                          "false}",
                          flag);
-    const char *wrong = formats_variables_refused(*out);
+    const char *wrong = data_variables_refused(*out);
     json_object_foreach(*out, name, value) {
         (void)value;
-        if (!strcmp(name, "tools") || !formats_template_names(chat->template.parsed, name))
+        if (!strcmp(name, "tools") || !text_template_names(chat->template.parsed, name))
             wrong = name;
     }
     if (!wrong) return SIFR_OK;
@@ -69,7 +69,7 @@ sifr_status cli_chat_open(const cli_generation *g, const cli_chat_flags *flags,
     *out = (cli_chat_prompt){0};
     const char *given = flags->template;
     if (!given && g->model.template[0]) given = g->model.template;
-    BASE_TRY(formats_chat_template_load(g->model.files, given, false, &out->template, error));
+    BASE_TRY(text_chat_template_load(g->model.files, given, false, &out->template, error));
     if (flags->variables) BASE_TRY(read_variables(out, flags->variables, &out->variables, error));
     out->documents = json_incref(json_object_get(out->variables, "documents"));
     if (out->documents) json_object_del(out->variables, "documents");
@@ -77,7 +77,7 @@ sifr_status cli_chat_open(const cli_generation *g, const cli_chat_flags *flags,
 }
 
 void cli_chat_close(cli_chat_prompt *chat) {
-    formats_chat_template_free(&chat->template);
+    text_chat_template_free(&chat->template);
     json_decref(chat->tools);
     json_decref(chat->documents);
     json_decref(chat->variables);
@@ -93,20 +93,20 @@ sifr_status cli_chat_add(json_t *messages, const char *role, const char *content
 }
 
 sifr_status cli_chat_encode(const cli_generation *g, const cli_chat_prompt *chat,
-                            const json_t *messages, formats_tokenizer_ids *ids, sifr_error *error) {
+                            const json_t *messages, text_tokenizer_ids *ids, sifr_error *error) {
     time_t now = time(NULL);
     struct tm local;
-    formats_template_output out = {0};
-    formats_template_input input = {.messages = messages,
-                                    .tools = chat->tools,
-                                    .documents = chat->documents,
-                                    .variables = chat->variables,
-                                    .add_generation_prompt = true,
-                                    .now = localtime_r(&now, &local)};
-    BASE_TRY(formats_chat_template_render(&chat->template, &input, &out, error));
+    text_template_output out = {0};
+    text_template_input input = {.messages = messages,
+                                 .tools = chat->tools,
+                                 .documents = chat->documents,
+                                 .variables = chat->variables,
+                                 .add_generation_prompt = true,
+                                 .now = localtime_r(&now, &local)};
+    BASE_TRY(text_chat_template_render(&chat->template, &input, &out, error));
     ids->count = 0;
     /* The template itself writes the tokens that a post-processor would put around a text. */
     sifr_status status = cli_generation_encode(g, out.text, out.size, false, ids, error);
-    formats_template_output_free(&out);
+    text_template_output_free(&out);
     return status;
 }

@@ -6,7 +6,7 @@
 #include "text/chat_template.h"
 
 typedef struct cli_chat_prompt {
-    formats_chat_template template;
+    text_chat_template template;
     json_t *tools;     /* descriptions of functions for the template; NULL: none */
     json_t *documents; /* likewise */
     json_t *variables; /* further ones of the template; NULL: none */
@@ -37,7 +37,7 @@ sifr_status cli_chat_add(json_t *messages, const char *role, const char *content
 /* The ids of the messages and of the beginning of the assistant's next one, in place of those in
  * `ids`. */
 sifr_status cli_chat_encode(const cli_generation *g, const cli_chat_prompt *chat,
-                            const json_t *messages, formats_tokenizer_ids *ids,
+                            const json_t *messages, text_tokenizer_ids *ids,
                             sifr_error *error) SIFR_MUST_CHECK;
 
 #endif

@@ -24,7 +24,7 @@ typedef struct classify_command {
     cli_read_model read;
     const char *text, *pair;
     cli_list data;
-    train_label_columns columns;
+    data_label_columns columns;
     int64_t length;
     bool json;
     json_t *rows; /* from --text or standard input */
@@ -32,7 +32,7 @@ typedef struct classify_command {
 
 /* What answers are printed with. */
 typedef struct classify_printer {
-    const train_labelled *labelled;
+    const data_labelled *labelled;
     int64_t classes;
     double *scores;
     bool json;
@@ -178,7 +178,7 @@ static void print_sequence(const classify_printer *p, const float *logits) {
 }
 
 /* A line for each word that was read; a blank one behind them. */
-static void print_words(const classify_printer *p, const json_t *words, const train_rows *rows,
+static void print_words(const classify_printer *p, const json_t *words, const data_rows *rows,
                         int64_t at, const float *logits) {
     json_t *tags = json_array();
     size_t word = 0;
@@ -197,7 +197,7 @@ static void print_words(const classify_printer *p, const json_t *words, const tr
 }
 
 static void print_batch(const classify_command *command, const classify_printer *p,
-                        const train_rows *rows, int64_t first, int64_t count, const float *logits) {
+                        const data_rows *rows, int64_t first, int64_t count, const float *logits) {
     for (int64_t i = 0; i < count; i++) {
         if (p->labelled->task == MODEL_TOKEN_CLASSES) {
             const json_t *row = json_array_get(command->rows, (size_t)(first + i));
@@ -211,14 +211,14 @@ static void print_batch(const classify_command *command, const classify_printer 
 
 /* --- the model --- */
 
-static sifr_status run_batches(const classify_command *command, const train_examples *examples,
-                               engine_inference *inference, classify_printer *p, int64_t sequences,
+static sifr_status run_batches(const classify_command *command, const data_examples *examples,
+                               infer_inference *inference, classify_printer *p, int64_t sequences,
                                sifr_error *error) {
-    train_rows rows;
+    data_rows rows;
     float *logits = NULL;
-    int64_t count = train_examples_count(examples), length = train_examples_longest(examples);
-    BASE_TRY(train_rows_make(sequences, length, TRAIN_ROWS_PADDED, train_examples_columns(examples),
-                             &rows, error));
+    int64_t count = data_examples_count(examples), length = data_examples_longest(examples);
+    BASE_TRY(data_rows_make(sequences, length, DATA_ROWS_PADDED, data_examples_columns(examples),
+                            &rows, error));
     sifr_status status =
         base_alloc((size_t)(sequences * length * p->classes), sizeof *logits, &logits, error);
     if (status == SIFR_OK)
@@ -226,42 +226,42 @@ static sifr_status run_batches(const classify_command *command, const train_exam
     for (int64_t first = 0; status == SIFR_OK && first < count; first += sequences) {
         int64_t here = base_min_i64(sequences, count - first), labelled;
         double loss;
-        sifr_batch batch = train_rows_batch(&rows);
-        for (int64_t i = 0; i < here; i++) train_examples_read(examples, first + i, &rows, i);
-        train_rows_clear(&rows, here);
-        status = engine_inference_loss(inference, &batch, &loss, &labelled, logits, error);
+        sifr_batch batch = data_rows_batch(&rows);
+        for (int64_t i = 0; i < here; i++) data_examples_read(examples, first + i, &rows, i);
+        data_rows_clear(&rows, here);
+        status = infer_loss(inference, &batch, &loss, &labelled, logits, error);
         if (status == SIFR_OK) print_batch(command, p, &rows, first, here, logits);
     }
     free(p->scores);
     free(logits);
-    train_rows_free(&rows);
+    data_rows_free(&rows);
     return status;
 }
 
 static sifr_status open_examples(const classify_command *command, const checkpoint_model *model,
-                                 const train_labelled *labelled, const sifr_log *log,
-                                 train_examples **out, sifr_error *error) {
-    formats_text_source files = {0};
+                                 const data_labelled *labelled, const sifr_log *log,
+                                 data_examples **out, sifr_error *error) {
+    data_text_source files = {0};
     const char **paths = NULL;
     sifr_status status = SIFR_OK;
     if (command->data.count)
         status =
-            formats_text_source_open_rows(command->data.items, command->data.count, &files, error);
+            data_text_source_open_rows(command->data.items, command->data.count, &files, error);
     if (status == SIFR_OK) status = base_alloc(files.count + 1, sizeof *paths, &paths, error);
     if (status == SIFR_OK) {
         for (size_t i = 0; i < files.count; i++) paths[i] = files.documents[i].path;
-        train_examples_source source = {.paths = paths,
-                                        .count = files.count,
-                                        .rows = command->rows,
-                                        .name = command->text ? "--text" : "standard input",
-                                        .tokenizer = model->files,
-                                        .vocab_size = model->folder.config.vocab_size,
-                                        .threads = (int)command->read.threads,
-                                        .log = log};
-        status = train_examples_open(&source, labelled, out, error);
+        data_examples_source source = {.paths = paths,
+                                       .count = files.count,
+                                       .rows = command->rows,
+                                       .name = command->text ? "--text" : "standard input",
+                                       .tokenizer = model->files,
+                                       .vocab_size = model->folder.config.vocab_size,
+                                       .threads = (int)command->read.threads,
+                                       .log = log};
+        status = data_examples_open(&source, labelled, out, error);
     }
     free(paths);
-    formats_text_source_close(&files);
+    data_text_source_close(&files);
     return status;
 }
 
@@ -280,9 +280,9 @@ static sifr_status check_model(const classify_command *command, const engine_fol
 
 static sifr_status classify(classify_command *command, sifr_error *error) {
     checkpoint_model model = {0};
-    engine_inference *inference = NULL;
-    engine_inference_options options = {.mode = PLAN_EVALUATE, .logits = true};
-    train_examples *examples = NULL;
+    infer_inference *inference = NULL;
+    infer_options options = {.mode = PLAN_EVALUATE, .logits = true};
+    data_examples *examples = NULL;
     sifr_log log = cli_log(name);
     const engine_folder *folder = &model.folder;
     sifr_status status;
@@ -290,30 +290,28 @@ static sifr_status classify(classify_command *command, sifr_error *error) {
     BASE_TRY_GOTO(status, check_model(command, folder, error), done);
     BASE_TRY_GOTO(status, read_input(command, folder->config.task, error), done);
     int64_t positions = model_positions(&folder->config);
-    train_labelled labelled = {.task = folder->config.task,
-                               .problem = folder->config.problem,
-                               .labels = &folder->labels,
-                               .columns = command->columns,
-                               .length = command->length ? command->length
-                                                         : base_min_i64(positions, LENGTH),
-                               .padding = base_max_i64(folder->config.pad_token_id, 0),
-                               .last = !folder->architecture->encoder,
-                               .passed_over = folder->config.pad_token_id,
-                               .unknown = true};
+    data_labelled labelled = {.task = folder->config.task,
+                              .problem = folder->config.problem,
+                              .labels = &folder->labels,
+                              .columns = command->columns,
+                              .length = command->length ? command->length
+                                                        : base_min_i64(positions, LENGTH),
+                              .padding = base_max_i64(folder->config.pad_token_id, 0),
+                              .last = !folder->architecture->encoder,
+                              .passed_over = folder->config.pad_token_id,
+                              .unknown = true};
     BASE_TRY_GOTO(status, open_examples(command, &model, &labelled, &log, &examples, error), done);
-    options.length = train_examples_longest(examples);
-    options.sequences = base_min_i64(SEQUENCES, train_examples_count(examples));
-    BASE_TRY_GOTO(status, engine_inference_create(folder->model, &options, &inference, error),
-                  done);
-    BASE_TRY_GOTO(status, engine_inference_fill(inference, checkpoint_model_values, &model, error),
-                  done);
+    options.length = data_examples_longest(examples);
+    options.sequences = base_min_i64(SEQUENCES, data_examples_count(examples));
+    BASE_TRY_GOTO(status, infer_create(folder->model, &options, &inference, error), done);
+    BASE_TRY_GOTO(status, infer_fill(inference, checkpoint_model_values, &model, error), done);
     classify_printer printer = {
-        .labelled = &labelled, .classes = engine_inference_words(inference), .json = command->json};
+        .labelled = &labelled, .classes = infer_words(inference), .json = command->json};
     status = run_batches(command, examples, inference, &printer, options.sequences, error);
     if (status == SIFR_OK) cli_say_slow(inference, &log);
 done:
-    engine_inference_free(inference);
-    train_examples_close(examples);
+    infer_free(inference);
+    data_examples_close(examples);
     checkpoint_model_close(&model);
     return status;
 }

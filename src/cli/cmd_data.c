@@ -40,12 +40,12 @@ static int64_t count_learned(const bool *learned, int64_t count) {
     return sum;
 }
 
-static inspect_cut find_cut(const train_chat *chat, int64_t length) {
+static inspect_cut find_cut(const data_chat *chat, int64_t length) {
     inspect_cut cut = {0};
-    for (int64_t i = 0; i < train_chat_count(chat)->rows; i++) {
+    for (int64_t i = 0; i < data_chat_count(chat)->rows; i++) {
         const int32_t *ids;
         const bool *learned;
-        int64_t whole, count = train_chat_row_at(chat, i, &ids, &learned, &whole);
+        int64_t whole, count = data_chat_row_at(chat, i, &ids, &learned, &whole);
         if (count <= length) continue;
         cut.lost += count_learned(learned, length) == 0;
         cut.rows++;
@@ -97,11 +97,10 @@ static void print_text(const char *text, size_t size) {
 
 /* A token on a line of its own: its id, and what it reads as, for which bytes that are no whole
  * character are written by their numbers. */
-static void print_token(const formats_tokenizer *tokenizer, int32_t id, part_look look,
-                        bool color) {
+static void print_token(const text_tokenizer *tokenizer, int32_t id, part_look look, bool color) {
     size_t size;
-    const char *bytes = formats_tokenizer_bytes(tokenizer, id, &size);
-    bool whole = bytes && formats_utf8_valid((const uint8_t *)bytes, size) == size;
+    const char *bytes = text_tokenizer_bytes(tokenizer, id, &size);
+    bool whole = bytes && text_utf8_valid((const uint8_t *)bytes, size) == size;
     printf("%8d  ", id);
     change_look(PART_READ, look, color);
     for (size_t i = 0; bytes && i < size; i++) {
@@ -119,21 +118,21 @@ static void print_token(const formats_tokenizer *tokenizer, int32_t id, part_loo
     putchar('\n');
 }
 
-static sifr_status print_row(const inspect_command *command, const formats_tokenizer *tokenizer,
-                             const train_chat *chat, int64_t index, int64_t length,
+static sifr_status print_row(const inspect_command *command, const text_tokenizer *tokenizer,
+                             const data_chat *chat, int64_t index, int64_t length,
                              sifr_error *error) {
     bool color = wants_color(command);
     const int32_t *ids;
     const bool *learned;
-    int64_t whole, count = train_chat_row_at(chat, index, &ids, &learned, &whole);
-    formats_tokenizer_stream stream = {0};
-    formats_tokenizer_text text = {0};
+    int64_t whole, count = data_chat_row_at(chat, index, &ids, &learned, &whole);
+    text_tokenizer_stream stream = {0};
+    text_tokenizer_text text = {0};
     part_look look = PART_READ;
     char tokens[80];
     sifr_status status = SIFR_OK;
     const char *file, *answer = index % 2 ? ", rejected" : ", chosen";
-    bool paired = train_chat_is_paired(chat);
-    printf("--- %s %lld", paired ? "pair" : "row", (long long)train_chat_place(chat, index, &file));
+    bool paired = data_chat_is_paired(chat);
+    printf("--- %s %lld", paired ? "pair" : "row", (long long)data_chat_place(chat, index, &file));
     printf("%s%s%s", file ? " of " : "", file ? file : "", paired ? answer : "");
     printf(": %s, %lld learned%s\n", base_format_counted(count, "token", tokens),
            (long long)count_learned(learned, count), count > length ? ", cut" : "");
@@ -146,24 +145,24 @@ static sifr_status print_row(const inspect_command *command, const formats_token
         change_look(look, next, color);
         look = next;
         text.count = 0;
-        status = formats_tokenizer_stream_push(tokenizer, &stream, ids[i], &text, error);
+        status = text_tokenizer_stream_push(tokenizer, &stream, ids[i], &text, error);
         print_text(text.bytes, text.count);
     }
     change_look(look, PART_READ, color);
     if (!command->tokens) putchar('\n');
-    formats_tokenizer_text_free(&text);
+    text_tokenizer_text_free(&text);
     return status;
 }
 
 /* --- figures --- */
 
-static void print_lengths(const train_chat *chat, int64_t length) {
-    const train_chat_counts *c = train_chat_count(chat);
+static void print_lengths(const data_chat *chat, int64_t length) {
+    const data_chat_counts *c = data_chat_count(chat);
     int64_t width = (c->longest + BUCKETS - 1) / BUCKETS, counts[BUCKETS] = {0}, most = 1;
     for (int64_t i = 0; i < c->rows; i++) {
         const int32_t *ids;
         const bool *learned;
-        int64_t whole, count = train_chat_row_at(chat, i, &ids, &learned, &whole);
+        int64_t whole, count = data_chat_row_at(chat, i, &ids, &learned, &whole);
         int64_t *bucket = &counts[(count - 1) / width];
         most = base_max_i64(most, ++*bucket);
     }
@@ -178,17 +177,17 @@ static void print_lengths(const train_chat *chat, int64_t length) {
     }
 }
 
-static double share_filled(const train_chat *chat, int64_t length, int64_t sequences) {
-    double kept = (double)(train_chat_count(chat)->tokens - find_cut(chat, length).tokens);
+static double share_filled(const data_chat *chat, int64_t length, int64_t sequences) {
+    double kept = (double)(data_chat_count(chat)->tokens - find_cut(chat, length).tokens);
     return 100 * kept / ((double)sequences * (double)length);
 }
 
-static void print_figures(const train_chat *chat, int64_t length) {
-    int64_t packs = train_chat_sequences(chat);
-    const train_chat_counts *c = train_chat_count(chat);
+static void print_figures(const data_chat *chat, int64_t length) {
+    int64_t packs = data_chat_sequences(chat);
+    const data_chat_counts *c = data_chat_count(chat);
     inspect_cut cut = find_cut(chat, length);
     char rows[80], tokens[80], learned[32], lost[32];
-    bool pairs = train_chat_is_paired(chat);
+    bool pairs = data_chat_is_paired(chat);
     printf("%s%s, %s, %s of them learned; %.1f tokens a row, the longest %lld\n",
            base_format_counted(pairs ? c->rows / 2 : c->rows, pairs ? "pair" : "row", rows),
            pairs ? " (a row is an answer with its prompt)" : "",
@@ -209,27 +208,27 @@ static void print_figures(const train_chat *chat, int64_t length) {
            share_filled(chat, length, packs));
 }
 
-static int print_json(const train_chat *chat, int64_t length) {
-    const train_chat_counts *c = train_chat_count(chat);
+static int print_json(const data_chat *chat, int64_t length) {
+    const data_chat_counts *c = data_chat_count(chat);
     inspect_cut cut = find_cut(chat, length);
     printf(
         "{\"pairs\": %lld, \"rows\": %lld, \"tokens\": %lld, \"learned\": %lld, \"longest\": %lld, "
         "\"without_learned\": %lld, \"bad\": %lld, \"seq_length\": %lld, \"cut_rows\": %lld, "
         "\"cut_tokens\": %lld, \"lost_rows\": %lld, \"packed_sequences\": %lld}\n",
-        (long long)(train_chat_is_paired(chat) ? c->rows / 2 : 0), (long long)c->rows,
+        (long long)(data_chat_is_paired(chat) ? c->rows / 2 : 0), (long long)c->rows,
         (long long)c->tokens, (long long)c->learned, (long long)c->longest, (long long)c->dropped,
         (long long)c->bad, (long long)length, (long long)cut.rows, (long long)cut.tokens,
-        (long long)cut.lost, (long long)train_chat_sequences(chat));
+        (long long)cut.lost, (long long)data_chat_sequences(chat));
     return SIFR_OK;
 }
 
 /* --- the command --- */
 
-static sifr_status open_rows(inspect_command *command, int64_t *length, train_chat **out,
+static sifr_status open_rows(inspect_command *command, int64_t *length, data_chat **out,
                              sifr_error *error) {
     const sifr_config *config = &command->config;
     model_config model;
-    train_chat_source *sources;
+    data_chat_source *sources;
     cli_notes notes = {.name = name};
     sifr_log log = cli_notes_log(&notes);
     char template[BASE_PATH_LENGTH];
@@ -238,28 +237,28 @@ static sifr_status open_rows(inspect_command *command, int64_t *length, train_ch
     BASE_TRY(train_sequence_length(config, &model, &log, length, error));
     BASE_TRY(train_separator(command->model, &model, &log, &separator, error));
     BASE_TRY(train_chat_sources_make(config, config->data, config->data_count, &sources, error));
-    train_chat_options options = {.sources = sources,
-                                  .count = config->data_count,
-                                  .tokenizer = command->model,
-                                  .vocab_size = model.vocab_size,
-                                  .length = *length,
-                                  .separator = separator,
-                                  .mask = (train_chat_mask)config->train_on,
-                                  .eot_tokens = config->eot_tokens,
-                                  .template = train_chat_template(config, template),
-                                  .asked = train_chat_template_key(config),
-                                  .variables = config->chat_template_kwargs,
-                                  .special = !config->no_special_tokens,
-                                  .odds = config->preference.loss == CONFIG_PREFERENCE_ORPO,
-                                  .whole = true,
-                                  .skip_bad_rows = config->skip_bad_rows,
-                                  .joint = (train_chat_joint)config->joint,
-                                  .max_rows = config->max_samples,
-                                  .drop_long = config->drop_long,
-                                  .log = &log};
-    sifr_status status = train_chat_open(&options, out, error);
+    data_chat_options options = {.sources = sources,
+                                 .count = config->data_count,
+                                 .tokenizer = command->model,
+                                 .vocab_size = model.vocab_size,
+                                 .length = *length,
+                                 .separator = separator,
+                                 .mask = (data_chat_mask)config->train_on,
+                                 .eot_tokens = config->eot_tokens,
+                                 .template = train_chat_template(config, template),
+                                 .asked = train_chat_template_key(config),
+                                 .variables = config->chat_template_kwargs,
+                                 .special = !config->no_special_tokens,
+                                 .odds = config->preference.loss == CONFIG_PREFERENCE_ORPO,
+                                 .whole = true,
+                                 .skip_bad_rows = config->skip_bad_rows,
+                                 .joint = (data_chat_joint)config->joint,
+                                 .max_rows = config->max_samples,
+                                 .drop_long = config->drop_long,
+                                 .log = &log};
+    sifr_status status = data_chat_open(&options, out, error);
     free(sources);
-    if (status == SIFR_OK && config->joint) status = train_chat_join(*out, error);
+    if (status == SIFR_OK && config->joint) status = data_chat_join(*out, error);
     if (status == SIFR_OK) cli_notes_show(&notes);
     return status;
 }
@@ -286,28 +285,28 @@ static sifr_status configure(inspect_command *command, sifr_error *error) {
 }
 
 static sifr_status inspect(inspect_command *command, sifr_error *error) {
-    train_chat *chat = NULL;
-    formats_tokenizer *tokenizer = NULL;
+    data_chat *chat = NULL;
+    text_tokenizer *tokenizer = NULL;
     int64_t length;
     if (command->color && strcmp(command->color, "always") != 0 &&
         strcmp(command->color, "never") != 0)
         return base_fail(error, SIFR_USAGE, "--color %s: give always or never", command->color);
     sifr_status status = configure(command, error);
     if (status == SIFR_OK) status = open_rows(command, &length, &chat, error);
-    if (status == SIFR_OK) status = formats_tokenizer_load(command->model, &tokenizer, error);
-    if (status == SIFR_OK && !train_chat_is_paired(chat))
-        status = train_chat_pack(chat, error); /* counted alone */
+    if (status == SIFR_OK) status = text_tokenizer_load(command->model, &tokenizer, error);
+    if (status == SIFR_OK && !data_chat_is_paired(chat))
+        status = data_chat_pack(chat, error); /* counted alone */
     if (status == SIFR_OK && command->json) {
         print_json(chat, length);
     } else if (status == SIFR_OK) {
-        int64_t shown = command->samples * (train_chat_is_paired(chat) ? 2 : 1);
-        int64_t rows = base_min_i64(shown, train_chat_count(chat)->rows);
+        int64_t shown = command->samples * (data_chat_is_paired(chat) ? 2 : 1);
+        int64_t rows = base_min_i64(shown, data_chat_count(chat)->rows);
         for (int64_t i = 0; status == SIFR_OK && i < rows; i++)
             status = print_row(command, tokenizer, chat, i, length, error);
         if (status == SIFR_OK) print_figures(chat, length);
     }
-    formats_tokenizer_free(tokenizer);
-    train_chat_close(chat);
+    text_tokenizer_free(tokenizer);
+    data_chat_close(chat);
     config_free(&command->config);
     return status;
 }

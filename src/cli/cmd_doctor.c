@@ -127,7 +127,7 @@ static void examine_libraries(json_t *report) {
     unsigned xxhash = XXH_versionNumber();
     snprintf(text, sizeof text, "%u.%u.%u", xxhash / 10000, xxhash / 100 % 100, xxhash % 100);
     put_text(libraries, "xxhash", text);
-    if (formats_parquet_built()) put_text(libraries, "carquet", formats_parquet_version());
+    if (data_parquet_built()) put_text(libraries, "carquet", data_parquet_version());
     json_object_set_new(report, "libraries", libraries);
 }
 

@@ -34,8 +34,8 @@ typedef struct eval_command {
     sifr_config config; /* how rows are read */
     int64_t length, max_windows, batch;
     bool batch_given, plain, json;
-    train_label_columns columns;
-    train_labelled *labelled;
+    data_label_columns columns;
+    data_labelled *labelled;
     cli_notes *notes;
 } eval_command;
 
@@ -50,13 +50,13 @@ typedef struct eval_result {
 } eval_result;
 
 static sifr_status open_data(const eval_command *command, const checkpoint_model *model,
-                             train_data **data, sifr_error *error) {
+                             data_set **data, sifr_error *error) {
     sifr_log log = cli_notes_log(command->notes);
-    train_data_options options = {.paths = command->data.items,
-                                  .count = command->data.count,
-                                  .special = !command->plain,
-                                  .threads = (int)command->read.threads,
-                                  .log = &log};
+    data_set_options options = {.paths = command->data.items,
+                                .count = command->data.count,
+                                .special = !command->plain,
+                                .threads = (int)command->read.threads,
+                                .log = &log};
     train_data_form(&model->folder, command->length, &command->columns, MASK_PROBABILITY,
                     command->labelled, &options);
     return cli_read_data(model, command->length, &command->config, &options, data, error);
@@ -83,29 +83,27 @@ static sifr_status check_loss(const eval_command *command, double sum, int64_t t
                      (long long)tokens);
 }
 
-static sifr_status run_windows(const eval_command *command, engine_inference *inference,
-                               int64_t batch, const train_data *data, eval_result *result,
+static sifr_status run_windows(const eval_command *command, infer_inference *inference,
+                               int64_t batch, const data_set *data, eval_result *result,
                                sifr_error *error) {
-    train_rows rows;
+    data_rows rows;
     train_predictions predictions = {0};
     double sum = 0, start = base_seconds(), told = start;
     sifr_status status;
-    BASE_TRY(train_data_rows(data, batch, command->length, &rows, error));
+    BASE_TRY(data_set_rows(data, batch, command->length, &rows, error));
     if (result->labelled)
         BASE_TRY_GOTO(status,
-                      train_predictions_open(data, engine_inference_words(inference), batch,
-                                             command->length, result->windows, &predictions, error),
+                      train_predictions_open(data, infer_words(inference), batch, command->length,
+                                             result->windows, &predictions, error),
                       done);
     for (int64_t w = 0; w < result->windows; w += batch) {
         int64_t here = base_min_i64(batch, result->windows - w), labelled;
         double loss;
-        sifr_batch ids = train_rows_batch(&rows);
-        for (int64_t i = 0; i < here; i++) train_data_window(data, w + i, &rows, i);
-        train_rows_clear(&rows, here);
+        sifr_batch ids = data_rows_batch(&rows);
+        for (int64_t i = 0; i < here; i++) data_set_window(data, w + i, &rows, i);
+        data_rows_clear(&rows, here);
         BASE_TRY_GOTO(
-            status,
-            engine_inference_loss(inference, &ids, &loss, &labelled, predictions.logits, error),
-            done);
+            status, infer_loss(inference, &ids, &loss, &labelled, predictions.logits, error), done);
         if (result->labelled) {
             train_predictions_take(&predictions, &rows);
             train_predictions_put(&predictions, predictions.mine, w, batch);
@@ -124,7 +122,7 @@ static sifr_status run_windows(const eval_command *command, engine_inference *in
 done:
     show_progress(0, 0, 0, true);
     train_predictions_close(&predictions);
-    train_rows_free(&rows);
+    data_rows_free(&rows);
     return status;
 }
 
@@ -137,9 +135,9 @@ static sifr_status configure(eval_command *command, sifr_error *error) {
 static sifr_status evaluate(eval_command *command, eval_result *result, sifr_error *error) {
     checkpoint_model model = {0};
     const engine_folder *folder = &model.folder;
-    engine_inference *inference = NULL;
-    train_data *data = NULL;
-    engine_inference_options options = {.mode = PLAN_EVALUATE, .length = command->length};
+    infer_inference *inference = NULL;
+    data_set *data = NULL;
+    infer_options options = {.mode = PLAN_EVALUATE, .length = command->length};
     sifr_log log = cli_notes_log(command->notes);
     sifr_status status;
     if (command->length == 0)
@@ -160,32 +158,30 @@ static sifr_status evaluate(eval_command *command, eval_result *result, sifr_err
                  (long long)command->length, (long long)model_positions(&folder->config),
                  command->read.model);
     BASE_TRY_GOTO(status, open_data(command, &model, &data, error), done);
-    result->labelled = options.logits = train_data_labelled(data) != NULL;
-    result->windows = train_data_windows(data, command->length);
+    result->labelled = options.logits = data_set_labelled(data) != NULL;
+    result->windows = data_set_windows(data, command->length);
     if (command->max_windows > 0)
         result->windows = base_min_i64(result->windows, command->max_windows);
     if (result->windows == 0) {
         status = base_fail(error, SIFR_FAILED,
                            "%s: %lld tokens are too few for a window of %lld and the token after "
                            "it; give more text or a shorter --seq-length",
-                           command->data.items[0], (long long)train_data_tokens(data),
+                           command->data.items[0], (long long)data_set_tokens(data),
                            (long long)command->length);
         goto done;
     }
     options.sequences =
         command->batch ? command->batch : base_max_i64(1, BATCH_TOKENS / command->length);
     options.sequences = base_min_i64(options.sequences, result->windows);
-    BASE_TRY_GOTO(status, engine_inference_create(folder->model, &options, &inference, error),
-                  done);
-    BASE_TRY_GOTO(status, engine_inference_fill(inference, checkpoint_model_values, &model, error),
-                  done);
+    BASE_TRY_GOTO(status, infer_create(folder->model, &options, &inference, error), done);
+    BASE_TRY_GOTO(status, infer_fill(inference, checkpoint_model_values, &model, error), done);
     status = run_windows(command, inference, options.sequences, data, result, error);
     cli_ran_in(&options, inference, result->ran_in);
     cli_say_slow(inference, &log);
-    train_ran_alone(engine_inference_device(inference), &result->ran);
+    train_ran_alone(infer_device(inference), &result->ran);
 done:
-    engine_inference_free(inference);
-    train_data_close(data);
+    infer_free(inference);
+    data_set_close(data);
     checkpoint_model_close(&model);
     config_free(&command->config);
     return status;
@@ -238,7 +234,7 @@ int cli_eval(int argc, char **argv) {
                    "those before it.",
         .example = "sifr eval --model gpt2 --data held-out.txt --seq-length 1024"};
     cli_notes notes = {.name = "eval", .keeps_warnings = true};
-    train_labelled labelled;
+    data_labelled labelled;
     eval_command command = {.notes = &notes, .labelled = &labelled};
     cli_option options[CLI_EVALUATE_OPTIONS + CLI_ROW_OPTIONS + 9] = {
         {"data", CLI_LIST, "PATH",

@@ -13,7 +13,7 @@
 #include "formats/gguf/gguf_export.h"
 #include "formats/weights.h"
 
-static int print_result(const train_exported *made, const char *destination) {
+static int print_result(const convert_exported *made, const char *destination) {
     char parameters[32], bytes[32];
     printf("%s: %s parameters, %s of weights, from %s", destination,
            base_format_count(made->parameters, parameters), base_format_bytes(made->bytes, bytes),
@@ -27,8 +27,8 @@ static int export_folder(const char *source, const char *destination, bool avera
                          const char *name) {
     sifr_error error = {0};
     sifr_log log = cli_log(name);
-    train_exported made;
-    if (train_export(source, destination, average, &log, &made, &error) != SIFR_OK)
+    convert_exported made;
+    if (convert_export(source, destination, average, &log, &made, &error) != SIFR_OK)
         return cli_fail(name, &error);
     return print_result(&made, destination);
 }
@@ -36,9 +36,9 @@ static int export_folder(const char *source, const char *destination, bool avera
 static int export_universal(const char *source, const char *destination, const char *name) {
     sifr_error error = {0};
     sifr_log log = cli_log(name);
-    train_exported made;
+    convert_exported made;
     char parameters[32], bytes[32];
-    if (train_export_universal(source, destination, &log, &made, &error) != SIFR_OK)
+    if (convert_export_universal(source, destination, &log, &made, &error) != SIFR_OK)
         return cli_fail(name, &error);
     printf("%s: %s parameters, %s of fp32 weights and moments, from %s (step %lld)\n", destination,
            base_format_count(made.parameters, parameters), base_format_bytes(made.bytes, bytes),

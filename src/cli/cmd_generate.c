@@ -75,7 +75,7 @@ static sifr_status find_prompts(generate_state *s, sifr_error *error) {
                      c->prompts);
 }
 
-static sifr_status copy_ids(const formats_tokenizer_ids *from, formats_tokenizer_ids *to,
+static sifr_status copy_ids(const text_tokenizer_ids *from, text_tokenizer_ids *to,
                             sifr_error *error) {
     BASE_TRY(base_grow(&to->ids, &to->room, from->count, sizeof *to->ids, error));
     if (from->count) memcpy(to->ids, from->ids, from->count * sizeof *to->ids);
@@ -85,7 +85,7 @@ static sifr_status copy_ids(const formats_tokenizer_ids *from, formats_tokenizer
 
 /* The ids of a prompt: those of the text before it where that is a sample of the same prompt. */
 static sifr_status encode(const generate_state *s, generate_prompt *p, sifr_error *error) {
-    formats_tokenizer_ids *ids = &p->sequence.ids;
+    text_tokenizer_ids *ids = &p->sequence.ids;
     if (p->sample) return copy_ids(&p[-1].sequence.ids, ids, error);
     if (!s->command->chat)
         return cli_generation_encode(&s->g, p->text, p->size, !s->command->plain, ids, error);

@@ -57,10 +57,10 @@ static sifr_status import(const char *from, const config_import_options *how, co
 
 static sifr_status import_checkpoint(const char *from, const char *files, const char *to,
                                      sifr_error *error) {
-    train_imported made;
+    convert_imported made;
     char parameters[32], source[64];
     sifr_log log = cli_log(name);
-    BASE_TRY(train_import_checkpoint(from, files, to, &log, &made, error));
+    BASE_TRY(convert_import_checkpoint(from, files, to, &log, &made, error));
     if (made.stage < 0)
         snprintf(source, sizeof source, "universal");
     else

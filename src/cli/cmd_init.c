@@ -103,10 +103,10 @@ static sifr_status stored_dtype(const char *config, base_dtype *out, sifr_error 
 
 /* A tokenizer that sifr does not read may be meant for other programs: it is copied unchecked. */
 static sifr_status check_tokenizer(const char *folder, int64_t vocab_size, sifr_error *error) {
-    formats_tokenizer *tokenizer;
-    if (formats_tokenizer_load(folder, &tokenizer, NULL) != SIFR_OK) return SIFR_OK;
-    int64_t size = formats_tokenizer_vocab_size(tokenizer);
-    formats_tokenizer_free(tokenizer);
+    text_tokenizer *tokenizer;
+    if (text_tokenizer_load(folder, &tokenizer, NULL) != SIFR_OK) return SIFR_OK;
+    int64_t size = text_tokenizer_vocab_size(tokenizer);
+    text_tokenizer_free(tokenizer);
     if (size <= vocab_size) return SIFR_OK;
     return base_fail(error, SIFR_USAGE,
                      "%s: the tokenizer has %lld tokens, but \"vocab_size\" in config.json is "

@@ -16,7 +16,7 @@ static int run(const cli_usage *usage, bool out, int argc, char **argv) {
     cli_list paths = {0};
     sifr_error error = {0};
     sifr_log log = cli_log(usage->name);
-    train_merged merged;
+    convert_merged merged;
     char parameters[32], bytes[32];
     int code;
     if (!cli_parse(usage, NULL, 0, argc, argv, &paths, &code)) return code;
@@ -28,8 +28,8 @@ static int run(const cli_usage *usage, bool out, int argc, char **argv) {
         code = cli_fail_with(usage->name, SIFR_USAGE,
                              "%s is the adapter and %s is none; the order is %s", paths.items[0],
                              paths.items[1], usage->operands);
-    else if (train_merge(paths.items[0], paths.items[1], paths.items[2], out, &log, &merged,
-                         &error) != SIFR_OK)
+    else if (convert_merge(paths.items[0], paths.items[1], paths.items[2], out, &log, &merged,
+                           &error) != SIFR_OK)
         code = cli_fail(usage->name, &error);
     else
         printf("%s: %s parameters, %s of weights; %lld modules %s%s\n", paths.items[2],

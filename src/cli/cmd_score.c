@@ -39,10 +39,10 @@ typedef struct score_command {
 /* A run over the data. */
 typedef struct score_run {
     const score_command *command;
-    engine_inference *inference;
-    const train_data *data;
-    train_rows rows;
-    train_token_writer writer;
+    infer_inference *inference;
+    const data_set *data;
+    data_rows rows;
+    data_score_writer writer;
     int64_t batch, words;
     int threads;
     float *losses, *logits; /* of a batch */
@@ -72,7 +72,7 @@ static sifr_status configure(score_command *command, sifr_error *error) {
 }
 
 static sifr_status open_data(const score_command *command, const checkpoint_model *model,
-                             int64_t length, train_data **out, sifr_error *error) {
+                             int64_t length, data_set **out, sifr_error *error) {
     cli_notes notes = {.name = name};
     sifr_log log = cli_notes_log(&notes);
     if (model->folder.config.task != MODEL_NEXT_TOKEN)
@@ -81,11 +81,11 @@ static sifr_status open_data(const score_command *command, const checkpoint_mode
                          "scored, and this one is for %s",
                          command->read.model, model_task_name(MODEL_NEXT_TOKEN),
                          model_task_name(model->folder.config.task));
-    train_data_options options = {.paths = command->config.data,
-                                  .count = command->config.data_count,
-                                  .special = !command->config.no_special_tokens,
-                                  .threads = (int)command->read.threads,
-                                  .log = &log};
+    data_set_options options = {.paths = command->config.data,
+                                .count = command->config.data_count,
+                                .special = !command->config.no_special_tokens,
+                                .threads = (int)command->read.threads,
+                                .log = &log};
     BASE_TRY(cli_read_data(model, length, &command->config, &options, out, error));
     cli_notes_show(&notes);
     return SIFR_OK;
@@ -95,18 +95,18 @@ static void find_tops(void *argument, size_t row) {
     const score_run *run = argument;
     int64_t top = run->command->top, i = (int64_t)row;
     if (run->rows.labels[i] < 0) return;
-    train_top_words(run->logits + i * run->words, run->words, run->command->temperature, top,
-                    run->top_ids + i * top, run->top_logprobs + i * top);
+    data_top_words(run->logits + i * run->words, run->words, run->command->temperature, top,
+                   run->top_ids + i * top, run->top_logprobs + i * top);
 }
 
 static sifr_status score_batch(score_run *run, int64_t first, int64_t count, sifr_error *error) {
     int64_t tokens = run->batch * run->rows.length, top = run->command->top, labelled;
     double loss;
-    for (int64_t i = 0; i < count; i++) train_data_scored_read(run->data, first + i, &run->rows, i);
-    train_rows_clear(&run->rows, count);
-    sifr_batch batch = train_rows_batch(&run->rows);
-    BASE_TRY(engine_inference_loss(run->inference, &batch, &loss, &labelled, run->logits, error));
-    BASE_TRY(engine_inference_losses(run->inference, run->losses, error));
+    for (int64_t i = 0; i < count; i++) data_set_scored_read(run->data, first + i, &run->rows, i);
+    data_rows_clear(&run->rows, count);
+    sifr_batch batch = data_rows_batch(&run->rows);
+    BASE_TRY(infer_loss(run->inference, &batch, &loss, &labelled, run->logits, error));
+    BASE_TRY(infer_losses(run->inference, run->losses, error));
     if (!(loss - loss == 0))
         return base_fail(error, SIFR_FAILED,
                          "%s: the loss is no number; the weights are damaged, or out of the range "
@@ -117,7 +117,7 @@ static sifr_status score_batch(score_run *run, int64_t first, int64_t count, sif
         const int32_t *ids = top ? run->top_ids + i * top : NULL;
         const float *logprobs = top ? run->top_logprobs + i * top : NULL;
         if (run->rows.labels[i] < 0) continue;
-        BASE_TRY(train_token_writer_put(&run->writer, -run->losses[i], ids, logprobs, error));
+        BASE_TRY(data_score_writer_put(&run->writer, -run->losses[i], ids, logprobs, error));
     }
     return SIFR_OK;
 }
@@ -144,7 +144,7 @@ static sifr_status score_all(score_run *run, sifr_error *error) {
                 (long long)(at + here), (long long)count);
         fflush(stderr);
     }
-    return train_token_writer_commit(&run->writer, error);
+    return data_score_writer_commit(&run->writer, error);
 }
 
 static int64_t choose_batch(const score_command *command, int64_t length, int64_t words,
@@ -155,9 +155,9 @@ static int64_t choose_batch(const score_command *command, int64_t length, int64_
 }
 
 static sifr_status run_model(score_command *command, const checkpoint_model *model,
-                             engine_inference_options *options, int64_t length, score_run *run,
+                             infer_options *options, int64_t length, score_run *run,
                              sifr_error *error) {
-    int64_t rows = train_data_scored(run->data, length);
+    int64_t rows = data_set_scored(run->data, length);
     base_system system;
     run->threads = (int)command->read.threads;
     if (run->threads <= 0) base_system_read(&system), run->threads = system.cpus;
@@ -166,7 +166,7 @@ static sifr_status run_model(score_command *command, const checkpoint_model *mod
         return base_fail(error, SIFR_FAILED,
                          "%s: %lld tokens are too few for a window of %lld; give more text or a "
                          "shorter --seq-length",
-                         command->config.data[0], (long long)train_data_tokens(run->data),
+                         command->config.data[0], (long long)data_set_tokens(run->data),
                          (long long)length);
     if (command->top > run->words)
         return base_fail(error, SIFR_USAGE, "--top-k %lld: the model has %lld words",
@@ -175,20 +175,20 @@ static sifr_status run_model(score_command *command, const checkpoint_model *mod
     options->length = length;
     options->sequences = run->batch;
     options->logits = command->top > 0;
-    BASE_TRY(train_data_rows(run->data, run->batch, length, &run->rows, error));
-    BASE_TRY(train_data_begin_scores(run->data, length, command->output, command->top,
-                                     command->temperature, &run->writer, error));
-    BASE_TRY(engine_inference_create(model->folder.model, options, &run->inference, error));
-    BASE_TRY(engine_inference_fill(run->inference, checkpoint_model_values, model, error));
-    run->words = engine_inference_words(run->inference);
+    BASE_TRY(data_set_rows(run->data, run->batch, length, &run->rows, error));
+    BASE_TRY(data_set_begin_scores(run->data, length, command->output, command->top,
+                                   command->temperature, &run->writer, error));
+    BASE_TRY(infer_create(model->folder.model, options, &run->inference, error));
+    BASE_TRY(infer_fill(run->inference, checkpoint_model_values, model, error));
+    run->words = infer_words(run->inference);
     BASE_TRY(take_memory(run, error));
     return score_all(run, error);
 }
 
 static void free_run(score_run *run) {
-    engine_inference_free(run->inference);
-    train_token_writer_free(&run->writer);
-    train_rows_free(&run->rows);
+    infer_free(run->inference);
+    data_score_writer_free(&run->writer);
+    data_rows_free(&run->rows);
     free(run->losses);
     free(run->logits);
     free(run->top_ids);
@@ -197,8 +197,8 @@ static void free_run(score_run *run) {
 
 static sifr_status score(score_command *command, sifr_error *error) {
     checkpoint_model model = {0};
-    train_data *data = NULL;
-    engine_inference_options options = {.mode = PLAN_EVALUATE};
+    data_set *data = NULL;
+    infer_options options = {.mode = PLAN_EVALUATE};
     sifr_log log = cli_log(name);
     int64_t length;
     score_run run = {.command = command};
@@ -223,7 +223,7 @@ static sifr_status score(score_command *command, sifr_error *error) {
     cli_say_slow(run.inference, &log);
 done:
     free_run(&run);
-    train_data_close(data);
+    data_set_close(data);
     checkpoint_model_close(&model);
     config_free(&command->config);
     return status;

@@ -38,10 +38,10 @@ static const char *plural(int64_t count) {
 }
 
 /* Reports irregularities of the text on standard error. */
-static void say_oddities(const formats_text_source *source, const train_tokenised *counts) {
+static void say_oddities(const data_text_source *source, const data_tokenised *counts) {
     char number[32];
     sifr_log log = cli_log(name);
-    const char *path, *kind = formats_text_source_records(source, &path);
+    const char *path, *kind = data_text_source_records(source, &path);
     if (kind) {
         base_log(
             &log, SIFR_LOG_WARNING,
@@ -69,8 +69,8 @@ static void say_oddities(const formats_text_source *source, const train_tokenise
     }
 }
 
-static void print_result(const tokenize_options *o, const formats_text_source *source,
-                         const train_tokenised *counts) {
+static void print_result(const tokenize_options *o, const data_text_source *source,
+                         const data_tokenised *counts) {
     char documents[80], tokens[80], bytes[32];
     if (!o->json) {
         printf("%s.bin, %s.idx: %s, %s, from %s in %.2f s (%.1f MB/s)\n", o->output, o->output,
@@ -102,14 +102,14 @@ static sifr_status make_parent(const char *prefix, sifr_error *error) {
 }
 
 static sifr_status tokenize(const tokenize_options *o, sifr_error *error) {
-    formats_tokenizer *tokenizer = NULL;
-    formats_text_source source = {0};
-    train_tokenised counts;
+    text_tokenizer *tokenizer = NULL;
+    data_text_source source = {0};
+    data_tokenised counts;
     bool live = isatty(STDERR_FILENO);
     const base_progress progress = {live ? tell_progress : NULL, NULL};
     sifr_status status;
-    BASE_TRY_GOTO(status, formats_tokenizer_load(o->tokenizer, &tokenizer, error), done);
-    int32_t eos = formats_tokenizer_eos(tokenizer);
+    BASE_TRY_GOTO(status, text_tokenizer_load(o->tokenizer, &tokenizer, error), done);
+    int32_t eos = text_tokenizer_eos(tokenizer);
     if (eos < 0) {
         status = base_fail(error, SIFR_USAGE,
                            "%s: the tokenizer has no end-of-text token, so documents could not be "
@@ -117,25 +117,25 @@ static sifr_status tokenize(const tokenize_options *o, sifr_error *error) {
                            o->tokenizer);
         goto done;
     }
-    BASE_TRY_GOTO(status, formats_text_source_open(o->data.items, o->data.count, &source, error),
+    BASE_TRY_GOTO(status, data_text_source_open(o->data.items, o->data.count, &source, error),
                   done);
     BASE_TRY_GOTO(status, make_parent(o->output, error), done);
-    status = train_tokenise(&source, tokenizer,
-                            &(train_tokenise_options){.special = !o->plain,
-                                                      .separator = eos,
-                                                      .threads = (int)o->threads,
-                                                      .progress = &progress},
-                            o->output, &counts, error);
+    status = data_tokenise(&source, tokenizer,
+                           &(data_tokenise_options){.special = !o->plain,
+                                                    .separator = eos,
+                                                    .threads = (int)o->threads,
+                                                    .progress = &progress},
+                           o->output, &counts, error);
     if (live) fprintf(stderr, "\r\033[K");
     if (status != SIFR_OK) goto done;
     sifr_log log = cli_log(name);
-    train_tokenise_say(tokenizer, !o->plain, eos, &log);
-    train_tokenise_say_doubled(tokenizer, counts.doubled, "document", &log);
+    data_tokenise_say(tokenizer, !o->plain, eos, &log);
+    data_tokenise_say_doubled(tokenizer, counts.doubled, "document", &log);
     say_oddities(&source, &counts);
     print_result(o, &source, &counts);
 done:
-    formats_text_source_close(&source);
-    formats_tokenizer_free(tokenizer);
+    data_text_source_close(&source);
+    text_tokenizer_free(tokenizer);
     return status;
 }
 

@@ -15,7 +15,7 @@
 #include "text/tokenizer/tokenizer.h"
 #include "text/tokenizer/tokenizer_train.h"
 
-static sifr_status read_input(formats_tokenizer_text *text, sifr_error *error) {
+static sifr_status read_input(text_tokenizer_text *text, sifr_error *error) {
     for (;;) {
         size_t needed;
         if (!base_add_size(text->count, 65536, &needed)) return base_fail_alloc(error, SIZE_MAX);
@@ -49,26 +49,26 @@ static sifr_status check_output(const char *output, sifr_error *error) {
     return SIFR_OK;
 }
 
-static sifr_status train(const cli_list *data, const formats_tokenizer_options *options,
+static sifr_status train(const cli_list *data, const text_tokenizer_options *options,
                          const char *output, bool overwrite, bool json, sifr_error *error) {
-    formats_text_source source = {0};
-    formats_tokenizer_trainer *trainer = NULL;
+    data_text_source source = {0};
+    text_tokenizer_trainer *trainer = NULL;
     char count[32], bytes[32];
     sifr_status status;
     if (!overwrite) BASE_TRY(check_output(output, error));
-    BASE_TRY_GOTO(status, formats_tokenizer_trainer_new(options, &trainer, error), done);
-    BASE_TRY_GOTO(status, formats_text_source_open(data->items, data->count, &source, error), done);
+    BASE_TRY_GOTO(status, text_tokenizer_trainer_new(options, &trainer, error), done);
+    BASE_TRY_GOTO(status, data_text_source_open(data->items, data->count, &source, error), done);
     for (size_t i = 0; i < source.count; i++) {
         base_map map = {0};
-        BASE_TRY_GOTO(status, formats_text_source_map(&source, i, &map, error), done);
-        status = formats_tokenizer_trainer_feed(trainer, (const char *)map.data, map.size, error);
+        BASE_TRY_GOTO(status, data_text_source_map(&source, i, &map, error), done);
+        status = text_tokenizer_trainer_feed(trainer, (const char *)map.data, map.size, error);
         base_unmap(&map);
         if (status != SIFR_OK) goto done;
     }
-    BASE_TRY_GOTO(status, formats_tokenizer_trainer_finish(trainer, error), done);
-    BASE_TRY_GOTO(status, formats_tokenizer_trainer_write(trainer, output, error), done);
-    int64_t size = formats_tokenizer_trainer_size(trainer);
-    uint64_t invalid = formats_tokenizer_trainer_invalid(trainer);
+    BASE_TRY_GOTO(status, text_tokenizer_trainer_finish(trainer, error), done);
+    BASE_TRY_GOTO(status, text_tokenizer_trainer_write(trainer, output, error), done);
+    int64_t size = text_tokenizer_trainer_size(trainer);
+    uint64_t invalid = text_tokenizer_trainer_invalid(trainer);
     sifr_log log = cli_log("tokenizer train");
     warn_invalid("tokenizer train", invalid);
     if (source.empty_files)
@@ -87,8 +87,8 @@ static sifr_status train(const cli_list *data, const formats_tokenizer_options *
                base_format_count(size, count), base_format_bytes(source.bytes, bytes), source.count,
                source.count == 1 ? "" : "s", output);
 done:
-    formats_text_source_close(&source);
-    formats_tokenizer_trainer_free(trainer);
+    data_text_source_close(&source);
+    text_tokenizer_trainer_free(trainer);
     return status;
 }
 
@@ -101,7 +101,7 @@ static int run_train(int argc, char **argv) {
         .example = "sifr tokenizer train --vocab-size 4096 --data books/ notes.txt --output my-bpe",
     };
     cli_list data = {0};
-    formats_tokenizer_options options = {0};
+    text_tokenizer_options options = {0};
     const char *output = NULL;
     bool json = false, overwrite = false;
     const cli_option table[] = {
@@ -133,28 +133,28 @@ static int run_train(int argc, char **argv) {
 }
 
 static sifr_status encode(const char *path, bool special, bool json, sifr_error *error) {
-    formats_tokenizer *tokenizer = NULL;
-    formats_tokenizer_scratch *scratch = NULL;
-    formats_tokenizer_text text = {0};
-    formats_tokenizer_ids ids = {0};
+    text_tokenizer *tokenizer = NULL;
+    text_tokenizer_scratch *scratch = NULL;
+    text_tokenizer_text text = {0};
+    text_tokenizer_ids ids = {0};
     sifr_status status;
-    BASE_TRY_GOTO(status, formats_tokenizer_load(path, &tokenizer, error), done);
-    BASE_TRY_GOTO(status, formats_tokenizer_scratch_new(tokenizer, &scratch, error), done);
+    BASE_TRY_GOTO(status, text_tokenizer_load(path, &tokenizer, error), done);
+    BASE_TRY_GOTO(status, text_tokenizer_scratch_new(tokenizer, &scratch, error), done);
     BASE_TRY_GOTO(status, read_input(&text, error), done);
     BASE_TRY_GOTO(
         status,
-        formats_tokenizer_encode(tokenizer, scratch, text.bytes, text.count, special, &ids, error),
+        text_tokenizer_encode(tokenizer, scratch, text.bytes, text.count, special, &ids, error),
         done);
-    warn_invalid("tokenizer encode", formats_tokenizer_invalid(scratch));
+    warn_invalid("tokenizer encode", text_tokenizer_invalid(scratch));
     if (json) printf("{\"ids\": [");
     for (size_t i = 0; i < ids.count; i++)
         printf("%s%d", i == 0 ? "" : json ? ", " : " ", ids.ids[i]);
     printf(json ? "]}\n" : "\n");
 done:
-    formats_tokenizer_ids_free(&ids);
-    formats_tokenizer_text_free(&text);
-    formats_tokenizer_scratch_free(scratch);
-    formats_tokenizer_free(tokenizer);
+    text_tokenizer_ids_free(&ids);
+    text_tokenizer_text_free(&text);
+    text_tokenizer_scratch_free(scratch);
+    text_tokenizer_free(tokenizer);
     return status;
 }
 
@@ -183,7 +183,7 @@ static int run_encode(int argc, char **argv) {
 
 /* Reads ids in either form that encode prints: whole numbers, with [ ] { } , "ids": between them.
  */
-static sifr_status read_ids(const formats_tokenizer_text *text, formats_tokenizer_ids *ids,
+static sifr_status read_ids(const text_tokenizer_text *text, text_tokenizer_ids *ids,
                             sifr_error *error) {
     static const char label[] = "\"ids\":";
     for (size_t i = 0; i < text->count;) {
@@ -215,7 +215,7 @@ static sifr_status read_ids(const formats_tokenizer_text *text, formats_tokenize
 }
 
 /* Prints {"text": …}; a text that ends inside a character cannot be printed so. */
-static sifr_status print_json(const formats_tokenizer_text *text, sifr_error *error) {
+static sifr_status print_json(const text_tokenizer_text *text, sifr_error *error) {
     json_t *string = json_stringn(text->bytes, text->count);
     if (!string)
         return base_fail(
@@ -230,24 +230,24 @@ static sifr_status print_json(const formats_tokenizer_text *text, sifr_error *er
 }
 
 static sifr_status decode(const char *path, bool skip, bool json, sifr_error *error) {
-    formats_tokenizer *tokenizer = NULL;
-    formats_tokenizer_text text = {0}, out = {0};
-    formats_tokenizer_ids ids = {0};
+    text_tokenizer *tokenizer = NULL;
+    text_tokenizer_text text = {0}, out = {0};
+    text_tokenizer_ids ids = {0};
     sifr_status status;
-    BASE_TRY_GOTO(status, formats_tokenizer_load(path, &tokenizer, error), done);
+    BASE_TRY_GOTO(status, text_tokenizer_load(path, &tokenizer, error), done);
     BASE_TRY_GOTO(status, read_input(&text, error), done);
     BASE_TRY_GOTO(status, read_ids(&text, &ids, error), done);
-    BASE_TRY_GOTO(status,
-                  formats_tokenizer_decode(tokenizer, ids.ids, ids.count, skip, &out, error), done);
+    BASE_TRY_GOTO(status, text_tokenizer_decode(tokenizer, ids.ids, ids.count, skip, &out, error),
+                  done);
     if (json)
         status = print_json(&out, error);
     else
         fwrite(out.bytes, 1, out.count, stdout);
 done:
-    formats_tokenizer_ids_free(&ids);
-    formats_tokenizer_text_free(&text);
-    formats_tokenizer_text_free(&out);
-    formats_tokenizer_free(tokenizer);
+    text_tokenizer_ids_free(&ids);
+    text_tokenizer_text_free(&text);
+    text_tokenizer_text_free(&out);
+    text_tokenizer_free(tokenizer);
     return status;
 }
 

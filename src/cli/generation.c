@@ -83,7 +83,7 @@ static void choose_sampling(cli_generation *g) {
     const cli_generation_flags *f = g->flags;
     const formats_generation_config *file = &g->defaults;
     bool asked = f->top_k_given || f->top_p_given || f->min_p_given || f->seed_given;
-    engine_sampling *s = &g->sampling;
+    infer_sampling *s = &g->sampling;
     s->temperature = file->do_sample ? file->temperature : asked ? 1 : 0;
     if (f->temperature_given) s->temperature = f->temperature;
     s->top_k = f->top_k_given ? f->top_k : file->do_sample ? file->top_k : 0;
@@ -95,12 +95,12 @@ static void choose_sampling(cli_generation *g) {
 sifr_status cli_generation_open(cli_generation *g, const cli_generation_flags *flags,
                                 const char *name, sifr_error *error) {
     sifr_log log = cli_log(name);
-    engine_inference_options options = {0};
+    infer_options options = {0};
     *g = (cli_generation){.name = name, .flags = flags};
     BASE_TRY(check(flags, error));
     BASE_TRY(cli_read_model_open(&flags->read, &g->model, &options, &log, error));
     BASE_TRY(formats_generation_config_load(g->model.files, &g->defaults, error));
-    BASE_TRY(formats_tokenizer_load(g->model.files, &g->tokenizer, error));
+    BASE_TRY(text_tokenizer_load(g->model.files, &g->tokenizer, error));
     choose_sampling(g);
     g->precision = options.precision;
     g->threads = options.threads;
@@ -112,46 +112,46 @@ sifr_status cli_generation_open(cli_generation *g, const cli_generation_flags *f
 }
 
 void cli_generation_close(cli_generation *g) {
-    for (int64_t i = 0; g->cached && i < g->slots; i++) formats_tokenizer_ids_free(&g->cached[i]);
+    for (int64_t i = 0; g->cached && i < g->slots; i++) text_tokenizer_ids_free(&g->cached[i]);
     free(g->cached);
     free(g->next);
     free(g->positions);
     free(g->logits);
     free(g->order);
-    formats_tokenizer_free(g->tokenizer);
-    engine_inference_free(g->inference);
+    text_tokenizer_free(g->tokenizer);
+    infer_free(g->inference);
     checkpoint_model_close(&g->model);
 }
 
 void cli_sequence_free(cli_sequence *sequence) {
-    formats_tokenizer_ids_free(&sequence->ids);
-    formats_tokenizer_text_free(&sequence->text);
+    text_tokenizer_ids_free(&sequence->ids);
+    text_tokenizer_text_free(&sequence->text);
 }
 
-static sifr_status push_id(formats_tokenizer_ids *ids, int32_t id, sifr_error *error) {
+static sifr_status push_id(text_tokenizer_ids *ids, int32_t id, sifr_error *error) {
     BASE_TRY(base_grow(&ids->ids, &ids->room, ids->count + 1, sizeof *ids->ids, error));
     ids->ids[ids->count++] = id;
     return SIFR_OK;
 }
 
 sifr_status cli_generation_encode(const cli_generation *g, const char *text, size_t size,
-                                  bool special, formats_tokenizer_ids *ids, sifr_error *error) {
-    formats_tokenizer_scratch *scratch = NULL;
+                                  bool special, text_tokenizer_ids *ids, sifr_error *error) {
+    text_tokenizer_scratch *scratch = NULL;
     const model_config *config = &g->model.folder.config;
-    BASE_TRY(formats_tokenizer_scratch_new(g->tokenizer, &scratch, error));
+    BASE_TRY(text_tokenizer_scratch_new(g->tokenizer, &scratch, error));
     sifr_status status =
-        formats_tokenizer_encode(g->tokenizer, scratch, text, size, special, ids, error);
-    uint64_t invalid = formats_tokenizer_invalid(scratch);
-    formats_tokenizer_scratch_free(scratch);
+        text_tokenizer_encode(g->tokenizer, scratch, text, size, special, ids, error);
+    uint64_t invalid = text_tokenizer_invalid(scratch);
+    text_tokenizer_scratch_free(scratch);
     BASE_TRY(status);
     sifr_log log = cli_log(g->name);
     if (invalid)
         base_log(&log, SIFR_LOG_WARNING, "prompt: %llu invalid UTF-8 sequences read as U+FFFD",
                  (unsigned long long)invalid);
     size_t before = 0;
-    if (special) formats_tokenizer_around(g->tokenizer, false, &before);
+    if (special) text_tokenizer_around(g->tokenizer, false, &before);
     if (special && ids->count > before &&
-        train_tokenise_doubles(g->tokenizer, ids->ids + before, ids->count - before))
+        data_tokenise_doubles(g->tokenizer, ids->ids + before, ids->count - before))
         base_log(&log, SIFR_LOG_WARNING,
                  "prompt: it begins with the token that the tokenizer puts before it too; give "
                  "--no-special-tokens");
@@ -203,7 +203,7 @@ sifr_status cli_generation_count(const cli_generation *g, int64_t prompt, int64_
 
 static sifr_status take_slots(cli_generation *g, int64_t slots, sifr_error *error) {
     size_t count = (size_t)slots;
-    g->words = engine_inference_words(g->inference);
+    g->words = infer_words(g->inference);
     BASE_TRY(base_alloc(count, sizeof *g->cached, &g->cached, error));
     g->slots = slots;
     BASE_TRY(base_alloc(count, sizeof *g->next, &g->next, error));
@@ -214,15 +214,15 @@ static sifr_status take_slots(cli_generation *g, int64_t slots, sifr_error *erro
 
 sifr_status cli_generation_start(cli_generation *g, int64_t slots, int64_t chunk, int64_t cache,
                                  bool beyond, sifr_error *error) {
-    engine_inference_options options = {.mode = PLAN_GENERATE,
-                                        .precision = g->precision,
-                                        .threads = g->threads,
-                                        .sequences = slots,
-                                        .length = chunk,
-                                        .cache_length = cache};
+    infer_options options = {.mode = PLAN_GENERATE,
+                             .precision = g->precision,
+                             .threads = g->threads,
+                             .sequences = slots,
+                             .length = chunk,
+                             .cache_length = cache};
     sifr_log log = cli_log(g->name);
-    BASE_TRY(engine_inference_create(g->model.folder.model, &options, &g->inference, error));
-    BASE_TRY(engine_inference_fill(g->inference, checkpoint_model_values, &g->model, error));
+    BASE_TRY(infer_create(g->model.folder.model, &options, &g->inference, error));
+    BASE_TRY(infer_fill(g->inference, checkpoint_model_values, &g->model, error));
     engine_folder_warn(&g->model.folder, &log);
     if (beyond)
         base_log(&log, SIFR_LOG_WARNING,
@@ -248,7 +248,7 @@ static bool all_finite(const float *values, int64_t count) {
 
 static sifr_status choose(cli_generation *g, const cli_sequence *q, int32_t *id,
                           sifr_error *error) {
-    int64_t tokens = formats_tokenizer_vocab_size(g->tokenizer);
+    int64_t tokens = text_tokenizer_vocab_size(g->tokenizer);
     float *logits = g->logits + q->slot * g->words;
     /* Rows that only pad the vocabulary are not tokens. */
     for (int64_t w = tokens; w < g->words; w++) logits[w] = -INFINITY;
@@ -257,10 +257,10 @@ static sifr_status choose(cli_generation *g, const cli_sequence *q, int32_t *id,
                          "%s: the model's output is not finite after %zu tokens; its weights are "
                          "damaged, or out of the range of 16 bits (try --precision fp32)",
                          g->flags->read.model, q->ids.count);
-    engine_penalize(logits, g->words, q->ids.ids, q->ids.count, g->sampling.repetition_penalty,
-                    g->order);
-    *id = engine_sample(logits, g->words, g->order, &g->sampling,
-                        random_at((uint64_t)g->flags->seed, q->draw, q->ids.count));
+    infer_penalize(logits, g->words, q->ids.ids, q->ids.count, g->sampling.repetition_penalty,
+                   g->order);
+    *id = infer_sample(logits, g->words, g->order, &g->sampling,
+                       random_at((uint64_t)g->flags->seed, q->draw, q->ids.count));
     return SIFR_OK;
 }
 
@@ -277,7 +277,7 @@ static bool ends_text(const cli_generation *g, int32_t id) {
     if (g->defaults.eos_count)
         return is_among(g->defaults.eos_token_ids, g->defaults.eos_count, id);
     if (config->eos_count) return is_among(config->eos_token_ids, config->eos_count, id);
-    return id == formats_tokenizer_eos(g->tokenizer);
+    return id == text_tokenizer_eos(g->tokenizer);
 }
 
 /* The stop string number i: flags, or else the file's; NULL past the last. */
@@ -287,7 +287,7 @@ static const char *stop_string(const cli_generation *g, size_t i) {
 }
 
 /* Cuts the text at the first stop string, which ends at byte `from` or later. */
-static bool cut_at_stop(const cli_generation *g, formats_tokenizer_text *text, size_t from) {
+static bool cut_at_stop(const cli_generation *g, text_tokenizer_text *text, size_t from) {
     size_t least = text->count;
     bool found = false;
     const char *stop;
@@ -305,7 +305,7 @@ static bool cut_at_stop(const cli_generation *g, formats_tokenizer_text *text, s
 }
 
 /* Bytes at the end of the text that may be the beginning of a stop string: they wait. */
-static size_t waiting(const cli_generation *g, const formats_tokenizer_text *text) {
+static size_t waiting(const cli_generation *g, const text_tokenizer_text *text) {
     size_t most = 0;
     const char *stop;
     for (size_t i = 0; (stop = stop_string(g, i)) != NULL; i++) {
@@ -330,21 +330,20 @@ static sifr_status show_text(cli_sequence *q, size_t end, sifr_error *error) {
 /* Puts the ids of the prompt into the cache, behind those at its beginning that it has. The last
  * one is computed in any case: its logits are wanted. */
 static sifr_status fill_cache(cli_generation *g, const cli_sequence *q, sifr_error *error) {
-    formats_tokenizer_ids *cached = &g->cached[q->slot];
+    text_tokenizer_ids *cached = &g->cached[q->slot];
     size_t same = 0, had = cached->count;
     if (q->ids.count < had) had = 0; /* some rotary frequencies are those of the longer text */
     while (same < had && same + 1 < q->ids.count && cached->ids[same] == q->ids.ids[same]) same++;
     cached->count = 0; /* if this fails */
-    BASE_TRY(engine_inference_append(g->inference, q->slot, q->ids.ids + same,
-                                     (int64_t)(q->ids.count - same), (int64_t)same,
-                                     g->logits + q->slot * g->words, error));
+    BASE_TRY(infer_append(g->inference, q->slot, q->ids.ids + same, (int64_t)(q->ids.count - same),
+                          (int64_t)same, g->logits + q->slot * g->words, error));
     for (size_t i = 0; i < q->ids.count; i++) BASE_TRY(push_id(cached, q->ids.ids[i], error));
     return SIFR_OK;
 }
 
 static sifr_status finish(cli_sequence *q, sifr_error *error) {
     q->done = true;
-    if (q->end != CLI_END_STOP) BASE_TRY(formats_tokenizer_stream_end(&q->stream, &q->text, error));
+    if (q->end != CLI_END_STOP) BASE_TRY(text_tokenizer_stream_end(&q->stream, &q->text, error));
     return show_text(q, q->text.count, error);
 }
 
@@ -357,15 +356,15 @@ static sifr_status take_token(cli_generation *g, cli_sequence *q, sifr_error *er
     q->left--;
     if (ends_text(g, id)) q->end = CLI_END_EOS;
     if (q->end == CLI_END_EOS) return finish(q, error);
-    if (!formats_tokenizer_is_special(g->tokenizer, id))
-        BASE_TRY(formats_tokenizer_stream_push(g->tokenizer, &q->stream, id, &q->text, error));
+    if (!text_tokenizer_is_special(g->tokenizer, id))
+        BASE_TRY(text_tokenizer_stream_push(g->tokenizer, &q->stream, id, &q->text, error));
     if (cut_at_stop(g, &q->text, before)) q->end = CLI_END_STOP;
     if (q->end == CLI_END_STOP || q->left == 0) return finish(q, error);
     return show_text(q, q->text.count - waiting(g, &q->text), error);
 }
 
 sifr_status cli_generation_begin(cli_generation *g, cli_sequence *q, sifr_error *error) {
-    q->stream = (formats_tokenizer_stream){.started = q->continues};
+    q->stream = (text_tokenizer_stream){.started = q->continues};
     q->prompt_ids = q->ids.count;
     q->text.count = q->shown = 0;
     q->end = CLI_END_LENGTH;
@@ -376,10 +375,10 @@ sifr_status cli_generation_begin(cli_generation *g, cli_sequence *q, sifr_error 
 }
 
 static sifr_status advance_one(cli_generation *g, const cli_sequence *q, sifr_error *error) {
-    formats_tokenizer_ids *cached = &g->cached[q->slot];
+    text_tokenizer_ids *cached = &g->cached[q->slot];
     int32_t id = q->ids.ids[q->ids.count - 1];
-    BASE_TRY(engine_inference_append(g->inference, q->slot, &id, 1, (int64_t)cached->count,
-                                     g->logits + q->slot * g->words, error));
+    BASE_TRY(infer_append(g->inference, q->slot, &id, 1, (int64_t)cached->count,
+                          g->logits + q->slot * g->words, error));
     return push_id(cached, id, error);
 }
 
@@ -392,7 +391,7 @@ static sifr_status advance_all(cli_generation *g, cli_sequence *const *of, sifr_
         g->next[i] = active ? of[i]->ids.ids[of[i]->ids.count - 1] : 0;
         if (active) BASE_TRY(push_id(&g->cached[i], g->next[i], error));
     }
-    return engine_inference_advance(g->inference, g->next, g->positions, g->logits, error);
+    return infer_advance(g->inference, g->next, g->positions, g->logits, error);
 }
 
 sifr_status cli_generation_advance(cli_generation *g, cli_sequence *const *of, sifr_error *error) {

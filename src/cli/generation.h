@@ -26,10 +26,10 @@ typedef enum cli_generation_end { CLI_END_LENGTH, CLI_END_EOS, CLI_END_STOP } cl
 
 /* A text that grows by the model's tokens. Free with cli_sequence_free. */
 typedef struct cli_sequence {
-    formats_tokenizer_ids ids; /* the prompt's, followed by new ones */
+    text_tokenizer_ids ids; /* the prompt's, followed by new ones */
     size_t prompt_ids;
-    formats_tokenizer_text text; /* of the new ids, up to a stop string */
-    formats_tokenizer_stream stream;
+    text_tokenizer_text text; /* of the new ids, up to a stop string */
+    text_tokenizer_stream stream;
     size_t shown;    /* bytes of the text that are on standard output */
     bool continues;  /* the new text goes on with the prompt's, so it keeps its leading blank */
     int64_t slot;    /* of the cache */
@@ -46,16 +46,16 @@ typedef struct cli_generation {
     const cli_generation_flags *flags;
     checkpoint_model model;
     formats_generation_config defaults; /* the folder's; flags win */
-    engine_sampling sampling;
+    infer_sampling sampling;
     sifr_precision precision;
     int threads;
-    engine_inference *inference;
-    formats_tokenizer *tokenizer;
+    infer_inference *inference;
+    text_tokenizer *tokenizer;
     int32_t *order;
-    int64_t words, slots;          /* slots: sequences that grow at a time */
-    float *logits;                 /* [slots x words] */
-    formats_tokenizer_ids *cached; /* [slots]: those whose keys and values the cache has */
-    int32_t *next, *positions;     /* [slots]: of cli_generation_advance */
+    int64_t words, slots;       /* slots: sequences that grow at a time */
+    float *logits;              /* [slots x words] */
+    text_tokenizer_ids *cached; /* [slots]: those whose keys and values the cache has */
+    int32_t *next, *positions;  /* [slots]: of cli_generation_advance */
 } cli_generation;
 
 /* Opens the model's files and settings. Close with cli_generation_close also after an error. */
@@ -65,7 +65,7 @@ void cli_generation_close(cli_generation *g);
 
 /* Appends the ids of `text`; an empty row of ids gets the begin-of-text token. */
 sifr_status cli_generation_encode(const cli_generation *g, const char *text, size_t size,
-                                  bool special, formats_tokenizer_ids *ids,
+                                  bool special, text_tokenizer_ids *ids,
                                   sifr_error *error) SIFR_MUST_CHECK;
 
 /* How many tokens to make after a prompt of so many; *beyond is set if the model was not trained

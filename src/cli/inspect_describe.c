@@ -158,9 +158,9 @@ static sifr_status describe_folder(const char *path, json_t **out, sifr_error *e
         json_decref(json);
         if (status != SIFR_OK) goto done;
         json_object_set_new(made, "tokenizer", part);
-    } else if (formats_tokenizer_other_file(path)) {
+    } else if (text_tokenizer_other_file(path)) {
         char *eos = NULL;
-        if (formats_tokenizer_convert(path, &json, file, &eos, &inner) == SIFR_OK) {
+        if (text_tokenizer_convert(path, &json, file, &eos, &inner) == SIFR_OK) {
             status = describe_tokenizer(json, file, &part, error);
             json_decref(json);
             free(eos);
@@ -207,11 +207,11 @@ static sifr_status describe_safetensors(const char *path, json_t **out, sifr_err
 }
 
 static sifr_status describe_store(const char *prefix, json_t **out, sifr_error *error) {
-    formats_token_store store;
-    BASE_TRY(formats_token_store_open(prefix, &store, error));
+    data_token_store store;
+    BASE_TRY(data_token_store_open(prefix, &store, error));
     int64_t shortest = INT64_MAX, longest = 0, first, count;
     for (int64_t i = 0; i < store.documents; i++) {
-        formats_token_store_document(&store, i, &first, &count);
+        data_token_store_document(&store, i, &first, &count);
         shortest = count < shortest ? count : shortest;
         longest = count > longest ? count : longest;
     }
@@ -226,7 +226,7 @@ static sifr_status describe_store(const char *prefix, json_t **out, sifr_error *
                                            : "u8",
                   "bytes", (json_int_t)store.data.size, "shortest_document", (json_int_t)shortest,
                   "longest_document", (json_int_t)longest);
-    formats_token_store_close(&store);
+    data_token_store_close(&store);
     return finish(made, out, error);
 }
 
@@ -309,7 +309,7 @@ static sifr_status describe_json(const char *path, json_t **out, sifr_error *err
 sifr_status cli_describe(const char *path, json_t **out, sifr_error *error) {
     char prefix[BASE_PATH_LENGTH];
     if (base_is_directory(path)) return describe_directory(path, out, error);
-    if (formats_token_store_prefix(path, prefix)) return describe_store(prefix, out, error);
+    if (data_token_store_prefix(path, prefix)) return describe_store(prefix, out, error);
     if (access(path, F_OK) != 0) {
         return base_fail(error, SIFR_FAILED, "%s: no such file, directory or token store", path);
     }

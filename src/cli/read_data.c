@@ -7,7 +7,7 @@
 #include "train/prepare/run_task.h"
 
 sifr_status cli_read_data(const checkpoint_model *model, int64_t length, const sifr_config *config,
-                          train_data_options *options, train_data **out, sifr_error *error) {
+                          data_set_options *options, data_set **out, sifr_error *error) {
     char scratch[BASE_PATH_LENGTH];
     const char *parent = getenv("TMPDIR");
     const model_config *described = &model->folder.config;
@@ -28,10 +28,10 @@ sifr_status cli_read_data(const checkpoint_model *model, int64_t length, const s
         train_chat_form_make(&model->folder, length, config, options, &form, error);
     if (status == SIFR_OK && !form.options.template && model->template[0])
         form.options.template = model->template;
-    if (status == SIFR_OK) status = train_data_open(options, out, error);
+    if (status == SIFR_OK) status = data_set_open(options, out, error);
     if (status == SIFR_OK && options->chat && config->joint) {
-        status = train_data_join(*out, error);
-        if (status != SIFR_OK) train_data_close(*out);
+        status = data_set_join(*out, error);
+        if (status != SIFR_OK) data_set_close(*out);
     }
     train_chat_form_free(&form);
     options->cache = NULL;

@@ -10,7 +10,7 @@
  * `config`: how rows are read and learned from. Text is tokenised into a temporary store, whose
  * files are removed as soon as they are mapped. */
 sifr_status cli_read_data(const checkpoint_model *model, int64_t length, const sifr_config *config,
-                          train_data_options *options, train_data **out,
+                          data_set_options *options, data_set **out,
                           sifr_error *error) SIFR_MUST_CHECK;
 
 #endif

@@ -81,8 +81,8 @@ static void say_device(const sifr_log *log) {
              found.gpu.name);
 }
 
-static sifr_status choose_device(sifr_device wish, engine_inference_options *out,
-                                 const sifr_log *log, sifr_error *error) {
+static sifr_status choose_device(sifr_device wish, infer_options *out, const sifr_log *log,
+                                 sifr_error *error) {
     engine_device_choice choice;
     BASE_TRY(engine_choose_device_alone(wish, &choice, error));
     engine_say_choice(&choice, log);
@@ -92,8 +92,7 @@ static sifr_status choose_device(sifr_device wish, engine_inference_options *out
 }
 
 sifr_status cli_read_model_open(const cli_read_model *read, checkpoint_model *model,
-                                engine_inference_options *out, const sifr_log *log,
-                                sifr_error *error) {
+                                infer_options *out, const sifr_log *log, sifr_error *error) {
     sifr_device wish = out->device;
     if (read->threads > THREADS_LIMIT)
         return base_fail(error, SIFR_USAGE, "--threads %lld: at most %d", (long long)read->threads,
@@ -122,20 +121,20 @@ const char *cli_precision_name(sifr_precision precision) {
     return base_dtype_name(device_dtype_of(precision));
 }
 
-const char *cli_ran_in(const engine_inference_options *options, const engine_inference *inference,
+const char *cli_ran_in(const infer_options *options, const infer_inference *inference,
                        char out[CLI_RAN_IN]) {
     bool gpu = options->device == SIFR_DEVICE_CUDA;
     snprintf(out, CLI_RAN_IN, "%s%s%s", cli_precision_name(options->precision), gpu ? ", " : "",
-             gpu ? device_isa(engine_inference_device(inference)) : "");
+             gpu ? device_isa(infer_device(inference)) : "");
     return out;
 }
 
-const char *cli_device_name(const engine_inference_options *options) {
+const char *cli_device_name(const infer_options *options) {
     return device_kind_name(options->device);
 }
 
-void cli_say_slow(const engine_inference *inference, const sifr_log *log) {
-    const device *dev = engine_inference_device(inference);
+void cli_say_slow(const infer_inference *inference, const sifr_log *log) {
+    const device *dev = infer_device(inference);
     const char *notice = device_notice(dev);
     engine_say_unpinned(device_count(dev).unpinned_bytes, log);
     if (notice[0]) base_log(log, SIFR_LOG_WARNING, "%s", notice);

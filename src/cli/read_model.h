@@ -24,7 +24,7 @@ void cli_evaluate_options(cli_read_model *read, cli_option *options);
  * precision is bf16 or fp16 if all weights are stored in that type (or would be in an export of the
  * checkpoint), otherwise fp32. Close it with checkpoint_model_close. */
 sifr_status cli_read_model_open(const cli_read_model *read, checkpoint_model *model,
-                                engine_inference_options *out, const sifr_log *log,
+                                infer_options *out, const sifr_log *log,
                                 sifr_error *error) SIFR_MUST_CHECK;
 
 /* "fp32", "bf16" or "fp16". */
@@ -32,11 +32,11 @@ const char *cli_precision_name(sifr_precision precision);
 
 /* What an evaluation ran in: "bf16", on a GPU "bf16, sm_90"; writes to and returns `out`. */
 enum { CLI_RAN_IN = 64 };
-const char *cli_ran_in(const engine_inference_options *options, const engine_inference *inference,
+const char *cli_ran_in(const infer_options *options, const infer_inference *inference,
                        char out[CLI_RAN_IN]);
-const char *cli_device_name(const engine_inference_options *options); /* "cpu" or "cuda" */
+const char *cli_device_name(const infer_options *options); /* "cpu" or "cuda" */
 
 /* After an evaluation: what its device could do faster. */
-void cli_say_slow(const engine_inference *inference, const sifr_log *log);
+void cli_say_slow(const infer_inference *inference, const sifr_log *log);
 
 #endif

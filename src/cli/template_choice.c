@@ -10,23 +10,23 @@
 #include "text/tokenizer/tokenizer.h"
 
 /* The first of the words that is no token, in `word`; false: all are. */
-static bool find_missing(const formats_tokenizer *tokenizer, const char *words, char word[64]) {
+static bool find_missing(const text_tokenizer *tokenizer, const char *words, char word[64]) {
     for (size_t size; *words; words += size + (words[size] == ' ')) {
         size = strcspn(words, " ");
         snprintf(word, 64, "%.*s", (int)size, words);
-        if (formats_tokenizer_id(tokenizer, word) < 0) return true;
+        if (text_tokenizer_id(tokenizer, word) < 0) return true;
     }
     return false;
 }
 
 static sifr_status check_tokens(const char *folder, const char *words, bool allowed,
                                 config_line *say, void *user, sifr_error *error) {
-    formats_tokenizer *tokenizer;
+    text_tokenizer *tokenizer;
     char word[64], line[400];
     if (!*words) return SIFR_OK;
-    BASE_TRY(formats_tokenizer_load(folder, &tokenizer, error));
+    BASE_TRY(text_tokenizer_load(folder, &tokenizer, error));
     bool missing = find_missing(tokenizer, words, word);
-    formats_tokenizer_free(tokenizer);
+    text_tokenizer_free(tokenizer);
     if (!missing) return SIFR_OK;
     snprintf(line, sizeof line,
              "template: the tokenizer of %.200s has no token %s, which LLaMA-Factory adds to it",
@@ -53,22 +53,22 @@ static const char talks[] =
     " [{\"role\": \"system\", \"content\": \"\"}, {\"role\": \"user\", \"content\": \"a\"},"
     "  {\"role\": \"assistant\", \"content\": \"\"}]]";
 
-static bool renders_same(const formats_chat_template *a, const formats_chat_template *b,
+static bool renders_same(const text_chat_template *a, const text_chat_template *b,
                          const json_t *messages, bool prompt) {
-    formats_template_input input = {.messages = messages, .add_generation_prompt = prompt};
-    formats_template_output first, second;
-    if (formats_chat_template_render(a, &input, &first, NULL) != SIFR_OK) return false;
-    bool same = formats_chat_template_render(b, &input, &second, NULL) == SIFR_OK;
+    text_template_input input = {.messages = messages, .add_generation_prompt = prompt};
+    text_template_output first, second;
+    if (text_chat_template_render(a, &input, &first, NULL) != SIFR_OK) return false;
+    bool same = text_chat_template_render(b, &input, &second, NULL) == SIFR_OK;
     bool rendered = same;
     same = same && first.size == second.size && memcmp(first.text, second.text, first.size) == 0;
-    if (rendered) formats_template_output_free(&second);
-    formats_template_output_free(&first);
+    if (rendered) text_template_output_free(&second);
+    text_template_output_free(&first);
     return same;
 }
 
 /* What is learned of a turn is the difference of two renderings, so each beginning of a
  * conversation counts, as a prompt or as it stands. */
-static bool are_same(const formats_chat_template *a, const formats_chat_template *b) {
+static bool are_same(const text_chat_template *a, const text_chat_template *b) {
     json_t *all = json_loads(talks, 0, NULL), *talk;
     size_t i;
     bool same = all != NULL;
@@ -85,14 +85,14 @@ static bool are_same(const formats_chat_template *a, const formats_chat_template
 }
 
 static bool is_folders(const char *folder, const char *text) {
-    formats_chat_template own, given;
+    text_chat_template own, given;
     bool there;
-    if (formats_chat_template_exists(folder, &there, NULL) != SIFR_OK || !there) return false;
-    if (formats_chat_template_load(folder, NULL, false, &own, NULL) != SIFR_OK) return false;
-    bool loaded = formats_chat_template_load(folder, text, false, &given, NULL) == SIFR_OK;
+    if (text_chat_template_exists(folder, &there, NULL) != SIFR_OK || !there) return false;
+    if (text_chat_template_load(folder, NULL, false, &own, NULL) != SIFR_OK) return false;
+    bool loaded = text_chat_template_load(folder, text, false, &given, NULL) == SIFR_OK;
     bool same = loaded && are_same(&own, &given);
-    if (loaded) formats_chat_template_free(&given);
-    formats_chat_template_free(&own);
+    if (loaded) text_chat_template_free(&given);
+    text_chat_template_free(&own);
     return same;
 }
 
@@ -106,11 +106,11 @@ static bool is_allowed(const config_import_options *how, const char *key) {
 static sifr_status check_name(json_t *sifr, const char *given, bool allowed, config_line *say,
                               void *user, sifr_error *error) {
     static const char key[] = "chat_template";
-    formats_given_template found;
+    text_given_template found;
     sifr_error wrong = {0};
     char line[400];
     if (!given || strpbrk(given, "./\n")) return SIFR_OK;
-    if (formats_chat_template_given(given, true, &found, &wrong) == SIFR_OK) {
+    if (text_chat_template_given(given, true, &found, &wrong) == SIFR_OK) {
         free(found.text);
         return SIFR_OK;
     }

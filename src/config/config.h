@@ -61,7 +61,7 @@ typedef enum config_train_on {
     CONFIG_TRAIN_ON_ASSISTANT_TURNS
 } config_train_on;
 
-/* What is put between texts that are joined; in the order of train_chat_joint. */
+/* What is put between texts that are joined; in the order of data_chat_joint. */
 typedef enum config_joint { CONFIG_JOIN_NONE, CONFIG_JOIN_EOS, CONFIG_JOIN_PLAIN } config_joint;
 
 /* In the order of sifr_preference; the reference is a file, NULL: the model at its start. */
@@ -85,7 +85,7 @@ typedef struct config_distill {
     double temperature, weight;
 } config_distill;
 
-/* Which ends of turns are learned; in the order of train_chat_ends. */
+/* Which ends of turns are learned; in the order of data_chat_ends. */
 typedef enum config_ends {
     CONFIG_ENDS_TURN,
     CONFIG_ENDS_ALL,

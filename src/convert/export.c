@@ -11,7 +11,7 @@
 
 typedef struct export_run {
     checkpoint_model model;
-    train_new_folder folder;
+    convert_new_folder folder;
     float *piece; /* of a weight */
 } export_run;
 
@@ -46,24 +46,24 @@ static sifr_status carry_files(const export_run *run, sifr_error *error) {
     return formats_folder_carry(m->adapter, run->folder.temporary, NULL, NULL, error);
 }
 
-static sifr_status write_model(export_run *run, train_exported *out, sifr_error *error) {
+static sifr_status write_model(export_run *run, convert_exported *out, sifr_error *error) {
     const checkpoint_model *m = &run->model;
     BASE_TRY(count_bytes(run, &out->bytes, error));
-    BASE_TRY(train_new_folder_room(&run->folder, out->bytes, error));
+    BASE_TRY(convert_new_folder_room(&run->folder, out->bytes, error));
     BASE_TRY(base_alloc((size_t)engine_piece_elements(), sizeof *run->piece, &run->piece, error));
-    BASE_TRY(train_new_folder_make(&run->folder, error));
+    BASE_TRY(convert_new_folder_make(&run->folder, error));
     BASE_TRY(carry_files(run, error));
     BASE_TRY(
         engine_write_folder(m->folder.model, &m->stored, give, run, run->folder.temporary, error));
-    return train_new_folder_place(&run->folder, error);
+    return convert_new_folder_place(&run->folder, error);
 }
 
-sifr_status train_export(const char *source, const char *destination, bool average,
-                         const sifr_log *log, train_exported *out, sifr_error *error) {
+sifr_status convert_export(const char *source, const char *destination, bool average,
+                           const sifr_log *log, convert_exported *out, sifr_error *error) {
     export_run *run;
-    *out = (train_exported){.step = -1};
+    *out = (convert_exported){.step = -1};
     BASE_TRY(base_alloc(1, sizeof *run, &run, error));
-    sifr_status status = train_new_folder_check(&run->folder, destination, error);
+    sifr_status status = convert_new_folder_check(&run->folder, destination, error);
     if (status == SIFR_OK)
         status = average ? checkpoint_model_open_average(source, &run->model, error)
                          : checkpoint_model_open(source, NULL, &run->model, log, error);
@@ -80,7 +80,7 @@ sifr_status train_export(const char *source, const char *destination, bool avera
                      m->path);
         status = write_model(run, out, error);
     }
-    train_new_folder_drop(&run->folder, log);
+    convert_new_folder_drop(&run->folder, log);
     checkpoint_model_close(&run->model);
     free(run->piece);
     free(run);

@@ -31,7 +31,7 @@ enum { GROUPS = 64 };
 typedef struct universal_run {
     checkpoint_model model;
     checkpoint_state state;
-    train_new_folder folder;
+    convert_new_folder folder;
     char tag[BASE_PATH_LENGTH]; /* the folder of that name */
 } universal_run;
 
@@ -177,7 +177,7 @@ static sifr_status write_counts(const universal_run *run, sifr_error *error) {
     return status;
 }
 
-static sifr_status write_all(universal_run *run, train_exported *out, sifr_error *error) {
+static sifr_status write_all(universal_run *run, convert_exported *out, sifr_error *error) {
     char name[64], path[BASE_PATH_LENGTH], zero[BASE_PATH_LENGTH];
     const sifr_model *model = run->model.folder.model;
     int64_t bytes;
@@ -185,8 +185,8 @@ static sifr_status write_all(universal_run *run, train_exported *out, sifr_error
     if (!base_mul_i64(out->parameters, 3 * (int64_t)sizeof(float), &bytes))
         return base_fail(error, SIFR_FAILED, "%s: too large", run->model.path);
     out->bytes = (uint64_t)bytes;
-    BASE_TRY(train_new_folder_room(&run->folder, out->bytes, error));
-    BASE_TRY(train_new_folder_make(&run->folder, error));
+    BASE_TRY(convert_new_folder_room(&run->folder, out->bytes, error));
+    BASE_TRY(convert_new_folder_make(&run->folder, error));
     BASE_TRY(formats_folder_carry(run->model.files, run->folder.temporary, NULL, NULL, error));
     snprintf(name, sizeof name, "global_step%lld_universal", (long long)run->model.step);
     BASE_TRY(base_path_join(run->tag, run->folder.temporary, name, error));
@@ -196,7 +196,7 @@ static sifr_status write_all(universal_run *run, train_exported *out, sifr_error
     BASE_TRY(write_counts(run, error));
     BASE_TRY(base_path_join(path, run->folder.temporary, "latest_universal", error));
     BASE_TRY(base_write_file(path, name, strlen(name), error));
-    return train_new_folder_place(&run->folder, error);
+    return convert_new_folder_place(&run->folder, error);
 }
 
 static sifr_status open_source(universal_run *run, const char *source, const sifr_log *log,
@@ -214,19 +214,20 @@ static sifr_status open_source(universal_run *run, const char *source, const sif
     return checkpoint_state_open(&run->model, &optim_adam, &run->state, error);
 }
 
-sifr_status train_export_universal(const char *source, const char *destination, const sifr_log *log,
-                                   train_exported *out, sifr_error *error) {
+sifr_status convert_export_universal(const char *source, const char *destination,
+                                     const sifr_log *log, convert_exported *out,
+                                     sifr_error *error) {
     universal_run *run;
-    *out = (train_exported){.step = -1};
+    *out = (convert_exported){.step = -1};
     BASE_TRY(base_alloc(1, sizeof *run, &run, error));
-    sifr_status status = train_new_folder_check(&run->folder, destination, error);
+    sifr_status status = convert_new_folder_check(&run->folder, destination, error);
     if (status == SIFR_OK) status = open_source(run, source, log, error);
     if (status == SIFR_OK) {
         memcpy(out->from, run->model.path, sizeof out->from);
         out->step = run->model.step;
         status = write_all(run, out, error);
     }
-    train_new_folder_drop(&run->folder, log);
+    convert_new_folder_drop(&run->folder, log);
     checkpoint_state_close(&run->state);
     checkpoint_model_close(&run->model);
     free(run);

@@ -15,12 +15,12 @@ enum { PIECE = 1 << 18 }; /* elements */
 
 typedef struct import_run {
     formats_deepspeed *from;
-    train_new_folder folder;
+    convert_new_folder folder;
     formats_tensor_spec *specs; /* by weight */
     float *piece;
 } import_run;
 
-static sifr_status make_specs(import_run *run, train_imported *out, sifr_error *error) {
+static sifr_status make_specs(import_run *run, convert_imported *out, sifr_error *error) {
     size_t count = formats_deepspeed_count(run->from);
     BASE_TRY(base_alloc(count, sizeof *run->specs, &run->specs, error));
     for (size_t i = 0; i < count; i++) {
@@ -77,25 +77,26 @@ static sifr_status check_model(const import_run *run, const char *files, sifr_er
                      files, rest ? rest + strspn(rest, ":/ ") : said.message);
 }
 
-static sifr_status write_model(import_run *run, const char *files, train_imported *out,
+static sifr_status write_model(import_run *run, const char *files, convert_imported *out,
                                sifr_error *error) {
     BASE_TRY(make_specs(run, out, error));
-    BASE_TRY(train_new_folder_room(&run->folder, (uint64_t)out->parameters * sizeof(float), error));
+    BASE_TRY(
+        convert_new_folder_room(&run->folder, (uint64_t)out->parameters * sizeof(float), error));
     BASE_TRY(base_alloc(PIECE, sizeof *run->piece, &run->piece, error));
-    BASE_TRY(train_new_folder_make(&run->folder, error));
+    BASE_TRY(convert_new_folder_make(&run->folder, error));
     BASE_TRY(formats_folder_carry(files, run->folder.temporary, "float32", NULL, error));
     BASE_TRY(formats_weights_write(run->folder.temporary, run->specs, out->weights, 0, fill, run,
                                    error));
     BASE_TRY(check_model(run, files, error));
-    return train_new_folder_place(&run->folder, error);
+    return convert_new_folder_place(&run->folder, error);
 }
 
-sifr_status train_import_checkpoint(const char *checkpoint, const char *files,
-                                    const char *destination, const sifr_log *log,
-                                    train_imported *out, sifr_error *error) {
+sifr_status convert_import_checkpoint(const char *checkpoint, const char *files,
+                                      const char *destination, const sifr_log *log,
+                                      convert_imported *out, sifr_error *error) {
     import_run run = {0};
-    *out = (train_imported){.step = -1};
-    BASE_TRY(train_new_folder_check(&run.folder, destination, error));
+    *out = (convert_imported){.step = -1};
+    BASE_TRY(convert_new_folder_check(&run.folder, destination, error));
     sifr_status status = formats_deepspeed_open(checkpoint, &run.from, error);
     if (status == SIFR_OK) {
         strncpy(out->from, formats_deepspeed_folder(run.from), sizeof out->from - 1);
@@ -105,7 +106,7 @@ sifr_status train_import_checkpoint(const char *checkpoint, const char *files,
         status = find_files(checkpoint, &files, error);
     }
     if (status == SIFR_OK) status = write_model(&run, files, out, error);
-    train_new_folder_drop(&run.folder, log);
+    convert_new_folder_drop(&run.folder, log);
     formats_deepspeed_close(run.from);
     free(run.specs);
     free(run.piece);

@@ -15,7 +15,7 @@
 typedef struct merge_run {
     checkpoint_model model;
     engine_stored stored;
-    train_new_folder folder;
+    convert_new_folder folder;
     bool out;
     double *sums;       /* of a row */
     float *piece, *row; /* of a weight */
@@ -140,7 +140,7 @@ static sifr_status check_replaced(const merge_run *run, const char *adapter, sif
     return SIFR_OK;
 }
 
-static sifr_status prepare(merge_run *run, train_merged *merged, sifr_error *error) {
+static sifr_status prepare(merge_run *run, convert_merged *merged, sifr_error *error) {
     const engine_folder *folder = &run->model.folder;
     int64_t widest = 1;
     BASE_TRY(engine_stored_whole(folder->model, folder->architecture, folder->weights, BASE_FP32,
@@ -159,28 +159,28 @@ static sifr_status prepare(merge_run *run, train_merged *merged, sifr_error *err
     return base_alloc((size_t)engine_piece_elements(), sizeof *run->piece, &run->piece, error);
 }
 
-static sifr_status write_model(merge_run *run, const train_merged *merged, const sifr_log *log,
+static sifr_status write_model(merge_run *run, const convert_merged *merged, const sifr_log *log,
                                sifr_error *error) {
     const engine_folder *folder = &run->model.folder;
-    BASE_TRY(train_new_folder_room(&run->folder, merged->bytes, error));
-    BASE_TRY(train_new_folder_make(&run->folder, error));
+    BASE_TRY(convert_new_folder_room(&run->folder, merged->bytes, error));
+    BASE_TRY(convert_new_folder_make(&run->folder, error));
     BASE_TRY(formats_folder_carry(run->model.path, run->folder.temporary, NULL, log, error));
     BASE_TRY(engine_folder_put_config(folder, run->model.path, run->folder.temporary, error));
-    BASE_TRY(formats_chat_template_put(run->model.template[0] ? run->model.template : NULL,
-                                       run->model.path, run->folder.temporary, error));
+    BASE_TRY(text_chat_template_put(run->model.template[0] ? run->model.template : NULL,
+                                    run->model.path, run->folder.temporary, error));
     BASE_TRY(
         engine_write_folder(folder->model, &run->stored, give, run, run->folder.temporary, error));
-    return train_new_folder_place(&run->folder, error);
+    return convert_new_folder_place(&run->folder, error);
 }
 
-sifr_status train_merge(const char *base, const char *adapter, const char *destination, bool out,
-                        const sifr_log *log, train_merged *merged, sifr_error *error) {
+sifr_status convert_merge(const char *base, const char *adapter, const char *destination, bool out,
+                          const sifr_log *log, convert_merged *merged, sifr_error *error) {
     merge_run *run;
-    *merged = (train_merged){0};
+    *merged = (convert_merged){0};
     BASE_TRY(base_alloc(1, sizeof *run, &run, error));
     run->at = -1;
     run->out = out;
-    sifr_status status = train_new_folder_check(&run->folder, destination, error);
+    sifr_status status = convert_new_folder_check(&run->folder, destination, error);
     if (status == SIFR_OK)
         status = checkpoint_model_open(base, adapter, &run->model, out ? NULL : log, error);
     if (status == SIFR_OK && out)
@@ -188,7 +188,7 @@ sifr_status train_merge(const char *base, const char *adapter, const char *desti
     if (status == SIFR_OK) status = check_replaced(run, adapter, error);
     if (status == SIFR_OK) status = prepare(run, merged, error);
     if (status == SIFR_OK) status = write_model(run, merged, log, error);
-    train_new_folder_drop(&run->folder, log);
+    convert_new_folder_drop(&run->folder, log);
     engine_stored_free(&run->stored);
     checkpoint_model_close(&run->model);
     free(run->sums);

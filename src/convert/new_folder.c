@@ -8,8 +8,8 @@
 #include "base/disk.h"
 #include "base/text.h"
 
-sifr_status train_new_folder_check(train_new_folder *folder, const char *destination,
-                                   sifr_error *error) {
+sifr_status convert_new_folder_check(convert_new_folder *folder, const char *destination,
+                                     sifr_error *error) {
     char **names;
     size_t length = strlen(destination), count;
     while (length > 1 && destination[length - 1] == '/') length--;
@@ -29,8 +29,8 @@ sifr_status train_new_folder_check(train_new_folder *folder, const char *destina
                      folder->destination);
 }
 
-sifr_status train_new_folder_room(const train_new_folder *folder, uint64_t bytes,
-                                  sifr_error *error) {
+sifr_status convert_new_folder_room(const convert_new_folder *folder, uint64_t bytes,
+                                    sifr_error *error) {
     char need[32], have[32];
     base_disk disk;
     uint64_t wanted = bytes + bytes / 64 + (1 << 20);
@@ -43,7 +43,7 @@ sifr_status train_new_folder_room(const train_new_folder *folder, uint64_t bytes
                      base_format_bytes(disk.free_bytes, have));
 }
 
-sifr_status train_new_folder_make(train_new_folder *folder, sifr_error *error) {
+sifr_status convert_new_folder_make(convert_new_folder *folder, sifr_error *error) {
     char path[BASE_PATH_LENGTH];
     int used = snprintf(path, sizeof path, "%s.tmp-%ld", folder->destination, (long)getpid());
     if (used < 0 || (size_t)used >= sizeof path)
@@ -54,7 +54,7 @@ sifr_status train_new_folder_make(train_new_folder *folder, sifr_error *error) {
     return SIFR_OK;
 }
 
-sifr_status train_new_folder_place(train_new_folder *folder, sifr_error *error) {
+sifr_status convert_new_folder_place(convert_new_folder *folder, sifr_error *error) {
     char parent[BASE_PATH_LENGTH];
     BASE_TRY(base_sync_directory(folder->temporary, error));
     if (rename(folder->temporary, folder->destination) != 0)
@@ -69,7 +69,7 @@ sifr_status train_new_folder_place(train_new_folder *folder, sifr_error *error) 
     return base_sync_directory(parent, error);
 }
 
-void train_new_folder_drop(train_new_folder *folder, const sifr_log *log) {
+void convert_new_folder_drop(convert_new_folder *folder, const sifr_log *log) {
     if (folder->temporary[0] && base_remove_tree(folder->temporary, NULL) != SIFR_OK)
         base_log(log, SIFR_LOG_WARNING, "%s: could not be removed", folder->temporary);
     folder->temporary[0] = '\0';

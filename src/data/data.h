@@ -7,8 +7,8 @@
  * reads the tokens iT … iT+T: T inputs, and the T labels that follow them. Of a masked model the
  * window is T tokens, and the labels are those that masking.h hides.
  */
-#ifndef TRAIN_DATA_H
-#define TRAIN_DATA_H
+#ifndef DATA_H
+#define DATA_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -21,9 +21,9 @@
 #include "data/rows.h"
 #include "data/token_scores.h"
 
-typedef struct train_data train_data;
+typedef struct data_set data_set;
 
-typedef struct train_data_options {
+typedef struct data_set_options {
     const char *const *paths; /* token stores (PREFIX), text files, directories, globs */
     size_t count;
     const char *tokenizer;         /* folder with the tokenizer.json for text */
@@ -34,85 +34,84 @@ typedef struct train_data_options {
     int threads;                   /* 0: every core */
     const base_progress *progress; /* progress of tokenising; may be NULL */
     const sifr_log *log;
-    const train_labelled *labelled; /* the paths are rows of examples; NULL: they are text */
-    const train_chat_options *chat; /* the sources of rows to fine-tune on, and how they are read;
+    const data_labelled *labelled; /* the paths are rows of examples; NULL: they are text */
+    const data_chat_options *chat; /* the sources of rows to fine-tune on, and how they are read;
                                        NULL: there are none */
-    double mask_probability;        /* above 0: windows are masked; the stream has no separators */
-} train_data_options;
+    double mask_probability;       /* above 0: windows are masked; the stream has no separators */
+} data_set_options;
 
 /* SIFR_USAGE if a path names nothing; SIFR_FAILED for data that cannot be read or has wrong ids.
  * Text is tokenised into a store in `cache`, unless one from an earlier run is there (same names,
  * sizes, times and tokenizer). If a path names neither a store nor text, nothing on disk changes.
  */
-sifr_status train_data_open(const train_data_options *options, train_data **out,
-                            sifr_error *error) SIFR_MUST_CHECK;
-void train_data_close(train_data *data); /* NULL is harmless */
+sifr_status data_set_open(const data_set_options *options, data_set **out,
+                          sifr_error *error) SIFR_MUST_CHECK;
+void data_set_close(data_set *data); /* NULL is harmless */
 
 /* Rows to fine-tune on, or NULL. */
-const train_chat *train_data_chat(const train_data *data);
+const data_chat *data_set_chat(const data_set *data);
 
 /* Moves a share of the rows to fine-tune on to data of their own. SIFR_USAGE for other data. */
-sifr_status train_data_split(train_data *data, double share, uint64_t seed, train_data **held_out,
-                             sifr_error *error) SIFR_MUST_CHECK;
+sifr_status data_set_split(data_set *data, double share, uint64_t seed, data_set **held_out,
+                           sifr_error *error) SIFR_MUST_CHECK;
 
 /* Joins rows of text that were read for it into full windows. After the split. */
-sifr_status train_data_join(train_data *data, sifr_error *error) SIFR_MUST_CHECK;
+sifr_status data_set_join(data_set *data, sifr_error *error) SIFR_MUST_CHECK;
 
 /* Puts several rows to fine-tune on into each window. SIFR_USAGE for other data. After the split.
  */
-sifr_status train_data_pack(train_data *data, sifr_error *error) SIFR_MUST_CHECK;
+sifr_status data_set_pack(data_set *data, sifr_error *error) SIFR_MUST_CHECK;
 
 /* Puts rows to fine-tune on of about the same length into a step of `batch` sequences. The same. */
-sifr_status train_data_group(train_data *data, int64_t batch, sifr_error *error) SIFR_MUST_CHECK;
+sifr_status data_set_group(data_set *data, int64_t batch, sifr_error *error) SIFR_MUST_CHECK;
 
 /* The sequences that a file of scores is about, in its order: rows to fine-tune on, each once, or
  * windows of text. Not for labelled examples. */
-int64_t train_data_scored(const train_data *data, int64_t length);
-void train_data_scored_read(const train_data *data, int64_t index, const train_rows *rows,
-                            int64_t at);
+int64_t data_set_scored(const data_set *data, int64_t length);
+void data_set_scored_read(const data_set *data, int64_t index, const data_rows *rows, int64_t at);
 
-/* What the targets of labels are, in rows that are made after train_data_use_scores. */
-typedef enum train_data_use {
-    TRAIN_USE_NONE,
-    TRAIN_USE_LOGPROBS, /* their log-probabilities in a file of scores */
-    TRAIN_USE_OWN,      /* likewise, in a file that was made after the data were split */
-    TRAIN_USE_TOPS,     /* the top words in the file, then their log-probabilities */
-    TRAIN_USE_ANSWERS   /* of pairs, without a file: train_chat_learn_prompts */
-} train_data_use;
+/* What the targets of labels are, in rows that are made after data_set_use_scores. */
+typedef enum data_set_use {
+    DATA_USE_NONE,
+    DATA_USE_LOGPROBS, /* their log-probabilities in a file of scores */
+    DATA_USE_OWN,      /* likewise, in a file that was made after the data were split */
+    DATA_USE_TOPS,     /* the top words in the file, then their log-probabilities */
+    DATA_USE_ANSWERS   /* of pairs, without a file: data_chat_learn_prompts */
+} data_set_use;
 
 /* Opens the file of scores (NULL for answers), after any split and packing. SIFR_FAILED if its
  * labels are not those of the data. `words`: number of the model's words. */
-sifr_status train_data_use_scores(train_data *data, train_data_use use, const char *path,
-                                  int64_t words, int64_t length, sifr_error *error) SIFR_MUST_CHECK;
+sifr_status data_set_use_scores(data_set *data, data_set_use use, const char *path, int64_t words,
+                                int64_t length, sifr_error *error) SIFR_MUST_CHECK;
 
 /* Counts the labels of all sequences for a new file of scores, and lists them. */
-sifr_status train_data_begin_scores(const train_data *data, int64_t length, const char *path,
-                                    int64_t top, double temperature, train_token_writer *out,
-                                    sifr_error *error) SIFR_MUST_CHECK;
+sifr_status data_set_begin_scores(const data_set *data, int64_t length, const char *path,
+                                  int64_t top, double temperature, data_score_writer *out,
+                                  sifr_error *error) SIFR_MUST_CHECK;
 
-int64_t train_data_tokens(const train_data *data);    /* separators included, padding not */
-int64_t train_data_documents(const train_data *data); /* or examples */
-uint64_t train_data_hash(const train_data *data);     /* of the contents, not their location */
+int64_t data_set_tokens(const data_set *data);    /* separators included, padding not */
+int64_t data_set_documents(const data_set *data); /* or examples */
+uint64_t data_set_hash(const data_set *data);     /* of the contents, not their location */
 
 /* How examples were read; NULL: the data are a stream. */
-const train_labelled *train_data_labelled(const train_data *data);
+const data_labelled *data_set_labelled(const data_set *data);
 
 /* Memory for `count` sequences of them. */
-sifr_status train_data_rows(const train_data *data, int64_t count, int64_t length, train_rows *out,
-                            sifr_error *error) SIFR_MUST_CHECK;
+sifr_status data_set_rows(const data_set *data, int64_t count, int64_t length, data_rows *out,
+                          sifr_error *error) SIFR_MUST_CHECK;
 
 /* The number of examples, of rows (or sequences of packed rows) in an epoch, or of whole windows of
  * `length` tokens (and the token after them, where that is the last label). */
-int64_t train_data_windows(const train_data *data, int64_t length);
+int64_t data_set_windows(const data_set *data, int64_t length);
 
-/* Window 0 ≤ index < train_data_windows() as sequence `at` of the rows, whose length is that of the
+/* Window 0 ≤ index < data_set_windows() as sequence `at` of the rows, whose length is that of the
  * windows. Safe from several threads. Masked windows are the same each time. */
-void train_data_window(const train_data *data, int64_t index, const train_rows *rows, int64_t at);
+void data_set_window(const data_set *data, int64_t index, const data_rows *rows, int64_t at);
 
 /* Sequence `sample` of a run, which a masked window's mask depends on: window number
- * train_permute(seed, epoch, windows, place), where epoch and place are sample / windows and sample
+ * data_permute(seed, epoch, windows, place), where epoch and place are sample / windows and sample
  * % windows. */
-void train_data_sample(const train_data *data, uint64_t seed, int64_t sample,
-                       const train_rows *rows, int64_t at);
+void data_set_sample(const data_set *data, uint64_t seed, int64_t sample, const data_rows *rows,
+                     int64_t at);
 
 #endif

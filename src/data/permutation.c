@@ -19,7 +19,7 @@ static uint64_t permute_once(uint64_t key, int half, uint64_t x) {
     return left << half | right;
 }
 
-int64_t train_permute(uint64_t seed, int64_t epoch, int64_t count, int64_t index) {
+int64_t data_permute(uint64_t seed, int64_t epoch, int64_t count, int64_t index) {
     if (count <= 1) return 0;
     int half = 1;
     while (half < 31 && INT64_C(1) << (2 * half) < count) half++;

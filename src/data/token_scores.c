@@ -13,12 +13,12 @@
 
 /* --- reading --- */
 
-static sifr_status wrong(const train_token_scores *s, const char *what, sifr_error *error) {
+static sifr_status wrong(const data_token_scores *s, const char *what, sifr_error *error) {
     return base_fail(error, SIFR_FAILED, "%s: %s; make it with `sifr score`", s->path, what);
 }
 
 /* A tensor of the type and shape [first] or [first, second]; first -1: any. */
-static sifr_status take(const train_token_scores *s, const char *name, base_dtype dtype,
+static sifr_status take(const data_token_scores *s, const char *name, base_dtype dtype,
                         int64_t first, int64_t second, const formats_tensor **out,
                         sifr_error *error) {
     const formats_tensor *t = formats_safetensors_find(&s->file, name);
@@ -39,7 +39,7 @@ static sifr_status take(const train_token_scores *s, const char *name, base_dtyp
                      s->path, name);
 }
 
-static sifr_status find_arrays(train_token_scores *s, sifr_error *error) {
+static sifr_status find_arrays(data_token_scores *s, sifr_error *error) {
     const formats_tensor *t;
     BASE_TRY(take(s, "offsets", BASE_INT64, -1, 0, &t, error));
     if (t->shape[0] < 1) return wrong(s, "offsets are empty", error);
@@ -63,7 +63,7 @@ static sifr_status find_arrays(train_token_scores *s, sifr_error *error) {
     return SIFR_OK;
 }
 
-static sifr_status check_offsets(const train_token_scores *s, sifr_error *error) {
+static sifr_status check_offsets(const data_token_scores *s, sifr_error *error) {
     bool rising = s->offsets[0] == 0 && s->offsets[s->rows] == s->entries;
     for (int64_t r = 0; rising && r < s->rows; r++)
         rising = s->offsets[r] >= 0 && s->offsets[r] <= s->offsets[r + 1];
@@ -74,7 +74,7 @@ static bool is_log_probability(float value) {
     return isfinite(value) && value <= 1e-3f; /* a rounded logarithm of 1 may be above 0 */
 }
 
-static sifr_status check_entries(const train_token_scores *s, int64_t words, sifr_error *error) {
+static sifr_status check_entries(const data_token_scores *s, int64_t words, sifr_error *error) {
     int64_t limit = words > 0 ? words : INT32_MAX;
     for (int64_t i = 0; i < s->entries; i++) {
         double sum = 0;
@@ -103,7 +103,7 @@ static int compare_ids(const void *a, const void *b) {
 }
 
 /* A word twice in an entry would count twice. */
-static sifr_status check_twice(const train_token_scores *s, sifr_error *error) {
+static sifr_status check_twice(const data_token_scores *s, sifr_error *error) {
     int32_t *sorted;
     bool twice = false;
     if (!s->top || !s->entries) return SIFR_OK; /* without entries top may be any number */
@@ -117,40 +117,40 @@ static sifr_status check_twice(const train_token_scores *s, sifr_error *error) {
     return twice ? wrong(s, "a word stands twice among the top words of a token", error) : SIFR_OK;
 }
 
-static sifr_status open_arrays(const char *path, train_token_scores *out, sifr_error *error) {
-    *out = (train_token_scores){0};
+static sifr_status open_arrays(const char *path, data_token_scores *out, sifr_error *error) {
+    *out = (data_token_scores){0};
     if (strlen(path) >= sizeof out->path)
         return base_fail(error, SIFR_USAGE, "%.200s…: path too long", path);
     memcpy(out->path, path, strlen(path) + 1);
     BASE_TRY(formats_safetensors_open(path, &out->file, error));
     sifr_status status = find_arrays(out, error);
-    if (status != SIFR_OK) train_token_scores_close(out);
+    if (status != SIFR_OK) data_token_scores_close(out);
     return status;
 }
 
-sifr_status train_token_scores_open(const char *path, int64_t words, train_token_scores *out,
-                                    sifr_error *error) {
+sifr_status data_token_scores_open(const char *path, int64_t words, data_token_scores *out,
+                                   sifr_error *error) {
     BASE_TRY(open_arrays(path, out, error));
     sifr_status status = check_offsets(out, error);
     if (status == SIFR_OK) status = check_entries(out, words, error);
     if (status == SIFR_OK) status = check_twice(out, error);
-    if (status != SIFR_OK) train_token_scores_close(out);
+    if (status != SIFR_OK) data_token_scores_close(out);
     return status;
 }
 
-sifr_status train_token_scores_peek(const char *path, int64_t *top, double *temperature,
-                                    sifr_error *error) {
-    train_token_scores scores;
+sifr_status data_token_scores_peek(const char *path, int64_t *top, double *temperature,
+                                   sifr_error *error) {
+    data_token_scores scores;
     BASE_TRY(open_arrays(path, &scores, error));
     *top = scores.top;
     *temperature = scores.temperature;
-    train_token_scores_close(&scores);
+    data_token_scores_close(&scores);
     return SIFR_OK;
 }
 
-void train_token_scores_close(train_token_scores *scores) {
+void data_token_scores_close(data_token_scores *scores) {
     formats_safetensors_close(&scores->file);
-    *scores = (train_token_scores){0};
+    *scores = (data_token_scores){0};
 }
 
 /* --- writing --- */
@@ -168,10 +168,9 @@ static sifr_status open_beside(const char *path, FILE **out, sifr_error *error) 
     return status;
 }
 
-sifr_status train_token_writer_open(const char *path, int64_t rows, int64_t entries, int64_t top,
-                                    double temperature, train_token_writer *out,
-                                    sifr_error *error) {
-    *out = (train_token_writer){
+sifr_status data_score_writer_open(const char *path, int64_t rows, int64_t entries, int64_t top,
+                                   double temperature, data_score_writer *out, sifr_error *error) {
+    *out = (data_score_writer){
         .rows = rows, .entries = entries, .top = top, .temperature = temperature};
     if (strlen(path) >= sizeof out->path)
         return base_fail(error, SIFR_USAGE, "%.200s…: path too long", path);
@@ -182,21 +181,21 @@ sifr_status train_token_writer_open(const char *path, int64_t rows, int64_t entr
     if (status == SIFR_OK) status = base_alloc(count, sizeof *out->logprobs, &out->logprobs, error);
     if (status == SIFR_OK && top) status = open_beside(path, &out->top_ids, error);
     if (status == SIFR_OK && top) status = open_beside(path, &out->top_probs, error);
-    if (status != SIFR_OK) train_token_writer_free(out);
+    if (status != SIFR_OK) data_score_writer_free(out);
     return status;
 }
 
-void train_token_writer_free(train_token_writer *writer) {
+void data_score_writer_free(data_score_writer *writer) {
     free(writer->offsets);
     free(writer->ids);
     free(writer->logprobs);
     if (writer->top_ids) fclose(writer->top_ids);
     if (writer->top_probs) fclose(writer->top_probs);
-    *writer = (train_token_writer){0};
+    *writer = (data_score_writer){0};
 }
 
-sifr_status train_token_writer_put(train_token_writer *w, float logprob, const int32_t *top_ids,
-                                   const float *top_logprobs, sifr_error *error) {
+sifr_status data_score_writer_put(data_score_writer *w, float logprob, const int32_t *top_ids,
+                                  const float *top_logprobs, sifr_error *error) {
     size_t top = (size_t)w->top;
     if (w->put >= w->entries)
         return base_fail(error, SIFR_FAILED, "%s: more entries than were counted", w->path);
@@ -223,7 +222,7 @@ static sifr_status copy_from(formats_safetensors_writer *to, FILE *from, const c
 }
 
 /* Tensors in the order of the format: by size of elements and type, then by name. */
-static sifr_status append_all(const train_token_writer *w, formats_safetensors_writer *to,
+static sifr_status append_all(const data_score_writer *w, formats_safetensors_writer *to,
                               sifr_error *error) {
     size_t count = (size_t)w->entries;
     float temperature = (float)w->temperature;
@@ -236,7 +235,7 @@ static sifr_status append_all(const train_token_writer *w, formats_safetensors_w
     return w->top ? copy_from(to, w->top_ids, w->path, error) : SIFR_OK;
 }
 
-sifr_status train_token_writer_commit(train_token_writer *w, sifr_error *error) {
+sifr_status data_score_writer_commit(data_score_writer *w, sifr_error *error) {
     formats_safetensors_writer to;
     const formats_tensor_spec specs[] = {
         {"offsets", BASE_INT64, 1, {w->rows + 1}},
@@ -280,8 +279,8 @@ static void sink(const float *logits, int32_t *heap, int64_t count, int64_t at) 
     }
 }
 
-void train_top_words(const float *logits, int64_t words, double temperature, int64_t top,
-                     int32_t *ids, float *logprobs) {
+void data_top_words(const float *logits, int64_t words, double temperature, int64_t top,
+                    int32_t *ids, float *logprobs) {
     double largest = -INFINITY, sum = 0;
     for (int64_t i = 0; i < words; i++) largest = fmax(largest, (double)logits[i]);
     for (int64_t i = 0; i < words; i++) sum += exp(((double)logits[i] - largest) / temperature);

@@ -11,8 +11,8 @@
  * Rows are the rows of the data in the order in which they are read, but for those that are left
  * out. With preferences each answer is a row, the chosen one of a pair before the rejected one.
  * With text each window is a row. */
-#ifndef TRAIN_TOKEN_SCORES_H
-#define TRAIN_TOKEN_SCORES_H
+#ifndef DATA_TOKEN_SCORES_H
+#define DATA_TOKEN_SCORES_H
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -21,7 +21,7 @@
 #include "formats/safetensors/safetensors.h"
 
 /* An open file; the arrays are mapped. */
-typedef struct train_token_scores {
+typedef struct data_token_scores {
     formats_safetensors file;
     char path[BASE_PATH_LENGTH];
     const int64_t *offsets;
@@ -29,22 +29,22 @@ typedef struct train_token_scores {
     const float *logprobs, *top_logprobs;
     int64_t rows, entries, top;
     double temperature;
-} train_token_scores;
+} data_token_scores;
 
 /* SIFR_FAILED for a file of another kind, or one whose numbers cannot be scores: offsets that fall,
  * a log-probability that is above 0 or not finite, a word that comes twice or is not below `words`
  * (0: not known). */
-sifr_status train_token_scores_open(const char *path, int64_t words, train_token_scores *out,
-                                    sifr_error *error) SIFR_MUST_CHECK;
+sifr_status data_token_scores_open(const char *path, int64_t words, data_token_scores *out,
+                                   sifr_error *error) SIFR_MUST_CHECK;
 /* Only what a model needs to be described: entries are not looked at. */
-sifr_status train_token_scores_peek(const char *path, int64_t *top, double *temperature,
-                                    sifr_error *error) SIFR_MUST_CHECK;
-void train_token_scores_close(train_token_scores *scores); /* harmless on a zeroed one */
+sifr_status data_token_scores_peek(const char *path, int64_t *top, double *temperature,
+                                   sifr_error *error) SIFR_MUST_CHECK;
+void data_token_scores_close(data_token_scores *scores); /* harmless on a zeroed one */
 
 /* --- writing --- */
 
 /* Entries are given in order. Top words wait in files without a name, in the folder of the path. */
-typedef struct train_token_writer {
+typedef struct data_score_writer {
     char path[BASE_PATH_LENGTH];
     int64_t rows, entries, top;
     double temperature;
@@ -53,26 +53,24 @@ typedef struct train_token_writer {
     float *logprobs;
     int64_t put;               /* entries that were given */
     FILE *top_ids, *top_probs; /* NULL without top words */
-} train_token_writer;
+} data_score_writer;
 
 /* Takes memory for `rows` and `entries`, whose offsets and ids the caller fills in. */
-sifr_status train_token_writer_open(const char *path, int64_t rows, int64_t entries, int64_t top,
-                                    double temperature, train_token_writer *out,
-                                    sifr_error *error) SIFR_MUST_CHECK;
-/* The next entry; `top` words each where the writer has them. */
-sifr_status train_token_writer_put(train_token_writer *writer, float logprob,
-                                   const int32_t *top_ids, const float *top_logprobs,
+sifr_status data_score_writer_open(const char *path, int64_t rows, int64_t entries, int64_t top,
+                                   double temperature, data_score_writer *out,
                                    sifr_error *error) SIFR_MUST_CHECK;
+/* The next entry; `top` words each where the writer has them. */
+sifr_status data_score_writer_put(data_score_writer *writer, float logprob, const int32_t *top_ids,
+                                  const float *top_logprobs, sifr_error *error) SIFR_MUST_CHECK;
 /* Writes the file, which appears whole. */
-sifr_status train_token_writer_commit(train_token_writer *writer,
-                                      sifr_error *error) SIFR_MUST_CHECK;
-void train_token_writer_free(train_token_writer *writer); /* harmless on a zeroed one */
+sifr_status data_score_writer_commit(data_score_writer *writer, sifr_error *error) SIFR_MUST_CHECK;
+void data_score_writer_free(data_score_writer *writer); /* harmless on a zeroed one */
 
 /* --- top words --- */
 
 /* The `top` likeliest of `words` logits divided by `temperature`, the likeliest first and of equals
  * the lower id, and their log-probabilities. */
-void train_top_words(const float *logits, int64_t words, double temperature, int64_t top,
-                     int32_t *ids, float *logprobs);
+void data_top_words(const float *logits, int64_t words, double temperature, int64_t top,
+                    int32_t *ids, float *logprobs);
 
 #endif

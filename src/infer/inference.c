@@ -9,9 +9,9 @@
 #include "plan/pass/passes.h"
 #include "plan/queries.h"
 
-struct engine_inference {
+struct infer_inference {
     const sifr_model *model;
-    engine_inference_options options;
+    infer_options options;
     device *dev;
     comm_group *group;
     /* Owns parameters and caches. In generation it makes one token of each sequence. */
@@ -25,7 +25,7 @@ struct engine_inference {
     int32_t *history; /* of the one sequence: the tokens of which keys are cached */
 };
 
-static plan_settings settings_of(const engine_inference_options *options) {
+static plan_settings settings_of(const infer_options *options) {
     return (plan_settings){.step = {.precision = options->precision,
                                     .micro_batch_size = options->sequences,
                                     .seq_length = options->length,
@@ -42,7 +42,7 @@ static sifr_status check_memory(const plan_schedule *schedule, sifr_error *error
 }
 
 /* A second schedule over the first one's parameters and caches: `length` tokens of one sequence. */
-static sifr_status add_schedule(engine_inference *i, int64_t length, plan_schedule **schedule,
+static sifr_status add_schedule(infer_inference *i, int64_t length, plan_schedule **schedule,
                                 engine_executor **executor, sifr_error *error) {
     plan_settings settings = settings_of(&i->options);
     settings.step.micro_batch_size = 1;
@@ -60,7 +60,7 @@ static bool has_varying_angles(const sifr_model *model) {
     return false;
 }
 
-static sifr_status prepare_prompts(engine_inference *i, sifr_error *error) {
+static sifr_status prepare_prompts(infer_inference *i, sifr_error *error) {
     bool several = i->options.sequences > 1;
     if (several && has_varying_angles(i->model))
         return base_fail(error, SIFR_USAGE,
@@ -73,24 +73,22 @@ static sifr_status prepare_prompts(engine_inference *i, sifr_error *error) {
     return add_schedule(i, i->options.length, &i->chunk_schedule, &i->chunk_executor, error);
 }
 
-static sifr_status open_pieces(engine_inference *i, sifr_error *error) {
+static sifr_status open_pieces(infer_inference *i, sifr_error *error) {
     int64_t bytes = plan_piece_bytes(i->schedule);
     return bytes ? engine_pieces_open(i->dev, bytes, &i->pieces, error) : SIFR_OK;
 }
 
-sifr_status engine_inference_create(const sifr_model *model,
-                                    const engine_inference_options *options, engine_inference **out,
-                                    sifr_error *error) {
+sifr_status infer_create(const sifr_model *model, const infer_options *options,
+                         infer_inference **out, sifr_error *error) {
     device *dev;
     BASE_TRY(
         device_open(options->device, &options->place, options->threads, options->isa, &dev, error));
-    return engine_inference_create_on(dev, model, options, out, error);
+    return infer_create_on(dev, model, options, out, error);
 }
 
-sifr_status engine_inference_create_on(device *dev, const sifr_model *model,
-                                       const engine_inference_options *options,
-                                       engine_inference **out, sifr_error *error) {
-    engine_inference *i;
+sifr_status infer_create_on(device *dev, const sifr_model *model, const infer_options *options,
+                            infer_inference **out, sifr_error *error) {
+    infer_inference *i;
     engine_groups groups;
     sifr_status status = base_alloc(1, sizeof *i, &i, error);
     if (status != SIFR_OK) {
@@ -115,11 +113,11 @@ sifr_status engine_inference_create_on(device *dev, const sifr_model *model,
     *out = i;
     return SIFR_OK;
 fail:
-    engine_inference_free(i);
+    infer_free(i);
     return status;
 }
 
-void engine_inference_free(engine_inference *i) {
+void infer_free(infer_inference *i) {
     if (!i) return;
     engine_pieces_close(i->pieces); /* before the memory that it may still be filling */
     engine_executor_free(i->chunk_executor);
@@ -134,7 +132,7 @@ void engine_inference_free(engine_inference *i) {
     free(i);
 }
 
-device *engine_inference_device(const engine_inference *i) {
+device *infer_device(const infer_inference *i) {
     return i->dev;
 }
 
@@ -162,7 +160,7 @@ static void load_tile(void *argument, int64_t tile, int thread) {
 }
 
 /* In place; or a piece at a time, where the host does not reach the place. */
-static sifr_status fill_parameter(const engine_inference *i, size_t index, engine_values make,
+static sifr_status fill_parameter(const infer_inference *i, size_t index, engine_values make,
                                   const void *user, sifr_error *error) {
     const model_weight *w = &i->model->weights[index];
     base_dtype dtype = device_dtype_of(i->options.precision);
@@ -184,8 +182,8 @@ static sifr_status fill_parameter(const engine_inference *i, size_t index, engin
     return SIFR_OK;
 }
 
-sifr_status engine_inference_fill(engine_inference *i, engine_values make, const void *user,
-                                  sifr_error *error) {
+sifr_status infer_fill(infer_inference *i, engine_values make, const void *user,
+                       sifr_error *error) {
     for (size_t w = 0; w < i->model->weight_count; w++)
         BASE_TRY(fill_parameter(i, w, make, user, error));
     return SIFR_OK;
@@ -196,8 +194,8 @@ static sifr_status load_parameter(void *user, size_t index, const formats_tensor
     return fill_parameter(user, index, engine_tensor_values, tensor, error);
 }
 
-sifr_status engine_inference_load(engine_inference *i, const model_architecture *architecture,
-                                  const formats_weights *weights, sifr_error *error) {
+sifr_status infer_load(infer_inference *i, const model_architecture *architecture,
+                       const formats_weights *weights, sifr_error *error) {
     return engine_visit_folder(i->model, architecture, weights, load_parameter, i, error);
 }
 
@@ -211,12 +209,12 @@ static sifr_status run(engine_executor *executor, const plan_schedule *s, const 
     return engine_run(executor, &input, result, error);
 }
 
-static int64_t rows_of(const engine_inference *i) {
+static int64_t rows_of(const infer_inference *i) {
     return i->options.sequences * i->options.length;
 }
 
-sifr_status engine_inference_loss(engine_inference *i, const sifr_batch *batch, double *loss_sum,
-                                  int64_t *labelled, float *logits, sifr_error *error) {
+sifr_status infer_loss(infer_inference *i, const sifr_batch *batch, double *loss_sum,
+                       int64_t *labelled, float *logits, sifr_error *error) {
     engine_result result;
     BASE_TRY(run(i->executor, i->schedule, batch, &result, error));
     *loss_sum = result.loss_sum;
@@ -226,17 +224,17 @@ sifr_status engine_inference_loss(engine_inference *i, const sifr_batch *batch, 
                : SIFR_OK;
 }
 
-sifr_status engine_inference_losses(const engine_inference *i, float *out, sifr_error *error) {
+sifr_status infer_losses(const infer_inference *i, float *out, sifr_error *error) {
     return engine_get(i->executor, i->schedule->losses[0], 0, out,
                       rows_of(i) * (int64_t)sizeof *out, error);
 }
 
-int64_t engine_inference_words(const engine_inference *i) {
+int64_t infer_words(const infer_inference *i) {
     return engine_words(i->model);
 }
 
-sifr_status engine_inference_logits(engine_inference *i, const sifr_batch *batch, float *out,
-                                    sifr_error *error) {
+sifr_status infer_logits(infer_inference *i, const sifr_batch *batch, float *out,
+                         sifr_error *error) {
     engine_result result;
     BASE_TRY(run(i->executor, i->schedule, batch, &result, error));
     return engine_get_logits(i->executor, i->schedule, i->pieces, rows_of(i), out, error);
@@ -254,9 +252,8 @@ static sifr_status run_piece(engine_executor *executor, const plan_schedule *s,
     return run(executor, s, &(sifr_batch){.tokens = tokens}, &result, error);
 }
 
-sifr_status engine_inference_append(engine_inference *i, int64_t sequence, const int32_t *tokens,
-                                    int64_t count, int64_t position, float *out,
-                                    sifr_error *error) {
+sifr_status infer_append(infer_inference *i, int64_t sequence, const int32_t *tokens, int64_t count,
+                         int64_t position, float *out, sifr_error *error) {
     engine_executor *single = i->single_executor ? i->single_executor : i->executor;
     const plan_schedule *single_schedule = i->single_executor ? i->single_schedule : i->schedule;
     if (position + count > i->options.cache_length) {
@@ -281,8 +278,8 @@ sifr_status engine_inference_append(engine_inference *i, int64_t sequence, const
     return SIFR_OK;
 }
 
-sifr_status engine_inference_advance(engine_inference *i, const int32_t *tokens,
-                                     const int32_t *positions, float *out, sifr_error *error) {
+sifr_status infer_advance(infer_inference *i, const int32_t *tokens, const int32_t *positions,
+                          float *out, sifr_error *error) {
     int64_t sequences = i->options.sequences;
     engine_result result;
     for (int64_t q = 0; q < sequences; q++) {

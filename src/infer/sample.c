@@ -41,8 +41,8 @@ static void sift_down(const float *logits, int32_t *heap, int64_t at, int64_t co
     }
 }
 
-void engine_penalize(float *logits, int64_t words, const int32_t *ids, size_t count, double penalty,
-                     int32_t *marks) {
+void infer_penalize(float *logits, int64_t words, const int32_t *ids, size_t count, double penalty,
+                    int32_t *marks) {
     if (penalty == 1) return;
     float by = (float)penalty;
     for (int64_t i = 0; i < words; i++) marks[i] = 0;
@@ -69,7 +69,7 @@ static double weigh(float *logits, int64_t words, int32_t *order, double tempera
 
 /* Takes ids out of the heap by falling weight, since usually only a few are needed: those that the
  * filters keep, and no more than have together `enough` of all weight. */
-static int64_t take(float *logits, int64_t words, int32_t *order, const engine_sampling *s,
+static int64_t take(float *logits, int64_t words, int32_t *order, const infer_sampling *s,
                     double enough, double *sum) {
     double all = weigh(logits, words, order, s->temperature), kept = 0, last = 0;
     bool some = s->top_k > 0 && s->top_k < words; /* then top_p is of what top_k leaves */
@@ -96,13 +96,13 @@ static int64_t take(float *logits, int64_t words, int32_t *order, const engine_s
     return left;
 }
 
-int64_t engine_candidates(float *logits, int64_t words, int32_t *order, const engine_sampling *s,
-                          double *sum) {
+int64_t infer_candidates(float *logits, int64_t words, int32_t *order, const infer_sampling *s,
+                         double *sum) {
     return take(logits, words, order, s, 2, sum);
 }
 
-int32_t engine_sample(float *logits, int64_t words, int32_t *order, const engine_sampling *s,
-                      double random) {
+int32_t infer_sample(float *logits, int64_t words, int32_t *order, const infer_sampling *s,
+                     double random) {
     if (s->temperature <= 0) return most_likely(logits, words);
     bool whole = (s->top_k <= 0 || s->top_k >= words) && s->top_p >= 1 && s->min_p <= 0;
     double sum;

@@ -114,10 +114,9 @@ static sifr_status find(const finder *f) {
 
 /* What is given takes the place of all that were found. */
 static sifr_status take_given(const finder *f) {
-    formats_given_template given;
+    text_given_template given;
     sifr_status status = SIFR_OK;
-    BASE_TRY(
-        formats_chat_template_given(f->given, json_object_size(f->found) > 0, &given, f->error));
+    BASE_TRY(text_chat_template_given(f->given, json_object_size(f->found) > 0, &given, f->error));
     if (given.text) {
         json_object_clear(f->found);
         status = add(f, "default", given.text, given.size, given.where);
@@ -171,31 +170,30 @@ static sifr_status read_tokens(const finder *f, json_t *variables) {
     return SIFR_OK;
 }
 
-static sifr_status load(const finder *f, bool tools, formats_chat_template *out) {
+static sifr_status load(const finder *f, bool tools, text_chat_template *out) {
     const json_t *row;
     BASE_TRY(find(f));
     BASE_TRY(take_given(f));
     BASE_TRY(choose(f, tools, &row));
     const json_t *text = json_array_get(row, 0);
     BASE_TRY(read_tokens(f, out->variables));
-    return formats_template_parse(json_string_value(text), json_string_length(text),
-                                  json_string_value(json_array_get(row, 1)), &out->parsed,
-                                  f->error);
+    return text_template_parse(json_string_value(text), json_string_length(text),
+                               json_string_value(json_array_get(row, 1)), &out->parsed, f->error);
 }
 
-sifr_status formats_chat_template_load(const char *folder, const char *given, bool tools,
-                                       formats_chat_template *out, sifr_error *error) {
+sifr_status text_chat_template_load(const char *folder, const char *given, bool tools,
+                                    text_chat_template *out, sifr_error *error) {
     finder f = {.folder = folder, .given = given, .found = json_object(), .error = error};
-    *out = (formats_chat_template){.variables = json_object()};
+    *out = (text_chat_template){.variables = json_object()};
     sifr_status status = f.found && out->variables
                              ? load(&f, tools, out)
                              : base_fail(error, SIFR_NO_MEMORY, "out of memory");
     json_decref(f.found);
-    if (status != SIFR_OK) formats_chat_template_free(out);
+    if (status != SIFR_OK) text_chat_template_free(out);
     return status;
 }
 
-sifr_status formats_chat_template_exists(const char *folder, bool *out, sifr_error *error) {
+sifr_status text_chat_template_exists(const char *folder, bool *out, sifr_error *error) {
     finder f = {.folder = folder, .found = json_object(), .error = error};
     if (!f.found) return base_fail(error, SIFR_NO_MEMORY, "out of memory");
     sifr_status status = find(&f);
@@ -204,21 +202,21 @@ sifr_status formats_chat_template_exists(const char *folder, bool *out, sifr_err
     return status;
 }
 
-void formats_chat_template_free(formats_chat_template *chat) {
-    formats_template_free(chat->parsed);
+void text_chat_template_free(text_chat_template *chat) {
+    text_template_free(chat->parsed);
     json_decref(chat->variables);
-    *chat = (formats_chat_template){0};
+    *chat = (text_chat_template){0};
 }
 
-sifr_status formats_chat_template_render(const formats_chat_template *chat,
-                                         const formats_template_input *input,
-                                         formats_template_output *out, sifr_error *error) {
-    formats_template_input all = *input;
+sifr_status text_chat_template_render(const text_chat_template *chat,
+                                      const text_template_input *input, text_template_output *out,
+                                      sifr_error *error) {
+    text_template_input all = *input;
     json_t *variables = json_copy(chat->variables);
     if (!variables) return base_fail(error, SIFR_NO_MEMORY, "out of memory");
     if (input->variables) json_object_update(variables, (json_t *)(uintptr_t)input->variables);
     all.variables = variables;
-    sifr_status status = formats_template_render(chat->parsed, &all, out, error);
+    sifr_status status = text_template_render(chat->parsed, &all, out, error);
     json_decref(variables);
     return status;
 }

@@ -18,9 +18,9 @@ static sifr_status unknown(const char *given, sifr_error *error) {
     char names[256] = "";
     size_t used = 0;
     const char *name;
-    for (size_t i = 0; (name = formats_chat_template_name_at(i)) && used + 40 < sizeof names; i++)
+    for (size_t i = 0; (name = text_chat_template_name_at(i)) && used + 40 < sizeof names; i++)
         used += (size_t)snprintf(names + used, sizeof names - used, "%s%s", i ? ", " : "", name);
-    if (formats_chat_template_foreign(given))
+    if (text_chat_template_foreign(given))
         return base_fail(error, SIFR_USAGE,
                          "chat_template %s: axolotl's template of this name is not here (here: "
                          "%s); save its text and give the file",
@@ -31,18 +31,18 @@ static sifr_status unknown(const char *given, sifr_error *error) {
                      names);
 }
 
-static sifr_status take_text(const char *text, const char *where, formats_given_template *out,
+static sifr_status take_text(const char *text, const char *where, text_given_template *out,
                              sifr_error *error) {
     out->size = strlen(text);
     snprintf(out->where, sizeof out->where, "%s", where);
     return base_copy_text(text, out->size, &out->text, error);
 }
 
-sifr_status formats_chat_template_given(const char *given, bool own, formats_given_template *out,
-                                        sifr_error *error) {
+sifr_status text_chat_template_given(const char *given, bool own, text_given_template *out,
+                                     sifr_error *error) {
     static const char folders[] = "tokenizer_default", fallback[] = "tokenizer_default_fallback_";
     size_t length = sizeof fallback - 1;
-    *out = (formats_given_template){0};
+    *out = (text_given_template){0};
     if (!given || strcmp(given, folders) == 0) return SIFR_OK;
     if (is_template(given)) return take_text(given, "chat_template", out, error);
     bool falls = strncmp(given, fallback, length) == 0;
@@ -52,12 +52,11 @@ sifr_status formats_chat_template_given(const char *given, bool own, formats_giv
         snprintf(out->where, sizeof out->where, "%s", name);
         return base_read_file(name, TEMPLATE_LIMIT, &out->text, &out->size, error);
     }
-    const char *text = formats_chat_template_named(name);
+    const char *text = text_chat_template_named(name);
     return text ? take_text(text, name, out, error) : unknown(name, error);
 }
 
-static sifr_status write_text(const formats_given_template *given, const char *to,
-                              sifr_error *error) {
+static sifr_status write_text(const text_given_template *given, const char *to, sifr_error *error) {
     char path[BASE_PATH_LENGTH];
     base_writer writer;
     BASE_TRY(base_path_join(path, to, "additional_chat_templates", error));
@@ -70,13 +69,13 @@ static sifr_status write_text(const formats_given_template *given, const char *t
     return status;
 }
 
-sifr_status formats_chat_template_put(const char *given, const char *folder, const char *to,
-                                      sifr_error *error) {
-    formats_given_template found;
+sifr_status text_chat_template_put(const char *given, const char *folder, const char *to,
+                                   sifr_error *error) {
+    text_given_template found;
     bool own = false;
     if (!given) return SIFR_OK;
-    BASE_TRY(formats_chat_template_exists(folder, &own, error));
-    BASE_TRY(formats_chat_template_given(given, own, &found, error));
+    BASE_TRY(text_chat_template_exists(folder, &own, error));
+    BASE_TRY(text_chat_template_given(given, own, &found, error));
     sifr_status status = found.text ? write_text(&found, to, error) : SIFR_OK;
     free(found.text);
     return status;

@@ -1,7 +1,7 @@
 /* A chat template that is given in place of the model folder's: a file, a name, or the template
  * itself, which has {{ or {% in it. */
-#ifndef FORMATS_CHAT_TEMPLATE_GIVEN_H
-#define FORMATS_CHAT_TEMPLATE_GIVEN_H
+#ifndef TEXT_CHAT_TEMPLATE_GIVEN_H
+#define TEXT_CHAT_TEMPLATE_GIVEN_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -9,27 +9,27 @@
 #include "base/errors.h"
 #include "base/file.h"
 
-typedef struct formats_given_template {
+typedef struct text_given_template {
     char *text; /* owned; NULL: the folder's own is meant */
     size_t size;
     char where[BASE_PATH_LENGTH]; /* for messages */
-} formats_given_template;
+} text_given_template;
 
 /* `given`: NULL and "tokenizer_default" mean the folder's own, and so does
  * "tokenizer_default_fallback_NAME" where `own` says that the folder has one, else NAME. SIFR_USAGE
  * for a name that is not known, and for one of axolotl's whose text is not here. */
-sifr_status formats_chat_template_given(const char *given, bool own, formats_given_template *out,
-                                        sifr_error *error) SIFR_MUST_CHECK;
+sifr_status text_chat_template_given(const char *given, bool own, text_given_template *out,
+                                     sifr_error *error) SIFR_MUST_CHECK;
 
 /* Writes the template that is given, if any, into a folder that was made from `folder`:
  * chat_template.jinja in place of all templates that it has. */
-sifr_status formats_chat_template_put(const char *given, const char *folder, const char *to,
-                                      sifr_error *error) SIFR_MUST_CHECK;
+sifr_status text_chat_template_put(const char *given, const char *folder, const char *to,
+                                   sifr_error *error) SIFR_MUST_CHECK;
 
 /* chat_template_names.c: the text of a name, or NULL; whether a name is one of axolotl's whose text
  * is not here; the names, NULL behind the last. */
-const char *formats_chat_template_named(const char *name);
-bool formats_chat_template_foreign(const char *name);
-const char *formats_chat_template_name_at(size_t index);
+const char *text_chat_template_named(const char *name);
+bool text_chat_template_foreign(const char *name);
+const char *text_chat_template_name_at(size_t index);
 
 #endif

@@ -179,18 +179,18 @@ static const char *const others[] = {"aya",
                                      "qwen3_5",
                                      "qwen_25"};
 
-const char *formats_chat_template_named(const char *name) {
+const char *text_chat_template_named(const char *name) {
     for (size_t i = 0; i < sizeof built_in / sizeof *built_in; i++)
         if (strcmp(name, built_in[i].name) == 0) return built_in[i].text;
     return NULL;
 }
 
-bool formats_chat_template_foreign(const char *name) {
+bool text_chat_template_foreign(const char *name) {
     for (size_t i = 0; i < sizeof others / sizeof *others; i++)
         if (strcmp(name, others[i]) == 0) return true;
     return false;
 }
 
-const char *formats_chat_template_name_at(size_t index) {
+const char *text_chat_template_name_at(size_t index) {
     return index < sizeof built_in / sizeof *built_in ? built_in[index].name : NULL;
 }

@@ -24,7 +24,7 @@ static sifr_status save(train_state *t, int64_t beside, sifr_error *error) {
     double start = base_seconds();
     json_t *state =
         json_pack("{s:I, s:I, s:I, s:o}", "samples",
-                  (json_int_t)train_epochs_trained(&t->epochs, sifr_engine_steps(t->engine)),
+                  (json_int_t)data_epochs_trained(&t->epochs, sifr_engine_steps(t->engine)),
                   "total_steps", (json_int_t)t->total_steps, "last_batch_iteration",
                   (json_int_t)(sifr_engine_updates(t->engine) - 1), "monitor",
                   train_monitor_state(&t->monitor));
@@ -112,15 +112,15 @@ static sifr_status fetch(train_state *t, sifr_error *error) {
     const sifr_config *c = t->config;
     const plan_settings *settings = &engine_schedule(t->engine)->settings;
     int64_t first, per = c->step.micro_batch_size, at = 0;
-    int64_t samples = train_epochs_samples(&t->epochs, sifr_engine_steps(t->engine), &first);
-    if (samples < c->train_batch_size) train_rows_clear(&t->rows, 0);
+    int64_t samples = data_epochs_samples(&t->epochs, sifr_engine_steps(t->engine), &first);
+    if (samples < c->train_batch_size) data_rows_clear(&t->rows, 0);
     for (int32_t j = 0; j < settings->step.gradient_accumulation_steps; j++) {
         int64_t g =
             plan_global_micro_batch(settings, plan_mesh_place(&settings->mesh, PLAN_DATA), j);
         for (int64_t i = g * per; i < (g + 1) * per; i++, at++)
-            if (i < samples) train_data_sample(t->data, c->step.seed, first + i, &t->rows, at);
+            if (i < samples) data_set_sample(t->data, c->step.seed, first + i, &t->rows, at);
     }
-    sifr_batch batch = train_rows_batch(&t->rows);
+    sifr_batch batch = data_rows_batch(&t->rows);
     return engine_check_batch(engine_model(t->engine), &batch, at * t->length, t->length, error);
 }
 
@@ -232,7 +232,7 @@ static sifr_status step(train_state *t, sifr_status *local, sifr_error *error) {
         t->engine, config_lr_beta1_at(&c->schedule, before_step, c->step.optimizer.beta1),
         config_lr_beta2_at(&c->schedule, c->step.optimizer.beta2), error));
     train_profile_begin_step(&t->profile);
-    sifr_batch batch = train_rows_batch(&t->rows);
+    sifr_batch batch = data_rows_batch(&t->rows);
     sifr_status status = sifr_engine_step(t->engine, &batch, rate, &result, error);
     /* All ranks exhaust the loss scale together; any other failure is this rank's own. */
     if (status != SIFR_OK)
@@ -420,7 +420,7 @@ static sifr_status save_end(train_state *t, int signal, sifr_error *error) {
 static void close_state(train_state *t) {
     train_profile_close(&t->profile);
     train_monitor_close(&t->monitor);
-    train_output_close(&t->output);
+    checkpoint_output_close(&t->output);
     json_decref(t->agree);
     json_decref(t->notes);
     json_decref(t->usual);
@@ -429,9 +429,9 @@ static void close_state(train_state *t) {
     checkpoint_base_free(&t->base);
     free(t->words);
     free(t->rewards);
-    train_rows_free(&t->rows);
-    train_data_close(t->held_out);
-    train_data_close(t->data);
+    data_rows_free(&t->rows);
+    data_set_close(t->held_out);
+    data_set_close(t->data);
     sifr_engine_free(t->engine);
     engine_folder_close(&t->folder);
     model_lora_free(&t->lora);
@@ -456,13 +456,13 @@ static sifr_status run(train_state *t, train_outcome *outcome, sifr_error *error
     outcome->seconds = base_seconds() - start;
     outcome->steps = sifr_engine_steps(t->engine);
     outcome->total_steps = t->total_steps;
-    int64_t trained = train_epochs_trained(&t->epochs, outcome->steps);
-    outcome->tokens = (trained - train_epochs_trained(&t->epochs, outcome->first_step)) * t->length;
+    int64_t trained = data_epochs_trained(&t->epochs, outcome->steps);
+    outcome->tokens = (trained - data_epochs_trained(&t->epochs, outcome->first_step)) * t->length;
     outcome->step_seconds = t->step_seconds;
     outcome->skipped = t->monitor.skipped;
     outcome->loss = t->monitor.last_loss;
     outcome->eval_loss = t->monitor.last_eval_loss;
-    outcome->classifies = train_data_labelled(t->data) != NULL || t->rewards != NULL;
+    outcome->classifies = data_set_labelled(t->data) != NULL || t->rewards != NULL;
     outcome->planned_bytes = sifr_engine_planned_bytes(t->engine);
     outcome->baseline_bytes = (int64_t)t->baseline;
     outcome->wire = t->wire;
@@ -494,7 +494,7 @@ sifr_status train_run(sifr_config *config, comm_group *group, const train_host *
     if (!t) return status;
     if (status == SIFR_LOST_RANK && t->engine)
         train_name_places(&engine_schedule(t->engine)->settings.mesh, error);
-    if (status != SIFR_OK && !t->begun) train_output_undo(&t->output);
+    if (status != SIFR_OK && !t->begun) checkpoint_output_undo(&t->output);
     close_state(t);
     free(t);
     return status;

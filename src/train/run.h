@@ -37,8 +37,8 @@ typedef struct train_state {
     engine_folder folder;
     engine_device_choice device;
     sifr_engine *engine;
-    train_data *data, *held_out;
-    train_output output;
+    data_set *data, *held_out;
+    checkpoint_output output;
     train_monitor monitor;
     train_profile profile;
     json_t *agree, *notes, *usual; /* of checkpoint_record */
@@ -46,10 +46,10 @@ typedef struct train_state {
     json_t *tensors;               /* tensors of the model that the run writes at the end */
     checkpoint_base base;          /* of frozen weights */
     train_word *words;             /* of all ranks */
-    train_rows rows;               /* of this rank's micro batches */
+    data_rows rows;                /* of this rank's micro batches */
     float *rewards; /* of preferences: of this rank's step, of all ranks' as they come, and in
                        order; then the log-probabilities of a micro batch */
-    train_epochs epochs;
+    data_epochs epochs;
     int64_t length, total_steps;
     int64_t saved_step; /* step of the newest checkpoint; -1: none */
     int skipped_in_row;

@@ -15,8 +15,8 @@ static sifr_status begin(const train_state *t, const char *path, sifr_error *err
     BASE_TRY(base_remove_tree(path, error));
     if (mkdir(path, 0777) != 0) return base_fail_errno(error, errno, "%s: cannot make", path);
     BASE_TRY(formats_folder_carry(t->config->model, path, NULL, NULL, error));
-    BASE_TRY(formats_chat_template_put(train_chat_template(t->config, template), t->config->model,
-                                       path, error));
+    BASE_TRY(text_chat_template_put(train_chat_template(t->config, template), t->config->model,
+                                    path, error));
     return engine_folder_put_config(&t->folder, t->config->model, path, error);
 }
 

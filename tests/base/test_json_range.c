@@ -87,15 +87,15 @@ static void places_stay(void **state) {
 static void tokenizer_opens(void **state) {
     (void)state;
     char source[4096];
-    formats_tokenizer *tokenizer = NULL;
+    text_tokenizer *tokenizer = NULL;
     snprintf(source, sizeof source, "%s/tests/golden/models/gpt2/tokenizer.json",
              getenv("SOURCE") ? getenv("SOURCE") : ".");
     assert_int_equal(base_copy_file(source, scratch_path("tokenizer.json"), &error), SIFR_OK);
     scratch_text("tokenizer_config.json", "{\"model_max_length\": " VERY_LONG ", \"eos_token\": "
                                           "\"<|endoftext|>\"}");
-    if (formats_tokenizer_load(scratch_path("."), &tokenizer, &error) != SIFR_OK)
+    if (text_tokenizer_load(scratch_path("."), &tokenizer, &error) != SIFR_OK)
         fail_msg("%s", error.message);
-    formats_tokenizer_free(tokenizer);
+    text_tokenizer_free(tokenizer);
 }
 
 int main(void) {

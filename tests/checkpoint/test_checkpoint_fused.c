@@ -47,7 +47,7 @@ static void fused_in_three(void **state) {
     const model_architecture *gpt2 = model_architecture_find("gpt2");
     static float x[4096], y[4096];
     sifr_error error = {0};
-    train_exported out;
+    convert_exported out;
     assert_int_equal(sifr_engine_initialise(a, 3, NULL), SIFR_OK);
     train(a, 3, 40);
     save(a, scratch_fresh("plain"));
@@ -80,10 +80,10 @@ static void fused_in_three(void **state) {
     same_file("folder-a/model.safetensors", "folder-b/model.safetensors");
     scratch_text("plain/config.json", config_text);
     scratch_text("turned/config.json", config_text);
-    if (train_export(scratch_path("plain/checkpoint-3"), scratch_path("out-a"), false, NULL, &out,
-                     &error) != SIFR_OK ||
-        train_export(scratch_path("turned/checkpoint-3"), scratch_path("out-b"), false, NULL, &out,
-                     &error) != SIFR_OK)
+    if (convert_export(scratch_path("plain/checkpoint-3"), scratch_path("out-a"), false, NULL, &out,
+                       &error) != SIFR_OK ||
+        convert_export(scratch_path("turned/checkpoint-3"), scratch_path("out-b"), false, NULL,
+                       &out, &error) != SIFR_OK)
         fail_msg("%s", error.message);
     same_file("out-a/model.safetensors", "out-b/model.safetensors");
     same_file("out-a/model.safetensors", "folder-a/model.safetensors");

@@ -27,13 +27,12 @@ static double number(const json_t *object, const char *key) {
 }
 
 static void write_store(const golden *g, const char *prefix) {
-    formats_token_writer writer;
+    data_token_writer writer;
     sifr_error error = {0};
-    if (formats_token_writer_open(&writer, prefix, g->vocab_size, &error) != SIFR_OK ||
-        formats_token_writer_append(&writer, g->eval_tokens, g->eval_token_count, &error) !=
-            SIFR_OK ||
-        formats_token_writer_end_document(&writer, &error) != SIFR_OK ||
-        formats_token_writer_commit(&writer, &error) != SIFR_OK) {
+    if (data_token_writer_open(&writer, prefix, g->vocab_size, &error) != SIFR_OK ||
+        data_token_writer_append(&writer, g->eval_tokens, g->eval_token_count, &error) != SIFR_OK ||
+        data_token_writer_end_document(&writer, &error) != SIFR_OK ||
+        data_token_writer_commit(&writer, &error) != SIFR_OK) {
         fail_msg("%s", error.message);
     }
 }

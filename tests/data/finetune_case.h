@@ -41,27 +41,27 @@ static const char plain_template[] =
     "<|im_start|>{{ m.role }}\n{{ m.content }}<|im_end|>\n{% endfor %}"
     "{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}";
 
-static train_chat_options options_for(const train_chat_source *sources, size_t count) {
-    return (train_chat_options){.sources = sources,
-                                .count = count,
-                                .tokenizer = scratch,
-                                .vocab_size = VOCAB,
-                                .length = LENGTH,
-                                .separator = EOS,
-                                .special = true,
-                                .threads = 2,
-                                .log = &log_lines};
+static data_chat_options options_for(const data_chat_source *sources, size_t count) {
+    return (data_chat_options){.sources = sources,
+                               .count = count,
+                               .tokenizer = scratch,
+                               .vocab_size = VOCAB,
+                               .length = LENGTH,
+                               .separator = EOS,
+                               .special = true,
+                               .threads = 2,
+                               .log = &log_lines};
 }
 
-static train_chat_source source_of(const char *path) {
-    return (train_chat_source){.path = path, .weight = 1};
+static data_chat_source source_of(const char *path) {
+    return (data_chat_source){.path = path, .weight = 1};
 }
 
-static train_chat *open_rows(const train_chat_options *options) {
-    train_chat *chat;
+static data_chat *open_rows(const data_chat_options *options) {
+    data_chat *chat;
     sifr_error error = {0};
     said[0] = 0;
-    if (train_chat_open(options, &chat, &error) != SIFR_OK) fail_msg("%s", error.message);
+    if (data_chat_open(options, &chat, &error) != SIFR_OK) fail_msg("%s", error.message);
     return chat;
 }
 

@@ -93,11 +93,11 @@ static bool is_label(const json_t *wanted, int64_t at) {
     return run % 2 == 1;
 }
 
-static bool same_sequence(const json_t *wanted, const train_chat *chat, int64_t index,
+static bool same_sequence(const json_t *wanted, const data_chat *chat, int64_t index,
                           const char *whose) {
     const int32_t *ids;
     const bool *learned;
-    int64_t whole, count = train_chat_row_at(chat, index, &ids, &learned, &whole);
+    int64_t whole, count = data_chat_row_at(chat, index, &ids, &learned, &whole);
     bool same = same_ids(wanted, ids, count);
     for (int64_t i = 0; same && i < count; i++) same = learned[i] == is_label(wanted, i);
     if (same) return true;

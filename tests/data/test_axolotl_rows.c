@@ -7,38 +7,38 @@ static const json_t *of(const json_t *wanted, const char *key) {
     return json_object_get(wanted, key);
 }
 
-static train_chat_ends ends_of(const json_t *wanted, const char *key, train_chat_ends usual) {
+static data_chat_ends ends_of(const json_t *wanted, const char *key, data_chat_ends usual) {
     static const char *const names[] = {"turn", "all", "last", "none"};
     const char *name = word(wanted, key);
     for (int i = 0; name && i < 4; i++)
-        if (strcmp(name, names[i]) == 0) return (train_chat_ends)i;
+        if (strcmp(name, names[i]) == 0) return (data_chat_ends)i;
     return usual;
 }
 
 /* As a config gives the keys of a case. */
-static train_chat_turns turns_of(const json_t *wanted) {
-    train_chat_ends eos = ends_of(wanted, "train_on_eos", TRAIN_ENDS_TURN);
-    return (train_chat_turns){.asked = true,
-                              .roles = of(wanted, "roles_to_train"),
-                              .every = json_is_true(of(wanted, "train_on_inputs")),
-                              .eos = eos,
-                              .eot = ends_of(wanted, "train_on_eot", eos)};
+static data_chat_turns turns_of(const json_t *wanted) {
+    data_chat_ends eos = ends_of(wanted, "train_on_eos", DATA_ENDS_TURN);
+    return (data_chat_turns){.asked = true,
+                             .roles = of(wanted, "roles_to_train"),
+                             .every = json_is_true(of(wanted, "train_on_inputs")),
+                             .eos = eos,
+                             .eot = ends_of(wanted, "train_on_eot", eos)};
 }
 
-static sifr_status open_rows(const json_t *wanted, train_chat **chat, sifr_error *error) {
-    train_chat_source source = {
+static sifr_status open_rows(const json_t *wanted, data_chat **chat, sifr_error *error) {
+    data_chat_source source = {
         .path = scratch_path("rows.jsonl"), .weight = 1, .turns = turns_of(wanted)};
-    train_chat_options options = {.sources = &source,
-                                  .count = 1,
-                                  .tokenizer = scratch,
-                                  .vocab_size = 1024,
-                                  .length = 2048,
-                                  .separator = 2,
-                                  .mask = TRAIN_ON_ASSISTANT,
-                                  .eot_tokens = of(wanted, "eot_tokens"),
-                                  .special = true,
-                                  .threads = 1};
-    return train_chat_open(&options, chat, error);
+    data_chat_options options = {.sources = &source,
+                                 .count = 1,
+                                 .tokenizer = scratch,
+                                 .vocab_size = 1024,
+                                 .length = 2048,
+                                 .separator = 2,
+                                 .mask = DATA_ON_ASSISTANT,
+                                 .eot_tokens = of(wanted, "eot_tokens"),
+                                 .special = true,
+                                 .threads = 1};
+    return data_chat_open(&options, chat, error);
 }
 
 static void name_case(const json_t *wanted) {
@@ -54,17 +54,17 @@ static void name_case(const json_t *wanted) {
 static int64_t check_case(const json_t *golden, const json_t *wanted) {
     const json_t *sequences = of(wanted, "sequences");
     sifr_error error = {0};
-    train_chat *chat = NULL;
+    data_chat *chat = NULL;
     int64_t bad = 0, count = (int64_t)json_array_size(sequences);
     put_tokenizer(of(of(golden, "tokenizers"), word(wanted, "tokenizer")));
     put_rows(json_array_get(of(golden, "sets"), (size_t)json_integer_value(of(wanted, "rows"))));
     if (open_rows(wanted, &chat, &error) != SIFR_OK) print_message("%s\n", error.message);
-    int64_t rows = chat ? train_chat_count(chat)->rows : 0;
+    int64_t rows = chat ? data_chat_count(chat)->rows : 0;
     for (int64_t i = 0; i < count; i++)
         bad +=
             i >= rows || !same_sequence(json_array_get(sequences, (size_t)i), chat, i, "axolotl");
     if (bad || rows != count) name_case(wanted);
-    train_chat_close(chat);
+    data_chat_close(chat);
     return bad + (rows > count ? rows - count : 0);
 }
 
@@ -91,22 +91,22 @@ static const char *opened(const char *template, const char *row, const char *key
     put_tokenizer(of(of(golden, "tokenizers"), "byte_named"));
     assert_true(put_template(golden, wanted));
     scratch_write("rows.jsonl", row, strlen(row));
-    train_chat_source source = {
+    data_chat_source source = {
         .path = scratch_path("rows.jsonl"), .weight = 1, .turns = turns_of(wanted)};
-    train_chat_options options = {.sources = &source,
-                                  .count = 1,
-                                  .tokenizer = scratch,
-                                  .vocab_size = 1024,
-                                  .length = 512,
-                                  .separator = 2,
-                                  .eot_tokens = of(wanted, "eot_tokens"),
-                                  .threads = 1,
-                                  .log = &log};
-    train_chat *chat = NULL;
+    data_chat_options options = {.sources = &source,
+                                 .count = 1,
+                                 .tokenizer = scratch,
+                                 .vocab_size = 1024,
+                                 .length = 512,
+                                 .separator = 2,
+                                 .eot_tokens = of(wanted, "eot_tokens"),
+                                 .threads = 1,
+                                 .log = &log};
+    data_chat *chat = NULL;
     error = (sifr_error){0};
     said[0] = '\0';
-    sifr_status status = train_chat_open(&options, &chat, &error);
-    train_chat_close(chat);
+    sifr_status status = data_chat_open(&options, &chat, &error);
+    data_chat_close(chat);
     json_decref(wanted);
     json_decref(golden);
     return status == SIFR_OK ? said : error.message;

@@ -22,56 +22,56 @@ static const sifr_log log_lines = {keep_line, NULL};
 
 /* A store of documents; each ends with -1. */
 static const char *store(const char *name, const int32_t *documents, size_t count) {
-    formats_token_writer writer;
+    data_token_writer writer;
     const char *prefix = scratch_path(name);
-    assert_int_equal(formats_token_writer_open(&writer, prefix, 1000, NULL), SIFR_OK);
+    assert_int_equal(data_token_writer_open(&writer, prefix, 1000, NULL), SIFR_OK);
     for (size_t d = 0; d < count; d++) {
         size_t length = 0;
         while (documents[length] >= 0) length++;
-        assert_int_equal(formats_token_writer_append(&writer, documents, length, NULL), SIFR_OK);
-        assert_int_equal(formats_token_writer_end_document(&writer, NULL), SIFR_OK);
+        assert_int_equal(data_token_writer_append(&writer, documents, length, NULL), SIFR_OK);
+        assert_int_equal(data_token_writer_end_document(&writer, NULL), SIFR_OK);
         documents += length + 1;
     }
-    assert_int_equal(formats_token_writer_commit(&writer, NULL), SIFR_OK);
+    assert_int_equal(data_token_writer_commit(&writer, NULL), SIFR_OK);
     return prefix;
 }
 
-static train_data_options options_for(const char *const *paths, size_t count) {
-    return (train_data_options){.paths = paths,
-                                .count = count,
-                                .tokenizer = scratch_path("tok"),
-                                .cache = scratch_path("cache"),
-                                .vocab_size = 1000,
-                                .separator = 0,
-                                .threads = 2,
-                                .log = &log_lines};
+static data_set_options options_for(const char *const *paths, size_t count) {
+    return (data_set_options){.paths = paths,
+                              .count = count,
+                              .tokenizer = scratch_path("tok"),
+                              .cache = scratch_path("cache"),
+                              .vocab_size = 1000,
+                              .separator = 0,
+                              .threads = 2,
+                              .log = &log_lines};
 }
 
-static train_data *open_data(const train_data_options *options) {
-    train_data *data;
+static data_set *open_data(const data_set_options *options) {
+    data_set *data;
     sifr_error error = {0};
     said[0] = 0;
-    if (train_data_open(options, &data, &error) != SIFR_OK) fail_msg("%s", error.message);
+    if (data_set_open(options, &data, &error) != SIFR_OK) fail_msg("%s", error.message);
     return data;
 }
 
-static void refuse(const train_data_options *options, sifr_status status, const char *message) {
-    train_data *data;
+static void refuse(const data_set_options *options, sifr_status status, const char *message) {
+    data_set *data;
     sifr_error error = {0};
-    assert_int_equal(train_data_open(options, &data, &error), status);
+    assert_int_equal(data_set_open(options, &data, &error), status);
     assert_message(&error, message);
 }
 
 /* The stream, read in windows of any length, against what it must be. */
-static void assert_stream(const train_data *data, const int32_t *stream, int64_t count) {
-    assert_int_equal(train_data_tokens(data), count);
+static void assert_stream(const data_set *data, const int32_t *stream, int64_t count) {
+    assert_int_equal(data_set_tokens(data), count);
     for (int64_t length = 1; length < count; length++) {
-        int64_t windows = train_data_windows(data, length);
+        int64_t windows = data_set_windows(data, length);
         assert_int_equal(windows, (count - 1) / length);
         for (int64_t w = 0; w < windows; w++) {
             int32_t tokens[64], labels[64];
-            train_rows rows = {.count = 1, .length = length, .tokens = tokens, .labels = labels};
-            train_data_window(data, w, &rows, 0);
+            data_rows rows = {.count = 1, .length = length, .tokens = tokens, .labels = labels};
+            data_set_window(data, w, &rows, 0);
             assert_memory_equal(tokens, stream + w * length, (size_t)length * sizeof *tokens);
             assert_memory_equal(labels, stream + w * length + 1, (size_t)length * sizeof *labels);
         }
@@ -85,32 +85,32 @@ static void packs_documents(void **state) {
     static const int32_t second[] = {1, 0, -1, 2, 3, 0, -1};
     static const int32_t stream[] = {5, 6, 7, 0, 8, 0, 9, 0, 1, 0, 2, 3, 0};
     const char *paths[] = {store("a", first, 4), store("b", second, 2)};
-    train_data_options options = options_for(paths, 2);
-    train_data *data = open_data(&options);
+    data_set_options options = options_for(paths, 2);
+    data_set *data = open_data(&options);
     assert_stream(data, stream, 13);
-    assert_int_equal(train_data_documents(data), 6);
-    uint64_t hash = train_data_hash(data);
-    train_data_close(data);
+    assert_int_equal(data_set_documents(data), 6);
+    uint64_t hash = data_set_hash(data);
+    data_set_close(data);
 
     /* Files are named in any of the three ways; what is in the stream makes the hash. */
     const char *named[] = {scratch_path("a.idx"), scratch_path("b.bin")};
     options = options_for(named, 2);
     data = open_data(&options);
-    assert_true(train_data_hash(data) == hash);
-    train_data_close(data);
+    assert_true(data_set_hash(data) == hash);
+    data_set_close(data);
     const char *turned[] = {paths[1], paths[0]};
     options = options_for(turned, 2);
     data = open_data(&options);
-    assert_false(train_data_hash(data) == hash);
-    train_data_close(data);
+    assert_false(data_set_hash(data) == hash);
+    data_set_close(data);
 
     static const int32_t bare[] = {5, 6, 7, 8, 0, 9, 1, 0, 2, 3, 0};
     options = options_for(paths, 2);
     options.separator = -1;
     data = open_data(&options);
     assert_stream(data, bare, 11);
-    assert_false(train_data_hash(data) == hash);
-    train_data_close(data);
+    assert_false(data_set_hash(data) == hash);
+    data_set_close(data);
 }
 
 /* llm.c's file of some ids. */
@@ -137,16 +137,16 @@ static void stores_of_others(void **state) {
     store("trio.b", pair, 2);
     store("trio.b.c", pair, 2); /* its names stand between those of the other */
     const char *paths[] = {scratch_path("shard_*.bin"), scratch_path("trio.b")};
-    train_data_options options = options_for(paths, 2);
-    train_data *data = open_data(&options);
+    data_set_options options = options_for(paths, 2);
+    data_set *data = open_data(&options);
     assert_stream(data, stream, 11);
-    assert_int_equal(train_data_documents(data), 4);
-    train_data_close(data);
+    assert_int_equal(data_set_documents(data), 4);
+    data_set_close(data);
     const char *pairs[] = {scratch_path("trio*")};
     options = options_for(pairs, 1);
     data = open_data(&options);
-    assert_int_equal(train_data_tokens(data), 10);
-    train_data_close(data);
+    assert_int_equal(data_set_tokens(data), 10);
+    data_set_close(data);
     options = options_for(paths, 1);
     options.vocab_size = 8;
     refuse(&options, SIFR_FAILED, "shard_2.bin: token 2 is id 8, outside the vocabulary of 8");
@@ -159,11 +159,11 @@ static void wrong_ids(void **state) {
     (void)state;
     static const int32_t tokens[] = {5, 6, 7, -1, 8, 600, 3, -1};
     const char *paths[] = {store("wrong", tokens, 2)};
-    train_data_options options = options_for(paths, 1);
+    data_set_options options = options_for(paths, 1);
     options.vocab_size = 600;
     refuse(&options, SIFR_FAILED, "600");
     options.vocab_size = 601;
-    train_data_close(open_data(&options));
+    data_set_close(open_data(&options));
 }
 
 static void samples_follow_the_permutation(void **state) {
@@ -172,21 +172,21 @@ static void samples_follow_the_permutation(void **state) {
     for (int i = 0; i < 301; i++) tokens[i] = i + 1;
     tokens[301] = -1;
     const char *paths[] = {store("long", tokens, 1)};
-    train_data_options options = options_for(paths, 1);
+    data_set_options options = options_for(paths, 1);
     options.separator = -1;
-    train_data *data = open_data(&options);
-    int64_t windows = train_data_windows(data, 3);
+    data_set *data = open_data(&options);
+    int64_t windows = data_set_windows(data, 3);
     assert_int_equal(windows, 100);
     for (int64_t sample = 0; sample < 3 * windows; sample++) {
-        int64_t index = train_permute(9, sample / windows, windows, sample % windows);
-        train_data_sample(data, 9, sample,
-                          &(train_rows){.count = 1, .length = 3, .tokens = a, .labels = b}, 0);
-        train_data_window(data, index,
-                          &(train_rows){.count = 1, .length = 3, .tokens = c, .labels = d}, 0);
+        int64_t index = data_permute(9, sample / windows, windows, sample % windows);
+        data_set_sample(data, 9, sample,
+                        &(data_rows){.count = 1, .length = 3, .tokens = a, .labels = b}, 0);
+        data_set_window(data, index,
+                        &(data_rows){.count = 1, .length = 3, .tokens = c, .labels = d}, 0);
         assert_memory_equal(a, c, sizeof a);
         assert_memory_equal(b, d, sizeof b);
     }
-    train_data_close(data);
+    data_set_close(data);
 }
 
 /* --- text --- */
@@ -245,11 +245,11 @@ static void text_becomes_a_store(void **state) {
     scratch_text("text/3", "");
     for (int i = 0; i < 7; i++) stream[i] = bytes[i];
     const char *paths[] = {scratch_path("text")};
-    train_data_options options = options_for(paths, 1);
-    train_data *data = open_data(&options);
+    data_set_options options = options_for(paths, 1);
+    data_set *data = open_data(&options);
     assert_stream(data, stream, 7);
-    uint64_t hash = train_data_hash(data);
-    train_data_close(data);
+    uint64_t hash = data_set_hash(data);
+    data_set_close(data);
     assert_non_null(strstr(said, "1 empty file"));
     assert_non_null(strstr(said, "1 document without a newline at the end"));
     assert_int_equal(files_in(scratch_path("cache")), 2);
@@ -257,26 +257,26 @@ static void text_becomes_a_store(void **state) {
     /* The same again: found. */
     data = open_data(&options);
     assert_non_null(strstr(said, "from the store of an earlier run"));
-    assert_true(train_data_hash(data) == hash);
-    train_data_close(data);
+    assert_true(data_set_hash(data) == hash);
+    data_set_close(data);
     assert_int_equal(files_in(scratch_path("cache")), 2);
 
     /* Touched: made anew, to the same stream. Changed: another. */
     set_time(scratch_path("text/2"), 1000000);
     data = open_data(&options);
     assert_null(strstr(said, "from the store of an earlier run"));
-    assert_true(train_data_hash(data) == hash);
-    train_data_close(data);
+    assert_true(data_set_hash(data) == hash);
+    data_set_close(data);
     scratch_text("text/2", "ce");
     data = open_data(&options);
     assert_null(strstr(said, "from the store of an earlier run"));
-    assert_false(train_data_hash(data) == hash);
-    train_data_close(data);
+    assert_false(data_set_hash(data) == hash);
+    data_set_close(data);
 
     /* A store that was damaged since is made anew. */
     scratch_text("text/2", "cd");
     set_time(scratch_path("text/2"), 2000000);
-    train_data_close(open_data(&options));
+    data_set_close(open_data(&options));
     char **names;
     size_t count;
     assert_int_equal(base_list_directory(scratch_path("cache"), &names, &count, NULL), SIFR_OK);
@@ -289,7 +289,7 @@ static void text_becomes_a_store(void **state) {
     data = open_data(&options);
     assert_non_null(strstr(said, "damaged"));
     assert_stream(data, stream, 7);
-    train_data_close(data);
+    data_set_close(data);
 
     /* So is one with an id that the model has no row for, and one with another id. */
     static const char wrong[2][2] = {{'\xff', '\xfe'}, {'\4', '\0'}};
@@ -307,7 +307,7 @@ static void text_becomes_a_store(void **state) {
         data = open_data(&options);
         assert_non_null(strstr(said, "damaged and is made again"));
         assert_stream(data, stream, 7);
-        train_data_close(data);
+        data_set_close(data);
     }
 }
 
@@ -318,11 +318,11 @@ static void invalid_text(void **state) {
     static const int32_t stream[] = {'a', 0xef, 0xbf, 0xbd, 'b', 0xef, 0xbf, 0xbd, 'c', '\n', 0};
     write_tokenizer();
     const char *paths[] = {scratch_write("invalid.txt", bytes, sizeof bytes)};
-    train_data_options options = options_for(paths, 1);
-    train_data *data = open_data(&options);
+    data_set_options options = options_for(paths, 1);
+    data_set *data = open_data(&options);
     assert_stream(data, stream, 11);
     assert_non_null(strstr(said, "2 sequences in 1 document"));
-    train_data_close(data);
+    data_set_close(data);
 
     /* A NUL is no text; nothing half made stays. */
     size_t before = files_in(scratch_path("cache"));
@@ -358,23 +358,23 @@ static void threads_change_nothing(void **state) {
     for (int i = 0; i < 3; i++) {
         char cache[32];
         snprintf(cache, sizeof cache, "cache-%d", threads[i]);
-        train_data_options options = options_for(paths, 1);
+        data_set_options options = options_for(paths, 1);
         options.threads = threads[i];
         options.cache = scratch_path(cache);
-        train_data *data = open_data(&options);
-        assert_int_equal(train_data_tokens(data), BYTES + BYTES / 2 + 19 * 20 / 2 * 1000 + 20 + 22);
-        hash[i] = train_data_hash(data);
+        data_set *data = open_data(&options);
+        assert_int_equal(data_set_tokens(data), BYTES + BYTES / 2 + 19 * 20 / 2 * 1000 + 20 + 22);
+        hash[i] = data_set_hash(data);
         if (i == 0) {
             static int32_t tokens[BYTES], labels[BYTES];
-            train_data_window(
+            data_set_window(
                 data, 0,
-                &(train_rows){.count = 1, .length = BYTES, .tokens = tokens, .labels = labels}, 0);
+                &(data_rows){.count = 1, .length = BYTES, .tokens = tokens, .labels = labels}, 0);
             for (int b = 0; b < BYTES; b++) {
                 if (tokens[b] != (uint8_t)text[b]) fail_msg("token %d differs", b);
             }
             assert_int_equal(labels[BYTES - 1], 0);
         }
-        train_data_close(data);
+        data_set_close(data);
     }
     assert_true(hash[0] == hash[1]);
     assert_true(hash[1] == hash[2]);
@@ -425,22 +425,22 @@ static void special_tokens_as_transformers(void **state) {
         size_t count = golden_documents(special, wanted, ROOM);
         assert_true(count > 50);
         const char *paths[] = {scratch_path("golden")};
-        train_data_options options = options_for(paths, 1);
+        data_set_options options = options_for(paths, 1);
         options.vocab_size = 2000;
         options.tokenizer = scratch_path("bos");
         options.special = special;
-        train_data *data = open_data(&options);
-        assert_int_equal(train_data_tokens(data), count);
-        train_data_window(
+        data_set *data = open_data(&options);
+        assert_int_equal(data_set_tokens(data), count);
+        data_set_window(
             data, 0,
-            &(train_rows){
+            &(data_rows){
                 .count = 1, .length = (int64_t)count - 1, .tokens = tokens, .labels = labels},
             0);
         tokens[count - 1] = labels[count - 2];
         assert_memory_equal(tokens, wanted, count * sizeof *tokens);
         bool told = strstr(said, "each document is <|begin|> … <|endoftext|>\n") != NULL;
         assert_int_equal(told, special);
-        train_data_close(data);
+        data_set_close(data);
     }
 }
 
@@ -454,29 +454,29 @@ static void special_tokens_once(void **state) {
     put_llama3();
     for (int i = 0; i < BYTES; i++) text[i] = i % 13 == 12 ? '\n' : i % 5 == 4 ? ' ' : 'a';
     const char *paths[] = {scratch_write("long.txt", text, BYTES)};
-    train_data_options options = options_for(paths, 1);
+    data_set_options options = options_for(paths, 1);
     options.vocab_size = 1803;
     options.tokenizer = scratch_path("bos");
     options.special = true;
     refuse(&options, SIFR_FAILED,
            "puts id 1803 around each text, but the model has rows for only 1803");
     options.vocab_size = 1804;
-    train_data *data = open_data(&options);
-    int64_t count = train_data_tokens(data), begins = 0;
-    train_data_window(
-        data, 0, &(train_rows){.count = 1, .length = count - 1, .tokens = tokens, .labels = labels},
+    data_set *data = open_data(&options);
+    int64_t count = data_set_tokens(data), begins = 0;
+    data_set_window(
+        data, 0, &(data_rows){.count = 1, .length = count - 1, .tokens = tokens, .labels = labels},
         0);
     for (int64_t i = 0; i < count - 1; i++) begins += tokens[i] == 1803;
     assert_int_equal(begins, 1);
     assert_int_equal(tokens[0], 1803);
     assert_int_equal(labels[count - 2], 0);
-    train_data_close(data);
+    data_set_close(data);
     /* Without it: another stream, which is not taken from the first one's store. */
     options.special = false;
     options.vocab_size = 1803;
     data = open_data(&options);
-    assert_int_equal(train_data_tokens(data), count - 1);
-    train_data_close(data);
+    assert_int_equal(data_set_tokens(data), count - 1);
+    data_set_close(data);
     /* A tokenizer that ordinary text could lead past the model's rows. */
     options.vocab_size = 1802;
     options.cache = scratch_path("cache-small");

@@ -25,20 +25,20 @@ static void compare_case(const json_t *item) {
     const json_t *steps = json_object_get(item, "steps");
     bool drops = json_is_true(json_object_get(item, "drop_last"));
     int64_t micro = number(item, "micro"), rows = 0, first;
-    train_epochs e =
-        train_epochs_make(drops ? TRAIN_LAST_DROPPED : TRAIN_LAST_SHORT, number(item, "rows"),
-                          micro * number(item, "accumulation"), micro);
+    data_epochs e =
+        data_epochs_make(drops ? DATA_LAST_DROPPED : DATA_LAST_SHORT, number(item, "rows"),
+                         micro * number(item, "accumulation"), micro);
     const json_t *passes = json_object_get(item, "num_train_epochs");
     if (passes)
-        assert_int_equal(train_epochs_steps(&e, json_real_value(passes)), json_array_size(steps));
+        assert_int_equal(data_epochs_steps(&e, json_real_value(passes)), json_array_size(steps));
     for (size_t i = 0; i < json_array_size(steps); i++) {
         const json_t *step = json_array_get(steps, i);
-        int64_t count = train_epochs_samples(&e, (int64_t)i, &first);
+        int64_t count = data_epochs_samples(&e, (int64_t)i, &first);
         assert_int_equal(count, json_integer_value(json_array_get(step, 0)));
         rows += count;
-        assert_int_equal(train_epochs_trained(&e, (int64_t)i + 1), rows);
+        assert_int_equal(data_epochs_trained(&e, (int64_t)i + 1), rows);
         double epoch = json_number_value(json_array_get(step, 1));
-        assert_true(fabs(train_epochs_passed(&e, (int64_t)i + 1) - epoch) < 1e-9);
+        assert_true(fabs(data_epochs_passed(&e, (int64_t)i + 1) - epoch) < 1e-9);
     }
 }
 
@@ -58,12 +58,11 @@ static void each_once(void **state) {
         for (int64_t micro = 1; micro < 5; micro++)
             for (int64_t batch = micro; batch < 25; batch += micro)
                 for (int drops = 0; drops < 2; drops++) {
-                    train_epochs e =
-                        train_epochs_make((train_last_batch)drops, windows, batch, micro);
+                    data_epochs e = data_epochs_make((data_last_batch)drops, windows, batch, micro);
                     int64_t next = 0, first;
                     assert_int_equal(e.used, drops ? windows / micro * micro : windows);
                     for (int64_t step = 0; e.steps && step < 3 * e.steps; step++) {
-                        int64_t count = train_epochs_samples(&e, step, &first);
+                        int64_t count = data_epochs_samples(&e, step, &first);
                         if (step % e.steps == 0) next = step / e.steps * windows;
                         assert_int_equal(first, next);
                         assert_in_range(count, 1, batch);
@@ -79,13 +78,13 @@ static void each_once(void **state) {
 static void joined(void **state) {
     (void)state;
     int64_t first;
-    train_epochs e = train_epochs_make(TRAIN_LAST_JOINED, 12, 8, 2);
-    assert_int_equal(train_epochs_steps(&e, 3), 4);
-    assert_int_equal(train_epochs_steps(&e, 0.5), 0);
-    assert_int_equal(train_epochs_samples(&e, 1, &first), 8);
+    data_epochs e = data_epochs_make(DATA_LAST_JOINED, 12, 8, 2);
+    assert_int_equal(data_epochs_steps(&e, 3), 4);
+    assert_int_equal(data_epochs_steps(&e, 0.5), 0);
+    assert_int_equal(data_epochs_samples(&e, 1, &first), 8);
     assert_int_equal(first, 8);
-    assert_int_equal(train_epochs_trained(&e, 3), 24);
-    assert_true(train_epochs_passed(&e, 3) == 2);
+    assert_int_equal(data_epochs_trained(&e, 3), 24);
+    assert_true(data_epochs_passed(&e, 3) == 2);
 }
 
 int main(void) {

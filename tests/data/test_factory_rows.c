@@ -67,10 +67,10 @@ static void says(const char *line) {
 
 /* --- rows --- */
 
-static train_chat *open_set(const char *name, const char *more, sifr_config *config) {
+static data_chat *open_set(const char *name, const char *more, sifr_config *config) {
     char yaml[400];
-    train_chat_source *sources;
-    train_chat *chat;
+    data_chat_source *sources;
+    data_chat *chat;
     sifr_error error = {0};
     snprintf(yaml, sizeof yaml, "dataset: %s\n%s", name, more);
     json_t *made = imports(yaml);
@@ -83,30 +83,30 @@ static train_chat *open_set(const char *name, const char *more, sifr_config *con
     json_decref(made);
     assert_int_equal(
         train_chat_sources_make(config, config->data, config->data_count, &sources, NULL), SIFR_OK);
-    train_chat_options options = {.sources = sources,
-                                  .count = config->data_count,
-                                  .tokenizer = scratch,
-                                  .vocab_size = VOCAB,
-                                  .length = 512,
-                                  .separator = 1,
-                                  .template = config->chat_template,
-                                  .threads = 1,
-                                  .log = &log_lines};
+    data_chat_options options = {.sources = sources,
+                                 .count = config->data_count,
+                                 .tokenizer = scratch,
+                                 .vocab_size = VOCAB,
+                                 .length = 512,
+                                 .separator = 1,
+                                 .template = config->chat_template,
+                                 .threads = 1,
+                                 .log = &log_lines};
     said[0] = '\0';
-    if (train_chat_open(&options, &chat, &error) != SIFR_OK)
+    if (data_chat_open(&options, &chat, &error) != SIFR_OK)
         fail_msg("%s: %s\n%s", name, error.message, lines);
     free(sources);
     return chat;
 }
 
 /* The text of the tokens that are learned, or of all. */
-static char *text_of(const formats_tokenizer *tokenizer, const int32_t *ids, const bool *learned,
+static char *text_of(const text_tokenizer *tokenizer, const int32_t *ids, const bool *learned,
                      int64_t count) {
     char *text = strdup("");
     for (int64_t i = 0; i < count; i++) {
         size_t size, length = strlen(text);
         if (learned && !learned[i]) continue;
-        const char *bytes = formats_tokenizer_bytes(tokenizer, ids[i], &size);
+        const char *bytes = text_tokenizer_bytes(tokenizer, ids[i], &size);
         text = realloc(text, length + size + 1);
         memcpy(text + length, bytes, size);
         text[length + size] = '\0';
@@ -126,11 +126,11 @@ static char *join(const json_t *pairs, bool answers) {
     return text;
 }
 
-static void check_row(const formats_tokenizer *tokenizer, const train_chat *chat, int64_t index,
+static void check_row(const text_tokenizer *tokenizer, const data_chat *chat, int64_t index,
                       const json_t *pairs) {
     const int32_t *ids;
     const bool *learned;
-    int64_t whole, count = train_chat_row_at(chat, index, &ids, &learned, &whole);
+    int64_t whole, count = data_chat_row_at(chat, index, &ids, &learned, &whole);
     for (int answers = 0; answers < 2; answers++) {
         char *got = text_of(tokenizer, ids, answers ? learned : NULL, count);
         char *wanted = join(pairs, answers);
@@ -144,34 +144,34 @@ static void as_llama_factory(void **state) {
     (void)state;
     const char *name;
     json_t *rows, *row, *pairs;
-    formats_tokenizer *tokenizer;
+    text_tokenizer *tokenizer;
     size_t i, k, sets = 0;
-    assert_int_equal(formats_tokenizer_load(scratch, &tokenizer, NULL), SIFR_OK);
+    assert_int_equal(text_tokenizer_load(scratch, &tokenizer, NULL), SIFR_OK);
     json_object_foreach(json_object_get(golden, "rows"), name, rows) {
         sifr_config config;
         bool ranked = json_is_true(
             json_object_get(json_object_get(json_object_get(golden, "info"), name), "ranking"));
-        train_chat *chat = open_set(name, ranked ? "stage: dpo\npref_beta: 0.1\n" : "", &config);
+        data_chat *chat = open_set(name, ranked ? "stage: dpo\npref_beta: 0.1\n" : "", &config);
         int64_t index = 0;
         json_array_foreach(rows, i, row) json_array_foreach(row, k, pairs)
             check_row(tokenizer, chat, index++, pairs);
-        assert_int_equal(train_chat_count(chat)->rows, index);
-        train_chat_close(chat);
+        assert_int_equal(data_chat_count(chat)->rows, index);
+        data_chat_close(chat);
         config_free(&config);
         sets++;
     }
     assert_int_equal(sets, 9);
     /* Several sets, one behind the other. */
     sifr_config config;
-    train_chat *chat = open_set("plain, turns", "max_samples: 1\n", &config);
+    data_chat *chat = open_set("plain, turns", "max_samples: 1\n", &config);
     assert_int_equal(config.data_count, 2);
     assert_int_equal(config.max_samples, 1);
-    assert_int_equal(train_chat_count(chat)->rows, 4);
+    assert_int_equal(data_chat_count(chat)->rows, 4);
     says("dataset = \"plain, turns\": sifr.dataset, as ");
     says("/data/dataset_info.json says\n");
-    train_chat_close(chat);
+    data_chat_close(chat);
     config_free(&config);
-    formats_tokenizer_free(tokenizer);
+    text_tokenizer_free(tokenizer);
 }
 
 /* --- what sifr cannot do --- */

@@ -7,7 +7,7 @@
 #include "data/chat/chat_encode.h"
 
 static char lines[8192];
-static formats_tokenizer *tokenizer; /* of the scratch folder */
+static text_tokenizer *tokenizer; /* of the scratch folder */
 
 static void keep_line(void *user, const char *line) {
     (void)user;
@@ -46,27 +46,27 @@ static json_t *template_of(const char *name, const char *more) {
 }
 
 typedef struct rendered {
-    train_chat_templates templates;
-    train_chat_encoder encoder;
-    train_chat_row row;
+    data_chat_templates templates;
+    data_chat_encoder encoder;
+    data_chat_row row;
 } rendered;
 
-static void set_up(rendered *r, const json_t *template, train_chat_mask mask) {
+static void set_up(rendered *r, const json_t *template, data_chat_mask mask) {
     sifr_error error = {0};
     *r = (rendered){0};
-    if (train_chat_templates_load(scratch, json_string_value(template), &r->templates, &error) !=
+    if (data_chat_templates_load(scratch, json_string_value(template), &r->templates, &error) !=
         SIFR_OK)
         fail_msg("%s\n%s", error.message, json_string_value(template));
-    r->encoder = (train_chat_encoder){
+    r->encoder = (data_chat_encoder){
         .tokenizer = tokenizer, .templates = &r->templates, .separator = -1, .mask = mask};
-    assert_int_equal(formats_tokenizer_scratch_new(tokenizer, &r->encoder.scratch, NULL), SIFR_OK);
+    assert_int_equal(text_tokenizer_scratch_new(tokenizer, &r->encoder.scratch, NULL), SIFR_OK);
 }
 
 static void tear_down(rendered *r) {
-    formats_tokenizer_scratch_free(r->encoder.scratch);
-    train_chat_encoder_free(&r->encoder);
-    train_chat_row_free(&r->row);
-    train_chat_templates_free(&r->templates);
+    text_tokenizer_scratch_free(r->encoder.scratch);
+    data_chat_encoder_free(&r->encoder);
+    data_chat_row_free(&r->row);
+    data_chat_templates_free(&r->templates);
 }
 
 static json_t *row_of(const json_t *talk) {
@@ -87,12 +87,12 @@ static void check(const char *name, const char *which, const json_t *template, c
     sifr_error error = {0};
     json_t *row = row_of(talk);
     size_t at = 0, span = 0, count = json_array_size(pairs);
-    set_up(&r, template, last ? TRAIN_ON_LAST : TRAIN_ON_ASSISTANT);
-    const formats_row_place place = {.file = "rows", .row = 1, .line = 1};
-    if (train_chat_encode(&r.encoder, row, formats_form_of(FORMATS_ROW_MESSAGES), &place, &r.row,
-                          &error) != SIFR_OK)
+    set_up(&r, template, last ? DATA_ON_LAST : DATA_ON_ASSISTANT);
+    const data_row_place place = {.file = "rows", .row = 1, .line = 1};
+    if (data_chat_encode(&r.encoder, row, data_form_of(DATA_ROW_MESSAGES), &place, &r.row,
+                         &error) != SIFR_OK)
         fail_msg("%s, %s: %s", name, which, error.message);
-    const train_chat_text *text = &r.encoder.text;
+    const data_chat_text *text = &r.encoder.text;
     for (size_t i = 0; i < count; i++) {
         for (size_t side = 0; side < 2; side++) {
             const json_t *part = json_array_get(json_array_get(pairs, i), side);
@@ -218,11 +218,11 @@ static void refuses_turns(void **state) {
     json_t *row =
         json_pack("{s:[{s:s, s:s}, {s:s, s:s}, {s:s, s:s}]}", "messages", "role", "user", "content",
                   "a", "role", "user", "content", "b", "role", "assistant", "content", "c");
-    const formats_row_place place = {.file = "rows", .row = 1, .line = 1};
-    set_up(&r, template, TRAIN_ON_ASSISTANT);
-    assert_int_equal(train_chat_encode(&r.encoder, row, formats_form_of(FORMATS_ROW_MESSAGES),
-                                       &place, &r.row, &error),
-                     SIFR_FAILED);
+    const data_row_place place = {.file = "rows", .row = 1, .line = 1};
+    set_up(&r, template, DATA_ON_ASSISTANT);
+    assert_int_equal(
+        data_chat_encode(&r.encoder, row, data_form_of(DATA_ROW_MESSAGES), &place, &r.row, &error),
+        SIFR_FAILED);
     assert_non_null(strstr(error.message, "LLaMA-Factory leaves out rows in which"));
     tear_down(&r);
     json_decref(row);
@@ -235,11 +235,11 @@ static int set_folder(void **state) {
     return failed ||
            base_copy_file(beside("tests/golden/finetune", "byte.json"),
                           scratch_path("tokenizer.json"), NULL) != SIFR_OK ||
-           formats_tokenizer_load(scratch, &tokenizer, NULL) != SIFR_OK;
+           text_tokenizer_load(scratch, &tokenizer, NULL) != SIFR_OK;
 }
 
 static int free_folder(void **state) {
-    formats_tokenizer_free(tokenizer);
+    text_tokenizer_free(tokenizer);
     return scratch_teardown(state);
 }
 

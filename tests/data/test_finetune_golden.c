@@ -9,10 +9,10 @@
 #include "data/records/records.h"
 
 typedef struct encoder_case {
-    formats_tokenizer *tokenizer;
-    train_chat_templates templates;
-    train_chat_encoder encoder;
-    train_chat_row row;
+    text_tokenizer *tokenizer;
+    data_chat_templates templates;
+    data_chat_encoder encoder;
+    data_chat_row row;
 } encoder_case;
 
 static const char *golden(const char *name) {
@@ -47,26 +47,26 @@ static void begin(encoder_case *c, const char *tokenizer, const char *template, 
     *c = (encoder_case){0};
     scratch_write("chat_template.jinja", template, size);
     scratch_write("tokenizer_config.json", config, sizeof config - 1);
-    must(formats_tokenizer_load(tokenizer, &c->tokenizer, &error), &error);
-    must(train_chat_templates_load(scratch, NULL, &c->templates, &error), &error);
-    c->encoder = (train_chat_encoder){
-        .tokenizer = c->tokenizer, .templates = &c->templates, .separator = -1};
-    must(formats_tokenizer_scratch_new(c->tokenizer, &c->encoder.scratch, &error), &error);
+    must(text_tokenizer_load(tokenizer, &c->tokenizer, &error), &error);
+    must(data_chat_templates_load(scratch, NULL, &c->templates, &error), &error);
+    c->encoder =
+        (data_chat_encoder){.tokenizer = c->tokenizer, .templates = &c->templates, .separator = -1};
+    must(text_tokenizer_scratch_new(c->tokenizer, &c->encoder.scratch, &error), &error);
 }
 
 static void end(encoder_case *c) {
-    formats_tokenizer_scratch_free(c->encoder.scratch);
-    train_chat_encoder_free(&c->encoder);
-    train_chat_row_free(&c->row);
-    train_chat_templates_free(&c->templates);
-    formats_tokenizer_free(c->tokenizer);
+    text_tokenizer_scratch_free(c->encoder.scratch);
+    data_chat_encoder_free(&c->encoder);
+    data_chat_row_free(&c->row);
+    data_chat_templates_free(&c->templates);
+    text_tokenizer_free(c->tokenizer);
 }
 
 static sifr_status encode(encoder_case *c, const json_t *row, sifr_error *error) {
-    const formats_row_place place = {.file = "rows", .row = 1, .line = 1};
-    const formats_form *form;
-    BASE_TRY(formats_row_form_find(row, FORMATS_ROW_TYPES, &place, &form, error));
-    return train_chat_encode(&c->encoder, row, form, &place, &c->row, error);
+    const data_row_place place = {.file = "rows", .row = 1, .line = 1};
+    const data_form *form;
+    BASE_TRY(data_row_form_find(row, DATA_ROW_TYPES, &place, &form, error));
+    return data_chat_encode(&c->encoder, row, form, &place, &c->row, error);
 }
 
 static bool same_row(const encoder_case *c, const json_t *wanted) {
@@ -163,7 +163,7 @@ static void add_row(encoder_case *c, const json_t *row, bool masks, sums *s) {
 }
 
 static void add_file(encoder_case *c, const char *name, bool masks, sums *s) {
-    formats_records *records;
+    data_records *records;
     sifr_error error = {0};
     json_t *row;
     if (strcmp(name, "own") == 0) {
@@ -172,14 +172,14 @@ static void add_file(encoder_case *c, const char *name, bool masks, sums *s) {
         json_decref(rows);
         return;
     }
-    must(formats_records_open_rows(shared("sft", name), &records, &error), &error);
+    must(data_records_open_rows(shared("sft", name), &records, &error), &error);
     for (;;) {
-        must(formats_records_next(records, &row, &error), &error);
+        must(data_records_next(records, &row, &error), &error);
         if (!row) break;
         add_row(c, row, masks, s);
         json_decref(row);
     }
-    formats_records_close(records);
+    data_records_close(records);
 }
 
 static int check_shared(const json_t *wanted, bool masks) {
@@ -194,7 +194,7 @@ static int check_shared(const json_t *wanted, bool masks) {
     snprintf(tokenizer, sizeof tokenizer, "%s/tokenizer.json",
              shared("tok", masks ? json_string_value(json_array_get(wanted, 1)) : "gpt2"));
     begin(&c, tokenizer, template, size);
-    if (!masks) c.encoder.mask = TRAIN_ON_ALL;
+    if (!masks) c.encoder.mask = DATA_ON_ALL;
     add_file(&c, file, masks, &s);
     end(&c);
     free(template);

@@ -5,28 +5,27 @@
 #include "text/tokenizer/tokenizer.h"
 
 static void refuse(const char *name, const char *rows, const char *message) {
-    train_chat_source source = source_of(scratch_text(name, rows));
-    train_chat_options options = options_for(&source, 1);
-    train_chat *chat;
+    data_chat_source source = source_of(scratch_text(name, rows));
+    data_chat_options options = options_for(&source, 1);
+    data_chat *chat;
     sifr_error error = {0};
-    assert_int_equal(train_chat_open(&options, &chat, &error), SIFR_FAILED);
+    assert_int_equal(data_chat_open(&options, &chat, &error), SIFR_FAILED);
     assert_message(&error, message);
     assert_message(&error, name);
 }
 
 /* The learned tokens of a row as text, parts between bars. */
-static void assert_learned(const train_chat *chat, int64_t index, const char *expected) {
+static void assert_learned(const data_chat *chat, int64_t index, const char *expected) {
     const int32_t *ids;
     const bool *learned;
-    int64_t whole, count = train_chat_row_at(chat, index, &ids, &learned, &whole);
-    formats_tokenizer *tokenizer;
-    formats_tokenizer_text text = {0};
+    int64_t whole, count = data_chat_row_at(chat, index, &ids, &learned, &whole);
+    text_tokenizer *tokenizer;
+    text_tokenizer_text text = {0};
     char bar = '|';
-    assert_int_equal(formats_tokenizer_load(scratch, &tokenizer, NULL), SIFR_OK);
+    assert_int_equal(text_tokenizer_load(scratch, &tokenizer, NULL), SIFR_OK);
     for (int64_t i = 0; i < count; i++) {
         if (!learned[i]) continue;
-        assert_int_equal(formats_tokenizer_decode(tokenizer, ids + i, 1, false, &text, NULL),
-                         SIFR_OK);
+        assert_int_equal(text_tokenizer_decode(tokenizer, ids + i, 1, false, &text, NULL), SIFR_OK);
         if (i + 1 < count && learned[i + 1]) continue;
         assert_int_equal(base_grow(&text.bytes, &text.room, text.count + 2, 1, NULL), SIFR_OK);
         text.bytes[text.count++] = bar;
@@ -34,8 +33,8 @@ static void assert_learned(const train_chat *chat, int64_t index, const char *ex
     assert_int_equal(base_grow(&text.bytes, &text.room, text.count + 1, 1, NULL), SIFR_OK);
     text.bytes[text.count] = 0;
     assert_string_equal(text.bytes, expected);
-    formats_tokenizer_text_free(&text);
-    formats_tokenizer_free(tokenizer);
+    text_tokenizer_text_free(&text);
+    text_tokenizer_free(tokenizer);
 }
 
 static const char turns[] =
@@ -46,33 +45,33 @@ static const char turns[] =
 static void learns_parts(void **state) {
     (void)state;
     set_template(plain_template);
-    train_chat_source source = source_of(scratch_text("turns.jsonl", turns));
-    train_chat_options options = options_for(&source, 1);
-    train_chat *chat = open_rows(&options);
+    data_chat_source source = source_of(scratch_text("turns.jsonl", turns));
+    data_chat_options options = options_for(&source, 1);
+    data_chat *chat = open_rows(&options);
     assert_non_null(strstr(said, "turns.jsonl: rows of type messages"));
     assert_learned(chat, 0, "b<|im_end|>\n|d<|im_end|>\n|");
-    train_rows rows;
-    assert_int_equal(train_rows_make(1, LENGTH, TRAIN_ROWS_PLAIN, 0, &rows, NULL), SIFR_OK);
-    train_chat_read(chat, 0, &rows, 0);
+    data_rows rows;
+    assert_int_equal(data_rows_make(1, LENGTH, DATA_ROWS_PLAIN, 0, &rows, NULL), SIFR_OK);
+    data_chat_read(chat, 0, &rows, 0);
     int64_t labels = 0;
     for (int64_t i = 0; i < LENGTH; i++) {
         labels += rows.labels[i] != -100;
         if (rows.labels[i] != -100) assert_int_equal(rows.labels[i], rows.tokens[i + 1]);
     }
-    assert_int_equal(labels, train_chat_count(chat)->learned);
+    assert_int_equal(labels, data_chat_count(chat)->learned);
     assert_int_equal(labels, 6);
-    train_rows_free(&rows);
-    train_chat_close(chat);
-    options.mask = TRAIN_ON_LAST;
+    data_rows_free(&rows);
+    data_chat_close(chat);
+    options.mask = DATA_ON_LAST;
     chat = open_rows(&options);
     assert_learned(chat, 0, "d<|im_end|>\n|");
-    train_chat_close(chat);
-    options.mask = TRAIN_ON_ALL;
+    data_chat_close(chat);
+    options.mask = DATA_ON_ALL;
     chat = open_rows(&options);
     assert_learned(chat, 0,
                    "<|im_start|>user\na<|im_end|>\n<|im_start|>assistant\nb<|im_end|>\n"
                    "<|im_start|>user\nc<|im_end|>\n<|im_start|>assistant\nd<|im_end|>\n|");
-    train_chat_close(chat);
+    data_chat_close(chat);
 }
 
 static void reads_forms(void **state) {
@@ -106,25 +105,25 @@ static void reads_forms(void **state) {
          "sharegpt", "c<|im_end|>\n|"}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         char line[64];
-        train_chat_source source = source_of(scratch_text(cases[i].name, cases[i].rows));
-        train_chat_options options = options_for(&source, 1);
-        train_chat *chat = open_rows(&options);
+        data_chat_source source = source_of(scratch_text(cases[i].name, cases[i].rows));
+        data_chat_options options = options_for(&source, 1);
+        data_chat *chat = open_rows(&options);
         snprintf(line, sizeof line, "rows of type %s\n", cases[i].type);
         assert_non_null(strstr(said, line));
         assert_learned(chat, 0, cases[i].learned);
-        train_chat_close(chat);
+        data_chat_close(chat);
     }
 }
 
-static train_chat *open_names(const char *name, const char *rows, const char *ignored[2]) {
-    train_chat_source source = source_of(scratch_text(name, rows));
+static data_chat *open_names(const char *name, const char *rows, const char *ignored[2]) {
+    data_chat_source source = source_of(scratch_text(name, rows));
     json_t *lists[2];
     for (int i = 0; i < 2; i++) {
         lists[i] = ignored[i] ? json_pack("[s]", ignored[i]) : NULL;
         source.ignored[i] = lists[i];
     }
-    train_chat_options options = options_for(&source, 1);
-    train_chat *chat = open_rows(&options);
+    data_chat_options options = options_for(&source, 1);
+    data_chat *chat = open_rows(&options);
     json_decref(lists[0]);
     json_decref(lists[1]);
     return chat;
@@ -140,21 +139,21 @@ static void names_unread_fields(void **state) {
         "{\"question\": \"a\", \"answer\": \"b\", \"id\": 2, \"note\": \"x\", \"context\": "
         "\"c\"}\n";
     const char *none[2] = {NULL, NULL}, *both[2] = {"context", "note"};
-    train_chat *chat = open_names("q.jsonl", rows, none);
+    data_chat *chat = open_names("q.jsonl", rows, none);
     assert_non_null(
         strstr(said, "q.jsonl: rows of type alpaca (question_answer: question, answer)\n"));
     assert_non_null(strstr(said, "q.jsonl: fields not read: id, note\n"));
-    assert_int_equal(train_chat_count(chat)->tokens, 38);
-    train_chat_close(chat);
+    assert_int_equal(data_chat_count(chat)->tokens, 38);
+    data_chat_close(chat);
     chat = open_names("q.jsonl", rows, both);
     assert_non_null(strstr(said, "q.jsonl: field not read: id\n"));
-    assert_int_equal(train_chat_count(chat)->tokens, 36);
-    train_chat_close(chat);
+    assert_int_equal(data_chat_count(chat)->tokens, 36);
+    data_chat_close(chat);
     const char *system[2] = {"system", NULL};
     chat = open_names("s.jsonl", "{\"prompt\": \"a\", \"completion\": \"b\", \"system\": \"c\"}",
                       system);
     assert_learned(chat, 0, "b</s>|");
-    train_chat_close(chat);
+    data_chat_close(chat);
     refuse(
         "s.jsonl", "{\"prompt\": \"a\", \"completion\": \"b\", \"system\": \"c\"}",
         "row 1, line 1: 'system' holds text that rows of the form prompt_completion do not read");
@@ -169,10 +168,10 @@ static void refuses_bad_answers(void **state) {
     static const char mixed[] = "{\"prompt\": \"a\", \"completion\": \"b\", \"label\": true}\n"
                                 "{\"prompt\": \"a\", \"completion\": \"c\", \"label\": false}\n"
                                 "{\"prompt\": \"a\", \"completion\": \"d\", \"label\": false}\n";
-    train_chat_close(open_names("g.jsonl", good, none));
+    data_chat_close(open_names("g.jsonl", good, none));
     refuse("k.jsonl", mixed,
            "k.jsonl: 'label' is false or 0 in 2 of 3 rows: an answer that is marked");
-    train_chat_close(open_names("k.jsonl", mixed, label));
+    data_chat_close(open_names("k.jsonl", mixed, label));
     refuse("t.jsonl", "{\"instruction\": \"a\", \"output\": \"b\", \"kto_tag\": false}",
            "'kto_tag' is false or 0 in 1 of 1 rows");
     refuse("u.jsonl",
@@ -181,7 +180,7 @@ static void refuses_bad_answers(void **state) {
            "'label' is false or 0 in 1 of 2 rows");
     refuse("t.csv", "prompt,completion,label\na,b,False\n", "'label' is false or 0 in 1 of 1 rows");
     /* Of a class, not of an answer. */
-    train_chat_close(open_names(
+    data_chat_close(open_names(
         "c.jsonl", "{\"text\": \"a\", \"label\": 0}\n{\"text\": \"b\", \"label\": 2}\n", none));
 }
 
@@ -200,14 +199,14 @@ static void reads_pairs(void **state) {
         "{\"prompt\": \"q\", \"chosen\": [{\"role\": \"user\", \"content\": \"q\"}, {\"role\": "
         "\"assistant\", \"content\": \"x\"}], \"rejected\": [{\"role\": \"user\", \"content\": "
         "\"q\"}, {\"role\": \"assistant\", \"content\": \"y\"}]}\n";
-    train_chat_source source = source_of(scratch_text("p.jsonl", rows));
-    train_chat_options options = options_for(&source, 1);
-    train_chat *chat = open_rows(&options), *held_out;
-    assert_true(train_chat_is_paired(chat));
+    data_chat_source source = source_of(scratch_text("p.jsonl", rows));
+    data_chat_options options = options_for(&source, 1);
+    data_chat *chat = open_rows(&options), *held_out;
+    assert_true(data_chat_is_paired(chat));
     assert_non_null(strstr(said, "rows of type preference"));
     assert_non_null(strstr(said, "data: 4 pairs"));
-    assert_int_equal(train_chat_count(chat)->rows, 8);
-    assert_int_equal(train_chat_windows(chat), 8);
+    assert_int_equal(data_chat_count(chat)->rows, 8);
+    assert_int_equal(data_chat_windows(chat), 8);
     assert_learned(chat, 0, "b</s>|");
     assert_learned(chat, 1, "cc</s>|");
     assert_learned(chat, 2, " c</s>|");
@@ -216,41 +215,41 @@ static void reads_pairs(void **state) {
         assert_learned(chat, i, i % 2 ? "y<|im_end|>\n|" : "x<|im_end|>\n|");
     bool seen[8] = {0};
     for (int64_t place = 0; place < 8; place++) {
-        int64_t row = train_chat_draw(chat, 5, 1, place);
+        int64_t row = data_chat_draw(chat, 5, 1, place);
         assert_int_equal(row % 2, place % 2);
-        if (place % 2) assert_int_equal(row, train_chat_draw(chat, 5, 1, place - 1) + 1);
+        if (place % 2) assert_int_equal(row, data_chat_draw(chat, 5, 1, place - 1) + 1);
         assert_false(seen[row]);
         seen[row] = true;
     }
-    assert_int_equal(train_chat_split(chat, 0.25, 1, &held_out, NULL), SIFR_OK);
-    assert_int_equal(train_chat_count(held_out)->rows, 2);
-    assert_int_equal(train_chat_count(chat)->rows, 6);
-    assert_int_equal(train_chat_member(held_out, 0, 0) % 2, 0);
-    assert_int_equal(train_chat_rows_before_split(held_out), 8);
-    train_chat_close(held_out);
-    train_chat_close(chat);
+    assert_int_equal(data_chat_split(chat, 0.25, 1, &held_out, NULL), SIFR_OK);
+    assert_int_equal(data_chat_count(held_out)->rows, 2);
+    assert_int_equal(data_chat_count(chat)->rows, 6);
+    assert_int_equal(data_chat_member(held_out, 0, 0) % 2, 0);
+    assert_int_equal(data_chat_rows_before_split(held_out), 8);
+    data_chat_close(held_out);
+    data_chat_close(chat);
     options.length = 3; /* only the first answer of the first pair fits */
     source = source_of(
         scratch_text("p.jsonl", "{\"prompt\": \"abc\", \"chosen\": \"b\", \"rejected\": \"cc\"}\n"
                                 "{\"prompt\": \"a\", \"chosen\": \"b\", \"rejected\": \"c\"}\n"));
     chat = open_rows(&options);
-    assert_int_equal(train_chat_count(chat)->rows, 2);
-    assert_int_equal(train_chat_count(chat)->dropped, 1);
-    train_chat_close(chat);
+    assert_int_equal(data_chat_count(chat)->rows, 2);
+    assert_int_equal(data_chat_count(chat)->dropped, 1);
+    data_chat_close(chat);
 }
 
 /* As TRL 1.16 (test_trl_rows.c): a completion begins at the first token that differs. */
 static void says_merges(void **state) {
     (void)state;
     set_template(plain_template);
-    train_chat_source source =
+    data_chat_source source =
         source_of(scratch_text("p.jsonl", "{\"prompt\": \"a \", \"completion\": \"b\"}"));
-    train_chat_options options = options_for(&source, 1);
-    train_chat *chat = open_rows(&options);
-    assert_int_equal(train_chat_count(chat)->merged, 1);
+    data_chat_options options = options_for(&source, 1);
+    data_chat *chat = open_rows(&options);
+    assert_int_equal(data_chat_count(chat)->merged, 1);
     assert_non_null(strstr(said, "in 1 row the prompt by itself has other tokens"));
     assert_learned(chat, 0, " b</s>|");
-    train_chat_close(chat);
+    data_chat_close(chat);
 }
 
 /* All of a completion but what has a weight of 0, with marks and without; of --train-on last the
@@ -264,21 +263,21 @@ static void learns_completions(void **state) {
         "{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}";
     for (int i = 0; i < 2; i++) {
         set_template(i ? marked : plain_template);
-        train_chat_source source = source_of(scratch_text(
+        data_chat_source source = source_of(scratch_text(
             "w.jsonl", "{\"prompt\": [{\"role\": \"user\", \"content\": \"p\"}], \"completion\": ["
                        "{\"role\": \"assistant\", \"content\": \"a\", \"weight\": 0}, "
                        "{\"role\": \"user\", \"content\": \"q\"}, "
                        "{\"role\": \"assistant\", \"content\": \"b\"}]}"));
-        train_chat_options options = options_for(&source, 1);
-        train_chat *chat = open_rows(&options);
+        data_chat_options options = options_for(&source, 1);
+        data_chat *chat = open_rows(&options);
         assert_learned(chat, 0,
                        i ? "<|im_start|>user\nq<|im_end|>\n<|im_start|>assistant\nb<|im_end|>|"
                          : "<|im_start|>user\nq<|im_end|>\n<|im_start|>assistant\nb<|im_end|>\n|");
-        train_chat_close(chat);
-        options.mask = TRAIN_ON_LAST;
+        data_chat_close(chat);
+        options.mask = DATA_ON_LAST;
         chat = open_rows(&options);
         assert_learned(chat, 0, i ? "b<|im_end|>|" : "b<|im_end|>\n|");
-        train_chat_close(chat);
+        data_chat_close(chat);
     }
 }
 
@@ -286,20 +285,20 @@ static void learns_completions(void **state) {
 static void reads_plain_alpaca(void **state) {
     (void)state;
     set_template(NULL);
-    train_chat_source source = source_of(
+    data_chat_source source = source_of(
         scratch_text("a.jsonl", "{\"instruction\": \"a\", \"input\": \"x\", \"output\": \"b\"}"));
-    train_chat_options options = options_for(&source, 1);
-    options.mask = TRAIN_ON_ALL;
+    data_chat_options options = options_for(&source, 1);
+    options.mask = DATA_ON_ALL;
     options.length = 400;
-    train_chat *chat = open_rows(&options);
+    data_chat *chat = open_rows(&options);
     assert_learned(chat, 0,
                    "Below is an instruction that describes a task, paired with an input that "
                    "provides further context. Write a response that appropriately completes the "
                    "request.\n\n### Instruction:\na\n\n### Input:\nx\n\n### Response:b</s>|");
-    train_chat_close(chat);
+    data_chat_close(chat);
     source = source_of(scratch_text("m.jsonl", turns));
     sifr_error error = {0};
-    assert_int_equal(train_chat_open(&options, &chat, &error), SIFR_USAGE);
+    assert_int_equal(data_chat_open(&options, &chat, &error), SIFR_USAGE);
     assert_message(&error, "need the chat template of the model");
 }
 
@@ -349,15 +348,15 @@ static const char flagged[] =
     "\"content\": \"b\", %s}, {\"role\": \"user\", \"content\": \"c\"}, {\"role\": "
     "\"assistant\", \"content\": \"d\"}]}\n";
 
-static void assert_flagged(const char *flag, train_chat_mask mask, const char *learned) {
+static void assert_flagged(const char *flag, data_chat_mask mask, const char *learned) {
     char row[512];
     snprintf(row, sizeof row, flagged, flag);
-    train_chat_source source = source_of(scratch_text("f.jsonl", row));
-    train_chat_options options = options_for(&source, 1);
+    data_chat_source source = source_of(scratch_text("f.jsonl", row));
+    data_chat_options options = options_for(&source, 1);
     options.mask = mask;
-    train_chat *chat = open_rows(&options);
+    data_chat *chat = open_rows(&options);
     assert_learned(chat, 0, learned);
-    train_chat_close(chat);
+    data_chat_close(chat);
 }
 
 static const char marked_template[] =
@@ -380,13 +379,13 @@ static void keeps_flags(void **state) {
     for (int marks = 0; marks < 2; marks++) {
         set_template(marks ? marked_template : plain_template);
         for (size_t i = 0; i < sizeof none / sizeof *none; i++) {
-            assert_flagged(none[i], TRAIN_ON_ASSISTANT, "d<|im_end|>\n|");
-            assert_flagged(none[i], TRAIN_ON_ALL,
+            assert_flagged(none[i], DATA_ON_ASSISTANT, "d<|im_end|>\n|");
+            assert_flagged(none[i], DATA_ON_ALL,
                            "<|im_start|>user\na<|im_end|>\n<|im_start|>assistant\n|"
                            "<|im_start|>user\nc<|im_end|>\n<|im_start|>assistant\nd<|im_end|>\n|");
         }
         for (size_t i = 0; i < sizeof one / sizeof *one; i++)
-            assert_flagged(one[i], TRAIN_ON_ASSISTANT, "b<|im_end|>\n|d<|im_end|>\n|");
+            assert_flagged(one[i], DATA_ON_ASSISTANT, "b<|im_end|>\n|d<|im_end|>\n|");
     }
     static const char *const bad[][2] = {
         {"\"weight\": 0.5", "'messages[1]' has a weight that is neither 0, not learned, nor 1"},
@@ -428,14 +427,14 @@ static void keeps_system_turns(void **state) {
     for (size_t i = 0; i < 2; i++) {
         char two[1024];
         snprintf(two, sizeof two, "%s%s", rows[i], rows[i]);
-        train_chat_source source = source_of(scratch_text("s.jsonl", two));
-        train_chat_options options = options_for(&source, 1);
-        options.mask = TRAIN_ON_ALL;
-        train_chat *chat = open_rows(&options);
+        data_chat_source source = source_of(scratch_text("s.jsonl", two));
+        data_chat_options options = options_for(&source, 1);
+        options.mask = DATA_ON_ALL;
+        data_chat *chat = open_rows(&options);
         assert_learned(chat, 1,
                        "<|im_start|>system\nT<|im_end|>\n<|im_start|>user\na<|im_end|>\n"
                        "<|im_start|>assistant\nb<|im_end|>\n|");
-        train_chat_close(chat);
+        data_chat_close(chat);
         const char *at = strstr(said, line);
         assert_non_null(at);
         assert_null(strstr(at + 1, line));
@@ -464,9 +463,9 @@ static void reads_odd_json(void **state) {
     set_template(plain_template);
     for (size_t i = 0; i < sizeof odd / sizeof *odd; i++) {
         snprintf(row, sizeof row, "{\"text\": \"a\", \"id\": %s}\n", odd[i][0]);
-        train_chat_source source = source_of(scratch_text("o.jsonl", row));
-        train_chat_options options = options_for(&source, 1);
-        train_chat_close(open_rows(&options));
+        data_chat_source source = source_of(scratch_text("o.jsonl", row));
+        data_chat_options options = options_for(&source, 1);
+        data_chat_close(open_rows(&options));
         for (size_t k = 0; k < sizeof forms / sizeof *forms; k++) {
             snprintf(row, sizeof row, forms[k][0], odd[i][0]);
             snprintf(said_of, sizeof said_of, "row 1, line 1: %s%s", forms[k][1], odd[i][1]);
@@ -482,15 +481,15 @@ static void skips_rows(void **state) {
     (void)state;
     set_template(plain_template);
     static const char rows[] = "{\"text\": \"one\"}\n{\"text\": 1}\n{\n{\"text\": \"two\"}\n7\n";
-    train_chat_source source = source_of(scratch_text("x.jsonl", rows));
-    train_chat_options options = options_for(&source, 1);
+    data_chat_source source = source_of(scratch_text("x.jsonl", rows));
+    data_chat_options options = options_for(&source, 1);
     options.skip_bad_rows = true;
-    train_chat *chat = open_rows(&options);
-    assert_int_equal(train_chat_count(chat)->rows, 2);
-    assert_int_equal(train_chat_count(chat)->bad, 3);
+    data_chat *chat = open_rows(&options);
+    assert_int_equal(data_chat_count(chat)->rows, 2);
+    assert_int_equal(data_chat_count(chat)->bad, 3);
     assert_non_null(strstr(said, "data: 3 bad rows skipped\n"));
     assert_non_null(strstr(said, "skipped: "));
-    train_chat_close(chat);
+    data_chat_close(chat);
     /* Of many writers: each with its own mistake of encoding, format or form. */
     static const char mixed[] =
         "{\"text\": \"one\"}\n{\"text\": \"caf\xe9\"}\n"
@@ -499,15 +498,15 @@ static void skips_rows(void **state) {
         "{\"text\": [\"a\"]}\n{\"text\": \"two\"}\n";
     source = source_of(scratch_text("z.jsonl", mixed));
     chat = open_rows(&options);
-    assert_int_equal(train_chat_count(chat)->rows, 2);
-    assert_int_equal(train_chat_count(chat)->bad, 7);
+    assert_int_equal(data_chat_count(chat)->rows, 2);
+    assert_int_equal(data_chat_count(chat)->bad, 7);
     assert_non_null(strstr(said, "z.jsonl: line 2 is not valid UTF-8; convert the file\n"));
     assert_non_null(strstr(said, "z.jsonl: row 3, line 3: "));
     assert_null(strstr(said, "give --skip-bad-rows")); /* which is given */
-    train_chat_close(chat);
+    data_chat_close(chat);
     sifr_error error = {0};
     source = source_of(scratch_text("y.json", "[{\"text\": \"a\"} {\"text\": \"b\"}]"));
-    assert_int_equal(train_chat_open(&options, &chat, &error), SIFR_FAILED);
+    assert_int_equal(data_chat_open(&options, &chat, &error), SIFR_FAILED);
     assert_message(&error, "a comma must stand between rows");
 }
 
@@ -517,11 +516,11 @@ static void cuts_rows(void **state) {
     static const char rows[] = "{\"prompt\": \"x\", \"completion\": \"0123456789\"}\n"
                                "{\"prompt\": \"0123456789\", \"completion\": \"y\"}\n"
                                "{\"prompt\": \"x\", \"completion\": \"y\"}\n";
-    train_chat_source source = source_of(scratch_text("x.jsonl", rows));
-    train_chat_options options = options_for(&source, 1);
+    data_chat_source source = source_of(scratch_text("x.jsonl", rows));
+    data_chat_options options = options_for(&source, 1);
     options.length = 5;
-    train_chat *chat = open_rows(&options);
-    const train_chat_counts *c = train_chat_count(chat);
+    data_chat *chat = open_rows(&options);
+    const data_chat_counts *c = data_chat_count(chat);
     assert_int_equal(c->rows, 2);
     assert_int_equal(c->truncated, 1);
     assert_int_equal(c->cut_tokens, c->longest - 5);
@@ -530,10 +529,10 @@ static void cuts_rows(void **state) {
     assert_true(c->longest > 5);
     assert_non_null(strstr(said, "1 row is longer than seq_length 5 and cut at the end, by "));
     assert_non_null(strstr(said, "1 row is left out: nothing in it is learned within seq_length"));
-    train_chat_close(chat);
+    data_chat_close(chat);
     sifr_error error = {0};
     options.vocab_size = 50;
-    assert_int_equal(train_chat_open(&options, &chat, &error), SIFR_FAILED);
+    assert_int_equal(data_chat_open(&options, &chat, &error), SIFR_FAILED);
     assert_message(&error, "use the tokenizer that belongs to the model");
 }
 
@@ -541,21 +540,21 @@ static void cuts_rows(void **state) {
 static void learns_all_of_messages(void **state) {
     (void)state;
     set_template(plain_template);
-    train_chat_source sources[2] = {
+    data_chat_source sources[2] = {
         source_of(scratch_text("p.jsonl", "{\"prompt\": \"a\", \"completion\": \"b\"}")),
         source_of(scratch_text("m.jsonl",
                                "{\"messages\": [{\"role\": \"user\", \"content\": \"x\"}, "
                                "{\"role\": \"assistant\", \"content\": \"y\"}]}"))};
-    train_chat_options options = options_for(sources, 2);
-    options.mask = TRAIN_ON_COMPLETION;
-    train_chat *chat = open_rows(&options);
+    data_chat_options options = options_for(sources, 2);
+    options.mask = DATA_ON_COMPLETION;
+    data_chat *chat = open_rows(&options);
     const int32_t *ids;
     const bool *learned;
     int64_t whole;
     assert_learned(chat, 0, "b</s>|");
-    int64_t count = train_chat_row_at(chat, 1, &ids, &learned, &whole);
+    int64_t count = data_chat_row_at(chat, 1, &ids, &learned, &whole);
     for (int64_t i = 0; i < count; i++) assert_true(learned[i]);
-    train_chat_close(chat);
+    data_chat_close(chat);
 }
 
 int main(void) {

@@ -52,21 +52,20 @@ static const char *write_texts(void) {
 
 /* The sequences of all texts, as either program makes them. */
 static int64_t make_blocks(bool eos, bool bos, int32_t *blocks, int64_t *left) {
-    formats_tokenizer *tokenizer;
-    formats_tokenizer_scratch *work;
-    formats_tokenizer_ids ids = {0};
+    text_tokenizer *tokenizer;
+    text_tokenizer_scratch *work;
+    text_tokenizer_ids ids = {0};
     int32_t stream[BATCH * 64];
     int64_t count = 0, used = 0;
     char text[64];
-    assert_int_equal(formats_tokenizer_load(scratch, &tokenizer, NULL), SIFR_OK);
-    assert_int_equal(formats_tokenizer_scratch_new(tokenizer, &work, NULL), SIFR_OK);
+    assert_int_equal(text_tokenizer_load(scratch, &tokenizer, NULL), SIFR_OK);
+    assert_int_equal(text_tokenizer_scratch_new(tokenizer, &work, NULL), SIFR_OK);
     *left = 0;
     for (int i = 0; i < TEXTS; i++) {
         text_of(i, text);
         ids.count = 0;
         assert_int_equal(
-            formats_tokenizer_encode(tokenizer, work, text, strlen(text), !eos, &ids, NULL),
-            SIFR_OK);
+            text_tokenizer_encode(tokenizer, work, text, strlen(text), !eos, &ids, NULL), SIFR_OK);
         memcpy(stream + used, ids.ids, ids.count * sizeof *stream);
         used += (int64_t)ids.count;
         if (eos) stream[used++] = EOS;
@@ -79,46 +78,46 @@ static int64_t make_blocks(bool eos, bool bos, int32_t *blocks, int64_t *left) {
         *left += used % LENGTH;
         used = 0;
     }
-    formats_tokenizer_ids_free(&ids);
-    formats_tokenizer_scratch_free(work);
-    formats_tokenizer_free(tokenizer);
+    text_tokenizer_ids_free(&ids);
+    text_tokenizer_scratch_free(work);
+    text_tokenizer_free(tokenizer);
     return count;
 }
 
-static void compare(train_chat_joint joint, bool bos) {
+static void compare(data_chat_joint joint, bool bos) {
     static int32_t blocks[TEXTS * 64];
-    train_chat_source source = source_of(write_texts());
-    train_chat_options options = options_for(&source, 1);
+    data_chat_source source = source_of(write_texts());
+    data_chat_options options = options_for(&source, 1);
     options.joint = joint;
-    train_chat *chat = open_rows(&options);
+    data_chat *chat = open_rows(&options);
     sifr_error error = {0};
-    train_rows rows;
-    int64_t left, count = make_blocks(joint == TRAIN_JOIN_EOS, bos, blocks, &left);
-    assert_int_equal(train_chat_join(chat, &error), SIFR_OK);
-    assert_true(train_chat_is_joined(chat) && !train_chat_is_packed(chat));
-    assert_int_equal(train_chat_sequences(chat), count);
-    assert_int_equal(train_chat_windows(chat), count);
-    assert_int_equal(train_chat_count(chat)->unfilled, left);
-    assert_int_equal(train_rows_make(1, LENGTH, TRAIN_ROWS_PLAIN, 0, &rows, NULL), SIFR_OK);
+    data_rows rows;
+    int64_t left, count = make_blocks(joint == DATA_JOIN_EOS, bos, blocks, &left);
+    assert_int_equal(data_chat_join(chat, &error), SIFR_OK);
+    assert_true(data_chat_is_joined(chat) && !data_chat_is_packed(chat));
+    assert_int_equal(data_chat_sequences(chat), count);
+    assert_int_equal(data_chat_windows(chat), count);
+    assert_int_equal(data_chat_count(chat)->unfilled, left);
+    assert_int_equal(data_rows_make(1, LENGTH, DATA_ROWS_PLAIN, 0, &rows, NULL), SIFR_OK);
     for (int64_t i = 0; i < count; i++) {
-        train_chat_read(chat, i, &rows, 0);
+        data_chat_read(chat, i, &rows, 0);
         assert_memory_equal(rows.tokens, blocks + i * LENGTH, LENGTH * sizeof *blocks);
         /* Labels are the tokens themselves, of which a model compares each with the one before. */
         assert_memory_equal(rows.labels, rows.tokens + 1, (LENGTH - 1) * sizeof *blocks);
         assert_int_equal(rows.labels[LENGTH - 1], -100);
     }
-    train_rows_free(&rows);
-    train_chat_close(chat);
+    data_rows_free(&rows);
+    data_chat_close(chat);
 }
 
 static void as_the_programs(void **state) {
     (void)state;
     set_template(NULL);
-    compare(TRAIN_JOIN_EOS, false);
-    compare(TRAIN_JOIN_PLAIN, false);
+    compare(DATA_JOIN_EOS, false);
+    compare(DATA_JOIN_PLAIN, false);
     put_bos();
-    compare(TRAIN_JOIN_EOS, true);
-    compare(TRAIN_JOIN_PLAIN, true);
+    compare(DATA_JOIN_EOS, true);
+    compare(DATA_JOIN_PLAIN, true);
 }
 
 /* Held-out texts are joined by themselves, and keep the BOS. */
@@ -126,43 +125,43 @@ static void after_a_split(void **state) {
     (void)state;
     set_template(NULL);
     put_bos();
-    train_chat_source source = source_of(write_texts());
-    train_chat_options options = options_for(&source, 1);
-    options.joint = TRAIN_JOIN_EOS;
-    train_chat *chat = open_rows(&options), *held;
+    data_chat_source source = source_of(write_texts());
+    data_chat_options options = options_for(&source, 1);
+    options.joint = DATA_JOIN_EOS;
+    data_chat *chat = open_rows(&options), *held;
     const int32_t *ids;
     const bool *learned;
-    int64_t whole, tokens = train_chat_count(chat)->tokens;
-    assert_int_equal(train_chat_split(chat, 0.1, 7, &held, NULL), SIFR_OK);
-    assert_int_equal(train_chat_count(held)->rows, TEXTS / 10);
-    assert_int_equal(train_chat_join(chat, NULL), SIFR_OK);
-    assert_int_equal(train_chat_join(held, NULL), SIFR_OK);
-    assert_int_equal(train_chat_count(chat)->tokens + train_chat_count(chat)->unfilled +
-                         train_chat_count(held)->tokens + train_chat_count(held)->unfilled,
+    int64_t whole, tokens = data_chat_count(chat)->tokens;
+    assert_int_equal(data_chat_split(chat, 0.1, 7, &held, NULL), SIFR_OK);
+    assert_int_equal(data_chat_count(held)->rows, TEXTS / 10);
+    assert_int_equal(data_chat_join(chat, NULL), SIFR_OK);
+    assert_int_equal(data_chat_join(held, NULL), SIFR_OK);
+    assert_int_equal(data_chat_count(chat)->tokens + data_chat_count(chat)->unfilled +
+                         data_chat_count(held)->tokens + data_chat_count(held)->unfilled,
                      tokens);
-    assert_int_equal(train_chat_row_at(held, 1, &ids, &learned, &whole), LENGTH);
+    assert_int_equal(data_chat_row_at(held, 1, &ids, &learned, &whole), LENGTH);
     assert_int_equal(ids[0], BOS);
-    train_chat_close(chat);
-    train_chat_close(held);
+    data_chat_close(chat);
+    data_chat_close(held);
 }
 
 static void what_is_refused(void **state) {
     (void)state;
     set_template(plain_template);
-    train_chat_source source =
+    data_chat_source source =
         source_of(scratch_text("few.jsonl", "{\"text\": \"a\"}\n{\"text\": \"b\"}\n"));
-    train_chat_options options = options_for(&source, 1);
+    data_chat_options options = options_for(&source, 1);
     sifr_error error = {0};
-    options.joint = TRAIN_JOIN_PLAIN;
-    train_chat *chat = open_rows(&options);
-    assert_int_equal(train_chat_join(chat, &error), SIFR_FAILED);
+    options.joint = DATA_JOIN_PLAIN;
+    data_chat *chat = open_rows(&options);
+    assert_int_equal(data_chat_join(chat, &error), SIFR_FAILED);
     assert_string_equal(error.message,
                         "join_texts: 2 tokens in 2 texts do not fill a sequence of 64; give more, "
                         "or a shorter seq-length");
-    train_chat_close(chat);
+    data_chat_close(chat);
     source.path = scratch_text("pairs.jsonl", "{\"prompt\": \"a\", \"completion\": \"b\"}\n");
     error = (sifr_error){0};
-    assert_int_equal(train_chat_open(&options, &chat, &error), SIFR_USAGE);
+    assert_int_equal(data_chat_open(&options, &chat, &error), SIFR_USAGE);
     assert_non_null(strstr(error.message, "pairs.jsonl: rows of type prompt_completion are"));
 }
 

@@ -40,27 +40,27 @@ static model_labels make_labels(char *const *names, int64_t count) {
     return labels;
 }
 
-static train_data_options options_for(const char *path, const char *tokenizer,
-                                      const train_labelled *labelled) {
+static data_set_options options_for(const char *path, const char *tokenizer,
+                                    const data_labelled *labelled) {
     static const char *paths[1];
     paths[0] = path;
-    return (train_data_options){.paths = paths,
-                                .count = 1,
-                                .tokenizer = tokenizer,
-                                .cache = scratch_path("cache"),
-                                .vocab_size = VOCAB,
-                                .separator = -1,
-                                .special = true,
-                                .threads = 2,
-                                .log = &log_lines,
-                                .labelled = labelled};
+    return (data_set_options){.paths = paths,
+                              .count = 1,
+                              .tokenizer = tokenizer,
+                              .cache = scratch_path("cache"),
+                              .vocab_size = VOCAB,
+                              .separator = -1,
+                              .special = true,
+                              .threads = 2,
+                              .log = &log_lines,
+                              .labelled = labelled};
 }
 
-static train_data *open_data(const train_data_options *options) {
-    train_data *data;
+static data_set *open_data(const data_set_options *options) {
+    data_set *data;
     sifr_error error = {0};
     said[0] = 0;
-    if (train_data_open(options, &data, &error) != SIFR_OK) fail_msg("%s", error.message);
+    if (data_set_open(options, &data, &error) != SIFR_OK) fail_msg("%s", error.message);
     return data;
 }
 
@@ -72,20 +72,20 @@ static void assert_numbers(const int32_t *numbers, const json_t *list) {
 
 /* Every `stride`-th expected example from `first` on. */
 static void compare(const char *tokenizer, const char *part, const char *file,
-                    const train_labelled *labelled, size_t first, size_t stride) {
+                    const data_labelled *labelled, size_t first, size_t stride) {
     json_t *all;
     assert_int_equal(base_json_load(golden("expected.json"), 1 << 20, &all, NULL), SIFR_OK);
     const json_t *expected = json_object_get(json_object_get(all, tokenizer), part);
-    train_data_options options = options_for(golden(file), golden(tokenizer), labelled);
-    train_data *data = open_data(&options);
-    int64_t count = train_data_windows(data, LENGTH);
-    train_rows rows;
-    assert_int_equal(train_data_rows(data, 2, LENGTH, &rows, NULL), SIFR_OK);
+    data_set_options options = options_for(golden(file), golden(tokenizer), labelled);
+    data_set *data = open_data(&options);
+    int64_t count = data_set_windows(data, LENGTH);
+    data_rows rows;
+    assert_int_equal(data_set_rows(data, 2, LENGTH, &rows, NULL), SIFR_OK);
     assert_int_equal(count, json_array_size(expected) / stride);
     for (int64_t i = 0; i < count; i++) {
         const json_t *e = json_array_get(expected, first + (size_t)i * stride);
         const json_t *label = json_object_get(e, "label"), *types = json_object_get(e, "types");
-        train_data_window(data, i, &rows, 1);
+        data_set_window(data, i, &rows, 1);
         const int32_t *labels = rows.labels + LENGTH;
         assert_numbers(rows.tokens + LENGTH, json_object_get(e, "ids"));
         if (types) assert_numbers(rows.token_types + LENGTH, types);
@@ -102,8 +102,8 @@ static void compare(const char *tokenizer, const char *part, const char *file,
             assert_int_equal(labels[t], here ? json_integer_value(label) : -100);
         }
     }
-    train_rows_free(&rows);
-    train_data_close(data);
+    data_rows_free(&rows);
+    data_set_close(data);
     json_decref(all);
 }
 
@@ -112,7 +112,7 @@ static void encodes_pairs(void **state) {
     static const char *const tokenizers[] = {"wordpiece", "byte_level"};
     model_labels labels = make_labels(class_names, 3);
     for (int t = 0; t < 2; t++) {
-        train_labelled labelled = {
+        data_labelled labelled = {
             .task = MODEL_SEQUENCE_CLASSES, .labels = &labels, .length = LENGTH, .padding = t};
         const char *tokenizer = tokenizers[t];
         compare(tokenizer, "pairs", "pairs.tsv", &labelled, 0, 2);
@@ -121,7 +121,7 @@ static void encodes_pairs(void **state) {
         compare(tokenizer, "pairs", "pairs.csv", &labelled, 0, 2);
         compare(tokenizer, "pairs", "pairs.jsonl", &labelled, 0, 2);
         labelled.last = true;
-        labelled.columns = (train_label_columns){.text = "sentence1", .label = "label"};
+        labelled.columns = (data_label_columns){.text = "sentence1", .label = "label"};
         compare(tokenizer, "pairs", "pairs.csv", &labelled, 1, 2);
         assert_null(strstr(said, "text from"));
     }
@@ -131,7 +131,7 @@ static void encodes_pairs(void **state) {
 static void tags_words(void **state) {
     (void)state;
     model_labels labels = make_labels(tag_names, 4);
-    train_labelled labelled = {.task = MODEL_TOKEN_CLASSES, .labels = &labels, .length = LENGTH};
+    data_labelled labelled = {.task = MODEL_TOKEN_CLASSES, .labels = &labels, .length = LENGTH};
     compare("wordpiece", "tagged", "tagged.jsonl", &labelled, 0, 1);
     compare("wordpiece", "tagged", "tagged.conll", &labelled, 0, 1);
     labelled.padding = 1;
@@ -148,24 +148,24 @@ static void has_targets(void **state) {
     const char *path = scratch_text("multi.jsonl", "{\"text\": \"Bonn\", \"labels\": [\"c\", 0]}\n"
                                                    "{\"text\": \"She\", \"labels\": []}\n"
                                                    "{\"text\": \"She\", \"labels\": \"a| b\"}\n");
-    train_labelled labelled = {.task = MODEL_SEQUENCE_CLASSES,
-                               .problem = MODEL_MULTI_LABEL,
-                               .labels = &labels,
-                               .length = 8};
-    train_data_options options = options_for(path, golden("wordpiece"), &labelled);
-    train_data *data = open_data(&options);
-    train_rows rows;
+    data_labelled labelled = {.task = MODEL_SEQUENCE_CLASSES,
+                              .problem = MODEL_MULTI_LABEL,
+                              .labels = &labels,
+                              .length = 8};
+    data_set_options options = options_for(path, golden("wordpiece"), &labelled);
+    data_set *data = open_data(&options);
+    data_rows rows;
     static const float wanted[3][3] = {{1, 0, 1}, {0, 0, 0}, {1, 1, 0}};
-    assert_int_equal(train_data_rows(data, 3, 8, &rows, NULL), SIFR_OK);
+    assert_int_equal(data_set_rows(data, 3, 8, &rows, NULL), SIFR_OK);
     assert_int_equal(rows.columns, 3);
     for (int64_t i = 0; i < 3; i++) {
-        train_data_window(data, i, &rows, i);
+        data_set_window(data, i, &rows, i);
         assert_memory_equal(rows.targets + i * 8 * 3, wanted[i], sizeof wanted[i]);
         assert_int_equal(rows.labels[i * 8], 0);
         assert_int_equal(rows.labels[i * 8 + 1], -100);
     }
-    train_rows_free(&rows);
-    train_data_close(data);
+    data_rows_free(&rows);
+    data_set_close(data);
     model_labels_free(&labels);
 
     labels = make_labels(names, 1);
@@ -173,13 +173,13 @@ static void has_targets(void **state) {
     options = options_for(scratch_text("score.csv", "sentence,label\nBonn,-2.5\nShe,1e2 \n"),
                           golden("wordpiece"), &labelled);
     data = open_data(&options);
-    assert_int_equal(train_data_rows(data, 1, 8, &rows, NULL), SIFR_OK);
-    train_data_window(data, 0, &rows, 0);
+    assert_int_equal(data_set_rows(data, 1, 8, &rows, NULL), SIFR_OK);
+    data_set_window(data, 0, &rows, 0);
     assert_true(rows.targets[0] == -2.5f);
-    train_data_window(data, 1, &rows, 0);
+    data_set_window(data, 1, &rows, 0);
     assert_true(rows.targets[0] == 100);
-    train_rows_free(&rows);
-    train_data_close(data);
+    data_rows_free(&rows);
+    data_set_close(data);
     model_labels_free(&labels);
 }
 
@@ -189,18 +189,18 @@ static int64_t label_at(int64_t passed_over, int32_t *last) {
     static char *names[] = {"a", "b"};
     model_labels labels = make_labels(names, 2);
     const char *path = scratch_text("ends.jsonl", "{\"text\": \"She\", \"label\": \"b\"}\n");
-    train_labelled labelled = {.task = MODEL_SEQUENCE_CLASSES,
-                               .labels = &labels,
-                               .length = 8,
-                               .padding = 0,
-                               .last = true,
-                               .passed_over = passed_over};
-    train_data_options options = options_for(path, golden("wordpiece"), &labelled);
-    train_data *data = open_data(&options);
-    train_rows rows;
+    data_labelled labelled = {.task = MODEL_SEQUENCE_CLASSES,
+                              .labels = &labels,
+                              .length = 8,
+                              .padding = 0,
+                              .last = true,
+                              .passed_over = passed_over};
+    data_set_options options = options_for(path, golden("wordpiece"), &labelled);
+    data_set *data = open_data(&options);
+    data_rows rows;
     int64_t at = -1;
-    assert_int_equal(train_data_rows(data, 1, 8, &rows, NULL), SIFR_OK);
-    train_data_window(data, 0, &rows, 0);
+    assert_int_equal(data_set_rows(data, 1, 8, &rows, NULL), SIFR_OK);
+    data_set_window(data, 0, &rows, 0);
     for (int64_t i = 0; i < 8; i++) {
         if (!rows.segments[i]) *last = rows.tokens[i];
         if (rows.labels[i] == -100) continue;
@@ -208,8 +208,8 @@ static int64_t label_at(int64_t passed_over, int32_t *last) {
         assert_int_equal(rows.labels[i], 1);
         at = i;
     }
-    train_rows_free(&rows);
-    train_data_close(data);
+    data_rows_free(&rows);
+    data_set_close(data);
     model_labels_free(&labels);
     return at;
 }
@@ -225,13 +225,12 @@ static void passes_over_padding(void **state) {
 
 /* --- what is refused --- */
 
-static void refuse(const char *name, const char *text, const train_labelled *labelled,
+static void refuse(const char *name, const char *text, const data_labelled *labelled,
                    const char *message) {
-    train_data *data;
+    data_set *data;
     sifr_error error = {0};
-    train_data_options options =
-        options_for(scratch_text(name, text), golden("wordpiece"), labelled);
-    assert_true(train_data_open(&options, &data, &error) != SIFR_OK);
+    data_set_options options = options_for(scratch_text(name, text), golden("wordpiece"), labelled);
+    assert_true(data_set_open(&options, &data, &error) != SIFR_OK);
     assert_message(&error, message);
     assert_message(&error, name);
 }
@@ -239,7 +238,7 @@ static void refuse(const char *name, const char *text, const train_labelled *lab
 static void refuses_rows(void **state) {
     (void)state;
     model_labels labels = make_labels(class_names, 3);
-    train_labelled l = {.task = MODEL_SEQUENCE_CLASSES, .labels = &labels, .length = 16};
+    data_labelled l = {.task = MODEL_SEQUENCE_CLASSES, .labels = &labels, .length = 16};
     refuse("a.csv", "words,label\nx,neutral\n", &l,
            "no column of text has a usual name; it has "
            "'words', 'label': name one with text_column");
@@ -284,7 +283,7 @@ static void refuses_rows(void **state) {
 static void names_the_first(void **state) {
     (void)state;
     model_labels labels = make_labels(class_names, 3);
-    train_labelled l = {.task = MODEL_SEQUENCE_CLASSES, .labels = &labels, .length = 16};
+    data_labelled l = {.task = MODEL_SEQUENCE_CLASSES, .labels = &labels, .length = 16};
     char *text = calloc(1, 200000), *end = text;
     end += sprintf(end, "text,label\n");
     for (int i = 2; i < 5000; i++)
@@ -298,25 +297,24 @@ static void finds_names(void **state) {
     (void)state;
     model_labels labels = {0};
     sifr_error error = {0};
-    train_label_columns none = {0};
+    data_label_columns none = {0};
     const char *paths[] = {scratch_text("n.csv", "text,label\na,10\nb,9\nc,no\nd,-1\ne,apple\n")};
     assert_int_equal(
-        train_label_names(paths, 1, MODEL_SEQUENCE_CLASSES, false, &none, &labels, &error),
-        SIFR_OK);
+        data_label_names(paths, 1, MODEL_SEQUENCE_CLASSES, false, &none, &labels, &error), SIFR_OK);
     static const char *const sorted[] = {"-1", "9", "10", "apple", "no"};
     assert_int_equal(labels.count, 5);
     for (int i = 0; i < 5; i++) assert_string_equal(labels.names[i], sorted[i]);
     paths[0] = scratch_text("one.csv", "text,label\na,x\nb,x\n");
     assert_int_equal(
-        train_label_names(paths, 1, MODEL_SEQUENCE_CLASSES, false, &none, &labels, &error),
+        data_label_names(paths, 1, MODEL_SEQUENCE_CLASSES, false, &none, &labels, &error),
         SIFR_FAILED);
     assert_message(&error, "the label column has one label");
     paths[0] = golden("tagged.jsonl");
-    assert_int_equal(
-        train_label_names(paths, 1, MODEL_TOKEN_CLASSES, false, &none, &labels, &error), SIFR_OK);
+    assert_int_equal(data_label_names(paths, 1, MODEL_TOKEN_CLASSES, false, &none, &labels, &error),
+                     SIFR_OK);
     assert_int_equal(labels.count, 4);
     const char *listed[] = {"no,yes,may be"};
-    assert_int_equal(train_label_names_listed(listed, 1, "labels", &labels, &error), SIFR_OK);
+    assert_int_equal(data_label_names_listed(listed, 1, "labels", &labels, &error), SIFR_OK);
     assert_int_equal(labels.count, 3);
     assert_string_equal(labels.names[2], "may be");
     model_labels_free(&labels);
@@ -327,15 +325,15 @@ static void finds_names(void **state) {
 static void masks_as_asked(void **state) {
     (void)state;
     enum { COUNT = 1000, WINDOWS = 200 };
-    train_masking masking;
+    data_masking masking;
     int64_t chosen = 0, masked = 0, kept = 0;
     int32_t tokens[COUNT], labels[COUNT], again[COUNT], other[COUNT];
-    assert_int_equal(train_masking_open(golden("wordpiece"), VOCAB, 0.15, &masking, NULL), SIFR_OK);
+    assert_int_equal(data_masking_open(golden("wordpiece"), VOCAB, 0.15, &masking, NULL), SIFR_OK);
     assert_int_equal(masking.mask, 4);
     for (int64_t w = 0; w < WINDOWS; w++) {
         for (int i = 0; i < COUNT; i++) again[i] = tokens[i] = i % 100;
-        train_masking_apply(&masking, train_masking_key(7, w), COUNT, tokens, labels);
-        train_masking_apply(&masking, train_masking_key(7, w), COUNT, again, other);
+        data_masking_apply(&masking, data_masking_key(7, w), COUNT, tokens, labels);
+        data_masking_apply(&masking, data_masking_key(7, w), COUNT, again, other);
         assert_memory_equal(tokens, again, sizeof tokens);
         for (int i = 0; i < COUNT; i++) {
             if (labels[i] == -100) {
@@ -355,7 +353,7 @@ static void masks_as_asked(void **state) {
     assert_true(share > 0.146 && share < 0.154);
     assert_true((double)masked / (double)chosen > 0.787 && (double)masked / (double)chosen < 0.815);
     assert_true((double)kept / (double)chosen > 0.09 && (double)kept / (double)chosen < 0.112);
-    train_masking_close(&masking);
+    data_masking_close(&masking);
 }
 
 static void masks_windows(void **state) {
@@ -364,22 +362,22 @@ static void masks_windows(void **state) {
     const char *text =
         scratch_text("t.txt", "The river rose after the long rain. She reads. It was "
                               "cold in the mountains.");
-    train_data_options options = options_for(text, golden("wordpiece"), NULL);
+    data_set_options options = options_for(text, golden("wordpiece"), NULL);
     options.mask_probability = 0.5;
-    train_data *data = open_data(&options);
-    int64_t windows = train_data_windows(data, SOME);
-    assert_int_equal(windows, train_data_tokens(data) / SOME);
-    train_rows rows;
-    assert_int_equal(train_data_rows(data, 4, SOME, &rows, NULL), SIFR_OK);
+    data_set *data = open_data(&options);
+    int64_t windows = data_set_windows(data, SOME);
+    assert_int_equal(windows, data_set_tokens(data) / SOME);
+    data_rows rows;
+    assert_int_equal(data_set_rows(data, 4, SOME, &rows, NULL), SIFR_OK);
     assert_null(rows.segments);
-    train_data_window(data, 0, &rows, 0);
-    train_data_window(data, 0, &rows, 1);
+    data_set_window(data, 0, &rows, 0);
+    data_set_window(data, 0, &rows, 1);
     assert_memory_equal(rows.labels, rows.labels + SOME, SOME * sizeof *rows.labels);
     /* The same window in two epochs has two masks, and one text. */
     int64_t other = 0;
-    while (train_permute(3, 1, windows, other) != train_permute(3, 0, windows, 0)) other++;
-    train_data_sample(data, 3, 0, &rows, 2);
-    train_data_sample(data, 3, windows + other, &rows, 3);
+    while (data_permute(3, 1, windows, other) != data_permute(3, 0, windows, 0)) other++;
+    data_set_sample(data, 3, 0, &rows, 2);
+    data_set_sample(data, 3, windows + other, &rows, 3);
     bool differ = false;
     for (int i = 0; i < SOME; i++) {
         const int32_t *t = rows.tokens + 2 * SOME + i, *l = rows.labels + 2 * SOME + i;
@@ -387,8 +385,8 @@ static void masks_windows(void **state) {
         assert_int_equal(*l == -100 ? *t : *l, l[SOME] == -100 ? t[SOME] : l[SOME]);
     }
     assert_true(differ);
-    train_rows_free(&rows);
-    train_data_close(data);
+    data_rows_free(&rows);
+    data_set_close(data);
 }
 
 int main(void) {

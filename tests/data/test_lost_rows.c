@@ -18,30 +18,30 @@ static const char blind[] = TURNS(""), listing[] = TOOLS TURNS(""), whole[] = TO
 #define TOOL "\"tools\": [{\"type\": \"function\", \"function\": {\"name\": \"find\"}}]"
 #define ROW(messages, more) "{\"messages\": [" messages "]" more "}\n"
 
-static train_chat_options options_of(const char *template, const char *rows,
-                                     train_chat_source *source, train_chat_mask mask) {
+static data_chat_options options_of(const char *template, const char *rows,
+                                    data_chat_source *source, data_chat_mask mask) {
     set_template(template);
     *source = source_of(scratch_text("x.jsonl", rows));
-    train_chat_options options = options_for(source, 1);
+    data_chat_options options = options_for(source, 1);
     options.length = 512;
     options.mask = mask;
     return options;
 }
 
-static sifr_status open_text(const char *template, const char *rows, train_chat_mask mask,
-                             train_chat **out, sifr_error *error) {
-    train_chat_source source;
-    train_chat_options options = options_of(template, rows, &source, mask);
+static sifr_status open_text(const char *template, const char *rows, data_chat_mask mask,
+                             data_chat **out, sifr_error *error) {
+    data_chat_source source;
+    data_chat_options options = options_of(template, rows, &source, mask);
     said[0] = 0;
-    return train_chat_open(&options, out, error);
+    return data_chat_open(&options, out, error);
 }
 
 static int64_t tokens_of(const char *template, const char *rows) {
-    train_chat_source source;
-    train_chat_options options = options_of(template, rows, &source, TRAIN_ON_ASSISTANT);
-    train_chat *chat = open_rows(&options);
-    int64_t tokens = train_chat_count(chat)->tokens;
-    train_chat_close(chat);
+    data_chat_source source;
+    data_chat_options options = options_of(template, rows, &source, DATA_ON_ASSISTANT);
+    data_chat *chat = open_rows(&options);
+    int64_t tokens = data_chat_count(chat)->tokens;
+    data_chat_close(chat);
     return tokens;
 }
 
@@ -70,11 +70,11 @@ static void refuses_empty_answers(void **state) {
                                           "function_call", "reasoning_content", "tool_calls"};
     char wanted[200];
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
-        train_chat *chat;
+        data_chat *chat;
         sifr_error error = {0};
         /* The list of tools has the name of the function that is called. */
         const char *template = i == 1 ? listing : blind;
-        assert_int_equal(open_text(template, rows[i], TRAIN_ON_ASSISTANT, &chat, &error),
+        assert_int_equal(open_text(template, rows[i], DATA_ON_ASSISTANT, &chat, &error),
                          SIFR_FAILED);
         snprintf(wanted, sizeof wanted,
                  "x.jsonl: row 1, line 1: message 2 of the assistant has nothing but '%s', which "
@@ -151,14 +151,14 @@ static void says_tools_twice(void **state) {
 /* A turn that is not learned under train_on last may be empty. */
 static void last_alone(void **state) {
     (void)state;
-    train_chat *chat;
+    data_chat *chat;
     sifr_error error = {0};
     static const char rows[] =
         ROW(USER ", " SAID("\"\"", ", " CALL) ", " USER ", " SAID("\"b\"", ""), "");
-    assert_int_equal(open_text(blind, rows, TRAIN_ON_LAST, &chat, &error), SIFR_OK);
-    train_chat_close(chat);
+    assert_int_equal(open_text(blind, rows, DATA_ON_LAST, &chat, &error), SIFR_OK);
+    data_chat_close(chat);
     assert_int_equal(lines_with("does not write 'tool_calls'"), 1);
-    assert_int_equal(open_text(blind, rows, TRAIN_ON_ALL, &chat, &error), SIFR_FAILED);
+    assert_int_equal(open_text(blind, rows, DATA_ON_ALL, &chat, &error), SIFR_FAILED);
 }
 
 int main(void) {

@@ -16,10 +16,10 @@ static json_t *read_golden(void) {
     return golden;
 }
 
-static train_chat_packs make(const int64_t *lengths, int64_t count, int64_t room) {
-    train_chat_packs packs;
+static data_chat_packs make(const int64_t *lengths, int64_t count, int64_t room) {
+    data_chat_packs packs;
     sifr_error error = {0};
-    if (train_chat_packs_make(lengths, count, room, &packs, &error) != SIFR_OK)
+    if (data_chat_packs_make(lengths, count, room, &packs, &error) != SIFR_OK)
         fail_msg("%s", error.message);
     return packs;
 }
@@ -34,7 +34,7 @@ static void as_trl(void **state) {
         int64_t lengths[256], count = (int64_t)json_array_size(given);
         for (int64_t i = 0; i < count; i++)
             lengths[i] = json_integer_value(json_array_get(given, (size_t)i));
-        train_chat_packs have =
+        data_chat_packs have =
             make(lengths, count, json_integer_value(json_object_get(item, "room")));
         assert_int_equal(have.count, json_array_size(want));
         for (int64_t p = 0; p < have.count; p++) {
@@ -44,7 +44,7 @@ static void as_trl(void **state) {
                 assert_int_equal(have.rows[have.starts[p] + (int64_t)i],
                                  json_integer_value(json_array_get(rows, i)));
         }
-        train_chat_packs_free(&have);
+        data_chat_packs_free(&have);
     }
     json_decref(golden);
 }
@@ -60,7 +60,7 @@ static void any_rows(void **state) {
             x = x * 1664525 + 1013904223;
             lengths[i] = 1 + (int64_t)(x >> 8) % room;
         }
-        train_chat_packs packs = make(lengths, ROWS, room);
+        data_chat_packs packs = make(lengths, ROWS, room);
         memset(seen, 0, sizeof seen);
         memset(used, 0, sizeof used);
         int64_t least = INT64_MAX, second = INT64_MAX;
@@ -79,11 +79,11 @@ static void any_rows(void **state) {
         assert_int_equal(packs.starts[packs.count], ROWS);
         for (int i = 0; i < ROWS; i++) assert_int_equal(seen[i], 1);
         assert_true(packs.count == 1 || least + second > room);
-        train_chat_packs_free(&packs);
+        data_chat_packs_free(&packs);
     }
-    train_chat_packs none = make(lengths, 0, 10);
+    data_chat_packs none = make(lengths, 0, 10);
     assert_int_equal(none.count, 0);
-    train_chat_packs_free(&none);
+    data_chat_packs_free(&none);
 }
 
 int main(void) {

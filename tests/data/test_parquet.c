@@ -28,7 +28,7 @@ static void read_bytes(const char *name, char **out, size_t *size) {
 }
 
 static void needs_parquet(void) {
-    if (!formats_parquet_built()) {
+    if (!data_parquet_built()) {
         print_message("built without Parquet: skipped\n");
         skip();
     }
@@ -36,18 +36,17 @@ static void needs_parquet(void) {
 
 /* 1 where the file has other rows. */
 static int check_file(const char *name, const json_t *rows) {
-    formats_records *records;
+    data_records *records;
     sifr_error error = {0};
     size_t i;
     json_t *wanted, *row;
-    if (formats_records_open(golden(name), &records, &error) != SIFR_OK)
-        fail_msg("%s", error.message);
-    const json_t *columns = formats_records_columns(records);
+    if (data_records_open(golden(name), &records, &error) != SIFR_OK) fail_msg("%s", error.message);
+    const json_t *columns = data_records_columns(records);
     assert_int_equal(json_array_size(columns), json_object_size(json_array_get(rows, 0)));
     json_array_foreach(rows, i, wanted) {
-        if (formats_records_next(records, &row, &error) != SIFR_OK)
+        if (data_records_next(records, &row, &error) != SIFR_OK)
             fail_msg("row %zu: %s", i, error.message);
-        assert_int_equal(formats_records_row(records), i + 1);
+        assert_int_equal(data_records_row(records), i + 1);
         if (!row || !json_equal(row, wanted)) {
             char *text = row ? json_dumps(row, 0) : NULL, *other = json_dumps(wanted, 0);
             print_message("%s, row %zu\nwanted: %s\ngot:    %s\n", name, i, other,
@@ -55,14 +54,14 @@ static int check_file(const char *name, const json_t *rows) {
             free(text);
             free(other);
             json_decref(row);
-            formats_records_close(records);
+            data_records_close(records);
             return 1;
         }
         json_decref(row);
     }
-    assert_int_equal(formats_records_next(records, &row, &error), SIFR_OK);
+    assert_int_equal(data_records_next(records, &row, &error), SIFR_OK);
     assert_null(row);
-    formats_records_close(records);
+    data_records_close(records);
     return 0;
 }
 
@@ -89,23 +88,23 @@ static void files_of_pyarrow(void **state) {
 
 /* Reads all that can be read; the number of rows. */
 static size_t read_all(const char *data, size_t size, bool *whole) {
-    formats_records *records;
+    data_records *records;
     sifr_error error = {0};
     size_t rows = 0;
     *whole = false;
     sifr_status status =
-        formats_records_parse(FORMATS_RECORDS_PARQUET, data, size, "input", &records, &error);
+        data_records_parse(DATA_RECORDS_PARQUET, data, size, "input", &records, &error);
     if (status == SIFR_OK) {
         for (;;) {
             json_t *row;
-            status = formats_records_next(records, &row, &error);
+            status = data_records_next(records, &row, &error);
             if (status == SIFR_OK && !row) break;
-            if (status != SIFR_OK && !formats_records_skippable(records)) break;
+            if (status != SIFR_OK && !data_records_skippable(records)) break;
             rows++;
             json_decref(row);
         }
         *whole = status == SIFR_OK;
-        formats_records_close(records);
+        data_records_close(records);
     }
     if (status != SIFR_OK)
         assert_true(strncmp(error.message, "input: ", 7) == 0 && !strchr(error.message, '\n'));
@@ -172,12 +171,12 @@ static void checksums(void **state) {
 }
 
 static void refused(const void *data, size_t size, const char *file, const char *word) {
-    formats_records *records;
+    data_records *records;
     sifr_error error = {0};
     scratch_write(file, data, size);
     char path[BASE_PATH_LENGTH + 64];
     snprintf(path, sizeof path, "%s/%s", scratch, file);
-    assert_true(formats_records_open(path, &records, &error) != SIFR_OK);
+    assert_true(data_records_open(path, &records, &error) != SIFR_OK);
     if (!strstr(error.message, word)) fail_msg("%s", error.message);
 }
 
@@ -186,19 +185,19 @@ static void no_parquet(void **state) {
     char *data;
     size_t size;
     read_bytes("flat-snappy.parquet", &data, &size);
-    if (!formats_parquet_built()) {
+    if (!data_parquet_built()) {
         refused(data, size, "a.parquet", "Parquet is not read; convert it, with pandas");
     } else {
         refused("{}", 2, "a.parquet", "no Parquet file: it does not begin with PAR1");
         refused(data, size, "a.parquet.gz", "a packed Parquet file is not read; unpack it");
-        formats_records *records;
+        data_records *records;
         sifr_error error = {0};
         json_t *row;
-        assert_int_equal(formats_records_open(golden("brotli.parquet"), &records, &error), SIFR_OK);
-        assert_int_equal(formats_records_next(records, &row, &error), SIFR_USAGE);
+        assert_int_equal(data_records_open(golden("brotli.parquet"), &records, &error), SIFR_OK);
+        assert_int_equal(data_records_next(records, &row, &error), SIFR_USAGE);
         if (!strstr(error.message, "packed with Brotli, which is not supported"))
             fail_msg("%s", error.message);
-        formats_records_close(records);
+        data_records_close(records);
         refused(data, size - 1, "b.parquet", "b.parquet: the Parquet file cannot be read");
     }
     free(data);

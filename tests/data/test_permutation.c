@@ -16,7 +16,7 @@ static void is_a_bijection(void **state) {
         char *seen = calloc((size_t)counts[c], 1);
         assert_non_null(seen);
         for (int64_t i = 0; i < counts[c]; i++) {
-            int64_t to = train_permute(7, 3, counts[c], i);
+            int64_t to = data_permute(7, 3, counts[c], i);
             assert_in_range(to, 0, counts[c] - 1);
             assert_false(seen[to]);
             seen[to] = 1;
@@ -28,7 +28,7 @@ static void is_a_bijection(void **state) {
 static int64_t agreements(uint64_t seed_a, int64_t epoch_a, uint64_t seed_b, int64_t epoch_b) {
     int64_t same = 0;
     for (int64_t i = 0; i < 1000; i++)
-        same += train_permute(seed_a, epoch_a, 1000, i) == train_permute(seed_b, epoch_b, 1000, i);
+        same += data_permute(seed_a, epoch_a, 1000, i) == data_permute(seed_b, epoch_b, 1000, i);
     return same;
 }
 
@@ -46,12 +46,12 @@ static void seed_and_epoch_matter(void **state) {
 static void shuffles(void **state) {
     (void)state;
     int64_t near = 0, first[64];
-    for (int64_t i = 0; i < 64; i++) first[i] = train_permute(42, 0, 100000, i * 1000);
+    for (int64_t i = 0; i < 64; i++) first[i] = data_permute(42, 0, 100000, i * 1000);
     for (int64_t i = 0; i + 1 < 10000; i++)
-        near += llabs(train_permute(42, 0, 10000, i) - train_permute(42, 0, 10000, i + 1)) <= 1;
+        near += llabs(data_permute(42, 0, 10000, i) - data_permute(42, 0, 10000, i + 1)) <= 1;
     assert_in_range(near, 0, 20); /* 2 expected */
     for (int64_t i = 63; i >= 0; i--)
-        assert_int_equal(first[i], train_permute(42, 0, 100000, i * 1000));
+        assert_int_equal(first[i], data_permute(42, 0, 100000, i * 1000));
 }
 
 /* The order of small sets is spread: each of the 6 orders of 3 things in its share of epochs. */
@@ -60,7 +60,7 @@ static void small_sets(void **state) {
     int counts[27] = {0};
     for (int64_t epoch = 0; epoch < 6000; epoch++) {
         int64_t order = 0;
-        for (int64_t i = 0; i < 3; i++) order = order * 3 + train_permute(5, epoch, 3, i);
+        for (int64_t i = 0; i < 3; i++) order = order * 3 + data_permute(5, epoch, 3, i);
         counts[order]++;
     }
     int orders = 0;
@@ -76,7 +76,7 @@ static void large_counts(void **state) {
     (void)state;
     static const int64_t counts[] = {INT64_C(1) << 40, (INT64_C(1) << 62) + 1, INT64_MAX};
     for (size_t c = 0; c < sizeof counts / sizeof *counts; c++) {
-        int64_t a = train_permute(1, 0, counts[c], 0), b = train_permute(1, 0, counts[c], 1);
+        int64_t a = data_permute(1, 0, counts[c], 0), b = data_permute(1, 0, counts[c], 1);
         assert_true(a >= 0);
         assert_true(a < counts[c]);
         assert_true(b >= 0);

@@ -8,35 +8,35 @@
 #include "data/records/records.h"
 
 /* Rows that are longer and shorter than what is unpacked at a time. */
-static size_t make_rows(formats_records_kind kind, char **out) {
+static size_t make_rows(data_records_kind kind, char **out) {
     size_t room = 4 << 20, size = 0;
     char *text = malloc(room);
     size += (size_t)snprintf(text, room, "%s",
-                             kind == FORMATS_RECORDS_CSV    ? "a,n\n"
-                             : kind == FORMATS_RECORDS_JSON ? "\n [\n"
-                                                            : "");
+                             kind == DATA_RECORDS_CSV    ? "a,n\n"
+                             : kind == DATA_RECORDS_JSON ? "\n [\n"
+                                                         : "");
     for (int i = 0; i < 40; i++) {
         size_t fill = i % 7 == 3 ? 300000 : (size_t)i * 13;
-        const char *begin = kind == FORMATS_RECORDS_CSV ? "\"" : "{\"a\": \"";
+        const char *begin = kind == DATA_RECORDS_CSV ? "\"" : "{\"a\": \"";
         size += (size_t)snprintf(text + size, room - size, "%s%s", begin,
-                                 kind == FORMATS_RECORDS_CSV ? "x\n\"\"," : "\\\"{[");
+                                 kind == DATA_RECORDS_CSV ? "x\n\"\"," : "\\\"{[");
         memset(text + size, 'a' + i % 26, fill);
         size += fill;
         size += (size_t)snprintf(text + size, room - size,
-                                 kind == FORMATS_RECORDS_CSV ? "\",%d\r\n" : "\", \"n\": %d}%s\n",
-                                 i, kind == FORMATS_RECORDS_JSON && i < 39 ? " ," : "");
+                                 kind == DATA_RECORDS_CSV ? "\",%d\r\n" : "\", \"n\": %d}%s\n", i,
+                                 kind == DATA_RECORDS_JSON && i < 39 ? " ," : "");
     }
-    if (kind == FORMATS_RECORDS_JSON) size += (size_t)snprintf(text + size, room - size, "] \n");
+    if (kind == DATA_RECORDS_JSON) size += (size_t)snprintf(text + size, room - size, "] \n");
     *out = text;
     return size;
 }
 
-static size_t pack(formats_packing packing, const char *text, size_t size, int parts, char **out) {
+static size_t pack(data_packing packing, const char *text, size_t size, int parts, char **out) {
     size_t room = 2 * size + 4096, used = 0;
     *out = malloc(room);
     for (int p = 0; p < parts; p++) {
         size_t from = size * (size_t)p / (size_t)parts, to = size * (size_t)(p + 1) / (size_t)parts;
-        if (packing == FORMATS_ZSTD) {
+        if (packing == DATA_ZSTD) {
             used += ZSTD_compress(*out + used, room - used, text + from, to - from, 1);
             continue;
         }
@@ -52,38 +52,37 @@ static size_t pack(formats_packing packing, const char *text, size_t size, int p
     return used;
 }
 
-static json_t *read_rows(formats_records_kind kind, formats_packing packing, const char *data,
+static json_t *read_rows(data_records_kind kind, data_packing packing, const char *data,
                          size_t size, int64_t *lines) {
-    formats_records *records;
+    data_records *records;
     sifr_error error = {0};
     json_t *rows = json_array(), *row;
-    if (formats_records_parse_packed(kind, packing, data, size, "data", &records, &error) !=
-        SIFR_OK)
+    if (data_records_parse_packed(kind, packing, data, size, "data", &records, &error) != SIFR_OK)
         fail_msg("%s", error.message);
     *lines = 0;
     for (;;) {
-        if (formats_records_next(records, &row, &error) != SIFR_OK) fail_msg("%s", error.message);
+        if (data_records_next(records, &row, &error) != SIFR_OK) fail_msg("%s", error.message);
         if (!row) break;
-        assert_int_equal(formats_records_row(records), (int64_t)json_array_size(rows) + 1);
-        *lines = (*lines * 31 + formats_records_line(records)) % 1000000007;
+        assert_int_equal(data_records_row(records), (int64_t)json_array_size(rows) + 1);
+        *lines = (*lines * 31 + data_records_line(records)) % 1000000007;
         json_array_append_new(rows, row);
     }
-    formats_records_close(records);
+    data_records_close(records);
     return rows;
 }
 
 static void unpacks_rows(void **state) {
     (void)state;
-    static const formats_records_kind kinds[] = {FORMATS_RECORDS_JSONL, FORMATS_RECORDS_JSON,
-                                                 FORMATS_RECORDS_CSV};
+    static const data_records_kind kinds[] = {DATA_RECORDS_JSONL, DATA_RECORDS_JSON,
+                                              DATA_RECORDS_CSV};
     for (size_t k = 0; k < 3; k++) {
         char *text, *packed;
         int64_t lines, packed_lines;
         size_t size = make_rows(kinds[k], &text);
-        json_t *plain = read_rows(kinds[k], FORMATS_PLAIN, text, size, &lines);
+        json_t *plain = read_rows(kinds[k], DATA_PLAIN, text, size, &lines);
         assert_int_equal(json_array_size(plain), 40);
         for (int how = 0; how < 4; how++) {
-            formats_packing packing = how % 2 ? FORMATS_ZSTD : FORMATS_GZIP;
+            data_packing packing = how % 2 ? DATA_ZSTD : DATA_GZIP;
             size_t bytes = pack(packing, text, size, how < 2 ? 1 : 5, &packed);
             json_t *rows = read_rows(kinds[k], packing, packed, bytes, &packed_lines);
             assert_true(json_equal(plain, rows));
@@ -97,37 +96,37 @@ static void unpacks_rows(void **state) {
 }
 
 /* "ok" and "bad" for each row, up to the end or to a failure behind which nothing is read. */
-static void assert_course(formats_records_kind kind, formats_packing packing, const char *data,
+static void assert_course(data_records_kind kind, data_packing packing, const char *data,
                           size_t size, const char *expected, const char *message) {
     char course[64] = "";
     size_t used = 0;
-    formats_records *records;
+    data_records *records;
     sifr_error error = {0};
     json_t *row = NULL;
     sifr_status status =
-        formats_records_parse_packed(kind, packing, data, size, "data", &records, &error);
+        data_records_parse_packed(kind, packing, data, size, "data", &records, &error);
     bool opened = status == SIFR_OK, more = opened;
     while (more) {
-        status = formats_records_next(records, &row, &error);
-        more = status == SIFR_OK ? row != NULL : formats_records_skippable(records);
+        status = data_records_next(records, &row, &error);
+        more = status == SIFR_OK ? row != NULL : data_records_skippable(records);
         if (status != SIFR_OK) assert_int_equal(status, SIFR_FAILED);
         if (more || status != SIFR_OK) course[used++] = status == SIFR_OK ? 'r' : more ? 'b' : 'f';
         json_decref(row);
     }
     assert_string_equal(opened ? course : "f", expected);
-    if (opened) formats_records_close(records);
+    if (opened) data_records_close(records);
     if (message) assert_message(&error, message);
 }
 
-static void assert_text_course(formats_records_kind kind, const char *text, const char *expected,
+static void assert_text_course(data_records_kind kind, const char *text, const char *expected,
                                const char *message) {
     size_t size = strlen(text);
     char *copy = malloc(size ? size : 1), *packed;
     memcpy(copy, text, size);
-    assert_course(kind, FORMATS_PLAIN, copy, size, expected, message);
-    for (int p = FORMATS_GZIP; p <= FORMATS_ZSTD; p++) {
-        size_t bytes = pack((formats_packing)p, copy, size, 1, &packed);
-        assert_course(kind, (formats_packing)p, packed, bytes, expected, message);
+    assert_course(kind, DATA_PLAIN, copy, size, expected, message);
+    for (int p = DATA_GZIP; p <= DATA_ZSTD; p++) {
+        size_t bytes = pack((data_packing)p, copy, size, 1, &packed);
+        assert_course(kind, (data_packing)p, packed, bytes, expected, message);
         free(packed);
     }
     free(copy);
@@ -135,7 +134,7 @@ static void assert_text_course(formats_records_kind kind, const char *text, cons
 
 static void reads_arrays(void **state) {
     (void)state;
-    const formats_records_kind json = FORMATS_RECORDS_JSON;
+    const data_records_kind json = DATA_RECORDS_JSON;
     assert_text_course(json, "\xEF\xBB\xBF[]", "", NULL);
     assert_text_course(json, "", "", NULL);
     assert_text_course(json, "[{\"a\": [1, {\"b\": \"]}\\\\\"}]},\n{\"a\": 2}]\n", "rr", NULL);
@@ -161,26 +160,26 @@ static void reads_arrays(void **state) {
 
 static void reads_on(void **state) {
     (void)state;
-    assert_text_course(FORMATS_RECORDS_JSONL, "{\"a\": 1}\n{\"a\":\n{\"a\": 3}\n[1]\n{\"a\": 5}",
+    assert_text_course(DATA_RECORDS_JSONL, "{\"a\": 1}\n{\"a\":\n{\"a\": 3}\n[1]\n{\"a\": 5}",
                        "rbrbr", NULL);
-    assert_text_course(FORMATS_RECORDS_CSV, "a,b\n1,2\n3\n4,5,6,7\n8,9\n", "rbbr", NULL);
-    assert_text_course(FORMATS_RECORDS_CSV, "a,b\n1,2\n\xC3\x28,5\n8,9\n", "rbr",
+    assert_text_course(DATA_RECORDS_CSV, "a,b\n1,2\n3\n4,5,6,7\n8,9\n", "rbbr", NULL);
+    assert_text_course(DATA_RECORDS_CSV, "a,b\n1,2\n\xC3\x28,5\n8,9\n", "rbr",
                        "data: line 3 is not valid UTF-8");
-    assert_text_course(FORMATS_RECORDS_CSV, "a,b\n1,2\n\"3,4\n8,9\n", "rf",
+    assert_text_course(DATA_RECORDS_CSV, "a,b\n1,2\n\"3,4\n8,9\n", "rf",
                        "a quote that is never closed");
 }
 
 static void refuses_damage(void **state) {
     (void)state;
     char *text, *packed;
-    size_t size = make_rows(FORMATS_RECORDS_JSONL, &text);
-    for (int p = FORMATS_GZIP; p <= FORMATS_ZSTD; p++) {
-        size_t bytes = pack((formats_packing)p, text, size / 8, 1, &packed);
-        assert_course(FORMATS_RECORDS_JSONL, (formats_packing)p, packed, 0, "f", "there is none");
-        assert_course(FORMATS_RECORDS_JSONL, (formats_packing)p, packed, 8, "f", "cut short");
-        assert_course(FORMATS_RECORDS_JSONL, (formats_packing)p, text, 100, "f", "damaged");
+    size_t size = make_rows(DATA_RECORDS_JSONL, &text);
+    for (int p = DATA_GZIP; p <= DATA_ZSTD; p++) {
+        size_t bytes = pack((data_packing)p, text, size / 8, 1, &packed);
+        assert_course(DATA_RECORDS_JSONL, (data_packing)p, packed, 0, "f", "there is none");
+        assert_course(DATA_RECORDS_JSONL, (data_packing)p, packed, 8, "f", "cut short");
+        assert_course(DATA_RECORDS_JSONL, (data_packing)p, text, 100, "f", "damaged");
         packed[0] ^= 1;
-        assert_course(FORMATS_RECORDS_JSONL, (formats_packing)p, packed, bytes, "f", "damaged");
+        assert_course(DATA_RECORDS_JSONL, (data_packing)p, packed, bytes, "f", "damaged");
         free(packed);
     }
     free(text);
@@ -192,14 +191,14 @@ static void bounds_rows(void **state) {
     size_t size = (size_t)80 << 20;
     char *text = malloc(size), *packed;
     memset(text, 'a', size);
-    for (int p = FORMATS_GZIP; p <= FORMATS_ZSTD; p++) {
-        size_t bytes = pack((formats_packing)p, text, size, 1, &packed);
-        assert_course(FORMATS_RECORDS_JSONL, (formats_packing)p, packed, bytes, "f",
+    for (int p = DATA_GZIP; p <= DATA_ZSTD; p++) {
+        size_t bytes = pack((data_packing)p, text, size, 1, &packed);
+        assert_course(DATA_RECORDS_JSONL, (data_packing)p, packed, bytes, "f",
                       "the row at line 1 has more than 67108864 bytes");
         text[0] = '[', text[1] = '{';
         free(packed);
-        bytes = pack((formats_packing)p, text, size, 1, &packed);
-        assert_course(FORMATS_RECORDS_JSON, (formats_packing)p, packed, bytes, "f",
+        bytes = pack((data_packing)p, text, size, 1, &packed);
+        assert_course(DATA_RECORDS_JSON, (data_packing)p, packed, bytes, "f",
                       "has more than 67108864 bytes");
         text[0] = text[1] = 'a';
         free(packed);
@@ -211,9 +210,9 @@ static void bounds_rows(void **state) {
     memset(text, 'a', size);
     memcpy(text, "{}\n", 3);
     memcpy(text + size - 4, "\n{}\n", 4);
-    for (int p = FORMATS_GZIP; p <= FORMATS_ZSTD; p++) {
-        size_t bytes = pack((formats_packing)p, text, size, 1, &packed);
-        assert_course(FORMATS_RECORDS_JSONL, (formats_packing)p, packed, bytes, "rbr",
+    for (int p = DATA_GZIP; p <= DATA_ZSTD; p++) {
+        size_t bytes = pack((data_packing)p, text, size, 1, &packed);
+        assert_course(DATA_RECORDS_JSONL, (data_packing)p, packed, bytes, "rbr",
                       "the row at line 2 has more than 67108864 bytes");
         free(packed);
     }
@@ -222,13 +221,13 @@ static void bounds_rows(void **state) {
 
 static void knows_names(void **state) {
     (void)state;
-    formats_records_kind kind;
-    assert_true(formats_records_kind_of("x.jsonl.gz", &kind) && kind == FORMATS_RECORDS_JSONL);
-    assert_true(formats_records_kind_of("x.JSON.zst", &kind) && kind == FORMATS_RECORDS_JSON);
-    assert_true(formats_records_kind_of("a/x.csv", &kind) && kind == FORMATS_RECORDS_CSV);
-    assert_false(formats_records_kind_of("x.txt.gz", &kind));
-    assert_false(formats_records_kind_of(".csv", &kind));
-    assert_false(formats_records_kind_of(".csv.gz", &kind));
+    data_records_kind kind;
+    assert_true(data_records_kind_of("x.jsonl.gz", &kind) && kind == DATA_RECORDS_JSONL);
+    assert_true(data_records_kind_of("x.JSON.zst", &kind) && kind == DATA_RECORDS_JSON);
+    assert_true(data_records_kind_of("a/x.csv", &kind) && kind == DATA_RECORDS_CSV);
+    assert_false(data_records_kind_of("x.txt.gz", &kind));
+    assert_false(data_records_kind_of(".csv", &kind));
+    assert_false(data_records_kind_of(".csv.gz", &kind));
 }
 
 int main(void) {

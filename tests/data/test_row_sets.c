@@ -8,7 +8,7 @@
 
 enum { LEAST_SETS = 30 };
 
-static const formats_row_place place = {.file = "set", .row = 1, .line = 1};
+static const data_row_place place = {.file = "set", .row = 1, .line = 1};
 
 static json_t *load_sets(void) {
     char path[BASE_PATH_LENGTH];
@@ -33,7 +33,7 @@ static json_t *turn_text(const json_t *message) {
 }
 
 /* {"prompt", "answer", "tools"}. */
-static json_t *describe(const formats_conversation *c) {
+static json_t *describe(const data_conversation *c) {
     json_t *prompt = json_array(), *answer, *out;
     size_t count = json_array_size(c->messages);
     for (size_t i = 0; i + 1 < count; i++)
@@ -50,21 +50,21 @@ static json_t *describe(const formats_conversation *c) {
     return out;
 }
 
-static sifr_status read_one(const json_t *row, const formats_form *form, json_t **out,
+static sifr_status read_one(const json_t *row, const data_form *form, json_t **out,
                             sifr_error *error) {
-    formats_conversation c;
-    BASE_TRY(formats_conversation_read(row, form, NULL, true, &place, &c, error));
+    data_conversation c;
+    BASE_TRY(data_conversation_read(row, form, NULL, true, &place, &c, error));
     *out = describe(&c);
-    formats_conversation_free(&c);
+    data_conversation_free(&c);
     return SIFR_OK;
 }
 
-static sifr_status read_row(const json_t *row, const formats_form *form, json_t **out,
+static sifr_status read_row(const json_t *row, const data_form *form, json_t **out,
                             sifr_error *error) {
     json_t *sides[2], *read[2] = {NULL, NULL};
-    const formats_form *side = formats_form_of(FORMATS_ROW_PROMPT_COMPLETION);
-    if (form->type != FORMATS_ROW_PREFERENCE) return read_one(row, form, out, error);
-    BASE_TRY(formats_preference_read(row, form, true, &place, sides, error));
+    const data_form *side = data_form_of(DATA_ROW_PROMPT_COMPLETION);
+    if (form->type != DATA_ROW_PREFERENCE) return read_one(row, form, out, error);
+    BASE_TRY(data_preference_read(row, form, true, &place, sides, error));
     for (int i = 0; i < 2; i++)
         assert_int_equal(read_one(sides[i], side, &read[i], error), SIFR_OK);
     json_object_set(read[0], "rejected", json_object_get(read[1], "answer"));
@@ -90,10 +90,10 @@ static void check_set(const json_t *entry) {
     const char *set = json_string_value(json_object_get(entry, "set"));
     const char *refused = json_string_value(json_object_get(entry, "refused"));
     json_t *row = json_object_get(entry, "row"), *read = NULL;
-    const formats_form *form = NULL;
-    train_chat_fields fields = {0};
+    const data_form *form = NULL;
+    data_chat_fields fields = {0};
     sifr_error error = {0};
-    sifr_status status = formats_row_form_find(row, FORMATS_ROW_TYPES, &place, &form, &error);
+    sifr_status status = data_row_form_find(row, DATA_ROW_TYPES, &place, &form, &error);
     if (status == SIFR_OK) status = read_row(row, form, &read, &error);
     assert_true(json_string_length(json_object_get(entry, "why")) || !refused);
     assert_string_equal(form->name, json_string_value(json_object_get(entry, "form")));
@@ -103,12 +103,12 @@ static void check_set(const json_t *entry) {
         assert_message(&error, refused);
         return;
     }
-    assert_int_equal(train_chat_fields_note(&fields, form, row, &error), SIFR_OK);
+    assert_int_equal(data_chat_fields_note(&fields, form, row, &error), SIFR_OK);
     compare(set, "what is listed", fields.unread, json_object_get(entry, "listed"));
     for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
         compare(set, parts[i], json_object_get(read, parts[i]), json_object_get(entry, parts[i]));
     json_decref(read);
-    train_chat_fields_free(&fields);
+    data_chat_fields_free(&fields);
 }
 
 static void reads_public_sets(void **state) {
@@ -122,10 +122,10 @@ static void reads_public_sets(void **state) {
 
 static void refuse(const char *row_text, const char *message) {
     json_t *row, *read = NULL;
-    const formats_form *form;
+    const data_form *form;
     sifr_error error = {0};
     assert_int_equal(base_json_parse(row_text, strlen(row_text), "", &row, &error), SIFR_OK);
-    sifr_status status = formats_row_form_find(row, FORMATS_ROW_TYPES, &place, &form, &error);
+    sifr_status status = data_row_form_find(row, DATA_ROW_TYPES, &place, &form, &error);
     if (status == SIFR_OK) status = read_row(row, form, &read, &error);
     if (status != SIFR_FAILED) fail_msg("%s is read", row_text);
     assert_message(&error, message);
@@ -134,10 +134,10 @@ static void refuse(const char *row_text, const char *message) {
 
 static void accept(const char *row_text) {
     json_t *row, *read = NULL;
-    const formats_form *form;
+    const data_form *form;
     sifr_error error = {0};
     assert_int_equal(base_json_parse(row_text, strlen(row_text), "", &row, &error), SIFR_OK);
-    sifr_status status = formats_row_form_find(row, FORMATS_ROW_TYPES, &place, &form, &error);
+    sifr_status status = data_row_form_find(row, DATA_ROW_TYPES, &place, &form, &error);
     if (status == SIFR_OK) status = read_row(row, form, &read, &error);
     if (status != SIFR_OK) fail_msg("%s: %s", row_text, error.message);
     json_decref(read);

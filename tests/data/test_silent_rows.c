@@ -4,21 +4,21 @@
 #include "data/finetune_case.h"
 
 static void refuse(const char *name, const char *rows, const char *message) {
-    train_chat_source source = source_of(scratch_text(name, rows));
-    train_chat_options options = options_for(&source, 1);
-    train_chat *chat;
+    data_chat_source source = source_of(scratch_text(name, rows));
+    data_chat_options options = options_for(&source, 1);
+    data_chat *chat;
     sifr_error error = {0};
-    if (train_chat_open(&options, &chat, &error) != SIFR_FAILED) fail_msg("%s is read", rows);
+    if (data_chat_open(&options, &chat, &error) != SIFR_FAILED) fail_msg("%s is read", rows);
     assert_message(&error, message);
 }
 
 /* Trains, leaves out what is `ignored` (NULL: nothing), and says the line; NULL: none of fields,
  * members or variables. */
 static void say(const char *name, const char *rows, json_t *ignored, const char *line) {
-    train_chat_source source = source_of(scratch_text(name, rows));
-    train_chat_options options = options_for(&source, 1);
+    data_chat_source source = source_of(scratch_text(name, rows));
+    data_chat_options options = options_for(&source, 1);
     source.ignored[1] = ignored;
-    train_chat_close(open_rows(&options));
+    data_chat_close(open_rows(&options));
     json_decref(ignored);
     if (line ? !strstr(said, line) : strstr(said, "not read") || strstr(said, "no row"))
         fail_msg("%s: says %s, not %s", rows, said, line ? line : "nothing");
@@ -56,7 +56,7 @@ static void marks_forms(void **state) {
         ("\"messages\": [{\"role\": \"user\", \"content\": \"a\"}, {\"role\": \"assistant\", "
          "\"content\": \"b\"}]")};
     static const char *const bad[] = {"\"label\": false", "\"label\": 0", "\"kto_tag\": \"False\""};
-    const formats_form *form;
+    const data_form *form;
     char rows[256];
     set_template(plain_template);
     for (size_t i = 0; i < sizeof forms / sizeof *forms; i++) {
@@ -71,9 +71,9 @@ static void marks_forms(void **state) {
     }
     say("f.jsonl", "{\"text\": \"p\", \"label\": 0}", NULL, "field not read: label");
     refuse("f.jsonl", "{\"text\": \"p\", \"kto_tag\": false}", "is false or 0 in 1 of 1 rows");
-    for (size_t i = 0; (form = formats_form_at(i)) != NULL; i++)
-        if (form->type != FORMATS_ROW_PREFERENCE && form->type != FORMATS_ROW_TEXT &&
-            !form->refused && !form->fields[FORMATS_PART_MARK].names[1])
+    for (size_t i = 0; (form = data_form_at(i)) != NULL; i++)
+        if (form->type != DATA_ROW_PREFERENCE && form->type != DATA_ROW_TEXT && !form->refused &&
+            !form->fields[DATA_PART_MARK].names[1])
             fail_msg("the form %s has no mark", form->name);
 }
 
@@ -254,11 +254,11 @@ static void names_members(void **state) {
         NULL, NULL);
     set_template("{% for m in messages %}{{ m.role }}{% if m['prefix'] %}+{% endif %}{{ "
                  "m.get('images') }}{{ m.content }}{% endfor %}");
-    train_chat_source source = source_of(scratch_text(
+    data_chat_source source = source_of(scratch_text(
         "n.jsonl", "{\"messages\": " TURNS(", \"images\": [\"a\"], \"prefix\": true") "}"));
-    train_chat_options options = options_for(&source, 1);
-    options.mask = TRAIN_ON_ALL;
-    train_chat_close(open_rows(&options));
+    data_chat_options options = options_for(&source, 1);
+    options.mask = DATA_ON_ALL;
+    data_chat_close(open_rows(&options));
     assert_null(strstr(said, "not read"));
 }
 
@@ -282,13 +282,13 @@ static void names_all(void **state) {
 
 /* Opens a row whose fields are named otherwise; the status, with what it says in *error. */
 static sifr_status name_fields(const char *row, json_t *names, json_t *ignored, sifr_error *error) {
-    train_chat_source source = source_of(scratch_text("r.jsonl", row));
-    train_chat_options options = options_for(&source, 1);
-    train_chat *chat = NULL;
+    data_chat_source source = source_of(scratch_text("r.jsonl", row));
+    data_chat_options options = options_for(&source, 1);
+    data_chat *chat = NULL;
     source.fields = names, source.ignored[1] = ignored;
     said[0] = '\0';
-    sifr_status status = train_chat_open(&options, &chat, error);
-    train_chat_close(chat);
+    sifr_status status = data_chat_open(&options, &chat, error);
+    data_chat_close(chat);
     json_decref(names);
     json_decref(ignored);
     return status;
@@ -365,12 +365,12 @@ static void names_answers_that_lack(void **state) {
             "q.jsonl", rows,
             "'answers.text' is an empty list, so there is nothing to learn; take the row out, or "
             "give --skip-bad-rows");
-        train_chat_source source = source_of(scratch_path("q.jsonl"));
-        train_chat_options options = options_for(&source, 1);
+        data_chat_source source = source_of(scratch_path("q.jsonl"));
+        data_chat_options options = options_for(&source, 1);
         options.skip_bad_rows = true;
-        train_chat *chat = open_rows(&options);
-        assert_int_equal(train_chat_count(chat)->rows, 1);
-        train_chat_close(chat);
+        data_chat *chat = open_rows(&options);
+        assert_int_equal(data_chat_count(chat)->rows, 1);
+        data_chat_close(chat);
     }
     refuse(
         "q.jsonl",
@@ -404,10 +404,10 @@ static void names_no_given_flag(void **state) {
     set_template(plain_template);
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         snprintf(rows, sizeof rows, "%s\n%s\n", good[i], bad[i][0]);
-        train_chat_source source = source_of(scratch_text("g.jsonl", rows));
-        train_chat_options options = options_for(&source, 1);
+        data_chat_source source = source_of(scratch_text("g.jsonl", rows));
+        data_chat_options options = options_for(&source, 1);
         options.skip_bad_rows = true;
-        train_chat_close(open_rows(&options));
+        data_chat_close(open_rows(&options));
         if (!strstr(said, bad[i][1]) || strstr(said, "--skip-bad-rows"))
             fail_msg("%s: says %s", bad[i][0], said);
     }

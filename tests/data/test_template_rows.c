@@ -52,35 +52,34 @@ static void set_text_template(const char *template) {
 /* --- golden texts --- */
 
 /* The text of the row by a template in place of the folder's, or NULL; the caller frees it. */
-static char *render_given(const char *given, train_chat_mask mask, const json_t *usual,
+static char *render_given(const char *given, data_chat_mask mask, const json_t *usual,
                           const json_t *row) {
-    const formats_row_place place = {.file = "rows", .row = 1, .line = 1};
-    train_chat_templates templates;
-    formats_tokenizer *tokenizer;
-    train_chat_row out = {0};
+    const data_row_place place = {.file = "rows", .row = 1, .line = 1};
+    data_chat_templates templates;
+    text_tokenizer *tokenizer;
+    data_chat_row out = {0};
     sifr_error error = {0};
-    assert_int_equal(formats_tokenizer_load(scratch, &tokenizer, NULL), SIFR_OK);
-    assert_int_equal(train_chat_templates_load(scratch, given, &templates, NULL), SIFR_OK);
-    train_chat_encoder e = {.tokenizer = tokenizer,
-                            .templates = &templates,
-                            .separator = -1,
-                            .variables = usual,
-                            .mask = mask};
-    assert_int_equal(formats_tokenizer_scratch_new(tokenizer, &e.scratch, NULL), SIFR_OK);
-    if (train_chat_encode(&e, row, formats_form_of(FORMATS_ROW_MESSAGES), &place, &out, &error) !=
-        SIFR_OK)
+    assert_int_equal(text_tokenizer_load(scratch, &tokenizer, NULL), SIFR_OK);
+    assert_int_equal(data_chat_templates_load(scratch, given, &templates, NULL), SIFR_OK);
+    data_chat_encoder e = {.tokenizer = tokenizer,
+                           .templates = &templates,
+                           .separator = -1,
+                           .variables = usual,
+                           .mask = mask};
+    assert_int_equal(text_tokenizer_scratch_new(tokenizer, &e.scratch, NULL), SIFR_OK);
+    if (data_chat_encode(&e, row, data_form_of(DATA_ROW_MESSAGES), &place, &out, &error) != SIFR_OK)
         fail_msg("%s", error.message);
     char *text = strndup(e.text.text, e.text.size);
-    formats_tokenizer_scratch_free(e.scratch);
-    train_chat_encoder_free(&e);
-    train_chat_row_free(&out);
-    train_chat_templates_free(&templates);
-    formats_tokenizer_free(tokenizer);
+    text_tokenizer_scratch_free(e.scratch);
+    data_chat_encoder_free(&e);
+    data_chat_row_free(&out);
+    data_chat_templates_free(&templates);
+    text_tokenizer_free(tokenizer);
     return text;
 }
 
 static char *render(const json_t *usual, const json_t *row) {
-    return render_given(NULL, TRAIN_ON_ASSISTANT, usual, row);
+    return render_given(NULL, DATA_ON_ASSISTANT, usual, row);
 }
 
 static uint64_t hash_of(const char *text) {
@@ -153,13 +152,13 @@ static void renders_named(void **state) {
     json_array_foreach(json_object_get(golden, "named"), i, named) {
         const char *name = json_string_value(json_object_get(named, "name"));
         char hash[17];
-        assert_string_equal(name, formats_chat_template_name_at(i));
+        assert_string_equal(name, text_chat_template_name_at(i));
         snprintf(hash, sizeof hash, "%016llx",
-                 (unsigned long long)hash_of(formats_chat_template_named(name)));
+                 (unsigned long long)hash_of(text_chat_template_named(name)));
         assert_string_equal(hash, json_string_value(json_object_get(named, "hash")));
         for (size_t k = 0; k < 2; k++) {
             json_t *row = asked_row(k && strcmp(name, "gemma") != 0, k ? 4 : 2);
-            char *text = render_given(name, TRAIN_ON_ASSISTANT, NULL, row);
+            char *text = render_given(name, DATA_ON_ASSISTANT, NULL, row);
             assert_string_equal(
                 text, json_string_value(json_array_get(json_object_get(named, "texts"), k)));
             free(text);
@@ -167,7 +166,7 @@ static void renders_named(void **state) {
         }
     }
     assert_int_equal(i, 10);
-    assert_null(formats_chat_template_name_at(i));
+    assert_null(text_chat_template_name_at(i));
     json_decref(golden);
 }
 
@@ -182,16 +181,16 @@ static void takes_given(void **state) {
     json_t *row = asked_row(false, 2);
     set_template("folder", 6);
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        char *text = render_given(cases[i].given, TRAIN_ON_ALL, NULL, row);
+        char *text = render_given(cases[i].given, DATA_ON_ALL, NULL, row);
         assert_string_equal(text, cases[i].text);
         free(text);
     }
     char *text =
-        render_given(scratch_text("own.jinja", "{{ messages | length }}"), TRAIN_ON_ALL, NULL, row);
+        render_given(scratch_text("own.jinja", "{{ messages | length }}"), DATA_ON_ALL, NULL, row);
     assert_string_equal(text, "2");
     free(text);
     assert_int_equal(remove(scratch_path("chat_template.jinja")), 0);
-    text = render_given("tokenizer_default_fallback_exaone", TRAIN_ON_ALL, NULL, row);
+    text = render_given("tokenizer_default_fallback_exaone", DATA_ON_ALL, NULL, row);
     assert_memory_equal(text, "[|system|]", 10);
     free(text);
     json_decref(row);
@@ -201,9 +200,9 @@ static void takes_given(void **state) {
         {"chatmI", "chat_template chatmI: no such file or name; give a file"},
         {"/", "chat_template /: is a folder; give a file"}};
     for (size_t i = 0; i < 3; i++) {
-        train_chat_templates templates;
+        data_chat_templates templates;
         sifr_error error = {0};
-        assert_int_equal(train_chat_templates_load(scratch, refused[i][0], &templates, &error),
+        assert_int_equal(data_chat_templates_load(scratch, refused[i][0], &templates, &error),
                          SIFR_USAGE);
         assert_message(&error, refused[i][1]);
     }
@@ -217,10 +216,10 @@ static const char turns_template[] =
     "{{ m.content }}<|im_end|>\n{% endfor %}"
     "{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}";
 
-static sifr_status open_with(const train_chat_options *given, const char *rows, train_chat **out,
+static sifr_status open_with(const data_chat_options *given, const char *rows, data_chat **out,
                              sifr_error *error) {
-    train_chat_source source = {.path = scratch_text("x.jsonl", rows), .weight = 1};
-    train_chat_options options = *given;
+    data_chat_source source = {.path = scratch_text("x.jsonl", rows), .weight = 1};
+    data_chat_options options = *given;
     options.sources = &source;
     options.count = 1;
     options.tokenizer = scratch;
@@ -230,19 +229,19 @@ static sifr_status open_with(const train_chat_options *given, const char *rows, 
     options.threads = 2;
     options.log = &log_lines;
     said[0] = 0;
-    return train_chat_open(&options, out, error);
+    return data_chat_open(&options, out, error);
 }
 
-static train_chat *open_rows(const train_chat_options *options, const char *rows) {
-    train_chat *chat;
+static data_chat *open_rows(const data_chat_options *options, const char *rows) {
+    data_chat *chat;
     sifr_error error = {0};
     if (open_with(options, rows, &chat, &error) != SIFR_OK) fail_msg("%s", error.message);
     return chat;
 }
 
 static void refuse(const char *row, const char *message) {
-    train_chat_options options = {0};
-    train_chat *chat;
+    data_chat_options options = {0};
+    data_chat *chat;
     sifr_error error = {0};
     assert_int_equal(open_with(&options, row, &chat, &error), SIFR_FAILED);
     assert_message(&error, message);
@@ -254,17 +253,17 @@ static void refuse(const char *row, const char *message) {
     "\"content\": \"b\"}]"
 #define ROW(more) "{" ASKED ", " more "}\n"
 
-static int64_t tokens_of(const train_chat_options *options, const char *rows) {
-    train_chat *chat = open_rows(options, rows);
-    int64_t tokens = train_chat_count(chat)->tokens;
-    train_chat_close(chat);
+static int64_t tokens_of(const data_chat_options *options, const char *rows) {
+    data_chat *chat = open_rows(options, rows);
+    int64_t tokens = data_chat_count(chat)->tokens;
+    data_chat_close(chat);
     return tokens;
 }
 
 static void reads_variables(void **state) {
     (void)state;
     set_text_template(turns_template);
-    train_chat_options options = {0};
+    data_chat_options options = {0};
     int64_t plain = tokens_of(&options, "{" ASKED "}\n");
     int64_t toned = tokens_of(&options, ROW("\"chat_template_kwargs\": {\"tone\": \"x\"}"));
     assert_int_equal(toned, plain + 2);
@@ -299,7 +298,7 @@ static void reads_variables(void **state) {
 static void names_unread_variables(void **state) {
     (void)state;
     set_text_template(turns_template);
-    train_chat_options options = {0};
+    data_chat_options options = {0};
     int64_t plain = tokens_of(&options, "{" ASKED "}\n");
     int64_t twice = tokens_of(&options, ROW("\"chat_template_kwargs\": {\"tune\": 1}")
                                             ROW("\"chat_template_kwargs\": {\"tune\": 1}"));
@@ -321,8 +320,8 @@ static void refuses_variables(void **state) {
            "'chat_template_kwargs' has 'add_generation_prompt', which is no variable");
     refuse(ROW("\"chat_template_kwargs\": {\"tools\": 1}"), "'tools' is a number");
     json_t *usual = json_pack("{s:b}", "tokenize", 0);
-    train_chat_options options = {.variables = usual};
-    train_chat *chat;
+    data_chat_options options = {.variables = usual};
+    data_chat *chat;
     sifr_error error = {0};
     assert_int_equal(open_with(&options, "{" ASKED "}\n", &chat, &error), SIFR_USAGE);
     assert_message(&error, "chat_template_kwargs: 'tokenize' is no variable of a chat template");
@@ -360,7 +359,7 @@ static void says_two_begins(void **state) {
     static const char rows[] = "{\"text\": \"<s>a\"}\n{\"text\": \"a<s>\"}\n{\"text\": \"<s>b\"}\n";
     set_text_template(turns_template);
     put_bos();
-    train_chat_options options = {.special = true};
+    data_chat_options options = {.special = true};
     int64_t with = tokens_of(&options, rows);
     assert_non_null(strstr(said, "data: 2 texts begin with <s>, and the tokenizer puts another one "
                                  "before them; give --no-special-tokens\n"));

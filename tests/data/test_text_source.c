@@ -6,11 +6,11 @@
 #include "data/stream/text_source.h"
 
 static sifr_error error;
-static formats_text_source source;
+static data_text_source source;
 
 static sifr_status open_paths(const char *a, const char *b) {
     const char *paths[] = {a, b};
-    return formats_text_source_open(paths, b ? 2 : 1, &source, &error);
+    return data_text_source_open(paths, b ? 2 : 1, &source, &error);
 }
 
 static void assert_names(const char *const *names, size_t count) {
@@ -18,7 +18,7 @@ static void assert_names(const char *const *names, size_t count) {
     for (size_t i = 0; i < count; i++) {
         assert_string_equal(source.documents[i].path, scratch_path(names[i]));
     }
-    formats_text_source_close(&source);
+    data_text_source_close(&source);
 }
 
 static void listing(void **state) {
@@ -34,14 +34,14 @@ static void listing(void **state) {
     scratch_text("d/.git/x", "x");
     assert_int_equal(symlink("..", scratch_path("d/b/up")), 0);
     const char *folder = scratch_path("d");
-    assert_int_equal(formats_text_source_list(&folder, 1, &source, &error), SIFR_OK);
+    assert_int_equal(data_text_source_list(&folder, 1, &source, &error), SIFR_OK);
     assert_names((const char *[]){"d/a.txt", "d/b/z", "d/c.txt", "d/empty"}, 4);
     assert_int_equal(open_paths(scratch_path("d"), NULL), SIFR_OK);
     assert_int_equal(source.empty_files, 1);
     assert_int_equal(source.links, 1);
     assert_int_equal(source.bytes, 5 + 5 + 17);
     base_map map;
-    assert_int_equal(formats_text_source_map(&source, 1, &map, &error), SIFR_OK);
+    assert_int_equal(data_text_source_map(&source, 1, &map, &error), SIFR_OK);
     assert_int_equal(map.size, 17);
     assert_memory_equal(map.data, "second, \xFF is kept", 17);
     base_unmap(&map);
@@ -96,9 +96,9 @@ static void refusals(void **state) {
     late[90000] = 0;
     assert_int_equal(open_paths(scratch_write("late", late, sizeof late), NULL), SIFR_OK);
     base_map map;
-    assert_int_equal(formats_text_source_map(&source, 0, &map, &error), SIFR_FAILED);
+    assert_int_equal(data_text_source_map(&source, 0, &map, &error), SIFR_FAILED);
     assert_message(&error, "NUL byte at 90000");
-    formats_text_source_close(&source);
+    data_text_source_close(&source);
 }
 
 /* Files of records are told by their names, packed ones and Parquet are never read. */
@@ -114,12 +114,12 @@ static void records(void **state) {
     for (size_t i = 0; i < sizeof records / sizeof *records; i++) {
         const char *path;
         assert_int_equal(open_paths(scratch_text(records[i][0], "{\"a\": 1}\n"), NULL), SIFR_OK);
-        assert_string_equal(formats_text_source_records(&source, &path), records[i][1]);
-        assert_int_equal(formats_text_source_check(&source, &error), SIFR_USAGE);
+        assert_string_equal(data_text_source_records(&source, &path), records[i][1]);
+        assert_int_equal(data_text_source_check(&source, &error), SIFR_USAGE);
         assert_message(&error, records[i][0]);
         assert_message(&error, "plain text (.txt)");
         assert_message(&error, "sifr tokenize");
-        formats_text_source_close(&source);
+        data_text_source_close(&source);
     }
     for (size_t i = 0; i < sizeof binary / sizeof *binary; i++)
         refused(scratch_text(binary[i], "x"), SIFR_USAGE, "is not read");
@@ -127,8 +127,8 @@ static void records(void **state) {
     static const char *const texts[] = {"json", "x.json.txt", "xjson", "x.gz.md"};
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
         assert_int_equal(open_paths(scratch_text(texts[i], "x"), NULL), SIFR_OK);
-        assert_int_equal(formats_text_source_check(&source, &error), SIFR_OK);
-        formats_text_source_close(&source);
+        assert_int_equal(data_text_source_check(&source, &error), SIFR_OK);
+        data_text_source_close(&source);
     }
 }
 

@@ -6,23 +6,23 @@
 #include "data/stream/token_store.h"
 
 static sifr_error error;
-static formats_token_store store;
+static data_token_store store;
 
 static void write_store(const char *prefix, int64_t vocab, int documents) {
-    formats_token_writer writer;
-    assert_int_equal(formats_token_writer_open(&writer, prefix, vocab, &error), SIFR_OK);
+    data_token_writer writer;
+    assert_int_equal(data_token_writer_open(&writer, prefix, vocab, &error), SIFR_OK);
     for (int d = 0; d < documents; d++) {
         for (int i = 0; i < 3 * d; i++) {
             int32_t id = (int32_t)((1000 * d + i) % vocab);
-            assert_int_equal(formats_token_writer_append(&writer, &id, 1, &error), SIFR_OK);
+            assert_int_equal(data_token_writer_append(&writer, &id, 1, &error), SIFR_OK);
         }
-        assert_int_equal(formats_token_writer_end_document(&writer, &error), SIFR_OK);
+        assert_int_equal(data_token_writer_end_document(&writer, &error), SIFR_OK);
     }
-    assert_int_equal(formats_token_writer_commit(&writer, &error), SIFR_OK);
+    assert_int_equal(data_token_writer_commit(&writer, &error), SIFR_OK);
 }
 
 static void check_store(const char *prefix, int64_t vocab, int documents, int token_bytes) {
-    if (formats_token_store_open(prefix, &store, &error) != SIFR_OK) fail_msg("%s", error.message);
+    if (data_token_store_open(prefix, &store, &error) != SIFR_OK) fail_msg("%s", error.message);
     assert_int_equal(store.documents, documents);
     assert_int_equal(store.sequences, documents);
     assert_int_equal(store.token_bytes, token_bytes);
@@ -31,15 +31,15 @@ static void check_store(const char *prefix, int64_t vocab, int documents, int to
     for (int d = 0; d < documents; d++) {
         int64_t first, count;
         int32_t ids[64];
-        formats_token_store_document(&store, d, &first, &count);
+        data_token_store_document(&store, d, &first, &count);
         assert_int_equal(first, at);
         assert_int_equal(count, 3 * d);
-        formats_token_store_read(&store, first, count, ids);
+        data_token_store_read(&store, first, count, ids);
         for (int i = 0; i < count; i++) assert_int_equal(ids[i], (1000 * d + i) % vocab);
         at += count;
     }
-    assert_int_equal(formats_token_store_check(&store, vocab, prefix, &error), SIFR_OK);
-    formats_token_store_close(&store);
+    assert_int_equal(data_token_store_check(&store, vocab, prefix, &error), SIFR_OK);
+    data_token_store_close(&store);
 }
 
 static void round_trip(void **state) {
@@ -55,11 +55,11 @@ static void round_trip(void **state) {
     check_store(scratch_path("none"), 300, 0, 2);
     static const char *const spelled[] = {"small", "small.idx", "small.bin"};
     for (int i = 0; i < 3; i++) {
-        assert_true(formats_token_store_prefix(scratch_path(spelled[i]), prefix));
+        assert_true(data_token_store_prefix(scratch_path(spelled[i]), prefix));
         assert_string_equal(prefix, scratch_path("small"));
     }
-    assert_false(formats_token_store_prefix(scratch_path("smal"), prefix));
-    assert_false(formats_token_store_prefix(scratch, prefix));
+    assert_false(data_token_store_prefix(scratch_path("smal"), prefix));
+    assert_false(data_token_store_prefix(scratch, prefix));
 }
 
 /* Ids that others of the vocabulary have replaced are seen in what sifr wrote; in what has no
@@ -73,30 +73,29 @@ static void damage(void **state) {
     assert_int_equal(fseek(file, 40, SEEK_SET), 0);
     fwrite("\1\2", 1, 2, file);
     fclose(file);
-    assert_int_equal(formats_token_store_open(prefix, &store, &error), SIFR_OK);
-    assert_int_equal(formats_token_store_check(&store, 65499, prefix, &error), SIFR_FAILED);
+    assert_int_equal(data_token_store_open(prefix, &store, &error), SIFR_OK);
+    assert_int_equal(data_token_store_check(&store, 65499, prefix, &error), SIFR_FAILED);
     assert_message(&error, "hurt.bin: damaged: its checksum");
-    formats_token_store_close(&store);
+    data_token_store_close(&store);
     assert_int_equal(stat(scratch_path("hurt.idx"), &about), 0);
     assert_int_equal(truncate(scratch_path("hurt.idx"), about.st_size - 16), 0); /* Megatron's */
-    assert_int_equal(formats_token_store_open(prefix, &store, &error), SIFR_OK);
-    assert_int_equal(formats_token_store_check(&store, 65499, prefix, &error), SIFR_OK);
-    formats_token_store_close(&store);
+    assert_int_equal(data_token_store_open(prefix, &store, &error), SIFR_OK);
+    assert_int_equal(data_token_store_check(&store, 65499, prefix, &error), SIFR_OK);
+    data_token_store_close(&store);
 }
 
 static void writer_errors(void **state) {
     (void)state;
-    formats_token_writer writer;
+    data_token_writer writer;
     static const int32_t ids[] = {1, 2, 300};
     const char *prefix = scratch_path("bad");
-    assert_int_equal(formats_token_writer_open(&writer, prefix, 300, &error), SIFR_OK);
-    assert_int_equal(formats_token_writer_append(&writer, ids, 3, &error), SIFR_FAILED);
+    assert_int_equal(data_token_writer_open(&writer, prefix, 300, &error), SIFR_OK);
+    assert_int_equal(data_token_writer_append(&writer, ids, 3, &error), SIFR_FAILED);
     assert_message(&error, "token id 300 is outside of the vocabulary of 300");
-    formats_token_writer_abort(&writer);
+    data_token_writer_abort(&writer);
     assert_false(base_is_file(scratch_path("bad.bin")));
-    assert_int_equal(formats_token_writer_open(&writer, prefix, 0, &error), SIFR_USAGE);
-    assert_int_equal(formats_token_writer_open(&writer, "/nonexistent/x", 300, &error),
-                     SIFR_FAILED);
+    assert_int_equal(data_token_writer_open(&writer, prefix, 0, &error), SIFR_USAGE);
+    assert_int_equal(data_token_writer_open(&writer, "/nonexistent/x", 300, &error), SIFR_FAILED);
 }
 
 /* An index for `data_size` bytes of tokens, field by field. */
@@ -131,7 +130,7 @@ static sifr_status parse(const index_text *index, const void *data, size_t size)
     uint8_t *exact = malloc(index->size + 1); /* so that reading on is seen */
     memcpy(exact, index->bytes, index->size);
     sifr_status status =
-        formats_token_store_parse(exact, index->size, data, size, "p", &store, &error);
+        data_token_store_parse(exact, index->size, data, size, "p", &store, &error);
     free(exact);
     return status;
 }
@@ -152,22 +151,22 @@ static void types(void **state) {
             continue;
         }
         assert_int_equal(
-            formats_token_store_parse(index.bytes, index.size, data, size, "p", &store, &error),
+            data_token_store_parse(index.bytes, index.size, data, size, "p", &store, &error),
             SIFR_OK);
         int32_t ids[5];
-        formats_token_store_read(&store, 0, 5, ids);
+        data_token_store_read(&store, 0, 5, ids);
         for (int i = 0; i < 5; i++) assert_int_equal(ids[i], 10 + i);
-        assert_int_equal(formats_token_store_check(&store, 15, "p", &error), SIFR_OK);
-        assert_int_equal(formats_token_store_check(&store, 14, "p", &error), SIFR_FAILED);
+        assert_int_equal(data_token_store_check(&store, 15, "p", &error), SIFR_OK);
+        assert_int_equal(data_token_store_check(&store, 14, "p", &error), SIFR_FAILED);
         assert_message(&error, "token 4 is id 14, outside the vocabulary of 14");
-        formats_token_store_close(&store);
+        data_token_store_close(&store);
         assert_int_equal(
-            formats_token_store_parse(index.bytes, index.size, negative, size, "p", &store, &error),
+            data_token_store_parse(index.bytes, index.size, negative, size, "p", &store, &error),
             SIFR_OK);
         int64_t unsigned_limit = code == 1 ? 256 : 65536;
-        assert_int_equal(formats_token_store_check(&store, unsigned_limit, "p", &error),
+        assert_int_equal(data_token_store_check(&store, unsigned_limit, "p", &error),
                          code == 1 || code == 8 ? SIFR_OK : SIFR_FAILED);
-        formats_token_store_close(&store);
+        data_token_store_close(&store);
     }
 }
 
@@ -229,12 +228,12 @@ static void hostile(void **state) {
     /* Two sequences in one document, and an empty one. */
     static const int64_t joined[3] = {0, 0, 2};
     index_text two = make_index(4, 4, joined);
-    assert_int_equal(formats_token_store_parse(two.bytes, two.size, data, 20, "p", &store, &error),
+    assert_int_equal(data_token_store_parse(two.bytes, two.size, data, 20, "p", &store, &error),
                      SIFR_OK);
     int64_t first, count;
-    formats_token_store_document(&store, 0, &first, &count);
+    data_token_store_document(&store, 0, &first, &count);
     assert_int_equal(count, 0);
-    formats_token_store_document(&store, 1, &first, &count);
+    data_token_store_document(&store, 1, &first, &count);
     assert_int_equal(first, 0);
     assert_int_equal(count, 5);
 }
@@ -266,21 +265,21 @@ static void older(void **state) {
         uint8_t data[40] = {0};
         for (int i = 0; i < 5; i++) data[i * width] = (uint8_t)(10 + i);
         index_text index = make_legacy((uint64_t)kinds[k].code, width, 0, 0);
-        assert_int_equal(formats_token_store_parse(index.bytes, index.size, data,
-                                                   (size_t)(5 * width), "p", &store, &error),
+        assert_int_equal(data_token_store_parse(index.bytes, index.size, data, (size_t)(5 * width),
+                                                "p", &store, &error),
                          SIFR_OK);
         assert_int_equal(store.documents, 2);
         assert_int_equal(store.sequences, 3);
         assert_int_equal(store.tokens, 5);
         int64_t first, count;
         int32_t ids[5];
-        formats_token_store_document(&store, 0, &first, &count);
+        data_token_store_document(&store, 0, &first, &count);
         assert_true(first == 0 && count == 2);
-        formats_token_store_document(&store, 1, &first, &count);
+        data_token_store_document(&store, 1, &first, &count);
         assert_true(first == 2 && count == 3);
-        formats_token_store_read(&store, 0, 5, ids);
+        data_token_store_read(&store, 0, 5, ids);
         for (int i = 0; i < 5; i++) assert_int_equal(ids[i], 10 + i);
-        formats_token_store_close(&store);
+        data_token_store_close(&store);
     }
 }
 
@@ -355,19 +354,18 @@ static void llmc(void **state) {
         llmc_file file = make_llmc(kinds[k].magic, kinds[k].version, 3, kinds[k].width);
         const char *path = scratch_path("tokens.bin");
         assert_int_equal(base_write_file(path, file.bytes, file.size, &error), SIFR_OK);
-        assert_true(formats_token_store_prefix(path, prefix));
+        assert_true(data_token_store_prefix(path, prefix));
         assert_string_equal(prefix, path);
-        if (formats_token_store_open(prefix, &store, &error) != SIFR_OK)
-            fail_msg("%s", error.message);
+        if (data_token_store_open(prefix, &store, &error) != SIFR_OK) fail_msg("%s", error.message);
         assert_int_equal(store.tokens, 3);
         assert_int_equal(store.documents, 1);
-        formats_token_store_document(&store, 0, &first, &count);
+        data_token_store_document(&store, 0, &first, &count);
         assert_true(first == 0 && count == 3);
-        formats_token_store_read(&store, 0, 3, ids);
+        data_token_store_read(&store, 0, 3, ids);
         for (int i = 0; i < 3; i++) assert_int_equal(ids[i], 20 + i);
-        assert_int_equal(formats_token_store_check(&store, 22, prefix, &error), SIFR_FAILED);
+        assert_int_equal(data_token_store_check(&store, 22, prefix, &error), SIFR_FAILED);
         assert_message(&error, "tokens.bin: token 2 is id 22");
-        formats_token_store_close(&store);
+        data_token_store_close(&store);
         unlink(path);
     }
 }
@@ -375,7 +373,7 @@ static void llmc(void **state) {
 static void refuse_llmc(llmc_file file, const char *part) {
     uint8_t *exact = malloc(file.size + 1);
     memcpy(exact, file.bytes, file.size);
-    assert_int_equal(formats_token_store_parse_llmc(exact, file.size, "p", &store, &error),
+    assert_int_equal(data_token_store_parse_llmc(exact, file.size, "p", &store, &error),
                      SIFR_FAILED);
     assert_message(&error, part);
     free(exact);
@@ -400,13 +398,13 @@ static void llmc_hostile(void **state) {
 
 static void files(void **state) {
     (void)state;
-    assert_int_equal(formats_token_store_open(scratch_path("absent"), &store, &error), SIFR_FAILED);
+    assert_int_equal(data_token_store_open(scratch_path("absent"), &store, &error), SIFR_FAILED);
     write_store(scratch_path("cut"), 300, 5);
     assert_int_equal(truncate(scratch_path("cut.bin"), 7), 0);
-    assert_int_equal(formats_token_store_open(scratch_path("cut"), &store, &error), SIFR_FAILED);
+    assert_int_equal(data_token_store_open(scratch_path("cut"), &store, &error), SIFR_FAILED);
     assert_message(&error, "not a whole number of tokens");
     assert_int_equal(truncate(scratch_path("cut.idx"), 0), 0);
-    assert_int_equal(formats_token_store_open(scratch_path("cut"), &store, &error), SIFR_FAILED);
+    assert_int_equal(data_token_store_open(scratch_path("cut"), &store, &error), SIFR_FAILED);
 }
 
 int main(void) {

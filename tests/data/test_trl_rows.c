@@ -4,23 +4,23 @@
  * beside the project. */
 #include "data/golden_rows_case.h"
 
-static train_chat_mask mask_of(const json_t *wanted) {
-    static const char *const names[] = {[TRAIN_ON_ASSISTANT] = "assistant",
-                                        [TRAIN_ON_LAST] = "last",
-                                        [TRAIN_ON_ALL] = "all",
-                                        [TRAIN_ON_COMPLETION] = "completion",
-                                        [TRAIN_ON_ASSISTANT_ONLY] = "assistant_only",
-                                        [TRAIN_ON_ASSISTANT_TURNS] = "assistant_turns"};
+static data_chat_mask mask_of(const json_t *wanted) {
+    static const char *const names[] = {[DATA_ON_ASSISTANT] = "assistant",
+                                        [DATA_ON_LAST] = "last",
+                                        [DATA_ON_ALL] = "all",
+                                        [DATA_ON_COMPLETION] = "completion",
+                                        [DATA_ON_ASSISTANT_ONLY] = "assistant_only",
+                                        [DATA_ON_ASSISTANT_TURNS] = "assistant_turns"};
     size_t mask = 0;
     while (strcmp(names[mask], word(wanted, "train_on")) != 0)
         if (++mask == sizeof names / sizeof *names) fail_msg("%s", word(wanted, "train_on"));
-    return (train_chat_mask)mask;
+    return (data_chat_mask)mask;
 }
 
-static train_chat *open_case(const json_t *wanted, sifr_error *error) {
-    train_chat *chat;
-    train_chat_source source = {.path = scratch_path("rows.jsonl"), .weight = 1};
-    train_chat_options options = {
+static data_chat *open_case(const json_t *wanted, sifr_error *error) {
+    data_chat *chat;
+    data_chat_source source = {.path = scratch_path("rows.jsonl"), .weight = 1};
+    data_chat_options options = {
         .sources = &source,
         .count = 1,
         .tokenizer = scratch,
@@ -31,7 +31,7 @@ static train_chat *open_case(const json_t *wanted, sifr_error *error) {
         .special = true,
         .odds = strcmp(word(wanted, "trainer"), "orpo") == 0,
         .threads = 1};
-    return train_chat_open(&options, &chat, error) == SIFR_OK ? chat : NULL;
+    return data_chat_open(&options, &chat, error) == SIFR_OK ? chat : NULL;
 }
 
 /* How many sequences come out otherwise. */
@@ -43,8 +43,8 @@ static int64_t check_case(const json_t *golden, const json_t *wanted) {
     put_tokenizer(json_object_get(json_object_get(golden, "tokenizers"), kind));
     put_rows(json_array_get(json_object_get(golden, "sets"),
                             (size_t)json_integer_value(json_object_get(wanted, "rows"))));
-    train_chat *chat = open_case(wanted, &error);
-    int64_t rows = chat ? train_chat_count(chat)->rows : 0;
+    data_chat *chat = open_case(wanted, &error);
+    int64_t rows = chat ? data_chat_count(chat)->rows : 0;
     for (int64_t i = 0; i < count; i++)
         bad += i >= rows || !same_sequence(json_array_get(sequences, (size_t)i), chat, i, "TRL");
     if (bad || rows != count)
@@ -54,7 +54,7 @@ static int64_t check_case(const json_t *golden, const json_t *wanted) {
                       word(wanted, "template") ? word(wanted, "template") : "none",
                       json_integer_value(json_object_get(wanted, "max_length")), (long long)bad,
                       (long long)count, (long long)rows, chat ? "" : ": ", error.message);
-    train_chat_close(chat);
+    data_chat_close(chat);
     return bad + (rows > count ? rows - count : 0);
 }
 

@@ -327,33 +327,33 @@ static void logits(void **state) {
     float all[TOKENS * WORDS], last[WORDS];
     sifr_batch batch = {.tokens = tokens, .labels = labels};
     make_batch(TOKENS, tokens, labels);
-    engine_inference_options options = {
+    infer_options options = {
         .mode = PLAN_EVALUATE, .sequences = SEQUENCES, .length = LENGTH, .precision = SIFR_FP32};
-    engine_inference *inference;
+    infer_inference *inference;
     double sum, expected = 0;
     int64_t labelled;
-    OK(engine_inference_create(m, &options, &inference, &error));
-    OK(engine_inference_fill(inference, fill, m, &error));
-    OK(engine_inference_loss(inference, &batch, &sum, &labelled, NULL, &error));
-    engine_inference_free(inference);
+    OK(infer_create(m, &options, &inference, &error));
+    OK(infer_fill(inference, fill, m, &error));
+    OK(infer_loss(inference, &batch, &sum, &labelled, NULL, &error));
+    infer_free(inference);
     options.mode = PLAN_LOGITS;
-    OK(engine_inference_create(m, &options, &inference, &error));
-    OK(engine_inference_fill(inference, fill, m, &error));
-    OK(engine_inference_logits(inference, &batch, all, &error));
-    engine_inference_free(inference);
+    OK(infer_create(m, &options, &inference, &error));
+    OK(infer_fill(inference, fill, m, &error));
+    OK(infer_logits(inference, &batch, all, &error));
+    infer_free(inference);
     for (int i = 0; i < TOKENS; i++)
         if (labels[i] >= 0) expected += cross_entropy(all + i * WORDS, labels[i]);
     if (!(fabs(sum - expected) < 1e-5 * expected))
         fail_msg("the loss is %.9g, of the logits %.9g", sum, expected);
-    options = (engine_inference_options){.mode = PLAN_GENERATE,
-                                         .sequences = 1,
-                                         .length = 4,
-                                         .cache_length = LENGTH,
-                                         .precision = SIFR_FP32};
-    OK(engine_inference_create(m, &options, &inference, &error));
-    OK(engine_inference_fill(inference, fill, m, &error));
-    OK(engine_inference_append(inference, 0, tokens, LENGTH, 0, last, &error));
-    engine_inference_free(inference);
+    options = (infer_options){.mode = PLAN_GENERATE,
+                              .sequences = 1,
+                              .length = 4,
+                              .cache_length = LENGTH,
+                              .precision = SIFR_FP32};
+    OK(infer_create(m, &options, &inference, &error));
+    OK(infer_fill(inference, fill, m, &error));
+    OK(infer_append(inference, 0, tokens, LENGTH, 0, last, &error));
+    infer_free(inference);
     for (int w = 0; w < WORDS; w++) {
         double want = (double)all[(LENGTH - 1) * WORDS + w];
         if (!(fabs((double)last[w] - want) < 1e-5))

@@ -429,22 +429,22 @@ static void inference(void **state) {
     make_micro_batch(&n, 0, 1, 0);
     sifr_batch batch = batch_of(&n);
     for (int i = 0; i < 2; i++) {
-        engine_inference_options options = {.mode = i ? PLAN_LOGITS : PLAN_EVALUATE,
-                                            .logits = true,
-                                            .sequences = SEQUENCES,
-                                            .length = LENGTH,
-                                            .threads = 1};
-        engine_inference *inference;
-        OK(engine_inference_create(m, &options, &inference, &error));
-        assert_int_equal(engine_inference_words(inference), COLUMNS);
-        OK(engine_inference_fill(inference, fill, m, &error));
+        infer_options options = {.mode = i ? PLAN_LOGITS : PLAN_EVALUATE,
+                                 .logits = true,
+                                 .sequences = SEQUENCES,
+                                 .length = LENGTH,
+                                 .threads = 1};
+        infer_inference *inference;
+        OK(infer_create(m, &options, &inference, &error));
+        assert_int_equal(infer_words(inference), COLUMNS);
+        OK(infer_fill(inference, fill, m, &error));
         if (i) {
             sifr_batch tokens = {.tokens = n.tokens};
-            OK(engine_inference_logits(inference, &tokens, logits[i], &error));
+            OK(infer_logits(inference, &tokens, logits[i], &error));
         } else {
-            OK(engine_inference_loss(inference, &batch, &sum, &labelled, logits[i], &error));
+            OK(infer_loss(inference, &batch, &sum, &labelled, logits[i], &error));
         }
-        engine_inference_free(inference);
+        infer_free(inference);
     }
     assert_memory_equal(logits[0], logits[1], sizeof logits[0]);
     double expected = 0;

@@ -13,7 +13,7 @@ static void must(int truth) {
     if (!truth) abort();
 }
 
-static void check_conversation(const formats_conversation *c) {
+static void check_conversation(const data_conversation *c) {
     size_t i;
     json_t *message;
     must(!c->messages || (!c->prompt_size && !c->text_size && !c->completion));
@@ -27,60 +27,60 @@ static void check_conversation(const formats_conversation *c) {
 }
 
 /* Both sides of a preference are rows of prompt and completion. */
-static sifr_status check_pair(const json_t *row, const formats_form *form, unsigned choice,
-                              const formats_row_place *place, sifr_error *error) {
-    const formats_form *side = formats_form_of(FORMATS_ROW_PROMPT_COMPLETION);
+static sifr_status check_pair(const json_t *row, const data_form *form, unsigned choice,
+                              const data_row_place *place, sifr_error *error) {
+    const data_form *side = data_form_of(DATA_ROW_PROMPT_COMPLETION);
     json_t *sides[2];
-    formats_conversation c;
-    sifr_status status = formats_preference_read(row, form, choice & 64, place, sides, error);
+    data_conversation c;
+    sifr_status status = data_preference_read(row, form, choice & 64, place, sides, error);
     if (status != SIFR_OK) return status;
     for (int i = 0; i < 2; i++) {
         if (status == SIFR_OK)
-            status = formats_conversation_read(sides[i], side, NULL, choice & 64, place, &c, error);
+            status = data_conversation_read(sides[i], side, NULL, choice & 64, place, &c, error);
         if (status == SIFR_OK) {
             check_conversation(&c);
-            formats_conversation_free(&c);
+            data_conversation_free(&c);
         }
         json_decref(sides[i]);
     }
     return status;
 }
 
-static void check_row(const json_t *row, unsigned choice, const formats_row_place *place) {
-    static const formats_row_format format = {"{{{instruction}}}\n{input}", NULL, "<{system}>"};
-    formats_conversation c;
-    formats_row_type type = (formats_row_type)(choice % (FORMATS_ROW_TYPES + 1));
-    const formats_form *form;
+static void check_row(const json_t *row, unsigned choice, const data_row_place *place) {
+    static const data_row_format format = {"{{{instruction}}}\n{input}", NULL, "<{system}>"};
+    data_conversation c;
+    data_row_type type = (data_row_type)(choice % (DATA_ROW_TYPES + 1));
+    const data_form *form;
     sifr_error error = {0};
-    sifr_status status = formats_row_form_find(row, type, place, &form, &error);
-    bool pair = status == SIFR_OK && form->type == FORMATS_ROW_PREFERENCE;
+    sifr_status status = data_row_form_find(row, type, place, &form, &error);
+    bool pair = status == SIFR_OK && form->type == DATA_ROW_PREFERENCE;
     if (pair) status = check_pair(row, form, choice, place, &error);
     if (pair && status == SIFR_OK) return;
     if (!pair && status == SIFR_OK)
-        status = formats_conversation_read(row, form, choice & 32 ? &format : NULL, choice & 64,
-                                           place, &c, &error);
+        status = data_conversation_read(row, form, choice & 32 ? &format : NULL, choice & 64, place,
+                                        &c, &error);
     if (status == SIFR_OK) {
         check_conversation(&c);
-        formats_conversation_free(&c);
+        data_conversation_free(&c);
         return;
     }
     must(status == SIFR_FAILED && error.message[0] && !strchr(error.message, '\n'));
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
-    formats_records *records;
+    data_records *records;
     json_t *row = NULL;
     if (size == 0) return 0;
-    if (formats_records_parse(FORMATS_RECORDS_JSONL, (const char *)data + 1, size - 1, "input",
-                              &records, NULL) != SIFR_OK)
+    if (data_records_parse(DATA_RECORDS_JSONL, (const char *)data + 1, size - 1, "input", &records,
+                           NULL) != SIFR_OK)
         return 0;
     for (;;) {
-        formats_row_place place = {.file = "input", .row = 1, .line = 1};
-        sifr_status status = formats_records_next(records, &row, NULL);
+        data_row_place place = {.file = "input", .row = 1, .line = 1};
+        sifr_status status = data_records_next(records, &row, NULL);
         if (status != SIFR_OK || !row) break;
         check_row(row, data[0], &place);
         json_decref(row);
     }
-    formats_records_close(records);
+    data_records_close(records);
     return 0;
 }

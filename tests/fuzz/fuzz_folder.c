@@ -35,13 +35,13 @@ static void check_said(sifr_status status, const sifr_error *error) {
 }
 
 static void try_chat_template(const char *name, const void *data, size_t size) {
-    formats_chat_template chat = {0};
+    text_chat_template chat = {0};
     sifr_error error = {0};
     bool exists;
     put(name, data, size);
-    check_said(formats_chat_template_load(fuzz_folder(), NULL, false, &chat, &error), &error);
-    formats_chat_template_free(&chat);
-    check_said(formats_chat_template_exists(fuzz_folder(), &exists, &error), &error);
+    check_said(text_chat_template_load(fuzz_folder(), NULL, false, &chat, &error), &error);
+    text_chat_template_free(&chat);
+    check_said(text_chat_template_exists(fuzz_folder(), &exists, &error), &error);
     put(name, NULL, 0);
 }
 

@@ -13,15 +13,15 @@ static void must(int truth) {
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
-    formats_parquet *parquet;
+    data_parquet *parquet;
     sifr_error error = {0};
     json_t *row = NULL;
     bool skippable;
-    sifr_status status = formats_parquet_open(data, size, "input", 1 << 20, &parquet, &error);
+    sifr_status status = data_parquet_open(data, size, "input", 1 << 20, &parquet, &error);
     if (status == SIFR_OK) {
-        size_t columns = json_array_size(formats_parquet_columns(parquet));
+        size_t columns = json_array_size(data_parquet_columns(parquet));
         for (size_t rows = 0; rows < 10000; rows++) {
-            status = formats_parquet_next(parquet, &row, &skippable, &error);
+            status = data_parquet_next(parquet, &row, &skippable, &error);
             if (status == SIFR_OK && !row) break;
             if (status == SIFR_OK)
                 must(json_object_size(row) == columns);
@@ -29,7 +29,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
                 break;
             json_decref(row);
         }
-        formats_parquet_close(parquet);
+        data_parquet_close(parquet);
     }
     must(status == SIFR_OK || (error.message[0] && !strchr(error.message, '\n')));
     return 0;

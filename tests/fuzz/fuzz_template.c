@@ -23,33 +23,33 @@ static void check_message(sifr_status status, const sifr_error *error) {
     must(error->message[0] && !strpbrk(error->message, "\n\r"));
 }
 
-static void render(const formats_template *t, const json_t *messages) {
+static void render(const text_template *t, const json_t *messages) {
     struct tm now = {.tm_year = 126, .tm_mday = 1};
-    formats_template_input input = {.messages = messages,
-                                    .tools = messages,
-                                    .bos_token = "<s>",
-                                    .add_generation_prompt = true,
-                                    .now = &now};
-    formats_template_output out;
+    text_template_input input = {.messages = messages,
+                                 .tools = messages,
+                                 .bos_token = "<s>",
+                                 .add_generation_prompt = true,
+                                 .now = &now};
+    text_template_output out;
     sifr_error error = {0};
-    sifr_status status = formats_template_render(t, &input, &out, &error);
+    sifr_status status = text_template_render(t, &input, &out, &error);
     if (status != SIFR_OK) {
         check_message(status, &error);
         return;
     }
     must(strnlen(out.text, out.size + 1) <= out.size && out.text[out.size] == 0);
     for (size_t i = 0; i < out.span_count; i++) must(out.spans[i].begin <= out.spans[i].end);
-    formats_template_output_free(&out);
+    text_template_output_free(&out);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     const uint8_t *nul = size ? memchr(data, 0, size) : NULL;
     size_t first = nul ? (size_t)(nul - data) : size;
-    formats_template *t;
+    text_template *t;
     json_t *messages = NULL;
     sifr_error error = {0};
     sifr_status status =
-        formats_template_parse(size ? (const char *)data : "", first, "fuzz", &t, &error);
+        text_template_parse(size ? (const char *)data : "", first, "fuzz", &t, &error);
     if (status != SIFR_OK) {
         check_message(status, &error);
         return 0;
@@ -62,6 +62,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     if (!messages) must(base_json_parse(own, sizeof own - 1, "own", &messages, NULL) == SIFR_OK);
     render(t, messages);
     json_decref(messages);
-    formats_template_free(t);
+    text_template_free(t);
     return 0;
 }

@@ -30,7 +30,7 @@ static const char *write_input(const uint8_t *data, size_t size) {
     return path;
 }
 
-static void check_scores(const train_token_scores *s, int64_t words) {
+static void check_scores(const data_token_scores *s, int64_t words) {
     must(s->rows >= 0 && s->offsets[0] == 0 && s->offsets[s->rows] == s->entries);
     for (int64_t r = 0; r < s->rows; r++) must(s->offsets[r] <= s->offsets[r + 1]);
     must(s->temperature > 0 && isfinite(s->temperature));
@@ -44,38 +44,37 @@ static void check_scores(const train_token_scores *s, int64_t words) {
     }
 }
 
-static void write_again(const train_token_scores *s, int64_t words) {
+static void write_again(const data_token_scores *s, int64_t words) {
     char path[256];
-    train_token_writer writer;
-    train_token_scores again;
+    data_score_writer writer;
+    data_token_scores again;
     snprintf(path, sizeof path, "%s/again", fuzz_folder());
-    must(train_token_writer_open(path, s->rows, s->entries, s->top, s->temperature, &writer,
-                                 NULL) == SIFR_OK);
+    must(data_score_writer_open(path, s->rows, s->entries, s->top, s->temperature, &writer, NULL) ==
+         SIFR_OK);
     memcpy(writer.offsets, s->offsets, ((size_t)s->rows + 1) * sizeof *writer.offsets);
     if (s->entries) memcpy(writer.ids, s->ids, (size_t)s->entries * sizeof *writer.ids);
     for (int64_t i = 0; i < s->entries; i++)
-        must(train_token_writer_put(&writer, s->logprobs[i],
-                                    s->top ? s->top_ids + i * s->top : NULL,
-                                    s->top ? s->top_logprobs + i * s->top : NULL, NULL) == SIFR_OK);
-    must(train_token_writer_commit(&writer, NULL) == SIFR_OK);
-    train_token_writer_free(&writer);
-    must(train_token_scores_open(path, words, &again, NULL) == SIFR_OK);
+        must(data_score_writer_put(&writer, s->logprobs[i], s->top ? s->top_ids + i * s->top : NULL,
+                                   s->top ? s->top_logprobs + i * s->top : NULL, NULL) == SIFR_OK);
+    must(data_score_writer_commit(&writer, NULL) == SIFR_OK);
+    data_score_writer_free(&writer);
+    must(data_token_scores_open(path, words, &again, NULL) == SIFR_OK);
     must(again.rows == s->rows && again.entries == s->entries && again.top == s->top);
-    train_token_scores_close(&again);
+    data_token_scores_close(&again);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
-    train_token_scores scores;
+    data_token_scores scores;
     sifr_error error = {0};
     int64_t top;
     double temperature;
     if (size == 0) return 0;
     int64_t words = data[0] % 2 ? WORDS : 0;
     const char *path = write_input(data + 1, size - 1);
-    sifr_status peeked = train_token_scores_peek(path, &top, &temperature, &error);
+    sifr_status peeked = data_token_scores_peek(path, &top, &temperature, &error);
     if (peeked != SIFR_OK) check_said(peeked, &error);
     error = (sifr_error){0};
-    sifr_status status = train_token_scores_open(path, words, &scores, &error);
+    sifr_status status = data_token_scores_open(path, words, &scores, &error);
     if (status != SIFR_OK) {
         check_said(status, &error);
         return 0;
@@ -83,6 +82,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     must(peeked == SIFR_OK && top == scores.top && temperature == scores.temperature);
     check_scores(&scores, words);
     if (scores.entries < 64) write_again(&scores, words);
-    train_token_scores_close(&scores);
+    data_token_scores_close(&scores);
     return 0;
 }

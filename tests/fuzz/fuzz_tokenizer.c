@@ -1,5 +1,5 @@
 /* tokenizer.json and text, any bytes: no crash, one line of message, ids that have tokens, and the
- * same ids again from the parts that formats_tokenizer_cut allows. Input: one byte that chooses;
+ * same ids again from the parts that text_tokenizer_cut allows. Input: one byte that chooses;
  * then, even: a tokenizer.json, a NUL and a text; odd: a text for a small built-in tokenizer: from
  * bytes with (1) or without (3) added tokens that forbid cuts, from characters with byte fallback
  * (5), WordPiece (7), Unigram (9), by a general pattern (11). */
@@ -91,21 +91,21 @@ static const char *const kinds[] = {
     "\"a\":1,\"b\":2,\"ab\":3},\"merges\":[\"a b\"]}}",
 };
 
-static void use(const formats_tokenizer *t, const char *text, size_t size) {
-    formats_tokenizer_scratch *s = NULL;
-    formats_tokenizer_ids ids = {0}, parts = {0};
-    formats_tokenizer_text out = {0};
-    formats_tokenizer_stream stream = {0};
+static void use(const text_tokenizer *t, const char *text, size_t size) {
+    text_tokenizer_scratch *s = NULL;
+    text_tokenizer_ids ids = {0}, parts = {0};
+    text_tokenizer_text out = {0};
+    text_tokenizer_stream stream = {0};
     sifr_error error = {0};
-    must(formats_tokenizer_scratch_new(t, &s, &error) == SIFR_OK);
-    if (formats_tokenizer_encode(t, s, text, size, false, &ids, &error) == SIFR_OK) {
-        must(formats_tokenizer_decode(t, ids.ids, ids.count, false, &out, &error) == SIFR_OK);
+    must(text_tokenizer_scratch_new(t, &s, &error) == SIFR_OK);
+    if (text_tokenizer_encode(t, s, text, size, false, &ids, &error) == SIFR_OK) {
+        must(text_tokenizer_decode(t, ids.ids, ids.count, false, &out, &error) == SIFR_OK);
         for (size_t i = 0; i < ids.count; i++)
-            must(formats_tokenizer_stream_push(t, &stream, ids.ids[i], &out, &error) == SIFR_OK);
-        must(formats_tokenizer_stream_end(&stream, &out, &error) == SIFR_OK);
+            must(text_tokenizer_stream_push(t, &stream, ids.ids[i], &out, &error) == SIFR_OK);
+        must(text_tokenizer_stream_end(&stream, &out, &error) == SIFR_OK);
         for (size_t at = 0, end; at < size; at = end) {
-            end = formats_tokenizer_cut(t, text, size, at + 1);
-            must(formats_tokenizer_encode(t, s, text + at, end - at, false, &parts, &error) ==
+            end = text_tokenizer_cut(t, text, size, at + 1);
+            must(text_tokenizer_encode(t, s, text + at, end - at, false, &parts, &error) ==
                  SIFR_OK);
         }
         must(ids.count == parts.count &&
@@ -113,14 +113,14 @@ static void use(const formats_tokenizer *t, const char *text, size_t size) {
     } else {
         must(error.message[0] && !strchr(error.message, '\n'));
     }
-    formats_tokenizer_ids_free(&ids);
-    formats_tokenizer_ids_free(&parts);
-    formats_tokenizer_text_free(&out);
-    formats_tokenizer_scratch_free(s);
+    text_tokenizer_ids_free(&ids);
+    text_tokenizer_ids_free(&parts);
+    text_tokenizer_text_free(&out);
+    text_tokenizer_scratch_free(s);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
-    static formats_tokenizer *fixed[6]; /* made once: their tables take longer than an input */
+    static text_tokenizer *fixed[6]; /* made once: their tables take longer than an input */
     int which = size ? data[0] / 2 % 6 : 0;
     const char *text = (const char *)data + 1;
     sifr_error error = {0};
@@ -129,7 +129,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     if (data[0] & 1) {
         if (!fixed[which]) {
             char *json = which < 2 ? built_in(which) : strdup(kinds[which - 2]);
-            must(formats_tokenizer_parse(json, strlen(json), "built-in", &fixed[which], &error) ==
+            must(text_tokenizer_parse(json, strlen(json), "built-in", &fixed[which], &error) ==
                  SIFR_OK);
             free(json);
         }
@@ -138,12 +138,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     }
     const char *nul = memchr(text, 0, size);
     size_t json_size = nul ? (size_t)(nul - text) : size;
-    formats_tokenizer *t = NULL;
-    if (formats_tokenizer_parse(text, json_size, "input", &t, &error) != SIFR_OK) {
+    text_tokenizer *t = NULL;
+    if (text_tokenizer_parse(text, json_size, "input", &t, &error) != SIFR_OK) {
         must(error.message[0] && !strchr(error.message, '\n'));
         return 0;
     }
     use(t, nul ? nul + 1 : text, nul ? size - json_size - 1 : size);
-    formats_tokenizer_free(t);
+    text_tokenizer_free(t);
     return 0;
 }

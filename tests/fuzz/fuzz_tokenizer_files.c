@@ -28,25 +28,25 @@ static const char *const settings[] = {
      "{\"1\": {\"content\": \"<a>\"}, \"5\": {\"content\": \"<b>\", \"special\": true}}}")};
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
-    formats_proto proto = {0};
+    text_proto proto = {0};
     sifr_error error = {0};
     json_t *root = NULL;
     if (size < 1) return 0;
     const char *bytes = (const char *)data + 1, *chosen = settings[data[0] % 6];
     size--;
-    if (formats_proto_read(bytes, size, "input", &proto, &error) == SIFR_OK) {
+    if (text_proto_read(bytes, size, "input", &proto, &error) == SIFR_OK) {
         must(proto.count > 0);
         for (size_t i = 0; i < proto.count; i++) {
-            const formats_span *text = &proto.pieces[i].text;
+            const text_span *text = &proto.pieces[i].text;
             must(text->size && text->bytes >= bytes && text->bytes + text->size <= bytes + size);
         }
-        formats_proto_free(&proto);
+        text_proto_free(&proto);
     } else {
         check_message(&error);
     }
     error = (sifr_error){0};
-    if (formats_tokenizer_convert_bytes(bytes, size, json_loads(chosen, 0, NULL), "input", &root,
-                                        &error) != SIFR_OK) {
+    if (text_tokenizer_convert_bytes(bytes, size, json_loads(chosen, 0, NULL), "input", &root,
+                                     &error) != SIFR_OK) {
         check_message(&error);
         return 0;
     }

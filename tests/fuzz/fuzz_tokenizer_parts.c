@@ -15,24 +15,23 @@ static void must(int truth) {
 }
 
 static void search(const char *pattern, const uint8_t *text, size_t size) {
-    formats_regex *regex = NULL;
-    formats_regex_state state = {.budget = formats_regex_budget(size)};
+    text_regex *regex = NULL;
+    text_regex_state state = {.budget = text_regex_budget(size)};
     sifr_error error = {0};
     const uint8_t *start = text, *stop = text;
-    if (formats_regex_compile(pattern, "input", &regex, &error) != SIFR_OK) {
+    if (text_regex_compile(pattern, "input", &regex, &error) != SIFR_OK) {
         must(error.message[0] && !strchr(error.message, '\n'));
         return;
     }
     for (const uint8_t *at = text; start; at = stop) {
-        if (formats_regex_find(regex, &state, text, at, text + size, &start, &stop, &error) !=
-            SIFR_OK)
+        if (text_regex_find(regex, &state, text, at, text + size, &start, &stop, &error) != SIFR_OK)
             break;
         must(!start || (start >= at && stop > start && stop <= text + size));
     }
-    (void)formats_regex_cut_is_safe(regex);
-    (void)formats_regex_ends_at_blank(regex);
+    (void)text_regex_cut_is_safe(regex);
+    (void)text_regex_ends_at_blank(regex);
     free(state.frames);
-    formats_regex_free(regex);
+    text_regex_free(regex);
 }
 
 static void map(const uint8_t *bytes, size_t size, const uint8_t *text, size_t text_size) {
@@ -46,20 +45,20 @@ static void map(const uint8_t *bytes, size_t size, const uint8_t *text, size_t t
         for (int shift = 18; shift >= 0; shift -= 6) base64[used++] = digits[bits >> shift & 63];
     }
     base64[used] = 0;
-    formats_charsmap *made = NULL;
-    formats_tokenizer_text out = {0};
+    text_charsmap *made = NULL;
+    text_tokenizer_text out = {0};
     sifr_error error = {0};
-    if (formats_charsmap_read(base64, "input", &made, &error) == SIFR_OK && made) {
-        (void)formats_charsmap_keeps_words(made);
-        if (formats_charsmap_apply(made, text, text_size, &out, &error) == SIFR_OK && out.count)
-            must(formats_utf8_valid((const uint8_t *)out.bytes, out.count) == out.count);
+    if (text_charsmap_read(base64, "input", &made, &error) == SIFR_OK && made) {
+        (void)text_charsmap_keeps_words(made);
+        if (text_charsmap_apply(made, text, text_size, &out, &error) == SIFR_OK && out.count)
+            must(text_utf8_valid((const uint8_t *)out.bytes, out.count) == out.count);
     }
-    formats_charsmap_free(made);
-    formats_tokenizer_text_free(&out);
+    text_charsmap_free(made);
+    text_tokenizer_text_free(&out);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
-    formats_tokenizer_text text = {0};
+    text_tokenizer_text text = {0};
     uint64_t invalid = 0;
     if (size < 2) return 0;
     const uint8_t *begin = data + 1, *end = data + size, *rest;
@@ -71,16 +70,16 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
         rest = begin + map_size;
     } else {
         const uint8_t *nul = memchr(begin, 0, size - 1);
-        if (!nul || formats_utf8_valid(begin, (size_t)(nul - begin)) != (size_t)(nul - begin))
+        if (!nul || text_utf8_valid(begin, (size_t)(nul - begin)) != (size_t)(nul - begin))
             return 0;
         rest = nul + 1;
     }
-    must(formats_utf8_repair(rest, (size_t)(end - rest), &text, &invalid, NULL) == SIFR_OK);
+    must(text_utf8_repair(rest, (size_t)(end - rest), &text, &invalid, NULL) == SIFR_OK);
     const uint8_t *bytes = (const uint8_t *)(text.bytes ? text.bytes : "");
     if (data[0] & 1)
         map(begin, map_size, bytes, text.count);
     else
         search((const char *)begin, bytes, text.count);
-    formats_tokenizer_text_free(&text);
+    text_tokenizer_text_free(&text);
     return 0;
 }

@@ -15,7 +15,7 @@
 #include "infer/inference.h"
 #include "support/golden.h"
 
-static const engine_sampling greedily = {.top_p = 1, .repetition_penalty = 1};
+static const infer_sampling greedily = {.top_p = 1, .repetition_penalty = 1};
 
 typedef void (*golden_visit)(const golden *g);
 
@@ -31,13 +31,11 @@ static void for_each(golden_visit visit) {
     golden_list_close(&list);
 }
 
-static engine_inference *open_model(const engine_folder *folder,
-                                    const engine_inference_options *options) {
-    engine_inference *inference = NULL;
+static infer_inference *open_model(const engine_folder *folder, const infer_options *options) {
+    infer_inference *inference = NULL;
     sifr_error error = {0};
-    if (engine_inference_create(folder->model, options, &inference, &error) != SIFR_OK ||
-        engine_inference_load(inference, folder->architecture, folder->weights, &error) !=
-            SIFR_OK) {
+    if (infer_create(folder->model, options, &inference, &error) != SIFR_OK ||
+        infer_load(inference, folder->architecture, folder->weights, &error) != SIFR_OK) {
         fail_msg("%s", error.message);
     }
     return inference;
@@ -45,25 +43,24 @@ static engine_inference *open_model(const engine_folder *folder,
 
 static void generates(const golden *g, const engine_folder *folder, const golden_generation *wanted,
                       int64_t chunk) {
-    engine_inference_options options = {
+    infer_options options = {
         .mode = PLAN_GENERATE, .threads = 2, .sequences = 1, .length = chunk, .cache_length = 64};
-    engine_inference *inference = open_model(folder, &options);
-    int64_t words = engine_inference_words(inference), position = (int64_t)wanted->prompt_count;
+    infer_inference *inference = open_model(folder, &options);
+    int64_t words = infer_words(inference), position = (int64_t)wanted->prompt_count;
     float *logits = malloc((size_t)words * sizeof *logits);
     sifr_error error = {0};
-    sifr_status status =
-        engine_inference_append(inference, 0, wanted->prompt, position, 0, logits, &error);
+    sifr_status status = infer_append(inference, 0, wanted->prompt, position, 0, logits, &error);
     for (size_t i = 0; i < wanted->expected_count; i++) {
         if (status != SIFR_OK) fail_msg("%s", error.message);
-        int32_t id = engine_sample(logits, words, NULL, &greedily, 0);
+        int32_t id = infer_sample(logits, words, NULL, &greedily, 0);
         if (id != wanted->expected[i]) {
             fail_msg("%s, chunks of %d: token %zu is %d, not %d", g->name, (int)chunk, i, id,
                      wanted->expected[i]);
         }
-        status = engine_inference_append(inference, 0, &id, 1, position++, logits, &error);
+        status = infer_append(inference, 0, &id, 1, position++, logits, &error);
     }
     free(logits);
-    engine_inference_free(inference);
+    infer_free(inference);
 }
 
 static void greedy(const golden *g) {
@@ -90,13 +87,13 @@ static void batch(const golden *g) {
     engine_folder folder;
     sifr_error error = {0};
     if (engine_folder_open(g->folder, &folder, &error) != SIFR_OK) fail_msg("%s", error.message);
-    engine_inference_options options = {.mode = PLAN_GENERATE,
-                                        .threads = 2,
-                                        .sequences = SEQUENCES,
-                                        .length = 3,
-                                        .cache_length = 64};
-    engine_inference *inference = open_model(&folder, &options);
-    int64_t words = engine_inference_words(inference);
+    infer_options options = {.mode = PLAN_GENERATE,
+                             .threads = 2,
+                             .sequences = SEQUENCES,
+                             .length = 3,
+                             .cache_length = 64};
+    infer_inference *inference = open_model(&folder, &options);
+    int64_t words = infer_words(inference);
     float *logits = malloc(SEQUENCES * (size_t)words * sizeof *logits);
     static const int64_t begins[SEQUENCES] = {0, INT64_MAX, LATE};
     for (int64_t step = 0; step < (int64_t)wanted->expected_count + LATE; step++) {
@@ -104,24 +101,23 @@ static void batch(const golden *g) {
         for (int64_t q = 0; q < SEQUENCES; q++) {
             int64_t made = step - begins[q], prompt = (int64_t)wanted->prompt_count;
             if (begins[q] == step)
-                assert_int_equal(engine_inference_append(inference, q, wanted->prompt, prompt, 0,
-                                                         logits + q * words, &error),
+                assert_int_equal(infer_append(inference, q, wanted->prompt, prompt, 0,
+                                              logits + q * words, &error),
                                  SIFR_OK);
             if (made < 0 || made >= (int64_t)wanted->expected_count) continue;
-            ids[q] = engine_sample(logits + q * words, words, NULL, &greedily, 0);
+            ids[q] = infer_sample(logits + q * words, words, NULL, &greedily, 0);
             positions[q] = (int32_t)(prompt + made);
             if (ids[q] != wanted->expected[made])
                 fail_msg("%s, sequence %d: token %d is %d, not %d", g->name, (int)q, (int)made,
                          ids[q], wanted->expected[made]);
         }
-        if (engine_inference_advance(inference, ids, positions, logits, &error) != SIFR_OK)
+        if (infer_advance(inference, ids, positions, logits, &error) != SIFR_OK)
             fail_msg("%s", error.message);
     }
     static const int32_t beyond[SEQUENCES] = {0, 64, 0}, zeros[SEQUENCES] = {0};
-    assert_int_equal(engine_inference_advance(inference, zeros, beyond, logits, &error),
-                     SIFR_USAGE);
+    assert_int_equal(infer_advance(inference, zeros, beyond, logits, &error), SIFR_USAGE);
     free(logits);
-    engine_inference_free(inference);
+    infer_free(inference);
     engine_folder_close(&folder);
 }
 
@@ -135,24 +131,23 @@ static void cached(const golden *g) {
     engine_folder folder;
     sifr_error error = {0};
     if (engine_folder_open(g->folder, &folder, &error) != SIFR_OK) fail_msg("%s", error.message);
-    engine_inference_options options = {
+    infer_options options = {
         .mode = PLAN_LOGITS, .threads = 2, .sequences = 1, .length = g->length};
-    engine_inference *whole = open_model(&folder, &options);
+    infer_inference *whole = open_model(&folder, &options);
     options.mode = PLAN_GENERATE;
     options.length = 5;
     options.cache_length = g->length;
-    engine_inference *stepwise = open_model(&folder, &options);
-    size_t words = (size_t)engine_inference_words(whole), count = (size_t)g->length * words;
+    infer_inference *stepwise = open_model(&folder, &options);
+    size_t words = (size_t)infer_words(whole), count = (size_t)g->length * words;
     float *expected = malloc(count * sizeof *expected), *got = malloc(words * sizeof *got);
-    if (engine_inference_logits(whole, &(sifr_batch){.tokens = g->tokens}, expected, &error) !=
-        SIFR_OK)
+    if (infer_logits(whole, &(sifr_batch){.tokens = g->tokens}, expected, &error) != SIFR_OK)
         fail_msg("%s", error.message);
     float largest = 0, worst = 0;
     for (size_t i = 0; i < count; i++) largest = fmaxf(largest, fabsf(expected[i]));
     for (int64_t at = 0; at < g->length;) {
         int64_t some = at % 2 ? 1 : 6; /* a chunk and a token, or one token */
         if (some > g->length - at) some = g->length - at;
-        if (engine_inference_append(stepwise, 0, g->tokens + at, some, at, got, &error) != SIFR_OK)
+        if (infer_append(stepwise, 0, g->tokens + at, some, at, got, &error) != SIFR_OK)
             fail_msg("%s", error.message);
         at += some;
         const float *row = expected + (size_t)(at - 1) * words;
@@ -160,12 +155,11 @@ static void cached(const golden *g) {
     }
     if (!(worst <= 1e-5f * largest)) fail_msg("%s: logits differ by %g", g->name, (double)worst);
     int32_t token = 1;
-    assert_int_equal(engine_inference_append(stepwise, 0, &token, 1, g->length, got, &error),
-                     SIFR_USAGE);
+    assert_int_equal(infer_append(stepwise, 0, &token, 1, g->length, got, &error), SIFR_USAGE);
     free(expected);
     free(got);
-    engine_inference_free(whole);
-    engine_inference_free(stepwise);
+    infer_free(whole);
+    infer_free(stepwise);
     engine_folder_close(&folder);
 }
 
@@ -184,9 +178,9 @@ static void test_most_likely(void **state) {
         for (int at = 0; at < words; at++) {
             for (int w = 0; w < words; w++) logits[w] = -3.0f - (float)(w % 7);
             logits[at] = logits[words - 1] = -2.5f;
-            assert_int_equal(engine_sample(logits, words, NULL, &greedily, 0), at);
+            assert_int_equal(infer_sample(logits, words, NULL, &greedily, 0), at);
             logits[words - 1] = at == words - 1 ? -2.0f : -3.0f;
-            assert_int_equal(engine_sample(logits, words, NULL, &greedily, 0), at);
+            assert_int_equal(infer_sample(logits, words, NULL, &greedily, 0), at);
         }
 }
 
@@ -198,12 +192,12 @@ static const double probability[WORDS] = {0.1, 0.4, 0.04, 0.25, 0.06, 0.15};
 static void draw(double temperature, int64_t top_k, double top_p, double share[WORDS]) {
     float logits[WORDS];
     int32_t order[WORDS];
-    engine_sampling sampling = {.temperature = temperature, .top_k = top_k, .top_p = top_p};
+    infer_sampling sampling = {.temperature = temperature, .top_k = top_k, .top_p = top_p};
     for (int w = 0; w < WORDS; w++) share[w] = 0;
     for (int i = 0; i < DRAWS; i++) {
         for (int w = 0; w < WORDS; w++) logits[w] = (float)(log(probability[w]) + 3);
         double random = (i + 0.5) / DRAWS;
-        share[engine_sample(logits, WORDS, order, &sampling, random)] += 1.0 / DRAWS;
+        share[infer_sample(logits, WORDS, order, &sampling, random)] += 1.0 / DRAWS;
     }
 }
 
@@ -240,10 +234,10 @@ static void test_equals(void **state) {
     (void)state;
     float logits[3] = {1, 2, 2};
     int32_t order[3];
-    assert_int_equal(engine_sample(logits, 3, order, &greedily, 0.9), 1);
-    engine_sampling whole = {.temperature = 1, .top_p = 1};
+    assert_int_equal(infer_sample(logits, 3, order, &greedily, 0.9), 1);
+    infer_sampling whole = {.temperature = 1, .top_p = 1};
     float padded[3] = {-INFINITY, 0, -INFINITY};
-    assert_int_equal(engine_sample(padded, 3, order, &whole, 0.999999), 1);
+    assert_int_equal(infer_sample(padded, 3, order, &whole, 0.999999), 1);
 }
 
 /* --- transformers' filters: tests/golden/make_sampling.py --- */
@@ -272,13 +266,13 @@ static void check_filters(const json_t *file, const json_t *row) {
     const json_t *seen = json_object_get(file, "ids"), *kept = json_object_get(row, "kept");
     for (size_t i = 0; i < json_array_size(seen); i++)
         ids[i] = (int32_t)json_integer_value(json_array_get(seen, i));
-    engine_sampling s = {.temperature = number(row, "temperature", 1),
-                         .top_k = (int64_t)number(row, "top_k", 0),
-                         .top_p = number(row, "top_p", 1),
-                         .min_p = number(row, "min_p", 0)};
-    engine_penalize(logits, (int64_t)words, ids, json_array_size(seen),
-                    number(row, "repetition_penalty", 1), order);
-    int64_t count = engine_candidates(logits, (int64_t)words, order, &s, &sum);
+    infer_sampling s = {.temperature = number(row, "temperature", 1),
+                        .top_k = (int64_t)number(row, "top_k", 0),
+                        .top_p = number(row, "top_p", 1),
+                        .min_p = number(row, "min_p", 0)};
+    infer_penalize(logits, (int64_t)words, ids, json_array_size(seen),
+                   number(row, "repetition_penalty", 1), order);
+    int64_t count = infer_candidates(logits, (int64_t)words, order, &s, &sum);
     for (int64_t i = 0; i < count; i++) {
         int32_t id = order[(int64_t)words - 1 - i];
         got[id] = (double)logits[id] / sum;

@@ -41,23 +41,23 @@ typedef struct results {
 
 static void evaluate(const sifr_model *model, sifr_precision precision, bool queued, bool logits,
                      results *out) {
-    engine_inference_options options = {.mode = PLAN_EVALUATE,
-                                        .precision = precision,
-                                        .threads = 1,
-                                        .sequences = SEQUENCES,
-                                        .length = LENGTH,
-                                        .logits = logits};
-    engine_inference *inference;
+    infer_options options = {.mode = PLAN_EVALUATE,
+                             .precision = precision,
+                             .threads = 1,
+                             .sequences = SEQUENCES,
+                             .length = LENGTH,
+                             .logits = logits};
+    infer_inference *inference;
     device *dev;
     if (queued) {
         OK(on_queues_open(&dev, &error));
-        OK(engine_inference_create_on(dev, model, &options, &inference, &error));
-        assert_true(device_is_hidden(engine_inference_device(inference)));
+        OK(infer_create_on(dev, model, &options, &inference, &error));
+        assert_true(device_is_hidden(infer_device(inference)));
     } else {
-        OK(engine_inference_create(model, &options, &inference, &error));
-        assert_false(device_is_hidden(engine_inference_device(inference)));
+        OK(infer_create(model, &options, &inference, &error));
+        assert_false(device_is_hidden(infer_device(inference)));
     }
-    OK(engine_inference_fill(inference, make_values, NULL, &error));
+    OK(infer_fill(inference, make_values, NULL, &error));
     for (int b = 0; b < BATCHES; b++) {
         int32_t tokens[TOKENS], labels[TOKENS];
         int64_t labelled;
@@ -66,12 +66,12 @@ static void evaluate(const sifr_model *model, sifr_precision precision, bool que
             labels[t] = t % 5 == 4 ? -1 : (t * 15485 + b) % WORDS;
         }
         sifr_batch batch = {.tokens = tokens, .labels = labels};
-        OK(engine_inference_loss(inference, &batch, &out->sums[b], &labelled,
-                                 logits ? out->logits : NULL, &error));
-        OK(engine_inference_losses(inference, out->losses[b], &error));
+        OK(infer_loss(inference, &batch, &out->sums[b], &labelled, logits ? out->logits : NULL,
+                      &error));
+        OK(infer_losses(inference, out->losses[b], &error));
         assert_int_equal(labelled, TOKENS - TOKENS / 5);
     }
-    engine_inference_free(inference);
+    infer_free(inference);
 }
 
 static void same_bits(void **state) {

@@ -192,51 +192,51 @@ void golden_run_steps(const golden *g, golden_precision precision) {
     engine_folder_close(&folder);
 }
 
-static engine_inference *open_inference(const golden *g, engine_folder *folder, plan_mode mode,
-                                        sifr_precision precision, int64_t sequences,
-                                        int64_t length) {
-    engine_inference_options options = {.mode = mode,
-                                        .precision = precision,
-                                        .sequences = sequences,
-                                        .length = length,
-                                        .cache_length = 64};
-    engine_inference *inference;
+static infer_inference *open_inference(const golden *g, engine_folder *folder, plan_mode mode,
+                                       sifr_precision precision, int64_t sequences,
+                                       int64_t length) {
+    infer_options options = {.mode = mode,
+                             .precision = precision,
+                             .sequences = sequences,
+                             .length = length,
+                             .cache_length = 64};
+    infer_inference *inference;
     golden_run_opener open = mode == PLAN_GENERATE ? NULL : find_opener();
     device *dev;
     OK(engine_folder_open(g->folder, folder, &error));
     if (open) {
         OK(open(&dev, &error));
-        OK(engine_inference_create_on(dev, folder->model, &options, &inference, &error));
+        OK(infer_create_on(dev, folder->model, &options, &inference, &error));
     } else {
-        OK(engine_inference_create(folder->model, &options, &inference, &error));
+        OK(infer_create(folder->model, &options, &inference, &error));
     }
-    OK(engine_inference_load(inference, folder->architecture, folder->weights, &error));
+    OK(infer_load(inference, folder->architecture, folder->weights, &error));
     return inference;
 }
 
 void golden_run_logits(const golden *g, golden_precision precision) {
     engine_folder folder;
-    engine_inference *inference =
+    infer_inference *inference =
         open_inference(g, &folder, PLAN_LOGITS, (sifr_precision)precision, g->sequences, g->length);
     size_t words = (size_t)g->vocab_size;
     float *all = malloc((size_t)(g->sequences * g->length) * words * sizeof *all);
     float *some = malloc(g->logit_row_count * words * sizeof *some);
-    assert_int_equal(engine_inference_words(inference), words);
+    assert_int_equal(infer_words(inference), words);
     sifr_batch batch = batch_of(g);
-    OK(engine_inference_logits(inference, &batch, all, &error));
+    OK(infer_logits(inference, &batch, all, &error));
     for (size_t r = 0; r < g->logit_row_count; r++) {
         memcpy(some + r * words, all + (size_t)g->logit_rows[r] * words, words * sizeof *some);
     }
     golden_check_logits(g, precision, some);
     free(all);
     free(some);
-    engine_inference_free(inference);
+    infer_free(inference);
     engine_folder_close(&folder);
 }
 
 void golden_run_eval(const golden *g, golden_precision precision) {
     engine_folder folder;
-    engine_inference *inference =
+    infer_inference *inference =
         open_inference(g, &folder, PLAN_EVALUATE, (sifr_precision)precision, 1, g->eval_window);
     double sum = 0;
     int64_t count = 0;
@@ -245,36 +245,35 @@ void golden_run_eval(const golden *g, golden_precision precision) {
         double loss;
         int64_t labelled;
         sifr_batch batch = {.tokens = tokens, .labels = tokens + 1};
-        OK(engine_inference_loss(inference, &batch, &loss, &labelled, NULL, &error));
+        OK(infer_loss(inference, &batch, &loss, &labelled, NULL, &error));
         sum += loss;
         count += labelled;
     }
     assert_int_equal(count, g->eval_windows * g->eval_window);
     golden_check_eval(g, precision, sum / (double)count);
-    engine_inference_free(inference);
+    infer_free(inference);
     engine_folder_close(&folder);
 }
 
 void golden_run_generation(const golden *g, const golden_generation *generation, int64_t chunk) {
     engine_folder folder;
-    engine_inference *inference = open_inference(g, &folder, PLAN_GENERATE, SIFR_FP32, 1, chunk);
-    int64_t words = engine_inference_words(inference), position = 0;
+    infer_inference *inference = open_inference(g, &folder, PLAN_GENERATE, SIFR_FP32, 1, chunk);
+    int64_t words = infer_words(inference), position = 0;
     float *logits = malloc((size_t)words * sizeof *logits);
     int32_t *order = malloc((size_t)words * sizeof *order);
     const int32_t *next = generation->prompt;
     int64_t count = (int64_t)generation->prompt_count;
-    const engine_sampling greedy = {.temperature = 0};
+    const infer_sampling greedy = {.temperature = 0};
     for (size_t i = 0; i < generation->expected_count; i++) {
-        OK(engine_inference_append(inference, 0, next, count, position, logits, &error));
+        OK(infer_append(inference, 0, next, count, position, logits, &error));
         position += count;
-        assert_int_equal(engine_sample(logits, words, order, &greedy, 0.5),
-                         generation->expected[i]);
+        assert_int_equal(infer_sample(logits, words, order, &greedy, 0.5), generation->expected[i]);
         next = &generation->expected[i];
         count = 1;
     }
     free(logits);
     free(order);
-    engine_inference_free(inference);
+    infer_free(inference);
     engine_folder_close(&folder);
 }
 

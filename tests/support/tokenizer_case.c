@@ -25,13 +25,13 @@ json_t *tokenizer_golden(const char *name) {
     return value;
 }
 
-formats_tokenizer *tokenizer_golden_load(const char *name) {
+text_tokenizer *tokenizer_golden_load(const char *name) {
     char file[128], path[BASE_PATH_LENGTH];
-    formats_tokenizer *tokenizer = NULL;
+    text_tokenizer *tokenizer = NULL;
     sifr_error error = {0};
     snprintf(file, sizeof file, "%s.json", name);
     path_of(file, path);
-    if (formats_tokenizer_load(path, &tokenizer, &error) != SIFR_OK) fail_msg("%s", error.message);
+    if (text_tokenizer_load(path, &tokenizer, &error) != SIFR_OK) fail_msg("%s", error.message);
     return tokenizer;
 }
 
@@ -71,7 +71,7 @@ uint64_t tokenizer_hash(const int32_t *ids, size_t count) {
     return value;
 }
 
-void tokenizer_same(const char *what, const formats_tokenizer_ids *ids, int64_t count,
+void tokenizer_same(const char *what, const text_tokenizer_ids *ids, int64_t count,
                     const char *hash) {
     char mine[17];
     snprintf(mine, sizeof mine, "%016" PRIx64, tokenizer_hash(ids->ids, ids->count));

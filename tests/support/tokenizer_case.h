@@ -10,7 +10,7 @@
 
 /* `name` in the golden folder, parsed; fails the test when it is not there. */
 json_t *tokenizer_golden(const char *name);
-formats_tokenizer *tokenizer_golden_load(const char *name);
+text_tokenizer *tokenizer_golden_load(const char *name);
 
 /* Phrases until there are `size` bytes; free(). */
 char *tokenizer_corpus(uint64_t seed, size_t size, size_t *actual);
@@ -20,7 +20,7 @@ size_t tokenizer_chunk_end(const char *text, size_t size, size_t at, size_t chun
 
 uint64_t tokenizer_hash(const int32_t *ids, size_t count);
 /* Fails, naming `what`, when the ids are not as many and with that hash (16 digits). */
-void tokenizer_same(const char *what, const formats_tokenizer_ids *ids, int64_t count,
+void tokenizer_same(const char *what, const text_tokenizer_ids *ids, int64_t count,
                     const char *hash);
 
 #endif

@@ -41,12 +41,12 @@ static const json_t *member(const json_t *json, const char *section, const char 
 }
 
 static sifr_status render(const char *text, size_t size, const char *name,
-                          const formats_template_input *input, formats_template_output *out,
+                          const text_template_input *input, text_template_output *out,
                           sifr_error *error) {
-    formats_template *t;
-    BASE_TRY(formats_template_parse(text, size, name, &t, error));
-    sifr_status status = formats_template_render(t, input, out, error);
-    formats_template_free(t);
+    text_template *t;
+    BASE_TRY(text_template_parse(text, size, name, &t, error));
+    sifr_status status = text_template_render(t, input, out, error);
+    text_template_free(t);
     return status;
 }
 
@@ -57,7 +57,7 @@ static size_t characters(const char *text, size_t size) {
 }
 
 /* Spans are stored in characters. */
-static bool same_spans(const formats_template_output *out, const json_t *wanted) {
+static bool same_spans(const text_template_output *out, const json_t *wanted) {
     if (out->span_count != json_array_size(wanted)) return false;
     for (size_t i = 0; i < out->span_count; i++) {
         const json_t *pair = json_array_get(wanted, i);
@@ -74,14 +74,14 @@ static bool same_spans(const formats_template_output *out, const json_t *wanted)
 static int check_case(const json_t *data, const json_t *row) {
     const json_t *template = json_object_get(row, "template"), *text = json_object_get(row, "text");
     const char *source = json_string_value(template);
-    formats_template_input input = {
+    text_template_input input = {
         .messages =
             member(data, "conversations", json_string_value(json_object_get(row, "conversation"))),
         .tools = member(data, "tools", json_string_value(json_object_get(row, "tools"))),
         .variables = json_object_get(data, "variables"),
         .add_generation_prompt = json_is_true(json_object_get(row, "prompt")),
         .now = &now};
-    formats_template_output out = {0};
+    text_template_output out = {0};
     sifr_error error = {0};
     int bad = 0;
     sifr_status status = render(source, json_string_length(template), "case", &input, &out, &error);
@@ -96,7 +96,7 @@ static int check_case(const json_t *data, const json_t *row) {
         print_message("template: %s\nwanted: %s\ngot:    %s\n\n", source,
                       text ? json_string_value(text) : "an error in line 1",
                       status == SIFR_OK ? out.text : error.message);
-    formats_template_output_free(&out);
+    text_template_output_free(&out);
     return bad;
 }
 
@@ -130,7 +130,7 @@ static int check_shared(const json_t *data, const json_t *row, const char *text,
     json_t *variables = json_object();
     bool more = json_is_true(json_array_get(row, 4));
     if (more) json_object_update(variables, json_object_get(data, "more"));
-    formats_template_input input = {
+    text_template_input input = {
         .messages = member(data, "conversations", json_string_value(json_array_get(row, 1))),
         .tools = member(data, "tools", json_string_value(json_array_get(row, 2))),
         .variables = variables,
@@ -138,7 +138,7 @@ static int check_shared(const json_t *data, const json_t *row, const char *text,
         .eos_token = "</s>",
         .add_generation_prompt = json_is_true(json_array_get(row, 3)),
         .now = &now};
-    formats_template_output out = {0};
+    text_template_output out = {0};
     sifr_error error = {0};
     char hash[17] = "";
     json_int_t wanted = json_integer_value(json_array_get(row, 5));
@@ -154,7 +154,7 @@ static int check_shared(const json_t *data, const json_t *row, const char *text,
                       json_string_value(json_array_get(row, 2)), input.add_generation_prompt, more,
                       (long long)wanted, json_string_value(json_array_get(row, 6)), out.size,
                       status == SIFR_OK ? hash : error.message);
-    formats_template_output_free(&out);
+    text_template_output_free(&out);
     json_decref(variables);
     return bad;
 }

@@ -7,22 +7,22 @@
 
 static const char one_message[] = "[{\"role\": \"user\", \"content\": \"hi\"}]";
 
-static sifr_status render(const char *text, size_t size, formats_template_output *out,
+static sifr_status render(const char *text, size_t size, text_template_output *out,
                           sifr_error *error) {
-    formats_template *t;
+    text_template *t;
     json_t *messages = NULL;
-    BASE_TRY(formats_template_parse(text, size, "some/x.jinja", &t, error));
+    BASE_TRY(text_template_parse(text, size, "some/x.jinja", &t, error));
     assert_int_equal(base_json_parse(one_message, sizeof one_message - 1, "m", &messages, NULL),
                      SIFR_OK);
-    formats_template_input input = {.messages = messages};
-    sifr_status status = formats_template_render(t, &input, out, error);
+    text_template_input input = {.messages = messages};
+    sifr_status status = text_template_render(t, &input, out, error);
     json_decref(messages);
-    formats_template_free(t);
+    text_template_free(t);
     return status;
 }
 
 static void refused_bytes(const char *text, size_t size, const char *part) {
-    formats_template_output out;
+    text_template_output out;
     sifr_error error = {0};
     if (render(text, size, &out, &error) != SIFR_USAGE) fail_msg("accepted: %.60s", text);
     assert_message(&error, part);
@@ -192,7 +192,7 @@ static void test_names(void **state) {
 /* What is long and harmless is no error. */
 static void test_long(void **state) {
     (void)state;
-    formats_template_output out;
+    text_template_output out;
     sifr_error error = {0};
     enum { COUNT = 3000 };
     static const char first[] = "{% if 0 %}", more[] = "{% elif 0 %}a",
@@ -203,52 +203,52 @@ static void test_long(void **state) {
     at = stpcpy(at, last);
     if (render(text, (size_t)(at - text), &out, &error) != SIFR_OK) fail_msg("%s", error.message);
     assert_string_equal(out.text, "b");
-    formats_template_output_free(&out);
+    text_template_output_free(&out);
     free(text);
     static const char loop[] = "{% for i in range(90000) %}{{ i ~ ',' }}{% endfor %}";
     if (render(loop, sizeof loop - 1, &out, &error) != SIFR_OK) fail_msg("%s", error.message);
     assert_int_equal(out.size, 90000 + 10 + 90 * 2 + 900 * 3 + 9000 * 4 + 80000 * 5);
-    formats_template_output_free(&out);
+    text_template_output_free(&out);
 }
 
 static void test_messages(void **state) {
     (void)state;
     static const char *const bad[] = {"[]", "{}", "[1]", "[{\"role\": \"user\"}, []]"};
-    formats_template *t;
+    text_template *t;
     sifr_error error = {0};
-    assert_int_equal(formats_template_parse("{{ messages }}", 14, "x", &t, &error), SIFR_OK);
+    assert_int_equal(text_template_parse("{{ messages }}", 14, "x", &t, &error), SIFR_OK);
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         json_t *messages = json_loads(bad[i], 0, NULL);
-        formats_template_output out;
-        formats_template_input input = {.messages = messages};
-        assert_int_equal(formats_template_render(t, &input, &out, &error), SIFR_USAGE);
+        text_template_output out;
+        text_template_input input = {.messages = messages};
+        assert_int_equal(text_template_render(t, &input, &out, &error), SIFR_USAGE);
         assert_message(&error, "x: message");
         json_decref(messages);
     }
-    formats_template_free(t);
+    text_template_free(t);
 }
 
 /* ---- the template of a folder ---- */
 
 static void expect_text(const char *folder, bool tools, const char *text) {
-    formats_chat_template chat;
-    formats_template_output out;
+    text_chat_template chat;
+    text_template_output out;
     sifr_error error = {0};
     json_t *messages = json_loads(one_message, 0, NULL);
-    formats_template_input input = {.messages = messages};
-    if (formats_chat_template_load(folder, NULL, tools, &chat, &error) != SIFR_OK ||
-        formats_chat_template_render(&chat, &input, &out, &error) != SIFR_OK)
+    text_template_input input = {.messages = messages};
+    if (text_chat_template_load(folder, NULL, tools, &chat, &error) != SIFR_OK ||
+        text_chat_template_render(&chat, &input, &out, &error) != SIFR_OK)
         fail_msg("%s", error.message);
     assert_string_equal(out.text, text);
-    formats_template_output_free(&out);
-    formats_chat_template_free(&chat);
+    text_template_output_free(&out);
+    text_chat_template_free(&chat);
     json_decref(messages);
 }
 
 static void expect_refused(const char *folder, sifr_status status, const char *part) {
-    formats_chat_template chat;
+    text_chat_template chat;
     sifr_error error = {0};
-    assert_int_equal(formats_chat_template_load(folder, NULL, false, &chat, &error), status);
+    assert_int_equal(text_chat_template_load(folder, NULL, false, &chat, &error), status);
     assert_message(&error, part);
 }
 

@@ -155,7 +155,7 @@ static bool check_case(const json_t *row, const char *from) {
         print_message("%s: its vocabulary is not there: skipped\n", name);
         return false;
     }
-    if (formats_tokenizer_convert(folder, &root, path, &eos, &error) != SIFR_OK)
+    if (text_tokenizer_convert(folder, &root, path, &eos, &error) != SIFR_OK)
         fail_msg("%s: %s", name, error.message);
     const char *end = json_string_value(json_object_get(row, "eos"));
     if (end || eos) assert_string_equal(end ? end : "none", eos ? eos : "none");
@@ -182,35 +182,34 @@ static bool check_ids(const json_t *row, const json_t *all, const char *from, co
     if (!wanted) return true;
     char folder[64], what[128];
     const char *name = json_string_value(json_object_get(row, "name"));
-    formats_tokenizer *t = NULL;
-    formats_tokenizer_scratch *s = NULL;
-    formats_tokenizer_ids ids = {0};
+    text_tokenizer *t = NULL;
+    text_tokenizer_scratch *s = NULL;
+    text_tokenizer_ids ids = {0};
     sifr_error error = {0};
     snprintf(folder, sizeof folder, "tokenizer_files_%d", (int)getpid());
     if (!make_folder(row, from, folder)) {
         print_message("%s: its vocabulary is not there: skipped\n", name);
         return false;
     }
-    if (formats_tokenizer_load(folder, &t, &error) != SIFR_OK)
-        fail_msg("%s: %s", name, error.message);
-    assert_int_equal(formats_tokenizer_scratch_new(t, &s, NULL), SIFR_OK);
+    if (text_tokenizer_load(folder, &t, &error) != SIFR_OK) fail_msg("%s: %s", name, error.message);
+    assert_int_equal(text_tokenizer_scratch_new(t, &s, NULL), SIFR_OK);
     for (size_t i = 0; i < json_array_size(lines); i++) {
         const json_t *line = json_array_get(lines, i);
         const json_t *want = json_array_get(wanted, i);
         if (json_is_null(want)) continue;
         ids.count = 0;
-        if (formats_tokenizer_encode(t, s, json_string_value(line), json_string_length(line),
-                                     special, &ids, &error) != SIFR_OK)
+        if (text_tokenizer_encode(t, s, json_string_value(line), json_string_length(line), special,
+                                  &ids, &error) != SIFR_OK)
             fail_msg("%s, line %zu: %s", name, i, error.message);
         snprintf(what, sizeof what, "%s, %s %zu", name, key, i);
         tokenizer_same(what, &ids, json_integer_value(json_array_get(want, 0)),
                        json_string_value(json_array_get(want, 1)));
     }
     const char *end = json_string_value(json_object_get(row, "eos"));
-    if (end) assert_int_equal(formats_tokenizer_eos(t), formats_tokenizer_id(t, end));
-    formats_tokenizer_ids_free(&ids);
-    formats_tokenizer_scratch_free(s);
-    formats_tokenizer_free(t);
+    if (end) assert_int_equal(text_tokenizer_eos(t), text_tokenizer_id(t, end));
+    text_tokenizer_ids_free(&ids);
+    text_tokenizer_scratch_free(s);
+    text_tokenizer_free(t);
     return true;
 }
 
@@ -277,18 +276,18 @@ static char *read_shared(const char *name) {
 
 /* NAME.inp: texts between lines of a separator; NAME.out: a line of ids for each, as llama.cpp
  * gives them for the vocabulary. */
-static size_t same_lists(const formats_tokenizer *t, const char *in, const char *out,
+static size_t same_lists(const text_tokenizer *t, const char *in, const char *out,
                          const char *name) {
     static const char separator[] = "\n__ggml_vocab_test__\n";
-    formats_tokenizer_scratch *s = NULL;
-    formats_tokenizer_ids ids = {0};
+    text_tokenizer_scratch *s = NULL;
+    text_tokenizer_ids ids = {0};
     size_t lists = 0;
-    assert_int_equal(formats_tokenizer_scratch_new(t, &s, NULL), SIFR_OK);
+    assert_int_equal(text_tokenizer_scratch_new(t, &s, NULL), SIFR_OK);
     for (const char *text = in; text; lists++) {
         const char *end = strstr(text, separator);
         size_t size = end ? (size_t)(end - text) : strlen(text);
         ids.count = 0;
-        assert_int_equal(formats_tokenizer_encode(t, s, text, size, false, &ids, NULL), SIFR_OK);
+        assert_int_equal(text_tokenizer_encode(t, s, text, size, false, &ids, NULL), SIFR_OK);
         for (size_t i = 0; i < ids.count; i++) {
             char *after;
             long want = strtol(out, &after, 10);
@@ -301,8 +300,8 @@ static size_t same_lists(const formats_tokenizer *t, const char *in, const char 
         if (*out) out++;
         text = end ? end + sizeof separator - 1 : NULL;
     }
-    formats_tokenizer_ids_free(&ids);
-    formats_tokenizer_scratch_free(s);
+    text_tokenizer_ids_free(&ids);
+    text_tokenizer_scratch_free(s);
     return lists;
 }
 
@@ -318,10 +317,10 @@ static void like_llama_cpp(void **state) {
     snprintf(folder, sizeof folder, "tokenizer_files_%d", (int)getpid());
     bool there = in && out && make_folder(row, "../shared/data/tok", folder);
     if (there) {
-        formats_tokenizer *t = NULL;
-        assert_int_equal(formats_tokenizer_load(folder, &t, NULL), SIFR_OK);
+        text_tokenizer *t = NULL;
+        assert_int_equal(text_tokenizer_load(folder, &t, NULL), SIFR_OK);
         assert_true(same_lists(t, in, out, "llama-bpe") > 40);
-        formats_tokenizer_free(t);
+        text_tokenizer_free(t);
         assert_int_equal(base_remove_tree(folder, NULL), SIFR_OK);
     }
     json_decref(row);

@@ -36,7 +36,7 @@ static sifr_status convert(sifr_error *error) {
     char path[BASE_PATH_LENGTH], *eos = NULL;
     json_t *root = NULL;
     *error = (sifr_error){0};
-    sifr_status status = formats_tokenizer_convert(folder, &root, path, &eos, error);
+    sifr_status status = text_tokenizer_convert(folder, &root, path, &eos, error);
     json_decref(root);
     free(eos);
     if (status != SIFR_OK) {
@@ -72,7 +72,7 @@ static size_t try_bytes(const char *bytes, size_t size) {
     sifr_error error = {0};
     char *copy = malloc(size ? size : 1); /* so that reading behind the end shows */
     memcpy(copy, bytes, size);
-    sifr_status status = formats_tokenizer_convert_bytes(
+    sifr_status status = text_tokenizer_convert_bytes(
         copy, size, json_pack("{s:s}", "tokenizer_class", "LlamaTokenizer"), "model", &root,
         &error);
     free(copy);

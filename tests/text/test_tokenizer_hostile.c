@@ -21,16 +21,16 @@ static char *description(const char *vocab, const char *merges, const char *mode
 
 static const char plain[] = "{\"a\":0,\"b\":1,\"c\":2,\"d\":3,\"Ġ\":4,\"ab\":5,\"abc\":6,\"bc\":7}";
 
-static sifr_status parse(const char *json, formats_tokenizer **t, sifr_error *error) {
+static sifr_status parse(const char *json, text_tokenizer **t, sifr_error *error) {
     *t = NULL;
     *error = (sifr_error){0};
-    sifr_status status = formats_tokenizer_parse(json, strlen(json), "input", t, error);
+    sifr_status status = text_tokenizer_parse(json, strlen(json), "input", t, error);
     assert_null(strchr(error->message, '\n'));
     return status;
 }
 
 static void refused(char *json, const char *part) {
-    formats_tokenizer *t;
+    text_tokenizer *t;
     sifr_error error;
     if (parse(json, &t, &error) != SIFR_USAGE) fail_msg("not refused: %.300s", json);
     if (!strstr(error.message, part)) fail_msg("no '%s' in: %s", part, error.message);
@@ -215,14 +215,14 @@ static void truncated(void **state) {
     (void)state;
     char *json = description(plain, "[\"a b\",\"ab c\"]", "",
                              ",\"added_tokens\":[{\"id\":9,\"content\":\"<x>\",\"special\":true}]");
-    formats_tokenizer *t;
+    text_tokenizer *t;
     sifr_error error;
     assert_int_equal(parse(json, &t, &error), SIFR_OK);
-    formats_tokenizer_free(t);
+    text_tokenizer_free(t);
     for (size_t size = 0; size < strlen(json); size++) {
         char *copy = malloc(size + 1);
         memcpy(copy, json, size);
-        assert_int_equal(formats_tokenizer_parse(copy, size, "input", &t, &error), SIFR_USAGE);
+        assert_int_equal(text_tokenizer_parse(copy, size, "input", &t, &error), SIFR_USAGE);
         free(copy);
     }
     free(json);
@@ -237,36 +237,36 @@ static double seconds(void) {
 static void small_alphabet(void **state) {
     (void)state;
     char *json = description(plain, "[\"a b\",\"ab c\"]", "", "");
-    formats_tokenizer *t;
-    formats_tokenizer_scratch *s = NULL;
-    formats_tokenizer_ids ids = {0};
+    text_tokenizer *t;
+    text_tokenizer_scratch *s = NULL;
+    text_tokenizer_ids ids = {0};
     sifr_error error;
     assert_int_equal(parse(json, &t, &error), SIFR_OK);
     free(json);
-    assert_int_equal(formats_tokenizer_scratch_new(t, &s, &error), SIFR_OK);
-    assert_int_equal(formats_tokenizer_encode(t, s, "abc abd", 7, false, &ids, &error), SIFR_OK);
+    assert_int_equal(text_tokenizer_scratch_new(t, &s, &error), SIFR_OK);
+    assert_int_equal(text_tokenizer_encode(t, s, "abc abd", 7, false, &ids, &error), SIFR_OK);
     static const int32_t want[] = {6, 4, 5, 3};
     assert_int_equal(ids.count, 4);
     assert_memory_equal(ids.ids, want, sizeof want);
-    assert_int_equal(formats_tokenizer_encode(t, s, "abz", 3, false, &ids, &error), SIFR_FAILED);
+    assert_int_equal(text_tokenizer_encode(t, s, "abz", 3, false, &ids, &error), SIFR_FAILED);
     assert_message(&error, "0x7A");
-    assert_int_equal(formats_tokenizer_id(t, "abc"), 6);
-    assert_int_equal(formats_tokenizer_id(t, "abd"), -1);
-    formats_tokenizer_scratch_free(s);
-    formats_tokenizer_free(t);
+    assert_int_equal(text_tokenizer_id(t, "abc"), 6);
+    assert_int_equal(text_tokenizer_id(t, "abd"), -1);
+    text_tokenizer_scratch_free(s);
+    text_tokenizer_free(t);
 
     json = description(plain, "[\"a b\",\"ab c\"]", ",\"unk_token\":\"d\",\"fuse_unk\":true", "");
     assert_int_equal(parse(json, &t, &error), SIFR_OK);
     free(json);
     ids.count = 0;
-    assert_int_equal(formats_tokenizer_scratch_new(t, &s, &error), SIFR_OK);
-    assert_int_equal(formats_tokenizer_encode(t, s, "abzzc", 5, false, &ids, &error), SIFR_OK);
+    assert_int_equal(text_tokenizer_scratch_new(t, &s, &error), SIFR_OK);
+    assert_int_equal(text_tokenizer_encode(t, s, "abzzc", 5, false, &ids, &error), SIFR_OK);
     static const int32_t fused[] = {5, 3, 2};
     assert_int_equal(ids.count, 3);
     assert_memory_equal(ids.ids, fused, sizeof fused);
-    formats_tokenizer_ids_free(&ids);
-    formats_tokenizer_scratch_free(s);
-    formats_tokenizer_free(t);
+    text_tokenizer_ids_free(&ids);
+    text_tokenizer_scratch_free(s);
+    text_tokenizer_free(t);
 }
 
 /* Ten megabytes without a place to split, for merges that cascade; a quadratic way would take
@@ -279,16 +279,16 @@ static void one_long_word(void **state) {
                     "[\"a a\",\"aa aa\",\"aaaa aaaa\",\"b b\",\"a b\",\"ab ab\",\"b a\"]", "", "");
     size_t size = THINNED(10000000);
     char *text = malloc(size);
-    formats_tokenizer *t;
-    formats_tokenizer_scratch *s = NULL;
-    formats_tokenizer_ids ids = {0};
+    text_tokenizer *t;
+    text_tokenizer_scratch *s = NULL;
+    text_tokenizer_ids ids = {0};
     sifr_error error;
     assert_int_equal(parse(json, &t, &error), SIFR_OK);
     free(json);
-    assert_int_equal(formats_tokenizer_scratch_new(t, &s, &error), SIFR_OK);
+    assert_int_equal(text_tokenizer_scratch_new(t, &s, &error), SIFR_OK);
     double begin = seconds();
     memset(text, 'a', size);
-    assert_int_equal(formats_tokenizer_encode(t, s, text, size, false, &ids, &error), SIFR_OK);
+    assert_int_equal(text_tokenizer_encode(t, s, text, size, false, &ids, &error), SIFR_OK);
     assert_int_equal(ids.count, size / 8);
     for (size_t i = 0; i < ids.count; i++) assert_int_equal(ids.ids[i], 4);
     uint64_t random = 1;
@@ -297,19 +297,18 @@ static void one_long_word(void **state) {
         text[i] = random >> 63 ? 'a' : 'b';
     }
     ids.count = 0;
-    assert_int_equal(formats_tokenizer_encode(t, s, text, size, false, &ids, &error), SIFR_OK);
-    formats_tokenizer_text back = {0};
-    assert_int_equal(formats_tokenizer_decode(t, ids.ids, ids.count, false, &back, &error),
-                     SIFR_OK);
+    assert_int_equal(text_tokenizer_encode(t, s, text, size, false, &ids, &error), SIFR_OK);
+    text_tokenizer_text back = {0};
+    assert_int_equal(text_tokenizer_decode(t, ids.ids, ids.count, false, &back, &error), SIFR_OK);
     assert_int_equal(back.count, size);
     assert_memory_equal(back.bytes, text, size);
     double took = seconds() - begin;
     print_message("two words of %zu bytes: %.2f s\n", size, took);
     assert_true(took < 60);
-    formats_tokenizer_text_free(&back);
-    formats_tokenizer_ids_free(&ids);
-    formats_tokenizer_scratch_free(s);
-    formats_tokenizer_free(t);
+    text_tokenizer_text_free(&back);
+    text_tokenizer_ids_free(&ids);
+    text_tokenizer_scratch_free(s);
+    text_tokenizer_free(t);
     free(text);
 }
 
@@ -323,13 +322,13 @@ static void long_runs(void **state) {
                              ",\"normalizer\":{\"type\":\"NFC\"},\"added_tokens\":[{\"id\":20,"
                              "\"content\":\"<<<<<<<<<<<<<<<<<<<<<<<<<<<<<<<a\"},{\"id\":21,"
                              "\"content\":\"<|>\",\"lstrip\":true,\"rstrip\":true}]");
-    formats_tokenizer *t;
-    formats_tokenizer_scratch *s = NULL;
-    formats_tokenizer_ids ids = {0};
+    text_tokenizer *t;
+    text_tokenizer_scratch *s = NULL;
+    text_tokenizer_ids ids = {0};
     sifr_error error;
     assert_int_equal(parse(json, &t, &error), SIFR_OK);
     free(json);
-    assert_int_equal(formats_tokenizer_scratch_new(t, &s, &error), SIFR_OK);
+    assert_int_equal(text_tokenizer_scratch_new(t, &s, &error), SIFR_OK);
     static const char *const units[] = {
         "\xCC\xA3\xCC\x81",        "\xCC\x81\xCC\xA3", " ", "\n", " \n", "<", "<|> ",
         "\xCC\xA7\xCC\xA3\xCC\x81"};
@@ -340,16 +339,16 @@ static void long_runs(void **state) {
         text[0] = 'a';
         for (size_t i = 1; i < size; i += length) memcpy(text + i, units[u], length);
         ids.count = 0;
-        if (formats_tokenizer_encode(t, s, text, size, false, &ids, &error) != SIFR_OK)
+        if (text_tokenizer_encode(t, s, text, size, false, &ids, &error) != SIFR_OK)
             fail_msg("%zu: %s", u, error.message);
         free(text);
     }
     double took = seconds() - begin;
     print_message("long runs: %.2f s\n", took);
     assert_true(took < 60);
-    formats_tokenizer_ids_free(&ids);
-    formats_tokenizer_scratch_free(s);
-    formats_tokenizer_free(t);
+    text_tokenizer_ids_free(&ids);
+    text_tokenizer_scratch_free(s);
+    text_tokenizer_free(t);
 }
 
 /* A model of another kind, whole. */
@@ -391,8 +390,8 @@ static void kinds_refused(void **state) {
     refused(json, "longer than 1024");
 }
 
-static formats_tokenizer *load(const char *json) {
-    formats_tokenizer *t;
+static text_tokenizer *load(const char *json) {
+    text_tokenizer *t;
     sifr_error error;
     if (parse(json, &t, &error) != SIFR_OK) fail_msg("%s", error.message);
     return t;
@@ -425,15 +424,15 @@ static void long_words(void **state) {
     double begin = seconds();
     assert_non_null(text);
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        formats_tokenizer *t = load(cases[i].json);
-        formats_tokenizer_scratch *s = NULL;
-        formats_tokenizer_ids ids = {0};
+        text_tokenizer *t = load(cases[i].json);
+        text_tokenizer_scratch *s = NULL;
+        text_tokenizer_ids ids = {0};
         sifr_error error = {0};
         uint64_t random = 1;
-        assert_int_equal(formats_tokenizer_scratch_new(t, &s, &error), SIFR_OK);
+        assert_int_equal(text_tokenizer_scratch_new(t, &s, &error), SIFR_OK);
         memset(text, 'a', SIZE);
         sifr_status status =
-            formats_tokenizer_encode(t, s, text, cases[i].count ? SIZE : SLOW, false, &ids, &error);
+            text_tokenizer_encode(t, s, text, cases[i].count ? SIZE : SLOW, false, &ids, &error);
         assert_int_equal(status, cases[i].count ? SIFR_OK : SIFR_FAILED);
         assert_int_equal(ids.count, cases[i].count);
         if (!cases[i].count) assert_message(&error, "takes too long");
@@ -442,11 +441,11 @@ static void long_words(void **state) {
             text[k] = random >> 63 ? 'a' : 'b';
         }
         if (cases[i].count)
-            assert_int_equal(formats_tokenizer_encode(t, s, text, SIZE / 10, false, &ids, &error),
+            assert_int_equal(text_tokenizer_encode(t, s, text, SIZE / 10, false, &ids, &error),
                              SIFR_OK);
-        formats_tokenizer_ids_free(&ids);
-        formats_tokenizer_scratch_free(s);
-        formats_tokenizer_free(t);
+        text_tokenizer_ids_free(&ids);
+        text_tokenizer_scratch_free(s);
+        text_tokenizer_free(t);
     }
     free(text);
     double took = seconds() - begin;
@@ -467,15 +466,15 @@ static void growth(void **state) {
              "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa");
     for (int i = 0; i < 20; i++) used += (size_t)sprintf(json + used, "%s%s", i ? "," : "", step);
     strcpy(json + used, "]}}");
-    formats_tokenizer *t = load(json);
-    formats_tokenizer_scratch *s = NULL;
-    formats_tokenizer_ids ids = {0};
+    text_tokenizer *t = load(json);
+    text_tokenizer_scratch *s = NULL;
+    text_tokenizer_ids ids = {0};
     sifr_error error = {0};
-    assert_int_equal(formats_tokenizer_scratch_new(t, &s, &error), SIFR_OK);
-    assert_int_equal(formats_tokenizer_encode(t, s, "aaaa", 4, false, &ids, &error), SIFR_FAILED);
+    assert_int_equal(text_tokenizer_scratch_new(t, &s, &error), SIFR_OK);
+    assert_int_equal(text_tokenizer_encode(t, s, "aaaa", 4, false, &ids, &error), SIFR_FAILED);
     assert_message(&error, "64 times");
-    formats_tokenizer_scratch_free(s);
-    formats_tokenizer_free(t);
+    text_tokenizer_scratch_free(s);
+    text_tokenizer_free(t);
     used =
         (size_t)sprintf(json, "{\"model\":{\"type\":\"BPE\",\"vocab\":{\"a\":0},"
                               "\"merges\":[]},\"decoder\":{\"type\":\"Sequence\",\"decoders\":[");
@@ -511,44 +510,44 @@ static void charsmaps(void **state) {
             for (int shift = 18; shift >= 0; shift -= 6) json[used++] = digits[bits >> shift & 63];
         }
         strcpy(json + used, "\"}}");
-        formats_tokenizer *t = load(json);
-        formats_tokenizer_scratch *s = NULL;
-        formats_tokenizer_ids ids = {0};
+        text_tokenizer *t = load(json);
+        text_tokenizer_scratch *s = NULL;
+        text_tokenizer_ids ids = {0};
         char text[256];
         for (size_t i = 0; i < sizeof text; i++) text[i] = (char)(i % 16 + 1);
-        assert_int_equal(formats_tokenizer_scratch_new(t, &s, NULL), SIFR_OK);
-        assert_int_equal(formats_tokenizer_encode(t, s, text, sizeof text, false, &ids, NULL),
+        assert_int_equal(text_tokenizer_scratch_new(t, &s, NULL), SIFR_OK);
+        assert_int_equal(text_tokenizer_encode(t, s, text, sizeof text, false, &ids, NULL),
                          SIFR_OK);
-        formats_tokenizer_ids_free(&ids);
-        formats_tokenizer_scratch_free(s);
-        formats_tokenizer_free(t);
+        text_tokenizer_ids_free(&ids);
+        text_tokenizer_scratch_free(s);
+        text_tokenizer_free(t);
     }
     free(json);
 }
 
 static void folders(void **state) {
     (void)state;
-    formats_tokenizer *t = NULL;
+    text_tokenizer *t = NULL;
     sifr_error error = {0};
-    assert_int_equal(formats_tokenizer_load(scratch, &t, &error), SIFR_FAILED);
+    assert_int_equal(text_tokenizer_load(scratch, &t, &error), SIFR_FAILED);
     assert_message(&error, "tokenizer.json");
     char *json = description(plain, "[]", "", "");
     scratch_text("tokenizer.json", json);
     free(json);
-    assert_int_equal(formats_tokenizer_load(scratch, &t, &error), SIFR_OK);
-    assert_int_equal(formats_tokenizer_eos(t), -1);
-    formats_tokenizer_free(t);
+    assert_int_equal(text_tokenizer_load(scratch, &t, &error), SIFR_OK);
+    assert_int_equal(text_tokenizer_eos(t), -1);
+    text_tokenizer_free(t);
     scratch_text("tokenizer_config.json", "{\"eos_token\":{\"content\":\"abc\"}}");
-    assert_int_equal(formats_tokenizer_load(scratch, &t, &error), SIFR_OK);
-    assert_int_equal(formats_tokenizer_eos(t), 6);
-    formats_tokenizer_free(t);
+    assert_int_equal(text_tokenizer_load(scratch, &t, &error), SIFR_OK);
+    assert_int_equal(text_tokenizer_eos(t), 6);
+    text_tokenizer_free(t);
     scratch_text("tokenizer_config.json", "{\"eos_token\":\"</s>\"}");
-    assert_int_equal(formats_tokenizer_load(scratch, &t, &error), SIFR_USAGE);
+    assert_int_equal(text_tokenizer_load(scratch, &t, &error), SIFR_USAGE);
     assert_message(&error, "</s>");
     scratch_text("tokenizer_config.json", "{\"eos_token\":");
-    assert_int_equal(formats_tokenizer_load(scratch, &t, &error), SIFR_USAGE);
-    assert_int_equal(formats_tokenizer_load("/dev/zero", &t, &error), SIFR_FAILED);
-    assert_int_equal(formats_tokenizer_load("/nowhere/at/all", &t, &error), SIFR_FAILED);
+    assert_int_equal(text_tokenizer_load(scratch, &t, &error), SIFR_USAGE);
+    assert_int_equal(text_tokenizer_load("/dev/zero", &t, &error), SIFR_FAILED);
+    assert_int_equal(text_tokenizer_load("/nowhere/at/all", &t, &error), SIFR_FAILED);
 }
 
 int main(void) {

@@ -14,22 +14,22 @@
 
 #include "text/tokenizer/tokenizer_regex.h"
 
-static formats_regex *compile(const char *pattern) {
-    formats_regex *regex = NULL;
+static text_regex *compile(const char *pattern) {
+    text_regex *regex = NULL;
     sifr_error error = {0};
-    if (formats_regex_compile(pattern, "input", &regex, &error) != SIFR_OK)
+    if (text_regex_compile(pattern, "input", &regex, &error) != SIFR_OK)
         fail_msg("%s", error.message);
     return regex;
 }
 
 /* All matches, each with a | behind it. */
 static void matches(const char *pattern, const char *text, const char *want) {
-    formats_regex *regex = compile(pattern);
-    formats_regex_state state = {.budget = formats_regex_budget(strlen(text))};
+    text_regex *regex = compile(pattern);
+    text_regex_state state = {.budget = text_regex_budget(strlen(text))};
     const uint8_t *begin = (const uint8_t *)text, *end = begin + strlen(text), *start, *stop;
     char got[256] = "";
     for (const uint8_t *at = begin;; at = stop) {
-        assert_int_equal(formats_regex_find(regex, &state, begin, at, end, &start, &stop, NULL),
+        assert_int_equal(text_regex_find(regex, &state, begin, at, end, &start, &stop, NULL),
                          SIFR_OK);
         if (!start) break;
         strncat(got, (const char *)start, (size_t)(stop - start));
@@ -37,7 +37,7 @@ static void matches(const char *pattern, const char *text, const char *want) {
     }
     if (strcmp(got, want) != 0) fail_msg("/%s/ on '%s': %s, not %s", pattern, text, got, want);
     free(state.frames);
-    formats_regex_free(regex);
+    text_regex_free(regex);
 }
 
 static void meaning(void **state) {
@@ -126,9 +126,9 @@ static void refusals(void **state) {
         {"[[[[[[[[[[[[[[[[[[[[[[[[[[a]]]]]]]]]]]]]]]]]]]]]]]]]]", "too deep"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        formats_regex *regex = NULL;
+        text_regex *regex = NULL;
         sifr_error error = {0};
-        if (formats_regex_compile(cases[i].pattern, "input", &regex, &error) != SIFR_USAGE)
+        if (text_regex_compile(cases[i].pattern, "input", &regex, &error) != SIFR_USAGE)
             fail_msg("/%s/ is not refused", cases[i].pattern);
         if (!strstr(error.message, cases[i].part) || strchr(error.message, '\n'))
             fail_msg("no '%s' in: %s", cases[i].part, error.message);
@@ -155,12 +155,12 @@ static void cuts(void **state) {
         {"\\w\\s+$|\\w+", false, true},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        formats_regex *regex = compile(cases[i].pattern);
-        if (formats_regex_cut_is_safe(regex) != cases[i].safe ||
-            formats_regex_ends_at_blank(regex) != cases[i].ends)
-            fail_msg("/%s/: safe %d, ends %d", cases[i].pattern, formats_regex_cut_is_safe(regex),
-                     formats_regex_ends_at_blank(regex));
-        formats_regex_free(regex);
+        text_regex *regex = compile(cases[i].pattern);
+        if (text_regex_cut_is_safe(regex) != cases[i].safe ||
+            text_regex_ends_at_blank(regex) != cases[i].ends)
+            fail_msg("/%s/: safe %d, ends %d", cases[i].pattern, text_regex_cut_is_safe(regex),
+                     text_regex_ends_at_blank(regex));
+        text_regex_free(regex);
     }
 }
 
@@ -183,19 +183,19 @@ static void bounded(void **state) {
     uint8_t *text = malloc(size);
     assert_non_null(text);
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        formats_regex *regex = NULL;
-        formats_regex_state s = {.budget = formats_regex_budget(size)};
+        text_regex *regex = NULL;
+        text_regex_state s = {.budget = text_regex_budget(size)};
         const uint8_t *start = text, *stop;
         sifr_error error = {0};
         memset(text, cases[i].fill, size);
         text[size - 1] = (uint8_t)cases[i].last;
-        sifr_status status = formats_regex_compile(cases[i].pattern, "input", &regex, &error);
+        sifr_status status = text_regex_compile(cases[i].pattern, "input", &regex, &error);
         for (const uint8_t *at = text; status == SIFR_OK && start; at = stop)
-            status = formats_regex_find(regex, &s, text, at, text + size, &start, &stop, &error);
+            status = text_regex_find(regex, &s, text, at, text + size, &start, &stop, &error);
         if (status != cases[i].status) fail_msg("/%s/: %d", cases[i].pattern, (int)status);
         if (status == SIFR_FAILED) assert_non_null(strstr(error.message, "takes too long"));
         free(s.frames);
-        formats_regex_free(regex);
+        text_regex_free(regex);
     }
     free(text);
 }

@@ -32,20 +32,20 @@ static char *read_shared(const char *name, size_t *size) {
     return text;
 }
 
-static formats_tokenizer *load_shared(const char *name) {
+static text_tokenizer *load_shared(const char *name) {
     char path[BASE_PATH_LENGTH];
-    formats_tokenizer *t = NULL;
+    text_tokenizer *t = NULL;
     sifr_error error = {0};
     if (!shared(path, name)) {
         print_message("%s is not there: skipped\n", path);
         skip();
     }
-    if (formats_tokenizer_load(path, &t, &error) != SIFR_OK) fail_msg("%s", error.message);
+    if (text_tokenizer_load(path, &t, &error) != SIFR_OK) fail_msg("%s", error.message);
     return t;
 }
 
 /* NAME.inp: texts between lines of a separator; NAME.out: a line of ids for each. */
-static void like_llama_cpp(const formats_tokenizer *t, const char *name) {
+static void like_llama_cpp(const text_tokenizer *t, const char *name) {
     static const char separator[] = "\n__ggml_vocab_test__\n";
     char file[64];
     size_t in_size, out_size, lists = 0;
@@ -53,15 +53,15 @@ static void like_llama_cpp(const formats_tokenizer *t, const char *name) {
     char *in = read_shared(file, &in_size);
     snprintf(file, sizeof file, "tok/ggml-expected/%s.out", name);
     char *out = read_shared(file, &out_size);
-    formats_tokenizer_scratch *s = NULL;
-    formats_tokenizer_ids ids = {0};
-    assert_int_equal(formats_tokenizer_scratch_new(t, &s, NULL), SIFR_OK);
+    text_tokenizer_scratch *s = NULL;
+    text_tokenizer_ids ids = {0};
+    assert_int_equal(text_tokenizer_scratch_new(t, &s, NULL), SIFR_OK);
     const char *line = out;
     for (const char *text = in; text; lists++) {
         const char *end = strstr(text, separator);
         size_t size = end ? (size_t)(end - text) : (size_t)(in + in_size - text);
         ids.count = 0;
-        assert_int_equal(formats_tokenizer_encode(t, s, text, size, false, &ids, NULL), SIFR_OK);
+        assert_int_equal(text_tokenizer_encode(t, s, text, size, false, &ids, NULL), SIFR_OK);
         for (size_t i = 0; i < ids.count; i++) {
             char *after;
             long want = strtol(line, &after, 10);
@@ -76,19 +76,19 @@ static void like_llama_cpp(const formats_tokenizer *t, const char *name) {
     }
     assert_int_equal(line - out, out_size);
     print_message("%s: %zu lists of ids\n", name, lists);
-    formats_tokenizer_ids_free(&ids);
-    formats_tokenizer_scratch_free(s);
+    text_tokenizer_ids_free(&ids);
+    text_tokenizer_scratch_free(s);
     free(in);
     free(out);
 }
 
 static void gpt2_lists(void **state) {
     (void)state;
-    formats_tokenizer *t = load_shared("tok/gpt2");
+    text_tokenizer *t = load_shared("tok/gpt2");
     like_llama_cpp(t, "gpt-2");
-    assert_int_equal(formats_tokenizer_eos(t), 50256);
-    assert_int_equal(formats_tokenizer_vocab_size(t), 50257);
-    formats_tokenizer_free(t);
+    assert_int_equal(text_tokenizer_eos(t), 50256);
+    assert_int_equal(text_tokenizer_vocab_size(t), 50257);
+    text_tokenizer_free(t);
 }
 
 /* "base64 rank" lines as a tokenizer.json: every way to put a token together from two others is a
@@ -117,17 +117,17 @@ static size_t decode_base64(const char *text, size_t size, uint8_t *out) {
     return count;
 }
 
-static json_t *spell(const formats_table *tokens, size_t id, formats_tokenizer_text *text) {
+static json_t *spell(const text_table *tokens, size_t id, text_tokenizer_text *text) {
     size_t size;
-    const uint8_t *bytes = formats_table_bytes(tokens, id, &size);
+    const uint8_t *bytes = text_table_bytes(tokens, id, &size);
     text->count = 0;
-    assert_int_equal(formats_content_of_bytes(bytes, size, text, NULL), SIFR_OK);
+    assert_int_equal(text_content_of_bytes(bytes, size, text, NULL), SIFR_OK);
     return json_stringn(text->bytes, text->count);
 }
 
 static char *convert_ranks(const char *ranks) {
-    formats_table tokens = {0};
-    formats_tokenizer_text text = {0};
+    text_table tokens = {0};
+    text_tokenizer_text text = {0};
     join *joins = NULL;
     size_t count = 0, room = 0, index, size;
     bool added;
@@ -137,15 +137,15 @@ static char *convert_ranks(const char *ranks) {
         assert_true(blank);
         assert_true(blank - line < 512);
         size = decode_base64(line, (size_t)(blank - line), bytes);
-        assert_int_equal(formats_table_add(&tokens, bytes, size, &index, &added, NULL), SIFR_OK);
+        assert_int_equal(text_table_add(&tokens, bytes, size, &index, &added, NULL), SIFR_OK);
         assert_int_equal(index, strtoul(blank, NULL, 10));
         line = strchr(line, '\n') + 1;
     }
     for (size_t whole = 0; whole < tokens.count; whole++) {
-        const uint8_t *bytes = formats_table_bytes(&tokens, whole, &size);
+        const uint8_t *bytes = text_table_bytes(&tokens, whole, &size);
         for (size_t i = 1; i < size; i++) {
-            size_t left = formats_table_find(&tokens, bytes, i);
-            size_t right = formats_table_find(&tokens, bytes + i, size - i);
+            size_t left = text_table_find(&tokens, bytes, i);
+            size_t right = text_table_find(&tokens, bytes + i, size - i);
             if (left == SIZE_MAX || right == SIZE_MAX) continue;
             assert_int_equal(base_grow(&joins, &room, count + 1, sizeof *joins, NULL), SIFR_OK);
             joins[count++] = (join){whole, left, right};
@@ -167,14 +167,14 @@ static char *convert_ranks(const char *ranks) {
         json_pack("{s:{s:s, s:b, s:o, s:o}, s:{s:s, s:[{s:s, s:{s:s}, s:s}, {s:s, s:b, s:b}]}}",
                   "model", "type", "BPE", "ignore_merges", 1, "vocab", vocabulary, "merges", merges,
                   "pre_tokenizer", "type", "Sequence", "pretokenizers", "type", "Split", "pattern",
-                  "Regex", formats_split_pattern(FORMATS_SPLIT_LLAMA3), "behavior", "Isolated",
-                  "type", "ByteLevel", "add_prefix_space", 0, "use_regex", 0);
+                  "Regex", text_split_pattern(TEXT_SPLIT_LLAMA3), "behavior", "Isolated", "type",
+                  "ByteLevel", "add_prefix_space", 0, "use_regex", 0);
     assert_non_null(root);
     char *out = json_dumps(root, JSON_COMPACT);
     json_decref(root);
     free(joins);
-    formats_table_free(&tokens);
-    formats_tokenizer_text_free(&text);
+    text_table_free(&tokens);
+    text_tokenizer_text_free(&text);
     return out;
 }
 
@@ -183,12 +183,12 @@ static void llama3_lists(void **state) {
     size_t size;
     char *ranks = read_shared("tok/llama3/tokenizer.model", &size);
     char *json = convert_ranks(ranks);
-    formats_tokenizer *t = NULL;
+    text_tokenizer *t = NULL;
     sifr_error error = {0};
-    if (formats_tokenizer_parse(json, strlen(json), "llama3", &t, &error) != SIFR_OK)
+    if (text_tokenizer_parse(json, strlen(json), "llama3", &t, &error) != SIFR_OK)
         fail_msg("%s", error.message);
     like_llama_cpp(t, "llama-bpe");
-    formats_tokenizer_free(t);
+    text_tokenizer_free(t);
     free(json);
     free(ranks);
 }
@@ -205,13 +205,13 @@ static void bert_lists(void **state) {
         json_pack("{s:{s:s, s:o}, s:{s:s}, s:{s:s}, s:{s:s}}", "model", "type", "WordPiece",
                   "vocab", vocabulary, "normalizer", "type", "BertNormalizer", "pre_tokenizer",
                   "type", "BertPreTokenizer", "decoder", "type", "WordPiece");
-    formats_tokenizer *t = NULL;
+    text_tokenizer *t = NULL;
     sifr_error error = {0};
-    if (formats_tokenizer_from_json(root, "bert", &t, &error) != SIFR_OK)
+    if (text_tokenizer_from_json(root, "bert", &t, &error) != SIFR_OK)
         fail_msg("%s", error.message);
     like_llama_cpp(t, "bert-bge");
-    assert_int_equal(formats_tokenizer_vocab_size(t), 30522);
-    formats_tokenizer_free(t);
+    assert_int_equal(text_tokenizer_vocab_size(t), 30522);
+    text_tokenizer_free(t);
     json_decref(root);
     free(lines);
 }
@@ -223,18 +223,18 @@ static void texts_of(const char *golden, size_t at_least) {
     json_array_foreach(json_object_get(expected, "shared"), i, row) {
         char name[128];
         snprintf(name, sizeof name, "tok/%s", json_string_value(json_array_get(row, 0)));
-        formats_tokenizer *t = load_shared(name);
+        text_tokenizer *t = load_shared(name);
         snprintf(name, sizeof name, "text/%s", json_string_value(json_array_get(row, 1)));
         char *text = read_shared(name, &size);
-        formats_tokenizer_scratch *s = NULL;
-        formats_tokenizer_ids ids = {0};
-        assert_int_equal(formats_tokenizer_scratch_new(t, &s, NULL), SIFR_OK);
-        assert_int_equal(formats_tokenizer_encode(t, s, text, size, true, &ids, NULL), SIFR_OK);
+        text_tokenizer_scratch *s = NULL;
+        text_tokenizer_ids ids = {0};
+        assert_int_equal(text_tokenizer_scratch_new(t, &s, NULL), SIFR_OK);
+        assert_int_equal(text_tokenizer_encode(t, s, text, size, true, &ids, NULL), SIFR_OK);
         tokenizer_same(name, &ids, json_integer_value(json_array_get(row, 2)),
                        json_string_value(json_array_get(row, 3)));
-        formats_tokenizer_ids_free(&ids);
-        formats_tokenizer_scratch_free(s);
-        formats_tokenizer_free(t);
+        text_tokenizer_ids_free(&ids);
+        text_tokenizer_scratch_free(s);
+        text_tokenizer_free(t);
         free(text);
     }
     json_decref(expected);
@@ -253,11 +253,11 @@ static void whole_texts(void **state) {
 
 static void phi3_lists(void **state) {
     (void)state;
-    formats_tokenizer *t = load_shared("tok/phi3-mini");
+    text_tokenizer *t = load_shared("tok/phi3-mini");
     like_llama_cpp(t, "phi-3");
     like_llama_cpp(t, "llama-spm");
-    assert_int_equal(formats_tokenizer_id(t, "\xE2\x96\x81the"), 278);
-    formats_tokenizer_free(t);
+    assert_int_equal(text_tokenizer_id(t, "\xE2\x96\x81the"), 278);
+    text_tokenizer_free(t);
 }
 
 int main(void) {

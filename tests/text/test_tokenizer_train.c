@@ -21,23 +21,23 @@ static json_t *train(const char *split, int64_t vocab_size, const char *director
     char *text = tokenizer_corpus(
         (uint64_t)json_integer_value(json_object_get(expected, "seed")) + 1,
         (size_t)json_integer_value(json_object_get(expected, "training_bytes")), &size);
-    formats_tokenizer_options options = {
+    text_tokenizer_options options = {
         .vocab_size = vocab_size, .split = split, .model_max_length = 512};
-    formats_tokenizer_trainer *trainer = NULL;
+    text_tokenizer_trainer *trainer = NULL;
     sifr_error error = {0};
     char path[BASE_PATH_LENGTH];
-    assert_int_equal(formats_tokenizer_trainer_new(&options, &trainer, &error), SIFR_OK);
+    assert_int_equal(text_tokenizer_trainer_new(&options, &trainer, &error), SIFR_OK);
     for (size_t at = 0, end; at < size; at = end) {
         end = tokenizer_chunk_end(text, size, at, chunk);
-        assert_int_equal(formats_tokenizer_trainer_feed(trainer, text + at, end - at, &error),
+        assert_int_equal(text_tokenizer_trainer_feed(trainer, text + at, end - at, &error),
                          SIFR_OK);
     }
-    assert_int_equal(formats_tokenizer_trainer_finish(trainer, &error), SIFR_OK);
-    assert_int_equal(formats_tokenizer_trainer_size(trainer), vocab_size);
-    assert_int_equal(formats_tokenizer_trainer_write(trainer, directory, &error), SIFR_OK);
+    assert_int_equal(text_tokenizer_trainer_finish(trainer, &error), SIFR_OK);
+    assert_int_equal(text_tokenizer_trainer_size(trainer), vocab_size);
+    assert_int_equal(text_tokenizer_trainer_write(trainer, directory, &error), SIFR_OK);
     assert_int_equal(base_path_join(path, directory, "tokenizer.json", &error), SIFR_OK);
     assert_int_equal(base_json_load(path, 1 << 24, &out, &error), SIFR_OK);
-    formats_tokenizer_trainer_free(trainer);
+    text_tokenizer_trainer_free(trainer);
     json_decref(expected);
     free(text);
     return out;
@@ -67,35 +67,35 @@ static void like_the_library(void **state) {
         json_decref(got);
         json_decref(want);
 
-        formats_tokenizer *t = NULL;
-        assert_int_equal(formats_tokenizer_load(directory, &t, NULL), SIFR_OK);
-        assert_int_equal(formats_tokenizer_eos(t), 0);
-        formats_tokenizer_free(t);
+        text_tokenizer *t = NULL;
+        assert_int_equal(text_tokenizer_load(directory, &t, NULL), SIFR_OK);
+        assert_int_equal(text_tokenizer_eos(t), 0);
+        text_tokenizer_free(t);
     }
     assert_int_equal(base_remove_tree(directory, NULL), SIFR_OK);
 }
 
 static void refusals(void **state) {
     (void)state;
-    formats_tokenizer_trainer *trainer = NULL;
+    text_tokenizer_trainer *trainer = NULL;
     sifr_error error = {0};
-    formats_tokenizer_options options = {.vocab_size = 256, .split = "gpt2"};
-    assert_int_equal(formats_tokenizer_trainer_new(&options, &trainer, &error), SIFR_USAGE);
-    options = (formats_tokenizer_options){.vocab_size = 300, .split = "t5"};
-    assert_int_equal(formats_tokenizer_trainer_new(&options, &trainer, &error), SIFR_USAGE);
+    text_tokenizer_options options = {.vocab_size = 256, .split = "gpt2"};
+    assert_int_equal(text_tokenizer_trainer_new(&options, &trainer, &error), SIFR_USAGE);
+    options = (text_tokenizer_options){.vocab_size = 300, .split = "t5"};
+    assert_int_equal(text_tokenizer_trainer_new(&options, &trainer, &error), SIFR_USAGE);
     assert_non_null(strstr(error.message, "t5"));
     options.split = "gpt2";
-    assert_int_equal(formats_tokenizer_trainer_new(&options, &trainer, &error), SIFR_OK);
-    assert_int_equal(formats_tokenizer_trainer_finish(trainer, &error), SIFR_FAILED);
-    formats_tokenizer_trainer_free(trainer);
+    assert_int_equal(text_tokenizer_trainer_new(&options, &trainer, &error), SIFR_OK);
+    assert_int_equal(text_tokenizer_trainer_finish(trainer, &error), SIFR_FAILED);
+    text_tokenizer_trainer_free(trainer);
 
     /* Fewer pairs than asked for; invalid UTF-8 is counted. */
-    assert_int_equal(formats_tokenizer_trainer_new(&options, &trainer, &error), SIFR_OK);
-    assert_int_equal(formats_tokenizer_trainer_feed(trainer, "ab ab\xFF", 6, &error), SIFR_OK);
-    assert_int_equal(formats_tokenizer_trainer_finish(trainer, &error), SIFR_OK);
-    assert_int_equal(formats_tokenizer_trainer_invalid(trainer), 1);
-    assert_true(formats_tokenizer_trainer_size(trainer) < 270);
-    formats_tokenizer_trainer_free(trainer);
+    assert_int_equal(text_tokenizer_trainer_new(&options, &trainer, &error), SIFR_OK);
+    assert_int_equal(text_tokenizer_trainer_feed(trainer, "ab ab\xFF", 6, &error), SIFR_OK);
+    assert_int_equal(text_tokenizer_trainer_finish(trainer, &error), SIFR_OK);
+    assert_int_equal(text_tokenizer_trainer_invalid(trainer), 1);
+    assert_true(text_tokenizer_trainer_size(trainer) < 270);
+    text_tokenizer_trainer_free(trainer);
 }
 
 int main(void) {

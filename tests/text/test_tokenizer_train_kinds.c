@@ -37,13 +37,13 @@ static json_t *trained(const char *kind) {
     return part;
 }
 
-static void finish(formats_tokenizer_trainer *trainer, formats_tokenizer **out) {
+static void finish(text_tokenizer_trainer *trainer, text_tokenizer **out) {
     sifr_error error = {0};
     snprintf(directory, sizeof directory, "train_kinds_%d", (int)getpid());
-    if (formats_tokenizer_trainer_finish(trainer, &error) != SIFR_OK) fail_msg("%s", error.message);
-    if (formats_tokenizer_trainer_write(trainer, directory, &error) != SIFR_OK)
+    if (text_tokenizer_trainer_finish(trainer, &error) != SIFR_OK) fail_msg("%s", error.message);
+    if (text_tokenizer_trainer_write(trainer, directory, &error) != SIFR_OK)
         fail_msg("%s", error.message);
-    if (formats_tokenizer_load(directory, out, &error) != SIFR_OK) fail_msg("%s", error.message);
+    if (text_tokenizer_load(directory, out, &error) != SIFR_OK) fail_msg("%s", error.message);
 }
 
 /* What the last trainer wrote; removed. */
@@ -67,24 +67,24 @@ static void take(uint64_t *hash, const char *bytes, size_t size) {
 static void word_piece(void **state) {
     (void)state;
     json_t *want = trained("wordpiece"), *phrases = tokenizer_golden("phrases.json"), *phrase;
-    formats_tokenizer_options options = {
+    text_tokenizer_options options = {
         .type = "wordpiece",
         .vocab_size = 100000,
         .min_frequency = json_integer_value(json_object_get(want, "min_frequency"))};
-    formats_tokenizer_trainer *trainer = NULL;
-    formats_tokenizer *t = NULL;
+    text_tokenizer_trainer *trainer = NULL;
+    text_tokenizer *t = NULL;
     char found[17], *text;
     size_t i, count = 0;
-    assert_int_equal(formats_tokenizer_trainer_new(&options, &trainer, NULL), SIFR_OK);
+    assert_int_equal(text_tokenizer_trainer_new(&options, &trainer, NULL), SIFR_OK);
     json_array_foreach(phrases, i, phrase) {
         const char *line = json_string_value(phrase);
         size_t size = json_string_length(phrase), characters = 0;
         for (size_t k = 0; k < size; k++) characters += (line[k] & 0xC0) != 0x80;
         if (!size || line[size - 1] != '\n' || characters <= 20) continue;
-        assert_int_equal(formats_tokenizer_trainer_feed(trainer, line, size, NULL), SIFR_OK);
+        assert_int_equal(text_tokenizer_trainer_feed(trainer, line, size, NULL), SIFR_OK);
     }
     finish(trainer, &t);
-    formats_tokenizer_trainer_free(trainer);
+    text_tokenizer_trainer_free(trainer);
     json_t *root = json_loads(text = written(), 0, NULL), *value;
     json_t *vocabulary = json_object_get(json_object_get(root, "model"), "vocab");
     const char *key, **keys = calloc(json_object_size(vocabulary) + 1, sizeof *keys);
@@ -101,13 +101,13 @@ static void word_piece(void **state) {
     take(&hash, "\"", 1);
     snprintf(found, sizeof found, "%016llx", (unsigned long long)hash);
     assert_string_equal(found, json_string_value(json_object_get(want, "hash")));
-    assert_int_equal(formats_tokenizer_id(t, "[MASK]"), 4);
+    assert_int_equal(text_tokenizer_id(t, "[MASK]"), 4);
     free(keys);
     free(text);
     json_decref(root);
     json_decref(want);
     json_decref(phrases);
-    formats_tokenizer_free(t);
+    text_tokenizer_free(t);
 }
 
 /* The corpus without its NULs, which training leaves out. */
@@ -121,29 +121,28 @@ static char *plain_corpus(uint64_t seed, size_t bytes, size_t *size) {
     return text;
 }
 
-static formats_tokenizer *train_unigram(const char *text, size_t size, int64_t vocab_size) {
-    formats_tokenizer_options options = {.type = "unigram", .vocab_size = vocab_size};
-    formats_tokenizer_trainer *trainer = NULL;
-    formats_tokenizer *t = NULL;
-    assert_int_equal(formats_tokenizer_trainer_new(&options, &trainer, NULL), SIFR_OK);
+static text_tokenizer *train_unigram(const char *text, size_t size, int64_t vocab_size) {
+    text_tokenizer_options options = {.type = "unigram", .vocab_size = vocab_size};
+    text_tokenizer_trainer *trainer = NULL;
+    text_tokenizer *t = NULL;
+    assert_int_equal(text_tokenizer_trainer_new(&options, &trainer, NULL), SIFR_OK);
     for (size_t at = 0, end; at < size; at = end) {
         end = tokenizer_chunk_end(text, size, at, CHUNK);
-        assert_int_equal(formats_tokenizer_trainer_feed(trainer, text + at, end - at, NULL),
-                         SIFR_OK);
+        assert_int_equal(text_tokenizer_trainer_feed(trainer, text + at, end - at, NULL), SIFR_OK);
     }
     finish(trainer, &t);
-    formats_tokenizer_trainer_free(trainer);
+    text_tokenizer_trainer_free(trainer);
     return t;
 }
 
-static void encode(const formats_tokenizer *t, const char *text, size_t size,
-                   formats_tokenizer_ids *ids) {
-    formats_tokenizer_scratch *s = NULL;
+static void encode(const text_tokenizer *t, const char *text, size_t size,
+                   text_tokenizer_ids *ids) {
+    text_tokenizer_scratch *s = NULL;
     sifr_error error = {0};
-    assert_int_equal(formats_tokenizer_scratch_new(t, &s, NULL), SIFR_OK);
-    if (formats_tokenizer_encode(t, s, text, size, false, ids, &error) != SIFR_OK)
+    assert_int_equal(text_tokenizer_scratch_new(t, &s, NULL), SIFR_OK);
+    if (text_tokenizer_encode(t, s, text, size, false, ids, &error) != SIFR_OK)
         fail_msg("%s", error.message);
-    formats_tokenizer_scratch_free(s);
+    text_tokenizer_scratch_free(s);
 }
 
 static void unigram(void **state) {
@@ -154,15 +153,15 @@ static void unigram(void **state) {
     char *text = plain_corpus(SEED + 1, 400000, &size);
     char *held = plain_corpus(
         SEED, (size_t)json_integer_value(json_object_get(want, "held_out_bytes")), &held_size);
-    formats_tokenizer *t = train_unigram(text, size, vocab_size);
+    text_tokenizer *t = train_unigram(text, size, vocab_size);
     char *first = written();
-    formats_tokenizer *again = train_unigram(text, size, vocab_size);
+    text_tokenizer *again = train_unigram(text, size, vocab_size);
     char *second = written();
     assert_string_equal(first, second);
-    assert_true(formats_tokenizer_vocab_size(t) <= vocab_size &&
-                formats_tokenizer_vocab_size(t) >= vocab_size - 3);
+    assert_true(text_tokenizer_vocab_size(t) <= vocab_size &&
+                text_tokenizer_vocab_size(t) >= vocab_size - 3);
 
-    formats_tokenizer_ids ids = {0};
+    text_tokenizer_ids ids = {0};
     encode(t, text, size, &ids);
     for (size_t i = 0; i < ids.count; i++) assert_int_not_equal(ids.ids[i], t->unk_id);
 
@@ -174,9 +173,9 @@ static void unigram(void **state) {
     print_message("%zu tokens, score %.0f; the library's: %lld, %.0f\n", ids.count, score,
                   (long long)json_integer_value(json_object_get(want, "tokens")), library);
     assert_true(fabs(score - library) < 0.01 * fabs(library));
-    formats_tokenizer_ids_free(&ids);
-    formats_tokenizer_free(t);
-    formats_tokenizer_free(again);
+    text_tokenizer_ids_free(&ids);
+    text_tokenizer_free(t);
+    text_tokenizer_free(again);
     free(first);
     free(second);
     free(text);
@@ -195,13 +194,13 @@ static void long_word(void **state) {
         memcpy(text + i, "\xe4\xb8\x80", 3);
         text[i + 2] = (char)(0x80 + (draw >> 16) % 20);
     }
-    formats_tokenizer *t = train_unigram(text, SIZE, 200);
-    formats_tokenizer_ids ids = {0};
+    text_tokenizer *t = train_unigram(text, SIZE, 200);
+    text_tokenizer_ids ids = {0};
     encode(t, text, SIZE, &ids);
     for (size_t i = 0; i < ids.count; i++) assert_int_not_equal(ids.ids[i], t->unk_id);
     assert_in_range(ids.count, SIZE / 12, SIZE / 3 - 200);
-    formats_tokenizer_ids_free(&ids);
-    formats_tokenizer_free(t);
+    text_tokenizer_ids_free(&ids);
+    text_tokenizer_free(t);
     free(written());
     free(text);
 }
@@ -215,38 +214,38 @@ static void odd_texts(void **state) {
     sifr_error error = {0};
     for (int k = 0; k < 2; k++) {
         for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
-            formats_tokenizer_options options = {.type = kinds[k], .vocab_size = 300};
-            formats_tokenizer_trainer *trainer = NULL;
-            formats_tokenizer *t = NULL;
-            formats_tokenizer_ids ids = {0};
-            assert_int_equal(formats_tokenizer_trainer_new(&options, &trainer, NULL), SIFR_OK);
-            assert_int_equal(
-                formats_tokenizer_trainer_feed(trainer, texts[i], strlen(texts[i]), NULL), SIFR_OK);
+            text_tokenizer_options options = {.type = kinds[k], .vocab_size = 300};
+            text_tokenizer_trainer *trainer = NULL;
+            text_tokenizer *t = NULL;
+            text_tokenizer_ids ids = {0};
+            assert_int_equal(text_tokenizer_trainer_new(&options, &trainer, NULL), SIFR_OK);
+            assert_int_equal(text_tokenizer_trainer_feed(trainer, texts[i], strlen(texts[i]), NULL),
+                             SIFR_OK);
             finish(trainer, &t);
             encode(t, texts[i], strlen(texts[i]), &ids);
             assert_true(ids.count > 0);
-            formats_tokenizer_ids_free(&ids);
-            formats_tokenizer_free(t);
-            formats_tokenizer_trainer_free(trainer);
+            text_tokenizer_ids_free(&ids);
+            text_tokenizer_free(t);
+            text_tokenizer_trainer_free(trainer);
             free(written());
         }
         /* Too small for the characters; blanks alone. */
-        formats_tokenizer_options options = {.type = kinds[k], .vocab_size = 10};
-        formats_tokenizer_trainer *trainer = NULL;
-        assert_int_equal(formats_tokenizer_trainer_new(&options, &trainer, NULL), SIFR_OK);
-        assert_int_equal(formats_tokenizer_trainer_feed(trainer, "abcdefghijk", 11, NULL), SIFR_OK);
-        assert_int_equal(formats_tokenizer_trainer_finish(trainer, &error), SIFR_USAGE);
+        text_tokenizer_options options = {.type = kinds[k], .vocab_size = 10};
+        text_tokenizer_trainer *trainer = NULL;
+        assert_int_equal(text_tokenizer_trainer_new(&options, &trainer, NULL), SIFR_OK);
+        assert_int_equal(text_tokenizer_trainer_feed(trainer, "abcdefghijk", 11, NULL), SIFR_OK);
+        assert_int_equal(text_tokenizer_trainer_finish(trainer, &error), SIFR_USAGE);
         assert_non_null(strstr(error.message, "vocab size 10"));
-        formats_tokenizer_trainer_free(trainer);
+        text_tokenizer_trainer_free(trainer);
     }
-    formats_tokenizer_options bad[] = {{.type = "bytes", .vocab_size = 300},
-                                       {.type = "unigram", .vocab_size = 300, .split = "gpt2"},
-                                       {.type = "unigram", .vocab_size = 300, .min_frequency = 2},
-                                       {.type = "unigram", .vocab_size = 300, .lowercase = true},
-                                       {.type = "wordpiece", .vocab_size = 7}};
+    text_tokenizer_options bad[] = {{.type = "bytes", .vocab_size = 300},
+                                    {.type = "unigram", .vocab_size = 300, .split = "gpt2"},
+                                    {.type = "unigram", .vocab_size = 300, .min_frequency = 2},
+                                    {.type = "unigram", .vocab_size = 300, .lowercase = true},
+                                    {.type = "wordpiece", .vocab_size = 7}};
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
-        formats_tokenizer_trainer *trainer = NULL;
-        assert_int_equal(formats_tokenizer_trainer_new(&bad[i], &trainer, &error), SIFR_USAGE);
+        text_tokenizer_trainer *trainer = NULL;
+        assert_int_equal(text_tokenizer_trainer_new(&bad[i], &trainer, &error), SIFR_USAGE);
     }
 }
 

@@ -31,10 +31,9 @@ static size_t count_front(const char *bytes, size_t count, bool trims) {
 }
 
 /* The blanks that the token before takes with it. */
-static size_t count_taken(const formats_tokenizer *t, int32_t before, const char *text,
-                          size_t size) {
+static size_t count_taken(const text_tokenizer *t, int32_t before, const char *text, size_t size) {
     size_t blanks = 0;
-    if (!size || !is_blank(*text) || !formats_tokenizer_strips_behind(t, before)) return 0;
+    if (!size || !is_blank(*text) || !text_tokenizer_strips_behind(t, before)) return 0;
     while (blanks < size && is_blank(text[blanks])) blanks++;
     return blanks;
 }
@@ -42,14 +41,14 @@ static size_t count_taken(const formats_tokenizer *t, int32_t before, const char
 /* Follows the ids through the text and calls a token part of a span where they share a byte. A
  * token that is only a blank put in front belongs to the token behind it, and blanks that no token
  * is to the special token before them, as in the tokenizers library. */
-static bool follow(const formats_tokenizer *t, const char *text, size_t size,
-                   const formats_template_span *span, bool trims, const formats_tokenizer_ids *ids,
-                   train_chat_run *run) {
+static bool follow(const text_tokenizer *t, const char *text, size_t size,
+                   const text_template_span *span, bool trims, const text_tokenizer_ids *ids,
+                   data_chat_run *run) {
     size_t at = 0, front = 0; /* tokens just before that are only a blank put in front */
-    *run = (train_chat_run){SIZE_MAX, 0};
+    *run = (data_chat_run){SIZE_MAX, 0};
     for (size_t i = 0; i < ids->count; i++) {
         size_t count, taken, skip = i ? count_taken(t, ids->ids[i - 1], text + at, size - at) : 0;
-        const char *bytes = formats_tokenizer_bytes(t, ids->ids[i], &count);
+        const char *bytes = text_tokenizer_bytes(t, ids->ids[i], &count);
         if (!bytes || !match_token(bytes, count, text + at, size - at, &skip, &taken)) return false;
         if (skip && i > front && at < span->end && at + skip > span->begin) {
             if (run->first == SIZE_MAX) run->first = i - front - 1;
@@ -69,23 +68,23 @@ static bool follow(const formats_tokenizer *t, const char *text, size_t size,
 }
 
 /* Tokens of the text before `at`, where they begin those of the whole; else SIZE_MAX. */
-static sifr_status count_before(const formats_tokenizer *t, formats_tokenizer_scratch *scratch,
-                                const char *text, size_t at, const formats_tokenizer_ids *ids,
+static sifr_status count_before(const text_tokenizer *t, text_tokenizer_scratch *scratch,
+                                const char *text, size_t at, const text_tokenizer_ids *ids,
                                 size_t *out, sifr_error *error) {
-    formats_tokenizer_ids before = {0};
-    sifr_status status = formats_tokenizer_encode(t, scratch, text, at, false, &before, error);
+    text_tokenizer_ids before = {0};
+    sifr_status status = text_tokenizer_encode(t, scratch, text, at, false, &before, error);
     bool same =
         status == SIFR_OK && before.count <= ids->count &&
         (before.count == 0 || memcmp(before.ids, ids->ids, before.count * sizeof *ids->ids) == 0);
     *out = same ? before.count : SIZE_MAX;
-    formats_tokenizer_ids_free(&before);
+    text_tokenizer_ids_free(&before);
     return status;
 }
 
-sifr_status train_chat_find_run(const formats_tokenizer *t, formats_tokenizer_scratch *scratch,
-                                const char *text, size_t size, const formats_template_span *span,
-                                bool trims, const formats_tokenizer_ids *ids, train_chat_run *run,
-                                bool *placed, sifr_error *error) {
+sifr_status data_chat_find_run(const text_tokenizer *t, text_tokenizer_scratch *scratch,
+                               const char *text, size_t size, const text_template_span *span,
+                               bool trims, const text_tokenizer_ids *ids, data_chat_run *run,
+                               bool *placed, sifr_error *error) {
     *placed = follow(t, text, size, span, trims, ids, run);
     if (*placed) return SIFR_OK;
     BASE_TRY(count_before(t, scratch, text, span->begin, ids, &run->first, error));
@@ -98,16 +97,16 @@ sifr_status train_chat_find_run(const formats_tokenizer *t, formats_tokenizer_sc
     return SIFR_OK;
 }
 
-sifr_status train_chat_align(const formats_tokenizer *tokenizer, formats_tokenizer_scratch *scratch,
-                             const char *text, size_t size, const formats_template_span *spans,
-                             size_t span_count, const formats_tokenizer_ids *ids, bool *learned,
-                             bool *placed, sifr_error *error) {
+sifr_status data_chat_align(const text_tokenizer *tokenizer, text_tokenizer_scratch *scratch,
+                            const char *text, size_t size, const text_template_span *spans,
+                            size_t span_count, const text_tokenizer_ids *ids, bool *learned,
+                            bool *placed, sifr_error *error) {
     *placed = true;
     memset(learned, 0, ids->count);
     for (size_t s = 0; s < span_count; s++) {
-        train_chat_run run;
-        BASE_TRY(train_chat_find_run(tokenizer, scratch, text, size, &spans[s], false, ids, &run,
-                                     placed, error));
+        data_chat_run run;
+        BASE_TRY(data_chat_find_run(tokenizer, scratch, text, size, &spans[s], false, ids, &run,
+                                    placed, error));
         if (!*placed) return SIFR_OK;
         if (run.first == SIZE_MAX) continue;
         for (size_t i = run.first; i < run.end; i++) learned[i] = true;

@@ -1,6 +1,6 @@
 /* Which tokens of a text are learned, from parts of the text. */
-#ifndef TRAIN_CHAT_ALIGN_H
-#define TRAIN_CHAT_ALIGN_H
+#ifndef DATA_CHAT_ALIGN_H
+#define DATA_CHAT_ALIGN_H
 
 #include <stdbool.h>
 
@@ -8,24 +8,23 @@
 #include "text/tokenizer/tokenizer.h"
 
 /* A part of the text as the tokens from `first` until `end`; first SIZE_MAX: it has none. */
-typedef struct train_chat_run {
+typedef struct data_chat_run {
     size_t first, end;
-} train_chat_run;
+} data_chat_run;
 
 /* The tokens that have a byte in the part, and those between them. `trims`: what a token begins
  * with of blanks does not count. *placed as below. */
-sifr_status train_chat_find_run(const formats_tokenizer *tokenizer,
-                                formats_tokenizer_scratch *scratch, const char *text, size_t size,
-                                const formats_template_span *span, bool trims,
-                                const formats_tokenizer_ids *ids, train_chat_run *run, bool *placed,
-                                sifr_error *error) SIFR_MUST_CHECK;
+sifr_status data_chat_find_run(const text_tokenizer *tokenizer, text_tokenizer_scratch *scratch,
+                               const char *text, size_t size, const text_template_span *span,
+                               bool trims, const text_tokenizer_ids *ids, data_chat_run *run,
+                               bool *placed, sifr_error *error) SIFR_MUST_CHECK;
 
 /* Sets learned[i] where token i has a byte in one of the parts, or stands between two that do of
  * the same part. *placed is false where the ids do not spell the text (a normalizer changed it) and
  * a part does not begin and end between tokens. */
-sifr_status train_chat_align(const formats_tokenizer *tokenizer, formats_tokenizer_scratch *scratch,
-                             const char *text, size_t size, const formats_template_span *spans,
-                             size_t span_count, const formats_tokenizer_ids *ids, bool *learned,
-                             bool *placed, sifr_error *error) SIFR_MUST_CHECK;
+sifr_status data_chat_align(const text_tokenizer *tokenizer, text_tokenizer_scratch *scratch,
+                            const char *text, size_t size, const text_template_span *spans,
+                            size_t span_count, const text_tokenizer_ids *ids, bool *learned,
+                            bool *placed, sifr_error *error) SIFR_MUST_CHECK;
 
 #endif

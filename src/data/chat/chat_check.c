@@ -60,7 +60,7 @@ static bool quotes(const json_t *messages, const char *text, size_t size) {
     return found;
 }
 
-bool train_chat_replaces_system(const json_t *row, const json_t *messages) {
+bool data_chat_replaces_system(const json_t *row, const json_t *messages) {
     static const char *const fields[] = {"system", "system_prompt"};
     const json_t *first = json_array_get(messages, 0);
     const char *role = json_string_value(json_object_get(first, "role"));
@@ -73,8 +73,8 @@ bool train_chat_replaces_system(const json_t *row, const json_t *messages) {
     return false;
 }
 
-train_chat_odd train_chat_check(const formats_conversation *conversation, const char *text,
-                                size_t size) {
-    return (train_chat_odd){.left_out = leaves_out(conversation->messages, text, size),
-                            .quoted = quotes(conversation->messages, text, size)};
+data_chat_odd data_chat_check(const data_conversation *conversation, const char *text,
+                              size_t size) {
+    return (data_chat_odd){.left_out = leaves_out(conversation->messages, text, size),
+                           .quoted = quotes(conversation->messages, text, size)};
 }

@@ -8,36 +8,35 @@
 #include "data/chat/chat_align.h"
 #include "data/stream/tokenise.h"
 
-void train_chat_row_free(train_chat_row *row) {
-    formats_tokenizer_ids_free(&row->ids);
+void data_chat_row_free(data_chat_row *row) {
+    text_tokenizer_ids_free(&row->ids);
     free(row->learned);
-    *row = (train_chat_row){0};
+    *row = (data_chat_row){0};
 }
 
-void train_chat_encoder_free(train_chat_encoder *encoder) {
-    train_chat_text_free(&encoder->text);
-    train_chat_text_free(&encoder->other);
-    formats_tokenizer_text_free(&encoder->joined);
-    formats_tokenizer_ids_free(&encoder->prompt);
+void data_chat_encoder_free(data_chat_encoder *encoder) {
+    data_chat_text_free(&encoder->text);
+    data_chat_text_free(&encoder->other);
+    text_tokenizer_text_free(&encoder->joined);
+    text_tokenizer_ids_free(&encoder->prompt);
     free(encoder->list.turns);
-    encoder->list = (train_chat_turn_list){0};
+    encoder->list = (data_chat_turn_list){0};
 }
 
-static sifr_status encode(const train_chat_encoder *e, const char *text, size_t size, bool special,
-                          const formats_row_place *place, formats_tokenizer_ids *out,
-                          sifr_error *error) {
+static sifr_status encode(const data_chat_encoder *e, const char *text, size_t size, bool special,
+                          const data_row_place *place, text_tokenizer_ids *out, sifr_error *error) {
     sifr_error said = {0};
     sifr_status status =
-        formats_tokenizer_encode(e->tokenizer, e->scratch, text, size, special, out, &said);
-    if (status == SIFR_FAILED) return formats_row_fail(place, "", error, "%s", said.message);
+        text_tokenizer_encode(e->tokenizer, e->scratch, text, size, special, out, &said);
+    if (status == SIFR_FAILED) return data_row_fail(place, "", error, "%s", said.message);
     return status == SIFR_OK ? status : base_fail(error, status, "%s", said.message);
 }
 
-static sifr_status make_room(train_chat_row *out, sifr_error *error) {
+static sifr_status make_room(data_chat_row *out, sifr_error *error) {
     return base_grow(&out->learned, &out->room, out->ids.count, sizeof *out->learned, error);
 }
 
-static sifr_status insert_id(formats_tokenizer_ids *ids, size_t at, int64_t id, sifr_error *error) {
+static sifr_status insert_id(text_tokenizer_ids *ids, size_t at, int64_t id, sifr_error *error) {
     BASE_TRY(base_grow(&ids->ids, &ids->room, ids->count + 1, sizeof *ids->ids, error));
     memmove(ids->ids + at + 1, ids->ids + at, (ids->count - at) * sizeof *ids->ids);
     ids->ids[at] = (int32_t)id;
@@ -45,13 +44,13 @@ static sifr_status insert_id(formats_tokenizer_ids *ids, size_t at, int64_t id, 
     return SIFR_OK;
 }
 
-static size_t count_around(const train_chat_encoder *e, bool behind) {
+static size_t count_around(const data_chat_encoder *e, bool behind) {
     size_t count = 0;
-    if (e->special) formats_tokenizer_around(e->tokenizer, behind, &count);
+    if (e->special) text_tokenizer_around(e->tokenizer, behind, &count);
     return count;
 }
 
-static size_t count_alike(const formats_tokenizer_ids *a, const formats_tokenizer_ids *b) {
+static size_t count_alike(const text_tokenizer_ids *a, const text_tokenizer_ids *b) {
     size_t i = 0;
     while (i < a->count && i < b->count && a->ids[i] == b->ids[i]) i++;
     return i;
@@ -61,7 +60,7 @@ static size_t count_alike(const formats_tokenizer_ids *a, const formats_tokenize
 
 /* As in TRL: a completion begins at the first token in which it and the prompt by itself differ.
  * What the post-processor puts behind the prompt is no part of it. */
-static void begin_completion(const train_chat_encoder *e, bool special, train_chat_row *out) {
+static void begin_completion(const data_chat_encoder *e, bool special, data_chat_row *out) {
     size_t behind = special ? count_around(e, true) : 0;
     out->first = count_alike(&e->prompt, &out->ids);
     out->merged = out->first + behind < e->prompt.count;
@@ -70,56 +69,56 @@ static void begin_completion(const train_chat_encoder *e, bool special, train_ch
 /* As TRL's ORPOTrainer (build_tokenized_answer): behind as many tokens as the prompt has by itself,
  * one earlier where any of them is another. A text whose tokens are fewer than its prompt's, for
  * which TRL ends, begins at the first token that differs. */
-static void begin_answer(const train_chat_encoder *e, train_chat_row *out) {
+static void begin_answer(const data_chat_encoder *e, data_chat_row *out) {
     size_t alike = count_alike(&e->prompt, &out->ids), count = e->prompt.count;
     out->merged = alike < count;
     out->first = count > out->ids.count ? alike : count - out->merged;
 }
 
 /* Sets what is learned of a completion: all from its first token on, but the parts. */
-static void learn_from(train_chat_row *out, size_t first, bool parts) {
+static void learn_from(data_chat_row *out, size_t first, bool parts) {
     for (size_t i = 0; i < out->ids.count; i++)
         out->learned[i] = i >= first && !(parts && out->learned[i]);
 }
 
 /* What is learned of this conversation. */
-static train_chat_mask mask_of(const train_chat_encoder *e, const formats_conversation *c) {
-    if (e->mask != TRAIN_ON_COMPLETION) return e->mask;
-    return c->messages && !c->prompt_messages ? TRAIN_ON_ALL : TRAIN_ON_ASSISTANT;
+static data_chat_mask mask_of(const data_chat_encoder *e, const data_conversation *c) {
+    if (e->mask != DATA_ON_COMPLETION) return e->mask;
+    return c->messages && !c->prompt_messages ? DATA_ON_ALL : DATA_ON_ASSISTANT;
 }
 
 /* --- messages --- */
 
-static sifr_status check_placed(bool placed, const formats_row_place *place, sifr_error *error) {
+static sifr_status check_placed(bool placed, const data_row_place *place, sifr_error *error) {
     if (placed) return SIFR_OK;
-    return formats_row_fail(place, "", error,
-                            "the tokenizer changes the text, and a token goes over the edge of a "
-                            "turn; write the text in the form that the tokenizer makes of it, or "
-                            "train on all");
+    return data_row_fail(place, "", error,
+                         "the tokenizer changes the text, and a token goes over the edge of a "
+                         "turn; write the text in the form that the tokenizer makes of it, or "
+                         "train on all");
 }
 
-static sifr_status align(train_chat_encoder *e, const train_chat_text *text,
-                         const formats_row_place *place, train_chat_row *out, sifr_error *error) {
+static sifr_status align(data_chat_encoder *e, const data_chat_text *text,
+                         const data_row_place *place, data_chat_row *out, sifr_error *error) {
     bool placed;
-    BASE_TRY(train_chat_align(e->tokenizer, e->scratch, text->text, text->size, text->spans,
-                              text->span_count, &out->ids, out->learned, &placed, error));
+    BASE_TRY(data_chat_align(e->tokenizer, e->scratch, text->text, text->size, text->spans,
+                             text->span_count, &out->ids, out->learned, &placed, error));
     return check_placed(placed, place, error);
 }
 
 /* As many as there is room for. */
-static void find_unread(const train_chat_templates *templates, const formats_conversation *c,
-                        train_chat_row *out) {
+static void find_unread(const data_chat_templates *templates, const data_conversation *c,
+                        data_chat_row *out) {
     size_t used = strlen(out->unread), room = sizeof out->unread;
     const char *name;
     json_t *value;
     json_object_foreach(c->variables, name, value) {
         (void)value;
-        if (train_chat_templates_name(templates, name) || strlen(name) + 2 > room - used) continue;
+        if (data_chat_templates_name(templates, name) || strlen(name) + 2 > room - used) continue;
         used += (size_t)snprintf(out->unread + used, room - used, "%s\n", name);
     }
 }
 
-static sifr_status check_template(const train_chat_encoder *e, const formats_row_place *place,
+static sifr_status check_template(const data_chat_encoder *e, const data_row_place *place,
                                   sifr_error *error) {
     if (e->templates->there) return SIFR_OK;
     return base_fail(error, SIFR_USAGE,
@@ -130,28 +129,28 @@ static sifr_status check_template(const train_chat_encoder *e, const formats_row
 }
 
 /* What is worth a word about a rendered text. */
-static sifr_status note_rendered(const train_chat_encoder *e, const formats_conversation *c,
-                                 const train_chat_text *text, train_chat_row *out,
+static sifr_status note_rendered(const data_chat_encoder *e, const data_conversation *c,
+                                 const data_chat_text *text, data_chat_row *out,
                                  sifr_error *error) {
     out->templated = true;
     find_unread(e->templates, c, out);
-    out->odd = train_chat_check(c, text->text, text->size);
-    return train_chat_find_lost(e->templates, mask_of(e, c), c, text->text, text->size, &out->lost,
-                                error);
+    out->odd = data_chat_check(c, text->text, text->size);
+    return data_chat_find_lost(e->templates, mask_of(e, c), c, text->text, text->size, &out->lost,
+                               error);
 }
 
-static sifr_status render(train_chat_encoder *e, const formats_conversation *c,
-                          const formats_row_place *place, train_chat_text *text,
-                          train_chat_row *out, sifr_error *error) {
+static sifr_status render(data_chat_encoder *e, const data_conversation *c,
+                          const data_row_place *place, data_chat_text *text, data_chat_row *out,
+                          sifr_error *error) {
     BASE_TRY(check_template(e, place, error));
-    BASE_TRY(formats_messages_answer(c->messages, place, error));
-    BASE_TRY(train_chat_render(e->templates, mask_of(e, c), e->odds, c, place, text, error));
+    BASE_TRY(data_messages_answer(c->messages, place, error));
+    BASE_TRY(data_chat_render(e->templates, mask_of(e, c), e->odds, c, place, text, error));
     return note_rendered(e, c, text, out, error);
 }
 
 /* The ids of a rendered text, and what is learned of them. */
-static sifr_status encode_rendered(train_chat_encoder *e, const train_chat_text *text,
-                                   const formats_row_place *place, train_chat_row *out,
+static sifr_status encode_rendered(data_chat_encoder *e, const data_chat_text *text,
+                                   const data_row_place *place, data_chat_row *out,
                                    sifr_error *error) {
     BASE_TRY(encode(e, text->text, text->size, false, place, &out->ids, error));
     BASE_TRY(make_room(out, error));
@@ -173,7 +172,7 @@ static sifr_status encode_rendered(train_chat_encoder *e, const train_chat_text 
     return SIFR_OK;
 }
 
-static sifr_status refuse_turns(const formats_row_place *place, sifr_error *error) {
+static sifr_status refuse_turns(const data_row_place *place, sifr_error *error) {
     return base_fail(error, SIFR_USAGE,
                      "%s: roles_to_train and the ends of turns are of rows of messages, and this "
                      "file has answers to prompts; leave them out, or give messages",
@@ -181,25 +180,25 @@ static sifr_status refuse_turns(const formats_row_place *place, sifr_error *erro
 }
 
 /* The turns that are asked for, and their ends. */
-static sifr_status encode_turns(train_chat_encoder *e, const formats_conversation *c,
-                                const formats_row_place *place, train_chat_row *out,
+static sifr_status encode_turns(data_chat_encoder *e, const data_conversation *c,
+                                const data_row_place *place, data_chat_row *out,
                                 sifr_error *error) {
     bool placed;
     BASE_TRY(check_template(e, place, error));
     if (c->prompt_messages) return refuse_turns(place, error);
-    BASE_TRY(train_chat_turns_find(e->templates, &e->turns, c, place, &e->text, &e->list, error));
+    BASE_TRY(data_chat_turns_find(e->templates, &e->turns, c, place, &e->text, &e->list, error));
     BASE_TRY(note_rendered(e, c, &e->text, out, error));
     out->lost.empty = 0; /* of a turn that says nothing nothing is learned */
     BASE_TRY(encode(e, e->text.text, e->text.size, false, place, &out->ids, error));
     BASE_TRY(make_room(out, error));
-    BASE_TRY(train_chat_turns_learn(e->tokenizer, e->scratch, &e->text, &e->list, &e->turns,
-                                    e->end_ids, &out->ids, out->learned, &out->ends, &placed,
-                                    error));
+    BASE_TRY(data_chat_turns_learn(e->tokenizer, e->scratch, &e->text, &e->list, &e->turns,
+                                   e->end_ids, &out->ids, out->learned, &out->ends, &placed,
+                                   error));
     return check_placed(placed, place, error);
 }
 
-static sifr_status encode_messages(train_chat_encoder *e, const formats_conversation *c,
-                                   const formats_row_place *place, train_chat_row *out,
+static sifr_status encode_messages(data_chat_encoder *e, const data_conversation *c,
+                                   const data_row_place *place, data_chat_row *out,
                                    sifr_error *error) {
     if (e->turns.asked) return encode_turns(e, c, place, out, error);
     BASE_TRY(render(e, c, place, &e->text, out, error));
@@ -209,18 +208,18 @@ static sifr_status encode_messages(train_chat_encoder *e, const formats_conversa
 /* --- texts --- */
 
 /* Whether the text ends with the end-of-text token, as a text and as a token. */
-static bool has_end(const train_chat_encoder *e, const formats_conversation *c,
-                    const formats_tokenizer_ids *ids, size_t behind) {
+static bool has_end(const data_chat_encoder *e, const data_conversation *c,
+                    const text_tokenizer_ids *ids, size_t behind) {
     size_t size;
-    const char *end = formats_tokenizer_bytes(e->tokenizer, (int32_t)e->separator, &size);
+    const char *end = text_tokenizer_bytes(e->tokenizer, (int32_t)e->separator, &size);
     if (ids->count <= behind || ids->ids[ids->count - behind - 1] != e->separator) return false;
     return end && c->text_size >= size && memcmp(c->text + c->text_size - size, end, size) == 0;
 }
 
 /* The end-of-text token goes between a text and what the post-processor puts behind it, as in TRL,
  * which writes it into the text. Of Alpaca's rows that token is not doubled, as in axolotl. */
-static sifr_status end_text(const train_chat_encoder *e, const formats_conversation *c, bool alpaca,
-                            formats_tokenizer_ids *ids, sifr_error *error) {
+static sifr_status end_text(const data_chat_encoder *e, const data_conversation *c, bool alpaca,
+                            text_tokenizer_ids *ids, sifr_error *error) {
     size_t behind = count_around(e, true);
     int64_t last = ids->count ? ids->ids[ids->count - 1] : -1;
     if (e->separator < 0) return SIFR_OK;
@@ -230,7 +229,7 @@ static sifr_status end_text(const train_chat_encoder *e, const formats_conversat
     return insert_id(ids, ids->count - behind, e->separator, error);
 }
 
-static sifr_status join(train_chat_encoder *e, const formats_conversation *c, sifr_error *error) {
+static sifr_status join(data_chat_encoder *e, const data_conversation *c, sifr_error *error) {
     size_t size = c->prompt_size + c->text_size;
     BASE_TRY(base_grow(&e->joined.bytes, &e->joined.room, size + 1, 1, error));
     if (c->prompt_size) memcpy(e->joined.bytes, c->prompt, c->prompt_size);
@@ -240,29 +239,28 @@ static sifr_status join(train_chat_encoder *e, const formats_conversation *c, si
 }
 
 /* As in TRL, which ends there. */
-static sifr_status check_turns(const train_chat_encoder *e, const formats_row_place *place,
+static sifr_status check_turns(const data_chat_encoder *e, const data_row_place *place,
                                sifr_error *error) {
-    bool only = e->mask == TRAIN_ON_ASSISTANT_ONLY;
-    if (!only && e->mask != TRAIN_ON_ASSISTANT_TURNS) return SIFR_OK;
+    bool only = e->mask == DATA_ON_ASSISTANT_ONLY;
+    if (!only && e->mask != DATA_ON_ASSISTANT_TURNS) return SIFR_OK;
     return base_fail(error, SIFR_USAGE,
                      "%s: a text has no turns of the assistant, which train_on %s learns; give "
                      "rows of messages, or train_on completion",
                      place->file, only ? "assistant_only" : "assistant_turns");
 }
 
-static sifr_status encode_text(train_chat_encoder *e, const formats_conversation *c, bool alpaca,
-                               const formats_row_place *place, train_chat_row *out,
-                               sifr_error *error) {
+static sifr_status encode_text(data_chat_encoder *e, const data_conversation *c, bool alpaca,
+                               const data_row_place *place, data_chat_row *out, sifr_error *error) {
     BASE_TRY(check_turns(e, place, error));
     BASE_TRY(join(e, c, error));
     BASE_TRY(encode(e, e->joined.bytes, e->joined.count, e->special, place, &out->ids, error));
     size_t around = count_around(e, false);
     if (e->special && out->ids.count > around)
         out->odd.doubled =
-            train_tokenise_doubles(e->tokenizer, out->ids.ids + around, out->ids.count - around);
+            data_tokenise_doubles(e->tokenizer, out->ids.ids + around, out->ids.count - around);
     BASE_TRY(end_text(e, c, alpaca, &out->ids, error));
     BASE_TRY(make_room(out, error));
-    if (c->completion && mask_of(e, c) != TRAIN_ON_ALL) {
+    if (c->completion && mask_of(e, c) != DATA_ON_ALL) {
         e->prompt.count = 0;
         BASE_TRY(encode(e, e->joined.bytes, c->prompt_size, e->special, place, &e->prompt, error));
         begin_completion(e, e->special, out);
@@ -273,57 +271,54 @@ static sifr_status encode_text(train_chat_encoder *e, const formats_conversation
 
 /* --- rows --- */
 
-static void clear(train_chat_row *out) {
+static void clear(data_chat_row *out) {
     out->ids.count = out->first = out->ends = 0;
     out->merged = false;
     out->unread[0] = '\0';
     out->templated = false;
-    out->odd = (train_chat_odd){0};
-    out->lost = (train_chat_lost){0};
+    out->odd = (data_chat_odd){0};
+    out->lost = (data_chat_lost){0};
 }
 
-static sifr_status encode_row(train_chat_encoder *e, const formats_conversation *c, bool alpaca,
-                              const formats_row_place *place, train_chat_row *out,
-                              sifr_error *error) {
+static sifr_status encode_row(data_chat_encoder *e, const data_conversation *c, bool alpaca,
+                              const data_row_place *place, data_chat_row *out, sifr_error *error) {
     clear(out);
     return c->messages ? encode_messages(e, c, place, out, error)
                        : encode_text(e, c, alpaca, place, out, error);
 }
 
 /* With what else goes to the chat template. */
-static sifr_status read_conversation(const train_chat_encoder *e, const json_t *row,
-                                     const formats_form *form, const formats_row_place *place,
-                                     formats_conversation *out, sifr_error *error) {
-    bool documents = train_chat_templates_name(e->templates, "documents");
-    BASE_TRY(
-        formats_conversation_read(row, form, &e->format, e->templates->there, place, out, error));
+static sifr_status read_conversation(const data_chat_encoder *e, const json_t *row,
+                                     const data_form *form, const data_row_place *place,
+                                     data_conversation *out, sifr_error *error) {
+    bool documents = data_chat_templates_name(e->templates, "documents");
+    BASE_TRY(data_conversation_read(row, form, &e->format, e->templates->there, place, out, error));
     if (!out->messages) return SIFR_OK;
     sifr_status status =
-        formats_conversation_variables(row, e->variables, documents, place, out, error);
-    if (status != SIFR_OK) formats_conversation_free(out);
+        data_conversation_variables(row, e->variables, documents, place, out, error);
+    if (status != SIFR_OK) data_conversation_free(out);
     return status;
 }
 
-sifr_status train_chat_encode(train_chat_encoder *encoder, const json_t *row,
-                              const formats_form *form, const formats_row_place *place,
-                              train_chat_row *out, sifr_error *error) {
-    formats_conversation conversation;
+sifr_status data_chat_encode(data_chat_encoder *encoder, const json_t *row, const data_form *form,
+                             const data_row_place *place, data_chat_row *out, sifr_error *error) {
+    data_conversation conversation;
     BASE_TRY(read_conversation(encoder, row, form, place, &conversation, error));
     sifr_status status =
-        encode_row(encoder, &conversation, form->type == FORMATS_ROW_ALPACA, place, out, error);
-    out->odd.replaced = train_chat_replaces_system(row, conversation.messages);
-    formats_conversation_free(&conversation);
+        encode_row(encoder, &conversation, form->type == DATA_ROW_ALPACA, place, out, error);
+    out->odd.replaced = data_chat_replaces_system(row, conversation.messages);
+    data_conversation_free(&conversation);
     return status;
 }
 
 /* --- preferences --- */
 
 /* As TRL's DPOTrainer: both answers begin where the first of them does. */
-static sifr_status encode_both(train_chat_encoder *e, const formats_conversation sides[2],
-                               const formats_row_place *place, train_chat_row out[2],
+static sifr_status encode_both(data_chat_encoder *e, const data_conversation sides[2],
+                               const data_row_place *place, data_chat_row out[2],
                                sifr_error *error) {
     for (int i = 0; i < 2; i++) BASE_TRY(encode_row(e, &sides[i], false, place, &out[i], error));
-    if ((e->mask == TRAIN_ON_LAST || e->mask == TRAIN_ON_ALL) && sides[0].messages) return SIFR_OK;
+    if ((e->mask == DATA_ON_LAST || e->mask == DATA_ON_ALL) && sides[0].messages) return SIFR_OK;
     size_t first = out[0].first < out[1].first ? out[0].first : out[1].first;
     for (int i = 0; i < 2; i++)
         for (size_t k = first; k < out[i].first; k++) out[i].learned[k] = true;
@@ -331,9 +326,9 @@ static sifr_status encode_both(train_chat_encoder *e, const formats_conversation
 }
 
 /* As TRL's add_bos_token_if_needed and add_eos_token_if_needed, with messages too. */
-static sifr_status put_ends(const train_chat_encoder *e, train_chat_row *out, sifr_error *error) {
-    formats_tokenizer_ids *ids = &out->ids;
-    int32_t bos = e->special ? formats_tokenizer_bos(e->tokenizer) : -1;
+static sifr_status put_ends(const data_chat_encoder *e, data_chat_row *out, sifr_error *error) {
+    text_tokenizer_ids *ids = &out->ids;
+    int32_t bos = e->special ? text_tokenizer_bos(e->tokenizer) : -1;
     size_t count = ids->count;
     bool begins = bos >= 0 && (out->first == 0 || ids->ids[0] != bos);
     bool ends = e->separator >= 0 && (out->first == count || ids->ids[count - 1] != e->separator);
@@ -349,7 +344,7 @@ static sifr_status put_ends(const train_chat_encoder *e, train_chat_row *out, si
 
 /* The prompt of rendered answers is what both and the prompt by itself begin with: whole
  * characters. */
-static void share_prompt(train_chat_text *chosen, train_chat_text *rejected) {
+static void share_prompt(data_chat_text *chosen, data_chat_text *rejected) {
     size_t n = 0, most = chosen->prompt_size;
     if (most > chosen->size) most = chosen->size;
     if (most > rejected->size) most = rejected->size;
@@ -361,8 +356,8 @@ static void share_prompt(train_chat_text *chosen, train_chat_text *rejected) {
     rejected->prompt_size = n < rejected->prompt_size ? n : rejected->prompt_size;
 }
 
-static sifr_status encode_answer(train_chat_encoder *e, const formats_conversation *c,
-                                 const formats_row_place *place, train_chat_row *out,
+static sifr_status encode_answer(data_chat_encoder *e, const data_conversation *c,
+                                 const data_row_place *place, data_chat_row *out,
                                  sifr_error *error) {
     BASE_TRY(join(e, c, error));
     BASE_TRY(encode(e, e->joined.bytes, e->joined.count, false, place, &out->ids, error));
@@ -374,10 +369,10 @@ static sifr_status encode_answer(train_chat_encoder *e, const formats_conversati
     return SIFR_OK;
 }
 
-static sifr_status encode_odds(train_chat_encoder *e, const formats_conversation sides[2],
-                               const formats_row_place *place, train_chat_row out[2],
+static sifr_status encode_odds(data_chat_encoder *e, const data_conversation sides[2],
+                               const data_row_place *place, data_chat_row out[2],
                                sifr_error *error) {
-    train_chat_text *texts[2] = {&e->text, &e->other};
+    data_chat_text *texts[2] = {&e->text, &e->other};
     bool messages = sides[0].messages && sides[1].messages;
     for (int i = 0; i < 2; i++) {
         clear(&out[i]);
@@ -392,23 +387,23 @@ static sifr_status encode_odds(train_chat_encoder *e, const formats_conversation
     return SIFR_OK;
 }
 
-sifr_status train_chat_encode_pair(train_chat_encoder *encoder, const json_t *row,
-                                   const formats_form *form, const formats_row_place *place,
-                                   train_chat_row out[2], sifr_error *error) {
-    const formats_form *side = formats_form_of(FORMATS_ROW_PROMPT_COMPLETION);
+sifr_status data_chat_encode_pair(data_chat_encoder *encoder, const json_t *row,
+                                  const data_form *form, const data_row_place *place,
+                                  data_chat_row out[2], sifr_error *error) {
+    const data_form *side = data_form_of(DATA_ROW_PROMPT_COMPLETION);
     json_t *rows[2];
-    formats_conversation sides[2] = {0};
+    data_conversation sides[2] = {0};
     if (encoder->turns.asked) return refuse_turns(place, error);
-    BASE_TRY(formats_preference_read(row, form, encoder->templates->there, place, rows, error));
+    BASE_TRY(data_preference_read(row, form, encoder->templates->there, place, rows, error));
     sifr_status status = SIFR_OK;
     for (int i = 0; status == SIFR_OK && i < 2; i++)
         status = read_conversation(encoder, rows[i], side, place, &sides[i], error);
     if (status == SIFR_OK)
         status = encoder->odds ? encode_odds(encoder, sides, place, out, error)
                                : encode_both(encoder, sides, place, out, error);
-    out[0].odd.replaced = train_chat_replaces_system(row, sides[0].messages);
+    out[0].odd.replaced = data_chat_replaces_system(row, sides[0].messages);
     for (int i = 0; i < 2; i++) {
-        formats_conversation_free(&sides[i]);
+        data_conversation_free(&sides[i]);
         json_decref(rows[i]);
     }
     return status;

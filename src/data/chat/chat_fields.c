@@ -28,7 +28,7 @@ static sifr_status keep_replaced(const json_t *named, const json_t *row, json_t 
 }
 
 static sifr_status rename_all(const json_t *names, json_t *row, json_t *replaced,
-                              const formats_row_place *place, sifr_error *error) {
+                              const data_row_place *place, sifr_error *error) {
     const char *to;
     json_t *from, *named = names ? json_object() : NULL;
     bool whole = !names || named;
@@ -39,7 +39,7 @@ static sifr_status rename_all(const json_t *names, json_t *row, json_t *replaced
         if (value || may_be_absent(to)) continue;
         json_decref(named);
         snprintf(field, sizeof field, "'%.80s'", json_string_value(from));
-        return formats_row_fail(place, field, error, "is missing, which is taken as '%s'", to);
+        return data_row_fail(place, field, error, "is missing, which is taken as '%s'", to);
     }
     json_object_foreach((json_t *)(uintptr_t)names, to, from)
         json_object_del(row, json_string_value(from));
@@ -49,7 +49,7 @@ static sifr_status rename_all(const json_t *names, json_t *row, json_t *replaced
     return whole ? status : base_fail_alloc(error, 64);
 }
 
-static sifr_status make_lists(train_chat_fields *f, sifr_error *error) {
+static sifr_status make_lists(data_chat_fields *f, sifr_error *error) {
     if (f->seen) return SIFR_OK;
     f->seen = json_object(), f->taken = json_object(), f->replaced = json_object();
     f->unread = json_array(), f->members = json_array(), f->variables = json_array();
@@ -57,12 +57,12 @@ static sifr_status make_lists(train_chat_fields *f, sifr_error *error) {
     return whole ? SIFR_OK : base_fail_alloc(error, 64);
 }
 
-sifr_status train_chat_fields_name(train_chat_fields *f, json_t *row,
-                                   const formats_row_place *place, sifr_error *error) {
+sifr_status data_chat_fields_name(data_chat_fields *f, json_t *row, const data_row_place *place,
+                                  sifr_error *error) {
     const json_t *item;
     size_t i;
     BASE_TRY(make_lists(f, error));
-    for (int list = 0; list < TRAIN_CHAT_IGNORED; list++) {
+    for (int list = 0; list < DATA_CHAT_IGNORED; list++) {
         json_array_foreach((json_t *)(uintptr_t)f->ignored[list], i, item) {
             const char *name = json_string_value(item);
             bool there = json_object_del(row, name) == 0;
@@ -87,15 +87,14 @@ static bool holds_nothing(const json_t *value) {
 }
 
 /* What the chat template reads beside the form. */
-static bool goes_to_template(const train_chat_fields *f, const formats_form *form,
-                             const char *name) {
-    if (form->type == FORMATS_ROW_TEXT || !f->templates || !f->templates->there) return false;
+static bool goes_to_template(const data_chat_fields *f, const data_form *form, const char *name) {
+    if (form->type == DATA_ROW_TEXT || !f->templates || !f->templates->there) return false;
     return strcmp(name, "chat_template_kwargs") == 0 ||
-           (strcmp(name, "documents") == 0 && train_chat_templates_name(f->templates, name));
+           (strcmp(name, "documents") == 0 && data_chat_templates_name(f->templates, name));
 }
 
 /* Names a field that is not read, once. */
-static sifr_status add_unread(train_chat_fields *f, const char *field, sifr_error *error) {
+static sifr_status add_unread(data_chat_fields *f, const char *field, sifr_error *error) {
     const json_t *item;
     size_t i;
     json_array_foreach(f->unread, i, item) {
@@ -112,16 +111,16 @@ static bool is_blank(const json_t *value) {
 
 /* What is neither good nor bad is the name or the number of a class. So are then 0 and 1 of the
  * file's other rows. */
-static sifr_status note_class(train_chat_fields *f, const json_t *value, sifr_error *error) {
+static sifr_status note_class(data_chat_fields *f, const json_t *value, sifr_error *error) {
     if (f->classes || is_blank(value)) return SIFR_OK;
     f->classes = true;
     return add_unread(f, label, error);
 }
 
-static sifr_status note_mark(train_chat_fields *f, const formats_form *form, const json_t *row,
+static sifr_status note_mark(data_chat_fields *f, const data_form *form, const json_t *row,
                              sifr_error *error) {
-    const char *field = formats_form_field(form, FORMATS_PART_MARK, row);
-    int mark = formats_form_mark(form, row);
+    const char *field = data_form_field(form, DATA_PART_MARK, row);
+    int mark = data_form_mark(form, row);
     f->rows++;
     if (!field) return SIFR_OK;
     bool labels = strcmp(field, label) == 0;
@@ -133,7 +132,7 @@ static sifr_status note_mark(train_chat_fields *f, const formats_form *form, con
 
 /* What is read of a message or of a turn; the template reads further members of messages alone.
  * Calls and thoughts are held against the text (chat_lost.h). */
-static bool is_read(const train_chat_fields *f, const json_t *message, const char *name) {
+static bool is_read(const data_chat_fields *f, const json_t *message, const char *name) {
     static const char *const own[] = {"role", "content", "weight", "train", "training"};
     static const char *const written[] = {"tool_calls", "function_call", "reasoning_content",
                                           "thinking", "reasoning"};
@@ -149,12 +148,12 @@ static bool is_read(const train_chat_fields *f, const json_t *message, const cha
         for (size_t i = 0; i < sizeof written / sizeof *written; i++)
             if (strcmp(name, written[i]) == 0) return true;
     }
-    if (strcmp(name, "loss") == 0) return formats_message_loss(message) >= 0;
-    return !turn && f->templates && train_chat_templates_mention(f->templates, name);
+    if (strcmp(name, "loss") == 0) return data_message_loss(message) >= 0;
+    return !turn && f->templates && data_chat_templates_mention(f->templates, name);
 }
 
 /* What was noted of members stands beside the fields, as "[].NAME". */
-static sifr_status note_message(train_chat_fields *f, const json_t *message, sifr_error *error) {
+static sifr_status note_message(data_chat_fields *f, const json_t *message, sifr_error *error) {
     const char *name;
     json_t *value;
     char key[128];
@@ -175,7 +174,7 @@ static sifr_status note_message(train_chat_fields *f, const json_t *message, sif
 }
 
 /* The messages of a field; of a CSV file's JSON in its text. */
-static sifr_status note_messages(train_chat_fields *f, const json_t *value, sifr_error *error) {
+static sifr_status note_messages(data_chat_fields *f, const json_t *value, sifr_error *error) {
     const char *text = json_string_value(value);
     json_t *parsed = NULL, *message;
     size_t i;
@@ -191,22 +190,22 @@ static sifr_status note_messages(train_chat_fields *f, const json_t *value, sifr
     return status;
 }
 
-static sifr_status note_members(train_chat_fields *f, const formats_form *form, const json_t *row,
+static sifr_status note_members(data_chat_fields *f, const data_form *form, const json_t *row,
                                 sifr_error *error) {
-    static const formats_part parts[] = {FORMATS_PART_TURNS, FORMATS_PART_PROMPT,
-                                         FORMATS_PART_ANSWER, FORMATS_PART_REJECTED};
-    if (form->type == FORMATS_ROW_TEXT || form->type == FORMATS_ROW_ALPACA) return SIFR_OK;
+    static const data_form_part parts[] = {DATA_PART_TURNS, DATA_PART_PROMPT, DATA_PART_ANSWER,
+                                           DATA_PART_REJECTED};
+    if (form->type == DATA_ROW_TEXT || form->type == DATA_ROW_ALPACA) return SIFR_OK;
     for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) {
-        const char *field = formats_form_field(form, parts[i], row);
-        if (field) BASE_TRY(note_messages(f, formats_row_get(row, field), error));
+        const char *field = data_form_field(form, parts[i], row);
+        if (field) BASE_TRY(note_messages(f, data_row_get(row, field), error));
     }
     return SIFR_OK;
 }
 
 /* --- of a row --- */
 
-sifr_status train_chat_fields_note(train_chat_fields *f, const formats_form *form,
-                                   const json_t *row, sifr_error *error) {
+sifr_status data_chat_fields_note(data_chat_fields *f, const data_form *form, const json_t *row,
+                                  sifr_error *error) {
     const char *name;
     json_t *value;
     BASE_TRY(make_lists(f, error));
@@ -214,7 +213,7 @@ sifr_status train_chat_fields_note(train_chat_fields *f, const formats_form *for
     json_object_foreach((json_t *)(uintptr_t)row, name, value) {
         if (holds_nothing(value) || json_object_get(f->seen, name)) continue;
         whole &= json_object_set_new(f->seen, name, json_true()) == 0;
-        if (!formats_form_reads(form, row, name) && !goes_to_template(f, form, name))
+        if (!data_form_reads(form, row, name) && !goes_to_template(f, form, name))
             whole &= json_array_append_new(f->unread, json_string(name)) == 0;
     }
     if (!whole) return base_fail_alloc(error, 64);
@@ -222,8 +221,8 @@ sifr_status train_chat_fields_note(train_chat_fields *f, const formats_form *for
     return note_members(f, form, row, error);
 }
 
-sifr_status train_chat_fields_untemplated(train_chat_fields *f, const json_t *row,
-                                          sifr_error *error) {
+sifr_status data_chat_fields_untemplated(data_chat_fields *f, const json_t *row,
+                                         sifr_error *error) {
     static const char *const names[] = {"chat_template_kwargs", "documents"};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
         if (!holds_nothing(json_object_get(row, names[i])))
@@ -231,7 +230,7 @@ sifr_status train_chat_fields_untemplated(train_chat_fields *f, const json_t *ro
     return SIFR_OK;
 }
 
-sifr_status train_chat_fields_note_replaced(train_chat_fields *f, sifr_error *error) {
+sifr_status data_chat_fields_note_replaced(data_chat_fields *f, sifr_error *error) {
     const char *name;
     json_t *value;
     json_object_foreach(f->replaced, name, value) if (!holds_nothing(value))
@@ -239,8 +238,7 @@ sifr_status train_chat_fields_note_replaced(train_chat_fields *f, sifr_error *er
     return SIFR_OK;
 }
 
-sifr_status train_chat_fields_variables(train_chat_fields *f, const char *names,
-                                        sifr_error *error) {
+sifr_status data_chat_fields_variables(data_chat_fields *f, const char *names, sifr_error *error) {
     char key[128];
     for (const char *end; (end = strchr(names, '\n')) != NULL; names = end + 1) {
         size_t size = (size_t)(end - names);
@@ -266,13 +264,13 @@ static bool append(char *to, size_t room, size_t *used, const char *name) {
     return true;
 }
 
-const char *train_chat_fields_form(const formats_form *form, const json_t *row, char out[256]) {
-    const char *type = formats_row_type_name(form->type);
+const char *data_chat_fields_form(const data_form *form, const json_t *row, char out[256]) {
+    const char *type = data_row_type_name(form->type);
     if (strcmp(type, form->name) == 0) return type;
     size_t used = (size_t)snprintf(out, 256, "%s (%s: ", type, form->name);
-    for (int part = 0; part < FORMATS_PARTS; part++) {
-        const char *field = formats_form_field(form, (formats_part)part, row);
-        if (field && formats_row_get(row, field)) append(out, 256, &used, field);
+    for (int part = 0; part < DATA_PARTS; part++) {
+        const char *field = data_form_field(form, (data_form_part)part, row);
+        if (field && data_row_get(row, field)) append(out, 256, &used, field);
     }
     snprintf(out + used, 256 - used, ")");
     return out;
@@ -292,21 +290,21 @@ static const char *list_names(const json_t *list, char out[NAMES]) {
 /* Whether a form of the table has a field of that name: such lists name what another program does
  * not read, there or not. */
 static bool is_known(const char *name) {
-    const formats_form *form;
-    for (size_t i = 0; (form = formats_form_at(i)) != NULL; i++) {
-        for (int part = 0; part < FORMATS_PARTS; part++)
-            for (int n = 0; n < FORMATS_FIELD_NAMES && form->fields[part].names[n]; n++)
+    const data_form *form;
+    for (size_t i = 0; (form = data_form_at(i)) != NULL; i++) {
+        for (int part = 0; part < DATA_PARTS; part++)
+            for (int n = 0; n < DATA_FIELD_NAMES && form->fields[part].names[n]; n++)
                 if (strcmp(form->fields[part].names[n], name) == 0) return true;
-        for (int n = 0; n < FORMATS_FORM_UNREAD && form->unread[n]; n++)
+        for (int n = 0; n < DATA_FORM_UNREAD && form->unread[n]; n++)
             if (strcmp(form->unread[n], name) == 0) return true;
     }
     return false;
 }
 
-static void say_absent(const train_chat_fields *f, const char *file, const sifr_log *log) {
+static void say_absent(const data_chat_fields *f, const char *file, const sifr_log *log) {
     const json_t *item;
     size_t i;
-    for (int list = 0; list < TRAIN_CHAT_IGNORED; list++) {
+    for (int list = 0; list < DATA_CHAT_IGNORED; list++) {
         json_array_foreach((json_t *)(uintptr_t)f->ignored[list], i, item) {
             const char *name = json_string_value(item);
             if (!json_object_get(f->taken, name) && !is_known(name))
@@ -317,7 +315,7 @@ static void say_absent(const train_chat_fields *f, const char *file, const sifr_
     }
 }
 
-static void say_unread(const train_chat_fields *f, const char *file, const sifr_log *log) {
+static void say_unread(const data_chat_fields *f, const char *file, const sifr_log *log) {
     char names[NAMES];
     size_t fields = json_array_size(f->unread), members = json_array_size(f->members);
     size_t variables = json_array_size(f->variables);
@@ -335,7 +333,7 @@ static void say_unread(const train_chat_fields *f, const char *file, const sifr_
                  variables == 1 ? "s" : "");
 }
 
-static sifr_status refuse_bad(const train_chat_fields *f, const char *file, const char *mark,
+static sifr_status refuse_bad(const data_chat_fields *f, const char *file, const char *mark,
                               int64_t bad, sifr_error *error) {
     return base_fail(
         error, SIFR_FAILED,
@@ -345,8 +343,8 @@ static sifr_status refuse_bad(const train_chat_fields *f, const char *file, cons
         file, mark, (long long)bad, (long long)f->rows, mark);
 }
 
-sifr_status train_chat_fields_end(const train_chat_fields *f, const char *file, const sifr_log *log,
-                                  sifr_error *error) {
+sifr_status data_chat_fields_end(const data_chat_fields *f, const char *file, const sifr_log *log,
+                                 sifr_error *error) {
     say_unread(f, file, log);
     if (f->seen) say_absent(f, file, log);
     if (f->bad_tags) return refuse_bad(f, file, tag, f->bad_tags, error);
@@ -354,12 +352,12 @@ sifr_status train_chat_fields_end(const train_chat_fields *f, const char *file, 
     return SIFR_OK;
 }
 
-void train_chat_fields_free(train_chat_fields *f) {
+void data_chat_fields_free(data_chat_fields *f) {
     json_decref(f->seen);
     json_decref(f->unread);
     json_decref(f->members);
     json_decref(f->variables);
     json_decref(f->taken);
     json_decref(f->replaced);
-    *f = (train_chat_fields){0};
+    *f = (data_chat_fields){0};
 }

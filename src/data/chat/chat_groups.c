@@ -21,15 +21,15 @@ typedef struct group_epoch {
     group_row *rows; /* by place */
 } group_epoch;
 
-struct train_chat_groups {
+struct data_chat_groups {
     pthread_mutex_t lock;
     int64_t run; /* places of a run */
     group_epoch epochs[EPOCHS];
 };
 
-sifr_status train_chat_groups_make(int64_t windows, int64_t batch, train_chat_groups **out,
-                                   sifr_error *error) {
-    train_chat_groups *g;
+sifr_status data_chat_groups_make(int64_t windows, int64_t batch, data_chat_groups **out,
+                                  sifr_error *error) {
+    data_chat_groups *g;
     BASE_TRY(base_alloc(1, sizeof *g, &g, error));
     int64_t steps = base_min_i64(windows / batch / LEAST_RUNS, STEPS_A_RUN);
     g->run = base_max_i64(steps, 1) * base_min_i64(batch, windows);
@@ -40,11 +40,11 @@ sifr_status train_chat_groups_make(int64_t windows, int64_t batch, train_chat_gr
     if (status == SIFR_OK)
         *out = g;
     else
-        train_chat_groups_free(g);
+        data_chat_groups_free(g);
     return status;
 }
 
-void train_chat_groups_free(train_chat_groups *groups) {
+void data_chat_groups_free(data_chat_groups *groups) {
     if (!groups) return;
     for (int i = 0; i < EPOCHS; i++) free(groups->epochs[i].rows);
     pthread_mutex_destroy(&groups->lock);
@@ -57,7 +57,7 @@ static int longest_first(const void *a, const void *b) {
     return (x->place > y->place) - (x->place < y->place);
 }
 
-static void work_out(const train_chat_groups *g, const train_chat_order *order, group_epoch *e) {
+static void work_out(const data_chat_groups *g, const data_chat_order *order, group_epoch *e) {
     int64_t longest = 0;
     for (int64_t i = 0; i < order->windows; i++) {
         int64_t row = order->row(order->rows, e->seed, e->epoch, i);
@@ -73,8 +73,8 @@ static void work_out(const train_chat_groups *g, const train_chat_order *order, 
     e->rows[longest] = swapped;
 }
 
-int64_t train_chat_groups_at(train_chat_groups *groups, const train_chat_order *order,
-                             uint64_t seed, int64_t epoch, int64_t place) {
+int64_t data_chat_groups_at(data_chat_groups *groups, const data_chat_order *order, uint64_t seed,
+                            int64_t epoch, int64_t place) {
     group_epoch *e = &groups->epochs[epoch % EPOCHS];
     pthread_mutex_lock(&groups->lock);
     if (!e->there || e->seed != seed || e->epoch != epoch) {

@@ -11,18 +11,18 @@
 enum { ROWS_A_BATCH = 1000 };
 
 /* Appends the sequences of rows first … end − 1, whose ids stand one behind the other. */
-static sifr_status cut_rows(const train_chat *x, int64_t first, int64_t end, const bool *learned,
-                            train_chat *to, sifr_error *error) {
+static sifr_status cut_rows(const data_chat *x, int64_t first, int64_t end, const bool *learned,
+                            data_chat *to, sifr_error *error) {
     int64_t length = x->length, at = x->starts[first];
     for (; x->starts[end] - at >= length; at += length) {
-        BASE_TRY(train_chat_append(to, x->ids + at, learned, length, length, error));
+        BASE_TRY(data_chat_append(to, x->ids + at, learned, length, length, error));
         if (x->begin >= 0) to->ids[to->counts.tokens - length] = x->begin;
     }
     to->counts.unfilled += x->starts[end] - at;
     return SIFR_OK;
 }
 
-static sifr_status cut_parts(const train_chat *x, const bool *learned, train_chat *to,
+static sifr_status cut_parts(const data_chat *x, const bool *learned, data_chat *to,
                              sifr_error *error) {
     for (size_t p = 0; p < x->part_count; p++) {
         const chat_part *part = &x->parts[p];
@@ -34,7 +34,7 @@ static sifr_status cut_parts(const train_chat *x, const bool *learned, train_cha
         }
         to->parts[p].count = to->counts.rows - to->parts[p].first;
     }
-    train_chat_settle(to);
+    data_chat_settle(to);
     to->joined = true;
     if (to->counts.rows) return SIFR_OK;
     return base_fail(error, SIFR_FAILED,
@@ -43,21 +43,21 @@ static sifr_status cut_parts(const train_chat *x, const bool *learned, train_cha
                      (long long)x->counts.tokens, (long long)x->counts.rows, (long long)x->length);
 }
 
-sifr_status train_chat_join(train_chat *chat, sifr_error *error) {
-    train_chat *to = NULL;
+sifr_status data_chat_join(data_chat *chat, sifr_error *error) {
+    data_chat *to = NULL;
     bool *learned = NULL;
     sifr_status status = base_alloc((size_t)chat->length, sizeof *learned, &learned, error);
     if (status == SIFR_OK) {
         memset(learned, true, (size_t)chat->length);
-        status = train_chat_new(chat->length, chat->padding, chat->part_count, &to, error);
+        status = data_chat_new(chat->length, chat->padding, chat->part_count, &to, error);
     }
     if (status == SIFR_OK) status = cut_parts(chat, learned, to, error);
     free(learned);
     if (status == SIFR_OK) {
-        train_chat swapped = *chat;
+        data_chat swapped = *chat;
         *chat = *to;
         *to = swapped;
     }
-    train_chat_close(to);
+    data_chat_close(to);
     return status;
 }

@@ -4,8 +4,8 @@
 #include <string.h>
 
 typedef struct chat_loser {
-    const train_chat_templates *templates;
-    const formats_conversation *conversation;
+    const data_chat_templates *templates;
+    const data_conversation *conversation;
     const char *text;
     size_t size;
 } chat_loser;
@@ -54,18 +54,18 @@ static const char *find_doubtful(const chat_loser *l, const json_t *message, boo
  * it has read it. */
 static sifr_status is_same_without(const chat_loser *l, size_t at, const char *member, bool *same,
                                    sifr_error *error) {
-    formats_template_output other;
+    text_template_output other;
     json_t *messages = json_copy(l->conversation->messages);
     json_t *message = json_copy(json_array_get(messages, at));
     bool whole = message && json_array_set(messages, at, message) == 0;
     if (whole) json_object_del(message, member);
     sifr_status status =
-        whole ? train_chat_render_plain(l->templates, l->conversation, messages, &other, NULL)
+        whole ? data_chat_render_plain(l->templates, l->conversation, messages, &other, NULL)
               : base_fail_alloc(error, 64);
     json_decref(message);
     json_decref(messages);
     *same = status == SIFR_OK && other.size == l->size && memcmp(other.text, l->text, l->size) == 0;
-    if (status == SIFR_OK) formats_template_output_free(&other);
+    if (status == SIFR_OK) text_template_output_free(&other);
     return status == SIFR_NO_MEMORY ? status : SIFR_OK;
 }
 
@@ -105,7 +105,7 @@ static bool quotes(const json_t *text, const json_t *words) {
 }
 
 /* Whether the conversation begins with a system's turn that names every tool. */
-static bool names_tools(const formats_conversation *c) {
+static bool names_tools(const data_conversation *c) {
     const json_t *first = json_array_get(c->messages, 0);
     const char *role = json_string_value(json_object_get(first, "role"));
     bool named = role && strcmp(role, "system") == 0;
@@ -118,20 +118,20 @@ static bool names_tools(const formats_conversation *c) {
     return named;
 }
 
-static void check_tools(const chat_loser *l, train_chat_lost *out) {
-    const formats_conversation *c = l->conversation;
+static void check_tools(const chat_loser *l, data_chat_lost *out) {
+    const data_conversation *c = l->conversation;
     if (json_array_size(c->tools) == 0) return;
-    out->tools = !formats_template_names(l->templates->tools.parsed, "tools");
+    out->tools = !text_template_names(l->templates->tools.parsed, "tools");
     out->twice = !out->tools && names_tools(c);
 }
 
-sifr_status train_chat_find_lost(const train_chat_templates *templates, train_chat_mask mask,
-                                 const formats_conversation *conversation, const char *text,
-                                 size_t size, train_chat_lost *out, sifr_error *error) {
+sifr_status data_chat_find_lost(const data_chat_templates *templates, data_chat_mask mask,
+                                const data_conversation *conversation, const char *text,
+                                size_t size, data_chat_lost *out, sifr_error *error) {
     chat_loser l = {templates, conversation, text, size};
     size_t last = find_last(conversation->messages), i;
     json_t *message;
-    *out = (train_chat_lost){0};
+    *out = (data_chat_lost){0};
     check_tools(&l, out);
     json_array_foreach(conversation->messages, i, message) {
         bool lost = false;
@@ -139,21 +139,21 @@ sifr_status train_chat_find_lost(const train_chat_templates *templates, train_ch
         if (member) BASE_TRY(is_same_without(&l, i, member, &lost, error));
         if (!lost) continue;
         if (!out->empty) snprintf(out->member, sizeof out->member, "%s", member);
-        bool learned = i >= conversation->prompt_messages && !formats_message_unlearned(message) &&
-                       (mask != TRAIN_ON_LAST || i == last);
+        bool learned = i >= conversation->prompt_messages && !data_message_unlearned(message) &&
+                       (mask != DATA_ON_LAST || i == last);
         if (learned && says_nothing(message) && !out->empty) out->empty = i + 1;
     }
     return SIFR_OK;
 }
 
-sifr_status train_chat_check_lost(const train_chat_lost *lost, const formats_row_place *place,
-                                  sifr_error *error) {
+sifr_status data_chat_check_lost(const data_chat_lost *lost, const data_row_place *place,
+                                 sifr_error *error) {
     if (!lost->empty) return SIFR_OK;
-    return formats_row_fail(place, "", error,
-                            "message %zu of the assistant has nothing but '%s', which the chat "
-                            "template does not write, so an empty answer would be learned; give a "
-                            "template that writes it (--chat-template)%s",
-                            lost->empty, lost->member,
-                            formats_row_or_skip(place, ", or --skip-bad-rows to leave such rows "
-                                                       "out"));
+    return data_row_fail(place, "", error,
+                         "message %zu of the assistant has nothing but '%s', which the chat "
+                         "template does not write, so an empty answer would be learned; give a "
+                         "template that writes it (--chat-template)%s",
+                         lost->empty, lost->member,
+                         data_row_or_skip(place, ", or --skip-bad-rows to leave such rows "
+                                                 "out"));
 }

@@ -96,10 +96,10 @@ static void choose_packs(pack_lines *l, const int64_t *lengths, int64_t count) {
     }
 }
 
-sifr_status train_chat_packs_make(const int64_t *lengths, int64_t count, int64_t room,
-                                  train_chat_packs *out, sifr_error *error) {
+sifr_status data_chat_packs_make(const int64_t *lengths, int64_t count, int64_t room,
+                                 data_chat_packs *out, sifr_error *error) {
     pack_lines l = {.room = room};
-    *out = (train_chat_packs){0};
+    *out = (data_chat_packs){0};
     sifr_status status = take_lines(&l, count, error);
     if (status == SIFR_OK) {
         sort_rows(&l, lengths, count);
@@ -114,14 +114,14 @@ sifr_status train_chat_packs_make(const int64_t *lengths, int64_t count, int64_t
         memcpy(l.sizes, out->starts, (size_t)l.count * sizeof *l.sizes);
         for (int64_t i = 0; i < count; i++) out->rows[l.sizes[l.pack[l.order[i]]]++] = l.order[i];
     } else {
-        train_chat_packs_free(out);
+        data_chat_packs_free(out);
     }
     free_lines(&l);
     return status;
 }
 
-void train_chat_packs_free(train_chat_packs *packs) {
+void data_chat_packs_free(data_chat_packs *packs) {
     free(packs->starts);
     free(packs->rows);
-    *packs = (train_chat_packs){0};
+    *packs = (data_chat_packs){0};
 }

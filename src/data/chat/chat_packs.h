@@ -1,24 +1,24 @@
 /* Packing: several rows in a sequence, one behind the other, best fit first. */
-#ifndef TRAIN_CHAT_PACKS_H
-#define TRAIN_CHAT_PACKS_H
+#ifndef DATA_CHAT_PACKS_H
+#define DATA_CHAT_PACKS_H
 
 #include <stdint.h>
 
 #include "base/errors.h"
 
 /* The rows of pack p are rows[starts[p]] … rows[starts[p + 1] - 1], in their order. */
-typedef struct train_chat_packs {
+typedef struct data_chat_packs {
     int64_t *starts; /* count + 1 */
     int64_t *rows;   /* as many as were packed */
     int64_t count;
-} train_chat_packs;
+} data_chat_packs;
 
 /* Packs rows 0 … count - 1 of lengths 1 … room into sequences of `room` tokens, the longest first
  * (of equals the earlier), each into the sequence that it fills best: that with the least room left
  * that is enough (of equals the one that has had it for longest), else a new one. As TRL's "bfd".
- * Free with train_chat_packs_free. */
-sifr_status train_chat_packs_make(const int64_t *lengths, int64_t count, int64_t room,
-                                  train_chat_packs *out, sifr_error *error) SIFR_MUST_CHECK;
-void train_chat_packs_free(train_chat_packs *packs); /* harmless on zeroed ones */
+ * Free with data_chat_packs_free. */
+sifr_status data_chat_packs_make(const int64_t *lengths, int64_t count, int64_t room,
+                                 data_chat_packs *out, sifr_error *error) SIFR_MUST_CHECK;
+void data_chat_packs_free(data_chat_packs *packs); /* harmless on zeroed ones */
 
 #endif

@@ -11,32 +11,31 @@ static const struct tm day = {
 
 /* Whether the template writes a call of a made-up function; `quoted`: with its arguments as JSON in
  * a string, which some templates alone take. One that raises an error is not known to. */
-static bool writes_calls(const formats_chat_template *template, bool quoted) {
+static bool writes_calls(const text_chat_template *template, bool quoted) {
     static const char name[] = "sifr_probe";
     json_t *arguments = quoted ? json_string("{}") : json_object();
     json_t *messages = json_pack("[{s:s, s:s}, {s:s, s:s, s:[{s:s, s:s, s:{s:s, s:o}}]}]", "role",
                                  "user", "content", "a", "role", "assistant", "content", "",
                                  "tool_calls", "id", "a00000000", "type", "function", "function",
                                  "name", name, "arguments", arguments);
-    formats_template_input input = {.messages = messages, .now = &day};
-    formats_template_output text;
-    bool rendered =
-        messages && formats_chat_template_render(template, &input, &text, NULL) == SIFR_OK;
+    text_template_input input = {.messages = messages, .now = &day};
+    text_template_output text;
+    bool rendered = messages && text_chat_template_render(template, &input, &text, NULL) == SIFR_OK;
     bool written = rendered && memmem(text.text, text.size, name, sizeof name - 1);
-    if (rendered) formats_template_output_free(&text);
+    if (rendered) text_template_output_free(&text);
     json_decref(messages);
     return written;
 }
 
-sifr_status train_chat_templates_load(const char *folder, const char *given,
-                                      train_chat_templates *out, sifr_error *error) {
-    *out = (train_chat_templates){0};
-    BASE_TRY(formats_chat_template_exists(folder, &out->there, error));
+sifr_status data_chat_templates_load(const char *folder, const char *given,
+                                     data_chat_templates *out, sifr_error *error) {
+    *out = (data_chat_templates){0};
+    BASE_TRY(text_chat_template_exists(folder, &out->there, error));
     out->there |= given && strcmp(given, "tokenizer_default") != 0;
     if (!out->there) return SIFR_OK;
-    BASE_TRY(formats_chat_template_load(folder, given, false, &out->plain, error));
-    sifr_status status = formats_chat_template_load(folder, given, true, &out->tools, error);
-    if (status != SIFR_OK) train_chat_templates_free(out);
+    BASE_TRY(text_chat_template_load(folder, given, false, &out->plain, error));
+    sifr_status status = text_chat_template_load(folder, given, true, &out->tools, error);
+    if (status != SIFR_OK) data_chat_templates_free(out);
     if (status != SIFR_OK) return status;
     out->eos = json_string_value(json_object_get(out->plain.variables, "eos_token"));
     out->calls[0] = writes_calls(&out->plain, false) || writes_calls(&out->plain, true);
@@ -44,42 +43,42 @@ sifr_status train_chat_templates_load(const char *folder, const char *given,
     return SIFR_OK;
 }
 
-bool train_chat_templates_name(const train_chat_templates *templates, const char *name) {
-    return templates->there && (formats_template_names(templates->plain.parsed, name) ||
-                                formats_template_names(templates->tools.parsed, name));
+bool data_chat_templates_name(const data_chat_templates *templates, const char *name) {
+    return templates->there && (text_template_names(templates->plain.parsed, name) ||
+                                text_template_names(templates->tools.parsed, name));
 }
 
-bool train_chat_templates_mention(const train_chat_templates *templates, const char *word) {
-    return templates->there && (formats_template_mentions(templates->plain.parsed, word) ||
-                                formats_template_mentions(templates->tools.parsed, word));
+bool data_chat_templates_mention(const data_chat_templates *templates, const char *word) {
+    return templates->there && (text_template_mentions(templates->plain.parsed, word) ||
+                                text_template_mentions(templates->tools.parsed, word));
 }
 
-void train_chat_templates_free(train_chat_templates *templates) {
+void data_chat_templates_free(data_chat_templates *templates) {
     if (!templates->there) return;
-    formats_chat_template_free(&templates->plain);
-    formats_chat_template_free(&templates->tools);
-    *templates = (train_chat_templates){0};
+    text_chat_template_free(&templates->plain);
+    text_chat_template_free(&templates->tools);
+    *templates = (data_chat_templates){0};
 }
 
-void train_chat_text_free(train_chat_text *text) {
+void data_chat_text_free(data_chat_text *text) {
     free(text->text);
     free(text->spans);
     free(text->prompt);
-    *text = (train_chat_text){0};
+    *text = (data_chat_text){0};
 }
 
 /* What a conversation is rendered with. */
 typedef struct chat_renderer {
-    const train_chat_templates *templates;
-    const formats_conversation *conversation;
-    const formats_row_place *place;
+    const data_chat_templates *templates;
+    const data_conversation *conversation;
+    const data_row_place *place;
     const char *eos;
     bool last;  /* the last turn alone is learned */
     bool drops; /* all is learned but the turns that are not to */
     bool continues;
     bool inverts; /* the turns that are sought are those that are not to learn */
     size_t first; /* the first message that is learned from */
-    train_chat_text *out;
+    data_chat_text *out;
     sifr_error *error;
 } chat_renderer;
 
@@ -94,94 +93,93 @@ static json_t *first_messages(const chat_renderer *r, size_t count) {
     return messages;
 }
 
-static formats_template_input input_of(const formats_conversation *c, const json_t *messages,
-                                       bool prompt) {
-    return (formats_template_input){.messages = messages,
-                                    .tools = c->tools,
-                                    .documents = c->documents,
-                                    .variables = c->variables,
-                                    .add_generation_prompt = prompt,
-                                    .now = &day};
+static text_template_input input_of(const data_conversation *c, const json_t *messages,
+                                    bool prompt) {
+    return (text_template_input){.messages = messages,
+                                 .tools = c->tools,
+                                 .documents = c->documents,
+                                 .variables = c->variables,
+                                 .add_generation_prompt = prompt,
+                                 .now = &day};
 }
 
-sifr_status train_chat_render_plain(const train_chat_templates *templates,
-                                    const formats_conversation *conversation,
-                                    const json_t *messages, formats_template_output *out,
-                                    sifr_error *error) {
-    formats_template_input input = input_of(conversation, messages, false);
-    return formats_chat_template_render(conversation->tools ? &templates->tools : &templates->plain,
-                                        &input, out, error);
+sifr_status data_chat_render_plain(const data_chat_templates *templates,
+                                   const data_conversation *conversation, const json_t *messages,
+                                   text_template_output *out, sifr_error *error) {
+    text_template_input input = input_of(conversation, messages, false);
+    return text_chat_template_render(conversation->tools ? &templates->tools : &templates->plain,
+                                     &input, out, error);
 }
 
-sifr_status train_chat_write(const train_chat_templates *templates,
-                             const formats_conversation *conversation, json_t *messages,
-                             bool prompt, const formats_row_place *place,
-                             formats_template_output *out, sifr_error *error) {
-    formats_template_input input = input_of(conversation, messages, prompt);
-    const formats_chat_template *template =
+sifr_status data_chat_write(const data_chat_templates *templates,
+                            const data_conversation *conversation, json_t *messages, bool prompt,
+                            const data_row_place *place, text_template_output *out,
+                            sifr_error *error) {
+    text_template_input input = input_of(conversation, messages, prompt);
+    const text_chat_template *template =
         conversation->tools ? &templates->tools : &templates->plain;
     sifr_error said = {0};
-    sifr_status status = messages ? formats_chat_template_render(template, &input, out, &said)
+    sifr_status status = messages ? text_chat_template_render(template, &input, out, &said)
                                   : base_fail(&said, SIFR_NO_MEMORY, "out of memory");
     json_decref(messages);
     if (status == SIFR_OK) return SIFR_OK;
     if (status != SIFR_USAGE) return base_fail(error, status, "%s", said.message);
-    return formats_row_fail(place, "", error, "%s", said.message);
+    return data_row_fail(place, "", error, "%s", said.message);
 }
 
 /* Takes over the reference. */
 static sifr_status render_list(const chat_renderer *r, json_t *messages, bool prompt,
-                               formats_template_output *out) {
-    return train_chat_write(r->templates, r->conversation, messages, prompt, r->place, out,
-                            r->error);
+                               text_template_output *out) {
+    return data_chat_write(r->templates, r->conversation, messages, prompt, r->place, out,
+                           r->error);
 }
 
 /* The first `count` messages. */
 static sifr_status render_first(const chat_renderer *r, size_t count, bool prompt,
-                                formats_template_output *out) {
+                                text_template_output *out) {
     return render_list(r, first_messages(r, count), prompt, out);
 }
 
 static sifr_status add_span(const chat_renderer *r, size_t begin, size_t end) {
-    train_chat_text *out = r->out;
+    data_chat_text *out = r->out;
     if (begin >= end) return SIFR_OK;
     BASE_TRY(
         base_grow(&out->spans, &out->span_room, out->span_count + 1, sizeof *out->spans, r->error));
-    out->spans[out->span_count++] = (formats_template_span){begin, end};
+    out->spans[out->span_count++] = (text_template_span){begin, end};
     return SIFR_OK;
 }
 
-static bool begins(const train_chat_text *whole, const char *text, size_t size) {
+static bool begins(const data_chat_text *whole, const char *text, size_t size) {
     return size <= whole->size && memcmp(whole->text, text, size) == 0;
 }
 
 static sifr_status differs(const chat_renderer *r, size_t turn) {
-    return formats_row_fail(r->place, "", r->error,
-                            "the chat template writes what comes before message %zu in another way "
-                            "once the conversation goes on, so the assistant's turns cannot be "
-                            "told apart; use a template with {%% generation %%} marks, or give "
-                            "--train-on %sall",
-                            turn, r->last ? "" : "last or ");
+    return data_row_fail(r->place, "", r->error,
+                         "the chat template writes what comes before message %zu in another way "
+                         "once the conversation goes on, so the assistant's turns cannot be "
+                         "told apart; use a template with {%% generation %%} marks, or give "
+                         "--train-on %sall",
+                         turn, r->last ? "" : "last or ");
 }
 
 /* How much of the whole the messages before `turn` and the prompt of its answer are. */
 static sifr_status find_begin(const chat_renderer *r, size_t turn, size_t *size) {
-    formats_template_output before;
+    text_template_output before;
     if (turn == 0)
-        return formats_row_fail(r->place, "", r->error,
-                                "the assistant speaks first, so its turn cannot be told apart; "
-                                "begin with a message of the user or the system");
+        return data_row_fail(r->place, "", r->error,
+                             "the assistant speaks first, so its turn cannot be told apart; "
+                             "begin with a message of the user or the system");
     BASE_TRY(render_first(r, turn, true, &before));
     *size = before.size;
     bool same = begins(r->out, before.text, before.size);
-    formats_template_output_free(&before);
+    text_template_output_free(&before);
     return same ? SIFR_OK : differs(r, turn);
 }
 
 /* Likewise with the turn itself. Some templates end a conversation, wherever it ends, with the EOS
  * token. */
 static sifr_status find_end(const chat_renderer *r, size_t turn, size_t *size) {
-    formats_template_output until;
+    text_template_output until;
     size_t count = json_array_size(r->conversation->messages), eos = r->eos ? strlen(r->eos) : 0;
     *size = r->out->size;
     if (turn + 1 == count) return SIFR_OK;
@@ -193,18 +191,18 @@ static sifr_status find_end(const chat_renderer *r, size_t turn, size_t *size) {
         *size -= eos;
         same = begins(r->out, until.text, *size);
     }
-    formats_template_output_free(&until);
+    text_template_output_free(&until);
     return same ? SIFR_OK : differs(r, turn + 1);
 }
 
-static bool is_assistant(const formats_conversation *c, size_t message) {
+static bool is_assistant(const data_conversation *c, size_t message) {
     const json_t *role = json_object_get(json_array_get(c->messages, message), "role");
     const char *name = json_string_value(role);
     return name && strcmp(name, "assistant") == 0;
 }
 
-static bool is_unlearned(const formats_conversation *c, size_t message) {
-    return formats_message_unlearned(json_array_get(c->messages, message));
+static bool is_unlearned(const data_conversation *c, size_t message) {
+    return data_message_unlearned(json_array_get(c->messages, message));
 }
 
 /* Whether the message is a turn whose span is sought. */
@@ -216,7 +214,7 @@ static bool is_sought(const chat_renderer *r, size_t message) {
 /* A turn may be several messages of the assistant in a row: each is one here. Of a completion those
  * that are not learned are found. */
 static sifr_status find_turns(const chat_renderer *r) {
-    const formats_conversation *c = r->conversation;
+    const data_conversation *c = r->conversation;
     size_t count = json_array_size(c->messages), first = r->first;
     for (size_t i = count; r->last && i-- > first;) {
         if (!is_sought(r, i)) continue;
@@ -234,15 +232,15 @@ static sifr_status find_turns(const chat_renderer *r) {
 }
 
 static int compare_spans(const void *a, const void *b) {
-    const formats_template_span *x = a, *y = b;
+    const text_template_span *x = a, *y = b;
     return x->begin < y->begin ? -1 : x->begin > y->begin;
 }
 
 /* Takes out the marks of messages that are not to learn, which have a mark each; of a completion
  * those of the others. */
 static sifr_status keep_marks(const chat_renderer *r) {
-    const formats_conversation *c = r->conversation;
-    train_chat_text *out = r->out;
+    const data_conversation *c = r->conversation;
+    data_chat_text *out = r->out;
     size_t count = json_array_size(c->messages), turns = 0, kept = 0, unlearned = 0;
     size_t first = r->out->turns ? 0 : r->first;
     for (size_t i = first; i < count; i++) {
@@ -251,7 +249,7 @@ static sifr_status keep_marks(const chat_renderer *r) {
     }
     if (!unlearned) return SIFR_OK; /* of a completion there are some here */
     if (turns != out->span_count)
-        return formats_row_fail(
+        return data_row_fail(
             r->place, "", r->error,
             "%zu messages of the assistant have %zu marks of the chat "
             "template, so those that are not to learn cannot be told apart; leave their "
@@ -290,16 +288,16 @@ static json_t *tag_last(const chat_renderer *r, size_t count) {
 /* The messages up to the end of what the last one says. A template that takes blanks off its end
  * has taken off the tag's, and then those before the tag are none of the text either. */
 static sifr_status render_continued(const chat_renderer *r, size_t count,
-                                    formats_template_output *out) {
+                                    text_template_output *out) {
     static const size_t length = sizeof tag - 2; /* without the blank */
     BASE_TRY(render_list(r, tag_last(r, count), false, out));
     size_t at = out->size;
     while (at > 0 && (at + length > out->size || memcmp(out->text + at, tag, length) != 0)) at--;
     if (at == 0) {
-        formats_template_output_free(out);
-        return formats_row_fail(r->place, "", r->error,
-                                "the chat template leaves out what the assistant says last in the "
-                                "prompt; move that into the answers");
+        text_template_output_free(out);
+        return data_row_fail(r->place, "", r->error,
+                             "the chat template leaves out what the assistant says last in the "
+                             "prompt; move that into the answers");
     }
     bool trimmed = out->text[at + length] != ' ';
     while (trimmed && at > 0 && strchr(" \n\t\r", out->text[at - 1])) at--;
@@ -309,8 +307,8 @@ static sifr_status render_continued(const chat_renderer *r, size_t count,
 
 /* The prompt by itself. */
 static sifr_status render_prompt(const chat_renderer *r) {
-    formats_template_output prompt;
-    train_chat_text *out = r->out;
+    text_template_output prompt;
+    data_chat_text *out = r->out;
     size_t count = r->conversation->prompt_messages;
     bool continued = r->continues && is_assistant(r->conversation, count - 1);
     BASE_TRY(continued ? render_continued(r, count, &prompt)
@@ -318,7 +316,7 @@ static sifr_status render_prompt(const chat_renderer *r) {
     sifr_status status = base_grow(&out->prompt, &out->prompt_room, prompt.size + 1, 1, r->error);
     if (status == SIFR_OK) memcpy(out->prompt, prompt.text, prompt.size);
     out->prompt_size = prompt.size;
-    formats_template_output_free(&prompt);
+    text_template_output_free(&prompt);
     return status;
 }
 
@@ -326,18 +324,18 @@ static sifr_status render_prompt(const chat_renderer *r) {
 
 /* The template's own marks. Of a prompt's messages they do not count; where the completion's turns
  * alone are learned, its first token says what is the prompt's. */
-static sifr_status take_marks(const chat_renderer *r, const formats_template_output *output) {
+static sifr_status take_marks(const chat_renderer *r, const text_template_output *output) {
     size_t from = 0;
     if (r->first && !r->out->turns) {
-        formats_template_output prompt;
+        text_template_output prompt;
         BASE_TRY(render_first(r, r->first, true, &prompt));
         from = prompt.size;
-        formats_template_output_free(&prompt);
+        text_template_output_free(&prompt);
     }
     for (size_t i = 0; i < output->span_count; i++)
         if (output->spans[i].begin + 1 > from)
             BASE_TRY(add_span(r, output->spans[i].begin, output->spans[i].end));
-    train_chat_text *out = r->out;
+    data_chat_text *out = r->out;
     if (out->span_count) qsort(out->spans, out->span_count, sizeof *out->spans, compare_spans);
     BASE_TRY(keep_marks(r));
     if (r->last && out->span_count) {
@@ -347,7 +345,7 @@ static sifr_status take_marks(const chat_renderer *r, const formats_template_out
     return SIFR_OK;
 }
 
-static bool has_unlearned(const formats_conversation *c, size_t first) {
+static bool has_unlearned(const data_conversation *c, size_t first) {
     for (size_t i = first; i < json_array_size(c->messages); i++)
         if (is_assistant(c, i) && is_unlearned(c, i)) return true;
     return false;
@@ -355,50 +353,49 @@ static bool has_unlearned(const formats_conversation *c, size_t first) {
 
 /* What stands between the spans, which are in order. */
 static sifr_status invert(const chat_renderer *r) {
-    train_chat_text *out = r->out;
+    data_chat_text *out = r->out;
     size_t from = 0, count = out->span_count;
     BASE_TRY(base_grow(&out->spans, &out->span_room, count + 1, sizeof *out->spans, r->error));
     for (size_t i = 0; i <= count; i++) {
         size_t end = i < count ? out->spans[i].begin : out->size;
         size_t next = i < count ? out->spans[i].end : out->size;
-        out->spans[i] = (formats_template_span){from, end > from ? end : from};
+        out->spans[i] = (text_template_span){from, end > from ? end : from};
         from = next > from ? next : from;
     }
     out->span_count = count + 1;
     return SIFR_OK;
 }
 
-static sifr_status find_parts(const chat_renderer *r, const formats_template_output *output) {
-    const formats_conversation *c = r->conversation;
+static sifr_status find_parts(const chat_renderer *r, const text_template_output *output) {
+    const data_conversation *c = r->conversation;
     if (r->out->completion) BASE_TRY(render_prompt(r));
     bool all = r->out->completion && !r->out->turns && !has_unlearned(c, c->prompt_messages);
     if (r->out->whole || all) return SIFR_OK;
-    const formats_chat_template *template = c->tools ? &r->templates->tools : &r->templates->plain;
-    BASE_TRY(formats_template_marks(template->parsed) ? take_marks(r, output) : find_turns(r));
+    const text_chat_template *template = c->tools ? &r->templates->tools : &r->templates->plain;
+    BASE_TRY(text_template_marks(template->parsed) ? take_marks(r, output) : find_turns(r));
     return r->drops ? invert(r) : SIFR_OK;
 }
 
-sifr_status train_chat_render(const train_chat_templates *templates, train_chat_mask mask,
-                              bool continues, const formats_conversation *conversation,
-                              const formats_row_place *place, train_chat_text *out,
-                              sifr_error *error) {
+sifr_status data_chat_render(const data_chat_templates *templates, data_chat_mask mask,
+                             bool continues, const data_conversation *conversation,
+                             const data_row_place *place, data_chat_text *out, sifr_error *error) {
     chat_renderer r = {.templates = templates,
                        .conversation = conversation,
                        .place = place,
                        .eos = templates->eos,
-                       .last = mask == TRAIN_ON_LAST,
-                       .drops = mask == TRAIN_ON_ALL,
+                       .last = mask == DATA_ON_LAST,
+                       .drops = mask == DATA_ON_ALL,
                        .continues = continues,
                        .first = conversation->prompt_messages,
                        .out = out,
                        .error = error};
-    formats_template_output output;
+    text_template_output output;
     out->span_count = 0;
-    out->whole = mask == TRAIN_ON_ALL && !has_unlearned(conversation, 0);
-    out->turns = mask == TRAIN_ON_ASSISTANT_ONLY && r.first > 0;
-    out->completion = out->turns || (mask == TRAIN_ON_ASSISTANT && r.first > 0);
+    out->whole = mask == DATA_ON_ALL && !has_unlearned(conversation, 0);
+    out->turns = mask == DATA_ON_ASSISTANT_ONLY && r.first > 0;
+    out->completion = out->turns || (mask == DATA_ON_ASSISTANT && r.first > 0);
     r.inverts = r.drops || (out->completion && !out->turns);
-    if (r.drops || mask == TRAIN_ON_ASSISTANT_TURNS) r.first = 0;
+    if (r.drops || mask == DATA_ON_ASSISTANT_TURNS) r.first = 0;
     BASE_TRY(render_first(&r, json_array_size(conversation->messages), false, &output));
     sifr_status status = base_grow(&out->text, &out->room, output.size + 1, 1, error);
     if (status == SIFR_OK) {
@@ -406,6 +403,6 @@ sifr_status train_chat_render(const train_chat_templates *templates, train_chat_
         out->size = output.size;
     }
     if (status == SIFR_OK) status = find_parts(&r, &output);
-    formats_template_output_free(&output);
+    text_template_output_free(&output);
     return status;
 }

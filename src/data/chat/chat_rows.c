@@ -14,10 +14,10 @@
 /* Keeps the permutations of sources apart, and those of the split. */
 static const uint64_t source_step = UINT64_C(0x9e3779b97f4a7c15), split_step = UINT64_C(0x73706c69);
 
-sifr_status train_chat_new(int64_t length, int64_t padding, size_t parts, train_chat **out,
-                           sifr_error *error) {
+sifr_status data_chat_new(int64_t length, int64_t padding, size_t parts, data_chat **out,
+                          sifr_error *error) {
     BASE_TRY(base_alloc(1, sizeof **out, out, error));
-    train_chat *chat = *out;
+    data_chat *chat = *out;
     chat->length = length;
     chat->padding = padding;
     chat->part_count = parts;
@@ -28,11 +28,11 @@ sifr_status train_chat_new(int64_t length, int64_t padding, size_t parts, train_
     if (status == SIFR_OK)
         chat->starts[0] = 0;
     else
-        train_chat_close(chat), *out = NULL;
+        data_chat_close(chat), *out = NULL;
     return status;
 }
 
-void train_chat_close(train_chat *chat) {
+void data_chat_close(data_chat *chat) {
     if (!chat) return;
     free(chat->ids);
     free(chat->learned);
@@ -43,14 +43,14 @@ void train_chat_close(train_chat *chat) {
     free(chat->files);
     free(chat->places);
     free(chat->parts);
-    train_chat_packs_free(&chat->packs);
-    train_chat_groups_free(chat->groups);
+    data_chat_packs_free(&chat->packs);
+    data_chat_groups_free(chat->groups);
     free(chat);
 }
 
-sifr_status train_chat_append(train_chat *x, const int32_t *ids, const bool *learned, int64_t count,
-                              int64_t whole, sifr_error *error) {
-    train_chat_counts *c = &x->counts;
+sifr_status data_chat_append(data_chat *x, const int32_t *ids, const bool *learned, int64_t count,
+                             int64_t whole, sifr_error *error) {
+    data_chat_counts *c = &x->counts;
     size_t rows = (size_t)c->rows, tokens = (size_t)c->tokens, more = (size_t)count;
     BASE_TRY(base_grow(&x->ids, &x->ids_room, tokens + more, sizeof *x->ids, error));
     BASE_TRY(base_grow(&x->learned, &x->learned_room, tokens + more, sizeof *x->learned, error));
@@ -69,7 +69,7 @@ sifr_status train_chat_append(train_chat *x, const int32_t *ids, const bool *lea
     return SIFR_OK;
 }
 
-sifr_status train_chat_note_file(train_chat *x, const char *file, sifr_error *error) {
+sifr_status data_chat_note_file(data_chat *x, const char *file, sifr_error *error) {
     BASE_TRY(base_grow(&x->files, &x->files_room, x->file_count + 1, sizeof *x->files, error));
     x->files[x->file_count] = strdup(file);
     if (!x->files[x->file_count]) return base_fail_alloc(error, strlen(file) + 1);
@@ -77,19 +77,19 @@ sifr_status train_chat_note_file(train_chat *x, const char *file, sifr_error *er
     return SIFR_OK;
 }
 
-sifr_status train_chat_note_place(train_chat *x, int64_t row, sifr_error *error) {
+sifr_status data_chat_note_place(data_chat *x, int64_t row, sifr_error *error) {
     size_t rows = (size_t)x->counts.rows;
     BASE_TRY(base_grow(&x->places, &x->places_room, rows, sizeof *x->places, error));
     x->places[rows - 1] = (chat_place){.file = x->file_count - 1, .row = row};
     return SIFR_OK;
 }
 
-int64_t train_chat_place(const train_chat *x, int64_t index, const char **file) {
+int64_t data_chat_place(const data_chat *x, int64_t index, const char **file) {
     *file = x->file_count > 1 ? x->files[x->places[index].file] : NULL;
     return x->places[index].row;
 }
 
-void train_chat_settle(train_chat *chat) {
+void data_chat_settle(data_chat *chat) {
     chat->draws = 0;
     for (size_t p = 0; p < chat->part_count; p++) {
         chat_part *part = &chat->parts[p];
@@ -102,12 +102,12 @@ void train_chat_settle(train_chat *chat) {
 
 /* --- the split --- */
 
-static int64_t rows_a_draw(const train_chat *chat) {
+static int64_t rows_a_draw(const data_chat *chat) {
     return chat->paired ? 2 : 1;
 }
 
 /* The rows that go, or the pairs: those that a permutation puts first. */
-static sifr_status choose(const train_chat *x, double share, uint64_t seed, bool **out,
+static sifr_status choose(const data_chat *x, double share, uint64_t seed, bool **out,
                           sifr_error *error) {
     int64_t rows = x->counts.rows / rows_a_draw(x);
     int64_t count = (int64_t)floor(share < 1 ? (double)rows * share + 0.5 : share);
@@ -123,12 +123,12 @@ static sifr_status choose(const train_chat *x, double share, uint64_t seed, bool
                          share, what, (long long)rows);
     count = base_min_i64(base_max_i64(count, 1), rows - 1);
     BASE_TRY(base_alloc((size_t)rows, sizeof **out, out, error));
-    for (int64_t i = 0; i < count; i++) (*out)[train_permute(seed ^ split_step, 0, rows, i)] = true;
+    for (int64_t i = 0; i < count; i++) (*out)[data_permute(seed ^ split_step, 0, rows, i)] = true;
     return SIFR_OK;
 }
 
 /* Appends the rows of which goes[i] is `side`. */
-static sifr_status copy_side(const train_chat *x, const bool *goes, bool side, train_chat *to,
+static sifr_status copy_side(const data_chat *x, const bool *goes, bool side, data_chat *to,
                              sifr_error *error) {
     int64_t per = rows_a_draw(x);
     to->paired = x->paired;
@@ -139,38 +139,38 @@ static sifr_status copy_side(const train_chat *x, const bool *goes, bool side, t
         for (int64_t i = part->first * per; i < (part->first + part->count) * per; i++) {
             int64_t start = x->starts[i];
             if (goes[i / per] != side) continue;
-            BASE_TRY(train_chat_append(to, x->ids + start, x->learned + start,
-                                       x->starts[i + 1] - start, x->lengths[i], error));
+            BASE_TRY(data_chat_append(to, x->ids + start, x->learned + start,
+                                      x->starts[i + 1] - start, x->lengths[i], error));
             to->numbers[to->counts.rows - 1] = x->numbers[i];
         }
         to->parts[p].count = to->counts.rows / per - to->parts[p].first;
     }
-    train_chat_settle(to);
+    data_chat_settle(to);
     to->unsplit = x->unsplit;
     return SIFR_OK;
 }
 
-sifr_status train_chat_split(train_chat *chat, double share, uint64_t seed, train_chat **held_out,
-                             sifr_error *error) {
-    train_chat *stays = NULL, *leaves = NULL;
+sifr_status data_chat_split(data_chat *chat, double share, uint64_t seed, data_chat **held_out,
+                            sifr_error *error) {
+    data_chat *stays = NULL, *leaves = NULL;
     bool *goes = NULL;
     sifr_status status = choose(chat, share, seed, &goes, error);
     if (status == SIFR_OK)
-        status = train_chat_new(chat->length, chat->padding, chat->part_count, &stays, error);
+        status = data_chat_new(chat->length, chat->padding, chat->part_count, &stays, error);
     if (status == SIFR_OK)
-        status = train_chat_new(chat->length, chat->padding, chat->part_count, &leaves, error);
+        status = data_chat_new(chat->length, chat->padding, chat->part_count, &leaves, error);
     if (status == SIFR_OK) status = copy_side(chat, goes, false, stays, error);
     if (status == SIFR_OK) status = copy_side(chat, goes, true, leaves, error);
     free(goes);
     if (status != SIFR_OK) {
-        train_chat_close(stays);
-        train_chat_close(leaves);
+        data_chat_close(stays);
+        data_chat_close(leaves);
         return status;
     }
-    train_chat swapped = *chat;
+    data_chat swapped = *chat;
     *chat = *stays;
     *stays = swapped;
-    train_chat_close(stays);
+    data_chat_close(stays);
     *held_out = leaves;
     return SIFR_OK;
 }
@@ -178,8 +178,8 @@ sifr_status train_chat_split(train_chat *chat, double share, uint64_t seed, trai
 /* --- packing and grouping --- */
 
 /* Appends the packs of a part, whose rows they count from 0, and makes them its members. */
-static void add_packs(train_chat *x, chat_part *part, const train_chat_packs *packs) {
-    train_chat_packs *all = &x->packs;
+static void add_packs(data_chat *x, chat_part *part, const data_chat_packs *packs) {
+    data_chat_packs *all = &x->packs;
     for (int64_t i = 0; i < part->count; i++)
         all->rows[part->first + i] = part->first + packs->rows[i];
     for (int64_t p = 0; p < packs->count; p++)
@@ -189,7 +189,7 @@ static void add_packs(train_chat *x, chat_part *part, const train_chat_packs *pa
     all->count += packs->count;
 }
 
-sifr_status train_chat_pack(train_chat *x, sifr_error *error) {
+sifr_status data_chat_pack(data_chat *x, sifr_error *error) {
     size_t rows = (size_t)x->counts.rows;
     int64_t *lengths = NULL;
     sifr_status status = base_alloc(rows, sizeof *lengths, &lengths, error);
@@ -200,48 +200,47 @@ sifr_status train_chat_pack(train_chat *x, sifr_error *error) {
         lengths[i] = base_min_i64(x->starts[i + 1] - x->starts[i], x->length);
     for (size_t p = 0; status == SIFR_OK && p < x->part_count; p++) {
         chat_part *part = &x->parts[p];
-        train_chat_packs packs;
-        status =
-            train_chat_packs_make(lengths + part->first, part->count, x->length, &packs, error);
+        data_chat_packs packs;
+        status = data_chat_packs_make(lengths + part->first, part->count, x->length, &packs, error);
         if (status == SIFR_OK) add_packs(x, part, &packs);
-        train_chat_packs_free(&packs);
+        data_chat_packs_free(&packs);
     }
     free(lengths);
-    train_chat_settle(x);
+    data_chat_settle(x);
     return status;
 }
 
-sifr_status train_chat_group(train_chat *chat, int64_t batch, sifr_error *error) {
-    return train_chat_groups_make(chat->draws, batch / rows_a_draw(chat), &chat->groups, error);
+sifr_status data_chat_group(data_chat *chat, int64_t batch, sifr_error *error) {
+    return data_chat_groups_make(chat->draws, batch / rows_a_draw(chat), &chat->groups, error);
 }
 
-bool train_chat_is_packed(const train_chat *chat) {
+bool data_chat_is_packed(const data_chat *chat) {
     return chat->packs.starts != NULL;
 }
 
-bool train_chat_is_joined(const train_chat *chat) {
+bool data_chat_is_joined(const data_chat *chat) {
     return chat->joined;
 }
 
-bool train_chat_is_paired(const train_chat *chat) {
+bool data_chat_is_paired(const data_chat *chat) {
     return chat->paired;
 }
 
-int64_t train_chat_sequences(const train_chat *chat) {
-    return train_chat_is_packed(chat) ? chat->packs.count : chat->counts.rows;
+int64_t data_chat_sequences(const data_chat *chat) {
+    return data_chat_is_packed(chat) ? chat->packs.count : chat->counts.rows;
 }
 
 /* --- use --- */
 
-const train_chat_counts *train_chat_count(const train_chat *chat) {
+const data_chat_counts *data_chat_count(const data_chat *chat) {
     return &chat->counts;
 }
 
-int64_t train_chat_windows(const train_chat *chat) {
+int64_t data_chat_windows(const data_chat *chat) {
     return chat->draws * rows_a_draw(chat);
 }
 
-uint64_t train_chat_hash(const train_chat *x) {
+uint64_t data_chat_hash(const data_chat *x) {
     size_t tokens = (size_t)x->counts.tokens, rows = (size_t)x->counts.rows;
     uint64_t hash = base_hash(x->ids, tokens * sizeof *x->ids);
     hash = base_hash_seeded(x->learned, tokens * sizeof *x->learned, hash);
@@ -252,14 +251,14 @@ uint64_t train_chat_hash(const train_chat *x) {
     }
     if (x->paired) hash = base_hash_seeded("pairs", 5, hash);
     if (x->groups) hash = base_hash_seeded("groups", 6, hash);
-    if (!train_chat_is_packed(x)) return hash;
+    if (!data_chat_is_packed(x)) return hash;
     hash = base_hash_seeded(x->packs.rows, rows * sizeof *x->packs.rows, hash);
     size_t starts = (size_t)x->packs.count + 1;
     return base_hash_seeded(x->packs.starts, starts * sizeof *x->packs.starts, hash);
 }
 
-int64_t train_chat_row_at(const train_chat *x, int64_t index, const int32_t **ids,
-                          const bool **learned, int64_t *whole) {
+int64_t data_chat_row_at(const data_chat *x, int64_t index, const int32_t **ids,
+                         const bool **learned, int64_t *whole) {
     *ids = x->ids + x->starts[index];
     *learned = x->learned + x->starts[index];
     *whole = x->lengths[index];
@@ -269,52 +268,52 @@ int64_t train_chat_row_at(const train_chat *x, int64_t index, const int32_t **id
 /* The draws of an epoch in their order; a source that is drawn from more or less than once has a
  * permutation of its own for each time that all of it was drawn. */
 static int64_t draw_plain(const void *rows, uint64_t seed, int64_t epoch, int64_t place) {
-    const train_chat *chat = rows;
-    int64_t draw = train_permute(seed, epoch, chat->draws, place);
+    const data_chat *chat = rows;
+    int64_t draw = data_permute(seed, epoch, chat->draws, place);
     size_t p = 0;
     while (draw >= chat->parts[p].draws) draw -= chat->parts[p++].draws;
     const chat_part *part = &chat->parts[p];
     if (part->draws == part->count) return part->first + draw;
     int64_t number = epoch * part->draws + draw;
-    return part->first + train_permute(seed + source_step * (p + 1), number / part->count,
-                                       part->count, number % part->count);
+    return part->first + data_permute(seed + source_step * (p + 1), number / part->count,
+                                      part->count, number % part->count);
 }
 
-int64_t train_chat_members(const train_chat *x, int64_t index) {
-    return train_chat_is_packed(x) ? x->packs.starts[index + 1] - x->packs.starts[index] : 1;
+int64_t data_chat_members(const data_chat *x, int64_t index) {
+    return data_chat_is_packed(x) ? x->packs.starts[index + 1] - x->packs.starts[index] : 1;
 }
 
-int64_t train_chat_member(const train_chat *x, int64_t index, int64_t member) {
+int64_t data_chat_member(const data_chat *x, int64_t index, int64_t member) {
     return x
-        ->numbers[train_chat_is_packed(x) ? x->packs.rows[x->packs.starts[index] + member] : index];
+        ->numbers[data_chat_is_packed(x) ? x->packs.rows[x->packs.starts[index] + member] : index];
 }
 
-int64_t train_chat_rows_before_split(const train_chat *chat) {
+int64_t data_chat_rows_before_split(const data_chat *chat) {
     return chat->unsplit;
 }
 
-void train_chat_learn_prompts(train_chat *chat) {
+void data_chat_learn_prompts(data_chat *chat) {
     chat->prompts = true;
 }
 
 static int64_t length_of(const void *rows, int64_t row) {
-    const train_chat *chat = rows;
+    const data_chat *chat = rows;
     int64_t per = rows_a_draw(chat), longest = 0;
     for (int64_t i = row * per; i < (row + 1) * per; i++)
         longest = base_max_i64(longest, chat->starts[i + 1] - chat->starts[i]);
     return longest;
 }
 
-int64_t train_chat_draw(const train_chat *chat, uint64_t seed, int64_t epoch, int64_t place) {
+int64_t data_chat_draw(const data_chat *chat, uint64_t seed, int64_t epoch, int64_t place) {
     int64_t per = rows_a_draw(chat), at = place / per, drawn;
-    train_chat_order order = {draw_plain, length_of, chat, chat->draws};
-    drawn = chat->groups ? train_chat_groups_at(chat->groups, &order, seed, epoch, at)
+    data_chat_order order = {draw_plain, length_of, chat, chat->draws};
+    drawn = chat->groups ? data_chat_groups_at(chat->groups, &order, seed, epoch, at)
                          : draw_plain(chat, seed, epoch, at);
     return drawn * per + place % per;
 }
 
 /* A row from token `first` of a sequence on; returns the token behind it. */
-static int64_t put_row(const train_chat *x, int64_t row, int64_t first, int32_t *tokens,
+static int64_t put_row(const data_chat *x, int64_t row, int64_t first, int32_t *tokens,
                        int32_t *labels) {
     int64_t start = x->starts[row], count = x->starts[row + 1] - start;
     for (int64_t i = 0; i < count; i++) {
@@ -326,7 +325,7 @@ static int64_t put_row(const train_chat *x, int64_t row, int64_t first, int32_t 
 }
 
 /* The labels of a chosen answer's prompt too, and whose each is. */
-static void put_prompt(const train_chat *x, int64_t row, int32_t *labels, float *targets) {
+static void put_prompt(const data_chat *x, int64_t row, int32_t *labels, float *targets) {
     int64_t start = x->starts[row], count = x->starts[row + 1] - start;
     for (int64_t i = 0; i + 1 < count; i++) {
         bool own = x->learned[start + i + 1];
@@ -336,12 +335,12 @@ static void put_prompt(const train_chat *x, int64_t row, int32_t *labels, float 
 }
 
 /* What is left of a sequence. */
-static void put_padding(const train_chat *x, int64_t first, int64_t length, int32_t *tokens,
+static void put_padding(const data_chat *x, int64_t first, int64_t length, int32_t *tokens,
                         int32_t *labels) {
     for (int64_t i = first; i < length; i++) tokens[i] = (int32_t)x->padding, labels[i] = -100;
 }
 
-static void put_pack(const train_chat *x, int64_t pack, const train_rows *rows, int64_t at) {
+static void put_pack(const data_chat *x, int64_t pack, const data_rows *rows, int64_t at) {
     int64_t length = rows->length, offset = at * length, first = 0, segment = 0;
     const int64_t *next = x->packs.rows + x->packs.starts[pack];
     const int64_t *end = x->packs.rows + x->packs.starts[pack + 1];
@@ -359,10 +358,10 @@ static void put_pack(const train_chat *x, int64_t pack, const train_rows *rows, 
     }
 }
 
-void train_chat_read(const train_chat *x, int64_t index, const train_rows *rows, int64_t at) {
+void data_chat_read(const data_chat *x, int64_t index, const data_rows *rows, int64_t at) {
     int64_t length = rows->length;
     int32_t *tokens = rows->tokens + at * length, *labels = rows->labels + at * length;
-    if (train_chat_is_packed(x))
+    if (data_chat_is_packed(x))
         put_pack(x, index, rows, at);
     else
         put_padding(x, put_row(x, index, 0, tokens, labels), length, tokens, labels);

@@ -1,6 +1,6 @@
 /* Private to chat_rows*.c. */
-#ifndef TRAIN_CHAT_ROWS_INTERNAL_H
-#define TRAIN_CHAT_ROWS_INTERNAL_H
+#ifndef DATA_CHAT_ROWS_INTERNAL_H
+#define DATA_CHAT_ROWS_INTERNAL_H
 
 #include "data/chat/chat_encode.h"
 #include "data/chat/chat_fields.h"
@@ -22,7 +22,7 @@ typedef struct chat_place {
     int64_t row;
 } chat_place;
 
-struct train_chat {
+struct data_chat {
     int32_t *ids;
     bool *learned;
     int64_t *starts;  /* of each row, and the end */
@@ -33,29 +33,29 @@ struct train_chat {
     char **files;       /* file_count names */
     size_t places_room, files_room, file_count;
     int64_t unsplit; /* rows before the split */
-    bool prompts;    /* train_chat_learn_prompts */
-    bool joined;     /* train_chat_join */
+    bool prompts;    /* data_chat_learn_prompts */
+    bool joined;     /* data_chat_join */
     int32_t begin;   /* begins each sequence of joined texts; -1: none */
     chat_part *parts;
     size_t part_count;
-    train_chat_packs packs;         /* of all parts; no starts: rows are not packed */
+    data_chat_packs packs;          /* of all parts; no starts: rows are not packed */
     int64_t padding, length, draws; /* draws: of an epoch */
     bool paired;                    /* rows are pairs: the chosen answer, then the rejected one */
-    train_chat_groups *groups;      /* of the order of an epoch; NULL: it is drawn alone */
-    train_chat_counts counts;
+    data_chat_groups *groups;       /* of the order of an epoch; NULL: it is drawn alone */
+    data_chat_counts counts;
 };
 
 /* chat_rows.c */
-sifr_status train_chat_new(int64_t length, int64_t padding, size_t parts, train_chat **out,
-                           sifr_error *error) SIFR_MUST_CHECK;
+sifr_status data_chat_new(int64_t length, int64_t padding, size_t parts, data_chat **out,
+                          sifr_error *error) SIFR_MUST_CHECK;
 /* Appends a row of ids that are kept. */
-sifr_status train_chat_append(train_chat *chat, const int32_t *ids, const bool *learned,
-                              int64_t count, int64_t whole, sifr_error *error) SIFR_MUST_CHECK;
+sifr_status data_chat_append(data_chat *chat, const int32_t *ids, const bool *learned,
+                             int64_t count, int64_t whole, sifr_error *error) SIFR_MUST_CHECK;
 /* For looking at the rows: notes a file, and where in it the last row stands. */
-sifr_status train_chat_note_file(train_chat *chat, const char *file,
-                                 sifr_error *error) SIFR_MUST_CHECK;
-sifr_status train_chat_note_place(train_chat *chat, int64_t row, sifr_error *error) SIFR_MUST_CHECK;
+sifr_status data_chat_note_file(data_chat *chat, const char *file,
+                                sifr_error *error) SIFR_MUST_CHECK;
+sifr_status data_chat_note_place(data_chat *chat, int64_t row, sifr_error *error) SIFR_MUST_CHECK;
 /* Works out the draws of an epoch. */
-void train_chat_settle(train_chat *chat);
+void data_chat_settle(data_chat *chat);
 
 #endif

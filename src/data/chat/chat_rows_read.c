@@ -19,27 +19,27 @@ enum { ROWS_AT_A_TIME = 512, THREAD_LIMIT = 256, BAD_NAMED = 3 };
 /* A row that was read. */
 typedef struct chat_slot {
     json_t *row;
-    formats_row_place place;
-    train_chat_row encoded[2]; /* of a pair both answers, else the first alone */
+    data_row_place place;
+    data_chat_row encoded[2]; /* of a pair both answers, else the first alone */
     sifr_status status;
     sifr_error error;
 } chat_slot;
 
 typedef struct chat_reader {
-    const train_chat_options *options;
-    train_chat *chat;
-    formats_tokenizer *tokenizer;
-    train_chat_templates templates;
-    train_chat_end_ids end_ids;
-    train_chat_encoder *encoders; /* one for each thread */
+    const data_chat_options *options;
+    data_chat *chat;
+    text_tokenizer *tokenizer;
+    data_chat_templates templates;
+    data_chat_end_ids end_ids;
+    data_chat_encoder *encoders; /* one for each thread */
     size_t threads;
     chat_slot *slots;
     size_t filled;
     const char *file;
     bool typed;                                  /* the source names the type of its rows */
-    formats_row_type type;                       /* that type, or any */
-    const formats_form *form;                    /* of the file's rows; NULL: not yet known */
-    train_chat_fields fields;                    /* of the file */
+    data_row_type type;                          /* that type, or any */
+    const data_form *form;                       /* of the file's rows; NULL: not yet known */
+    data_chat_fields fields;                     /* of the file */
     bool kind_known;                             /* whether all rows are pairs */
     int64_t read;                                /* rows of the source */
     bool templated;                              /* a chat template wrote some row */
@@ -47,16 +47,15 @@ typedef struct chat_reader {
     bool wants_ends, has_ends;                   /* ends of turns are to learn, and some are */
 } chat_reader;
 
-static sifr_status encode_slot(const chat_reader *r, train_chat_encoder *encoder, chat_slot *slot) {
+static sifr_status encode_slot(const chat_reader *r, data_chat_encoder *encoder, chat_slot *slot) {
     sifr_error *error = &slot->error;
     if (!r->chat->paired)
-        BASE_TRY(
-            train_chat_encode(encoder, slot->row, r->form, &slot->place, slot->encoded, error));
+        BASE_TRY(data_chat_encode(encoder, slot->row, r->form, &slot->place, slot->encoded, error));
     else
-        BASE_TRY(train_chat_encode_pair(encoder, slot->row, r->form, &slot->place, slot->encoded,
-                                        error));
+        BASE_TRY(
+            data_chat_encode_pair(encoder, slot->row, r->form, &slot->place, slot->encoded, error));
     for (int a = 0; a < (r->chat->paired ? 2 : 1); a++)
-        BASE_TRY(train_chat_check_lost(&slot->encoded[a].lost, &slot->place, error));
+        BASE_TRY(data_chat_check_lost(&slot->encoded[a].lost, &slot->place, error));
     return SIFR_OK;
 }
 
@@ -74,7 +73,7 @@ static void encode_share(void *argument, size_t thread) {
 /* A row that cannot be used: counted, where the user says so. */
 static sifr_status take_bad(chat_reader *r, sifr_status status, const char *message,
                             sifr_error *error) {
-    train_chat_counts *counts = &r->chat->counts;
+    data_chat_counts *counts = &r->chat->counts;
     if (status != SIFR_FAILED || !r->options->skip_bad_rows)
         return base_fail(error, status, "%s", message);
     if (counts->bad++ < BAD_NAMED)
@@ -82,14 +81,14 @@ static sifr_status take_bad(chat_reader *r, sifr_status status, const char *mess
     return SIFR_OK;
 }
 
-static int64_t kept_of(const chat_reader *r, const train_chat_row *row) {
+static int64_t kept_of(const chat_reader *r, const data_chat_row *row) {
     int64_t whole = (int64_t)row->ids.count;
     return r->options->whole || r->options->joint ? whole : base_min_i64(whole, r->chat->length);
 }
 
 /* A row without a token to learn, or whose only ones are cut off, would be padding; so would a pair
  * be with such an answer. */
-static bool is_dropped(chat_reader *r, const train_chat_row *rows, int count) {
+static bool is_dropped(chat_reader *r, const data_chat_row *rows, int count) {
     bool dropped = false, cut = false;
     if (r->options->joint && rows[0].ids.count) return false;
     for (int a = 0; a < count; a++) {
@@ -105,7 +104,7 @@ static bool is_dropped(chat_reader *r, const train_chat_row *rows, int count) {
 }
 
 /* What a row holds and its text does not, once a file. */
-static void say_lost(chat_reader *r, const train_chat_lost *lost) {
+static void say_lost(chat_reader *r, const data_chat_lost *lost) {
     const sifr_log *log = r->options->log;
     if (lost->member[0] && !r->member_said)
         base_log(log, SIFR_LOG_WARNING,
@@ -120,7 +119,7 @@ static void say_lost(chat_reader *r, const train_chat_lost *lost) {
 }
 
 /* What would be said of many rows alike, once a file. */
-static sifr_status say_once(chat_reader *r, const train_chat_row *row, sifr_error *error) {
+static sifr_status say_once(chat_reader *r, const data_chat_row *row, sifr_error *error) {
     const sifr_log *log = r->options->log;
     if (row->odd.replaced && !r->replaced_said)
         base_log(log, SIFR_LOG_WARNING,
@@ -129,11 +128,11 @@ static sifr_status say_once(chat_reader *r, const train_chat_row *row, sifr_erro
                  r->file);
     say_lost(r, &row->lost);
     r->replaced_said |= row->odd.replaced;
-    return train_chat_fields_variables(&r->fields, row->unread, error);
+    return data_chat_fields_variables(&r->fields, row->unread, error);
 }
 
 /* A row that is too long, or a pair with such an answer, where those are left out. */
-static bool is_long(chat_reader *r, const train_chat_row *rows, int count) {
+static bool is_long(chat_reader *r, const data_chat_row *rows, int count) {
     bool too_long = false;
     for (int a = 0; a < count; a++) too_long |= (int64_t)rows[a].ids.count > r->chat->length;
     too_long &= r->options->drop_long;
@@ -141,13 +140,13 @@ static bool is_long(chat_reader *r, const train_chat_row *rows, int count) {
     return too_long;
 }
 
-static bool wants_ends(const train_chat_turns *turns) {
-    return turns->asked && (turns->eos != TRAIN_ENDS_NONE || turns->eot != TRAIN_ENDS_NONE);
+static bool wants_ends(const data_chat_turns *turns) {
+    return turns->asked && (turns->eos != DATA_ENDS_NONE || turns->eot != DATA_ENDS_NONE);
 }
 
 static sifr_status take_row(chat_reader *r, const chat_slot *slot, sifr_error *error) {
-    const train_chat_row *rows = slot->encoded;
-    train_chat *chat = r->chat;
+    const data_chat_row *rows = slot->encoded;
+    data_chat *chat = r->chat;
     int count = chat->paired ? 2 : 1;
     if (is_long(r, rows, count) || is_dropped(r, rows, count)) return SIFR_OK;
     for (int a = 0; a < count; a++) {
@@ -161,12 +160,12 @@ static sifr_status take_row(chat_reader *r, const chat_slot *slot, sifr_error *e
         chat->counts.twice += rows[a].lost.twice;
         r->templated |= rows[a].templated;
         if (!rows[a].templated)
-            BASE_TRY(train_chat_fields_untemplated(&r->fields, slot->row, error));
+            BASE_TRY(data_chat_fields_untemplated(&r->fields, slot->row, error));
         r->wants_ends |= rows[a].templated && wants_ends(&r->encoders[0].turns);
         r->has_ends |= rows[a].ends > 0;
         BASE_TRY(say_once(r, &rows[a], error));
-        BASE_TRY(train_chat_append(chat, rows[a].ids.ids, rows[a].learned, kept, whole, error));
-        if (r->options->whole) BASE_TRY(train_chat_note_place(chat, slot->place.row, error));
+        BASE_TRY(data_chat_append(chat, rows[a].ids.ids, rows[a].learned, kept, whole, error));
+        if (r->options->whole) BASE_TRY(data_chat_note_place(chat, slot->place.row, error));
     }
     return SIFR_OK;
 }
@@ -186,7 +185,7 @@ static sifr_status encode_slots(chat_reader *r, sifr_error *error) {
     return SIFR_OK;
 }
 
-static void add_slot(chat_reader *r, json_t *row, const formats_row_place *place) {
+static void add_slot(chat_reader *r, json_t *row, const data_row_place *place) {
     chat_slot *slot = &r->slots[r->filled++];
     slot->row = row;
     slot->place = *place;
@@ -194,66 +193,66 @@ static void add_slot(chat_reader *r, json_t *row, const formats_row_place *place
 }
 
 /* Pairs and single rows do not go together, and are trained on in other ways. */
-static sifr_status check_kind(chat_reader *r, formats_row_type type, sifr_error *error) {
-    bool pairs = type == FORMATS_ROW_PREFERENCE;
+static sifr_status check_kind(chat_reader *r, data_row_type type, sifr_error *error) {
+    bool pairs = type == DATA_ROW_PREFERENCE;
     if (r->kind_known && pairs != r->chat->paired)
         return base_fail(error, SIFR_USAGE,
                          "%s: rows of type %s beside files of %s; give one kind alone", r->file,
-                         formats_row_type_name(type), pairs ? "single rows" : "preferences");
+                         data_row_type_name(type), pairs ? "single rows" : "preferences");
     r->chat->paired = pairs;
     r->kind_known = true;
     return SIFR_OK;
 }
 
 /* The form of the file's rows, from the first that can be read. */
-static sifr_status find_form(chat_reader *r, const json_t *row, const formats_row_place *place,
+static sifr_status find_form(chat_reader *r, const json_t *row, const data_row_place *place,
                              sifr_error *error) {
-    const formats_form *form;
+    const data_form *form;
     char form_text[256];
     if (r->form) return SIFR_OK;
-    BASE_TRY(formats_row_form_find(row, r->type, place, &form, error));
+    BASE_TRY(data_row_form_find(row, r->type, place, &form, error));
     if (!r->typed) BASE_TRY(check_kind(r, form->type, error));
-    if (r->options->joint && form->type != FORMATS_ROW_TEXT)
+    if (r->options->joint && form->type != DATA_ROW_TEXT)
         return base_fail(error, SIFR_USAGE,
                          "join_texts: %s: rows of type %s are learned one by one; leave it out, or "
                          "give rows of text",
-                         r->file, formats_row_type_name(form->type));
+                         r->file, data_row_type_name(form->type));
     r->form = form;
-    const char *said = train_chat_fields_form(form, row, form_text);
+    const char *said = data_chat_fields_form(form, row, form_text);
     if (!r->typed || said == form_text)
         base_log(r->options->log, SIFR_LOG_INFO, "data: %s: rows of type %s", r->file, said);
     return SIFR_OK;
 }
 
 /* What of the row is read is known: it is named and of a form. */
-static sifr_status prepare_row(chat_reader *r, json_t *row, const formats_row_place *place,
+static sifr_status prepare_row(chat_reader *r, json_t *row, const data_row_place *place,
                                sifr_error *error) {
-    BASE_TRY(train_chat_fields_name(&r->fields, row, place, error));
+    BASE_TRY(data_chat_fields_name(&r->fields, row, place, error));
     BASE_TRY(find_form(r, row, place, error));
-    BASE_TRY(train_chat_fields_note(&r->fields, r->form, row, error));
-    return train_chat_fields_note_replaced(&r->fields, error);
+    BASE_TRY(data_chat_fields_note(&r->fields, r->form, row, error));
+    return data_chat_fields_note_replaced(&r->fields, error);
 }
 
 /* The next row of the file, NULL behind the last one, or where the source has had as many as are
  * asked for. */
-static sifr_status next_row(chat_reader *r, formats_records *records, json_t **row,
+static sifr_status next_row(chat_reader *r, data_records *records, json_t **row,
                             sifr_error *error) {
     int64_t most = r->options->max_rows;
     *row = NULL;
     if (most && r->read == most) return SIFR_OK;
-    sifr_status status = formats_records_next(records, row, error);
+    sifr_status status = data_records_next(records, row, error);
     r->read += *row != NULL || status != SIFR_OK;
     return status;
 }
 
-static sifr_status read_rows(chat_reader *r, formats_records *records, sifr_error *error) {
+static sifr_status read_rows(chat_reader *r, data_records *records, sifr_error *error) {
     for (;;) {
         json_t *row;
         sifr_error said = {0};
         sifr_status status = next_row(r, records, &row, &said);
-        bool skips = status == SIFR_FAILED && formats_records_skippable(records);
-        formats_row_place place = {r->file, formats_records_row(records),
-                                   formats_records_line(records), r->options->skip_bad_rows};
+        bool skips = status == SIFR_FAILED && data_records_skippable(records);
+        data_row_place place = {r->file, data_records_row(records), data_records_line(records),
+                                r->options->skip_bad_rows};
         bool ends = (status == SIFR_OK && !row) || (status != SIFR_OK && !skips);
         if (row) {
             sifr_status found = prepare_row(r, row, &place, &said);
@@ -270,45 +269,45 @@ static sifr_status read_rows(chat_reader *r, formats_records *records, sifr_erro
     }
 }
 
-static sifr_status read_file(chat_reader *r, const train_chat_source *source, const char *path,
+static sifr_status read_file(chat_reader *r, const data_chat_source *source, const char *path,
                              sifr_error *error) {
-    formats_records *records;
+    data_records *records;
     r->file = path;
     r->typed = source->typed;
-    r->type = source->typed ? source->type : FORMATS_ROW_TYPES;
+    r->type = source->typed ? source->type : DATA_ROW_TYPES;
     r->form = NULL;
-    r->fields = (train_chat_fields){.names = source->fields,
-                                    .ignored = {source->ignored[0], source->ignored[1]},
-                                    .templates = &r->templates};
+    r->fields = (data_chat_fields){.names = source->fields,
+                                   .ignored = {source->ignored[0], source->ignored[1]},
+                                   .templates = &r->templates};
     r->replaced_said = r->member_said = r->tools_said = false;
-    if (r->options->whole) BASE_TRY(train_chat_note_file(r->chat, path, error));
-    BASE_TRY(train_chat_ends_check(&r->end_ids, &source->turns, error));
+    if (r->options->whole) BASE_TRY(data_chat_note_file(r->chat, path, error));
+    BASE_TRY(data_chat_ends_check(&r->end_ids, &source->turns, error));
     for (size_t t = 0; t < r->threads; t++) {
         r->encoders[t].format = source->format;
         r->encoders[t].turns = source->turns;
     }
     if (r->typed) BASE_TRY(check_kind(r, r->type, error));
-    BASE_TRY(formats_records_open_rows(path, &records, error));
+    BASE_TRY(data_records_open_rows(path, &records, error));
     sifr_status status = read_rows(r, records, error);
-    formats_records_close(records);
-    if (status == SIFR_OK) status = train_chat_fields_end(&r->fields, path, r->options->log, error);
-    train_chat_fields_free(&r->fields);
+    data_records_close(records);
+    if (status == SIFR_OK) status = data_chat_fields_end(&r->fields, path, r->options->log, error);
+    data_chat_fields_free(&r->fields);
     return status;
 }
 
 static sifr_status read_source(chat_reader *r, size_t index, sifr_error *error) {
-    const train_chat_source *source = &r->options->sources[index];
-    formats_text_source files;
+    const data_chat_source *source = &r->options->sources[index];
+    data_text_source files;
     chat_part *part = &r->chat->parts[index];
     int64_t per = r->chat->paired ? 2 : 1;
     *part = (chat_part){.first = r->chat->counts.rows / per, .weight = source->weight};
-    BASE_TRY(formats_text_source_open_rows(&source->path, 1, &files, error));
+    BASE_TRY(data_text_source_open_rows(&source->path, 1, &files, error));
     sifr_status status = SIFR_OK;
     int64_t most = r->options->max_rows;
     r->read = 0;
     for (size_t i = 0; status == SIFR_OK && i < files.count && !(most && r->read == most); i++)
         status = read_file(r, source, files.documents[i].path, error);
-    formats_text_source_close(&files);
+    data_text_source_close(&files);
     part->count = r->chat->counts.rows / (r->chat->paired ? 2 : 1) - part->first;
     return status;
 }
@@ -316,7 +315,7 @@ static sifr_status read_source(chat_reader *r, size_t index, sifr_error *error) 
 /* --- the reader --- */
 
 static sifr_status check_size(const chat_reader *r, sifr_error *error) {
-    int64_t size = formats_tokenizer_text_size(r->tokenizer);
+    int64_t size = text_tokenizer_text_size(r->tokenizer);
     if (size <= r->options->vocab_size) return SIFR_OK;
     return base_fail(error, SIFR_FAILED,
                      "%s: the tokenizer makes ids up to %lld, but the model has rows for only "
@@ -326,7 +325,7 @@ static sifr_status check_size(const chat_reader *r, sifr_error *error) {
 
 /* Special tokens count too here: templates write them. */
 static sifr_status check_ids(const chat_reader *r, sifr_error *error) {
-    const train_chat *chat = r->chat;
+    const data_chat *chat = r->chat;
     for (int64_t i = 0; i < chat->counts.tokens; i++) {
         if (chat->ids[i] < r->options->vocab_size) continue;
         return base_fail(error, SIFR_FAILED,
@@ -339,14 +338,14 @@ static sifr_status check_ids(const chat_reader *r, sifr_error *error) {
 
 /* As in TRL the tokenizer's own end-of-text token ends a text, where the folder names one. */
 static int64_t find_end(const chat_reader *r) {
-    const train_chat_options *o = r->options;
-    int64_t eos = formats_tokenizer_eos(r->tokenizer);
-    bool own = formats_tokenizer_names_eos(r->tokenizer) && eos < o->vocab_size;
+    const data_chat_options *o = r->options;
+    int64_t eos = text_tokenizer_eos(r->tokenizer);
+    bool own = text_tokenizer_names_eos(r->tokenizer) && eos < o->vocab_size;
     return o->separator >= 0 && own ? eos : o->separator;
 }
 
 static sifr_status check_variables(const json_t *variables, sifr_error *error) {
-    const char *wrong = formats_variables_refused(variables);
+    const char *wrong = data_variables_refused(variables);
     if (!wrong) return SIFR_OK;
     return base_fail(error, SIFR_USAGE,
                      "chat_template_kwargs: '%s' is no variable of a chat template but decided by "
@@ -355,53 +354,53 @@ static sifr_status check_variables(const json_t *variables, sifr_error *error) {
 }
 
 static sifr_status make_reader(chat_reader *r, sifr_error *error) {
-    const train_chat_options *o = r->options;
+    const data_chat_options *o = r->options;
     int threads = o->threads;
     base_system system;
     BASE_TRY(check_variables(o->variables, error));
     if (threads <= 0) base_system_read(&system), threads = system.cpus;
     r->threads = (size_t)base_min_i64(base_max_i64(threads, 1), THREAD_LIMIT);
-    BASE_TRY(formats_tokenizer_load(o->tokenizer, &r->tokenizer, error));
+    BASE_TRY(text_tokenizer_load(o->tokenizer, &r->tokenizer, error));
     BASE_TRY(check_size(r, error));
-    BASE_TRY(train_chat_templates_load(o->tokenizer, o->template, &r->templates, error));
+    BASE_TRY(data_chat_templates_load(o->tokenizer, o->template, &r->templates, error));
     BASE_TRY(base_alloc(r->threads, sizeof *r->encoders, &r->encoders, error));
     BASE_TRY(base_alloc(ROWS_AT_A_TIME, sizeof *r->slots, &r->slots, error));
     for (size_t t = 0; t < r->threads; t++) {
         r->encoders[t] =
-            (train_chat_encoder){.tokenizer = r->tokenizer,
-                                 .templates = &r->templates,
-                                 .mask = o->mask,
-                                 .end_ids = &r->end_ids,
-                                 .variables = o->variables,
-                                 .special = o->special && o->joint != TRAIN_JOIN_EOS,
-                                 .odds = o->odds,
-                                 .separator = o->joint == TRAIN_JOIN_PLAIN ? -1 : find_end(r)};
-        BASE_TRY(formats_tokenizer_scratch_new(r->tokenizer, &r->encoders[t].scratch, error));
+            (data_chat_encoder){.tokenizer = r->tokenizer,
+                                .templates = &r->templates,
+                                .mask = o->mask,
+                                .end_ids = &r->end_ids,
+                                .variables = o->variables,
+                                .special = o->special && o->joint != DATA_JOIN_EOS,
+                                .odds = o->odds,
+                                .separator = o->joint == DATA_JOIN_PLAIN ? -1 : find_end(r)};
+        BASE_TRY(text_tokenizer_scratch_new(r->tokenizer, &r->encoders[t].scratch, error));
     }
-    BASE_TRY(train_chat_ends_open(r->tokenizer, r->encoders[0].scratch, o->eot_tokens, &r->end_ids,
-                                  error));
-    BASE_TRY(train_chat_new(o->length, o->padding, o->count, &r->chat, error));
+    BASE_TRY(data_chat_ends_open(r->tokenizer, r->encoders[0].scratch, o->eot_tokens, &r->end_ids,
+                                 error));
+    BASE_TRY(data_chat_new(o->length, o->padding, o->count, &r->chat, error));
     size_t begins;
-    const int32_t *begin = formats_tokenizer_around(r->tokenizer, false, &begins);
-    if (begins && o->special && o->joint == TRAIN_JOIN_EOS) r->chat->begin = begin[0];
+    const int32_t *begin = text_tokenizer_around(r->tokenizer, false, &begins);
+    if (begins && o->special && o->joint == DATA_JOIN_EOS) r->chat->begin = begin[0];
     return SIFR_OK;
 }
 
 static void free_reader(chat_reader *r) {
     for (size_t i = 0; r->slots && i < ROWS_AT_A_TIME; i++) {
         json_decref(r->slots[i].row);
-        train_chat_row_free(&r->slots[i].encoded[0]);
-        train_chat_row_free(&r->slots[i].encoded[1]);
+        data_chat_row_free(&r->slots[i].encoded[0]);
+        data_chat_row_free(&r->slots[i].encoded[1]);
     }
     for (size_t t = 0; r->encoders && t < r->threads; t++) {
-        formats_tokenizer_scratch_free(r->encoders[t].scratch);
-        train_chat_encoder_free(&r->encoders[t]);
+        text_tokenizer_scratch_free(r->encoders[t].scratch);
+        data_chat_encoder_free(&r->encoders[t]);
     }
     free(r->slots);
     free(r->encoders);
-    train_chat_ends_close(&r->end_ids);
-    train_chat_templates_free(&r->templates);
-    formats_tokenizer_free(r->tokenizer);
+    data_chat_ends_close(&r->end_ids);
+    data_chat_templates_free(&r->templates);
+    text_tokenizer_free(r->tokenizer);
 }
 
 /* --- what was read --- */
@@ -412,7 +411,7 @@ static const char *are(int64_t count) {
 
 static void say_odd_rows(const chat_reader *r) {
     const sifr_log *log = r->options->log;
-    const train_chat_counts *c = &r->chat->counts;
+    const data_chat_counts *c = &r->chat->counts;
     char count[32], more[32];
     if (c->truncated)
         base_log(log, SIFR_LOG_WARNING,
@@ -456,7 +455,7 @@ static void say_odd_rows(const chat_reader *r) {
                  "data: in %s row%s the system's turn has the tools that the chat template writes "
                  "once more; give --ignore-fields tools to leave those out",
                  base_format_count(c->twice, count), c->twice == 1 ? "" : "s");
-    train_tokenise_say_doubled(r->tokenizer, c->doubled, "text", log);
+    data_tokenise_say_doubled(r->tokenizer, c->doubled, "text", log);
     if (r->wants_ends && !r->has_ends)
         base_log(log, SIFR_LOG_WARNING,
                  "data: no end of a turn is learned: behind none stands the end-of-text token, or "
@@ -466,14 +465,14 @@ static void say_odd_rows(const chat_reader *r) {
                  r->options->asked);
     uint64_t invalid = 0;
     for (size_t t = 0; t < r->threads; t++)
-        invalid += formats_tokenizer_invalid(r->encoders[t].scratch);
+        invalid += text_tokenizer_invalid(r->encoders[t].scratch);
     if (invalid)
         base_log(log, SIFR_LOG_WARNING, "data: %llu sequence%s not valid UTF-8",
                  (unsigned long long)invalid, invalid == 1 ? " is" : "s are");
 }
 
 static void say_rows(const chat_reader *r) {
-    const train_chat_counts *c = &r->chat->counts;
+    const data_chat_counts *c = &r->chat->counts;
     char rows[80], tokens[80], learned[32];
     if (!r->options->whole && !r->options->joint)
         base_log(r->options->log, SIFR_LOG_INFO,
@@ -489,7 +488,7 @@ static void say_rows(const chat_reader *r) {
 }
 
 static sifr_status check_any(const chat_reader *r, sifr_error *error) {
-    const train_chat_counts *c = &r->chat->counts;
+    const data_chat_counts *c = &r->chat->counts;
     const char *path = r->options->sources[0].path;
     char long_rows[80] = "";
     if (c->rows) return SIFR_OK;
@@ -506,8 +505,7 @@ static sifr_status check_any(const chat_reader *r, sifr_error *error) {
         (long long)c->bad, long_rows);
 }
 
-sifr_status train_chat_open(const train_chat_options *options, train_chat **out,
-                            sifr_error *error) {
+sifr_status data_chat_open(const data_chat_options *options, data_chat **out, sifr_error *error) {
     chat_reader reader = {.options = options};
     sifr_status status = make_reader(&reader, error);
     for (size_t i = 0; status == SIFR_OK && i < options->count; i++)
@@ -515,13 +513,13 @@ sifr_status train_chat_open(const train_chat_options *options, train_chat **out,
     if (status == SIFR_OK) status = check_ids(&reader, error);
     if (status == SIFR_OK) status = check_any(&reader, error);
     if (status == SIFR_OK) {
-        train_chat_settle(reader.chat);
+        data_chat_settle(reader.chat);
         say_rows(&reader);
     }
     free_reader(&reader);
     if (status == SIFR_OK)
         *out = reader.chat;
     else
-        train_chat_close(reader.chat);
+        data_chat_close(reader.chat);
     return status;
 }

@@ -28,10 +28,10 @@ static sifr_status take_text(const json_t *row, const char *column, const row_pl
                      place->file, (long long)place->line, column, what_is(value, "is no text"));
 }
 
-static sifr_status encode_texts(train_encoder *e, const json_t *row,
-                                const train_label_columns *columns, const row_place *place,
-                                train_encoded *out, sifr_error *error) {
-    formats_tokenizer_pair pair = {.max_length = e->labelled->length};
+static sifr_status encode_texts(data_encoder *e, const json_t *row,
+                                const data_label_columns *columns, const row_place *place,
+                                data_encoded *out, sifr_error *error) {
+    text_tokenizer_pair pair = {.max_length = e->labelled->length};
     BASE_TRY(take_text(row, columns->text, place, &pair.first, &pair.first_size, error));
     if (columns->pair)
         BASE_TRY(take_text(row, columns->pair, place, &pair.second, &pair.second_size, error));
@@ -39,8 +39,8 @@ static sifr_status encode_texts(train_encoder *e, const json_t *row,
         return base_fail(error, SIFR_FAILED, "%s: line %lld: '%.60s'%s empty; remove the row",
                          place->file, (long long)place->line, columns->text,
                          columns->pair ? " and the second text are" : " is");
-    sifr_status status = formats_tokenizer_encode_pair(e->tokenizer, e->scratch, &pair, &out->ids,
-                                                       &out->types, &out->truncated, error);
+    sifr_status status = text_tokenizer_encode_pair(e->tokenizer, e->scratch, &pair, &out->ids,
+                                                    &out->types, &out->truncated, error);
     if (status != SIFR_OK)
         return base_fail_in(error, status, "%s: line %lld", place->file, (long long)place->line);
     if (out->ids.count) return SIFR_OK;
@@ -48,16 +48,16 @@ static sifr_status encode_texts(train_encoder *e, const json_t *row,
                      place->file, (long long)place->line, columns->text);
 }
 
-static sifr_status append_label(formats_tokenizer_ids *labels, int32_t label, sifr_error *error) {
+static sifr_status append_label(text_tokenizer_ids *labels, int32_t label, sifr_error *error) {
     BASE_TRY(base_grow(&labels->ids, &labels->room, labels->count + 1, sizeof *labels->ids, error));
     labels->ids[labels->count++] = label;
     return SIFR_OK;
 }
 
-static sifr_status append_around(train_encoder *e, bool behind, train_encoded *out,
+static sifr_status append_around(data_encoder *e, bool behind, data_encoded *out,
                                  sifr_error *error) {
     size_t count;
-    const int32_t *ids = formats_tokenizer_around(e->tokenizer, behind, &count);
+    const int32_t *ids = text_tokenizer_around(e->tokenizer, behind, &count);
     for (size_t i = 0; i < count; i++) {
         BASE_TRY(append_label(&out->ids, ids[i], error));
         BASE_TRY(append_label(&out->labels, -100, error));
@@ -66,7 +66,7 @@ static sifr_status append_around(train_encoder *e, bool behind, train_encoded *o
 }
 
 /* Encodes a word as it is in the middle of a text. */
-static sifr_status encode_word(train_encoder *e, const char *text, size_t size, train_encoded *out,
+static sifr_status encode_word(data_encoder *e, const char *text, size_t size, data_encoded *out,
                                sifr_error *error) {
     if (e->space && size && text[0] != ' ') {
         BASE_TRY(base_grow(&e->spaced.bytes, &e->spaced.room, size + 1, 1, error));
@@ -74,16 +74,16 @@ static sifr_status encode_word(train_encoder *e, const char *text, size_t size, 
         memcpy(e->spaced.bytes + 1, text, size);
         text = e->spaced.bytes, size++;
     }
-    return formats_tokenizer_encode(e->tokenizer, e->scratch, text, size, false, &out->ids, error);
+    return text_tokenizer_encode(e->tokenizer, e->scratch, text, size, false, &out->ids, error);
 }
 
 /* The label of a word stands at its first token. What is too long is cut off at the end. */
-static sifr_status encode_words(train_encoder *e, const json_t *words, const row_place *place,
-                                train_encoded *out, sifr_error *error) {
+static sifr_status encode_words(data_encoder *e, const json_t *words, const row_place *place,
+                                data_encoded *out, sifr_error *error) {
     size_t behind, limit, i;
     const json_t *word;
     BASE_TRY(append_around(e, false, out, error));
-    formats_tokenizer_around(e->tokenizer, true, &behind);
+    text_tokenizer_around(e->tokenizer, true, &behind);
     limit = (size_t)e->labelled->length;
     if (limit <= out->ids.count + behind)
         return base_fail(error, SIFR_USAGE,
@@ -106,10 +106,9 @@ static sifr_status encode_words(train_encoder *e, const json_t *words, const row
     return append_around(e, true, out, error);
 }
 
-static sifr_status encode_sentence(train_encoder *e, const json_t *row,
-                                   const train_label_columns *columns,
-                                   const train_label_place *place, train_encoded *out,
-                                   sifr_error *error) {
+static sifr_status encode_sentence(data_encoder *e, const json_t *row,
+                                   const data_label_columns *columns, const data_label_place *place,
+                                   data_encoded *out, sifr_error *error) {
     const json_t *words = json_object_get(row, columns->text);
     const row_place where = {place->file, place->line};
     size_t count = json_array_size(words);
@@ -125,15 +124,15 @@ static sifr_status encode_sentence(train_encoder *e, const json_t *row,
     if (e->labelled->unknown)
         memset(e->word_labels.ids, 0, count * sizeof *e->word_labels.ids);
     else
-        BASE_TRY(train_label_list(place, json_object_get(row, columns->label), count,
-                                  e->word_labels.ids, error));
+        BASE_TRY(data_label_list(place, json_object_get(row, columns->label), count,
+                                 e->word_labels.ids, error));
     return encode_words(e, words, &where, out, error);
 }
 
-sifr_status train_encode(train_encoder *e, const json_t *row, const train_label_columns *columns,
-                         const char *file, int64_t line, train_encoded *out, sifr_error *error) {
-    const train_labelled *labelled = e->labelled;
-    const train_label_place place = {labelled->labels, file, columns->label, line};
+sifr_status data_encode(data_encoder *e, const json_t *row, const data_label_columns *columns,
+                        const char *file, int64_t line, data_encoded *out, sifr_error *error) {
+    const data_labelled *labelled = e->labelled;
+    const data_label_place place = {labelled->labels, file, columns->label, line};
     const row_place where = {file, line};
     const json_t *label = labelled->unknown ? NULL : json_object_get(row, columns->label);
     out->ids.count = out->types.count = out->labels.count = 0;
@@ -143,13 +142,13 @@ sifr_status train_encode(train_encoder *e, const json_t *row, const train_label_
     BASE_TRY(encode_texts(e, row, columns, &where, out, error));
     BASE_TRY(append_label(&out->labels, 0, error));
     if (labelled->unknown) {
-        for (int64_t i = 0; train_has_targets(labelled) && i < labelled->labels->count; i++)
+        for (int64_t i = 0; data_has_targets(labelled) && i < labelled->labels->count; i++)
             out->targets[i] = 0;
         return SIFR_OK;
     }
     if (labelled->problem == MODEL_SINGLE_LABEL)
-        return train_label_number(&place, label, &out->labels.ids[0], error);
+        return data_label_number(&place, label, &out->labels.ids[0], error);
     return labelled->problem == MODEL_MULTI_LABEL
-               ? train_label_set(&place, label, out->targets, error)
-               : train_label_reals(&place, label, out->targets, error);
+               ? data_label_set(&place, label, out->targets, error)
+               : data_label_reals(&place, label, out->targets, error);
 }

@@ -15,8 +15,8 @@
 /* Rows are read and encoded so many at a time. */
 enum { ROWS_AT_A_TIME = 1024, THREAD_LIMIT = 256 };
 
-struct train_examples {
-    train_labelled labelled;
+struct data_examples {
+    data_labelled labelled;
     int32_t *ids;
     uint8_t *types;
     int32_t *labels; /* one an example, or one a token */
@@ -32,21 +32,21 @@ struct train_examples {
 typedef struct example_slot {
     json_t *row;
     int64_t line;
-    train_encoded encoded;
+    data_encoded encoded;
     sifr_status status;
     sifr_error error;
 } example_slot;
 
 typedef struct example_reader {
-    const train_examples_source *source;
-    const train_labelled *labelled;
-    formats_tokenizer *tokenizer;
-    train_encoder *encoders; /* one for each thread */
+    const data_examples_source *source;
+    const data_labelled *labelled;
+    text_tokenizer *tokenizer;
+    data_encoder *encoders; /* one for each thread */
     size_t threads;
     example_slot *slots;
     size_t filled;
     const char *file;
-    train_label_columns columns;
+    data_label_columns columns;
 } example_reader;
 
 /* --- reading --- */
@@ -55,13 +55,12 @@ static void encode_share(void *argument, size_t thread) {
     example_reader *r = argument;
     for (size_t i = thread; i < r->filled; i += r->threads) {
         example_slot *slot = &r->slots[i];
-        slot->status = train_encode(&r->encoders[thread], slot->row, &r->columns, r->file,
-                                    slot->line, &slot->encoded, &slot->error);
+        slot->status = data_encode(&r->encoders[thread], slot->row, &r->columns, r->file,
+                                   slot->line, &slot->encoded, &slot->error);
     }
 }
 
-static sifr_status append_types(train_examples *x, const train_encoded *encoded,
-                                sifr_error *error) {
+static sifr_status append_types(data_examples *x, const data_encoded *encoded, sifr_error *error) {
     size_t count = encoded->ids.count;
     BASE_TRY(base_grow(&x->types, &x->types_room, x->tokens + count, 1, error));
     for (size_t i = 0; i < count; i++)
@@ -69,9 +68,9 @@ static sifr_status append_types(train_examples *x, const train_encoded *encoded,
     return SIFR_OK;
 }
 
-static sifr_status append_targets(train_examples *x, const train_encoded *encoded,
+static sifr_status append_targets(data_examples *x, const data_encoded *encoded,
                                   sifr_error *error) {
-    size_t columns = (size_t)train_examples_columns(x);
+    size_t columns = (size_t)data_examples_columns(x);
     if (!columns) return SIFR_OK;
     BASE_TRY(base_grow(&x->targets, &x->targets_room, x->target_count + columns, sizeof *x->targets,
                        error));
@@ -80,7 +79,7 @@ static sifr_status append_targets(train_examples *x, const train_encoded *encode
     return SIFR_OK;
 }
 
-static sifr_status append(train_examples *x, const train_encoded *encoded, sifr_error *error) {
+static sifr_status append(data_examples *x, const data_encoded *encoded, sifr_error *error) {
     size_t count = encoded->ids.count, labels = encoded->labels.count;
     BASE_TRY(append_types(x, encoded, error));
     BASE_TRY(append_targets(x, encoded, error));
@@ -99,7 +98,7 @@ static sifr_status append(train_examples *x, const train_encoded *encoded, sifr_
     return SIFR_OK;
 }
 
-static sifr_status encode_slots(example_reader *r, train_examples *x, sifr_error *error) {
+static sifr_status encode_slots(example_reader *r, data_examples *x, sifr_error *error) {
     base_parallel((int)r->threads, r->threads, encode_share, r);
     for (size_t i = 0; i < r->filled; i++) {
         example_slot *slot = &r->slots[i];
@@ -114,7 +113,7 @@ static sifr_status encode_slots(example_reader *r, train_examples *x, sifr_error
 }
 
 /* Rows that are at hand: "tokens" of a tagger, else "text" and perhaps "text_pair". */
-static sifr_status read_given(example_reader *r, train_examples *x, sifr_error *error) {
+static sifr_status read_given(example_reader *r, data_examples *x, sifr_error *error) {
     size_t i;
     json_t *row;
     bool words = r->labelled->task == MODEL_TOKEN_CLASSES;
@@ -124,23 +123,23 @@ static sifr_status read_given(example_reader *r, train_examples *x, sifr_error *
         slot->row = json_incref(row);
         slot->line = (int64_t)i + 1;
         slot->error = (sifr_error){0};
-        r->columns = (train_label_columns){.text = words ? "tokens" : "text"};
+        r->columns = (data_label_columns){.text = words ? "tokens" : "text"};
         if (json_object_get(row, "text_pair")) r->columns.pair = "text_pair";
         BASE_TRY(encode_slots(r, x, error)); /* each by itself: it may have a second text or not */
     }
     return SIFR_OK;
 }
 
-static sifr_status read_rows(example_reader *r, formats_records *records, train_examples *x,
+static sifr_status read_rows(example_reader *r, data_records *records, data_examples *x,
                              sifr_error *error) {
     for (;;) {
         json_t *row;
         sifr_error later = {0};
-        sifr_status status = formats_records_next(records, &row, &later);
+        sifr_status status = data_records_next(records, &row, &later);
         if (status == SIFR_OK && row) {
             example_slot *slot = &r->slots[r->filled++];
             slot->row = row;
-            slot->line = formats_records_line(records);
+            slot->line = data_records_line(records);
             slot->error = (sifr_error){0};
         }
         bool ends = status != SIFR_OK || !row;
@@ -151,7 +150,7 @@ static sifr_status read_rows(example_reader *r, formats_records *records, train_
 }
 
 static void say_columns(const example_reader *r) {
-    const train_label_columns *asked = &r->labelled->columns, *found = &r->columns;
+    const data_label_columns *asked = &r->labelled->columns, *found = &r->columns;
     if (r->labelled->unknown) return;
     if (asked->text && asked->label && (asked->pair || !found->pair)) return;
     base_log(r->source->log, SIFR_LOG_INFO, "data: %s: text from '%s'%s%s%s, labels from '%s'",
@@ -159,25 +158,25 @@ static void say_columns(const example_reader *r) {
              found->pair ? "'" : "", found->label);
 }
 
-static sifr_status read_file(example_reader *r, const char *path, train_examples *x,
+static sifr_status read_file(example_reader *r, const char *path, data_examples *x,
                              sifr_error *error) {
-    formats_records *records;
+    data_records *records;
     r->file = path;
-    BASE_TRY(formats_records_open(path, &records, error));
-    sifr_status status = train_label_columns_find(records, r->labelled->task, !r->labelled->unknown,
-                                                  &r->labelled->columns, &r->columns, error);
+    BASE_TRY(data_records_open(path, &records, error));
+    sifr_status status = data_label_columns_find(records, r->labelled->task, !r->labelled->unknown,
+                                                 &r->labelled->columns, &r->columns, error);
     if (status == SIFR_OK) {
         say_columns(r);
         status = read_rows(r, records, x, error);
     }
-    formats_records_close(records);
+    data_records_close(records);
     return status;
 }
 
 /* --- the reader --- */
 
 static sifr_status check_size(const example_reader *r, sifr_error *error) {
-    int64_t size = formats_tokenizer_text_size(r->tokenizer);
+    int64_t size = text_tokenizer_text_size(r->tokenizer);
     if (size <= r->source->vocab_size) return SIFR_OK;
     return base_fail(error, SIFR_FAILED,
                      "%s: the tokenizer makes ids up to %lld, but the model has rows for only "
@@ -190,18 +189,18 @@ static sifr_status make_reader(example_reader *r, sifr_error *error) {
     base_system system;
     if (threads <= 0) base_system_read(&system), threads = system.cpus;
     r->threads = (size_t)base_min_i64(base_max_i64(threads, 1), THREAD_LIMIT);
-    BASE_TRY(formats_tokenizer_load(r->source->tokenizer, &r->tokenizer, error));
+    BASE_TRY(text_tokenizer_load(r->source->tokenizer, &r->tokenizer, error));
     BASE_TRY(check_size(r, error));
     BASE_TRY(base_alloc(r->threads, sizeof *r->encoders, &r->encoders, error));
     BASE_TRY(base_alloc(ROWS_AT_A_TIME, sizeof *r->slots, &r->slots, error));
     /* Of byte-level vocabularies, whose words have their space in front. */
-    bool space = formats_tokenizer_id(r->tokenizer, "\xC4\xA0") >= 0; /* Ġ */
+    bool space = text_tokenizer_id(r->tokenizer, "\xC4\xA0") >= 0; /* Ġ */
     for (size_t t = 0; t < r->threads; t++) {
         r->encoders[t] =
-            (train_encoder){.tokenizer = r->tokenizer, .labelled = r->labelled, .space = space};
-        BASE_TRY(formats_tokenizer_scratch_new(r->tokenizer, &r->encoders[t].scratch, error));
+            (data_encoder){.tokenizer = r->tokenizer, .labelled = r->labelled, .space = space};
+        BASE_TRY(text_tokenizer_scratch_new(r->tokenizer, &r->encoders[t].scratch, error));
     }
-    if (!train_has_targets(r->labelled)) return SIFR_OK;
+    if (!data_has_targets(r->labelled)) return SIFR_OK;
     for (size_t i = 0; i < ROWS_AT_A_TIME; i++)
         BASE_TRY(base_alloc((size_t)r->labelled->labels->count, sizeof(float),
                             &r->slots[i].encoded.targets, error));
@@ -211,26 +210,26 @@ static sifr_status make_reader(example_reader *r, sifr_error *error) {
 static void free_reader(example_reader *r) {
     for (size_t i = 0; r->slots && i < ROWS_AT_A_TIME; i++) {
         json_decref(r->slots[i].row);
-        formats_tokenizer_ids_free(&r->slots[i].encoded.ids);
-        formats_tokenizer_ids_free(&r->slots[i].encoded.types);
-        formats_tokenizer_ids_free(&r->slots[i].encoded.labels);
+        text_tokenizer_ids_free(&r->slots[i].encoded.ids);
+        text_tokenizer_ids_free(&r->slots[i].encoded.types);
+        text_tokenizer_ids_free(&r->slots[i].encoded.labels);
         free(r->slots[i].encoded.targets);
     }
     for (size_t t = 0; r->encoders && t < r->threads; t++) {
-        formats_tokenizer_scratch_free(r->encoders[t].scratch);
-        formats_tokenizer_ids_free(&r->encoders[t].word_labels);
-        formats_tokenizer_text_free(&r->encoders[t].spaced);
+        text_tokenizer_scratch_free(r->encoders[t].scratch);
+        text_tokenizer_ids_free(&r->encoders[t].word_labels);
+        text_tokenizer_text_free(&r->encoders[t].spaced);
     }
     free(r->slots);
     free(r->encoders);
-    formats_tokenizer_free(r->tokenizer);
+    text_tokenizer_free(r->tokenizer);
 }
 
-static void say_examples(const train_examples *x, const example_reader *r) {
+static void say_examples(const data_examples *x, const example_reader *r) {
     const sifr_log *log = r->source->log;
     char count[80];
     for (size_t t = 0; t < r->threads; t++) {
-        uint64_t invalid = formats_tokenizer_invalid(r->encoders[t].scratch);
+        uint64_t invalid = text_tokenizer_invalid(r->encoders[t].scratch);
         if (invalid)
             base_log(log, SIFR_LOG_WARNING, "data: %llu sequences are not valid UTF-8",
                      (unsigned long long)invalid);
@@ -249,15 +248,15 @@ static void say_examples(const train_examples *x, const example_reader *r) {
             x->labelled.task == MODEL_TOKEN_CLASSES ? "" : ", the longer text of a pair first");
 }
 
-static sifr_status check_any(const train_examples *x, const char *path, sifr_error *error) {
+static sifr_status check_any(const data_examples *x, const char *path, sifr_error *error) {
     if (x->count) return SIFR_OK;
     return base_fail(error, SIFR_FAILED, "%s: no rows; give a file with examples", path);
 }
 
-sifr_status train_examples_open(const train_examples_source *source, const train_labelled *labelled,
-                                train_examples **out, sifr_error *error) {
+sifr_status data_examples_open(const data_examples_source *source, const data_labelled *labelled,
+                               data_examples **out, sifr_error *error) {
     example_reader reader = {.source = source, .labelled = labelled};
-    train_examples *x;
+    data_examples *x;
     BASE_TRY(base_alloc(1, sizeof *x, &x, error));
     x->labelled = *labelled;
     sifr_status status = make_reader(&reader, error);
@@ -271,11 +270,11 @@ sifr_status train_examples_open(const train_examples_source *source, const train
     if (status == SIFR_OK)
         *out = x;
     else
-        train_examples_close(x);
+        data_examples_close(x);
     return status;
 }
 
-void train_examples_close(train_examples *x) {
+void data_examples_close(data_examples *x) {
     if (!x) return;
     free(x->ids);
     free(x->types);
@@ -287,27 +286,27 @@ void train_examples_close(train_examples *x) {
 
 /* --- use --- */
 
-const train_labelled *train_examples_labelled(const train_examples *x) {
+const data_labelled *data_examples_labelled(const data_examples *x) {
     return &x->labelled;
 }
 
-int64_t train_examples_count(const train_examples *x) {
+int64_t data_examples_count(const data_examples *x) {
     return (int64_t)x->count;
 }
 
-int64_t train_examples_tokens(const train_examples *x) {
+int64_t data_examples_tokens(const data_examples *x) {
     return (int64_t)x->tokens;
 }
 
-int64_t train_examples_longest(const train_examples *x) {
+int64_t data_examples_longest(const data_examples *x) {
     return x->longest;
 }
 
-int64_t train_examples_columns(const train_examples *x) {
-    return train_has_targets(&x->labelled) ? x->labelled.labels->count : 0;
+int64_t data_examples_columns(const data_examples *x) {
+    return data_has_targets(&x->labelled) ? x->labelled.labels->count : 0;
 }
 
-uint64_t train_examples_hash(const train_examples *x) {
+uint64_t data_examples_hash(const data_examples *x) {
     uint64_t hash = base_hash(x->ids, x->tokens * sizeof *x->ids);
     hash = base_hash_seeded(x->types, x->tokens, hash);
     hash = base_hash_seeded(x->starts, (x->count + 1) * sizeof *x->starts, hash);
@@ -320,7 +319,7 @@ uint64_t train_examples_hash(const train_examples *x) {
 /* Where the label of an example of `count` tokens stands. As transformers 5.23 pools
  * (modeling_layers.py): the last token whose id is not pad_token_id, also where the text itself
  * ends in that id (pad is often eos); the first where all are. */
-static int64_t label_row(const train_examples *x, int64_t index, int64_t count) {
+static int64_t label_row(const data_examples *x, int64_t index, int64_t count) {
     const int32_t *ids = x->ids + x->starts[index];
     int64_t row = count - 1;
     if (!x->labelled.last) return 0;
@@ -329,7 +328,7 @@ static int64_t label_row(const train_examples *x, int64_t index, int64_t count) 
 }
 
 /* A sequence of labels that has one label, or those of its tokens. */
-static void read_labels(const train_examples *x, int64_t index, int64_t count, int64_t length,
+static void read_labels(const data_examples *x, int64_t index, int64_t count, int64_t length,
                         int32_t *labels) {
     for (int64_t i = 0; i < length; i++) labels[i] = -100;
     if (x->labelled.task == MODEL_TOKEN_CLASSES)
@@ -338,10 +337,9 @@ static void read_labels(const train_examples *x, int64_t index, int64_t count, i
         labels[label_row(x, index, count)] = x->labels[index];
 }
 
-void train_examples_read(const train_examples *x, int64_t index, const train_rows *rows,
-                         int64_t at) {
+void data_examples_read(const data_examples *x, int64_t index, const data_rows *rows, int64_t at) {
     int64_t length = rows->length, first = at * length, start = x->starts[index];
-    int64_t count = x->starts[index + 1] - start, columns = train_examples_columns(x);
+    int64_t count = x->starts[index + 1] - start, columns = data_examples_columns(x);
     for (int64_t i = 0; i < length; i++) {
         bool real = i < count;
         rows->tokens[first + i] = real ? x->ids[start + i] : (int32_t)x->labelled.padding;

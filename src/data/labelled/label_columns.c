@@ -5,7 +5,7 @@
 
 /* The columns of published data sets; those with two texts come first, since a text of theirs may
  * be a text alone elsewhere. */
-static const train_label_columns texts[] = {
+static const data_label_columns texts[] = {
     {"premise", "hypothesis", NULL},
     {"sentence1", "sentence2", NULL},
     {"question1", "question2", NULL},
@@ -22,8 +22,8 @@ static const char *const words[] = {"tokens", "words", NULL};
 static const char *const labels[] = {"label", "labels", NULL};
 static const char *const tags[] = {"tags", "ner_tags", "labels", "label", NULL};
 
-static bool has(const formats_records *records, const char *name) {
-    const json_t *columns = formats_records_columns(records), *column;
+static bool has(const data_records *records, const char *name) {
+    const json_t *columns = data_records_columns(records), *column;
     size_t i;
     json_array_foreach((json_t *)columns, i, column) {
         if (strcmp(json_string_value(column), name) == 0) return true;
@@ -32,8 +32,8 @@ static bool has(const formats_records *records, const char *name) {
 }
 
 /* "'text', 'label' and 'id'"; a few of many. Returns out. */
-static const char *list_columns(const formats_records *records, char *out, size_t size) {
-    const json_t *columns = formats_records_columns(records), *column;
+static const char *list_columns(const data_records *records, char *out, size_t size) {
+    const json_t *columns = data_records_columns(records), *column;
     size_t used = 0, i, shown = 12;
     out[0] = '\0';
     json_array_foreach((json_t *)columns, i, column) {
@@ -44,27 +44,27 @@ static const char *list_columns(const formats_records *records, char *out, size_
     return out;
 }
 
-static sifr_status lacks(const formats_records *records, const char *what, const char *name,
+static sifr_status lacks(const data_records *records, const char *what, const char *name,
                          const char *key, sifr_error *error) {
     char columns[512];
     list_columns(records, columns, sizeof columns);
     if (name)
         return base_fail(error, SIFR_USAGE, "%s: no column is named '%.60s' (%s); it has %s",
-                         formats_records_name(records), name, key, *columns ? columns : "none");
+                         data_records_name(records), name, key, *columns ? columns : "none");
     return base_fail(error, SIFR_USAGE,
                      "%s: no column of %s has a usual name; it has %s: name one with %s",
-                     formats_records_name(records), what, *columns ? columns : "none", key);
+                     data_records_name(records), what, *columns ? columns : "none", key);
 }
 
-static const char *find_one(const formats_records *records, const char *const *names,
+static const char *find_one(const data_records *records, const char *const *names,
                             const char *taken) {
     for (; *names; names++)
         if (has(records, *names) && (!taken || strcmp(*names, taken) != 0)) return *names;
     return NULL;
 }
 
-static void find_texts(const formats_records *records, const train_label_columns *asked,
-                       train_label_columns *out) {
+static void find_texts(const data_records *records, const data_label_columns *asked,
+                       data_label_columns *out) {
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
         bool pair = texts[i].pair && !asked->pair;
         if (!has(records, texts[i].text) || (pair && !has(records, texts[i].pair))) continue;
@@ -75,9 +75,9 @@ static void find_texts(const formats_records *records, const train_label_columns
     }
 }
 
-sifr_status train_label_columns_find(const formats_records *records, model_task task, bool labelled,
-                                     const train_label_columns *asked, train_label_columns *out,
-                                     sifr_error *error) {
+sifr_status data_label_columns_find(const data_records *records, model_task task, bool labelled,
+                                    const data_label_columns *asked, data_label_columns *out,
+                                    sifr_error *error) {
     bool by_word = task == MODEL_TOKEN_CLASSES;
     const char *text = by_word ? "words" : "text", *label = by_word ? "tags" : "labels";
     *out = *asked;

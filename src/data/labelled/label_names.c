@@ -56,19 +56,19 @@ static sifr_status add_value(json_t *names, const json_t *value, bool many, cons
 }
 
 static sifr_status add_file(const char *path, model_task task, bool many,
-                            const train_label_columns *asked, json_t *names, sifr_error *error) {
-    formats_records *records;
-    train_label_columns columns;
-    BASE_TRY(formats_records_open(path, &records, error));
-    sifr_status status = train_label_columns_find(records, task, true, asked, &columns, error);
+                            const data_label_columns *asked, json_t *names, sifr_error *error) {
+    data_records *records;
+    data_label_columns columns;
+    BASE_TRY(data_records_open(path, &records, error));
+    sifr_status status = data_label_columns_find(records, task, true, asked, &columns, error);
     while (status == SIFR_OK) {
         json_t *row;
-        status = formats_records_next(records, &row, error);
+        status = data_records_next(records, &row, error);
         if (status != SIFR_OK || !row) break;
         status = add_value(names, json_object_get(row, columns.label), many, path, error);
         json_decref(row);
     }
-    formats_records_close(records);
+    data_records_close(records);
     return status;
 }
 
@@ -102,16 +102,16 @@ static sifr_status sort_names(const json_t *names, const char *where, model_labe
     return status;
 }
 
-sifr_status train_label_names(const char *const *paths, size_t count, model_task task, bool many,
-                              const train_label_columns *asked, model_labels *out,
-                              sifr_error *error) {
+sifr_status data_label_names(const char *const *paths, size_t count, model_task task, bool many,
+                             const data_label_columns *asked, model_labels *out,
+                             sifr_error *error) {
     json_t *names = json_object();
-    formats_text_source files = {0};
+    data_text_source files = {0};
     sifr_status status = names ? SIFR_OK : base_fail_alloc(error, 64);
-    if (status == SIFR_OK) status = formats_text_source_open_rows(paths, count, &files, error);
+    if (status == SIFR_OK) status = data_text_source_open_rows(paths, count, &files, error);
     for (size_t i = 0; status == SIFR_OK && i < files.count; i++)
         status = add_file(files.documents[i].path, task, many, asked, names, error);
-    formats_text_source_close(&files);
+    data_text_source_close(&files);
     if (status == SIFR_OK && json_object_size(names) < 2)
         status = base_fail(error, SIFR_FAILED,
                            "%s: the label column has %s: give two labels or more, list the "
@@ -122,8 +122,8 @@ sifr_status train_label_names(const char *const *paths, size_t count, model_task
     return status;
 }
 
-sifr_status train_label_names_listed(const char *const *names, size_t count, const char *key,
-                                     model_labels *out, sifr_error *error) {
+sifr_status data_label_names_listed(const char *const *names, size_t count, const char *key,
+                                    model_labels *out, sifr_error *error) {
     if (count != 1 || !strchr(names[0], ','))
         return model_labels_make(names, (int64_t)count, key, out, error);
     char *copy, *rest, *part;

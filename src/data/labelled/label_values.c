@@ -13,7 +13,7 @@ static const char *type_name(const json_t *value) {
     return value ? names[json_typeof(value)] : "missing";
 }
 
-static sifr_status wrong_type(const train_label_place *p, const json_t *value, const char *must,
+static sifr_status wrong_type(const data_label_place *p, const json_t *value, const char *must,
                               sifr_error *error) {
     const char *fault = base_json_fault(value);
     return base_fail(error, SIFR_FAILED, "%s: line %lld: '%.60s' %s%s; it must be %s", p->file,
@@ -21,7 +21,7 @@ static sifr_status wrong_type(const train_label_place *p, const json_t *value, c
                      fault ? fault : type_name(value), must);
 }
 
-static sifr_status unknown(const train_label_place *p, const char *name, size_t size,
+static sifr_status unknown(const data_label_place *p, const char *name, size_t size,
                            sifr_error *error) {
     char known[256];
     size_t used = 0;
@@ -48,16 +48,16 @@ static int64_t find(const model_labels *labels, const char *name, size_t size) {
     return strcmp(text, again) == 0 && number >= 0 && number < labels->count ? number : -1;
 }
 
-static sifr_status find_text(const train_label_place *p, const char *name, size_t size,
-                             int32_t *out, sifr_error *error) {
+static sifr_status find_text(const data_label_place *p, const char *name, size_t size, int32_t *out,
+                             sifr_error *error) {
     int64_t found = find(p->labels, name, size);
     if (found < 0) return unknown(p, name, size, error);
     *out = (int32_t)found;
     return SIFR_OK;
 }
 
-sifr_status train_label_number(const train_label_place *p, const json_t *value, int32_t *out,
-                               sifr_error *error) {
+sifr_status data_label_number(const data_label_place *p, const json_t *value, int32_t *out,
+                              sifr_error *error) {
     char text[32];
     if (json_is_integer(value)) {
         snprintf(text, sizeof text, "%lld", (long long)json_integer_value(value));
@@ -67,8 +67,8 @@ sifr_status train_label_number(const train_label_place *p, const json_t *value, 
     return find_text(p, json_string_value(value), json_string_length(value), out, error);
 }
 
-sifr_status train_label_list(const train_label_place *p, const json_t *value, size_t count,
-                             int32_t *out, sifr_error *error) {
+sifr_status data_label_list(const data_label_place *p, const json_t *value, size_t count,
+                            int32_t *out, sifr_error *error) {
     size_t i;
     const json_t *item;
     if (!json_is_array(value))
@@ -78,12 +78,12 @@ sifr_status train_label_list(const train_label_place *p, const json_t *value, si
                          "%s: line %lld: '%.60s' has %zu tags for %zu words; give each word one",
                          p->file, (long long)p->line, p->column, json_array_size(value), count);
     json_array_foreach((json_t *)value, i, item) {
-        BASE_TRY(train_label_number(p, item, &out[i], error));
+        BASE_TRY(data_label_number(p, item, &out[i], error));
     }
     return SIFR_OK;
 }
 
-static sifr_status set_text(const train_label_place *p, const char *text, size_t size, float *out,
+static sifr_status set_text(const data_label_place *p, const char *text, size_t size, float *out,
                             sifr_error *error) {
     const char *end = text + size;
     while (text < end) {
@@ -99,8 +99,8 @@ static sifr_status set_text(const train_label_place *p, const char *text, size_t
     return SIFR_OK;
 }
 
-sifr_status train_label_set(const train_label_place *p, const json_t *value, float *out,
-                            sifr_error *error) {
+sifr_status data_label_set(const data_label_place *p, const json_t *value, float *out,
+                           sifr_error *error) {
     size_t i;
     const json_t *item;
     for (int64_t k = 0; k < p->labels->count; k++) out[k] = 0;
@@ -110,13 +110,13 @@ sifr_status train_label_set(const train_label_place *p, const json_t *value, flo
         return wrong_type(p, value, "a list of labels, or a text with | between them", error);
     json_array_foreach((json_t *)value, i, item) {
         int32_t label = 0;
-        BASE_TRY(train_label_number(p, item, &label, error));
+        BASE_TRY(data_label_number(p, item, &label, error));
         out[label] = 1;
     }
     return SIFR_OK;
 }
 
-static sifr_status read_real(const train_label_place *p, const json_t *value, float *out,
+static sifr_status read_real(const data_label_place *p, const json_t *value, float *out,
                              sifr_error *error) {
     const char *text = json_string_value(value);
     char *end;
@@ -137,8 +137,8 @@ static sifr_status read_real(const train_label_place *p, const json_t *value, fl
                      (long long)p->line, p->column);
 }
 
-sifr_status train_label_reals(const train_label_place *p, const json_t *value, float *out,
-                              sifr_error *error) {
+sifr_status data_label_reals(const data_label_place *p, const json_t *value, float *out,
+                             sifr_error *error) {
     size_t count = (size_t)p->labels->count, i;
     const json_t *item;
     if (count == 1 && !json_is_array(value)) return read_real(p, value, out, error);

@@ -6,21 +6,20 @@
 #include "base/heap.h"
 #include "data/parquet/parquet_internal.h"
 
-bool formats_parquet_built(void) {
+bool data_parquet_built(void) {
     return true;
 }
 
-const char *formats_parquet_version(void) {
+const char *data_parquet_version(void) {
     return carquet_version();
 }
 
-sifr_status formats_parquet_damaged(const formats_parquet *p, const char *what, sifr_error *error) {
+sifr_status data_parquet_damaged(const data_parquet *p, const char *what, sifr_error *error) {
     return base_fail(error, SIFR_FAILED, "%s: near row %lld the file is damaged: %s", p->name,
                      (long long)p->row, what);
 }
 
-static sifr_status open_reader(formats_parquet *p, const void *data, size_t size,
-                               sifr_error *error) {
+static sifr_status open_reader(data_parquet *p, const void *data, size_t size, sifr_error *error) {
     static const char mark[] = "PAR1";
     carquet_error_t said = CARQUET_ERROR_INIT;
     carquet_reader_options_t options;
@@ -35,28 +34,28 @@ static sifr_status open_reader(formats_parquet *p, const void *data, size_t size
                      said.message);
 }
 
-sifr_status formats_parquet_open(const void *data, size_t size, const char *name, size_t row_bytes,
-                                 formats_parquet **out, sifr_error *error) {
-    formats_parquet *p;
+sifr_status data_parquet_open(const void *data, size_t size, const char *name, size_t row_bytes,
+                              data_parquet **out, sifr_error *error) {
+    data_parquet *p;
     *out = NULL;
     BASE_TRY(base_alloc(1, sizeof *p, &p, error));
     p->row_bytes = row_bytes;
     sifr_status status = base_copy_text(name, strlen(name), &p->name, error);
     if (status == SIFR_OK) status = open_reader(p, data, size, error);
-    if (status == SIFR_OK) status = formats_parquet_schema(p, error);
+    if (status == SIFR_OK) status = data_parquet_schema(p, error);
     if (status == SIFR_OK)
         *out = p;
     else
-        formats_parquet_close(p);
+        data_parquet_close(p);
     return status;
 }
 
-static void close_group(formats_parquet *p) {
-    for (int32_t i = 0; i < p->cursor_count; i++) formats_parquet_close_column(&p->cursors[i]);
+static void close_group(data_parquet *p) {
+    for (int32_t i = 0; i < p->cursor_count; i++) data_parquet_close_column(&p->cursors[i]);
     p->open = false;
 }
 
-void formats_parquet_close(formats_parquet *p) {
+void data_parquet_close(data_parquet *p) {
     if (!p) return;
     close_group(p);
     for (int32_t i = 0; i < p->cursor_count; i++) {
@@ -72,42 +71,41 @@ void formats_parquet_close(formats_parquet *p) {
     free(p);
 }
 
-const json_t *formats_parquet_columns(const formats_parquet *p) {
+const json_t *data_parquet_columns(const data_parquet *p) {
     return p->columns;
 }
 
-int64_t formats_parquet_row(const formats_parquet *p) {
+int64_t data_parquet_row(const data_parquet *p) {
     return p->row;
 }
 
 /* What is left of the open row group is nothing, where the file is whole. */
-static sifr_status end_group(formats_parquet *p, sifr_error *error) {
+static sifr_status end_group(data_parquet *p, sifr_error *error) {
     for (int32_t i = 0; i < p->cursor_count; i++) {
         int16_t definition, repetition;
         bool there;
-        BASE_TRY(formats_parquet_peek(p, &p->cursors[i], &definition, &repetition, &there, error));
-        if (there) return formats_parquet_damaged(p, "a column has more rows than others", error);
+        BASE_TRY(data_parquet_peek(p, &p->cursors[i], &definition, &repetition, &there, error));
+        if (there) return data_parquet_damaged(p, "a column has more rows than others", error);
     }
     close_group(p);
     p->group++;
     return SIFR_OK;
 }
 
-static sifr_status open_group(formats_parquet *p, sifr_error *error) {
+static sifr_status open_group(data_parquet *p, sifr_error *error) {
     carquet_row_group_metadata_t metadata;
     if (carquet_reader_row_group_metadata(p->reader, p->group, &metadata) != CARQUET_OK ||
         metadata.num_rows < 0)
-        return formats_parquet_damaged(p, "a row group has no description", error);
+        return data_parquet_damaged(p, "a row group has no description", error);
     p->group_rows = metadata.num_rows;
     p->group_row = 0;
     p->open = true;
     for (int32_t i = 0; i < p->cursor_count; i++)
-        BASE_TRY(formats_parquet_open_column(p, &p->cursors[i], error));
+        BASE_TRY(data_parquet_open_column(p, &p->cursors[i], error));
     return SIFR_OK;
 }
 
-sifr_status formats_parquet_next(formats_parquet *p, json_t **row, bool *skippable,
-                                 sifr_error *error) {
+sifr_status data_parquet_next(data_parquet *p, json_t **row, bool *skippable, sifr_error *error) {
     *row = NULL;
     *skippable = false;
     while (!p->open || p->group_row == p->group_rows) {
@@ -119,9 +117,9 @@ sifr_status formats_parquet_next(formats_parquet *p, json_t **row, bool *skippab
     p->group_row++;
     p->bytes = 0;
     p->skippable = false;
-    sifr_status status = formats_parquet_assemble(p, row, error);
+    sifr_status status = data_parquet_assemble(p, row, error);
     if (status == SIFR_OK || !p->skippable) return status;
     sifr_error later = {0};
-    *skippable = formats_parquet_pass(p, p->group_row, &later) == SIFR_OK;
+    *skippable = data_parquet_pass(p, p->group_row, &later) == SIFR_OK;
     return status;
 }

@@ -12,7 +12,7 @@
 enum { BATCH = 1024 };
 #define PAGES_LIMIT ((size_t)1 << 30)
 
-static sifr_status failed(const formats_parquet *p, const parquet_cursor *cursor,
+static sifr_status failed(const data_parquet *p, const parquet_cursor *cursor,
                           const carquet_error_t *said, sifr_error *error) {
     if (said->code == CARQUET_ERROR_OUT_OF_MEMORY) return base_fail_alloc(error, PAGES_LIMIT);
     return base_fail(error, SIFR_FAILED, "%s: row group %d, column %d cannot be read: %.200s",
@@ -33,7 +33,7 @@ static size_t value_size(const parquet_cursor *cursor) {
     }
 }
 
-static sifr_status check_codec(const formats_parquet *p, const parquet_cursor *cursor,
+static sifr_status check_codec(const data_parquet *p, const parquet_cursor *cursor,
                                sifr_error *error) {
     const parquet_column_metadata_t *metadata = cursor->reader->col_meta;
     if (!metadata || (metadata->codec != CARQUET_COMPRESSION_BROTLI &&
@@ -48,8 +48,7 @@ static sifr_status check_codec(const formats_parquet *p, const parquet_cursor *c
         p->name, metadata->codec == CARQUET_COMPRESSION_BROTLI ? "Brotli" : "LZO", p->name);
 }
 
-sifr_status formats_parquet_open_column(formats_parquet *p, parquet_cursor *cursor,
-                                        sifr_error *error) {
+sifr_status data_parquet_open_column(data_parquet *p, parquet_cursor *cursor, sifr_error *error) {
     carquet_error_t said = CARQUET_ERROR_INIT;
     cursor->count = cursor->at = cursor->value = cursor->rows = 0;
     if (!cursor->values) BASE_TRY(base_alloc(BATCH, value_size(cursor), &cursor->values, error));
@@ -61,7 +60,7 @@ sifr_status formats_parquet_open_column(formats_parquet *p, parquet_cursor *curs
     return cursor->reader ? check_codec(p, cursor, error) : failed(p, cursor, &said, error);
 }
 
-void formats_parquet_close_column(parquet_cursor *cursor) {
+void data_parquet_close_column(parquet_cursor *cursor) {
     if (cursor->reader) carquet_column_reader_free(cursor->reader);
     cursor->reader = NULL;
 }
@@ -75,7 +74,7 @@ static size_t held_by(const carquet_column_reader_t *r) {
     return held;
 }
 
-static sifr_status check_held(const formats_parquet *p, sifr_error *error) {
+static sifr_status check_held(const data_parquet *p, sifr_error *error) {
     size_t held = 0;
     for (int32_t i = 0; i < p->cursor_count; i++)
         if (p->cursors[i].reader) held += held_by(p->cursors[i].reader);
@@ -88,7 +87,7 @@ static sifr_status check_held(const formats_parquet *p, sifr_error *error) {
 
 /* pyarrow writes pages without values now and then, which carquet takes for damage: such pages are
  * passed over here. What is wrong with others is left to carquet. */
-static sifr_status pass_empty(formats_parquet *p, parquet_cursor *cursor, sifr_error *error) {
+static sifr_status pass_empty(data_parquet *p, parquet_cursor *cursor, sifr_error *error) {
     carquet_column_reader_t *r = cursor->reader;
     carquet_error_t said = CARQUET_ERROR_INIT;
     if (r->page_loaded) r->current_page += r->page_header_size + r->page_compressed_size;
@@ -113,7 +112,7 @@ static sifr_status pass_empty(formats_parquet *p, parquet_cursor *cursor, sifr_e
 }
 
 /* The next page that has values. Nothing of the one before is used any more. */
-static sifr_status load_page(formats_parquet *p, parquet_cursor *cursor, sifr_error *error) {
+static sifr_status load_page(data_parquet *p, parquet_cursor *cursor, sifr_error *error) {
     carquet_column_reader_t *r = cursor->reader;
     carquet_error_t said = CARQUET_ERROR_INIT;
     if (r->page_loaded && r->page_values_read < r->page_num_values) return SIFR_OK;
@@ -125,7 +124,7 @@ static sifr_status load_page(formats_parquet *p, parquet_cursor *cursor, sifr_er
 }
 
 /* Levels and values of one page alone, since those of the page before it go away. */
-static sifr_status fill(formats_parquet *p, parquet_cursor *cursor, sifr_error *error) {
+static sifr_status fill(data_parquet *p, parquet_cursor *cursor, sifr_error *error) {
     carquet_column_reader_t *r = cursor->reader;
     carquet_error_t said = CARQUET_ERROR_INIT;
     cursor->count = cursor->at = cursor->value = 0;
@@ -134,7 +133,7 @@ static sifr_status fill(formats_parquet *p, parquet_cursor *cursor, sifr_error *
     int64_t wanted = r->page_num_values - r->page_values_read;
     if (wanted > BATCH) wanted = BATCH;
     if (wanted > r->values_remaining) wanted = r->values_remaining;
-    if (wanted <= 0) return formats_parquet_damaged(p, "a page has no values", error);
+    if (wanted <= 0) return data_parquet_damaged(p, "a page has no values", error);
     cursor->count = carquet_column_read_batch_ex(r, cursor->values, wanted, cursor->definition,
                                                  cursor->repetition, &said);
     if (cursor->count > 0 && said.code == CARQUET_OK) return SIFR_OK;
@@ -142,8 +141,8 @@ static sifr_status fill(formats_parquet *p, parquet_cursor *cursor, sifr_error *
     return failed(p, cursor, &said, error);
 }
 
-sifr_status formats_parquet_peek(formats_parquet *p, parquet_cursor *cursor, int16_t *definition,
-                                 int16_t *repetition, bool *there, sifr_error *error) {
+sifr_status data_parquet_peek(data_parquet *p, parquet_cursor *cursor, int16_t *definition,
+                              int16_t *repetition, bool *there, sifr_error *error) {
     if (cursor->at == cursor->count) BASE_TRY(fill(p, cursor, error));
     *there = cursor->at < cursor->count;
     if (!*there) return SIFR_OK;
@@ -152,12 +151,12 @@ sifr_status formats_parquet_peek(formats_parquet *p, parquet_cursor *cursor, int
     return SIFR_OK;
 }
 
-static sifr_status make_string(formats_parquet *p, const parquet_cursor *cursor, json_t **out,
+static sifr_status make_string(data_parquet *p, const parquet_cursor *cursor, json_t **out,
                                sifr_error *error) {
     carquet_byte_array_t bytes;
     memcpy(&bytes, (const carquet_byte_array_t *)cursor->values + cursor->value, sizeof bytes);
     if (bytes.length < 0 || (bytes.length && !bytes.data))
-        return formats_parquet_damaged(p, "a text has no bytes", error);
+        return data_parquet_damaged(p, "a text has no bytes", error);
     const char *text = bytes.length ? (const char *)bytes.data : "";
     size_t size = (size_t)bytes.length;
     p->bytes += size;
@@ -200,7 +199,7 @@ static json_t *make_time(const parquet_cursor *cursor) {
     } else {
         memcpy(&value, (const int64_t *)cursor->values + cursor->value, sizeof value);
     }
-    return formats_parquet_time_text(cursor, value, text) ? json_string(text) : json_null();
+    return data_parquet_time_text(cursor, value, text) ? json_string(text) : json_null();
 }
 
 /* JSON has no infinity and no NaN, which stands for what is missing. */
@@ -213,7 +212,7 @@ static json_t *make_real(const parquet_cursor *cursor) {
     return isfinite(value) ? json_real(value) : json_null();
 }
 
-static sifr_status make(formats_parquet *p, const parquet_cursor *cursor, json_t **out,
+static sifr_status make(data_parquet *p, const parquet_cursor *cursor, json_t **out,
                         sifr_error *error) {
     if (cursor->form == PARQUET_STRING) return make_string(p, cursor, out, error);
     if (cursor->form >= PARQUET_DATE)
@@ -225,12 +224,12 @@ static sifr_status make(formats_parquet *p, const parquet_cursor *cursor, json_t
     return *out ? SIFR_OK : base_fail_alloc(error, 64);
 }
 
-sifr_status formats_parquet_take(formats_parquet *p, parquet_cursor *cursor, json_t **out,
-                                 sifr_error *error) {
+sifr_status data_parquet_take(data_parquet *p, parquet_cursor *cursor, json_t **out,
+                              sifr_error *error) {
     int16_t definition, repetition;
     bool there;
-    BASE_TRY(formats_parquet_peek(p, cursor, &definition, &repetition, &there, error));
-    if (!there) return formats_parquet_damaged(p, "a column ends before its last row", error);
+    BASE_TRY(data_parquet_peek(p, cursor, &definition, &repetition, &there, error));
+    if (!there) return data_parquet_damaged(p, "a column ends before its last row", error);
     bool full = definition == cursor->most;
     sifr_status status = SIFR_OK;
     if (out) *out = NULL;

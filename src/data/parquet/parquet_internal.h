@@ -1,6 +1,6 @@
 /* Private to src/formats/parquet/, for builds with carquet. */
-#ifndef FORMATS_PARQUET_INTERNAL_H
-#define FORMATS_PARQUET_INTERNAL_H
+#ifndef DATA_PARQUET_INTERNAL_H
+#define DATA_PARQUET_INTERNAL_H
 
 #include "data/parquet/parquet.h"
 
@@ -57,7 +57,7 @@ typedef struct parquet_cursor {
     int64_t rows;             /* of the row group, begun so far */
 } parquet_cursor;
 
-struct formats_parquet {
+struct data_parquet {
     char *name;
     size_t row_bytes;
     carquet_reader_t *reader;
@@ -76,34 +76,31 @@ struct formats_parquet {
 };
 
 /* parquet_schema.c: nodes and cursors from the schema. */
-sifr_status formats_parquet_schema(formats_parquet *p, sifr_error *error) SIFR_MUST_CHECK;
+sifr_status data_parquet_schema(data_parquet *p, sifr_error *error) SIFR_MUST_CHECK;
 
 /* parquet_column.c */
-sifr_status formats_parquet_open_column(formats_parquet *p, parquet_cursor *cursor,
-                                        sifr_error *error) SIFR_MUST_CHECK;
-void formats_parquet_close_column(parquet_cursor *cursor);
+sifr_status data_parquet_open_column(data_parquet *p, parquet_cursor *cursor,
+                                     sifr_error *error) SIFR_MUST_CHECK;
+void data_parquet_close_column(parquet_cursor *cursor);
 /* The levels of the next value; *there is false behind the last one. */
-sifr_status formats_parquet_peek(formats_parquet *p, parquet_cursor *cursor, int16_t *definition,
-                                 int16_t *repetition, bool *there,
-                                 sifr_error *error) SIFR_MUST_CHECK;
+sifr_status data_parquet_peek(data_parquet *p, parquet_cursor *cursor, int16_t *definition,
+                              int16_t *repetition, bool *there, sifr_error *error) SIFR_MUST_CHECK;
 /* Passes over what was peeked; *out is its value, NULL unless the level is that of a value. Without
  * `out` no value is made. */
-sifr_status formats_parquet_take(formats_parquet *p, parquet_cursor *cursor, json_t **out,
-                                 sifr_error *error) SIFR_MUST_CHECK;
+sifr_status data_parquet_take(data_parquet *p, parquet_cursor *cursor, json_t **out,
+                              sifr_error *error) SIFR_MUST_CHECK;
 
 /* parquet_time.c: a date or time as text; false outside of years 1 to 9999, or of a day. */
 enum { PARQUET_TIME_SIZE = 64 };
-bool formats_parquet_time_text(const parquet_cursor *cursor, int64_t value,
-                               char out[PARQUET_TIME_SIZE]);
+bool data_parquet_time_text(const parquet_cursor *cursor, int64_t value,
+                            char out[PARQUET_TIME_SIZE]);
 
 /* parquet_row.c: the row that the cursors stand at. */
-sifr_status formats_parquet_assemble(formats_parquet *p, json_t **row,
-                                     sifr_error *error) SIFR_MUST_CHECK;
+sifr_status data_parquet_assemble(data_parquet *p, json_t **row, sifr_error *error) SIFR_MUST_CHECK;
 /* Passes over what is left of the row group's row of this number, from 1. */
-sifr_status formats_parquet_pass(formats_parquet *p, int64_t row,
-                                 sifr_error *error) SIFR_MUST_CHECK;
+sifr_status data_parquet_pass(data_parquet *p, int64_t row, sifr_error *error) SIFR_MUST_CHECK;
 
-sifr_status formats_parquet_damaged(const formats_parquet *p, const char *what,
-                                    sifr_error *error) SIFR_MUST_CHECK;
+sifr_status data_parquet_damaged(const data_parquet *p, const char *what,
+                                 sifr_error *error) SIFR_MUST_CHECK;
 
 #endif

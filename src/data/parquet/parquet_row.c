@@ -12,29 +12,29 @@ static sifr_status out_of_memory(sifr_error *error) {
 }
 
 /* The levels of the value at which the first leaf below the node stands. */
-static sifr_status look(formats_parquet *p, const parquet_node *node, int16_t *definition,
+static sifr_status look(data_parquet *p, const parquet_node *node, int16_t *definition,
                         int16_t *repetition, sifr_error *error) {
     bool there;
-    BASE_TRY(formats_parquet_peek(p, &p->cursors[node->first_leaf], definition, repetition, &there,
-                                  error));
-    return there ? SIFR_OK : formats_parquet_damaged(p, "a column ends before its last row", error);
+    BASE_TRY(
+        data_parquet_peek(p, &p->cursors[node->first_leaf], definition, repetition, &there, error));
+    return there ? SIFR_OK : data_parquet_damaged(p, "a column ends before its last row", error);
 }
 
 /* Passes over one value of each leaf below, none of which reaches level `below`. */
-static sifr_status pass_null(formats_parquet *p, const parquet_node *node, int16_t below,
+static sifr_status pass_null(data_parquet *p, const parquet_node *node, int16_t below,
                              sifr_error *error) {
     for (int32_t i = node->first_leaf; i < node->leaf_end; i++) {
         int16_t definition = 0, repetition;
         bool there;
-        BASE_TRY(formats_parquet_peek(p, &p->cursors[i], &definition, &repetition, &there, error));
+        BASE_TRY(data_parquet_peek(p, &p->cursors[i], &definition, &repetition, &there, error));
         if (!there || definition >= below)
-            return formats_parquet_damaged(p, "its columns contradict each other", error);
-        BASE_TRY(formats_parquet_take(p, &p->cursors[i], NULL, error));
+            return data_parquet_damaged(p, "its columns contradict each other", error);
+        BASE_TRY(data_parquet_take(p, &p->cursors[i], NULL, error));
     }
     return SIFR_OK;
 }
 
-static sifr_status count_value(formats_parquet *p, sifr_error *error) {
+static sifr_status count_value(data_parquet *p, sifr_error *error) {
     p->bytes += VALUE_BYTES;
     if (p->bytes <= p->row_bytes) return SIFR_OK;
     p->skippable = true;
@@ -42,28 +42,28 @@ static sifr_status count_value(formats_parquet *p, sifr_error *error) {
                      (long long)p->row, p->row_bytes);
 }
 
-static sifr_status build(formats_parquet *p, const parquet_node *node, json_t **out,
+static sifr_status build(data_parquet *p, const parquet_node *node, json_t **out,
                          sifr_error *error);
 
-static sifr_status build_leaf(formats_parquet *p, const parquet_node *node, json_t **out,
+static sifr_status build_leaf(data_parquet *p, const parquet_node *node, json_t **out,
                               sifr_error *error) {
-    BASE_TRY(formats_parquet_take(p, &p->cursors[node->first_leaf], out, error));
-    return *out ? SIFR_OK : formats_parquet_damaged(p, "a value is missing", error);
+    BASE_TRY(data_parquet_take(p, &p->cursors[node->first_leaf], out, error));
+    return *out ? SIFR_OK : data_parquet_damaged(p, "a value is missing", error);
 }
 
-static sifr_status build_group(formats_parquet *p, const parquet_node *node, json_t *object,
+static sifr_status build_group(data_parquet *p, const parquet_node *node, json_t *object,
                                sifr_error *error) {
     for (int32_t i = node->child; i != PARQUET_NONE; i = p->nodes[i].next) {
         json_t *value;
         BASE_TRY(build(p, &p->nodes[i], &value, error));
         if (json_object_set_new(object, p->nodes[i].name, value) != 0)
-            return formats_parquet_damaged(p, "a field's name is not UTF-8", error);
+            return data_parquet_damaged(p, "a field's name is not UTF-8", error);
     }
     return SIFR_OK;
 }
 
 /* An element of a list, or of a map. */
-static sifr_status build_element(formats_parquet *p, const parquet_node *node, json_t *all,
+static sifr_status build_element(data_parquet *p, const parquet_node *node, json_t *all,
                                  sifr_error *error) {
     json_t *value, *key;
     const parquet_node *child = &p->nodes[node->child];
@@ -80,23 +80,22 @@ static sifr_status build_element(formats_parquet *p, const parquet_node *node, j
 }
 
 /* Whether a further element follows; all leaves must say the same. */
-static sifr_status more(formats_parquet *p, const parquet_node *node, bool *out,
-                        sifr_error *error) {
+static sifr_status more(data_parquet *p, const parquet_node *node, bool *out, sifr_error *error) {
     for (int32_t i = node->first_leaf; i < node->leaf_end; i++) {
         int16_t definition, repetition;
         bool there;
-        BASE_TRY(formats_parquet_peek(p, &p->cursors[i], &definition, &repetition, &there, error));
+        BASE_TRY(data_parquet_peek(p, &p->cursors[i], &definition, &repetition, &there, error));
         bool follows = there && repetition >= node->repeats;
         if (follows && (repetition > node->repeats || definition < node->element))
-            return formats_parquet_damaged(p, "the levels of a list are wrong", error);
+            return data_parquet_damaged(p, "the levels of a list are wrong", error);
         if (i > node->first_leaf && follows != *out)
-            return formats_parquet_damaged(p, "its columns contradict each other", error);
+            return data_parquet_damaged(p, "its columns contradict each other", error);
         *out = follows;
     }
     return SIFR_OK;
 }
 
-static sifr_status build_list(formats_parquet *p, const parquet_node *node, json_t *all,
+static sifr_status build_list(data_parquet *p, const parquet_node *node, json_t *all,
                               sifr_error *error) {
     int16_t definition, repetition;
     bool follows = true;
@@ -109,7 +108,7 @@ static sifr_status build_list(formats_parquet *p, const parquet_node *node, json
     return SIFR_OK;
 }
 
-static sifr_status build(formats_parquet *p, const parquet_node *node, json_t **out,
+static sifr_status build(data_parquet *p, const parquet_node *node, json_t **out,
                          sifr_error *error) {
     int16_t definition, repetition;
     *out = NULL;
@@ -130,17 +129,17 @@ static sifr_status build(formats_parquet *p, const parquet_node *node, json_t **
     return status;
 }
 
-sifr_status formats_parquet_assemble(formats_parquet *p, json_t **row, sifr_error *error) {
+sifr_status data_parquet_assemble(data_parquet *p, json_t **row, sifr_error *error) {
     *row = json_object();
     if (!*row) return out_of_memory(error);
     for (int32_t i = 0; i < p->cursor_count; i++) {
         int16_t definition, repetition = 0;
         bool there;
         sifr_status status =
-            formats_parquet_peek(p, &p->cursors[i], &definition, &repetition, &there, error);
+            data_parquet_peek(p, &p->cursors[i], &definition, &repetition, &there, error);
         if (status == SIFR_OK && (!there || repetition != 0))
             status =
-                formats_parquet_damaged(p, "a column does not begin a row where others do", error);
+                data_parquet_damaged(p, "a column does not begin a row where others do", error);
         if (status != SIFR_OK) {
             json_decref(*row);
             *row = NULL;
@@ -154,15 +153,15 @@ sifr_status formats_parquet_assemble(formats_parquet *p, json_t **row, sifr_erro
     return status;
 }
 
-sifr_status formats_parquet_pass(formats_parquet *p, int64_t row, sifr_error *error) {
+sifr_status data_parquet_pass(data_parquet *p, int64_t row, sifr_error *error) {
     for (int32_t i = 0; i < p->cursor_count; i++) {
         parquet_cursor *cursor = &p->cursors[i];
         for (;;) {
             int16_t definition, repetition;
             bool there;
-            BASE_TRY(formats_parquet_peek(p, cursor, &definition, &repetition, &there, error));
+            BASE_TRY(data_parquet_peek(p, cursor, &definition, &repetition, &there, error));
             if (!there || (repetition == 0 && cursor->rows >= row)) break;
-            BASE_TRY(formats_parquet_take(p, cursor, NULL, error));
+            BASE_TRY(data_parquet_take(p, cursor, NULL, error));
         }
     }
     return SIFR_OK;

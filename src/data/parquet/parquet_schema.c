@@ -8,7 +8,7 @@
 enum { DEPTH_LIMIT = 30, ELEMENT_LIMIT = 4096, LEAF_LIMIT = 256 };
 
 typedef struct schema_walk {
-    formats_parquet *p;
+    data_parquet *p;
     const carquet_schema_t *schema;
     int32_t leaf; /* the next one's column */
     sifr_error *error;
@@ -118,7 +118,7 @@ typedef struct schema_levels {
 static sifr_status walk_field(schema_walk *w, int32_t *element, schema_levels levels, int32_t *out);
 
 static int32_t add_node(schema_walk *w, parquet_kind kind, const char *name) {
-    formats_parquet *p = w->p;
+    data_parquet *p = w->p;
     p->nodes[p->node_count] = (parquet_node){.kind = kind,
                                              .name = name ? name : "",
                                              .child = PARQUET_NONE,
@@ -130,14 +130,14 @@ static int32_t add_node(schema_walk *w, parquet_kind kind, const char *name) {
 /* A leaf, or nothing (*out is PARQUET_NONE) where its values have no form. */
 static sifr_status walk_leaf(schema_walk *w, const parquet_schema_element_t *e,
                              schema_levels levels, int32_t *out) {
-    formats_parquet *p = w->p;
+    data_parquet *p = w->p;
     int32_t column = w->leaf++;
     parquet_cursor cursor = {.column = column};
     cursor.form = form_of(e, &cursor);
     *out = PARQUET_NONE;
     if (column >= w->schema->num_leaves || w->schema->max_def_levels[column] != levels.definition ||
         w->schema->max_rep_levels[column] != levels.repetition)
-        return formats_parquet_damaged(p, "its schema contradicts itself", w->error);
+        return data_parquet_damaged(p, "its schema contradicts itself", w->error);
     if (cursor.form == PARQUET_LEFT_OUT) return SIFR_OK;
     if (p->cursor_count == LEAF_LIMIT)
         return base_fail(w->error, SIFR_FAILED,
@@ -222,7 +222,7 @@ static sifr_status walk_repeated(schema_walk *w, const parquet_schema_element_t 
 }
 
 /* A map's key must be there and be a string, and its value have a form. */
-static bool is_object(const formats_parquet *p, int32_t map) {
+static bool is_object(const data_parquet *p, int32_t map) {
     const parquet_node *key = &p->nodes[p->nodes[map].child];
     return key->kind == PARQUET_LEAF && p->cursors[key->first_leaf].form == PARQUET_STRING &&
            p->cursors[key->first_leaf].most == p->nodes[map].element && key->next != PARQUET_NONE &&
@@ -262,7 +262,7 @@ static sifr_status walk_field(schema_walk *w, int32_t *element, schema_levels le
                               int32_t *out) {
     const parquet_schema_element_t *e = element_at(w, (*element)++);
     *out = PARQUET_NONE;
-    if (!e) return formats_parquet_damaged(w->p, "its schema is cut short", w->error);
+    if (!e) return data_parquet_damaged(w->p, "its schema is cut short", w->error);
     if (levels.depth > DEPTH_LIMIT)
         return base_fail(w->error, SIFR_FAILED, "%s: its fields are more than %d deep", w->p->name,
                          DEPTH_LIMIT);
@@ -285,7 +285,7 @@ static sifr_status walk_field(schema_walk *w, int32_t *element, schema_levels le
     return status;
 }
 
-static sifr_status list_columns(formats_parquet *p, sifr_error *error) {
+static sifr_status list_columns(data_parquet *p, sifr_error *error) {
     p->columns = json_array();
     bool whole = p->columns != NULL;
     for (int32_t i = p->top; whole && i != PARQUET_NONE; i = p->nodes[i].next) {
@@ -294,17 +294,17 @@ static sifr_status list_columns(formats_parquet *p, sifr_error *error) {
                 return base_fail(error, SIFR_FAILED, "%s: two columns are called '%.80s'", p->name,
                                  p->nodes[i].name);
         json_t *name = json_string(p->nodes[i].name);
-        if (!name) return formats_parquet_damaged(p, "a column's name is not UTF-8", error);
+        if (!name) return data_parquet_damaged(p, "a column's name is not UTF-8", error);
         whole = json_array_append_new(p->columns, name) == 0;
     }
     return whole ? SIFR_OK : base_fail_alloc(error, 4096);
 }
 
-sifr_status formats_parquet_schema(formats_parquet *p, sifr_error *error) {
+sifr_status data_parquet_schema(data_parquet *p, sifr_error *error) {
     schema_walk w = {.p = p, .schema = carquet_reader_schema(p->reader), .error = error};
     int32_t element = 1;
     if (!w.schema || w.schema->num_elements < 1)
-        return formats_parquet_damaged(p, "it has no schema", error);
+        return data_parquet_damaged(p, "it has no schema", error);
     if (w.schema->num_elements > ELEMENT_LIMIT)
         return base_fail(error, SIFR_FAILED, "%s: more than %d fields; keep those that are needed",
                          p->name, ELEMENT_LIMIT);

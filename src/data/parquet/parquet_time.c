@@ -48,8 +48,8 @@ static void write_clock(int64_t seconds, int64_t part, int64_t parts, char *out,
         snprintf(out + used, size - (size_t)used, ".%06" PRId64, nanos / 1000);
 }
 
-bool formats_parquet_time_text(const parquet_cursor *cursor, int64_t value,
-                               char out[PARQUET_TIME_SIZE]) {
+bool data_parquet_time_text(const parquet_cursor *cursor, int64_t value,
+                            char out[PARQUET_TIME_SIZE]) {
     int64_t parts = parts_of(cursor->unit), part, seconds, of_day, days;
     size_t used = 0;
     if (cursor->form == PARQUET_DATE) return write_date(value, out, &used);

@@ -4,8 +4,8 @@
  * with. A format of the source may make an Alpaca row a text. A list may also be written as JSON in
  * a string, as in a CSV file. A content that is a list of parts, all of them text, is their text.
  */
-#ifndef FORMATS_CONVERSATION_H
-#define FORMATS_CONVERSATION_H
+#ifndef DATA_CONVERSATION_H
+#define DATA_CONVERSATION_H
 
 #include <jansson.h>
 #include <stdbool.h>
@@ -16,20 +16,20 @@
 #include "data/records/row_forms.h"
 
 /* Where a row stands, for messages. */
-typedef struct formats_row_place {
+typedef struct data_row_place {
     const char *file;
     int64_t row, line; /* line 0: the file has none */
     bool skipped;      /* the user has asked to skip bad rows */
-} formats_row_place;
+} data_row_place;
 
 /* SIFR_FAILED: "FILE: row R, line L: FIELD MESSAGE", without the line where there is none. */
-sifr_status formats_row_fail(const formats_row_place *place, const char *field, sifr_error *error,
-                             const char *format, ...) SIFR_PRINTF(4, 5) SIFR_MUST_CHECK;
+sifr_status data_row_fail(const data_row_place *place, const char *field, sifr_error *error,
+                          const char *format, ...) SIFR_PRINTF(4, 5) SIFR_MUST_CHECK;
 
 /* The ending of a message that names --skip-bad-rows; "" where that is given. */
-const char *formats_row_or_skip(const formats_row_place *place, const char *ending);
+const char *data_row_or_skip(const data_row_place *place, const char *ending);
 
-typedef struct formats_conversation {
+typedef struct data_conversation {
     json_t *messages;       /* owned; NULL: a text */
     json_t *tools;          /* owned; NULL: none */
     json_t *documents;      /* owned; NULL: none */
@@ -40,59 +40,58 @@ typedef struct formats_conversation {
     size_t prompt_size, text_size;
     bool completion; /* there is a prompt, if only an empty one */
     json_t *strings; /* owned; NULL: none */
-} formats_conversation;
+} data_conversation;
 
 /* Formats of an Alpaca row's text, as axolotl has them. {instruction}, {input} and {system} stand
  * for the row's fields: the first two in `turn`, {instruction} in `no_input`, {system} in `system`,
  * whose text stands before the others' where the row has a system. {{ and }} are braces. */
-typedef struct formats_row_format {
+typedef struct data_row_format {
     const char *turn;     /* NULL: no format */
     const char *no_input; /* for rows without an input; NULL: `turn` with an empty one */
     const char *system;   /* NULL: "{system}" */
-} formats_row_format;
+} data_row_format;
 
 /* The form of a row by its fields, among those of a type or any. Where none fits, the one that has
  * the type's name; for any type SIFR_FAILED, with the row's fields. */
-sifr_status formats_row_form_find(const json_t *row, formats_row_type type,
-                                  const formats_row_place *place, const formats_form **out,
-                                  sifr_error *error) SIFR_MUST_CHECK;
+sifr_status data_row_form_find(const json_t *row, data_row_type type, const data_row_place *place,
+                               const data_form **out, sifr_error *error) SIFR_MUST_CHECK;
 
 /* A preference as two rows of prompt and completion, the chosen one first, new references; of the
  * row they share parts. SIFR_FAILED, with file, row and field. */
-sifr_status formats_preference_read(const json_t *row, const formats_form *form, bool templated,
-                                    const formats_row_place *place, json_t *out[2],
-                                    sifr_error *error) SIFR_MUST_CHECK;
+sifr_status data_preference_read(const json_t *row, const data_form *form, bool templated,
+                                 const data_row_place *place, json_t *out[2],
+                                 sifr_error *error) SIFR_MUST_CHECK;
 
 /* The row, which must outlive *out, as `form` says; not of a preference. `templated`: the model has
  * a chat template; without one an Alpaca row becomes the text that Stanford Alpaca made of it.
  * `format` makes the text of Alpaca rows; NULL or without a turn: none.
  * SIFR_FAILED, with file, row and field, for a row that is not of this form. */
-sifr_status formats_conversation_read(const json_t *row, const formats_form *form,
-                                      const formats_row_format *format, bool templated,
-                                      const formats_row_place *place, formats_conversation *out,
-                                      sifr_error *error) SIFR_MUST_CHECK;
+sifr_status data_conversation_read(const json_t *row, const data_form *form,
+                                   const data_row_format *format, bool templated,
+                                   const data_row_place *place, data_conversation *out,
+                                   sifr_error *error) SIFR_MUST_CHECK;
 /* Whether the message says that it is not to learn: "weight": 0, as OpenAI's and Mistral's rows
  * have it, "train" or "training": false, as axolotl's, or "loss": false or 0, as ms-swift's. */
-bool formats_message_unlearned(const json_t *message);
+bool data_message_unlearned(const json_t *message);
 /* Whether it says that it is to learn, whoever wrote it: "train" or "training": true. */
-bool formats_message_learned(const json_t *message);
+bool data_message_learned(const json_t *message);
 /* SIFR_FAILED where a message that the assistant did not write says so. */
-sifr_status formats_messages_answer(const json_t *messages, const formats_row_place *place,
-                                    sifr_error *error) SIFR_MUST_CHECK;
+sifr_status data_messages_answer(const json_t *messages, const data_row_place *place,
+                                 sifr_error *error) SIFR_MUST_CHECK;
 /* "loss" as true or false; -1: it is something else, or not there. */
-int formats_message_loss(const json_t *message);
+int data_message_loss(const json_t *message);
 
 /* Adds what the row gives its chat template beside messages: "chat_template_kwargs", an object
  * whose members win over those of `usual` (NULL: none), and, where `documents` says that the
  * template has a variable for them, "documents". As in TRL, "tools" and "documents" may be members
  * too. */
-sifr_status formats_conversation_variables(const json_t *row, const json_t *usual, bool documents,
-                                           const formats_row_place *place,
-                                           formats_conversation *conversation,
-                                           sifr_error *error) SIFR_MUST_CHECK;
+sifr_status data_conversation_variables(const json_t *row, const json_t *usual, bool documents,
+                                        const data_row_place *place,
+                                        data_conversation *conversation,
+                                        sifr_error *error) SIFR_MUST_CHECK;
 /* The first name in such an object that is no variable of a template, but something that sifr or
  * the row decides; NULL: there is none. */
-const char *formats_variables_refused(const json_t *variables);
-void formats_conversation_free(formats_conversation *conversation); /* harmless on a zeroed one */
+const char *data_variables_refused(const json_t *variables);
+void data_conversation_free(data_conversation *conversation); /* harmless on a zeroed one */
 
 #endif

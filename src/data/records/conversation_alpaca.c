@@ -13,47 +13,47 @@ typedef struct alpaca_row {
     const char *history; /* its field's name */
 } alpaca_row;
 
-static sifr_status read_strings(const json_t *row, const formats_form *form,
-                                const formats_row_place *place, alpaca_row *a, sifr_error *error) {
+static sifr_status read_strings(const json_t *row, const data_form *form,
+                                const data_row_place *place, alpaca_row *a, sifr_error *error) {
     const struct {
-        formats_part part;
+        data_form_part part;
         const char **text;
         size_t *size;
-    } strings[] = {{FORMATS_PART_PROMPT, &a->instruction, &a->instruction_size},
-                   {FORMATS_PART_INPUT, &a->input, &a->input_size},
-                   {FORMATS_PART_SYSTEM, &a->system, &a->system_size},
-                   {FORMATS_PART_ANSWER, &a->output, &a->output_size}};
-    bool calls = form->fields[FORMATS_PART_ANSWER].kind == FORMATS_FIELD_CALLS;
-    size_t count = sizeof strings / sizeof *strings - (calls || form->type != FORMATS_ROW_ALPACA);
+    } strings[] = {{DATA_PART_PROMPT, &a->instruction, &a->instruction_size},
+                   {DATA_PART_INPUT, &a->input, &a->input_size},
+                   {DATA_PART_SYSTEM, &a->system, &a->system_size},
+                   {DATA_PART_ANSWER, &a->output, &a->output_size}};
+    bool calls = form->fields[DATA_PART_ANSWER].kind == DATA_FIELD_CALLS;
+    size_t count = sizeof strings / sizeof *strings - (calls || form->type != DATA_ROW_ALPACA);
     *a = (alpaca_row){.input = "", .output = ""};
     for (size_t i = 0; i < count; i++)
-        BASE_TRY(formats_row_string(row, formats_form_field(form, strings[i].part, row),
-                                    strings[i].part != FORMATS_PART_PROMPT &&
-                                        strings[i].part != FORMATS_PART_ANSWER,
-                                    place, strings[i].text, strings[i].size, error));
-    a->history = formats_form_field(form, FORMATS_PART_HISTORY, row);
+        BASE_TRY(data_row_string(row, data_form_field(form, strings[i].part, row),
+                                 strings[i].part != DATA_PART_PROMPT &&
+                                     strings[i].part != DATA_PART_ANSWER,
+                                 place, strings[i].text, strings[i].size, error));
+    a->history = data_form_field(form, DATA_PART_HISTORY, row);
     return SIFR_OK;
 }
 
 /* Earlier turns: pairs of what was asked and answered. */
 static sifr_status add_history(const json_t *row, const char *field, json_t *messages,
-                               const formats_row_place *place, sifr_error *error) {
+                               const data_row_place *place, sifr_error *error) {
     json_t *history, *pair;
     size_t i;
     sifr_status status = SIFR_OK;
-    BASE_TRY(formats_row_list(row, field, place, &history, error));
+    BASE_TRY(data_row_list(row, field, place, &history, error));
     json_array_foreach(history, i, pair) {
         const json_t *asked = json_array_get(pair, 0), *answered = json_array_get(pair, 1);
         char name[96];
         snprintf(name, sizeof name, "'%.60s[%zu]'", field, i);
         if (json_array_size(pair) != 2 || !json_is_string(asked) || !json_is_string(answered))
-            status = formats_row_fail(place, name, error, "must be a pair of strings");
+            status = data_row_fail(place, name, error, "must be a pair of strings");
         if (status == SIFR_OK)
-            status = formats_messages_add(messages, "user", json_string_value(asked),
-                                          json_string_length(asked), error);
+            status = data_messages_add(messages, "user", json_string_value(asked),
+                                       json_string_length(asked), error);
         if (status == SIFR_OK)
-            status = formats_messages_add(messages, "assistant", json_string_value(answered),
-                                          json_string_length(answered), error);
+            status = data_messages_add(messages, "assistant", json_string_value(answered),
+                                       json_string_length(answered), error);
         if (status != SIFR_OK) break;
     }
     json_decref(history);
@@ -67,36 +67,36 @@ static json_t *question(const alpaca_row *a) {
                      a->input_size);
 }
 
-static sifr_status add_asked(const json_t *row, const alpaca_row *a, const formats_row_place *place,
+static sifr_status add_asked(const json_t *row, const alpaca_row *a, const data_row_place *place,
                              json_t *messages, sifr_error *error) {
     if (a->system_size)
-        BASE_TRY(formats_messages_add(messages, "system", a->system, a->system_size, error));
+        BASE_TRY(data_messages_add(messages, "system", a->system, a->system_size, error));
     if (a->history) BASE_TRY(add_history(row, a->history, messages, place, error));
     json_t *asked = question(a);
     if (!asked) return base_fail_alloc(error, a->instruction_size + a->input_size);
-    sifr_status status = formats_messages_add(messages, "user", json_string_value(asked),
-                                              json_string_length(asked), error);
+    sifr_status status = data_messages_add(messages, "user", json_string_value(asked),
+                                           json_string_length(asked), error);
     json_decref(asked);
     return status;
 }
 
-static sifr_status as_messages(const json_t *row, const formats_form *form, const alpaca_row *a,
-                               const formats_row_place *place, formats_conversation *out,
+static sifr_status as_messages(const json_t *row, const data_form *form, const alpaca_row *a,
+                               const data_row_place *place, data_conversation *out,
                                sifr_error *error) {
-    const char *answer = formats_form_field(form, FORMATS_PART_ANSWER, row);
+    const char *answer = data_form_field(form, DATA_PART_ANSWER, row);
     char name[96];
     out->messages = json_array();
     if (!out->messages) return base_fail_alloc(error, 64);
     BASE_TRY(add_asked(row, a, place, out->messages, error));
-    BASE_TRY(formats_tools_read(row, form, place, &out->tools, error));
-    if (form->fields[FORMATS_PART_ANSWER].kind != FORMATS_FIELD_CALLS)
-        return formats_messages_add(out->messages, "assistant", a->output, a->output_size, error);
+    BASE_TRY(data_tools_read(row, form, place, &out->tools, error));
+    if (form->fields[DATA_PART_ANSWER].kind != DATA_FIELD_CALLS)
+        return data_messages_add(out->messages, "assistant", a->output, a->output_size, error);
     snprintf(name, sizeof name, "'%.80s'", answer);
-    return formats_calls_add(out->messages, json_object_get(row, answer), name, place, error);
+    return data_calls_add(out->messages, json_object_get(row, answer), name, place, error);
 }
 
 /* out->strings is the prompt, or NULL for want of memory. */
-static sifr_status put_text(const alpaca_row *a, formats_conversation *out, sifr_error *error) {
+static sifr_status put_text(const alpaca_row *a, data_conversation *out, sifr_error *error) {
     if (!out->strings) return base_fail_alloc(error, a->instruction_size + a->input_size);
     out->prompt = json_string_value(out->strings);
     out->prompt_size = json_string_length(out->strings);
@@ -107,17 +107,16 @@ static sifr_status put_text(const alpaca_row *a, formats_conversation *out, sifr
 }
 
 /* What has a place only in messages, `why` not: `tools` may be absent from the form. */
-static sifr_status check_alone(const json_t *row, const formats_form *form, bool system,
-                               const formats_row_place *place, const char *why, sifr_error *error) {
-    static const formats_part parts[] = {FORMATS_PART_SYSTEM, FORMATS_PART_HISTORY,
-                                         FORMATS_PART_TOOLS};
+static sifr_status check_alone(const json_t *row, const data_form *form, bool system,
+                               const data_row_place *place, const char *why, sifr_error *error) {
+    static const data_form_part parts[] = {DATA_PART_SYSTEM, DATA_PART_HISTORY, DATA_PART_TOOLS};
     char name[96];
     for (size_t i = system ? 0 : 1; i < sizeof parts / sizeof *parts; i++) {
-        const char *field = formats_form_field(form, parts[i], row);
+        const char *field = data_form_field(form, parts[i], row);
         const json_t *value = field ? json_object_get(row, field) : NULL;
         if (!json_array_size(value) && !json_string_length(value)) continue;
         snprintf(name, sizeof name, "'%.80s'", field);
-        return formats_row_fail(place, name, error, "%s", why);
+        return data_row_fail(place, name, error, "%s", why);
     }
     return SIFR_OK;
 }
@@ -136,16 +135,15 @@ static json_t *stanford(const alpaca_row *a) {
 static const char without_template[] = "needs a chat template, which the model folder does not "
                                        "have";
 
-static sifr_status as_text(const json_t *row, const formats_form *form, const alpaca_row *a,
-                           const formats_row_place *place, formats_conversation *out,
-                           sifr_error *error) {
+static sifr_status as_text(const json_t *row, const data_form *form, const alpaca_row *a,
+                           const data_row_place *place, data_conversation *out, sifr_error *error) {
     BASE_TRY(check_alone(row, form, true, place, without_template, error));
     out->strings = stanford(a);
     return put_text(a, out, error);
 }
 
-sifr_status formats_read_asked(const json_t *row, const formats_form *form, bool templated,
-                               const formats_row_place *place, json_t **out, sifr_error *error) {
+sifr_status data_read_asked(const json_t *row, const data_form *form, bool templated,
+                            const data_row_place *place, json_t **out, sifr_error *error) {
     alpaca_row a;
     BASE_TRY(read_strings(row, form, place, &a, error));
     if (!templated) {
@@ -197,9 +195,9 @@ static size_t expand(const char *format, const alpaca_row *a, char *to) {
     return used;
 }
 
-static sifr_status as_formatted(const json_t *row, const formats_form *form,
-                                const formats_row_format *format, const alpaca_row *a,
-                                const formats_row_place *place, formats_conversation *out,
+static sifr_status as_formatted(const json_t *row, const data_form *form,
+                                const data_row_format *format, const alpaca_row *a,
+                                const data_row_place *place, data_conversation *out,
                                 sifr_error *error) {
     const char *before = !a->system_size ? "" : format->system ? format->system : "{system}";
     const char *turn = a->input_size || !format->no_input ? format->turn : format->no_input;
@@ -215,13 +213,13 @@ static sifr_status as_formatted(const json_t *row, const formats_form *form,
     return put_text(a, out, error);
 }
 
-sifr_status formats_read_alpaca(const json_t *row, const formats_form *form,
-                                const formats_row_format *format, bool templated,
-                                const formats_row_place *place, formats_conversation *out,
-                                sifr_error *error) {
+sifr_status data_read_alpaca(const json_t *row, const data_form *form,
+                             const data_row_format *format, bool templated,
+                             const data_row_place *place, data_conversation *out,
+                             sifr_error *error) {
     alpaca_row a;
     BASE_TRY(read_strings(row, form, place, &a, error));
-    if (form->fields[FORMATS_PART_ANSWER].kind == FORMATS_FIELD_CALLS)
+    if (form->fields[DATA_PART_ANSWER].kind == DATA_FIELD_CALLS)
         return as_messages(row, form, &a, place, out, error);
     if (format && format->turn) return as_formatted(row, form, format, &a, place, out, error);
     return templated ? as_messages(row, form, &a, place, out, error)

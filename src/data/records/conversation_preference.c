@@ -9,8 +9,8 @@ static const char *const sides[] = {"chosen", "rejected"};
 
 typedef struct preference {
     const json_t *row;
-    const formats_form *form;
-    const formats_row_place *place;
+    const data_form *form;
+    const data_row_place *place;
     bool templated;
     json_t *prompt; /* a text or messages; NULL or null: the answers have it */
     json_t *answers[2];
@@ -35,7 +35,7 @@ static json_t *make_side(const preference *p, json_t *prompt, json_t *completion
 
 /* A member as it stands, or the list that its text holds, as in a CSV file; a new reference. */
 static json_t *member(const json_t *row, const char *field) {
-    json_t *value = field ? formats_row_get(row, field) : NULL, *parsed = NULL;
+    json_t *value = field ? data_row_get(row, field) : NULL, *parsed = NULL;
     const char *text = json_string_value(value);
     if (text && text[0] == '[' &&
         base_json_parse(text, json_string_length(value), "", &parsed, NULL) == SIFR_OK) {
@@ -89,8 +89,8 @@ static sifr_status cut_prompt(const preference *p, json_t *out[2], sifr_error *e
     bool lists = json_is_array(answers[0]);
     size_t n = lists ? alike_messages(answers) : alike_bytes(answers[0], answers[1]);
     if (lists && n == 0)
-        return formats_row_fail(p->place, "'chosen' and 'rejected'", error,
-                                "begin with different messages; give them one prompt");
+        return data_row_fail(p->place, "'chosen' and 'rejected'", error,
+                             "begin with different messages; give them one prompt");
     for (int i = 0; i < 2; i++) {
         const char *text = json_string_value(answers[i]);
         json_t *prompt = lists ? part_of(answers[i], 0, n) : json_stringn(text, n);
@@ -106,26 +106,26 @@ static sifr_status check_answer(const preference *p, int i, sifr_error *error) {
     char field[32];
     if (json_is_string(p->answers[i]) || json_is_array(p->answers[i])) return SIFR_OK;
     snprintf(field, sizeof field, "'%s'", sides[i]);
-    return formats_row_fail(p->place, field, error,
-                            p->answers[i] ? "must be a text or a list of messages" : "is missing");
+    return data_row_fail(p->place, field, error,
+                         p->answers[i] ? "must be a text or a list of messages" : "is missing");
 }
 
 static sifr_status split(const preference *p, json_t *out[2], sifr_error *error) {
     for (int i = 0; i < 2; i++) BASE_TRY(check_answer(p, i, error));
     if (json_is_array(p->answers[0]) != json_is_array(p->answers[1]))
-        return formats_row_fail(p->place, "'chosen' and 'rejected'", error,
-                                "are a text and a list of messages; both must be of one kind");
+        return data_row_fail(p->place, "'chosen' and 'rejected'", error,
+                             "are a text and a list of messages; both must be of one kind");
     bool lists = json_is_array(p->answers[0]);
     /* A prompt that is a text beside answers that are messages repeats what they begin with. */
     bool repeats = lists && json_is_string(p->prompt);
     if (lists && !repeats && p->prompt && !json_is_null(p->prompt) && !json_is_array(p->prompt))
-        return formats_row_fail(p->place, "'prompt'", error,
-                                "%s; it must be a text or a list of messages",
-                                formats_json_kind(p->prompt));
-    if (repeats) BASE_TRY(formats_row_check_prompt(p->row, p->form, p->answers, p->place, error));
+        return data_row_fail(p->place, "'prompt'", error,
+                             "%s; it must be a text or a list of messages",
+                             data_json_kind(p->prompt));
+    if (repeats) BASE_TRY(data_row_check_prompt(p->row, p->form, p->answers, p->place, error));
     if (!p->prompt || json_is_null(p->prompt) || repeats) return cut_prompt(p, out, error);
     if (!lists && !json_is_string(p->prompt))
-        return formats_row_fail(p->place, "'prompt'", error, "must be a text, as the answers are");
+        return data_row_fail(p->place, "'prompt'", error, "must be a text, as the answers are");
     for (int i = 0; i < 2; i++) {
         out[i] = make_side(p, json_incref(p->prompt), json_incref(p->answers[i]));
         if (!out[i]) return base_fail_alloc(error, 256);
@@ -136,7 +136,7 @@ static sifr_status split(const preference *p, json_t *out[2], sifr_error *error)
 /* --- the parts, as messages where they are --- */
 
 /* A list of messages or of ShareGPT's turns, or one of them, in place of the value. */
-static sifr_status as_list(json_t **value, const char *field, const formats_row_place *place,
+static sifr_status as_list(json_t **value, const char *field, const data_row_place *place,
                            sifr_error *error) {
     json_t *list = json_array(), *one = json_is_object(*value) ? json_pack("[O]", *value) : NULL;
     json_t *given = one ? one : *value, *turn;
@@ -145,7 +145,7 @@ static sifr_status as_list(json_t **value, const char *field, const formats_row_
     sifr_status status = list ? SIFR_OK : base_fail_alloc(error, 64);
     json_array_foreach(given, i, turn) {
         snprintf(name, sizeof name, one ? "'%.60s'" : "'%.60s[%zu]'", field, i);
-        if (status == SIFR_OK) status = formats_turn_add(list, turn, name, place, error);
+        if (status == SIFR_OK) status = data_turn_add(list, turn, name, place, error);
     }
     json_decref(one);
     json_decref(*value);
@@ -170,48 +170,47 @@ static sifr_status as_message(json_t **text, sifr_error *error) {
 }
 
 static sifr_status read_prompt_of(preference *p, sifr_error *error) {
-    const formats_form *form = p->form;
+    const data_form *form = p->form;
     bool lists = json_is_array(p->answers[0]);
-    const char *turns = formats_form_field(form, FORMATS_PART_TURNS, p->row);
+    const char *turns = data_form_field(form, DATA_PART_TURNS, p->row);
     if (turns) {
-        BASE_TRY(formats_row_list(p->row, turns, p->place, &p->prompt, error));
+        BASE_TRY(data_row_list(p->row, turns, p->place, &p->prompt, error));
         BASE_TRY(as_list(&p->prompt, turns, p->place, error));
-        return formats_messages_add_system(p->prompt, p->row, form, p->place, error);
+        return data_messages_add_system(p->prompt, p->row, form, p->place, error);
     }
-    if (form->fields[FORMATS_PART_SYSTEM].names[0])
-        return formats_read_asked(p->row, form, p->templated || lists, p->place, &p->prompt, error);
-    p->prompt = member(p->row, formats_form_field(form, FORMATS_PART_PROMPT, p->row));
+    if (form->fields[DATA_PART_SYSTEM].names[0])
+        return data_read_asked(p->row, form, p->templated || lists, p->place, &p->prompt, error);
+    p->prompt = member(p->row, data_form_field(form, DATA_PART_PROMPT, p->row));
     return SIFR_OK;
 }
 
 static sifr_status read_parts(preference *p, sifr_error *error) {
-    static const formats_part parts[] = {FORMATS_PART_ANSWER, FORMATS_PART_REJECTED};
+    static const data_form_part parts[] = {DATA_PART_ANSWER, DATA_PART_REJECTED};
     for (int i = 0; i < 2; i++) {
-        const char *field = formats_form_field(p->form, parts[i], p->row);
+        const char *field = data_form_field(p->form, parts[i], p->row);
         p->answers[i] = member(p->row, field);
         if (is_other(p->answers[i])) BASE_TRY(as_list(&p->answers[i], field, p->place, error));
     }
     BASE_TRY(read_prompt_of(p, error));
-    bool own = json_is_array(p->prompt) && p->form->fields[FORMATS_PART_PROMPT].names[0] == NULL;
-    bool asked = p->form->fields[FORMATS_PART_SYSTEM].names[0] != NULL;
+    bool own = json_is_array(p->prompt) && p->form->fields[DATA_PART_PROMPT].names[0] == NULL;
+    bool asked = p->form->fields[DATA_PART_SYSTEM].names[0] != NULL;
     for (int i = 0; i < 2; i++)
         if ((own || (asked && json_is_array(p->prompt))) && json_is_string(p->answers[i]))
             BASE_TRY(as_message(&p->answers[i], error));
-    if (own || asked) return formats_tools_read(p->row, p->form, p->place, &p->tools, error);
-    p->tools = json_incref(
-        json_object_get(p->row, formats_form_field(p->form, FORMATS_PART_TOOLS, p->row)));
+    if (own || asked) return data_tools_read(p->row, p->form, p->place, &p->tools, error);
+    p->tools =
+        json_incref(json_object_get(p->row, data_form_field(p->form, DATA_PART_TOOLS, p->row)));
     return SIFR_OK;
 }
 
-sifr_status formats_preference_read(const json_t *row, const formats_form *form, bool templated,
-                                    const formats_row_place *place, json_t *out[2],
-                                    sifr_error *error) {
+sifr_status data_preference_read(const json_t *row, const data_form *form, bool templated,
+                                 const data_row_place *place, json_t *out[2], sifr_error *error) {
     preference p = {.row = row, .form = form, .place = place, .templated = templated};
     out[0] = out[1] = NULL;
-    BASE_TRY(formats_row_sound_all(row, form, place, error));
+    BASE_TRY(data_row_sound_all(row, form, place, error));
     sifr_status status = read_parts(&p, error);
     if (status == SIFR_OK) status = split(&p, out, error);
-    if (status == SIFR_OK) status = formats_row_check_unread(row, form, place, error);
+    if (status == SIFR_OK) status = data_row_check_unread(row, form, place, error);
     json_decref(p.prompt);
     json_decref(p.answers[0]);
     json_decref(p.answers[1]);

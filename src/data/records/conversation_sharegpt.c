@@ -24,7 +24,7 @@ static const char *role_of(const char *from) {
     return NULL;
 }
 
-static sifr_status parse_calls(json_t *value, const char *name, const formats_row_place *place,
+static sifr_status parse_calls(json_t *value, const char *name, const data_row_place *place,
                                json_t **out, sifr_error *error) {
     json_t *parsed;
     sifr_error said = {0};
@@ -32,14 +32,14 @@ static sifr_status parse_calls(json_t *value, const char *name, const formats_ro
         parsed = json_incref(value);
     else if (base_json_parse(json_string_value(value), json_string_length(value), "as JSON",
                              &parsed, &said) != SIFR_OK)
-        return formats_row_fail(place, name, error, "does not hold a call: %.200s", said.message);
+        return data_row_fail(place, name, error, "does not hold a call: %.200s", said.message);
     *out = json_is_array(parsed) ? json_incref(parsed) : json_pack("[O]", parsed);
     json_decref(parsed);
     return *out ? SIFR_OK : base_fail_alloc(error, 64);
 }
 
-sifr_status formats_calls_add(json_t *messages, json_t *value, const char *name,
-                              const formats_row_place *place, sifr_error *error) {
+sifr_status data_calls_add(json_t *messages, json_t *value, const char *name,
+                           const data_row_place *place, sifr_error *error) {
     json_t *list, *calls, *call;
     size_t i;
     sifr_status status = SIFR_OK;
@@ -47,7 +47,7 @@ sifr_status formats_calls_add(json_t *messages, json_t *value, const char *name,
     calls = json_array();
     json_array_foreach(list, i, call) {
         if (!json_is_string(json_object_get(call, "name")))
-            status = formats_row_fail(place, name, error, "is a call without \"name\"");
+            status = data_row_fail(place, name, error, "is a call without \"name\"");
         else if (json_array_append_new(
                      calls, json_pack("{s:s, s:O}", "type", "function", "function", call)) != 0)
             status = base_fail_alloc(error, 64);
@@ -62,41 +62,41 @@ sifr_status formats_calls_add(json_t *messages, json_t *value, const char *name,
 }
 
 static sifr_status add_turn(json_t *messages, const json_t *turn, const char *name,
-                            const formats_row_place *place, sifr_error *error) {
+                            const data_row_place *place, sifr_error *error) {
     json_t *from = json_object_get(turn, "from"), *value = json_object_get(turn, "value");
     if (!json_is_string(from) || !json_is_string(value))
-        return formats_row_fail(place, name, error, "must be {\"from\", \"value\"}, both strings");
+        return data_row_fail(place, name, error, "must be {\"from\", \"value\"}, both strings");
     const char *role = role_of(json_string_value(from));
     if (!role)
-        return formats_row_fail(place, name, error,
-                                "is from \"%.40s\"; turns are from human, gpt, system, "
-                                "function_call or observation",
-                                json_string_value(from));
+        return data_row_fail(place, name, error,
+                             "is from \"%.40s\"; turns are from human, gpt, system, "
+                             "function_call or observation",
+                             json_string_value(from));
     bool calls = strcmp(json_string_value(from), "function_call") == 0;
-    BASE_TRY(calls ? formats_calls_add(messages, value, name, place, error)
-                   : formats_messages_add(messages, role, json_string_value(value),
-                                          json_string_length(value), error));
+    BASE_TRY(calls ? data_calls_add(messages, value, name, place, error)
+                   : data_messages_add(messages, role, json_string_value(value),
+                                       json_string_length(value), error));
     json_t *message = json_array_get(messages, json_array_size(messages) - 1);
-    BASE_TRY(formats_flags_copy(turn, message, error));
-    return formats_flags_check(message, name, place, error);
+    BASE_TRY(data_flags_copy(turn, message, error));
+    return data_flags_check(message, name, place, error);
 }
 
-sifr_status formats_turn_add(json_t *messages, json_t *turn, const char *name,
-                             const formats_row_place *place, sifr_error *error) {
+sifr_status data_turn_add(json_t *messages, json_t *turn, const char *name,
+                          const data_row_place *place, sifr_error *error) {
     if (!json_object_get(turn, "role")) return add_turn(messages, turn, name, place, error);
     return json_array_append(messages, turn) ? base_fail_alloc(error, 64) : SIFR_OK;
 }
 
 static sifr_status add_text(json_t *messages, const char *role, const json_t *text,
                             sifr_error *error) {
-    return formats_messages_add(messages, role, json_string_value(text), json_string_length(text),
-                                error);
+    return data_messages_add(messages, role, json_string_value(text), json_string_length(text),
+                             error);
 }
 
 /* A turn of any of the kinds of lists: ShareGPT's, a text (the user's, then the assistant's), or
  * both as {"input", "output"}. */
 static sifr_status add_any(json_t *messages, json_t *turn, size_t index, const char *name,
-                           const formats_row_place *place, sifr_error *error) {
+                           const data_row_place *place, sifr_error *error) {
     const json_t *asked = json_object_get(turn, "input"), *said = json_object_get(turn, "output");
     if (json_is_string(turn))
         return add_text(messages, index % 2 ? "assistant" : "user", turn, error);
@@ -106,13 +106,12 @@ static sifr_status add_any(json_t *messages, json_t *turn, size_t index, const c
     return add_text(messages, "assistant", said, error);
 }
 
-sifr_status formats_tools_read(const json_t *row, const formats_form *form,
-                               const formats_row_place *place, json_t **out, sifr_error *error) {
+sifr_status data_tools_read(const json_t *row, const data_form *form, const data_row_place *place,
+                            json_t **out, sifr_error *error) {
     json_t *given, *tool;
     size_t i;
     *out = NULL;
-    BASE_TRY(formats_row_list(row, formats_form_field(form, FORMATS_PART_TOOLS, row), place, &given,
-                              error));
+    BASE_TRY(data_row_list(row, data_form_field(form, DATA_PART_TOOLS, row), place, &given, error));
     if (json_array_size(given) == 0) {
         json_decref(given);
         return SIFR_OK;
@@ -129,22 +128,22 @@ sifr_status formats_tools_read(const json_t *row, const formats_form *form,
     return whole ? SIFR_OK : base_fail_alloc(error, 64);
 }
 
-sifr_status formats_read_sharegpt(const json_t *row, const formats_form *form,
-                                  const formats_row_place *place, formats_conversation *out,
-                                  sifr_error *error) {
-    const char *field = formats_form_field(form, FORMATS_PART_TURNS, row), *system;
+sifr_status data_read_sharegpt(const json_t *row, const data_form *form,
+                               const data_row_place *place, data_conversation *out,
+                               sifr_error *error) {
+    const char *field = data_form_field(form, DATA_PART_TURNS, row), *system;
     char name[96];
     size_t size, i;
     json_t *turns, *turn;
     out->messages = json_array();
     if (!out->messages) return base_fail_alloc(error, 64);
-    BASE_TRY(formats_row_string(row, formats_form_field(form, FORMATS_PART_SYSTEM, row), true,
-                                place, &system, &size, error));
-    BASE_TRY(formats_row_list(row, field, place, &turns, error));
+    BASE_TRY(data_row_string(row, data_form_field(form, DATA_PART_SYSTEM, row), true, place,
+                             &system, &size, error));
+    BASE_TRY(data_row_list(row, field, place, &turns, error));
     sifr_status status = SIFR_OK;
     snprintf(name, sizeof name, "'%s'", field);
     if (json_array_size(turns) == 0)
-        status = formats_row_fail(place, name, error, turns ? "is empty" : "is missing");
+        status = data_row_fail(place, name, error, turns ? "is empty" : "is missing");
     json_array_foreach(turns, i, turn) {
         snprintf(name, sizeof name, "'%s[%zu]'", field, i);
         status = add_any(out->messages, turn, i, name, place, error);
@@ -153,6 +152,6 @@ sifr_status formats_read_sharegpt(const json_t *row, const formats_form *form,
     json_decref(turns);
     BASE_TRY(status);
     /* Of a system turn and a field beside it the turn counts, as in LLaMA-Factory. */
-    BASE_TRY(formats_messages_add_system(out->messages, row, form, place, error));
-    return formats_tools_read(row, form, place, &out->tools, error);
+    BASE_TRY(data_messages_add_system(out->messages, row, form, place, error));
+    return data_tools_read(row, form, place, &out->tools, error);
 }

@@ -47,15 +47,15 @@ static bool is_none(void *user, words text) {
 /* A row beside one of its texts. */
 typedef struct unread_text {
     const json_t *row;
-    const formats_form *form;
-    int except; /* a part that does not count as read; FORMATS_PARTS: all do */
+    const data_form *form;
+    int except; /* a part that does not count as read; DATA_PARTS: all do */
     words text;
 } unread_text;
 
 static bool each_read(const unread_text *u, bool (*see)(void *user, words text), void *user) {
-    for (int part = 0; part < FORMATS_PARTS; part++) {
-        const char *field = formats_form_field(u->form, (formats_part)part, u->row);
-        if (field && part != u->except && !each_text(formats_row_get(u->row, field), see, user))
+    for (int part = 0; part < DATA_PARTS; part++) {
+        const char *field = data_form_field(u->form, (data_form_part)part, u->row);
+        if (field && part != u->except && !each_text(data_row_get(u->row, field), see, user))
             return false;
     }
     return true;
@@ -76,22 +76,22 @@ static bool is_known(void *user, words text) {
     return !each_read(u, ends_with_it, u) || each_read(u, goes_on, u);
 }
 
-sifr_status formats_row_check_unread(const json_t *row, const formats_form *form,
-                                     const formats_row_place *place, sifr_error *error) {
+sifr_status data_row_check_unread(const json_t *row, const data_form *form,
+                                  const data_row_place *place, sifr_error *error) {
     char field[96];
-    for (size_t i = 0; i < FORMATS_FORM_UNREAD && form->unread[i]; i++) {
+    for (size_t i = 0; i < DATA_FORM_UNREAD && form->unread[i]; i++) {
         const char *name = form->unread[i];
         const json_t *value = json_object_get(row, name);
-        unread_text unread = {row, form, FORMATS_PARTS, {0}};
-        if (!value || each_text(value, is_none, NULL) || formats_form_reads(form, row, name) ||
+        unread_text unread = {row, form, DATA_PARTS, {0}};
+        if (!value || each_text(value, is_none, NULL) || data_form_reads(form, row, name) ||
             each_text(value, is_known, &unread))
             continue;
         snprintf(field, sizeof field, "'%s'", name);
-        return formats_row_fail(place, field, error,
-                                "holds text that rows of the form %s do not read; name with "
-                                "--data-fields the field that it is, or pass it with "
-                                "--ignore-fields %s",
-                                form->name, name);
+        return data_row_fail(place, field, error,
+                             "holds text that rows of the form %s do not read; name with "
+                             "--data-fields the field that it is, or pass it with "
+                             "--ignore-fields %s",
+                             form->name, name);
     }
     return SIFR_OK;
 }
@@ -170,19 +170,19 @@ static bool is_written_of(words prompt, json_t *const answers[2]) {
     return any && !left.rest.size;
 }
 
-sifr_status formats_row_check_prompt(const json_t *row, const formats_form *form,
-                                     json_t *const answers[2], const formats_row_place *place,
-                                     sifr_error *error) {
-    const char *name = formats_form_field(form, FORMATS_PART_PROMPT, row);
-    const json_t *prompt = name ? formats_row_get(row, name) : NULL;
-    unread_text unread = {row, form, FORMATS_PART_PROMPT, {0}};
+sifr_status data_row_check_prompt(const json_t *row, const data_form *form,
+                                  json_t *const answers[2], const data_row_place *place,
+                                  sifr_error *error) {
+    const char *name = data_form_field(form, DATA_PART_PROMPT, row);
+    const json_t *prompt = name ? data_row_get(row, name) : NULL;
+    unread_text unread = {row, form, DATA_PART_PROMPT, {0}};
     char field[96];
     if (!name || each_text(prompt, is_known, &unread) || is_written_of(words_of(prompt), answers))
         return SIFR_OK;
     snprintf(field, sizeof field, "'%.80s'", name);
-    return formats_row_fail(place, field, error,
-                            "is a text that the answers do not have, which are lists of messages "
-                            "and read alone; put it into both lists, or pass it with "
-                            "--ignore-fields %.80s",
-                            name);
+    return data_row_fail(place, field, error,
+                         "is a text that the answers do not have, which are lists of messages "
+                         "and read alone; put it into both lists, or pass it with "
+                         "--ignore-fields %.80s",
+                         name);
 }

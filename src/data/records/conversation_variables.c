@@ -7,7 +7,7 @@
 
 static const char kwargs[] = "chat_template_kwargs";
 
-const char *formats_variables_refused(const json_t *variables) {
+const char *data_variables_refused(const json_t *variables) {
     /* Arguments of transformers' apply_chat_template that are none of a template's variables. */
     static const char *const arguments[] = {"add_generation_prompt",
                                             "chat_template",
@@ -29,28 +29,28 @@ const char *formats_variables_refused(const json_t *variables) {
 }
 
 /* The object as it stands or, as in a CSV file, as JSON in a string; a new reference, or NULL. */
-static sifr_status read_object(const json_t *row, const formats_row_place *place, json_t **out,
+static sifr_status read_object(const json_t *row, const data_row_place *place, json_t **out,
                                sifr_error *error) {
     json_t *value = json_object_get(row, kwargs), *parsed = NULL;
     const char *text = json_string_value(value);
     *out = NULL;
     if (!value || json_is_null(value) || (text && !*text)) return SIFR_OK;
-    BASE_TRY(formats_row_sound(value, kwargs, place, error));
+    BASE_TRY(data_row_sound(value, kwargs, place, error));
     sifr_error said = {0};
     sifr_status status = SIFR_OK;
     if (text) status = base_json_parse(text, json_string_length(value), "as JSON", &parsed, &said);
     if (status == SIFR_NO_MEMORY) return base_fail(error, status, "%s", said.message);
     *out = parsed ? parsed : json_incref(value);
-    const char *wrong = formats_variables_refused(*out);
+    const char *wrong = data_variables_refused(*out);
     if (!json_is_object(*out))
-        status = formats_row_fail(place, "'chat_template_kwargs'", error,
-                                  "%s; it must be an object such as {\"enable_thinking\": false}",
-                                  formats_json_kind(*out));
+        status = data_row_fail(place, "'chat_template_kwargs'", error,
+                               "%s; it must be an object such as {\"enable_thinking\": false}",
+                               data_json_kind(*out));
     else if (wrong)
-        status = formats_row_fail(place, "'chat_template_kwargs'", error,
-                                  "has '%s', which is no variable of a chat template but decided "
-                                  "by the run; leave it out",
-                                  wrong);
+        status = data_row_fail(place, "'chat_template_kwargs'", error,
+                               "has '%s', which is no variable of a chat template but decided "
+                               "by the run; leave it out",
+                               wrong);
     if (status == SIFR_OK) return SIFR_OK;
     json_decref(*out);
     *out = NULL;
@@ -60,11 +60,11 @@ static sifr_status read_object(const json_t *row, const formats_row_place *place
 /* A list that the template has a variable of its own for: the row's object counts first, then its
  * field (*slot), then the run's. */
 static sifr_status take_list(const json_t *own, json_t *all, const char *name,
-                             const formats_row_place *place, json_t **slot, sifr_error *error) {
+                             const data_row_place *place, json_t **slot, sifr_error *error) {
     bool first = json_object_get(own, name) != NULL;
     json_t *list = NULL;
     if (first || !*slot) {
-        BASE_TRY(formats_row_list(all, name, place, &list, error));
+        BASE_TRY(data_row_list(all, name, place, &list, error));
         json_decref(*slot);
         *slot = list;
     }
@@ -74,16 +74,16 @@ static sifr_status take_list(const json_t *own, json_t *all, const char *name,
 
 /* `all` is the run's members and, over them, the row's `own`. */
 static sifr_status take_variables(const json_t *row, const json_t *own, json_t *all, bool documents,
-                                  const formats_row_place *place, formats_conversation *c,
+                                  const data_row_place *place, data_conversation *c,
                                   sifr_error *error) {
-    if (documents) BASE_TRY(formats_row_list(row, "documents", place, &c->documents, error));
+    if (documents) BASE_TRY(data_row_list(row, "documents", place, &c->documents, error));
     BASE_TRY(take_list(own, all, "documents", place, &c->documents, error));
     return take_list(own, all, "tools", place, &c->tools, error);
 }
 
-sifr_status formats_conversation_variables(const json_t *row, const json_t *usual, bool documents,
-                                           const formats_row_place *place, formats_conversation *c,
-                                           sifr_error *error) {
+sifr_status data_conversation_variables(const json_t *row, const json_t *usual, bool documents,
+                                        const data_row_place *place, data_conversation *c,
+                                        sifr_error *error) {
     json_t *own;
     BASE_TRY(read_object(row, place, &own, error));
     json_t *all = usual ? json_copy((json_t *)(uintptr_t)usual) : json_object();

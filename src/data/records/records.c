@@ -11,17 +11,17 @@
 
 enum { LEAST_PIECE = 1 << 18 };
 
-bool formats_records_kind_of(const char *path, formats_records_kind *kind) {
+bool data_records_kind_of(const char *path, data_records_kind *kind) {
     static const struct {
         const char *end;
-        formats_records_kind kind;
-    } kinds[] = {{".csv", FORMATS_RECORDS_CSV},        {".tsv", FORMATS_RECORDS_TSV},
-                 {".jsonl", FORMATS_RECORDS_JSONL},    {".ndjson", FORMATS_RECORDS_JSONL},
-                 {".json", FORMATS_RECORDS_JSON},      {".conll", FORMATS_RECORDS_CONLL},
-                 {".bio", FORMATS_RECORDS_CONLL},      {".iob2", FORMATS_RECORDS_CONLL},
-                 {".parquet", FORMATS_RECORDS_PARQUET}};
+        data_records_kind kind;
+    } kinds[] = {{".csv", DATA_RECORDS_CSV},        {".tsv", DATA_RECORDS_TSV},
+                 {".jsonl", DATA_RECORDS_JSONL},    {".ndjson", DATA_RECORDS_JSONL},
+                 {".json", DATA_RECORDS_JSON},      {".conll", DATA_RECORDS_CONLL},
+                 {".bio", DATA_RECORDS_CONLL},      {".iob2", DATA_RECORDS_CONLL},
+                 {".parquet", DATA_RECORDS_PARQUET}};
     size_t length;
-    formats_packing_of(path, &length);
+    data_packing_of(path, &length);
     for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
         size_t end = strlen(kinds[i].end);
         if (length <= end || strncasecmp(path + length - end, kinds[i].end, end) != 0) continue;
@@ -31,21 +31,21 @@ bool formats_records_kind_of(const char *path, formats_records_kind *kind) {
     return false;
 }
 
-static sifr_status too_long(const formats_records *r, sifr_error *error) {
+static sifr_status too_long(const data_records *r, sifr_error *error) {
     return base_fail(error, SIFR_FAILED, "%s: the row at line %lld has more than %d bytes", r->name,
-                     (long long)r->row_line, FORMATS_ROW_BYTES);
+                     (long long)r->row_line, DATA_ROW_BYTES);
 }
 
-sifr_status formats_records_more(formats_records *r, bool *more, sifr_error *error) {
+sifr_status data_records_more(data_records *r, bool *more, sifr_error *error) {
     size_t held = r->size - r->at, piece = held > LEAST_PIECE ? held : LEAST_PIECE, got;
     *more = false;
     if (!r->unpack) return SIFR_OK;
-    if (held > FORMATS_ROW_BYTES) return too_long(r, error);
+    if (held > DATA_ROW_BYTES) return too_long(r, error);
     if (held) memmove(r->window, r->text + r->at, held);
     r->at = 0, r->size = held;
     BASE_TRY(base_grow(&r->window, &r->window_room, held + piece, 1, error));
     r->text = r->window;
-    BASE_TRY(formats_unpack_read(r->unpack, r->window + held, piece, &got, error));
+    BASE_TRY(data_unpack_read(r->unpack, r->window + held, piece, &got, error));
     r->size += got;
     *more = got > 0;
     return SIFR_OK;
@@ -53,14 +53,14 @@ sifr_status formats_records_more(formats_records *r, bool *more, sifr_error *err
 
 /* A line of a packed file that is longer than a row may be is read on to its end and not kept, so
  * that the next row can be read. */
-static sifr_status drop_line(formats_records *r, sifr_error *error) {
+static sifr_status drop_line(data_records *r, sifr_error *error) {
     const char *end = NULL;
     bool more = true;
     while (!end && more) {
         size_t left = r->size - r->at;
         if (left) end = memchr(r->text + r->at, '\n', left);
         r->at = end ? (size_t)(end - r->text) + 1 : r->size;
-        if (!end) BASE_TRY(formats_records_more(r, &more, error));
+        if (!end) BASE_TRY(data_records_more(r, &more, error));
     }
     r->line++;
     r->row++;
@@ -68,8 +68,8 @@ static sifr_status drop_line(formats_records *r, sifr_error *error) {
     return too_long(r, error);
 }
 
-sifr_status formats_records_take_line(formats_records *r, const char **line, size_t *size,
-                                      bool *there, sifr_error *error) {
+sifr_status data_records_take_line(data_records *r, const char **line, size_t *size, bool *there,
+                                   sifr_error *error) {
     const char *end = NULL;
     size_t seen = 0;
     bool more = true;
@@ -78,9 +78,9 @@ sifr_status formats_records_take_line(formats_records *r, const char **line, siz
         size_t left = r->size - r->at - seen;
         if (left) end = memchr(r->text + r->at + seen, '\n', left);
         seen += left;
-        bool row = r->kind == FORMATS_RECORDS_JSONL || r->kind == FORMATS_RECORDS_JSON;
-        if (!end && r->unpack && row && seen > FORMATS_ROW_BYTES) return drop_line(r, error);
-        if (!end) BASE_TRY(formats_records_more(r, &more, error));
+        bool row = r->kind == DATA_RECORDS_JSONL || r->kind == DATA_RECORDS_JSON;
+        if (!end && r->unpack && row && seen > DATA_ROW_BYTES) return drop_line(r, error);
+        if (!end) BASE_TRY(data_records_more(r, &more, error));
     }
     *there = r->at < r->size;
     if (!*there) return SIFR_OK;
@@ -92,8 +92,8 @@ sifr_status formats_records_take_line(formats_records *r, const char **line, siz
     return SIFR_OK;
 }
 
-sifr_status formats_records_text(const formats_records *r, const char *text, size_t size,
-                                 json_t **out, sifr_error *error) {
+sifr_status data_records_text(const data_records *r, const char *text, size_t size, json_t **out,
+                              sifr_error *error) {
     if (size && memchr(text, 0, size))
         return base_fail(error, SIFR_FAILED, "%s: line %lld has a NUL byte: not text", r->name,
                          (long long)r->row_line);
@@ -113,7 +113,7 @@ static bool is_blank(const char *line, size_t size) {
 
 /* Characters in front of `text` in its line, for a message; 0 where the line is long, or its begin
  * is no longer at hand. */
-static int64_t column_of(const formats_records *r, const char *text) {
+static int64_t column_of(const data_records *r, const char *text) {
     enum { MOST = 1 << 20 };
     int64_t column = 0;
     const char *at = text;
@@ -122,11 +122,11 @@ static int64_t column_of(const formats_records *r, const char *text) {
     return (at == r->text && !r->unpack) || (at > r->text && at[-1] == '\n') ? column : 0;
 }
 
-sifr_status formats_records_object(const formats_records *r, const char *text, size_t size,
-                                   json_t **row, sifr_error *error) {
-    if (size > FORMATS_ROW_BYTES)
+sifr_status data_records_object(const data_records *r, const char *text, size_t size, json_t **row,
+                                sifr_error *error) {
+    if (size > DATA_ROW_BYTES)
         return base_fail(error, SIFR_FAILED, "%s: line %lld has %zu bytes, more than %d", r->name,
-                         (long long)r->row_line, size, FORMATS_ROW_BYTES);
+                         (long long)r->row_line, size, DATA_ROW_BYTES);
     sifr_status parsed = base_json_parse_from(text, size, r->name, r->row_line, 0, row, error);
     if (parsed != SIFR_USAGE) return parsed;
     int64_t column = column_of(r, text);
@@ -143,14 +143,14 @@ sifr_status formats_records_object(const formats_records *r, const char *text, s
     return base_fail(error, SIFR_FAILED, "%s", said);
 }
 
-static sifr_status read_object(formats_records *r, json_t **row, sifr_error *error) {
+static sifr_status read_object(data_records *r, json_t **row, sifr_error *error) {
     const char *line;
     size_t size;
     bool there;
     *row = NULL;
     do {
         r->row_line = r->line;
-        BASE_TRY(formats_records_take_line(r, &line, &size, &there, error));
+        BASE_TRY(data_records_take_line(r, &line, &size, &there, error));
         if (!there) return SIFR_OK;
     } while (is_blank(line, size));
     r->skippable = true;
@@ -161,15 +161,15 @@ static sifr_status read_object(formats_records *r, json_t **row, sifr_error *err
                          "%s: line %lld is not a JSON object; write each row as an object on a "
                          "line of its own (JSON lines)",
                          r->name, (long long)r->row_line);
-    return formats_records_object(r, line, size, row, error);
+    return data_records_object(r, line, size, row, error);
 }
 
-static sifr_status read_json(formats_records *r, json_t **row, sifr_error *error) {
-    return r->lines ? read_object(r, row, error) : formats_records_element(r, row, error);
+static sifr_status read_json(data_records *r, json_t **row, sifr_error *error) {
+    return r->lines ? read_object(r, row, error) : data_records_element(r, row, error);
 }
 
 /* The columns of the first row, which is kept. */
-static sifr_status look_at_keys(formats_records *r, sifr_error *error) {
+static sifr_status look_at_keys(data_records *r, sifr_error *error) {
     const char *key;
     json_t *value;
     bool whole = true;
@@ -183,7 +183,7 @@ static sifr_status look_at_keys(formats_records *r, sifr_error *error) {
 /* --- CoNLL --- */
 
 /* Appends a line's word and tag. */
-static sifr_status add_word(formats_records *r, const char *line, size_t size, json_t *tokens,
+static sifr_status add_word(data_records *r, const char *line, size_t size, json_t *tokens,
                             json_t *tags, sifr_error *error) {
     size_t word = 0, tag;
     json_t *text;
@@ -195,9 +195,9 @@ static sifr_status add_word(formats_records *r, const char *line, size_t size, j
                          "%s: line %lld has no word and tag; write both, with a tab or blank "
                          "between them",
                          r->name, (long long)r->line - 1);
-    BASE_TRY(formats_records_text(r, line, word, &text, error));
+    BASE_TRY(data_records_text(r, line, word, &text, error));
     if (json_array_append_new(tokens, text) != 0) return base_fail_alloc(error, size);
-    BASE_TRY(formats_records_text(r, line + tag, size - tag, &text, error));
+    BASE_TRY(data_records_text(r, line + tag, size - tag, &text, error));
     return json_array_append_new(tags, text) ? base_fail_alloc(error, size) : SIFR_OK;
 }
 
@@ -206,7 +206,7 @@ static bool is_document_mark(const char *line, size_t size) {
     return size >= sizeof mark - 1 && memcmp(line, mark, sizeof mark - 1) == 0;
 }
 
-static sifr_status read_sentence(formats_records *r, json_t **row, sifr_error *error) {
+static sifr_status read_sentence(data_records *r, json_t **row, sifr_error *error) {
     const char *line;
     size_t size, bytes = 0;
     bool there;
@@ -215,18 +215,18 @@ static sifr_status read_sentence(formats_records *r, json_t **row, sifr_error *e
     *row = NULL;
     r->row_line = r->line;
     while (status == SIFR_OK) {
-        status = formats_records_take_line(r, &line, &size, &there, error);
+        status = data_records_take_line(r, &line, &size, &there, error);
         if (status != SIFR_OK || !there) break;
         bytes += size + 1;
         if (is_blank(line, size) || is_document_mark(line, size)) {
             if (json_array_size(tokens)) break;
             bytes = 0;
             r->row_line = r->line;
-        } else if (bytes > FORMATS_ROW_BYTES) {
+        } else if (bytes > DATA_ROW_BYTES) {
             status = base_fail(error, SIFR_FAILED,
                                "%s: the sentence at line %lld has more than %d bytes; put a blank "
                                "line between sentences",
-                               r->name, (long long)r->row_line, FORMATS_ROW_BYTES);
+                               r->name, (long long)r->row_line, DATA_ROW_BYTES);
         } else {
             status = add_word(r, line, size, tokens, tags, error);
         }
@@ -242,43 +242,43 @@ static sifr_status read_sentence(formats_records *r, json_t **row, sifr_error *e
 
 /* --- Parquet --- */
 
-static sifr_status open_parquet(formats_records *r, const void *data, size_t size,
-                                formats_packing packing, sifr_error *error) {
-    if (packing != FORMATS_PLAIN)
+static sifr_status open_parquet(data_records *r, const void *data, size_t size,
+                                data_packing packing, sifr_error *error) {
+    if (packing != DATA_PLAIN)
         return base_fail(error, SIFR_USAGE,
                          "%s: a packed Parquet file is not read; unpack it (its pages are packed "
                          "anyway)",
                          r->name);
-    BASE_TRY(formats_parquet_open(data, size, r->name, FORMATS_ROW_BYTES, &r->parquet, error));
-    r->columns = json_deep_copy(formats_parquet_columns(r->parquet));
+    BASE_TRY(data_parquet_open(data, size, r->name, DATA_ROW_BYTES, &r->parquet, error));
+    r->columns = json_deep_copy(data_parquet_columns(r->parquet));
     return r->columns ? SIFR_OK : base_fail_alloc(error, 4096);
 }
 
-static sifr_status read_parquet(formats_records *r, json_t **row, sifr_error *error) {
-    sifr_status status = formats_parquet_next(r->parquet, row, &r->skippable, error);
-    r->row = formats_parquet_row(r->parquet);
+static sifr_status read_parquet(data_records *r, json_t **row, sifr_error *error) {
+    sifr_status status = data_parquet_next(r->parquet, row, &r->skippable, error);
+    r->row = data_parquet_row(r->parquet);
     return status;
 }
 
 /* --- any kind --- */
 
-static sifr_status begin(formats_records *r, bool columns, sifr_error *error) {
+static sifr_status begin(data_records *r, bool columns, sifr_error *error) {
     static const char mark[] = "\xEF\xBB\xBF";
     bool more = true;
-    while (more && r->size < 3) BASE_TRY(formats_records_more(r, &more, error));
+    while (more && r->size < 3) BASE_TRY(data_records_more(r, &more, error));
     if (r->size >= 3 && memcmp(r->text, mark, 3) == 0) r->at = 3;
     r->line = 1;
     r->columns =
-        r->kind == FORMATS_RECORDS_CONLL ? json_pack("[s, s]", "tokens", "tags") : json_array();
+        r->kind == DATA_RECORDS_CONLL ? json_pack("[s, s]", "tokens", "tags") : json_array();
     if (!r->columns) return base_fail_alloc(error, 64);
     r->lines = true;
-    if (r->kind == FORMATS_RECORDS_JSON) BASE_TRY(formats_records_look(r, error));
-    if (r->kind == FORMATS_RECORDS_JSONL || r->kind == FORMATS_RECORDS_JSON)
+    if (r->kind == DATA_RECORDS_JSON) BASE_TRY(data_records_look(r, error));
+    if (r->kind == DATA_RECORDS_JSONL || r->kind == DATA_RECORDS_JSON)
         return columns ? look_at_keys(r, error) : SIFR_OK;
-    return r->kind == FORMATS_RECORDS_CONLL ? SIFR_OK : formats_records_header(r, error);
+    return r->kind == DATA_RECORDS_CONLL ? SIFR_OK : data_records_header(r, error);
 }
 
-static sifr_status make(formats_records_kind kind, const char *name, formats_records **out,
+static sifr_status make(data_records_kind kind, const char *name, data_records **out,
                         sifr_error *error) {
     BASE_TRY(base_alloc(1, sizeof **out, out, error));
     (*out)->kind = kind;
@@ -293,78 +293,77 @@ static sifr_status make(formats_records_kind kind, const char *name, formats_rec
 typedef struct records_bytes {
     const void *data;
     size_t size;
-    formats_packing packing;
+    data_packing packing;
     base_map map;
     bool columns; /* of JSON, those of the first row are looked at */
 } records_bytes;
 
-static sifr_status make_reader(formats_records_kind kind, const char *name,
-                               const records_bytes *bytes, formats_records **out,
-                               sifr_error *error) {
+static sifr_status make_reader(data_records_kind kind, const char *name, const records_bytes *bytes,
+                               data_records **out, sifr_error *error) {
     BASE_TRY(make(kind, name, out, error));
-    formats_records *r = *out;
+    data_records *r = *out;
     sifr_status status = SIFR_OK;
-    bool parquet = kind == FORMATS_RECORDS_PARQUET;
+    bool parquet = kind == DATA_RECORDS_PARQUET;
     if (parquet)
         status = open_parquet(r, bytes->data, bytes->size, bytes->packing, error);
-    else if (bytes->packing == FORMATS_PLAIN)
+    else if (bytes->packing == DATA_PLAIN)
         r->text = bytes->data, r->size = bytes->size;
     else
-        status = formats_unpack_open(bytes->packing, bytes->data, bytes->size, r->name, &r->unpack,
-                                     error);
+        status =
+            data_unpack_open(bytes->packing, bytes->data, bytes->size, r->name, &r->unpack, error);
     if (status == SIFR_OK && !parquet) status = begin(r, bytes->columns, error);
     if (status == SIFR_OK) {
         r->map = bytes->map;
         return SIFR_OK;
     }
-    formats_records_close(r);
+    data_records_close(r);
     *out = NULL;
     return status;
 }
 
-sifr_status formats_records_parse_packed(formats_records_kind kind, formats_packing packing,
-                                         const void *data, size_t size, const char *name,
-                                         formats_records **out, sifr_error *error) {
+sifr_status data_records_parse_packed(data_records_kind kind, data_packing packing,
+                                      const void *data, size_t size, const char *name,
+                                      data_records **out, sifr_error *error) {
     records_bytes bytes = {data, size, packing, {0}, true};
     return make_reader(kind, name, &bytes, out, error);
 }
 
-sifr_status formats_records_parse(formats_records_kind kind, const char *text, size_t size,
-                                  const char *name, formats_records **out, sifr_error *error) {
-    return formats_records_parse_packed(kind, FORMATS_PLAIN, text, size, name, out, error);
+sifr_status data_records_parse(data_records_kind kind, const char *text, size_t size,
+                               const char *name, data_records **out, sifr_error *error) {
+    return data_records_parse_packed(kind, DATA_PLAIN, text, size, name, out, error);
 }
 
-static sifr_status open_file(const char *path, bool columns, formats_records **out,
+static sifr_status open_file(const char *path, bool columns, data_records **out,
                              sifr_error *error) {
-    formats_records_kind kind;
+    data_records_kind kind;
     records_bytes bytes = {.columns = columns};
     size_t length;
     *out = NULL;
-    if (!formats_records_kind_of(path, &kind))
+    if (!data_records_kind_of(path, &kind))
         return base_fail(error, SIFR_USAGE,
                          "%s: rows are read from files named .csv, .tsv, .json, .jsonl or .conll, "
                          "each also .gz or .zst, and .parquet; rename or convert it",
                          path);
     BASE_TRY(base_map_file(path, &bytes.map, error));
     bytes.data = bytes.map.data, bytes.size = bytes.map.size;
-    bytes.packing = formats_packing_of(path, &length);
+    bytes.packing = data_packing_of(path, &length);
     sifr_status status = make_reader(kind, path, &bytes, out, error);
     if (status != SIFR_OK) base_unmap(&bytes.map);
     return status;
 }
 
-sifr_status formats_records_open(const char *path, formats_records **out, sifr_error *error) {
+sifr_status data_records_open(const char *path, data_records **out, sifr_error *error) {
     return open_file(path, true, out, error);
 }
 
-sifr_status formats_records_open_rows(const char *path, formats_records **out, sifr_error *error) {
+sifr_status data_records_open_rows(const char *path, data_records **out, sifr_error *error) {
     return open_file(path, false, out, error);
 }
 
-void formats_records_close(formats_records *r) {
+void data_records_close(data_records *r) {
     if (!r) return;
-    formats_parquet_close(r->parquet);
-    formats_unpack_close(r->unpack);
+    data_parquet_close(r->parquet);
+    data_unpack_close(r->unpack);
     base_unmap(&r->map);
     json_decref(r->columns);
     json_decref(r->peeked);
@@ -374,34 +373,34 @@ void formats_records_close(formats_records *r) {
     free(r);
 }
 
-const json_t *formats_records_columns(const formats_records *r) {
+const json_t *data_records_columns(const data_records *r) {
     return r->columns;
 }
 
-sifr_status formats_records_next(formats_records *r, json_t **row, sifr_error *error) {
+sifr_status data_records_next(data_records *r, json_t **row, sifr_error *error) {
     *row = r->peeked;
     r->peeked = NULL;
     if (*row) return SIFR_OK;
     r->skippable = false;
     if (r->parquet) return read_parquet(r, row, error);
-    if (r->kind == FORMATS_RECORDS_CONLL) return read_sentence(r, row, error);
-    if (r->kind == FORMATS_RECORDS_CSV || r->kind == FORMATS_RECORDS_TSV)
-        return formats_records_fields(r, row, error);
+    if (r->kind == DATA_RECORDS_CONLL) return read_sentence(r, row, error);
+    if (r->kind == DATA_RECORDS_CSV || r->kind == DATA_RECORDS_TSV)
+        return data_records_fields(r, row, error);
     return read_json(r, row, error);
 }
 
-bool formats_records_skippable(const formats_records *r) {
+bool data_records_skippable(const data_records *r) {
     return r->skippable;
 }
 
-int64_t formats_records_row(const formats_records *r) {
+int64_t data_records_row(const data_records *r) {
     return r->row;
 }
 
-int64_t formats_records_line(const formats_records *r) {
+int64_t data_records_line(const data_records *r) {
     return r->row_line;
 }
 
-const char *formats_records_name(const formats_records *r) {
+const char *data_records_name(const data_records *r) {
     return r->name;
 }

@@ -5,10 +5,10 @@
 #include "data/records/records_internal.h"
 
 /* The next byte that is no blank, which stays; 0 at the end of the file. */
-static sifr_status find_byte(formats_records *r, char *out, sifr_error *error) {
+static sifr_status find_byte(data_records *r, char *out, sifr_error *error) {
     bool more = true;
     for (;; r->at++) {
-        while (more && r->at == r->size) BASE_TRY(formats_records_more(r, &more, error));
+        while (more && r->at == r->size) BASE_TRY(data_records_more(r, &more, error));
         *out = r->at < r->size ? r->text[r->at] : 0;
         if (r->at == r->size || !*out || !strchr(" \t\r\n", *out)) return SIFR_OK;
         r->line += *out == '\n';
@@ -35,11 +35,11 @@ static bool ends_object(array_scan *s, char c) {
 }
 
 /* The bytes of the object at `at`, which are at hand after it. */
-static sifr_status find_end(formats_records *r, size_t *size, sifr_error *error) {
+static sifr_status find_end(data_records *r, size_t *size, sifr_error *error) {
     array_scan scan = {0};
     bool more = true;
     for (*size = 0;; ++*size) {
-        while (more && r->at + *size == r->size) BASE_TRY(formats_records_more(r, &more, error));
+        while (more && r->at + *size == r->size) BASE_TRY(data_records_more(r, &more, error));
         if (r->at + *size == r->size)
             return base_fail(error, SIFR_FAILED,
                              "%s: the file ends inside row %lld, which begins at line %lld",
@@ -50,15 +50,15 @@ static sifr_status find_end(formats_records *r, size_t *size, sifr_error *error)
             ++*size;
             return SIFR_OK;
         }
-        if (*size > FORMATS_ROW_BYTES)
+        if (*size > DATA_ROW_BYTES)
             return base_fail(error, SIFR_FAILED,
                              "%s: row %lld, at line %lld, has more than %d bytes", r->name,
-                             (long long)r->row, (long long)r->row_line, FORMATS_ROW_BYTES);
+                             (long long)r->row, (long long)r->row_line, DATA_ROW_BYTES);
     }
 }
 
 /* What stands where an object should. */
-static sifr_status no_object(const formats_records *r, char c, sifr_error *error) {
+static sifr_status no_object(const data_records *r, char c, sifr_error *error) {
     if (!r->array)
         return base_fail(error, SIFR_FAILED, "%s: line %lld: no object begins there", r->name,
                          (long long)r->line);
@@ -76,11 +76,11 @@ static sifr_status no_object(const formats_records *r, char c, sifr_error *error
 }
 
 /* Passes over an element that is no object, to the comma or bracket behind it. */
-static sifr_status pass_element(formats_records *r, sifr_error *error) {
+static sifr_status pass_element(data_records *r, sifr_error *error) {
     array_scan scan = {0};
     bool more = true;
     for (;; r->at++) {
-        while (more && r->at == r->size) BASE_TRY(formats_records_more(r, &more, error));
+        while (more && r->at == r->size) BASE_TRY(data_records_more(r, &more, error));
         if (r->at == r->size) return no_object(r, 0, error);
         char c = r->text[r->at];
         if (!scan.string && scan.depth == 0 && (c == ',' || c == ']')) return SIFR_OK;
@@ -90,7 +90,7 @@ static sifr_status pass_element(formats_records *r, sifr_error *error) {
 }
 
 /* The bracket or comma before an element; *ends behind the last one. */
-static sifr_status take_mark(formats_records *r, bool *ends, sifr_error *error) {
+static sifr_status take_mark(data_records *r, bool *ends, sifr_error *error) {
     char c;
     BASE_TRY(find_byte(r, &c, error));
     *ends = r->opened && c == ']';
@@ -115,7 +115,7 @@ static sifr_status take_mark(formats_records *r, bool *ends, sifr_error *error) 
 }
 
 /* To the next object. */
-static sifr_status find_object(formats_records *r, bool *ends, sifr_error *error) {
+static sifr_status find_object(data_records *r, bool *ends, sifr_error *error) {
     char c;
     if (r->array) return take_mark(r, ends, error);
     BASE_TRY(find_byte(r, &c, error));
@@ -123,7 +123,7 @@ static sifr_status find_object(formats_records *r, bool *ends, sifr_error *error
     return SIFR_OK;
 }
 
-sifr_status formats_records_element(formats_records *r, json_t **row, sifr_error *error) {
+sifr_status data_records_element(data_records *r, json_t **row, sifr_error *error) {
     bool ends = r->closed;
     size_t size;
     char c;
@@ -142,10 +142,10 @@ sifr_status formats_records_element(formats_records *r, json_t **row, sifr_error
     const char *text = r->text + r->at;
     r->at += size;
     r->skippable = true;
-    return formats_records_object(r, text, size, row, error);
+    return data_records_object(r, text, size, row, error);
 }
 
-sifr_status formats_records_look(formats_records *r, sifr_error *error) {
+sifr_status data_records_look(data_records *r, sifr_error *error) {
     array_scan scan = {0};
     const char *line;
     size_t size;
@@ -155,7 +155,7 @@ sifr_status formats_records_look(formats_records *r, sifr_error *error) {
     r->array = c == '[';
     r->lines = c != '[' && c != '{';
     if (c != '{') return SIFR_OK;
-    BASE_TRY(formats_records_take_line(r, &line, &size, &there, error));
+    BASE_TRY(data_records_take_line(r, &line, &size, &there, error));
     for (size_t i = 0; i < size && !r->lines; i++) r->lines = ends_object(&scan, line[i]);
     r->at = (size_t)(line - r->text);
     r->line--;

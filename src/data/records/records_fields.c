@@ -7,7 +7,7 @@
 enum { COLUMNS_AT_MOST = 4096, FIELD_BYTES = 1 << 26 };
 
 /* Appends to the field. */
-static sifr_status append(formats_records *r, const char *text, size_t size, sifr_error *error) {
+static sifr_status append(data_records *r, const char *text, size_t size, sifr_error *error) {
     if (size > FIELD_BYTES || r->field_size + size > FIELD_BYTES)
         return base_fail(error, SIFR_FAILED, "%s: line %lld has a field of more than %d bytes",
                          r->name, (long long)r->row_line, FIELD_BYTES);
@@ -18,7 +18,7 @@ static sifr_status append(formats_records *r, const char *text, size_t size, sif
 }
 
 /* From behind the opening quote to behind the closing one. */
-static sifr_status read_quoted(formats_records *r, sifr_error *error) {
+static sifr_status read_quoted(data_records *r, sifr_error *error) {
     for (;;) {
         const char *from = r->text + r->at;
         const char *quote = r->at < r->size ? memchr(from, '"', r->size - r->at) : NULL;
@@ -36,7 +36,7 @@ static sifr_status read_quoted(formats_records *r, sifr_error *error) {
     }
 }
 
-static sifr_status read_plain(formats_records *r, char separator, sifr_error *error) {
+static sifr_status read_plain(data_records *r, char separator, sifr_error *error) {
     size_t start = r->at, end;
     while (r->at < r->size && r->text[r->at] != separator && r->text[r->at] != '\n') r->at++;
     end = r->at;
@@ -46,11 +46,11 @@ static sifr_status read_plain(formats_records *r, char separator, sifr_error *er
 }
 
 /* A field, with what is behind it: *last where that ends the row. */
-static sifr_status read_field(formats_records *r, bool *last, sifr_error *error) {
-    char separator = r->kind == FORMATS_RECORDS_CSV ? ',' : '\t';
+static sifr_status read_field(data_records *r, bool *last, sifr_error *error) {
+    char separator = r->kind == DATA_RECORDS_CSV ? ',' : '\t';
     r->field_size = 0;
     *last = true;
-    if (r->kind == FORMATS_RECORDS_CSV && r->at < r->size && r->text[r->at] == '"') {
+    if (r->kind == DATA_RECORDS_CSV && r->at < r->size && r->text[r->at] == '"') {
         r->at++;
         BASE_TRY(read_quoted(r, error));
     } else {
@@ -69,7 +69,7 @@ static sifr_status read_field(formats_records *r, bool *last, sifr_error *error)
 }
 
 /* To the next line that is not empty; *there is false at the end. */
-static sifr_status find_row(formats_records *r, bool *there, sifr_error *error) {
+static sifr_status find_row(data_records *r, bool *there, sifr_error *error) {
     bool more = true;
     while (more) {
         for (; r->at < r->size; r->at++) {
@@ -80,7 +80,7 @@ static sifr_status find_row(formats_records *r, bool *there, sifr_error *error) 
         }
         r->row_line = r->line;
         if (r->at < r->size) break;
-        BASE_TRY(formats_records_more(r, &more, error));
+        BASE_TRY(data_records_more(r, &more, error));
     }
     *there = r->at < r->size;
     return SIFR_OK;
@@ -101,12 +101,12 @@ static row_place follow(row_place place, bool quotes, char separator, char c) {
 }
 
 /* Unpacks until the whole row is at hand. */
-static sifr_status need_row(formats_records *r, sifr_error *error) {
-    bool quotes = r->kind == FORMATS_RECORDS_CSV, more = r->unpack != NULL;
+static sifr_status need_row(data_records *r, sifr_error *error) {
+    bool quotes = r->kind == DATA_RECORDS_CSV, more = r->unpack != NULL;
     char separator = quotes ? ',' : '\t';
     row_place place = ROW_FIELD_BEGINS;
     for (size_t i = 0; more; i++) {
-        while (more && r->at + i == r->size) BASE_TRY(formats_records_more(r, &more, error));
+        while (more && r->at + i == r->size) BASE_TRY(data_records_more(r, &more, error));
         if (r->at + i == r->size) break;
         char c = r->text[r->at + i];
         if (c == '\n' && place != ROW_IN_QUOTES) break;
@@ -115,7 +115,7 @@ static sifr_status need_row(formats_records *r, sifr_error *error) {
     return SIFR_OK;
 }
 
-sifr_status formats_records_header(formats_records *r, sifr_error *error) {
+sifr_status data_records_header(data_records *r, sifr_error *error) {
     bool last = false, there;
     BASE_TRY(find_row(r, &there, error));
     if (!there)
@@ -126,7 +126,7 @@ sifr_status formats_records_header(formats_records *r, sifr_error *error) {
         json_t *name, *other;
         size_t i;
         BASE_TRY(read_field(r, &last, error));
-        BASE_TRY(formats_records_text(r, r->field, r->field_size, &name, error));
+        BASE_TRY(data_records_text(r, r->field, r->field_size, &name, error));
         json_array_foreach(r->columns, i, other) {
             if (!json_equal(name, other)) continue;
             json_decref(name);
@@ -143,19 +143,19 @@ sifr_status formats_records_header(formats_records *r, sifr_error *error) {
     return SIFR_OK;
 }
 
-static sifr_status wrong_count(const formats_records *r, const char *more, size_t count,
+static sifr_status wrong_count(const data_records *r, const char *more, size_t count,
                                sifr_error *error) {
     return base_fail(error, SIFR_FAILED,
                      "%s: line %lld has %s%zu field%s, but the first line names %zu column%s; "
                      "%s",
                      r->name, (long long)r->row_line, more, count, count == 1 ? "" : "s",
                      json_array_size(r->columns), json_array_size(r->columns) == 1 ? "" : "s",
-                     r->kind == FORMATS_RECORDS_CSV ? "quote fields that hold commas or newlines"
-                                                    : "no field may hold a tab or a newline");
+                     r->kind == DATA_RECORDS_CSV ? "quote fields that hold commas or newlines"
+                                                 : "no field may hold a tab or a newline");
 }
 
 /* The fields of a row into an object, as far as the row goes or up to a fault. */
-static sifr_status read_fields(formats_records *r, json_t *row, bool *last, sifr_error *error) {
+static sifr_status read_fields(data_records *r, json_t *row, bool *last, sifr_error *error) {
     size_t count = 0, columns = json_array_size(r->columns);
     json_t *value;
     for (; !*last; count++) {
@@ -163,7 +163,7 @@ static sifr_status read_fields(formats_records *r, json_t *row, bool *last, sifr
         sifr_status status = read_field(r, last, error);
         r->skippable = status == SIFR_OK;
         if (status == SIFR_OK)
-            status = formats_records_text(r, r->field, r->field_size, &value, error);
+            status = data_records_text(r, r->field, r->field_size, &value, error);
         BASE_TRY(status);
         const char *name = json_string_value(json_array_get(r->columns, count));
         if (json_object_set_new(row, name, value) != 0) return base_fail_alloc(error, 64);
@@ -171,7 +171,7 @@ static sifr_status read_fields(formats_records *r, json_t *row, bool *last, sifr
     return count < columns ? wrong_count(r, "", count, error) : SIFR_OK;
 }
 
-sifr_status formats_records_fields(formats_records *r, json_t **out, sifr_error *error) {
+sifr_status data_records_fields(data_records *r, json_t **out, sifr_error *error) {
     bool last = false, there;
     *out = NULL;
     BASE_TRY(find_row(r, &there, error));

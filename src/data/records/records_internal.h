@@ -1,21 +1,21 @@
 /* Private to src/formats/records/. */
-#ifndef FORMATS_RECORDS_INTERNAL_H
-#define FORMATS_RECORDS_INTERNAL_H
+#ifndef DATA_RECORDS_INTERNAL_H
+#define DATA_RECORDS_INTERNAL_H
 
 #include "base/file.h"
 #include "data/parquet/parquet.h"
 #include "data/records/records.h"
 #include "data/records/unpack.h"
 
-struct formats_records {
-    formats_records_kind kind;
+struct data_records {
+    data_records_kind kind;
     char *name;
-    base_map map;     /* of formats_records_open */
+    base_map map;     /* of data_records_open */
     const char *text; /* the whole file or, where `unpack` is, what of it is at hand */
     size_t size, at;
-    formats_parquet *parquet; /* of that kind, in place of all below but the columns */
-    formats_unpack *unpack;   /* what comes behind `text`; NULL: nothing does */
-    char *window;             /* `text`, where it is unpacked */
+    data_parquet *parquet; /* of that kind, in place of all below but the columns */
+    data_unpack *unpack;   /* what comes behind `text`; NULL: nothing does */
+    char *window;          /* `text`, where it is unpacked */
     size_t window_room;
     int64_t line;        /* of `at` */
     int64_t row_line;    /* of the last row */
@@ -31,35 +31,34 @@ struct formats_records {
 };
 
 /* A row takes some ten times its bytes as an object. */
-enum { FORMATS_ROW_BYTES = 1 << 26 };
+enum { DATA_ROW_BYTES = 1 << 26 };
 
 /* Unpacks more behind what is at hand, which stays from `at` on and may move. SIFR_FAILED where
  * that is more than a row may have. *more is false at the end of the file. */
-sifr_status formats_records_more(formats_records *records, bool *more,
-                                 sifr_error *error) SIFR_MUST_CHECK;
+sifr_status data_records_more(data_records *records, bool *more, sifr_error *error) SIFR_MUST_CHECK;
 
 /* The bytes up to the end of the line, without it, until more is unpacked; *there is false behind
  * the last line. */
-sifr_status formats_records_take_line(formats_records *records, const char **line, size_t *size,
-                                      bool *there, sifr_error *error) SIFR_MUST_CHECK;
+sifr_status data_records_take_line(data_records *records, const char **line, size_t *size,
+                                   bool *there, sifr_error *error) SIFR_MUST_CHECK;
 
 /* An object of JSON that was cut out of the file, from line row_line on. */
-sifr_status formats_records_object(const formats_records *records, const char *text, size_t size,
-                                   json_t **row, sifr_error *error) SIFR_MUST_CHECK;
+sifr_status data_records_object(const data_records *records, const char *text, size_t size,
+                                json_t **row, sifr_error *error) SIFR_MUST_CHECK;
 
 /* records_array.c: how rows of JSON stand, by what begins the file. */
-sifr_status formats_records_look(formats_records *records, sifr_error *error) SIFR_MUST_CHECK;
+sifr_status data_records_look(data_records *records, sifr_error *error) SIFR_MUST_CHECK;
 /* An element of the array, or an object that others follow. */
-sifr_status formats_records_element(formats_records *records, json_t **row,
-                                    sifr_error *error) SIFR_MUST_CHECK;
+sifr_status data_records_element(data_records *records, json_t **row,
+                                 sifr_error *error) SIFR_MUST_CHECK;
 
 /* A string of the file as JSON; SIFR_FAILED, with file and line, unless it is UTF-8 without NUL. */
-sifr_status formats_records_text(const formats_records *records, const char *text, size_t size,
-                                 json_t **out, sifr_error *error) SIFR_MUST_CHECK;
+sifr_status data_records_text(const data_records *records, const char *text, size_t size,
+                              json_t **out, sifr_error *error) SIFR_MUST_CHECK;
 
 /* CSV and TSV: the names of the columns; a row. */
-sifr_status formats_records_header(formats_records *records, sifr_error *error) SIFR_MUST_CHECK;
-sifr_status formats_records_fields(formats_records *records, json_t **row,
-                                   sifr_error *error) SIFR_MUST_CHECK;
+sifr_status data_records_header(data_records *records, sifr_error *error) SIFR_MUST_CHECK;
+sifr_status data_records_fields(data_records *records, json_t **row,
+                                sifr_error *error) SIFR_MUST_CHECK;
 
 #endif

@@ -6,20 +6,20 @@
 #include "base/json.h"
 #include "data/records/row_forms.h"
 
-static const char *const type_names[FORMATS_ROW_TYPES] = {
-    [FORMATS_ROW_TEXT] = "text",         [FORMATS_ROW_PROMPT_COMPLETION] = "prompt_completion",
-    [FORMATS_ROW_ALPACA] = "alpaca",     [FORMATS_ROW_SHAREGPT] = "sharegpt",
-    [FORMATS_ROW_MESSAGES] = "messages", [FORMATS_ROW_PREFERENCE] = "preference",
+static const char *const type_names[DATA_ROW_TYPES] = {
+    [DATA_ROW_TEXT] = "text",         [DATA_ROW_PROMPT_COMPLETION] = "prompt_completion",
+    [DATA_ROW_ALPACA] = "alpaca",     [DATA_ROW_SHAREGPT] = "sharegpt",
+    [DATA_ROW_MESSAGES] = "messages", [DATA_ROW_PREFERENCE] = "preference",
 };
 
-const char *formats_row_type_name(formats_row_type type) {
+const char *data_row_type_name(data_row_type type) {
     return type_names[type];
 }
 
 /* --- fields --- */
 
 /* A name of the table stands by itself, or goes by dots into objects and lists. */
-json_t *formats_row_get(const json_t *row, const char *name) {
+json_t *data_row_get(const json_t *row, const char *name) {
     json_t *value = json_object_get(row, name);
     const char *dot = value ? NULL : strchr(name, '.');
     char part[32];
@@ -36,12 +36,12 @@ json_t *formats_row_get(const json_t *row, const char *name) {
     return json_array_get(json_object_get(value, part), (size_t)strtoul(dot + 1, NULL, 10));
 }
 
-bool formats_row_emptied(const json_t *row, const char *name, char list[64]) {
+bool data_row_emptied(const json_t *row, const char *name, char list[64]) {
     const char *dot = strrchr(name, '.');
     if (!dot || dot[1] < '0' || dot[1] > '9' || (size_t)(dot - name) >= 64) return false;
     memcpy(list, name, (size_t)(dot - name));
     list[dot - name] = '\0';
-    const json_t *value = formats_row_get(row, list);
+    const json_t *value = data_row_get(row, list);
     return json_is_array(value) && json_array_size(value) == 0;
 }
 
@@ -52,12 +52,12 @@ static int weigh(const json_t *value, bool optional) {
     return json_is_null(value) || empty ? 1 : 2;
 }
 
-const char *formats_form_field(const formats_form *form, formats_part part, const json_t *row) {
-    const formats_field *field = &form->fields[part];
+const char *data_form_field(const data_form *form, data_form_part part, const json_t *row) {
+    const data_field *field = &form->fields[part];
     const char *best = field->names[0];
     int most = 0;
-    for (size_t i = 0; i < FORMATS_FIELD_NAMES && field->names[i]; i++) {
-        int weight = weigh(formats_row_get(row, field->names[i]), field->optional);
+    for (size_t i = 0; i < DATA_FIELD_NAMES && field->names[i]; i++) {
+        int weight = weigh(data_row_get(row, field->names[i]), field->optional);
         if (weight > most) best = field->names[i], most = weight;
     }
     return best;
@@ -70,24 +70,23 @@ static bool is_in(const char *field, const char *member) {
 }
 
 /* Tools have a place in messages alone, not beside a prompt and answers that are texts. */
-static bool has_no_tools(const formats_form *form, const json_t *row) {
-    bool texts =
-        form->type == FORMATS_ROW_PROMPT_COMPLETION ||
-        (form->type == FORMATS_ROW_PREFERENCE && !form->fields[FORMATS_PART_SYSTEM].names[0]);
-    const char *answer = formats_form_field(form, FORMATS_PART_ANSWER, row);
-    if (!texts || !json_is_string(formats_row_get(row, answer))) return false;
-    json_t *first = formats_first_of(row, answer);
+static bool has_no_tools(const data_form *form, const json_t *row) {
+    bool texts = form->type == DATA_ROW_PROMPT_COMPLETION ||
+                 (form->type == DATA_ROW_PREFERENCE && !form->fields[DATA_PART_SYSTEM].names[0]);
+    const char *answer = data_form_field(form, DATA_PART_ANSWER, row);
+    if (!texts || !json_is_string(data_row_get(row, answer))) return false;
+    json_t *first = data_first_of(row, answer);
     bool text = !json_is_object(first);
     json_decref(first);
     return text;
 }
 
-bool formats_form_reads(const formats_form *form, const json_t *row, const char *name) {
-    for (int part = 0; part < FORMATS_PARTS; part++) {
-        const char *field = formats_form_field(form, (formats_part)part, row);
+bool data_form_reads(const data_form *form, const json_t *row, const char *name) {
+    for (int part = 0; part < DATA_PARTS; part++) {
+        const char *field = data_form_field(form, (data_form_part)part, row);
         if (!field || !is_in(field, name)) continue;
-        if (part == FORMATS_PART_TOOLS) return !has_no_tools(form, row);
-        return part != FORMATS_PART_MARK || formats_form_mark(form, row) >= 0;
+        if (part == DATA_PART_TOOLS) return !has_no_tools(form, row);
+        return part != DATA_PART_MARK || data_form_mark(form, row) >= 0;
     }
     return false;
 }
@@ -104,15 +103,15 @@ static int mark_of(const json_t *value) {
     return -1;
 }
 
-int formats_form_mark(const formats_form *form, const json_t *row) {
-    const char *field = formats_form_field(form, FORMATS_PART_MARK, row);
+int data_form_mark(const data_form *form, const json_t *row) {
+    const char *field = data_form_field(form, DATA_PART_MARK, row);
     return field ? mark_of(json_object_get(row, field)) : -1;
 }
 
 /* --- kinds --- */
 
-json_t *formats_first_of(const json_t *row, const char *field) {
-    json_t *value = formats_row_get(row, field), *parsed = NULL;
+json_t *data_first_of(const json_t *row, const char *field) {
+    json_t *value = data_row_get(row, field), *parsed = NULL;
     const char *text = json_string_value(value);
     if (text && base_json_parse(text, json_string_length(value), "", &parsed, NULL) != SIFR_OK)
         return NULL;
@@ -134,66 +133,66 @@ static bool is_answer(const json_t *turn) {
     return false;
 }
 
-static bool is_of(const json_t *value, const json_t *first, formats_field_kind kind) {
+static bool is_of(const json_t *value, const json_t *first, data_field_kind kind) {
     bool turns = has(first, "from") && !has(first, "role");
     switch (kind) {
-    case FORMATS_FIELD_ANY:
+    case DATA_FIELD_ANY:
         return true;
-    case FORMATS_FIELD_TURNS:
+    case DATA_FIELD_TURNS:
         return turns;
-    case FORMATS_FIELD_OTHERS:
+    case DATA_FIELD_OTHERS:
         return !turns;
-    case FORMATS_FIELD_TEXTS:
+    case DATA_FIELD_TEXTS:
         return json_is_string(first);
-    case FORMATS_FIELD_PAIRS:
+    case DATA_FIELD_PAIRS:
         return has(first, "input") && has(first, "output");
-    case FORMATS_FIELD_TEXT:
+    case DATA_FIELD_TEXT:
         return json_is_string(value) && !json_is_object(first);
-    case FORMATS_FIELD_LIST:
+    case DATA_FIELD_LIST:
         return has(first, "role");
-    case FORMATS_FIELD_WHOLE:
+    case DATA_FIELD_WHOLE:
         return json_is_string(value) || json_is_array(value);
-    case FORMATS_FIELD_ONE:
+    case DATA_FIELD_ONE:
         return json_is_object(value) || is_answer(first) ||
                (json_is_string(value) && !json_is_object(first));
-    case FORMATS_FIELD_CALLS:
+    case DATA_FIELD_CALLS:
         return has(first, "name");
     }
     return false;
 }
 
 /* `nulls`: a field that is null is there. */
-static bool has_field(const json_t *row, const formats_form *form, formats_part part, bool nulls) {
-    const formats_field *field = &form->fields[part];
-    const char *name = formats_form_field(form, part, row);
+static bool has_field(const json_t *row, const data_form *form, data_form_part part, bool nulls) {
+    const data_field *field = &form->fields[part];
+    const char *name = data_form_field(form, part, row);
     if (!name || field->optional) return true;
-    const json_t *value = formats_row_get(row, name);
+    const json_t *value = data_row_get(row, name);
     char list[64];
-    if (!value && formats_row_emptied(row, name, list)) return true;
+    if (!value && data_row_emptied(row, name, list)) return true;
     if (!value || (json_is_null(value) && !nulls)) return false;
-    if (field->kind == FORMATS_FIELD_ANY) return true;
-    json_t *first = formats_first_of(row, name);
+    if (field->kind == DATA_FIELD_ANY) return true;
+    json_t *first = data_first_of(row, name);
     bool fits = is_of(value, first, field->kind);
     json_decref(first);
     return fits;
 }
 
-const formats_form *formats_form_match(const json_t *row, formats_row_type type) {
-    const formats_form *form;
+const data_form *data_form_match(const json_t *row, data_row_type type) {
+    const data_form *form;
     for (int nulls = 0; nulls < 2; nulls++) {
-        for (size_t i = 0; (form = formats_form_at(i)) != NULL; i++) {
-            bool fits = type == FORMATS_ROW_TYPES || type == form->type;
-            for (int part = 0; fits && part < FORMATS_PARTS; part++)
-                fits = has_field(row, form, (formats_part)part, nulls);
+        for (size_t i = 0; (form = data_form_at(i)) != NULL; i++) {
+            bool fits = type == DATA_ROW_TYPES || type == form->type;
+            for (int part = 0; fits && part < DATA_PARTS; part++)
+                fits = has_field(row, form, (data_form_part)part, nulls);
             if (fits) return form;
         }
     }
     return NULL;
 }
 
-const formats_form *formats_form_of(formats_row_type type) {
-    const formats_form *form = NULL;
+const data_form *data_form_of(data_row_type type) {
+    const data_form *form = NULL;
     for (size_t i = 0; !form || strcmp(form->name, type_names[type]) != 0; i++)
-        form = formats_form_at(i);
+        form = data_form_at(i);
     return form;
 }

@@ -12,8 +12,8 @@
 /* zlib counts in unsigned int. zstd's window is what its own program takes without being asked. */
 enum { PIECE = 1 << 30, WINDOW_LOG = 27, GZIP_WINDOW = 16 + 15 };
 
-struct formats_unpack {
-    formats_packing packing;
+struct data_unpack {
+    data_packing packing;
     const char *name;
     const uint8_t *data;
     size_t size, at;
@@ -23,11 +23,11 @@ struct formats_unpack {
     bool begun;  /* one was there */
 };
 
-formats_packing formats_packing_of(const char *path, size_t *length) {
+data_packing data_packing_of(const char *path, size_t *length) {
     static const struct {
         const char *end;
-        formats_packing packing;
-    } ends[] = {{".gz", FORMATS_GZIP}, {".zst", FORMATS_ZSTD}};
+        data_packing packing;
+    } ends[] = {{".gz", DATA_GZIP}, {".zst", DATA_ZSTD}};
     *length = strlen(path);
     for (size_t i = 0; i < sizeof ends / sizeof *ends; i++) {
         size_t size = strlen(ends[i].end);
@@ -35,18 +35,18 @@ formats_packing formats_packing_of(const char *path, size_t *length) {
         *length -= size;
         return ends[i].packing;
     }
-    return FORMATS_PLAIN;
+    return DATA_PLAIN;
 }
 
-sifr_status formats_unpack_open(formats_packing packing, const void *data, size_t size,
-                                const char *name, formats_unpack **out, sifr_error *error) {
-    formats_unpack *u;
+sifr_status data_unpack_open(data_packing packing, const void *data, size_t size, const char *name,
+                             data_unpack **out, sifr_error *error) {
+    data_unpack *u;
     bool made = true;
     *out = NULL;
     BASE_TRY(base_alloc(1, sizeof *u, &u, error));
-    *u = (formats_unpack){.packing = packing, .name = name, .data = data, .size = size};
-    if (packing == FORMATS_GZIP) made = inflateInit2(&u->gzip, GZIP_WINDOW) == Z_OK;
-    if (packing == FORMATS_ZSTD) {
+    *u = (data_unpack){.packing = packing, .name = name, .data = data, .size = size};
+    if (packing == DATA_GZIP) made = inflateInit2(&u->gzip, GZIP_WINDOW) == Z_OK;
+    if (packing == DATA_ZSTD) {
         u->zstd = ZSTD_createDStream();
         made = u->zstd &&
                !ZSTD_isError(ZSTD_DCtx_setParameter(u->zstd, ZSTD_d_windowLogMax, WINDOW_LOG));
@@ -55,34 +55,34 @@ sifr_status formats_unpack_open(formats_packing packing, const void *data, size_
         *out = u;
         return SIFR_OK;
     }
-    formats_unpack_close(u);
+    data_unpack_close(u);
     return base_fail_alloc(error, 1 << 16);
 }
 
-void formats_unpack_close(formats_unpack *u) {
+void data_unpack_close(data_unpack *u) {
     if (!u) return;
-    if (u->packing == FORMATS_GZIP) inflateEnd(&u->gzip);
+    if (u->packing == DATA_GZIP) inflateEnd(&u->gzip);
     ZSTD_freeDStream(u->zstd);
     free(u);
 }
 
-static sifr_status damaged(const formats_unpack *u, const char *what, sifr_error *error) {
+static sifr_status damaged(const data_unpack *u, const char *what, sifr_error *error) {
     return base_fail(error, SIFR_FAILED, "%s: damaged %s data at byte %zu: %s; pack it anew",
-                     u->name, u->packing == FORMATS_GZIP ? "gzip" : "zstd", u->at, what);
+                     u->name, u->packing == DATA_GZIP ? "gzip" : "zstd", u->at, what);
 }
 
-static sifr_status cut_short(const formats_unpack *u, sifr_error *error) {
+static sifr_status cut_short(const data_unpack *u, sifr_error *error) {
     return damaged(u, u->begun ? "the file is cut short" : "there is none", error);
 }
 
 /* gzip's own program takes zeros behind the last member, as tapes have them. */
-static bool only_zeros(const formats_unpack *u) {
+static bool only_zeros(const data_unpack *u) {
     for (size_t i = u->at; i < u->size; i++)
         if (u->data[i]) return false;
     return true;
 }
 
-static sifr_status read_gzip(formats_unpack *u, void *out, size_t size, size_t *got,
+static sifr_status read_gzip(data_unpack *u, void *out, size_t size, size_t *got,
                              sifr_error *error) {
     z_stream *z = &u->gzip;
     while (*got == 0) {
@@ -106,7 +106,7 @@ static sifr_status read_gzip(formats_unpack *u, void *out, size_t size, size_t *
     return SIFR_OK;
 }
 
-static sifr_status read_zstd(formats_unpack *u, void *out, size_t size, size_t *got,
+static sifr_status read_zstd(data_unpack *u, void *out, size_t size, size_t *got,
                              sifr_error *error) {
     while (*got == 0) {
         if (!u->inside && u->begun && u->at == u->size) return SIFR_OK;
@@ -124,12 +124,12 @@ static sifr_status read_zstd(formats_unpack *u, void *out, size_t size, size_t *
     return SIFR_OK;
 }
 
-sifr_status formats_unpack_read(formats_unpack *u, void *out, size_t size, size_t *got,
-                                sifr_error *error) {
+sifr_status data_unpack_read(data_unpack *u, void *out, size_t size, size_t *got,
+                             sifr_error *error) {
     *got = 0;
     if (size == 0) return SIFR_OK;
-    if (u->packing == FORMATS_GZIP) return read_gzip(u, out, size, got, error);
-    if (u->packing == FORMATS_ZSTD) return read_zstd(u, out, size, got, error);
+    if (u->packing == DATA_GZIP) return read_gzip(u, out, size, got, error);
+    if (u->packing == DATA_ZSTD) return read_zstd(u, out, size, got, error);
     *got = u->size - u->at < size ? u->size - u->at : size;
     if (*got) memcpy(out, u->data + u->at, *got);
     u->at += *got;

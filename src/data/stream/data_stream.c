@@ -15,14 +15,14 @@
 
 /* A token store as a part of the stream. */
 typedef struct data_part {
-    formats_token_store store;
+    data_token_store store;
     int64_t tokens;  /* with separators */
     int64_t *starts; /* start of each document in the part, and the end; NULL: no separators are
                         inserted */
     bool open;
 } data_part;
 
-struct train_stream {
+struct data_stream {
     data_part *parts;
     size_t count, part_room, start_room;
     int32_t separator; /* -1: none */
@@ -32,27 +32,27 @@ struct train_stream {
 };
 
 /* Whether the stream needs a separator after this document. */
-static bool lacks_separator(const train_stream *stream, const formats_token_store *store,
-                            int64_t first, int64_t count) {
+static bool lacks_separator(const data_stream *stream, const data_token_store *store, int64_t first,
+                            int64_t count) {
     int32_t last;
     bool marked = store->document_starts != NULL; /* llm.c's files begin and end anywhere */
     if (count == 0 || stream->separator < 0 || !marked) return false;
-    formats_token_store_read(store, first + count - 1, 1, &last);
+    data_token_store_read(store, first + count - 1, 1, &last);
     return last != stream->separator;
 }
 
-static sifr_status place_documents(const train_stream *stream, data_part *part, sifr_error *error) {
-    const formats_token_store *store = &part->store;
+static sifr_status place_documents(const data_stream *stream, data_part *part, sifr_error *error) {
+    const data_token_store *store = &part->store;
     int64_t first, count, missing = 0;
     for (int64_t d = 0; d < store->documents; d++) {
-        formats_token_store_document(store, d, &first, &count);
+        data_token_store_document(store, d, &first, &count);
         missing += lacks_separator(stream, store, first, count);
     }
     part->tokens = store->tokens + missing;
     if (missing == 0) return SIFR_OK;
     BASE_TRY(base_alloc((size_t)store->documents + 1, sizeof *part->starts, &part->starts, error));
     for (int64_t d = 0, at = 0; d < store->documents; d++) {
-        formats_token_store_document(store, d, &first, &count);
+        data_token_store_document(store, d, &first, &count);
         part->starts[d] = at;
         at += count + lacks_separator(stream, store, first, count);
     }
@@ -61,7 +61,7 @@ static sifr_status place_documents(const train_stream *stream, data_part *part, 
 }
 
 /* Hashes the stream: its tokens, the ends of documents, and the separator. */
-static uint64_t hash_part(const train_stream *stream, const data_part *part, uint64_t seed) {
+static uint64_t hash_part(const data_stream *stream, const data_part *part, uint64_t seed) {
     uint64_t hash = base_hash_seeded(part->store.ids,
                                      (size_t)(part->store.tokens * part->store.token_bytes), seed);
     int64_t facts[3] = {part->store.token_bytes, part->store.documents, stream->separator};
@@ -74,7 +74,7 @@ static uint64_t hash_part(const train_stream *stream, const data_part *part, uin
 }
 
 /* `checked`: its ids are known to be in the vocabulary. */
-static sifr_status add_store(train_stream *stream, const char *prefix, int64_t vocab_size,
+static sifr_status add_store(data_stream *stream, const char *prefix, int64_t vocab_size,
                              bool checked, sifr_error *error) {
     size_t count = stream->count;
     BASE_TRY(
@@ -83,10 +83,10 @@ static sifr_status add_store(train_stream *stream, const char *prefix, int64_t v
         base_grow(&stream->starts, &stream->start_room, count + 2, sizeof *stream->starts, error));
     data_part *part = &stream->parts[count];
     *part = (data_part){0};
-    BASE_TRY(formats_token_store_open(prefix, &part->store, error));
+    BASE_TRY(data_token_store_open(prefix, &part->store, error));
     part->open = true;
     stream->count++;
-    if (!checked) BASE_TRY(formats_token_store_check(&part->store, vocab_size, prefix, error));
+    if (!checked) BASE_TRY(data_token_store_check(&part->store, vocab_size, prefix, error));
     BASE_TRY(place_documents(stream, part, error));
     stream->starts[stream->count] = stream->starts[stream->count - 1] + part->tokens;
     stream->documents += part->store.documents;
@@ -98,7 +98,7 @@ static sifr_status add_store(train_stream *stream, const char *prefix, int64_t v
 static bool names_stores(const glob_t *found) {
     char prefix[BASE_PATH_LENGTH];
     for (size_t i = 0; i < found->gl_pathc; i++)
-        if (!formats_token_store_prefix(found->gl_pathv[i], prefix)) return false;
+        if (!data_token_store_prefix(found->gl_pathv[i], prefix)) return false;
     return found->gl_pathc > 0;
 }
 
@@ -113,18 +113,18 @@ static bool is_second(const char *pattern, const char *path, const char *prefix)
 
 /* A store, or those that a pattern names, in the order of their names; a pair of files counts once.
  * *stores is false where the path is no store: then it is text. */
-static sifr_status add_stores(train_stream *stream, const char *path, int64_t vocab_size,
+static sifr_status add_stores(data_stream *stream, const char *path, int64_t vocab_size,
                               bool *stores, sifr_error *error) {
     char prefix[BASE_PATH_LENGTH];
     glob_t found;
-    *stores = formats_token_store_prefix(path, prefix);
+    *stores = data_token_store_prefix(path, prefix);
     if (*stores) return add_store(stream, prefix, vocab_size, false, error);
     if (access(path, F_OK) == 0 || !strpbrk(path, "*?[")) return SIFR_OK;
     if (glob(path, GLOB_ERR, NULL, &found) != 0) return SIFR_OK; /* which text reports */
     *stores = names_stores(&found);
     sifr_status status = SIFR_OK;
     for (size_t i = 0; *stores && i < found.gl_pathc && status == SIFR_OK; i++) {
-        (void)formats_token_store_prefix(found.gl_pathv[i], prefix);
+        (void)data_token_store_prefix(found.gl_pathv[i], prefix);
         if (!is_second(path, found.gl_pathv[i], prefix))
             status = add_store(stream, prefix, vocab_size, false, error);
     }
@@ -132,13 +132,13 @@ static sifr_status add_stores(train_stream *stream, const char *path, int64_t vo
     return status;
 }
 
-sifr_status train_stream_open(const train_data_options *options, train_stream **out,
-                              sifr_error *error) {
-    train_stream *stream;
+sifr_status data_stream_open(const data_set_options *options, data_stream **out,
+                             sifr_error *error) {
+    data_stream *stream;
     char prefix[BASE_PATH_LENGTH];
     const char **texts = NULL;
     size_t text_count = 0;
-    formats_text_source source = {0};
+    data_text_source source = {0};
     sifr_status status;
     BASE_TRY(base_alloc(1, sizeof *stream, &stream, error));
     stream->separator = -1;
@@ -157,26 +157,25 @@ sifr_status train_stream_open(const train_data_options *options, train_stream **
         if (!stores) texts[text_count++] = options->paths[i];
     }
     if (text_count) {
-        BASE_TRY_GOTO(status, formats_text_source_open(texts, text_count, &source, error), fail);
-        BASE_TRY_GOTO(status, formats_text_source_check(&source, error), fail);
+        BASE_TRY_GOTO(status, data_text_source_open(texts, text_count, &source, error), fail);
+        BASE_TRY_GOTO(status, data_text_source_check(&source, error), fail);
         bool checked;
-        BASE_TRY_GOTO(status, train_data_from_text(&source, options, prefix, &checked, error),
-                      fail);
+        BASE_TRY_GOTO(status, data_set_from_text(&source, options, prefix, &checked, error), fail);
         BASE_TRY_GOTO(status, add_store(stream, prefix, options->vocab_size, checked, error), fail);
     }
     *out = stream;
     stream = NULL;
 fail:
-    train_stream_close(stream);
-    formats_text_source_close(&source);
+    data_stream_close(stream);
+    data_text_source_close(&source);
     free(texts);
     return status;
 }
 
-void train_stream_close(train_stream *stream) {
+void data_stream_close(data_stream *stream) {
     if (!stream) return;
     for (size_t i = 0; i < stream->count; i++) {
-        if (stream->parts[i].open) formats_token_store_close(&stream->parts[i].store);
+        if (stream->parts[i].open) data_token_store_close(&stream->parts[i].store);
         free(stream->parts[i].starts);
     }
     free(stream->parts);
@@ -184,15 +183,15 @@ void train_stream_close(train_stream *stream) {
     free(stream);
 }
 
-int64_t train_stream_tokens(const train_stream *stream) {
+int64_t data_stream_tokens(const data_stream *stream) {
     return stream->starts[stream->count];
 }
 
-int64_t train_stream_documents(const train_stream *stream) {
+int64_t data_stream_documents(const data_stream *stream) {
     return stream->documents;
 }
 
-uint64_t train_stream_hash(const train_stream *stream) {
+uint64_t data_stream_hash(const data_stream *stream) {
     return stream->hash;
 }
 
@@ -209,25 +208,25 @@ static int64_t find_start(const int64_t *starts, int64_t count, int64_t value) {
     return low;
 }
 
-static void read_part(const train_stream *stream, const data_part *part, int64_t at, int64_t count,
+static void read_part(const data_stream *stream, const data_part *part, int64_t at, int64_t count,
                       int32_t *out) {
     if (!part->starts) {
-        formats_token_store_read(&part->store, at, count, out);
+        data_token_store_read(&part->store, at, count, out);
         return;
     }
     int64_t d = find_start(part->starts, part->store.documents, at), first, length;
     for (; count > 0; d++) {
-        formats_token_store_document(&part->store, d, &first, &length);
+        data_token_store_document(&part->store, d, &first, &length);
         int64_t skip = at - part->starts[d], end = part->starts[d + 1] - part->starts[d];
         int64_t stored = base_min_i64(length - skip, count);
-        if (stored > 0) formats_token_store_read(&part->store, first + skip, stored, out);
+        if (stored > 0) data_token_store_read(&part->store, first + skip, stored, out);
         int64_t taken = base_min_i64(end - skip, count);
         if (taken > stored) out[taken - 1] = stream->separator;
         out += taken, at += taken, count -= taken;
     }
 }
 
-void train_stream_read(const train_stream *stream, int64_t at, int64_t count, int32_t *out) {
+void data_stream_read(const data_stream *stream, int64_t at, int64_t count, int32_t *out) {
     int64_t p = find_start(stream->starts, (int64_t)stream->count, at);
     for (; count > 0; p++) {
         int64_t taken = base_min_i64(stream->starts[p + 1] - at, count);

@@ -15,13 +15,13 @@
  * tokens around it. */
 enum { CACHE_VERSION = 1 };
 
-static sifr_status hash_text(const formats_text_source *source, const train_data_options *options,
+static sifr_status hash_text(const data_text_source *source, const data_set_options *options,
                              uint64_t *out, sifr_error *error) {
     uint64_t hash;
     BASE_TRY(
-        formats_tokenizer_hash(options->tokenizer, CACHE_VERSION + options->special, &hash, error));
+        text_tokenizer_hash(options->tokenizer, CACHE_VERSION + options->special, &hash, error));
     for (size_t i = 0; i < source->count; i++) {
-        const formats_document *document = &source->documents[i];
+        const data_document *document = &source->documents[i];
         struct stat info;
         if (stat(document->path, &info) != 0)
             return base_fail(error, SIFR_FAILED, "%s: removed while it was read", document->path);
@@ -33,8 +33,8 @@ static sifr_status hash_text(const formats_text_source *source, const train_data
     return SIFR_OK;
 }
 
-static void say_counts(const sifr_log *log, const formats_text_source *source,
-                       const train_tokenised *counts) {
+static void say_counts(const sifr_log *log, const data_text_source *source,
+                       const data_tokenised *counts) {
     char bytes[32], a[80], b[80];
     base_log(log, SIFR_LOG_INFO, "data: %s of text in %s, %s, %.1f MB/s",
              base_format_bytes(counts->bytes, bytes),
@@ -57,9 +57,9 @@ static void say_counts(const sifr_log *log, const formats_text_source *source,
 }
 
 /* Checked before tokenising, which may take hours. */
-static sifr_status check_size(const formats_tokenizer *tokenizer, const train_data_options *options,
+static sifr_status check_size(const text_tokenizer *tokenizer, const data_set_options *options,
                               sifr_error *error) {
-    int64_t size = formats_tokenizer_text_size(tokenizer);
+    int64_t size = text_tokenizer_text_size(tokenizer);
     if (size <= options->vocab_size) return SIFR_OK;
     return base_fail(error, SIFR_FAILED,
                      "%s: the tokenizer makes ids up to %lld, but the model has rows for only "
@@ -67,11 +67,11 @@ static sifr_status check_size(const formats_tokenizer *tokenizer, const train_da
                      options->tokenizer, (long long)size - 1, (long long)options->vocab_size);
 }
 
-static sifr_status check_around(const formats_tokenizer *tokenizer,
-                                const train_data_options *options, sifr_error *error) {
+static sifr_status check_around(const text_tokenizer *tokenizer, const data_set_options *options,
+                                sifr_error *error) {
     for (int behind = 0; options->special && behind < 2; behind++) {
         size_t count;
-        const int32_t *ids = formats_tokenizer_around(tokenizer, behind, &count);
+        const int32_t *ids = text_tokenizer_around(tokenizer, behind, &count);
         for (size_t i = 0; i < count; i++) {
             if (ids[i] < options->vocab_size) continue;
             return base_fail(
@@ -86,51 +86,50 @@ static sifr_status check_around(const formats_tokenizer *tokenizer,
 
 /* Whether the store of an earlier run can be read, and the model has a row for each of its ids.
  * What is wrong with it is of no concern: it is made again. */
-static bool is_whole(const char *prefix, const train_data_options *options) {
+static bool is_whole(const char *prefix, const data_set_options *options) {
     char tokens[32];
-    formats_token_store store;
+    data_token_store store;
     sifr_error error = {0};
-    if (formats_token_store_open(prefix, &store, &error) != SIFR_OK) return false;
-    bool whole = formats_token_store_check(&store, options->vocab_size, prefix, &error) == SIFR_OK;
+    if (data_token_store_open(prefix, &store, &error) != SIFR_OK) return false;
+    bool whole = data_token_store_check(&store, options->vocab_size, prefix, &error) == SIFR_OK;
     if (whole)
         base_log(options->log, SIFR_LOG_INFO, "data: %s tokens from the store of an earlier run",
                  base_format_count(store.tokens, tokens));
-    formats_token_store_close(&store);
+    data_token_store_close(&store);
     return whole;
 }
 
-sifr_status train_data_from_text(const formats_text_source *source,
-                                 const train_data_options *options, char prefix[BASE_PATH_LENGTH],
-                                 bool *checked, sifr_error *error) {
+sifr_status data_set_from_text(const data_text_source *source, const data_set_options *options,
+                               char prefix[BASE_PATH_LENGTH], bool *checked, sifr_error *error) {
     char hex[17], found[BASE_PATH_LENGTH];
     uint64_t hash;
     BASE_TRY(hash_text(source, options, &hash, error));
     base_hash_hex(hash, hex);
     BASE_TRY(base_path_join(prefix, options->cache, hex, error));
     *checked = false;
-    if (formats_token_store_prefix(prefix, found)) {
+    if (data_token_store_prefix(prefix, found)) {
         *checked = is_whole(prefix, options);
         if (*checked) return SIFR_OK;
         base_log(options->log, SIFR_LOG_WARNING, "data: %s is damaged and is made again", prefix);
     }
-    train_tokenised counts;
-    formats_tokenizer *tokenizer;
-    BASE_TRY(formats_tokenizer_load(options->tokenizer, &tokenizer, error));
+    data_tokenised counts;
+    text_tokenizer *tokenizer;
+    BASE_TRY(text_tokenizer_load(options->tokenizer, &tokenizer, error));
     sifr_status status = check_size(tokenizer, options, error);
     if (status == SIFR_OK) status = check_around(tokenizer, options, error);
     if (status == SIFR_OK) status = base_make_directories(options->cache, error);
     if (status == SIFR_OK) {
-        train_tokenise_say(tokenizer, options->special, options->separator, options->log);
-        status = train_tokenise(source, tokenizer,
-                                &(train_tokenise_options){.special = options->special,
-                                                          .separator = -1,
-                                                          .threads = options->threads,
-                                                          .progress = options->progress},
-                                prefix, &counts, error);
+        data_tokenise_say(tokenizer, options->special, options->separator, options->log);
+        status = data_tokenise(source, tokenizer,
+                               &(data_tokenise_options){.special = options->special,
+                                                        .separator = -1,
+                                                        .threads = options->threads,
+                                                        .progress = options->progress},
+                               prefix, &counts, error);
     }
     if (status == SIFR_OK) say_counts(options->log, source, &counts);
     if (status == SIFR_OK)
-        train_tokenise_say_doubled(tokenizer, counts.doubled, "document", options->log);
-    formats_tokenizer_free(tokenizer);
+        data_tokenise_say_doubled(tokenizer, counts.doubled, "document", options->log);
+    text_tokenizer_free(tokenizer);
     return status;
 }

@@ -16,7 +16,7 @@ static const uint64_t evaluation_seed = 0;
 enum { SETTINGS_LIMIT = 64 << 20 };
 
 /* The mask_token of tokenizer_config.json: a string, or an object with "content". */
-static sifr_status find_named(const formats_tokenizer *tokenizer, const char *folder, int32_t *out,
+static sifr_status find_named(const text_tokenizer *tokenizer, const char *folder, int32_t *out,
                               sifr_error *error) {
     char path[BASE_PATH_LENGTH];
     json_t *settings;
@@ -26,17 +26,17 @@ static sifr_status find_named(const formats_tokenizer *tokenizer, const char *fo
     BASE_TRY(base_json_load(path, SETTINGS_LIMIT, &settings, error));
     const json_t *token = json_object_get(settings, "mask_token");
     if (json_is_object(token)) token = json_object_get(token, "content");
-    if (json_is_string(token)) *out = formats_tokenizer_id(tokenizer, json_string_value(token));
+    if (json_is_string(token)) *out = text_tokenizer_id(tokenizer, json_string_value(token));
     json_decref(settings);
     return SIFR_OK;
 }
 
-static sifr_status find_mask(const formats_tokenizer *tokenizer, const char *folder, int32_t *out,
+static sifr_status find_mask(const text_tokenizer *tokenizer, const char *folder, int32_t *out,
                              sifr_error *error) {
     static const char *const usual[] = {"[MASK]", "<mask>"};
     BASE_TRY(find_named(tokenizer, folder, out, error));
     for (size_t i = 0; *out < 0 && i < sizeof usual / sizeof *usual; i++)
-        *out = formats_tokenizer_id(tokenizer, usual[i]);
+        *out = text_tokenizer_id(tokenizer, usual[i]);
     if (*out >= 0) return SIFR_OK;
     return base_fail(error, SIFR_USAGE,
                      "%s: the tokenizer has no mask token ([MASK], or mask_token in "
@@ -44,12 +44,12 @@ static sifr_status find_mask(const formats_tokenizer *tokenizer, const char *fol
                      folder);
 }
 
-sifr_status train_masking_open(const char *folder, int64_t vocab_size, double probability,
-                               train_masking *out, sifr_error *error) {
-    formats_tokenizer *tokenizer;
-    *out = (train_masking){.probability = probability};
-    BASE_TRY(formats_tokenizer_load(folder, &tokenizer, error));
-    out->words = formats_tokenizer_vocab_size(tokenizer);
+sifr_status data_masking_open(const char *folder, int64_t vocab_size, double probability,
+                              data_masking *out, sifr_error *error) {
+    text_tokenizer *tokenizer;
+    *out = (data_masking){.probability = probability};
+    BASE_TRY(text_tokenizer_load(folder, &tokenizer, error));
+    out->words = text_tokenizer_vocab_size(tokenizer);
     if (out->words > vocab_size) out->words = vocab_size;
     sifr_status status = find_mask(tokenizer, folder, &out->mask, error);
     if (status == SIFR_OK && out->mask >= vocab_size)
@@ -58,21 +58,21 @@ sifr_status train_masking_open(const char *folder, int64_t vocab_size, double pr
                            out->mask, (long long)vocab_size);
     if (status == SIFR_OK) status = base_alloc((size_t)out->words, 1, &out->special, error);
     for (int64_t i = 0; status == SIFR_OK && i < out->words; i++)
-        out->special[i] = formats_tokenizer_is_special(tokenizer, (int32_t)i);
-    formats_tokenizer_free(tokenizer);
+        out->special[i] = text_tokenizer_is_special(tokenizer, (int32_t)i);
+    text_tokenizer_free(tokenizer);
     return status;
 }
 
-void train_masking_close(train_masking *masking) {
+void data_masking_close(data_masking *masking) {
     free(masking->special);
-    *masking = (train_masking){0};
+    *masking = (data_masking){0};
 }
 
-uint64_t train_masking_key(uint64_t seed, int64_t sample) {
+uint64_t data_masking_key(uint64_t seed, int64_t sample) {
     return base_random_key(seed, (uint64_t)sample, purpose);
 }
 
-uint64_t train_masking_evaluation_key(int64_t window) {
+uint64_t data_masking_evaluation_key(int64_t window) {
     return base_random_key(evaluation_seed, (uint64_t)window, ~purpose);
 }
 
@@ -81,8 +81,8 @@ static double uniform(uint32_t high, uint32_t low) {
     return (double)(((uint64_t)high << 32 | low) >> 11) * 0x1p-53;
 }
 
-void train_masking_apply(const train_masking *masking, uint64_t key, int64_t count, int32_t *tokens,
-                         int32_t *labels) {
+void data_masking_apply(const data_masking *masking, uint64_t key, int64_t count, int32_t *tokens,
+                        int32_t *labels) {
     for (int64_t i = 0; i < count; i++) {
         int32_t id = tokens[i];
         base_random4 choice = base_philox(key, (uint64_t)i, 0);

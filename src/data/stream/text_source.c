@@ -51,7 +51,7 @@ static const char *kind_of(const char *path, bool *binary) {
     return *binary ? "a compressed file" : NULL;
 }
 
-const char *formats_text_source_records(const formats_text_source *source, const char **path) {
+const char *data_text_source_records(const data_text_source *source, const char **path) {
     bool binary;
     for (size_t i = 0; i < source->count; i++) {
         *path = source->documents[i].path;
@@ -61,8 +61,8 @@ const char *formats_text_source_records(const formats_text_source *source, const
     return NULL;
 }
 
-sifr_status formats_text_source_check(const formats_text_source *source, sifr_error *error) {
-    const char *path, *kind = formats_text_source_records(source, &path);
+sifr_status data_text_source_check(const data_text_source *source, sifr_error *error) {
+    const char *path, *kind = data_text_source_records(source, &path);
     if (!kind) return SIFR_OK;
     return base_fail(error, SIFR_USAGE,
                      "%s: %s is not read as text, since its quotes and field names would be "
@@ -72,16 +72,15 @@ sifr_status formats_text_source_check(const formats_text_source *source, sifr_er
 }
 
 /* A better word than the place of a NUL byte. *rows: a file of rows that is not text. */
-static sifr_status check_binary(const formats_text_source *source, const char *path, bool *rows,
+static sifr_status check_binary(const data_text_source *source, const char *path, bool *rows,
                                 sifr_error *error) {
     bool binary;
     const char *kind = kind_of(path, &binary);
-    formats_records_kind records;
+    data_records_kind records;
     size_t length;
     bool parquet = binary && strcmp(kind, "Parquet") == 0;
-    bool packed = formats_packing_of(path, &length) != FORMATS_PLAIN;
-    bool read =
-        formats_records_kind_of(path, &records) && (parquet ? formats_parquet_built() : packed);
+    bool packed = data_packing_of(path, &length) != DATA_PLAIN;
+    bool read = data_records_kind_of(path, &records) && (parquet ? data_parquet_built() : packed);
     *rows = source->rows && read;
     if (!binary || *rows) return SIFR_OK;
     if (read)
@@ -89,18 +88,18 @@ static sifr_status check_binary(const formats_text_source *source, const char *p
                          "%s: %s is not read as text, but as rows to fine-tune on or to classify; "
                          "give `sifr train` or `sifr data inspect` files of rows alone",
                          path, packed && !parquet ? "a packed file of rows" : kind);
-    if (parquet) return formats_parquet_refuse(path, error);
+    if (parquet) return data_parquet_refuse(path, error);
     return base_fail(error, SIFR_USAGE,
                      "%s: %s is not read; unpack or convert it to plain text (.txt), or make a "
                      "token store of the text with `sifr tokenize`",
                      path, kind);
 }
 
-static sifr_status append(formats_text_source *source, const char *path, uint64_t size,
+static sifr_status append(data_text_source *source, const char *path, uint64_t size,
                           sifr_error *error) {
     BASE_TRY(base_grow(&source->documents, &source->room, source->count + 1,
                        sizeof *source->documents, error));
-    formats_document *document = &source->documents[source->count];
+    data_document *document = &source->documents[source->count];
     BASE_TRY(base_copy_text(path, strlen(path), &document->path, error));
     document->size = size;
     source->bytes += size;
@@ -108,7 +107,7 @@ static sifr_status append(formats_text_source *source, const char *path, uint64_
     return SIFR_OK;
 }
 
-static sifr_status add_file(formats_text_source *source, const char *path, sifr_error *error) {
+static sifr_status add_file(data_text_source *source, const char *path, sifr_error *error) {
     uint8_t probe[PROBE_BYTES];
     int file;
     uint64_t size;
@@ -132,7 +131,7 @@ static sifr_status add_file(formats_text_source *source, const char *path, sifr_
     return append(source, path, size, error);
 }
 
-static sifr_status add_directory(formats_text_source *source, const char *path, int depth,
+static sifr_status add_directory(data_text_source *source, const char *path, int depth,
                                  sifr_error *error) {
     char **names, below[BASE_PATH_LENGTH];
     size_t count;
@@ -159,13 +158,12 @@ done:
     return status;
 }
 
-static sifr_status add_path(formats_text_source *source, const char *path, sifr_error *error) {
+static sifr_status add_path(data_text_source *source, const char *path, sifr_error *error) {
     return base_is_directory(path) ? add_directory(source, path, 0, error)
                                    : add_file(source, path, error);
 }
 
-static sifr_status add_pattern(formats_text_source *source, const char *pattern,
-                               sifr_error *error) {
+static sifr_status add_pattern(data_text_source *source, const char *pattern, sifr_error *error) {
     glob_t found;
     int code = glob(pattern, GLOB_ERR, NULL, &found);
     if (code == GLOB_NOMATCH) {
@@ -184,7 +182,7 @@ static sifr_status add_pattern(formats_text_source *source, const char *pattern,
     return status;
 }
 
-static sifr_status open_paths(const char *const *paths, size_t count, formats_text_source *out,
+static sifr_status open_paths(const char *const *paths, size_t count, data_text_source *out,
                               sifr_error *error) {
     struct stat info;
     sifr_status status = SIFR_OK;
@@ -207,36 +205,36 @@ static sifr_status open_paths(const char *const *paths, size_t count, formats_te
     }
     return SIFR_OK;
 fail:
-    formats_text_source_close(out);
+    data_text_source_close(out);
     return status;
 }
 
-sifr_status formats_text_source_open(const char *const *paths, size_t count,
-                                     formats_text_source *out, sifr_error *error) {
-    *out = (formats_text_source){0};
+sifr_status data_text_source_open(const char *const *paths, size_t count, data_text_source *out,
+                                  sifr_error *error) {
+    *out = (data_text_source){0};
     return open_paths(paths, count, out, error);
 }
 
-sifr_status formats_text_source_open_rows(const char *const *paths, size_t count,
-                                          formats_text_source *out, sifr_error *error) {
-    *out = (formats_text_source){.rows = true};
+sifr_status data_text_source_open_rows(const char *const *paths, size_t count,
+                                       data_text_source *out, sifr_error *error) {
+    *out = (data_text_source){.rows = true};
     return open_paths(paths, count, out, error);
 }
 
-sifr_status formats_text_source_list(const char *const *paths, size_t count,
-                                     formats_text_source *out, sifr_error *error) {
-    *out = (formats_text_source){.names = true};
+sifr_status data_text_source_list(const char *const *paths, size_t count, data_text_source *out,
+                                  sifr_error *error) {
+    *out = (data_text_source){.names = true};
     return open_paths(paths, count, out, error);
 }
 
-void formats_text_source_close(formats_text_source *source) {
+void data_text_source_close(data_text_source *source) {
     for (size_t i = 0; i < source->count; i++) free(source->documents[i].path);
     free(source->documents);
-    *source = (formats_text_source){0};
+    *source = (data_text_source){0};
 }
 
-sifr_status formats_text_source_map(const formats_text_source *source, size_t position,
-                                    base_map *map, sifr_error *error) {
+sifr_status data_text_source_map(const data_text_source *source, size_t position, base_map *map,
+                                 sifr_error *error) {
     const char *path = source->documents[position].path;
     BASE_TRY(base_map_file(path, map, error));
     const uint8_t *nul = map->size ? memchr(map->data, 0, map->size) : NULL;

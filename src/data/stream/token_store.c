@@ -18,7 +18,7 @@ static bool is_llmc(const char *path) {
     return got == (ssize_t)sizeof begin && token_store_is_llmc(begin, sizeof begin);
 }
 
-bool formats_token_store_prefix(const char *path, char prefix[BASE_PATH_LENGTH]) {
+bool data_token_store_prefix(const char *path, char prefix[BASE_PATH_LENGTH]) {
     char file[BASE_PATH_LENGTH + 8];
     size_t length = strlen(path);
     if (length >= BASE_PATH_LENGTH) return false;
@@ -35,10 +35,10 @@ bool formats_token_store_prefix(const char *path, char prefix[BASE_PATH_LENGTH])
 }
 
 /* llm.c's file, which has no index. */
-static sifr_status open_llmc(const char *path, formats_token_store *out, sifr_error *error) {
+static sifr_status open_llmc(const char *path, data_token_store *out, sifr_error *error) {
     base_map data;
     BASE_TRY(base_map_file(path, &data, error));
-    sifr_status status = formats_token_store_parse_llmc(data.data, data.size, path, out, error);
+    sifr_status status = data_token_store_parse_llmc(data.data, data.size, path, out, error);
     if (status == SIFR_OK)
         out->data = data, out->owned = true;
     else
@@ -46,19 +46,18 @@ static sifr_status open_llmc(const char *path, formats_token_store *out, sifr_er
     return status;
 }
 
-sifr_status formats_token_store_open(const char *prefix, formats_token_store *out,
-                                     sifr_error *error) {
+sifr_status data_token_store_open(const char *prefix, data_token_store *out, sifr_error *error) {
     char path[BASE_PATH_LENGTH + 8];
     base_map index, data = {0};
-    *out = (formats_token_store){0};
+    *out = (data_token_store){0};
     snprintf(path, sizeof path, "%s.idx", prefix);
     if (!base_is_file(path) && is_llmc(prefix)) return open_llmc(prefix, out, error);
     BASE_TRY(base_map_file(path, &index, error));
     snprintf(path, sizeof path, "%s.bin", prefix);
     sifr_status status = base_map_file(path, &data, error);
     if (status == SIFR_OK) {
-        status = formats_token_store_parse(index.data, index.size, data.data, data.size, prefix,
-                                           out, error);
+        status = data_token_store_parse(index.data, index.size, data.data, data.size, prefix, out,
+                                        error);
     }
     if (status != SIFR_OK) {
         base_unmap(&index);
@@ -71,22 +70,22 @@ sifr_status formats_token_store_open(const char *prefix, formats_token_store *ou
     return SIFR_OK;
 }
 
-void formats_token_store_close(formats_token_store *store) {
+void data_token_store_close(data_token_store *store) {
     if (store->owned) {
         base_unmap(&store->data);
         base_unmap(&store->index);
     }
-    *store = (formats_token_store){0};
+    *store = (data_token_store){0};
 }
 
-static int64_t sequence_start(const formats_token_store *store, int64_t sequence) {
+static int64_t sequence_start(const data_token_store *store, int64_t sequence) {
     if (sequence == store->sequences) return store->tokens;
     int64_t offset = (int64_t)token_store_u64(store->offsets + 8 * sequence);
     return store->offsets_in_tokens ? offset : offset / store->token_bytes;
 }
 
-void formats_token_store_document(const formats_token_store *store, int64_t document,
-                                  int64_t *first, int64_t *count) {
+void data_token_store_document(const data_token_store *store, int64_t document, int64_t *first,
+                               int64_t *count) {
     if (!store->document_starts) {
         *first = 0, *count = store->tokens;
         return;
@@ -97,8 +96,8 @@ void formats_token_store_document(const formats_token_store *store, int64_t docu
     *count = sequence_start(store, end) - *first;
 }
 
-void formats_token_store_read(const formats_token_store *store, int64_t first, int64_t count,
-                              int32_t *out) {
+void data_token_store_read(const data_token_store *store, int64_t first, int64_t count,
+                           int32_t *out) {
     const uint8_t *at = store->ids + first * store->token_bytes;
     switch (store->token_bytes) {
     case 1:
@@ -129,8 +128,7 @@ void formats_token_store_read(const formats_token_store *store, int64_t first, i
     }
 }
 
-static sifr_status check_hash(const formats_token_store *store, const char *name,
-                              sifr_error *error) {
+static sifr_status check_hash(const data_token_store *store, const char *name, sifr_error *error) {
     size_t size = (size_t)(store->tokens * store->token_bytes);
     if (!store->has_hash || base_hash(store->ids, size) == store->hash) return SIFR_OK;
     return base_fail(error, SIFR_FAILED,
@@ -139,14 +137,14 @@ static sifr_status check_hash(const formats_token_store *store, const char *name
                      name, name);
 }
 
-sifr_status formats_token_store_check(const formats_token_store *store, int64_t vocab_size,
-                                      const char *name, sifr_error *error) {
+sifr_status data_token_store_check(const data_token_store *store, int64_t vocab_size,
+                                   const char *name, sifr_error *error) {
     enum { BLOCK = 4096 };
     int32_t ids[BLOCK];
     BASE_TRY(check_hash(store, name, error));
     for (int64_t first = 0; first < store->tokens; first += BLOCK) {
         int64_t count = base_min_i64(BLOCK, store->tokens - first);
-        formats_token_store_read(store, first, count, ids);
+        data_token_store_read(store, first, count, ids);
         /* As unsigned numbers, what did not fit (-1) is the greatest of all. */
         uint32_t greatest = 0;
         for (int64_t i = 0; i < count; i++) {

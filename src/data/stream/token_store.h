@@ -14,8 +14,8 @@
  * llm.c: 256 i32, of which the first three are 20240520, version 1 (GPT-2) or 20240801, version 7
  * (Llama 3), and the number of tokens; then the tokens, u16 or u32. Where documents begin is not
  * known: a file counts as one, and nothing is put behind it. */
-#ifndef FORMATS_TOKEN_STORE_H
-#define FORMATS_TOKEN_STORE_H
+#ifndef DATA_TOKEN_STORE_H
+#define DATA_TOKEN_STORE_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -26,7 +26,7 @@
 #include "base/hash.h"
 
 /* An open store: one row of tokens, cut into documents. Owns its mappings. */
-typedef struct formats_token_store {
+typedef struct data_token_store {
     base_map index, data;
     const uint8_t *ids; /* the first token, in `data` */
     int token_bytes;    /* of one stored token: 1, 2, 4, 8 */
@@ -39,41 +39,40 @@ typedef struct formats_token_store {
     bool has_hash;                            /* of the .bin, in the index */
     uint64_t hash;
     bool owned; /* the mappings are the store's, not a caller's */
-} formats_token_store;
+} data_token_store;
 
 /* "p", "p.idx" or "p.bin" -> "p" where p.idx and p.bin are files; else the path itself where it is
  * a file that begins as llm.c's. */
-bool formats_token_store_prefix(const char *path, char prefix[BASE_PATH_LENGTH]);
+bool data_token_store_prefix(const char *path, char prefix[BASE_PATH_LENGTH]);
 
 /* SIFR_FAILED for whatever does not fit together: the rows must cover the .bin without a gap. */
-sifr_status formats_token_store_open(const char *prefix, formats_token_store *out,
-                                     sifr_error *error) SIFR_MUST_CHECK;
+sifr_status data_token_store_open(const char *prefix, data_token_store *out,
+                                  sifr_error *error) SIFR_MUST_CHECK;
 /* The same on the caller's memory, which must outlive *out. */
-sifr_status formats_token_store_parse(const void *index, size_t index_size, const void *data,
-                                      size_t data_size, const char *name, formats_token_store *out,
-                                      sifr_error *error) SIFR_MUST_CHECK;
-sifr_status formats_token_store_parse_llmc(const void *data, size_t size, const char *name,
-                                           formats_token_store *out,
-                                           sifr_error *error) SIFR_MUST_CHECK;
-void formats_token_store_close(formats_token_store *store); /* harmless on a zeroed one */
+sifr_status data_token_store_parse(const void *index, size_t index_size, const void *data,
+                                   size_t data_size, const char *name, data_token_store *out,
+                                   sifr_error *error) SIFR_MUST_CHECK;
+sifr_status data_token_store_parse_llmc(const void *data, size_t size, const char *name,
+                                        data_token_store *out, sifr_error *error) SIFR_MUST_CHECK;
+void data_token_store_close(data_token_store *store); /* harmless on a zeroed one */
 
 /* Document 0 ≤ d < documents as a range of tokens (may be empty). */
-void formats_token_store_document(const formats_token_store *store, int64_t document,
-                                  int64_t *first, int64_t *count);
+void data_token_store_document(const data_token_store *store, int64_t document, int64_t *first,
+                               int64_t *count);
 
 /* Tokens first … first+count-1, which must be there, into out. Ids that do not fit come out as
- * -1 (see formats_token_store_check). Safe from several threads. */
-void formats_token_store_read(const formats_token_store *store, int64_t first, int64_t count,
-                              int32_t *out);
+ * -1 (see data_token_store_check). Safe from several threads. */
+void data_token_store_read(const data_token_store *store, int64_t first, int64_t count,
+                           int32_t *out);
 
 /* SIFR_FAILED when the tokens are not those that were written, where the index tells, or, naming
  * the first wrong id and its place, when one is not in 0 … vocab_size-1. */
-sifr_status formats_token_store_check(const formats_token_store *store, int64_t vocab_size,
-                                      const char *name, sifr_error *error) SIFR_MUST_CHECK;
+sifr_status data_token_store_check(const data_token_store *store, int64_t vocab_size,
+                                   const char *name, sifr_error *error) SIFR_MUST_CHECK;
 
 /* Writer: one sequence a document; u16 where vocab_size < 65500, else i32 (as Megatron). The files
  * appear at commit, .idx last; a store that was there goes away when the new one is complete. */
-typedef struct formats_token_writer {
+typedef struct data_token_writer {
     base_writer data;
     int token_bytes;
     int64_t vocab_size;
@@ -82,17 +81,16 @@ typedef struct formats_token_writer {
     base_hash_stream *hash; /* of the .bin */
     int64_t open_length;    /* tokens of the document being written */
     char prefix[BASE_PATH_LENGTH];
-} formats_token_writer;
+} data_token_writer;
 
-sifr_status formats_token_writer_open(formats_token_writer *writer, const char *prefix,
-                                      int64_t vocab_size, sifr_error *error) SIFR_MUST_CHECK;
+sifr_status data_token_writer_open(data_token_writer *writer, const char *prefix,
+                                   int64_t vocab_size, sifr_error *error) SIFR_MUST_CHECK;
 /* More tokens of the current document; SIFR_FAILED for an id outside of the vocabulary. */
-sifr_status formats_token_writer_append(formats_token_writer *writer, const int32_t *ids,
-                                        size_t count, sifr_error *error) SIFR_MUST_CHECK;
-sifr_status formats_token_writer_end_document(formats_token_writer *writer,
-                                              sifr_error *error) SIFR_MUST_CHECK;
-sifr_status formats_token_writer_commit(formats_token_writer *writer,
-                                        sifr_error *error) SIFR_MUST_CHECK;
-void formats_token_writer_abort(formats_token_writer *writer); /* harmless after commit */
+sifr_status data_token_writer_append(data_token_writer *writer, const int32_t *ids, size_t count,
+                                     sifr_error *error) SIFR_MUST_CHECK;
+sifr_status data_token_writer_end_document(data_token_writer *writer,
+                                           sifr_error *error) SIFR_MUST_CHECK;
+sifr_status data_token_writer_commit(data_token_writer *writer, sifr_error *error) SIFR_MUST_CHECK;
+void data_token_writer_abort(data_token_writer *writer); /* harmless after commit */
 
 #endif

@@ -38,7 +38,7 @@ static sifr_status refuse_type(uint64_t code, const char *name, sifr_error *erro
 }
 
 /* Megatron's codes; floating types and i8 hold no token ids. */
-static bool read_type(uint64_t code, formats_token_store *out) {
+static bool read_type(uint64_t code, data_token_store *out) {
     static const int8_t bytes[] = {0, 1, 0, 2, 4, 8, 0, 0, 2};
     if (code >= sizeof bytes || !bytes[code]) return false;
     out->token_bytes = bytes[code];
@@ -47,7 +47,7 @@ static bool read_type(uint64_t code, formats_token_store *out) {
 }
 
 /* Every row lies directly behind the one before, and the last ends with the file. */
-static sifr_status check_rows(const formats_token_store *store, const uint8_t *lengths,
+static sifr_status check_rows(const data_token_store *store, const uint8_t *lengths,
                               size_t data_size, const char *name, sifr_error *error) {
     uint64_t at = 0;
     for (int64_t i = 0; i < store->sequences; i++) {
@@ -73,7 +73,7 @@ static sifr_status check_rows(const formats_token_store *store, const uint8_t *l
     return SIFR_OK;
 }
 
-static sifr_status check_documents(const formats_token_store *store, const char *name,
+static sifr_status check_documents(const data_token_store *store, const char *name,
                                    sifr_error *error) {
     int64_t last = 0;
     for (int64_t i = 0; i <= store->documents; i++) {
@@ -92,7 +92,7 @@ static sifr_status check_documents(const formats_token_store *store, const char 
 }
 
 /* The .bin is whole tokens. */
-static sifr_status check_data(formats_token_store *store, size_t data_size, const char *name,
+static sifr_status check_data(data_token_store *store, size_t data_size, const char *name,
                               sifr_error *error) {
     store->tokens = (int64_t)(data_size / (size_t)store->token_bytes);
     if (data_size % (size_t)store->token_bytes == 0) return SIFR_OK;
@@ -102,7 +102,7 @@ static sifr_status check_data(formats_token_store *store, size_t data_size, cons
 }
 
 /* Whether it is all that is left; else there may be modes. */
-static bool read_hash(const uint8_t *bytes, uint64_t size, formats_token_store *out) {
+static bool read_hash(const uint8_t *bytes, uint64_t size, data_token_store *out) {
     out->has_hash = size == TOKEN_STORE_HASH_BYTES &&
                     memcmp(bytes, token_store_hash_mark, sizeof token_store_hash_mark) == 0;
     if (out->has_hash) out->hash = token_store_u64(bytes + sizeof token_store_hash_mark);
@@ -110,7 +110,7 @@ static bool read_hash(const uint8_t *bytes, uint64_t size, formats_token_store *
 }
 
 static sifr_status parse_mapped(const uint8_t *bytes, size_t index_size, size_t data_size,
-                                const char *name, formats_token_store *out, sifr_error *error) {
+                                const char *name, data_token_store *out, sifr_error *error) {
     BASE_TRY(check_header(bytes, index_size, name, error));
     if (!read_type(bytes[17], out)) return refuse_type(bytes[17], name, error);
     /* Both counts are bounded by the size of the file before they are multiplied. */
@@ -138,7 +138,7 @@ static sifr_status parse_mapped(const uint8_t *bytes, size_t index_size, size_t 
 /* --- the older index --- */
 
 /* Items have one dimension each, stand behind one another, and the last ends with the file. */
-static sifr_status check_items(const formats_token_store *store, const uint8_t *dimensions,
+static sifr_status check_items(const data_token_store *store, const uint8_t *dimensions,
                                const uint8_t *sizes, const char *name, sifr_error *error) {
     uint64_t tokens = (uint64_t)store->tokens, at = 0;
     for (int64_t i = 0; i <= store->sequences; i++) {
@@ -171,7 +171,7 @@ static sifr_status check_items(const formats_token_store *store, const uint8_t *
 }
 
 static sifr_status parse_legacy(const uint8_t *bytes, size_t index_size, size_t data_size,
-                                const char *name, formats_token_store *out, sifr_error *error) {
+                                const char *name, data_token_store *out, sifr_error *error) {
     if (index_size < LEGACY_HEADER_BYTES)
         return base_fail(error, SIFR_FAILED, "%s.idx: %zu bytes are no whole header: cut short",
                          name, index_size);
@@ -205,17 +205,17 @@ static sifr_status parse_legacy(const uint8_t *bytes, size_t index_size, size_t 
     return check_documents(out, name, error);
 }
 
-sifr_status formats_token_store_parse(const void *index, size_t index_size, const void *data,
-                                      size_t data_size, const char *name, formats_token_store *out,
-                                      sifr_error *error) {
+sifr_status data_token_store_parse(const void *index, size_t index_size, const void *data,
+                                   size_t data_size, const char *name, data_token_store *out,
+                                   sifr_error *error) {
     bool legacy =
         index_size >= sizeof legacy_magic && !memcmp(index, legacy_magic, sizeof legacy_magic);
-    *out = (formats_token_store){0};
+    *out = (data_token_store){0};
     sifr_status status = legacy ? parse_legacy(index, index_size, data_size, name, out, error)
                                 : parse_mapped(index, index_size, data_size, name, out, error);
     if (status == SIFR_OK)
         out->data = (base_map){data, data_size}, out->ids = data;
     else
-        *out = (formats_token_store){0};
+        *out = (data_token_store){0};
     return status;
 }

@@ -1,6 +1,6 @@
 /* Private to token_store*.c. */
-#ifndef FORMATS_TOKEN_STORE_INTERNAL_H
-#define FORMATS_TOKEN_STORE_INTERNAL_H
+#ifndef DATA_TOKEN_STORE_INTERNAL_H
+#define DATA_TOKEN_STORE_INTERNAL_H
 
 #include "data/stream/token_store.h"
 

@@ -42,11 +42,11 @@ static sifr_status check_header(const uint8_t *bytes, size_t size, const char *n
                      version, kinds[*kind].version);
 }
 
-sifr_status formats_token_store_parse_llmc(const void *data, size_t size, const char *name,
-                                           formats_token_store *out, sifr_error *error) {
+sifr_status data_token_store_parse_llmc(const void *data, size_t size, const char *name,
+                                        data_token_store *out, sifr_error *error) {
     const uint8_t *bytes = data;
     int kind = 0;
-    *out = (formats_token_store){0};
+    *out = (data_token_store){0};
     BASE_TRY(check_header(bytes, size, name, &kind, error));
     uint64_t count = load_u32(bytes + 8), wide = (uint64_t)kinds[kind].token_bytes;
     if (size - HEADER_BYTES != count * wide)

@@ -10,8 +10,8 @@
 
 enum { CODE_I32 = 4, CODE_U16 = 8 };
 
-sifr_status formats_token_writer_open(formats_token_writer *writer, const char *prefix,
-                                      int64_t vocab_size, sifr_error *error) {
+sifr_status data_token_writer_open(data_token_writer *writer, const char *prefix,
+                                   int64_t vocab_size, sifr_error *error) {
     char path[BASE_PATH_LENGTH];
     memset(writer, 0, sizeof *writer);
     int used = snprintf(path, sizeof path, "%s.bin", prefix);
@@ -28,12 +28,12 @@ sifr_status formats_token_writer_open(formats_token_writer *writer, const char *
     writer->hash = base_hash_begin();
     if (!writer->hash) return base_fail(error, SIFR_NO_MEMORY, "%s: out of memory", path);
     sifr_status status = base_writer_open(&writer->data, path, error);
-    if (status != SIFR_OK) formats_token_writer_abort(writer);
+    if (status != SIFR_OK) data_token_writer_abort(writer);
     return status;
 }
 
-sifr_status formats_token_writer_append(formats_token_writer *writer, const int32_t *ids,
-                                        size_t count, sifr_error *error) {
+sifr_status data_token_writer_append(data_token_writer *writer, const int32_t *ids, size_t count,
+                                     sifr_error *error) {
     enum { BLOCK = 4096 };
     uint16_t narrow[BLOCK];
     if (count > (size_t)(INT32_MAX - writer->open_length)) {
@@ -62,7 +62,7 @@ sifr_status formats_token_writer_append(formats_token_writer *writer, const int3
     return SIFR_OK;
 }
 
-sifr_status formats_token_writer_end_document(formats_token_writer *writer, sifr_error *error) {
+sifr_status data_token_writer_end_document(data_token_writer *writer, sifr_error *error) {
     BASE_TRY(base_grow(&writer->lengths, &writer->room, writer->documents + 1,
                        sizeof *writer->lengths, error));
     writer->lengths[writer->documents++] = (int32_t)writer->open_length;
@@ -76,14 +76,14 @@ static sifr_status write_number(base_writer *file, uint64_t value, int bytes, si
     return base_writer_write(file, out, (size_t)bytes, error);
 }
 
-static sifr_status write_hash(formats_token_writer *writer, base_writer *file, sifr_error *error) {
+static sifr_status write_hash(data_token_writer *writer, base_writer *file, sifr_error *error) {
     uint64_t hash = base_hash_end(writer->hash);
     writer->hash = NULL;
     BASE_TRY(base_writer_write(file, token_store_hash_mark, sizeof token_store_hash_mark, error));
     return write_number(file, hash, 8, error);
 }
 
-static sifr_status write_index(const formats_token_writer *writer, base_writer *file,
+static sifr_status write_index(const data_token_writer *writer, base_writer *file,
                                sifr_error *error) {
     size_t documents = writer->documents;
     uint64_t offset = 0;
@@ -103,12 +103,12 @@ static sifr_status write_index(const formats_token_writer *writer, base_writer *
     return SIFR_OK;
 }
 
-sifr_status formats_token_writer_commit(formats_token_writer *writer, sifr_error *error) {
+sifr_status data_token_writer_commit(data_token_writer *writer, sifr_error *error) {
     char path[BASE_PATH_LENGTH];
     base_writer index = {0};
     sifr_status status = SIFR_OK;
     if (writer->open_length) {
-        BASE_TRY_GOTO(status, formats_token_writer_end_document(writer, error), done);
+        BASE_TRY_GOTO(status, data_token_writer_end_document(writer, error), done);
     }
     snprintf(path, sizeof path, "%.4090s.idx", writer->prefix);
     BASE_TRY_GOTO(status, base_writer_open(&index, path, error), done);
@@ -123,11 +123,11 @@ sifr_status formats_token_writer_commit(formats_token_writer *writer, sifr_error
     status = base_writer_commit(&index, error);
 done:
     base_writer_abort(&index);
-    formats_token_writer_abort(writer);
+    data_token_writer_abort(writer);
     return status;
 }
 
-void formats_token_writer_abort(formats_token_writer *writer) {
+void data_token_writer_abort(data_token_writer *writer) {
     base_writer_abort(&writer->data);
     (void)base_hash_end(writer->hash);
     free(writer->lengths);

@@ -28,14 +28,14 @@ typedef struct tokenise_slot {
     size_t size;
     bool first, last; /* of its document */
     base_map map;     /* mapping of the document; unmapped after its last piece */
-    formats_tokenizer_ids ids;
+    text_tokenizer_ids ids;
     uint64_t invalid;
     sifr_error error;
 } tokenise_slot;
 
 typedef struct tokenise_job {
-    const formats_text_source *source;
-    const formats_tokenizer *tokenizer;
+    const data_text_source *source;
+    const text_tokenizer *tokenizer;
     pthread_mutex_t lock;
     pthread_cond_t changed;
     tokenise_slot *slots;
@@ -55,8 +55,7 @@ static bool next_piece(tokenise_job *job, tokenise_slot *slot) {
     if (job->document == job->source->count) return false;
     if (!job->map.data) {
         job->position = 0;
-        if (formats_text_source_map(job->source, job->document, &job->map, &slot->error) !=
-            SIFR_OK) {
+        if (data_text_source_map(job->source, job->document, &job->map, &slot->error) != SIFR_OK) {
             slot->text = NULL;
             slot->size = 0;
             slot->first = slot->last = true;
@@ -69,7 +68,7 @@ static bool next_piece(tokenise_job *job, tokenise_slot *slot) {
     size_t left = job->map.size - job->position;
     slot->text = text;
     slot->size =
-        left <= PIECE_BYTES ? left : formats_tokenizer_cut(job->tokenizer, text, left, PIECE_BYTES);
+        left <= PIECE_BYTES ? left : text_tokenizer_cut(job->tokenizer, text, left, PIECE_BYTES);
     slot->map = job->map;
     slot->first = job->position == 0;
     slot->last = slot->size == left;
@@ -103,17 +102,17 @@ static tokenise_slot *take_slot(tokenise_job *job) {
 
 static void *work(void *argument) {
     tokenise_job *job = argument;
-    formats_tokenizer_scratch *scratch = NULL;
+    text_tokenizer_scratch *scratch = NULL;
     sifr_error error = {0};
-    sifr_status status = formats_tokenizer_scratch_new(job->tokenizer, &scratch, &error);
+    sifr_status status = text_tokenizer_scratch_new(job->tokenizer, &scratch, &error);
     for (tokenise_slot *slot; (slot = take_slot(job));) {
         if (status != SIFR_OK) {
             slot->error = error;
         } else if (slot->error.status == SIFR_OK) {
-            uint64_t before = formats_tokenizer_invalid(scratch);
-            sifr_status done = formats_tokenizer_encode(
-                job->tokenizer, scratch, slot->text, slot->size, false, &slot->ids, &slot->error);
-            slot->invalid = formats_tokenizer_invalid(scratch) - before;
+            uint64_t before = text_tokenizer_invalid(scratch);
+            sifr_status done = text_tokenizer_encode(job->tokenizer, scratch, slot->text,
+                                                     slot->size, false, &slot->ids, &slot->error);
+            slot->invalid = text_tokenizer_invalid(scratch) - before;
             if (done != SIFR_OK) slot->error.status = done;
         }
         pthread_mutex_lock(&job->lock);
@@ -121,7 +120,7 @@ static void *work(void *argument) {
         pthread_cond_broadcast(&job->changed);
         pthread_mutex_unlock(&job->lock);
     }
-    formats_tokenizer_scratch_free(scratch);
+    text_tokenizer_scratch_free(scratch);
     return NULL;
 }
 
@@ -146,42 +145,42 @@ static void free_slot(tokenise_job *job, tokenise_slot *slot) {
     pthread_mutex_unlock(&job->lock);
 }
 
-static sifr_status write_ids(formats_token_writer *writer, const int32_t *ids, size_t count,
-                             train_tokenised *counts, sifr_error *error) {
+static sifr_status write_ids(data_token_writer *writer, const int32_t *ids, size_t count,
+                             data_tokenised *counts, sifr_error *error) {
     counts->tokens += (int64_t)count;
-    return formats_token_writer_append(writer, ids, count, error);
+    return data_token_writer_append(writer, ids, count, error);
 }
 
 /* Appends the ids after a document; `last` is the id before them, or -1. */
-static sifr_status write_end(const tokenise_job *job, formats_token_writer *writer,
-                             const train_tokenise_options *options, int32_t last,
-                             train_tokenised *counts, sifr_error *error) {
+static sifr_status write_end(const tokenise_job *job, data_token_writer *writer,
+                             const data_tokenise_options *options, int32_t last,
+                             data_tokenised *counts, sifr_error *error) {
     size_t count = 0;
-    const int32_t *behind = formats_tokenizer_around(job->tokenizer, true, &count);
+    const int32_t *behind = text_tokenizer_around(job->tokenizer, true, &count);
     if (!options->special) count = 0;
     if (count) last = behind[count - 1];
     BASE_TRY(write_ids(writer, behind, count, counts, error));
     if (options->separator >= 0 && last != options->separator)
         BASE_TRY(write_ids(writer, &options->separator, 1, counts, error));
-    return formats_token_writer_end_document(writer, error);
+    return data_token_writer_end_document(writer, error);
 }
 
-static sifr_status write_piece(const tokenise_job *job, formats_token_writer *writer,
-                               const train_tokenise_options *options, const tokenise_slot *slot,
-                               train_tokenised *counts, sifr_error *error) {
+static sifr_status write_piece(const tokenise_job *job, data_token_writer *writer,
+                               const data_tokenise_options *options, const tokenise_slot *slot,
+                               data_tokenised *counts, sifr_error *error) {
     size_t before = 0, count = slot->ids.count;
-    const int32_t *begin = formats_tokenizer_around(job->tokenizer, false, &before);
+    const int32_t *begin = text_tokenizer_around(job->tokenizer, false, &before);
     if (slot->first && options->special)
-        counts->doubled += train_tokenise_doubles(job->tokenizer, slot->ids.ids, count);
+        counts->doubled += data_tokenise_doubles(job->tokenizer, slot->ids.ids, count);
     if (slot->first && options->special) BASE_TRY(write_ids(writer, begin, before, counts, error));
     BASE_TRY(write_ids(writer, slot->ids.ids, count, counts, error));
     if (!slot->last) return SIFR_OK;
     return write_end(job, writer, options, count ? slot->ids.ids[count - 1] : -1, counts, error);
 }
 
-static sifr_status write_pieces(tokenise_job *job, formats_token_writer *writer,
-                                const train_tokenise_options *options, double start,
-                                train_tokenised *counts, sifr_error *error) {
+static sifr_status write_pieces(tokenise_job *job, data_token_writer *writer,
+                                const data_tokenise_options *options, double start,
+                                data_tokenised *counts, sifr_error *error) {
     const base_progress *progress = options->progress;
     double told = start;
     uint64_t invalid = 0;
@@ -223,29 +222,28 @@ static void free_job(tokenise_job *job) {
     }
     base_unmap(&job->map);
     for (size_t i = 0; job->slots && i < job->slot_count; i++)
-        formats_tokenizer_ids_free(&job->slots[i].ids);
+        text_tokenizer_ids_free(&job->slots[i].ids);
     free(job->slots);
     pthread_cond_destroy(&job->changed);
     pthread_mutex_destroy(&job->lock);
 }
 
-sifr_status train_tokenise(const formats_text_source *source, const formats_tokenizer *tokenizer,
-                           const train_tokenise_options *options, const char *prefix,
-                           train_tokenised *counts, sifr_error *error) {
+sifr_status data_tokenise(const data_text_source *source, const text_tokenizer *tokenizer,
+                          const data_tokenise_options *options, const char *prefix,
+                          data_tokenised *counts, sifr_error *error) {
     int threads = options->threads;
     pthread_t workers[THREAD_LIMIT];
     int started = 0;
-    formats_token_writer writer;
+    data_token_writer writer;
     sifr_status status;
-    *counts = (train_tokenised){0};
+    *counts = (data_tokenised){0};
     if (threads <= 0) {
         base_system system;
         base_system_read(&system);
         threads = system.cpus;
     }
     if (threads > THREAD_LIMIT) threads = THREAD_LIMIT;
-    BASE_TRY(
-        formats_token_writer_open(&writer, prefix, formats_tokenizer_vocab_size(tokenizer), error));
+    BASE_TRY(data_token_writer_open(&writer, prefix, text_tokenizer_vocab_size(tokenizer), error));
     tokenise_job job = {.source = source,
                         .tokenizer = tokenizer,
                         .lock = PTHREAD_MUTEX_INITIALIZER,
@@ -265,29 +263,29 @@ sifr_status train_tokenise(const formats_text_source *source, const formats_toke
     for (int i = 0; i < started; i++) pthread_join(workers[i], NULL);
 done:
     free_job(&job);
-    if (status == SIFR_OK) return formats_token_writer_commit(&writer, error);
-    formats_token_writer_abort(&writer);
+    if (status == SIFR_OK) return data_token_writer_commit(&writer, error);
+    data_token_writer_abort(&writer);
     return status;
 }
 
 /* Appends the names of the ids, each followed by a space. */
-static void add_names(const formats_tokenizer *tokenizer, const int32_t *ids, size_t count,
-                      char *text, size_t room) {
+static void add_names(const text_tokenizer *tokenizer, const int32_t *ids, size_t count, char *text,
+                      size_t room) {
     for (size_t i = 0; i < count; i++) {
         size_t size = 0, used = strlen(text);
-        const char *bytes = formats_tokenizer_bytes(tokenizer, ids[i], &size);
+        const char *bytes = text_tokenizer_bytes(tokenizer, ids[i], &size);
         snprintf(text + used, room - used, "%.*s ", (int)base_min_i64((int64_t)size, 64),
                  bytes ? bytes : "");
     }
 }
 
-void train_tokenise_say(const formats_tokenizer *tokenizer, bool special, int64_t separator,
-                        const sifr_log *log) {
+void data_tokenise_say(const text_tokenizer *tokenizer, bool special, int64_t separator,
+                       const sifr_log *log) {
     char around[2][256] = {"", ""};
     size_t count, all = 0;
     int32_t last = -1;
     for (int behind = 0; special && behind < 2; behind++, all += count) {
-        const int32_t *ids = formats_tokenizer_around(tokenizer, behind, &count);
+        const int32_t *ids = text_tokenizer_around(tokenizer, behind, &count);
         add_names(tokenizer, ids, count, around[behind], sizeof around[behind]);
         last = behind && count ? ids[count - 1] : -1;
     }
@@ -300,19 +298,19 @@ void train_tokenise_say(const formats_tokenizer *tokenizer, bool special, int64_
              length ? (int)length - 1 : 0, around[1]);
 }
 
-bool train_tokenise_doubles(const formats_tokenizer *tokenizer, const int32_t *ids, size_t count) {
+bool data_tokenise_doubles(const text_tokenizer *tokenizer, const int32_t *ids, size_t count) {
     size_t before;
-    const int32_t *begin = formats_tokenizer_around(tokenizer, false, &before);
+    const int32_t *begin = text_tokenizer_around(tokenizer, false, &before);
     return before && count && ids[0] == begin[before - 1];
 }
 
-void train_tokenise_say_doubled(const formats_tokenizer *tokenizer, int64_t texts, const char *what,
-                                const sifr_log *log) {
+void data_tokenise_say_doubled(const text_tokenizer *tokenizer, int64_t texts, const char *what,
+                               const sifr_log *log) {
     size_t before, size;
     char counted[80];
     if (!texts) return;
-    const int32_t *begin = formats_tokenizer_around(tokenizer, false, &before);
-    const char *token = formats_tokenizer_bytes(tokenizer, begin[before - 1], &size);
+    const int32_t *begin = text_tokenizer_around(tokenizer, false, &before);
+    const char *token = text_tokenizer_bytes(tokenizer, begin[before - 1], &size);
     base_log(log, SIFR_LOG_WARNING,
              "data: %s begin%s with %.*s, and the tokenizer puts another one before %s; give "
              "--no-special-tokens",

@@ -11,7 +11,7 @@
 #include "text/tokenizer/tokenizer.h"
 
 /* "[1, 2, 3]", as Python prints a list. */
-static sifr_status print_ids(const formats_tokenizer_ids *ids, char **out, size_t *size,
+static sifr_status print_ids(const text_tokenizer_ids *ids, char **out, size_t *size,
                              sifr_error *error) {
     enum { LONGEST = 14 };
     BASE_TRY(base_alloc(ids->count + 1, LONGEST, out, error));
@@ -25,22 +25,22 @@ static sifr_status print_ids(const formats_tokenizer_ids *ids, char **out, size_
 }
 
 static sifr_status digest_of(const char *folder, char digest[65], sifr_error *error) {
-    formats_tokenizer *tokenizer;
-    formats_tokenizer_scratch *scratch = NULL;
-    formats_tokenizer_ids ids = {0};
+    text_tokenizer *tokenizer;
+    text_tokenizer_scratch *scratch = NULL;
+    text_tokenizer_ids ids = {0};
     char *text = NULL;
     size_t size = 0;
-    BASE_TRY(formats_tokenizer_load(folder, &tokenizer, error));
-    sifr_status status = formats_tokenizer_scratch_new(tokenizer, &scratch, error);
+    BASE_TRY(text_tokenizer_load(folder, &tokenizer, error));
+    sifr_status status = text_tokenizer_scratch_new(tokenizer, &scratch, error);
     if (status == SIFR_OK)
-        status = formats_tokenizer_encode(tokenizer, scratch, formats_gguf_pre_text,
-                                          strlen(formats_gguf_pre_text), true, &ids, error);
+        status = text_tokenizer_encode(tokenizer, scratch, formats_gguf_pre_text,
+                                       strlen(formats_gguf_pre_text), true, &ids, error);
     if (status == SIFR_OK) status = print_ids(&ids, &text, &size, error);
     if (status == SIFR_OK) base_sha256_hex(text, size, digest);
     free(text);
-    formats_tokenizer_ids_free(&ids);
-    formats_tokenizer_scratch_free(scratch);
-    formats_tokenizer_free(tokenizer);
+    text_tokenizer_ids_free(&ids);
+    text_tokenizer_scratch_free(scratch);
+    text_tokenizer_free(tokenizer);
     return status;
 }
 

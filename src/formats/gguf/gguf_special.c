@@ -301,10 +301,10 @@ static void read_glm(gguf_special *s, special_kind kind) {
 }
 
 /* What the tokenizer puts there decides, whatever the keys say: *add. */
-static void settle(const gguf_special *s, const formats_tokenizer *tokenizer, bool behind,
+static void settle(const gguf_special *s, const text_tokenizer *tokenizer, bool behind,
                    bool fallback, const sifr_log *log, special_add *add) {
     size_t count;
-    const int32_t *ids = formats_tokenizer_around(tokenizer, behind, &count);
+    const int32_t *ids = text_tokenizer_around(tokenizer, behind, &count);
     int64_t token = s->ids[behind ? EOS : BOS];
     bool one = count == 1 && ids[0] == token;
     if (count == 0 || one) {
@@ -320,12 +320,12 @@ static void settle(const gguf_special *s, const formats_tokenizer *tokenizer, bo
 
 static sifr_status settle_ends(gguf_special *s, formats_gguf_special_rules rules,
                                sifr_error *error) {
-    formats_tokenizer *tokenizer;
+    text_tokenizer *tokenizer;
     if (rules.no_bos) s->add[BOS] = NO;
-    BASE_TRY(formats_tokenizer_load(s->files->folder, &tokenizer, error));
+    BASE_TRY(text_tokenizer_load(s->files->folder, &tokenizer, error));
     settle(s, tokenizer, false, rules.bos_default, rules.log, &s->add[BOS]);
     settle(s, tokenizer, true, false, rules.log, &s->add[EOS]);
-    formats_tokenizer_free(tokenizer);
+    text_tokenizer_free(tokenizer);
     return SIFR_OK;
 }
 

@@ -40,7 +40,7 @@ typedef struct spm {
     int32_t *special; /* ids of tokens that are found in texts, the longest first */
     size_t count, specials;
     bool prefix, after_special;
-    formats_tokenizer_ids ids;
+    text_tokenizer_ids ids;
     bool no_byte; /* a byte has no token */
 } spm;
 
@@ -222,15 +222,15 @@ static sifr_status split_text(spm *s, const char *text, sifr_error *error) {
 /* --- beside the tokenizer --- */
 
 typedef struct spm_pair {
-    formats_tokenizer *tokenizer;
-    formats_tokenizer_scratch *scratch;
-    formats_tokenizer_ids ids;
+    text_tokenizer *tokenizer;
+    text_tokenizer_scratch *scratch;
+    text_tokenizer_ids ids;
 } spm_pair;
 
 static sifr_status is_same(spm *s, spm_pair *p, const char *text, bool *same, sifr_error *error) {
     p->ids.count = 0;
-    BASE_TRY(formats_tokenizer_encode(p->tokenizer, p->scratch, text, strlen(text), false, &p->ids,
-                                      error));
+    BASE_TRY(
+        text_tokenizer_encode(p->tokenizer, p->scratch, text, strlen(text), false, &p->ids, error));
     BASE_TRY(split_text(s, text, error));
     *same = s->ids.count == p->ids.count &&
             (s->ids.count == 0 ||
@@ -326,8 +326,8 @@ static sifr_status try_special(spm *s, spm_pair *p, const char *folder, const si
 static sifr_status compare(spm *s, spm_pair *p, const char *folder, bool *prefix,
                            const sifr_log *log, sifr_error *error) {
     const char *bad, *other;
-    BASE_TRY(formats_tokenizer_load(folder, &p->tokenizer, error));
-    BASE_TRY(formats_tokenizer_scratch_new(p->tokenizer, &p->scratch, error));
+    BASE_TRY(text_tokenizer_load(folder, &p->tokenizer, error));
+    BASE_TRY(text_tokenizer_scratch_new(p->tokenizer, &p->scratch, error));
     BASE_TRY(try_texts(s, p, *prefix, &bad, error));
     if (bad) {
         BASE_TRY(try_texts(s, p, !*prefix, &other, error));
@@ -350,10 +350,10 @@ sifr_status formats_gguf_spm_check(const formats_gguf_files *files,
                            "%s: its vocabulary lacks tokens of bytes (\"<0x00>\" to \"<0xFF>\"), "
                            "without which llama.cpp stops at a character that it does not know",
                            files->folder);
-    formats_tokenizer_scratch_free(p.scratch);
-    formats_tokenizer_free(p.tokenizer);
-    formats_tokenizer_ids_free(&p.ids);
-    formats_tokenizer_ids_free(&s.ids);
+    text_tokenizer_scratch_free(p.scratch);
+    text_tokenizer_free(p.tokenizer);
+    text_tokenizer_ids_free(&p.ids);
+    text_tokenizer_ids_free(&s.ids);
     free(s.by_text);
     free(s.special);
     return status;

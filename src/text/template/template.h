@@ -1,10 +1,10 @@
 /* Chat templates: the part of Jinja that published templates use, with the settings of Hugging
  * Face's transformers (trim_blocks, lstrip_blocks, sandbox, loop controls, generation marks, its
  * own tojson). Any other construct is refused with its line. A template reads no file, and its
- * steps, depth, memory and output are bounded. A formats_template is not written after it was
+ * steps, depth, memory and output are bounded. A text_template is not written after it was
  * parsed: any number of threads may render one. */
-#ifndef FORMATS_TEMPLATE_H
-#define FORMATS_TEMPLATE_H
+#ifndef TEXT_TEMPLATE_H
+#define TEXT_TEMPLATE_H
 
 #include <jansson.h>
 #include <stdbool.h>
@@ -13,24 +13,24 @@
 
 #include "base/errors.h"
 
-typedef struct formats_template formats_template;
+typedef struct text_template text_template;
 
 /* `name` (a path) begins the messages; it is copied. SIFR_USAGE for a construct that is not built
  * and for text that is no template. */
-sifr_status formats_template_parse(const char *text, size_t size, const char *name,
-                                   formats_template **out, sifr_error *error) SIFR_MUST_CHECK;
-void formats_template_free(formats_template *t); /* NULL is fine */
+sifr_status text_template_parse(const char *text, size_t size, const char *name,
+                                text_template **out, sifr_error *error) SIFR_MUST_CHECK;
+void text_template_free(text_template *t); /* NULL is fine */
 
 /* Whether it has {% generation %} blocks. */
-bool formats_template_marks(const formats_template *t);
+bool text_template_marks(const text_template *t);
 
 /* Whether a name in it, also of a member, or a string is this word. */
-bool formats_template_mentions(const formats_template *t, const char *word);
+bool text_template_mentions(const text_template *t, const char *word);
 
 /* Whether it has a variable of this name. */
-bool formats_template_names(const formats_template *t, const char *name);
+bool text_template_names(const text_template *t, const char *name);
 
-typedef struct formats_template_input {
+typedef struct text_template_input {
     const json_t *messages;            /* an array of objects, at least one */
     const json_t *tools;               /* an array of objects, or NULL */
     const json_t *documents;           /* an array, or NULL */
@@ -38,26 +38,25 @@ typedef struct formats_template_input {
     const char *bos_token, *eos_token; /* NULL: undefined */
     bool add_generation_prompt;
     const struct tm *now; /* for strftime_now, which is refused without it */
-} formats_template_input;
+} text_template_input;
 
 /* A part of the text, in bytes, that {% generation %} encloses. */
-typedef struct formats_template_span {
+typedef struct text_template_span {
     size_t begin, end;
-} formats_template_span;
+} text_template_span;
 
-typedef struct formats_template_output {
+typedef struct text_template_output {
     char *text; /* with a NUL behind it */
     size_t size;
-    formats_template_span *spans; /* in the order in which their blocks ended */
+    text_template_span *spans; /* in the order in which their blocks ended */
     size_t span_count;
-} formats_template_output;
+} text_template_output;
 
 /* As transformers' apply_chat_template: members of messages that are null are left out, and
  * "reasoning_content", "thinking" and "reasoning" stand for each other. SIFR_USAGE, with the line,
  * where the template raises an error or uses what is not built. */
-sifr_status formats_template_render(const formats_template *t, const formats_template_input *input,
-                                    formats_template_output *out,
-                                    sifr_error *error) SIFR_MUST_CHECK;
-void formats_template_output_free(formats_template_output *out);
+sifr_status text_template_render(const text_template *t, const text_template_input *input,
+                                 text_template_output *out, sifr_error *error) SIFR_MUST_CHECK;
+void text_template_output_free(text_template_output *out);
 
 #endif

@@ -9,129 +9,125 @@
 #include "text/template/template_internal.h"
 
 #define FILTER(name)                                                                               \
-    static sifr_status name(formats_render *r, formats_value self, const formats_value *arguments, \
-                            formats_value *out)
+    static sifr_status name(text_render *r, text_value self, const text_value *arguments,          \
+                            text_value *out)
 
-static bool given(formats_value v) {
-    return v.kind != FORMATS_ABSENT && v.kind != FORMATS_NONE;
+static bool given(text_value v) {
+    return v.kind != TEXT_ABSENT && v.kind != TEXT_NONE;
 }
 
 FILTER(filter_abs) {
-    if (!formats_is_number(self))
-        return formats_template_fail(&r->place, "abs of a value of type %s",
-                                     formats_kind_name(self));
+    if (!text_is_number(self))
+        return text_template_fail(&r->place, "abs of a value of type %s", text_kind_name(self));
     (void)arguments;
     *out = self;
-    if (self.kind == FORMATS_FLOAT) out->real = fabs(self.real);
-    if (self.kind == FORMATS_BOOL) *out = formats_of_int(self.truth);
-    if (self.kind == FORMATS_INT && self.integer < 0) {
-        if (self.integer == INT64_MIN) return formats_template_fail(&r->place, "abs: too large");
+    if (self.kind == TEXT_FLOAT) out->real = fabs(self.real);
+    if (self.kind == TEXT_BOOL) *out = text_of_int(self.truth);
+    if (self.kind == TEXT_INT && self.integer < 0) {
+        if (self.integer == INT64_MIN) return text_template_fail(&r->place, "abs: too large");
         out->integer = -self.integer;
     }
     return SIFR_OK;
 }
 
 FILTER(filter_default) {
-    bool wanted =
-        self.kind == FORMATS_UNDEFINED || (formats_truth(arguments[1]) && !formats_truth(self));
+    bool wanted = self.kind == TEXT_UNDEFINED || (text_truth(arguments[1]) && !text_truth(self));
     (void)r;
     *out = self;
     if (!wanted) return SIFR_OK;
-    *out =
-        arguments[0].kind == FORMATS_ABSENT ? formats_of_text(formats_literal("")) : arguments[0];
+    *out = arguments[0].kind == TEXT_ABSENT ? text_of_text(text_literal("")) : arguments[0];
     return SIFR_OK;
 }
 
 FILTER(filter_string) {
-    formats_text text;
+    text_text text;
     (void)arguments;
-    BASE_TRY(formats_string(r, self, &text));
-    *out = formats_of_text(text);
+    BASE_TRY(text_string(r, self, &text));
+    *out = text_of_text(text);
     return SIFR_OK;
 }
 
 FILTER(filter_safe) {
     BASE_TRY(filter_string(r, self, arguments, out));
-    out->kind = FORMATS_SAFE;
+    out->kind = TEXT_SAFE;
     return SIFR_OK;
 }
 
-static sifr_status cased(formats_render *r, formats_value self, formats_case how,
-                         formats_value *out) {
-    formats_text text;
-    BASE_TRY(formats_string(r, self, &text));
-    BASE_TRY(formats_change_case(r, text, how, &text));
-    *out = formats_of_text(text);
+static sifr_status cased(text_render *r, text_value self, text_case how, text_value *out) {
+    text_text text;
+    BASE_TRY(text_string(r, self, &text));
+    BASE_TRY(text_change_case(r, text, how, &text));
+    *out = text_of_text(text);
     return SIFR_OK;
 }
 
 FILTER(filter_upper) {
     (void)arguments;
-    return cased(r, self, FORMATS_UPPER, out);
+    return cased(r, self, TEXT_UPPER, out);
 }
 
 FILTER(filter_lower) {
     (void)arguments;
-    return cased(r, self, FORMATS_LOWER, out);
+    return cased(r, self, TEXT_LOWER, out);
 }
 
 FILTER(filter_capitalize) {
     (void)arguments;
-    return cased(r, self, FORMATS_CAPITALIZE, out);
+    return cased(r, self, TEXT_CAPITALIZE, out);
 }
 
 FILTER(filter_title) {
     (void)arguments;
-    return cased(r, self, FORMATS_TITLE_FILTER, out);
+    return cased(r, self, TEXT_TITLE_FILTER, out);
 }
 
 FILTER(filter_trim) {
-    formats_text text, chars;
-    BASE_TRY(formats_string(r, self, &text));
-    if (given(arguments[0])) BASE_TRY(formats_want_text(r, arguments[0], "trim's chars", &chars));
-    *out = formats_of_text(formats_strip(text, given(arguments[0]) ? &chars : NULL, true, true));
-    return formats_template_charge_all(r, given(arguments[0]) ? chars.size + 1 : 1, text.size);
+    text_text text, chars;
+    BASE_TRY(text_string(r, self, &text));
+    if (given(arguments[0])) BASE_TRY(text_want_text(r, arguments[0], "trim's chars", &chars));
+    *out = text_of_text(text_strip(text, given(arguments[0]) ? &chars : NULL, true, true));
+    return text_template_charge_all(r, given(arguments[0]) ? chars.size + 1 : 1, text.size);
 }
 
 FILTER(filter_replace) {
-    formats_text text, from, to;
+    text_text text, from, to;
     int64_t count = -1;
-    BASE_TRY(formats_string(r, self, &text));
-    BASE_TRY(formats_string(r, arguments[0], &from));
-    BASE_TRY(formats_string(r, arguments[1], &to));
-    if (given(arguments[2])) BASE_TRY(formats_want_int(r, arguments[2], "replace's count", &count));
-    BASE_TRY(formats_template_replace(r, text, from, to, count, &text));
-    *out = formats_of_text(text);
+    BASE_TRY(text_string(r, self, &text));
+    BASE_TRY(text_string(r, arguments[0], &from));
+    BASE_TRY(text_string(r, arguments[1], &to));
+    if (given(arguments[2])) BASE_TRY(text_want_int(r, arguments[2], "replace's count", &count));
+    BASE_TRY(text_template_replace(r, text, from, to, count, &text));
+    *out = text_of_text(text);
     return SIFR_OK;
 }
 
 /* Lines but the first, and empty ones, get `width` blanks in front. */
 FILTER(filter_indent) {
-    formats_builder blanks = {0}, b = {0};
-    formats_text text, indent = formats_literal("    ");
-    formats_value lines;
-    bool first = formats_truth(arguments[1]), blank = formats_truth(arguments[2]);
+    text_builder blanks = {0}, b = {0};
+    text_text text, indent = text_literal("    ");
+    text_value lines;
+    bool first = text_truth(arguments[1]), blank = text_truth(arguments[2]);
     int64_t width;
-    BASE_TRY(formats_want_text(r, self, "what indent gets", &text));
-    if (arguments[0].kind == FORMATS_STRING) {
+    BASE_TRY(text_want_text(r, self, "what indent gets", &text));
+    if (arguments[0].kind == TEXT_STRING) {
         indent = arguments[0].text;
-    } else if (arguments[0].kind != FORMATS_ABSENT) {
-        BASE_TRY(formats_want_int(r, arguments[0], "indent's width", &width));
-        BASE_TRY(formats_build_repeated(r, &blanks, formats_literal(" "), width));
-        indent = formats_built(&blanks);
+    } else if (arguments[0].kind != TEXT_ABSENT) {
+        BASE_TRY(text_want_int(r, arguments[0], "indent's width", &width));
+        BASE_TRY(text_build_repeated(r, &blanks, text_literal(" "), width));
+        indent = text_built(&blanks);
     }
-    BASE_TRY(formats_build(r, &b, text.bytes, text.size));
-    BASE_TRY(formats_build(r, &b, "\n", 1));
-    BASE_TRY(formats_splitlines(r, formats_built(&b), false, &lines));
-    b = (formats_builder){0};
-    if (first) BASE_TRY(formats_build(r, &b, indent.bytes, indent.size));
+    BASE_TRY(text_build(r, &b, text.bytes, text.size));
+    BASE_TRY(text_build(r, &b, "\n", 1));
+    BASE_TRY(text_splitlines(r, text_built(&b), false, &lines));
+    b = (text_builder){0};
+    if (first) BASE_TRY(text_build(r, &b, indent.bytes, indent.size));
     for (size_t i = 0; i < lines.items->count; i++) {
-        formats_text line = lines.items->values[i].text;
-        if (i) BASE_TRY(formats_build(r, &b, "\n", 1));
-        if (i && (blank || line.size)) BASE_TRY(formats_build(r, &b, indent.bytes, indent.size));
-        BASE_TRY(formats_build(r, &b, line.bytes, line.size));
+        text_text line = lines.items->values[i].text;
+        if (i) BASE_TRY(text_build(r, &b, "\n", 1));
+        if (i && (blank || line.size)) BASE_TRY(text_build(r, &b, indent.bytes, indent.size));
+        BASE_TRY(text_build(r, &b, line.bytes, line.size));
     }
-    *out = formats_of_text(formats_built(&b));
+    *out = text_of_text(text_built(&b));
     return SIFR_OK;
 }
 
@@ -139,9 +135,9 @@ FILTER(filter_indent) {
 
 /* Digits of text that Python's int or float reads, without blanks and single underscores; false:
  * none of them. */
-static bool plain_number(formats_text text, char *out, size_t room) {
+static bool plain_number(text_text text, char *out, size_t room) {
     size_t used = 0;
-    text = formats_strip(text, NULL, true, true);
+    text = text_strip(text, NULL, true, true);
     for (size_t i = 0; i < text.size; i++) {
         char c = text.bytes[i];
         bool between = i && i + 1 < text.size && isdigit((unsigned char)text.bytes[i - 1]) &&
@@ -155,14 +151,14 @@ static bool plain_number(formats_text text, char *out, size_t room) {
     return used > 0;
 }
 
-static bool to_float(formats_text text, double *out) {
+static bool to_float(text_text text, double *out) {
     char plain[512], *end;
     if (!plain_number(text, plain, sizeof plain)) return false;
     *out = strtod(plain, &end);
     return *end == 0;
 }
 
-static bool to_int(formats_text text, int base, int64_t *out) {
+static bool to_int(text_text text, int base, int64_t *out) {
     char plain[512], *end;
     if (!plain_number(text, plain, sizeof plain)) return false;
     const char *digits = plain + (*plain == '-' || *plain == '+');
@@ -178,40 +174,40 @@ static bool float_to_int(double real, int64_t *out) {
     return true;
 }
 
-static sifr_status need_defined(formats_render *r, formats_value v) {
-    if (v.kind != FORMATS_UNDEFINED) return SIFR_OK;
-    return formats_template_fail(&r->place, "%.*s is undefined", (int)v.text.size, v.text.bytes);
+static sifr_status need_defined(text_render *r, text_value v) {
+    if (v.kind != TEXT_UNDEFINED) return SIFR_OK;
+    return text_template_fail(&r->place, "%.*s is undefined", (int)v.text.size, v.text.bytes);
 }
 
 /* What int and float get: defined, and the work of reading it counted. */
-static sifr_status begin_number(formats_render *r, formats_value v) {
+static sifr_status begin_number(text_render *r, text_value v) {
     BASE_TRY(need_defined(r, v));
-    return formats_template_charge(r, v.kind == FORMATS_STRING ? v.text.size / 64 : 0);
+    return text_template_charge(r, v.kind == TEXT_STRING ? v.text.size / 64 : 0);
 }
 
 FILTER(filter_int) {
     int64_t value, base = 10;
     double real;
     BASE_TRY(begin_number(r, self));
-    *out = arguments[0].kind == FORMATS_ABSENT ? formats_of_int(0) : arguments[0];
-    if (arguments[1].kind != FORMATS_ABSENT)
-        BASE_TRY(formats_want_int(r, arguments[1], "int's base", &base));
+    *out = arguments[0].kind == TEXT_ABSENT ? text_of_int(0) : arguments[0];
+    if (arguments[1].kind != TEXT_ABSENT)
+        BASE_TRY(text_want_int(r, arguments[1], "int's base", &base));
     if (base < 2 || base > 36)
-        return formats_template_fail(&r->place, "int: base %lld is not supported", (long long)base);
-    bool is_real = self.kind == FORMATS_FLOAT;
+        return text_template_fail(&r->place, "int: base %lld is not supported", (long long)base);
+    bool is_real = self.kind == TEXT_FLOAT;
     real = is_real ? self.real : 0;
-    if (self.kind == FORMATS_STRING) {
+    if (self.kind == TEXT_STRING) {
         if (to_int(self.text, (int)base, &value))
-            *out = formats_of_int(value);
+            *out = text_of_int(value);
         else
             is_real = to_float(self.text, &real);
     }
     if (is_real && !isnan(real)) {
         if (!float_to_int(real, &value))
-            return formats_template_fail(&r->place, "int: a number beyond 64 bits");
-        *out = formats_of_int(value);
-    } else if (formats_is_number(self)) {
-        *out = formats_of_int(self.kind == FORMATS_INT ? self.integer : self.truth);
+            return text_template_fail(&r->place, "int: a number beyond 64 bits");
+        *out = text_of_int(value);
+    } else if (text_is_number(self)) {
+        *out = text_of_int(self.kind == TEXT_INT ? self.integer : self.truth);
     }
     return SIFR_OK;
 }
@@ -219,52 +215,50 @@ FILTER(filter_int) {
 FILTER(filter_float) {
     double real;
     BASE_TRY(begin_number(r, self));
-    *out = arguments[0].kind == FORMATS_ABSENT ? formats_of_float(0) : arguments[0];
-    if (self.kind == FORMATS_STRING && to_float(self.text, &real)) *out = formats_of_float(real);
-    if (formats_is_number(self)) *out = formats_of_float(formats_number(self));
+    *out = arguments[0].kind == TEXT_ABSENT ? text_of_float(0) : arguments[0];
+    if (self.kind == TEXT_STRING && to_float(self.text, &real)) *out = text_of_float(real);
+    if (text_is_number(self)) *out = text_of_float(text_number(self));
     return SIFR_OK;
 }
 
 FILTER(filter_round) {
     int64_t places = 0;
-    formats_text method = formats_literal("common");
+    text_text method = text_literal("common");
     char digits[400];
-    if (!formats_is_number(self))
-        return formats_template_fail(&r->place, "round of a value of type %s",
-                                     formats_kind_name(self));
-    if (arguments[0].kind != FORMATS_ABSENT)
-        BASE_TRY(formats_want_int(r, arguments[0], "round's precision", &places));
-    if (arguments[1].kind != FORMATS_ABSENT)
-        BASE_TRY(formats_want_text(r, arguments[1], "round's method", &method));
+    if (!text_is_number(self))
+        return text_template_fail(&r->place, "round of a value of type %s", text_kind_name(self));
+    if (arguments[0].kind != TEXT_ABSENT)
+        BASE_TRY(text_want_int(r, arguments[0], "round's precision", &places));
+    if (arguments[1].kind != TEXT_ABSENT)
+        BASE_TRY(text_want_text(r, arguments[1], "round's method", &method));
     if (places < 0 || places > 20)
-        return formats_template_fail(&r->place,
-                                     "round: a precision beyond 0 … 20 is not supported");
-    double real = formats_number(self), scale = pow(10, (double)places);
-    if (formats_text_is(method, "common")) {
-        if (self.kind != FORMATS_FLOAT) {
-            *out = formats_of_int(self.kind == FORMATS_INT ? self.integer : self.truth);
+        return text_template_fail(&r->place, "round: a precision beyond 0 … 20 is not supported");
+    double real = text_number(self), scale = pow(10, (double)places);
+    if (text_text_is(method, "common")) {
+        if (self.kind != TEXT_FLOAT) {
+            *out = text_of_int(self.kind == TEXT_INT ? self.integer : self.truth);
             return SIFR_OK;
         }
         snprintf(digits, sizeof digits, "%.*f", (int)places, real); /* rounds as Python does */
-        *out = formats_of_float(strtod(digits, NULL));
-    } else if (formats_text_is(method, "ceil") || formats_text_is(method, "floor")) {
-        bool up = formats_text_is(method, "ceil");
-        *out = formats_of_float((up ? ceil(real * scale) : floor(real * scale)) / scale);
+        *out = text_of_float(strtod(digits, NULL));
+    } else if (text_text_is(method, "ceil") || text_text_is(method, "floor")) {
+        bool up = text_text_is(method, "ceil");
+        *out = text_of_float((up ? ceil(real * scale) : floor(real * scale)) / scale);
     } else {
-        return formats_template_fail(&r->place, "round: the method must be common, ceil or floor");
+        return text_template_fail(&r->place, "round: the method must be common, ceil or floor");
     }
     return SIFR_OK;
 }
 
 /* ---- the tables ---- */
 
-static const formats_builtin filters[] = {
+static const text_builtin filters[] = {
     {"abs", NULL, 0, filter_abs, NULL},
     {"capitalize", NULL, 0, filter_capitalize, NULL},
     {"d", "default_value boolean", 0, filter_default, NULL},
     {"default", "default_value boolean", 0, filter_default, NULL},
     {"float", "default", 0, filter_float, NULL},
-    {"format", NULL, 0, NULL, formats_filter_format},
+    {"format", NULL, 0, NULL, text_filter_format},
     {"indent", "width first blank", 0, filter_indent, NULL},
     {"int", "default base", 0, filter_int, NULL},
     {"lower", NULL, 0, filter_lower, NULL},
@@ -273,7 +267,7 @@ static const formats_builtin filters[] = {
     {"safe", NULL, 0, filter_safe, NULL},
     {"string", NULL, 0, filter_string, NULL},
     {"title", NULL, 0, filter_title, NULL},
-    {"tojson", "ensure_ascii indent separators sort_keys", 0, formats_filter_tojson, NULL},
+    {"tojson", "ensure_ascii indent separators sort_keys", 0, text_filter_tojson, NULL},
     {"trim", "chars", 0, filter_trim, NULL},
     {"upper", NULL, 0, filter_upper, NULL}};
 
@@ -282,20 +276,20 @@ static const char *const other_filters[] = {
     "pprint", "random",    "slice",    "striptags", "truncate",       "urlencode",
     "urlize", "wordcount", "wordwrap", "xmlattr"};
 
-static const formats_builtin *find(const formats_builtin *rows, size_t count, formats_text name) {
+static const text_builtin *find(const text_builtin *rows, size_t count, text_text name) {
     for (size_t i = 0; i < count; i++) {
-        if (formats_text_is(name, rows[i].name)) return &rows[i];
+        if (text_text_is(name, rows[i].name)) return &rows[i];
     }
     return NULL;
 }
 
-const formats_builtin *formats_filter_find(formats_text name, bool *known) {
+const text_builtin *text_filter_find(text_text name, bool *known) {
     size_t count;
-    const formats_builtin *row = find(filters, sizeof filters / sizeof *filters, name);
-    const formats_builtin *sequences = formats_sequence_filters(&count);
+    const text_builtin *row = find(filters, sizeof filters / sizeof *filters, name);
+    const text_builtin *sequences = text_sequence_filters(&count);
     if (!row) row = find(sequences, count, name);
     *known = row != NULL;
     for (size_t i = 0; i < sizeof other_filters / sizeof *other_filters; i++)
-        *known |= formats_text_is(name, other_filters[i]);
+        *known |= text_text_is(name, other_filters[i]);
     return row;
 }

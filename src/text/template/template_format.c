@@ -9,22 +9,22 @@ enum { WIDEST = 1000 };
 
 /* %(name)-08.3f */
 typedef struct format_spec {
-    formats_text name; /* bytes NULL: none */
-    char flags[6];     /* those of "-+ 0#" that are given */
+    text_text name; /* bytes NULL: none */
+    char flags[6];  /* those of "-+ 0#" that are given */
     int width, precision;
     char conversion;
 } format_spec;
 
 /* What is left to be formatted. */
 typedef struct format_job {
-    formats_render *r;
-    formats_value values; /* a tuple, a dict or a single value */
+    text_render *r;
+    text_value values; /* a tuple, a dict or a single value */
     size_t used;
-    formats_builder *b;
+    text_builder *b;
 } format_job;
 
 static sifr_status wrong(const format_job *job, const char *what) {
-    return formats_template_fail(&job->r->place, "formatting with %%: %s", what);
+    return text_template_fail(&job->r->place, "formatting with %%: %s", what);
 }
 
 static bool has_flag(const format_spec *spec, char flag) {
@@ -46,7 +46,7 @@ static sifr_status read_name(const format_job *job, const char **at, const char 
     if (*at == end || **at != '(') return SIFR_OK;
     const char *close = memchr(*at, ')', (size_t)(end - *at));
     if (!close) return wrong(job, "a ( without )");
-    out->name = (formats_text){*at + 1, (size_t)(close - *at) - 1};
+    out->name = (text_text){*at + 1, (size_t)(close - *at) - 1};
     *at = close + 1;
     return SIFR_OK;
 }
@@ -72,12 +72,11 @@ static sifr_status read_spec(const format_job *job, const char **at, const char 
 
 /* --- values --- */
 
-static sifr_status take_value(format_job *job, const format_spec *spec, formats_value *out) {
-    bool found, tuple = job->values.kind == FORMATS_TUPLE;
+static sifr_status take_value(format_job *job, const format_spec *spec, text_value *out) {
+    bool found, tuple = job->values.kind == TEXT_TUPLE;
     if (spec->name.bytes) {
-        if (job->values.kind != FORMATS_DICT) return wrong(job, "a name needs a mapping");
-        BASE_TRY(
-            formats_dict_get(job->r, job->values.dict, formats_of_text(spec->name), &found, out));
+        if (job->values.kind != TEXT_DICT) return wrong(job, "a name needs a mapping");
+        BASE_TRY(text_dict_get(job->r, job->values.dict, text_of_text(spec->name), &found, out));
         return found ? SIFR_OK : wrong(job, "a name that is not there");
     }
     size_t count = tuple ? job->values.items->count : 1;
@@ -87,22 +86,22 @@ static sifr_status take_value(format_job *job, const format_spec *spec, formats_
     return SIFR_OK;
 }
 
-static sifr_status put_padded(const format_job *job, const format_spec *spec, formats_text text) {
-    int64_t blanks = spec->width - (int64_t)formats_char_count(text);
+static sifr_status put_padded(const format_job *job, const format_spec *spec, text_text text) {
+    int64_t blanks = spec->width - (int64_t)text_char_count(text);
     bool left = has_flag(spec, '-');
     if (blanks > 0 && !left)
-        BASE_TRY(formats_build_repeated(job->r, job->b, formats_literal(" "), blanks));
-    BASE_TRY(formats_build(job->r, job->b, text.bytes, text.size));
+        BASE_TRY(text_build_repeated(job->r, job->b, text_literal(" "), blanks));
+    BASE_TRY(text_build(job->r, job->b, text.bytes, text.size));
     if (blanks <= 0 || !left) return SIFR_OK;
-    return formats_build_repeated(job->r, job->b, formats_literal(" "), blanks);
+    return text_build_repeated(job->r, job->b, text_literal(" "), blanks);
 }
 
-static sifr_status put_string(const format_job *job, const format_spec *spec, formats_value v) {
-    formats_text text;
+static sifr_status put_string(const format_job *job, const format_spec *spec, text_value v) {
+    text_text text;
     size_t end = 0, size;
-    BASE_TRY(formats_string(job->r, v, &text));
+    BASE_TRY(text_string(job->r, v, &text));
     for (int i = 0; spec->precision >= 0 && i < spec->precision && end < text.size; i++) {
-        (void)formats_char(text, end, &size);
+        (void)text_char(text, end, &size);
         end += size;
     }
     if (spec->precision >= 0) text.size = end;
@@ -139,36 +138,36 @@ static sifr_status put_base(const format_job *job, const format_spec *spec, int6
     size_t before = strlen(sign) + strlen(prefix);
     memset(text + before, '0', (size_t)zeros);
     memcpy(text + before + zeros, digits, strlen(digits) + 1);
-    return put_padded(job, spec, formats_literal(text));
+    return put_padded(job, spec, text_literal(text));
 }
 
-static sifr_status put_whole(const format_job *job, format_spec *spec, formats_value v) {
-    if (!formats_is_number(v)) return wrong(job, "a number is needed");
-    if (v.kind == FORMATS_FLOAT) {
+static sifr_status put_whole(const format_job *job, format_spec *spec, text_value v) {
+    if (!text_is_number(v)) return wrong(job, "a number is needed");
+    if (v.kind == TEXT_FLOAT) {
         if (!strchr("diu", spec->conversion)) return wrong(job, "a whole number is needed");
         double whole = trunc(v.real);
         if (!(fabs(whole) < 0x1p63)) return wrong(job, "a number beyond 64 bits");
-        v = formats_of_int((int64_t)whole);
+        v = text_of_int((int64_t)whole);
     }
     if (strchr("diu", spec->conversion)) {
         char *alternate = strchr(spec->flags, '#');
         if (alternate) memmove(alternate, alternate + 1, strlen(alternate));
         spec->conversion = 'u';
     }
-    return put_base(job, spec, v.kind == FORMATS_BOOL ? v.truth : v.integer);
+    return put_base(job, spec, v.kind == TEXT_BOOL ? v.truth : v.integer);
 }
 
-static sifr_status put_float(const format_job *job, const format_spec *spec, formats_value v) {
+static sifr_status put_float(const format_job *job, const format_spec *spec, text_value v) {
     char format[40], text[WIDEST * 2 + 400];
-    if (!formats_is_number(v)) return wrong(job, "a number is needed");
+    if (!text_is_number(v)) return wrong(job, "a number is needed");
     c_format(spec, "", format);
-    snprintf(text, sizeof text, format, formats_number(v));
-    return formats_build(job->r, job->b, text, strlen(text));
+    snprintf(text, sizeof text, format, text_number(v));
+    return text_build(job->r, job->b, text, strlen(text));
 }
 
 static sifr_status put_value(format_job *job, format_spec *spec) {
-    formats_value v;
-    if (spec->conversion == '%') return formats_build(job->r, job->b, "%", 1);
+    text_value v;
+    if (spec->conversion == '%') return text_build(job->r, job->b, "%", 1);
     if (!strchr("sdiuxXoeEfFgG", spec->conversion))
         return wrong(job, "the conversion is not supported (supported: s d i u x X o e E f F g G)");
     BASE_TRY(take_value(job, spec, &v));
@@ -176,44 +175,43 @@ static sifr_status put_value(format_job *job, format_spec *spec) {
     return strchr("diuxXo", spec->conversion) ? put_whole(job, spec, v) : put_float(job, spec, v);
 }
 
-sifr_status formats_percent(formats_render *r, formats_text text, formats_value values,
-                            formats_value *out) {
-    formats_builder b = {0};
+sifr_status text_percent(text_render *r, text_text text, text_value values, text_value *out) {
+    text_builder b = {0};
     format_job job = {.r = r, .values = values, .b = &b};
     const char *at = text.bytes, *end = text.bytes + text.size;
     while (at < end) {
         const char *place = memchr(at, '%', (size_t)(end - at));
         format_spec spec;
-        BASE_TRY(formats_build(r, &b, at, (size_t)((place ? place : end) - at)));
+        BASE_TRY(text_build(r, &b, at, (size_t)((place ? place : end) - at)));
         at = place ? place + 1 : end;
         if (!place) break;
         BASE_TRY(read_spec(&job, &at, end, &spec));
         BASE_TRY(put_value(&job, &spec));
-        BASE_TRY(formats_template_charge(r, 1));
+        BASE_TRY(text_template_charge(r, 1));
     }
-    size_t count = values.kind == FORMATS_TUPLE ? values.items->count : 1;
-    if (values.kind != FORMATS_DICT && job.used < count) return wrong(&job, "too many values");
-    *out = formats_of_text(formats_built(&b));
+    size_t count = values.kind == TEXT_TUPLE ? values.items->count : 1;
+    if (values.kind != TEXT_DICT && job.used < count) return wrong(&job, "too many values");
+    *out = text_of_text(text_built(&b));
     return SIFR_OK;
 }
 
 /* str(self) % values, or by name. */
-sifr_status formats_filter_format(formats_render *r, formats_value self, const formats_call *call,
-                                  formats_value *out) {
-    formats_text text;
-    formats_value values;
-    BASE_TRY(formats_string(r, self, &text));
+sifr_status text_filter_format(text_render *r, text_value self, const text_call *call,
+                               text_value *out) {
+    text_text text;
+    text_value values;
+    BASE_TRY(text_string(r, self, &text));
     if (call->count && call->named)
-        return formats_template_fail(&r->place, "format takes values or names, not both");
+        return text_template_fail(&r->place, "format takes values or names, not both");
     if (call->named) {
-        BASE_TRY(formats_new_dict(r, FORMATS_DICT, call->named, &values));
+        BASE_TRY(text_new_dict(r, TEXT_DICT, call->named, &values));
         for (size_t i = 0; i < call->named; i++)
-            BASE_TRY(formats_dict_set(r, values.dict, formats_of_text(call->names[i]),
-                                      call->values[call->count + i]));
+            BASE_TRY(text_dict_set(r, values.dict, text_of_text(call->names[i]),
+                                   call->values[call->count + i]));
     } else {
-        BASE_TRY(formats_new_items(r, FORMATS_TUPLE, call->count, &values));
+        BASE_TRY(text_new_items(r, TEXT_TUPLE, call->count, &values));
         for (size_t i = 0; i < call->count; i++)
-            BASE_TRY(formats_append(r, values.items, call->values[i]));
+            BASE_TRY(text_append(r, values.items, call->values[i]));
     }
-    return formats_percent(r, text, values, out);
+    return text_percent(r, text, values, out);
 }

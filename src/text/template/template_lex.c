@@ -7,9 +7,9 @@
 enum { BRACKETS = 256 };
 
 typedef struct lexer {
-    formats_place *place;
-    formats_arena *arena;
-    formats_tokens *out;
+    text_place *place;
+    text_arena *arena;
+    text_tokens *out;
     const char *text;
     size_t size, at;
     bool line_starting; /* the last match ended a line */
@@ -17,8 +17,8 @@ typedef struct lexer {
     size_t open;
 } lexer;
 
-static sifr_status push(lexer *l, formats_token token) {
-    formats_tokens *out = l->out;
+static sifr_status push(lexer *l, text_token token) {
+    text_tokens *out = l->out;
     BASE_TRY(
         base_grow(&out->tokens, &out->room, out->count + 1, sizeof *out->tokens, l->place->error));
     token.line = l->place->line;
@@ -38,8 +38,8 @@ static bool starts(const lexer *l, size_t at, const char *what) {
 
 static size_t skip_space(const lexer *l, size_t at) {
     size_t size;
-    formats_text text = {l->text, l->size};
-    while (at < l->size && formats_is_space(formats_char(text, at, &size))) at += size;
+    text_text text = {l->text, l->size};
+    while (at < l->size && text_is_space(text_char(text, at, &size))) at += size;
     return at;
 }
 
@@ -47,7 +47,7 @@ static size_t skip_space(const lexer *l, size_t at) {
 static sifr_status normalize(lexer *l, const char *text, size_t size) {
     char *copy;
     size_t used = 0;
-    BASE_TRY(formats_arena_take(l->arena, l->place, size + 1, 1, &copy));
+    BASE_TRY(text_arena_take(l->arena, l->place, size + 1, 1, &copy));
     for (size_t i = 0; i < size; i++) {
         if (text[i] == '\r' && i + 1 < size && text[i + 1] == '\n') continue;
         copy[used++] = text[i] == '\r' ? '\n' : text[i];
@@ -60,10 +60,10 @@ static sifr_status normalize(lexer *l, const char *text, size_t size) {
 }
 
 static sifr_status check_utf8(const lexer *l) {
-    formats_text text = {l->text, l->size};
+    text_text text = {l->text, l->size};
     for (size_t at = 0, size; at < l->size; at += size) {
-        if (formats_char(text, at, &size) < 0)
-            return formats_template_fail(l->place, "the template is not valid UTF-8");
+        if (text_char(text, at, &size) < 0)
+            return text_template_fail(l->place, "the template is not valid UTF-8");
     }
     return SIFR_OK;
 }
@@ -89,21 +89,21 @@ static size_t raw_tag(const lexer *l, size_t at, const char *word, char *sign) {
 
 /* The text before a tag that begins with `sign`: a '-' takes all whitespace before it, a block or
  * comment without a sign takes blanks that alone precede it in its line. */
-static formats_text before_tag(const lexer *l, size_t end, char sign, bool variable) {
-    formats_text text = {l->text + l->at, end - l->at};
-    if (sign == '-') return formats_strip(text, NULL, false, true);
+static text_text before_tag(const lexer *l, size_t end, char sign, bool variable) {
+    text_text text = {l->text + l->at, end - l->at};
+    if (sign == '-') return text_strip(text, NULL, false, true);
     if (sign == '+' || variable) return text;
     size_t line = text.size;
     while (line && text.bytes[line - 1] != '\n') line--;
-    formats_text rest = {text.bytes + line, text.size - line};
-    bool blank = formats_strip(rest, NULL, true, false).size == 0;
+    text_text rest = {text.bytes + line, text.size - line};
+    bool blank = text_strip(rest, NULL, true, false).size == 0;
     if ((line > 0 || l->line_starting) && blank) text.size = line;
     return text;
 }
 
-static sifr_status push_data(lexer *l, formats_text text) {
+static sifr_status push_data(lexer *l, text_text text) {
     if (text.size == 0) return SIFR_OK;
-    return push(l, (formats_token){.kind = FORMATS_TOKEN_DATA, .text = text});
+    return push(l, (text_token){.kind = TEXT_TOKEN_DATA, .text = text});
 }
 
 static sifr_status lex_raw(lexer *l, size_t begin) {
@@ -118,7 +118,7 @@ static sifr_status lex_raw(lexer *l, size_t begin) {
         l->line_starting = l->text[end - 1] == '\n';
         return SIFR_OK;
     }
-    return formats_template_fail(l->place, "{%% raw %%} without {%% endraw %%}");
+    return text_template_fail(l->place, "{%% raw %%} without {%% endraw %%}");
 }
 
 static sifr_status lex_comment(lexer *l, size_t begin) {
@@ -135,7 +135,7 @@ static sifr_status lex_comment(lexer *l, size_t begin) {
         l->line_starting = l->text[at - 1] == '\n';
         return SIFR_OK;
     }
-    return formats_template_fail(l->place, "{# without #}");
+    return text_template_fail(l->place, "{# without #}");
 }
 
 /* ---- inside of a tag ---- */
@@ -176,24 +176,24 @@ static sifr_status lex_number(lexer *l) {
     if (!real) end = digits(l, l->at);
     if (!real && l->text[l->at] == '0' && end == l->at + 1 && end < l->size &&
         strchr("xXoObB", l->text[end]))
-        return formats_template_fail(l->place, "numbers like 0x10 are not supported");
+        return text_template_fail(l->place, "numbers like 0x10 are not supported");
     for (size_t i = l->at; i < end && used < sizeof plain - 1; i++) {
         if (l->text[i] != '_') plain[used++] = l->text[i];
     }
     plain[used] = 0;
-    if (end - l->at >= sizeof plain) return formats_template_fail(l->place, "a number too long");
-    formats_token token = {.kind = FORMATS_TOKEN_FLOAT};
+    if (end - l->at >= sizeof plain) return text_template_fail(l->place, "a number too long");
+    text_token token = {.kind = TEXT_TOKEN_FLOAT};
     if (real) {
         token.real = strtod(plain, NULL);
     } else {
-        token.kind = FORMATS_TOKEN_INTEGER;
+        token.kind = TEXT_TOKEN_INTEGER;
         for (size_t i = 0; i < used; i++) {
             if (!base_mul_i64(token.integer, 10, &token.integer) ||
                 !base_add_i64(token.integer, plain[i] - '0', &token.integer))
-                return formats_template_fail(l->place,
-                                             "%s: numbers beyond 64 bits are not "
-                                             "supported",
-                                             plain);
+                return text_template_fail(l->place,
+                                          "%s: numbers beyond 64 bits are not "
+                                          "supported",
+                                          plain);
         }
     }
     BASE_TRY(push(l, token));
@@ -209,7 +209,7 @@ static int hex(char c) {
 }
 
 /* The character of \x41, \u0041 or \U00000041, whose digits begin at s[*at]; -1: it is none. */
-static int32_t hex_escape(formats_text s, size_t *at, int count) {
+static int32_t hex_escape(text_text s, size_t *at, int count) {
     int64_t c = 0;
     for (int i = 0; i < count; i++, ++*at) {
         int digit = *at < s.size ? hex(s.bytes[*at]) : -1;
@@ -219,7 +219,7 @@ static int32_t hex_escape(formats_text s, size_t *at, int count) {
     return c > 0x10ffff || (c >= 0xd800 && c < 0xe000) ? -1 : (int32_t)c;
 }
 
-static int32_t octal_escape(formats_text s, size_t *at) {
+static int32_t octal_escape(text_text s, size_t *at) {
     int32_t c = 0;
     for (int i = 0; i < 3 && *at < s.size && s.bytes[*at] >= '0' && s.bytes[*at] <= '7'; i++)
         c = c * 8 + (s.bytes[(*at)++] - '0');
@@ -227,11 +227,11 @@ static int32_t octal_escape(formats_text s, size_t *at) {
 }
 
 /* Python's escapes; an unknown one stays as it is. */
-static sifr_status unescape(lexer *l, formats_text s, formats_text *out) {
+static sifr_status unescape(lexer *l, text_text s, text_text *out) {
     static const char letters[] = "\\'\"abfnrtv", values[] = "\\'\"\a\b\f\n\r\t\v";
     char *copy;
     size_t used = 0;
-    BASE_TRY(formats_arena_take(l->arena, l->place, s.size + 1, 1, &copy));
+    BASE_TRY(text_arena_take(l->arena, l->place, s.size + 1, 1, &copy));
     for (size_t i = 0; i < s.size;) {
         char c = s.bytes[i++];
         if (c != '\\' || i == s.size) {
@@ -259,22 +259,21 @@ static sifr_status unescape(lexer *l, formats_text s, formats_text *out) {
             continue;
         }
         if (wide < 0)
-            return formats_template_fail(l->place, "the escape \\%c in a string is not supported",
-                                         c);
-        used += formats_char_put(wide, copy + used);
+            return text_template_fail(l->place, "the escape \\%c in a string is not supported", c);
+        used += text_char_put(wide, copy + used);
     }
-    *out = (formats_text){copy, used};
+    *out = (text_text){copy, used};
     return SIFR_OK;
 }
 
 static sifr_status lex_string(lexer *l) {
     char quote = l->text[l->at];
     size_t end = l->at + 1;
-    formats_token token = {.kind = FORMATS_TOKEN_STRING};
+    text_token token = {.kind = TEXT_TOKEN_STRING};
     while (end < l->size && l->text[end] != quote) end += l->text[end] == '\\' ? 2 : 1;
     if (end >= l->size)
-        return formats_template_fail(l->place, "a string without its second %c", quote);
-    BASE_TRY(unescape(l, (formats_text){l->text + l->at + 1, end - l->at - 1}, &token.text));
+        return text_template_fail(l->place, "a string without its second %c", quote);
+    BASE_TRY(unescape(l, (text_text){l->text + l->at + 1, end - l->at - 1}, &token.text));
     BASE_TRY(push(l, token));
     advance(l, end + 1);
     return SIFR_OK;
@@ -283,31 +282,29 @@ static sifr_status lex_string(lexer *l) {
 static sifr_status bracket(lexer *l, int op) {
     if (op == '(' || op == '[' || op == '{') {
         if (l->open == BRACKETS)
-            return formats_template_fail(l->place, "more than %d open brackets", BRACKETS);
+            return text_template_fail(l->place, "more than %d open brackets", BRACKETS);
         l->brackets[l->open++] = (char)(op == '(' ? ')' : op + 2);
     } else if (op == ')' || op == ']' || op == '}') {
-        if (l->open == 0) return formats_template_fail(l->place, "unexpected '%c'", op);
+        if (l->open == 0) return text_template_fail(l->place, "unexpected '%c'", op);
         if (l->brackets[--l->open] != op)
-            return formats_template_fail(l->place, "unexpected '%c', expected '%c'", op,
-                                         l->brackets[l->open]);
+            return text_template_fail(l->place, "unexpected '%c', expected '%c'", op,
+                                      l->brackets[l->open]);
     }
     return SIFR_OK;
 }
 
 static sifr_status lex_operator(lexer *l) {
     static const char *const two[] = {"//", "**", "==", "!=", ">=", "<="};
-    formats_token token = {.kind = FORMATS_TOKEN_OPERATOR};
+    text_token token = {.kind = TEXT_TOKEN_OPERATOR};
     size_t size = 1;
     for (size_t i = 0; i < sizeof two / sizeof *two; i++) {
         if (starts(l, l->at, two[i])) size = 2;
     }
     unsigned char c = (unsigned char)l->text[l->at];
-    token.op = size == 2 ? FORMATS_OP2(c, l->text[l->at + 1]) : c;
+    token.op = size == 2 ? TEXT_OP2(c, l->text[l->at + 1]) : c;
     if (size == 1 && (c == 0 || !strchr("+-/*%~[](){}><=.:|,;", c))) {
-        if (c > ' ' && c < 127)
-            return formats_template_fail(l->place, "unexpected character '%c'", c);
-        return formats_template_fail(l->place, "unexpected character of code %d; names are ASCII",
-                                     c);
+        if (c > ' ' && c < 127) return text_template_fail(l->place, "unexpected character '%c'", c);
+        return text_template_fail(l->place, "unexpected character of code %d; names are ASCII", c);
     }
     BASE_TRY(bracket(l, token.op));
     BASE_TRY(push(l, token));
@@ -335,8 +332,8 @@ static sifr_status lex_tag(lexer *l, bool variable) {
         size_t end = tag_end(l, variable);
         char c = l->text[l->at];
         if (end) {
-            BASE_TRY(push(l, (formats_token){.kind = variable ? FORMATS_TOKEN_VARIABLE_END
-                                                              : FORMATS_TOKEN_BLOCK_END}));
+            BASE_TRY(push(l, (text_token){.kind = variable ? TEXT_TOKEN_VARIABLE_END
+                                                           : TEXT_TOKEN_BLOCK_END}));
             advance(l, end);
             l->line_starting = l->text[end - 1] == '\n';
             return SIFR_OK;
@@ -346,8 +343,8 @@ static sifr_status lex_tag(lexer *l, bool variable) {
         } else if (is_word(c)) {
             size_t word = l->at;
             while (word < l->size && is_word(l->text[word])) word++;
-            formats_text text = {l->text + l->at, word - l->at};
-            BASE_TRY(push(l, (formats_token){.kind = FORMATS_TOKEN_NAME, .text = text}));
+            text_text text = {l->text + l->at, word - l->at};
+            BASE_TRY(push(l, (text_token){.kind = TEXT_TOKEN_NAME, .text = text}));
             advance(l, word);
         } else if (c == '"' || c == '\'') {
             BASE_TRY(lex_string(l));
@@ -373,7 +370,7 @@ static sifr_status lex_next(lexer *l) {
     size_t at = find_tag(l), begin = at + 2;
     char sign = 0, raw_sign;
     if (at == l->size) {
-        BASE_TRY(push_data(l, (formats_text){l->text + l->at, at - l->at}));
+        BASE_TRY(push_data(l, (text_text){l->text + l->at, at - l->at}));
         advance(l, at);
         return SIFR_OK;
     }
@@ -385,20 +382,20 @@ static sifr_status lex_next(lexer *l) {
     if (raw) return lex_raw(l, raw);
     if (kind == '#') return lex_comment(l, begin);
     advance(l, begin);
-    BASE_TRY(push(l, (formats_token){.kind = kind == '{' ? FORMATS_TOKEN_VARIABLE_BEGIN
-                                                         : FORMATS_TOKEN_BLOCK_BEGIN}));
+    BASE_TRY(push(
+        l, (text_token){.kind = kind == '{' ? TEXT_TOKEN_VARIABLE_BEGIN : TEXT_TOKEN_BLOCK_BEGIN}));
     return lex_tag(l, kind == '{');
 }
 
-sifr_status formats_template_lex(const char *text, size_t size, formats_arena *arena,
-                                 formats_place *place, formats_tokens *tokens) {
+sifr_status text_template_lex(const char *text, size_t size, text_arena *arena, text_place *place,
+                              text_tokens *tokens) {
     lexer l = {.place = place, .arena = arena, .out = tokens, .line_starting = true};
     place->line = 1;
-    if (size > FORMATS_TEMPLATE_SOURCE)
-        return formats_template_fail(place, "the template has more than %zu bytes",
-                                     FORMATS_TEMPLATE_SOURCE);
+    if (size > TEXT_TEMPLATE_SOURCE)
+        return text_template_fail(place, "the template has more than %zu bytes",
+                                  TEXT_TEMPLATE_SOURCE);
     BASE_TRY(normalize(&l, text, size));
     BASE_TRY(check_utf8(&l));
     while (l.at < l.size) BASE_TRY(lex_next(&l));
-    return push(&l, (formats_token){.kind = FORMATS_TOKEN_END});
+    return push(&l, (text_token){.kind = TEXT_TOKEN_END});
 }

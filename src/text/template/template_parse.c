@@ -6,7 +6,7 @@
 #include "base/heap.h"
 #include "text/template/template_internal.h"
 
-void formats_template_set_error(const formats_place *place, const char *format, ...) {
+void text_template_set_error(const text_place *place, const char *format, ...) {
     char text[SIFR_ERROR_LENGTH];
     va_list arguments;
     va_start(arguments, format);
@@ -17,90 +17,88 @@ void formats_template_set_error(const formats_place *place, const char *format, 
 
 /* ---- tokens ---- */
 
-const formats_token *formats_parser_peek(const formats_parser *p, size_t ahead) {
-    const formats_token *token = p->tokens + p->at;
-    while (ahead-- && token->kind != FORMATS_TOKEN_END) token++;
+const text_token *text_parser_peek(const text_parser *p, size_t ahead) {
+    const text_token *token = p->tokens + p->at;
+    while (ahead-- && token->kind != TEXT_TOKEN_END) token++;
     return token;
 }
 
-bool formats_parser_is(const formats_parser *p, int op) {
-    const formats_token *token = formats_parser_peek(p, 0);
-    return token->kind == FORMATS_TOKEN_OPERATOR && token->op == op;
+bool text_parser_is(const text_parser *p, int op) {
+    const text_token *token = text_parser_peek(p, 0);
+    return token->kind == TEXT_TOKEN_OPERATOR && token->op == op;
 }
 
-bool formats_parser_is_name(const formats_parser *p, const char *name) {
-    const formats_token *token = formats_parser_peek(p, 0);
-    return token->kind == FORMATS_TOKEN_NAME && formats_text_is(token->text, name);
+bool text_parser_is_name(const text_parser *p, const char *name) {
+    const text_token *token = text_parser_peek(p, 0);
+    return token->kind == TEXT_TOKEN_NAME && text_text_is(token->text, name);
 }
 
-bool formats_parser_skip(formats_parser *p, int op) {
-    bool is = formats_parser_is(p, op);
+bool text_parser_skip(text_parser *p, int op) {
+    bool is = text_parser_is(p, op);
     p->at += is;
     return is;
 }
 
-bool formats_parser_skip_name(formats_parser *p, const char *name) {
-    bool is = formats_parser_is_name(p, name);
+bool text_parser_skip_name(text_parser *p, const char *name) {
+    bool is = text_parser_is_name(p, name);
     p->at += is;
     return is;
 }
 
-static void describe(const formats_token *token, char *out, size_t size) {
+static void describe(const text_token *token, char *out, size_t size) {
     switch (token->kind) {
-    case FORMATS_TOKEN_NAME:
+    case TEXT_TOKEN_NAME:
         snprintf(out, size, "\"%.*s\"", (int)(token->text.size < 60 ? token->text.size : 60),
                  token->text.bytes);
         break;
-    case FORMATS_TOKEN_OPERATOR:
+    case TEXT_TOKEN_OPERATOR:
         snprintf(out, size, "'%c%.1s'", token->op & 255,
                  token->op >> 8 ? (char[2]){(char)(token->op >> 8), 0} : "");
         break;
-    case FORMATS_TOKEN_END:
+    case TEXT_TOKEN_END:
         snprintf(out, size, "the end of the template");
         break;
-    case FORMATS_TOKEN_VARIABLE_END:
-    case FORMATS_TOKEN_BLOCK_END:
+    case TEXT_TOKEN_VARIABLE_END:
+    case TEXT_TOKEN_BLOCK_END:
         snprintf(out, size, "the end of the tag");
         break;
     default:
-        snprintf(out, size, token->kind == FORMATS_TOKEN_STRING ? "a string" : "a number");
+        snprintf(out, size, token->kind == TEXT_TOKEN_STRING ? "a string" : "a number");
     }
 }
 
-sifr_status formats_parser_unexpected(formats_parser *p, const char *wanted) {
+sifr_status text_parser_unexpected(text_parser *p, const char *wanted) {
     char found[96];
-    describe(formats_parser_peek(p, 0), found, sizeof found);
-    p->place.line = formats_parser_peek(p, 0)->line;
-    return formats_template_fail(&p->place, "expected %s, found %s", wanted, found);
+    describe(text_parser_peek(p, 0), found, sizeof found);
+    p->place.line = text_parser_peek(p, 0)->line;
+    return text_template_fail(&p->place, "expected %s, found %s", wanted, found);
 }
 
-sifr_status formats_parser_expect(formats_parser *p, int op) {
-    if (formats_parser_skip(p, op)) return SIFR_OK;
-    return formats_parser_unexpected(p, (char[4]){'\'', (char)op, '\'', 0});
+sifr_status text_parser_expect(text_parser *p, int op) {
+    if (text_parser_skip(p, op)) return SIFR_OK;
+    return text_parser_unexpected(p, (char[4]){'\'', (char)op, '\'', 0});
 }
 
-sifr_status formats_parser_enter(formats_parser *p) {
-    p->place.line = formats_parser_peek(p, 0)->line;
-    if (++p->depth <= FORMATS_TEMPLATE_NESTING) return SIFR_OK;
-    return formats_template_fail(&p->place, "nested deeper than %d levels",
-                                 FORMATS_TEMPLATE_NESTING);
+sifr_status text_parser_enter(text_parser *p) {
+    p->place.line = text_parser_peek(p, 0)->line;
+    if (++p->depth <= TEXT_TEMPLATE_NESTING) return SIFR_OK;
+    return text_template_fail(&p->place, "nested deeper than %d levels", TEXT_TEMPLATE_NESTING);
 }
 
 /* ---- nodes ---- */
 
-sifr_status formats_parser_node(formats_parser *p, formats_node_kind kind, formats_node **out) {
-    p->place.line = formats_parser_peek(p, 0)->line;
-    BASE_TRY(formats_arena_take(&p->t->arena, &p->place, 1, sizeof **out, out));
-    **out = (formats_node){.kind = kind, .line = p->place.line, .symbol = -1};
+sifr_status text_parser_node(text_parser *p, text_node_kind kind, text_node **out) {
+    p->place.line = text_parser_peek(p, 0)->line;
+    BASE_TRY(text_arena_take(&p->t->arena, &p->place, 1, sizeof **out, out));
+    **out = (text_node){.kind = kind, .line = p->place.line, .symbol = -1};
     return SIFR_OK;
 }
 
-sifr_status formats_parser_add(formats_parser *p, formats_node *node, size_t *room,
-                               formats_node *item) {
+sifr_status text_parser_add(text_parser *p, text_node *node, size_t *room, text_node *item) {
     if (node->count == *room) {
-        formats_node **items;
+        text_node **items;
         *room = *room ? 2 * *room : 4;
-        BASE_TRY(formats_arena_take(&p->t->arena, &p->place, *room, sizeof *items, &items));
+        BASE_TRY(text_arena_take(&p->t->arena, &p->place, *room, sizeof *items, &items));
         if (node->count) memcpy(items, node->items, node->count * sizeof *items);
         node->items = items;
     }
@@ -108,12 +106,12 @@ sifr_status formats_parser_add(formats_parser *p, formats_node *node, size_t *ro
     return SIFR_OK;
 }
 
-static sifr_status find_symbol(formats_parser *p, formats_text name, int *out) {
-    formats_template *t = p->t;
-    *out = formats_template_symbol(t, name);
+static sifr_status find_symbol(text_parser *p, text_text name, int *out) {
+    text_template *t = p->t;
+    *out = text_template_symbol(t, name);
     if (*out >= 0) return SIFR_OK;
-    if (t->symbol_count == FORMATS_TEMPLATE_NAMES)
-        return formats_template_fail(&p->place, "more than %d names", FORMATS_TEMPLATE_NAMES);
+    if (t->symbol_count == TEXT_TEMPLATE_NAMES)
+        return text_template_fail(&p->place, "more than %d names", TEXT_TEMPLATE_NAMES);
     BASE_TRY(base_grow(&t->symbols, &t->symbol_room, t->symbol_count + 1, sizeof *t->symbols,
                        p->place.error));
     *out = (int)t->symbol_count;
@@ -121,9 +119,9 @@ static sifr_status find_symbol(formats_parser *p, formats_text name, int *out) {
     return SIFR_OK;
 }
 
-sifr_status formats_parser_name(formats_parser *p, formats_text *name, int *symbol) {
-    const formats_token *token = formats_parser_peek(p, 0);
-    if (token->kind != FORMATS_TOKEN_NAME) return formats_parser_unexpected(p, "a name");
+sifr_status text_parser_name(text_parser *p, text_text *name, int *symbol) {
+    const text_token *token = text_parser_peek(p, 0);
+    if (token->kind != TEXT_TOKEN_NAME) return text_parser_unexpected(p, "a name");
     *name = token->text;
     p->at++;
     return symbol ? find_symbol(p, *name, symbol) : SIFR_OK;
@@ -131,114 +129,113 @@ sifr_status formats_parser_name(formats_parser *p, formats_text *name, int *symb
 
 /* ---- statements ---- */
 
-static sifr_status parse_statements(formats_parser *p, const char *const *ends, formats_node **out);
+static sifr_status parse_statements(text_parser *p, const char *const *ends, text_node **out);
 
-static sifr_status end_tag(formats_parser *p) {
-    if (formats_parser_peek(p, 0)->kind != FORMATS_TOKEN_BLOCK_END)
-        return formats_parser_unexpected(p, "the end of the tag");
+static sifr_status end_tag(text_parser *p) {
+    if (text_parser_peek(p, 0)->kind != TEXT_TOKEN_BLOCK_END)
+        return text_parser_unexpected(p, "the end of the tag");
     p->at++;
     return SIFR_OK;
 }
 
 /* The tag's end, then statements up to a tag that begins with one of `ends`, whose name is read. */
-static sifr_status parse_body(formats_parser *p, const char *const *ends, formats_node **out,
-                              formats_text *end) {
+static sifr_status parse_body(text_parser *p, const char *const *ends, text_node **out,
+                              text_text *end) {
     BASE_TRY(end_tag(p));
     BASE_TRY(parse_statements(p, ends, out));
-    *end = formats_parser_peek(p, 0)->text;
+    *end = text_parser_peek(p, 0)->text;
     p->at++;
     return SIFR_OK;
 }
 
-static sifr_status parse_target_part(formats_parser *p, bool member, formats_node **out) {
-    formats_node *node;
-    if (formats_parser_skip(p, '('))
-        return formats_template_fail(&p->place, "brackets in a target are not supported");
-    BASE_TRY(formats_parser_node(p, FORMATS_NODE_NAME, &node));
-    BASE_TRY(formats_parser_name(p, &node->text, &node->symbol));
+static sifr_status parse_target_part(text_parser *p, bool member, text_node **out) {
+    text_node *node;
+    if (text_parser_skip(p, '('))
+        return text_template_fail(&p->place, "brackets in a target are not supported");
+    BASE_TRY(text_parser_node(p, TEXT_NODE_NAME, &node));
+    BASE_TRY(text_parser_name(p, &node->text, &node->symbol));
     static const char *const constants[] = {"true", "True", "false", "False", "none", "None"};
     for (size_t i = 0; i < sizeof constants / sizeof *constants; i++) {
-        if (formats_text_is(node->text, constants[i]))
-            return formats_template_fail(&p->place, "cannot assign to %s", constants[i]);
+        if (text_text_is(node->text, constants[i]))
+            return text_template_fail(&p->place, "cannot assign to %s", constants[i]);
     }
     *out = node;
-    if (!member || !formats_parser_skip(p, '.')) return SIFR_OK;
-    node->kind = FORMATS_NODE_MEMBER;
-    return formats_parser_name(p, &node->text, NULL);
+    if (!member || !text_parser_skip(p, '.')) return SIFR_OK;
+    node->kind = TEXT_NODE_MEMBER;
+    return text_parser_name(p, &node->text, NULL);
 }
 
 /* a, or a, b: what a loop or set assigns to. */
-static sifr_status parse_target(formats_parser *p, bool member, formats_node **out) {
-    formats_node *node, *item;
+static sifr_status parse_target(text_parser *p, bool member, text_node **out) {
+    text_node *node, *item;
     size_t room = 0;
     BASE_TRY(parse_target_part(p, member, out));
-    if (!formats_parser_is(p, ',')) return SIFR_OK;
-    BASE_TRY(formats_parser_node(p, FORMATS_NODE_TUPLE, &node));
-    BASE_TRY(formats_parser_add(p, node, &room, *out));
-    while (formats_parser_skip(p, ',')) {
-        if (formats_parser_is_name(p, "in") || formats_parser_is(p, '=')) break;
+    if (!text_parser_is(p, ',')) return SIFR_OK;
+    BASE_TRY(text_parser_node(p, TEXT_NODE_TUPLE, &node));
+    BASE_TRY(text_parser_add(p, node, &room, *out));
+    while (text_parser_skip(p, ',')) {
+        if (text_parser_is_name(p, "in") || text_parser_is(p, '=')) break;
         BASE_TRY(parse_target_part(p, member, &item));
-        BASE_TRY(formats_parser_add(p, node, &room, item));
+        BASE_TRY(text_parser_add(p, node, &room, item));
     }
     *out = node;
     return SIFR_OK;
 }
 
-static sifr_status parse_for(formats_parser *p, formats_node **out) {
+static sifr_status parse_for(text_parser *p, text_node **out) {
     static const char *const ends[] = {"else", "endfor", NULL};
-    formats_node *node;
-    formats_text end;
-    BASE_TRY(formats_parser_node(p, FORMATS_NODE_FOR, &node));
+    text_node *node;
+    text_text end;
+    BASE_TRY(text_parser_node(p, TEXT_NODE_FOR, &node));
     *out = node;
     BASE_TRY(parse_target(p, false, &node->left));
-    if (!formats_parser_skip_name(p, "in")) return formats_parser_unexpected(p, "\"in\"");
-    BASE_TRY(formats_parser_tuple(p, false, &node->right));
-    if (formats_parser_skip_name(p, "if"))
-        BASE_TRY(formats_parser_expression(p, true, &node->test));
-    node->op = formats_parser_skip_name(p, "recursive");
+    if (!text_parser_skip_name(p, "in")) return text_parser_unexpected(p, "\"in\"");
+    BASE_TRY(text_parser_tuple(p, false, &node->right));
+    if (text_parser_skip_name(p, "if")) BASE_TRY(text_parser_expression(p, true, &node->test));
+    node->op = text_parser_skip_name(p, "recursive");
     p->loops++;
     BASE_TRY(parse_body(p, ends, &node->body, &end));
     p->loops--;
-    if (!formats_text_is(end, "else")) return SIFR_OK;
+    if (!text_text_is(end, "else")) return SIFR_OK;
     return parse_body(p, (const char *const[]){"endfor", NULL}, &node->other, &end);
 }
 
 /* a = 1, b = 2: all of them are worked out before the first is assigned. */
-static sifr_status parse_with(formats_parser *p, formats_node **out) {
-    formats_node *node, *set;
-    formats_text end;
+static sifr_status parse_with(text_parser *p, text_node **out) {
+    text_node *node, *set;
+    text_text end;
     size_t room = 0;
-    BASE_TRY(formats_parser_node(p, FORMATS_NODE_WITH, &node));
+    BASE_TRY(text_parser_node(p, TEXT_NODE_WITH, &node));
     *out = node;
-    while (formats_parser_peek(p, 0)->kind != FORMATS_TOKEN_BLOCK_END) {
-        if (node->count) BASE_TRY(formats_parser_expect(p, ','));
-        BASE_TRY(formats_parser_node(p, FORMATS_NODE_SET, &set));
+    while (text_parser_peek(p, 0)->kind != TEXT_TOKEN_BLOCK_END) {
+        if (node->count) BASE_TRY(text_parser_expect(p, ','));
+        BASE_TRY(text_parser_node(p, TEXT_NODE_SET, &set));
         BASE_TRY(parse_target_part(p, false, &set->left));
-        BASE_TRY(formats_parser_expect(p, '='));
-        BASE_TRY(formats_parser_expression(p, true, &set->right));
-        BASE_TRY(formats_parser_add(p, node, &room, set));
+        BASE_TRY(text_parser_expect(p, '='));
+        BASE_TRY(text_parser_expression(p, true, &set->right));
+        BASE_TRY(text_parser_add(p, node, &room, set));
     }
     return parse_body(p, (const char *const[]){"endwith", NULL}, &node->body, &end);
 }
 
-static sifr_status parse_if(formats_parser *p, formats_node **out) {
+static sifr_status parse_if(text_parser *p, text_node **out) {
     static const char *const ends[] = {"elif", "else", "endif", NULL};
-    formats_node *node;
-    formats_text end;
+    text_node *node;
+    text_text end;
     for (;; out = &node->other) {
-        BASE_TRY(formats_parser_node(p, FORMATS_NODE_IF, &node));
+        BASE_TRY(text_parser_node(p, TEXT_NODE_IF, &node));
         *out = node;
-        BASE_TRY(formats_parser_tuple(p, false, &node->test));
+        BASE_TRY(text_parser_tuple(p, false, &node->test));
         BASE_TRY(parse_body(p, ends, &node->body, &end));
-        if (!formats_text_is(end, "elif")) break;
+        if (!text_text_is(end, "elif")) break;
     }
-    if (!formats_text_is(end, "else")) return SIFR_OK;
+    if (!text_text_is(end, "else")) return SIFR_OK;
     return parse_body(p, (const char *const[]){"endif", NULL}, &node->other, &end);
 }
 
 /* A body in which no break can end a loop outside. */
-static sifr_status parse_apart(formats_parser *p, const char *end_name, formats_node **out) {
-    formats_text end;
+static sifr_status parse_apart(text_parser *p, const char *end_name, text_node **out) {
+    text_text end;
     int loops = p->loops;
     p->loops = 0;
     BASE_TRY(parse_body(p, (const char *const[]){end_name, NULL}, out, &end));
@@ -246,44 +243,44 @@ static sifr_status parse_apart(formats_parser *p, const char *end_name, formats_
     return SIFR_OK;
 }
 
-static sifr_status parse_set(formats_parser *p, formats_node **out) {
-    formats_node *node, *value;
-    BASE_TRY(formats_parser_node(p, FORMATS_NODE_SET, &node));
+static sifr_status parse_set(text_parser *p, text_node **out) {
+    text_node *node, *value;
+    BASE_TRY(text_parser_node(p, TEXT_NODE_SET, &node));
     *out = node;
     BASE_TRY(parse_target(p, true, &node->left));
-    if (formats_parser_skip(p, '=')) return formats_parser_tuple(p, true, &node->right);
-    node->kind = FORMATS_NODE_SET_BLOCK;
-    BASE_TRY(formats_parser_node(p, FORMATS_NODE_FILTERED, &value));
-    BASE_TRY(formats_parser_filters(p, false, value, &node->right));
+    if (text_parser_skip(p, '=')) return text_parser_tuple(p, true, &node->right);
+    node->kind = TEXT_NODE_SET_BLOCK;
+    BASE_TRY(text_parser_node(p, TEXT_NODE_FILTERED, &value));
+    BASE_TRY(text_parser_filters(p, false, value, &node->right));
     return parse_apart(p, "endset", &node->body);
 }
 
 /* (a, b=1) of a macro or call block. */
-static sifr_status parse_parameters(formats_parser *p, formats_node *macro) {
+static sifr_status parse_parameters(text_parser *p, text_node *macro) {
     size_t room = 0;
     bool defaults = false;
-    BASE_TRY(formats_parser_expect(p, '('));
-    while (!formats_parser_is(p, ')')) {
-        formats_node *parameter;
-        if (macro->count) BASE_TRY(formats_parser_expect(p, ','));
-        BASE_TRY(formats_parser_node(p, FORMATS_NODE_PARAMETER, &parameter));
-        BASE_TRY(formats_parser_name(p, &parameter->text, &parameter->symbol));
-        if (formats_parser_skip(p, '=')) {
-            BASE_TRY(formats_parser_expression(p, true, &parameter->left));
+    BASE_TRY(text_parser_expect(p, '('));
+    while (!text_parser_is(p, ')')) {
+        text_node *parameter;
+        if (macro->count) BASE_TRY(text_parser_expect(p, ','));
+        BASE_TRY(text_parser_node(p, TEXT_NODE_PARAMETER, &parameter));
+        BASE_TRY(text_parser_name(p, &parameter->text, &parameter->symbol));
+        if (text_parser_skip(p, '=')) {
+            BASE_TRY(text_parser_expression(p, true, &parameter->left));
             defaults = true;
         } else if (defaults) {
-            return formats_template_fail(&p->place, "a parameter without a default after one with");
+            return text_template_fail(&p->place, "a parameter without a default after one with");
         }
-        BASE_TRY(formats_parser_add(p, macro, &room, parameter));
+        BASE_TRY(text_parser_add(p, macro, &room, parameter));
     }
-    return formats_parser_expect(p, ')');
+    return text_parser_expect(p, ')');
 }
 
-static sifr_status parse_macro(formats_parser *p, formats_node **out) {
-    formats_node *node;
-    BASE_TRY(formats_parser_node(p, FORMATS_NODE_MACRO, &node));
+static sifr_status parse_macro(text_parser *p, text_node **out) {
+    text_node *node;
+    BASE_TRY(text_parser_node(p, TEXT_NODE_MACRO, &node));
     *out = node;
-    BASE_TRY(formats_parser_name(p, &node->text, &node->symbol));
+    BASE_TRY(text_parser_name(p, &node->text, &node->symbol));
     BASE_TRY(parse_parameters(p, node));
     p->macros++;
     BASE_TRY(parse_apart(p, "endmacro", &node->body));
@@ -291,46 +288,46 @@ static sifr_status parse_macro(formats_parser *p, formats_node **out) {
     return SIFR_OK;
 }
 
-static sifr_status parse_call_block(formats_parser *p, formats_node **out) {
-    formats_node *node, *caller;
-    BASE_TRY(formats_parser_node(p, FORMATS_NODE_CALL_BLOCK, &node));
+static sifr_status parse_call_block(text_parser *p, text_node **out) {
+    text_node *node, *caller;
+    BASE_TRY(text_parser_node(p, TEXT_NODE_CALL_BLOCK, &node));
     *out = node;
-    BASE_TRY(formats_parser_node(p, FORMATS_NODE_MACRO, &caller));
-    caller->text = formats_literal("caller");
-    if (formats_parser_is(p, '(')) BASE_TRY(parse_parameters(p, caller));
-    BASE_TRY(formats_parser_expression(p, true, &node->left));
-    if (node->left->kind != FORMATS_NODE_CALL)
-        return formats_template_fail(&p->place, "{%% call %%} needs a call of a macro");
+    BASE_TRY(text_parser_node(p, TEXT_NODE_MACRO, &caller));
+    caller->text = text_literal("caller");
+    if (text_parser_is(p, '(')) BASE_TRY(parse_parameters(p, caller));
+    BASE_TRY(text_parser_expression(p, true, &node->left));
+    if (node->left->kind != TEXT_NODE_CALL)
+        return text_template_fail(&p->place, "{%% call %%} needs a call of a macro");
     node->right = caller;
     return parse_apart(p, "endcall", &caller->body);
 }
 
-static sifr_status parse_filter_block(formats_parser *p, formats_node **out) {
-    formats_node *node, *value;
-    BASE_TRY(formats_parser_node(p, FORMATS_NODE_FILTER_BLOCK, &node));
+static sifr_status parse_filter_block(text_parser *p, text_node **out) {
+    text_node *node, *value;
+    BASE_TRY(text_parser_node(p, TEXT_NODE_FILTER_BLOCK, &node));
     *out = node;
-    BASE_TRY(formats_parser_node(p, FORMATS_NODE_FILTERED, &value));
-    BASE_TRY(formats_parser_filters(p, true, value, &node->right));
+    BASE_TRY(text_parser_node(p, TEXT_NODE_FILTERED, &value));
+    BASE_TRY(text_parser_filters(p, true, value, &node->right));
     return parse_apart(p, "endfilter", &node->body);
 }
 
-static sifr_status parse_generation(formats_parser *p, formats_node **out) {
-    BASE_TRY(formats_parser_node(p, FORMATS_NODE_GENERATION, out));
+static sifr_status parse_generation(text_parser *p, text_node **out) {
+    BASE_TRY(text_parser_node(p, TEXT_NODE_GENERATION, out));
     p->t->marks = true;
     return parse_apart(p, "endgeneration", &(*out)->body);
 }
 
-static sifr_status parse_jump(formats_parser *p, formats_node **out) {
-    bool stop = formats_text_is(p->tokens[p->at - 1].text, "break");
+static sifr_status parse_jump(text_parser *p, text_node **out) {
+    bool stop = text_text_is(p->tokens[p->at - 1].text, "break");
     if (!p->loops)
-        return formats_template_fail(&p->place, "{%% %s %%} outside of a loop",
-                                     stop ? "break" : "continue");
-    return formats_parser_node(p, stop ? FORMATS_NODE_BREAK : FORMATS_NODE_CONTINUE, out);
+        return text_template_fail(&p->place, "{%% %s %%} outside of a loop",
+                                  stop ? "break" : "continue");
+    return text_parser_node(p, stop ? TEXT_NODE_BREAK : TEXT_NODE_CONTINUE, out);
 }
 
 static const struct {
     const char *name;
-    sifr_status (*parse)(formats_parser *p, formats_node **out);
+    sifr_status (*parse)(text_parser *p, text_node **out);
 } statements[] = {{"for", parse_for},
                   {"if", parse_if},
                   {"set", parse_set},
@@ -342,70 +339,68 @@ static const struct {
                   {"break", parse_jump},
                   {"continue", parse_jump}};
 
-static sifr_status parse_statement(formats_parser *p, formats_node **out) {
-    formats_text name;
-    p->place.line = formats_parser_peek(p, 0)->line;
-    BASE_TRY(formats_parser_name(p, &name, NULL));
+static sifr_status parse_statement(text_parser *p, text_node **out) {
+    text_text name;
+    p->place.line = text_parser_peek(p, 0)->line;
+    BASE_TRY(text_parser_name(p, &name, NULL));
     for (size_t i = 0; i < sizeof statements / sizeof *statements; i++) {
-        if (!formats_text_is(name, statements[i].name)) continue;
+        if (!text_text_is(name, statements[i].name)) continue;
         BASE_TRY(statements[i].parse(p, out));
         return end_tag(p);
     }
-    if (name.size > 3 && (memcmp(name.bytes, "end", 3) == 0 || formats_text_is(name, "else") ||
-                          formats_text_is(name, "elif")))
-        return formats_template_fail(&p->place, "unexpected {%% %.*s %%}", (int)name.size,
-                                     name.bytes);
-    return formats_template_fail(&p->place,
-                                 "{%% %.*s %%} is not supported (supported: for, if, set, with, "
-                                 "macro, call, filter, raw, generation, break, continue)",
-                                 (int)(name.size < 60 ? name.size : 60), name.bytes);
+    if (name.size > 3 && (memcmp(name.bytes, "end", 3) == 0 || text_text_is(name, "else") ||
+                          text_text_is(name, "elif")))
+        return text_template_fail(&p->place, "unexpected {%% %.*s %%}", (int)name.size, name.bytes);
+    return text_template_fail(&p->place,
+                              "{%% %.*s %%} is not supported (supported: for, if, set, with, "
+                              "macro, call, filter, raw, generation, break, continue)",
+                              (int)(name.size < 60 ? name.size : 60), name.bytes);
 }
 
-static sifr_status parse_output(formats_parser *p, formats_node **out) {
-    BASE_TRY(formats_parser_node(p, FORMATS_NODE_OUTPUT, out));
-    BASE_TRY(formats_parser_tuple(p, true, &(*out)->left));
-    if (formats_parser_peek(p, 0)->kind != FORMATS_TOKEN_VARIABLE_END)
-        return formats_parser_unexpected(p, "the end of {{ }}");
+static sifr_status parse_output(text_parser *p, text_node **out) {
+    BASE_TRY(text_parser_node(p, TEXT_NODE_OUTPUT, out));
+    BASE_TRY(text_parser_tuple(p, true, &(*out)->left));
+    if (text_parser_peek(p, 0)->kind != TEXT_TOKEN_VARIABLE_END)
+        return text_parser_unexpected(p, "the end of {{ }}");
     p->at++;
     return SIFR_OK;
 }
 
-static bool ends_here(const formats_parser *p, const char *const *ends) {
+static bool ends_here(const text_parser *p, const char *const *ends) {
     for (; *ends; ends++) {
-        if (formats_parser_is_name(p, *ends)) return true;
+        if (text_parser_is_name(p, *ends)) return true;
     }
     return false;
 }
 
 /* With `ends`, up to the name of one of them in a tag; otherwise up to the template's end. */
-static sifr_status parse_statements(formats_parser *p, const char *const *ends,
-                                    formats_node **out) {
-    formats_node *block, *node;
+static sifr_status parse_statements(text_parser *p, const char *const *ends, text_node **out) {
+    text_node *block, *node;
     size_t room = 0;
-    BASE_TRY(formats_parser_enter(p));
+    BASE_TRY(text_parser_enter(p));
     int line = p->at ? p->tokens[p->at - 1].line : 1;
-    BASE_TRY(formats_parser_node(p, FORMATS_NODE_BLOCK, &block));
+    BASE_TRY(text_parser_node(p, TEXT_NODE_BLOCK, &block));
     *out = block;
     for (;;) {
-        const formats_token *token = formats_parser_peek(p, 0);
+        const text_token *token = text_parser_peek(p, 0);
         p->at++;
-        if (token->kind == FORMATS_TOKEN_END) {
+        if (token->kind == TEXT_TOKEN_END) {
             if (!ends) break;
             while (ends[1]) ends++;
             p->place.line = line;
-            return formats_template_fail(&p->place, "the block that begins here has no {%% %s %%}",
-                                         *ends);
-        } else if (token->kind == FORMATS_TOKEN_DATA) {
-            BASE_TRY(formats_parser_node(p, FORMATS_NODE_DATA, &node));
+            return text_template_fail(&p->place, "the block that begins here has no {%% %s %%}",
+                                      *ends);
+        } else if (token->kind == TEXT_TOKEN_DATA) {
+            BASE_TRY(text_parser_node(p, TEXT_NODE_DATA, &node));
             node->text = token->text;
-        } else if (token->kind == FORMATS_TOKEN_VARIABLE_BEGIN) {
+        } else if (token->kind == TEXT_TOKEN_VARIABLE_BEGIN) {
             BASE_TRY(parse_output(p, &node));
         } else if (ends && ends_here(p, ends)) {
             break;
         } else {
             BASE_TRY(parse_statement(p, &node));
         }
-        BASE_TRY(formats_parser_add(p, block, &room, node));
+        BASE_TRY(text_parser_add(p, block, &room, node));
     }
     p->depth--;
     return SIFR_OK;
@@ -413,56 +408,55 @@ static sifr_status parse_statements(formats_parser *p, const char *const *ends,
 
 /* ---- the template ---- */
 
-int formats_template_symbol(const formats_template *t, formats_text name) {
+int text_template_symbol(const text_template *t, text_text name) {
     for (size_t i = 0; i < t->symbol_count; i++) {
-        if (formats_text_equal(t->symbols[i], name)) return (int)i;
+        if (text_text_equal(t->symbols[i], name)) return (int)i;
     }
     return -1;
 }
 
 /* The words of the template, whose texts lie in its arena. */
-static sifr_status keep_words(formats_template *t, const formats_tokens *tokens,
-                              sifr_error *error) {
+static sifr_status keep_words(text_template *t, const text_tokens *tokens, sifr_error *error) {
     for (size_t i = 0; i < tokens->count; i++) {
-        const formats_token *token = &tokens->tokens[i];
-        if (token->kind != FORMATS_TOKEN_NAME && token->kind != FORMATS_TOKEN_STRING) continue;
+        const text_token *token = &tokens->tokens[i];
+        if (token->kind != TEXT_TOKEN_NAME && token->kind != TEXT_TOKEN_STRING) continue;
         BASE_TRY(base_grow(&t->words, &t->word_room, t->word_count + 1, sizeof *t->words, error));
         t->words[t->word_count++] = token->text;
     }
     return SIFR_OK;
 }
 
-static sifr_status parse(formats_template *t, const char *text, size_t size, formats_tokens *tokens,
+static sifr_status parse(text_template *t, const char *text, size_t size, text_tokens *tokens,
                          sifr_error *error) {
-    formats_parser p = {.place = {t->name, 1, error}, .t = t};
-    BASE_TRY(formats_template_lex(text, size, &t->arena, &p.place, tokens));
+    text_parser p = {.place = {t->name, 1, error}, .t = t};
+    BASE_TRY(text_template_lex(text, size, &t->arena, &p.place, tokens));
     BASE_TRY(keep_words(t, tokens, error));
     p.tokens = tokens->tokens;
     p.place.line = 1;
-    BASE_TRY(find_symbol(&p, formats_literal("loop"), &t->loop_symbol));
-    BASE_TRY(find_symbol(&p, formats_literal("caller"), &t->caller_symbol));
+    BASE_TRY(find_symbol(&p, text_literal("loop"), &t->loop_symbol));
+    BASE_TRY(find_symbol(&p, text_literal("caller"), &t->caller_symbol));
     return parse_statements(&p, NULL, &t->root);
 }
 
-sifr_status formats_template_parse(const char *text, size_t size, const char *name,
-                                   formats_template **out, sifr_error *error) {
-    formats_template *t;
-    formats_tokens tokens = {0};
+sifr_status text_template_parse(const char *text, size_t size, const char *name,
+                                text_template **out, sifr_error *error) {
+    text_template *t;
+    text_tokens tokens = {0};
     BASE_TRY(base_alloc(1, sizeof *t, &t, error));
-    t->arena.limit = FORMATS_TEMPLATE_MEMORY;
+    t->arena.limit = TEXT_TEMPLATE_MEMORY;
     sifr_status status = base_copy_text(name, strlen(name), &t->name, error);
     if (status == SIFR_OK) status = parse(t, text, size, &tokens, error);
     free(tokens.tokens);
     if (status == SIFR_OK)
         *out = t;
     else
-        formats_template_free(t);
+        text_template_free(t);
     return status;
 }
 
-void formats_template_free(formats_template *t) {
+void text_template_free(text_template *t) {
     if (!t) return;
-    formats_arena_free(&t->arena);
+    text_arena_free(&t->arena);
     free(t->symbols);
     free(t->words);
     free(t->name);

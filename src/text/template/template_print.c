@@ -6,48 +6,46 @@
 
 #include "text/template/template_internal.h"
 
-sifr_status formats_build(formats_render *r, formats_builder *b, const char *bytes, size_t size) {
+sifr_status text_build(text_render *r, text_builder *b, const char *bytes, size_t size) {
     size_t needed;
-    if (!base_add_size(b->size, size, &needed) || needed > FORMATS_TEMPLATE_OUTPUT)
-        return formats_template_fail(&r->place, "a text of more than %zu MiB",
-                                     FORMATS_TEMPLATE_OUTPUT >> 20);
+    if (!base_add_size(b->size, size, &needed) || needed > TEXT_TEMPLATE_OUTPUT)
+        return text_template_fail(&r->place, "a text of more than %zu MiB",
+                                  TEXT_TEMPLATE_OUTPUT >> 20);
     if (needed > b->room) {
         char *grown;
         size_t room = 2 * b->room > needed ? 2 * b->room : needed + 64;
-        BASE_TRY(FORMATS_TAKE(r, room, 1, &grown));
+        BASE_TRY(TEXT_TAKE(r, room, 1, &grown));
         if (b->size) memcpy(grown, b->bytes, b->size);
         b->bytes = grown;
         b->room = room;
     }
     if (size) memcpy(b->bytes + b->size, bytes, size);
     b->size = needed;
-    return formats_template_charge(r, size / 64);
+    return text_template_charge(r, size / 64);
 }
 
-formats_text formats_built(const formats_builder *b) {
-    return (formats_text){b->size ? b->bytes : "", b->size};
+text_text text_built(const text_builder *b) {
+    return (text_text){b->size ? b->bytes : "", b->size};
 }
 
-sifr_status formats_build_repeated(formats_render *r, formats_builder *b, formats_text text,
-                                   int64_t count) {
+sifr_status text_build_repeated(text_render *r, text_builder *b, text_text text, int64_t count) {
     int64_t bytes;
     if (text.size == 0 || count <= 0) return SIFR_OK;
-    if (!base_mul_i64((int64_t)text.size, count, &bytes) ||
-        bytes > (int64_t)FORMATS_TEMPLATE_OUTPUT)
-        return formats_template_fail(&r->place, "a text of more than %zu MiB",
-                                     FORMATS_TEMPLATE_OUTPUT >> 20);
-    while (count--) BASE_TRY(formats_build(r, b, text.bytes, text.size));
+    if (!base_mul_i64((int64_t)text.size, count, &bytes) || bytes > (int64_t)TEXT_TEMPLATE_OUTPUT)
+        return text_template_fail(&r->place, "a text of more than %zu MiB",
+                                  TEXT_TEMPLATE_OUTPUT >> 20);
+    while (count--) BASE_TRY(text_build(r, b, text.bytes, text.size));
     return SIFR_OK;
 }
 
-static sifr_status build_literal(formats_render *r, formats_builder *b, const char *text) {
-    return formats_build(r, b, text, strlen(text));
+static sifr_status build_literal(text_render *r, text_builder *b, const char *text) {
+    return text_build(r, b, text, strlen(text));
 }
 
 /* ---- numbers ---- */
 
 /* The shortest digits that give the same double, as Python's repr. */
-void formats_float_text(double real, char out[32]) {
+void text_float_text(double real, char out[32]) {
     char digits[32];
     int exponent = 0;
     if (isnan(real) || isinf(real)) {
@@ -71,10 +69,10 @@ void formats_float_text(double real, char out[32]) {
     snprintf(out, 32, "%.*f", places < 1 ? 1 : places, real);
 }
 
-static sifr_status build_number(formats_render *r, formats_builder *b, formats_value v) {
+static sifr_status build_number(text_render *r, text_builder *b, text_value v) {
     char text[32];
-    if (v.kind == FORMATS_FLOAT)
-        formats_float_text(v.real, text);
+    if (v.kind == TEXT_FLOAT)
+        text_float_text(v.real, text);
     else
         snprintf(text, sizeof text, "%lld", (long long)v.integer);
     return build_literal(r, b, text);
@@ -99,13 +97,13 @@ static bool printable(int32_t c) {
     }
 }
 
-static sifr_status build_repr(formats_render *r, formats_builder *b, formats_text text) {
+static sifr_status build_repr(text_render *r, text_builder *b, text_text text) {
     bool single = text.size && memchr(text.bytes, '\'', text.size);
     bool twice = text.size && memchr(text.bytes, '"', text.size);
     char quote = single && !twice ? '"' : '\'', escape[16];
-    BASE_TRY(formats_build(r, b, &quote, 1));
+    BASE_TRY(text_build(r, b, &quote, 1));
     for (size_t at = 0, size; at < text.size; at += size) {
-        int32_t c = formats_char(text, at, &size);
+        int32_t c = text_char(text, at, &size);
         if (c == quote || c == '\\')
             snprintf(escape, sizeof escape, "\\%c", (char)c);
         else if (c == '\n' || c == '\r' || c == '\t')
@@ -120,13 +118,13 @@ static sifr_status build_repr(formats_render *r, formats_builder *b, formats_tex
                      (unsigned)c);
         BASE_TRY(build_literal(r, b, escape));
     }
-    return formats_build(r, b, &quote, 1);
+    return text_build(r, b, &quote, 1);
 }
 
-static sifr_status build_value(formats_render *r, formats_builder *b, formats_value v);
+static sifr_status build_value(text_render *r, text_builder *b, text_value v);
 
-static sifr_status build_items(formats_render *r, formats_builder *b, formats_value v) {
-    bool tuple = v.kind == FORMATS_TUPLE;
+static sifr_status build_items(text_render *r, text_builder *b, text_value v) {
+    bool tuple = v.kind == TEXT_TUPLE;
     BASE_TRY(build_literal(r, b, tuple ? "(" : "["));
     for (size_t i = 0; i < v.items->count; i++) {
         if (i) BASE_TRY(build_literal(r, b, ", "));
@@ -135,7 +133,7 @@ static sifr_status build_items(formats_render *r, formats_builder *b, formats_va
     return build_literal(r, b, !tuple ? "]" : v.items->count == 1 ? ",)" : ")");
 }
 
-static sifr_status build_dict(formats_render *r, formats_builder *b, const formats_dict *dict) {
+static sifr_status build_dict(text_render *r, text_builder *b, const text_dict *dict) {
     BASE_TRY(build_literal(r, b, "{"));
     for (size_t i = 0; i < dict->count; i++) {
         if (i) BASE_TRY(build_literal(r, b, ", "));
@@ -146,70 +144,70 @@ static sifr_status build_dict(formats_render *r, formats_builder *b, const forma
     return build_literal(r, b, "}");
 }
 
-static sifr_status build_any(formats_render *r, formats_builder *b, formats_value v) {
+static sifr_status build_any(text_render *r, text_builder *b, text_value v) {
     switch (v.kind) {
-    case FORMATS_NONE:
+    case TEXT_NONE:
         return build_literal(r, b, "None");
-    case FORMATS_BOOL:
+    case TEXT_BOOL:
         return build_literal(r, b, v.truth ? "True" : "False");
-    case FORMATS_INT:
-    case FORMATS_FLOAT:
+    case TEXT_INT:
+    case TEXT_FLOAT:
         return build_number(r, b, v);
-    case FORMATS_STRING:
+    case TEXT_STRING:
         return build_repr(r, b, v.text);
-    case FORMATS_LIST:
-    case FORMATS_TUPLE:
+    case TEXT_LIST:
+    case TEXT_TUPLE:
         return build_items(r, b, v);
-    case FORMATS_DICT:
+    case TEXT_DICT:
         return build_dict(r, b, v.dict);
-    case FORMATS_UNDEFINED:
+    case TEXT_UNDEFINED:
         return build_literal(r, b, "Undefined");
     default:
-        return formats_template_fail(&r->place, "a value of type %s cannot be printed",
-                                     formats_kind_name(v));
+        return text_template_fail(&r->place, "a value of type %s cannot be printed",
+                                  text_kind_name(v));
     }
 }
 
 /* repr(v) */
-static sifr_status build_value(formats_render *r, formats_builder *b, formats_value v) {
-    BASE_TRY(formats_template_enter(r));
+static sifr_status build_value(text_render *r, text_builder *b, text_value v) {
+    BASE_TRY(text_template_enter(r));
     sifr_status status = build_any(r, b, v);
     r->depth--;
     return status;
 }
 
-sifr_status formats_print(formats_render *r, formats_builder *b, formats_value v) {
-    if (v.kind == FORMATS_STRING || v.kind == FORMATS_SAFE)
-        return formats_build(r, b, v.text.bytes, v.text.size);
-    if (v.kind == FORMATS_UNDEFINED) return SIFR_OK;
+sifr_status text_print(text_render *r, text_builder *b, text_value v) {
+    if (v.kind == TEXT_STRING || v.kind == TEXT_SAFE)
+        return text_build(r, b, v.text.bytes, v.text.size);
+    if (v.kind == TEXT_UNDEFINED) return SIFR_OK;
     return build_value(r, b, v);
 }
 
-sifr_status formats_string(formats_render *r, formats_value v, formats_text *out) {
-    formats_builder b = {0};
-    if (v.kind == FORMATS_STRING) {
+sifr_status text_string(text_render *r, text_value v, text_text *out) {
+    text_builder b = {0};
+    if (v.kind == TEXT_STRING) {
         *out = v.text;
         return SIFR_OK;
     }
-    BASE_TRY(formats_print(r, &b, v));
-    *out = formats_built(&b);
+    BASE_TRY(text_print(r, &b, v));
+    *out = text_built(&b);
     return SIFR_OK;
 }
 
 /* ---- JSON ---- */
 
 typedef struct dump {
-    formats_builder b;
+    text_builder b;
     bool ascii, sort, indented;
-    formats_text indent, comma, colon;
+    text_text indent, comma, colon;
 } dump;
 
-static sifr_status dump_string(formats_render *r, dump *d, formats_text text) {
+static sifr_status dump_string(text_render *r, dump *d, text_text text) {
     static const char plain[] = "\"\\\n\r\t\f\b", names[] = "\"\\nrtfb";
     char escape[16];
     BASE_TRY(build_literal(r, &d->b, "\""));
     for (size_t at = 0, size; at < text.size; at += size) {
-        int32_t c = formats_char(text, at, &size);
+        int32_t c = text_char(text, at, &size);
         const char *place = c && c < 128 ? strchr(plain, c) : NULL;
         if (place) {
             snprintf(escape, sizeof escape, "\\%c", names[place - plain]);
@@ -219,7 +217,7 @@ static sifr_status dump_string(formats_render *r, dump *d, formats_text text) {
             snprintf(escape, sizeof escape, "\\u%04x\\u%04x",
                      0xd800 + ((unsigned)(c - 0x10000) >> 10), 0xdc00 + ((unsigned)c & 0x3ff));
         } else {
-            BASE_TRY(formats_build(r, &d->b, text.bytes + at, size));
+            BASE_TRY(text_build(r, &d->b, text.bytes + at, size));
             continue;
         }
         BASE_TRY(build_literal(r, &d->b, escape));
@@ -227,41 +225,41 @@ static sifr_status dump_string(formats_render *r, dump *d, formats_text text) {
     return build_literal(r, &d->b, "\"");
 }
 
-static sifr_status dump_break(formats_render *r, dump *d, int level) {
+static sifr_status dump_break(text_render *r, dump *d, int level) {
     if (!d->indented) return SIFR_OK;
     BASE_TRY(build_literal(r, &d->b, "\n"));
-    return formats_build_repeated(r, &d->b, d->indent, level);
+    return text_build_repeated(r, &d->b, d->indent, level);
 }
 
-static sifr_status dump_float(formats_render *r, dump *d, double real) {
+static sifr_status dump_float(text_render *r, dump *d, double real) {
     char text[32];
     if (isnan(real) || isinf(real))
         return build_literal(r, &d->b, isnan(real) ? "NaN" : real > 0 ? "Infinity" : "-Infinity");
-    formats_float_text(real, text);
+    text_float_text(real, text);
     return build_literal(r, &d->b, text);
 }
 
-static sifr_status dump_key(formats_render *r, dump *d, formats_value key) {
+static sifr_status dump_key(text_render *r, dump *d, text_value key) {
     char text[32];
-    if (key.kind == FORMATS_STRING) return dump_string(r, d, key.text);
-    if (key.kind == FORMATS_FLOAT)
-        formats_float_text(key.real, text);
-    else if (key.kind == FORMATS_INT)
+    if (key.kind == TEXT_STRING) return dump_string(r, d, key.text);
+    if (key.kind == TEXT_FLOAT)
+        text_float_text(key.real, text);
+    else if (key.kind == TEXT_INT)
         snprintf(text, sizeof text, "%lld", (long long)key.integer);
-    else if (key.kind == FORMATS_BOOL || key.kind == FORMATS_NONE)
-        strcpy(text, key.kind == FORMATS_NONE ? "null" : key.truth ? "true" : "false");
+    else if (key.kind == TEXT_BOOL || key.kind == TEXT_NONE)
+        strcpy(text, key.kind == TEXT_NONE ? "null" : key.truth ? "true" : "false");
     else
-        return formats_template_fail(&r->place, "tojson: a key of type %s", formats_kind_name(key));
-    return dump_string(r, d, formats_literal(text));
+        return text_template_fail(&r->place, "tojson: a key of type %s", text_kind_name(key));
+    return dump_string(r, d, text_literal(text));
 }
 
-static sifr_status dump_value(formats_render *r, dump *d, formats_value v, int level);
+static sifr_status dump_value(text_render *r, dump *d, text_value v, int level);
 
-static sifr_status dump_items(formats_render *r, dump *d, const formats_items *items, int level) {
+static sifr_status dump_items(text_render *r, dump *d, const text_items *items, int level) {
     if (items->count == 0) return build_literal(r, &d->b, "[]");
     BASE_TRY(build_literal(r, &d->b, "["));
     for (size_t i = 0; i < items->count; i++) {
-        if (i) BASE_TRY(formats_build(r, &d->b, d->comma.bytes, d->comma.size));
+        if (i) BASE_TRY(text_build(r, &d->b, d->comma.bytes, d->comma.size));
         BASE_TRY(dump_break(r, d, level + 1));
         BASE_TRY(dump_value(r, d, items->values[i], level + 1));
     }
@@ -269,20 +267,20 @@ static sifr_status dump_items(formats_render *r, dump *d, const formats_items *i
     return build_literal(r, &d->b, "]");
 }
 
-static sifr_status sorted_dict(formats_render *r, const formats_dict *dict, formats_dict *out) {
-    formats_value copy;
-    BASE_TRY(formats_new_dict(r, FORMATS_DICT, dict->count, &copy));
+static sifr_status sorted_dict(text_render *r, const text_dict *dict, text_dict *out) {
+    text_value copy;
+    BASE_TRY(text_new_dict(r, TEXT_DICT, dict->count, &copy));
     memcpy(copy.dict->keys, dict->keys, dict->count * sizeof *dict->keys);
     memcpy(copy.dict->values, dict->values, dict->count * sizeof *dict->values);
-    BASE_TRY(formats_sort(r, copy.dict->values, dict->keys, dict->count, false));
-    BASE_TRY(formats_sort(r, copy.dict->keys, dict->keys, dict->count, false));
+    BASE_TRY(text_sort(r, copy.dict->values, dict->keys, dict->count, false));
+    BASE_TRY(text_sort(r, copy.dict->keys, dict->keys, dict->count, false));
     *out = *copy.dict;
     out->count = dict->count;
     return SIFR_OK;
 }
 
-static sifr_status dump_dict(formats_render *r, dump *d, const formats_dict *dict, int level) {
-    formats_dict sorted;
+static sifr_status dump_dict(text_render *r, dump *d, const text_dict *dict, int level) {
+    text_dict sorted;
     if (dict->count == 0) return build_literal(r, &d->b, "{}");
     if (d->sort) {
         BASE_TRY(sorted_dict(r, dict, &sorted));
@@ -290,77 +288,77 @@ static sifr_status dump_dict(formats_render *r, dump *d, const formats_dict *dic
     }
     BASE_TRY(build_literal(r, &d->b, "{"));
     for (size_t i = 0; i < dict->count; i++) {
-        if (i) BASE_TRY(formats_build(r, &d->b, d->comma.bytes, d->comma.size));
+        if (i) BASE_TRY(text_build(r, &d->b, d->comma.bytes, d->comma.size));
         BASE_TRY(dump_break(r, d, level + 1));
         BASE_TRY(dump_key(r, d, dict->keys[i]));
-        BASE_TRY(formats_build(r, &d->b, d->colon.bytes, d->colon.size));
+        BASE_TRY(text_build(r, &d->b, d->colon.bytes, d->colon.size));
         BASE_TRY(dump_value(r, d, dict->values[i], level + 1));
     }
     BASE_TRY(dump_break(r, d, level));
     return build_literal(r, &d->b, "}");
 }
 
-static sifr_status dump_any(formats_render *r, dump *d, formats_value v, int level) {
+static sifr_status dump_any(text_render *r, dump *d, text_value v, int level) {
     switch (v.kind) {
-    case FORMATS_NONE:
+    case TEXT_NONE:
         return build_literal(r, &d->b, "null");
-    case FORMATS_BOOL:
+    case TEXT_BOOL:
         return build_literal(r, &d->b, v.truth ? "true" : "false");
-    case FORMATS_INT:
+    case TEXT_INT:
         return build_number(r, &d->b, v);
-    case FORMATS_FLOAT:
+    case TEXT_FLOAT:
         return dump_float(r, d, v.real);
-    case FORMATS_STRING:
+    case TEXT_STRING:
         return dump_string(r, d, v.text);
-    case FORMATS_LIST:
-    case FORMATS_TUPLE:
+    case TEXT_LIST:
+    case TEXT_TUPLE:
         return dump_items(r, d, v.items, level);
-    case FORMATS_DICT:
+    case TEXT_DICT:
         return dump_dict(r, d, v.dict, level);
     default:
-        return formats_template_fail(&r->place, "tojson: a value of type %s%s%.*s",
-                                     formats_kind_name(v), v.kind == FORMATS_UNDEFINED ? ": " : "",
-                                     v.kind == FORMATS_UNDEFINED ? (int)v.text.size : 0,
-                                     v.kind == FORMATS_UNDEFINED ? v.text.bytes : "");
+        return text_template_fail(&r->place, "tojson: a value of type %s%s%.*s", text_kind_name(v),
+                                  v.kind == TEXT_UNDEFINED ? ": " : "",
+                                  v.kind == TEXT_UNDEFINED ? (int)v.text.size : 0,
+                                  v.kind == TEXT_UNDEFINED ? v.text.bytes : "");
     }
 }
 
-static sifr_status dump_value(formats_render *r, dump *d, formats_value v, int level) {
-    BASE_TRY(formats_template_enter(r));
+static sifr_status dump_value(text_render *r, dump *d, text_value v, int level) {
+    BASE_TRY(text_template_enter(r));
     sifr_status status = dump_any(r, d, v, level);
     r->depth--;
     return status;
 }
 
-static bool given(formats_value v) {
-    return v.kind != FORMATS_ABSENT && v.kind != FORMATS_NONE;
+static bool given(text_value v) {
+    return v.kind != TEXT_ABSENT && v.kind != TEXT_NONE;
 }
 
-static sifr_status dump_separators(formats_render *r, formats_value v, dump *d) {
+static sifr_status dump_separators(text_render *r, text_value v, dump *d) {
     if (!given(v)) return SIFR_OK;
-    if ((v.kind != FORMATS_LIST && v.kind != FORMATS_TUPLE) || v.items->count != 2)
-        return formats_template_fail(&r->place, "tojson: separators must be two strings");
-    BASE_TRY(formats_want_text(r, v.items->values[0], "tojson's separator", &d->comma));
-    return formats_want_text(r, v.items->values[1], "tojson's separator", &d->colon);
+    if ((v.kind != TEXT_LIST && v.kind != TEXT_TUPLE) || v.items->count != 2)
+        return text_template_fail(&r->place, "tojson: separators must be two strings");
+    BASE_TRY(text_want_text(r, v.items->values[0], "tojson's separator", &d->comma));
+    return text_want_text(r, v.items->values[1], "tojson's separator", &d->colon);
 }
 
-sifr_status formats_filter_tojson(formats_render *r, formats_value self,
-                                  const formats_value *arguments, formats_value *out) {
-    dump d = {.ascii = formats_truth(arguments[0]), .sort = formats_truth(arguments[3])};
-    formats_builder blanks = {0};
+sifr_status text_filter_tojson(text_render *r, text_value self, const text_value *arguments,
+                               text_value *out) {
+    dump d = {.ascii = text_truth(arguments[0]), .sort = text_truth(arguments[3])};
+    text_builder blanks = {0};
     d.indented = given(arguments[1]);
-    d.comma = formats_literal(d.indented ? "," : ", ");
-    d.colon = formats_literal(": ");
+    d.comma = text_literal(d.indented ? "," : ", ");
+    d.colon = text_literal(": ");
     BASE_TRY(dump_separators(r, arguments[2], &d));
-    if (arguments[1].kind == FORMATS_STRING) {
+    if (arguments[1].kind == TEXT_STRING) {
         d.indent = arguments[1].text;
     } else if (d.indented) {
         int64_t width;
-        BASE_TRY(formats_want_int(r, arguments[1], "tojson's indent", &width));
-        BASE_TRY(formats_build_repeated(r, &blanks, formats_literal(" "), width));
-        d.indent = formats_built(&blanks);
+        BASE_TRY(text_want_int(r, arguments[1], "tojson's indent", &width));
+        BASE_TRY(text_build_repeated(r, &blanks, text_literal(" "), width));
+        d.indent = text_built(&blanks);
     }
     BASE_TRY(dump_value(r, &d, self, 0));
-    *out = formats_of_text(formats_built(&d.b));
+    *out = text_of_text(text_built(&d.b));
     return SIFR_OK;
 }

@@ -7,7 +7,7 @@
 
 /* The character at byte `at` < size, and its bytes; -1 with one byte where the text is not UTF-8.
  */
-int32_t formats_char(formats_text text, size_t at, size_t *size) {
+int32_t text_char(text_text text, size_t at, size_t *size) {
     const uint8_t *p = (const uint8_t *)text.bytes + at;
     size_t left = text.size - at;
     *size = 1;
@@ -25,56 +25,56 @@ int32_t formats_char(formats_text text, size_t at, size_t *size) {
     return c;
 }
 
-size_t formats_char_put(int32_t c, char out[4]) {
+size_t text_char_put(int32_t c, char out[4]) {
     return (size_t)utf8proc_encode_char(c, (utf8proc_uint8_t *)out);
 }
 
-size_t formats_char_count(formats_text text) {
+size_t text_char_count(text_text text) {
     size_t count = 0;
     for (size_t i = 0; i < text.size; i++) count += ((unsigned char)text.bytes[i] & 0xc0) != 0x80;
     return count;
 }
 
 /* As str.isspace. */
-bool formats_is_space(int32_t c) {
+bool text_is_space(int32_t c) {
     return (c >= 9 && c <= 13) || (c >= 28 && c <= 32) || c == 0x85 || c == 0xa0 || c == 0x1680 ||
            (c >= 0x2000 && c <= 0x200a) || c == 0x2028 || c == 0x2029 || c == 0x202f ||
            c == 0x205f || c == 0x3000;
 }
 
-static bool among(int32_t c, formats_text chars) {
+static bool among(int32_t c, text_text chars) {
     for (size_t at = 0, size; at < chars.size; at += size) {
-        if (formats_char(chars, at, &size) == c) return true;
+        if (text_char(chars, at, &size) == c) return true;
     }
     return false;
 }
 
-static size_t last_char(formats_text text) {
+static size_t last_char(text_text text) {
     size_t at = text.size - 1;
     while (at && ((unsigned char)text.bytes[at] & 0xc0) == 0x80) at--;
     return at;
 }
 
 /* Without whitespace, or without `chars`, at its ends. */
-formats_text formats_strip(formats_text text, const formats_text *chars, bool left, bool right) {
+text_text text_strip(text_text text, const text_text *chars, bool left, bool right) {
     size_t size;
     while (left && text.size) {
-        int32_t c = formats_char(text, 0, &size);
-        if (chars ? !among(c, *chars) : !formats_is_space(c)) break;
+        int32_t c = text_char(text, 0, &size);
+        if (chars ? !among(c, *chars) : !text_is_space(c)) break;
         text.bytes += size;
         text.size -= size;
     }
     while (right && text.size) {
         size_t at = last_char(text);
-        int32_t c = formats_char(text, at, &size);
-        if (chars ? !among(c, *chars) : !formats_is_space(c)) break;
+        int32_t c = text_char(text, at, &size);
+        if (chars ? !among(c, *chars) : !text_is_space(c)) break;
         text.size = at;
     }
     return text;
 }
 
 /* In linear time: memmem's. */
-size_t formats_find(formats_text text, formats_text part, size_t from) {
+size_t text_find(text_text text, text_text part, size_t from) {
     if (from > text.size || part.size > text.size - from) return SIZE_MAX;
     if (part.size == 0) return from;
     const char *found = memmem(text.bytes + from, text.size - from, part.bytes, part.size);
@@ -82,25 +82,25 @@ size_t formats_find(formats_text text, formats_text part, size_t from) {
 }
 
 /* str.replace; `most` < 0: all. An empty `from` matches before every character and at the end. */
-sifr_status formats_template_replace(formats_render *r, formats_text text, formats_text from,
-                                     formats_text to, int64_t most, formats_text *out) {
-    formats_builder b = {0};
+sifr_status text_template_replace(text_render *r, text_text text, text_text from, text_text to,
+                                  int64_t most, text_text *out) {
+    text_builder b = {0};
     size_t at = 0, size;
     while (most != 0) {
-        size_t found = formats_find(text, from, at);
+        size_t found = text_find(text, from, at);
         if (found == SIZE_MAX) break;
-        BASE_TRY(formats_build(r, &b, text.bytes + at, found - at));
-        BASE_TRY(formats_build(r, &b, to.bytes, to.size));
+        BASE_TRY(text_build(r, &b, text.bytes + at, found - at));
+        BASE_TRY(text_build(r, &b, to.bytes, to.size));
         at = found + from.size;
         most -= most > 0;
         if (from.size) continue;
         if (at == text.size) break;
-        (void)formats_char(text, at, &size);
-        BASE_TRY(formats_build(r, &b, text.bytes + at, size));
+        (void)text_char(text, at, &size);
+        BASE_TRY(text_build(r, &b, text.bytes + at, size));
         at += size;
     }
-    BASE_TRY(formats_build(r, &b, text.bytes + at, text.size - at));
-    *out = formats_built(&b);
+    BASE_TRY(text_build(r, &b, text.bytes + at, text.size - at));
+    *out = text_built(&b);
     return SIFR_OK;
 }
 
@@ -123,72 +123,70 @@ static const struct {
                {0x1e97, "T̈", "T̈"},   {0x1e98, "W̊", "W̊"},     {0x1e99, "Y̊", "Y̊"},
                {0x390, "Ϊ́", "Ϊ́"},    {0x3b0, "Ϋ́", "Ϋ́"}};
 
-static sifr_status build_char(formats_render *r, formats_builder *b, int32_t c) {
+static sifr_status build_char(text_render *r, text_builder *b, int32_t c) {
     char bytes[4];
-    return formats_build(r, b, bytes, formats_char_put(c, bytes));
+    return text_build(r, b, bytes, text_char_put(c, bytes));
 }
 
-static sifr_status build_upper(formats_render *r, formats_builder *b, int32_t c, bool title) {
+static sifr_status build_upper(text_render *r, text_builder *b, int32_t c, bool title) {
     for (size_t i = 0; i < sizeof special / sizeof *special; i++) {
         if (special[i].from != c) continue;
         const char *text = title ? special[i].title : special[i].upper;
-        return formats_build(r, b, text, strlen(text));
+        return text_build(r, b, text, strlen(text));
     }
     if ((c >= 0x1f50 && c <= 0x1ffc) || (c >= 0xfb13 && c <= 0xfb17))
-        return formats_template_fail(&r->place, "upper case of U+%04X is not supported",
-                                     (unsigned)c);
+        return text_template_fail(&r->place, "upper case of U+%04X is not supported", (unsigned)c);
     return build_char(r, b, title ? utf8proc_totitle(c) : utf8proc_toupper(c));
 }
 
 /* A sigma at the end of a word has a form of its own. */
-static bool final_sigma(formats_text text, size_t at, size_t size) {
+static bool final_sigma(text_text text, size_t at, size_t size) {
     size_t ignored;
     bool before = false, after = false;
     if (at) {
-        formats_text head = {text.bytes, at};
-        before = is_cased(formats_char(head, last_char(head), &ignored));
+        text_text head = {text.bytes, at};
+        before = is_cased(text_char(head, last_char(head), &ignored));
     }
-    if (at + size < text.size) after = is_cased(formats_char(text, at + size, &ignored));
+    if (at + size < text.size) after = is_cased(text_char(text, at + size, &ignored));
     return before && !after;
 }
 
-static sifr_status build_lower(formats_render *r, formats_builder *b, formats_text text, size_t at,
+static sifr_status build_lower(text_render *r, text_builder *b, text_text text, size_t at,
                                size_t size, int32_t c) {
     if (c == 0x3a3 && final_sigma(text, at, size)) return build_char(r, b, 0x3c2);
-    if (c == 0x130) return formats_build(r, b, "i̇", strlen("i̇"));
+    if (c == 0x130) return text_build(r, b, "i̇", strlen("i̇"));
     return build_char(r, b, utf8proc_tolower(c));
 }
 
 static bool begins_word(int32_t before) {
     return before == '-' || before == '(' || before == '{' || before == '[' || before == '<' ||
-           formats_is_space(before);
+           text_is_space(before);
 }
 
-sifr_status formats_change_case(formats_render *r, formats_text text, formats_case how,
-                                formats_text *out) {
-    formats_builder b = {0};
+sifr_status text_change_case(text_render *r, text_text text, text_case how, text_text *out) {
+    text_builder b = {0};
     int32_t before = -1;
     for (size_t at = 0, size; at < text.size; at += size) {
-        int32_t c = formats_char(text, at, &size);
+        int32_t c = text_char(text, at, &size);
         bool first = before < 0;
-        bool title = (how == FORMATS_CAPITALIZE && first) ||
-                     (how == FORMATS_TITLE && (first || !is_cased(before)));
+        bool title = (how == TEXT_CAPITALIZE && first) ||
+                     (how == TEXT_TITLE && (first || !is_cased(before)));
         bool upper =
-            how == FORMATS_UPPER || (how == FORMATS_TITLE_FILTER && (first || begins_word(before)));
+            how == TEXT_UPPER || (how == TEXT_TITLE_FILTER && (first || begins_word(before)));
         if (title || upper)
             BASE_TRY(build_upper(r, &b, c, title));
         else
             BASE_TRY(build_lower(r, &b, text, at, size, c));
         before = c;
     }
-    *out = formats_built(&b);
+    *out = text_built(&b);
     return SIFR_OK;
 }
 
-bool formats_is_case(formats_text text, bool upper) {
+bool text_is_case(text_text text, bool upper) {
     bool any = false;
     for (size_t at = 0, size; at < text.size; at += size) {
-        int32_t c = formats_char(text, at, &size);
+        int32_t c = text_char(text, at, &size);
         if (!is_cased(c)) continue;
         if (utf8proc_category(c) != (upper ? UTF8PROC_CATEGORY_LU : UTF8PROC_CATEGORY_LL))
             return false;
@@ -203,13 +201,12 @@ static bool ends_line(int32_t c) {
     return (c >= 10 && c <= 13) || (c >= 28 && c <= 30) || c == 0x85 || c == 0x2028 || c == 0x2029;
 }
 
-sifr_status formats_splitlines(formats_render *r, formats_text text, bool keep,
-                               formats_value *out) {
+sifr_status text_splitlines(text_render *r, text_text text, bool keep, text_value *out) {
     size_t begin = 0, size;
-    BASE_TRY(formats_template_charge(r, text.size / 16));
-    BASE_TRY(formats_new_items(r, FORMATS_LIST, 0, out));
+    BASE_TRY(text_template_charge(r, text.size / 16));
+    BASE_TRY(text_new_items(r, TEXT_LIST, 0, out));
     for (size_t at = 0; at < text.size;) {
-        int32_t c = formats_char(text, at, &size);
+        int32_t c = text_char(text, at, &size);
         size_t end = at;
         at += size;
         if (!ends_line(c)) {
@@ -218,8 +215,8 @@ sifr_status formats_splitlines(formats_render *r, formats_text text, bool keep,
         } else if (c == '\r' && at < text.size && text.bytes[at] == '\n') {
             at++;
         }
-        formats_text line = {text.bytes + begin, (keep ? at : end) - begin};
-        BASE_TRY(formats_append(r, out->items, formats_of_text(line)));
+        text_text line = {text.bytes + begin, (keep ? at : end) - begin};
+        BASE_TRY(text_append(r, out->items, text_of_text(line)));
         begin = at;
     }
     return SIFR_OK;
@@ -229,22 +226,21 @@ typedef struct slice {
     int64_t start, stop, step, count;
 } slice;
 
-static sifr_status slice_bound(formats_render *r, formats_value v, int64_t length, int64_t least,
+static sifr_status slice_bound(text_render *r, text_value v, int64_t length, int64_t least,
                                int64_t most, int64_t fallback, int64_t *out) {
     *out = fallback;
-    if (v.kind == FORMATS_ABSENT || v.kind == FORMATS_NONE) return SIFR_OK;
-    BASE_TRY(formats_want_int(r, v, "a bound of a slice", out));
+    if (v.kind == TEXT_ABSENT || v.kind == TEXT_NONE) return SIFR_OK;
+    BASE_TRY(text_want_int(r, v, "a bound of a slice", out));
     if (*out < 0) *out = *out < -length ? least : *out + length < least ? least : *out + length;
     if (*out > most) *out = most;
     return SIFR_OK;
 }
 
-static sifr_status slice_of(formats_render *r, const formats_value bounds[3], int64_t length,
-                            slice *s) {
+static sifr_status slice_of(text_render *r, const text_value bounds[3], int64_t length, slice *s) {
     s->step = 1;
-    if (bounds[2].kind != FORMATS_ABSENT && bounds[2].kind != FORMATS_NONE)
-        BASE_TRY(formats_want_int(r, bounds[2], "the step of a slice", &s->step));
-    if (s->step == 0) return formats_template_fail(&r->place, "the step of a slice is 0");
+    if (bounds[2].kind != TEXT_ABSENT && bounds[2].kind != TEXT_NONE)
+        BASE_TRY(text_want_int(r, bounds[2], "the step of a slice", &s->step));
+    if (s->step == 0) return text_template_fail(&r->place, "the step of a slice is 0");
     bool back = s->step < 0;
     int64_t least = back ? -1 : 0, most = back ? length - 1 : length;
     BASE_TRY(slice_bound(r, bounds[0], length, least, most, back ? most : 0, &s->start));
@@ -256,49 +252,46 @@ static sifr_status slice_of(formats_render *r, const formats_value bounds[3], in
     return SIFR_OK;
 }
 
-static sifr_status slice_items(formats_render *r, formats_value v, const formats_value bounds[3],
-                               formats_value *out) {
+static sifr_status slice_items(text_render *r, text_value v, const text_value bounds[3],
+                               text_value *out) {
     slice s;
     BASE_TRY(slice_of(r, bounds, (int64_t)v.items->count, &s));
-    BASE_TRY(formats_new_items(r, v.kind, (size_t)s.count, out));
+    BASE_TRY(text_new_items(r, v.kind, (size_t)s.count, out));
     for (int64_t i = 0; i < s.count; i++)
-        BASE_TRY(formats_append(r, out->items, v.items->values[s.start + i * s.step]));
+        BASE_TRY(text_append(r, out->items, v.items->values[s.start + i * s.step]));
     return SIFR_OK;
 }
 
-static sifr_status slice_text(formats_render *r, formats_text text, const formats_value bounds[3],
-                              formats_value *out) {
+static sifr_status slice_text(text_render *r, text_text text, const text_value bounds[3],
+                              text_value *out) {
     slice s;
-    formats_builder b = {0};
-    size_t *places, count = formats_char_count(text), used = 0;
+    text_builder b = {0};
+    size_t *places, count = text_char_count(text), used = 0;
     BASE_TRY(slice_of(r, bounds, (int64_t)count, &s));
-    BASE_TRY(FORMATS_TAKE(r, count + 1, sizeof *places, &places));
-    BASE_TRY(formats_template_charge(r, count / 16));
+    BASE_TRY(TEXT_TAKE(r, count + 1, sizeof *places, &places));
+    BASE_TRY(text_template_charge(r, count / 16));
     for (size_t at = 0, size; at < text.size; at += size) {
         places[used++] = at;
-        (void)formats_char(text, at, &size);
+        (void)text_char(text, at, &size);
     }
     places[used] = text.size;
     if (s.step == 1 && s.count > 0) { /* a part of the same bytes */
         size_t begin = places[s.start];
-        *out =
-            formats_of_text((formats_text){text.bytes + begin, places[s.start + s.count] - begin});
+        *out = text_of_text((text_text){text.bytes + begin, places[s.start + s.count] - begin});
         return SIFR_OK;
     }
     for (int64_t i = 0; i < s.count; i++) {
         size_t at = places[s.start + i * s.step];
-        BASE_TRY(formats_build(r, &b, text.bytes + at, places[s.start + i * s.step + 1] - at));
-        BASE_TRY(formats_template_charge(r, 1));
+        BASE_TRY(text_build(r, &b, text.bytes + at, places[s.start + i * s.step + 1] - at));
+        BASE_TRY(text_template_charge(r, 1));
     }
-    *out = formats_of_text(formats_built(&b));
+    *out = text_of_text(text_built(&b));
     return SIFR_OK;
 }
 
-sifr_status formats_slice(formats_render *r, formats_value v, const formats_value bounds[3],
-                          formats_value *out) {
-    if (v.kind == FORMATS_STRING) return slice_text(r, v.text, bounds, out);
-    if (v.kind == FORMATS_LIST || v.kind == FORMATS_TUPLE || v.kind == FORMATS_RANGE)
+sifr_status text_slice(text_render *r, text_value v, const text_value bounds[3], text_value *out) {
+    if (v.kind == TEXT_STRING) return slice_text(r, v.text, bounds, out);
+    if (v.kind == TEXT_LIST || v.kind == TEXT_TUPLE || v.kind == TEXT_RANGE)
         return slice_items(r, v, bounds, out);
-    return formats_template_fail(&r->place, "a value of type %s cannot be sliced",
-                                 formats_kind_name(v));
+    return text_template_fail(&r->place, "a value of type %s cannot be sliced", text_kind_name(v));
 }

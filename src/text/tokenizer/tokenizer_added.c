@@ -5,7 +5,7 @@
 #include "base/json.h"
 #include "text/tokenizer/tokenizer_internal.h"
 
-static sifr_status read_token(formats_added_token *token, const json_t *part, size_t index,
+static sifr_status read_token(text_added_token *token, const json_t *part, size_t index,
                               const char *name, sifr_error *error) {
     char where[SIFR_ERROR_LENGTH / 2];
     const char *content;
@@ -20,9 +20,9 @@ static sifr_status read_token(formats_added_token *token, const json_t *part, si
         return base_fail(error, SIFR_USAGE, "%s: \"id\" must be 0 or more, and is %lld", where,
                          (long long)id);
     token->size = strlen(content);
-    if (token->size > FORMATS_ADDED_LENGTH)
+    if (token->size > TEXT_ADDED_LENGTH)
         return base_fail(error, SIFR_USAGE, "%s: \"content\" is longer than %d bytes", where,
-                         FORMATS_ADDED_LENGTH);
+                         TEXT_ADDED_LENGTH);
     token->id = (int32_t)id;
     BASE_TRY(base_json_bool(part, "single_word", false, &token->single_word, where, error));
     BASE_TRY(base_json_bool(part, "lstrip", false, &token->lstrip, where, error));
@@ -32,14 +32,14 @@ static sifr_status read_token(formats_added_token *token, const json_t *part, si
     return base_copy_text(content, token->size, &token->content, error);
 }
 
-sifr_status formats_tokenizer_read_added(formats_tokenizer *t, const json_t *list, const char *name,
-                                         sifr_error *error) {
+sifr_status text_tokenizer_read_added(text_tokenizer *t, const json_t *list, const char *name,
+                                      sifr_error *error) {
     if (!list || json_is_null(list)) return SIFR_OK;
     if (!json_is_array(list))
         return base_fail(error, SIFR_USAGE, "%s: added_tokens must be an array", name);
     BASE_TRY(base_alloc(json_array_size(list), sizeof *t->added, &t->added, error));
     for (size_t i = 0; i < json_array_size(list); i++) {
-        formats_added_token *token = &t->added[t->added_count];
+        text_added_token *token = &t->added[t->added_count];
         BASE_TRY(read_token(token, json_array_get(list, i), i, name, error));
         t->added_count++;
         /* A blank or line end behind a letter or so inside of a token, or one that a token takes
@@ -49,7 +49,7 @@ sifr_status formats_tokenizer_read_added(formats_tokenizer *t, const json_t *lis
     return SIFR_OK;
 }
 
-static sifr_status insert(formats_trie *trie, const uint8_t *bytes, size_t size, int32_t token,
+static sifr_status insert(text_trie *trie, const uint8_t *bytes, size_t size, int32_t token,
                           sifr_error *error) {
     uint32_t at = 0;
     for (size_t i = 0; i < size; i++) {
@@ -59,10 +59,10 @@ static sifr_status insert(formats_trie *trie, const uint8_t *bytes, size_t size,
             if (trie->count > UINT32_MAX - 2) return base_fail_alloc(error, SIZE_MAX);
             size_t first = trie->count ? trie->count : 1;
             BASE_TRY(base_grow(&trie->nodes, &trie->room, first + 1, sizeof *trie->nodes, error));
-            if (!trie->count) trie->nodes[0] = (formats_trie_node){.token = -1};
+            if (!trie->count) trie->nodes[0] = (text_trie_node){.token = -1};
             child = (uint32_t)first;
-            trie->nodes[child] = (formats_trie_node){
-                .sibling = trie->nodes[at].child, .token = -1, .byte = bytes[i]};
+            trie->nodes[child] =
+                (text_trie_node){.sibling = trie->nodes[at].child, .token = -1, .byte = bytes[i]};
             trie->nodes[at].child = child;
             trie->count = first + 1;
         }
@@ -72,7 +72,7 @@ static sifr_status insert(formats_trie *trie, const uint8_t *bytes, size_t size,
     return SIFR_OK;
 }
 
-static void finish(formats_trie *trie) {
+static void finish(text_trie *trie) {
     int kinds = 0;
     trie->only = -1;
     for (uint32_t child = trie->count ? trie->nodes[0].child : 0; child;
@@ -84,22 +84,22 @@ static void finish(formats_trie *trie) {
     if (kinds != 1) trie->only = -1;
 }
 
-sifr_status formats_tokenizer_build_tries(formats_tokenizer *t, sifr_error *error) {
-    formats_normalizer_state normal = {0};
+sifr_status text_tokenizer_build_tries(text_tokenizer *t, sifr_error *error) {
+    text_normalizer_state normal = {0};
     sifr_status status = SIFR_OK;
     for (int special = 1; special >= 0; special--) { /* of two alike, a special one is first */
         for (size_t i = 0; i < t->added_count; i++) {
-            formats_added_token *token = &t->added[i];
+            text_added_token *token = &t->added[i];
             const uint8_t *bytes = (const uint8_t *)token->content;
             size_t size = token->size;
             if (token->special != (special == 1)) continue;
             if (token->normalized) {
                 BASE_TRY_GOTO(status,
-                              formats_normalizer_apply(&t->normalizer, &t->unicode, &normal,
-                                                       (formats_normalizer_place){false, false},
-                                                       &bytes, &size, error),
+                              text_normalizer_apply(&t->normalizer, &t->unicode, &normal,
+                                                    (text_normalizer_place){false, false}, &bytes,
+                                                    &size, error),
                               done);
-                if (size > 4 * FORMATS_ADDED_LENGTH) {
+                if (size > 4 * TEXT_ADDED_LENGTH) {
                     status = base_fail(error, SIFR_USAGE,
                                        "the added token \"%.60s\" has %zu bytes when normalized",
                                        token->content, size);
@@ -122,28 +122,28 @@ sifr_status formats_tokenizer_build_tries(formats_tokenizer *t, sifr_error *erro
     finish(&t->raw);
     finish(&t->normal);
 done:
-    formats_normalizer_state_free(&normal);
+    text_normalizer_state_free(&normal);
     return status;
 }
 
-static bool space_at(const formats_tokenizer *t, const uint8_t *p, size_t *length) {
-    uint32_t c = formats_utf8_get(p, length);
-    return (formats_unicode_flags(&t->unicode, c) & FORMATS_CLASS) == FORMATS_SPACE;
+static bool space_at(const text_tokenizer *t, const uint8_t *p, size_t *length) {
+    uint32_t c = text_utf8_get(p, length);
+    return (text_unicode_flags(&t->unicode, c) & TEXT_CLASS) == TEXT_SPACE;
 }
 
 /* Whether the match may stand, and its bounds with the white space that it takes along. */
-static bool accept(const formats_tokenizer *t, const formats_added_token *token,
-                   const uint8_t *text, size_t size, size_t floor, size_t *start, size_t *stop) {
+static bool accept(const text_tokenizer *t, const text_added_token *token, const uint8_t *text,
+                   size_t size, size_t floor, size_t *start, size_t *stop) {
     size_t length;
     if (token->single_word) {
-        if (*start > 0 && formats_unicode_is_word(
-                              formats_utf8_get(formats_utf8_back(text + *start, text), &length)))
+        if (*start > 0 &&
+            text_unicode_is_word(text_utf8_get(text_utf8_back(text + *start, text), &length)))
             return false;
-        if (*stop < size && formats_unicode_is_word(formats_utf8_get(text + *stop, &length)))
+        if (*stop < size && text_unicode_is_word(text_utf8_get(text + *stop, &length)))
             return false;
     }
     while (token->lstrip && *start > floor) {
-        const uint8_t *before = formats_utf8_back(text + *start, text);
+        const uint8_t *before = text_utf8_back(text + *start, text);
         if (!space_at(t, before, &length)) break;
         *start = (size_t)(before - text);
     }
@@ -151,10 +151,9 @@ static bool accept(const formats_tokenizer *t, const formats_added_token *token,
     return true;
 }
 
-const formats_added_token *formats_tokenizer_match(const formats_tokenizer *t,
-                                                   const formats_trie *trie, const uint8_t *text,
-                                                   size_t size, size_t floor, size_t *resume,
-                                                   size_t *start, size_t *stop) {
+const text_added_token *text_tokenizer_match(const text_tokenizer *t, const text_trie *trie,
+                                             const uint8_t *text, size_t size, size_t floor,
+                                             size_t *resume, size_t *start, size_t *stop) {
     if (!trie->count) return NULL;
     for (size_t i = *resume; i < size; i++) {
         if (trie->only >= 0) {
@@ -179,7 +178,7 @@ const formats_added_token *formats_tokenizer_match(const formats_tokenizer *t,
     return NULL;
 }
 
-bool formats_tokenizer_strips_behind(const formats_tokenizer *t, int32_t id) {
+bool text_tokenizer_strips_behind(const text_tokenizer *t, int32_t id) {
     for (size_t i = 0; i < t->added_count; i++)
         if (t->added[i].id == id) return t->added[i].rstrip;
     return false;

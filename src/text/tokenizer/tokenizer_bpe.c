@@ -8,19 +8,19 @@
 
 enum { SHORT_WORD = 96 }; /* symbols up to which a plain search for the lowest rank is quickest */
 
-static uint32_t rank_of(const formats_tokenizer *t, int32_t left, int32_t right) {
-    const formats_merge_slot *slot = formats_find_merge(t, left, right);
-    return slot ? slot->rank : FORMATS_NO_MERGE;
+static uint32_t rank_of(const text_tokenizer *t, int32_t left, int32_t right) {
+    const text_merge_slot *slot = text_find_merge(t, left, right);
+    return slot ? slot->rank : TEXT_NO_MERGE;
 }
 
 /* ids[count], ranks[i] = rank of the pair (i, i + 1); returns the number of ids left. */
-static size_t merge_short(const formats_tokenizer *t, int32_t *ids, uint32_t *ranks, size_t count) {
+static size_t merge_short(const text_tokenizer *t, int32_t *ids, uint32_t *ranks, size_t count) {
     while (count > 1) {
         size_t best = 0;
         for (size_t i = 1; i + 1 < count; i++) {
             if (ranks[i] < ranks[best]) best = i;
         }
-        if (ranks[best] == FORMATS_NO_MERGE) break;
+        if (ranks[best] == TEXT_NO_MERGE) break;
         ids[best] = t->merge_ids[ranks[best]];
         count--;
         for (size_t i = best + 1; i < count; i++) {
@@ -59,16 +59,16 @@ static void push(uint64_t *heap, size_t *count, uint64_t value) {
 
 /* The same with a list of neighbours and a heap of (rank, place): O(n log n). Each merge takes one
  * entry out and puts at most two in, so that 2 count entries are room enough. */
-static size_t merge_long(const formats_tokenizer *t, formats_tokenizer_scratch *s, size_t count) {
+static size_t merge_long(const text_tokenizer *t, text_tokenizer_scratch *s, size_t count) {
     int32_t *ids = s->ids, *next = s->next, *previous = s->previous, last = (int32_t)count;
     uint32_t *ranks = s->ranks;
     uint64_t *heap = s->heap;
     size_t entries = 0, kept = 0;
-    ranks[count - 1] = FORMATS_NO_MERGE;
+    ranks[count - 1] = TEXT_NO_MERGE;
     for (int32_t i = 0; i < last; i++) {
         next[i] = i + 1;
         previous[i] = i - 1;
-        if (ranks[i] != FORMATS_NO_MERGE) heap[entries++] = (uint64_t)ranks[i] << 32 | (uint32_t)i;
+        if (ranks[i] != TEXT_NO_MERGE) heap[entries++] = (uint64_t)ranks[i] << 32 | (uint32_t)i;
     }
     for (size_t i = entries / 4 + 1; i-- > 0;) {
         if (i < entries) sift_down(heap, entries, i);
@@ -81,19 +81,19 @@ static size_t merge_long(const formats_tokenizer *t, formats_tokenizer_scratch *
         if (ranks[at] != rank) continue; /* merged away or changed since */
         gone = next[at], after = next[gone], before = previous[at];
         ids[at] = t->merge_ids[rank];
-        ranks[gone] = FORMATS_NO_MERGE;
-        ranks[at] = FORMATS_NO_MERGE;
+        ranks[gone] = TEXT_NO_MERGE;
+        ranks[at] = TEXT_NO_MERGE;
         ids[gone] = -1;
         next[at] = after;
         if (after < last) {
             previous[after] = at;
             ranks[at] = rank_of(t, ids[at], ids[after]);
-            if (ranks[at] != FORMATS_NO_MERGE)
+            if (ranks[at] != TEXT_NO_MERGE)
                 push(heap, &entries, (uint64_t)ranks[at] << 32 | (uint32_t)at);
         }
         if (before >= 0) {
             ranks[before] = rank_of(t, ids[before], ids[at]);
-            if (ranks[before] != FORMATS_NO_MERGE)
+            if (ranks[before] != TEXT_NO_MERGE)
                 push(heap, &entries, (uint64_t)ranks[before] << 32 | (uint32_t)before);
         }
     }
@@ -103,7 +103,7 @@ static size_t merge_long(const formats_tokenizer *t, formats_tokenizer_scratch *
     return kept;
 }
 
-static sifr_status make_room(formats_tokenizer_scratch *s, size_t size, sifr_error *error) {
+static sifr_status make_room(text_tokenizer_scratch *s, size_t size, sifr_error *error) {
     size_t room = s->room, links = s->link_room;
     if (size > INT32_MAX / 2)
         return base_fail(error, SIFR_FAILED,
@@ -126,7 +126,7 @@ static sifr_status make_room(formats_tokenizer_scratch *s, size_t size, sifr_err
 }
 
 /* Gives back what a very long word took. */
-static void shrink(formats_tokenizer_scratch *s) {
+static void shrink(text_tokenizer_scratch *s) {
     if (s->room < 1 << 20) return;
     free(s->ids), free(s->ranks), free(s->next), free(s->previous), free(s->heap);
     s->ids = s->next = s->previous = NULL;
@@ -135,7 +135,7 @@ static void shrink(formats_tokenizer_scratch *s) {
     s->room = s->link_room = 0;
 }
 
-static sifr_status append_ids(formats_tokenizer_ids *out, const int32_t *ids, size_t count,
+static sifr_status append_ids(text_tokenizer_ids *out, const int32_t *ids, size_t count,
                               sifr_error *error) {
     BASE_TRY(base_grow(&out->ids, &out->room, out->count + count, sizeof *ids, error));
     memcpy(out->ids + out->count, ids, count * sizeof *ids);
@@ -144,7 +144,7 @@ static sifr_status append_ids(formats_tokenizer_ids *out, const int32_t *ids, si
 }
 
 /* The word's bytes as ids; bytes without a token become unk_token, or are refused. */
-static sifr_status begin_word(const formats_tokenizer *t, formats_tokenizer_scratch *s,
+static sifr_status begin_word(const text_tokenizer *t, text_tokenizer_scratch *s,
                               const uint8_t *word, size_t size, size_t *count, sifr_error *error) {
     bool was_unknown = false, plain = true;
     *count = 0;
@@ -170,17 +170,17 @@ static sifr_status begin_word(const formats_tokenizer *t, formats_tokenizer_scra
     return SIFR_OK;
 }
 
-static sifr_status merge_word(const formats_tokenizer *t, formats_tokenizer_scratch *s,
-                              const uint8_t *word, size_t size, formats_tokenizer_ids *out,
+static sifr_status merge_word(const text_tokenizer *t, text_tokenizer_scratch *s,
+                              const uint8_t *word, size_t size, text_tokenizer_ids *out,
                               sifr_error *error) {
     size_t count;
     if (t->ignore_merges) {
-        size_t index = formats_table_find(&t->words, word, size);
+        size_t index = text_table_find(&t->words, word, size);
         if (index != SIZE_MAX) return append_ids(out, &t->word_ids[index], 1, error);
     }
     BASE_TRY(make_room(s, size, error));
-    if (t->model == FORMATS_MODEL_CHARACTERS) {
-        BASE_TRY(formats_characters_begin(t, word, size, s->ids, &count, error));
+    if (t->model == TEXT_MODEL_CHARACTERS) {
+        BASE_TRY(text_characters_begin(t, word, size, s->ids, &count, error));
         for (size_t i = 0; i + 1 < count; i++) s->ranks[i] = rank_of(t, s->ids[i], s->ids[i + 1]);
     } else {
         BASE_TRY(begin_word(t, s, word, size, &count, error));
@@ -194,46 +194,44 @@ static sifr_status merge_word(const formats_tokenizer *t, formats_tokenizer_scra
     return status;
 }
 
-static sifr_status look_up_word(const formats_tokenizer *t, formats_tokenizer_scratch *s,
-                                const uint8_t *word, size_t size, formats_tokenizer_ids *out,
+static sifr_status look_up_word(const text_tokenizer *t, text_tokenizer_scratch *s,
+                                const uint8_t *word, size_t size, text_tokenizer_ids *out,
                                 sifr_error *error) {
-    if (t->model == FORMATS_MODEL_WORDPIECE)
-        return formats_wordpiece_word(t, word, size, out, error);
-    if (t->model == FORMATS_MODEL_UNIGRAM)
-        return formats_unigram_word(t, s, word, size, out, error);
+    if (t->model == TEXT_MODEL_WORDPIECE) return text_wordpiece_word(t, word, size, out, error);
+    if (t->model == TEXT_MODEL_UNIGRAM) return text_unigram_word(t, s, word, size, out, error);
     return merge_word(t, s, word, size, out, error);
 }
 
 /* The word's bytes in three words, zeroes behind; `limit` tells how far memory may be read. */
 static inline void key_of(const uint8_t *word, size_t size, const uint8_t *limit, uint64_t key[3]) {
-    if (limit - word >= FORMATS_CACHE_WORD)
-        memcpy(key, word, FORMATS_CACHE_WORD);
+    if (limit - word >= TEXT_CACHE_WORD)
+        memcpy(key, word, TEXT_CACHE_WORD);
     else
-        memset(key, 0, FORMATS_CACHE_WORD), memcpy(key, word, size);
+        memset(key, 0, TEXT_CACHE_WORD), memcpy(key, word, size);
     for (size_t i = 0; i < 3; i++) {
         size_t inside = size > i * 8 ? size - i * 8 : 0;
         if (inside < 8) key[i] &= ((uint64_t)1 << inside * 8) - 1;
     }
 }
 
-sifr_status formats_tokenizer_word(const formats_tokenizer *t, formats_tokenizer_scratch *s,
-                                   const uint8_t *word, size_t size, const uint8_t *limit,
-                                   formats_tokenizer_ids *out, sifr_error *error) {
-    if (size > FORMATS_CACHE_WORD) return look_up_word(t, s, word, size, out, error);
+sifr_status text_tokenizer_word(const text_tokenizer *t, text_tokenizer_scratch *s,
+                                const uint8_t *word, size_t size, const uint8_t *limit,
+                                text_tokenizer_ids *out, sifr_error *error) {
+    if (size > TEXT_CACHE_WORD) return look_up_word(t, s, word, size, out, error);
     uint64_t key[3];
     key_of(word, size, limit, key);
     uint64_t hash = (key[0] ^ size) * 0x9E3779B97F4A7C15u;
     hash = (hash ^ hash >> 29 ^ key[1]) * 0xBF58476D1CE4E5B9u;
     hash = (hash ^ hash >> 32 ^ key[2]) * 0x94D049BB133111EBu;
-    formats_cache_slot *slot = &s->cache[hash >> (64 - FORMATS_CACHE_BITS)];
-    formats_cache_slot *other = &s->cache[(hash >> (64 - FORMATS_CACHE_BITS)) ^ 1];
+    text_cache_slot *slot = &s->cache[hash >> (64 - TEXT_CACHE_BITS)];
+    text_cache_slot *other = &s->cache[(hash >> (64 - TEXT_CACHE_BITS)) ^ 1];
     if (slot->size != size || memcmp(slot->key, key, sizeof key) != 0) {
         if (other->size == size && memcmp(other->key, key, sizeof key) == 0) {
             slot = other;
         } else {
             size_t before = out->count;
             BASE_TRY(look_up_word(t, s, word, size, out, error));
-            if (out->count - before <= FORMATS_CACHE_IDS) {
+            if (out->count - before <= TEXT_CACHE_IDS) {
                 if (slot->size) *other = *slot; /* the older one of the two goes */
                 memcpy(slot->key, key, sizeof key);
                 slot->size = (uint8_t)size;
@@ -243,9 +241,9 @@ sifr_status formats_tokenizer_word(const formats_tokenizer *t, formats_tokenizer
             return SIFR_OK;
         }
     }
-    if (out->room - out->count < FORMATS_CACHE_IDS)
-        BASE_TRY(base_grow(&out->ids, &out->room, out->count + FORMATS_CACHE_IDS, sizeof *out->ids,
-                           error));
+    if (out->room - out->count < TEXT_CACHE_IDS)
+        BASE_TRY(
+            base_grow(&out->ids, &out->room, out->count + TEXT_CACHE_IDS, sizeof *out->ids, error));
     memcpy(out->ids + out->count, slot->ids, sizeof slot->ids);
     out->count += slot->count;
     return SIFR_OK;

@@ -8,7 +8,7 @@
 #include "text/tokenizer/tokenizer_internal.h"
 #include "text/tokenizer/tokenizer_normalizer.h"
 
-struct formats_charsmap {
+struct text_charsmap {
     uint32_t *units;
     size_t unit_count;
     uint8_t *texts; /* each with a NUL behind it; a NUL behind the last */
@@ -38,9 +38,9 @@ static bool decode(const char *text, size_t size, uint8_t *out, size_t *count) {
     return true;
 }
 
-static sifr_status unpack(const uint8_t *bytes, size_t size, const char *name,
-                          formats_charsmap **out, sifr_error *error) {
-    formats_charsmap *map;
+static sifr_status unpack(const uint8_t *bytes, size_t size, const char *name, text_charsmap **out,
+                          sifr_error *error) {
+    text_charsmap *map;
     uint32_t units = 0;
     size_t length;
     for (int i = 3; size >= 4 && i >= 0; i--) units = units << 8 | bytes[i];
@@ -51,14 +51,14 @@ static sifr_status unpack(const uint8_t *bytes, size_t size, const char *name,
             "of its double array",
             name, size, units);
     length = size - 4 - units;
-    if (formats_utf8_valid(bytes + 4 + units, length) != length)
+    if (text_utf8_valid(bytes + 4 + units, length) != length)
         return base_fail(error, SIFR_USAGE, "%s: normalizer Precompiled: its texts are no UTF-8",
                          name);
     BASE_TRY(base_alloc(1, sizeof *map, &map, error));
     sifr_status status = base_alloc(units / 4 + 1, sizeof *map->units, &map->units, error);
     if (status == SIFR_OK) status = base_alloc(length + 1, 1, &map->texts, error);
     if (status != SIFR_OK) {
-        formats_charsmap_free(map);
+        text_charsmap_free(map);
         return status;
     }
     map->unit_count = units / 4;
@@ -73,8 +73,8 @@ static sifr_status unpack(const uint8_t *bytes, size_t size, const char *name,
     return SIFR_OK;
 }
 
-sifr_status formats_charsmap_read(const char *base64, const char *name, formats_charsmap **out,
-                                  sifr_error *error) {
+sifr_status text_charsmap_read(const char *base64, const char *name, text_charsmap **out,
+                               sifr_error *error) {
     size_t size = strlen(base64), count;
     uint8_t *bytes;
     *out = NULL;
@@ -90,7 +90,7 @@ sifr_status formats_charsmap_read(const char *base64, const char *name, formats_
     return status;
 }
 
-void formats_charsmap_free(formats_charsmap *map) {
+void text_charsmap_free(text_charsmap *map) {
     if (!map) return;
     free(map->units);
     free(map->texts);
@@ -104,7 +104,7 @@ static size_t offset_of(uint32_t unit) {
 /* What the shortest or the longest prefix in the map of the `size` bytes becomes, with the prefix's
  * bytes in *length, or NULL. Places outside of the array, which only a damaged map names, are no
  * match. */
-static const char *search(const formats_charsmap *map, const uint8_t *p, size_t size, bool longest,
+static const char *search(const text_charsmap *map, const uint8_t *p, size_t size, bool longest,
                           size_t *length) {
     size_t at = map->unit_count ? offset_of(map->units[0]) : 0;
     const char *found = NULL;
@@ -125,17 +125,17 @@ static const char *search(const formats_charsmap *map, const uint8_t *p, size_t 
     return found;
 }
 
-static const char *look_up(const formats_charsmap *map, const uint8_t *p, size_t size) {
+static const char *look_up(const text_charsmap *map, const uint8_t *p, size_t size) {
     size_t length;
     return search(map, p, size, false, &length);
 }
 
-const char *formats_charsmap_longest(const formats_charsmap *map, const uint8_t *p, size_t size,
-                                     size_t *length) {
+const char *text_charsmap_longest(const text_charsmap *map, const uint8_t *p, size_t size,
+                                  size_t *length) {
     return search(map, p, size, true, length);
 }
 
-bool formats_charsmap_keeps_words(const formats_charsmap *map) {
+bool text_charsmap_keeps_words(const text_charsmap *map) {
     for (int c = ' '; c <= 'z'; c++) {
         uint8_t byte = (uint8_t)c;
         bool word = c == ' ' || (c >= 'A' && c <= 'Z') || c >= 'a';
@@ -149,36 +149,36 @@ static size_t grapheme(const uint8_t *p, const uint8_t *end) {
     utf8proc_int32_t state = 0;
     size_t length;
     const uint8_t *q = p;
-    utf8proc_int32_t last = (utf8proc_int32_t)formats_utf8_get(q, &length);
+    utf8proc_int32_t last = (utf8proc_int32_t)text_utf8_get(q, &length);
     for (q += length; q < end; q += length) {
-        utf8proc_int32_t next = (utf8proc_int32_t)formats_utf8_get(q, &length);
+        utf8proc_int32_t next = (utf8proc_int32_t)text_utf8_get(q, &length);
         if (utf8proc_grapheme_break_stateful(last, next, &state)) break;
         last = next;
     }
     return (size_t)(q - p);
 }
 
-sifr_status formats_charsmap_apply(const formats_charsmap *map, const uint8_t *text, size_t size,
-                                   formats_tokenizer_text *out, sifr_error *error) {
+sifr_status text_charsmap_apply(const text_charsmap *map, const uint8_t *text, size_t size,
+                                text_tokenizer_text *out, sifr_error *error) {
     const uint8_t *end = text + size;
     size_t limit = out->count + 64 * size + (1 << 16);
     for (const uint8_t *p = text; p < end;) {
         size_t length =
             p + 1 == end || (*p < 0x80 && p[1] < 0x80 && *p != '\r') ? 1 : grapheme(p, end);
         const char *to = length < 6 ? look_up(map, p, length) : NULL;
-        BASE_TRY(formats_check_growth(out->count, limit, error));
+        BASE_TRY(text_check_growth(out->count, limit, error));
         if (to) {
-            BASE_TRY(formats_tokenizer_text_append(out, to, strlen(to), error));
+            BASE_TRY(text_tokenizer_text_append(out, to, strlen(to), error));
             p += length;
             continue;
         }
         for (const uint8_t *stop = p + length; p < stop; p += length) {
-            formats_utf8_get(p, &length);
+            text_utf8_get(p, &length);
             to = look_up(map, p, length);
             if (to)
-                BASE_TRY(formats_tokenizer_text_append(out, to, strlen(to), error));
+                BASE_TRY(text_tokenizer_text_append(out, to, strlen(to), error));
             else
-                BASE_TRY(formats_tokenizer_text_append(out, p, length, error));
+                BASE_TRY(text_tokenizer_text_append(out, p, length, error));
         }
     }
     return SIFR_OK;

@@ -5,29 +5,29 @@
  * a piece that began earlier go on, and what the piece before does not depend on the blank; before
  * a line end that holds for GPT-2 after anything but white space, for the others after letters and
  * numbers. */
-static size_t cut_direct(const formats_tokenizer *tokenizer, const uint8_t *bytes, size_t size,
+static size_t cut_direct(const text_tokenizer *tokenizer, const uint8_t *bytes, size_t size,
                          size_t from) {
     for (size_t i = from > 1 ? from : 1; i < size; i++) {
         if (bytes[i] != ' ' && (bytes[i] != '\n' || tokenizer->prefix_space)) continue;
         const uint8_t *end = bytes + i, *begin = i > 4 ? end - 4 : bytes;
-        const uint8_t *before = formats_utf8_back(end, begin);
+        const uint8_t *before = text_utf8_back(end, begin);
         size_t skip, length;
         bool cut;
-        if (formats_utf8_check(before, end, &skip, &cut) != (size_t)(end - before)) continue;
-        uint32_t c = formats_utf8_get(before, &length);
-        int class = formats_unicode_flags(&tokenizer->unicode, c) & FORMATS_CLASS;
-        bool stable = !(formats_unicode_flags(&tokenizer->unicode, c) & FORMATS_UNSTABLE);
+        if (text_utf8_check(before, end, &skip, &cut) != (size_t)(end - before)) continue;
+        uint32_t c = text_utf8_get(before, &length);
+        int class = text_unicode_flags(&tokenizer->unicode, c) & TEXT_CLASS;
+        bool stable = !(text_unicode_flags(&tokenizer->unicode, c) & TEXT_UNSTABLE);
         if (bytes[i] == '\n' && !stable) continue; /* NFC may make a mark of a letter's end */
-        if (class == FORMATS_LETTER || class == FORMATS_NUMBER ||
-            (class == FORMATS_OTHER && (bytes[i] == ' ' || tokenizer->split == FORMATS_SPLIT_GPT2)))
+        if (class == TEXT_LETTER || class == TEXT_NUMBER ||
+            (class == TEXT_OTHER && (bytes[i] == ' ' || tokenizer->split == TEXT_SPLIT_GPT2)))
             return i;
     }
     return size;
 }
 
 /* With steps: before a blank that stands behind an ASCII letter, if all steps allow that. */
-size_t formats_tokenizer_cut(const formats_tokenizer *tokenizer, const char *text, size_t size,
-                             size_t from) {
+size_t text_tokenizer_cut(const text_tokenizer *tokenizer, const char *text, size_t size,
+                          size_t from) {
     if (tokenizer->no_cut) return size;
     if (tokenizer->direct) return cut_direct(tokenizer, (const uint8_t *)text, size, from);
     if (!tokenizer->cut_at_blank) return size;

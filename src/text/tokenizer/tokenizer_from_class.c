@@ -32,22 +32,22 @@ static const char *word_of(bool value) {
     return value ? "true" : "false";
 }
 
-static sifr_status refuse_file(const formats_files *files, const char *wanted, sifr_error *error) {
+static sifr_status refuse_file(const text_files *files, const char *wanted, sifr_error *error) {
     return base_fail(error, SIFR_USAGE,
                      "%s: a %s is not made from this file; add tokenizer.json or %s",
                      files->vocabulary_path, files->class->name, wanted);
 }
 
 /* A special token that the class cannot do without. */
-static sifr_status need(const formats_files *files, const char *name, const char **out,
+static sifr_status need(const text_files *files, const char *name, const char **out,
                         sifr_error *error) {
-    *out = formats_files_special(files, name);
+    *out = text_files_special(files, name);
     if (*out) return SIFR_OK;
     return base_fail(error, SIFR_USAGE, "%s: \"%s\" is null, but a %s needs one",
                      files->config_path, name, files->class->name);
 }
 
-static sifr_status set_bpe(formats_files *files, const char *unknown, bool spaces, bool fuse,
+static sifr_status set_bpe(text_files *files, const char *unknown, bool spaces, bool fuse,
                            bool bytes, bool ignore_merges, sifr_error *error) {
     json_t *model;
     BASE_TRY(set_part(files->root, "model", error,
@@ -74,8 +74,7 @@ static sifr_status set_metaspace(json_t *root, const char *scheme, const char *b
                     scheme);
 }
 
-static sifr_status set_charsmap(formats_files *files, const formats_proto *proto,
-                                sifr_error *error) {
+static sifr_status set_charsmap(text_files *files, const text_proto *proto, sifr_error *error) {
     static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
     const uint8_t *bytes = (const uint8_t *)proto->charsmap.bytes;
     size_t size = proto->charsmap.size, used = 0;
@@ -99,11 +98,11 @@ static sifr_status set_charsmap(formats_files *files, const formats_proto *proto
     return SIFR_OK;
 }
 
-static sifr_status make_llama(formats_files *files, const formats_proto *proto, sifr_error *error) {
-    bool prefix = formats_files_flag(files, "add_prefix_space", true);
-    const char *scheme = !prefix                                      ? "never"
-                         : formats_files_flag(files, "legacy", false) ? "always"
-                                                                      : "first";
+static sifr_status make_llama(text_files *files, const text_proto *proto, sifr_error *error) {
+    bool prefix = text_files_flag(files, "add_prefix_space", true);
+    const char *scheme = !prefix                                   ? "never"
+                         : text_files_flag(files, "legacy", false) ? "always"
+                                                                   : "first";
     BASE_TRY(set_bpe(files, NULL, false, true, true, false, error));
     BASE_TRY(set_part(files->root, "pre_tokenizer", error,
                       "{'type': 'Metaspace', 'replacement': '▁', 'prepend_scheme': '%s', "
@@ -114,10 +113,10 @@ static sifr_status make_llama(formats_files *files, const formats_proto *proto, 
                       "{'String': '▁'}, 'content': ' '}, {'type': 'ByteFallback'}, "
                       "{'type': 'Fuse'}%s]}",
                       prefix ? ", {'type': 'Strip', 'content': ' ', 'start': 1, 'stop': 0}" : ""));
-    return formats_files_pieces(files, proto, true, 0, error);
+    return text_files_pieces(files, proto, true, 0, error);
 }
 
-static sifr_status make_gemma(formats_files *files, const formats_proto *proto, sifr_error *error) {
+static sifr_status make_gemma(text_files *files, const text_proto *proto, sifr_error *error) {
     const char *unknown;
     BASE_TRY(need(files, "unk_token", &unknown, error));
     BASE_TRY(set_bpe(files, unknown, false, true, true, false, error));
@@ -130,23 +129,22 @@ static sifr_status make_gemma(formats_files *files, const formats_proto *proto, 
                       "{'type': 'Sequence', 'decoders': [{'type': 'Replace', 'pattern': "
                       "{'String': '▁'}, 'content': ' '}, {'type': 'ByteFallback'}, "
                       "{'type': 'Fuse'}]}"));
-    return formats_files_pieces(files, proto, true, 0, error);
+    return text_files_pieces(files, proto, true, 0, error);
 }
 
 /* A token that the decoder calls otherwise takes the place of the piece with its id; merges keep
  * the piece's name. */
-static sifr_status rename_pieces(formats_files *files, const formats_proto *proto,
-                                 sifr_error *error) {
+static sifr_status rename_pieces(text_files *files, const text_proto *proto, sifr_error *error) {
     json_t *vocabulary = json_object_get(json_object_get(files->root, "model"), "vocab");
     const json_t *pair;
     size_t i;
     json_array_foreach(files->decoder, i, pair) {
         int64_t id = json_integer_value(json_array_get(pair, 0));
-        const char *content = formats_token_content(json_array_get(pair, 1));
-        if (id >= (int64_t)proto->count || formats_files_id(files, content) >= 0) continue;
-        const formats_span *old = &proto->pieces[id].text;
-        BASE_TRY(formats_files_add_word(files, old->bytes, old->size, -1, error));
-        BASE_TRY(formats_files_add_word(files, content, strlen(content), id, error));
+        const char *content = text_token_content(json_array_get(pair, 1));
+        if (id >= (int64_t)proto->count || text_files_id(files, content) >= 0) continue;
+        const text_span *old = &proto->pieces[id].text;
+        BASE_TRY(text_files_add_word(files, old->bytes, old->size, -1, error));
+        BASE_TRY(text_files_add_word(files, content, strlen(content), id, error));
         json_object_deln(vocabulary, old->bytes, old->size);
         if (json_object_set_new(vocabulary, content, json_integer(id)))
             return base_fail_alloc(error, 64);
@@ -155,7 +153,7 @@ static sifr_status rename_pieces(formats_files *files, const formats_proto *prot
 }
 
 /* What sentencepiece would do and sifr does not. */
-static sifr_status check_proto(const formats_files *files, const formats_proto *proto,
+static sifr_status check_proto(const text_files *files, const text_proto *proto,
                                sifr_error *error) {
     const char *what = proto->whitespace_as_suffix  ? "treat_whitespace_as_suffix"
                        : !proto->escape_whitespaces ? "escape_whitespaces false"
@@ -169,14 +167,14 @@ static sifr_status check_proto(const formats_files *files, const formats_proto *
 }
 
 /* The file's own normalizer, as sentencepiece reads it. */
-static sifr_status set_sentencepiece(formats_files *files, const formats_proto *proto,
+static sifr_status set_sentencepiece(text_files *files, const text_proto *proto,
                                      sifr_error *error) {
     json_t *map = NULL, *normalizer;
     BASE_TRY(set_charsmap(files, proto, error));
     map = json_incref(
         json_object_get(json_object_get(files->root, "normalizer"), "precompiled_charsmap"));
-    normalizer = json_pack("{s:s, s:b, s:b, s:o*}", "type", FORMATS_SENTENCEPIECE,
-                           "add_dummy_prefix", proto->dummy_prefix, "remove_extra_whitespaces",
+    normalizer = json_pack("{s:s, s:b, s:b, s:o*}", "type", TEXT_SENTENCEPIECE, "add_dummy_prefix",
+                           proto->dummy_prefix, "remove_extra_whitespaces",
                            proto->remove_extra_whitespaces, "precompiled_charsmap", map);
     if (!normalizer || json_object_set_new(files->root, "normalizer", normalizer))
         return base_fail_alloc(error, 256);
@@ -185,11 +183,11 @@ static sifr_status set_sentencepiece(formats_files *files, const formats_proto *
 
 /* PreTrainedTokenizerFast: the file alone decides. transformers 5 leaves out the blank in front
  * and the rules for blanks, earlier versions do not; sentencepiece decides. */
-static sifr_status make_backend(formats_files *files, formats_proto *proto, sifr_error *error) {
-    bool bpe = proto->model_type != FORMATS_PROTO_UNIGRAM;
+static sifr_status make_backend(text_files *files, text_proto *proto, sifr_error *error) {
+    bool bpe = proto->model_type != TEXT_PROTO_UNIGRAM;
     bool strip = proto->dummy_prefix || proto->remove_extra_whitespaces;
     static const char replace[] = "{'type': 'Replace', 'pattern': {'String': '▁'}, 'content': ' '}";
-    char unknown[FORMATS_PIECE_LENGTH + 1];
+    char unknown[TEXT_PIECE_LENGTH + 1];
     BASE_TRY(check_proto(files, proto, error));
     memcpy(unknown, proto->unk_piece.bytes, proto->unk_piece.size);
     unknown[proto->unk_piece.size] = 0;
@@ -199,22 +197,21 @@ static sifr_status make_backend(formats_files *files, formats_proto *proto, sifr
                       "{'type': 'Sequence', 'decoders': [%s%s, {'type': 'Fuse'}%s]}", replace,
                       proto->byte_fallback ? ", {'type': 'ByteFallback'}" : "",
                       strip ? ", {'type': 'Strip', 'content': ' ', 'start': 1, 'stop': 0}" : ""));
-    BASE_TRY(formats_files_pieces(files, proto, bpe, proto->unk_id, error));
+    BASE_TRY(text_files_pieces(files, proto, bpe, proto->unk_id, error));
     return bpe ? rename_pieces(files, proto, error) : SIFR_OK;
 }
 
 /* Pieces that a class puts behind the vocabulary, or in place of its first ones. */
-static sifr_status add_piece(formats_proto *proto, const char *text, sifr_error *error) {
+static sifr_status add_piece(text_proto *proto, const char *text, sifr_error *error) {
     BASE_TRY(
         base_grow(&proto->pieces, &proto->room, proto->count + 1, sizeof *proto->pieces, error));
-    proto->pieces[proto->count++] =
-        (formats_proto_piece){{text, strlen(text)}, 0, FORMATS_PIECE_NORMAL};
+    proto->pieces[proto->count++] = (text_proto_piece){{text, strlen(text)}, 0, TEXT_PIECE_NORMAL};
     return SIFR_OK;
 }
 
 enum { EXTRA_IDS = 100, EXTRA_LIMIT = 1 << 16, EXTRA_LENGTH = 40 };
 
-static sifr_status count_extra_ids(const formats_files *files, int64_t *out, sifr_error *error) {
+static sifr_status count_extra_ids(const text_files *files, int64_t *out, sifr_error *error) {
     BASE_TRY(
         base_json_int(files->settings, "extra_ids", EXTRA_IDS, out, files->config_path, error));
     if (*out >= 0 && *out <= EXTRA_LIMIT) return SIFR_OK;
@@ -224,13 +221,12 @@ static sifr_status count_extra_ids(const formats_files *files, int64_t *out, sif
 
 /* The sentinels are special, unless the folder or the model lists special tokens with some of them
  * already. */
-static sifr_status add_sentinels(formats_files *files, int64_t count, bool listed,
-                                 sifr_error *error) {
+static sifr_status add_sentinels(text_files *files, int64_t count, bool listed, sifr_error *error) {
     size_t i, there = 0;
     const json_t *token;
     if (listed) return SIFR_OK;
     json_array_foreach(files->extra, i, token) there +=
-        strstr(formats_token_content(token), "<extra_id_") != NULL;
+        strstr(text_token_content(token), "<extra_id_") != NULL;
     if (there && count > 0 && (int64_t)there != count)
         return base_fail(error, SIFR_USAGE,
                          "%s: \"extra_ids\" is %lld, but the model has %zu such tokens",
@@ -244,8 +240,7 @@ static sifr_status add_sentinels(formats_files *files, int64_t count, bool liste
     return SIFR_OK;
 }
 
-static sifr_status make_t5(formats_files *files, formats_proto *proto, bool listed,
-                           sifr_error *error) {
+static sifr_status make_t5(text_files *files, text_proto *proto, bool listed, sifr_error *error) {
     int64_t count;
     char(*names)[EXTRA_LENGTH];
     BASE_TRY(count_extra_ids(files, &count, error));
@@ -258,37 +253,36 @@ static sifr_status make_t5(formats_files *files, formats_proto *proto, bool list
     if (status == SIFR_OK) status = set_charsmap(files, proto, error);
     if (status == SIFR_OK)
         status = set_metaspace(files->root, "always", "{'type': 'WhitespaceSplit'}, ", "", error);
-    if (status == SIFR_OK) status = formats_files_pieces(files, proto, false, 2, error);
+    if (status == SIFR_OK) status = text_files_pieces(files, proto, false, 2, error);
     free(names);
     return status;
 }
 
 /* fairseq's order: four special tokens instead of the first three pieces, and a mask behind. */
-static sifr_status make_xlm_roberta(formats_files *files, formats_proto *proto, sifr_error *error) {
+static sifr_status make_xlm_roberta(text_files *files, text_proto *proto, sifr_error *error) {
     static const char *const order[] = {"bos_token", "pad_token", "eos_token", "unk_token"};
     const char *names[4], *mask;
-    bool prefix = formats_files_flag(files, "add_prefix_space", true);
+    bool prefix = text_files_flag(files, "add_prefix_space", true);
     for (int i = 0; i < 4; i++) BASE_TRY(need(files, order[i], &names[i], error));
     BASE_TRY(need(files, "mask_token", &mask, error));
     if (proto->count < 3) return refuse_file(files, "a whole sentencepiece.bpe.model", error);
     BASE_TRY(add_piece(proto, mask, error)); /* room for one more */
     memmove(proto->pieces + 4, proto->pieces + 3, (proto->count - 4) * sizeof *proto->pieces);
     for (size_t i = 0; i < 4; i++)
-        proto->pieces[i] =
-            (formats_proto_piece){{names[i], strlen(names[i])}, 0, FORMATS_PIECE_NORMAL};
+        proto->pieces[i] = (text_proto_piece){{names[i], strlen(names[i])}, 0, TEXT_PIECE_NORMAL};
     BASE_TRY(add_piece(proto, mask, error));
     BASE_TRY(set_charsmap(files, proto, error));
     BASE_TRY(set_metaspace(files->root, prefix ? "always" : "never",
                            "{'type': 'WhitespaceSplit'}, ", "", error));
-    return formats_files_pieces(files, proto, false, 3, error);
+    return text_files_pieces(files, proto, false, 3, error);
 }
 
-static sifr_status make_deberta(formats_files *files, formats_proto *proto, sifr_error *error) {
+static sifr_status make_deberta(text_files *files, text_proto *proto, sifr_error *error) {
     const char *unknown;
     int64_t unk_id = proto->unk_id;
     BASE_TRY(need(files, "unk_token", &unknown, error));
     for (size_t i = 0; i < proto->count; i++) {
-        const formats_proto_piece *piece = &proto->pieces[i];
+        const text_proto_piece *piece = &proto->pieces[i];
         if (piece->score == 0 && piece->text.size == strlen(unknown) &&
             memcmp(piece->text.bytes, unknown, piece->text.size) == 0)
             unk_id = (int64_t)i;
@@ -298,30 +292,30 @@ static sifr_status make_deberta(formats_files *files, formats_proto *proto, sifr
         "{'type': 'Sequence', 'normalizers': [%s{'type': 'Replace', 'pattern': {'Regex': "
         "'\\\\s{2,}|[\\\\n\\\\r\\\\t]'}, 'content': ' '}, {'type': 'NFC'}, {'type': 'Strip', "
         "'strip_left': false, 'strip_right': true}]}",
-        formats_files_flag(files, "do_lower_case", false) ? "{'type': 'Lowercase'}, " : ""));
+        text_files_flag(files, "do_lower_case", false) ? "{'type': 'Lowercase'}, " : ""));
     BASE_TRY(set_metaspace(files->root,
-                           formats_files_flag(files, "add_prefix_space", true) ? "always" : "first",
-                           formats_files_flag(files, "split_by_punct", false)
+                           text_files_flag(files, "add_prefix_space", true) ? "always" : "first",
+                           text_files_flag(files, "split_by_punct", false)
                                ? "{'type': 'Punctuation', 'behavior': 'Isolated'}, "
                                : "",
                            "", error));
-    return formats_files_pieces(files, proto, false, unk_id, error);
+    return text_files_pieces(files, proto, false, unk_id, error);
 }
 
-static sifr_status make_bert(formats_files *files, sifr_error *error) {
+static sifr_status make_bert(text_files *files, sifr_error *error) {
     const json_t *strip = json_object_get(files->settings, "strip_accents");
     const char *unknown;
     BASE_TRY(need(files, "unk_token", &unknown, error));
     BASE_TRY(set_part(files->root, "normalizer", error,
                       "{'type': 'BertNormalizer', 'clean_text': true, 'handle_chinese_chars': %s, "
                       "'strip_accents': %s, 'lowercase': %s}",
-                      word_of(formats_files_flag(files, "tokenize_chinese_chars", true)),
+                      word_of(text_files_flag(files, "tokenize_chinese_chars", true)),
                       json_is_boolean(strip) ? word_of(json_is_true(strip)) : "null",
-                      word_of(formats_files_flag(files, "do_lower_case", true))));
+                      word_of(text_files_flag(files, "do_lower_case", true))));
     BASE_TRY(set_part(files->root, "pre_tokenizer", error, "{'type': 'BertPreTokenizer'}"));
     BASE_TRY(set_part(files->root, "decoder", error,
                       "{'type': 'WordPiece', 'prefix': '##', 'cleanup': true}"));
-    return formats_files_word_piece(files, unknown, error);
+    return text_files_word_piece(files, unknown, error);
 }
 
 static sifr_status set_byte_level(json_t *root, const char *key, bool prefix, bool trim, bool regex,
@@ -333,125 +327,123 @@ static sifr_status set_byte_level(json_t *root, const char *key, bool prefix, bo
 }
 
 /* ByteLevel behind the split by a pattern. */
-static sifr_status set_pattern(json_t *root, formats_split_kind split, bool prefix,
+static sifr_status set_pattern(json_t *root, text_split_kind split, bool prefix,
                                sifr_error *error) {
     json_t *byte_level = json_pack("{s:s, s:b, s:b, s:b}", "type", "ByteLevel", "add_prefix_space",
                                    prefix, "trim_offsets", 1, "use_regex", 0);
     json_t *value =
         json_pack("{s:s, s:[{s:s, s:{s:s}, s:s, s:b}, o]}", "type", "Sequence", "pretokenizers",
-                  "type", "Split", "pattern", "Regex", formats_split_pattern(split), "behavior",
+                  "type", "Split", "pattern", "Regex", text_split_pattern(split), "behavior",
                   "Isolated", "invert", 0, byte_level);
     return value && json_object_set_new(root, "pre_tokenizer", value) == 0
                ? SIFR_OK
                : base_fail_alloc(error, 256);
 }
 
-static sifr_status make_byte_level(formats_files *files, sifr_error *error) {
-    formats_class_kind kind = files->class->kind;
-    bool prefix = formats_files_flag(files, "add_prefix_space", false);
-    bool trim = kind != FORMATS_CLASS_GPT_NEOX || formats_files_flag(files, "trim_offsets", true);
+static sifr_status make_byte_level(text_files *files, sifr_error *error) {
+    text_class_kind kind = files->class->kind;
+    bool prefix = text_files_flag(files, "add_prefix_space", false);
+    bool trim = kind != TEXT_CLASS_GPT_NEOX || text_files_flag(files, "trim_offsets", true);
     BASE_TRY(set_bpe(files, NULL, true, false, false, false, error));
-    if (kind == FORMATS_CLASS_QWEN2 || kind == FORMATS_CLASS_GPT_NEOX)
+    if (kind == TEXT_CLASS_QWEN2 || kind == TEXT_CLASS_GPT_NEOX)
         BASE_TRY(set_part(files->root, "normalizer", error, "{'type': 'NFC'}"));
-    if (kind == FORMATS_CLASS_QWEN2)
-        BASE_TRY(set_pattern(files->root, FORMATS_SPLIT_QWEN2, prefix, error));
+    if (kind == TEXT_CLASS_QWEN2)
+        BASE_TRY(set_pattern(files->root, TEXT_SPLIT_QWEN2, prefix, error));
     else
         BASE_TRY(set_byte_level(files->root, "pre_tokenizer", prefix, trim, true, error));
     BASE_TRY(set_byte_level(files->root, "decoder", true, true, true, error));
-    if (kind == FORMATS_CLASS_CODEGEN)
+    if (kind == TEXT_CLASS_CODEGEN)
         BASE_TRY(set_byte_level(files->root, "post_processor", true, false, true, error));
-    return formats_files_byte_level(files, error);
+    return text_files_byte_level(files, error);
 }
 
-static sifr_status make_ranks(formats_files *files, const char *text, size_t size,
-                              sifr_error *error) {
-    formats_class_kind kind = files->class->kind;
-    if (kind != FORMATS_CLASS_BACKEND && kind != FORMATS_CLASS_LLAMA)
+static sifr_status make_ranks(text_files *files, const char *text, size_t size, sifr_error *error) {
+    text_class_kind kind = files->class->kind;
+    if (kind != TEXT_CLASS_BACKEND && kind != TEXT_CLASS_LLAMA)
         return refuse_file(files, "what its class reads", error);
     BASE_TRY(set_bpe(files, NULL, false, false, false, true, error));
-    BASE_TRY(set_pattern(files->root, FORMATS_SPLIT_LLAMA3, false, error));
+    BASE_TRY(set_pattern(files->root, TEXT_SPLIT_LLAMA3, false, error));
     BASE_TRY(set_byte_level(files->root, "decoder", true, true, true, error));
     BASE_TRY(set_byte_level(files->root, "post_processor", true, false, true, error));
-    return formats_files_ranks(files, text, size, error);
+    return text_files_ranks(files, text, size, error);
 }
 
 /* Control and user-defined pieces are added tokens, unless the folder lists its own. */
-static sifr_status take_pieces(formats_files *files, const formats_proto *proto, bool *listed,
+static sifr_status take_pieces(text_files *files, const text_proto *proto, bool *listed,
                                sifr_error *error) {
     *listed = files->extra != NULL;
     if (*listed) return SIFR_OK;
     files->extra = json_array();
     for (size_t i = 0; i < proto->count; i++) {
-        const formats_proto_piece *piece = &proto->pieces[i];
-        if (piece->type != FORMATS_PIECE_CONTROL && piece->type != FORMATS_PIECE_USER) continue;
+        const text_proto_piece *piece = &proto->pieces[i];
+        if (piece->type != TEXT_PIECE_CONTROL && piece->type != TEXT_PIECE_USER) continue;
         json_t *token =
             json_pack("{s:s%, s:b, s:b}", "content", piece->text.bytes, piece->text.size,
-                      "normalized", 0, "special", piece->type == FORMATS_PIECE_CONTROL);
+                      "normalized", 0, "special", piece->type == TEXT_PIECE_CONTROL);
         if (!token || json_array_append_new(files->extra, token)) return base_fail_alloc(error, 64);
     }
     return SIFR_OK;
 }
 
-static void set_default(formats_files *files, const char *name, int64_t id,
-                        const formats_span *piece) {
+static void set_default(text_files *files, const char *name, int64_t id, const text_span *piece) {
     if (id >= 0 && !json_object_get(files->settings, name))
         json_object_set_new(files->settings, name, json_stringn(piece->bytes, piece->size));
 }
 
-static sifr_status make_from_proto(formats_files *files, const char *text, size_t size,
+static sifr_status make_from_proto(text_files *files, const char *text, size_t size,
                                    sifr_error *error) {
-    formats_proto proto = {0};
+    text_proto proto = {0};
     bool listed;
-    sifr_status status = formats_proto_read(text, size, files->vocabulary_path, &proto, error);
+    sifr_status status = text_proto_read(text, size, files->vocabulary_path, &proto, error);
     if (status == SIFR_OK) status = take_pieces(files, &proto, &listed, error);
     if (status != SIFR_OK) goto done;
     switch (files->class->kind) {
-    case FORMATS_CLASS_BACKEND:
+    case TEXT_CLASS_BACKEND:
         set_default(files, "bos_token", proto.bos_id, &proto.bos_piece);
         set_default(files, "eos_token", proto.eos_id, &proto.eos_piece);
         set_default(files, "unk_token", proto.unk_id, &proto.unk_piece);
         status = make_backend(files, &proto, error);
         break;
-    case FORMATS_CLASS_LLAMA:
+    case TEXT_CLASS_LLAMA:
         status = make_llama(files, &proto, error);
         break;
-    case FORMATS_CLASS_GEMMA:
+    case TEXT_CLASS_GEMMA:
         status = make_gemma(files, &proto, error);
         break;
-    case FORMATS_CLASS_T5:
+    case TEXT_CLASS_T5:
         status = make_t5(files, &proto, listed, error);
         break;
-    case FORMATS_CLASS_XLM_ROBERTA:
+    case TEXT_CLASS_XLM_ROBERTA:
         status = make_xlm_roberta(files, &proto, error);
         break;
-    case FORMATS_CLASS_DEBERTA_V2:
+    case TEXT_CLASS_DEBERTA_V2:
         status = make_deberta(files, &proto, error);
         break;
     default:
         status = refuse_file(files, "what its class reads", error);
     }
 done:
-    formats_proto_free(&proto);
+    text_proto_free(&proto);
     return status;
 }
 
-static sifr_status make_from_bytes(formats_files *files, const char *text, size_t size,
+static sifr_status make_from_bytes(text_files *files, const char *text, size_t size,
                                    sifr_error *error) {
-    return formats_is_ranks(text, size) ? make_ranks(files, text, size, error)
-                                        : make_from_proto(files, text, size, error);
+    return text_is_ranks(text, size) ? make_ranks(files, text, size, error)
+                                     : make_from_proto(files, text, size, error);
 }
 
-static sifr_status make_from_file(formats_files *files, sifr_error *error) {
+static sifr_status make_from_file(text_files *files, sifr_error *error) {
     char *text;
     size_t size;
     if (files->bytes) return make_from_bytes(files, files->bytes, files->byte_count, error);
-    BASE_TRY(base_read_file(files->vocabulary_path, FORMATS_VOCABULARY_LIMIT, &text, &size, error));
+    BASE_TRY(base_read_file(files->vocabulary_path, TEXT_VOCABULARY_LIMIT, &text, &size, error));
     sifr_status status = make_from_bytes(files, text, size, error);
     free(text);
     return status;
 }
 
-sifr_status formats_files_model(formats_files *files, sifr_error *error) {
+sifr_status text_files_model(text_files *files, sifr_error *error) {
     const char *name = strrchr(files->vocabulary_path, '/');
     json_t *extra = json_object_get(files->settings, "extra_special_tokens");
     name = name ? name + 1 : files->vocabulary_path;

@@ -14,40 +14,37 @@
 #define END "<|endoftext|>"
 
 /* The order of defaults: bos, eos, unk, sep, pad, cls, mask. */
-static const formats_class classes[] = {
-    {FORMATS_CLASS_BACKEND, "PreTrainedTokenizerFast", NULL, NONE},
-    {FORMATS_CLASS_LLAMA, "LlamaTokenizer", NULL, {"<s>", "</s>", "<unk>", NULL, NULL, NULL, NULL}},
-    {FORMATS_CLASS_GEMMA,
+static const text_class classes[] = {
+    {TEXT_CLASS_BACKEND, "PreTrainedTokenizerFast", NULL, NONE},
+    {TEXT_CLASS_LLAMA, "LlamaTokenizer", NULL, {"<s>", "</s>", "<unk>", NULL, NULL, NULL, NULL}},
+    {TEXT_CLASS_GEMMA,
      "GemmaTokenizer",
      NULL,
      {"<bos>", "<eos>", "<unk>", NULL, "<pad>", NULL, "<mask>"}},
-    {FORMATS_CLASS_T5,
+    {TEXT_CLASS_T5,
      "T5Tokenizer",
      "spiece.model",
      {NULL, "</s>", "<unk>", NULL, "<pad>", NULL, NULL}},
-    {FORMATS_CLASS_XLM_ROBERTA,
+    {TEXT_CLASS_XLM_ROBERTA,
      "XLMRobertaTokenizer",
      "sentencepiece.bpe.model",
      {"<s>", "</s>", "<unk>", "</s>", "<pad>", "<s>", "<mask>"}},
-    {FORMATS_CLASS_DEBERTA_V2,
+    {TEXT_CLASS_DEBERTA_V2,
      "DebertaV2Tokenizer",
      "spm.model",
      {"[CLS]", "[SEP]", "[UNK]", "[SEP]", "[PAD]", "[CLS]", "[MASK]"}},
-    {FORMATS_CLASS_BERT,
+    {TEXT_CLASS_BERT,
      "BertTokenizer",
      "vocab.txt",
      {NULL, NULL, "[UNK]", "[SEP]", "[PAD]", "[CLS]", "[MASK]"}},
-    {FORMATS_CLASS_GPT2, "GPT2Tokenizer", "vocab.json", {END, END, END, NULL, NULL, NULL, NULL}},
-    {FORMATS_CLASS_ROBERTA,
+    {TEXT_CLASS_GPT2, "GPT2Tokenizer", "vocab.json", {END, END, END, NULL, NULL, NULL, NULL}},
+    {TEXT_CLASS_ROBERTA,
      "RobertaTokenizer",
      "vocab.json",
      {"<s>", "</s>", "<unk>", "</s>", "<pad>", "<s>", "<mask>"}},
-    {FORMATS_CLASS_QWEN2, "Qwen2Tokenizer", "vocab.json", {NULL, END, END, NULL, END, NULL, NULL}},
-    {FORMATS_CLASS_CODEGEN,
-     "CodeGenTokenizer",
-     "vocab.json",
-     {END, END, END, NULL, NULL, NULL, NULL}},
-    {FORMATS_CLASS_GPT_NEOX,
+    {TEXT_CLASS_QWEN2, "Qwen2Tokenizer", "vocab.json", {NULL, END, END, NULL, END, NULL, NULL}},
+    {TEXT_CLASS_CODEGEN, "CodeGenTokenizer", "vocab.json", {END, END, END, NULL, NULL, NULL, NULL}},
+    {TEXT_CLASS_GPT_NEOX,
      "GPTNeoXTokenizer",
      "vocab.json",
      {END, END, END, NULL, "<|padding|>", NULL, NULL}},
@@ -124,7 +121,7 @@ static bool same_name(const char *a, const char *b) {
     return size == without_fast(b) && memcmp(a, b, size) == 0;
 }
 
-static const formats_class *find_class(const char *name) {
+static const text_class *find_class(const char *name) {
     for (size_t i = 0; i < sizeof aliases / sizeof *aliases; i++) {
         if (same_name(name, aliases[i].name)) name = aliases[i].class;
     }
@@ -134,8 +131,8 @@ static const formats_class *find_class(const char *name) {
     return NULL;
 }
 
-sifr_status formats_files_class(formats_files *files, const char *model_type,
-                                const char *class_name, bool own_code, sifr_error *error) {
+sifr_status text_files_class(text_files *files, const char *model_type, const char *class_name,
+                             bool own_code, sifr_error *error) {
     const char *own = NULL, *chosen = class_name;
     for (size_t i = 0; i < sizeof registered / sizeof *registered && model_type; i++) {
         if (among(registered[i].types, model_type)) own = registered[i].class;
@@ -164,7 +161,7 @@ static const char *const names[] = {
     "tokenizer.model",         "tiktoken.model", "spiece.model", "spm.model",
     "sentencepiece.bpe.model", "vocab.txt",      "vocab.json",   "tekken.json"};
 
-const char *formats_tokenizer_other_file(const char *folder) {
+const char *text_tokenizer_other_file(const char *folder) {
     char path[BASE_PATH_LENGTH];
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         if (base_path_join(path, folder, names[i], NULL) == SIFR_OK && base_is_file(path))
@@ -186,8 +183,8 @@ static sifr_status hash_file(const char *folder, const char *name, bool *there, 
     return SIFR_OK;
 }
 
-sifr_status formats_tokenizer_hash(const char *folder, uint64_t seed, uint64_t *out,
-                                   sifr_error *error) {
+sifr_status text_tokenizer_hash(const char *folder, uint64_t seed, uint64_t *out,
+                                sifr_error *error) {
     static const char *const others[] = {"merges.txt", "tokenizer_config.json",
                                          "special_tokens_map.json", "added_tokens.json",
                                          "config.json"};
@@ -216,7 +213,7 @@ sifr_status formats_tokenizer_hash(const char *folder, uint64_t seed, uint64_t *
 }
 
 /* tokenizer.model comes first for every class; else the class's own file. */
-static sifr_status find_file(formats_files *files, sifr_error *error) {
+static sifr_status find_file(text_files *files, sifr_error *error) {
     const char *const wanted[] = {files->class->file, names[0], names[1]};
     bool own_first = files->class->file && strncmp(files->class->file, "vocab", 5) == 0;
     for (size_t i = 0; i < 4; i++) {
@@ -225,7 +222,7 @@ static sifr_status find_file(formats_files *files, sifr_error *error) {
         BASE_TRY(base_path_join(files->vocabulary_path, files->folder, wanted[at], error));
         if (base_is_file(files->vocabulary_path)) return SIFR_OK;
     }
-    const char *there = formats_tokenizer_other_file(files->folder);
+    const char *there = text_tokenizer_other_file(files->folder);
     return base_fail(error, SIFR_FAILED,
                      "%s: its tokenizer is a %s, which is made from %s, but the folder has %s; add "
                      "that file, or a tokenizer.json",
@@ -239,7 +236,7 @@ static const char *text_of(const json_t *object, const char *key) {
     return json_string_value(json_object_get(object, key));
 }
 
-static sifr_status choose_class(formats_files *files, sifr_error *error) {
+static sifr_status choose_class(text_files *files, sifr_error *error) {
     char path[BASE_PATH_LENGTH];
     json_t *config = NULL;
     BASE_TRY(base_path_join(path, files->folder, "config.json", error));
@@ -248,46 +245,45 @@ static sifr_status choose_class(formats_files *files, sifr_error *error) {
     if (!name) name = text_of(config, "tokenizer_class");
     const json_t *code = json_object_get(files->settings, "auto_map");
     sifr_status status =
-        formats_files_class(files, text_of(config, "model_type"), name, code != NULL, error);
+        text_files_class(files, text_of(config, "model_type"), name, code != NULL, error);
     json_decref(config);
     return status;
 }
 
-static void free_files(formats_files *files) {
+static void free_files(text_files *files) {
     json_decref(files->settings);
     json_decref(files->decoder);
     json_decref(files->specific);
     json_decref(files->extra);
     json_decref(files->root);
     json_decref(files->added_list);
-    formats_table_free(&files->words);
-    formats_table_free(&files->added);
+    text_table_free(&files->words);
+    text_table_free(&files->added);
     free(files->word_ids);
     free(files);
 }
 
 /* What is left once class, settings and vocabulary are known. */
-static sifr_status make(formats_files *files, json_t **root, sifr_error *error) {
-    BASE_TRY(formats_files_model(files, error));
-    BASE_TRY(formats_files_add_all(files, error));
-    BASE_TRY(formats_files_post(files, error));
+static sifr_status make(text_files *files, json_t **root, sifr_error *error) {
+    BASE_TRY(text_files_model(files, error));
+    BASE_TRY(text_files_add_all(files, error));
+    BASE_TRY(text_files_post(files, error));
     *root = json_incref(files->root);
     return SIFR_OK;
 }
 
-sifr_status formats_tokenizer_convert(const char *folder, json_t **root,
-                                      char source[BASE_PATH_LENGTH], char **eos,
-                                      sifr_error *error) {
-    formats_files *files;
+sifr_status text_tokenizer_convert(const char *folder, json_t **root, char source[BASE_PATH_LENGTH],
+                                   char **eos, sifr_error *error) {
+    text_files *files;
     BASE_TRY(base_alloc(1, sizeof *files, &files, error));
     files->folder = folder;
     *eos = NULL;
-    sifr_status status = formats_files_settings(files, error);
+    sifr_status status = text_files_settings(files, error);
     if (status == SIFR_OK) status = choose_class(files, error);
     if (status == SIFR_OK) status = find_file(files, error);
     if (status == SIFR_OK) status = make(files, root, error);
     if (status == SIFR_OK) {
-        const char *content = formats_files_special(files, "eos_token");
+        const char *content = text_files_special(files, "eos_token");
         memcpy(source, files->vocabulary_path, BASE_PATH_LENGTH);
         if (content) status = base_copy_text(content, strlen(content), eos, error);
         if (status != SIFR_OK) json_decref(*root);
@@ -296,9 +292,9 @@ sifr_status formats_tokenizer_convert(const char *folder, json_t **root,
     return status;
 }
 
-sifr_status formats_tokenizer_convert_bytes(const void *bytes, size_t size, json_t *settings,
-                                            const char *name, json_t **root, sifr_error *error) {
-    formats_files *files;
+sifr_status text_tokenizer_convert_bytes(const void *bytes, size_t size, json_t *settings,
+                                         const char *name, json_t **root, sifr_error *error) {
+    text_files *files;
     sifr_status status = base_alloc(1, sizeof *files, &files, error);
     if (status != SIFR_OK) return json_decref(settings), status;
     files->bytes = bytes;
@@ -306,10 +302,9 @@ sifr_status formats_tokenizer_convert_bytes(const void *bytes, size_t size, json
     files->settings = settings;
     snprintf(files->config_path, sizeof files->config_path, "%s", name);
     snprintf(files->vocabulary_path, sizeof files->vocabulary_path, "%s", name);
-    status = formats_files_settings(files, error);
+    status = text_files_settings(files, error);
     if (status == SIFR_OK)
-        status =
-            formats_files_class(files, NULL, text_of(settings, "tokenizer_class"), false, error);
+        status = text_files_class(files, NULL, text_of(settings, "tokenizer_class"), false, error);
     if (status == SIFR_OK) status = make(files, root, error);
     free_files(files);
     return status;

@@ -39,7 +39,7 @@ static size_t line_length(const char *text, size_t size) {
     return end ? (size_t)(end - text) : size;
 }
 
-bool formats_is_ranks(const char *text, size_t size) {
+bool text_is_ranks(const char *text, size_t size) {
     size_t length = line_length(text, size), i = 0;
     while (i < length && (digit_value(text[i]) >= 0 || text[i] == '=')) i++;
     return i > 0 && i + 1 < length && text[i] == ' ' && text[i + 1] >= '0' && text[i + 1] <= '9';
@@ -57,9 +57,8 @@ static int64_t read_rank(const char *text, size_t at, size_t size) {
 }
 
 /* Tokens and ranks of all lines, as words and their ids. */
-static sifr_status read_lines(formats_files *files, const char *text, size_t size,
-                              sifr_error *error) {
-    uint8_t bytes[FORMATS_PIECE_LENGTH];
+static sifr_status read_lines(text_files *files, const char *text, size_t size, sifr_error *error) {
+    uint8_t bytes[TEXT_PIECE_LENGTH];
     size_t number = 0, count;
     while (size) {
         size_t all = line_length(text, size), length = all, blank = 0;
@@ -68,15 +67,14 @@ static sifr_status read_lines(formats_files *files, const char *text, size_t siz
         while (blank < length && text[blank] != ' ') blank++;
         if (length) {
             int64_t rank = read_rank(text, blank, length);
-            if (blank > FORMATS_PIECE_LENGTH || rank < 0 ||
-                !decode_base64(text, blank, bytes, &count))
+            if (blank > TEXT_PIECE_LENGTH || rank < 0 || !decode_base64(text, blank, bytes, &count))
                 return base_fail(error, SIFR_USAGE,
                                  "%s: line %zu is no token in base64 and its rank",
                                  files->vocabulary_path, number);
-            if (formats_table_find(&files->words, bytes, count) != SIZE_MAX)
+            if (text_table_find(&files->words, bytes, count) != SIZE_MAX)
                 return base_fail(error, SIFR_USAGE, "%s: line %zu: the token occurs before",
                                  files->vocabulary_path, number);
-            BASE_TRY(formats_files_add_word(files, (const char *)bytes, count, rank, error));
+            BASE_TRY(text_files_add_word(files, (const char *)bytes, count, rank, error));
         }
         all += all < size;
         text += all;
@@ -86,33 +84,33 @@ static sifr_status read_lines(formats_files *files, const char *text, size_t siz
 }
 
 /* {"model": …} and, in the end, `words` as the byte alphabet spells them. */
-static sifr_status set_ranks(formats_files *files, sifr_error *error) {
+static sifr_status set_ranks(text_files *files, sifr_error *error) {
     json_t *model = json_object_get(files->root, "model"), *merges = NULL, **names;
     json_t *vocabulary = json_object();
-    formats_table spelled = {0};
-    formats_tokenizer_text text = {0};
+    text_table spelled = {0};
+    text_tokenizer_text text = {0};
     size_t count = files->words.count, index;
     sifr_status status = base_alloc(count + 1, sizeof *names, &names, error);
     for (size_t i = 0; i < count && status == SIFR_OK; i++) {
         size_t size;
         bool added;
-        const uint8_t *bytes = formats_table_bytes(&files->words, i, &size);
+        const uint8_t *bytes = text_table_bytes(&files->words, i, &size);
         text.count = 0;
-        status = formats_content_of_bytes(bytes, size, &text, error);
+        status = text_content_of_bytes(bytes, size, &text, error);
         if (status == SIFR_OK)
-            status = formats_table_add(&spelled, text.bytes, text.count, &index, &added, error);
+            status = text_table_add(&spelled, text.bytes, text.count, &index, &added, error);
         if (status != SIFR_OK) break;
         names[i] = json_stringn(text.bytes, text.count);
         if (!names[i] || json_object_setn_new(vocabulary, text.bytes, text.count,
                                               json_integer((json_int_t)files->word_ids[i])))
             status = base_fail_alloc(error, text.count);
     }
-    if (status == SIFR_OK) status = formats_files_merges(files, names, true, NULL, &merges, error);
+    if (status == SIFR_OK) status = text_files_merges(files, names, true, NULL, &merges, error);
     if (status == SIFR_OK &&
         (json_object_set(model, "vocab", vocabulary) || json_object_set(model, "merges", merges)))
         status = base_fail_alloc(error, 64);
     if (status == SIFR_OK) { /* the ids stay where they are */
-        formats_table raw = files->words;
+        text_table raw = files->words;
         files->words = spelled;
         spelled = raw;
     }
@@ -120,14 +118,14 @@ static sifr_status set_ranks(formats_files *files, sifr_error *error) {
     free(names);
     json_decref(vocabulary);
     json_decref(merges);
-    formats_table_free(&spelled);
-    formats_tokenizer_text_free(&text);
+    text_table_free(&spelled);
+    text_tokenizer_text_free(&text);
     return status;
 }
 
 /* The special tokens that the vocabulary goes on with: those of the decoder, with made-up ones
  * between them, then the others. */
-static sifr_status add_special(formats_files *files, sifr_error *error) {
+static sifr_status add_special(text_files *files, sifr_error *error) {
     int64_t largest = 0, base = files->model_size;
     const json_t *pair;
     json_t *item, *list = json_array(), *by_id = json_object();
@@ -139,8 +137,7 @@ static sifr_status add_special(formats_files *files, sifr_error *error) {
         int64_t id = json_integer_value(json_array_get(pair, 0));
         if (id > largest) largest = id;
         snprintf(key, sizeof key, "%lld", (long long)id);
-        json_object_set_new(by_id, key,
-                            json_string(formats_token_content(json_array_get(pair, 1))));
+        json_object_set_new(by_id, key, json_string(text_token_content(json_array_get(pair, 1))));
     }
     if (status == SIFR_OK && largest >= base + RESERVED_LIMIT)
         status = base_fail(error, SIFR_USAGE,
@@ -159,18 +156,17 @@ static sifr_status add_special(formats_files *files, sifr_error *error) {
         if (json_array_append_new(list, item)) status = base_fail_alloc(error, 64);
     }
     json_array_foreach(files->extra, i, item) {
-        const char *content = formats_token_content(item);
+        const char *content = text_token_content(item);
         if (!json_object_get(taken, content)) json_array_append_new(list, json_string(content));
     }
-    if (status == SIFR_OK) status = formats_files_add_list(files, list, error);
+    if (status == SIFR_OK) status = text_files_add_list(files, list, error);
     json_decref(list);
     json_decref(by_id);
     json_decref(taken);
     return status;
 }
 
-sifr_status formats_files_ranks(formats_files *files, const char *text, size_t size,
-                                sifr_error *error) {
+sifr_status text_files_ranks(text_files *files, const char *text, size_t size, sifr_error *error) {
     BASE_TRY(read_lines(files, text, size, error));
     files->model_size = (int64_t)files->words.count;
     BASE_TRY(set_ranks(files, error));

@@ -10,16 +10,16 @@
 
 enum { SETTINGS_LIMIT = 64 << 20, ID_LIMIT = 1 << 24 };
 
-const char *const formats_special_names[FORMATS_SPECIAL_NAMES] = {
+const char *const text_special_names[TEXT_SPECIAL_NAMES] = {
     "bos_token", "eos_token", "unk_token", "sep_token", "pad_token", "cls_token", "mask_token"};
 
-const char *formats_token_content(const json_t *token) {
+const char *text_token_content(const json_t *token) {
     return json_string_value(json_is_object(token) ? json_object_get(token, "content") : token);
 }
 
 static bool is_standard(const char *key) {
-    for (size_t i = 0; i < FORMATS_SPECIAL_NAMES; i++) {
-        if (strcmp(key, formats_special_names[i]) == 0) return true;
+    for (size_t i = 0; i < TEXT_SPECIAL_NAMES; i++) {
+        if (strcmp(key, text_special_names[i]) == 0) return true;
     }
     return false;
 }
@@ -30,16 +30,16 @@ static bool is_specific(const char *key) {
     return size > 6 && strcmp(key + size - 6, "_token") == 0 && !is_standard(key);
 }
 
-bool formats_files_flag(const formats_files *files, const char *key, bool fallback) {
+bool text_files_flag(const text_files *files, const char *key, bool fallback) {
     const json_t *value = json_object_get(files->settings, key);
     return json_is_boolean(value) ? json_is_true(value) : fallback;
 }
 
-const char *formats_files_special(const formats_files *files, const char *name) {
+const char *text_files_special(const text_files *files, const char *name) {
     const json_t *value = json_object_get(files->settings, name);
-    if (value) return formats_token_content(value);
-    for (size_t i = 0; i < FORMATS_SPECIAL_NAMES; i++) {
-        if (strcmp(name, formats_special_names[i]) == 0) return files->class->defaults[i];
+    if (value) return text_token_content(value);
+    for (size_t i = 0; i < TEXT_SPECIAL_NAMES; i++) {
+        if (strcmp(name, text_special_names[i]) == 0) return files->class->defaults[i];
     }
     return NULL;
 }
@@ -61,7 +61,7 @@ static sifr_status load_object(const char *path, json_t **out, bool *there, sifr
 static sifr_status check_token(const json_t *token, const char *key, const char *path,
                                sifr_error *error) {
     static const char *const flags[] = {"single_word", "lstrip", "rstrip", "normalized", "special"};
-    if (!formats_token_content(token))
+    if (!text_token_content(token))
         return base_fail(error, SIFR_USAGE,
                          "%s: \"%.60s\" must be a token: a string, or an object with \"content\"",
                          path, key);
@@ -75,7 +75,7 @@ static sifr_status check_token(const json_t *token, const char *key, const char 
 }
 
 /* Checks what the tokenizer is made with; other keys may hold anything. */
-static sifr_status check_settings(const formats_files *files, const char *path, sifr_error *error) {
+static sifr_status check_settings(const text_files *files, const char *path, sifr_error *error) {
     static const char *const flags[] = {
         "add_bos_token",  "add_eos_token", "add_prefix_space",       "legacy",      "do_lower_case",
         "split_by_punct", "strip_accents", "tokenize_chinese_chars", "trim_offsets"};
@@ -105,7 +105,7 @@ static bool is_empty(const json_t *value) {
 
 /* additional_special_tokens is the older name of extra_special_tokens; tokens with names of their
  * own become `specific`. */
-static void gather_extra(formats_files *files) {
+static void gather_extra(text_files *files) {
     json_t *settings = files->settings, *value;
     const char *key;
     void *next;
@@ -128,14 +128,13 @@ static void gather_extra(formats_files *files) {
 }
 
 /* [id, token] at its place by id. */
-static sifr_status add_to_decoder(formats_files *files, int64_t id, json_t *token,
-                                  sifr_error *error) {
+static sifr_status add_to_decoder(text_files *files, int64_t id, json_t *token, sifr_error *error) {
     json_t *pair = json_pack("[I, O]", (json_int_t)id, token);
     if (!pair || json_array_append_new(files->decoder, pair)) return base_fail_alloc(error, 64);
     return SIFR_OK;
 }
 
-static sifr_status read_decoder(formats_files *files, const json_t *decoder, sifr_error *error) {
+static sifr_status read_decoder(text_files *files, const json_t *decoder, sifr_error *error) {
     const char *key;
     json_t *value;
     if (!json_is_object(decoder))
@@ -156,7 +155,7 @@ static sifr_status read_decoder(formats_files *files, const json_t *decoder, sif
 
 /* special_tokens_map.json says again, or in place of tokenizer_config.json, which tokens are
  * special. */
-static sifr_status read_map(formats_files *files, const char *path, sifr_error *error) {
+static sifr_status read_map(text_files *files, const char *path, sifr_error *error) {
     json_t *map, *value;
     const char *key;
     bool there;
@@ -182,21 +181,21 @@ done:
 }
 
 /* The contents of the special tokens known so far, as keys. */
-static json_t *special_contents(const formats_files *files) {
+static json_t *special_contents(const text_files *files) {
     const json_t *extra = json_object_get(files->settings, "extra_special_tokens"), *token;
     json_t *out = json_object();
     size_t i;
-    for (i = 0; i < FORMATS_SPECIAL_NAMES; i++) {
-        token = json_object_get(files->settings, formats_special_names[i]);
-        if (formats_token_content(token))
-            json_object_set_new(out, formats_token_content(token), json_true());
+    for (i = 0; i < TEXT_SPECIAL_NAMES; i++) {
+        token = json_object_get(files->settings, text_special_names[i]);
+        if (text_token_content(token))
+            json_object_set_new(out, text_token_content(token), json_true());
     }
     json_array_foreach(extra, i, token)
-        json_object_set_new(out, formats_token_content(token), json_true());
+        json_object_set_new(out, text_token_content(token), json_true());
     return out;
 }
 
-static sifr_status read_added(formats_files *files, const char *path, sifr_error *error) {
+static sifr_status read_added(text_files *files, const char *path, sifr_error *error) {
     json_t *added, *value, *known;
     const char *key;
     bool there;
@@ -223,8 +222,8 @@ static sifr_status read_added(formats_files *files, const char *path, sifr_error
 }
 
 /* A special token that the decoder has too gets its flags from there. */
-static sifr_status take_flags(formats_files *files, sifr_error *error) {
-    formats_table contents = {0};
+static sifr_status take_flags(text_files *files, sifr_error *error) {
+    text_table contents = {0};
     sifr_status status = SIFR_OK;
     const json_t *pair;
     size_t i, index;
@@ -233,35 +232,35 @@ static sifr_status take_flags(formats_files *files, sifr_error *error) {
     if (!by_index) return base_fail_alloc(error, 64);
     json_array_foreach(files->decoder, i, pair) {
         json_t *token = json_array_get(pair, 1);
-        const char *content = formats_token_content(token);
-        status = formats_table_add(&contents, content, strlen(content), &index, &added, error);
+        const char *content = text_token_content(token);
+        status = text_table_add(&contents, content, strlen(content), &index, &added, error);
         if (status != SIFR_OK) goto done;
         if (added)
             json_array_append(by_index, token);
         else
             json_array_set(by_index, index, token);
     }
-    for (i = 0; i < FORMATS_SPECIAL_NAMES; i++) {
-        const char *name = formats_special_names[i];
-        const char *content = formats_token_content(json_object_get(files->settings, name));
+    for (i = 0; i < TEXT_SPECIAL_NAMES; i++) {
+        const char *name = text_special_names[i];
+        const char *content = text_token_content(json_object_get(files->settings, name));
         if (!content) continue;
-        index = formats_table_find(&contents, content, strlen(content));
+        index = text_table_find(&contents, content, strlen(content));
         if (index != SIZE_MAX)
             json_object_set(files->settings, name, json_array_get(by_index, index));
     }
 done:
-    formats_table_free(&contents);
+    text_table_free(&contents);
     json_decref(by_index);
     return status;
 }
 
 /* `specific` gets what other files of the folder and the decoder's flags have changed by now. */
-static sifr_status finish_specific(formats_files *files, sifr_error *error) {
+static sifr_status finish_specific(text_files *files, sifr_error *error) {
     const char *key;
     json_t *value, *own = json_object();
     if (!own) return base_fail_alloc(error, 64);
     json_object_foreach(files->settings, key, value) {
-        if (is_specific(key) && formats_token_content(value)) json_object_set(own, key, value);
+        if (is_specific(key) && text_token_content(value)) json_object_set(own, key, value);
     }
     json_object_update(own, files->specific);
     json_decref(files->specific);
@@ -271,7 +270,7 @@ static sifr_status finish_specific(formats_files *files, sifr_error *error) {
     return SIFR_OK;
 }
 
-sifr_status formats_files_settings(formats_files *files, sifr_error *error) {
+sifr_status text_files_settings(text_files *files, sifr_error *error) {
     char path[BASE_PATH_LENGTH];
     bool there;
     files->decoder = json_array();

@@ -1,6 +1,6 @@
 /* What the tokenizer's files share; see tokenizer.h for the interface. */
-#ifndef FORMATS_TOKENIZER_INTERNAL_H
-#define FORMATS_TOKENIZER_INTERNAL_H
+#ifndef TEXT_TOKENIZER_INTERNAL_H
+#define TEXT_TOKENIZER_INTERNAL_H
 
 #include <jansson.h>
 #include <string.h>
@@ -13,92 +13,92 @@
 #include "text/tokenizer/tokenizer_trie.h"
 #include "text/tokenizer/tokenizer_unicode.h"
 
-#define FORMATS_NO_MERGE UINT32_MAX
-#define FORMATS_ADDED_LENGTH 1024 /* bytes of an added token, at most */
-#define FORMATS_TOKEN_LENGTH                                                                       \
-    1024 /* of a token of Unigram and WordPiece, whose search is by prefix */
-#define FORMATS_MARK_TEXT "\xE2\x96\x81" /* U+2581, for a blank */
+#define TEXT_NO_MERGE UINT32_MAX
+#define TEXT_ADDED_LENGTH 1024 /* bytes of an added token, at most */
+#define TEXT_TOKEN_LENGTH 1024 /* of a token of Unigram and WordPiece, whose search is by prefix   \
+                                */
+#define TEXT_MARK_TEXT "\xE2\x96\x81" /* U+2581, for a blank */
 
-typedef enum formats_split_kind {
-    FORMATS_SPLIT_GPT2,
-    FORMATS_SPLIT_LLAMA3, /* digits in groups of up to three */
-    FORMATS_SPLIT_QWEN2   /* digits one by one */
-} formats_split_kind;
+typedef enum text_split_kind {
+    TEXT_SPLIT_GPT2,
+    TEXT_SPLIT_LLAMA3, /* digits in groups of up to three */
+    TEXT_SPLIT_QWEN2   /* digits one by one */
+} text_split_kind;
 
 /* The pattern as tokenizer.json spells it; NULL for GPT-2, which is ByteLevel's own. */
-const char *formats_split_pattern(formats_split_kind kind);
+const char *text_split_pattern(text_split_kind kind);
 /* The same, with GPT-2's as a Split spells it. */
-const char *formats_split_regex(formats_split_kind kind);
+const char *text_split_regex(text_split_kind kind);
 
 /* The end of the piece that begins at p < end; the text is valid UTF-8. */
-const uint8_t *formats_split_next(formats_split_kind kind, const formats_unicode *unicode,
-                                  const uint8_t *p, const uint8_t *end);
+const uint8_t *text_split_next(text_split_kind kind, const text_unicode *unicode, const uint8_t *p,
+                               const uint8_t *end);
 
-typedef struct formats_merge_slot {
+typedef struct text_merge_slot {
     int32_t left, right;
-    uint32_t rank; /* FORMATS_NO_MERGE where the slot is free */
+    uint32_t rank; /* TEXT_NO_MERGE where the slot is free */
     int32_t id;
-} formats_merge_slot;
+} text_merge_slot;
 
-typedef struct formats_added_token {
+typedef struct text_added_token {
     char *content;
     size_t size;
     char *normal; /* the content normalized, which is what the library decodes to; NULL: the same */
     size_t normal_size;
     int32_t id;
     bool single_word, lstrip, rstrip, normalized, special;
-} formats_added_token;
+} text_added_token;
 
 /* Longest match of added tokens: a trie with siblings in a list. Node 0 is the root. */
-typedef struct formats_trie_node {
+typedef struct text_trie_node {
     uint32_t child, sibling; /* 0: none */
     int32_t token;           /* index into `added`, or -1 */
     uint8_t byte;
-} formats_trie_node;
+} text_trie_node;
 
-typedef struct formats_trie {
-    formats_trie_node *nodes;
+typedef struct text_trie {
+    text_trie_node *nodes;
     size_t count, room;
     uint32_t root[256]; /* child of the root by byte, 0: none */
     int only;           /* the one first byte that occurs, or -1 */
-} formats_trie;
+} text_trie;
 
-typedef enum formats_model_kind {
-    FORMATS_MODEL_BYTES,      /* BPE from bytes */
-    FORMATS_MODEL_CHARACTERS, /* BPE from characters */
-    FORMATS_MODEL_WORDPIECE,
-    FORMATS_MODEL_UNIGRAM
-} formats_model_kind;
+typedef enum text_model_kind {
+    TEXT_MODEL_BYTES,      /* BPE from bytes */
+    TEXT_MODEL_CHARACTERS, /* BPE from characters */
+    TEXT_MODEL_WORDPIECE,
+    TEXT_MODEL_UNIGRAM
+} text_model_kind;
 
 /* A place of what a post-processor makes: a token, or one of the two texts. */
-enum { FORMATS_POST_FIRST = -1, FORMATS_POST_SECOND = -2 };
-typedef struct formats_post_item {
+enum { TEXT_POST_FIRST = -1, TEXT_POST_SECOND = -2 };
+typedef struct text_post_item {
     int32_t id; /* or FORMATS_POST_… */
     int32_t type;
-} formats_post_item;
+} text_post_item;
 
-typedef struct formats_post {
-    formats_post_item *items;
+typedef struct text_post {
+    text_post_item *items;
     size_t count, room;
-} formats_post;
+} text_post;
 
-struct formats_tokenizer {
-    formats_model_kind model;
+struct text_tokenizer {
+    text_model_kind model;
     /* The short way of byte-level BPE: `split`, `digits`, `prefix_space` and NFC are all there is;
      * else a text goes through the steps of `normalizer` and `pretokenizer`. */
     bool direct;
-    formats_normalizer normalizer;
-    formats_pretokenizer pretokenizer;
-    formats_decoder decoder;
-    formats_unicode unicode;
-    formats_split_kind split;
+    text_normalizer normalizer;
+    text_pretokenizer pretokenizer;
+    text_decoder decoder;
+    text_unicode unicode;
+    text_split_kind split;
     bool digits;       /* every numeric character is a piece, before `split` */
     bool prefix_space; /* a blank goes before every piece of text that has none */
     bool ignore_merges, fuse_unk, no_cut;
     bool byte_fallback;
     bool separate;     /* a run of U+2581 begins a part that CHARACTERS takes by itself */
     bool in_alphabet;  /* pieces come in the byte alphabet */
-    bool cut_at_blank; /* see formats_tokenizer_cut */
+    bool cut_at_blank; /* see text_tokenizer_cut */
     int32_t unk_id, bos_id, eos_id; /* or -1; bos_id where the folder names it */
     bool names_eos;
 
@@ -106,18 +106,18 @@ struct formats_tokenizer {
     int32_t *character_ids;    /* of CHARACTERS: [65536] by code point, or -1 */
     int32_t fallback_ids[256]; /* tokens <0x00> … <0xFF>, or -1 */
     size_t word_characters;    /* of WORDPIECE: longer words are unknown */
-    formats_prefixes prefixes; /* tokens, of WORDPIECE those that begin a word */
-    formats_prefixes continuations;
+    text_prefixes prefixes;    /* tokens, of WORDPIECE those that begin a word */
+    text_prefixes continuations;
     double *scores, unknown_score; /* of UNIGRAM, by id */
 
     /* Raw bytes of each vocabulary entry (of BYTES: in the byte alphabet) … */
-    formats_table words;
+    text_table words;
     int32_t *word_ids; /* … and its id */
     size_t word_ids_room;
     int32_t byte_ids[256]; /* or -1 */
-    uint32_t *byte_pairs;  /* [65536] rank of the merge of two bytes, or FORMATS_NO_MERGE */
+    uint32_t *byte_pairs;  /* [65536] rank of the merge of two bytes, or TEXT_NO_MERGE */
     int32_t *merge_ids;    /* by rank */
-    formats_merge_slot *slots;
+    text_merge_slot *slots;
     size_t slot_mask;
 
     char *bytes;     /* of all tokens; token i is bytes[offsets[i]] … bytes[offsets[i+1]] */
@@ -127,43 +127,43 @@ struct formats_tokenizer {
     size_t *decoded_offsets;
     int32_t vocab_size;
 
-    formats_added_token *added;
+    text_added_token *added;
     size_t added_count;
-    formats_trie raw, normal; /* of tokens matched before and after normalization */
-    int32_t *before, *after;  /* what the post-processor puts around a text */
+    text_trie raw, normal;   /* of tokens matched before and after normalization */
+    int32_t *before, *after; /* what the post-processor puts around a text */
     size_t before_count, after_count;
     bool trims; /* offsets of tokens leave out the blanks that they begin with */
-    formats_post single, pair;
+    text_post single, pair;
 };
 
-enum { FORMATS_TOKEN_THERE = 1, FORMATS_TOKEN_SPECIAL = 2, FORMATS_TOKEN_LITERAL = 4 };
+enum { TEXT_TOKEN_THERE = 1, TEXT_TOKEN_SPECIAL = 2, TEXT_TOKEN_LITERAL = 4 };
 
-typedef struct formats_cache_slot {
+typedef struct text_cache_slot {
     uint64_t key[3]; /* the word's bytes, zeroes behind them */
     uint8_t size;    /* of the word; 0: the slot is free */
     uint8_t count;
     int32_t ids[9];
-} formats_cache_slot;
+} text_cache_slot;
 
-#define FORMATS_CACHE_BITS 15
-#define FORMATS_CACHE_WORD 24
-#define FORMATS_CACHE_IDS 9
+#define TEXT_CACHE_BITS 15
+#define TEXT_CACHE_WORD 24
+#define TEXT_CACHE_IDS 9
 
-typedef struct formats_path {
+typedef struct text_path {
     double score;
     uint32_t from;
     int32_t id;
-} formats_path;
+} text_path;
 
-struct formats_tokenizer_scratch {
-    formats_cache_slot *cache;
+struct text_tokenizer_scratch {
+    text_cache_slot *cache;
     uint64_t invalid;
-    formats_tokenizer_text repaired, normal, prefixed, word;
-    formats_normalizer_state normalizer;
-    formats_pretokenizer_state pretokenizer;
-    formats_path *paths; /* of Unigram's search */
+    text_tokenizer_text repaired, normal, prefixed, word;
+    text_normalizer_state normalizer;
+    text_pretokenizer_state pretokenizer;
+    text_path *paths; /* of Unigram's search */
     size_t path_room;
-    formats_tokenizer_ids pair[2];
+    text_tokenizer_ids pair[2];
     /* of the word being merged */
     int32_t *ids, *next, *previous;
     uint32_t *ranks;
@@ -174,102 +174,94 @@ struct formats_tokenizer_scratch {
 /* tokenizer_load.c */
 /* A tokenizer of the content of a tokenizer.json, which need not come from a file: `root` is only
  * read, and may be freed afterwards. `name` begins the messages. */
-sifr_status formats_tokenizer_from_json(const json_t *root, const char *name,
-                                        formats_tokenizer **out, sifr_error *error) SIFR_MUST_CHECK;
-sifr_status formats_tokenizer_refuse(sifr_error *error, const char *name, const char *part,
-                                     const char *got, const char *wanted);
+sifr_status text_tokenizer_from_json(const json_t *root, const char *name, text_tokenizer **out,
+                                     sifr_error *error) SIFR_MUST_CHECK;
+sifr_status text_tokenizer_refuse(sifr_error *error, const char *name, const char *part,
+                                  const char *got, const char *wanted);
 /* `part`, or the members of a Sequence under `key` (and of those in it), into
- * list[FORMATS_STEPS_AT_MOST]. */
-sifr_status formats_tokenizer_flatten(const json_t *part, const char *what, const char *key,
-                                      const char *name, const json_t **list, size_t *count,
-                                      sifr_error *error) SIFR_MUST_CHECK;
+ * list[TEXT_STEPS_AT_MOST]. */
+sifr_status text_tokenizer_flatten(const json_t *part, const char *what, const char *key,
+                                   const char *name, const json_t **list, size_t *count,
+                                   sifr_error *error) SIFR_MUST_CHECK;
 /* tokenizer_vocabulary.c: tokens and merges */
-sifr_status formats_tokenizer_read_vocabulary(formats_tokenizer *tokenizer, const json_t *model,
-                                              const char *name, sifr_error *error) SIFR_MUST_CHECK;
+sifr_status text_tokenizer_read_vocabulary(text_tokenizer *tokenizer, const json_t *model,
+                                           const char *name, sifr_error *error) SIFR_MUST_CHECK;
 /* Spells added tokens as they are normalized; after the tries are built. */
-sifr_status formats_tokenizer_respell(formats_tokenizer *tokenizer,
-                                      sifr_error *error) SIFR_MUST_CHECK;
+sifr_status text_tokenizer_respell(text_tokenizer *tokenizer, sifr_error *error) SIFR_MUST_CHECK;
 /* What tokens decode to, where that is not `bytes`. */
-sifr_status formats_tokenizer_lay_out_decoded(formats_tokenizer *tokenizer,
-                                              sifr_error *error) SIFR_MUST_CHECK;
+sifr_status text_tokenizer_lay_out_decoded(text_tokenizer *tokenizer,
+                                           sifr_error *error) SIFR_MUST_CHECK;
 /* tokenizer_merge_table.c */
-sifr_status formats_tokenizer_read_merges(formats_tokenizer *tokenizer, const json_t *merges,
-                                          const char *name, sifr_error *error) SIFR_MUST_CHECK;
+sifr_status text_tokenizer_read_merges(text_tokenizer *tokenizer, const json_t *merges,
+                                       const char *name, sifr_error *error) SIFR_MUST_CHECK;
 /* tokenizer_wordpiece.c, tokenizer_unigram.c, tokenizer_characters.c: after the vocabulary is
  * there; and one word, appended */
-sifr_status formats_wordpiece_read(formats_tokenizer *tokenizer, const json_t *model,
-                                   const char *name, sifr_error *error) SIFR_MUST_CHECK;
-sifr_status formats_wordpiece_word(const formats_tokenizer *tokenizer, const uint8_t *word,
-                                   size_t size, formats_tokenizer_ids *out,
-                                   sifr_error *error) SIFR_MUST_CHECK;
-sifr_status formats_unigram_read(formats_tokenizer *tokenizer, const json_t *model,
-                                 const char *name, sifr_error *error) SIFR_MUST_CHECK;
-sifr_status formats_unigram_word(const formats_tokenizer *tokenizer,
-                                 formats_tokenizer_scratch *scratch, const uint8_t *word,
-                                 size_t size, formats_tokenizer_ids *out,
-                                 sifr_error *error) SIFR_MUST_CHECK;
-void formats_fallback_read(formats_tokenizer *tokenizer);
-sifr_status formats_characters_read(formats_tokenizer *tokenizer,
-                                    sifr_error *error) SIFR_MUST_CHECK;
-bool formats_characters_separate(const formats_tokenizer *tokenizer);
+sifr_status text_wordpiece_read(text_tokenizer *tokenizer, const json_t *model, const char *name,
+                                sifr_error *error) SIFR_MUST_CHECK;
+sifr_status text_wordpiece_word(const text_tokenizer *tokenizer, const uint8_t *word, size_t size,
+                                text_tokenizer_ids *out, sifr_error *error) SIFR_MUST_CHECK;
+sifr_status text_unigram_read(text_tokenizer *tokenizer, const json_t *model, const char *name,
+                              sifr_error *error) SIFR_MUST_CHECK;
+sifr_status text_unigram_word(const text_tokenizer *tokenizer, text_tokenizer_scratch *scratch,
+                              const uint8_t *word, size_t size, text_tokenizer_ids *out,
+                              sifr_error *error) SIFR_MUST_CHECK;
+void text_fallback_read(text_tokenizer *tokenizer);
+sifr_status text_characters_read(text_tokenizer *tokenizer, sifr_error *error) SIFR_MUST_CHECK;
+bool text_characters_separate(const text_tokenizer *tokenizer);
 /* The ids that the merges begin with, into ids[size]. */
-sifr_status formats_characters_begin(const formats_tokenizer *tokenizer, const uint8_t *word,
-                                     size_t size, int32_t *ids, size_t *count,
-                                     sifr_error *error) SIFR_MUST_CHECK;
-sifr_status formats_characters_piece(const formats_tokenizer *tokenizer,
-                                     formats_tokenizer_scratch *scratch, const uint8_t *piece,
-                                     size_t size, const uint8_t *limit, formats_tokenizer_ids *out,
-                                     sifr_error *error) SIFR_MUST_CHECK;
+sifr_status text_characters_begin(const text_tokenizer *tokenizer, const uint8_t *word, size_t size,
+                                  int32_t *ids, size_t *count, sifr_error *error) SIFR_MUST_CHECK;
+sifr_status text_characters_piece(const text_tokenizer *tokenizer, text_tokenizer_scratch *scratch,
+                                  const uint8_t *piece, size_t size, const uint8_t *limit,
+                                  text_tokenizer_ids *out, sifr_error *error) SIFR_MUST_CHECK;
 /* tokenizer_decoder.c: the byte of a token <0xHH>, or -1 */
-int formats_fallback_byte(const void *content, size_t size);
+int text_fallback_byte(const void *content, size_t size);
 /* tokenizer_parts.c: everything but vocabulary, merges and added tokens */
-sifr_status formats_tokenizer_read_parts(formats_tokenizer *tokenizer, const json_t *root,
-                                         const char *name, sifr_error *error) SIFR_MUST_CHECK;
+sifr_status text_tokenizer_read_parts(text_tokenizer *tokenizer, const json_t *root,
+                                      const char *name, sifr_error *error) SIFR_MUST_CHECK;
 /* tokenizer_post.c: the ids that the post-processor adds; after the vocabulary is there */
-sifr_status formats_tokenizer_read_post(formats_tokenizer *tokenizer, const json_t *post,
-                                        const char *name, sifr_error *error) SIFR_MUST_CHECK;
+sifr_status text_tokenizer_read_post(text_tokenizer *tokenizer, const json_t *post,
+                                     const char *name, sifr_error *error) SIFR_MUST_CHECK;
 /* tokenizer_added.c */
-sifr_status formats_tokenizer_read_added(formats_tokenizer *tokenizer, const json_t *list,
-                                         const char *name, sifr_error *error) SIFR_MUST_CHECK;
-sifr_status formats_tokenizer_build_tries(formats_tokenizer *tokenizer,
-                                          sifr_error *error) SIFR_MUST_CHECK;
+sifr_status text_tokenizer_read_added(text_tokenizer *tokenizer, const json_t *list,
+                                      const char *name, sifr_error *error) SIFR_MUST_CHECK;
+sifr_status text_tokenizer_build_tries(text_tokenizer *tokenizer,
+                                       sifr_error *error) SIFR_MUST_CHECK;
 /* The first match in text[from …] of `size` bytes: its token, or NULL; its bounds, whitespace that
  * it takes along included. `floor`: where the text not yet used begins; *resume: where the search
  * goes on. */
-const formats_added_token *formats_tokenizer_match(const formats_tokenizer *tokenizer,
-                                                   const formats_trie *trie, const uint8_t *text,
-                                                   size_t size, size_t floor, size_t *resume,
-                                                   size_t *start, size_t *stop);
+const text_added_token *text_tokenizer_match(const text_tokenizer *tokenizer, const text_trie *trie,
+                                             const uint8_t *text, size_t size, size_t floor,
+                                             size_t *resume, size_t *start, size_t *stop);
 /* tokenizer_bpe.c: appends the ids of one piece; `limit` is the end of readable memory. */
-sifr_status formats_tokenizer_word(const formats_tokenizer *tokenizer,
-                                   formats_tokenizer_scratch *scratch, const uint8_t *word,
-                                   size_t size, const uint8_t *limit, formats_tokenizer_ids *out,
-                                   sifr_error *error) SIFR_MUST_CHECK;
+sifr_status text_tokenizer_word(const text_tokenizer *tokenizer, text_tokenizer_scratch *scratch,
+                                const uint8_t *word, size_t size, const uint8_t *limit,
+                                text_tokenizer_ids *out, sifr_error *error) SIFR_MUST_CHECK;
 
 /* tokenizer_encode.c: appends the text with U+FFFD for invalid sequences, and counts them. */
-sifr_status formats_utf8_repair(const uint8_t *text, size_t size, formats_tokenizer_text *out,
-                                uint64_t *invalid, sifr_error *error) SIFR_MUST_CHECK;
+sifr_status text_utf8_repair(const uint8_t *text, size_t size, text_tokenizer_text *out,
+                             uint64_t *invalid, sifr_error *error) SIFR_MUST_CHECK;
 
 /* The 256 characters that stand for bytes: code point of byte b, byte of code point c or -1. */
-uint32_t formats_byte_character(uint8_t byte);
-int formats_character_byte(uint32_t character);
+uint32_t text_byte_character(uint8_t byte);
+int text_character_byte(uint32_t character);
 /* `content`, `size` bytes of the byte alphabet, as raw bytes into out (room for `size`); false
  * where a character is not in the alphabet. */
-bool formats_bytes_of_content(const char *content, size_t size, uint8_t *out, size_t *count);
+bool text_bytes_of_content(const char *content, size_t size, uint8_t *out, size_t *count);
 /* The other way; appends. */
-sifr_status formats_content_of_bytes(const uint8_t *bytes, size_t size, formats_tokenizer_text *out,
-                                     sifr_error *error) SIFR_MUST_CHECK;
-sifr_status formats_tokenizer_text_append(formats_tokenizer_text *text, const void *bytes,
-                                          size_t size, sifr_error *error) SIFR_MUST_CHECK;
+sifr_status text_content_of_bytes(const uint8_t *bytes, size_t size, text_tokenizer_text *out,
+                                  sifr_error *error) SIFR_MUST_CHECK;
+sifr_status text_tokenizer_text_append(text_tokenizer_text *text, const void *bytes, size_t size,
+                                       sifr_error *error) SIFR_MUST_CHECK;
 
 /* The merge of two ids, or NULL. */
-static inline const formats_merge_slot *formats_find_merge(const formats_tokenizer *tokenizer,
-                                                           int32_t left, int32_t right) {
+static inline const text_merge_slot *text_find_merge(const text_tokenizer *tokenizer, int32_t left,
+                                                     int32_t right) {
     uint64_t key = (uint64_t)(uint32_t)left << 32 | (uint32_t)right;
     size_t at = (size_t)((key * 0x9E3779B97F4A7C15u) >> 32);
     for (;; at++) {
-        const formats_merge_slot *slot = &tokenizer->slots[at & tokenizer->slot_mask];
-        if (slot->rank == FORMATS_NO_MERGE) return NULL;
+        const text_merge_slot *slot = &tokenizer->slots[at & tokenizer->slot_mask];
+        if (slot->rank == TEXT_NO_MERGE) return NULL;
         if (slot->left == left && slot->right == right) return slot;
     }
 }

@@ -5,17 +5,17 @@
 #include "text/tokenizer/tokenizer_internal.h"
 
 /* The id of a part of a merge, and its raw bytes appended to `joined`. */
-static sifr_status merge_part(const formats_tokenizer *t, const char *text, size_t size,
+static sifr_status merge_part(const text_tokenizer *t, const char *text, size_t size,
                               uint8_t *joined, size_t *used, size_t rank, const char *name,
                               int32_t *id, sifr_error *error) {
     size_t count = size, index = SIZE_MAX, affix = t->prefix && *used ? strlen(t->prefix) : 0;
-    if (t->model == FORMATS_MODEL_CHARACTERS) {
-        index = formats_table_find(&t->words, text, size);
+    if (t->model == TEXT_MODEL_CHARACTERS) {
+        index = text_table_find(&t->words, text, size);
         if (affix > size) affix = size; /* the prefix of what goes on goes */
         memcpy(joined + *used, text + affix, size - affix);
         count = size - affix;
-    } else if (formats_bytes_of_content(text, size, joined + *used, &count)) {
-        index = formats_table_find(&t->words, joined + *used, count);
+    } else if (text_bytes_of_content(text, size, joined + *used, &count)) {
+        index = text_table_find(&t->words, joined + *used, count);
     }
     if (index == SIZE_MAX)
         return base_fail(error, SIFR_USAGE,
@@ -50,33 +50,33 @@ static sifr_status split_merge(const json_t *merge, size_t rank, const char *nam
                      rank);
 }
 
-static sifr_status enter_merge(formats_tokenizer *t, int32_t left, int32_t right, uint32_t rank,
+static sifr_status enter_merge(text_tokenizer *t, int32_t left, int32_t right, uint32_t rank,
                                int32_t id, const char *name, sifr_error *error) {
-    const formats_merge_slot *there = formats_find_merge(t, left, right);
+    const text_merge_slot *there = text_find_merge(t, left, right);
     if (there)
         return base_fail(error, SIFR_USAGE, "%s: merges %u and %u join the same two tokens", name,
                          there->rank, rank);
     uint64_t key = (uint64_t)(uint32_t)left << 32 | (uint32_t)right;
     size_t at = (size_t)((key * 0x9E3779B97F4A7C15u) >> 32) & t->slot_mask;
-    while (t->slots[at].rank != FORMATS_NO_MERGE) at = (at + 1) & t->slot_mask;
-    t->slots[at] = (formats_merge_slot){left, right, rank, id};
+    while (t->slots[at].rank != TEXT_NO_MERGE) at = (at + 1) & t->slot_mask;
+    t->slots[at] = (text_merge_slot){left, right, rank, id};
     t->merge_ids[rank] = id;
     return SIFR_OK;
 }
 
-static void fill_byte_pairs(formats_tokenizer *t) {
+static void fill_byte_pairs(text_tokenizer *t) {
     for (size_t a = 0; a < 256; a++) {
         for (size_t b = 0; b < 256; b++) {
-            const formats_merge_slot *slot = NULL;
+            const text_merge_slot *slot = NULL;
             if (t->byte_ids[a] >= 0 && t->byte_ids[b] >= 0)
-                slot = formats_find_merge(t, t->byte_ids[a], t->byte_ids[b]);
-            t->byte_pairs[a << 8 | b] = slot ? slot->rank : FORMATS_NO_MERGE;
+                slot = text_find_merge(t, t->byte_ids[a], t->byte_ids[b]);
+            t->byte_pairs[a << 8 | b] = slot ? slot->rank : TEXT_NO_MERGE;
         }
     }
 }
 
-sifr_status formats_tokenizer_read_merges(formats_tokenizer *t, const json_t *merges,
-                                          const char *name, sifr_error *error) {
+sifr_status text_tokenizer_read_merges(text_tokenizer *t, const json_t *merges, const char *name,
+                                       sifr_error *error) {
     size_t count = json_array_size(merges), slots = 1024, room = 0;
     uint8_t *joined = NULL;
     sifr_status status = SIFR_OK;
@@ -84,7 +84,7 @@ sifr_status formats_tokenizer_read_merges(formats_tokenizer *t, const json_t *me
         return base_fail(error, SIFR_USAGE, "%s: model.merges must be an array", name);
     while (slots < count * 2) slots *= 2;
     BASE_TRY(base_alloc(slots, sizeof *t->slots, &t->slots, error));
-    for (size_t i = 0; i < slots; i++) t->slots[i].rank = FORMATS_NO_MERGE;
+    for (size_t i = 0; i < slots; i++) t->slots[i].rank = TEXT_NO_MERGE;
     t->slot_mask = slots - 1;
     BASE_TRY(base_alloc(count + 1, sizeof *t->merge_ids, &t->merge_ids, error));
     BASE_TRY(base_alloc(65536, sizeof *t->byte_pairs, &t->byte_pairs, error));
@@ -100,7 +100,7 @@ sifr_status formats_tokenizer_read_merges(formats_tokenizer *t, const json_t *me
                           merge_part(t, text[i], size[i], joined, &used, rank, name, &id[i], error),
                           done);
         }
-        size_t whole = formats_table_find(&t->words, joined, used);
+        size_t whole = text_table_find(&t->words, joined, used);
         if (whole == SIZE_MAX) {
             status = base_fail(error, SIFR_USAGE,
                                "%s: merge %zu makes \"%.*s%.*s\", which is not in model.vocab",
@@ -112,7 +112,7 @@ sifr_status formats_tokenizer_read_merges(formats_tokenizer *t, const json_t *me
                       enter_merge(t, id[0], id[1], (uint32_t)rank, t->word_ids[whole], name, error),
                       done);
     }
-    if (t->model == FORMATS_MODEL_BYTES) fill_byte_pairs(t);
+    if (t->model == TEXT_MODEL_BYTES) fill_byte_pairs(t);
 done:
     free(joined);
     return status;

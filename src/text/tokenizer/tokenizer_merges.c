@@ -27,7 +27,7 @@ typedef struct candidate {
 } candidate;
 
 typedef struct state {
-    formats_tokenizer_trainer *trainer;
+    text_tokenizer_trainer *trainer;
     pair *pairs;
     size_t pair_count, pair_room;
     uint32_t *slots; /* pair + 1, or 0 */
@@ -167,11 +167,11 @@ static sifr_status merge_in(state *s, uint32_t word, int32_t left, int32_t right
 }
 
 static void begin_with_bytes(state *s) {
-    const formats_table *words = &s->trainer->words;
+    const text_table *words = &s->trainer->words;
     int32_t ids[256];
     for (int b = 0; b < 256; b++) {
         uint8_t byte = (uint8_t)b;
-        ids[b] = (int32_t)formats_table_find(&s->trainer->tokens, &byte, 1);
+        ids[b] = (int32_t)text_table_find(&s->trainer->tokens, &byte, 1);
     }
     for (size_t i = 0; i < words->byte_count; i++) s->symbols[i] = ids[words->bytes[i]];
     for (size_t w = 0; w < words->count; w++) s->lengths[w] = words->items[w].size;
@@ -179,18 +179,18 @@ static void begin_with_bytes(state *s) {
 
 /* The characters of each word; those that do not begin it are tokens with ## in front. */
 static sifr_status begin_with_characters(state *s, sifr_error *error) {
-    const formats_table *words = &s->trainer->words;
+    const text_table *words = &s->trainer->words;
     for (size_t w = 0; w < words->count; w++) {
         size_t size, length, count = 0, index;
-        const uint8_t *bytes = formats_table_bytes(words, w, &size);
+        const uint8_t *bytes = text_table_bytes(words, w, &size);
         char text[8] = "##";
         for (size_t i = 0; i < size; i += length) {
             bool added;
-            formats_utf8_get(bytes + i, &length);
+            text_utf8_get(bytes + i, &length);
             memcpy(text + 2, bytes + i, length);
             const char *begin = i == 0 ? text + 2 : text;
-            BASE_TRY(formats_table_add(&s->trainer->tokens, begin, length + (i == 0 ? 0 : 2),
-                                       &index, &added, error));
+            BASE_TRY(text_table_add(&s->trainer->tokens, begin, length + (i == 0 ? 0 : 2), &index,
+                                    &added, error));
             s->symbols[words->items[w].offset + count++] = (int32_t)index;
         }
         s->lengths[w] = (uint32_t)count;
@@ -199,11 +199,11 @@ static sifr_status begin_with_characters(state *s, sifr_error *error) {
 }
 
 static sifr_status begin(state *s, sifr_error *error) {
-    const formats_table *words = &s->trainer->words;
+    const text_table *words = &s->trainer->words;
     BASE_TRY(base_alloc(words->byte_count + 1, sizeof *s->symbols, &s->symbols, error));
     BASE_TRY(base_alloc(words->count, sizeof *s->starts, &s->starts, error));
     BASE_TRY(base_alloc(words->count, sizeof *s->lengths, &s->lengths, error));
-    if (s->trainer->type == FORMATS_TRAIN_WORDPIECE)
+    if (s->trainer->type == TEXT_TRAIN_WORDPIECE)
         BASE_TRY(begin_with_characters(s, error));
     else
         begin_with_bytes(s);
@@ -217,30 +217,30 @@ static sifr_status begin(state *s, sifr_error *error) {
 }
 
 /* The id of the token that the two spell together: new, or one that other merges made before. */
-static sifr_status join(state *s, int32_t left, int32_t right, formats_tokenizer_text *text,
+static sifr_status join(state *s, int32_t left, int32_t right, text_tokenizer_text *text,
                         int32_t *made, sifr_error *error) {
-    formats_tokenizer_trainer *t = s->trainer;
+    text_tokenizer_trainer *t = s->trainer;
     int32_t parts[2] = {left, right};
     size_t index;
     bool added;
     text->count = 0;
     for (int i = 0; i < 2; i++) {
         size_t size;
-        const uint8_t *bytes = formats_table_bytes(&t->tokens, (size_t)parts[i], &size);
-        if (i && t->type == FORMATS_TRAIN_WORDPIECE && size > 2 && memcmp(bytes, "##", 2) == 0) {
+        const uint8_t *bytes = text_table_bytes(&t->tokens, (size_t)parts[i], &size);
+        if (i && t->type == TEXT_TRAIN_WORDPIECE && size > 2 && memcmp(bytes, "##", 2) == 0) {
             bytes += 2;
             size -= 2;
         }
-        BASE_TRY(formats_tokenizer_text_append(text, bytes, size, error));
+        BASE_TRY(text_tokenizer_text_append(text, bytes, size, error));
     }
-    BASE_TRY(formats_table_add(&t->tokens, text->bytes, text->count, &index, &added, error));
+    BASE_TRY(text_table_add(&t->tokens, text->bytes, text->count, &index, &added, error));
     *made = (int32_t)index;
     BASE_TRY(base_grow(&t->merges, &t->merge_room, t->merge_count + 1, sizeof *t->merges, error));
-    t->merges[t->merge_count++] = (formats_train_merge){left, right};
+    t->merges[t->merge_count++] = (text_train_merge){left, right};
     return SIFR_OK;
 }
 
-static sifr_status step(state *s, candidate top, formats_tokenizer_text *text, sifr_error *error) {
+static sifr_status step(state *s, candidate top, text_tokenizer_text *text, sifr_error *error) {
     int32_t left = (int32_t)(top.key >> 32), right = (int32_t)(uint32_t)top.key, made;
     BASE_TRY(join(s, left, right, text, &made, error));
     for (size_t i = 0; i < top.where.count; i++)
@@ -249,28 +249,27 @@ static sifr_status step(state *s, candidate top, formats_tokenizer_text *text, s
 }
 
 /* A pair can be merged twice where two merges spell one token: the last is what the file keeps. */
-static sifr_status drop_repeated(formats_tokenizer_trainer *t, sifr_error *error) {
-    formats_table seen = {0};
+static sifr_status drop_repeated(text_tokenizer_trainer *t, sifr_error *error) {
+    text_table seen = {0};
     size_t kept = t->merge_count, index;
     bool added;
     sifr_status status = SIFR_OK;
     for (size_t i = t->merge_count; i-- > 0;) {
         BASE_TRY_GOTO(
             status,
-            formats_table_add(&seen, &t->merges[i], sizeof t->merges[i], &index, &added, error),
-            done);
+            text_table_add(&seen, &t->merges[i], sizeof t->merges[i], &index, &added, error), done);
         if (added) t->merges[--kept] = t->merges[i];
     }
     t->merge_count -= kept;
     memmove(t->merges, t->merges + kept, t->merge_count * sizeof *t->merges);
 done:
-    formats_table_free(&seen);
+    text_table_free(&seen);
     return status;
 }
 
-sifr_status formats_train_merges(formats_tokenizer_trainer *t, sifr_error *error) {
+sifr_status text_train_merges(text_tokenizer_trainer *t, sifr_error *error) {
     state s = {.trainer = t};
-    formats_tokenizer_text text = {0};
+    text_tokenizer_text text = {0};
     sifr_status status = SIFR_OK;
     BASE_TRY_GOTO(status, begin(&s, error), done);
     while ((int64_t)t->tokens.count < t->options.vocab_size && s.heap_count) {
@@ -299,6 +298,6 @@ done:
     free(s.symbols);
     free(s.starts);
     free(s.lengths);
-    formats_tokenizer_text_free(&text);
+    text_tokenizer_text_free(&text);
     return status;
 }

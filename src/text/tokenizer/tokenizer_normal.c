@@ -10,8 +10,8 @@ enum { NEAR = 256 }; /* code points of a stretch that need no heap */
 
 /* End of the run of characters that NFC does not change, and *last, the start of the last of them
  * (or `p`): that one may be composed with what comes. */
-static const uint8_t *stable_run(const formats_unicode *unicode, const uint8_t *p,
-                                 const uint8_t *end, const uint8_t **last) {
+static const uint8_t *stable_run(const text_unicode *unicode, const uint8_t *p, const uint8_t *end,
+                                 const uint8_t **last) {
     *last = p;
     while (p < end) {
         size_t length;
@@ -19,14 +19,14 @@ static const uint8_t *stable_run(const formats_unicode *unicode, const uint8_t *
             *last = p++;
             continue;
         }
-        if (formats_unicode_flags(unicode, formats_utf8_get(p, &length)) & FORMATS_UNSTABLE) break;
+        if (text_unicode_flags(unicode, text_utf8_get(p, &length)) & TEXT_UNSTABLE) break;
         *last = p;
         p += length;
     }
     return p;
 }
 
-size_t formats_normal_prefix(const formats_unicode *unicode, const uint8_t *text, size_t size) {
+size_t text_normal_prefix(const text_unicode *unicode, const uint8_t *text, size_t size) {
     const uint8_t *last, *end = text + size;
     return stable_run(unicode, text, end, &last) == end ? size : (size_t)(last - text);
 }
@@ -55,10 +55,10 @@ static sifr_status decompose(const uint8_t *p, const uint8_t *end, utf8proc_opti
     size_t length;
     for (*count = 0; p < end; p += length) {
         int boundary = 0;
-        utf8proc_int32_t c = (utf8proc_int32_t)formats_utf8_get(p, &length), parts[64];
+        utf8proc_int32_t c = (utf8proc_int32_t)text_utf8_get(p, &length), parts[64];
         utf8proc_ssize_t made = 1;
         parts[0] = c;
-        if (formats_unicode_decomposes((uint32_t)c))
+        if (text_unicode_decomposes((uint32_t)c))
             made = utf8proc_decompose_char(c, parts, 64, options, &boundary);
         if (made < 1 || made > 64)
             return base_fail(error, SIFR_FAILED, "normalizing U+%04X failed", (unsigned)c);
@@ -95,12 +95,12 @@ static sifr_status order_marks(utf8proc_int32_t *points, size_t count, sifr_erro
 }
 
 /* Appends the form of a stretch from one stable character to before the next. */
-static sifr_status normalize_stretch(formats_normal_form form, const uint8_t *p, const uint8_t *end,
-                                     formats_tokenizer_text *out, sifr_error *error) {
+static sifr_status normalize_stretch(text_normal_form form, const uint8_t *p, const uint8_t *end,
+                                     text_tokenizer_text *out, sifr_error *error) {
     utf8proc_int32_t near[NEAR], *points = near;
     size_t room = NEAR, count = 0;
-    bool compatible = form == FORMATS_NFKC || form == FORMATS_NFKD;
-    bool composes = form == FORMATS_NFC || form == FORMATS_NFKC;
+    bool compatible = form == TEXT_NFKC || form == TEXT_NFKD;
+    bool composes = form == TEXT_NFC || form == TEXT_NFKC;
     utf8proc_option_t options =
         compatible ? UTF8PROC_DECOMPOSE | UTF8PROC_COMPAT : UTF8PROC_DECOMPOSE;
     sifr_status status = SIFR_OK;
@@ -118,8 +118,8 @@ static sifr_status normalize_stretch(formats_normal_form form, const uint8_t *p,
     }
     for (size_t i = 0; i < count; i++) {
         uint8_t bytes[4];
-        size_t length = formats_utf8_put((uint32_t)points[i], bytes);
-        BASE_TRY_GOTO(status, formats_tokenizer_text_append(out, bytes, length, error), done);
+        size_t length = text_utf8_put((uint32_t)points[i], bytes);
+        BASE_TRY_GOTO(status, text_tokenizer_text_append(out, bytes, length, error), done);
     }
 done:
     if (room > NEAR) free(points);
@@ -127,29 +127,28 @@ done:
 }
 
 /* No form changes c, nor composes it with a neighbour. */
-static bool never_changes(const formats_unicode *unicode, uint32_t c) {
+static bool never_changes(const text_unicode *unicode, uint32_t c) {
     return c < 0xA0 || (c >= 0x4E00 && c <= 0x9FFF) || (c >= 0x3001 && c <= 0x3029) ||
-           (formats_unicode_flags(unicode, c) & FORMATS_BARRIER);
+           (text_unicode_flags(unicode, c) & TEXT_BARRIER);
 }
 
-sifr_status formats_normal_form_of(const formats_unicode *unicode, formats_normal_form form,
-                                   const uint8_t *text, size_t size, formats_tokenizer_text *out,
-                                   sifr_error *error) {
+sifr_status text_normal_form_of(const text_unicode *unicode, text_normal_form form,
+                                const uint8_t *text, size_t size, text_tokenizer_text *out,
+                                sifr_error *error) {
     const uint8_t *p = text, *end = text + size;
-    if (form == FORMATS_NFC) return formats_normalize(unicode, text, size, out, error);
+    if (form == TEXT_NFC) return text_normalize(unicode, text, size, out, error);
     while (p < end) {
         const uint8_t *from = p, *last = p;
         size_t length;
         uint32_t c = 0;
-        while (p < end && never_changes(unicode, c = formats_utf8_get(p, &length)))
+        while (p < end && never_changes(unicode, c = text_utf8_get(p, &length)))
             last = p, p += length;
-        if (p == end) return formats_tokenizer_text_append(out, from, (size_t)(end - from), error);
+        if (p == end) return text_tokenizer_text_append(out, from, (size_t)(end - from), error);
         /* An ASCII letter before a mark may be composed with it; a barrier never. */
-        if (last < p &&
-            (formats_unicode_flags(unicode, formats_utf8_get(last, &length)) & FORMATS_BARRIER))
+        if (last < p && (text_unicode_flags(unicode, text_utf8_get(last, &length)) & TEXT_BARRIER))
             last = p;
-        BASE_TRY(formats_tokenizer_text_append(out, from, (size_t)(last - from), error));
-        for (from = last; p < end && !never_changes(unicode, formats_utf8_get(p, &length));
+        BASE_TRY(text_tokenizer_text_append(out, from, (size_t)(last - from), error));
+        for (from = last; p < end && !never_changes(unicode, text_utf8_get(p, &length));
              p += length) {
         }
         BASE_TRY(normalize_stretch(form, from, p, out, error));
@@ -157,23 +156,22 @@ sifr_status formats_normal_form_of(const formats_unicode *unicode, formats_norma
     return SIFR_OK;
 }
 
-sifr_status formats_normalize(const formats_unicode *unicode, const uint8_t *text, size_t size,
-                              formats_tokenizer_text *out, sifr_error *error) {
+sifr_status text_normalize(const text_unicode *unicode, const uint8_t *text, size_t size,
+                           text_tokenizer_text *out, sifr_error *error) {
     const uint8_t *p = text, *end = text + size;
     while (p < end) {
         const uint8_t *last, *stop = stable_run(unicode, p, end, &last);
-        if (stop == end) return formats_tokenizer_text_append(out, p, (size_t)(end - p), error);
+        if (stop == end) return text_tokenizer_text_append(out, p, (size_t)(end - p), error);
         /* From the character before, which may be composed, unless it is known not to. */
         size_t length;
         if (last < stop &&
-            (formats_unicode_flags(unicode, formats_utf8_get(last, &length)) & FORMATS_BARRIER))
+            (text_unicode_flags(unicode, text_utf8_get(last, &length)) & TEXT_BARRIER))
             last = stop;
-        BASE_TRY(formats_tokenizer_text_append(out, p, (size_t)(last - p), error));
+        BASE_TRY(text_tokenizer_text_append(out, p, (size_t)(last - p), error));
         for (p = stop; p < end; p += length) {
-            if (!(formats_unicode_flags(unicode, formats_utf8_get(p, &length)) & FORMATS_UNSTABLE))
-                break;
+            if (!(text_unicode_flags(unicode, text_utf8_get(p, &length)) & TEXT_UNSTABLE)) break;
         }
-        BASE_TRY(normalize_stretch(FORMATS_NFC, last, p, out, error));
+        BASE_TRY(normalize_stretch(TEXT_NFC, last, p, out, error));
     }
     return SIFR_OK;
 }

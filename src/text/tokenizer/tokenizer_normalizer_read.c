@@ -9,17 +9,17 @@
 
 enum { CONTENT_AT_MOST = 4096 };
 
-sifr_status formats_pattern_read(const json_t *part, const char *name, formats_regex **regex,
-                                 char **literal, sifr_error *error) {
+sifr_status text_pattern_read(const json_t *part, const char *name, text_regex **regex,
+                              char **literal, sifr_error *error) {
     const json_t *pattern = json_object_get(part, "pattern");
     const char *text = json_string_value(json_object_get(pattern, "String"));
     const char *expression = json_string_value(json_object_get(pattern, "Regex"));
-    if (expression) return formats_regex_compile(expression, name, regex, error);
+    if (expression) return text_regex_compile(expression, name, regex, error);
     if (!text || !*text)
         return base_fail(error, SIFR_USAGE,
                          "%s: \"pattern\" must be {\"String\": …} or {\"Regex\": …}, not empty",
                          name);
-    if (!literal) return formats_regex_literal(text, name, regex, error);
+    if (!literal) return text_regex_literal(text, name, regex, error);
     return base_copy_text(text, strlen(text), literal, error);
 }
 
@@ -34,7 +34,7 @@ static sifr_status read_text(const json_t *part, const char *key, const char *na
     return base_copy_text(text, *size, out, error);
 }
 
-static sifr_status read_bert(formats_normalizer_step *step, const json_t *part, const char *name,
+static sifr_status read_bert(text_normalizer_step *step, const json_t *part, const char *name,
                              sifr_error *error) {
     BASE_TRY(base_json_bool(part, "clean_text", true, &step->clean, name, error));
     BASE_TRY(base_json_bool(part, "handle_chinese_chars", true, &step->chinese, name, error));
@@ -42,70 +42,69 @@ static sifr_status read_bert(formats_normalizer_step *step, const json_t *part, 
     return base_json_bool(part, "strip_accents", step->lowercase, &step->accents, name, error);
 }
 
-static sifr_status read_step(formats_normalizer_step *step, const json_t *part, const char *name,
+static sifr_status read_step(text_normalizer_step *step, const json_t *part, const char *name,
                              sifr_error *error) {
     static const struct {
         const char *type;
-        formats_normalizer_kind kind;
-        formats_normal_form form;
+        text_normalizer_kind kind;
+        text_normal_form form;
     } kinds[] = {
-        {"NFC", FORMATS_NORMALIZER_FORM, FORMATS_NFC},
-        {"NFD", FORMATS_NORMALIZER_FORM, FORMATS_NFD},
-        {"NFKC", FORMATS_NORMALIZER_FORM, FORMATS_NFKC},
-        {"NFKD", FORMATS_NORMALIZER_FORM, FORMATS_NFKD},
-        {"Lowercase", FORMATS_NORMALIZER_LOWERCASE, 0},
-        {"Strip", FORMATS_NORMALIZER_STRIP, 0},
-        {"StripAccents", FORMATS_NORMALIZER_STRIP_ACCENTS, 0},
-        {"Replace", FORMATS_NORMALIZER_REPLACE, 0},
-        {"Prepend", FORMATS_NORMALIZER_PREPEND, 0},
-        {"Nmt", FORMATS_NORMALIZER_NMT, 0},
-        {"Precompiled", FORMATS_NORMALIZER_CHARSMAP, 0},
-        {"BertNormalizer", FORMATS_NORMALIZER_BERT, 0},
-        {"ByteLevel", FORMATS_NORMALIZER_BYTES, 0},
-        {FORMATS_SENTENCEPIECE, FORMATS_NORMALIZER_SENTENCEPIECE, 0},
+        {"NFC", TEXT_NORMALIZER_FORM, TEXT_NFC},
+        {"NFD", TEXT_NORMALIZER_FORM, TEXT_NFD},
+        {"NFKC", TEXT_NORMALIZER_FORM, TEXT_NFKC},
+        {"NFKD", TEXT_NORMALIZER_FORM, TEXT_NFKD},
+        {"Lowercase", TEXT_NORMALIZER_LOWERCASE, 0},
+        {"Strip", TEXT_NORMALIZER_STRIP, 0},
+        {"StripAccents", TEXT_NORMALIZER_STRIP_ACCENTS, 0},
+        {"Replace", TEXT_NORMALIZER_REPLACE, 0},
+        {"Prepend", TEXT_NORMALIZER_PREPEND, 0},
+        {"Nmt", TEXT_NORMALIZER_NMT, 0},
+        {"Precompiled", TEXT_NORMALIZER_CHARSMAP, 0},
+        {"BertNormalizer", TEXT_NORMALIZER_BERT, 0},
+        {"ByteLevel", TEXT_NORMALIZER_BYTES, 0},
+        {TEXT_SENTENCEPIECE, TEXT_NORMALIZER_SENTENCEPIECE, 0},
     };
     const char *type = json_string_value(json_object_get(part, "type")), *map;
     size_t i = 0, count = sizeof kinds / sizeof *kinds;
     while (i < count && (!type || strcmp(type, kinds[i].type) != 0)) i++;
     if (i == count)
-        return formats_tokenizer_refuse(error, name, "normalizer", type ? type : "(no type)",
-                                        "NFC, NFD, NFKC, NFKD, Lowercase, Strip, StripAccents, "
-                                        "Replace, Prepend, Nmt, Precompiled, BertNormalizer, "
-                                        "ByteLevel, Sequence");
+        return text_tokenizer_refuse(error, name, "normalizer", type ? type : "(no type)",
+                                     "NFC, NFD, NFKC, NFKD, Lowercase, Strip, StripAccents, "
+                                     "Replace, Prepend, Nmt, Precompiled, BertNormalizer, "
+                                     "ByteLevel, Sequence");
     step->kind = kinds[i].kind;
     step->form = kinds[i].form;
     switch (step->kind) {
-    case FORMATS_NORMALIZER_STRIP:
+    case TEXT_NORMALIZER_STRIP:
         BASE_TRY(base_json_bool(part, "strip_left", true, &step->left, name, error));
         return base_json_bool(part, "strip_right", true, &step->right, name, error);
-    case FORMATS_NORMALIZER_REPLACE:
-        BASE_TRY(formats_pattern_read(part, name, &step->regex, &step->from, error));
+    case TEXT_NORMALIZER_REPLACE:
+        BASE_TRY(text_pattern_read(part, name, &step->regex, &step->from, error));
         if (step->from) step->from_size = strlen(step->from);
         return read_text(part, "content", name, &step->to, &step->to_size, error);
-    case FORMATS_NORMALIZER_PREPEND:
+    case TEXT_NORMALIZER_PREPEND:
         return read_text(part, "prepend", name, &step->to, &step->to_size, error);
-    case FORMATS_NORMALIZER_SENTENCEPIECE:
+    case TEXT_NORMALIZER_SENTENCEPIECE:
         BASE_TRY(base_json_bool(part, "add_dummy_prefix", true, &step->prefix, name, error));
         BASE_TRY(base_json_bool(part, "remove_extra_whitespaces", true, &step->remove_extra, name,
                                 error));
         BASE_TRY(base_json_string(part, "precompiled_charsmap", "", &map, name, error));
-        return formats_charsmap_read(map, name, &step->map, error);
-    case FORMATS_NORMALIZER_CHARSMAP:
+        return text_charsmap_read(map, name, &step->map, error);
+    case TEXT_NORMALIZER_CHARSMAP:
         BASE_TRY(base_json_string(part, "precompiled_charsmap", "", &map, name, error));
-        return formats_charsmap_read(map, name, &step->map, error);
-    case FORMATS_NORMALIZER_BERT:
+        return text_charsmap_read(map, name, &step->map, error);
+    case TEXT_NORMALIZER_BERT:
         return read_bert(step, part, name, error);
     default:
         return SIFR_OK;
     }
 }
 
-sifr_status formats_normalizer_read(formats_normalizer *normalizer, const json_t *part,
-                                    const char *name, sifr_error *error) {
-    const json_t *list[FORMATS_STEPS_AT_MOST];
+sifr_status text_normalizer_read(text_normalizer *normalizer, const json_t *part, const char *name,
+                                 sifr_error *error) {
+    const json_t *list[TEXT_STEPS_AT_MOST];
     size_t count;
-    BASE_TRY(
-        formats_tokenizer_flatten(part, "normalizer", "normalizers", name, list, &count, error));
+    BASE_TRY(text_tokenizer_flatten(part, "normalizer", "normalizers", name, list, &count, error));
     for (size_t i = 0; i < count; i++) {
         normalizer->count = i + 1; /* what a step holds is freed also where reading it fails */
         BASE_TRY(read_step(&normalizer->steps[i], list[i], name, error));

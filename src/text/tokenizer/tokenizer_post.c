@@ -5,17 +5,17 @@
 #include "base/json.h"
 #include "text/tokenizer/tokenizer_internal.h"
 
-static sifr_status append(formats_post *post, int32_t id, int64_t type, sifr_error *error) {
+static sifr_status append(text_post *post, int32_t id, int64_t type, sifr_error *error) {
     BASE_TRY(base_grow(&post->items, &post->room, post->count + 1, sizeof *post->items, error));
-    post->items[post->count++] = (formats_post_item){id, (int32_t)type};
+    post->items[post->count++] = (text_post_item){id, (int32_t)type};
     return SIFR_OK;
 }
 
-static sifr_status append_token(const formats_tokenizer *t, formats_post *post, const json_t *id,
+static sifr_status append_token(const text_tokenizer *t, text_post *post, const json_t *id,
                                 int64_t type, const char *name, sifr_error *error) {
     int64_t value = json_is_integer(id) ? json_integer_value(id) : -1;
     size_t size;
-    if (value < 0 || value >= t->vocab_size || !formats_tokenizer_bytes(t, (int32_t)value, &size))
+    if (value < 0 || value >= t->vocab_size || !text_tokenizer_bytes(t, (int32_t)value, &size))
         return base_fail(error, SIFR_USAGE, "%s: post_processor: there is no token with id %lld",
                          name, (long long)value);
     return append(post, (int32_t)value, type, error);
@@ -23,8 +23,8 @@ static sifr_status append_token(const formats_tokenizer *t, formats_post *post, 
 
 /* "single" or "pair": [{"SpecialToken": {"id": NAME, "type_id": 0}} | {"Sequence": {"id": "A",
  * "type_id": 0}} …]; "special_tokens": {NAME: {"ids": […]}}. */
-static sifr_status read_template(formats_tokenizer *t, const json_t *part, const char *key,
-                                 const char *name, formats_post *post, sifr_error *error) {
+static sifr_status read_template(text_tokenizer *t, const json_t *part, const char *key,
+                                 const char *name, text_post *post, sifr_error *error) {
     const json_t *list = json_object_get(part, key), *piece, *id;
     char where[SIFR_ERROR_LENGTH / 2];
     size_t i, j, texts[2] = {0, 0}, want = strcmp(key, "pair") == 0;
@@ -42,7 +42,7 @@ static sifr_status read_template(formats_tokenizer *t, const json_t *part, const
         if (text) {
             int32_t second = which && strcmp(which, "B") == 0;
             texts[second]++;
-            BASE_TRY(append(post, second ? FORMATS_POST_SECOND : FORMATS_POST_FIRST, type, error));
+            BASE_TRY(append(post, second ? TEXT_POST_SECOND : TEXT_POST_FIRST, type, error));
             continue;
         }
         const json_t *known = json_object_get(part, "special_tokens");
@@ -57,23 +57,23 @@ static sifr_status read_template(formats_tokenizer *t, const json_t *part, const
 }
 
 /* cls A sep, and cls A sep B sep, where Roberta has a second sep and no types. */
-static sifr_status read_pair_of_tokens(formats_tokenizer *t, const json_t *part, bool roberta,
+static sifr_status read_pair_of_tokens(text_tokenizer *t, const json_t *part, bool roberta,
                                        const char *name, sifr_error *error) {
     const json_t *cls = json_array_get(json_object_get(part, "cls"), 1);
     const json_t *sep = json_array_get(json_object_get(part, "sep"), 1);
     BASE_TRY(append_token(t, &t->single, cls, 0, name, error));
-    BASE_TRY(append(&t->single, FORMATS_POST_FIRST, 0, error));
+    BASE_TRY(append(&t->single, TEXT_POST_FIRST, 0, error));
     BASE_TRY(append_token(t, &t->single, sep, 0, name, error));
     BASE_TRY(append_token(t, &t->pair, cls, 0, name, error));
-    BASE_TRY(append(&t->pair, FORMATS_POST_FIRST, 0, error));
+    BASE_TRY(append(&t->pair, TEXT_POST_FIRST, 0, error));
     BASE_TRY(append_token(t, &t->pair, sep, 0, name, error));
     if (roberta) BASE_TRY(append_token(t, &t->pair, sep, 0, name, error));
-    BASE_TRY(append(&t->pair, FORMATS_POST_SECOND, roberta ? 0 : 1, error));
+    BASE_TRY(append(&t->pair, TEXT_POST_SECOND, roberta ? 0 : 1, error));
     return append_token(t, &t->pair, sep, roberta ? 0 : 1, name, error);
 }
 
 /* What stands before and behind the one text. */
-static sifr_status read_around(formats_tokenizer *t, sifr_error *error) {
+static sifr_status read_around(text_tokenizer *t, sifr_error *error) {
     bool behind = false;
     BASE_TRY(base_alloc(t->single.count + 1, sizeof *t->before, &t->before, error));
     BASE_TRY(base_alloc(t->single.count + 1, sizeof *t->after, &t->after, error));
@@ -89,13 +89,13 @@ static sifr_status read_around(formats_tokenizer *t, sifr_error *error) {
     return SIFR_OK;
 }
 
-sifr_status formats_tokenizer_read_post(formats_tokenizer *t, const json_t *post, const char *name,
-                                        sifr_error *error) {
-    const json_t *list[FORMATS_STEPS_AT_MOST];
+sifr_status text_tokenizer_read_post(text_tokenizer *t, const json_t *post, const char *name,
+                                     sifr_error *error) {
+    const json_t *list[TEXT_STEPS_AT_MOST];
     size_t count;
     bool seen = false;
     BASE_TRY(
-        formats_tokenizer_flatten(post, "post_processor", "processors", name, list, &count, error));
+        text_tokenizer_flatten(post, "post_processor", "processors", name, list, &count, error));
     for (size_t i = 0; i < count; i++) {
         const char *type = json_string_value(json_object_get(list[i], "type"));
         if (!type) type = "(no type)";
@@ -111,25 +111,25 @@ sifr_status formats_tokenizer_read_post(formats_tokenizer *t, const json_t *post
         } else if ((roberta || strcmp(type, "BertProcessing") == 0) && !seen) {
             BASE_TRY(read_pair_of_tokens(t, list[i], roberta, name, error));
         } else {
-            return formats_tokenizer_refuse(error, name, "post_processor", type,
-                                            "ByteLevel and one of TemplateProcessing, "
-                                            "RobertaProcessing, BertProcessing");
+            return text_tokenizer_refuse(error, name, "post_processor", type,
+                                         "ByteLevel and one of TemplateProcessing, "
+                                         "RobertaProcessing, BertProcessing");
         }
         seen = true;
     }
-    if (!t->single.count) BASE_TRY(append(&t->single, FORMATS_POST_FIRST, 0, error));
+    if (!t->single.count) BASE_TRY(append(&t->single, TEXT_POST_FIRST, 0, error));
     if (!t->pair.count) {
-        BASE_TRY(append(&t->pair, FORMATS_POST_FIRST, 0, error));
-        BASE_TRY(append(&t->pair, FORMATS_POST_SECOND, 1, error));
+        BASE_TRY(append(&t->pair, TEXT_POST_FIRST, 0, error));
+        BASE_TRY(append(&t->pair, TEXT_POST_SECOND, 1, error));
     }
     return read_around(t, error);
 }
 
-bool formats_tokenizer_trims(const formats_tokenizer *t) {
+bool text_tokenizer_trims(const text_tokenizer *t) {
     return t->trims;
 }
 
-const int32_t *formats_tokenizer_around(const formats_tokenizer *t, bool behind, size_t *count) {
+const int32_t *text_tokenizer_around(const text_tokenizer *t, bool behind, size_t *count) {
     *count = behind ? t->after_count : t->before_count;
     return behind ? t->after : t->before;
 }
@@ -150,18 +150,18 @@ static void truncate_longest_first(size_t counts[2], size_t limit) {
     counts[1] = swapped ? less : more;
 }
 
-sifr_status formats_tokenizer_encode_pair(const formats_tokenizer *t, formats_tokenizer_scratch *s,
-                                          const formats_tokenizer_pair *pair,
-                                          formats_tokenizer_ids *ids, formats_tokenizer_ids *types,
-                                          bool *truncated, sifr_error *error) {
-    const formats_post *post = pair->second ? &t->pair : &t->single;
+sifr_status text_tokenizer_encode_pair(const text_tokenizer *t, text_tokenizer_scratch *s,
+                                       const text_tokenizer_pair *pair, text_tokenizer_ids *ids,
+                                       text_tokenizer_ids *types, bool *truncated,
+                                       sifr_error *error) {
+    const text_post *post = pair->second ? &t->pair : &t->single;
     size_t counts[2] = {0, 0}, around = 0, texts = pair->second ? 2 : 1;
     for (size_t i = 0; i < post->count; i++) around += post->items[i].id >= 0;
     for (size_t i = 0; i < texts; i++) {
         s->pair[i].count = 0;
-        BASE_TRY(formats_tokenizer_encode(t, s, i ? pair->second : pair->first,
-                                          i ? pair->second_size : pair->first_size, false,
-                                          &s->pair[i], error));
+        BASE_TRY(text_tokenizer_encode(t, s, i ? pair->second : pair->first,
+                                       i ? pair->second_size : pair->first_size, false, &s->pair[i],
+                                       error));
         counts[i] = s->pair[i].count;
     }
     *truncated = false;
@@ -178,8 +178,8 @@ sifr_status formats_tokenizer_encode_pair(const formats_tokenizer *t, formats_to
         *truncated = counts[0] + counts[1] < s->pair[0].count + (texts == 2 ? s->pair[1].count : 0);
     }
     for (size_t i = 0; i < post->count; i++) {
-        const formats_post_item *item = &post->items[i];
-        size_t which = item->id == FORMATS_POST_SECOND, count = item->id < 0 ? counts[which] : 1;
+        const text_post_item *item = &post->items[i];
+        size_t which = item->id == TEXT_POST_SECOND, count = item->id < 0 ? counts[which] : 1;
         const int32_t *from = item->id < 0 ? s->pair[which].ids : &item->id;
         BASE_TRY(base_grow(&ids->ids, &ids->room, ids->count + count, sizeof *ids->ids, error));
         BASE_TRY(

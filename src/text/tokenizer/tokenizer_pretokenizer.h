@@ -1,7 +1,7 @@
 /* The pre-tokenizer of a tokenizer.json: steps that cut a text into pieces, each of which the model
  * turns into ids by itself. */
-#ifndef FORMATS_TOKENIZER_PRETOKENIZER_H
-#define FORMATS_TOKENIZER_PRETOKENIZER_H
+#ifndef TEXT_TOKENIZER_PRETOKENIZER_H
+#define TEXT_TOKENIZER_PRETOKENIZER_H
 
 #include <jansson.h>
 
@@ -10,87 +10,85 @@
 #include "text/tokenizer/tokenizer_regex.h"
 #include "text/tokenizer/tokenizer_unicode.h"
 
-typedef enum formats_split_behavior {
-    FORMATS_REMOVED,
-    FORMATS_ISOLATED,
-    FORMATS_CONTIGUOUS,
-    FORMATS_MERGED_WITH_PREVIOUS,
-    FORMATS_MERGED_WITH_NEXT
-} formats_split_behavior;
+typedef enum text_split_behavior {
+    TEXT_REMOVED,
+    TEXT_ISOLATED,
+    TEXT_CONTIGUOUS,
+    TEXT_MERGED_WITH_PREVIOUS,
+    TEXT_MERGED_WITH_NEXT
+} text_split_behavior;
 
-typedef enum formats_pretokenizer_kind {
-    FORMATS_PRETOKENIZER_BYTES, /* ByteLevel */
-    FORMATS_PRETOKENIZER_WHITESPACE,
-    FORMATS_PRETOKENIZER_WHITESPACE_SPLIT,
-    FORMATS_PRETOKENIZER_PUNCTUATION,
-    FORMATS_PRETOKENIZER_DIGITS,
-    FORMATS_PRETOKENIZER_SPLIT,
-    FORMATS_PRETOKENIZER_METASPACE,
-    FORMATS_PRETOKENIZER_DELIMITER,
-    FORMATS_PRETOKENIZER_BERT
-} formats_pretokenizer_kind;
+typedef enum text_pretokenizer_kind {
+    TEXT_PRETOKENIZER_BYTES, /* ByteLevel */
+    TEXT_PRETOKENIZER_WHITESPACE,
+    TEXT_PRETOKENIZER_WHITESPACE_SPLIT,
+    TEXT_PRETOKENIZER_PUNCTUATION,
+    TEXT_PRETOKENIZER_DIGITS,
+    TEXT_PRETOKENIZER_SPLIT,
+    TEXT_PRETOKENIZER_METASPACE,
+    TEXT_PRETOKENIZER_DELIMITER,
+    TEXT_PRETOKENIZER_BERT
+} text_pretokenizer_kind;
 
-typedef enum formats_prepend {
-    FORMATS_PREPEND_ALWAYS,
-    FORMATS_PREPEND_FIRST,
-    FORMATS_PREPEND_NEVER
-} formats_prepend;
+typedef enum text_prepend {
+    TEXT_PREPEND_ALWAYS,
+    TEXT_PREPEND_FIRST,
+    TEXT_PREPEND_NEVER
+} text_prepend;
 
-typedef struct formats_pretokenizer_step {
-    formats_pretokenizer_kind kind;
-    formats_split_behavior behavior;
+typedef struct text_pretokenizer_step {
+    text_pretokenizer_kind kind;
+    text_split_behavior behavior;
     bool invert;       /* of SPLIT */
     bool prefix_space; /* of BYTES */
     bool splits;       /* of BYTES: by GPT-2's pattern; of METASPACE */
     bool in_alphabet;  /* of BYTES: a step comes behind it, which sees the byte alphabet */
-    formats_prepend prepend;
+    text_prepend prepend;
     uint32_t character; /* of METASPACE, DELIMITER */
-    formats_regex *regex;
-    int known; /* a formats_split_kind that is this SPLIT, or -1 */
-} formats_pretokenizer_step;
+    text_regex *regex;
+    int known; /* a text_split_kind that is this SPLIT, or -1 */
+} text_pretokenizer_step;
 
-typedef struct formats_pretokenizer {
-    formats_pretokenizer_step steps[FORMATS_STEPS_AT_MOST];
+typedef struct text_pretokenizer {
+    text_pretokenizer_step steps[TEXT_STEPS_AT_MOST];
     size_t count;
     bool bytes; /* a ByteLevel is among them */
-} formats_pretokenizer;
+} text_pretokenizer;
 
-typedef struct formats_piece {
+typedef struct text_piece {
     size_t start, stop;
     bool first; /* it begins where the whole text does */
-} formats_piece;
+} text_piece;
 
-typedef struct formats_pieces {
-    formats_piece *items;
+typedef struct text_pieces {
+    text_piece *items;
     size_t count, room;
-} formats_pieces;
+} text_pieces;
 
 /* Start with {0}. */
-typedef struct formats_pretokenizer_state {
-    formats_pieces pieces[2];
-    formats_tokenizer_text text[2];
-    formats_regex_state regex;
-} formats_pretokenizer_state;
+typedef struct text_pretokenizer_state {
+    text_pieces pieces[2];
+    text_tokenizer_text text[2];
+    text_regex_state regex;
+} text_pretokenizer_state;
 
-sifr_status formats_pretokenizer_read(formats_pretokenizer *pretokenizer, const json_t *part,
-                                      const char *name, sifr_error *error) SIFR_MUST_CHECK;
-void formats_pretokenizer_free(formats_pretokenizer *pretokenizer);
+sifr_status text_pretokenizer_read(text_pretokenizer *pretokenizer, const json_t *part,
+                                   const char *name, sifr_error *error) SIFR_MUST_CHECK;
+void text_pretokenizer_free(text_pretokenizer *pretokenizer);
 /* Metaspace's members, which its decoder shares. */
-sifr_status formats_metaspace_read(const json_t *part, const char *name, uint32_t *character,
-                                   formats_prepend *prepend, sifr_error *error) SIFR_MUST_CHECK;
+sifr_status text_metaspace_read(const json_t *part, const char *name, uint32_t *character,
+                                text_prepend *prepend, sifr_error *error) SIFR_MUST_CHECK;
 
 /* The pieces of a stretch of normalized text; they lie in *text, which may become another. `first`:
  * nothing comes before the stretch. */
-sifr_status formats_pretokenizer_apply(const formats_pretokenizer *pretokenizer,
-                                       const formats_unicode *unicode,
-                                       formats_pretokenizer_state *state, bool first,
-                                       const uint8_t **text, size_t *size,
-                                       const formats_pieces **out,
-                                       sifr_error *error) SIFR_MUST_CHECK;
-void formats_pretokenizer_state_free(formats_pretokenizer_state *state);
+sifr_status text_pretokenizer_apply(const text_pretokenizer *pretokenizer,
+                                    const text_unicode *unicode, text_pretokenizer_state *state,
+                                    bool first, const uint8_t **text, size_t *size,
+                                    const text_pieces **out, sifr_error *error) SIFR_MUST_CHECK;
+void text_pretokenizer_state_free(text_pretokenizer_state *state);
 
 /* Whether a piece always ends between an ASCII letter and a blank behind it, and the pieces before
  * and behind do not depend on each other. */
-bool formats_pretokenizer_cut_is_safe(const formats_pretokenizer *pretokenizer);
+bool text_pretokenizer_cut_is_safe(const text_pretokenizer *pretokenizer);
 
 #endif

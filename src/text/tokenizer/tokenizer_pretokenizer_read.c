@@ -8,20 +8,20 @@
 #include "text/tokenizer/tokenizer_pretokenizer.h"
 
 static sifr_status read_behavior(const json_t *part, const char *fallback, const char *name,
-                                 formats_split_behavior *out, sifr_error *error) {
+                                 text_split_behavior *out, sifr_error *error) {
     static const char *const names[] = {"Removed", "Isolated", "Contiguous", "MergedWithPrevious",
                                         "MergedWithNext"};
     const char *text;
     BASE_TRY(base_json_string(part, "behavior", fallback, &text, name, error));
     for (int i = 0; i < 5; i++) {
         if (text && strcmp(text, names[i]) == 0) {
-            *out = (formats_split_behavior)i;
+            *out = (text_split_behavior)i;
             return SIFR_OK;
         }
     }
-    return formats_tokenizer_refuse(error, name, "pre_tokenizer behavior", text ? text : "(none)",
-                                    "Removed, Isolated, Contiguous, MergedWithPrevious, "
-                                    "MergedWithNext");
+    return text_tokenizer_refuse(error, name, "pre_tokenizer behavior", text ? text : "(none)",
+                                 "Removed, Isolated, Contiguous, MergedWithPrevious, "
+                                 "MergedWithNext");
 }
 
 static sifr_status read_character(const json_t *part, const char *key, const char *name,
@@ -29,15 +29,15 @@ static sifr_status read_character(const json_t *part, const char *key, const cha
     const char *text;
     size_t length = 0;
     BASE_TRY(base_json_string(part, key, "", &text, name, error));
-    if (*text) *out = formats_utf8_get((const uint8_t *)text, &length);
+    if (*text) *out = text_utf8_get((const uint8_t *)text, &length);
     if (!*text || text[length])
         return base_fail(error, SIFR_USAGE, "%s: \"%s\" must be one character, not \"%.40s\"", name,
                          key, text);
     return SIFR_OK;
 }
 
-sifr_status formats_metaspace_read(const json_t *part, const char *name, uint32_t *character,
-                                   formats_prepend *prepend, sifr_error *error) {
+sifr_status text_metaspace_read(const json_t *part, const char *name, uint32_t *character,
+                                text_prepend *prepend, sifr_error *error) {
     const char *scheme;
     bool prefix;
     BASE_TRY(read_character(part, "replacement", name, character, error));
@@ -47,50 +47,49 @@ sifr_status formats_metaspace_read(const json_t *part, const char *name, uint32_
     static const char *const names[] = {"always", "first", "never"};
     for (int i = 0; i < 3; i++) {
         if (strcmp(scheme, names[i]) == 0) {
-            *prepend = (formats_prepend)i;
+            *prepend = (text_prepend)i;
             return SIFR_OK;
         }
     }
-    return formats_tokenizer_refuse(error, name, "Metaspace prepend_scheme", scheme,
-                                    "always, first, never");
+    return text_tokenizer_refuse(error, name, "Metaspace prepend_scheme", scheme,
+                                 "always, first, never");
 }
 
 /* A pattern that has a scanner of its own, and a behavior that keeps every piece. */
-static int known_split(const formats_pretokenizer_step *step) {
-    const char *pattern = formats_regex_pattern(step->regex);
-    if (!(step->behavior == FORMATS_ISOLATED ||
-          (step->behavior == FORMATS_REMOVED && step->invert)))
+static int known_split(const text_pretokenizer_step *step) {
+    const char *pattern = text_regex_pattern(step->regex);
+    if (!(step->behavior == TEXT_ISOLATED || (step->behavior == TEXT_REMOVED && step->invert)))
         return -1;
-    for (int kind = FORMATS_SPLIT_GPT2; kind <= FORMATS_SPLIT_QWEN2; kind++) {
-        if (strcmp(pattern, formats_split_regex((formats_split_kind)kind)) == 0) return kind;
+    for (int kind = TEXT_SPLIT_GPT2; kind <= TEXT_SPLIT_QWEN2; kind++) {
+        if (strcmp(pattern, text_split_regex((text_split_kind)kind)) == 0) return kind;
     }
     return -1;
 }
 
-static sifr_status read_step(formats_pretokenizer_step *step, const json_t *part, const char *name,
+static sifr_status read_step(text_pretokenizer_step *step, const json_t *part, const char *name,
                              sifr_error *error) {
     bool individual;
     switch (step->kind) {
-    case FORMATS_PRETOKENIZER_BYTES:
+    case TEXT_PRETOKENIZER_BYTES:
         BASE_TRY(base_json_bool(part, "add_prefix_space", true, &step->prefix_space, name, error));
         return base_json_bool(part, "use_regex", true, &step->splits, name, error);
-    case FORMATS_PRETOKENIZER_PUNCTUATION:
+    case TEXT_PRETOKENIZER_PUNCTUATION:
         return read_behavior(part, "Isolated", name, &step->behavior, error);
-    case FORMATS_PRETOKENIZER_DIGITS:
+    case TEXT_PRETOKENIZER_DIGITS:
         BASE_TRY(base_json_bool(part, "individual_digits", false, &individual, name, error));
-        step->behavior = individual ? FORMATS_ISOLATED : FORMATS_CONTIGUOUS;
+        step->behavior = individual ? TEXT_ISOLATED : TEXT_CONTIGUOUS;
         return SIFR_OK;
-    case FORMATS_PRETOKENIZER_SPLIT:
-        BASE_TRY(formats_pattern_read(part, name, &step->regex, NULL, error));
+    case TEXT_PRETOKENIZER_SPLIT:
+        BASE_TRY(text_pattern_read(part, name, &step->regex, NULL, error));
         BASE_TRY(base_json_bool(part, "invert", false, &step->invert, name, error));
         BASE_TRY(read_behavior(part, NULL, name, &step->behavior, error));
         step->known = known_split(step);
         return SIFR_OK;
-    case FORMATS_PRETOKENIZER_METASPACE:
-        step->behavior = FORMATS_MERGED_WITH_NEXT;
+    case TEXT_PRETOKENIZER_METASPACE:
+        step->behavior = TEXT_MERGED_WITH_NEXT;
         BASE_TRY(base_json_bool(part, "split", true, &step->splits, name, error));
-        return formats_metaspace_read(part, name, &step->character, &step->prepend, error);
-    case FORMATS_PRETOKENIZER_DELIMITER:
+        return text_metaspace_read(part, name, &step->character, &step->prepend, error);
+    case TEXT_PRETOKENIZER_DELIMITER:
         return read_character(part, "delimiter", name, &step->character, error);
     default:
         return SIFR_OK;
@@ -99,44 +98,44 @@ static sifr_status read_step(formats_pretokenizer_step *step, const json_t *part
 
 static const struct {
     const char *type;
-    formats_pretokenizer_kind kind;
+    text_pretokenizer_kind kind;
 } kinds[] = {
-    {"ByteLevel", FORMATS_PRETOKENIZER_BYTES},
-    {"Whitespace", FORMATS_PRETOKENIZER_WHITESPACE},
-    {"WhitespaceSplit", FORMATS_PRETOKENIZER_WHITESPACE_SPLIT},
-    {"Punctuation", FORMATS_PRETOKENIZER_PUNCTUATION},
-    {"Digits", FORMATS_PRETOKENIZER_DIGITS},
-    {"Split", FORMATS_PRETOKENIZER_SPLIT},
-    {"Metaspace", FORMATS_PRETOKENIZER_METASPACE},
-    {"CharDelimiterSplit", FORMATS_PRETOKENIZER_DELIMITER},
-    {"BertPreTokenizer", FORMATS_PRETOKENIZER_BERT},
+    {"ByteLevel", TEXT_PRETOKENIZER_BYTES},
+    {"Whitespace", TEXT_PRETOKENIZER_WHITESPACE},
+    {"WhitespaceSplit", TEXT_PRETOKENIZER_WHITESPACE_SPLIT},
+    {"Punctuation", TEXT_PRETOKENIZER_PUNCTUATION},
+    {"Digits", TEXT_PRETOKENIZER_DIGITS},
+    {"Split", TEXT_PRETOKENIZER_SPLIT},
+    {"Metaspace", TEXT_PRETOKENIZER_METASPACE},
+    {"CharDelimiterSplit", TEXT_PRETOKENIZER_DELIMITER},
+    {"BertPreTokenizer", TEXT_PRETOKENIZER_BERT},
 };
 
-sifr_status formats_pretokenizer_read(formats_pretokenizer *p, const json_t *part, const char *name,
-                                      sifr_error *error) {
-    const json_t *list[FORMATS_STEPS_AT_MOST];
+sifr_status text_pretokenizer_read(text_pretokenizer *p, const json_t *part, const char *name,
+                                   sifr_error *error) {
+    const json_t *list[TEXT_STEPS_AT_MOST];
     size_t count, of = sizeof kinds / sizeof *kinds;
-    BASE_TRY(formats_tokenizer_flatten(part, "pre_tokenizer", "pretokenizers", name, list, &count,
-                                       error));
+    BASE_TRY(
+        text_tokenizer_flatten(part, "pre_tokenizer", "pretokenizers", name, list, &count, error));
     for (size_t i = 0; i < count; i++) {
-        formats_pretokenizer_step *step = &p->steps[i];
+        text_pretokenizer_step *step = &p->steps[i];
         const char *type = json_string_value(json_object_get(list[i], "type"));
         size_t k = 0;
         while (k < of && (!type || strcmp(type, kinds[k].type) != 0)) k++;
         if (k == of)
-            return formats_tokenizer_refuse(error, name, "pre_tokenizer", type ? type : "(no type)",
-                                            "ByteLevel, Whitespace, WhitespaceSplit, Punctuation, "
-                                            "Digits, Split, Metaspace, CharDelimiterSplit, "
-                                            "BertPreTokenizer, Sequence");
-        *step = (formats_pretokenizer_step){.kind = kinds[k].kind, .known = -1};
+            return text_tokenizer_refuse(error, name, "pre_tokenizer", type ? type : "(no type)",
+                                         "ByteLevel, Whitespace, WhitespaceSplit, Punctuation, "
+                                         "Digits, Split, Metaspace, CharDelimiterSplit, "
+                                         "BertPreTokenizer, Sequence");
+        *step = (text_pretokenizer_step){.kind = kinds[k].kind, .known = -1};
         p->count = i + 1; /* what a step holds is freed also where reading it fails */
         BASE_TRY(read_step(step, list[i], name, error));
-        bool writes = step->kind == FORMATS_PRETOKENIZER_BYTES ||
-                      step->kind == FORMATS_PRETOKENIZER_METASPACE;
+        bool writes =
+            step->kind == TEXT_PRETOKENIZER_BYTES || step->kind == TEXT_PRETOKENIZER_METASPACE;
         if (p->bytes && writes)
-            return formats_tokenizer_refuse(error, name, "pre_tokenizer behind a ByteLevel", type,
-                                            "steps that only split");
-        if (step->kind == FORMATS_PRETOKENIZER_BYTES) {
+            return text_tokenizer_refuse(error, name, "pre_tokenizer behind a ByteLevel", type,
+                                         "steps that only split");
+        if (step->kind == TEXT_PRETOKENIZER_BYTES) {
             p->bytes = true;
             step->in_alphabet = i + 1 < count;
         }
@@ -144,8 +143,7 @@ sifr_status formats_pretokenizer_read(formats_pretokenizer *p, const json_t *par
     return SIFR_OK;
 }
 
-void formats_pretokenizer_free(formats_pretokenizer *pretokenizer) {
-    for (size_t i = 0; i < pretokenizer->count; i++)
-        formats_regex_free(pretokenizer->steps[i].regex);
+void text_pretokenizer_free(text_pretokenizer *pretokenizer) {
+    for (size_t i = 0; i < pretokenizer->count; i++) text_regex_free(pretokenizer->steps[i].regex);
     pretokenizer->count = 0;
 }

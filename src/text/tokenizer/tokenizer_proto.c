@@ -17,7 +17,7 @@ typedef struct reader {
 typedef struct field {
     uint64_t number;
     uint64_t value; /* a varint, or the bits of a fixed number */
-    formats_span span;
+    text_span span;
     int wire; /* 0: varint, 1: 8 bytes, 2: span, 5: 4 bytes */
     size_t offset;
 } field;
@@ -69,7 +69,7 @@ static sifr_status read_field(reader *r, field *out, sifr_error *error) {
         BASE_TRY(read_varint(r, &length, error));
         if (length > (uint64_t)(r->end - r->at))
             return damaged(r, out->offset, "a field that is longer than what is left", error);
-        out->span = (formats_span){(const char *)r->at, (size_t)length};
+        out->span = (text_span){(const char *)r->at, (size_t)length};
         r->at += length;
         return SIFR_OK;
     default:
@@ -91,18 +91,18 @@ static sifr_status expect(const reader *r, const field *f, int wire, sifr_error 
 static sifr_status check_text(const reader *r, const field *f, sifr_error *error) {
     const uint8_t *bytes = (const uint8_t *)f->span.bytes;
     BASE_TRY(expect(r, f, 2, error));
-    if (f->span.size > FORMATS_PIECE_LENGTH)
+    if (f->span.size > TEXT_PIECE_LENGTH)
         return base_fail(error, SIFR_USAGE,
                          "%s: byte %zu: a piece of %zu bytes; at most %d are supported", r->name,
-                         f->offset, f->span.size, FORMATS_PIECE_LENGTH);
-    if (formats_utf8_valid(bytes, f->span.size) != f->span.size ||
+                         f->offset, f->span.size, TEXT_PIECE_LENGTH);
+    if (text_utf8_valid(bytes, f->span.size) != f->span.size ||
         (f->span.size && memchr(bytes, 0, f->span.size)))
         return damaged(r, f->offset, "a piece that is not UTF-8 text", error);
     return SIFR_OK;
 }
 
-static sifr_status read_piece(reader r, formats_proto *proto, sifr_error *error) {
-    formats_proto_piece piece = {.type = FORMATS_PIECE_NORMAL};
+static sifr_status read_piece(reader r, text_proto *proto, sifr_error *error) {
+    text_proto_piece piece = {.type = TEXT_PIECE_NORMAL};
     size_t offset = (size_t)(r.at - r.begin);
     field f;
     while (r.at < r.end) {
@@ -128,7 +128,7 @@ static sifr_status read_piece(reader r, formats_proto *proto, sifr_error *error)
     return SIFR_OK;
 }
 
-static sifr_status read_trainer(reader r, formats_proto *proto, sifr_error *error) {
+static sifr_status read_trainer(reader r, text_proto *proto, sifr_error *error) {
     field f;
     while (r.at < r.end) {
         BASE_TRY(read_field(&r, &f, error));
@@ -137,10 +137,10 @@ static sifr_status read_trainer(reader r, formats_proto *proto, sifr_error *erro
                           : f.number == 41 ? &proto->bos_id
                           : f.number == 42 ? &proto->eos_id
                                            : NULL;
-        formats_span *text = f.number == 45   ? &proto->unk_piece
-                             : f.number == 46 ? &proto->bos_piece
-                             : f.number == 47 ? &proto->eos_piece
-                                              : NULL;
+        text_span *text = f.number == 45   ? &proto->unk_piece
+                          : f.number == 46 ? &proto->bos_piece
+                          : f.number == 47 ? &proto->eos_piece
+                                           : NULL;
         if (number) {
             BASE_TRY(expect(&r, &f, 0, error));
             *number = (int32_t)(uint32_t)f.value;
@@ -155,7 +155,7 @@ static sifr_status read_trainer(reader r, formats_proto *proto, sifr_error *erro
     return SIFR_OK;
 }
 
-static sifr_status read_normalizer(reader r, formats_proto *proto, sifr_error *error) {
+static sifr_status read_normalizer(reader r, text_proto *proto, sifr_error *error) {
     field f;
     while (r.at < r.end) {
         BASE_TRY(read_field(&r, &f, error));
@@ -174,40 +174,40 @@ static sifr_status read_normalizer(reader r, formats_proto *proto, sifr_error *e
     return SIFR_OK;
 }
 
-static sifr_status read_denormalizer(reader r, formats_proto *proto, sifr_error *error) {
-    formats_proto of = {0};
+static sifr_status read_denormalizer(reader r, text_proto *proto, sifr_error *error) {
+    text_proto of = {0};
     BASE_TRY(read_normalizer(r, &of, error));
     proto->denormalizes = of.charsmap.size > 0;
     return SIFR_OK;
 }
 
-static sifr_status check_repeats(const formats_proto *proto, const char *name, sifr_error *error) {
-    formats_table seen = {0};
+static sifr_status check_repeats(const text_proto *proto, const char *name, sifr_error *error) {
+    text_table seen = {0};
     sifr_status status = SIFR_OK;
     for (size_t i = 0, there; i < proto->count && status == SIFR_OK; i++) {
-        const formats_span *text = &proto->pieces[i].text;
+        const text_span *text = &proto->pieces[i].text;
         bool added;
-        status = formats_table_add(&seen, text->bytes, text->size, &there, &added, error);
+        status = text_table_add(&seen, text->bytes, text->size, &there, &added, error);
         if (status == SIFR_OK && !added)
             status = base_fail(error, SIFR_USAGE, "%s: pieces %zu and %zu are both \"%.*s\"", name,
                                there, i, (int)(text->size < 60 ? text->size : 60), text->bytes);
     }
-    formats_table_free(&seen);
+    text_table_free(&seen);
     return status;
 }
 
-sifr_status formats_proto_read(const void *bytes, size_t size, const char *name, formats_proto *out,
-                               sifr_error *error) {
+sifr_status text_proto_read(const void *bytes, size_t size, const char *name, text_proto *out,
+                            sifr_error *error) {
     static const char unknown[] = "<unk>", begin[] = "<s>", end[] = "</s>"; /* sentencepiece's */
     reader r = {bytes, bytes, (const uint8_t *)bytes + size, name};
     field f;
     sifr_status status = SIFR_OK;
-    *out = (formats_proto){.model_type = FORMATS_PROTO_UNIGRAM,
-                           .bos_id = 1,
-                           .eos_id = 2,
-                           .dummy_prefix = true,
-                           .remove_extra_whitespaces = true,
-                           .escape_whitespaces = true};
+    *out = (text_proto){.model_type = TEXT_PROTO_UNIGRAM,
+                        .bos_id = 1,
+                        .eos_id = 2,
+                        .dummy_prefix = true,
+                        .remove_extra_whitespaces = true,
+                        .escape_whitespaces = true};
     while (r.at < r.end) {
         BASE_TRY_GOTO(status, read_field(&r, &f, error), done);
         if (f.number < 1 || f.number > 5 || f.number == 4) continue;
@@ -221,15 +221,15 @@ sifr_status formats_proto_read(const void *bytes, size_t size, const char *name,
     }
     if (!out->count) status = damaged(&r, size, "the file ends without a piece", error);
     if (status == SIFR_OK) status = check_repeats(out, name, error);
-    if (!out->unk_piece.size) out->unk_piece = (formats_span){unknown, sizeof unknown - 1};
-    if (!out->bos_piece.size) out->bos_piece = (formats_span){begin, sizeof begin - 1};
-    if (!out->eos_piece.size) out->eos_piece = (formats_span){end, sizeof end - 1};
+    if (!out->unk_piece.size) out->unk_piece = (text_span){unknown, sizeof unknown - 1};
+    if (!out->bos_piece.size) out->bos_piece = (text_span){begin, sizeof begin - 1};
+    if (!out->eos_piece.size) out->eos_piece = (text_span){end, sizeof end - 1};
 done:
-    if (status != SIFR_OK) formats_proto_free(out);
+    if (status != SIFR_OK) text_proto_free(out);
     return status;
 }
 
-void formats_proto_free(formats_proto *proto) {
+void text_proto_free(text_proto *proto) {
     free(proto->pieces);
-    *proto = (formats_proto){0};
+    *proto = (text_proto){0};
 }

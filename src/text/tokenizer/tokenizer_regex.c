@@ -31,10 +31,10 @@ typedef struct node {
 typedef struct parser {
     const uint8_t *begin, *p, *end;
     const char *name;
-    formats_regex *regex;
+    text_regex *regex;
     node *nodes;
     size_t node_count, node_room;
-    formats_regex_item *items;
+    text_regex_item *items;
     size_t item_count, item_room;
     bool any_case;
     int depth;
@@ -55,7 +55,7 @@ static sifr_status add_node(parser *s, node value, uint32_t *out) {
     return SIFR_OK;
 }
 
-static sifr_status add_item(parser *s, formats_regex_item item) {
+static sifr_status add_item(parser *s, text_regex_item item) {
     if (s->item_count >= ITEMS_AT_MOST) return refuse(s, s->p, "a class of too many members");
     BASE_TRY(base_grow(&s->items, &s->item_room, s->item_count + 1, sizeof *s->items, s->error));
     s->items[s->item_count++] = item;
@@ -69,7 +69,7 @@ static bool looking_at(const parser *s, const char *text) {
 
 static uint32_t take(parser *s) {
     size_t length;
-    uint32_t c = formats_utf8_get(s->p, &length);
+    uint32_t c = text_utf8_get(s->p, &length);
     s->p += length;
     return c;
 }
@@ -103,9 +103,9 @@ static sifr_status take_property(parser *s, bool negated, const uint8_t *at) {
     const char *name = (const char *)s->p + 1;
     size_t size = (size_t)(close - s->p) - 1;
     if (size && *name == '^') name++, size--, negated = !negated;
-    formats_regex_item item = {FORMATS_ITEM_KINDS, negated, formats_regex_kinds(name, size), 0};
-    if (size == 3 && memcmp(name, "Han", 3) == 0) item.what = FORMATS_ITEM_HAN;
-    if (item.what == FORMATS_ITEM_KINDS && !item.low)
+    text_regex_item item = {TEXT_ITEM_KINDS, negated, text_regex_kinds(name, size), 0};
+    if (size == 3 && memcmp(name, "Han", 3) == 0) item.what = TEXT_ITEM_HAN;
+    if (item.what == TEXT_ITEM_KINDS && !item.low)
         return refuse(s, at, "a \\p of another name than the general categories and Han");
     s->p = close + 1;
     return add_item(s, item);
@@ -118,7 +118,7 @@ static sifr_status take_escape(parser *s, bool *single, uint32_t *c) {
     if (s->p == s->end) return refuse(s, at, "a backslash at its end");
     *single = false;
     *c = take(s);
-    formats_regex_item item = {FORMATS_ITEM_SPACE, false, 0, 0};
+    text_regex_item item = {TEXT_ITEM_SPACE, false, 0, 0};
     switch (*c) {
     case 'S':
     case 's':
@@ -126,11 +126,11 @@ static sifr_status take_escape(parser *s, bool *single, uint32_t *c) {
         return add_item(s, item);
     case 'D':
     case 'd':
-        item = (formats_regex_item){FORMATS_ITEM_KINDS, *c == 'D', formats_regex_kinds("Nd", 2), 0};
+        item = (text_regex_item){TEXT_ITEM_KINDS, *c == 'D', text_regex_kinds("Nd", 2), 0};
         return add_item(s, item);
     case 'W':
     case 'w':
-        item = (formats_regex_item){FORMATS_ITEM_WORD, *c == 'W', 0, 0};
+        item = (text_regex_item){TEXT_ITEM_WORD, *c == 'W', 0, 0};
         return add_item(s, item);
     case 'P':
     case 'p':
@@ -158,7 +158,7 @@ static sifr_status take_class(parser *s) {
     const uint8_t *at = s->p - 1;
     bool first = true, negated = s->p < s->end && *s->p == '^';
     if (++s->depth > DEPTH) return refuse(s, at, "classes nested too deep");
-    BASE_TRY(add_item(s, (formats_regex_item){FORMATS_ITEM_OPEN, negated, 0, 0}));
+    BASE_TRY(add_item(s, (text_regex_item){TEXT_ITEM_OPEN, negated, 0, 0}));
     if (negated) s->p++;
     for (;; first = false) {
         bool single = true;
@@ -181,27 +181,27 @@ static sifr_status take_class(parser *s) {
             if (high == '\\') BASE_TRY(take_escape(s, &single, &high));
             if (!single || high < low) return refuse(s, dash, "a range that is none");
         }
-        BASE_TRY(add_item(s, (formats_regex_item){FORMATS_ITEM_RANGE, false, low, high}));
+        BASE_TRY(add_item(s, (text_regex_item){TEXT_ITEM_RANGE, false, low, high}));
     }
     s->p++;
     s->depth--;
-    return add_item(s, (formats_regex_item){FORMATS_ITEM_CLOSE, false, 0, 0});
+    return add_item(s, (text_regex_item){TEXT_ITEM_CLOSE, false, 0, 0});
 }
 
 /* A node for the class that the items since `from` describe. */
 static sifr_status end_class(parser *s, uint32_t *out) {
     uint32_t index;
     sifr_status status =
-        formats_regex_add_class(s->regex, s->items, s->item_count, s->any_case, &index, s->error);
+        text_regex_add_class(s->regex, s->items, s->item_count, s->any_case, &index, s->error);
     if (status != SIFR_OK) return base_fail_in(s->error, status, "%s", s->name);
     s->item_count = 0;
     return add_node(s, (node){.kind = NODE_CLASS, .a = index}, out);
 }
 
-static sifr_status one_class(parser *s, formats_regex_item item, uint32_t *out) {
-    BASE_TRY(add_item(s, (formats_regex_item){FORMATS_ITEM_OPEN, false, 0, 0}));
+static sifr_status one_class(parser *s, text_regex_item item, uint32_t *out) {
+    BASE_TRY(add_item(s, (text_regex_item){TEXT_ITEM_OPEN, false, 0, 0}));
     BASE_TRY(add_item(s, item));
-    BASE_TRY(add_item(s, (formats_regex_item){FORMATS_ITEM_CLOSE, false, 0, 0}));
+    BASE_TRY(add_item(s, (text_regex_item){TEXT_ITEM_CLOSE, false, 0, 0}));
     return end_class(s, out);
 }
 
@@ -211,7 +211,7 @@ static sifr_status take_either(parser *s, uint32_t *out);
 static sifr_status take_group(parser *s, uint32_t *out) {
     const uint8_t *at = s->p - 1;
     bool any_case = s->any_case;
-    formats_regex_op op = FORMATS_REGEX_MATCH; /* none */
+    text_regex_op op = TEXT_REGEX_MATCH; /* none */
     if (looking_at(s, "?:")) {
         s->p += 2;
     } else if (looking_at(s, "?i:")) {
@@ -222,9 +222,9 @@ static sifr_status take_group(parser *s, uint32_t *out) {
         s->any_case = true;
         return take_either(s, out);
     } else if (looking_at(s, "?=") || looking_at(s, "?!") || looking_at(s, "?>")) {
-        op = s->p[1] == '='   ? FORMATS_REGEX_LOOK
-             : s->p[1] == '!' ? FORMATS_REGEX_REFUSE
-                              : FORMATS_REGEX_ATOMIC;
+        op = s->p[1] == '='   ? TEXT_REGEX_LOOK
+             : s->p[1] == '!' ? TEXT_REGEX_REFUSE
+                              : TEXT_REGEX_ATOMIC;
         s->p += 2;
     } else if (looking_at(s, "?")) {
         return refuse(s, at, "a group of another kind");
@@ -233,7 +233,7 @@ static sifr_status take_group(parser *s, uint32_t *out) {
     if (s->p == s->end || *s->p != ')') return refuse(s, at, "a group without an end");
     s->p++;
     s->any_case = any_case;
-    if (op == FORMATS_REGEX_MATCH) return SIFR_OK;
+    if (op == TEXT_REGEX_MATCH) return SIFR_OK;
     return add_node(s, (node){.kind = NODE_AHEAD, .a = op, .child = *out}, out);
 }
 
@@ -248,11 +248,11 @@ static sifr_status take_atom(parser *s, uint32_t *out) {
         BASE_TRY(take_class(s));
         return end_class(s, out);
     case '.':
-        return one_class(s, (formats_regex_item){FORMATS_ITEM_RANGE, true, '\n', '\n'}, out);
+        return one_class(s, (text_regex_item){TEXT_ITEM_RANGE, true, '\n', '\n'}, out);
     case '^':
-        return add_node(s, (node){.kind = NODE_ANCHOR, .a = FORMATS_REGEX_LINE_BEGIN}, out);
+        return add_node(s, (node){.kind = NODE_ANCHOR, .a = TEXT_REGEX_LINE_BEGIN}, out);
     case '$':
-        return add_node(s, (node){.kind = NODE_ANCHOR, .a = FORMATS_REGEX_LINE_END}, out);
+        return add_node(s, (node){.kind = NODE_ANCHOR, .a = TEXT_REGEX_LINE_END}, out);
     case '*':
     case '+':
     case '?':
@@ -261,25 +261,25 @@ static sifr_status take_atom(parser *s, uint32_t *out) {
         break;
     }
     if (c == '\\' && s->p < s->end && (*s->p == 'A' || *s->p == 'z')) {
-        uint32_t op = *s->p++ == 'A' ? FORMATS_REGEX_TEXT_BEGIN : FORMATS_REGEX_TEXT_END;
+        uint32_t op = *s->p++ == 'A' ? TEXT_REGEX_TEXT_BEGIN : TEXT_REGEX_TEXT_END;
         return add_node(s, (node){.kind = NODE_ANCHOR, .a = op}, out);
     }
     if (c == '\\') {
-        BASE_TRY(add_item(s, (formats_regex_item){FORMATS_ITEM_OPEN, false, 0, 0}));
+        BASE_TRY(add_item(s, (text_regex_item){TEXT_ITEM_OPEN, false, 0, 0}));
         BASE_TRY(take_escape(s, &single, &c));
         if (!single) {
-            BASE_TRY(add_item(s, (formats_regex_item){FORMATS_ITEM_CLOSE, false, 0, 0}));
+            BASE_TRY(add_item(s, (text_regex_item){TEXT_ITEM_CLOSE, false, 0, 0}));
             return end_class(s, out);
         }
         s->item_count = 0;
     }
-    return one_class(s, (formats_regex_item){FORMATS_ITEM_RANGE, false, c, c}, out);
+    return one_class(s, (text_regex_item){TEXT_ITEM_RANGE, false, c, c}, out);
 }
 
 /* {m}, {m,}, {,n}, {m,n}; false: the brace is a character. */
 static bool take_bounds(parser *s, uint32_t *low, uint32_t *high) {
     const uint8_t *q = s->p + 1;
-    uint32_t bounds[2] = {0, FORMATS_REGEX_ENDLESS};
+    uint32_t bounds[2] = {0, TEXT_REGEX_ENDLESS};
     int digits[2] = {0, 0}, which = 0;
     for (; q < s->end && *q != '}'; q++) {
         if (*q == ',' && which == 0) {
@@ -300,7 +300,7 @@ static bool take_bounds(parser *s, uint32_t *low, uint32_t *high) {
 static sifr_status take_repeats(parser *s, uint32_t *out) {
     while (s->p < s->end) {
         const uint8_t *at = s->p;
-        node value = {.kind = NODE_REPEAT, .child = *out, .high = FORMATS_REGEX_ENDLESS};
+        node value = {.kind = NODE_REPEAT, .child = *out, .high = TEXT_REGEX_ENDLESS};
         bool braces = false;
         if (*s->p == '*' || *s->p == '+' || *s->p == '?') {
             if (*s->p == '+') value.low = 1;
@@ -309,7 +309,7 @@ static sifr_status take_repeats(parser *s, uint32_t *out) {
         } else if (*s->p == '{' && take_bounds(s, &value.low, &value.high)) {
             braces = true;
             if (value.low > REPEAT_AT_MOST || value.low > value.high ||
-                (value.high > REPEAT_AT_MOST && value.high != FORMATS_REGEX_ENDLESS))
+                (value.high > REPEAT_AT_MOST && value.high != TEXT_REGEX_ENDLESS))
                 return refuse(s, at, "bounds of a repeat");
         } else {
             return SIFR_OK;
@@ -372,7 +372,7 @@ static bool may_be_empty(const parser *s, uint32_t at) {
     case NODE_REPEAT:
         return n->low == 0 || may_be_empty(s, n->child);
     case NODE_AHEAD:
-        return n->a != FORMATS_REGEX_ATOMIC || may_be_empty(s, n->child);
+        return n->a != TEXT_REGEX_ATOMIC || may_be_empty(s, n->child);
     case NODE_SEQUENCE:
         for (uint32_t i = n->child; i; i = s->nodes[i - 1].next)
             if (!may_be_empty(s, i)) return false;
@@ -386,8 +386,8 @@ static bool may_be_empty(const parser *s, uint32_t at) {
     }
 }
 
-static sifr_status emit(parser *s, formats_regex_code code, uint32_t *at) {
-    formats_regex *r = s->regex;
+static sifr_status emit(parser *s, text_regex_code code, uint32_t *at) {
+    text_regex *r = s->regex;
     if (r->code_count >= CODE_AT_MOST)
         return refuse(s, s->begin, "repeats and alternatives of more than 4,096 steps");
     BASE_TRY(base_grow(&r->code, &r->code_room, r->code_count + 1, sizeof *r->code, s->error));
@@ -400,20 +400,20 @@ static sifr_status generate(parser *s, uint32_t at);
 
 /* One more turn of a repeat that may be left out. */
 static sifr_status generate_split(parser *s, bool lazy, uint32_t *at) {
-    BASE_TRY(emit(s, (formats_regex_code){.op = FORMATS_REGEX_SPLIT, .possessive = lazy}, at));
+    BASE_TRY(emit(s, (text_regex_code){.op = TEXT_REGEX_SPLIT, .possessive = lazy}, at));
     s->regex->code[*at].a = s->regex->code[*at].b = *at + 1;
     return SIFR_OK;
 }
 
 /* Where a SPLIT goes when it leaves the repeat. */
-static void leave_to(formats_regex *r, uint32_t split, uint32_t target) {
+static void leave_to(text_regex *r, uint32_t split, uint32_t target) {
     bool lazy = r->code[split].possessive;
     *(lazy ? &r->code[split].a : &r->code[split].b) = target;
     r->code[split].possessive = false;
 }
 
 static sifr_status generate_repeat(parser *s, const node *n) {
-    formats_regex *r = s->regex;
+    text_regex *r = s->regex;
     uint32_t at, splits[REPEAT_AT_MOST], count = 0, atomic = 0;
     const node *child = &s->nodes[n->child - 1];
     while (child->kind == NODE_EITHER && !s->nodes[child->child - 1].next) { /* (?:x) is x */
@@ -423,20 +423,20 @@ static sifr_status generate_repeat(parser *s, const node *n) {
     }
     if (child->kind == NODE_CLASS && !n->lazy)
         return emit(s,
-                    (formats_regex_code){.op = FORMATS_REGEX_RUN,
-                                         .possessive = n->possessive,
-                                         .a = child->a,
-                                         .low = n->low,
-                                         .high = n->high},
+                    (text_regex_code){.op = TEXT_REGEX_RUN,
+                                      .possessive = n->possessive,
+                                      .a = child->a,
+                                      .low = n->low,
+                                      .high = n->high},
                     &at);
-    if (n->high == FORMATS_REGEX_ENDLESS && may_be_empty(s, n->child))
+    if (n->high == TEXT_REGEX_ENDLESS && may_be_empty(s, n->child))
         return refuse(s, s->begin, "a repeat of what may be empty");
-    if (n->possessive) BASE_TRY(emit(s, (formats_regex_code){.op = FORMATS_REGEX_ATOMIC}, &atomic));
+    if (n->possessive) BASE_TRY(emit(s, (text_regex_code){.op = TEXT_REGEX_ATOMIC}, &atomic));
     for (uint32_t i = 0; i < n->low; i++) BASE_TRY(generate(s, n->child));
-    if (n->high == FORMATS_REGEX_ENDLESS) {
+    if (n->high == TEXT_REGEX_ENDLESS) {
         BASE_TRY(generate_split(s, n->lazy, &splits[count++]));
         BASE_TRY(generate(s, n->child));
-        BASE_TRY(emit(s, (formats_regex_code){.op = FORMATS_REGEX_JUMP, .a = splits[0]}, &at));
+        BASE_TRY(emit(s, (text_regex_code){.op = TEXT_REGEX_JUMP, .a = splits[0]}, &at));
     } else {
         for (uint32_t i = n->low; i < n->high; i++) {
             BASE_TRY(generate_split(s, n->lazy, &splits[count++]));
@@ -445,20 +445,20 @@ static sifr_status generate_repeat(parser *s, const node *n) {
     }
     for (uint32_t i = 0; i < count; i++) leave_to(r, splits[i], (uint32_t)r->code_count);
     if (!n->possessive) return SIFR_OK;
-    BASE_TRY(emit(s, (formats_regex_code){.op = FORMATS_REGEX_MATCH}, &at));
+    BASE_TRY(emit(s, (text_regex_code){.op = TEXT_REGEX_MATCH}, &at));
     r->code[atomic].a = at + 1;
     return SIFR_OK;
 }
 
 static sifr_status generate_either(parser *s, const node *n) {
-    formats_regex *r = s->regex;
+    text_regex *r = s->regex;
     uint32_t split, jump = UINT32_MAX, at;
     for (uint32_t i = n->child, next; i; i = next) {
         next = s->nodes[i - 1].next;
-        if (next) BASE_TRY(emit(s, (formats_regex_code){.op = FORMATS_REGEX_SPLIT}, &split));
+        if (next) BASE_TRY(emit(s, (text_regex_code){.op = TEXT_REGEX_SPLIT}, &split));
         BASE_TRY(generate(s, i));
         if (!next) break;
-        BASE_TRY(emit(s, (formats_regex_code){.op = FORMATS_REGEX_JUMP, .a = jump}, &jump));
+        BASE_TRY(emit(s, (text_regex_code){.op = TEXT_REGEX_JUMP, .a = jump}, &jump));
         r->code[split].a = split + 1;
         r->code[split].b = (uint32_t)r->code_count;
     }
@@ -474,9 +474,9 @@ static sifr_status generate(parser *s, uint32_t index) {
     uint32_t at, end;
     switch (n.kind) {
     case NODE_CLASS:
-        return emit(s, (formats_regex_code){.op = FORMATS_REGEX_CLASS, .a = n.a}, &at);
+        return emit(s, (text_regex_code){.op = TEXT_REGEX_CLASS, .a = n.a}, &at);
     case NODE_ANCHOR:
-        return emit(s, (formats_regex_code){.op = (formats_regex_op)n.a}, &at);
+        return emit(s, (text_regex_code){.op = (text_regex_op)n.a}, &at);
     case NODE_SEQUENCE:
         for (uint32_t i = n.child; i; i = s->nodes[i - 1].next) BASE_TRY(generate(s, i));
         return SIFR_OK;
@@ -485,9 +485,9 @@ static sifr_status generate(parser *s, uint32_t index) {
     case NODE_REPEAT:
         return generate_repeat(s, &n);
     case NODE_AHEAD:
-        BASE_TRY(emit(s, (formats_regex_code){.op = (formats_regex_op)n.a}, &at));
+        BASE_TRY(emit(s, (text_regex_code){.op = (text_regex_op)n.a}, &at));
         BASE_TRY(generate(s, n.child));
-        BASE_TRY(emit(s, (formats_regex_code){.op = FORMATS_REGEX_MATCH}, &end));
+        BASE_TRY(emit(s, (text_regex_code){.op = TEXT_REGEX_MATCH}, &end));
         s->regex->code[at].a = end + 1;
         return SIFR_OK;
     default:
@@ -496,31 +496,31 @@ static sifr_status generate(parser *s, uint32_t index) {
 }
 
 /* The bytes with which what the code from `pc` on matches may begin. */
-static void find_first(formats_regex *r, uint32_t pc, uint8_t *seen) {
+static void find_first(text_regex *r, uint32_t pc, uint8_t *seen) {
     for (; !seen[pc]; pc++) {
-        const formats_regex_code *code = &r->code[pc];
+        const text_regex_code *code = &r->code[pc];
         seen[pc] = 1;
         switch (code->op) {
-        case FORMATS_REGEX_MATCH:
+        case TEXT_REGEX_MATCH:
             memset(r->first, 0xFF, sizeof r->first); /* nothing before it was a character */
             return;
-        case FORMATS_REGEX_CLASS:
-        case FORMATS_REGEX_RUN:
+        case TEXT_REGEX_CLASS:
+        case TEXT_REGEX_RUN:
             r->first[0] |= r->classes[code->a].ascii[0];
             r->first[1] |= r->classes[code->a].ascii[1];
             r->first[2] = r->first[3] = UINT64_MAX;
-            if (code->op == FORMATS_REGEX_CLASS || code->low) return;
+            if (code->op == TEXT_REGEX_CLASS || code->low) return;
             break;
-        case FORMATS_REGEX_SPLIT:
+        case TEXT_REGEX_SPLIT:
             find_first(r, code->a, seen);
             pc = code->b - 1;
             break;
-        case FORMATS_REGEX_JUMP:
-        case FORMATS_REGEX_LOOK:
-        case FORMATS_REGEX_REFUSE:
+        case TEXT_REGEX_JUMP:
+        case TEXT_REGEX_LOOK:
+        case TEXT_REGEX_REFUSE:
             pc = code->a - 1;
             break;
-        case FORMATS_REGEX_ATOMIC:
+        case TEXT_REGEX_ATOMIC:
             memset(r->first, 0xFF, sizeof r->first);
             return;
         default:
@@ -534,15 +534,15 @@ static sifr_status finish(parser *s, uint32_t root) {
     uint8_t *seen;
     if (may_be_empty(s, root)) return refuse(s, s->begin, "a match that may be empty");
     BASE_TRY(generate(s, root));
-    BASE_TRY(emit(s, (formats_regex_code){.op = FORMATS_REGEX_MATCH}, &at));
+    BASE_TRY(emit(s, (text_regex_code){.op = TEXT_REGEX_MATCH}, &at));
     BASE_TRY(base_alloc(s->regex->code_count, 1, &seen, s->error));
     find_first(s->regex, 0, seen);
     free(seen);
     return SIFR_OK;
 }
 
-sifr_status formats_regex_compile(const char *pattern, const char *name, formats_regex **out,
-                                  sifr_error *error) {
+sifr_status text_regex_compile(const char *pattern, const char *name, text_regex **out,
+                               sifr_error *error) {
     parser s = {.begin = (const uint8_t *)pattern, .name = name, .error = error};
     uint32_t root;
     size_t size = strlen(pattern);
@@ -565,12 +565,12 @@ done:
     if (status == SIFR_OK)
         *out = s.regex;
     else
-        formats_regex_free(s.regex);
+        text_regex_free(s.regex);
     return status;
 }
 
-sifr_status formats_regex_literal(const char *text, const char *name, formats_regex **out,
-                                  sifr_error *error) {
+sifr_status text_regex_literal(const char *text, const char *name, text_regex **out,
+                               sifr_error *error) {
     static const char special[] = "\\^$.|?*+()[]{}";
     size_t size = strlen(text), used = 0;
     char *pattern;
@@ -580,16 +580,16 @@ sifr_status formats_regex_literal(const char *text, const char *name, formats_re
         if (strchr(special, text[i])) pattern[used++] = '\\';
         pattern[used++] = text[i];
     }
-    sifr_status status = formats_regex_compile(pattern, name, out, error);
+    sifr_status status = text_regex_compile(pattern, name, out, error);
     free(pattern);
     return status;
 }
 
-const char *formats_regex_pattern(const formats_regex *regex) {
+const char *text_regex_pattern(const text_regex *regex) {
     return regex->pattern;
 }
 
-void formats_regex_free(formats_regex *regex) {
+void text_regex_free(text_regex *regex) {
     if (!regex) return;
     free(regex->code);
     free(regex->classes);

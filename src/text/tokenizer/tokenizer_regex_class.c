@@ -9,7 +9,7 @@
 
 enum { CLASSES_AT_MOST = 64 };
 
-uint32_t formats_regex_kinds(const char *name, size_t size) {
+uint32_t text_regex_kinds(const char *name, size_t size) {
     static const char *const names[] = {"Cn", "Lu", "Ll", "Lt", "Lm", "Lo", "Mn", "Mc", "Me", "Nd",
                                         "Nl", "No", "Pc", "Pd", "Ps", "Pe", "Pi", "Pf", "Po", "Sm",
                                         "Sc", "Sk", "So", "Zs", "Zl", "Zp", "Cc", "Cf", "Cs", "Co"};
@@ -41,10 +41,10 @@ static bool is_han(uint32_t c) {
 enum { KIND = 31, WORD = 32, SPACE = 64, HAN = 128 };
 
 static uint8_t signature(uint32_t c) {
-    bool word = (c != 0x200C && c != 0x200D && formats_unicode_is_word(c)) || c == 0xB2 ||
-                c == 0xB3 || c == 0xB9 || (c >= 0xBC && c <= 0xBE);
-    return (uint8_t)(formats_unicode_kind(c) | (word ? WORD : 0) |
-                     (formats_unicode_is_space(c) ? SPACE : 0) | (is_han(c) ? HAN : 0));
+    bool word = (c != 0x200C && c != 0x200D && text_unicode_is_word(c)) || c == 0xB2 || c == 0xB3 ||
+                c == 0xB9 || (c >= 0xBC && c <= 0xBE);
+    return (uint8_t)(text_unicode_kind(c) | (word ? WORD : 0) |
+                     (text_unicode_is_space(c) ? SPACE : 0) | (is_han(c) ? HAN : 0));
 }
 
 /* Nothing is assigned in most planes: one character stands for its page. */
@@ -53,7 +53,7 @@ static bool is_alike(uint32_t page) {
 }
 
 /* Of all code points, made for the first class that asks. */
-static sifr_status sign(formats_regex *regex, sifr_error *error) {
+static sifr_status sign(text_regex *regex, sifr_error *error) {
     if (regex->signatures) return SIFR_OK;
     BASE_TRY(base_alloc(0x110000, 1, &regex->signatures, error));
     for (uint32_t page = 0; page < 4352; page++) {
@@ -64,17 +64,17 @@ static sifr_status sign(formats_regex *regex, sifr_error *error) {
     return SIFR_OK;
 }
 
-static bool item_has(const formats_regex_item *item, uint32_t c, uint8_t signs) {
+static bool item_has(const text_regex_item *item, uint32_t c, uint8_t signs) {
     switch (item->what) {
-    case FORMATS_ITEM_RANGE:
+    case TEXT_ITEM_RANGE:
         return c >= item->low && c <= item->high;
-    case FORMATS_ITEM_KINDS:
+    case TEXT_ITEM_KINDS:
         return item->low >> (signs & KIND) & 1;
-    case FORMATS_ITEM_SPACE:
+    case TEXT_ITEM_SPACE:
         return signs & SPACE;
-    case FORMATS_ITEM_WORD:
+    case TEXT_ITEM_WORD:
         return signs & WORD;
-    case FORMATS_ITEM_HAN:
+    case TEXT_ITEM_HAN:
         return signs & HAN;
     default:
         return false;
@@ -82,10 +82,10 @@ static bool item_has(const formats_regex_item *item, uint32_t c, uint8_t signs) 
 }
 
 /* Whether c is in the class that items[*at], an OPEN, begins; *at moves to its CLOSE. */
-static bool class_has(const formats_regex_item *items, size_t *at, uint32_t c, uint8_t signs) {
+static bool class_has(const text_regex_item *items, size_t *at, uint32_t c, uint8_t signs) {
     bool negated = items[*at].negated, found = false;
-    for (++*at; items[*at].what != FORMATS_ITEM_CLOSE; ++*at) {
-        if (items[*at].what == FORMATS_ITEM_OPEN)
+    for (++*at; items[*at].what != TEXT_ITEM_CLOSE; ++*at) {
+        if (items[*at].what == TEXT_ITEM_OPEN)
             found |= class_has(items, at, c, signs);
         else
             found |= item_has(&items[*at], c, signs) != items[*at].negated;
@@ -108,15 +108,15 @@ static size_t spellings(uint32_t c, uint32_t out[5]) {
 }
 
 /* The items with the other spellings of the characters that stand in them. */
-static sifr_status fold(const formats_regex_item *items, size_t count, formats_regex_item **out,
+static sifr_status fold(const text_regex_item *items, size_t count, text_regex_item **out,
                         size_t *out_count, sifr_error *error) {
     size_t room = 0, used = 0;
-    formats_regex_item *all = NULL;
+    text_regex_item *all = NULL;
     sifr_status status = SIFR_OK;
     for (size_t i = 0; i < count; i++) {
         BASE_TRY_GOTO(status, base_grow(&all, &room, used + 1, sizeof *all, error), fail);
         all[used++] = items[i];
-        if (items[i].what != FORMATS_ITEM_RANGE || items[i].high - items[i].low > 0x1000) continue;
+        if (items[i].what != TEXT_ITEM_RANGE || items[i].high - items[i].low > 0x1000) continue;
         for (uint32_t c = items[i].low; c <= items[i].high; c++) {
             uint32_t other[8];
             size_t others = spellings(c, other);
@@ -124,7 +124,7 @@ static sifr_status fold(const formats_regex_item *items, size_t count, formats_r
                 if (other[k] >= items[i].low && other[k] <= items[i].high) continue;
                 BASE_TRY_GOTO(status, base_grow(&all, &room, used + 1, sizeof *all, error), fail);
                 all[used++] =
-                    (formats_regex_item){FORMATS_ITEM_RANGE, items[i].negated, other[k], other[k]};
+                    (text_regex_item){TEXT_ITEM_RANGE, items[i].negated, other[k], other[k]};
             }
         }
     }
@@ -140,12 +140,12 @@ fail:
 #define OUTSIDE 0x110000u
 
 /* The bits of a page. `by_signature`: of characters that no range has. */
-static void fill_page(const formats_regex *regex, const formats_regex_item *items, size_t count,
+static void fill_page(const text_regex *regex, const text_regex_item *items, size_t count,
                       const bool by_signature[256], uint32_t page, uint64_t bits[4]) {
     const uint8_t *signs = regex->signatures + (page << 8);
     bool ranges = false;
     for (size_t i = 0; i < count && !ranges; i++)
-        ranges = items[i].what == FORMATS_ITEM_RANGE && items[i].low >> 8 <= page &&
+        ranges = items[i].what == TEXT_ITEM_RANGE && items[i].low >> 8 <= page &&
                  page <= items[i].high >> 8;
     memset(bits, 0, 4 * sizeof *bits);
     for (uint32_t i = 0; i < 256; i++) {
@@ -155,7 +155,7 @@ static void fill_page(const formats_regex *regex, const formats_regex_item *item
     }
 }
 
-static sifr_status add_page(formats_regex *regex, const uint64_t page[4], uint16_t *index,
+static sifr_status add_page(text_regex *regex, const uint64_t page[4], uint16_t *index,
                             sifr_error *error) {
     size_t same = 0;
     while (same < regex->bit_count && memcmp(regex->bits[same], page, sizeof *regex->bits) != 0)
@@ -168,10 +168,9 @@ static sifr_status add_page(formats_regex *regex, const uint64_t page[4], uint16
     return SIFR_OK;
 }
 
-sifr_status formats_regex_add_class(formats_regex *regex, const formats_regex_item *items,
-                                    size_t count, bool any_case, uint32_t *index,
-                                    sifr_error *error) {
-    formats_regex_item *folded = NULL;
+sifr_status text_regex_add_class(text_regex *regex, const text_regex_item *items, size_t count,
+                                 bool any_case, uint32_t *index, sifr_error *error) {
+    text_regex_item *folded = NULL;
     bool by_signature[256];
     sifr_status status = SIFR_OK;
     BASE_TRY(sign(regex, error));
@@ -186,7 +185,7 @@ sifr_status formats_regex_add_class(formats_regex *regex, const formats_regex_it
                   base_grow(&regex->classes, &regex->class_room, regex->class_count + 1,
                             sizeof *regex->classes, error),
                   done);
-    formats_regex_class *class = &regex->classes[regex->class_count];
+    text_regex_class *class = &regex->classes[regex->class_count];
     for (int i = 0; i < 256; i++) {
         size_t at = 0;
         by_signature[i] = class_has(items, &at, OUTSIDE, (uint8_t)i);

@@ -7,27 +7,27 @@
 #include "base/hash.h"
 #include "base/heap.h"
 
-static size_t look(const formats_table *table, const void *bytes, size_t size, uint32_t hash,
+static size_t look(const text_table *table, const void *bytes, size_t size, uint32_t hash,
                    size_t *slot) {
     size_t mask = table->slot_count - 1, at = hash & mask;
     for (;; at = (at + 1) & mask) {
         uint32_t item = table->slots[at];
         *slot = at;
         if (!item) return SIZE_MAX;
-        const formats_table_item *there = &table->items[item - 1];
+        const text_table_item *there = &table->items[item - 1];
         if (there->hash == hash && there->size == size &&
             (!size || memcmp(table->bytes + there->offset, bytes, size) == 0))
             return item - 1;
     }
 }
 
-size_t formats_table_find(const formats_table *table, const void *bytes, size_t size) {
+size_t text_table_find(const text_table *table, const void *bytes, size_t size) {
     size_t slot;
     if (!table->slot_count) return SIZE_MAX;
     return look(table, bytes, size, (uint32_t)base_hash(bytes, size), &slot);
 }
 
-static sifr_status widen(formats_table *table, sifr_error *error) {
+static sifr_status widen(text_table *table, sifr_error *error) {
     size_t count = table->slot_count ? table->slot_count * 2 : 1024;
     uint32_t *slots;
     BASE_TRY(base_alloc(count, sizeof *slots, &slots, error));
@@ -42,8 +42,8 @@ static sifr_status widen(formats_table *table, sifr_error *error) {
     return SIFR_OK;
 }
 
-sifr_status formats_table_add(formats_table *table, const void *bytes, size_t size, size_t *index,
-                              bool *added, sifr_error *error) {
+sifr_status text_table_add(text_table *table, const void *bytes, size_t size, size_t *index,
+                           bool *added, sifr_error *error) {
     uint32_t hash = (uint32_t)base_hash(bytes, size);
     size_t slot, total;
     if (table->count * 2 >= table->slot_count) BASE_TRY(widen(table, error));
@@ -59,15 +59,15 @@ sifr_status formats_table_add(formats_table *table, const void *bytes, size_t si
         base_grow(&table->items, &table->item_room, table->count + 1, sizeof *table->items, error));
     if (size) memcpy(table->bytes + table->byte_count, bytes, size);
     *index = table->count++;
-    table->items[*index] = (formats_table_item){table->byte_count, (uint32_t)size, hash};
+    table->items[*index] = (text_table_item){table->byte_count, (uint32_t)size, hash};
     table->byte_count = total;
     table->slots[slot] = (uint32_t)*index + 1;
     return SIFR_OK;
 }
 
-void formats_table_free(formats_table *table) {
+void text_table_free(text_table *table) {
     free(table->slots);
     free(table->items);
     free(table->bytes);
-    *table = (formats_table){0};
+    *table = (text_table){0};
 }

@@ -20,33 +20,33 @@ static const char metaspace[] = "{\"type\": \"Metaspace\", \"replacement\": \"â–
 static const char *const bert_special[] = {"[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"};
 static const char *const unigram_special[] = {"<pad>", "</s>", "<unk>"};
 
-static json_t *normalizer_of(const formats_tokenizer_trainer *t) {
-    const char *text = t->type == FORMATS_TRAIN_UNIGRAM ? nfkc
-                       : t->options.lowercase           ? bert_lowercase
-                                                        : bert_normalizer;
+static json_t *normalizer_of(const text_tokenizer_trainer *t) {
+    const char *text = t->type == TEXT_TRAIN_UNIGRAM ? nfkc
+                       : t->options.lowercase        ? bert_lowercase
+                                                     : bert_normalizer;
     return json_loads(text, 0, NULL);
 }
 
-static json_t *pretokenizer_of(const formats_tokenizer_trainer *t) {
+static json_t *pretokenizer_of(const text_tokenizer_trainer *t) {
     return json_loads(
-        t->type == FORMATS_TRAIN_UNIGRAM ? metaspace : "{\"type\": \"BertPreTokenizer\"}", 0, NULL);
+        t->type == TEXT_TRAIN_UNIGRAM ? metaspace : "{\"type\": \"BertPreTokenizer\"}", 0, NULL);
 }
 
-sifr_status formats_train_steps(formats_tokenizer_trainer *t, sifr_error *error) {
+sifr_status text_train_steps(text_tokenizer_trainer *t, sifr_error *error) {
     json_t *normalizer = normalizer_of(t), *pretokenizer = pretokenizer_of(t);
     sifr_status status =
         normalizer && pretokenizer ? SIFR_OK : base_fail_alloc(error, sizeof metaspace);
     if (status == SIFR_OK)
-        status = formats_normalizer_read(&t->normalizer, normalizer, "the trainer", error);
+        status = text_normalizer_read(&t->normalizer, normalizer, "the trainer", error);
     if (status == SIFR_OK)
-        status = formats_pretokenizer_read(&t->pretokenizer, pretokenizer, "the trainer", error);
+        status = text_pretokenizer_read(&t->pretokenizer, pretokenizer, "the trainer", error);
     json_decref(normalizer);
     json_decref(pretokenizer);
     return status;
 }
 
-static const char *const *special_of(const formats_tokenizer_trainer *t, size_t *count) {
-    bool unigram = t->type == FORMATS_TRAIN_UNIGRAM;
+static const char *const *special_of(const text_tokenizer_trainer *t, size_t *count) {
+    bool unigram = t->type == TEXT_TRAIN_UNIGRAM;
     *count = unigram ? sizeof unigram_special / sizeof *unigram_special
                      : sizeof bert_special / sizeof *bert_special;
     return unigram ? unigram_special : bert_special;
@@ -54,8 +54,7 @@ static const char *const *special_of(const formats_tokenizer_trainer *t, size_t 
 
 /* The characters of all words as tokens, in their own order; those inside of words come when the
  * merges begin. `inside` is how many these will be. */
-static sifr_status add_characters(formats_tokenizer_trainer *t, int64_t *inside,
-                                  sifr_error *error) {
+static sifr_status add_characters(text_tokenizer_trainer *t, int64_t *inside, sifr_error *error) {
     enum { CODES = 0x110000 };
     uint8_t *seen, character[4];
     sifr_status status = SIFR_OK;
@@ -63,46 +62,45 @@ static sifr_status add_characters(formats_tokenizer_trainer *t, int64_t *inside,
     BASE_TRY(base_alloc(CODES, 1, &seen, error));
     for (size_t w = 0; w < t->words.count; w++) {
         size_t size, length;
-        const uint8_t *bytes = formats_table_bytes(&t->words, w, &size);
+        const uint8_t *bytes = text_table_bytes(&t->words, w, &size);
         for (size_t i = 0; i < size; i += length)
-            seen[formats_utf8_get(bytes + i, &length)] |= i == 0 ? 1 : 3;
+            seen[text_utf8_get(bytes + i, &length)] |= i == 0 ? 1 : 3;
     }
     for (uint32_t c = 0; c < CODES && status == SIFR_OK; c++) {
         size_t index;
         bool added;
         if (!seen[c]) continue;
         *inside += seen[c] >> 1;
-        status = formats_table_add(&t->tokens, character, formats_utf8_put(c, character), &index,
-                                   &added, error);
+        status = text_table_add(&t->tokens, character, text_utf8_put(c, character), &index, &added,
+                                error);
     }
     free(seen);
     return status;
 }
 
-sifr_status formats_train_kind(formats_tokenizer_trainer *t, sifr_error *error) {
+sifr_status text_train_kind(text_tokenizer_trainer *t, sifr_error *error) {
     size_t count, index;
     int64_t inside;
     bool added;
     const char *const *special = special_of(t, &count);
     for (size_t i = 0; i < count; i++)
-        BASE_TRY(
-            formats_table_add(&t->tokens, special[i], strlen(special[i]), &index, &added, error));
-    if (t->type == FORMATS_TRAIN_UNIGRAM) return formats_train_unigram(t, error);
+        BASE_TRY(text_table_add(&t->tokens, special[i], strlen(special[i]), &index, &added, error));
+    if (t->type == TEXT_TRAIN_UNIGRAM) return text_train_unigram(t, error);
     BASE_TRY(add_characters(t, &inside, error));
     if ((int64_t)t->tokens.count + inside > t->options.vocab_size)
         return base_fail(error, SIFR_USAGE,
                          "vocab size %lld: the characters of the text alone are %lld tokens; give "
                          "more, or text with fewer of them",
                          (long long)t->options.vocab_size, (long long)t->tokens.count + inside);
-    return formats_train_merges(t, error);
+    return text_train_merges(t, error);
 }
 
-static json_t *describe_model(const formats_tokenizer_trainer *t) {
-    bool unigram = t->type == FORMATS_TRAIN_UNIGRAM;
+static json_t *describe_model(const text_tokenizer_trainer *t) {
+    bool unigram = t->type == TEXT_TRAIN_UNIGRAM;
     json_t *vocabulary = unigram ? json_array() : json_object();
     for (size_t id = 0; id < t->tokens.count; id++) {
         size_t size;
-        const char *bytes = (const char *)formats_table_bytes(&t->tokens, id, &size);
+        const char *bytes = (const char *)text_table_bytes(&t->tokens, id, &size);
         int bad = unigram
                       ? json_array_append_new(vocabulary,
                                               json_pack("[s%, f]", bytes, size, t->scores[id]))
@@ -136,8 +134,8 @@ static json_t *describe_post(void) {
         0, NULL);
 }
 
-json_t *formats_train_describe(const formats_tokenizer_trainer *t) {
-    bool unigram = t->type == FORMATS_TRAIN_UNIGRAM;
+json_t *text_train_describe(const text_tokenizer_trainer *t) {
+    bool unigram = t->type == TEXT_TRAIN_UNIGRAM;
     size_t count;
     const char *const *special = special_of(t, &count);
     json_t *added = json_array();
@@ -157,7 +155,7 @@ json_t *formats_train_describe(const formats_tokenizer_trainer *t) {
                      describe_model(t));
 }
 
-json_t *formats_train_describe_config(const formats_tokenizer_trainer *t) {
+json_t *text_train_describe_config(const text_tokenizer_trainer *t) {
     json_t *config = json_pack("{s:s, s:b}", "tokenizer_class", "PreTrainedTokenizerFast",
                                "clean_up_tokenization_spaces", 0);
     static const char *const names[] = {"pad_token", "unk_token", "cls_token", "sep_token",
@@ -166,7 +164,7 @@ json_t *formats_train_describe_config(const formats_tokenizer_trainer *t) {
     size_t count;
     const char *const *special = special_of(t, &count);
     for (size_t i = 0; config && i < count; i++)
-        json_object_set_new(config, t->type == FORMATS_TRAIN_UNIGRAM ? unigram_names[i] : names[i],
+        json_object_set_new(config, t->type == TEXT_TRAIN_UNIGRAM ? unigram_names[i] : names[i],
                             json_string(special[i]));
     if (config && t->options.model_max_length > 0)
         json_object_set_new(config, "model_max_length", json_integer(t->options.model_max_length));

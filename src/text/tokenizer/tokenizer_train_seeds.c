@@ -16,11 +16,11 @@ typedef struct text {
 } text;
 
 typedef struct seeds {
-    formats_seed *items;
+    text_seed *items;
     size_t count, room;
 } seeds;
 
-static sifr_status lay_out(const formats_table *words, text *out, sifr_error *error) {
+static sifr_status lay_out(const text_table *words, text *out, sifr_error *error) {
     size_t room;
     if (words->byte_count > UINT32_MAX / 2 ||
         !base_add_size(words->byte_count, words->count + 1, &room) || room > UINT32_MAX)
@@ -31,10 +31,10 @@ static sifr_status lay_out(const formats_table *words, text *out, sifr_error *er
     BASE_TRY(base_alloc(room, sizeof *out->offsets, &out->offsets, error));
     for (size_t w = 0; w < words->count; w++) {
         size_t size, length;
-        const uint8_t *bytes = formats_table_bytes(words, w, &size);
+        const uint8_t *bytes = text_table_bytes(words, w, &size);
         for (size_t i = 0; i < size; i += length) {
             out->offsets[out->count] = (uint32_t)(words->items[w].offset + i);
-            out->codes[out->count++] = formats_utf8_get(bytes + i, &length);
+            out->codes[out->count++] = text_utf8_get(bytes + i, &length);
         }
         out->offsets[out->count] = (uint32_t)(words->items[w].offset + size);
         out->codes[out->count++] = 0;
@@ -89,17 +89,17 @@ static sifr_status sort_places(const text *t, uint32_t **out, size_t *count, sif
     return SIFR_OK;
 }
 
-static sifr_status add(seeds *list, const text *t, const formats_table *words, uint32_t place,
+static sifr_status add(seeds *list, const text *t, const text_table *words, uint32_t place,
                        uint32_t length, double score, sifr_error *error) {
     uint32_t begin = t->offsets[place], end = t->offsets[place + length];
     BASE_TRY(base_grow(&list->items, &list->room, list->count + 1, sizeof *list->items, error));
-    list->items[list->count++] = (formats_seed){words->bytes + begin, end - begin, score};
+    list->items[list->count++] = (text_seed){words->bytes + begin, end - begin, score};
     return SIFR_OK;
 }
 
 /* Every length at which neighbours in the order part is a substring: a stack of those that are
  * open, each with where it began. */
-static sifr_status find_repeated(const text *t, const formats_table *words, const uint32_t *order,
+static sifr_status find_repeated(const text *t, const text_table *words, const uint32_t *order,
                                  size_t count, seeds *list, sifr_error *error) {
     struct {
         uint32_t length;
@@ -125,7 +125,7 @@ static sifr_status find_repeated(const text *t, const formats_table *words, cons
 }
 
 static int compare_seeds(const void *a, const void *b) {
-    const formats_seed *x = a, *y = b;
+    const text_seed *x = a, *y = b;
     if (x->score != y->score) return x->score > y->score ? -1 : 1;
     uint32_t size = x->size < y->size ? x->size : y->size;
     int order = memcmp(x->bytes, y->bytes, size);
@@ -133,7 +133,7 @@ static int compare_seeds(const void *a, const void *b) {
 }
 
 /* Characters with the number of times that they occur in the text. */
-static sifr_status find_characters(const formats_tokenizer_trainer *trainer, const text *t,
+static sifr_status find_characters(const text_tokenizer_trainer *trainer, const text *t,
                                    seeds *list, sifr_error *error) {
     enum { CODES = 0x110000 };
     double *counts;
@@ -143,7 +143,7 @@ static sifr_status find_characters(const formats_tokenizer_trainer *trainer, con
     BASE_TRY(base_alloc(CODES, sizeof *counts, &counts, error));
     BASE_TRY_GOTO(status, base_alloc(CODES, sizeof *places, &places, error), no_places);
     for (size_t w = 0; w < trainer->words.count; w++, at++) {
-        const formats_table_item *item = &trainer->words.items[w];
+        const text_table_item *item = &trainer->words.items[w];
         for (; t->offsets[at] < item->offset + item->size; at++) {
             counts[t->codes[at]] += (double)trainer->counts[w];
             places[t->codes[at]] = (uint32_t)at;
@@ -158,9 +158,8 @@ no_places:
     return status;
 }
 
-sifr_status formats_train_seeds(const formats_tokenizer_trainer *trainer, size_t limit,
-                                formats_seed **out, size_t *count, size_t *characters,
-                                sifr_error *error) {
+sifr_status text_train_seeds(const text_tokenizer_trainer *trainer, size_t limit, text_seed **out,
+                             size_t *count, size_t *characters, sifr_error *error) {
     text t = {0};
     seeds single = {0}, longer = {0};
     uint32_t *order = NULL;

@@ -15,7 +15,7 @@
 enum { SEED_LIMIT = 1000000, ROUNDS = 2 };
 
 typedef struct piece {
-    formats_seed text;
+    text_seed text;
     double expected, used; /* how often in the text: on average over all ways, on the best way */
     double loss;
     bool alive, keep;
@@ -24,10 +24,10 @@ typedef struct piece {
 } piece;
 
 typedef struct state {
-    formats_tokenizer_trainer *trainer;
+    text_tokenizer_trainer *trainer;
     piece *pieces;
     size_t count;
-    formats_prefixes trie;
+    text_prefixes trie;
     double unknown; /* score of a character without a piece */
     /* of one word, by byte */
     double *before, *behind;
@@ -51,12 +51,12 @@ static double add_logs(double a, double b) {
 }
 
 static sifr_status build_trie(state *s, sifr_error *error) {
-    formats_prefix *list;
+    text_prefix *list;
     BASE_TRY(base_alloc(s->count + 1, sizeof *list, &list, error));
     for (size_t i = 0; i < s->count; i++)
-        list[i] = (formats_prefix){s->pieces[i].text.bytes, s->pieces[i].text.size, (int32_t)i};
-    formats_prefixes_free(&s->trie);
-    sifr_status status = formats_prefixes_build(&s->trie, list, s->count, error);
+        list[i] = (text_prefix){s->pieces[i].text.bytes, s->pieces[i].text.size, (int32_t)i};
+    text_prefixes_free(&s->trie);
+    sifr_status status = text_prefixes_build(&s->trie, list, s->count, error);
     free(list);
     return status;
 }
@@ -97,13 +97,13 @@ typedef struct walk {
 
 static walk begin_walk(const uint8_t *bytes, size_t at) {
     walk w = {.next = at};
-    formats_utf8_get(bytes + at, &w.length);
+    text_utf8_get(bytes + at, &w.length);
     return w;
 }
 
 static bool walk_on(const state *s, const uint8_t *bytes, size_t size, size_t at, walk *w) {
     while (!w->done && w->next < size) {
-        w->node = formats_prefixes_step(&s->trie, w->node, bytes[w->next]);
+        w->node = text_prefixes_step(&s->trie, w->node, bytes[w->next]);
         if (!w->node) break;
         w->next++;
         int32_t id = s->trie.nodes[w->node].value;
@@ -135,7 +135,7 @@ static void expect(state *s, const uint8_t *bytes, size_t size, double times) {
     }
     const uint8_t *p = bytes + size;
     while (p > bytes) {
-        p = formats_utf8_back(p, bytes);
+        p = text_utf8_back(p, bytes);
         size_t at = (size_t)(p - bytes);
         walk w = begin_walk(bytes, at);
         while (walk_on(s, bytes, size, at, &w)) {
@@ -162,13 +162,13 @@ static void maximize(state *s) {
 }
 
 static sifr_status learn(state *s, sifr_error *error) {
-    const formats_table *words = &s->trainer->words;
+    const text_table *words = &s->trainer->words;
     for (int round = 0; round < ROUNDS; round++) {
         set_unknown(s);
         for (size_t i = 0; i < s->count; i++) s->pieces[i].expected = 0;
         for (size_t w = 0; w < words->count; w++) {
             size_t size;
-            const uint8_t *bytes = formats_table_bytes(words, w, &size);
+            const uint8_t *bytes = text_table_bytes(words, w, &size);
             BASE_TRY(make_room(s, size, error));
             expect(s, bytes, size, (double)s->trainer->counts[w]);
         }
@@ -203,7 +203,7 @@ static sifr_status find_others(state *s, sifr_error *error) {
         size_t size = p->text.size, length;
         p->keep = true;
         p->other_count = 0;
-        formats_utf8_get(p->text.bytes, &length);
+        text_utf8_get(p->text.bytes, &length);
         if (!p->alive || size == length) continue;
         BASE_TRY(make_room(s, size, error));
         double score = search(s, p->text.bytes, size, true);
@@ -218,12 +218,12 @@ static sifr_status find_others(state *s, sifr_error *error) {
 }
 
 static sifr_status count_used(state *s, double *all, sifr_error *error) {
-    const formats_table *words = &s->trainer->words;
+    const text_table *words = &s->trainer->words;
     for (size_t i = 0; i < s->count; i++) s->pieces[i].used = 0;
     *all = 0;
     for (size_t w = 0; w < words->count; w++) {
         size_t size;
-        const uint8_t *bytes = formats_table_bytes(words, w, &size);
+        const uint8_t *bytes = text_table_bytes(words, w, &size);
         double times = (double)s->trainer->counts[w];
         BASE_TRY(make_room(s, size, error));
         search(s, bytes, size, false);
@@ -309,7 +309,7 @@ static sifr_status compact(state *s, sifr_error *error) {
 }
 
 static int compare_scores(const void *a, const void *b) {
-    const formats_seed *x = a, *y = b;
+    const text_seed *x = a, *y = b;
     if (x->score != y->score) return x->score > y->score ? -1 : 1;
     uint32_t size = x->size < y->size ? x->size : y->size;
     int order = memcmp(x->bytes, y->bytes, size);
@@ -317,10 +317,10 @@ static int compare_scores(const void *a, const void *b) {
 }
 
 /* All characters, then pieces in their order, until there are `wanted`; by score. */
-static sifr_status choose(const state *s, const formats_seed *characters, size_t character_count,
-                          size_t wanted, formats_seed **out, size_t *count, sifr_error *error) {
-    formats_table seen = {0};
-    formats_seed *list;
+static sifr_status choose(const state *s, const text_seed *characters, size_t character_count,
+                          size_t wanted, text_seed **out, size_t *count, sifr_error *error) {
+    text_table seen = {0};
+    text_seed *list;
     sifr_status status = SIFR_OK;
     double missing = INFINITY;
     size_t n = 0, index;
@@ -333,12 +333,12 @@ static sifr_status choose(const state *s, const formats_seed *characters, size_t
     for (size_t i = 0; i < character_count && status == SIFR_OK; i++) {
         list[n] = characters[i];
         list[n].score = NAN;
-        status = formats_table_add(&seen, list[n].bytes, list[n].size, &index, &added, error);
+        status = text_table_add(&seen, list[n].bytes, list[n].size, &index, &added, error);
         n++;
     }
     for (size_t i = 0; i < s->count && status == SIFR_OK; i++) {
-        const formats_seed *text = &s->pieces[i].text;
-        index = formats_table_find(&seen, text->bytes, text->size);
+        const text_seed *text = &s->pieces[i].text;
+        index = text_table_find(&seen, text->bytes, text->size);
         if (index != SIZE_MAX)
             list[index].score = text->score;
         else if (n < wanted)
@@ -350,25 +350,25 @@ static sifr_status choose(const state *s, const formats_seed *characters, size_t
         missing += MISSING_STEP;
     }
     if (n) qsort(list, n, sizeof *list, compare_scores);
-    formats_table_free(&seen);
+    text_table_free(&seen);
     *out = list;
     *count = n;
     return status;
 }
 
-static sifr_status write_tokens(formats_tokenizer_trainer *t, const formats_seed *list,
-                                size_t count, sifr_error *error) {
+static sifr_status write_tokens(text_tokenizer_trainer *t, const text_seed *list, size_t count,
+                                sifr_error *error) {
     size_t special = t->tokens.count, index;
     bool added;
     BASE_TRY(base_alloc(special + count + 1, sizeof *t->scores, &t->scores, error));
     for (size_t i = 0; i < count; i++) {
-        BASE_TRY(formats_table_add(&t->tokens, list[i].bytes, list[i].size, &index, &added, error));
+        BASE_TRY(text_table_add(&t->tokens, list[i].bytes, list[i].size, &index, &added, error));
         if (added) t->scores[index] = list[i].score; /* "</s>" in the text is the special token */
     }
     return SIFR_OK;
 }
 
-static sifr_status begin(state *s, const formats_seed *seeds, size_t count, sifr_error *error) {
+static sifr_status begin(state *s, const text_seed *seeds, size_t count, sifr_error *error) {
     double sum = 0;
     BASE_TRY(base_alloc(count + 1, sizeof *s->pieces, &s->pieces, error));
     for (size_t i = 0; i < count; i++) sum += seeds[i].score;
@@ -380,13 +380,13 @@ static sifr_status begin(state *s, const formats_seed *seeds, size_t count, sifr
     return build_trie(s, error);
 }
 
-sifr_status formats_train_unigram(formats_tokenizer_trainer *t, sifr_error *error) {
+sifr_status text_train_unigram(text_tokenizer_trainer *t, sifr_error *error) {
     state s = {.trainer = t};
-    formats_seed *seeds = NULL, *list = NULL;
+    text_seed *seeds = NULL, *list = NULL;
     size_t count, characters, special = t->tokens.count, chosen;
     size_t wanted = (size_t)t->options.vocab_size - special;
     size_t enough = (size_t)(t->options.vocab_size * 11 / 10);
-    sifr_status status = formats_train_seeds(t, SEED_LIMIT, &seeds, &count, &characters, error);
+    sifr_status status = text_train_seeds(t, SEED_LIMIT, &seeds, &count, &characters, error);
     if (status == SIFR_OK && characters > wanted)
         status =
             base_fail(error, SIFR_USAGE,
@@ -403,7 +403,7 @@ sifr_status formats_train_unigram(formats_tokenizer_trainer *t, sifr_error *erro
     if (status == SIFR_OK) status = compact(&s, error);
     if (status == SIFR_OK) status = choose(&s, seeds, characters, wanted, &list, &chosen, error);
     if (status == SIFR_OK) status = write_tokens(t, list, chosen, error);
-    formats_prefixes_free(&s.trie);
+    text_prefixes_free(&s.trie);
     free(s.pieces);
     free(s.before), free(s.behind), free(s.best), free(s.from);
     free(list);

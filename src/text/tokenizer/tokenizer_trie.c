@@ -6,7 +6,7 @@
 #include "base/heap.h"
 
 static int compare(const void *a, const void *b) {
-    const formats_prefix *x = a, *y = b;
+    const text_prefix *x = a, *y = b;
     size_t size = x->size < y->size ? x->size : y->size;
     int order = size ? memcmp(x->bytes, y->bytes, size) : 0;
     if (order) return order;
@@ -20,20 +20,20 @@ typedef struct span {
 } span;
 
 typedef struct builder {
-    formats_prefixes *trie;
-    const formats_prefix *list;
+    text_prefixes *trie;
+    const text_prefix *list;
     span *spans; /* by node */
     size_t span_room;
     sifr_error *error;
 } builder;
 
 static sifr_status add_node(builder *b, span s, uint32_t *node) {
-    formats_prefixes *t = b->trie;
+    text_prefixes *t = b->trie;
     if (t->count > UINT32_MAX / 4) return base_fail_alloc(b->error, SIZE_MAX);
     BASE_TRY(base_grow(&t->nodes, &t->room, t->count + 1, sizeof *t->nodes, b->error));
     BASE_TRY(base_grow(&b->spans, &b->span_room, t->count + 1, sizeof *b->spans, b->error));
     b->spans[t->count] = s;
-    t->nodes[t->count] = (formats_prefix_node){.value = -1};
+    t->nodes[t->count] = (text_prefix_node){.value = -1};
     *node = (uint32_t)t->count++;
     return SIFR_OK;
 }
@@ -53,7 +53,7 @@ static size_t same_byte(const builder *b, size_t from, size_t to, size_t depth) 
 }
 
 static sifr_status fill(builder *b, uint32_t at) {
-    formats_prefixes *t = b->trie;
+    text_prefixes *t = b->trie;
     span s = b->spans[at];
     size_t kinds = 0, from = s.from;
     for (; from < s.to && b->list[from].size == s.depth; from++)
@@ -83,8 +83,8 @@ static sifr_status fill(builder *b, uint32_t at) {
     return SIFR_OK;
 }
 
-sifr_status formats_prefixes_build(formats_prefixes *trie, formats_prefix *list, size_t count,
-                                   sifr_error *error) {
+sifr_status text_prefixes_build(text_prefixes *trie, text_prefix *list, size_t count,
+                                sifr_error *error) {
     builder b = {.trie = trie, .list = list, .error = error};
     uint32_t root;
     if (count) qsort(list, count, sizeof *list, compare);
@@ -94,8 +94,8 @@ sifr_status formats_prefixes_build(formats_prefixes *trie, formats_prefix *list,
     return status;
 }
 
-void formats_prefixes_free(formats_prefixes *trie) {
+void text_prefixes_free(text_prefixes *trie) {
     free(trie->nodes);
     free(trie->next);
-    *trie = (formats_prefixes){0};
+    *trie = (text_prefixes){0};
 }

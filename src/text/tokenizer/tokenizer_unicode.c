@@ -47,14 +47,14 @@ static void mark(uint8_t *all, const range *ranges, size_t count, uint8_t keep, 
 }
 #define MARK(all, ranges, keep, set) mark(all, ranges, sizeof ranges / sizeof *ranges, keep, set)
 
-bool formats_unicode_is_space(uint32_t c) {
+bool text_unicode_is_space(uint32_t c) {
     int kind = utf8proc_category((utf8proc_int32_t)c);
     return (c >= 9 && c <= 13) || c == 0x85 || kind == UTF8PROC_CATEGORY_ZS ||
            kind == UTF8PROC_CATEGORY_ZL || kind == UTF8PROC_CATEGORY_ZP;
 }
 
-bool formats_unicode_is_word(uint32_t c) {
-    switch (formats_unicode_kind(c)) {
+bool text_unicode_is_word(uint32_t c) {
+    switch (text_unicode_kind(c)) {
     case UTF8PROC_CATEGORY_LU:
     case UTF8PROC_CATEGORY_LL:
     case UTF8PROC_CATEGORY_LT:
@@ -75,24 +75,24 @@ bool formats_unicode_is_word(uint32_t c) {
 }
 
 static uint8_t class_of(uint32_t c) {
-    uint8_t word = formats_unicode_is_word(c) ? FORMATS_WORD : 0;
+    uint8_t word = text_unicode_is_word(c) ? TEXT_WORD : 0;
     switch (utf8proc_category((utf8proc_int32_t)c)) {
     case UTF8PROC_CATEGORY_LU:
     case UTF8PROC_CATEGORY_LL:
     case UTF8PROC_CATEGORY_LT:
     case UTF8PROC_CATEGORY_LM:
     case UTF8PROC_CATEGORY_LO:
-        return FORMATS_LETTER | FORMATS_WORD;
+        return TEXT_LETTER | TEXT_WORD;
     case UTF8PROC_CATEGORY_ND:
     case UTF8PROC_CATEGORY_NL:
     case UTF8PROC_CATEGORY_NO:
-        return FORMATS_NUMBER | word;
+        return TEXT_NUMBER | word;
     case UTF8PROC_CATEGORY_ZS:
     case UTF8PROC_CATEGORY_ZL:
     case UTF8PROC_CATEGORY_ZP:
-        return FORMATS_SPACE;
+        return TEXT_SPACE;
     case UTF8PROC_CATEGORY_MN:
-        return FORMATS_OTHER | FORMATS_MARK | FORMATS_WORD;
+        return TEXT_OTHER | TEXT_MARK | TEXT_WORD;
     case UTF8PROC_CATEGORY_PC:
     case UTF8PROC_CATEGORY_PD:
     case UTF8PROC_CATEGORY_PS:
@@ -100,14 +100,14 @@ static uint8_t class_of(uint32_t c) {
     case UTF8PROC_CATEGORY_PI:
     case UTF8PROC_CATEGORY_PF:
     case UTF8PROC_CATEGORY_PO:
-        return FORMATS_OTHER | FORMATS_PUNCTUATION | word;
+        return TEXT_OTHER | TEXT_PUNCTUATION | word;
     case UTF8PROC_CATEGORY_CC:
-        return FORMATS_CONTROL | ((c >= 9 && c <= 13) || c == 0x85 ? FORMATS_SPACE : FORMATS_OTHER);
+        return TEXT_CONTROL | ((c >= 9 && c <= 13) || c == 0x85 ? TEXT_SPACE : TEXT_OTHER);
     case UTF8PROC_CATEGORY_CF:
     case UTF8PROC_CATEGORY_CO:
-        return FORMATS_OTHER | FORMATS_CONTROL | word;
+        return TEXT_OTHER | TEXT_CONTROL | word;
     default: /* all of ASCII's signs count as punctuation */
-        return FORMATS_OTHER | word | (c < 0x80 ? FORMATS_PUNCTUATION : 0);
+        return TEXT_OTHER | word | (c < 0x80 ? TEXT_PUNCTUATION : 0);
     }
 }
 
@@ -116,28 +116,28 @@ static uint8_t class_of(uint32_t c) {
 static void mark_unstable(uint8_t *all, uint32_t limit) {
     for (uint32_t c = 0x300; c < limit; c++) {
         const utf8proc_property_t *property = utf8proc_get_property((utf8proc_int32_t)c);
-        if (property->combining_class) all[c] |= FORMATS_UNSTABLE;
+        if (property->combining_class) all[c] |= TEXT_UNSTABLE;
         utf8proc_int32_t parts[16];
         int boundary = 0;
         utf8proc_ssize_t count =
             utf8proc_decompose_char((utf8proc_int32_t)c, parts, 16, UTF8PROC_DECOMPOSE, &boundary);
         if (count < 1 || count > 16 || (count == 1 && parts[0] == (utf8proc_int32_t)c)) continue;
-        for (utf8proc_ssize_t i = 1; i < count; i++) all[parts[i]] |= FORMATS_UNSTABLE;
+        for (utf8proc_ssize_t i = 1; i < count; i++) all[parts[i]] |= TEXT_UNSTABLE;
         count = utf8proc_normalize_utf32(parts, count, UTF8PROC_COMPOSE | UTF8PROC_STABLE);
-        if (count != 1 || parts[0] != (utf8proc_int32_t)c) all[c] |= FORMATS_UNSTABLE;
+        if (count != 1 || parts[0] != (utf8proc_int32_t)c) all[c] |= TEXT_UNSTABLE;
     }
-    MARK(all, unknown_marks, (uint8_t)~FORMATS_UNSTABLE, FORMATS_BARRIER);
+    MARK(all, unknown_marks, (uint8_t)~TEXT_UNSTABLE, TEXT_BARRIER);
 }
 
-sifr_status formats_unicode_build(formats_unicode *unicode, bool with_nfc, sifr_error *error) {
+sifr_status text_unicode_build(text_unicode *unicode, bool with_nfc, sifr_error *error) {
     uint8_t *all;
-    *unicode = (formats_unicode){.normalizes = with_nfc};
+    *unicode = (text_unicode){.normalizes = with_nfc};
     BASE_TRY(base_alloc(0x110000, 1, &all, error));
     for (uint32_t c = 0; c < LAST_PLANES; c++) all[c] = class_of(c);
     for (uint32_t c = TAGS; c < 0x110000; c++) all[c] = class_of(c);
-    MARK(all, new_letters, 0, FORMATS_LETTER | FORMATS_WORD);
-    MARK(all, new_numbers, 0, FORMATS_NUMBER | FORMATS_WORD);
-    formats_unicode_correct(all);
+    MARK(all, new_letters, 0, TEXT_LETTER | TEXT_WORD);
+    MARK(all, new_numbers, 0, TEXT_NUMBER | TEXT_WORD);
+    text_unicode_correct(all);
     if (with_nfc) mark_unstable(all, LAST_PLANES);
     size_t count = 0, room = 0;
     sifr_status status = SIFR_OK;
@@ -157,12 +157,12 @@ done:
     return status;
 }
 
-void formats_unicode_free(formats_unicode *unicode) {
+void text_unicode_free(text_unicode *unicode) {
     free(unicode->flags);
     unicode->flags = NULL;
 }
 
-size_t formats_utf8_check(const uint8_t *p, const uint8_t *end, size_t *skip, bool *cut) {
+size_t text_utf8_check(const uint8_t *p, const uint8_t *end, size_t *skip, bool *cut) {
     uint8_t first = *p, low = 0x80, high = 0xBF;
     size_t length;
     *skip = 1;
@@ -182,7 +182,7 @@ size_t formats_utf8_check(const uint8_t *p, const uint8_t *end, size_t *skip, bo
     return length;
 }
 
-size_t formats_utf8_valid(const uint8_t *text, size_t size) {
+size_t text_utf8_valid(const uint8_t *text, size_t size) {
     const uint8_t *p = text, *end = text + size;
     while (p < end) {
         uint64_t block;
@@ -192,7 +192,7 @@ size_t formats_utf8_valid(const uint8_t *text, size_t size) {
             p += 8;
             continue;
         }
-        size_t length = formats_utf8_check(p, end, &skip, &cut);
+        size_t length = text_utf8_check(p, end, &skip, &cut);
         if (!length) break;
         p += length;
     }

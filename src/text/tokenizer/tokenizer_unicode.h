@@ -1,7 +1,7 @@
 /* What the splitting patterns and NFC ask of a code point, as one table made from utf8proc; UTF-8.
  */
-#ifndef FORMATS_TOKENIZER_UNICODE_H
-#define FORMATS_TOKENIZER_UNICODE_H
+#ifndef TEXT_TOKENIZER_UNICODE_H
+#define TEXT_TOKENIZER_UNICODE_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -10,45 +10,45 @@
 #include "base/errors.h"
 
 /* Low two bits of a code point's flags: what \s, \p{L} and \p{N} say, else OTHER. */
-enum { FORMATS_OTHER = 0, FORMATS_SPACE = 1, FORMATS_LETTER = 2, FORMATS_NUMBER = 3 };
+enum { TEXT_OTHER = 0, TEXT_SPACE = 1, TEXT_LETTER = 2, TEXT_NUMBER = 3 };
 enum {
-    FORMATS_CLASS = 3,
-    FORMATS_UNSTABLE = 4, /* NFC may change it or move it, with its neighbours */
-    FORMATS_BARRIER = 8,  /* NFC never reaches across it */
-    FORMATS_PUNCTUATION = 16,
-    FORMATS_MARK = 32,    /* nonspacing */
-    FORMATS_CONTROL = 64, /* control, format, private use */
-    FORMATS_WORD = 128    /* what \w matches */
+    TEXT_CLASS = 3,
+    TEXT_UNSTABLE = 4, /* NFC may change it or move it, with its neighbours */
+    TEXT_BARRIER = 8,  /* NFC never reaches across it */
+    TEXT_PUNCTUATION = 16,
+    TEXT_MARK = 32,    /* nonspacing */
+    TEXT_CONTROL = 64, /* control, format, private use */
+    TEXT_WORD = 128    /* what \w matches */
 };
 
-typedef struct formats_unicode {
+typedef struct text_unicode {
     uint8_t *flags;       /* distinct pages of 256 code points */
     uint16_t pages[4352]; /* code point >> 8 to page */
     bool normalizes;      /* the NFC flags are filled */
-} formats_unicode;
+} text_unicode;
 
-sifr_status formats_unicode_build(formats_unicode *unicode, bool with_nfc,
-                                  sifr_error *error) SIFR_MUST_CHECK;
-void formats_unicode_free(formats_unicode *unicode);
+sifr_status text_unicode_build(text_unicode *unicode, bool with_nfc,
+                               sifr_error *error) SIFR_MUST_CHECK;
+void text_unicode_free(text_unicode *unicode);
 
 /* The general category, as utf8proc numbers them and as \p{…} of the library has it
  * (tokenizer_unicode_kinds.c); what \s and, in the `regex` crate, \w match. */
-int formats_unicode_kind(uint32_t c);
-bool formats_unicode_is_space(uint32_t c);
-bool formats_unicode_is_word(uint32_t c);
+int text_unicode_kind(uint32_t c);
+bool text_unicode_is_space(uint32_t c);
+bool text_unicode_is_word(uint32_t c);
 /* tokenizer_unicode_ages.c: the same as the library's Unicode tables have it. The flags of all code
  * points; what StripAccents drops; whether a form may take c apart; the simple lower case. */
-void formats_unicode_correct(uint8_t *all);
-bool formats_unicode_is_combining(uint32_t c);
-bool formats_unicode_decomposes(uint32_t c);
-uint32_t formats_unicode_lower(uint32_t c);
+void text_unicode_correct(uint8_t *all);
+bool text_unicode_is_combining(uint32_t c);
+bool text_unicode_decomposes(uint32_t c);
+uint32_t text_unicode_lower(uint32_t c);
 
-static inline uint8_t formats_unicode_flags(const formats_unicode *unicode, uint32_t c) {
+static inline uint8_t text_unicode_flags(const text_unicode *unicode, uint32_t c) {
     return unicode->flags[(size_t)unicode->pages[c >> 8] << 8 | (c & 255)];
 }
 
 /* The code point at p, of valid UTF-8, and its length in bytes. */
-static inline uint32_t formats_utf8_get(const uint8_t *p, size_t *length) {
+static inline uint32_t text_utf8_get(const uint8_t *p, size_t *length) {
     if (p[0] < 0x80) return *length = 1, p[0];
     if (p[0] < 0xE0) return *length = 2, (p[0] & 31u) << 6 | (p[1] & 63u);
     if (p[0] < 0xF0) return *length = 3, (p[0] & 15u) << 12 | (p[1] & 63u) << 6 | (p[2] & 63u);
@@ -57,7 +57,7 @@ static inline uint32_t formats_utf8_get(const uint8_t *p, size_t *length) {
 }
 
 /* Writes c into out[4], returns the number of bytes. */
-static inline size_t formats_utf8_put(uint32_t c, uint8_t *out) {
+static inline size_t text_utf8_put(uint32_t c, uint8_t *out) {
     if (c < 0x80) return out[0] = (uint8_t)c, 1;
     if (c < 0x800) {
         out[0] = (uint8_t)(0xC0 | c >> 6), out[1] = (uint8_t)(0x80 | (c & 63));
@@ -76,12 +76,12 @@ static inline size_t formats_utf8_put(uint32_t c, uint8_t *out) {
 /* Length of the valid character at p < end, or 0; then *skip is the length of the invalid sequence
  * (the longest beginning of a valid character, at least 1: Unicode 15, table 3-8), and *cut tells
  * whether the text ended inside what may become a character. */
-size_t formats_utf8_check(const uint8_t *p, const uint8_t *end, size_t *skip, bool *cut);
+size_t text_utf8_check(const uint8_t *p, const uint8_t *end, size_t *skip, bool *cut);
 /* Length of the valid UTF-8 that the text begins with. */
-size_t formats_utf8_valid(const uint8_t *text, size_t size);
+size_t text_utf8_valid(const uint8_t *text, size_t size);
 
 /* Start of the character before p > begin, in valid UTF-8. */
-static inline const uint8_t *formats_utf8_back(const uint8_t *p, const uint8_t *begin) {
+static inline const uint8_t *text_utf8_back(const uint8_t *p, const uint8_t *begin) {
     do p--;
     while (p > begin && (*p & 0xC0) == 0x80);
     return p;

@@ -96,16 +96,16 @@ static void mark(uint8_t *all, const range *ranges, size_t count, unsigned keep,
 }
 #define MARK(ranges, keep, set) mark(all, ranges, sizeof ranges / sizeof *ranges, keep, set)
 
-void formats_unicode_correct(uint8_t *all) {
-    MARK(not_punctuation, 255 & ~FORMATS_PUNCTUATION, 0);
-    MARK(more_punctuation, 255, FORMATS_PUNCTUATION);
-    MARK(not_marks, 255 & ~FORMATS_MARK, 0);
-    MARK(more_marks, 255, FORMATS_MARK);
-    MARK(not_control, 255 & ~FORMATS_CONTROL, 0);
-    MARK(more_words, 255, FORMATS_WORD);
+void text_unicode_correct(uint8_t *all) {
+    MARK(not_punctuation, 255 & ~TEXT_PUNCTUATION, 0);
+    MARK(more_punctuation, 255, TEXT_PUNCTUATION);
+    MARK(not_marks, 255 & ~TEXT_MARK, 0);
+    MARK(more_marks, 255, TEXT_MARK);
+    MARK(not_control, 255 & ~TEXT_CONTROL, 0);
+    MARK(more_words, 255, TEXT_WORD);
 }
 
-bool formats_unicode_is_combining(uint32_t c) {
+bool text_unicode_is_combining(uint32_t c) {
     int kind = utf8proc_category((utf8proc_int32_t)c);
     if (kind != UTF8PROC_CATEGORY_MN && kind != UTF8PROC_CATEGORY_MC &&
         kind != UTF8PROC_CATEGORY_ME)
@@ -113,11 +113,11 @@ bool formats_unicode_is_combining(uint32_t c) {
     return !IS_IN(not_combining, c);
 }
 
-bool formats_unicode_decomposes(uint32_t c) {
+bool text_unicode_decomposes(uint32_t c) {
     return !IS_IN(not_decomposed, c);
 }
 
-uint32_t formats_unicode_lower(uint32_t c) {
+uint32_t text_unicode_lower(uint32_t c) {
     uint32_t low = (uint32_t)utf8proc_tolower((utf8proc_int32_t)c);
     if (low != c) return low;
     switch (c) {

@@ -55,7 +55,7 @@ static const range newer[] = {
     {0x1FBCB, 0x1FBEF, UTF8PROC_CATEGORY_SO}, {0x2EBF0, 0x2EE5D, UTF8PROC_CATEGORY_LO},
 };
 
-int formats_unicode_kind(uint32_t c) {
+int text_unicode_kind(uint32_t c) {
     size_t low = 0, high = sizeof newer / sizeof *newer;
     while (low < high) {
         size_t middle = (low + high) / 2;

@@ -8,8 +8,8 @@
 
 #define UNKNOWN_PENALTY 10.0
 
-sifr_status formats_unigram_read(formats_tokenizer *t, const json_t *model, const char *name,
-                                 sifr_error *error) {
+sifr_status text_unigram_read(text_tokenizer *t, const json_t *model, const char *name,
+                              sifr_error *error) {
     const json_t *vocabulary = json_object_get(model, "vocab"), *row;
     int64_t unknown;
     size_t i, size, count = json_array_size(vocabulary);
@@ -29,40 +29,40 @@ sifr_status formats_unigram_read(formats_tokenizer *t, const json_t *model, cons
         if (t->scores[i] < least) least = t->scores[i];
     }
     t->unknown_score = least - UNKNOWN_PENALTY;
-    formats_prefix *list;
+    text_prefix *list;
     size_t filled = 0;
     BASE_TRY(base_alloc(t->words.count + 1, sizeof *list, &list, error));
     for (i = 0; i < t->words.count; i++) {
-        const uint8_t *bytes = formats_table_bytes(&t->words, i, &size);
-        if (size) list[filled++] = (formats_prefix){bytes, size, t->word_ids[i]};
+        const uint8_t *bytes = text_table_bytes(&t->words, i, &size);
+        if (size) list[filled++] = (text_prefix){bytes, size, t->word_ids[i]};
     }
-    sifr_status status = formats_prefixes_build(&t->prefixes, list, filled, error);
+    sifr_status status = text_prefixes_build(&t->prefixes, list, filled, error);
     free(list);
     return status;
 }
 
 /* The best way to each place: its score, where its last token begins, and that token. */
-static sifr_status search(const formats_tokenizer *t, formats_tokenizer_scratch *s,
-                          const uint8_t *word, size_t size, sifr_error *error) {
-    const formats_prefixes *trie = &t->prefixes;
-    formats_path *paths = s->paths;
-    for (size_t i = 0; i <= size; i++) paths[i] = (formats_path){0, UINT32_MAX, -1};
+static sifr_status search(const text_tokenizer *t, text_tokenizer_scratch *s, const uint8_t *word,
+                          size_t size, sifr_error *error) {
+    const text_prefixes *trie = &t->prefixes;
+    text_path *paths = s->paths;
+    for (size_t i = 0; i <= size; i++) paths[i] = (text_path){0, UINT32_MAX, -1};
     for (size_t at = 0, length; at < size; at += length) {
         double here = paths[at].score;
         bool single = false;
         uint32_t node = 0;
-        formats_utf8_get(word + at, &length);
-        for (size_t i = at; i < size && (node = formats_prefixes_step(trie, node, word[i])); i++) {
+        text_utf8_get(word + at, &length);
+        for (size_t i = at; i < size && (node = text_prefixes_step(trie, node, word[i])); i++) {
             int32_t id = trie->nodes[node].value;
             if (id < 0) continue;
-            formats_path *path = &paths[i + 1];
+            text_path *path = &paths[i + 1];
             double score = t->scores[id] + here;
             if (path->from == UINT32_MAX || score > path->score)
-                *path = (formats_path){score, (uint32_t)at, id};
+                *path = (text_path){score, (uint32_t)at, id};
             if (i + 1 - at == length) single = true;
         }
         if (single) continue;
-        formats_path *path = &paths[at + length];
+        text_path *path = &paths[at + length];
         double score = t->unknown_score + here;
         if (path->from != UINT32_MAX && score <= path->score) continue;
         if (t->unk_id < 0)
@@ -70,15 +70,15 @@ static sifr_status search(const formats_tokenizer *t, formats_tokenizer_scratch 
                              "the text holds \"%.*s\", for which the tokenizer has no token and no "
                              "unk_id",
                              (int)length, (const char *)word + at);
-        *path = (formats_path){score, (uint32_t)at, t->unk_id};
+        *path = (text_path){score, (uint32_t)at, t->unk_id};
     }
     return SIFR_OK;
 }
 
-static sifr_status append(const formats_tokenizer *t, const uint8_t *bytes, size_t size, int32_t id,
-                          formats_tokenizer_ids *out, sifr_error *error) {
+static sifr_status append(const text_tokenizer *t, const uint8_t *bytes, size_t size, int32_t id,
+                          text_tokenizer_ids *out, sifr_error *error) {
     bool fallback = t->byte_fallback && id == t->unk_id;
-    size_t index = id == t->unk_id ? formats_table_find(&t->words, bytes, size) : SIZE_MAX;
+    size_t index = id == t->unk_id ? text_table_find(&t->words, bytes, size) : SIZE_MAX;
     if (index != SIZE_MAX) id = t->word_ids[index], fallback = false;
     for (size_t i = 0; i < size && fallback; i++) fallback = t->fallback_ids[bytes[i]] >= 0;
     size_t count = fallback ? size : 1;
@@ -88,9 +88,9 @@ static sifr_status append(const formats_tokenizer *t, const uint8_t *bytes, size
     return SIFR_OK;
 }
 
-sifr_status formats_unigram_word(const formats_tokenizer *t, formats_tokenizer_scratch *s,
-                                 const uint8_t *word, size_t size, formats_tokenizer_ids *out,
-                                 sifr_error *error) {
+sifr_status text_unigram_word(const text_tokenizer *t, text_tokenizer_scratch *s,
+                              const uint8_t *word, size_t size, text_tokenizer_ids *out,
+                              sifr_error *error) {
     if (size > INT32_MAX / 2)
         return base_fail(error, SIFR_FAILED,
                          "a single word of %zu bytes: split the text, words go up to 1 GiB", size);

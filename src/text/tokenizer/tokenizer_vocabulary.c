@@ -37,13 +37,13 @@ static sifr_status place(entry *entries, int64_t id, const char *content, size_t
 enum { RESPELLED = 8 }; /* beside FORMATS_TOKEN_… */
 
 /* The bytes that a token decodes to; `ready`: its content is these. */
-static void spell(formats_tokenizer *t, int32_t id, const entry *e, bool ready, uint8_t *out,
+static void spell(text_tokenizer *t, int32_t id, const entry *e, bool ready, uint8_t *out,
                   size_t *count) {
     t->kinds[id] = e->kind & (uint8_t)~RESPELLED;
-    if (!ready && t->model == FORMATS_MODEL_BYTES) {
-        t->kinds[id] &= (uint8_t)~FORMATS_TOKEN_LITERAL;
-        if (formats_bytes_of_content(e->content, e->size, out, count)) return;
-        t->kinds[id] |= FORMATS_TOKEN_LITERAL;
+    if (!ready && t->model == TEXT_MODEL_BYTES) {
+        t->kinds[id] &= (uint8_t)~TEXT_TOKEN_LITERAL;
+        if (text_bytes_of_content(e->content, e->size, out, count)) return;
+        t->kinds[id] |= TEXT_TOKEN_LITERAL;
     }
     *count = e->size;
     if (e->size) memcpy(out, e->content, e->size);
@@ -51,8 +51,7 @@ static void spell(formats_tokenizer *t, int32_t id, const entry *e, bool ready, 
 
 /* Lays the bytes that tokens decode to end to end. `again`: the entries have them already, but for
  * those that are spelt anew. */
-static sifr_status lay_out(formats_tokenizer *t, const entry *entries, bool again,
-                           sifr_error *error) {
+static sifr_status lay_out(text_tokenizer *t, const entry *entries, bool again, sifr_error *error) {
     size_t total = 0, used = 0;
     for (int32_t i = 0; i < t->vocab_size; i++) {
         if (!base_add_size(total, entries[i].size, &total)) return base_fail_alloc(error, SIZE_MAX);
@@ -79,12 +78,12 @@ typedef struct word {
     int64_t id;
 } word;
 
-static sifr_status enter_word(formats_tokenizer *t, int32_t id, sifr_error *error) {
+static sifr_status enter_word(text_tokenizer *t, int32_t id, sifr_error *error) {
     size_t index, size = t->offsets[id + 1] - t->offsets[id];
     const char *bytes = t->bytes + t->offsets[id];
     bool added;
-    if (t->kinds[id] & FORMATS_TOKEN_LITERAL) return SIFR_OK;
-    BASE_TRY(formats_table_add(&t->words, bytes, size, &index, &added, error));
+    if (t->kinds[id] & TEXT_TOKEN_LITERAL) return SIFR_OK;
+    BASE_TRY(text_table_add(&t->words, bytes, size, &index, &added, error));
     BASE_TRY(base_grow(&t->word_ids, &t->word_ids_room, index + 1, sizeof *t->word_ids, error));
     t->word_ids[index] = id;
     if (size == 1) t->byte_ids[(uint8_t)bytes[0]] = id;
@@ -121,9 +120,9 @@ static sifr_status list_array(const json_t *vocabulary, const char *name, word *
     return SIFR_OK;
 }
 
-static sifr_status list_words(const formats_tokenizer *t, const json_t *vocabulary,
-                              const char *name, word **words, size_t *count, sifr_error *error) {
-    bool array = t->model == FORMATS_MODEL_UNIGRAM;
+static sifr_status list_words(const text_tokenizer *t, const json_t *vocabulary, const char *name,
+                              word **words, size_t *count, sifr_error *error) {
+    bool array = t->model == TEXT_MODEL_UNIGRAM;
     size_t size = array ? json_array_size(vocabulary) : json_object_size(vocabulary);
     if (!size)
         return base_fail(error, SIFR_USAGE, "%s: model.vocab must be an %s with tokens", name,
@@ -135,32 +134,31 @@ static sifr_status list_words(const formats_tokenizer *t, const json_t *vocabula
 }
 
 /* The added tokens among `entries`; one that the model has, too, must have its id. */
-static sifr_status place_added(const formats_tokenizer *t, const json_t *vocabulary, entry *entries,
+static sifr_status place_added(const text_tokenizer *t, const json_t *vocabulary, entry *entries,
                                const char *name, sifr_error *error) {
     for (size_t i = 0; i < t->added_count; i++) {
-        const formats_added_token *token = &t->added[i];
+        const text_added_token *token = &t->added[i];
         const json_t *there = json_object_get(vocabulary, token->content);
         if (there && json_integer_value(there) != token->id)
             return base_fail(error, SIFR_USAGE,
                              "%s: added token \"%.60s\" has id %d, but %lld in model.vocab", name,
                              token->content, token->id, (long long)json_integer_value(there));
-        uint8_t kind =
-            token->special ? FORMATS_TOKEN_THERE | FORMATS_TOKEN_SPECIAL : FORMATS_TOKEN_THERE;
+        uint8_t kind = token->special ? TEXT_TOKEN_THERE | TEXT_TOKEN_SPECIAL : TEXT_TOKEN_THERE;
         BASE_TRY(place(entries, token->id, token->content, token->size, kind, name, error));
     }
     return SIFR_OK;
 }
 
-static sifr_status check_words(formats_tokenizer *t, const word *words, size_t count,
-                               const char *name, sifr_error *error) {
-    bool by_prefix = t->model == FORMATS_MODEL_WORDPIECE || t->model == FORMATS_MODEL_UNIGRAM;
+static sifr_status check_words(text_tokenizer *t, const word *words, size_t count, const char *name,
+                               sifr_error *error) {
+    bool by_prefix = t->model == TEXT_MODEL_WORDPIECE || t->model == TEXT_MODEL_UNIGRAM;
     size_t all = count + t->added_count;
     int64_t largest = -1;
     for (size_t i = 0; i < count; i++) {
         BASE_TRY(check_id(words[i].id, all, words[i].content, name, error));
-        if (by_prefix && words[i].size > FORMATS_TOKEN_LENGTH)
+        if (by_prefix && words[i].size > TEXT_TOKEN_LENGTH)
             return base_fail(error, SIFR_USAGE, "%s: token %lld is longer than %d bytes", name,
-                             (long long)words[i].id, FORMATS_TOKEN_LENGTH);
+                             (long long)words[i].id, TEXT_TOKEN_LENGTH);
         largest = base_max_i64(largest, words[i].id);
     }
     for (size_t i = 0; i < t->added_count; i++) {
@@ -171,8 +169,8 @@ static sifr_status check_words(formats_tokenizer *t, const word *words, size_t c
     return SIFR_OK;
 }
 
-sifr_status formats_tokenizer_read_vocabulary(formats_tokenizer *t, const json_t *model,
-                                              const char *name, sifr_error *error) {
+sifr_status text_tokenizer_read_vocabulary(text_tokenizer *t, const json_t *model, const char *name,
+                                           sifr_error *error) {
     const json_t *vocabulary = json_object_get(model, "vocab");
     sifr_status status = SIFR_OK;
     entry *entries = NULL;
@@ -184,8 +182,8 @@ sifr_status formats_tokenizer_read_vocabulary(formats_tokenizer *t, const json_t
                   done);
     for (size_t i = 0; i < count; i++) {
         BASE_TRY_GOTO(status,
-                      place(entries, words[i].id, words[i].content, words[i].size,
-                            FORMATS_TOKEN_THERE, name, error),
+                      place(entries, words[i].id, words[i].content, words[i].size, TEXT_TOKEN_THERE,
+                            name, error),
                       done);
     }
     BASE_TRY_GOTO(status, place_added(t, vocabulary, entries, name, error), done);
@@ -199,7 +197,7 @@ done:
     return status;
 }
 
-sifr_status formats_tokenizer_respell(formats_tokenizer *t, sifr_error *error) {
+sifr_status text_tokenizer_respell(text_tokenizer *t, sifr_error *error) {
     entry *entries = NULL;
     bool other = false;
     for (size_t i = 0; i < t->added_count; i++) other |= t->added[i].normal != NULL;
@@ -209,7 +207,7 @@ sifr_status formats_tokenizer_respell(formats_tokenizer *t, sifr_error *error) {
         entries[id] =
             (entry){t->bytes + t->offsets[id], t->offsets[id + 1] - t->offsets[id], t->kinds[id]};
     for (size_t i = 0; i < t->added_count; i++) {
-        const formats_added_token *token = &t->added[i];
+        const text_added_token *token = &t->added[i];
         if (!token->normal) continue;
         entries[token->id].content = token->normal;
         entries[token->id].size = token->normal_size;
@@ -227,11 +225,11 @@ sifr_status formats_tokenizer_respell(formats_tokenizer *t, sifr_error *error) {
     return status;
 }
 
-sifr_status formats_tokenizer_lay_out_decoded(formats_tokenizer *t, sifr_error *error) {
-    formats_texts texts = {0};
-    formats_tokenizer_text out = {0};
+sifr_status text_tokenizer_lay_out_decoded(text_tokenizer *t, sifr_error *error) {
+    text_texts texts = {0};
+    text_tokenizer_text out = {0};
     sifr_status status = SIFR_OK;
-    if (t->model == FORMATS_MODEL_BYTES) return SIFR_OK;
+    if (t->model == TEXT_MODEL_BYTES) return SIFR_OK;
     size_t limit = 64 * t->offsets[t->vocab_size] + (1 << 20);
     BASE_TRY(base_alloc((size_t)t->vocab_size + 1, sizeof *t->decoded_offsets, &t->decoded_offsets,
                         error));
@@ -239,21 +237,21 @@ sifr_status formats_tokenizer_lay_out_decoded(formats_tokenizer *t, sifr_error *
         size_t size = t->offsets[id + 1] - t->offsets[id];
         const char *bytes = t->bytes + t->offsets[id];
         t->decoded_offsets[id] = out.count;
-        if (t->kinds[id] & FORMATS_TOKEN_SPECIAL) { /* nobody wants blanks around its name */
-            BASE_TRY_GOTO(status, formats_tokenizer_text_append(&out, bytes, size, error), done);
+        if (t->kinds[id] & TEXT_TOKEN_SPECIAL) { /* nobody wants blanks around its name */
+            BASE_TRY_GOTO(status, text_tokenizer_text_append(&out, bytes, size, error), done);
             continue;
         }
         texts.count = texts.text.count = 0;
-        BASE_TRY_GOTO(status, formats_tokenizer_text_append(&texts.text, bytes, size, error), done);
-        BASE_TRY_GOTO(status, formats_texts_end(&texts, error), done);
-        BASE_TRY_GOTO(status, formats_decoder_apply(&t->decoder, &texts, true, &out, error), done);
-        BASE_TRY_GOTO(status, formats_check_growth(out.count, limit, error), done);
+        BASE_TRY_GOTO(status, text_tokenizer_text_append(&texts.text, bytes, size, error), done);
+        BASE_TRY_GOTO(status, text_texts_end(&texts, error), done);
+        BASE_TRY_GOTO(status, text_decoder_apply(&t->decoder, &texts, true, &out, error), done);
+        BASE_TRY_GOTO(status, text_check_growth(out.count, limit, error), done);
     }
     t->decoded_offsets[t->vocab_size] = out.count;
     t->decoded = out.bytes ? out.bytes : NULL;
-    out = (formats_tokenizer_text){0};
+    out = (text_tokenizer_text){0};
 done:
-    formats_texts_free(&texts);
-    formats_tokenizer_text_free(&out);
+    text_texts_free(&texts);
+    text_tokenizer_text_free(&out);
     return status;
 }

@@ -6,8 +6,8 @@
 #include "base/json.h"
 #include "text/tokenizer/tokenizer_internal.h"
 
-sifr_status formats_wordpiece_read(formats_tokenizer *t, const json_t *model, const char *name,
-                                   sifr_error *error) {
+sifr_status text_wordpiece_read(text_tokenizer *t, const json_t *model, const char *name,
+                                sifr_error *error) {
     const char *unknown, *prefix;
     int64_t characters;
     BASE_TRY(base_json_string(model, "continuing_subword_prefix", "##", &prefix, name, error));
@@ -17,21 +17,21 @@ sifr_status formats_wordpiece_read(formats_tokenizer *t, const json_t *model, co
         return base_fail(error, SIFR_USAGE, "%s: max_input_chars_per_word is %lld", name,
                          (long long)characters);
     t->word_characters = (size_t)characters;
-    t->unk_id = formats_tokenizer_id(t, unknown);
+    t->unk_id = text_tokenizer_id(t, unknown);
     size_t count = t->words.count, size, prefix_size = strlen(prefix), starts = 0, rest = 0;
-    formats_prefix *list;
+    text_prefix *list;
     BASE_TRY(base_alloc(2 * count + 1, sizeof *list, &list, error));
     for (size_t i = 0; i < count; i++) { /* a word may begin with a token that goes on words */
-        const uint8_t *bytes = formats_table_bytes(&t->words, i, &size);
+        const uint8_t *bytes = text_table_bytes(&t->words, i, &size);
         if (!size) continue;
-        list[starts++] = (formats_prefix){bytes, size, t->word_ids[i]};
+        list[starts++] = (text_prefix){bytes, size, t->word_ids[i]};
         if (size > prefix_size && memcmp(bytes, prefix, prefix_size) == 0)
             list[count + rest++] =
-                (formats_prefix){bytes + prefix_size, size - prefix_size, t->word_ids[i]};
+                (text_prefix){bytes + prefix_size, size - prefix_size, t->word_ids[i]};
     }
-    sifr_status status = formats_prefixes_build(&t->prefixes, list, starts, error);
+    sifr_status status = text_prefixes_build(&t->prefixes, list, starts, error);
     if (status == SIFR_OK)
-        status = formats_prefixes_build(&t->continuations, list + count, rest, error);
+        status = text_prefixes_build(&t->continuations, list + count, rest, error);
     free(list);
     return status;
 }
@@ -42,22 +42,22 @@ static size_t characters_of(const uint8_t *word, size_t size) {
     return count;
 }
 
-static sifr_status append(formats_tokenizer_ids *out, int32_t id, sifr_error *error) {
+static sifr_status append(text_tokenizer_ids *out, int32_t id, sifr_error *error) {
     BASE_TRY(base_grow(&out->ids, &out->room, out->count + 1, sizeof *out->ids, error));
     out->ids[out->count++] = id;
     return SIFR_OK;
 }
 
-sifr_status formats_wordpiece_word(const formats_tokenizer *t, const uint8_t *word, size_t size,
-                                   formats_tokenizer_ids *out, sifr_error *error) {
+sifr_status text_wordpiece_word(const text_tokenizer *t, const uint8_t *word, size_t size,
+                                text_tokenizer_ids *out, sifr_error *error) {
     size_t before = out->count, at = 0;
     bool known = characters_of(word, size) <= t->word_characters;
     while (known && at < size) {
-        const formats_prefixes *trie = at ? &t->continuations : &t->prefixes;
+        const text_prefixes *trie = at ? &t->continuations : &t->prefixes;
         uint32_t node = 0;
         int32_t best = -1;
         size_t end = at;
-        for (size_t i = at; i < size && (node = formats_prefixes_step(trie, node, word[i])); i++) {
+        for (size_t i = at; i < size && (node = text_prefixes_step(trie, node, word[i])); i++) {
             if (trie->nodes[node].value >= 0) best = trie->nodes[node].value, end = i + 1;
         }
         known = best >= 0;

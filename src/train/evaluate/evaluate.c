@@ -19,9 +19,9 @@ typedef struct evaluated {
 
 typedef struct evaluator {
     sifr_engine *engine;
-    const train_data *data;
+    const data_set *data;
     int64_t sequences, length, windows;
-    train_rows rows;
+    data_rows rows;
     evaluated *all; /* of all ranks */
     train_predictions predictions;
     float *numbers;                            /* of all ranks' micro batches */
@@ -43,11 +43,11 @@ static sifr_status take_pairs(evaluator *e, size_t ranks, sifr_error *error) {
 }
 
 static sifr_status take_memory(evaluator *e, sifr_error *error) {
-    BASE_TRY(train_data_rows(e->data, e->sequences, e->length, &e->rows, error));
+    BASE_TRY(data_set_rows(e->data, e->sequences, e->length, &e->rows, error));
     size_t ranks = (size_t)comm_size(engine_group(e->engine));
     BASE_TRY(base_alloc(ranks, sizeof *e->all, &e->all, error));
     if (e->paired) return take_pairs(e, ranks, error);
-    if (!train_data_labelled(e->data)) return SIFR_OK;
+    if (!data_set_labelled(e->data)) return SIFR_OK;
     BASE_TRY(train_predictions_open(e->data, engine_words(engine_model(e->engine)), e->sequences,
                                     e->length, e->windows, &e->predictions, error));
     return base_alloc(ranks * (size_t)(e->sequences * e->predictions.width), sizeof *e->numbers,
@@ -57,13 +57,13 @@ static sifr_status take_memory(evaluator *e, sifr_error *error) {
 /* Fills in the windows from `first` on; rows beyond the last window have no labels. */
 static void fetch(const evaluator *e, int64_t first) {
     int64_t here = base_min_i64(e->sequences, base_max_i64(0, e->windows - first));
-    for (int64_t i = 0; i < here; i++) train_data_window(e->data, first + i, &e->rows, i);
-    train_rows_clear(&e->rows, here);
+    for (int64_t i = 0; i < here; i++) data_set_window(e->data, first + i, &e->rows, i);
+    data_rows_clear(&e->rows, here);
 }
 
 /* The loss of a micro batch and, of a classifier, what it predicts. */
 static sifr_status run_batch(const evaluator *e, evaluated *mine, sifr_error *error) {
-    sifr_batch batch = train_rows_batch(&e->rows);
+    sifr_batch batch = data_rows_batch(&e->rows);
     if (e->paired) {
         BASE_TRY(sifr_engine_evaluate(e->engine, &batch, &mine->loss, &mine->labelled, error));
         BASE_TRY(engine_read_log_probabilities(e->engine, true, 0, e->log_probabilities, error));
@@ -130,7 +130,7 @@ static sifr_status run_round(evaluator *e, int64_t first, int64_t signal, double
     return SIFR_OK;
 }
 
-sifr_status train_evaluate(sifr_engine *engine, const train_data *data, int64_t sequences,
+sifr_status train_evaluate(sifr_engine *engine, const data_set *data, int64_t sequences,
                            int64_t length, int64_t max_windows, int (*stopped)(void *user),
                            void *user, train_evaluation *out, int *signal, sifr_error *error) {
     evaluator e = {.engine = engine, .data = data, .sequences = sequences, .length = length};
@@ -138,7 +138,7 @@ sifr_status train_evaluate(sifr_engine *engine, const train_data *data, int64_t 
     sifr_status status;
     *out = (train_evaluation){0};
     *signal = 0;
-    e.windows = train_data_windows(data, length);
+    e.windows = data_set_windows(data, length);
     if (max_windows > 0) e.windows = base_min_i64(e.windows, max_windows);
     e.paired = engine_model(engine)->preference != SIFR_PREFERENCE_NONE;
     if (e.paired && e.windows > 1) e.windows -= e.windows % 2;
@@ -146,7 +146,7 @@ sifr_status train_evaluate(sifr_engine *engine, const train_data *data, int64_t 
         return base_fail(error, SIFR_FAILED,
                          "evaluation data: %lld tokens are too few for a window of %lld and the "
                          "token after it; give more text or a shorter seq-length",
-                         (long long)train_data_tokens(data), (long long)length);
+                         (long long)data_set_tokens(data), (long long)length);
     status = take_memory(&e, error);
     BASE_TRY_GOTO(status, comm_agree_status(engine_group(engine), status, error), done);
     int64_t step = sequences * data_ranks(engine);
@@ -167,7 +167,7 @@ sifr_status train_evaluate(sifr_engine *engine, const train_data *data, int64_t 
     out->seconds = base_seconds() - start;
 done:
     train_predictions_close(&e.predictions);
-    train_rows_free(&e.rows);
+    data_rows_free(&e.rows);
     free(e.numbers);
     free(e.mine);
     free(e.rewards);

@@ -22,7 +22,7 @@ typedef struct train_evaluation {
  * between micro batches. If it returns a signal on any rank, *signal is that signal on all ranks
  * and the result covers the windows done so far; otherwise *signal is 0. SIFR_FAILED if the data
  * are too short for a window. */
-sifr_status train_evaluate(sifr_engine *engine, const train_data *data, int64_t sequences,
+sifr_status train_evaluate(sifr_engine *engine, const data_set *data, int64_t sequences,
                            int64_t length, int64_t max_windows, int (*stopped)(void *user),
                            void *user, train_evaluation *out, int *signal,
                            sifr_error *error) SIFR_MUST_CHECK;

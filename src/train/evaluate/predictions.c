@@ -6,11 +6,11 @@
 #include "base/checked.h"
 #include "base/heap.h"
 
-sifr_status train_predictions_open(const train_data *data, int64_t classes, int64_t sequences,
+sifr_status train_predictions_open(const data_set *data, int64_t classes, int64_t sequences,
                                    int64_t length, int64_t windows, train_predictions *out,
                                    sifr_error *error) {
     *out = (train_predictions){.data = data,
-                               .labelled = train_data_labelled(data),
+                               .labelled = data_set_labelled(data),
                                .length = length,
                                .classes = classes,
                                .windows = windows,
@@ -45,7 +45,7 @@ static float choose(const float *logits, int64_t classes) {
 
 /* The numbers of a labelled row, at its place in the example. */
 static void take_row(const train_predictions *p, const float *logits, int64_t token, float *out) {
-    const train_labelled *labelled = p->labelled;
+    const data_labelled *labelled = p->labelled;
     if (labelled->task == MODEL_TOKEN_CLASSES) {
         out[token] = choose(logits, p->classes);
     } else if (labelled->problem == MODEL_SINGLE_LABEL) {
@@ -56,7 +56,7 @@ static void take_row(const train_predictions *p, const float *logits, int64_t to
     }
 }
 
-void train_predictions_take(const train_predictions *p, const train_rows *rows) {
+void train_predictions_take(const train_predictions *p, const data_rows *rows) {
     memset(p->mine, 0, (size_t)(rows->count * p->width) * sizeof *p->mine);
     for (int64_t i = 0; i < rows->count * p->length; i++) {
         if (rows->labels[i] < 0) continue;
@@ -106,11 +106,11 @@ static void append(answers *a, int32_t label, double target, float value) {
 }
 
 /* The labels of an example, read again into one sequence. */
-static void add_example(const train_predictions *p, int64_t index, const train_rows *row,
+static void add_example(const train_predictions *p, int64_t index, const data_rows *row,
                         answers *a) {
     const float *numbers = p->all + index * p->width;
     bool tokens = p->labelled->task == MODEL_TOKEN_CLASSES;
-    train_data_window(p->data, index, row, 0);
+    data_set_window(p->data, index, row, 0);
     for (int64_t t = 0; t < p->length; t++) {
         if (row->labels[t] < 0) continue;
         const float *targets = row->targets ? row->targets + t * row->columns : NULL;
@@ -130,7 +130,7 @@ static bool has_entities(const model_labels *labels) {
 
 static sifr_status score(const train_predictions *p, const answers *a, train_scores *out,
                          sifr_error *error) {
-    const train_labelled *labelled = p->labelled;
+    const data_labelled *labelled = p->labelled;
     int32_t classes = (int32_t)p->classes;
     if (labelled->task == MODEL_TOKEN_CLASSES && has_entities(labelled->labels))
         return train_score_entities(a->labels, a->predictions, a->starts, p->windows,
@@ -146,13 +146,13 @@ static sifr_status score(const train_predictions *p, const answers *a, train_sco
 sifr_status train_predictions_score(const train_predictions *p, train_scores *out,
                                     sifr_error *error) {
     answers a = {0};
-    train_rows row;
+    data_rows row;
     *out = (train_scores){0};
-    BASE_TRY(train_data_rows(p->data, 1, p->length, &row, error));
+    BASE_TRY(data_set_rows(p->data, 1, p->length, &row, error));
     sifr_status status = make_answers(p, &a, error);
     for (int64_t i = 0; status == SIFR_OK && i < p->windows; i++) add_example(p, i, &row, &a);
     if (status == SIFR_OK) status = score(p, &a, out, error);
     free_answers(&a);
-    train_rows_free(&row);
+    data_rows_free(&row);
     return status;
 }

@@ -7,8 +7,8 @@
 #include "train/evaluate/scores.h"
 
 typedef struct train_predictions {
-    const train_data *data;
-    const train_labelled *labelled;
+    const data_set *data;
+    const data_labelled *labelled;
     int64_t length, classes, windows;
     int64_t width; /* numbers of an example: classes or values */
     float *logits; /* of a micro batch */
@@ -17,13 +17,13 @@ typedef struct train_predictions {
 } train_predictions;
 
 /* For the first `windows` examples, `sequences` at a time. */
-sifr_status train_predictions_open(const train_data *data, int64_t classes, int64_t sequences,
+sifr_status train_predictions_open(const data_set *data, int64_t classes, int64_t sequences,
                                    int64_t length, int64_t windows, train_predictions *out,
                                    sifr_error *error) SIFR_MUST_CHECK;
 void train_predictions_close(train_predictions *predictions); /* harmless on zeroed ones */
 
 /* Makes `mine` from `logits` and the rows' labels, for all sequences of the rows. */
-void train_predictions_take(const train_predictions *predictions, const train_rows *rows);
+void train_predictions_take(const train_predictions *predictions, const data_rows *rows);
 
 /* Puts the numbers of examples first … first + count - 1, those beyond `windows` left out. */
 void train_predictions_put(const train_predictions *predictions, const float *numbers,

@@ -8,7 +8,7 @@ const char *const train_reward_names[TRAIN_REWARDS] = {"rewards/chosen", "reward
                                                        "rewards/accuracies", "rewards/margins"};
 
 /* Of sequence `at` of the rows. */
-static float reward_of(const sifr_model *model, const train_rows *rows, int64_t at,
+static float reward_of(const sifr_model *model, const data_rows *rows, int64_t at,
                        const float *log_probabilities) {
     bool orpo = model->preference == SIFR_PREFERENCE_ORPO;
     const int32_t *labels = rows->labels + at * rows->length;
@@ -24,7 +24,7 @@ static float reward_of(const sifr_model *model, const train_rows *rows, int64_t 
     return (float)(model->beta * (orpo ? sum / (double)count : sum));
 }
 
-void train_rewards_take(const sifr_model *model, const train_rows *rows, int64_t first,
+void train_rewards_take(const sifr_model *model, const data_rows *rows, int64_t first,
                         int64_t sequences, const float *log_probabilities, float *out) {
     for (int64_t i = 0; i < sequences; i++)
         out[i] = reward_of(model, rows, first + i, log_probabilities + i * rows->length);

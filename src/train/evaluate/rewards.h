@@ -17,7 +17,7 @@ typedef struct train_rewards {
 
 /* Writes the rewards of `sequences` / 2 pairs, which begin at sequence `first` of the rows: two
  * for each pair, NaN if it has no labels. log_probabilities: of those sequences' labels. */
-void train_rewards_take(const sifr_model *model, const train_rows *rows, int64_t first,
+void train_rewards_take(const sifr_model *model, const data_rows *rows, int64_t first,
                         int64_t sequences, const float *log_probabilities, float *out);
 
 /* The means over `pairs` pairs in their order; pairs that are NaN are left out. */

@@ -208,12 +208,12 @@ sifr_status train_agree_machine(comm_group *group, const device *dev, sifr_error
                     error);
 }
 
-sifr_status train_agree_data(comm_group *group, const train_data *data, const train_data *held_out,
+sifr_status train_agree_data(comm_group *group, const data_set *data, const data_set *held_out,
                              sifr_error *error) {
     if (comm_size(group) == 1) return SIFR_OK;
-    json_t *facts = json_pack("{s:I, s:o}", "tokens", (json_int_t)train_data_tokens(data),
-                              "tokens (hash)", hash_text(train_data_hash(data)));
+    json_t *facts = json_pack("{s:I, s:o}", "tokens", (json_int_t)data_set_tokens(data),
+                              "tokens (hash)", hash_text(data_set_hash(data)));
     if (held_out && facts)
-        json_object_set_new(facts, "eval_data (hash)", hash_text(train_data_hash(held_out)));
+        json_object_set_new(facts, "eval_data (hash)", hash_text(data_set_hash(held_out)));
     return agree_on(group, "data", facts, error);
 }

@@ -26,7 +26,7 @@ sifr_status train_agree_machine(comm_group *group, const device *dev,
                                 sifr_error *error) SIFR_MUST_CHECK;
 
 /* Compares the token streams; held_out may be NULL. */
-sifr_status train_agree_data(comm_group *group, const train_data *data, const train_data *held_out,
+sifr_status train_agree_data(comm_group *group, const data_set *data, const data_set *held_out,
                              sifr_error *error) SIFR_MUST_CHECK;
 
 #endif

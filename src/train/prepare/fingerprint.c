@@ -60,15 +60,15 @@ static bool put_coding(json_t *agree, const sifr_model *model) {
 }
 
 json_t *train_fingerprint_agree(const sifr_config *config, const engine_folder *folder,
-                                const train_data *data, int64_t length) {
+                                const data_set *data, int64_t length) {
     const sifr_model *model = folder->model;
-    json_t *agree = json_pack("{s:I, s:o, s:I, s:o, s:I, s:I, s:I}", "parameters",
-                              (json_int_t)sifr_model_parameters(model),
-                              "weights' names and shapes (hash)", hash_text(hash_model(model)),
-                              "tokens of data", (json_int_t)train_data_tokens(data), "data (hash)",
-                              hash_text(train_data_hash(data)), "seq_length", (json_int_t)length,
-                              "train_batch_size", (json_int_t)config->train_batch_size, "seed",
-                              (json_int_t)config->step.seed);
+    json_t *agree =
+        json_pack("{s:I, s:o, s:I, s:o, s:I, s:I, s:I}", "parameters",
+                  (json_int_t)sifr_model_parameters(model), "weights' names and shapes (hash)",
+                  hash_text(hash_model(model)), "tokens of data", (json_int_t)data_set_tokens(data),
+                  "data (hash)", hash_text(data_set_hash(data)), "seq_length", (json_int_t)length,
+                  "train_batch_size", (json_int_t)config->train_batch_size, "seed",
+                  (json_int_t)config->step.seed);
     if (agree && !put_task(agree, model, folder->config.undropped)) {
         json_decref(agree);
         return NULL;
@@ -86,8 +86,8 @@ json_t *train_fingerprint_agree(const sifr_config *config, const engine_folder *
     return agree;
 }
 
-bool train_fingerprint_same_data(const json_t *agree, const train_data *data) {
-    json_t *hash = hash_text(train_data_hash(data));
+bool train_fingerprint_same_data(const json_t *agree, const data_set *data) {
+    json_t *hash = hash_text(data_set_hash(data));
     bool same = hash && json_equal(hash, json_object_get(agree, "data (hash)"));
     json_decref(hash);
     return same;
@@ -109,9 +109,9 @@ bool train_fingerprint_labels(json_t *agree, const engine_folder *folder) {
                                json_string(model_problem_name(config->problem))) == 0;
 }
 
-bool train_fingerprint_batches(json_t *agree, const train_epochs *epochs) {
-    bool drops = epochs->last == TRAIN_LAST_DROPPED;
-    if (epochs->last == TRAIN_LAST_JOINED) return true;
+bool train_fingerprint_batches(json_t *agree, const data_epochs *epochs) {
+    bool drops = epochs->last == DATA_LAST_DROPPED;
+    if (epochs->last == DATA_LAST_JOINED) return true;
     if (json_object_set_new(agree, TRAIN_FINGERPRINT_LAST, json_boolean(drops)) != 0) return false;
     return !drops || json_object_set_new(agree, "train_micro_batch_size_per_gpu",
                                          json_integer(epochs->micro)) == 0;

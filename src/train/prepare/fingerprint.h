@@ -16,10 +16,10 @@
 /* Facts that must be equal: the weights' names and shapes, the data, and how data are cut into
  * batches. */
 json_t *train_fingerprint_agree(const sifr_config *config, const engine_folder *folder,
-                                const train_data *data, int64_t length);
+                                const data_set *data, int64_t length);
 
 /* Whether a checkpoint's facts are of the same data; NULL: no. */
-bool train_fingerprint_same_data(const json_t *agree, const train_data *data);
+bool train_fingerprint_same_data(const json_t *agree, const data_set *data);
 
 /* Adds the task and the labels of a model that has them; false when memory ran out. */
 bool train_fingerprint_labels(json_t *agree, const engine_folder *folder);
@@ -27,7 +27,7 @@ bool train_fingerprint_labels(json_t *agree, const engine_folder *folder);
 /* Adds how epochs end; nothing where batches are joined, as checkpoints had them that lack it.
  * False when memory ran out. */
 #define TRAIN_FINGERPRINT_LAST "dataloader_drop_last"
-bool train_fingerprint_batches(json_t *agree, const train_epochs *epochs);
+bool train_fingerprint_batches(json_t *agree, const data_epochs *epochs);
 
 /* Facts that may change, but change the results: optimizer, schedule, types, machine. */
 json_t *train_fingerprint_notes(const sifr_config *config, const sifr_engine *engine);

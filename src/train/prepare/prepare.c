@@ -103,7 +103,7 @@ static sifr_status take_engine(train_state *t, sifr_error *error) {
 
 static sifr_status save_config(const train_state *t, sifr_error *error) {
     char path[BASE_PATH_LENGTH];
-    BASE_TRY(base_path_join(path, t->config->output, TRAIN_OUTPUT_MARK, error));
+    BASE_TRY(base_path_join(path, t->config->output, CHECKPOINT_OUTPUT_MARK, error));
     json_t *effective = config_effective(t->config);
     if (!effective) return base_fail_alloc(error, 4096);
     sifr_status status = base_json_save(effective, path, error);
@@ -114,7 +114,7 @@ static sifr_status save_config(const train_state *t, sifr_error *error) {
 /* The other ranks wait meanwhile and must not report this rank as hanging. */
 static double patience(const train_state *t) {
     double limit = (double)t->config->collective_timeout;
-    return limit > 0 ? fmin(TRAIN_OUTPUT_PATIENCE, limit / 2) : TRAIN_OUTPUT_PATIENCE;
+    return limit > 0 ? fmin(CHECKPOINT_OUTPUT_PATIENCE, limit / 2) : CHECKPOINT_OUTPUT_PATIENCE;
 }
 
 /* The output folder is marked as sifr's before any data is written into it, so that the next run
@@ -122,7 +122,7 @@ static double patience(const train_state *t) {
 static sifr_status claim_output(train_state *t, sifr_error *error) {
     if (t->output.marked) return SIFR_OK;
     BASE_TRY(base_make_directories(t->config->output, error));
-    BASE_TRY(train_output_lock(&t->output, patience(t), t->host->log, NULL, error));
+    BASE_TRY(checkpoint_output_lock(&t->output, patience(t), t->host->log, NULL, error));
     return save_config(t, error);
 }
 
@@ -213,8 +213,8 @@ static sifr_status begin_output(train_state *t, sifr_error *error) {
     if (t->position) return SIFR_OK;
     BASE_TRY(formats_folder_carry(t->config->model, t->config->output, NULL, t->host->log, error));
     BASE_TRY(engine_folder_put_config(&t->folder, t->config->model, t->config->output, error));
-    BASE_TRY(formats_chat_template_put(train_chat_template(t->config, template), t->config->model,
-                                       t->config->output, error));
+    BASE_TRY(text_chat_template_put(train_chat_template(t->config, template), t->config->model,
+                                    t->config->output, error));
     BASE_TRY(put_adapter_config(t, error));
     BASE_TRY(remove_stale(t->config->output, error));
     return save_config(t, error);
@@ -253,8 +253,8 @@ static sifr_status open_input(train_state *t, sifr_error *error) {
     if (t->config->step.threads == 0) t->config->step.threads = t->host->threads;
     BASE_TRY(require_paths(t->config, error));
     if (t->first) {
-        BASE_TRY(train_output_open(t->config->output, t->config->model, t->config->resume,
-                                   patience(t), t->host->log, &t->output, error));
+        BASE_TRY(checkpoint_output_open(t->config->output, t->config->model, t->config->resume,
+                                        patience(t), t->host->log, &t->output, error));
     }
     BASE_TRY(train_read_lora(t->config, &t->lora, error));
     if (t->config->adapter)
@@ -275,7 +275,7 @@ static sifr_status open_input(train_state *t, sifr_error *error) {
 static sifr_status make_batch(train_state *t, sifr_error *error) {
     const sifr_config *c = t->config;
     int32_t ranks = plan_mesh_ranks(&engine_schedule(t->engine)->settings.mesh, PLAN_DATA);
-    return train_data_rows(t->data, c->train_batch_size / ranks, t->length, &t->rows, error);
+    return data_set_rows(t->data, c->train_batch_size / ranks, t->length, &t->rows, error);
 }
 
 static sifr_status begin(train_state *t, sifr_error *error) {

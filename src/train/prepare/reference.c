@@ -11,21 +11,21 @@
 /* The work of giving each answer its log-probabilities. */
 typedef struct reference {
     train_state *t;
-    const train_data *data;
+    const data_set *data;
     int64_t sequences; /* of a micro batch */
-    train_rows rows, row;
+    data_rows rows, row;
     float *mine, *all; /* log-probabilities of a micro batch, of all ranks' */
-    train_token_writer writer;
+    data_score_writer writer;
 } reference;
 
 static sifr_status take_memory(reference *r, const char *path, sifr_error *error) {
     const train_state *t = r->t;
     size_t tokens = (size_t)(r->sequences * t->length), ranks = (size_t)comm_size(t->group);
-    BASE_TRY(train_rows_make(r->sequences, t->length, TRAIN_ROWS_PLAIN, 1, &r->rows, error));
-    BASE_TRY(train_rows_make(1, t->length, TRAIN_ROWS_PLAIN, 1, &r->row, error));
+    BASE_TRY(data_rows_make(r->sequences, t->length, DATA_ROWS_PLAIN, 1, &r->rows, error));
+    BASE_TRY(data_rows_make(1, t->length, DATA_ROWS_PLAIN, 1, &r->row, error));
     BASE_TRY(base_alloc(tokens, sizeof *r->mine, &r->mine, error));
     BASE_TRY(base_alloc(tokens * ranks, sizeof *r->all, &r->all, error));
-    return t->first ? train_data_begin_scores(r->data, t->length, path, 0, 1, &r->writer, error)
+    return t->first ? data_set_begin_scores(r->data, t->length, path, 0, 1, &r->writer, error)
                     : SIFR_OK;
 }
 
@@ -33,11 +33,11 @@ static sifr_status take_memory(reference *r, const char *path, sifr_error *error
 static sifr_status put_all(reference *r, int64_t first, int64_t count, sifr_error *error) {
     int64_t length = r->t->length;
     for (int64_t i = 0; i < count; i++) {
-        train_data_scored_read(r->data, first + i, &r->row, 0);
+        data_set_scored_read(r->data, first + i, &r->row, 0);
         for (int64_t p = 0; p < length; p++)
             if (r->row.labels[p] >= 0)
                 BASE_TRY(
-                    train_token_writer_put(&r->writer, r->all[i * length + p], NULL, NULL, error));
+                    data_score_writer_put(&r->writer, r->all[i * length + p], NULL, NULL, error));
     }
     return SIFR_OK;
 }
@@ -50,9 +50,9 @@ static sifr_status run_round(reference *r, int64_t first, int64_t count, sifr_er
     int64_t here = base_min_i64(r->sequences, base_max_i64(0, count - mine));
     int64_t round = plan_mesh_ranks(mesh, PLAN_DATA) * r->sequences;
     double loss;
-    for (int64_t i = 0; i < here; i++) train_data_scored_read(r->data, mine + i, &r->rows, i);
-    train_rows_clear(&r->rows, here);
-    sifr_batch batch = train_rows_batch(&r->rows);
+    for (int64_t i = 0; i < here; i++) data_set_scored_read(r->data, mine + i, &r->rows, i);
+    data_rows_clear(&r->rows, here);
+    sifr_batch batch = data_rows_batch(&r->rows);
     BASE_TRY(sifr_engine_evaluate(t->engine, &batch, &loss, &labelled, error));
     BASE_TRY(engine_read_log_probabilities(t->engine, true, 0, r->mine, error));
     BASE_TRY(comm_all_gather_control(
@@ -62,10 +62,9 @@ static sifr_status run_round(reference *r, int64_t first, int64_t count, sifr_er
     return train_agree(t, kept, error);
 }
 
-static sifr_status make(train_state *t, const train_data *data, const char *path,
-                        sifr_error *error) {
+static sifr_status make(train_state *t, const data_set *data, const char *path, sifr_error *error) {
     reference r = {.t = t, .data = data, .sequences = t->config->step.micro_batch_size};
-    int64_t count = train_data_scored(data, t->length);
+    int64_t count = data_set_scored(data, t->length);
     const plan_mesh *mesh = &engine_schedule(t->engine)->settings.mesh;
     int64_t step = r.sequences * plan_mesh_ranks(mesh, PLAN_DATA);
     train_say(t->host,
@@ -77,27 +76,27 @@ static sifr_status make(train_state *t, const train_data *data, const char *path
         status = run_round(&r, at, count, error);
     if (status == SIFR_OK)
         status =
-            train_agree(t, t->first ? train_token_writer_commit(&r.writer, error) : SIFR_OK, error);
-    train_token_writer_free(&r.writer);
-    train_rows_free(&r.rows);
-    train_rows_free(&r.row);
+            train_agree(t, t->first ? data_score_writer_commit(&r.writer, error) : SIFR_OK, error);
+    data_score_writer_free(&r.writer);
+    data_rows_free(&r.rows);
+    data_rows_free(&r.row);
     free(r.mine);
     free(r.all);
     return status;
 }
 
-static sifr_status use_file(train_state *t, train_data *data, train_data_use use, const char *path,
+static sifr_status use_file(train_state *t, data_set *data, data_set_use use, const char *path,
                             sifr_error *error) {
     sifr_status status =
-        train_data_use_scores(data, use, path, t->folder.config.vocab_size, t->length, error);
+        data_set_use_scores(data, use, path, t->folder.config.vocab_size, t->length, error);
     return train_agree(t, status, error);
 }
 
 /* The file of a run that went before, or a new one. */
-static sifr_status find_or_make(train_state *t, train_data *data, const char *name,
+static sifr_status find_or_make(train_state *t, data_set *data, const char *name,
                                 sifr_error *error) {
     char folder[BASE_PATH_LENGTH], path[BASE_PATH_LENGTH];
-    BASE_TRY(base_path_join(folder, t->config->output, TRAIN_OUTPUT_DATA, error));
+    BASE_TRY(base_path_join(folder, t->config->output, CHECKPOINT_OUTPUT_DATA, error));
     BASE_TRY(base_path_join(path, folder, name, error));
     bool there = base_is_file(path);
     sifr_status status = SIFR_OK;
@@ -110,18 +109,18 @@ static sifr_status find_or_make(train_state *t, train_data *data, const char *na
     if (!t->position && t->first) status = base_make_directories(folder, error);
     BASE_TRY(train_agree(t, status, error));
     if (!t->position) BASE_TRY(make(t, data, path, error));
-    return use_file(t, data, TRAIN_USE_OWN, path, error);
+    return use_file(t, data, DATA_USE_OWN, path, error);
 }
 
 static sifr_status use_reference(train_state *t, sifr_error *error) {
     const char *path = t->config->preference.reference;
     if (path)
-        BASE_TRY(use_file(t, t->data, TRAIN_USE_LOGPROBS, path, error));
+        BASE_TRY(use_file(t, t->data, DATA_USE_LOGPROBS, path, error));
     else
         BASE_TRY(find_or_make(t, t->data, "reference.safetensors", error));
     if (!t->held_out) return SIFR_OK;
     if (path && !t->config->eval_data)
-        return use_file(t, t->held_out, TRAIN_USE_LOGPROBS, path, error);
+        return use_file(t, t->held_out, DATA_USE_LOGPROBS, path, error);
     return find_or_make(t, t->held_out, "eval-reference.safetensors", error);
 }
 
@@ -136,10 +135,10 @@ static sifr_status take_rewards(train_state *t, sifr_error *error) {
 
 sifr_status train_use_scores(train_state *t, sifr_error *error) {
     const sifr_config *c = t->config;
-    if (c->distill.scores) return use_file(t, t->data, TRAIN_USE_TOPS, c->distill.scores, error);
+    if (c->distill.scores) return use_file(t, t->data, DATA_USE_TOPS, c->distill.scores, error);
     if (c->preference.loss == CONFIG_PREFERENCE_NONE) return SIFR_OK;
     BASE_TRY(train_agree(t, take_rewards(t, error), error));
     if (c->preference.loss != CONFIG_PREFERENCE_ORPO) return use_reference(t, error);
-    BASE_TRY(use_file(t, t->data, TRAIN_USE_ANSWERS, NULL, error));
-    return t->held_out ? use_file(t, t->held_out, TRAIN_USE_ANSWERS, NULL, error) : SIFR_OK;
+    BASE_TRY(use_file(t, t->data, DATA_USE_ANSWERS, NULL, error));
+    return t->held_out ? use_file(t, t->held_out, DATA_USE_ANSWERS, NULL, error) : SIFR_OK;
 }

@@ -18,36 +18,36 @@ static void tell_tokenising(void *user, uint64_t bytes, uint64_t total, double s
 }
 
 /* Data of any kind. */
-static sifr_status open_one(const train_state *t, train_data_options *options, train_data **out,
+static sifr_status open_one(const train_state *t, data_set_options *options, data_set **out,
                             sifr_error *error) {
     train_chat_form form;
     sifr_status status =
         train_chat_form_make(&t->folder, t->length, t->config, options, &form, error);
-    if (status == SIFR_OK) status = train_data_open(options, out, error);
+    if (status == SIFR_OK) status = data_set_open(options, out, error);
     train_chat_form_free(&form);
     return status;
 }
 
 /* What the run is evaluated on, if anything, by options that opened the data. */
-static sifr_status open_held_out(train_state *t, train_data_options *options, sifr_error *error) {
+static sifr_status open_held_out(train_state *t, data_set_options *options, sifr_error *error) {
     const sifr_config *c = t->config;
     if (!c->eval_data && c->validation_split > 0)
-        return train_data_split(t->data, c->validation_split, (uint64_t)c->step.seed, &t->held_out,
-                                error);
+        return data_set_split(t->data, c->validation_split, (uint64_t)c->step.seed, &t->held_out,
+                              error);
     if (!c->eval_data) return SIFR_OK;
     options->paths = &c->eval_data;
     options->count = 1;
     BASE_TRY(open_one(t, options, &t->held_out, error));
-    if (train_data_windows(t->held_out, t->length) > 0) return SIFR_OK;
+    if (data_set_windows(t->held_out, t->length) > 0) return SIFR_OK;
     return base_fail(error, SIFR_FAILED,
                      "%s: %lld tokens are too few for a window of %lld; give more held-out text",
-                     c->eval_data, (long long)train_data_tokens(t->held_out), (long long)t->length);
+                     c->eval_data, (long long)data_set_tokens(t->held_out), (long long)t->length);
 }
 
 /* "1,000 rows in 120 sequences of 1024 tokens, 97.3 % filled" */
-static void say_packs(const train_state *t, const char *name, const train_chat *chat) {
-    const train_chat_counts *c = train_chat_count(chat);
-    int64_t sequences = train_chat_sequences(chat);
+static void say_packs(const train_state *t, const char *name, const data_chat *chat) {
+    const data_chat_counts *c = data_chat_count(chat);
+    int64_t sequences = data_chat_sequences(chat);
     char rows[32], number[32];
     train_say(t->host, "%s: packed %s row%s into %s sequence%s of %lld tokens, %.1f %% filled",
               name, base_format_count(c->rows, rows), c->rows == 1 ? "" : "s",
@@ -56,12 +56,12 @@ static void say_packs(const train_state *t, const char *name, const train_chat *
 }
 
 /* "joined 20 texts into 4 sequences of 64 tokens; 12 tokens that fill none are left out" */
-static sifr_status join_texts(const train_state *t, const char *name, train_data *data,
+static sifr_status join_texts(const train_state *t, const char *name, data_set *data,
                               sifr_error *error) {
     char rows[80], sequences[80], left[80];
-    int64_t texts = train_data_documents(data);
-    BASE_TRY(train_data_join(data, error));
-    const train_chat_counts *c = train_chat_count(train_data_chat(data));
+    int64_t texts = data_set_documents(data);
+    BASE_TRY(data_set_join(data, error));
+    const data_chat_counts *c = data_chat_count(data_set_chat(data));
     train_say(t->host, "%s: joined %s into %s of %lld tokens; %s that fill%s none %s left out",
               name, base_format_counted(texts, "text", rows),
               base_format_counted(c->rows, "sequence", sequences), (long long)t->length,
@@ -73,40 +73,40 @@ static sifr_status join_texts(const train_state *t, const char *name, train_data
 /* A share of few texts may fill no sequence; the run goes on without. */
 static sifr_status join_held_out(train_state *t, sifr_error *error) {
     char texts[80];
-    const train_chat_counts *c = train_chat_count(train_data_chat(t->held_out));
+    const data_chat_counts *c = data_chat_count(data_set_chat(t->held_out));
     if (t->config->eval_data || c->tokens >= t->length)
         return join_texts(t, "eval_data", t->held_out, error);
     base_log(t->host->log, SIFR_LOG_WARNING,
              "eval_data: %s held out, which cannot fill a sequence of %lld: there are no "
              "evaluations; raise validation_split",
              base_format_counted(c->rows, "text", texts), (long long)t->length);
-    train_data_close(t->held_out);
+    data_set_close(t->held_out);
     t->held_out = NULL;
     return SIFR_OK;
 }
 
 /* Held-out text has full windows already. */
 static sifr_status pack_data(train_state *t, sifr_error *error) {
-    bool held = t->held_out && train_data_chat(t->held_out);
+    bool held = t->held_out && data_set_chat(t->held_out);
     if (t->config->joint) {
         BASE_TRY(join_texts(t, "data", t->data, error));
         return held ? join_held_out(t, error) : SIFR_OK;
     }
     if (t->config->group_by_length)
-        return train_data_group(t->data, t->config->train_batch_size, error);
+        return data_set_group(t->data, t->config->train_batch_size, error);
     if (!t->config->packing) return SIFR_OK;
-    BASE_TRY(train_data_pack(t->data, error));
-    say_packs(t, "data", train_data_chat(t->data));
+    BASE_TRY(data_set_pack(t->data, error));
+    say_packs(t, "data", data_set_chat(t->data));
     if (!held) return SIFR_OK;
-    BASE_TRY(train_data_pack(t->held_out, error));
-    say_packs(t, "eval_data", train_data_chat(t->held_out));
+    BASE_TRY(data_set_pack(t->held_out, error));
+    say_packs(t, "eval_data", data_set_chat(t->held_out));
     return SIFR_OK;
 }
 
 /* Preferences need a loss of theirs, and that needs preferences. */
-static sifr_status check_pairs(const train_state *t, const train_data *data, sifr_error *error) {
-    const train_chat *chat = train_data_chat(data);
-    bool pairs = chat && train_chat_is_paired(chat);
+static sifr_status check_pairs(const train_state *t, const data_set *data, sifr_error *error) {
+    const data_chat *chat = data_set_chat(data);
+    bool pairs = chat && data_chat_is_paired(chat);
     bool wanted = t->config->preference.loss != CONFIG_PREFERENCE_NONE;
     if (pairs == wanted) return SIFR_OK;
     if (pairs)
@@ -124,22 +124,22 @@ sifr_status train_open_stores(train_state *t, sifr_error *error) {
     char cache[BASE_PATH_LENGTH];
     int64_t separator = -1;
     base_progress progress = {tell_tokenising, (void *)(uintptr_t)t->host};
-    BASE_TRY(base_path_join(cache, c->output, TRAIN_OUTPUT_DATA, error));
-    train_labelled labelled;
-    train_label_columns columns = train_config_columns(t->config);
+    BASE_TRY(base_path_join(cache, c->output, CHECKPOINT_OUTPUT_DATA, error));
+    data_labelled labelled;
+    data_label_columns columns = train_config_columns(t->config);
     bool next = t->folder.config.task == MODEL_NEXT_TOKEN;
     if (next)
         BASE_TRY(train_separator(c->model, &t->folder.config, t->host->log, &separator, error));
-    train_data_options options = {.paths = c->data,
-                                  .count = c->data_count,
-                                  .tokenizer = c->model,
-                                  .cache = cache,
-                                  .vocab_size = t->folder.config.vocab_size,
-                                  .separator = separator,
-                                  .special = !c->no_special_tokens,
-                                  .threads = (int)c->step.threads,
-                                  .progress = t->host->live ? &progress : NULL,
-                                  .log = t->host->log};
+    data_set_options options = {.paths = c->data,
+                                .count = c->data_count,
+                                .tokenizer = c->model,
+                                .cache = cache,
+                                .vocab_size = t->folder.config.vocab_size,
+                                .separator = separator,
+                                .special = !c->no_special_tokens,
+                                .threads = (int)c->step.threads,
+                                .progress = t->host->live ? &progress : NULL,
+                                .log = t->host->log};
     train_data_form(&t->folder, t->length, &columns, c->mlm_probability, &labelled, &options);
     if (t->first) BASE_TRY(checkpoint_clean(cache, error));
     BASE_TRY(open_one(t, &options, &t->data, error));
@@ -151,30 +151,30 @@ sifr_status train_open_stores(train_state *t, sifr_error *error) {
 
 /* So many of the data's windows, by what those are called. */
 static const char *count_windows(const train_state *t, int64_t count, char out[80]) {
-    const train_chat *chat = train_data_chat(t->data);
-    bool full = chat && (train_chat_is_packed(chat) || train_chat_is_joined(chat));
-    const char *word = full                           ? "sequence"
-                       : t->config->preference.loss   ? "answer"
-                       : chat                         ? "row"
-                       : train_data_labelled(t->data) ? "example"
-                                                      : "window";
+    const data_chat *chat = data_set_chat(t->data);
+    bool full = chat && (data_chat_is_packed(chat) || data_chat_is_joined(chat));
+    const char *word = full                         ? "sequence"
+                       : t->config->preference.loss ? "answer"
+                       : chat                       ? "row"
+                       : data_set_labelled(t->data) ? "example"
+                                                    : "window";
     return base_format_counted(count, word, out);
 }
 
 static void say_size(const train_state *t, int64_t windows) {
     const sifr_config *c = t->config;
     char tokens[32], counted[80], number[80];
-    int64_t documents = train_data_documents(t->data), per = c->preference.loss ? 2 : 1;
-    const train_chat *chat = train_data_chat(t->data);
+    int64_t documents = data_set_documents(t->data), per = c->preference.loss ? 2 : 1;
+    const data_chat *chat = data_set_chat(t->data);
     bool rows = chat != NULL;
-    const char *word = per > 1 ? "pair" : rows && train_chat_is_joined(chat) ? "sequence" : "row";
+    const char *word = per > 1 ? "pair" : rows && data_chat_is_joined(chat) ? "sequence" : "row";
     if (rows && t->held_out && !c->eval_data)
         train_say(t->host, "data: %s to learn, %lld held out",
                   base_format_counted(documents / per, word, counted),
-                  (long long)(train_data_documents(t->held_out) / per));
-    if (!rows && !train_data_labelled(t->data))
+                  (long long)(data_set_documents(t->held_out) / per));
+    if (!rows && !data_set_labelled(t->data))
         train_say(t->host, "data: %s tokens in %s, %s of %lld",
-                  base_format_count(train_data_tokens(t->data), tokens),
+                  base_format_count(data_set_tokens(t->data), tokens),
                   base_format_counted(documents, "document", counted),
                   base_format_counted(windows, "window", number), (long long)t->length);
 }
@@ -194,7 +194,7 @@ static sifr_status find_joined(const train_state *t, bool *out, sifr_error *erro
 
 sifr_status train_choose_batches(train_state *t, sifr_error *error) {
     const sifr_config *c = t->config;
-    bool rows = train_data_chat(t->data) || train_data_labelled(t->data), joined = false;
+    bool rows = data_set_chat(t->data) || data_set_labelled(t->data), joined = false;
     if (c->resume) {
         sifr_status status = t->first ? find_joined(t, &joined, error) : SIFR_OK;
         BASE_TRY(train_agree(t, status, error));
@@ -205,11 +205,11 @@ sifr_status train_choose_batches(train_state *t, sifr_error *error) {
                  "%s: its checkpoints are of a version whose batches of rows ran on into the next "
                  "epoch; so do this run's, whatever dataloader_drop_last says",
                  c->output);
-    train_last_batch last = !rows || joined ? TRAIN_LAST_JOINED
-                            : c->drop_last  ? TRAIN_LAST_DROPPED
-                                            : TRAIN_LAST_SHORT;
-    t->epochs = train_epochs_make(last, train_data_windows(t->data, t->length), c->train_batch_size,
-                                  c->step.micro_batch_size);
+    data_last_batch last = !rows || joined ? DATA_LAST_JOINED
+                           : c->drop_last  ? DATA_LAST_DROPPED
+                                           : DATA_LAST_SHORT;
+    t->epochs = data_epochs_make(last, data_set_windows(t->data, t->length), c->train_batch_size,
+                                 c->step.micro_batch_size);
     return SIFR_OK;
 }
 
@@ -219,7 +219,7 @@ static sifr_status check_windows(const train_state *t, sifr_error *error) {
         return base_fail(error, SIFR_FAILED,
                          "data: %lld tokens are too few for a window of %lld and the token after "
                          "it; give more text or a shorter seq-length",
-                         (long long)train_data_tokens(t->data), (long long)t->length);
+                         (long long)data_set_tokens(t->data), (long long)t->length);
     if (t->epochs.used > 0) return SIFR_OK;
     return base_fail(error, SIFR_FAILED,
                      "data: %s cannot fill a micro batch of %lld, and dataloader_drop_last leaves "
@@ -229,7 +229,7 @@ static sifr_status check_windows(const train_state *t, sifr_error *error) {
 
 /* What an epoch's last batch has, or lacks. */
 static void say_last_batch(const train_state *t) {
-    const train_epochs *e = &t->epochs;
+    const data_epochs *e = &t->epochs;
     int64_t first, left = e->windows - e->used;
     char steps[80], windows[80];
     if (left)
@@ -237,7 +237,7 @@ static void say_last_batch(const train_state *t) {
                   "data: %s of each epoch %s left out, which cannot fill a micro batch of %lld "
                   "(dataloader_drop_last)",
                   count_windows(t, left, windows), left == 1 ? "is" : "are", (long long)e->micro);
-    int64_t last = e->steps ? train_epochs_samples(e, e->steps - 1, &first) : e->batch;
+    int64_t last = e->steps ? data_epochs_samples(e, e->steps - 1, &first) : e->batch;
     if (last < e->batch)
         train_say(t->host, "data: an epoch of %s is %s, %s with %lld of %lld",
                   count_windows(t, e->used, windows), base_format_counted(e->steps, "step", steps),
@@ -271,12 +271,12 @@ sifr_status train_count_steps(train_state *t, sifr_error *error) {
         t->total_steps = c->max_steps;
         return config_set_total_steps(t->config, t->total_steps, error);
     }
-    double steps = train_epochs_steps(&t->epochs, c->num_train_epochs);
+    double steps = data_epochs_steps(&t->epochs, c->num_train_epochs);
     if (!(steps * (double)c->train_batch_size <= 1e15))
         return base_fail(error, SIFR_USAGE,
                          "num_train_epochs %g: the number of steps is too large; give fewer epochs",
                          c->num_train_epochs);
     t->total_steps = (int64_t)steps;
-    if (t->epochs.last == TRAIN_LAST_JOINED) BASE_TRY(check_last_batch(t, error));
+    if (t->epochs.last == DATA_LAST_JOINED) BASE_TRY(check_last_batch(t, error));
     return config_set_total_steps(t->config, t->total_steps, error);
 }

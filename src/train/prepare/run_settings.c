@@ -76,7 +76,7 @@ plan_search train_search(const sifr_config *config, const sifr_model *model, dev
 sifr_status train_separator(const char *folder, const model_config *model, const sifr_log *log,
                             int64_t *out, sifr_error *error) {
     char path[BASE_PATH_LENGTH];
-    formats_tokenizer *tokenizer;
+    text_tokenizer *tokenizer;
     for (int i = 0; i < model->eos_count; i++) {
         *out = model->eos_token_ids[i];
         if (*out < model->vocab_size) return SIFR_OK;
@@ -85,10 +85,10 @@ sifr_status train_separator(const char *folder, const model_config *model, const
     BASE_TRY(base_path_join(path, folder, "tokenizer.json", error));
     /* Files of another form may be of a class that is not read: then there is none. */
     bool there = base_is_file(path);
-    if (there) BASE_TRY(formats_tokenizer_load(folder, &tokenizer, error));
-    if (there || formats_tokenizer_load(folder, &tokenizer, NULL) == SIFR_OK) {
-        *out = formats_tokenizer_eos(tokenizer);
-        formats_tokenizer_free(tokenizer);
+    if (there) BASE_TRY(text_tokenizer_load(folder, &tokenizer, error));
+    if (there || text_tokenizer_load(folder, &tokenizer, NULL) == SIFR_OK) {
+        *out = text_tokenizer_eos(tokenizer);
+        text_tokenizer_free(tokenizer);
     }
     if (*out < 0 || *out >= model->vocab_size) {
         *out = -1;

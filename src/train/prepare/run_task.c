@@ -21,13 +21,13 @@ _Static_assert((int)CONFIG_CAUSAL_LM == (int)MODEL_NEXT_TOKEN + 1 &&
                    (int)CONFIG_REGRESSION == (int)MODEL_REGRESSION + 1,
                "the config counts tasks and problems from auto");
 
-train_label_columns train_config_columns(const sifr_config *config) {
-    return (train_label_columns){config->text_column, config->pair_column, config->label_column};
+data_label_columns train_config_columns(const sifr_config *config) {
+    return (data_label_columns){config->text_column, config->pair_column, config->label_column};
 }
 
 /* Finds the labels of the data where a head is made for them. Of a regression there are none. */
 static sifr_status find_names(const sifr_config *config, model_labels *out, sifr_error *error) {
-    train_label_columns columns = train_config_columns(config);
+    data_label_columns columns = train_config_columns(config);
     model_config folder;
     BASE_TRY(model_config_load(config->model, &folder, error));
     model_task task = config->task ? (model_task)(config->task - 1) : folder.task;
@@ -35,8 +35,8 @@ static sifr_status find_names(const sifr_config *config, model_labels *out, sifr
     if (!made || !model_task_labelled(task) || config->label_count ||
         config->problem_type == CONFIG_REGRESSION)
         return SIFR_OK;
-    return train_label_names(config->data, config->data_count, task,
-                             config->problem_type == CONFIG_MULTI_LABEL, &columns, out, error);
+    return data_label_names(config->data, config->data_count, task,
+                            config->problem_type == CONFIG_MULTI_LABEL, &columns, out, error);
 }
 
 _Static_assert((int)CONFIG_PREFERENCE_SIGMOID == (int)SIFR_PREFERENCE_SIGMOID &&
@@ -51,8 +51,7 @@ static sifr_status find_distil(const sifr_config *config, sifr_distil_args *out,
     if (config->preference.loss != CONFIG_PREFERENCE_NONE)
         return base_fail(error, SIFR_USAGE,
                          "preference and distill are both given; give one of them");
-    BASE_TRY(
-        train_token_scores_peek(config->distill.scores, &out->words, &out->temperature, error));
+    BASE_TRY(data_token_scores_peek(config->distill.scores, &out->words, &out->temperature, error));
     double wanted = config->distill.temperature;
     if (!out->words)
         return base_fail(error, SIFR_FAILED,
@@ -211,7 +210,7 @@ sifr_status train_open_folder(const sifr_config *config, const model_lora *lora,
     sifr_status status = find_names(config, &found, error);
     if (status == SIFR_OK && config->label_count)
         status =
-            train_label_names_listed(config->labels, config->label_count, "labels", &labels, error);
+            data_label_names_listed(config->labels, config->label_count, "labels", &labels, error);
     if (labels.count) options.labels = &labels;
     if (found.count) options.found = &found;
     if (status == SIFR_OK) status = engine_folder_open_as(config->model, &options, out, error);
@@ -220,18 +219,17 @@ sifr_status train_open_folder(const sifr_config *config, const model_lora *lora,
     return status;
 }
 
-void train_data_form(const engine_folder *folder, int64_t length,
-                     const train_label_columns *columns, double mask_probability,
-                     train_labelled *labelled, train_data_options *options) {
+void train_data_form(const engine_folder *folder, int64_t length, const data_label_columns *columns,
+                     double mask_probability, data_labelled *labelled, data_set_options *options) {
     const model_config *config = &folder->config;
-    *labelled = (train_labelled){.task = config->task,
-                                 .problem = config->problem,
-                                 .labels = &folder->labels,
-                                 .columns = *columns,
-                                 .length = length,
-                                 .padding = base_max_i64(config->pad_token_id, 0),
-                                 .last = !folder->architecture->encoder,
-                                 .passed_over = config->pad_token_id};
+    *labelled = (data_labelled){.task = config->task,
+                                .problem = config->problem,
+                                .labels = &folder->labels,
+                                .columns = *columns,
+                                .length = length,
+                                .padding = base_max_i64(config->pad_token_id, 0),
+                                .last = !folder->architecture->encoder,
+                                .passed_over = config->pad_token_id};
     options->labelled = model_task_labelled(config->task) ? labelled : NULL;
     options->mask_probability = config->task == MODEL_MASKED_TOKEN ? mask_probability : 0;
 }
@@ -241,9 +239,9 @@ void train_data_form(const engine_folder *folder, int64_t length,
  * store's. */
 static sifr_status count_rows(const char *path, size_t *rows, char other[BASE_PATH_LENGTH],
                               sifr_error *error) {
-    formats_text_source files;
-    formats_records_kind kind;
-    bool is = formats_records_kind_of(path, &kind);
+    data_text_source files;
+    data_records_kind kind;
+    bool is = data_records_kind_of(path, &kind);
     bool listed = base_is_directory(path) || (access(path, F_OK) != 0 && strpbrk(path, "*?["));
     if (is && !base_is_directory(path)) {
         ++*rows;
@@ -253,13 +251,13 @@ static sifr_status count_rows(const char *path, size_t *rows, char other[BASE_PA
         snprintf(other, BASE_PATH_LENGTH, "%s", path);
         return SIFR_OK;
     }
-    BASE_TRY(formats_text_source_list(&path, 1, &files, error));
+    BASE_TRY(data_text_source_list(&path, 1, &files, error));
     for (size_t i = 0; i < files.count; i++) {
-        is = formats_records_kind_of(files.documents[i].path, &kind);
+        is = data_records_kind_of(files.documents[i].path, &kind);
         *rows += is;
         if (!is) snprintf(other, BASE_PATH_LENGTH, "%s", files.documents[i].path);
     }
-    formats_text_source_close(&files);
+    data_text_source_close(&files);
     return SIFR_OK;
 }
 
@@ -303,42 +301,42 @@ sifr_status train_check_packing(const sifr_config *config, const model_config *m
                      packing ? "pack" : "group", packing ? "packing" : "it");
 }
 
-_Static_assert((int)CONFIG_TRAIN_ON_LAST == (int)TRAIN_ON_LAST &&
-                   (int)CONFIG_TRAIN_ON_ALL == (int)TRAIN_ON_ALL &&
-                   (int)CONFIG_TRAIN_ON_ASSISTANT_TURNS == (int)TRAIN_ON_ASSISTANT_TURNS,
+_Static_assert((int)CONFIG_TRAIN_ON_LAST == (int)DATA_ON_LAST &&
+                   (int)CONFIG_TRAIN_ON_ALL == (int)DATA_ON_ALL &&
+                   (int)CONFIG_TRAIN_ON_ASSISTANT_TURNS == (int)DATA_ON_ASSISTANT_TURNS,
                "the config's parts are those of the data");
 
-_Static_assert((int)CONFIG_JOIN_EOS == (int)TRAIN_JOIN_EOS &&
-                   (int)CONFIG_JOIN_PLAIN == (int)TRAIN_JOIN_PLAIN,
+_Static_assert((int)CONFIG_JOIN_EOS == (int)DATA_JOIN_EOS &&
+                   (int)CONFIG_JOIN_PLAIN == (int)DATA_JOIN_PLAIN,
                "the config's joints are those of the data");
 
-static formats_row_type row_type(config_row_type type) {
-    static const formats_row_type types[] = {[CONFIG_ROWS_AUTO] = FORMATS_ROW_TEXT,
-                                             [CONFIG_ROWS_MESSAGES] = FORMATS_ROW_MESSAGES,
-                                             [CONFIG_ROWS_SHAREGPT] = FORMATS_ROW_SHAREGPT,
-                                             [CONFIG_ROWS_ALPACA] = FORMATS_ROW_ALPACA,
-                                             [CONFIG_ROWS_PROMPT_COMPLETION] =
-                                                 FORMATS_ROW_PROMPT_COMPLETION,
-                                             [CONFIG_ROWS_TEXT] = FORMATS_ROW_TEXT,
-                                             [CONFIG_ROWS_PREFERENCE] = FORMATS_ROW_PREFERENCE};
+static data_row_type row_type(config_row_type type) {
+    static const data_row_type types[] = {[CONFIG_ROWS_AUTO] = DATA_ROW_TEXT,
+                                          [CONFIG_ROWS_MESSAGES] = DATA_ROW_MESSAGES,
+                                          [CONFIG_ROWS_SHAREGPT] = DATA_ROW_SHAREGPT,
+                                          [CONFIG_ROWS_ALPACA] = DATA_ROW_ALPACA,
+                                          [CONFIG_ROWS_PROMPT_COMPLETION] =
+                                              DATA_ROW_PROMPT_COMPLETION,
+                                          [CONFIG_ROWS_TEXT] = DATA_ROW_TEXT,
+                                          [CONFIG_ROWS_PREFERENCE] = DATA_ROW_PREFERENCE};
     return types[type];
 }
 
-_Static_assert((int)CONFIG_ENDS_ALL == (int)TRAIN_ENDS_ALL &&
-                   (int)CONFIG_ENDS_LAST == (int)TRAIN_ENDS_LAST &&
-                   (int)CONFIG_ENDS_NONE == (int)TRAIN_ENDS_NONE,
+_Static_assert((int)CONFIG_ENDS_ALL == (int)DATA_ENDS_ALL &&
+                   (int)CONFIG_ENDS_LAST == (int)DATA_ENDS_LAST &&
+                   (int)CONFIG_ENDS_NONE == (int)DATA_ENDS_NONE,
                "the config's ends are those of the data");
 
-static train_chat_turns turns_of(const sifr_config *config, const config_turns *turns) {
-    return (train_chat_turns){.asked = turns->given,
-                              .roles = turns->roles,
-                              .every = config->train_on == CONFIG_TRAIN_ON_ALL,
-                              .eos = (train_chat_ends)turns->eos,
-                              .eot = (train_chat_ends)turns->eot};
+static data_chat_turns turns_of(const sifr_config *config, const config_turns *turns) {
+    return (data_chat_turns){.asked = turns->given,
+                             .roles = turns->roles,
+                             .every = config->train_on == CONFIG_TRAIN_ON_ALL,
+                             .eos = (data_chat_ends)turns->eos,
+                             .eot = (data_chat_ends)turns->eot};
 }
 
 sifr_status train_chat_sources_make(const sifr_config *config, const char *const *paths,
-                                    size_t count, train_chat_source **out, sifr_error *error) {
+                                    size_t count, data_chat_source **out, sifr_error *error) {
     /* Held-out data are not those of the dataset. */
     bool listed = config->dataset && paths == config->data;
     config_source plain = {.type = config->data_type,
@@ -348,7 +346,7 @@ sifr_status train_chat_sources_make(const sifr_config *config, const char *const
     BASE_TRY(base_alloc(count, sizeof **out, out, error));
     for (size_t i = 0; i < count; i++) {
         const config_source *source = listed ? &config->dataset[i] : &plain;
-        (*out)[i] = (train_chat_source){
+        (*out)[i] = (data_chat_source){
             .path = paths[i],
             .typed = source->type != CONFIG_ROWS_AUTO,
             .type = row_type(source->type),
@@ -376,7 +374,7 @@ const char *train_chat_template_key(const sifr_config *config) {
 }
 
 sifr_status train_chat_form_make(const engine_folder *folder, int64_t length,
-                                 const sifr_config *config, train_data_options *options,
+                                 const sifr_config *config, data_set_options *options,
                                  train_chat_form *form, sifr_error *error) {
     bool rows;
     *form = (train_chat_form){0};
@@ -425,26 +423,26 @@ sifr_status train_chat_form_make(const engine_folder *folder, int64_t length,
     if (!rows) return SIFR_OK;
     BASE_TRY(
         train_chat_sources_make(config, options->paths, options->count, &form->sources, error));
-    form->options = (train_chat_options){.sources = form->sources,
-                                         .count = options->count,
-                                         .tokenizer = options->tokenizer,
-                                         .vocab_size = options->vocab_size,
-                                         .length = length,
-                                         .separator = options->separator,
-                                         .padding = base_max_i64(folder->config.pad_token_id, 0),
-                                         .mask = (train_chat_mask)config->train_on,
-                                         .eot_tokens = config->eot_tokens,
-                                         .template = train_chat_template(config, form->template),
-                                         .asked = templated,
-                                         .variables = config->chat_template_kwargs,
-                                         .special = options->special,
-                                         .odds = config->preference.loss == CONFIG_PREFERENCE_ORPO,
-                                         .skip_bad_rows = config->skip_bad_rows,
-                                         .joint = (train_chat_joint)config->joint,
-                                         .max_rows = config->max_samples,
-                                         .drop_long = config->drop_long,
-                                         .threads = options->threads,
-                                         .log = options->log};
+    form->options = (data_chat_options){.sources = form->sources,
+                                        .count = options->count,
+                                        .tokenizer = options->tokenizer,
+                                        .vocab_size = options->vocab_size,
+                                        .length = length,
+                                        .separator = options->separator,
+                                        .padding = base_max_i64(folder->config.pad_token_id, 0),
+                                        .mask = (data_chat_mask)config->train_on,
+                                        .eot_tokens = config->eot_tokens,
+                                        .template = train_chat_template(config, form->template),
+                                        .asked = templated,
+                                        .variables = config->chat_template_kwargs,
+                                        .special = options->special,
+                                        .odds = config->preference.loss == CONFIG_PREFERENCE_ORPO,
+                                        .skip_bad_rows = config->skip_bad_rows,
+                                        .joint = (data_chat_joint)config->joint,
+                                        .max_rows = config->max_samples,
+                                        .drop_long = config->drop_long,
+                                        .threads = options->threads,
+                                        .log = options->log};
     options->chat = &form->options;
     return SIFR_OK;
 }

@@ -33,14 +33,13 @@ sifr_status train_read_model_config(const sifr_config *config, const model_lora 
 
 /* How a model's data are read: `columns` are those that the user names. `options` gets `labelled`
  * where they are rows of examples, and a mask_probability where they are masked. */
-void train_data_form(const engine_folder *folder, int64_t length,
-                     const train_label_columns *columns, double mask_probability,
-                     train_labelled *labelled, train_data_options *options);
+void train_data_form(const engine_folder *folder, int64_t length, const data_label_columns *columns,
+                     double mask_probability, data_labelled *labelled, data_set_options *options);
 
 /* What `options` need where their paths are rows to fine-tune on. */
 typedef struct train_chat_form {
-    train_chat_options options;
-    train_chat_source *sources;
+    data_chat_options options;
+    data_chat_source *sources;
     char template[BASE_PATH_LENGTH];
 } train_chat_form;
 
@@ -66,19 +65,19 @@ sifr_status train_check_packing(const sifr_config *config, const model_config *m
 sifr_status train_check_preference(const sifr_config *config, sifr_error *error) SIFR_MUST_CHECK;
 
 /* Where the model predicts the next token and the paths of `options` are rows, has them read as the
- * config says. *form, which train_chat_form_free frees, must outlive the call of train_data_open.
+ * config says. *form, which train_chat_form_free frees, must outlive the call of data_set_open.
  */
 sifr_status train_chat_form_make(const engine_folder *folder, int64_t length,
-                                 const sifr_config *config, train_data_options *options,
+                                 const sifr_config *config, data_set_options *options,
                                  train_chat_form *form, sifr_error *error) SIFR_MUST_CHECK;
 /* A source for each path: of the dataset where the paths are the config's own, else as data_type
  * and data_fields say. The caller frees *out. */
 sifr_status train_chat_sources_make(const sifr_config *config, const char *const *paths,
-                                    size_t count, train_chat_source **out,
+                                    size_t count, data_chat_source **out,
                                     sifr_error *error) SIFR_MUST_CHECK;
 void train_chat_form_free(train_chat_form *form); /* harmless on a zeroed one */
 
 /* The columns that a config names. */
-train_label_columns train_config_columns(const sifr_config *config);
+data_label_columns train_config_columns(const sifr_config *config);
 
 #endif

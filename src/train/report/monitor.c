@@ -111,7 +111,7 @@ static bool add_number(json_t *record, const char *key, double value) {
 
 /* Of the first `steps` steps; what fills up a short one does not count. */
 static int64_t tokens_of(const train_monitor_settings *s, int64_t steps) {
-    return train_epochs_trained(&s->epochs, steps) * s->length;
+    return data_epochs_trained(&s->epochs, steps) * s->length;
 }
 
 static json_t *make_record(const train_monitor *monitor, int64_t step, double loss,
@@ -119,7 +119,7 @@ static json_t *make_record(const train_monitor *monitor, int64_t step, double lo
     const train_monitor_settings *s = &monitor->settings;
     json_t *record = json_pack(
         "{s:I, s:o, s:o, s:o, s:o, s:o, s:I, s:I, s:I, s:o}", "step", (json_int_t)step, "epoch",
-        train_metrics_number(train_epochs_passed(&s->epochs, step)), "loss",
+        train_metrics_number(data_epochs_passed(&s->epochs, step)), "loss",
         train_metrics_number(loss), "grad_norm", train_metrics_number(result->gradient_norm),
         "learning_rate", train_metrics_number(learning_rate), "tokens_per_second",
         train_metrics_number(rate), "tokens", (json_int_t)tokens_of(s, step), "memory_bytes",
@@ -238,7 +238,7 @@ static json_t *evaluation_record(const train_monitor *monitor, int64_t step,
     char key[64];
     json_t *record = json_pack(
         "{s:I, s:o, s:o, s:I, s:o}", "step", (json_int_t)step, "epoch",
-        train_metrics_number(train_epochs_passed(&monitor->settings.epochs, step)), "eval_loss",
+        train_metrics_number(data_epochs_passed(&monitor->settings.epochs, step)), "eval_loss",
         train_metrics_number(evaluation->loss), "eval_windows", (json_int_t)evaluation->windows,
         "eval_seconds", train_metrics_number(evaluation->seconds));
     bool whole = record && (evaluation->labelled ||
@@ -290,9 +290,9 @@ json_t *train_monitor_trainer_state(const train_monitor *monitor, int64_t step) 
     const train_monitor_settings *s = &monitor->settings;
     return json_pack("{s:n, s:n, s:o, s:I, s:I, s:I, s:I, s:o, s:b, s:b}", "best_metric",
                      "best_model_checkpoint", "epoch",
-                     train_metrics_number(train_epochs_passed(&s->epochs, step)), "global_step",
+                     train_metrics_number(data_epochs_passed(&s->epochs, step)), "global_step",
                      (json_int_t)step, "max_steps", (json_int_t)s->total_steps, "num_train_epochs",
-                     (json_int_t)ceil(train_epochs_passed(&s->epochs, s->total_steps)),
+                     (json_int_t)ceil(data_epochs_passed(&s->epochs, s->total_steps)),
                      "logging_steps", (json_int_t)s->log_every, "total_flos",
                      train_metrics_number((double)tokens_of(s, step) * s->flops_per_token),
                      "is_local_process_zero", 1, "is_world_process_zero", 1);

@@ -17,7 +17,7 @@ typedef struct train_monitor_settings {
     const char *output;
     int64_t first_step, total_steps;
     int64_t length; /* of a sequence */
-    train_epochs epochs;
+    data_epochs epochs;
     int64_t log_every; /* steps between records */
     int64_t
         print_every; /* steps between progress lines; 0: with the records, at most one a second */
