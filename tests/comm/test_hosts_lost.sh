@@ -1,7 +1,9 @@
 # label: full
 # A rank on another host that dies, a host that is cut off, and two hosts of three between which
 # alone nothing passes: named within seconds by the ranks that are left, whose exit code is 4, also
-# where they were asked to save; those that are cut off end too. Hosts are network namespaces.
+# where they were asked to save; those that are cut off end too. Where the launcher leaves the others
+# alone, each of them names the rank that died, not one that ended for it and not MPI's error. Hosts
+# are network namespaces.
 # not under sanitizers (MPI keeps what it took), each MPI, timeout: 120
 . "$SOURCE/tests/support/ranks.sh"
 . "$SOURCE/tests/support/namespaces.sh"
@@ -50,6 +52,33 @@ wait $run || code=$?
 said='rank 1 (on host h2 has died|was ended by signal 9)|a rank was ended by signal 9'
 grep -qE "$said${mpich:+|RUNNING AT h2}" out ||
     fail "killed: not said"
+
+# Two ranks a host, by a launcher that ends nothing on the other one; a rank that does not watch that
+# host knows what its first one has found. MPI's own error may come before that.
+alone="--oversubscribe --bind-to none --mca orte_abort_on_non_zero_status 0 --enable-recovery"
+printf '%s slots=2\n' h1 h2 >hostfile
+[ ! "$mpich" ] || { alone=-disable-auto-cleanup && printf '%s:2\n' h1 h2 >hostfile; }
+left() { # RANK: killed, on h2
+    rm -rf run out
+    on h1 ${launcher%% *} $alone --hostfile hostfile -n 4 "$SIFR" train --config ds.json --model model \
+        --data text --threads 1 --output run --max-steps 1000000 >out 2>&1 &
+    run=$!
+    for i in $(seq 300); do grep -q '^step 1/' out 2>/dev/null && break || sleep 0.1; done
+    grep -q '^step 1/' out || fail "left: no step after 30 s"
+    begun=$SECONDS
+    killed=
+    for process in $(ranks h2); do # a watcher may stand beside a rank
+        tr '\0' '\n' 2>/dev/null </proc/$process/environ |
+            grep -qE "^(OMPI_COMM_WORLD|PMI)_RANK=$1$" && killed+=" $process"
+    done
+    kill -9 $killed 2>/dev/null || :
+    for rank in 0 1; do says 8 "^sifr train: rank $rank: .*: rank [23] on host h2 has died" "left"; done
+    is_over 10 h1 "left"
+    kill -9 $run 2>/dev/null || :
+    wait $run 2>/dev/null || :
+}
+left 2
+left 3
 
 # Two runs side by side; no launcher notices soon that a host is cut off.
 start h3 h4 h5

@@ -136,6 +136,40 @@ static void test_lost(void **state) {
     comm_lookout_close(lookout);
 }
 
+/* A rank that is not its host's first: that host tells it, before it says good-bye itself; what the
+ * other ranks of a host read is the same. */
+static void test_told(void **state) {
+    (void)state;
+    comm_meeting meeting[2], own;
+    comm_lookout *others[2], *teller;
+    static comm_loss loss[2];
+    comm_lost lost;
+    char name[COMM_HOST_NAME];
+    sifr_error error;
+    comm_host_name(name);
+    for (int i = 0; i < 2; i++)
+        assert_int_equal(comm_lookout_listen(i, 1, &meeting[i], &others[i], &error), SIFR_OK);
+    assert_int_equal(comm_lookout_listen(8, 2, &own, &teller, &error), SIFR_OK);
+    for (int i = 0; i < 2; i++)
+        assert_int_equal(comm_lookout_join(teller, &meeting[i], &error), SIFR_OK);
+    comm_lookout_share(others[0], &loss[0]);
+    assert_false(comm_loss_read(&loss[0], &lost));
+    comm_lookout_tell(teller, 9);
+    comm_lookout_tell(teller, 10); /* a further one */
+    assert_true(comm_lookout_lost(teller, &lost));
+    comm_lookout_close(teller);
+    for (int i = 0; i < 2; i++) assert_true(loses(others[i], 5, &lost));
+    comm_lookout_share(others[1], &loss[1]); /* after it was found */
+    for (int i = 0; i < 2; i++) {
+        comm_lookout_close(others[i]);
+        assert_true(comm_loss_read(&loss[i], &lost));
+        assert_int_equal(lost.rank, 9);
+        assert_int_equal(lost.silent, 0);
+        assert_string_equal(lost.host, name);
+        assert_string_equal(lost.finder, name);
+    }
+}
+
 /* The first host itself. */
 static void test_first_is_lost(void **state) {
     (void)state;
@@ -247,14 +281,16 @@ static void test_none(void **state) {
     comm_lost lost;
     assert_false(comm_lookout_lost(NULL, &lost));
     assert_int_equal(comm_lookout_bytes(NULL), 0);
+    comm_lookout_tell(NULL, 1);
     comm_lookout_close(NULL);
 }
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_lost),      cmocka_unit_test(test_first_is_lost),
-        cmocka_unit_test(test_strangers), cmocka_unit_test(test_several),
-        cmocka_unit_test(test_watches),   cmocka_unit_test(test_none),
+        cmocka_unit_test(test_lost),          cmocka_unit_test(test_told),
+        cmocka_unit_test(test_first_is_lost), cmocka_unit_test(test_strangers),
+        cmocka_unit_test(test_several),       cmocka_unit_test(test_watches),
+        cmocka_unit_test(test_none),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -44,11 +44,17 @@ void comm_tie_probe(int file) {
                sizeof limit); /* with bytes under way */
 }
 
+static void keep_loss(comm_loss *loss, const comm_lost *lost) {
+    if (!loss) return;
+    loss->lost = *lost;
+    atomic_store(&loss->found, true);
+}
+
 /* The first loss is the cause of further ones. All that are connected here hear of it. */
 static void lose(comm_lookout *l, const comm_lost *lost) {
-    if (atomic_load(&l->found)) return;
-    l->lost = *lost;
-    atomic_store(&l->found, true);
+    if (atomic_load(&l->own.found)) return;
+    keep_loss(&l->own, lost);
+    keep_loss(l->shared, lost);
     for (int32_t i = 0; i < l->room; i++)
         if (l->ties[i].file >= 0 && l->ties[i].known)
             (void)comm_note_send(l->ties[i].file, COMM_LOST, lost, l->meeting.answer);
@@ -214,10 +220,31 @@ bool comm_lookout_watches(int32_t a, int32_t b, int32_t hosts) {
     return a != b && (hosts <= COMM_ALL_HOSTS || a == 0 || b == 0 || power);
 }
 
-bool comm_lookout_lost(comm_lookout *lookout, comm_lost *out) {
-    if (!lookout || !atomic_load(&lookout->found)) return false;
-    *out = lookout->lost;
+void comm_lookout_tell(comm_lookout *lookout, int32_t rank) {
+    if (!lookout) return;
+    pthread_mutex_lock(&lookout->lock);
+    comm_lost lost = lookout->self;
+    lost.rank = rank;
+    memcpy(lost.finder, lost.host, COMM_HOST_NAME);
+    lose(lookout, &lost);
+    pthread_mutex_unlock(&lookout->lock);
+}
+
+void comm_lookout_share(comm_lookout *lookout, comm_loss *loss) {
+    pthread_mutex_lock(&lookout->lock);
+    lookout->shared = loss;
+    if (atomic_load(&lookout->own.found)) keep_loss(loss, &lookout->own.lost);
+    pthread_mutex_unlock(&lookout->lock);
+}
+
+bool comm_loss_read(comm_loss *loss, comm_lost *out) {
+    if (!atomic_load(&loss->found)) return false;
+    *out = loss->lost;
     return true;
+}
+
+bool comm_lookout_lost(comm_lookout *lookout, comm_lost *out) {
+    return lookout && comm_loss_read(&lookout->own, out);
 }
 
 void comm_lookout_close(comm_lookout *lookout) {

@@ -8,6 +8,7 @@
 #ifndef COMM_LOOKOUT_H
 #define COMM_LOOKOUT_H
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -44,6 +45,12 @@ typedef struct comm_lost {
     char finder[COMM_HOST_NAME]; /* the host that has missed it */
 } comm_lost;
 
+/* What a host's first rank has found; in memory that the host shares, its other ranks read it. */
+typedef struct comm_loss {
+    atomic_bool found; /* `lost` is there, and stays */
+    comm_lost lost;
+} comm_loss;
+
 /* On the first rank of each host: begins to watch up to `peers` others, whose connections are taken
  * until comm_lookout_seal. */
 sifr_status comm_lookout_listen(int32_t rank, int32_t peers, comm_meeting *out, comm_lookout **made,
@@ -59,8 +66,15 @@ sifr_status comm_lookout_join(comm_lookout *lookout, const comm_meeting *meeting
  * more, each watches the first one and those at distances of powers of two. */
 bool comm_lookout_watches(int32_t a, int32_t b, int32_t hosts);
 
+/* A rank of this host has died: the others hear of it. NULL has nobody to tell. */
+void comm_lookout_tell(comm_lookout *lookout, int32_t rank);
+
+/* From now on what is found is written to `loss`, too; zeroed, it outlives the lookout. */
+void comm_lookout_share(comm_lookout *lookout, comm_loss *loss);
+
 /* Whether a rank has been lost; NULL has lost none. */
 bool comm_lookout_lost(comm_lookout *lookout, comm_lost *out);
+bool comm_loss_read(comm_loss *loss, comm_lost *out);
 
 /* Says good-bye, so that the others do not miss this rank. NULL is harmless. */
 void comm_lookout_close(comm_lookout *lookout);

@@ -38,10 +38,10 @@ struct comm_lookout {
     pthread_t thread;
     int wake, listener; /* descriptors; listener -1: none */
     atomic_bool stop, sealed;
-    atomic_bool found; /* `lost` is there */
-    comm_lost lost, self;
+    comm_loss own, *shared; /* shared: NULL without */
+    comm_lost self;
     comm_meeting meeting;
-    pthread_mutex_t lock; /* of the ties, where the thread does not sleep */
+    pthread_mutex_t lock; /* of the ties and losses, where the thread does not sleep */
     int32_t room;         /* of ties */
     comm_tie *ties;
     struct pollfd *polled; /* wake, listener, ties */

@@ -13,6 +13,7 @@
 #include <stdatomic.h>
 
 #include "comm/host/board.h"
+#include "comm/host/lookout.h"
 #include "comm/worker.h"
 
 enum {
@@ -45,7 +46,12 @@ typedef struct comm_mail {
     _Alignas(16) unsigned char bytes[COMM_INLINE];
 } comm_mail;
 
-typedef enum comm_leaving { COMM_STAYS, COMM_LEFT_WELL, COMM_LEFT_FAILED } comm_leaving;
+typedef enum comm_leaving {
+    COMM_HERE,
+    COMM_LEFT_WELL,
+    COMM_LEFT_FAILED,
+    COMM_LEFT_BEREFT /* it misses another rank, which is the cause */
+} comm_leaving;
 
 typedef struct comm_slot {
     _Alignas(64) _Atomic uint32_t posted; /* newest collective whose operands are posted */
@@ -64,6 +70,7 @@ typedef struct comm_seat {
     _Atomic uint32_t knocks;               /* times that others woke its lane of sends */
     _Atomic uint32_t listens;              /* that lane sleeps */
     _Atomic uint32_t closed;               /* windows of hidden memory: its views are closed */
+    comm_loss loss;                        /* of the first seat: a rank of another host */
     comm_entry entries[COMM_SLOTS];        /* by slot: what it does in that group */
 } comm_seat;
 

@@ -26,7 +26,7 @@ static int32_t count_watched(int32_t mine, int32_t hosts) {
 }
 
 /* The meetings of all hosts, of their first ranks. */
-static sifr_status exchange(const mpi_process *p, const comm_meeting *own, comm_meeting *all,
+static sifr_status exchange(mpi_process *p, const comm_meeting *own, comm_meeting *all,
                             sifr_error *error) {
     int *counts, at = 0, bytes = (int)sizeof *own;
     BASE_TRY(base_alloc(2 * (size_t)p->size, sizeof *counts, &counts, error));
@@ -36,9 +36,9 @@ static sifr_status exchange(const mpi_process *p, const comm_meeting *own, comm_
         places[r] = at;
         at += counts[r];
     }
-    sifr_status status = comm_mpi_check(
-        MPI_Allgatherv(own, counts[p->rank], MPI_BYTE, all, counts, places, MPI_BYTE, p->world),
-        "ranks", error);
+    sifr_status status = comm_mpi_check_start(
+        p, MPI_Allgatherv(own, counts[p->rank], MPI_BYTE, all, counts, places, MPI_BYTE, p->world),
+        error);
     free(counts);
     return status;
 }
@@ -61,6 +61,7 @@ static sifr_status meet(mpi_process *p, int32_t hosts, sifr_error *why, sifr_err
     if (mine >= 0 &&
         comm_lookout_listen(p->rank, count_watched(mine, hosts), &own, &p->lookout, why) != SIFR_OK)
         own.addresses = 0;
+    if (p->lookout && p->host.seats) comm_lookout_share(p->lookout, &p->host.seats[0].loss);
     sifr_status status = exchange(p, &own, all, error);
     if (status == SIFR_OK && mine > 0) join(p, mine, all, hosts, why);
     free(all);
@@ -75,8 +76,8 @@ sifr_status comm_mpi_open_lookout(mpi_process *p, sifr_error *error) {
     sifr_status status = meet(p, hosts, &why, error);
     int32_t mine = why.message[0] != '\0';
     if (status == SIFR_OK)
-        status = comm_mpi_check(MPI_Allgather(&mine, 1, MPI_INT32_T, all, 1, MPI_INT32_T, p->world),
-                                "ranks", error);
+        status = comm_mpi_check_start(
+            p, MPI_Allgather(&mine, 1, MPI_INT32_T, all, 1, MPI_INT32_T, p->world), error);
     if (p->lookout) comm_lookout_seal(p->lookout);
     for (int32_t r = p->size - 1; r >= 0 && status == SIFR_OK; r--)
         if (all[r]) blind = r;
@@ -90,16 +91,21 @@ sifr_status comm_mpi_open_lookout(mpi_process *p, sifr_error *error) {
     return status;
 }
 
+bool comm_mpi_has_lost(const mpi_process *p, comm_lost *lost) {
+    return comm_lookout_lost(p->lookout, lost) ||
+           (p->host.seats && comm_loss_read(&p->host.seats[0].loss, lost));
+}
+
 sifr_status comm_mpi_find_lost(const mpi_process *p, const char *name, sifr_error *error) {
     comm_lost lost;
     char own[COMM_HOST_NAME];
-    if (!comm_lookout_lost(p->lookout, &lost)) return SIFR_OK;
+    if (!comm_mpi_has_lost(p, &lost)) return SIFR_OK;
     comm_host_name(own);
     if (!lost.silent)
         return base_fail(error, SIFR_LOST_RANK,
                          "%s: rank %d on host %s has died while rank %d waits for it", name,
                          (int)lost.rank, lost.host, (int)p->rank);
-    if (lost.rank == p->rank) /* told by a third one */
+    if (p->host_of[lost.rank] == p->host_of[p->rank]) /* told by a third one */
         return base_fail(
             error, SIFR_LOST_RANK,
             "%s: host %s has had no answer from this one (%s) for %d s: one of both is "

@@ -31,7 +31,7 @@ sifr_status comm_mpi_finish(mpi_group *g, MPI_Request *requests, int count, sifr
         pthread_mutex_lock(&g->process->calls);
         int code = MPI_Testall(count, requests, &done, g->lane->statuses);
         pthread_mutex_unlock(&g->process->calls);
-        BASE_TRY(comm_mpi_check(code, "ranks", error));
+        BASE_TRY(comm_mpi_check_group(g, code, error));
         if (done) return SIFR_OK;
         sched_yield();
         if (polls % LOOK_EVERY) continue;
@@ -51,7 +51,7 @@ sifr_status comm_mpi_start_receive(mpi_group *g, const comm_task *task, int kind
     int code = MPI_Irecv(to, (int)bytes, MPI_BYTE, comm_mpi_world(g, from), tag_of(g, kind),
                          g->process->world, request);
     pthread_mutex_unlock(&g->process->calls);
-    return comm_mpi_check(code, comm_mpi_task_name(task), error);
+    return comm_mpi_check_task(g->lane, task, code, error);
 }
 
 sifr_status comm_mpi_start_send(mpi_group *g, const comm_task *task, int kind, const void *from,
@@ -61,7 +61,7 @@ sifr_status comm_mpi_start_send(mpi_group *g, const comm_task *task, int kind, c
     int code = MPI_Isend(from, (int)bytes, MPI_BYTE, comm_mpi_world(g, to), tag_of(g, kind),
                          g->process->world, request);
     pthread_mutex_unlock(&g->process->calls);
-    return comm_mpi_check(code, comm_mpi_task_name(task), error);
+    return comm_mpi_check_task(g->lane, task, code, error);
 }
 
 sifr_status comm_mpi_exchange(mpi_group *g, const comm_task *task, int kind, const void *send,

@@ -45,7 +45,7 @@ static sifr_status start_message(mpi_lane *lane, const mpi_group *g, const comm_
                                             : MPI_Irecv(at, (int)task->bytes, MPI_BYTE, other, tag,
                                                         p->world, request_of(lane, task));
     pthread_mutex_unlock(&p->calls);
-    return comm_mpi_check(code, comm_mpi_task_name(task), error);
+    return comm_mpi_check_task(lane, task, code, error);
 }
 
 static sifr_status fail_size(const comm_task *task, int64_t sent, sifr_error *error) {
@@ -67,7 +67,7 @@ static sifr_status test_message(mpi_lane *lane, const comm_task *task, bool *ove
         MPI_Get_count(lane->statuses, MPI_BYTE, &bytes);
     pthread_mutex_unlock(&lane->process->calls);
     *over = done;
-    BASE_TRY(comm_mpi_check(code, comm_mpi_task_name(task), error));
+    BASE_TRY(comm_mpi_check_task(lane, task, code, error));
     return bytes == task->bytes ? SIFR_OK : fail_size(task, bytes, error);
 }
 
@@ -132,7 +132,7 @@ static sifr_status begin_staged_receive(mpi_lane *lane, mpi_group *g, comm_task 
     pthread_mutex_lock(&p->calls);
     int code = MPI_Iprobe(comm_mpi_world(g, task->root), tag, p->world, &there, lane->statuses);
     pthread_mutex_unlock(&p->calls);
-    BASE_TRY(comm_mpi_check(code, comm_mpi_task_name(task), error));
+    BASE_TRY(comm_mpi_check_task(lane, task, code, error));
     if (!there) return SIFR_OK;
     BASE_TRY(take_place(g, task, error));
     task->engaged = true;

@@ -47,6 +47,7 @@ typedef struct mpi_lane {
     comm_worker worker;
     double looked;         /* time of its last check that all ranks are alive */
     int32_t gone;          /* a rank that has left while this one waits, or -1 */
+    int32_t leaving;       /* of `gone`: a comm_leaving */
     double left;           /* of the lane of sends: as for comm_mpi_look */
     uint32_t knocks;       /* likewise: those of its seat that it has followed */
     bool probes;           /* likewise: it looks for messages whose receives have not begun */
@@ -63,9 +64,9 @@ struct mpi_process {
     int32_t direct, direct_sums; /* COMM_DIRECT, COMM_DIRECT_SUMS, or as a test sets */
     int32_t rank, size;          /* among all ranks */
     MPI_Comm world;              /* of all messages */
-    MPI_Comm farewell; /* carries the farewell of ranks that leave: one byte, 1 after a failure */
-    bool started_mpi;  /* and so ends it */
-    pthread_mutex_t calls;  /* held in a call of MPI: lanes take turns */
+    MPI_Comm farewell;     /* carries the farewell of ranks that leave; its tag is a comm_leaving */
+    bool started_mpi;      /* and so ends it */
+    pthread_mutex_t calls; /* held in a call of MPI: lanes take turns */
     pthread_mutex_t device; /* held while a lane gives DEVICE_EXCHANGE work and waits for it */
     sifr_error failure;     /* why `broken`; under `calls` */
     atomic_bool broken;     /* a collective has failed */
@@ -186,7 +187,16 @@ sifr_status comm_mpi_look_for_peer(mpi_lane *lane, const comm_task *task,
 bool comm_mpi_is_gone(const mpi_process *p, int32_t seat);
 bool comm_mpi_is_busy(const mpi_process *p, int32_t seat);
 
-/* Returns SIFR_LOST_RANK: that rank has left while this one waits for it. */
+/* As comm_mpi_check, but where MPI fails a rank may have died: that one is named, if it is found
+ * within seconds. In a group's newest collective; of a task in its lane; and at the start, once the
+ * seats are taken. */
+sifr_status comm_mpi_check_group(mpi_group *g, int code, sifr_error *error) SIFR_MUST_CHECK;
+sifr_status comm_mpi_check_task(mpi_lane *lane, const comm_task *task, int code,
+                                sifr_error *error) SIFR_MUST_CHECK;
+sifr_status comm_mpi_check_start(mpi_process *p, int code, sifr_error *error) SIFR_MUST_CHECK;
+
+/* Returns SIFR_LOST_RANK: that rank has left while this one waits for it; if it left because it
+ * misses another one, that one is named. */
 sifr_status comm_mpi_fail_left(const mpi_group *g, const comm_state *state, int32_t rank,
                                sifr_error *error);
 
@@ -194,6 +204,9 @@ sifr_status comm_mpi_fail_left(const mpi_group *g, const comm_state *state, int3
 
 /* All ranks call it, when the hosts are known. If a host cannot be watched, that is logged. */
 sifr_status comm_mpi_open_lookout(mpi_process *p, sifr_error *error) SIFR_MUST_CHECK;
+
+/* Whether a rank of another host is lost, as far as this host knows. */
+bool comm_mpi_has_lost(const mpi_process *p, comm_lost *lost);
 
 /* SIFR_LOST_RANK if a rank of another host is lost. */
 sifr_status comm_mpi_find_lost(const mpi_process *p, const char *name,

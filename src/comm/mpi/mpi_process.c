@@ -175,52 +175,66 @@ fail: /* MPI is not ended: that would wait for ranks that did not fail */
 /* The farewells of all other ranks, a few at a time. */
 typedef struct farewells {
     MPI_Request receive, sends[8];
-    char mine, theirs;
+    comm_leaving mine;
     int32_t received, sent; /* `sent`: begun */
     bool failed;            /* a rank left because of a failure */
+    bool lost;              /* MPI could not send one */
 } farewells;
+
+static void lose_send(farewells *f, int i) {
+    f->sends[i] = MPI_REQUEST_NULL;
+    f->lost = true;
+}
 
 /* False: MPI failed. */
 static bool go_on(mpi_process *p, farewells *f, bool *done) {
+    MPI_Status *status = p->lanes[COMM_BULK].statuses;
     int32_t others = p->size - 1;
     int over;
     *done = f->received == others && f->sent == others;
-    if (f->received < others) {
-        if (f->receive == MPI_REQUEST_NULL &&
-            MPI_Irecv(&f->theirs, 1, MPI_BYTE, MPI_ANY_SOURCE, 0, p->farewell, &f->receive))
-            return false;
-        if (MPI_Test(&f->receive, &over, p->lanes[COMM_BULK].statuses)) return false;
-        f->received += over != 0;
-        if (over) f->failed = f->failed || f->theirs;
-    }
     for (int i = 0; i < 8; i++) {
         if (f->sends[i] == MPI_REQUEST_NULL && f->sent < others) {
             int32_t to = (p->rank + 1 + f->sent++) % p->size;
-            if (MPI_Isend(&f->mine, 1, MPI_BYTE, to, 0, p->farewell, &f->sends[i])) return false;
+            if (MPI_Isend(NULL, 0, MPI_BYTE, to, (int)f->mine, p->farewell, &f->sends[i]))
+                lose_send(f, i); /* the others hear it all the same */
         }
         if (f->sends[i] == MPI_REQUEST_NULL) continue;
-        if (MPI_Test(&f->sends[i], &over, p->lanes[COMM_BULK].statuses)) return false;
-        *done = *done && over;
+        if (MPI_Test(&f->sends[i], &over, status))
+            lose_send(f, i);
+        else
+            *done = *done && over;
     }
-    return true;
+    if (f->received < others) {
+        if (f->receive == MPI_REQUEST_NULL &&
+            MPI_Irecv(NULL, 0, MPI_BYTE, MPI_ANY_SOURCE, MPI_ANY_TAG, p->farewell, &f->receive))
+            return false;
+        if (MPI_Test(&f->receive, &over, status)) return false;
+        f->received += over != 0;
+        if (over) f->failed = f->failed || status->MPI_TAG != COMM_LEFT_WELL;
+    }
+    return !f->lost || f->sent < others;
 }
 
 /* Tells all ranks that this one leaves, and waits until they leave too. True: MPI may be ended.
  * False: a rank left because of a failure, so the launcher will end the others. */
 static bool say_farewell(mpi_process *p) {
     bool broken = atomic_load(&p->broken), done = false;
-    farewells f = {.receive = MPI_REQUEST_NULL, .mine = (char)broken, .failed = broken};
+    bool bereft = broken && p->failure.status == SIFR_LOST_RANK;
+    farewells f = {.receive = MPI_REQUEST_NULL,
+                   .mine = bereft   ? COMM_LEFT_BEREFT
+                           : broken ? COMM_LEFT_FAILED
+                                    : COMM_LEFT_WELL,
+                   .failed = broken};
     double begun = base_seconds();
     comm_lost lost;
     for (int i = 0; i < 8; i++) f.sends[i] = MPI_REQUEST_NULL;
-    if (p->host.seats)
-        atomic_store(&comm_host_own(&p->host)->leaving, broken ? COMM_LEFT_FAILED : COMM_LEFT_WELL);
+    if (p->host.seats) atomic_store(&comm_host_own(&p->host)->leaving, (uint32_t)f.mine);
     while (!done) {
         if (!go_on(p, &f, &done)) return false;
         double waited = base_seconds() - begun;
         if (done) break;
         if (broken && waited > 5) return false;
-        if (comm_lookout_lost(p->lookout, &lost)) return false; /* it says no farewell */
+        if (comm_mpi_has_lost(p, &lost)) return false; /* it says no farewell */
         struct timespec nap = {.tv_nsec = 200000};
         if (waited > 0.01)
             nanosleep(&nap, NULL);
@@ -228,7 +242,7 @@ static bool say_farewell(mpi_process *p) {
             sched_yield();
     }
     /* The rank that failed exits first, since the launcher returns the first exit code. */
-    if (broken && p->failure.status == SIFR_LOST_RANK) {
+    if (bereft) {
         struct timespec pause = {.tv_nsec = 500000000};
         nanosleep(&pause, NULL);
     }

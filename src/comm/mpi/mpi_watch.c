@@ -2,12 +2,15 @@
  * others while it waits.
  */
 #include <stdio.h>
+#include <time.h>
 
 #include "base/clock.h"
 #include "comm/mpi/mpi_private.h"
 
 static const double patience =
-    3;                          /* seconds in which bytes from a rank that left may still arrive */
+    3; /* seconds in which bytes from a rank that left may still arrive */
+static const double inquest =
+    10; /* seconds in which a rank that died is found: COMM_SILENT and more */
 static const double beat = 0.1; /* seconds between two checks of which ranks are alive */
 
 void comm_mpi_publish(mpi_group *g, const comm_task *task, bool busy) {
@@ -78,6 +81,7 @@ static sifr_status find_dead(const mpi_process *p, const char *name, sifr_error 
         const comm_seat *seat = &p->host.seats[s];
         if (!comm_host_is_dead(&p->host, s) || atomic_load(&seat->leaving)) continue;
         comm_state state = last_of(seat);
+        comm_lookout_tell(p->lookout, p->rank_of[s]);
         comm_board_name(&state, last, sizeof last);
         return base_fail(error, SIFR_LOST_RANK,
                          "%s: rank %d has died while rank %d waits for it; it was last %s %s", name,
@@ -90,18 +94,94 @@ static sifr_status find_dead(const mpi_process *p, const char *name, sifr_error 
     return SIFR_OK;
 }
 
-sifr_status comm_mpi_fail_left(const mpi_group *g, const comm_state *state, int32_t rank,
-                               sifr_error *error) {
-    char name[128];
-    comm_board_name(state, name, sizeof name);
+static sifr_status find_cause(const mpi_process *p, const char *name, sifr_error *error) {
+    BASE_TRY(find_dead(p, name, error));
+    return comm_mpi_find_lost(p, name, error);
+}
+
+static sifr_status fail_left(const mpi_process *p, const char *name, int32_t rank,
+                             sifr_error *error) {
     return base_fail(error, SIFR_LOST_RANK,
                      "%s: rank %d has ended while rank %d waits for it; see the message of rank %d",
-                     name, (int)rank, (int)g->process->rank, (int)rank);
+                     name, (int)rank, (int)p->rank, (int)rank);
+}
+
+sifr_status comm_mpi_fail_left(const mpi_group *g, const comm_state *state, int32_t rank,
+                               sifr_error *error) {
+    const mpi_process *p = g->process;
+    char name[128];
+    comm_board_name(state, name, sizeof name);
+    int32_t seat = p->host.seats ? p->seat_of[rank] : -1;
+    if (seat >= 0 && atomic_load(&p->host.seats[seat].leaving) == COMM_LEFT_BEREFT)
+        BASE_TRY(find_cause(p, name, error));
+    return fail_left(p, name, rank, error);
+}
+
+/* Whether a rank has said farewell: MPI's code. */
+static int hear_farewell(mpi_lane *lane) {
+    mpi_process *p = lane->process;
+    int there = 0;
+    MPI_Status status;
+    if (lane->gone >= 0) return MPI_SUCCESS;
+    pthread_mutex_lock(&p->calls);
+    int code = MPI_Iprobe(MPI_ANY_SOURCE, MPI_ANY_TAG, p->farewell, &there, &status);
+    pthread_mutex_unlock(&p->calls);
+    if (code != MPI_SUCCESS || !there) return code;
+    lane->gone = status.MPI_SOURCE;
+    lane->leaving = status.MPI_TAG;
+    return code;
+}
+
+/* A rank that failed by itself is the cause of what its launcher ends then; not so one that misses
+ * another. */
+static bool seeks_lost(const mpi_lane *lane) {
+    return lane->gone < 0 || lane->leaving == COMM_LEFT_BEREFT;
+}
+
+/* MPI may fail before those who watch a rank have seen that it died. */
+static sifr_status fail_call(mpi_process *p, mpi_lane *lane, int code, const char *name,
+                             sifr_error *error) {
+    const double begun = base_seconds();
+    for (double waited = 0; waited < inquest; waited = base_seconds() - begun) {
+        if (atomic_load(&p->broken)) return comm_mpi_fail_again(p, error);
+        BASE_TRY(find_dead(p, name, error));
+        if (lane) (void)hear_farewell(lane);
+        if (!lane || seeks_lost(lane)) BASE_TRY(comm_mpi_find_lost(p, name, error));
+        if (lane && lane->gone >= 0 && (!seeks_lost(lane) || waited > patience))
+            return fail_left(p, name, lane->gone, error);
+        nanosleep(&(struct timespec){.tv_nsec = 20000000}, NULL);
+    }
+    return comm_mpi_check(code, name, error);
+}
+
+sifr_status comm_mpi_check_group(mpi_group *g, int code, sifr_error *error) {
+    char name[128];
+    if (code == MPI_SUCCESS) return SIFR_OK;
+    comm_board_name(&g->state, name, sizeof name);
+    return fail_call(g->process, g->lane, code, name, error);
+}
+
+static comm_state state_of_task(const comm_task *task) {
+    return comm_board_begin(task->group->name, task->number, comm_task_operation(task->kind),
+                            &task->label);
+}
+
+sifr_status comm_mpi_check_task(mpi_lane *lane, const comm_task *task, int code,
+                                sifr_error *error) {
+    char name[128];
+    if (code == MPI_SUCCESS) return SIFR_OK;
+    comm_state state = state_of_task(task);
+    comm_board_name(&state, name, sizeof name);
+    return fail_call(lane->process, lane, code, name, error);
+}
+
+sifr_status comm_mpi_check_start(mpi_process *p, int code, sifr_error *error) {
+    return code == MPI_SUCCESS ? SIFR_OK : fail_call(p, NULL, code, "ranks", error);
 }
 
 /* *looks: it is time again to look, and all ranks are there. */
-static sifr_status look(mpi_lane *lane, const mpi_group *g, const comm_state *state, double *left,
-                        bool *looks, sifr_error *error) {
+static sifr_status look(mpi_lane *lane, const comm_state *state, double *left, bool *looks,
+                        sifr_error *error) {
     char name[128];
     double now = base_seconds();
     mpi_process *p = lane->process;
@@ -112,19 +192,11 @@ static sifr_status look(mpi_lane *lane, const mpi_group *g, const comm_state *st
     if (atomic_load(&p->broken)) return comm_mpi_fail_again(p, error); /* in another lane */
     comm_board_name(state, name, sizeof name);
     BASE_TRY(find_dead(p, name, error));
-    if (lane->gone < 0) {
-        int there;
-        MPI_Status status;
-        pthread_mutex_lock(&p->calls);
-        int code = MPI_Iprobe(MPI_ANY_SOURCE, MPI_ANY_TAG, p->farewell, &there, &status);
-        pthread_mutex_unlock(&p->calls);
-        BASE_TRY(comm_mpi_check(code, name, error));
-        if (there) lane->gone = status.MPI_SOURCE;
-    }
-    if (lane->gone < 0) BASE_TRY(comm_mpi_find_lost(p, name, error));
+    int code = hear_farewell(lane);
+    if (code != MPI_SUCCESS) return fail_call(p, lane, code, name, error);
+    if (seeks_lost(lane)) BASE_TRY(comm_mpi_find_lost(p, name, error));
     if (lane->gone >= 0 && *left == 0) *left = now;
-    if (lane->gone >= 0 && now - *left > patience)
-        return comm_mpi_fail_left(g, state, lane->gone, error);
+    if (lane->gone >= 0 && now - *left > patience) return fail_left(p, name, lane->gone, error);
     return SIFR_OK;
 }
 
@@ -144,7 +216,7 @@ static bool is_late(const mpi_group *g, double begun) {
 sifr_status comm_mpi_look(mpi_group *g, double begun, double *left, sifr_error *error) {
     char where[512];
     bool looks;
-    BASE_TRY(look(g->lane, g, &g->state, left, &looks, error));
+    BASE_TRY(look(g->lane, &g->state, left, &looks, error));
     if (!looks || !is_late(g, begun)) return SIFR_OK;
     describe(g, where, sizeof where);
     return fail_late(g, &g->state, where, error);
@@ -155,9 +227,8 @@ sifr_status comm_mpi_look_for_peer(mpi_lane *lane, const comm_task *task, sifr_e
     const mpi_process *p = lane->process;
     char where[512];
     bool looks;
-    comm_state state =
-        comm_board_begin(g->base.name, task->number, comm_task_operation(task->kind), &task->label);
-    BASE_TRY(look(lane, g, &state, &lane->left, &looks, error));
+    comm_state state = state_of_task(task);
+    BASE_TRY(look(lane, &state, &lane->left, &looks, error));
     if (!looks || !is_late(g, task->started)) return SIFR_OK;
     int32_t rank = comm_mpi_world(g, task->root), seat = p->seat_of[rank];
     *lane->seen = (comm_sighting){.rank = rank};
