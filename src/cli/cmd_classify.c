@@ -308,7 +308,7 @@ static sifr_status classify(classify_command *command, sifr_error *error) {
     classify_printer printer = {
         .labelled = &labelled, .classes = infer_words(inference), .json = command->json};
     status = run_batches(command, examples, inference, &printer, options.sequences, error);
-    if (status == SIFR_OK) cli_say_slow(inference, &log);
+    if (status == SIFR_OK) infer_say_slow(inference, &log);
 done:
     infer_free(inference);
     data_examples_close(examples);

@@ -17,6 +17,7 @@
 #include "cli/read_model.h"
 #include "cli/row_options.h"
 #include "data/data.h"
+#include "device/kinds.h"
 #include "train/evaluate/predictions.h"
 #include "train/prepare/run_settings.h"
 #include "train/prepare/run_task.h"
@@ -43,7 +44,7 @@ typedef struct eval_result {
     double loss, seconds;
     int64_t windows, tokens;
     const char *precision, *device;
-    char ran_in[CLI_RAN_IN];
+    char ran_in[INFER_RAN_IN];
     bool labelled;
     train_scores scores;
     train_ran ran;
@@ -149,8 +150,8 @@ static sifr_status evaluate(eval_command *command, eval_result *result, sifr_err
                          BATCH_TOKENS);
     BASE_TRY_GOTO(status, configure(command, error), done);
     BASE_TRY_GOTO(status, cli_read_model_open(&command->read, &model, &options, &log, error), done);
-    result->precision = cli_precision_name(options.precision);
-    result->device = cli_device_name(&options);
+    result->precision = infer_precision_name(options.precision);
+    result->device = device_kind_name(options.device);
     engine_folder_warn(folder, &log);
     if (command->length > model_positions(&folder->config))
         base_log(&log, SIFR_LOG_WARNING,
@@ -176,8 +177,8 @@ static sifr_status evaluate(eval_command *command, eval_result *result, sifr_err
     BASE_TRY_GOTO(status, infer_create(folder->model, &options, &inference, error), done);
     BASE_TRY_GOTO(status, infer_fill(inference, checkpoint_model_values, &model, error), done);
     status = run_windows(command, inference, options.sequences, data, result, error);
-    cli_ran_in(&options, inference, result->ran_in);
-    cli_say_slow(inference, &log);
+    infer_ran_in(&options, inference, result->ran_in);
+    infer_say_slow(inference, &log);
     train_ran_alone(infer_device(inference), &result->ran);
 done:
     infer_free(inference);

@@ -202,7 +202,7 @@ static sifr_status score(score_command *command, sifr_error *error) {
     sifr_log log = cli_log(name);
     int64_t length;
     score_run run = {.command = command};
-    char rows[80], entries[80], ran_in[CLI_RAN_IN];
+    char rows[80], entries[80], ran_in[INFER_RAN_IN];
     sifr_status status;
     BASE_TRY_GOTO(status, configure(command, error), done);
     options.device = command->config.step.device;
@@ -219,8 +219,8 @@ static sifr_status score(score_command *command, sifr_error *error) {
            base_format_counted(run.writer.entries, "token", entries),
            base_format_counted(run.writer.rows, "row", rows),
            command->top ? ", with the likeliest words of each" : "",
-           cli_ran_in(&options, run.inference, ran_in));
-    cli_say_slow(run.inference, &log);
+           infer_ran_in(&options, run.inference, ran_in));
+    infer_say_slow(run.inference, &log);
 done:
     free_run(&run);
     data_set_close(data);
