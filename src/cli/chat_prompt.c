@@ -64,7 +64,7 @@ static sifr_status read_variables(const cli_chat_prompt *chat, const char *text,
     return base_fail(error, SIFR_USAGE, "%s: the chat template has no variable '%s'", flag, wrong);
 }
 
-sifr_status cli_chat_open(const cli_generation *g, const cli_chat_flags *flags,
+sifr_status cli_chat_open(const infer_generation *g, const cli_chat_flags *flags,
                           cli_chat_prompt *out, sifr_error *error) {
     *out = (cli_chat_prompt){0};
     const char *given = flags->template;
@@ -92,7 +92,7 @@ sifr_status cli_chat_add(json_t *messages, const char *role, const char *content
     return base_fail(error, SIFR_NO_MEMORY, "out of memory");
 }
 
-sifr_status cli_chat_encode(const cli_generation *g, const cli_chat_prompt *chat,
+sifr_status cli_chat_encode(const infer_generation *g, const cli_chat_prompt *chat,
                             const json_t *messages, text_tokenizer_ids *ids, sifr_error *error) {
     time_t now = time(NULL);
     struct tm local;
@@ -106,7 +106,7 @@ sifr_status cli_chat_encode(const cli_generation *g, const cli_chat_prompt *chat
     BASE_TRY(text_chat_template_render(&chat->template, &input, &out, error));
     ids->count = 0;
     /* The template itself writes the tokens that a post-processor would put around a text. */
-    sifr_status status = cli_generation_encode(g, out.text, out.size, false, ids, error);
+    sifr_status status = infer_generation_encode(g, out.text, out.size, false, ids, error);
     text_template_output_free(&out);
     return status;
 }

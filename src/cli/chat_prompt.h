@@ -2,7 +2,7 @@
 #ifndef CLI_CHAT_PROMPT_H
 #define CLI_CHAT_PROMPT_H
 
-#include "cli/generation.h"
+#include "cli/generation_flags.h"
 #include "text/chat_template.h"
 
 typedef struct cli_chat_prompt {
@@ -26,7 +26,7 @@ void cli_chat_options(cli_chat_flags *flags, cli_option *options);
 const char *cli_chat_given(const cli_chat_flags *flags);
 
 /* With the model's template. */
-sifr_status cli_chat_open(const cli_generation *g, const cli_chat_flags *flags,
+sifr_status cli_chat_open(const infer_generation *g, const cli_chat_flags *flags,
                           cli_chat_prompt *out, sifr_error *error) SIFR_MUST_CHECK;
 void cli_chat_close(cli_chat_prompt *chat); /* harmless on a zeroed one */
 
@@ -36,7 +36,7 @@ sifr_status cli_chat_add(json_t *messages, const char *role, const char *content
 
 /* The ids of the messages and of the beginning of the assistant's next one, in place of those in
  * `ids`. */
-sifr_status cli_chat_encode(const cli_generation *g, const cli_chat_prompt *chat,
+sifr_status cli_chat_encode(const infer_generation *g, const cli_chat_prompt *chat,
                             const json_t *messages, text_tokenizer_ids *ids,
                             sifr_error *error) SIFR_MUST_CHECK;
 

@@ -20,8 +20,8 @@ typedef struct chat_command {
 
 typedef struct chat_state {
     const chat_command *command;
-    cli_generation g;
-    cli_sequence sequence; /* the conversation, and the answer */
+    infer_generation g;
+    infer_sequence sequence; /* the conversation, and the answer */
     cli_chat_prompt chat;
     json_t *messages;
     int64_t context;
@@ -49,14 +49,14 @@ static sifr_status prepare(chat_state *s, sifr_error *error) {
     s->terminal = isatty(STDIN_FILENO) && isatty(STDOUT_FILENO);
     if (c->system)
         BASE_TRY(cli_chat_add(s->messages, "system", c->system, strlen(c->system), error));
-    return cli_generation_start(&s->g, 1, base_min_i64(CHUNK_TOKENS, s->context - 1), s->context,
-                                beyond, error);
+    return infer_generation_start(&s->g, 1, base_min_i64(CHUNK_TOKENS, s->context - 1), s->context,
+                                  beyond, error);
 }
 
 /* One message of the user, and the answer. */
 static sifr_status answer(chat_state *s, const char *line, size_t size, sifr_error *error) {
-    cli_generation *g = &s->g;
-    cli_sequence *q = &s->sequence;
+    infer_generation *g = &s->g;
+    infer_sequence *q = &s->sequence;
     BASE_TRY(cli_chat_add(s->messages, "user", line, size, error));
     BASE_TRY(cli_chat_encode(g, &s->chat, s->messages, &q->ids, error));
     int64_t room = s->context - (int64_t)q->ids.count, count = room;
@@ -68,9 +68,8 @@ static sifr_status answer(chat_state *s, const char *line, size_t size, sifr_err
     if (g->defaults.max_new_tokens > 0) count = g->defaults.max_new_tokens;
     if (s->command->flags.max_new_given) count = s->command->flags.max_new;
     q->left = base_min_i64(count, room);
-    q->show = true;
-    BASE_TRY(cli_generation_begin(g, q, error));
-    while (!q->done) BASE_TRY(cli_generation_advance(g, &q, error));
+    q->take = cli_write_text;
+    BASE_TRY(infer_generation_run(g, &q, 1, NULL, error));
     putchar('\n');
     if (fflush(stdout) != 0)
         return base_fail(error, SIFR_FAILED, "standard output: writing failed");
@@ -107,8 +106,8 @@ static int run(chat_command *command) {
     free(s.line);
     json_decref(s.messages);
     cli_chat_close(&s.chat);
-    cli_sequence_free(&s.sequence);
-    cli_generation_close(&s.g);
+    infer_sequence_free(&s.sequence);
+    infer_generation_close(&s.g);
     cli_list_free(&command->flags.stop);
     return code;
 }

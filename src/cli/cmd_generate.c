@@ -10,7 +10,7 @@
 #include "base/heap.h"
 #include "cli/chat_prompt.h"
 #include "cli/commands.h"
-#include "cli/generation.h"
+#include "cli/generation_flags.h"
 
 /* The most prompt tokens processed at once, bytes of a file of prompts, texts of one prompt. */
 enum { CHUNK_TOKENS = 128, FILE_LIMIT = 1 << 28, MOST_SAMPLES = 1 << 20 };
@@ -28,20 +28,20 @@ typedef struct generate_prompt {
     const char *text;
     size_t size;
     int64_t sample;
-    cli_sequence sequence;
+    infer_sequence sequence;
     double begun, seconds;
+    bool ended;
 } generate_prompt;
 
 typedef struct generate_state {
     const generate_command *command;
-    cli_generation g;
+    infer_generation g;
     cli_chat_prompt chat; /* with --chat */
     char *file;           /* that of --prompts */
     generate_prompt *prompts;
-    size_t count, room;
-    bool beyond;            /* more positions than the model was trained with */
-    int64_t slots;          /* prompts that are continued at a time */
-    cli_sequence **running; /* [slots] */
+    size_t count, room, printed;
+    bool beyond;   /* more positions than the model was trained with */
+    int64_t slots; /* prompts that are continued at a time */
 } generate_state;
 
 static sifr_status add_prompt(generate_state *s, const char *text, size_t size, sifr_error *error) {
@@ -88,7 +88,7 @@ static sifr_status encode(const generate_state *s, generate_prompt *p, sifr_erro
     text_tokenizer_ids *ids = &p->sequence.ids;
     if (p->sample) return copy_ids(&p[-1].sequence.ids, ids, error);
     if (!s->command->chat)
-        return cli_generation_encode(&s->g, p->text, p->size, !s->command->plain, ids, error);
+        return infer_generation_encode(&s->g, p->text, p->size, !s->command->plain, ids, error);
     json_t *messages = json_array();
     sifr_status status = cli_chat_add(messages, "user", p->text, p->size, error);
     if (status == SIFR_OK) status = cli_chat_encode(&s->g, &s->chat, messages, ids, error);
@@ -137,13 +137,12 @@ static sifr_status prepare(generate_state *s, sifr_error *error) {
         generate_prompt *p = &s->prompts[i];
         BASE_TRY(encode(s, p, error));
         int64_t prompt = (int64_t)p->sequence.ids.count;
-        BASE_TRY(cli_generation_count(&s->g, prompt, &p->sequence.left, &s->beyond, error));
+        BASE_TRY(infer_generation_count(&s->g, prompt, &p->sequence.left, &s->beyond, error));
         cache = base_max_i64(cache, prompt + p->sequence.left);
         p->sequence.continues = p->size > 0 && !c->chat;
     }
     s->slots = base_min_i64(c->batch_size, (int64_t)s->count);
-    BASE_TRY(base_alloc((size_t)s->slots, sizeof *s->running, &s->running, error));
-    return cli_generation_start(&s->g, s->slots, choose_chunk(s), cache, s->beyond, error);
+    return infer_generation_start(&s->g, s->slots, choose_chunk(s), cache, s->beyond, error);
 }
 
 static json_t *json_ids(const int32_t *ids, size_t count) {
@@ -156,7 +155,7 @@ static json_t *json_ids(const int32_t *ids, size_t count) {
 static sifr_status print_json(const generate_state *s, const generate_prompt *p,
                               sifr_error *error) {
     static const char *const ends[] = {"length", "eos", "stop"};
-    const cli_sequence *q = &p->sequence;
+    const infer_sequence *q = &p->sequence;
     size_t made = q->ids.count - q->prompt_ids;
     json_t *out = json_pack(
         "{s:o?, s:o, s:o, s:o, s:s, s:f, s:f}", "prompt", json_stringn(p->text, p->size), "text",
@@ -176,46 +175,50 @@ static sifr_status print_json(const generate_state *s, const generate_prompt *p,
 /* What is to be seen of a prompt that is done. */
 static sifr_status print(const generate_state *s, generate_prompt *p, sifr_error *error) {
     const generate_command *c = s->command;
-    const cli_sequence *q = &p->sequence;
+    const infer_sequence *q = &p->sequence;
     if (c->json) {
         BASE_TRY(print_json(s, p, error));
     } else {
-        if (!q->show && !c->chat) fwrite(p->text, 1, p->size, stdout);
-        if (!q->show && q->text.count) fwrite(q->text.bytes, 1, q->text.count, stdout);
+        if (!q->take && !c->chat) fwrite(p->text, 1, p->size, stdout);
+        if (!q->take && q->text.count) fwrite(q->text.bytes, 1, q->text.count, stdout);
         putchar('\n');
     }
-    cli_sequence_free(&p->sequence);
+    infer_sequence_free(&p->sequence);
     return SIFR_OK;
 }
 
-/* Puts a prompt into an empty slot. Where there is one slot its text is shown as it is made. */
-static sifr_status begin(generate_state *s, generate_prompt *p, int64_t slot, sifr_error *error) {
-    const generate_command *c = s->command;
+/* Where there is one slot the text is shown as it is made. */
+static sifr_status begins(void *user, infer_sequence *text, sifr_error *error) {
+    const generate_state *s = user;
+    generate_prompt *p = text->user;
     p->begun = base_seconds();
-    p->sequence.slot = slot;
-    p->sequence.show = s->slots == 1 && !c->json;
-    s->running[slot] = &p->sequence;
-    if (p->sequence.show && !c->chat) fwrite(p->text, 1, p->size, stdout);
-    return cli_generation_begin(&s->g, &p->sequence, error);
+    if (s->slots > 1 || s->command->json) return SIFR_OK;
+    text->take = cli_write_text;
+    return s->command->chat ? SIFR_OK : cli_write_text(NULL, p->text, p->size, error);
 }
 
-/* Prompts begin in order, each in the first slot that is free, and are printed in order. */
-static sifr_status generate(generate_state *s, sifr_error *error) {
-    size_t begun = 0, printed = 0;
-    while (printed < s->count) {
-        for (int64_t i = 0; i < s->slots && begun < s->count; i++) {
-            if (!s->running[i] || s->running[i]->done)
-                BASE_TRY(begin(s, &s->prompts[begun++], i, error));
-        }
-        BASE_TRY(cli_generation_advance(&s->g, s->running, error));
-        for (size_t i = printed; i < begun; i++) {
-            generate_prompt *p = &s->prompts[i];
-            if (p->sequence.done && p->seconds == 0) p->seconds = base_seconds() - p->begun;
-        }
-        for (; printed < begun && s->prompts[printed].sequence.done; printed++)
-            BASE_TRY(print(s, &s->prompts[printed], error));
-    }
+/* Texts are printed in the order of their prompts. */
+static sifr_status ended(void *user, infer_sequence *text, sifr_error *error) {
+    generate_state *s = user;
+    generate_prompt *p = text->user;
+    p->seconds = base_seconds() - p->begun;
+    p->ended = true;
+    for (; s->printed < s->count && s->prompts[s->printed].ended; s->printed++)
+        BASE_TRY(print(s, &s->prompts[s->printed], error));
     return SIFR_OK;
+}
+
+static sifr_status generate(generate_state *s, sifr_error *error) {
+    infer_sequence **texts;
+    infer_watch watch = {.begins = begins, .ended = ended, .user = s};
+    BASE_TRY(base_alloc(s->count, sizeof *texts, &texts, error));
+    for (size_t i = 0; i < s->count; i++) {
+        texts[i] = &s->prompts[i].sequence;
+        texts[i]->user = &s->prompts[i];
+    }
+    sifr_status status = infer_generation_run(&s->g, texts, s->count, &watch, error);
+    free(texts);
+    return status;
 }
 
 static int run(generate_command *command) {
@@ -224,12 +227,11 @@ static int run(generate_command *command) {
     sifr_status status = prepare(&s, &error);
     if (status == SIFR_OK) status = generate(&s, &error);
     int code = status == SIFR_OK ? SIFR_OK : cli_fail("generate", &error);
-    for (size_t i = 0; i < s.count; i++) cli_sequence_free(&s.prompts[i].sequence);
-    free(s.running);
+    for (size_t i = 0; i < s.count; i++) infer_sequence_free(&s.prompts[i].sequence);
     free(s.prompts);
     free(s.file);
     cli_chat_close(&s.chat);
-    cli_generation_close(&s.g);
+    infer_generation_close(&s.g);
     cli_list_free(&command->flags.stop);
     return code;
 }

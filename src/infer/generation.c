@@ -1,8 +1,7 @@
-#include "cli/generation.h"
+#include "infer/generation.h"
 
 #include <float.h>
 #include <math.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -14,108 +13,39 @@
 
 enum { NEW_TOKENS = 128 };
 
-void cli_generation_options(cli_generation_flags *f, cli_option *options) {
-    const cli_option own[CLI_GENERATION_OPTIONS - CLI_READ_MODEL_OPTIONS] = {
-        {"max-new-tokens", CLI_COUNT, "N",
-         "most tokens to generate (default: max_new_tokens or max_length of "
-         "generation_config.json, otherwise 128; in a chat: until the context is full)",
-         &f->max_new, &f->max_new_given, false},
-        {"temperature", CLI_NUMBER, "X",
-         "0: always the most likely token; higher: more random (default: that of "
-         "generation_config.json if it sets do_sample; otherwise 0, or 1 if --top-k, --top-p, "
-         "--min-p or --seed is given)",
-         &f->temperature, &f->temperature_given, false},
-        {"top-k", CLI_COUNT, "N",
-         "choose among the N most likely tokens; 0: all (default: that of generation_config.json, "
-         "otherwise all)",
-         &f->top_k, &f->top_k_given, false},
-        {"top-p", CLI_NUMBER, "X",
-         "choose among the fewest most likely tokens with total probability X; 1: all (default: "
-         "that of generation_config.json, otherwise all)",
-         &f->top_p, &f->top_p_given, false},
-        {"min-p", CLI_NUMBER, "X",
-         "choose among tokens with at least X times the probability of the most likely one; 0: all "
-         "(default: that of generation_config.json, otherwise all)",
-         &f->min_p, &f->min_p_given, false},
-        {"repetition-penalty", CLI_NUMBER, "X",
-         "above 1: tokens that occurred become less likely (default: that of "
-         "generation_config.json, otherwise 1)",
-         &f->repetition_penalty, &f->penalty_given, false},
-        {"stop", CLI_LIST, "TEXT",
-         "end before this text (default: stop_strings of generation_config.json)", &f->stop, NULL,
-         false},
-        {"seed", CLI_COUNT, "N", "seed of the random numbers (default: 42)", &f->seed,
-         &f->seed_given, false}};
-    *f = (cli_generation_flags){.top_p = 1, .repetition_penalty = 1, .seed = 42};
-    memcpy(options, own, sizeof own);
-    cli_read_model_options(&f->read, options + sizeof own / sizeof *own);
+/* How the folder's generation_config.json draws: greedily unless it says do_sample. */
+static infer_sampling folder_sampling(const formats_generation_config *file) {
+    infer_sampling s = {.top_p = 1, .repetition_penalty = file->repetition_penalty};
+    if (!file->do_sample) return s;
+    s.temperature = file->temperature;
+    s.top_k = file->top_k;
+    s.top_p = file->top_p;
+    s.min_p = file->min_p;
+    return s;
 }
 
-static sifr_status check(const cli_generation_flags *f, sifr_error *error) {
-    if (f->temperature_given && !(f->temperature >= 0 && f->temperature <= 1e6))
-        return base_fail(error, SIFR_USAGE,
-                         "--temperature %g: must be 0 (always the most likely token) or more",
-                         f->temperature);
-    if (!(f->top_p > 0 && f->top_p <= 1))
-        return base_fail(error, SIFR_USAGE,
-                         "--top-p %g: must be a probability above 0 and at most 1", f->top_p);
-    if (!(f->min_p >= 0 && f->min_p <= 1))
-        return base_fail(error, SIFR_USAGE, "--min-p %g: must be in 0 … 1", f->min_p);
-    if (!(f->repetition_penalty > 0 && f->repetition_penalty <= 1e6))
-        return base_fail(error, SIFR_USAGE,
-                         "--repetition-penalty %g: must be above 0 (1: no penalty)",
-                         f->repetition_penalty);
-    for (size_t i = 0; i < f->stop.count; i++) {
-        if (!f->stop.items[i][0])
-            return base_fail(error, SIFR_USAGE, "--stop: an empty text would end at once");
-    }
-    if (f->temperature_given && f->temperature == 0 &&
-        (f->top_k_given || f->top_p_given || f->min_p_given))
-        return base_fail(error, SIFR_USAGE,
-                         "--temperature 0 always takes the most likely token, so --top-k, --top-p "
-                         "and --min-p have no meaning; give a higher temperature, or leave them "
-                         "out");
-    return SIFR_OK;
-}
-
-/* Sampling settings: from a flag, else from generation_config.json, else greedy. */
-static void choose_sampling(cli_generation *g) {
-    const cli_generation_flags *f = g->flags;
-    const formats_generation_config *file = &g->defaults;
-    bool asked = f->top_k_given || f->top_p_given || f->min_p_given || f->seed_given;
-    infer_sampling *s = &g->sampling;
-    s->temperature = file->do_sample ? file->temperature : asked ? 1 : 0;
-    if (f->temperature_given) s->temperature = f->temperature;
-    s->top_k = f->top_k_given ? f->top_k : file->do_sample ? file->top_k : 0;
-    s->top_p = f->top_p_given ? f->top_p : file->do_sample ? file->top_p : 1;
-    s->min_p = f->min_p_given ? f->min_p : file->do_sample ? file->min_p : 0;
-    s->repetition_penalty = f->penalty_given ? f->repetition_penalty : file->repetition_penalty;
-}
-
-sifr_status cli_generation_open(cli_generation *g, const cli_generation_flags *flags,
-                                const char *name, sifr_error *error) {
-    sifr_log log = cli_log(name);
-    infer_options options = {0};
-    *g = (cli_generation){.name = name, .flags = flags};
-    BASE_TRY(check(flags, error));
-    BASE_TRY(cli_read_model_open(&flags->read, &g->model, &options, &log, error));
+sifr_status infer_generation_open(infer_generation *g, const infer_source *source,
+                                  const sifr_log *log, sifr_error *error) {
+    infer_options options = {.mode = PLAN_GENERATE};
+    *g = (infer_generation){.name = source->model, .log = *log, .seed = 42, .max_new = -1};
+    BASE_TRY(infer_open_model(source, &g->model, &options, log, error));
     BASE_TRY(formats_generation_config_load(g->model.files, &g->defaults, error));
     BASE_TRY(text_tokenizer_load(g->model.files, &g->tokenizer, error));
-    choose_sampling(g);
+    g->sampling = folder_sampling(&g->defaults);
     g->precision = options.precision;
     g->threads = options.threads;
     if (*g->defaults.not_built)
-        base_log(&log, SIFR_LOG_WARNING,
-                 "generation_config.json: not supported yet and ignored: %s",
+        base_log(log, SIFR_LOG_WARNING, "generation_config.json: not supported yet and ignored: %s",
                  g->defaults.not_built);
     return SIFR_OK;
 }
 
-void cli_generation_close(cli_generation *g) {
+void infer_generation_close(infer_generation *g) {
     for (int64_t i = 0; g->cached && i < g->slots; i++) text_tokenizer_ids_free(&g->cached[i]);
     free(g->cached);
     free(g->next);
     free(g->positions);
+    free(g->running);
     free(g->logits);
     free(g->order);
     text_tokenizer_free(g->tokenizer);
@@ -123,7 +53,7 @@ void cli_generation_close(cli_generation *g) {
     checkpoint_model_close(&g->model);
 }
 
-void cli_sequence_free(cli_sequence *sequence) {
+void infer_sequence_free(infer_sequence *sequence) {
     text_tokenizer_ids_free(&sequence->ids);
     text_tokenizer_text_free(&sequence->text);
 }
@@ -134,8 +64,8 @@ static sifr_status push_id(text_tokenizer_ids *ids, int32_t id, sifr_error *erro
     return SIFR_OK;
 }
 
-sifr_status cli_generation_encode(const cli_generation *g, const char *text, size_t size,
-                                  bool special, text_tokenizer_ids *ids, sifr_error *error) {
+sifr_status infer_generation_encode(const infer_generation *g, const char *text, size_t size,
+                                    bool special, text_tokenizer_ids *ids, sifr_error *error) {
     text_tokenizer_scratch *scratch = NULL;
     const model_config *config = &g->model.folder.config;
     BASE_TRY(text_tokenizer_scratch_new(g->tokenizer, &scratch, error));
@@ -144,15 +74,14 @@ sifr_status cli_generation_encode(const cli_generation *g, const char *text, siz
     uint64_t invalid = text_tokenizer_invalid(scratch);
     text_tokenizer_scratch_free(scratch);
     BASE_TRY(status);
-    sifr_log log = cli_log(g->name);
     if (invalid)
-        base_log(&log, SIFR_LOG_WARNING, "prompt: %llu invalid UTF-8 sequences read as U+FFFD",
+        base_log(&g->log, SIFR_LOG_WARNING, "prompt: %llu invalid UTF-8 sequences read as U+FFFD",
                  (unsigned long long)invalid);
     size_t before = 0;
     if (special) text_tokenizer_around(g->tokenizer, false, &before);
     if (special && ids->count > before &&
         data_tokenise_doubles(g->tokenizer, ids->ids + before, ids->count - before))
-        base_log(&log, SIFR_LOG_WARNING,
+        base_log(&g->log, SIFR_LOG_WARNING,
                  "prompt: it begins with the token that the tokenizer puts before it too; give "
                  "--no-special-tokens");
     if (ids->count) return SIFR_OK;
@@ -166,17 +95,17 @@ sifr_status cli_generation_encode(const cli_generation *g, const char *text, siz
     return push_id(ids, (int32_t)first, error);
 }
 
-/* The number of new tokens if no flag gives it; below 1 if the prompt already has the longest
+/* The number of new tokens if the caller gives none; below 1 if the prompt already has the longest
  * length allowed. */
-static int64_t default_count(const cli_generation *g, int64_t prompt) {
+static int64_t default_count(const infer_generation *g, int64_t prompt) {
     if (g->defaults.max_new_tokens > 0) return g->defaults.max_new_tokens;
     if (g->defaults.max_length > 0) return g->defaults.max_length - prompt;
     return NEW_TOKENS;
 }
 
-sifr_status cli_generation_count(const cli_generation *g, int64_t prompt, int64_t *count,
-                                 bool *beyond, sifr_error *error) {
-    const cli_generation_flags *f = g->flags;
+sifr_status infer_generation_count(const infer_generation *g, int64_t prompt, int64_t *count,
+                                   bool *beyond, sifr_error *error) {
+    bool given = g->max_new >= 0;
     int64_t limit = g->model.folder.config.max_position_embeddings;
     bool learned = model_architecture_find(g->model.folder.config.model_type)->learned_positions;
     if (prompt >= limit && learned)
@@ -184,13 +113,13 @@ sifr_status cli_generation_count(const cli_generation *g, int64_t prompt, int64_
                          "the prompt has %lld tokens, but the model has only %lld positions; give "
                          "a shorter prompt",
                          (long long)prompt, (long long)limit);
-    *count = f->max_new_given ? f->max_new : default_count(g, prompt);
-    if (*count < 1 && !f->max_new_given)
+    *count = given ? g->max_new : default_count(g, prompt);
+    if (*count < 1 && !given)
         return base_fail(error, SIFR_USAGE,
                          "the prompt has %lld tokens, and \"max_length\" of generation_config.json "
                          "is %lld; give --max-new-tokens",
                          (long long)prompt, (long long)g->defaults.max_length);
-    if (!f->max_new_given && prompt < limit) *count = base_min_i64(*count, limit - prompt);
+    if (!given && prompt < limit) *count = base_min_i64(*count, limit - prompt);
     if (*count <= limit - prompt) return SIFR_OK;
     if (learned || *count > INT32_MAX / 2)
         return base_fail(error, SIFR_USAGE,
@@ -201,34 +130,34 @@ sifr_status cli_generation_count(const cli_generation *g, int64_t prompt, int64_
     return SIFR_OK;
 }
 
-static sifr_status take_slots(cli_generation *g, int64_t slots, sifr_error *error) {
+static sifr_status take_slots(infer_generation *g, int64_t slots, sifr_error *error) {
     size_t count = (size_t)slots;
     g->words = infer_words(g->inference);
     BASE_TRY(base_alloc(count, sizeof *g->cached, &g->cached, error));
     g->slots = slots;
     BASE_TRY(base_alloc(count, sizeof *g->next, &g->next, error));
     BASE_TRY(base_alloc(count, sizeof *g->positions, &g->positions, error));
+    BASE_TRY(base_alloc(count, sizeof *g->running, &g->running, error));
     BASE_TRY(base_alloc(count, (size_t)g->words * sizeof *g->logits, &g->logits, error));
     return base_alloc((size_t)g->words, sizeof *g->order, &g->order, error);
 }
 
-sifr_status cli_generation_start(cli_generation *g, int64_t slots, int64_t chunk, int64_t cache,
-                                 bool beyond, sifr_error *error) {
+sifr_status infer_generation_start(infer_generation *g, int64_t slots, int64_t chunk, int64_t cache,
+                                   bool beyond, sifr_error *error) {
     infer_options options = {.mode = PLAN_GENERATE,
                              .precision = g->precision,
                              .threads = g->threads,
                              .sequences = slots,
                              .length = chunk,
                              .cache_length = cache};
-    sifr_log log = cli_log(g->name);
     BASE_TRY(infer_create(g->model.folder.model, &options, &g->inference, error));
     BASE_TRY(infer_fill(g->inference, checkpoint_model_values, &g->model, error));
-    engine_folder_warn(&g->model.folder, &log);
+    engine_folder_warn(&g->model.folder, &g->log);
     if (beyond)
-        base_log(&log, SIFR_LOG_WARNING,
+        base_log(&g->log, SIFR_LOG_WARNING,
                  "%lld tokens are more than the %lld positions that %s was trained with",
                  (long long)cache, (long long)g->model.folder.config.max_position_embeddings,
-                 g->flags->read.model);
+                 g->name);
     return take_slots(g, slots, error);
 }
 
@@ -246,7 +175,7 @@ static bool all_finite(const float *values, int64_t count) {
     return finite;
 }
 
-static sifr_status choose(cli_generation *g, const cli_sequence *q, int32_t *id,
+static sifr_status choose(infer_generation *g, const infer_sequence *q, int32_t *id,
                           sifr_error *error) {
     int64_t tokens = text_tokenizer_vocab_size(g->tokenizer);
     float *logits = g->logits + q->slot * g->words;
@@ -256,11 +185,11 @@ static sifr_status choose(cli_generation *g, const cli_sequence *q, int32_t *id,
         return base_fail(error, SIFR_FAILED,
                          "%s: the model's output is not finite after %zu tokens; its weights are "
                          "damaged, or out of the range of 16 bits (try --precision fp32)",
-                         g->flags->read.model, q->ids.count);
+                         g->name, q->ids.count);
     infer_penalize(logits, g->words, q->ids.ids, q->ids.count, g->sampling.repetition_penalty,
                    g->order);
     *id = infer_sample(logits, g->words, g->order, &g->sampling,
-                       random_at((uint64_t)g->flags->seed, q->draw, q->ids.count));
+                       random_at(g->seed, q->draw, q->ids.count));
     return SIFR_OK;
 }
 
@@ -272,7 +201,7 @@ static bool is_among(const int64_t *ids, int count, int32_t id) {
 }
 
 /* End-of-text ids: from generation_config.json, else from config.json, else from the tokenizer. */
-static bool ends_text(const cli_generation *g, int32_t id) {
+static bool ends_text(const infer_generation *g, int32_t id) {
     const model_config *config = &g->model.folder.config;
     if (g->defaults.eos_count)
         return is_among(g->defaults.eos_token_ids, g->defaults.eos_count, id);
@@ -280,14 +209,14 @@ static bool ends_text(const cli_generation *g, int32_t id) {
     return id == text_tokenizer_eos(g->tokenizer);
 }
 
-/* The stop string number i: flags, or else the file's; NULL past the last. */
-static const char *stop_string(const cli_generation *g, size_t i) {
-    if (g->flags->stop.count) return i < g->flags->stop.count ? g->flags->stop.items[i] : NULL;
+/* The stop string number i: the caller's, or else the file's; NULL past the last. */
+static const char *stop_string(const infer_generation *g, size_t i) {
+    if (g->stop_count) return i < g->stop_count ? g->stop[i] : NULL;
     return i < (size_t)g->defaults.stop_count ? g->defaults.stop_strings[i] : NULL;
 }
 
 /* Cuts the text at the first stop string, which ends at byte `from` or later. */
-static bool cut_at_stop(const cli_generation *g, text_tokenizer_text *text, size_t from) {
+static bool cut_at_stop(const infer_generation *g, text_tokenizer_text *text, size_t from) {
     size_t least = text->count;
     bool found = false;
     const char *stop;
@@ -305,7 +234,7 @@ static bool cut_at_stop(const cli_generation *g, text_tokenizer_text *text, size
 }
 
 /* Bytes at the end of the text that may be the beginning of a stop string: they wait. */
-static size_t waiting(const cli_generation *g, const text_tokenizer_text *text) {
+static size_t waiting(const infer_generation *g, const text_tokenizer_text *text) {
     size_t most = 0;
     const char *stop;
     for (size_t i = 0; (stop = stop_string(g, i)) != NULL; i++) {
@@ -318,18 +247,17 @@ static size_t waiting(const cli_generation *g, const text_tokenizer_text *text) 
     return most;
 }
 
-/* Writes the text up to byte `end`. */
-static sifr_status show_text(cli_sequence *q, size_t end, sifr_error *error) {
-    if (!q->show) return SIFR_OK;
-    if (end > q->shown) fwrite(q->text.bytes + q->shown, 1, end - q->shown, stdout);
-    q->shown = end > q->shown ? end : q->shown;
-    if (fflush(stdout) == 0) return SIFR_OK;
-    return base_fail(error, SIFR_FAILED, "standard output: writing failed");
+/* Hands on the text up to byte `end`. */
+static sifr_status hand_on(infer_sequence *q, size_t end, sifr_error *error) {
+    size_t from = q->told;
+    if (!q->take || end <= from) return SIFR_OK;
+    q->told = end;
+    return q->take(q->user, q->text.bytes + from, end - from, error);
 }
 
 /* Puts the ids of the prompt into the cache, behind those at its beginning that it has. The last
  * one is computed in any case: its logits are wanted. */
-static sifr_status fill_cache(cli_generation *g, const cli_sequence *q, sifr_error *error) {
+static sifr_status fill_cache(infer_generation *g, const infer_sequence *q, sifr_error *error) {
     text_tokenizer_ids *cached = &g->cached[q->slot];
     size_t same = 0, had = cached->count;
     if (q->ids.count < had) had = 0; /* some rotary frequencies are those of the longer text */
@@ -341,40 +269,41 @@ static sifr_status fill_cache(cli_generation *g, const cli_sequence *q, sifr_err
     return SIFR_OK;
 }
 
-static sifr_status finish(cli_sequence *q, sifr_error *error) {
+static sifr_status finish(infer_sequence *q, sifr_error *error) {
     q->done = true;
-    if (q->end != CLI_END_STOP) BASE_TRY(text_tokenizer_stream_end(&q->stream, &q->text, error));
-    return show_text(q, q->text.count, error);
+    if (q->end != INFER_END_STOP) BASE_TRY(text_tokenizer_stream_end(&q->stream, &q->text, error));
+    return hand_on(q, q->text.count, error);
 }
 
 /* Chooses the next token by the logits of the sequence's slot. */
-static sifr_status take_token(cli_generation *g, cli_sequence *q, sifr_error *error) {
+static sifr_status take_token(infer_generation *g, infer_sequence *q, sifr_error *error) {
     size_t before = q->text.count;
     int32_t id;
     BASE_TRY(choose(g, q, &id, error));
     BASE_TRY(push_id(&q->ids, id, error));
     q->left--;
-    if (ends_text(g, id)) q->end = CLI_END_EOS;
-    if (q->end == CLI_END_EOS) return finish(q, error);
+    if (ends_text(g, id)) q->end = INFER_END_EOS;
+    if (q->end == INFER_END_EOS) return finish(q, error);
     if (!text_tokenizer_is_special(g->tokenizer, id))
         BASE_TRY(text_tokenizer_stream_push(g->tokenizer, &q->stream, id, &q->text, error));
-    if (cut_at_stop(g, &q->text, before)) q->end = CLI_END_STOP;
-    if (q->end == CLI_END_STOP || q->left == 0) return finish(q, error);
-    return show_text(q, q->text.count - waiting(g, &q->text), error);
+    if (cut_at_stop(g, &q->text, before)) q->end = INFER_END_STOP;
+    if (q->end == INFER_END_STOP || q->left == 0) return finish(q, error);
+    return hand_on(q, q->text.count - waiting(g, &q->text), error);
 }
 
-sifr_status cli_generation_begin(cli_generation *g, cli_sequence *q, sifr_error *error) {
+/* Puts the prompt into the cache and makes the first token. */
+static sifr_status begin(infer_generation *g, infer_sequence *q, sifr_error *error) {
     q->stream = (text_tokenizer_stream){.started = q->continues};
     q->prompt_ids = q->ids.count;
-    q->text.count = q->shown = 0;
-    q->end = CLI_END_LENGTH;
+    q->text.count = q->told = 0;
+    q->end = INFER_END_LENGTH;
     q->done = false;
     if (q->left < 1) return finish(q, error);
     BASE_TRY(fill_cache(g, q, error));
     return take_token(g, q, error);
 }
 
-static sifr_status advance_one(cli_generation *g, const cli_sequence *q, sifr_error *error) {
+static sifr_status advance_one(infer_generation *g, const infer_sequence *q, sifr_error *error) {
     text_tokenizer_ids *cached = &g->cached[q->slot];
     int32_t id = q->ids.ids[q->ids.count - 1];
     BASE_TRY(infer_append(g->inference, q->slot, &id, 1, (int64_t)cached->count,
@@ -383,7 +312,8 @@ static sifr_status advance_one(cli_generation *g, const cli_sequence *q, sifr_er
 }
 
 /* An empty slot, and one whose sequence is done, writes where its cache has nothing to keep. */
-static sifr_status advance_all(cli_generation *g, cli_sequence *const *of, sifr_error *error) {
+static sifr_status advance_all(infer_generation *g, sifr_error *error) {
+    infer_sequence *const *of = g->running;
     for (int64_t i = 0; i < g->slots; i++) {
         bool active = of[i] && !of[i]->done;
         if (!active) g->cached[i].count = 0;
@@ -394,13 +324,51 @@ static sifr_status advance_all(cli_generation *g, cli_sequence *const *of, sifr_
     return infer_advance(g->inference, g->next, g->positions, g->logits, error);
 }
 
-sifr_status cli_generation_advance(cli_generation *g, cli_sequence *const *of, sifr_error *error) {
+/* Makes a token of each sequence that is not done. */
+static sifr_status advance(infer_generation *g, sifr_error *error) {
+    infer_sequence *const *of = g->running;
     if (g->slots > 1)
-        BASE_TRY(advance_all(g, of, error));
+        BASE_TRY(advance_all(g, error));
     else if (of[0] && !of[0]->done)
         BASE_TRY(advance_one(g, of[0], error));
     for (int64_t i = 0; i < g->slots; i++) {
         if (of[i] && !of[i]->done) BASE_TRY(take_token(g, of[i], error));
     }
     return SIFR_OK;
+}
+
+static sifr_status take_slot(infer_generation *g, infer_sequence *q, int64_t slot,
+                             const infer_watch *watch, sifr_error *error) {
+    g->running[slot] = q;
+    q->slot = slot;
+    if (watch) BASE_TRY(watch->begins(watch->user, q, error));
+    return begin(g, q, error);
+}
+
+static sifr_status run_texts(infer_generation *g, infer_sequence *const *texts, size_t count,
+                             const infer_watch *watch, sifr_error *error) {
+    size_t begun = 0, ended = 0;
+    while (ended < count) {
+        for (int64_t i = 0; i < g->slots && begun < count; i++)
+            if (!g->running[i]) BASE_TRY(take_slot(g, texts[begun++], i, watch, error));
+        BASE_TRY(advance(g, error));
+        for (int64_t i = 0; i < g->slots; i++) {
+            infer_sequence *q = g->running[i];
+            if (!q || !q->done) continue;
+            g->running[i] = NULL;
+            ended++;
+            if (watch) BASE_TRY(watch->ended(watch->user, q, error));
+        }
+    }
+    return SIFR_OK;
+}
+
+sifr_status infer_generation_run(infer_generation *g, infer_sequence *const *texts, size_t count,
+                                 const infer_watch *watch, sifr_error *error) {
+    sifr_status status = run_texts(g, texts, count, watch, error);
+    for (int64_t i = 0; status != SIFR_OK && i < g->slots; i++) {
+        g->running[i] = NULL;
+        g->cached[i].count = 0; /* it may have less than it says */
+    }
+    return status;
 }
