@@ -5,8 +5,9 @@
 #include <unistd.h>
 
 #include "base/checked.h"
-#include "cli/chat_prompt.h"
+#include "cli/chat_flags.h"
 #include "cli/commands.h"
+#include "cli/generation_flags.h"
 
 /* Tokens of a prompt processed at once, and of a conversation if nobody says. */
 enum { CHUNK_TOKENS = 32, CONTEXT = 4096 };
@@ -22,7 +23,7 @@ typedef struct chat_state {
     const chat_command *command;
     infer_generation g;
     infer_sequence sequence; /* the conversation, and the answer */
-    cli_chat_prompt chat;
+    infer_chat_prompt chat;
     json_t *messages;
     int64_t context;
     bool terminal;
@@ -48,7 +49,7 @@ static sifr_status prepare(chat_state *s, sifr_error *error) {
     s->messages = json_array();
     s->terminal = isatty(STDIN_FILENO) && isatty(STDOUT_FILENO);
     if (c->system)
-        BASE_TRY(cli_chat_add(s->messages, "system", c->system, strlen(c->system), error));
+        BASE_TRY(infer_chat_add(s->messages, "system", c->system, strlen(c->system), error));
     return infer_generation_start(&s->g, 1, base_min_i64(CHUNK_TOKENS, s->context - 1), s->context,
                                   beyond, error);
 }
@@ -57,8 +58,8 @@ static sifr_status prepare(chat_state *s, sifr_error *error) {
 static sifr_status answer(chat_state *s, const char *line, size_t size, sifr_error *error) {
     infer_generation *g = &s->g;
     infer_sequence *q = &s->sequence;
-    BASE_TRY(cli_chat_add(s->messages, "user", line, size, error));
-    BASE_TRY(cli_chat_encode(g, &s->chat, s->messages, &q->ids, error));
+    BASE_TRY(infer_chat_add(s->messages, "user", line, size, error));
+    BASE_TRY(infer_chat_encode(g, &s->chat, s->messages, &q->ids, error));
     int64_t room = s->context - (int64_t)q->ids.count, count = room;
     if (room < 1)
         return base_fail(error, SIFR_USAGE,
@@ -73,8 +74,8 @@ static sifr_status answer(chat_state *s, const char *line, size_t size, sifr_err
     putchar('\n');
     if (fflush(stdout) != 0)
         return base_fail(error, SIFR_FAILED, "standard output: writing failed");
-    return cli_chat_add(s->messages, "assistant", q->text.count ? q->text.bytes : "", q->text.count,
-                        error);
+    return infer_chat_add(s->messages, "assistant", q->text.count ? q->text.bytes : "",
+                          q->text.count, error);
 }
 
 /* The next line without its end; -1 at the end of the input. */
@@ -105,7 +106,7 @@ static int run(chat_command *command) {
     int code = status == SIFR_OK ? SIFR_OK : cli_fail("chat", &error);
     free(s.line);
     json_decref(s.messages);
-    cli_chat_close(&s.chat);
+    infer_chat_close(&s.chat);
     infer_sequence_free(&s.sequence);
     infer_generation_close(&s.g);
     cli_list_free(&command->flags.stop);

@@ -8,7 +8,7 @@
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/heap.h"
-#include "cli/chat_prompt.h"
+#include "cli/chat_flags.h"
 #include "cli/commands.h"
 #include "cli/generation_flags.h"
 
@@ -36,8 +36,8 @@ typedef struct generate_prompt {
 typedef struct generate_state {
     const generate_command *command;
     infer_generation g;
-    cli_chat_prompt chat; /* with --chat */
-    char *file;           /* that of --prompts */
+    infer_chat_prompt chat; /* with --chat */
+    char *file;             /* that of --prompts */
     generate_prompt *prompts;
     size_t count, room, printed;
     bool beyond;   /* more positions than the model was trained with */
@@ -90,8 +90,8 @@ static sifr_status encode(const generate_state *s, generate_prompt *p, sifr_erro
     if (!s->command->chat)
         return infer_generation_encode(&s->g, p->text, p->size, !s->command->plain, ids, error);
     json_t *messages = json_array();
-    sifr_status status = cli_chat_add(messages, "user", p->text, p->size, error);
-    if (status == SIFR_OK) status = cli_chat_encode(&s->g, &s->chat, messages, ids, error);
+    sifr_status status = infer_chat_add(messages, "user", p->text, p->size, error);
+    if (status == SIFR_OK) status = infer_chat_encode(&s->g, &s->chat, messages, ids, error);
     json_decref(messages);
     return status;
 }
@@ -230,7 +230,7 @@ static int run(generate_command *command) {
     for (size_t i = 0; i < s.count; i++) infer_sequence_free(&s.prompts[i].sequence);
     free(s.prompts);
     free(s.file);
-    cli_chat_close(&s.chat);
+    infer_chat_close(&s.chat);
     infer_generation_close(&s.g);
     cli_list_free(&command->flags.stop);
     return code;

@@ -1,7 +1,6 @@
-#include "cli/chat_prompt.h"
+#include "cli/chat_flags.h"
 
 #include <string.h>
-#include <time.h>
 
 #include "base/json.h"
 #include "data/records/conversation.h"
@@ -41,7 +40,7 @@ static sifr_status read_tools(const char *tools, json_t **out, sifr_error *error
                      tools);
 }
 
-static sifr_status read_variables(const cli_chat_prompt *chat, const char *text, json_t **out,
+static sifr_status read_variables(const infer_chat_prompt *chat, const char *text, json_t **out,
                                   sifr_error *error) {
     static const char flag[] = "--chat-template-kwargs";
     const char *name;
@@ -65,48 +64,10 @@ static sifr_status read_variables(const cli_chat_prompt *chat, const char *text,
 }
 
 sifr_status cli_chat_open(const infer_generation *g, const cli_chat_flags *flags,
-                          cli_chat_prompt *out, sifr_error *error) {
-    *out = (cli_chat_prompt){0};
-    const char *given = flags->template;
-    if (!given && g->model.template[0]) given = g->model.template;
-    BASE_TRY(text_chat_template_load(g->model.files, given, false, &out->template, error));
+                          infer_chat_prompt *out, sifr_error *error) {
+    BASE_TRY(infer_chat_open(g, flags->template, out, error));
     if (flags->variables) BASE_TRY(read_variables(out, flags->variables, &out->variables, error));
     out->documents = json_incref(json_object_get(out->variables, "documents"));
     if (out->documents) json_object_del(out->variables, "documents");
     return flags->tools ? read_tools(flags->tools, &out->tools, error) : SIFR_OK;
-}
-
-void cli_chat_close(cli_chat_prompt *chat) {
-    text_chat_template_free(&chat->template);
-    json_decref(chat->tools);
-    json_decref(chat->documents);
-    json_decref(chat->variables);
-}
-
-sifr_status cli_chat_add(json_t *messages, const char *role, const char *content, size_t size,
-                         sifr_error *error) {
-    json_t *text = json_stringn(content, size);
-    if (!text) return base_fail(error, SIFR_FAILED, "the %s's message is not valid UTF-8", role);
-    json_t *message = json_pack("{s:s, s:o}", "role", role, "content", text);
-    if (json_array_append_new(messages, message) == 0) return SIFR_OK;
-    return base_fail(error, SIFR_NO_MEMORY, "out of memory");
-}
-
-sifr_status cli_chat_encode(const infer_generation *g, const cli_chat_prompt *chat,
-                            const json_t *messages, text_tokenizer_ids *ids, sifr_error *error) {
-    time_t now = time(NULL);
-    struct tm local;
-    text_template_output out = {0};
-    text_template_input input = {.messages = messages,
-                                 .tools = chat->tools,
-                                 .documents = chat->documents,
-                                 .variables = chat->variables,
-                                 .add_generation_prompt = true,
-                                 .now = localtime_r(&now, &local)};
-    BASE_TRY(text_chat_template_render(&chat->template, &input, &out, error));
-    ids->count = 0;
-    /* The template itself writes the tokens that a post-processor would put around a text. */
-    sifr_status status = infer_generation_encode(g, out.text, out.size, false, ids, error);
-    text_template_output_free(&out);
-    return status;
 }

@@ -1,0 +1,25 @@
+/* What `sifr generate --chat` and `sifr chat` are given beside messages. */
+#ifndef CLI_CHAT_FLAGS_H
+#define CLI_CHAT_FLAGS_H
+
+#include "cli/options.h"
+#include "infer/chat_prompt.h"
+
+/* NULL: not given. */
+typedef struct cli_chat_flags {
+    const char *template;  /* in place of the model's */
+    const char *tools;     /* a JSON file with an array of objects */
+    const char *variables; /* an object as JSON */
+} cli_chat_flags;
+
+enum { CLI_CHAT_OPTIONS = 3 };
+/* Puts CLI_CHAT_OPTIONS options at `options`: tools, chat-template, chat-template-kwargs. */
+void cli_chat_options(cli_chat_flags *flags, cli_option *options);
+/* The option that is given, without its dashes; NULL: none. */
+const char *cli_chat_given(const cli_chat_flags *flags);
+
+/* The model's template, and what the flags say. Close with infer_chat_close also after an error. */
+sifr_status cli_chat_open(const infer_generation *g, const cli_chat_flags *flags,
+                          infer_chat_prompt *out, sifr_error *error) SIFR_MUST_CHECK;
+
+#endif

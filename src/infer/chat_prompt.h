@@ -1,0 +1,31 @@
+/* A conversation as a prompt: the messages through the model's template, encoded. */
+#ifndef INFER_CHAT_PROMPT_H
+#define INFER_CHAT_PROMPT_H
+
+#include "infer/generation.h"
+#include "text/chat_template.h"
+
+typedef struct infer_chat_prompt {
+    text_chat_template template;
+    json_t *tools;     /* descriptions of functions for the template; NULL: none */
+    json_t *documents; /* likewise */
+    json_t *variables; /* further ones of the template; NULL: none */
+} infer_chat_prompt;
+
+/* With the model's template, or the one that is given instead (text/chat_template_given.h). The
+ * caller may set the rest, which belongs to *out. */
+sifr_status infer_chat_open(const infer_generation *g, const char *given, infer_chat_prompt *out,
+                            sifr_error *error) SIFR_MUST_CHECK;
+void infer_chat_close(infer_chat_prompt *chat); /* harmless on a zeroed one */
+
+/* Appends {"role", "content"} to the array. */
+sifr_status infer_chat_add(json_t *messages, const char *role, const char *content, size_t size,
+                           sifr_error *error) SIFR_MUST_CHECK;
+
+/* The ids of the messages and of the beginning of the assistant's next one, in place of those in
+ * `ids`. */
+sifr_status infer_chat_encode(const infer_generation *g, const infer_chat_prompt *chat,
+                              const json_t *messages, text_tokenizer_ids *ids,
+                              sifr_error *error) SIFR_MUST_CHECK;
+
+#endif
