@@ -14,6 +14,7 @@
 #include "data/labelled/examples.h"
 #include "data/rows.h"
 #include "data/stream/text_source.h"
+#include "infer/evaluator.h"
 
 static const char name[] = "classify";
 
@@ -33,7 +34,9 @@ typedef struct classify_command {
 /* What answers are printed with. */
 typedef struct classify_printer {
     const data_labelled *labelled;
+    const json_t *given; /* rows that are no file's */
     int64_t classes;
+    float *logits; /* of a batch */
     double *scores;
     bool json;
 } classify_printer;
@@ -196,44 +199,54 @@ static void print_words(const classify_printer *p, const json_t *words, const da
         json_decref(tags), putchar('\n');
 }
 
-static void print_batch(const classify_command *command, const classify_printer *p,
-                        const data_rows *rows, int64_t first, int64_t count, const float *logits) {
-    for (int64_t i = 0; i < count; i++) {
+static sifr_status print_batch(void *user, const infer_batch *batch, sifr_error *error) {
+    const classify_printer *p = user;
+    const data_rows *rows = batch->rows;
+    (void)error;
+    for (int64_t i = 0; i < batch->count; i++) {
         if (p->labelled->task == MODEL_TOKEN_CLASSES) {
-            const json_t *row = json_array_get(command->rows, (size_t)(first + i));
-            print_words(p, json_object_get(row, "tokens"), rows, i, logits);
+            const json_t *row = json_array_get(p->given, (size_t)(batch->first + i));
+            print_words(p, json_object_get(row, "tokens"), rows, i, p->logits);
             continue;
         }
         for (int64_t t = i * rows->length; t < (i + 1) * rows->length; t++)
-            if (rows->labels[t] >= 0) print_sequence(p, logits + t * p->classes);
+            if (rows->labels[t] >= 0) print_sequence(p, p->logits + t * p->classes);
     }
+    return SIFR_OK;
 }
 
 /* --- the model --- */
 
-static sifr_status run_batches(const classify_command *command, const data_examples *examples,
-                               infer_inference *inference, classify_printer *p, int64_t sequences,
-                               sifr_error *error) {
+static void read_example(const void *examples, int64_t index, const data_rows *rows, int64_t at) {
+    data_examples_read(examples, index, rows, at);
+}
+
+static sifr_status run_batches(const data_examples *examples, infer_inference *inference,
+                               classify_printer *p, int64_t sequences, sifr_error *error) {
     data_rows rows;
-    float *logits = NULL;
-    int64_t count = data_examples_count(examples), length = data_examples_longest(examples);
+    infer_evaluator pass = infer_evaluator_alone(inference);
+    infer_sums sums;
+    int64_t length = data_examples_longest(examples);
+    size_t logits = (size_t)(sequences * length * p->classes);
+    sifr_status status;
     BASE_TRY(data_rows_make(sequences, length, DATA_ROWS_PADDED, data_examples_columns(examples),
                             &rows, error));
-    sifr_status status =
-        base_alloc((size_t)(sequences * length * p->classes), sizeof *logits, &logits, error);
-    if (status == SIFR_OK)
-        status = base_alloc((size_t)p->classes, sizeof *p->scores, &p->scores, error);
-    for (int64_t first = 0; status == SIFR_OK && first < count; first += sequences) {
-        int64_t here = base_min_i64(sequences, count - first), labelled;
-        double loss;
-        sifr_batch batch = data_rows_batch(&rows);
-        for (int64_t i = 0; i < here; i++) data_examples_read(examples, first + i, &rows, i);
-        data_rows_clear(&rows, here);
-        status = infer_loss(inference, &batch, &loss, &labelled, logits, error);
-        if (status == SIFR_OK) print_batch(command, p, &rows, first, here, logits);
-    }
+    BASE_TRY_GOTO(status, base_alloc(logits, sizeof *p->logits, &p->logits, error), done);
+    BASE_TRY_GOTO(status, base_alloc((size_t)p->classes, sizeof *p->scores, &p->scores, error),
+                  done);
+    pass.read = read_example;
+    pass.data = examples;
+    pass.rows = &rows;
+    pass.count = data_examples_count(examples);
+    pass.logits = p->logits;
+    pass.user = p;
+    pass.take = print_batch;
+    BASE_TRY_GOTO(status, infer_evaluator_open(&pass, error), done);
+    status = infer_evaluator_run(&pass, &sums, NULL, error);
+done:
+    infer_evaluator_close(&pass);
     free(p->scores);
-    free(logits);
+    free(p->logits);
     data_rows_free(&rows);
     return status;
 }
@@ -305,9 +318,11 @@ static sifr_status classify(classify_command *command, sifr_error *error) {
     options.sequences = base_min_i64(SEQUENCES, data_examples_count(examples));
     BASE_TRY_GOTO(status, infer_create(folder->model, &options, &inference, error), done);
     BASE_TRY_GOTO(status, infer_fill(inference, checkpoint_model_values, &model, error), done);
-    classify_printer printer = {
-        .labelled = &labelled, .classes = infer_words(inference), .json = command->json};
-    status = run_batches(command, examples, inference, &printer, options.sequences, error);
+    classify_printer printer = {.labelled = &labelled,
+                                .given = command->rows,
+                                .classes = infer_words(inference),
+                                .json = command->json};
+    status = run_batches(examples, inference, &printer, options.sequences, error);
     if (status == SIFR_OK) infer_say_slow(inference, &log);
 done:
     infer_free(inference);

@@ -18,6 +18,7 @@
 #include "cli/row_options.h"
 #include "data/data.h"
 #include "device/kinds.h"
+#include "infer/evaluator.h"
 #include "train/evaluate/predictions.h"
 #include "train/prepare/run_settings.h"
 #include "train/prepare/run_task.h"
@@ -73,55 +74,60 @@ static void show_progress(int64_t done, int64_t windows, double loss, bool last)
     fflush(stderr);
 }
 
+/* A run over the data. */
+typedef struct eval_run {
+    const eval_command *command;
+    int64_t windows;
+    double told;
+} eval_run;
+
 /* Once the sum is not a number, no further window can change that. */
-static sifr_status check_loss(const eval_command *command, double sum, int64_t tokens,
-                              sifr_error *error) {
-    if (isfinite(sum)) return SIFR_OK;
-    return base_fail(error, SIFR_FAILED,
-                     "%s: the loss is %s within the first %lld tokens; the weights are damaged, or "
-                     "out of the range of 16 bits (try --precision fp32)",
-                     command->read.model, isnan(sum) ? "not a number" : "infinite",
-                     (long long)tokens);
+static sifr_status after_batch(void *user, const infer_sums *sums, sifr_error *error) {
+    eval_run *run = user;
+    double now = base_seconds();
+    if (!isfinite(sums->loss))
+        return base_fail(
+            error, SIFR_FAILED,
+            "%s: the loss is %s within the first %lld tokens; the weights are damaged, "
+            "or out of the range of 16 bits (try --precision fp32)",
+            run->command->read.model, isnan(sums->loss) ? "not a number" : "infinite",
+            (long long)sums->labelled);
+    if (now - run->told < 0.2) return SIFR_OK;
+    run->told = now;
+    show_progress(sums->rows, run->windows, sums->loss / (double)sums->labelled, false);
+    return SIFR_OK;
 }
 
 static sifr_status run_windows(const eval_command *command, infer_inference *inference,
                                int64_t batch, const data_set *data, eval_result *result,
                                sifr_error *error) {
     data_rows rows;
+    infer_evaluator pass = infer_evaluator_alone(inference);
+    infer_sums sums;
     train_predictions predictions = {0};
-    double sum = 0, start = base_seconds(), told = start;
+    double start = base_seconds();
+    eval_run run = {.command = command, .windows = result->windows, .told = start};
     sifr_status status;
     BASE_TRY(data_set_rows(data, batch, command->length, &rows, error));
-    if (result->labelled)
+    infer_evaluator_windows(&pass, data, &rows, result->windows);
+    pass.user = &run;
+    pass.after = after_batch;
+    if (result->labelled) {
         BASE_TRY_GOTO(status,
                       train_predictions_open(data, infer_words(inference), batch, command->length,
                                              result->windows, &predictions, error),
                       done);
-    for (int64_t w = 0; w < result->windows; w += batch) {
-        int64_t here = base_min_i64(batch, result->windows - w), labelled;
-        double loss;
-        sifr_batch ids = data_rows_batch(&rows);
-        for (int64_t i = 0; i < here; i++) data_set_window(data, w + i, &rows, i);
-        data_rows_clear(&rows, here);
-        BASE_TRY_GOTO(
-            status, infer_loss(inference, &ids, &loss, &labelled, predictions.logits, error), done);
-        if (result->labelled) {
-            train_predictions_take(&predictions, &rows);
-            train_predictions_put(&predictions, predictions.mine, w, batch);
-        }
-        sum += loss;
-        result->tokens += labelled;
-        BASE_TRY_GOTO(status, check_loss(command, sum, result->tokens, error), done);
-        double now = base_seconds();
-        if (now - told < 0.2) continue;
-        told = now;
-        show_progress(w + here, result->windows, sum / (double)result->tokens, false);
+        train_predictions_watch(&predictions, &pass);
     }
-    result->loss = sum / (double)result->tokens;
+    BASE_TRY_GOTO(status, infer_evaluator_open(&pass, error), done);
+    BASE_TRY_GOTO(status, infer_evaluator_run(&pass, &sums, NULL, error), done);
+    result->tokens = sums.labelled;
+    result->loss = sums.loss / (double)sums.labelled;
     result->seconds = base_seconds() - start;
     if (result->labelled) status = train_predictions_score(&predictions, &result->scores, error);
 done:
     show_progress(0, 0, 0, true);
+    infer_evaluator_close(&pass);
     train_predictions_close(&predictions);
     data_rows_free(&rows);
     return status;

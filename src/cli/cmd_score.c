@@ -17,6 +17,7 @@
 #include "cli/read_model.h"
 #include "cli/row_options.h"
 #include "data/data.h"
+#include "infer/evaluator.h"
 #include "train/prepare/run_settings.h"
 #include "train/prepare/run_task.h"
 
@@ -48,6 +49,7 @@ typedef struct score_run {
     float *losses, *logits; /* of a batch */
     int32_t *top_ids;       /* of a batch, for rows with a label */
     float *top_logprobs;
+    double told; /* when progress was */
 } score_run;
 
 static sifr_status configure(score_command *command, sifr_error *error) {
@@ -99,15 +101,15 @@ static void find_tops(void *argument, size_t row) {
                    run->top_ids + i * top, run->top_logprobs + i * top);
 }
 
-static sifr_status score_batch(score_run *run, int64_t first, int64_t count, sifr_error *error) {
-    int64_t tokens = run->batch * run->rows.length, top = run->command->top, labelled;
-    double loss;
-    for (int64_t i = 0; i < count; i++) data_set_scored_read(run->data, first + i, &run->rows, i);
-    data_rows_clear(&run->rows, count);
-    sifr_batch batch = data_rows_batch(&run->rows);
-    BASE_TRY(infer_loss(run->inference, &batch, &loss, &labelled, run->logits, error));
+static void read_row(const void *data, int64_t index, const data_rows *rows, int64_t at) {
+    data_set_scored_read(data, index, rows, at);
+}
+
+static sifr_status take_batch(void *user, const infer_batch *batch, sifr_error *error) {
+    score_run *run = user;
+    int64_t tokens = run->batch * run->rows.length, top = run->command->top;
     BASE_TRY(infer_losses(run->inference, run->losses, error));
-    if (!(loss - loss == 0))
+    if (!(batch->loss - batch->loss == 0))
         return base_fail(error, SIFR_FAILED,
                          "%s: the loss is no number; the weights are damaged, or out of the range "
                          "of 16 bits (try --precision fp32)",
@@ -122,6 +124,19 @@ static sifr_status score_batch(score_run *run, int64_t first, int64_t count, sif
     return SIFR_OK;
 }
 
+static sifr_status show_progress(void *user, const infer_sums *sums, sifr_error *error) {
+    score_run *run = user;
+    int64_t count = run->writer.rows;
+    bool more = sums->rows < count;
+    (void)error;
+    if (!isatty(STDERR_FILENO) || (base_seconds() - run->told < 0.2 && more)) return SIFR_OK;
+    run->told = base_seconds();
+    fprintf(stderr, more ? "\r\033[Krow %lld of %lld" : "\r\033[K", (long long)sums->rows,
+            (long long)count);
+    fflush(stderr);
+    return SIFR_OK;
+}
+
 static sifr_status take_memory(score_run *run, sifr_error *error) {
     int64_t tokens = run->batch * run->rows.length, top = run->command->top, logits, tops;
     if (!base_mul_i64(tokens, run->words, &logits) || !base_mul_i64(tokens, top, &tops))
@@ -133,18 +148,21 @@ static sifr_status take_memory(score_run *run, sifr_error *error) {
 }
 
 static sifr_status score_all(score_run *run, sifr_error *error) {
-    int64_t count = run->writer.rows;
-    double told = base_seconds();
-    for (int64_t at = 0; at < count; at += run->batch) {
-        int64_t here = base_min_i64(run->batch, count - at);
-        BASE_TRY(score_batch(run, at, here, error));
-        if (!isatty(STDERR_FILENO) || (base_seconds() - told < 0.2 && at + here < count)) continue;
-        told = base_seconds();
-        fprintf(stderr, at + here < count ? "\r\033[Krow %lld of %lld" : "\r\033[K",
-                (long long)(at + here), (long long)count);
-        fflush(stderr);
-    }
-    return data_score_writer_commit(&run->writer, error);
+    infer_evaluator pass = infer_evaluator_alone(run->inference);
+    infer_sums sums;
+    pass.read = read_row;
+    pass.data = run->data;
+    pass.rows = &run->rows;
+    pass.count = run->writer.rows;
+    pass.logits = run->logits;
+    pass.user = run;
+    pass.take = take_batch;
+    pass.after = show_progress;
+    run->told = base_seconds();
+    sifr_status status = infer_evaluator_open(&pass, error);
+    if (status == SIFR_OK) status = infer_evaluator_run(&pass, &sums, NULL, error);
+    infer_evaluator_close(&pass);
+    return status == SIFR_OK ? data_score_writer_commit(&run->writer, error) : status;
 }
 
 static int64_t choose_batch(const score_command *command, int64_t length, int64_t words,

@@ -19,18 +19,16 @@ sifr_status train_predictions_open(const data_set *data, int64_t classes, int64_
         out->width = length;
     else if (out->labelled->problem != MODEL_SINGLE_LABEL)
         out->width = classes;
-    int64_t logits, mine, all;
+    int64_t logits, all;
     if (!base_mul_i64(sequences * length, classes, &logits) ||
-        !base_mul_i64(sequences, out->width, &mine) || !base_mul_i64(windows, out->width, &all))
+        !base_mul_i64(windows, out->width, &all))
         return base_fail_alloc(error, INT64_MAX);
     BASE_TRY(base_alloc((size_t)logits, sizeof *out->logits, &out->logits, error));
-    BASE_TRY(base_alloc((size_t)mine, sizeof *out->mine, &out->mine, error));
     return base_alloc((size_t)all, sizeof *out->all, &out->all, error);
 }
 
 void train_predictions_close(train_predictions *p) {
     free(p->logits);
-    free(p->mine);
     free(p->all);
     *p = (train_predictions){0};
 }
@@ -56,19 +54,26 @@ static void take_row(const train_predictions *p, const float *logits, int64_t to
     }
 }
 
-void train_predictions_take(const train_predictions *p, const data_rows *rows) {
-    memset(p->mine, 0, (size_t)(rows->count * p->width) * sizeof *p->mine);
+static sifr_status take(void *user, const infer_batch *batch, float *out, sifr_error *error) {
+    const train_predictions *p = user;
+    const data_rows *rows = batch->rows;
+    (void)error;
+    memset(out, 0, (size_t)(rows->count * p->width) * sizeof *out);
     for (int64_t i = 0; i < rows->count * p->length; i++) {
         if (rows->labels[i] < 0) continue;
-        take_row(p, p->logits + i * p->classes, i % p->length, p->mine + i / p->length * p->width);
+        take_row(p, p->logits + i * p->classes, i % p->length, out + i / p->length * p->width);
     }
+    return SIFR_OK;
 }
 
-void train_predictions_put(const train_predictions *p, const float *numbers, int64_t first,
-                           int64_t count) {
-    int64_t here = base_min_i64(count, base_max_i64(0, p->windows - first));
-    if (here > 0)
-        memcpy(p->all + first * p->width, numbers, (size_t)(here * p->width) * sizeof *numbers);
+static void put(void *user, int64_t first, int64_t count, const float *numbers) {
+    const train_predictions *p = user;
+    memcpy(p->all + first * p->width, numbers, (size_t)(count * p->width) * sizeof *numbers);
+}
+
+void train_predictions_watch(train_predictions *p, infer_evaluator *pass) {
+    pass->logits = p->logits;
+    pass->numbers = (infer_row_numbers){.width = p->width, .user = p, .take = take, .put = put};
 }
 
 /* --- scores --- */

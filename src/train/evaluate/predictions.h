@@ -4,6 +4,7 @@
 #define TRAIN_PREDICTIONS_H
 
 #include "data/data.h"
+#include "infer/evaluator.h"
 #include "train/evaluate/scores.h"
 
 typedef struct train_predictions {
@@ -12,8 +13,7 @@ typedef struct train_predictions {
     int64_t length, classes, windows;
     int64_t width; /* numbers of an example: classes or values */
     float *logits; /* of a micro batch */
-    float *mine;   /* numbers of a micro batch */
-    float *all;    /* of all examples */
+    float *all;    /* numbers of all examples */
 } train_predictions;
 
 /* For the first `windows` examples, `sequences` at a time. */
@@ -22,12 +22,8 @@ sifr_status train_predictions_open(const data_set *data, int64_t classes, int64_
                                    sifr_error *error) SIFR_MUST_CHECK;
 void train_predictions_close(train_predictions *predictions); /* harmless on zeroed ones */
 
-/* Makes `mine` from `logits` and the rows' labels, for all sequences of the rows. */
-void train_predictions_take(const train_predictions *predictions, const data_rows *rows);
-
-/* Puts the numbers of examples first … first + count - 1, those beyond `windows` left out. */
-void train_predictions_put(const train_predictions *predictions, const float *numbers,
-                           int64_t first, int64_t count);
+/* Has a pass over the examples take the logits, and gather what is predicted by them. */
+void train_predictions_watch(train_predictions *predictions, infer_evaluator *pass);
 
 /* Scores of all: classes, several labels, numbers, or entities where tags are IOB2. */
 sifr_status train_predictions_score(const train_predictions *predictions, train_scores *out,
