@@ -21,7 +21,7 @@ HOLDS = {
     'engine': ('step', 'the public step; executor/, state/, store/; checks, folders'),
     'checkpoint': ('step', 'save, verify and load, by all ranks'),
     'convert': ('program', 'export, merge, import of checkpoints'),
-    'infer': ('program', 'logits without a step, samples of them'),
+    'infer': ('program', 'models that are read: one evaluator, one loop over tokens'),
     'train': ('program', 'the training loop; prepare/, evaluate/, report/, profile/'),
     'cli': ('program', 'one file a subcommand; launch/, plan/'),
 }

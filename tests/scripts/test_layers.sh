@@ -3,8 +3,8 @@
 # The order of rooms: each directory of src/ includes only itself and those before it in the list,
 # and config base alone; folders inside a room that lie side by side include each other in one
 # direction only (a folder and the one that it lies in may do both); a backend's headers are included
-# by that backend alone, since others ask its row (device/kinds.h); file names are unique in src/,
-# include/, tests/, bench/ and scripts/.
+# by that backend alone, since others ask its row (device/kinds.h); only cli/ prints, reads standard
+# input or ends the process; file names are unique in src/, include/, tests/, bench/ and scripts/.
 set -eu
 rooms="base device comm text formats config model data optim plan engine checkpoint convert infer train cli"
 backends="cpu cuda separate" # folders of device/
@@ -55,6 +55,15 @@ check_backends() {
     done
 }
 
+# Results, texts and lines of a log reach a caller by values and callbacks.
+check_silent() {
+    (cd "$1" && ! grep -rnE --include='*.[ch]' --include='*.cu' --include='*.inc' --exclude-dir=cli \
+        '\<(std(in|out|err)\>|(v?printf|puts|putchar|perror|_?exit|abort) ?\()' .) || {
+        echo "these print, or end the process: only cli/ does"
+        return 1
+    }
+}
+
 check_names() {
     twice=$(find "$@" -name '*.[ch]' -o -name '*.sh' | sed 's,.*/,,' | sort | uniq -d)
     [ -z "$twice" ] || { echo "more than one file is called: $twice"; return 1; }
@@ -62,6 +71,7 @@ check_names() {
 
 check_rooms "$SOURCE/src" || failed=1
 check_backends "$SOURCE/src" || failed=1
+check_silent "$SOURCE/src" || failed=1
 check_names "$SOURCE/src" "$SOURCE/include" "$SOURCE/tests" "$SOURCE/bench" "$SOURCE/scripts" || failed=1
 
 # That it can fail: a small tree with each fault.
@@ -84,6 +94,14 @@ for at in engine device device/cpu; do
     echo '#include "device/cuda/row.h"' >bad/$at/leak.c
     ! check_backends bad >/dev/null || { echo "an include of a backend in $at/ is not found"; failed=1; }
     rm bad/$at/leak.c
+done
+mkdir bad/infer bad/cli
+echo 'int n = snprintf(text, sizeof text, "%d", entries (1));' >bad/infer/quiet.c
+echo 'printf("%d", 1);' >bad/cli/prints.c
+check_silent bad || { echo "a room that prints nothing is refused"; failed=1; }
+for line in 'printf("%d", 1);' 'fwrite(text, 1, 2, stdout);' 'if (!p) abort();' 'return exit(1);'; do
+    echo "$line" >bad/infer/prints.c
+    ! check_silent bad >/dev/null || { echo "not found in a library's room: $line"; failed=1; }
 done
 touch bad/plan/pass/same.c bad/base/same.c
 ! check_names bad >/dev/null || { echo "a name that is there twice is not found"; failed=1; }
