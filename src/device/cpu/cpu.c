@@ -34,7 +34,7 @@ static void describe(const device *dev, char *out, size_t size) {
 }
 
 static sifr_status prepare(device *dev, device_call *call, sifr_error *error) {
-    const cpu_row *row = cpu_row_of(call->kernel);
+    const device_implementation *row = cpu_row_of(call->kernel);
     return row->prepare ? row->prepare(dev, call, error) : SIFR_OK;
 }
 

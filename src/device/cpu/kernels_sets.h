@@ -12,20 +12,9 @@ void KERNEL(regroup)(const cpu_part *part);
 void KERNEL(neighbours)(const cpu_part *part);
 void KERNEL(rows)(const cpu_part *part);
 void KERNEL(elementwise)(const cpu_part *part);
-void KERNEL(adam)(const cpu_part *part);
-void KERNEL(amsgrad)(const cpu_part *part);
-void KERNEL(sgd)(const cpu_part *part);
-void KERNEL(momentum)(const cpu_part *part);
-void KERNEL(adagrad)(const cpu_part *part);
-void KERNEL(lion)(const cpu_part *part);
-void KERNEL(schedule_free)(const cpu_part *part);
-void KERNEL(adam_8bit)(const cpu_part *part);
-void KERNEL(lamb_begin)(const cpu_part *part);
-void KERNEL(lamb)(const cpu_part *part);
-void KERNEL(muon_begin)(const cpu_part *part);
-void KERNEL(muon)(const cpu_part *part);
-void KERNEL(adafactor)(const cpu_part *part);
-void KERNEL(adafactor_moment)(const cpu_part *part);
+#define DEVICE_UPDATE(NAME, name, ...) void KERNEL(name)(const cpu_part *part);
+#define DEVICE_UPDATE_WHOLE(...)
+#include "device/kernels.def"
 void KERNEL(adafactor_sums)(const cpu_part *part);
 void KERNEL(adafactor_squares)(const cpu_part *part);
 void KERNEL(exact_squares)(const device_matrix *x, int64_t first, int64_t count,

@@ -35,19 +35,11 @@ CUDA_KERNEL_TYPES(convert_bf16, elements_arguments)
 CUDA_KERNEL_TYPES(convert_fp16, elements_arguments)
 CUDA_KERNEL_TYPES(dropout, dropout_arguments)
 
-/* flat vectors: vector/adam.cu, adam_8bit.cu, sgd.cu, adagrad.cu, lion.cu, schedule_free.cu,
- * lamb.cu, exact_squares.cu, dequantise.cu */
-CUDA_KERNEL(adam, update_arguments)
-CUDA_KERNEL(adam_8bit, update_arguments)
-CUDA_KERNEL(amsgrad, update_arguments)
-CUDA_KERNEL(sgd, update_arguments)
-CUDA_KERNEL(momentum, update_arguments)
-CUDA_KERNEL(adagrad, update_arguments)
-CUDA_KERNEL(lion, update_arguments)
-CUDA_KERNEL(schedule_free, update_arguments)
-CUDA_KERNEL(lamb_begin, update_arguments)
+/* flat vectors: updates (vector/adam.cu, ...), vector/exact_squares.cu, dequantise.cu */
+#define DEVICE_UPDATE(NAME, name, ...) CUDA_KERNEL(name, update_arguments)
+#define DEVICE_UPDATE_CPU(...)
+#include "device/kernels.def"
 CUDA_KERNEL(lamb_trust, lamb_trust_arguments)
-CUDA_KERNEL(lamb, update_arguments)
 CUDA_KERNEL_TYPES(exact_squares, exact_squares_arguments)
 CUDA_KERNEL_TYPES(dequantise, dequantise_arguments)
 

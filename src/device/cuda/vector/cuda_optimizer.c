@@ -11,16 +11,10 @@ static update_operand operand_of(const device_matrix *m) {
 }
 
 static const cuda_kernel kernels[DEVICE_UPDATES] = {
-    [DEVICE_UPDATE_NUMBER(DEVICE_ADAM)] = cuda_kernel_adam,
-    [DEVICE_UPDATE_NUMBER(DEVICE_AMSGRAD)] = cuda_kernel_amsgrad,
-    [DEVICE_UPDATE_NUMBER(DEVICE_SGD)] = cuda_kernel_sgd,
-    [DEVICE_UPDATE_NUMBER(DEVICE_MOMENTUM)] = cuda_kernel_momentum,
-    [DEVICE_UPDATE_NUMBER(DEVICE_ADAGRAD)] = cuda_kernel_adagrad,
-    [DEVICE_UPDATE_NUMBER(DEVICE_LION)] = cuda_kernel_lion,
-    [DEVICE_UPDATE_NUMBER(DEVICE_SCHEDULE_FREE)] = cuda_kernel_schedule_free,
-    [DEVICE_UPDATE_NUMBER(DEVICE_ADAM_8BIT)] = cuda_kernel_adam_8bit,
-    [DEVICE_UPDATE_NUMBER(DEVICE_LAMB_BEGIN)] = cuda_kernel_lamb_begin,
-    [DEVICE_UPDATE_NUMBER(DEVICE_LAMB)] = cuda_kernel_lamb};
+#define DEVICE_UPDATE(NAME, name, ...) [DEVICE_UPDATE_##NAME] = cuda_kernel_##name,
+#define DEVICE_UPDATE_CPU(...)
+#include "device/kernels.def"
+};
 
 static sifr_status launch_update(device *dev, const device_call *call, const float *trust,
                                  sifr_error *error) {
