@@ -46,6 +46,13 @@ enum {
 };
 
 const char *device_kernel_name(device_kernel kernel);
+/* What a kernel does with its operands beside what all do: read x and w, write y. */
+typedef enum device_access {
+    DEVICE_ACCESS_WRITES, /* nothing */
+    DEVICE_ACCESS_ADDS,   /* adds to y */
+    DEVICE_ACCESS_CACHES  /* writes to w, which are caches */
+} device_access;
+device_access device_kernel_access(device_kernel kernel);
 bool device_is_update(device_kernel kernel);
 int device_update_states(device_kernel kernel); /* of an update: operands saved0 and on */
 /* What an update does with the operands that all have; w1 is written where weights change, and an

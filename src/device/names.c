@@ -14,6 +14,14 @@ const char *device_kernel_name(device_kernel kernel) {
     return names[kernel];
 }
 
+device_access device_kernel_access(device_kernel kernel) {
+    static const device_access access_of[DEVICE_KERNELS] = {
+#define DEVICE_KERNEL(NAME, name, check, access, ...) [DEVICE_##NAME] = DEVICE_ACCESS_##access,
+#include "device/kernels.def"
+    };
+    return access_of[kernel];
+}
+
 /* DEVICE_UPDATE_NUMBER counts on it. */
 #define DEVICE_UPDATE(NAME, ...)                                                                   \
     _Static_assert(DEVICE_UPDATE_NUMBER(DEVICE_##NAME) == (int)DEVICE_UPDATE_##NAME,               \

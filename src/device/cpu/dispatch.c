@@ -15,7 +15,7 @@
 #include "device/cpu/vector/vectors.h"
 
 static const device_implementation rows[DEVICE_KERNELS] = {
-#define DEVICE_KERNEL(NAME, name, check, cpu, gpu) [DEVICE_##NAME] = DEVICE_IMPLEMENTATIONS cpu,
+#define DEVICE_KERNEL(NAME, name, check, access, cpu, gpu) [DEVICE_##NAME] = DEVICE_IMPLEMENTATIONS cpu,
 #include "device/kernels.def"
 };
 

@@ -19,7 +19,7 @@
 #include "device/implementation.h"
 
 static const device_implementation rows[DEVICE_KERNELS] = {
-#define DEVICE_KERNEL(NAME, name, check, cpu, gpu) [DEVICE_##NAME] = DEVICE_IMPLEMENTATIONS gpu,
+#define DEVICE_KERNEL(NAME, name, check, access, cpu, gpu) [DEVICE_##NAME] = DEVICE_IMPLEMENTATIONS gpu,
 #include "device/kernels.def"
 };
 

@@ -21,12 +21,6 @@ static bool is_backward(const plan_schedule *s, const plan_instruction *in, devi
     return in->node >= 0 && s->model->nodes[in->node].op->backward == kernel;
 }
 
-static bool adds_to_y(device_kernel kernel) {
-    return kernel == DEVICE_ADD_INTO || kernel == DEVICE_ACCUMULATE ||
-           kernel == DEVICE_EXACT_SQUARES || kernel == DEVICE_LAMB_BEGIN ||
-           kernel == DEVICE_ORTHOGONALISE || kernel == DEVICE_ADAFACTOR_BEGIN;
-}
-
 /* Whether the op makes losses, which its backward pass writes. */
 static bool makes_loss(const plan_schedule *s, const plan_instruction *in) {
     return in->node >= 0 && s->model->nodes[in->node].op->makes_loss;
@@ -59,8 +53,8 @@ static void set_use_of_update(const device_call *call, plan_access *a) {
 
 static void set_use(const plan_schedule *s, const plan_instruction *in, const device_call *call,
                     plan_access *a) {
-    device_kernel kernel = call->kernel;
-    bool backward = is_backward(s, in, kernel), update = device_is_update(kernel);
+    device_access access = device_kernel_access(call->kernel);
+    bool backward = is_backward(s, in, call->kernel), update = device_is_update(call->kernel);
     bool common = a->role == PLAN_X0 || a->role == PLAN_W0 || a->role == PLAN_W1 ||
                   (a->role >= PLAN_SAVED0 && a->role <= PLAN_SAVED3);
     if (update && common) {
@@ -71,10 +65,10 @@ static void set_use(const plan_schedule *s, const plan_instruction *in, const de
     if (a->role <= PLAN_X5 || a->role == PLAN_DY) {
         a->writes = false;
     } else if (a->role <= PLAN_W1) {
-        a->writes = kernel == DEVICE_ATTENTION_CACHED;
+        a->writes = access == DEVICE_ACCESS_CACHES;
     } else if (a->role == PLAN_Y) {
         a->writes = !backward || makes_loss(s, in);
-        a->reads = !a->writes || adds_to_y(kernel);
+        a->reads = !a->writes || access == DEVICE_ACCESS_ADDS;
     } else if (a->role <= PLAN_SAVED3) {
         a->writes = !backward;
         a->reads = backward;
