@@ -72,7 +72,7 @@ static device_call call_of(adam_state *s, base_dtype copy, bool decoupled,
     return call;
 }
 
-/* The formula of call.h, from the definition of the update. */
+/* The formula of kernels/updates.def, from the definition of the update. */
 static double reference_update(double *p, double *m, double *v, double gradient,
                                const device_step *s, bool decoupled) {
     double before = *p, b1 = 0.9f, b2 = 0.95f, decay = 0.1f, lr = s->learning_rate * 0.7f;

@@ -74,7 +74,8 @@ static void run_adam(device *dev, const states *s, bool masters, bool moments, i
     update_run(dev, &call);
 }
 
-/* The number of one element, from the definition in call.h: eight to a counter, two to a word. */
+/* The number of one element, from its definition (vector/update.h): eight to a counter, two to a
+ * word. */
 static uint16_t number_of(uint64_t kind, uint64_t element) {
     uint64_t key =
         base_random_key(the_step.seed, (uint64_t)the_step.step, UINT64_C(1) << 63 | kind);
@@ -142,7 +143,7 @@ static void cut_anywhere(void **state) {
     }
 }
 
-/* The formula of call.h in double, from one element's states. */
+/* The formula of kernels/updates.def in double, from one element's states. */
 static void reference_update(const states *from, int64_t i, double out[KINDS]) {
     const device_step *s = &the_step;
     double p = (double)from->single[0][i], g = (double)(from->gradient[i] * s->update_scale);

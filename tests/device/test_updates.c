@@ -53,7 +53,7 @@ static double sign_of(double value) {
     return value > 0 ? 1 : value < 0 ? -1 : 0;
 }
 
-/* The formulas of call.h; returns what the copy becomes. */
+/* The formulas of kernels/updates.def; returns what the copy becomes. */
 static double reference(device_kernel kernel, bool nesterov, double *k, double gradient,
                         const device_step *s) {
     double lr = (double)(s->learning_rate * 0.7f), decay = (double)0.1f, eps = (double)1e-6f;

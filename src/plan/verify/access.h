@@ -1,5 +1,5 @@
 /* The bytes of buffers that an instruction reads and writes, from its kernel's contract
- * (device/call.h) or its transfer. For checks and drawings of a list. */
+ * (device/kernels.def) or its transfer. For checks and drawings of a list. */
 #ifndef PLAN_ACCESS_H
 #define PLAN_ACCESS_H
 

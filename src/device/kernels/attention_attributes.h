@@ -1,0 +1,17 @@
+/* Attributes of attention. */
+#ifndef DEVICE_ATTENTION_ATTRIBUTES_H
+#define DEVICE_ATTENTION_ATTRIBUTES_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+typedef struct device_attention_attributes {
+    int32_t heads, kv_heads, head_dim;
+    int64_t sequences, length; /* rows = sequences x length; cached: the capacity of one sequence */
+    float scale, softcap, dropout;
+    int64_t window;
+    int32_t buckets, most_distance; /* of relative positions */
+    bool bidirectional;             /* not cached */
+} device_attention_attributes;
+
+#endif

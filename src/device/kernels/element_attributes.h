@@ -1,0 +1,29 @@
+/* Attributes of the kernels of elements.def. */
+#ifndef DEVICE_ELEMENT_ATTRIBUTES_H
+#define DEVICE_ELEMENT_ATTRIBUTES_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+typedef struct device_gelu_attributes {
+    bool exact;
+} device_gelu_attributes;
+
+typedef struct device_relu_attributes {
+    bool squared;
+} device_relu_attributes;
+
+typedef struct device_swish_attributes {
+    float slope;
+} device_swish_attributes;
+
+typedef struct device_scale_attributes {
+    float factor;
+    bool round_factor;
+} device_scale_attributes;
+
+typedef struct device_dropout_attributes {
+    float probability;
+} device_dropout_attributes;
+
+#endif

@@ -1,0 +1,38 @@
+/* Attributes of the kernels of rows.def. */
+#ifndef DEVICE_ROW_ATTRIBUTES_H
+#define DEVICE_ROW_ATTRIBUTES_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* The most rows that DEVICE_NEIGHBOURS joins. */
+#define DEVICE_MOST_NEIGHBOURS 31
+
+typedef struct device_embedding_attributes {
+    bool padded;
+    int32_t padding; /* if padded: this row of dw0 gets nothing */
+    int32_t first;
+} device_embedding_attributes;
+
+typedef struct device_norm_attributes {
+    float epsilon;
+    int32_t groups; /* 0 is 1 */
+    bool plus_one;
+} device_norm_attributes;
+
+typedef struct device_rope_attributes {
+    int32_t heads, head_dim;
+    int32_t rotary_dim; /* 0: head_dim */
+    bool interleaved;
+} device_rope_attributes;
+
+typedef struct device_regroup_attributes {
+    int32_t groups, parts;
+} device_regroup_attributes;
+
+typedef struct device_neighbours_attributes {
+    int64_t length; /* rows of a sequence */
+    int32_t size;
+} device_neighbours_attributes;
+
+#endif
