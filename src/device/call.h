@@ -113,6 +113,7 @@ enum { DEVICE_INPUTS = 6, DEVICE_WEIGHTS = 2, DEVICE_SAVED = 4 };
 
 typedef struct device_call {
     device_kernel kernel;
+    int32_t implementation; /* set by device_prepare: which one of the device's */
     device_attributes attributes;
     device_matrix x[DEVICE_INPUTS], w[DEVICE_WEIGHTS], y, saved[DEVICE_SAVED];
     device_matrix dy, dx[DEVICE_INPUTS], dw[DEVICE_WEIGHTS];

@@ -33,17 +33,8 @@ static void describe(const device *dev, char *out, size_t size) {
              dnnl->minor, dnnl->patch, (unsigned)dnnl_get_effective_cpu_isa());
 }
 
-static sifr_status prepare(device *dev, device_call *call, sifr_error *error) {
-    const device_implementation *row = cpu_row_of(call->kernel);
-    return row->prepare ? row->prepare(dev, call, error) : SIFR_OK;
-}
-
 static void only_plan(device *dev) {
     cpu_products_only_describe(cpu_of(dev)->products);
-}
-
-static sifr_status run(device *dev, const device_call *call, sifr_error *error) {
-    return cpu_row_of(call->kernel)->run(dev, call, error);
 }
 
 enum { TOUCH = 1 << 21 };
@@ -164,9 +155,9 @@ static sifr_status start_copy(device *dev, device_queue queue, void *to, const v
 static const device_backend backend = {.close = close_cpu,
                                        .isa = isa,
                                        .describe = describe,
-                                       .prepare = prepare,
+                                       .prepare = cpu_prepare,
                                        .only_plan = only_plan,
-                                       .run = run,
+                                       .run = cpu_run,
                                        .measure = cpu_measure,
                                        .take = take,
                                        .take_shared = take_shared,

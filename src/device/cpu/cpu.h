@@ -4,7 +4,6 @@
 
 #include "device/backend.h"
 #include "device/cpu/sets.h"
-#include "device/implementation.h"
 
 typedef struct cpu_products cpu_products; /* prepared matrix products: product.c */
 
@@ -18,7 +17,8 @@ static inline const cpu_device *cpu_of(const device *dev) {
     return (const cpu_device *)dev;
 }
 
-/* What runs a kernel. Its run is NULL if the CPU has no such kernel. */
-const device_implementation *cpu_row_of(device_kernel kernel);
+/* device_prepare and device_run of this device; operands are checked. */
+sifr_status cpu_prepare(device *dev, device_call *call, sifr_error *error) SIFR_MUST_CHECK;
+sifr_status cpu_run(device *dev, const device_call *call, sifr_error *error) SIFR_MUST_CHECK;
 
 #endif

@@ -7,18 +7,25 @@
 #include "device/cpu/head/head_targets.h"
 #include "device/cpu/product/linear.h"
 #include "device/cpu/product/orthogonalise.h"
+#include "device/cpu/product/product_few.h"
 #include "device/cpu/vector/adafactor.h"
 #include "device/cpu/vector/dequantise.h"
 #include "device/cpu/vector/exact_squares.h"
 #include "device/cpu/vector/lamb.h"
 #include "device/cpu/vector/magnitude.h"
 #include "device/cpu/vector/vectors.h"
+#include "device/implementation.h"
 
-static const device_implementation rows[DEVICE_KERNELS] = {
-#define DEVICE_KERNEL(NAME, name, check, access, cpu, gpu) [DEVICE_##NAME] = DEVICE_IMPLEMENTATIONS cpu,
+static const device_implementations rows[DEVICE_KERNELS] = {
+#define DEVICE_KERNEL(NAME, name, check, access, cpu, gpu)                                         \
+    [DEVICE_##NAME] = DEVICE_IMPLEMENTATIONS cpu,
 #include "device/kernels.def"
 };
 
-const device_implementation *cpu_row_of(device_kernel kernel) {
-    return &rows[kernel];
+sifr_status cpu_prepare(device *dev, device_call *call, sifr_error *error) {
+    return device_prepare_first(&rows[call->kernel], dev, call, error);
+}
+
+sifr_status cpu_run(device *dev, const device_call *call, sifr_error *error) {
+    return rows[call->kernel].each[call->implementation].run(dev, call, error);
 }

@@ -18,24 +18,24 @@
 #include "device/cuda/vector/cuda_rope.h"
 #include "device/implementation.h"
 
-static const device_implementation rows[DEVICE_KERNELS] = {
-#define DEVICE_KERNEL(NAME, name, check, access, cpu, gpu) [DEVICE_##NAME] = DEVICE_IMPLEMENTATIONS gpu,
+static const device_implementations rows[DEVICE_KERNELS] = {
+#define DEVICE_KERNEL(NAME, name, check, access, cpu, gpu)                                         \
+    [DEVICE_##NAME] = DEVICE_IMPLEMENTATIONS gpu,
 #include "device/kernels.def"
 };
 
 bool cuda_has(device_kernel kernel) {
-    return rows[kernel].run != NULL;
+    return rows[kernel].each[0].run != NULL;
 }
 
 sifr_status cuda_prepare(device *dev, device_call *call, sifr_error *error) {
-    const device_implementation *row = &rows[call->kernel];
-    if (!row->run)
+    if (!cuda_has(call->kernel))
         return base_fail(error, SIFR_USAGE,
                          "kernel %s: not built for GPUs yet; --device cpu has it",
                          device_kernel_name(call->kernel));
-    return row->prepare ? row->prepare(dev, call, error) : SIFR_OK;
+    return device_prepare_first(&rows[call->kernel], dev, call, error);
 }
 
 sifr_status cuda_run(device *dev, const device_call *call, sifr_error *error) {
-    return rows[call->kernel].run(dev, call, error);
+    return rows[call->kernel].each[call->implementation].run(dev, call, error);
 }

@@ -6,7 +6,6 @@
 #include "base/checked.h"
 #include "device/check/operands.h"
 #include "device/cpu/product/kernels_matrix.h"
-#include "device/cpu/product/product_few.h"
 #include "device/cpu/product/product_packed.h"
 #include "device/cpu/product/transpose.h"
 
@@ -23,7 +22,7 @@ typedef struct linear_plan {
     int64_t rows, in, out;
     int64_t whole;   /* rows of the whole matrix, which determine the tiles */
     base_dtype type; /* of the products: FP32 if operands are widened */
-    bool widen, transposed, vector;
+    bool widen, transposed;
     cpu_packed packed;                    /* y, or dx */
     cpu_row_tiles tiles;                  /* y or dx if w is not packed */
     cpu_pieces pieces[2];                 /* of dw: of a whole chunk, and of the last chunk */
@@ -79,9 +78,6 @@ sifr_status cpu_prepare_linear(device *dev, device_call *call, sifr_error *error
     plan_sizes(dev, call, &plan);
     bool biased = call->w[1].dtype != BASE_NONE;
     int64_t total = 0;
-    /* Widening all of w takes longer than reading it, and few rows only read it. */
-    plan.vector = plan.whole == 1 || (plan.widen && plan.whole <= CPU_FEW_ROWS);
-    if (plan.vector) return keep_plan(dev, call, &plan, cpu_product_few_scratch(call), error);
     cpu_product_shape shape = {.rows = plan.rows,
                                .columns = plan.out,
                                .inner = plan.in,
@@ -317,10 +313,6 @@ sifr_status cpu_run_linear(device *dev, const device_call *call, sifr_error *err
                       .bias = call->w[1],
                       .y = call->y,
                       .scratch = call->scratch};
-    if (plan->vector) {
-        cpu_product_few_run(dev, call);
-        return SIFR_OK;
-    }
     if (plan->packed.pieces.count > 0) {
         run_packed(dev, &run, &call->x[0], &call->w[1], &call->y, plan->at_packed);
         return linear_status(&run, error);

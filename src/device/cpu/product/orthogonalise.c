@@ -48,7 +48,7 @@ static sifr_status prepare_product(device *dev, int64_t rows, int64_t inner, int
     call->x[0] = dense(NULL, rows, inner);
     call->w[0] = plain ? dense(NULL, inner, columns) : dense(NULL, columns, inner);
     call->y = dense(NULL, rows, columns);
-    return cpu_row_of(DEVICE_LINEAR)->prepare(dev, call, error);
+    return cpu_prepare(dev, call, error);
 }
 
 sifr_status cpu_prepare_orthogonalise(device *dev, device_call *call, sifr_error *error) {
@@ -80,7 +80,7 @@ static sifr_status multiply(const orthogonal_run *run, const device_call *prepar
     call.w[0].data = w;
     call.y.data = y;
     call.scratch = run->scratch;
-    return cpu_row_of(DEVICE_LINEAR)->run(run->dev, &call, error);
+    return cpu_run(run->dev, &call, error);
 }
 
 /* y = a x + b y over `count` elements, in tiles; x may be NULL: y = b y. */
@@ -136,7 +136,7 @@ static sifr_status normalise(const orthogonal_run *run, float *x, sifr_error *er
     call.kernel = DEVICE_EXACT_SQUARES;
     call.x[0] = dense(x, 1, count);
     call.y = (device_matrix){&sum, 1, EXACT_WORDS, EXACT_WORDS, BASE_INT64};
-    BASE_TRY(cpu_row_of(DEVICE_EXACT_SQUARES)->run(run->dev, &call, error));
+    BASE_TRY(cpu_run(run->dev, &call, error));
     float norm = (float)sqrt(base_exact_round(&sum));
     combine(run, 0, NULL, 1.0f / (norm + 1e-7f), x, count);
     return SIFR_OK;

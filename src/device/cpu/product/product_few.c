@@ -4,6 +4,7 @@
 
 #include "base/checked.h"
 #include "device/cpu/product/kernels_matrix.h"
+#include "device/cpu/product/product.h"
 
 enum {
     RANGES = 64,           /* further threads share ranges */
@@ -81,12 +82,22 @@ static int64_t choose_part(const few_run *run, int threads) {
     return base_ceil_to((run->out + parts - 1) / parts, LEAST);
 }
 
-int64_t cpu_product_few_scratch(const device_call *call) {
-    if (!call->attributes.linear.transposed) return 0;
-    return count_pieces(call) * call->y.rows * call->y.columns * 4;
+/* Widening all of w takes longer than reading it, and few rows only read it. */
+bool cpu_takes_few_rows(const device *dev, const device_call *call) {
+    int64_t whole = call->attributes.linear.whole;
+    if (whole <= 0) whole = call->x[0].rows;
+    return whole == 1 || (!cpu_product_takes(dev, call->x[0].dtype) && whole <= CPU_FEW_ROWS);
 }
 
-void cpu_product_few_run(device *dev, const device_call *call) {
+sifr_status cpu_prepare_few_rows(device *dev, device_call *call, sifr_error *error) {
+    (void)dev, (void)error;
+    if (call->attributes.linear.transposed)
+        call->scratch_bytes = count_pieces(call) * call->y.rows * call->y.columns * 4;
+    return SIFR_OK;
+}
+
+sifr_status cpu_run_few_rows(device *dev, const device_call *call, sifr_error *error) {
+    (void)error;
     int threads = device_threads(dev);
     few_run run = {.call = call,
                    .kernels = cpu_of(dev)->set->matrix,
@@ -103,4 +114,5 @@ void cpu_product_few_run(device *dev, const device_call *call) {
     host_parallel(dev->team, base_min_i64(threads, parts), range_task, &run);
     if (run.transposed)
         host_parallel(dev->team, (run.out + FINISH - 1) / FINISH, finish_task, &run);
+    return SIFR_OK;
 }

@@ -4,11 +4,11 @@
 
 #include "device/cpu/cpu.h"
 
-/* Bytes that cpu_product_few_run needs at call->scratch. */
-int64_t cpu_product_few_scratch(const device_call *call);
-
-/* y = x w[0]^T + w[1] of a LINEAR call with at most CPU_FEW_ROWS rows. The bits of a row depend
+/* DEVICE_LINEAR with at most CPU_FEW_ROWS rows, where it is faster. The bits of a row depend
  * neither on the other rows nor on the threads. */
-void cpu_product_few_run(device *dev, const device_call *call);
+bool cpu_takes_few_rows(const device *dev, const device_call *call);
+sifr_status cpu_prepare_few_rows(device *dev, device_call *call, sifr_error *error) SIFR_MUST_CHECK;
+sifr_status cpu_run_few_rows(device *dev, const device_call *call,
+                             sifr_error *error) SIFR_MUST_CHECK;
 
 #endif
