@@ -195,18 +195,14 @@ typedef struct element_case {
 } element_case;
 
 static const element_case element_cases[] = {
-    {"gelu", DEVICE_GELU, 1, false, 0, 0, false},
-    {"gelu, exact", DEVICE_GELU, 1, false, 1, 0, false},
-    {"gelu backward", DEVICE_GELU_BACKWARD, 1, true, 0, 1, false},
-    {"gelu backward, exact", DEVICE_GELU_BACKWARD, 1, true, 1, 1, false},
-    {"tanh", DEVICE_TANH, 1, false, 0, 0, false},
-    {"tanh backward", DEVICE_TANH_BACKWARD, 1, true, 0, 1, false},
-    {"relu", DEVICE_RELU, 1, false, 0, 0, false},
-    {"relu, squared", DEVICE_RELU, 1, false, 1, 0, false},
-    {"relu backward", DEVICE_RELU_BACKWARD, 1, true, 0, 1, false},
-    {"relu backward, squared", DEVICE_RELU_BACKWARD, 1, true, 1, 1, false},
-    {"swish", DEVICE_SWISH, 1, false, 0, 0, false},
-    {"swish backward", DEVICE_SWISH_BACKWARD, 1, true, 0, 1, false},
+#define DEVICE_ACTIVATION(NAME, name, number)                                                      \
+    {#name, DEVICE_##NAME, 1, false, 0, 0, false},                                                 \
+        {#name " backward", DEVICE_##NAME##_BACKWARD, 1, true, 0, 1, false},
+#define DEVICE_ACTIVATION_FORMS(NAME, name, which, one, other)                                     \
+    {#one, DEVICE_##NAME, 1, false, 0, 0, false}, {#other, DEVICE_##NAME, 1, false, 1, 0, false},  \
+        {#one " backward", DEVICE_##NAME##_BACKWARD, 1, true, 0, 1, false},                        \
+        {#other " backward", DEVICE_##NAME##_BACKWARD, 1, true, 1, 1, false},
+#include "device/kernels.def"
     {"silu gate", DEVICE_SILU_GATE, 2, false, 0, 0, false},
     {"silu gate backward", DEVICE_SILU_GATE_BACKWARD, 2, true, 0, 2, false},
     {"gelu gate", DEVICE_GELU_GATE, 2, false, 0, 0, false},

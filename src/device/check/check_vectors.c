@@ -139,57 +139,63 @@ static sifr_status check_vector(const device_call *call, const device_matrix *m,
     return device_check(call, m, operand, 1, m->columns, m->dtype, error);
 }
 
-sifr_status device_check_elementwise(const device_call *call, sifr_error *error) {
+sifr_status device_check_clear(const device_call *call, sifr_error *error) {
     const device_matrix *y = &call->y;
-    switch (call->kernel) {
-    case DEVICE_CLEAR:
-        return device_check(call, y, "y", y->rows, y->columns,
-                            y->dtype == BASE_NONE ? BASE_FP32 : y->dtype, error);
-    case DEVICE_CONVERT:
-        if (!convertible(call->x[0].dtype) || !convertible(y->dtype))
-            return base_fail(error, SIFR_USAGE, "%s: from %s to %s, expected fp32, bf16 or fp16",
-                             device_kernel_name(call->kernel), base_dtype_name(call->x[0].dtype),
-                             base_dtype_name(y->dtype));
-        return device_check(call, &call->x[0], "x[0]", y->rows, y->columns, call->x[0].dtype,
-                            error);
-    case DEVICE_ADD_INTO:
-        BASE_TRY(check_vector(call, y, "y", error));
-        return check_like(call, &call->x[0], "x[0]", y, error);
-    case DEVICE_GELU:
-    case DEVICE_TANH:
-    case DEVICE_RELU:
-    case DEVICE_SWISH:
-    case DEVICE_SCALE:
-    case DEVICE_DROPOUT:
-    case DEVICE_ACCUMULATE:
-        BASE_TRY(device_check_activations(call, y, "y", error));
-        return check_like(call, &call->x[0], "x[0]", y, error);
-    case DEVICE_SILU_GATE:
-    case DEVICE_GELU_GATE:
-    case DEVICE_ADD:
-    case DEVICE_MULTIPLY:
-        BASE_TRY(device_check_activations(call, y, "y", error));
-        BASE_TRY(check_like(call, &call->x[0], "x[0]", y, error));
-        return check_like(call, &call->x[1], "x[1]", y, error);
-    default:
-        break;
-    }
-    bool two = call->kernel == DEVICE_SILU_GATE_BACKWARD ||
-               call->kernel == DEVICE_GELU_GATE_BACKWARD ||
-               call->kernel == DEVICE_MULTIPLY_BACKWARD;
+    return device_check(call, y, "y", y->rows, y->columns,
+                        y->dtype == BASE_NONE ? BASE_FP32 : y->dtype, error);
+}
+
+sifr_status device_check_convert(const device_call *call, sifr_error *error) {
+    const device_matrix *x = &call->x[0], *y = &call->y;
+    if (!convertible(x->dtype) || !convertible(y->dtype))
+        return base_fail(error, SIFR_USAGE, "%s: from %s to %s, expected fp32, bf16 or fp16",
+                         device_kernel_name(call->kernel), base_dtype_name(x->dtype),
+                         base_dtype_name(y->dtype));
+    return device_check(call, x, "x[0]", y->rows, y->columns, x->dtype, error);
+}
+
+sifr_status device_check_add_into(const device_call *call, sifr_error *error) {
+    BASE_TRY(check_vector(call, &call->y, "y", error));
+    return check_like(call, &call->x[0], "x[0]", &call->y, error);
+}
+
+sifr_status device_check_unary(const device_call *call, sifr_error *error) {
+    BASE_TRY(device_check_activations(call, &call->y, "y", error));
+    return check_like(call, &call->x[0], "x[0]", &call->y, error);
+}
+
+sifr_status device_check_binary(const device_call *call, sifr_error *error) {
+    BASE_TRY(device_check_unary(call, error));
+    return check_like(call, &call->x[1], "x[1]", &call->y, error);
+}
+
+/* Backward calls that read the first `inputs` inputs and have so many `results`. */
+static sifr_status check_backward(const device_call *call, int inputs, int results,
+                                  sifr_error *error) {
     const device_matrix *dy = &call->dy;
-    BASE_TRY(check_absent(call, y, "y", error));
+    BASE_TRY(check_absent(call, &call->y, "y", error));
     BASE_TRY(device_check_activations(call, dy, "dy", error));
-    bool reads = call->kernel != DEVICE_DROPOUT_BACKWARD && call->kernel != DEVICE_SCALE_BACKWARD;
-    if (reads) BASE_TRY(check_like(call, &call->x[0], "x[0]", dy, error));
-    if (two) BASE_TRY(check_like(call, &call->x[1], "x[1]", dy, error));
+    if (inputs > 0) BASE_TRY(check_like(call, &call->x[0], "x[0]", dy, error));
+    if (inputs > 1) BASE_TRY(check_like(call, &call->x[1], "x[1]", dy, error));
     BASE_TRY(check_wanted(call, &call->dx[0], "dx[0]", dy, error));
-    BASE_TRY(two ? check_wanted(call, &call->dx[1], "dx[1]", dy, error)
-                 : check_absent(call, &call->dx[1], "dx[1]", error));
+    BASE_TRY(results > 1 ? check_wanted(call, &call->dx[1], "dx[1]", dy, error)
+                         : check_absent(call, &call->dx[1], "dx[1]", error));
     if (call->dx[0].dtype == BASE_NONE && call->dx[1].dtype == BASE_NONE)
         return base_fail(error, SIFR_USAGE, "%s: dx[0] is missing, and there is no other result",
                          device_kernel_name(call->kernel));
     return SIFR_OK;
+}
+
+sifr_status device_check_unary_backward(const device_call *call, sifr_error *error) {
+    return check_backward(call, 1, 1, error);
+}
+
+sifr_status device_check_binary_backward(const device_call *call, sifr_error *error) {
+    return check_backward(call, 2, 2, error);
+}
+
+sifr_status device_check_factor_backward(const device_call *call, sifr_error *error) {
+    return check_backward(call, 0, 1, error);
 }
 
 sifr_status device_check_exact_squares(const device_call *call, sifr_error *error) {

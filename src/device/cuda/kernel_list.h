@@ -8,24 +8,19 @@
 CUDA_KERNEL(clear, clear_arguments)
 
 /* element by element: vector/elements.cu, dropout.cu */
+#define CUDA_ACTIVATION(name)                                                                      \
+    CUDA_KERNEL_TYPES(name, elements_arguments)                                                    \
+    CUDA_KERNEL_TYPES(name##_backward, elements_arguments)
+#define DEVICE_ACTIVATION(NAME, name, number) CUDA_ACTIVATION(name)
+#define DEVICE_ACTIVATION_FORMS(NAME, name, which, one, other)                                     \
+    CUDA_ACTIVATION(one) CUDA_ACTIVATION(other)
+#include "device/kernels.def"
 CUDA_KERNEL_TYPES(scale, elements_arguments)
-CUDA_KERNEL_TYPES(gelu_tanh, elements_arguments)
-CUDA_KERNEL_TYPES(gelu_erf, elements_arguments)
-CUDA_KERNEL_TYPES(tanh, elements_arguments)
-CUDA_KERNEL_TYPES(relu, elements_arguments)
-CUDA_KERNEL_TYPES(relu_squared, elements_arguments)
-CUDA_KERNEL_TYPES(swish, elements_arguments)
 CUDA_KERNEL_TYPES(add, elements_arguments)
 CUDA_KERNEL_TYPES(multiply, elements_arguments)
 CUDA_KERNEL_TYPES(silu_gate, elements_arguments)
 CUDA_KERNEL_TYPES(gelu_tanh_gate, elements_arguments)
 CUDA_KERNEL_TYPES(gelu_erf_gate, elements_arguments)
-CUDA_KERNEL_TYPES(gelu_tanh_backward, elements_arguments)
-CUDA_KERNEL_TYPES(gelu_erf_backward, elements_arguments)
-CUDA_KERNEL_TYPES(tanh_backward, elements_arguments)
-CUDA_KERNEL_TYPES(relu_backward, elements_arguments)
-CUDA_KERNEL_TYPES(relu_squared_backward, elements_arguments)
-CUDA_KERNEL_TYPES(swish_backward, elements_arguments)
 CUDA_KERNEL_TYPES(multiply_backward, elements_arguments)
 CUDA_KERNEL_TYPES(silu_gate_backward, elements_arguments)
 CUDA_KERNEL_TYPES(gelu_tanh_gate_backward, elements_arguments)
@@ -124,5 +119,6 @@ CUDA_KERNEL_TYPES(head_distil_rows, head_distil_arguments)
 CUDA_KERNEL_TYPES(head_distil_gradients, head_distil_arguments)
 CUDA_KERNEL_TYPES(head_distil_bias, head_distil_arguments)
 
+#undef CUDA_ACTIVATION
 #undef CUDA_KERNEL_ATTENTION
 #undef CUDA_KERNEL_TYPES

@@ -3,50 +3,12 @@
 #include "device/cpu/kernels_sets.h"
 #include "device/cpu/vector/philox.h"
 
-/* transformers' gelu_new: 0.5 x (1 + tanh(u)), u = sqrt(2/pi) (x + 0.044715 x^3), computed as x s,
- * s = 1 / (1 + e^(-2u)), which loses no digits as 1 + tanh(u) nears 0. */
-static inline float gelu_tanh(float x) {
-    float u = 0.7978845608f * (x + 0.044715f * x * x * x);
-    return x * lanes_sigmoid(2.0f * u);
-}
-
-/* s + 2 x s (1 - s) u' */
-static inline float gelu_tanh_slope(float x) {
-    float u = 0.7978845608f * (x + 0.044715f * x * x * x);
-    float du = 0.7978845608f * (1.0f + 3 * 0.044715f * x * x);
-    float e = lanes_exp(-2.0f * fabsf(u)), s = 1.0f / (1.0f + e);
-    float product = s * (e * s); /* s (1 - s), which is even in u */
-    return (u < 0.0f ? e * s : s) + 2.0f * x * product * du;
-}
-
-/* 1 - erf(z) for z >= 0; relative error under 1.2e-7, besides rounding. The Chebyshev fit of Press
- * et al., Numerical Recipes, section 6.2 (erfcc). */
-static inline float erfc_positive(float z) {
-    float t = 1.0f / (1.0f + 0.5f * z), p = 0.17087277f;
-    p = LANES_FMA(p, t, -0.82215223f);
-    p = LANES_FMA(p, t, 1.48851587f);
-    p = LANES_FMA(p, t, -1.13520398f);
-    p = LANES_FMA(p, t, 0.27886807f);
-    p = LANES_FMA(p, t, -0.18628806f);
-    p = LANES_FMA(p, t, 0.09678418f);
-    p = LANES_FMA(p, t, 0.37409196f);
-    p = LANES_FMA(p, t, 1.00002368f);
-    return t * lanes_exp(p * t - 1.26551223f - z * z);
-}
-
-/* The cumulative distribution function of the normal distribution. */
-static inline float normal_cdf(float x) {
-    float tail = 0.5f * erfc_positive(fabsf(x) * 0.70710678f);
-    return x < 0.0f ? tail : 1.0f - tail;
-}
-
-static inline float gelu_erf(float x) {
-    return x * normal_cdf(x);
-}
-
-static inline float gelu_erf_slope(float x) {
-    return normal_cdf(x) + x * 0.3989422804f * lanes_exp(-0.5f * x * x);
-}
+#define ACTIVATION static inline
+#define ACTIVATION_FMA LANES_FMA
+#define activation_exp lanes_exp
+#define activation_sigmoid lanes_sigmoid
+#define activation_tanh lanes_tanh
+#include "device/activations.h"
 
 static void dropout(const float *from, float *to, const device_call *c, int64_t row, int64_t first,
                     int64_t n) {
@@ -67,37 +29,6 @@ static void dropout(const float *from, float *to, const device_call *c, int64_t 
     LANES_EACH(i, n) to[i] = (float)(int32_t)(own[i] >> 8) * 0x1p-24f >= p ? from[i] * keep : 0.0f;
 }
 
-static inline float tanh_slope(float x) {
-    float t = lanes_tanh(x);
-    return 1.0f - t * t;
-}
-
-static inline float swish(float x, float slope) {
-    return x * lanes_sigmoid(slope * x);
-}
-
-/* s + slope x s (1 - s) */
-static inline float swish_slope(float x, float slope) {
-    float z = slope * x, e = lanes_exp(-fabsf(z)), s = 1.0f / (1.0f + e), other = e * s;
-    return (z < 0.0f ? other : s) + z * (s * other);
-}
-
-static void relu(const float *from, float *to, int64_t n, bool squared) {
-    if (squared) {
-        LANES_EACH(i, n) to[i] = from[i] > 0.0f ? from[i] * from[i] : 0.0f;
-    } else {
-        LANES_EACH(i, n) to[i] = from[i] > 0.0f ? from[i] : 0.0f;
-    }
-}
-
-static void relu_backward(const float *from, const float *g, float *to, int64_t n, bool squared) {
-    if (squared) {
-        LANES_EACH(i, n) to[i] = from[i] > 0.0f ? 2.0f * from[i] * g[i] : 0.0f;
-    } else {
-        LANES_EACH(i, n) to[i] = from[i] > 0.0f ? g[i] : 0.0f;
-    }
-}
-
 /* Multiplies like transformers: by a number, or by a tensor of the activations' type. */
 static float scale_factor(const device_call *c, base_dtype dtype) {
     float factor = c->attributes.scale.factor;
@@ -114,19 +45,30 @@ static void scale(const float *from, float *to, int64_t n, float factor) {
 /* Applies a forward kernel to a piece of its inputs a and b. */
 static void forward(const device_call *c, int64_t r, int64_t at, int64_t n, const float *a,
                     const float *b, float *y) {
+    const device_attributes *attributes = &c->attributes;
     switch (c->kernel) {
-    case DEVICE_GELU:
-        if (c->attributes.gelu.exact) {
-            LANES_EACH(i, n) y[i] = gelu_erf(a[i]);
-        } else {
-            LANES_EACH(i, n) y[i] = gelu_tanh(a[i]);
-        }
+#define FORM(name, number) LANES_EACH(i, n) y[i] = name##_of(a[i], number)
+#define DEVICE_ACTIVATION(NAME, name, number)                                                      \
+    case DEVICE_##NAME: {                                                                          \
+        const float its = number;                                                                  \
+        FORM(name, its);                                                                           \
+        return;                                                                                    \
+    }
+#define DEVICE_ACTIVATION_FORMS(NAME, name, which, one, other)                                     \
+    case DEVICE_##NAME:                                                                            \
+        if (which) {                                                                               \
+            FORM(other, 0.0f);                                                                     \
+        } else {                                                                                   \
+            FORM(one, 0.0f);                                                                       \
+        }                                                                                          \
         return;
+#include "device/kernels.def"
+#undef FORM
     case DEVICE_SILU_GATE:
         LANES_EACH(i, n) y[i] = a[i] * lanes_sigmoid(a[i]) * b[i];
         return;
     case DEVICE_GELU_GATE:
-        if (c->attributes.gelu.exact) {
+        if (attributes->gelu.exact) {
             LANES_EACH(i, n) y[i] = gelu_erf(a[i]) * b[i];
         } else {
             LANES_EACH(i, n) y[i] = gelu_tanh(a[i]) * b[i];
@@ -138,17 +80,6 @@ static void forward(const device_call *c, int64_t r, int64_t at, int64_t n, cons
     case DEVICE_DROPOUT:
         dropout(a, y, c, r, at, n);
         return;
-    case DEVICE_TANH:
-        LANES_EACH(i, n) y[i] = lanes_tanh(a[i]);
-        return;
-    case DEVICE_RELU:
-        relu(a, y, n, c->attributes.relu.squared);
-        return;
-    case DEVICE_SWISH: {
-        float slope = c->attributes.swish.slope;
-        LANES_EACH(i, n) y[i] = swish(a[i], slope);
-        return;
-    }
     case DEVICE_SCALE:
         scale(a, y, n, scale_factor(c, c->y.dtype));
         return;
@@ -185,14 +116,25 @@ static void gelu_gate_backward(bool exact, int64_t n, const float *a, const floa
 /* Computes the gradients u (into a) and v (into b) from inputs a and b and dy. */
 static void backward(const device_call *c, int64_t r, int64_t at, int64_t n, const float *a,
                      const float *b, const float *g, float *u, float *v) {
+    const device_attributes *attributes = &c->attributes;
     switch (c->kernel) {
-    case DEVICE_GELU_BACKWARD:
-        if (c->attributes.gelu.exact) {
-            LANES_EACH(i, n) u[i] = g[i] * gelu_erf_slope(a[i]);
-        } else {
-            LANES_EACH(i, n) u[i] = g[i] * gelu_tanh_slope(a[i]);
-        }
+#define FORM(name, number) LANES_EACH(i, n) u[i] = name##_gradient(a[i], g[i], number)
+#define DEVICE_ACTIVATION(NAME, name, number)                                                      \
+    case DEVICE_##NAME##_BACKWARD: {                                                               \
+        const float its = number;                                                                  \
+        FORM(name, its);                                                                           \
+        return;                                                                                    \
+    }
+#define DEVICE_ACTIVATION_FORMS(NAME, name, which, one, other)                                     \
+    case DEVICE_##NAME##_BACKWARD:                                                                 \
+        if (which) {                                                                               \
+            FORM(other, 0.0f);                                                                     \
+        } else {                                                                                   \
+            FORM(one, 0.0f);                                                                       \
+        }                                                                                          \
         return;
+#include "device/kernels.def"
+#undef FORM
     case DEVICE_SILU_GATE_BACKWARD:
         LANES_EACH(i, n) {
             float e = lanes_exp(-fabsf(a[i])), s = 1.0f / (1.0f + e), other = e * s;
@@ -202,7 +144,7 @@ static void backward(const device_call *c, int64_t r, int64_t at, int64_t n, con
         }
         return;
     case DEVICE_GELU_GATE_BACKWARD:
-        gelu_gate_backward(c->attributes.gelu.exact, n, a, b, g, u, v);
+        gelu_gate_backward(attributes->gelu.exact, n, a, b, g, u, v);
         return;
     case DEVICE_MULTIPLY_BACKWARD:
         LANES_EACH(i, n) {
@@ -211,17 +153,6 @@ static void backward(const device_call *c, int64_t r, int64_t at, int64_t n, con
             v[i] = dv;
         }
         return;
-    case DEVICE_TANH_BACKWARD:
-        LANES_EACH(i, n) u[i] = g[i] * tanh_slope(a[i]);
-        return;
-    case DEVICE_RELU_BACKWARD:
-        relu_backward(a, g, u, n, c->attributes.relu.squared);
-        return;
-    case DEVICE_SWISH_BACKWARD: {
-        float slope = c->attributes.swish.slope;
-        LANES_EACH(i, n) u[i] = g[i] * swish_slope(a[i], slope);
-        return;
-    }
     case DEVICE_SCALE_BACKWARD:
         scale(g, u, n, scale_factor(c, c->dy.dtype));
         return;

@@ -23,14 +23,12 @@ static int place_of_type(base_dtype dtype) {
 
 /* By kernel and form: the second form is exact GELU, or squared ReLU. */
 static const typed_kernels kernels[DEVICE_KERNELS][2] = {
-    [DEVICE_GELU] = {EACH_TYPE(gelu_tanh), EACH_TYPE(gelu_erf)},
-    [DEVICE_GELU_BACKWARD] = {EACH_TYPE(gelu_tanh_backward), EACH_TYPE(gelu_erf_backward)},
-    [DEVICE_TANH] = {EACH_TYPE(tanh)},
-    [DEVICE_TANH_BACKWARD] = {EACH_TYPE(tanh_backward)},
-    [DEVICE_RELU] = {EACH_TYPE(relu), EACH_TYPE(relu_squared)},
-    [DEVICE_RELU_BACKWARD] = {EACH_TYPE(relu_backward), EACH_TYPE(relu_squared_backward)},
-    [DEVICE_SWISH] = {EACH_TYPE(swish)},
-    [DEVICE_SWISH_BACKWARD] = {EACH_TYPE(swish_backward)},
+#define DEVICE_ACTIVATION(NAME, name, number)                                                      \
+    [DEVICE_##NAME] = {EACH_TYPE(name)}, [DEVICE_##NAME##_BACKWARD] = {EACH_TYPE(name##_backward)},
+#define DEVICE_ACTIVATION_FORMS(NAME, name, which, one, other)                                     \
+    [DEVICE_##NAME] = {EACH_TYPE(one), EACH_TYPE(other)},                                          \
+    [DEVICE_##NAME##_BACKWARD] = {EACH_TYPE(one##_backward), EACH_TYPE(other##_backward)},
+#include "device/kernels.def"
     [DEVICE_SILU_GATE] = {EACH_TYPE(silu_gate)},
     [DEVICE_SILU_GATE_BACKWARD] = {EACH_TYPE(silu_gate_backward)},
     [DEVICE_GELU_GATE] = {EACH_TYPE(gelu_tanh_gate), EACH_TYPE(gelu_erf_gate)},
@@ -54,28 +52,39 @@ static const cuda_kernel conversions[TYPES][TYPES] = {
 };
 
 static int form_of(const device_call *call) {
+    const device_attributes *attributes = &call->attributes;
     switch (call->kernel) {
-    case DEVICE_GELU:
-    case DEVICE_GELU_BACKWARD:
+#define DEVICE_ACTIVATION_FORMS(NAME, name, which, one, other)                                     \
+    case DEVICE_##NAME:                                                                            \
+    case DEVICE_##NAME##_BACKWARD:                                                                 \
+        return which;
+#include "device/kernels.def"
     case DEVICE_GELU_GATE:
     case DEVICE_GELU_GATE_BACKWARD:
-        return call->attributes.gelu.exact;
-    case DEVICE_RELU:
-    case DEVICE_RELU_BACKWARD:
-        return call->attributes.relu.squared;
+        return attributes->gelu.exact;
     default:
         return 0;
     }
 }
 
-/* The number that a kernel takes: a factor, as it multiplies activations of this type, or a slope.
- */
+/* The number that a kernel takes: that of an activation, or a factor, as it multiplies activations
+ * of this type. */
 static float number_of(const device_call *call, base_dtype dtype) {
-    if (call->kernel == DEVICE_SWISH || call->kernel == DEVICE_SWISH_BACKWARD)
-        return call->attributes.swish.slope;
-    if (call->kernel != DEVICE_SCALE && call->kernel != DEVICE_SCALE_BACKWARD) return 0.0f;
-    float factor = call->attributes.scale.factor;
-    if (!call->attributes.scale.round_factor) return factor;
+    const device_attributes *attributes = &call->attributes;
+    switch (call->kernel) {
+#define DEVICE_ACTIVATION(NAME, name, number)                                                      \
+    case DEVICE_##NAME:                                                                            \
+    case DEVICE_##NAME##_BACKWARD:                                                                 \
+        return number;
+#include "device/kernels.def"
+    case DEVICE_SCALE:
+    case DEVICE_SCALE_BACKWARD:
+        break;
+    default:
+        return 0.0f;
+    }
+    float factor = attributes->scale.factor;
+    if (!attributes->scale.round_factor) return factor;
     if (dtype == BASE_BF16) return base_bf16_to_float(base_bf16_from_float(factor));
     if (dtype == BASE_FP16) return base_half_to_float(base_half_from_float(factor));
     return factor;

@@ -4,6 +4,13 @@
 #include "device/cuda/vector/functions.h"
 #include "device/cuda/vector/packs.h"
 
+#define ACTIVATION DEVICE
+#define ACTIVATION_FMA fmaf
+#define activation_exp exact_exp
+#define activation_sigmoid exact_sigmoid
+#define activation_tanh exact_tanh
+#include "device/activations.h"
+
 DEVICE pack_place own_place(int64_t rows, int64_t columns) {
     return place_of_pack((int64_t)blockIdx.x * PACK_THREADS + threadIdx.x, rows, columns);
 }
@@ -116,30 +123,6 @@ DEVICE float scaled(float x, float factor) {
     return factor * x;
 }
 
-DEVICE float gelu_tanh_of(float x, float) {
-    return gelu_tanh(x);
-}
-
-DEVICE float gelu_erf_of(float x, float) {
-    return gelu_erf(x);
-}
-
-DEVICE float tanh_of(float x, float) {
-    return exact_tanh(x);
-}
-
-DEVICE float relu_of(float x, float) {
-    return x > 0.0f ? x : 0.0f;
-}
-
-DEVICE float relu_squared_of(float x, float) {
-    return x > 0.0f ? x * x : 0.0f;
-}
-
-DEVICE float swish_of(float x, float slope) {
-    return x * exact_sigmoid(slope * x);
-}
-
 DEVICE float sum_of(float x0, float x1) {
     return x0 + x1;
 }
@@ -158,30 +141,6 @@ DEVICE float gelu_tanh_gate_of(float x0, float x1) {
 
 DEVICE float gelu_erf_gate_of(float x0, float x1) {
     return gelu_erf(x0) * x1;
-}
-
-DEVICE float gelu_tanh_gradient(float x, float dy, float) {
-    return dy * gelu_tanh_slope(x);
-}
-
-DEVICE float gelu_erf_gradient(float x, float dy, float) {
-    return dy * gelu_erf_slope(x);
-}
-
-DEVICE float tanh_gradient(float x, float dy, float) {
-    return dy * tanh_slope(x);
-}
-
-DEVICE float relu_gradient(float x, float dy, float) {
-    return x > 0.0f ? dy : 0.0f;
-}
-
-DEVICE float relu_squared_gradient(float x, float dy, float) {
-    return x > 0.0f ? 2.0f * x * dy : 0.0f;
-}
-
-DEVICE float swish_gradient(float x, float dy, float slope) {
-    return dy * swish_slope(x, slope);
 }
 
 DEVICE gradient_pair product_gradients(float x0, float x1, float dy) {
@@ -222,25 +181,19 @@ DEVICE gradient_pair gelu_erf_gate_gradients(float x0, float x1, float dy) {
     ELEMENTS(name##_fp16, form<BASE_FP16, function>)
 
 ONE_OPERAND(scale, scaled)
-ONE_OPERAND(gelu_tanh, gelu_tanh_of)
-ONE_OPERAND(gelu_erf, gelu_erf_of)
-ONE_OPERAND(tanh, tanh_of)
-ONE_OPERAND(relu, relu_of)
-ONE_OPERAND(relu_squared, relu_squared_of)
-ONE_OPERAND(swish, swish_of)
+
+#define FORM(name)                                                                                 \
+    ONE_OPERAND(name, name##_of)                                                                   \
+    EACH_TYPE(name##_backward, one_gradient, name##_gradient)
+#define DEVICE_ACTIVATION(NAME, name, number) FORM(name)
+#define DEVICE_ACTIVATION_FORMS(NAME, name, which, one, other) FORM(one) FORM(other)
+#include "device/kernels.def"
 
 EACH_TYPE(add, two_operands, sum_of)
 EACH_TYPE(multiply, two_operands, product_of)
 EACH_TYPE(silu_gate, two_operands, silu_gate_of)
 EACH_TYPE(gelu_tanh_gate, two_operands, gelu_tanh_gate_of)
 EACH_TYPE(gelu_erf_gate, two_operands, gelu_erf_gate_of)
-
-EACH_TYPE(gelu_tanh_backward, one_gradient, gelu_tanh_gradient)
-EACH_TYPE(gelu_erf_backward, one_gradient, gelu_erf_gradient)
-EACH_TYPE(tanh_backward, one_gradient, tanh_gradient)
-EACH_TYPE(relu_backward, one_gradient, relu_gradient)
-EACH_TYPE(relu_squared_backward, one_gradient, relu_squared_gradient)
-EACH_TYPE(swish_backward, one_gradient, swish_gradient)
 
 EACH_TYPE(multiply_backward, two_gradients, product_gradients)
 EACH_TYPE(silu_gate_backward, two_gradients, silu_gate_gradients)

@@ -1,7 +1,7 @@
-/* Functions of one element in fp32: the operations of device/cpu/lanes.h and kernels_elements.c
- * one by one, so the bits are those of the CPU's sets that have fused multiply-adds. The intrinsics
- * of CUDA for exp and tanh would be faster, but their bits belong to a chip; kernels that use these
- * functions wait for memory anyway. */
+/* Functions of one element in fp32: the operations of device/cpu/lanes.h one by one, so the bits
+ * are those of the CPU's sets that have fused multiply-adds. The intrinsics of CUDA for exp and
+ * tanh would be faster, but their bits belong to a chip; kernels that use these functions wait for
+ * memory anyway. */
 #ifndef CUDA_FUNCTIONS_H
 #define CUDA_FUNCTIONS_H
 
@@ -37,55 +37,6 @@ DEVICE float exact_tanh(float x) {
     p = fmaf(p, z, -3.33332819422e-1f);
     float small = fmaf(p * z, x, x), large = 1.0f - 2.0f / (1.0f + exact_exp(2.0f * size));
     return size < 0.625f ? small : copysignf(large, x);
-}
-
-DEVICE float tanh_slope(float x) {
-    float t = exact_tanh(x);
-    return 1.0f - t * t;
-}
-
-DEVICE float gelu_tanh(float x) {
-    float u = 0.7978845608f * (x + 0.044715f * x * x * x);
-    return x * exact_sigmoid(2.0f * u);
-}
-
-DEVICE float gelu_tanh_slope(float x) {
-    float u = 0.7978845608f * (x + 0.044715f * x * x * x);
-    float du = 0.7978845608f * (1.0f + 3 * 0.044715f * x * x);
-    float e = exact_exp(-2.0f * fabsf(u)), s = 1.0f / (1.0f + e);
-    float product = s * (e * s);
-    return (u < 0.0f ? e * s : s) + 2.0f * x * product * du;
-}
-
-DEVICE float erfc_positive(float z) {
-    float t = 1.0f / (1.0f + 0.5f * z), p = 0.17087277f;
-    p = fmaf(p, t, -0.82215223f);
-    p = fmaf(p, t, 1.48851587f);
-    p = fmaf(p, t, -1.13520398f);
-    p = fmaf(p, t, 0.27886807f);
-    p = fmaf(p, t, -0.18628806f);
-    p = fmaf(p, t, 0.09678418f);
-    p = fmaf(p, t, 0.37409196f);
-    p = fmaf(p, t, 1.00002368f);
-    return t * exact_exp(p * t - 1.26551223f - z * z);
-}
-
-DEVICE float normal_cdf(float x) {
-    float tail = 0.5f * erfc_positive(fabsf(x) * 0.70710678f);
-    return x < 0.0f ? tail : 1.0f - tail;
-}
-
-DEVICE float gelu_erf(float x) {
-    return x * normal_cdf(x);
-}
-
-DEVICE float gelu_erf_slope(float x) {
-    return normal_cdf(x) + x * 0.3989422804f * exact_exp(-0.5f * x * x);
-}
-
-DEVICE float swish_slope(float x, float slope) {
-    float z = slope * x, e = exact_exp(-fabsf(z)), s = 1.0f / (1.0f + e), other = e * s;
-    return (z < 0.0f ? other : s) + z * (s * other);
 }
 
 #endif
