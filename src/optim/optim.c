@@ -6,24 +6,16 @@
 
 static const optim_row *plain_row(const sifr_optimizer *optimizer) {
     switch (optimizer->type) {
+#define OPTIM_TYPE(type, name)                                                                     \
+    case type:                                                                                     \
+        return &optim_##name;
+        OPTIM_TYPES
+#undef OPTIM_TYPE
     case SIFR_ADAMW:
     case SIFR_ADAM:
         break;
     case SIFR_SGD:
         return optimizer->momentum > 0 ? &optim_momentum : &optim_sgd;
-    case SIFR_ADAGRAD:
-        return &optim_adagrad;
-    case SIFR_LION:
-        return &optim_lion;
-    case SIFR_ADAM_8BIT:
-    case SIFR_ADAMW_8BIT:
-        return &optim_adam_8bit;
-    case SIFR_SCHEDULE_FREE_ADAMW:
-        return &optim_schedule_free;
-    case SIFR_LAMB:
-        return &optim_lamb;
-    case SIFR_MUON:
-        return &optim_muon;
     case SIFR_ADAFACTOR:
         return optimizer->has_momentum ? &optim_adafactor_moment : &optim_adafactor;
     }

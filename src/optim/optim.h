@@ -134,9 +134,21 @@ void optim_mark_undecayed(const sifr_model *model, bool *undecayed);
 sifr_status optim_check_groups(const sifr_model *model, const sifr_optimizer *optimizer,
                                sifr_error *error) SIFR_MUST_CHECK;
 
-/* Rows of the files optim_*.c. */
-extern const optim_row optim_adam, optim_amsgrad, optim_sgd, optim_momentum, optim_adagrad,
-    optim_lion, optim_schedule_free, optim_adam_8bit, optim_lamb, optim_muon, optim_adafactor,
+/* OPTIM_TYPE(type, name): the row optim_NAME of a type, in optim_NAME.c. */
+#define OPTIM_TYPES                                                                                \
+    OPTIM_TYPE(SIFR_ADAGRAD, adagrad)                                                              \
+    OPTIM_TYPE(SIFR_LION, lion)                                                                    \
+    OPTIM_TYPE(SIFR_SCHEDULE_FREE_ADAMW, schedule_free)                                            \
+    OPTIM_TYPE(SIFR_ADAM_8BIT, adam_8bit)                                                          \
+    OPTIM_TYPE(SIFR_ADAMW_8BIT, adam_8bit)                                                         \
+    OPTIM_TYPE(SIFR_LAMB, lamb)                                                                    \
+    OPTIM_TYPE(SIFR_MUON, muon)
+
+#define OPTIM_TYPE(type, name) extern const optim_row optim_##name;
+OPTIM_TYPES
+#undef OPTIM_TYPE
+/* Types with several rows, which optim_row_of chooses from. */
+extern const optim_row optim_adam, optim_amsgrad, optim_sgd, optim_momentum, optim_adafactor,
     optim_adafactor_moment;
 
 #endif

@@ -56,9 +56,6 @@
 #define MOMENTUM_1BIT "OneBitAdam|ZeroOneAdam|OneBitLamb"
 #define ADAMS "Adam|AdamW|OneBitAdam|ZeroOneAdam|MuAdam|MuAdamW"
 #define ADAMS_8BIT "Adam8bit|AdamW8bit"
-/* In the order of sifr_optimizer_type. */
-#define OPTIMIZERS                                                                                 \
-    "AdamW|Adam|SGD|Adagrad|Lion|AdamWScheduleFree|" ADAMS_8BIT "|Lamb|Muon|Adafactor"
 #define OPTIMIZERS_LATER "OneBitAdam|ZeroOneAdam|OneBitLamb|MuAdam|MuAdamW|MuSGD"
 #define FREE "AdamWScheduleFree"
 #define BETAS "0..<1"
