@@ -149,11 +149,9 @@ static void types_and_ranges(void **state) {
                    "ds.json: bf16.enabled must be true or false or \"auto\", not 1; its default is "
                    "false");
     config_refused("{\"bf16\": true}", "ds.json: bf16 must be an object {…}, not true");
-    config_refused("{\"optimizer\": {\"type\": \"RMSprop\"}}",
-                   "ds.json: optimizer.type must be one of AdamW, Adam, SGD, Adagrad, Lion, "
-                   "AdamWScheduleFree, Adam8bit, AdamW8bit, Lamb, Muon, Adafactor, OneBitAdam, "
-                   "ZeroOneAdam, OneBitLamb, MuAdam, MuAdamW, MuSGD or \"auto\", not \"RMSprop\"; "
-                   "its default is \"AdamW\"");
+    config_refused("{\"scheduler\": {\"params\": {\"warmup_type\": \"cubic\"}}}",
+                   "ds.json: scheduler.params.warmup_type must be one of log, linear, cosine, "
+                   "1-sqrt or \"auto\", not \"cubic\"; its default is \"log\"");
     config_refused("{\"optimizer\": {\"params\": {\"betas\": [0.9, 1.0]}}}",
                    "ds.json: optimizer.params.betas must be a list of numbers from 0 to below 1 or "
                    "\"auto\", not [0.9, 1]; its default is [0.9, 0.999]");

@@ -5,6 +5,7 @@
 
 #include "base/checked.h"
 #include "model/registry.h"
+#include "optim/optim.h"
 #include "plan/queries.h"
 #include "support/optimizer_runs.h"
 
@@ -14,7 +15,7 @@ typedef struct optimizer_case {
     bool averages;
 } optimizer_case;
 
-static const optimizer_case cases[] = {
+static const optimizer_case given[] = {
     {{.type = SIFR_SGD}, 0, false},
     {{.type = SIFR_SGD, .momentum = 0.9, .dampening = 0.3}, 1, false},
     {{.type = SIFR_SGD, .momentum = 0.9, .nesterov = true}, 1, false},
@@ -53,11 +54,39 @@ static bool is_coded(const optimizer_case *c) {
     return c->optimizer.type == SIFR_ADAMW_8BIT;
 }
 
-enum { CASES = sizeof cases / sizeof *cases };
+enum { GIVEN = sizeof given / sizeof *given, MOST_CASES = 32 };
+static optimizer_case cases[MOST_CASES];
+static int case_count;
+
+/* Those given, and each other type with usual numbers. Optimizers that read more of a weight than
+ * an element have tests of their own. */
+static void make_cases(void) {
+    static const sifr_optimizer_type types[] = {
+#define OPTIM_TYPE(type, name) type,
+        OPTIM_TYPES
+#undef OPTIM_TYPE
+    };
+    for (case_count = 0; case_count < GIVEN; case_count++) cases[case_count] = given[case_count];
+    for (size_t t = 0; t < sizeof types / sizeof *types; t++) {
+        sifr_optimizer usual = {
+            .type = types[t], .beta1 = 0.9, .beta2 = 0.99, .eps = 1e-8, .momentum = 0.9};
+        const optim_row *row = optim_row_of(&usual);
+        bool known = row->by_weight || row->reads_whole;
+        for (int i = 0; i < case_count; i++) known |= optim_row_of(&cases[i].optimizer) == row;
+        if (known) continue;
+        assert_in_range(case_count, 0, MOST_CASES - 1);
+        cases[case_count++] = (optimizer_case){usual, optim_states(row), row->averages};
+    }
+}
+
+static int setup(void **state) {
+    make_cases();
+    return optimizer_setup(state);
+}
 
 static void stages_and_ranks(void **state) {
     (void)state;
-    for (int i = 0; i < CASES; i++) {
+    for (int i = 0; i < case_count; i++) {
         for (int p = SIFR_FP32; p <= SIFR_FP16; p++) {
             zero_variant v = optimizer_variant(&cases[i].optimizer, (sifr_precision)p);
             zero_outcome want = zero_run(v);
@@ -79,7 +108,7 @@ static void stages_and_ranks(void **state) {
 /* With states, and masters, in bf16. */
 static void narrow_states(void **state) {
     (void)state;
-    for (int i = 0; i < CASES; i++) {
+    for (int i = 0; i < case_count; i++) {
         if (is_coded(&cases[i])) continue; /* refused */
         zero_variant v = optimizer_variant(&cases[i].optimizer, SIFR_BF16);
         v.moments = SIFR_BF16;
@@ -93,7 +122,7 @@ static void narrow_states(void **state) {
 
 static void tiers(void **state) {
     (void)state;
-    for (int i = 0; i < CASES; i++)
+    for (int i = 0; i < case_count; i++)
         optimizer_expect_tiers(&cases[i].optimizer, i, cases[i].states == 0);
 }
 
@@ -118,7 +147,7 @@ static int64_t coded_bytes(const optimizer_case *c, int32_t ranks) {
 
 static void memory(void **state) {
     (void)state;
-    for (int i = 0; i < CASES; i++) {
+    for (int i = 0; i < case_count; i++) {
         for (int32_t ranks = 1; ranks <= 4; ranks *= 4) {
             zero_variant v = optimizer_variant(&cases[i].optimizer, SIFR_FP32);
             v.ranks = ranks;
@@ -138,5 +167,5 @@ int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(stages_and_ranks),
                                        cmocka_unit_test(narrow_states), cmocka_unit_test(tiers),
                                        cmocka_unit_test(memory)};
-    return cmocka_run_group_tests(tests, optimizer_setup, optimizer_teardown);
+    return cmocka_run_group_tests(tests, setup, optimizer_teardown);
 }

@@ -222,10 +222,9 @@ static void refuses_as(const sifr_settings *settings, const char *message) {
 
 static void by_name(void **state) {
     (void)state;
-    REFUSES(optimizer.type, (sifr_optimizer_type)99,
-            "optimizer.type: 99 is none of 0 (AdamW), 1 (Adam), 2 (SGD), 3 (Adagrad), 4 (Lion), 5 "
-            "(AdamWScheduleFree), 6 (Adam8bit), 7 (AdamW8bit), 8 (Lamb), 9 (Muon), 10 (Adafactor); "
-            "its default is \"AdamW\" (docs/config.md: optimizer.type)");
+    REFUSES(optimizer.ns_method, (sifr_ns_method)99,
+            "optimizer.ns_method: 99 is none of 0 (gram), 1 (standard); its default is \"gram\" "
+            "(docs/config.md: optimizer.params.ns_method)");
     REFUSES(optimizer.beta1, 5,
             "optimizer.beta1: 5 is not in [0, 1); its default is 0.9 (docs/config.md: "
             "optimizer.params.betas)");
