@@ -18,13 +18,12 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "sifr/objective.h"
 #include "sifr/status.h"
 
 #ifdef __cplusplus
 extern "C" {
 #endif
-
-typedef struct sifr_model sifr_model;
 
 typedef struct sifr_value {
     int32_t id; /* 0: none */
@@ -53,33 +52,6 @@ SIFR_API void sifr_model_free(sifr_model *model); /* NULL is harmless */
  * and neighbours that are given no segments get SIFR_SEGMENTS, and positions are those of the batch
  * (sifr_batch.positions), so that each document can begin at 0. Call it before the first unit. */
 SIFR_API void sifr_pack(sifr_model *model);
-
-/* Trains a model that ends with sifr_head_loss on pairs of answers: sequences are the chosen one
- * and the rejected one in turns, and the loss is that of a pair. Targets (sifr_batch.targets) are a
- * number for each token: the log-probability that a reference gives its label; for ORPO 1 where the
- * label belongs to the answer and 0 where it belongs to the prompt. Losses: DPO's (Rafailov et al.
- * 2023) by the logistic function, the hinge, or as IPO (Azar et al. 2023), and ORPO (Hong et al.
- * 2024). Call it before the head. */
-typedef enum sifr_preference {
-    SIFR_PREFERENCE_NONE,
-    SIFR_PREFERENCE_SIGMOID,
-    SIFR_PREFERENCE_HINGE,
-    SIFR_PREFERENCE_IPO,
-    SIFR_PREFERENCE_ORPO
-} sifr_preference;
-SIFR_API void sifr_prefer(sifr_model *model, sifr_preference loss, double beta);
-
-/* Trains a model that ends with sifr_head_loss on another model's distribution as well: the loss is
- * (1 - weight) times the cross entropy of the labels, plus weight times temperature^2 times the
- * Kullback-Leibler divergence from the other's distribution to this one's, both at the temperature,
- * with all words beyond the given ones as one class (Hinton et al. 2015). Targets are `words` ids
- * for each token, then the logarithms of their probabilities at the temperature. Evaluation has the
- * cross entropy alone and needs none. Call it before the head. */
-typedef struct sifr_distil_args {
-    int64_t words;
-    double temperature, weight;
-} sifr_distil_args;
-SIFR_API void sifr_distil(sifr_model *model, sifr_distil_args args);
 
 /* Begins a unit, the part of a model that is gathered, recomputed and released as a whole: the
  * embedding, one transformer block, the head. All weights and ops up to the next call belong to it.

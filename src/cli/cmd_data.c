@@ -249,7 +249,7 @@ static sifr_status open_rows(inspect_command *command, int64_t *length, data_cha
                                  .asked = train_chat_template_key(config),
                                  .variables = config->chat_template_kwargs,
                                  .special = !config->no_special_tokens,
-                                 .odds = config->preference.loss == CONFIG_PREFERENCE_ORPO,
+                                 .odds = config->preference.loss == SIFR_PREFERENCE_ORPO,
                                  .whole = true,
                                  .skip_bad_rows = config->skip_bad_rows,
                                  .joint = (data_chat_joint)config->joint,

@@ -21,6 +21,7 @@
 
 #include "base/errors.h"
 #include "config/schedule/lr_schedule.h"
+#include "sifr/objective.h"
 #include "sifr/settings.h"
 
 /* The order of each enum is the order of the spellings in the table. */
@@ -64,16 +65,9 @@ typedef enum config_train_on {
 /* What is put between texts that are joined; in the order of data_chat_joint. */
 typedef enum config_joint { CONFIG_JOIN_NONE, CONFIG_JOIN_EOS, CONFIG_JOIN_PLAIN } config_joint;
 
-/* In the order of sifr_preference; the reference is a file, NULL: the model at its start. */
-typedef enum config_loss {
-    CONFIG_PREFERENCE_NONE,
-    CONFIG_PREFERENCE_SIGMOID,
-    CONFIG_PREFERENCE_HINGE,
-    CONFIG_PREFERENCE_IPO,
-    CONFIG_PREFERENCE_ORPO
-} config_loss;
+/* The reference is a file, NULL: the model at its start. */
 typedef struct config_preference {
-    config_loss loss;
+    sifr_preference loss; /* the choices have its order */
     double beta;
     const char *reference;
     bool dropout; /* the model's and the adapters' acts */

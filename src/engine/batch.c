@@ -63,7 +63,8 @@ static sifr_status check_targets(const sifr_model *model, const sifr_batch *batc
                                  sifr_error *error) {
     int64_t columns = target_columns(model);
     if (!columns || !batch->labels) return SIFR_OK;
-    if (!batch->targets && model->distil.words) return SIFR_OK; /* an evaluation */
+    const model_objective_row *row = model->objective.row;
+    if (!batch->targets && row && row->evaluates_labels) return SIFR_OK; /* an evaluation */
     if (!batch->targets)
         return base_fail(error, SIFR_USAGE,
                          "batch: targets are missing; this model reads %lld for each token",
@@ -105,11 +106,12 @@ sifr_status engine_check_batch(const sifr_model *model, const sifr_batch *batch,
 
 int64_t engine_count_losses(const sifr_model *model, const sifr_batch *batch, int64_t count,
                             int64_t length) {
+    bool pairs = model->objective.row && model->objective.row->pairs;
     int64_t losses = 0, last = -1;
     for (int64_t i = 0; batch->labels && i < count; i++) {
         if (batch->labels[i] < 0) continue;
         int64_t pair = i / (2 * length);
-        losses += model->preference ? pair != last : 1;
+        losses += pairs ? pair != last : 1;
         last = pair;
     }
     return losses;

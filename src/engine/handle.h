@@ -194,8 +194,9 @@ sifr_status engine_evaluate_logits(sifr_engine *engine, const sifr_batch *batch,
                                    int64_t *labelled, float *logits,
                                    sifr_error *error) SIFR_MUST_CHECK;
 
-/* The log-probabilities of a micro batch's labels, in the last step or evaluation of a model with
- * preferences: micro_batch_size x seq_length, 0 where there is no label. All ranks call it. */
+/* The log-probabilities of a micro batch's labels, in the last step or evaluation of a model that
+ * learns from pairs: micro_batch_size x seq_length, 0 where there is no label. All ranks call it.
+ */
 sifr_status engine_read_log_probabilities(const sifr_engine *engine, bool evaluation,
                                           int32_t micro_batch, float *out,
                                           sifr_error *error) SIFR_MUST_CHECK;

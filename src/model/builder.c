@@ -171,23 +171,15 @@ static bool has_head(const sifr_model *model) {
     return model->node_count && model->nodes[model->node_count - 1].op->makes_loss;
 }
 
-void sifr_prefer(sifr_model *model, sifr_preference loss, double beta) {
-    if (loss < SIFR_PREFERENCE_NONE || loss > SIFR_PREFERENCE_ORPO || !isfinite(beta) || beta <= 0)
-        MODEL_WRONG(model, "sifr_prefer: loss %d, beta %g", (int)loss, beta);
-    if (has_head(model) || model->distil.words)
-        MODEL_WRONG(model, "sifr_prefer: call it before the head, and without sifr_distil");
-    model->preference = loss;
-    model->beta = beta;
-}
-
-void sifr_distil(sifr_model *model, sifr_distil_args args) {
-    if (args.words < 1 || !isfinite(args.temperature) || args.temperature <= 0 ||
-        !(args.weight >= 0 && args.weight <= 1))
-        MODEL_WRONG(model, "sifr_distil: %lld words, temperature %g, weight %g",
-                    (long long)args.words, args.temperature, args.weight);
-    if (has_head(model) || model->preference)
-        MODEL_WRONG(model, "sifr_distil: call it before the head, and without sifr_prefer");
-    model->distil = args;
+void model_learn(sifr_model *model, const model_objective *objective) {
+    const model_objective_row *row = objective->row, *before = model->objective.row;
+    if (row) row->check(model, objective);
+    if (row && has_head(model))
+        MODEL_WRONG(model, "%s: the head is there already; call it before the head", row->call);
+    if (row && before && row != before)
+        MODEL_WRONG(model, "%s: %s was called before; leave one of them out", row->call,
+                    before->call);
+    model->objective = *objective;
 }
 
 void sifr_pack(sifr_model *model) {

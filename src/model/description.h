@@ -8,6 +8,7 @@
 
 #include "device/call.h"
 #include "model/coding.h"
+#include "model/model_objective.h"
 #include "model/ops.h"
 #include "model/rope.h"
 #include "model/weight_blocks.h"
@@ -114,10 +115,8 @@ struct sifr_model {
     /* While it is built: the adapters that it gets, and the modules that get them; NULL: none. */
     const struct model_lora *lora;
     const json_t *lora_targets;
-    sifr_error error;           /* of the first wrong call */
-    sifr_preference preference; /* sifr_prefer */
-    double beta;
-    sifr_distil_args distil; /* sifr_distil; words 0: none */
+    sifr_error error; /* of the first wrong call */
+    model_objective objective;
 };
 
 /* Rows first … first + count - 1 of a table, for a sequence of `length` tokens. */

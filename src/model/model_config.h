@@ -11,6 +11,7 @@
 #include "base/errors.h"
 #include "formats/generation_config.h"
 #include "model/coding.h"
+#include "model/model_objective.h"
 #include "model/rope.h"
 #include "sifr/model.h"
 
@@ -121,11 +122,8 @@ typedef struct model_config {
     model_deberta deberta;
     int64_t eos_token_ids[FORMATS_EOS_LIMIT];
     int eos_count;
-    bool undropped; /* as chosen, where the folder has some dropout */
-    /* As chosen: what is learned beside labels. */
-    sifr_preference preference;
-    double beta;
-    sifr_distil_args distil;
+    bool undropped;            /* as chosen, where the folder has some dropout */
+    model_objective objective; /* as chosen */
 } model_config;
 
 /* What a caller wants of a model in place of what its config.json says. */
@@ -138,10 +136,8 @@ typedef struct model_choice {
     bool packed;                   /* sequences hold several documents: sifr_pack */
     const struct model_lora *lora; /* lora.h; NULL: none. Lives as long as the config is used. */
     model_coding coding;           /* quantization.h; with adapters alone */
-    sifr_preference preference;    /* sifr_prefer, with beta */
-    double beta;
-    sifr_distil_args distil; /* sifr_distil; words 0: none */
-    bool undropped;          /* dropout is off, whatever the folder says */
+    model_objective objective;
+    bool undropped; /* dropout is off, whatever the folder says */
 } model_choice;
 
 /* Parses `size` bytes of JSON; `name` (a path) begins the message of an error, SIFR_USAGE. */

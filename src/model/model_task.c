@@ -88,13 +88,12 @@ sifr_status model_read_task(const model_reader *r, model_config *out) {
         out->packed = choice->packed;
         out->lora = choice->lora;
         out->coding = choice->coding;
-        out->preference = choice->preference, out->beta = choice->beta;
-        out->distil = choice->distil;
+        out->objective = choice->objective;
     }
-    if ((out->preference || out->distil.words) && out->task != MODEL_NEXT_TOKEN) {
+    if (out->objective.row && out->task != MODEL_NEXT_TOKEN) {
         return base_fail(r->error, SIFR_USAGE,
                          "%s: \"%s\" is for causal_lm, not for %s; leave it out", r->name,
-                         out->preference ? "preference" : "distill", model_task_name(out->task));
+                         out->objective.row->name, model_task_name(out->task));
     }
     if (out->packed && out->task != MODEL_NEXT_TOKEN) {
         return base_fail(r->error, SIFR_USAGE,

@@ -57,8 +57,7 @@ sifr_status model_from_config(const model_config *config, sifr_model **out, sifr
     sifr_model *model;
     BASE_TRY(sifr_model_create(&model, error));
     if (config->packed) sifr_pack(model);
-    if (config->preference) sifr_prefer(model, config->preference, config->beta);
-    if (config->distil.words) sifr_distil(model, config->distil);
+    if (config->objective.row) model_learn(model, &config->objective);
     model->lora = config->lora;
     sifr_status status = SIFR_OK;
     if (config->lora)

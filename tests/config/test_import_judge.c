@@ -127,7 +127,7 @@ static json_t *list_training(const sifr_config *c, json_t *names, int64_t total)
                                         "completion", "assistant_only", "assistant_turns"};
     static const char *const losses[] = {"next", "sigmoid", "hinge", "ipo", "orpo"};
     const sifr_optimizer *o = &c->step.optimizer;
-    bool pairs = c->preference.loss != CONFIG_PREFERENCE_NONE;
+    bool pairs = c->preference.loss != SIFR_PREFERENCE_NONE;
     json_t *out = json_object();
     put(out, "model", c->model ? json_string(c->model) : json_null());
     put(out, "paths", paths_of(c, names));

@@ -105,7 +105,8 @@ sifr_status train_evaluate(sifr_engine *engine, const data_set *data, int64_t se
     evaluation e = {
         .engine = engine, .data = data, .length = length, .stopped = stopped, .user = user};
     double start = base_seconds();
-    bool paired = engine_model(engine)->preference != SIFR_PREFERENCE_NONE;
+    const model_objective_row *objective = engine_model(engine)->objective.row;
+    bool paired = objective && objective->pairs;
     int64_t windows = data_set_windows(data, length);
     infer_sums sums;
     sifr_status status;

@@ -10,7 +10,7 @@ const char *const train_reward_names[TRAIN_REWARDS] = {"rewards/chosen", "reward
 /* Of sequence `at` of the rows. */
 static float reward_of(const sifr_model *model, const data_rows *rows, int64_t at,
                        const float *log_probabilities) {
-    bool orpo = model->preference == SIFR_PREFERENCE_ORPO;
+    bool orpo = model->objective.pairs.loss == SIFR_PREFERENCE_ORPO;
     const int32_t *labels = rows->labels + at * rows->length;
     const float *targets = rows->targets + at * rows->length;
     double sum = 0;
@@ -21,7 +21,7 @@ static float reward_of(const sifr_model *model, const data_rows *rows, int64_t a
         count++;
     }
     if (count == 0) return NAN;
-    return (float)(model->beta * (orpo ? sum / (double)count : sum));
+    return (float)(model->objective.pairs.beta * (orpo ? sum / (double)count : sum));
 }
 
 void train_rewards_take(const sifr_model *model, const data_rows *rows, int64_t first,

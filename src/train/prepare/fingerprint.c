@@ -38,14 +38,15 @@ static uint64_t hash_frozen(const sifr_model *model) {
  * with the model's dropout, and say nothing of it. */
 static bool put_task(json_t *agree, const sifr_model *model, bool undropped) {
     static const char *const losses[] = {"none", "sigmoid", "hinge", "ipo", "orpo"};
-    const sifr_distil_args *d = &model->distil;
+    const model_objective *o = &model->objective;
+    const sifr_distil_args *d = &o->distil;
     char text[160];
-    if (model->preference) {
-        snprintf(text, sizeof text, "%s, beta %.9g%s", losses[model->preference], model->beta,
+    if (o->row == &model_objective_pairs) {
+        snprintf(text, sizeof text, "%s, beta %.9g%s", losses[o->pairs.loss], o->pairs.beta,
                  undropped ? ", sifr.preference.dropout false" : "");
         return json_object_set_new(agree, "preference", json_string(text)) == 0;
     }
-    if (!d->words) return true;
+    if (o->row != &model_objective_distil) return true;
     snprintf(text, sizeof text, "%lld words, temperature %.9g, weight %.9g", (long long)d->words,
              d->temperature, d->weight);
     return json_object_set_new(agree, "distill", json_string(text)) == 0;

@@ -234,7 +234,7 @@ static sifr_status open_monitor(train_state *t, sifr_error *error) {
         .print_every = c->steps_per_print,
         .flops_per_token = model_training_flops(t->folder.model, t->length),
         .scaled = c->step.precision == SIFR_FP16,
-        .rewarded = c->preference.loss != CONFIG_PREFERENCE_NONE,
+        .rewarded = c->preference.loss != SIFR_PREFERENCE_NONE,
         .limit =
             (bf16 ? t->machine.bf16_operations : t->machine.fp32_operations) * comm_size(t->group)};
     if (!t->first) {

@@ -136,9 +136,9 @@ static sifr_status take_rewards(train_state *t, sifr_error *error) {
 sifr_status train_use_scores(train_state *t, sifr_error *error) {
     const sifr_config *c = t->config;
     if (c->distill.scores) return use_file(t, t->data, DATA_USE_TOPS, c->distill.scores, error);
-    if (c->preference.loss == CONFIG_PREFERENCE_NONE) return SIFR_OK;
+    if (c->preference.loss == SIFR_PREFERENCE_NONE) return SIFR_OK;
     BASE_TRY(train_agree(t, take_rewards(t, error), error));
-    if (c->preference.loss != CONFIG_PREFERENCE_ORPO) return use_reference(t, error);
+    if (c->preference.loss != SIFR_PREFERENCE_ORPO) return use_reference(t, error);
     BASE_TRY(use_file(t, t->data, DATA_USE_ANSWERS, NULL, error));
     return t->held_out ? use_file(t, t->held_out, DATA_USE_ANSWERS, NULL, error) : SIFR_OK;
 }

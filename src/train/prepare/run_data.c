@@ -107,7 +107,7 @@ static sifr_status pack_data(train_state *t, sifr_error *error) {
 static sifr_status check_pairs(const train_state *t, const data_set *data, sifr_error *error) {
     const data_chat *chat = data_set_chat(data);
     bool pairs = chat && data_chat_is_paired(chat);
-    bool wanted = t->config->preference.loss != CONFIG_PREFERENCE_NONE;
+    bool wanted = t->config->preference.loss != SIFR_PREFERENCE_NONE;
     if (pairs == wanted) return SIFR_OK;
     if (pairs)
         return base_fail(error, SIFR_USAGE,

@@ -39,16 +39,11 @@ static sifr_status find_names(const sifr_config *config, model_labels *out, sifr
                             config->problem_type == CONFIG_MULTI_LABEL, &columns, out, error);
 }
 
-_Static_assert((int)CONFIG_PREFERENCE_SIGMOID == (int)SIFR_PREFERENCE_SIGMOID &&
-                   (int)CONFIG_PREFERENCE_ORPO == (int)SIFR_PREFERENCE_ORPO,
-               "the config's losses are the model's");
-
 /* What the file of another model's distributions says of itself. */
 static sifr_status find_distil(const sifr_config *config, sifr_distil_args *out,
                                sifr_error *error) {
     *out = (sifr_distil_args){.weight = config->distill.weight};
-    if (!config->distill.scores) return SIFR_OK;
-    if (config->preference.loss != CONFIG_PREFERENCE_NONE)
+    if (config->preference.loss != SIFR_PREFERENCE_NONE)
         return base_fail(error, SIFR_USAGE,
                          "preference and distill are both given; give one of them");
     BASE_TRY(data_token_scores_peek(config->distill.scores, &out->words, &out->temperature, error));
@@ -64,9 +59,21 @@ static sifr_status find_distil(const sifr_config *config, sifr_distil_args *out,
                      wanted, config->distill.scores, out->temperature, wanted);
 }
 
+static sifr_status find_objective(const sifr_config *config, model_objective *out,
+                                  sifr_error *error) {
+    const config_preference *p = &config->preference;
+    if (config->distill.scores) {
+        out->row = &model_objective_distil;
+        return find_distil(config, &out->distil, error);
+    }
+    if (p->loss != SIFR_PREFERENCE_NONE)
+        *out = (model_objective){.row = &model_objective_pairs, .pairs = {p->loss, p->beta}};
+    return SIFR_OK;
+}
+
 sifr_status train_check_preference(const sifr_config *config, sifr_error *error) {
     const config_preference *p = &config->preference;
-    if (p->loss == CONFIG_PREFERENCE_NONE) return SIFR_OK;
+    if (p->loss == SIFR_PREFERENCE_NONE) return SIFR_OK;
     if (config->packing)
         return base_fail(error, SIFR_USAGE,
                          "packing: each answer of a preference takes a sequence of its own; leave "
@@ -84,7 +91,7 @@ sifr_status train_check_preference(const sifr_config *config, sifr_error *error)
         return base_fail(error, SIFR_USAGE,
                          "%s: of preferences whole answers are compared; leave it out",
                          config->turns.roles ? "roles_to_train" : "train_on_eos");
-    if (p->loss == CONFIG_PREFERENCE_ORPO && p->reference)
+    if (p->loss == SIFR_PREFERENCE_ORPO && p->reference)
         return base_fail(error, SIFR_USAGE,
                          "preference: orpo has no reference; leave it out, or take sigmoid, hinge "
                          "or ipo");
@@ -114,7 +121,7 @@ sifr_status train_take_base(sifr_config *config, int64_t world_size, sifr_error 
 
 /* With dropout the model is another than its reference from the first step on. */
 static bool is_undropped(const sifr_config *config) {
-    return config->preference.loss != CONFIG_PREFERENCE_NONE && !config->preference.dropout;
+    return config->preference.loss != SIFR_PREFERENCE_NONE && !config->preference.dropout;
 }
 
 sifr_status train_read_lora(const sifr_config *config, model_lora *out, sifr_error *error) {
@@ -176,13 +183,11 @@ static sifr_status choose(const sifr_config *config, const model_lora *lora, mod
                           .has_problem = config->problem_type != CONFIG_PROBLEM_AUTO,
                           .packed = config->packing,
                           .lora = lora->json ? lora : NULL,
-                          .preference = (sifr_preference)config->preference.loss,
-                          .beta = config->preference.beta,
                           .undropped = is_undropped(config)};
     if (out->has_task) out->task = (model_task)(config->task - 1);
     if (out->has_problem) out->problem = (model_problem)(config->problem_type - 1);
     BASE_TRY(read_coding(config, lora, &out->coding, error));
-    return find_distil(config, &out->distil, error);
+    return find_objective(config, &out->objective, error);
 }
 
 sifr_status train_read_model_config(const sifr_config *config, const model_lora *lora,
@@ -436,7 +441,7 @@ sifr_status train_chat_form_make(const engine_folder *folder, int64_t length,
                                         .asked = templated,
                                         .variables = config->chat_template_kwargs,
                                         .special = options->special,
-                                        .odds = config->preference.loss == CONFIG_PREFERENCE_ORPO,
+                                        .odds = config->preference.loss == SIFR_PREFERENCE_ORPO,
                                         .skip_bad_rows = config->skip_bad_rows,
                                         .joint = (data_chat_joint)config->joint,
                                         .max_rows = config->max_samples,
