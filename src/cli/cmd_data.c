@@ -13,6 +13,7 @@
 #include "cli/row_options.h"
 #include "text/tokenizer/tokenizer.h"
 #include "text/tokenizer/tokenizer_unicode.h"
+#include "train/objective/objectives.h"
 #include "train/prepare/run_settings.h"
 #include "train/prepare/run_task.h"
 
@@ -249,13 +250,13 @@ static sifr_status open_rows(inspect_command *command, int64_t *length, data_cha
                                  .asked = train_chat_template_key(config),
                                  .variables = config->chat_template_kwargs,
                                  .special = !config->no_special_tokens,
-                                 .odds = config->preference.loss == SIFR_PREFERENCE_ORPO,
                                  .whole = true,
                                  .skip_bad_rows = config->skip_bad_rows,
                                  .joint = (data_chat_joint)config->joint,
                                  .max_rows = config->max_samples,
                                  .drop_long = config->drop_long,
                                  .log = &log};
+    train_objective_form(config, &options);
     sifr_status status = data_chat_open(&options, out, error);
     free(sources);
     if (status == SIFR_OK && config->joint) status = data_chat_join(*out, error);

@@ -108,7 +108,7 @@ sifr_status data_set_join(data_set *data, sifr_error *error) {
 sifr_status data_set_pack(data_set *data, sifr_error *error) {
     if (data->chat && data_chat_is_paired(data->chat))
         return base_fail(error, SIFR_USAGE,
-                         "packing: each answer of a preference takes a sequence of its own; leave "
+                         "packing: each answer of a pair takes a sequence of its own; leave "
                          "it out");
     if (data->chat) return data_chat_pack(data->chat, error);
     return base_fail(error, SIFR_USAGE,
@@ -288,10 +288,10 @@ sifr_status data_set_use_scores(data_set *data, data_set_use use, const char *pa
     if (data->examples || data->masking.probability > 0 || pairs != (use != DATA_USE_TOPS))
         return base_fail(error, SIFR_USAGE,
                          use == DATA_USE_TOPS
-                             ? "distill: the data must be text or rows to fine-tune on, not "
-                               "preferences"
-                             : "preference: the data must be rows with a chosen and a rejected "
-                               "answer; leave it out, or give such rows");
+                             ? "scores of top words: the data must be text or rows to fine-tune "
+                               "on, not pairs of answers"
+                             : "scores of answers: the data must be rows with a chosen and a "
+                               "rejected answer; give such rows");
     data->use = use;
     if (use == DATA_USE_ANSWERS) {
         data_chat_learn_prompts(data->chat);

@@ -69,7 +69,8 @@ static sifr_status save_on_the_way(train_state *t, sifr_error *error) {
 }
 
 static const char *skip_reason(const train_state *t, const sifr_step_result *result) {
-    if (result->labelled == 0) return t->rewards ? "no pair has a label" : "no token has a label";
+    if (result->labelled == 0)
+        return t->objective->pairs ? "no pair has a label" : "no token has a label";
     if (!isfinite(result->loss)) return "the loss is not finite";
     return t->config->step.precision == SIFR_FP16 ? "a gradient overflows fp16"
                                                   : "a gradient is not finite";
@@ -198,24 +199,11 @@ static void say_slow(train_state *t) {
     t->said_slow = true;
 }
 
-/* The rewards of the step's pairs, in the order of the global batch. */
-static sifr_status measure_rewards(train_state *t, sifr_error *error) {
-    const plan_settings *s = &engine_schedule(t->engine)->settings;
-    int64_t per = s->step.micro_batch_size, k = s->step.gradient_accumulation_steps;
-    int64_t own = k * per, ranks = plan_mesh_ranks(&s->mesh, PLAN_DATA);
-    float *all = t->rewards + own, *sorted = all + comm_size(t->group) * own;
-    float *read = sorted + ranks * own;
-    for (int64_t j = 0; j < k; j++) {
-        BASE_TRY(engine_read_log_probabilities(t->engine, false, (int32_t)j, read, error));
-        train_rewards_take(t->folder.model, &t->rows, j * per, per, read, t->rewards + j * per);
-    }
-    BASE_TRY(comm_all_gather_control(t->group, t->rewards, own * (int64_t)sizeof *all, all, error));
-    for (int32_t r = 0; r < ranks; r++)
-        for (int32_t j = 0; j < k; j++)
-            memcpy(sorted + plan_global_micro_batch(s, r, j) * per, all + r * own + j * per,
-                   (size_t)per * sizeof *all);
-    train_rewards means = train_rewards_mean(sorted, ranks * own / 2);
-    if (t->first) train_monitor_rewards(&t->monitor, &means);
+static sifr_status measure(train_state *t, sifr_error *error) {
+    double measures[TRAIN_MEASURES] = {0};
+    if (!t->objective->measure) return SIFR_OK;
+    BASE_TRY(t->objective->measure(t, measures, error));
+    if (t->first) train_monitor_measured(&t->monitor, measures);
     return SIFR_OK;
 }
 
@@ -244,7 +232,7 @@ static sifr_status step(train_state *t, sifr_status *local, sifr_error *error) {
     double seconds = base_seconds() - start;
     t->step_seconds += seconds;
     BASE_TRY(note_skipped(t, &result, error));
-    if (t->rewards) BASE_TRY(measure_rewards(t, error));
+    BASE_TRY(measure(t, error));
     if (t->first)
         *local = train_monitor_step(&t->monitor, sifr_engine_steps(t->engine), &result, rate,
                                     seconds, error);
@@ -428,7 +416,7 @@ static void close_state(train_state *t) {
     json_decref(t->tensors);
     checkpoint_base_free(&t->base);
     free(t->words);
-    free(t->rewards);
+    free(t->measured);
     data_rows_free(&t->rows);
     data_set_close(t->held_out);
     data_set_close(t->data);
@@ -462,7 +450,7 @@ static sifr_status run(train_state *t, train_outcome *outcome, sifr_error *error
     outcome->skipped = t->monitor.skipped;
     outcome->loss = t->monitor.last_loss;
     outcome->eval_loss = t->monitor.last_eval_loss;
-    outcome->classifies = data_set_labelled(t->data) != NULL || t->rewards != NULL;
+    outcome->classifies = !t->objective->perplexity;
     outcome->planned_bytes = sifr_engine_planned_bytes(t->engine);
     outcome->baseline_bytes = (int64_t)t->baseline;
     outcome->wire = t->wire;

@@ -16,6 +16,7 @@
 #include "engine/check/device_choice.h"
 #include "plan/price/price.h"
 #include "train/loop.h"
+#include "train/objective/objectives.h"
 #include "train/profile/profile.h"
 #include "train/report/monitor.h"
 
@@ -47,8 +48,8 @@ typedef struct train_state {
     checkpoint_base base;          /* of frozen weights */
     train_word *words;             /* of all ranks */
     data_rows rows;                /* of this rank's micro batches */
-    float *rewards; /* of preferences: of this rank's step, of all ranks' as they come, and in
-                       order; then the log-probabilities of a micro batch */
+    const train_objective *objective;
+    float *measured; /* of an objective that measures steps, as it needs it */
     data_epochs epochs;
     int64_t length, total_steps;
     int64_t saved_step; /* step of the newest checkpoint; -1: none */

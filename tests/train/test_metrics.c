@@ -20,7 +20,7 @@ static void assert_file(const char *name, const char *text) {
 }
 
 static void open_metrics(train_metrics *metrics, int64_t step) {
-    assert_int_equal(train_metrics_open(metrics, scratch, step, false, NULL), SIFR_OK);
+    assert_int_equal(train_metrics_open(metrics, scratch, step, NULL, NULL), SIFR_OK);
 }
 
 static const char head[] = "step,epoch,loss,grad_norm,learning_rate,tokens_per_second,tokens,"
@@ -80,7 +80,7 @@ static void has_rewards_of_preferences(void **state) {
     (void)state;
     train_metrics metrics;
     char csv[1024];
-    assert_int_equal(train_metrics_open(&metrics, scratch, 0, true, NULL), SIFR_OK);
+    assert_int_equal(train_metrics_open(&metrics, scratch, 0, &train_preference, NULL), SIFR_OK);
     assert_int_equal(train_metrics_add(&metrics,
                                        json_pack("{s:i, s:f, s:f}", "step", 1, "rewards/margins",
                                                  0.5, "eval_rewards/chosen", 0.25),
@@ -99,7 +99,7 @@ static void cannot_write(void **state) {
     (void)state;
     train_metrics metrics;
     sifr_error error = {0};
-    assert_int_equal(train_metrics_open(&metrics, scratch_path("nowhere"), 0, false, &error),
+    assert_int_equal(train_metrics_open(&metrics, scratch_path("nowhere"), 0, NULL, &error),
                      SIFR_FAILED);
     assert_message(&error, "metrics.jsonl: cannot write: No such file");
     open_metrics(&metrics, 0);

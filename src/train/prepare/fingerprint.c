@@ -6,6 +6,7 @@
 
 #include "base/hash.h"
 #include "plan/queries.h"
+#include "train/objective/objectives.h"
 #include "train/report/notices.h"
 
 static json_t *hash_text(uint64_t hash) {
@@ -34,22 +35,13 @@ static uint64_t hash_frozen(const sifr_model *model) {
     return hash;
 }
 
-/* What a run learns beside the labels. Checkpoints from before sifr.preference.dropout were made
- * with the model's dropout, and say nothing of it. */
-static bool put_task(json_t *agree, const sifr_model *model, bool undropped) {
-    static const char *const losses[] = {"none", "sigmoid", "hinge", "ipo", "orpo"};
-    const model_objective *o = &model->objective;
-    const sifr_distil_args *d = &o->distil;
+/* What a run learns in place of labels alone. */
+static bool put_objective(json_t *agree, const sifr_config *config, const engine_folder *folder) {
+    const train_objective *objective = train_objective_of(config, folder->config.task);
     char text[160];
-    if (o->row == &model_objective_pairs) {
-        snprintf(text, sizeof text, "%s, beta %.9g%s", losses[o->pairs.loss], o->pairs.beta,
-                 undropped ? ", sifr.preference.dropout false" : "");
-        return json_object_set_new(agree, "preference", json_string(text)) == 0;
-    }
-    if (o->row != &model_objective_distil) return true;
-    snprintf(text, sizeof text, "%lld words, temperature %.9g, weight %.9g", (long long)d->words,
-             d->temperature, d->weight);
-    return json_object_set_new(agree, "distill", json_string(text)) == 0;
+    if (!objective->describe) return true;
+    objective->describe(&folder->model->objective, folder->config.undropped, text, sizeof text);
+    return json_object_set_new(agree, objective->key, json_string(text)) == 0;
 }
 
 static bool put_coding(json_t *agree, const sifr_model *model) {
@@ -70,7 +62,7 @@ json_t *train_fingerprint_agree(const sifr_config *config, const engine_folder *
                   "data (hash)", hash_text(data_set_hash(data)), "seq_length", (json_int_t)length,
                   "train_batch_size", (json_int_t)config->train_batch_size, "seed",
                   (json_int_t)config->step.seed);
-    if (agree && !put_task(agree, model, folder->config.undropped)) {
+    if (agree && !put_objective(agree, config, folder)) {
         json_decref(agree);
         return NULL;
     }
@@ -95,19 +87,8 @@ bool train_fingerprint_same_data(const json_t *agree, const data_set *data) {
 }
 
 bool train_fingerprint_labels(json_t *agree, const engine_folder *folder) {
-    const model_config *config = &folder->config;
-    uint64_t hash = 0;
-    if (!model_task_labelled(config->task)) return true;
-    for (int64_t i = 0; i < folder->labels.count; i++) {
-        const char *name = folder->labels.names[i];
-        hash = base_hash_seeded(name, strlen(name) + 1, hash);
-    }
-    bool whole =
-        json_object_set_new(agree, "task", json_string(model_task_name(config->task))) == 0 &&
-        json_object_set_new(agree, "labels (hash)", hash_text(hash)) == 0;
-    if (!whole || config->task != MODEL_SEQUENCE_CLASSES) return whole;
-    return json_object_set_new(agree, "problem_type",
-                               json_string(model_problem_name(config->problem))) == 0;
+    const train_objective *objective = train_objective_for(folder->config.task);
+    return !objective->put_labels || objective->put_labels(folder, agree);
 }
 
 bool train_fingerprint_batches(json_t *agree, const data_epochs *epochs) {

@@ -10,7 +10,6 @@
 #include "train/prepare/agreement.h"
 #include "train/prepare/fingerprint.h"
 #include "train/prepare/output_room.h"
-#include "train/prepare/reference.h"
 #include "train/prepare/run_data.h"
 #include "train/prepare/run_settings.h"
 #include "train/prepare/run_task.h"
@@ -234,7 +233,7 @@ static sifr_status open_monitor(train_state *t, sifr_error *error) {
         .print_every = c->steps_per_print,
         .flops_per_token = model_training_flops(t->folder.model, t->length),
         .scaled = c->step.precision == SIFR_FP16,
-        .rewarded = c->preference.loss != SIFR_PREFERENCE_NONE,
+        .objective = t->objective,
         .limit =
             (bf16 ? t->machine.bf16_operations : t->machine.fp32_operations) * comm_size(t->group)};
     if (!t->first) {
@@ -262,7 +261,8 @@ static sifr_status open_input(train_state *t, sifr_error *error) {
                                      t->host->log);
     BASE_TRY(train_open_folder(t->config, &t->lora, &t->folder, error));
     BASE_TRY(train_check_packing(t->config, &t->folder.config, error));
-    BASE_TRY(train_check_preference(t->config, error));
+    t->objective = train_objective_of(t->config, t->folder.config.task);
+    if (t->objective->check) BASE_TRY(t->objective->check(t->config, error));
     engine_folder_warn(&t->folder, t->host->log);
     train_say_input(t);
     BASE_TRY(train_freeze(t->config, t->folder.model, t->host->log, error));
@@ -301,7 +301,7 @@ sifr_status train_prepare(train_state *t, sifr_error *error) {
     BASE_TRY(take_engine(t, error));
     BASE_TRY(train_say_memory(t, error));
     BASE_TRY(train_agree(t, load(t, error), error));
-    BASE_TRY(train_use_scores(t, error));
+    if (t->objective->open) BASE_TRY(t->objective->open(t, error));
     BASE_TRY(train_agree(t, begin(t, error), error));
     base_process_trim();
     return SIFR_OK;

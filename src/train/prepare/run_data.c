@@ -103,22 +103,6 @@ static sifr_status pack_data(train_state *t, sifr_error *error) {
     return SIFR_OK;
 }
 
-/* Preferences need a loss of theirs, and that needs preferences. */
-static sifr_status check_pairs(const train_state *t, const data_set *data, sifr_error *error) {
-    const data_chat *chat = data_set_chat(data);
-    bool pairs = chat && data_chat_is_paired(chat);
-    bool wanted = t->config->preference.loss != SIFR_PREFERENCE_NONE;
-    if (pairs == wanted) return SIFR_OK;
-    if (pairs)
-        return base_fail(error, SIFR_USAGE,
-                         "data: rows with a chosen and a rejected answer are preferences: give "
-                         "--preference sigmoid (DPO), hinge, ipo or orpo; to learn the chosen "
-                         "answers alone, write them as messages");
-    return base_fail(error, SIFR_USAGE,
-                     "preference: the data must be rows with a chosen and a rejected answer; leave "
-                     "it out, or give such rows");
-}
-
 sifr_status train_open_stores(train_state *t, sifr_error *error) {
     const sifr_config *c = t->config;
     char cache[BASE_PATH_LENGTH];
@@ -127,8 +111,7 @@ sifr_status train_open_stores(train_state *t, sifr_error *error) {
     BASE_TRY(base_path_join(cache, c->output, CHECKPOINT_OUTPUT_DATA, error));
     data_labelled labelled;
     data_label_columns columns = train_config_columns(t->config);
-    bool next = t->folder.config.task == MODEL_NEXT_TOKEN;
-    if (next)
+    if (t->objective->chats)
         BASE_TRY(train_separator(c->model, &t->folder.config, t->host->log, &separator, error));
     data_set_options options = {.paths = c->data,
                                 .count = c->data_count,
@@ -144,8 +127,8 @@ sifr_status train_open_stores(train_state *t, sifr_error *error) {
     if (t->first) BASE_TRY(checkpoint_clean(cache, error));
     BASE_TRY(open_one(t, &options, &t->data, error));
     BASE_TRY(open_held_out(t, &options, error));
-    BASE_TRY(check_pairs(t, t->data, error));
-    if (t->held_out) BASE_TRY(check_pairs(t, t->held_out, error));
+    BASE_TRY(train_objective_check_data(t->objective, t->data, error));
+    if (t->held_out) BASE_TRY(train_objective_check_data(t->objective, t->held_out, error));
     return pack_data(t, error);
 }
 
@@ -153,18 +136,17 @@ sifr_status train_open_stores(train_state *t, sifr_error *error) {
 static const char *count_windows(const train_state *t, int64_t count, char out[80]) {
     const data_chat *chat = data_set_chat(t->data);
     bool full = chat && (data_chat_is_packed(chat) || data_chat_is_joined(chat));
-    const char *word = full                         ? "sequence"
-                       : t->config->preference.loss ? "answer"
-                       : chat                       ? "row"
-                       : data_set_labelled(t->data) ? "example"
-                                                    : "window";
+    const char *word = full                   ? "sequence"
+                       : t->objective->sample ? t->objective->sample
+                       : chat                 ? "row"
+                                              : "window";
     return base_format_counted(count, word, out);
 }
 
 static void say_size(const train_state *t, int64_t windows) {
     const sifr_config *c = t->config;
     char tokens[32], counted[80], number[80];
-    int64_t documents = data_set_documents(t->data), per = c->preference.loss ? 2 : 1;
+    int64_t documents = data_set_documents(t->data), per = t->objective->pairs ? 2 : 1;
     const data_chat *chat = data_set_chat(t->data);
     bool rows = chat != NULL;
     const char *word = per > 1 ? "pair" : rows && data_chat_is_joined(chat) ? "sequence" : "row";

@@ -6,7 +6,7 @@
 
 /* Opens the data into t->data, and those that the run is evaluated on, if any, into t->held_out.
  * Text is tokenised into stores in the output, or found there: the first rank calls it before the
- * others. SIFR_USAGE for preferences without their loss, and for that loss without them. */
+ * others. SIFR_USAGE for rows that the objective does not learn from. */
 sifr_status train_open_stores(train_state *t, sifr_error *error) SIFR_MUST_CHECK;
 
 /* Sets t->epochs: batches of rows end with their epoch, those of text do not. A run that goes on

@@ -14,6 +14,7 @@
 #include "data/records/records.h"
 #include "data/stream/text_source.h"
 #include "model/quantization.h"
+#include "train/objective/objectives.h"
 
 _Static_assert((int)CONFIG_CAUSAL_LM == (int)MODEL_NEXT_TOKEN + 1 &&
                    (int)CONFIG_TOKEN_CLASSIFICATION == (int)MODEL_TOKEN_CLASSES + 1 &&
@@ -39,69 +40,6 @@ static sifr_status find_names(const sifr_config *config, model_labels *out, sifr
                             config->problem_type == CONFIG_MULTI_LABEL, &columns, out, error);
 }
 
-/* What the file of another model's distributions says of itself. */
-static sifr_status find_distil(const sifr_config *config, sifr_distil_args *out,
-                               sifr_error *error) {
-    *out = (sifr_distil_args){.weight = config->distill.weight};
-    if (config->preference.loss != SIFR_PREFERENCE_NONE)
-        return base_fail(error, SIFR_USAGE,
-                         "preference and distill are both given; give one of them");
-    BASE_TRY(data_token_scores_peek(config->distill.scores, &out->words, &out->temperature, error));
-    double wanted = config->distill.temperature;
-    if (!out->words)
-        return base_fail(error, SIFR_FAILED,
-                         "%s: it has no top words; make it with `sifr score --top-k N`",
-                         config->distill.scores);
-    if (wanted <= 0 || fabs(wanted - out->temperature) <= 1e-6 * wanted) return SIFR_OK;
-    return base_fail(error, SIFR_USAGE,
-                     "distill: temperature %g, but %s is of %g: leave temperature out, or make the "
-                     "file with `sifr score --temperature %g`",
-                     wanted, config->distill.scores, out->temperature, wanted);
-}
-
-static sifr_status find_objective(const sifr_config *config, model_objective *out,
-                                  sifr_error *error) {
-    const config_preference *p = &config->preference;
-    if (config->distill.scores) {
-        out->row = &model_objective_distil;
-        return find_distil(config, &out->distil, error);
-    }
-    if (p->loss != SIFR_PREFERENCE_NONE)
-        *out = (model_objective){.row = &model_objective_pairs, .pairs = {p->loss, p->beta}};
-    return SIFR_OK;
-}
-
-sifr_status train_check_preference(const sifr_config *config, sifr_error *error) {
-    const config_preference *p = &config->preference;
-    if (p->loss == SIFR_PREFERENCE_NONE) return SIFR_OK;
-    if (config->packing)
-        return base_fail(error, SIFR_USAGE,
-                         "packing: each answer of a preference takes a sequence of its own; leave "
-                         "it out");
-    if (config->train_on == CONFIG_TRAIN_ON_ALL)
-        return base_fail(error, SIFR_USAGE,
-                         "train_on all: of preferences the answers are compared, not their "
-                         "prompts; leave it out");
-    if (config->train_on >= CONFIG_TRAIN_ON_ASSISTANT_ONLY)
-        return base_fail(error, SIFR_USAGE,
-                         "train_on %s: of preferences whole answers are compared; leave it out",
-                         config->train_on == CONFIG_TRAIN_ON_ASSISTANT_ONLY ? "assistant_only"
-                                                                            : "assistant_turns");
-    if (config->turns.given)
-        return base_fail(error, SIFR_USAGE,
-                         "%s: of preferences whole answers are compared; leave it out",
-                         config->turns.roles ? "roles_to_train" : "train_on_eos");
-    if (p->loss == SIFR_PREFERENCE_ORPO && p->reference)
-        return base_fail(error, SIFR_USAGE,
-                         "preference: orpo has no reference; leave it out, or take sigmoid, hinge "
-                         "or ipo");
-    if (config->step.micro_batch_size % 2 == 0) return SIFR_OK;
-    return base_fail(error, SIFR_USAGE,
-                     "train_micro_batch_size_per_gpu %lld: it counts sequences, and a preference "
-                     "has two, the chosen answer and the rejected one; give an even number",
-                     (long long)config->step.micro_batch_size);
-}
-
 sifr_status train_take_base(sifr_config *config, int64_t world_size, sifr_error *error) {
     char base[BASE_PATH_LENGTH], *adapter;
     if (!config->model || config->adapter) return SIFR_OK;
@@ -117,11 +55,6 @@ sifr_status train_take_base(sifr_config *config, int64_t world_size, sifr_error 
     if (status == SIFR_OK) status = config_set(config, "model", base, error);
     free(adapter);
     return status == SIFR_OK ? config_resolve(config, world_size, error) : status;
-}
-
-/* With dropout the model is another than its reference from the first step on. */
-static bool is_undropped(const sifr_config *config) {
-    return config->preference.loss != SIFR_PREFERENCE_NONE && !config->preference.dropout;
 }
 
 sifr_status train_read_lora(const sifr_config *config, model_lora *out, sifr_error *error) {
@@ -140,7 +73,7 @@ sifr_status train_read_lora(const sifr_config *config, model_lora *out, sifr_err
     BASE_TRY(config->adapter
                  ? model_lora_load(config->adapter, out, error)
                  : model_lora_read((json_t *)(uintptr_t)config->lora, "sifr.lora", out, error));
-    out->undropped = is_undropped(config) && out->dropout > 0;
+    out->undropped = train_objective_undropped(config) && out->dropout > 0;
     if (out->undropped) out->dropout = 0;
     return SIFR_OK;
 }
@@ -183,11 +116,11 @@ static sifr_status choose(const sifr_config *config, const model_lora *lora, mod
                           .has_problem = config->problem_type != CONFIG_PROBLEM_AUTO,
                           .packed = config->packing,
                           .lora = lora->json ? lora : NULL,
-                          .undropped = is_undropped(config)};
+                          .undropped = train_objective_undropped(config)};
     if (out->has_task) out->task = (model_task)(config->task - 1);
     if (out->has_problem) out->problem = (model_problem)(config->problem_type - 1);
     BASE_TRY(read_coding(config, lora, &out->coding, error));
-    return find_objective(config, &out->objective, error);
+    return train_objective_choose(config, &out->objective, error);
 }
 
 sifr_status train_read_model_config(const sifr_config *config, const model_lora *lora,
@@ -235,8 +168,8 @@ void train_data_form(const engine_folder *folder, int64_t length, const data_lab
                                 .padding = base_max_i64(config->pad_token_id, 0),
                                 .last = !folder->architecture->encoder,
                                 .passed_over = config->pad_token_id};
-    options->labelled = model_task_labelled(config->task) ? labelled : NULL;
-    options->mask_probability = config->task == MODEL_MASKED_TOKEN ? mask_probability : 0;
+    const train_objective *objective = train_objective_for(config->task);
+    if (objective->read) objective->read(labelled, mask_probability, options);
 }
 
 /* How many of a path's files are rows, and one that is not. A directory, and a pattern whose own
@@ -293,7 +226,7 @@ sifr_status train_check_packing(const sifr_config *config, const model_config *m
         return base_fail(error, SIFR_USAGE,
                          "group_by_length: packed sequences have one length; leave it out, or "
                          "packing");
-    if (model->task != MODEL_NEXT_TOKEN)
+    if (!train_objective_for(model->task)->chats)
         return base_fail(error, SIFR_USAGE,
                          "group_by_length is for rows to fine-tune on, not for %s; leave it out",
                          model_task_name(model->task));
@@ -384,6 +317,7 @@ sifr_status train_chat_form_make(const engine_folder *folder, int64_t length,
     bool rows;
     *form = (train_chat_form){0};
     options->chat = NULL;
+    bool chats = train_objective_for(folder->config.task)->chats;
     bool fields = config->data_fields != NULL || config->ignore_fields != NULL;
     const char *key = config->data_fields ? "data_fields" : "ignore_fields";
     const char *templated = train_chat_template_key(config);
@@ -391,20 +325,20 @@ sifr_status train_chat_form_make(const engine_folder *folder, int64_t length,
                          : config->drop_long ? "drop_long_rows"
                          : config->joint     ? "join_texts"
                                              : NULL;
-    if (folder->config.task != MODEL_NEXT_TOKEN && fields)
+    if (!chats && fields)
         return base_fail(error, SIFR_USAGE,
                          "%s: they are of rows to fine-tune on, not for %s; name columns "
                          "by text_column, pair_column and label_column",
                          key, model_task_name(folder->config.task));
-    if (folder->config.task != MODEL_NEXT_TOKEN && templated)
+    if (!chats && templated)
         return base_fail(error, SIFR_USAGE,
                          "%s: it is for rows to fine-tune on, not for %s; leave it out", templated,
                          model_task_name(folder->config.task));
-    if (folder->config.task != MODEL_NEXT_TOKEN && chosen)
+    if (!chats && chosen)
         return base_fail(error, SIFR_USAGE,
                          "%s is of rows to fine-tune on, not for %s; leave it out", chosen,
                          model_task_name(folder->config.task));
-    if (folder->config.task != MODEL_NEXT_TOKEN) return SIFR_OK;
+    if (!chats) return SIFR_OK;
     BASE_TRY(train_paths_are_rows(options->paths, options->count, &rows, error));
     if (!rows && chosen)
         return base_fail(error, SIFR_USAGE,
@@ -441,13 +375,13 @@ sifr_status train_chat_form_make(const engine_folder *folder, int64_t length,
                                         .asked = templated,
                                         .variables = config->chat_template_kwargs,
                                         .special = options->special,
-                                        .odds = config->preference.loss == SIFR_PREFERENCE_ORPO,
                                         .skip_bad_rows = config->skip_bad_rows,
                                         .joint = (data_chat_joint)config->joint,
                                         .max_rows = config->max_samples,
                                         .drop_long = config->drop_long,
                                         .threads = options->threads,
                                         .log = options->log};
+    train_objective_form(config, &form->options);
     options->chat = &form->options;
     return SIFR_OK;
 }

@@ -60,10 +60,6 @@ sifr_status train_paths_are_rows(const char *const *paths, size_t count, bool *o
 sifr_status train_check_packing(const sifr_config *config, const model_config *model,
                                 sifr_error *error) SIFR_MUST_CHECK;
 
-/* SIFR_USAGE for what does not go with preferences or distributions, and for a micro batch that
- * does not hold whole pairs. */
-sifr_status train_check_preference(const sifr_config *config, sifr_error *error) SIFR_MUST_CHECK;
-
 /* Where the model predicts the next token and the paths of `options` are rows, has them read as the
  * config says. *form, which train_chat_form_free frees, must outlive the call of data_set_open.
  */

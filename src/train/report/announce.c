@@ -39,9 +39,7 @@ static void say_cuts(const train_state *t) {
 
 static void say_dropout(const train_state *t) {
     if (!t->folder.config.undropped && !t->lora.undropped) return;
-    base_log(t->host->log, SIFR_LOG_INFO,
-             "preference: dropout is off, as by TRL 1.16's disable_dropout; give "
-             "--preference-dropout to leave it on");
+    base_log(t->host->log, SIFR_LOG_INFO, "%s", t->objective->says_undropped);
 }
 
 void train_say_input(const train_state *t) {

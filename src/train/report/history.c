@@ -6,15 +6,15 @@
 
 #include "base/checked.h"
 #include "base/heap.h"
-#include "train/evaluate/rewards.h"
+#include "train/objective/objectives.h"
 #include "train/report/metrics.h"
 
-/* The keys of the history in transformers' Trainer and in TRL; those of rewards follow. */
+/* The keys of the history in transformers' Trainer and in TRL; those of objectives that
+ * measure steps follow. */
 static const char *const keys[] = {"epoch",     "loss",          "learning_rate", "grad_norm",
                                    "eval_loss", "eval_accuracy", "eval_f1"};
 enum {
     KEYS = sizeof keys / sizeof *keys,
-    ALL_KEYS = KEYS + 2 * TRAIN_REWARDS,
     EVALUATED = 4, /* eval_loss */
     PIECE = 4096,  /* numbers that the array grows by: doubling it would take twice the bytes */
     MOST_NUMBERS = TRAIN_HISTORY_BYTES / (int)sizeof(double)
@@ -24,12 +24,10 @@ enum {
  * of these follow. */
 enum { KEY_BITS = 24 };
 
+/* NULL: there is no more. */
 static const char *key_name(int key, char out[64]) {
-    int reward = key - KEYS;
-    if (reward < 0) return keys[key];
-    snprintf(out, 64, "%s%s", reward < TRAIN_REWARDS ? "" : "eval_",
-             train_reward_names[reward % TRAIN_REWARDS]);
-    return out;
+    if (key >= KEY_BITS) return NULL;
+    return key < KEYS ? keys[key] : train_objective_history((size_t)(key - KEYS), out);
 }
 
 static uint64_t head_at(const train_history *h, size_t at) {
@@ -96,13 +94,14 @@ static void note_evaluation(train_history *h, int64_t step, double loss) {
 }
 
 sifr_status train_history_add(train_history *h, const json_t *record, sifr_error *error) {
-    double numbers[1 + ALL_KEYS];
-    char name[64];
+    double numbers[1 + KEY_BITS];
+    char out[64];
+    const char *name;
     size_t count = 1;
     int64_t step = json_integer_value(json_object_get(record, "step"));
     uint64_t head = (uint64_t)step << KEY_BITS;
-    for (int k = 0; k < ALL_KEYS; k++) {
-        const json_t *value = json_object_get(record, key_name(k, name));
+    for (int k = 0; (name = key_name(k, out)); k++) {
+        const json_t *value = json_object_get(record, name);
         if (!value) continue;
         head |= 1u << k;
         numbers[count++] = json_is_number(value) ? json_number_value(value) : NAN;
@@ -119,7 +118,8 @@ sifr_status train_history_add(train_history *h, const json_t *record, sifr_error
 
 json_t *train_history_entry(void *user, size_t index) {
     train_history *h = user;
-    char name[64];
+    char out[64];
+    const char *name;
     if (index < h->next_index) h->next_index = h->next_at = 0;
     for (; h->next_index < index; h->next_index++) h->next_at += size_at(h, h->next_at);
     const double *number = h->numbers + h->next_at + 1;
@@ -127,11 +127,10 @@ json_t *train_history_entry(void *user, size_t index) {
     unsigned has = keys_at(h, h->next_at);
     json_t *entry = json_object();
     bool whole = entry;
-    for (int k = 0; whole && k < ALL_KEYS; k++) {
+    for (int k = 0; whole && (name = key_name(k, out)); k++) {
         if (k == 1) whole = json_object_set_new(entry, "step", json_integer(step)) == 0;
         if (whole && has >> k & 1)
-            whole =
-                json_object_set_new(entry, key_name(k, name), train_metrics_number(*number++)) == 0;
+            whole = json_object_set_new(entry, name, train_metrics_number(*number++)) == 0;
     }
     if (whole) return entry;
     json_decref(entry);

@@ -10,28 +10,27 @@
 
 #include "base/file.h"
 #include "base/heap.h"
-#include "train/evaluate/rewards.h"
 
-static const char *const columns[] = {
-    "step", "epoch", "loss", "grad_norm", "learning_rate", "tokens_per_second", "tokens",
-    "limit_share", "memory_bytes", "skipped", "seconds", "eval_loss", "eval_perplexity",
-    "loss_scale",
-    /* of classifiers */
-    "eval_accuracy", "eval_f1", "eval_f1_macro", "eval_f1_micro", "eval_matthews_correlation",
-    "eval_precision", "eval_recall", "eval_mse", "eval_pearson", "eval_spearman"};
+static const char *const columns[] = {"step",
+                                      "epoch",
+                                      "loss",
+                                      "grad_norm",
+                                      "learning_rate",
+                                      "tokens_per_second",
+                                      "tokens",
+                                      "limit_share",
+                                      "memory_bytes",
+                                      "skipped",
+                                      "seconds",
+                                      "eval_loss",
+                                      "eval_perplexity",
+                                      "loss_scale"};
 enum { COLUMNS = sizeof columns / sizeof *columns };
 
-/* Those of rewards come last, each also of an evaluation. */
-static int count_columns(const train_metrics *metrics) {
-    return COLUMNS + (metrics->rewarded ? 2 * TRAIN_REWARDS : 0);
-}
-
-static const char *column_name(int column, char out[64]) {
-    int reward = column - COLUMNS;
-    if (reward < 0) return columns[column];
-    snprintf(out, 64, "%s%s", reward < TRAIN_REWARDS ? "" : "eval_",
-             train_reward_names[reward % TRAIN_REWARDS]);
-    return out;
+/* Those of objectives come last; NULL: there is no more. */
+static const char *column_name(const train_metrics *metrics, int column, char out[64]) {
+    if (column < COLUMNS) return columns[column];
+    return train_objective_column(metrics->objective, (size_t)(column - COLUMNS), out);
 }
 
 json_t *train_metrics_number(double value) {
@@ -52,9 +51,10 @@ static sifr_status write_json(train_metrics *metrics, const json_t *record, sifr
 
 static sifr_status write_csv(train_metrics *metrics, const json_t *record, sifr_error *error) {
     errno = 0;
-    for (int c = 0; c < count_columns(metrics); c++) {
-        char name[64];
-        const json_t *value = json_object_get(record, column_name(c, name));
+    char out[64];
+    const char *name;
+    for (int c = 0; (name = column_name(metrics, c, out)); c++) {
+        const json_t *value = json_object_get(record, name);
         if (c) fputc(',', metrics->csv);
         if (json_is_integer(value))
             fprintf(metrics->csv, "%lld", (long long)json_integer_value(value));
@@ -117,12 +117,13 @@ static sifr_status copy_records(train_metrics *metrics, int64_t step, sifr_error
 
 static sifr_status open_anew(train_metrics *metrics, int64_t step, sifr_error *error) {
     char jsonl[BASE_PATH_LENGTH], csv[BASE_PATH_LENGTH];
-    char name[64];
+    char out[64];
+    const char *name;
     errno = 0;
     BASE_TRY(open_beside(metrics->jsonl_path, jsonl, &metrics->jsonl, error));
     BASE_TRY(open_beside(metrics->csv_path, csv, &metrics->csv, error));
-    for (int c = 0; c < count_columns(metrics); c++)
-        fprintf(metrics->csv, "%s%s", c ? "," : "", column_name(c, name));
+    for (int c = 0; (name = column_name(metrics, c, out)); c++)
+        fprintf(metrics->csv, "%s%s", c ? "," : "", name);
     if (fputc('\n', metrics->csv) == EOF || fflush(metrics->csv) != 0)
         return wrong_write(metrics->csv_path, error);
     metrics->csv_bytes = ftell(metrics->csv);
@@ -178,9 +179,9 @@ static sifr_status make_path(const char *output, const char *name, char **out, s
 }
 
 sifr_status train_metrics_open(train_metrics *metrics, const char *output, int64_t step,
-                               bool rewarded, sifr_error *error) {
+                               const train_objective *objective, sifr_error *error) {
     sifr_status status;
-    *metrics = (train_metrics){.pending = json_array(), .rewarded = rewarded};
+    *metrics = (train_metrics){.pending = json_array(), .objective = objective};
     train_history_begin(&metrics->history);
     if (!metrics->pending) return base_fail_alloc(error, 64);
     BASE_TRY_GOTO(status, make_path(output, "metrics.jsonl", &metrics->jsonl_path, error), fail);

@@ -8,6 +8,7 @@
 #include <stdio.h>
 
 #include "base/errors.h"
+#include "train/objective/objectives.h"
 #include "train/report/history.h"
 
 typedef struct train_metrics {
@@ -16,14 +17,15 @@ typedef struct train_metrics {
     train_history history;          /* of the run, including what is before a resume */
     json_t *pending;                /* records that are not in the files; NULL: closed */
     char *jsonl_path, *csv_path;
-    bool rewarded; /* the CSV has the columns of rewards */
-    bool behind;   /* the last write has failed */
+    const train_objective *objective; /* whose columns the CSV has */
+    bool behind;                      /* the last write has failed */
 } train_metrics;
 
 /* Removes incomplete lines and records of steps after `step`, which a run may have written after
- * its last checkpoint. With step 0 both files start empty. `rewarded`: of a run on preferences. */
+ * its last checkpoint. With step 0 both files start empty. The CSV has the
+ * columns of `objective` too (NULL: common ones alone). */
 sifr_status train_metrics_open(train_metrics *metrics, const char *output, int64_t step,
-                               bool rewarded, sifr_error *error) SIFR_MUST_CHECK;
+                               const train_objective *objective, sifr_error *error) SIFR_MUST_CHECK;
 void train_metrics_close(train_metrics *metrics); /* harmless on a zeroed one */
 
 /* Takes ownership of `record`, an object with "step"; the columns of the CSV are a fixed list of

@@ -17,7 +17,7 @@ sifr_status train_monitor_open(train_monitor *monitor, const train_monitor_setti
                                .last_loss = NAN,
                                .memory = base_process_memory()};
     BASE_TRY(train_metrics_open(&monitor->metrics, settings->output, settings->first_step,
-                                settings->rewarded, error));
+                                settings->objective, error));
     monitor->began = monitor->last_record = base_seconds();
     monitor->last_record_step = settings->first_step;
     monitor->last_eval_loss = monitor->metrics.history.last_loss;
@@ -73,8 +73,8 @@ static void format_line(const train_monitor *monitor, int64_t step, double loss,
                         const sifr_step_result *result, double learning_rate, int columns,
                         char *out, size_t size) {
     const train_monitor_settings *s = &monitor->settings;
-    enum { STEP, LOSS, REWARD, RATE, NORM, SCALE, TOKENS, MEMORY, LEFT, PARTS };
-    train_line_part parts[PARTS] = {[STEP].weight = 9, [LOSS].weight = 8,   [REWARD].weight = 8,
+    enum { STEP, LOSS, MEASURE, RATE, NORM, SCALE, TOKENS, MEMORY, LEFT, PARTS };
+    train_line_part parts[PARTS] = {[STEP].weight = 9, [LOSS].weight = 8,   [MEASURE].weight = 8,
                                     [LEFT].weight = 7, [TOKENS].weight = 6, [RATE].weight = 5,
                                     [NORM].weight = 4, [MEMORY].weight = 3, [SCALE].weight = 2};
     char tokens[32], left[32], memory[32];
@@ -85,9 +85,9 @@ static void format_line(const train_monitor *monitor, int64_t step, double loss,
     put(&parts[RATE], "lr %.3g", learning_rate);
     put(&parts[NORM], "norm %.3g", result->gradient_norm);
     if (s->scaled) put(&parts[SCALE], "scale %.6g", result->loss_scale);
-    if (monitor->rewarded)
-        put(&parts[REWARD], "margin %.3g",
-            monitor->rewards.values[TRAIN_REWARD_MARGIN] / (double)monitor->rewarded);
+    if (monitor->measured && s->objective->shown)
+        put(&parts[MEASURE], "%s %.3g", s->objective->shown,
+            monitor->measures[s->objective->shows] / (double)monitor->measured);
     put(&parts[TOKENS], "%s tok/s", tokens);
     put(&parts[MEMORY], "%s", base_format_bytes(monitor->memory, memory));
     put(&parts[LEFT], "%s left", left);
@@ -128,9 +128,10 @@ static json_t *make_record(const train_monitor *monitor, int64_t step, double lo
     bool whole = record && (s->limit <= 0 || add_number(record, "limit_share",
                                                         rate * s->flops_per_token / s->limit));
     whole = whole && (!s->scaled || add_number(record, "loss_scale", result->loss_scale));
-    for (int i = 0; whole && monitor->rewarded && i < TRAIN_REWARDS; i++)
-        whole = add_number(record, train_reward_names[i],
-                           monitor->rewards.values[i] / (double)monitor->rewarded);
+    int measures = monitor->measured ? train_objective_measures(s->objective) : 0;
+    for (int i = 0; whole && i < measures; i++)
+        whole = add_number(record, s->objective->measures[i],
+                           monitor->measures[i] / (double)monitor->measured);
     if (whole) return record;
     json_decref(record);
     return NULL;
@@ -185,16 +186,16 @@ static sifr_status record_step(train_monitor *monitor, int64_t step, const sifr_
     }
     monitor->loss_sum = 0;
     monitor->loss_count = 0;
-    monitor->rewards = (train_rewards){{0}};
-    monitor->rewarded = 0;
+    memset(monitor->measures, 0, sizeof monitor->measures);
+    monitor->measured = 0;
     monitor->last_record = now;
     monitor->last_record_step = step;
     return SIFR_OK;
 }
 
-void train_monitor_rewards(train_monitor *monitor, const train_rewards *rewards) {
-    for (int i = 0; i < TRAIN_REWARDS; i++) monitor->rewards.values[i] += rewards->values[i];
-    monitor->rewarded++;
+void train_monitor_measured(train_monitor *monitor, const double measures[TRAIN_MEASURES]) {
+    for (int i = 0; i < TRAIN_MEASURES; i++) monitor->measures[i] += measures[i];
+    monitor->measured++;
 }
 
 sifr_status train_monitor_step(train_monitor *monitor, int64_t step, const sifr_step_result *result,

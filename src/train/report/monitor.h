@@ -8,7 +8,7 @@
 #include "data/epochs.h"
 #include "sifr/engine.h"
 #include "train/evaluate/evaluate.h"
-#include "train/evaluate/rewards.h"
+#include "train/objective/objectives.h"
 #include "train/report/callbacks.h"
 #include "train/report/metrics.h"
 
@@ -21,10 +21,10 @@ typedef struct train_monitor_settings {
     int64_t log_every; /* steps between records */
     int64_t
         print_every; /* steps between progress lines; 0: with the records, at most one a second */
-    double flops_per_token; /* the field's own count */
-    double limit;           /* the machine's limit in operations a second; 0: not known */
-    bool scaled;            /* in fp16: the loss scale is shown */
-    bool rewarded;          /* of preferences: records have rewards */
+    double flops_per_token;           /* the field's own count */
+    double limit;                     /* the machine's limit in operations a second; 0: not known */
+    bool scaled;                      /* in fp16: the loss scale is shown */
+    const train_objective *objective; /* whose measures records have */
 } train_monitor_settings;
 
 typedef struct train_monitor {
@@ -35,14 +35,14 @@ typedef struct train_monitor {
     double step_seconds; /* seconds of a step, smoothed, for the time left */
     double loss_sum;     /* since the last record */
     int64_t loss_count;
-    train_rewards rewards; /* likewise, of preferences; sums over steps */
-    int64_t rewarded;      /* steps in them */
-    int64_t skipped;       /* in all */
-    double last_loss;      /* of the last record */
-    double last_eval_loss; /* NaN: none yet */
-    uint64_t memory;       /* bytes, measured at the last record */
-    uint64_t shared;       /* of them, through windows */
-    uint64_t largest_own;  /* of all looks: the others */
+    double measures[TRAIN_MEASURES]; /* likewise, of the objective; sums over steps */
+    int64_t measured;                /* steps in them */
+    int64_t skipped;                 /* in all */
+    double last_loss;                /* of the last record */
+    double last_eval_loss;           /* NaN: none yet */
+    uint64_t memory;                 /* bytes, measured at the last record */
+    uint64_t shared;                 /* of them, through windows */
+    uint64_t largest_own;            /* of all looks: the others */
 } train_monitor;
 
 /* Opens the monitor of a rank that only measures its memory. */
@@ -53,8 +53,8 @@ sifr_status train_monitor_open(train_monitor *monitor, const train_monitor_setti
                                const json_t *state, sifr_error *error) SIFR_MUST_CHECK;
 void train_monitor_close(train_monitor *monitor); /* harmless on a zeroed one */
 
-/* What the pairs of the step came to that is reported next. */
-void train_monitor_rewards(train_monitor *monitor, const train_rewards *rewards);
+/* What the objective has measured of the step that is reported next. */
+void train_monitor_measured(train_monitor *monitor, const double measures[TRAIN_MEASURES]);
 
 /* Reports that step `step` (from 1) is done and took `seconds`. */
 sifr_status train_monitor_step(train_monitor *monitor, int64_t step, const sifr_step_result *result,
