@@ -154,3 +154,10 @@ const char *base_nearest(const char *name, const char *const *candidates, size_t
     }
     return best;
 }
+
+bool base_find_word(const char *const *words, size_t count, const char *word, int *out) {
+    *out = 0;
+    for (size_t i = 0; word && i < count; i++)
+        if (strcasecmp(words[i], word) == 0) return *out = (int)i, true;
+    return !word;
+}

@@ -2,6 +2,7 @@
 #ifndef BASE_TEXT_H
 #define BASE_TEXT_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -23,6 +24,9 @@ sifr_status base_parse_double(const char *text, const char *what, double *out,
 char *base_format_bytes(uint64_t bytes, char out[32]);
 /* Writes "1,234,567"; returns `out`. */
 char *base_format_count(int64_t count, char out[32]);
+/* Which of `count` words `word` is, letters of any case: its index in *out. NULL is the first. */
+bool base_find_word(const char *const *words, size_t count, const char *word, int *out);
+
 /* Writes "1 document", "2,000 documents" of the word `document`; returns `out`. */
 char *base_format_counted(int64_t count, const char *word, char out[80]);
 

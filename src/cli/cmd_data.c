@@ -13,7 +13,6 @@
 #include "cli/row_options.h"
 #include "text/tokenizer/tokenizer.h"
 #include "text/tokenizer/tokenizer_unicode.h"
-#include "train/objective/objectives.h"
 #include "train/prepare/run_settings.h"
 #include "train/prepare/run_task.h"
 
@@ -244,7 +243,6 @@ static sifr_status open_rows(inspect_command *command, int64_t *length, data_cha
                                  .vocab_size = model.vocab_size,
                                  .length = *length,
                                  .separator = separator,
-                                 .mask = (data_chat_mask)config->train_on,
                                  .eot_tokens = config->eot_tokens,
                                  .template = train_chat_template(config, template),
                                  .asked = train_chat_template_key(config),
@@ -252,12 +250,11 @@ static sifr_status open_rows(inspect_command *command, int64_t *length, data_cha
                                  .special = !config->no_special_tokens,
                                  .whole = true,
                                  .skip_bad_rows = config->skip_bad_rows,
-                                 .joint = (data_chat_joint)config->joint,
                                  .max_rows = config->max_samples,
                                  .drop_long = config->drop_long,
                                  .log = &log};
-    train_objective_form(config, &options);
-    sifr_status status = data_chat_open(&options, out, error);
+    sifr_status status = train_chat_choices(config, &options, error);
+    if (status == SIFR_OK) status = data_chat_open(&options, out, error);
     free(sources);
     if (status == SIFR_OK && config->joint) status = data_chat_join(*out, error);
     if (status == SIFR_OK) cli_notes_show(&notes);

@@ -24,46 +24,11 @@
 #include "sifr/objective.h"
 #include "sifr/settings.h"
 
-/* The order of each enum is the order of the spellings in the table. */
+/* The order of each enum is the order of the spellings in the table. Other choices are handed on by
+ * their words, as the table spells them, to the room that knows what they mean; NULL is always the
+ * first word. */
 /* tile_tokens is a multiple of this. A device may want a multiple of more: its plans say so. */
 enum { CONFIG_TOKEN_CHUNK = 1024 };
-
-/* "auto" of both: what the model folder says. */
-typedef enum config_task {
-    CONFIG_TASK_AUTO,
-    CONFIG_CAUSAL_LM,
-    CONFIG_MASKED_LM,
-    CONFIG_SEQUENCE_CLASSIFICATION,
-    CONFIG_TOKEN_CLASSIFICATION
-} config_task;
-typedef enum config_problem {
-    CONFIG_PROBLEM_AUTO,
-    CONFIG_SINGLE_LABEL,
-    CONFIG_MULTI_LABEL,
-    CONFIG_REGRESSION
-} config_problem;
-
-/* What rows to fine-tune on are; auto: found by their fields. */
-typedef enum config_row_type {
-    CONFIG_ROWS_AUTO,
-    CONFIG_ROWS_MESSAGES,
-    CONFIG_ROWS_SHAREGPT,
-    CONFIG_ROWS_ALPACA,
-    CONFIG_ROWS_PROMPT_COMPLETION,
-    CONFIG_ROWS_TEXT,
-    CONFIG_ROWS_PREFERENCE
-} config_row_type;
-typedef enum config_train_on {
-    CONFIG_TRAIN_ON_ASSISTANT,
-    CONFIG_TRAIN_ON_LAST,
-    CONFIG_TRAIN_ON_ALL,
-    CONFIG_TRAIN_ON_COMPLETION,
-    CONFIG_TRAIN_ON_ASSISTANT_ONLY,
-    CONFIG_TRAIN_ON_ASSISTANT_TURNS
-} config_train_on;
-
-/* What is put between texts that are joined; in the order of data_chat_joint. */
-typedef enum config_joint { CONFIG_JOIN_NONE, CONFIG_JOIN_EOS, CONFIG_JOIN_PLAIN } config_joint;
 
 /* The reference is a file, NULL: the model at its start. */
 typedef struct config_preference {
@@ -79,25 +44,17 @@ typedef struct config_distill {
     double temperature, weight;
 } config_distill;
 
-/* Which ends of turns are learned; in the order of data_chat_ends. */
-typedef enum config_ends {
-    CONFIG_ENDS_TURN,
-    CONFIG_ENDS_ALL,
-    CONFIG_ENDS_LAST,
-    CONFIG_ENDS_NONE
-} config_ends;
-
 /* Whose turns are learned, in place of train_on. */
 typedef struct config_turns {
     bool given;          /* else nothing of this counts */
     const json_t *roles; /* a list of names; NULL: the assistant, or with train_on all every role */
-    config_ends eos, eot;
+    const char *eos, *eot; /* which ends of turns are learned: words */
 } config_turns;
 
 /* A source of rows. */
 typedef struct config_source {
     const char *path;
-    config_row_type type;
+    const char *type;     /* a word of data_type; NULL: auto */
     double weight;        /* above 0 */
     const json_t *fields; /* {"prompt": "question"}: sifr's names of fields, with the file's; NULL:
                              none */
@@ -159,17 +116,17 @@ typedef struct sifr_config {
     size_t data_count;
     const config_source *dataset; /* NULL: not given; else data_count sources, whose paths are in
                                      `data` */
-    config_row_type data_type;
+    const char *data_type;
     const json_t *data_fields;   /* as a source's fields, of data and eval_data; NULL: none */
     const json_t *ignore_fields; /* a list of names, of all rows; NULL: none */
     const char *chat_template;   /* in place of the folder's; NULL: not given */
     const json_t *chat_template_kwargs; /* variables of the chat template; NULL: not given */
-    config_train_on train_on;
+    const char *train_on;
     config_turns turns;       /* of the data that are not of `dataset` */
     const json_t *eot_tokens; /* texts of tokens that end turns; NULL: not given */
     bool packing, group_by_length;
-    config_joint joint; /* of rows of text */
-    bool drop_last;     /* of rows */
+    const char *joint; /* of rows of text */
+    bool drop_last;    /* of rows */
     bool skip_bad_rows;
     int64_t max_samples;       /* of each source; 0: all */
     bool drop_long;            /* rows longer than seq_length, instead of cutting them */
@@ -181,8 +138,7 @@ typedef struct sifr_config {
                                    not given */
     const char *adapter;        /* folder of an adapter to go on from */
     bool no_special_tokens;
-    config_task task;
-    config_problem problem_type;
+    const char *task, *problem_type;
     const char *const *labels; /* label_count names; 0: those of the folder or of the data */
     size_t label_count;
     bool new_head;

@@ -4,11 +4,11 @@
 
 #define OF(text) "{\"sifr\": " text "}"
 
-static void check(const config_turns *turns, size_t roles, config_ends eos, config_ends eot) {
+static void check(const config_turns *turns, size_t roles, const char *eos, const char *eot) {
     assert_true(turns->given);
     assert_int_equal(json_array_size(turns->roles), roles);
-    assert_int_equal(turns->eos, eos);
-    assert_int_equal(turns->eot, eot);
+    assert_string_equal(turns->eos ? turns->eos : "turn", eos);
+    assert_string_equal(turns->eot ? turns->eot : "turn", eot);
 }
 
 static void nothing_is_asked_for(void **state) {
@@ -25,16 +25,16 @@ static void of_a_run(void **state) {
     config_case *c = config_case_text(OF("{\"roles_to_train\": [\"user\", \"assistant\"], "
                                          "\"eot_tokens\": [\"<|im_end|>\"]}"));
     assert_int_equal(c->status, SIFR_OK);
-    check(&c->config.turns, 2, CONFIG_ENDS_TURN, CONFIG_ENDS_TURN);
+    check(&c->config.turns, 2, "turn", "turn");
     assert_int_equal(json_array_size(c->config.eot_tokens), 1);
     config_case_free(c);
     /* What ends turns is as what ends texts, unless it is said. */
     c = config_case_flags("{}", 1, "train-on-eos", "last", NULL);
-    check(&c->config.turns, 0, CONFIG_ENDS_LAST, CONFIG_ENDS_LAST);
+    check(&c->config.turns, 0, "last", "last");
     config_case_free(c);
     c = config_case_flags("{}", 1, "train-on-eos", "none", "train-on-eot", "all", "roles-to-train",
                           "user", NULL);
-    check(&c->config.turns, 1, CONFIG_ENDS_NONE, CONFIG_ENDS_ALL);
+    check(&c->config.turns, 1, "none", "all");
     config_case_free(c);
 }
 
@@ -46,12 +46,12 @@ static void of_sources(void **state) {
            "\"roles_to_train\": [], \"train_on_eos\": \"all\"}, {\"path\": \"d.jsonl\", "
            "\"train_on_eot\": \"none\"}]}"));
     assert_int_equal(c->status, SIFR_OK);
-    check(&c->config.dataset[0].turns, 0, CONFIG_ENDS_LAST, CONFIG_ENDS_LAST);
+    check(&c->config.dataset[0].turns, 0, "last", "last");
     assert_null(c->config.dataset[0].turns.roles);
-    check(&c->config.dataset[1].turns, 1, CONFIG_ENDS_LAST, CONFIG_ENDS_LAST);
-    check(&c->config.dataset[2].turns, 0, CONFIG_ENDS_ALL, CONFIG_ENDS_ALL);
+    check(&c->config.dataset[1].turns, 1, "last", "last");
+    check(&c->config.dataset[2].turns, 0, "all", "all");
     assert_non_null(c->config.dataset[2].turns.roles);
-    check(&c->config.dataset[3].turns, 0, CONFIG_ENDS_LAST, CONFIG_ENDS_NONE);
+    check(&c->config.dataset[3].turns, 0, "last", "none");
     config_case_free(c);
 }
 

@@ -106,16 +106,15 @@ static json_t *paths_of(const sifr_config *c, json_t *names) {
 
 /* Of each source of messages its roles and the ends of its turns; as null: none is asked for. */
 static json_t *turns_of(const sifr_config *c) {
-    static const char *const ends[] = {"turn", "all", "last", "none"};
     json_t *out = json_array();
     for (size_t i = 0; c->dataset && i < c->data_count; i++) {
         const config_turns *turns = &c->dataset[i].turns;
-        bool messages = c->dataset[i].type == CONFIG_ROWS_MESSAGES ||
-                        c->dataset[i].type == CONFIG_ROWS_SHAREGPT;
+        const char *type = c->dataset[i].type;
+        bool messages = type && (strcmp(type, "messages") == 0 || strcmp(type, "sharegpt") == 0);
         if (!turns->given || !messages) continue;
         json_t *roles = turns->roles ? json_incref((json_t *)(uintptr_t)turns->roles) : json_null();
-        json_array_append_new(out,
-                              json_pack("[o, s, s]", roles, ends[turns->eos], ends[turns->eot]));
+        json_array_append_new(out, json_pack("[o, s, s]", roles, turns->eos ? turns->eos : "turn",
+                                             turns->eot ? turns->eot : "turn"));
     }
     if (json_array_size(out)) return out;
     json_decref(out);
@@ -123,8 +122,6 @@ static json_t *turns_of(const sifr_config *c) {
 }
 
 static json_t *list_training(const sifr_config *c, json_t *names, int64_t total) {
-    static const char *const parts[] = {"assistant",  "last",           "all",
-                                        "completion", "assistant_only", "assistant_turns"};
     static const char *const losses[] = {"next", "sigmoid", "hinge", "ipo", "orpo"};
     const sifr_optimizer *o = &c->step.optimizer;
     bool pairs = c->preference.loss != SIFR_PREFERENCE_NONE;
@@ -136,7 +133,7 @@ static json_t *list_training(const sifr_config *c, json_t *names, int64_t total)
     put(out, "held_out", json_real(c->validation_split));
     put(out, "packing", json_boolean(c->packing));
     put(out, "by_length", json_boolean(c->group_by_length));
-    put(out, "labels", json_string(parts[c->train_on]));
+    put(out, "labels", json_string(c->train_on ? c->train_on : "assistant"));
     put(out, "turns", turns_of(c));
     put(out, "length", c->step.seq_length ? json_integer(c->step.seq_length) : json_null());
     put(out, "micro", json_integer(c->step.micro_batch_size / (pairs ? 2 : 1)));

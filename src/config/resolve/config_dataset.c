@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 #include "base/heap.h"
 #include "base/text.h"
@@ -128,11 +129,21 @@ static sifr_status fill_formats(const sifr_config *config, const json_t *item, s
                          &out->no_input_format, error));
     BASE_TRY(
         fill_format(config, item, index, "system_format", "system", &out->system_format, error));
-    if (out->format && out->type != CONFIG_ROWS_ALPACA)
+    if (out->format && (!out->type || strcasecmp(out->type, "alpaca") != 0))
         return wrong(config, index, "type", "alpaca, where a format is given", error);
     if (!out->format && (out->no_input_format || out->system_format))
         return wrong(config, index, "format", "given with no_input_format or system_format", error);
     return SIFR_OK;
+}
+
+/* "one of messages, …, auto", of "auto|messages|…". */
+static const char *list_types(const char *choices, char out[200]) {
+    const char *rest = strchr(choices, '|') + 1;
+    size_t used = (size_t)snprintf(out, 200, "one of ");
+    for (const char *c = rest; *c && used < 180; c++)
+        used += (size_t)snprintf(out + used, 200 - used, *c == '|' ? ", " : "%c", *c);
+    snprintf(out + used, 200 - used, ", %.*s", (int)(rest - 1 - choices), choices);
+    return out;
 }
 
 static sifr_status fill_source(const sifr_config *config, const json_t *item, size_t index,
@@ -142,8 +153,8 @@ static sifr_status fill_source(const sifr_config *config, const json_t *item, si
     const json_t *weight = json_object_get(item, "weight");
     const json_t *fields = json_object_get(item, "fields");
     const json_t *ignored = json_object_get(item, "ignore_fields");
-    int choice = (int)config->data_type;
-    char where[300], source[330];
+    int choice = 0;
+    char where[300], source[330], known[200];
     if (!json_is_object(item))
         return wrong(config, index, "", "an object {\"path\", \"type\", \"weight\"}", error);
     BASE_TRY(check_members(config, item, index, error));
@@ -151,16 +162,16 @@ static sifr_status fill_source(const sifr_config *config, const json_t *item, si
         return wrong(config, index, "path", "a file or a glob of files", error);
     if (type && (!json_is_string(type) ||
                  !config_key_has_word(types->choices, json_string_value(type), &choice, NULL)))
-        return wrong(config, index, "type",
-                     "one of messages, sharegpt, alpaca, prompt_completion, text, preference, auto",
-                     error);
+        return wrong(config, index, "type", list_types(types->choices, known), error);
     double number = weight ? json_number_value(weight) : 1;
     if (weight && (!json_is_number(weight) || !isfinite(number) || number <= 0 || number > 1e6))
         return wrong(config, index, "weight", "a number above 0, at most 1000000", error);
     BASE_TRY(check_fields(config, fields, index, error));
     BASE_TRY(check_ignored(config, ignored, index, error));
     *out = (config_source){.path = json_string_value(path),
-                           .type = (config_row_type)choice,
+                           .type = !type    ? config->data_type
+                                   : choice ? json_string_value(type)
+                                            : NULL,
                            .weight = number,
                            .fields = fields,
                            .ignore_fields = ignored};

@@ -244,7 +244,11 @@ static sifr_status config_fill_field(sifr_config *config, const config_key *key,
         break;
     case CONFIG_CHOICE:
         config_key_has_word(key->choices, text, &choice, NULL);
-        memcpy(field, &choice, sizeof choice);
+        if (!choice) text = NULL;
+        if (key->size == sizeof text)
+            memcpy(field, &text, sizeof text);
+        else
+            memcpy(field, &choice, sizeof choice);
         break;
     case CONFIG_SECTION:
     case CONFIG_TEXTS:

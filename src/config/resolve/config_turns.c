@@ -1,6 +1,8 @@
 /* Whose turns are learned: roles_to_train, train_on_eos and train_on_eot, of all rows of messages
  * and of single sources. */
 #include <stdio.h>
+#include <string.h>
+#include <strings.h>
 
 #include "config/config_private.h"
 
@@ -52,7 +54,7 @@ static sifr_status read_roles(const turn_keys *k, config_turns *out, sifr_error 
 }
 
 static sifr_status read_ends(const turn_keys *k, const char *key, config_turns *turns,
-                             config_ends *out, sifr_error *error) {
+                             const char **out, sifr_error *error) {
     const char *choices = config_key_find("sifr.train_on_eos", NULL)->choices;
     const json_t *value = value_of(k, key);
     char where[400];
@@ -62,33 +64,36 @@ static sifr_status read_ends(const turn_keys *k, const char *key, config_turns *
         !config_key_has_word(choices, json_string_value(value), &choice, NULL))
         return base_fail(error, SIFR_USAGE, "%s must be one of %s", name_key(k, key, where),
                          choices);
-    *out = (config_ends)choice;
+    *out = choice ? json_string_value(value) : NULL;
     turns->given = true;
     return SIFR_OK;
 }
 
 /* Only with some values of train_on. */
 static sifr_status check_parts(const turn_keys *k, const config_turns *turns, sifr_error *error) {
-    static const char *const parts[] = {"assistant",  "last",           "all",
-                                        "completion", "assistant_only", "assistant_turns"};
-    config_train_on part = k->config->train_on;
+    const char *part = k->config->train_on;
+    bool all = part && strcmp(part, "all") == 0;
     const char *key = turns->roles ? "roles_to_train" : "train_on_eos";
     char where[400];
     if (!turns->given) return SIFR_OK;
-    if (part == CONFIG_TRAIN_ON_ALL && turns->roles)
+    if (all && turns->roles)
         return base_fail(error, SIFR_USAGE,
                          "%s: with train_on all every role is learned; leave one of them out",
                          name_key(k, key, where));
-    if (part == CONFIG_TRAIN_ON_ALL || part == CONFIG_TRAIN_ON_ASSISTANT) return SIFR_OK;
+    if (all || !part) return SIFR_OK;
     return base_fail(error, SIFR_USAGE,
                      "%s: it says what of messages is learned, and so does train_on %s; leave one "
                      "of them out",
-                     name_key(k, key, where), parts[part]);
+                     name_key(k, key, where), part);
+}
+
+static bool is_same(const char *a, const char *b) {
+    return a == b || (a && b && strcasecmp(a, b) == 0);
 }
 
 /* What is given, over what stands in *out. */
 static sifr_status read_turns(const turn_keys *k, config_turns *out, sifr_error *error) {
-    bool same = out->eos == out->eot;
+    bool same = is_same(out->eos, out->eot);
     BASE_TRY(read_roles(k, out, error));
     BASE_TRY(read_ends(k, "train_on_eos", out, &out->eos, error));
     if (same) out->eot = out->eos;

@@ -3,7 +3,17 @@
 #include <string.h>
 
 #include "base/heap.h"
+#include "base/text.h"
 #include "data/chat/chat_rows_internal.h"
+
+bool data_chat_joint_find(const char *word, data_chat_joint *out) {
+    static const char *const words[] = {
+        [DATA_JOIN_NONE] = "none", [DATA_JOIN_EOS] = "eos", [DATA_JOIN_PLAIN] = "plain"};
+    int found;
+    bool known = base_find_word(words, sizeof words / sizeof *words, word, &found);
+    *out = (data_chat_joint)found;
+    return known;
+}
 
 /* So many rows at a time are joined, and what fills no sequence is left out each time:
  * LLaMA-Factory and run_clm.py do so, by the batches of datasets' map, so that there are as many

@@ -4,6 +4,20 @@
 #include <string.h>
 
 #include "base/heap.h"
+#include "base/text.h"
+
+bool data_chat_mask_find(const char *word, data_chat_mask *out) {
+    static const char *const words[] = {[DATA_ON_ASSISTANT] = "assistant",
+                                        [DATA_ON_LAST] = "last",
+                                        [DATA_ON_ALL] = "all",
+                                        [DATA_ON_COMPLETION] = "completion",
+                                        [DATA_ON_ASSISTANT_ONLY] = "assistant_only",
+                                        [DATA_ON_ASSISTANT_TURNS] = "assistant_turns"};
+    int found;
+    bool known = base_find_word(words, sizeof words / sizeof *words, word, &found);
+    *out = (data_chat_mask)found;
+    return known;
+}
 
 /* 26 July 2024, a Friday: the date that Llama's templates take where there is no clock. */
 static const struct tm day = {

@@ -24,6 +24,8 @@ typedef enum data_chat_mask {
     DATA_ON_ASSISTANT_ONLY,
     DATA_ON_ASSISTANT_TURNS
 } data_chat_mask;
+/* By its word in the config, letters of any case; NULL: the first. */
+bool data_chat_mask_find(const char *word, data_chat_mask *out);
 
 typedef struct data_chat_templates {
     bool there;                      /* the folder has any */

@@ -32,6 +32,7 @@ typedef enum data_chat_joint {
     DATA_JOIN_EOS,  /* the end-of-text token alone, and a BOS in place of each sequence's first */
     DATA_JOIN_PLAIN /* the tokenizer's special tokens, and no others */
 } data_chat_joint;
+bool data_chat_joint_find(const char *word, data_chat_joint *out); /* as data_chat_mask_find */
 
 typedef struct data_chat_options {
     const data_chat_source *sources;

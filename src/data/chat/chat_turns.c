@@ -5,7 +5,19 @@
 #include <string.h>
 
 #include "base/heap.h"
+#include "base/text.h"
 #include "data/chat/chat_align.h"
+
+bool data_chat_ends_find(const char *word, data_chat_ends *out) {
+    static const char *const words[] = {[DATA_ENDS_TURN] = "turn",
+                                        [DATA_ENDS_ALL] = "all",
+                                        [DATA_ENDS_LAST] = "last",
+                                        [DATA_ENDS_NONE] = "none"};
+    int found;
+    bool known = base_find_word(words, sizeof words / sizeof *words, word, &found);
+    *out = (data_chat_ends)found;
+    return known;
+}
 
 /* --- tokens that end turns --- */
 

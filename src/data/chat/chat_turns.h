@@ -18,6 +18,7 @@ typedef enum data_chat_ends {
     DATA_ENDS_LAST, /* the last one that is found */
     DATA_ENDS_NONE
 } data_chat_ends;
+bool data_chat_ends_find(const char *word, data_chat_ends *out); /* as data_chat_mask_find */
 
 typedef struct data_chat_turns {
     bool asked;          /* else nothing of this acts */

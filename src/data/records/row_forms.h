@@ -67,6 +67,7 @@ typedef struct data_form {
 
 /* "messages", "sharegpt" … */
 const char *data_row_type_name(data_row_type type);
+bool data_row_type_find(const char *name, data_row_type *out);
 
 /* Row `index` of the table; NULL behind the last. */
 const data_form *data_form_at(size_t index);

@@ -4,6 +4,7 @@
 #include <strings.h>
 
 #include "base/json.h"
+#include "base/text.h"
 #include "data/records/row_forms.h"
 
 static const char *const type_names[DATA_ROW_TYPES] = {
@@ -14,6 +15,13 @@ static const char *const type_names[DATA_ROW_TYPES] = {
 
 const char *data_row_type_name(data_row_type type) {
     return type_names[type];
+}
+
+bool data_row_type_find(const char *name, data_row_type *out) {
+    int found;
+    bool known = base_find_word(type_names, DATA_ROW_TYPES, name, &found);
+    *out = (data_row_type)found;
+    return known;
 }
 
 /* --- fields --- */

@@ -22,15 +22,14 @@ static sifr_status check(const sifr_config *config, sifr_error *error) {
         return base_fail(error, SIFR_USAGE,
                          "packing: each answer of a preference takes a sequence of its own; leave "
                          "it out");
-    if (config->train_on == CONFIG_TRAIN_ON_ALL)
+    if (config->train_on && strcmp(config->train_on, "all") == 0)
         return base_fail(error, SIFR_USAGE,
                          "train_on all: of preferences the answers are compared, not their "
                          "prompts; leave it out");
-    if (config->train_on >= CONFIG_TRAIN_ON_ASSISTANT_ONLY)
+    if (config->train_on && strncmp(config->train_on, "assistant_", 10) == 0)
         return base_fail(error, SIFR_USAGE,
                          "train_on %s: of preferences whole answers are compared; leave it out",
-                         config->train_on == CONFIG_TRAIN_ON_ASSISTANT_ONLY ? "assistant_only"
-                                                                            : "assistant_turns");
+                         config->train_on);
     if (config->turns.given)
         return base_fail(error, SIFR_USAGE,
                          "%s: of preferences whole answers are compared; leave it out",

@@ -16,28 +16,42 @@
 #include "model/quantization.h"
 #include "train/objective/objectives.h"
 
-_Static_assert((int)CONFIG_CAUSAL_LM == (int)MODEL_NEXT_TOKEN + 1 &&
-                   (int)CONFIG_TOKEN_CLASSIFICATION == (int)MODEL_TOKEN_CLASSES + 1 &&
-                   (int)CONFIG_SINGLE_LABEL == (int)MODEL_SINGLE_LABEL + 1 &&
-                   (int)CONFIG_REGRESSION == (int)MODEL_REGRESSION + 1,
-               "the config counts tasks and problems from auto");
+/* Of a word that the key's row has, and the room that it is for does not. */
+static sifr_status unknown(const char *key, const char *word, sifr_error *error) {
+    return base_fail(error, SIFR_USAGE, "%s: \"%s\" is not supported yet; leave it out", key, word);
+}
 
 data_label_columns train_config_columns(const sifr_config *config) {
     return (data_label_columns){config->text_column, config->pair_column, config->label_column};
 }
 
+/* The task and the problem that the config names. */
+static sifr_status choose_task(const sifr_config *config, model_choice *out, sifr_error *error) {
+    out->has_task = config->task != NULL;
+    out->has_problem = config->problem_type != NULL;
+    if (out->has_task && !model_task_find(config->task, &out->task))
+        return unknown("sifr.task", config->task, error);
+    if (out->has_problem && !model_problem_find(config->problem_type, &out->problem))
+        return unknown("sifr.problem_type", config->problem_type, error);
+    return SIFR_OK;
+}
+
+static bool is_regression(const model_choice *choice) {
+    return choice->has_problem && choice->problem == MODEL_REGRESSION;
+}
+
 /* Finds the labels of the data where a head is made for them. Of a regression there are none. */
-static sifr_status find_names(const sifr_config *config, model_labels *out, sifr_error *error) {
+static sifr_status find_names(const sifr_config *config, const model_choice *choice,
+                              model_labels *out, sifr_error *error) {
     data_label_columns columns = train_config_columns(config);
     model_config folder;
     BASE_TRY(model_config_load(config->model, &folder, error));
-    model_task task = config->task ? (model_task)(config->task - 1) : folder.task;
+    model_task task = choice->has_task ? choice->task : folder.task;
     bool made = config->new_head || task != folder.task;
-    if (!made || !model_task_labelled(task) || config->label_count ||
-        config->problem_type == CONFIG_REGRESSION)
+    if (!made || !model_task_labelled(task) || config->label_count || is_regression(choice))
         return SIFR_OK;
-    return data_label_names(config->data, config->data_count, task,
-                            config->problem_type == CONFIG_MULTI_LABEL, &columns, out, error);
+    bool several = choice->has_problem && choice->problem == MODEL_MULTI_LABEL;
+    return data_label_names(config->data, config->data_count, task, several, &columns, out, error);
 }
 
 sifr_status train_take_base(sifr_config *config, int64_t world_size, sifr_error *error) {
@@ -112,13 +126,10 @@ sifr_status train_check_adapters(const sifr_config *config, sifr_error *error) {
 
 static sifr_status choose(const sifr_config *config, const model_lora *lora, model_choice *out,
                           sifr_error *error) {
-    *out = (model_choice){.has_task = config->task != CONFIG_TASK_AUTO,
-                          .has_problem = config->problem_type != CONFIG_PROBLEM_AUTO,
-                          .packed = config->packing,
+    *out = (model_choice){.packed = config->packing,
                           .lora = lora->json ? lora : NULL,
                           .undropped = train_objective_undropped(config)};
-    if (out->has_task) out->task = (model_task)(config->task - 1);
-    if (out->has_problem) out->problem = (model_problem)(config->problem_type - 1);
+    BASE_TRY(choose_task(config, out, error));
     BASE_TRY(read_coding(config, lora, &out->coding, error));
     return train_objective_choose(config, &out->objective, error);
 }
@@ -129,13 +140,11 @@ sifr_status train_read_model_config(const sifr_config *config, const model_lora 
     model_choice choice;
     BASE_TRY(choose(config, lora, &choice, error));
     choice.num_labels = (int64_t)config->label_count;
-    if (config->data_count) BASE_TRY(find_names(config, &found, error));
+    if (config->data_count) BASE_TRY(find_names(config, &choice, &found, error));
     if (found.count) choice.num_labels = found.count;
     model_labels_free(&found);
     BASE_TRY(model_config_load_as(config->model, &choice, out, error));
-    if (choice.num_labels || config->problem_type != CONFIG_REGRESSION ||
-        out->task == out->own_task)
-        return SIFR_OK;
+    if (choice.num_labels || !is_regression(&choice) || out->task == out->own_task) return SIFR_OK;
     choice.num_labels = 1; /* a number a row */
     return model_config_load_as(config->model, &choice, out, error);
 }
@@ -145,7 +154,7 @@ sifr_status train_open_folder(const sifr_config *config, const model_lora *lora,
     model_labels labels = {0}, found = {0};
     engine_folder_options options = {.new_head = config->new_head, .adapter = config->adapter};
     BASE_TRY(choose(config, lora, &options.choice, error));
-    sifr_status status = find_names(config, &found, error);
+    sifr_status status = find_names(config, &options.choice, &found, error);
     if (status == SIFR_OK && config->label_count)
         status =
             data_label_names_listed(config->labels, config->label_count, "labels", &labels, error);
@@ -239,38 +248,32 @@ sifr_status train_check_packing(const sifr_config *config, const model_config *m
                      packing ? "pack" : "group", packing ? "packing" : "it");
 }
 
-_Static_assert((int)CONFIG_TRAIN_ON_LAST == (int)DATA_ON_LAST &&
-                   (int)CONFIG_TRAIN_ON_ALL == (int)DATA_ON_ALL &&
-                   (int)CONFIG_TRAIN_ON_ASSISTANT_TURNS == (int)DATA_ON_ASSISTANT_TURNS,
-               "the config's parts are those of the data");
-
-_Static_assert((int)CONFIG_JOIN_EOS == (int)DATA_JOIN_EOS &&
-                   (int)CONFIG_JOIN_PLAIN == (int)DATA_JOIN_PLAIN,
-               "the config's joints are those of the data");
-
-static data_row_type row_type(config_row_type type) {
-    static const data_row_type types[] = {[CONFIG_ROWS_AUTO] = DATA_ROW_TEXT,
-                                          [CONFIG_ROWS_MESSAGES] = DATA_ROW_MESSAGES,
-                                          [CONFIG_ROWS_SHAREGPT] = DATA_ROW_SHAREGPT,
-                                          [CONFIG_ROWS_ALPACA] = DATA_ROW_ALPACA,
-                                          [CONFIG_ROWS_PROMPT_COMPLETION] =
-                                              DATA_ROW_PROMPT_COMPLETION,
-                                          [CONFIG_ROWS_TEXT] = DATA_ROW_TEXT,
-                                          [CONFIG_ROWS_PREFERENCE] = DATA_ROW_PREFERENCE};
-    return types[type];
+static sifr_status read_turns(const sifr_config *config, const config_turns *turns,
+                              data_chat_turns *out, sifr_error *error) {
+    data_chat_mask mask;
+    *out = (data_chat_turns){.asked = turns->given, .roles = turns->roles};
+    if (!data_chat_mask_find(config->train_on, &mask))
+        return unknown("sifr.train_on", config->train_on, error);
+    if (!data_chat_ends_find(turns->eos, &out->eos))
+        return unknown("train_on_eos", turns->eos, error);
+    if (!data_chat_ends_find(turns->eot, &out->eot))
+        return unknown("train_on_eot", turns->eot, error);
+    out->every = mask == DATA_ON_ALL;
+    return SIFR_OK;
 }
 
-_Static_assert((int)CONFIG_ENDS_ALL == (int)DATA_ENDS_ALL &&
-                   (int)CONFIG_ENDS_LAST == (int)DATA_ENDS_LAST &&
-                   (int)CONFIG_ENDS_NONE == (int)DATA_ENDS_NONE,
-               "the config's ends are those of the data");
-
-static data_chat_turns turns_of(const sifr_config *config, const config_turns *turns) {
-    return (data_chat_turns){.asked = turns->given,
-                             .roles = turns->roles,
-                             .every = config->train_on == CONFIG_TRAIN_ON_ALL,
-                             .eos = (data_chat_ends)turns->eos,
-                             .eot = (data_chat_ends)turns->eot};
+static sifr_status read_source(const sifr_config *config, const config_source *source,
+                               const char *path, data_chat_source *out, sifr_error *error) {
+    *out = (data_chat_source){
+        .path = path,
+        .typed = source->type != NULL,
+        .weight = source->weight,
+        .fields = source->fields,
+        .ignored = {source->ignore_fields, config->ignore_fields},
+        .format = {source->format, source->no_input_format, source->system_format}};
+    if (!data_row_type_find(source->type, &out->type))
+        return unknown("sifr.data_type", source->type, error);
+    return read_turns(config, &source->turns, &out->turns, error);
 }
 
 sifr_status train_chat_sources_make(const sifr_config *config, const char *const *paths,
@@ -282,18 +285,23 @@ sifr_status train_chat_sources_make(const sifr_config *config, const char *const
                            .fields = config->data_fields,
                            .turns = config->turns};
     BASE_TRY(base_alloc(count, sizeof **out, out, error));
-    for (size_t i = 0; i < count; i++) {
-        const config_source *source = listed ? &config->dataset[i] : &plain;
-        (*out)[i] = (data_chat_source){
-            .path = paths[i],
-            .typed = source->type != CONFIG_ROWS_AUTO,
-            .type = row_type(source->type),
-            .weight = source->weight,
-            .fields = source->fields,
-            .ignored = {source->ignore_fields, config->ignore_fields},
-            .format = {source->format, source->no_input_format, source->system_format},
-            .turns = turns_of(config, &source->turns)};
-    }
+    sifr_status status = SIFR_OK;
+    for (size_t i = 0; status == SIFR_OK && i < count; i++)
+        status =
+            read_source(config, listed ? &config->dataset[i] : &plain, paths[i], &(*out)[i], error);
+    if (status == SIFR_OK) return SIFR_OK;
+    free(*out);
+    *out = NULL;
+    return status;
+}
+
+sifr_status train_chat_choices(const sifr_config *config, data_chat_options *out,
+                               sifr_error *error) {
+    if (!data_chat_mask_find(config->train_on, &out->mask))
+        return unknown("sifr.train_on", config->train_on, error);
+    if (!data_chat_joint_find(config->joint, &out->joint))
+        return unknown("sifr.join_texts", config->joint, error);
+    train_objective_form(config, out);
     return SIFR_OK;
 }
 
@@ -369,19 +377,17 @@ sifr_status train_chat_form_make(const engine_folder *folder, int64_t length,
                                         .length = length,
                                         .separator = options->separator,
                                         .padding = base_max_i64(folder->config.pad_token_id, 0),
-                                        .mask = (data_chat_mask)config->train_on,
                                         .eot_tokens = config->eot_tokens,
                                         .template = train_chat_template(config, form->template),
                                         .asked = templated,
                                         .variables = config->chat_template_kwargs,
                                         .special = options->special,
                                         .skip_bad_rows = config->skip_bad_rows,
-                                        .joint = (data_chat_joint)config->joint,
                                         .max_rows = config->max_samples,
                                         .drop_long = config->drop_long,
                                         .threads = options->threads,
                                         .log = options->log};
-    train_objective_form(config, &form->options);
+    BASE_TRY(train_chat_choices(config, &form->options, error));
     options->chat = &form->options;
     return SIFR_OK;
 }

@@ -71,6 +71,9 @@ sifr_status train_chat_form_make(const engine_folder *folder, int64_t length,
 sifr_status train_chat_sources_make(const sifr_config *config, const char *const *paths,
                                     size_t count, data_chat_source **out,
                                     sifr_error *error) SIFR_MUST_CHECK;
+/* What the config says of all sources: what is learned of a row, and how rows are cut. */
+sifr_status train_chat_choices(const sifr_config *config, data_chat_options *out,
+                               sifr_error *error) SIFR_MUST_CHECK;
 void train_chat_form_free(train_chat_form *form); /* harmless on a zeroed one */
 
 /* The columns that a config names. */
