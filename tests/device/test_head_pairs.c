@@ -107,7 +107,7 @@ static device_call make_call(const pairs_operands *o, bool backward) {
     call.attributes.head.length = o->c->length;
     call.attributes.head.temperature = (float)o->c->temperature;
     call.attributes.head.weight = (float)o->c->weight;
-    if (!distil) call.attributes.head.preference = (device_preference)(o->kind + 1);
+    if (!distil) call.attributes.head.preference = (sifr_preference)(o->kind + 1);
     if (!backward) return call;
     head_with_gradients(&o->m, &call);
     return call;
@@ -423,7 +423,7 @@ static void refuses_operands(void **state) {
     refuses(dev, wrong, "14 rows are no sequences of 4");
     wrong = call, wrong.attributes.head.beta = 0;
     refuses(dev, wrong, "beta 0");
-    wrong = call, wrong.attributes.head.preference = DEVICE_PREFER_NONE;
+    wrong = call, wrong.attributes.head.preference = SIFR_PREFERENCE_NONE;
     refuses(dev, wrong, "preference 0");
     wrong = call, wrong.y.rows = 1;
     refuses(dev, wrong, "y");

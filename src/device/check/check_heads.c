@@ -75,10 +75,11 @@ sifr_status device_check_head_loss(const device_call *call, sifr_error *error) {
 sifr_status device_check_head_preference(const device_call *call, sifr_error *error) {
     int64_t rows = call->x[0].rows, length = call->attributes.head.length;
     float beta = call->attributes.head.beta;
-    device_preference kind = call->attributes.head.preference;
+    sifr_preference kind = call->attributes.head.preference;
     BASE_TRY(device_check(call, &call->x[2], "x2", rows, 1, BASE_FP32, error));
     BASE_TRY(device_check(call, &call->y, "y", 2, rows, BASE_FP32, error));
-    if (kind < DEVICE_PREFER_SIGMOID || kind > DEVICE_PREFER_ORPO || !(beta > 0) || !isfinite(beta))
+    if (kind < SIFR_PREFERENCE_SIGMOID || kind > SIFR_PREFERENCE_ORPO || !(beta > 0) ||
+        !isfinite(beta))
         return base_fail(error, SIFR_USAGE, "%s: preference %d, beta %g",
                          device_kernel_name(call->kernel), (int)kind, (double)beta);
     if (length < 1 || rows % length != 0)

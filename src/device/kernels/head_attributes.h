@@ -5,20 +5,13 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* The losses of DEVICE_HEAD_PREFERENCE. */
-typedef enum device_preference {
-    DEVICE_PREFER_NONE,
-    DEVICE_PREFER_SIGMOID,
-    DEVICE_PREFER_HINGE,
-    DEVICE_PREFER_IPO,
-    DEVICE_PREFER_ORPO
-} device_preference;
+#include "sifr/objective.h"
 
 typedef struct device_head_attributes {
     float scale;   /* 0: 1 */
     float softcap; /* 0: none */
     /* DEVICE_HEAD_PREFERENCE */
-    device_preference preference;
+    sifr_preference preference;
     float beta;
     int64_t length;
     /* DEVICE_HEAD_DISTIL */

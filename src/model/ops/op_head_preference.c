@@ -28,14 +28,10 @@ static void check(sifr_model *model, const model_objective *objective) {
         MODEL_WRONG(model, "sifr_prefer: loss %d, beta %g", (int)loss, beta);
 }
 
-_Static_assert((int)SIFR_PREFERENCE_SIGMOID == (int)DEVICE_PREFER_SIGMOID &&
-                   (int)SIFR_PREFERENCE_ORPO == (int)DEVICE_PREFER_ORPO,
-               "the builder's losses are the device's");
-
 static void complete(sifr_model *model, int64_t classes, model_node *node) {
     (void)classes;
     node->x[2] = model_index(sifr_targets(model, 1));
-    node->attributes.head.preference = (device_preference)model->objective.pairs.loss;
+    node->attributes.head.preference = model->objective.pairs.loss;
     node->attributes.head.beta = (float)model->objective.pairs.beta;
 }
 

@@ -35,7 +35,7 @@ static double number_of(const device_call *call, int64_t row) {
 }
 
 static bool is_orpo(const device_call *call) {
-    return call->attributes.head.preference == DEVICE_PREFER_ORPO;
+    return call->attributes.head.preference == SIFR_PREFERENCE_ORPO;
 }
 
 static answer add_up(const pairs *p, int64_t first) {
@@ -83,20 +83,20 @@ static pair_result compare(const device_call *call, const answer a[2]) {
     double length[2] = {1, 1};
     pair_result out = {0};
     switch (call->attributes.head.preference) {
-    case DEVICE_PREFER_ORPO:
+    case SIFR_PREFERENCE_ORPO:
         return orpo(a, beta);
-    case DEVICE_PREFER_HINGE:
+    case SIFR_PREFERENCE_HINGE:
         out.loss = fmax(1 - beta * d, 0);
         by = 1 - beta * d > 0 ? -beta : 0;
         break;
-    case DEVICE_PREFER_IPO:
+    case SIFR_PREFERENCE_IPO:
         for (int i = 0; i < 2; i++) length[i] = fmax(a[i].own, 1);
         d = a[0].sum / length[0] - a[1].sum / length[1] - 1 / (2 * beta);
         out.loss = d * d;
         by = 2 * d;
         break;
-    case DEVICE_PREFER_SIGMOID:
-    case DEVICE_PREFER_NONE:
+    case SIFR_PREFERENCE_SIGMOID:
+    case SIFR_PREFERENCE_NONE:
         out.loss = softplus(-beta * d);
         by = -beta * sigmoid(-beta * d);
         break;

@@ -84,7 +84,7 @@ typedef struct head_pairs_arguments {
     const float *numbers;   /* x2 of the call */
     float *losses, *log_probabilities, *weights;
     int64_t rows, length, labels_stride, numbers_stride;
-    int32_t preference; /* device_preference */
+    int32_t preference; /* sifr_preference */
     float beta;
 } head_pairs_arguments;
 

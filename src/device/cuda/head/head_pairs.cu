@@ -23,7 +23,7 @@ DEVICE bool has_label(const head_pairs_arguments &a, int64_t row) {
 
 /* Numbers of rows without a label are not looked at. */
 DEVICE bool is_own(const head_pairs_arguments &a, int64_t row) {
-    return a.preference != DEVICE_PREFER_ORPO || a.numbers[row * a.numbers_stride] > 0.0f;
+    return a.preference != SIFR_PREFERENCE_ORPO || a.numbers[row * a.numbers_stride] > 0.0f;
 }
 
 /* In one order; the same in all threads. */
@@ -48,7 +48,7 @@ DEVICE pair_answer add_up(const head_pairs_arguments &a, int64_t first, double *
         double number = (double)a.numbers[r * a.numbers_stride];
         if (is_own(a, r)) {
             own.sum +=
-                a.preference == DEVICE_PREFER_ORPO ? log_probability : log_probability - number;
+                a.preference == SIFR_PREFERENCE_ORPO ? log_probability : log_probability - number;
             own.own += 1.0;
         }
         own.all += log_probability;
@@ -95,11 +95,11 @@ DEVICE pair_result compare_pair(const head_pairs_arguments &a, const pair_answer
     double beta = (double)a.beta, d = answers[0].sum - answers[1].sum, by, length[2] = {1, 1};
     pair_result out = {};
     if (answers[0].labels + answers[1].labels < 1) return out; /* it fills up a batch */
-    if (a.preference == DEVICE_PREFER_ORPO) return orpo(answers, beta);
-    if (a.preference == DEVICE_PREFER_HINGE) {
+    if (a.preference == SIFR_PREFERENCE_ORPO) return orpo(answers, beta);
+    if (a.preference == SIFR_PREFERENCE_HINGE) {
         out.loss = fmax(1 - beta * d, 0.0);
         by = 1 - beta * d > 0 ? -beta : 0;
-    } else if (a.preference == DEVICE_PREFER_IPO) {
+    } else if (a.preference == SIFR_PREFERENCE_IPO) {
         for (int i = 0; i < 2; i++) length[i] = fmax(answers[i].own, 1.0);
         d = answers[0].sum / length[0] - answers[1].sum / length[1] - 1 / (2 * beta);
         out.loss = d * d;
