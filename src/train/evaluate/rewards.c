@@ -4,8 +4,7 @@
 
 #include "model/description.h"
 
-const char *const train_reward_names[TRAIN_REWARDS] = {"rewards/chosen", "rewards/rejected",
-                                                       "rewards/accuracies", "rewards/margins"};
+const char *const train_reward_names[TRAIN_REWARDS] = {TRAIN_REWARD_NAMES};
 
 /* Of sequence `at` of the rows. */
 static float reward_of(const sifr_model *model, const data_rows *rows, int64_t at,

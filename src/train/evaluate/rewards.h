@@ -7,7 +7,8 @@
 #include "sifr/model.h"
 
 enum { TRAIN_REWARD_MARGIN = 3, TRAIN_REWARDS };
-/* "rewards/chosen", "rewards/rejected", "rewards/accuracies", "rewards/margins" */
+#define TRAIN_REWARD_NAMES                                                                         \
+    "rewards/chosen", "rewards/rejected", "rewards/accuracies", "rewards/margins"
 extern const char *const train_reward_names[TRAIN_REWARDS];
 
 /* In the order of the names: means over pairs. */
