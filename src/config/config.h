@@ -21,7 +21,6 @@
 
 #include "base/errors.h"
 #include "config/schedule/lr_schedule.h"
-#include "sifr/objective.h"
 #include "sifr/settings.h"
 
 /* The order of each enum is the order of the spellings in the table. Other choices are handed on by
@@ -29,20 +28,6 @@
  * first word. */
 /* tile_tokens is a multiple of this. A device may want a multiple of more: its plans say so. */
 enum { CONFIG_TOKEN_CHUNK = 1024 };
-
-/* The reference is a file, NULL: the model at its start. */
-typedef struct config_preference {
-    sifr_preference loss; /* the choices have its order */
-    double beta;
-    const char *reference;
-    bool dropout; /* the model's and the adapters' acts */
-} config_preference;
-
-/* temperature 0: that of the file. */
-typedef struct config_distill {
-    const char *scores; /* NULL: none */
-    double temperature, weight;
-} config_distill;
 
 /* Whose turns are learned, in place of train_on. */
 typedef struct config_turns {
@@ -167,8 +152,6 @@ typedef struct sifr_config {
     json_t *fields_made;              /* data_fields */
     sifr_optimizer_group *group_list; /* that step.optimizer.groups points to */
     bool resolved;
-    config_preference preference;
-    config_distill distill;
 } sifr_config;
 
 /* Everything at its default. On failure, as after config_free, *config is zeroed. */
@@ -196,6 +179,12 @@ sifr_status config_resolve(sifr_config *config, int64_t world_size,
 
 /* Whether the file or a flag gives the key of this full path a value ("auto" is none). */
 bool config_gives(const sifr_config *config, const char *path);
+
+/* The value of a key that has no field, since its reader alone knows what it means: an
+ * objective's. After config_resolve; NULL, 0 and false where there is none. */
+const char *config_get_word(const sifr_config *config, const char *path);
+double config_get_number(const sifr_config *config, const char *path);
+bool config_get_truth(const sifr_config *config, const char *path);
 
 /* Whether pipeline.stages is "auto": a run takes 1, and `sifr plan --fit` may choose. */
 bool config_opens_stages(const sifr_config *config);

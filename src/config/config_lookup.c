@@ -24,6 +24,18 @@ double config_setting_number(const sifr_config *config, const char *path) {
     return json_number_value(config_setting_at(config, path)->value);
 }
 
+const char *config_get_word(const sifr_config *config, const char *path) {
+    return json_string_value(config_setting_at(config, path)->value);
+}
+
+double config_get_number(const sifr_config *config, const char *path) {
+    return config_setting_number(config, path);
+}
+
+bool config_get_truth(const sifr_config *config, const char *path) {
+    return json_is_true(config_setting_at(config, path)->value);
+}
+
 int64_t config_setting_int(const sifr_config *config, const char *path) {
     return (int64_t)json_integer_value(config_setting_at(config, path)->value);
 }

@@ -122,9 +122,9 @@ static json_t *turns_of(const sifr_config *c) {
 }
 
 static json_t *list_training(const sifr_config *c, json_t *names, int64_t total) {
-    static const char *const losses[] = {"next", "sigmoid", "hinge", "ipo", "orpo"};
     const sifr_optimizer *o = &c->step.optimizer;
-    bool pairs = c->preference.loss != SIFR_PREFERENCE_NONE;
+    const char *loss = config_get_word(c, "sifr.preference.loss_type");
+    bool pairs = loss && strcmp(loss, "none") != 0;
     json_t *out = json_object();
     put(out, "model", c->model ? json_string(c->model) : json_null());
     put(out, "paths", paths_of(c, names));
@@ -150,8 +150,8 @@ static json_t *list_training(const sifr_config *c, json_t *names, int64_t total)
     put(out, "rates", rates_of(c, total));
     put(out, "adapter", adapter_of(c));
     put(out, "codes", codes_of(c));
-    put(out, "loss", json_string(losses[c->preference.loss]));
-    put(out, "beta", pairs ? json_real(c->preference.beta) : json_null());
+    put(out, "loss", json_string(pairs ? loss : "next"));
+    put(out, "beta", pairs ? json_real(config_get_number(c, "sifr.preference.beta")) : json_null());
     return out;
 }
 

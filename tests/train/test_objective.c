@@ -6,8 +6,8 @@
 #include "train/objective/objectives.h"
 #include "train/report/history.h"
 
-static const train_objective *const rows[] = {&train_next_token, &train_masked, &train_classes,
-                                              &train_preference, &train_distil};
+#define ADDRESS(row) &(row),
+static const train_objective *const rows[] = {TRAIN_OBJECTIVES(ADDRESS)};
 enum { ROWS = sizeof rows / sizeof *rows };
 
 static bool find_task(const char *word) {
@@ -58,6 +58,20 @@ static void knows_each_word(void **state) {
     }
 }
 
+/* The keys of its section are those that it reads. */
+static void has_its_keys(const train_objective *o) {
+    char section[64];
+    int keys = 0, found = 0;
+    int length = snprintf(section, sizeof section, "sifr.%s.", o->key);
+    for (size_t i = 0; i < config_key_count(); i++)
+        found += strncmp(config_key_at(i)->path, section, (size_t)length) == 0;
+    for (; keys < TRAIN_KEYS && o->keys[keys]; keys++) {
+        assert_int_equal(strncmp(o->keys[keys], section, (size_t)length), 0);
+        assert_non_null(config_key_find(o->keys[keys], NULL));
+    }
+    assert_int_equal(keys, found);
+}
+
 /* One row without a key for each task; a key is a section of sifr's, and has what it needs. */
 static void rows_are_whole(void **state) {
     (void)state;
@@ -71,15 +85,12 @@ static void rows_are_whole(void **state) {
     }
     for (int i = 0; i < ROWS; i++) {
         const train_objective *o = rows[i];
-        char path[64];
         assert_true(o->tasks);
         assert_int_equal(o->key != NULL, o->asked != NULL);
         assert_true(!o->key || (o->choose && o->describe));
         assert_true(!o->undropped || o->says_undropped);
         assert_true(!o->pairs || (o->unasked && o->unfit));
-        if (!o->key) continue;
-        snprintf(path, sizeof path, "sifr.%s", o->key);
-        assert_non_null(config_key_find(path, NULL));
+        if (o->key) has_its_keys(o);
     }
     config_free(&config);
 }
@@ -104,6 +115,33 @@ static void history_has_room(void **state) {
     train_history_free(&history);
 }
 
+/* By the flag that a key of its own has; each word of a choice is known. */
+static void asks(const train_objective *o, const char *flag, const char *text) {
+    sifr_config config;
+    sifr_error error = {0};
+    model_objective objective;
+    assert_int_equal(config_create(&config, NULL), SIFR_OK);
+    assert_int_equal(config_set(&config, flag, text, &error), SIFR_OK);
+    assert_int_equal(config_resolve(&config, 1, &error), SIFR_OK);
+    assert_ptr_equal(train_objective_of(&config, MODEL_NEXT_TOKEN), o);
+    if (o == &train_preference) {
+        assert_int_equal(train_objective_choose(&config, &objective, &error), SIFR_OK);
+        assert_ptr_equal(objective.row, &model_objective_pairs);
+        assert_true(objective.pairs.beta == 0.1);
+    }
+    config_free(&config);
+}
+
+static void is_asked_for(void **state) {
+    (void)state;
+    asks(&train_preference, "preference", "sigmoid");
+    asks(&train_preference, "preference", "hinge");
+    asks(&train_preference, "preference", "ipo");
+    asks(&train_preference, "preference", "orpo");
+    asks(&train_next_token, "preference", "none");
+    asks(&train_distil, "distill", "scores");
+}
+
 /* One of two would be left out without a word. */
 static void refuses_two(void **state) {
     (void)state;
@@ -111,11 +149,9 @@ static void refuses_two(void **state) {
     sifr_error error = {0};
     model_objective objective;
     assert_int_equal(config_create(&config, NULL), SIFR_OK);
-    config.preference.loss = SIFR_PREFERENCE_IPO;
-    assert_ptr_equal(train_objective_of(&config, MODEL_NEXT_TOKEN), &train_preference);
-    assert_int_equal(train_objective_choose(&config, &objective, &error), SIFR_OK);
-    assert_ptr_equal(objective.row, &model_objective_pairs);
-    config.distill.scores = "scores";
+    assert_int_equal(config_set(&config, "preference", "ipo", &error), SIFR_OK);
+    assert_int_equal(config_set(&config, "distill", "scores", &error), SIFR_OK);
+    assert_int_equal(config_resolve(&config, 1, &error), SIFR_OK);
     assert_int_equal(train_objective_choose(&config, &objective, &error), SIFR_USAGE);
     assert_string_equal(error.message, "preference and distill are both given; give one of them");
     config_free(&config);
@@ -124,6 +160,7 @@ static void refuses_two(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(knows_each_word), cmocka_unit_test(rows_are_whole),
-        cmocka_unit_test(history_has_room), cmocka_unit_test(refuses_two)};
+        cmocka_unit_test(history_has_room), cmocka_unit_test(is_asked_for),
+        cmocka_unit_test(refuses_two)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

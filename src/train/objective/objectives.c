@@ -4,8 +4,8 @@
 
 #include "train/run.h"
 
-static const train_objective *const objectives[] = {
-    &train_preference, &train_distil, &train_next_token, &train_masked, &train_classes};
+#define ADDRESS(row) &(row),
+static const train_objective *const objectives[] = {TRAIN_OBJECTIVES(ADDRESS)};
 enum { COUNT = sizeof objectives / sizeof *objectives };
 
 static bool is_asked(const train_objective *o, const sifr_config *config) {

@@ -12,7 +12,8 @@
 
 struct train_state;
 
-enum { TRAIN_MEASURES = 10 }; /* numbers that an objective has beside the loss, at most */
+/* Of an objective, at most: keys of the config, and numbers beside the loss. */
+enum { TRAIN_KEYS = 8, TRAIN_MEASURES = 10 };
 
 typedef struct train_objective {
     unsigned tasks; /* bits 1 << model_task: the models that learn it */
@@ -21,6 +22,7 @@ typedef struct train_objective {
     const char *key;
 
     /* --- the config --- */
+    const char *keys[TRAIN_KEYS]; /* paths of the section's keys */
     bool (*asked)(const sifr_config *config);
     /* SIFR_USAGE for keys that do not go with it. */
     sifr_status (*check)(const sifr_config *config, sifr_error *error);
@@ -60,8 +62,15 @@ typedef struct train_objective {
     sifr_status (*measure)(struct train_state *t, double *out, sifr_error *error);
 } train_objective;
 
-extern const train_objective train_next_token, train_masked, train_classes, train_preference,
-    train_distil;
+/* All of them; the first that is asked for counts. */
+#define TRAIN_OBJECTIVES(ROW)                                                                      \
+    ROW(train_preference)                                                                          \
+    ROW(train_distil)                                                                              \
+    ROW(train_next_token)                                                                          \
+    ROW(train_masked)                                                                              \
+    ROW(train_classes)
+#define TRAIN_OBJECTIVE_DECLARED(row) extern const train_objective row;
+TRAIN_OBJECTIVES(TRAIN_OBJECTIVE_DECLARED)
 
 /* The objective that a config asks for by a section of its own; NULL: none. */
 const train_objective *train_objective_asked(const sifr_config *config);

@@ -7,17 +7,36 @@
 #include "base/checked.h"
 #include "base/file.h"
 #include "base/heap.h"
+#include "base/text.h"
 #include "engine/handle.h"
 #include "train/evaluate/rewards.h"
 #include "train/objective/objectives.h"
 #include "train/run.h"
 
+static const char loss_key[] = "sifr.preference.loss_type", beta_key[] = "sifr.preference.beta",
+                  reference_key[] = "sifr.preference.reference",
+                  dropout_key[] = "sifr.preference.dropout";
+
+static const char *const losses[] = {[SIFR_PREFERENCE_NONE] = "none",
+                                     [SIFR_PREFERENCE_SIGMOID] = "sigmoid",
+                                     [SIFR_PREFERENCE_HINGE] = "hinge",
+                                     [SIFR_PREFERENCE_IPO] = "ipo",
+                                     [SIFR_PREFERENCE_ORPO] = "orpo"};
+
+/* One that is not in the list is refused by choose(). */
+static sifr_preference loss_of(const sifr_config *config) {
+    int found;
+    base_find_word(losses, sizeof losses / sizeof *losses, config_get_word(config, loss_key),
+                   &found);
+    return (sifr_preference)found;
+}
+
 static bool asked(const sifr_config *config) {
-    return config->preference.loss != SIFR_PREFERENCE_NONE;
+    const char *word = config_get_word(config, loss_key);
+    return word && strcmp(word, losses[SIFR_PREFERENCE_NONE]) != 0;
 }
 
 static sifr_status check(const sifr_config *config, sifr_error *error) {
-    const config_preference *p = &config->preference;
     if (config->packing)
         return base_fail(error, SIFR_USAGE,
                          "packing: each answer of a preference takes a sequence of its own; leave "
@@ -34,7 +53,7 @@ static sifr_status check(const sifr_config *config, sifr_error *error) {
         return base_fail(error, SIFR_USAGE,
                          "%s: of preferences whole answers are compared; leave it out",
                          config->turns.roles ? "roles_to_train" : "train_on_eos");
-    if (p->loss == SIFR_PREFERENCE_ORPO && p->reference)
+    if (loss_of(config) == SIFR_PREFERENCE_ORPO && config_get_word(config, reference_key))
         return base_fail(error, SIFR_USAGE,
                          "preference: orpo has no reference; leave it out, or take sigmoid, hinge "
                          "or ipo");
@@ -46,19 +65,21 @@ static sifr_status check(const sifr_config *config, sifr_error *error) {
 }
 
 static sifr_status choose(const sifr_config *config, model_objective *out, sifr_error *error) {
-    const config_preference *p = &config->preference;
-    (void)error;
-    *out = (model_objective){.row = &model_objective_pairs, .pairs = {p->loss, p->beta}};
-    return SIFR_OK;
+    sifr_preference loss = loss_of(config);
+    *out = (model_objective){.row = &model_objective_pairs,
+                             .pairs = {loss, config_get_number(config, beta_key)}};
+    if (loss != SIFR_PREFERENCE_NONE) return SIFR_OK;
+    return base_fail(error, SIFR_USAGE, "%s: \"%s\" is not supported yet; leave it out", loss_key,
+                     config_get_word(config, loss_key));
 }
 
 /* With dropout the model is another than its reference from the first step on. */
 static bool is_undropped(const sifr_config *config) {
-    return !config->preference.dropout;
+    return !config_get_truth(config, dropout_key);
 }
 
 static void set_form(const sifr_config *config, data_chat_options *options) {
-    options->odds = config->preference.loss == SIFR_PREFERENCE_ORPO;
+    options->odds = loss_of(config) == SIFR_PREFERENCE_ORPO;
 }
 
 /* --- the reference --- */
@@ -161,7 +182,7 @@ static sifr_status find_or_make(train_state *t, data_set *data, const char *name
 }
 
 static sifr_status use_reference(train_state *t, sifr_error *error) {
-    const char *path = t->config->preference.reference;
+    const char *path = config_get_word(t->config, reference_key);
     if (path)
         BASE_TRY(train_objective_scores(t, t->data, DATA_USE_LOGPROBS, path, error));
     else
@@ -187,7 +208,7 @@ static sifr_status take_rewards(train_state *t, sifr_error *error) {
  * weights, and kept in the output for a resumed run. */
 static sifr_status open_reference(train_state *t, sifr_error *error) {
     BASE_TRY(train_agree(t, take_rewards(t, error), error));
-    if (t->config->preference.loss != SIFR_PREFERENCE_ORPO) return use_reference(t, error);
+    if (loss_of(t->config) != SIFR_PREFERENCE_ORPO) return use_reference(t, error);
     BASE_TRY(train_objective_scores(t, t->data, DATA_USE_ANSWERS, NULL, error));
     if (!t->held_out) return SIFR_OK;
     return train_objective_scores(t, t->held_out, DATA_USE_ANSWERS, NULL, error);
@@ -218,7 +239,6 @@ static sifr_status measure(train_state *t, double *out, sifr_error *error) {
 /* Checkpoints from before sifr.preference.dropout were made with the model's dropout, and say
  * nothing of it. */
 static void describe(const model_objective *objective, bool undropped, char *out, size_t size) {
-    static const char *const losses[] = {"none", "sigmoid", "hinge", "ipo", "orpo"};
     snprintf(out, size, "%s, beta %.9g%s", losses[objective->pairs.loss], objective->pairs.beta,
              undropped ? ", sifr.preference.dropout false" : "");
 }
@@ -226,6 +246,7 @@ static void describe(const model_objective *objective, bool undropped, char *out
 const train_objective train_preference = {
     .tasks = 1u << MODEL_NEXT_TOKEN,
     .key = "preference",
+    .keys = {loss_key, beta_key, reference_key, dropout_key},
     .asked = asked,
     .check = check,
     .choose = choose,
