@@ -355,13 +355,6 @@ REFUSE("grokfast_alpha", "Grokfast is not supported"),
 };
 /* clang-format on */
 
-static sifr_status axolotl_preference(import_state *s) {
-    static const char *const losses[][2] = {{"dpo", "sigmoid"}, {"ipo", "ipo"}, {"orpo", "orpo"}};
-    import_preference p = {.loss = "rl", .losses = losses, .count = 3, .pairs = 1};
-    p.beta = import_is_given(json_object_get(s->source, "rl_beta")) ? "rl_beta" : "orpo_alpha";
-    return import_finish_preference(s, &p);
-}
-
 /* axolotl's own checks: adapters have a rank, and qlora stands beside codes. */
 static sifr_status axolotl_lora(import_state *s) {
     static const char *const codes = "load_in_4bit";
@@ -389,7 +382,7 @@ static sifr_status axolotl_finish(import_state *s) {
     const char *kind = json_string_value(import_get(s, type));
     bool cosine = !kind || strcmp(kind, "cosine") == 0;
     BASE_TRY(import_axolotl_defaults(s));
-    BASE_TRY(axolotl_preference(s));
+    BASE_TRY(import_axolotl_objective(s));
     BASE_TRY(import_finish_optimizer(s, "optimizer"));
     BASE_TRY(import_axolotl_template(s));
     BASE_TRY(import_axolotl_turns(s));

@@ -126,29 +126,6 @@ static sifr_status instruct_defaults(import_state *s) {
     return take(s, "warmup_ratio", "sifr.warmup_ratio", json_real(0.03), "");
 }
 
-/* Keys of preferences alone, which TRL's classes of fine-tuning do not have. */
-bool import_trl_prefers(const import_state *s) {
-    static const char *const pairs[] = {"beta",
-                                        "max_prompt_length",
-                                        "f_divergence_type",
-                                        "label_smoothing",
-                                        "precompute_ref_log_probs",
-                                        "ref_model",
-                                        "reference_free",
-                                        "rpo_alpha",
-                                        "ld_alpha",
-                                        "use_weighting",
-                                        "sync_ref_model",
-                                        "loss_weights",
-                                        NULL};
-    const json_t *type = json_object_get(s->source, "loss_type");
-    const char *loss = json_string_value(type);
-    for (const char *const *key = pairs; *key; key++)
-        if (import_is_given(json_object_get(s->source, *key))) return true;
-    if (json_array_size(type)) return true;
-    return loss && !config_key_has_word("nll|chunked_nll|dft", loss, NULL, NULL);
-}
-
 /* Of TRL 1: SFT, or preferences, which begin at a smaller rate. */
 static sifr_status trl_defaults(import_state *s) {
     bool prefers = import_trl_prefers(s);

@@ -185,17 +185,10 @@ sifr_status import_finish_codes(import_state *s, bool doubled);
  */
 sifr_status import_finish_optimizer(import_state *s, const char *key);
 
-/* import_preference.c: what is learned of pairs of answers, once all keys are read. `losses` are
- * names of the source with those of sifr.preference.loss_type, "" for the cross entropy; a name
- * that is none of them is refused. */
-typedef struct import_preference {
-    const char *loss, *beta; /* the source's keys */
-    const char *usual;       /* the loss where its key is absent; NULL: none is learned */
-    const char *const (*losses)[2];
-    size_t count;
-    int64_t pairs; /* of a micro batch, where the source does not say */
-} import_preference;
-sifr_status import_finish_preference(import_state *s, const import_preference *p);
+/* import_preference.c: what is learned in place of labels, once all keys are read. */
+sifr_status import_trainer_objective(import_state *s);
+sifr_status import_axolotl_objective(import_state *s);
+bool import_trl_prefers(const import_state *s); /* whether TRL's keys are those of pairs */
 
 /* import_trainer.c: what axolotl shares with the Trainer, once all keys are read. `usual` is the
  * schedule where none is given. */
@@ -207,7 +200,6 @@ sifr_status import_axolotl_defaults(import_state *s);
 sifr_status import_axolotl_packed(import_state *s); /* after import_finish_rows */
 sifr_status import_axolotl_long(import_state *s);   /* likewise */
 sifr_status import_trainer_defaults(import_state *s);
-bool import_trl_prefers(const import_state *s); /* whether TRL's keys are those of preferences */
 
 /* import_folder.c: what the model folder has here, and is refused where it is something else. */
 import_special import_model_kwargs, import_dataset_kwargs, import_special_tokens, import_eos_token,

@@ -88,50 +88,6 @@ static sifr_status trainer_lora(import_state *s) {
     return import_finish_codes(s, json_object_get(s->source, "quantization_bit") != NULL);
 }
 
-/* DPO by TRL, LLaMA-Factory and open-instruct, and TRL's ORPO. LLaMA-Factory's ORPO leaves the
- * prompt out of the cross entropy, which TRL's and sifr's have. */
-static sifr_status trainer_preference(import_state *s) {
-    static const char *const trl[][2] = {
-        {"nll", ""},        {"chunked_nll", ""}, {"sigmoid", "sigmoid"},
-        {"hinge", "hinge"}, {"ipo", "ipo"},      {"orpo", "orpo"}};
-    static const import_preference factory = {"pref_loss", "pref_beta", "sigmoid", trl + 2, 3, 8};
-    static const import_preference plain = {"loss_type", "beta", NULL, trl, 6, 8};
-    static const char *const dpo[][2] = {{"dpo", "sigmoid"}};
-    static const import_preference instruct = {"dpo_loss_type", "dpo_beta", "dpo", dpo, 1, 8};
-    static const char *const idle[] = {"pref_loss", "pref_beta"};
-    json_t *stage = json_object_get(s->source, "stage");
-    json_t *reward = json_object_get(s->source, "center_rewards_coefficient");
-    if (reward) /* only TRL's RewardConfig has it, if only as null */
-        return import_refuse(s, "center_rewards_coefficient", reward,
-                             "it is of reward models, which are not supported yet");
-    const char *word = json_string_value(stage);
-    if (word && strcmp(word, "dpo") == 0) {
-        json_t *loss = json_object_get(s->source, factory.loss);
-        const char *named = json_string_value(loss);
-        import_say_kept(s, "stage", stage, "sifr.preference");
-        if (named && strcmp(named, "orpo") == 0)
-            return import_refuse(s, factory.loss, loss,
-                                 "LLaMA-Factory's ORPO leaves the prompt out of the cross entropy, "
-                                 "which TRL's and sifr's have; set sifr.preference.loss_type");
-        return import_finish_preference(s, &factory);
-    }
-    if (import_asks(stage) && !(word && config_key_has_word("pt|sft", word, NULL, NULL)))
-        return import_refuse(
-            s, "stage", stage,
-            "this kind of training is not supported yet (supported: pt, sft, dpo)");
-    BASE_TRY(import_factory_stage(s));
-    for (size_t i = 0; i < 2; i++) {
-        const json_t *value = json_object_get(s->source, idle[i]);
-        if (import_asks(value)) import_say_idle(s, idle[i], value, "stage is not dpo");
-    }
-    if (import_asks(json_object_get(s->source, instruct.loss)) ||
-        import_asks(json_object_get(s->source, instruct.beta)))
-        return import_finish_preference(s, &instruct);
-    import_preference usual = plain;
-    if (s->kind == &import_trl && import_trl_prefers(s)) usual.usual = "sigmoid";
-    return import_finish_preference(s, &usual);
-}
-
 sifr_status import_finish_trainer(import_state *s) {
     static const import_row saves = STEPS("save_steps", "sifr.save_steps"),
                             evals = STEPS("eval_steps", "sifr.eval_steps");
@@ -143,6 +99,6 @@ sifr_status import_finish_trainer(import_state *s) {
     BASE_TRY(import_script_rows(s));
     BASE_TRY(import_finish_rows(s, "val_size"));
     BASE_TRY(trainer_lora(s));
-    BASE_TRY(trainer_preference(s));
+    BASE_TRY(import_trainer_objective(s));
     return import_finish_schedule(s, "linear");
 }
