@@ -92,6 +92,8 @@ expect 2 sifr score --model teacher --output none.safetensors
 complains 'PATH is needed, or --config with sifr.data'
 
 # --- what is refused ---
+run 2 refused --distill own.safetensors --preference sigmoid
+complains "preference and distill are both given"
 run 2 refused --distill own.safetensors --distill-temperature 3
 complains 'temperature 3, but own.safetensors is of 2'
 score plain.safetensors

@@ -68,7 +68,6 @@ refused() { # MESSAGE OPTION…
 refused 'give an even number' --preference sigmoid --per-device-train-batch-size 3
 refused 'orpo has no reference' --preference orpo --reference scores.safetensors
 refused 'packing' --preference sigmoid --packing
-refused 'preference and distill are both given' --preference sigmoid --distill scores.safetensors
 refused 'give --preference sigmoid (DPO)'
 echo '{"text": "a"}' >plain.jsonl
 rm -rf refused
