@@ -1,10 +1,12 @@
 /* A row as Python's json reads it, which takes more than JSON has: NaN, Infinity, numbers of any
  * size, \u0000, halves of surrogate pairs, keys that come twice. */
+#include "base/json_lenient.h"
+
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/json.h"
-#include "base/json_lenient.h"
+#include "base/json_scan.h"
 
 static const char fault_key[] = "\x01not JSON";
 
