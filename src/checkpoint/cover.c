@@ -123,6 +123,14 @@ static sifr_status cover_weight(cover_run *run, size_t weight, int part, sifr_er
 
 /* --- all --- */
 
+bool checkpoint_has_part(const sifr_model *model, const optim_row *optimizer, size_t weight,
+                         engine_part part) {
+    const model_weight *w = &model->weights[weight];
+    if (part == ENGINE_MASTER) return !w->based;
+    if (w->frozen || !optimizer) return !w->frozen;
+    return (int)part - ENGINE_STATE1 < optim_states(optim_row_for(optimizer, w->rest));
+}
+
 /* How many states a weight has, at least: of this row or of its rest. */
 static int fewest_states(const optim_row *row) {
     int own = optim_states(row), rest = optim_states(row->rest);

@@ -1,8 +1,13 @@
-/* Whether the ranges of a manifest are a partition of what a checkpoint must have. */
+/* What a checkpoint must have, and whether the ranges of a manifest are a partition of it. */
 #ifndef CHECKPOINT_COVER_H
 #define CHECKPOINT_COVER_H
 
 #include "checkpoint/manifest.h"
+
+/* Whether a checkpoint of a run with this optimizer (NULL: any) holds this part of a weight. It
+ * holds no part of weights of a base, and no moments of other frozen weights. */
+bool checkpoint_has_part(const sifr_model *model, const optim_row *optimizer, size_t weight,
+                         engine_part part);
 
 /* Checks ranges, sorted by weight, part, block and place, against the model: each element of each
  * part is in exactly one of them. For all parts of `optimizer`, or NULL: for master weights alone.

@@ -5,6 +5,7 @@
 
 #include "base/checked.h"
 #include "base/heap.h"
+#include "checkpoint/cover.h"
 
 /* A layout that is being made. */
 typedef struct layout_run {

@@ -53,11 +53,6 @@ static inline bool checkpoint_is_whole(const sifr_model *model, const checkpoint
     return model_same_block(&range->span.block, &whole);
 }
 
-/* Whether a checkpoint of a run with this optimizer (NULL: any) holds this part of a weight. It
- * holds no part of weights of a base, and no moments of other frozen weights. */
-bool checkpoint_has_part(const sifr_model *model, const optim_row *optimizer, size_t weight,
-                         engine_part part);
-
 /* How many values `elements` elements of a range have, the first of which begins a value. */
 static inline int64_t checkpoint_values(const checkpoint_range *range, int64_t elements) {
     return (elements + range->each - 1) / range->each;

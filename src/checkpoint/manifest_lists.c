@@ -9,14 +9,6 @@
 #include "base/json.h"
 #include "checkpoint/cover.h"
 
-bool checkpoint_has_part(const sifr_model *model, const optim_row *optimizer, size_t weight,
-                         engine_part part) {
-    const model_weight *w = &model->weights[weight];
-    if (part == ENGINE_MASTER) return !w->based;
-    if (w->frozen || !optimizer) return !w->frozen;
-    return (int)part - ENGINE_STATE1 < optim_states(optim_row_for(optimizer, w->rest));
-}
-
 sifr_status checkpoint_tensor_name(const sifr_model *model, const checkpoint_range *range,
                                    char out[FORMATS_NAME_LIMIT], sifr_error *error) {
     const char *weight = model->weights[range->weight].name;
