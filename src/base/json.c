@@ -96,6 +96,10 @@ char *base_json_text(const json_t *value) {
     }
 }
 
+json_t *base_json_finite(double value) {
+    return isfinite(value) ? json_real(value) : json_null();
+}
+
 static sifr_status base_json_wrong(const char *where, const char *key, const char *wanted,
                                    const json_t *value, sifr_error *error) {
     char *text = base_json_text(value);

@@ -55,6 +55,9 @@ sifr_status base_json_string(const json_t *object, const char *key, const char *
  * NULL if memory ran out; free it. */
 char *base_json_text(const json_t *value);
 
+/* The number, or null if JSON cannot represent it: a new value. */
+json_t *base_json_finite(double value);
+
 /* Writes the value to a file (through a base_writer), indented by two spaces, with a final
  * newline. */
 sifr_status base_json_save(const json_t *value, const char *path,

@@ -7,8 +7,8 @@
 #include "train/report/metrics.h"
 
 static json_t *record(int64_t step, double loss) {
-    return json_pack("{s:I, s:o, s:I}", "step", (json_int_t)step, "loss",
-                     train_metrics_number(loss), "skipped", (json_int_t)0);
+    return json_pack("{s:I, s:o, s:I}", "step", (json_int_t)step, "loss", base_json_finite(loss),
+                     "skipped", (json_int_t)0);
 }
 
 static void assert_file(const char *name, const char *text) {

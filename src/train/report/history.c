@@ -6,8 +6,8 @@
 
 #include "base/checked.h"
 #include "base/heap.h"
+#include "base/json.h"
 #include "train/objective/objectives.h"
-#include "train/report/metrics.h"
 
 /* The keys of the history in transformers' Trainer and in TRL; those of objectives that
  * measure steps follow. */
@@ -130,7 +130,7 @@ json_t *train_history_entry(void *user, size_t index) {
     for (int k = 0; whole && (name = key_name(k, out)); k++) {
         if (k == 1) whole = json_object_set_new(entry, "step", json_integer(step)) == 0;
         if (whole && has >> k & 1)
-            whole = json_object_set_new(entry, name, train_metrics_number(*number++)) == 0;
+            whole = json_object_set_new(entry, name, base_json_finite(*number++)) == 0;
     }
     if (whole) return entry;
     json_decref(entry);

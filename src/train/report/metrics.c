@@ -2,7 +2,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -10,6 +9,7 @@
 
 #include "base/file.h"
 #include "base/heap.h"
+#include "base/json.h"
 
 static const char *const columns[] = {"step",
                                       "epoch",
@@ -31,10 +31,6 @@ enum { COLUMNS = sizeof columns / sizeof *columns };
 static const char *column_name(const train_metrics *metrics, int column, char out[64]) {
     if (column < COLUMNS) return columns[column];
     return train_objective_column(metrics->objective, (size_t)(column - COLUMNS), out);
-}
-
-json_t *train_metrics_number(double value) {
-    return isfinite(value) ? json_real(value) : json_null();
 }
 
 static sifr_status wrong_write(const char *path, sifr_error *error) {

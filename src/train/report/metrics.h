@@ -33,7 +33,4 @@ void train_metrics_close(train_metrics *metrics); /* harmless on a zeroed one */
 sifr_status train_metrics_add(train_metrics *metrics, json_t *record,
                               sifr_error *error) SIFR_MUST_CHECK;
 
-/* The number, or null if JSON cannot represent it. */
-json_t *train_metrics_number(double value);
-
 #endif

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/json.h"
 #include "base/process.h"
 #include "base/text.h"
 #include "train/report/progress_line.h"
@@ -106,7 +107,7 @@ static void format_line(const train_monitor *monitor, int64_t step, double loss,
 }
 
 static bool add_number(json_t *record, const char *key, double value) {
-    return json_object_set_new(record, key, train_metrics_number(value)) == 0;
+    return json_object_set_new(record, key, base_json_finite(value)) == 0;
 }
 
 /* Of the first `steps` steps; what fills up a short one does not count. */
@@ -119,12 +120,11 @@ static json_t *make_record(const train_monitor *monitor, int64_t step, double lo
     const train_monitor_settings *s = &monitor->settings;
     json_t *record = json_pack(
         "{s:I, s:o, s:o, s:o, s:o, s:o, s:I, s:I, s:I, s:o}", "step", (json_int_t)step, "epoch",
-        train_metrics_number(data_epochs_passed(&s->epochs, step)), "loss",
-        train_metrics_number(loss), "grad_norm", train_metrics_number(result->gradient_norm),
-        "learning_rate", train_metrics_number(learning_rate), "tokens_per_second",
-        train_metrics_number(rate), "tokens", (json_int_t)tokens_of(s, step), "memory_bytes",
-        (json_int_t)monitor->memory, "skipped", (json_int_t)monitor->skipped, "seconds",
-        train_metrics_number(base_seconds() - monitor->began));
+        base_json_finite(data_epochs_passed(&s->epochs, step)), "loss", base_json_finite(loss),
+        "grad_norm", base_json_finite(result->gradient_norm), "learning_rate",
+        base_json_finite(learning_rate), "tokens_per_second", base_json_finite(rate), "tokens",
+        (json_int_t)tokens_of(s, step), "memory_bytes", (json_int_t)monitor->memory, "skipped",
+        (json_int_t)monitor->skipped, "seconds", base_json_finite(base_seconds() - monitor->began));
     bool whole = record && (s->limit <= 0 || add_number(record, "limit_share",
                                                         rate * s->flops_per_token / s->limit));
     whole = whole && (!s->scaled || add_number(record, "loss_scale", result->loss_scale));
@@ -239,9 +239,9 @@ static json_t *evaluation_record(const train_monitor *monitor, int64_t step,
     char key[64];
     json_t *record = json_pack(
         "{s:I, s:o, s:o, s:I, s:o}", "step", (json_int_t)step, "epoch",
-        train_metrics_number(data_epochs_passed(&monitor->settings.epochs, step)), "eval_loss",
-        train_metrics_number(evaluation->loss), "eval_windows", (json_int_t)evaluation->windows,
-        "eval_seconds", train_metrics_number(evaluation->seconds));
+        base_json_finite(data_epochs_passed(&monitor->settings.epochs, step)), "eval_loss",
+        base_json_finite(evaluation->loss), "eval_windows", (json_int_t)evaluation->windows,
+        "eval_seconds", base_json_finite(evaluation->seconds));
     bool whole = record && (evaluation->labelled ||
                             add_number(record, "eval_perplexity", evaluation->perplexity));
     for (int i = 0; whole && i < evaluation->scores.count; i++) {
@@ -281,21 +281,21 @@ bool train_monitor_evaluated(const train_monitor *monitor, int64_t step) {
 }
 
 json_t *train_monitor_state(const train_monitor *monitor) {
-    return json_pack("{s:o, s:I, s:I, s:o}", "loss_sum", train_metrics_number(monitor->loss_sum),
+    return json_pack("{s:o, s:I, s:I, s:o}", "loss_sum", base_json_finite(monitor->loss_sum),
                      "loss_count", (json_int_t)monitor->loss_count, "skipped",
                      (json_int_t)monitor->skipped, "last_loss",
-                     train_metrics_number(monitor->last_loss));
+                     base_json_finite(monitor->last_loss));
 }
 
 json_t *train_monitor_trainer_state(const train_monitor *monitor, int64_t step) {
     const train_monitor_settings *s = &monitor->settings;
     return json_pack("{s:n, s:n, s:o, s:I, s:I, s:I, s:I, s:o, s:b, s:b}", "best_metric",
                      "best_model_checkpoint", "epoch",
-                     train_metrics_number(data_epochs_passed(&s->epochs, step)), "global_step",
+                     base_json_finite(data_epochs_passed(&s->epochs, step)), "global_step",
                      (json_int_t)step, "max_steps", (json_int_t)s->total_steps, "num_train_epochs",
                      (json_int_t)ceil(data_epochs_passed(&s->epochs, s->total_steps)),
                      "logging_steps", (json_int_t)s->log_every, "total_flos",
-                     train_metrics_number((double)tokens_of(s, step) * s->flops_per_token),
+                     base_json_finite((double)tokens_of(s, step) * s->flops_per_token),
                      "is_local_process_zero", 1, "is_world_process_zero", 1);
 }
 
