@@ -10,7 +10,7 @@
 #include "checkpoint/adapter_base.h"
 #include "checkpoint/model_source.h"
 #include "convert/new_folder.h"
-#include "text/chat_template_given.h"
+#include "text/chat_template.h"
 
 typedef struct merge_run {
     checkpoint_model model;

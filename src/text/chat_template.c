@@ -202,6 +202,31 @@ sifr_status text_chat_template_exists(const char *folder, bool *out, sifr_error 
     return status;
 }
 
+static sifr_status write_text(const text_given_template *given, const char *to, sifr_error *error) {
+    char path[BASE_PATH_LENGTH];
+    base_writer writer;
+    BASE_TRY(base_path_join(path, to, "additional_chat_templates", error));
+    BASE_TRY(base_remove_tree(path, error));
+    BASE_TRY(base_path_join(path, to, "chat_template.jinja", error));
+    BASE_TRY(base_writer_open(&writer, path, error));
+    sifr_status status = base_writer_write(&writer, given->text, given->size, error);
+    if (status == SIFR_OK) return base_writer_commit(&writer, error);
+    base_writer_abort(&writer);
+    return status;
+}
+
+sifr_status text_chat_template_put(const char *given, const char *folder, const char *to,
+                                   sifr_error *error) {
+    text_given_template found;
+    bool own = false;
+    if (!given) return SIFR_OK;
+    BASE_TRY(text_chat_template_exists(folder, &own, error));
+    BASE_TRY(text_chat_template_given(given, own, &found, error));
+    sifr_status status = found.text ? write_text(&found, to, error) : SIFR_OK;
+    free(found.text);
+    return status;
+}
+
 void text_chat_template_free(text_chat_template *chat) {
     text_template_free(chat->parsed);
     json_decref(chat->variables);

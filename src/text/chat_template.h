@@ -26,4 +26,9 @@ sifr_status text_chat_template_render(const text_chat_template *chat,
                                       const text_template_input *input, text_template_output *out,
                                       sifr_error *error) SIFR_MUST_CHECK;
 
+/* Writes the template that is given, if any, into a folder that was made from `folder`:
+ * chat_template.jinja in place of all templates that it has. */
+sifr_status text_chat_template_put(const char *given, const char *folder, const char *to,
+                                   sifr_error *error) SIFR_MUST_CHECK;
+
 #endif

@@ -6,7 +6,6 @@
 
 #include "base/file.h"
 #include "base/heap.h"
-#include "text/chat_template.h"
 
 enum { TEMPLATE_LIMIT = 4 << 20 };
 
@@ -54,29 +53,4 @@ sifr_status text_chat_template_given(const char *given, bool own, text_given_tem
     }
     const char *text = text_chat_template_named(name);
     return text ? take_text(text, name, out, error) : unknown(name, error);
-}
-
-static sifr_status write_text(const text_given_template *given, const char *to, sifr_error *error) {
-    char path[BASE_PATH_LENGTH];
-    base_writer writer;
-    BASE_TRY(base_path_join(path, to, "additional_chat_templates", error));
-    BASE_TRY(base_remove_tree(path, error));
-    BASE_TRY(base_path_join(path, to, "chat_template.jinja", error));
-    BASE_TRY(base_writer_open(&writer, path, error));
-    sifr_status status = base_writer_write(&writer, given->text, given->size, error);
-    if (status == SIFR_OK) return base_writer_commit(&writer, error);
-    base_writer_abort(&writer);
-    return status;
-}
-
-sifr_status text_chat_template_put(const char *given, const char *folder, const char *to,
-                                   sifr_error *error) {
-    text_given_template found;
-    bool own = false;
-    if (!given) return SIFR_OK;
-    BASE_TRY(text_chat_template_exists(folder, &own, error));
-    BASE_TRY(text_chat_template_given(given, own, &found, error));
-    sifr_status status = found.text ? write_text(&found, to, error) : SIFR_OK;
-    free(found.text);
-    return status;
 }

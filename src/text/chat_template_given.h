@@ -21,11 +21,6 @@ typedef struct text_given_template {
 sifr_status text_chat_template_given(const char *given, bool own, text_given_template *out,
                                      sifr_error *error) SIFR_MUST_CHECK;
 
-/* Writes the template that is given, if any, into a folder that was made from `folder`:
- * chat_template.jinja in place of all templates that it has. */
-sifr_status text_chat_template_put(const char *given, const char *folder, const char *to,
-                                   sifr_error *error) SIFR_MUST_CHECK;
-
 /* chat_template_names.c: the text of a name, or NULL; whether a name is one of axolotl's whose text
  * is not here; the names, NULL behind the last. */
 const char *text_chat_template_named(const char *name);

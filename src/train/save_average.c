@@ -5,7 +5,7 @@
 
 #include "base/file.h"
 #include "formats/folder.h"
-#include "text/chat_template_given.h"
+#include "text/chat_template.h"
 #include "train/prepare/run_task.h"
 #include "train/run.h"
 

@@ -5,7 +5,7 @@
 #include "base/json.h"
 #include "base/process.h"
 #include "checkpoint/adapter_base.h"
-#include "text/chat_template_given.h"
+#include "text/chat_template.h"
 #include "train/prepare/advice.h"
 #include "train/prepare/agreement.h"
 #include "train/prepare/fingerprint.h"
