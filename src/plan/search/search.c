@@ -221,6 +221,29 @@ sifr_status plan_try_size(plan_search *search, const plan_settings *settings, pl
     return status;
 }
 
+/* Applies if "none" does not fit and "unit" does. */
+sifr_status plan_between(plan_search *search, const plan_settings *from, plan_outcome *out,
+                         bool *is_between, sifr_error *error) {
+    plan_search fixed = *search;
+    plan_settings settings = *from;
+    sifr_status status = SIFR_OK;
+    bool fits[2] = {true, false};
+    fixed.any_order = false;
+    for (int i = 0; i < 2 && from->step.recompute != SIFR_RECOMPUTE_AUTO && status == SIFR_OK;
+         i++) {
+        settings.step.recompute = (sifr_recompute)i;
+        status = plan_try(&fixed, &settings, out, error);
+        fits[i] = status == SIFR_OK && out->fits;
+    }
+    *is_between = !fits[SIFR_RECOMPUTE_NONE] && fits[SIFR_RECOMPUTE_UNIT];
+    settings.step.recompute = SIFR_RECOMPUTE_AUTO;
+    settings.step.activation_memory = 0;
+    if (*is_between) status = plan_try(&fixed, &settings, out, error);
+    search->tried = fixed.tried;
+    search->lowered = fixed.lowered;
+    return status;
+}
+
 static void go_to_next_stage(plan_settings *settings) {
     int32_t *stage = &settings->mesh.place[PLAN_AXIS_STAGE];
     *stage = (*stage + 1) % plan_mesh_ranks(&settings->mesh, PLAN_STAGES);
