@@ -1,0 +1,60 @@
+/* What the settings of a plan say of its types, its sums and its micro batches. */
+#include "plan/queries.h"
+
+#include "base/checked.h"
+
+base_dtype plan_dtype(const plan_settings *settings) {
+    return device_dtype_of(settings->step.precision);
+}
+
+int64_t plan_cache_rows(const plan_settings *settings) {
+    return settings->step.micro_batch_size * settings->cache_length;
+}
+
+bool plan_narrow_gradients(const plan_settings *settings) {
+    return settings->step.grad_accum_dtype != SIFR_FP32;
+}
+
+bool plan_converts_gradients(const plan_settings *settings) {
+    return !plan_narrow_gradients(settings) && settings->step.communication_data_type != SIFR_FP32;
+}
+
+bool plan_has_masters(const plan_settings *settings) {
+    if (optim_row_of(&settings->step.optimizer)->averages) return true;
+    return settings->step.precision != SIFR_FP32 && !settings->step.bf16_master_weights;
+}
+
+base_dtype plan_moment_type(const plan_settings *settings) {
+    return settings->step.bf16_optimizer_states ? BASE_BF16 : BASE_FP32;
+}
+
+int32_t plan_batch_neighbours(const plan_settings *settings) {
+    bool across = settings->step.zero.stage >= 2 && settings->step.step_order == SIFR_STEP_BATCH;
+    return across ? settings->mesh.ranks[PLAN_AXIS_SHARD] : 1;
+}
+
+base_dtype plan_state_type(const plan_settings *settings, const optim_row *row, int state) {
+    return row->states[state].type ? row->states[state].type : plan_moment_type(settings);
+}
+
+const optim_row *plan_row(const plan_schedule *s, int32_t segment) {
+    return optim_row_for(optim_row_of(&s->settings.step.optimizer),
+                         s->model->segments[segment].rest);
+}
+
+int32_t plan_sum_parts(const plan_settings *settings) {
+    return settings->step.zero.stage >= 1 ? plan_mesh_ranks(&settings->mesh, PLAN_STATE) : 1;
+}
+
+int64_t plan_sum_bytes(const plan_schedule *s, int32_t segment) {
+    int64_t weights = 0;
+    for (size_t w = 0; w < s->model->weight_count; w++)
+        weights += s->model->weights[w].segment == segment;
+    return base_ceil_to(weights * 2 * (int64_t)sizeof(base_exact_sum), PLAN_ALIGNMENT);
+}
+
+int32_t plan_global_micro_batch(const plan_settings *settings, int32_t place, int32_t micro_batch) {
+    int32_t neighbours = plan_batch_neighbours(settings);
+    int32_t group = place / neighbours * settings->step.gradient_accumulation_steps;
+    return (group + micro_batch) * neighbours + place % neighbours;
+}
