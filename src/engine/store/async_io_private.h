@@ -1,4 +1,4 @@
-/* Shared by async_io.c and ring_io.c; nobody else includes it. */
+/* Shared by async_io.c, io_queue.c, plain_io.c and ring_io.c; nobody else includes it. */
 #ifndef ENGINE_ASYNC_IO_PRIVATE_H
 #define ENGINE_ASYNC_IO_PRIVATE_H
 
@@ -57,6 +57,10 @@ struct engine_io {
     struct iovec *pinned; /* registered with the rings, by index */
     unsigned pinned_count;
 };
+
+/* io_queue.c: puts the transfer at this index behind the others of its direction, with the lock
+ * held. */
+void io_join_line(engine_io *io, int32_t line, int32_t transfer);
 
 /* Takes up to `most` blocks of the oldest transfers, alternating reads and writes. With `sleep`,
  * waits for at least one; none once the queues are closed. */
