@@ -350,10 +350,6 @@ sifr_status sifr_engine_set_betas(sifr_engine *engine, double beta1, double beta
     return SIFR_OK;
 }
 
-sifr_status engine_settle(const sifr_engine *engine, sifr_error *error) {
-    return engine_run_deferred(engine->trainer, error);
-}
-
 int64_t sifr_engine_steps(const sifr_engine *engine) {
     return engine->steps;
 }

@@ -9,31 +9,6 @@
 #include "engine/state/state_private.h"
 #include "plan/queries.h"
 
-/* Elements first … end - 1 of a segment that a buffer holds; it has `element` bytes for `each` of
- * them. */
-static void range_in(const plan_schedule *s, int32_t segment, int32_t buffer, int64_t element,
-                     int64_t each, int64_t *first, int64_t *end) {
-    int64_t count = s->buffers[buffer].bytes / element * each;
-    bool slice = count < s->segment_elements[segment];
-    *first = slice ? plan_mesh_place(&s->settings.mesh, PLAN_STATE) * count : 0;
-    *end = *first + count;
-}
-
-void engine_held_range(const plan_schedule *s, int32_t segment, int32_t buffer, int64_t element,
-                       int64_t *first, int64_t *end) {
-    range_in(s, segment, buffer, element, 1, first, end);
-}
-
-void engine_held_records(const plan_schedule *s, int32_t segment, int64_t *first, int64_t *end) {
-    range_in(s, segment, s->parameters[segment],
-             model_record_bytes(s->model->segments[segment].coding), BASE_NF4_RECORD, first, end);
-}
-
-int32_t engine_part_buffer(const plan_schedule *s, int32_t segment, engine_part part) {
-    if (part != ENGINE_MASTER) return s->states[part - ENGINE_STATE1][segment];
-    return s->masters[segment] >= 0 ? s->masters[segment] : s->parameters[segment];
-}
-
 const optim_row *engine_optimizer(const sifr_engine *engine) {
     return optim_row_of(&engine->settings.optimizer);
 }
@@ -144,8 +119,8 @@ static bool find_place(const sifr_engine *engine, size_t index, engine_part part
         place->count = engine_part_elements(engine, index, part);
         return true;
     }
-    range_in(s, w->segment, place->buffer, part_bytes(engine, index, part),
-             engine_part_each(engine, index, part), &from, &end);
+    engine_range_in(s, w->segment, place->buffer, part_bytes(engine, index, part),
+                    engine_part_each(engine, index, part), &from, &end);
     int64_t start = base_max_i64(from, w->offset);
     int64_t stop = base_min_i64(end, w->offset + elements);
     if (stop <= start) return false;
@@ -153,45 +128,6 @@ static bool find_place(const sifr_engine *engine, size_t index, engine_part part
     place->first = start - w->offset;
     place->count = stop - start;
     return true;
-}
-
-static bool is_on_disk(const sifr_engine *engine, int32_t buffer) {
-    return engine->training->buffers[buffer].tier == PLAN_NVME;
-}
-
-bool engine_in_pieces(const sifr_engine *engine, int32_t buffer) {
-    return engine->pieces && engine->training->buffers[buffer].tier == PLAN_DEVICE;
-}
-
-static sifr_status take_copy(void *user, const void *bytes, int64_t first, int64_t count,
-                             sifr_error *error) {
-    (void)error;
-    memcpy((char *)user + first, bytes, (size_t)count);
-    return SIFR_OK;
-}
-
-sifr_status engine_read_buffer(const sifr_engine *engine, int32_t buffer, int64_t at, void *out,
-                               int64_t bytes, sifr_error *error) {
-    int64_t offset = engine->training->buffers[buffer].offset + at;
-    if (is_on_disk(engine, buffer))
-        return engine_swap_read(engine->swap, offset, out, bytes, error);
-    if (engine_in_pieces(engine, buffer))
-        return engine_pieces_read(engine->pieces,
-                                  (char *)engine_buffer(engine->trainer, buffer) + at, bytes,
-                                  take_copy, out, error);
-    return engine_get(engine->trainer, buffer, at, out, bytes, error);
-}
-
-sifr_status engine_write_buffer(const sifr_engine *engine, int32_t buffer, int64_t at,
-                                const void *from, int64_t bytes, sifr_error *error) {
-    int64_t offset = engine->training->buffers[buffer].offset + at;
-    if (is_on_disk(engine, buffer))
-        return engine_swap_write(engine->swap, offset, from, bytes, error);
-    if (engine_in_pieces(engine, buffer))
-        return engine_pieces_write(engine->pieces,
-                                   (char *)engine_buffer(engine->trainer, buffer) + at, from, bytes,
-                                   error);
-    return engine_set(engine->trainer, buffer, at, from, bytes, error);
 }
 
 bool engine_in_place(const sifr_engine *engine) {
@@ -374,29 +310,6 @@ void engine_note_written(sifr_engine *engine, size_t index) {
     engine->shows_average |= engine_optimizer(engine)->averages && engine->updates > 0;
 }
 
-static sifr_status find_weight(const sifr_engine *engine, const char *name, size_t count,
-                               size_t *index, sifr_error *error) {
-    for (size_t i = 0; i < engine->model->weight_count; i++) {
-        const model_weight *w = &engine->model->weights[i];
-        if (strcmp(w->name, name) != 0) continue;
-        model_block whole = model_whole(w);
-        *index = i;
-        if (count == (size_t)model_block_elements(&whole)) return SIFR_OK;
-        return base_fail(error, SIFR_USAGE, "weight %s: has %lld x %lld elements, not %zu", name,
-                         (long long)whole.rows[1], (long long)whole.columns[1], count);
-    }
-    return base_fail(error, SIFR_USAGE, "weight %s: the model has no weight of that name", name);
-}
-
-sifr_status sifr_engine_write_weight(sifr_engine *engine, const char *name, const float *values,
-                                     size_t count, sifr_error *error) {
-    size_t index = 0;
-    BASE_TRY(find_weight(engine, name, count, &index, error));
-    BASE_TRY(engine_settle(engine, error));
-    engine_note_written(engine, index);
-    return engine_put(engine, index, 0, (int64_t)count, values, error);
-}
-
 bool engine_is_cut(const sifr_engine *engine, size_t index, engine_part part) {
     const plan_schedule *s = engine->training;
     int32_t segment = engine->model->weights[index].segment;
@@ -477,25 +390,4 @@ sifr_status engine_hand_in(const sifr_engine *engine, comm_group *peers, size_t 
         }
     }
     return status;
-}
-
-sifr_status sifr_engine_read_weight(const sifr_engine *engine, const char *name, float *values,
-                                    size_t count, sifr_error *error) {
-    size_t index = 0;
-    BASE_TRY(find_weight(engine, name, count, &index, error));
-    BASE_TRY(engine_settle(engine, error));
-    return engine_collect(engine, index, ENGINE_MASTER, 0, (int64_t)count, values, error);
-}
-
-sifr_status sifr_engine_read_average(const sifr_engine *engine, const char *name, float *values,
-                                     size_t count, sifr_error *error) {
-    size_t index = 0;
-    BASE_TRY(find_weight(engine, name, count, &index, error));
-    if (!engine_optimizer(engine)->ema || engine->model->weights[index].frozen)
-        return base_fail(error, SIFR_USAGE,
-                         "weight %s: no average of it is kept (ema_decay, of trained weights)",
-                         name);
-    BASE_TRY(engine_settle(engine, error));
-    engine_part part = (engine_part)(engine_parts(engine) - 1);
-    return engine_collect(engine, index, part, 0, (int64_t)count, values, error);
 }

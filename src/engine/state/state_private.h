@@ -4,9 +4,18 @@
 
 #include "engine/engine_private.h"
 
+/* --- state_buffers.c --- */
+
 /* Elements first ... end - 1 of a segment that a buffer of values of `element` bytes holds. */
 void engine_held_range(const plan_schedule *s, int32_t segment, int32_t buffer, int64_t element,
                        int64_t *first, int64_t *end);
+
+/* The same where a buffer has `element` bytes for `each` elements. */
+void engine_range_in(const plan_schedule *s, int32_t segment, int32_t buffer, int64_t element,
+                     int64_t each, int64_t *first, int64_t *end);
+
+/* The same of a segment that is held as codes. */
+void engine_held_records(const plan_schedule *s, int32_t segment, int64_t *first, int64_t *end);
 
 /* The buffer of a part of a segment's state; negative where there is none. */
 int32_t engine_part_buffer(const plan_schedule *s, int32_t segment, engine_part part);
@@ -20,8 +29,7 @@ sifr_status engine_read_buffer(const sifr_engine *engine, int32_t buffer, int64_
 sifr_status engine_write_buffer(const sifr_engine *engine, int32_t buffer, int64_t at,
                                 const void *from, int64_t bytes, sifr_error *error) SIFR_MUST_CHECK;
 
-/* The same of a segment that is held as codes. */
-void engine_held_records(const plan_schedule *s, int32_t segment, int64_t *first, int64_t *end);
+/* --- the others --- */
 
 /* engine_put of elements of the local weight. */
 sifr_status engine_put_local(sifr_engine *engine, size_t index, int64_t first, int64_t count,
