@@ -30,26 +30,4 @@ struct sifr_engine {
     bool shows_average; /* parameters are the average, of an optimizer that averages */
 };
 
-/* --- folders --- */
-
-/* engine_visit_folder without the weights that `made` (NULL: none) marks. */
-sifr_status engine_visit_present(const sifr_model *model, const model_architecture *architecture,
-                                 const formats_weights *weights, const bool *made,
-                                 engine_take_weight take, void *user,
-                                 sifr_error *error) SIFR_MUST_CHECK;
-/* magnitudes.c: of a fresh adapter (use_dora), from the folder's base and the first factors. */
-sifr_status engine_fill_magnitudes(sifr_engine *engine, const engine_folder *folder, size_t index,
-                                   sifr_error *error) SIFR_MUST_CHECK;
-
-/* adapter_folder.c: opens an adapter's values for a folder whose model has adapters; an adapter's
- * tensors to be written; and one file of such tensors, in their order. */
-sifr_status engine_adapter_open(const char *directory, engine_folder *folder,
-                                sifr_error *error) SIFR_MUST_CHECK;
-sifr_status engine_adapter_stored(const sifr_model *model, engine_stored *out,
-                                  sifr_error *error) SIFR_MUST_CHECK;
-sifr_status engine_write_file(const char *directory, const char *name,
-                              const formats_tensor_spec *specs, size_t count, formats_fill fill,
-                              void *user, sifr_error *error) SIFR_MUST_CHECK;
-void engine_folder_say_made(const engine_folder *folder, const sifr_log *log);
-
 #endif

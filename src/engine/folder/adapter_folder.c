@@ -8,6 +8,7 @@
 #include "base/file.h"
 #include "base/heap.h"
 #include "engine/engine_private.h"
+#include "engine/folder/folder_private.h"
 #include "engine/state/convert.h"
 
 const formats_tensor *engine_adapter_tensor(const engine_folder *folder, size_t weight) {

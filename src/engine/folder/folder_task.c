@@ -6,6 +6,7 @@
 #include "base/file.h"
 #include "base/heap.h"
 #include "engine/engine_private.h"
+#include "engine/folder/folder_private.h"
 
 static const model_node *head_of(const sifr_model *model) {
     return &model->nodes[model->node_count - 1];

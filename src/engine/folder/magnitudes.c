@@ -5,6 +5,7 @@
 #include "base/checked.h"
 #include "base/heap.h"
 #include "engine/engine_private.h"
+#include "engine/folder/folder_private.h"
 #include "engine/state/coder.h"
 #include "engine/state/convert.h"
 #include "plan/queries.h"

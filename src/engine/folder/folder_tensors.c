@@ -1,0 +1,122 @@
+/* The tensors of a model folder: which is a weight's, and whether it fits. */
+#include <stdio.h>
+#include <string.h>
+
+#include "engine/engine_private.h"
+#include "engine/folder/folder_private.h"
+
+static bool ends_with(const char *text, const char *end) {
+    size_t a = strlen(text), b = strlen(end);
+    return a >= b && !strcmp(text + a - b, end);
+}
+
+/* Under its name, or without the prefix in older files. */
+static const formats_tensor *find_named(const formats_weights *weights,
+                                        const model_architecture *architecture, const char *name) {
+    const formats_tensor *tensor = formats_weights_find(weights, name);
+    size_t length = strlen(architecture->prefix);
+    if (!tensor && length && !strncmp(name, architecture->prefix, length)) {
+        tensor = formats_weights_find(weights, name + length);
+    }
+    return tensor;
+}
+
+/* Under this name, or one that older files have. */
+const formats_tensor *engine_find_tensor(const formats_weights *weights,
+                                         const model_architecture *architecture, const char *name) {
+    const formats_tensor *tensor = find_named(weights, architecture, name);
+    for (size_t i = 0; i < 2 && architecture->older[i].now && !tensor; i++) {
+        char text[MODEL_NAME_LENGTH];
+        if (!ends_with(name, architecture->older[i].now)) continue;
+        size_t kept = strlen(name) - strlen(architecture->older[i].now);
+        snprintf(text, sizeof text, "%.*s%s", (int)kept, name, architecture->older[i].before);
+        tensor = find_named(weights, architecture, text);
+    }
+    return tensor;
+}
+
+static sifr_status check_tensor(const model_weight *w, const formats_tensor *tensor,
+                                sifr_error *error) {
+    int64_t wanted[3];
+    int rank = model_weight_shape(w, wanted);
+    bool fits = tensor->rank == rank;
+    for (int i = 0; i < rank && fits; i++) fits = tensor->shape[i] == wanted[i];
+    if (!fits) {
+        char shape[64] = "";
+        size_t used = 0;
+        for (int i = 0; i < tensor->rank && used + 24 < sizeof shape; i++) {
+            used += (size_t)snprintf(shape + used, sizeof shape - used, "%s%lld", i ? " x " : "",
+                                     (long long)tensor->shape[i]);
+        }
+        return base_fail(error, SIFR_FAILED,
+                         "tensor %s: its shape is %s, but config.json needs %lld x %lld",
+                         tensor->name, shape, (long long)w->rows, (long long)w->columns);
+    }
+    if (tensor->dtype > BASE_FP16) {
+        return base_fail(error, SIFR_FAILED,
+                         "tensor %s: type %s is not supported (supported: F32, BF16, F16)",
+                         tensor->name, formats_dtype_name(tensor->dtype));
+    }
+    return SIFR_OK;
+}
+
+bool engine_is_leftover(const model_architecture *architecture, const sifr_model *model,
+                        const char *name) {
+    for (size_t i = 0; i < 4 && architecture->ignored[i]; i++) {
+        if (ends_with(name, architecture->ignored[i])) return true;
+    }
+    /* A stored copy of a tied head. */
+    const model_weight *head = &model->weights[model->nodes[model->node_count - 1].w[0]];
+    return !strcmp(name, architecture->head) && !strcmp(head->name, architecture->embedding);
+}
+
+/* A stored tied head must equal the embedding. */
+static sifr_status check_tied(const model_architecture *architecture, const sifr_model *model,
+                              const formats_weights *weights, sifr_error *error) {
+    const formats_tensor *head = formats_weights_find(weights, architecture->head);
+    if (!head || !engine_is_leftover(architecture, model, architecture->head)) return SIFR_OK;
+    const formats_tensor *table =
+        engine_find_tensor(weights, architecture, architecture->embedding);
+    bool same = table && head->bytes == table->bytes && head->dtype == table->dtype &&
+                !memcmp(head->data, table->data, head->bytes);
+    if (same) return SIFR_OK;
+    return base_fail(error, SIFR_FAILED,
+                     "tensor %s: config.json says tie_word_embeddings, but it differs from %s; set "
+                     "tie_word_embeddings to false to train it by itself",
+                     architecture->head, architecture->embedding);
+}
+
+sifr_status engine_visit_present(const sifr_model *model, const model_architecture *architecture,
+                                 const formats_weights *weights, const bool *made,
+                                 engine_take_weight take, void *user, sifr_error *error) {
+    for (size_t i = 0; i < model->weight_count; i++) {
+        const model_weight *w = &model->weights[i];
+        if (w->factor || (made && made[i])) continue;
+        const formats_tensor *tensor = engine_find_tensor(weights, architecture, w->name);
+        if (!tensor) {
+            return base_fail(error, SIFR_FAILED,
+                             "tensor %s: missing, but config.json needs it (there are %zu tensors)",
+                             w->name, formats_weights_count(weights));
+        }
+        BASE_TRY(check_tensor(w, tensor, error));
+    }
+    BASE_TRY(check_tied(architecture, model, weights, error));
+    for (size_t i = 0; take && i < model->weight_count; i++) {
+        const char *name = model->weights[i].name;
+        if (model->weights[i].factor || (made && made[i])) continue;
+        BASE_TRY(take(user, i, engine_find_tensor(weights, architecture, name), error));
+    }
+    return SIFR_OK;
+}
+
+sifr_status engine_visit_folder(const sifr_model *model, const model_architecture *architecture,
+                                const formats_weights *weights, engine_take_weight take, void *user,
+                                sifr_error *error) {
+    return engine_visit_present(model, architecture, weights, NULL, take, user, error);
+}
+
+sifr_status engine_visit_opened(const engine_folder *folder, engine_take_weight take, void *user,
+                                sifr_error *error) {
+    return engine_visit_present(folder->model, folder->architecture, folder->weights, folder->made,
+                                take, user, error);
+}
