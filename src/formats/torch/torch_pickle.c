@@ -1,4 +1,4 @@
-/* The machine: the instructions that Python's pickler writes for such objects in protocols 2 to 5.
+/* The instructions that Python's pickler writes for such objects in protocols 2 to 5.
  * Their meanings: Python's Lib/pickletools.py. */
 #include "formats/torch/torch_pickle.h"
 
@@ -10,126 +10,7 @@
 #include "base/json.h"
 #include "formats/torch/torch_pickle_internal.h"
 
-enum { OBJECT_LIMIT = 1 << 22, LONGEST_INT = 8, NEWEST_PROTOCOL = 5 };
-
-const char *formats_pickle_kind_name(pickle_kind kind) {
-    static const char *const names[PICKLE_KINDS] = {
-        [PICKLE_NONE] = "None",         [PICKLE_BOOL] = "a bool",   [PICKLE_INT] = "an int",
-        [PICKLE_FLOAT] = "a float",     [PICKLE_TEXT] = "a string", [PICKLE_TUPLE] = "a tuple",
-        [PICKLE_LIST] = "a list",       [PICKLE_DICT] = "a dict",   [PICKLE_CLASS] = "a class",
-        [PICKLE_STORAGE] = "a storage", [PICKLE_VIEW] = "a tensor", [PICKLE_OPAQUE] = "an object",
-    };
-    return names[kind];
-}
-
-/* --- objects and the stack --- */
-
-static bool has_items(pickle_kind kind) {
-    return kind == PICKLE_TUPLE || kind == PICKLE_LIST || kind == PICKLE_DICT ||
-           kind == PICKLE_STORAGE;
-}
-
-sifr_status formats_pickle_add(pickle_items *items, uint32_t item, sifr_error *error) {
-    BASE_TRY(base_grow(&items->at, &items->capacity, items->count + 1, sizeof *items->at, error));
-    items->at[items->count++] = item;
-    return SIFR_OK;
-}
-
-sifr_status formats_pickle_push(pickle_machine *m, pickle_object object, sifr_error *error) {
-    sifr_status status = SIFR_OK;
-    if (m->object_count == OBJECT_LIMIT)
-        status = formats_pickle_fail(m, error, "more than the limit of %d objects", OBJECT_LIMIT);
-    if (status == SIFR_OK)
-        status = base_grow(&m->objects, &m->object_capacity, m->object_count + 1,
-                           sizeof *m->objects, error);
-    if (status != SIFR_OK) {
-        if (has_items(object.kind)) free(object.items.at);
-        return status;
-    }
-    m->objects[m->object_count++] = object;
-    return formats_pickle_add(&m->stack, (uint32_t)(m->object_count - 1), error);
-}
-
-/* Height of the stack at the last mark. */
-static size_t floor_of(const pickle_machine *m) {
-    return m->marks.count ? m->marks.at[m->marks.count - 1] : 0;
-}
-
-static sifr_status need(const pickle_machine *m, size_t count, sifr_error *error) {
-    if (m->stack.count - floor_of(m) >= count) return SIFR_OK;
-    return formats_pickle_fail(m, error, "takes more from the stack than there is");
-}
-
-sifr_status formats_pickle_pop(pickle_machine *m, pickle_kind kind, pickle_object *out,
-                               sifr_error *error) {
-    BASE_TRY(need(m, 1, error));
-    *out = m->objects[m->stack.at[--m->stack.count]];
-    if (out->kind == kind) return SIFR_OK;
-    return formats_pickle_fail(m, error, "%s where %s was expected",
-                               formats_pickle_kind_name(out->kind), formats_pickle_kind_name(kind));
-}
-
-/* The container below the top `above` values. */
-static sifr_status container(pickle_machine *m, size_t above, pickle_kind kind, pickle_object **out,
-                             sifr_error *error) {
-    BASE_TRY(need(m, above + 1, error));
-    *out = &m->objects[m->stack.at[m->stack.count - above - 1]];
-    if ((*out)->kind == kind) return SIFR_OK;
-    return formats_pickle_fail(m, error, "%s where %s was expected",
-                               formats_pickle_kind_name((*out)->kind),
-                               formats_pickle_kind_name(kind));
-}
-
-/* How many values lie above the last mark, which goes. */
-static sifr_status take_mark(pickle_machine *m, size_t *count, sifr_error *error) {
-    if (!m->marks.count) return formats_pickle_fail(m, error, "a mark is missing");
-    *count = m->stack.count - floor_of(m);
-    m->marks.count--;
-    return SIFR_OK;
-}
-
-sifr_status formats_pickle_drop_marked(pickle_machine *m, sifr_error *error) {
-    size_t count;
-    BASE_TRY(take_mark(m, &count, error));
-    m->stack.count -= count;
-    return SIFR_OK;
-}
-
-sifr_status formats_pickle_drop(pickle_machine *m, size_t count, sifr_error *error) {
-    BASE_TRY(need(m, count, error));
-    m->stack.count -= count;
-    return SIFR_OK;
-}
-
-sifr_status formats_pickle_opaque(pickle_machine *m, sifr_error *error) {
-    return formats_pickle_push(m, (pickle_object){.kind = PICKLE_OPAQUE}, error);
-}
-
-/* --- bytes --- */
-
-sifr_status formats_pickle_take(pickle_machine *m, size_t count, const uint8_t **out,
-                                sifr_error *error) {
-    if (count > m->size - m->at) return formats_pickle_fail(m, error, "cut short");
-    *out = m->data + m->at;
-    m->at += count;
-    return SIFR_OK;
-}
-
-sifr_status formats_pickle_number(pickle_machine *m, int bytes, uint64_t *out, sifr_error *error) {
-    const uint8_t *from;
-    BASE_TRY(formats_pickle_take(m, (size_t)bytes, &from, error));
-    *out = 0;
-    for (int i = bytes - 1; i >= 0; i--) *out = *out << 8 | from[i];
-    return SIFR_OK;
-}
-
-static sifr_status take_line(pickle_machine *m, formats_pickle_text *out, sifr_error *error) {
-    const uint8_t *begin = m->data + m->at, *end = memchr(begin, '\n', m->size - m->at);
-    if (!end) return formats_pickle_fail(m, error, "cut short");
-    *out = (formats_pickle_text){(const char *)begin, (size_t)(end - begin)};
-    m->at += out->length + 1;
-    return SIFR_OK;
-}
+enum { LONGEST_INT = 8, NEWEST_PROTOCOL = 5 };
 
 /* --- values --- */
 
@@ -179,7 +60,7 @@ static sifr_status push_text(pickle_machine *m, int length_bytes, sifr_error *er
 /* The top `count` values become one tuple. */
 static sifr_status push_tuple(pickle_machine *m, size_t count, sifr_error *error) {
     pickle_object object = {.kind = PICKLE_TUPLE};
-    BASE_TRY(need(m, count, error));
+    BASE_TRY(formats_pickle_need(m, count, error));
     BASE_TRY(base_alloc(count, sizeof *object.items.at, &object.items.at, error));
     m->stack.count -= count;
     if (count) memcpy(object.items.at, m->stack.at + m->stack.count, count * sizeof(uint32_t));
@@ -189,7 +70,7 @@ static sifr_status push_tuple(pickle_machine *m, size_t count, sifr_error *error
 
 static sifr_status push_marked_tuple(pickle_machine *m, sifr_error *error) {
     size_t count;
-    BASE_TRY(take_mark(m, &count, error));
+    BASE_TRY(formats_pickle_take_mark(m, &count, error));
     return push_tuple(m, count, error);
 }
 
@@ -198,12 +79,12 @@ static sifr_status append(pickle_machine *m, pickle_kind kind, size_t count, sif
     pickle_object *into;
     if (kind == PICKLE_DICT && count % 2)
         return formats_pickle_fail(m, error, "a key of a dict has no value");
-    BASE_TRY(need(m, count + 1, error));
+    BASE_TRY(formats_pickle_need(m, count + 1, error));
     if (m->lenient && m->objects[m->stack.at[m->stack.count - count - 1]].kind == PICKLE_OPAQUE) {
         m->stack.count -= count;
         return SIFR_OK;
     }
-    BASE_TRY(container(m, count, kind, &into, error));
+    BASE_TRY(formats_pickle_container(m, count, kind, &into, error));
     m->stack.count -= count;
     for (size_t i = 0; i < count; i++)
         BASE_TRY(formats_pickle_add(&into->items, m->stack.at[m->stack.count + i], error));
@@ -212,7 +93,7 @@ static sifr_status append(pickle_machine *m, pickle_kind kind, size_t count, sif
 
 static sifr_status append_marked(pickle_machine *m, pickle_kind kind, sifr_error *error) {
     size_t count;
-    BASE_TRY(take_mark(m, &count, error));
+    BASE_TRY(formats_pickle_take_mark(m, &count, error));
     return append(m, kind, count, error);
 }
 
@@ -220,17 +101,17 @@ static sifr_status append_marked(pickle_machine *m, pickle_kind kind, sifr_error
 static sifr_status drop_state(pickle_machine *m, sifr_error *error) {
     pickle_object *into, state;
     if (m->lenient) {
-        BASE_TRY(need(m, 2, error));
+        BASE_TRY(formats_pickle_need(m, 2, error));
         return formats_pickle_drop(m, 1, error);
     }
-    BASE_TRY(container(m, 1, PICKLE_DICT, &into, error));
+    BASE_TRY(formats_pickle_container(m, 1, PICKLE_DICT, &into, error));
     return formats_pickle_pop(m, PICKLE_DICT, &state, error);
 }
 
 /* --- the memo --- */
 
 static sifr_status put(pickle_machine *m, uint64_t place, sifr_error *error) {
-    BASE_TRY(need(m, 1, error));
+    BASE_TRY(formats_pickle_need(m, 1, error));
     uint32_t top = m->stack.at[m->stack.count - 1];
     if (place == m->memo.count) return formats_pickle_add(&m->memo, top, error);
     if (place > m->memo.count)
@@ -262,6 +143,14 @@ static sifr_status check_protocol(pickle_machine *m, sifr_error *error) {
     if (protocol >= 2 && protocol <= NEWEST_PROTOCOL) return SIFR_OK;
     return formats_pickle_fail(m, error, "protocol %d is not supported (supported: 2 to 5)",
                                (int)protocol);
+}
+
+static sifr_status take_line(pickle_machine *m, formats_pickle_text *out, sifr_error *error) {
+    const uint8_t *begin = m->data + m->at, *end = memchr(begin, '\n', m->size - m->at);
+    if (!end) return formats_pickle_fail(m, error, "cut short");
+    *out = (formats_pickle_text){(const char *)begin, (size_t)(end - begin)};
+    m->at += out->length + 1;
+    return SIFR_OK;
 }
 
 static sifr_status push_class(pickle_machine *m, sifr_error *error) {
@@ -435,17 +324,6 @@ static sifr_status collect(const pickle_machine *m, formats_pickle *out, sifr_er
         out->views[out->count++].name = key->text;
     }
     return SIFR_OK;
-}
-
-void formats_pickle_machine_free(pickle_machine *m) {
-    for (size_t i = 0; i < m->object_count; i++) {
-        if (has_items(m->objects[i].kind)) free(m->objects[i].items.at);
-    }
-    free(m->objects);
-    free(m->stack.at);
-    free(m->marks.at);
-    free(m->memo.at);
-    free(m->views);
 }
 
 sifr_status formats_pickle_parse(const uint8_t *data, size_t size, const char *name,

@@ -1,4 +1,5 @@
-/* What torch_pickle.c (the machine) and torch_classes.c (what the classes make) share. */
+/* What torch_stack.c (objects and bytes), torch_pickle.c (the instructions) and torch_classes.c
+ * (what the classes make) share. */
 #ifndef FORMATS_TORCH_PICKLE_INTERNAL_H
 #define FORMATS_TORCH_PICKLE_INTERNAL_H
 
@@ -55,6 +56,8 @@ typedef struct pickle_machine {
     base_fail(error, SIFR_FAILED, "%s: pickle, byte %zu: " text, (m)->name,                        \
               (m)->begin __VA_OPT__(, ) __VA_ARGS__)
 
+/* --- torch_stack.c --- */
+
 const char *formats_pickle_kind_name(pickle_kind kind);
 sifr_status formats_pickle_add(pickle_items *items, uint32_t item,
                                sifr_error *error) SIFR_MUST_CHECK;
@@ -65,13 +68,16 @@ sifr_status formats_pickle_push(pickle_machine *m, pickle_object object,
 sifr_status formats_pickle_pop(pickle_machine *m, pickle_kind kind, pickle_object *out,
                                sifr_error *error) SIFR_MUST_CHECK;
 
-/* Runs the pickle in `data`; its one result is the object on the stack. The caller frees. */
-sifr_status formats_pickle_run(pickle_machine *m, sifr_error *error) SIFR_MUST_CHECK;
-void formats_pickle_machine_free(pickle_machine *m);
-
-/* torch_pickle_lenient.c: instructions of objects that are no tensors; *known: this is one. */
-sifr_status formats_pickle_lenient(pickle_machine *m, uint8_t code, bool *known,
-                                   sifr_error *error) SIFR_MUST_CHECK;
+/* SIFR_FAILED unless so many values lie above the last mark. */
+sifr_status formats_pickle_need(const pickle_machine *m, size_t count,
+                                sifr_error *error) SIFR_MUST_CHECK;
+/* The container of `kind` below the top `above` values. */
+sifr_status formats_pickle_container(pickle_machine *m, size_t above, pickle_kind kind,
+                                     pickle_object **out, sifr_error *error) SIFR_MUST_CHECK;
+/* How many values lie above the last mark, which goes. */
+sifr_status formats_pickle_take_mark(pickle_machine *m, size_t *count,
+                                     sifr_error *error) SIFR_MUST_CHECK;
+/* The next `count` bytes; a little-endian number of `bytes` of them. */
 sifr_status formats_pickle_take(pickle_machine *m, size_t count, const uint8_t **out,
                                 sifr_error *error) SIFR_MUST_CHECK;
 sifr_status formats_pickle_number(pickle_machine *m, int bytes, uint64_t *out,
@@ -80,8 +86,17 @@ sifr_status formats_pickle_number(pickle_machine *m, int bytes, uint64_t *out,
 sifr_status formats_pickle_drop_marked(pickle_machine *m, sifr_error *error) SIFR_MUST_CHECK;
 sifr_status formats_pickle_drop(pickle_machine *m, size_t count, sifr_error *error) SIFR_MUST_CHECK;
 sifr_status formats_pickle_opaque(pickle_machine *m, sifr_error *error) SIFR_MUST_CHECK;
+void formats_pickle_machine_free(pickle_machine *m);
 
-/* The classes: what a GLOBAL, a persistent id and a REDUCE may be. */
+/* torch_pickle.c: runs the pickle in `data`; its one result is the object on the stack. The caller
+ * frees. */
+sifr_status formats_pickle_run(pickle_machine *m, sifr_error *error) SIFR_MUST_CHECK;
+
+/* torch_pickle_lenient.c: instructions of objects that are no tensors; *known: this is one. */
+sifr_status formats_pickle_lenient(pickle_machine *m, uint8_t code, bool *known,
+                                   sifr_error *error) SIFR_MUST_CHECK;
+
+/* torch_classes.c: what a GLOBAL, a persistent id and a REDUCE may be. */
 sifr_status formats_pickle_class(pickle_machine *m, formats_pickle_text module,
                                  formats_pickle_text name, sifr_error *error) SIFR_MUST_CHECK;
 sifr_status formats_pickle_storage(pickle_machine *m, sifr_error *error) SIFR_MUST_CHECK;
