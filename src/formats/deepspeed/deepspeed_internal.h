@@ -26,6 +26,8 @@ struct formats_deepspeed {
     size_t piece_count, piece_room;
 };
 
+/* --- deepspeed_pieces.c --- */
+
 /* Opens folder/name and keeps it. */
 sifr_status formats_deepspeed_tree(formats_deepspeed *c, const char *name, formats_torch_tree **out,
                                    sifr_error *error) SIFR_MUST_CHECK;
