@@ -1,4 +1,4 @@
-/* Private to src/formats/parquet/, for builds with carquet. */
+/* Private to src/data/parquet/, for builds with carquet. */
 #ifndef DATA_PARQUET_INTERNAL_H
 #define DATA_PARQUET_INTERNAL_H
 

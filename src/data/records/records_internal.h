@@ -1,4 +1,4 @@
-/* Private to src/formats/records/. */
+/* Private to src/data/records/. */
 #ifndef DATA_RECORDS_INTERNAL_H
 #define DATA_RECORDS_INTERNAL_H
 
@@ -33,6 +33,8 @@ struct data_records {
 /* A row takes some ten times its bytes as an object. */
 enum { DATA_ROW_BYTES = 1 << 26 };
 
+/* --- records_bytes.c --- */
+
 /* Unpacks more behind what is at hand, which stays from `at` on and may move. SIFR_FAILED where
  * that is more than a row may have. *more is false at the end of the file. */
 sifr_status data_records_more(data_records *records, bool *more, sifr_error *error) SIFR_MUST_CHECK;
@@ -46,17 +48,19 @@ sifr_status data_records_take_line(data_records *records, const char **line, siz
 sifr_status data_records_object(const data_records *records, const char *text, size_t size,
                                 json_t **row, sifr_error *error) SIFR_MUST_CHECK;
 
+/* A string of the file as JSON; SIFR_FAILED, with file and line, unless it is UTF-8 without NUL. */
+sifr_status data_records_text(const data_records *records, const char *text, size_t size,
+                              json_t **out, sifr_error *error) SIFR_MUST_CHECK;
+
+/* --- the others --- */
+
 /* records_array.c: how rows of JSON stand, by what begins the file. */
 sifr_status data_records_look(data_records *records, sifr_error *error) SIFR_MUST_CHECK;
 /* An element of the array, or an object that others follow. */
 sifr_status data_records_element(data_records *records, json_t **row,
                                  sifr_error *error) SIFR_MUST_CHECK;
 
-/* A string of the file as JSON; SIFR_FAILED, with file and line, unless it is UTF-8 without NUL. */
-sifr_status data_records_text(const data_records *records, const char *text, size_t size,
-                              json_t **out, sifr_error *error) SIFR_MUST_CHECK;
-
-/* CSV and TSV: the names of the columns; a row. */
+/* records_fields.c, CSV and TSV: the names of the columns; a row. */
 sifr_status data_records_header(data_records *records, sifr_error *error) SIFR_MUST_CHECK;
 sifr_status data_records_fields(data_records *records, json_t **row,
                                 sifr_error *error) SIFR_MUST_CHECK;
