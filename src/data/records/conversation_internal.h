@@ -4,6 +4,8 @@
 
 #include "data/records/conversation.h"
 
+/* --- conversation_members.c --- */
+
 /* "is a number" … */
 const char *data_json_kind(const json_t *value);
 
@@ -26,10 +28,6 @@ sifr_status data_row_string(const json_t *row, const char *field, bool optional,
 sifr_status data_row_list(const json_t *row, const char *field, const data_row_place *place,
                           json_t **out, sifr_error *error) SIFR_MUST_CHECK;
 
-/* Checks a list of {"role", "content"}. */
-sifr_status data_messages_check(const json_t *messages, const char *field,
-                                const data_row_place *place, sifr_error *error) SIFR_MUST_CHECK;
-
 /* Appends {"role", "content"}. */
 sifr_status data_messages_add(json_t *messages, const char *role, const char *content, size_t size,
                               sifr_error *error) SIFR_MUST_CHECK;
@@ -38,6 +36,12 @@ sifr_status data_messages_add(json_t *messages, const char *role, const char *co
 sifr_status data_messages_add_system(json_t *messages, const json_t *row, const data_form *form,
                                      const data_row_place *place,
                                      sifr_error *error) SIFR_MUST_CHECK;
+
+/* --- the others --- */
+
+/* conversation.c: checks a list of {"role", "content"}. */
+sifr_status data_messages_check(const json_t *messages, const char *field,
+                                const data_row_place *place, sifr_error *error) SIFR_MUST_CHECK;
 
 /* conversation_unread.c: SIFR_FAILED where a field that the form must not lose is not read, holds
  * text, and says what no field says that is read. */
