@@ -32,7 +32,7 @@ bool config_from_base64(const char *text, char **out, size_t *size);
 /* config_report.c: sets root.a.b.c, making the objects on the way; false where one is none. */
 bool config_put_path(json_t *root, const char *path, json_t *value);
 
-/* config_parse.c: either, whichever the text is. */
+/* config_parse.c: JSON or HJSON, whichever the text is. */
 sifr_status config_read_text(const char *text, size_t size, const char *name, json_t **out,
                              sifr_error *error) SIFR_MUST_CHECK;
 
@@ -43,9 +43,6 @@ sifr_status config_read_text(const char *text, size_t size, const char *name, js
  * "auto" passes for every type but free text. */
 sifr_status config_value_check(const config_key *key, json_t *value, const char *where,
                                json_t **out, sifr_error *error) SIFR_MUST_CHECK;
-/* The same from a flag's text; NULL stands for true. */
-sifr_status config_value_from_text(const config_key *key, const char *text, const char *where,
-                                   json_t **out, sifr_error *error) SIFR_MUST_CHECK;
 /* The table's default, canonical, as a new reference; NULL where there is none. */
 json_t *config_value_default(const config_key *key);
 bool config_value_is_auto(const json_t *value);

@@ -1,5 +1,4 @@
-/* One value of the config: its type, range and spelling, from JSON or from a flag's text. */
-#include <ctype.h>
+/* One value of the config: its type, range and spelling. */
 #include <errno.h>
 #include <math.h>
 #include <stdio.h>
@@ -255,55 +254,6 @@ sifr_status config_value_check(const config_key *key, json_t *value, const char 
     if (!result) return config_value_wrong(key, value, where, error);
     *out = result;
     return SIFR_OK;
-}
-
-static sifr_status config_count_from_text(const char *text, const char *where, json_t **out,
-                                          sifr_error *error) {
-    int64_t count;
-    bool minus = text[0] == '-' && isdigit((unsigned char)text[1]);
-    BASE_TRY(base_parse_count(text + minus, where, &count, error));
-    *out = json_integer(minus ? -count : count);
-    return SIFR_OK;
-}
-
-sifr_status config_value_from_text(const config_key *key, const char *text, const char *where,
-                                   json_t **out, sifr_error *error) {
-    json_t *value = NULL;
-    double number;
-    if (!text) {
-        if (key->type != CONFIG_BOOL) {
-            return base_fail(error, SIFR_USAGE, "%s needs a value", where);
-        }
-        *out = json_true();
-        return SIFR_OK;
-    }
-    bool plain = key->type == CONFIG_TEXT || key->type == CONFIG_TEXTS ||
-                 key->type == CONFIG_CHOICE || key->type == CONFIG_BYTES;
-    if (plain || strcmp(text, "auto") == 0) {
-        value = json_string(text);
-        if (!value) {
-            return base_fail(error, SIFR_USAGE, "%s: the value is not valid UTF-8; rename it",
-                             where);
-        }
-    } else if (key->type == CONFIG_INT) {
-        BASE_TRY(config_count_from_text(text, where, &value, error));
-    } else if (key->type == CONFIG_NUMBER) {
-        BASE_TRY(base_parse_double(text, where, &number, error));
-        value = json_real(number);
-    } else if (key->type == CONFIG_ANY && (text[0] == '{' || text[0] == '[')) {
-        BASE_TRY(config_read_text(text, strlen(text), where, &value, error));
-    } else {
-        value = json_loads(text, JSON_DECODE_ANY | JSON_REJECT_DUPLICATES, NULL);
-        if (!value) value = json_string(text);
-    }
-    if (!value) {
-        char quoted[96];
-        return base_fail(error, SIFR_USAGE, "%s: %s is not a value", where,
-                         config_quote(text, quoted, sizeof quoted));
-    }
-    sifr_status status = config_value_check(key, value, where, out, error);
-    json_decref(value);
-    return status;
 }
 
 json_t *config_value_default(const config_key *key) {

@@ -1,4 +1,4 @@
-/* From a config file, or flags, to settings: unknown keys, old names, types. */
+/* From a config file to settings: unknown keys, old names, types. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -351,62 +351,4 @@ sifr_status config_load(sifr_config *config, const char *path, sifr_error *error
     sifr_status status = config_parse(config, text, size, name, error);
     free(text);
     return status;
-}
-
-static const config_key *config_find_flag(const char *name, size_t *index) {
-    char flag[64], wanted[64];
-    snprintf(wanted, sizeof wanted, "%s", name);
-    for (char *c = wanted; *c; c++) {
-        if (*c == '_') *c = '-';
-    }
-    for (size_t i = 0; i < config_key_count() && strlen(name) < 64; i++) {
-        if (config_key_flag_name(config_key_at(i), flag) && strcmp(flag, wanted) == 0) {
-            *index = i;
-            return config_key_at(i);
-        }
-    }
-    return config_key_find(name, index);
-}
-
-static sifr_status config_unknown_flag(const char *name, sifr_error *error) {
-    enum { MOST = 256 };
-    char flags[MOST][64], quoted[80];
-    const char *candidates[MOST];
-    size_t count = 0;
-    for (size_t i = 0; i < config_key_count() && count < MOST; i++) {
-        if (!config_key_flag_name(config_key_at(i), flags[count])) continue;
-        candidates[count] = flags[count];
-        count++;
-    }
-    const char *near = base_nearest(name, candidates, count);
-    config_quote(name, quoted, sizeof quoted);
-    if (!near) return base_fail(error, SIFR_USAGE, "unknown flag %s; see --help", quoted);
-    return base_fail(error, SIFR_USAGE, "unknown flag %s; did you mean --%s?", quoted, near);
-}
-
-sifr_status config_set(sifr_config *config, const char *name, const char *text, sifr_error *error) {
-    size_t index;
-    char where[CONFIG_PATH], flag[64];
-    json_t *value;
-    const config_key *key = config_find_flag(name, &index);
-    if (!key) return config_unknown_flag(name, error);
-    if (key->status == CONFIG_ALIAS || key->type == CONFIG_SECTION) {
-        return base_fail(error, SIFR_USAGE, "%s cannot be set by a flag; put it into the config",
-                         key->path);
-    }
-    bool named = config_key_flag_name(key, flag);
-    snprintf(where, sizeof where, "%s%s", named ? "--" : "", named ? flag : key->path);
-    BASE_TRY(config_value_from_text(key, text, where, &value, error));
-    config_setting *setting = &config->settings[index];
-    if (key->type == CONFIG_TEXTS && setting->origin == CONFIG_FROM_FLAG) {
-        int failed = json_array_extend(setting->given, value);
-        json_decref(value);
-        if (failed) return base_fail_alloc(error, 64);
-    } else {
-        json_decref(setting->given);
-        setting->given = value;
-        setting->origin = CONFIG_FROM_FLAG;
-    }
-    config->resolved = false;
-    return SIFR_OK;
 }
