@@ -246,9 +246,9 @@ sifr_value model_adapt(sifr_model *model, sifr_value x, sifr_weight weight, sifr
     double scale = model_lora_scale(lora, module);
     x = sifr_dropout(model, x, lora->dropout);
     /* The scale is applied where there are fewest columns. */
-    sifr_value low = sifr_linear(model, x, (sifr_weight){a + 1}, SIFR_NO_WEIGHT);
+    sifr_value low = model_product(model, x, (sifr_weight){a + 1}, false);
     low = sifr_scale(model, (sifr_scale_args){.x = low, .factor = scale});
-    sifr_value added = sifr_linear(model, low, (sifr_weight){a + 2}, SIFR_NO_WEIGHT);
+    sifr_value added = model_product(model, low, (sifr_weight){a + 2}, false);
     if (!lora->dora) return sifr_add(model, y, added);
     model_magnitude_args args = {.weight = weight,
                                  .a = {a + 1},
