@@ -14,11 +14,6 @@ const char *data_parquet_version(void) {
     return carquet_version();
 }
 
-sifr_status data_parquet_damaged(const data_parquet *p, const char *what, sifr_error *error) {
-    return base_fail(error, SIFR_FAILED, "%s: near row %lld the file is damaged: %s", p->name,
-                     (long long)p->row, what);
-}
-
 static sifr_status open_reader(data_parquet *p, const void *data, size_t size, sifr_error *error) {
     static const char mark[] = "PAR1";
     carquet_error_t said = CARQUET_ERROR_INIT;

@@ -75,6 +75,13 @@ struct data_parquet {
     bool skippable; /* the failure is of this row alone */
 };
 
+/* SIFR_FAILED near the row that is read. */
+SIFR_MUST_CHECK static inline sifr_status
+data_parquet_damaged(const data_parquet *p, const char *what, sifr_error *error) {
+    return base_fail(error, SIFR_FAILED, "%s: near row %lld the file is damaged: %s", p->name,
+                     (long long)p->row, what);
+}
+
 /* parquet_schema.c: nodes and cursors from the schema. */
 sifr_status data_parquet_schema(data_parquet *p, sifr_error *error) SIFR_MUST_CHECK;
 
@@ -99,8 +106,5 @@ bool data_parquet_time_text(const parquet_cursor *cursor, int64_t value,
 sifr_status data_parquet_assemble(data_parquet *p, json_t **row, sifr_error *error) SIFR_MUST_CHECK;
 /* Passes over what is left of the row group's row of this number, from 1. */
 sifr_status data_parquet_pass(data_parquet *p, int64_t row, sifr_error *error) SIFR_MUST_CHECK;
-
-sifr_status data_parquet_damaged(const data_parquet *p, const char *what,
-                                 sifr_error *error) SIFR_MUST_CHECK;
 
 #endif
