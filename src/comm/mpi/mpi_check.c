@@ -1,4 +1,4 @@
-/* Turns MPI's error codes into messages. */
+/* What fails: MPI's error codes as messages, and the first failure, which ends all lanes. */
 #include "comm/mpi/mpi_private.h"
 
 sifr_status comm_mpi_check(int code, const char *what, sifr_error *error) {
@@ -18,4 +18,18 @@ const char *comm_mpi_task_name(const comm_task *task) {
                                         [COMM_TASK_SEND] = "send",
                                         [COMM_TASK_RECEIVE] = "receive"};
     return names[task->kind];
+}
+
+void comm_mpi_break(mpi_process *p, const sifr_error *error) {
+    pthread_mutex_lock(&p->calls);
+    if (!atomic_load(&p->broken) && error) p->failure = *error;
+    atomic_store(&p->broken, true);
+    pthread_mutex_unlock(&p->calls);
+}
+
+sifr_status comm_mpi_fail_again(mpi_process *p, sifr_error *error) {
+    pthread_mutex_lock(&p->calls);
+    sifr_status status = base_fail(error, SIFR_LOST_RANK, "%s", p->failure.message);
+    pthread_mutex_unlock(&p->calls);
+    return status;
 }

@@ -1,81 +1,11 @@
-/* Collectives made of sends and receives. Waiting never spins without yielding, since ranks may
- * share a core.
- */
-#include <limits.h>
-#include <sched.h>
+/* Collectives made of sends and receives. */
 #include <string.h>
-#include <time.h>
 
 #include "base/checked.h"
-#include "base/clock.h"
 #include "comm/mpi/mpi_private.h"
 #include "device/tree_sum.h"
 
-enum {
-    MESSAGE_BYTES = 1 << 28, /* MPI counts in int */
-    LOOK_EVERY = 256         /* polls between two checks of the clock and of ranks that left */
-};
-
-static const double brisk = 1; /* seconds of waiting after which polls become rare */
-
-static void doze(double seconds) {
-    struct timespec time = {.tv_sec = (time_t)seconds,
-                            .tv_nsec = (long)(1e9 * (seconds - (double)(time_t)seconds))};
-    nanosleep(&time, NULL);
-}
-
-sifr_status comm_mpi_finish(mpi_group *g, MPI_Request *requests, int count, sifr_error *error) {
-    double begun = base_seconds(), left = 0;
-    for (uint32_t polls = 1;; polls++) {
-        int done;
-        pthread_mutex_lock(&g->process->calls);
-        int code = MPI_Testall(count, requests, &done, g->lane->statuses);
-        pthread_mutex_unlock(&g->process->calls);
-        BASE_TRY(comm_mpi_check_group(g, code, error));
-        if (done) return SIFR_OK;
-        sched_yield();
-        if (polls % LOOK_EVERY) continue;
-        BASE_TRY(comm_mpi_look(g, begun, &left, error));
-        if (base_seconds() - begun > brisk) doze(1e-4);
-    }
-}
-
-static int tag_of(const mpi_group *g, int kind) {
-    return g->slot * COMM_TAGS + kind;
-}
-
-sifr_status comm_mpi_start_receive(mpi_group *g, const comm_task *task, int kind, void *to,
-                                   int32_t from, int64_t bytes, MPI_Request *request,
-                                   sifr_error *error) {
-    pthread_mutex_lock(&g->process->calls);
-    int code = MPI_Irecv(to, (int)bytes, MPI_BYTE, comm_mpi_world(g, from), tag_of(g, kind),
-                         g->process->world, request);
-    pthread_mutex_unlock(&g->process->calls);
-    return comm_mpi_check_task(g->lane, task, code, error);
-}
-
-sifr_status comm_mpi_start_send(mpi_group *g, const comm_task *task, int kind, const void *from,
-                                int32_t to, int64_t bytes, MPI_Request *request,
-                                sifr_error *error) {
-    pthread_mutex_lock(&g->process->calls);
-    int code = MPI_Isend(from, (int)bytes, MPI_BYTE, comm_mpi_world(g, to), tag_of(g, kind),
-                         g->process->world, request);
-    pthread_mutex_unlock(&g->process->calls);
-    return comm_mpi_check_task(g->lane, task, code, error);
-}
-
-sifr_status comm_mpi_exchange(mpi_group *g, const comm_task *task, int kind, const void *send,
-                              int32_t to, void *receive, int32_t from, int64_t bytes,
-                              MPI_Request *two, sifr_error *error) {
-    BASE_TRY(comm_mpi_start_receive(g, task, kind, receive, from, bytes, &two[0], error));
-    return comm_mpi_start_send(g, task, kind, send, to, bytes, &two[1], error);
-}
-
-/* Bytes received from rank `from`. */
-void comm_mpi_count(const mpi_group *g, comm_task *task, int32_t from, int64_t bytes) {
-    task->delivered += (uint64_t)bytes;
-    if (comm_mpi_is_far(g, from)) task->crossed += (uint64_t)bytes;
-}
+enum { MESSAGE_BYTES = 1 << 28 }; /* MPI counts in int */
 
 /* Round d: send to the rank d places ahead, receive from the rank d places back; long slices in
  * several messages. */

@@ -149,10 +149,6 @@ sifr_status comm_mpi_open_lane(mpi_process *p, comm_lane lane, int64_t *bytes,
                                sifr_error *error) SIFR_MUST_CHECK;
 sifr_status comm_mpi_open_peers(mpi_process *p, int64_t *bytes, sifr_error *error) SIFR_MUST_CHECK;
 
-/* The first failure of a collective ends all lanes: its message is theirs too. */
-void comm_mpi_break(mpi_process *p, const sifr_error *error);
-sifr_status comm_mpi_fail_again(mpi_process *p, sifr_error *error);
-
 /* --- mpi_environment.c --- */
 
 /* Sets environment variables that MPI reads when it starts; existing ones are kept. */
@@ -165,6 +161,10 @@ sifr_status comm_mpi_check(int code, const char *what, sifr_error *error) SIFR_M
 
 /* The name of a collective in messages. */
 const char *comm_mpi_task_name(const comm_task *task);
+
+/* The first failure of a collective ends all lanes: its message is theirs too. */
+void comm_mpi_break(mpi_process *p, const sifr_error *error);
+sifr_status comm_mpi_fail_again(mpi_process *p, sifr_error *error);
 
 /* --- mpi_watch.c: which ranks are alive --- */
 
@@ -204,6 +204,8 @@ sifr_status comm_mpi_fail_left(const mpi_group *g, const comm_state *state, int3
 
 /* All ranks call it, when the hosts are known. If a host cannot be watched, that is logged. */
 sifr_status comm_mpi_open_lookout(mpi_process *p, sifr_error *error) SIFR_MUST_CHECK;
+
+/* --- mpi_lost.c --- */
 
 /* Whether a rank of another host is lost, as far as this host knows. */
 bool comm_mpi_has_lost(const mpi_process *p, comm_lost *lost);
@@ -276,9 +278,7 @@ const void *comm_mpi_target(const mpi_group *g, int32_t i, const comm_task *task
 sifr_status comm_mpi_await(mpi_group *g, int32_t i, _Atomic uint32_t *count, uint32_t number,
                            sifr_error *error) SIFR_MUST_CHECK;
 
-/* --- mpi_move.c: by MPI messages --- */
-
-sifr_status comm_mpi_move(mpi_group *g, comm_task *task, sifr_error *error) SIFR_MUST_CHECK;
+/* --- mpi_messages.c --- */
 
 /* Starts sending to one rank and receiving from another; `two` are the requests. */
 sifr_status comm_mpi_exchange(mpi_group *g, const comm_task *task, int kind, const void *send,
@@ -296,6 +296,10 @@ sifr_status comm_mpi_start_send(mpi_group *g, const comm_task *task, int kind, c
 
 /* Counts bytes received from rank `from`. */
 void comm_mpi_count(const mpi_group *g, comm_task *task, int32_t from, int64_t bytes);
+
+/* --- mpi_move.c: by MPI messages --- */
+
+sifr_status comm_mpi_move(mpi_group *g, comm_task *task, sifr_error *error) SIFR_MUST_CHECK;
 
 /* A gather among ranks first, first + stride … */
 sifr_status comm_mpi_gather(mpi_group *g, comm_task *task, int tag, int32_t first, int32_t stride,
@@ -360,10 +364,7 @@ sifr_status comm_mpi_gather_levels(mpi_group *g, comm_task *task,
 sifr_status comm_mpi_reduce_levels(mpi_group *g, comm_task *task,
                                    sifr_error *error) SIFR_MUST_CHECK;
 
-/* --- mpi_queue.c: the queue of collectives --- */
-
-/* Runs a task; on the worker's thread only. */
-sifr_status comm_mpi_run(void *user, comm_task *task, sifr_error *error);
+/* --- mpi_queue.c: the queue of collectives, for callers --- */
 
 /* Queues a collective; *out is its handle. comm_mpi_wait waits for it and counts it. */
 sifr_status comm_mpi_start(comm_group *group, const comm_task *task, comm_handle *out,
@@ -381,6 +382,11 @@ void comm_mpi_give_words(mpi_group *g);
 /* comm_all_gather_control without counting in the ledger. */
 sifr_status comm_mpi_tell(mpi_group *g, const void *mine, int64_t bytes, void *all,
                           sifr_error *error) SIFR_MUST_CHECK;
+
+/* --- mpi_run.c --- */
+
+/* Runs a task; on the worker's thread only. */
+sifr_status comm_mpi_run(void *user, comm_task *task, sifr_error *error);
 
 /* --- mpi_window.c --- */
 

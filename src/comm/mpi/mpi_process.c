@@ -109,20 +109,6 @@ sifr_status comm_mpi_open_peers(mpi_process *p, int64_t *bytes, sifr_error *erro
     return comm_worker_open_turns(&lane->worker, comm_mpi_turn, comm_mpi_rest, lane, error);
 }
 
-void comm_mpi_break(mpi_process *p, const sifr_error *error) {
-    pthread_mutex_lock(&p->calls);
-    if (!atomic_load(&p->broken) && error) p->failure = *error;
-    atomic_store(&p->broken, true);
-    pthread_mutex_unlock(&p->calls);
-}
-
-sifr_status comm_mpi_fail_again(mpi_process *p, sifr_error *error) {
-    pthread_mutex_lock(&p->calls);
-    sifr_status status = base_fail(error, SIFR_LOST_RANK, "%s", p->failure.message);
-    pthread_mutex_unlock(&p->calls);
-    return status;
-}
-
 static void free_lane(mpi_lane *lane) {
     free(lane->pieces);
     free(lane->rows);
