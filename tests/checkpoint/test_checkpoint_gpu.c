@@ -37,7 +37,9 @@ static sifr_status take(void *user, const void *bytes, int64_t first, int64_t co
                         sifr_error *error) {
     taken *t = user;
     (void)error;
-    assert_true(t->calls < 3 && first == (int64_t)t->calls * PIECE && first + count <= BYTES);
+    assert_true(t->calls < 3);
+    assert_true(first == (int64_t)t->calls * PIECE);
+    assert_true(first + count <= BYTES);
     t->copies[t->calls++] = fake_driver_count().copies;
     memcpy(t->bytes + first, bytes, (size_t)count);
     return SIFR_OK;

@@ -108,7 +108,8 @@ static void expect_latest(void) {
     size_t size;
     assert_int_equal(base_read_file(scratch_path("killed/latest"), 99, &text, &size, NULL),
                      SIFR_OK);
-    assert_true(size > 1 && text[size - 1] == '\n');
+    assert_true(size > 1);
+    assert_true(text[size - 1] == '\n');
     snprintf(path, sizeof path, "killed/%.*s", (int)size - 1, text);
     assert_true(base_is_directory(scratch_path(path)));
     free(text);

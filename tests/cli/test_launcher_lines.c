@@ -92,7 +92,8 @@ static bool finds_reason(const char *text) {
         found[i] = lines.reason;
     }
     close(nowhere);
-    assert_true(found[0] == found[1] && found[1] == found[2]);
+    assert_true(found[0] == found[1]);
+    assert_true(found[1] == found[2]);
     return found[0];
 }
 

@@ -24,7 +24,8 @@ static void defaults(void **state) {
     const sifr_optimizer *o = &c->config.step.optimizer;
     accept(c);
     assert_int_equal(o->no_decay, SIFR_DECAY_ALL);
-    assert_true(o->layer_decay >= 1 && o->layer_decay <= 1);
+    assert_true(o->layer_decay >= 1);
+    assert_true(o->layer_decay <= 1);
     assert_int_equal(o->group_count, 0);
     assert_null(o->groups);
     config_case_free(c);

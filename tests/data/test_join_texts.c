@@ -94,7 +94,8 @@ static void compare(data_chat_joint joint, bool bos) {
     data_rows rows;
     int64_t left, count = make_blocks(joint == DATA_JOIN_EOS, bos, blocks, &left);
     assert_int_equal(data_chat_join(chat, &error), SIFR_OK);
-    assert_true(data_chat_is_joined(chat) && !data_chat_is_packed(chat));
+    assert_true(data_chat_is_joined(chat));
+    assert_true(!data_chat_is_packed(chat));
     assert_int_equal(data_chat_sequences(chat), count);
     assert_int_equal(data_chat_windows(chat), count);
     assert_int_equal(data_chat_count(chat)->unfilled, left);

@@ -342,7 +342,8 @@ static void masks_as_asked(void **state) {
             }
             assert_int_equal(labels[i], i % 100);
             assert_true(i % 100 >= 5); /* special tokens are never hidden */
-            assert_true(tokens[i] >= 0 && tokens[i] < masking.words);
+            assert_true(tokens[i] >= 0);
+            assert_true(tokens[i] < masking.words);
             chosen++;
             masked += tokens[i] == 4;
             kept += tokens[i] == i % 100;
@@ -350,9 +351,12 @@ static void masks_as_asked(void **state) {
     }
     /* 95 % of 200,000 tokens: within five standard deviations. */
     double share = (double)chosen / (0.95 * COUNT * WINDOWS);
-    assert_true(share > 0.146 && share < 0.154);
-    assert_true((double)masked / (double)chosen > 0.787 && (double)masked / (double)chosen < 0.815);
-    assert_true((double)kept / (double)chosen > 0.09 && (double)kept / (double)chosen < 0.112);
+    assert_true(share > 0.146);
+    assert_true(share < 0.154);
+    assert_true((double)masked / (double)chosen > 0.787);
+    assert_true((double)masked / (double)chosen < 0.815);
+    assert_true((double)kept / (double)chosen > 0.09);
+    assert_true((double)kept / (double)chosen < 0.112);
     data_masking_close(&masking);
 }
 

@@ -222,9 +222,12 @@ static void bounds_rows(void **state) {
 static void knows_names(void **state) {
     (void)state;
     data_records_kind kind;
-    assert_true(data_records_kind_of("x.jsonl.gz", &kind) && kind == DATA_RECORDS_JSONL);
-    assert_true(data_records_kind_of("x.JSON.zst", &kind) && kind == DATA_RECORDS_JSON);
-    assert_true(data_records_kind_of("a/x.csv", &kind) && kind == DATA_RECORDS_CSV);
+    assert_true(data_records_kind_of("x.jsonl.gz", &kind));
+    assert_true(kind == DATA_RECORDS_JSONL);
+    assert_true(data_records_kind_of("x.JSON.zst", &kind));
+    assert_true(kind == DATA_RECORDS_JSON);
+    assert_true(data_records_kind_of("a/x.csv", &kind));
+    assert_true(kind == DATA_RECORDS_CSV);
     assert_false(data_records_kind_of("x.txt.gz", &kind));
     assert_false(data_records_kind_of(".csv", &kind));
     assert_false(data_records_kind_of(".csv.gz", &kind));

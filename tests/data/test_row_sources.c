@@ -155,7 +155,8 @@ static void packs_rows(void **state) {
     assert_int_equal(data_chat_count(chat)->rows, rows_there);
     int64_t sequences = data_chat_sequences(chat);
     assert_int_equal(data_chat_windows(chat), sequences);
-    assert_true(sequences > 2 && sequences < 10);
+    assert_true(sequences > 2);
+    assert_true(sequences < 10);
     data_rows rows;
     int seen[512] = {0}, total = 0;
     assert_int_equal(data_rows_make(2, LENGTH, DATA_ROWS_PACKED, 0, &rows, NULL), SIFR_OK);

@@ -274,9 +274,11 @@ static void older(void **state) {
         int64_t first, count;
         int32_t ids[5];
         data_token_store_document(&store, 0, &first, &count);
-        assert_true(first == 0 && count == 2);
+        assert_true(first == 0);
+        assert_true(count == 2);
         data_token_store_document(&store, 1, &first, &count);
-        assert_true(first == 2 && count == 3);
+        assert_true(first == 2);
+        assert_true(count == 3);
         data_token_store_read(&store, 0, 5, ids);
         for (int i = 0; i < 5; i++) assert_int_equal(ids[i], 10 + i);
         data_token_store_close(&store);
@@ -360,7 +362,8 @@ static void llmc(void **state) {
         assert_int_equal(store.tokens, 3);
         assert_int_equal(store.documents, 1);
         data_token_store_document(&store, 0, &first, &count);
-        assert_true(first == 0 && count == 3);
+        assert_true(first == 0);
+        assert_true(count == 3);
         data_token_store_read(&store, 0, 3, ids);
         for (int i = 0; i < 3; i++) assert_int_equal(ids[i], 20 + i);
         assert_int_equal(data_token_store_check(&store, 22, prefix, &error), SIFR_FAILED);

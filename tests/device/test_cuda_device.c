@@ -169,7 +169,10 @@ static void host_memory_unpinned(void **state) {
     assert_int_equal(device_copy(dev, block, plain[0], BYTES, &error), SIFR_OK);
     assert_int_equal(device_copy(dev, plain[1], block, BYTES, &error), SIFR_OK);
     assert_int_equal(device_copy(dev, out, block, BYTES, &error), SIFR_OK);
-    for (int i = 0; i < ELEMENTS; i++) assert_true(plain[1][i] == (float)i && out[i] == (float)i);
+    for (int i = 0; i < ELEMENTS; i++) {
+        assert_true(plain[1][i] == (float)i);
+        assert_true(out[i] == (float)i);
+    }
     device_give(dev, plain[0], BYTES);
     assert_int_equal(device_count(dev).unpinned_bytes, BYTES);
     device_give(dev, plain[1], BYTES);
@@ -239,7 +242,8 @@ static void measures_where_little_is_left(void **state) {
         if (device_measure(dev, idle ? block : NULL, idle ? IDLE : 1 << 16, &limits, &error) !=
             SIFR_OK)
             fail_msg("%s", error.message);
-        assert_true(limits.bytes > 0 && limits.fp32_operations > 0);
+        assert_true(limits.bytes > 0);
+        assert_true(limits.fp32_operations > 0);
         assert_true((limits.bf16_operations == limits.fp32_operations) == !idle);
         if (idle) device_give(dev, block, IDLE);
         device_close(dev);

@@ -194,7 +194,8 @@ static void check_decision(device *dev, const decision *d, int32_t owners) {
     assert_int_equal(step.update, updated);
     assert_true(isnan(scale) ? isnan(step.update_scale)
                              : step.update_scale == (float)(scale / d->scale));
-    assert_true(step.seed == 9 && step.learning_rate == 0.5f);
+    assert_true(step.seed == 9);
+    assert_true(step.learning_rate == 0.5f);
 }
 
 static void test_decide(void **state) {

@@ -20,7 +20,8 @@ typedef struct renamed {
 
 static void add(renamed *r, const char *name, const formats_tensor *from) {
     formats_tensor_spec *spec = &r->specs[r->count];
-    assert_true(r->count < 64 && from);
+    assert_true(r->count < 64);
+    assert_true(from);
     snprintf(r->names[r->count], sizeof r->names[0], "%s", name);
     *spec =
         (formats_tensor_spec){.name = r->names[r->count], .dtype = from->dtype, .rank = from->rank};
@@ -84,7 +85,8 @@ static void check_names(const engine_folder *folder) {
         gamma |= !strcmp(stored.tensors[i].name, "embeddings.LayerNorm.gamma");
         tied |= !strcmp(stored.tensors[i].name, "cls.predictions.decoder.weight");
     }
-    assert_true(gamma && tied);
+    assert_true(gamma);
+    assert_true(tied);
     engine_stored_free(&stored);
 }
 

@@ -253,7 +253,9 @@ static float *trained(const sifr_model *m, const sifr_settings *settings, size_t
     int32_t *tokens = malloc((size_t)tokens_of * sizeof *tokens),
             *labels = malloc((size_t)tokens_of * sizeof *labels);
     float *all = malloc((size_t)sifr_model_parameters(m) * sizeof *all);
-    assert_true(tokens && labels && all);
+    assert_true(tokens);
+    assert_true(labels);
+    assert_true(all);
     make_batch(tokens_of, tokens, labels);
     sifr_step_result result;
     for (int s = 0; s < 2; s++) {

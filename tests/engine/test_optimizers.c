@@ -90,7 +90,8 @@ static void stages_and_ranks(void **state) {
         for (int p = SIFR_FP32; p <= SIFR_FP16; p++) {
             zero_variant v = optimizer_variant(&cases[i].optimizer, (sifr_precision)p);
             zero_outcome want = zero_run(v);
-            assert_true(isfinite(want.loss[ZERO_STEPS - 1]) && want.norm[0] > 0);
+            assert_true(isfinite(want.loss[ZERO_STEPS - 1]));
+            assert_true(want.norm[0] > 0);
             assert_true(want.loss[ZERO_STEPS - 1] != want.loss[0]);
             for (v.ranks = 1; v.ranks <= 4; v.ranks *= 2) {
                 for (v.stage = 0; v.stage < 4; v.stage++) {

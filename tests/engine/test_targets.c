@@ -198,7 +198,8 @@ static void reference(void **state) {
         OK(sifr_engine_evaluate(engine, &batch, &sum, &labelled, &error));
         assert_true(fabs(sum / (double)labelled - want) < 1e-6 * want);
         OK(sifr_engine_step(engine, &batch, 0, &result, &error));
-        assert_true(result.updated && count > 3);
+        assert_true(result.updated);
+        assert_true(count > 3);
         assert_int_equal(result.labelled, count);
         assert_true(fabs(result.loss - want) < 1e-6 * want);
         check_gradients(engine, weights, &n, multilabel);
@@ -221,7 +222,9 @@ static void no_labels(void **state) {
     sifr_batch batch = batch_of(&n);
     for (int i = 0; i < TOKENS; i++) n.labels[i] = -100;
     OK(sifr_engine_step(engine, &batch, 1e-2, &result, &error));
-    assert_true(!result.updated && result.labelled == 0 && result.loss == 0);
+    assert_true(!result.updated);
+    assert_true(result.labelled == 0);
+    assert_true(result.loss == 0);
     sifr_engine_free(engine);
     sifr_model_free(m);
 }
@@ -382,7 +385,8 @@ static void check_logits(const outcome *o, const variant *v) {
         sum += row_loss(logits, n.targets + i * COLUMNS, v->multilabel);
         labelled++;
     }
-    assert_true(o->evaluated[0] == o->evaluated[1] && o->labelled[0] == labelled);
+    assert_true(o->evaluated[0] == o->evaluated[1]);
+    assert_true(o->labelled[0] == labelled);
     assert_int_equal(o->labelled[1], labelled);
     if (!(fabs(sum - o->evaluated[0]) <= bound * sum))
         fail_msg("the loss is %.9g, of the logits %.9g", o->evaluated[0], sum);
@@ -453,7 +457,8 @@ static void inference(void **state) {
         for (int c = 0; c < COLUMNS; c++) row[c] = (double)logits[0][i * COLUMNS + c];
         if (n.labels[i] >= 0) expected += row_loss(row, n.targets + i * COLUMNS, true);
     }
-    assert_true(labelled > 0 && fabs(sum - expected) < 1e-5 * expected);
+    assert_true(labelled > 0);
+    assert_true(fabs(sum - expected) < 1e-5 * expected);
     sifr_model_free(m);
 }
 

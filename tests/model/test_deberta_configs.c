@@ -74,17 +74,25 @@ static void positions(void **state) {
     (void)state;
     const model_deberta *d = &config.deberta;
     assert_int_equal(parse("", MODEL_MASKED_TOKEN), SIFR_OK);
-    assert_true(d->rows == 0 && !d->by_query && !d->by_key && d->position_table);
+    assert_true(d->rows == 0);
+    assert_true(!d->by_query);
+    assert_true(!d->by_key);
+    assert_true(d->position_table);
     assert_true(fabs(config.attention_scale - 1 / sqrt(64)) < 1e-12);
     /* the scale counts kinds that nothing reads */
     assert_int_equal(parse("\"pos_att_type\": [\"c2p\"]", MODEL_MASKED_TOKEN), SIFR_OK);
     assert_true(fabs(config.attention_scale - 1 / sqrt(2 * 64)) < 1e-12);
-    assert_true(d->rows == 0 && !d->by_query);
+    assert_true(d->rows == 0);
+    assert_true(!d->by_query);
     assert_int_equal(parse("\"relative_attention\": true, \"pos_att_type\": \" P2C |none\", "
                            "\"max_relative_positions\": 40",
                            MODEL_MASKED_TOKEN),
                      SIFR_OK);
-    assert_true(d->rows == 80 && !d->by_query && d->by_key && !d->shared && !d->normalised);
+    assert_true(d->rows == 80);
+    assert_true(!d->by_query);
+    assert_true(d->by_key);
+    assert_true(!d->shared);
+    assert_true(!d->normalised);
     assert_true(fabs(config.attention_scale - 1 / sqrt(2 * 64)) < 1e-12);
 }
 

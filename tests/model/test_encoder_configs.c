@@ -138,7 +138,8 @@ static void windows(void **state) {
         bool local = i % 3 != 0;
         assert_int_equal(config.layers[i], local ? MODEL_LAYER_WINDOW | MODEL_LAYER_LOCAL_ROPE : 0);
     }
-    assert_true(config.rope.theta == 160000 && config.local_rope.theta == 10000);
+    assert_true(config.rope.theta == 160000);
+    assert_true(config.local_rope.theta == 10000);
     static const char *const same[] = {"\"local_attention\": 9", "\"local_attention\": 8",
                                        "\"sliding_window\": 4"};
     for (size_t i = 0; i < sizeof same / sizeof *same; i++) {

@@ -191,8 +191,10 @@ static void gemma3(void **state) {
     assert_memory_equal(&older, &config, sizeof older);
     assert_int_equal(config.layers[1], MODEL_LAYER_WINDOW | MODEL_LAYER_LOCAL_ROPE);
     assert_int_equal(config.layers[2], 0);
-    assert_true(config.rope.theta == 5e5 && config.rope.factor == 8);
-    assert_true(config.local_rope.theta == 70 && config.local_rope.factor == 1);
+    assert_true(config.rope.theta == 5e5);
+    assert_true(config.rope.factor == 8);
+    assert_true(config.local_rope.theta == 70);
+    assert_true(config.local_rope.factor == 1);
 }
 
 int main(void) {

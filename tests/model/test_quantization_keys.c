@@ -126,7 +126,10 @@ static void which(void **state) {
             if ((w->coding == MODEL_NF4) != wanted)
                 fail_msg("%s is %sin 4 bits", w->name, wanted ? "not " : "");
             if (w->coding) assert_int_equal(w->offset % BASE_NF4_RECORD, 0);
-            if (w->coding) assert_true(w->frozen && w->based);
+            if (w->coding) {
+                assert_true(w->frozen);
+                assert_true(w->based);
+            }
         }
         /* A unit's frozen weights in two segments, and its adapters in one. */
         assert_int_equal(model->units[1].segments, 3);

@@ -121,7 +121,8 @@ static void expect_spans(const local_case *c, int64_t first, int64_t count) {
         left -= place;
         for (int64_t at = from; model_span_next(&spans[b], c->columns, at, end, &s);
              at = s.at + s.count) {
-            assert_true(s.at >= at && s.at + s.count <= end);
+            assert_true(s.at >= at);
+            assert_true(s.at + s.count <= end);
             some -= s.count;
         }
         assert_int_equal(some, 0);
@@ -156,12 +157,18 @@ static void whole(void **state) {
     assert_int_equal(model_local_spans(&w, 3, 20, spans), 1);
     assert_int_equal(model_block_elements(&spans[0].block), 35);
     assert_true(model_span_next(spans, 7, 1, 35, &s));
-    assert_true(s.at == 3 && s.place == 0 && s.count == 20);
+    assert_true(s.at == 3);
+    assert_true(s.place == 0);
+    assert_true(s.count == 20);
     assert_true(model_local_next(&w, 4, 9, &s));
-    assert_true(s.at == 4 && s.place == 4 && s.count == 5);
+    assert_true(s.at == 4);
+    assert_true(s.place == 4);
+    assert_true(s.count == 5);
     assert_false(model_local_next(&w, 9, 9, &s));
     s = model_logical_at(&w, 6, 30);
-    assert_true(s.at == 6 && s.place == 6 && s.count == 24);
+    assert_true(s.at == 6);
+    assert_true(s.place == 6);
+    assert_true(s.count == 24);
     assert_int_equal(model_logical_elements(&w), 35);
 }
 

@@ -50,7 +50,8 @@ static void chooses(void **state) {
     c.search.any_copies = true;
     plan_outcome best = fit(&c);
     int32_t size = best.settings.step.mesh.shard_size;
-    assert_true(best.fits && best.total_bytes <= c.search.room_bytes);
+    assert_true(best.fits);
+    assert_true(best.total_bytes <= c.search.room_bytes);
     assert_true(best.predicted.step_seconds < none.predicted.step_seconds);
     assert_int_equal(plan_mesh_ranks(&best.settings.mesh, PLAN_STATE), size);
     assert_true(size == 2 || size == 4);

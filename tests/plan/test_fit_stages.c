@@ -176,7 +176,8 @@ static void every_stage(void **state) {
     c.settings.step.gradient_accumulation_steps = 2 * SHARE;
     plan_outcome all = search_case_try(&c, &c.settings);
     int64_t bytes[2] = {all.stage_bytes[0], all.stage_bytes[2]};
-    assert_true(all.fits && bytes[0] != bytes[1]);
+    assert_true(all.fits);
+    assert_true(bytes[0] != bytes[1]);
     assert_int_equal(plan_needed_bytes(&all), all.stage_bytes[1]);
     assert_int_equal(all.stage_bytes[1], bytes[bytes[1] > bytes[0]]);
     c.search.room_bytes = all.stage_bytes[1];

@@ -111,7 +111,10 @@ static void check_list(const plan_schedule *s) {
         const plan_operand *o = &s->operands[i];
         const plan_buffer *buffer = &s->buffers[o->buffer];
         bool frozen = buffer->segment >= 0 && s->model->segments[buffer->segment].frozen;
-        if (frozen) assert_true(o->role != PLAN_DW0 && o->role != PLAN_DW1);
+        if (frozen) {
+            assert_true(o->role != PLAN_DW0);
+            assert_true(o->role != PLAN_DW1);
+        }
     }
 }
 

@@ -126,7 +126,8 @@ static void both_directions(void **state) {
     assert_true(two.copy_out == one.copy_out);
     assert_true(fabs(1e6 * two.copy_out / (double)written - 1) < 1e-9);
     assert_true(fabs(1e6 * (two.copy - two.copy_out) / (double)read - 1) < 1e-9);
-    assert_true(two.step_seconds > two.copy_out && two.step_seconds > two.copy - two.copy_out);
+    assert_true(two.step_seconds > two.copy_out);
+    assert_true(two.step_seconds > two.copy - two.copy_out);
     assert_true(two.step_seconds < one.step_seconds);
     plan_free(s);
 }

@@ -463,7 +463,8 @@ static void activations_away(void **unused) {
             int64_t after = away->largest_bytes[PLAN_ACTIVATIONS], read, written;
             plan_disk(away, &read, &written);
             assert_int_equal(read, written);
-            assert_true(away->nvme_bytes > 0 && read >= away->nvme_bytes);
+            assert_true(away->nvme_bytes > 0);
+            assert_true(read >= away->nvme_bytes);
             if (after > before * (again ? 10 : 7) / 10)
                 fail_msg("order %d, again %d: %lld bytes of activations, in memory %lld", order,
                          again, (long long)after, (long long)before);

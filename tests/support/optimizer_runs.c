@@ -66,7 +66,8 @@ void optimizer_stages_and_ranks(void **state) {
         for (int p = SIFR_FP32; p <= SIFR_FP16; p++) {
             zero_variant v = optimizer_variant(i ? &pair->rich : &pair->plain, (sifr_precision)p);
             zero_outcome want = zero_run(v);
-            assert_true(isfinite(want.loss[ZERO_STEPS - 1]) && want.norm[0] > 0);
+            assert_true(isfinite(want.loss[ZERO_STEPS - 1]));
+            assert_true(want.norm[0] > 0);
             assert_true(want.loss[ZERO_STEPS - 1] != want.loss[0]);
             optimizer_expect_each_stage(&want, v, true);
             free(want.weights);

@@ -247,9 +247,10 @@ static void same_ids(void **state) {
     (void)state;
     json_t *all = cases(), *row;
     size_t i;
-    json_array_foreach(json_object_get(all, "cases"), i, row)
-        assert_true(check_ids(row, all, "tests/golden/tokenizer_files", "lines") &&
-                    check_ids(row, all, "tests/golden/tokenizer_files", "hurt"));
+    json_array_foreach(json_object_get(all, "cases"), i, row) {
+        assert_true(check_ids(row, all, "tests/golden/tokenizer_files", "lines"));
+        assert_true(check_ids(row, all, "tests/golden/tokenizer_files", "hurt"));
+    }
     json_decref(all);
 }
 

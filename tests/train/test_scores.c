@@ -173,16 +173,19 @@ static void edges(void **state) {
     static const char *const names[] = {"O", "B", "I"};
     static const double few[] = {1, NAN, 3}, more[] = {2, 5, 4}, table[] = {1, 2, 5, 4};
     OK(train_score_classes(labels, said, 0, 3, &scores, &error));
-    assert_true(isnan(value_of(&scores, "accuracy")) && value_of(&scores, "f1_macro") == 0);
+    assert_true(isnan(value_of(&scores, "accuracy")));
+    assert_true(value_of(&scores, "f1_macro") == 0);
     assert_int_equal(train_score_classes(labels, said, 2, 3, &scores, &error), SIFR_FAILED);
     assert_string_equal(error.message, "scores: entry 1 has label 2 and prediction 3, but there "
                                        "are classes 0 to 2 only");
     assert_int_equal(train_score_entities(labels, said, starts, 1, names, 3, &scores, &error),
                      SIFR_FAILED);
     OK(train_score_regression(few, more, 0, 1, &scores, &error));
-    assert_true(isnan(value_of(&scores, "mse")) && isnan(value_of(&scores, "spearman")));
+    assert_true(isnan(value_of(&scores, "mse")));
+    assert_true(isnan(value_of(&scores, "spearman")));
     OK(train_score_regression(few, more, 3, 1, &scores, &error));
-    assert_true(isnan(value_of(&scores, "pearson")) && isnan(value_of(&scores, "spearman")));
+    assert_true(isnan(value_of(&scores, "pearson")));
+    assert_true(isnan(value_of(&scores, "spearman")));
     OK(train_score_regression(table, more, 1, 3, &scores, &error));
     assert_int_equal(scores.count, 1);
     assert_true(fabs(value_of(&scores, "mse") - 11.0 / 3) < 1e-15);
