@@ -56,6 +56,7 @@ typedef struct model_op {
     bool detached;        /* no gradient goes back, not even to weights */
     bool any_rows;        /* its inputs may have other rows than one for each token */
     bool makes_rows;      /* y has the rows of w0, not one for each token */
+    bool undecayed;       /* the Hugging Face Trainer does not decay its weights */
     int constant_rows;    /* bit i: input i has a number of rows of its own */
     int row_numbers;      /* bit i: input i holds numbers of rows of w0 */
     int64_t (*first_row)(const device_attributes *attributes); /* of number 0; NULL: row 0 */

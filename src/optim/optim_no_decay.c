@@ -34,7 +34,7 @@ void optim_mark_undecayed(const sifr_model *model, bool *undecayed) {
     }
     for (size_t n = 0; n < model->node_count; n++) {
         const model_node *node = &model->nodes[n];
-        for (int i = 0; node->op == &model_op_layer_norm && i < DEVICE_WEIGHTS; i++)
+        for (int i = 0; node->op->undecayed && i < DEVICE_WEIGHTS; i++)
             if (node->w[i] >= 0) undecayed[node->w[i]] = true;
     }
 }

@@ -17,6 +17,7 @@ const model_op model_op_layer_norm = {
     .splits = true,
     .saved = saved_norm,
     .by_row = true,
+    .undecayed = true,
 };
 
 const model_op model_op_rms_norm = {
