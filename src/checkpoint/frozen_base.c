@@ -135,7 +135,7 @@ static const json_t *base_of(const checkpoint_opened *opened, const char **path)
 static const json_t *find_entry(const json_t *list, const char *name) {
     size_t i;
     const json_t *entry;
-    json_array_foreach((json_t *)(uintptr_t)list, i, entry) {
+    json_array_foreach(list, i, entry) {
         const char *weight = json_string_value(json_object_get(entry, "weight"));
         if (weight && strcmp(weight, name) == 0) return entry;
     }

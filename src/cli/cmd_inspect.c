@@ -45,7 +45,7 @@ static void print_weights(const json_t *weights) {
     json_t *tensor, *size;
     size_t i, k, width = 0;
     int64_t files = number_of(weights, "files");
-    json_array_foreach((json_t *)(uintptr_t)tensors, i, tensor) {
+    json_array_foreach(tensors, i, tensor) {
         size_t length = strlen(text_of(tensor, "name"));
         if (length > width && length <= 80) width = length;
     }
@@ -53,7 +53,7 @@ static void print_weights(const json_t *weights) {
            json_array_size(tensors), base_format_count(number_of(weights, "parameters"), count),
            base_format_bytes((uint64_t)number_of(weights, "bytes"), bytes), files,
            files == 1 ? "" : "s");
-    json_array_foreach((json_t *)(uintptr_t)tensors, i, tensor) {
+    json_array_foreach(tensors, i, tensor) {
         printf("  %-*s  %-5s [", (int)width, text_of(tensor, "name"), text_of(tensor, "dtype"));
         json_array_foreach(json_object_get(tensor, "shape"), k, size) {
             printf("%s%" PRId64, k ? ", " : "", (int64_t)json_integer_value(size));

@@ -222,7 +222,7 @@ sifr_status config_fill_data_fields(sifr_config *config, sifr_error *error) {
     if (json_array_size(texts) == 0) return SIFR_OK;
     config->fields_made = json_object();
     config_path_where(config, path, where);
-    json_array_foreach((json_t *)(uintptr_t)texts, i, text) {
+    json_array_foreach(texts, i, text) {
         const char *given = json_string_value(text), *equals = strchr(given, '=');
         size_t length = equals ? (size_t)(equals - given) : sizeof name;
         if (length >= sizeof name || !equals[1])

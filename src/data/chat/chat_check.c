@@ -21,7 +21,7 @@ static bool leaves_out(const json_t *messages, const char *text, size_t size) {
     size_t i, from = 0;
     int back = 0;
     json_t *message;
-    json_array_foreach((json_t *)(uintptr_t)messages, i, message) {
+    json_array_foreach(messages, i, message) {
         const json_t *content = json_object_get(message, "content");
         const char *words = json_string_value(content), *at;
         size_t length = json_string_length(content);
@@ -41,7 +41,7 @@ static bool leaves_out(const json_t *messages, const char *text, size_t size) {
 static const json_t *find_string(const json_t *messages) {
     size_t i, k;
     json_t *message, *call;
-    json_array_foreach((json_t *)(uintptr_t)messages, i, message) {
+    json_array_foreach(messages, i, message) {
         json_array_foreach(json_object_get(message, "tool_calls"), k, call) {
             const json_t *function = json_object_get(call, "function");
             const json_t *arguments = json_object_get(function ? function : call, "arguments");

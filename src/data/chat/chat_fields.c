@@ -63,7 +63,7 @@ sifr_status data_chat_fields_name(data_chat_fields *f, json_t *row, const data_r
     size_t i;
     BASE_TRY(make_lists(f, error));
     for (int list = 0; list < DATA_CHAT_IGNORED; list++) {
-        json_array_foreach((json_t *)(uintptr_t)f->ignored[list], i, item) {
+        json_array_foreach(f->ignored[list], i, item) {
             const char *name = json_string_value(item);
             bool there = json_object_del(row, name) == 0;
             if (there && json_object_set_new(f->taken, name, json_true()) != 0)
@@ -184,7 +184,7 @@ static sifr_status note_messages(data_chat_fields *f, const json_t *value, sifr_
         return SIFR_OK;
     const json_t *list = parsed ? parsed : value;
     if (json_is_object(list)) status = note_message(f, list, error);
-    json_array_foreach((json_t *)(uintptr_t)list, i, message) if (status == SIFR_OK) status =
+    json_array_foreach(list, i, message) if (status == SIFR_OK) status =
         note_message(f, message, error);
     json_decref(parsed);
     return status;
@@ -305,7 +305,7 @@ static void say_absent(const data_chat_fields *f, const char *file, const sifr_l
     const json_t *item;
     size_t i;
     for (int list = 0; list < DATA_CHAT_IGNORED; list++) {
-        json_array_foreach((json_t *)(uintptr_t)f->ignored[list], i, item) {
+        json_array_foreach(f->ignored[list], i, item) {
             const char *name = json_string_value(item);
             if (!json_object_get(f->taken, name) && !is_known(name))
                 base_log(log, SIFR_LOG_WARNING,

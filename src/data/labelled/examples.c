@@ -118,7 +118,7 @@ static sifr_status read_given(example_reader *r, data_examples *x, sifr_error *e
     json_t *row;
     bool words = r->labelled->task == MODEL_TOKEN_CLASSES;
     r->file = r->source->name;
-    json_array_foreach((json_t *)(uintptr_t)r->source->rows, i, row) {
+    json_array_foreach(r->source->rows, i, row) {
         example_slot *slot = &r->slots[r->filled++];
         slot->row = json_incref(row);
         slot->line = (int64_t)i + 1;

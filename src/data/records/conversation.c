@@ -108,7 +108,7 @@ sifr_status data_messages_check(const json_t *messages, const char *field,
     json_t *message;
     snprintf(name, sizeof name, "'%.60s'", field);
     if (json_array_size(messages) == 0) return data_row_fail(place, name, error, "is empty");
-    json_array_foreach((json_t *)(uintptr_t)messages, i, message) {
+    json_array_foreach(messages, i, message) {
         snprintf(name, sizeof name, "'%.60s[%zu]'", field, i);
         BASE_TRY(check_message(message, name, place, error));
     }

@@ -112,7 +112,7 @@ sifr_status data_messages_answer(const json_t *messages, const data_row_place *p
                                  sifr_error *error) {
     size_t i;
     json_t *message;
-    json_array_foreach((json_t *)(uintptr_t)messages, i, message) {
+    json_array_foreach(messages, i, message) {
         const char *role = json_string_value(json_object_get(message, "role")), *flag;
         char name[48];
         if (data_of(message, &flag) != 1 || (role && strcmp(role, "assistant") == 0)) continue;

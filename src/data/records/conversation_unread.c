@@ -29,7 +29,7 @@ static bool each_text(const json_t *value, bool (*see)(void *user, words text), 
     size_t i;
     words text = words_of(value);
     if (json_is_string(value)) return !text.size || see(user, text);
-    json_array_foreach((json_t *)(uintptr_t)value, i, member) {
+    json_array_foreach(value, i, member) {
         if (!each_text(member, see, user)) return false;
     }
     json_object_foreach((json_t *)(uintptr_t)value, name, member) {
