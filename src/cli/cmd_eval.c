@@ -9,6 +9,7 @@
 #include "base/checked.h"
 #include "base/clock.h"
 #include "base/heap.h"
+#include "base/json.h"
 #include "base/text.h"
 #include "cli/commands.h"
 #include "cli/notes.h"
@@ -194,10 +195,6 @@ done:
     return status;
 }
 
-static json_t *number_or_null(double value) {
-    return isfinite(value) ? json_real(value) : json_null();
-}
-
 static int print_result(const eval_command *command, const eval_result *r) {
     if (!command->json && r->labelled) {
         char count[80];
@@ -216,16 +213,16 @@ static int print_result(const eval_command *command, const eval_result *r) {
         return SIFR_OK;
     }
     json_t *out = json_pack("{s:o, s:o, s:I, s:I, s:I, s:s, s:s, s:o}", "loss",
-                            number_or_null(r->loss), "perplexity", number_or_null(exp(r->loss)),
+                            base_json_finite(r->loss), "perplexity", base_json_finite(exp(r->loss)),
                             "tokens", (json_int_t)r->tokens, "windows", (json_int_t)r->windows,
                             "seq_length", (json_int_t)command->length, "precision", r->precision,
-                            "device", r->device, "seconds", number_or_null(r->seconds));
+                            "device", r->device, "seconds", base_json_finite(r->seconds));
     bool whole = out && json_object_set_new(out, "ran",
                                             cli_ran_json(&r->ran, command->notes->warnings)) == 0;
     if (out && r->labelled) json_object_del(out, "perplexity");
     for (int i = 0; whole && i < r->scores.count; i++)
         whole = json_object_set_new(out, r->scores.items[i].name,
-                                    number_or_null(r->scores.items[i].value)) == 0;
+                                    base_json_finite(r->scores.items[i].value)) == 0;
     if (!whole) return cli_fail_with("eval", SIFR_NO_MEMORY, "out of memory");
     json_dumpf(out, stdout, JSON_INDENT(2));
     putchar('\n');

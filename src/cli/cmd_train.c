@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "base/heap.h"
+#include "base/json.h"
 #include "base/text.h"
 #include "cli/help.h"
 #include "cli/launch/launch.h"
@@ -128,10 +129,6 @@ static void log_early(void *user, sifr_log_level level, const char *line) {
 
 /* --- output --- */
 
-static json_t *number_or_null(double value) {
-    return isfinite(value) ? json_real(value) : json_null();
-}
-
 static json_t *describe_ledger(const comm_ledger *ledger, int64_t gathered, int64_t reduced,
                                int64_t received) {
     static const char *const names[COMM_OPERATIONS] = {"gathered", "reduced", "control", "sent",
@@ -171,11 +168,11 @@ static int print_json(const train_command *command, const sifr_config *config,
     json_t *result = json_pack(
         "{s:s, s:I, s:I, s:I, s:o, s:o, s:o, s:I, s:I, s:o, s:o, s:I, s:I, s:I, s:i}", "output",
         config->output, "first_step", (json_int_t)o->first_step, "steps", (json_int_t)o->steps,
-        "total_steps", (json_int_t)o->total_steps, "loss", number_or_null(o->loss), "eval_loss",
-        number_or_null(o->eval_loss), "eval_perplexity",
-        number_or_null(o->classifies ? NAN : exp(o->eval_loss)), "tokens", (json_int_t)o->tokens,
-        "skipped_steps", (json_int_t)o->skipped, "seconds", number_or_null(o->seconds),
-        "tokens_per_second", number_or_null((double)o->tokens / o->step_seconds), "planned_bytes",
+        "total_steps", (json_int_t)o->total_steps, "loss", base_json_finite(o->loss), "eval_loss",
+        base_json_finite(o->eval_loss), "eval_perplexity",
+        base_json_finite(o->classifies ? NAN : exp(o->eval_loss)), "tokens", (json_int_t)o->tokens,
+        "skipped_steps", (json_int_t)o->skipped, "seconds", base_json_finite(o->seconds),
+        "tokens_per_second", base_json_finite((double)o->tokens / o->step_seconds), "planned_bytes",
         (json_int_t)o->planned_bytes, "measured_bytes", (json_int_t)o->measured_bytes,
         "baseline_bytes", (json_int_t)o->baseline_bytes, "signal", o->signal);
     if (!result || json_object_set_new(result, "ranks", json_integer(o->ranks)) != 0 ||

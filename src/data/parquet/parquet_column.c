@@ -1,10 +1,10 @@
 /* A leaf's values in order, a page at a time. */
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/checked.h"
 #include "base/heap.h"
+#include "base/json.h"
 #include "data/parquet/parquet_internal.h"
 
 /* Values are taken so many at a time. What the pages at hand of all columns may take; carquet holds
@@ -209,7 +209,7 @@ static json_t *make_real(const parquet_cursor *cursor) {
         value = ((const float *)cursor->values)[cursor->value];
     else
         value = ((const double *)cursor->values)[cursor->value];
-    return isfinite(value) ? json_real(value) : json_null();
+    return base_json_finite(value);
 }
 
 static sifr_status make(data_parquet *p, const parquet_cursor *cursor, json_t **out,
