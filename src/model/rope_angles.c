@@ -1,12 +1,11 @@
 /* inv_freq and attention factors of transformers' modeling_rope_utils.py. */
-#include <assert.h>
 #include <math.h>
 
 #include "base/checked.h"
 #include "model/rope.h"
 
-static_assert(sizeof(model_rope) == 11 * 8 + 4 * 4 + 2 * MODEL_LIMIT_ROPE_FACTORS * sizeof(float),
-              "rules are compared by their bytes");
+_Static_assert(sizeof(model_rope) == 11 * 8 + 4 * 4 + 2 * MODEL_LIMIT_ROPE_FACTORS * sizeof(float),
+               "rules are compared by their bytes");
 
 #define TURN 6.283185307179586
 

@@ -1,9 +1,9 @@
 #include "plan/list.h"
 
-#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/assert.h"
 #include "base/checked.h"
 #include "base/heap.h"
 #include "plan/queries.h"
@@ -45,8 +45,8 @@ sifr_status plan_add_disk_buffer(plan_schedule *schedule, int64_t bytes, int32_t
 
 sifr_status plan_add_operand(plan_schedule *schedule, plan_role role, int32_t buffer,
                              int64_t offset, sifr_error *error) {
-    assert(buffer >= 0 && (size_t)buffer < schedule->buffer_count);
-    assert(offset >= 0 && role < PLAN_ROLES);
+    base_assert(buffer >= 0 && (size_t)buffer < schedule->buffer_count);
+    base_assert(offset >= 0 && role < PLAN_ROLES);
     if (schedule->operand_count == schedule->operand_room)
         BASE_TRY(base_grow(&schedule->operands, &schedule->operand_room,
                            schedule->operand_count + 1, sizeof *schedule->operands, error));
@@ -72,10 +72,10 @@ sifr_status plan_add_instruction(plan_schedule *schedule, plan_instruction instr
     }
     instruction.first_operand = before;
     instruction.operands = (int32_t)schedule->operand_count - before;
-    assert(instruction.operands >= 0 && instruction.operands <= PLAN_ROLES);
-    assert(instruction.call < (int32_t)schedule->call_count);
-    assert((instruction.action == PLAN_WAIT) == (instruction.wait >= 0));
-    assert(instruction.wait < (int32_t)schedule->instruction_count);
+    base_assert(instruction.operands >= 0 && instruction.operands <= PLAN_ROLES);
+    base_assert(instruction.call < (int32_t)schedule->call_count);
+    base_assert((instruction.action == PLAN_WAIT) == (instruction.wait >= 0));
+    base_assert(instruction.wait < (int32_t)schedule->instruction_count);
     schedule->instructions[schedule->instruction_count++] = instruction;
     return SIFR_OK;
 }
@@ -126,7 +126,7 @@ sifr_status plan_keep(plan_schedule *s, const plan_list *list, size_t index, int
     plan_operand *operands;
     BASE_TRY(plan_add_operands(s, list, &in, &operands, error));
     moved[index] = (int32_t)s->instruction_count;
-    assert(in.wait < (int32_t)index); /* so `moved` has its new index */
+    base_assert(in.wait < (int32_t)index); /* so `moved` has its new index */
     if (in.wait >= 0) in.wait = moved[in.wait];
     return plan_add_instruction(s, in, error);
 }
@@ -165,7 +165,7 @@ bool plan_is_gather_for_use(const plan_schedule *s, const plan_list *list,
 
 sifr_status plan_add_wait(plan_schedule *s, int32_t transfer, sifr_error *error) {
     plan_instruction of = s->instructions[transfer];
-    assert(of.queue != PLAN_COMPUTE && of.operands > 0);
+    base_assert(of.queue != PLAN_COMPUTE && of.operands > 0);
     for (int32_t i = 0; i < of.operands; i++) {
         plan_operand operand = s->operands[of.first_operand + i];
         BASE_TRY(

@@ -11,10 +11,10 @@
  * bottom does the opposite. Placing the top starts where those buffers have died and wraps around
  * the end of the step.
  */
-#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/assert.h"
 #include "base/checked.h"
 #include "base/heap.h"
 #include "plan/pass/passes.h"
@@ -63,7 +63,7 @@ static int64_t space_take(end_space *space, int64_t bytes) {
     size_t best = space_find(space, bytes);
     free_range *range = &space->ranges[best];
     int64_t offset = range->offset;
-    assert(bytes > 0 && range->bytes >= bytes);
+    base_assert(bytes > 0 && range->bytes >= bytes);
     range->offset += bytes;
     range->bytes -= bytes;
     if (range->bytes == 0) space_remove(space, best);
@@ -81,8 +81,8 @@ static sifr_status space_give(end_space *space, int64_t offset, int64_t bytes, s
     }
     free_range *after = &space->ranges[at], *before = at > 0 ? after - 1 : NULL;
     bool meets_after = at < space->count && offset + bytes == after->offset;
-    assert(!before || before->offset + before->bytes <= offset); /* it was taken */
-    assert(at == space->count || offset + bytes <= after->offset);
+    base_assert(!before || before->offset + before->bytes <= offset); /* it was taken */
+    base_assert(at == space->count || offset + bytes <= after->offset);
     if (before && before->offset + before->bytes == offset) {
         before->bytes += bytes;
         if (!meets_after) return SIFR_OK;
@@ -259,7 +259,7 @@ static void adopt(const placement *p, int64_t permanent) {
         if (!plan_comes_and_goes(s, (int32_t)b)) continue;
         int64_t offset = p->offset[b];
         if (p->top[b]) offset = p->height - offset - p->room[b];
-        assert(offset >= 0 && offset + p->room[b] <= p->height);
+        base_assert(offset >= 0 && offset + p->room[b] <= p->height);
         buffer->offset = permanent + offset;
     }
     s->total_bytes = permanent + p->height;

@@ -4,7 +4,8 @@
 # and config base alone; folders inside a room that lie side by side include each other in one
 # direction only (a folder and the one that it lies in may do both); a backend's headers are included
 # by that backend alone, since others ask its row (device/kinds.h); only cli/ prints, reads standard
-# input or ends the process; file names are unique in src/, include/, tests/, bench/ and scripts/.
+# input or ends the process, but for base/assert.c, which holds the assertions of all; file names are
+# unique in src/, include/, tests/, bench/ and scripts/.
 set -eu
 rooms="base device comm text formats config model data optim plan engine checkpoint convert infer train cli"
 backends="cpu cuda separate" # folders of device/
@@ -55,11 +56,21 @@ check_backends() {
     done
 }
 
-# Results, texts and lines of a log reach a caller by values and callbacks.
+# Results, texts and lines of a log reach a caller by values and callbacks. An assertion that fails
+# is the one exception.
 check_silent() {
     (cd "$1" && ! grep -rnE --include='*.[ch]' --include='*.cu' --include='*.inc' --exclude-dir=cli \
-        '\<(std(in|out|err)\>|(v?printf|puts|putchar|perror|_?exit|abort) ?\()' .) || {
+        '\<(std(in|out|err)\>|(v?printf|puts|putchar|perror|_?exit|abort) ?\()' . |
+        grep -v '^\./base/assert\.c:') || {
         echo "these print, or end the process: only cli/ does"
+        return 1
+    }
+}
+
+# The C library's would be on or off by NDEBUG, apart from those of base/assert.h.
+check_assertions() {
+    (cd "$1" && ! grep -rnE --include='*.[ch]' '^#include <assert\.h>|(^|[^_a-zA-Z])assert\(' .) || {
+        echo "these use assert: take base_assert (base/assert.h)"
         return 1
     }
 }
@@ -72,6 +83,7 @@ check_names() {
 check_rooms "$SOURCE/src" || failed=1
 check_backends "$SOURCE/src" || failed=1
 check_silent "$SOURCE/src" || failed=1
+check_assertions "$SOURCE/src" || failed=1
 check_names "$SOURCE/src" "$SOURCE/include" "$SOURCE/tests" "$SOURCE/bench" "$SOURCE/scripts" || failed=1
 
 # That it can fail: a small tree with each fault.
@@ -98,10 +110,18 @@ done
 mkdir bad/infer bad/cli
 echo 'int n = snprintf(text, sizeof text, "%d", entries (1));' >bad/infer/quiet.c
 echo 'printf("%d", 1);' >bad/cli/prints.c
+echo 'abort();' >bad/base/assert.c
 check_silent bad || { echo "a room that prints nothing is refused"; failed=1; }
 for line in 'printf("%d", 1);' 'fwrite(text, 1, 2, stdout);' 'if (!p) abort();' 'return exit(1);'; do
     echo "$line" >bad/infer/prints.c
     ! check_silent bad >/dev/null || { echo "not found in a library's room: $line"; failed=1; }
+done
+rm bad/base/assert.c
+printf '_Static_assert(1, "");\n    base_assert(x > 0);\n' >bad/base/other.c
+check_assertions bad || { echo "an assertion of base/assert.h is refused"; failed=1; }
+for line in '    assert(x > 0);' '#include <assert.h>'; do
+    echo "$line" >bad/base/plain.c
+    ! check_assertions bad >/dev/null || { echo "not found in a room: $line"; failed=1; }
 done
 touch bad/plan/pass/same.c bad/base/same.c
 ! check_names bad >/dev/null || { echo "a name that is there twice is not found"; failed=1; }

@@ -1,7 +1,7 @@
 /* Lowers the backward pass of a node: where its gradients go, and when one is added to another. */
-#include <assert.h>
 #include <string.h>
 
+#include "base/assert.h"
 #include "base/heap.h"
 #include "plan/list.h"
 #include "plan/lower/lower.h"
@@ -11,7 +11,7 @@ sifr_status lower_new_place(lower_state *state, int32_t value, int32_t *out, sif
     lower_tiles *tiles = &state->tiles;
     bool local = lower_gradient_is_local(state, value);
     if (!local && state->part.tile > 0) {
-        assert(tiles->whole_next < tiles->whole_count); /* the first tile made it */
+        base_assert(tiles->whole_next < tiles->whole_count); /* the first tile made it */
         *out = tiles->whole[tiles->whole_next++];
         state->places[*out].sharers = 1;
         return SIFR_OK;

@@ -1,8 +1,8 @@
 /* Gradients of weights: partial sums over micro batches, tied weights. */
-#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/assert.h"
 #include "base/checked.h"
 #include "base/heap.h"
 #include "plan/list.h"
@@ -108,7 +108,7 @@ sifr_status lower_plan_sums(lower_state *state, sifr_error *error) {
 }
 
 static int32_t *sum_buffer(const lower_state *state, int32_t use, int32_t slot) {
-    assert(use >= 0 && use < state->use_count && slot >= 0 && slot < state->slots);
+    base_assert(use >= 0 && use < state->use_count && slot >= 0 && slot < state->slots);
     return &state->sum_buffers[(size_t)use * (size_t)state->slots + (size_t)slot];
 }
 

@@ -1,7 +1,7 @@
 /* A stage of a pipeline: which values and gradients cross to other stages, and the transfers of
  * tied weights between the stage that owns them and those that read them too. */
-#include <assert.h>
 
+#include "base/assert.h"
 #include "base/checked.h"
 #include "base/errors.h"
 #include "base/heap.h"
@@ -131,7 +131,7 @@ sifr_status lower_send_gradients(lower_state *state, int32_t part, sifr_error *e
     for (int32_t v = 0; part > 0 && v < (int32_t)state->model->value_count; v++) {
         if (!crosses(state, (size_t)v, part - 1, true)) continue;
         int32_t place = state->gradient[lower_value(state, v)];
-        assert(place >= 0 && !state->places[place].local);
+        base_assert(place >= 0 && !state->places[place].local);
         BASE_TRY(plan_add_operand(state->s, PLAN_X0, state->places[place].buffer, 0, error));
         BASE_TRY(add_peer(state, PLAN_SEND, -1, stage_of_part(state, part - 1),
                           stream_of(part - 1, PLAN_STREAM_GRADIENTS), value_bytes(state, v),

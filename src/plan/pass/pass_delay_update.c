@@ -8,9 +8,9 @@
  * released while activations are born, the mirror image of the backward pass, so only the buffers
  * of the transfers can raise the peak.
  */
-#include <assert.h>
 #include <stdlib.h>
 
+#include "base/assert.h"
 #include "base/checked.h"
 #include "base/heap.h"
 #include "plan/list.h"
@@ -213,7 +213,7 @@ static void make_order(delay_state *d, double share) {
         d->order[d->ordered++] = (int32_t)i;
     }
     take_until(d, d->count);
-    assert(d->ordered == d->old.count && d->pending_count == 0);
+    base_assert(d->ordered == d->old.count && d->pending_count == 0);
 }
 
 static void keep_order(delay_state *d) {

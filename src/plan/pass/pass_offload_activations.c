@@ -11,9 +11,9 @@
  * beside those of the other micro batches. They are read as early as the limit allows, also during
  * the forward pass of a later micro batch.
  */
-#include <assert.h>
 #include <stdlib.h>
 
+#include "base/assert.h"
 #include "base/checked.h"
 #include "base/heap.h"
 #include "plan/list.h"
@@ -300,7 +300,7 @@ static void begin_life(activation_offload *p, kept_result *r) {
 
 static void end_life(activation_offload *p, kept_result *r) {
     if (r->live) p->live -= room_of(r);
-    assert(p->live >= 0);
+    base_assert(p->live >= 0);
     r->live = false;
 }
 
@@ -404,8 +404,8 @@ static sifr_status rewrite(activation_offload *p, sifr_error *error) {
         BASE_TRY(emit_use(p, i, error));
         BASE_TRY(end_use(p, (int32_t)i, error));
     }
-    assert(p->next == p->count && p->arrived == p->count); /* all were read ... */
-    assert(p->first_writing == p->writing_end);            /* ... after all had been written */
+    base_assert(p->next == p->count && p->arrived == p->count); /* all were read ... */
+    base_assert(p->first_writing == p->writing_end);            /* ... after all had been written */
     return SIFR_OK;
 }
 

@@ -6,9 +6,9 @@
  * the backward pass of the next unit. All writes end before the norm. Sums that further micro
  * batches add to stay in memory; in step order "unit" these are the sums of one unit. An optimizer
  * that reads the gradients of whole weights has a segment's slice in memory during its update. */
-#include <assert.h>
 #include <stdlib.h>
 
+#include "base/assert.h"
 #include "base/checked.h"
 #include "base/heap.h"
 #include "plan/list.h"
@@ -69,8 +69,8 @@ static void find_finals(gradient_offload *p) {
         }
     }
     for (size_t k = 0; k < p->count; k++) {
-        assert(p->sums[k].final >= 0);          /* some instruction makes it */
-        assert(p->after[p->sums[k].final] < 0); /* and makes no other sum final */
+        base_assert(p->sums[k].final >= 0);          /* some instruction makes it */
+        base_assert(p->after[p->sums[k].final] < 0); /* and makes no other sum final */
         p->after[p->sums[k].final] = (int32_t)k;
     }
 }
@@ -148,7 +148,7 @@ static sifr_status rewrite(gradient_offload *p, sifr_error *error) {
         updates |= in->action == PLAN_NORM;
         if (p->after[i] >= 0) BASE_TRY(emit_squares_and_write(p, &p->sums[p->after[i]], error));
     }
-    assert(p->writing < 0); /* the norm has waited for the last one */
+    base_assert(p->writing < 0); /* the norm has waited for the last one */
     return SIFR_OK;
 }
 

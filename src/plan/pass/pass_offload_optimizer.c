@@ -6,10 +6,10 @@
  * turns. With three sets, the read of the next sub-group, the update of this one and the write of
  * the last one run at the same time, across units. Reads begin before the norm is known, which does
  * no harm. If the step is skipped, nothing is written. */
-#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/assert.h"
 #include "base/checked.h"
 #include "base/heap.h"
 #include "plan/list.h"
@@ -300,7 +300,7 @@ static sifr_status rewrite(optimizer_offload *o, sifr_error *error) {
             i = (size_t)o->updates.groups[group].end - 1;
         }
     }
-    assert(group == o->updates.count && o->read == o->updates.count);
+    base_assert(group == o->updates.count && o->read == o->updates.count);
     for (group = 0; group < o->updates.count; group++) BASE_TRY(wait_for_writes(o, group, error));
     return SIFR_OK;
 }

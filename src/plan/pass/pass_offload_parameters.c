@@ -5,9 +5,9 @@
  * rank has nothing to gather, and reads a unit to where kernels use it. Reads run ahead in the
  * order of the gathers, up to a number of slices in memory. Data on disk does not change before the
  * update at the end of the step. */
-#include <assert.h>
 #include <stdlib.h>
 
+#include "base/assert.h"
 #include "base/checked.h"
 #include "base/heap.h"
 #include "plan/list.h"
@@ -168,9 +168,9 @@ static sifr_status rewrite(parameter_offload *f, sifr_error *error) {
         else
             BASE_TRY(plan_keep(f->s, &f->old, i, f->moved, error));
         f->live -= f->ends[i];
-        assert(f->live >= 0 && f->live <= f->most);
+        base_assert(f->live >= 0 && f->live <= f->most);
     }
-    assert(f->next == f->count && f->live == 0);
+    base_assert(f->next == f->count && f->live == 0);
     return SIFR_OK;
 }
 

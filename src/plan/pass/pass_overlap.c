@@ -2,10 +2,10 @@
  * wait comes only before another instruction that uses the transfer's operands. A wait has the
  * operands of its transfer, so buffers live until the transfer has ended. Without `overlap_comm`
  * the wait follows each transfer at once. */
-#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/assert.h"
 #include "base/checked.h"
 #include "base/heap.h"
 #include "plan/list.h"
@@ -67,7 +67,7 @@ static overlap_kind kind_of(const overlap_state *o, const plan_instruction *in,
 
 static sifr_status wait_for(overlap_state *o, size_t which, sifr_error *error) {
     int32_t index = o->pending[which];
-    assert(which < o->pending_count);
+    base_assert(which < o->pending_count);
     o->pending_count--;
     memmove(o->pending + which, o->pending + which + 1,
             (o->pending_count - which) * sizeof *o->pending);
@@ -179,7 +179,7 @@ static sifr_status rewrite(overlap_state *o, sifr_error *error) {
         end_use(o, in);
     }
     while (o->pending_count) BASE_TRY(wait_for(o, 0, error));
-    assert(o->ahead == 0 && o->live == 0); /* all gathered parameters were used */
+    base_assert(o->ahead == 0 && o->live == 0); /* all gathered parameters were used */
     return SIFR_OK;
 }
 

@@ -10,9 +10,9 @@
  *
  * A transfer of a slice waits for the one before. So that computing does not wait, too, the
  * reduction starts when the next slice is complete, and the gather when the one after is. */
-#include <assert.h>
 #include <stdlib.h>
 
+#include "base/assert.h"
 #include "base/heap.h"
 #include "plan/list.h"
 #include "plan/pass/passes.h"
@@ -52,7 +52,7 @@ static sifr_status find_sums(replica_pass *r, sifr_error *error) {
         const plan_instruction *in = &r->old.instructions[i];
         if (makes_sum(r, in)) {
             const plan_operand *slice = &r->old.operands[in->first_operand + 1];
-            assert(r->sum_of[slice->buffer] < 0);
+            base_assert(r->sum_of[slice->buffer] < 0);
             BASE_TRY(base_grow(&r->sums, &r->room, r->count + 1, sizeof *r->sums, error));
             r->sum_of[slice->buffer] = (int32_t)r->count;
             r->sums[r->count++] = (replica_sum){.buffer = slice->buffer,
@@ -134,7 +134,7 @@ static sifr_status rewrite(replica_pass *r, sifr_error *error) {
         }
         if (r->complete > before) BASE_TRY(advance(r, 1, error));
     }
-    assert(r->gathered == r->count); /* the squares or the update have used each */
+    base_assert(r->gathered == r->count); /* the squares or the update have used each */
     return SIFR_OK;
 }
 

@@ -7,10 +7,10 @@
  * the rest of the gradient at once. Stage 3 holds parameters as slices and gathers a segment for
  * each run of its unit's instructions, except small ones that persist. In step order "batch" stages
  * 2 and 3 reduce every micro batch, and sums over micro batches are sums of slices. */
-#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/assert.h"
 #include "base/checked.h"
 #include "base/heap.h"
 #include "plan/list.h"
@@ -34,7 +34,7 @@ typedef struct zero_state {
 } zero_state;
 
 static int64_t slice_elements(const zero_state *z, int32_t segment) {
-    assert(z->s->segment_elements[segment] % ((int64_t)z->ranks * DEVICE_BLOCK) == 0);
+    base_assert(z->s->segment_elements[segment] % ((int64_t)z->ranks * DEVICE_BLOCK) == 0);
     return z->s->segment_elements[segment] / z->ranks;
 }
 
@@ -76,7 +76,7 @@ static sifr_status emit_reduce(zero_state *z, int32_t buffer, int32_t micro_batc
         BASE_TRY(plan_add_segment_buffer(s, PLAN_GRADIENTS, elements * sum, segment,
                                          s->buffers[buffer].index, false, &slice, error));
     }
-    assert(!z->reduced[buffer]);
+    base_assert(!z->reduced[buffer]);
     z->slice[buffer] = slice;
     z->reduced[buffer] = true;
     BASE_TRY(plan_add_operand(s, PLAN_X0, from, 0, error));
@@ -135,7 +135,7 @@ static void move_operand(const zero_state *z, int32_t segment, int64_t first, in
                          int64_t bytes, plan_operand *operand) {
     int64_t in_slice = first - z->rank * slice_elements(z, segment);
     bool parameter = z->parameter_of[operand->buffer], in_place = false;
-    assert(in_slice >= 0 && in_slice < slice_elements(z, segment));
+    base_assert(in_slice >= 0 && in_slice < slice_elements(z, segment));
     if (is_gradient(z, operand->buffer)) {
         in_place = z->slice[operand->buffer] == operand->buffer;
         operand->buffer = z->slice[operand->buffer];

@@ -1,7 +1,6 @@
 #include "plan/pass/sub_groups.h"
 
-#include <assert.h>
-
+#include "base/assert.h"
 #include "base/checked.h"
 #include "base/heap.h"
 #include "plan/queries.h"
@@ -58,7 +57,7 @@ plan_pages plan_state_pages(const plan_updates *u, const plan_sub_group *g,
                             const plan_operand *operand) {
     const plan_instruction *in = &u->old.instructions[g->update];
     int64_t page = PLAN_DISK_ALIGNMENT, at = plan_state_bytes(u, in, operand, g->first);
-    assert(at % page == 0);
+    base_assert(at % page == 0);
     return (plan_pages){.at = at,
                         .bytes = base_ceil_to(plan_state_bytes(u, in, operand, g->elements), page)};
 }
