@@ -6,6 +6,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/assert.h"
+
 /* Each returns false, with *result undefined, if the true result does not fit. */
 static inline bool base_add_size(size_t a, size_t b, size_t *result) {
     return !__builtin_add_overflow(a, b, result);
@@ -25,12 +27,14 @@ static inline bool base_mul_i64(int64_t a, int64_t b, int64_t *result) {
 
 /* Rounds `value` >= 0 up to a multiple of `unit` > 0. */
 static inline bool base_round_up_i64(int64_t value, int64_t unit, int64_t *result) {
+    base_assert(value >= 0 && unit > 0);
     int64_t rest = value % unit;
     return rest == 0 ? (*result = value, true) : base_add_i64(value, unit - rest, result);
 }
 
 /* Rounds `value` up to a multiple of `unit`, unchecked: for sizes that are known to be small. */
 static inline int64_t base_ceil_to(int64_t value, int64_t unit) {
+    base_assert(value >= 0 && unit > 0);
     return (value + unit - 1) / unit * unit;
 }
 

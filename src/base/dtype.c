@@ -1,5 +1,7 @@
 #include "base/dtype.h"
 
+#include "base/assert.h"
+
 static const struct {
     const char *name;
     int bits;
@@ -30,13 +32,16 @@ static const struct {
 };
 
 int base_dtype_bits(base_dtype dtype) {
+    base_assert((int)dtype >= 0 && dtype < BASE_DTYPES);
     return dtypes[dtype].bits;
 }
 
 int64_t base_dtype_bytes(base_dtype dtype) {
+    base_assert((int)dtype >= 0 && dtype < BASE_DTYPES);
     return dtypes[dtype].bits / 8;
 }
 
 const char *base_dtype_name(base_dtype dtype) {
+    base_assert((int)dtype >= 0 && dtype < BASE_DTYPES);
     return dtypes[dtype].name;
 }

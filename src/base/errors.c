@@ -5,6 +5,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/assert.h"
+
 static void base_clean_line(char *line) {
     for (; *line; line++) {
         if ((unsigned char)*line < 0x20 || *line == 0x7f) *line = ' ';
@@ -17,6 +19,7 @@ static void base_write_message(sifr_error *error, const char *format, va_list ar
 }
 
 void base_set_error(sifr_error *error, sifr_status status, const char *format, ...) {
+    base_assert(status != SIFR_OK);
     if (error) {
         va_list arguments;
         va_start(arguments, format);
@@ -27,6 +30,7 @@ void base_set_error(sifr_error *error, sifr_status status, const char *format, .
 }
 
 void base_set_error_errno(sifr_error *error, int number, const char *format, ...) {
+    base_assert(number != 0);
     if (error) {
         va_list arguments;
         va_start(arguments, format);

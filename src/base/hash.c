@@ -3,6 +3,8 @@
 #include <stdio.h>
 #include <xxhash.h>
 
+#include "base/assert.h"
+
 uint64_t base_hash(const void *data, size_t size) {
     return XXH3_64bits(data, size);
 }
@@ -14,6 +16,7 @@ uint64_t base_hash_seeded(const void *data, size_t size, uint64_t seed) {
 enum { PIECE = 1 << 20 };
 
 static size_t piece_at(size_t at, size_t size) {
+    base_assert(at < size);
     return size - at < PIECE ? size - at : PIECE;
 }
 

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/assert.h"
 #include "base/checked.h"
 
 sifr_status base_alloc(size_t count, size_t size, void *out, sifr_error *error) {
@@ -19,6 +20,7 @@ sifr_status base_alloc(size_t count, size_t size, void *out, sifr_error *error) 
 
 sifr_status base_grow(void *array, size_t *capacity, size_t needed, size_t size,
                       sifr_error *error) {
+    base_assert(size > 0);
     if (needed <= *capacity) return SIFR_OK;
     size_t room = *capacity ? *capacity : 16;
     while (room < needed) {

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/assert.h"
 #include "base/file.h"
 #include "base/json_lenient.h"
 #include "base/json_scan.h"
@@ -216,6 +217,7 @@ static sifr_status put_object(base_writer *writer, const json_t *value, const ba
 
 sifr_status base_json_save_with(const json_t *object, const base_json_list *list, const char *path,
                                 sifr_error *error) {
+    base_assert(!list || json_object_size(object) > 0);
     base_writer writer;
     BASE_TRY(base_writer_open(&writer, path, error));
     sifr_status status = put_object(&writer, object, list, error);

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/assert.h"
 #include "base/json.h"
 #include "base/json_scan.h"
 
@@ -22,6 +23,7 @@ typedef enum json_oddity {
 } json_oddity;
 
 static json_t *make_fault(json_oddity oddity) {
+    base_assert(oddity != ODD_NONE);
     static const char *const reasons[] = {
         [ODD_NUMBER] = "holds NaN or Infinity, which JSON does not have",
         [ODD_RANGE] = "holds a number that is too large",
@@ -66,6 +68,7 @@ static size_t mend_escape(char *at, json_oddity *oddity) {
 }
 
 static size_t blank(char *at, size_t size, json_oddity found, json_oddity *oddity) {
+    base_assert(size > 0);
     memset(at, ' ', size);
     *at = '0';
     *oddity = found;

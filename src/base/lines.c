@@ -7,6 +7,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/assert.h"
+
 bool base_lines_open(base_lines *lines, const char *path) {
     lines->descriptor = open(path, O_RDONLY | O_CLOEXEC);
     lines->at = lines->filled = 0;
@@ -25,6 +27,7 @@ static bool fill(base_lines *lines) {
 }
 
 bool base_lines_next(base_lines *lines, char *out, size_t size) {
+    base_assert(size > 0);
     size_t used = 0;
     bool some = false;
     lines->whole = true;

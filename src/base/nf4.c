@@ -3,6 +3,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/assert.h"
 #include "base/code8.h"
 
 #define BASE_NF4_TABLE const float base_nf4_values[16]
@@ -30,6 +31,7 @@ static int64_t blocks_of(int64_t count) {
 }
 
 static int64_t in_block(int64_t count, int64_t block) {
+    base_assert(block >= 0 && block * BASE_NF4_BLOCK < count);
     int64_t rest = count - block * BASE_NF4_BLOCK;
     return rest < BASE_NF4_BLOCK ? rest : BASE_NF4_BLOCK;
 }
@@ -57,6 +59,7 @@ static void encode_block(const float *values, int64_t count, float scale, uint8_
 
 /* The codes of a group's scales. */
 static void encode_scales(const float *scales, int64_t count, float mean, uint8_t *to) {
+    base_assert(count >= 1 && count <= BASE_NF4_SCALES);
     float above[BASE_NF4_SCALES], most;
     for (int64_t b = 0; b < count; b++) above[b] = scales[b] - mean;
     most = largest(above, count);
@@ -69,6 +72,7 @@ static void encode_scales(const float *scales, int64_t count, float mean, uint8_
 
 void base_nf4_encode(const float *values, int64_t count, bool doubled, float mean,
                      uint8_t *record) {
+    base_assert(count >= 1 && count <= BASE_NF4_RECORD);
     float scales[BASE_NF4_SCALES];
     int64_t blocks = blocks_of(count);
     memset(record, 0, doubled ? BASE_NF4_DOUBLED : BASE_NF4_PLAIN);
@@ -97,6 +101,7 @@ void base_nf4_open_scales(const uint8_t *record, bool doubled, float *scales) {
 
 void base_nf4_decode(const uint8_t *record, bool doubled, int64_t first, int64_t count,
                      float *out) {
+    base_assert(first >= 0 && first + count <= BASE_NF4_RECORD);
     float scales[BASE_NF4_SCALES];
     base_nf4_open_scales(record, doubled, scales);
     for (int64_t i = first; i < first + count; i++) {
