@@ -3,6 +3,7 @@
 #include <pthread.h>
 #include <stdlib.h>
 
+#include "base/assert.h"
 #include "base/heap.h"
 
 typedef struct held_block {
@@ -41,6 +42,7 @@ static void count_block(device_blocks *b, const held_block *block, int64_t sign)
 
 sifr_status device_blocks_add(device_blocks *b, void *block, int64_t bytes, device_memory kind,
                               void *reach, sifr_error *error) {
+    base_assert(block && bytes > 0);
     held_block added = {.at = block, .reach = reach, .bytes = bytes, .kind = kind};
     pthread_mutex_lock(&b->lock);
     sifr_status status = base_grow(&b->blocks, &b->room, b->count + 1, sizeof *b->blocks, error);
@@ -62,12 +64,14 @@ device_memory device_blocks_remove(device_blocks *b, const void *block) {
         b->blocks[i] = b->blocks[--b->count];
         break;
     }
+    base_assert(b->counts.device_bytes >= 0 && b->counts.host_bytes >= 0);
     pthread_mutex_unlock(&b->lock);
     return kind;
 }
 
 /* The block that holds the bytes; NULL: none. Called with the lock held. */
 static const held_block *find(const device_blocks *b, const void *data, int64_t bytes) {
+    base_assert(bytes >= 0);
     for (size_t i = 0; i < b->count; i++) {
         const held_block *block = &b->blocks[i];
         int64_t at = (const char *)data - block->at;

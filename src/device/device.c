@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/assert.h"
 #include "device/backend.h"
 #include "device/check/check.h"
 
@@ -52,6 +53,7 @@ void device_only_plan(device *dev) {
 }
 
 sifr_status device_run(device *dev, const device_call *call, sifr_error *error) {
+    base_assert(call->scratch || !call->scratch_bytes);
     if (dev->plans_only)
         return base_fail(error, SIFR_USAGE, "%s: this device only plans",
                          device_kernel_name(call->kernel));
@@ -64,10 +66,12 @@ sifr_status device_measure(device *dev, void *memory, int64_t bytes, device_limi
 }
 
 sifr_status device_take(device *dev, int64_t bytes, void **out, sifr_error *error) {
+    base_assert(bytes > 0);
     return dev->backend->take(dev, DEVICE_MEMORY, bytes, out, error);
 }
 
 sifr_status device_take_host(device *dev, int64_t bytes, void **out, sifr_error *error) {
+    base_assert(bytes > 0);
     return dev->backend->take(dev, DEVICE_HOST, bytes, out, error);
 }
 
@@ -77,15 +81,18 @@ sifr_status device_take_shared(device *dev, int64_t bytes, void **out, int *file
 }
 
 sifr_status device_share_block(device *dev, void *block, device_share *out, sifr_error *error) {
+    base_assert(dev->backend->hidden);
     return dev->backend->share(dev, block, out, error);
 }
 
 sifr_status device_open_shared(device *dev, const device_share *share, int64_t bytes, void **out,
                                sifr_error *error) {
+    base_assert(dev->backend->hidden && bytes > 0);
     return dev->backend->open_shared(dev, share, bytes, out, error);
 }
 
 void device_close_shared(device *dev, void *block, int64_t bytes) {
+    base_assert(dev->backend->hidden);
     dev->backend->close_shared(dev, block, bytes);
 }
 
@@ -118,15 +125,18 @@ void device_ran_of(const device *dev, device_ran *out) {
 /* --- queues --- */
 
 sifr_status device_mark_here(device *dev, device_queue queue, device_mark *out, sifr_error *error) {
+    base_assert((int)queue >= 0 && queue < DEVICE_QUEUES);
     *out = (device_mark){.queue = queue};
     return dev->backend->mark ? dev->backend->mark(dev, queue, out, error) : SIFR_OK;
 }
 
 sifr_status device_follow(device *dev, device_queue queue, device_mark mark, sifr_error *error) {
+    base_assert((int)queue >= 0 && queue < DEVICE_QUEUES && mark.turn >= 0);
     return dev->backend->follow ? dev->backend->follow(dev, queue, mark, error) : SIFR_OK;
 }
 
 sifr_status device_finish(device *dev, device_mark mark, sifr_error *error) {
+    base_assert((int)mark.queue >= 0 && mark.queue < DEVICE_QUEUES && mark.turn >= 0);
     return dev->backend->finish ? dev->backend->finish(dev, mark, error) : SIFR_OK;
 }
 
@@ -163,6 +173,7 @@ void device_note_host_wait(device *dev, const char *why) {
 
 sifr_status device_start_copy(device *dev, device_queue queue, void *to, const void *from,
                               int64_t bytes, sifr_error *error) {
+    base_assert((int)queue >= 0 && queue < DEVICE_QUEUES && bytes >= 0);
     return dev->backend->start_copy(dev, queue, to, from, bytes, error);
 }
 
@@ -188,10 +199,12 @@ void device_times(device *dev, device_mark mark, double *begun, double *ended) {
 
 sifr_status device_fold_losses(device *dev, const float *losses, int64_t rows, double *sum,
                                sifr_error *error) {
+    base_assert(rows >= 1);
     return dev->backend->fold_losses(dev, losses, rows, sum, error);
 }
 
 sifr_status device_decide(device *dev, const device_decision *decision, sifr_error *error) {
+    base_assert(decision->owners >= 1 && decision->ranks % decision->owners == 0);
     return dev->backend->decide(dev, decision, error);
 }
 
@@ -200,5 +213,6 @@ sifr_status device_start_sum(device *dev, device_queue queue, const device_sum *
     if (sum->count < 1 || sum->count > DEVICE_MOST_SLICES)
         return base_fail(error, SIFR_FAILED, "sum of %d slices: 1 to %d are added at once",
                          sum->count, DEVICE_MOST_SLICES);
+    base_assert(sum->sum == BASE_FP32 || sum->sum == sum->type);
     return dev->backend->start_sum(dev, queue, sum, error);
 }

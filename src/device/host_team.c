@@ -9,6 +9,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "base/assert.h"
 #include "base/float_mode.h"
 #include "base/heap.h"
 #include "base/thread.h"
@@ -80,6 +81,7 @@ static void *worker(void *argument) {
 }
 
 sifr_status host_team_create(int threads, host_team **out, sifr_error *error) {
+    base_assert(threads >= 1);
     host_team *team;
     BASE_TRY(base_alloc(1, sizeof *team, &team, error));
     team->threads = threads;
@@ -125,6 +127,7 @@ static void run_all(host_team *team, int64_t tiles, host_tile run, void *argumen
         for (int64_t tile = 0; tile < tiles; tile++) run(argument, tile, 0);
         return;
     }
+    base_assert(atomic_load(&team->working) == 0); /* one job at a time */
     team->run = run;
     team->argument = argument;
     team->tiles = tiles;

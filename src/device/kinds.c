@@ -4,6 +4,7 @@
 #include <dlfcn.h>
 #include <string.h>
 
+#include "base/assert.h"
 #include "device/backend.h"
 
 /* "auto" is settled by callers (engine/check/device_choice.h), and the CPU here. */
@@ -17,6 +18,7 @@ static const struct {
 enum { KINDS = sizeof kinds / sizeof *kinds };
 
 const char *device_kind_name(sifr_device kind) {
+    base_assert((int)kind >= 0 && (int)kind < KINDS);
     return kinds[kind].name;
 }
 
@@ -30,6 +32,7 @@ bool device_kind_find(const char *name, sifr_device *out) {
 
 sifr_status device_open(sifr_device kind, const device_place *place, int threads, const char *isa,
                         device **out, sifr_error *error) {
+    base_assert((int)kind >= 0 && (int)kind < KINDS);
     return kinds[kind].row->open(place, threads, isa, out, error);
 }
 
@@ -64,6 +67,7 @@ sifr_status device_survey(sifr_device kind, device_driver *driver,
 sifr_status device_open_described(sifr_device kind, int threads,
                                   const device_description *description, device **out,
                                   sifr_error *error) {
+    base_assert(threads >= 1);
     const device_kind *row = kinds[kind].row;
     if (row->open_described) return row->open_described(threads, description, out, error);
     return base_fail(error, SIFR_USAGE,

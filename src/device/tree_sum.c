@@ -3,6 +3,7 @@
 #include <stdbool.h>
 #include <string.h>
 
+#include "base/assert.h"
 #include "base/half.h"
 
 enum { BLOCK = 512 }; /* elements at a time: a few blocks fit in the first-level cache */
@@ -28,6 +29,7 @@ static void sum_block(const float *const *rows, int32_t count, int64_t at, int64
 }
 
 void device_tree_sum(const float *const *rows, int32_t count, int64_t elements, float *out) {
+    base_assert(count >= 1);
     for (int64_t at = 0; at < elements; at += BLOCK) {
         int64_t length = elements - at < BLOCK ? elements - at : BLOCK;
         float block[BLOCK]; /* `out` may be one of the rows, which is then read last */
@@ -37,6 +39,7 @@ void device_tree_sum(const float *const *rows, int32_t count, int64_t elements, 
 }
 
 static void widen(base_dtype type, const uint16_t *from, int64_t length, float *out) {
+    base_assert(type == BASE_FP16 || type == BASE_BF16);
     if (type == BASE_FP16) {
         for (int64_t i = 0; i < length; i++) out[i] = base_half_to_float(from[i]);
     } else {
@@ -45,6 +48,7 @@ static void widen(base_dtype type, const uint16_t *from, int64_t length, float *
 }
 
 static void narrow(base_dtype type, const float *from, int64_t length, uint16_t *out) {
+    base_assert(type == BASE_FP16 || type == BASE_BF16);
     if (type == BASE_FP16) {
         for (int64_t i = 0; i < length; i++) out[i] = base_half_from_float(from[i]);
     } else {
@@ -68,6 +72,7 @@ static void add_rounded(const narrow_rows *n, float *to, const float *from) {
 }
 
 static void sum_narrow(const narrow_rows *n, int32_t first, int32_t count, float *out) {
+    base_assert(count >= 1 && n->length <= BLOCK);
     float other[BLOCK];
     if (count % 2) {
         widen(n->type, (const uint16_t *)n->rows[first] + n->at, n->length, out);
@@ -84,6 +89,7 @@ static void sum_narrow(const narrow_rows *n, int32_t first, int32_t count, float
 
 void device_tree_sum_typed(base_dtype type, base_dtype sum, const void *const *rows, int32_t count,
                            int64_t elements, void *out) {
+    base_assert(sum == BASE_FP32 || sum == type);
     if (type == BASE_FP32) {
         device_tree_sum((const float *const *)rows, count, elements, out);
         return;

@@ -10,6 +10,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "base/assert.h"
 #include "base/heap.h"
 #include "base/topology.h"
 #include "device/cpu/cpu_folds.h"
@@ -62,6 +63,7 @@ typedef struct own_block {
 static void touch(void *user, int64_t tile, int thread) {
     const own_block *block = user;
     size_t at = (size_t)tile * TOUCH, page = (size_t)sysconf(_SC_PAGESIZE);
+    base_assert(at < block->size);
     (void)thread;
     *(volatile char *)(block->at + at) = 0;
     if (block->size - at >= TOUCH) return;
@@ -104,6 +106,7 @@ typedef struct shared_block {
 static void touch_shared(void *user, int64_t tile, int thread) {
     shared_block *block = user;
     size_t at = (size_t)tile * TOUCH, left = block->size - at;
+    base_assert(at < block->size);
     (void)thread;
     if (left >= TOUCH && fallocate(block->file, 0, (off_t)at, 4096) == 0 &&
         madvise(block->at + at, TOUCH, MADV_COLLAPSE) == 0)

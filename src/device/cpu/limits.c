@@ -1,5 +1,6 @@
 #include "device/cpu/limits.h"
 
+#include "base/assert.h"
 #include "base/checked.h"
 #include "base/clock.h"
 #include "device/cpu/cpu.h"
@@ -42,6 +43,7 @@ enum { TRIAD_TILE = 1 << 16 };
 static void run_triad(void *argument, int64_t tile, int thread) {
     const limit_job *job = argument;
     int64_t first = tile * TRIAD_TILE;
+    base_assert(first < job->count);
     (void)thread;
     job->kernels->triad(job->a + first, job->b + first, job->c + first,
                         base_min_i64(TRIAD_TILE, job->count - first));

@@ -6,6 +6,8 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "base/assert.h"
+
 enum { PAGE = 4096 };
 
 /* Closes the file if it fails. */
@@ -25,6 +27,7 @@ static int64_t whole_pages(int64_t bytes) {
 }
 
 sifr_status hidden_block_take(int64_t bytes, hidden_block *out, sifr_error *error) {
+    base_assert(bytes > 0);
     hidden_block block = {.bytes = whole_pages(bytes)};
     block.file = memfd_create("sifr hidden", MFD_CLOEXEC);
     if (block.file < 0) return base_fail_errno(error, errno, "cannot create hidden memory");
@@ -50,6 +53,7 @@ sifr_status hidden_block_open(int64_t process, int file, int64_t bytes, hidden_b
 }
 
 void hidden_block_give(hidden_block *block) {
+    base_assert(block->handed && block->file >= 0);
     munmap(block->handed, (size_t)block->bytes);
     munmap(block->real, (size_t)block->bytes);
     close(block->file);

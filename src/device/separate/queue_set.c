@@ -5,6 +5,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "base/assert.h"
 #include "base/clock.h"
 #include "base/float_mode.h"
 #include "base/heap.h"
@@ -76,6 +77,7 @@ static void *serve(void *argument) {
         while (q->done == q->given && !q->stop) pthread_cond_wait(&q->changed, &q->lock);
         if (q->done == q->given) break;
         int64_t place = q->done % LINE;
+        base_assert(q->done < q->given && q->given - q->done <= LINE);
         pthread_mutex_unlock(&q->lock);
         rest(q);
         double begun = base_seconds();
@@ -201,6 +203,7 @@ void queue_set_times(queue_set *set, device_mark mark, double *begun, double *en
     *begun = *ended = 0;
     if (mark.turn == 0) return;
     pthread_mutex_lock(&q->lock);
+    base_assert(mark.turn <= q->given);
     if (q->done >= mark.turn && q->given - mark.turn < LINE) {
         *begun = q->begun[(mark.turn - 1) % LINE];
         *ended = q->ended[(mark.turn - 1) % LINE];
