@@ -3,11 +3,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "base/assert.h"
 #include "base/heap.h"
 #include "comm/transport.h"
 
 /* The most common hash; with a tie, that of the lowest rank. */
 static uint64_t most_common(const uint64_t *hashes, int32_t size) {
+    base_assert(size >= 1);
     int32_t best = 0, most = 0;
     for (int32_t i = 0; i < size; i++) {
         int32_t same = 0;
@@ -56,6 +58,7 @@ sifr_status comm_agree(comm_group *group, const char *label, uint64_t hash, sifr
 /* The number of failed ranks in first … end - 1. */
 static sifr_status count_failures(comm_group *group, bool failed, int32_t first, int32_t end,
                                   int64_t *count, sifr_error *error) {
+    base_assert(first >= 0 && first <= end && end <= group->size);
     *count = failed && group->rank >= first && group->rank < end;
     return comm_sum(group, count, 1, error);
 }

@@ -2,11 +2,13 @@
 
 #include <stdio.h>
 
+#include "base/assert.h"
 #include "base/checked.h"
 #include "base/clock.h"
 #include "comm/transport.h"
 
 const char *comm_operation_name(comm_operation operation) {
+    base_assert((int)operation >= 0 && operation < COMM_OPERATIONS);
     static const char *const names[COMM_OPERATIONS] = {"all_gather", "reduce_scatter", "control",
                                                        "send", "receive"};
     return names[operation];
@@ -29,6 +31,7 @@ const char *comm_name(const comm_group *group) {
 }
 
 int32_t comm_world_rank(const comm_group *group, int32_t rank) {
+    base_assert(rank >= 0 && rank < group->size);
     return group->world_of ? group->world_of[rank] : rank;
 }
 
@@ -88,6 +91,7 @@ static sifr_status reach_hosts(comm_group *group, bool hosts, sifr_error *error)
 
 sifr_status comm_use_device(comm_group *group, device *dev, const comm_operands *operands,
                             sifr_error *error) {
+    base_assert(!dev || operands);
     const comm_transport *transport = group->transport;
     comm_operands before = {0};
     if (group->dev && group->dev == dev) before = group->operands;
@@ -108,6 +112,7 @@ sifr_status comm_use_device(comm_group *group, device *dev, const comm_operands 
 }
 
 const char *comm_exchange_name(comm_exchange exchange) {
+    base_assert((int)exchange >= 0 && exchange <= COMM_EXCHANGE_HOST);
     static const char *const names[] = {"none", "shared memory", "MPI",
                                         "IPC",  "NCCL",          "host memory"};
     return names[exchange];
@@ -123,6 +128,7 @@ comm_exchange comm_exchange_of(const comm_group *group, const char **why) {
 
 sifr_status comm_open_window(comm_group *group, void *block, int64_t bytes, int file,
                              sifr_error *error) {
+    base_assert(bytes > 0);
     if (!group->shares_memory && !group->dev) return SIFR_OK;
     return group->transport->open_window(group, block, bytes, file, error);
 }
@@ -141,6 +147,8 @@ const comm_event *comm_last(const comm_group *group) {
 }
 
 void comm_count(comm_group *group, const comm_event *event) {
+    base_assert((int)event->operation >= 0 && event->operation < COMM_OPERATIONS);
+    base_assert(event->crossed <= event->delivered && event->begun <= event->ended);
     comm_ledger *ledger = &group->ledger;
     ledger->operation[event->operation].calls++;
     ledger->operation[event->operation].bytes += event->delivered;
@@ -164,6 +172,7 @@ sifr_status comm_start_reduce_scatter(comm_group *group, const float *whole, int
 sifr_status comm_start_reduce_typed(comm_group *group, const void *whole, base_dtype type,
                                     base_dtype sum, int64_t elements, void *slice, comm_handle *out,
                                     sifr_error *error) {
+    base_assert(elements >= 0 && (sum == BASE_FP32 || sum == type));
     return group->transport->reduce_scatter(group, whole, type, sum, elements, slice, out, error);
 }
 
@@ -217,6 +226,7 @@ sifr_status comm_start_control(comm_group *group, const void *mine, int64_t byte
 }
 
 sifr_status comm_sum(comm_group *group, int64_t *values, int32_t count, sifr_error *error) {
+    base_assert(count >= 1);
     return group->transport->sum(group, values, count, error);
 }
 

@@ -4,6 +4,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/assert.h"
 #include "base/hash.h"
 #include "base/heap.h"
 #include "base/lines.h"
@@ -80,8 +81,10 @@ static void divide(hwloc_topology_t topology, const place *all, int32_t rank, in
         out->sharers++;
         index += r < rank;
     }
+    base_assert(index < out->sharers && out->sharers <= here);
     base_core_share share =
         base_topology_divide(topology, own, system.cpu_quota, index, out->sharers);
+    base_assert(share.threads >= 1);
     out->here = here;
     out->threads = share.threads;
     out->node = share.node;

@@ -1,5 +1,7 @@
 #include "comm/followed.h"
 
+#include "base/assert.h"
+
 _Static_assert(COMM_WORD_BYTES == COMM_LANES * COMM_LINE * sizeof(device_word), "as planned");
 
 sifr_status comm_words_take(comm_words *words, device *dev, sifr_error *error) {
@@ -18,6 +20,7 @@ void comm_words_give(comm_words *words) {
 
 sifr_status comm_followed_start(const comm_words *words, comm_lane lane, comm_worker *worker,
                                 int32_t id, sifr_error *error) {
+    base_assert(words->work && (int)lane >= 0 && lane < COMM_LANES && id >= 0 && id < COMM_LINE);
     device_word *word = &words->of[lane][id];
     uint32_t value;
     comm_worker_follow(worker, id, word, &value);

@@ -6,6 +6,8 @@
 #include <string.h>
 #include <sys/statvfs.h>
 
+#include "base/assert.h"
+
 /* A whole number >= `least` from the environment; least - 1 if there is none. */
 static int number_from(const char *name, int least) {
     const char *text = getenv(name);
@@ -21,6 +23,7 @@ static int number(const char *name) {
 }
 
 int64_t comm_mpi_bytes(comm_mpi_kind kind) {
+    base_assert((int)kind >= 0 && kind <= COMM_OTHER_MPI);
     /* Private memory before the first step and a rank's part of MPI's own shared memory, rounded
      * up: measured on 2 to 8 ranks of a host, 3.0 + 0.7 MB with Open MPI 4.1.4, 7.2 MB with MPICH
      * 4.0.2 (tests/cli/test_memory_ranks.sh). */
@@ -30,6 +33,7 @@ int64_t comm_mpi_bytes(comm_mpi_kind kind) {
 }
 
 const char *comm_mpi_name(comm_mpi_kind kind) {
+    base_assert((int)kind >= 0 && kind <= COMM_OTHER_MPI);
     static const char *const names[] = {[COMM_NO_MPI] = "no MPI",
                                         [COMM_OPEN_MPI] = "Open MPI",
                                         [COMM_MPICH] = "MPICH",

@@ -1,5 +1,7 @@
 #include "comm/order.h"
 
+#include "base/assert.h"
+
 /* The launcher's lowest rank on the switch of a rank. */
 static int32_t first_on_switch(const comm_spot *all, int32_t rank) {
     int32_t first = 0;
@@ -8,6 +10,7 @@ static int32_t first_on_switch(const comm_spot *all, int32_t rank) {
 }
 
 int32_t comm_order_number(const comm_spot *all, int32_t size, int32_t rank) {
+    base_assert(rank >= 0 && rank < size);
     int32_t number = 0, first = first_on_switch(all, rank);
     for (int32_t r = 0; r < size; r++) {
         if (all[r].leaf != all[rank].leaf)
@@ -17,5 +20,6 @@ int32_t comm_order_number(const comm_spot *all, int32_t size, int32_t rank) {
         else
             number += r < rank;
     }
+    base_assert(number < size);
     return number;
 }

@@ -1,6 +1,7 @@
 /* Who is in a group that is split off, whatever the transport. */
 #include <stdio.h>
 
+#include "base/assert.h"
 #include "comm/transport.h"
 
 /* Whether member `a` of `all` comes before `b` in their group. */
@@ -12,6 +13,7 @@ static bool comes_before(const comm_member *all, int32_t a, int32_t b) {
 /* Insertion: most splits keep the order, and then each rank is placed at once. */
 int32_t comm_choose_members(const comm_member *all, int32_t size, int32_t color,
                             int32_t *world_of) {
+    base_assert(color >= 0);
     int32_t count = 0;
     for (int32_t r = 0; r < size; r++) {
         int32_t at = count;
@@ -26,6 +28,7 @@ int32_t comm_choose_members(const comm_member *all, int32_t size, int32_t color,
 }
 
 void comm_inherit(comm_group *group, const comm_group *parent, const comm_part *part) {
+    base_assert(!part->name || strlen(part->name) < COMM_NAME);
     group->transport = parent->transport;
     group->timeout = parent->timeout;
     group->peers = part->peers;
@@ -34,6 +37,7 @@ void comm_inherit(comm_group *group, const comm_group *parent, const comm_part *
 
 sifr_status comm_split(comm_group *parent, const comm_part *part, comm_group **out,
                        sifr_error *error) {
+    base_assert((int)part->lane >= 0 && part->lane < COMM_LANES);
     *out = NULL;
     return parent->transport->split(parent, part, out, error);
 }

@@ -4,6 +4,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "base/assert.h"
 #include "base/clock.h"
 #include "base/float_mode.h"
 #include "base/thread.h"
@@ -11,6 +12,7 @@
 
 /* Under the lock. What the task wrote comes before the word. */
 static void end_task(comm_task *task, sifr_status status) {
+    base_assert(!task->done);
     task->status = status;
     task->done = true;
     if (task->word) device_word_set(task->word, task->turn);
@@ -18,6 +20,7 @@ static void end_task(comm_task *task, sifr_status status) {
 
 /* Whether a task of those before `end` came to its end. */
 static bool take_turns(comm_worker *worker, uint32_t end) {
+    base_assert(end - worker->first <= COMM_LINE);
     bool any = false;
     for (uint32_t i = worker->first; i != end; i++) {
         comm_task *task = &worker->line[i % COMM_LINE];
@@ -88,6 +91,7 @@ static void *work(void *argument) {
 }
 
 static sifr_status start_thread(comm_worker *worker, void *(*loop)(void *), sifr_error *error) {
+    base_assert(!worker->running);
     pthread_mutex_init(&worker->lock, NULL);
     pthread_cond_init(&worker->changed, NULL);
     int result = base_thread_start(&worker->thread, loop, worker);
@@ -125,6 +129,7 @@ void comm_worker_close(comm_worker *worker) {
     pthread_cond_broadcast(&worker->changed);
     pthread_mutex_unlock(&worker->lock);
     pthread_join(worker->thread, NULL);
+    base_assert(worker->first == worker->next); /* all have been run */
     pthread_cond_destroy(&worker->changed);
     pthread_mutex_destroy(&worker->lock);
     worker->running = false;
@@ -180,6 +185,7 @@ sifr_status comm_worker_start(comm_worker *worker, const comm_task *task, int32_
 }
 
 sifr_status comm_worker_wait(comm_worker *worker, int32_t id, comm_task *task, sifr_error *error) {
+    base_assert(id >= 0 && id < COMM_LINE);
     sifr_status status;
     pthread_mutex_lock(&worker->lock);
     comm_task *place = &worker->line[id % COMM_LINE];
@@ -198,8 +204,10 @@ sifr_status comm_worker_wait(comm_worker *worker, int32_t id, comm_task *task, s
 
 /* The word stays less than 2^31 behind, however long nothing was followed. */
 void comm_worker_follow(comm_worker *worker, int32_t id, device_word *word, uint32_t *value) {
+    base_assert(id >= 0 && id < COMM_LINE);
     comm_task *place = &worker->line[id % COMM_LINE];
     pthread_mutex_lock(&worker->lock);
+    base_assert(place->taken && !place->followed);
     *value = place->turn;
     place->followed = true;
     place->word = word;
@@ -231,6 +239,7 @@ void comm_worker_forget(comm_worker *worker, const comm_group *group) {
 }
 
 comm_operation comm_task_operation(comm_task_kind kind) {
+    base_assert((int)kind >= 0 && kind <= COMM_TASK_RECEIVE);
     static const comm_operation operations[] = {[COMM_TASK_GATHER] = COMM_ALL_GATHER,
                                                 [COMM_TASK_REDUCE] = COMM_REDUCE_SCATTER,
                                                 [COMM_TASK_GATHER_CONTROL] = COMM_CONTROL,

@@ -213,7 +213,8 @@ static void test_counts_wrap(void **state) {
     sifr_error error;
     assert_int_equal(comm_host_create(&host, 1, &error), SIFR_OK);
     comm_slot *own = comm_host_slot(&host, 0, 0);
-    comm_host_advance(own, &own->done, UINT32_MAX);
+    const uint32_t steps[] = {INT32_MAX, UINT32_MAX - 1, UINT32_MAX}; /* each less than half */
+    for (int i = 0; i < 3; i++) comm_host_advance(own, &own->done, steps[i]);
     assert_true(comm_host_await(own, &own->done, UINT32_MAX - 1, 0));
     assert_false(comm_host_await(own, &own->done, 1, 0));
     comm_host_advance(own, &own->done, 1);

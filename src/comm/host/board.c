@@ -3,10 +3,13 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/assert.h"
+
 enum { READS = 1000 }; /* tries to read an entry that is being written: its writer may have died */
 
 void comm_board_write(comm_entry *entry, const comm_state *state) {
     uint32_t version = atomic_load_explicit(&entry->version, memory_order_relaxed);
+    base_assert(version % 2 == 0); /* one thread writes */
     atomic_store_explicit(&entry->version, version + 1, memory_order_relaxed);
     atomic_thread_fence(memory_order_release);
     entry->state = *state;
@@ -59,6 +62,7 @@ typedef struct line {
 } line;
 
 static void add(line *out, const char *text) {
+    base_assert(out->used < out->room);
     int length = snprintf(out->text + out->used, out->room - out->used, "%s", text);
     out->used += (size_t)length;
     if (out->used >= out->room) out->used = out->room - 1;
@@ -127,6 +131,7 @@ static int32_t add_ranks(line *out, const comm_sighting *ranks, int32_t size,
 
 void comm_board_describe(const comm_sighting *ranks, int32_t size, const comm_state *mine,
                          double now, char *out, size_t room) {
+    base_assert(size >= 0 && room >= 1);
     enum { NAMED = 4 }; /* the error's line has limited room */
     line text = {out, room, 0};
     int32_t missing = 0;

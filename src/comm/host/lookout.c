@@ -7,6 +7,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "base/assert.h"
 #include "base/heap.h"
 #include "base/thread.h"
 #include "comm/host/lookout_private.h"
@@ -61,6 +62,7 @@ static void lose(comm_lookout *l, const comm_lost *lost) {
 }
 
 static void end_tie(comm_lookout *l, comm_tie *tie, int number) {
+    base_assert(tie->file >= 0);
     close(tie->file);
     tie->file = -1;
     if (!tie->known || tie->left) return;
@@ -92,6 +94,7 @@ static bool read_note(comm_lookout *l, comm_tie *tie) {
 }
 
 static void read_tie(comm_lookout *l, comm_tie *tie) {
+    base_assert(tie->file >= 0 && tie->got < sizeof tie->note);
     ssize_t count =
         recv(tie->file, (char *)&tie->note + tie->got, sizeof tie->note - tie->got, MSG_DONTWAIT);
     if (count < 0 && (errno == EAGAIN || errno == EINTR)) return;
@@ -165,6 +168,7 @@ static void *look_out(void *argument) {
 }
 
 sifr_status comm_lookout_make(int32_t rank, int32_t room, comm_lookout **out, sifr_error *error) {
+    base_assert(room >= 1);
     comm_lookout *l;
     sifr_status status;
     BASE_TRY(base_alloc(1, sizeof *l, &l, error));
@@ -215,6 +219,7 @@ void comm_lookout_seal(comm_lookout *lookout) {
 }
 
 bool comm_lookout_watches(int32_t a, int32_t b, int32_t hosts) {
+    base_assert(a >= 0 && a < hosts && b >= 0 && b < hosts);
     int32_t way = a < b ? b - a : a - b, back = hosts - way;
     bool power = (way & (way - 1)) == 0 || (back & (back - 1)) == 0;
     return a != b && (hosts <= COMM_ALL_HOSTS || a == 0 || b == 0 || power);

@@ -8,6 +8,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "base/assert.h"
 #include "base/clock.h"
 #include "comm/host/lookout_private.h"
 
@@ -166,6 +167,7 @@ static bool is_connected(int file) {
 
 /* All addresses at once: some may lead nowhere, or to another machine. */
 static bool reach(const comm_lookout *l, const comm_meeting *at, comm_tie *tie) {
+    base_assert(at->addresses >= 0 && at->addresses <= COMM_ADDRESSES);
     struct pollfd polled[COMM_ADDRESSES];
     int32_t count = at->addresses, open = 0;
     double until = base_seconds() + PATIENCE;

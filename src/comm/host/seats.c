@@ -10,6 +10,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/assert.h"
 #include "base/checked.h"
 #include "base/clock.h"
 
@@ -25,6 +26,7 @@ static bool has_reached(const _Atomic uint32_t *count, uint32_t number) {
 }
 
 void comm_host_advance(comm_slot *own, _Atomic uint32_t *count, uint32_t number) {
+    base_assert((int32_t)(number - atomic_load(count)) >= 0);
     atomic_store(count, number);
     if (atomic_load(&own->sleepers)) futex(count, FUTEX_WAKE, INT32_MAX, NULL);
 }
@@ -85,6 +87,7 @@ static sifr_status sit_down(comm_host *host, sifr_error *error) {
 }
 
 bool comm_host_is_dead(const comm_host *host, int32_t seat) {
+    base_assert(seat >= 0 && seat < host->size);
     struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = seat, .l_len = 1};
     if (seat == host->mine) return false;
     return fcntl(host->file, F_GETLK, &lock) == 0 && lock.l_type == F_UNLCK;
@@ -104,6 +107,7 @@ static int64_t slots_at(const comm_host *host) {
 }
 
 sifr_status comm_host_take_slot(comm_host *host, int32_t slot, sifr_error *error) {
+    base_assert(slot >= 0 && slot < COMM_SLOTS);
     int64_t bytes = comm_host_slot_bytes();
     int64_t at = slots_at(host) + (slot * (int64_t)host->size + host->mine) * bytes;
     int result = posix_fallocate(host->file, at, bytes);
@@ -132,6 +136,7 @@ static sifr_status take_file(comm_host *host, sifr_error *error) {
 }
 
 static void prepare(comm_host *host, int32_t size, int32_t mine) {
+    base_assert(mine >= 0 && mine < size);
     *host = (comm_host){.size = size, .mine = mine, .file = -1};
     host->bytes = slots_at(host) + COMM_SLOTS * size * comm_host_slot_bytes();
 }

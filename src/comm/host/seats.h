@@ -12,6 +12,7 @@
 
 #include <stdatomic.h>
 
+#include "base/assert.h"
 #include "comm/host/board.h"
 #include "comm/host/lookout.h"
 #include "comm/worker.h"
@@ -108,6 +109,7 @@ static inline comm_seat *comm_host_own(const comm_host *host) {
 }
 
 static inline comm_slot *comm_host_slot(const comm_host *host, int32_t slot, int32_t seat) {
+    base_assert(slot >= 0 && slot < COMM_SLOTS && seat >= 0 && seat < host->size);
     return &host->slots[slot * host->size + seat];
 }
 

@@ -1,4 +1,5 @@
 /* What fails: MPI's error codes as messages, and the first failure, which ends all lanes. */
+#include "base/assert.h"
 #include "comm/mpi/mpi_private.h"
 
 sifr_status comm_mpi_check(int code, const char *what, sifr_error *error) {
@@ -10,6 +11,7 @@ sifr_status comm_mpi_check(int code, const char *what, sifr_error *error) {
 }
 
 const char *comm_mpi_task_name(const comm_task *task) {
+    base_assert((int)task->kind >= 0 && task->kind <= COMM_TASK_RECEIVE);
     static const char *const names[] = {[COMM_TASK_GATHER] = "all_gather",
                                         [COMM_TASK_REDUCE] = "reduce_scatter",
                                         [COMM_TASK_GATHER_CONTROL] = "control",
@@ -28,6 +30,7 @@ void comm_mpi_break(mpi_process *p, const sifr_error *error) {
 }
 
 sifr_status comm_mpi_fail_again(mpi_process *p, sifr_error *error) {
+    base_assert(atomic_load(&p->broken));
     pthread_mutex_lock(&p->calls);
     sifr_status status = base_fail(error, SIFR_LOST_RANK, "%s", p->failure.message);
     pthread_mutex_unlock(&p->calls);

@@ -2,6 +2,7 @@
 #include <fcntl.h>
 #include <stdlib.h>
 
+#include "base/assert.h"
 #include "base/heap.h"
 #include "comm/mpi/mpi_private.h"
 
@@ -24,6 +25,7 @@ static sifr_status place_ranks(mpi_process *p, MPI_Comm local, sifr_error *error
                        "ranks", error));
     for (int32_t r = 0; r < p->size; r++) p->seat_of[r] = -1;
     for (int32_t s = 0; s < size; s++) p->seat_of[p->rank_of[s]] = s;
+    base_assert(p->seat_of[p->rank] == p->host.mine);
     return SIFR_OK;
 }
 
@@ -95,6 +97,7 @@ done:
 /* Whether `count` ranks from `first` on are a node of the tree that halving makes over `size`
  * ranks. */
 static bool is_node(int32_t first, int32_t count, int32_t size) {
+    base_assert(first >= 0 && count >= 1 && first + count <= size);
     int32_t begin = 0;
     while (size > count && size % 2 == 0) {
         size /= 2;
@@ -132,6 +135,7 @@ sifr_status comm_mpi_place_group(mpi_group *g, sifr_error *error) {
         if (r == base->rank) base->local_rank = i;
         g->near[i] = r;
         g->near_seats[i++] = p->seat_of[comm_mpi_world(g, r)];
+        base_assert(g->near_seats[i - 1] >= 0);
     }
     g->shares = p->host.seats && base->local_size > 1 && hosts_are_nodes(g);
     g->two_levels = g->shares && base->local_size < base->size;

@@ -4,6 +4,7 @@
  */
 #include <string.h>
 
+#include "base/assert.h"
 #include "base/checked.h"
 #include "comm/mpi/mpi_private.h"
 #include "device/tree_sum.h"
@@ -11,6 +12,7 @@
 /* Sums over this host's ranks: `length` elements from `at` of the slice owned by rank `target`. */
 static void sum_host(mpi_group *g, const comm_task *task, int32_t target, int64_t at,
                      int64_t length, float *out) {
+    base_assert(target >= 0 && target < g->base.size && at + length <= task->elements);
     const void **rows = g->lane->rows;
     for (int32_t i = 0; i < g->base.local_size; i++)
         rows[i] = (const float *)comm_mpi_operand(g, i, task) + target * task->elements + at;
@@ -20,6 +22,7 @@ static void sum_host(mpi_group *g, const comm_task *task, int32_t target, int64_
 /* Elements that are sent to another host at a time: two halves, each of sums to send and to receive
  * for each of them. */
 static int64_t piece_of(const mpi_group *g) {
+    base_assert(g->base.size > g->base.local_size && g->base.size % g->base.local_size == 0);
     return COMM_PIECES_BYTES / (int64_t)sizeof(float) /
            (4 * (g->base.size / g->base.local_size - 1));
 }
@@ -75,9 +78,11 @@ static sifr_status reduce_hosts(mpi_group *g, comm_task *task, sifr_error *error
 
 /* Piece by piece: the next piece is received while this one is added. */
 sifr_status comm_mpi_reduce_levels(mpi_group *g, comm_task *task, sifr_error *error) {
+    base_assert(task->type == BASE_FP32 && task->sum == BASE_FP32);
     int32_t others = g->base.size / g->base.local_size - 1;
     int64_t piece = piece_of(g);
     if (others >= g->process->direct_sums) return reduce_hosts(g, task, error);
+    base_assert(4 * others <= COMM_REQUESTS);
     int64_t count = (task->elements + piece - 1) / piece;
     if (count) BASE_TRY(send_sums(g, task, 0, error));
     for (int64_t number = 0; number < count; number++) {
@@ -90,6 +95,7 @@ sifr_status comm_mpi_reduce_levels(mpi_group *g, comm_task *task, sifr_error *er
 }
 
 sifr_status comm_mpi_gather_levels(mpi_group *g, comm_task *task, sifr_error *error) {
+    base_assert(g->two_levels);
     int32_t local = g->base.local_size, hosts = g->base.size / local;
     char *all = task->to;
     BASE_TRY(comm_mpi_gather(g, task, COMM_TAG_GATHER, g->base.local_rank, local, error));

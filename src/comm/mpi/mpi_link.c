@@ -9,6 +9,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "base/assert.h"
 #include "base/checked.h"
 #include "base/clock.h"
 #include "base/heap.h"
@@ -60,6 +61,7 @@ static void free_link(mpi_group *g) {
     free(link->rows);
     free(link);
     g->link = NULL;
+    base_assert(g->process->links > 0);
     g->process->links--;
 }
 
@@ -186,10 +188,12 @@ done:
 /* --- moving --- */
 
 static void *sent_place(const struct comm_link *link, int32_t number) {
+    base_assert(number >= 0 && number < (link->hosts - 1) * link->local);
     return link->places + 2 * number * link->part_bytes;
 }
 
 static void *received_place(const struct comm_link *link, int32_t number) {
+    base_assert(number >= 0 && number < (link->hosts - 1) * link->local);
     return link->places + (2 * number + 1) * link->part_bytes;
 }
 
@@ -268,6 +272,7 @@ typedef struct link_piece {
 /* The part of this host's rank in `seat` for rank `target`. */
 static const char *part_of(const mpi_group *g, const comm_task *task, int32_t seat, int32_t target,
                            int64_t at) {
+    base_assert(seat >= 0 && seat < g->link->local && target >= 0 && target < g->base.size);
     const char *whole = g->link->local > 1 ? comm_mpi_operand(g, seat, task) : task->from;
     return whole + (target * task->elements + at) * base_dtype_bytes(task->type);
 }
@@ -293,6 +298,7 @@ static sifr_status prepare(mpi_group *g, const comm_task *task, const link_piece
     int32_t target = to * local + (local > 1 ? g->base.local_rank : 0);
     int32_t count = piece->sums ? 1 : local, first = (d - 1) * count;
     int64_t bytes = piece->length * piece->element;
+    base_assert(bytes <= link->part_bytes);
     list_parts(g, task, target, piece->at, link->rows);
     if (piece->sums)
         BASE_TRY(

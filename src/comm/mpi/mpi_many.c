@@ -3,6 +3,7 @@
  */
 #include <string.h>
 
+#include "base/assert.h"
 #include "base/checked.h"
 #include "comm/mpi/mpi_private.h"
 #include "device/tree_sum.h"
@@ -18,6 +19,7 @@ typedef struct run {
 
 static void find_runs(const mpi_group *g, const comm_task *task, int32_t first, int32_t count,
                       run runs[2]) {
+    base_assert(count >= 1 && count <= g->base.size);
     int32_t size = g->base.size, straight;
     first %= size;
     straight = first + count > size ? size - first : count;
@@ -108,6 +110,7 @@ sifr_status comm_mpi_broadcast_many(mpi_group *g, comm_task *task, sifr_error *e
 
 static sifr_status add_theirs(mpi_group *g, comm_task *task, int32_t rank, bool send,
                               sifr_error *error) {
+    base_assert(rank != g->base.rank && task->bytes <= COMM_SUM_VALUES * (int64_t)sizeof(int64_t));
     int64_t theirs[COMM_SUM_VALUES];
     uint64_t *mine = task->to;
     MPI_Request two[2];
@@ -171,12 +174,14 @@ typedef struct halving {
 /* Slices lie in an order in which each level keeps one half: by the bits of their number in
  * reverse. */
 static int32_t reverse(int32_t number, int32_t bits) {
+    base_assert(number >> bits == 0);
     int32_t result = 0;
     for (int32_t i = 0; i < bits; i++) result |= (number >> i & 1) << (bits - 1 - i);
     return result;
 }
 
 static int32_t rank_at(const halving *h, int32_t place) {
+    base_assert(place >= 0 && place < h->odd << h->levels);
     return h->adders->first + place * h->adders->stride;
 }
 
@@ -202,6 +207,7 @@ static void add(const halving *h, const void **rows, int32_t count, int64_t elem
 static sifr_status add_run(const halving *h, int64_t at, int64_t length, sifr_error *error) {
     int32_t mine = h->place % h->odd, others = h->odd - 1;
     int64_t elements = length << h->levels, bytes = elements * h->size_of;
+    base_assert((others + 2) * bytes <= COMM_PIECES_BYTES);
     char *in = h->sums + bytes, *out = in + others * bytes;
     const void **rows = h->g->lane->rows;
     put_parts(h, mine, at, length, h->sums);
@@ -247,6 +253,7 @@ static sifr_status add_halves(const halving *h, int64_t length, char **sums, sif
 
 sifr_status comm_mpi_reduce_many(mpi_group *g, comm_task *task, const comm_adders *adders,
                                  sifr_error *error) {
+    base_assert(task->type == task->sum);
     int32_t count = g->base.size / adders->stride;
     halving h = {.g = g, .task = task, .adders = adders, .odd = count};
     h.place = (g->base.rank - adders->first) / adders->stride;
@@ -270,6 +277,7 @@ sifr_status comm_mpi_reduce_many(mpi_group *g, comm_task *task, const comm_adder
 
 /* Parts that are narrower than their sum are sent one by one: partial sums would be longer. */
 sifr_status comm_mpi_reduce_apart(mpi_group *g, comm_task *task, sifr_error *error) {
+    base_assert(task->type != task->sum);
     int32_t size = g->base.size, rank = g->base.rank;
     int64_t size_of = base_dtype_bytes(task->type), out_size = base_dtype_bytes(task->sum);
     int64_t piece = COMM_PIECES_BYTES / (size * size_of);

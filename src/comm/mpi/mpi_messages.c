@@ -3,6 +3,7 @@
 #include <sched.h>
 #include <time.h>
 
+#include "base/assert.h"
 #include "base/clock.h"
 #include "comm/mpi/mpi_private.h"
 
@@ -39,6 +40,7 @@ static int tag_of(const mpi_group *g, int kind) {
 sifr_status comm_mpi_start_receive(mpi_group *g, const comm_task *task, int kind, void *to,
                                    int32_t from, int64_t bytes, MPI_Request *request,
                                    sifr_error *error) {
+    base_assert(from != g->base.rank && bytes >= 0 && bytes <= INT32_MAX);
     pthread_mutex_lock(&g->process->calls);
     int code = MPI_Irecv(to, (int)bytes, MPI_BYTE, comm_mpi_world(g, from), tag_of(g, kind),
                          g->process->world, request);
@@ -49,6 +51,7 @@ sifr_status comm_mpi_start_receive(mpi_group *g, const comm_task *task, int kind
 sifr_status comm_mpi_start_send(mpi_group *g, const comm_task *task, int kind, const void *from,
                                 int32_t to, int64_t bytes, MPI_Request *request,
                                 sifr_error *error) {
+    base_assert(to != g->base.rank && bytes >= 0 && bytes <= INT32_MAX);
     pthread_mutex_lock(&g->process->calls);
     int code = MPI_Isend(from, (int)bytes, MPI_BYTE, comm_mpi_world(g, to), tag_of(g, kind),
                          g->process->world, request);

@@ -1,6 +1,7 @@
 /* Collectives made of sends and receives. */
 #include <string.h>
 
+#include "base/assert.h"
 #include "base/checked.h"
 #include "comm/mpi/mpi_private.h"
 #include "device/tree_sum.h"
@@ -11,6 +12,7 @@ enum { MESSAGE_BYTES = 1 << 28 }; /* MPI counts in int */
  * several messages. */
 sifr_status comm_mpi_gather(mpi_group *g, comm_task *task, int tag, int32_t first, int32_t stride,
                             sifr_error *error) {
+    base_assert(g->base.size % stride == 0 && first >= 0 && first < stride);
     int32_t size = g->base.size / stride, place = g->base.rank / stride;
     char *all = task->to, *own = all + g->base.rank * task->bytes;
     int used = 0;
@@ -55,6 +57,7 @@ static sifr_status post_pieces(mpi_group *g, comm_task *task, int64_t number, si
 
 /* Piece by piece: the next piece is received while this one is added. */
 static sifr_status reduce_directly(mpi_group *g, comm_task *task, sifr_error *error) {
+    base_assert(4 * (g->base.size - 1) <= COMM_REQUESTS);
     int32_t size = g->base.size, rank = g->base.rank;
     int64_t piece = piece_of(g), size_of = base_dtype_bytes(task->type);
     const char *own = (const char *)task->from + rank * task->elements * size_of;
@@ -78,6 +81,7 @@ static sifr_status reduce_directly(mpi_group *g, comm_task *task, sifr_error *er
 /* A rank's own part of a slice: nothing is to be added. */
 static void copy_part(mpi_group *g, const comm_task *task, int32_t target, int64_t at,
                       int64_t length, void *out) {
+    base_assert(target >= 0 && target < g->base.size && at + length <= task->elements);
     int64_t size_of = base_dtype_bytes(task->type);
     const char *part = (const char *)task->from + (target * task->elements + at) * size_of;
     (void)g;
@@ -93,6 +97,7 @@ static sifr_status reduce(mpi_group *g, comm_task *task, sifr_error *error) {
 
 static sifr_status send_to_all(mpi_group *g, const comm_task *task, const char *data, int64_t bytes,
                                sifr_error *error) {
+    base_assert(g->base.size - 1 <= COMM_REQUESTS);
     MPI_Request *requests = g->lane->requests;
     int count = 0;
     for (int32_t d = 1; d < g->base.size; d++) {

@@ -8,6 +8,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "base/assert.h"
 #include "base/clock.h"
 #include "comm/mpi/mpi_private.h"
 
@@ -23,6 +24,7 @@ static comm_seat *seat_of(const mpi_group *g, int32_t rank) {
 }
 
 static comm_slot *slot_of(const mpi_group *g, int32_t rank) {
+    base_assert(g->peer_slot > 0);
     const mpi_process *p = g->process;
     return comm_host_slot(&p->host, g->peer_slot, p->seat_of[comm_mpi_world(g, rank)]);
 }
@@ -30,12 +32,14 @@ static comm_slot *slot_of(const mpi_group *g, int32_t rank) {
 /* --- messages --- */
 
 static MPI_Request *request_of(mpi_lane *lane, const comm_task *task) {
+    base_assert(task >= lane->worker.line && task < lane->worker.line + COMM_LINE);
     return &lane->requests[task - lane->worker.line];
 }
 
 /* To or from `at`. */
 static sifr_status start_message(mpi_lane *lane, const mpi_group *g, const comm_task *task,
                                  void *at, sifr_error *error) {
+    base_assert(*request_of(lane, task) == MPI_REQUEST_NULL);
     mpi_process *p = lane->process;
     int tag = g->peer_slot * COMM_TAGS + COMM_TAG_PEER;
     int32_t other = comm_mpi_world(g, task->root);
@@ -78,6 +82,7 @@ static bool is_staged(const mpi_group *g, const comm_task *task) {
 }
 
 static char *place_at(const mpi_group *g, int32_t place) {
+    base_assert(place >= 0 && place < g->place_count);
     return g->places + place * g->place_bytes;
 }
 
@@ -125,6 +130,7 @@ static sifr_status send_staged(mpi_lane *lane, mpi_group *g, comm_task *task, bo
 /* Takes a place when there is a message, so that each that is taken will be free again. */
 static sifr_status begin_staged_receive(mpi_lane *lane, mpi_group *g, comm_task *task,
                                         sifr_error *error) {
+    base_assert((int32_t)(task->number - g->engaged[task->root]) > 0);
     mpi_process *p = lane->process;
     int there = 0, tag = g->peer_slot * COMM_TAGS + COMM_TAG_PEER;
     lane->probes = true;
@@ -158,6 +164,7 @@ static sifr_status post_mail(mpi_lane *lane, mpi_group *g, comm_task *task, sifr
     comm_slot *own = slot_of(g, g->base.rank);
     int32_t entry = 0; /* there is one for each task in line */
     while (atomic_load(&own->mail[entry].state) != COMM_MAIL_FREE) entry++;
+    base_assert(entry < COMM_LINE);
     comm_mail *mail = &own->mail[entry];
     mail->to = task->root;
     mail->number = task->number;
@@ -214,6 +221,7 @@ static comm_mail *find_mail(const mpi_group *g, const comm_task *task) {
 
 static sifr_status take_mail(mpi_lane *lane, mpi_group *g, comm_task *task, comm_mail *mail,
                              sifr_error *error) {
+    base_assert(mail->window >= COMM_IN_SLOT && mail->window < COMM_WINDOWS);
     const mpi_process *p = g->process;
     comm_seat *seat = seat_of(g, task->root);
     if (mail->size != task->bytes) return fail_size(task, mail->size, error);
@@ -233,6 +241,7 @@ static sifr_status take_mail(mpi_lane *lane, mpi_group *g, comm_task *task, comm
 /* A receive is begun after the earlier ones from the same rank: then messages of one rank arrive in
  * the order in which they are sent. */
 static sifr_status begin_receive(mpi_lane *lane, mpi_group *g, comm_task *task, sifr_error *error) {
+    base_assert((int32_t)(task->number - g->engaged[task->root]) > 0);
     const comm_seat *seat = seat_of(g, task->root);
     if (g->engaged[task->root] != task->number - 1) return SIFR_OK;
     if (seat) {

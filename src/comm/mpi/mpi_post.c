@@ -1,6 +1,7 @@
 /* Places of a collective's operands: written to this rank's slot, read from the others' slots. */
 #include <string.h>
 
+#include "base/assert.h"
 #include "base/clock.h"
 #include "comm/mpi/mpi_private.h"
 
@@ -60,11 +61,14 @@ const void *comm_mpi_operand(const mpi_group *g, int32_t i, const comm_task *tas
     int64_t bytes;
     if (i == g->base.local_rank) return read_part(&g->base, task, &bytes);
     if (post->window == COMM_IN_SLOT) return post->bytes;
+    base_assert(post->window >= 0 && g->process->windows[post->window].seen[g->near_seats[i]]);
     return g->process->windows[post->window].seen[g->near_seats[i]] + post->offset;
 }
 
 const void *comm_mpi_target(const mpi_group *g, int32_t i, const comm_task *task) {
     const comm_post *post = comm_mpi_post_of(g, i, task);
+    base_assert(post->to_window >= 0 &&
+                g->process->windows[post->to_window].seen[g->near_seats[i]]);
     return g->process->windows[post->to_window].seen[g->near_seats[i]] + post->to_offset;
 }
 

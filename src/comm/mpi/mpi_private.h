@@ -8,6 +8,7 @@
 #include <mpi.h>
 #include <stdatomic.h>
 
+#include "base/assert.h"
 #include "comm/followed.h"
 #include "comm/host/lookout.h"
 #include "comm/host/seats.h"
@@ -126,6 +127,7 @@ static inline bool comm_mpi_is_far(const mpi_group *g, int32_t rank) {
 
 /* Slots of this host's ranks of the group, numbered from 0 as in `near`. */
 static inline comm_slot *comm_mpi_slot(const mpi_group *g, int32_t near) {
+    base_assert(near >= 0 && near < g->base.local_size);
     return comm_host_slot(&g->process->host, g->slot, g->near_seats[near]);
 }
 

@@ -2,6 +2,7 @@
 #include <sched.h>
 #include <stdlib.h>
 
+#include "base/assert.h"
 #include "base/checked.h"
 #include "base/clock.h"
 #include "base/heap.h"
@@ -86,6 +87,7 @@ int64_t comm_mpi_process_bytes(const mpi_process *p) {
 }
 
 sifr_status comm_mpi_open_lane(mpi_process *p, comm_lane which, int64_t *bytes, sifr_error *error) {
+    base_assert((int)which >= 0 && which < COMM_LANES);
     mpi_lane *lane = &p->lanes[which];
     if (lane->worker.running) return SIFR_OK;
     lane->process = p;
@@ -243,6 +245,7 @@ static bool needs_no_end(void) {
 }
 
 void comm_mpi_leave_process(mpi_process *p) {
+    base_assert(p->groups > 0);
     if (--p->groups > 0) return;
     for (int i = 0; i < COMM_LANES; i++) comm_worker_close(&p->lanes[i].worker);
     comm_worker_close(&p->peers.worker);

@@ -3,12 +3,14 @@
  */
 #include <string.h>
 
+#include "base/assert.h"
 #include "base/clock.h"
 #include "comm/mpi/mpi_private.h"
 #include "device/tree_sum.h"
 
 /* Visits ranks starting after this one, so that not all read from the same one. */
 static int32_t neighbour(const mpi_group *g, int32_t distance) {
+    base_assert(distance >= 0 && distance < g->base.local_size);
     return (g->base.local_rank + distance) % g->base.local_size;
 }
 
@@ -73,11 +75,13 @@ static void broadcast(mpi_group *g, comm_task *task) {
     int32_t root = 0;
     if (g->base.rank == task->root || !task->bytes) return;
     while (g->near[root] != task->root) root++;
+    base_assert(root < g->base.local_size);
     memcpy(task->to, comm_mpi_operand(g, root, task), (size_t)task->bytes);
     task->delivered += (uint64_t)task->bytes;
 }
 
 static sifr_status move(mpi_group *g, comm_task *task, sifr_error *error) {
+    base_assert(g->base.local_size == g->base.size);
     switch (task->kind) {
     case COMM_TASK_GATHER:
     case COMM_TASK_GATHER_CONTROL:

@@ -2,6 +2,7 @@
  * their ranks. */
 #include <stdlib.h>
 
+#include "base/assert.h"
 #include "base/heap.h"
 #include "comm/mpi/mpi_private.h"
 
@@ -24,6 +25,8 @@ void comm_mpi_free_group(mpi_group *g) {
 }
 
 uint32_t comm_mpi_slots_of(const mpi_group *g) {
+    base_assert(g->slot >= 0 && g->slot < COMM_SLOTS && g->peer_slot >= 0 &&
+                g->peer_slot < COMM_SLOTS);
     return 1U << g->slot | (g->peer_slot ? 1U << g->peer_slot : 0);
 }
 
@@ -93,6 +96,7 @@ static sifr_status read_notices(mpi_group *g, const split_notice *all, int32_t s
         for (int32_t r = 0; r < size; r++) members[r] = all[r].member;
         g->base.size = comm_choose_members(members, size, color, g->base.world_of);
         while (g->base.world_of[g->base.rank] != p->rank) g->base.rank++;
+        base_assert(g->base.rank < g->base.size);
     }
     free(members);
     return status;

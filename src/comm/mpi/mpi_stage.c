@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/assert.h"
 #include "base/checked.h"
 #include "comm/mpi/mpi_private.h"
 
@@ -10,6 +11,7 @@ enum { PLACE_ALIGNMENT = 256 };
 
 static sifr_status take(mpi_group *g, int64_t bytes, const char *why, char **out,
                         sifr_error *error) {
+    base_assert(bytes > 0);
     mpi_process *p = g->process;
     void *memory;
     BASE_TRY(device_take_host(g->base.dev, bytes, &memory, error));
@@ -88,6 +90,8 @@ static sifr_status gather(mpi_group *g, comm_task *task, sifr_error *error) {
 static sifr_status reduce(mpi_group *g, comm_task *task, sifr_error *error) {
     comm_task staged = *task;
     int64_t slice = task->elements * base_dtype_bytes(task->type);
+    base_assert(slice * g->base.size + task->elements * base_dtype_bytes(task->sum) <=
+                g->stage_bytes);
     char *sum = g->stage + slice * g->base.size;
     BASE_TRY(copy(g, g->stage, task->from, slice * g->base.size, error));
     staged.from = g->stage;

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <time.h>
 
+#include "base/assert.h"
 #include "base/clock.h"
 #include "comm/mpi/mpi_private.h"
 
@@ -43,10 +44,12 @@ static comm_state last_of(const comm_seat *seat) {
 }
 
 bool comm_mpi_is_gone(const mpi_process *p, int32_t seat) {
+    base_assert(seat >= 0 && seat < p->host.size);
     return atomic_load(&p->host.seats[seat].leaving) || comm_host_is_dead(&p->host, seat);
 }
 
 bool comm_mpi_is_busy(const mpi_process *p, int32_t seat) {
+    base_assert(seat >= 0 && seat < p->host.size);
     return last_of(&p->host.seats[seat]).busy;
 }
 

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <time.h>
 
+#include "base/assert.h"
 #include "base/clock.h"
 #include "base/heap.h"
 
@@ -19,6 +20,7 @@ sifr_status nccl_link_name(const nccl_library *library, nccl_name *out, sifr_err
 
 sifr_status nccl_link_begin(const nccl_library *library, const nccl_name *name, int32_t ranks,
                             int32_t rank, nccl_link **out, sifr_error *error) {
+    base_assert(rank >= 0 && rank < ranks);
     nccl_settings settings = NCCL_SETTINGS;
     nccl_link *link;
     BASE_TRY(base_alloc(1, sizeof *link, &link, error));
@@ -81,6 +83,7 @@ sifr_status nccl_link_exchange(nccl_link *link, const nccl_part *parts, int32_t 
 
 sifr_status nccl_link_gather(nccl_link *link, const void *mine, int64_t bytes, void *all,
                              nccl_stream stream, sifr_error *error) {
+    base_assert(bytes > 0);
     const nccl_library *l = link->library;
     if (!link->communicator) return fail_aborted(error);
     return nccl_library_check(
