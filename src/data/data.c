@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/assert.h"
 #include "base/hash.h"
 #include "base/heap.h"
 #include "data/permutation.h"
@@ -161,6 +162,7 @@ int64_t data_set_windows(const data_set *data, int64_t length) {
 
 static void read_window(const data_set *data, int64_t index, uint64_t key, const data_rows *rows,
                         int64_t at) {
+    base_assert(index >= 0 && at >= 0 && at < rows->count);
     int64_t length = rows->length;
     int32_t *tokens = rows->tokens + at * length, *labels = rows->labels + at * length;
     if (data->examples) {
@@ -202,6 +204,7 @@ static bool next_entry(score_walk *w, int64_t *out) {
     const int64_t *offsets = w->data->scores.offsets;
     while (w->entry == w->end && w->member < w->members) {
         int64_t row = scored_row(w->data, w->index, w->member++);
+        base_assert(row >= 0 && row < w->data->scores.rows);
         w->entry = offsets[row];
         w->end = offsets[row + 1];
     }
@@ -211,6 +214,7 @@ static bool next_entry(score_walk *w, int64_t *out) {
 }
 
 static void put_entry(const data_set *data, int64_t entry, float *out) {
+    base_assert(entry >= 0 && entry < data->scores.entries);
     const data_token_scores *s = &data->scores;
     if (data->use != DATA_USE_TOPS) {
         out[0] = s->logprobs[entry];
@@ -225,6 +229,7 @@ static void put_entry(const data_set *data, int64_t entry, float *out) {
 /* The targets of a sequence. */
 static void put_scores(const data_set *data, int64_t index, const data_rows *rows, int64_t at) {
     if (!data->scores.offsets) return;
+    base_assert(rows->columns == (data->use == DATA_USE_TOPS ? 2 * data->scores.top : 1));
     score_walk walk = begin_walk(data, index);
     for (int64_t i = at * rows->length, entry; i < (at + 1) * rows->length; i++)
         if (rows->labels[i] >= 0 && next_entry(&walk, &entry))
@@ -232,6 +237,7 @@ static void put_scores(const data_set *data, int64_t index, const data_rows *row
 }
 
 int64_t data_set_scored(const data_set *data, int64_t length) {
+    base_assert(!data->examples);
     return data->chat ? data_chat_sequences(data->chat) : data_set_windows(data, length);
 }
 
@@ -344,6 +350,7 @@ void data_set_window(const data_set *data, int64_t index, const data_rows *rows,
 void data_set_sample(const data_set *data, uint64_t seed, int64_t sample, const data_rows *rows,
                      int64_t at) {
     int64_t windows = data_set_windows(data, rows->length);
+    base_assert(windows > 0 && sample >= 0);
     if (data->chat) {
         int64_t row = data_chat_draw(data->chat, seed, sample / windows, sample % windows);
         data_chat_read(data->chat, row, rows, at);

@@ -1,5 +1,6 @@
 #include "data/permutation.h"
 
+#include "base/assert.h"
 #include "base/random.h"
 
 enum { ROUNDS = 8 };
@@ -8,6 +9,7 @@ enum { ROUNDS = 8 };
 static const uint64_t purpose = UINT64_C(0x6f72646572); /* "order" */
 
 static uint64_t permute_once(uint64_t key, int half, uint64_t x) {
+    base_assert(half >= 1 && half <= 32 && x >> half >> half == 0);
     uint64_t mask = (UINT64_C(1) << half) - 1;
     uint64_t left = x >> half, right = x & mask;
     for (uint64_t round = 0; round < ROUNDS; round++) {
@@ -20,6 +22,7 @@ static uint64_t permute_once(uint64_t key, int half, uint64_t x) {
 }
 
 int64_t data_permute(uint64_t seed, int64_t epoch, int64_t count, int64_t index) {
+    base_assert(count <= 1 || (index >= 0 && index < count));
     if (count <= 1) return 0;
     int half = 1;
     while (half < 31 && INT64_C(1) << (2 * half) < count) half++;

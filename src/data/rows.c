@@ -2,6 +2,7 @@
 
 #include <stdlib.h>
 
+#include "base/assert.h"
 #include "base/checked.h"
 #include "base/heap.h"
 
@@ -16,6 +17,7 @@ static sifr_status take(data_rows *rows, size_t tokens, data_rows_kind kind, sif
 
 sifr_status data_rows_make(int64_t count, int64_t length, data_rows_kind kind, int64_t columns,
                            data_rows *out, sifr_error *error) {
+    base_assert(count >= 0 && length > 0 && columns >= 0);
     int64_t tokens, targets;
     *out = (data_rows){.count = count, .length = length, .columns = columns};
     if (!base_mul_i64(count, length, &tokens) || !base_mul_i64(tokens, columns, &targets))
@@ -38,6 +40,7 @@ void data_rows_free(data_rows *rows) {
 }
 
 void data_rows_clear(const data_rows *rows, int64_t first) {
+    base_assert(first >= 0 && first <= rows->count);
     for (int64_t i = first * rows->length; i < rows->count * rows->length; i++) {
         rows->tokens[i] = 0, rows->labels[i] = -100;
         if (rows->token_types) rows->token_types[i] = 0;

@@ -7,6 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/assert.h"
 #include "base/checked.h"
 #include "base/file.h"
 #include "base/heap.h"
@@ -170,6 +171,7 @@ static sifr_status open_beside(const char *path, FILE **out, sifr_error *error) 
 
 sifr_status data_score_writer_open(const char *path, int64_t rows, int64_t entries, int64_t top,
                                    double temperature, data_score_writer *out, sifr_error *error) {
+    base_assert(rows >= 0 && entries >= 0 && top >= 0);
     *out = (data_score_writer){
         .rows = rows, .entries = entries, .top = top, .temperature = temperature};
     if (strlen(path) >= sizeof out->path)
@@ -267,6 +269,7 @@ static bool is_before(const float *logits, int32_t a, int32_t b) {
 
 /* Moves place `at` of a heap down, whose first is the last of its words in their order. */
 static void sink(const float *logits, int32_t *heap, int64_t count, int64_t at) {
+    base_assert(at >= 0 && at < count);
     for (;;) {
         int64_t next = 2 * at + 1;
         if (next >= count) return;
@@ -281,6 +284,7 @@ static void sink(const float *logits, int32_t *heap, int64_t count, int64_t at) 
 
 void data_top_words(const float *logits, int64_t words, double temperature, int64_t top,
                     int32_t *ids, float *logprobs) {
+    base_assert(top <= words && temperature > 0);
     double largest = -INFINITY, sum = 0;
     for (int64_t i = 0; i < words; i++) largest = fmax(largest, (double)logits[i]);
     for (int64_t i = 0; i < words; i++) sum += exp(((double)logits[i] - largest) / temperature);

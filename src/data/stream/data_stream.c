@@ -7,6 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/assert.h"
 #include "base/checked.h"
 #include "base/hash.h"
 #include "base/heap.h"
@@ -197,6 +198,7 @@ uint64_t data_stream_hash(const data_stream *stream) {
 
 /* The index of the last entry of the sorted list starts[0…count - 1] that is at most `value`. */
 static int64_t find_start(const int64_t *starts, int64_t count, int64_t value) {
+    base_assert(count > 0 && starts[0] <= value);
     int64_t low = 0, high = count - 1;
     while (low < high) {
         int64_t middle = high - (high - low) / 2;
@@ -218,6 +220,7 @@ static void read_part(const data_stream *stream, const data_part *part, int64_t 
     for (; count > 0; d++) {
         data_token_store_document(&part->store, d, &first, &length);
         int64_t skip = at - part->starts[d], end = part->starts[d + 1] - part->starts[d];
+        base_assert(skip >= 0 && skip <= end);
         int64_t stored = base_min_i64(length - skip, count);
         if (stored > 0) data_token_store_read(&part->store, first + skip, stored, out);
         int64_t taken = base_min_i64(end - skip, count);
@@ -227,6 +230,7 @@ static void read_part(const data_stream *stream, const data_part *part, int64_t 
 }
 
 void data_stream_read(const data_stream *stream, int64_t at, int64_t count, int32_t *out) {
+    base_assert(at >= 0 && at + count <= stream->starts[stream->count]);
     int64_t p = find_start(stream->starts, (int64_t)stream->count, at);
     for (; count > 0; p++) {
         int64_t taken = base_min_i64(stream->starts[p + 1] - at, count);

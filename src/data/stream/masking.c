@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/assert.h"
 #include "base/file.h"
 #include "base/heap.h"
 #include "base/json.h"
@@ -83,6 +84,7 @@ static double uniform(uint32_t high, uint32_t low) {
 
 void data_masking_apply(const data_masking *masking, uint64_t key, int64_t count, int32_t *tokens,
                         int32_t *labels) {
+    base_assert(masking->mask >= 0); /* data_masking_open has found one */
     for (int64_t i = 0; i < count; i++) {
         int32_t id = tokens[i];
         base_random4 choice = base_philox(key, (uint64_t)i, 0);

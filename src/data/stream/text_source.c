@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/assert.h"
 #include "base/heap.h"
 #include "data/parquet/parquet.h"
 #include "data/records/records.h"
@@ -235,6 +236,7 @@ void data_text_source_close(data_text_source *source) {
 
 sifr_status data_text_source_map(const data_text_source *source, size_t position, base_map *map,
                                  sifr_error *error) {
+    base_assert(position < source->count);
     const char *path = source->documents[position].path;
     BASE_TRY(base_map_file(path, map, error));
     const uint8_t *nul = map->size ? memchr(map->data, 0, map->size) : NULL;

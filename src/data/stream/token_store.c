@@ -4,6 +4,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/assert.h"
 #include "base/checked.h"
 #include "data/stream/token_store_internal.h"
 
@@ -79,6 +80,7 @@ void data_token_store_close(data_token_store *store) {
 }
 
 static int64_t sequence_start(const data_token_store *store, int64_t sequence) {
+    base_assert(sequence >= 0 && sequence <= store->sequences);
     if (sequence == store->sequences) return store->tokens;
     int64_t offset = (int64_t)token_store_u64(store->offsets + 8 * sequence);
     return store->offsets_in_tokens ? offset : offset / store->token_bytes;
@@ -86,6 +88,7 @@ static int64_t sequence_start(const data_token_store *store, int64_t sequence) {
 
 void data_token_store_document(const data_token_store *store, int64_t document, int64_t *first,
                                int64_t *count) {
+    base_assert(document >= 0 && document < store->documents);
     if (!store->document_starts) {
         *first = 0, *count = store->tokens;
         return;
@@ -94,10 +97,12 @@ void data_token_store_document(const data_token_store *store, int64_t document, 
     int64_t end = (int64_t)token_store_u64(store->document_starts + 8 * document + 8);
     *first = sequence_start(store, begin);
     *count = sequence_start(store, end) - *first;
+    base_assert(*count >= 0);
 }
 
 void data_token_store_read(const data_token_store *store, int64_t first, int64_t count,
                            int32_t *out) {
+    base_assert(first >= 0 && count >= 0 && first + count <= store->tokens);
     const uint8_t *at = store->ids + first * store->token_bytes;
     switch (store->token_bytes) {
     case 1:
