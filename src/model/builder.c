@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/assert.h"
 #include "base/checked.h"
 #include "base/heap.h"
 #include "model/builder.h"
@@ -110,6 +111,7 @@ sifr_weight sifr_weight_vector(sifr_model *model, const char *name, int64_t colu
 
 void model_truncate(sifr_model *model, sifr_weight weight, double cutoff) {
     if (!model_ok(model)) return;
+    base_assert(model_weight_index(weight) >= 0 && cutoff >= 0);
     model_weight *w = &model->weights[model_weight_index(weight)];
     w->cutoff = cutoff;
     w->has_zero_row = false;
@@ -251,6 +253,7 @@ static int64_t rows_of_node(sifr_model *model, const model_node *node) {
     const model_op *op = node->op;
     int64_t rows = -1;
     if (!model_ok(model)) return 0;
+    base_assert(!op->makes_rows || node->w[0] >= 0);
     if (op->makes_rows) return model->weights[node->w[0]].rows;
     for (int i = 0; i < DEVICE_INPUTS; i++) {
         if (node->x[i] < 0) continue;
@@ -273,6 +276,7 @@ static int64_t rows_of_node(sifr_model *model, const model_node *node) {
 
 sifr_value model_add_node(sifr_model *model, model_node node, model_value_kind kind,
                           int64_t columns) {
+    base_assert(columns >= 1);
     const char *op = node.op->name;
     if (model->unit_count == 0) MODEL_WRONG(model, "%s: begin a unit first", op);
     if (model->node_count && model->nodes[model->node_count - 1].op->makes_loss) {

@@ -2,6 +2,7 @@
 #ifndef MODEL_CODING_H
 #define MODEL_CODING_H
 
+#include "base/assert.h"
 #include "base/nf4.h"
 #include "device/call.h"
 
@@ -13,12 +14,14 @@ static inline int64_t model_piece(model_coding coding) {
 }
 
 static inline int64_t model_record_bytes(model_coding coding) {
+    base_assert(coding != MODEL_UNCODED);
     return coding == MODEL_NF4 ? BASE_NF4_PLAIN : BASE_NF4_DOUBLED;
 }
 
 /* Bytes that hold whole pieces; `element` has those of the training type. */
 static inline int64_t model_held_bytes(model_coding coding, int64_t elements, int64_t element) {
     if (!coding) return elements * element;
+    base_assert(elements % BASE_NF4_RECORD == 0);
     return elements / BASE_NF4_RECORD * model_record_bytes(coding);
 }
 

@@ -1,4 +1,5 @@
 /* Initial values of weights: each a function of (seed, weight, element) alone. */
+#include "base/assert.h"
 #include "base/random.h"
 #include "model/description.h"
 
@@ -15,6 +16,7 @@ static float truncated(const model_weight *w, size_t weight, uint64_t seed, uint
 
 void model_initial_values(const sifr_model *model, size_t weight, uint64_t seed, int64_t first,
                           int64_t count, float *out) {
+    base_assert(weight < model->weight_count && first >= 0 && count >= 0);
     const model_weight *w = &model->weights[weight];
     uint64_t key = base_random_key(seed, weight, 0);
     for (int64_t i = 0; i < count && w->init == SIFR_INIT_UNIFORM; i++) {

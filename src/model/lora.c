@@ -7,6 +7,7 @@
 #include <string.h>
 #include <strings.h>
 
+#include "base/assert.h"
 #include "model/builder.h"
 #include "model/registry.h"
 
@@ -210,6 +211,7 @@ static bool add_adapter(sifr_model *model, int32_t index, const char *module, bo
     const model_weight w = model->weights[index];
     int64_t from = transposed ? w.rows : w.columns, to = transposed ? w.columns : w.rows;
     int64_t rank = model_lora_rank(model->lora, module);
+    base_assert(rank >= 1);
     char text[2 * MODEL_NAME_LENGTH];
     sifr_weight a = add_factor(model, module, "lora_A", rank, from, true);
     sifr_weight b = add_factor(model, module, "lora_B", to, rank, false);
@@ -243,6 +245,7 @@ sifr_value model_adapt(sifr_model *model, sifr_value x, sifr_weight weight, sifr
     int32_t index = model_weight_index(weight);
     if (!w->adapter && !add_adapter(model, index, module, transposed)) return SIFR_NO_VALUE;
     int32_t a = model->weights[index].adapter;
+    base_assert(a > 0); /* weight 0 is none of an adapter */
     double scale = model_lora_scale(lora, module);
     x = sifr_dropout(model, x, lora->dropout);
     /* The scale is applied where there are fewest columns. */
@@ -343,6 +346,7 @@ bool model_is_adapter(const sifr_model *model) {
 }
 
 const char *model_lora_tensor(const model_weight *weight, char *out) {
+    base_assert(!weight->adapted_bias || strlen(weight->name) > strlen("bias"));
     int length = (int)strlen(weight->name) - (int)strlen("bias");
     if (weight->adapted_bias) /* the product is within what PEFT put in its place */
         snprintf(out, MODEL_LORA_NAME, MODEL_LORA_PREFIX "%.*sbase_layer.bias", length,

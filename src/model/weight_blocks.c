@@ -1,5 +1,6 @@
 #include "model/weight_blocks.h"
 
+#include "base/assert.h"
 #include "model/description.h"
 
 static int64_t height(const model_block *block) {
@@ -19,6 +20,7 @@ static int64_t logical_of(const model_block *block, int64_t columns, int64_t ind
 /* The first elements of `at` … end - 1 in a block; their place is that in the block. */
 static bool block_next(const model_block *block, int64_t columns, int64_t at, int64_t end,
                        model_stretch *out) {
+    base_assert(block->rows[0] < block->rows[1] && block->columns[0] < block->columns[1]);
     int64_t row = at / columns, column = at % columns, wide = width(block);
     if (row < block->rows[0]) {
         row = block->rows[0];
@@ -60,6 +62,7 @@ model_block model_whole(const model_weight *w) {
 /* The local row and column where a block begins. Blocks as high as the local weight lie side by
  * side. */
 static void corner_of(const model_weight *w, int32_t index, int64_t *row, int64_t *column) {
+    base_assert(index < w->cut.count);
     *row = *column = 0;
     for (int32_t b = 0; b < index; b++) {
         const model_block *block = &w->cut.blocks[b];
@@ -71,6 +74,7 @@ static void corner_of(const model_weight *w, int32_t index, int64_t *row, int64_
 }
 
 bool model_local_next(const model_weight *w, int64_t at, int64_t end, model_stretch *out) {
+    base_assert(at >= 0);
     bool found = false;
     if (!w->cut.count) {
         *out = (model_stretch){at, at, end - at};
@@ -103,6 +107,7 @@ static int64_t count_before(const model_weight *w, int32_t index, int64_t local)
 }
 
 model_stretch model_logical_at(const model_weight *w, int64_t place, int64_t end) {
+    base_assert(place >= 0 && end <= w->rows * w->columns);
     model_stretch out = {place, place, end - place};
     for (int32_t b = 0; b < w->cut.count; b++) {
         const model_block *block = &w->cut.blocks[b];
@@ -119,6 +124,7 @@ model_stretch model_logical_at(const model_weight *w, int64_t place, int64_t end
 
 int32_t model_local_spans(const model_weight *w, int64_t first, int64_t count,
                           model_span out[MODEL_BLOCKS]) {
+    base_assert(first >= 0 && count >= 0 && first + count <= w->rows * w->columns);
     if (!w->cut.count) {
         out[0] = (model_span){model_whole(w), first, count};
         return 1;
