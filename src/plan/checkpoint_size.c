@@ -1,5 +1,6 @@
 #include "plan/checkpoint_size.h"
 
+#include "base/assert.h"
 #include "base/checked.h"
 #include "plan/queries.h"
 
@@ -40,6 +41,7 @@ int64_t plan_checkpoint_bytes(const sifr_model *model, const plan_settings *sett
 }
 
 int64_t plan_checkpoint_room(int64_t bytes, int64_t count) {
+    base_assert(bytes >= 0 && count >= 0);
     return add(multiply(bytes, count), add(bytes / 64, 1 << 20));
 }
 

@@ -2,6 +2,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 
+#include "base/assert.h"
 #include "plan/peers.h"
 #include "plan/queries.h"
 #include "plan/schedule.h"
@@ -9,6 +10,7 @@
 static size_t put(char *text, size_t size, size_t used, const char *format, ...) SIFR_PRINTF(4, 5);
 
 static size_t put(char *text, size_t size, size_t used, const char *format, ...) {
+    base_assert(used < size);
     va_list arguments;
     va_start(arguments, format);
     int more = vsnprintf(text + used, size - used, format, arguments);
@@ -24,6 +26,7 @@ static size_t dump_transfer(const plan_schedule *s, const plan_instruction *i, c
     for (int o = 0; o < 2; o++) {
         const plan_operand *operand = &s->operands[i->first_operand + o];
         const plan_buffer *buffer = &s->buffers[operand->buffer];
+        base_assert(operand->buffer >= 0 && i->operands == 2);
         used = put(text, size, used, "%s%s@%lld", o ? " into " : " ",
                    !plan_is_away(s, operand->buffer) ? ""
                    : buffer->tier == PLAN_NVME       ? "file"

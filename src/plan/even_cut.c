@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/assert.h"
 #include "base/heap.h"
 #include "plan/pipeline.h"
 
@@ -30,6 +31,7 @@ typedef struct cut_search {
 } cut_search;
 
 static double part_seconds(const cut_search *c, const int32_t *first, int32_t part, int pass) {
+    base_assert(part >= 0 && part < c->parts && first[part] < first[part + 1]);
     return c->sums[pass][first[part + 1]] - c->sums[pass][first[part]];
 }
 
@@ -54,6 +56,7 @@ static double step_seconds(cut_search *c, const int32_t *first) {
             for (; at[s] < c->walks[s].count; at[s]++) {
                 const plan_walk_item *item = &c->walks[s].items[at[s]];
                 int32_t part = item->chunk * stages + s;
+                base_assert(part < c->parts && item->count == 1);
                 double begin = begin_of(c, part, (int)item->pass, item->micro_batch);
                 if (begin < 0) break;
                 if (clocks[s] < begin) clocks[s] = begin;
@@ -90,6 +93,7 @@ static sifr_status cut_evenly(const cut_search *c, double most, int32_t *first, 
         }
     }
     if (status == SIFR_OK) {
+        base_assert(best[(size_t)c->parts * columns + (size_t)c->units] >= 0);
         first[c->parts] = c->units;
         for (int32_t p = c->parts; p-- > 0;)
             first[p] = from[(size_t)(p + 1) * columns + (size_t)first[p + 1]];
@@ -102,6 +106,7 @@ static sifr_status cut_evenly(const cut_search *c, double most, int32_t *first, 
 /* Moves a unit from one part to another: all parts between them move along. False if a part would
  * have none. */
 static bool move_unit(const int32_t *first, int32_t parts, int32_t from, int32_t to, int32_t *out) {
+    base_assert(from != to && from < parts && to < parts);
     if (first[from + 1] - first[from] < 2) return false;
     memcpy(out, first, (size_t)(parts + 1) * sizeof *out);
     for (int32_t p = from + 1; p <= to; p++) out[p]--;
@@ -172,6 +177,7 @@ sifr_status plan_cut_evenly(const double *forward, const double *backward, int32
                     .micro_batches = ROUNDS * pipeline->stages,
                     .pipeline = pipeline,
                     .passes = MOST_PASSES};
+    base_assert(c.parts > 1 && c.parts <= PLAN_MOST_PARTS);
     int32_t even[PLAN_MOST_PARTS + 1];
     sifr_status status = open_search(&c, error);
     if (status == SIFR_OK)

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/assert.h"
 #include "base/heap.h"
 #include "base/text.h"
 
@@ -55,9 +56,11 @@ static void note_uses(const plan_schedule *s, kept_use *use) {
         for (int32_t o = in->first_operand; o < in->first_operand + in->operands; o++) {
             const plan_operand *operand = &s->operands[o];
             kept_use *u = &use[operand->buffer];
+            base_assert(operand->buffer >= 0);
             bool made = operand->role == PLAN_Y || operand->role == PLAN_SAVED0;
             if (s->buffers[operand->buffer].class != PLAN_ACTIVATIONS) continue;
             if (forward && made) {
+                base_assert(in->node >= 0);
                 u->maker = in->node;
             } else {
                 u->read |= !forward;
@@ -87,6 +90,7 @@ static sifr_status add_again(plan_kept *kept, const plan_schedule *s, const plan
         const plan_instruction *in = &s->instructions[i];
         plan_kept_row *row;
         if (in->action != PLAN_RECOMPUTE) continue;
+        base_assert(in->node >= 0);
         BASE_TRY(find_row(kept, s, in->node, &row, error));
         row->again += !counted[in->node];
         counted[in->node] = true;

@@ -10,6 +10,7 @@
 
 sifr_status plan_add_buffer(plan_schedule *schedule, plan_class class, int64_t bytes, int32_t unit,
                             int32_t index, bool permanent, int32_t *out, sifr_error *error) {
+    base_assert(bytes >= 0);
     if (schedule->buffer_count >= INT32_MAX) {
         return base_fail(error, SIFR_USAGE, "schedule: too many buffers");
     }
@@ -29,6 +30,7 @@ sifr_status plan_add_buffer(plan_schedule *schedule, plan_class class, int64_t b
 sifr_status plan_add_segment_buffer(plan_schedule *schedule, plan_class class, int64_t bytes,
                                     int32_t segment, int32_t index, bool permanent, int32_t *out,
                                     sifr_error *error) {
+    base_assert(segment >= 0 && (size_t)segment < schedule->model->segment_count);
     int32_t unit = schedule->model->segments[segment].unit;
     BASE_TRY(plan_add_buffer(schedule, class, bytes, unit, index, permanent, out, error));
     schedule->buffers[*out].segment = segment;
@@ -37,6 +39,7 @@ sifr_status plan_add_segment_buffer(plan_schedule *schedule, plan_class class, i
 
 sifr_status plan_add_disk_buffer(plan_schedule *schedule, int64_t bytes, int32_t unit, int32_t *out,
                                  sifr_error *error) {
+    base_assert(bytes > 0);
     int64_t room = base_ceil_to(bytes, PLAN_DISK_ALIGNMENT) + PLAN_DISK_ALIGNMENT;
     BASE_TRY(plan_add_buffer(schedule, PLAN_SWAP, room, unit, -1, false, out, error));
     schedule->buffers[*out].aligned = true;
@@ -93,6 +96,7 @@ void plan_empty_list(plan_schedule *s) {
 }
 
 plan_list plan_take_list(plan_schedule *s) {
+    base_assert(s->instructions || !s->instruction_count);
     plan_list list = {s->instructions, s->operands, s->instruction_count};
     size_t instructions = s->instruction_count, operands = s->operand_count;
     s->instructions = NULL;
@@ -122,6 +126,7 @@ sifr_status plan_add_operands(plan_schedule *s, const plan_list *list, const pla
 
 sifr_status plan_keep(plan_schedule *s, const plan_list *list, size_t index, int32_t *moved,
                       sifr_error *error) {
+    base_assert(index < list->count);
     plan_instruction in = list->instructions[index];
     plan_operand *operands;
     BASE_TRY(plan_add_operands(s, list, &in, &operands, error));
@@ -133,6 +138,7 @@ sifr_status plan_keep(plan_schedule *s, const plan_list *list, size_t index, int
 
 sifr_status plan_add_transfer(plan_schedule *s, plan_action action, plan_queue queue, int32_t unit,
                               int32_t micro_batch, int64_t bytes, sifr_error *error) {
+    base_assert(bytes >= 0 && queue != PLAN_COMPUTE);
     return plan_add_instruction(s,
                                 (plan_instruction){.action = (uint8_t)action,
                                                    .queue = (uint8_t)queue,
@@ -148,6 +154,7 @@ sifr_status plan_add_transfer(plan_schedule *s, plan_action action, plan_queue q
 sifr_status plan_add_collective(plan_schedule *s, plan_action action, plan_span span,
                                 int32_t segment, int32_t micro_batch, int64_t bytes,
                                 sifr_error *error) {
+    base_assert(action == PLAN_GATHER || action == PLAN_REDUCE);
     BASE_TRY(plan_add_transfer(s, action, PLAN_COMMUNICATION, s->model->segments[segment].unit,
                                micro_batch, bytes, error));
     plan_instruction *in = &s->instructions[s->instruction_count - 1];
@@ -164,6 +171,7 @@ bool plan_is_gather_for_use(const plan_schedule *s, const plan_list *list,
 }
 
 sifr_status plan_add_wait(plan_schedule *s, int32_t transfer, sifr_error *error) {
+    base_assert(transfer >= 0 && (size_t)transfer < s->instruction_count);
     plan_instruction of = s->instructions[transfer];
     base_assert(of.queue != PLAN_COMPUTE && of.operands > 0);
     for (int32_t i = 0; i < of.operands; i++) {
@@ -184,6 +192,7 @@ sifr_status plan_add_wait(plan_schedule *s, int32_t transfer, sifr_error *error)
 
 sifr_status plan_add_call(plan_schedule *schedule, device_call call, int32_t *out,
                           sifr_error *error) {
+    base_assert(schedule->scratch >= 0);
     BASE_TRY(device_prepare(schedule->dev, &call, error));
     BASE_TRY(base_grow(&schedule->calls, &schedule->call_room, schedule->call_count + 1,
                        sizeof *schedule->calls, error));

@@ -32,6 +32,7 @@ typedef struct end_space {
 } end_space;
 
 static sifr_status space_insert(end_space *space, size_t at, free_range range, sifr_error *error) {
+    base_assert(at <= space->count);
     BASE_TRY(
         base_grow(&space->ranges, &space->room, space->count + 1, sizeof *space->ranges, error));
     memmove(space->ranges + at + 1, space->ranges + at, (space->count - at) * sizeof range);
@@ -41,6 +42,7 @@ static sifr_status space_insert(end_space *space, size_t at, free_range range, s
 }
 
 static void space_remove(end_space *space, size_t at) {
+    base_assert(at < space->count);
     space->count--;
     memmove(space->ranges + at, space->ranges + at + 1,
             (space->count - at) * sizeof *space->ranges);
@@ -97,6 +99,7 @@ static sifr_status space_give(end_space *space, int64_t offset, int64_t bytes, s
 }
 
 static int64_t space_height(const end_space *space) {
+    base_assert(space->count > 0);
     return space->ranges[space->count - 1].offset;
 }
 
@@ -218,6 +221,7 @@ static void choose_ends(placement *p, bool gathered) {
 /* Places the buffers of one end, from event `start` on and around. Buffers of deferred instructions
  * go to the top if it has a gap for them. */
 static sifr_status place_end(placement *p, bool top, size_t start, sifr_error *error) {
+    base_assert(start <= p->count);
     end_space space = {0};
     int64_t height = 0;
     p->height = 0;
@@ -399,6 +403,7 @@ void plan_find_lives(plan_schedule *s) {
 }
 
 bool plan_comes_and_goes(const plan_schedule *s, int32_t buffer) {
+    base_assert(buffer >= 0 && (size_t)buffer < s->buffer_count);
     const plan_buffer *b = &s->buffers[buffer];
     return b->first >= 0 && b->last >= 0 && !plan_is_away(s, buffer);
 }

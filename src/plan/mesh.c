@@ -2,16 +2,19 @@
 
 #include <stdio.h>
 
+#include "base/assert.h"
 #include "base/checked.h"
 #include "base/text.h"
 
 const char *plan_axis_name(plan_axis axis) {
+    base_assert((int)axis >= 0 && axis < PLAN_AXES);
     static const char *const names[] = {"stage", "replica", "shard", "context", "tensor"};
     return names[axis];
 }
 
 /* `rank` as the number whose digits are the places. */
 static void find_places(plan_mesh *mesh, int32_t rank) {
+    base_assert(rank >= 0);
     for (int a = PLAN_AXES - 1; a >= 0; a--) {
         mesh->place[a] = rank % mesh->ranks[a];
         rank /= mesh->ranks[a];
@@ -19,6 +22,7 @@ static void find_places(plan_mesh *mesh, int32_t rank) {
 }
 
 plan_mesh plan_mesh_flat(int32_t ranks, int32_t rank) {
+    base_assert(rank >= 0 && rank < ranks);
     return (plan_mesh){.ranks = {1, 1, ranks, 1, 1}, .place = {0, 0, rank, 0, 0}};
 }
 
@@ -57,6 +61,7 @@ sifr_status plan_mesh_of(const sifr_settings *settings, int32_t ranks, int32_t r
 }
 
 plan_mesh plan_mesh_at(const plan_mesh *mesh, int32_t rank) {
+    base_assert(rank >= 0 && rank < plan_mesh_ranks(mesh, PLAN_WORLD));
     plan_mesh out = *mesh;
     find_places(&out, rank);
     return out;
@@ -112,6 +117,7 @@ int32_t plan_mesh_neighbours(const plan_mesh *mesh, plan_span span, int32_t rank
         plan_mesh there = plan_mesh_at(mesh, r);
         count += plan_mesh_group(&there, span) == plan_mesh_group(mesh, span);
     }
+    base_assert(count >= 1); /* itself */
     return count;
 }
 

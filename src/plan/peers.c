@@ -2,6 +2,7 @@
 
 #include <stdlib.h>
 
+#include "base/assert.h"
 #include "base/heap.h"
 #include "plan/queries.h"
 
@@ -30,6 +31,7 @@ int64_t plan_received(const plan_schedule *s) {
 }
 
 int64_t plan_received_crossing(const plan_schedule *s, int32_t ranks_per_host) {
+    base_assert(ranks_per_host >= 0);
     plan_mesh there = s->settings.mesh;
     int32_t rank = plan_mesh_place(&there, PLAN_WORLD);
     int64_t bytes = 0;
@@ -62,6 +64,7 @@ static sifr_status list_ends(const plan_schedule *s, plan_action action, size_t 
     *count = 0;
     for (size_t i = 0; i < s->instruction_count; i++) {
         const plan_instruction *in = &s->instructions[i];
+        base_assert(!plan_is_peer(in) || in->peer >= 0);
         if (in->action != action || (size_t)in->peer != peer) continue;
         BASE_TRY(base_grow(out, &room, *count + 1, sizeof **out, error));
         bool second = plan_is_on_second_line(&s->settings.pipeline, in);
@@ -89,6 +92,7 @@ static sifr_status join(const plan_schedule *const *s, size_t from, size_t to, p
             status = SIFR_FAILED;
             break;
         }
+        base_assert(from != to);
         peers->other[from][x] = y;
         peers->other[to][y] = x;
     }

@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "base/assert.h"
 #include "base/errors.h"
 #include "base/heap.h"
 
@@ -11,6 +12,7 @@ int32_t plan_parts(const plan_pipeline *pipeline) {
 }
 
 int32_t plan_part_of(const plan_pipeline *pipeline, int32_t unit) {
+    base_assert(unit >= 0);
     int32_t part = plan_parts(pipeline) - 1;
     if (part == 0) return 0;
     while (pipeline->first_unit[part] > unit) part--;
@@ -23,6 +25,7 @@ int32_t plan_stage_of(const plan_pipeline *pipeline, int32_t unit) {
 
 bool plan_reads_segment(const sifr_model *model, const plan_pipeline *pipeline, int32_t stage,
                         int32_t segment) {
+    base_assert(segment >= 0 && (size_t)segment < model->segment_count);
     if (plan_stage_of(pipeline, model->segments[segment].unit) == stage) return true;
     for (size_t n = 0; n < model->node_count; n++) {
         const model_node *node = &model->nodes[n];
@@ -37,6 +40,7 @@ bool plan_has_unit(const plan_pipeline *pipeline, int32_t unit) {
 }
 
 const char *plan_pipeline_text(const plan_pipeline *p, char out[PLAN_PIPELINE_LENGTH]) {
+    base_assert((int)p->order >= 0 && p->order < PLAN_WALK_ORDERS);
     static const char *const names[PLAN_WALK_ORDERS] = {"batch", "unit",        "gpipe",
                                                         "1f1b",  "interleaved", "zb-h1"};
     int32_t parts = plan_parts(p);
@@ -59,6 +63,7 @@ const char *plan_pipeline_text(const plan_pipeline *p, char out[PLAN_PIPELINE_LE
 /* Whether `parts` runs of units, none above `most`, hold all units; the runs are as long as they
  * can be, but leave a unit for each later one. */
 static bool fits(const double *weights, int32_t units, int32_t parts, double most, int32_t *first) {
+    base_assert(parts >= 1 && parts <= units);
     int32_t unit = 0;
     for (int32_t p = 0; p < parts; p++) {
         double sum = 0;

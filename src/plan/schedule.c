@@ -2,16 +2,19 @@
 
 #include <stdlib.h>
 
+#include "base/assert.h"
 #include "base/checked.h"
 #include "plan/queries.h"
 
 int64_t plan_padded_elements(const plan_schedule *s, int32_t segment) {
+    base_assert(segment >= 0 && (size_t)segment < s->model->segment_count);
     int64_t slices = plan_mesh_ranks(&s->settings.mesh, (plan_span)(PLAN_STATE | PLAN_DATA));
     const model_segment *of = &s->model->segments[segment];
     return base_ceil_to(of->elements, slices * model_piece(of->coding));
 }
 
 const char *plan_class_name(plan_class class) {
+    base_assert((int)class >= 0 && class < PLAN_CLASSES);
     static const char *const names[PLAN_CLASSES] = {
         "parameters",  "gathered", "decoded", "master weights", "moments",      "gradients",
         "activations", "cache",    "inputs",  "constants",      "swap buffers", "scratch"};
@@ -19,6 +22,7 @@ const char *plan_class_name(plan_class class) {
 }
 
 const char *plan_action_name(plan_action action) {
+    base_assert((int)action >= 0 && action < PLAN_ACTIONS);
     static const char *const names[PLAN_ACTIONS] = {
         "forward", "recompute", "backward", "decode",  "add",    "count",
         "loss",    "squares",   "norm",     "update",  "gather", "reduce",
@@ -27,12 +31,14 @@ const char *plan_action_name(plan_action action) {
 }
 
 const char *plan_queue_name(plan_queue queue) {
+    base_assert((int)queue >= 0 && queue < PLAN_QUEUES);
     static const char *const names[PLAN_QUEUES] = {"compute", "communication", "disk", "copy",
                                                    "peer"};
     return names[queue];
 }
 
 const char *plan_role_name(plan_role role) {
+    base_assert((int)role >= 0 && role < PLAN_ROLES);
     static const char *const names[PLAN_ROLES] = {
         "x0",     "x1",     "x2", "x3",  "x4",  "x5",  "w0",  "w1",  "y",   "saved0", "saved1",
         "saved2", "saved3", "dy", "dx0", "dx1", "dx2", "dx3", "dx4", "dx5", "dw0",    "dw1"};
@@ -40,6 +46,7 @@ const char *plan_role_name(plan_role role) {
 }
 
 device_matrix *plan_role_matrix(device_call *call, plan_role role) {
+    base_assert((int)role >= 0 && role < PLAN_ROLES);
     if (role <= PLAN_X5) return &call->x[role - PLAN_X0];
     if (role <= PLAN_W1) return &call->w[role - PLAN_W0];
     if (role == PLAN_Y) return &call->y;

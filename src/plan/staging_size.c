@@ -1,4 +1,5 @@
 /* Host memory of a device that hides its memory: between it and files, and between steps. */
+#include "base/assert.h"
 #include "base/checked.h"
 #include "plan/queries.h"
 
@@ -13,6 +14,7 @@ void plan_staging(const plan_schedule *s, int64_t bytes[2]) {
         int way = in->action == PLAN_WRITE;
         if (in->queue != PLAN_DISK) continue;
         now[way] += ends ? -in->bytes : in->bytes;
+        base_assert(now[way] >= 0);
         bytes[way] = base_max_i64(bytes[way], now[way]);
     }
 }

@@ -1,10 +1,12 @@
 /* Gives each state its tier. */
+#include "base/assert.h"
 #include "base/checked.h"
 #include "plan/pass/passes.h"
 #include "plan/queries.h"
 #include "plan/schedule.h"
 
 bool plan_persists(const plan_schedule *s, int32_t segment, int64_t *room) {
+    base_assert(segment >= 0 && *room >= 0);
     int64_t elements = s->model->segments[segment].elements;
     bool small = elements <= s->settings.step.zero.param_persistence_threshold && elements <= *room;
     if (s->settings.step.zero.stage < 3 || !small) return false;
@@ -84,6 +86,7 @@ void plan_assign_tiers(plan_schedule *s) {
 }
 
 bool plan_is_away(const plan_schedule *s, int32_t buffer) {
+    base_assert(buffer >= 0);
     return plan_is_away_tier(s, s->buffers[buffer].tier);
 }
 
@@ -92,6 +95,7 @@ bool plan_is_away_tier(const plan_schedule *s, plan_tier tier) {
 }
 
 plan_queue plan_queue_of(const plan_schedule *s, int32_t buffer) {
+    base_assert(plan_is_away(s, buffer));
     return s->buffers[buffer].tier == PLAN_NVME ? PLAN_DISK : PLAN_COPY;
 }
 

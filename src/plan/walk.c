@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "base/assert.h"
 #include "base/errors.h"
 #include "base/heap.h"
 
@@ -12,6 +13,7 @@ static bool has_stages(plan_walk_order order) {
 
 /* Names the multiples next to what was given; below the first one there is none. */
 static sifr_status refuse_count(int32_t stages, int32_t micro_batches, sifr_error *error) {
+    base_assert(stages > 0);
     long long below = micro_batches / stages * stages;
     char lower[32] = "";
     if (below > 0) snprintf(lower, sizeof lower, "%lld or ", below);
@@ -45,6 +47,7 @@ sifr_status plan_walk_check(const plan_walk_shape *shape, sifr_error *error) {
 /* Appends to a list with room for all of it. */
 static void add(plan_walk *walk, plan_walk_pass pass, int32_t chunk, int32_t micro_batch,
                 int32_t count) {
+    base_assert(chunk >= 0 && micro_batch >= 0 && count >= 1);
     walk->items[walk->count++] =
         (plan_walk_item){.pass = pass, .chunk = chunk, .micro_batch = micro_batch, .count = count};
 }
@@ -80,6 +83,7 @@ static void zero_bubble(const plan_walk_shape *shape, int32_t warm, int32_t pend
 /* Step j of a stage's forward passes, of p micro batches through each chunk in turn. */
 static plan_walk_item turn(const plan_walk_shape *shape, plan_walk_pass pass, int32_t j) {
     int32_t p = shape->stages, v = shape->chunks, chunk = j % (p * v) / p;
+    base_assert(j >= 0 && j < shape->micro_batches * v);
     return (plan_walk_item){.pass = pass,
                             .chunk = pass == PLAN_WALK_FORWARD ? chunk : v - 1 - chunk,
                             .micro_batch = j / (p * v) * p + j % p,
@@ -106,6 +110,7 @@ static void forward_alone(const plan_walk_shape *shape, plan_walk *walk) {
 
 sifr_status plan_walk_make(const plan_walk_shape *shape, int32_t stage, bool training,
                            plan_walk *out, sifr_error *error) {
+    base_assert(stage >= 0 && stage < shape->stages);
     int32_t k = shape->micro_batches;
     int32_t behind = shape->stages - stage - 1, warm = behind < k ? behind : k;
     size_t most = (size_t)k * (size_t)shape->chunks * PLAN_WALK_PASSES + 2;

@@ -1,4 +1,5 @@
 /* What a step moves between ranks. */
+#include "base/assert.h"
 #include "base/checked.h"
 #include "plan/queries.h"
 
@@ -27,6 +28,7 @@ int64_t plan_wire_crossing(const plan_schedule *s, plan_span span, int32_t ranks
     const plan_mesh *mesh = &s->settings.mesh;
     int32_t ranks = plan_mesh_ranks(mesh, span), world = plan_mesh_ranks(mesh, PLAN_WORLD);
     int32_t here = plan_mesh_neighbours(mesh, span, ranks_per_host);
+    base_assert(here >= 1 && here <= ranks);
     bool even = ranks_per_host > 0 && world % ranks_per_host == 0 && ranks % here == 0;
     bool whole = plan_narrow_gradients(&s->settings) || plan_converts_gradients(&s->settings);
     int64_t gathered, reduced;

@@ -49,6 +49,7 @@ static sifr_status emit_simple(lower_state *state, device_kernel kernel, int32_t
 static lower_operand gradient_of(const lower_state *state, int32_t value) {
     const model_value *v = &state->model->values[value];
     int32_t base = v->base >= 0 ? v->base : value;
+    base_assert(state->gradient[lower_value(state, base)] >= 0);
     const lower_place *place = &state->places[state->gradient[lower_value(state, base)]];
     int64_t stride = state->model->values[base].columns;
     int64_t row = lower_first_row(state, place->local);
@@ -64,6 +65,7 @@ static lower_operand gradient_of(const lower_state *state, int32_t value) {
 static sifr_status make_exclusive(lower_state *state, int32_t value, int32_t node,
                                   sifr_error *error) {
     int32_t *place = &state->gradient[lower_value(state, value)];
+    base_assert(*place >= 0 && state->places[*place].sharers >= 1);
     if (state->places[*place].sharers == 1) return SIFR_OK;
     lower_operand from = gradient_of(state, value);
     state->places[*place].sharers--;

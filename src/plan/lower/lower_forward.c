@@ -1,5 +1,6 @@
 #include <string.h>
 
+#include "base/assert.h"
 #include "plan/list.h"
 #include "plan/lower/lower.h"
 #include "plan/queries.h"
@@ -33,6 +34,7 @@ sifr_status lower_forward(lower_state *state, int32_t n, sifr_error *error) {
                                    .matrix = lower_matrix(state->tokens, 1, BASE_INT32)};
         BASE_TRY(lower_put(state, call, PLAN_X3, positions, error));
         for (int i = 0; i < 2; i++) {
+            base_assert(node->x[1] >= 0 && s->caches[2 * n + i] >= 0);
             int64_t columns = state->model->values[node->x[1]].columns;
             lower_operand cache = {.buffer = s->caches[2 * n + i],
                                    .matrix = lower_matrix(plan_cache_rows(&s->settings), columns,
@@ -74,6 +76,7 @@ sifr_status lower_forward(lower_state *state, int32_t n, sifr_error *error) {
 
 sifr_status lower_logits(lower_state *state, int32_t n, sifr_error *error) {
     const model_node *node = &state->model->nodes[n];
+    base_assert(node->op->makes_loss && node->w[0] >= 0);
     plan_schedule *s = state->s;
     device_call call;
     memset(&call, 0, sizeof call);

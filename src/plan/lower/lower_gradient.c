@@ -11,6 +11,7 @@
 
 /* Appends the sums of a range of micro batches into `slot`, one after the other. */
 static void left_to_right(lower_state *state, int32_t first, int32_t count, int32_t slot) {
+    base_assert(count >= 1);
     if (slot + 1 + (count > 1) > state->slots) state->slots = slot + 1 + (count > 1);
     for (int32_t i = 0; i < count; i++) {
         state->slot_of[first + i] = slot + (i > 0);
@@ -91,6 +92,7 @@ sifr_status lower_plan_sums(lower_state *state, sifr_error *error) {
         tree(state, 0, k, 0);
     } else if (each_is_reduced(settings) || state->sum_type != BASE_FP32) {
         left_to_right(state, 0, k, 0);
+        base_assert(state->sum_count == k - 1);
     } else {
         state->added_at_once = true;
     }
@@ -125,12 +127,14 @@ static int32_t made_in(const lower_state *state, int32_t use) {
 lower_operand lower_weight_gradient(const lower_state *state, const model_node *node, int which) {
     const model_weight *w = &state->model->weights[node->w[which]];
     int32_t use = state->use_of[(node - state->model->nodes) * DEVICE_WEIGHTS + which];
+    base_assert(use >= 0); /* or the weight is frozen */
     return (lower_operand){.buffer = made_in(state, use),
                            .offset = w->offset * 4,
                            .matrix = lower_matrix(w->rows, w->columns, BASE_FP32)};
 }
 
 lower_operand lower_vector(int32_t buffer, int64_t first, int64_t elements, base_dtype dtype) {
+    base_assert(buffer >= 0 && first >= 0);
     return (lower_operand){.buffer = buffer,
                            .offset = first * base_dtype_bytes(dtype),
                            .matrix = lower_matrix(1, elements, dtype)};
@@ -147,6 +151,7 @@ static lower_operand sum_at(const lower_state *state, int32_t buffer, int64_t fi
 
 static sifr_status emit_clear(lower_state *state, int32_t use, int64_t first, int64_t elements,
                               sifr_error *error) {
+    base_assert(elements >= 0);
     if (elements == 0) return SIFR_OK;
     device_call call;
     memset(&call, 0, sizeof call);

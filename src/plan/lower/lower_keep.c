@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/assert.h"
 #include "base/checked.h"
 #include "base/heap.h"
 #include "base/text.h"
@@ -80,6 +81,7 @@ static void take_prices(keep_state *k, const plan_schedule *s) {
     for (size_t i = 0; i < s->instruction_count; i++) {
         const plan_instruction *in = &s->instructions[i];
         if (in->action != PLAN_FORWARD || in->micro_batch != 0) continue;
+        base_assert(in->node >= 0);
         k->seconds[in->node] += plan_price(s, i, &typical);
         for (int32_t o = in->first_operand; o < in->first_operand + in->operands; o++) {
             const plan_operand *operand = &s->operands[o];
@@ -117,6 +119,7 @@ static void find_alike(keep_state *k) {
 }
 
 static void keep(keep_state *k, int32_t first, bool kept) {
+    base_assert(k->first[first] == first);
     const model_unit *u = &k->facts.model->units[k->facts.model->nodes[first].unit];
     for (int32_t n = first; n < u->first_node + u->nodes; n++) {
         if (k->first[n] == first) k->kept[n] = kept;
@@ -197,6 +200,7 @@ static sifr_status find_order(keep_state *k, sifr_error *error) {
             }
         }
     }
+    base_assert(count <= model->node_count);
     if (count) qsort(places, count, sizeof *places, compare_places);
     k->count = (int32_t)count;
     for (size_t i = 0; i < count; i++) {
@@ -236,6 +240,7 @@ typedef struct keep_bracket {
 /* A step's memory is nearly linear in the bytes kept, so the answer is usually near the point where
  * the line meets the limit; later, every second try is the middle. */
 static int32_t next_count(const keep_state *k, const keep_bracket *b, int step) {
+    base_assert(b->within + 1 < b->beyond && b->excess_within <= 0 && b->excess_beyond > 0);
     int32_t low = b->within + 1, high = b->beyond - 1;
     if (step >= 4 && step % 2 == 0) return low + (high - low) / 2;
     double rise = (double)b->excess_beyond - (double)b->excess_within;

@@ -2,16 +2,19 @@
 #include <stddef.h>
 #include <string.h>
 
+#include "base/assert.h"
 #include "plan/list.h"
 #include "plan/lower/lower.h"
 #include "plan/queries.h"
 
 size_t lower_value(const lower_state *state, int32_t value) {
+    base_assert(value >= 0 && (state->sets == 1 || state->micro_batch >= 0));
     size_t set = state->sets > 1 ? (size_t)state->micro_batch : 0;
     return set * state->model->value_count + (size_t)value;
 }
 
 size_t lower_node(const lower_state *state, int32_t node) {
+    base_assert(node >= 0 && (state->sets == 1 || state->micro_batch >= 0));
     size_t set = state->sets > 1 ? (size_t)state->micro_batch : 0;
     return set * state->model->node_count + (size_t)node;
 }
@@ -31,6 +34,7 @@ int64_t lower_first_row(const lower_state *state, bool local) {
 }
 
 device_matrix lower_matrix(int64_t rows, int64_t columns, base_dtype dtype) {
+    base_assert(rows >= 0 && columns >= 0);
     return (device_matrix){.rows = rows, .columns = columns, .stride = columns, .dtype = dtype};
 }
 

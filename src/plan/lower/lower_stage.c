@@ -162,6 +162,7 @@ static int64_t sum_size(const lower_state *state, int32_t segment) {
 }
 
 sifr_status lower_send_sum(lower_state *state, int32_t use, int32_t buffer, sifr_error *error) {
+    base_assert(buffer >= 0);
     int32_t segment = state->uses[use].segment;
     BASE_TRY(plan_add_operand(state->s, PLAN_X0, buffer, 0, error));
     return add_weights(state, PLAN_SEND, segment, stage_of_segment(state, segment),

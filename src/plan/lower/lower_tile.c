@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/assert.h"
 #include "base/checked.h"
 #include "base/heap.h"
 #include "plan/lower/lower.h"
@@ -19,6 +20,7 @@ typedef struct lower_memory {
 } lower_memory;
 
 static int32_t region_end(const lower_state *state, int32_t first) {
+    base_assert(state->tiles.region[first] == first);
     const model_unit *u = &state->model->units[state->model->nodes[first].unit];
     int32_t n = first, end = u->first_node + u->nodes;
     while (n < end && state->tiles.region[n] == first) n++;
@@ -192,6 +194,7 @@ lower_part lower_whole(const lower_state *state) {
 
 /* The tile that begins at `first`. */
 static void begin_tile(lower_state *state, int32_t region, int64_t first) {
+    base_assert(state->tiles.rows > 0 && first % state->tiles.rows == 0);
     int64_t rows = state->tiles.rows;
     state->part = (lower_part){.first = first,
                                .rows = base_min_i64(rows, state->tokens - first),
@@ -278,6 +281,7 @@ static sifr_status backward_tile(lower_state *state, int32_t first, int32_t end,
 sifr_status lower_backward_tiles(lower_state *state, int32_t last, int32_t *next,
                                  sifr_error *error) {
     int32_t region = state->tiles.region[last];
+    base_assert(region >= 0 && region_end(state, region) == last + 1);
     *next = region - 1;
     sifr_status status = remember_region(state, region, last + 1, error);
     for (int64_t row = 0; row < state->tokens && status == SIFR_OK; row += state->tiles.rows) {

@@ -142,6 +142,7 @@ static sifr_status find_needed(const activation_offload *p, int64_t *needed, sif
     int64_t *change, live = 0; /* by old instruction */
     BASE_TRY(base_alloc(p->old.count + 1, sizeof *change, &change, error));
     for (size_t k = 0; k < p->count; k++) {
+        base_assert(p->results[k].done < p->results[k].wanted);
         change[p->results[k].wanted] += room_of(&p->results[k]);
         change[p->results[k].last + 1] -= room_of(&p->results[k]);
     }
@@ -230,6 +231,7 @@ static int compare_places(const void *a, const void *b) {
 /* Places a group in the first gap beside those that are in the file at its time: `there`, by place.
  * Returns the new number of them. */
 static size_t place_group(kept_group *g, kept_group **there, size_t count) {
+    base_assert(g->begin <= g->over && g->bytes > 0);
     size_t left = 0;
     for (size_t i = 0; i < count; i++)
         if (there[i]->over >= g->begin) there[left++] = there[i];
@@ -306,6 +308,7 @@ static void end_life(activation_offload *p, kept_result *r) {
 
 static sifr_status wait_for_oldest(activation_offload *p, sifr_error *error) {
     kept_result *r = &p->results[p->writing[p->first_writing++]];
+    base_assert(r->write >= 0 && !r->written);
     BASE_TRY(plan_add_wait(p->s, r->write, error));
     r->written = true;
     end_life(p, r);
@@ -320,6 +323,7 @@ static sifr_status make_room(activation_offload *p, int64_t bytes, sifr_error *e
 }
 
 static sifr_status emit_write(activation_offload *p, kept_result *r, sifr_error *error) {
+    base_assert(!r->stays && r->write < 0);
     plan_schedule *s = p->s;
     r->write = (int32_t)s->instruction_count;
     p->writing[p->writing_end++] = (int32_t)(r - p->results);
@@ -330,6 +334,7 @@ static sifr_status emit_write(activation_offload *p, kept_result *r, sifr_error 
 }
 
 static sifr_status emit_read(activation_offload *p, kept_result *r, sifr_error *error) {
+    base_assert(r->written && r->read < 0);
     const plan_instruction *user = &p->old.instructions[r->wanted];
     begin_life(p, r);
     r->read = (int32_t)p->s->instruction_count;

@@ -40,6 +40,7 @@ int64_t plan_update_elements(const plan_updates *u, const plan_instruction *in) 
 /* Bytes of an operand's values for so many elements, from the start of one of its values on. */
 int64_t plan_state_bytes(const plan_updates *u, const plan_instruction *in,
                          const plan_operand *operand, int64_t elements) {
+    base_assert(elements >= 0);
     const device_matrix *m = plan_role_matrix(&u->s->calls[in->call], (plan_role)operand->role);
     int64_t each = plan_update_elements(u, in) / m->columns; /* elements for a value */
     return elements / each * base_dtype_bytes(m->dtype);
@@ -190,6 +191,7 @@ static int64_t find_end(const plan_updates *u, const update_run *run, int32_t at
                         int64_t most) {
     const plan_instruction *last = &u->old.instructions[run->end - 1];
     int64_t all = plan_update_first(u, last) + plan_update_elements(u, last), found = 0;
+    base_assert(at < run->end && first < all);
     if (is_cut(u, last)) return base_min_i64(first + most, all);
     for (; at < run->end; at++) {
         const plan_instruction *in = &u->old.instructions[at];
@@ -207,6 +209,7 @@ static sifr_status add_groups(plan_updates *u, const update_run *run, sifr_error
     int64_t first = plan_update_first(u, &u->old.instructions[at]) / run->page * run->page;
     while (at < run->end) {
         int64_t end = find_end(u, run, at, first, most), reached = 0;
+        base_assert(end > first);
         plan_sub_group group = {.update = at, .first = first, .elements = end - first};
         for (; at < run->end; at++) {
             const plan_instruction *in = &u->old.instructions[at];

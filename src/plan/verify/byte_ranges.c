@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/assert.h"
 #include "base/checked.h"
 #include "base/heap.h"
 
@@ -41,6 +42,7 @@ sifr_status plan_ranges_add(plan_ranges *set, plan_range range, sifr_error *erro
 /* Appends a range that begins no earlier than the last one; *to has room. */
 static void append(plan_ranges *to, plan_range range) {
     plan_range *last = to->count ? &to->at[to->count - 1] : NULL;
+    base_assert(last ? range.from >= last->from : to->room > 0);
     if (last && range.from <= last->to)
         last->to = base_max_i64(last->to, range.to);
     else
