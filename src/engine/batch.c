@@ -2,6 +2,7 @@
  * of a plan. */
 #include <math.h>
 
+#include "base/assert.h"
 #include "base/checked.h"
 #include "engine/handle.h"
 
@@ -97,6 +98,7 @@ static sifr_status check_positions(const sifr_model *model, const sifr_batch *ba
 
 sifr_status engine_check_batch(const sifr_model *model, const sifr_batch *batch, int64_t count,
                                int64_t length, sifr_error *error) {
+    base_assert(count >= 0 && length >= 1);
     BASE_TRY(check_positions(model, batch, count, length, error));
     for (int i = 0; i < SIFR_TARGETS; i++) {
         BASE_TRY(check_input(model, batch, (sifr_input)i, count, error));
@@ -106,6 +108,7 @@ sifr_status engine_check_batch(const sifr_model *model, const sifr_batch *batch,
 
 int64_t engine_count_losses(const sifr_model *model, const sifr_batch *batch, int64_t count,
                             int64_t length) {
+    base_assert(length >= 1);
     bool pairs = model->objective.row && model->objective.row->pairs;
     int64_t losses = 0, last = -1;
     for (int64_t i = 0; batch->labels && i < count; i++) {
@@ -121,6 +124,7 @@ int64_t engine_count_losses(const sifr_model *model, const sifr_batch *batch, in
 static sifr_status put_targets(const engine_executor *executor, const plan_schedule *s,
                                const sifr_batch *batch, int32_t j, int64_t count,
                                sifr_error *error) {
+    base_assert(s->inputs[SIFR_TARGETS][j] >= 0);
     enum { PIECE = 1024 };
     float piece[PIECE];
     int64_t columns = target_columns(s->model), size = (int64_t)sizeof *piece;

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/assert.h"
 #include "base/checked.h"
 #include "base/heap.h"
 #include "engine/check/device_choice.h"
@@ -41,6 +42,7 @@ static sifr_status open_swap(sifr_engine *engine, sifr_error *error) {
     int32_t transfers = engine_transfers(s, PLAN_DISK);
     int64_t staging[2];
     if (!s->nvme_bytes) return SIFR_OK;
+    base_assert(o->nvme_path); /* engine_check_settings wants it */
     BASE_TRY(engine_swap_open(o->nvme_path, plan_mesh_place(&s->settings.mesh, PLAN_WORLD),
                               s->nvme_bytes, &io, staged ? ENGINE_STAGED * transfers : transfers,
                               &engine->swap, error));
@@ -197,6 +199,7 @@ static sifr_status use_device(sifr_engine *engine, sifr_error *error) {
 }
 
 sifr_status engine_take(sifr_engine *engine, sifr_error *error) {
+    base_assert(!engine->trainer); /* once */
     const plan_settings *settings = &engine->training->settings;
     BASE_TRY(engine_groups_open(engine->group, &settings->mesh,
                                 plan_has_second_line(&settings->pipeline), &engine->groups, error));

@@ -1,15 +1,18 @@
 /* Evaluation by a training engine: losses of a micro batch, and logits where they are asked for. */
+#include "base/assert.h"
 #include "base/checked.h"
 #include "engine/engine_private.h"
 #include "engine/state/convert.h"
 #include "plan/queries.h"
 
 int64_t engine_words(const sifr_model *model) {
+    base_assert(model->nodes[model->node_count - 1].w[0] >= 0); /* the head */
     return model->weights[model->nodes[model->node_count - 1].w[0]].rows;
 }
 
 sifr_status engine_get_logits(const engine_executor *executor, const plan_schedule *s,
                               engine_pieces *pieces, int64_t rows, float *out, sifr_error *error) {
+    base_assert(s->logits >= 0);
     enum { PIECE = 1024 };
     float piece[PIECE]; /* as large as any type */
     base_dtype dtype = plan_dtype(&s->settings);
@@ -89,6 +92,7 @@ sifr_status engine_read_log_probabilities(const sifr_engine *engine, bool evalua
                                           int32_t micro_batch, float *out, sifr_error *error) {
     const plan_schedule *s = evaluation ? engine->evaluator.schedule : engine->training;
     const engine_executor *executor = evaluation ? engine->evaluator.executor : engine->trainer;
+    base_assert(micro_batch >= 0 && micro_batch < s->settings.step.gradient_accumulation_steps);
     int64_t bytes =
         s->settings.step.micro_batch_size * s->settings.step.seq_length * (int64_t)sizeof *out;
     BASE_TRY(engine_get(executor, s->losses[micro_batch], bytes, out, bytes, error));

@@ -1,5 +1,7 @@
 #include "engine/groups.h"
 
+#include "base/assert.h"
+
 /* The second group of stages. */
 enum { BACK = ENGINE_GROUPS - 1 };
 
@@ -35,6 +37,7 @@ static sifr_status open_one(comm_group *world, const plan_mesh *mesh, engine_gro
                       .color = plan_mesh_group(mesh, spans[index]),
                       .key = plan_mesh_place(mesh, spans[index]),
                       .peers = spans[index] == PLAN_STAGES};
+    base_assert(part.key >= 0 && part.key < plan_mesh_ranks(mesh, spans[index]));
     *out = index == 0 ? world : find_same(groups, mesh, index);
     if (*out || plan_mesh_ranks(mesh, spans[index]) == 1) return SIFR_OK;
     return comm_split(world, &part, out, error);
@@ -42,6 +45,7 @@ static sifr_status open_one(comm_group *world, const plan_mesh *mesh, engine_gro
 
 sifr_status engine_groups_open(comm_group *world, const plan_mesh *mesh, bool back,
                                engine_groups *out, sifr_error *error) {
+    base_assert(comm_size(world) == plan_mesh_ranks(mesh, PLAN_WORLD));
     sifr_status status = SIFR_OK;
     *out = (engine_groups){0};
     for (int i = 0; i < ENGINE_GROUPS; i++) out->of[i].span = spans[i];
@@ -54,6 +58,7 @@ sifr_status engine_groups_open(comm_group *world, const plan_mesh *mesh, bool ba
 void engine_groups_close(engine_groups *groups) {
     engine_group_of list[ENGINE_GROUPS];
     int count = engine_groups_list(groups, list);
+    base_assert(count == 0 || list[0].span == PLAN_WORLD); /* which the caller closes */
     for (int i = count - 1; i > 0; i--) comm_close(list[i].group);
     *groups = (engine_groups){0};
 }

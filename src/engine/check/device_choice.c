@@ -4,12 +4,14 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/assert.h"
 #include "base/heap.h"
 #include "base/text.h"
 #include "device/kinds.h"
 #include "engine/engine_private.h"
 
 int32_t engine_count_sharers(const engine_gpu *gpus, int32_t ranks, int32_t rank) {
+    base_assert(rank >= 0 && rank < ranks);
     int32_t count = 0;
     for (int32_t r = 0; r < ranks; r++) count += strcmp(gpus[r].uuid, gpus[rank].uuid) == 0;
     return count;

@@ -1,6 +1,7 @@
 /* Checks that the ranks' files fit on disk, before any memory is taken. */
 #include <stdlib.h>
 
+#include "base/assert.h"
 #include "base/checked.h"
 #include "base/disk.h"
 #include "base/heap.h"
@@ -61,6 +62,7 @@ static sifr_status compare(const char *parent, const disk_need *mine, const disk
 
 sifr_status engine_check_disk(comm_group *group, const char *parent, int64_t bytes,
                               int32_t *cleaned, sifr_error *error) {
+    base_assert(bytes >= 0);
     disk_need mine = {0}, *all = NULL;
     int64_t whole = base_ceil_to(bytes, ENGINE_IO_ALIGNMENT);
     sifr_status status = find_need(group, parent, whole, &mine, &all, cleaned, error);

@@ -2,6 +2,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/assert.h"
 #include "base/system.h"
 #include "base/text.h"
 #include "engine/engine_private.h"
@@ -52,6 +53,7 @@ static bool is_limited_alone(const base_system *system, int32_t ranks) {
 }
 
 uint64_t engine_rank_room(int32_t ranks) {
+    base_assert(ranks >= 1);
     base_system system;
     base_system_read(&system);
     return is_limited_alone(&system, ranks) ? system.process_left

@@ -3,6 +3,7 @@
 #include <math.h>
 #include <stdio.h>
 
+#include "base/assert.h"
 #include "base/parallel.h"
 #include "base/text.h"
 #include "engine/engine_private.h"
@@ -86,6 +87,7 @@ sifr_status engine_choose_order(const sifr_model *model, device *dev, const plan
         trials[o].settings.step.step_order = (sifr_step_order)o;
     }
     if (chosen) {
+        base_assert(settings->step.step_order != SIFR_STEP_AUTO);
         trials[settings->step.step_order].schedule = *chosen;
         *chosen = NULL;
     }
@@ -137,12 +139,14 @@ sifr_status engine_agree_order(comm_group *group, engine_order_choice *choice, s
 }
 
 const char *engine_order_name(sifr_step_order order) {
+    base_assert((int)order >= 0 && order <= SIFR_STEP_AUTO);
     static const char *const names[] = {
         [SIFR_STEP_BATCH] = "batch", [SIFR_STEP_UNIT] = "unit", [SIFR_STEP_AUTO] = "auto"};
     return names[order];
 }
 
 const char *engine_order_text(const engine_order_choice *choice, char *out, size_t size) {
+    base_assert(choice->order != SIFR_STEP_AUTO);
     sifr_step_order order = choice->order,
                     other = order == SIFR_STEP_UNIT ? SIFR_STEP_BATCH : SIFR_STEP_UNIT;
     const char *name = engine_order_name(order);

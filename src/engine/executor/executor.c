@@ -2,6 +2,7 @@
 #include <stddef.h>
 #include <string.h>
 
+#include "base/assert.h"
 #include "base/clock.h"
 #include "device/await.h"
 #include "engine/executor/executor_private.h"
@@ -52,6 +53,7 @@ static sifr_status see_numbers(engine_executor *e, sifr_error *error) {
 }
 
 static sifr_status fold_losses(const engine_executor *e, int32_t micro_batch, sifr_error *error) {
+    base_assert(micro_batch >= 0 && e->schedule->losses[micro_batch] >= 0);
     const plan_schedule *s = e->schedule;
     int64_t tokens = s->settings.step.micro_batch_size * s->settings.step.seq_length;
     return device_fold_losses(s->dev, engine_buffer(e, s->losses[micro_batch]), tokens,
@@ -161,7 +163,10 @@ static sifr_status finish_norm(engine_executor *e, const engine_step_input *inpu
 }
 
 static void *operand_address(const engine_executor *e, const plan_instruction *i, int32_t index) {
+    base_assert(index >= 0 && index < i->operands);
     const plan_operand *operand = &e->schedule->operands[i->first_operand + index];
+    base_assert(e->base[operand->buffer]); /* on disk it has no address */
+    base_assert(operand->offset >= 0);
     return e->base[operand->buffer] + operand->offset;
 }
 
@@ -186,6 +191,7 @@ static sifr_status start_reduction(engine_executor *e, const plan_instruction *i
     base_dtype sum = device_dtype_of(settings->step.grad_accum_dtype);
     base_dtype type =
         sum == BASE_FP32 ? device_dtype_of(settings->step.communication_data_type) : sum;
+    base_assert(i->bytes % base_dtype_bytes(type) == 0);
     return comm_start_reduce_typed(group_of(e, i), operand_address(e, i, 0), type, sum,
                                    i->bytes / base_dtype_bytes(type), operand_address(e, i, 1),
                                    handle, error);
@@ -214,6 +220,7 @@ static sifr_status start_disk_move(engine_executor *e, const plan_instruction *i
     const plan_operand *away = &s->operands[i->first_operand + (read ? 0 : 1)];
     int64_t offset = s->buffers[away->buffer].offset + away->offset;
     engine_io_handle *handle = &e->moves[i - s->instructions];
+    base_assert(*handle < 0); /* the one before was waited for */
     engine_io *io = engine_swap_io(e->swap);
     const engine_io_file *file = engine_swap_file(e->swap);
     if (engine_swap_staging(e->swap)) return start_staged_move(e, i, offset, error);
@@ -276,6 +283,7 @@ static sifr_status wait_for_move(engine_executor *e, int32_t transfer, sifr_erro
 }
 
 static bool is_for_move(const engine_executor *e, const plan_instruction *i) {
+    base_assert(i->action != PLAN_WAIT || i->wait >= 0);
     return i->action == PLAN_WAIT && executor_is_move(&e->schedule->instructions[i->wait]);
 }
 
@@ -286,6 +294,7 @@ static sifr_status sum_labels(const engine_executor *e, int64_t *labelled, sifr_
 }
 
 static comm_group *peers_of(const engine_executor *e, const plan_instruction *i) {
+    base_assert(i->peer >= 0);
     bool second = plan_is_on_second_line(&e->schedule->settings.pipeline, i);
     return second ? engine_groups_back(&e->groups) : engine_groups_at(&e->groups, PLAN_STAGES);
 }
@@ -357,6 +366,7 @@ static void note_span(engine_executor *e, const plan_instruction *i, double befo
 static sifr_status run_kernel(engine_executor *e, size_t index, sifr_error *error) {
     const plan_schedule *s = e->schedule;
     const plan_instruction *i = &s->instructions[index];
+    base_assert(i->call >= 0 && (size_t)i->call < s->call_count);
     device_call call = s->calls[i->call];
     for (int32_t o = 0; o < i->operands; o++) {
         plan_role role = (plan_role)s->operands[i->first_operand + o].role;
@@ -420,6 +430,7 @@ static sifr_status see_step(engine_executor *e, bool whole, sifr_error *error) {
 
 sifr_status engine_run(engine_executor *e, const engine_step_input *input, engine_result *result,
                        sifr_error *error) {
+    base_assert(e->swap || !e->schedule->nvme_bytes);
     plan_schedule *s = e->schedule;
     *result = (engine_result){0};
     BASE_TRY(engine_open_window(e, error));

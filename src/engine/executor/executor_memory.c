@@ -5,6 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/assert.h"
 #include "base/checked.h"
 #include "base/heap.h"
 #include "engine/executor/executor_private.h"
@@ -80,6 +81,7 @@ static sifr_status put(const engine_executor *e, int32_t buffer, sifr_error *err
 }
 
 sifr_status engine_clear(const engine_executor *e, int32_t buffer, sifr_error *error) {
+    base_assert(buffer >= 0 && e->schedule->buffers[buffer].tier != PLAN_NVME);
     memset(place_to_fill(e, buffer), 0, (size_t)e->schedule->buffers[buffer].bytes);
     return put(e, buffer, error);
 }
@@ -101,6 +103,7 @@ sifr_status engine_count_positions(const engine_executor *e, int32_t micro_batch
                                    sifr_error *error) {
     const plan_schedule *s = e->schedule;
     int32_t buffer = s->inputs[SIFR_POSITIONS][micro_batch];
+    base_assert(buffer >= 0);
     int32_t *position = place_to_fill(e, buffer);
     int64_t length = s->settings.step.seq_length;
     for (int64_t i = 0; i < s->settings.step.micro_batch_size * length; i++)
@@ -110,6 +113,7 @@ sifr_status engine_count_positions(const engine_executor *e, int32_t micro_batch
 
 sifr_status engine_note_length(engine_executor *e, int64_t first, int64_t count, int64_t length,
                                sifr_error *error) {
+    base_assert(first >= 0 && count >= 0 && first + count <= length);
     const plan_schedule *s = e->schedule;
     e->length = length;
     for (size_t t = 0; t < s->model->table_count; t++) {
@@ -125,11 +129,13 @@ sifr_status engine_note_length(engine_executor *e, int64_t first, int64_t count,
 }
 
 void engine_use_cache(engine_executor *e, const engine_executor *owner, int64_t sequence) {
+    base_assert(sequence >= 0 && sequence < owner->schedule->settings.step.micro_batch_size);
     plan_schedule *s = e->schedule;
     const plan_schedule *o = owner->schedule;
     for (size_t c = 0; c < 2 * s->model->node_count; c++) {
         if (s->caches[c] < 0 || o->caches[c] < 0) continue;
         int64_t bytes = o->buffers[o->caches[c]].bytes / o->settings.step.micro_batch_size;
+        base_assert(bytes >= s->buffers[s->caches[c]].bytes);
         e->base[s->caches[c]] = owner->base[o->caches[c]] + sequence * bytes;
     }
 }
@@ -140,6 +146,7 @@ static void borrow(engine_executor *e, const engine_executor *owner) {
     plan_schedule *s = e->schedule;
     const plan_schedule *o = owner->schedule;
     for (size_t g = 0; g < s->model->segment_count; g++) {
+        base_assert(s->parameters[g] >= 0 && o->parameters[g] >= 0);
         e->base[s->parameters[g]] = owner->base[o->parameters[g]];
         s->buffers[s->parameters[g]].offset = o->buffers[o->parameters[g]].offset;
     }
@@ -242,6 +249,7 @@ static char *place_of(const engine_executor *e, size_t index) {
     const plan_buffer *buffer = &e->schedule->buffers[index];
     if (!plan_is_away(e->schedule, (int32_t)index)) {
         int64_t offset = buffer->offset;
+        base_assert(offset >= 0 && offset + buffer->bytes <= e->schedule->total_bytes);
         if (buffer->aligned) offset = base_ceil_to(offset, PLAN_DISK_ALIGNMENT);
         return (char *)e->block + offset;
     }
@@ -260,6 +268,7 @@ int32_t engine_transfers(const plan_schedule *s, plan_queue queue) {
         const plan_instruction *in = &s->instructions[i];
         under_way += in->queue == queue;
         under_way -= in->wait >= 0 && s->instructions[in->wait].queue == queue;
+        base_assert(under_way >= 0);
         if (under_way > most) most = under_way;
     }
     return most;
@@ -272,6 +281,7 @@ void engine_use_swap(engine_executor *e, engine_swap *swap) {
 sifr_status engine_executor_create(plan_schedule *schedule, const engine_groups *groups,
                                    engine_executor *owner, engine_executor **out,
                                    sifr_error *error) {
+    base_assert(!owner || owner->schedule->model == schedule->model);
     engine_executor *e;
     sifr_status status;
     BASE_TRY(base_alloc(1, sizeof *e, &e, error));
@@ -336,11 +346,13 @@ void engine_executor_free(engine_executor *e) {
 }
 
 void *engine_buffer(const engine_executor *e, int32_t buffer) {
+    base_assert(buffer < (int32_t)e->schedule->buffer_count);
     return buffer < 0 ? NULL : e->base[buffer];
 }
 
 /* On disk, or in memory that the host cannot access. */
 static bool is_hidden(const engine_executor *e, int32_t buffer) {
+    base_assert(buffer >= 0 && buffer < (int32_t)e->schedule->buffer_count);
     const plan_schedule *s = e->schedule;
     plan_tier tier = s->buffers[buffer].tier;
     return tier == PLAN_NVME || (tier == PLAN_DEVICE && device_is_separate(s->dev));
@@ -352,6 +364,8 @@ void *engine_host_buffer(const engine_executor *e, int32_t buffer) {
 
 sifr_status engine_get(const engine_executor *e, int32_t buffer, int64_t at, void *to,
                        int64_t bytes, sifr_error *error) {
+    base_assert(buffer >= 0 && e->schedule->buffers[buffer].tier != PLAN_NVME);
+    base_assert(at >= 0 && at + bytes <= e->schedule->buffers[buffer].bytes);
     if (is_hidden(e, buffer))
         return device_copy(e->schedule->dev, to, e->base[buffer] + at, bytes, error);
     memcpy(to, e->base[buffer] + at, (size_t)bytes);
@@ -360,6 +374,8 @@ sifr_status engine_get(const engine_executor *e, int32_t buffer, int64_t at, voi
 
 sifr_status engine_set(const engine_executor *e, int32_t buffer, int64_t at, const void *from,
                        int64_t bytes, sifr_error *error) {
+    base_assert(buffer >= 0 && e->schedule->buffers[buffer].tier != PLAN_NVME);
+    base_assert(at >= 0 && at + bytes <= e->schedule->buffers[buffer].bytes);
     if (e->staged && e->staged_at[buffer] >= 0) {
         char *staged = e->staged + e->staged_at[buffer] + at;
         memcpy(staged, from, (size_t)bytes);
@@ -382,6 +398,7 @@ int64_t engine_taken_bytes(const engine_executor *e) {
 }
 
 void *engine_idle_memory(const engine_executor *e, int64_t *bytes) {
+    base_assert(!e->pending);
     int64_t start = plan_idle_start(e->schedule);
     *bytes = base_max_i64(0, e->schedule->total_bytes - start);
     return (char *)e->block + start;

@@ -4,6 +4,7 @@
  */
 #include <stdlib.h>
 
+#include "base/assert.h"
 #include "base/checked.h"
 #include "base/heap.h"
 #include "engine/executor/executor_private.h"
@@ -58,6 +59,7 @@ static int compare_ranges(const void *a, const void *b) {
 static void merge(pin_list *list, int64_t gap) {
     size_t kept = 0;
     for (size_t i = 0; i < list->count; i++) {
+        base_assert(i == 0 || list->ranges[i - 1].start <= list->ranges[i].start);
         pin_range *last = &list->ranges[kept - (kept > 0)], range = list->ranges[i];
         if (kept && range.start - last->end <= gap) {
             if (range.end > last->end) last->end = range.end;
@@ -104,6 +106,7 @@ static sifr_status cut_pieces(pin_list *list, sifr_error *error) {
     size_t count = 0;
     for (size_t r = 0; r < list->count; r++) {
         int64_t bytes = list->ranges[r].end - list->ranges[r].start;
+        base_assert(bytes > 0);
         count += (size_t)((bytes - 1) / LONGEST_PIECE + 1);
     }
     BASE_TRY(base_alloc(count, sizeof *list->pieces, &list->pieces, error));
@@ -116,6 +119,7 @@ static sifr_status cut_pieces(pin_list *list, sifr_error *error) {
             list->bytes += bytes;
         }
     }
+    base_assert(list->piece_count == count);
     return SIFR_OK;
 }
 

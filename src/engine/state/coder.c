@@ -2,6 +2,7 @@
 
 #include <stdlib.h>
 
+#include "base/assert.h"
 #include "base/checked.h"
 #include "base/heap.h"
 #include "engine/state/convert.h"
@@ -12,6 +13,7 @@ typedef struct scales_run {
 } scales_run;
 
 static int64_t count_of(const engine_coder *c, int64_t record) {
+    base_assert(record >= 0 && record < c->records);
     return base_min_i64(BASE_NF4_RECORD, c->elements - record * BASE_NF4_RECORD);
 }
 
@@ -38,6 +40,7 @@ static sifr_status find_mean(device *dev, engine_coder *c, sifr_error *error) {
 sifr_status engine_coder_open(const sifr_engine *engine, size_t index, engine_values make,
                               const void *user, engine_coder *out, sifr_error *error) {
     const model_weight *w = &engine->model->weights[index];
+    base_assert(w->coding);
     int64_t elements = w->rows * w->columns;
     *out = (engine_coder){.make = make,
                           .user = user,

@@ -2,10 +2,13 @@
 
 #include <string.h>
 
+#include "base/assert.h"
 #include "base/checked.h"
 #include "base/half.h"
 
 void engine_to_fp32(float *to, const void *from, base_dtype dtype, int64_t count) {
+    base_assert(dtype == BASE_FP32 || dtype == BASE_BF16 || dtype == BASE_FP16 ||
+                dtype == BASE_UINT8);
     const uint8_t *bytes = from;
     if (dtype == BASE_FP32) {
         if (count) memcpy(to, from, (size_t)count * sizeof *to);
@@ -23,6 +26,7 @@ void engine_to_fp32(float *to, const void *from, base_dtype dtype, int64_t count
 }
 
 void engine_from_fp32(void *to, const float *from, base_dtype dtype, int64_t count) {
+    base_assert(dtype == BASE_FP32 || dtype == BASE_BF16 || dtype == BASE_FP16);
     uint8_t *bytes = to;
     if (dtype == BASE_FP32) {
         if (count) memcpy(to, from, (size_t)count * sizeof *from);
@@ -45,6 +49,7 @@ sifr_status engine_take_widened(void *user, const void *bytes, int64_t first, in
                                 sifr_error *error) {
     const engine_widened *wide = user;
     int64_t element = base_dtype_bytes(wide->dtype);
+    base_assert(first % element == 0 && count % element == 0);
     (void)error;
     engine_to_fp32(wide->to + first / element, bytes, wide->dtype, count / element);
     return SIFR_OK;

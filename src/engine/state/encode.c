@@ -2,6 +2,7 @@
  * it holds, and opened again. */
 #include <stdatomic.h>
 
+#include "base/assert.h"
 #include "base/checked.h"
 #include "engine/state/coder.h"
 #include "engine/state/state_private.h"
@@ -21,6 +22,7 @@ static sifr_status write_records(const encode_run *run, int64_t first, int64_t r
                                  const uint8_t *codes, sifr_error *error) {
     const model_weight *w = &run->engine->model->weights[run->coder.index];
     int64_t at = w->offset + first * BASE_NF4_RECORD - run->from, bytes = run->coder.bytes;
+    base_assert(at >= 0 && at % BASE_NF4_RECORD == 0);
     return engine_write_buffer(run->engine, run->engine->training->parameters[w->segment],
                                at / BASE_NF4_RECORD * bytes, codes, records * bytes, error);
 }
@@ -47,6 +49,7 @@ static void encode_in_piece(void *argument, int64_t number, int thread) {
 static sifr_status encode_pieces(encode_run *run, int64_t end, sifr_error *error) {
     engine_pieces *pieces = run->engine->pieces;
     int64_t most = engine_pieces_bytes(pieces) / run->coder.bytes;
+    base_assert(most >= 1);
     while (run->first < end) {
         void *piece;
         int64_t count = base_min_i64(most, end - run->first);
@@ -83,6 +86,7 @@ sifr_status engine_encode(sifr_engine *engine, size_t index, engine_values make,
 
 sifr_status engine_open_codes(const sifr_engine *engine, int32_t buffer, const model_weight *w,
                               int64_t at, int64_t count, float *out, sifr_error *error) {
+    base_assert(buffer >= 0 && at >= 0);
     int64_t bytes = model_record_bytes(w->coding);
     uint8_t codes[BASE_NF4_PLAIN];
     for (int64_t done = 0; done < count;) {

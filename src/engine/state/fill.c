@@ -2,6 +2,7 @@
  * file. */
 #include <stdatomic.h>
 
+#include "base/assert.h"
 #include "base/checked.h"
 #include "engine/engine_private.h"
 #include "engine/state/state_private.h"
@@ -25,6 +26,7 @@ static void make_values(const fill_run *run, int64_t first, int64_t count, float
     const model_weight *w = &run->engine->model->weights[run->index];
     for (int64_t done = 0; done < count;) {
         model_stretch s = model_logical_at(w, first + done, first + count);
+        base_assert(s.count >= 1);
         run->make(run->user, run->index, s.at, s.count, values + done);
         done += s.count;
     }
@@ -59,6 +61,7 @@ static void make_tile(void *argument, int64_t tile, int thread) {
 /* A piece at a time, by all threads. */
 static sifr_status fill_pieces(fill_run *run, sifr_error *error) {
     int64_t most = engine_pieces_bytes(run->engine->pieces) / 4, end = run->end;
+    base_assert(most >= 1);
     for (; run->first < end; run->first = run->end) {
         void *piece;
         int64_t count = base_min_i64(most, end - run->first);

@@ -2,6 +2,8 @@
 
 #include <math.h>
 
+#include "base/assert.h"
+
 #define SCALE_FACTOR 2.0
 
 engine_loss_scaler engine_loss_scaler_begin(const sifr_fp16 *o) {
@@ -23,6 +25,7 @@ static bool lower(engine_loss_scaler *s, const sifr_fp16 *o) {
 }
 
 bool engine_loss_scaler_update(engine_loss_scaler *s, const sifr_fp16 *o, bool overflow) {
+    base_assert(s->last_overflow < s->iteration);
     if (o->loss_scale > 0) return true;
     if (overflow) {
         s->exhausted = !lower(s, o);

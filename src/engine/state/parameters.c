@@ -2,6 +2,7 @@
  * where other ranks hold them too. */
 #include <string.h>
 
+#include "base/assert.h"
 #include "base/checked.h"
 #include "base/float_mode.h"
 #include "engine/engine_private.h"
@@ -13,6 +14,7 @@
  * its segment: offset in the buffer and in the values. */
 static int64_t overlap(const model_weight *w, int64_t first, int64_t count, int64_t from,
                        int64_t end, int64_t *in_buffer, int64_t *in_values) {
+    base_assert(from <= end && count >= 0);
     int64_t start = base_max_i64(from, w->offset + first);
     int64_t stop = base_min_i64(end, w->offset + first + count);
     *in_buffer = start - from;
@@ -42,6 +44,7 @@ static sifr_status send_parameters(const sifr_engine *engine, int32_t buffer, in
                                    const float *values, int64_t count, sifr_error *error) {
     base_dtype dtype = plan_dtype(&engine->training->settings);
     int64_t element = base_dtype_bytes(dtype), most = engine_pieces_bytes(engine->pieces) / 4;
+    base_assert(most >= 1);
     if (dtype == BASE_FP32)
         return engine_write_buffer(engine, buffer, at * element, values, count * element, error);
     for (int64_t done = 0; done < count; done += most) {
@@ -108,6 +111,7 @@ sifr_status engine_put(sifr_engine *engine, size_t index, int64_t first, int64_t
 
 sifr_status engine_put_local(sifr_engine *engine, size_t index, int64_t first, int64_t count,
                              const float *values, sifr_error *error) {
+    base_assert(!engine->model->weights[index].coding);
     const plan_schedule *s = engine->training;
     const model_weight *w = &engine->model->weights[index];
     int64_t element = base_dtype_bytes(plan_dtype(&s->settings)), from, end, at, skip;
@@ -127,6 +131,7 @@ enum { STATE_PIECE = 4096 };
 /* Elements at, at + 1 ... of a state's buffer, as FP32, in `out`. */
 static sifr_status read_state(const sifr_engine *engine, int32_t buffer, int64_t at, int64_t count,
                               float *out, sifr_error *error) {
+    base_assert(buffer >= 0 && count <= STATE_PIECE);
     base_dtype type = plan_moment_type(&engine->training->settings);
     int64_t size = base_dtype_bytes(type);
     if (type == BASE_FP32)
@@ -140,6 +145,7 @@ static sifr_status read_state(const sifr_engine *engine, int32_t buffer, int64_t
 /* Elements at, at + 1 ... of this rank's slice of the weights to train, from `masters`. */
 static sifr_status train_piece(const sifr_engine *engine, int32_t segment, int64_t at,
                                int64_t count, const float *masters, float *out, sifr_error *error) {
+    base_assert(count <= STATE_PIECE);
     const plan_schedule *s = engine->training;
     const optim_row *row = engine_optimizer(engine);
     float states[OPTIM_STATES][STATE_PIECE];
@@ -158,6 +164,7 @@ static sifr_status train_piece(const sifr_engine *engine, int32_t segment, int64
 static sifr_status read_masters(const sifr_engine *engine, int32_t master, int64_t first,
                                 int64_t count, float room[STATE_PIECE], const float **out,
                                 sifr_error *error) {
+    base_assert(master >= 0 && (count <= STATE_PIECE || engine->pieces));
     void *piece = room;
     if (engine_in_pieces(engine, master)) {
         const char *from = engine_buffer(engine->trainer, master);
@@ -174,6 +181,7 @@ static sifr_status read_masters(const sifr_engine *engine, int32_t master, int64
  * from element `at` of the parameters' buffer on. */
 static sifr_status narrow_masters(const sifr_engine *engine, int32_t segment, bool average,
                                   int64_t at, int64_t elements, sifr_error *error) {
+    base_assert(at >= 0 && elements >= 0);
     const plan_schedule *s = engine->training;
     float room[STATE_PIECE], trained[STATE_PIECE];
     int32_t master = s->masters[segment], parameters = s->parameters[segment];
@@ -215,6 +223,7 @@ static sifr_status move_tied(const sifr_engine *engine, int32_t segment, int32_t
                              sifr_error *error) {
     const plan_schedule *s = engine->training;
     comm_group *peers = engine_groups_at(&engine->groups, PLAN_STAGES);
+    base_assert(peer >= 0 && peer < comm_size(peers) && peer != comm_rank(peers));
     comm_group *state = engine_groups_at(&engine->groups, PLAN_STATE);
     const plan_mesh *mesh = &s->settings.mesh;
     int32_t ranks = plan_mesh_ranks(mesh, PLAN_STATE), rank = plan_mesh_place(mesh, PLAN_STATE);
@@ -222,6 +231,7 @@ static sifr_status move_tied(const sifr_engine *engine, int32_t segment, int32_t
         s->segment_elements[segment] * base_dtype_bytes(plan_dtype(&s->settings)) / ranks;
     char *parameters = engine_buffer(engine->trainer, s->parameters[segment]);
     bool whole = s->buffers[s->parameters[segment]].bytes > bytes;
+    base_assert(!whole || state); /* else this rank's slice is all of it */
     char *slice = parameters + (whole ? rank * bytes : 0);
     comm_handle handle;
     if (sends) {
@@ -267,6 +277,7 @@ static sifr_status refresh(sifr_engine *engine, bool average, sifr_error *error)
         engine_held_range(s, g, s->parameters[g], element, &whole_from, &whole_end);
         engine_held_range(s, g, engine_part_buffer(s, g, ENGINE_MASTER), master, &from, &end);
         if (end - from == whole_end - whole_from) continue;
+        base_assert(state && (end - from) * comm_size(state) == whole_end - whole_from);
         char *parameters = engine_buffer(engine->trainer, s->parameters[g]);
         comm_handle handle; /* other ranks' parts of a buffer that each rank holds whole */
         BASE_TRY(comm_start_all_gather(state, parameters + from * element, (end - from) * element,

@@ -2,6 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/assert.h"
 #include "base/checked.h"
 #include "base/heap.h"
 #include "engine/engine_private.h"
@@ -18,6 +19,7 @@ int engine_parts(const sifr_engine *engine) {
 }
 
 const char *engine_part_name(const optim_row *optimizer, engine_part part) {
+    base_assert(part == ENGINE_MASTER || optimizer->states[part - ENGINE_STATE1].name);
     return part == ENGINE_MASTER ? "master" : optimizer->states[part - ENGINE_STATE1].name;
 }
 
@@ -27,6 +29,7 @@ base_dtype engine_master_type(const sifr_engine *engine) {
 }
 
 bool engine_named_part(const sifr_engine *engine, int n, const char **name, base_dtype *type) {
+    base_assert(n >= 0);
     const plan_settings *settings = &engine->training->settings;
     const optim_row *row = engine_optimizer(engine);
     *name = engine_part_name(row, ENGINE_MASTER);
@@ -51,6 +54,7 @@ base_dtype engine_weight_type(const sifr_engine *engine, size_t index, engine_pa
     const plan_settings *settings = &engine->training->settings;
     if (engine->model->weights[index].frozen) return plan_dtype(settings);
     if (part == ENGINE_MASTER) return engine_master_type(engine);
+    base_assert((int)part < ENGINE_STATE1 + optim_states(weight_row(engine, index)));
     return plan_state_type(settings, weight_row(engine, index), part - ENGINE_STATE1);
 }
 
@@ -70,6 +74,7 @@ int64_t engine_part_each(const sifr_engine *engine, size_t index, engine_part pa
 
 int64_t engine_count_values(const sifr_engine *engine, size_t index, engine_part part,
                             int64_t elements) {
+    base_assert(elements >= 0);
     if (part == ENGINE_MASTER && coding_of(engine, index))
         return (elements + BASE_NF4_RECORD - 1) / BASE_NF4_RECORD;
     if (part == ENGINE_MASTER) return elements;
@@ -254,8 +259,10 @@ sifr_status engine_write(sifr_engine *engine, size_t index, engine_part part, in
 /* The elements of a weight in part `index` of `parts` equal parts of its segment. */
 static void find_part(const sifr_engine *engine, size_t weight, int32_t index, int32_t parts,
                       int64_t *first, int64_t *count) {
+    base_assert(index >= 0 && index < parts);
     const model_weight *w = &engine->model->weights[weight];
     int64_t part = plan_padded_elements(engine->training, w->segment) / parts;
+    base_assert(part * parts == plan_padded_elements(engine->training, w->segment));
     int64_t start = base_max_i64(index * part, w->offset);
     int64_t stop = base_min_i64((index + 1) * part, w->offset + w->rows * w->columns);
     *first = stop > start ? start - w->offset : 0;
@@ -266,6 +273,7 @@ static void find_part(const sifr_engine *engine, size_t weight, int32_t index, i
 void engine_share(const sifr_engine *engine, size_t index, engine_part part, int32_t rank,
                   int64_t *first, int64_t *count) {
     const plan_settings *settings = &engine->training->settings;
+    base_assert(rank >= 0 && rank < plan_mesh_ranks(&settings->mesh, PLAN_WORLD));
     plan_mesh mesh = plan_mesh_at(&settings->mesh, rank);
     int32_t unit = engine->model->weights[index].unit;
     *first = *count = 0;
@@ -349,6 +357,7 @@ static bool next_owned(const sifr_engine *engine, size_t index, engine_part part
  * cannot read its own piece still takes part, so that no rank waits for it. */
 sifr_status engine_collect(const sifr_engine *engine, size_t index, engine_part part, int64_t first,
                            int64_t count, float *out, sifr_error *error) {
+    base_assert(first >= 0 && count >= 0);
     if (!engine_is_cut(engine, index, part))
         return copy_part(engine, index, part, first, count, out, error);
     sifr_status status = SIFR_OK;
@@ -370,6 +379,7 @@ sifr_status engine_collect(const sifr_engine *engine, size_t index, engine_part 
 sifr_status engine_hand_in(const sifr_engine *engine, comm_group *peers, size_t index,
                            engine_part part, int64_t first, int64_t count, float *out,
                            sifr_error *error) {
+    base_assert(engine_is_cut(engine, index, part));
     int32_t me = comm_rank(peers);
     sifr_status status = SIFR_OK;
     model_stretch s;

@@ -1,6 +1,7 @@
 /* Where a rank's state lies in buffers, and their bytes on any tier. */
 #include <string.h>
 
+#include "base/assert.h"
 #include "engine/state/state_private.h"
 
 /* Elements first … end - 1 of a segment that a buffer holds; it has `element` bytes for `each` of
@@ -25,6 +26,7 @@ void engine_held_records(const plan_schedule *s, int32_t segment, int64_t *first
 }
 
 int32_t engine_part_buffer(const plan_schedule *s, int32_t segment, engine_part part) {
+    base_assert(segment >= 0 && part >= ENGINE_MASTER && part < ENGINE_STATE1 + OPTIM_STATES);
     if (part != ENGINE_MASTER) return s->states[part - ENGINE_STATE1][segment];
     return s->masters[segment] >= 0 ? s->masters[segment] : s->parameters[segment];
 }
@@ -46,6 +48,7 @@ static sifr_status take_copy(void *user, const void *bytes, int64_t first, int64
 
 sifr_status engine_read_buffer(const sifr_engine *engine, int32_t buffer, int64_t at, void *out,
                                int64_t bytes, sifr_error *error) {
+    base_assert(buffer >= 0 && at >= 0 && at + bytes <= engine->training->buffers[buffer].bytes);
     int64_t offset = engine->training->buffers[buffer].offset + at;
     if (is_on_disk(engine, buffer))
         return engine_swap_read(engine->swap, offset, out, bytes, error);

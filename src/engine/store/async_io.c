@@ -4,6 +4,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/assert.h"
 #include "base/checked.h"
 #include "base/heap.h"
 #include "base/thread.h"
@@ -210,6 +211,7 @@ static sifr_status report(const io_transfer *t, sifr_error *error) {
 }
 
 bool engine_io_is_over(engine_io *io, engine_io_handle handle) {
+    base_assert(handle >= 0 && handle < io->room);
     const io_transfer *t = &io->transfers[handle];
     pthread_mutex_lock(&io->lock);
     bool over = t->left == 0;
@@ -221,6 +223,8 @@ sifr_status engine_io_wait(engine_io *io, engine_io_handle handle, engine_io_tim
                            sifr_error *error) {
     io_transfer *t = &io->transfers[handle];
     pthread_mutex_lock(&io->lock);
+    base_assert(t->taken); /* it is waited for once */
+    while (t->taken && t->left > 0) pthread_cond_wait(&io->changed, &io->lock);
     while (t->taken && t->left > 0) pthread_cond_wait(&io->changed, &io->lock);
     io_transfer over = *t;
     t->taken = false;

@@ -1,4 +1,5 @@
 /* The queues of transfers, from which threads take blocks. */
+#include "base/assert.h"
 #include "base/checked.h"
 #include "base/clock.h"
 #include "engine/store/async_io_private.h"
@@ -12,6 +13,7 @@ static io_transfer *head_of(engine_io *io, int32_t line) {
 
 static void leave_line(engine_io *io, int32_t line) {
     io_line *l = &io->lines[line];
+    base_assert(l->waiting > 0);
     l->first = (l->first + 1) % io->room;
     l->waiting--;
 }
@@ -38,6 +40,7 @@ static void drop_rest(engine_io *io, io_transfer *t) {
 static io_block take_block(engine_io *io) {
     int32_t line = io->lines[io->turn].waiting ? io->turn : !io->turn;
     io_transfer *t = head_of(io, line);
+    base_assert(t && t->cut < t->bytes);
     int64_t bytes = base_min_i64(io->settings.block_bytes, t->bytes - t->cut);
     io_block block = {t, t->cut, bytes};
     if (t->cut == 0) t->times.begun = base_seconds();
@@ -62,6 +65,7 @@ void io_finish_block(engine_io *io, const io_block *block, bool failed, int numb
     io_transfer *t = block->transfer;
     pthread_mutex_lock(&io->lock);
     int64_t where = t->offset + block->at;
+    base_assert(block->bytes > 0 && block->bytes <= t->left);
     if (failed && (!t->failed || where < t->where)) {
         t->failed = true;
         t->number = number;

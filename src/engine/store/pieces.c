@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/assert.h"
 #include "base/checked.h"
 #include "base/heap.h"
 
@@ -17,6 +18,7 @@ struct engine_pieces {
 };
 
 sifr_status engine_pieces_open(device *dev, int64_t bytes, engine_pieces **out, sifr_error *error) {
+    base_assert(bytes > 0);
     engine_pieces *p;
     void *memory;
     BASE_TRY(base_alloc(1, sizeof *p, &p, error));
@@ -57,6 +59,7 @@ static int piece_of(const engine_pieces *p, const void *address) {
 
 static sifr_status start(engine_pieces *p, int piece, void *to, const void *from, int64_t bytes,
                          sifr_error *error) {
+    base_assert(piece >= 0 && piece < PIECES && bytes <= p->bytes);
     BASE_TRY(device_start_copy(p->dev, DEVICE_COMPUTE, to, from, bytes, error));
     return device_mark_here(p->dev, DEVICE_COMPUTE, &p->copied[piece], error);
 }
@@ -65,6 +68,7 @@ sifr_status engine_pieces_write(engine_pieces *p, void *to, const void *from, in
                                 sifr_error *error) {
     int piece = piece_of(p, from);
     void *next;
+    base_assert(piece < 0 || bytes <= 0 || piece_of(p, (const char *)from + bytes - 1) == piece);
     if (piece >= 0) return start(p, piece, to, from, bytes, error);
     for (int64_t done = 0, count; done < bytes; done += count) {
         count = base_min_i64(p->bytes, bytes - done);
@@ -77,6 +81,7 @@ sifr_status engine_pieces_write(engine_pieces *p, void *to, const void *from, in
 
 static sifr_status start_fetch(engine_pieces *p, const void *from, int64_t bytes,
                                sifr_error *error) {
+    base_assert(bytes > 0 && bytes <= p->bytes);
     void *next;
     BASE_TRY(engine_pieces_next(p, &next, error));
     return start(p, p->last, next, from, bytes, error);

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/assert.h"
 #include "base/heap.h"
 #include "engine/store/async_io_private.h"
 
@@ -33,9 +34,11 @@ static int pinned_index(const engine_io *io, const char *memory, int64_t bytes) 
 }
 
 static void prepare(io_thread *thread, int32_t place) {
+    base_assert(place >= 0 && place < thread->io->settings.queue_depth);
     const io_block *block = &thread->blocks[place];
     const io_transfer *t = block->transfer;
     struct io_uring_sqe *sqe = io_uring_get_sqe(&thread->ring); /* as many as blocks */
+    base_assert(sqe);
     char *memory = t->memory + block->at;
     uint64_t offset = (uint64_t)(t->offset + block->at);
     unsigned bytes = (unsigned)block->bytes;
@@ -96,6 +99,7 @@ static void complete(io_thread *thread, int32_t place, int result) {
     bool failed = result <= 0;
     int number = result < 0 ? -result : block->transfer->write ? ENOSPC : 0;
     io_finish_block(thread->io, block, failed, failed ? number : 0);
+    base_assert(thread->idle_count < thread->io->settings.queue_depth);
     thread->idle[thread->idle_count++] = place;
 }
 
@@ -104,6 +108,7 @@ static int drain(io_thread *thread) {
     int broken = submit(thread, 1);
     while (!broken && io_uring_peek_cqe(&thread->ring, &cqe) == 0) {
         int32_t place = (int32_t)io_uring_cqe_get_data64(cqe);
+        base_assert(place >= 0 && place < thread->io->settings.queue_depth);
         int moved = cqe->res;
         io_uring_cqe_seen(&thread->ring, cqe);
         complete(thread, place, moved);

@@ -3,6 +3,7 @@
 #include <pthread.h>
 #include <stdlib.h>
 
+#include "base/assert.h"
 #include "base/heap.h"
 #include "base/thread.h"
 
@@ -59,6 +60,7 @@ struct engine_staging {
 /* --- with the lock held --- */
 
 static staged_transfer *transfer_at(const engine_staging *s, int line, int64_t place) {
+    base_assert(place >= 0 && place < s->lines[line].last);
     return &s->transfers[s->lines[line].transfers[place % s->room]];
 }
 
@@ -83,6 +85,7 @@ static void leave(staged_transfer *t) {
 
 /* Ends the oldest transfer of a line. */
 static void retire(engine_staging *s, int line) {
+    base_assert(s->lines[line].first < s->lines[line].moved);
     staged_transfer *t = transfer_at(s, line, s->lines[line].first++);
     t->over = true;
     leave(t);
@@ -100,6 +103,7 @@ static bool place(const engine_staging *s, int line, staged_line *l, staged_tran
         if (ahead && t->bytes > l->bytes - l->end) t->at = 0;
         if (t->bytes > (ahead && t->at > 0 ? l->bytes : oldest) - t->at) return false;
     }
+    base_assert(t->at >= 0 && t->at + t->bytes <= l->bytes);
     l->end = t->at + t->bytes;
     return true;
 }
@@ -148,6 +152,7 @@ static sifr_status give_copy(engine_staging *s, staged_transfer *t, sifr_error *
 
 /* Waits for the file of the oldest read that has not been copied, and gives its copy. */
 static void bring_oldest(engine_staging *s) {
+    base_assert(s->lines[READS].moved < s->lines[READS].placed);
     staged_transfer *t = transfer_at(s, READS, s->lines[READS].moved);
     bool dropping = is_dropping(s);
     sifr_status status = SIFR_OK;
@@ -294,6 +299,7 @@ static sifr_status start_threads(engine_staging *s, sifr_error *error) {
 sifr_status engine_staging_open(device *dev, engine_io *io, const engine_io_file *file,
                                 const int64_t bytes[2], int32_t transfers, engine_staging **out,
                                 sifr_error *error) {
+    base_assert(transfers >= 1);
     engine_staging *s;
     sifr_status status;
     BASE_TRY(base_alloc(1, sizeof *s, &s, error));
@@ -368,6 +374,7 @@ static staged_transfer *take_transfer(engine_staging *s, staged_transfer t, engi
 
 static void join_line(engine_staging *s, int line, engine_staged transfer) {
     staged_line *l = &s->lines[line];
+    base_assert(l->last - l->first < s->room);
     l->transfers[l->last++ % s->room] = transfer;
     if (line == WRITES) l->placed = l->last;
     pthread_cond_broadcast(&s->changed);
@@ -426,8 +433,10 @@ sifr_status engine_staging_write(engine_staging *s, int64_t offset, const void *
 
 sifr_status engine_staging_wait(engine_staging *s, engine_staged transfer, engine_io_times *times,
                                 sifr_error *error) {
+    base_assert(transfer >= 0 && transfer < s->room);
     staged_transfer *t = &s->transfers[transfer];
     pthread_mutex_lock(&s->lock);
+    base_assert(t->taken && !t->waited); /* it is waited for once */
     while (!t->given) pthread_cond_wait(&s->changed, &s->lock);
     device_mark copied = t->copied;
     *times = t->times;

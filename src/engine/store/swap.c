@@ -8,6 +8,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "base/assert.h"
 #include "base/checked.h"
 #include "base/heap.h"
 #include "base/text.h"
@@ -64,6 +65,7 @@ static sifr_status take_windows(engine_swap *s, sifr_error *error) {
 sifr_status engine_swap_open(const char *parent, int32_t rank, int64_t bytes,
                              const engine_io_settings *settings, int32_t transfers,
                              engine_swap **out, sifr_error *error) {
+    base_assert(bytes > 0);
     engine_swap *s;
     sifr_status status;
     BASE_TRY(base_alloc(1, sizeof *s, &s, error));
@@ -93,6 +95,7 @@ void engine_swap_close(engine_swap *s) {
 
 sifr_status engine_swap_stage(engine_swap *s, device *dev, const int64_t bytes[2],
                               int32_t transfers, sifr_error *error) {
+    base_assert(!s->staging);
     return engine_staging_open(dev, s->io, &s->file, bytes, transfers, &s->staging, error);
 }
 
@@ -111,6 +114,7 @@ const engine_io_file *engine_swap_file(const engine_swap *s) {
 const char *engine_swap_describe(const engine_swap *s, char *out, size_t size) {
     char bytes[32];
     const char *end = strrchr(s->directory.path, '/');
+    base_assert(end); /* it lies in its parent */
     snprintf(out, size, "%s in %.*s, by %s%s", base_format_bytes((uint64_t)s->bytes, bytes),
              (int)(end - s->directory.path), s->directory.path,
              engine_io_uses_rings(s->io) ? "io_uring" : "plain reads and writes",
@@ -119,6 +123,7 @@ const char *engine_swap_describe(const engine_swap *s, char *out, size_t size) {
 }
 
 static int64_t window_bytes(const engine_swap *s, const swap_window *w) {
+    base_assert(w->at >= 0 && w->at < s->bytes);
     return base_min_i64(WINDOW_BYTES, s->bytes - w->at);
 }
 
@@ -171,6 +176,7 @@ static sifr_status show(engine_swap *s, int64_t offset, swap_window **out, sifr_
 
 sifr_status engine_swap_read(engine_swap *s, int64_t offset, void *out, int64_t bytes,
                              sifr_error *error) {
+    base_assert(offset >= 0 && offset + bytes <= s->bytes);
     swap_window *w;
     for (int64_t done = 0, some; done < bytes; done += some) {
         BASE_TRY(show(s, offset + done, &w, error));
@@ -183,6 +189,7 @@ sifr_status engine_swap_read(engine_swap *s, int64_t offset, void *out, int64_t 
 
 sifr_status engine_swap_write(engine_swap *s, int64_t offset, const void *from, int64_t bytes,
                               sifr_error *error) {
+    base_assert(offset >= 0 && offset + bytes <= s->bytes);
     swap_window *w;
     for (int64_t done = 0, some; done < bytes; done += some) {
         BASE_TRY(show(s, offset + done, &w, error));
