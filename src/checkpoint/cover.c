@@ -2,6 +2,7 @@
 
 #include <stdlib.h>
 
+#include "base/assert.h"
 #include "base/checked.h"
 #include "base/heap.h"
 
@@ -19,6 +20,7 @@ static bool is_of(const cover_run *run, size_t index, size_t weight, int part) {
 }
 
 static const char *part_name(const cover_run *run, size_t weight, int part) {
+    base_assert(part == ENGINE_MASTER || run->optimizer);
     const optim_row *row = run->optimizer;
     if (row) row = optim_row_for(row, run->model->weights[weight].rest);
     return engine_part_name(row, (engine_part)part);
@@ -64,6 +66,7 @@ static sifr_status corners_meet(const checkpoint_range *ranges, size_t count,
         if (i && model_same_block(block, &ranges[i - 1].span.block)) continue;
         add_corners(block, corners + used);
         used += 4;
+        base_assert(used <= size);
     }
     qsort(corners, used, sizeof *corners, compare_corners);
     for (size_t i = 1; i <= used; i++, same++) {
@@ -78,6 +81,7 @@ static sifr_status corners_meet(const checkpoint_range *ranges, size_t count,
 /* The ranges of one block, which follow each other. */
 static sifr_status cover_block(cover_run *run, size_t weight, int part, int64_t elements,
                                sifr_error *error) {
+    base_assert(is_of(run, run->at, weight, part));
     const model_block *block = &run->ranges[run->at].span.block;
     int64_t covered = 0;
     for (; is_of(run, run->at, weight, part); run->at++) {
@@ -92,6 +96,7 @@ static sifr_status cover_block(cover_run *run, size_t weight, int part, int64_t 
 /* How many elements the ranges of a part cover. A part of rows or columns counts as the first
  * elements of the whole weight. */
 static int64_t part_elements(const cover_run *run, size_t weight, int part) {
+    base_assert(part == ENGINE_MASTER || run->optimizer);
     const model_weight *w = &run->model->weights[weight];
     const optim_row *row = run->optimizer ? optim_row_for(run->optimizer, w->rest) : NULL;
     if (part == ENGINE_MASTER || !row->states[part - ENGINE_STATE1].axis)
@@ -111,6 +116,7 @@ static sifr_status cover_weight(cover_run *run, size_t weight, int part, sifr_er
         int64_t elements = whole_part ? model_block_elements(block) : all;
         if (!whole_part && !model_same_block(block, &whole)) break;
         BASE_TRY(cover_block(run, weight, part, elements, error));
+        base_assert(elements > 0);
         left -= elements; /* no more than the whole has */
     }
     if (left == 0 && blocks > 1)
@@ -125,6 +131,7 @@ static sifr_status cover_weight(cover_run *run, size_t weight, int part, sifr_er
 
 bool checkpoint_has_part(const sifr_model *model, const optim_row *optimizer, size_t weight,
                          engine_part part) {
+    base_assert(weight < model->weight_count);
     const model_weight *w = &model->weights[weight];
     if (part == ENGINE_MASTER) return !w->based;
     if (w->frozen || !optimizer) return !w->frozen;

@@ -8,6 +8,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/assert.h"
 #include "base/file.h"
 #include "base/heap.h"
 #include "base/text.h"
@@ -60,6 +61,7 @@ sifr_status checkpoint_clean(const char *output, sifr_error *error) {
 }
 
 void checkpoint_name(int64_t step, checkpoint_names *out) {
+    base_assert(step >= 0);
     *out = (checkpoint_names){0};
     snprintf(out->final, sizeof out->final, "checkpoint-%lld", (long long)step);
     snprintf(out->temporary, sizeof out->temporary, "checkpoint-%lld.tmp-%ld", (long long)step,
@@ -86,6 +88,7 @@ static sifr_status check_space(const char *output, uint64_t bytes, int64_t besid
 
 sifr_status checkpoint_directory_make(const char *output, const checkpoint_names *names,
                                       uint64_t bytes, int64_t beside, sifr_error *error) {
+    base_assert(beside >= 0);
     char path[BASE_PATH_LENGTH];
     BASE_TRY(base_make_directories(output, error));
     BASE_TRY(base_path_join(path, output, names->temporary, error));

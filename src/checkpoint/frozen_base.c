@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/assert.h"
 #include "base/file.h"
 #include "base/hash.h"
 #include "base/heap.h"
@@ -154,6 +155,7 @@ sifr_status checkpoint_base_compare(const checkpoint_opened *opened, const check
         const json_t *entry = json_array_get(list, used);
         const char *weight = json_string_value(json_object_get(entry, "weight"));
         if (!base->tensors[w]) continue;
+        base_assert(model->weights[w].based);
         if (!weight || strcmp(weight, name) != 0)
             return base_fail(error, SIFR_USAGE,
                              "%s: was not made with the frozen weight %s of %s: resume with the "

@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "base/assert.h"
 #include "base/checked.h"
 #include "base/heap.h"
 #include "checkpoint/cover.h"
@@ -17,6 +18,7 @@ typedef struct layout_run {
 /* The ranges of a span, split where a file is full. */
 static sifr_status add_span(layout_run *run, size_t weight, engine_part part, model_span span,
                             sifr_error *error) {
+    base_assert(span.count >= 0 && span.first >= 0);
     checkpoint_layout *layout = run->layout;
     const sifr_model *model = engine_model(run->engine);
     base_dtype dtype = engine_weight_type(run->engine, weight, part);
@@ -24,8 +26,10 @@ static sifr_status add_span(layout_run *run, size_t weight, engine_part part, mo
     int64_t each = engine_part_each(run->engine, weight, part);
     while (left > 0) {
         if (run->limit - run->filled < size) layout->files++, run->filled = 0;
+        base_assert(layout->files > 0 && run->filled <= run->limit);
         int64_t most = (run->limit - run->filled) / size; /* values */
         span.count = most <= left / each ? most * each : left;
+        base_assert(span.count > 0); /* or a file has no room for a value */
         int64_t values = (span.count + each - 1) / each;
         BASE_TRY(base_grow(&layout->ranges, &layout->room, layout->count + 1,
                            sizeof *layout->ranges, error));
@@ -57,6 +61,7 @@ static sifr_status add_weight(layout_run *run, int32_t rank, size_t weight, engi
                          engine_weight_part(run->engine, weight, part), w->name);
     engine_share(run->engine, weight, part, rank, &first, &count);
     int32_t blocks = model_local_spans(w, first, count, spans);
+    base_assert(blocks <= MODEL_BLOCKS);
     for (int32_t b = 0; b < blocks; b++) BASE_TRY(add_span(run, weight, part, spans[b], error));
     return SIFR_OK;
 }
@@ -89,6 +94,7 @@ sifr_status checkpoint_layout_make(const sifr_engine *engine, uint64_t file_byte
         size_t files = out->files - out->first_file[r];
         if (files > out->most_files) out->most_files = files;
     }
+    base_assert(out->count == 0 || out->ranges[out->count - 1].file + 1 == out->files);
     out->first_file[ranks] = out->files;
     return SIFR_OK;
 }
@@ -100,6 +106,7 @@ void checkpoint_layout_free(checkpoint_layout *layout) {
 }
 
 size_t checkpoint_layout_file(const checkpoint_layout *layout, size_t file, size_t *first) {
+    base_assert(file < layout->files);
     size_t low = 0, high = layout->count;
     while (low < high) {
         size_t middle = low + (high - low) / 2;
@@ -114,5 +121,6 @@ size_t checkpoint_layout_file(const checkpoint_layout *layout, size_t file, size
 }
 
 void checkpoint_file_name(char out[64], size_t file, size_t files) {
+    base_assert(file < files);
     snprintf(out, 64, "state-%05zu-of-%05zu.safetensors", file + 1, files);
 }

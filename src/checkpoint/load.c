@@ -2,6 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/assert.h"
 #include "base/checked.h"
 #include "base/file.h"
 #include "base/heap.h"
@@ -141,6 +142,7 @@ static sifr_status open_manifest(const load_run *run, candidate *c, bool *damage
 /* The rank that verifies file `index`. Neighbouring files go to the same rank, which needs most of
  * them itself. */
 static int32_t verifier(size_t index, size_t files, int32_t ranks) {
+    base_assert(index < files);
     return (int32_t)(index * (size_t)ranks / files);
 }
 
@@ -148,6 +150,7 @@ static int32_t verifier(size_t index, size_t files, int32_t ranks) {
 static size_t ranges_of(const candidate *c, size_t index, size_t *at) {
     size_t first = *at;
     while (*at < c->count && c->ranges[*at].file == index) ++*at;
+    base_assert(*at == c->count || c->ranges[*at].file > index); /* they are sorted by file */
     return *at - first;
 }
 
@@ -211,6 +214,7 @@ static bool next_wanted(const sifr_engine *engine, const checkpoint_range *range
         if (out->count <= 0) continue;
         out->at = local.at + out->place - local.place;
         out->offset = stored.place + out->at - stored.at;
+        base_assert(out->place >= first && out->offset >= 0 && out->at < end);
         return true;
     }
     return false;
@@ -256,7 +260,9 @@ static sifr_status take_range(sifr_engine *engine, const candidate *c,
     const formats_tensor *tensor = NULL;
     wanted_piece p = {0};
     while (next_wanted(engine, range, &p)) {
+        base_assert(p.offset % range->each == 0);
         if (!tensor) tensor = formats_safetensors_find(&c->files[range->file], range->tensor);
+        base_assert(tensor); /* open_files has seen it */
         const char *from = (const char *)tensor->data + checkpoint_values(range, p.offset) * size;
         BASE_TRY(
             same ? engine_write(engine, range->weight, range->part, p.place, p.count, from, error)

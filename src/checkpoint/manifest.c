@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/assert.h"
 #include "base/file.h"
 #include "base/hash.h"
 #include "base/heap.h"
@@ -58,6 +59,7 @@ static base_dtype type_of(const sifr_engine *engine, const char *part) {
 
 sifr_status checkpoint_add_range(json_t *list, const sifr_engine *engine,
                                  const checkpoint_range *range, sifr_error *error) {
+    base_assert(range->span.count > 0 && range->each >= 1);
     char name[FORMATS_NAME_LIMIT];
     const sifr_model *model = engine_model(engine);
     BASE_TRY(checkpoint_tensor_name(model, range, name, error));
@@ -231,6 +233,7 @@ sifr_status checkpoint_check_types(const checkpoint_opened *opened, const sifr_e
 sifr_status checkpoint_open_file(const checkpoint_opened *opened, const checkpoint_range *ranges,
                                  size_t count, const char *directory, formats_safetensors *out,
                                  sifr_error *error) {
+    base_assert(count > 0 && ranges[count - 1].file == ranges[0].file);
     char path[BASE_PATH_LENGTH];
     const char *name, *hash;
     json_int_t bytes;

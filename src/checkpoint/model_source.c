@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/assert.h"
 #include "base/checked.h"
 #include "base/file.h"
 #include "base/heap.h"
@@ -87,8 +88,10 @@ static sifr_status make_spans(checkpoint_model *m, size_t count, sifr_error *err
                 range->span, formats_safetensors_find(&m->state[range->file], range->tensor)};
         }
         if (!m->folder.model->weights[w].based) continue;
+        base_assert(m->base.tensors[w]);
         m->spans[m->span_count++] = whole_span(m, w, m->base.tensors[w]);
     }
+    base_assert(m->span_count <= count + weights);
     m->first_span[weights] = m->span_count;
     return SIFR_OK;
 }
@@ -139,6 +142,7 @@ static sifr_status open_checkpoint(checkpoint_model *m, sifr_error *error) {
 
 static sifr_status add_tensor(void *user, size_t index, const formats_tensor *tensor,
                               sifr_error *error) {
+    base_assert(index < ((checkpoint_model *)user)->span_count);
     checkpoint_model *m = user;
     (void)error;
     m->spans[index] = whole_span(m, index, tensor);
@@ -249,6 +253,7 @@ void checkpoint_span_values(const checkpoint_span *spans, size_t span_count, int
                             int64_t first, int64_t count, float *values) {
     size_t span = 0;
     for (int64_t at = first, end = first + count; at < end;) {
+        base_assert(span < span_count);
         model_stretch s;
         while (!model_span_next(&spans[span].span, columns, at, end, &s) || s.at > at)
             span = (span + 1) % span_count;
@@ -259,6 +264,7 @@ void checkpoint_span_values(const checkpoint_span *spans, size_t span_count, int
 
 void checkpoint_model_values(const void *user, size_t index, int64_t first, int64_t count,
                              float *values) {
+    base_assert(index < ((const checkpoint_model *)user)->folder.model->weight_count);
     const checkpoint_model *m = user;
     size_t begin = m->first_span[index];
     int64_t columns = model_whole(&m->folder.model->weights[index]).columns[1];

@@ -9,6 +9,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/assert.h"
 #include "base/file.h"
 #include "checkpoint/checkpoint.h"
 
@@ -99,6 +100,7 @@ static sifr_status try_lock(checkpoint_output *output, bool *held, sifr_error *e
 
 sifr_status checkpoint_output_lock(checkpoint_output *output, double patience, const sifr_log *log,
                                    bool *waited, sifr_error *error) {
+    base_assert(patience >= 0);
     const struct timespec pause = {.tv_nsec = 100000000};
     bool held = false;
     if (waited) *waited = false;

@@ -2,6 +2,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/assert.h"
 #include "base/checked.h"
 #include "base/file.h"
 #include "base/heap.h"
@@ -54,6 +55,7 @@ static formats_tensor_spec describe(const sifr_engine *engine, const checkpoint_
                                 .rank = 1,
                                 .shape = {checkpoint_values(range, range->span.count)}};
     const model_block *block = &range->span.block;
+    base_assert(block->rows[0] < block->rows[1] && block->columns[0] < block->columns[1]);
     if (!w->vector && range->each == 1 && range->span.count == model_block_elements(block)) {
         spec.rank = 2;
         spec.shape[0] = block->rows[1] - block->rows[0];
@@ -101,6 +103,7 @@ static sifr_status compare_piece(void *user, const void *values, int64_t first, 
                                  sifr_error *error) {
     comparison *c = user;
     const char *data = (const char *)c->tensor->data + c->done;
+    base_assert(c->done + count <= (int64_t)c->tensor->bytes);
     (void)first;
     base_read_ahead(data, (size_t)count);
     c->done += count;
@@ -141,6 +144,7 @@ static sifr_status write_states(save_run *run, float *room, sifr_error *error) {
     BASE_TRY(base_path_join(directory, run->output, run->names.temporary, error));
     for (size_t file = begin; file < layout->first_file[rank + 1]; file++) {
         size_t first, count = checkpoint_layout_file(layout, file, &first);
+        base_assert(count > 0);
         const checkpoint_range *ranges = layout->ranges + first;
         checkpoint_file_name(name, file, layout->files);
         BASE_TRY(base_path_join(path, directory, name, error));

@@ -2,6 +2,7 @@
 
 #include <stdlib.h>
 
+#include "base/assert.h"
 #include "base/checked.h"
 #include "base/heap.h"
 
@@ -20,6 +21,7 @@ static sifr_status make_index(checkpoint_state *s, sifr_error *error) {
                s->ranges[at].weight * (size_t)s->parts + (size_t)s->ranges[at].part == i)
             at++;
     }
+    base_assert(at == s->count); /* they are sorted by weight and part */
     s->first[all] = at;
     return SIFR_OK;
 }
@@ -62,12 +64,14 @@ void checkpoint_state_close(checkpoint_state *s) {
 }
 
 bool checkpoint_state_trained(const checkpoint_state *s, size_t weight) {
+    base_assert(weight < s->model->folder.model->weight_count);
     size_t i = weight * (size_t)s->parts + ENGINE_STATE1;
     return s->first[i] < s->first[i + 1];
 }
 
 void checkpoint_state_values(const checkpoint_state *s, size_t weight, engine_part part,
                              int64_t first, int64_t count, float *values) {
+    base_assert((int)part >= 0 && (int)part < s->parts);
     if (part == ENGINE_MASTER && s->model->folder.model->weights[weight].based) {
         checkpoint_model_values(s->model, weight, first, count, values);
         return;
