@@ -17,12 +17,6 @@
 #include "train/report/announce.h"
 #include "train/run.h"
 
-sifr_status train_agree(train_state *t, sifr_status status, sifr_error *error) {
-    sifr_status agreed = comm_agree_status(t->group, status, error);
-    t->agreed = agreed != SIFR_OK && agreed != SIFR_LOST_RANK;
-    return agreed;
-}
-
 /* A failure that is the same on all ranks needs no further agreement. */
 static sifr_status same(train_state *t, sifr_status status) {
     t->agreed = status == SIFR_USAGE;
