@@ -3,11 +3,11 @@
 # Files of src/ call each other in one direction: none calls a file that calls it, by others or
 # directly. Read from the symbols of the build's objects. Inside of the folders of `recursive` there
 # may be circles: what they do goes round by its nature, from an expression to its parts, which are
-# expressions, and from a list of ops to the lists of its tiles. Those of `left` have one each that
+# expressions, and from a list of ops to the lists of its tiles. That of `left` has one that
 # is still to be opened.
 set -eu
 recursive="text/template text/tokenizer plan/lower"
-left="device/cpu train/prepare"
+left="device/cpu"
 failed=0
 
 # "CALLED CALLER" of each call from one of the files SOURCES to another, by what nm -A says of their
