@@ -39,7 +39,7 @@ check() { # SOURCES SYMBOLS
 }
 
 (cd "$SOURCE/src" && find . -name '*.c' | sed 's,^\./,,') >sources
-find "$BUILD" -path '*.dir/src/*.o' -exec nm -A {} + 2>/dev/null >symbols
+find "$BUILD/CMakeFiles" -path '*.dir/src/*.o' -exec nm -A {} + 2>/dev/null >symbols
 # Builds without MPI or Parquet lack a few objects; a build that was not finished lacks many.
 built=$(grep -o '\.dir/src/[^:]*\.o:' symbols | sort -u | sed 's,^\.dir/src/,,; s,\.o:$,,' |
     grep -cxFf - sources) || true

@@ -15,8 +15,9 @@
 
 #define TEXT_NO_MERGE UINT32_MAX
 #define TEXT_ADDED_LENGTH 1024 /* bytes of an added token, at most */
-#define TEXT_TOKEN_LENGTH 1024 /* of a token of Unigram and WordPiece, whose search is by prefix   \
-                                */
+#define TEXT_TOKEN_LENGTH                                                                          \
+    1024 /* of a token of Unigram and WordPiece, whose search is by prefix                         \
+          */
 #define TEXT_MARK_TEXT "\xE2\x96\x81" /* U+2581, for a blank */
 
 typedef enum text_split_kind {
