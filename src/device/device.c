@@ -199,7 +199,7 @@ void device_times(device *dev, device_mark mark, double *begun, double *ended) {
 
 sifr_status device_fold_losses(device *dev, const float *losses, int64_t rows, double *sum,
                                sifr_error *error) {
-    base_assert(rows >= 1);
+    base_assert(rows >= 0);
     return dev->backend->fold_losses(dev, losses, rows, sum, error);
 }
 
