@@ -15,7 +15,7 @@
 #include <cmocka.h>
 
 #include "base/clock.h"
-#include "comm/host/lookout.h"
+#include "comm/host/lookout_private.h"
 
 static void nap(void) {
     nanosleep(&(struct timespec){.tv_nsec = 10000000}, NULL);
@@ -258,6 +258,29 @@ static void test_several(void **state) {
     comm_lookout_close(lookout);
 }
 
+/* A rank whose word that it stays is unread when this host ends, or loses another, hears of it. */
+static void test_not_yet_known(void **state) {
+    (void)state;
+    for (int loses_one = 0; loses_one < 2; loses_one++) {
+        comm_meeting meeting;
+        comm_lookout *lookout;
+        comm_note note;
+        sifr_error error;
+        const comm_lost self = {.rank = 3};
+        assert_int_equal(comm_lookout_listen(0, 1, &meeting, &lookout, &error), SIFR_OK);
+        int file = stranger(&meeting);
+        assert_true(comm_note_send(file, COMM_HELLO, &self, meeting.secret));
+        assert_int_equal(recv(file, &note, sizeof note, MSG_WAITALL), sizeof note);
+        assert_int_equal(note.kind, COMM_WELCOME);
+        if (loses_one) comm_lookout_tell(lookout, 7);
+        comm_lookout_close(lookout);
+        assert_int_equal(recv(file, &note, sizeof note, MSG_WAITALL), sizeof note);
+        assert_int_equal(note.kind, loses_one ? COMM_LOST : COMM_GOODBYE);
+        if (loses_one) assert_int_equal(note.about.rank, 7);
+        close(file);
+    }
+}
+
 static void test_watches(void **state) {
     (void)state;
     for (int32_t a = 0; a < COMM_ALL_HOSTS; a++)
@@ -289,8 +312,8 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_lost),          cmocka_unit_test(test_told),
         cmocka_unit_test(test_first_is_lost), cmocka_unit_test(test_strangers),
-        cmocka_unit_test(test_several),       cmocka_unit_test(test_watches),
-        cmocka_unit_test(test_none),
+        cmocka_unit_test(test_several),       cmocka_unit_test(test_not_yet_known),
+        cmocka_unit_test(test_watches),       cmocka_unit_test(test_none),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

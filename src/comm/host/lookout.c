@@ -51,13 +51,14 @@ static void keep_loss(comm_loss *loss, const comm_lost *lost) {
     atomic_store(&loss->found, true);
 }
 
-/* The first loss is the cause of further ones. All that are connected here hear of it. */
+/* The first loss is the cause of further ones. All that are connected here hear of it, those whose
+ * word that they stay is still unread among them. */
 static void lose(comm_lookout *l, const comm_lost *lost) {
     if (atomic_load(&l->own.found)) return;
     keep_loss(&l->own, lost);
     keep_loss(l->shared, lost);
     for (int32_t i = 0; i < l->room; i++)
-        if (l->ties[i].file >= 0 && l->ties[i].known)
+        if (l->ties[i].file >= 0 && l->ties[i].welcome)
             (void)comm_note_send(l->ties[i].file, COMM_LOST, lost, l->meeting.answer);
 }
 
@@ -161,7 +162,7 @@ static void *look_out(void *argument) {
         if (atomic_load(&l->sealed)) seal(l);
     }
     for (int32_t i = 0; i < l->room; i++)
-        if (l->ties[i].file >= 0 && l->ties[i].known)
+        if (l->ties[i].file >= 0 && l->ties[i].welcome)
             (void)comm_note_send(l->ties[i].file, COMM_GOODBYE, &l->self, l->meeting.answer);
     pthread_mutex_unlock(&l->lock);
     return NULL;
