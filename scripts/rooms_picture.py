@@ -23,6 +23,7 @@ HOLDS = {
     'convert': ('program', 'export, merge, import of checkpoints'),
     'infer': ('program', 'models that are read: one evaluator, one loop over tokens'),
     'train': ('program', 'the training loop; prepare/, evaluate/, report/, profile/'),
+    'api': ('program', 'the C interface over whole runs: opaque handles'),
     'cli': ('program', 'one file a subcommand; launch/, plan/'),
 }
 TOP, STEP, WIDE = 58, 44, 34

@@ -2,6 +2,7 @@
 #ifndef SIFR_SIFR_H
 #define SIFR_SIFR_H
 
+#include "sifr/context.h"
 #include "sifr/engine.h"
 #include "sifr/model.h"
 #include "sifr/status.h"

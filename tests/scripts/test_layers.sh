@@ -7,7 +7,7 @@
 # input or ends the process, but for base/assert.c, which holds the assertions of all; file names are
 # unique in src/, include/, tests/, bench/ and scripts/.
 set -eu
-rooms="base device comm text formats config model data optim plan engine checkpoint convert infer train cli"
+rooms="base device comm text formats config model data optim plan engine checkpoint convert infer train api cli"
 backends="cpu cuda separate" # folders of device/
 failed=0
 

@@ -1,0 +1,52 @@
+#include "api/api_context.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/errors.h"
+#include "base/heap.h"
+
+sifr_status api_take_options(const char *name, const void *options, size_t size, void *out,
+                             sifr_error *error) {
+    size_t given = size;
+    memset(out, 0, size);
+    if (options) memcpy(&given, options, sizeof given);
+    if (given < sizeof given || given > 65536)
+        return base_fail(error, SIFR_USAGE, "%s.size: %zu is no size; give sizeof(%s)", name, given,
+                         name);
+    for (size_t i = size; options && i < given; i++)
+        if (((const unsigned char *)options)[i])
+            return base_fail(error, SIFR_USAGE,
+                             "%s: an option of a newer sifr is set, which this one does not know; "
+                             "give 0 there, or use that sifr's library",
+                             name);
+    if (options) memcpy(out, options, given < size ? given : size);
+    memcpy(out, &size, sizeof size);
+    return SIFR_OK;
+}
+
+static void write_line(void *user, sifr_log_level level, const char *line) {
+    sifr_context *context = user;
+    pthread_mutex_lock(&context->lock);
+    context->own.write(context->own.user, level, line);
+    pthread_mutex_unlock(&context->lock);
+}
+
+sifr_status sifr_context_create(const sifr_context_options *options, sifr_context **out,
+                                sifr_error *error) {
+    sifr_context_options known;
+    sifr_context *context;
+    BASE_TRY(api_take_options("sifr_context_options", options, sizeof known, &known, error));
+    BASE_TRY(base_alloc(1, sizeof *context, &context, error));
+    context->own = known.log;
+    if (known.log.write) context->log = (sifr_log){.write = write_line, .user = context};
+    pthread_mutex_init(&context->lock, NULL);
+    *out = context;
+    return SIFR_OK;
+}
+
+void sifr_context_free(sifr_context *context) {
+    if (!context) return;
+    pthread_mutex_destroy(&context->lock);
+    free(context);
+}
