@@ -63,7 +63,7 @@ SIFR_API void sifr_unit(sifr_model *model, const char *name);
  */
 SIFR_API sifr_weight sifr_weight_matrix(sifr_model *model, const char *name, int64_t rows,
                                         int64_t columns, sifr_init init, double deviation);
-/* rows x (columns size), for sifr_neighbours; in files rows x columns x size, as torch.nn.Conv1d
+/* rows x (columns size), for sifr_unfold; in files rows x columns x size, as torch.nn.Conv1d
  * has it. */
 SIFR_API sifr_weight sifr_weight_kernel(sifr_model *model, const char *name, int64_t rows,
                                         int64_t columns, int64_t size, sifr_init init,
@@ -150,18 +150,18 @@ SIFR_API sifr_value sifr_rope(sifr_model *model, sifr_rope_args args);
 
 /* The columns of x are `groups` groups of `parts` parts each (the q, k and v of each head); y has
  * part 0 of all groups first, then part 1 of all, and so on. */
-SIFR_API sifr_value sifr_regroup(sifr_model *model, sifr_value x, int64_t groups, int64_t parts);
+SIFR_API sifr_value sifr_split_qkv(sifr_model *model, sifr_value x, int64_t groups, int64_t parts);
 
 /* Each row beside its neighbours in the sequence: columns size c ... size c + size - 1 of a row are
  * column c of the rows from size / 2 before it to size / 2 behind it, 0 beyond the ends. `size` is
  * odd, 31 at most. sifr_linear of this is a convolution over tokens: torch.nn.Conv1d with zero
  * padding, its weight (out x in x size) taken as out x (in size). Not for models that generate. */
-typedef struct sifr_neighbours_args {
+typedef struct sifr_unfold_args {
     sifr_value x;
     int64_t size;
     sifr_value segments; /* an input, or none: rows of another segment count as 0, too */
-} sifr_neighbours_args;
-SIFR_API sifr_value sifr_neighbours(sifr_model *model, sifr_neighbours_args args);
+} sifr_unfold_args;
+SIFR_API sifr_value sifr_unfold(sifr_model *model, sifr_unfold_args args);
 
 /* Attention inside each sequence, causal unless bidirectional. */
 typedef struct sifr_attention_args {

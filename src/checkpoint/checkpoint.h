@@ -31,14 +31,15 @@
 /* What the caller stores with the engine's own state: JSON objects, borrowed. Rank 0's record is
  * used; the other ranks may pass NULL. */
 typedef struct checkpoint_record {
-    const json_t *agree;   /* must be equal when the run resumes; a difference is refused */
-    const json_t *notes;   /* may differ, but results then differ too; a difference is logged */
-    const json_t *state;   /* returned by checkpoint_load */
-    const json_t *trainer; /* trainer_state.json */
+    const json_t *must_match; /* must be equal when the run resumes; a difference is refused */
+    const json_t *may_differ; /* may differ, but results then differ too; a difference is logged */
+    const json_t *state;      /* returned by checkpoint_load */
+    const json_t *trainer;    /* trainer_state.json */
     const base_json_list *history; /* its list; NULL: none */
     const json_t *tensors; /* tensors of the model folder to be written: checkpoint_tensors() */
     const struct checkpoint_base *base; /* of frozen weights (frozen_base.h); NULL: none */
-    const json_t *usual; /* of notes: the values of fields that one side lacks; NULL: none */
+    const json_t
+        *defaults; /* of may_differ: the values of fields that one side lacks; NULL: none */
 } checkpoint_record;
 
 /* The tensors that an export of the checkpoint has to write: a new array that the caller owns, or
@@ -62,9 +63,9 @@ sifr_status checkpoint_save(const sifr_engine *engine, const char *output,
 /* Fills the engines from the newest intact checkpoint in `output`. Damaged ones are logged, each
  * with the file and the reason. The ranks share the work of verifying. *state is a new object on
  * each rank, which the caller owns, or NULL if there is no checkpoint. SIFR_USAGE names the field
- * of record->agree that differs. SIFR_FAILED if there are checkpoints but none is intact, or if a
- * rank does not see the same files as rank 0. On failure the engine is unchanged, unless a rank is
- * lost. */
+ * of record->must_match that differs. SIFR_FAILED if there are checkpoints but none is intact, or
+ * if a rank does not see the same files as rank 0. On failure the engine is unchanged, unless a
+ * rank is lost. */
 sifr_status checkpoint_load(sifr_engine *engine, const char *output,
                             const checkpoint_record *record, json_t **state, const sifr_log *log,
                             sifr_error *error) SIFR_MUST_CHECK;

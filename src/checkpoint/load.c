@@ -33,16 +33,16 @@ typedef sifr_status (*tell_difference)(void *user, const char *path, const char 
                                        const char *now, sifr_error *error);
 
 /* Compares objects field by field: first the fields of *now, then those that only *was has. A field
- * that one side lacks counts there as that of *usual, so that checkpoints from before a key go on.
- * `prefix`: "optimizer.". */
+ * that one side lacks counts there as that of *defaults, so that checkpoints from before a key go
+ * on. `prefix`: "optimizer.". */
 static sifr_status compare_objects(const char *prefix, const json_t *was, const json_t *now,
-                                   const json_t *usual, tell_difference tell, void *user,
+                                   const json_t *defaults, tell_difference tell, void *user,
                                    sifr_error *error) {
     char path[FIELD_LENGTH], before[VALUE_LENGTH], after[VALUE_LENGTH];
     const char *key;
     json_t *value;
     json_object_foreach((json_t *)(uintptr_t)now, key, value) {
-        const json_t *other = json_object_get(was, key), *missing = json_object_get(usual, key);
+        const json_t *other = json_object_get(was, key), *missing = json_object_get(defaults, key);
         bool objects = json_is_object(other) && json_is_object(value);
         snprintf(path, sizeof path, "%s%s%s", prefix, key, objects ? "." : "");
         if (objects) {
@@ -54,7 +54,8 @@ static sifr_status compare_objects(const char *prefix, const json_t *was, const 
         BASE_TRY(tell(user, path, before, after, error));
     }
     json_object_foreach((json_t *)(uintptr_t)was, key, value) {
-        if (json_object_get(now, key) || json_equal(json_object_get(usual, key), value)) continue;
+        if (json_object_get(now, key) || json_equal(json_object_get(defaults, key), value))
+            continue;
         snprintf(path, sizeof path, "%s%s", prefix, key);
         print_both(value, NULL, before, after);
         BASE_TRY(tell(user, path, before, after, error));
@@ -293,7 +294,7 @@ static sifr_status take(const load_run *run, candidate *c, sifr_error *error) {
 static sifr_status check_agreement(const load_run *run, candidate *c, sifr_error *error) {
     BASE_TRY(checkpoint_check_types(&c->opened, run->engine, c->directory, error));
     if (!run->first) return SIFR_OK;
-    BASE_TRY(compare_objects("", c->opened.agree, run->record->agree, NULL, refuse,
+    BASE_TRY(compare_objects("", c->opened.must_match, run->record->must_match, NULL, refuse,
                              (void *)(uintptr_t)c->directory, error));
     return checkpoint_base_compare(&c->opened, run->record->base, engine_model(run->engine),
                                    c->directory, error);
@@ -314,8 +315,8 @@ static sifr_status load_one(const load_run *run, candidate *c, json_t **state, b
         if (!*state) status = base_fail_alloc(error, 4096);
     }
     if (status == SIFR_OK && run->first)
-        status = compare_objects("", c->opened.notes, run->record->notes, run->record->usual, say,
-                                 &where, error);
+        status = compare_objects("", c->opened.may_differ, run->record->may_differ,
+                                 run->record->defaults, say, &where, error);
     BASE_TRY(comm_agree_status(run->group, status, error));
     return take(run, c, error);
 }

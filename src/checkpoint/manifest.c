@@ -291,10 +291,10 @@ static sifr_status read_manifest(const char *path, checkpoint_opened *out, sifr_
     }
     BASE_TRY(base_json_int(out->json, "step", -1, &out->step, path, error));
     BASE_TRY(base_json_int(out->json, "updates", -1, &out->updates, path, error));
-    out->agree = json_object_get(out->json, "agree");
-    out->notes = json_object_get(out->json, "notes");
+    out->must_match = json_object_get(out->json, "agree");
+    out->may_differ = json_object_get(out->json, "notes");
     out->state = json_object_get(out->json, "state");
-    if (out->step < 0 || out->updates < 0 || out->updates > out->step || !out->agree ||
+    if (out->step < 0 || out->updates < 0 || out->updates > out->step || !out->must_match ||
         !json_is_object(out->state)) {
         return base_fail(error, SIFR_FAILED, "%s: step, updates, agree or state is missing", path);
     }

@@ -105,7 +105,7 @@ typedef struct checkpoint_opened {
     json_t *json;
     char hash[17]; /* of the manifest */
     int64_t version, step, updates;
-    const json_t *agree, *notes, *state; /* into json */
+    const json_t *must_match, *may_differ, *state; /* into json */
     size_t file_count;
 } checkpoint_opened;
 

@@ -216,11 +216,11 @@ static sifr_status complete(const save_run *run, sifr_error *error) {
     for (size_t i = 0; i < run->layout.count; i++)
         BASE_TRY_GOTO(status, checkpoint_add_range(ranges, engine, &run->layout.ranges[i], error),
                       done);
-    manifest = json_pack("{s:s, s:i, s:I, s:I, s:O, s:O, s:O, s:O, s:O}", "format",
-                         "sifr checkpoint", "version", run->layout.cut ? CHECKPOINT_VERSION : 1,
-                         "step", (json_int_t)sifr_engine_steps(engine), "updates",
-                         (json_int_t)sifr_engine_updates(engine), "agree", record->agree, "notes",
-                         record->notes, "state", record->state, "files", files, "ranges", ranges);
+    manifest = json_pack(
+        "{s:s, s:i, s:I, s:I, s:O, s:O, s:O, s:O, s:O}", "format", "sifr checkpoint", "version",
+        run->layout.cut ? CHECKPOINT_VERSION : 1, "step", (json_int_t)sifr_engine_steps(engine),
+        "updates", (json_int_t)sifr_engine_updates(engine), "agree", record->must_match, "notes",
+        record->may_differ, "state", record->state, "files", files, "ranges", ranges);
     if (!manifest) {
         status = base_fail_alloc(error, 64);
         goto done;

@@ -2,29 +2,29 @@
 
 #include "base/assert.h"
 
-_Static_assert(COMM_WORD_BYTES == COMM_LANES * COMM_LINE * sizeof(device_word), "as planned");
+_Static_assert(COMM_WORD_BYTES == COMM_LANES * COMM_LINE * sizeof(device_flag), "as planned");
 
-sifr_status comm_words_take(comm_words *words, device *dev, sifr_error *error) {
+sifr_status comm_flags_take(comm_flags *flags, device *dev, sifr_error *error) {
     void *block;
     if (!device_is_hidden(dev)) return SIFR_OK;
     BASE_TRY(device_take_host(dev, COMM_WORD_BYTES, &block, error));
-    *words = (comm_words){.dev = dev, .of = block};
-    words->work = device_can_await(dev, block);
+    *flags = (comm_flags){.dev = dev, .of = block};
+    flags->work = device_can_wait_flags(dev, block);
     return SIFR_OK;
 }
 
-void comm_words_give(comm_words *words) {
-    if (words->of) device_give(words->dev, words->of, COMM_WORD_BYTES);
-    *words = (comm_words){0};
+void comm_flags_give(comm_flags *flags) {
+    if (flags->of) device_give(flags->dev, flags->of, COMM_WORD_BYTES);
+    *flags = (comm_flags){0};
 }
 
-sifr_status comm_followed_start(const comm_words *words, comm_lane lane, comm_worker *worker,
+sifr_status comm_followed_start(const comm_flags *flags, comm_lane lane, comm_worker *worker,
                                 int32_t id, sifr_error *error) {
-    base_assert(words->work && (int)lane >= 0 && lane < COMM_LANES && id >= 0 && id < COMM_LINE);
-    device_word *word = &words->of[lane][id];
+    base_assert(flags->work && (int)lane >= 0 && lane < COMM_LANES && id >= 0 && id < COMM_LINE);
+    device_flag *flag = &flags->of[lane][id];
     uint32_t value;
-    comm_worker_follow(worker, id, word, &value);
-    return device_await(words->dev, word, value, error);
+    comm_worker_follow(worker, id, flag, &value);
+    return device_wait_flag(flags->dev, flag, value, error);
 }
 
 static sifr_status end(comm_worker *worker, int32_t id, sifr_error *error) {

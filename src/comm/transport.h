@@ -37,7 +37,7 @@ typedef struct comm_transport {
      */
     sifr_status (*open_link)(comm_group *group, bool *opened, char *why, size_t size,
                              sifr_error *error);
-    /* Takes words that the device waits for in comm_follow; give_stage gives them back. NULL: the
+    /* Takes flags that the device waits for in comm_follow; give_stage gives them back. NULL: the
      * transport has none. */
     sifr_status (*take_words)(comm_group *group, sifr_error *error);
     /* Host memory through which operands of a device go; NULL if the transport has none. */

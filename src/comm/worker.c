@@ -10,12 +10,12 @@
 #include "base/thread.h"
 #include "comm/transport.h"
 
-/* Under the lock. What the task wrote comes before the word. */
+/* Under the lock. What the task wrote comes before the flag. */
 static void end_task(comm_task *task, sifr_status status) {
     base_assert(!task->done);
     task->status = status;
     task->done = true;
-    if (task->word) device_word_set(task->word, task->turn);
+    if (task->flag) device_flag_set(task->flag, task->turn);
 }
 
 /* Whether a task of those before `end` came to its end. */
@@ -172,7 +172,7 @@ sifr_status comm_worker_start(comm_worker *worker, const comm_task *task, int32_
         place->started = now;
         place->taken = true;
         place->done = place->engaged = place->followed = false;
-        place->word = NULL;
+        place->flag = NULL;
         place->turn = worker->next + 1;
         place->entry = -1;
         place->error.message[0] = '\0';
@@ -202,16 +202,16 @@ sifr_status comm_worker_wait(comm_worker *worker, int32_t id, comm_task *task, s
     return status;
 }
 
-/* The word stays less than 2^31 behind, however long nothing was followed. */
-void comm_worker_follow(comm_worker *worker, int32_t id, device_word *word, uint32_t *value) {
+/* The flag stays less than 2^31 behind, however long nothing was followed. */
+void comm_worker_follow(comm_worker *worker, int32_t id, device_flag *flag, uint32_t *value) {
     base_assert(id >= 0 && id < COMM_LINE);
     comm_task *place = &worker->line[id % COMM_LINE];
     pthread_mutex_lock(&worker->lock);
     base_assert(place->taken && !place->followed);
     *value = place->turn;
     place->followed = true;
-    place->word = word;
-    device_word_set(word, place->done ? place->turn : place->turn - 1);
+    place->flag = flag;
+    device_flag_set(flag, place->done ? place->turn : place->turn - 1);
     pthread_mutex_unlock(&worker->lock);
 }
 
@@ -232,7 +232,7 @@ void comm_worker_forget(comm_worker *worker, const comm_group *group) {
     for (int i = 0; i < COMM_LINE; i++) {
         comm_task *task = &worker->line[i];
         if ((group && task->group != group) || !task->taken || !task->followed) continue;
-        task->word = NULL;
+        task->flag = NULL;
         if (task->done) task->taken = task->followed = false;
     }
     pthread_mutex_unlock(&worker->lock);

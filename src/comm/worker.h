@@ -11,7 +11,7 @@
 #include <stdint.h>
 
 #include "comm/comm.h"
-#include "device/await.h"
+#include "device/flag.h"
 
 enum { COMM_LINE = 64 }; /* most collectives in progress at a time */
 
@@ -46,7 +46,7 @@ typedef struct comm_task {
     double started, begun, ended; /* put in line; run from, to */
     bool taken, done;             /* in use: started and not yet waited for */
     bool followed;                /* a device waits for it; the host has not waited yet */
-    device_word *word;            /* comes to `turn` when the task is over; NULL: none */
+    device_flag *flag;            /* comes to `number` when the task is over; NULL: none */
     uint32_t turn;                /* of the line: how many tasks were started */
     sifr_status status;
     sifr_error error;
@@ -96,15 +96,15 @@ sifr_status comm_worker_start(comm_worker *worker, const comm_task *task, int32_
 sifr_status comm_worker_wait(comm_worker *worker, int32_t id, comm_task *task,
                              sifr_error *error) SIFR_MUST_CHECK;
 
-/* In place of the wait: *word comes to *value when the task is over, whatever became of it. Each
- * place in line has a word of its own. The task keeps its place until it is waited for. */
-void comm_worker_follow(comm_worker *worker, int32_t id, device_word *word, uint32_t *value);
+/* In place of the wait: *flag comes to *value when the task is over, whatever became of it. Each
+ * place in line has a flag of its own. The task keeps its place until it is waited for. */
+void comm_worker_follow(comm_worker *worker, int32_t id, device_flag *flag, uint32_t *value);
 
 /* The followed task that was started first; false: none. `in_the_way`: only if its place is that of
  * the next task. */
 bool comm_worker_followed(comm_worker *worker, bool in_the_way, int32_t *id);
 
-/* No word of the group's followed tasks, or of any for NULL, is written from now on. Tasks that are
+/* No flag of the group's followed tasks, or of any for NULL, is written from now on. Tasks that are
  * over need no wait. */
 void comm_worker_forget(comm_worker *worker, const comm_group *group);
 

@@ -107,7 +107,7 @@ static bool next_rate(const checkpoint_opened *opened, double *rate) {
     json_t *json = json_pack("{s:i}", "train_micro_batch_size_per_gpu", 1);
     bool known = json != NULL;
     for (size_t i = 0; known && i < 2; i++) {
-        json_t *section = json_object_get(opened->notes, sections[i]);
+        json_t *section = json_object_get(opened->may_differ, sections[i]);
         known =
             (section || i == 1) && (!section || json_object_set(json, sections[i], section) == 0);
     }

@@ -3,7 +3,7 @@
 #ifndef DEVICE_BACKEND_H
 #define DEVICE_BACKEND_H
 
-#include "device/await.h"
+#include "device/flag.h"
 #include "device/host_team.h"
 #include "device/kinds.h"
 
@@ -50,8 +50,8 @@ typedef struct device_backend {
     sifr_status (*mark)(device *dev, device_queue queue, device_mark *out, sifr_error *error);
     sifr_status (*follow)(device *dev, device_queue queue, device_mark mark, sifr_error *error);
     sifr_status (*finish)(device *dev, device_mark mark, sifr_error *error);
-    sifr_status (*await)(device *dev, const device_word *word, uint32_t value,
-                         sifr_error *error); /* await.h; NULL: it cannot */
+    sifr_status (*wait_flag)(device *dev, const device_flag *flag, uint32_t value,
+                             sifr_error *error); /* flag.h; NULL: it cannot */
     void (*times)(device *dev, device_mark mark, double *begun, double *ended);
     sifr_status (*reached)(device *dev, device_mark mark, bool *reached,
                            sifr_error *error); /* NULL: who asks waits for the mark */
@@ -86,7 +86,7 @@ extern const device_kind device_kind_cpu, device_kind_cuda;
 /* Waits for transfers, as device_ran has them. */
 typedef struct device_waits {
     int64_t by_word, by_host;
-    char refused[256]; /* why the device cannot wait for words; "": it can, or was not asked */
+    char refused[256]; /* why the device cannot wait for flags; "": it can, or was not asked */
     char why[256];
 } device_waits;
 

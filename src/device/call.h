@@ -79,8 +79,8 @@ typedef struct device_attributes {
         device_embedding_attributes embedding;
         device_norm_attributes norm;
         device_rope_attributes rope;
-        device_regroup_attributes regroup;
-        device_neighbours_attributes neighbours;
+        device_split_qkv_attributes split_qkv;
+        device_unfold_attributes unfold;
         device_attention_attributes attention;
         device_head_attributes head;
         device_gelu_attributes gelu;

@@ -130,13 +130,14 @@ sifr_status device_mark_here(device *dev, device_queue queue, device_mark *out, 
     return dev->backend->mark ? dev->backend->mark(dev, queue, out, error) : SIFR_OK;
 }
 
-sifr_status device_follow(device *dev, device_queue queue, device_mark mark, sifr_error *error) {
-    base_assert((int)queue >= 0 && queue < DEVICE_QUEUES && mark.turn >= 0);
+sifr_status device_queue_wait(device *dev, device_queue queue, device_mark mark,
+                              sifr_error *error) {
+    base_assert((int)queue >= 0 && queue < DEVICE_QUEUES && mark.number >= 0);
     return dev->backend->follow ? dev->backend->follow(dev, queue, mark, error) : SIFR_OK;
 }
 
 sifr_status device_finish(device *dev, device_mark mark, sifr_error *error) {
-    base_assert((int)mark.queue >= 0 && mark.queue < DEVICE_QUEUES && mark.turn >= 0);
+    base_assert((int)mark.queue >= 0 && mark.queue < DEVICE_QUEUES && mark.number >= 0);
     return dev->backend->finish ? dev->backend->finish(dev, mark, error) : SIFR_OK;
 }
 
@@ -146,21 +147,22 @@ sifr_status device_finish_queue(device *dev, device_queue queue, sifr_error *err
     return device_finish(dev, here, error);
 }
 
-static sifr_status await_word(device *dev, const device_word *word, uint32_t value,
-                              sifr_error *error) {
-    if (dev->backend->await) return dev->backend->await(dev, word, value, error);
+static sifr_status queue_wait_flag(device *dev, const device_flag *flag, uint32_t value,
+                                   sifr_error *error) {
+    if (dev->backend->wait_flag) return dev->backend->wait_flag(dev, flag, value, error);
     return base_fail(error, SIFR_FAILED, "this device does not wait for words of host memory");
 }
 
-sifr_status device_await(device *dev, const device_word *word, uint32_t value, sifr_error *error) {
-    BASE_TRY(await_word(dev, word, value, error));
+sifr_status device_wait_flag(device *dev, const device_flag *flag, uint32_t value,
+                             sifr_error *error) {
+    BASE_TRY(queue_wait_flag(dev, flag, value, error));
     dev->waits.by_word++;
     return SIFR_OK;
 }
 
-bool device_can_await(device *dev, const device_word *word) {
+bool device_can_wait_flags(device *dev, const device_flag *flag) {
     sifr_error error = {.message = ""};
-    bool can = await_word(dev, word, 0, &error) == SIFR_OK;
+    bool can = queue_wait_flag(dev, flag, 0, &error) == SIFR_OK;
     snprintf(dev->waits.refused, sizeof dev->waits.refused, "%.255s", can ? "" : error.message);
     return can;
 }

@@ -110,7 +110,7 @@ typedef enum device_queue {
  * a zeroed one is always reached. */
 typedef struct device_mark {
     device_queue queue;
-    int64_t turn;
+    int64_t number;
 } device_mark;
 
 sifr_status device_mark_here(device *dev, device_queue queue, device_mark *out,
@@ -118,8 +118,8 @@ sifr_status device_mark_here(device *dev, device_queue queue, device_mark *out,
 
 /* What `queue` is given from now on starts after the mark is reached. The host does not wait where
  * the queue runs by itself. */
-sifr_status device_follow(device *dev, device_queue queue, device_mark mark,
-                          sifr_error *error) SIFR_MUST_CHECK;
+sifr_status device_queue_wait(device *dev, device_queue queue, device_mark mark,
+                              sifr_error *error) SIFR_MUST_CHECK;
 
 /* The host waits until the mark is reached. */
 sifr_status device_finish(device *dev, device_mark mark, sifr_error *error) SIFR_MUST_CHECK;
@@ -259,7 +259,7 @@ typedef struct device_ran {
     char products[256]; /* who computes those of 16-bit matrices: "cuBLASLt 13.0.2", "own: WHY" */
     int64_t library_products, own_products; /* computed by the library, by sifr's own kernels */
     char own_why[256];   /* with a library: why own kernels computed the last of theirs; else "" */
-    int64_t word_waits;  /* transfers for which DEVICE_COMPUTE waited (await.h) */
+    int64_t word_waits;  /* transfers for which DEVICE_COMPUTE waited (flag.h) */
     int64_t host_waits;  /* those for which the host waited in its place */
     char waits_why[256]; /* why it did, the last time; "": it never did */
     int64_t unpinned_bytes; /* of host memory taken, the most at a time */

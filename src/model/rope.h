@@ -1,4 +1,4 @@
-/* Rotary positions: from the keys of config.json to the angle by which one position turns each
+/* Rotary positions: from the keys of config.json to the angle by which one position rotates each
  * pair of a head's elements, as transformers' modeling_rope_utils.py has it. */
 #ifndef MODEL_ROPE_H
 #define MODEL_ROPE_H
@@ -28,10 +28,10 @@ typedef struct model_rope {
     double beta_fast, beta_slow;              /* yarn */
     double attention_factor;                  /* of cosines and sines; 0: 1 */
     double query_beta;                        /* Ministral 3's llama_4_scaling_beta */
-    int64_t rotary_dim;                       /* elements of a head that turn */
+    int64_t rotary_dim;                       /* elements of a head that rotate */
     int32_t kind;                             /* model_rope_kind */
     int32_t truncate;                         /* yarn: the ramp begins and ends at whole pairs */
-    int32_t interleaved;                      /* neighbours turn together */
+    int32_t interleaved;                      /* pairs are two neighbours */
     /* Phi-3: "yarn" means longrope, and keys that are cached when a sequence becomes longer than
      * original_max_position are made anew. */
     int32_t phi3;

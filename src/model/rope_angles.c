@@ -16,17 +16,17 @@ bool model_rope_varies(const model_rope *rope) {
 /* Long wavelengths divided, short ones kept, a ramp between (Llama Team 2024). */
 static double llama3(const model_rope *rope, double f) {
     double wavelength = TURN / f;
-    double turns = rope->original_max_position / wavelength;
+    double rotations = rope->original_max_position / wavelength;
     double low = rope->low_freq_factor, high = rope->high_freq_factor;
-    if (turns < low) return f / rope->factor;
-    if (turns > high) return f;
-    double s = (turns - low) / (high - low);
+    if (rotations < low) return f / rope->factor;
+    if (rotations > high) return f;
+    double s = (rotations - low) / (high - low);
     return (1 - s) * f / rope->factor + s * f;
 }
 
-/* The pair that turns so many times in the original length. */
-static double pair_of(const model_rope *rope, double turns) {
-    return (double)rope->rotary_dim * log(rope->original_max_position / (turns * TURN)) /
+/* The pair that rotates so many times in the original length. */
+static double pair_of(const model_rope *rope, double rotations) {
+    return (double)rope->rotary_dim * log(rope->original_max_position / (rotations * TURN)) /
            (2 * log(rope->theta));
 }
 
@@ -71,8 +71,8 @@ double model_rope_frequency(const model_rope *rope, int64_t length, int64_t i) {
 double model_rope_scale(const model_rope *rope, int64_t position) {
     double scale = rope->attention_factor == 0 ? 1 : rope->attention_factor;
     if (rope->query_beta == 0) return scale;
-    double turns = floor((double)position / rope->original_max_position);
-    return scale * (1 + rope->query_beta * log(1 + turns));
+    double rotations = floor((double)position / rope->original_max_position);
+    return scale * (1 + rope->query_beta * log(1 + rotations));
 }
 
 const char *model_rope_kind_name(model_rope_kind kind) {

@@ -28,9 +28,9 @@ static size_t dump_transfer(const plan_schedule *s, const plan_instruction *i, c
         const plan_buffer *buffer = &s->buffers[operand->buffer];
         base_assert(operand->buffer >= 0 && i->operands == 2);
         used = put(text, size, used, "%s%s@%lld", o ? " into " : " ",
-                   !plan_is_away(s, operand->buffer) ? ""
-                   : buffer->tier == PLAN_NVME       ? "file"
-                                                     : "host",
+                   !plan_is_offloaded(s, operand->buffer) ? ""
+                   : buffer->tier == PLAN_NVME            ? "file"
+                                                          : "host",
                    (long long)(buffer->offset + operand->offset));
     }
     return used;

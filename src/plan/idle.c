@@ -8,7 +8,7 @@ int64_t plan_idle_start(const plan_schedule *s) {
     int64_t end = 0;
     for (size_t b = 0; b < s->buffer_count; b++) {
         const plan_buffer *buffer = &s->buffers[b];
-        if (buffer->first >= 0 || buffer->class == PLAN_SCRATCH || plan_is_away(s, (int32_t)b))
+        if (buffer->first >= 0 || buffer->class == PLAN_SCRATCH || plan_is_offloaded(s, (int32_t)b))
             continue;
         end = base_max_i64(end, buffer->offset + buffer->bytes);
     }

@@ -58,7 +58,7 @@ sifr_status plan_add_collective(plan_schedule *schedule, plan_action action, pla
                                 int32_t segment, int32_t micro_batch, int64_t bytes,
                                 sifr_error *error) SIFR_MUST_CHECK;
 
-/* The same of a transfer of `bytes` between the device and a buffer that is away. */
+/* The same of a transfer of `bytes` between the device and a buffer that is offloaded. */
 sifr_status plan_add_transfer(plan_schedule *schedule, plan_action action, plan_queue queue,
                               int32_t unit, int32_t micro_batch, int64_t bytes,
                               sifr_error *error) SIFR_MUST_CHECK;

@@ -109,7 +109,7 @@ typedef struct lifetime_event {
     bool death;
 } lifetime_event;
 
-/* The events of all buffers that are used, not persistent and not away. Sorted by instruction,
+/* The events of all buffers that are used, not persistent and not offloaded. Sorted by instruction,
  * births before deaths, and then by buffer: a counting sort by instruction and kind. */
 static sifr_status sort_events(const plan_schedule *s, lifetime_event *to, size_t *count,
                                sifr_error *error) {
@@ -288,12 +288,13 @@ static sifr_status place_best(placement *p, int64_t permanent, int64_t least, si
     return SIFR_OK;
 }
 
-/* Buffers that are away lie one after the other, in the file or in the block of host memory. */
-static void place_away(plan_schedule *s) {
+/* Buffers that are offloaded lie one after the other, in the file or in the block of host memory.
+ */
+static void place_offloaded(plan_schedule *s) {
     s->nvme_bytes = s->host_bytes = 0;
     for (size_t b = 0; b < s->buffer_count; b++) {
         plan_buffer *buffer = &s->buffers[b];
-        if (!plan_is_away(s, (int32_t)b)) continue;
+        if (!plan_is_offloaded(s, (int32_t)b)) continue;
         int64_t *end = buffer->tier == PLAN_NVME ? &s->nvme_bytes : &s->host_bytes;
         buffer->offset = *end;
         *end += base_ceil_to(buffer->bytes, PLAN_DISK_ALIGNMENT);
@@ -304,7 +305,7 @@ static void place_away(plan_schedule *s) {
 static int64_t find_peak(plan_schedule *s, const placement *p) {
     int64_t live[PLAN_CLASSES] = {0}, sum = 0, largest = -1;
     for (size_t b = 0; b < s->buffer_count; b++) {
-        if (s->buffers[b].first >= 0 || plan_is_away(s, (int32_t)b)) continue;
+        if (s->buffers[b].first >= 0 || plan_is_offloaded(s, (int32_t)b)) continue;
         live[s->buffers[b].class] += p->room[b];
         sum += p->room[b];
     }
@@ -345,7 +346,7 @@ static void find_start(placement *p) {
 static int64_t place_permanent(plan_schedule *s, const int64_t *room, bool scratch, int64_t at) {
     for (size_t b = 0; b < s->buffer_count; b++) {
         plan_buffer *buffer = &s->buffers[b];
-        if (buffer->first >= 0 || plan_is_away(s, (int32_t)b)) continue;
+        if (buffer->first >= 0 || plan_is_offloaded(s, (int32_t)b)) continue;
         if ((buffer->class == PLAN_SCRATCH) != scratch) continue;
         buffer->offset = at;
         at += room[b];
@@ -358,7 +359,7 @@ sifr_status plan_place(plan_schedule *s, sifr_error *error) {
     placement p = {.s = s, .update = first_of(s, PLAN_NORM), .limit = INT64_MAX};
     int64_t permanent;
     sifr_status status;
-    place_away(s);
+    place_offloaded(s);
     BASE_TRY_GOTO(status, base_alloc(2 * s->buffer_count, sizeof *events, &events, error), done);
     BASE_TRY_GOTO(status, base_alloc(s->buffer_count, sizeof *p.room, &p.room, error), done);
     BASE_TRY_GOTO(status, base_alloc(s->buffer_count, sizeof *p.top, &p.top, error), done);
@@ -366,7 +367,7 @@ sifr_status plan_place(plan_schedule *s, sifr_error *error) {
     BASE_TRY_GOTO(status, base_alloc(2 * s->buffer_count, sizeof *p.heights, &p.heights, error),
                   done);
     for (size_t b = 0; b < s->buffer_count; b++) {
-        if (plan_is_away(s, (int32_t)b)) continue;
+        if (plan_is_offloaded(s, (int32_t)b)) continue;
         p.room[b] = plan_room(s->buffers[b].bytes);
         p.defers |= s->buffers[b].deferred;
     }
@@ -405,7 +406,7 @@ void plan_find_lives(plan_schedule *s) {
 bool plan_comes_and_goes(const plan_schedule *s, int32_t buffer) {
     base_assert(buffer >= 0 && (size_t)buffer < s->buffer_count);
     const plan_buffer *b = &s->buffers[buffer];
-    return b->first >= 0 && b->last >= 0 && !plan_is_away(s, buffer);
+    return b->first >= 0 && b->last >= 0 && !plan_is_offloaded(s, buffer);
 }
 
 sifr_status plan_memory(plan_schedule *s, sifr_error *error) {

@@ -6,15 +6,15 @@
 
 /* Whether kernels cannot reach a buffer: it is on disk, or in host memory separate from the
  * device's. */
-bool plan_is_away(const plan_schedule *schedule, int32_t buffer);
-bool plan_is_away_tier(const plan_schedule *schedule, plan_tier tier);
-/* The queue of transfers from and to a buffer that is away. */
+bool plan_is_offloaded(const plan_schedule *schedule, int32_t buffer);
+bool plan_is_offloaded_tier(const plan_schedule *schedule, plan_tier tier);
+/* The queue of transfers from and to a buffer that is offloaded. */
 plan_queue plan_queue_of(const plan_schedule *schedule, int32_t buffer);
 /* The tiers that the settings give to state. */
 plan_tier plan_tier_of(sifr_tier tier);
 plan_tier plan_master_tier(const plan_settings *settings);
 plan_tier plan_moment_tier(const plan_settings *settings);
-bool plan_parameters_away(const plan_schedule *schedule); /* of any unit */
+bool plan_parameters_offloaded(const plan_schedule *schedule); /* of any unit */
 
 /* Whether a buffer is in device memory for a part of the step only, by first and last
  * (plan_find_lives). */
@@ -55,7 +55,8 @@ int64_t plan_host_bytes(const plan_schedule *schedule);
 
 /* Bytes of the file (PLAN_NVME) or of host memory (PLAN_HOST), by class; their sum is nvme_bytes or
  * host_bytes. */
-void plan_away_classes(const plan_schedule *schedule, plan_tier tier, int64_t bytes[PLAN_CLASSES]);
+void plan_offloaded_classes(const plan_schedule *schedule, plan_tier tier,
+                            int64_t bytes[PLAN_CLASSES]);
 
 /* Elements of a segment with padding to whole blocks of each slice, also on other stages than those
  * that read it. */

@@ -31,7 +31,7 @@ typedef enum plan_class {
     PLAN_CACHE,       /* keys and values of generation */
     PLAN_INPUTS,      /* token ids, positions, labels, losses */
     PLAN_CONSTANTS,   /* rotary tables */
-    PLAN_SWAP,        /* buffers between state that is away and the optimizer */
+    PLAN_SWAP,        /* buffers between state that is offloaded and the optimizer */
     PLAN_SCRATCH,     /* one block shared by all kernels */
     PLAN_CLASSES
 } plan_class;
@@ -40,7 +40,7 @@ const char *plan_class_name(plan_class class);
 
 /* Where a buffer is: in device memory, in host memory, or in a file on disk. Kernels reach device
  * memory only, which on CPU ranks is also the host's (device_is_separate). Only PLAN_READ and
- * PLAN_WRITE touch a buffer that is away (plan_is_away). */
+ * PLAN_WRITE touch a buffer that is offloaded (plan_is_offloaded). */
 typedef enum plan_tier { PLAN_DEVICE, PLAN_HOST, PLAN_NVME, PLAN_TIERS } plan_tier;
 
 /* A buffer lives from instruction `first` to instruction `last`; first is -1 for a permanent one.
@@ -54,8 +54,8 @@ typedef struct plan_buffer {
     int32_t unit, index; /* owner: unit, and its gradient slot or value; -1: none */
     int32_t segment;     /* of parameters, their states and gradients; else -1 */
     int64_t bytes, offset;
-    bool aligned;  /* a device buffer of transfers from and to buffers that are away: whoever runs
-                      the plan aligns its start, and `bytes` has room for that */
+    bool aligned;  /* a device buffer of transfers from and to buffers that are offloaded: whoever
+                      runs  the plan aligns its start, and `bytes` has room for that */
     bool deferred; /* only deferred instructions use it */
 } plan_buffer;
 

@@ -85,32 +85,32 @@ void plan_assign_tiers(plan_schedule *s) {
     }
 }
 
-bool plan_is_away(const plan_schedule *s, int32_t buffer) {
+bool plan_is_offloaded(const plan_schedule *s, int32_t buffer) {
     base_assert(buffer >= 0);
-    return plan_is_away_tier(s, s->buffers[buffer].tier);
+    return plan_is_offloaded_tier(s, s->buffers[buffer].tier);
 }
 
-bool plan_is_away_tier(const plan_schedule *s, plan_tier tier) {
+bool plan_is_offloaded_tier(const plan_schedule *s, plan_tier tier) {
     return tier == PLAN_NVME || (tier == PLAN_HOST && device_is_separate(s->dev));
 }
 
 plan_queue plan_queue_of(const plan_schedule *s, int32_t buffer) {
-    base_assert(plan_is_away(s, buffer));
+    base_assert(plan_is_offloaded(s, buffer));
     return s->buffers[buffer].tier == PLAN_NVME ? PLAN_DISK : PLAN_COPY;
 }
 
-bool plan_parameters_away(const plan_schedule *s) {
+bool plan_parameters_offloaded(const plan_schedule *s) {
     for (size_t g = 0; g < s->model->segment_count; g++) {
-        if (plan_is_away(s, s->parameters[g])) return true;
+        if (plan_is_offloaded(s, s->parameters[g])) return true;
     }
     return false;
 }
 
-void plan_away_classes(const plan_schedule *s, plan_tier tier, int64_t bytes[PLAN_CLASSES]) {
+void plan_offloaded_classes(const plan_schedule *s, plan_tier tier, int64_t bytes[PLAN_CLASSES]) {
     for (int c = 0; c < PLAN_CLASSES; c++) bytes[c] = 0;
     for (size_t b = 0; b < s->buffer_count; b++) {
         const plan_buffer *buffer = &s->buffers[b];
-        if (buffer->tier == tier && plan_is_away(s, (int32_t)b))
+        if (buffer->tier == tier && plan_is_offloaded(s, (int32_t)b))
             bytes[buffer->class] += base_ceil_to(buffer->bytes, PLAN_DISK_ALIGNMENT);
     }
 }

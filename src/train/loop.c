@@ -34,8 +34,8 @@ static sifr_status save(train_state *t, int64_t beside, sifr_error *error) {
     sifr_status status = whole ? SIFR_OK : base_fail_alloc(error, 4096);
     status = train_agree(t, status, error);
     if (status == SIFR_OK) {
-        checkpoint_record record = {.agree = t->agree,
-                                    .notes = t->notes,
+        checkpoint_record record = {.must_match = t->must_match,
+                                    .may_differ = t->may_differ,
                                     .state = state,
                                     .trainer = trainer,
                                     .history = &history,
@@ -409,9 +409,9 @@ static void close_state(train_state *t) {
     train_profile_close(&t->profile);
     train_monitor_close(&t->monitor);
     checkpoint_output_close(&t->output);
-    json_decref(t->agree);
-    json_decref(t->notes);
-    json_decref(t->usual);
+    json_decref(t->must_match);
+    json_decref(t->may_differ);
+    json_decref(t->defaults);
     json_decref(t->position);
     json_decref(t->tensors);
     checkpoint_base_free(&t->base);

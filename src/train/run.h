@@ -42,12 +42,12 @@ typedef struct train_state {
     checkpoint_output output;
     train_monitor monitor;
     train_profile profile;
-    json_t *agree, *notes, *usual; /* of checkpoint_record */
-    json_t *position;              /* state of the checkpoint that was loaded, or NULL */
-    json_t *tensors;               /* tensors of the model that the run writes at the end */
-    checkpoint_base base;          /* of frozen weights */
-    train_word *words;             /* of all ranks */
-    data_rows rows;                /* of this rank's micro batches */
+    json_t *must_match, *may_differ, *defaults; /* of checkpoint_record */
+    json_t *position;     /* state of the checkpoint that was loaded, or NULL */
+    json_t *tensors;      /* tensors of the model that the run writes at the end */
+    checkpoint_base base; /* of frozen weights */
+    train_word *words;    /* of all ranks */
+    data_rows rows;       /* of this rank's micro batches */
     const train_objective *objective;
     float *measured; /* of an objective that measures steps, as it needs it */
     data_epochs epochs;

@@ -118,7 +118,7 @@ static int64_t pieces_of_state(const sifr_engine *engine) {
 static void save(const sifr_engine *engine, const char *output) {
     json_t *nothing = json_object();
     checkpoint_record record = {
-        .agree = nothing, .notes = nothing, .state = nothing, .trainer = nothing};
+        .must_match = nothing, .may_differ = nothing, .state = nothing, .trainer = nothing};
     checkpoint_settings settings = {0};
     sifr_error error = {0};
     expect_ok(checkpoint_save(engine, output, &record, &settings, NULL, &error), &error);
@@ -128,7 +128,7 @@ static void save(const sifr_engine *engine, const char *output) {
 static void load(sifr_engine *engine, const char *output) {
     json_t *nothing = json_object(), *state = NULL;
     checkpoint_record record = {
-        .agree = nothing, .notes = nothing, .state = nothing, .trainer = nothing};
+        .must_match = nothing, .may_differ = nothing, .state = nothing, .trainer = nothing};
     sifr_error error = {0};
     expect_ok(checkpoint_load(engine, output, &record, &state, NULL, &error), &error);
     json_decref(state);

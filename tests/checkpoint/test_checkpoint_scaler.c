@@ -39,7 +39,8 @@ static sifr_engine *open_engine(sifr_precision precision, double fixed) {
 }
 
 static checkpoint_record record(void) {
-    return (checkpoint_record){.agree = empty, .notes = empty, .state = empty, .trainer = empty};
+    return (checkpoint_record){
+        .must_match = empty, .may_differ = empty, .state = empty, .trainer = empty};
 }
 
 static sifr_status load(sifr_engine *engine, sifr_error *error) {

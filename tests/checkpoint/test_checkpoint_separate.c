@@ -78,7 +78,7 @@ static void expect_same(const sifr_engine *a, const sifr_engine *b) {
 static void move(const sifr_engine *from, sifr_engine *to, const char *output) {
     json_t *nothing = json_object(), *state = NULL;
     checkpoint_record record = {
-        .agree = nothing, .notes = nothing, .state = nothing, .trainer = nothing};
+        .must_match = nothing, .may_differ = nothing, .state = nothing, .trainer = nothing};
     checkpoint_settings settings = {.file_bytes = 1 << 16};
     sifr_error error = {0};
     expect_ok(checkpoint_save(from, output, &record, &settings, NULL, &error), &error);

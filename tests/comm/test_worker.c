@@ -170,22 +170,22 @@ static void test_followed(void **state) {
     journal j;
     comm_task task;
     sifr_error error;
-    device_word words[4] = {{0}, {0}, {9}, {0}};
+    device_flag words[4] = {{0}, {0}, {9}, {0}};
     uint32_t value[4];
     int32_t ids[COMM_LINE], id;
     begin(&worker, &j, false);
     assert_false(comm_worker_followed(&worker, false, &id));
     for (int i = 0; i < COMM_LINE; i++) ids[i] = start(&worker, i == 1 ? 13 : 20 + i);
     for (int i = 2; i >= 0; i--) comm_worker_follow(&worker, ids[i], &words[i], &value[i]);
-    for (int i = 0; i < 3; i++) assert_false(device_word_is_at(&words[i], value[i]));
+    for (int i = 0; i < 3; i++) assert_false(device_flag_is_at(&words[i], value[i]));
     assert_true(comm_worker_followed(&worker, true, &id)); /* all places are taken */
     assert_int_equal(id, ids[0]);
     open_gate(&j);
     while (!comm_worker_finish(&worker, NULL, 100)) {
     }
-    for (int i = 0; i < 3; i++) assert_true(device_word_is_at(&words[i], value[i]));
+    for (int i = 0; i < 3; i++) assert_true(device_flag_is_at(&words[i], value[i]));
     comm_worker_follow(&worker, ids[3], &words[3], &value[3]); /* over already */
-    assert_true(device_word_is_at(&words[3], value[3]));
+    assert_true(device_flag_is_at(&words[3], value[3]));
     assert_int_equal(comm_worker_start(&worker, &task, &id, &error), SIFR_FAILED);
 
     assert_true(comm_worker_followed(&worker, false, &id));
@@ -204,7 +204,7 @@ static void test_followed(void **state) {
     comm_worker_follow(&worker, ids[0], &words[0], &value[0]);
     assert_int_equal(value[0] - before, COMM_LINE);
     comm_worker_close(&worker);
-    assert_true(device_word_is_at(&words[0], value[0]));
+    assert_true(device_flag_is_at(&words[0], value[0]));
 }
 
 /* Closing does what is in line first; a second time, and on a zeroed one, nothing. */

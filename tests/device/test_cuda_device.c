@@ -12,10 +12,10 @@
 #include <string.h>
 #include <time.h>
 
-#include "device/await.h"
-#include "device/cuda/cuda_awaits.h"
 #include "device/cuda/cuda_device.h"
+#include "device/cuda/cuda_flags.h"
 #include "device/cuda/cuda_launch.h"
+#include "device/flag.h"
 #include "support/cuda/fake_kernels.h"
 #include "support/cuda/shim_run.h"
 
@@ -283,13 +283,13 @@ static void failed_kernel(void **state) {
 typedef struct awaited {
     device *dev;
     float *block, *out; /* out: of the host */
-    device_word *words; /* two */
+    device_flag *words; /* two */
     device_call call;
     device_mark out_mark; /* of DEVICE_OUT */
     _Atomic int given;
 } awaited;
 
-static awaited begin_await(void) {
+static awaited begin_flag_wait(void) {
     awaited a = {.dev = open_gpu(false)};
     sifr_error error;
     assert_int_equal(device_take(a.dev, 2 * BYTES, (void **)&a.block, &error), SIFR_OK);
@@ -302,7 +302,7 @@ static awaited begin_await(void) {
     return a;
 }
 
-static void end_await(awaited *a, float sum) {
+static void end_flag_wait(awaited *a, float sum) {
     sifr_error error;
     assert_int_equal(
         device_start_copy(a->dev, DEVICE_COMPUTE, a->out, a->block + ELEMENTS, BYTES, &error),
@@ -324,16 +324,16 @@ static void rest(void) {
 /* An old mark stands for the same point though its event was used again, behind the wait. */
 static void awaits_a_word(void **state) {
     (void)state;
-    awaited a = begin_await();
+    awaited a = begin_flag_wait();
     device_mark old, behind;
     bool reached;
     sifr_error error;
-    assert_true(device_can_await(a.dev, a.words));
+    assert_true(device_can_wait_flags(a.dev, a.words));
     assert_int_equal(device_run(a.dev, &a.call, &error), SIFR_OK);
     assert_int_equal(device_mark_here(a.dev, DEVICE_COMPUTE, &old, &error), SIFR_OK);
     for (int i = 0; i < 100; i++)
         assert_int_equal(device_mark_here(a.dev, DEVICE_COMPUTE, &behind, &error), SIFR_OK);
-    assert_int_equal(device_await(a.dev, a.words, 1, &error), SIFR_OK);
+    assert_int_equal(device_wait_flag(a.dev, a.words, 1, &error), SIFR_OK);
     assert_int_equal(device_run(a.dev, &a.call, &error), SIFR_OK);
     for (int i = 0; i < 200; i++)
         assert_int_equal(device_mark_here(a.dev, DEVICE_COMPUTE, &behind, &error), SIFR_OK);
@@ -343,8 +343,8 @@ static void awaits_a_word(void **state) {
     assert_false(reached);
     assert_int_equal(device_reached(a.dev, old, &reached, &error), SIFR_OK);
     assert_true(reached);
-    device_word_set(a.words, 1);
-    end_await(&a, 2);
+    device_flag_set(a.words, 1);
+    end_flag_wait(&a, 2);
 }
 
 enum { FAR = 3 * CUDA_AHEAD };
@@ -372,27 +372,27 @@ static void *give_waits(void *argument) {
     awaited *a = argument;
     sifr_error error;
     for (a->given = 0; a->given < FAR; a->given++)
-        if (device_follow(a->dev, DEVICE_COMPUTE, a->out_mark, &error) != SIFR_OK) abort();
+        if (device_queue_wait(a->dev, DEVICE_COMPUTE, a->out_mark, &error) != SIFR_OK) abort();
     return NULL;
 }
 
 /* The host that gives work goes so far ahead of a word and no further, however it is counted. */
 static void stops_ahead(void *(*give)(void *), float sum) {
-    awaited a = begin_await();
+    awaited a = begin_flag_wait();
     pthread_t thread;
     sifr_error error;
-    device_word_set(&a.words[1], UINT32_MAX);
-    assert_int_equal(device_await(a.dev, &a.words[0], 1, &error), SIFR_OK);
-    assert_int_equal(device_await(a.dev, &a.words[1], 1, &error), SIFR_OK);
+    device_flag_set(&a.words[1], UINT32_MAX);
+    assert_int_equal(device_wait_flag(a.dev, &a.words[0], 1, &error), SIFR_OK);
+    assert_int_equal(device_wait_flag(a.dev, &a.words[1], 1, &error), SIFR_OK);
     assert_int_equal(pthread_create(&thread, NULL, give, &a), 0);
     for (int w = 0; w < 2; w++) {
         while (a.given < CUDA_AHEAD - 2 + w) rest();
         rest();
         assert_int_equal(a.given, CUDA_AHEAD - 2 + w);
-        device_word_set(&a.words[w], 1);
+        device_flag_set(&a.words[w], 1);
     }
     pthread_join(thread, NULL);
-    end_await(&a, sum);
+    end_flag_wait(&a, sum);
 }
 
 static void not_too_far_ahead(void **state) {
@@ -404,40 +404,40 @@ static void not_too_far_ahead(void **state) {
 /* Waits for another queue, whose work is behind the word. */
 static void not_too_many_waits(void **state) {
     (void)state;
-    awaited a = begin_await();
+    awaited a = begin_flag_wait();
     pthread_t thread;
     device_mark before;
     sifr_error error;
     assert_int_equal(device_mark_here(a.dev, DEVICE_COMPUTE, &before, &error), SIFR_OK);
     assert_int_equal(device_finish(a.dev, before, &error), SIFR_OK);
-    assert_int_equal(device_await(a.dev, &a.words[0], 1, &error), SIFR_OK);
+    assert_int_equal(device_wait_flag(a.dev, &a.words[0], 1, &error), SIFR_OK);
     assert_int_equal(device_mark_here(a.dev, DEVICE_COMPUTE, &before, &error), SIFR_OK);
-    assert_int_equal(device_follow(a.dev, DEVICE_OUT, before, &error), SIFR_OK);
+    assert_int_equal(device_queue_wait(a.dev, DEVICE_OUT, before, &error), SIFR_OK);
     assert_int_equal(device_mark_here(a.dev, DEVICE_OUT, &a.out_mark, &error), SIFR_OK);
     assert_int_equal(pthread_create(&thread, NULL, give_waits, &a), 0);
     while (a.given < CUDA_AHEAD - 2) rest();
     rest();
     assert_int_equal(a.given, CUDA_AHEAD - 2);
     assert_true(fake_driver_count().deepest <= CUDA_AHEAD);
-    device_word_set(&a.words[0], 1);
+    device_flag_set(&a.words[0], 1);
     pthread_join(thread, NULL);
-    end_await(&a, 0);
+    end_flag_wait(&a, 0);
 }
 
 static void *write_late(void *argument) {
     rest();
-    device_word_set(argument, 1);
+    device_flag_set(argument, 1);
     return NULL;
 }
 
 /* New memory is clear for every queue, also where DEVICE_COMPUTE has not come so far. */
 static void new_memory_is_clear(void **state) {
     (void)state;
-    awaited a = begin_await();
+    awaited a = begin_flag_wait();
     pthread_t thread;
     sifr_error error;
     float *block;
-    assert_int_equal(device_await(a.dev, a.words, 1, &error), SIFR_OK);
+    assert_int_equal(device_wait_flag(a.dev, a.words, 1, &error), SIFR_OK);
     assert_int_equal(pthread_create(&thread, NULL, write_late, a.words), 0);
     assert_int_equal(device_take(a.dev, BYTES, (void **)&block, &error), SIFR_OK);
     assert_int_equal(device_start_copy(a.dev, DEVICE_OUT, a.out, block, BYTES, &error), SIFR_OK);
@@ -445,7 +445,7 @@ static void new_memory_is_clear(void **state) {
     for (int i = 0; i < ELEMENTS; i++) assert_true(a.out[i] == 0);
     pthread_join(thread, NULL);
     device_give(a.dev, block, BYTES);
-    end_await(&a, 0);
+    end_flag_wait(&a, 0);
 }
 
 static cuda_result refuse_value(cuda_stream stream, cuda_address address, uint32_t value,
@@ -455,7 +455,7 @@ static cuda_result refuse_value(cuda_stream stream, cuda_address address, uint32
 }
 
 /* With the check, as was asked, without pinned memory, by a GPU that cannot. */
-static void cannot_await(void **state) {
+static void cannot_wait(void **state) {
     (void)state;
     static const char *const why[] = {"SIFR_DEVICE_CHECK=1", "the host",
                                       "cuMemHostGetDevicePointer",
@@ -469,13 +469,13 @@ static void cannot_await(void **state) {
                                 .check = how == 0,
                                 .host_waits = how == 1 ? "the host" : NULL};
         device *dev;
-        device_word *word;
+        device_flag *word;
         sifr_error error;
         if (how == 2) driver.cuMemHostAlloc = refuse_host;
         if (how == 3) driver.cuStreamWaitValue32 = refuse_value;
         assert_int_equal(cuda_device_open(&options, &dev, &error), SIFR_OK);
         assert_int_equal(device_take_host(dev, 4, (void **)&word, &error), SIFR_OK);
-        assert_false(device_can_await(dev, word));
+        assert_false(device_can_wait_flags(dev, word));
         device_note_host_wait(dev, "the first step");
         device_ran ran;
         device_ran_of(dev, &ran);
@@ -560,7 +560,7 @@ int main(void) {
         cmocka_unit_test_setup_teardown(not_too_far_ahead, start, stop),
         cmocka_unit_test_setup_teardown(not_too_many_waits, start, stop),
         cmocka_unit_test_setup_teardown(new_memory_is_clear, start, stop),
-        cmocka_unit_test_setup_teardown(cannot_await, start, stop),
+        cmocka_unit_test_setup_teardown(cannot_wait, start, stop),
         cmocka_unit_test_setup_teardown(each_kernel_in_its_image, start, stop),
         cmocka_unit_test_setup_teardown(no_kernels, start, stop)};
     return cmocka_run_group_tests(tests, NULL, NULL);

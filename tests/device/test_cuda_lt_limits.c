@@ -10,9 +10,9 @@
 #include <stdlib.h>
 #include <time.h>
 
-#include "device/await.h"
-#include "device/cuda/cuda_awaits.h"
 #include "device/cuda/cuda_device.h"
+#include "device/cuda/cuda_flags.h"
+#include "device/flag.h"
 #include "support/cuda/fake_kernels.h"
 #include "support/cuda/fake_lt.h"
 #include "support/cuda/shim_run.h"
@@ -80,7 +80,7 @@ static void not_too_far_ahead(void **state) {
     far_run far = {.dev = open_lt(), .call = {.kernel = DEVICE_LINEAR_BACKWARD}};
     const int64_t rows = FAR_CHUNKS * CHUNK, bytes = rows * 16, matrix = 64;
     pthread_t thread;
-    device_word *word;
+    device_flag *word;
     char *block;
     sifr_error error;
     far.call.x[0] = far.call.dy = (device_matrix){NULL, rows, 8, 8, BASE_BF16};
@@ -94,12 +94,12 @@ static void not_too_far_ahead(void **state) {
     far.call.w[0].data = block + 2 * bytes, far.call.dw[0].data = block + 2 * bytes + 2 * matrix;
     far.call.scratch = block + 2 * bytes + 8 * matrix;
     int64_t before = fake_driver_count().launches;
-    assert_int_equal(device_await(far.dev, word, 1, &error), SIFR_OK);
+    assert_int_equal(device_wait_flag(far.dev, word, 1, &error), SIFR_OK);
     assert_int_equal(pthread_create(&thread, NULL, give_far, &far), 0);
     while (fake_driver_count().launches - before < CUDA_AHEAD - 2 * FAR_CHUNKS) rest();
     rest();
     assert_true(fake_driver_count().deepest <= CUDA_AHEAD);
-    device_word_set(word, 1);
+    device_flag_set(word, 1);
     assert_int_equal(pthread_join(thread, NULL), 0);
     assert_int_equal(device_finish_queue(far.dev, DEVICE_COMPUTE, &error), SIFR_OK);
     assert_int_equal(fake_lt_count().products, FAR_RUNS * FAR_CHUNKS);

@@ -74,21 +74,21 @@ static void make_rope(device_call *call, bool back, base_dtype type, int64_t row
 }
 
 /* variant: 16 groups + parts */
-static void make_regroup(device_call *call, bool back, base_dtype type, int64_t rows,
-                         int64_t columns, int variant) {
-    call->kernel = back ? DEVICE_REGROUP_BACKWARD : DEVICE_REGROUP;
-    call->attributes.regroup.groups = variant / 16;
-    call->attributes.regroup.parts = variant % 16;
+static void make_split_qkv(device_call *call, bool back, base_dtype type, int64_t rows,
+                           int64_t columns, int variant) {
+    call->kernel = back ? DEVICE_SPLIT_QKV_BACKWARD : DEVICE_SPLIT_QKV;
+    call->attributes.split_qkv.groups = variant / 16;
+    call->attributes.split_qkv.parts = variant % 16;
     make_ends(call, back, type, rows, columns, columns);
 }
 
 /* variant: size; 100 more: with segments. Two sequences. */
-static void make_neighbours(device_call *call, bool back, base_dtype type, int64_t rows,
-                            int64_t columns, int variant) {
+static void make_unfold(device_call *call, bool back, base_dtype type, int64_t rows,
+                        int64_t columns, int variant) {
     int32_t size = variant % 100;
-    call->kernel = back ? DEVICE_NEIGHBOURS_BACKWARD : DEVICE_NEIGHBOURS;
-    call->attributes.neighbours.length = rows / 2;
-    call->attributes.neighbours.size = size;
+    call->kernel = back ? DEVICE_UNFOLD_BACKWARD : DEVICE_UNFOLD;
+    call->attributes.unfold.length = rows / 2;
+    call->attributes.unfold.size = size;
     if (variant >= 100) call->x[1] = numbers(rows, 2, 7);
     make_ends(call, back, type, rows, back ? columns * size : columns,
               back ? columns : columns * size);
@@ -116,11 +116,11 @@ static const rows_case moves[] = {
     {"rope", make_rope, 7, 96, 2 + 16 * STAYING},
     {"rope", make_rope, 7, 57, 3 + 5 * STAYING},
     {"rope", make_rope, 9, 96, 2 + 16 * STAYING + PAIRS},
-    {"regroup", make_regroup, 5, 36, 4 * 16 + 3},
-    {"regroup", make_regroup, 33, 96, 2 * 16 + 3},
-    {"neighbours", make_neighbours, 34, 17, 3},
-    {"neighbours", make_neighbours, 34, 17, 103},
-    {"neighbours", make_neighbours, 12, 40, 31},
+    {"split_qkv", make_split_qkv, 5, 36, 4 * 16 + 3},
+    {"split_qkv", make_split_qkv, 33, 96, 2 * 16 + 3},
+    {"unfold", make_unfold, 34, 17, 3},
+    {"unfold", make_unfold, 34, 17, 103},
+    {"unfold", make_unfold, 12, 40, 31},
 };
 
 static const base_dtype types[] = {BASE_FP32, BASE_BF16, BASE_FP16};

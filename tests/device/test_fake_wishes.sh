@@ -81,7 +81,7 @@ done
 golden 0 cublaslt=1 by_cublaslt
 says '^ran: products cuBLASLt 13.0.2 [1-9][0-9]*, own [1-9][0-9]* \(those of a head with labels, .*\); '
 
-# Who waits for transfers: see cuda_awaits.h.
+# Who waits for transfers: see cuda_flags.h.
 waits() { # FAKE_GPU PATTERN
     FAKE_GPU=$1 expect 0 "$BUILD/tests/test_cuda_runs" one_wait_of_several_ranks
     says "^ran: .*; waits $2; memory pinned\$"

@@ -136,14 +136,14 @@ static void rope_reference(const device_call *call, const op_values *v) {
 
 /* Columns in another order; variant: parts; words: groups. */
 
-static void regroup_shape(const op_case *c, base_dtype type, device_call *call) {
-    call->attributes.regroup.parts = c->variant;
-    call->attributes.regroup.groups = (int32_t)c->words;
+static void split_qkv_shape(const op_case *c, base_dtype type, device_call *call) {
+    call->attributes.split_qkv.parts = c->variant;
+    call->attributes.split_qkv.groups = (int32_t)c->words;
     call->x[0] = call->y = op_sized(c->rows, c->columns, type);
 }
 
-static void regroup_reference(const device_call *call, const op_values *v) {
-    int64_t groups = call->attributes.regroup.groups, parts = call->attributes.regroup.parts;
+static void split_qkv_reference(const device_call *call, const op_values *v) {
+    int64_t groups = call->attributes.split_qkv.groups, parts = call->attributes.split_qkv.parts;
     int64_t columns = call->y.columns, n = columns / groups / parts;
     for (int64_t r = 0; r < call->y.rows; r++) {
         for (int64_t g = 0; g < groups; g++) {
@@ -157,29 +157,29 @@ static void regroup_reference(const device_call *call, const op_values *v) {
 
 #define REGROUP(r, n, of, g)                                                                       \
     {                                                                                              \
-        .name = "regroup", .forward = DEVICE_REGROUP, .backward = DEVICE_REGROUP_BACKWARD,         \
-        .shape = regroup_shape, .reference = regroup_reference, .wants = OP_X0, .rows = r,         \
+        .name = "split_qkv", .forward = DEVICE_SPLIT_QKV, .backward = DEVICE_SPLIT_QKV_BACKWARD,   \
+        .shape = split_qkv_shape, .reference = split_qkv_reference, .wants = OP_X0, .rows = r,     \
         .columns = n, .variant = of, .words = g                                                    \
     }
 
 /* Neighbours; variant: their number; words: rows of a sequence. */
 
-static void neighbours_shape(const op_case *c, base_dtype type, device_call *call) {
-    call->attributes.neighbours.size = c->variant;
-    call->attributes.neighbours.length = c->words;
+static void unfold_shape(const op_case *c, base_dtype type, device_call *call) {
+    call->attributes.unfold.size = c->variant;
+    call->attributes.unfold.length = c->words;
     call->x[0] = op_sized(c->rows, c->columns, type);
     call->y = op_sized(c->rows, c->columns * c->variant, type);
 }
 
 /* Sequences of all rows, whose tokens are of c->words segments. */
 static void near_segments_shape(const op_case *c, base_dtype type, device_call *call) {
-    neighbours_shape(c, type, call);
-    call->attributes.neighbours.length = c->rows;
+    unfold_shape(c, type, call);
+    call->attributes.unfold.length = c->rows;
     call->x[1] = op_sized(c->rows, 1, BASE_INT32);
 }
 
-static void neighbours_reference(const device_call *call, const op_values *v) {
-    int64_t size = call->attributes.neighbours.size, length = call->attributes.neighbours.length;
+static void unfold_reference(const device_call *call, const op_values *v) {
+    int64_t size = call->attributes.unfold.size, length = call->attributes.unfold.length;
     int64_t n = call->x[0].columns;
     for (int64_t r = 0; r < call->y.rows; r++) {
         for (int64_t i = 0; i < n * size; i++) {
@@ -230,10 +230,9 @@ static const op_case tables[] = {
     }
 #define NEAR(r, n, of, l)                                                                          \
     {                                                                                              \
-        .name = "neighbours", .forward = DEVICE_NEIGHBOURS,                                        \
-        .backward = DEVICE_NEIGHBOURS_BACKWARD, .shape = neighbours_shape,                         \
-        .reference = neighbours_reference, .wants = OP_X0, .rows = r, .columns = n, .variant = of, \
-        .words = l, .length = of                                                                   \
+        .name = "unfold", .forward = DEVICE_UNFOLD, .backward = DEVICE_UNFOLD_BACKWARD,            \
+        .shape = unfold_shape, .reference = unfold_reference, .wants = OP_X0, .rows = r,           \
+        .columns = n, .variant = of, .words = l, .length = of                                      \
     }
     REGROUP(1, 1, 1, 1),
     REGROUP(5, 36, 3, 4),
@@ -245,10 +244,10 @@ static const op_case tables[] = {
     NEAR(12, 40, 31, 4),
 #define NEAR_SEGMENTS(r, n, of, s)                                                                 \
     {                                                                                              \
-        .name = "neighbours of a segment", .forward = DEVICE_NEIGHBOURS,                           \
-        .backward = DEVICE_NEIGHBOURS_BACKWARD, .shape = near_segments_shape,                      \
-        .reference = neighbours_reference, .reads = OP_X1, .wants = OP_X0, .rows = r,              \
-        .columns = n, .variant = of, .words = s, .length = of                                      \
+        .name = "unfold of a segment", .forward = DEVICE_UNFOLD,                                   \
+        .backward = DEVICE_UNFOLD_BACKWARD, .shape = near_segments_shape,                          \
+        .reference = unfold_reference, .reads = OP_X1, .wants = OP_X0, .rows = r, .columns = n,    \
+        .variant = of, .words = s, .length = of                                                    \
     }
     NEAR_SEGMENTS(33, 17, 3, 2),
     NEAR_SEGMENTS(66, 600, 5, 3),

@@ -159,7 +159,7 @@ static void expect_away(const zero_outcome *want, zero_variant v, sifr_tier tier
     zero_expect_same(want, v);
 }
 
-static void away(void **state) {
+static void offloaded(void **state) {
     (void)state;
     for (int p = 0; p < 2; p++) {
         zero_variant v = variant_of(p ? MODEL_NF4 : MODEL_NF4_DOUBLED, p ? SIFR_BF16 : SIFR_FP32);
@@ -248,7 +248,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(like_their_values),
                                        cmocka_unit_test(same_bits),
                                        cmocka_unit_test(queued),
-                                       cmocka_unit_test(away),
+                                       cmocka_unit_test(offloaded),
                                        cmocka_unit_test(bytes_held),
                                        cmocka_unit_test(refusals)};
     return cmocka_run_group_tests(tests, scratch_setup, scratch_teardown);

@@ -129,7 +129,7 @@ static void on_the_host(void **state) {
 typedef struct echo_group {
     comm_group group;
     comm_worker worker;
-    comm_words words;
+    comm_flags words;
     bool plain;         /* it has no words: the host waits */
     int64_t part_bytes; /* of the last control message */
     int32_t parts;      /* control messages that follow what was computed */
@@ -219,11 +219,11 @@ static sifr_status echo_catch_up(comm_group *group, sifr_error *error) {
 
 static sifr_status echo_take_words(comm_group *group, sifr_error *error) {
     echo_group *g = (echo_group *)group;
-    return g->plain ? SIFR_OK : comm_words_take(&g->words, group->dev, error);
+    return g->plain ? SIFR_OK : comm_flags_take(&g->words, group->dev, error);
 }
 
 static void echo_give_stage(comm_group *group) {
-    comm_words_give(&((echo_group *)group)->words);
+    comm_flags_give(&((echo_group *)group)->words);
 }
 
 static sifr_status echo_sum(comm_group *group, int64_t *values, int32_t count, sifr_error *error) {

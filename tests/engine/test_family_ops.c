@@ -83,7 +83,7 @@ static sifr_value block(sifr_model *m, const char *unit, sifr_value x, bool inte
     gate = sifr_rms_norm(m, (sifr_norm_args){.x = gate, /* as in OLMo 2: of the result */
                                              .scale = vector(m, unit, "post", WIDTH, SIFR_INIT_ONE),
                                              .epsilon = 1e-6});
-    gate = sifr_regroup(m, gate, 2, WIDTH / 2); /* as in GPT-NeoX: other places */
+    gate = sifr_split_qkv(m, gate, 2, WIDTH / 2); /* as in GPT-NeoX: other places */
     both = sifr_linear(m, x, matrix(m, unit, "other_gate_up", 2 * INNER, WIDTH), SIFR_NO_WEIGHT);
     sifr_value other =
         sifr_silu_gate(m, sifr_slice(m, both, 0, INNER), sifr_slice(m, both, INNER, INNER));
@@ -94,7 +94,7 @@ static sifr_value block(sifr_model *m, const char *unit, sifr_value x, bool inte
 /* As in DeBERTa: a convolution over tokens. */
 static sifr_value convolution(sifr_model *m, sifr_value x) {
     sifr_unit(m, "near");
-    sifr_value y = sifr_linear(m, sifr_neighbours(m, (sifr_neighbours_args){.x = x, .size = 3}),
+    sifr_value y = sifr_linear(m, sifr_unfold(m, (sifr_unfold_args){.x = x, .size = 3}),
                                matrix(m, "near", "weight", WIDTH, 3 * WIDTH),
                                vector(m, "near", "bias", WIDTH, SIFR_INIT_ZERO));
     return sifr_add(m, x, sifr_tanh(m, sifr_swish(m, y, 1.702)));

@@ -25,24 +25,24 @@
 enum { GLOBAL = 4, SEQUENCES = 2, PAUSE_US = 60 };
 
 /* What of the state is in host memory; on disk; in both. */
-typedef enum away {
+typedef enum offloaded {
     NOTHING,
     OPTIMIZER,
     GRADIENTS,
     ALL,
-    AWAY_KINDS,
-    DISK_OPTIMIZER = AWAY_KINDS,
+    OFFLOADED_KINDS,
+    DISK_OPTIMIZER = OFFLOADED_KINDS,
     DISK_GRADIENTS,
     DISK_ALL,
     BOTH,
     EVERY_KIND
-} away;
+} offloaded;
 
-static bool is_on_disk(away which) {
+static bool is_on_disk(offloaded which) {
     return which >= DISK_OPTIMIZER;
 }
 
-static sifr_offload disk_offload(away which) {
+static sifr_offload disk_offload(offloaded which) {
     sifr_offload o = sifr_settings_defaults().offload;
     o.nvme_path = scratch;
     o.optimizer.device = SIFR_TIER_NVME;
@@ -55,7 +55,7 @@ static sifr_offload disk_offload(away which) {
     return o;
 }
 
-static sifr_offload offload_of(away which) {
+static sifr_offload offload_of(offloaded which) {
     if (is_on_disk(which)) return disk_offload(which);
     sifr_offload o = sifr_settings_defaults().offload;
     if (which >= OPTIMIZER) o.optimizer.device = SIFR_TIER_CPU;
@@ -65,15 +65,15 @@ static sifr_offload offload_of(away which) {
     return o;
 }
 
-static void run_same(const zero_outcome *want, zero_variant v, away which) {
+static void run_same(const zero_outcome *want, zero_variant v, offloaded which) {
     sifr_offload offload = offload_of(which);
     v.offload = &offload;
     v.open = on_queues_open;
     v.hidden = true;
     zero_outcome have = zero_run(v);
     if (!zero_is_same(want, &have))
-        fail_msg("%s, precision %d, %d ranks, stage %d, unit order %d, %d away: other bits", v.type,
-                 v.precision, v.ranks, v.stage, v.unit_order, which);
+        fail_msg("%s, precision %d, %d ranks, stage %d, unit order %d, %d offloaded: other bits",
+                 v.type, v.precision, v.ranks, v.stage, v.unit_order, which);
     if (v.ranks == 1) assert_true(have.evaluated == want->evaluated);
     bool host = which != NOTHING && (!is_on_disk(which) || which == BOTH);
     assert_int_equal(have.host_bytes > 0, host);
@@ -107,9 +107,9 @@ static void same_bits(void **state) {
         }
         for (int n = 0; n < 12; n++) {
             if (thinned_out((size_t)(n + t))) continue;
-            away which = (away)(n % AWAY_KINDS);
+            offloaded which = (offloaded)(n % OFFLOADED_KINDS);
             v.ranks = 1 << n % 3;
-            v.stage = which == NOTHING ? n / AWAY_KINDS + 1 : 3;
+            v.stage = which == NOTHING ? n / OFFLOADED_KINDS + 1 : 3;
             v.unit_order = n / 2 % 2;
             v.recompute = n / 4 % 2;
             run_same(&want, v, which);
@@ -125,7 +125,7 @@ static void from_disk(void **state) {
         zero_outcome want = zero_run(v);
         for (int n = 0; n < 8; n++) {
             if (thinned_out((size_t)(n + t))) continue;
-            away which = (away)(DISK_OPTIMIZER + n % 4);
+            offloaded which = (offloaded)(DISK_OPTIMIZER + n % 4);
             v.ranks = 1 << (n + t) % 3;
             v.stage = which >= DISK_GRADIENTS ? 3 : 1 + n / 4;
             v.unit_order = n / 2 % 2;
@@ -253,7 +253,7 @@ static void copy_and_add(bool waits) {
     if (device_prepare(dev, &call, &error) != SIFR_OK ||
         device_start_copy(dev, DEVICE_IN, block, host, BYTES, &error) != SIFR_OK ||
         (waits && device_mark_here(dev, DEVICE_IN, &mark, &error) != SIFR_OK) ||
-        (waits && device_follow(dev, DEVICE_COMPUTE, mark, &error) != SIFR_OK) ||
+        (waits && device_queue_wait(dev, DEVICE_COMPUTE, mark, &error) != SIFR_OK) ||
         device_run(dev, &call, &error) != SIFR_OK)
         abort();
     for (int queue = 0; queue < DEVICE_QUEUES; queue++)

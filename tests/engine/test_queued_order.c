@@ -27,8 +27,8 @@ typedef enum order {
 typedef struct run {
     order order;
     engine_executor *executor;
-    size_t kernel; /* the one that comes next, if copies were started before it; 0: none were */
-    int64_t turn;  /* of DEVICE_COMPUTE when it has ended */
+    size_t kernel;  /* the one that comes next, if copies were started before it; 0: none were */
+    int64_t number; /* of DEVICE_COMPUTE when it has ended */
     size_t starts[MOST];
     int started;
     int64_t beside, copies; /* started before a kernel and waited for behind it; all */
@@ -53,7 +53,7 @@ static bool look_ahead(run *r, size_t n, int64_t *pieces) {
         }
         bool waits = i->action == PLAN_WAIT && is_copy(&s->instructions[i->wait]);
         if (waits && (size_t)i->wait < n)
-            *pieces += e->copies[i->wait].turn != 0;
+            *pieces += e->copies[i->wait].number != 0;
         else if (is_copy(i) && r->started < MOST)
             r->starts[r->started++] = k;
         else
@@ -69,11 +69,11 @@ static device *device_of(const run *r) {
 /* Before the copies are given: their queues go on when the kernel behind them has ended. */
 static sifr_status hold_copies(run *r, sifr_error *error) {
     bool held[DEVICE_QUEUES] = {false};
-    device_mark end = {.queue = DEVICE_COMPUTE, .turn = r->turn};
+    device_mark end = {.queue = DEVICE_COMPUTE, .number = r->number};
     for (int c = 0; c < r->started; c++) {
         bool read = r->executor->schedule->instructions[r->starts[c]].action == PLAN_READ;
         device_queue queue = read ? DEVICE_IN : DEVICE_OUT;
-        if (!held[queue]) BASE_TRY(device_follow(device_of(r), queue, end, error));
+        if (!held[queue]) BASE_TRY(device_queue_wait(device_of(r), queue, end, error));
         held[queue] = true;
     }
     return SIFR_OK;
@@ -108,14 +108,15 @@ static sifr_status run_kernel(void *user, size_t n, const device_call *call, sif
     bool beside = r->kernel == n && r->started > 0;
     if (beside && r->order == COPIES_EARLY) {
         for (int c = 0; c < r->started; c++)
-            BASE_TRY(device_follow(dev, DEVICE_COMPUTE, r->executor->copies[r->starts[c]], error));
+            BASE_TRY(
+                device_queue_wait(dev, DEVICE_COMPUTE, r->executor->copies[r->starts[c]], error));
     }
     BASE_TRY(device_run(dev, call, error));
     BASE_TRY(device_mark_here(dev, DEVICE_COMPUTE, &here, error));
     if (beside) {
-        if (r->order == COPIES_LATE && here.turn != r->turn)
-            return base_fail(error, SIFR_FAILED, "kernel %zu is turn %lld, not %lld", n,
-                             (long long)here.turn, (long long)r->turn);
+        if (r->order == COPIES_LATE && here.number != r->number)
+            return base_fail(error, SIFR_FAILED, "kernel %zu is number %lld, not %lld", n,
+                             (long long)here.number, (long long)r->number);
         BASE_TRY(check_order(r, here, error));
         r->beside += r->started;
     }
@@ -124,7 +125,7 @@ static sifr_status run_kernel(void *user, size_t n, const device_call *call, sif
         r->started = 0;
         return SIFR_OK;
     }
-    r->turn = here.turn + waits + 1;
+    r->number = here.number + waits + 1;
     return r->order == COPIES_LATE ? hold_copies(r, error) : SIFR_OK;
 }
 

@@ -17,7 +17,7 @@
 enum { GLOBAL = 4, SEQUENCES = 8 };
 
 /* Tiers by class: master weights, moments, parameters, gradients, activations. Where both of the
- * first two are away they are on one tier. */
+ * first two are offloaded they are on one tier. */
 enum { CLASSES = 5 };
 
 static const sifr_tier tier_of[] = {
@@ -89,7 +89,7 @@ static void each_class(void **state) {
     scratch_expect_empty();
 }
 
-/* All of them away, not all to the same tier. */
+/* All of them offloaded, not all to the same tier. */
 static void mixed(void **state) {
     (void)state;
     for (int n = 0; n < 8; n++) {

@@ -1,6 +1,6 @@
-/* Pipeline stages whose state is away: on disk, and in host memory of devices with memory of their
- * own. The bits are those of one rank in memory, with tied weights on two stages too; each rank
- * moves what its plan says, and holds no more. timeout: 180 */
+/* Pipeline stages whose state is offloaded: on disk, and in host memory of devices with memory of
+ * their own. The bits are those of one rank in memory, with tied weights on two stages too; each
+ * rank moves what its plan says, and holds no more. timeout: 180 */
 #include "support/scratch.h"
 #include "support/thinned.h"
 #include "support/zero_run.h"
@@ -176,8 +176,8 @@ static void in_host_memory(void **state) {
     scratch_expect_empty();
 }
 
-/* What is away is not in memory: the first stage's block is smaller by its moments and masters, but
- * for the buffers that they pass through. */
+/* What is offloaded is not in memory: the first stage's block is smaller by its moments and
+ * masters, but for the buffers that they pass through. */
 static void memory(void **state) {
     (void)state;
     zero_variant v = variant("llama", SIFR_BF16);
@@ -186,15 +186,15 @@ static void memory(void **state) {
     zero_outcome here = zero_run(v);
     sifr_offload offload = on_tier(SIFR_TIER_NVME);
     v.offload = &offload;
-    zero_outcome away = zero_run(v);
+    zero_outcome offloaded = zero_run(v);
     int64_t states = here.peak[PLAN_MASTERS] + here.peak[PLAN_MOMENTS];
     assert_true(states > 0);
-    assert_int_equal(away.peak[PLAN_MASTERS] + away.peak[PLAN_MOMENTS], 0);
+    assert_int_equal(offloaded.peak[PLAN_MASTERS] + offloaded.peak[PLAN_MOMENTS], 0);
     assert_int_equal(here.nvme_bytes, 0);
-    assert_in_range(away.nvme_bytes, states, states + 64 * 4096);
-    assert_true(zero_is_same(&here, &away));
+    assert_in_range(offloaded.nvme_bytes, states, states + 64 * 4096);
+    assert_true(zero_is_same(&here, &offloaded));
     free(here.weights);
-    free(away.weights);
+    free(offloaded.weights);
     scratch_expect_empty();
 }
 

@@ -58,11 +58,11 @@ static void rope_scale(const parts *p) {
     rope(p, 6, 4, NAN);
 }
 
-static void regroup(const parts *p) {
-    sifr_regroup(p->m, p->x, 4, 2);
+static void split_qkv(const parts *p) {
+    sifr_split_qkv(p->m, p->x, 4, 2);
 }
-static void regroup_none(const parts *p) {
-    sifr_regroup(p->m, p->x, 0, 3);
+static void split_qkv_none(const parts *p) {
+    sifr_split_qkv(p->m, p->x, 0, 3);
 }
 
 static void table(const parts *p, int64_t first) {
@@ -152,10 +152,10 @@ static void rows_head(const parts *p) {
     sifr_head_loss(p->m, (sifr_head_args){.x = sifr_rows(p->m, p->table), .weight = p->table});
 }
 static void rows_near(const parts *p) {
-    sifr_neighbours(p->m, (sifr_neighbours_args){.x = sifr_rows(p->m, p->table), .size = 3});
+    sifr_unfold(p->m, (sifr_unfold_args){.x = sifr_rows(p->m, p->table), .size = 3});
 }
 static void near_segments(const parts *p) {
-    sifr_neighbours(p->m, (sifr_neighbours_args){.x = p->x, .size = 3, .segments = p->x});
+    sifr_unfold(p->m, (sifr_unfold_args){.x = p->x, .size = 3, .segments = p->x});
 }
 
 static void relative(const parts *p, sifr_value keys, int64_t kv_heads) {
@@ -194,8 +194,8 @@ static void refusals(void **state) {
         {rope_odd_part, "unit u: rope: 3 elements of heads of 6 cannot turn in pairs"},
         {rope_too_much, "unit u: rope: 8 elements of heads of 6 cannot turn in pairs"},
         {rope_scale, "unit u: rope: scale"},
-        {regroup, "unit u: regroup: 4 groups of 2 parts do not divide 12 columns"},
-        {regroup_none, "unit u: regroup: 0 groups"},
+        {split_qkv, "unit u: split_qkv: 4 groups of 2 parts do not divide 12 columns"},
+        {split_qkv_none, "unit u: split_qkv: 0 groups"},
         {table_end, "unit u: embedding: id 0 is row 11 of t, which has 11"},
         {table_begin, "unit u: embedding: id 0 is row -1 of t"},
         {gate, "unit u: gelu_gate: 12 and 5 columns"},
@@ -207,9 +207,9 @@ static void refusals(void **state) {
         {head_softcap, "unit u: head_loss: scale 0, softcap -1"},
         {rows_add, "unit u: add: input 1 has 11 rows (0: one for each token)"},
         {rows_head, "unit u: head_loss: input 0 has 11 rows"},
-        {rows_near, "unit u: neighbours: input 0 has 11 rows"},
+        {rows_near, "unit u: unfold: input 0 has 11 rows"},
         {rows_query, "unit u: attention: input 0 has 11 rows"},
-        {near_segments, "unit u: neighbours: segments must be an input of whole numbers"},
+        {near_segments, "unit u: unfold: segments must be an input of whole numbers"},
         {relative_odd, "unit u: attention: tables of relative positions need 12 columns and an"},
         {relative_tokens, "unit u: attention: tables of relative positions need 12 columns"},
         {targets_none, "unit u: head_regression: the targets are missing"},

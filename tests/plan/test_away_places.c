@@ -3,7 +3,7 @@
 #include "plan/queries.h"
 #include "support/list_case.h"
 
-/* What is away lies in its file page after page, whenever it lives, and takes nothing here. */
+/* What is offloaded lies in its file page after page, whenever it lives, and takes nothing here. */
 static void what_is_away(void **state) {
     (void)state;
     plan_schedule *s = list_case_empty();
@@ -22,10 +22,10 @@ static void what_is_away(void **state) {
     assert_int_equal(s->nvme_bytes, 28672);
     assert_int_equal(s->total_bytes, 0);
     assert_int_equal(s->host_bytes, 0);
-    plan_away_classes(s, PLAN_NVME, classes);
+    plan_offloaded_classes(s, PLAN_NVME, classes);
     assert_int_equal(classes[PLAN_MASTERS], 4096 + 8192 + 12288);
     assert_int_equal(classes[PLAN_MOMENTS], 4096);
-    plan_away_classes(s, PLAN_HOST, classes);
+    plan_offloaded_classes(s, PLAN_HOST, classes);
     assert_int_equal(classes[PLAN_MASTERS] + classes[PLAN_MOMENTS], 0);
     plan_free(s);
 }

@@ -59,13 +59,13 @@ static size_t check_memory(const plan_schedule *s) {
     size_t on = 0;
     for (size_t a = 0; a < s->buffer_count; a++) {
         const plan_buffer *x = &s->buffers[a];
-        if (plan_is_away(s, (int32_t)a) || x->bytes == 0 || x->last < 0) continue;
+        if (plan_is_offloaded(s, (int32_t)a) || x->bytes == 0 || x->last < 0) continue;
         on += x->first >= 0 && x->last < x->first;
         assert_true(x->offset >= 0);
         assert_true(x->offset + x->bytes <= s->total_bytes);
         for (size_t b = 0; b < a; b++) {
             const plan_buffer *y = &s->buffers[b];
-            if (plan_is_away(s, (int32_t)b) || y->bytes == 0 || y->last < 0) continue;
+            if (plan_is_offloaded(s, (int32_t)b) || y->bytes == 0 || y->last < 0) continue;
             bool apart = x->offset + x->bytes <= y->offset || y->offset + y->bytes <= x->offset;
             assert_true(apart || !meet(x, y));
         }

@@ -259,7 +259,7 @@ static void gradients(void **state) {
         int64_t bytes[PLAN_CLASSES], written = 0, sums = 0;
         bool decided = false;
         int32_t squares = 0;
-        plan_away_classes(s, PLAN_NVME, bytes);
+        plan_offloaded_classes(s, PLAN_NVME, bytes);
         for (size_t u = 0; u < model->unit_count; u++)
             sums += s->segment_elements[u] / plan_mesh_ranks(&settings.mesh, PLAN_STATE) * 4;
         for (size_t i = 0; i < s->instruction_count; i++) {

@@ -24,7 +24,7 @@ static void delays(void **state) {
     assert_false(plan_may_delay_update(&s));
     s.settings.step.offload.optimizer.device = SIFR_TIER_NVME;
     buffer.tier = PLAN_NVME;
-    assert_true(plan_parameters_away(&s));
+    assert_true(plan_parameters_offloaded(&s));
     assert_false(plan_may_delay_update(&s));
 }
 

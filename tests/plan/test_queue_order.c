@@ -10,11 +10,11 @@
 #include "support/disk_plan.h"
 #include "support/queue_order.h"
 
-/* What is away, in letters: optimizer, parameters, gradients, activations. */
+/* What is offloaded, in letters: optimizer, parameters, gradients, activations. */
 typedef struct order_case {
     int stage;
     int32_t ranks;
-    const char *away;
+    const char *offloaded;
     sifr_tier tier;
 } order_case;
 
@@ -29,13 +29,14 @@ static const order_case cases[] = {
 };
 
 static plan_settings settings_of(const order_case *c, bool unit_order, bool recompute) {
-    sifr_offload away = {.sub_group_size = 2048,
-                         .optimizer = {.ratio = 1, .pipeline_read = true, .pipeline_write = true}};
-    if (strchr(c->away, 'o')) away.optimizer.device = c->tier;
-    if (strchr(c->away, 'p')) away.param.device = c->tier;
-    if (strchr(c->away, 'g')) away.gradients = c->tier;
-    if (strchr(c->away, 'a')) away.activations = c->tier;
-    plan_settings settings = disk_plan_settings(c->ranks, c->stage, SIFR_BF16, away);
+    sifr_offload offloaded = {
+        .sub_group_size = 2048,
+        .optimizer = {.ratio = 1, .pipeline_read = true, .pipeline_write = true}};
+    if (strchr(c->offloaded, 'o')) offloaded.optimizer.device = c->tier;
+    if (strchr(c->offloaded, 'p')) offloaded.param.device = c->tier;
+    if (strchr(c->offloaded, 'g')) offloaded.gradients = c->tier;
+    if (strchr(c->offloaded, 'a')) offloaded.activations = c->tier;
+    plan_settings settings = disk_plan_settings(c->ranks, c->stage, SIFR_BF16, offloaded);
     settings.step.seq_length = 128;
     settings.step.step_order = unit_order ? SIFR_STEP_UNIT : SIFR_STEP_BATCH;
     settings.step.recompute = recompute ? SIFR_RECOMPUTE_UNIT : SIFR_RECOMPUTE_NONE;

@@ -39,7 +39,7 @@ static void expect_same_operands(const plan_schedule *a, const plan_schedule *b,
         assert_true(x->offset == y->offset);
         assert_true(x->role == y->role);
         assert_int_equal(a->buffers[x->buffer].offset, b->buffers[y->buffer].offset);
-        if (i->call >= 0) assert_false(plan_is_away(b, y->buffer));
+        if (i->call >= 0) assert_false(plan_is_offloaded(b, y->buffer));
     }
 }
 
@@ -73,8 +73,8 @@ static void same_list(void **state) {
         assert_true(host->nvme_bytes == 0);
         assert_int_equal(host->total_bytes, disk->total_bytes);
         int64_t of[2][PLAN_CLASSES], moved[2][2];
-        plan_away_classes(disk, PLAN_NVME, of[0]);
-        plan_away_classes(host, PLAN_HOST, of[1]);
+        plan_offloaded_classes(disk, PLAN_NVME, of[0]);
+        plan_offloaded_classes(host, PLAN_HOST, of[1]);
         assert_memory_equal(of[0], of[1], sizeof of[0]);
         plan_disk(disk, &moved[0][0], &moved[0][1]);
         plan_copies(host, &moved[1][0], &moved[1][1]);

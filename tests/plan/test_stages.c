@@ -439,8 +439,8 @@ static void tiers(void **unused) {
     close_fixture(&f);
 }
 
-/* Activations on disk in every schedule: the lists are right, what is away is not in memory, and
- * the file has room for the micro batches of a stage that are under way. */
+/* Activations on disk in every schedule: the lists are right, what is offloaded is not in memory,
+ * and the file has room for the micro batches of a stage that are under way. */
 static void activations_away(void **unused) {
     (void)unused;
     fixture f;
@@ -458,19 +458,19 @@ static void activations_away(void **unused) {
             plan_schedule *here = lower(&f, &s);
             s.step.offload.activations = SIFR_TIER_NVME;
             check_stages(&f, s);
-            plan_schedule *away = lower(&f, &s);
+            plan_schedule *offloaded = lower(&f, &s);
             int64_t before = here->largest_bytes[PLAN_ACTIVATIONS];
-            int64_t after = away->largest_bytes[PLAN_ACTIVATIONS], read, written;
-            plan_disk(away, &read, &written);
+            int64_t after = offloaded->largest_bytes[PLAN_ACTIVATIONS], read, written;
+            plan_disk(offloaded, &read, &written);
             assert_int_equal(read, written);
-            assert_true(away->nvme_bytes > 0);
-            assert_true(read >= away->nvme_bytes);
+            assert_true(offloaded->nvme_bytes > 0);
+            assert_true(read >= offloaded->nvme_bytes);
             if (after > before * (again ? 10 : 7) / 10)
                 fail_msg("order %d, again %d: %lld bytes of activations, in memory %lld", order,
                          again, (long long)after, (long long)before);
-            assert_in_range(after + away->nvme_bytes, before * 3 / 4, before * 2);
+            assert_in_range(after + offloaded->nvme_bytes, before * 3 / 4, before * 2);
             plan_free(here);
-            plan_free(away);
+            plan_free(offloaded);
         }
     }
     close_fixture(&f);

@@ -59,17 +59,17 @@ static void ratios(void **state) {
     for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) {
         plan_settings settings = moved(SIFR_TIER_NVME, SIFR_STATE_ALL, parts[i]);
         plan_schedule *s = disk_plan_lower(&settings);
-        int64_t away = state_elements(s, PLAN_NVME), here = state_elements(s, PLAN_DEVICE);
-        assert_true((double)here <= (1 - parts[i]) * (double)(here + away));
-        assert_true(away > before);
+        int64_t offloaded = state_elements(s, PLAN_NVME), here = state_elements(s, PLAN_DEVICE);
+        assert_true((double)here <= (1 - parts[i]) * (double)(here + offloaded));
+        assert_true(offloaded > before);
         /* Whole units: not one more of those that went would have stayed. */
-        int64_t left = (int64_t)((1 - parts[i]) * (double)(here + away)) - here;
+        int64_t left = (int64_t)((1 - parts[i]) * (double)(here + offloaded)) - here;
         for (size_t u = 0; u < model->unit_count; u++)
             if (s->buffers[s->masters[u]].tier == PLAN_NVME)
                 assert_true(s->segment_elements[u] > left);
         if (parts[i] == 0) assert_int_equal(units_on(s, PLAN_DEVICE), model->unit_count);
         if (parts[i] == 1) assert_int_equal(units_on(s, PLAN_NVME), model->unit_count);
-        before = away;
+        before = offloaded;
         plan_free(s);
     }
 }
@@ -145,18 +145,18 @@ static void persistence_is_of_stage_3(void **state) {
     }
 }
 
-/* Host memory is away only from a device that has its own; each tier has its queue. */
-static void away(void **state) {
+/* Host memory is offloaded only from a device that has its own; each tier has its queue. */
+static void offloaded(void **state) {
     (void)state;
     device *separate;
     assert_int_equal(device_open_separate(1, NULL, &separate, NULL), SIFR_OK);
     plan_buffer buffers[] = {{.tier = PLAN_DEVICE}, {.tier = PLAN_HOST}, {.tier = PLAN_NVME}};
     for (int own = 0; own < 2; own++) {
         plan_schedule s = {.dev = own ? separate : dev, .buffers = buffers};
-        assert_false(plan_is_away(&s, 0));
-        assert_int_equal(plan_is_away(&s, 1), own);
-        assert_true(plan_is_away(&s, 2));
-        assert_int_equal(plan_is_away_tier(&s, PLAN_HOST), own);
+        assert_false(plan_is_offloaded(&s, 0));
+        assert_int_equal(plan_is_offloaded(&s, 1), own);
+        assert_true(plan_is_offloaded(&s, 2));
+        assert_int_equal(plan_is_offloaded_tier(&s, PLAN_HOST), own);
         if (own) assert_int_equal(plan_queue_of(&s, 1), PLAN_COPY);
         assert_int_equal(plan_queue_of(&s, 2), PLAN_DISK);
     }
@@ -169,6 +169,6 @@ int main(void) {
                                        cmocka_unit_test(parameters),
                                        cmocka_unit_test(slices_in_host_memory),
                                        cmocka_unit_test(persistence_is_of_stage_3),
-                                       cmocka_unit_test(away)};
+                                       cmocka_unit_test(offloaded)};
     return cmocka_run_group_tests(tests, disk_plan_setup, disk_plan_teardown);
 }

@@ -39,7 +39,7 @@ static const checkpoint_settings pieces = {.file_bytes = 1000}; /* several files
 static inline void save(const sifr_engine *engine, const char *output) {
     json_t *object = json_pack("{s:i}", "seed", 1);
     checkpoint_record record = {
-        .agree = object, .notes = object, .state = object, .trainer = object};
+        .must_match = object, .may_differ = object, .state = object, .trainer = object};
     sifr_error error = {0};
     if (checkpoint_save(engine, output, &record, &pieces, NULL, &error) != SIFR_OK)
         fail_msg("%s", error.message);
@@ -49,7 +49,7 @@ static inline void save(const sifr_engine *engine, const char *output) {
 static inline sifr_status load(sifr_engine *engine, const char *output, sifr_error *error) {
     json_t *object = json_pack("{s:i}", "seed", 1), *state;
     checkpoint_record record = {
-        .agree = object, .notes = object, .state = object, .trainer = object};
+        .must_match = object, .may_differ = object, .state = object, .trainer = object};
     *error = (sifr_error){0};
     sifr_status status = checkpoint_load(engine, output, &record, &state, NULL, error);
     json_decref(object);

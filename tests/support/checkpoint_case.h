@@ -89,11 +89,11 @@ static inline checkpoint_record record(int seed, int note) {
                            "warmup_steps", 0);
     objects[2] = json_pack("{s:i}", "samples", 40);
     objects[3] = json_pack("{s:i}", "global_step", 5);
-    return (checkpoint_record){.agree = objects[0],
-                               .notes = objects[1],
+    return (checkpoint_record){.must_match = objects[0],
+                               .may_differ = objects[1],
                                .state = objects[2],
                                .trainer = objects[3],
-                               .usual = objects[4]};
+                               .defaults = objects[4]};
 }
 
 static char said[8192];

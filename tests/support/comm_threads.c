@@ -48,8 +48,8 @@ static sifr_status wait(comm_group *group, int32_t id, sifr_error *error) {
 static sifr_status follow(comm_group *group, int32_t id, sifr_error *error) {
     threads_group *g = (threads_group *)group;
     threads_process *p = g->process;
-    if (!p->words.work || id & PEER_HANDLE) return wait(group, id, error);
-    return comm_followed_start(&p->words, (comm_lane)(g->worker - p->workers), g->worker, id,
+    if (!p->flags.work || id & PEER_HANDLE) return wait(group, id, error);
+    return comm_followed_start(&p->flags, (comm_lane)(g->worker - p->workers), g->worker, id,
                                error);
 }
 
@@ -61,12 +61,12 @@ static sifr_status catch_up(comm_group *group, sifr_error *error) {
 
 static sifr_status take_words(comm_group *group, sifr_error *error) {
     threads_process *p = ((threads_group *)group)->process;
-    return group->world_of ? SIFR_OK : comm_words_take(&p->words, group->dev, error);
+    return group->world_of ? SIFR_OK : comm_flags_take(&p->flags, group->dev, error);
 }
 
 static void give_stage(comm_group *group) {
     threads_process *p = ((threads_group *)group)->process;
-    if (!group->world_of) comm_words_give(&p->words);
+    if (!group->world_of) comm_flags_give(&p->flags);
 }
 
 static sifr_status start_control(comm_group *group, const void *mine, int64_t bytes, void *all,

@@ -45,7 +45,7 @@ typedef struct threads_process {
     comm_worker workers[COMM_LANES], peers;
     pthread_mutex_t device; /* held while a lane gives it work */
     threads_window windows[WINDOWS];
-    comm_words words; /* of what is followed */
+    comm_flags flags; /* of what is followed */
 } threads_process;
 
 typedef struct threads_group {

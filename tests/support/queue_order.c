@@ -63,11 +63,11 @@ order_queue queue_order_of(const plan_instruction *in) {
  */
 static order_range range_of(const plan_schedule *s, const plan_access *a) {
     const plan_buffer *buffer = &s->buffers[a->buffer];
-    bool away = plan_is_away(s, a->buffer);
+    bool offloaded = plan_is_offloaded(s, a->buffer);
     int64_t at = buffer->offset;
     if (buffer->bytes == 0 || a->rows == 0) return (order_range){0};
-    if (buffer->aligned && !away) at = base_ceil_to(at, PLAN_DISK_ALIGNMENT);
-    return (order_range){.space = away ? buffer->tier : PLAN_DEVICE,
+    if (buffer->aligned && !offloaded) at = base_ceil_to(at, PLAN_DISK_ALIGNMENT);
+    return (order_range){.space = offloaded ? buffer->tier : PLAN_DEVICE,
                          .reads = a->reads,
                          .writes = a->writes,
                          .from = at + a->offset,

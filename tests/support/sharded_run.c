@@ -136,24 +136,25 @@ static sifr_status save(rank_run *run, const sifr_engine *engine, const char *ou
     sifr_log log = {keep_line, run};
     const checkpoint_settings *settings = run->task->whole ? &whole : &pieces;
     if (run->rank != 0) return checkpoint_save(engine, output, NULL, settings, NULL, error);
-    json_t *agree = json_pack("{s:i}", "seed", 1), *state = json_pack("{s:i}", "samples", 40);
-    checkpoint_record record = {.agree = agree, .notes = agree, .state = state, .trainer = state};
+    json_t *must_match = json_pack("{s:i}", "seed", 1), *state = json_pack("{s:i}", "samples", 40);
+    checkpoint_record record = {
+        .must_match = must_match, .may_differ = must_match, .state = state, .trainer = state};
     sifr_status status = checkpoint_save(engine, output, &record, settings, &log, error);
-    json_decref(agree);
+    json_decref(must_match);
     json_decref(state);
     return status;
 }
 
 static sifr_status load(rank_run *run, sifr_engine *engine, const char *output, sifr_error *error) {
     sifr_log log = {keep_line, run};
-    json_t *agree = json_pack("{s:i}", "seed", 1), *state = NULL;
-    checkpoint_record record = {.agree = agree, .notes = agree};
+    json_t *must_match = json_pack("{s:i}", "seed", 1), *state = NULL;
+    checkpoint_record record = {.must_match = must_match, .may_differ = must_match};
     sifr_status status = checkpoint_load(engine, output, run->rank ? NULL : &record, &state,
                                          run->rank ? NULL : &log, error);
     bool there = json_integer_value(json_object_get(state, "samples")) == 40;
     if (status == SIFR_OK && !there)
         status = base_fail(error, SIFR_FAILED, "the state that was kept did not come back");
-    json_decref(agree);
+    json_decref(must_match);
     json_decref(state);
     return status;
 }

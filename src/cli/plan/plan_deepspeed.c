@@ -23,14 +23,14 @@ static void print_row(const char *name, int64_t stage2, int64_t stage3) {
 
 static plan_deepspeed describe(const cli_plan_report *r) {
     int64_t ranks = plan_mesh_ranks(&r->own.settings.mesh, PLAN_WORLD), here = r->limits.ranks_here;
-    const sifr_offload *away = &r->own.settings.step.offload;
-    bool optimizer = away->optimizer.device != SIFR_TIER_NONE;
+    const sifr_offload *offloaded = &r->own.settings.step.offload;
+    bool optimizer = offloaded->optimizer.device != SIFR_TIER_NONE;
     return (plan_deepspeed){.parameters = (double)sifr_model_parameters(r->model),
                             .largest_layer = (double)plan_largest_layer(r->model),
                             .ranks_per_host = here,
                             .hosts = (ranks + here - 1) / here,
                             .offload_optimizer = optimizer,
-                            .offload_param = optimizer && away->param.device != SIFR_TIER_NONE,
+                            .offload_param = optimizer && offloaded->param.device != SIFR_TIER_NONE,
                             .partitioned_init = true};
 }
 

@@ -189,11 +189,11 @@ static json_t *machine_json(const cli_plan_report *r) {
                      "file", r->machine_file);
 }
 
-static json_t *away_json(const plan_schedule *s, plan_tier tier) {
+static json_t *offloaded_json(const plan_schedule *s, plan_tier tier) {
     int64_t read, written, classes[PLAN_CLASSES];
     bool disk = tier == PLAN_NVME;
     (disk ? plan_disk : plan_copies)(s, &read, &written);
-    plan_away_classes(s, tier, classes);
+    plan_offloaded_classes(s, tier, classes);
     json_int_t bytes = disk ? s->nvme_bytes : s->host_bytes;
     return json_pack("{s:I, s:I, s:I, s:o}", "bytes", bytes, "read_bytes", (json_int_t)read,
                      "written_bytes", (json_int_t)written, "classes", classes_json(classes));
@@ -231,7 +231,8 @@ static json_t *report_json(const cli_plan_report *r) {
         plan_mesh_ranks(&settings->mesh, PLAN_WORLD), "rank",
         plan_mesh_place(&settings->mesh, PLAN_WORLD), "zero_stage", settings->step.zero.stage,
         "fits", (int)(r->too_large.status == SIFR_OK), "wire", wire_json(&r->own), "predicted",
-        time_json(&r->own.predicted), "machine", machine_json(r), "nvme", away_json(s, PLAN_NVME));
+        time_json(&r->own.predicted), "machine", machine_json(r), "nvme",
+        offloaded_json(s, PLAN_NVME));
 }
 
 static json_t *kept_row_json(const plan_kept_row *row) {
@@ -273,7 +274,8 @@ int cli_plan_print_json(const cli_plan_report *r, bool dump) {
     json_object_set_new(out, "peak", place_json(r, r->schedule->peak_instruction));
     json_object_set_new(out, "at_most", largest_json(r));
     json_object_set_new(out, "kept_for_backward", kept_json(r));
-    if (r->machine.separate) json_object_set_new(out, "host", away_json(r->schedule, PLAN_HOST));
+    if (r->machine.separate)
+        json_object_set_new(out, "host", offloaded_json(r->schedule, PLAN_HOST));
     int64_t pieces = 2 * plan_piece_bytes(r->schedule);
     int64_t staging = plan_host_bytes(r->schedule) - r->schedule->host_bytes - pieces;
     if (r->machine.separate) {

@@ -162,7 +162,7 @@ static void print_time(const cli_plan_report *r) {
 }
 
 /* State kept on disk or in separate host memory, and the bytes moved each step. */
-static void print_away(const plan_schedule *s, plan_tier tier) {
+static void print_offloaded(const plan_schedule *s, plan_tier tier) {
     char text[32], read[32], written[32];
     int64_t in, out, classes[PLAN_CLASSES];
     bool disk = tier == PLAN_NVME;
@@ -172,7 +172,7 @@ static void print_away(const plan_schedule *s, plan_tier tier) {
     printf("%-16s %14lld  %9s  %s read and %s written a step\n", disk ? "on nvme" : "on the host",
            (long long)bytes, base_format_bytes((uint64_t)bytes, text),
            base_format_bytes((uint64_t)in, read), base_format_bytes((uint64_t)out, written));
-    plan_away_classes(s, tier, classes);
+    plan_offloaded_classes(s, tier, classes);
     for (int c = 0; c < PLAN_CLASSES; c++) {
         if (classes[c])
             printf("  %-14s %14lld  %9s\n", plan_class_name((plan_class)c), (long long)classes[c],
@@ -218,10 +218,10 @@ static void print_memory(const cli_plan_report *r) {
                base_format_bytes((uint64_t)gaps, text));
     printf("%-16s %14lld  %9s\n", "all", (long long)s->total_bytes,
            base_format_bytes((uint64_t)s->total_bytes, text));
-    print_away(s, PLAN_HOST);
+    print_offloaded(s, PLAN_HOST);
     print_staging(s);
     print_pieces(s);
-    print_away(s, PLAN_NVME);
+    print_offloaded(s, PLAN_NVME);
     printf("\nThe peak is at %s.\n", cli_plan_place(s, s->peak_instruction, name));
     printf("The program itself takes about %s more.\n",
            base_format_bytes((uint64_t)r->limits.baseline, text));

@@ -81,7 +81,7 @@ struct mpi_process {
     comm_window windows[COMM_WINDOWS];
     bool apart;         /* windows of hidden memory could not be mapped */
     int32_t links;      /* groups with a link */
-    comm_words words;   /* of followed transfers */
+    comm_flags flags;   /* of followed transfers */
     bool staged;        /* that operands go through host memory was logged */
     char **seen_blocks; /* of all windows */
     int64_t *mapped_bytes;
@@ -377,7 +377,7 @@ sifr_status comm_mpi_wait(comm_group *group, int32_t id, sifr_error *error) SIFR
 sifr_status comm_mpi_follow(comm_group *group, int32_t id, sifr_error *error) SIFR_MUST_CHECK;
 sifr_status comm_mpi_catch_up(comm_group *group, sifr_error *error) SIFR_MUST_CHECK;
 
-/* As comm_words_take and comm_words_give, for the group of all ranks. */
+/* As comm_flags_take and comm_flags_give, for the group of all ranks. */
 sifr_status comm_mpi_take_words(comm_group *group, sifr_error *error) SIFR_MUST_CHECK;
 void comm_mpi_give_words(mpi_group *g);
 

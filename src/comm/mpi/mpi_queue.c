@@ -1,6 +1,6 @@
 /* The queue of collectives, on the caller's side: starting, waiting, following. */
 #include "comm/mpi/mpi_private.h"
-#include "device/await.h"
+#include "device/flag.h"
 
 sifr_status comm_mpi_start(comm_group *group, const comm_task *task, comm_handle *out,
                            sifr_error *error) {
@@ -35,11 +35,11 @@ sifr_status comm_mpi_wait(comm_group *group, int32_t id, sifr_error *error) {
 sifr_status comm_mpi_follow(comm_group *group, int32_t id, sifr_error *error) {
     mpi_group *g = (mpi_group *)group;
     mpi_process *p = g->process;
-    if (!p->words.work || p->links || id & COMM_PEER_HANDLE) {
-        if (group->dev) device_note_host_wait(group->dev, p->links ? "NCCL" : "no words");
+    if (!p->flags.work || p->links || id & COMM_PEER_HANDLE) {
+        if (group->dev) device_note_host_wait(group->dev, p->links ? "NCCL" : "no flags");
         return comm_mpi_wait(group, id, error);
     }
-    return comm_followed_start(&p->words, (comm_lane)(g->lane - p->lanes), &g->lane->worker, id,
+    return comm_followed_start(&p->flags, (comm_lane)(g->lane - p->lanes), &g->lane->worker, id,
                                error);
 }
 
@@ -50,10 +50,10 @@ sifr_status comm_mpi_catch_up(comm_group *group, sifr_error *error) {
     return SIFR_OK;
 }
 
-/* The group of all ranks has the words of all groups. */
+/* The group of all ranks has the flags of all groups. */
 sifr_status comm_mpi_take_words(comm_group *group, sifr_error *error) {
     mpi_group *g = (mpi_group *)group;
-    return g->slot == 0 ? comm_words_take(&g->process->words, group->dev, error) : SIFR_OK;
+    return g->slot == 0 ? comm_flags_take(&g->process->flags, group->dev, error) : SIFR_OK;
 }
 
 void comm_mpi_give_words(mpi_group *g) {
@@ -61,7 +61,7 @@ void comm_mpi_give_words(mpi_group *g) {
     if (g->slot != 0) return;
     for (int i = 0; i < COMM_LANES; i++)
         if (p->lanes[i].worker.running) comm_worker_forget(&p->lanes[i].worker, NULL);
-    comm_words_give(&p->words);
+    comm_flags_give(&p->flags);
 }
 
 sifr_status comm_mpi_tell(mpi_group *g, const void *mine, int64_t bytes, void *all,

@@ -3,7 +3,7 @@
 
 #include "base/clock.h"
 #include "comm/mpi/mpi_private.h"
-#include "device/await.h"
+#include "device/flag.h"
 
 static void doze(double seconds) {
     struct timespec time = {.tv_sec = (time_t)seconds,
@@ -12,7 +12,7 @@ static void doze(double seconds) {
 }
 
 static sifr_status move(mpi_group *g, comm_task *task, sifr_error *error) {
-    if (task->kind == COMM_TASK_GATHER_CONTROL && task->after.turn)
+    if (task->kind == COMM_TASK_GATHER_CONTROL && task->after.number)
         BASE_TRY(device_finish(g->base.dev, task->after, error));
     if (comm_mpi_on_device(g, task) && g->stage) return comm_mpi_move_staged(g, task, error);
     if (comm_mpi_on_device(g, task) && g->link) return comm_mpi_move_linked(g, task, error);

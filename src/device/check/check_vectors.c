@@ -78,26 +78,26 @@ sifr_status device_check_rope(const device_call *call, sifr_error *error) {
     bool backward = call->kernel == DEVICE_ROPE_BACKWARD;
     const device_matrix *from = backward ? &call->dy : &call->x[0];
     int64_t heads = call->attributes.rope.heads, dim = call->attributes.rope.head_dim;
-    int64_t turning = call->attributes.rope.rotary_dim ? call->attributes.rope.rotary_dim : dim;
+    int64_t rotated = call->attributes.rope.rotary_dim ? call->attributes.rope.rotary_dim : dim;
     BASE_TRY(device_check_activations(call, from, backward ? "dy" : "x[0]", error));
-    if (heads < 1 || turning < 2 || turning % 2 != 0 || turning > dim)
+    if (heads < 1 || rotated < 2 || rotated % 2 != 0 || rotated > dim)
         return base_fail(error, SIFR_USAGE,
                          "%s: %lld heads of %lld elements, of which %lld rotate: expected an "
                          "even number",
                          device_kernel_name(call->kernel), (long long)heads, (long long)dim,
-                         (long long)turning);
+                         (long long)rotated);
     BASE_TRY(device_check(call, from, backward ? "dy" : "x[0]", from->rows, heads * dim,
                           from->dtype, error));
     BASE_TRY(device_check(call, &call->x[1], "x[1]", from->rows, 1, BASE_INT32, error));
-    BASE_TRY(device_check(call, &call->x[2], "x[2]", call->x[2].rows, turning, BASE_FP32, error));
+    BASE_TRY(device_check(call, &call->x[2], "x[2]", call->x[2].rows, rotated, BASE_FP32, error));
     if (!backward) return check_like(call, &call->y, "y", from, error);
     return check_like(call, &call->dx[0], "dx[0]", from, error);
 }
 
-sifr_status device_check_regroup(const device_call *call, sifr_error *error) {
-    bool backward = call->kernel == DEVICE_REGROUP_BACKWARD;
+sifr_status device_check_split_qkv(const device_call *call, sifr_error *error) {
+    bool backward = call->kernel == DEVICE_SPLIT_QKV_BACKWARD;
     const device_matrix *y = backward ? &call->dy : &call->y;
-    int64_t groups = call->attributes.regroup.groups, parts = call->attributes.regroup.parts;
+    int64_t groups = call->attributes.split_qkv.groups, parts = call->attributes.split_qkv.parts;
     BASE_TRY(device_check_activations(call, y, backward ? "dy" : "y", error));
     if (groups < 1 || parts < 1 || y->columns % (groups * parts) != 0)
         return base_fail(error, SIFR_USAGE,
@@ -108,11 +108,11 @@ sifr_status device_check_regroup(const device_call *call, sifr_error *error) {
                       error);
 }
 
-sifr_status device_check_neighbours(const device_call *call, sifr_error *error) {
-    bool backward = call->kernel == DEVICE_NEIGHBOURS_BACKWARD;
+sifr_status device_check_unfold(const device_call *call, sifr_error *error) {
+    bool backward = call->kernel == DEVICE_UNFOLD_BACKWARD;
     const device_matrix *wide = backward ? &call->dy : &call->y;
     const device_matrix *narrow = backward ? &call->dx[0] : &call->x[0];
-    int64_t size = call->attributes.neighbours.size, length = call->attributes.neighbours.length;
+    int64_t size = call->attributes.unfold.size, length = call->attributes.unfold.length;
     BASE_TRY(device_check_activations(call, wide, backward ? "dy" : "y", error));
     if (size < 1 || size > DEVICE_MOST_NEIGHBOURS || size % 2 == 0 || length < 1 ||
         wide->rows % length != 0 || wide->columns % size != 0)

@@ -17,8 +17,8 @@ typedef struct cpu_kernels {
     void (*norm)(const cpu_part *part);
     void (*norm_backward)(const cpu_part *part);
     void (*rope)(const cpu_part *part);
-    void (*regroup)(const cpu_part *part);
-    void (*neighbours)(const cpu_part *part);
+    void (*split_qkv)(const cpu_part *part);
+    void (*unfold)(const cpu_part *part);
     void (*rows)(const cpu_part *part);
     void (*elementwise)(const cpu_part *part);
     void (*updates[DEVICE_UPDATES])(const cpu_part *part); /* by DEVICE_UPDATE_NUMBER */

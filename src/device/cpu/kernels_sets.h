@@ -8,8 +8,8 @@
 void KERNEL(norm)(const cpu_part *part);
 void KERNEL(norm_backward)(const cpu_part *part);
 void KERNEL(rope)(const cpu_part *part);
-void KERNEL(regroup)(const cpu_part *part);
-void KERNEL(neighbours)(const cpu_part *part);
+void KERNEL(split_qkv)(const cpu_part *part);
+void KERNEL(unfold)(const cpu_part *part);
 void KERNEL(rows)(const cpu_part *part);
 void KERNEL(elementwise)(const cpu_part *part);
 #define DEVICE_UPDATE(NAME, name, ...) void KERNEL(name)(const cpu_part *part);

@@ -12,8 +12,8 @@
 #include "base/text.h"
 #include "base/topology.h"
 #include "device/blocks.h"
-#include "device/cuda/cuda_awaits.h"
 #include "device/cuda/cuda_dispatch.h"
+#include "device/cuda/cuda_flags.h"
 #include "device/cuda/cuda_functions.h"
 #include "device/cuda/cuda_host_memory.h"
 #include "device/cuda/cuda_launch.h"
@@ -36,7 +36,7 @@ typedef struct cuda_device {
     cuda_context context;
     bool retained;
     cuda_queues queues;
-    cuda_awaits awaits;
+    cuda_flags flags;
     const char *host_waits;
     void (*closing)(const device *dev);
     cuda_functions functions;
@@ -186,7 +186,7 @@ static sifr_status take_shared(device *dev, int64_t bytes, void **out, int *file
 static void give(device *dev, void *block, int64_t bytes) {
     cuda_device *cuda = cuda_of(dev);
     cuda->driver.cuCtxSetCurrent(cuda->context);
-    cuda_awaits_forget(&cuda->awaits, block, bytes);
+    cuda_flags_forget(&cuda->flags, block, bytes);
     give_back(cuda, block, device_blocks_remove(cuda->blocks, block));
 }
 
@@ -228,7 +228,7 @@ static void close_shared(device *dev, void *block, int64_t bytes) {
 
 static sifr_status mark(device *dev, device_queue queue, device_mark *out, sifr_error *error) {
     cuda_device *cuda = cuda_of(dev);
-    if (queue == DEVICE_COMPUTE) cuda_awaits_give(&cuda->awaits, 1);
+    if (queue == DEVICE_COMPUTE) cuda_flags_give(&cuda->flags, 1);
     BASE_TRY(enter(cuda, error));
     return cuda_queues_mark(&cuda->driver, &cuda->queues, queue, out, error);
 }
@@ -236,9 +236,9 @@ static sifr_status mark(device *dev, device_queue queue, device_mark *out, sifr_
 static sifr_status follow(device *dev, device_queue queue, device_mark mark, sifr_error *error) {
     cuda_device *cuda = cuda_of(dev);
     if (!cuda_queues_waits(&cuda->queues, queue, mark)) return SIFR_OK;
-    if (queue == DEVICE_COMPUTE) cuda_awaits_give(&cuda->awaits, 1);
+    if (queue == DEVICE_COMPUTE) cuda_flags_give(&cuda->flags, 1);
     BASE_TRY(enter(cuda, error));
-    return cuda_queues_follow(&cuda->driver, &cuda->queues, queue, mark, error);
+    return cuda_queues_wait(&cuda->driver, &cuda->queues, queue, mark, error);
 }
 
 static sifr_status finish(device *dev, device_mark mark, sifr_error *error) {
@@ -248,14 +248,15 @@ static sifr_status finish(device *dev, device_mark mark, sifr_error *error) {
 }
 
 /* With `check` each kernel is finished on the host, which would wait as long. */
-static sifr_status await(device *dev, const device_word *word, uint32_t value, sifr_error *error) {
+static sifr_status wait_flag(device *dev, const device_flag *flag, uint32_t value,
+                             sifr_error *error) {
     cuda_device *cuda = cuda_of(dev);
     if (cuda->host_waits || cuda->check)
         return base_fail(error, SIFR_FAILED, "%s",
                          cuda->check ? "SIFR_DEVICE_CHECK=1" : cuda->host_waits);
     BASE_TRY(enter(cuda, error));
-    return cuda_awaits_add(&cuda->awaits, &cuda->driver, cuda->queues.streams[DEVICE_COMPUTE], word,
-                           value, error);
+    return cuda_flags_add(&cuda->flags, &cuda->driver, cuda->queues.streams[DEVICE_COMPUTE], flag,
+                          value, error);
 }
 
 static void times(device *dev, device_mark mark, double *begun, double *ended) {
@@ -319,7 +320,7 @@ static sifr_status start_copy(device *dev, device_queue queue, void *to, const v
                               int64_t bytes, sifr_error *error) {
     cuda_device *cuda = cuda_of(dev);
     bool in;
-    if (queue == DEVICE_COMPUTE) cuda_awaits_give(&cuda->awaits, 1);
+    if (queue == DEVICE_COMPUTE) cuda_flags_give(&cuda->flags, 1);
     if (device_blocks_hold(cuda->blocks, to, bytes) &&
         device_blocks_hold(cuda->blocks, from, bytes))
         return enqueue_copy(cuda, queue, COPY_INSIDE, to, from, bytes, error);
@@ -327,7 +328,7 @@ static sifr_status start_copy(device *dev, device_queue queue, void *to, const v
     return enqueue_copy(cuda, queue, in ? COPY_IN : COPY_OUT, to, from, bytes, error);
 }
 
-/* Not counted in `awaits`, which is not for any thread: a thread has one such copy at a time. */
+/* Not counted in `flags`, which is not for any thread: a thread has one such copy at a time. */
 static sifr_status copy(device *dev, void *to, const void *from, int64_t bytes, sifr_error *error) {
     cuda_device *cuda = cuda_of(dev);
     bool in;
@@ -386,7 +387,7 @@ static sifr_status launch_kernel(device *dev, const cuda_launch *launch, sifr_er
     cuda_function function;
     BASE_TRY(
         cuda_functions_get(&cuda->driver, &cuda->gpu, &cuda->functions, launch, &function, error));
-    if (launch->queue == DEVICE_COMPUTE) cuda_awaits_give(&cuda->awaits, 1);
+    if (launch->queue == DEVICE_COMPUTE) cuda_flags_give(&cuda->flags, 1);
     cuda_result result = cuda->driver.cuLaunchKernel(
         function, (unsigned)launch->blocks[0], (unsigned)launch->blocks[1],
         (unsigned)launch->blocks[2], launch->threads, 1, 1, launch->shared_bytes,
@@ -407,7 +408,7 @@ static sifr_status reserve_product(device *dev, const cuda_gemm *gemm, sifr_erro
 
 static sifr_status multiply(device *dev, const cuda_gemm *gemm, bool *done, sifr_error *error) {
     cuda_device *cuda = cuda_of(dev);
-    cuda_awaits_give(&cuda->awaits, cuda_products_calls(gemm));
+    cuda_flags_give(&cuda->flags, cuda_products_calls(gemm));
     BASE_TRY(
         cuda_products_run(cuda->products, gemm, cuda->queues.streams[DEVICE_COMPUTE], done, error));
     const char *lack = cuda_products_lack(cuda->products);
@@ -482,7 +483,7 @@ static const device_backend backend = {.close = close_cuda,
                                        .mark = mark,
                                        .follow = follow,
                                        .finish = finish,
-                                       .await = await,
+                                       .wait_flag = wait_flag,
                                        .times = times,
                                        .reached = reached,
                                        .enter = enter_for_library,

@@ -18,7 +18,7 @@ typedef struct cuda_options {
     int64_t token_chunk;    /* 0: CUDA_TOKEN_CHUNK; tests take a smaller multiple of 256 */
     bool check;             /* finishes each kernel, and names the one that failed or has no end */
     const char *host_waits; /* a constant, why the host waits for transfers and not the queue
-                               behind them (await.h); NULL: the queue waits */
+                               behind them (flag.h); NULL: the queue waits */
     const cuda_lt *lt;      /* for products, copied; NULL: own kernels */
     bool lt_needed;         /* fails if cuBLASLt does not start, instead of taking own kernels */
     /* Why own kernels run though cuBLASLt was wished for, for device_notice; NULL: no reason to say

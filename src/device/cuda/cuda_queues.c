@@ -15,12 +15,12 @@ static bool copies(int queue) {
 }
 
 /* The driver's own waiting cannot be left when another rank fails; this one sleeps, too. It also
- * ends when *seen, unless that is NULL, has come to `turn`. */
+ * ends when *seen, unless that is NULL, has come to `number`. */
 static sifr_status wait_for(const cuda_driver *driver, cuda_event event,
-                            const _Atomic int64_t *seen, int64_t turn, sifr_error *error) {
+                            const _Atomic int64_t *seen, int64_t number, sifr_error *error) {
     double begun = base_seconds();
     for (;;) {
-        if (seen && atomic_load(seen) >= turn) return SIFR_OK;
+        if (seen && atomic_load(seen) >= number) return SIFR_OK;
         cuda_result result = driver->cuEventQuery(event);
         if (result == CUDA_OK) return SIFR_OK;
         if (result != CUDA_NOT_READY)
@@ -76,14 +76,14 @@ void cuda_queues_close(const cuda_driver *driver, cuda_queues *queues) {
 }
 
 static cuda_event event_of(const cuda_queues *queues, device_mark mark) {
-    return queues->events[mark.queue][mark.turn % CUDA_MARKS];
+    return queues->events[mark.queue][mark.number % CUDA_MARKS];
 }
 
 /* Threads may see marks in any order. */
 static void note_reached(cuda_queues *queues, device_mark mark) {
     _Atomic int64_t *reached = &queues->reached[mark.queue];
     int64_t before = atomic_load(reached);
-    while (before < mark.turn && !atomic_compare_exchange_weak(reached, &before, mark.turn)) {
+    while (before < mark.number && !atomic_compare_exchange_weak(reached, &before, mark.number)) {
     }
 }
 
@@ -91,24 +91,24 @@ static void note_reached(cuda_queues *queues, device_mark mark) {
 static sifr_status reach(const cuda_driver *driver, cuda_queues *queues, device_mark mark,
                          sifr_error *error) {
     BASE_TRY(
-        wait_for(driver, event_of(queues, mark), &queues->reached[mark.queue], mark.turn, error));
+        wait_for(driver, event_of(queues, mark), &queues->reached[mark.queue], mark.number, error));
     note_reached(queues, mark);
     return SIFR_OK;
 }
 
 sifr_status cuda_queues_mark(const cuda_driver *driver, cuda_queues *queues, device_queue queue,
                              device_mark *out, sifr_error *error) {
-    device_mark mark = {.queue = queue, .turn = queues->turns[queue] + 1};
-    device_mark old = {.queue = queue, .turn = mark.turn - CUDA_MARKS};
-    if (old.turn > 0) BASE_TRY(reach(driver, queues, old, error));
+    device_mark mark = {.queue = queue, .number = queues->made[queue] + 1};
+    device_mark old = {.queue = queue, .number = mark.number - CUDA_MARKS};
+    if (old.number > 0) BASE_TRY(reach(driver, queues, old, error));
     CUDA_TRY(driver, error, cuEventRecord, event_of(queues, mark), queues->streams[queue]);
-    queues->turns[queue] = mark.turn;
+    queues->made[queue] = mark.number;
     *out = mark;
     return SIFR_OK;
 }
 
-sifr_status cuda_queues_follow(const cuda_driver *driver, const cuda_queues *queues,
-                               device_queue queue, device_mark mark, sifr_error *error) {
+sifr_status cuda_queues_wait(const cuda_driver *driver, const cuda_queues *queues,
+                             device_queue queue, device_mark mark, sifr_error *error) {
     if (!cuda_queues_waits(queues, queue, mark)) return SIFR_OK;
     CUDA_TRY(driver, error, cuStreamWaitEvent, queues->streams[queue], event_of(queues, mark), 0);
     return SIFR_OK;
@@ -116,12 +116,12 @@ sifr_status cuda_queues_follow(const cuda_driver *driver, const cuda_queues *que
 
 sifr_status cuda_queues_finish(const cuda_driver *driver, cuda_queues *queues, device_mark mark,
                                sifr_error *error) {
-    return mark.turn ? reach(driver, queues, mark, error) : SIFR_OK;
+    return mark.number ? reach(driver, queues, mark, error) : SIFR_OK;
 }
 
 sifr_status cuda_queues_look(const cuda_driver *driver, const cuda_queues *queues, device_mark mark,
                              bool *reached, sifr_error *error) {
-    bool seen = mark.turn <= queues->reached[mark.queue];
+    bool seen = mark.number <= queues->reached[mark.queue];
     cuda_result result = seen ? CUDA_OK : driver->cuEventQuery(event_of(queues, mark));
     *reached = result == CUDA_OK;
     return *reached || result == CUDA_NOT_READY
@@ -131,18 +131,18 @@ sifr_status cuda_queues_look(const cuda_driver *driver, const cuda_queues *queue
 
 sifr_status cuda_queues_begin(const cuda_driver *driver, const cuda_queues *queues,
                               device_queue queue, sifr_error *error) {
-    cuda_event event = queues->begun[queue][(queues->turns[queue] + 1) % CUDA_MARKS];
+    cuda_event event = queues->begun[queue][(queues->made[queue] + 1) % CUDA_MARKS];
     if (event) CUDA_TRY(driver, error, cuEventRecord, event, queues->streams[queue]);
     return SIFR_OK;
 }
 
 void cuda_queues_times(const cuda_driver *driver, cuda_queues *queues, device_mark mark,
                        double *begun, double *ended) {
-    int64_t place = mark.turn % CUDA_MARKS;
+    int64_t place = mark.number % CUDA_MARKS;
     float to_end, taken;
     *begun = *ended = 0;
-    if (mark.turn == 0 || !copies(mark.queue)) return;
-    if (queues->turns[mark.queue] - mark.turn >= CUDA_MARKS) return;
+    if (mark.number == 0 || !copies(mark.queue)) return;
+    if (queues->made[mark.queue] - mark.number >= CUDA_MARKS) return;
     cuda_event first = queues->begun[mark.queue][place], last = event_of(queues, mark);
     if (driver->cuEventElapsedTime(&to_end, queues->origin, last) != CUDA_OK ||
         driver->cuEventElapsedTime(&taken, first, last) != CUDA_OK)

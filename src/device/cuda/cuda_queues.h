@@ -9,13 +9,13 @@
 
 /* Marks of a queue use its events in turn. An event that is recorded again stands for a later point
  * of the same queue, which may lie behind a word that is only written when the old mark is seen
- * (device_await). So the old mark is waited for first, and noted as reached. */
+ * (device_wait_flag). So the old mark is waited for first, and noted as reached. */
 enum { CUDA_MARKS = 256 };
 
 typedef struct cuda_queues {
     cuda_stream streams[DEVICE_QUEUES];
     cuda_event events[DEVICE_QUEUES][CUDA_MARKS];
-    _Atomic int64_t turns[DEVICE_QUEUES];   /* marks made */
+    _Atomic int64_t made[DEVICE_QUEUES];    /* marks made */
     _Atomic int64_t reached[DEVICE_QUEUES]; /* the last of them that is known to be reached */
     /* Of the queues of copies, whose events have times: where the copy before a mark began. */
     cuda_event begun[DEVICE_QUEUES][CUDA_MARKS];
@@ -32,14 +32,14 @@ void cuda_queues_close(const cuda_driver *driver, cuda_queues *queues);
 /* As the functions of device.h. */
 sifr_status cuda_queues_mark(const cuda_driver *driver, cuda_queues *queues, device_queue queue,
                              device_mark *out, sifr_error *error) SIFR_MUST_CHECK;
-sifr_status cuda_queues_follow(const cuda_driver *driver, const cuda_queues *queues,
-                               device_queue queue, device_mark mark,
-                               sifr_error *error) SIFR_MUST_CHECK;
-/* Whether cuda_queues_follow would give the queue anything: the mark is another queue's, and not
+sifr_status cuda_queues_wait(const cuda_driver *driver, const cuda_queues *queues,
+                             device_queue queue, device_mark mark,
+                             sifr_error *error) SIFR_MUST_CHECK;
+/* Whether cuda_queues_wait would give the queue anything: the mark is another queue's, and not
  * known to be reached. */
 static inline bool cuda_queues_waits(const cuda_queues *queues, device_queue queue,
                                      device_mark mark) {
-    return mark.turn > queues->reached[mark.queue] && mark.queue != queue;
+    return mark.number > queues->reached[mark.queue] && mark.queue != queue;
 }
 
 sifr_status cuda_queues_finish(const cuda_driver *driver, cuda_queues *queues, device_mark mark,

@@ -5,7 +5,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* The most rows that DEVICE_NEIGHBOURS joins. */
+/* The most rows that DEVICE_UNFOLD joins. */
 #define DEVICE_MOST_NEIGHBOURS 31
 
 typedef struct device_embedding_attributes {
@@ -26,13 +26,13 @@ typedef struct device_rope_attributes {
     bool interleaved;
 } device_rope_attributes;
 
-typedef struct device_regroup_attributes {
+typedef struct device_split_qkv_attributes {
     int32_t groups, parts;
-} device_regroup_attributes;
+} device_split_qkv_attributes;
 
-typedef struct device_neighbours_attributes {
+typedef struct device_unfold_attributes {
     int64_t length; /* rows of a sequence */
     int32_t size;
-} device_neighbours_attributes;
+} device_unfold_attributes;
 
 #endif

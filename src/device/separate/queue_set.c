@@ -26,7 +26,7 @@ typedef struct one_queue {
     pthread_mutex_t lock;
     pthread_cond_t changed;
     queue_piece *line;   /* LINE; NULL: no thread */
-    int64_t given, done; /* pieces: turns of marks */
+    int64_t given, done; /* pieces: numbers of marks */
     double begun[LINE], ended[LINE];
     uint64_t random;
 } one_queue;
@@ -92,9 +92,9 @@ static void *serve(void *argument) {
     return NULL;
 }
 
-static void wait_for(one_queue *q, int64_t turn) {
+static void wait_for(one_queue *q, int64_t number) {
     pthread_mutex_lock(&q->lock);
-    while (q->done < turn) pthread_cond_wait(&q->changed, &q->lock);
+    while (q->done < number) pthread_cond_wait(&q->changed, &q->lock);
     pthread_mutex_unlock(&q->lock);
 }
 
@@ -169,44 +169,44 @@ sifr_status queue_set_give(queue_set *set, device_queue queue, queue_work *work,
 void queue_set_mark(queue_set *set, device_queue queue, device_mark *out) {
     one_queue *q = &set->queues[queue];
     pthread_mutex_lock(&q->lock);
-    *out = (device_mark){.queue = queue, .turn = q->given};
+    *out = (device_mark){.queue = queue, .number = q->given};
     pthread_mutex_unlock(&q->lock);
 }
 
-typedef struct follow_payload {
+typedef struct wait_payload {
     one_queue *other;
-    int64_t turn;
-} follow_payload;
+    int64_t number;
+} wait_payload;
 
 static sifr_status follow(void *user, const void *payload, sifr_error *error) {
-    const follow_payload *p = payload;
+    const wait_payload *p = payload;
     (void)user, (void)error;
-    wait_for(p->other, p->turn);
+    wait_for(p->other, p->number);
     return SIFR_OK;
 }
 
-sifr_status queue_set_follow(queue_set *set, device_queue queue, device_mark mark,
-                             sifr_error *error) {
-    follow_payload payload = {&set->queues[mark.queue], mark.turn};
-    if (mark.turn == 0 || mark.queue == queue) return SIFR_OK;
+sifr_status queue_set_wait(queue_set *set, device_queue queue, device_mark mark,
+                           sifr_error *error) {
+    wait_payload payload = {&set->queues[mark.queue], mark.number};
+    if (mark.number == 0 || mark.queue == queue) return SIFR_OK;
     if (!set->queues[queue].running) return queue_set_finish(set, mark, error);
     return queue_set_give(set, queue, follow, NULL, &payload, sizeof payload, error);
 }
 
 sifr_status queue_set_finish(queue_set *set, device_mark mark, sifr_error *error) {
-    wait_for(&set->queues[mark.queue], mark.turn);
+    wait_for(&set->queues[mark.queue], mark.number);
     return failure_of(set, error);
 }
 
 void queue_set_times(queue_set *set, device_mark mark, double *begun, double *ended) {
     one_queue *q = &set->queues[mark.queue];
     *begun = *ended = 0;
-    if (mark.turn == 0) return;
+    if (mark.number == 0) return;
     pthread_mutex_lock(&q->lock);
-    base_assert(mark.turn <= q->given);
-    if (q->done >= mark.turn && q->given - mark.turn < LINE) {
-        *begun = q->begun[(mark.turn - 1) % LINE];
-        *ended = q->ended[(mark.turn - 1) % LINE];
+    base_assert(mark.number <= q->given);
+    if (q->done >= mark.number && q->given - mark.number < LINE) {
+        *begun = q->begun[(mark.number - 1) % LINE];
+        *ended = q->ended[(mark.number - 1) % LINE];
     }
     pthread_mutex_unlock(&q->lock);
 }

@@ -31,8 +31,8 @@ sifr_status queue_set_give(queue_set *set, device_queue queue, queue_work *work,
 
 /* As the functions of device.h. */
 void queue_set_mark(queue_set *set, device_queue queue, device_mark *out);
-sifr_status queue_set_follow(queue_set *set, device_queue queue, device_mark mark,
-                             sifr_error *error) SIFR_MUST_CHECK;
+sifr_status queue_set_wait(queue_set *set, device_queue queue, device_mark mark,
+                           sifr_error *error) SIFR_MUST_CHECK;
 sifr_status queue_set_finish(queue_set *set, device_mark mark, sifr_error *error) SIFR_MUST_CHECK;
 void queue_set_times(queue_set *set, device_mark mark, double *begun, double *ended);
 

@@ -166,33 +166,34 @@ static sifr_status mark(device *dev, device_queue queue, device_mark *out, sifr_
 }
 
 static sifr_status follow(device *dev, device_queue queue, device_mark mark, sifr_error *error) {
-    return queue_set_follow(separate_of(dev)->queues, queue, mark, error);
+    return queue_set_wait(separate_of(dev)->queues, queue, mark, error);
 }
 
 static sifr_status finish(device *dev, device_mark mark, sifr_error *error) {
     return queue_set_finish(separate_of(dev)->queues, mark, error);
 }
 
-typedef struct await_payload {
-    const device_word *word;
+typedef struct flag_payload {
+    const device_flag *flag;
     uint32_t value;
-} await_payload;
+} flag_payload;
 
-static sifr_status work_await(void *user, const void *payload, sifr_error *error) {
-    const await_payload *p = payload;
+static sifr_status work_wait_flag(void *user, const void *payload, sifr_error *error) {
+    const flag_payload *p = payload;
     const struct timespec nap = {.tv_nsec = 20000};
     (void)user, (void)error;
-    while (!device_word_is_at(p->word, p->value)) nanosleep(&nap, NULL);
+    while (!device_flag_is_at(p->flag, p->value)) nanosleep(&nap, NULL);
     return SIFR_OK;
 }
 
-static sifr_status await(device *dev, const device_word *word, uint32_t value, sifr_error *error) {
+static sifr_status wait_flag(device *dev, const device_flag *flag, uint32_t value,
+                             sifr_error *error) {
     separate_device *m = separate_of(dev);
-    await_payload payload = {word, value};
-    if (!device_blocks_hold_host(m->blocks, (const void *)word, sizeof *word))
+    flag_payload payload = {flag, value};
+    if (!device_blocks_hold_host(m->blocks, (const void *)flag, sizeof *flag))
         return base_fail(error, SIFR_FAILED,
                          "a word to wait for is not in memory of device_take_host");
-    return queue_set_give(m->queues, DEVICE_COMPUTE, work_await, m, &payload, sizeof payload,
+    return queue_set_give(m->queues, DEVICE_COMPUTE, work_wait_flag, m, &payload, sizeof payload,
                           error);
 }
 
@@ -410,8 +411,8 @@ static int64_t room(const device *dev) {
 
 static const device_backend separate = {SEPARATE_FUNCTIONS};
 static const device_backend queued = {
-    SEPARATE_FUNCTIONS,         .hidden = true,       .room = room,  .share = share,
-    .open_shared = open_shared, .close_shared = give, .await = await};
+    SEPARATE_FUNCTIONS,         .hidden = true,       .room = room,          .share = share,
+    .open_shared = open_shared, .close_shared = give, .wait_flag = wait_flag};
 
 static sifr_status open_with(const device_backend *backend, const queue_options *options,
                              int threads, const char *isa_name, device **out, sifr_error *error) {

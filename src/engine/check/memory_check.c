@@ -95,13 +95,13 @@ sifr_status engine_check_memory(const plan_schedule *schedule, int32_t ranks, si
     bool alone = is_limited_alone(&system, ranks);
     bool hidden = device_is_hidden(schedule->dev);
     const char *where = hidden ? " of host memory" : "";
-    int64_t away[PLAN_CLASSES];
+    int64_t offloaded[PLAN_CLASSES];
     uint64_t room = alone ? system.process_left : room_of(&system),
              bytes = (uint64_t)(plan_host_bytes(schedule) + (hidden ? 0 : schedule->total_bytes));
     if (hidden) BASE_TRY(check_room(schedule, device_room(schedule->dev), error));
     if (room == 0 || bytes <= room / (uint64_t)(alone ? 1 : ranks)) return SIFR_OK;
-    if (hidden) plan_away_classes(schedule, PLAN_HOST, away);
-    describe_classes(hidden ? away : schedule->peak_bytes,
+    if (hidden) plan_offloaded_classes(schedule, PLAN_HOST, offloaded);
+    describe_classes(hidden ? offloaded : schedule->peak_bytes,
                      hidden ? (int64_t)bytes : schedule->total_bytes, detail, sizeof detail);
     base_format_bytes(bytes, need);
     if (alone || ranks == 1)

@@ -4,7 +4,7 @@
 
 #include "base/assert.h"
 #include "base/clock.h"
-#include "device/await.h"
+#include "device/flag.h"
 #include "engine/executor/executor_private.h"
 #include "plan/peers.h"
 #include "plan/queries.h"
@@ -217,8 +217,8 @@ static sifr_status start_disk_move(engine_executor *e, const plan_instruction *i
                                    sifr_error *error) {
     const plan_schedule *s = e->schedule;
     bool read = i->action == PLAN_READ;
-    const plan_operand *away = &s->operands[i->first_operand + (read ? 0 : 1)];
-    int64_t offset = s->buffers[away->buffer].offset + away->offset;
+    const plan_operand *offloaded = &s->operands[i->first_operand + (read ? 0 : 1)];
+    int64_t offset = s->buffers[offloaded->buffer].offset + offloaded->offset;
     engine_io_handle *handle = &e->moves[i - s->instructions];
     base_assert(*handle < 0); /* the one before was waited for */
     engine_io *io = engine_swap_io(e->swap);
@@ -236,7 +236,7 @@ static sifr_status give_copy(engine_executor *e, const plan_instruction *i, devi
     device *dev = e->schedule->dev;
     device_mark before;
     BASE_TRY(device_mark_here(dev, DEVICE_COMPUTE, &before, error));
-    BASE_TRY(device_follow(dev, queue, before, error));
+    BASE_TRY(device_queue_wait(dev, queue, before, error));
     BASE_TRY(device_start_copy(dev, queue, operand_address(e, i, 1), operand_address(e, i, 0),
                                i->bytes, error));
     return device_mark_here(dev, queue, &e->copies[i - e->schedule->instructions], error);
@@ -277,7 +277,7 @@ static sifr_status wait_for_move(engine_executor *e, int32_t transfer, sifr_erro
         return wait_for_disk(e, transfer, error);
     device_mark mark = e->copies[transfer];
     e->copies[transfer] = (device_mark){0};
-    BASE_TRY(device_follow(dev, DEVICE_COMPUTE, mark, error));
+    BASE_TRY(device_queue_wait(dev, DEVICE_COMPUTE, mark, error));
     e->move_mark = mark;
     return SIFR_OK;
 }
@@ -352,7 +352,7 @@ static void note_span(engine_executor *e, const plan_instruction *i, double befo
     *span = (engine_span){.start = before, .end = after};
     if (is_for_move(e, i)) {
         engine_span *move = &e->spans[i->wait];
-        if (e->move_mark.turn)
+        if (e->move_mark.number)
             device_times(e->schedule->dev, e->move_mark, &move->begun, &move->over);
         else
             move->begun = e->move_times.begun, move->over = e->move_times.ended;

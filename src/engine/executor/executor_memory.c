@@ -247,7 +247,7 @@ static sifr_status take_window(engine_executor *e, sifr_error *error) {
 
 static char *place_of(const engine_executor *e, size_t index) {
     const plan_buffer *buffer = &e->schedule->buffers[index];
-    if (!plan_is_away(e->schedule, (int32_t)index)) {
+    if (!plan_is_offloaded(e->schedule, (int32_t)index)) {
         int64_t offset = buffer->offset;
         base_assert(offset >= 0 && offset + buffer->bytes <= e->schedule->total_bytes);
         if (buffer->aligned) offset = base_ceil_to(offset, PLAN_DISK_ALIGNMENT);

@@ -141,7 +141,7 @@ static void start_reads(engine_staging *s) {
 
 static sifr_status give_copy(engine_staging *s, staged_transfer *t, sifr_error *error) {
     pthread_mutex_lock(&s->in);
-    sifr_status status = device_follow(s->dev, DEVICE_IN, t->before, error);
+    sifr_status status = device_queue_wait(s->dev, DEVICE_IN, t->before, error);
     if (status == SIFR_OK)
         status = device_start_copy(s->dev, DEVICE_IN, t->memory, s->lines[READS].memory + t->at,
                                    t->bytes, error);
@@ -398,7 +398,7 @@ sifr_status engine_staging_read(engine_staging *s, int64_t offset, void *memory,
 static sifr_status copy_out(engine_staging *s, staged_transfer *t, sifr_error *error) {
     device_mark before;
     BASE_TRY(device_mark_here(s->dev, DEVICE_COMPUTE, &before, error));
-    BASE_TRY(device_follow(s->dev, DEVICE_OUT, before, error));
+    BASE_TRY(device_queue_wait(s->dev, DEVICE_OUT, before, error));
     BASE_TRY(device_start_copy(s->dev, DEVICE_OUT, s->lines[WRITES].memory + t->at, t->memory,
                                t->bytes, error));
     return device_mark_here(s->dev, DEVICE_OUT, &t->copied, error);
@@ -445,7 +445,7 @@ sifr_status engine_staging_wait(engine_staging *s, engine_staged transfer, engin
     pthread_cond_broadcast(&s->changed);
     sifr_status status = failure_of(s, error);
     pthread_mutex_unlock(&s->lock);
-    return status == SIFR_OK ? device_follow(s->dev, DEVICE_COMPUTE, copied, error) : status;
+    return status == SIFR_OK ? device_queue_wait(s->dev, DEVICE_COMPUTE, copied, error) : status;
 }
 
 sifr_status engine_staging_finish(engine_staging *s, sifr_error *error) {

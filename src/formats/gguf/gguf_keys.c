@@ -272,7 +272,7 @@ sifr_status formats_gguf_olmo3_keys(const formats_gguf_family *f, json_t *config
     return add_whole(f, config, "sliding_window", "attention.sliding_window", meta, where, error);
 }
 
-/* The part of a head that turns: "partial_rotary_factor", old or new. */
+/* The part of a head that rotates: "partial_rotary_factor", old or new. */
 static sifr_status read_part(const json_t *config, double fallback, double *out, const char *where,
                              sifr_error *error) {
     const json_t *rope = json_object_get(config, "rope_parameters");

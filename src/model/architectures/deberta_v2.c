@@ -253,9 +253,9 @@ static sifr_value convolve(const deberta *d, sifr_value x, sifr_value out) {
                                        size, SIFR_INIT_NORMAL, c->initializer_range);
     sifr_weight bias =
         sifr_weight_vector(model, "deberta.encoder.conv.conv.bias", width, SIFR_INIT_ZERO);
-    sifr_neighbours_args near = {
+    sifr_unfold_args near = {
         .x = x, .size = size, .segments = sifr_input_value(model, SIFR_SEGMENTS)};
-    sifr_value y = sifr_linear(model, sifr_neighbours(model, near), w, bias);
+    sifr_value y = sifr_linear(model, sifr_unfold(model, near), w, bias);
     y = encoder_activate(&d->e, sifr_dropout(model, y, c->residual_dropout),
                          c->deberta.conv_activation);
     encoder outside = d->e;

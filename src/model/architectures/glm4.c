@@ -1,6 +1,6 @@
 /* GLM-4 dense, of 0414 (Zhipu AI 2025), as transformers' Glm4ForCausalLM has it: norms on both
- * sides of attention and MLP, gate and up in one product, and rotary positions that turn neighbours
- * in half of each head. */
+ * sides of attention and MLP, gate and up in one product, and rotary positions that rotate
+ * neighbours in half of each head. */
 #include "model/architectures/decoder.h"
 
 static sifr_status read_glm4(const model_reader *r, model_config *out) {

@@ -3,7 +3,7 @@
  * head. */
 #include "model/architectures/decoder.h"
 
-/* The part of a head that turns: "rotary_pct", beside which later folders have the same number as
+/* The part of a head that rotates: "rotary_pct", beside which later folders have the same number as
  * "partial_rotary_factor". */
 static sifr_status read_rotary_part(const model_reader *r, model_config *out) {
     double part;
@@ -58,7 +58,7 @@ static sifr_value attention(const decoder *d, sifr_value x) {
     const model_config *c = d->config;
     sifr_value qkv = decoder_linear(d, x, "attention.query_key_value", c->attention_bias,
                                     c->hidden_size, 3 * c->hidden_size);
-    qkv = sifr_regroup(d->model, qkv, c->num_attention_heads, 3);
+    qkv = sifr_split_qkv(d->model, qkv, c->num_attention_heads, 3);
     return decoder_attend(d, decoder_split(d, qkv), "attention.dense");
 }
 

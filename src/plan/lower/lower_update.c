@@ -275,13 +275,13 @@ static sifr_status emit_whole(lower_state *state, int32_t segment, sifr_error *e
     return end_whole(state, segment, error);
 }
 
-/* Whether some state of this run is away. */
-static bool goes_away(const plan_schedule *s) {
+/* Whether some state of this run is offloaded. */
+static bool state_is_offloaded(const plan_schedule *s) {
     const sifr_offload *offload = &s->settings.step.offload;
     const sifr_tier tiers[] = {offload->optimizer.device, offload->param.device,
                                offload->gradients};
     for (size_t i = 0; i < sizeof tiers / sizeof *tiers; i++)
-        if (plan_is_away_tier(s, plan_tier_of(tiers[i]))) return true;
+        if (plan_is_offloaded_tier(s, plan_tier_of(tiers[i]))) return true;
     return false;
 }
 
@@ -295,11 +295,11 @@ static sifr_status emit_segment(lower_state *state, int32_t segment, bool begun,
 }
 
 /* The sums over weights come first, so that their gathers hide behind one another. Where state is
- * away, those of a segment come just before its update: units then follow each other, and a delayed
- * update can be spread over the forward pass. */
+ * offloaded, those of a segment come just before its update: units then follow each other, and a
+ * delayed update can be spread over the forward pass. */
 static sifr_status emit_updates(lower_state *state, sifr_error *error) {
     int32_t segments = (int32_t)state->model->segment_count;
-    bool at_once = !goes_away(state->s);
+    bool at_once = !state_is_offloaded(state->s);
     for (int32_t g = 0; g < segments && at_once; g++) {
         if (!lower_owns_segment(state, g) || !plan_row(state->s, g)->by_weight) continue;
         BASE_TRY(emit_weights(state, g, true, error));

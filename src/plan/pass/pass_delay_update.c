@@ -237,7 +237,7 @@ static void find_lives(delay_state *d) {
 }
 
 static bool comes_and_goes(const delay_state *d, size_t buffer) {
-    return d->s->buffers[buffer].first >= 0 && !plan_is_away(d->s, (int32_t)buffer);
+    return d->s->buffers[buffer].first >= 0 && !plan_is_offloaded(d->s, (int32_t)buffer);
 }
 
 /* The results of the backward pass that the update needs live past the end of the step. */
@@ -352,9 +352,9 @@ bool plan_may_delay_update(const plan_schedule *s) {
     if (s->settings.mode != PLAN_TRAIN || !f->optimizer.pipeline_read ||
         !f->optimizer.pipeline_write)
         return false;
-    if (plan_parameters_away(s)) return false;
-    return plan_is_away_tier(s, plan_master_tier(&s->settings)) ||
-           plan_is_away_tier(s, plan_moment_tier(&s->settings));
+    if (plan_parameters_offloaded(s)) return false;
+    return plan_is_offloaded_tier(s, plan_master_tier(&s->settings)) ||
+           plan_is_offloaded_tier(s, plan_moment_tier(&s->settings));
 }
 
 bool plan_update_writes(const plan_schedule *s) {

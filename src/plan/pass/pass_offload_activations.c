@@ -29,7 +29,7 @@ typedef struct kept_result {
     int32_t buffer, copy; /* the forward pass's result; the buffer that it is read into */
     /* Old instructions: the last use in the forward pass, the start of the next backward pass, and
      * the first and last use in that pass. */
-    int32_t done, turn, wanted, last;
+    int32_t done, backward_from, wanted, last;
     int64_t bytes, place; /* whole pages, in the file */
     int32_t write, read;  /* new instructions */
     bool stays;           /* in memory */
@@ -44,7 +44,7 @@ typedef struct activation_offload {
     int32_t *result_of;   /* by buffer: its result; -1: none */
     kept_result *results; /* in the order in which the backward pass needs them */
     size_t count, room;
-    int32_t file;     /* buffer that is away: on disk, or in host memory */
+    int32_t file;     /* buffer that is offloaded: on disk, or in host memory */
     int64_t window;   /* bytes that may be live */
     int64_t live;     /* bytes of results that wait to be written, or are read and not used up */
     size_t next;      /* result to be read */
@@ -86,15 +86,15 @@ static void find_uses(const activation_offload *p, kept_result *uses) {
 }
 
 /* Finds for each old instruction the next one of a backward pass. */
-static void find_turns(const activation_offload *p, int32_t *turns) {
-    int32_t turn = (int32_t)p->old.count;
-    for (size_t i = p->old.count; i-- > 0; turns[i] = turn) {
-        if (is_backward(&p->old.instructions[i])) turn = (int32_t)i;
+static void find_backward(const activation_offload *p, int32_t *backward) {
+    int32_t backward_from = (int32_t)p->old.count;
+    for (size_t i = p->old.count; i-- > 0; backward[i] = backward_from) {
+        if (is_backward(&p->old.instructions[i])) backward_from = (int32_t)i;
     }
 }
 
-static sifr_status add_results(activation_offload *p, const kept_result *uses, const int32_t *turns,
-                               sifr_error *error) {
+static sifr_status add_results(activation_offload *p, const kept_result *uses,
+                               const int32_t *backward, sifr_error *error) {
     const plan_schedule *s = p->s;
     int64_t largest = 0;
     for (size_t b = 0; b < s->buffer_count; b++) {
@@ -108,7 +108,7 @@ static sifr_status add_results(activation_offload *p, const kept_result *uses, c
         r.buffer = (int32_t)b;
         r.copy = r.write = r.read = -1;
         r.bytes = base_ceil_to(s->buffers[b].bytes, PLAN_DISK_ALIGNMENT);
-        r.turn = turns[r.done];
+        r.backward_from = backward[r.done];
         BASE_TRY(base_grow(&p->results, &p->room, p->count + 1, sizeof *p->results, error));
         p->results[p->count++] = r;
     }
@@ -123,16 +123,16 @@ static int compare_results(const void *a, const void *b) {
 
 static sifr_status find_results(activation_offload *p, sifr_error *error) {
     kept_result *uses = NULL; /* by buffer */
-    int32_t *turns = NULL;
+    int32_t *backward = NULL;
     sifr_status status;
     BASE_TRY_GOTO(status, base_alloc(p->s->buffer_count, sizeof *uses, &uses, error), done);
-    BASE_TRY_GOTO(status, base_alloc(p->old.count, sizeof *turns, &turns, error), done);
+    BASE_TRY_GOTO(status, base_alloc(p->old.count, sizeof *backward, &backward, error), done);
     find_uses(p, uses);
-    find_turns(p, turns);
-    status = add_results(p, uses, turns, error);
+    find_backward(p, backward);
+    status = add_results(p, uses, backward, error);
 done:
     free(uses);
-    free(turns);
+    free(backward);
     if (p->count) qsort(p->results, p->count, sizeof *p->results, compare_results);
     return status;
 }
@@ -195,12 +195,13 @@ static bool same_pass(const activation_offload *p, int32_t a, int32_t b) {
 }
 
 static bool same_group(const activation_offload *p, const kept_result *a, const kept_result *b) {
-    return a->turn == b->turn && (!is_staged(p) || same_pass(p, a->wanted, b->wanted));
+    return a->backward_from == b->backward_from &&
+           (!is_staged(p) || same_pass(p, a->wanted, b->wanted));
 }
 
 /* Whether the backward pass of a result is the next one after its forward pass. */
 static bool comes_next(const activation_offload *p, const kept_result *r) {
-    return !is_staged(p) || same_pass(p, r->turn, r->wanted);
+    return !is_staged(p) || same_pass(p, r->backward_from, r->wanted);
 }
 
 /* The results needed first stay in memory, the others get places one after the other. */
@@ -352,7 +353,7 @@ static sifr_status read_ahead(activation_offload *p, int32_t index, sifr_error *
     bool forward = is_staged(p) && !is_backward(&p->old.instructions[index]);
     for (; p->next < p->count; p->next++) {
         kept_result *r = &p->results[p->next];
-        if (r->turn > index) return SIFR_OK;
+        if (r->backward_from > index) return SIFR_OK;
         if (r->stays) continue;
         if (forward && (!r->written || p->live + room_of(r) > p->window)) return SIFR_OK;
         BASE_TRY(make_room(p, p->window - room_of(r), error));
@@ -434,7 +435,7 @@ sifr_status plan_pass_offload_activations(plan_schedule *s, sifr_error *error) {
     const plan_settings *settings = &s->settings;
     activation_offload p = {.s = s};
     if (settings->mode != PLAN_TRAIN ||
-        !plan_is_away_tier(s, plan_tier_of(settings->step.offload.activations)))
+        !plan_is_offloaded_tier(s, plan_tier_of(settings->step.offload.activations)))
         return SIFR_OK;
     sifr_status status = offload_results(&p, error);
     plan_free_list(&p.old);

@@ -158,8 +158,8 @@ sifr_status plan_pass_offload_gradients(plan_schedule *s, sifr_error *error) {
     sifr_status status;
     bool slices =
         plan_mesh_ranks(&settings->mesh, PLAN_STATE) == 1 || settings->step.zero.stage >= 2;
-    bool away = plan_is_away_tier(s, plan_tier_of(settings->step.offload.gradients));
-    if (settings->mode != PLAN_TRAIN || !slices || !away) return SIFR_OK;
+    bool offloaded = plan_is_offloaded_tier(s, plan_tier_of(settings->step.offload.gradients));
+    if (settings->mode != PLAN_TRAIN || !slices || !offloaded) return SIFR_OK;
     size_t count = s->instruction_count, buffers = s->buffer_count;
     BASE_TRY_GOTO(status, base_alloc(count, sizeof *p.moved, &p.moved, error), done);
     BASE_TRY_GOTO(status, base_alloc(count, sizeof *p.after, &p.after, error), done);

@@ -2,10 +2,10 @@
  * the update of a unit's slice becomes, for each sub-group, reads of its state, the update, and
  * writes.
  *
- * A sub-group uses a set of buffers, one for each kind of state that is away, and the sets take
- * turns. With three sets, the read of the next sub-group, the update of this one and the write of
- * the last one run at the same time, across units. Reads begin before the norm is known, which does
- * no harm. If the step is skipped, nothing is written. */
+ * A sub-group uses a set of buffers, one for each kind of state that is offloaded, and the sets
+ * take turns. With three sets, the read of the next sub-group, the update of this one and the write
+ * of the last one run at the same time, across units. Reads begin before the norm is known, which
+ * does no harm. If the step is skipped, nothing is written. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -200,7 +200,7 @@ static sifr_status emit_update(optimizer_offload *o, size_t group, const plan_in
     out.element += first - place;
     for (int32_t i = 0; i < in->operands; i++) {
         plan_operand operand = o->updates.old.operands[in->first_operand + i];
-        if (plan_is_away(o->updates.s, operand.buffer)) {
+        if (plan_is_offloaded(o->updates.s, operand.buffer)) {
             operand.buffer = buffer_for(o, group, plan_state_part_of(&operand));
             operand.offset = plan_state_bytes(&o->updates, in, &operand, first - g->first);
         } else if (first > place && has_elements(o, in, &operand)) {
@@ -305,9 +305,9 @@ static sifr_status rewrite(optimizer_offload *o, sifr_error *error) {
     return SIFR_OK;
 }
 
-static bool some_away(const plan_schedule *s) {
+static bool some_offloaded(const plan_schedule *s) {
     for (size_t b = 0; b < s->buffer_count; b++) {
-        if (plan_is_away(s, (int32_t)b)) return true;
+        if (plan_is_offloaded(s, (int32_t)b)) return true;
     }
     return false;
 }
@@ -315,7 +315,7 @@ static bool some_away(const plan_schedule *s) {
 sifr_status plan_pass_offload_optimizer(plan_schedule *s, sifr_error *error) {
     optimizer_offload o = {.updates = {.s = s}, .call = -1};
     sifr_status status;
-    if (s->settings.mode != PLAN_TRAIN || !some_away(s)) return SIFR_OK;
+    if (s->settings.mode != PLAN_TRAIN || !some_offloaded(s)) return SIFR_OK;
     BASE_TRY_GOTO(status, find_live(&o, error), done);
     o.updates.old = plan_take_list(s);
     o.updates.usual = auto_elements(&o);

@@ -44,7 +44,7 @@ static sifr_status find_slices(parameter_offload *f, sifr_error *error) {
         const plan_operand *operands = &f->old.operands[in->first_operand];
         f->slice_of[i] = -1;
         if (!plan_is_gather_for_use(s, &f->old, in)) continue;
-        if (!plan_is_away(s, operands[0].buffer)) continue;
+        if (!plan_is_offloaded(s, operands[0].buffer)) continue;
         BASE_TRY(base_grow(&f->slices, &f->room, f->count + 1, sizeof *f->slices, error));
         f->slice_of[i] = (int32_t)f->count;
         f->slices[f->count++] =
@@ -177,7 +177,7 @@ static sifr_status rewrite(parameter_offload *f, sifr_error *error) {
 sifr_status plan_pass_offload_parameters(plan_schedule *s, sifr_error *error) {
     parameter_offload f = {.s = s, .alone = plan_mesh_ranks(&s->settings.mesh, PLAN_STATE) == 1};
     sifr_status status;
-    if (!plan_parameters_away(s)) return SIFR_OK;
+    if (!plan_parameters_offloaded(s)) return SIFR_OK;
     size_t count = s->instruction_count;
     BASE_TRY_GOTO(status, base_alloc(count, sizeof *f.moved, &f.moved, error), done);
     BASE_TRY_GOTO(status, base_alloc(count, sizeof *f.slice_of, &f.slice_of, error), done);

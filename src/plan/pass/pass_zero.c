@@ -391,13 +391,13 @@ static sifr_status rewrite(zero_state *z, sifr_error *error) {
 }
 
 /* Finds segments whose parameters are whole on every rank: all below stage 3, small ones at stage
- * 3; on one rank, those that are not away. */
+ * 3; on one rank, those that are not offloaded. */
 static void find_whole(zero_state *z) {
     const plan_schedule *s = z->s;
     int64_t room = s->settings.step.zero.model_persistence_threshold;
     for (size_t g = 0; g < s->model->segment_count; g++) {
         z->whole[g] = z->stage < 3 || plan_persists(s, (int32_t)g, &room);
-        if (z->ranks == 1) z->whole[g] = !plan_is_away(s, s->parameters[g]);
+        if (z->ranks == 1) z->whole[g] = !plan_is_offloaded(s, s->parameters[g]);
     }
 }
 
@@ -407,7 +407,7 @@ sifr_status plan_pass_zero(plan_schedule *s, sifr_error *error) {
                     .ranks = plan_mesh_ranks(&s->settings.mesh, PLAN_STATE),
                     .rank = plan_mesh_place(&s->settings.mesh, PLAN_STATE),
                     .old_buffers = s->buffer_count};
-    if (z.ranks == 1 && !plan_parameters_away(s)) return SIFR_OK;
+    if (z.ranks == 1 && !plan_parameters_offloaded(s)) return SIFR_OK;
     sifr_status status;
     size_t buffers = z.old_buffers, segments = s->model->segment_count;
     BASE_TRY_GOTO(status, base_alloc(buffers, sizeof *z.parameter_of, &z.parameter_of, error),

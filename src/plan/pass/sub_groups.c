@@ -10,11 +10,11 @@ enum { LONGEST_GROUP = 1 << 30 };
 /* Updates of one segment with one kernel, in the list one after the other. */
 typedef struct update_run {
     int32_t update, end; /* old instructions update ... end - 1 */
-    int64_t page;        /* elements in a page of the narrowest kind of state that is away */
+    int64_t page;        /* elements in a page of the narrowest kind of state that is offloaded */
 } update_run;
 
 static bool is_away(const plan_updates *u, const plan_operand *operand) {
-    return plan_is_away(u->s, operand->buffer);
+    return plan_is_offloaded(u->s, operand->buffer);
 }
 
 plan_state_part plan_state_part_of(const plan_operand *operand) {
@@ -64,7 +64,7 @@ plan_pages plan_state_pages(const plan_updates *u, const plan_sub_group *g,
 }
 
 /* Where an update's elements begin in the rank's slice of its segment, which is what a buffer that
- * is away holds. */
+ * is offloaded holds. */
 int64_t plan_update_first(const plan_updates *u, const plan_instruction *in) {
     for (int32_t i = in->first_operand; i < in->first_operand + in->operands; i++) {
         const plan_operand *operand = &u->old.operands[i];
@@ -83,7 +83,8 @@ static bool is_cut(const plan_updates *u, const plan_instruction *in) {
     return !row->whole_gradient || u->s->calls[in->call].kernel == row->begin;
 }
 
-/* Elements in a page of the narrowest kind of this update's state that is away; 0: none is away. */
+/* Elements in a page of the narrowest kind of this update's state that is offloaded; 0: none is
+ * offloaded. */
 static int64_t page_elements(const plan_updates *u, const plan_instruction *in) {
     int64_t most = 0;
     if (in->action != PLAN_UPDATE) return 0;

@@ -1,5 +1,5 @@
-/* The updates of a list whose state is away, cut into sub-groups: what is read, updated and written
- * at a time. For pass_offload_optimizer.c.
+/* The updates of a list whose state is offloaded, cut into sub-groups: what is read, updated and
+ * written at a time. For pass_offload_optimizer.c.
  *
  * Transfers move whole pages, and a page of 16-bit parameters is two blocks. So sub-groups end on
  * pages. A rank's slice of a segment has its pages for itself; updates of single weights have not,
@@ -35,10 +35,10 @@ typedef struct plan_updates {
     plan_sub_group *groups;
     size_t count, room;
     int64_t usual;          /* elements of a group if the settings give no size */
-    int64_t longest[PARTS]; /* bytes of a group's transfer; 0: this kind is never away */
+    int64_t longest[PARTS]; /* bytes of a group's transfer; 0: this kind is never offloaded */
 } plan_updates;
 
-/* Whole pages of a buffer that is away. */
+/* Whole pages of a buffer that is offloaded. */
 typedef struct plan_pages {
     int64_t at, bytes;
 } plan_pages;
@@ -46,7 +46,7 @@ typedef struct plan_pages {
 plan_state_part plan_state_part_of(const plan_operand *operand);
 
 /* Elements of an update, and where they begin in the rank's slice of its segment, which is what a
- * buffer that is away holds. */
+ * buffer that is offloaded holds. */
 int64_t plan_update_elements(const plan_updates *updates, const plan_instruction *update);
 int64_t plan_update_first(const plan_updates *updates, const plan_instruction *update);
 
@@ -57,7 +57,7 @@ int64_t plan_state_bytes(const plan_updates *updates, const plan_instruction *up
 plan_pages plan_state_pages(const plan_updates *updates, const plan_sub_group *group,
                             const plan_operand *operand);
 
-/* Whether an operand is away and the update reads it, or writes it. */
+/* Whether an operand is offloaded and the update reads it, or writes it. */
 bool plan_state_is_read(const plan_updates *updates, const plan_instruction *update,
                         const plan_operand *operand);
 bool plan_state_is_written(const plan_updates *updates, const plan_instruction *update,

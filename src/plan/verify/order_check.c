@@ -56,11 +56,11 @@ static size_t stream_of(const plan_schedule *s, int32_t index) {
 /* The place that the executor gives it (executor_memory.c). */
 static order_place place_of(const plan_schedule *s, const plan_access *a) {
     const plan_buffer *buffer = &s->buffers[a->buffer];
-    bool away = plan_is_away(s, a->buffer);
+    bool offloaded = plan_is_offloaded(s, a->buffer);
     int64_t at = buffer->offset;
-    if (buffer->aligned && !away) at = base_ceil_to(at, PLAN_DISK_ALIGNMENT);
+    if (buffer->aligned && !offloaded) at = base_ceil_to(at, PLAN_DISK_ALIGNMENT);
     if (buffer->bytes == 0) return (order_place){0}; /* belongs to another schedule */
-    return (order_place){.space = away ? buffer->tier : PLAN_DEVICE,
+    return (order_place){.space = offloaded ? buffer->tier : PLAN_DEVICE,
                          .bytes = {at + a->offset, at + plan_access_end(a)},
                          .writes = a->writes,
                          .buffer = a->buffer};

@@ -93,10 +93,10 @@ static sifr_status check_wait(const plan_schedule *s, size_t index, bool *waited
 
 /* --- operands inside buffers --- */
 
-/* Bytes that operands may use: whole pages if the buffer is away or aligned. */
+/* Bytes that operands may use: whole pages if the buffer is offloaded or aligned. */
 static int64_t usable_bytes(const plan_schedule *s, int32_t buffer) {
     const plan_buffer *b = &s->buffers[buffer];
-    if (plan_is_away(s, buffer)) return base_ceil_to(b->bytes, PLAN_DISK_ALIGNMENT);
+    if (plan_is_offloaded(s, buffer)) return base_ceil_to(b->bytes, PLAN_DISK_ALIGNMENT);
     return b->aligned ? b->bytes - PLAN_DISK_ALIGNMENT : b->bytes;
 }
 
@@ -142,8 +142,8 @@ static plan_range rows_of(const plan_access *a) {
     return (plan_range){a->offset, plan_access_end(a)};
 }
 
-/* The bytes that must have been written. Transfers from and to a buffer that is away move whole
- * pages, and the last page may have padding. */
+/* The bytes that must have been written. Transfers from and to a buffer that is offloaded move
+ * whole pages, and the last page may have padding. */
 static plan_range needed_of(const plan_schedule *s, size_t index, const plan_access *a,
                             int64_t row) {
     const plan_instruction *in = &s->instructions[index];

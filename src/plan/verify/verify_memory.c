@@ -28,18 +28,19 @@ static sifr_status check_lives(const plan_schedule *s, size_t index, sifr_error 
     return SIFR_OK;
 }
 
-/* Kernels and collectives cannot reach a buffer that is away. A read comes from one, a write goes
- * to one. */
+/* Kernels and collectives cannot reach a buffer that is offloaded. A read comes from one, a write
+ * goes to one. */
 static sifr_status check_reach(const plan_schedule *s, size_t index, sifr_error *error) {
     const plan_instruction *in = &s->instructions[index];
     char name[VERIFY_NAME_LENGTH], buffer[VERIFY_NAME_LENGTH];
     for (int32_t o = 0; o < in->operands && in->action != PLAN_WAIT; o++) {
         int32_t b = s->operands[in->first_operand + o].buffer;
-        bool away = (in->action == PLAN_READ && o == 0) || (in->action == PLAN_WRITE && o == 1);
-        if (plan_is_away(s, b) == away) continue;
+        bool offloaded =
+            (in->action == PLAN_READ && o == 0) || (in->action == PLAN_WRITE && o == 1);
+        if (plan_is_offloaded(s, b) == offloaded) continue;
         return base_fail(error, SIFR_FAILED, VERIFY_FAULT("%s uses %s, which is %s"),
                          verify_name_instruction(s, index, name), verify_name_buffer(s, b, buffer),
-                         away ? "in the device's memory" : "outside the device's memory");
+                         offloaded ? "in the device's memory" : "outside the device's memory");
     }
     return SIFR_OK;
 }
@@ -67,7 +68,7 @@ static int compare_events(const void *a, const void *b) {
 }
 
 static plan_tier space_of(const plan_schedule *s, size_t buffer) {
-    return plan_is_away(s, (int32_t)buffer) ? s->buffers[buffer].tier : PLAN_DEVICE;
+    return plan_is_offloaded(s, (int32_t)buffer) ? s->buffers[buffer].tier : PLAN_DEVICE;
 }
 
 static sifr_status fail_overlap(const verify_space *space, int32_t a, int32_t b,

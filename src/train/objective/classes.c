@@ -11,7 +11,7 @@ static void read_labelled(const data_labelled *labelled, double mask_probability
 }
 
 /* The task, the labels and what they are. */
-static bool put_labels(const engine_folder *folder, json_t *agree) {
+static bool put_labels(const engine_folder *folder, json_t *must_match) {
     const model_config *config = &folder->config;
     char hex[17];
     uint64_t hash = 0;
@@ -21,10 +21,10 @@ static bool put_labels(const engine_folder *folder, json_t *agree) {
     }
     base_hash_hex(hash, hex);
     bool whole =
-        json_object_set_new(agree, "task", json_string(model_task_name(config->task))) == 0 &&
-        json_object_set_new(agree, "labels (hash)", json_string(hex)) == 0;
+        json_object_set_new(must_match, "task", json_string(model_task_name(config->task))) == 0 &&
+        json_object_set_new(must_match, "labels (hash)", json_string(hex)) == 0;
     if (!whole || config->task != MODEL_SEQUENCE_CLASSES) return whole;
-    return json_object_set_new(agree, "problem_type",
+    return json_object_set_new(must_match, "problem_type",
                                json_string(model_problem_name(config->problem))) == 0;
 }
 

@@ -50,7 +50,7 @@ typedef struct train_objective {
     /* The fact under `key`. */
     void (*describe)(const model_objective *objective, bool undropped, char *out, size_t size);
     /* Facts of labels, behind the others; false where memory ran out. */
-    bool (*put_labels)(const engine_folder *folder, json_t *agree);
+    bool (*put_labels)(const engine_folder *folder, json_t *must_match);
 
     /* --- metrics --- */
     const char *measures[TRAIN_MEASURES]; /* keys; those of evaluations begin with "eval_" */

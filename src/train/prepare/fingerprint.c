@@ -36,77 +36,80 @@ static uint64_t hash_frozen(const sifr_model *model) {
 }
 
 /* What a run learns in place of labels alone. */
-static bool put_objective(json_t *agree, const sifr_config *config, const engine_folder *folder) {
+static bool put_objective(json_t *must_match, const sifr_config *config,
+                          const engine_folder *folder) {
     const train_objective *objective = train_objective_of(config, folder->config.task);
     char text[160];
     if (!objective->describe) return true;
     objective->describe(&folder->model->objective, folder->config.undropped, text, sizeof text);
-    return json_object_set_new(agree, objective->key, json_string(text)) == 0;
+    return json_object_set_new(must_match, objective->key, json_string(text)) == 0;
 }
 
-static bool put_coding(json_t *agree, const sifr_model *model) {
+static bool put_coding(json_t *must_match, const sifr_model *model) {
     model_coding coding = MODEL_UNCODED;
     for (size_t i = 0; i < model->weight_count && !coding; i++) coding = model->weights[i].coding;
     if (!coding) return true;
     const char *text = coding == MODEL_NF4 ? "nf4" : "nf4, double quantization";
-    return json_object_set_new(agree, "quantization", json_string(text)) == 0;
+    return json_object_set_new(must_match, "quantization", json_string(text)) == 0;
 }
 
-json_t *train_fingerprint_agree(const sifr_config *config, const engine_folder *folder,
-                                const data_set *data, int64_t length) {
+json_t *train_fingerprint_must_match(const sifr_config *config, const engine_folder *folder,
+                                     const data_set *data, int64_t length) {
     const sifr_model *model = folder->model;
-    json_t *agree =
+    json_t *must_match =
         json_pack("{s:I, s:o, s:I, s:o, s:I, s:I, s:I}", "parameters",
                   (json_int_t)sifr_model_parameters(model), "weights' names and shapes (hash)",
                   hash_text(hash_model(model)), "tokens of data", (json_int_t)data_set_tokens(data),
                   "data (hash)", hash_text(data_set_hash(data)), "seq_length", (json_int_t)length,
                   "train_batch_size", (json_int_t)config->train_batch_size, "seed",
                   (json_int_t)config->step.seed);
-    if (agree && !put_objective(agree, config, folder)) {
-        json_decref(agree);
+    if (must_match && !put_objective(must_match, config, folder)) {
+        json_decref(must_match);
         return NULL;
     }
-    if (agree && !put_coding(agree, model)) {
-        json_decref(agree);
+    if (must_match && !put_coding(must_match, model)) {
+        json_decref(must_match);
         return NULL;
     }
     bool some = sifr_model_trained(model) < sifr_model_parameters(model);
-    if (agree && some &&
-        json_object_set_new(agree, "frozen weights (hash)", hash_text(hash_frozen(model))) != 0) {
-        json_decref(agree);
+    if (must_match && some &&
+        json_object_set_new(must_match, "frozen weights (hash)", hash_text(hash_frozen(model))) !=
+            0) {
+        json_decref(must_match);
         return NULL;
     }
-    return agree;
+    return must_match;
 }
 
-bool train_fingerprint_same_data(const json_t *agree, const data_set *data) {
+bool train_fingerprint_same_data(const json_t *must_match, const data_set *data) {
     json_t *hash = hash_text(data_set_hash(data));
-    bool same = hash && json_equal(hash, json_object_get(agree, "data (hash)"));
+    bool same = hash && json_equal(hash, json_object_get(must_match, "data (hash)"));
     json_decref(hash);
     return same;
 }
 
-bool train_fingerprint_labels(json_t *agree, const engine_folder *folder) {
+bool train_fingerprint_labels(json_t *must_match, const engine_folder *folder) {
     const train_objective *objective = train_objective_for(folder->config.task);
-    return !objective->put_labels || objective->put_labels(folder, agree);
+    return !objective->put_labels || objective->put_labels(folder, must_match);
 }
 
-bool train_fingerprint_batches(json_t *agree, const data_epochs *epochs) {
+bool train_fingerprint_batches(json_t *must_match, const data_epochs *epochs) {
     bool drops = epochs->last == DATA_LAST_DROPPED;
     if (epochs->last == DATA_LAST_JOINED) return true;
-    if (json_object_set_new(agree, TRAIN_FINGERPRINT_LAST, json_boolean(drops)) != 0) return false;
-    return !drops || json_object_set_new(agree, "train_micro_batch_size_per_gpu",
+    if (json_object_set_new(must_match, TRAIN_FINGERPRINT_LAST, json_boolean(drops)) != 0)
+        return false;
+    return !drops || json_object_set_new(must_match, "train_micro_batch_size_per_gpu",
                                          json_integer(epochs->micro)) == 0;
 }
 
-bool train_fingerprint_lora(json_t *agree, const model_lora *lora) {
+bool train_fingerprint_lora(json_t *must_match, const model_lora *lora) {
     static const char *const keys[] = {"alpha_pattern", "use_rslora"};
     if (!lora->json) return true;
-    bool whole = json_object_set_new(agree, "lora_alpha", json_real(lora->alpha)) == 0 &&
-                 json_object_set_new(agree, "lora_dropout", json_real(lora->dropout)) == 0;
+    bool whole = json_object_set_new(must_match, "lora_alpha", json_real(lora->alpha)) == 0 &&
+                 json_object_set_new(must_match, "lora_dropout", json_real(lora->dropout)) == 0;
     for (size_t i = 0; whole && i < 2; i++) {
         json_t *value = json_object_get(lora->json, keys[i]);
-        if (value) whole = json_object_set(agree, keys[i], value) == 0;
+        if (value) whole = json_object_set(must_match, keys[i], value) == 0;
     }
     return whole;
 }
@@ -124,12 +127,12 @@ enum { SECTIONS = sizeof sections / sizeof *sections };
 
 /* Uses the config's own names, so that a resume can name the key that differs. An empty section (no
  * scheduler, say) has no key. */
-static bool put_sections(json_t *notes, const sifr_config *config) {
+static bool put_sections(json_t *may_differ, const sifr_config *config) {
     json_t *acting = config_acting(config);
     bool whole = acting != NULL;
     for (size_t i = 0; whole && i < SECTIONS; i++) {
         json_t *section = json_object_get(acting, sections[i]);
-        whole = !section || json_object_set(notes, sections[i], section) == 0;
+        whole = !section || json_object_set(may_differ, sections[i], section) == 0;
     }
     json_decref(acting);
     return whole;
@@ -144,7 +147,7 @@ static bool decays(const sifr_optimizer *o) {
 
 /* What single weights are trained by, in the config's names, and the average of them; nothing where
  * all are trained alike. */
-static bool put_groups(json_t *notes, const sifr_config *config) {
+static bool put_groups(json_t *may_differ, const sifr_config *config) {
     const sifr_optimizer *o = &config->step.optimizer;
     json_t *acting = config_acting(config);
     const json_t *section = json_object_get(acting, "sifr");
@@ -154,7 +157,7 @@ static bool put_groups(json_t *notes, const sifr_config *config) {
     bool whole = acting != NULL;
     for (size_t i = 0; whole && i < sizeof names / sizeof *names; i++)
         if (acts[i])
-            whole = json_object_set(notes, names[i], json_object_get(section, names[i])) == 0;
+            whole = json_object_set(may_differ, names[i], json_object_get(section, names[i])) == 0;
     json_decref(acting);
     return whole;
 }
@@ -162,7 +165,7 @@ static bool put_groups(json_t *notes, const sifr_config *config) {
 static const char *const sums_key = TRAIN_FINGERPRINT_SUMS;
 
 /* What decides in which order gradients of a global batch are added. Where that is one tree, of
- * however many ranks, and in either step order, the notes say no more. */
+ * however many ranks, and in either step order, what may differ says no more. */
 json_t *train_fingerprint_sums(const plan_settings *s) {
     if (train_bits_are_anywhere(s)) return json_string("tree");
     json_t *sums = json_pack(
@@ -184,10 +187,10 @@ json_t *train_fingerprint_sums(const plan_settings *s) {
 
 /* "gradient_norm": checkpoints without it are of runs whose norm was a sum in double, block after
  * block: with clipping they went on with other bits. */
-json_t *train_fingerprint_notes(const sifr_config *config, const sifr_engine *engine) {
+json_t *train_fingerprint_may_differ(const sifr_config *config, const sifr_engine *engine) {
     char machine[512];
     device_describe(engine_device(engine), machine, sizeof machine);
-    json_t *notes =
+    json_t *may_differ =
         json_pack("{s:I, s:s, s:f, s:s, s:s, s:s}", "micro batch size",
                   (json_int_t)config->step.micro_batch_size, "type",
                   base_dtype_name(plan_dtype(&engine_schedule(engine)->settings)),
@@ -196,40 +199,40 @@ json_t *train_fingerprint_notes(const sifr_config *config, const sifr_engine *en
                   "gradient_norm", "exact", "machine", machine);
     sifr_precision sums = config->step.grad_accum_dtype;
     const plan_settings *settings = &engine_schedule(engine)->settings;
-    bool whole = notes &&
-                 json_object_set_new(notes, sums_key, train_fingerprint_sums(settings)) == 0 &&
-                 put_sections(notes, config) && put_groups(notes, config);
+    bool whole = may_differ &&
+                 json_object_set_new(may_differ, sums_key, train_fingerprint_sums(settings)) == 0 &&
+                 put_sections(may_differ, config) && put_groups(may_differ, config);
     if (whole && sums != SIFR_FP32)
-        whole = json_object_set_new(notes, "gradients",
+        whole = json_object_set_new(may_differ, "gradients",
                                     json_string(base_dtype_name(device_dtype_of(sums)))) == 0;
     if (whole && config->step.precision == SIFR_FP16)
-        whole = json_object_set_new(notes, "loss scaling",
+        whole = json_object_set_new(may_differ, "loss scaling",
                                     describe_loss_scaling(&engine_settings(engine)->fp16)) == 0;
-    if (whole) return notes;
-    json_decref(notes);
+    if (whole) return may_differ;
+    json_decref(may_differ);
     return NULL;
 }
 
 /* Where nothing decays, which weights would is no difference. */
-static bool put_idle_decay(json_t *usual, const sifr_optimizer *o) {
-    return decays(o) || json_object_set_new(usual, "no_decay", json_string("transformers")) == 0;
+static bool put_idle_decay(json_t *defaults, const sifr_optimizer *o) {
+    return decays(o) || json_object_set_new(defaults, "no_decay", json_string("transformers")) == 0;
 }
 
-json_t *train_fingerprint_usual(const json_t *notes, const sifr_optimizer *optimizer) {
-    json_t *usual = json_object(), *added = json_object_get(notes, sums_key);
-    if (!put_idle_decay(usual, optimizer)) {
-        json_decref(usual);
+json_t *train_fingerprint_defaults(const json_t *may_differ, const sifr_optimizer *optimizer) {
+    json_t *defaults = json_object(), *added = json_object_get(may_differ, sums_key);
+    if (!put_idle_decay(defaults, optimizer)) {
+        json_decref(defaults);
         return NULL;
     }
-    if (added && json_object_set(usual, sums_key, added) != 0) {
-        json_decref(usual);
+    if (added && json_object_set(defaults, sums_key, added) != 0) {
+        json_decref(defaults);
         return NULL;
     }
     for (size_t i = 0; i < SECTIONS; i++) {
         json_t *section = config_fallbacks(sections[i]);
-        if (json_object_set_new(usual, sections[i], section) == 0) continue;
-        json_decref(usual);
+        if (json_object_set_new(defaults, sections[i], section) == 0) continue;
+        json_decref(defaults);
         return NULL;
     }
-    return usual;
+    return defaults;
 }

@@ -15,33 +15,34 @@
 
 /* Facts that must be equal: the weights' names and shapes, the data, and how data are cut into
  * batches. */
-json_t *train_fingerprint_agree(const sifr_config *config, const engine_folder *folder,
-                                const data_set *data, int64_t length);
+json_t *train_fingerprint_must_match(const sifr_config *config, const engine_folder *folder,
+                                     const data_set *data, int64_t length);
 
 /* Whether a checkpoint's facts are of the same data; NULL: no. */
-bool train_fingerprint_same_data(const json_t *agree, const data_set *data);
+bool train_fingerprint_same_data(const json_t *must_match, const data_set *data);
 
 /* Adds the task and the labels of a model that has them; false when memory ran out. */
-bool train_fingerprint_labels(json_t *agree, const engine_folder *folder);
+bool train_fingerprint_labels(json_t *must_match, const engine_folder *folder);
 
 /* Adds how epochs end; nothing where batches are joined, as checkpoints had them that lack it.
  * False when memory ran out. */
 #define TRAIN_FINGERPRINT_LAST "dataloader_drop_last"
-bool train_fingerprint_batches(json_t *agree, const data_epochs *epochs);
+bool train_fingerprint_batches(json_t *must_match, const data_epochs *epochs);
 
 /* Facts that may change, but change the results: optimizer, schedule, types, machine. */
-json_t *train_fingerprint_notes(const sifr_config *config, const sifr_engine *engine);
+json_t *train_fingerprint_may_differ(const sifr_config *config, const sifr_engine *engine);
 
 /* The note of the order in which gradients of a global batch are added: equal ones, equal bits. */
 #define TRAIN_FINGERPRINT_SUMS "gradient sums"
 json_t *train_fingerprint_sums(const plan_settings *settings);
 
-/* Of the notes, the values of fields that checkpoints from before them lack: the keys' defaults. Of
- * how gradients are added nothing is known there (train/prepare/pinned.h says so), so it counts as
- * equal to that of `notes`. Some older ones also say what had no effect, which is no difference. */
-json_t *train_fingerprint_usual(const json_t *notes, const sifr_optimizer *optimizer);
+/* Of what may differ, the values of fields that checkpoints from before them lack: the keys'
+ * defaults. Of how gradients are added nothing is known there (train/prepare/pinned.h says so), so
+ * it counts as equal to that of `may_differ`. Some older ones also say what had no effect, which is
+ * no difference. */
+json_t *train_fingerprint_defaults(const json_t *may_differ, const sifr_optimizer *optimizer);
 
 /* Adds what adapters multiply by; nothing without adapters. False where memory ran out. */
-bool train_fingerprint_lora(json_t *agree, const model_lora *lora);
+bool train_fingerprint_lora(json_t *must_match, const model_lora *lora);
 
 #endif

@@ -33,8 +33,8 @@ static uint64_t hash_sums(const json_t *sums) {
 }
 
 static void read_sums(const json_t *manifest, train_pinned *out) {
-    const json_t *notes = json_object_get(manifest, "notes");
-    out->sums = hash_sums(json_object_get(notes, TRAIN_FINGERPRINT_SUMS));
+    const json_t *may_differ = json_object_get(manifest, "notes");
+    out->sums = hash_sums(json_object_get(may_differ, TRAIN_FINGERPRINT_SUMS));
     out->has_sums = out->sums != 0;
 }
 

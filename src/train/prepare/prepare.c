@@ -143,19 +143,23 @@ static sifr_status find_tensors(train_state *t, sifr_error *error) {
 }
 
 static sifr_status load(train_state *t, sifr_error *error) {
-    t->agree = train_fingerprint_agree(t->config, &t->folder, t->data, t->length);
-    t->notes = train_fingerprint_notes(t->config, t->engine);
-    t->usual = t->notes ? train_fingerprint_usual(t->notes, &t->config->step.optimizer) : NULL;
-    bool whole = t->agree && t->notes && t->usual &&
-                 train_fingerprint_labels(t->agree, &t->folder) &&
-                 train_fingerprint_batches(t->agree, &t->epochs) &&
-                 train_fingerprint_lora(t->agree, &t->lora);
+    t->must_match = train_fingerprint_must_match(t->config, &t->folder, t->data, t->length);
+    t->may_differ = train_fingerprint_may_differ(t->config, t->engine);
+    t->defaults = t->may_differ
+                      ? train_fingerprint_defaults(t->may_differ, &t->config->step.optimizer)
+                      : NULL;
+    bool whole = t->must_match && t->may_differ && t->defaults &&
+                 train_fingerprint_labels(t->must_match, &t->folder) &&
+                 train_fingerprint_batches(t->must_match, &t->epochs) &&
+                 train_fingerprint_lora(t->must_match, &t->lora);
     sifr_status made = whole ? SIFR_OK : base_fail_alloc(error, 4096);
     if (made == SIFR_OK) made = find_tensors(t, error);
     BASE_TRY(train_agree(t, made, error));
     BASE_TRY(checkpoint_base_make(t->config->model, &t->folder, t->group, &t->base, error));
-    checkpoint_record record = {
-        .agree = t->agree, .notes = t->notes, .base = &t->base, .usual = t->usual};
+    checkpoint_record record = {.must_match = t->must_match,
+                                .may_differ = t->may_differ,
+                                .base = &t->base,
+                                .defaults = t->defaults};
     t->saved_step = -1;
     if (t->config->resume) {
         BASE_TRY(checkpoint_load(t->engine, t->config->output, &record, &t->position, t->host->log,

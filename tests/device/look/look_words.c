@@ -7,13 +7,13 @@
 #include <time.h>
 
 #include "base/clock.h"
-#include "device/await.h"
+#include "device/flag.h"
 
 enum { TURNS = 21 };
 
 /* Pinned: the word, and the byte that the work behind the wait brings from the device. */
 typedef struct place {
-    device_word word;
+    device_flag word;
     volatile unsigned char seen;
 } place;
 
@@ -53,7 +53,7 @@ static sifr_status turn(look *l, cuda_address block, place *p, cuda_event event,
     if (result != CUDA_NOT_READY)
         return cuda_driver_status(l->driver, result, error, "cuEventQuery");
     double begun = base_seconds();
-    device_word_set(&p->word, number);
+    device_flag_set(&p->word, number);
     BASE_TRY(poll_event(l, event, error));
     *seconds = base_seconds() - begun;
     if (p->seen == byte) return SIFR_OK;

@@ -45,10 +45,10 @@ static inline int64_t relative_layout(int64_t places, int64_t keys, int64_t d, b
     return total;
 }
 
-/* `rows` rows of d values, turned, zeros behind them up to the stride. */
-TILE_INLINE void relative_turn(const float *rows, int64_t places, int64_t d, int64_t stride,
-                               float *to) {
-    turn(rows, places, d, d, to, stride);
+/* `rows` rows of d values, transposed, zeros behind them up to the stride. */
+TILE_INLINE void relative_transpose(const float *rows, int64_t places, int64_t d, int64_t stride,
+                                    float *to) {
+    transpose(rows, places, d, d, to, stride);
     for (int64_t c = 0; c < d; c++)
         memset(to + c * stride + places, 0, (size_t)(stride - places) * 4);
 }
@@ -59,14 +59,14 @@ TILE_INLINE void relative_load(const cpu_attention *a, const tile_relative *at, 
     if (a->position_queries != NULL) { /* keys is free until its own table comes */
         tile_pack(false, a->position_queries, a->dtype, a->position_query_stride, a->places,
                   a->places, d, at->keys);
-        relative_turn(at->keys, a->places, d, at->stride, at->queries);
+        relative_transpose(at->keys, a->places, d, at->stride, at->queries);
     }
     if (a->position_keys != NULL)
         tile_pack(false, a->position_keys, a->dtype, a->position_key_stride, a->places, a->places,
                   d, at->keys);
     if (!backward) return;
     if (a->position_keys != NULL)
-        relative_turn(at->keys, a->places, d, at->stride, at->keys_across);
+        relative_transpose(at->keys, a->places, d, at->stride, at->keys_across);
     if (a->position_queries == NULL) return;
     tile_pack_across(false, a->position_queries, a->dtype, a->position_query_stride, a->places,
                      a->places, d, padded, at->query_rows);
@@ -164,7 +164,7 @@ TILE_INLINE void relative_to_keys(const cpu_attention *a, const tile_relative *a
                  at->query_rows + band.first * padded, padded, g->dk + k0 * padded, padded,
                  TILE_ADD, g->dq);
     if (a->dposition_queries == NULL) return;
-    turn(at->by_key, keys, band.count, RELATIVE_BAND, at->by_key_across, KEY_BLOCK);
+    transpose(at->by_key, keys, band.count, RELATIVE_BAND, at->by_key_across, KEY_BLOCK);
     tile_product(false, band.count, padded, keys, at->by_key_across, KEY_BLOCK,
                  at->k_rows + k0 * padded, padded,
                  a->dposition_queries + band.first * a->dposition_stride, a->dposition_stride,

@@ -10,7 +10,7 @@
 #include "base/random.h"
 #include "device/cpu/attention/kernels_attention.h"
 #include "device/cpu/simd.h"
-#include "device/cpu/turn.h"
+#include "device/cpu/transpose_rows.h"
 
 #if defined(KERNEL_BF16)
 #define TILE_PAIRS 1

@@ -90,7 +90,7 @@ TILE_INLINE void forward_block(bool pairs, const cpu_attention *a, const forward
     int64_t position = a->keys - a->queries + q0;
     tile_pack(pairs, tile_row(a->q, a->dtype, q0 * a->q_stride + head * d), a->dtype, a->q_stride,
               queries, QUERY_BLOCK, d, at->rows);
-    turn(at->rows, QUERY_BLOCK, words, words, at->q, QUERY_BLOCK);
+    transpose(at->rows, QUERY_BLOCK, words, words, at->q, QUERY_BLOCK);
     for (int64_t i = 0; i < QUERY_BLOCK; i++) at->most[i] = TILE_NOTHING, at->sum[i] = 0.0f;
     int64_t v_stride = tile_words(pairs, base_ceil_to(a->keys, 2));
     int64_t end = tile_end_key(a, position, queries);
@@ -126,7 +126,7 @@ TILE_INLINE void forward_block(bool pairs, const cpu_attention *a, const forward
             vector_store(out, vector_mul(vector_load(out), part));
         }
     }
-    turn(at->out, d, QUERY_BLOCK, QUERY_BLOCK, at->out_rows, d);
+    transpose(at->out, d, QUERY_BLOCK, QUERY_BLOCK, at->out_rows, d);
     for (int64_t i = 0; i < queries; i++) {
         int64_t row = (q0 + i) * a->y_stride + head * d;
         tile_write_row(at->out_rows + i * d, a->dtype, d,
@@ -147,7 +147,7 @@ TILE_INLINE void forward(bool pairs, const cpu_attention *a) {
         int64_t keys = base_min_i64(KEY_BLOCK, a->keys - k);
         tile_pack_across(pairs, tile_row(a->v, a->dtype, k * a->v_stride), a->dtype, a->v_stride,
                          keys, keys, d, d, at.rows);
-        turn(at.rows, tile_words(pairs, keys), d, d, at.v + tile_words(pairs, k), key_words);
+        transpose(at.rows, tile_words(pairs, keys), d, d, at.v + tile_words(pairs, k), key_words);
     }
     for (int64_t head = 0; head < a->group; head++)
         for (int64_t q0 = 0; q0 < a->queries; q0 += QUERY_BLOCK)

@@ -10,7 +10,7 @@
 
 typedef struct backward_places {
     float *k, *v;                /* keys x words of head_dim */
-    float *k_turned;             /* head_dim x words of keys */
+    float *k_transposed;         /* head_dim x words of keys */
     float *dk, *dv;              /* keys x padded head_dim */
     float *rows;                 /* scratch of one block */
     float *q, *dy;               /* words of head_dim x QUERY_BLOCK */
@@ -33,7 +33,7 @@ static int64_t backward_layout(bool pairs, int64_t keys, int64_t d, int64_t plac
     (at->member = scratch == NULL ? NULL : scratch + total, total += base_ceil_to((count), 16))
     PLACE(k, keys * words);
     PLACE(v, keys * words);
-    PLACE(k_turned, d * tile_words(pairs, base_ceil_to(keys, 2)));
+    PLACE(k_transposed, d * tile_words(pairs, base_ceil_to(keys, 2)));
     PLACE(dk, keys * padded);
     PLACE(dv, keys * padded);
     PLACE(rows, base_max_i64(QUERY_BLOCK * words, KEY_BLOCK * d));
@@ -142,7 +142,7 @@ TILE_INLINE void backward_pair(bool pairs, const cpu_attention *a, const backwar
     tile_product(pairs, keys, padded, used, at->ds, query_words, at->q_across, padded,
                  at->dk + k0 * padded, padded, TILE_ADD, at->delta);
     tile_product(pairs, d, QUERY_BLOCK, tile_words(pairs, keys),
-                 at->k_turned + tile_words(pairs, k0), key_words, at->ds_across, QUERY_BLOCK,
+                 at->k_transposed + tile_words(pairs, k0), key_words, at->ds_across, QUERY_BLOCK,
                  at->dq, QUERY_BLOCK, *first ? TILE_SET : TILE_ADD, at->delta);
     *first = false;
     if (a->places == 0) return;
@@ -163,9 +163,9 @@ TILE_INLINE void backward_block(bool pairs, const cpu_attention *a, const backwa
     const void *dy = tile_row(a->dy, a->dtype, q0 * a->dy_stride + head * d);
     const void *y = tile_row(a->y, a->dtype, q0 * a->y_stride + head * d);
     tile_pack(pairs, q, a->dtype, a->q_stride, queries, QUERY_BLOCK, d, at->rows);
-    turn(at->rows, QUERY_BLOCK, words, words, at->q, QUERY_BLOCK);
+    transpose(at->rows, QUERY_BLOCK, words, words, at->q, QUERY_BLOCK);
     tile_pack(pairs, dy, a->dtype, a->dy_stride, queries, QUERY_BLOCK, d, at->rows);
-    turn(at->rows, QUERY_BLOCK, words, words, at->dy, QUERY_BLOCK);
+    transpose(at->rows, QUERY_BLOCK, words, words, at->dy, QUERY_BLOCK);
     tile_pack_across(pairs, q, a->dtype, a->q_stride, queries, QUERY_BLOCK, d, padded,
                      at->q_across);
     tile_pack_across(pairs, dy, a->dtype, a->dy_stride, queries, QUERY_BLOCK, d, padded,
@@ -183,7 +183,7 @@ TILE_INLINE void backward_block(bool pairs, const cpu_attention *a, const backwa
     for (int64_t k0 = tile_first_key(a, position); k0 < end; k0 += KEY_BLOCK)
         backward_pair(pairs, a, at, &segments, head, position, queries, k0,
                       base_min_i64(KEY_BLOCK, end - k0), &first);
-    turn(at->dq, d, QUERY_BLOCK, QUERY_BLOCK, at->dq_rows, d);
+    transpose(at->dq, d, QUERY_BLOCK, QUERY_BLOCK, at->dq_rows, d);
     for (int64_t i = 0; i < queries; i++) {
         int64_t row = (q0 + i) * a->dq_stride + head * d;
         tile_write_row(at->dq_rows + i * d, a->dtype, d,
@@ -203,7 +203,8 @@ TILE_INLINE void backward(bool pairs, const cpu_attention *a) {
         int64_t keys = base_min_i64(KEY_BLOCK, a->keys - k);
         tile_pack_across(pairs, tile_row(a->k, a->dtype, k * a->k_stride), a->dtype, a->k_stride,
                          keys, keys, d, d, at.rows);
-        turn(at.rows, tile_words(pairs, keys), d, d, at.k_turned + tile_words(pairs, k), key_words);
+        transpose(at.rows, tile_words(pairs, keys), d, d, at.k_transposed + tile_words(pairs, k),
+                  key_words);
     }
     memset(at.dk, 0, (size_t)(a->keys * padded) * 4);
     memset(at.dv, 0, (size_t)(a->keys * padded) * 4);

@@ -119,10 +119,10 @@ static int64_t place_scratch(const device *dev, head_plan *plan) {
             &total, plan->words / plan->block * cpu_pieces_bytes(&plan->input_pieces[0]) +
                         cpu_pieces_bytes(&plan->input_pieces[1]));
         plan->at_dx = device_reserve(&total, parts * plan->chunk * plan->width * 4);
-        plan->turned_bytes = base_ceil_to(plan->chunk * whole * element, 64);
+        plan->transposed_bytes = base_ceil_to(plan->chunk * whole * element, 64);
     }
     plan->product_bytes = base_ceil_to(most_scratch(plan), 64);
-    plan->thread_bytes = plan->turned_bytes + plan->product_bytes;
+    plan->thread_bytes = plan->transposed_bytes + plan->product_bytes;
     if (plan->widen && plan->few) plan->thread_bytes += base_ceil_to(whole * plan->width * 4, 64);
     plan->at_threads = device_reserve(&total, plan->thread_bytes * device_threads(dev));
     return total;
@@ -180,7 +180,7 @@ static void note(head_run *run, bool ok) {
 static void multiply(head_run *run, const cpu_row_tiles *tiles, int64_t tile, int thread,
                      const void *a, const void *b, float *c) {
     note(run, cpu_product_run(cpu_row_tile_product(tiles, tile), thread, a, b, NULL, c,
-                              thread_scratch(run, thread) + run->plan->turned_bytes));
+                              thread_scratch(run, thread) + run->plan->transposed_bytes));
 }
 
 /* Gathers rows of the chunk, padded with zeros. */
@@ -221,8 +221,8 @@ static const void *ready_w(head_run *run, int64_t block, int thread) {
     if (!plan->few || !plan->widen) return block_w(run, block);
     const device_matrix *w = &run->call->w[0];
     const uint16_t *from = (const uint16_t *)w->data + block * plan->block * w->stride;
-    float *to =
-        (float *)(void *)(thread_scratch(run, thread) + plan->turned_bytes + plan->product_bytes);
+    float *to = (float *)(void *)(thread_scratch(run, thread) + plan->transposed_bytes +
+                                  plan->product_bytes);
     for (int64_t i = 0; i < head_block_words(plan, block); i++)
         run->matrix->widen(w->dtype, from + i * w->stride, to + i * plan->width, plan->width);
     return to;
@@ -396,22 +396,22 @@ static void weight_gradients(head_run *run, int64_t block, int thread) {
     const head_plan *plan = run->plan;
     const device_matrix *dw = &run->call->dw[0];
     int64_t words = head_block_words(plan, block), element = base_dtype_bytes(plan->type);
-    char *turned = thread_scratch(run, thread);
+    char *transposed = thread_scratch(run, thread);
     if (plan->type == BASE_FP32)
-        run->matrix->turn(head_block_logits(run, block), plan->chunk, words, words,
-                          (float *)(void *)turned, plan->chunk);
+        run->matrix->transpose(head_block_logits(run, block), plan->chunk, words, words,
+                               (float *)(void *)transposed, plan->chunk);
     else
         cpu_transpose16((const uint16_t *)head_block_logits(run, block), plan->chunk, words, words,
-                        (uint16_t *)turned, plan->chunk);
+                        (uint16_t *)transposed, plan->chunk);
     int sum = !run->first_chunk || run->call->accumulate_dw, last = is_last(plan, block);
     const cpu_pieces *pieces = &plan->weight_pieces[last];
     for (int64_t row = 0; row < words; row += LOSS_TILE) {
-        const char *a = turned + row * plan->chunk * element;
+        const char *a = transposed + row * plan->chunk * element;
         float *c = (float *)dw->data + (block * plan->block + row) * dw->stride;
         for (int64_t piece = 0; piece < pieces->count; piece++)
             note(run, cpu_pieces_run(pieces, thread, row / LOSS_TILE, piece, a,
                                      run->scratch + plan->at_packed_x, c, dw->stride, sum != 0,
-                                     turned + plan->turned_bytes));
+                                     transposed + plan->transposed_bytes));
         if (pieces->count == 0)
             multiply(run, &plan->weights[last][sum], row / LOSS_TILE, thread, a,
                      run->scratch + plan->at_x, c);
@@ -456,7 +456,7 @@ static void input_task(void *context, int64_t tile, int thread) {
         for (int64_t piece = 0; piece < pieces->count; piece++)
             note(run, cpu_pieces_run(pieces, thread, tile, piece, a, packed_w(run, block), dx,
                                      plan->width, block > 0,
-                                     thread_scratch(run, thread) + plan->turned_bytes));
+                                     thread_scratch(run, thread) + plan->transposed_bytes));
         if (pieces->count == 0)
             multiply(run, &plan->input[is_last(plan, block)][block > 0], tile, thread, a,
                      block_w(run, block), dx);

@@ -28,7 +28,7 @@ typedef struct head_plan {
     int64_t at_rest;    /* of a distribution: see head_distil.h, two numbers a row */
     int64_t at_indices, at_x, at_w, at_packed_x, at_packed_w, at_logits, at_statistics, at_sums,
         at_dx;
-    int64_t at_threads, thread_bytes, turned_bytes, product_bytes; /* of scratch, per thread */
+    int64_t at_threads, thread_bytes, transposed_bytes, product_bytes; /* of scratch, per thread */
 } head_plan;
 
 typedef struct head_run {

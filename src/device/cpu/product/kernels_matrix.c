@@ -2,7 +2,7 @@
 
 #include "base/checked.h"
 #include "device/cpu/product/panels.h"
-#include "device/cpu/turn.h"
+#include "device/cpu/transpose_rows.h"
 
 enum { SUM_VECTORS = 4 };
 
@@ -95,9 +95,9 @@ static void matrix_put_block(const float *from, int64_t rows, int64_t columns, f
     }
 }
 
-static void matrix_turn(const float *from, int64_t rows, int64_t columns, int64_t stride, float *to,
-                        int64_t to_stride) {
-    turn(from, rows, columns, stride, to, to_stride);
+static void matrix_transpose(const float *from, int64_t rows, int64_t columns, int64_t stride,
+                             float *to, int64_t to_stride) {
+    transpose(from, rows, columns, stride, to, to_stride);
 }
 
 /* Products of one or a few rows are bound by reading the weights. Weights are prefetched, and each
@@ -275,7 +275,7 @@ const cpu_matrix_kernels KERNEL_NAME(cpu_matrix_kernels) = {
     .narrow = matrix_narrow,
     .column_sums = matrix_column_sums,
     .put_block = matrix_put_block,
-    .turn = matrix_turn,
+    .transpose = matrix_transpose,
     .vector_product = matrix_vector_product,
     .vector_sums = matrix_vector_sums,
     .vector_finish = matrix_vector_finish,

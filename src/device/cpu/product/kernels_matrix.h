@@ -28,8 +28,8 @@ typedef struct cpu_matrix_kernels {
     void (*put_block)(const float *from, int64_t rows, int64_t columns, float *to,
                       int64_t to_stride, bool add);
     /* to[c][r] = from[r][c]; strides in elements */
-    void (*turn)(const float *from, int64_t rows, int64_t columns, int64_t stride, float *to,
-                 int64_t to_stride);
+    void (*transpose)(const float *from, int64_t rows, int64_t columns, int64_t stride, float *to,
+                      int64_t to_stride);
     /* Elements first <= n < last of up to CPU_FEW_ROWS rows of y = x w^T + bias. Each row has the
      * same bits as alone. */
     void (*vector_product)(const device_matrix *x, const device_matrix *w,

@@ -12,7 +12,7 @@
 enum {
     WEIGHT_TILE = 192,       /* rows of a weight gradient in one task */
     WEIGHT_TILE_BF16 = 128,  /* likewise, with products in bf16 */
-    TURN_COLUMNS = 64,       /* columns of an operand transposed in one task */
+    TRANSPOSE_COLUMNS = 64,  /* columns of an operand transposed in one task */
     SUM_COLUMNS = 256,       /* columns of dy summed in one task */
     WIDEN_ELEMENTS = 1 << 15 /* elements converted in one task */
 };
@@ -23,12 +23,12 @@ typedef struct linear_plan {
     int64_t whole;   /* rows of the whole matrix, which determine the tiles */
     base_dtype type; /* of the products: FP32 if operands are widened */
     bool widen, transposed;
-    cpu_packed packed;                    /* y, or dx */
-    cpu_row_tiles tiles;                  /* y or dx if w is not packed */
-    cpu_pieces pieces[2];                 /* of dw: of a whole chunk, and of the last chunk */
-    cpu_row_tiles weights[2][2];          /* of dw without pieces: [chunk][set, add] */
-    int64_t turned_columns, kept_columns; /* dw is turned_columns x kept_columns */
-    int64_t at_x, at_w, at_bias, at_y, at_turned, at_packed, at_threads, thread_bytes;
+    cpu_packed packed;                        /* y, or dx */
+    cpu_row_tiles tiles;                      /* y or dx if w is not packed */
+    cpu_pieces pieces[2];                     /* of dw: of a whole chunk, and of the last chunk */
+    cpu_row_tiles weights[2][2];              /* of dw without pieces: [chunk][set, add] */
+    int64_t transposed_columns, kept_columns; /* dw is transposed_columns x kept_columns */
+    int64_t at_x, at_w, at_bias, at_y, at_transposed, at_packed, at_threads, thread_bytes;
 } linear_plan;
 
 typedef struct linear_run {
@@ -38,7 +38,7 @@ typedef struct linear_run {
     device_matrix x, w, bias, y, dx; /* as the products take them */
     const device_matrix *from;       /* of a conversion */
     float *to;
-    device_matrix turned, kept; /* operands of dw, for the current chunk */
+    device_matrix transposed, kept; /* operands of dw, for the current chunk */
     int64_t chunk_rows;
     int chunk_rest, chunk_sum;
     char *scratch;
@@ -59,7 +59,7 @@ static void plan_sizes(const device *dev, const device_call *call, linear_plan *
     plan->widen = !cpu_product_takes(dev, type);
     plan->type = plan->widen ? BASE_FP32 : type;
     plan->at_x = plan->at_w = plan->at_bias = plan->at_y = -1;
-    plan->at_turned = plan->at_packed = plan->at_threads = -1;
+    plan->at_transposed = plan->at_packed = plan->at_threads = -1;
 }
 
 static void plan_threads(const device *dev, linear_plan *plan, int64_t *total, int64_t bytes) {
@@ -113,7 +113,7 @@ static int64_t weight_tile(const linear_plan *plan) {
 /* Plans the products of a chunk of `rows` tokens, with b packed if the library can. */
 static sifr_status plan_chunk(device *dev, linear_plan *plan, int64_t rows, int64_t kept_stride,
                               int64_t dw_stride, int rest, sifr_error *error) {
-    cpu_product_shape shape = {.rows = plan->turned_columns,
+    cpu_product_shape shape = {.rows = plan->transposed_columns,
                                .columns = plan->kept_columns,
                                .inner = rows,
                                .a_stride = rows,
@@ -135,9 +135,9 @@ static sifr_status plan_chunk(device *dev, linear_plan *plan, int64_t rows, int6
 
 static sifr_status plan_weights(device *dev, const device_call *call, linear_plan *plan,
                                 int64_t *total, sifr_error *error) {
-    const device_matrix *turned = plan->transposed ? &call->x[0] : &call->dy;
+    const device_matrix *transposed = plan->transposed ? &call->x[0] : &call->dy;
     const device_matrix *kept = plan->transposed ? &call->dy : &call->x[0];
-    plan->turned_columns = turned->columns;
+    plan->transposed_columns = transposed->columns;
     plan->kept_columns = kept->columns;
     int64_t rest = plan->rows % DEVICE_CPU_CHUNK;
     int64_t chunk = base_min_i64(plan->rows, DEVICE_CPU_CHUNK);
@@ -146,7 +146,8 @@ static sifr_status plan_weights(device *dev, const device_call *call, linear_pla
             plan_chunk(dev, plan, DEVICE_CPU_CHUNK, kept->stride, call->dw[0].stride, 0, error));
     if (rest != 0)
         BASE_TRY(plan_chunk(dev, plan, rest, kept->stride, call->dw[0].stride, 1, error));
-    plan->at_turned = device_reserve(total, chunk * turned->columns * base_dtype_bytes(plan->type));
+    plan->at_transposed =
+        device_reserve(total, chunk * transposed->columns * base_dtype_bytes(plan->type));
     /* A chunk's other operand is stored in pieces or in fp32. Both share one place, so one more row
      * never needs less scratch. */
     int64_t bytes =
@@ -166,7 +167,7 @@ static int64_t weights_scratch(const linear_plan *plan) {
         bytes = base_max_i64(bytes, cpu_pieces_scratch(&plan->pieces[i / 2]));
         if (plan->widen) bytes = base_max_i64(bytes, chunk * plan->pieces[i / 2].columns * 4);
     }
-    return plan->widen ? base_max_i64(bytes, chunk * TURN_COLUMNS * 2) : bytes;
+    return plan->widen ? base_max_i64(bytes, chunk * TRANSPOSE_COLUMNS * 2) : bytes;
 }
 
 /* dx = dy w, by packed products or by tiles of rows. */
@@ -340,8 +341,8 @@ static void gradient_task(void *context, int64_t task, int thread) {
                                   thread_scratch(run, thread)));
 }
 
-static int64_t turn_tasks(const linear_plan *plan) {
-    return (plan->turned_columns + TURN_COLUMNS - 1) / TURN_COLUMNS;
+static int64_t transpose_tasks(const linear_plan *plan) {
+    return (plan->transposed_columns + TRANSPOSE_COLUMNS - 1) / TRANSPOSE_COLUMNS;
 }
 
 /* Packs a piece of the operand that is not transposed. */
@@ -361,21 +362,22 @@ static void pack_piece(linear_run *run, int64_t piece, int thread) {
                   cpu_pieces_pack(pieces, thread, piece, from, run->scratch + plan->at_packed));
 }
 
-static void turn_columns(linear_run *run, int64_t first, int thread) {
+static void transpose_columns(linear_run *run, int64_t first, int thread) {
     const linear_plan *plan = run->plan;
-    const device_matrix *from = &run->turned;
+    const device_matrix *from = &run->transposed;
     int64_t rows = run->chunk_rows;
-    int64_t columns = base_min_i64(TURN_COLUMNS, plan->turned_columns - first);
-    char *to = run->scratch + plan->at_turned + first * rows * base_dtype_bytes(plan->type);
+    int64_t columns = base_min_i64(TRANSPOSE_COLUMNS, plan->transposed_columns - first);
+    char *to = run->scratch + plan->at_transposed + first * rows * base_dtype_bytes(plan->type);
     if (from->dtype == BASE_FP32) {
-        run->kernels->turn((const float *)from->data + first, rows, columns, from->stride,
-                           (float *)(void *)to, rows);
+        run->kernels->transpose((const float *)from->data + first, rows, columns, from->stride,
+                                (float *)(void *)to, rows);
         return;
     }
-    uint16_t *turned = plan->widen ? thread_scratch(run, thread) : (void *)to;
-    cpu_transpose16((const uint16_t *)from->data + first, rows, columns, from->stride, turned,
+    uint16_t *transposed = plan->widen ? thread_scratch(run, thread) : (void *)to;
+    cpu_transpose16((const uint16_t *)from->data + first, rows, columns, from->stride, transposed,
                     rows);
-    if (plan->widen) run->kernels->widen(from->dtype, turned, (float *)(void *)to, rows * columns);
+    if (plan->widen)
+        run->kernels->widen(from->dtype, transposed, (float *)(void *)to, rows * columns);
 }
 
 /* First packs the pieces of b, which take longest, then transposes a. */
@@ -385,7 +387,7 @@ static void arrange_task(void *context, int64_t task, int thread) {
     if (task < pieces)
         pack_piece(run, task, thread);
     else
-        turn_columns(run, (task - pieces) * TURN_COLUMNS, thread);
+        transpose_columns(run, (task - pieces) * TRANSPOSE_COLUMNS, thread);
 }
 
 static int64_t weight_tasks(const linear_run *run) {
@@ -401,7 +403,7 @@ static void weight_task(void *context, int64_t task, int thread) {
     const device_matrix *dw = &run->call->dw[0];
     int64_t tile = pieces->count > 0 ? task / pieces->count : task, row = tile * weight_tile(plan);
     const char *a =
-        run->scratch + plan->at_turned + row * run->chunk_rows * base_dtype_bytes(plan->type);
+        run->scratch + plan->at_transposed + row * run->chunk_rows * base_dtype_bytes(plan->type);
     float *c = (float *)dw->data + row * dw->stride;
     if (pieces->count > 0) {
         check_product(run, cpu_pieces_run(pieces, thread, tile, task % pieces->count, a,
@@ -437,17 +439,17 @@ static device_matrix rows_from(const device_matrix *m, int64_t first, int64_t ro
 
 static void run_weights(device *dev, linear_run *run) {
     const linear_plan *plan = run->plan;
-    const device_matrix *turned = plan->transposed ? &run->call->x[0] : &run->call->dy;
+    const device_matrix *transposed = plan->transposed ? &run->call->x[0] : &run->call->dy;
     const device_matrix *kept = plan->transposed ? &run->call->dy : &run->call->x[0];
     for (int64_t first = 0; first < plan->rows; first += DEVICE_CPU_CHUNK) {
         run->chunk_rows = base_min_i64(DEVICE_CPU_CHUNK, plan->rows - first);
         run->chunk_rest = run->chunk_rows < DEVICE_CPU_CHUNK;
         run->chunk_sum = first > 0 || run->call->accumulate_dw;
-        run->turned = rows_from(turned, first, run->chunk_rows);
+        run->transposed = rows_from(transposed, first, run->chunk_rows);
         run->kept = rows_from(kept, first, run->chunk_rows);
         bool unpacked = plan->pieces[run->chunk_rest].count == 0;
         if (plan->widen && unpacked) run->kept = widened(dev, run, &run->kept, plan->at_packed);
-        host_parallel(dev->team, plan->pieces[run->chunk_rest].count + turn_tasks(plan),
+        host_parallel(dev->team, plan->pieces[run->chunk_rest].count + transpose_tasks(plan),
                       arrange_task, run);
         host_parallel(dev->team, weight_tasks(run), weight_task, run);
     }

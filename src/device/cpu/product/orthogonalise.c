@@ -13,7 +13,7 @@ enum {
     STEPS = 5,
     RESTART = 2, /* of the Gram iteration: behind this many steps */
     ELEMENTS = 1 << 15,
-    TURN_ROWS = 64
+    TRANSPOSE_ROWS = 64
 };
 
 static const float A = 3.4445f, B = -4.7750f, C = 2.0315f;
@@ -22,7 +22,7 @@ static const float A = 3.4445f, B = -4.7750f, C = 2.0315f;
  * as large as the matrix: X is in one of the two, and goes to the other when it changes. */
 typedef struct orthogonal_plan {
     int64_t rows, columns, k, m;
-    bool turned, gram;
+    bool transposed, gram;
     /* DEVICE_LINEAR: X X^T, a product of two k x k, one of k x k by X. */
     device_call outer, square, apply;
     int64_t at_room, at_squares[4], at_products;
@@ -58,7 +58,7 @@ sifr_status cpu_prepare_orthogonalise(device *dev, device_call *call, sifr_error
     plan.columns = call->y.columns;
     plan.k = base_min_i64(plan.rows, plan.columns);
     plan.m = base_max_i64(plan.rows, plan.columns);
-    plan.turned = plan.rows > plan.columns;
+    plan.transposed = plan.rows > plan.columns;
     plan.gram = call->attributes.update.gram && plan.k < plan.m;
     int64_t total = 0, k = plan.k, m = plan.m;
     BASE_TRY(prepare_product(dev, k, m, k, false, &plan.outer, error));
@@ -107,24 +107,24 @@ static void combine(const orthogonal_run *run, float a, const float *x, float b,
 }
 
 /* A transposition of rows x columns, in tiles of rows. */
-typedef struct turning {
+typedef struct transposition {
     const float *from;
     float *to;
     int64_t rows, columns;
-} turning;
+} transposition;
 
-static void turn_tile(void *argument, int64_t tile, int thread) {
-    const turning *t = argument;
-    int64_t first = tile * TURN_ROWS, rows = base_min_i64(TURN_ROWS, t->rows - first);
+static void transpose_tile(void *argument, int64_t tile, int thread) {
+    const transposition *t = argument;
+    int64_t first = tile * TRANSPOSE_ROWS, rows = base_min_i64(TRANSPOSE_ROWS, t->rows - first);
     (void)thread;
     cpu_transpose32((const uint32_t *)(const void *)(t->from + first * t->columns), rows,
                     t->columns, t->columns, (uint32_t *)(void *)(t->to + first), t->rows);
 }
 
-static void turn(const orthogonal_run *run, const float *from, int64_t rows, int64_t columns,
-                 float *to) {
-    turning t = {from, to, rows, columns};
-    host_parallel(run->dev->team, (rows + TURN_ROWS - 1) / TURN_ROWS, turn_tile, &t);
+static void transpose(const orthogonal_run *run, const float *from, int64_t rows, int64_t columns,
+                      float *to) {
+    transposition t = {from, to, rows, columns};
+    host_parallel(run->dev->team, (rows + TRANSPOSE_ROWS - 1) / TRANSPOSE_ROWS, transpose_tile, &t);
 }
 
 /* x becomes x / (|x| + 1e-7). The sum of squares is exact, so nothing moves its bits. */
@@ -210,13 +210,13 @@ static sifr_status iterate_gram(orthogonal_run *run, sifr_error *error) {
     return apply(run, q, error);
 }
 
-/* X, turned back where it was turned, into the matrix. */
+/* X, transposed back where it was transposed, into the matrix. */
 static void put_back(const orthogonal_run *run, float *y) {
     const orthogonal_plan *p = run->plan;
     const float *from = run->x;
-    if (p->turned) {
+    if (p->transposed) {
         float *to = from == y ? run->room : y;
-        turn(run, from, p->k, p->m, to);
+        transpose(run, from, p->k, p->m, to);
         from = to;
     }
     if (from != y) memcpy(y, from, (size_t)(p->k * p->m) * sizeof *y);
@@ -226,13 +226,13 @@ static void put_back(const orthogonal_run *run, float *y) {
 static sifr_status run_matrix(orthogonal_run *run, float *y, sifr_error *error) {
     const orthogonal_plan *p = run->plan;
     int64_t count = p->k * p->m;
-    if (p->turned) turn(run, y, p->rows, p->columns, run->room);
-    run->x = p->turned ? run->room : y;
-    run->other = p->turned ? y : run->room;
+    if (p->transposed) transpose(run, y, p->rows, p->columns, run->room);
+    run->x = p->transposed ? run->room : y;
+    run->other = p->transposed ? y : run->room;
     BASE_TRY(normalise(run, run->x, error));
     BASE_TRY(p->gram ? iterate_gram(run, error) : iterate_plain(run, error));
     put_back(run, y);
-    if (p->turned)
+    if (p->transposed)
         combine(run, 0, NULL, (float)sqrt((double)p->rows / (double)p->columns), y, count);
     return SIFR_OK;
 }

@@ -12,7 +12,7 @@
 
 #include "base/checked.h"
 #include "device/cpu/product/kernels_matrix.h"
-#include "device/cpu/turn.h"
+#include "device/cpu/transpose_rows.h"
 
 #if defined(KERNEL_ISA_avx2)
 enum { PANEL_ROWS = 6, PANEL_INNER = 1536, PANEL_VECTORS = CPU_PANEL / VECTOR };
@@ -21,7 +21,7 @@ static void pack_panels(const float *b, int64_t stride, bool transposed, int64_t
                         int64_t columns, float *panels) {
     for (int64_t c = 0; c < columns; c += CPU_PANEL, panels += inner * CPU_PANEL) {
         if (transposed) {
-            turn(b + c * stride, CPU_PANEL, inner, stride, panels, CPU_PANEL);
+            transpose(b + c * stride, CPU_PANEL, inner, stride, panels, CPU_PANEL);
             continue;
         }
         for (int64_t k = 0; k < inner; k++)

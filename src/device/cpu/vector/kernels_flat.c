@@ -4,8 +4,8 @@
 const cpu_kernels KERNEL(cpu_kernels) = {.norm = KERNEL(norm),
                                          .norm_backward = KERNEL(norm_backward),
                                          .rope = KERNEL(rope),
-                                         .regroup = KERNEL(regroup),
-                                         .neighbours = KERNEL(neighbours),
+                                         .split_qkv = KERNEL(split_qkv),
+                                         .unfold = KERNEL(unfold),
                                          .rows = KERNEL(rows),
                                          .elementwise = KERNEL(elementwise),
                                          .updates =

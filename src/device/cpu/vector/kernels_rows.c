@@ -2,11 +2,11 @@
 #include "device/cpu/kernels_sets.h"
 
 /* Inlined: the parts of a head are short, and calls take a fifth longer. */
-#define TURN_INLINE static inline __attribute__((always_inline))
+#define ROTATE_INLINE static inline __attribute__((always_inline))
 
 /* x, y = (a cos - b sin, b cos + a sin); results may overwrite operands. */
-TURN_INLINE void rotate(const float *a, const float *b, const float *cosine, const float *sine,
-                        float sign, float *x, float *y, int64_t n) {
+ROTATE_INLINE void rotate(const float *a, const float *b, const float *cosine, const float *sine,
+                          float sign, float *x, float *y, int64_t n) {
     LANES_EACH(i, n) {
         float s = sign * sine[i], first = a[i], second = b[i];
         x[i] = LANES_FMA(-second, s, first * cosine[i]);
@@ -22,17 +22,17 @@ typedef struct head_place {
     bool back;
 } head_place;
 
-TURN_INLINE const float *read_turning(const head_place *p, float *buffer, int64_t at, int64_t n) {
+ROTATE_INLINE const float *read_rotated(const head_place *p, float *buffer, int64_t at, int64_t n) {
     return lanes_read(buffer, p->from, p->row, p->first + at, n);
 }
 
 /* Results are written in place, unless they are added. */
-TURN_INLINE float *turned_place(const head_place *p, float *buffer, int64_t at) {
+ROTATE_INLINE float *rotated_place(const head_place *p, float *buffer, int64_t at) {
     if (p->back && p->call->accumulate[0]) return buffer;
     return lanes_place(buffer, p->to, p->row, p->first + at);
 }
 
-TURN_INLINE void write_turned(const head_place *p, int64_t at, int64_t n, float *from) {
+ROTATE_INLINE void write_rotated(const head_place *p, int64_t at, int64_t n, float *from) {
     if (p->back)
         lanes_gradient_written(p->call, 0, p->row, p->first + at, n, from);
     else
@@ -40,43 +40,43 @@ TURN_INLINE void write_turned(const head_place *p, int64_t at, int64_t n, float 
 }
 
 /* Rotates element i with i + half. */
-TURN_INLINE void turn_halves(const head_place *p, const float *table, int64_t half) {
+ROTATE_INLINE void rotate_halves(const head_place *p, const float *table, int64_t half) {
     float as[PIECE], bs[PIECE], xs[PIECE], ys[PIECE];
     for (int64_t at = 0; at < half; at += PIECE) {
         int64_t n = half - at < PIECE ? half - at : PIECE;
-        const float *a = read_turning(p, as, at, n), *b = read_turning(p, bs, at + half, n);
-        float *x = turned_place(p, xs, at), *y = turned_place(p, ys, at + half);
+        const float *a = read_rotated(p, as, at, n), *b = read_rotated(p, bs, at + half, n);
+        float *x = rotated_place(p, xs, at), *y = rotated_place(p, ys, at + half);
         rotate(a, b, table + at, table + half + at, p->back ? -1.0f : 1.0f, x, y, n);
-        write_turned(p, at, n, x);
-        write_turned(p, at + half, n, y);
+        write_rotated(p, at, n, x);
+        write_rotated(p, at + half, n, y);
     }
 }
 
 /* Rotates element 2 i with 2 i + 1. */
-TURN_INLINE void turn_neighbours(const head_place *p, const float *table, int64_t half) {
+ROTATE_INLINE void rotate_pairs(const head_place *p, const float *table, int64_t half) {
     enum { PAIRS = PIECE / 2 };
-    float both[PIECE], a[PAIRS], b[PAIRS], turned[PIECE];
+    float both[PIECE], a[PAIRS], b[PAIRS], rotated[PIECE];
     for (int64_t at = 0; at < half; at += PAIRS) {
         int64_t n = half - at < PAIRS ? half - at : PAIRS;
-        const float *from = read_turning(p, both, 2 * at, 2 * n);
+        const float *from = read_rotated(p, both, 2 * at, 2 * n);
         for (int64_t i = 0; i < n; i++) a[i] = from[2 * i], b[i] = from[2 * i + 1];
         rotate(a, b, table + at, table + half + at, p->back ? -1.0f : 1.0f, a, b, n);
-        float *to = turned_place(p, turned, 2 * at);
+        float *to = rotated_place(p, rotated, 2 * at);
         for (int64_t i = 0; i < n; i++) to[2 * i] = a[i], to[2 * i + 1] = b[i];
-        write_turned(p, 2 * at, 2 * n, to);
+        write_rotated(p, 2 * at, 2 * n, to);
     }
 }
 
 /* Leaves elements from `first` on unchanged. */
-TURN_INLINE void pass_through(const head_place *p, int64_t first, int64_t end) {
+ROTATE_INLINE void pass_through(const head_place *p, int64_t first, int64_t end) {
     float values[PIECE];
     bool there = p->from->data == p->to->data && !(p->back && p->call->accumulate[0]);
     for (int64_t at = first; at < end && !there; at += PIECE) {
         int64_t n = end - at < PIECE ? end - at : PIECE;
         lanes_load(values, p->from, p->row, p->first + at, n);
-        float *to = turned_place(p, values, at);
+        float *to = rotated_place(p, values, at);
         if (to != values) memcpy(to, values, (size_t)n * sizeof *to);
-        write_turned(p, at, n, to);
+        write_rotated(p, at, n, to);
     }
 }
 
@@ -86,24 +86,24 @@ void KERNEL(rope)(const cpu_part *part) {
     head_place p = {
         .call = c, .from = back ? &c->dy : &c->x[0], .to = back ? &c->dx[0] : &c->y, .back = back};
     const int32_t *positions = c->x[1].data;
-    int64_t dim = c->attributes.rope.head_dim, turning = c->x[2].columns;
+    int64_t dim = c->attributes.rope.head_dim, rotated = c->x[2].columns;
     for (int64_t r = part->first; r < part->first + part->count; r++) {
         const float *table = (const float *)c->x[2].data + positions[r] * c->x[2].stride;
         p.row = r;
         for (int64_t h = 0; h < c->attributes.rope.heads; h++) {
             p.first = h * dim;
             if (c->attributes.rope.interleaved)
-                turn_neighbours(&p, table, turning / 2);
+                rotate_pairs(&p, table, rotated / 2);
             else
-                turn_halves(&p, table, turning / 2);
-            if (turning < dim) pass_through(&p, turning, dim);
+                rotate_halves(&p, table, rotated / 2);
+            if (rotated < dim) pass_through(&p, rotated, dim);
         }
     }
 }
 
 /* Handles row r, in runs of `width` columns that are consecutive on both sides. */
-static void regroup_row(const device_call *c, int64_t r, bool back) {
-    int64_t groups = c->attributes.regroup.groups, parts = c->attributes.regroup.parts;
+static void split_qkv_row(const device_call *c, int64_t r, bool back) {
+    int64_t groups = c->attributes.split_qkv.groups, parts = c->attributes.split_qkv.parts;
     int64_t width = (back ? c->dy.columns : c->y.columns) / (groups * parts);
     float values[PIECE];
     for (int64_t k = 0; k < groups * parts; k++) {
@@ -121,23 +121,23 @@ static void regroup_row(const device_call *c, int64_t r, bool back) {
     }
 }
 
-void KERNEL(regroup)(const cpu_part *part) {
-    bool back = part->call->kernel == DEVICE_REGROUP_BACKWARD;
+void KERNEL(split_qkv)(const cpu_part *part) {
+    bool back = part->call->kernel == DEVICE_SPLIT_QKV_BACKWARD;
     for (int64_t r = part->first; r < part->first + part->count; r++)
-        regroup_row(part->call, r, back);
+        split_qkv_row(part->call, r, back);
 }
 
 /* Whether the row at that distance from row r is in the same sequence and segment. */
 static bool has_neighbour(const device_call *c, int64_t r, int64_t distance) {
-    int64_t length = c->attributes.neighbours.length, at = r % length + distance;
+    int64_t length = c->attributes.unfold.length, at = r % length + distance;
     const int32_t *segments = c->x[1].data;
     if (at < 0 || at >= length) return false;
     return c->x[1].dtype == BASE_NONE ||
            segments[r * c->x[1].stride] == segments[(r + distance) * c->x[1].stride];
 }
 
-static void gather_neighbours(const device_call *c, int64_t r) {
-    int64_t size = c->attributes.neighbours.size, columns = c->x[0].columns, step = PIECE / size;
+static void gather_unfold(const device_call *c, int64_t r) {
+    int64_t size = c->attributes.unfold.size, columns = c->x[0].columns, step = PIECE / size;
     float values[PIECE], row[PIECE];
     for (int64_t at = 0; at < columns; at += step) {
         int64_t n = columns - at < step ? columns - at : step;
@@ -151,8 +151,8 @@ static void gather_neighbours(const device_call *c, int64_t r) {
 }
 
 /* Row r is neighbour t of row r + size / 2 - t. */
-static void sum_neighbours(const device_call *c, int64_t r) {
-    int64_t size = c->attributes.neighbours.size, columns = c->dx[0].columns, step = PIECE / size;
+static void sum_unfold(const device_call *c, int64_t r) {
+    int64_t size = c->attributes.unfold.size, columns = c->dx[0].columns, step = PIECE / size;
     float values[PIECE], sums[PIECE];
     for (int64_t at = 0; at < columns; at += step) {
         int64_t n = columns - at < step ? columns - at : step;
@@ -166,13 +166,13 @@ static void sum_neighbours(const device_call *c, int64_t r) {
     }
 }
 
-void KERNEL(neighbours)(const cpu_part *part) {
-    bool back = part->call->kernel == DEVICE_NEIGHBOURS_BACKWARD;
+void KERNEL(unfold)(const cpu_part *part) {
+    bool back = part->call->kernel == DEVICE_UNFOLD_BACKWARD;
     for (int64_t r = part->first; r < part->first + part->count; r++) {
         if (back)
-            sum_neighbours(part->call, r);
+            sum_unfold(part->call, r);
         else
-            gather_neighbours(part->call, r);
+            gather_unfold(part->call, r);
     }
 }
 

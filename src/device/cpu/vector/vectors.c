@@ -61,20 +61,20 @@ sifr_status cpu_run_rope(device *dev, const device_call *call, sifr_error *error
     return SIFR_OK;
 }
 
-sifr_status cpu_run_regroup(device *dev, const device_call *call, sifr_error *error) {
-    bool backward = call->kernel == DEVICE_REGROUP_BACKWARD;
+sifr_status cpu_run_split_qkv(device *dev, const device_call *call, sifr_error *error) {
+    bool backward = call->kernel == DEVICE_SPLIT_QKV_BACKWARD;
     (void)error;
-    run_tiles(dev, (tiles_job){.kernel = kernels_of(dev)->regroup,
+    run_tiles(dev, (tiles_job){.kernel = kernels_of(dev)->split_qkv,
                                .call = call,
                                .total = backward ? call->dy.rows : call->y.rows,
                                .step = ROWS});
     return SIFR_OK;
 }
 
-sifr_status cpu_run_neighbours(device *dev, const device_call *call, sifr_error *error) {
-    bool backward = call->kernel == DEVICE_NEIGHBOURS_BACKWARD;
+sifr_status cpu_run_unfold(device *dev, const device_call *call, sifr_error *error) {
+    bool backward = call->kernel == DEVICE_UNFOLD_BACKWARD;
     (void)error;
-    run_tiles(dev, (tiles_job){.kernel = kernels_of(dev)->neighbours,
+    run_tiles(dev, (tiles_job){.kernel = kernels_of(dev)->unfold,
                                .call = call,
                                .total = backward ? call->dy.rows : call->y.rows,
                                .step = ROWS});

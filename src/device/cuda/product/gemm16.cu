@@ -43,13 +43,13 @@ DEVICE void load_tile(uint16_t *to, const uint16_t *from, int64_t stride, int ro
     most = most < 0 ? 0 : most > 8 ? 8 : most;
     to += piece_at<COLUMNS>(first, piece);
 #pragma unroll
-    for (int turn = 0; turn < ROWS / ROW_STEP; turn++) {
-        int count = first + turn * ROW_STEP < rows ? most : 0;
-        const uint16_t *source = from + turn * ROW_STEP * stride;
+    for (int step = 0; step < ROWS / ROW_STEP; step++) {
+        int count = first + step * ROW_STEP < rows ? most : 0;
+        const uint16_t *source = from + step * ROW_STEP * stride;
         if (wide)
-            copy_async(to + turn * ROW_STEP * COLUMNS, source, count * 2);
+            copy_async(to + step * ROW_STEP * COLUMNS, source, count * 2);
         else
-            gemm_copy_elements(to + turn * ROW_STEP * COLUMNS, source, count);
+            gemm_copy_elements(to + step * ROW_STEP * COLUMNS, source, count);
     }
 }
 

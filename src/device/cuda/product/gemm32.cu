@@ -11,7 +11,7 @@
 
 enum { SIDE = GEMM_SMALL, PITCH = SIDE + GEMM_PAD32 };
 
-/* BY_K: rows in memory are k. In each turn a thread loads one element: the next k of its column, or
+/* BY_K: rows in memory are k. In each step a thread loads one element: the next k of its column, or
  * its k of a row further on. */
 template <bool BY_K> struct share {
     enum { WIDTH = BY_K ? (int)SIDE : (int)GEMM_STEP32, ROW_STEP = GEMM_THREADS32 / WIDTH };
@@ -30,7 +30,7 @@ DEVICE void load_operand(float *to, const float *from, int64_t stride, int terms
     enum { WIDTH = share<BY_K>::WIDTH, ROW_STEP = share<BY_K>::ROW_STEP };
     int row = (int)threadIdx.x / WIDTH, column = (int)threadIdx.x % WIDTH;
 #pragma unroll 4
-    for (int turn = 0; turn < SIDE * GEMM_STEP32 / GEMM_THREADS32; turn++) {
+    for (int step = 0; step < SIDE * GEMM_STEP32 / GEMM_THREADS32; step++) {
         int k = BY_K ? row : column, other = BY_K ? column : row;
         copy_async4(to + k * PITCH + other, from, k < terms && other < others);
         row += ROW_STEP;

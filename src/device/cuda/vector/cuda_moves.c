@@ -49,48 +49,47 @@ sifr_status cuda_run_rows_backward(device *dev, const device_call *call, sifr_er
                               dy->rows * arguments.pieces, MOVES_THREADS, &arguments, error);
 }
 
-sifr_status cuda_run_regroup(device *dev, const device_call *call, sifr_error *error) {
-    bool back = call->kernel == DEVICE_REGROUP_BACKWARD;
+sifr_status cuda_run_split_qkv(device *dev, const device_call *call, sifr_error *error) {
+    bool back = call->kernel == DEVICE_SPLIT_QKV_BACKWARD;
     const device_matrix *from = back ? &call->dy : &call->x[0];
     const device_matrix *to = back ? &call->dx[0] : &call->y;
-    int64_t runs = (int64_t)call->attributes.regroup.groups * call->attributes.regroup.parts;
+    int64_t runs = (int64_t)call->attributes.split_qkv.groups * call->attributes.split_qkv.parts;
     int64_t width = from->columns / runs;
-    regroup_arguments arguments = {.from = from->data,
-                                   .to = to->data,
-                                   .rows = from->rows,
-                                   .width = width,
-                                   .from_stride = from->stride,
-                                   .to_stride = to->stride,
-                                   .groups = (uint32_t)call->attributes.regroup.groups,
-                                   .parts = (uint32_t)call->attributes.regroup.parts,
-                                   .run_pieces = cuda_row_pieces(width),
-                                   .wide = cuda_rows_wide(from) && cuda_rows_wide(to) &&
-                                           width % ROW_LAUNCH_PIECE == 0,
-                                   .back = back,
-                                   .add = back && call->accumulate[0]};
-    return cuda_launch_pieces(dev, cuda_kernel_of(cuda_kernel_regroup_fp32, from->dtype),
+    split_qkv_arguments arguments = {.from = from->data,
+                                     .to = to->data,
+                                     .rows = from->rows,
+                                     .width = width,
+                                     .from_stride = from->stride,
+                                     .to_stride = to->stride,
+                                     .groups = (uint32_t)call->attributes.split_qkv.groups,
+                                     .parts = (uint32_t)call->attributes.split_qkv.parts,
+                                     .run_pieces = cuda_row_pieces(width),
+                                     .wide = cuda_rows_wide(from) && cuda_rows_wide(to) &&
+                                             width % ROW_LAUNCH_PIECE == 0,
+                                     .back = back,
+                                     .add = back && call->accumulate[0]};
+    return cuda_launch_pieces(dev, cuda_kernel_of(cuda_kernel_split_qkv_fp32, from->dtype),
                               from->rows * runs * arguments.run_pieces, MOVES_THREADS, &arguments,
                               error);
 }
 
-sifr_status cuda_run_neighbours(device *dev, const device_call *call, sifr_error *error) {
-    bool back = call->kernel == DEVICE_NEIGHBOURS_BACKWARD;
+sifr_status cuda_run_unfold(device *dev, const device_call *call, sifr_error *error) {
+    bool back = call->kernel == DEVICE_UNFOLD_BACKWARD;
     const device_matrix *from = back ? &call->dy : &call->x[0], *segments = &call->x[1];
     const device_matrix *to = back ? &call->dx[0] : &call->y;
-    neighbours_arguments arguments = {.from = from->data,
-                                      .segments =
-                                          segments->dtype == BASE_NONE ? NULL : segments->data,
-                                      .to = to->data,
-                                      .columns = back ? to->columns : from->columns,
-                                      .length = call->attributes.neighbours.length,
-                                      .from_stride = from->stride,
-                                      .to_stride = to->stride,
-                                      .segments_stride = segments->stride,
-                                      .size = call->attributes.neighbours.size,
-                                      .add = back && call->accumulate[0]};
+    unfold_arguments arguments = {.from = from->data,
+                                  .segments = segments->dtype == BASE_NONE ? NULL : segments->data,
+                                  .to = to->data,
+                                  .columns = back ? to->columns : from->columns,
+                                  .length = call->attributes.unfold.length,
+                                  .from_stride = from->stride,
+                                  .to_stride = to->stride,
+                                  .segments_stride = segments->stride,
+                                  .size = call->attributes.unfold.size,
+                                  .add = back && call->accumulate[0]};
     cuda_launch launch = {
-        .kernel = cuda_kernel_of(
-            back ? cuda_kernel_neighbours_backward_fp32 : cuda_kernel_neighbours_fp32, from->dtype),
+        .kernel = cuda_kernel_of(back ? cuda_kernel_unfold_backward_fp32 : cuda_kernel_unfold_fp32,
+                                 from->dtype),
         .blocks = {from->rows, 1, 1},
         .threads = MOVES_THREADS,
         .arguments = &arguments,

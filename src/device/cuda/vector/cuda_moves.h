@@ -7,7 +7,7 @@
 sifr_status cuda_run_embedding(device *dev, const device_call *call, sifr_error *error);
 sifr_status cuda_run_rows(device *dev, const device_call *call, sifr_error *error);
 sifr_status cuda_run_rows_backward(device *dev, const device_call *call, sifr_error *error);
-sifr_status cuda_run_regroup(device *dev, const device_call *call, sifr_error *error);
-sifr_status cuda_run_neighbours(device *dev, const device_call *call, sifr_error *error);
+sifr_status cuda_run_split_qkv(device *dev, const device_call *call, sifr_error *error);
+sifr_status cuda_run_unfold(device *dev, const device_call *call, sifr_error *error);
 
 #endif

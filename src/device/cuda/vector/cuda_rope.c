@@ -8,7 +8,7 @@ sifr_status cuda_run_rope(device *dev, const device_call *call, sifr_error *erro
     const device_matrix *from = back ? &call->dy : &call->x[0], *table = &call->x[2];
     const device_matrix *to = back ? &call->dx[0] : &call->y;
     int64_t dim = call->attributes.rope.head_dim, half = table->columns / 2;
-    uint32_t turning = cuda_row_pieces(half), staying = cuda_row_pieces(dim - 2 * half);
+    uint32_t rotated = cuda_row_pieces(half), staying = cuda_row_pieces(dim - 2 * half);
     if (from->data == to->data && !add) staying = 0; /* they are there */
     rope_arguments arguments = {.from = from->data,
                                 .positions = call->x[1].data,
@@ -22,8 +22,8 @@ sifr_status cuda_run_rope(device *dev, const device_call *call, sifr_error *erro
                                 .heads = (uint32_t)call->attributes.rope.heads,
                                 .head_dim = (uint32_t)dim,
                                 .half = (uint32_t)half,
-                                .turning_pieces = turning,
-                                .head_pieces = turning + staying,
+                                .rotated_pieces = rotated,
+                                .head_pieces = rotated + staying,
                                 .interleaved = call->attributes.rope.interleaved,
                                 .wide = cuda_rows_wide(from) && cuda_rows_wide(to) &&
                                         cuda_rows_wide(table) && dim % ROW_LAUNCH_PIECE == 0 &&

@@ -139,8 +139,8 @@ template <class type> DEVICE void magnitude_sums(const magnitude_sums_arguments 
     bool there = column < a.columns;
     const element *x = (const element *)a.x + column, *dy = (const element *)a.dy + column;
     float total = 0.0f;
-    for (int64_t turn = 0; turn < a.rows; turn += MAGNITUDE_WARPS * MAGNITUDE_PART) {
-        int64_t first = turn + warp * MAGNITUDE_PART;
+    for (int64_t first_row = 0; first_row < a.rows; first_row += MAGNITUDE_WARPS * MAGNITUDE_PART) {
+        int64_t first = first_row + warp * MAGNITUDE_PART;
         int64_t end = first + MAGNITUDE_PART < a.rows ? first + MAGNITUDE_PART : a.rows;
         float sum = 0.0f;
 #pragma unroll 8
@@ -149,7 +149,7 @@ template <class type> DEVICE void magnitude_sums(const magnitude_sums_arguments 
         sums[threadIdx.x] = sum;
         __syncthreads();
         for (int w = 0; warp == 0 && w < MAGNITUDE_WARPS; w++)
-            if (turn + w * MAGNITUDE_PART < a.rows) total += sums[w * MAGNITUDE_COLUMNS + lane];
+            if (first_row + w * MAGNITUDE_PART < a.rows) total += sums[w * MAGNITUDE_COLUMNS + lane];
         __syncthreads();
     }
     if (warp > 0 || !there) return;

@@ -46,7 +46,7 @@ KERNEL(row_gradient_fp16, row_gradient_arguments, MOVES_THREADS) {
     row_gradient<fp16>(a);
 }
 
-template <class type> DEVICE void regroup(const regroup_arguments &a) {
+template <class type> DEVICE void split_qkv(const split_qkv_arguments &a) {
     typedef typename type::stored element;
     row_place at = place_of_thread(a.groups * a.parts * a.run_pieces);
     if (at.row >= a.rows) return;
@@ -61,21 +61,21 @@ template <class type> DEVICE void regroup(const regroup_arguments &a) {
                          a.wide, a.add, values);
 }
 
-KERNEL(regroup_fp32, regroup_arguments, MOVES_THREADS) {
-    regroup<fp32>(a);
+KERNEL(split_qkv_fp32, split_qkv_arguments, MOVES_THREADS) {
+    split_qkv<fp32>(a);
 }
 
-KERNEL(regroup_bf16, regroup_arguments, MOVES_THREADS) {
-    regroup<bf16>(a);
+KERNEL(split_qkv_bf16, split_qkv_arguments, MOVES_THREADS) {
+    split_qkv<bf16>(a);
 }
 
-KERNEL(regroup_fp16, regroup_arguments, MOVES_THREADS) {
-    regroup<fp16>(a);
+KERNEL(split_qkv_fp16, split_qkv_arguments, MOVES_THREADS) {
+    split_qkv<fp16>(a);
 }
 
 /* Whether the row at that distance from the block's is in the same sequence and segment, by
  * distance + size / 2; the block's first threads look. */
-DEVICE void look_around(const neighbours_arguments &a, uint32_t *there) {
+DEVICE void look_around(const unfold_arguments &a, uint32_t *there) {
     int64_t row = blockIdx.x;
     if (threadIdx.x < (uint32_t)a.size) {
         int64_t distance = (int64_t)threadIdx.x - a.size / 2, at = row % a.length + distance;
@@ -89,7 +89,7 @@ DEVICE void look_around(const neighbours_arguments &a, uint32_t *there) {
 }
 
 /* A block writes a row, a thread an element. */
-template <class type> DEVICE void gather_neighbours(const neighbours_arguments &a) {
+template <class type> DEVICE void gather_unfold(const unfold_arguments &a) {
     typedef typename type::stored element;
     SHARED(uint32_t, there, 32); /* DEVICE_MOST_NEIGHBOURS */
     look_around(a, there);
@@ -106,7 +106,7 @@ template <class type> DEVICE void gather_neighbours(const neighbours_arguments &
 }
 
 /* The block's row is neighbour `which` of the row at distance size / 2 - which. */
-template <class type> DEVICE void sum_neighbours(const neighbours_arguments &a) {
+template <class type> DEVICE void sum_unfold(const unfold_arguments &a) {
     typedef typename type::stored element;
     SHARED(uint32_t, there, 32); /* DEVICE_MOST_NEIGHBOURS */
     look_around(a, there);
@@ -124,26 +124,26 @@ template <class type> DEVICE void sum_neighbours(const neighbours_arguments &a) 
     }
 }
 
-KERNEL(neighbours_fp32, neighbours_arguments, MOVES_THREADS) {
-    gather_neighbours<fp32>(a);
+KERNEL(unfold_fp32, unfold_arguments, MOVES_THREADS) {
+    gather_unfold<fp32>(a);
 }
 
-KERNEL(neighbours_bf16, neighbours_arguments, MOVES_THREADS) {
-    gather_neighbours<bf16>(a);
+KERNEL(unfold_bf16, unfold_arguments, MOVES_THREADS) {
+    gather_unfold<bf16>(a);
 }
 
-KERNEL(neighbours_fp16, neighbours_arguments, MOVES_THREADS) {
-    gather_neighbours<fp16>(a);
+KERNEL(unfold_fp16, unfold_arguments, MOVES_THREADS) {
+    gather_unfold<fp16>(a);
 }
 
-KERNEL(neighbours_backward_fp32, neighbours_arguments, MOVES_THREADS) {
-    sum_neighbours<fp32>(a);
+KERNEL(unfold_backward_fp32, unfold_arguments, MOVES_THREADS) {
+    sum_unfold<fp32>(a);
 }
 
-KERNEL(neighbours_backward_bf16, neighbours_arguments, MOVES_THREADS) {
-    sum_neighbours<bf16>(a);
+KERNEL(unfold_backward_bf16, unfold_arguments, MOVES_THREADS) {
+    sum_unfold<bf16>(a);
 }
 
-KERNEL(neighbours_backward_fp16, neighbours_arguments, MOVES_THREADS) {
-    sum_neighbours<fp16>(a);
+KERNEL(unfold_backward_fp16, unfold_arguments, MOVES_THREADS) {
+    sum_unfold<fp16>(a);
 }

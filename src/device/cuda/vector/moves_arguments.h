@@ -31,7 +31,7 @@ typedef struct row_gradient_arguments {
 
 /* Columns of runs x width elements: run k of the grouped side is run k % groups * parts + k /
  * groups of the other; back: from the grouped side to the other. */
-typedef struct regroup_arguments {
+typedef struct split_qkv_arguments {
     const void *from;
     void *to;
     int64_t rows, width, from_stride, to_stride;
@@ -39,9 +39,9 @@ typedef struct regroup_arguments {
     uint32_t run_pieces; /* of a run */
     bool wide, back, add;
     uint8_t reserved;
-} regroup_arguments;
+} split_qkv_arguments;
 
-typedef struct neighbours_arguments {
+typedef struct unfold_arguments {
     const void *from;
     const int32_t *segments; /* or NULL */
     void *to;
@@ -50,6 +50,6 @@ typedef struct neighbours_arguments {
     int32_t size;
     bool add;
     uint8_t reserved[3];
-} neighbours_arguments;
+} unfold_arguments;
 
 #endif

@@ -1,4 +1,4 @@
-/* Rotary embedding: a thread turns eight pairs of a head, or copies eight elements that stay. */
+/* Rotary embedding: a thread rotates eight pairs of a head, or copies eight elements that stay. */
 #include "device/cuda/vector/rope_arguments.h"
 #include "device/cuda/vector/row_pieces.h"
 
@@ -17,7 +17,7 @@ DEVICE void rotate(float a[ROW_PIECE], float b[ROW_PIECE], const float *cosines,
 }
 
 template <class type>
-DEVICE void turn_halves(const rope_arguments &a, const typename type::stored *from,
+DEVICE void rotate_halves(const rope_arguments &a, const typename type::stored *from,
                         typename type::stored *to, const float *table, int count, float sign) {
     float first[ROW_PIECE], second[ROW_PIECE];
     read_piece<type>(from, count, a.wide, first);
@@ -29,7 +29,7 @@ DEVICE void turn_halves(const rope_arguments &a, const typename type::stored *fr
 
 /* Turns element 2 i with 2 i + 1: two pieces that lie side by side. */
 template <class type>
-DEVICE void turn_pairs(const rope_arguments &a, const typename type::stored *from,
+DEVICE void rotate_pairs(const rope_arguments &a, const typename type::stored *from,
                        typename type::stored *to, const float *table, int count, float sign) {
     float both[2][ROW_PIECE], first[ROW_PIECE], second[ROW_PIECE];
     int counts[2] = {2 * count < ROW_PIECE ? 2 * count : ROW_PIECE, 2 * count - ROW_PIECE};
@@ -58,8 +58,8 @@ template <class type> DEVICE void rope(const rope_arguments &a) {
     int64_t head = at.piece / a.head_pieces, piece = at.piece % a.head_pieces;
     const element *from = (const element *)a.from + at.row * a.from_stride + head * a.head_dim;
     element *to = (element *)a.to + at.row * a.to_stride + head * a.head_dim;
-    if (piece >= a.turning_pieces) {
-        int64_t first = 2 * (int64_t)a.half + (piece - a.turning_pieces) * ROW_PIECE;
+    if (piece >= a.rotated_pieces) {
+        int64_t first = 2 * (int64_t)a.half + (piece - a.rotated_pieces) * ROW_PIECE;
         int count = piece_count(first, a.head_dim);
         float values[ROW_PIECE];
         read_piece<type>(from + first, count, a.wide, values);
@@ -72,9 +72,9 @@ template <class type> DEVICE void rope(const rope_arguments &a) {
     int count = piece_count(first, a.half);
     float sign = a.back ? -1.0f : 1.0f;
     if (a.interleaved)
-        turn_pairs<type>(a, from + 2 * first, to + 2 * first, table, count, sign);
+        rotate_pairs<type>(a, from + 2 * first, to + 2 * first, table, count, sign);
     else
-        turn_halves<type>(a, from + first, to + first, table, count, sign);
+        rotate_halves<type>(a, from + first, to + first, table, count, sign);
 }
 
 KERNEL(rope_fp32, rope_arguments, ROPE_THREADS) {

@@ -13,8 +13,8 @@ typedef struct rope_arguments {
     const float *table; /* positions x (half cosines, then half sines) */
     void *to;
     int64_t rows, from_stride, to_stride, positions_stride, table_stride;
-    uint32_t heads, head_dim, half; /* the first 2 half elements of a head turn */
-    uint32_t turning_pieces;        /* of eight pairs */
+    uint32_t heads, head_dim, half; /* the first 2 half elements of a head rotate */
+    uint32_t rotated_pieces;        /* of eight pairs */
     uint32_t head_pieces;           /* these, and those of eight elements that stay */
     bool interleaved, wide, back, add;
 } rope_arguments;

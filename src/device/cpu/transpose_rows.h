@@ -1,6 +1,6 @@
 /* Transposes 32-bit words, with the vectors of the kernels_*.c that includes this file. */
-#ifndef CPU_TURN_H
-#define CPU_TURN_H
+#ifndef CPU_TRANSPOSE_ROWS_H
+#define CPU_TRANSPOSE_ROWS_H
 
 #include "device/cpu/product/transpose.h"
 #include "device/cpu/simd.h"
@@ -36,8 +36,8 @@ VECTOR_INLINE void turn_16(const float *from, int64_t stride, float *to, int64_t
 #endif
 
 /* to[c][r] = from[r][c]; strides in words. */
-VECTOR_INLINE void turn(const float *from, int64_t rows, int64_t columns, int64_t stride, float *to,
-                        int64_t to_stride) {
+VECTOR_INLINE void transpose(const float *from, int64_t rows, int64_t columns, int64_t stride,
+                             float *to, int64_t to_stride) {
     int64_t whole_rows = 0, whole_columns = 0;
 #if defined(KERNEL_ISA_avx512)
     whole_rows = rows & ~15ll, whole_columns = columns & ~15ll;

@@ -1,0 +1,29 @@
+/* Columns in another order. */
+#include "model/builder.h"
+
+const model_op model_op_split_qkv = {
+    .name = "split_qkv",
+    .forward = DEVICE_SPLIT_QKV,
+    .backward = DEVICE_SPLIT_QKV_BACKWARD,
+    .gradients = 1,
+    .accumulates = true,
+    .by_row = true,
+};
+
+sifr_value sifr_split_qkv(sifr_model *model, sifr_value x, int64_t groups, int64_t parts) {
+    const model_value *in = model_activation(model, x, "split_qkv");
+    if (!in) return SIFR_NO_VALUE;
+    bool fits = groups >= 1 && parts >= 1 && groups <= in->columns && parts <= in->columns &&
+                in->columns % (groups * parts) == 0;
+    if (!fits) {
+        MODEL_WRONG(
+            model, "unit %s: split_qkv: %lld groups of %lld parts do not divide %lld columns",
+            model_unit_name(model), (long long)groups, (long long)parts, (long long)in->columns);
+        return SIFR_NO_VALUE;
+    }
+    model_node node = model_make_node(&model_op_split_qkv);
+    node.x[0] = model_index(x);
+    node.attributes.split_qkv.groups = (int32_t)groups;
+    node.attributes.split_qkv.parts = (int32_t)parts;
+    return model_add_node(model, node, MODEL_VALUE_ACTIVATION, in->columns);
+}
