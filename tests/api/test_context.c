@@ -24,8 +24,8 @@ static void test_options(void **state) {
     (void)state;
     struct {
         options known;
-        int third;
-    } newer = {{sizeof newer, 3, 4}, 0};
+        int third, fourth; /* two: padding behind one would have any value */
+    } newer = {{sizeof newer, 3, 4}, 0, 0};
     struct {
         size_t size;
         int first;
