@@ -33,6 +33,11 @@ typedef struct sifr_step_result {
     double loss_scale;    /* of this step; 1 in fp32 and bf16 */
     bool updated; /* false: a loss or gradient was not finite, or no token had a label; then nothing
                      was changed, except the loss scale in fp16 */
+    /* This rank's losses, each the sum over the labelled tokens of one of its micro batches, in
+     * their order. They belong to the engine and are good until its next call. Of the ranks of a
+     * pipeline those of the last stage have them; others have NULL and 0. */
+    const double *micro_losses;
+    int32_t micro_batches;
 } sifr_step_result;
 
 /* Arranges a finished model for an optimizer that does not train all weights alike: by its

@@ -327,11 +327,15 @@ sifr_status sifr_engine_step(sifr_engine *engine, const sifr_batch *batch, doubl
     engine->steps++;
     engine->updates += out.updated;
     if (out.updated) engine->memory = memory;
+    const double *losses = engine_micro_losses(engine->trainer);
     *result = (sifr_step_result){.loss = out.labelled ? out.loss_sum / (double)out.labelled : 0,
                                  .labelled = out.labelled,
                                  .gradient_norm = out.gradient_norm,
                                  .loss_scale = input.loss_scale,
-                                 .updated = out.updated};
+                                 .updated = out.updated,
+                                 .micro_losses = losses,
+                                 .micro_batches =
+                                     losses ? s->settings.step.gradient_accumulation_steps : 0};
     return update_loss_scale(engine, &out, error);
 }
 

@@ -23,7 +23,8 @@ typedef struct stage_run {
     comm_threads *world;
     int32_t rank, stages;
     bool takes_memory; /* its evaluation does not fit in what is idle */
-    double loss;
+    double loss, micro_losses[2];
+    int32_t micro_batches; /* whose losses a step gives */
     float *logits;
     sifr_error error;
 } stage_run;
@@ -38,7 +39,10 @@ static sifr_status evaluate(stage_run *r, sifr_engine *engine, sifr_error *error
     BASE_TRY(sifr_engine_step(engine, &batch, 1e-2, &result, error));
     BASE_TRY(engine_evaluate_logits(engine, &batch, &r->loss, &labelled, r->logits, error));
     r->takes_memory = engine_taken_bytes(engine->logits_evaluator.executor) > 0;
-    return sifr_engine_step(engine, &batch, 1e-2, &result, error);
+    BASE_TRY(sifr_engine_step(engine, &batch, 1e-2, &result, error));
+    r->micro_batches = result.micro_batches;
+    for (int j = 0; j < result.micro_batches; j++) r->micro_losses[j] = result.micro_losses[j];
+    return SIFR_OK;
 }
 
 static void *run_rank(void *argument) {
@@ -95,6 +99,11 @@ static void logits(void **state) {
         assert_memory_equal(two[i].logits, one[0].logits, (size_t)TOKENS * WORDS * sizeof(float));
         free(two[i].logits);
     }
+    /* The last stage has the losses by micro batch. */
+    assert_int_equal(one[0].micro_batches, 2);
+    assert_int_equal(two[0].micro_batches, 0);
+    assert_int_equal(two[1].micro_batches, 2);
+    assert_memory_equal(two[1].micro_losses, one[0].micro_losses, sizeof one[0].micro_losses);
     free(one[0].logits);
 }
 

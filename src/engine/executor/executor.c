@@ -468,6 +468,12 @@ sifr_status engine_run(engine_executor *e, const engine_step_input *input, engin
     return SIFR_OK;
 }
 
+const double *engine_micro_losses(const engine_executor *e) {
+    const plan_mesh *mesh = &e->schedule->settings.mesh;
+    bool last = mesh->place[PLAN_AXIS_STAGE] == mesh->ranks[PLAN_AXIS_STAGE] - 1;
+    return last ? e->numbers->losses : NULL;
+}
+
 bool engine_is_pending(const engine_executor *e) {
     return e->pending;
 }

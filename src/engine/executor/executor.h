@@ -110,6 +110,10 @@ void *engine_idle_memory(const engine_executor *executor, int64_t *bytes);
 sifr_status engine_run(engine_executor *executor, const engine_step_input *input,
                        engine_result *result, sifr_error *error) SIFR_MUST_CHECK;
 
+/* After a run for training: the sums of this rank's losses by micro batch, good until the next run;
+ * NULL where this stage has none. */
+const double *engine_micro_losses(const engine_executor *executor);
+
 /* Whether the last run's update is delayed to the next run (plan_pass_delay_update). Until then, or
  * until engine_run_deferred, the state is from before the update and more memory is in use. */
 bool engine_is_pending(const engine_executor *executor);
