@@ -80,8 +80,8 @@ static int asked_to_stop(void *user) {
     return cli_stop_asked();
 }
 
-static void catch_signals(void *user) {
-    (void)user;
+static void catch_signals(void *user, int64_t step, int64_t total) {
+    (void)user, (void)step, (void)total;
     cli_catch_stop_signals();
 }
 

@@ -9,6 +9,7 @@
 #include "base/file.h"
 #include "base/heap.h"
 #include "base/json.h"
+#include "checkpoint/directory.h"
 #include "plan/queries.h"
 #include "train/prepare/pinned.h"
 #include "train/report/announce.h"
@@ -18,6 +19,20 @@
 
 /* This many skipped steps in a row mean that the run has diverged. */
 enum { SKIP_LIMIT = 100 };
+
+static void tell_saved(const train_state *t, bool model, const char *path) {
+    const train_save_event event = {
+        .model = model, .step = sifr_engine_steps(t->engine), .path = path};
+    if (t->host->saved) t->host->saved(t->host->user, &event);
+}
+
+static void tell_checkpoint(const train_state *t) {
+    checkpoint_names names;
+    char path[BASE_PATH_LENGTH];
+    checkpoint_name(sifr_engine_steps(t->engine), &names);
+    if (base_path_join(path, t->config->output, names.final, NULL) == SIFR_OK)
+        tell_saved(t, false, path);
+}
 
 /* `beside`: disk space to leave for the trained model, which is still to be written. */
 static sifr_status save(train_state *t, int64_t beside, sifr_error *error) {
@@ -49,6 +64,7 @@ static sifr_status save(train_state *t, int64_t beside, sifr_error *error) {
     train_monitor_pause(&t->monitor, base_seconds() - start);
     json_decref(state);
     json_decref(trainer);
+    if (status == SIFR_OK) tell_checkpoint(t);
     return status;
 }
 
@@ -207,6 +223,13 @@ static sifr_status measure(train_state *t, sifr_error *error) {
     return SIFR_OK;
 }
 
+static void tell_step(const train_state *t, const sifr_step_result *result, double rate,
+                      double seconds) {
+    const train_step_event event = {
+        .step = sifr_engine_steps(t->engine), .rate = rate, .seconds = seconds, .result = result};
+    if (t->host->stepped) t->host->stepped(t->host->user, &event);
+}
+
 /* Runs a step on the batch that fetch() read. *local is a failure of this rank alone, reported at
  * the next agreement. */
 static sifr_status step(train_state *t, sifr_status *local, sifr_error *error) {
@@ -238,6 +261,7 @@ static sifr_status step(train_state *t, sifr_status *local, sifr_error *error) {
                                     seconds, error);
     else
         train_monitor_watch(&t->monitor, sifr_engine_steps(t->engine));
+    tell_step(t, &result, rate, seconds);
     BASE_TRY(train_profile_step(&t->profile, seconds, error));
     train_monitor_pause(&t->monitor, t->profile.pause);
     if (c->save_steps <= 0 || sifr_engine_steps(t->engine) % c->save_steps) return SIFR_OK;
@@ -267,6 +291,8 @@ static sifr_status evaluate(train_state *t, sifr_status *local, sifr_error *erro
     if (t->first && !signal)
         *local =
             train_monitor_evaluation(&t->monitor, sifr_engine_steps(t->engine), &evaluation, error);
+    if (t->host->evaluated && !signal)
+        t->host->evaluated(t->host->user, sifr_engine_steps(t->engine), &evaluation);
     return SIFR_OK;
 }
 
@@ -364,6 +390,7 @@ static sifr_status save_result(train_state *t, sifr_error *error) {
     sifr_status model = train_agree(t, save_model(t, &reason), &reason);
     if (model != SIFR_OK && model != SIFR_FAILED)
         return base_fail(error, model, "%s", reason.message);
+    if (model == SIFR_OK) tell_saved(t, true, t->config->output);
     sifr_status last = save_last(t, &why);
     if (last != SIFR_OK && last != SIFR_FAILED) return base_fail(error, last, "%s", why.message);
     if (model == SIFR_OK && last == SIFR_OK) return SIFR_OK;
@@ -436,7 +463,7 @@ static sifr_status run(train_state *t, train_outcome *outcome, sifr_error *error
         train_say(t->host, "nothing left to train: step %lld of %lld is already done",
                   (long long)sifr_engine_steps(t->engine), (long long)t->total_steps);
     outcome->first_step = sifr_engine_steps(t->engine);
-    if (t->host->begin) t->host->begin(t->host->user);
+    if (t->host->begin) t->host->begin(t->host->user, outcome->first_step, t->total_steps);
     BASE_TRY(train_profile_start(&t->profile, error));
     double start = base_seconds();
     BASE_TRY(run_steps(t, outcome, error));
@@ -474,6 +501,9 @@ sifr_status train_run(sifr_config *config, comm_group *group, const train_host *
         t->silent = (train_host){.threads = host->threads,
                                  .begin = host->begin,
                                  .stopped = host->stopped,
+                                 .stepped = host->stepped,
+                                 .evaluated = host->evaluated,
+                                 .saved = host->saved,
                                  .user = host->user};
         t->host = t->first ? host : &t->silent;
         status = run(t, outcome, error);
