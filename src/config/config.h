@@ -158,6 +158,11 @@ typedef struct sifr_config {
 sifr_status config_create(sifr_config *config, sifr_error *error) SIFR_MUST_CHECK;
 void config_free(sifr_config *config); /* harmless on a zeroed one */
 
+/* Everything that the file and the flags gave to `config`, resolved or not, in *out, which is not
+ * resolved. On failure *out is zeroed. */
+sifr_status config_copy(const sifr_config *config, sifr_config *out,
+                        sifr_error *error) SIFR_MUST_CHECK;
+
 /* Reads a config file: JSON, with comments (//, #, block) and trailing commas, or HJSON. A path
  * that is no file may be the config itself in base64. Unknown and duplicate keys, wrong types and
  * values out of range are refused. Once for each config. */
@@ -176,6 +181,11 @@ sifr_status config_set(sifr_config *config, const char *name, const char *text,
  * called again with another world size. */
 sifr_status config_resolve(sifr_config *config, int64_t world_size,
                            sifr_error *error) SIFR_MUST_CHECK;
+
+/* The value of the key that config_set finds by this name, as JSON on one line: "null" where it has
+ * none. *out is the caller's to free. After config_resolve. */
+sifr_status config_value_json(const sifr_config *config, const char *name, char **out,
+                              sifr_error *error) SIFR_MUST_CHECK;
 
 /* Whether the file or a flag gives the key of this full path a value ("auto" is none). */
 bool config_gives(const sifr_config *config, const char *path);

@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/json.h"
 #include "base/text.h"
 #include "config/config_private.h"
 
@@ -87,6 +88,21 @@ static sifr_status config_unknown_flag(const char *name, sifr_error *error) {
     config_quote(name, quoted, sizeof quoted);
     if (!near) return base_fail(error, SIFR_USAGE, "unknown flag %s; see --help", quoted);
     return base_fail(error, SIFR_USAGE, "unknown flag %s; did you mean --%s?", quoted, near);
+}
+
+sifr_status config_value_json(const sifr_config *config, const char *name, char **out,
+                              sifr_error *error) {
+    size_t index;
+    const config_key *key = config_find_flag(name, &index);
+    if (!key) return config_unknown_flag(name, error);
+    if (key->status == CONFIG_ALIAS || key->type == CONFIG_SECTION)
+        return base_fail(error, SIFR_USAGE, "%s has no value of its own; ask for %s", key->path,
+                         key->status == CONFIG_ALIAS && key->alias && key->alias[0]
+                             ? key->alias
+                             : "one of its keys");
+    const json_t *value = config->settings[index].value;
+    *out = value ? base_json_text(value) : strdup("null");
+    return *out ? SIFR_OK : base_fail_alloc(error, 64);
 }
 
 sifr_status config_set(sifr_config *config, const char *name, const char *text, sifr_error *error) {
