@@ -31,6 +31,9 @@ SIFR_API sifr_status sifr_context_create(const sifr_context_options *options, si
                                          sifr_error *error) SIFR_MUST_CHECK;
 SIFR_API void sifr_context_free(sifr_context *context); /* NULL is harmless */
 
+/* Gives back a text that a function of sifr handed to the caller. NULL is harmless. */
+SIFR_API void sifr_text_free(char *text);
+
 #ifdef __cplusplus
 }
 #endif

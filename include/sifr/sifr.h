@@ -2,9 +2,12 @@
 #ifndef SIFR_SIFR_H
 #define SIFR_SIFR_H
 
+#include "sifr/config.h"
 #include "sifr/context.h"
 #include "sifr/engine.h"
 #include "sifr/model.h"
+#include "sifr/ranks.h"
+#include "sifr/run.h"
 #include "sifr/status.h"
 #include "sifr/version.h"
 

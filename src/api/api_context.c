@@ -6,14 +6,18 @@
 #include "base/errors.h"
 #include "base/heap.h"
 
+static sifr_status check_size(const char *name, size_t given, sifr_error *error) {
+    if (given >= sizeof given && given <= 65536) return SIFR_OK;
+    return base_fail(error, SIFR_USAGE, "%s.size: %zu is no size; give sizeof(%s)", name, given,
+                     name);
+}
+
 sifr_status api_take_options(const char *name, const void *options, size_t size, void *out,
                              sifr_error *error) {
     size_t given = size;
     memset(out, 0, size);
     if (options) memcpy(&given, options, sizeof given);
-    if (given < sizeof given || given > 65536)
-        return base_fail(error, SIFR_USAGE, "%s.size: %zu is no size; give sizeof(%s)", name, given,
-                         name);
+    BASE_TRY(check_size(name, given, error));
     for (size_t i = size; options && i < given; i++)
         if (((const unsigned char *)options)[i])
             return base_fail(error, SIFR_USAGE,
@@ -23,6 +27,20 @@ sifr_status api_take_options(const char *name, const void *options, size_t size,
     if (options) memcpy(out, options, given < size ? given : size);
     memcpy(out, &size, sizeof size);
     return SIFR_OK;
+}
+
+sifr_status api_check_result(const char *name, const void *to, sifr_error *error) {
+    size_t given;
+    memcpy(&given, to, sizeof given);
+    return check_size(name, given, error);
+}
+
+void api_give_result(const void *from, size_t size, void *to) {
+    size_t given;
+    memcpy(&given, to, sizeof given);
+    memset(to, 0, given);
+    memcpy(to, from, given < size ? given : size);
+    memcpy(to, &given, sizeof given);
 }
 
 static void write_line(void *user, sifr_log_level level, const char *line) {
@@ -49,4 +67,8 @@ void sifr_context_free(sifr_context *context) {
     if (!context) return;
     pthread_mutex_destroy(&context->lock);
     free(context);
+}
+
+void sifr_text_free(char *text) {
+    free(text);
 }

@@ -19,4 +19,10 @@ struct sifr_context {
 sifr_status api_take_options(const char *name, const void *options, size_t size, void *out,
                              sifr_error *error) SIFR_MUST_CHECK;
 
+/* Structs that a caller wants filled begin with their size, too. The check comes before the work:
+ * SIFR_USAGE where the size is none. Then `size` bytes of `from` are given, as far as the caller
+ * knows them; what it knows and this library does not is 0. */
+sifr_status api_check_result(const char *name, const void *to, sifr_error *error) SIFR_MUST_CHECK;
+void api_give_result(const void *from, size_t size, void *to);
+
 #endif
