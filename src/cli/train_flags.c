@@ -3,16 +3,16 @@
 #include <stdio.h>
 #include <string.h>
 
-static const char *const headings[CONFIG_FLAG_GROUPS] = {
-    [CONFIG_FLAGS_RUN] = "What to train",
-    [CONFIG_FLAGS_LENGTH] = "Length, batch and rate",
-    [CONFIG_FLAGS_REPORT] = "Evaluation, checkpoints and reports",
-    [CONFIG_FLAGS_SPEED] = "Precision, memory and speed",
-    [CONFIG_FLAGS_RANKS] = "Ranks",
+static const char *const headings[SIFR_CONFIG_GROUPS] = {
+    [SIFR_CONFIG_RUN] = "What to train",
+    [SIFR_CONFIG_LENGTH] = "Length, batch and rate",
+    [SIFR_CONFIG_REPORT] = "Evaluation, checkpoints and reports",
+    [SIFR_CONFIG_SPEED] = "Precision, memory and speed",
+    [SIFR_CONFIG_RANKS] = "Ranks",
 };
 
 /* Whether its key is not "sifr." and its own name. */
-static bool has_other_name(const config_flag *flag) {
+static bool has_other_name(const sifr_config_flag *flag) {
     char path[80];
     snprintf(path, sizeof path, "sifr.%s", flag->name);
     for (char *c = path; *c; c++)
@@ -38,12 +38,17 @@ static cli_option make_option(cli_train_flag *row) {
     return option;
 }
 
+static bool take_flag(size_t index, sifr_config_flag *out) {
+    out->size = sizeof *out;
+    return sifr_config_flag_at(index, out);
+}
+
 size_t cli_train_flags_make(cli_train_flags *flags, cli_option *options) {
     size_t used = 0;
     while (flags->count < CLI_TRAIN_FLAGS &&
-           config_flag_at(flags->count, &flags->rows[flags->count].flag))
+           take_flag(flags->count, &flags->rows[flags->count].flag))
         flags->count++;
-    for (int g = 0; g < CONFIG_FLAG_GROUPS; g++) {
+    for (int g = 0; g < SIFR_CONFIG_GROUPS; g++) {
         options[used++] = (cli_option){.name = headings[g], .kind = CLI_GROUP};
         for (size_t i = 0; i < flags->count; i++)
             if ((int)flags->rows[i].flag.group == g) options[used++] = make_option(&flags->rows[i]);
@@ -57,11 +62,11 @@ sifr_status cli_train_flags_set(const cli_train_flags *flags, sifr_config *confi
         const cli_train_flag *row = &flags->rows[i];
         if (!row->given) continue;
         if (!row->flag.many) {
-            BASE_TRY(
-                config_set(config, row->flag.name, row->flag.argument ? row->text : NULL, error));
+            BASE_TRY(sifr_config_set(config, row->flag.name, row->flag.argument ? row->text : NULL,
+                                     error));
         }
         for (size_t w = 0; row->flag.many && w < row->list.count; w++)
-            BASE_TRY(config_set(config, row->flag.name, row->list.items[w], error));
+            BASE_TRY(sifr_config_set(config, row->flag.name, row->list.items[w], error));
     }
     return SIFR_OK;
 }

@@ -5,14 +5,14 @@
 #define CLI_TRAIN_FLAGS_H
 
 #include "cli/options.h"
-#include "config/config.h"
+#include "sifr/config.h"
 
 /* The most flags, and the rows that they take together with their headings. */
-enum { CLI_TRAIN_FLAGS = 96, CLI_TRAIN_OPTIONS = CLI_TRAIN_FLAGS + CONFIG_FLAG_GROUPS };
+enum { CLI_TRAIN_FLAGS = 96, CLI_TRAIN_OPTIONS = CLI_TRAIN_FLAGS + SIFR_CONFIG_GROUPS };
 
 /* One row of the table, as an option. */
 typedef struct cli_train_flag {
-    config_flag flag;
+    sifr_config_flag flag;
     char help[640];
     const char *text;
     bool on, given;

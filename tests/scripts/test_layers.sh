@@ -4,11 +4,19 @@
 # and config base alone; folders inside a room that lie side by side include each other in one
 # direction only (a folder and the one that it lies in may do both); a backend's headers are included
 # by that backend alone, since others ask its row (device/kinds.h); only cli/ prints, reads standard
-# input or ends the process, but for base/assert.c, which holds the assertions of all; file names are
-# unique in src/, tests/, bench/ and scripts/ (a public header may have the name of a room's).
+# input or ends the process, but for base/assert.c, which holds the assertions of all; commands
+# include what a program outside of sifr can, but for those of two lists; file names are unique in
+# src/, tests/, bench/ and scripts/ (a public header may have the name of the room that it opens).
 set -eu
 rooms="base device comm text formats config model data optim plan engine checkpoint convert infer train api cli"
 backends="cpu cuda separate" # folders of device/
+# Commands that look into the program itself, or make what a library's caller has by other means.
+inside="bench doctor init inspect"
+# Commands that have still to be moved onto the public headers, and the rooms that each includes. The
+# list only shrinks: a room that a command no longer includes has to be taken out.
+left="classify:data,infer data:text,train eval:data,device,infer,train
+    export:checkpoint,convert,engine,formats import:config,convert,train merge:convert
+    plan:comm,plan,train score:data,infer,train tokenize:data tokenizer:data,text"
 failed=0
 
 # "FILE ROOM FOLDER-INCLUDED" of each private include. Public headers have no room.
@@ -75,6 +83,36 @@ check_assertions() {
     }
 }
 
+# The rooms beside base/ and cli/ that each command includes are those that $2 has for it:
+# "COMMAND:ROOM,ROOM".
+check_commands() { # SRC LEFT
+    includes "$1" | awk -v inside="$inside" -v left="$2" '
+        BEGIN {
+            n = split(inside, list, " ")
+            for (i = 1; i <= n; i++) free["cli/cmd_" list[i] ".c"]
+            n = split(left, list, " ")
+            for (i = 1; i <= n; i++) {
+                split(list[i], part, ":"); m = split(part[2], rooms, ",")
+                for (j = 1; j <= m; j++) kept["cli/cmd_" part[1] ".c " rooms[j]]
+            }
+        }
+        $1 !~ "^cli/cmd_" || $1 in free { next }
+        { split($2, to, "/"); if (to[1] != "base" && to[1] != "cli") seen[$1 " " to[1]] }
+        END {
+            for (pair in seen) if (!(pair in kept)) {
+                split(pair, p, " ")
+                print p[1] " includes " p[2] "/: commands include sifr/, cli/ and base/ alone"
+                bad = 1
+            }
+            for (pair in kept) if (!(pair in seen)) {
+                split(pair, p, " ")
+                print p[1] " no longer includes " p[2] "/: take it out of the list"
+                bad = 1
+            }
+            exit bad
+        }'
+}
+
 check_names() {
     twice=$(find "$@" -name '*.[ch]' -o -name '*.sh' | sed 's,.*/,,' | sort | uniq -d)
     [ -z "$twice" ] || { echo "more than one file is called: $twice"; return 1; }
@@ -84,6 +122,7 @@ check_rooms "$SOURCE/src" || failed=1
 check_backends "$SOURCE/src" || failed=1
 check_silent "$SOURCE/src" || failed=1
 check_assertions "$SOURCE/src" || failed=1
+check_commands "$SOURCE/src" "$left" || failed=1
 check_names "$SOURCE/src" "$SOURCE/tests" "$SOURCE/bench" "$SOURCE/scripts" || failed=1
 
 # That it can fail: a small tree with each fault.
@@ -117,6 +156,11 @@ for line in 'printf("%d", 1);' 'fwrite(text, 1, 2, stdout);' 'if (!p) abort();' 
     ! check_silent bad >/dev/null || { echo "not found in a library's room: $line"; failed=1; }
 done
 rm bad/base/assert.c
+printf '#include "%s"\n' base/a.h cli/a.h sifr/a.h plan/a.h >bad/cli/cmd_x.c
+echo '#include "plan/a.h"' >bad/cli/cmd_doctor.c
+check_commands bad x:plan || { echo "an include that is listed is refused"; failed=1; }
+! check_commands bad "" >/dev/null || { echo "a command's include is not found"; failed=1; }
+! check_commands bad x:plan,infer >/dev/null || { echo "a list that is too long passes"; failed=1; }
 printf '_Static_assert(1, "");\n    base_assert(x > 0);\n' >bad/base/other.c
 check_assertions bad || { echo "an assertion of base/assert.h is refused"; failed=1; }
 for line in '    assert(x > 0);' '#include <assert.h>'; do
