@@ -1,6 +1,7 @@
 # label: full
-# `make install`: into a folder of its own; an outside program, the worked example of the C
-# interface, is built against it by pkg-config and by CMake, shared and static.
+# `make install`: into a folder of its own; outside programs, the examples of the C interface, are
+# built against it by pkg-config and by CMake, shared and static. What they do is what the program
+# does, to the bit, on one rank and on two.
 fail() { echo "$1" >&2; exit 1; }
 prefix=$PWD/root/opt/sifr
 DESTDIR=$PWD/root cmake --install "$BUILD" --prefix /opt/sifr >install.log || fail "$(cat install.log)"
@@ -47,3 +48,31 @@ cmake -S outside -B outside/build -G Ninja -DCMAKE_PREFIX_PATH="$prefix" >cmake.
     cmake --build outside/build >>cmake.log 2>&1 || fail "$(cat cmake.log)"
 outside/build/program >out_cmake || fail "the program built with CMake fails"
 cmp out out_cmake
+
+# --- the examples that read a config, beside the program ---
+cd outside
+. "$SOURCE/tests/support/small_llama.sh"
+llama_model llama 32 2 false
+cat >ds.json <<'J'
+{"train_batch_size": 4, "train_micro_batch_size_per_gpu": 2, "gradient_clipping": 1.0,
+ "zero_optimization": {"stage": 2}, "optimizer": {"type": "AdamW", "params": {"lr": 3e-3}},
+ "sifr": {"model": "llama", "data": ["text"], "seq_length": 32, "max_steps": 6, "threads": 1}}
+J
+example() { # NAME: built against the installed sifr
+    cc $flags $(pkg-config --cflags sifr) "$SOURCE/examples/$1.c" $(pkg-config --libs sifr) -o $1
+}
+export LD_LIBRARY_PATH=$directory
+example train_config
+expect 0 "$SIFR" train --config ds.json --output by_program
+expect 0 ./train_config ds.json output=by_library max-steps=6 save-steps=4
+grep -q '^checkpoint: by_library/checkpoint-4$' out || fail "$(cat out)"
+cmp by_program/model.safetensors by_library/model.safetensors || fail "other bits"
+expect 2 ./train_config ds.json output=by_library max-stepz=6
+grep -q 'did you mean --max-steps?' err || fail "$(cat err)"
+expect 2 ./train_config ds.json output=by_library # is there, and not to be resumed
+grep -q 'by_library: ' err || fail "$(cat err)"
+
+. "$SOURCE/tests/support/find_mpi.sh"
+expect 0 "$launcher" -n 2 $options ./train_config ds.json output=on_two
+cmp by_program/model.safetensors on_two/model.safetensors || fail "other bits on two ranks"
+[ "$(grep -c '^done after step 6' out)" = 1 ] || fail "not one rank says it: $(cat out)"
