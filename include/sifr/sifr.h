@@ -6,6 +6,7 @@
 #include "sifr/context.h"
 #include "sifr/engine.h"
 #include "sifr/model.h"
+#include "sifr/plan.h"
 #include "sifr/ranks.h"
 #include "sifr/run.h"
 #include "sifr/status.h"

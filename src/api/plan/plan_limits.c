@@ -1,4 +1,4 @@
-#include "cli/plan/plan_limits.h"
+#include "api/plan/plan_limits.h"
 
 #include <stdio.h>
 
@@ -8,11 +8,11 @@
 #include "engine/handle.h"
 
 /* A rank's share of a host, less the memory of the program itself. */
-static int64_t share_of(const cli_plan_limits *limits, int64_t host) {
+static int64_t share_of(const api_plan_limits *limits, int64_t host) {
     return host / limits->ranks_here - limits->baseline;
 }
 
-static void take_given(cli_plan_limits *limits) {
+static void take_given(api_plan_limits *limits) {
     char each[32], host[32], baseline[32];
     int64_t room = INT64_MAX;
     base_format_bytes((uint64_t)limits->device_bytes, each);
@@ -32,7 +32,7 @@ static void take_given(cli_plan_limits *limits) {
 }
 
 /* This machine's memory; this process has already taken its own share of it. */
-static void take_here(cli_plan_limits *limits) {
+static void take_here(api_plan_limits *limits) {
     limits->is_shared = true;
     int64_t left = (int64_t)engine_memory_room();
     base_system system;
@@ -65,7 +65,7 @@ static void describe_room(char *out, size_t size, const char *name, int64_t byte
 }
 
 /* Two memories. */
-static void take_separate(cli_plan_limits *limits, plan_machine *machine) {
+static void take_separate(api_plan_limits *limits, plan_machine *machine) {
     char own[64], host[64];
     if (limits->device_bytes > 0) machine->room_bytes = limits->device_bytes;
     if (limits->host_bytes > 0)
@@ -77,7 +77,7 @@ static void take_separate(cli_plan_limits *limits, plan_machine *machine) {
     snprintf(limits->text, sizeof limits->text, "%s, %s", own, host);
 }
 
-void cli_plan_limits_find(cli_plan_limits *limits, int64_t world_size, plan_machine *machine) {
+void api_plan_limits_find(api_plan_limits *limits, int64_t world_size, plan_machine *machine) {
     int64_t most = machine->ranks_per_host;
     limits->ranks_here = most > 0 && world_size > most ? most : world_size;
     if (machine->separate) {

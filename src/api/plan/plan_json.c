@@ -1,11 +1,9 @@
 /* A plan as one JSON object. */
 #include <jansson.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "cli/options.h"
-#include "cli/plan/plan_report.h"
+#include "api/plan/plan_report.h"
 #include "plan/kept.h"
 #include "plan/queries.h"
 
@@ -36,7 +34,7 @@ static json_t *wire_json(const plan_outcome *stage) {
 }
 
 /* Of each axis with several ranks: its length, and the bytes that it moves. */
-static json_t *mesh_json(const cli_plan_report *r) {
+static json_t *mesh_json(const api_plan_report *r) {
     const plan_schedule *s = r->schedule;
     static const plan_span spans[] = {PLAN_REPLICAS, PLAN_STATE};
     int32_t here = r->machine.ranks_per_host,
@@ -104,9 +102,9 @@ static json_t *outcome_json(const plan_outcome *o) {
     return out;
 }
 
-static json_t *stages_json(const cli_plan_report *r) {
+static json_t *stages_json(const api_plan_report *r) {
     json_t *stages = json_array();
-    for (int i = 0; i < CLI_PLAN_STAGES; i++) {
+    for (int i = 0; i < API_PLAN_STAGES; i++) {
         const plan_outcome *s = &r->stages[i];
         json_array_append_new(
             stages, json_pack("{s:i, s:s, s:I, s:I, s:o, s:o, s:o, s:b}", "stage", i, "step_order",
@@ -119,12 +117,12 @@ static json_t *stages_json(const cli_plan_report *r) {
 }
 
 /* The result of changing one setting; peak_bytes is null if the step cannot be planned. */
-static json_t *changes_json(const cli_plan_report *r) {
+static json_t *changes_json(const api_plan_report *r) {
     json_t *changes = json_array();
     char name[256];
     for (size_t i = 0; i < r->change_count; i++) {
         const plan_outcome *o = &r->changes[i];
-        cli_plan_change(r, i, name);
+        api_plan_change(r, i, name);
         json_array_append_new(
             changes, json_pack("{s:s, s:o, s:I, s:o, s:b}", "change", name, "peak_bytes",
                                o->possible ? json_integer((json_int_t)o->total_bytes) : json_null(),
@@ -136,7 +134,7 @@ static json_t *changes_json(const cli_plan_report *r) {
 }
 
 /* The place in the step; null for buffers that live through the whole step. */
-static json_t *place_json(const cli_plan_report *r, int32_t instruction) {
+static json_t *place_json(const api_plan_report *r, int32_t instruction) {
     const plan_schedule *s = r->schedule;
     if (instruction < 0) return json_null();
     const plan_instruction *i = &s->instructions[instruction];
@@ -145,7 +143,7 @@ static json_t *place_json(const cli_plan_report *r, int32_t instruction) {
                      i->unit >= 0 ? s->model->units[i->unit].name : NULL);
 }
 
-static json_t *largest_json(const cli_plan_report *r) {
+static json_t *largest_json(const api_plan_report *r) {
     const plan_schedule *s = r->schedule;
     json_t *classes = json_object();
     for (int c = 0; c < PLAN_CLASSES; c++)
@@ -155,8 +153,8 @@ static json_t *largest_json(const cli_plan_report *r) {
     return classes;
 }
 
-static json_t *room_json(const cli_plan_report *r) {
-    const cli_plan_limits *limits = &r->limits;
+static json_t *room_json(const api_plan_report *r) {
+    const api_plan_limits *limits = &r->limits;
     bool known = limits->room_bytes < INT64_MAX;
     return json_pack("{s:o, s:s, s:I}", "room_bytes",
                      known ? json_integer((json_int_t)limits->room_bytes) : json_null(), "source",
@@ -168,7 +166,7 @@ static json_t *bytes_or_null(bool known, int64_t bytes) {
 }
 
 /* Disk limits of a rank, the size of a checkpoint, and the free space for both. */
-static json_t *disk_json(const cli_plan_report *r) {
+static json_t *disk_json(const api_plan_report *r) {
     const plan_output *output = &r->search.output;
     return json_pack("{s:o, s:I, s:i, s:I, s:o}", "room_bytes",
                      bytes_or_null(r->search.disk_bytes > 0, r->search.disk_bytes),
@@ -178,7 +176,7 @@ static json_t *disk_json(const cli_plan_report *r) {
                      "output_bytes", bytes_or_null(output->known, output->room_bytes));
 }
 
-static json_t *machine_json(const cli_plan_report *r) {
+static json_t *machine_json(const api_plan_report *r) {
     const plan_machine *m = &r->machine;
     const plan_mesh *mesh = &r->schedule->settings.mesh;
     plan_link link = plan_link_of(m, plan_mesh_crosses(mesh, PLAN_WORLD, m->ranks_per_host));
@@ -205,7 +203,7 @@ static json_t *types_json(const plan_settings *s) {
                      base_dtype_name(plan_state_type(s, optim_row_of(&s->step.optimizer), 0)));
 }
 
-static json_t *report_json(const cli_plan_report *r) {
+static json_t *report_json(const api_plan_report *r) {
     const plan_schedule *s = r->schedule;
     const plan_settings *settings = &s->settings;
     json_t *units = json_array();
@@ -242,7 +240,7 @@ static json_t *kept_row_json(const plan_kept_row *row) {
 }
 
 /* Results kept for the backward pass and results recomputed, by op; the sum last. */
-static json_t *kept_json(const cli_plan_report *r) {
+static json_t *kept_json(const api_plan_report *r) {
     json_t *rows = json_array();
     plan_kept kept = {0};
     if (plan_kept_find(r->schedule, &r->machine, &kept, NULL) == SIFR_OK) {
@@ -255,7 +253,7 @@ static json_t *kept_json(const cli_plan_report *r) {
     return rows;
 }
 
-static json_t *pipeline_json(const cli_plan_report *r) {
+static json_t *pipeline_json(const api_plan_report *r) {
     const plan_pipeline *p = &r->schedule->settings.pipeline;
     json_t *first = json_array();
     for (int32_t i = 0; i < plan_parts(p); i++)
@@ -268,9 +266,9 @@ static json_t *pipeline_json(const cli_plan_report *r) {
                      "received_bytes", (json_int_t)plan_received(r->schedule));
 }
 
-int cli_plan_print_json(const cli_plan_report *r, bool dump) {
+json_t *api_plan_describe(const api_plan_report *r, bool dump) {
     json_t *out = report_json(r);
-    if (!out) return cli_fail_with("plan", SIFR_NO_MEMORY, "out of memory");
+    if (!out) return NULL;
     json_object_set_new(out, "peak", place_json(r, r->schedule->peak_instruction));
     json_object_set_new(out, "at_most", largest_json(r));
     json_object_set_new(out, "kept_for_backward", kept_json(r));
@@ -300,25 +298,12 @@ int cli_plan_print_json(const cli_plan_report *r, bool dump) {
         plan_dump(r->schedule, append_line, lines);
         json_object_set_new(out, "schedule", lines);
     }
-    json_dumpf(out, stdout, JSON_INDENT(2));
-    putchar('\n');
-    json_decref(out);
-    return SIFR_OK;
+    return out;
 }
 
-sifr_status cli_plan_print_fit_json(const cli_plan_report *r, const plan_outcome *given,
-                                    const plan_outcome *chosen, const plan_search *search,
-                                    sifr_error *error) {
-    char *text;
-    BASE_TRY(config_text(&r->config, &text, error));
-    json_t *config = json_loads(text, 0, NULL);
-    free(text);
-    json_t *out = json_pack("{s:o, s:o, s:i, s:b, s:o, s:o}", "chosen", outcome_json(chosen),
-                            "as_given", outcome_json(given), "plans", (int)search->tried,
-                            "all_tried", !search->ended, "memory", room_json(r), "config", config);
-    if (!out) return base_fail(error, SIFR_NO_MEMORY, "--fit: out of memory");
-    json_dumpf(out, stdout, JSON_INDENT(2));
-    putchar('\n');
-    json_decref(out);
-    return SIFR_OK;
+json_t *api_plan_describe_fit(const api_plan_report *r, const char *config) {
+    return json_pack("{s:o, s:o, s:i, s:b, s:o, s:o}", "chosen", outcome_json(&r->best), "as_given",
+                     outcome_json(&r->given), "plans", (int)r->fitted.tried, "all_tried",
+                     !r->fitted.ended, "memory", room_json(r), "config",
+                     json_loads(config, 0, NULL));
 }

@@ -1,8 +1,8 @@
 /* Compares a plan with DeepSpeed's memory estimators. */
 #include <stdio.h>
 
+#include "api/plan/plan_report.h"
 #include "base/text.h"
-#include "cli/plan/plan_report.h"
 #include "plan/search/deepspeed.h"
 
 /* The classes that the estimators count: parameters, gradients, optimizer state, gathered
@@ -15,13 +15,13 @@ static int64_t states_of(const plan_outcome *o) {
     return sum;
 }
 
-static void print_row(const char *name, int64_t stage2, int64_t stage3) {
+static void print_row(FILE *to, const char *name, int64_t stage2, int64_t stage3) {
     char two[32], three[32];
-    printf("%-28s %12s %12s\n", name, base_format_bytes((uint64_t)stage2, two),
-           base_format_bytes((uint64_t)stage3, three));
+    fprintf(to, "%-28s %12s %12s\n", name, base_format_bytes((uint64_t)stage2, two),
+            base_format_bytes((uint64_t)stage3, three));
 }
 
-static plan_deepspeed describe(const cli_plan_report *r) {
+static plan_deepspeed describe(const api_plan_report *r) {
     int64_t ranks = plan_mesh_ranks(&r->own.settings.mesh, PLAN_WORLD), here = r->limits.ranks_here;
     const sifr_offload *offloaded = &r->own.settings.step.offload;
     bool optimizer = offloaded->optimizer.device != SIFR_TIER_NONE;
@@ -34,7 +34,7 @@ static plan_deepspeed describe(const cli_plan_report *r) {
                             .partitioned_init = true};
 }
 
-void cli_plan_print_deepspeed(const cli_plan_report *r) {
+void api_plan_print_deepspeed(const api_plan_report *r) {
     int64_t gpu[2], host[2];
     plan_deepspeed of = describe(r);
     const plan_outcome *two = &r->stages[2], *three = &r->stages[3];
@@ -43,23 +43,25 @@ void cli_plan_print_deepspeed(const cli_plan_report *r) {
         of.stage = 2 + i;
         plan_deepspeed_estimate(&of, &gpu[i], &host[i]);
     }
-    printf("\nDeepSpeed's estimators (0.19) for %s parameters, largest layer %s, %lld x %lld "
-           "ranks%s\n",
-           base_format_count((int64_t)of.parameters, parameters),
-           base_format_count((int64_t)of.largest_layer, layer), (long long)of.hosts,
-           (long long)of.ranks_per_host,
-           of.offload_param       ? ", offload_optimizer and offload_param"
-           : of.offload_optimizer ? ", offload_optimizer"
-                                  : "");
-    printf("%-28s %12s %12s\n", "states per rank", "stage 2", "stage 3");
-    print_row("DeepSpeed, on a GPU", gpu[0], gpu[1]);
-    print_row("sifr", states_of(two), states_of(three));
-    print_row("DeepSpeed, also on the host", host[0], host[1]);
-    print_row("sifr", two->host_bytes * of.ranks_per_host, three->host_bytes * of.ranks_per_host);
+    fprintf(r->to,
+            "\nDeepSpeed's estimators (0.19) for %s parameters, largest layer %s, %lld x %lld "
+            "ranks%s\n",
+            base_format_count((int64_t)of.parameters, parameters),
+            base_format_count((int64_t)of.largest_layer, layer), (long long)of.hosts,
+            (long long)of.ranks_per_host,
+            of.offload_param       ? ", offload_optimizer and offload_param"
+            : of.offload_optimizer ? ", offload_optimizer"
+                                   : "");
+    fprintf(r->to, "%-28s %12s %12s\n", "states per rank", "stage 2", "stage 3");
+    print_row(r->to, "DeepSpeed, on a GPU", gpu[0], gpu[1]);
+    print_row(r->to, "sifr", states_of(two), states_of(three));
+    print_row(r->to, "DeepSpeed, also on the host", host[0], host[1]);
+    print_row(r->to, "sifr", two->host_bytes * of.ranks_per_host,
+              three->host_bytes * of.ranks_per_host);
     if (two->nvme_bytes || three->nvme_bytes)
-        print_row("sifr, on a host's disk", two->nvme_bytes * of.ranks_per_host,
+        print_row(r->to, "sifr, on a host's disk", two->nvme_bytes * of.ranks_per_host,
                   three->nvme_bytes * of.ranks_per_host);
-    puts(
+    fputs(
         "Why they differ:\n- sifr keeps gradients once, in fp32. DeepSpeed keeps them in 16 bits "
         "and, for the update,\n  also in fp32: at stage 2 that is two more bytes for each "
         "parameter of a slice.\n- sifr counts the whole-unit gradients that are being reduced, and "
@@ -68,5 +70,6 @@ void cli_plan_print_deepspeed(const cli_plan_report *r) {
         "reads weights from mapped files directly into place, so it needs no fp32 copy of\n  the "
         "model on the host. It needs no factor of 1.5 for buffers either, since every buffer\n  "
         "has an address in the plan.\n- The estimators do not know fp32 training (they always "
-        "count 16-bit parameters), nor\n  disks (they count offloaded state on the host).");
+        "count 16-bit parameters), nor\n  disks (they count offloaded state on the host).\n",
+        r->to);
 }

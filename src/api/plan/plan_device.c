@@ -1,8 +1,7 @@
-#include "cli/plan/plan_device.h"
+#include "api/plan/plan_device.h"
 
 #include <stdio.h>
 
-#include "cli/options.h"
 #include "device/kinds.h"
 #include "engine/check/device_choice.h"
 
@@ -14,7 +13,7 @@ static sifr_status refuse_fit(const char *what, sifr_error *error) {
 }
 
 /* Of the kind that the file says, which must be the one that the config asks for. */
-static sifr_status open_described(cli_plan_report *r, const sifr_settings *options, bool fit,
+static sifr_status open_described(api_plan_report *r, const sifr_settings *options, bool fit,
                                   sifr_error *error) {
     plan_machine described = {0};
     const char *path = r->machine_file;
@@ -37,13 +36,12 @@ static sifr_status open_described(cli_plan_report *r, const sifr_settings *optio
 }
 
 /* As `sifr train` settles it (engine/check/device_choice.h). */
-static sifr_status open_here(cli_plan_report *r, const sifr_settings *options,
-                             const cli_plan_run *run, sifr_error *error) {
+static sifr_status open_here(api_plan_report *r, const sifr_settings *options,
+                             const api_plan_run *run, sifr_error *error) {
     const sifr_device kind = SIFR_DEVICE_CUDA; /* what "auto" may be */
     device_found found;
     sifr_error why = {.message = ""};
     bool automatic = options->device == SIFR_DEVICE_AUTO;
-    sifr_log log = cli_log("plan");
     sifr_status status =
         options->device == SIFR_DEVICE_CPU ? SIFR_USAGE : device_choose(kind, 0, &found, &why);
     if (status != SIFR_OK && options->device == kind)
@@ -53,7 +51,7 @@ static sifr_status open_here(cli_plan_report *r, const sifr_settings *options,
                          why.message);
     if (status != SIFR_OK) {
         if (automatic && (device_build_of(kind).version != 0 || device_is_there(kind)))
-            base_log(&log, SIFR_LOG_INFO, "device auto: a plan for the CPU: %s", why.message);
+            base_log(run->log, SIFR_LOG_INFO, "device auto: a plan for the CPU: %s", why.message);
         return device_open_cpu((int)options->threads, options->isa, &r->dev, error);
     }
     if (run->fit) return refuse_fit("the run is for the GPU of this machine", error);
@@ -63,13 +61,13 @@ static sifr_status open_here(cli_plan_report *r, const sifr_settings *options,
     return device_open(kind, &first, (int)options->threads, options->isa, &r->dev, error);
 }
 
-sifr_status cli_plan_open_device(cli_plan_report *r, const sifr_settings *options,
-                                 const cli_plan_run *run, sifr_error *error) {
+sifr_status api_plan_open_device(api_plan_report *r, const sifr_settings *options,
+                                 const api_plan_run *run, sifr_error *error) {
     if (r->machine_file) return open_described(r, options, run->fit, error);
     return open_here(r, options, run, error);
 }
 
-void cli_plan_take_rooms(cli_plan_report *r, const cli_plan_run *run) {
+void api_plan_take_rooms(api_plan_report *r, const api_plan_run *run) {
     plan_machine *m = &r->machine;
     if (!device_is_hidden(r->dev) || r->machine_file) return;
     if (m->room_bytes == 0) m->room_bytes = device_room(r->dev);

@@ -1,11 +1,11 @@
-/* --fit: writes a config with the best settings that fit. */
+/* --fit: a config with the best settings that fit. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "api/plan/plan_report.h"
 #include "base/file.h"
 #include "base/text.h"
-#include "cli/plan/plan_report.h"
 #include "train/prepare/run_settings.h"
 
 /* "recompute unit", ", tile_tokens 4096" ...; empty if the setting has no effect. */
@@ -45,17 +45,17 @@ static const char *settings_text(const plan_settings *s, char *out, size_t size)
     return out;
 }
 
-static sifr_status refuse(const cli_plan_report *r, const plan_outcome *least, plan_search *search,
+static sifr_status refuse(const api_plan_report *r, const plan_outcome *least, plan_search *search,
                           sifr_error *error) {
     char text[192], need[32], room[32], shorter[96] = "";
-    char disk[CLI_PLAN_DISK_LENGTH] = "", on_disk[CLI_PLAN_DISK_LENGTH + 8] = "";
+    char disk[API_PLAN_DISK_LENGTH] = "", on_disk[API_PLAN_DISK_LENGTH + 8] = "";
     int64_t longest = 0;
     if (least->possible)
         BASE_TRY(plan_largest(search, &least->settings, plan_set_length, 1, 1,
                               least->settings.step.seq_length - 1, &longest, error));
     if (longest > 0)
         snprintf(shorter, sizeof shorter, "; with it --seq-length %lld fits", (long long)longest);
-    if (r->search.disk_bytes) snprintf(on_disk, sizeof on_disk, ", and %s", cli_plan_disk(r, disk));
+    if (r->search.disk_bytes) snprintf(on_disk, sizeof on_disk, ", and %s", api_plan_disk(r, disk));
     settings_text(&least->settings, text, sizeof text);
     base_format_bytes((uint64_t)plan_needed_bytes(least), need);
     base_format_bytes((uint64_t)r->limits.room_bytes, room);
@@ -103,7 +103,7 @@ static sifr_status adopt(sifr_config *config, const plan_settings *s, int64_t wo
 }
 
 /* Plans the written config once more, as a run will, to check that it gives the chosen step. */
-static sifr_status verify(cli_plan_report *r, const plan_outcome *best, sifr_error *error) {
+static sifr_status verify(api_plan_report *r, const plan_outcome *best, sifr_error *error) {
     sifr_settings options = train_step_settings(&r->config, r->length);
     plan_settings settings = engine_plan_settings(&options, NULL);
     plan_outcome again;
@@ -118,8 +118,8 @@ static sifr_status verify(cli_plan_report *r, const plan_outcome *best, sifr_err
                      (long long)again.total_bytes, (long long)best->total_bytes);
 }
 
-static void say_outcome(FILE *to, const char *name, const cli_plan_report *r,
-                        const plan_outcome *o) {
+static void say_outcome(const api_plan_report *r, const char *name, const plan_outcome *o) {
+    FILE *to = r->to;
     char text[192], need[32], room[32], bytes[32], disk[64] = "";
     fprintf(to, "%-12s %s\n", name, settings_text(&o->settings, text, sizeof text));
     if (!o->possible) {
@@ -136,99 +136,43 @@ static void say_outcome(FILE *to, const char *name, const cli_plan_report *r,
             o->fits ? "" : ": does not fit", o->predicted.step_seconds);
 }
 
-static sifr_status write_config(const cli_plan_report *r, const char *path, sifr_error *error) {
-    char *text;
-    if (path) return config_save(&r->config, path, error);
-    BASE_TRY(config_text(&r->config, &text, error));
-    fputs(text, stdout);
-    free(text);
-    return SIFR_OK;
-}
-
-/* As a shell takes it. */
-static void print_quoted(FILE *to, const char *text) {
-    static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
-                                "_./-+=:,@%";
-    if (text[0] && text[strspn(text, plain)] == '\0') {
-        fputs(text, to);
-        return;
-    }
-    fputc('\'', to);
-    for (; *text; text++) {
-        if (*text == '\'')
-            fputs("'\\''", to);
-        else
-            fputc(*text, to);
-    }
-    fputc('\'', to);
-}
-
-/* The command that runs the config, with the options that the config does not hold. */
-static void say_command(FILE *to, const cli_plan_report *r, const char *path) {
-    const sifr_config *c = &r->config;
-    int64_t ranks = c->world_size;
-    char output[BASE_PATH_LENGTH];
-    fprintf(to, "%-12s %s: run it with\n%-12s sifr train --config ", "config", path, "");
-    print_quoted(to, path);
-    if (ranks > 1) fprintf(to, " --ranks %lld", (long long)ranks);
-    if (ranks > 1 && r->machine.ranks_per_host > 0 && r->machine.ranks_per_host < ranks)
-        fputs(" --hostfile HOSTS", to);
-    if (!c->model) fputs(" --model DIR", to);
-    if (!c->data_count) fputs(" --data PATH", to);
-    if (!c->output) {
-        size_t length = strlen(path);
-        bool json = length > 5 && strcmp(path + length - 5, ".json") == 0;
-        snprintf(output, sizeof output, "%.*s-run", (int)(json ? length - 5 : length), path);
-        fputs(" --output ", to);
-        print_quoted(to, output);
-    }
-    fputc('\n', to);
-}
-
 /* What is chosen may decide bits, so by which prices is said. */
-static void say_prices(FILE *to, const cli_plan_report *r, const plan_outcome *best) {
+static void say_prices(const api_plan_report *r) {
+    const plan_outcome *best = &r->best;
     const char *file = r->machine_file ? r->machine_file : "",
                *measured = r->measured ? "prices measured on this machine" : "",
                *and = r->machine_file && r->measured ? " and " : "", *order = "";
     if (r->measured && best->settings.step.gradient_accumulation_steps > 1)
         order = ", step_order by those of a usual one";
-    fprintf(to,
+    fprintf(r->to,
             "%-12s %s%s%s%s: elsewhere other settings may be chosen, and a micro batch or an order "
             "may decide bits; the config holds what was chosen\n",
             "chosen by", file, and, measured, order);
 }
 
-static void say(const cli_plan_report *r, const plan_outcome *given, const plan_outcome *best,
-                const plan_search *search, const char *path) {
-    FILE *to = path ? stdout : stderr;
-    say_outcome(to, "chosen", r, best);
-    say_outcome(to, "as given", r, given);
-    fprintf(to, "%-12s the least predicted time of what fits, of %d plans; %s\n", "why",
-            (int)search->tried, r->limits.text);
-    if (search->ended)
-        fprintf(to,
+void api_plan_print_fit(const api_plan_report *r) {
+    say_outcome(r, "chosen", &r->best);
+    say_outcome(r, "as given", &r->given);
+    fprintf(r->to, "%-12s the least predicted time of what fits, of %d plans; %s\n", "why",
+            (int)r->fitted.tried, r->limits.text);
+    if (r->fitted.ended)
+        fprintf(r->to,
                 "%-12s the search ended at its bound, and other settings were not tried: a smaller "
                 "train_batch_size leaves fewer\n",
                 "not all");
-    say_prices(to, r, best);
-    if (path) say_command(to, r, path);
+    say_prices(r);
 }
 
-sifr_status cli_plan_fit(cli_plan_report *r, const plan_settings *settings, const char *path,
-                         bool json, sifr_error *error) {
-    plan_outcome given, best;
-    plan_search search = r->search;
-    BASE_TRY(plan_try(&search, settings, &given, error));
-    search.most_work = PLAN_FIT_WORK;
-    search.any_order = true; /* of each setting the order that a run chooses of it */
-    search.tried = 0;
-    BASE_TRY(plan_fit(&search, settings, &best, error));
-    search.most_work = 0; /* the largest length, if nothing fits, has a bound of its own */
-    if (!best.fits) return refuse(r, &best, &search, error);
-    BASE_TRY(adopt(&r->config, &best.settings, r->config.world_size, error));
-    BASE_TRY(verify(r, &best, error));
-    if (path || !json) BASE_TRY(write_config(r, path, error));
-    if (json) return cli_plan_print_fit_json(r, &given, &best, &search, error);
-    say(r, &given, &best, &search, path);
-    return SIFR_OK;
+sifr_status api_plan_fit(api_plan_report *r, sifr_error *error) {
+    plan_search *search = &r->fitted;
+    *search = r->search;
+    BASE_TRY(plan_try(search, &r->asked, &r->given, error));
+    search->most_work = PLAN_FIT_WORK;
+    search->any_order = true; /* of each setting the order that a run chooses of it */
+    search->tried = 0;
+    BASE_TRY(plan_fit(search, &r->asked, &r->best, error));
+    search->most_work = 0; /* the largest length, if nothing fits, has a bound of its own */
+    if (!r->best.fits) return refuse(r, &r->best, search, error);
+    BASE_TRY(adopt(&r->config, &r->best.settings, r->config.world_size, error));
+    return verify(r, &r->best, error);
 }
