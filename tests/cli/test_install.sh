@@ -72,6 +72,18 @@ grep -q 'did you mean --max-steps?' err || fail "$(cat err)"
 expect 2 ./train_config ds.json output=by_library # is there, and not to be resumed
 grep -q 'by_library: ' err || fail "$(cat err)"
 
+example plan_only
+expect 0 ./plan_only ds.json llama 2 1e9
+for stage in 0 2; do # of which the table's row "in all" has the peaks
+    sed "s/\"stage\": 2/\"stage\": $stage/" ds.json >staged.json
+    expect 0 "$SIFR" plan --config staged.json --world-size 2 --json
+    planned=$(sed -n 's/^  "peak_bytes": \([0-9]*\),$/\1/p' out)
+    ./plan_only ds.json llama 2 1e9 >table
+    awk -v at=$((stage + 3)) -v want="$planned" \
+        '/^in all/ { found = sprintf("%.3f", want / 1e6) == $at } END { exit !found }' table ||
+        fail "stage $stage: not $planned bytes: $(cat table)"
+done
+
 . "$SOURCE/tests/support/find_mpi.sh"
 expect 0 "$launcher" -n 2 $options ./train_config ds.json output=on_two
 cmp by_program/model.safetensors on_two/model.safetensors || fail "other bits on two ranks"
