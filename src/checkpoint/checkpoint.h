@@ -34,7 +34,7 @@ typedef struct checkpoint_record {
     const json_t *must_match; /* must be equal when the run resumes; a difference is refused */
     const json_t *may_differ; /* may differ, but results then differ too; a difference is logged */
     const json_t *state;      /* returned by checkpoint_load */
-    const json_t *trainer;    /* trainer_state.json */
+    const json_t *trainer;    /* trainer_state.json; NULL: no such file */
     const base_json_list *history; /* its list; NULL: none */
     const json_t *tensors; /* tensors of the model folder to be written: checkpoint_tensors() */
     const struct checkpoint_base *base; /* of frozen weights (frozen_base.h); NULL: none */

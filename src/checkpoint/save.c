@@ -192,6 +192,7 @@ static sifr_status write_trainer(const save_run *run, const char *directory, jso
     static const char name[] = "trainer_state.json";
     char path[BASE_PATH_LENGTH];
     checkpoint_sum sum;
+    if (!run->record->trainer) return SIFR_OK;
     BASE_TRY(base_path_join(path, directory, name, error));
     BASE_TRY(base_json_save_with(run->record->trainer, run->record->history, path, error));
     BASE_TRY(checkpoint_sum_file(directory, name, &sum, error));

@@ -12,6 +12,7 @@
 #include "checkpoint/directory.h"
 #include "plan/queries.h"
 #include "train/prepare/pinned.h"
+#include "train/prepare/run_data.h"
 #include "train/report/announce.h"
 #include "train/report/notices.h"
 #include "train/report/places.h"
@@ -122,23 +123,14 @@ static sifr_status note_skipped(train_state *t, const sifr_step_result *result, 
     return train_agree(t, status, error);
 }
 
-/* This rank's micro batches of the next step: sequence i of the global batch's micro batch g is
- * sample g * micro_batch_size + i of the step. What a short step lacks are rows without labels, so
- * that all steps have one plan and one order of sums. */
 static sifr_status fetch(train_state *t, sifr_error *error) {
-    const sifr_config *c = t->config;
     const plan_settings *settings = &engine_schedule(t->engine)->settings;
-    int64_t first, per = c->step.micro_batch_size, at = 0;
-    int64_t samples = data_epochs_samples(&t->epochs, sifr_engine_steps(t->engine), &first);
-    if (samples < c->train_batch_size) data_rows_clear(&t->rows, 0);
-    for (int32_t j = 0; j < settings->step.gradient_accumulation_steps; j++) {
-        int64_t g =
-            plan_global_micro_batch(settings, plan_mesh_place(&settings->mesh, PLAN_DATA), j);
-        for (int64_t i = g * per; i < (g + 1) * per; i++, at++)
-            if (i < samples) data_set_sample(t->data, c->step.seed, first + i, &t->rows, at);
-    }
+    int64_t sequences =
+        t->config->step.micro_batch_size * settings->step.gradient_accumulation_steps;
+    train_fetch(t, settings, sifr_engine_steps(t->engine), &t->rows);
     sifr_batch batch = data_rows_batch(&t->rows);
-    return engine_check_batch(engine_model(t->engine), &batch, at * t->length, t->length, error);
+    return engine_check_batch(engine_model(t->engine), &batch, sequences * t->length, t->length,
+                              error);
 }
 
 /* What the groups had moved at some time. */
@@ -432,26 +424,6 @@ static sifr_status save_end(train_state *t, int signal, sifr_error *error) {
     return save_result(t, error);
 }
 
-static void close_state(train_state *t) {
-    train_profile_close(&t->profile);
-    train_monitor_close(&t->monitor);
-    checkpoint_output_close(&t->output);
-    json_decref(t->must_match);
-    json_decref(t->may_differ);
-    json_decref(t->defaults);
-    json_decref(t->position);
-    json_decref(t->tensors);
-    checkpoint_base_free(&t->base);
-    free(t->words);
-    free(t->measured);
-    data_rows_free(&t->rows);
-    data_set_close(t->held_out);
-    data_set_close(t->data);
-    sifr_engine_free(t->engine);
-    engine_folder_close(&t->folder);
-    model_lora_free(&t->lora);
-}
-
 static sifr_status run(train_state *t, train_outcome *outcome, sifr_error *error) {
     const sifr_config *c = t->config;
     BASE_TRY(train_prepare(t, error));
@@ -513,7 +485,7 @@ sifr_status train_run(sifr_config *config, comm_group *group, const train_host *
     if (status == SIFR_LOST_RANK && t->engine)
         train_name_places(&engine_schedule(t->engine)->settings.mesh, error);
     if (status != SIFR_OK && !t->begun) checkpoint_output_undo(&t->output);
-    close_state(t);
+    train_close(t);
     free(t);
     return status;
 }

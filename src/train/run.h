@@ -65,6 +65,17 @@ typedef struct train_state {
  * input is refused before the output is touched. */
 sifr_status train_prepare(train_state *t, sifr_error *error) SIFR_MUST_CHECK;
 
+/* For a loop that is the caller's: opens the model folder, and makes an engine with its weights as
+ * a run would have it. No data, no output. Of *t it takes config, group, host and first. */
+sifr_status train_prepare_engine(train_state *t, sifr_error *error) SIFR_MUST_CHECK;
+
+/* Writes into a folder what a model folder has beside weights: its config.json as the run has it,
+ * tokenizer, chat template, adapter_config.json. */
+sifr_status train_put_folder(train_state *t, const char *path, sifr_error *error) SIFR_MUST_CHECK;
+
+/* Gives back all that the state owns. */
+void train_close(train_state *t);
+
 /* Returns the failure of the lowest rank that has one, on all ranks; SIFR_OK if none has. */
 sifr_status train_agree(train_state *t, sifr_status status, sifr_error *error) SIFR_MUST_CHECK;
 

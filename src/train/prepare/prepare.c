@@ -4,6 +4,7 @@
 #include "base/file.h"
 #include "base/json.h"
 #include "base/process.h"
+#include "base/text.h"
 #include "checkpoint/adapter_base.h"
 #include "text/chat_template.h"
 #include "train/prepare/advice.h"
@@ -119,12 +120,27 @@ static sifr_status claim_output(train_state *t, sifr_error *error) {
     return save_config(t, error);
 }
 
+static void tell_tokenising(void *user, uint64_t bytes, uint64_t total, double seconds) {
+    const train_host *host = user;
+    char done[32], all[32], text[128];
+    snprintf(text, sizeof text, "tokenising: %s of %s, %.1f MB/s", base_format_bytes(bytes, done),
+             base_format_bytes(total, all), seconds > 0 ? (double)bytes / seconds / 1e6 : 0);
+    host->live(host->user, text);
+}
+
+static sifr_status open_stores(train_state *t, sifr_error *error) {
+    char cache[BASE_PATH_LENGTH];
+    const base_progress progress = {tell_tokenising, (void *)(uintptr_t)t->host};
+    BASE_TRY(base_path_join(cache, t->config->output, CHECKPOINT_OUTPUT_DATA, error));
+    return train_open_stores(t, cache, t->host->live ? &progress : NULL, error);
+}
+
 /* The first rank makes the token stores; the other ranks then find them. */
 static sifr_status open_data(train_state *t, sifr_error *error) {
     sifr_status status = t->first ? claim_output(t, error) : SIFR_OK;
-    if (status == SIFR_OK && t->first) status = train_open_stores(t, error);
+    if (status == SIFR_OK && t->first) status = open_stores(t, error);
     BASE_TRY(train_agree(t, status, error));
-    if (!t->first) status = train_open_stores(t, error);
+    if (!t->first) status = open_stores(t, error);
     BASE_TRY(train_agree(t, status, error));
     BASE_TRY(train_choose_batches(t, error));
     BASE_TRY(train_agree(t, train_count_steps(t, error), error));
@@ -189,10 +205,10 @@ static sifr_status remove_stale(const char *output, sifr_error *error) {
 }
 
 /* What tells PEFT, and readers of the run's checkpoints, of the adapters. */
-static sifr_status put_adapter_config(const train_state *t, sifr_error *error) {
+static sifr_status put_adapter_config(const train_state *t, const char *folder, sifr_error *error) {
     char path[BASE_PATH_LENGTH];
     if (!t->lora.json) return SIFR_OK;
-    BASE_TRY(base_path_join(path, t->config->output, "adapter_config.json", error));
+    BASE_TRY(base_path_join(path, folder, "adapter_config.json", error));
     json_t *json = model_lora_describe(&t->lora, t->folder.model, &t->folder.config, t->base.path);
     if (!json) return base_fail_alloc(error, 4096);
     sifr_status status = base_json_save(json, path, error);
@@ -200,19 +216,24 @@ static sifr_status put_adapter_config(const train_state *t, sifr_error *error) {
     return status;
 }
 
+/* What is in a model folder beside the weights. */
+sifr_status train_put_folder(train_state *t, const char *path, sifr_error *error) {
+    char template[BASE_PATH_LENGTH];
+    BASE_TRY(formats_folder_carry(t->config->model, path, NULL, t->host->log, error));
+    BASE_TRY(engine_folder_put_config(&t->folder, t->config->model, path, error));
+    BASE_TRY(text_chat_template_put(train_chat_template(t->config, template), t->config->model,
+                                    path, error));
+    return put_adapter_config(t, path, error);
+}
+
 /* From here on this run owns the output. The model folder's other files are copied first, so that
  * they overwrite nothing of this run; a resumed run has them already. */
 static sifr_status begin_output(train_state *t, sifr_error *error) {
-    char template[BASE_PATH_LENGTH];
     t->begun = true;
     BASE_TRY(save_config(t, error));
     BASE_TRY(checkpoint_clean(t->config->output, error));
     if (t->position) return SIFR_OK;
-    BASE_TRY(formats_folder_carry(t->config->model, t->config->output, NULL, t->host->log, error));
-    BASE_TRY(engine_folder_put_config(&t->folder, t->config->model, t->config->output, error));
-    BASE_TRY(text_chat_template_put(train_chat_template(t->config, template), t->config->model,
-                                    t->config->output, error));
-    BASE_TRY(put_adapter_config(t, error));
+    BASE_TRY(train_put_folder(t, t->config->output, error));
     BASE_TRY(remove_stale(t->config->output, error));
     return save_config(t, error);
 }
@@ -242,17 +263,15 @@ static sifr_status open_monitor(train_state *t, sifr_error *error) {
                               error);
 }
 
-/* Checks that each rank makes by itself: of the config, the output and the model folder. */
-static sifr_status open_input(train_state *t, sifr_error *error) {
+static sifr_status settle_config(train_state *t, sifr_error *error) {
     BASE_TRY(config_resolve(t->config, comm_size(t->group), error));
     BASE_TRY(train_take_base(t->config, comm_size(t->group), error));
     comm_set_timeout(t->group, (double)t->config->collective_timeout);
     if (t->config->step.threads == 0) t->config->step.threads = t->host->threads;
-    BASE_TRY(require_paths(t->config, error));
-    if (t->first) {
-        BASE_TRY(checkpoint_output_open(t->config->output, t->config->model, t->config->resume,
-                                        patience(t), t->host->log, &t->output, error));
-    }
+    return SIFR_OK;
+}
+
+static sifr_status open_folder(train_state *t, sifr_error *error) {
     BASE_TRY(train_read_lora(t->config, &t->lora, error));
     if (t->config->adapter)
         checkpoint_warn_adapter_base(&t->lora, t->config->adapter, t->config->model, false,
@@ -268,6 +287,26 @@ static sifr_status open_input(train_state *t, sifr_error *error) {
     for (size_t i = 0; t->folder.made && i < t->folder.model->weight_count; i++)
         t->folder.model->weights[i].based &= !t->folder.made[i];
     return train_sequence_length(t->config, &t->folder.config, t->host->log, &t->length, error);
+}
+
+/* Checks that each rank makes by itself: of the config, the output and the model folder. */
+static sifr_status open_input(train_state *t, sifr_error *error) {
+    BASE_TRY(settle_config(t, error));
+    BASE_TRY(require_paths(t->config, error));
+    if (t->first) {
+        BASE_TRY(checkpoint_output_open(t->config->output, t->config->model, t->config->resume,
+                                        patience(t), t->host->log, &t->output, error));
+    }
+    return open_folder(t, error);
+}
+
+/* Of a loop that is the caller's, which has neither data nor an output of its own. */
+static sifr_status open_model(train_state *t, sifr_error *error) {
+    BASE_TRY(settle_config(t, error));
+    if (!t->config->model)
+        return base_fail(error, SIFR_USAGE, "--model DIR is needed: the model folder to train");
+    t->config->resume = false;
+    return open_folder(t, error);
 }
 
 static sifr_status make_batch(train_state *t, sifr_error *error) {
@@ -301,6 +340,20 @@ sifr_status train_prepare(train_state *t, sifr_error *error) {
     BASE_TRY(train_agree(t, load(t, error), error));
     if (t->objective->open) BASE_TRY(t->objective->open(t, error));
     BASE_TRY(train_agree(t, begin(t, error), error));
+    base_process_trim();
+    return SIFR_OK;
+}
+
+sifr_status train_prepare_engine(train_state *t, sifr_error *error) {
+    BASE_TRY(train_agree(t, open_model(t, error), error));
+    BASE_TRY(same(t, train_agree_input(t->group, t->config, &t->folder, error)));
+    BASE_TRY(plan_engine(t, error));
+    BASE_TRY(same(t, train_agree_machine(t->group, engine_device(t->engine), error)));
+    BASE_TRY(take_engine(t, error));
+    BASE_TRY(train_say_memory(t, error));
+    BASE_TRY(checkpoint_base_make(t->config->model, &t->folder, t->group, &t->base, error));
+    BASE_TRY(train_agree(t, find_tensors(t, error), error));
+    BASE_TRY(train_agree(t, engine_load_opened(t->engine, &t->folder, error), error));
     base_process_trim();
     return SIFR_OK;
 }

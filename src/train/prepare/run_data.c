@@ -5,17 +5,10 @@
 
 #include "base/file.h"
 #include "base/text.h"
+#include "plan/queries.h"
 #include "train/prepare/fingerprint.h"
 #include "train/prepare/run_settings.h"
 #include "train/prepare/run_task.h"
-
-static void tell_tokenising(void *user, uint64_t bytes, uint64_t total, double seconds) {
-    const train_host *host = user;
-    char done[32], all[32], text[128];
-    snprintf(text, sizeof text, "tokenising: %s of %s, %.1f MB/s", base_format_bytes(bytes, done),
-             base_format_bytes(total, all), seconds > 0 ? (double)bytes / seconds / 1e6 : 0);
-    host->live(host->user, text);
-}
 
 /* Data of any kind. */
 static sifr_status open_one(const train_state *t, data_set_options *options, data_set **out,
@@ -103,12 +96,10 @@ static sifr_status pack_data(train_state *t, sifr_error *error) {
     return SIFR_OK;
 }
 
-sifr_status train_open_stores(train_state *t, sifr_error *error) {
+sifr_status train_open_stores(train_state *t, const char *cache, const base_progress *progress,
+                              sifr_error *error) {
     const sifr_config *c = t->config;
-    char cache[BASE_PATH_LENGTH];
     int64_t separator = -1;
-    base_progress progress = {tell_tokenising, (void *)(uintptr_t)t->host};
-    BASE_TRY(base_path_join(cache, c->output, CHECKPOINT_OUTPUT_DATA, error));
     data_labelled labelled;
     data_label_columns columns = train_config_columns(t->config);
     if (t->objective->chats)
@@ -121,7 +112,7 @@ sifr_status train_open_stores(train_state *t, sifr_error *error) {
                                 .separator = separator,
                                 .special = !c->no_special_tokens,
                                 .threads = (int)c->step.threads,
-                                .progress = t->host->live ? &progress : NULL,
+                                .progress = progress,
                                 .log = t->host->log};
     train_data_form(&t->folder, t->length, &columns, c->mlm_probability, &labelled, &options);
     if (t->first) BASE_TRY(checkpoint_clean(cache, error));
@@ -261,4 +252,21 @@ sifr_status train_count_steps(train_state *t, sifr_error *error) {
     t->total_steps = (int64_t)steps;
     if (t->epochs.last == DATA_LAST_JOINED) BASE_TRY(check_last_batch(t, error));
     return config_set_total_steps(t->config, t->total_steps, error);
+}
+
+/* Sequence i of the global batch's micro batch g is sample g * micro_batch_size + i of the step.
+ * What a short step lacks are rows without labels, so that all steps have one plan and one order of
+ * sums. */
+void train_fetch(const train_state *t, const plan_settings *settings, int64_t step,
+                 const data_rows *rows) {
+    const sifr_config *c = t->config;
+    int64_t first, per = c->step.micro_batch_size, at = 0;
+    int64_t samples = data_epochs_samples(&t->epochs, step, &first);
+    if (samples < c->train_batch_size) data_rows_clear(rows, 0);
+    for (int32_t j = 0; j < settings->step.gradient_accumulation_steps; j++) {
+        int64_t g =
+            plan_global_micro_batch(settings, plan_mesh_place(&settings->mesh, PLAN_DATA), j);
+        for (int64_t i = g * per; i < (g + 1) * per; i++, at++)
+            if (i < samples) data_set_sample(t->data, c->step.seed, first + i, rows, at);
+    }
 }

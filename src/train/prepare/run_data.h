@@ -5,9 +5,15 @@
 #include "train/run.h"
 
 /* Opens the data into t->data, and those that the run is evaluated on, if any, into t->held_out.
- * Text is tokenised into stores in the output, or found there: the first rank calls it before the
- * others. SIFR_USAGE for rows that the objective does not learn from. */
-sifr_status train_open_stores(train_state *t, sifr_error *error) SIFR_MUST_CHECK;
+ * Text is tokenised into stores in the folder `cache`, or found there: the first rank calls it
+ * before the others. `progress` may be NULL. SIFR_USAGE for rows that the objective does not learn
+ * from. */
+sifr_status train_open_stores(train_state *t, const char *cache, const base_progress *progress,
+                              sifr_error *error) SIFR_MUST_CHECK;
+
+/* This rank's micro batches of step `step`, from 0, by a step's settings. */
+void train_fetch(const train_state *t, const plan_settings *settings, int64_t step,
+                 const data_rows *rows);
 
 /* Sets t->epochs: batches of rows end with their epoch, those of text do not. A run that goes on
  * keeps the batches that it began with. All ranks call it, between the two others. */
