@@ -2,9 +2,12 @@
 #ifndef SIFR_SIFR_H
 #define SIFR_SIFR_H
 
+#include "sifr/checkpoint.h"
 #include "sifr/config.h"
 #include "sifr/context.h"
+#include "sifr/data.h"
 #include "sifr/engine.h"
+#include "sifr/loop.h"
 #include "sifr/model.h"
 #include "sifr/plan.h"
 #include "sifr/ranks.h"

@@ -1,0 +1,79 @@
+/* The data of a run, for loops of one's own: what the config's data, dataset or eval_data name,
+ * read as `sifr train` reads them.
+ *
+ *     sifr_data_open(context, config, NULL, &data, &error);
+ *     sifr_data_step(data, engine, step, &batch, &error);
+ *     sifr_engine_step(engine, &batch, rate, &result, &error);
+ *
+ * Data are of one process, each of several ranks opens its own, and belong to one thread at a time.
+ * The context must outlive them; the config is read only.
+ */
+#ifndef SIFR_DATA_H
+#define SIFR_DATA_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "sifr/config.h"
+#include "sifr/context.h"
+#include "sifr/engine.h"
+#include "sifr/status.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct sifr_data sifr_data;
+
+/* How far tokenising is; on the thread that called. */
+typedef void sifr_data_progress(void *user, uint64_t bytes, uint64_t total, double seconds);
+
+typedef struct sifr_data_options {
+    size_t size;     /* sizeof(sifr_data_options) */
+    int64_t ranks;   /* of the run: the config's batch is divided among them; 0: 1 */
+    bool evaluation; /* eval_data, or what validation_split holds out, in place of the data */
+    /* Folder for token stores that are made from text, to be found there the next time: such as
+     * "data" in the output of a run. Two processes may not make stores in it at a time. NULL: they
+     * are made anew, and are gone with the data. */
+    const char *cache;
+    sifr_data_progress *progress; /* may be NULL */
+    void *user;
+} sifr_data_options;
+
+/* The config names a model folder, for the tokenizer and what the model reads. SIFR_USAGE where
+ * there is nothing to read; SIFR_FAILED, with file and row, for data that cannot be used. */
+SIFR_API sifr_status sifr_data_open(sifr_context *context, const sifr_config *config,
+                                    const sifr_data_options *options, sifr_data **out,
+                                    sifr_error *error) SIFR_MUST_CHECK;
+SIFR_API void sifr_data_close(sifr_data *data); /* NULL is harmless */
+
+typedef struct sifr_data_figures {
+    size_t size;         /* sizeof(sifr_data_figures), set by the caller */
+    int64_t windows;     /* sequences of an epoch: windows of text, rows, packs, examples */
+    int64_t tokens;      /* in all, without padding */
+    int64_t documents;   /* or rows, or examples */
+    int64_t seq_length;  /* tokens of a sequence */
+    int64_t vocab_size;  /* ids are below it */
+    int64_t batch_size;  /* sequences of a step of all ranks */
+    int64_t total_steps; /* of the run: max_steps, or by epochs; 0: of eval data */
+    uint64_t hash;       /* of the contents as they are stored */
+} sifr_data_figures;
+SIFR_API void sifr_data_get(const sifr_data *data, sifr_data_figures *out);
+
+/* Sequences by their numbers, from 0 to below `windows`, one behind the other: tokens, labels and
+ * what else the model reads. What *out points to belongs to the data, and is good until the next
+ * call that reads. */
+SIFR_API sifr_status sifr_data_read(sifr_data *data, const int64_t *windows, int64_t count,
+                                    sifr_batch *out, sifr_error *error) SIFR_MUST_CHECK;
+
+/* The batch of this engine's rank in step `step`, from 0, of the run: shuffled by the config's
+ * seed, epoch by epoch, and divided among the ranks as the engine adds gradients. The engine's
+ * micro batch and length are the config's. *out as above. Not of eval data. */
+SIFR_API sifr_status sifr_data_step(sifr_data *data, const sifr_engine *engine, int64_t step,
+                                    sifr_batch *out, sifr_error *error) SIFR_MUST_CHECK;
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,216 @@
+#include "sifr/data.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "api/api_context.h"
+#include "base/checked.h"
+#include "base/file.h"
+#include "base/heap.h"
+#include "plan/queries.h"
+#include "train/prepare/run_data.h"
+#include "train/prepare/run_settings.h"
+#include "train/prepare/run_task.h"
+#include "train/run.h"
+
+struct sifr_data {
+    train_state state; /* of a run without an engine */
+    sifr_config config;
+    train_host host;
+    sifr_data_options options;
+    bool evaluation;
+    char scratch[BASE_PATH_LENGTH]; /* folder for token stores that nobody keeps; "": none */
+    data_rows rows;                 /* of the last call that read */
+};
+
+/* What is read: the training data or those that are held out. */
+static const data_set *set_of(const sifr_data *data) {
+    return data->evaluation ? data->state.held_out : data->state.data;
+}
+
+static sifr_status open_folder(train_state *t, int64_t ranks, sifr_error *error) {
+    BASE_TRY(config_resolve(t->config, ranks, error));
+    BASE_TRY(train_take_base(t->config, ranks, error));
+    if (!t->config->model)
+        return base_fail(error, SIFR_USAGE,
+                         "--model DIR is needed: the model folder, with the tokenizer");
+    if (!t->config->data_count)
+        return base_fail(error, SIFR_USAGE,
+                         "--data PATH is needed: text, a token store or rows (.jsonl, .json, "
+                         ".csv)");
+    BASE_TRY(train_read_lora(t->config, &t->lora, error));
+    BASE_TRY(train_open_folder(t->config, &t->lora, &t->folder, error));
+    BASE_TRY(train_check_packing(t->config, &t->folder.config, error));
+    t->objective = train_objective_of(t->config, t->folder.config.task);
+    if (t->objective->check) BASE_TRY(t->objective->check(t->config, error));
+    return train_sequence_length(t->config, &t->folder.config, t->host->log, &t->length, error);
+}
+
+/* Targets that come from another model, or from this one before its first step, are the run's. */
+static sifr_status check_targets(const train_state *t, sifr_error *error) {
+    if (!t->objective->open) return SIFR_OK;
+    return base_fail(error, SIFR_USAGE,
+                     "sifr.%s is not supported yet in loops of one's own, since its targets come "
+                     "from a model: train with sifr_train",
+                     t->objective->key);
+}
+
+static sifr_status make_scratch(sifr_data *data, sifr_error *error) {
+    const char *parent = getenv("TMPDIR");
+    if (!parent || !*parent) parent = "/tmp";
+    BASE_TRY(base_path_join(data->scratch, parent, "sifr-XXXXXX", error));
+    if (mkdtemp(data->scratch)) return SIFR_OK;
+    data->scratch[0] = '\0';
+    return base_fail(error, SIFR_FAILED, "%s: cannot make a folder for the tokens in it", parent);
+}
+
+static void remove_scratch(sifr_data *data) {
+    if (!data->scratch[0]) return;
+    if (base_remove_tree(data->scratch, NULL) != SIFR_OK)
+        base_log(data->host.log, SIFR_LOG_WARNING, "%s: could not be removed", data->scratch);
+    data->scratch[0] = '\0';
+}
+
+/* Text is tokenised into a store, whose files go as soon as they are mapped unless they are kept.
+ */
+static sifr_status open_stores(sifr_data *data, sifr_error *error) {
+    train_state *t = &data->state;
+    const char *cache = data->options.cache;
+    if (!cache) BASE_TRY(make_scratch(data, error));
+    const base_progress progress = {data->options.progress, data->options.user};
+    sifr_status status = train_open_stores(t, cache ? cache : data->scratch,
+                                           data->options.progress ? &progress : NULL, error);
+    remove_scratch(data);
+    return status;
+}
+
+static sifr_status count_steps(train_state *t, sifr_error *error) {
+    BASE_TRY(train_choose_batches(t, error));
+    return train_count_steps(t, error);
+}
+
+static sifr_status check_held_out(const sifr_data *data, sifr_error *error) {
+    if (!data->evaluation || data->state.held_out) return SIFR_OK;
+    return base_fail(error, SIFR_USAGE,
+                     "nothing is held out: set eval_data, or validation_split for rows");
+}
+
+static sifr_status open_data(sifr_context *context, const sifr_config *config, sifr_data *data,
+                             sifr_error *error) {
+    train_state *t = &data->state;
+    int64_t ranks = data->options.ranks ? data->options.ranks : 1;
+    BASE_TRY(config_copy(config, &data->config, error));
+    data->host.log = &context->log;
+    data->evaluation = data->options.evaluation;
+    t->config = &data->config;
+    t->host = &data->host;
+    t->first = true;
+    t->output.lock = -1;
+    BASE_TRY(open_folder(t, ranks, error));
+    BASE_TRY(check_targets(t, error));
+    data->config.resume = false;
+    BASE_TRY(open_stores(data, error));
+    BASE_TRY(check_held_out(data, error));
+    return data->evaluation ? SIFR_OK : count_steps(t, error);
+}
+
+sifr_status sifr_data_open(sifr_context *context, const sifr_config *config,
+                           const sifr_data_options *options, sifr_data **out, sifr_error *error) {
+    sifr_data *data;
+    BASE_TRY(base_alloc(1, sizeof *data, &data, error));
+    sifr_status status =
+        api_take_options("sifr_data_options", options, sizeof data->options, &data->options, error);
+    if (status == SIFR_OK) status = open_data(context, config, data, error);
+    if (status == SIFR_OK)
+        *out = data;
+    else
+        sifr_data_close(data);
+    return status;
+}
+
+void sifr_data_close(sifr_data *data) {
+    if (!data) return;
+    data_rows_free(&data->rows);
+    train_close(&data->state);
+    config_free(&data->config);
+    free(data);
+}
+
+void sifr_data_get(const sifr_data *data, sifr_data_figures *out) {
+    const train_state *t = &data->state;
+    const data_set *set = set_of(data);
+    const sifr_data_figures known = {.windows = data_set_windows(set, t->length),
+                                     .tokens = data_set_tokens(set),
+                                     .documents = data_set_documents(set),
+                                     .seq_length = t->length,
+                                     .vocab_size = t->folder.config.vocab_size,
+                                     .batch_size = data->config.train_batch_size,
+                                     .total_steps = t->total_steps,
+                                     .hash = data_set_hash(set)};
+    api_give_result(&known, sizeof known, out);
+}
+
+/* Memory for `count` sequences, none of which has tokens or labels yet. */
+static sifr_status take_rows(sifr_data *data, int64_t count, sifr_error *error) {
+    if (count < 1)
+        return base_fail(error, SIFR_USAGE, "sifr_data_read: %lld sequences; give 1 or more",
+                         (long long)count);
+    if (data->rows.count != count) {
+        data_rows_free(&data->rows);
+        BASE_TRY(data_set_rows(set_of(data), count, data->state.length, &data->rows, error));
+    }
+    data_rows_clear(&data->rows, 0);
+    return SIFR_OK;
+}
+
+sifr_status sifr_data_read(sifr_data *data, const int64_t *windows, int64_t count, sifr_batch *out,
+                           sifr_error *error) {
+    const data_set *set = set_of(data);
+    int64_t all = data_set_windows(set, data->state.length);
+    for (int64_t i = 0; i < count; i++)
+        if (windows[i] < 0 || windows[i] >= all)
+            return base_fail(error, SIFR_USAGE,
+                             "sifr_data_read: there is no sequence %lld; they are 0 to %lld",
+                             (long long)windows[i], (long long)all - 1);
+    BASE_TRY(take_rows(data, count, error));
+    for (int64_t i = 0; i < count; i++) data_set_window(set, windows[i], &data->rows, i);
+    *out = data_rows_batch(&data->rows);
+    return SIFR_OK;
+}
+
+static sifr_status check_engine(const sifr_data *data, const plan_settings *settings,
+                                sifr_error *error) {
+    const sifr_config *c = &data->config;
+    const sifr_settings *step = &settings->step;
+    int64_t ranks = plan_mesh_ranks(&settings->mesh, PLAN_DATA);
+    int64_t batch = ranks * step->micro_batch_size * step->gradient_accumulation_steps;
+    if (data->evaluation)
+        return base_fail(error, SIFR_USAGE,
+                         "sifr_data_step: these are data to evaluate on; read them with "
+                         "sifr_data_read");
+    if (step->micro_batch_size != c->step.micro_batch_size || batch != c->train_batch_size ||
+        step->seq_length != data->state.length)
+        return base_fail(error, SIFR_USAGE,
+                         "sifr_data_step: the engine's steps have %lld sequences of %lld tokens in "
+                         "micro batches of %lld, the config's %lld of %lld in %lld; give both the "
+                         "same config and number of ranks",
+                         (long long)batch, (long long)step->seq_length,
+                         (long long)step->micro_batch_size, (long long)c->train_batch_size,
+                         (long long)data->state.length, (long long)c->step.micro_batch_size);
+    return SIFR_OK;
+}
+
+sifr_status sifr_data_step(sifr_data *data, const sifr_engine *engine, int64_t step,
+                           sifr_batch *out, sifr_error *error) {
+    const train_state *t = &data->state;
+    const plan_settings *settings = &engine_schedule(engine)->settings;
+    BASE_TRY(check_engine(data, settings, error));
+    if (step < 0)
+        return base_fail(error, SIFR_USAGE, "sifr_data_step: step %lld; they begin at 0",
+                         (long long)step);
+    int32_t micro_batches = settings->step.gradient_accumulation_steps;
+    BASE_TRY(take_rows(data, micro_batches * settings->step.micro_batch_size, error));
+    train_fetch(t, settings, step, &data->rows);
+    *out = data_rows_batch(&data->rows);
+    return SIFR_OK;
+}
