@@ -84,7 +84,17 @@ for stage in 0 2; do # of which the table's row "in all" has the peaks
         fail "stage $stage: not $planned bytes: $(cat table)"
 done
 
+example own_data # with a checkpoint between
+expect 0 ./own_data ds.json own 2
+expect 0 ./own_data ds.json own 6
+grep -q '^goes on after step 2: {"last_loss":' out || fail "$(cat out)"
+cmp by_program/model.safetensors own/model/model.safetensors || fail "other bits"
+expect 0 "$SIFR" export own/checkpoint-6 exported
+cmp own/model/model.safetensors exported/model.safetensors || fail "exported: other bits"
+
 . "$SOURCE/tests/support/find_mpi.sh"
 expect 0 "$launcher" -n 2 $options ./train_config ds.json output=on_two
 cmp by_program/model.safetensors on_two/model.safetensors || fail "other bits on two ranks"
 [ "$(grep -c '^done after step 6' out)" = 1 ] || fail "not one rank says it: $(cat out)"
+expect 0 "$launcher" -n 2 $options ./own_data ds.json own_two 6
+cmp by_program/model.safetensors own_two/model/model.safetensors || fail "other bits on two ranks"
