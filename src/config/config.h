@@ -145,6 +145,7 @@ typedef struct sifr_config {
     /* Private to config_*.c. */
     config_setting *settings; /* one for each row of the table, and one for unknown paths; all
                                  strings above point into it */
+    char *notes;              /* of the settings, once they are resolved */
     char *name;               /* of the file, for messages */
     json_t *ignored;          /* paths of the keys that begin with "_"; NULL: none */
     const char **data_list, **freeze_list, **label_list;

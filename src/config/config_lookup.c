@@ -55,7 +55,7 @@ sifr_status config_setting_put(const sifr_config *config, const char *path, json
     setting->value = value;
     va_list arguments;
     va_start(arguments, note);
-    vsnprintf(setting->note, sizeof setting->note, note, arguments);
+    vsnprintf(setting->note, CONFIG_NOTE, note, arguments);
     va_end(arguments);
     return SIFR_OK;
 }

@@ -11,8 +11,17 @@ struct config_setting {
     json_t *given; /* checked and in its canonical form, or "auto"; NULL: not given */
     json_t *value; /* after config_resolve; NULL: none */
     config_origin origin;
-    char note[160]; /* how `value` came about, where it is not simply as given */
+    /* How `value` came about, where it is not simply as given: CONFIG_NOTE bytes, into
+     * config->notes. NULL: the config was never resolved. */
+    char *note;
 };
+
+/* Most configs that are copied are not resolved, and notes are most of what a setting takes. */
+enum { CONFIG_NOTE = 160 };
+
+static inline const char *config_note_of(const config_setting *setting) {
+    return setting->note ? setting->note : "";
+}
 
 /* config_text.c: JSON of the same length, lines and columns, with comments and trailing commas
  * turned into blanks. *out is the caller's to free. */

@@ -24,6 +24,7 @@ void config_free(sifr_config *config) {
         json_decref(config->settings[i].value);
     }
     free(config->settings);
+    free(config->notes);
     json_decref(config->ignored);
     free(config->name);
     free(config->data_list);

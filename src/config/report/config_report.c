@@ -17,10 +17,11 @@ static void config_explain_key(const sifr_config *config, size_t index, char *li
     bool was_auto = config_value_is_auto(setting->given) && setting->value &&
                     !config_value_is_auto(setting->value);
     from[0] = 0;
-    if (by_flag || was_auto || setting->note[0]) {
+    if (by_flag || was_auto || config_note_of(setting)[0]) {
         snprintf(from, sizeof from, " (%s%s%s%s%s)", by_flag ? "--" : "", by_flag ? flag : "",
-                 was_auto ? "auto" : "", (by_flag || was_auto) && setting->note[0] ? ": " : "",
-                 setting->note);
+                 was_auto ? "auto" : "",
+                 (by_flag || was_auto) && config_note_of(setting)[0] ? ": " : "",
+                 config_note_of(setting));
     }
     config_verdict verdict = config_setting_verdict(config, index, &gate);
     bool resolved = verdict == CONFIG_ACTS;
@@ -68,10 +69,11 @@ void config_explain_idle(const sifr_config *config, config_line *write, void *us
         const char *path = config_key_at(i)->path;
         char line[700], where[300], text[128];
         bool own = setting->origin == CONFIG_FROM_FLAG || strncmp(path, "sifr.", 5) == 0;
-        if (!setting->given || !own || strncmp(setting->note, idle, sizeof idle - 1) != 0) continue;
+        if (!setting->given || !own || strncmp(config_note_of(setting), idle, sizeof idle - 1) != 0)
+            continue;
         snprintf(line, sizeof line, "%s %s: %s",
                  config_setting_where(config, i, where, sizeof where),
-                 config_value_text(setting->given, text, sizeof text), setting->note);
+                 config_value_text(setting->given, text, sizeof text), config_note_of(setting));
         write(user, line);
     }
 }
@@ -97,7 +99,7 @@ static bool config_default_acts(const sifr_config *config, size_t index) {
 
 /* What the config gives, and what follows from that, as one of the three batch keys. */
 static bool config_is_users(const sifr_config *config, size_t index) {
-    const char *note = config->settings[index].note;
+    const char *note = config_note_of(&config->settings[index]);
     if (config->settings[index].given) return true;
     bool plain = strcmp(note, "default") == 0 || strncmp(note, "default at ", 11) == 0 ||
                  strncmp(note, "no effect", 9) == 0;

@@ -148,7 +148,7 @@ sifr_status config_resolve_offload(const sifr_config *config, int64_t world_size
 }
 
 static void config_note_memory(sifr_config *config, const char *path, const char *what) {
-    snprintf(config_setting_at(config, path)->note, 160,
+    snprintf(config_setting_at(config, path)->note, CONFIG_NOTE,
              "no effect on CPU ranks: the %s in the host's memory", what);
 }
 

@@ -36,7 +36,7 @@ void config_settle_pipeline(sifr_config *config) {
     sifr_settings *step = &config->step;
     if (config_pipeline_is_off(config)) {
         if (step->pipeline.stages > 1)
-            snprintf(config_setting_at(config, "pipeline.stages")->note, 160,
+            snprintf(config_setting_at(config, "pipeline.stages")->note, CONFIG_NOTE,
                      "no effect, since pipeline.enabled is false");
         step->pipeline.stages = 1;
     }

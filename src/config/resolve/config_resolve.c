@@ -7,6 +7,15 @@
 #include "base/heap.h"
 #include "config/config_private.h"
 
+/* Once for each config. */
+static sifr_status config_take_notes(sifr_config *config, sifr_error *error) {
+    size_t count = config_key_count() + 1;
+    if (config->notes) return SIFR_OK;
+    BASE_TRY(base_alloc(count, CONFIG_NOTE, &config->notes, error));
+    for (size_t i = 0; i < count; i++) config->settings[i].note = config->notes + i * CONFIG_NOTE;
+    return SIFR_OK;
+}
+
 /* Each value as given, else the table's default. */
 static void config_take_given(sifr_config *config) {
     for (size_t i = 0; i < config_key_count(); i++) {
@@ -22,7 +31,7 @@ static void config_take_given(sifr_config *config) {
             setting->value = json_incref(setting->given);
         } else {
             setting->value = config_value_default(key);
-            snprintf(setting->note, sizeof setting->note, "default");
+            snprintf(setting->note, CONFIG_NOTE, "default");
         }
     }
 }
@@ -189,7 +198,7 @@ static sifr_status config_resolve_run(sifr_config *config, sifr_error *error) {
         steps->value = NULL;
     }
     if (steps->value) {
-        snprintf(config_setting_at(config, "sifr.num_train_epochs")->note, 160,
+        snprintf(config_setting_at(config, "sifr.num_train_epochs")->note, CONFIG_NOTE,
                  "no effect, max_steps counts");
     }
     BASE_TRY(config_resolve_precision(config, error));
@@ -313,6 +322,7 @@ static sifr_status config_fill(sifr_config *config, int64_t world_size, sifr_err
     sifr_config kept = *config;
     memset(config, 0, sizeof *config);
     config->settings = kept.settings;
+    config->notes = kept.notes;
     config->ignored = kept.ignored;
     config->name = kept.name;
     config->data_list = kept.data_list;
@@ -358,7 +368,7 @@ static void config_note_fixed_scale(sifr_config *config) {
                                           "fp16.hysteresis", "fp16.consecutive_hysteresis",
                                           "fp16.min_loss_scale"};
     for (size_t i = 0; i < sizeof dynamic / sizeof *dynamic; i++) {
-        snprintf(config_setting_at(config, dynamic[i])->note, 160,
+        snprintf(config_setting_at(config, dynamic[i])->note, CONFIG_NOTE,
                  "no effect, loss_scale is fixed");
     }
 }
@@ -369,18 +379,18 @@ static void config_note_surprises(sifr_config *config) {
     if (fp16 && config->step.fp16.loss_scale > 0) config_note_fixed_scale(config);
     if (config->step.optimizer.type == SIFR_ADAMW &&
         config_setting_given(config, "optimizer.params.adam_w_mode")) {
-        snprintf(config_setting_at(config, "optimizer.params.adam_w_mode")->note, 160,
+        snprintf(config_setting_at(config, "optimizer.params.adam_w_mode")->note, CONFIG_NOTE,
                  "no effect, the type is AdamW");
     }
     if (config->step.zero.stage > 0 && config->world_size == 1 &&
         !config_moves_parameters(config)) {
-        snprintf(config_setting_at(config, "zero_optimization.stage")->note, 160,
+        snprintf(config_setting_at(config, "zero_optimization.stage")->note, CONFIG_NOTE,
                  "no effect with one rank");
     }
     if (config->step.zero.stage == 3 && !config->step.zero.overlap_comm &&
         config_setting_given(config, "zero_optimization.stage3_prefetch_bucket_size")) {
         snprintf(config_setting_at(config, "zero_optimization.stage3_prefetch_bucket_size")->note,
-                 160, "no effect, overlap_comm is false");
+                 CONFIG_NOTE, "no effect, overlap_comm is false");
     }
     config_note_offload(config);
     config_note_length(config);
@@ -401,6 +411,7 @@ sifr_status config_resolve(sifr_config *config, int64_t world_size, sifr_error *
     int64_t data_ranks;
     config->resolved = false;
     if (world_size < 1) return base_fail(error, SIFR_USAGE, "a run needs at least 1 rank");
+    BASE_TRY(config_take_notes(config, error));
     config_take_given(config);
     BASE_TRY(config_verify(config, error));
     BASE_TRY(config_take_over(config, error));

@@ -60,7 +60,7 @@ static sifr_status config_resolve_warmup_steps(sifr_config *config, sifr_error *
                                   "from %.100s", giver);
     json_decref(steps->value);
     steps->value = NULL;
-    snprintf(steps->note, sizeof steps->note, "a share of the steps, known once the data is read");
+    snprintf(steps->note, CONFIG_NOTE, "a share of the steps, known once the data is read");
     return SIFR_OK;
 }
 
@@ -105,8 +105,7 @@ static sifr_status config_resolve_total(sifr_config *config, const char *type, s
                                   "the steps of the run");
     }
     config_setting *setting = config_setting_at(config, CONFIG_TOTAL);
-    snprintf(setting->note, sizeof setting->note,
-             "the steps of the run, known once the data is read");
+    snprintf(setting->note, CONFIG_NOTE, "the steps of the run, known once the data is read");
     return SIFR_OK;
 }
 
@@ -211,7 +210,8 @@ static sifr_status config_resolve_trainer(sifr_config *config, config_lr_kind ki
     if (kind == CONFIG_LR_TRAINER_CONSTANT && config_warmup_giver(config, where))
         for (int i = 0; i < 2; i++)
             snprintf(config_setting_at(config, i ? "sifr.warmup_ratio" : "sifr.warmup_steps")->note,
-                     160, "no effect, constant has no warm-up; constant_with_warmup has one");
+                     CONFIG_NOTE,
+                     "no effect, constant has no warm-up; constant_with_warmup has one");
     const json_t *steps = config_setting_at(config, "sifr.max_steps")->value;
     if (!config_setting_at(config, CONFIG_RUN)->value && steps)
         return config_setting_put(config, CONFIG_RUN, json_incref((json_t *)steps), error,
@@ -263,7 +263,7 @@ sifr_status config_resolve_scheduler(sifr_config *config, sifr_error *error) {
     if (unused && config_setting_given(config, CONFIG_LR) &&
         (own_rates ||
          config_setting_number(config, CONFIG_MAX_LR) != json_number_value(lr->value))) {
-        snprintf(lr->note, sizeof lr->note, "no effect, scheduler.type %s sets the rate",
+        snprintf(lr->note, CONFIG_NOTE, "no effect, scheduler.type %s sets the rate",
                  json_string_value(type));
     }
     return SIFR_OK;
@@ -327,7 +327,7 @@ void config_note_length(sifr_config *config) {
     const config_lr_schedule *s = &config->schedule;
     if (s->total_num_steps == 0 || s->total_num_steps >= s->warmup_num_steps) return;
     if (config_lr_is_trainer(s->kind)) return;
-    snprintf(config_setting_at(config, CONFIG_TOTAL)->note, 160,
+    snprintf(config_setting_at(config, CONFIG_TOTAL)->note, CONFIG_NOTE,
              "less than warmup_num_steps %lld: the rate never reaches its top",
              (long long)s->warmup_num_steps);
 }
