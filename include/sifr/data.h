@@ -73,6 +73,43 @@ SIFR_API sifr_status sifr_data_read(sifr_data *data, const int64_t *windows, int
 SIFR_API sifr_status sifr_data_step(sifr_data *data, const sifr_engine *engine, int64_t step,
                                     sifr_batch *out, sifr_error *error) SIFR_MUST_CHECK;
 
+/* --- rows to fine-tune on, to be looked at: `sifr data inspect` --- */
+
+typedef struct sifr_chat_rows sifr_chat_rows;
+
+/* All rows of the config's data, whole: nothing is cut or left out for its length. Of the model
+ * folder it reads config.json, tokenizer and chat template. As sifr_data_open else. */
+SIFR_API sifr_status sifr_chat_rows_open(sifr_context *context, const sifr_config *config,
+                                         sifr_chat_rows **out, sifr_error *error) SIFR_MUST_CHECK;
+SIFR_API void sifr_chat_rows_close(sifr_chat_rows *rows); /* NULL is harmless */
+
+/* A row of pairs is an answer with its prompt: the chosen one, then the rejected one. */
+typedef struct sifr_chat_rows_figures {
+    size_t size;                   /* sizeof(sifr_chat_rows_figures), set by the caller */
+    const char *model;             /* the folder of the tokenizer; the rows' */
+    bool paired;                   /* rows are answers of pairs */
+    int64_t rows, tokens, learned; /* learned: tokens that have a label */
+    int64_t longest;               /* tokens of a row */
+    int64_t without_learned, bad;  /* rows that are left out: nothing is learned of them;
+                                      they cannot be used (skip_bad_rows) */
+    int64_t seq_length;            /* of the run; what it would do: */
+    int64_t cut_rows, cut_tokens;  /* rows that are longer, and what is cut off */
+    int64_t lost_rows;             /* of which nothing is left to learn then */
+    int64_t packed_sequences;      /* with packing; of pairs a row each */
+} sifr_chat_rows_figures;
+SIFR_API void sifr_chat_rows_get(const sifr_chat_rows *rows, sifr_chat_rows_figures *out);
+
+typedef struct sifr_chat_row {
+    size_t size;         /* sizeof(sifr_chat_row), set by the caller */
+    const int32_t *ids;  /* count; the rows' */
+    const bool *learned; /* count: whether the token is a label of the one before it */
+    int64_t count;
+    int64_t number;   /* in its file, from 1 */
+    const char *file; /* NULL: there is one alone */
+} sifr_chat_row;
+/* The row number `index`, from 0; false behind the last one. */
+SIFR_API bool sifr_chat_rows_at(const sifr_chat_rows *rows, int64_t index, sifr_chat_row *out);
+
 #ifdef __cplusplus
 }
 #endif

@@ -1,5 +1,4 @@
 /* sifr data inspect: rows to fine-tune on, as a model reads them. */
-#include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,10 +10,9 @@
 #include "cli/notes.h"
 #include "cli/options.h"
 #include "cli/row_options.h"
+#include "sifr/data.h"
 #include "text/tokenizer/tokenizer.h"
 #include "text/tokenizer/tokenizer_unicode.h"
-#include "train/prepare/run_settings.h"
-#include "train/prepare/run_task.h"
 
 static const char name[] = "data inspect";
 
@@ -26,33 +24,7 @@ typedef struct inspect_command {
     cli_rows rows;
     int64_t length, samples;
     bool tokens, plain, json;
-    sifr_config config;
 } inspect_command;
-
-/* What a length would do to rows that were read whole. */
-typedef struct inspect_cut {
-    int64_t rows, tokens, lost; /* lost: nothing is left to learn */
-} inspect_cut;
-
-static int64_t count_learned(const bool *learned, int64_t count) {
-    int64_t sum = 0;
-    for (int64_t i = 1; i < count; i++) sum += learned[i];
-    return sum;
-}
-
-static inspect_cut find_cut(const data_chat *chat, int64_t length) {
-    inspect_cut cut = {0};
-    for (int64_t i = 0; i < data_chat_count(chat)->rows; i++) {
-        const int32_t *ids;
-        const bool *learned;
-        int64_t whole, count = data_chat_row_at(chat, i, &ids, &learned, &whole);
-        if (count <= length) continue;
-        cut.lost += count_learned(learned, length) == 0;
-        cut.rows++;
-        cut.tokens += count - length;
-    }
-    return cut;
-}
 
 /* --- samples --- */
 
@@ -118,34 +90,44 @@ static void print_token(const text_tokenizer *tokenizer, int32_t id, part_look l
     putchar('\n');
 }
 
+static int64_t count_learned(const sifr_chat_row *row) {
+    int64_t sum = 0;
+    for (int64_t i = 1; i < row->count; i++) sum += row->learned[i];
+    return sum;
+}
+
+static part_look look_of(const sifr_chat_row *row, int64_t i, int64_t length) {
+    if (i >= length) return PART_CUT;
+    return row->learned[i] && i > 0 ? PART_LEARNED : PART_READ;
+}
+
 static sifr_status print_row(const inspect_command *command, const text_tokenizer *tokenizer,
-                             const data_chat *chat, int64_t index, int64_t length,
-                             sifr_error *error) {
+                             const sifr_chat_rows *rows, int64_t index, sifr_error *error) {
     bool color = wants_color(command);
-    const int32_t *ids;
-    const bool *learned;
-    int64_t whole, count = data_chat_row_at(chat, index, &ids, &learned, &whole);
+    sifr_chat_rows_figures all = {.size = sizeof all};
+    sifr_chat_row row = {.size = sizeof row};
     text_tokenizer_stream stream = {0};
     text_tokenizer_text text = {0};
     part_look look = PART_READ;
     char tokens[80];
     sifr_status status = SIFR_OK;
-    const char *file, *answer = index % 2 ? ", rejected" : ", chosen";
-    bool paired = data_chat_is_paired(chat);
-    printf("--- %s %lld", paired ? "pair" : "row", (long long)data_chat_place(chat, index, &file));
-    printf("%s%s%s", file ? " of " : "", file ? file : "", paired ? answer : "");
-    printf(": %s, %lld learned%s\n", base_format_counted(count, "token", tokens),
-           (long long)count_learned(learned, count), count > length ? ", cut" : "");
-    for (int64_t i = 0; status == SIFR_OK && i < count; i++) {
-        part_look next = i >= length ? PART_CUT : learned[i] && i > 0 ? PART_LEARNED : PART_READ;
+    const char *answer = index % 2 ? ", rejected" : ", chosen";
+    sifr_chat_rows_get(rows, &all);
+    if (!sifr_chat_rows_at(rows, index, &row)) return SIFR_OK;
+    printf("--- %s %lld", all.paired ? "pair" : "row", (long long)row.number);
+    printf("%s%s%s", row.file ? " of " : "", row.file ? row.file : "", all.paired ? answer : "");
+    printf(": %s, %lld learned%s\n", base_format_counted(row.count, "token", tokens),
+           (long long)count_learned(&row), row.count > all.seq_length ? ", cut" : "");
+    for (int64_t i = 0; status == SIFR_OK && i < row.count; i++) {
+        part_look next = look_of(&row, i, all.seq_length);
         if (command->tokens) {
-            print_token(tokenizer, ids[i], next, color);
+            print_token(tokenizer, row.ids[i], next, color);
             continue;
         }
         change_look(look, next, color);
         look = next;
         text.count = 0;
-        status = text_tokenizer_stream_push(tokenizer, &stream, ids[i], &text, error);
+        status = text_tokenizer_stream_push(tokenizer, &stream, row.ids[i], &text, error);
         print_text(text.bytes, text.count);
     }
     change_look(look, PART_READ, color);
@@ -156,156 +138,129 @@ static sifr_status print_row(const inspect_command *command, const text_tokenize
 
 /* --- figures --- */
 
-static void print_lengths(const data_chat *chat, int64_t length) {
-    const data_chat_counts *c = data_chat_count(chat);
-    int64_t width = (c->longest + BUCKETS - 1) / BUCKETS, counts[BUCKETS] = {0}, most = 1;
-    for (int64_t i = 0; i < c->rows; i++) {
-        const int32_t *ids;
-        const bool *learned;
-        int64_t whole, count = data_chat_row_at(chat, i, &ids, &learned, &whole);
-        int64_t *bucket = &counts[(count - 1) / width];
+static void print_lengths(const sifr_chat_rows *rows, const sifr_chat_rows_figures *all) {
+    int64_t width = (all->longest + BUCKETS - 1) / BUCKETS, counts[BUCKETS] = {0}, most = 1;
+    int64_t length = all->seq_length;
+    sifr_chat_row row = {.size = sizeof row};
+    for (int64_t i = 0; sifr_chat_rows_at(rows, i, &row); i++) {
+        int64_t *bucket = &counts[(row.count - 1) / width];
         most = base_max_i64(most, ++*bucket);
     }
     printf("tokens of a row      rows\n");
-    for (int64_t b = 0; b < BUCKETS && b * width < c->longest; b++) {
+    for (int64_t b = 0; b < BUCKETS && b * width < all->longest; b++) {
         int64_t bar = (counts[b] * BAR + most - 1) / most;
         printf("%7lld to %-7lld %7lld%s", (long long)(b * width + 1), (long long)((b + 1) * width),
                (long long)counts[b], bar ? "  " : "");
         for (int64_t i = 0; i < bar; i++) putchar('#');
-        bool edge = b * width < length && length <= (b + 1) * width && length < c->longest;
+        bool edge = b * width < length && length <= (b + 1) * width && length < all->longest;
         printf("%s\n", edge ? "  <- seq_length" : "");
     }
 }
 
-static double share_filled(const data_chat *chat, int64_t length, int64_t sequences) {
-    double kept = (double)(data_chat_count(chat)->tokens - find_cut(chat, length).tokens);
-    return 100 * kept / ((double)sequences * (double)length);
+static double share_filled(const sifr_chat_rows_figures *all, int64_t sequences) {
+    double kept = (double)(all->tokens - all->cut_tokens);
+    return 100 * kept / ((double)sequences * (double)all->seq_length);
 }
 
-static void print_figures(const data_chat *chat, int64_t length) {
-    int64_t packs = data_chat_sequences(chat);
-    const data_chat_counts *c = data_chat_count(chat);
-    inspect_cut cut = find_cut(chat, length);
+static void print_figures(const sifr_chat_rows *list) {
+    sifr_chat_rows_figures all = {.size = sizeof all};
     char rows[80], tokens[80], learned[32], lost[32];
-    bool pairs = data_chat_is_paired(chat);
+    sifr_chat_rows_get(list, &all);
     printf("%s%s, %s, %s of them learned; %.1f tokens a row, the longest %lld\n",
-           base_format_counted(pairs ? c->rows / 2 : c->rows, pairs ? "pair" : "row", rows),
-           pairs ? " (a row is an answer with its prompt)" : "",
-           base_format_counted(c->tokens, "token", tokens), base_format_count(c->learned, learned),
-           (double)c->tokens / (double)c->rows, (long long)c->longest);
-    print_lengths(chat, length);
+           base_format_counted(all.paired ? all.rows / 2 : all.rows, all.paired ? "pair" : "row",
+                               rows),
+           all.paired ? " (a row is an answer with its prompt)" : "",
+           base_format_counted(all.tokens, "token", tokens),
+           base_format_count(all.learned, learned), (double)all.tokens / (double)all.rows,
+           (long long)all.longest);
+    print_lengths(list, &all);
     printf("at seq_length %lld: %s would be cut, by %s in all; %s of them would have "
            "nothing left to learn\n",
-           (long long)length, base_format_counted(cut.rows, "row", rows),
-           base_format_counted(cut.tokens, "token", tokens), base_format_count(cut.lost, lost));
-    if (pairs) {
-        printf("a row a sequence fills %.1f %% of them\n", share_filled(chat, length, c->rows));
+           (long long)all.seq_length, base_format_counted(all.cut_rows, "row", rows),
+           base_format_counted(all.cut_tokens, "token", tokens),
+           base_format_count(all.lost_rows, lost));
+    if (all.paired) {
+        printf("a row a sequence fills %.1f %% of them\n", share_filled(&all, all.rows));
         return;
     }
     printf("a row a sequence fills %.1f %% of them; packed, the rows take %s, %.1f %% "
            "filled\n",
-           share_filled(chat, length, c->rows), base_format_counted(packs, "sequence", rows),
-           share_filled(chat, length, packs));
+           share_filled(&all, all.rows),
+           base_format_counted(all.packed_sequences, "sequence", rows),
+           share_filled(&all, all.packed_sequences));
 }
 
-static int print_json(const data_chat *chat, int64_t length) {
-    const data_chat_counts *c = data_chat_count(chat);
-    inspect_cut cut = find_cut(chat, length);
+static void print_json(const sifr_chat_rows *rows) {
+    sifr_chat_rows_figures all = {.size = sizeof all};
+    sifr_chat_rows_get(rows, &all);
     printf(
         "{\"pairs\": %lld, \"rows\": %lld, \"tokens\": %lld, \"learned\": %lld, \"longest\": %lld, "
         "\"without_learned\": %lld, \"bad\": %lld, \"seq_length\": %lld, \"cut_rows\": %lld, "
         "\"cut_tokens\": %lld, \"lost_rows\": %lld, \"packed_sequences\": %lld}\n",
-        (long long)(data_chat_is_paired(chat) ? c->rows / 2 : 0), (long long)c->rows,
-        (long long)c->tokens, (long long)c->learned, (long long)c->longest, (long long)c->dropped,
-        (long long)c->bad, (long long)length, (long long)cut.rows, (long long)cut.tokens,
-        (long long)cut.lost, (long long)data_chat_sequences(chat));
-    return SIFR_OK;
+        (long long)(all.paired ? all.rows / 2 : 0), (long long)all.rows, (long long)all.tokens,
+        (long long)all.learned, (long long)all.longest, (long long)all.without_learned,
+        (long long)all.bad, (long long)all.seq_length, (long long)all.cut_rows,
+        (long long)all.cut_tokens, (long long)all.lost_rows, (long long)all.packed_sequences);
 }
 
 /* --- the command --- */
 
-static sifr_status open_rows(inspect_command *command, int64_t *length, data_chat **out,
+static sifr_status configure(const inspect_command *command, sifr_config *config,
                              sifr_error *error) {
-    const sifr_config *config = &command->config;
-    model_config model;
-    data_chat_source *sources;
-    cli_notes notes = {.name = name};
-    sifr_log log = cli_notes_log(&notes);
-    char template[BASE_PATH_LENGTH];
-    int64_t separator;
-    BASE_TRY(model_config_load(command->model, &model, error));
-    BASE_TRY(train_sequence_length(config, &model, &log, length, error));
-    BASE_TRY(train_separator(command->model, &model, &log, &separator, error));
-    BASE_TRY(train_chat_sources_make(config, config->data, config->data_count, &sources, error));
-    data_chat_options options = {.sources = sources,
-                                 .count = config->data_count,
-                                 .tokenizer = command->model,
-                                 .vocab_size = model.vocab_size,
-                                 .length = *length,
-                                 .separator = separator,
-                                 .eot_tokens = config->eot_tokens,
-                                 .template = train_chat_template(config, template),
-                                 .asked = train_chat_template_key(config),
-                                 .variables = config->chat_template_kwargs,
-                                 .special = !config->no_special_tokens,
-                                 .whole = true,
-                                 .skip_bad_rows = config->skip_bad_rows,
-                                 .max_rows = config->max_samples,
-                                 .drop_long = config->drop_long,
-                                 .log = &log};
-    sifr_status status = train_chat_choices(config, &options, error);
-    if (status == SIFR_OK) status = data_chat_open(&options, out, error);
-    free(sources);
-    if (status == SIFR_OK && config->joint) status = data_chat_join(*out, error);
-    if (status == SIFR_OK) cli_notes_show(&notes);
+    char length[32];
+    if (command->config_file) BASE_TRY(sifr_config_load(config, command->config_file, error));
+    for (size_t i = 0; i < command->data.count; i++)
+        BASE_TRY(sifr_config_set(config, "data", command->data.items[i], error));
+    if (command->dataset) BASE_TRY(sifr_config_set(config, "dataset", command->dataset, error));
+    BASE_TRY(cli_rows_configure(&command->rows, config, error));
+    if (command->plain) BASE_TRY(sifr_config_set(config, "no-special-tokens", NULL, error));
+    if (command->model) BASE_TRY(sifr_config_set(config, "model", command->model, error));
+    snprintf(length, sizeof length, "%lld", (long long)command->length);
+    return command->length ? sifr_config_set(config, "seq-length", length, error) : SIFR_OK;
+}
+
+static sifr_status show(const inspect_command *command, const sifr_chat_rows *rows,
+                        sifr_error *error) {
+    sifr_chat_rows_figures all = {.size = sizeof all};
+    text_tokenizer *tokenizer = NULL;
+    sifr_chat_rows_get(rows, &all);
+    sifr_status status = text_tokenizer_load(all.model, &tokenizer, error);
+    if (status == SIFR_OK && command->json) {
+        print_json(rows);
+    } else if (status == SIFR_OK) {
+        int64_t shown = base_min_i64(command->samples * (all.paired ? 2 : 1), all.rows);
+        for (int64_t i = 0; status == SIFR_OK && i < shown; i++)
+            status = print_row(command, tokenizer, rows, i, error);
+        if (status == SIFR_OK) print_figures(rows);
+    }
+    text_tokenizer_free(tokenizer);
     return status;
 }
 
-static sifr_status configure(inspect_command *command, sifr_error *error) {
-    sifr_config *config = &command->config;
-    char length[32];
-    BASE_TRY(config_create(config, error));
-    if (command->config_file) BASE_TRY(config_load(config, command->config_file, error));
-    for (size_t i = 0; i < command->data.count; i++)
-        BASE_TRY(config_set(config, "data", command->data.items[i], error));
-    if (command->dataset) BASE_TRY(config_set(config, "dataset", command->dataset, error));
-    BASE_TRY(cli_rows_configure(&command->rows, config, error));
-    if (command->plain) BASE_TRY(config_set(config, "no-special-tokens", NULL, error));
-    if (command->model) BASE_TRY(config_set(config, "model", command->model, error));
-    snprintf(length, sizeof length, "%lld", (long long)command->length);
-    if (command->length) BASE_TRY(config_set(config, "seq-length", length, error));
-    BASE_TRY(config_resolve(config, 1, error));
-    BASE_TRY(train_take_base(config, 1, error));
-    command->model = config->model;
-    if (!config->model) return base_fail(error, SIFR_USAGE, "--model DIR is needed: the folder");
-    if (config->data_count) return SIFR_OK;
-    return base_fail(error, SIFR_USAGE, "--data PATH is needed: files of rows");
+static sifr_status inspect_with(const inspect_command *command, sifr_context *context,
+                                cli_notes *notes, sifr_config *config, sifr_error *error) {
+    sifr_chat_rows *rows;
+    BASE_TRY(configure(command, config, error));
+    BASE_TRY(sifr_chat_rows_open(context, config, &rows, error));
+    cli_notes_show(notes);
+    sifr_status status = show(command, rows, error);
+    sifr_chat_rows_close(rows);
+    return status;
 }
 
-static sifr_status inspect(inspect_command *command, sifr_error *error) {
-    data_chat *chat = NULL;
-    text_tokenizer *tokenizer = NULL;
-    int64_t length;
+static sifr_status inspect(const inspect_command *command, sifr_error *error) {
+    cli_notes notes = {.name = name};
+    const sifr_context_options options = {.size = sizeof options, .log = cli_notes_log(&notes)};
+    sifr_context *context = NULL;
+    sifr_config *config = NULL;
     if (command->color && strcmp(command->color, "always") != 0 &&
         strcmp(command->color, "never") != 0)
         return base_fail(error, SIFR_USAGE, "--color %s: give always or never", command->color);
-    sifr_status status = configure(command, error);
-    if (status == SIFR_OK) status = open_rows(command, &length, &chat, error);
-    if (status == SIFR_OK) status = text_tokenizer_load(command->model, &tokenizer, error);
-    if (status == SIFR_OK && !data_chat_is_paired(chat))
-        status = data_chat_pack(chat, error); /* counted alone */
-    if (status == SIFR_OK && command->json) {
-        print_json(chat, length);
-    } else if (status == SIFR_OK) {
-        int64_t shown = command->samples * (data_chat_is_paired(chat) ? 2 : 1);
-        int64_t rows = base_min_i64(shown, data_chat_count(chat)->rows);
-        for (int64_t i = 0; status == SIFR_OK && i < rows; i++)
-            status = print_row(command, tokenizer, chat, i, length, error);
-        if (status == SIFR_OK) print_figures(chat, length);
-    }
-    text_tokenizer_free(tokenizer);
-    data_chat_close(chat);
-    config_free(&command->config);
+    sifr_status status = sifr_context_create(&options, &context, error);
+    if (status == SIFR_OK) status = sifr_config_create(&config, error);
+    if (status == SIFR_OK) status = inspect_with(command, context, &notes, config, error);
+    sifr_config_free(config);
+    sifr_context_free(context);
     return status;
 }
 

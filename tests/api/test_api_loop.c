@@ -233,6 +233,38 @@ static void data_are_read(void **state) {
     sifr_config_free(config);
 }
 
+static void rows_are_looked_at(void **state) {
+    (void)state;
+    sifr_config *config = make_config_for("rows.jsonl", "");
+    sifr_chat_rows_figures all = {.size = sizeof all};
+    sifr_chat_row row = {.size = sizeof row};
+    sifr_chat_rows *rows;
+    int64_t count = 0, tokens = 0, learned = 0, longer = 0;
+    scratch_text("rows.jsonl",
+                 "{\"prompt\": \"abc de\", \"completion\": \" fgh\"}\n"
+                 "{\"prompt\": \"abc de fgh abc de fgh abc de fgh\", \"completion\": \" i\"}\n");
+    OK(sifr_chat_rows_open(context, config, &rows, &error));
+    sifr_chat_rows_get(rows, &all);
+    for (; sifr_chat_rows_at(rows, count, &row); count++) {
+        assert_true(row.number == count + 1 && row.file == NULL);
+        tokens += row.count;
+        longer += row.count > LENGTH;
+        for (int64_t i = 1; i < row.count; i++) learned += row.learned[i];
+    }
+    assert_true(count == 2 && all.rows == 2 && !all.paired && all.seq_length == LENGTH);
+    assert_true(tokens == all.tokens && learned == all.learned && learned > 0);
+    assert_true(longer == 1 && all.cut_rows == 1 && all.cut_tokens == all.longest - LENGTH);
+    assert_true(all.lost_rows == 1 && all.packed_sequences == 2);
+    assert_non_null(strstr(all.model, "golden/models/gpt2"));
+    assert_false(sifr_chat_rows_at(rows, -1, &row));
+    sifr_chat_rows_close(rows);
+    sifr_chat_rows_close(NULL);
+    OK(sifr_config_set(config, "data-type", "messages", &error));
+    assert_int_equal(sifr_chat_rows_open(context, config, &rows, &error), SIFR_FAILED);
+    assert_message(&error, "rows.jsonl");
+    sifr_config_free(config);
+}
+
 static int setup(void **state) {
     char text[8192];
     if (scratch_setup(state) != 0) return -1;
@@ -249,6 +281,7 @@ static int teardown(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(same_bits_as_the_run), cmocka_unit_test(checkpoints_are_read),
-        cmocka_unit_test(checkpoints_of_an_own_engine), cmocka_unit_test(data_are_read)};
+        cmocka_unit_test(checkpoints_of_an_own_engine), cmocka_unit_test(data_are_read),
+        cmocka_unit_test(rows_are_looked_at)};
     return cmocka_run_group_tests(tests, setup, teardown);
 }
