@@ -98,3 +98,11 @@ cmp by_program/model.safetensors on_two/model.safetensors || fail "other bits on
 [ "$(grep -c '^done after step 6' out)" = 1 ] || fail "not one rank says it: $(cat out)"
 expect 0 "$launcher" -n 2 $options ./own_data ds.json own_two 6
 cmp by_program/model.safetensors own_two/model/model.safetensors || fail "other bits on two ranks"
+cc $flags $(pkg-config --cflags sifr) "$SOURCE/tests/api/two_runs.c" $(pkg-config --libs sifr) -o program
+expect 0 "$launcher" -n 2 $options ./program
+for rank in 0 1; do
+    grep -q "^rank $rank: stopped by 9 after step 2$" out || fail "$(cat out)"
+    grep -q "^rank $rank: 6 steps, ranks 0 1$" out || fail "$(cat out)"
+    grep -q "^rank $rank: rank 1: unknown flag \"nothing\"" out || fail "$(cat out)"
+done
+cmp by_program/model.safetensors two_runs/model.safetensors || fail "other bits after a stop"
