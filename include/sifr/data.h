@@ -73,6 +73,31 @@ SIFR_API sifr_status sifr_data_read(sifr_data *data, const int64_t *windows, int
 SIFR_API sifr_status sifr_data_step(sifr_data *data, const sifr_engine *engine, int64_t step,
                                     sifr_batch *out, sifr_error *error) SIFR_MUST_CHECK;
 
+typedef struct sifr_data_score {
+    const char *name; /* "accuracy"; static */
+    double value;     /* NaN: not defined */
+} sifr_data_score;
+
+enum { SIFR_DATA_SCORES = 8 };
+
+typedef struct sifr_data_evaluation {
+    size_t size;             /* sizeof(sifr_data_evaluation), set by the caller */
+    int64_t windows, tokens; /* tokens that have a label; of pairs of answers the pairs */
+    double loss;             /* mean over them */
+    double seconds;
+    int stopped; /* what `stop` returned on some rank; 0: all was evaluated */
+    int score_count;
+    sifr_data_score scores[SIFR_DATA_SCORES]; /* of labels, or rewards */
+} sifr_data_evaluation;
+
+/* Loss and scores of the engine over the first `windows` sequences (0: all), as the run evaluates:
+ * the same on any number of ranks. Of all ranks of the engine, each with its own data. `stop` is
+ * asked between micro batches, and ends it with a number that is not 0; may be NULL. */
+SIFR_API sifr_status sifr_data_evaluate(const sifr_data *data, sifr_engine *engine, int64_t windows,
+                                        int (*stop)(void *user), void *user,
+                                        sifr_data_evaluation *out,
+                                        sifr_error *error) SIFR_MUST_CHECK;
+
 /* --- rows to fine-tune on, to be looked at: `sifr data inspect` --- */
 
 typedef struct sifr_chat_rows sifr_chat_rows;

@@ -8,6 +8,7 @@
 #include "base/file.h"
 #include "base/heap.h"
 #include "plan/queries.h"
+#include "train/evaluate/evaluate.h"
 #include "train/prepare/run_data.h"
 #include "train/prepare/run_settings.h"
 #include "train/prepare/run_task.h"
@@ -214,3 +215,31 @@ sifr_status sifr_data_step(sifr_data *data, const sifr_engine *engine, int64_t s
     *out = data_rows_batch(&data->rows);
     return SIFR_OK;
 }
+
+sifr_status sifr_data_evaluate(const sifr_data *data, sifr_engine *engine, int64_t windows,
+                               int (*stop)(void *user), void *user, sifr_data_evaluation *out,
+                               sifr_error *error) {
+    const sifr_settings *step = engine_settings(engine);
+    sifr_data_evaluation known = {0};
+    train_evaluation e;
+    BASE_TRY(api_check_result("sifr_data_evaluation", out, error));
+    if (step->seq_length != data->state.length)
+        return base_fail(error, SIFR_USAGE,
+                         "sifr_data_evaluate: the engine's sequences have %lld tokens, the data's "
+                         "%lld; give both the same config",
+                         (long long)step->seq_length, (long long)data->state.length);
+    BASE_TRY(engine_settle(engine, error));
+    BASE_TRY(train_evaluate(engine, set_of(data), step->micro_batch_size, step->seq_length, windows,
+                            stop, user, &e, &known.stopped, error));
+    known.windows = e.windows;
+    known.tokens = e.tokens;
+    known.loss = e.loss;
+    known.seconds = e.seconds;
+    known.score_count = e.scores.count;
+    for (int i = 0; i < e.scores.count; i++)
+        known.scores[i] = (sifr_data_score){e.scores.items[i].name, e.scores.items[i].value};
+    api_give_result(&known, sizeof known, out);
+    return SIFR_OK;
+}
+
+_Static_assert((int)SIFR_DATA_SCORES == TRAIN_MOST_SCORES, "all scores have room");

@@ -69,10 +69,32 @@ static void go_on(sifr_loop *loop, sifr_data *data, int64_t last) {
     OK(sifr_checkpoint_save(context, engine, scratch_path("own"), &options, &error));
 }
 
+static int stop(void *user) {
+    return ++*(int *)user == 2 ? 5 : 0;
+}
+
+/* As the run's at its end; and one that is stopped. */
+static void evaluate(const sifr_config *config, sifr_engine *engine, double want) {
+    const sifr_data_options options = {.size = sizeof options, .evaluation = true};
+    sifr_data_evaluation found = {.size = sizeof found};
+    sifr_data *held;
+    int asked = 0;
+    OK(sifr_data_open(context, config, &options, &held, &error));
+    OK(sifr_data_evaluate(held, engine, 0, NULL, NULL, &found, &error));
+    assert_true(found.loss == want && found.stopped == 0 && found.score_count == 0);
+    assert_int_equal(found.tokens, found.windows * LENGTH);
+    OK(sifr_data_evaluate(held, engine, 3, NULL, NULL, &found, &error));
+    assert_int_equal(found.windows, 3);
+    OK(sifr_data_evaluate(held, engine, 0, stop, &asked, &found, &error));
+    assert_int_equal(found.stopped, 5);
+    sifr_data_close(held);
+}
+
 static void same_bits_as_the_run(void **state) {
     (void)state;
     sifr_config *config = make_config(", \"max_steps\": 6, \"save_steps\": 3");
     sifr_train_outcome outcome = {.size = sizeof outcome};
+    OK(sifr_config_set(config, "eval-data", scratch_path("text"), &error));
     sifr_config *run;
     OK(sifr_config_copy(config, &run, &error));
     OK(sifr_config_set(run, "output", scratch_path("run"), &error));
@@ -94,6 +116,7 @@ static void same_bits_as_the_run(void **state) {
         sifr_text_free(mine);
         go_on(loop, data, last);
         sifr_data_close(data);
+        if (last == STEPS) evaluate(config, sifr_loop_engine(loop), outcome.eval_loss);
         if (last == STEPS) OK(sifr_loop_save_model(loop, scratch_path("own/model"), &error));
         if (last == STEPS)
             assert_int_equal(sifr_loop_save_model(loop, scratch_path("own/model"), &error),

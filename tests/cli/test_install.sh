@@ -9,6 +9,8 @@ DESTDIR=$PWD/root cmake --install "$BUILD" --prefix /opt/sifr >install.log || fa
 [ "$("$prefix/bin/sifr" --version)" = "$("$SIFR" --version)" ] || fail "the installed program differs"
 for header in "$SOURCE"/include/sifr/*.h; do
     cmp "$header" "$prefix/include/sifr/$(basename "$header")"
+    grep -q "^| \`sifr/$(basename "$header")\` |" "$SOURCE/docs/c-interface.md" ||
+        fail "docs/c-interface.md does not list sifr/$(basename "$header")"
 done
 
 # Only what is public leaves the library, and all of it has the prefix.
