@@ -7,12 +7,14 @@
 #include "sifr/context.h"
 #include "sifr/data.h"
 #include "sifr/engine.h"
+#include "sifr/generate.h"
 #include "sifr/loop.h"
 #include "sifr/model.h"
 #include "sifr/plan.h"
 #include "sifr/ranks.h"
 #include "sifr/run.h"
 #include "sifr/status.h"
+#include "sifr/tokenizer.h"
 #include "sifr/version.h"
 
 #endif

@@ -25,18 +25,23 @@ sifr_status infer_chat_add(json_t *messages, const char *role, const char *conte
     return base_fail(error, SIFR_NO_MEMORY, "out of memory");
 }
 
-sifr_status infer_chat_encode(const infer_generation *g, const infer_chat_prompt *chat,
-                              const json_t *messages, text_tokenizer_ids *ids, sifr_error *error) {
+sifr_status infer_chat_render(const infer_chat_prompt *chat, const json_t *messages, bool prompt,
+                              text_template_output *out, sifr_error *error) {
     time_t now = time(NULL);
     struct tm local;
-    text_template_output out = {0};
     text_template_input input = {.messages = messages,
                                  .tools = chat->tools,
                                  .documents = chat->documents,
                                  .variables = chat->variables,
-                                 .add_generation_prompt = true,
+                                 .add_generation_prompt = prompt,
                                  .now = localtime_r(&now, &local)};
-    BASE_TRY(text_chat_template_render(&chat->template, &input, &out, error));
+    return text_chat_template_render(&chat->template, &input, out, error);
+}
+
+sifr_status infer_chat_encode(const infer_generation *g, const infer_chat_prompt *chat,
+                              const json_t *messages, text_tokenizer_ids *ids, sifr_error *error) {
+    text_template_output out = {0};
+    BASE_TRY(infer_chat_render(chat, messages, true, &out, error));
     ids->count = 0;
     /* The template itself writes the tokens that a post-processor would put around a text. */
     sifr_status status = infer_generation_encode(g, out.text, out.size, false, ids, error);

@@ -40,7 +40,7 @@ sifr_status infer_generation_open(infer_generation *g, const infer_source *sourc
     return SIFR_OK;
 }
 
-void infer_generation_close(infer_generation *g) {
+void infer_generation_stop(infer_generation *g) {
     for (int64_t i = 0; g->cached && i < g->slots; i++) text_tokenizer_ids_free(&g->cached[i]);
     free(g->cached);
     free(g->next);
@@ -48,8 +48,18 @@ void infer_generation_close(infer_generation *g) {
     free(g->running);
     free(g->logits);
     free(g->order);
-    text_tokenizer_free(g->tokenizer);
     infer_free(g->inference);
+    g->cached = NULL;
+    g->next = g->positions = g->order = NULL;
+    g->running = NULL;
+    g->logits = NULL;
+    g->inference = NULL;
+    g->slots = 0;
+}
+
+void infer_generation_close(infer_generation *g) {
+    infer_generation_stop(g);
+    text_tokenizer_free(g->tokenizer);
     checkpoint_model_close(&g->model);
 }
 

@@ -78,6 +78,9 @@ sifr_status infer_generation_count(const infer_generation *g, int64_t prompt, in
 sifr_status infer_generation_start(infer_generation *g, int64_t slots, int64_t chunk, int64_t cache,
                                    bool beyond, sifr_error *error) SIFR_MUST_CHECK;
 
+/* Gives the memory back, so that it can be taken once more; harmless where none is taken. */
+void infer_generation_stop(infer_generation *g);
+
 /* Watches texts that are made. */
 typedef struct infer_watch {
     sifr_status (*begins)(void *user, infer_sequence *text, sifr_error *error);
