@@ -3,7 +3,7 @@
 #define CLI_CHAT_FLAGS_H
 
 #include "cli/options.h"
-#include "infer/chat_prompt.h"
+#include "sifr/tokenizer.h"
 
 /* NULL: not given. */
 typedef struct cli_chat_flags {
@@ -18,8 +18,7 @@ void cli_chat_options(cli_chat_flags *flags, cli_option *options);
 /* The option that is given, without its dashes; NULL: none. */
 const char *cli_chat_given(const cli_chat_flags *flags);
 
-/* The model's template, and what the flags say. Close with infer_chat_close also after an error. */
-sifr_status cli_chat_open(const infer_generation *g, const cli_chat_flags *flags,
-                          infer_chat_prompt *out, sifr_error *error) SIFR_MUST_CHECK;
+/* The flags for the library; they are borrowed. */
+sifr_chat_template_options cli_chat_options_given(const cli_chat_flags *flags);
 
 #endif

@@ -1,16 +1,11 @@
 /* sifr chat: a conversation with a model, line by line. */
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
-#include "base/checked.h"
 #include "cli/chat_flags.h"
 #include "cli/commands.h"
 #include "cli/generation_flags.h"
-
-/* Tokens of a prompt processed at once, and of a conversation if nobody says. */
-enum { CHUNK_TOKENS = 32, CONTEXT = 4096 };
 
 typedef struct chat_command {
     cli_generation_flags flags;
@@ -21,61 +16,33 @@ typedef struct chat_command {
 
 typedef struct chat_state {
     const chat_command *command;
-    infer_generation g;
-    infer_sequence sequence; /* the conversation, and the answer */
-    infer_chat_prompt chat;
-    json_t *messages;
-    int64_t context;
+    sifr_context *context;
+    sifr_generator *generator;
+    sifr_chat_template *chat_template;
+    sifr_chat *chat;
     bool terminal;
     char *line;
 } chat_state;
 
-static sifr_status choose_context(chat_state *s, bool *beyond, sifr_error *error) {
-    int64_t limit = s->g.model.folder.config.max_position_embeddings;
-    s->context = s->command->context ? s->command->context : base_min_i64(CONTEXT, limit);
-    if (s->context < 2 || s->context > INT32_MAX)
-        return base_fail(error, SIFR_USAGE, "--context %lld: must be in 2 … %d",
-                         (long long)s->context, INT32_MAX);
-    *beyond = s->context > limit;
-    return SIFR_OK;
-}
-
 static sifr_status prepare(chat_state *s, sifr_error *error) {
     const chat_command *c = s->command;
-    bool beyond;
-    BASE_TRY(cli_generation_open(&s->g, &c->flags, "chat", error));
-    BASE_TRY(cli_chat_open(&s->g, &c->chat, &s->chat, error));
-    BASE_TRY(choose_context(s, &beyond, error));
-    s->messages = json_array();
+    sifr_generator_options model = cli_generation_given(&c->flags);
+    sifr_chat_template_options given = cli_chat_options_given(&c->chat);
+    sifr_chat_options options = {
+        .size = sizeof options, .system = c->system, .context = c->context};
+    BASE_TRY(cli_context("chat", &s->context, error));
+    BASE_TRY(sifr_generator_open(s->context, &model, &s->generator, error));
+    BASE_TRY(sifr_generator_template(s->generator, &given, &s->chat_template, error));
     s->terminal = isatty(STDIN_FILENO) && isatty(STDOUT_FILENO);
-    if (c->system)
-        BASE_TRY(infer_chat_add(s->messages, "system", c->system, strlen(c->system), error));
-    return infer_generation_start(&s->g, 1, base_min_i64(CHUNK_TOKENS, s->context - 1), s->context,
-                                  beyond, error);
+    return sifr_chat_open(s->generator, s->chat_template, &options, &s->chat, error);
 }
 
 /* One message of the user, and the answer. */
 static sifr_status answer(chat_state *s, const char *line, size_t size, sifr_error *error) {
-    infer_generation *g = &s->g;
-    infer_sequence *q = &s->sequence;
-    BASE_TRY(infer_chat_add(s->messages, "user", line, size, error));
-    BASE_TRY(infer_chat_encode(g, &s->chat, s->messages, &q->ids, error));
-    int64_t room = s->context - (int64_t)q->ids.count, count = room;
-    if (room < 1)
-        return base_fail(error, SIFR_USAGE,
-                         "the conversation has %zu tokens, but the context has room for %lld; "
-                         "begin a new one, or give a larger --context",
-                         q->ids.count, (long long)s->context);
-    if (g->defaults.max_new_tokens > 0) count = g->defaults.max_new_tokens;
-    if (s->command->flags.max_new_given) count = s->command->flags.max_new;
-    q->left = base_min_i64(count, room);
-    q->take = cli_write_text;
-    BASE_TRY(infer_generation_run(g, &q, 1, NULL, error));
+    BASE_TRY(sifr_chat_answer(s->chat, line, size, cli_write_text, NULL, error));
     putchar('\n');
-    if (fflush(stdout) != 0)
-        return base_fail(error, SIFR_FAILED, "standard output: writing failed");
-    return infer_chat_add(s->messages, "assistant", q->text.count ? q->text.bytes : "",
-                          q->text.count, error);
+    if (fflush(stdout) == 0) return SIFR_OK;
+    return base_fail(error, SIFR_FAILED, "standard output: writing failed");
 }
 
 /* The next line without its end; -1 at the end of the input. */
@@ -105,10 +72,10 @@ static int run(chat_command *command) {
     if (status == SIFR_OK) status = talk(&s, &error);
     int code = status == SIFR_OK ? SIFR_OK : cli_fail("chat", &error);
     free(s.line);
-    json_decref(s.messages);
-    infer_chat_close(&s.chat);
-    infer_sequence_free(&s.sequence);
-    infer_generation_close(&s.g);
+    sifr_chat_free(s.chat);
+    sifr_chat_template_free(s.chat_template);
+    sifr_generator_free(s.generator);
+    sifr_context_free(s.context);
     cli_list_free(&command->flags.stop);
     return code;
 }

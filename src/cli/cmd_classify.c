@@ -22,7 +22,7 @@ static const char name[] = "classify";
 enum { SEQUENCES = 16, LENGTH = 512, INPUT_LIMIT = 1 << 30 };
 
 typedef struct classify_command {
-    cli_read_model read;
+    cli_read_flags read;
     const char *text, *pair;
     cli_list data;
     data_label_columns columns;

@@ -31,7 +31,7 @@ enum { BATCH_TOKENS = 4096 };
 #define MASK_PROBABILITY 0.15
 
 typedef struct eval_command {
-    cli_read_model read;
+    cli_read_flags read;
     cli_list data;
     cli_rows rows;
     sifr_config config; /* how rows are read */

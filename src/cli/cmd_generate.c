@@ -4,16 +4,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/checked.h"
-#include "base/clock.h"
 #include "base/file.h"
 #include "base/heap.h"
 #include "cli/chat_flags.h"
 #include "cli/commands.h"
 #include "cli/generation_flags.h"
 
-/* The most prompt tokens processed at once, bytes of a file of prompts, texts of one prompt. */
-enum { CHUNK_TOKENS = 128, FILE_LIMIT = 1 << 28, MOST_SAMPLES = 1 << 20 };
+/* Bytes of a file of prompts. */
+enum { FILE_LIMIT = 1 << 28 };
 
 typedef struct generate_command {
     cli_generation_flags flags;
@@ -23,34 +21,26 @@ typedef struct generate_command {
     bool plain, json, chat;
 } generate_command;
 
-/* One text to make: the same prompt stands `samples` times, one behind the other. */
 typedef struct generate_prompt {
     const char *text;
     size_t size;
-    int64_t sample;
-    infer_sequence sequence;
-    double begun, seconds;
-    bool ended;
 } generate_prompt;
 
 typedef struct generate_state {
     const generate_command *command;
-    infer_generation g;
-    infer_chat_prompt chat; /* with --chat */
-    char *file;             /* that of --prompts */
+    sifr_context *context;
+    sifr_generator *generator;
+    sifr_chat_template *chat; /* with --chat */
+    char *file;               /* that of --prompts */
     generate_prompt *prompts;
-    size_t count, room, printed;
-    bool beyond;   /* more positions than the model was trained with */
-    int64_t slots; /* prompts that are continued at a time */
+    size_t count, room;
+    bool streams; /* the text is shown as it is made */
 } generate_state;
 
-static sifr_status add_prompt(generate_state *s, const char *text, size_t size, sifr_error *error) {
-    uint64_t line = s->count / (uint64_t)s->command->samples;
-    for (int64_t i = 0; i < s->command->samples; i++) {
-        BASE_TRY(base_grow(&s->prompts, &s->room, s->count + 1, sizeof *s->prompts, error));
-        s->prompts[s->count++] = (generate_prompt){
-            .text = text, .size = size, .sample = i, .sequence.draw = line << 32 | (uint64_t)i};
-    }
+static sifr_status keep_prompt(generate_state *s, const char *text, size_t size,
+                               sifr_error *error) {
+    BASE_TRY(base_grow(&s->prompts, &s->room, s->count + 1, sizeof *s->prompts, error));
+    s->prompts[s->count++] = (generate_prompt){text, size};
     return SIFR_OK;
 }
 
@@ -61,13 +51,13 @@ static sifr_status find_prompts(generate_state *s, sifr_error *error) {
     if (!c->prompt == !c->prompts)
         return base_fail(error, SIFR_USAGE, "give --prompt TEXT or --prompts FILE%s",
                          c->prompt ? ", not both" : "");
-    if (c->prompt) return add_prompt(s, c->prompt, strlen(c->prompt), error);
+    if (c->prompt) return keep_prompt(s, c->prompt, strlen(c->prompt), error);
     BASE_TRY(base_read_file(c->prompts, FILE_LIMIT, &s->file, &size, error));
     for (size_t at = 0; at < size;) {
         char *end = memchr(s->file + at, '\n', size - at);
         size_t next = end ? (size_t)(end - s->file) : size, length = next - at;
         if (length && s->file[at + length - 1] == '\r') length--;
-        BASE_TRY(add_prompt(s, s->file + at, length, error));
+        BASE_TRY(keep_prompt(s, s->file + at, length, error));
         at = next + 1;
     }
     if (s->count) return SIFR_OK;
@@ -75,74 +65,39 @@ static sifr_status find_prompts(generate_state *s, sifr_error *error) {
                      c->prompts);
 }
 
-static sifr_status copy_ids(const text_tokenizer_ids *from, text_tokenizer_ids *to,
-                            sifr_error *error) {
-    BASE_TRY(base_grow(&to->ids, &to->room, from->count, sizeof *to->ids, error));
-    if (from->count) memcpy(to->ids, from->ids, from->count * sizeof *to->ids);
-    to->count = from->count;
+static sifr_status check(const generate_command *c, sifr_error *error) {
+    if (c->batch_size == 0)
+        return base_fail(error, SIFR_USAGE, "--batch-size 0: must be in 1 … %d", INT32_MAX);
+    if (c->samples == 0)
+        return base_fail(error, SIFR_USAGE, "--samples 0: must be in 1 … %d", SIFR_MOST_SAMPLES);
+    const char *given = cli_chat_given(&c->with_chat);
+    if (given && !c->chat)
+        return base_fail(error, SIFR_USAGE, "--%s: acts with --chat alone", given);
     return SIFR_OK;
-}
-
-/* The ids of a prompt: those of the text before it where that is a sample of the same prompt. */
-static sifr_status encode(const generate_state *s, generate_prompt *p, sifr_error *error) {
-    text_tokenizer_ids *ids = &p->sequence.ids;
-    if (p->sample) return copy_ids(&p[-1].sequence.ids, ids, error);
-    if (!s->command->chat)
-        return infer_generation_encode(&s->g, p->text, p->size, !s->command->plain, ids, error);
-    json_t *messages = json_array();
-    sifr_status status = infer_chat_add(messages, "user", p->text, p->size, error);
-    if (status == SIFR_OK) status = infer_chat_encode(&s->g, &s->chat, messages, ids, error);
-    json_decref(messages);
-    return status;
-}
-
-/* A prompt is processed in chunks of one length, and the rest token by token. Chooses the length
- * with the fewest calls. */
-static int64_t choose_chunk(const generate_state *s) {
-    int64_t best = 1, least = INT64_MAX;
-    for (int64_t chunk = 1; chunk <= CHUNK_TOKENS; chunk++) {
-        int64_t calls = 0;
-        bool used = chunk == 1;
-        for (size_t i = 0; i < s->count; i++) {
-            int64_t prompt = (int64_t)s->prompts[i].sequence.ids.count;
-            calls += prompt / chunk + prompt % chunk;
-            used |= prompt >= chunk;
-        }
-        if (used && calls <= least) best = chunk, least = calls;
-    }
-    return best;
 }
 
 static sifr_status prepare(generate_state *s, sifr_error *error) {
     const generate_command *c = s->command;
-    int64_t cache = 1;
-    if (c->batch_size < 1 || c->batch_size > INT32_MAX)
-        return base_fail(error, SIFR_USAGE, "--batch-size %lld: must be in 1 … %d",
-                         (long long)c->batch_size, INT32_MAX);
-    const char *given = cli_chat_given(&c->with_chat);
-    if (c->samples < 1 || c->samples > MOST_SAMPLES)
-        return base_fail(error, SIFR_USAGE, "--samples %lld: must be in 1 … %d",
-                         (long long)c->samples, MOST_SAMPLES);
-    if (given && !c->chat)
-        return base_fail(error, SIFR_USAGE, "--%s: acts with --chat alone", given);
+    sifr_generator_options options = cli_generation_given(&c->flags);
+    sifr_chat_template_options chat = cli_chat_options_given(&c->with_chat);
+    options.batch_size = c->batch_size;
+    options.samples = c->samples;
+    BASE_TRY(check(c, error));
     BASE_TRY(find_prompts(s, error));
-    BASE_TRY(cli_generation_open(&s->g, &c->flags, "generate", error));
-    if (c->samples > 1 && s->g.sampling.temperature == 0)
-        return base_fail(error, SIFR_USAGE,
-                         "--samples %lld: at temperature 0 all texts of a prompt are the same; "
-                         "give --temperature",
-                         (long long)c->samples);
-    if (c->chat) BASE_TRY(cli_chat_open(&s->g, &c->with_chat, &s->chat, error));
+    BASE_TRY(cli_context("generate", &s->context, error));
+    BASE_TRY(sifr_generator_open(s->context, &options, &s->generator, error));
+    if (c->chat) BASE_TRY(sifr_generator_template(s->generator, &chat, &s->chat, error));
     for (size_t i = 0; i < s->count; i++) {
-        generate_prompt *p = &s->prompts[i];
-        BASE_TRY(encode(s, p, error));
-        int64_t prompt = (int64_t)p->sequence.ids.count;
-        BASE_TRY(infer_generation_count(&s->g, prompt, &p->sequence.left, &s->beyond, error));
-        cache = base_max_i64(cache, prompt + p->sequence.left);
-        p->sequence.continues = p->size > 0 && !c->chat;
+        sifr_prompt prompt = {.size = sizeof prompt,
+                              .text = s->prompts[i].text,
+                              .text_size = s->prompts[i].size,
+                              .no_special_tokens = c->plain,
+                              .chat = s->chat};
+        BASE_TRY(sifr_generator_add(s->generator, &prompt, error));
     }
-    s->slots = base_min_i64(c->batch_size, (int64_t)s->count);
-    return infer_generation_start(&s->g, s->slots, choose_chunk(s), cache, s->beyond, error);
+    bool alone = c->batch_size == 1 || (s->count == 1 && c->samples == 1);
+    s->streams = alone && !c->json;
+    return SIFR_OK;
 }
 
 static json_t *json_ids(const int32_t *ids, size_t count) {
@@ -152,73 +107,51 @@ static json_t *json_ids(const int32_t *ids, size_t count) {
 }
 
 /* One text is an indented object; of several, each is one line. */
-static sifr_status print_json(const generate_state *s, const generate_prompt *p,
+static sifr_status print_json(const generate_state *s, const sifr_generated *made,
                               sifr_error *error) {
-    static const char *const ends[] = {"length", "eos", "stop"};
-    const infer_sequence *q = &p->sequence;
-    size_t made = q->ids.count - q->prompt_ids;
-    json_t *out = json_pack(
-        "{s:o?, s:o, s:o, s:o, s:s, s:f, s:f}", "prompt", json_stringn(p->text, p->size), "text",
-        json_stringn(q->text.count ? q->text.bytes : "", q->text.count), "prompt_ids",
-        json_ids(q->ids.ids, q->prompt_ids), "ids", json_ids(q->ids.ids + q->prompt_ids, made),
-        "stopped_by", ends[q->end], "seconds", p->seconds, "tokens_per_second",
-        p->seconds > 0 ? (double)made / p->seconds : 0.0);
+    static const char *const ends[] = {
+        [SIFR_END_LENGTH] = "length", [SIFR_END_EOS] = "eos", [SIFR_END_STOP] = "stop"};
+    const generate_prompt *p = &s->prompts[made->prompt];
+    json_t *out =
+        json_pack("{s:o?, s:o, s:o, s:o, s:s, s:f, s:f}", "prompt", json_stringn(p->text, p->size),
+                  "text", json_stringn(made->text, made->text_size), "prompt_ids",
+                  json_ids(made->ids, made->prompt_count), "ids",
+                  json_ids(made->ids + made->prompt_count, made->id_count), "stopped_by",
+                  ends[made->end], "seconds", made->seconds, "tokens_per_second",
+                  made->seconds > 0 ? (double)made->id_count / made->seconds : 0.0);
     if (!out) return base_fail(error, SIFR_NO_MEMORY, "out of memory");
-    if (s->command->samples > 1) json_object_set_new(out, "sample", json_integer(p->sample));
-    bool several = s->command->prompts || s->command->samples > 1;
-    json_dumpf(out, stdout, several ? JSON_COMPACT : JSON_INDENT(2));
+    bool sampled = s->command->samples > 1;
+    if (sampled) json_object_set_new(out, "sample", json_integer(made->sample));
+    json_dumpf(out, stdout, s->command->prompts || sampled ? JSON_COMPACT : JSON_INDENT(2));
     putchar('\n');
     json_decref(out);
     return SIFR_OK;
 }
 
-/* What is to be seen of a prompt that is done. */
-static sifr_status print(const generate_state *s, generate_prompt *p, sifr_error *error) {
-    const generate_command *c = s->command;
-    const infer_sequence *q = &p->sequence;
-    if (c->json) {
-        BASE_TRY(print_json(s, p, error));
-    } else {
-        if (!q->take && !c->chat) fwrite(p->text, 1, p->size, stdout);
-        if (!q->take && q->text.count) fwrite(q->text.bytes, 1, q->text.count, stdout);
-        putchar('\n');
-    }
-    infer_sequence_free(&p->sequence);
-    return SIFR_OK;
-}
-
-/* Where there is one slot the text is shown as it is made. */
-static sifr_status begins(void *user, infer_sequence *text, sifr_error *error) {
+/* What is to be seen of a text that is done. */
+static sifr_status print(void *user, const sifr_generated *made, sifr_error *error) {
     const generate_state *s = user;
-    generate_prompt *p = text->user;
-    p->begun = base_seconds();
-    if (s->slots > 1 || s->command->json) return SIFR_OK;
-    text->take = cli_write_text;
-    return s->command->chat ? SIFR_OK : cli_write_text(NULL, p->text, p->size, error);
+    const generate_prompt *p = &s->prompts[made->prompt];
+    if (s->command->json) return print_json(s, made, error);
+    if (!s->streams && !s->chat) fwrite(p->text, 1, p->size, stdout);
+    if (!s->streams) fwrite(made->text, 1, made->text_size, stdout);
+    putchar('\n');
+    return SIFR_OK;
 }
 
-/* Texts are printed in the order of their prompts. */
-static sifr_status ended(void *user, infer_sequence *text, sifr_error *error) {
-    generate_state *s = user;
-    generate_prompt *p = text->user;
-    p->seconds = base_seconds() - p->begun;
-    p->ended = true;
-    for (; s->printed < s->count && s->prompts[s->printed].ended; s->printed++)
-        BASE_TRY(print(s, &s->prompts[s->printed], error));
-    return SIFR_OK;
+static sifr_status show_prompt(void *user, size_t text, sifr_error *error) {
+    const generate_state *s = user;
+    const generate_prompt *p = &s->prompts[text / (size_t)s->command->samples];
+    return s->chat ? SIFR_OK : cli_write_text(NULL, text, p->text, p->size, error);
 }
 
 static sifr_status generate(generate_state *s, sifr_error *error) {
-    infer_sequence **texts;
-    infer_watch watch = {.begins = begins, .ended = ended, .user = s};
-    BASE_TRY(base_alloc(s->count, sizeof *texts, &texts, error));
-    for (size_t i = 0; i < s->count; i++) {
-        texts[i] = &s->prompts[i].sequence;
-        texts[i]->user = &s->prompts[i];
-    }
-    sifr_status status = infer_generation_run(&s->g, texts, s->count, &watch, error);
-    free(texts);
-    return status;
+    sifr_generate_calls calls = {.size = sizeof calls,
+                                 .user = s,
+                                 .begins = s->streams ? show_prompt : NULL,
+                                 .piece = s->streams ? cli_write_text : NULL,
+                                 .ended = print};
+    return sifr_generator_run(s->generator, &calls, error);
 }
 
 static int run(generate_command *command) {
@@ -227,11 +160,11 @@ static int run(generate_command *command) {
     sifr_status status = prepare(&s, &error);
     if (status == SIFR_OK) status = generate(&s, &error);
     int code = status == SIFR_OK ? SIFR_OK : cli_fail("generate", &error);
-    for (size_t i = 0; i < s.count; i++) infer_sequence_free(&s.prompts[i].sequence);
+    sifr_generator_free(s.generator);
+    sifr_chat_template_free(s.chat);
+    sifr_context_free(s.context);
     free(s.prompts);
     free(s.file);
-    infer_chat_close(&s.chat);
-    infer_generation_close(&s.g);
     cli_list_free(&command->flags.stop);
     return code;
 }

@@ -27,7 +27,7 @@ static const char name[] = "score";
 enum { BATCH_TOKENS = 4096, BATCH_LOGITS = 1 << 26 };
 
 typedef struct score_command {
-    cli_read_model read;
+    cli_read_flags read;
     cli_list data;
     cli_rows rows;
     const char *output, *config_file;

@@ -6,16 +6,19 @@
 #include <unistd.h>
 
 #include "base/checked.h"
-#include "base/file.h"
 #include "base/heap.h"
 #include "base/text.h"
 #include "cli/commands.h"
 #include "cli/options.h"
-#include "data/stream/text_source.h"
-#include "text/tokenizer/tokenizer.h"
-#include "text/tokenizer/tokenizer_train.h"
+#include "sifr/tokenizer.h"
 
-static sifr_status read_input(text_tokenizer_text *text, sifr_error *error) {
+/* Standard input. */
+typedef struct input {
+    char *bytes;
+    size_t count, room;
+} input;
+
+static sifr_status read_input(input *text, sifr_error *error) {
     for (;;) {
         size_t needed;
         if (!base_add_size(text->count, 65536, &needed)) return base_fail_alloc(error, SIZE_MAX);
@@ -28,68 +31,19 @@ static sifr_status read_input(text_tokenizer_text *text, sifr_error *error) {
     }
 }
 
-static void warn_invalid(const char *name, uint64_t invalid) {
-    if (!invalid) return;
-    sifr_log log = cli_log(name);
-    base_log(&log, SIFR_LOG_WARNING, "%llu invalid UTF-8 sequence%s read as U+FFFD",
-             (unsigned long long)invalid, invalid == 1 ? "" : "s");
-}
-
-/* An existing tokenizer may belong to models that were trained with it. */
-static sifr_status check_output(const char *output, sifr_error *error) {
-    static const char *const names[] = {"tokenizer.json", "tokenizer_config.json"};
-    char path[BASE_PATH_LENGTH];
-    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
-        BASE_TRY(base_path_join(path, output, names[i], error));
-        if (access(path, F_OK) == 0)
-            return base_fail(error, SIFR_USAGE,
-                             "%s: already exists; name another --output, or give --overwrite",
-                             path);
-    }
-    return SIFR_OK;
-}
-
-static sifr_status train(const cli_list *data, const text_tokenizer_options *options,
-                         const char *output, bool overwrite, bool json, sifr_error *error) {
-    data_text_source source = {0};
-    text_tokenizer_trainer *trainer = NULL;
+static void print_trained(const sifr_tokenizer_trained *made, const char *output, bool json) {
     char count[32], bytes[32];
-    sifr_status status;
-    if (!overwrite) BASE_TRY(check_output(output, error));
-    BASE_TRY_GOTO(status, text_tokenizer_trainer_new(options, &trainer, error), done);
-    BASE_TRY_GOTO(status, data_text_source_open(data->items, data->count, &source, error), done);
-    for (size_t i = 0; i < source.count; i++) {
-        base_map map = {0};
-        BASE_TRY_GOTO(status, data_text_source_map(&source, i, &map, error), done);
-        status = text_tokenizer_trainer_feed(trainer, (const char *)map.data, map.size, error);
-        base_unmap(&map);
-        if (status != SIFR_OK) goto done;
-    }
-    BASE_TRY_GOTO(status, text_tokenizer_trainer_finish(trainer, error), done);
-    BASE_TRY_GOTO(status, text_tokenizer_trainer_write(trainer, output, error), done);
-    int64_t size = text_tokenizer_trainer_size(trainer);
-    uint64_t invalid = text_tokenizer_trainer_invalid(trainer);
-    sifr_log log = cli_log("tokenizer train");
-    warn_invalid("tokenizer train", invalid);
-    if (source.empty_files)
-        base_log(&log, SIFR_LOG_WARNING, "%zu empty file%s left out", source.empty_files,
-                 source.empty_files == 1 ? "" : "s");
-    if (size < options->vocab_size)
-        base_log(&log, SIFR_LOG_WARNING, "the text has enough for %lld tokens only",
-                 (long long)size);
     if (json)
-        printf("{\"vocab_size\": %lld, \"documents\": %zu, \"bytes\": %llu, \"empty_files\": %zu, "
-               "\"invalid_utf8\": %llu}\n",
-               (long long)size, source.count, (unsigned long long)source.bytes, source.empty_files,
-               (unsigned long long)invalid);
+        printf(
+            "{\"vocab_size\": %lld, \"documents\": %lld, \"bytes\": %llu, \"empty_files\": %lld, "
+            "\"invalid_utf8\": %llu}\n",
+            (long long)made->vocab_size, (long long)made->documents,
+            (unsigned long long)made->bytes, (long long)made->empty_files,
+            (unsigned long long)made->invalid_sequences);
     else
-        printf("%s tokens from %s of text in %zu document%s: %s/tokenizer.json\n",
-               base_format_count(size, count), base_format_bytes(source.bytes, bytes), source.count,
-               source.count == 1 ? "" : "s", output);
-done:
-    data_text_source_close(&source);
-    text_tokenizer_trainer_free(trainer);
-    return status;
+        printf("%s tokens from %s of text in %lld document%s: %s/tokenizer.json\n",
+               base_format_count(made->vocab_size, count), base_format_bytes(made->bytes, bytes),
+               (long long)made->documents, made->documents == 1 ? "" : "s", output);
 }
 
 static int run_train(int argc, char **argv) {
@@ -101,9 +55,10 @@ static int run_train(int argc, char **argv) {
         .example = "sifr tokenizer train --vocab-size 4096 --data books/ notes.txt --output my-bpe",
     };
     cli_list data = {0};
-    text_tokenizer_options options = {0};
-    const char *output = NULL;
-    bool json = false, overwrite = false;
+    sifr_tokenizer_train_options options = {.size = sizeof options};
+    sifr_tokenizer_trained made = {.size = sizeof made};
+    sifr_context *context = NULL;
+    bool json = false;
     const cli_option table[] = {
         {"vocab-size", CLI_COUNT, "N", "tokens in all, with bytes or characters and special tokens",
          &options.vocab_size, NULL, true},
@@ -111,7 +66,7 @@ static int run_train(int argc, char **argv) {
          false},
         {"data", CLI_LIST, "PATH", "text files, directories, or patterns in quotes", &data, NULL,
          true},
-        {"output", CLI_TEXT, "DIR", "folder to write to", &output, NULL, true},
+        {"output", CLI_TEXT, "DIR", "folder to write to", &options.output, NULL, true},
         {"split", CLI_TEXT, "KIND", "how bpe cuts text into words: gpt2 (default), llama3 or qwen2",
          &options.split, NULL, false},
         {"lowercase", CLI_FLAG, NULL, "wordpiece: make letters small, without accents",
@@ -120,41 +75,46 @@ static int run_train(int argc, char **argv) {
          &options.min_frequency, NULL, false},
         {"model-max-length", CLI_COUNT, "N", "model_max_length to write to tokenizer_config.json",
          &options.model_max_length, NULL, false},
-        {"overwrite", CLI_FLAG, NULL, "replace existing files", &overwrite, NULL, false},
+        {"overwrite", CLI_FLAG, NULL, "replace existing files", &options.overwrite, NULL, false},
         {"json", CLI_FLAG, NULL, "print one JSON object", &json, NULL, false},
     };
     int code;
     sifr_error error = {0};
     if (!cli_parse(&usage, table, sizeof table / sizeof *table, argc, argv, NULL, &code))
         return code;
-    sifr_status status = train(&data, &options, output, overwrite, json, &error);
+    options.paths = data.items;
+    options.path_count = data.count;
+    sifr_status status = cli_context(usage.name, &context, &error);
+    if (status == SIFR_OK) status = sifr_tokenizer_train(context, &options, &made, &error);
+    if (status == SIFR_OK) print_trained(&made, options.output, json);
+    sifr_context_free(context);
     cli_list_free(&data);
     return status == SIFR_OK ? SIFR_OK : cli_fail(usage.name, &error);
 }
 
-static sifr_status encode(const char *path, bool special, bool json, sifr_error *error) {
-    text_tokenizer *tokenizer = NULL;
-    text_tokenizer_scratch *scratch = NULL;
-    text_tokenizer_text text = {0};
-    text_tokenizer_ids ids = {0};
-    sifr_status status;
-    BASE_TRY_GOTO(status, text_tokenizer_load(path, &tokenizer, error), done);
-    BASE_TRY_GOTO(status, text_tokenizer_scratch_new(tokenizer, &scratch, error), done);
-    BASE_TRY_GOTO(status, read_input(&text, error), done);
-    BASE_TRY_GOTO(
-        status,
-        text_tokenizer_encode(tokenizer, scratch, text.bytes, text.count, special, &ids, error),
-        done);
-    warn_invalid("tokenizer encode", text_tokenizer_invalid(scratch));
+static sifr_status encode(sifr_tokenizer *tokenizer, const input *text, bool special, bool json,
+                          sifr_error *error) {
+    const int32_t *ids;
+    size_t count;
+    BASE_TRY(
+        sifr_tokenizer_encode(tokenizer, text->bytes, text->count, special, &ids, &count, error));
     if (json) printf("{\"ids\": [");
-    for (size_t i = 0; i < ids.count; i++)
-        printf("%s%d", i == 0 ? "" : json ? ", " : " ", ids.ids[i]);
+    for (size_t i = 0; i < count; i++) printf("%s%d", i == 0 ? "" : json ? ", " : " ", ids[i]);
     printf(json ? "]}\n" : "\n");
-done:
-    text_tokenizer_ids_free(&ids);
-    text_tokenizer_text_free(&text);
-    text_tokenizer_scratch_free(scratch);
-    text_tokenizer_free(tokenizer);
+    return SIFR_OK;
+}
+
+static sifr_status encode_input(const char *path, bool special, bool json, sifr_error *error) {
+    sifr_context *context = NULL;
+    sifr_tokenizer *tokenizer = NULL;
+    input text = {0};
+    sifr_status status = cli_context("tokenizer encode", &context, error);
+    if (status == SIFR_OK) status = sifr_tokenizer_open(context, path, &tokenizer, error);
+    if (status == SIFR_OK) status = read_input(&text, error);
+    if (status == SIFR_OK) status = encode(tokenizer, &text, special, json, error);
+    free(text.bytes);
+    sifr_tokenizer_free(tokenizer);
+    sifr_context_free(context);
     return status;
 }
 
@@ -177,14 +137,18 @@ static int run_encode(int argc, char **argv) {
     sifr_error error = {0};
     if (!cli_parse(&usage, table, sizeof table / sizeof *table, argc, argv, NULL, &code))
         return code;
-    if (encode(path, special, json, &error) != SIFR_OK) return cli_fail(usage.name, &error);
+    if (encode_input(path, special, json, &error) != SIFR_OK) return cli_fail(usage.name, &error);
     return SIFR_OK;
 }
 
+typedef struct id_list {
+    int32_t *ids;
+    size_t count, room;
+} id_list;
+
 /* Reads ids in either form that encode prints: whole numbers, with [ ] { } , "ids": between them.
  */
-static sifr_status read_ids(const text_tokenizer_text *text, text_tokenizer_ids *ids,
-                            sifr_error *error) {
+static sifr_status read_ids(const input *text, id_list *ids, sifr_error *error) {
     static const char label[] = "\"ids\":";
     for (size_t i = 0; i < text->count;) {
         char c = text->bytes[i];
@@ -215,8 +179,8 @@ static sifr_status read_ids(const text_tokenizer_text *text, text_tokenizer_ids 
 }
 
 /* Prints {"text": …}; a text that ends inside a character cannot be printed so. */
-static sifr_status print_json(const text_tokenizer_text *text, sifr_error *error) {
-    json_t *string = json_stringn(text->bytes, text->count);
+static sifr_status print_json(const char *text, size_t size, sifr_error *error) {
+    json_t *string = json_stringn(text, size);
     if (!string)
         return base_fail(
             error, SIFR_FAILED,
@@ -229,25 +193,30 @@ static sifr_status print_json(const text_tokenizer_text *text, sifr_error *error
     return SIFR_OK;
 }
 
-static sifr_status decode(const char *path, bool skip, bool json, sifr_error *error) {
-    text_tokenizer *tokenizer = NULL;
-    text_tokenizer_text text = {0}, out = {0};
-    text_tokenizer_ids ids = {0};
-    sifr_status status;
-    BASE_TRY_GOTO(status, text_tokenizer_load(path, &tokenizer, error), done);
-    BASE_TRY_GOTO(status, read_input(&text, error), done);
-    BASE_TRY_GOTO(status, read_ids(&text, &ids, error), done);
-    BASE_TRY_GOTO(status, text_tokenizer_decode(tokenizer, ids.ids, ids.count, skip, &out, error),
-                  done);
-    if (json)
-        status = print_json(&out, error);
-    else
-        fwrite(out.bytes, 1, out.count, stdout);
-done:
-    text_tokenizer_ids_free(&ids);
-    text_tokenizer_text_free(&text);
-    text_tokenizer_text_free(&out);
-    text_tokenizer_free(tokenizer);
+static sifr_status decode(sifr_tokenizer *tokenizer, const id_list *ids, bool skip, bool json,
+                          sifr_error *error) {
+    const char *text;
+    size_t size;
+    BASE_TRY(sifr_tokenizer_decode(tokenizer, ids->ids, ids->count, skip, &text, &size, error));
+    if (json) return print_json(text, size, error);
+    fwrite(text, 1, size, stdout);
+    return SIFR_OK;
+}
+
+static sifr_status decode_input(const char *path, bool skip, bool json, sifr_error *error) {
+    sifr_context *context = NULL;
+    sifr_tokenizer *tokenizer = NULL;
+    input text = {0};
+    id_list ids = {0};
+    sifr_status status = cli_context("tokenizer decode", &context, error);
+    if (status == SIFR_OK) status = sifr_tokenizer_open(context, path, &tokenizer, error);
+    if (status == SIFR_OK) status = read_input(&text, error);
+    if (status == SIFR_OK) status = read_ids(&text, &ids, error);
+    if (status == SIFR_OK) status = decode(tokenizer, &ids, skip, json, error);
+    free(ids.ids);
+    free(text.bytes);
+    sifr_tokenizer_free(tokenizer);
+    sifr_context_free(context);
     return status;
 }
 
@@ -269,7 +238,7 @@ static int run_decode(int argc, char **argv) {
     sifr_error error = {0};
     if (!cli_parse(&usage, table, sizeof table / sizeof *table, argc, argv, NULL, &code))
         return code;
-    if (decode(path, skip, json, &error) != SIFR_OK) return cli_fail(usage.name, &error);
+    if (decode_input(path, skip, json, &error) != SIFR_OK) return cli_fail(usage.name, &error);
     return SIFR_OK;
 }
 

@@ -52,6 +52,11 @@ sifr_log cli_log(const char *name) {
     return (sifr_log){.write = write_log_line, .user = (void *)(uintptr_t)name};
 }
 
+sifr_status cli_context(const char *name, sifr_context **out, sifr_error *error) {
+    sifr_context_options options = {.size = sizeof options, .log = cli_log(name)};
+    return sifr_context_create(&options, out, error);
+}
+
 void cli_list_free(cli_list *list) {
     free(list->items);
     *list = (cli_list){0};

@@ -8,6 +8,7 @@
 
 #include "base/errors.h"
 #include "cli/commands.h"
+#include "sifr/context.h"
 
 /* The value of an option, and the type that `value` points to. */
 typedef enum cli_option_kind {
@@ -59,6 +60,9 @@ int cli_fail_with(const char *name, sifr_status status, const char *format, ...)
 
 /* A log that prints information and warnings as lines `sifr NAME: …` on standard error. */
 sifr_log cli_log(const char *name);
+
+/* A context with that log; `name` is borrowed. Free it with sifr_context_free. */
+sifr_status cli_context(const char *name, sifr_context **out, sifr_error *error) SIFR_MUST_CHECK;
 
 /* Runs the command argv[1]; for an unknown one, prints an error that names the nearest. `parent` is
  * the command above ("" for the program itself). */

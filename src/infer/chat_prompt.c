@@ -2,13 +2,6 @@
 
 #include <time.h>
 
-sifr_status infer_chat_open(const infer_generation *g, const char *given, infer_chat_prompt *out,
-                            sifr_error *error) {
-    *out = (infer_chat_prompt){0};
-    if (!given && g->model.template[0]) given = g->model.template;
-    return text_chat_template_load(g->model.files, given, false, &out->template, error);
-}
-
 void infer_chat_close(infer_chat_prompt *chat) {
     text_chat_template_free(&chat->template);
     json_decref(chat->tools);

@@ -13,10 +13,6 @@ typedef struct infer_chat_prompt {
     json_t *variables; /* further ones of the template; NULL: none */
 } infer_chat_prompt;
 
-/* With the model's template, or the one that is given instead (text/chat_template_given.h). The
- * caller may set the rest, which belongs to *out. */
-sifr_status infer_chat_open(const infer_generation *g, const char *given, infer_chat_prompt *out,
-                            sifr_error *error) SIFR_MUST_CHECK;
 void infer_chat_close(infer_chat_prompt *chat); /* harmless on a zeroed one */
 
 /* Appends {"role", "content"} to the array. */
