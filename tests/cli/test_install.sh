@@ -108,3 +108,17 @@ for rank in 0 1; do
     grep -q "^rank $rank: rank 1: unknown flag \"nothing\"" out || fail "$(cat out)"
 done
 cmp by_program/model.safetensors two_runs/model.safetensors || fail "other bits after a stop"
+
+# --- the examples that continue a text, in C and in C++ ---
+example generate
+c++ -std=c++17 -Wall -Wextra -Werror -pedantic $(pkg-config --cflags sifr) \
+    "$SOURCE/examples/complete.cpp" $(pkg-config --libs sifr) -o complete
+gpt2=$SOURCE/tests/golden/models/gpt2
+expect 0 "$SIFR" generate --model "$gpt2" --prompt 'The sea' --max-new-tokens 12
+mv out by_program.txt
+for program in generate complete; do
+    expect 0 ./$program "$gpt2" 'The sea' 12
+    cmp by_program.txt out || fail "$program: another text"
+    ! ./$program nowhere 'The sea' 12 2>err || fail "$program: no model"
+    grep -q "^$program: nowhere: " err || fail "$program: no reason: $(cat err)"
+done
