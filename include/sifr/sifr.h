@@ -3,6 +3,7 @@
 #define SIFR_SIFR_H
 
 #include "sifr/checkpoint.h"
+#include "sifr/classify.h"
 #include "sifr/config.h"
 #include "sifr/context.h"
 #include "sifr/data.h"

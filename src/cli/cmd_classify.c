@@ -1,77 +1,67 @@
 /* sifr classify: what a classifier says of texts, or of the words of texts. */
 #include <jansson.h>
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/checked.h"
-#include "base/file.h"
 #include "base/heap.h"
-#include "base/text.h"
 #include "cli/commands.h"
-#include "cli/read_model.h"
-#include "data/labelled/examples.h"
-#include "data/rows.h"
-#include "data/stream/text_source.h"
-#include "infer/evaluator.h"
+#include "cli/read_flags.h"
+#include "sifr/classify.h"
 
 static const char name[] = "classify";
 
-/* Sequences at a time; tokens where no length is given; bytes of standard input. */
-enum { SEQUENCES = 16, LENGTH = 512, INPUT_LIMIT = 1 << 30 };
+/* Bytes of standard input. */
+enum { INPUT_LIMIT = 1 << 30 };
 
 typedef struct classify_command {
     cli_read_flags read;
     const char *text, *pair;
     cli_list data;
-    data_label_columns columns;
+    const char *text_column, *pair_column;
     int64_t length;
     bool json;
-    json_t *rows; /* from --text or standard input */
 } classify_command;
-
-/* What answers are printed with. */
-typedef struct classify_printer {
-    const data_labelled *labelled;
-    const json_t *given; /* rows that are no file's */
-    int64_t classes;
-    float *logits; /* of a batch */
-    double *scores;
-    bool json;
-} classify_printer;
 
 /* --- input --- */
 
-static json_t *make_words(char *line) {
-    json_t *words = json_array();
+static sifr_status add_words(sifr_classifier *classifier, char *line, sifr_error *error) {
+    const char **words = NULL;
+    size_t count = 0, room = 0;
     char *rest = NULL;
-    for (char *word = strtok_r(line, " \t", &rest); word; word = strtok_r(NULL, " \t", &rest))
-        if (json_array_append_new(words, json_string(word)) != 0) {
-            json_decref(words);
-            return NULL;
-        }
-    return json_pack("{s:o}", "tokens", words);
+    sifr_status status = SIFR_OK;
+    for (char *word = strtok_r(line, " \t", &rest); word && status == SIFR_OK;
+         word = strtok_r(NULL, " \t", &rest)) {
+        status = base_grow(&words, &room, count + 1, sizeof *words, error);
+        if (status == SIFR_OK) words[count++] = word;
+    }
+    if (status == SIFR_OK) status = sifr_classifier_add_words(classifier, words, count, error);
+    free(words);
+    return status;
 }
 
-/* A text, or two with a tab between them; of a tagger its words. NULL where it is not UTF-8. */
-static json_t *make_row(char *line, model_task task) {
-    if (task == MODEL_TOKEN_CLASSES) return make_words(line);
+static sifr_status add_texts(sifr_classifier *classifier, const char *text, const char *pair,
+                             sifr_error *error) {
+    return sifr_classifier_add(classifier, text, strlen(text), pair, pair ? strlen(pair) : 0,
+                               error);
+}
+
+/* A text, or two with a tab between them; of a tagger its words. */
+static sifr_status add_line(sifr_classifier *classifier, char *line, sifr_error *error) {
+    if (sifr_classifier_tags(classifier)) return add_words(classifier, line, error);
     char *tab = strchr(line, '\t');
     if (tab) *tab = '\0';
-    return tab ? json_pack("{s:s, s:s}", "text", line, "text_pair", tab + 1)
-               : json_pack("{s:s}", "text", line);
+    return add_texts(classifier, line, tab ? tab + 1 : NULL, error);
 }
 
-static sifr_status add_line(classify_command *command, char *line, model_task task, size_t number,
-                            sifr_error *error) {
-    json_t *row = make_row(line, task);
-    if (!row)
-        return base_fail(error, SIFR_FAILED, "standard input: line %zu is not valid UTF-8", number);
-    return json_array_append_new(command->rows, row) == 0 ? SIFR_OK : base_fail_alloc(error, 64);
+static sifr_status add_input_line(sifr_classifier *classifier, char *line, size_t number,
+                                  sifr_error *error) {
+    sifr_status status = add_line(classifier, line, error);
+    if (status != SIFR_FAILED) return status;
+    return base_fail(error, status, "standard input: line %zu is not valid UTF-8", number);
 }
 
-static sifr_status read_lines(classify_command *command, model_task task, sifr_error *error) {
+static sifr_status read_lines(sifr_classifier *classifier, sifr_error *error) {
     char *line = NULL;
     size_t room = 0, number = 0, bytes = 0;
     ssize_t size;
@@ -87,66 +77,57 @@ static sifr_status read_lines(classify_command *command, model_task task, sifr_e
             status =
                 base_fail(error, SIFR_FAILED, "standard input: line %zu has a NUL byte", number);
         else if (line[strspn(line, " \t")])
-            status = add_line(command, line, task, number, error);
+            status = add_input_line(classifier, line, number, error);
     }
     free(line);
     return status;
 }
 
-static sifr_status read_input(classify_command *command, model_task task, sifr_error *error) {
-    bool by_word = task == MODEL_TOKEN_CLASSES;
-    if (command->data.count) return SIFR_OK;
+static sifr_status read_text(const classify_command *command, sifr_classifier *classifier,
+                             sifr_error *error) {
+    char *copy;
+    sifr_status status;
+    if (sifr_classifier_tags(classifier)) {
+        BASE_TRY(base_copy_text(command->text, strlen(command->text), &copy, error));
+        status = add_words(classifier, copy, error);
+        free(copy);
+    } else {
+        status = add_texts(classifier, command->text, command->pair, error);
+    }
+    if (status != SIFR_FAILED) return status;
+    return base_fail(error, SIFR_USAGE, "--text: not valid UTF-8");
+}
+
+static sifr_status read_input(const classify_command *command, sifr_classifier *classifier,
+                              sifr_error *error) {
+    bool by_word = sifr_classifier_tags(classifier);
+    if (command->data.count)
+        return sifr_classifier_read(classifier, command->data.items, command->data.count, error);
     if (command->pair && (by_word || !command->text))
         return base_fail(error, SIFR_USAGE,
                          by_word ? "--pair: a tagger reads one text"
                                  : "--pair: the first text is given by --text");
-    command->rows = json_array();
-    if (!command->rows) return base_fail_alloc(error, 64);
-    if (!command->text) return read_lines(command, task, error);
-    char *copy;
-    BASE_TRY(base_copy_text(command->text, strlen(command->text), &copy, error));
-    json_t *row = by_word ? make_words(copy)
-                  : command->pair
-                      ? json_pack("{s:s, s:s}", "text", copy, "text_pair", command->pair)
-                      : json_pack("{s:s}", "text", copy);
-    free(copy);
-    if (row && json_array_append_new(command->rows, row) == 0) return SIFR_OK;
-    return base_fail(error, SIFR_USAGE, "--text: not valid UTF-8");
+    if (command->text) return read_text(command, classifier, error);
+    return read_lines(classifier, error);
 }
 
 /* --- output --- */
 
-/* Probabilities of logits, or the numbers of a regression as they are. */
-static void make_scores(const classify_printer *p, const float *logits) {
-    double sum = 0, most = -INFINITY;
-    model_problem problem =
-        p->labelled->task == MODEL_TOKEN_CLASSES ? MODEL_SINGLE_LABEL : p->labelled->problem;
-    for (int64_t k = 0; k < p->classes; k++) most = fmax(most, (double)logits[k]);
-    for (int64_t k = 0; k < p->classes; k++) {
-        double x = (double)logits[k];
-        if (problem == MODEL_SINGLE_LABEL)
-            sum += p->scores[k] = exp(x - most);
-        else
-            p->scores[k] = problem == MODEL_MULTI_LABEL ? 1 / (1 + exp(-x)) : x;
-    }
-    for (int64_t k = 0; problem == MODEL_SINGLE_LABEL && k < p->classes; k++) p->scores[k] /= sum;
-}
-
-static int64_t likeliest(const classify_printer *p) {
-    int64_t best = 0;
-    for (int64_t k = 1; k < p->classes; k++)
-        if (p->scores[k] > p->scores[best]) best = k;
-    return best;
-}
+/* What answers are printed with. */
+typedef struct classify_printer {
+    const sifr_classifier *classifier;
+    int64_t classes;
+    bool json;
+} classify_printer;
 
 static const char *label_name(const classify_printer *p, int64_t k) {
-    return p->labelled->labels->names[k];
+    return sifr_classifier_label(p->classifier, k);
 }
 
-static json_t *scores_json(const classify_printer *p) {
+static json_t *scores_json(const classify_printer *p, const double *scores) {
     json_t *all = json_object();
     for (int64_t k = 0; k < p->classes; k++)
-        json_object_set_new(all, label_name(p, k), json_real(p->scores[k]));
+        json_object_set_new(all, label_name(p, k), json_real(scores[k]));
     return all;
 }
 
@@ -156,178 +137,78 @@ static void print_json(json_t *line) {
     json_decref(line);
 }
 
-static void print_sequence(const classify_printer *p, const float *logits) {
+static void print_text(const classify_printer *p, const sifr_classified *row) {
     const char *between = "";
-    model_problem problem = p->labelled->problem;
-    make_scores(p, logits);
-    int64_t best = likeliest(p);
+    sifr_class_scores kind = sifr_classifier_scores(p->classifier);
+    const double *scores = row->scores;
+    int64_t best = row->best[0];
     if (p->json) {
-        json_t *line = json_pack("{s:o}", "scores", scores_json(p));
-        if (problem == MODEL_SINGLE_LABEL)
+        json_t *line = json_pack("{s:o}", "scores", scores_json(p, scores));
+        if (kind == SIFR_ONE_CLASS)
             json_object_set_new(line, "label", json_string(label_name(p, best)));
         print_json(line);
-    } else if (problem == MODEL_SINGLE_LABEL) {
-        printf("%s %.4f\n", label_name(p, best), p->scores[best]);
+    } else if (kind == SIFR_ONE_CLASS) {
+        printf("%s %.4f\n", label_name(p, best), scores[best]);
     } else {
-        bool numbers = problem != MODEL_MULTI_LABEL;
+        bool numbers = kind == SIFR_NUMBERS;
         for (int64_t k = 0; k < p->classes; k++) {
-            if (!numbers && p->scores[k] <= 0.5) continue;
+            if (!numbers && scores[k] <= 0.5) continue;
             if (!numbers || p->classes > 1) printf("%s%s ", between, label_name(p, k));
-            printf("%.4f", p->scores[k]);
+            printf("%.4f", scores[k]);
             between = "  ";
         }
         putchar('\n');
     }
 }
 
-/* A line for each word that was read; a blank one behind them. */
-static void print_words(const classify_printer *p, const json_t *words, const data_rows *rows,
-                        int64_t at, const float *logits) {
-    json_t *tags = json_array();
-    size_t word = 0;
-    for (int64_t t = at * rows->length; t < (at + 1) * rows->length; t++) {
-        if (rows->labels[t] < 0) continue;
-        make_scores(p, logits + t * p->classes);
-        const char *tag = label_name(p, likeliest(p));
-        const char *text = json_string_value(json_array_get(words, word++));
-        json_array_append_new(tags, json_string(tag));
-        if (!p->json) printf("%s\t%s\n", text ? text : "", tag);
-    }
-    if (p->json)
-        print_json(json_pack("{s:O, s:o}", "tokens", words, "tags", tags));
-    else
-        json_decref(tags), putchar('\n');
+static void print_words_json(const classify_printer *p, const sifr_classified *row) {
+    json_t *words = json_array(), *tags = json_array();
+    for (int64_t i = 0; i < row->word_count; i++)
+        json_array_append_new(words, json_string(row->words[i]));
+    for (int64_t i = 0; i < row->count; i++)
+        json_array_append_new(tags, json_string(label_name(p, row->best[i])));
+    print_json(json_pack("{s:o, s:o}", "tokens", words, "tags", tags));
 }
 
-static sifr_status print_batch(void *user, const infer_batch *batch, sifr_error *error) {
+/* A line for each word that was read; a blank one behind them. */
+static void print_words(const classify_printer *p, const sifr_classified *row) {
+    for (int64_t i = 0; i < row->count; i++)
+        printf("%s\t%s\n", i < row->word_count ? row->words[i] : "", label_name(p, row->best[i]));
+    putchar('\n');
+}
+
+static sifr_status print_row(void *user, const sifr_classified *row, sifr_error *error) {
     const classify_printer *p = user;
-    const data_rows *rows = batch->rows;
     (void)error;
-    for (int64_t i = 0; i < batch->count; i++) {
-        if (p->labelled->task == MODEL_TOKEN_CLASSES) {
-            const json_t *row = json_array_get(p->given, (size_t)(batch->first + i));
-            print_words(p, json_object_get(row, "tokens"), rows, i, p->logits);
-            continue;
-        }
-        for (int64_t t = i * rows->length; t < (i + 1) * rows->length; t++)
-            if (rows->labels[t] >= 0) print_sequence(p, p->logits + t * p->classes);
-    }
+    if (!sifr_classifier_tags(p->classifier))
+        print_text(p, row);
+    else
+        (p->json ? print_words_json : print_words)(p, row);
     return SIFR_OK;
 }
 
-/* --- the model --- */
-
-static void read_example(const void *examples, int64_t index, const data_rows *rows, int64_t at) {
-    data_examples_read(examples, index, rows, at);
-}
-
-static sifr_status run_batches(const data_examples *examples, infer_inference *inference,
-                               classify_printer *p, int64_t sequences, sifr_error *error) {
-    data_rows rows;
-    infer_evaluator pass = infer_evaluator_alone(inference);
-    infer_sums sums;
-    int64_t length = data_examples_longest(examples);
-    size_t logits = (size_t)(sequences * length * p->classes);
-    sifr_status status;
-    BASE_TRY(data_rows_make(sequences, length, DATA_ROWS_PADDED, data_examples_columns(examples),
-                            &rows, error));
-    BASE_TRY_GOTO(status, base_alloc(logits, sizeof *p->logits, &p->logits, error), done);
-    BASE_TRY_GOTO(status, base_alloc((size_t)p->classes, sizeof *p->scores, &p->scores, error),
-                  done);
-    pass.read = read_example;
-    pass.data = examples;
-    pass.rows = &rows;
-    pass.count = data_examples_count(examples);
-    pass.logits = p->logits;
-    pass.user = p;
-    pass.take = print_batch;
-    BASE_TRY_GOTO(status, infer_evaluator_open(&pass, error), done);
-    status = infer_evaluator_run(&pass, &sums, NULL, error);
-done:
-    infer_evaluator_close(&pass);
-    free(p->scores);
-    free(p->logits);
-    data_rows_free(&rows);
-    return status;
-}
-
-static sifr_status open_examples(const classify_command *command, const checkpoint_model *model,
-                                 const data_labelled *labelled, const sifr_log *log,
-                                 data_examples **out, sifr_error *error) {
-    data_text_source files = {0};
-    const char **paths = NULL;
-    sifr_status status = SIFR_OK;
-    if (command->data.count)
-        status =
-            data_text_source_open_rows(command->data.items, command->data.count, &files, error);
-    if (status == SIFR_OK) status = base_alloc(files.count + 1, sizeof *paths, &paths, error);
+static sifr_status classify(const classify_command *command, sifr_error *error) {
+    sifr_classifier_options options = {.size = sizeof options,
+                                       .model = command->read.model,
+                                       .adapter = command->read.adapter,
+                                       .precision = command->read.precision,
+                                       .device = command->read.device,
+                                       .threads = command->read.threads,
+                                       .seq_length = command->length,
+                                       .text_column = command->text_column,
+                                       .pair_column = command->pair_column,
+                                       .name = command->text ? "--text" : "standard input"};
+    sifr_context *context = NULL;
+    sifr_classifier *classifier = NULL;
+    sifr_status status = cli_context(name, &context, error);
+    if (status == SIFR_OK) status = sifr_classifier_open(context, &options, &classifier, error);
+    if (status == SIFR_OK) status = read_input(command, classifier, error);
     if (status == SIFR_OK) {
-        for (size_t i = 0; i < files.count; i++) paths[i] = files.documents[i].path;
-        data_examples_source source = {.paths = paths,
-                                       .count = files.count,
-                                       .rows = command->rows,
-                                       .name = command->text ? "--text" : "standard input",
-                                       .tokenizer = model->files,
-                                       .vocab_size = model->folder.config.vocab_size,
-                                       .threads = (int)command->read.threads,
-                                       .log = log};
-        status = data_examples_open(&source, labelled, out, error);
+        classify_printer printer = {classifier, sifr_classifier_count(classifier), command->json};
+        status = sifr_classifier_run(classifier, print_row, &printer, error);
     }
-    free(paths);
-    data_text_source_close(&files);
-    return status;
-}
-
-static sifr_status check_model(const classify_command *command, const engine_folder *folder,
-                               sifr_error *error) {
-    if (!model_task_labelled(folder->config.task))
-        return base_fail(error, SIFR_USAGE,
-                         "%s: no classifier; train one: sifr train --task "
-                         "sequence_classification",
-                         command->read.model);
-    if (folder->config.task != MODEL_TOKEN_CLASSES || !command->data.count) return SIFR_OK;
-    return base_fail(error, SIFR_USAGE,
-                     "--data: a tagger reads sentences from standard input, one a line; sifr eval "
-                     "scores files with tags");
-}
-
-static sifr_status classify(classify_command *command, sifr_error *error) {
-    checkpoint_model model = {0};
-    infer_inference *inference = NULL;
-    infer_options options = {.mode = PLAN_EVALUATE, .logits = true};
-    data_examples *examples = NULL;
-    sifr_log log = cli_log(name);
-    const engine_folder *folder = &model.folder;
-    sifr_status status;
-    BASE_TRY_GOTO(status, cli_read_model_open(&command->read, &model, &options, &log, error), done);
-    BASE_TRY_GOTO(status, check_model(command, folder, error), done);
-    BASE_TRY_GOTO(status, read_input(command, folder->config.task, error), done);
-    int64_t positions = model_positions(&folder->config);
-    data_labelled labelled = {.task = folder->config.task,
-                              .problem = folder->config.problem,
-                              .labels = &folder->labels,
-                              .columns = command->columns,
-                              .length = command->length ? command->length
-                                                        : base_min_i64(positions, LENGTH),
-                              .padding = base_max_i64(folder->config.pad_token_id, 0),
-                              .last = !folder->architecture->encoder,
-                              .passed_over = folder->config.pad_token_id,
-                              .unknown = true};
-    BASE_TRY_GOTO(status, open_examples(command, &model, &labelled, &log, &examples, error), done);
-    options.length = data_examples_longest(examples);
-    options.sequences = base_min_i64(SEQUENCES, data_examples_count(examples));
-    BASE_TRY_GOTO(status, infer_create(folder->model, &options, &inference, error), done);
-    BASE_TRY_GOTO(status, infer_fill(inference, checkpoint_model_values, &model, error), done);
-    classify_printer printer = {.labelled = &labelled,
-                                .given = command->rows,
-                                .classes = infer_words(inference),
-                                .json = command->json};
-    status = run_batches(examples, inference, &printer, options.sequences, error);
-    if (status == SIFR_OK) infer_say_slow(inference, &log);
-done:
-    infer_free(inference);
-    data_examples_close(examples);
-    checkpoint_model_close(&model);
+    sifr_classifier_free(classifier);
+    sifr_context_free(context);
     return status;
 }
 
@@ -347,10 +228,9 @@ int cli_classify(int argc, char **argv) {
         {"pair", CLI_TEXT, "TEXT", "the second text of a pair", &command.pair, NULL, false},
         {"data", CLI_LIST, "PATH", "files of rows (CSV, JSON lines …), which need no label",
          &command.data, NULL, false},
-        {"text-column", CLI_TEXT, "NAME", "column of the texts", &command.columns.text, NULL,
-         false},
+        {"text-column", CLI_TEXT, "NAME", "column of the texts", &command.text_column, NULL, false},
         {"pair-column", CLI_TEXT, "NAME", "column of the second text of each pair",
-         &command.columns.pair, NULL, false},
+         &command.pair_column, NULL, false},
         {"seq-length", CLI_COUNT, "N",
          "cut what has more tokens (default: the model's positions, at most 512)", &command.length,
          NULL, false},
@@ -367,7 +247,6 @@ int cli_classify(int argc, char **argv) {
         code = cli_fail_with(name, SIFR_USAGE, "--text and --data are both given; give one");
     else if (classify(&command, &error) != SIFR_OK)
         code = cli_fail(name, &error);
-    json_decref(command.rows);
     cli_list_free(&command.data);
     return code;
 }
