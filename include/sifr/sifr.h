@@ -6,6 +6,7 @@
 #include "sifr/classify.h"
 #include "sifr/config.h"
 #include "sifr/context.h"
+#include "sifr/convert.h"
 #include "sifr/data.h"
 #include "sifr/engine.h"
 #include "sifr/generate.h"

@@ -1,42 +1,43 @@
 /* sifr merge and sifr unmerge: an adapter put into its base, and taken out again. */
 #include <stdio.h>
 
-#include "base/file.h"
 #include "base/text.h"
 #include "cli/commands.h"
 #include "cli/options.h"
-#include "convert/merge.h"
+#include "sifr/convert.h"
 
-static bool is_swapped(const char *model, const char *adapter) {
-    static const char config[] = "adapter_config.json";
-    return base_has_file(model, config) && !base_has_file(adapter, config);
+static sifr_status merge(const char *name, const cli_list *paths, bool out, sifr_error *error) {
+    sifr_merge_options options = {.size = sizeof options,
+                                  .base = paths->items[0],
+                                  .adapter = paths->items[1],
+                                  .destination = paths->items[2],
+                                  .unmerge = out};
+    sifr_merged merged = {.size = sizeof merged};
+    sifr_context *context;
+    char parameters[32], bytes[32];
+    BASE_TRY(cli_context(name, &context, error));
+    sifr_status status = sifr_merge(context, &options, &merged, error);
+    sifr_context_free(context);
+    if (status == SIFR_OK)
+        printf("%s: %s parameters, %s of weights; %lld modules %s%s\n", options.destination,
+               base_format_count(merged.parameters, parameters),
+               base_format_bytes(merged.bytes, bytes), (long long)merged.modules,
+               out ? "without" : "with",
+               out ? " the adapter, as the base had them but for rounding" : " the adapter");
+    return status;
 }
 
 static int run(const cli_usage *usage, bool out, int argc, char **argv) {
     cli_list paths = {0};
     sifr_error error = {0};
-    sifr_log log = cli_log(usage->name);
-    convert_merged merged;
-    char parameters[32], bytes[32];
     int code;
     if (!cli_parse(usage, NULL, 0, argc, argv, &paths, &code)) return code;
     if (paths.count != 3)
         code = cli_fail_with(usage->name, SIFR_USAGE,
                              "three paths are needed, %s, not %zu; see `sifr %s --help`",
                              usage->operands, paths.count, usage->name);
-    else if (is_swapped(paths.items[0], paths.items[1]))
-        code = cli_fail_with(usage->name, SIFR_USAGE,
-                             "%s is the adapter and %s is none; the order is %s", paths.items[0],
-                             paths.items[1], usage->operands);
-    else if (convert_merge(paths.items[0], paths.items[1], paths.items[2], out, &log, &merged,
-                           &error) != SIFR_OK)
+    else if (merge(usage->name, &paths, out, &error) != SIFR_OK)
         code = cli_fail(usage->name, &error);
-    else
-        printf("%s: %s parameters, %s of weights; %lld modules %s%s\n", paths.items[2],
-               base_format_count(merged.parameters, parameters),
-               base_format_bytes(merged.bytes, bytes), (long long)merged.modules,
-               out ? "without" : "with",
-               out ? " the adapter, as the base had them but for rounding" : " the adapter");
     cli_list_free(&paths);
     return code;
 }

@@ -162,7 +162,7 @@ static sifr_status import_choose(import_state *s, const char *from) {
     s->kind = import_by_word(from);
     if (!s->kind)
         return base_fail(s->error, SIFR_USAGE, "--from %.60s: no such program (known: %s)", from,
-                         CONFIG_IMPORT_FROM);
+                         SIFR_IMPORT_FROM);
     if (!json_is_object(s->source))
         return base_fail(s->error, SIFR_USAGE, "%s: has no keys", s->name);
     snprintf(line, sizeof line, "read as %s (%s), as --from says", s->kind->name,

@@ -5,6 +5,7 @@
 #define CONFIG_CONFIG_IMPORT_H
 
 #include "config/config.h"
+#include "sifr/convert.h"
 
 typedef struct config_imported {
     json_t *config;     /* for config_parse; the caller's */
@@ -17,12 +18,10 @@ typedef struct config_imported {
 
 /* What the user says beside the file. */
 typedef struct config_import_options {
-    const char *from;         /* whose file it is: CONFIG_IMPORT_FROM; NULL: found by its keys */
+    const char *from;         /* whose file it is: SIFR_IMPORT_FROM; NULL: found by its keys */
     const char *const *allow; /* keys that pass, although they would be refused */
     size_t allow_count;
 } config_import_options;
-
-#define CONFIG_IMPORT_FROM "axolotl, trl, trainer, accelerate, llamafactory, open-instruct"
 
 /* `name` is the file's path: a DeepSpeed config that the text names by a relative path is looked
  * for in the working directory, then beside the file. `say` gets a line for each key that is given:

@@ -1,4 +1,4 @@
-#include "cli/template_choice.h"
+#include "convert/template_choice.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -124,8 +124,8 @@ static sifr_status check_name(json_t *sifr, const char *given, bool allowed, con
     return SIFR_OK;
 }
 
-sifr_status cli_settle_template(const config_imported *made, const config_import_options *how,
-                                config_line *say, void *user, sifr_error *error) {
+sifr_status convert_settle_template(const config_imported *made, const config_import_options *how,
+                                    config_line *say, void *user, sifr_error *error) {
     json_t *sifr = json_object_get(made->config, "sifr");
     const char *folder = json_string_value(json_object_get(sifr, "model"));
     const char *text = json_string_value(json_object_get(sifr, "chat_template"));
