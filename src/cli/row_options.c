@@ -22,21 +22,21 @@ void cli_row_options(cli_rows *rows, cli_option *options) {
 
 sifr_status cli_rows_configure(const cli_rows *rows, sifr_config *config, sifr_error *error) {
     for (size_t i = 0; i < rows->fields.count; i++)
-        BASE_TRY(config_set(config, "data-fields", rows->fields.items[i], error));
+        BASE_TRY(sifr_config_set(config, "data-fields", rows->fields.items[i], error));
     for (size_t i = 0; i < rows->ignored.count; i++)
-        BASE_TRY(config_set(config, "ignore-fields", rows->ignored.items[i], error));
-    if (rows->type) BASE_TRY(config_set(config, "data-type", rows->type, error));
-    if (rows->train_on) BASE_TRY(config_set(config, "train-on", rows->train_on, error));
+        BASE_TRY(sifr_config_set(config, "ignore-fields", rows->ignored.items[i], error));
+    if (rows->type) BASE_TRY(sifr_config_set(config, "data-type", rows->type, error));
+    if (rows->train_on) BASE_TRY(sifr_config_set(config, "train-on", rows->train_on, error));
     for (size_t i = 0; i < rows->roles.count; i++)
-        BASE_TRY(config_set(config, "roles-to-train", rows->roles.items[i], error));
-    if (rows->eos) BASE_TRY(config_set(config, "train-on-eos", rows->eos, error));
-    if (rows->eot) BASE_TRY(config_set(config, "train-on-eot", rows->eot, error));
+        BASE_TRY(sifr_config_set(config, "roles-to-train", rows->roles.items[i], error));
+    if (rows->eos) BASE_TRY(sifr_config_set(config, "train-on-eos", rows->eos, error));
+    if (rows->eot) BASE_TRY(sifr_config_set(config, "train-on-eot", rows->eot, error));
     for (size_t i = 0; i < rows->eot_tokens.count; i++)
-        BASE_TRY(config_set(config, "eot-tokens", rows->eot_tokens.items[i], error));
-    if (rows->template) BASE_TRY(config_set(config, "chat-template", rows->template, error));
+        BASE_TRY(sifr_config_set(config, "eot-tokens", rows->eot_tokens.items[i], error));
+    if (rows->template) BASE_TRY(sifr_config_set(config, "chat-template", rows->template, error));
     if (rows->variables)
-        BASE_TRY(config_set(config, "chat-template-kwargs", rows->variables, error));
-    if (rows->skip_bad_rows) BASE_TRY(config_set(config, "skip-bad-rows", NULL, error));
+        BASE_TRY(sifr_config_set(config, "chat-template-kwargs", rows->variables, error));
+    if (rows->skip_bad_rows) BASE_TRY(sifr_config_set(config, "skip-bad-rows", NULL, error));
     return SIFR_OK;
 }
 

@@ -4,7 +4,7 @@
 #define CLI_ROW_OPTIONS_H
 
 #include "cli/options.h"
-#include "config/config.h"
+#include "sifr/config.h"
 
 enum { CLI_ROW_OPTIONS = 11 };
 

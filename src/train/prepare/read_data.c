@@ -1,4 +1,4 @@
-#include "cli/read_data.h"
+#include "train/prepare/read_data.h"
 
 #include <stdlib.h>
 
@@ -6,8 +6,9 @@
 #include "train/prepare/run_settings.h"
 #include "train/prepare/run_task.h"
 
-sifr_status cli_read_data(const checkpoint_model *model, int64_t length, const sifr_config *config,
-                          data_set_options *options, data_set **out, sifr_error *error) {
+sifr_status train_read_data(const checkpoint_model *model, int64_t length,
+                            const sifr_config *config, data_set_options *options, data_set **out,
+                            sifr_error *error) {
     char scratch[BASE_PATH_LENGTH];
     const char *parent = getenv("TMPDIR");
     const model_config *described = &model->folder.config;
