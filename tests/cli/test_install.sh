@@ -122,3 +122,28 @@ for program in generate complete; do
     ! ./$program nowhere 'The sea' 12 2>err || fail "$program: no model"
     grep -q "^$program: nowhere: " err || fail "$program: no reason: $(cat err)"
 done
+
+# --- the examples that classify and evaluate, and that merge, export and score ---
+example classify
+printf 'label\ttext\nyes\ta day\nno\tthe food\nyes\ta red day\nno\tbad food\n' >rows.tsv
+printf 'a day\nthe bad food\n' >lines
+expect 0 "$SIFR" train --model llama --data rows.tsv --task sequence_classification --max-steps 2 \
+    --seq-length 32 --threads 1 --output classes
+expect 0 "$SIFR" classify --model classes <lines
+mv out by_program.txt
+expect 0 ./classify classes <lines
+cmp by_program.txt out || fail "classify: other answers"
+expect 0 "$SIFR" eval --model classes --data rows.tsv --seq-length 128 --json
+accuracy=$(sed -n 's/^ *"accuracy": \([0-9.]*\),*$/\1/p' out)
+expect 0 ./classify classes rows.tsv
+grep -q "^accuracy $accuracy" out || fail "not $accuracy: $(cat out)"
+
+example prepare_teacher
+base=$SOURCE/tests/golden/models/llama3 adapter=$SOURCE/tests/golden/lora/llama3
+expect 0 ./prepare_teacher "$base" "$adapter" text merged
+expect 0 "$SIFR" merge "$base" "$adapter" same
+cmp same/model.safetensors merged/model.safetensors || fail "another model"
+expect 0 "$SIFR" export merged again.gguf --format gguf --type q8_0
+cmp again.gguf merged.gguf || fail "another GGUF file"
+expect 0 "$SIFR" score --model same --data text --seq-length 16 --top-k 4 --output same.safetensors
+cmp same.safetensors merged.safetensors || fail "other scores"
