@@ -40,6 +40,10 @@ SIFR_API int32_t sifr_tokenizer_id(const sifr_tokenizer *tokenizer, const char *
 SIFR_API int32_t sifr_tokenizer_bos(const sifr_tokenizer *tokenizer);
 SIFR_API int32_t sifr_tokenizer_eos(const sifr_tokenizer *tokenizer);
 SIFR_API bool sifr_tokenizer_is_special(const sifr_tokenizer *tokenizer, int32_t id);
+/* The bytes that a token decodes to, which are the tokenizer's as long as it is there; NULL for an
+ * id without a token. *whole (may be NULL): whether they are whole characters. */
+SIFR_API const char *sifr_tokenizer_bytes(const sifr_tokenizer *tokenizer, int32_t id, size_t *size,
+                                          bool *whole);
 
 /* The ids of a text; with `special` also those that the post-processor puts around it. SIFR_FAILED
  * for a byte that has no token in a vocabulary without an unknown token. */

@@ -5,6 +5,7 @@
 #include "base/heap.h"
 #include "sifr/tokenizer.h"
 #include "text/tokenizer/tokenizer.h"
+#include "text/tokenizer/tokenizer_unicode.h"
 
 struct sifr_tokenizer {
     const sifr_log *log;
@@ -52,6 +53,13 @@ int32_t sifr_tokenizer_eos(const sifr_tokenizer *tokenizer) {
 
 bool sifr_tokenizer_is_special(const sifr_tokenizer *tokenizer, int32_t id) {
     return text_tokenizer_is_special(tokenizer->tokenizer, id);
+}
+
+const char *sifr_tokenizer_bytes(const sifr_tokenizer *tokenizer, int32_t id, size_t *size,
+                                 bool *whole) {
+    const char *bytes = text_tokenizer_bytes(tokenizer->tokenizer, id, size);
+    if (whole) *whole = bytes && text_utf8_valid((const uint8_t *)bytes, *size) == *size;
+    return bytes;
 }
 
 /* ---- whole texts ---- */

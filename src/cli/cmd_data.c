@@ -11,8 +11,7 @@
 #include "cli/options.h"
 #include "cli/row_options.h"
 #include "sifr/data.h"
-#include "text/tokenizer/tokenizer.h"
-#include "text/tokenizer/tokenizer_unicode.h"
+#include "sifr/tokenizer.h"
 
 static const char name[] = "data inspect";
 
@@ -69,10 +68,10 @@ static void print_text(const char *text, size_t size) {
 
 /* A token on a line of its own: its id, and what it reads as, for which bytes that are no whole
  * character are written by their numbers. */
-static void print_token(const text_tokenizer *tokenizer, int32_t id, part_look look, bool color) {
+static void print_token(const sifr_tokenizer *tokenizer, int32_t id, part_look look, bool color) {
     size_t size;
-    const char *bytes = text_tokenizer_bytes(tokenizer, id, &size);
-    bool whole = bytes && text_utf8_valid((const uint8_t *)bytes, size) == size;
+    bool whole;
+    const char *bytes = sifr_tokenizer_bytes(tokenizer, id, &size, &whole);
     printf("%8d  ", id);
     change_look(PART_READ, look, color);
     for (size_t i = 0; bytes && i < size; i++) {
@@ -101,19 +100,19 @@ static part_look look_of(const sifr_chat_row *row, int64_t i, int64_t length) {
     return row->learned[i] && i > 0 ? PART_LEARNED : PART_READ;
 }
 
-static sifr_status print_row(const inspect_command *command, const text_tokenizer *tokenizer,
+static sifr_status print_row(const inspect_command *command, const sifr_tokenizer *tokenizer,
                              const sifr_chat_rows *rows, int64_t index, sifr_error *error) {
     bool color = wants_color(command);
     sifr_chat_rows_figures all = {.size = sizeof all};
     sifr_chat_row row = {.size = sizeof row};
-    text_tokenizer_stream stream = {0};
-    text_tokenizer_text text = {0};
+    sifr_decoder *decoder = NULL;
     part_look look = PART_READ;
     char tokens[80];
-    sifr_status status = SIFR_OK;
-    const char *answer = index % 2 ? ", rejected" : ", chosen";
+    const char *text, *answer = index % 2 ? ", rejected" : ", chosen";
+    size_t size;
     sifr_chat_rows_get(rows, &all);
     if (!sifr_chat_rows_at(rows, index, &row)) return SIFR_OK;
+    sifr_status status = sifr_decoder_create(tokenizer, false, &decoder, error);
     printf("--- %s %lld", all.paired ? "pair" : "row", (long long)row.number);
     printf("%s%s%s", row.file ? " of " : "", row.file ? row.file : "", all.paired ? answer : "");
     printf(": %s, %lld learned%s\n", base_format_counted(row.count, "token", tokens),
@@ -126,13 +125,12 @@ static sifr_status print_row(const inspect_command *command, const text_tokenize
         }
         change_look(look, next, color);
         look = next;
-        text.count = 0;
-        status = text_tokenizer_stream_push(tokenizer, &stream, row.ids[i], &text, error);
-        print_text(text.bytes, text.count);
+        status = sifr_decoder_push(decoder, row.ids[i], &text, &size, error);
+        if (status == SIFR_OK) print_text(text, size);
     }
     change_look(look, PART_READ, color);
     if (!command->tokens) putchar('\n');
-    text_tokenizer_text_free(&text);
+    sifr_decoder_free(decoder);
     return status;
 }
 
@@ -219,12 +217,12 @@ static sifr_status configure(const inspect_command *command, sifr_config *config
     return command->length ? sifr_config_set(config, "seq-length", length, error) : SIFR_OK;
 }
 
-static sifr_status show(const inspect_command *command, const sifr_chat_rows *rows,
-                        sifr_error *error) {
+static sifr_status show(const inspect_command *command, sifr_context *context,
+                        const sifr_chat_rows *rows, sifr_error *error) {
     sifr_chat_rows_figures all = {.size = sizeof all};
-    text_tokenizer *tokenizer = NULL;
+    sifr_tokenizer *tokenizer = NULL;
     sifr_chat_rows_get(rows, &all);
-    sifr_status status = text_tokenizer_load(all.model, &tokenizer, error);
+    sifr_status status = sifr_tokenizer_open(context, all.model, &tokenizer, error);
     if (status == SIFR_OK && command->json) {
         print_json(rows);
     } else if (status == SIFR_OK) {
@@ -233,7 +231,7 @@ static sifr_status show(const inspect_command *command, const sifr_chat_rows *ro
             status = print_row(command, tokenizer, rows, i, error);
         if (status == SIFR_OK) print_figures(rows);
     }
-    text_tokenizer_free(tokenizer);
+    sifr_tokenizer_free(tokenizer);
     return status;
 }
 
@@ -243,7 +241,7 @@ static sifr_status inspect_with(const inspect_command *command, sifr_context *co
     BASE_TRY(configure(command, config, error));
     BASE_TRY(sifr_chat_rows_open(context, config, &rows, error));
     cli_notes_show(notes);
-    sifr_status status = show(command, rows, error);
+    sifr_status status = show(command, context, rows, error);
     sifr_chat_rows_close(rows);
     return status;
 }

@@ -316,6 +316,11 @@ static void test_tokenizer(void **state) {
     assert_int_equal(sifr_tokenizer_decode(t, &wrong, 1, false, &back, &size, &error), SIFR_FAILED);
     assert_true(error.message[0] != '\0');
     assert_int_equal(sifr_tokenizer_id(t, "no token has this name"), -1);
+    bool whole = false;
+    assert_non_null(sifr_tokenizer_bytes(t, ids[0], &size, &whole));
+    assert_true(size > 0);
+    assert_null(sifr_tokenizer_bytes(t, wrong, &size, &whole));
+    assert_false(whole);
     int32_t eos = sifr_tokenizer_eos(t);
     assert_true(eos < 0 || sifr_tokenizer_is_special(t, eos));
     sifr_tokenizer_free(t);
