@@ -5,16 +5,15 @@
 # direction only (a folder and the one that it lies in may do both); a backend's headers are included
 # by that backend alone, since others ask its row (device/kinds.h); only cli/ prints, reads standard
 # input or ends the process, but for base/assert.c, which holds the assertions of all; commands
-# include what a program outside of sifr can, but for those of two lists; file names are unique in
+# include what a program outside of sifr can, but for the files of a list; file names are unique in
 # src/, tests/, bench/ and scripts/ (a public header may have the name of the room that it opens).
 set -eu
 rooms="base device comm text formats config model data optim plan engine checkpoint convert infer train api cli"
 backends="cpu cuda separate" # folders of device/
-# Commands that look into the program itself, or make what a library's caller has by other means.
-inside="bench doctor init inspect"
-# Commands that have still to be moved onto the public headers, and the rooms that each includes. The
-# list only shrinks: a room that a command no longer includes has to be taken out.
-left=""
+# Files of cli/ that include other rooms than base: of commands that look into the program itself, or
+# make what a library's caller has by other means, and of launching.
+inside="cmd_bench cmd_doctor cmd_init doctor_gpu inspect_describe measure_comm
+    launch/launch launch/launch_choice launch/launch_command launch/watch_rank"
 failed=0
 
 # "FILE ROOM FOLDER-INCLUDED" of each private include. Public headers have no room.
@@ -81,30 +80,23 @@ check_assertions() {
     }
 }
 
-# The rooms beside base/ and cli/ that each command includes are those that $2 has for it:
-# "COMMAND:ROOM,ROOM".
-check_commands() { # SRC LEFT
-    includes "$1" | awk -v inside="$inside" -v left="$2" '
-        BEGIN {
-            n = split(inside, list, " ")
-            for (i = 1; i <= n; i++) free["cli/cmd_" list[i] ".c"]
-            n = split(left, list, " ")
-            for (i = 1; i <= n; i++) {
-                split(list[i], part, ":"); m = split(part[2], rooms, ",")
-                for (j = 1; j <= m; j++) kept["cli/cmd_" part[1] ".c " rooms[j]]
-            }
-        }
-        $1 !~ "^cli/cmd_" || $1 in free { next }
-        { split($2, to, "/"); if (to[1] != "base" && to[1] != "cli") seen[$1 " " to[1]] }
-        END {
-            for (pair in seen) if (!(pair in kept)) {
-                split(pair, p, " ")
-                print p[1] " includes " p[2] "/: commands include sifr/, cli/ and base/ alone"
+# Files of cli/ include sifr/, cli/ and base/ alone, but for those of $2, each of which has to.
+check_commands() { # SRC INSIDE
+    includes "$1" | awk -v inside="$2" '
+        BEGIN { n = split(inside, list, " "); for (i = 1; i <= n; i++) free[list[i]] }
+        !sub("^cli/", "", $1) { next }
+        {
+            file = $1; sub("\\.[ch]$", "", file); split($2, to, "/")
+            if (to[1] == "base" || to[1] == "cli") next
+            used[file]
+            if (!(file in free)) {
+                print "cli/" $1 " includes " to[1] "/: commands include sifr/, cli/ and base/ alone"
                 bad = 1
             }
-            for (pair in kept) if (!(pair in seen)) {
-                split(pair, p, " ")
-                print p[1] " no longer includes " p[2] "/: take it out of the list"
+        }
+        END {
+            for (file in free) if (!(file in used)) {
+                print "cli/" file " no longer includes other rooms: take it out of the list"
                 bad = 1
             }
             exit bad
@@ -120,7 +112,7 @@ check_rooms "$SOURCE/src" || failed=1
 check_backends "$SOURCE/src" || failed=1
 check_silent "$SOURCE/src" || failed=1
 check_assertions "$SOURCE/src" || failed=1
-check_commands "$SOURCE/src" "$left" || failed=1
+check_commands "$SOURCE/src" "$inside" || failed=1
 check_names "$SOURCE/src" "$SOURCE/tests" "$SOURCE/bench" "$SOURCE/scripts" || failed=1
 
 # That it can fail: a small tree with each fault.
@@ -154,11 +146,11 @@ for line in 'printf("%d", 1);' 'fwrite(text, 1, 2, stdout);' 'if (!p) abort();' 
     ! check_silent bad >/dev/null || { echo "not found in a library's room: $line"; failed=1; }
 done
 rm bad/base/assert.c
-printf '#include "%s"\n' base/a.h cli/a.h sifr/a.h plan/a.h >bad/cli/cmd_x.c
-echo '#include "plan/a.h"' >bad/cli/cmd_doctor.c
-check_commands bad x:plan || { echo "an include that is listed is refused"; failed=1; }
-! check_commands bad "" >/dev/null || { echo "a command's include is not found"; failed=1; }
-! check_commands bad x:plan,infer >/dev/null || { echo "a list that is too long passes"; failed=1; }
+printf '#include "%s"\n' base/a.h cli/a.h sifr/a.h plan/a.h >bad/cli/flags.h
+check_commands bad flags || { echo "an include that is listed is refused"; failed=1; }
+! check_commands bad "" >/dev/null || { echo "an include of a room in cli/ is not found"; failed=1; }
+! check_commands bad "flags x" >/dev/null || { echo "a list that is too long passes"; failed=1; }
+rm bad/cli/flags.h
 printf '_Static_assert(1, "");\n    base_assert(x > 0);\n' >bad/base/other.c
 check_assertions bad || { echo "an assertion of base/assert.h is refused"; failed=1; }
 for line in '    assert(x > 0);' '#include <assert.h>'; do
