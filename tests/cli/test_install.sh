@@ -24,6 +24,17 @@ cat "$SOURCE"/include/sifr/*.h | tr '\n' ' ' | tr ';' '\n' |
 sort -u symbols | comm -23 declared - >absent
 [ ! -s absent ] || fail "declared, not exported: $(cat absent)"
 
+# Each header stands alone, in C and in C++, and is a row of the page, with an example that is there.
+for header in "$prefix"/include/sifr/*.h; do
+    name=sifr/$(basename "$header")
+    for language in c c++; do
+        echo "#include <$name>" | cc -Wall -Wextra -Werror -pedantic -I "$prefix/include" \
+            -fsyntax-only -x $language - || fail "$name does not stand alone in $language"
+    done
+    example=$(sed -n "s,^| \`$name\` | [^|]* | \(.*\) |$,\1,p" "$SOURCE/docs/c-interface.md" | tr -d '`')
+    [ "$example" = each ] || [ -f "$SOURCE/examples/$example" ] || fail "no example of $name: '$example'"
+done
+
 mkdir outside
 cp "$SOURCE/examples/own_model.c" outside/program.c
 export PKG_CONFIG_PATH=$(dirname "$(find "$prefix" -name sifr.pc)")
