@@ -2,7 +2,7 @@
 
 #include <stdio.h>
 
-#include "cli/ran_json.h"
+#include "cli/keep_notice.h"
 
 static void keep_note(void *user, sifr_log_level level, const char *line) {
     cli_notes *notes = user;

@@ -1,6 +1,6 @@
 /* Warnings of a run, for "ran" of --json. */
-#ifndef CLI_RAN_JSON_H
-#define CLI_RAN_JSON_H
+#ifndef CLI_KEEP_NOTICE_H
+#define CLI_KEEP_NOTICE_H
 
 #include <jansson.h>
 

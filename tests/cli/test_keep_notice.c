@@ -6,7 +6,7 @@
 
 #include <cmocka.h>
 
-#include "cli/ran_json.h"
+#include "cli/keep_notice.h"
 
 static void keeps_few_warnings(void **state) {
     json_t *notices = json_array();

@@ -1,4 +1,4 @@
-#include "cli/ran_json.h"
+#include "cli/keep_notice.h"
 
 enum { MOST_NOTICES = 64 }; /* a run may warn at each step */
 
