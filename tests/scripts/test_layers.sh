@@ -16,13 +16,39 @@ inside="cmd_bench cmd_doctor cmd_init doctor_gpu inspect_describe measure_comm
     launch/launch launch/launch_choice launch/launch_command launch/watch_rank"
 failed=0
 
+# All that is compiled, or included by what is.
+sources=
+for kind in '[ch]' cu cuh inc def cc cpp; do sources="$sources --include=*.$kind"; done
+
+# The form of an include: of the tree's own files the path from src/, so that the rest can be read;
+# a GPU kernel's shim, which a test gives, is the one exception.
+check_includes() {
+    # shellcheck disable=SC2086 # several words
+    (cd "$1" && ! grep -rnE $sources '^[[:space:]]*(#|%:)[[:space:]]*(include|import|embed)' . |
+        grep -vE ':#include (<[^">]+>|"[a-z0-9_]+/[^".]+[^"]*")( .*)?$' |
+        grep -v '^\./device/cuda/kernel\.h:.*"shim\.h"$') || {
+        echo 'these are not written as #include "ROOM/FILE" or #include <FILE>'
+        return 1
+    }
+    # shellcheck disable=SC2086
+    (cd "$1" && ! grep -rnE $sources "^#include <($(echo "$rooms" | tr ' ' '|'))/" .) || {
+        echo 'these include files of the tree in angle brackets'
+        return 1
+    }
+}
+
 # "FILE ROOM FOLDER-INCLUDED" of each private include. Public headers have no room.
 includes() {
-    (cd "$1" && grep -rEo --include='*.[ch]' '^#include "[a-z_]+/[^"]+"' .) |
+    # shellcheck disable=SC2086
+    (cd "$1" && grep -rEo $sources '^#include "[a-z0-9_]+/[^"]+"' .) |
         sed -E 's,^\./([^:]+):#include "(.*)/[^/]+"$,\1 \2,' | grep -v ' sifr$'
 }
 
 check_rooms() {
+    for at in "$1"/*/; do
+        at=$(basename "$at")
+        case " $rooms " in *" $at "*) ;; *) echo "src/$at/ is no room of the list"; return 1 ;; esac
+    done
     includes "$1" | awk -v rooms="$rooms" '
         BEGIN { n = split(rooms, list, " "); for (i = 1; i <= n; i++) place[list[i]] = i }
         {
@@ -52,8 +78,9 @@ check_rooms() {
 check_backends() {
     for backend in $backends; do
         [ -d "$1/device/$backend" ] || { echo "src/device/$backend/ is not there"; return 1; }
-        (cd "$1" && ! grep -rn --include='*.[ch]' --include='*.cu' \
-            "^#include \"device/$backend/" . | grep -v "^\./device/$backend/") || {
+        # shellcheck disable=SC2086
+        (cd "$1" && ! grep -rn $sources "^#include \"device/$backend/" . |
+            grep -v "^\./device/$backend/") || {
             echo "these include headers of the backend device/$backend/: ask device/kinds.h or" \
                 "device/device.h"
             return 1
@@ -61,12 +88,17 @@ check_backends() {
     done
 }
 
+prints='\<(std(in|out|err)|getchar|__builtin_(trap|abort|unreachable))\>'
+prints="$prints|\\<(v?d?printf|v?scanf|puts|putchar|perror|psignal)[[:space:]]*\\("
+prints="$prints|\\<(at_?exit|(quick_|_)?exit|_Exit|abort|raise|kill)[[:space:]]*\\("
+prints="$prints|\\<(read|write)[[:space:]]*\\([012],"
+
 # Results, texts and lines of a log reach a caller by values and callbacks. An assertion that fails
 # is the one exception.
 check_silent() {
-    (cd "$1" && ! grep -rnE --include='*.[ch]' --include='*.cu' --include='*.inc' --exclude-dir=cli \
-        '\<(std(in|out|err)\>|(v?printf|puts|putchar|perror|_?exit|abort) ?\()' . |
-        grep -v '^\./base/assert\.c:') || {
+    # shellcheck disable=SC2086
+    (cd "$1" && ! grep -rnE $sources --exclude-dir=cli "$prints" . |
+        grep -vE '^\./base/assert\.c:|^[^:]+:[0-9]+: \* ') || {
         echo "these print, or end the process: only cli/ does"
         return 1
     }
@@ -74,7 +106,8 @@ check_silent() {
 
 # The C library's would be on or off by NDEBUG, apart from those of base/assert.h.
 check_assertions() {
-    (cd "$1" && ! grep -rnE --include='*.[ch]' '^#include <assert\.h>|(^|[^_a-zA-Z])assert\(' .) || {
+    # shellcheck disable=SC2086
+    (cd "$1" && ! grep -rnE $sources '^#include <c?assert(\.h)?>|\<assert[[:space:]]*\(' .) || {
         echo "these use assert: take base_assert (base/assert.h)"
         return 1
     }
@@ -108,6 +141,7 @@ check_names() {
     [ -z "$twice" ] || { echo "more than one file is called: $twice"; return 1; }
 }
 
+check_includes "$SOURCE/src" || failed=1
 check_rooms "$SOURCE/src" || failed=1
 check_backends "$SOURCE/src" || failed=1
 check_silent "$SOURCE/src" || failed=1
@@ -119,7 +153,24 @@ check_names "$SOURCE/src" "$SOURCE/tests" "$SOURCE/bench" "$SOURCE/scripts" || f
 mkdir -p bad/base bad/plan/pass bad/plan/price
 echo '#include "plan/schedule.h"' >bad/base/up.c
 ! check_rooms bad >/dev/null || { echo "an include against the order is not found"; failed=1; }
-rm bad/base/up.c
+mv bad/base/up.c bad/base/up.inc
+! check_rooms bad >/dev/null || { echo "an include of a list against the order is not found"; failed=1; }
+rm bad/base/up.inc
+mkdir bad/quiet
+! check_rooms bad >/dev/null || { echo "a folder that is no room is not found"; failed=1; }
+rmdir bad/quiet
+printf '#include "%s"\n' plan/a.h kinds.h >bad/base/form.c
+! check_includes bad >/dev/null || { echo "an include without its room is not found"; failed=1; }
+for line in '#include <stdio.h>' '#include "plan/schedule.h"' '#include <sys/uio.h>'; do
+    echo "$line" >bad/base/form.c
+    check_includes bad || { echo "refused: $line"; failed=1; }
+done
+for line in '#  include "train/a.h"' '#include  "train/a.h"' '#include"train/a.h"' ' #include "train/a.h"' \
+    '#include <train/a.h>' '#include "../train/a.h"' '#include "train/../a.h"' '#include A_HEADER'; do
+    echo "$line" >bad/base/form.c
+    ! check_includes bad >/dev/null || { echo "not found: $line"; failed=1; }
+done
+rm bad/base/form.c
 mkdir bad/config
 echo '#include "device/device.h"' >bad/config/keys.c
 ! check_rooms bad >/dev/null || { echo "config's include of another room is not found"; failed=1; }
@@ -134,14 +185,18 @@ check_backends bad || { echo "a backend's include of itself is refused"; failed=
 for at in engine device device/cpu; do
     echo '#include "device/cuda/row.h"' >bad/$at/leak.c
     ! check_backends bad >/dev/null || { echo "an include of a backend in $at/ is not found"; failed=1; }
-    rm bad/$at/leak.c
+    mv bad/$at/leak.c bad/$at/leak.def
+    ! check_backends bad >/dev/null || { echo "an include of a list in $at/ is not found"; failed=1; }
+    rm bad/$at/leak.def
 done
 mkdir bad/infer bad/cli
 echo 'int n = snprintf(text, sizeof text, "%d", entries (1));' >bad/infer/quiet.c
 echo 'printf("%d", 1);' >bad/cli/prints.c
 echo 'abort();' >bad/base/assert.c
 check_silent bad || { echo "a room that prints nothing is refused"; failed=1; }
-for line in 'printf("%d", 1);' 'fwrite(text, 1, 2, stdout);' 'if (!p) abort();' 'return exit(1);'; do
+for line in 'printf("%d", 1);' 'fwrite(text, 1, 2, stdout);' 'if (!p) abort();' 'return exit(1);' \
+    'abort  ();' 'dprintf(2, "%d", 1);' 'write(1, text, 2);' 'read(0, text, 2);' 'c = getchar();' \
+    'quick_exit(1);' 'raise(SIGABRT);' 'kill(getpid(), 9);' '__builtin_trap();' 'atexit(end);'; do
     echo "$line" >bad/infer/prints.c
     ! check_silent bad >/dev/null || { echo "not found in a library's room: $line"; failed=1; }
 done
@@ -153,7 +208,7 @@ check_commands bad flags || { echo "an include that is listed is refused"; faile
 rm bad/cli/flags.h
 printf '_Static_assert(1, "");\n    base_assert(x > 0);\n' >bad/base/other.c
 check_assertions bad || { echo "an assertion of base/assert.h is refused"; failed=1; }
-for line in '    assert(x > 0);' '#include <assert.h>'; do
+for line in '    assert(x > 0);' '    assert (x > 0);' '#include <assert.h>' '#include <cassert>'; do
     echo "$line" >bad/base/plain.c
     ! check_assertions bad >/dev/null || { echo "not found in a room: $line"; failed=1; }
 done
