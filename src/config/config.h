@@ -191,6 +191,9 @@ sifr_status config_value_json(const sifr_config *config, const char *name, char 
 /* Whether the file or a flag gives the key of this full path a value ("auto" is none). */
 bool config_gives(const sifr_config *config, const char *path);
 
+/* Likewise, a value that is not the key's default. */
+bool config_changes(const sifr_config *config, const char *path);
+
 /* The value of a key that has no field, since its reader alone knows what it means: an
  * objective's. After config_resolve; NULL, 0 and false where there is none. */
 const char *config_get_word(const sifr_config *config, const char *path);

@@ -105,6 +105,9 @@ typedef enum config_verdict {
     CONFIG_REFUSED
 } config_verdict;
 
+/* Given, as something else than the default. */
+bool config_differs(const sifr_config *config, size_t index);
+
 /* What becomes of the value given for row `index`; *gate is the row that switches it off. */
 config_verdict config_setting_verdict(const sifr_config *config, size_t index,
                                       const config_key **gate);

@@ -57,8 +57,12 @@ score own.safetensors --top-k 8 --temperature 2
 run 0 own --distill own.safetensors --distill-weight 0.5 --distill-temperature 2
 compare own given
 score few.safetensors --top-k 2 --temperature 1.5
-run 0 few --distill few.safetensors --distill-weight 1
+run 0 few --distill few.safetensors --distill-weight 1 --preference-beta 0.4
 compare few few
+grep -qhF -e '--preference-beta 0.4: no effect, since sifr.preference.loss_type is "none"' out err ||
+    fail "a key of another objective is dropped in silence"
+run 2 masked --mlm-probability 0.9
+complains "mlm_probability is of text for masked_lm, not for causal_lm; leave it out"
 score whole.safetensors --top-k 400
 run 0 whole --distill whole.safetensors --distill-weight 0.7
 compare whole whole

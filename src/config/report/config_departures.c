@@ -62,14 +62,6 @@ static bool has_optimizer(const sifr_config *config) {
     return config_setting_given(config, "sifr.learning_rate");
 }
 
-static bool differs_from_default(const sifr_config *config, size_t index) {
-    json_t *fallback = config_value_default(config_key_at(index));
-    const json_t *given = config->settings[index].given;
-    bool differs = given && (!fallback || !config_value_equal(given, fallback));
-    json_decref(fallback);
-    return differs;
-}
-
 static bool departs(const sifr_config *config, size_t index, departs_when when) {
     const json_t *given = config->settings[index].given;
     switch (when) {
@@ -80,7 +72,7 @@ static bool departs(const sifr_config *config, size_t index, departs_when when) 
     case DEPARTS_NO_OPTIMIZER:
         return !given && !has_optimizer(config);
     case DEPARTS_IF_SET:
-        return differs_from_default(config, index);
+        return config_differs(config, index);
     case DEPARTS_ALWAYS:
         break;
     }

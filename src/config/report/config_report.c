@@ -9,6 +9,17 @@ static const json_t *config_shown(const config_setting *setting) {
     return setting->value ? setting->value : setting->given;
 }
 
+static void config_say_gated(const sifr_config *config, const config_key *key,
+                             const config_key *gate, char *out, size_t size) {
+    char text[128];
+    size_t above;
+    config_key_find(gate->path, &above);
+    const json_t *value = config_shown(&config->settings[above]);
+    snprintf(out, size, "no effect, since %s is %s%s", gate->path,
+             value ? config_value_text(value, text, sizeof text) : "not given",
+             config_acts_on_gpus(config, key) ? " (on GPUs it has one)" : "");
+}
+
 static void config_explain_key(const sifr_config *config, size_t index, char *line, size_t size) {
     const config_key *key = config_key_at(index), *gate;
     const config_setting *setting = &config->settings[index];
@@ -44,15 +55,9 @@ static void config_explain_key(const sifr_config *config, size_t index, char *li
         snprintf(line + used, size - used,
                  "asks for nothing; other values are not supported yet (%s)", key->doc);
         break;
-    case CONFIG_GATED: {
-        size_t above;
-        config_key_find(gate->path, &above);
-        const json_t *value = config_shown(&config->settings[above]);
-        snprintf(line + used, size - used, "no effect, since %s is %s%s", gate->path,
-                 value ? config_value_text(value, text, sizeof text) : "not given",
-                 config_acts_on_gpus(config, key) ? " (on GPUs it has one)" : "");
+    case CONFIG_GATED:
+        config_say_gated(config, key, gate, line + used, size - used);
         break;
-    }
     case CONFIG_ALIASED:
         snprintf(line + used, size - used, "another name of %s, which has the value", key->alias);
         break;
@@ -62,18 +67,32 @@ static void config_explain_key(const sifr_config *config, size_t index, char *li
     }
 }
 
-void config_explain_idle(const sifr_config *config, config_line *write, void *user) {
+/* Why what is given has no effect: other keys say it, or the one that it belongs to is off. */
+static bool config_say_idle(const sifr_config *config, size_t index, char *out, size_t size) {
     static const char idle[] = "no effect, ";
+    const config_key *gate;
+    const char *note = config_note_of(&config->settings[index]);
+    if (strncmp(note, idle, sizeof idle - 1) == 0) {
+        snprintf(out, size, "%s", note);
+        return true;
+    }
+    if (config_setting_verdict(config, index, &gate) != CONFIG_GATED ||
+        !config_differs(config, index))
+        return false;
+    config_say_gated(config, config_key_at(index), gate, out, size);
+    return true;
+}
+
+void config_explain_idle(const sifr_config *config, config_line *write, void *user) {
     for (size_t i = 0; i < config_key_count(); i++) {
         const config_setting *setting = &config->settings[i];
         const char *path = config_key_at(i)->path;
-        char line[700], where[300], text[128];
+        char line[1100], where[300], text[128], why[512];
         bool own = setting->origin == CONFIG_FROM_FLAG || strncmp(path, "sifr.", 5) == 0;
-        if (!setting->given || !own || strncmp(config_note_of(setting), idle, sizeof idle - 1) != 0)
-            continue;
+        if (!setting->given || !own || !config_say_idle(config, i, why, sizeof why)) continue;
         snprintf(line, sizeof line, "%s %s: %s",
                  config_setting_where(config, i, where, sizeof where),
-                 config_value_text(setting->given, text, sizeof text), config_note_of(setting));
+                 config_value_text(setting->given, text, sizeof text), why);
         write(user, line);
     }
 }

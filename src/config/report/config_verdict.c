@@ -37,6 +37,11 @@ static bool config_differs_from_default(const config_key *key, const json_t *val
     return differs;
 }
 
+bool config_differs(const sifr_config *config, size_t index) {
+    const json_t *given = config->settings[index].given;
+    return given && config_differs_from_default(config_key_at(index), given);
+}
+
 static bool config_switched_on(const sifr_config *config, const config_key *gate, bool *said) {
     size_t index;
     config_key_find(gate->path, &index);

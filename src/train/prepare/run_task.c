@@ -15,6 +15,7 @@
 #include "data/stream/text_source.h"
 #include "model/quantization.h"
 #include "train/objective/objectives.h"
+#include "train/prepare/data_keys.h"
 
 /* Of a word that the key's row has, and the room that it is for does not. */
 static sifr_status unknown(const char *key, const char *word, sifr_error *error) {
@@ -346,7 +347,7 @@ sifr_status train_chat_form_make(const engine_folder *folder, int64_t length,
         return base_fail(error, SIFR_USAGE,
                          "%s is of rows to fine-tune on, not for %s; leave it out", chosen,
                          model_task_name(folder->config.task));
-    if (!chats) return SIFR_OK;
+    if (!chats) return train_check_data_keys(config, folder->config.task, false, NULL, error);
     BASE_TRY(train_paths_are_rows(options->paths, options->count, &rows, error));
     if (!rows && chosen)
         return base_fail(error, SIFR_USAGE,
@@ -367,6 +368,7 @@ sifr_status train_chat_form_make(const engine_folder *folder, int64_t length,
                          "sifr.dataset: %s is no file of rows (.jsonl, .json, .csv, each also .gz "
                          "or .zst); give text and token stores as sifr.data",
                          options->paths[0]);
+    BASE_TRY(train_check_data_keys(config, folder->config.task, rows, options->paths[0], error));
     if (!rows) return SIFR_OK;
     BASE_TRY(
         train_chat_sources_make(config, options->paths, options->count, &form->sources, error));
