@@ -18,6 +18,7 @@
 #include "sifr/config.h"
 #include "sifr/context.h"
 #include "sifr/engine.h"
+#include "sifr/loop.h"
 #include "sifr/status.h"
 
 #ifdef __cplusplus
@@ -39,6 +40,11 @@ typedef struct sifr_data_options {
     const char *cache;
     sifr_data_progress *progress; /* may be NULL */
     void *user;
+    /* Needed where targets come from a model (sifr.preference, sifr.distill): the loop of the same
+     * config, whose ranks then make this call together. A reference that no file has is computed
+     * from the loop's weights before its first step, and kept in the config's output; so load a
+     * checkpoint before. It must outlive the data. NULL: there are no such targets. */
+    sifr_loop *loop;
 } sifr_data_options;
 
 /* The config names a model folder, for the tokenizer and what the model reads. SIFR_USAGE where

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "api/api_context.h"
+#include "api/api_loop.h"
 #include "base/checked.h"
 #include "base/file.h"
 #include "base/heap.h"
@@ -12,7 +13,6 @@
 #include "train/prepare/run_data.h"
 #include "train/prepare/run_settings.h"
 #include "train/prepare/run_task.h"
-#include "train/run.h"
 
 struct sifr_data {
     train_state state; /* of a run without an engine */
@@ -47,12 +47,17 @@ static sifr_status open_folder(train_state *t, int64_t ranks, sifr_error *error)
     return train_sequence_length(t->config, &t->folder.config, t->host->log, &t->length, error);
 }
 
-/* Targets that come from another model, or from this one before its first step, are the run's. */
-static sifr_status check_targets(const train_state *t, sifr_error *error) {
+/* Targets that come from a model need the loop's, and a place to be kept. */
+static sifr_status check_targets(const sifr_data *data, sifr_error *error) {
+    const train_state *t = &data->state;
     if (!t->objective->open) return SIFR_OK;
+    if (!data->options.loop)
+        return base_fail(error, SIFR_USAGE,
+                         "sifr.%s: its targets come from a model: give sifr_data_options.loop",
+                         t->objective->key);
+    if (data->config.output) return SIFR_OK;
     return base_fail(error, SIFR_USAGE,
-                     "sifr.%s is not supported yet in loops of one's own, since its targets come "
-                     "from a model: train with sifr_train",
+                     "sifr.%s: set output, the folder that keeps what its targets are made from",
                      t->objective->key);
 }
 
@@ -108,11 +113,48 @@ static sifr_status open_data(sifr_context *context, const sifr_config *config, s
     t->first = true;
     t->output.lock = -1;
     BASE_TRY(open_folder(t, ranks, error));
-    BASE_TRY(check_targets(t, error));
+    BASE_TRY(check_targets(data, error));
     data->config.resume = false;
     BASE_TRY(open_stores(data, error));
     BASE_TRY(check_held_out(data, error));
     return data->evaluation ? SIFR_OK : count_steps(t, error);
+}
+
+/* Whether its steps are those of the data's config. */
+static sifr_status check_engine(const sifr_data *data, const plan_settings *settings,
+                                sifr_error *error) {
+    const sifr_config *c = &data->config;
+    const sifr_settings *step = &settings->step;
+    int64_t ranks = plan_mesh_ranks(&settings->mesh, PLAN_DATA);
+    int64_t batch = ranks * step->micro_batch_size * step->gradient_accumulation_steps;
+    if (step->micro_batch_size != c->step.micro_batch_size || batch != c->train_batch_size ||
+        step->seq_length != data->state.length)
+        return base_fail(error, SIFR_USAGE,
+                         "sifr_data: the engine's steps have %lld sequences of %lld tokens in "
+                         "micro batches of %lld, the config's %lld of %lld in %lld; give both the "
+                         "same config and number of ranks",
+                         (long long)batch, (long long)step->seq_length,
+                         (long long)step->micro_batch_size, (long long)c->train_batch_size,
+                         (long long)data->state.length, (long long)c->step.micro_batch_size);
+    return SIFR_OK;
+}
+
+/* Of all ranks of the loop, each with its own data; `status` is this one's so far. The engine is
+ * lent, and its weights are those before the first step unless a checkpoint was loaded. */
+static sifr_status make_targets(sifr_data *data, sifr_status status, sifr_error *error) {
+    train_state *t = &data->state;
+    sifr_loop *loop = data->options.loop;
+    sifr_engine *engine = loop->state.engine;
+    if (status == SIFR_OK) status = check_engine(data, &engine_schedule(engine)->settings, error);
+    t->group = loop->ranks->group;
+    t->first = comm_rank(t->group) == 0;
+    BASE_TRY(train_agree(t, status, error));
+    if (!t->objective->open) return SIFR_OK;
+    if (sifr_engine_steps(engine) > 0) t->position = json_object();
+    t->engine = engine;
+    status = t->objective->open(t, error);
+    t->engine = NULL;
+    return status;
 }
 
 sifr_status sifr_data_open(sifr_context *context, const sifr_config *config,
@@ -122,6 +164,7 @@ sifr_status sifr_data_open(sifr_context *context, const sifr_config *config,
     sifr_status status =
         api_take_options("sifr_data_options", options, sizeof data->options, &data->options, error);
     if (status == SIFR_OK) status = open_data(context, config, data, error);
+    if (data->options.loop) status = make_targets(data, status, error);
     if (status == SIFR_OK)
         *out = data;
     else
@@ -179,32 +222,14 @@ sifr_status sifr_data_read(sifr_data *data, const int64_t *windows, int64_t coun
     return SIFR_OK;
 }
 
-static sifr_status check_engine(const sifr_data *data, const plan_settings *settings,
-                                sifr_error *error) {
-    const sifr_config *c = &data->config;
-    const sifr_settings *step = &settings->step;
-    int64_t ranks = plan_mesh_ranks(&settings->mesh, PLAN_DATA);
-    int64_t batch = ranks * step->micro_batch_size * step->gradient_accumulation_steps;
-    if (data->evaluation)
-        return base_fail(error, SIFR_USAGE,
-                         "sifr_data_step: these are data to evaluate on; read them with "
-                         "sifr_data_read");
-    if (step->micro_batch_size != c->step.micro_batch_size || batch != c->train_batch_size ||
-        step->seq_length != data->state.length)
-        return base_fail(error, SIFR_USAGE,
-                         "sifr_data_step: the engine's steps have %lld sequences of %lld tokens in "
-                         "micro batches of %lld, the config's %lld of %lld in %lld; give both the "
-                         "same config and number of ranks",
-                         (long long)batch, (long long)step->seq_length,
-                         (long long)step->micro_batch_size, (long long)c->train_batch_size,
-                         (long long)data->state.length, (long long)c->step.micro_batch_size);
-    return SIFR_OK;
-}
-
 sifr_status sifr_data_step(sifr_data *data, const sifr_engine *engine, int64_t step,
                            sifr_batch *out, sifr_error *error) {
     const train_state *t = &data->state;
     const plan_settings *settings = &engine_schedule(engine)->settings;
+    if (data->evaluation)
+        return base_fail(error, SIFR_USAGE,
+                         "sifr_data_step: these are data to evaluate on; read them with "
+                         "sifr_data_read");
     BASE_TRY(check_engine(data, settings, error));
     if (step < 0)
         return base_fail(error, SIFR_USAGE, "sifr_data_step: step %lld; they begin at 0",

@@ -256,6 +256,57 @@ static void data_are_read(void **state) {
     sifr_config_free(config);
 }
 
+/* A reference that the run makes itself, from the model before its first step. */
+static void preferences_have_the_bits_of_the_run(void **state) {
+    (void)state;
+    static const char text[] = "{\"train_batch_size\": 4, \"train_micro_batch_size_per_gpu\": 2,"
+                               " \"optimizer\": {\"type\": \"AdamW\", \"params\": {\"lr\": 1e-3}}}";
+    char model[512], pairs[512];
+    snprintf(model, sizeof model, "%s/tests/golden/preference/model", getenv("SOURCE"));
+    snprintf(pairs, sizeof pairs, "%s/tests/golden/preference/pairs.jsonl", getenv("SOURCE"));
+    const char *const flags[][2] = {
+        {"model", model},   {"data", pairs},           {"seq-length", "48"}, {"threads", "1"},
+        {"max-steps", "3"}, {"preference", "sigmoid"}, {"eval-data", pairs}};
+    sifr_config *config;
+    sifr_loop *loop;
+    sifr_data *data;
+    sifr_train_outcome outcome = {.size = sizeof outcome};
+    sifr_data_options options = {.size = sizeof options};
+    sifr_data_evaluation found = {.size = sizeof found};
+    OK(sifr_config_create(&config, &error));
+    OK(sifr_config_parse(config, text, sizeof text - 1, "ds.json", &error));
+    for (size_t i = 0; i < sizeof flags / sizeof *flags; i++)
+        OK(sifr_config_set(config, flags[i][0], flags[i][1], &error));
+    OK(sifr_loop_open(context, config, NULL, &loop, &error));
+    assert_int_equal(sifr_data_open(context, config, &options, &data, &error), SIFR_USAGE);
+    assert_message(&error, "give sifr_data_options.loop");
+    options.loop = loop;
+    assert_int_equal(sifr_data_open(context, config, &options, &data, &error), SIFR_USAGE);
+    assert_message(&error, "set output");
+    OK(sifr_config_set(config, "output", scratch_path("pairs"), &error));
+    OK(sifr_data_open(context, config, &options, &data, &error));
+    sifr_engine *engine = sifr_loop_engine(loop);
+    while (sifr_engine_steps(engine) < 3) {
+        sifr_batch batch;
+        sifr_step_result result;
+        OK(sifr_data_step(data, engine, sifr_engine_steps(engine), &batch, &error));
+        assert_non_null(batch.targets);
+        OK(sifr_loop_step(loop, &batch, &result, &error));
+    }
+    sifr_data_close(data);
+    options.evaluation = true; /* by the reference that is kept */
+    OK(sifr_data_open(context, config, &options, &data, &error));
+    OK(sifr_data_evaluate(data, engine, 0, NULL, NULL, &found, &error));
+    sifr_data_close(data);
+    OK(sifr_loop_save_model(loop, scratch_path("pairs/model"), &error));
+    sifr_loop_close(loop);
+    OK(sifr_config_set(config, "output", scratch_path("pairs-run"), &error));
+    OK(sifr_train(context, config, NULL, NULL, &outcome, &error));
+    sifr_config_free(config);
+    assert_true(found.loss == outcome.eval_loss && found.score_count > 0);
+    expect_same_file("pairs/model/model.safetensors", "pairs-run/model.safetensors");
+}
+
 static void rows_are_looked_at(void **state) {
     (void)state;
     sifr_config *config = make_config_for("rows.jsonl", "");
@@ -302,9 +353,11 @@ static int teardown(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(same_bits_as_the_run), cmocka_unit_test(checkpoints_are_read),
-        cmocka_unit_test(checkpoints_of_an_own_engine), cmocka_unit_test(data_are_read),
-        cmocka_unit_test(rows_are_looked_at)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(same_bits_as_the_run),
+                                       cmocka_unit_test(checkpoints_are_read),
+                                       cmocka_unit_test(checkpoints_of_an_own_engine),
+                                       cmocka_unit_test(data_are_read),
+                                       cmocka_unit_test(rows_are_looked_at),
+                                       cmocka_unit_test(preferences_have_the_bits_of_the_run)};
     return cmocka_run_group_tests(tests, setup, teardown);
 }
