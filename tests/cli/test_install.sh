@@ -85,6 +85,17 @@ grep -q 'did you mean --max-steps?' err || fail "$(cat err)"
 expect 2 ./train_config ds.json output=by_library # is there, and not to be resumed
 grep -q 'by_library: ' err || fail "$(cat err)"
 
+# --- README's first steps, with fewer training steps ---
+ln -s "$SOURCE/examples" examples
+ln -s llama MODEL_DIR
+mkdir texts
+cp text texts
+sed -n '/^## From C/,/^What/s/^    \(cc\|\.\/train_config\) /\1 /p' "$SOURCE/README.md" |
+    sed 's/max-steps=1000/max-steps=2 threads=1/' >first_steps
+[ "$(wc -l <first_steps)" = 2 ] || fail "README has other first steps: $(cat first_steps)"
+expect 0 sh -e first_steps
+grep -q '^done after step 2' out || fail "$(cat out)"
+
 example plan_only
 expect 0 ./plan_only ds.json llama 2 1e9
 for stage in 0 2; do # of which the table's row "in all" has the peaks
