@@ -18,28 +18,11 @@ add_library(sifr_dependencies INTERFACE)
 target_include_directories(sifr_dependencies SYSTEM INTERFACE ${DNNL_INCLUDE})
 target_link_libraries(sifr_dependencies INTERFACE PkgConfig::JANSSON PkgConfig::YAML PkgConfig::PCRE2
   PkgConfig::UTF8PROC PkgConfig::XXHASH PkgConfig::ZLIB PkgConfig::ZSTD PkgConfig::HWLOC
-  PkgConfig::URING ${DNNL_LIBRARY} gomp Threads::Threads m)
+  PkgConfig::URING ${DNNL_LIBRARY} gomp Threads::Threads ${CMAKE_DL_LIBS} m)
 
-# Ranks need an MPI, Open MPI or MPICH; without one sifr trains on one rank.
-set(SIFR_MPI auto CACHE STRING "MPI for ranks: auto (the one found), openmpi, mpich, or off")
-set_property(CACHE SIFR_MPI PROPERTY STRINGS auto openmpi mpich off)
-string(TOLOWER "${SIFR_MPI}" SIFR_MPI_WANTED)
-if(SIFR_MPI_WANTED MATCHES "^(openmpi|mpich)$")
-  # As Debian calls them where both are there; elsewhere -DMPI_C_COMPILER= tells.
-  find_program(MPI_C_COMPILER mpicc.${SIFR_MPI_WANTED})
-  find_package(MPI REQUIRED COMPONENTS C)
-elseif(SIFR_MPI_WANTED MATCHES "^(auto|on|1|yes|true)$")
-  find_package(MPI COMPONENTS C)
-elseif(NOT SIFR_MPI_WANTED MATCHES "^(off|0|no|false)$")
-  message(FATAL_ERROR "SIFR_MPI=${SIFR_MPI}: it is auto, openmpi, mpich or off")
+# MPI is opened at run time (src/comm/mpi_library/): no build needs one.
+if(DEFINED SIFR_MPI AND NOT SIFR_MPI STREQUAL "auto")
+  message(WARNING "-DSIFR_MPI=${SIFR_MPI} does nothing any more: sifr opens either MPI when it runs; \
+the environment variable SIFR_MPI chooses one (docs/launching.md)")
 endif()
-if(MPI_C_FOUND)
-  target_link_libraries(sifr_dependencies INTERFACE MPI::MPI_C)
-  foreach(library ${MPI_C_LIBRARIES})
-    get_filename_component(name ${library} NAME_WE)
-    string(REGEX REPLACE "^lib" "" name ${name})
-    string(APPEND SIFR_PC_MPI " -l${name}")
-  endforeach()
-else()
-  message(STATUS "no MPI (libopenmpi-dev and openmpi-bin, or libmpich-dev and mpich): one rank only")
-endif()
+unset(SIFR_MPI CACHE)

@@ -163,7 +163,7 @@ same_weights() {
     rm -rf trained
     train_here "$name, $n ranks" "$most" "$program" --device cuda --ranks "$n" || code=$?
     if [ "$code" != 0 ]; then
-        ! grep -q 'neither mpirun nor mpiexec' err || return 77
+        ! grep -qE 'neither mpirun nor mpiexec|more than one rank needs MPI' err || return 77
         return "$code"
     fi
     if [ ! -s trained/model.safetensors ]; then

@@ -25,6 +25,7 @@
 #include "cli/doctor_gpu.h"
 #include "cli/launch/launch_command.h"
 #include "cli/options.h"
+#include "comm/mpi_library/mpi_library.h"
 #include "data/parquet/parquet.h"
 #include "sifr/version.h"
 
@@ -155,18 +156,18 @@ static void first_line_of(const char *command, char *out, size_t size) {
     pclose(pipe);
 }
 
-/* The MPI that sifr was built with, its launcher, and the program that starts ranks on other hosts.
- */
+/* The MPI that is opened, its launcher, and the program that starts ranks on other hosts. */
 static void examine_mpi(json_t *report) {
     json_t *mpi = json_object();
     char text[PATH_MAX + 32], version[160];
     cli_launcher launcher;
     sifr_error error;
-    comm_mpi_kind kind = comm_mpi_built();
-    bool found = cli_launcher_find(kind, &launcher, &error) == SIFR_OK;
-    comm_mpi_version(version, sizeof version);
-    put_text(mpi, "built_with", kind == COMM_NO_MPI ? NULL : comm_mpi_name(kind));
-    put_text(mpi, "library", version[0] ? version : NULL);
+    mpi_library library;
+    bool opened = mpi_library_open(&library, &error) == SIFR_OK;
+    bool found = cli_launcher_find(&launcher, &error) == SIFR_OK;
+    put_text(mpi, "opened", opened ? comm_mpi_name(library.kind) : NULL);
+    put_text(mpi, "library_path", opened ? library.path : NULL);
+    put_text(mpi, "library", opened && library.version[0] ? library.version : NULL);
     put_bool(mpi, "found", found);
     if (found) {
         put_text(mpi, "launcher", launcher.path);
@@ -254,7 +255,9 @@ static void print_report(const json_t *report) {
     json_object_foreach(json_object_get(report, "libraries"), key, value)
         printf(" %s %s", key, json_string_value(value));
     printf("\nMPI            %s\n",
-           text_of(mpi, "library", text_of(mpi, "built_with", "none inside")));
+           text_of(mpi, "library", text_of(mpi, "opened", "none; needed for more than one rank")));
+    if (text_of(mpi, "library_path", NULL))
+        printf("               opened: %s\n", text_of(mpi, "library_path", ""));
     if (json_is_true(json_object_get(mpi, "found")))
         printf("launcher       %s, %s\n", text_of(mpi, "launcher", ""),
                text_of(mpi, "version", "version unknown"));

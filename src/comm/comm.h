@@ -79,8 +79,8 @@ sifr_status comm_open_self(comm_group **out, sifr_error *error) SIFR_MUST_CHECK;
 /* A group of all processes that one MPI launcher started (launcher.h). Starts MPI if the program
  * has not, and comm_close then ends it; this is possible once in a process. Its ranks are then
  * numbered host by host and switch by switch, however they were placed. The group has a thread
- * of its own that moves the bytes, so collectives progress beside other work. SIFR_FAILED if sifr
- * was built without MPI. */
+ * of its own that moves the bytes, so collectives progress beside other work. SIFR_FAILED if no
+ * MPI can be opened. */
 sifr_status comm_open_mpi(comm_group **out, sifr_error *error) SIFR_MUST_CHECK;
 
 /* Limits of the start, whose calls of MPI come back only when all ranks are there. */
@@ -110,7 +110,7 @@ typedef struct comm_options {
 
 sifr_status comm_open_mpi_with(const comm_options *options, comm_group **out,
                                sifr_error *error) SIFR_MUST_CHECK;
-bool comm_has_mpi(void); /* whether this build has MPI */
+bool comm_has_mpi(void); /* whether an MPI can be opened */
 
 /* Host memory that comm_use_device takes for comm_follow, if the device hides its own. */
 enum { COMM_WORD_BYTES = 512 };

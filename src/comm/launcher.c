@@ -1,44 +1,11 @@
 #include "comm/launcher.h"
 
-#include <errno.h>
-#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/statvfs.h>
 
-#include "base/assert.h"
-
-/* A whole number >= `least` from the environment; least - 1 if there is none. */
-static int number_from(const char *name, int least) {
-    const char *text = getenv(name);
-    char *end;
-    if (!text || !*text) return least - 1;
-    errno = 0;
-    long value = strtol(text, &end, 10);
-    return *end || errno || value < least || value > INT_MAX ? least - 1 : (int)value;
-}
-
 static int number(const char *name) {
-    return number_from(name, 1);
-}
-
-int64_t comm_mpi_bytes(comm_mpi_kind kind) {
-    base_assert((int)kind >= 0 && kind <= COMM_OTHER_MPI);
-    /* Private memory before the first step and a rank's part of MPI's own shared memory, rounded
-     * up: measured on 2 to 8 ranks of a host, 3.0 + 0.7 MB with Open MPI 4.1.4, 7.2 MB with MPICH
-     * 4.0.2 (tests/cli/test_memory_ranks.sh). */
-    static const int64_t mib[] = {
-        [COMM_NO_MPI] = 0, [COMM_OPEN_MPI] = 4, [COMM_MPICH] = 8, [COMM_OTHER_MPI] = 8};
-    return mib[kind] << 20;
-}
-
-const char *comm_mpi_name(comm_mpi_kind kind) {
-    base_assert((int)kind >= 0 && kind <= COMM_OTHER_MPI);
-    static const char *const names[] = {[COMM_NO_MPI] = "no MPI",
-                                        [COMM_OPEN_MPI] = "Open MPI",
-                                        [COMM_MPICH] = "MPICH",
-                                        [COMM_OTHER_MPI] = "MPI"};
-    return names[kind];
+    return comm_environment_number(name, 1);
 }
 
 /* The number of tasks that srun started. SLURM_NTASKS alone is also set in a batch script, which is
@@ -52,7 +19,7 @@ static int slurm_tasks(void) {
  * own and ends the process. Other MPIs may use a Slurm library, which leaves no trace in the
  * environment. */
 static bool slurm_is_foreign(void) {
-    return comm_mpi_built() == COMM_OPEN_MPI && !getenv("PMIX_RANK") &&
+    return comm_mpi_chosen() == COMM_OPEN_MPI && !getenv("PMIX_RANK") &&
            (!getenv("PMI_RANK") || comm_mpi_lacks_pmi());
 }
 
@@ -65,7 +32,8 @@ static const char *launcher_variable(int *ranks) {
         bool pmi = strcmp(names[i], "PMI_SIZE") == 0;
         if (*ranks && !(pmi && comm_started_by_srun() && slurm_is_foreign())) return names[i];
     }
-    *ranks = slurm_is_foreign() ? 0 : slurm_tasks();
+    *ranks = slurm_tasks();
+    if (*ranks && slurm_is_foreign()) *ranks = 0;
     return *ranks ? "SLURM_STEP_NUM_TASKS" : NULL;
 }
 
@@ -82,13 +50,7 @@ const char *comm_launcher_variable(void) {
 }
 
 const char *comm_srun(void) {
-    return comm_mpi_built() == COMM_MPICH ? "srun --mpi=pmi2" : "srun --mpi=pmix";
-}
-
-bool comm_started_by_srun(void) {
-    const char *job = getenv("PMIX_NAMESPACE");
-    if (!getenv("SLURM_STEP_ID") || !getenv("SLURM_PROCID")) return false;
-    return job ? strncmp(job, "slurm", 5) == 0 : !getenv("MPI_LOCALNRANKS");
+    return comm_mpi_chosen() == COMM_MPICH ? "srun --mpi=pmi2" : "srun --mpi=pmix";
 }
 
 int comm_launcher_rank(void) {
@@ -96,10 +58,10 @@ int comm_launcher_rank(void) {
                                         "SLURM_PROCID"};
     int found = -1, ranks;
     for (size_t i = 0; found < 0 && i < sizeof names / sizeof names[0]; i++)
-        found = number_from(names[i], 0);
+        found = comm_environment_number(names[i], 0);
     if (comm_under_launcher(NULL)) return found;
     if (!comm_foreign_launcher(&ranks)) return -1;
-    return number_from(slurm_tasks() > 1 ? "SLURM_PROCID" : "RANK", 0);
+    return comm_environment_number(slurm_tasks() > 1 ? "SLURM_PROCID" : "RANK", 0);
 }
 
 int comm_launcher_local_ranks(void) {

@@ -1,4 +1,4 @@
-/* Finds out which launcher started this process, from the environment only, without MPI. */
+/* Finds out which launcher started this process, from the environment only, without MPI's help. */
 #ifndef COMM_LAUNCHER_H
 #define COMM_LAUNCHER_H
 
@@ -6,21 +6,17 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* The MPI that sifr was built with; only that MPI's launcher can start its ranks. */
-typedef enum comm_mpi_kind { COMM_NO_MPI, COMM_OPEN_MPI, COMM_MPICH, COMM_OTHER_MPI } comm_mpi_kind;
+#include "comm/launcher_environment.h"
+#include "comm/mpi_library/mpi_kind.h"
 
-comm_mpi_kind comm_mpi_built(void);
+/* The MPI that this process has opened, or that its ranks will open (mpi_choice.h); only that MPI's
+ * launcher can start them. COMM_NO_MPI: there is none, as far as that can be seen, or SIFR_MPI is
+ * off. Opens one only as a task of srun, which does not tell. */
+comm_mpi_kind comm_mpi_chosen(void);
 
 /* Whether this is an Open MPI without plug-ins for Slurm's pmi1 and pmi2, under which it ends the
- * process. */
+ * process. Opens MPI. */
 bool comm_mpi_lacks_pmi(void);
-const char *comm_mpi_name(comm_mpi_kind kind); /* "Open MPI", "MPICH", "MPI"; "no MPI" */
-
-/* Memory in bytes that MPI takes of each rank, beside what the program takes without it. */
-int64_t comm_mpi_bytes(comm_mpi_kind kind);
-
-/* The first line of the library's version text; "" without MPI. MPI need not be started. */
-void comm_mpi_version(char *out, size_t size);
 
 /* True if an MPI launcher (mpirun, mpiexec, srun with an MPI plug-in) started this process. *ranks
  * (may be NULL) is the number of ranks that it started, which may be 1. The process of a Slurm
@@ -30,11 +26,8 @@ bool comm_under_launcher(int *ranks);
 /* The environment variable that says so; NULL: none does. */
 const char *comm_launcher_variable(void);
 
-/* How Slurm starts ranks of the MPI that sifr was built with: "srun --mpi=pmix". */
+/* How Slurm starts ranks of that MPI: "srun --mpi=pmix". */
 const char *comm_srun(void);
-
-/* Whether srun itself started this rank, and not a launcher inside one of its steps. */
-bool comm_started_by_srun(void);
 
 /* This process's rank from the launcher; -1 if it is not given. Before MPI is started, use it only
  * to decide which process prints. */

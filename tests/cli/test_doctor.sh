@@ -31,16 +31,20 @@ PATH=$PWD/bin:$PATH "$SIFR" doctor --json >json
 [ "$(value launcher)" = "$PWD/bin/mpirun" ] || fail "launcher: $(value launcher)"
 [ "$(value version)" = 'mpirun (Open MPI) 9.9.9' ] || fail "version: $(value version)"
 
-# What ranks need: the MPI inside, its launcher, and ssh for other hosts.
-want="Open MPI"
-ldd "$SIFR" | grep -q libmpich && want=MPICH
-ldd "$SIFR" | grep -q libmpi || want=null
-[ "$(value built_with)" = "$want" ] || fail "built_with: $(value built_with), not $want"
+# What ranks need: the MPI that is opened, its launcher, and ssh for other hosts.
+opened=$(value opened) path=$(value library_path)
+case $opened in
+"Open MPI") [[ $path == /*/libmpi.so.40* ]] && grep -q '"library": "Open MPI v[0-9]' json ;;
+MPICH) [[ $path == /*/libmpi*.so.12* ]] && grep -q '"library": "MPICH Version: *[0-9]' json ;;
+*) [ "$opened $path" = "null null" ] ;;
+esac || fail "opened: $opened, of $path"
+SIFR_MPI=/nowhere/libmpi.so.40 "$SIFR" doctor >text
+grep -q '^- --ranks: SIFR_MPI: /nowhere/libmpi.so.40: cannot open' text || fail "no advice: $(cat text)"
 printf '#!/bin/sh\n' >bin/ssh
 chmod +x bin/ssh
 PATH=$PWD/bin:$PATH "$SIFR" doctor --json >json
 [ "$(value ssh)" = "$PWD/bin/ssh" ] || fail "ssh: $(value ssh)"
-[ "$want" = null ] || {
+[ "$opened" = null ] || {
     PATH=/nowhere "$SIFR" doctor >text
     grep -q '^- --ranks: there is neither mpirun nor mpiexec' text || fail "no advice: $(cat text)"
 }

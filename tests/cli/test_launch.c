@@ -77,7 +77,7 @@ static void test_signals(void **state) {
 /* A launcher that is a script, in the place of the MPI's; two signals come to the process in front
  * of it, the second (0: none) when it has begun for some time. Returns the exit code. */
 static int signal_script(const char *script, int number, int second) {
-    bool mpich = comm_mpi_built() == COMM_MPICH;
+    bool mpich = comm_mpi_chosen() == COMM_MPICH;
     char path[4096], *before = strdup(getenv("PATH"));
     const char *file = scratch_text(mpich ? "mpirun.mpich" : "mpirun.openmpi", script);
     int status = -1;

@@ -101,7 +101,7 @@ static void test_each(void **state) {
  * own, other MPIs may have a library of Slurm's that leaves no trace. */
 static void test_srun(void **state) {
     int ranks = -1;
-    bool open_mpi = comm_mpi_built() == COMM_OPEN_MPI;
+    bool open_mpi = comm_mpi_chosen() == COMM_OPEN_MPI;
     setenv("SLURM_NTASKS", "4", 1), setenv("SLURM_PROCID", "0", 1);
     assert_false(comm_under_launcher(&ranks)); /* sbatch's own process */
     setenv("SLURM_STEP_ID", "0", 1), setenv("SLURM_STEP_NUM_TASKS", "4", 1);

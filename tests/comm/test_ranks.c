@@ -140,7 +140,7 @@ static void test_launchers(void **state) {
     setenv("SLURM_NTASKS", "4", 1), setenv("SLURM_PROCID", "0", 1); /* a batch script */
     assert_false(comm_under_launcher(&ranks));
     setenv("SLURM_STEP_ID", "0", 1), setenv("SLURM_STEP_NUM_TASKS", "4", 1); /* srun */
-    bool alone = comm_mpi_built() == COMM_OPEN_MPI;                          /* without PMIx */
+    bool alone = comm_mpi_chosen() == COMM_OPEN_MPI;                         /* without PMIx */
     assert_int_equal(comm_under_launcher(&ranks), !alone);
     assert_int_equal(comm_foreign_launcher(&ranks) != NULL, alone);
     setenv("PMIX_RANK", "0", 1); /* srun --mpi=pmix */

@@ -12,7 +12,7 @@ chmod +x nvcc
 configure() { # RELEASE OPTION…
     echo "$1" >nvcc.release
     shift
-    cmake -G Ninja -S "$SOURCE" -B tree -DSIFR_TESTS=OFF -DSIFR_MPI=off -DSIFR_CUDA=ON \
+    cmake -G Ninja -S "$SOURCE" -B tree -DSIFR_TESTS=OFF -DSIFR_CUDA=ON \
         -DSIFR_NVCC="$PWD/nvcc" "$@" >out 2>&1
 }
 # The targets of every file alike, as nvcc gets them, in one line.

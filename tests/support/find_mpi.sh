@@ -1,20 +1,14 @@
 # Sourced by tests that start ranks: finds the launcher of the MPI that sifr and the tests' programs
-# were built with, and skips the test where there is none. Sets $launcher, $options (which let any
+# open (SIFR_MPI chooses one), and skips the test where there is none. Sets $launcher, $options (which let any
 # number of ranks share this machine) and $mpich ("" under Open MPI).
 mpich=
-case $(ldd "$SIFR") in
-*libmpich*) mpich=yes ;;
-*libmpi*) ;;
-*)
-    echo "skipped: this sifr was built without MPI: ranks are not tested"
-    exit 77
-    ;;
-esac
-launcher=$("$SIFR" doctor --json | sed -n 's/^ *"launcher": "\(.*\)",$/\1/p')
+doctor=$("$SIFR" doctor --json)
+launcher=$(echo "$doctor" | sed -n 's/^ *"launcher": "\(.*\)",$/\1/p')
 if [ ! "$launcher" ]; then
-    echo "skipped: no mpirun of this MPI here: ranks are not tested"
+    echo "skipped: no MPI with its mpirun here: ranks are not tested"
     exit 77
 fi
+case $doctor in *'"opened": "MPICH"'*) mpich=yes ;; esac
 options=
 if [ ! "$mpich" ]; then
     export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1

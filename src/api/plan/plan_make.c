@@ -72,7 +72,7 @@ static sifr_status find_limits(api_plan_report *r, const plan_settings *settings
                                sifr_error *error) {
     BASE_TRY(plan_lower(r->model, r->dev, settings, &r->schedule, error));
     int64_t taken = (int64_t)base_process_memory();
-    int64_t of_mpi = r->options.ranks > 1 ? comm_mpi_bytes(comm_mpi_built()) : 0;
+    int64_t of_mpi = r->options.ranks > 1 ? comm_mpi_bytes(comm_mpi_chosen()) : 0;
     r->limits = (api_plan_limits){.device_bytes = r->options.device_memory,
                                   .host_bytes = r->options.host_memory,
                                   .taken = taken,

@@ -298,7 +298,7 @@ int cli_launch(int argc, char **argv, const cli_launch_choice *choice) {
     sifr_error error;
     int code;
     sifr_status status = check_file_limit(&error);
-    if (status == SIFR_OK) status = cli_launcher_find(comm_mpi_built(), &launcher, &error);
+    if (status == SIFR_OK) status = cli_launcher_find(&launcher, &error);
     if (status == SIFR_OK)
         status = cli_command_line_make(&launcher, argc, argv, choice->ranks, choice->hosts, &line,
                                        &error);

@@ -7,83 +7,30 @@
 #include <unistd.h>
 
 #include "base/heap.h"
+#include "comm/mpi_library/mpi_library.h"
 
 enum { WORDS = 48 }; /* more than a launcher's own options */
 
-static const char *last_part(const char *path) {
-    const char *slash = strrchr(path, '/');
-    return slash ? slash + 1 : path;
-}
-
-/* The file name that a path resolves to, "" where it leads nowhere. */
-static void resolve(const char *path, char out[BASE_PATH_LENGTH]) {
-    char *resolved = realpath(path, NULL);
-    snprintf(out, BASE_PATH_LENGTH, "%s", resolved ? last_part(resolved) : "");
-    free(resolved);
-}
-
 bool cli_launcher_passes_sigterm(void) {
-    return comm_mpi_built() == COMM_MPICH;
+    return comm_mpi_chosen() == COMM_MPICH;
 }
 
-comm_mpi_kind cli_launcher_kind(const char *path) {
-    static const struct {
-        const char *part;
-        comm_mpi_kind kind;
-    } names[] = {{"orterun", COMM_OPEN_MPI},
-                 {"prterun", COMM_OPEN_MPI},
-                 {"openmpi", COMM_OPEN_MPI},
-                 {"hydra", COMM_MPICH},
-                 {"mpich", COMM_MPICH}};
-    char name[BASE_PATH_LENGTH];
-    resolve(path, name);
-    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
-        if (strstr(name, names[i].part)) return names[i].kind;
-    return COMM_OTHER_MPI;
-}
-
-/* Is `path` a launcher that may belong to `kind`? One of another kind goes into *other. */
-static bool fits(const char *path, comm_mpi_kind kind, cli_launcher *out, cli_launcher *other) {
-    char resolved[BASE_PATH_LENGTH];
-    if (!base_is_file(path) || access(path, X_OK) != 0) return false;
-    comm_mpi_kind found = cli_launcher_kind(path);
-    out->kind = found == COMM_OTHER_MPI ? kind : found;
-    resolve(path, resolved);
-    out->orte = strstr(resolved, "orterun") != NULL;
-    if (kind == COMM_OTHER_MPI || out->kind == kind) return true;
-    if (!other->path[0]) *other = *out;
-    return false;
-}
-
-/* In each folder of PATH: as Debian calls them where both are there, then as everybody does. */
-static bool find_in_path(comm_mpi_kind kind, cli_launcher *out, cli_launcher *other) {
-    const char *names[] = {kind == COMM_MPICH ? "mpirun.mpich" : "mpirun.openmpi", "mpirun",
-                           "mpiexec"};
-    const char *list = getenv("PATH");
-    for (const char *at = list ? list : ""; *at;) {
-        size_t length = strcspn(at, ":");
-        for (size_t i = 0; length && i < sizeof names / sizeof *names; i++) {
-            int used = snprintf(out->path, sizeof out->path, "%.*s/%s", (int)length, at, names[i]);
-            if (used < BASE_PATH_LENGTH && fits(out->path, kind, out, other)) return true;
-        }
-        at += length + (at[length] == ':');
-    }
-    return false;
-}
-
-sifr_status cli_launcher_find(comm_mpi_kind kind, cli_launcher *out, sifr_error *error) {
-    cli_launcher other = {.path = ""};
-    if (kind == COMM_NO_MPI)
-        return base_fail(error, SIFR_USAGE,
-                         "--ranks: this sifr was built without MPI: install libopenmpi-dev and "
-                         "openmpi-bin and build it again");
-    if (find_in_path(kind, out, &other)) return SIFR_OK;
-    const char *package = kind == COMM_MPICH ? "mpich" : "openmpi-bin";
+/* The library is opened here, where one line can say that this is not possible, and not one of each
+ * rank. */
+sifr_status cli_launcher_find(cli_launcher *out, sifr_error *error) {
+    cli_launcher other;
+    mpi_library mpi;
+    sifr_error why;
+    sifr_status status = mpi_library_open(&mpi, &why);
+    if (status != SIFR_OK) return base_fail(error, status, "--ranks: %s", why.message);
+    if (comm_launcher_search(mpi.kind, out, &other)) return SIFR_OK;
+    const char *package = comm_mpi_package(mpi.kind);
     if (other.path[0])
         return base_fail(error, SIFR_USAGE,
-                         "--ranks: %s starts ranks of %s, and this sifr was built with %s: install "
-                         "%s",
-                         other.path, comm_mpi_name(other.kind), comm_mpi_name(kind), package);
+                         "--ranks: %s starts ranks of %s, and the MPI here is %s (%s): install %s, "
+                         "or let SIFR_MPI name the other one",
+                         other.path, comm_mpi_name(other.kind), comm_mpi_name(mpi.kind), mpi.path,
+                         package);
     return base_fail(error, SIFR_USAGE,
                      "--ranks: there is neither mpirun nor mpiexec in PATH: install %s", package);
 }

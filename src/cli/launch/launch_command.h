@@ -1,4 +1,4 @@
-/* The command line that starts ranks: the launcher of the MPI that this sifr was built with, its
+/* The command line that starts ranks: the launcher of the MPI that the ranks will open, its
  * options, and the program again. */
 #ifndef CLI_LAUNCH_COMMAND_H
 #define CLI_LAUNCH_COMMAND_H
@@ -8,6 +8,7 @@
 #include "base/errors.h"
 #include "base/file.h"
 #include "comm/launcher.h"
+#include "comm/launcher_programs.h"
 
 /* Set to 1 in ranks that sifr itself started. */
 #define CLI_LAUNCHED "SIFR_LAUNCHED"
@@ -16,19 +17,11 @@
  * SIGKILL when one is lost; other signals, which Open MPI's passes on, would end it. */
 bool cli_launcher_passes_sigterm(void);
 
-typedef struct cli_launcher {
-    comm_mpi_kind kind;
-    bool orte; /* Open MPI's launcher up to version 4, which has options of its own */
-    char path[BASE_PATH_LENGTH];
-} cli_launcher;
+typedef comm_launcher_program cli_launcher;
 
-/* The first launcher of PATH that belongs to `kind` (COMM_OTHER_MPI: any). SIFR_USAGE where there
- * is none; the message says what is there instead. */
-sifr_status cli_launcher_find(comm_mpi_kind kind, cli_launcher *out,
-                              sifr_error *error) SIFR_MUST_CHECK;
-
-/* A launcher's kind, from what its path resolves to; COMM_OTHER_MPI: it does not tell. */
-comm_mpi_kind cli_launcher_kind(const char *path);
+/* Opens the MPI, and finds the first launcher of PATH that belongs to it. SIFR_USAGE or SIFR_FAILED
+ * where one of both is not there; the message says what is there instead. */
+sifr_status cli_launcher_find(cli_launcher *out, sifr_error *error) SIFR_MUST_CHECK;
 
 /* What execv takes; `words` ends with NULL and points into the operands, which must live on. */
 typedef struct cli_command_line {

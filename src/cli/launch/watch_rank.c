@@ -36,7 +36,7 @@ static int wait_for_rank(const char *name, pid_t rank) {
 
 void cli_watch_rank(const char *name) {
     int ranks = 1;
-    if (comm_mpi_built() != COMM_MPICH || !comm_under_launcher(&ranks) || ranks < 2) return;
+    if (!comm_under_launcher(&ranks) || ranks < 2 || comm_mpi_chosen() != COMM_MPICH) return;
     pid_t parent = getpid(), rank = fork();
     if (rank < 0) return;
     if (rank == 0) {

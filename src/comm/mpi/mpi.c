@@ -149,5 +149,6 @@ fail:
 }
 
 bool comm_has_mpi(void) {
-    return true;
+    mpi_library mpi;
+    return mpi_library_open(&mpi, NULL) == SIFR_OK;
 }

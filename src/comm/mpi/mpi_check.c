@@ -2,11 +2,11 @@
 #include "base/assert.h"
 #include "comm/mpi/mpi_private.h"
 
-sifr_status comm_mpi_check(int code, const char *what, sifr_error *error) {
-    char text[MPI_MAX_ERROR_STRING];
+sifr_status comm_mpi_check(const mpi_library *mpi, int code, const char *what, sifr_error *error) {
+    char text[MPI_ERROR_TEXT];
     int length = 0;
-    if (code == MPI_SUCCESS) return SIFR_OK;
-    if (MPI_Error_string(code, text, &length) != MPI_SUCCESS) length = 0;
+    if (code == 0) return SIFR_OK;
+    if (mpi->calls.error_text(mpi, code, text, &length) != 0) length = 0;
     return base_fail(error, SIFR_LOST_RANK, "%s: MPI: %.*s", what, length, text);
 }
 

@@ -12,17 +12,17 @@ typedef struct host_notice {
     int32_t seated;
 } host_notice;
 
-static sifr_status place_ranks(mpi_process *p, MPI_Comm local, sifr_error *error) {
+static sifr_status place_ranks(mpi_process *p, mpi_comm local, sifr_error *error) {
+    const mpi_library *mpi = &p->mpi;
     int size;
-    MPI_Comm_rank(local, &p->host.mine);
-    MPI_Comm_size(local, &size);
+    mpi->calls.rank(mpi, local, &p->host.mine);
+    mpi->calls.size(mpi, local, &size);
     p->host.size = size;
     BASE_TRY(base_alloc((size_t)p->size, sizeof *p->seat_of, &p->seat_of, error));
     BASE_TRY(base_alloc((size_t)p->size, sizeof *p->host_of, &p->host_of, error));
     BASE_TRY(base_alloc((size_t)size, sizeof *p->rank_of, &p->rank_of, error));
-    BASE_TRY(
-        comm_mpi_check(MPI_Allgather(&p->rank, 1, MPI_INT32_T, p->rank_of, 1, MPI_INT32_T, local),
-                       "ranks", error));
+    int code = mpi->calls.gather(mpi, &p->rank, (int)sizeof p->rank, p->rank_of, local);
+    BASE_TRY(comm_mpi_check(mpi, code, "ranks", error));
     for (int32_t r = 0; r < p->size; r++) p->seat_of[r] = -1;
     for (int32_t s = 0; s < size; s++) p->seat_of[p->rank_of[s]] = s;
     base_assert(p->seat_of[p->rank] == p->host.mine);
@@ -30,7 +30,8 @@ static sifr_status place_ranks(mpi_process *p, MPI_Comm local, sifr_error *error
 }
 
 /* `why` gets the reason if this rank has no seat. */
-static sifr_status take_seat(mpi_process *p, MPI_Comm local, sifr_error *why, sifr_error *error) {
+static sifr_status take_seat(mpi_process *p, mpi_comm local, sifr_error *why, sifr_error *error) {
+    const mpi_library *mpi = &p->mpi;
     int32_t size = p->host.size, mine = p->host.mine;
     sifr_status status = SIFR_OK;
     comm_file file = {.file = -1};
@@ -38,8 +39,8 @@ static sifr_status take_seat(mpi_process *p, MPI_Comm local, sifr_error *why, si
         status = comm_host_create(&p->host, size, why);
         if (status == SIFR_OK) file = comm_host_name_file(p->host.file);
     }
-    BASE_TRY(
-        comm_mpi_check(MPI_Bcast(&file, (int)sizeof file, MPI_BYTE, 0, local), "ranks", error));
+    int code = mpi->calls.broadcast(mpi, &file, (int)sizeof file, 0, local);
+    BASE_TRY(comm_mpi_check(mpi, code, "ranks", error));
     if (mine > 0 && file.file >= 0) status = comm_host_join(&p->host, size, mine, &file, why);
     if (mine > 0 && file.file < 0)
         base_set_error(why, SIFR_FAILED, "rank %d could not make any", (int)p->rank_of[0]);
@@ -58,7 +59,7 @@ static sifr_status take_tables(mpi_process *p, sifr_error *error) {
     return SIFR_OK;
 }
 
-sifr_status comm_mpi_open_host(mpi_process *p, MPI_Comm local, const comm_options *options,
+sifr_status comm_mpi_open_host(mpi_process *p, mpi_comm local, const comm_options *options,
                                sifr_error *error) {
     host_notice mine, *all;
     sifr_error why = {.message = ""};
@@ -68,11 +69,8 @@ sifr_status comm_mpi_open_host(mpi_process *p, MPI_Comm local, const comm_option
     BASE_TRY(base_alloc((size_t)size, sizeof *all, &all, error));
     if (!options->only_mpi) BASE_TRY_GOTO(status, take_seat(p, local, &why, error), done);
     mine = (host_notice){.first = p->rank_of[0], .seated = p->host.seats != NULL};
-    BASE_TRY_GOTO(status,
-                  comm_mpi_check(MPI_Allgather(&mine, (int)sizeof mine, MPI_BYTE, all,
-                                               (int)sizeof mine, MPI_BYTE, p->world),
-                                 "ranks", error),
-                  done);
+    int code = p->mpi.calls.gather(&p->mpi, &mine, (int)sizeof mine, all, p->world);
+    BASE_TRY_GOTO(status, comm_mpi_check(&p->mpi, code, "ranks", error), done);
     for (int32_t r = size - 1; r >= 0; r--) {
         p->host_of[r] = all[r].first;
         standing = all[r].seated ? standing : r;

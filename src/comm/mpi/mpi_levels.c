@@ -86,7 +86,7 @@ sifr_status comm_mpi_reduce_levels(mpi_group *g, comm_task *task, sifr_error *er
     int64_t count = (task->elements + piece - 1) / piece;
     if (count) BASE_TRY(send_sums(g, task, 0, error));
     for (int64_t number = 0; number < count; number++) {
-        MPI_Request *requests = g->lane->requests + 2 * (number % 2) * others;
+        mpi_request *requests = g->lane->requests + 2 * (number % 2) * others;
         if (number + 1 < count) BASE_TRY(send_sums(g, task, number + 1, error));
         BASE_TRY(comm_mpi_finish(g, requests, 2 * others, error));
         add_hosts(g, task, number);

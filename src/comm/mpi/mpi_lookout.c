@@ -35,9 +35,9 @@ static sifr_status exchange(mpi_process *p, const comm_meeting *own, comm_meetin
         places[r] = at;
         at += counts[r];
     }
-    sifr_status status = comm_mpi_check_start(
-        p, MPI_Allgatherv(own, counts[p->rank], MPI_BYTE, all, counts, places, MPI_BYTE, p->world),
-        error);
+    int code =
+        p->mpi.calls.gather_parts(&p->mpi, own, counts[p->rank], all, counts, places, p->world);
+    sifr_status status = comm_mpi_check_start(p, code, error);
     free(counts);
     return status;
 }
@@ -74,9 +74,10 @@ sifr_status comm_mpi_open_lookout(mpi_process *p, sifr_error *error) {
     BASE_TRY(base_alloc((size_t)p->size, sizeof *all, &all, error));
     sifr_status status = meet(p, hosts, &why, error);
     int32_t mine = why.message[0] != '\0';
-    if (status == SIFR_OK)
-        status = comm_mpi_check_start(
-            p, MPI_Allgather(&mine, 1, MPI_INT32_T, all, 1, MPI_INT32_T, p->world), error);
+    if (status == SIFR_OK) {
+        int code = p->mpi.calls.gather(&p->mpi, &mine, (int)sizeof mine, all, p->world);
+        status = comm_mpi_check_start(p, code, error);
+    }
     if (p->lookout) comm_lookout_seal(p->lookout);
     for (int32_t r = p->size - 1; r >= 0 && status == SIFR_OK; r--)
         if (all[r]) blind = r;

@@ -35,7 +35,7 @@ static int64_t next_bytes(const run *r, int64_t done) {
 static sifr_status exchange_runs(mpi_group *g, const comm_task *task, int kind, int32_t to,
                                  const run out[2], int32_t from, const run in[2],
                                  sifr_error *error) {
-    MPI_Request *requests = g->lane->requests;
+    mpi_request *requests = g->lane->requests;
     char *all = task->to;
     int64_t longest = 0;
     for (int i = 0; i < 2; i++)
@@ -81,7 +81,7 @@ sifr_status comm_mpi_gather_many(mpi_group *g, comm_task *task, int kind, sifr_e
 static sifr_status pass_on(mpi_group *g, comm_task *task, char *data, int64_t bytes,
                            sifr_error *error) {
     int32_t size = g->base.size, place = (g->base.rank + size - task->root) % size, bit = 1;
-    MPI_Request *requests = g->lane->requests;
+    mpi_request *requests = g->lane->requests;
     int count = 0;
     while (bit < size && !(place & bit)) bit *= 2;
     if (place) {
@@ -113,7 +113,7 @@ static sifr_status add_theirs(mpi_group *g, comm_task *task, int32_t rank, bool 
     base_assert(rank != g->base.rank && task->bytes <= COMM_SUM_VALUES * (int64_t)sizeof(int64_t));
     int64_t theirs[COMM_SUM_VALUES];
     uint64_t *mine = task->to;
-    MPI_Request two[2];
+    mpi_request two[2];
     int count = 1;
     BASE_TRY(comm_mpi_start_receive(g, task, COMM_TAG_CONTROL, theirs, rank, task->bytes, &two[0],
                                     error));
@@ -128,7 +128,7 @@ static sifr_status add_theirs(mpi_group *g, comm_task *task, int32_t rank, bool 
 
 static sifr_status move_sum(mpi_group *g, comm_task *task, int32_t rank, bool receive,
                             sifr_error *error) {
-    MPI_Request request;
+    mpi_request request;
     BASE_TRY(receive ? comm_mpi_start_receive(g, task, COMM_TAG_CONTROL, task->to, rank,
                                               task->bytes, &request, error)
                      : comm_mpi_start_send(g, task, COMM_TAG_CONTROL, task->to, rank, task->bytes,
@@ -214,7 +214,7 @@ static sifr_status add_run(const halving *h, int64_t at, int64_t length, sifr_er
     for (int32_t d = 1; d <= others; d++) {
         int32_t to = (mine + d) % h->odd, from = (mine + h->odd - d) % h->odd;
         int32_t sender = rank_at(h, h->place - mine + from);
-        MPI_Request two[2];
+        mpi_request two[2];
         put_parts(h, to, at, length, out);
         BASE_TRY(comm_mpi_exchange(h->g, h->task, COMM_TAG_REDUCE, out,
                                    rank_at(h, h->place - mine + to), in + (d - 1) * bytes, sender,
@@ -238,7 +238,7 @@ static sifr_status add_halves(const halving *h, int64_t length, char **sums, sif
         int32_t other = rank_at(h, h->place + (bit ? -1 : 1) * h->odd * (1 << level));
         int64_t elements = length << (h->levels - 1 - level), bytes = elements * h->size_of;
         char *kept = held + bit * bytes, *given = held + !bit * bytes;
-        MPI_Request two[2];
+        mpi_request two[2];
         BASE_TRY(comm_mpi_exchange(h->g, h->task, COMM_TAG_REDUCE, given, other, in, other, bytes,
                                    two, error));
         BASE_TRY(comm_mpi_finish(h->g, two, 2, error));
@@ -284,17 +284,17 @@ sifr_status comm_mpi_reduce_apart(mpi_group *g, comm_task *task, sifr_error *err
     const char *whole = task->from;
     char *in = (char *)g->lane->pieces;
     const void **rows = g->lane->rows;
-    MPI_Request *requests = g->lane->requests;
+    mpi_request *requests = g->lane->requests;
     if (!piece)
         return base_fail(error, SIFR_FAILED,
                          "reduce_scatter: %d ranks are too many for one group (at most %lld)",
                          (int)size, (long long)(COMM_PIECES_BYTES / size_of));
-    for (int i = 0; i < 2 * COMM_ROUNDS; i++) requests[i] = MPI_REQUEST_NULL;
+    for (int i = 0; i < 2 * COMM_ROUNDS; i++) requests[i] = (mpi_request){0};
     for (int64_t at = 0; at < task->elements; at += piece) {
         int64_t length = base_min_i64(piece, task->elements - at), bytes = length * size_of;
         for (int32_t d = 1; d < size; d++) {
             int32_t to = (rank + d) % size, from = (rank + size - d) % size;
-            MPI_Request *two = requests + 2 * (d % COMM_ROUNDS);
+            mpi_request *two = requests + 2 * (d % COMM_ROUNDS);
             BASE_TRY(comm_mpi_finish(g, two, 2, error));
             rows[from] = in + (d - 1) * bytes;
             BASE_TRY(comm_mpi_exchange(g, task, COMM_TAG_REDUCE,

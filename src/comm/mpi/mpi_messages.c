@@ -17,12 +17,13 @@ static void doze(double seconds) {
     nanosleep(&time, NULL);
 }
 
-sifr_status comm_mpi_finish(mpi_group *g, MPI_Request *requests, int count, sifr_error *error) {
+sifr_status comm_mpi_finish(mpi_group *g, mpi_request *requests, int count, sifr_error *error) {
+    const mpi_library *mpi = &g->process->mpi;
     double begun = base_seconds(), left = 0;
     for (uint32_t polls = 1;; polls++) {
         int done;
         pthread_mutex_lock(&g->process->calls);
-        int code = MPI_Testall(count, requests, &done, g->lane->statuses);
+        int code = mpi->calls.test_all(mpi, count, requests, &done);
         pthread_mutex_unlock(&g->process->calls);
         BASE_TRY(comm_mpi_check_group(g, code, error));
         if (done) return SIFR_OK;
@@ -38,30 +39,32 @@ static int tag_of(const mpi_group *g, int kind) {
 }
 
 sifr_status comm_mpi_start_receive(mpi_group *g, const comm_task *task, int kind, void *to,
-                                   int32_t from, int64_t bytes, MPI_Request *request,
+                                   int32_t from, int64_t bytes, mpi_request *request,
                                    sifr_error *error) {
+    const mpi_library *mpi = &g->process->mpi;
     base_assert(from != g->base.rank && bytes >= 0 && bytes <= INT32_MAX);
     pthread_mutex_lock(&g->process->calls);
-    int code = MPI_Irecv(to, (int)bytes, MPI_BYTE, comm_mpi_world(g, from), tag_of(g, kind),
-                         g->process->world, request);
+    int code = mpi->calls.receive(mpi, to, (int)bytes, comm_mpi_world(g, from), tag_of(g, kind),
+                                  g->process->world, request);
     pthread_mutex_unlock(&g->process->calls);
     return comm_mpi_check_task(g->lane, task, code, error);
 }
 
 sifr_status comm_mpi_start_send(mpi_group *g, const comm_task *task, int kind, const void *from,
-                                int32_t to, int64_t bytes, MPI_Request *request,
+                                int32_t to, int64_t bytes, mpi_request *request,
                                 sifr_error *error) {
+    const mpi_library *mpi = &g->process->mpi;
     base_assert(to != g->base.rank && bytes >= 0 && bytes <= INT32_MAX);
     pthread_mutex_lock(&g->process->calls);
-    int code = MPI_Isend(from, (int)bytes, MPI_BYTE, comm_mpi_world(g, to), tag_of(g, kind),
-                         g->process->world, request);
+    int code = mpi->calls.send(mpi, from, (int)bytes, comm_mpi_world(g, to), tag_of(g, kind),
+                               g->process->world, request);
     pthread_mutex_unlock(&g->process->calls);
     return comm_mpi_check_task(g->lane, task, code, error);
 }
 
 sifr_status comm_mpi_exchange(mpi_group *g, const comm_task *task, int kind, const void *send,
                               int32_t to, void *receive, int32_t from, int64_t bytes,
-                              MPI_Request *two, sifr_error *error) {
+                              mpi_request *two, sifr_error *error) {
     BASE_TRY(comm_mpi_start_receive(g, task, kind, receive, from, bytes, &two[0], error));
     return comm_mpi_start_send(g, task, kind, send, to, bytes, &two[1], error);
 }

@@ -18,13 +18,13 @@ sifr_status comm_mpi_gather(mpi_group *g, comm_task *task, int tag, int32_t firs
     int used = 0;
     if (stride == 1 && size > g->process->direct) return comm_mpi_gather_many(g, task, tag, error);
     if (task->from != own && task->bytes) memmove(own, task->from, (size_t)task->bytes);
-    for (int i = 0; i < 2 * COMM_ROUNDS; i++) g->lane->requests[i] = MPI_REQUEST_NULL;
+    for (int i = 0; i < 2 * COMM_ROUNDS; i++) g->lane->requests[i] = (mpi_request){0};
     for (int32_t d = 1; d < size; d++) {
         int32_t to = first + (place + d) % size * stride;
         int32_t from = first + (place + size - d) % size * stride;
         for (int64_t at = 0; at < task->bytes; at += MESSAGE_BYTES) {
             int64_t bytes = base_min_i64(task->bytes - at, MESSAGE_BYTES);
-            MPI_Request *two = g->lane->requests + 2 * (used++ % COMM_ROUNDS);
+            mpi_request *two = g->lane->requests + 2 * (used++ % COMM_ROUNDS);
             BASE_TRY(comm_mpi_finish(g, two, 2, error));
             BASE_TRY(comm_mpi_exchange(g, task, tag, own + at, to, all + from * task->bytes + at,
                                        from, bytes, two, error));
@@ -98,7 +98,7 @@ static sifr_status reduce(mpi_group *g, comm_task *task, sifr_error *error) {
 static sifr_status send_to_all(mpi_group *g, const comm_task *task, const char *data, int64_t bytes,
                                sifr_error *error) {
     base_assert(g->base.size - 1 <= COMM_REQUESTS);
-    MPI_Request *requests = g->lane->requests;
+    mpi_request *requests = g->lane->requests;
     int count = 0;
     for (int32_t d = 1; d < g->base.size; d++) {
         int32_t to = (task->root + d) % g->base.size;

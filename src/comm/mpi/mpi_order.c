@@ -19,30 +19,33 @@ static void say_order(const mpi_process *p, const int32_t *number) {
              (int)other, (int)its);
 }
 
-static sifr_status gather_spots(mpi_process *p, MPI_Comm local, comm_spot *all, sifr_error *error) {
+static sifr_status gather_spots(mpi_process *p, mpi_comm local, comm_spot *all, sifr_error *error) {
+    const mpi_library *mpi = &p->mpi;
     comm_spot mine = {.leaf = comm_switch_id(), .first = p->rank};
-    BASE_TRY(comm_mpi_check(MPI_Bcast(&mine.first, 1, MPI_INT32_T, 0, local), "ranks", error));
-    return comm_mpi_check(
-        MPI_Allgather(&mine, (int)sizeof mine, MPI_BYTE, all, (int)sizeof mine, MPI_BYTE, p->world),
-        "ranks", error);
+    int code = mpi->calls.broadcast(mpi, &mine.first, (int)sizeof mine.first, 0, local);
+    BASE_TRY(comm_mpi_check(mpi, code, "ranks", error));
+    code = mpi->calls.gather(mpi, &mine, (int)sizeof mine, all, p->world);
+    return comm_mpi_check(mpi, code, "ranks", error);
 }
 
-sifr_status comm_mpi_order_ranks(mpi_process *p, MPI_Comm local, sifr_error *error) {
+sifr_status comm_mpi_order_ranks(mpi_process *p, mpi_comm local, sifr_error *error) {
+    const mpi_library *mpi = &p->mpi;
     comm_spot *all;
     int32_t *number = NULL;
-    MPI_Comm ordered;
+    mpi_comm ordered;
     BASE_TRY(base_alloc((size_t)p->size, sizeof *all, &all, error));
     sifr_status status = base_alloc((size_t)p->size, sizeof *number, &number, error);
     if (status == SIFR_OK) status = gather_spots(p, local, all, error);
     if (status != SIFR_OK) goto done;
     for (int32_t r = 0; r < p->size; r++) number[r] = comm_order_number(all, p->size, r);
     say_order(p, number);
-    status = comm_mpi_check(MPI_Comm_split(p->world, 0, number[p->rank], &ordered), "ranks", error);
+    int code = mpi->calls.split(mpi, p->world, 0, number[p->rank], &ordered);
+    status = comm_mpi_check(mpi, code, "ranks", error);
     if (status != SIFR_OK) goto done;
-    MPI_Comm_free(&p->world);
+    mpi->calls.release(mpi, &p->world);
     p->world = ordered;
-    MPI_Comm_rank(p->world, &p->rank);
-    MPI_Comm_set_errhandler(p->world, MPI_ERRORS_RETURN);
+    mpi->calls.rank(mpi, p->world, &p->rank);
+    mpi->calls.return_errors(mpi, p->world);
 done:
     free(all);
     free(number);

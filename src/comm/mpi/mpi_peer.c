@@ -31,7 +31,7 @@ static comm_slot *slot_of(const mpi_group *g, int32_t rank) {
 
 /* --- messages --- */
 
-static MPI_Request *request_of(mpi_lane *lane, const comm_task *task) {
+static mpi_request *request_of(mpi_lane *lane, const comm_task *task) {
     base_assert(task >= lane->worker.line && task < lane->worker.line + COMM_LINE);
     return &lane->requests[task - lane->worker.line];
 }
@@ -39,15 +39,17 @@ static MPI_Request *request_of(mpi_lane *lane, const comm_task *task) {
 /* To or from `at`. */
 static sifr_status start_message(mpi_lane *lane, const mpi_group *g, const comm_task *task,
                                  void *at, sifr_error *error) {
-    base_assert(*request_of(lane, task) == MPI_REQUEST_NULL);
+    base_assert(!request_of(lane, task)->handle);
     mpi_process *p = lane->process;
+    const mpi_library *mpi = &p->mpi;
     int tag = g->peer_slot * COMM_TAGS + COMM_TAG_PEER;
     int32_t other = comm_mpi_world(g, task->root);
     pthread_mutex_lock(&p->calls);
-    int code = task->kind == COMM_TASK_SEND ? MPI_Isend(at, (int)task->bytes, MPI_BYTE, other, tag,
-                                                        p->world, request_of(lane, task))
-                                            : MPI_Irecv(at, (int)task->bytes, MPI_BYTE, other, tag,
-                                                        p->world, request_of(lane, task));
+    int code = task->kind == COMM_TASK_SEND
+                   ? mpi->calls.send(mpi, at, (int)task->bytes, other, tag, p->world,
+                                     request_of(lane, task))
+                   : mpi->calls.receive(mpi, at, (int)task->bytes, other, tag, p->world,
+                                        request_of(lane, task));
     pthread_mutex_unlock(&p->calls);
     return comm_mpi_check_task(lane, task, code, error);
 }
@@ -61,18 +63,19 @@ static sifr_status fail_size(const comm_task *task, int64_t sent, sifr_error *er
 /* *over is true without a message. */
 static sifr_status test_message(mpi_lane *lane, const comm_task *task, bool *over,
                                 sifr_error *error) {
-    MPI_Request *request = request_of(lane, task);
-    int done, bytes = (int)task->bytes;
+    mpi_request *request = request_of(lane, task);
+    const mpi_library *mpi = &lane->process->mpi;
+    bool receives = task->kind == COMM_TASK_RECEIVE;
+    mpi_status status = {.bytes = (int)task->bytes};
+    int done;
     *over = true;
-    if (*request == MPI_REQUEST_NULL) return SIFR_OK;
+    if (!request->handle) return SIFR_OK;
     pthread_mutex_lock(&lane->process->calls);
-    int code = MPI_Test(request, &done, lane->statuses);
-    if (!code && done && task->kind == COMM_TASK_RECEIVE)
-        MPI_Get_count(lane->statuses, MPI_BYTE, &bytes);
+    int code = mpi->calls.test(mpi, request, &done, receives ? &status : NULL);
     pthread_mutex_unlock(&lane->process->calls);
     *over = done;
     BASE_TRY(comm_mpi_check_task(lane, task, code, error));
-    return bytes == task->bytes ? SIFR_OK : fail_size(task, bytes, error);
+    return status.bytes == task->bytes ? SIFR_OK : fail_size(task, status.bytes, error);
 }
 
 /* --- through host memory, where ranks do not reach each other's GPU --- */
@@ -136,7 +139,8 @@ static sifr_status begin_staged_receive(mpi_lane *lane, mpi_group *g, comm_task 
     lane->probes = true;
     if (g->engaged[task->root] != task->number - 1) return SIFR_OK;
     pthread_mutex_lock(&p->calls);
-    int code = MPI_Iprobe(comm_mpi_world(g, task->root), tag, p->world, &there, lane->statuses);
+    int code =
+        p->mpi.calls.probe(&p->mpi, comm_mpi_world(g, task->root), tag, p->world, &there, NULL);
     pthread_mutex_unlock(&p->calls);
     BASE_TRY(comm_mpi_check_task(lane, task, code, error));
     if (!there) return SIFR_OK;
@@ -309,7 +313,7 @@ sifr_status comm_mpi_turn(void *user, comm_task *task, bool *over, sifr_error *e
 
 static bool waits_for_messages(const mpi_lane *lane) {
     for (int i = 0; i < COMM_LINE; i++)
-        if (lane->requests[i] != MPI_REQUEST_NULL) return true;
+        if (lane->requests[i].handle) return true;
     return false;
 }
 

@@ -1,17 +1,17 @@
 /* The MPI transport, for its own files: what the groups of a process share, and a group. MPI only
- * moves bytes; its reductions are not used, since their order is not guaranteed. Only MPI 3 calls
- * are made. All groups' messages travel in one communicator: the tag holds the group's slot.
+ * moves bytes; its reductions are not used, since their order is not guaranteed. All groups'
+ * messages travel in one communicator: the tag holds the group's slot.
  */
 #ifndef COMM_MPI_PRIVATE_H
 #define COMM_MPI_PRIVATE_H
 
-#include <mpi.h>
 #include <stdatomic.h>
 
 #include "base/assert.h"
 #include "comm/followed.h"
 #include "comm/host/lookout.h"
 #include "comm/host/seats.h"
+#include "comm/mpi_library/mpi_library.h"
 
 enum {
     COMM_SUM_VALUES = 64,  /* elements of a comm_sum that are exchanged at a time */
@@ -19,8 +19,8 @@ enum {
     COMM_WINDOWS = 8,      /* windows open at a time; further ones are not shared */
     COMM_DIRECT = 8,       /* in groups of at most so many ranks each sends to each */
     COMM_DIRECT_SUMS = 16, /* likewise in reductions, where pieces stay large enough */
-    COMM_REQUESTS = 4 * COMM_DIRECT_SUMS,
-    COMM_PIECES_BYTES = 512 << 10 /* they stay in the cache while they are added */
+    COMM_REQUESTS = 4 * COMM_DIRECT_SUMS, /* at most MPI_MOST_REQUESTS */
+    COMM_PIECES_BYTES = 512 << 10         /* they stay in the cache while they are added */
 };
 
 /* The last part of a tag. */
@@ -55,8 +55,7 @@ typedef struct mpi_lane {
     comm_sighting *seen;   /* by rank: buffer for a report */
     float *pieces;         /* COMM_PIECES_BYTES: what others send in a reduction */
     const void **rows;     /* size */
-    MPI_Request *requests; /* COMM_REQUESTS; of sends: of each task in line */
-    MPI_Status *statuses;  /* as many; gcc warns about MPICH's constant for "ignore" */
+    mpi_request *requests; /* COMM_REQUESTS; of sends: of each task in line */
 } mpi_lane;
 
 /* What all groups of a process share; it ends with the last of them. */
@@ -64,8 +63,9 @@ struct mpi_process {
     int32_t groups;              /* open ones */
     int32_t direct, direct_sums; /* COMM_DIRECT, COMM_DIRECT_SUMS, or as a test sets */
     int32_t rank, size;          /* among all ranks */
-    MPI_Comm world;              /* of all messages */
-    MPI_Comm farewell;     /* carries the farewell of ranks that leave; its tag is a comm_leaving */
+    mpi_library mpi;
+    mpi_comm world;        /* of all messages */
+    mpi_comm farewell;     /* carries the farewell of ranks that leave; its tag is a comm_leaving */
     bool started_mpi;      /* and so ends it */
     pthread_mutex_t calls; /* held in a call of MPI: lanes take turns */
     pthread_mutex_t device; /* held while a lane gives DEVICE_EXCHANGE work and waits for it */
@@ -159,7 +159,8 @@ void comm_mpi_prepare_environment(void);
 /* --- mpi_check.c --- */
 
 /* SIFR_LOST_RANK with MPI's own text if `code` is an error. */
-sifr_status comm_mpi_check(int code, const char *what, sifr_error *error) SIFR_MUST_CHECK;
+sifr_status comm_mpi_check(const mpi_library *mpi, int code, const char *what,
+                           sifr_error *error) SIFR_MUST_CHECK;
 
 /* The name of a collective in messages. */
 const char *comm_mpi_task_name(const comm_task *task);
@@ -219,13 +220,13 @@ sifr_status comm_mpi_find_lost(const mpi_process *p, const char *name,
 /* --- mpi_order.c --- */
 
 /* Numbers the ranks anew (order.h): p->world and p->rank. `local`: the ranks of this host. */
-sifr_status comm_mpi_order_ranks(mpi_process *p, MPI_Comm local, sifr_error *error) SIFR_MUST_CHECK;
+sifr_status comm_mpi_order_ranks(mpi_process *p, mpi_comm local, sifr_error *error) SIFR_MUST_CHECK;
 
 /* --- mpi_host.c: hosts, and seats on this one --- */
 
 /* Makes seats for the ranks of `local`, which all call it. If memory cannot be shared there are
  * none, and the reason is logged. */
-sifr_status comm_mpi_open_host(mpi_process *p, MPI_Comm local, const comm_options *options,
+sifr_status comm_mpi_open_host(mpi_process *p, mpi_comm local, const comm_options *options,
                                sifr_error *error) SIFR_MUST_CHECK;
 
 /* Finds a group's ranks of this host, and whether they read in place. */
@@ -285,15 +286,15 @@ sifr_status comm_mpi_await(mpi_group *g, int32_t i, _Atomic uint32_t *count, uin
 /* Starts sending to one rank and receiving from another; `two` are the requests. */
 sifr_status comm_mpi_exchange(mpi_group *g, const comm_task *task, int kind, const void *send,
                               int32_t to, void *receive, int32_t from, int64_t bytes,
-                              MPI_Request *two, sifr_error *error) SIFR_MUST_CHECK;
-sifr_status comm_mpi_finish(mpi_group *g, MPI_Request *requests, int count,
+                              mpi_request *two, sifr_error *error) SIFR_MUST_CHECK;
+sifr_status comm_mpi_finish(mpi_group *g, mpi_request *requests, int count,
                             sifr_error *error) SIFR_MUST_CHECK;
 
 sifr_status comm_mpi_start_receive(mpi_group *g, const comm_task *task, int kind, void *to,
-                                   int32_t from, int64_t bytes, MPI_Request *request,
+                                   int32_t from, int64_t bytes, mpi_request *request,
                                    sifr_error *error) SIFR_MUST_CHECK;
 sifr_status comm_mpi_start_send(mpi_group *g, const comm_task *task, int kind, const void *from,
-                                int32_t to, int64_t bytes, MPI_Request *request,
+                                int32_t to, int64_t bytes, mpi_request *request,
                                 sifr_error *error) SIFR_MUST_CHECK;
 
 /* Counts bytes received from rank `from`. */

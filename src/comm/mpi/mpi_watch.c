@@ -124,14 +124,14 @@ sifr_status comm_mpi_fail_left(const mpi_group *g, const comm_state *state, int3
 static int hear_farewell(mpi_lane *lane) {
     mpi_process *p = lane->process;
     int there = 0;
-    MPI_Status status;
-    if (lane->gone >= 0) return MPI_SUCCESS;
+    mpi_status status;
+    if (lane->gone >= 0) return 0;
     pthread_mutex_lock(&p->calls);
-    int code = MPI_Iprobe(MPI_ANY_SOURCE, MPI_ANY_TAG, p->farewell, &there, &status);
+    int code = p->mpi.calls.probe(&p->mpi, MPI_ANYWHERE, 0, p->farewell, &there, &status);
     pthread_mutex_unlock(&p->calls);
-    if (code != MPI_SUCCESS || !there) return code;
-    lane->gone = status.MPI_SOURCE;
-    lane->leaving = status.MPI_TAG;
+    if (code != 0 || !there) return code;
+    lane->gone = status.source;
+    lane->leaving = status.tag;
     return code;
 }
 
@@ -154,12 +154,12 @@ static sifr_status fail_call(mpi_process *p, mpi_lane *lane, int code, const cha
             return fail_left(p, name, lane->gone, error);
         nanosleep(&(struct timespec){.tv_nsec = 20000000}, NULL);
     }
-    return comm_mpi_check(code, name, error);
+    return comm_mpi_check(&p->mpi, code, name, error);
 }
 
 sifr_status comm_mpi_check_group(mpi_group *g, int code, sifr_error *error) {
     char name[128];
-    if (code == MPI_SUCCESS) return SIFR_OK;
+    if (code == 0) return SIFR_OK;
     comm_board_name(&g->state, name, sizeof name);
     return fail_call(g->process, g->lane, code, name, error);
 }
@@ -172,14 +172,14 @@ static comm_state state_of_task(const comm_task *task) {
 sifr_status comm_mpi_check_task(mpi_lane *lane, const comm_task *task, int code,
                                 sifr_error *error) {
     char name[128];
-    if (code == MPI_SUCCESS) return SIFR_OK;
+    if (code == 0) return SIFR_OK;
     comm_state state = state_of_task(task);
     comm_board_name(&state, name, sizeof name);
     return fail_call(lane->process, lane, code, name, error);
 }
 
 sifr_status comm_mpi_check_start(mpi_process *p, int code, sifr_error *error) {
-    return code == MPI_SUCCESS ? SIFR_OK : fail_call(p, NULL, code, "ranks", error);
+    return code == 0 ? SIFR_OK : fail_call(p, NULL, code, "ranks", error);
 }
 
 /* *looks: it is time again to look, and all ranks are there. */
@@ -196,7 +196,7 @@ static sifr_status look(mpi_lane *lane, const comm_state *state, double *left, b
     comm_board_name(state, name, sizeof name);
     BASE_TRY(find_dead(p, name, error));
     int code = hear_farewell(lane);
-    if (code != MPI_SUCCESS) return fail_call(p, lane, code, name, error);
+    if (code != 0) return fail_call(p, lane, code, name, error);
     if (seeks_lost(lane)) BASE_TRY(comm_mpi_find_lost(p, name, error));
     if (lane->gone >= 0 && *left == 0) *left = now;
     if (lane->gone >= 0 && now - *left > patience) return fail_left(p, name, lane->gone, error);

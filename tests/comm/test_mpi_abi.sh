@@ -1,0 +1,27 @@
+# in check, not under sanitizers
+# What sifr has written down of Open MPI's and MPICH's ABI is what their <mpi.h> says, where it is
+# installed: types, constants, prototypes; a program that is linked with an MPI shares it with sifr. A
+# wrong word is found.
+fail() { cat out 2>/dev/null; echo "$1" >&2; exit 1; }
+try() { # WRAPPER HEADER…: the check, and its word
+    local headers=$2
+    # shellcheck disable=SC2046 # words of a command line
+    cc -std=gnu17 -w -Werror=incompatible-pointer-types -DABI_HEADER="\"$headers\"" -I. \
+        -I"$SOURCE/src" -I"$SOURCE/include" "$SOURCE/tests/comm/mpi_abi_check.c" -o check \
+        "$BUILD/libsifr.a" $("$1" -show | grep -oE -- '-(I|L|l|W)[^ ]+') >out 2>&1 &&
+        ./check >out 2>&1
+}
+count=0
+for mpi in openmpi:open_mpi mpich:mpich; do
+    wrapper=mpicc.${mpi%:*} header=abi_${mpi#*:}.h
+    command -v "$wrapper" >/dev/null || continue
+    count=$((count + 1))
+    try "$wrapper" "comm/mpi_library/$header" || fail "$header is not what $wrapper compiles"
+    echo "$header: as $wrapper has it"
+    for fault in 's/ABI_ANY_SOURCE = -/&1/' 's/int source, tag/int tag, source/' \
+        's/ompi_mpi_byte/ompi_mpi_char/; s/0x4c00010d/0x4c000101/'; do
+        sed "$fault" "$SOURCE/src/comm/mpi_library/$header" >wrong.h
+        try "$wrapper" wrong.h && fail "not found in $header: $fault"
+    done
+done
+[ $count -gt 0 ] || { echo "skipped: no mpicc.openmpi or mpicc.mpich here" && exit 77; }
