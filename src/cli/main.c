@@ -2,7 +2,6 @@
 #include <string.h>
 
 #include "cli/commands.h"
-#include "cli/launch/hangup.h"
 #include "cli/options.h"
 #include "cli/standard_output.h"
 #include "cli/truncation.h"
@@ -32,7 +31,6 @@ static const cli_command commands[] = {
 int main(int argc, char **argv) {
     int code;
     cli_begin_output();
-    cli_keep_hangup_ignored();
     cli_catch_truncation();
     if (argc == 2 && (strcmp(argv[1], "--version") == 0 || strcmp(argv[1], "-V") == 0)) {
         printf("sifr %s\n", sifr_version());

@@ -4,10 +4,6 @@
 
 #include <stdbool.h>
 
-/* Ignores SIGHUP if it was ignored when the program started, for this process and those that it
- * starts: libraries may have caught it since. Once, first in main. */
-void cli_keep_hangup_ignored(void);
-
 /* Whether this process ignores SIGHUP now. */
 bool cli_hangup_ignored(void);
 
