@@ -17,7 +17,7 @@ case "$name $*" in
     while [ "$1" != -B ]; do shift; done
     mkdir -p "$2"
     echo >"$2/build.ninja"
-    printf '#!/bin/sh\necho "\\"built_with\\": \\"Open MPI\\""\n' >"$2/sifr"
+    printf '#!/bin/sh\necho "\\"opened\\": \\"Open MPI\\""\n' >"$2/sifr"
     chmod +x "$2/sifr"
     ;;
 *"--output-junit"*) echo >build/results.xml ;;
