@@ -71,17 +71,22 @@ cp -r --parents "${scripts[@]}" examples/h100.json bench/results/gpu.md bench/pe
     $data/models.json $data/{families,encoders}/*.json $data/lora \
     $(golden $data/{,families/,encoders/}{models,results}/*) "$tree"
 
-# The launcher of MPICH finds its proxy beside itself; that of Open MPI needs a whole tree, and
-# stays here.
-libraries=$(ldd "$build/sifr")
-if [[ $libraries == *libmpich* ]]; then
+# MPICH's launcher finds its proxy beside itself, and the program MPICH's library beside that
+# launcher; Open MPI's needs a whole tree, and stays here.
+mpich=$(SIFR_MPI=mpich "$build/sifr" doctor --json |
+    sed -n '/"opened": "MPICH"/,/"library_path"/s/^ *"library_path": "\(.*\)",$/\1/p')
+if [ "$mpich" ] && command -v mpiexec.hydra hydra_pmi_proxy >/dev/null; then
     cp -L "$(command -v mpiexec.hydra)" "$tree/bin/mpirun.mpich"
     cp -L "$(command -v hydra_pmi_proxy)" "$tree/bin"
+    cp -L "$mpich" "$tree/lib/$(basename "$mpich")"
+else
+    echo "gpu-pack.sh: no MPICH here, so the pack trains on one rank; scripts/install-deps.sh" \
+        "other-mpi installs it" >&2
 fi
 
 # All libraries but those of glibc, which belong to the loader of the machine.
 glibc='^(ld-linux.*|lib(c|m|dl|rt|pthread|util|resolv|mvec|anl|nsl|nss_.*|thread_db))\.so'
-{ ldd "$tree/build/sifr" "$tree"/build/tests/* "$tree"/bin/* 2>/dev/null || :; } |
+{ ldd "$tree/build/sifr" "$tree"/build/tests/* "$tree"/bin/* ${mpich:+"$mpich"} 2>/dev/null || :; } |
     sed -n 's/^[[:space:]]*\([^ ]*\) => \(\/[^ ]*\) .*/\1 \2/p' | sort -u >"$work/libraries"
 while read -r name path; do
     [[ $name =~ $glibc ]] || cp -L "$path" "$tree/lib/$name"

@@ -19,7 +19,7 @@ made=$SECONDS
 bare_root "$BUILD/pack/gpu.tar.zst"
 inside /gpu/build/sifr doctor --json || fail "doctor: exit code $?"
 grep -q '"built_for": "90a"' out || fail "kernels for other GPUs than 90a"
-grep -q '"built_with": "MPICH"' out || fail "another MPI than MPICH"
+grep -q '"opened": "MPICH"' out || fail "another MPI than MPICH"
 
 INSIDE_SECONDS=900
 inside /gpu/gpu-check /tmp/results --fake || fail "gpu-check: exit code $?"
