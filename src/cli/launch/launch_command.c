@@ -59,6 +59,7 @@ static void put_open_mpi(cli_command_line *line, const cli_launcher *launcher, c
     put_two(line, "--host", hosts);
     put_two(line, "-x", CLI_LAUNCHED);
     if (getenv("LD_LIBRARY_PATH")) put_two(line, "-x", "LD_LIBRARY_PATH");
+    if (getenv("SIFR_MPI")) put_two(line, "-x", "SIFR_MPI");
 }
 
 static void put_here_mpich(cli_command_line *line) {
