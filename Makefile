@@ -109,7 +109,7 @@ soak: tests
 	@scripts/soak.sh $(BUILD) docs/soak.md docs/soak-output.txt '$(TESTS)'
 
 demo:
-	@scripts/install-deps.sh build demo
+	@scripts/install-deps.sh build demo ranks
 	@$(MAKE) --no-print-directory $(BUILD)/build.ninja
 	@ninja -C $(BUILD) sifr
 	@scripts/demo.sh $(BUILD)

@@ -2,6 +2,7 @@
 # Installs what is missing of Debian's packages, with one apt call: install-deps.sh [SET]…
 #   build  what compiling the program needs (the default)
 #   demo   the text that the demo trains on
+#   ranks  an MPI, which sifr opens where it trains on more than one rank
 #   test   what the suite needs besides: the test library, the second compiler, its sanitizers
 #   bench  what measuring needs besides; the peers themselves come from PyPI
 #   other-mpi  both MPIs, to test with the one that is not the system's own
@@ -14,13 +15,13 @@ set -eu
 toolkit=${SIFR_CUDA_TOOLKIT:-$(dirname "$0")/../build/cuda-toolkit}
 
 build="gcc libc6-dev make cmake ninja-build pkg-config libdnnl-dev libjansson-dev libpcre2-dev
-    libutf8proc-dev libxxhash-dev zlib1g-dev libzstd-dev libhwloc-dev liburing-dev libyaml-dev
-    libopenmpi-dev openmpi-bin"
+    libutf8proc-dev libxxhash-dev zlib1g-dev libzstd-dev libhwloc-dev liburing-dev libyaml-dev"
 demo="bible-kjv bible-kjv-text"
-bench="python3 python3-venv python3-dev g++ fio libaio-dev"
+ranks="openmpi-bin"
+bench="python3 python3-venv python3-dev g++ fio libaio-dev libopenmpi-dev openmpi-bin"
 other_mpi="libmpich-dev mpich libopenmpi-dev openmpi-bin"
 test="libcmocka-dev g++ clang libclang-rt-14-dev lld shellcheck python3-yaml iproute2
-    patchelf zstd"
+    patchelf zstd libopenmpi-dev openmpi-bin"
 cuda="g++"
 cuda_wheels="nvidia-cuda-nvcc nvidia-nvvm nvidia-cuda-crt nvidia-cuda-runtime nvidia-cuda-cccl"
 cuda_release=13.0
@@ -104,6 +105,7 @@ for set in "$@"; do
     case $set in
     build) wanted="$wanted $build" ;;
     demo) wanted="$wanted $demo" ;;
+    ranks) wanted="$wanted $ranks" ;;
     test) wanted="$wanted $test" ;;
     bench) wanted="$wanted $bench" ;;
     other-mpi) wanted="$wanted $other_mpi" ;;
@@ -129,8 +131,8 @@ for set in "$@"; do
         fi
         ;;
     *)
-        echo "install-deps.sh: no such set: $set; there are build, demo, test, bench, other-mpi," \
-            "cuda, parquet and sass" >&2
+        echo "install-deps.sh: no such set: $set; there are build, demo, ranks, test, bench," \
+            "other-mpi, cuda, parquet and sass" >&2
         exit 2
         ;;
     esac

@@ -35,6 +35,10 @@ for header in "$prefix"/include/sifr/*.h; do
     [ "$example" = each ] || [ -f "$SOURCE/examples/$example" ] || fail "no example of $name: '$example'"
 done
 
+# MPI is opened at run time: neither is linked with one, nor says that a program must be.
+if ldd "$prefix/bin/sifr" "$library" | grep -E 'libmpi|libmpich'; then fail "linked with an MPI"; fi
+if grep -r -e '-lmpi' -e 'libmpi' "$prefix/lib" --include='*.pc' --include='*.cmake'; then fail "an MPI is asked for"; fi
+
 mkdir outside
 cp "$SOURCE/examples/own_model.c" outside/program.c
 export PKG_CONFIG_PATH=$(dirname "$(find "$prefix" -name sifr.pc)")
