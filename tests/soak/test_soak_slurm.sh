@@ -53,10 +53,18 @@ grep -q '^mesh: .*, replicas between hosts, shards inside a host' turns.log || f
 echo "placed by turns: one rank's bits, shards inside a host"
 
 if srun --mpi=list 2>&1 | grep -q $other; then
-    SIFR_PMI=$other submit other
+    own=openmpi another=mpich
+    [ ! "$mpich" ] || own=mpich another=openmpi
+    SIFR_MPI=$own SIFR_PMI=$other submit other
     until_state "$job" "FAILED" 60
     grep -q "^sifr train: .* with .srun --mpi=$pmi." other.log || fail "$other: $(cat other.log)"
     echo "$other: refused, and $pmi is named"
+    # If nothing names an MPI, the plug-in does.
+    if [ ! "${SIFR_MPI:-}" ] && SIFR_MPI=$another "$SIFR" doctor --json | grep -q '"launcher": "'; then
+        SIFR_PMI=$other submit another
+        ends another
+        echo "$other: by $another, one rank's bits"
+    fi
 fi
 
 # kills NAME RANK… : named by all that are left
