@@ -1,5 +1,6 @@
-# Two ranks by `sifr train --ranks 2`, with whatever MPI sifr was built with: the same bits as one,
-# also as root, with a /dev/shm of 64 KiB, without network or ssh, and beside a scheduler's hosts.
+# Two ranks by `sifr train --ranks 2`, with whatever MPI sifr opens: the same bits as one, also as
+# root, with a /dev/shm of 64 KiB, without network or ssh, and beside a scheduler's hosts; a plan and
+# one rank open none.
 # not under sanitizers (MPI keeps what it took), each MPI, timeout: 120
 . "$SOURCE/tests/support/ranks.sh"
 tiny_model
@@ -7,6 +8,18 @@ train() { "$SIFR" train --config ds.json --model model --data text --threads 1 -
 bits() { sha256sum <"$1/model.safetensors"; }
 train --output one --ranks 1 >out 2>err || fail "--ranks 1: exit code $?"
 if grep -q ranks err; then fail "a launcher for one rank"; fi
+# MPI is opened for ranks alone, and one line says if that is not possible.
+LD_DEBUG=files "$SIFR" plan --config ds.json --model model --world-size 2 >out 2>err || fail "plan: exit code $?"
+if grep 'calling init: .*libmpi' err; then fail "a plan opens MPI"; fi
+LD_DEBUG=files train --output alone --max-steps 1 >out 2>err || fail "one rank: exit code $?"
+if grep 'calling init: .*libmpi' err; then fail "one rank opens MPI"; fi
+LD_DEBUG=files "$SIFR" doctor 2>&1 | grep -q 'calling init: .*libmpi' || fail "LD_DEBUG does not tell"
+for given in "$PWD/text" off; do
+    SIFR_MPI=$given train --output none --ranks 2 >out 2>err && fail "SIFR_MPI=$given: trained"
+    [ "$(grep -c . err)" = 1 ] && grep -q '^sifr train: --ranks: SIFR_MPI' err || fail "SIFR_MPI=$given: no line"
+    SIFR_MPI=$given train --output none --max-steps 1 >out 2>err || fail "SIFR_MPI=$given: no rank"
+    rm -r none
+done
 train --output two --ranks 2 --json >out 2>err || fail "--ranks 2: exit code $?"
 [ "$(bits two)" = "$(bits one)" ] || fail "two ranks: other bits than one"
 grep -q '^sifr train: 2 ranks on this machine' err || fail "not said: ranks"
