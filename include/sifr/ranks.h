@@ -42,9 +42,11 @@ typedef struct sifr_ranks_options {
 /* How many ranks an MPI launcher started, this process among them; 1: none did. Starts nothing. */
 SIFR_API int sifr_ranks_started(void);
 
-/* Of all ranks. NULL for `options`: zeros. Starts MPI where a launcher started several ranks and
- * the program has not started it; then sifr_ranks_close ends MPI, and this is possible once in a
- * process. SIFR_FAILED if MPI is needed and cannot be used. */
+/* Of all ranks. NULL for `options`: zeros. Opens MPI where a launcher started several ranks: the
+ * one that the program has loaded, or that launcher's (docs/launching.md, "Which MPI"). Starts it
+ * if the program has not; then sifr_ranks_close ends MPI, and this is possible once in a process.
+ * SIFR_FAILED if MPI is needed and cannot be used, SIFR_USAGE if SIFR_MPI in the environment is
+ * wrong. */
 SIFR_API sifr_status sifr_ranks_open(sifr_context *context, const sifr_ranks_options *options,
                                      sifr_ranks **out, sifr_error *error) SIFR_MUST_CHECK;
 

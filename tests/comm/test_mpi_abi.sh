@@ -1,7 +1,7 @@
 # in check, not under sanitizers
 # What sifr has written down of Open MPI's and MPICH's ABI is what their <mpi.h> says, where it is
 # installed: types, constants, prototypes; a program that is linked with an MPI shares it with sifr. A
-# wrong word is found.
+# wrong word is found. What has neither ABI is refused.
 fail() { cat out 2>/dev/null; echo "$1" >&2; exit 1; }
 try() { # WRAPPER HEADER…: the check, and its word
     local headers=$2
@@ -24,4 +24,19 @@ for mpi in openmpi:open_mpi mpich:mpich; do
         try "$wrapper" wrong.h && fail "not found in $header: $fault"
     done
 done
-[ $count -gt 0 ] || { echo "skipped: no mpicc.openmpi or mpicc.mpich here" && exit 77; }
+[ $count -gt 0 ] || echo "neither mpicc.openmpi nor mpicc.mpich is here: nothing to compare with"
+
+# A library with another ABI, and one that lacks a function.
+advice() { # SOURCE: what doctor says of it
+    cc -shared -fPIC -w "$1" -o libmpi.so.12 && SIFR_MPI=$PWD/libmpi.so.12 "$SIFR" doctor >out
+}
+sed -nE 's/^ *F\((MPI_[A-Za-z_]+),.*/int \1(char *text) { return 0; }/p' \
+    "$SOURCE/src/comm/mpi_library/mpi_functions.h" >fake.c
+advice fake.c
+grep -q 'SIFR_MPI: .*/libmpi.so.12 (.*) is not supported yet (supported: Open MPI' out || fail "another ABI"
+grep -v MPI_Get_count fake.c >lacks.c
+advice lacks.c
+grep -q 'libmpi.so.12 has no MPI_Get_count, so it is no MPI 3; give the file' out || fail "a missing function"
+sed 's/\(MPI_Get_library_version\).*/\1(char *text) { strcpy(text, "MPICH Version: 9"); return 0; }/' fake.c >mpich.c
+advice mpich.c
+grep -q '^MPI  *MPICH Version: 9' out || fail "MPICH by its words"
