@@ -1,4 +1,4 @@
-"""The keys that other programs know, with their defaults, as tables of src/config/.
+"""The keys that other programs know, with their defaults, as tables of src/config/import/.
 
     make_import_keys.py AXOLOTL LLAMAFACTORY OUT    (folders of the unpacked packages)
 
