@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Draws docs/rooms.svg: rooms_picture.py >docs/rooms.svg. The order is that of test_layers.sh, the
-dots are the includes of src/."""
+"""Draws docs/rooms.svg: rooms_picture.py >docs/rooms.svg (`make docs` does it). The order is that of
+test_layers.sh, the dots are the includes of src/."""
 import os
 import re
 
@@ -22,8 +22,8 @@ HOLDS = {
     'checkpoint': ('step', 'save, verify and load, by all ranks'),
     'convert': ('program', 'export, merge, import of checkpoints'),
     'infer': ('program', 'models that are read: one evaluator, one loop over tokens'),
-    'train': ('program', 'the training loop; prepare/, evaluate/, report/, profile/'),
-    'api': ('program', 'the C interface over whole runs: opaque handles'),
+    'train': ('program', 'the training loop; objective/, prepare/, evaluate/, report/, profile/'),
+    'api': ('program', 'the C interface over these rooms: opaque handles'),
     'cli': ('program', 'one file a subcommand; launch/, plan/'),
 }
 TOP, STEP, WIDE = 58, 44, 34
