@@ -43,6 +43,20 @@ expect 1 sifr train --model model --output parts --seq-length 48 --threads 1 --d
     --save-steps 2 --resume
 complains "this run's reference is gone"
 
+# --- from another model's file, which a resumed run says ---
+expect 0 sifr score --model again --data pairs.jsonl --seq-length 48 --output others.safetensors \
+    --precision fp32 --threads 1
+run 0 given --config ds.json --preference sigmoid --reference scores.safetensors --save-steps 2
+for file in scores others; do
+    rm -rf given/checkpoint-[45]
+    echo checkpoint-2 >given/latest
+    expect 0 sifr train --model model --output given --seq-length 48 --threads 1 \
+        --data pairs.jsonl --per-device-train-batch-size 8 --logging-steps 1 --config ds.json \
+        --preference sigmoid --reference $file.safetensors --save-steps 2 --resume
+    [ $file != scores ] || ! grep -q 'results will differ' err || { cat err; fail "it is the same"; }
+done
+complains 'made with sifr.preference.reference (hash)'
+
 # --- evaluation ---
 run 0 held --config ds.json --preference sigmoid --eval-data pairs.jsonl
 grep -q '"eval_rewards/accuracies":1' held/metrics.jsonl || fail "no rewards in the evaluation"

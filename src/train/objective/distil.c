@@ -45,6 +45,7 @@ static void describe(const model_objective *objective, bool undropped, char *out
 const train_objective train_distil = {.tasks = 1u << MODEL_NEXT_TOKEN,
                                       .key = "distill",
                                       .keys = {scores_key, temperature_key, weight_key},
+                                      .file = scores_key,
                                       .asked = asked,
                                       .choose = choose,
                                       .chats = true,

@@ -23,6 +23,7 @@ typedef struct train_objective {
 
     /* --- the config --- */
     const char *keys[TRAIN_KEYS]; /* paths of the section's keys */
+    const char *file;             /* of them, that of the file that targets are read from */
     bool (*asked)(const sifr_config *config);
     /* SIFR_USAGE for keys that do not go with it. */
     sifr_status (*check)(const sifr_config *config, sifr_error *error);

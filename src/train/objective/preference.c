@@ -247,6 +247,7 @@ const train_objective train_preference = {
     .tasks = 1u << MODEL_NEXT_TOKEN,
     .key = "preference",
     .keys = {loss_key, beta_key, reference_key, dropout_key},
+    .file = reference_key,
     .asked = asked,
     .check = check,
     .choose = choose,

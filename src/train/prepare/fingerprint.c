@@ -4,10 +4,14 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/file.h"
 #include "base/hash.h"
 #include "plan/queries.h"
 #include "train/objective/objectives.h"
 #include "train/report/notices.h"
+
+/* Ends the names of hashes that older checkpoints lack. */
+#define HASHED " (hash)"
 
 static json_t *hash_text(uint64_t hash) {
     char hex[17];
@@ -33,6 +37,28 @@ static uint64_t hash_frozen(const sifr_model *model) {
         if (w->frozen) hash = base_hash_seeded(w->name, strlen(w->name) + 1, hash);
     }
     return hash;
+}
+
+/* 0: it cannot be read, which those say who read what is in it. */
+static uint64_t hash_file(const char *path) {
+    base_map map = {0};
+    sifr_error ignored;
+    uint64_t hash = 0;
+    if (base_map_file(path, &map, &ignored) == SIFR_OK) hash = base_hash(map.data, map.size);
+    base_unmap(&map);
+    return hash;
+}
+
+/* The file that targets are read from; only the first rank, whose facts count, reads it. Without
+ * one they are made of the model that the run began with, and kept beside its checkpoints. */
+static bool put_targets(json_t *may_differ, const sifr_config *config, bool first) {
+    const train_objective *objective = train_objective_asked(config);
+    char key[80];
+    if (!first || !objective || !objective->file) return true;
+    const char *path = config_get_word(config, objective->file);
+    snprintf(key, sizeof key, "%s" HASHED, objective->file);
+    return json_object_set_new(may_differ, key,
+                               path ? hash_text(hash_file(path)) : json_string("none")) == 0;
 }
 
 /* What a run learns in place of labels alone. */
@@ -201,7 +227,8 @@ json_t *train_fingerprint_may_differ(const sifr_config *config, const sifr_engin
     const plan_settings *settings = &engine_schedule(engine)->settings;
     bool whole = may_differ &&
                  json_object_set_new(may_differ, sums_key, train_fingerprint_sums(settings)) == 0 &&
-                 put_sections(may_differ, config) && put_groups(may_differ, config);
+                 put_sections(may_differ, config) && put_groups(may_differ, config) &&
+                 put_targets(may_differ, config, comm_rank(engine_group(engine)) == 0);
     if (whole && sums != SIFR_FP32)
         whole = json_object_set_new(may_differ, "gradients",
                                     json_string(base_dtype_name(device_dtype_of(sums)))) == 0;
@@ -218,13 +245,23 @@ static bool put_idle_decay(json_t *defaults, const sifr_optimizer *o) {
     return decays(o) || json_object_set_new(defaults, "no_decay", json_string("transformers")) == 0;
 }
 
-json_t *train_fingerprint_defaults(const json_t *may_differ, const sifr_optimizer *optimizer) {
-    json_t *defaults = json_object(), *added = json_object_get(may_differ, sums_key);
-    if (!put_idle_decay(defaults, optimizer)) {
-        json_decref(defaults);
-        return NULL;
+/* What checkpoints that lack it may have had, too. */
+static bool put_unknown(json_t *defaults, const json_t *may_differ) {
+    const char *key;
+    json_t *value;
+    bool whole = true;
+    json_object_foreach((json_t *)(uintptr_t)may_differ, key, value) {
+        size_t length = strlen(key), end = sizeof HASHED - 1;
+        bool hashed = length > end && strcmp(key + length - end, HASHED) == 0;
+        if (hashed || strcmp(key, sums_key) == 0)
+            whole = whole && json_object_set(defaults, key, value) == 0;
     }
-    if (added && json_object_set(defaults, sums_key, added) != 0) {
+    return whole;
+}
+
+json_t *train_fingerprint_defaults(const json_t *may_differ, const sifr_optimizer *optimizer) {
+    json_t *defaults = json_object();
+    if (!put_idle_decay(defaults, optimizer) || !put_unknown(defaults, may_differ)) {
         json_decref(defaults);
         return NULL;
     }

@@ -29,7 +29,8 @@ bool train_fingerprint_labels(json_t *must_match, const engine_folder *folder);
 #define TRAIN_FINGERPRINT_LAST "dataloader_drop_last"
 bool train_fingerprint_batches(json_t *must_match, const data_epochs *epochs);
 
-/* Facts that may change, but change the results: optimizer, schedule, types, machine. */
+/* Facts that may change, but change the results: optimizer, schedule, types, files of targets,
+ * machine. tests/train/test_fingerprint_keys.c says of each key of the config where it is held. */
 json_t *train_fingerprint_may_differ(const sifr_config *config, const sifr_engine *engine);
 
 /* The note of the order in which gradients of a global batch are added: equal ones, equal bits. */
@@ -37,9 +38,9 @@ json_t *train_fingerprint_may_differ(const sifr_config *config, const sifr_engin
 json_t *train_fingerprint_sums(const plan_settings *settings);
 
 /* Of what may differ, the values of fields that checkpoints from before them lack: the keys'
- * defaults. Of how gradients are added nothing is known there (train/prepare/pinned.h says so), so
- * it counts as equal to that of `may_differ`. Some older ones also say what had no effect, which is
- * no difference. */
+ * defaults. Of how gradients are added (train/prepare/pinned.h says so) and of files nothing is
+ * known there, so they count as equal to those of `may_differ`. Some older ones also say what had
+ * no effect, which is no difference. */
 json_t *train_fingerprint_defaults(const json_t *may_differ, const sifr_optimizer *optimizer);
 
 /* Adds what adapters multiply by; nothing without adapters. False where memory ran out. */
