@@ -254,8 +254,9 @@ sifr_status sifr_data_evaluate(const sifr_data *data, sifr_engine *engine, int64
                          "%lld; give both the same config",
                          (long long)step->seq_length, (long long)data->state.length);
     BASE_TRY(engine_settle(engine, error));
-    BASE_TRY(train_evaluate(engine, set_of(data), step->micro_batch_size, step->seq_length, windows,
-                            stop, user, &e, &known.stopped, error));
+    BASE_TRY(train_evaluate(engine, set_of(data), data->state.objective->evaluated,
+                            step->micro_batch_size, step->seq_length, windows, stop, user, &e,
+                            &known.stopped, error));
     known.windows = e.windows;
     known.tokens = e.tokens;
     known.loss = e.loss;

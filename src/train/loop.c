@@ -277,7 +277,8 @@ static int asked_to_stop(void *user) {
 static sifr_status evaluate(train_state *t, sifr_status *local, sifr_error *error) {
     train_evaluation evaluation;
     int signal;
-    BASE_TRY(train_evaluate(t->engine, t->held_out, t->config->step.micro_batch_size, t->length,
+    BASE_TRY(train_evaluate(t->engine, t->held_out, t->objective->evaluated,
+                            t->config->step.micro_batch_size, t->length,
                             t->config->max_eval_windows, asked_to_stop, (void *)(uintptr_t)t->host,
                             &evaluation, &signal, error));
     if (t->first && !signal)

@@ -90,6 +90,7 @@ static void rows_are_whole(void **state) {
         assert_true(!o->key || (o->choose && o->describe));
         assert_true(!o->undropped || o->says_undropped);
         assert_true(!o->pairs || (o->unasked && o->unfit));
+        assert_int_equal(o->pairs, o->evaluated && o->evaluated->pairs);
         if (o->key) has_its_keys(o);
     }
     config_free(&config);

@@ -5,6 +5,7 @@
 
 #include "base/checked.h"
 #include "base/heap.h"
+#include "engine/handle.h"
 
 sifr_status train_predictions_open(const data_set *data, int64_t classes, int64_t sequences,
                                    int64_t length, int64_t windows, train_predictions *out,
@@ -161,3 +162,29 @@ sifr_status train_predictions_score(const train_predictions *p, train_scores *ou
     data_rows_free(&row);
     return status;
 }
+
+/* --- during training --- */
+
+static sifr_status open_measure(const train_measured *of, infer_evaluator *pass, void **out,
+                                sifr_error *error) {
+    train_predictions *p;
+    BASE_TRY(base_alloc(1, sizeof *p, &p, error));
+    *out = p;
+    *p = (train_predictions){0};
+    BASE_TRY(train_predictions_open(of->data, engine_words(engine_model(of->engine)), of->sequences,
+                                    of->length, of->windows, p, error));
+    train_predictions_watch(p, pass);
+    return SIFR_OK;
+}
+
+static sifr_status score_measure(const void *measure, train_scores *out, sifr_error *error) {
+    return train_predictions_score(measure, out, error);
+}
+
+static void close_measure(void *measure) {
+    if (measure) train_predictions_close(measure);
+    free(measure);
+}
+
+const train_measure train_measure_predictions = {
+    .open = open_measure, .score = score_measure, .close = close_measure};

@@ -3,9 +3,7 @@
 #ifndef TRAIN_PREDICTIONS_H
 #define TRAIN_PREDICTIONS_H
 
-#include "data/data.h"
-#include "infer/evaluator.h"
-#include "train/evaluate/scores.h"
+#include "train/evaluate/measure.h"
 
 typedef struct train_predictions {
     const data_set *data;
@@ -28,5 +26,8 @@ void train_predictions_watch(train_predictions *predictions, infer_evaluator *pa
 /* Scores of all: classes, several labels, numbers, or entities where tags are IOB2. */
 sifr_status train_predictions_score(const train_predictions *predictions, train_scores *out,
                                     sifr_error *error) SIFR_MUST_CHECK;
+
+/* The same, of an evaluation during training. */
+extern const train_measure train_measure_predictions;
 
 #endif

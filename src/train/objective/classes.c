@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "base/hash.h"
+#include "train/evaluate/predictions.h"
 #include "train/objective/objectives.h"
 
 static void read_labelled(const data_labelled *labelled, double mask_probability,
@@ -34,4 +35,5 @@ const train_objective train_classes = {
     .read = read_labelled,
     .put_labels = put_labels,
     .measures = {"accuracy", "f1", "f1_macro", "f1_micro", "matthews_correlation", "precision",
-                 "recall", "mse", "pearson", "spearman"}};
+                 "recall", "mse", "pearson", "spearman"},
+    .evaluated = &train_measure_predictions};

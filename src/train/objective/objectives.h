@@ -9,6 +9,7 @@
 #include "data/data.h"
 #include "engine/handle.h"
 #include "model/model_objective.h"
+#include "train/evaluate/measure.h"
 
 struct train_state;
 
@@ -61,6 +62,7 @@ typedef struct train_objective {
     /* Of the step that is done, in the order of `measures`; NULL: they are of evaluations alone,
      * and metrics.csv has them in every run. All ranks call it. */
     sifr_status (*measure)(struct train_state *t, double *out, sifr_error *error);
+    const train_measure *evaluated; /* of an evaluation, beside its loss */
 } train_objective;
 
 /* All of them; the first that is asked for counts. */

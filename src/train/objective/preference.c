@@ -9,8 +9,8 @@
 #include "base/heap.h"
 #include "base/text.h"
 #include "engine/handle.h"
-#include "train/evaluate/rewards.h"
 #include "train/objective/objectives.h"
+#include "train/objective/rewards.h"
 #include "train/run.h"
 
 static const char loss_key[] = "sifr.preference.loss_type", beta_key[] = "sifr.preference.beta",
@@ -268,4 +268,5 @@ const train_objective train_preference = {
     .measures = {TRAIN_REWARD_NAMES},
     .shown = "margin",
     .shows = TRAIN_REWARD_MARGIN,
-    .measure = measure};
+    .measure = measure,
+    .evaluated = &train_measure_rewards};

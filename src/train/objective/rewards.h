@@ -5,6 +5,7 @@
 
 #include "data/rows.h"
 #include "sifr/model.h"
+#include "train/evaluate/measure.h"
 
 enum { TRAIN_REWARD_MARGIN = 3, TRAIN_REWARDS };
 #define TRAIN_REWARD_NAMES                                                                         \
@@ -23,5 +24,8 @@ void train_rewards_take(const sifr_model *model, const data_rows *rows, int64_t 
 
 /* The means over `pairs` pairs in their order; pairs that are NaN are left out. */
 train_rewards train_rewards_mean(const float *numbers, int64_t pairs);
+
+/* Of an evaluation. */
+extern const train_measure train_measure_rewards;
 
 #endif
