@@ -55,7 +55,7 @@ static void read_version(mpi_library *mpi) {
     text[strcspn(text, "\n")] = '\0';
     for (char *c = text; *c; c++)
         if (*c == '\t') *c = ' '; /* MPICH sets its lines as a table */
-    snprintf(mpi->version, sizeof mpi->version, "%s", text);
+    snprintf(mpi->version, sizeof mpi->version, "%.*s", (int)sizeof mpi->version - 1, text);
 }
 
 /* MPICH's numbers are no symbols, so that only words tell who has them. */
