@@ -11,6 +11,7 @@ try() { # WRAPPER HEADER…: the check, and its word
         "$BUILD/libsifr.a" $("$1" -show | grep -oE -- '-(I|L|l|W)[^ ]+') >out 2>&1 &&
         ./check >out 2>&1
 }
+unset SIFR_MPI
 count=0
 for mpi in openmpi:open_mpi mpich:mpich; do
     wrapper=mpicc.${mpi%:*} header=abi_${mpi#*:}.h

@@ -83,19 +83,17 @@ static void take_both(mpi_choice *out, comm_mpi_kind first, const char *why) {
 }
 
 /* srun serves both, each by its own plug-in: PMIx, or PMI. */
-static bool take_srun(mpi_choice *out, comm_mpi_kind in_path) {
-    if (!comm_started_by_srun()) return false;
+static void take_srun(mpi_choice *out, comm_mpi_kind in_path) {
     bool pmi = getenv("PMI_RANK") || getenv("PMI_SIZE");
     comm_mpi_kind first = getenv("PMIX_RANK")         ? COMM_OPEN_MPI
                           : pmi                       ? COMM_MPICH
                           : in_path == COMM_OTHER_MPI ? COMM_OPEN_MPI
                                                       : in_path;
     take_both(out, first, "");
-    return true;
 }
 
-/* Variables that one MPI's launchers alone set. */
-static bool take_launcher(mpi_choice *out) {
+/* The variable that one MPI's launchers alone set; NULL: none. */
+static const char *launcher_variable(comm_mpi_kind *kind) {
     static const struct {
         const char *name;
         comm_mpi_kind kind;
@@ -106,27 +104,27 @@ static bool take_launcher(mpi_choice *out) {
         bool pmi = strcmp(sizes[i].name, "PMI_SIZE") == 0;
         if (comm_environment_number(sizes[i].name, 1) < 1 || (pmi && comm_started_by_srun()))
             continue;
-        take(out, sizes[i].kind, sizes[i].name);
-        return true;
+        *kind = sizes[i].kind;
+        return sizes[i].name;
     }
-    return false;
+    return NULL;
 }
 
 sifr_status mpi_choose(mpi_choice *out, sifr_error *error) {
     comm_launcher_program program;
-    comm_mpi_kind loaded;
+    comm_mpi_kind loaded, started = COMM_OTHER_MPI;
     char path[BASE_PATH_LENGTH];
-    const char *word = getenv(setting);
-    *out = (mpi_choice){.count = 0};
+    const char *word = getenv(setting), *variable = launcher_variable(&started);
+    *out = (mpi_choice){.launched = variable || comm_started_by_srun()};
     if (word && *word) BASE_TRY(take_setting(out, word, error));
     if (mpi_find_loaded(&loaded, path)) return take_loaded(out, loaded, path, error);
     if (out->why[0]) return SIFR_OK;
-    out->launched = take_launcher(out);
-    if (out->launched) return SIFR_OK;
-    bool found = comm_launcher_first(&program);
-    out->launched = take_srun(out, found ? program.kind : COMM_OTHER_MPI);
-    if (out->launched) return SIFR_OK;
-    if (found)
+    bool found = !variable && comm_launcher_first(&program);
+    if (variable)
+        take(out, started, variable);
+    else if (out->launched)
+        take_srun(out, found ? program.kind : COMM_OTHER_MPI);
+    else if (found)
         take(out, program.kind, program.path);
     else
         take_both(out, COMM_OPEN_MPI, "");
