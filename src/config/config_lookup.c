@@ -20,12 +20,6 @@ bool config_gives(const sifr_config *config, const char *path) {
     return config_setting_given(config, path);
 }
 
-bool config_changes(const sifr_config *config, const char *path) {
-    size_t index;
-    return config_gives(config, path) && config_key_find(path, &index) &&
-           config_differs(config, index);
-}
-
 double config_setting_number(const sifr_config *config, const char *path) {
     return json_number_value(config_setting_at(config, path)->value);
 }

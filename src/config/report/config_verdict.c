@@ -42,6 +42,12 @@ bool config_differs(const sifr_config *config, size_t index) {
     return given && config_differs_from_default(config_key_at(index), given);
 }
 
+bool config_changes(const sifr_config *config, const char *path) {
+    size_t index;
+    return config_gives(config, path) && config_key_find(path, &index) &&
+           config_differs(config, index);
+}
+
 static bool config_switched_on(const sifr_config *config, const config_key *gate, bool *said) {
     size_t index;
     config_key_find(gate->path, &index);
