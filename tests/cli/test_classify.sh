@@ -94,6 +94,7 @@ run_resume() {
 run_resume 2 pairs.tsv '--labels yes,no,maybe'
 grep -q 'made with' err || fail "other labels: $(cat err)"
 run_resume 0 pairs.tsv
+! grep 'will differ' err || fail "nothing differs: the new head is not the folder's own"
 [ "$(sha256sum <cut/model.safetensors)" = "$whole" ] || fail "a resumed run has other weights"
 
 # A head that is there is trained on, with its labels; other labels take a new head.

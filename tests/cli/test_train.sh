@@ -162,7 +162,15 @@ for field in 'optimizer.params.lr 0.003, this run has 0.001:' \
     grep -qF "was made with $field" err || fail "not said: $field: $(cat err)"
 done
 if grep '[{}]' err; then fail "a whole object is printed"; fi
+if grep 'config.json' err; then fail "the model is the same"; fi
 if grep -E 'betas|weight_decay' err; then fail "a field is named that is the same"; fi
+rm -r changed
+cp -r straight changed
+cp -r gpt2 edited # the weights are the checkpoint's, the numbers those of the model's folder
+sed -i '1s/{/{"layer_norm_epsilon": 0.5, "transformers_version": "0",/' edited/config.json
+expect 0 train --model edited --output changed --max-steps 9 --resume
+grep -q 'layer_norm_epsilon .* in config.json, edited has 0.5: continuing' err || fail "$(cat err)"
+[ "$(grep -c 'in config.json' err)" = 1 ] || fail "another key of the model: $(cat err)"
 
 # --- epochs, what is dropped, and what is only said ---
 expect 0 "$SIFR" train --config ds.json --model llama --data held --max-steps -1 \

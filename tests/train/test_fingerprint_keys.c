@@ -47,7 +47,8 @@ static const key_reason elsewhere[] = {
      "sifr.validation_split sifr.text_column sifr.pair_column sifr.label_column "
      "sifr.mlm_probability sifr.no_special_tokens",
      "\"data (hash)\": ids, labels, how they are cut, masked, packed and grouped"},
-    {"sifr.model sifr.task sifr.freeze sifr.lora sifr.quantization",
+    {"sifr.model", "weights' names and shapes; its config.json, by train/prepare/other_model.h"},
+    {"sifr.task sifr.freeze sifr.lora sifr.quantization",
      "weights' names and shapes, frozen weights, lora_alpha and lora_dropout, quantization"},
     {"sifr.labels sifr.problem_type", "\"labels (hash)\", \"problem_type\""},
     {"dataloader_drop_last", "a fact of that name, of the epochs"},

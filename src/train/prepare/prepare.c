@@ -10,6 +10,7 @@
 #include "train/prepare/advice.h"
 #include "train/prepare/agreement.h"
 #include "train/prepare/fingerprint.h"
+#include "train/prepare/other_model.h"
 #include "train/prepare/output_room.h"
 #include "train/prepare/run_data.h"
 #include "train/prepare/run_settings.h"
@@ -181,6 +182,7 @@ static sifr_status load(train_state *t, sifr_error *error) {
         BASE_TRY(checkpoint_load(t->engine, t->config->output, &record, &t->position, t->host->log,
                                  error));
         if (t->position) {
+            if (t->first) train_warn_other_model(t->config->output, t->config->model, t->host->log);
             t->saved_step = sifr_engine_steps(t->engine);
             train_say(t->host, "resumed from checkpoint-%lld",
                       (long long)sifr_engine_steps(t->engine));
