@@ -267,14 +267,19 @@ static void preferences_have_the_bits_of_the_run(void **state) {
     const char *const flags[][2] = {
         {"model", model},   {"data", pairs},           {"seq-length", "48"}, {"threads", "1"},
         {"max-steps", "3"}, {"preference", "sigmoid"}, {"eval-data", pairs}};
-    sifr_config *config;
+    sifr_config *config, *labels;
     sifr_loop *loop;
     sifr_data *data;
     sifr_train_outcome outcome = {.size = sizeof outcome};
     sifr_data_options options = {.size = sizeof options};
-    sifr_data_evaluation found = {.size = sizeof found};
+    sifr_data_evaluation found = {.size = sizeof found}, plain = found;
     OK(sifr_config_create(&config, &error));
     OK(sifr_config_parse(config, text, sizeof text - 1, "ds.json", &error));
+    OK(sifr_config_copy(config, &labels, &error));
+    OK(sifr_config_set(labels, "model", model, &error));
+    OK(sifr_config_set(labels, "seq-length", "48", &error));
+    OK(sifr_config_set(labels, "threads", "1", &error));
+    OK(sifr_config_set(labels, "max-steps", "1", &error));
     for (size_t i = 0; i < sizeof flags / sizeof *flags; i++)
         OK(sifr_config_set(config, flags[i][0], flags[i][1], &error));
     OK(sifr_loop_open(context, config, NULL, &loop, &error));
@@ -297,6 +302,12 @@ static void preferences_have_the_bits_of_the_run(void **state) {
     options.evaluation = true; /* by the reference that is kept */
     OK(sifr_data_open(context, config, &options, &data, &error));
     OK(sifr_data_evaluate(data, engine, 0, NULL, NULL, &found, &error));
+    sifr_loop *other; /* whose engine compares no pairs, so that there are no rewards */
+    OK(sifr_loop_open(context, labels, NULL, &other, &error));
+    OK(sifr_data_evaluate(data, sifr_loop_engine(other), 0, NULL, NULL, &plain, &error));
+    assert_true(plain.score_count == 0 && plain.windows == found.windows && plain.loss > 0);
+    sifr_loop_close(other);
+    sifr_config_free(labels);
     sifr_data_close(data);
     OK(sifr_loop_save_model(loop, scratch_path("pairs/model"), &error));
     sifr_loop_close(loop);

@@ -50,10 +50,17 @@ static void free_evaluation(evaluation *e) {
     data_rows_free(&e->rows);
 }
 
+/* An engine that a caller made itself may not compare pairs. */
+static const train_measure *fitting(const train_measure *measure, const sifr_engine *engine) {
+    const model_objective_row *objective = engine_model(engine)->objective.row;
+    return measure && measure->pairs && !(objective && objective->pairs) ? NULL : measure;
+}
+
 sifr_status train_evaluate(sifr_engine *engine, const data_set *data, const train_measure *measure,
                            int64_t sequences, int64_t length, int64_t max_windows,
                            int (*stopped)(void *user), void *user, train_evaluation *out,
                            int *signal, sifr_error *error) {
+    measure = fitting(measure, engine);
     evaluation e = {.of = {engine, data, sequences, length, data_set_windows(data, length)},
                     .measure = measure,
                     .stopped = stopped,
