@@ -32,8 +32,8 @@ SIFR_API void sifr_prefer(sifr_model *model, sifr_preference loss, double beta);
  * (1 - weight) times the cross entropy of the labels, plus weight times temperature^2 times the
  * Kullback-Leibler divergence from the other's distribution to this one's, both at the temperature,
  * with all of the vocabulary beyond the given entries as one class (Hinton et al. 2015). Targets
- * are the ids of `words` entries for each token, then the logarithms of their probabilities at the
- * temperature. Evaluation has the cross entropy alone and needs none. */
+ * are the ids of `words` entries for each token, no two of them the same, then the logarithms of
+ * their probabilities at the temperature. Evaluation has the cross entropy alone and needs none. */
 typedef struct sifr_distil_args {
     int64_t words;
     double temperature, weight;

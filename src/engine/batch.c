@@ -59,22 +59,39 @@ static int64_t target_columns(const sifr_model *model) {
     return targets < 0 ? 0 : model->values[targets].columns;
 }
 
-/* Rows with a label need targets. */
+static sifr_status wrong_target(const model_target_rule *rule, float target, int64_t token,
+                                sifr_error *error) {
+    if (!isfinite(target))
+        return base_fail(error, SIFR_FAILED,
+                         "data: target %g at position %lld is not a finite number", (double)target,
+                         (long long)token);
+    return base_fail(
+        error, SIFR_FAILED,
+        "data: target %g at position %lld is not %s, which is a %snumber in [%g, %.9g]",
+        (double)target, (long long)token, rule->what, rule->whole ? "whole " : "", rule->low,
+        rule->high);
+}
+
+static bool holds(const model_target_rule *rule, float target) {
+    double t = (double)target;
+    return isfinite(target) && t >= rule->low && t <= rule->high &&
+           (!rule->whole || t == (double)(int64_t)t);
+}
+
+/* Rows without a label have none. */
 static sifr_status check_targets(const sifr_model *model, const sifr_batch *batch, int64_t count,
                                  sifr_error *error) {
+    model_target_rule rules[MODEL_TARGET_RULES] = {{.low = -INFINITY, .high = INFINITY}};
     int64_t columns = target_columns(model);
-    if (!columns || !batch->labels) return SIFR_OK;
-    const model_objective_row *row = model->objective.row;
-    if (!batch->targets && row && row->evaluates_labels) return SIFR_OK; /* an evaluation */
-    if (!batch->targets)
-        return base_fail(error, SIFR_USAGE,
-                         "batch: targets are missing; this model reads %lld for each token",
-                         (long long)columns);
-    for (int64_t i = 0; i < count * columns; i++) {
-        if (batch->labels[i / columns] < 0 || isfinite(batch->targets[i])) continue;
-        return base_fail(error, SIFR_FAILED,
-                         "data: target %g at position %lld is not a finite number",
-                         (double)batch->targets[i], (long long)(i / columns));
+    if (!columns || !batch->labels || !batch->targets) return SIFR_OK;
+    if (!model_target_rules(model, columns, rules)) rules[0].columns = columns;
+    for (int64_t i = 0; i < count; i++) {
+        const float *row = batch->targets + i * columns;
+        if (batch->labels[i] < 0) continue;
+        for (int64_t c = 0, r = 0, end = rules[0].columns; c < columns; c++) {
+            if (c == end) end += rules[++r].columns;
+            if (!holds(&rules[r], row[c])) return wrong_target(&rules[r], row[c], i, error);
+        }
     }
     return SIFR_OK;
 }
@@ -140,7 +157,14 @@ static sifr_status put_targets(const engine_executor *executor, const plan_sched
     return SIFR_OK;
 }
 
-/* Tokens and labels have no value that stands for none; logits need no labels. */
+/* The losses of an evaluation may follow from labels alone. */
+static bool reads_targets(const plan_schedule *s) {
+    const model_objective_row *row = s->model->objective.row;
+    bool labels_alone = s->settings.mode == PLAN_EVALUATE && row && row->evaluates_labels;
+    return s->inputs[SIFR_TARGETS][0] >= 0 && !labels_alone;
+}
+
+/* Tokens, labels and targets have no value that stands for none; logits need no labels. */
 static sifr_status check_missing(const plan_schedule *s, const sifr_batch *batch,
                                  sifr_error *error) {
     bool losses = s->settings.mode == PLAN_TRAIN || s->settings.mode == PLAN_EVALUATE;
@@ -152,7 +176,10 @@ static sifr_status check_missing(const plan_schedule *s, const sifr_batch *batch
             "batch",
             names[i], (long long)(s->settings.step.micro_batch_size * s->settings.step.seq_length));
     }
-    return SIFR_OK;
+    if (!losses || batch->targets || !reads_targets(s)) return SIFR_OK;
+    return base_fail(error, SIFR_USAGE,
+                     "batch: targets are missing; this model reads %lld for each token",
+                     (long long)target_columns(s->model));
 }
 
 sifr_status engine_put_batch(const engine_executor *executor, const plan_schedule *s,

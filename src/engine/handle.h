@@ -217,9 +217,9 @@ sifr_status engine_check_settings(const sifr_settings *settings, int32_t ranks, 
 plan_settings engine_plan_settings(const sifr_settings *settings, const comm_group *group);
 
 /* Checks that each of `count` numbers of an input chooses a row of its table, or is a negative
- * label, that positions are below `length`, that of a sequence, and that rows with a label have
- * finite targets; SIFR_FAILED names the first that does not. SIFR_USAGE for positions that the
- * model does not read. */
+ * label, that positions are below `length`, that of a sequence, and that targets of rows with a
+ * label are what the head reads (model_target_rules); SIFR_FAILED names the first that does not.
+ * SIFR_USAGE for positions that the model does not read. */
 sifr_status engine_check_batch(const sifr_model *model, const sifr_batch *batch, int64_t count,
                                int64_t length, sifr_error *error) SIFR_MUST_CHECK;
 /* How many losses `count` tokens have, in sequences of `length`: one for each label, or for each
@@ -227,8 +227,8 @@ sifr_status engine_check_batch(const sifr_model *model, const sifr_batch *batch,
 int64_t engine_count_losses(const sifr_model *model, const sifr_batch *batch, int64_t count,
                             int64_t length);
 /* Copies the batch into a plan's inputs. Token types and segments that it lacks become 0, and
- * positions are counted. SIFR_USAGE, with nothing copied, for tokens that it lacks, and for labels
- * where the plan has losses. */
+ * positions are counted. SIFR_USAGE, with nothing copied, for tokens that it lacks, and where the
+ * plan has losses for labels and targets that they are made from. */
 sifr_status engine_put_batch(const engine_executor *executor, const plan_schedule *s,
                              const sifr_batch *batch, sifr_error *error) SIFR_MUST_CHECK;
 

@@ -13,6 +13,13 @@ int64_t model_numbered_rows(const sifr_model *model, const model_node *node) {
     return model->weights[node->w[0]].rows - first;
 }
 
+int model_target_rules(const sifr_model *model, int64_t columns,
+                       model_target_rule rules[MODEL_TARGET_RULES]) {
+    const model_node *head = &model->nodes[model->node_count - 1];
+    if (!head->op->targets) return 0;
+    return head->op->targets(head, columns, model->weights[head->w[0]].rows, rules);
+}
+
 double model_product_operations(const device_call *call, bool full) {
     (void)full;
     int64_t rows = call->x[0].rows ? call->x[0].rows : call->dx[0].rows;

@@ -31,6 +31,18 @@ typedef struct model_extent {
     bool training;
 } model_extent;
 
+/* What a head reads: the next `columns` targets of a token are numbers from `low` to `high`. */
+typedef struct model_target_rule {
+    int64_t columns;
+    double low, high;
+    bool whole;
+    const char *what; /* "an id of the vocabulary": in messages */
+} model_target_rule;
+enum { MODEL_TARGET_RULES = 2 };
+
+/* A logarithm of 1 that was rounded may be above 0. */
+#define MODEL_MOST_LOG_PROBABILITY 1e-3
+
 /* A row. It has a name and both kernels; what else it leaves out it does not do or have. */
 typedef struct model_op {
     const char *name;
@@ -57,8 +69,12 @@ typedef struct model_op {
     bool any_rows;        /* its inputs may have other rows than one for each token */
     bool makes_rows;      /* y has the rows of w0, not one for each token */
     bool undecayed;       /* the Hugging Face Trainer does not decay its weights */
-    int constant_rows;    /* bit i: input i has a number of rows of its own */
-    int row_numbers;      /* bit i: input i holds numbers of rows of w0 */
+    /* With makes_loss, of `columns` targets and a weight of `classes` rows: its rules, which are
+     * together for all columns; returns how many. NULL: any finite numbers. */
+    int (*targets)(const struct model_node *node, int64_t columns, int64_t classes,
+                   model_target_rule rules[MODEL_TARGET_RULES]);
+    int constant_rows; /* bit i: input i has a number of rows of its own */
+    int row_numbers;   /* bit i: input i holds numbers of rows of w0 */
     int64_t (*first_row)(const device_attributes *attributes); /* of number 0; NULL: row 0 */
     /* Fills in values that only the plan knows; NULL: none. */
     void (*complete)(device_attributes *attributes, const model_extent *extent);
@@ -80,6 +96,10 @@ extern const model_op model_op_embedding, model_op_linear, model_op_layer_norm, 
     model_op_swish, model_op_silu_gate, model_op_gelu_gate, model_op_add, model_op_multiply,
     model_op_scale, model_op_dropout, model_op_head_loss, model_op_head_regression,
     model_op_head_multilabel;
+
+/* The rules of the model's targets, `columns` for each token; 0: any finite numbers. */
+int model_target_rules(const sifr_model *model, int64_t columns,
+                       model_target_rule rules[MODEL_TARGET_RULES]);
 
 /* operations of an op that is one product of x0 with w0. */
 double model_product_operations(const device_call *call, bool full);

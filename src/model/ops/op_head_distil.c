@@ -3,6 +3,16 @@
 
 #include "model/builder.h"
 
+static int targets(const model_node *node, int64_t columns, int64_t classes,
+                   model_target_rule rules[MODEL_TARGET_RULES]) {
+    (void)node;
+    rules[0] =
+        (model_target_rule){columns / 2, 0, (double)(classes - 1), true, "an id of the vocabulary"};
+    rules[1] = (model_target_rule){columns / 2, -INFINITY, MODEL_MOST_LOG_PROBABILITY, false,
+                                   "the logarithm of a probability"};
+    return 2;
+}
+
 static const model_op op = {
     .name = "head_distil",
     .forward = DEVICE_HEAD_LOSS,
@@ -14,6 +24,7 @@ static const model_op op = {
     .makes_loss = true,
     .logits = DEVICE_HEAD_LOGITS,
     .row_numbers = 1 << 1, /* the labels */
+    .targets = targets,
 };
 
 static void check(sifr_model *model, const model_objective *objective) {

@@ -7,6 +7,17 @@ static void complete_pairs(device_attributes *attributes, const model_extent *ex
     attributes->head.length = extent->length;
 }
 
+static int targets(const model_node *node, int64_t columns, int64_t classes,
+                   model_target_rule rules[MODEL_TARGET_RULES]) {
+    (void)classes;
+    if (node->attributes.head.preference == SIFR_PREFERENCE_ORPO)
+        rules[0] = (model_target_rule){columns, 0, 1, true, "1 of the answer or 0 of the prompt"};
+    else
+        rules[0] = (model_target_rule){columns, -INFINITY, MODEL_MOST_LOG_PROBABILITY, false,
+                                       "the logarithm of a probability"};
+    return 1;
+}
+
 static const model_op op = {
     .name = "head_preference",
     .forward = DEVICE_HEAD_PREFERENCE,
@@ -19,6 +30,7 @@ static const model_op op = {
     .makes_loss = true,
     .logits = DEVICE_HEAD_LOGITS,
     .row_numbers = 1 << 1, /* the labels */
+    .targets = targets,
 };
 
 static void check(sifr_model *model, const model_objective *objective) {

@@ -13,6 +13,13 @@ const model_op model_op_head_regression = {
     .logits = DEVICE_HEAD_LOGITS,
 };
 
+static int label_targets(const model_node *node, int64_t columns, int64_t classes,
+                         model_target_rule rules[MODEL_TARGET_RULES]) {
+    (void)node, (void)classes;
+    rules[0] = (model_target_rule){columns, 0, 1, false, "the probability of a label"};
+    return 1;
+}
+
 const model_op model_op_head_multilabel = {
     .name = "head_multilabel",
     .forward = DEVICE_HEAD_MULTILABEL,
@@ -23,6 +30,7 @@ const model_op model_op_head_multilabel = {
     .backward_factor = 3,
     .makes_loss = true,
     .logits = DEVICE_HEAD_LOGITS,
+    .targets = label_targets,
 };
 
 static void add_head(sifr_model *model, const model_op *op, sifr_head_targets_args args) {
