@@ -14,11 +14,11 @@ extern "C" {
 typedef struct sifr_model sifr_model;
 
 /* Trains a model that ends with sifr_head_loss on pairs of answers: sequences are the chosen one
- * and the rejected one in turns, and the loss is that of a pair. Targets (sifr_batch.targets) are a
- * number for each token: the log-probability that a reference gives its label; for ORPO 1 where the
- * label belongs to the answer and 0 where it belongs to the prompt. Losses: DPO's (Rafailov et al.
- * 2023) by the logistic function, the hinge, or as IPO (Azar et al. 2023), and ORPO (Hong et al.
- * 2024). */
+ * and the rejected one in turns, and the loss is that of a pair, so that micro_batch_size is even.
+ * Targets (sifr_batch.targets) are a number for each token: the log-probability that a reference
+ * gives its label; for ORPO 1 where the label belongs to the answer and 0 where it belongs to the
+ * prompt. Losses: DPO's (Rafailov et al. 2023) by the logistic function, the hinge, or as IPO (Azar
+ * et al. 2023), and ORPO (Hong et al. 2024). */
 typedef enum sifr_preference {
     SIFR_PREFERENCE_NONE,
     SIFR_PREFERENCE_SIGMOID,

@@ -78,9 +78,22 @@ static sifr_status check_stages(const sifr_engine *engine, const plan_settings *
     return plan_check_stages(engine->model, engine->dev, settings, error);
 }
 
+/* Both answers of a pair are in one micro batch. */
+static sifr_status check_pairs(const sifr_engine *engine, sifr_error *error) {
+    const model_objective_row *row = engine->model->objective.row;
+    int64_t sequences = engine->settings.micro_batch_size;
+    if (!row || !row->pairs || sequences % 2 == 0) return SIFR_OK;
+    return base_fail(
+        error, SIFR_USAGE,
+        "micro_batch_size: %lld, but two sequences, the chosen answer and the rejected "
+        "one, make a loss of %s; give an even number",
+        (long long)sequences, row->call);
+}
+
 /* The plan, and whether all ranks of this host have room for theirs. */
 static sifr_status make_plan(sifr_engine *engine, sifr_error *error) {
     plan_settings settings = engine_plan_settings(&engine->settings, engine->group);
+    BASE_TRY(check_pairs(engine, error));
     BASE_TRY(plan_lower(engine->model, engine->dev, &settings, &engine->training, error));
     BASE_TRY(check_stages(engine, &settings, error));
     return engine_check_memory(engine->training, comm_local_size(engine->group), error);

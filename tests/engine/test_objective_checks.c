@@ -1,5 +1,5 @@
 /* What the library refuses of models that learn more than labels: targets that the head cannot
- * read, and a step without targets. */
+ * read, a step without targets, and a micro batch that ends within a pair. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -224,10 +224,36 @@ static void evaluates_without_targets(void **state) {
     }
 }
 
+/* --- pairs --- */
+
+static void whole_pairs(void **state) {
+    (void)state;
+    sifr_model *pairs = make_model(ORPO), *single = make_model(DISTIL);
+    for (int64_t sequences = 1; sequences <= 4; sequences++) {
+        sifr_settings s = settings_of(sequences);
+        sifr_engine *engine = NULL;
+        sifr_error failure = {0};
+        char message[200];
+        snprintf(message, sizeof message,
+                 "micro_batch_size: %d, but two sequences, the chosen answer and the rejected one, "
+                 "make a loss of sifr_prefer; give an even number",
+                 (int)sequences);
+        sifr_status status = sifr_engine_create(pairs, &s, &engine, &failure);
+        assert_int_equal(status, sequences % 2 ? SIFR_USAGE : SIFR_OK);
+        if (sequences % 2) assert_string_equal(failure.message, message);
+        sifr_engine_free(engine);
+        OK(sifr_engine_create(single, &s, &engine, &error));
+        sifr_engine_free(engine);
+    }
+    sifr_model_free(single);
+    sifr_model_free(pairs);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(targets),
         cmocka_unit_test(evaluates_without_targets),
+        cmocka_unit_test(whole_pairs),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
