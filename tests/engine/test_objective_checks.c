@@ -1,5 +1,6 @@
 /* What the library refuses of models that learn more than labels: targets that the head cannot
- * read, a step without targets, and a micro batch that ends within a pair. */
+ * read, a step without targets, a micro batch that ends within a pair, and a head that does not
+ * learn what was asked for. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -249,11 +250,36 @@ static void whole_pairs(void **state) {
     sifr_model_free(pairs);
 }
 
+/* --- heads --- */
+
+static void other_heads(void **state) {
+    (void)state;
+    for (kind asked = 0; asked <= ORPO; asked++) {
+        for (kind head = MULTILABEL; head <= REGRESSION; head++) {
+            sifr_model *m;
+            sifr_error failure = {0};
+            char message[200];
+            snprintf(message, sizeof message,
+                     "unit model: %s: %s was called before, whose model ends with sifr_head_loss; "
+                     "leave one of them out",
+                     head == MULTILABEL ? "head_multilabel" : "head_regression",
+                     asked == DISTIL ? "sifr_distil" : "sifr_prefer");
+            OK(sifr_model_create(&m, &error));
+            ask(m, asked);
+            add_head(m, head, add_body(m));
+            assert_int_equal(sifr_model_finish(m, &failure), SIFR_USAGE);
+            assert_string_equal(failure.message, message);
+            sifr_model_free(m);
+        }
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(targets),
         cmocka_unit_test(evaluates_without_targets),
         cmocka_unit_test(whole_pairs),
+        cmocka_unit_test(other_heads),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

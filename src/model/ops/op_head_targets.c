@@ -43,6 +43,13 @@ static void add_head(sifr_model *model, const model_op *op, sifr_head_targets_ar
                     (long long)in->columns);
         return;
     }
+    const model_objective_row *asked = model->objective.row;
+    if (asked)
+        MODEL_WRONG(
+            model,
+            "unit %s: %s: %s was called before, whose model ends with sifr_head_loss; leave "
+            "one of them out",
+            model_unit_name(model), op->name, asked->call);
     int32_t targets = model_index(args.targets);
     if (targets < 0 || (size_t)targets >= model->value_count) {
         MODEL_WRONG(model, "unit %s: %s: the targets are missing", model_unit_name(model),
