@@ -2,9 +2,8 @@
 
 #include <string.h>
 
+#include "device/device.h"
 #include "device/kinds.h"
-
-enum { THREADS_LIMIT = 4096 };
 
 static bool find_precision(const char *name, sifr_precision *out) {
     static const sifr_precision all[] = {SIFR_FP32, SIFR_BF16, SIFR_FP16};
@@ -23,9 +22,9 @@ sifr_status api_read_model_source(const api_read_model *read, sifr_device wish, 
                           .device = wish,
                           .threads = (int)read->threads};
     if (!read->model) return base_fail(error, SIFR_USAGE, "--model: give the folder of a model");
-    if (read->threads < 0 || read->threads > THREADS_LIMIT)
-        return base_fail(error, SIFR_USAGE, "--threads %lld: at most %d", (long long)read->threads,
-                         THREADS_LIMIT);
+    if (read->threads < 0 || read->threads > DEVICE_MOST_THREADS)
+        return base_fail(error, SIFR_USAGE, "--threads %lld: give 0 to %d",
+                         (long long)read->threads, DEVICE_MOST_THREADS);
     if (read->precision && !find_precision(read->precision, &out->precision))
         return base_fail(error, SIFR_USAGE,
                          "--precision %s is not supported (supported: fp32, bf16, fp16)",

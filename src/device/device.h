@@ -37,6 +37,8 @@ typedef struct device_place {
 sifr_status device_open(sifr_device kind, const device_place *place, int threads, const char *isa,
                         device **out, sifr_error *error) SIFR_MUST_CHECK;
 
+enum { DEVICE_MOST_THREADS = 1024 };
+
 /* Opens the CPU of this process. threads 0: one a core (base_topology_threads). isa: "avx512_bf16",
  * "avx512", "avx2", "plain", or NULL for the best one that this CPU has. */
 sifr_status device_open_cpu(int threads, const char *isa, device **out,

@@ -103,6 +103,7 @@ static void check_whole(room *r) {
     config_range range = config_range_of(r->row->range);
     int64_t least = (int64_t)range.low + range.open_low, most = INT64_MAX, unset = least;
     if (r->row->size == sizeof(int32_t)) most = INT32_MAX;
+    if (isfinite(range.high)) most = (int64_t)range.high;
     if (r->row->most) most = strtoll(r->row->most, NULL, 10);
     for (const char *word = r->row->unset; word; word = strchr(word, '|')) {
         word += *word == '|';
@@ -114,7 +115,7 @@ static void check_whole(room *r) {
     whole(r, false, unset - 1);
     whole(r, false, r->row->size == sizeof(int32_t) ? INT32_MIN : INT64_MIN);
     if (r->row->multiple) whole(r, false, r->row->multiple + 1);
-    if (r->row->most) whole(r, false, most + 1);
+    if (r->row->most || isfinite(range.high)) whole(r, false, most + 1);
 }
 
 static void check_bool(room *r) {

@@ -179,9 +179,9 @@ sifr_status device_open_cpu(int threads, const char *isa_name, device **out, sif
                          "avx512_bf16, avx512, avx2 and plain are built",
                          isa_name ? isa_name : "");
     }
-    if (threads < 0 || threads > 1024) {
-        return base_fail(error, SIFR_USAGE, "threads: %d is not in 0 to 1024", threads);
-    }
+    if (threads < 0 || threads > DEVICE_MOST_THREADS)
+        return base_fail(error, SIFR_USAGE, "threads: %d is not in 0 to %d", threads,
+                         DEVICE_MOST_THREADS);
     cpu_device *cpu;
     BASE_TRY(base_alloc(1, sizeof *cpu, &cpu, error));
     cpu->base.backend = &backend;
