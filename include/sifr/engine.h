@@ -101,7 +101,8 @@ SIFR_API sifr_status sifr_engine_step(sifr_engine *engine, const sifr_batch *bat
 
 /* Sets Adam's betas from the next step on, for schedules that change them; until then the options'
  * betas apply. Bias corrections are 1 - beta^t with the current step's betas, as in PyTorch. A
- * delayed update uses the betas of the step it belongs to. SIFR_USAGE unless 0 <= beta < 1. */
+ * delayed update uses the betas of the step it belongs to. SIFR_USAGE unless 0 <= beta <=
+ * 0.99999997: larger ones are 1 in fp32. */
 SIFR_API sifr_status sifr_engine_set_betas(sifr_engine *engine, double beta1, double beta2,
                                            sifr_error *error) SIFR_MUST_CHECK;
 

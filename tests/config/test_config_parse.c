@@ -153,8 +153,8 @@ static void types_and_ranges(void **state) {
                    "ds.json: scheduler.params.warmup_type must be one of log, linear, cosine, "
                    "1-sqrt or \"auto\", not \"cubic\"; its default is \"log\"");
     config_refused("{\"optimizer\": {\"params\": {\"betas\": [0.9, 1.0]}}}",
-                   "ds.json: optimizer.params.betas must be a list of numbers from 0 to below 1 or "
-                   "\"auto\", not [0.9, 1]; its default is [0.9, 0.999]");
+                   "ds.json: optimizer.params.betas must be a list of numbers from 0 to 0.99999997 "
+                   "or \"auto\", not [0.9, 1]; its default is [0.9, 0.999]");
     config_refused(
         "{\"optimizer\": {\"params\": {\"betas\": [0.9]}}}",
         "optimizer.params.betas must be a list of two numbers, such as [0.9, 0.999], not "

@@ -227,8 +227,11 @@ static void by_name(void **state) {
             "optimizer.ns_method: 99 is none of 0 (gram), 1 (standard); its default is \"gram\" "
             "(docs/config.md: optimizer.params.ns_method)");
     REFUSES(optimizer.beta1, 5,
-            "optimizer.beta1: 5 is not in [0, 1); its default is 0.9 (docs/config.md: "
+            "optimizer.beta1: 5 is not in [0, 0.99999997]; its default is 0.9 (docs/config.md: "
             "optimizer.params.betas)");
+    REFUSES(optimizer.beta2, 0.99999999,
+            "optimizer.beta2: 0.99999999 is not in [0, 0.99999997]; its default is 0.999 "
+            "(docs/config.md: optimizer.params.betas)");
     REFUSES(optimizer.eps, NAN,
             "optimizer.eps: nan is not in [0, inf); its default is 1e-8 (docs/config.md: "
             "optimizer.params.eps)");

@@ -1,14 +1,16 @@
-/* What sifr_settings_check allows, an engine can be made of: at both ends of every field, and for
- * every optimizer that has it. */
+/* What sifr_settings_check allows, an engine can be made of: at both ends of
+ * every field, and for every optimizer that has it. After steps at an end that
+ * its row names the loss is finite. */
 #include <float.h>
 #include <math.h>
 
 #include "config/keys/config_keys.h"
 #include "engine/small_model.h"
 
-enum { LENGTH = 8, SEQUENCES = 2, MOST_ENDS = 2 };
+enum { LENGTH = 8, SEQUENCES = 2, TOKENS = LENGTH * SEQUENCES, STEPS = 3, MOST_ENDS = 2 };
 
-/* A value of a field. `named`: in its row, and not only the largest of its type. */
+/* A value of a field. `named`: in its row, and not only the largest of its
+ * type. */
 typedef struct end {
     bool named;
     union {
@@ -18,7 +20,8 @@ typedef struct end {
     };
 } end;
 
-/* Without a number for an end the model, the ranks or another field say what is too large. */
+/* Without a number for an end the model, the ranks or another field say what is
+ * too large. */
 static const char *const open_above[] = {"micro_batch_size",   "gradient_accumulation_steps",
                                          "seq_length",         "tile_tokens",
                                          "pipeline.stages",    "mesh.shard_size",
@@ -62,6 +65,24 @@ static int ends_of(const config_key *row, end out[MOST_ENDS]) {
     return MOST_ENDS;
 }
 
+static void run(sifr_engine *engine, const char *name) {
+    int32_t tokens[TOKENS], labels[TOKENS];
+    sifr_batch batch = {.tokens = tokens, .labels = labels};
+    sifr_step_result result;
+    sifr_error error = {0};
+    double loss = NAN;
+    int64_t labelled;
+    if (sifr_engine_initialise(engine, 7, &error) != SIFR_OK) fail_msg("%s", error.message);
+    for (int t = 0; t < STEPS; t++) {
+        small_batch(t, TOKENS, tokens, labels);
+        if (sifr_engine_step(engine, &batch, 1e-3, &result, &error) != SIFR_OK)
+            fail_msg("%s: step %d: %s", name, t, error.message);
+    }
+    if (sifr_engine_evaluate(engine, &batch, &loss, &labelled, &error) != SIFR_OK ||
+        !isfinite(loss))
+        fail_msg("%s: the loss is %g after %d steps %s", name, loss, STEPS, error.message);
+}
+
 static void try_end(const config_key *row, sifr_settings settings, const end *e) {
     const char *name = config_field_name(row);
     sifr_model *model = small_model(SMALL_TIED);
@@ -74,6 +95,8 @@ static void try_end(const config_key *row, sifr_settings settings, const end *e)
     if (status == SIFR_OK) status = sifr_engine_create(model, &settings, &engine, &error);
     if (status != SIFR_OK && (e->named || !is_open_above(name)))
         fail_msg("%s, an end that is allowed: %s", name, error.message);
+    bool threads = strcmp(name, "threads") == 0; /* a thousand of them take turns for long */
+    if (engine && e->named && !threads) run(engine, name);
     sifr_engine_free(engine);
     sifr_model_free(model);
 }

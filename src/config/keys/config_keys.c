@@ -58,7 +58,9 @@
 #define ADAMS_8BIT "Adam8bit|AdamW8bit"
 #define OPTIMIZERS_LATER "OneBitAdam|ZeroOneAdam|OneBitLamb|MuAdam|MuAdamW|MuSGD"
 #define FREE "AdamWScheduleFree"
-#define BETAS "0..<1"
+/* In fp32 numbers above 1 - 2^-25 are 1, and 1 minus them is 0: a moment never moves, and its
+ * correction divides by 0. */
+#define BETAS "0..0.99999997"
 #define DIGITS(number) DIGITS_OF(number)
 #define DIGITS_OF(number) #number
 /* Gradients are made in fp32, which ends at 2^128. */

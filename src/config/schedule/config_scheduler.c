@@ -301,15 +301,16 @@ sifr_status config_fill_schedule(sifr_config *config, sifr_error *error) {
     return config_settle_trainer(config, error);
 }
 
-/* DeepSpeed lets the first beta grow without end after the cycle; from 1 on moments only grow. */
+/* DeepSpeed lets the first beta grow without end after the cycle. */
 static sifr_status check_momentum(const sifr_config *config, int64_t steps, sifr_error *error) {
     const config_lr_schedule *s = &config->schedule;
     double last = config_lr_beta1_at(s, steps - 2, 0);
-    if (last < 1) return SIFR_OK;
+    const char *range = config_key_find("optimizer.params.betas", NULL)->range;
+    if (config_range_holds(range, last)) return SIFR_OK;
     return base_fail(error, SIFR_USAGE,
-                     "scheduler.params.decay_mom_rate %g: the first beta grows to %g by step %lld, "
-                     "the run's last, and must stay below 1; lower it, or run fewer steps",
-                     s->decay_mom_rate, last, (long long)steps);
+                     "scheduler.params.decay_mom_rate %g: the first beta grows to %.9g by step "
+                     "%lld, the run's last, and must be at most %.9g; lower it, or run fewer steps",
+                     s->decay_mom_rate, last, (long long)steps, config_range_of(range).high);
 }
 
 /* A warm-up of DeepSpeed's kinds that is a share of the run. */
