@@ -360,6 +360,11 @@ static void fp16(void **state) {
                    "ds.json: fp16.initial_scale_power is 127; the largest loss scale is 2^126");
     config_refused("{\"fp16\": {\"enabled\": true, \"loss_scale\": 1e39}}",
                    "ds.json: fp16.loss_scale is 1e+39; the largest loss scale is 2^126");
+    config_refused("{\"fp16\": {\"enabled\": true, \"loss_scale\": 1e-300}}",
+                   "ds.json: fp16.loss_scale is 1e-300; the smallest loss scale is 2^-126");
+    c = config_case_text("{\"fp16\": {\"loss_scale\": 1e-300}}"); /* fp16 is off */
+    config_case_accepted(c);
+    config_case_free(c);
     config_refused("{\"data_types\": {\"param_dtype\": \"bf16\"}, \"fp16\": {\"enabled\": true}}",
                    "data_types.param_dtype is bf16, but fp16.enabled true means fp16; leave "
                    "param_dtype out, or change fp16.enabled");

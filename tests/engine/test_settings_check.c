@@ -81,6 +81,12 @@ static void check_real(room *r) {
     refuses_real(r, range.open_low ? range.low : nextafter(range.low, -INFINITY));
     allows_real(r, range.open_high || isinf(high) ? nextafter(high, -INFINITY) : high);
     refuses_real(r, range.open_high ? high : nextafter(high, INFINITY));
+    if (r->row->least) {
+        double least = strtod(r->row->least, NULL);
+        allows_real(r, least);
+        refuses_real(r, nextafter(least, 0));
+        refuses_real(r, nextafter(0, 1));
+    }
     refuses_real(r, NAN);
     refuses_real(r, -NAN);
     refuses_real(r, INFINITY);
@@ -266,6 +272,13 @@ static void limits(void **state) {
     s.offload.aio.block_size = 1000;
     refuses_as(&s, "offload.aio.block_size: 1000 is not a multiple of 4096 in [1, 1073741824]; its "
                    "default is 1048576 (docs/config.md: aio.block_size)");
+    s = sifr_settings_defaults();
+    s.fp16.loss_scale = 1e-300;
+    assert_int_equal(sifr_settings_check(&s, NULL), SIFR_OK);
+    s.precision = SIFR_FP16;
+    refuses_as(&s, "fp16.loss_scale: 1e-300 is not in [1.1754943508222875e-38, "
+                   "8.507059173023462e+37], nor 0; its default is 0 (docs/config.md: "
+                   "fp16.loss_scale)");
     REFUSES(mesh.shard_size, -1,
             "mesh.shard_size: -1 is not in [0, inf); its default is 0 (docs/config.md: "
             "sifr.shard_size)");

@@ -63,7 +63,7 @@
 #define BETAS "0..0.99999997"
 #define DIGITS(number) DIGITS_OF(number)
 #define DIGITS_OF(number) #number
-/* Gradients are made in fp32, which ends at 2^128. */
+/* Gradients are made in fp32, which ends at 2^128, and are divided by the scale there. */
 #define SCALE_POWER "126"
 #define WARMUPS "WarmupLR|WarmupDecayLR"
 /* Names of transformers' get_scheduler; the last two are refused. */

@@ -42,6 +42,7 @@ typedef struct config_key {
     const char *doc;      /* one line */
     const char *range;    /* "> 0", ">= 0", "0..1", "0..<1": both ends in, upper end out */
     const char *most;     /* the largest value that is supported, where the key acts */
+    const char *least;    /* and the smallest beside 0; only with `most` */
     int64_t multiple;     /* which a value is a multiple of, where the key acts; 0: any */
     const char *choices;  /* "a|b|c" */
     const char *later;    /* of a built key: choices (or "true") that are not supported yet */

@@ -62,8 +62,8 @@ static bool is_on_disk(const sifr_offload *o) {
            o->gradients == SIFR_TIER_NVME || o->activations == SIFR_TIER_NVME;
 }
 
-/* Whether `most` and `multiple` of a row count: as in a config, where what the row is for is in
- * use. */
+/* Whether `most`, `least` and `multiple` of a row count: as in a config, where what the row is for
+ * is in use. */
 static bool has_limits(const sifr_settings *s, const config_key *row) {
     const char *name = config_field_name(row);
     if (!row->most) return false;
@@ -94,6 +94,7 @@ static bool number_holds(const config_key *row, const void *field, bool limits) 
     if (config_key_has_word(row->unset, text, NULL, NULL)) return true;
     if (row->choices) return config_key_has_word(row->choices, text, NULL, NULL);
     bool within = !limits || (value <= strtod(row->most, NULL) &&
+                              (!row->least || value == 0 || value >= strtod(row->least, NULL)) &&
                               (!row->multiple || whole_of(row, field) % row->multiple == 0));
     return within && config_range_holds(row->range, value);
 }
@@ -135,6 +136,8 @@ static void say_range(const config_key *row, bool limits, char out[400]) {
     char of[64] = "";
     if (!is_real(row) && r.open_low) r.low++, r.open_low = false;
     if (limits) r.high = strtod(row->most, NULL), r.open_high = false;
+    bool or_zero = limits && row->least;
+    if (or_zero) r.low = strtod(row->least, NULL);
     config_real_text(r.low, low);
     config_real_text(r.high, high);
     if (limits && row->multiple)
@@ -143,6 +146,7 @@ static void say_range(const config_key *row, bool limits, char out[400]) {
                                    r.open_low || isinf(r.low) ? '(' : '[', low, high,
                                    r.open_high || isinf(r.high) ? ')' : ']');
     char word[64];
+    if (or_zero) used += (size_t)snprintf(out + used, 400 - used, ", nor 0");
     for (int64_t i = 0; row->unset && word_at(row->unset, i, word); i++)
         used += (size_t)snprintf(out + used, 400 - used, ", nor %s", word);
 }

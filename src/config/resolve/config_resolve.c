@@ -109,10 +109,13 @@ static sifr_status config_check_loss_scale(const sifr_config *config, sifr_error
     double fixed = config_setting_number(config, "fp16.loss_scale");
     const char *path = fixed > 0 ? "fp16.loss_scale" : "fp16.initial_scale_power";
     double value = fixed > 0 ? fixed : (double)config_setting_int(config, path);
-    if (value <= strtod(config_key_find(path, &index)->most, NULL)) return SIFR_OK;
-    return base_fail(error, SIFR_USAGE, "%s is %s; the largest loss scale is 2^%s",
+    const config_key *key = config_key_find(path, &index);
+    bool small = key->least && fixed > 0 && value < strtod(key->least, NULL);
+    if (!small && value <= strtod(key->most, NULL)) return SIFR_OK;
+    return base_fail(error, SIFR_USAGE, "%s is %s; the %s loss scale is 2^%s%s",
                      config_setting_where(config, index, where, sizeof where),
                      config_value_text(config_setting_at(config, path)->value, text, sizeof text),
+                     small ? "smallest" : "largest", small ? "-" : "",
                      config_key_find("fp16.initial_scale_power", NULL)->most);
 }
 
