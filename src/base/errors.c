@@ -29,6 +29,18 @@ void base_set_error(sifr_error *error, sifr_status status, const char *format, .
     }
 }
 
+sifr_status base_check_given(const char *function, const char *names, const void *const *pointers,
+                             size_t count, sifr_error *error) {
+    for (size_t i = 0; i < count; i++) {
+        if (!pointers[i])
+            return base_fail(error, SIFR_USAGE, "%s: %.*s: NULL; give one", function,
+                             (int)strcspn(names, ","), names);
+        names += strcspn(names, ",");
+        names += strspn(names, ", ");
+    }
+    return SIFR_OK;
+}
+
 void base_set_error_errno(sifr_error *error, int number, const char *format, ...) {
     base_assert(number != 0);
     if (error) {

@@ -2,6 +2,8 @@
 #ifndef BASE_ERRORS_H
 #define BASE_ERRORS_H
 
+#include <stddef.h>
+
 #include "sifr/status.h"
 
 /* Writes the message into `error` (may be NULL) and yields `status`:
@@ -27,6 +29,15 @@ void base_set_error(sifr_error *error, sifr_status status, const char *format, .
 void base_set_error_errno(sifr_error *error, int number, const char *format, ...) SIFR_PRINTF(3, 4);
 void base_set_error_in(sifr_error *error, sifr_status status, const char *format, ...)
     SIFR_PRINTF(3, 4);
+
+/* Pointers that a caller of the library must give: SIFR_USAGE names the first that is NULL, and the
+ * function.
+ *     BASE_TRY(BASE_GIVEN(error, engine, batch, result)); */
+#define BASE_GIVEN(error, ...)                                                                     \
+    base_check_given(__func__, #__VA_ARGS__, (const void *const[]){__VA_ARGS__},                   \
+                     sizeof((const void *const[]){__VA_ARGS__}) / sizeof(void *), (error))
+sifr_status base_check_given(const char *function, const char *names, const void *const *pointers,
+                             size_t count, sifr_error *error) SIFR_MUST_CHECK;
 
 /* Passes a formatted line to `log` (may be NULL). */
 void base_log(const sifr_log *log, sifr_log_level level, const char *format, ...) SIFR_PRINTF(3, 4);

@@ -256,6 +256,7 @@ sifr_status engine_create_on(device *dev, const sifr_model *model, const sifr_se
 
 sifr_status sifr_engine_create(const sifr_model *model, const sifr_settings *settings,
                                sifr_engine **out, sifr_error *error) {
+    BASE_TRY(BASE_GIVEN(error, model, settings, out));
     comm_group *group;
     sifr_engine *engine;
     engine_lack lack = ENGINE_LACK_MEMORY;
@@ -317,6 +318,7 @@ static sifr_status check_rate(double rate, sifr_error *error) {
 
 sifr_status sifr_engine_step(sifr_engine *engine, const sifr_batch *batch, double learning_rate,
                              sifr_step_result *result, sifr_error *error) {
+    BASE_TRY(BASE_GIVEN(error, engine, batch, result));
     const plan_schedule *s = engine->training;
     int64_t count = s->settings.step.gradient_accumulation_steps *
                     s->settings.step.micro_batch_size * s->settings.step.seq_length;
@@ -354,6 +356,7 @@ sifr_status sifr_engine_step(sifr_engine *engine, const sifr_batch *batch, doubl
 
 sifr_status sifr_engine_set_betas(sifr_engine *engine, double beta1, double beta2,
                                   sifr_error *error) {
+    BASE_TRY(BASE_GIVEN(error, engine));
     sifr_settings next = engine->settings;
     next.optimizer.beta1 = beta1;
     next.optimizer.beta2 = beta2;

@@ -15,6 +15,7 @@
                                   sizeof *(model)->array, &(model)->error) == SIFR_OK)
 
 sifr_status sifr_model_create(sifr_model **out, sifr_error *error) {
+    BASE_TRY(BASE_GIVEN(error, out));
     BASE_TRY(base_alloc(1, sizeof **out, out, error));
     for (int i = 0; i < SIFR_INPUTS; i++) (*out)->inputs[i] = -1;
     return SIFR_OK;
@@ -42,7 +43,14 @@ const char *model_unit_name(const sifr_model *model) {
     return model->unit_count ? model->units[model->unit_count - 1].name : "(no unit)";
 }
 
+/* The text of a name that was not given. */
+static const char *given_name(sifr_model *model, const char *what, const char *name) {
+    if (!name) MODEL_WRONG(model, "%s: its name is NULL; give it one", what);
+    return name ? name : "(NULL)";
+}
+
 void sifr_unit(sifr_model *model, const char *name) {
+    name = given_name(model, "unit", name);
     if (model->finished) MODEL_WRONG(model, "unit %s: the model is finished already", name);
     if (model->unit_count >= INT16_MAX) MODEL_WRONG(model, "unit %s: too many units", name);
     if (!MODEL_GROW(model, units, unit_count, unit_room)) return;
@@ -56,6 +64,7 @@ void sifr_unit(sifr_model *model, const char *name) {
 
 static sifr_weight add_weight(sifr_model *model, model_weight weight, const char *name) {
     int64_t elements, padded, end;
+    name = given_name(model, "weight", name);
     if (!model->unit_count) MODEL_WRONG(model, "weight %s: begin a unit first", name);
     if (weight.rows < 1 || weight.columns < 1 || weight.rows > INT32_MAX ||
         weight.columns > INT32_MAX) {
@@ -391,6 +400,7 @@ static sifr_status check_names(const sifr_model *model, sifr_error *error) {
 }
 
 sifr_status sifr_model_finish(sifr_model *model, sifr_error *error) {
+    BASE_TRY(BASE_GIVEN(error, model));
     if (!model_ok(model)) {
         return base_fail(error, model->error.status, "%s", model->error.message);
     }

@@ -5,6 +5,7 @@
 #include "model/description.h"
 
 sifr_status sifr_model_freeze(sifr_model *model, const char *pattern, sifr_error *error) {
+    BASE_TRY(BASE_GIVEN(error, model, pattern));
     bool any = false;
     for (size_t w = 0; w < model->weight_count; w++) {
         if (fnmatch(pattern, model->weights[w].name, 0) != 0) continue;

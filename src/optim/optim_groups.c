@@ -107,6 +107,7 @@ static sifr_status regroup(sifr_model *model, const sifr_optimizer *o, const boo
 
 sifr_status sifr_model_group(sifr_model *model, const sifr_optimizer *optimizer,
                              sifr_error *error) {
+    BASE_TRY(BASE_GIVEN(error, model, optimizer));
     bool changed, *undecayed;
     sifr_settings settings = sifr_settings_defaults();
     settings.optimizer = *optimizer;

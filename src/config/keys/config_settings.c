@@ -216,6 +216,7 @@ static sifr_status check_optimizer(const sifr_optimizer *o, sifr_error *error) {
 }
 
 sifr_status sifr_settings_check(const sifr_settings *settings, sifr_error *error) {
+    BASE_TRY(BASE_GIVEN(error, settings));
     size_t index = 0;
     for (const config_key *row; (row = config_field_next(&index));) {
         const void *field = (const char *)settings + row->field - 1;

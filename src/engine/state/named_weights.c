@@ -20,6 +20,7 @@ static sifr_status find_weight(const sifr_engine *engine, const char *name, size
 
 sifr_status sifr_engine_write_weight(sifr_engine *engine, const char *name, const float *values,
                                      size_t count, sifr_error *error) {
+    BASE_TRY(BASE_GIVEN(error, engine, name, values));
     size_t index = 0;
     BASE_TRY(find_weight(engine, name, count, &index, error));
     BASE_TRY(engine_settle(engine, error));
@@ -29,6 +30,7 @@ sifr_status sifr_engine_write_weight(sifr_engine *engine, const char *name, cons
 
 sifr_status sifr_engine_read_weight(const sifr_engine *engine, const char *name, float *values,
                                     size_t count, sifr_error *error) {
+    BASE_TRY(BASE_GIVEN(error, engine, name, values));
     size_t index = 0;
     BASE_TRY(find_weight(engine, name, count, &index, error));
     BASE_TRY(engine_settle(engine, error));
@@ -37,6 +39,7 @@ sifr_status sifr_engine_read_weight(const sifr_engine *engine, const char *name,
 
 sifr_status sifr_engine_read_average(const sifr_engine *engine, const char *name, float *values,
                                      size_t count, sifr_error *error) {
+    BASE_TRY(BASE_GIVEN(error, engine, name, values));
     size_t index = 0;
     BASE_TRY(find_weight(engine, name, count, &index, error));
     if (!engine_optimizer(engine)->ema || engine->model->weights[index].frozen)
