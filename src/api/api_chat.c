@@ -50,6 +50,7 @@ static sifr_status prepare(sifr_chat *chat, const sifr_chat_options *options, si
 
 sifr_status sifr_chat_open(sifr_generator *generator, sifr_chat_template *chat_template,
                            const sifr_chat_options *options, sifr_chat **out, sifr_error *error) {
+    BASE_TRY(BASE_GIVEN(error, generator, chat_template, out));
     sifr_chat_options known;
     sifr_chat *chat;
     BASE_TRY(api_take_options("sifr_chat_options", options, sizeof known, &known, error));
@@ -106,6 +107,7 @@ static sifr_status answer(sifr_chat *chat, const char *message, size_t size, sif
 
 sifr_status sifr_chat_answer(sifr_chat *chat, const char *message, size_t size,
                              sifr_take_piece *piece, void *user, sifr_error *error) {
+    BASE_TRY(BASE_GIVEN(error, chat));
     size_t before = json_array_size(chat->messages);
     sifr_error own = {0};
     if (!error) error = &own; /* a callback has one */

@@ -69,6 +69,7 @@ static sifr_status open_rows(sifr_context *context, const sifr_config *config, s
 
 sifr_status sifr_chat_rows_open(sifr_context *context, const sifr_config *config,
                                 sifr_chat_rows **out, sifr_error *error) {
+    BASE_TRY(BASE_GIVEN(error, context, config, out));
     sifr_chat_rows *rows;
     BASE_TRY(base_alloc(1, sizeof *rows, &rows, error));
     sifr_status status = open_rows(context, config, rows, error);

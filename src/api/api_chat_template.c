@@ -83,6 +83,7 @@ sifr_status api_chat_template_make(const char *folder, const char *own,
 sifr_status sifr_chat_template_open(sifr_context *context, const char *folder,
                                     const sifr_chat_template_options *options,
                                     sifr_chat_template **out, sifr_error *error) {
+    BASE_TRY(BASE_GIVEN(error, folder, out));
     (void)context;
     return api_chat_template_make(folder, NULL, options, out, error);
 }
@@ -106,6 +107,7 @@ sifr_status api_read_messages(const char *text, size_t size, json_t **out, sifr_
 sifr_status sifr_chat_template_render(sifr_chat_template *chat, const char *messages,
                                       size_t messages_size, bool prompt, const char **text,
                                       size_t *size, sifr_error *error) {
+    BASE_TRY(BASE_GIVEN(error, chat, text, size));
     json_t *read;
     BASE_TRY(api_read_messages(messages, messages_size, &read, error));
     text_template_output_free(&chat->out);

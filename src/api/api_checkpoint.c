@@ -79,6 +79,7 @@ static sifr_status save(sifr_context *context, sifr_engine *engine, const char *
 
 sifr_status sifr_checkpoint_save(sifr_context *context, sifr_engine *engine, const char *output,
                                  const sifr_checkpoint_options *options, sifr_error *error) {
+    BASE_TRY(BASE_GIVEN(error, context, engine, output));
     sifr_checkpoint_options known;
     loop_record r = {0};
     sifr_status status =
@@ -109,6 +110,7 @@ static sifr_status load(sifr_context *context, sifr_engine *engine, const char *
 sifr_status sifr_checkpoint_load(sifr_context *context, sifr_engine *engine, const char *output,
                                  const sifr_checkpoint_options *options, char **state,
                                  sifr_error *error) {
+    BASE_TRY(BASE_GIVEN(error, context, engine, output, state));
     sifr_checkpoint_options known;
     loop_record r = {0};
     *state = NULL;
@@ -128,6 +130,7 @@ sifr_status sifr_checkpoint_load(sifr_context *context, sifr_engine *engine, con
 
 sifr_status sifr_checkpoint_list(const char *output, int64_t *steps, size_t room, size_t *count,
                                  sifr_error *error) {
+    BASE_TRY(BASE_GIVEN(error, output, count));
     int64_t *all;
     BASE_TRY(checkpoint_list(output, &all, count, error));
     if (room && *count) memcpy(steps, all, (*count < room ? *count : room) * sizeof *steps);
@@ -168,6 +171,7 @@ static sifr_status describe(const checkpoint_opened *opened, const char *path, c
 }
 
 sifr_status sifr_checkpoint_inspect(const char *path, bool verify, char **out, sifr_error *error) {
+    BASE_TRY(BASE_GIVEN(error, path, out));
     char folder[BASE_PATH_LENGTH];
     checkpoint_opened opened = {0};
     *out = NULL;

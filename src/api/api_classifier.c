@@ -96,6 +96,7 @@ static sifr_status open_classifier(sifr_classifier *c, sifr_classifier_options *
 
 sifr_status sifr_classifier_open(sifr_context *context, const sifr_classifier_options *options,
                                  sifr_classifier **out, sifr_error *error) {
+    BASE_TRY(BASE_GIVEN(error, context, out));
     sifr_classifier_options known;
     sifr_classifier *c;
     BASE_TRY(api_take_options("sifr_classifier_options", options, sizeof known, &known, error));
@@ -164,6 +165,7 @@ static sifr_status add_row(sifr_classifier *c, json_t *row, sifr_error *error) {
 
 sifr_status sifr_classifier_add(sifr_classifier *classifier, const char *text, size_t size,
                                 const char *pair, size_t pair_size, sifr_error *error) {
+    BASE_TRY(BASE_GIVEN(error, classifier));
     BASE_TRY(check_kind(classifier, false, error));
     json_t *row = pair ? json_pack("{s:o, s:o}", "text", json_stringn(text, size), "text_pair",
                                    json_stringn(pair, pair_size))
@@ -173,6 +175,7 @@ sifr_status sifr_classifier_add(sifr_classifier *classifier, const char *text, s
 
 sifr_status sifr_classifier_add_words(sifr_classifier *classifier, const char *const *words,
                                       size_t count, sifr_error *error) {
+    BASE_TRY(BASE_GIVEN(error, classifier));
     json_t *all = json_array();
     sifr_status status = check_kind(classifier, true, error);
     for (size_t i = 0; status == SIFR_OK && i < count; i++) {
@@ -188,6 +191,7 @@ sifr_status sifr_classifier_add_words(sifr_classifier *classifier, const char *c
 
 sifr_status sifr_classifier_read(sifr_classifier *classifier, const char *const *paths,
                                  size_t count, sifr_error *error) {
+    BASE_TRY(BASE_GIVEN(error, classifier));
     if (sifr_classifier_tags(classifier))
         return base_fail(error, SIFR_USAGE,
                          "--data: a tagger reads sentences from standard input, one a line; sifr "
@@ -354,6 +358,7 @@ static sifr_status run(sifr_classifier *c, sifr_error *error) {
 
 sifr_status sifr_classifier_run(sifr_classifier *classifier, sifr_take_classified *take, void *user,
                                 sifr_error *error) {
+    BASE_TRY(BASE_GIVEN(error, classifier));
     sifr_error own = {0};
     if (!error) error = &own; /* a callback has one */
     classifier->take = take;

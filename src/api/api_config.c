@@ -8,6 +8,7 @@
 #include "config/config.h"
 
 sifr_status sifr_config_create(sifr_config **out, sifr_error *error) {
+    BASE_TRY(BASE_GIVEN(error, out));
     sifr_config *config;
     BASE_TRY(base_alloc(1, sizeof *config, &config, error));
     sifr_status status = config_create(config, error);
@@ -26,6 +27,7 @@ void sifr_config_free(sifr_config *config) {
 }
 
 sifr_status sifr_config_copy(const sifr_config *config, sifr_config **out, sifr_error *error) {
+    BASE_TRY(BASE_GIVEN(error, config, out));
     sifr_config *copy;
     BASE_TRY(base_alloc(1, sizeof *copy, &copy, error));
     sifr_status status = config_copy(config, copy, error);
@@ -38,20 +40,24 @@ sifr_status sifr_config_copy(const sifr_config *config, sifr_config **out, sifr_
 }
 
 sifr_status sifr_config_load(sifr_config *config, const char *path, sifr_error *error) {
+    BASE_TRY(BASE_GIVEN(error, config, path));
     return config_load(config, path, error);
 }
 
 sifr_status sifr_config_parse(sifr_config *config, const char *text, size_t size, const char *name,
                               sifr_error *error) {
+    BASE_TRY(BASE_GIVEN(error, config, name));
     return config_parse(config, text, size, name, error);
 }
 
 sifr_status sifr_config_set(sifr_config *config, const char *name, const char *value,
                             sifr_error *error) {
+    BASE_TRY(BASE_GIVEN(error, config, name));
     return config_set(config, name, value, error);
 }
 
 sifr_status sifr_config_resolve(sifr_config *config, int64_t ranks, sifr_error *error) {
+    BASE_TRY(BASE_GIVEN(error, config));
     return config_resolve(config, ranks, error);
 }
 
@@ -63,11 +69,13 @@ static sifr_status check_resolved(const sifr_config *config, sifr_error *error) 
 
 sifr_status sifr_config_value(const sifr_config *config, const char *name, char **out,
                               sifr_error *error) {
+    BASE_TRY(BASE_GIVEN(error, config, name, out));
     BASE_TRY(check_resolved(config, error));
     return config_value_json(config, name, out, error);
 }
 
 sifr_status sifr_config_json(const sifr_config *config, char **out, sifr_error *error) {
+    BASE_TRY(BASE_GIVEN(error, config, out));
     BASE_TRY(check_resolved(config, error));
     return config_text(config, out, error);
 }
@@ -75,6 +83,7 @@ sifr_status sifr_config_json(const sifr_config *config, char **out, sifr_error *
 sifr_status sifr_config_explain(sifr_config *config, int64_t ranks, bool all,
                                 void (*line)(void *user, const char *text), void *user,
                                 sifr_error *error) {
+    BASE_TRY(BASE_GIVEN(error, config));
     sifr_status status = config_resolve(config, ranks, error);
     config_explain(config, all, line, user);
     return status;

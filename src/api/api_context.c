@@ -52,6 +52,7 @@ static void write_line(void *user, sifr_log_level level, const char *line) {
 
 sifr_status sifr_context_create(const sifr_context_options *options, sifr_context **out,
                                 sifr_error *error) {
+    BASE_TRY(BASE_GIVEN(error, out));
     sifr_context_options known;
     sifr_context *context;
     BASE_TRY(api_take_options("sifr_context_options", options, sizeof known, &known, error));

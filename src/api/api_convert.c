@@ -78,6 +78,7 @@ static sifr_status export(const sifr_export_options *o, const sifr_log *log, con
 
 sifr_status sifr_export(sifr_context *context, const sifr_export_options *options,
                         sifr_exported *out, sifr_error *error) {
+    BASE_TRY(BASE_GIVEN(error, context));
     sifr_export_options known;
     convert_exported made;
     BASE_TRY(api_take_options("sifr_export_options", options, sizeof known, &known, error));
@@ -100,6 +101,7 @@ static bool is_swapped(const sifr_merge_options *o) {
 
 sifr_status sifr_merge(sifr_context *context, const sifr_merge_options *options, sifr_merged *out,
                        sifr_error *error) {
+    BASE_TRY(BASE_GIVEN(error, context));
     sifr_merge_options o;
     convert_merged made;
     BASE_TRY(api_take_options("sifr_merge_options", options, sizeof o, &o, error));
@@ -122,6 +124,7 @@ sifr_status sifr_merge(sifr_context *context, const sifr_merge_options *options,
 sifr_status sifr_import_checkpoint(sifr_context *context,
                                    const sifr_import_checkpoint_options *options,
                                    sifr_imported_checkpoint *out, sifr_error *error) {
+    BASE_TRY(BASE_GIVEN(error, context));
     sifr_import_checkpoint_options o;
     convert_imported made;
     BASE_TRY(api_take_options("sifr_import_checkpoint_options", options, sizeof o, &o, error));

@@ -159,6 +159,7 @@ static sifr_status make_targets(sifr_data *data, sifr_status status, sifr_error 
 
 sifr_status sifr_data_open(sifr_context *context, const sifr_config *config,
                            const sifr_data_options *options, sifr_data **out, sifr_error *error) {
+    BASE_TRY(BASE_GIVEN(error, context, config, out));
     sifr_data *data;
     BASE_TRY(base_alloc(1, sizeof *data, &data, error));
     sifr_status status =
@@ -209,6 +210,7 @@ static sifr_status take_rows(sifr_data *data, int64_t count, sifr_error *error) 
 
 sifr_status sifr_data_read(sifr_data *data, const int64_t *windows, int64_t count, sifr_batch *out,
                            sifr_error *error) {
+    BASE_TRY(BASE_GIVEN(error, data, out));
     const data_set *set = set_of(data);
     int64_t all = data_set_windows(set, data->state.length);
     for (int64_t i = 0; i < count; i++)
@@ -224,6 +226,7 @@ sifr_status sifr_data_read(sifr_data *data, const int64_t *windows, int64_t coun
 
 sifr_status sifr_data_step(sifr_data *data, const sifr_engine *engine, int64_t step,
                            sifr_batch *out, sifr_error *error) {
+    BASE_TRY(BASE_GIVEN(error, data, engine, out));
     const train_state *t = &data->state;
     const plan_settings *settings = &engine_schedule(engine)->settings;
     if (data->evaluation)
@@ -244,6 +247,7 @@ sifr_status sifr_data_step(sifr_data *data, const sifr_engine *engine, int64_t s
 sifr_status sifr_data_evaluate(const sifr_data *data, sifr_engine *engine, int64_t windows,
                                int (*stop)(void *user), void *user, sifr_data_evaluation *out,
                                sifr_error *error) {
+    BASE_TRY(BASE_GIVEN(error, data, engine, out));
     const sifr_settings *step = engine_settings(engine);
     sifr_data_evaluation known = {0};
     train_evaluation e;

@@ -188,6 +188,7 @@ _Static_assert((int)SIFR_MOST_SCORES >= (int)TRAIN_MOST_SCORES, "all scores have
 
 sifr_status sifr_evaluate(sifr_context *context, const sifr_evaluate_options *options,
                           sifr_evaluated *out, sifr_error *error) {
+    BASE_TRY(BASE_GIVEN(error, context, out));
     evaluate_run run = {.log = &context->log};
     sifr_evaluated made = {0};
     BASE_TRY(api_take_options("sifr_evaluate_options", options, sizeof run.o, &run.o, error));

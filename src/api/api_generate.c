@@ -72,6 +72,7 @@ static sifr_status add_text(sifr_generator *generator, const sifr_prompt *prompt
 
 sifr_status sifr_generator_add(sifr_generator *generator, const sifr_prompt *prompt,
                                sifr_error *error) {
+    BASE_TRY(BASE_GIVEN(error, generator, prompt));
     sifr_prompt known;
     size_t before = generator->count;
     sifr_status status = SIFR_OK;
@@ -176,6 +177,7 @@ static sifr_status run(sifr_generator *generator, sifr_error *error) {
 
 sifr_status sifr_generator_run(sifr_generator *generator, const sifr_generate_calls *calls,
                                sifr_error *error) {
+    BASE_TRY(BASE_GIVEN(error, generator));
     sifr_error own = {0};
     if (!error) error = &own; /* a callback has one */
     BASE_TRY(api_take_options("sifr_generate_calls", calls, sizeof generator->calls,

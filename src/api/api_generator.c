@@ -103,6 +103,7 @@ static sifr_status open_model(sifr_generator *generator, const sifr_generator_op
 
 sifr_status sifr_generator_open(sifr_context *context, const sifr_generator_options *options,
                                 sifr_generator **out, sifr_error *error) {
+    BASE_TRY(BASE_GIVEN(error, context, out));
     sifr_generator_options known;
     sifr_generator *generator;
     BASE_TRY(api_take_options("sifr_generator_options", options, sizeof known, &known, error));
@@ -146,6 +147,7 @@ sifr_status api_generator_take(sifr_generator *generator, int64_t slots, int64_t
 sifr_status sifr_generator_template(sifr_generator *generator,
                                     const sifr_chat_template_options *options,
                                     sifr_chat_template **out, sifr_error *error) {
+    BASE_TRY(BASE_GIVEN(error, generator, out));
     const checkpoint_model *model = &generator->g.model;
     return api_chat_template_make(model->files, model->template[0] ? model->template : NULL,
                                   options, out, error);

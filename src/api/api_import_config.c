@@ -25,6 +25,7 @@ static sifr_status import(const sifr_import_config_options *o, char **text,
 
 sifr_status sifr_import_config(sifr_context *context, const sifr_import_config_options *options,
                                char **text, sifr_imported_config *out, sifr_error *error) {
+    BASE_TRY(BASE_GIVEN(error, text));
     sifr_import_config_options known;
     sifr_imported_config made;
     (void)context;
@@ -37,6 +38,7 @@ sifr_status sifr_import_config(sifr_context *context, const sifr_import_config_o
 }
 
 sifr_status sifr_import_check(const char *text, size_t size, const char *name, sifr_error *error) {
+    BASE_TRY(BASE_GIVEN(error, name));
     sifr_config config;
     BASE_TRY(config_create(&config, error));
     sifr_status status = config_parse(&config, text, size, name, error);

@@ -29,6 +29,7 @@ static sifr_status prepare(sifr_context *context, sifr_loop *loop, sifr_error *e
 
 sifr_status sifr_loop_open(sifr_context *context, const sifr_config *config, sifr_ranks *ranks,
                            sifr_loop **out, sifr_error *error) {
+    BASE_TRY(BASE_GIVEN(error, context, config, out));
     const sifr_ranks_options one = {.size = sizeof one, .alone = true};
     sifr_ranks *alone = NULL;
     sifr_loop *loop = NULL;
@@ -78,6 +79,7 @@ void sifr_loop_get(const sifr_loop *loop, sifr_loop_figures *out) {
 }
 
 sifr_status sifr_loop_set_steps(sifr_loop *loop, int64_t total, sifr_error *error) {
+    BASE_TRY(BASE_GIVEN(error, loop));
     if (total < 1)
         return base_fail(error, SIFR_USAGE, "sifr_loop_set_steps: %lld steps; give 1 or more",
                          (long long)total);
@@ -102,6 +104,7 @@ static int64_t updates_before(const sifr_loop *loop) {
 }
 
 sifr_status sifr_loop_rate(const sifr_loop *loop, double *out, sifr_error *error) {
+    BASE_TRY(BASE_GIVEN(error, loop, out));
     BASE_TRY(check_counted(loop, error));
     *out = config_lr_at(&loop->config.schedule, updates_before(loop));
     return SIFR_OK;
@@ -109,6 +112,7 @@ sifr_status sifr_loop_rate(const sifr_loop *loop, double *out, sifr_error *error
 
 sifr_status sifr_loop_step(sifr_loop *loop, const sifr_batch *batch, sifr_step_result *result,
                            sifr_error *error) {
+    BASE_TRY(BASE_GIVEN(error, loop, batch, result));
     const sifr_config *c = &loop->config;
     int64_t before = updates_before(loop);
     double rate;
@@ -134,6 +138,7 @@ static sifr_status begin_folder(train_state *t, const char *path, sifr_error *er
 }
 
 sifr_status sifr_loop_save_model(sifr_loop *loop, const char *path, sifr_error *error) {
+    BASE_TRY(BASE_GIVEN(error, loop, path));
     train_state *t = &loop->state;
     BASE_TRY(train_agree(t, engine_settle(t->engine, error), error));
     sifr_status begun = t->first ? begin_folder(t, path, error) : SIFR_OK;

@@ -58,6 +58,7 @@ static sifr_status make(sifr_context *context, const sifr_config *config,
 
 sifr_status sifr_plan_create(sifr_context *context, const sifr_config *config,
                              const sifr_plan_options *options, sifr_plan **out, sifr_error *error) {
+    BASE_TRY(BASE_GIVEN(error, context, config, out));
     sifr_plan *plan;
     BASE_TRY(base_alloc(1, sizeof *plan, &plan, error));
     sifr_status status = make(context, config, options, plan, error);
@@ -131,6 +132,7 @@ bool sifr_plan_class_at(const sifr_plan *plan, size_t index, sifr_plan_class *ou
 }
 
 sifr_status sifr_plan_fits(const sifr_plan *plan, sifr_error *error) {
+    BASE_TRY(BASE_GIVEN(error, plan));
     const sifr_error *reason = &plan->report.too_large;
     BASE_TRY(check_asked(plan, plan->report.options.fit, error));
     if (reason->status == SIFR_OK) return SIFR_OK; /* as all that is chosen */
@@ -146,6 +148,7 @@ static sifr_status give_json(json_t *object, char **out, sifr_error *error) {
 }
 
 sifr_status sifr_plan_json(sifr_plan *plan, bool schedule, char **out, sifr_error *error) {
+    BASE_TRY(BASE_GIVEN(error, plan, out));
     api_plan_report *r = &plan->report;
     char *config;
     BASE_TRY(check_asked(plan, r->options.fit, error));
@@ -184,6 +187,7 @@ static void write_part(const api_plan_report *r, sifr_plan_part part) {
 }
 
 sifr_status sifr_plan_text(sifr_plan *plan, sifr_plan_part part, char **out, sifr_error *error) {
+    BASE_TRY(BASE_GIVEN(error, plan, out));
     api_plan_report *r = &plan->report;
     size_t size;
     *out = NULL;
@@ -206,6 +210,7 @@ sifr_status sifr_plan_text(sifr_plan *plan, sifr_plan_part part, char **out, sif
 }
 
 sifr_status sifr_plan_fit(sifr_plan *plan, sifr_config **out, sifr_error *error) {
+    BASE_TRY(BASE_GIVEN(error, plan, out));
     api_plan_report *r = &plan->report;
     sifr_config *config;
     if (!r->options.fit || plan->chosen)

@@ -24,6 +24,7 @@ static sifr_status open_group(const sifr_context *context, const sifr_ranks_opti
 
 sifr_status sifr_ranks_open(sifr_context *context, const sifr_ranks_options *options,
                             sifr_ranks **out, sifr_error *error) {
+    BASE_TRY(BASE_GIVEN(error, context, out));
     sifr_ranks_options known;
     sifr_ranks *ranks;
     BASE_TRY(api_take_options("sifr_ranks_options", options, sizeof known, &known, error));
@@ -67,12 +68,14 @@ sifr_status api_ranks_compare(sifr_ranks *ranks, sifr_error *error) {
 }
 
 sifr_status sifr_ranks_agree(sifr_ranks *ranks, sifr_status status, sifr_error *error) {
+    BASE_TRY(BASE_GIVEN(error, ranks));
     BASE_TRY(api_ranks_compare(ranks, error));
     return comm_agree_status(ranks->group, status, error);
 }
 
 sifr_status sifr_ranks_gather(sifr_ranks *ranks, const void *mine, int64_t bytes, void *all,
                               sifr_error *error) {
+    BASE_TRY(BASE_GIVEN(error, ranks));
     BASE_TRY(api_ranks_compare(ranks, error));
     return comm_all_gather_control(ranks->group, mine, bytes, all, error);
 }

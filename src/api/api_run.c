@@ -162,6 +162,7 @@ static sifr_status prepare(const sifr_config *config, sifr_ranks *ranks,
 sifr_status sifr_train(sifr_context *context, const sifr_config *config, sifr_ranks *ranks,
                        const sifr_train_options *options, sifr_train_outcome *outcome,
                        sifr_error *error) {
+    BASE_TRY(BASE_GIVEN(error, context, config, outcome));
     const train_outcome none = {.loss = NAN, .eval_loss = NAN};
     sifr_train_options known;
     sifr_config own;

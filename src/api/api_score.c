@@ -229,6 +229,7 @@ static sifr_status score(score_run *run, sifr_scored *made, sifr_error *error) {
 
 sifr_status sifr_score(sifr_context *context, const sifr_score_options *options, sifr_scored *out,
                        sifr_error *error) {
+    BASE_TRY(BASE_GIVEN(error, context));
     score_run run = {.log = &context->log};
     sifr_scored made;
     sifr_error own = {0};

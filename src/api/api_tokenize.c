@@ -81,6 +81,7 @@ static sifr_status tokenize(const sifr_tokenize_options *o, const sifr_log *log,
 
 sifr_status sifr_tokenize(sifr_context *context, const sifr_tokenize_options *options,
                           sifr_tokenized *out, sifr_error *error) {
+    BASE_TRY(BASE_GIVEN(error, context));
     sifr_tokenize_options known;
     data_text_source source = {0};
     data_tokenised counts;

@@ -17,6 +17,7 @@ struct sifr_tokenizer {
 
 sifr_status sifr_tokenizer_open(sifr_context *context, const char *path, sifr_tokenizer **out,
                                 sifr_error *error) {
+    BASE_TRY(BASE_GIVEN(error, context, path, out));
     sifr_tokenizer *t;
     BASE_TRY(base_alloc(1, sizeof *t, &t, error));
     t->log = &context->log;
@@ -70,8 +71,11 @@ static void say_invalid(const sifr_tokenizer *t, uint64_t invalid) {
                  (unsigned long long)invalid, invalid == 1 ? "" : "s");
 }
 
-sifr_status sifr_tokenizer_encode(sifr_tokenizer *t, const char *text, size_t size, bool special,
-                                  const int32_t **ids, size_t *count, sifr_error *error) {
+sifr_status sifr_tokenizer_encode(sifr_tokenizer *tokenizer, const char *text, size_t size,
+                                  bool special, const int32_t **ids, size_t *count,
+                                  sifr_error *error) {
+    BASE_TRY(BASE_GIVEN(error, tokenizer, ids, count));
+    sifr_tokenizer *t = tokenizer;
     if (!t->scratch) BASE_TRY(text_tokenizer_scratch_new(t->tokenizer, &t->scratch, error));
     uint64_t before = text_tokenizer_invalid(t->scratch);
     t->ids.count = 0;
@@ -92,9 +96,11 @@ static sifr_status give_text(text_tokenizer_text *from, const char **text, size_
     return SIFR_OK;
 }
 
-sifr_status sifr_tokenizer_decode(sifr_tokenizer *t, const int32_t *ids, size_t count,
+sifr_status sifr_tokenizer_decode(sifr_tokenizer *tokenizer, const int32_t *ids, size_t count,
                                   bool skip_special, const char **text, size_t *size,
                                   sifr_error *error) {
+    BASE_TRY(BASE_GIVEN(error, tokenizer, text, size));
+    sifr_tokenizer *t = tokenizer;
     t->text.count = 0;
     BASE_TRY(text_tokenizer_decode(t->tokenizer, ids, count, skip_special, &t->text, error));
     return give_text(&t->text, text, size, error);
@@ -111,6 +117,7 @@ struct sifr_decoder {
 
 sifr_status sifr_decoder_create(const sifr_tokenizer *tokenizer, bool continues, sifr_decoder **out,
                                 sifr_error *error) {
+    BASE_TRY(BASE_GIVEN(error, tokenizer, out));
     sifr_decoder *d;
     BASE_TRY(base_alloc(1, sizeof *d, &d, error));
     d->tokenizer = tokenizer->tokenizer;
@@ -127,6 +134,7 @@ void sifr_decoder_free(sifr_decoder *decoder) {
 
 sifr_status sifr_decoder_push(sifr_decoder *decoder, int32_t id, const char **text, size_t *size,
                               sifr_error *error) {
+    BASE_TRY(BASE_GIVEN(error, decoder, text, size));
     decoder->text.count = 0;
     BASE_TRY(text_tokenizer_stream_push(decoder->tokenizer, &decoder->stream, id, &decoder->text,
                                         error));
@@ -135,6 +143,7 @@ sifr_status sifr_decoder_push(sifr_decoder *decoder, int32_t id, const char **te
 
 sifr_status sifr_decoder_end(sifr_decoder *decoder, const char **text, size_t *size,
                              sifr_error *error) {
+    BASE_TRY(BASE_GIVEN(error, decoder, text, size));
     decoder->text.count = 0;
     BASE_TRY(text_tokenizer_stream_end(&decoder->stream, &decoder->text, error));
     decoder->stream = (text_tokenizer_stream){.started = decoder->continues};

@@ -67,6 +67,7 @@ static sifr_status train(const sifr_tokenizer_train_options *o, text_tokenizer_t
 
 sifr_status sifr_tokenizer_train(sifr_context *context, const sifr_tokenizer_train_options *options,
                                  sifr_tokenizer_trained *out, sifr_error *error) {
+    BASE_TRY(BASE_GIVEN(error, context));
     sifr_tokenizer_train_options o;
     sifr_tokenizer_trained made;
     text_tokenizer_trainer *trainer;

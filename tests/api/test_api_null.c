@@ -1,0 +1,114 @@
+/* NULL in place of a handle, of the place for a result or of a path: SIFR_USAGE by name, of calls
+ * of each header. tests/scripts/test_given.sh sees that no call was forgotten. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "sifr/sifr.h"
+
+#define REFUSES(call, message_)                                                                    \
+    do {                                                                                           \
+        sifr_error error = {0};                                                                    \
+        assert_int_equal((call), SIFR_USAGE);                                                      \
+        assert_string_equal(error.message, message_ ": NULL; give one");                           \
+    } while (0)
+
+static sifr_context *context;
+static sifr_config *config;
+
+static int setup(void **state) {
+    (void)state;
+    return sifr_context_create(NULL, &context, NULL) != SIFR_OK ||
+           sifr_config_create(&config, NULL) != SIFR_OK;
+}
+
+static int teardown(void **state) {
+    (void)state;
+    sifr_config_free(config);
+    sifr_context_free(context);
+    return 0;
+}
+
+static void configs(void **state) {
+    (void)state;
+    char *text = NULL;
+    REFUSES(sifr_context_create(NULL, NULL, &error), "sifr_context_create: out");
+    REFUSES(sifr_config_create(NULL, &error), "sifr_config_create: out");
+    REFUSES(sifr_config_copy(config, NULL, &error), "sifr_config_copy: out");
+    REFUSES(sifr_config_load(config, NULL, &error), "sifr_config_load: path");
+    REFUSES(sifr_config_parse(config, "{}", 2, NULL, &error), "sifr_config_parse: name");
+    REFUSES(sifr_config_set(NULL, "lr", "1", &error), "sifr_config_set: config");
+    REFUSES(sifr_config_set(config, NULL, "1", &error), "sifr_config_set: name");
+    REFUSES(sifr_config_resolve(NULL, 1, &error), "sifr_config_resolve: config");
+    REFUSES(sifr_config_value(config, "lr", NULL, &error), "sifr_config_value: out");
+    REFUSES(sifr_config_json(NULL, &text, &error), "sifr_config_json: config");
+    REFUSES(sifr_config_explain(NULL, 1, false, NULL, NULL, &error), "sifr_config_explain: config");
+    assert_null(text);
+}
+
+static void runs(void **state) {
+    (void)state;
+    sifr_train_outcome outcome = {.size = sizeof outcome};
+    sifr_evaluated evaluated = {.size = sizeof evaluated};
+    sifr_plan *plan = NULL;
+    sifr_loop *loop = NULL;
+    sifr_data *data = NULL;
+    REFUSES(sifr_train(context, NULL, NULL, NULL, &outcome, &error), "sifr_train: config");
+    REFUSES(sifr_train(context, config, NULL, NULL, NULL, &error), "sifr_train: outcome");
+    REFUSES(sifr_evaluate(NULL, NULL, &evaluated, &error), "sifr_evaluate: context");
+    REFUSES(sifr_plan_create(context, config, NULL, NULL, &error), "sifr_plan_create: out");
+    REFUSES(sifr_plan_create(NULL, config, NULL, &plan, &error), "sifr_plan_create: context");
+    REFUSES(sifr_plan_fits(NULL, &error), "sifr_plan_fits: plan");
+    REFUSES(sifr_loop_open(context, NULL, NULL, &loop, &error), "sifr_loop_open: config");
+    REFUSES(sifr_loop_step(NULL, NULL, NULL, &error), "sifr_loop_step: loop");
+    REFUSES(sifr_data_open(context, config, NULL, NULL, &error), "sifr_data_open: out");
+    REFUSES(sifr_data_open(context, NULL, NULL, &data, &error), "sifr_data_open: config");
+    REFUSES(sifr_data_step(NULL, NULL, 0, NULL, &error), "sifr_data_step: data");
+    REFUSES(sifr_ranks_open(context, NULL, NULL, &error), "sifr_ranks_open: out");
+    REFUSES(sifr_ranks_agree(NULL, SIFR_OK, &error), "sifr_ranks_agree: ranks");
+    assert_true(!plan && !loop && !data);
+}
+
+static void texts(void **state) {
+    (void)state;
+    sifr_tokenizer *tokenizer = NULL;
+    sifr_generator *generator = NULL;
+    sifr_classifier *classifier = NULL;
+    REFUSES(sifr_tokenizer_open(NULL, "x", &tokenizer, &error), "sifr_tokenizer_open: context");
+    REFUSES(sifr_tokenizer_open(context, NULL, &tokenizer, &error), "sifr_tokenizer_open: path");
+    REFUSES(sifr_tokenizer_encode(NULL, "", 0, false, NULL, NULL, &error),
+            "sifr_tokenizer_encode: tokenizer");
+    REFUSES(sifr_decoder_push(NULL, 0, NULL, NULL, &error), "sifr_decoder_push: decoder");
+    REFUSES(sifr_generator_open(NULL, NULL, &generator, &error), "sifr_generator_open: context");
+    REFUSES(sifr_generator_run(NULL, NULL, &error), "sifr_generator_run: generator");
+    REFUSES(sifr_chat_open(NULL, NULL, NULL, NULL, &error), "sifr_chat_open: generator");
+    REFUSES(sifr_classifier_open(context, NULL, NULL, &error), "sifr_classifier_open: out");
+    REFUSES(sifr_classifier_run(NULL, NULL, NULL, &error), "sifr_classifier_run: classifier");
+    REFUSES(sifr_score(NULL, NULL, NULL, &error), "sifr_score: context");
+    REFUSES(sifr_tokenize(NULL, NULL, NULL, &error), "sifr_tokenize: context");
+    assert_true(!tokenizer && !generator && !classifier);
+}
+
+static void folders(void **state) {
+    (void)state;
+    size_t count;
+    REFUSES(sifr_export(NULL, NULL, NULL, &error), "sifr_export: context");
+    REFUSES(sifr_merge(NULL, NULL, NULL, &error), "sifr_merge: context");
+    REFUSES(sifr_import_config(context, NULL, NULL, NULL, &error), "sifr_import_config: text");
+    REFUSES(sifr_checkpoint_list(NULL, NULL, 0, &count, &error), "sifr_checkpoint_list: output");
+    REFUSES(sifr_checkpoint_inspect("x", false, NULL, &error), "sifr_checkpoint_inspect: out");
+    REFUSES(sifr_checkpoint_save(context, NULL, "x", NULL, &error), "sifr_checkpoint_save: engine");
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(configs),
+        cmocka_unit_test(runs),
+        cmocka_unit_test(texts),
+        cmocka_unit_test(folders),
+    };
+    return cmocka_run_group_tests(tests, setup, teardown);
+}
