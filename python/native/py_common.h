@@ -1,0 +1,103 @@
+/* What the files of the extension share: handles of the library as Python objects, and how a call
+ * enters the library and comes back.
+ *
+ * Every object is used by one thread at a time, in the process that made it; else a call raises
+ * UsageError. A call leaves the interpreter's lock to other threads, and runs in the default mode
+ * of floats, whatever the caller has set: the mode decides bits. */
+#ifndef PY_COMMON_H
+#define PY_COMMON_H
+
+#define PY_SSIZE_T_CLEAN
+#include <Python.h>
+#include <fenv.h>
+#include <sifr/sifr.h>
+#include <stdbool.h>
+#include <sys/types.h>
+
+typedef struct py_handle {
+    PyObject_HEAD void *handle; /* NULL: closed */
+    void (*release)(void *handle);
+    PyObject *keeps; /* what must outlive it */
+    pid_t owner;     /* the process that made it */
+    bool busy;
+} py_handle;
+
+/* A call that is in the library. */
+typedef struct py_call {
+    PyObject *of; /* NULL: of no handle */
+    PyThreadState *thread;
+    fenv_t floats; /* the caller's */
+} py_call;
+
+typedef struct py_state {
+    PyObject *errors[SIFR_LOST_RANK + 1]; /* by status; SIFR_OK has none */
+    PyObject *log;                        /* called with a level of `logging` and a line */
+    sifr_context *context;                /* of the process `owner` */
+    pid_t owner;
+    PyObject *config_type, *ranks_type, *plan_type, *tokenizer_type, *decoder_type, *template_type,
+        *generator_type, *chat_type, *model_type, *engine_type;
+} py_state;
+
+/* --- py_handle.c --- */
+
+py_state *py_state_of(PyObject *object); /* of an object of a type of this module */
+
+/* A new object around `handle`, which is released with it; NULL with an exception, and then it is
+ * released at once. `keeps` may be NULL. */
+PyObject *py_handle_new(PyObject *type, void *handle, void (*release)(void *), PyObject *keeps);
+
+/* Begins a call with the handle (NULL: with none). -1 with UsageError where it is closed, in use,
+ * or of another process. py_leave ends it. */
+int py_enter(PyObject *self, py_call *call);
+void py_leave(py_call *call);
+
+/* The same for a further handle of the call: taken before py_enter, given back after py_leave. */
+int py_take(PyObject *self);
+void py_give(PyObject *self);
+
+/* Around what a callback does in Python, on the thread that made the call. */
+void py_callback_begins(py_call *call, fenv_t *library);
+void py_callback_ends(py_call *call, const fenv_t *library);
+
+void *py_get(PyObject *self); /* after py_enter */
+
+/* The slots and methods that all types have. */
+void py_handle_dealloc(PyObject *self);
+PyObject *py_handle_close(PyObject *self, PyObject *none);
+#define PY_CLOSE                                                                                   \
+    { "close", py_handle_close, METH_NOARGS, "Gives back what it holds." }
+
+/* --- py_error.c --- */
+
+PyObject *py_raise(py_state *state, const sifr_error *error); /* NULL */
+PyObject *py_usage(py_state *state, const char *format, ...); /* NULL */
+/* None, or an exception where the status is one of failure. */
+PyObject *py_none_or_raise(py_state *state, sifr_status status, const sifr_error *error);
+/* The library's text, which is given back. */
+PyObject *py_take_text(char *text);
+/* Text from the library: what is no UTF-8 becomes U+FFFD. */
+PyObject *py_text(const char *text);
+PyObject *py_text_sized(const char *text, size_t size);
+
+/* --- py_context.c --- */
+
+/* The context of this process, made at the first call. NULL with an exception. */
+sifr_context *py_context(py_state *state);
+
+/* --- a file each: adds its types or functions to the module; -1 with an exception --- */
+
+int py_add_config(PyObject *module, py_state *state);
+int py_add_ranks(PyObject *module, py_state *state);
+int py_add_tokenizer(PyObject *module, py_state *state);
+int py_add_generator(PyObject *module, py_state *state);
+int py_add_chat(PyObject *module, py_state *state);
+int py_add_engine(PyObject *module, py_state *state);
+PyObject *py_train(PyObject *module, PyObject *args);
+
+/* Makes a type of `spec`, keeps it in *out. It cannot be called: functions make its objects. */
+int py_add_type(PyObject *module, PyType_Spec *spec, PyObject **out);
+
+/* The object if it is of this type, else NULL with TypeError. */
+PyObject *py_expect(PyObject *object, PyObject *type, const char *what);
+
+#endif

@@ -1,0 +1,64 @@
+"""The processes of a run: those that mpirun or srun started, or this one alone."""
+
+from __future__ import annotations
+
+import atexit
+import os
+import sys
+
+from . import _sifr
+from ._base import Error, LostRankError, UsageError
+
+_opened: _sifr.Ranks | None = None
+_owner = 0  # the process that opened them
+
+
+def _close() -> None:
+    """At the end of the program. Ranks that wait for one that failed by itself would wait for ever,
+    so such a rank leaves without a word, and the launcher ends the others."""
+    global _opened
+    failure = getattr(sys, "last_value", None)
+    agreed = isinstance(failure, Error) and not isinstance(failure, LostRankError)
+    if _opened is not None and _owner == os.getpid() and (failure is None or agreed):
+        _opened.close()
+        _opened = None
+
+
+def ranks() -> _sifr.Ranks | None:
+    """The ranks of this job, opened at the first call and closed at the end of the program. None: no
+    launcher started several."""
+    global _opened, _owner
+    if _sifr.ranks_started() < 2:
+        return None
+    if _opened is not None and _owner != os.getpid():
+        raise UsageError("ranks do not outlive a fork: run in the process that mpirun started")
+    if _opened is None:
+        _opened, _owner = _sifr.ranks_open(), os.getpid()
+        atexit.register(_close)
+    return _opened
+
+
+def rank() -> int:
+    """The number of this process among those that mpirun or srun started, from 0. Of all ranks at
+    its first call: it starts MPI."""
+    of = ranks()
+    return of.place()[0] if of else 0
+
+
+def size() -> int:
+    """How many processes mpirun or srun started; 1: neither did. As `rank`."""
+    of = ranks()
+    return of.place()[1] if of else 1
+
+
+def agree(failure: Exception | None) -> None:
+    """Of all ranks, for what one can fail in by itself: raises on all where it failed on any."""
+    of = ranks()
+    if of:
+        status = getattr(failure, "status", 1) if failure else 0
+        try:
+            of.agree(status, str(failure) if failure else "")
+        except Error as error:
+            raise failure or error from None
+    if failure:
+        raise failure

@@ -1,0 +1,57 @@
+# label: full
+# timeout: 120
+# each MPI
+# Under mpirun the processes of a Python script are the ranks of one run: the bits of one rank; what
+# one rank's callback asks or raises stops all, and an error of one is known to all.
+. "$SOURCE/tests/support/python.sh"
+. "$SOURCE/tests/support/train_runs.sh"
+. "$SOURCE/tests/support/find_mpi.sh"
+
+expect 0 train --model llama --output alone --max-steps 4
+cat >ranks.py <<'P'
+import os
+import sifr
+
+given = dict(data=["books"], threads=1, model="llama", train_batch_size=8,
+             gradient_accumulation_steps=1)
+assert sifr.size() == 2
+other = sifr.rank() == 1
+out = sifr.train("ds.json", output="two", max_steps=4, **given)
+assert (out.ranks, out.steps) == (2, 4) and (out.report is None) == other, out
+out = sifr.train("ds.json", output="asked", max_steps=4,
+                 callbacks={"step": lambda e: other and e.step == 2}, **given)
+assert out.stopped and out.steps == 2, out
+
+
+def stumble(event):
+    if other and event.step == 3:
+        raise KeyError("own")
+
+
+try:
+    sifr.train("ds.json", output="asked", max_steps=4, resume=True, callbacks={"step": stumble},
+               **given)
+except KeyError:
+    assert other
+except sifr.StoppedError as error:
+    assert not other and "another rank" in str(error), error
+assert os.path.isdir("asked/checkpoint-3")
+try:
+    sifr.train("ds.json" if other else "nowhere.json", output="none", **given)
+except sifr.Error as error:
+    assert "nowhere.json" in str(error), error
+print("rank", sifr.rank(), "is done")
+P
+expect 0 timeout 100 "$launcher" -n 2 $options python3 ranks.py
+[ "$(grep -c 'is done$' out)" = 2 ] || fail "not both ranks: $(cat out err)"
+cmp alone/model.safetensors two/model.safetensors || fail "other bits on two ranks"
+# A rank that fails by itself does not leave the others waiting.
+cat >one.py <<'P'
+import sifr
+
+if sifr.rank() == 1:
+    raise RuntimeError("this rank ends by itself")
+sifr.train("ds.json", output="left", data=["books"], threads=1, model="llama")
+P
+! timeout 60 "$launcher" -n 2 $options python3 one.py >out 2>err || fail "no exit code"
+grep -q 'ends by itself' err || fail "no reason: $(cat err)"
