@@ -83,6 +83,9 @@ typedef struct sifr_prompt {
 SIFR_API sifr_status sifr_generator_add(sifr_generator *generator, const sifr_prompt *prompt,
                                         sifr_error *error) SIFR_MUST_CHECK;
 
+/* Removes the prompts that were added: where one of several was refused. */
+SIFR_API void sifr_generator_clear(sifr_generator *generator);
+
 typedef enum sifr_generated_end {
     SIFR_END_LENGTH, /* as many tokens as it may have */
     SIFR_END_EOS,    /* the model ended it */

@@ -17,7 +17,8 @@
 typedef struct py_handle {
     PyObject_HEAD void *handle; /* NULL: closed */
     void (*release)(void *handle);
-    PyObject *keeps; /* what must outlive it */
+    PyObject *keeps; /* a tuple of handles that it was made of; a call takes them, too */
+    int users;       /* handles that keep it */
     pid_t owner;     /* the process that made it */
     bool busy;
 } py_handle;
@@ -43,13 +44,17 @@ typedef struct py_state {
 py_state *py_state_of(PyObject *object); /* of an object of a type of this module */
 
 /* A new object around `handle`, which is released with it; NULL with an exception, and then it is
- * released at once. `keeps` may be NULL. */
+ * released at once. `keeps` may be NULL; a new reference stays the caller's. */
 PyObject *py_handle_new(PyObject *type, void *handle, void (*release)(void *), PyObject *keeps);
 
 /* Begins a call with the handle (NULL: with none). -1 with UsageError where it is closed, in use,
  * or of another process. py_leave ends it. */
 int py_enter(PyObject *self, py_call *call);
 void py_leave(py_call *call);
+/* The same in two: between them what the library returned, and keeps until its next call, is there.
+ */
+void py_return(py_call *call);
+void py_done(py_call *call);
 
 /* The same for a further handle of the call: taken before py_enter, given back after py_leave. */
 int py_take(PyObject *self);
@@ -61,8 +66,7 @@ void py_callback_ends(py_call *call, const fenv_t *library);
 
 void *py_get(PyObject *self); /* after py_enter */
 
-/* The slots and methods that all types have. */
-void py_handle_dealloc(PyObject *self);
+/* The method that all types have. */
 PyObject *py_handle_close(PyObject *self, PyObject *none);
 #define PY_CLOSE                                                                                   \
     { "close", py_handle_close, METH_NOARGS, "Gives back what it holds." }
@@ -78,6 +82,7 @@ PyObject *py_take_text(char *text);
 /* Text from the library: what is no UTF-8 becomes U+FFFD. */
 PyObject *py_text(const char *text);
 PyObject *py_text_sized(const char *text, size_t size);
+PyObject *py_ids(const int32_t *ids, size_t count); /* a list */
 
 /* --- py_context.c --- */
 
@@ -90,12 +95,11 @@ int py_add_config(PyObject *module, py_state *state);
 int py_add_ranks(PyObject *module, py_state *state);
 int py_add_tokenizer(PyObject *module, py_state *state);
 int py_add_generator(PyObject *module, py_state *state);
-int py_add_chat(PyObject *module, py_state *state);
 int py_add_engine(PyObject *module, py_state *state);
 PyObject *py_train(PyObject *module, PyObject *args);
 
-/* Makes a type of `spec`, keeps it in *out. It cannot be called: functions make its objects. */
-int py_add_type(PyObject *module, PyType_Spec *spec, PyObject **out);
+/* Makes the type of a handle, keeps it in *out. It cannot be called: functions make its objects. */
+int py_add_handle(PyObject *module, const char *name, PyMethodDef *methods, PyObject **out);
 
 /* The object if it is of this type, else NULL with TypeError. */
 PyObject *py_expect(PyObject *object, PyObject *type, const char *what);

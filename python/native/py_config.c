@@ -156,10 +156,6 @@ int py_add_config(PyObject *module, py_state *state) {
     static PyMethodDef functions[] = {{"config", config_new, METH_NOARGS, NULL},
                                       {"flags", config_flags, METH_NOARGS, NULL},
                                       {NULL, NULL, 0, NULL}};
-    static PyType_Slot slots[] = {
-        {Py_tp_dealloc, py_handle_dealloc}, {Py_tp_methods, methods}, {0, NULL}};
-    static PyType_Spec spec = {"sifr._sifr.Config", sizeof(py_handle), 0,
-                               Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION, slots};
-    if (py_add_type(module, &spec, &state->config_type) < 0) return -1;
+    if (py_add_handle(module, "sifr._sifr.Config", methods, &state->config_type) < 0) return -1;
     return PyModule_AddFunctions(module, functions);
 }

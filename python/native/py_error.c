@@ -39,3 +39,12 @@ PyObject *py_take_text(char *text) {
     sifr_text_free(text);
     return out;
 }
+
+PyObject *py_ids(const int32_t *ids, size_t count) {
+    PyObject *list = PyList_New((Py_ssize_t)count);
+    for (size_t i = 0; list && i < count; i++) {
+        PyObject *id = PyLong_FromLong(ids[i]);
+        if (!id || PyList_SetItem(list, (Py_ssize_t)i, id) < 0) Py_CLEAR(list);
+    }
+    return list;
+}

@@ -6,11 +6,40 @@ py_state *py_state_of(PyObject *object) {
     return PyType_GetModuleState(Py_TYPE(object));
 }
 
-int py_add_type(PyObject *module, PyType_Spec *spec, PyObject **out) {
-    PyObject *type = PyType_FromModuleAndSpec(module, spec, NULL);
-    if (!type) return -1;
-    *out = type;
-    return PyModule_AddType(module, (PyTypeObject *)type);
+/* What another process made stays: its threads are not here to end. */
+static void let_go(py_handle *h) {
+    void *handle = h->handle;
+    h->handle = NULL;
+    if (!handle || h->owner != getpid()) return;
+    PyThreadState *thread = PyEval_SaveThread(); /* a log line may come from another thread */
+    h->release(handle);
+    PyEval_RestoreThread(thread);
+}
+
+static void let_keeps_go(py_handle *h) {
+    for (Py_ssize_t i = 0; h->keeps && i < PyTuple_Size(h->keeps); i++)
+        ((py_handle *)PyTuple_GetItem(h->keeps, i))->users--;
+    Py_CLEAR(h->keeps);
+}
+
+static void deallocate(PyObject *self) {
+    py_handle *h = (py_handle *)self;
+    PyTypeObject *type = Py_TYPE(self);
+    PyObject *kind, *value, *trace;
+    PyErr_Fetch(&kind, &value, &trace);
+    let_go(h);
+    PyErr_Restore(kind, value, trace);
+    let_keeps_go(h);
+    PyObject_Free(self);
+    Py_DECREF(type);
+}
+
+int py_add_handle(PyObject *module, const char *name, PyMethodDef *methods, PyObject **out) {
+    PyType_Slot slots[] = {{Py_tp_dealloc, deallocate}, {Py_tp_methods, methods}, {0, NULL}};
+    PyType_Spec spec = {name, sizeof(py_handle), 0,
+                        Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION, slots};
+    *out = PyType_FromModuleAndSpec(module, &spec, NULL);
+    return *out ? PyModule_AddType(module, (PyTypeObject *)*out) : -1;
 }
 
 PyObject *py_expect(PyObject *object, PyObject *type, const char *what) {
@@ -30,6 +59,9 @@ PyObject *py_handle_new(PyObject *type, void *handle, void (*release)(void *), P
     self->release = release;
     Py_XINCREF(keeps);
     self->keeps = keeps;
+    self->users = 0;
+    for (Py_ssize_t i = 0; keeps && i < PyTuple_Size(keeps); i++)
+        ((py_handle *)PyTuple_GetItem(keeps, i))->users++;
     self->owner = getpid();
     self->busy = false;
     return (PyObject *)self;
@@ -39,12 +71,15 @@ void *py_get(PyObject *self) {
     return ((py_handle *)self)->handle;
 }
 
-static int check(PyObject *self, const py_handle *h) {
+static int check(PyObject *self, bool closes) {
+    const py_handle *h = (const py_handle *)self;
     const char *problem = NULL;
     if (!h->handle)
         problem = "it was closed";
     else if (h->owner != getpid())
         problem = "it was made before a fork, by another process; make one in this process";
+    else if (closes && h->users)
+        problem = "what was made of it is still there; close that first";
     else if (h->busy)
         problem = "it is in use, by another thread or by the call whose callback this is";
     if (!problem) return 0;
@@ -52,15 +87,26 @@ static int check(PyObject *self, const py_handle *h) {
     return -1;
 }
 
+/* The handles that `self` keeps, one by one; NULL behind the last. */
+static PyObject *kept(PyObject *self, Py_ssize_t i) {
+    PyObject *keeps = ((py_handle *)self)->keeps;
+    return keeps && i < PyTuple_Size(keeps) ? PyTuple_GetItem(keeps, i) : NULL;
+}
+
 int py_take(PyObject *self) {
-    py_handle *h = (py_handle *)self;
-    if (check(self, h) < 0) return -1;
-    h->busy = true;
+    PyObject *other;
+    if (check(self, false) < 0) return -1;
+    for (Py_ssize_t i = 0; (other = kept(self, i)); i++)
+        if (check(other, false) < 0) return -1;
+    for (Py_ssize_t i = 0; (other = kept(self, i)); i++) ((py_handle *)other)->busy = true;
+    ((py_handle *)self)->busy = true;
     Py_INCREF(self);
     return 0;
 }
 
 void py_give(PyObject *self) {
+    PyObject *other;
+    for (Py_ssize_t i = 0; (other = kept(self, i)); i++) ((py_handle *)other)->busy = false;
     ((py_handle *)self)->busy = false;
     Py_DECREF(self);
 }
@@ -74,10 +120,18 @@ int py_enter(PyObject *self, py_call *call) {
     return 0;
 }
 
-void py_leave(py_call *call) {
+void py_return(py_call *call) {
     fesetenv(&call->floats);
     PyEval_RestoreThread(call->thread);
+}
+
+void py_done(py_call *call) {
     if (call->of) py_give(call->of);
+}
+
+void py_leave(py_call *call) {
+    py_return(call);
+    py_done(call);
 }
 
 void py_callback_begins(py_call *call, fenv_t *library) {
@@ -91,34 +145,12 @@ void py_callback_ends(py_call *call, const fenv_t *library) {
     fesetenv(library);
 }
 
-/* What another process made stays: its threads are not here to end. */
-static void release(py_handle *h) {
-    void *handle = h->handle;
-    h->handle = NULL;
-    if (!handle || h->owner != getpid()) return;
-    PyThreadState *thread = PyEval_SaveThread(); /* a log line may come from another thread */
-    h->release(handle);
-    PyEval_RestoreThread(thread);
-}
-
-void py_handle_dealloc(PyObject *self) {
-    py_handle *h = (py_handle *)self;
-    PyTypeObject *type = Py_TYPE(self);
-    PyObject *kind, *value, *trace;
-    PyErr_Fetch(&kind, &value, &trace);
-    release(h);
-    PyErr_Restore(kind, value, trace);
-    Py_CLEAR(h->keeps);
-    PyObject_Free(self);
-    Py_DECREF(type);
-}
-
 PyObject *py_handle_close(PyObject *self, PyObject *none) {
     py_handle *h = (py_handle *)self;
     (void)none;
     if (!h->handle) Py_RETURN_NONE;
-    if (h->owner == getpid() && check(self, h) < 0) return NULL;
-    release(h);
-    Py_CLEAR(h->keeps);
+    if (h->owner == getpid() && check(self, true) < 0) return NULL;
+    let_go(h);
+    let_keeps_go(h);
     Py_RETURN_NONE;
 }

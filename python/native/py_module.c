@@ -30,7 +30,8 @@ static int import_python(py_state *state) {
 static int fill(PyObject *module) {
     py_state *state = PyModule_GetState(module);
     if (import_python(state) < 0 || py_add_config(module, state) < 0 ||
-        py_add_ranks(module, state) < 0)
+        py_add_ranks(module, state) < 0 || py_add_tokenizer(module, state) < 0 ||
+        py_add_generator(module, state) < 0)
         return -1;
     return 0;
 }

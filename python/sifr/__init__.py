@@ -6,16 +6,20 @@ from . import _sifr
 from ._base import Error, LostRankError, NoMemoryError, StoppedError, UsageError
 from ._config import Config, Flag, flags
 from ._ranks import rank, size
+from ._text import Chat, Generated, Generator, Tokenizer, generate
 from ._train import Callbacks, Evaluation, Outcome, Progress, Saved, Step, train
 
 __version__: str = _sifr.version()
 
 __all__ = [
     "Callbacks",
+    "Chat",
     "Config",
     "Error",
     "Evaluation",
     "Flag",
+    "Generated",
+    "Generator",
     "LostRankError",
     "NoMemoryError",
     "Outcome",
@@ -23,8 +27,10 @@ __all__ = [
     "Saved",
     "Step",
     "StoppedError",
+    "Tokenizer",
     "UsageError",
     "flags",
+    "generate",
     "rank",
     "size",
     "train",

@@ -133,6 +133,10 @@ void api_generator_clear(sifr_generator *generator) {
     generator->beyond = false;
 }
 
+void sifr_generator_clear(sifr_generator *generator) {
+    api_generator_clear(generator);
+}
+
 sifr_status api_generator_take(sifr_generator *generator, int64_t slots, int64_t chunk,
                                int64_t cache, bool beyond, sifr_error *error) {
     infer_generation *g = &generator->g;

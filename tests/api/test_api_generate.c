@@ -164,6 +164,8 @@ static void test_ended_by_caller(void **state) {
     assert_int_equal(run(generator, &t, &error), SIFR_USAGE);
     assert_string_equal(error.message, "no prompt was added; call sifr_generator_add first");
     t.most_pieces = 0;
+    add(generator, prompts[1]);
+    sifr_generator_clear(generator); /* of a prompt that is not wanted after all */
     add(generator, prompts[0]);
     assert_int_equal(run(generator, &t, NULL), SIFR_OK);
     assert_int_equal(t.ended, 1);
