@@ -59,6 +59,18 @@ SIFR_API void sifr_engine_free(sifr_engine *engine); /* NULL is harmless */
 SIFR_API sifr_status sifr_engine_initialise(sifr_engine *engine, uint64_t seed,
                                             sifr_error *error) SIFR_MUST_CHECK;
 
+/* A weight of the engine's model. */
+typedef struct sifr_weight_facts {
+    size_t size;      /* sizeof(sifr_weight_facts), set by the caller */
+    const char *name; /* belongs to the model */
+    int64_t shape[3]; /* as files have it */
+    int32_t rank;     /* 1 to 3 numbers of it count */
+    bool trained;
+} sifr_weight_facts;
+/* The weight number `index`, from 0, in the order of the model; false behind the last one. */
+SIFR_API bool sifr_engine_weight_at(const sifr_engine *engine, size_t index,
+                                    sifr_weight_facts *out);
+
 /* Writes or reads a weight by name, in fp32, row-major; count must be rows x columns. The values
  * are copied. Writing a weight leaves all other state as it is. All ranks must make the same calls.
  */
@@ -68,8 +80,22 @@ SIFR_API sifr_status sifr_engine_write_weight(sifr_engine *engine, const char *n
 SIFR_API sifr_status sifr_engine_read_weight(const sifr_engine *engine, const char *name,
                                              float *values, size_t count,
                                              sifr_error *error) SIFR_MUST_CHECK;
-/* The same of a trained weight's average (ema_decay): zeros before the first update. SIFR_USAGE
- * where none is kept. */
+/* Of all of them only elements first ... first + count - 1, row-major. SIFR_USAGE beyond the
+ * weight. */
+SIFR_API sifr_status sifr_engine_write_piece(sifr_engine *engine, const char *name, int64_t first,
+                                             const float *values, size_t count,
+                                             sifr_error *error) SIFR_MUST_CHECK;
+SIFR_API sifr_status sifr_engine_read_piece(const sifr_engine *engine, const char *name,
+                                            int64_t first, float *values, size_t count,
+                                            sifr_error *error) SIFR_MUST_CHECK;
+/* *out: all values of a weight where the engine has them, without a copy: to read, as they are
+ * after each step, until the engine is freed. SIFR_USAGE, with the reason, where they do not lie
+ * so: with several ranks, on a device with memory of its own, with state on disk or an update that
+ * may be delayed, of frozen weights in another type, and of master weights in bf16. */
+SIFR_API sifr_status sifr_engine_view_weight(const sifr_engine *engine, const char *name,
+                                             const float **out, sifr_error *error) SIFR_MUST_CHECK;
+/* What sifr_engine_read_weight does, of a trained weight's average (ema_decay): zeros before the
+ * first update. SIFR_USAGE where none is kept. */
 SIFR_API sifr_status sifr_engine_read_average(const sifr_engine *engine, const char *name,
                                               float *values, size_t count,
                                               sifr_error *error) SIFR_MUST_CHECK;
