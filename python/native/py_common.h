@@ -35,8 +35,8 @@ typedef struct py_state {
     PyObject *log;                        /* called with a level of `logging` and a line */
     sifr_context *context;                /* of the process `owner` */
     pid_t owner;
-    PyObject *config_type, *ranks_type, *plan_type, *tokenizer_type, *decoder_type, *template_type,
-        *generator_type, *chat_type, *model_type, *engine_type;
+    PyObject *config_type, *ranks_type, *tokenizer_type, *decoder_type, *template_type,
+        *generator_type, *chat_type, *engine_type, *view_type;
 } py_state;
 
 /* --- py_handle.c --- */
@@ -98,8 +98,12 @@ int py_add_generator(PyObject *module, py_state *state);
 int py_add_engine(PyObject *module, py_state *state);
 PyObject *py_train(PyObject *module, PyObject *args);
 
-/* Makes the type of a handle, keeps it in *out. It cannot be called: functions make its objects. */
-int py_add_handle(PyObject *module, const char *name, PyMethodDef *methods, PyObject **out);
+typedef int py_buffer_of(PyObject *self, Py_buffer *view, int flags);
+
+/* Makes the type of a handle, keeps it in *out. It cannot be called: functions make its objects.
+ * `buffer`: of one that has a buffer, else NULL. */
+int py_add_handle(PyObject *module, const char *name, PyMethodDef *methods, py_buffer_of *buffer,
+                  PyObject **out);
 
 /* The object if it is of this type, else NULL with TypeError. */
 PyObject *py_expect(PyObject *object, PyObject *type, const char *what);

@@ -156,6 +156,7 @@ int py_add_config(PyObject *module, py_state *state) {
     static PyMethodDef functions[] = {{"config", config_new, METH_NOARGS, NULL},
                                       {"flags", config_flags, METH_NOARGS, NULL},
                                       {NULL, NULL, 0, NULL}};
-    if (py_add_handle(module, "sifr._sifr.Config", methods, &state->config_type) < 0) return -1;
+    if (py_add_handle(module, "sifr._sifr.Config", methods, NULL, &state->config_type) < 0)
+        return -1;
     return PyModule_AddFunctions(module, functions);
 }

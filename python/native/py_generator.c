@@ -269,8 +269,9 @@ int py_add_generator(PyObject *module, py_state *state) {
         {"answer", chat_answer, METH_VARARGS, NULL}, PY_CLOSE, {NULL, NULL, 0, NULL}};
     static PyMethodDef functions[] = {{"generator", generator_open, METH_VARARGS, NULL},
                                       {NULL, NULL, 0, NULL}};
-    if (py_add_handle(module, "sifr._sifr.Generator", of_generator, &state->generator_type) < 0 ||
-        py_add_handle(module, "sifr._sifr.Chat", of_chat, &state->chat_type) < 0)
+    if (py_add_handle(module, "sifr._sifr.Generator", of_generator, NULL, &state->generator_type) <
+            0 ||
+        py_add_handle(module, "sifr._sifr.Chat", of_chat, NULL, &state->chat_type) < 0)
         return -1;
     return PyModule_AddFunctions(module, functions);
 }

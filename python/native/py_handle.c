@@ -34,8 +34,12 @@ static void deallocate(PyObject *self) {
     Py_DECREF(type);
 }
 
-int py_add_handle(PyObject *module, const char *name, PyMethodDef *methods, PyObject **out) {
-    PyType_Slot slots[] = {{Py_tp_dealloc, deallocate}, {Py_tp_methods, methods}, {0, NULL}};
+int py_add_handle(PyObject *module, const char *name, PyMethodDef *methods, py_buffer_of *buffer,
+                  PyObject **out) {
+    PyType_Slot slots[] = {{Py_tp_dealloc, deallocate},
+                           {Py_tp_methods, methods},
+                           {buffer ? Py_bf_getbuffer : 0, buffer},
+                           {0, NULL}};
     PyType_Spec spec = {name, sizeof(py_handle), 0,
                         Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION, slots};
     *out = PyType_FromModuleAndSpec(module, &spec, NULL);

@@ -31,7 +31,7 @@ static int fill(PyObject *module) {
     py_state *state = PyModule_GetState(module);
     if (import_python(state) < 0 || py_add_config(module, state) < 0 ||
         py_add_ranks(module, state) < 0 || py_add_tokenizer(module, state) < 0 ||
-        py_add_generator(module, state) < 0)
+        py_add_generator(module, state) < 0 || py_add_engine(module, state) < 0)
         return -1;
     return 0;
 }
@@ -44,14 +44,13 @@ static PyObject **objects_of(py_state *state, int i) {
                         &state->errors[SIFR_LOST_RANK],
                         &state->config_type,
                         &state->ranks_type,
-                        &state->plan_type,
                         &state->tokenizer_type,
                         &state->decoder_type,
                         &state->template_type,
                         &state->generator_type,
                         &state->chat_type,
-                        &state->model_type,
-                        &state->engine_type};
+                        &state->engine_type,
+                        &state->view_type};
     return i < (int)(sizeof all / sizeof *all) ? all[i] : NULL;
 }
 

@@ -58,6 +58,6 @@ int py_add_ranks(PyObject *module, py_state *state) {
     static PyMethodDef functions[] = {{"ranks_started", ranks_started, METH_NOARGS, NULL},
                                       {"ranks_open", ranks_open, METH_NOARGS, NULL},
                                       {NULL, NULL, 0, NULL}};
-    if (py_add_handle(module, "sifr._sifr.Ranks", methods, &state->ranks_type) < 0) return -1;
+    if (py_add_handle(module, "sifr._sifr.Ranks", methods, NULL, &state->ranks_type) < 0) return -1;
     return PyModule_AddFunctions(module, functions);
 }

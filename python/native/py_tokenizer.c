@@ -240,9 +240,11 @@ int py_add_tokenizer(PyObject *module, py_state *state) {
     static PyMethodDef functions[] = {{"tokenizer", tokenizer_open, METH_VARARGS, NULL},
                                       {"chat_template", template_open, METH_VARARGS, NULL},
                                       {NULL, NULL, 0, NULL}};
-    if (py_add_handle(module, "sifr._sifr.Tokenizer", of_tokenizer, &state->tokenizer_type) < 0 ||
-        py_add_handle(module, "sifr._sifr.Decoder", of_decoder, &state->decoder_type) < 0 ||
-        py_add_handle(module, "sifr._sifr.ChatTemplate", of_template, &state->template_type) < 0)
+    if (py_add_handle(module, "sifr._sifr.Tokenizer", of_tokenizer, NULL, &state->tokenizer_type) <
+            0 ||
+        py_add_handle(module, "sifr._sifr.Decoder", of_decoder, NULL, &state->decoder_type) < 0 ||
+        py_add_handle(module, "sifr._sifr.ChatTemplate", of_template, NULL, &state->template_type) <
+            0)
         return -1;
     return PyModule_AddFunctions(module, functions);
 }

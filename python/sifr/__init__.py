@@ -5,6 +5,7 @@ from __future__ import annotations
 from . import _sifr
 from ._base import Error, LostRankError, NoMemoryError, StoppedError, UsageError
 from ._config import Config, Flag, flags
+from ._engine import Engine, StepResult, Weight, next_tokens
 from ._ranks import rank, size
 from ._text import Chat, Generated, Generator, Tokenizer, generate
 from ._train import Callbacks, Evaluation, Outcome, Progress, Saved, Step, train
@@ -15,6 +16,7 @@ __all__ = [
     "Callbacks",
     "Chat",
     "Config",
+    "Engine",
     "Error",
     "Evaluation",
     "Flag",
@@ -26,11 +28,14 @@ __all__ = [
     "Progress",
     "Saved",
     "Step",
+    "StepResult",
     "StoppedError",
     "Tokenizer",
     "UsageError",
+    "Weight",
     "flags",
     "generate",
+    "next_tokens",
     "rank",
     "size",
     "train",

@@ -5,12 +5,17 @@ from __future__ import annotations
 import atexit
 import os
 import sys
+import weakref
+from collections.abc import Callable
+from typing import Any, TypeVar
 
 from . import _sifr
 from ._base import Error, LostRankError, UsageError
 
 _opened: _sifr.Ranks | None = None
 _owner = 0  # the process that opened them
+_users: weakref.WeakSet[Any] = weakref.WeakSet()  # what is made of them, and closed before them
+T = TypeVar("T")
 
 
 def _close() -> None:
@@ -20,8 +25,16 @@ def _close() -> None:
     failure = getattr(sys, "last_value", None)
     agreed = isinstance(failure, Error) and not isinstance(failure, LostRankError)
     if _opened is not None and _owner == os.getpid() and (failure is None or agreed):
+        for user in list(_users):
+            user.close()
         _opened.close()
         _opened = None
+
+
+def closes(user: Any) -> None:
+    """Has what is made of the ranks closed before them, at the end of the program."""
+    if _opened is not None:
+        _users.add(user)
 
 
 def ranks() -> _sifr.Ranks | None:
@@ -51,8 +64,13 @@ def size() -> int:
     return of.place()[1] if of else 1
 
 
-def agree(failure: Exception | None) -> None:
+def try_together(make: Callable[[], T]) -> T:
     """Of all ranks, for what one can fail in by itself: raises on all where it failed on any."""
+    failure: Exception | None = None
+    try:
+        made = make()
+    except Exception as error:
+        failure = error
     of = ranks()
     if of:
         status = getattr(failure, "status", 1) if failure else 0
@@ -62,3 +80,4 @@ def agree(failure: Exception | None) -> None:
             raise failure or error from None
     if failure:
         raise failure
+    return made

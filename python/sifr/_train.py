@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from . import _sifr
 from ._base import StoppedError, UsageError
 from ._config import Config, ConfigLike
-from ._ranks import agree, ranks
+from ._ranks import ranks, try_together
 
 
 class Progress(NamedTuple):
@@ -149,12 +149,7 @@ def train(
 
     Log lines go to the logger "sifr". Ctrl-C saves a checkpoint, then KeyboardInterrupt comes out.
     """
-    failure: Exception | None = None
-    try:
-        called, own = _gather(callbacks), Config(config, **flags)
-    except Exception as error:  # of this rank alone: the others must hear of it
-        failure = error
-    agree(failure)
+    called, own = try_together(lambda: (_gather(callbacks), Config(config, **flags)))
 
     def tell(kind: str, *values: Any) -> bool:
         event = _EVENTS[kind](*values)

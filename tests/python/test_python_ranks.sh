@@ -9,7 +9,7 @@
 
 expect 0 train --model llama --output alone --max-steps 4
 cat >ranks.py <<'P'
-import os
+import array, math, os
 import sifr
 
 given = dict(data=["books"], threads=1, model="llama", train_batch_size=8,
@@ -40,10 +40,29 @@ try:
     sifr.train("ds.json" if other else "nowhere.json", output="none", **given)
 except sifr.Error as error:
     assert "nowhere.json" in str(error), error
+# An engine of both ranks, which stays open to the end of the program.
+config = sifr.Config("ds.json", max_steps=2, **given)
+config.set("zero_optimization.stage", 3)
+engine = sifr.Engine(config)
+count = engine.batch_shape[0] * engine.batch_shape[1]
+tokens = array.array("i", range(5, 5 + count))
+result = engine.step(tokens, tokens)
+assert result.updated and result.labelled == 2 * count, result
+name, weight = max(engine.weights.items(), key=lambda item: math.prod(item[1].shape))
+values = array.array("f", bytes(4 * math.prod(weight.shape)))
+engine.read_weight(name, values)
+assert all(math.isfinite(v) for v in values) and any(values)
+try:
+    engine._engine.view(name, len(values))
+    raise AssertionError("a view of a slice")
+except sifr.UsageError as error:
+    assert "several ranks" in str(error), error
+engine.save("by_loop")
 print("rank", sifr.rank(), "is done")
 P
 expect 0 timeout 100 "$launcher" -n 2 $options python3 ranks.py
 [ "$(grep -c 'is done$' out)" = 2 ] || fail "not both ranks: $(cat out err)"
+[ -s by_loop/model.safetensors ] || fail "the engine of both has not saved"
 cmp alone/model.safetensors two/model.safetensors || fail "other bits on two ranks"
 # A rank that fails by itself does not leave the others waiting.
 cat >one.py <<'P'

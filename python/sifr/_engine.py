@@ -1,0 +1,256 @@
+"""Loops of one's own."""
+
+from __future__ import annotations
+
+import math
+import os
+from typing import TYPE_CHECKING, Any, NamedTuple, Union
+
+from . import _sifr
+from ._base import UsageError
+from ._config import Config, ConfigLike
+from ._ranks import closes, ranks, try_together
+
+if TYPE_CHECKING:
+    import numpy
+
+Path = Union[str, "os.PathLike[str]"]
+#: int32 or int64: an array of numpy, or anything with a buffer or DLPack.
+Ids = Any
+
+_READ, _WRITE, _AVERAGE = range(3)
+
+
+class StepResult(NamedTuple):
+    loss: float  #: mean over the labelled tokens of the step
+    labelled: int
+    gradient_norm: float  #: before clipping, without the loss scale
+    loss_scale: float  #: 1 in fp32 and bf16
+    updated: bool  #: False: a loss or gradient was not finite, or no token had a label
+    micro_losses: list[float]  #: of each micro batch the sum over its labelled tokens
+
+
+class Weight(NamedTuple):
+    shape: tuple[int, ...]  #: as files have it
+    trained: bool
+
+
+def _array(value: Any, name: str) -> Any:
+    """What has a buffer; other arrays by DLPack, without a copy where they lie on the CPU."""
+    if value is None:
+        return None
+    try:
+        memoryview(value).release()
+    except TypeError:
+        if hasattr(value, "__dlpack__"):
+            import numpy
+
+            return numpy.from_dlpack(value)
+        raise TypeError(f"{name}: an array is wanted, not {type(value).__name__}") from None
+    return value
+
+
+class Engine:
+    """A run whose loop is the caller's: the model folder of a config with an engine, as `train` would
+    have it. The caller gives the batches, and decides when to evaluate, save and stop. With the run's
+    batches it gives the bits of the run.
+
+    `config` and the flags are those of `train`; data and output may be missing. All memory is taken
+    here. Under mpirun the processes are the ranks of one engine, and each makes the same calls, with
+    its own batches. An engine is used by one thread at a time; a step leaves the interpreter to other
+    threads. Ctrl-C comes out after the step that runs.
+    """
+
+    def __init__(self, config: ConfigLike | None = None, **flags: Any) -> None:
+        own = try_together(lambda: Config(config, **flags))
+        self._engine = _sifr.engine(own._config, ranks())
+        closes(self)
+        self._weights = {n: Weight(s, t) for n, s, t in self._engine.weights()}
+
+    def step(
+        self,
+        tokens: Ids,
+        labels: Ids | None = None,
+        *,
+        learning_rate: float | None = None,
+        token_types: Ids | None = None,
+        segments: Ids | None = None,
+        positions: Ids | None = None,
+    ) -> StepResult:
+        """One step: forward and backward pass of all micro batches, clipping, update. Arrays have
+        `batch_shape`; they are copied. The label of a token is the id that follows it, -100: none
+        (`next_tokens`). Without a rate, that of the config's schedule, which has to know how many
+        steps there are (max_steps, or `set_steps`)."""
+        given = self._arrays(tokens, labels, token_types, segments, positions)
+        return StepResult(*self._engine.step(given, learning_rate))
+
+    def set_steps(self, total: int) -> None:
+        """How many steps there will be, where max_steps does not say it. Before the first; once."""
+        self._engine.set_steps(total)
+
+    @property
+    def learning_rate(self) -> float:
+        """Of the next step, by the config's schedule."""
+        return self._engine.rate()
+
+    def evaluate(
+        self,
+        tokens: Ids,
+        labels: Ids | None = None,
+        *,
+        token_types: Ids | None = None,
+        segments: Ids | None = None,
+        positions: Ids | None = None,
+    ) -> tuple[float, int]:
+        """The sum of the losses of one micro batch (`micro_batch_shape`), and of how many tokens."""
+        return self._engine.evaluate(
+            self._arrays(tokens, labels, token_types, segments, positions)
+        )
+
+    @staticmethod
+    def _arrays(tokens: Ids, labels: Any, types: Any, segments: Any, positions: Any) -> tuple:
+        return (
+            _array(tokens, "tokens"),
+            _array(labels, "labels"),
+            _array(types, "token_types"),
+            _array(segments, "segments"),
+            _array(positions, "positions"),
+        )
+
+    # --- weights ---
+
+    @property
+    def weights(self) -> dict[str, Weight]:
+        """All weights by name, in the order of the model."""
+        return dict(self._weights)
+
+    def _find(self, name: str) -> Weight:
+        found = self._weights.get(name)
+        if found is None:
+            raise UsageError(f"weight {name}: the model has no weight of that name")
+        return found
+
+    def _read(self, what: int, name: str, out: Any) -> Any:
+        weight = self._find(name)
+        if out is None:
+            import numpy
+
+            out = numpy.empty(weight.shape, numpy.float32)
+        self._whole(name, weight, out)
+        self._engine.move(what, name, 0, out)
+        return out
+
+    @staticmethod
+    def _whole(name: str, weight: Weight, values: Any) -> None:
+        with memoryview(values) as view:
+            shape = view.shape or ()
+        if shape not in (weight.shape, (math.prod(weight.shape),)):
+            raise UsageError(f"weight {name}: has shape {weight.shape}, the buffer {shape}")
+
+    def read_weight(self, name: str, out: Any = None) -> Any:
+        """A weight's values as fp32, into `out` (contiguous float32) if it is given, else into a new
+        array of numpy."""
+        return self._read(_READ, name, out)
+
+    def write_weight(self, name: str, values: Any) -> None:
+        """Copies contiguous float32 values into a weight. All other state stays as it is."""
+        self._whole(name, self._find(name), values)
+        self._engine.move(_WRITE, name, 0, values)
+
+    def read_piece(self, name: str, first: int, out: Any) -> None:
+        """Elements first, first + 1, … of a weight, row-major, as many as `out` has room for: for
+        weights that would not fit into memory twice."""
+        self._engine.move(_READ, name, first, out)
+
+    def write_piece(self, name: str, first: int, values: Any) -> None:
+        """The same in the other direction."""
+        self._engine.move(_WRITE, name, first, values)
+
+    def read_average(self, name: str, out: Any = None) -> Any:
+        """The average of a trained weight, where the config keeps one (sifr.ema)."""
+        return self._read(_AVERAGE, name, out)
+
+    def view(self, name: str) -> numpy.ndarray:
+        """A weight's values where the engine has them, without a copy: to read, as they are after
+        each step. Only where they lie so: fp32 master weights on the CPU, none of them on disk, coded
+        or with a delayed update, on one rank; elsewhere UsageError says why. The engine can be closed when no view
+        is left."""
+        import numpy
+
+        shape = self._find(name).shape
+        return numpy.asarray(self._engine.view(name, math.prod(shape))).reshape(shape)
+
+    def initialise(self, seed: int = 42) -> None:
+        """Sets every weight to random values by its rule."""
+        self._engine.initialise(seed)
+
+    def save(self, folder: Path) -> None:
+        """Writes a model folder, with the files and types of the one that is trained; of a model with
+        adapters the adapters. It must be absent or empty."""
+        self._engine.save(folder)
+
+    # --- the rest ---
+
+    def set_betas(self, beta1: float, beta2: float) -> None:
+        """Adam's betas from the next step on."""
+        self._engine.set_betas(beta1, beta2)
+
+    @property
+    def batch_shape(self) -> tuple[int, int]:
+        """Of a step: sequences and tokens, all micro batches one behind the other."""
+        facts = self._engine.facts()
+        return facts[6], facts[8]
+
+    @property
+    def micro_batch_shape(self) -> tuple[int, int]:
+        """Of an evaluation."""
+        facts = self._engine.facts()
+        return facts[7], facts[8]
+
+    @property
+    def steps(self) -> int:
+        return self._engine.facts()[0]
+
+    @property
+    def updates(self) -> int:
+        """Steps that changed the weights."""
+        return self._engine.facts()[1]
+
+    @property
+    def loss_scale(self) -> float:
+        """Of the next step; 1 in fp32 and bf16."""
+        return self._engine.facts()[2]
+
+    @property
+    def planned_bytes(self) -> int:
+        """All memory of the engine, at its peak."""
+        return self._engine.facts()[3]
+
+    @property
+    def parameters(self) -> int:
+        return self._engine.facts()[4]
+
+    @property
+    def trained_parameters(self) -> int:
+        return self._engine.facts()[5]
+
+    def close(self) -> None:
+        """Gives its memory back."""
+        self._engine.close()
+
+    def __enter__(self) -> Engine:
+        return self
+
+    def __exit__(self, kind: object, *_: object) -> None:
+        if kind is None:
+            self.close()
+
+
+def next_tokens(tokens: Ids) -> numpy.ndarray:
+    """Labels of decoders: of each token the id that follows it in its sequence; of the last -100."""
+    import numpy
+
+    ids = numpy.asarray(tokens)
+    labels = numpy.full_like(ids, -100)
+    labels[..., :-1] = ids[..., 1:]
+    return labels
