@@ -97,6 +97,8 @@ int py_add_tokenizer(PyObject *module, py_state *state);
 int py_add_generator(PyObject *module, py_state *state);
 int py_add_engine(PyObject *module, py_state *state);
 PyObject *py_train(PyObject *module, PyObject *args);
+PyObject *py_plan(PyObject *module, PyObject *args);
+PyObject *py_export(PyObject *module, PyObject *args);
 
 typedef int py_buffer_of(PyObject *self, Py_buffer *view, int flags);
 

@@ -6,9 +6,11 @@ from . import _sifr
 from ._base import Error, LostRankError, NoMemoryError, StoppedError, UsageError
 from ._config import Config, Flag, flags
 from ._engine import Engine, StepResult, Weight, next_tokens
+from ._plan import MemoryClass, Plan, plan
 from ._ranks import rank, size
 from ._text import Chat, Generated, Generator, Tokenizer, generate
 from ._train import Callbacks, Evaluation, Outcome, Progress, Saved, Step, train
+from ._weights import Exported, export, state_dict
 
 __version__: str = _sifr.version()
 
@@ -19,12 +21,15 @@ __all__ = [
     "Engine",
     "Error",
     "Evaluation",
+    "Exported",
     "Flag",
     "Generated",
     "Generator",
     "LostRankError",
+    "MemoryClass",
     "NoMemoryError",
     "Outcome",
+    "Plan",
     "Progress",
     "Saved",
     "Step",
@@ -33,10 +38,13 @@ __all__ = [
     "Tokenizer",
     "UsageError",
     "Weight",
+    "export",
     "flags",
     "generate",
     "next_tokens",
+    "plan",
     "rank",
     "size",
+    "state_dict",
     "train",
 ]

@@ -61,6 +61,8 @@ class Config:
     UsageError, with the key's path.
     """
 
+    _config: _sifr.Config
+
     def __init__(self, source: ConfigLike | None = None, **flags: Any) -> None:
         if isinstance(source, Config):
             self._config = source._config.copy()
@@ -74,6 +76,12 @@ class Config:
             raise UsageError(f"config: a path, a dict or a Config is wanted, not {source!r}")
         for name, value in flags.items():
             self.set(name, value)
+
+    @classmethod
+    def _of(cls, made: _sifr.Config) -> Config:
+        config = cls.__new__(cls)
+        config._config = made
+        return config
 
     def set(self, name: str, value: Any) -> None:
         """One flag ("max_steps"), or a key by its full path ("optimizer.params.lr")."""
@@ -90,7 +98,8 @@ class Config:
         """The effective config for so many ranks: "auto", defaults and batch sizes are worked out.
         Read again, it repeats the run."""
         self._config.resolve(ranks)
-        return json.loads(self._config.json())
+        effective: dict[str, Any] = json.loads(self._config.json())
+        return effective
 
     def value(self, name: str, ranks: int = 1) -> Any:
         """The value of one key, by a name as of `set`, resolved for so many ranks."""

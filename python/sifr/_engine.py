@@ -108,7 +108,9 @@ class Engine:
         )
 
     @staticmethod
-    def _arrays(tokens: Ids, labels: Any, types: Any, segments: Any, positions: Any) -> tuple:
+    def _arrays(
+        tokens: Ids, labels: Any, types: Any, segments: Any, positions: Any
+    ) -> tuple[Any, Any, Any, Any, Any]:
         return (
             _array(tokens, "tokens"),
             _array(labels, "labels"),

@@ -301,7 +301,7 @@ def _several(prompts: Any) -> list[Any]:
 class Chat:
     """A conversation, which `Generator.chat` begins. It computes only what is new in it."""
 
-    def __init__(self, chat: Any) -> None:
+    def __init__(self, chat: _sifr.Chat) -> None:
         self._chat = chat
 
     def answer(self, message: str, *, piece: Callable[[str], Any] | None = None) -> str:

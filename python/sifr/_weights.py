@@ -1,0 +1,152 @@
+"""Weights of folders and checkpoints."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import tempfile
+from typing import TYPE_CHECKING, Any, NamedTuple, Union
+
+from . import _sifr
+from ._base import Error, UsageError
+
+if TYPE_CHECKING:
+    import numpy
+
+Path = Union[str, "os.PathLike[str]"]
+
+
+class Exported(NamedTuple):
+    """What was written."""
+
+    parameters: int
+    bytes: int
+    step: int | None  #: of the checkpoint; None: a model folder
+    source: str  #: the checkpoint or folder that was read
+
+
+def export(
+    source: Path,
+    destination: Path,
+    *,
+    format: str = "hf",
+    type: str | None = None,
+    average: bool = False,
+) -> Exported:
+    """Writes a model folder of a checkpoint, or of a run's output: `sifr export`. `format`: "hf",
+    "gguf" (a file, of a model folder; `type` says the type of matrices) or "deepspeed-universal".
+    `average`: the average of the weights (sifr.ema)."""
+    made = _sifr.export(source, destination, format, type, average)
+    return Exported(made[0], made[1], None if made[2] < 0 else made[2], made[3])
+
+
+#: Types of safetensors, as numpy writes them.
+_TYPES = {
+    "F64": "<f8",
+    "F32": "<f4",
+    "F16": "<f2",
+    "BF16": "<u2",
+    "I64": "<i8",
+    "I32": "<i4",
+    "I16": "<i2",
+    "I8": "i1",
+    "U8": "u1",
+    "BOOL": "?",
+}
+
+
+def _header(path: str, size: int) -> tuple[dict[str, Any], int]:
+    """The tensors that a file of safetensors names, and where their bytes begin."""
+    with open(path, "rb") as file:
+        length = int.from_bytes(file.read(8), "little")
+        if size < 8 or length > min(size - 8, 100_000_000):
+            raise Error(f"{path}: its header has {length} bytes, the file {size}: it is cut off")
+        try:
+            header = json.loads(file.read(length))
+        except ValueError as error:
+            raise Error(f"{path}: its header is no JSON: {error}") from None
+    if not isinstance(header, dict):
+        raise Error(f"{path}: its header is no JSON object")
+    header.pop("__metadata__", None)
+    return header, 8 + length
+
+
+def _tensor(path: str, name: str, facts: Any, room: int) -> tuple[str, tuple[int, ...], int]:
+    """Type, shape and first byte of a tensor, checked."""
+    try:
+        kind, shape = facts["dtype"], tuple(int(n) for n in facts["shape"])
+        first, end = (int(n) for n in facts["data_offsets"])
+    except (TypeError, KeyError, ValueError):
+        raise Error(f"{path}: tensor {name}: its entry is not whole") from None
+    if kind not in _TYPES:
+        raise UsageError(
+            f"{path}: tensor {name}: type {kind} is not supported (supported: {', '.join(_TYPES)})"
+        )
+    import numpy
+
+    wanted = math.prod(shape) * numpy.dtype(_TYPES[kind]).itemsize
+    if min(shape, default=0) < 0 or not 0 <= first <= end <= room or end - first != wanted:
+        raise Error(f"{path}: tensor {name}: bytes {first} to {end} do not hold its {wanted} bytes")
+    return kind, shape, first
+
+
+def _read(path: str) -> dict[str, numpy.ndarray]:
+    import numpy
+
+    size = os.path.getsize(path)
+    header, begin = _header(path, size)
+    found = {n: _tensor(path, n, facts, size - begin) for n, facts in header.items()}
+    data = numpy.memmap(path, numpy.uint8, "r", begin) if size > begin else numpy.empty(0, "u1")
+    out = {}
+    for name, (kind, shape, first) in found.items():
+        count = math.prod(shape) * numpy.dtype(_TYPES[kind]).itemsize
+        values = data[first : first + count].view(_TYPES[kind]).reshape(shape)
+        if kind == "BF16":  # numpy has no such type; fp32 has all of its values
+            values = (values.astype(numpy.uint32) << 16).view(numpy.float32)
+        out[name] = values
+    return out
+
+
+def _files(folder: str) -> list[str]:
+    """The files with weights of a model folder, or of an adapter; none: it is neither."""
+    index = os.path.join(folder, "model.safetensors.index.json")
+    if os.path.exists(index):
+        try:
+            with open(index, encoding="utf-8") as file:
+                names = set(json.load(file)["weight_map"].values())
+        except (ValueError, TypeError, KeyError, AttributeError):
+            raise Error(f"{index}: is no index of safetensors") from None
+        if any(not isinstance(n, str) or os.path.basename(n) != n for n in names):
+            raise Error(f"{index}: names a file outside of its folder")
+        return [os.path.join(folder, name) for name in sorted(names)]
+    for name in ("model.safetensors", "adapter_model.safetensors"):
+        if os.path.exists(os.path.join(folder, name)):
+            return [os.path.join(folder, name)]
+    return []
+
+
+def state_dict(path: Path, *, average: bool = False) -> dict[str, numpy.ndarray]:
+    """The weights of a model folder, an adapter's folder, a checkpoint or a run's output, by name, as
+    read-only arrays of numpy. Those of safetensors lie in the file until they are read; bf16 becomes
+    float32. A checkpoint is exported first, into a folder for temporary files (TMPDIR) that is gone
+    when the arrays are. `average`: of a checkpoint the average of the weights (sifr.ema)."""
+    folder = os.fspath(path)
+    files = [] if average else _files(folder)
+    if files:
+        return _read_all(files)
+    with tempfile.TemporaryDirectory(prefix="sifr-state-") as room:
+        export(folder, os.path.join(room, "model"), average=average)
+        return _read_all(_files(os.path.join(room, "model")))
+
+
+def _read_all(files: list[str]) -> dict[str, numpy.ndarray]:
+    out: dict[str, numpy.ndarray] = {}
+    try:
+        for file in files:
+            out.update(_read(file))
+    except OSError as error:
+        raise Error(f"{error.filename}: {error.strerror}") from None
+    for values in out.values():
+        values.flags.writeable = False
+    return out
