@@ -5,8 +5,9 @@
 # direction only (a folder and the one that it lies in may do both); a backend's headers are included
 # by that backend alone, since others ask its row (device/kinds.h); only cli/ prints, reads standard
 # input or ends the process, but for base/assert.c, which holds the assertions of all; commands
-# include what a program outside of sifr can, but for the files of a list; file names are unique in
-# src/, tests/, bench/ and scripts/ (a public header may have the name of the room that it opens).
+# include what a program outside of sifr can, but for the files of a list, and so does the extension of
+# the Python package; file names are unique in src/, tests/, bench/, scripts/ and python/ (a public
+# header may have the name of the room that it opens).
 set -eu
 rooms="base device comm text formats config model data optim plan engine checkpoint convert infer train api cli"
 backends="cpu cuda separate" # folders of device/
@@ -136,6 +137,15 @@ check_commands() { # SRC INSIDE
         }'
 }
 
+# The extension is a program outside of sifr: it includes sifr's public headers and its own.
+check_python() { # FOLDER
+    ! grep -rnE '^ *# *include *["<][^">]*/' "$1" --include='*.[ch]' |
+        grep -vE 'include *<(sifr|sys)/[a-z_]+\.h>' || {
+        echo "python/native includes sifr/ and its own headers alone"
+        return 1
+    }
+}
+
 check_names() {
     twice=$(find "$@" -name '*.[ch]' -o -name '*.sh' | sed 's,.*/,,' | sort | uniq -d)
     [ -z "$twice" ] || { echo "more than one file is called: $twice"; return 1; }
@@ -147,7 +157,9 @@ check_backends "$SOURCE/src" || failed=1
 check_silent "$SOURCE/src" || failed=1
 check_assertions "$SOURCE/src" || failed=1
 check_commands "$SOURCE/src" "$inside" || failed=1
-check_names "$SOURCE/src" "$SOURCE/tests" "$SOURCE/bench" "$SOURCE/scripts" || failed=1
+check_python "$SOURCE/python/native" || failed=1
+check_names "$SOURCE/src" "$SOURCE/tests" "$SOURCE/bench" "$SOURCE/scripts" "$SOURCE/python" ||
+    failed=1
 
 # That it can fail: a small tree with each fault.
 mkdir -p bad/base bad/plan/pass bad/plan/price
@@ -206,6 +218,14 @@ check_commands bad flags || { echo "an include that is listed is refused"; faile
 ! check_commands bad "" >/dev/null || { echo "an include of a room in cli/ is not found"; failed=1; }
 ! check_commands bad "flags x" >/dev/null || { echo "a list that is too long passes"; failed=1; }
 rm bad/cli/flags.h
+mkdir native
+echo '#include <sifr/a.h>' >native/a.c
+check_python native || { echo "an include of a public header is refused"; failed=1; }
+for line in '#include "plan/a.h"' '# include <engine/a.h>'; do
+    echo "$line" >native/b.c
+    ! check_python native >/dev/null || { echo "not found in python/: $line"; failed=1; }
+done
+rm native/b.c
 printf '_Static_assert(1, "");\n    base_assert(x > 0);\n' >bad/base/other.c
 check_assertions bad || { echo "an assertion of base/assert.h is refused"; failed=1; }
 for line in '    assert(x > 0);' '    assert (x > 0);' '#include <assert.h>' '#include <cassert>'; do
