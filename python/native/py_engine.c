@@ -378,6 +378,55 @@ static PyObject *engine_rate(PyObject *self, PyObject *none) {
     return status == SIFR_OK ? PyFloat_FromDouble(rate) : py_raise(py_state_of(self), &error);
 }
 
+/* save_checkpoint(output, state as JSON, how many to keep) */
+static PyObject *engine_save_checkpoint(PyObject *self, PyObject *args) {
+    py_state *state = py_state_of(self);
+    sifr_checkpoint_options options = {.size = sizeof options};
+    PyObject *output;
+    long long keep;
+    sifr_error error = {0};
+    py_call call;
+    if (!PyArg_ParseTuple(args, "O&sL", PyUnicode_FSConverter, &output, &options.state, &keep))
+        return NULL;
+    sifr_context *context = py_context(state);
+    if (!context || py_enter(self, &call) < 0) {
+        Py_DECREF(output);
+        return NULL;
+    }
+    const pair *p = py_get(self);
+    options.loop = p->loop;
+    options.keep = keep;
+    sifr_status status =
+        sifr_checkpoint_save(context, p->engine, PyBytes_AsString(output), &options, &error);
+    py_leave(&call);
+    Py_DECREF(output);
+    return py_none_or_raise(state, status, &error);
+}
+
+/* load_checkpoint(output): the state as JSON, or None where there is no checkpoint */
+static PyObject *engine_load_checkpoint(PyObject *self, PyObject *args) {
+    py_state *state = py_state_of(self);
+    sifr_checkpoint_options options = {.size = sizeof options};
+    PyObject *output;
+    char *text = NULL;
+    sifr_error error = {0};
+    py_call call;
+    if (!PyArg_ParseTuple(args, "O&", PyUnicode_FSConverter, &output)) return NULL;
+    sifr_context *context = py_context(state);
+    if (!context || py_enter(self, &call) < 0) {
+        Py_DECREF(output);
+        return NULL;
+    }
+    const pair *p = py_get(self);
+    options.loop = p->loop;
+    sifr_status status =
+        sifr_checkpoint_load(context, p->engine, PyBytes_AsString(output), &options, &text, &error);
+    py_leave(&call);
+    Py_DECREF(output);
+    if (status != SIFR_OK || !text) return py_none_or_raise(state, status, &error);
+    return py_take_text(text);
+}
+
 /* steps, updates, loss scale, planned bytes, parameters, trained ones, sequences of a step and of a
  * micro batch, tokens of a sequence */
 static PyObject *engine_facts(PyObject *self, PyObject *none) {
@@ -405,6 +454,8 @@ int py_add_engine(PyObject *module, py_state *state) {
                                     {"initialise", engine_initialise, METH_VARARGS, NULL},
                                     {"set_betas", engine_set_betas, METH_VARARGS, NULL},
                                     {"save", engine_save, METH_VARARGS, NULL},
+                                    {"save_checkpoint", engine_save_checkpoint, METH_VARARGS, NULL},
+                                    {"load_checkpoint", engine_load_checkpoint, METH_VARARGS, NULL},
                                     {"set_steps", engine_set_steps, METH_VARARGS, NULL},
                                     {"rate", engine_rate, METH_NOARGS, NULL},
                                     {"facts", engine_facts, METH_NOARGS, NULL},

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import math
 import os
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple, Union
 
 from . import _sifr
@@ -190,6 +192,22 @@ class Engine:
         """Writes a model folder, with the files and types of the one that is trained; of a model with
         adapters the adapters. It must be absent or empty."""
         self._engine.save(folder)
+
+    def save_checkpoint(
+        self, output: Path, state: Mapping[str, Any] | None = None, *, keep: int = 0
+    ) -> None:
+        """Saves all that is needed to go on, as OUTPUT/checkpoint-<steps>, whole and verified, with
+        `state` of the caller's (what JSON can hold). `keep`: so many of the newest stay; 0: all."""
+        self._engine.save_checkpoint(output, json.dumps(state or {}), keep)
+
+    def load_checkpoint(self, output: Path) -> dict[str, Any] | None:
+        """Goes on from the newest intact checkpoint in `output`, of any number of ranks, and gives the
+        state that was saved with it. None: there is no checkpoint, and the engine is as it was."""
+        text = self._engine.load_checkpoint(output)
+        if text is None:
+            return None
+        state: dict[str, Any] = json.loads(text)
+        return state
 
     # --- the rest ---
 

@@ -79,7 +79,7 @@ def _tensor(path: str, name: str, facts: Any, room: int) -> tuple[str, tuple[int
         first, end = (int(n) for n in facts["data_offsets"])
     except (TypeError, KeyError, ValueError):
         raise Error(f"{path}: tensor {name}: its entry is not whole") from None
-    if kind not in _TYPES:
+    if not isinstance(kind, str) or kind not in _TYPES:
         raise UsageError(
             f"{path}: tensor {name}: type {kind} is not supported (supported: {', '.join(_TYPES)})"
         )

@@ -144,6 +144,21 @@ with sifr.Engine("ds.json", max_steps=5) as engine:
             os._exit(9)
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
 
+# --- checkpoints: stopped and gone on is the same ---
+with sifr.Engine("ds.json", max_steps=5) as engine:
+    assert engine.load_checkpoint("kept") is None
+    for _ in range(3):
+        engine.step(tokens, labels)
+    engine.save_checkpoint("kept", {"mine": [3, "три"]})
+    raises(TypeError, "", engine.save_checkpoint, "kept", {"mine": object()})
+    raises(sifr.Error, "ds.json", engine.save_checkpoint, "ds.json")
+with sifr.Engine("ds.json", max_steps=5) as engine:
+    assert engine.load_checkpoint("kept") == {"mine": [3, "три"]} and engine.steps == 3
+    for _ in range(2):
+        engine.step(tokens, labels)
+    engine.save("gone_on")
+assert same("gone_on", "by_program"), "other bits after a checkpoint"
+
 raises(sifr.UsageError, "was closed", engine.step, tokens, labels)
 engine.close()  # once more is harmless
 
