@@ -142,6 +142,20 @@ sifr_status checkpoint_output_open(const char *path, const char *model, bool res
     return status;
 }
 
+sifr_status checkpoint_output_claim(checkpoint_output *output, double patience, const sifr_log *log,
+                                    sifr_error *error) {
+    BASE_TRY(base_make_directories(output->path, error));
+    if (output->lock >= 0) return SIFR_OK;
+    output->others = true; /* until this run has the lock, and finds nobody's mark */
+    BASE_TRY(checkpoint_output_lock(output, patience, log, NULL, error));
+    if (base_has_file(output->path, CHECKPOINT_OUTPUT_MARK))
+        return base_fail(error, SIFR_FAILED,
+                         "%s: another sifr train began in it at the same time; give another folder",
+                         output->path);
+    output->others = false;
+    return SIFR_OK;
+}
+
 void checkpoint_output_close(checkpoint_output *output) {
     if (!output->path) return;
     if (output->lock >= 0) close(output->lock);
@@ -174,7 +188,7 @@ static void remove_stores(const checkpoint_output *output, const char *directory
 
 void checkpoint_output_undo(const checkpoint_output *output) {
     char path[BASE_PATH_LENGTH];
-    if (!output->path) return;
+    if (!output->path || output->others) return;
     if (base_path_join(path, output->path, CHECKPOINT_OUTPUT_DATA, NULL) == SIFR_OK)
         remove_stores(output, path);
     if (output->marked) return;

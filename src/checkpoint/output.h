@@ -18,7 +18,8 @@ typedef struct checkpoint_output {
     bool marked;   /* and was a run's */
     char **stores; /* token stores that existed before */
     size_t store_count;
-    int lock; /* descriptor while it is locked, else -1 */
+    int lock;    /* descriptor while it is locked, else -1 */
+    bool others; /* another run came first: nothing in it is this one's */
 } checkpoint_output;
 
 /* How long a start waits for the lock, in seconds. Ranks whose launcher was killed notice after
@@ -37,6 +38,11 @@ sifr_status checkpoint_output_open(const char *path, const char *model, bool res
  * whether it waited. Harmless if *output holds the lock already or the folder does not exist. */
 sifr_status checkpoint_output_lock(checkpoint_output *output, double patience, const sifr_log *log,
                                    bool *waited, sifr_error *error) SIFR_MUST_CHECK;
+
+/* Makes the folder, if it was not there, and locks it as checkpoint_output_lock does. SIFR_FAILED
+ * also if another run began in it since checkpoint_output_open found none. */
+sifr_status checkpoint_output_claim(checkpoint_output *output, double patience, const sifr_log *log,
+                                    sifr_error *error) SIFR_MUST_CHECK;
 void checkpoint_output_close(checkpoint_output *output); /* harmless on a zeroed one */
 
 /* Cleans up after a failure before the first step: removes token stores and the mark made by this

@@ -116,8 +116,7 @@ static double patience(const train_state *t) {
  * recognises the folder of a run that was killed while it tokenised. */
 static sifr_status claim_output(train_state *t, sifr_error *error) {
     if (t->output.marked) return SIFR_OK;
-    BASE_TRY(base_make_directories(t->config->output, error));
-    BASE_TRY(checkpoint_output_lock(&t->output, patience(t), t->host->log, NULL, error));
+    BASE_TRY(checkpoint_output_claim(&t->output, patience(t), t->host->log, error));
     return save_config(t, error);
 }
 
