@@ -1,6 +1,6 @@
 /* A loop of one's own over the data and the model of a config: it evaluates and saves when it
- * likes, goes on from its last checkpoint, and gives the same bits as `sifr train`. cc own_data.c
- * $(pkg-config --cflags --libs sifr) -o own_data
+ * likes, goes on from its last checkpoint, and gives the same bits as `sifr train`.
+ *     cc own_data.c $(pkg-config --cflags --libs sifr) -o own_data
  *     ./own_data ds.json OUTPUT STEPS
  * trains up to STEPS of the config's max_steps; the last call writes OUTPUT/model. Under mpirun its
  * processes are the ranks of one run. Explained in docs/c-interface.md. */

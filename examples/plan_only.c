@@ -1,5 +1,6 @@
 /* What a step of a config would take at each ZeRO stage, on any number of ranks, without running
- * it. cc plan_only.c $(pkg-config --cflags --libs sifr) -o plan_only
+ * it.
+ *     cc plan_only.c $(pkg-config --cflags --libs sifr) -o plan_only
  *     ./plan_only ds.json gpt2 8 24e9
  * plans gpt2 on 8 ranks that may take 24 GB each. Explained in docs/c-interface.md. */
 #include <sifr/sifr.h>

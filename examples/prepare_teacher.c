@@ -1,6 +1,6 @@
 /* Makes of a base and an adapter what a run distils from: puts the adapter into the base, writes
- * the merged model as a GGUF file too, and scores rows of data with it. cc prepare_teacher.c
- * $(pkg-config --cflags --libs sifr) -o prepare_teacher
+ * the merged model as a GGUF file too, and scores rows of data with it.
+ *     cc prepare_teacher.c $(pkg-config --cflags --libs sifr) -o prepare_teacher
  *     ./prepare_teacher llama adapter rows.txt merged
  * leaves merged/, merged.gguf and merged.safetensors, which `sifr train --distill` reads. */
 #include <inttypes.h>

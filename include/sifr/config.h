@@ -35,7 +35,8 @@ SIFR_API sifr_status sifr_config_copy(const sifr_config *config, sifr_config **o
                                       sifr_error *error) SIFR_MUST_CHECK;
 
 /* A file: JSON, with comments and trailing commas, or HJSON; a path that is no file may be the
- * config itself in base64. Once for each config, before flags. */
+ * config itself in base64. Once for each config, before flags. What is refused leaves the config as
+ * it was. */
 SIFR_API sifr_status sifr_config_load(sifr_config *config, const char *path,
                                       sifr_error *error) SIFR_MUST_CHECK;
 /* The same from memory; `name` begins the messages. The text is copied. */

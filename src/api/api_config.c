@@ -39,15 +39,30 @@ sifr_status sifr_config_copy(const sifr_config *config, sifr_config **out, sifr_
     return SIFR_OK;
 }
 
+/* What a copy of the config has read, if all of it could be: else the config stays as it was. */
+static sifr_status keep(sifr_config *config, sifr_config *read, sifr_status status) {
+    if (status != SIFR_OK) {
+        config_free(read);
+        return status;
+    }
+    config_free(config);
+    *config = *read;
+    return SIFR_OK;
+}
+
 sifr_status sifr_config_load(sifr_config *config, const char *path, sifr_error *error) {
+    sifr_config read;
     BASE_TRY(BASE_GIVEN(error, config, path));
-    return config_load(config, path, error);
+    BASE_TRY(config_copy(config, &read, error));
+    return keep(config, &read, config_load(&read, path, error));
 }
 
 sifr_status sifr_config_parse(sifr_config *config, const char *text, size_t size, const char *name,
                               sifr_error *error) {
+    sifr_config read;
     BASE_TRY(BASE_GIVEN(error, config, name));
-    return config_parse(config, text, size, name, error);
+    BASE_TRY(config_copy(config, &read, error));
+    return keep(config, &read, config_parse(&read, text, size, name, error));
 }
 
 sifr_status sifr_config_set(sifr_config *config, const char *name, const char *value,

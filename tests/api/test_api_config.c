@@ -130,9 +130,33 @@ static void flags(void **state) {
     assert_true(found && count > 40);
 }
 
+/* What could not be read leaves the config as it was. */
+static void refused(void **state) {
+    (void)state;
+    static const char *const bad[] = {"{\"sifr\": {\"seed\": 3, \"max_stepz\": 2}}",
+                                      "{\"sifr\": {\"seed\": 4}",
+                                      "{\"sifr\": {\"seed\": \"many\"}}"};
+    sifr_config *config;
+    OK(sifr_config_create(&config, &error));
+    OK(sifr_config_set(config, "max-steps", "7", &error));
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
+        assert_int_equal(sifr_config_parse(config, bad[i], strlen(bad[i]), "bad.json", &error),
+                         SIFR_USAGE);
+    OK(sifr_config_parse(config, some, strlen(some), "ds.json", &error));
+    OK(sifr_config_resolve(config, 2, &error));
+    assert_reads(config, "max-steps", "7");
+    assert_reads(config, "sifr.seed", "42");
+    assert_reads(config, "optimizer.params.lr", "0.001");
+    assert_int_equal(sifr_config_parse(config, some, strlen(some), "again.json", &error),
+                     SIFR_USAGE);
+    OK(sifr_config_resolve(config, 2, &error));
+    assert_reads(config, "optimizer.params.lr", "0.001");
+    sifr_config_free(config);
+}
+
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(values), cmocka_unit_test(copies),
+    const struct CMUnitTest tests[] = {cmocka_unit_test(values),    cmocka_unit_test(copies),
                                        cmocka_unit_test(effective), cmocka_unit_test(explains),
-                                       cmocka_unit_test(flags)};
+                                       cmocka_unit_test(flags),     cmocka_unit_test(refused)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
