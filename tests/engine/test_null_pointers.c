@@ -84,6 +84,11 @@ static void engines(void **state) {
             "sifr_engine_read_weight: name");
     REFUSES(sifr_engine_read_average(engine, NULL, &value, 1, &error),
             "sifr_engine_read_average: name");
+    REFUSES(sifr_engine_write_piece(engine, NULL, 0, &value, 1, &error),
+            "sifr_engine_write_piece: name");
+    REFUSES(sifr_engine_read_piece(NULL, "a", 0, &value, 1, &error),
+            "sifr_engine_read_piece: engine");
+    REFUSES(sifr_engine_view_weight(engine, "a", NULL, &error), "sifr_engine_view_weight: out");
     assert_int_equal(sifr_engine_steps(engine), 0);
     sifr_engine_free(engine);
     sifr_model_free(model);

@@ -68,6 +68,7 @@ sifr_status sifr_engine_read_average(const sifr_engine *engine, const char *name
 
 sifr_status sifr_engine_write_piece(sifr_engine *engine, const char *name, int64_t first,
                                     const float *values, size_t count, sifr_error *error) {
+    BASE_TRY(BASE_GIVEN(error, engine, name));
     size_t index = 0;
     BASE_TRY(find_piece(engine, name, first, count, &index, error));
     BASE_TRY(engine_settle(engine, error));
@@ -77,6 +78,7 @@ sifr_status sifr_engine_write_piece(sifr_engine *engine, const char *name, int64
 
 sifr_status sifr_engine_read_piece(const sifr_engine *engine, const char *name, int64_t first,
                                    float *values, size_t count, sifr_error *error) {
+    BASE_TRY(BASE_GIVEN(error, engine, name));
     size_t index = 0;
     BASE_TRY(find_piece(engine, name, first, count, &index, error));
     BASE_TRY(engine_settle(engine, error));
@@ -99,6 +101,7 @@ static const char *why_no_view(const sifr_engine *engine, size_t index) {
 
 sifr_status sifr_engine_view_weight(const sifr_engine *engine, const char *name, const float **out,
                                     sifr_error *error) {
+    BASE_TRY(BASE_GIVEN(error, engine, name, out));
     size_t index = 0;
     BASE_TRY(find_name(engine, name, &index, error));
     const char *reason = why_no_view(engine, index);
