@@ -1,20 +1,15 @@
 /* `sifr doctor`: gathers facts into one JSON object and prints it as JSON or as lines. Its "advice"
  * says what is missing.
  */
-#define PCRE2_CODE_UNIT_WIDTH 8
-#include <dnnl.h>
 #include <hwloc.h>
 #include <jansson.h>
 #include <limits.h>
-#include <pcre2.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/statvfs.h>
 #include <unistd.h>
-#include <utf8proc.h>
-#include <xxhash.h>
 
 #include "base/file.h"
 #include "base/lines.h"
@@ -25,8 +20,8 @@
 #include "cli/doctor_gpu.h"
 #include "cli/launch/launch_command.h"
 #include "cli/options.h"
+#include "cli/system_facts.h"
 #include "comm/mpi_library/mpi_library.h"
-#include "data/parquet/parquet.h"
 #include "sifr/version.h"
 
 #define GIB ((uint64_t)1 << 30)
@@ -88,48 +83,14 @@ static void examine_machine(json_t *report) {
 }
 
 static void examine_instructions(json_t *report) {
-    json_t *set = json_object();
-    bool avx2 = false, avx512 = false, bf16 = false;
-#if defined(__x86_64__)
-    __builtin_cpu_init();
-    avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
-    avx512 = __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
-             __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl");
-    bf16 = __builtin_cpu_supports("avx512bf16") != 0;
-#endif
-    put_bool(set, "avx2", avx2);
-    put_bool(set, "avx512f", avx512);
-    put_bool(set, "avx512_bf16", bf16);
+    json_t *set = cli_instruction_sets();
     json_object_set_new(report, "instruction_set", set);
-    if (!avx2)
+    if (!json_is_true(json_object_get(set, "avx2")))
         advise(report, "no AVX2: sifr runs its plain kernels, which are many times slower; use "
                        "another machine for real work");
-    else if (!bf16)
+    else if (!json_is_true(json_object_get(set, "avx512_bf16")))
         advise(report, "no bf16 instructions: bf16 weights are stored in bf16 but computed in "
                        "fp32, which is correct but no faster than fp32");
-}
-
-static void examine_libraries(json_t *report) {
-    json_t *libraries = json_object();
-    char text[64];
-    const dnnl_version_t *dnnl = dnnl_version();
-    snprintf(text, sizeof text, "%d.%d.%d", dnnl->major, dnnl->minor, dnnl->patch);
-    put_text(libraries, "oneDNN", text);
-    put_text(libraries, "jansson", jansson_version_str());
-    if (pcre2_config(PCRE2_CONFIG_VERSION, NULL) <= (int)sizeof text) {
-        pcre2_config(PCRE2_CONFIG_VERSION, text);
-        text[strcspn(text, " ")] = '\0'; /* the date follows */
-        put_text(libraries, "pcre2", text);
-    }
-    put_text(libraries, "utf8proc", utf8proc_version());
-    unsigned hwloc = hwloc_get_api_version();
-    snprintf(text, sizeof text, "%u.%u.%u", hwloc >> 16, hwloc >> 8 & 255, hwloc & 255);
-    put_text(libraries, "hwloc_api", text);
-    unsigned xxhash = XXH_versionNumber();
-    snprintf(text, sizeof text, "%u.%u.%u", xxhash / 10000, xxhash / 100 % 100, xxhash % 100);
-    put_text(libraries, "xxhash", text);
-    if (data_parquet_built()) put_text(libraries, "carquet", data_parquet_version());
-    json_object_set_new(report, "libraries", libraries);
 }
 
 /* The absolute path of a program of $PATH, as the shell would find it. */
@@ -290,7 +251,7 @@ int cli_doctor(int argc, char **argv) {
     json_object_set_new(report, "advice", json_array());
     examine_machine(report);
     examine_instructions(report);
-    examine_libraries(report);
+    json_object_set_new(report, "libraries", cli_library_versions());
     examine_mpi(report);
     doctor_examine_gpus(report);
     examine_storage(report);

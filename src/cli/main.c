@@ -1,11 +1,8 @@
-#include <stdio.h>
-#include <string.h>
-
 #include "cli/commands.h"
 #include "cli/options.h"
 #include "cli/standard_output.h"
 #include "cli/truncation.h"
-#include "sifr/version.h"
+#include "cli/version_text.h"
 
 static const cli_command commands[] = {
     {"train", "train a model on text or token stores", cli_train},
@@ -32,12 +29,8 @@ int main(int argc, char **argv) {
     int code;
     cli_begin_output();
     cli_catch_truncation();
-    if (argc == 2 && (strcmp(argv[1], "--version") == 0 || strcmp(argv[1], "-V") == 0)) {
-        printf("sifr %s\n", sifr_version());
-        code = SIFR_OK;
-    } else {
+    if (!cli_version_asked(argc, argv, &code))
         code = cli_run_command("", commands, sizeof commands / sizeof commands[0], argc, argv);
-    }
     /* A failed write of the results is a failed command. */
     if (!cli_output_is_written() && code == SIFR_OK)
         code = cli_fail_with("", SIFR_FAILED, "standard output: writing failed");

@@ -9,7 +9,33 @@ expect() {
 }
 
 expect 0 "$SIFR" --version
-grep -qxE 'sifr [0-9]+\.[0-9]+\.[0-9]+' out || fail "--version: $(cat out)"
+grep -qxE 'sifr [0-9]+\.[0-9]+\.[0-9]+' out && [ "$(wc -l <out)" = 1 ] || fail "--version: $(cat out)"
+
+# For a report of a fault: what it was built of, and where it runs, as others say it.
+cp out version
+expect 0 "$SIFR" --version --verbose
+[ ! -s err ] && [ "$(head -n 1 out)" = "$(cat version)" ] || fail "--version --verbose: $(cat out err)"
+cp out verbose
+said() { sed -n "s/^$1  *//p" verbose; }
+commit=$(said commit)
+if [ -e "$SOURCE/.git" ]; then
+    git -C "$SOURCE" cat-file -e "${commit%, with changes}^{commit}" || fail "no commit: $commit"
+fi
+[ "$commit" ] || fail "nothing of a commit"
+cache() { sed -n "s/^$1:[A-Z]*=//p" "$BUILD/CMakeCache.txt"; }
+[ "$(said kernels)" = "$(cache SIFR_KERNEL_SETS | tr ';' ' ')" ] || fail "kernels: $(said kernels)"
+said built | grep -q "^$(cache CMAKE_BUILD_TYPE), [A-Za-z]* [0-9]" || fail "built: $(said built)"
+[ "$(said libraries | sed 's/^liburing [0-9.]* //')" = "$("$SIFR" doctor | sed -n 's/^libraries *//p')" ] ||
+    fail "doctor has other libraries: $(said libraries)"
+said 'runs on' | grep -q "$(uname -r)" || fail "runs on: $(said 'runs on')"
+for part in MPI 'GPU kernels' Parquet processor memory; do
+    [ "$(said "$part")" ] || fail "nothing of $part: $(cat verbose)"
+done
+expect 0 "$SIFR" --verbose --version
+cmp out verbose || fail "the order of both options matters"
+expect 2 "$SIFR" --version train
+[ "$(cat err)" = 'sifr: --version takes --verbose alone, not `train`' ] || fail "$(cat err)"
+expect 2 "$SIFR" --verbose
 
 expect 0 "$SIFR" --help
 [ ! -s err ] || fail "--help writes to standard error"

@@ -13,7 +13,7 @@ rooms="base device comm text formats config model data optim plan engine checkpo
 backends="cpu cuda separate" # folders of device/
 # Files of cli/ that include other rooms than base: of commands that look into the program itself, or
 # make what a library's caller has by other means, and of launching.
-inside="cmd_bench cmd_doctor cmd_init doctor_gpu inspect_describe measure_comm
+inside="cmd_bench cmd_doctor cmd_init doctor_gpu inspect_describe measure_comm system_facts
     launch/launch launch/launch_choice launch/launch_command launch/watch_rank"
 failed=0
 

@@ -1,0 +1,33 @@
+# Writes OUT, a header with the commit that SOURCE is of, for `sifr --version --verbose`: of its git
+# folder, or of the archive that git made (commit.txt, which .gitattributes marks). A tree that lies
+# in another project's git folder is not of that project's commit.
+#   cmake -DSOURCE=DIR -DOUT=FILE -P cmake/commit.cmake
+set(commit unknown)
+file(STRINGS ${SOURCE}/cmake/commit.txt line LIMIT_COUNT 1)
+if(line MATCHES "^[0-9a-f]+$")
+  string(SUBSTRING ${line} 0 12 commit)
+endif()
+function(git variable)
+  execute_process(COMMAND git -C ${SOURCE} ${ARGN} OUTPUT_VARIABLE text ERROR_QUIET
+    RESULT_VARIABLE code OUTPUT_STRIP_TRAILING_WHITESPACE)
+  if(NOT code EQUAL 0)
+    set(text "")
+  endif()
+  set(${variable} "${text}" PARENT_SCOPE)
+endfunction()
+git(top rev-parse --show-toplevel)
+file(REAL_PATH ${SOURCE} source)
+if(top STREQUAL source)
+  git(commit rev-parse --short=12 HEAD)
+  git(changed status --porcelain -- src include cmake CMakeLists.txt)
+  if(NOT changed STREQUAL "")
+    string(APPEND commit ", with changes")
+  endif()
+endif()
+set(text "#define SIFR_COMMIT \"${commit}\"\n")
+if(EXISTS ${OUT})
+  file(READ ${OUT} there)
+endif()
+if(NOT text STREQUAL "${there}")
+  file(WRITE ${OUT} "${text}")
+endif()
