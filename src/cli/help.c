@@ -61,16 +61,18 @@ static void wrap(const char *text, int indent, int at, int columns, bool command
     putchar('\n');
 }
 
-/* Prints the text as a sentence: with a capital letter, unless it begins with a name, and a full
- * stop. */
-static void print_sentence(const char *text, int indent, int columns) {
+void cli_sentence(const char *text, char *out, size_t size) {
     static const char letters[] = "abcdefghijklmnopqrstuvwxyz";
-    char sentence[1024];
     size_t length = strlen(text), word = strspn(text, letters);
     bool plain = word > 0 && (text[word] == ' ' || text[word] == '\0');
     bool ended = length > 0 && strchr(".!?", text[length - 1]);
-    snprintf(sentence, sizeof sentence, "%s%s", text, ended ? "" : ".");
-    if (plain) sentence[0] = (char)(sentence[0] - 'a' + 'A');
+    snprintf(out, size, "%s%s", text, ended ? "" : ".");
+    if (plain) out[0] = (char)(out[0] - 'a' + 'A');
+}
+
+static void print_sentence(const char *text, int indent, int columns) {
+    char sentence[1024];
+    cli_sentence(text, sentence, sizeof sentence);
     wrap(sentence, indent, indent, columns, false);
 }
 
@@ -115,7 +117,7 @@ static void print_options(const cli_option *options, size_t count, int columns) 
         cli_option_shape(&options[i], shape, sizeof shape);
         print_option(shape, options[i].help, width, columns);
     }
-    print_option("--help", "Prints this text.", width, columns);
+    print_option("--help", CLI_HELP_TEXT, width, columns);
 }
 
 /* One command a line; a long one is continued with a backslash, so that a shell accepts it. */
@@ -131,7 +133,30 @@ static void print_example(const char *example, int columns) {
     }
 }
 
-void cli_print_exit_codes(void) {
+bool cli_program_option_at(size_t index, cli_option *out) {
+    static const cli_option rows[] = {
+        {"help", CLI_FLAG, NULL, CLI_HELP_TEXT, NULL, NULL, false},
+        {"version", CLI_FLAG, NULL, "Prints the version.", NULL, NULL, false},
+        {"verbose", CLI_FLAG, NULL,
+         "With --version, for a report of a fault: also the commit, how and of what this program "
+         "was built, and where it runs.",
+         NULL, NULL, false}};
+    if (index >= sizeof rows / sizeof *rows) return false;
+    *out = rows[index];
+    return true;
+}
+
+void cli_print_program_options(void) {
+    char shape[96];
+    cli_option option;
+    puts("\nOptions:");
+    for (size_t i = 0; cli_program_option_at(i, &option); i++) {
+        cli_option_shape(&option, shape, sizeof shape);
+        print_option(shape, option.help, 9, cli_columns(stdout));
+    }
+}
+
+bool cli_exit_code_at(size_t index, const char **code, const char **meaning) {
     static const char *const rows[][2] = {
         {"0", "done"},
         {"1", "failed: a file, the system or the data"},
@@ -139,10 +164,18 @@ void cli_print_exit_codes(void) {
         {"3", "does not fit in memory or on disk"},
         {"4", "a rank is lost, or a collective hangs"},
         {"129, 130, 143", "stopped by SIGHUP, SIGINT or SIGTERM; train saves first"}};
+    if (index >= sizeof rows / sizeof *rows) return false;
+    *code = rows[index][0];
+    *meaning = rows[index][1];
+    return true;
+}
+
+void cli_print_exit_codes(void) {
+    const char *code, *meaning;
     puts("\nExit codes:");
-    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
-        printf("  %-15s", rows[i][0]);
-        wrap(rows[i][1], 17, 17, cli_columns(stdout), false);
+    for (size_t i = 0; cli_exit_code_at(i, &code, &meaning); i++) {
+        printf("  %-15s", code);
+        wrap(meaning, 17, 17, cli_columns(stdout), false);
     }
 }
 

@@ -9,6 +9,7 @@
 #include "base/system.h"
 #include "base/text.h"
 #include "cli/help.h"
+#include "cli/option_table.h"
 
 enum { CODE_OPERAND = 1, CODE_HELP = 2, CODE_OPTION = 256 };
 
@@ -203,6 +204,10 @@ bool cli_parse(const cli_usage *usage, const cli_option *options, size_t option_
     bool go_on = false;
     cli_list *open = NULL; /* the list that takes the next words */
     *exit_code = 0;
+    if (cli_table_wanted(argc, argv)) {
+        cli_table_print(usage, options, option_count, argc, argv);
+        goto done;
+    }
     if (!table || !seen) {
         *exit_code = cli_fail_with(usage->name, SIFR_NO_MEMORY, "out of memory");
         goto done;
@@ -282,7 +287,9 @@ static void print_commands(const char *parent, const cli_command *commands, size
         fprintf(stream, "  %-10s  %s\n", commands[i].name, commands[i].summary);
     fprintf(stream, "\n`sifr%s%s COMMAND --help` shows a command's options and an example.\n",
             parent[0] ? " " : "", parent);
-    if (stream == stdout) cli_print_exit_codes();
+    if (stream != stdout) return;
+    if (!parent[0]) cli_print_program_options();
+    cli_print_exit_codes();
 }
 
 int cli_run_command(const char *parent, const cli_command *commands, size_t count, int argc,
@@ -294,6 +301,10 @@ int cli_run_command(const char *parent, const cli_command *commands, size_t coun
     const char *name = argv[1], *names[64];
     if (strcmp(name, "--help") == 0 || strcmp(name, "-h") == 0 || strcmp(name, "help") == 0) {
         print_commands(parent, commands, count, stdout);
+        return SIFR_OK;
+    }
+    if (cli_table_wanted(argc, argv)) {
+        cli_table_print_all(parent, commands, count, argc, argv);
         return SIFR_OK;
     }
     for (size_t i = 0; i < count; i++) {

@@ -13,6 +13,12 @@ for header in "$SOURCE"/include/sifr/*.h; do
         fail "docs/c-interface.md does not list sifr/$(basename "$header")"
 done
 
+# Manual pages and completion, where man and shells look.
+for file in man/man1/sifr-train.1 bash-completion/completions/sifr zsh/site-functions/_sifr \
+    fish/vendor_completions.d/sifr.fish; do
+    [ -s "$prefix/share/$file" ] || fail "no share/$file"
+done
+
 # Only what is public leaves the library, and all of it has the prefix.
 library=$(find "$prefix" -name 'libsifr.so')
 nm -D --defined-only "$library" | awk '{ print $NF }' >symbols
