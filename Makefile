@@ -17,7 +17,7 @@ OPTIONS = $(if $(CUDA),-DSIFR_CUDA=$(if $(filter 0,$(CUDA)),OFF,ON)) \
 SETS = $(if $(filter-out 0,$(CUDA)),cuda) $(if $(filter-out 0,$(PARQUET)),parquet)
 
 .PHONY: all deps configure tests check test other-mpi speed soak demo install docs bench bench-short \
-  gpu-there gpu-check gpu-figures gpu-pack
+  gpu-there gpu-check gpu-figures gpu-pack dist
 # Ninja builds in parallel; the targets follow each other, whatever -j says: two Ninjas in one folder,
 # or a configuration beside the installation of what it looks for, would meet.
 .NOTPARALLEL:
@@ -116,6 +116,13 @@ demo:
 
 install: all
 	@cmake --install $(BUILD) --prefix $(PREFIX)
+
+# The files of a release, of the last commit: TRIAL=1 takes a version that has no date in the
+# changelog yet, PROVE=1 builds the source without git and trains with it.
+DIST = scripts/release.sh $(if $(TRIAL),--trial) $(BUILD)/dist
+dist:
+	@scripts/install-deps.sh build
+	@$(DIST)
 
 # The pages that are made from the tables of the program.
 docs: all

@@ -1,5 +1,6 @@
 # Parquet through carquet (C, MIT), an optional part. scripts/install-deps.sh parquet fetches its
-# source distribution into build/; only this very file is taken, and only what reads.
+# source distribution into build/; only this very file is taken, and only what reads. Where
+# SIFR_CARQUET is a folder, somebody else has unpacked and checked it (packaging/debian).
 #   SIFR_PARQUET=AUTO  where the file is there
 #   SIFR_PARQUET=ON    it must be there
 #   SIFR_PARQUET=OFF   it is not looked for
@@ -8,7 +9,7 @@ set_property(CACHE SIFR_PARQUET PROPERTY STRINGS AUTO ON OFF)
 set(SIFR_CARQUET_VERSION 0.7.2)
 set(SIFR_CARQUET_SHA256 5d57c00217906e672fe8b569d8a24c6cbd6d1ab7736d56057e9b884f1a043e7d)
 set(SIFR_CARQUET ${CMAKE_SOURCE_DIR}/build/carquet/carquet-${SIFR_CARQUET_VERSION}.tar.gz
-  CACHE FILEPATH "The source distribution of carquet")
+  CACHE FILEPATH "The source distribution of carquet, or the folder that it was unpacked into")
 string(TOUPPER "${SIFR_PARQUET}" SIFR_PARQUET_WANTED)
 if(NOT SIFR_PARQUET_WANTED MATCHES "^(AUTO|ON|OFF|1|0|YES|NO|TRUE|FALSE)$")
   message(FATAL_ERROR "SIFR_PARQUET=${SIFR_PARQUET}: it is AUTO, ON or OFF")
@@ -22,7 +23,7 @@ elseif(NOT EXISTS ${SIFR_CARQUET})
   set(SIFR_PARQUET_LACKS "${SIFR_CARQUET} is not there")
 elseif(NOT LZ4_FOUND)
   set(SIFR_PARQUET_LACKS "liblz4-dev is not there")
-else()
+elseif(NOT IS_DIRECTORY ${SIFR_CARQUET})
   file(SHA256 ${SIFR_CARQUET} hash)
   if(NOT hash STREQUAL SIFR_CARQUET_SHA256)
     message(FATAL_ERROR "${SIFR_CARQUET} is not carquet ${SIFR_CARQUET_VERSION}: its SHA-256 is "
@@ -40,7 +41,9 @@ if(SIFR_PARQUET_LACKS)
 endif()
 
 set(SIFR_CARQUET_ROOT ${CMAKE_BINARY_DIR}/carquet-${SIFR_CARQUET_VERSION})
-if(NOT EXISTS ${SIFR_CARQUET_ROOT}/native/include/carquet/carquet.h)
+if(IS_DIRECTORY ${SIFR_CARQUET})
+  set(SIFR_CARQUET_ROOT ${SIFR_CARQUET})
+elseif(NOT EXISTS ${SIFR_CARQUET_ROOT}/native/include/carquet/carquet.h)
   file(ARCHIVE_EXTRACT INPUT ${SIFR_CARQUET} DESTINATION ${CMAKE_BINARY_DIR})
 endif()
 set(SIFR_CARQUET_SOURCES
