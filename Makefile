@@ -17,7 +17,7 @@ OPTIONS = $(if $(CUDA),-DSIFR_CUDA=$(if $(filter 0,$(CUDA)),OFF,ON)) \
 SETS = $(if $(filter-out 0,$(CUDA)),cuda) $(if $(filter-out 0,$(PARQUET)),parquet)
 
 .PHONY: all deps configure tests check test other-mpi speed soak demo install docs bench bench-short \
-  gpu-there gpu-check gpu-figures gpu-pack dist
+  gpu-there gpu-check gpu-figures gpu-pack dist deb
 # Ninja builds in parallel; the targets follow each other, whatever -j says: two Ninjas in one folder,
 # or a configuration beside the installation of what it looks for, would meet.
 .NOTPARALLEL:
@@ -119,10 +119,16 @@ install: all
 
 # The files of a release, of the last commit: TRIAL=1 takes a version that has no date in the
 # changelog yet, PROVE=1 builds the source without git and trains with it.
-DIST = scripts/release.sh $(if $(TRIAL),--trial) $(BUILD)/dist
+DIST = scripts/release.sh $(if $(TRIAL)$1,--trial) $(BUILD)/dist
 dist:
 	@scripts/install-deps.sh build
-	@$(DIST)
+	@$(call DIST)
+
+# Debian's packages, in $(BUILD)/deb.
+deb:
+	@scripts/install-deps.sh build deb
+	@$(call DIST,trial)
+	@scripts/make-deb.sh $(BUILD)/dist $(BUILD)/deb
 
 # The pages that are made from the tables of the program.
 docs: all

@@ -6,6 +6,8 @@
 #   test   what the suite needs besides: the test library, the second compiler, its sanitizers
 #   bench  what measuring needs besides; the peers themselves come from PyPI
 #   other-mpi  both MPIs, to test with the one that is not the system's own
+#   deb    what makes Debian packages, and looks at them
+#   root   what makes a Debian in a folder
 #   cuda   nvcc: where the system has none, NVIDIA's wheels from PyPI, into build/cuda-toolkit
 #   parquet  carquet's source distribution from PyPI, by its hash, into build/carquet
 #   sass   where there is nvcc, but not what shows the code it makes: NVIDIA's nvdisasm from PyPI, by
@@ -22,6 +24,8 @@ bench="python3 python3-venv python3-dev g++ fio libaio-dev libopenmpi-dev openmp
 other_mpi="libmpich-dev mpich libopenmpi-dev openmpi-bin"
 test="libcmocka-dev g++ clang libclang-rt-14-dev lld shellcheck python3-yaml iproute2
     patchelf zstd libopenmpi-dev openmpi-bin"
+deb="dpkg-dev debhelper lintian pkgconf liblz4-dev"
+root_needs="debootstrap python3 python3-venv"
 cuda="g++"
 cuda_wheels="nvidia-cuda-nvcc nvidia-nvvm nvidia-cuda-crt nvidia-cuda-runtime nvidia-cuda-cccl"
 cuda_release=13.0
@@ -109,6 +113,8 @@ for set in "$@"; do
     test) wanted="$wanted $test" ;;
     bench) wanted="$wanted $bench" ;;
     other-mpi) wanted="$wanted $other_mpi" ;;
+    deb) wanted="$wanted $deb" ;;
+    root) wanted="$wanted $root_needs" ;;
     cuda)
         wanted="$wanted $cuda"
         if ! find_cuda nvcc; then
@@ -132,7 +138,7 @@ for set in "$@"; do
         ;;
     *)
         echo "install-deps.sh: no such set: $set; there are build, demo, ranks, test, bench," \
-            "other-mpi, cuda, parquet and sass" >&2
+            "other-mpi, deb, root, cuda, parquet and sass" >&2
         exit 2
         ;;
     esac

@@ -3,8 +3,8 @@
 #   sifr-VERSION.tar.gz     the source, which builds without git
 #   carquet-VERSION.tar.gz  the source of what reads Parquet, from PyPI, by its hash
 #   SHA256SUMS
-# Refused: changes that are in no commit, and a changelog whose newest entry is not of this version,
-# with a date. --trial takes both, and packs the last commit.
+# Refused: changes that are in no commit, and a changelog or a Debian changelog whose newest entry is
+# not of this version, with a date. --trial takes both, and packs the last commit.
 # PROVE=1 unpacks the source in a folder of its own, builds it there without git, and trains with it.
 set -eu
 tree=$(cd "$(dirname "$0")/.." && pwd)
@@ -21,6 +21,11 @@ case $entry in
 "$version, not released yet") [ "$trial" ] ||
     refuse "CHANGELOG.md: $version is not released yet; write the date there, as '## $version, 2026-01-31', or give --trial" ;;
 *) refuse "CHANGELOG.md begins with '$entry', not with '$version, DATE'; write what has changed" ;;
+esac
+debian=$(sed -n '1s/^sifr (\([^)]*\)-[^-)]*) \([^;]*\);.*/\1 \2/p' "$tree/packaging/debian/changelog")
+case $debian in
+"$version "*) ;;
+*) refuse "packaging/debian/changelog begins with version '${debian% *}', not with $version" ;;
 esac
 changed=$(git -C "$tree" status --porcelain)
 [ -z "$changed" ] || [ "$trial" ] || refuse "changes are in no commit: $(echo "$changed" | head -n 3)"

@@ -1,7 +1,7 @@
 # scripts/release.sh: what it refuses, and what it packs, of a small tree of its own.
 fail() { cat out; echo "$1" >&2; exit 1; }
 command -v git >/dev/null || { echo "skipped: no git here"; exit 77; }
-mkdir -p tree/scripts tree/cmake tree/build/carquet
+mkdir -p tree/scripts tree/cmake tree/packaging/debian tree/build/carquet
 cp "$SOURCE/scripts/release.sh" tree/scripts/
 cp "$SOURCE/cmake/commit.txt" tree/cmake/
 cp "$SOURCE/.gitattributes" tree/
@@ -18,12 +18,16 @@ refused() { # TEXT [OPTION]
     [ ! -e dist ] || fail "a refused release left its folder"
 }
 printf '# Changes\n\n## 1.2.2, 2026-01-31\n- a\n' >tree/CHANGELOG.md
+echo 'sifr (1.2.2-1) unstable; urgency=medium' >tree/packaging/debian/changelog
 commit first
 refused "begins with '1.2.2, 2026-01-31', not with '1.2.3, DATE'"
 refused "begins with '1.2.2, 2026-01-31'" --trial
 printf '# Changes\n\n## 1.2.3, not released yet\n- b\n' >tree/CHANGELOG.md
 commit second
 refused '1.2.3 is not released yet'
+refused "changelog begins with version '1.2.2', not with 1.2.3" --trial
+echo 'sifr (1.2.3-4) unstable; urgency=medium' >tree/packaging/debian/changelog
+commit debian
 tree/scripts/release.sh --trial trial >out 2>&1 || fail "a trial is refused"
 printf '# Changes\n\n## 1.2.3, 2026-02-28\n- b\n' >tree/CHANGELOG.md
 refused 'changes are in no commit:.*CHANGELOG.md'
