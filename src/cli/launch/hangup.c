@@ -1,6 +1,7 @@
 #include "cli/launch/hangup.h"
 
 #include <signal.h>
+#include <stddef.h>
 
 bool cli_hangup_ignored(void) {
     struct sigaction action;
