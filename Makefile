@@ -17,7 +17,7 @@ OPTIONS = $(if $(CUDA),-DSIFR_CUDA=$(if $(filter 0,$(CUDA)),OFF,ON)) \
 SETS = $(if $(filter-out 0,$(CUDA)),cuda) $(if $(filter-out 0,$(PARQUET)),parquet)
 
 .PHONY: all deps configure tests check test other-mpi speed soak demo install docs bench bench-short \
-  gpu-there gpu-check gpu-figures gpu-pack dist deb
+  gpu-there gpu-check gpu-figures gpu-pack dist deb tarball
 # Ninja builds in parallel; the targets follow each other, whatever -j says: two Ninjas in one folder,
 # or a configuration beside the installation of what it looks for, would meet.
 .NOTPARALLEL:
@@ -129,6 +129,12 @@ deb:
 	@scripts/install-deps.sh build deb
 	@$(call DIST,trial)
 	@scripts/make-deb.sh $(BUILD)/dist $(BUILD)/deb
+
+# One file for glibc 2.31 and newer, built in a Debian 11: as root.
+tarball:
+	@scripts/install-deps.sh build root
+	@$(call DIST,trial)
+	@scripts/make-tarball.sh $(BUILD)/dist $(BUILD)/dist
 
 # The pages that are made from the tables of the program.
 docs: all

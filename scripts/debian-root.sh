@@ -43,7 +43,7 @@ in_root() { # FOLDER COMMAND…
             mount --bind "$cache" "$root/ccache"
             set -- CCACHE_DIR=/ccache CMAKE_C_COMPILER_LAUNCHER=ccache "$@"
         fi
-        exec chroot "$root" /usr/bin/env -i HOME=/root PATH=/usr/sbin:/usr/bin:/sbin:/bin \
+        exec chroot "$root" /usr/bin/env -i HOME=/root PATH=/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin \
             LC_ALL=C.UTF-8 DEBIAN_FRONTEND=noninteractive "$@"' in_root "${in_root_cache:-}" "$@"
 }
 

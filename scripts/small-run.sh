@@ -2,7 +2,8 @@
 # Trains small models with a program, in the folder that it is in: small-run.sh SIFR. Prints a line
 # for each run: what, and the SHA-256 of the trained weights. What packs, builds or installs sifr
 # elsewhere runs it (scripts/release.sh, scripts/make-tarball.sh, the Debian package): on the same
-# machine the same lines say that two programs compute the same bits.
+# machine the same lines say that two programs compute the same bits. RANKS=N: on so many ranks, which
+# are the same bits, too.
 set -eu
 sifr=$(command -v "$1") || { echo "small-run.sh: there is no program $1" >&2; exit 2; }
 case $sifr in
@@ -41,7 +42,7 @@ for model in llama gpt2; do
 J
         for set in $kernels; do
             quietly "$sifr" train --config ds.json --model $model --data text --threads 2 \
-                --isa "$set" --output trained
+                --isa "$set" ${RANKS:+--ranks "$RANKS"} --output trained
             echo "$model $precision $set $(sha256sum <trained/model.safetensors | cut -d ' ' -f 1)"
             rm -r trained
         done

@@ -41,6 +41,9 @@ cmp bits bits_there || fail "the installed program has other bits than the built
 [ -s user-root/usr/share/man/man1/sifr-train.1.gz ] || fail "no manual page"
 in_root user-root bash -c '. /usr/share/bash-completion/completions/sifr
     COMP_WORDS=(sifr unm) COMP_CWORD=1; _sifr; [ "${COMPREPLY[0]}" = unmerge ]' || fail "no completion"
+root_installs user-root openmpi-bin >out 2>&1 || fail "no Open MPI"
+in_root user-root env RANKS=2 sh /root/small-run.sh /usr/bin/sifr >bits_there || fail "no two ranks"
+cmp bits bits_there || fail "two ranks have other bits"
 root_installs user-root gcc libc6-dev pkg-config >out 2>&1 || fail "no compiler"
 in_root user-root sh -euc 'cd /root
     gcc -std=c17 $(pkg-config --cflags sifr) own_model.c $(pkg-config --libs sifr) -lm -o own_model
