@@ -51,16 +51,16 @@ static sifr_status keep(sifr_config *config, sifr_config *read, sifr_status stat
 }
 
 sifr_status sifr_config_load(sifr_config *config, const char *path, sifr_error *error) {
-    sifr_config read;
     BASE_TRY(BASE_GIVEN(error, config, path));
+    sifr_config read;
     BASE_TRY(config_copy(config, &read, error));
     return keep(config, &read, config_load(&read, path, error));
 }
 
 sifr_status sifr_config_parse(sifr_config *config, const char *text, size_t size, const char *name,
                               sifr_error *error) {
-    sifr_config read;
     BASE_TRY(BASE_GIVEN(error, config, name));
+    sifr_config read;
     BASE_TRY(config_copy(config, &read, error));
     return keep(config, &read, config_parse(&read, text, size, name, error));
 }
