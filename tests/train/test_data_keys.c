@@ -26,13 +26,11 @@ static const struct {
 static const struct {
     const char *name, *value, *fallback; /* fallback: NULL: there is none */
     unsigned read;                       /* by these */
-} keys[] = {{"data_type", "messages", "auto", ROWS},
-            {"train_on", "all", "assistant", ROWS},
-            {"skip_bad_rows", "true", "false", ROWS},
-            {"text_column", "x", NULL, SEQUENCES | TOKENS},
-            {"label_column", "x", NULL, SEQUENCES | TOKENS},
-            {"pair_column", "x", NULL, SEQUENCES},
-            {"mlm_probability", "0.9", "0.15", MASKED}};
+} keys[] = {
+    {"data_type", "messages", "auto", ROWS},         {"train_on", "all", "assistant", ROWS},
+    {"skip_bad_rows", "true", "false", ROWS},        {"text_column", "x", NULL, SEQUENCES | TOKENS},
+    {"label_column", "x", NULL, SEQUENCES | TOKENS}, {"pair_column", "x", NULL, SEQUENCES},
+    {"mlm_probability", "0.9", "0.15", MASKED}};
 
 static sifr_status check(const char *name, const char *value, size_t kind, sifr_error *error) {
     sifr_config config;
