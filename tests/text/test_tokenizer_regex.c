@@ -200,8 +200,39 @@ static void bounded(void **state) {
     free(text);
 }
 
+static double processor_seconds(void) {
+    struct rusage usage;
+    assert_int_equal(getrusage(RUSAGE_SELF, &usage), 0);
+    return (double)usage.ru_utime.tv_sec + (double)usage.ru_utime.tv_usec / 1e6;
+}
+
+/* A set of characters is made once, however often the pattern has it: each looks at all of
+ * Unicode. And the sets that are written in another way each time are counted. */
+static void long_patterns(void **state) {
+    (void)state;
+    enum { LETTERS = 4000 };
+    char pattern[LETTERS + 8] = "(?i)";
+    text_regex *regex = NULL;
+    sifr_error error = {0};
+    double start = processor_seconds();
+    for (size_t i = 0; i < LETTERS; i++) pattern[4 + i] = (char)('a' + i % 26);
+    pattern[4 + LETTERS] = 0;
+    text_regex_free(compile(pattern));
+    assert_true(processor_seconds() - start < 3);
+    pattern[0] = 0;
+    for (int i = 0; i < 300; i++) { /* one set, [abcd…], said in 300 ways */
+        char set[16];
+        snprintf(set, sizeof set, "[%c%c%c%ca-f]", 'a' + i % 6, 'a' + i / 6 % 6, 'a' + i / 36 % 6,
+                 'a' + i / 216);
+        strcat(pattern, set);
+    }
+    assert_int_equal(text_regex_compile(pattern, "input", &regex, &error), SIFR_USAGE);
+    assert_non_null(strstr(error.message, "more than 256 ways to write a set"));
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(meaning), cmocka_unit_test(refusals),
-                                       cmocka_unit_test(cuts), cmocka_unit_test(bounded)};
+                                       cmocka_unit_test(cuts), cmocka_unit_test(bounded),
+                                       cmocka_unit_test(long_patterns)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

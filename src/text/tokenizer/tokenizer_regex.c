@@ -560,8 +560,7 @@ sifr_status text_regex_compile(const char *pattern, const char *name, text_regex
 done:
     free(s.nodes);
     free(s.items);
-    free(s.regex->signatures);
-    s.regex->signatures = NULL;
+    text_regex_free_draft(s.regex);
     if (status == SIFR_OK)
         *out = s.regex;
     else
@@ -595,6 +594,6 @@ void text_regex_free(text_regex *regex) {
     free(regex->classes);
     free(regex->bits);
     free(regex->pattern);
-    free(regex->signatures);
+    text_regex_free_draft(regex);
     free(regex);
 }

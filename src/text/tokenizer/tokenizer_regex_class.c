@@ -7,7 +7,7 @@
 #include "text/tokenizer/tokenizer_regex_internal.h"
 #include "text/tokenizer/tokenizer_unicode.h"
 
-enum { CLASSES_AT_MOST = 64 };
+enum { CLASSES_AT_MOST = 64, WRITTEN_AT_MOST = 256 };
 
 uint32_t text_regex_kinds(const char *name, size_t size) {
     static const char *const names[] = {"Cn", "Lu", "Ll", "Lt", "Lm", "Lo", "Mn", "Mc", "Me", "Nd",
@@ -54,10 +54,10 @@ static bool is_alike(uint32_t page) {
 
 /* Of all code points, made for the first class that asks. */
 static sifr_status sign(text_regex *regex, sifr_error *error) {
-    if (regex->signatures) return SIFR_OK;
-    BASE_TRY(base_alloc(0x110000, 1, &regex->signatures, error));
+    if (regex->draft.signatures) return SIFR_OK;
+    BASE_TRY(base_alloc(0x110000, 1, &regex->draft.signatures, error));
     for (uint32_t page = 0; page < 4352; page++) {
-        uint8_t *out = regex->signatures + (page << 8);
+        uint8_t *out = regex->draft.signatures + (page << 8);
         for (uint32_t i = 0; i < (is_alike(page) ? 1 : 256); i++) out[i] = signature(page << 8 | i);
         if (is_alike(page)) memset(out, out[0], 256);
     }
@@ -139,20 +139,35 @@ fail:
 /* What stands in no range depends on its signature alone. */
 #define OUTSIDE 0x110000u
 
+/* What the ranges have of a page. */
+typedef enum overlap { NONE, WHOLE, PART } overlap;
+
+static overlap range_overlap(const text_regex_item *items, size_t count, uint32_t page) {
+    uint32_t first = page << 8, last = first + 255;
+    overlap most = NONE;
+    for (size_t i = 0; i < count; i++) {
+        const text_regex_item *range = &items[i];
+        if (range->what != TEXT_ITEM_RANGE || range->low > last || range->high < first) continue;
+        if (range->low > first || range->high < last) return PART;
+        most = WHOLE;
+    }
+    return most;
+}
+
 /* The bits of a page. `by_signature`: of characters that no range has. */
 static void fill_page(const text_regex *regex, const text_regex_item *items, size_t count,
                       const bool by_signature[256], uint32_t page, uint64_t bits[4]) {
-    const uint8_t *signs = regex->signatures + (page << 8);
-    bool ranges = false;
-    for (size_t i = 0; i < count && !ranges; i++)
-        ranges = items[i].what == TEXT_ITEM_RANGE && items[i].low >> 8 <= page &&
-                 page <= items[i].high >> 8;
+    const uint8_t *signs = regex->draft.signatures + (page << 8);
+    overlap ranges = range_overlap(items, count, page);
+    bool one_for_all = ranges != PART && is_alike(page);
     memset(bits, 0, 4 * sizeof *bits);
-    for (uint32_t i = 0; i < 256; i++) {
+    for (uint32_t i = 0; i < (one_for_all ? 1 : 256); i++) {
         size_t at = 0;
-        bool has = ranges ? class_has(items, &at, page << 8 | i, signs[i]) : by_signature[signs[i]];
+        bool has = ranges != NONE ? class_has(items, &at, page << 8 | i, signs[i])
+                                  : by_signature[signs[i]];
         if (has) bits[i >> 6] |= (uint64_t)1 << (i & 63);
     }
+    if (one_for_all && bits[0]) memset(bits, 0xFF, 4 * sizeof *bits);
 }
 
 static sifr_status add_page(text_regex *regex, const uint64_t page[4], uint16_t *index,
@@ -168,23 +183,53 @@ static sifr_status add_page(text_regex *regex, const uint64_t page[4], uint16_t 
     return SIFR_OK;
 }
 
-sifr_status text_regex_add_class(text_regex *regex, const text_regex_item *items, size_t count,
-                                 bool any_case, uint32_t *index, sifr_error *error) {
-    text_regex_item *folded = NULL;
+static bool same_item(const text_regex_item *a, const text_regex_item *b) {
+    return a->what == b->what && a->negated == b->negated && a->low == b->low && a->high == b->high;
+}
+
+static const text_regex_written *find_written(const text_regex_draft *draft,
+                                              const text_regex_item *items, size_t count,
+                                              bool any_case) {
+    for (size_t i = 0; i < draft->written_count; i++) {
+        const text_regex_written *w = &draft->written[i];
+        size_t same = 0;
+        if (w->count != count || w->any_case != any_case) continue;
+        while (same < count && same_item(&draft->items[w->begin + same], &items[same])) same++;
+        if (same == count) return w;
+    }
+    return NULL;
+}
+
+static sifr_status keep_written(text_regex_draft *draft, const text_regex_item *items, size_t count,
+                                bool any_case, uint32_t class, sifr_error *error) {
+    BASE_TRY(base_grow(&draft->written, &draft->written_capacity, draft->written_count + 1,
+                       sizeof *draft->written, error));
+    BASE_TRY(base_grow(&draft->items, &draft->item_capacity, draft->item_count + count,
+                       sizeof *draft->items, error));
+    draft->written[draft->written_count++] =
+        (text_regex_written){draft->item_count, count, any_case, class};
+    memcpy(draft->items + draft->item_count, items, count * sizeof *items);
+    draft->item_count += count;
+    return SIFR_OK;
+}
+
+void text_regex_free_draft(text_regex *regex) {
+    free(regex->draft.signatures);
+    free(regex->draft.written);
+    free(regex->draft.items);
+    regex->draft = (text_regex_draft){0};
+}
+
+/* Makes the set, or finds that another description made the same one. */
+static sifr_status make_class(text_regex *regex, const text_regex_item *items, size_t count,
+                              uint32_t *index, sifr_error *error) {
     bool by_signature[256];
-    sifr_status status = SIFR_OK;
     BASE_TRY(sign(regex, error));
     if (regex->class_count >= CLASSES_AT_MOST)
         return base_fail(error, SIFR_USAGE, "more than %d different sets of characters",
                          CLASSES_AT_MOST);
-    if (any_case) {
-        BASE_TRY(fold(items, count, &folded, &count, error));
-        items = folded;
-    }
-    BASE_TRY_GOTO(status,
-                  base_grow(&regex->classes, &regex->class_room, regex->class_count + 1,
-                            sizeof *regex->classes, error),
-                  done);
+    BASE_TRY(base_grow(&regex->classes, &regex->class_room, regex->class_count + 1,
+                       sizeof *regex->classes, error));
     text_regex_class *class = &regex->classes[regex->class_count];
     for (int i = 0; i < 256; i++) {
         size_t at = 0;
@@ -194,16 +239,34 @@ sifr_status text_regex_add_class(text_regex *regex, const text_regex_item *items
         uint64_t bits[4];
         fill_page(regex, items, count, by_signature, page, bits);
         if (page == 0) memcpy(class->ascii, bits, sizeof class->ascii);
-        BASE_TRY_GOTO(status, add_page(regex, bits, &class->pages[page], error), done);
+        BASE_TRY(add_page(regex, bits, &class->pages[page], error));
     }
     for (uint32_t same = 0; same < regex->class_count; same++) {
         if (memcmp(&regex->classes[same], class, sizeof *class) == 0) {
             *index = same;
-            goto done;
+            return SIFR_OK;
         }
     }
     *index = (uint32_t)regex->class_count++;
-done:
+    return SIFR_OK;
+}
+
+sifr_status text_regex_add_class(text_regex *regex, const text_regex_item *items, size_t count,
+                                 bool any_case, uint32_t *index, sifr_error *error) {
+    const text_regex_written *before = find_written(&regex->draft, items, count, any_case);
+    text_regex_item *folded = NULL;
+    size_t folded_count = count;
+    if (before) {
+        *index = before->class;
+        return SIFR_OK;
+    }
+    if (regex->draft.written_count >= WRITTEN_AT_MOST)
+        return base_fail(error, SIFR_USAGE, "more than %d ways to write a set of characters",
+                         WRITTEN_AT_MOST);
+    if (any_case) BASE_TRY(fold(items, count, &folded, &folded_count, error));
+    sifr_status status = make_class(regex, folded ? folded : items, folded_count, index, error);
     free(folded);
+    if (status == SIFR_OK)
+        status = keep_written(&regex->draft, items, count, any_case, *index, error);
     return status;
 }

@@ -28,6 +28,37 @@ typedef struct text_regex_code {
 
 #define TEXT_REGEX_ENDLESS UINT32_MAX
 
+/* What a pattern says of a set; tokenizer_regex_class.c makes the set. */
+typedef struct text_regex_item {
+    enum {
+        TEXT_ITEM_RANGE,
+        TEXT_ITEM_KINDS,
+        TEXT_ITEM_SPACE,
+        TEXT_ITEM_WORD,
+        TEXT_ITEM_HAN,
+        TEXT_ITEM_OPEN,
+        TEXT_ITEM_CLOSE
+    } what;
+    bool negated;       /* of OPEN: the class that reaches up to its CLOSE */
+    uint32_t low, high; /* of a range; `low`: bits of general categories */
+} text_regex_item;
+
+/* What is needed while a pattern is compiled: making a set takes a look at each code point, so one
+ * that is written again, as each letter is where case does not count, is made once. */
+typedef struct text_regex_written {
+    size_t begin, count; /* its items */
+    bool any_case;
+    uint32_t class;
+} text_regex_written;
+
+typedef struct text_regex_draft {
+    uint8_t *signatures; /* of all code points */
+    text_regex_written *written;
+    size_t written_count, written_capacity;
+    text_regex_item *items;
+    size_t item_count, item_capacity;
+} text_regex_draft;
+
 /* A set of code points as bits, in pages of 256 that are shared where they are alike. */
 typedef struct text_regex_class {
     uint64_t ascii[2];
@@ -43,7 +74,7 @@ struct text_regex {
     size_t bit_count, bit_room;
     uint64_t first[4]; /* bytes with which a match may begin */
     char *pattern;
-    uint8_t *signatures; /* of all code points, while classes are made */
+    text_regex_draft draft;
 };
 
 static inline bool text_regex_has(const text_regex *regex, uint32_t class, uint32_t c) {
@@ -52,24 +83,11 @@ static inline bool text_regex_has(const text_regex *regex, uint32_t class, uint3
     return regex->bits[k->pages[c >> 8]][c >> 6 & 3] >> (c & 63) & 1;
 }
 
-/* tokenizer_regex_class.c: the set that the description of a class stands for. */
-typedef struct text_regex_item {
-    enum {
-        TEXT_ITEM_RANGE,
-        TEXT_ITEM_KINDS,
-        TEXT_ITEM_SPACE,
-        TEXT_ITEM_WORD,
-        TEXT_ITEM_HAN,
-        TEXT_ITEM_OPEN,
-        TEXT_ITEM_CLOSE
-    } what;
-    bool negated;       /* of OPEN: the class that reaches up to its CLOSE */
-    uint32_t low, high; /* of a range; `low`: bits of general categories */
-} text_regex_item;
-
 /* Appends a class of what the items say; *index is its number. */
 sifr_status text_regex_add_class(text_regex *regex, const text_regex_item *items, size_t count,
                                  bool any_case, uint32_t *index, sifr_error *error) SIFR_MUST_CHECK;
+/* Frees what only compiling needs. */
+void text_regex_free_draft(text_regex *regex);
 /* The categories that \p{NAME} names, as bits; 0: none. */
 uint32_t text_regex_kinds(const char *name, size_t size);
 
