@@ -53,9 +53,9 @@ SIFR_API sifr_status sifr_checkpoint_load(sifr_context *context, sifr_engine *en
 
 /* --- of one process, without an engine --- */
 
-/* The steps of the checkpoints in `output`, newest first: the first `room` of them into `steps`,
- * and how many there are. None is no error. */
-SIFR_API sifr_status sifr_checkpoint_list(const char *output, int64_t *steps, size_t room,
+/* The steps of the checkpoints in `output`, newest first: the first `capacity` of them into
+ * `steps`, and how many there are. None is no error. */
+SIFR_API sifr_status sifr_checkpoint_list(const char *output, int64_t *steps, size_t capacity,
                                           size_t *count, sifr_error *error) SIFR_MUST_CHECK;
 
 /* What a checkpoint says of itself, as a JSON object: "path", "step", "updates", "state", "facts",

@@ -18,16 +18,16 @@ static void release_template(void *handle) {
 
 /* Numbers that the caller may leave out, as None. */
 
-static const double *take_real(PyObject *from, double *room) {
+static const double *take_real(PyObject *from, double *value) {
     if (from == Py_None) return NULL;
-    *room = PyFloat_AsDouble(from);
-    return room;
+    *value = PyFloat_AsDouble(from);
+    return value;
 }
 
-static const int64_t *take_whole(PyObject *from, int64_t *room) {
+static const int64_t *take_whole(PyObject *from, int64_t *value) {
     if (from == Py_None) return NULL;
-    *room = PyLong_AsLongLong(from);
-    return room;
+    *value = PyLong_AsLongLong(from);
+    return value;
 }
 
 /* The texts of a tuple; free with PyMem_Free. They live as long as the tuple. */
@@ -213,15 +213,15 @@ static PyObject *generator_template(PyObject *self, PyObject *args) {
 static PyObject *chat_open(PyObject *self, PyObject *args) {
     py_state *state = py_state_of(self);
     PyObject *template;
-    long long room;
+    long long value;
     sifr_chat_options options = {.size = sizeof options};
     sifr_chat *chat = NULL;
     sifr_error error = {0};
     py_call call;
-    if (!PyArg_ParseTuple(args, "OzL", &template, &options.system, &room) ||
+    if (!PyArg_ParseTuple(args, "OzL", &template, &options.system, &value) ||
         !py_expect(template, state->template_type, "a chat template") || py_take(template) < 0)
         return NULL;
-    options.context = room;
+    options.context = value;
     sifr_status status = SIFR_FAILED;
     int entered = py_enter(self, &call);
     if (entered == 0) {

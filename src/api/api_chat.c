@@ -79,15 +79,15 @@ static sifr_status take_piece(void *user, const char *bytes, size_t size, sifr_e
 static sifr_status choose_count(const sifr_chat *chat, int64_t *out, sifr_error *error) {
     const infer_generation *g = &chat->generator->g;
     size_t prompt = chat->sequence.ids.count;
-    int64_t room = chat->context - (int64_t)prompt, count = room;
-    if (room < 1)
+    int64_t capacity = chat->context - (int64_t)prompt, count = capacity;
+    if (capacity < 1)
         return base_fail(error, SIFR_USAGE,
                          "the conversation has %zu tokens, but the context has room for %lld; "
                          "begin a new one, or give a larger --context",
                          prompt, (long long)chat->context);
     if (g->defaults.max_new_tokens > 0) count = g->defaults.max_new_tokens;
     if (g->max_new >= 0) count = g->max_new;
-    *out = base_min_i64(count, room);
+    *out = base_min_i64(count, capacity);
     return SIFR_OK;
 }
 

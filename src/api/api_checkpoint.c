@@ -128,12 +128,13 @@ sifr_status sifr_checkpoint_load(sifr_context *context, sifr_engine *engine, con
 
 /* --- without an engine --- */
 
-sifr_status sifr_checkpoint_list(const char *output, int64_t *steps, size_t room, size_t *count,
+sifr_status sifr_checkpoint_list(const char *output, int64_t *steps, size_t capacity, size_t *count,
                                  sifr_error *error) {
     BASE_TRY(BASE_GIVEN(error, output, count));
     int64_t *all;
     BASE_TRY(checkpoint_list(output, &all, count, error));
-    if (room && *count) memcpy(steps, all, (*count < room ? *count : room) * sizeof *steps);
+    if (capacity && *count)
+        memcpy(steps, all, (*count < capacity ? *count : capacity) * sizeof *steps);
     free(all);
     return SIFR_OK;
 }

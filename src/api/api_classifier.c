@@ -36,7 +36,7 @@ struct sifr_classifier {
     double *scores; /* of a row */
     int64_t *best;
     const char **words;
-    size_t word_room;
+    size_t word_capacity;
 };
 
 /* ---- opening ---- */
@@ -231,7 +231,7 @@ static sifr_status find_words(sifr_classifier *c, sifr_classified *told, sifr_er
     const json_t *words = json_object_get(row, "tokens");
     size_t count = json_array_size(words);
     if (!sifr_classifier_tags(c)) return SIFR_OK;
-    BASE_TRY(base_grow(&c->words, &c->word_room, count, sizeof *c->words, error));
+    BASE_TRY(base_grow(&c->words, &c->word_capacity, count, sizeof *c->words, error));
     for (size_t i = 0; i < count; i++) c->words[i] = json_string_value(json_array_get(words, i));
     told->words = c->words;
     told->word_count = (int64_t)count;

@@ -33,7 +33,7 @@ static sifr_status encode_chat(const sifr_generator *generator, const sifr_promp
 
 static sifr_status copy_ids(const text_tokenizer_ids *from, text_tokenizer_ids *to,
                             sifr_error *error) {
-    BASE_TRY(base_grow(&to->ids, &to->room, from->count, sizeof *to->ids, error));
+    BASE_TRY(base_grow(&to->ids, &to->capacity, from->count, sizeof *to->ids, error));
     if (from->count) memcpy(to->ids, from->ids, from->count * sizeof *to->ids);
     to->count = from->count;
     return SIFR_OK;
@@ -52,8 +52,8 @@ static sifr_status encode(const sifr_generator *generator, const sifr_prompt *pr
 static sifr_status add_text(sifr_generator *generator, const sifr_prompt *prompt, int64_t sample,
                             sifr_error *error) {
     size_t index = generator->count, number = generator->prompts;
-    BASE_TRY(
-        base_grow(&generator->texts, &generator->room, index + 1, sizeof *generator->texts, error));
+    BASE_TRY(base_grow(&generator->texts, &generator->capacity, index + 1, sizeof *generator->texts,
+                       error));
     api_text *t = &generator->texts[index];
     *t = (api_text){.of = generator,
                     .index = index,

@@ -23,7 +23,7 @@ struct sifr_generator {
     int64_t cache_taken; /* positions that its memory has for a text; 0: none is taken */
     /* The next run. */
     api_text *texts;
-    size_t count, room, prompts;
+    size_t count, capacity, prompts;
     int64_t cache; /* most positions of a text */
     bool beyond;   /* more than the model was trained with */
     /* The run that goes on. */

@@ -89,7 +89,7 @@ sifr_status sifr_tokenizer_encode(sifr_tokenizer *tokenizer, const char *text, s
 /* With a NUL behind it. */
 static sifr_status give_text(text_tokenizer_text *from, const char **text, size_t *size,
                              sifr_error *error) {
-    BASE_TRY(base_grow(&from->bytes, &from->room, from->count + 1, 1, error));
+    BASE_TRY(base_grow(&from->bytes, &from->capacity, from->count + 1, 1, error));
     from->bytes[from->count] = '\0';
     *text = from->bytes;
     *size = from->count;

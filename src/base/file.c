@@ -93,13 +93,13 @@ static int base_compare_names(const void *a, const void *b) {
 
 sifr_status base_list_directory(const char *path, char ***names, size_t *count, sifr_error *error) {
     char **list = NULL;
-    size_t used = 0, room = 0;
+    size_t used = 0, capacity = 0;
     DIR *stream = opendir(path);
     if (!stream) return base_fail_errno(error, errno, "%s: cannot read the directory", path);
     sifr_status status = SIFR_OK;
     for (struct dirent *entry; (entry = readdir(stream));) {
         if (!strcmp(entry->d_name, ".") || !strcmp(entry->d_name, "..")) continue;
-        BASE_TRY_GOTO(status, base_grow(&list, &room, used + 1, sizeof *list, error), fail);
+        BASE_TRY_GOTO(status, base_grow(&list, &capacity, used + 1, sizeof *list, error), fail);
         BASE_TRY_GOTO(
             status, base_copy_text(entry->d_name, strlen(entry->d_name), &list[used], error), fail);
         used++;

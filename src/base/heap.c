@@ -22,18 +22,18 @@ sifr_status base_grow(void *array, size_t *capacity, size_t needed, size_t size,
                       sifr_error *error) {
     base_assert(size > 0);
     if (needed <= *capacity) return SIFR_OK;
-    size_t room = *capacity ? *capacity : 16;
-    while (room < needed) {
-        if (!base_mul_size(room, 2, &room)) return base_fail_alloc(error, SIZE_MAX);
+    size_t wider = *capacity ? *capacity : 16;
+    while (wider < needed) {
+        if (!base_mul_size(wider, 2, &wider)) return base_fail_alloc(error, SIZE_MAX);
     }
     size_t bytes;
-    if (!base_mul_size(room, size, &bytes)) return base_fail_alloc(error, SIZE_MAX);
+    if (!base_mul_size(wider, size, &bytes)) return base_fail_alloc(error, SIZE_MAX);
     void *block;
     memcpy(&block, array, sizeof block);
     block = realloc(block, bytes);
     if (!block) return base_fail_alloc(error, bytes);
     memcpy(array, &block, sizeof block);
-    *capacity = room;
+    *capacity = wider;
     return SIFR_OK;
 }
 

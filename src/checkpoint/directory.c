@@ -70,20 +70,21 @@ void checkpoint_name(int64_t step, checkpoint_names *out) {
 
 static sifr_status check_space(const char *output, uint64_t bytes, int64_t beside,
                                sifr_error *error) {
-    uint64_t room;
+    uint64_t capacity;
     char need[32], have[32], model[32], kept[96] = "";
-    BASE_TRY(base_free_space(output, &room, error));
+    BASE_TRY(base_free_space(output, &capacity, error));
     /* Half of the reserve that a start checks for, since logs and copied files have taken their
      * part by now. */
     uint64_t wanted = bytes + (bytes / 64 + (1 << 20)) / 2;
-    if (room >= wanted && room - wanted >= (uint64_t)beside) return SIFR_OK;
+    if (capacity >= wanted && capacity - wanted >= (uint64_t)beside) return SIFR_OK;
     if (beside)
         snprintf(kept, sizeof kept, ", and %s are kept for the trained model",
                  base_format_bytes((uint64_t)beside, model));
     return base_fail(error, SIFR_FAILED,
                      "%s: a checkpoint needs %s of free disk%s: %s are free; free some space, or "
                      "keep fewer checkpoints with save_total_limit",
-                     output, base_format_bytes(wanted, need), kept, base_format_bytes(room, have));
+                     output, base_format_bytes(wanted, need), kept,
+                     base_format_bytes(capacity, have));
 }
 
 sifr_status checkpoint_directory_make(const char *output, const checkpoint_names *names,

@@ -31,7 +31,7 @@ static sifr_status add_span(layout_run *run, size_t weight, engine_part part, mo
         span.count = most <= left / each ? most * each : left;
         base_assert(span.count > 0); /* or a file has no room for a value */
         int64_t values = (span.count + each - 1) / each;
-        BASE_TRY(base_grow(&layout->ranges, &layout->room, layout->count + 1,
+        BASE_TRY(base_grow(&layout->ranges, &layout->capacity, layout->count + 1,
                            sizeof *layout->ranges, error));
         layout->ranges[layout->count] =
             (checkpoint_range){.weight = weight,

@@ -9,7 +9,7 @@
 
 typedef struct checkpoint_layout {
     checkpoint_range *ranges; /* by file, and so by rank */
-    size_t count, room;
+    size_t count, capacity;
     size_t *first_file; /* first file of each rank, and the end: ranks + 1 entries */
     size_t most_files;  /* of any rank */
     size_t files;

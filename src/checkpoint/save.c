@@ -26,15 +26,16 @@ typedef struct save_run {
 
 /* Calls `take` for the values of a range that this rank writes, piece by piece, in order: all at
  * once if the weight is whole, row by row if it is cut. */
-static sifr_status each_piece(const sifr_engine *engine, const checkpoint_range *range, float *room,
-                              engine_take_bytes take, void *user, sifr_error *error) {
+static sifr_status each_piece(const sifr_engine *engine, const checkpoint_range *range,
+                              float *buffer, engine_take_bytes take, void *user,
+                              sifr_error *error) {
     const model_weight *w = &engine_model(engine)->weights[range->weight];
     int64_t columns = model_whole(w).columns[1], end = model_logical_elements(w);
     model_stretch logical, local;
     for (int64_t at = 0; model_span_next(&range->span, columns, at, end, &logical);
          at = local.at + local.count) {
         if (!model_local_next(w, logical.at, logical.at + logical.count, &local)) break;
-        BASE_TRY(engine_visit(engine, range->weight, range->part, local.place, local.count, room,
+        BASE_TRY(engine_visit(engine, range->weight, range->part, local.place, local.count, buffer,
                               take, user, error));
     }
     return SIFR_OK;
@@ -65,7 +66,7 @@ static formats_tensor_spec describe(const sifr_engine *engine, const checkpoint_
 }
 
 static sifr_status write_file(const sifr_engine *engine, const checkpoint_range *ranges,
-                              size_t count, const char *path, float *room, sifr_error *error) {
+                              size_t count, const char *path, float *buffer, sifr_error *error) {
     formats_tensor_spec *specs = NULL;
     char(*names)[FORMATS_NAME_LIMIT] = NULL;
     formats_safetensors_writer writer;
@@ -81,7 +82,7 @@ static sifr_status write_file(const sifr_engine *engine, const checkpoint_range 
     BASE_TRY_GOTO(status, formats_safetensors_writer_open(&writer, path, specs, count, error),
                   done);
     for (size_t i = 0; status == SIFR_OK && i < count; i++) {
-        status = each_piece(engine, &ranges[i], room, append_piece, &writer, error);
+        status = each_piece(engine, &ranges[i], buffer, append_piece, &writer, error);
     }
     if (status == SIFR_OK)
         status = formats_safetensors_commit(&writer, error);
@@ -114,7 +115,7 @@ static sifr_status compare_piece(void *user, const void *values, int64_t first, 
 
 /* Compares the file's contents with the state that was written. */
 static sifr_status compare_file(const sifr_engine *engine, const checkpoint_range *ranges,
-                                size_t count, const char *path, float *room, sifr_error *error) {
+                                size_t count, const char *path, float *buffer, sifr_error *error) {
     formats_safetensors file;
     char name[FORMATS_NAME_LIMIT];
     BASE_TRY(formats_safetensors_open(path, &file, error));
@@ -128,7 +129,7 @@ static sifr_status compare_file(const sifr_engine *engine, const checkpoint_rang
             tensor->elements != checkpoint_values(&ranges[i], ranges[i].span.count))
             status = base_fail(error, SIFR_FAILED, "'%s' reads back with another size", name);
         else
-            status = each_piece(engine, &ranges[i], room, compare_piece, &(comparison){tensor, 0},
+            status = each_piece(engine, &ranges[i], buffer, compare_piece, &(comparison){tensor, 0},
                                 error);
         if (status != SIFR_OK) base_set_error_in(error, status, "%s", path);
     }
@@ -137,7 +138,7 @@ static sifr_status compare_file(const sifr_engine *engine, const checkpoint_rang
 }
 
 /* Writes this rank's files, reads each back, and records their checksums. */
-static sifr_status write_states(save_run *run, float *room, sifr_error *error) {
+static sifr_status write_states(save_run *run, float *buffer, sifr_error *error) {
     char directory[BASE_PATH_LENGTH], path[BASE_PATH_LENGTH], name[64];
     const checkpoint_layout *layout = &run->layout;
     size_t rank = (size_t)comm_rank(run->group), begin = layout->first_file[rank];
@@ -148,8 +149,8 @@ static sifr_status write_states(save_run *run, float *room, sifr_error *error) {
         const checkpoint_range *ranges = layout->ranges + first;
         checkpoint_file_name(name, file, layout->files);
         BASE_TRY(base_path_join(path, directory, name, error));
-        BASE_TRY(write_file(run->engine, ranges, count, path, room, error));
-        BASE_TRY(compare_file(run->engine, ranges, count, path, room, error));
+        BASE_TRY(write_file(run->engine, ranges, count, path, buffer, error));
+        BASE_TRY(compare_file(run->engine, ranges, count, path, buffer, error));
         BASE_TRY(checkpoint_sum_file(directory, name,
                                      &run->sums[rank * layout->most_files + file - begin], error));
     }
@@ -275,11 +276,11 @@ static sifr_status begin(save_run *run, const checkpoint_settings *settings, sif
 static sifr_status write_all(save_run *run, sifr_error *error) {
     int64_t bytes = (int64_t)(run->layout.most_files * sizeof *run->sums);
     checkpoint_sum *mine = run->sums + (size_t)comm_rank(run->group) * run->layout.most_files;
-    float *room; /* buffer for state that the host cannot reach in place */
-    sifr_status status =
-        base_alloc(engine_in_place(run->engine) ? 0 : ENGINE_VISITED, sizeof *room, &room, error);
-    if (status == SIFR_OK) status = write_states(run, room, error);
-    free(room);
+    float *buffer; /* for state that the host cannot reach in place */
+    sifr_status status = base_alloc(engine_in_place(run->engine) ? 0 : ENGINE_VISITED,
+                                    sizeof *buffer, &buffer, error);
+    if (status == SIFR_OK) status = write_states(run, buffer, error);
+    free(buffer);
     BASE_TRY(comm_agree_status(run->group, status, error));
     return comm_all_gather_control(run->group, mine, bytes, run->sums, error);
 }

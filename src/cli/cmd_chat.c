@@ -46,19 +46,19 @@ static sifr_status answer(chat_state *s, const char *line, size_t size, sifr_err
 }
 
 /* The next line without its end; -1 at the end of the input. */
-static ssize_t read_line(chat_state *s, size_t *room) {
+static ssize_t read_line(chat_state *s, size_t *capacity) {
     if (s->terminal) {
         fputs("> ", stdout);
         fflush(stdout);
     }
-    ssize_t size = getline(&s->line, room, stdin);
+    ssize_t size = getline(&s->line, capacity, stdin);
     while (size > 0 && (s->line[size - 1] == '\n' || s->line[size - 1] == '\r')) size--;
     return size;
 }
 
 static sifr_status talk(chat_state *s, sifr_error *error) {
-    size_t room = 0;
-    for (ssize_t size; (size = read_line(s, &room)) >= 0;) {
+    size_t capacity = 0;
+    for (ssize_t size; (size = read_line(s, &capacity)) >= 0;) {
         if (size > 0) BASE_TRY(answer(s, s->line, (size_t)size, error));
     }
     if (s->terminal) putchar('\n');

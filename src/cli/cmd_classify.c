@@ -27,12 +27,12 @@ typedef struct classify_command {
 
 static sifr_status add_words(sifr_classifier *classifier, char *line, sifr_error *error) {
     const char **words = NULL;
-    size_t count = 0, room = 0;
+    size_t count = 0, capacity = 0;
     char *rest = NULL;
     sifr_status status = SIFR_OK;
     for (char *word = strtok_r(line, " \t", &rest); word && status == SIFR_OK;
          word = strtok_r(NULL, " \t", &rest)) {
-        status = base_grow(&words, &room, count + 1, sizeof *words, error);
+        status = base_grow(&words, &capacity, count + 1, sizeof *words, error);
         if (status == SIFR_OK) words[count++] = word;
     }
     if (status == SIFR_OK) status = sifr_classifier_add_words(classifier, words, count, error);
@@ -63,10 +63,10 @@ static sifr_status add_input_line(sifr_classifier *classifier, char *line, size_
 
 static sifr_status read_lines(sifr_classifier *classifier, sifr_error *error) {
     char *line = NULL;
-    size_t room = 0, number = 0, bytes = 0;
+    size_t capacity = 0, number = 0, bytes = 0;
     ssize_t size;
     sifr_status status = SIFR_OK;
-    while (status == SIFR_OK && (size = getline(&line, &room, stdin)) >= 0) {
+    while (status == SIFR_OK && (size = getline(&line, &capacity, stdin)) >= 0) {
         number++;
         bytes += (size_t)size;
         while (size && (line[size - 1] == '\n' || line[size - 1] == '\r')) line[--size] = '\0';

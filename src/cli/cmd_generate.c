@@ -33,13 +33,13 @@ typedef struct generate_state {
     sifr_chat_template *chat; /* with --chat */
     char *file;               /* that of --prompts */
     generate_prompt *prompts;
-    size_t count, room;
+    size_t count, capacity;
     bool streams; /* the text is shown as it is made */
 } generate_state;
 
 static sifr_status keep_prompt(generate_state *s, const char *text, size_t size,
                                sifr_error *error) {
-    BASE_TRY(base_grow(&s->prompts, &s->room, s->count + 1, sizeof *s->prompts, error));
+    BASE_TRY(base_grow(&s->prompts, &s->capacity, s->count + 1, sizeof *s->prompts, error));
     s->prompts[s->count++] = (generate_prompt){text, size};
     return SIFR_OK;
 }

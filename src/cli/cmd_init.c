@@ -30,8 +30,8 @@ typedef struct init_fill {
     uint64_t seed;
     base_dtype dtype;
     device *dev;
-    uint8_t *room; /* of PIECES */
-    size_t weight; /* the tensor being made: its elements first … end - 1 */
+    uint8_t *buffer; /* of PIECES */
+    size_t weight;   /* the tensor being made: its elements first … end - 1 */
     int64_t first, end;
 } init_fill;
 
@@ -42,7 +42,7 @@ static void make_piece(void *argument, int64_t piece, int thread) {
     int64_t size = base_dtype_bytes(fill->dtype), at = piece * PIECE;
     int64_t count = base_min_i64(PIECE, fill->end - fill->first - at);
     model_initial_values(fill->model, fill->weight, fill->seed, fill->first + at, count, values);
-    engine_from_fp32(fill->room + at * size, values, fill->dtype, count);
+    engine_from_fp32(fill->buffer + at * size, values, fill->dtype, count);
 }
 
 static sifr_status fill_weight(void *user, size_t position, formats_safetensors_writer *writer,
@@ -55,7 +55,7 @@ static sifr_status fill_weight(void *user, size_t position, formats_safetensors_
         fill->end = base_min_i64(elements, fill->first + PIECE * PIECES);
         int64_t count = fill->end - fill->first;
         device_parallel(fill->dev, (count + PIECE - 1) / PIECE, make_piece, fill);
-        BASE_TRY(formats_safetensors_append(writer, fill->room, (size_t)(count * size), error));
+        BASE_TRY(formats_safetensors_append(writer, fill->buffer, (size_t)(count * size), error));
     }
     return SIFR_OK;
 }
@@ -115,8 +115,8 @@ static sifr_status check_tokenizer(const char *folder, int64_t vocab_size, sifr_
 }
 
 /* If the free space is not known, go on. */
-static sifr_status check_room(const char *output, int64_t parameters, base_dtype dtype,
-                              sifr_error *error) {
+static sifr_status check_space(const char *output, int64_t parameters, base_dtype dtype,
+                               sifr_error *error) {
     base_disk disk;
     char need[32], have[32];
     int64_t bytes = parameters * base_dtype_bytes(dtype);
@@ -210,7 +210,7 @@ static sifr_status initialise(const char *config_path, const char *output, const
     }
     if (tokenizer)
         BASE_TRY_GOTO(status, check_tokenizer(tokenizer, config.vocab_size, error), done);
-    BASE_TRY_GOTO(status, check_room(output, *parameters, fill.dtype, error), done);
+    BASE_TRY_GOTO(status, check_space(output, *parameters, fill.dtype, error), done);
     BASE_TRY_GOTO(status, base_make_directories(output, error), done);
     made = true;
     BASE_TRY_GOTO(status, base_path_join(target, output, "config.json", error), done);
@@ -218,12 +218,12 @@ static sifr_status initialise(const char *config_path, const char *output, const
     if (tokenizer) BASE_TRY_GOTO(status, copy_tokenizer(tokenizer, output, error), done);
     if (tokenizer) /* beside the new config.json, which may name another class of tokenizer */
         BASE_TRY_GOTO(status, check_tokenizer(output, config.vocab_size, error), done);
-    BASE_TRY_GOTO(status, base_alloc(PIECE * PIECES, sizeof(float), &fill.room, error), done);
+    BASE_TRY_GOTO(status, base_alloc(PIECE * PIECES, sizeof(float), &fill.buffer, error), done);
     BASE_TRY_GOTO(status, device_open_cpu(0, NULL, &fill.dev, error), done);
     status = write_weights(model, output, &fill, error);
 done:
     device_close(fill.dev);
-    free(fill.room);
+    free(fill.buffer);
     if (status != SIFR_OK && made) undo(output, there);
     sifr_model_free(model);
     return status;

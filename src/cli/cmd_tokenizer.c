@@ -15,15 +15,15 @@
 /* Standard input. */
 typedef struct input {
     char *bytes;
-    size_t count, room;
+    size_t count, capacity;
 } input;
 
 static sifr_status read_input(input *text, sifr_error *error) {
     for (;;) {
         size_t needed;
         if (!base_add_size(text->count, 65536, &needed)) return base_fail_alloc(error, SIZE_MAX);
-        BASE_TRY(base_grow(&text->bytes, &text->room, needed, 1, error));
-        ssize_t got = read(STDIN_FILENO, text->bytes + text->count, text->room - text->count);
+        BASE_TRY(base_grow(&text->bytes, &text->capacity, needed, 1, error));
+        ssize_t got = read(STDIN_FILENO, text->bytes + text->count, text->capacity - text->count);
         if (got == 0) return SIFR_OK;
         if (got < 0 && errno == EINTR) continue;
         if (got < 0) return base_fail_errno(error, errno, "standard input: cannot read");
@@ -143,7 +143,7 @@ static int run_encode(int argc, char **argv) {
 
 typedef struct id_list {
     int32_t *ids;
-    size_t count, room;
+    size_t count, capacity;
 } id_list;
 
 /* Reads ids in either form that encode prints: whole numbers, with [ ] { } , "ids": between them.
@@ -161,7 +161,7 @@ static sifr_status read_ids(const input *text, id_list *ids, sifr_error *error) 
                                      "standard input: id number %zu is larger than any token id",
                                      ids->count);
             }
-            BASE_TRY(base_grow(&ids->ids, &ids->room, ids->count + 1, sizeof *ids->ids, error));
+            BASE_TRY(base_grow(&ids->ids, &ids->capacity, ids->count + 1, sizeof *ids->ids, error));
             ids->ids[ids->count++] = (int32_t)id;
         } else if (text->count - i >= sizeof label - 1 &&
                    memcmp(text->bytes + i, label, sizeof label - 1) == 0) {

@@ -6,7 +6,7 @@
 
 static void keep_note(void *user, sifr_log_level level, const char *line) {
     cli_notes *notes = user;
-    size_t room = sizeof notes->text - notes->used;
+    size_t capacity = sizeof notes->text - notes->used;
     const char *kind = level == SIFR_LOG_WARNING ? "warning: " : "";
     if (level == SIFR_LOG_DEBUG) return;
     cli_keep_notice(notes->warnings, level, line);
@@ -15,8 +15,8 @@ static void keep_note(void *user, sifr_log_level level, const char *line) {
         return;
     }
     int more =
-        snprintf(notes->text + notes->used, room, "sifr %s: %s%s\n", notes->name, kind, line);
-    if (more > 0 && (size_t)more < room)
+        snprintf(notes->text + notes->used, capacity, "sifr %s: %s%s\n", notes->name, kind, line);
+    if (more > 0 && (size_t)more < capacity)
         notes->used += (size_t)more;
     else
         notes->text[notes->used] = '\0';

@@ -21,17 +21,18 @@ static uint64_t most_common(const uint64_t *hashes, int32_t size) {
 
 /* Names the ranks that differ from `hash`: "rank 1" or "ranks 1, 4 and 3 more". */
 static void name_others(const comm_group *group, const uint64_t *hashes, uint64_t hash, char *text,
-                        size_t room) {
+                        size_t capacity) {
     int32_t others = 0, named = 0, size = group->size;
     for (int32_t i = 0; i < size; i++) others += hashes[i] != hash;
-    size_t used = (size_t)snprintf(text, room, others == 1 ? "rank" : "ranks");
+    size_t used = (size_t)snprintf(text, capacity, others == 1 ? "rank" : "ranks");
     for (int32_t i = 0; i < size && named < 16; i++) {
         if (hashes[i] == hash) continue;
-        used += (size_t)snprintf(text + used, room - used, "%s %d", named ? "," : "",
+        used += (size_t)snprintf(text + used, capacity - used, "%s %d", named ? "," : "",
                                  (int)comm_world_rank(group, i));
         named++;
     }
-    if (others > named) snprintf(text + used, room - used, " and %d more", (int)(others - named));
+    if (others > named)
+        snprintf(text + used, capacity - used, " and %d more", (int)(others - named));
 }
 
 sifr_status comm_agree(comm_group *group, const char *label, uint64_t hash, sifr_error *error) {

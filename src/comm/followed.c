@@ -35,7 +35,7 @@ static sifr_status end(comm_worker *worker, int32_t id, sifr_error *error) {
     return SIFR_OK;
 }
 
-sifr_status comm_followed_make_room(comm_worker *worker, sifr_error *error) {
+sifr_status comm_followed_reserve(comm_worker *worker, sifr_error *error) {
     int32_t id;
     return comm_worker_followed(worker, true, &id) ? end(worker, id, error) : SIFR_OK;
 }

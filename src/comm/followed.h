@@ -25,7 +25,7 @@ sifr_status comm_followed_start(const comm_flags *flags, comm_lane lane, comm_wo
 
 /* Before each comm_worker_start: waits for the transfer in the next place of the line, if it was
  * followed. */
-sifr_status comm_followed_make_room(comm_worker *worker, sifr_error *error) SIFR_MUST_CHECK;
+sifr_status comm_followed_reserve(comm_worker *worker, sifr_error *error) SIFR_MUST_CHECK;
 
 /* Waits for all transfers of the lane that were followed. */
 sifr_status comm_followed_catch_up(comm_worker *worker, sifr_error *error) SIFR_MUST_CHECK;

@@ -28,15 +28,15 @@ static bool same_value(const char *environment, size_t length, const char *name)
     return own && *own && strcmp(own, value_in(environment, length, name)) == 0;
 }
 
-/* The process's file, cut at `room`; the bytes read, 0 where this user may not. */
-static size_t read_file(pid_t process, const char *name, char *out, size_t room) {
+/* The process's file, cut at `capacity`; the bytes read, 0 where this user may not. */
+static size_t read_file(pid_t process, const char *name, char *out, size_t capacity) {
     char path[64];
     size_t used = 0;
     ssize_t count = 0;
     snprintf(path, sizeof path, "/proc/%d/%s", (int)process, name);
     int file = open(path, O_RDONLY | O_CLOEXEC);
     if (file < 0) return 0;
-    while (used + 1 < room && (count = read(file, out + used, room - 1 - used)) > 0)
+    while (used + 1 < capacity && (count = read(file, out + used, capacity - 1 - used)) > 0)
         used += (size_t)count;
     close(file);
     out[used] = '\0';
@@ -44,8 +44,8 @@ static size_t read_file(pid_t process, const char *name, char *out, size_t room)
 }
 
 /* Behind the name, which may hold any: "17 (a) b) T 1 …". */
-static const char *state_of(pid_t process, char *text, size_t room) {
-    const char *end = read_file(process, "stat", text, room) ? strrchr(text, ')') : NULL;
+static const char *state_of(pid_t process, char *text, size_t capacity) {
+    const char *end = read_file(process, "stat", text, capacity) ? strrchr(text, ')') : NULL;
     return end && end[1] == ' ' ? end + 2 : NULL;
 }
 
@@ -118,30 +118,30 @@ static int lowest(const siblings *s) {
     return -1;
 }
 
-static void describe(const siblings *s, char *out, size_t room) {
+static void describe(const siblings *s, char *out, size_t capacity) {
     int here = count_of(s->there), stopped = count_of(s->stopped), ranks = 1;
     int local = comm_launcher_local_ranks();
     size_t used = 0;
     comm_under_launcher(&ranks);
     if (!local && ranks <= here) local = ranks;
     out[0] = '\0';
-    for (int i = 0; i < s->named && used < room; i++)
-        used += (size_t)snprintf(out + used, room - used, "%srank %d (process %d) is stopped",
+    for (int i = 0; i < s->named && used < capacity; i++)
+        used += (size_t)snprintf(out + used, capacity - used, "%srank %d (process %d) is stopped",
                                  i ? ", " : "", s->ranks[i], (int)s->processes[i]);
-    if (stopped > s->named && used < room)
-        used += (size_t)snprintf(out + used, room - used, " and %d more", stopped - s->named);
-    if (local > here && used < room)
-        used += (size_t)snprintf(out + used, room - used,
+    if (stopped > s->named && used < capacity)
+        used += (size_t)snprintf(out + used, capacity - used, " and %d more", stopped - s->named);
+    if (local > here && used < capacity)
+        used += (size_t)snprintf(out + used, capacity - used,
                                  "%s%d of this host's %d ranks have not begun or have ended",
                                  used ? "; " : "", local - here, local);
     if (used) return;
     if (ranks > here)
-        snprintf(out, room,
+        snprintf(out, capacity,
                  "all %d of this host run, so the others have not begun, are stopped or cannot "
                  "be reached",
                  here);
     else
-        snprintf(out, room, "all of them run, so MPI's own start hangs");
+        snprintf(out, capacity, "all of them run, so MPI's own start hangs");
 }
 
 /* --- by any launcher --- */
@@ -179,11 +179,11 @@ static bool is_of_own_job(const char *environment, size_t length) {
     return true;
 }
 
-static bool is_lower(pid_t process, char *environment, size_t room) {
+static bool is_lower(pid_t process, char *environment, size_t capacity) {
     long long apart = start_of(process) - start_of(getpid()), most = 2 * sysconf(_SC_CLK_TCK);
     if (apart < -most || apart > most) return false;
     if (!same_link(process, "exe") || !same_link(process, "cwd")) return false;
-    size_t length = read_file(process, "environ", environment, room);
+    size_t length = read_file(process, "environ", environment, capacity);
     if (!length || !is_of_own_job(environment, length)) return false;
     int rank = rank_in(environment, length);
     const char *other = value_in(environment, length, "RANK");
@@ -204,17 +204,17 @@ bool comm_siblings_lower(void) {
     return found;
 }
 
-bool comm_siblings_describe(char *out, size_t room) {
+bool comm_siblings_describe(char *out, size_t capacity) {
     siblings *s = calloc(1, sizeof *s);
     DIR *folder = s ? opendir("/proc") : NULL;
     struct dirent *entry;
-    snprintf(out, room, "which ranks are missing cannot be seen here");
+    snprintf(out, capacity, "which ranks are missing cannot be seen here");
     bool speaks = true;
     if (folder) {
         while ((entry = readdir(folder)))
             if (isdigit((unsigned char)entry->d_name[0])) see(s, (pid_t)atoi(entry->d_name));
         closedir(folder);
-        if (count_of(s->there)) describe(s, out, room);
+        if (count_of(s->there)) describe(s, out, capacity);
         int first = lowest(s);
         speaks = first < 0 || first == comm_launcher_rank();
     }

@@ -49,7 +49,7 @@ static sifr_status carry_files(const export_run *run, sifr_error *error) {
 static sifr_status write_model(export_run *run, convert_exported *out, sifr_error *error) {
     const checkpoint_model *m = &run->model;
     BASE_TRY(count_bytes(run, &out->bytes, error));
-    BASE_TRY(convert_new_folder_room(&run->folder, out->bytes, error));
+    BASE_TRY(convert_new_folder_space(&run->folder, out->bytes, error));
     BASE_TRY(base_alloc((size_t)engine_piece_elements(), sizeof *run->piece, &run->piece, error));
     BASE_TRY(convert_new_folder_make(&run->folder, error));
     BASE_TRY(carry_files(run, error));

@@ -185,7 +185,7 @@ static sifr_status write_all(universal_run *run, convert_exported *out, sifr_err
     if (!base_mul_i64(out->parameters, 3 * (int64_t)sizeof(float), &bytes))
         return base_fail(error, SIFR_FAILED, "%s: too large", run->model.path);
     out->bytes = (uint64_t)bytes;
-    BASE_TRY(convert_new_folder_room(&run->folder, out->bytes, error));
+    BASE_TRY(convert_new_folder_space(&run->folder, out->bytes, error));
     BASE_TRY(convert_new_folder_make(&run->folder, error));
     BASE_TRY(formats_folder_carry(run->model.files, run->folder.temporary, NULL, NULL, error));
     snprintf(name, sizeof name, "global_step%lld_universal", (long long)run->model.step);

@@ -81,7 +81,7 @@ static sifr_status write_model(import_run *run, const char *files, convert_impor
                                sifr_error *error) {
     BASE_TRY(make_specs(run, out, error));
     BASE_TRY(
-        convert_new_folder_room(&run->folder, (uint64_t)out->parameters * sizeof(float), error));
+        convert_new_folder_space(&run->folder, (uint64_t)out->parameters * sizeof(float), error));
     BASE_TRY(base_alloc(PIECE, sizeof *run->piece, &run->piece, error));
     BASE_TRY(convert_new_folder_make(&run->folder, error));
     BASE_TRY(formats_folder_carry(files, run->folder.temporary, "float32", NULL, error));

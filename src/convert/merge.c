@@ -162,7 +162,7 @@ static sifr_status prepare(merge_run *run, convert_merged *merged, sifr_error *e
 static sifr_status write_model(merge_run *run, const convert_merged *merged, const sifr_log *log,
                                sifr_error *error) {
     const engine_folder *folder = &run->model.folder;
-    BASE_TRY(convert_new_folder_room(&run->folder, merged->bytes, error));
+    BASE_TRY(convert_new_folder_space(&run->folder, merged->bytes, error));
     BASE_TRY(convert_new_folder_make(&run->folder, error));
     BASE_TRY(formats_folder_carry(run->model.path, run->folder.temporary, NULL, log, error));
     BASE_TRY(engine_folder_put_config(folder, run->model.path, run->folder.temporary, error));

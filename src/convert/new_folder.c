@@ -29,8 +29,8 @@ sifr_status convert_new_folder_check(convert_new_folder *folder, const char *des
                      folder->destination);
 }
 
-sifr_status convert_new_folder_room(const convert_new_folder *folder, uint64_t bytes,
-                                    sifr_error *error) {
+sifr_status convert_new_folder_space(const convert_new_folder *folder, uint64_t bytes,
+                                     sifr_error *error) {
     char need[32], have[32];
     base_disk disk;
     uint64_t wanted = bytes + bytes / 64 + (1 << 20);

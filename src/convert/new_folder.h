@@ -16,8 +16,8 @@ typedef struct convert_new_folder {
 sifr_status convert_new_folder_check(convert_new_folder *folder, const char *destination,
                                      sifr_error *error) SIFR_MUST_CHECK;
 /* The disk must have room for so many bytes of weights. */
-sifr_status convert_new_folder_room(const convert_new_folder *folder, uint64_t bytes,
-                                    sifr_error *error) SIFR_MUST_CHECK;
+sifr_status convert_new_folder_space(const convert_new_folder *folder, uint64_t bytes,
+                                     sifr_error *error) SIFR_MUST_CHECK;
 sifr_status convert_new_folder_make(convert_new_folder *folder, sifr_error *error) SIFR_MUST_CHECK;
 /* Gives the temporary folder its final name; fails if there is a folder that is no longer empty. */
 sifr_status convert_new_folder_place(convert_new_folder *folder, sifr_error *error) SIFR_MUST_CHECK;

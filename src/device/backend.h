@@ -42,7 +42,7 @@ typedef struct device_backend {
     sifr_status (*open_shared)(device *dev, const device_share *share, int64_t bytes, void **out,
                                sifr_error *error);
     void (*close_shared)(device *dev, void *block, int64_t bytes);
-    int64_t (*room)(const device *dev); /* free bytes; NULL: not its own to tell */
+    int64_t (*capacity)(const device *dev); /* free bytes; NULL: not its own to tell */
 
     /* Queues. Without `mark` all work is done when it is given, and no mark is waited for. */
     sifr_status (*start_copy)(device *dev, device_queue queue, void *to, const void *from,

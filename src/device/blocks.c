@@ -15,7 +15,7 @@ typedef struct held_block {
 struct device_blocks {
     pthread_mutex_t lock;
     held_block *blocks;
-    size_t count, room;
+    size_t count, capacity;
     device_counts counts;
 };
 
@@ -45,7 +45,8 @@ sifr_status device_blocks_add(device_blocks *b, void *block, int64_t bytes, devi
     base_assert(block && bytes > 0);
     held_block added = {.at = block, .reach = reach, .bytes = bytes, .kind = kind};
     pthread_mutex_lock(&b->lock);
-    sifr_status status = base_grow(&b->blocks, &b->room, b->count + 1, sizeof *b->blocks, error);
+    sifr_status status =
+        base_grow(&b->blocks, &b->capacity, b->count + 1, sizeof *b->blocks, error);
     if (status == SIFR_OK) {
         b->blocks[b->count++] = added;
         count_block(b, &added, 1);

@@ -108,8 +108,8 @@ bool device_is_hidden(const device *dev) {
     return dev->backend->hidden;
 }
 
-int64_t device_room(const device *dev) {
-    return dev->backend->room ? dev->backend->room(dev) : 0;
+int64_t device_capacity(const device *dev) {
+    return dev->backend->capacity ? dev->backend->capacity(dev) : 0;
 }
 
 device_counts device_count(const device *dev) {

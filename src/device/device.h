@@ -62,7 +62,7 @@ bool device_is_hidden(const device *dev);
 
 /* Free bytes of hidden memory, of which each rank on a GPU has its share, less what libraries that
  * the device uses may take; 0: none, or the device takes the host's. */
-int64_t device_room(const device *dev);
+int64_t device_capacity(const device *dev);
 
 void device_close(device *dev); /* NULL is allowed */
 

@@ -150,7 +150,7 @@ sifr_status engine_check_settings(const sifr_settings *o, int32_t ranks, int32_t
 }
 
 /* No rank takes anything before all have seen what there is. */
-static sifr_status check_room(sifr_engine *engine, engine_lack *lack, sifr_error *error) {
+static sifr_status check_capacity(sifr_engine *engine, engine_lack *lack, sifr_error *error) {
     const char *path = engine->settings.offload.nvme_path;
     *lack = ENGINE_LACK_MEMORY;
     sifr_status status = make_plan(engine, error);
@@ -180,7 +180,7 @@ static sifr_status plan_on(device *dev, const sifr_model *model, const sifr_sett
     engine->scaler.scale = 1.0;
     if (settings->precision == SIFR_FP16)
         engine->scaler = engine_loss_scaler_begin(&settings->fp16);
-    BASE_TRY_GOTO(status, check_room(engine, lack, error), fail);
+    BASE_TRY_GOTO(status, check_capacity(engine, lack, error), fail);
     *out = engine;
     return SIFR_OK;
 fail:

@@ -106,26 +106,26 @@ bool engine_range(const sifr_engine *engine, size_t index, engine_part part, int
  * memory. */
 bool engine_in_place(const sifr_engine *engine);
 
-/* Elements first … first + count - 1 of that range, in the part's type: in place, or in `room`
+/* Elements first … first + count - 1 of that range, in the part's type: in place, or in `scratch`
  * (count elements) if the host cannot access them. *out points to them until the next step or
  * write. */
 sifr_status engine_view(const sifr_engine *engine, size_t index, engine_part part, int64_t first,
-                        int64_t count, void *room, const void **out,
+                        int64_t count, void *scratch, const void **out,
                         sifr_error *error) SIFR_MUST_CHECK;
 
 /* Calls `take` for a range that this rank holds, in the part's type, in order: in place, from
- * pinned host memory while the next piece is copied there, or from `room` (ENGINE_VISITED elements
- * of 4 bytes; needed unless engine_in_place). `first` and `count` of a call are bytes of the range.
- * `take` may not use the engine. */
+ * pinned host memory while the next piece is copied there, or from `scratch` (ENGINE_VISITED
+ * elements of 4 bytes; needed unless engine_in_place). `first` and `count` of a call are bytes of
+ * the range. `take` may not use the engine. */
 enum { ENGINE_VISITED = 1 << 18 };
 sifr_status engine_visit(const sifr_engine *engine, size_t index, engine_part part, int64_t first,
-                         int64_t count, void *room, engine_take_bytes take, void *user,
+                         int64_t count, void *scratch, engine_take_bytes take, void *user,
                          sifr_error *error) SIFR_MUST_CHECK;
 
 /* *out: the values of such a range as FP32, for parts with a value for each element. Values that
- * are kept in another type are converted into `room` (count values). */
+ * are kept in another type are converted into `scratch` (count values). */
 sifr_status engine_view_fp32(const sifr_engine *engine, size_t index, engine_part part,
-                             int64_t first, int64_t count, float *room, const float **out,
+                             int64_t first, int64_t count, float *scratch, const float **out,
                              sifr_error *error) SIFR_MUST_CHECK;
 
 /* Overwrites such a range with values of the part's type, at any alignment. Call engine_refresh
@@ -233,11 +233,11 @@ sifr_status engine_put_batch(const engine_executor *executor, const plan_schedul
                              const sifr_batch *batch, sifr_error *error) SIFR_MUST_CHECK;
 
 /* Bytes that new work can take here; 0 if the system does not say. */
-uint64_t engine_memory_room(void);
+uint64_t engine_memory_capacity(void);
 
 /* Bytes that each of `ranks` ranks of this host can take: its share of that, within the limits of a
  * process. */
-uint64_t engine_rank_room(int32_t ranks);
+uint64_t engine_rank_capacity(int32_t ranks);
 
 /* SIFR_NO_MEMORY, with the numbers, if the blocks of `ranks` ranks on this host together take more
  * than the host has left, or one of them more than a process may take. `schedule` is that of one

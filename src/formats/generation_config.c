@@ -107,10 +107,10 @@ static void find_not_built(const json_t *json, formats_generation_config *out) {
         bool harmless = !value || json_is_null(value) || json_is_false(value) ||
                         (json_is_array(value) && json_array_size(value) == 0) ||
                         (json_is_number(value) && json_number_value(value) == keys[i].neutral);
-        size_t room = sizeof out->not_built - used;
-        if (harmless || strlen(keys[i].key) + 3 > room) continue;
-        used +=
-            (size_t)snprintf(out->not_built + used, room, "%s%s", used ? ", " : "", keys[i].key);
+        size_t capacity = sizeof out->not_built - used;
+        if (harmless || strlen(keys[i].key) + 3 > capacity) continue;
+        used += (size_t)snprintf(out->not_built + used, capacity, "%s%s", used ? ", " : "",
+                                 keys[i].key);
     }
 }
 

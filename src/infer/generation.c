@@ -69,7 +69,7 @@ void infer_sequence_free(infer_sequence *sequence) {
 }
 
 static sifr_status push_id(text_tokenizer_ids *ids, int32_t id, sifr_error *error) {
-    BASE_TRY(base_grow(&ids->ids, &ids->room, ids->count + 1, sizeof *ids->ids, error));
+    BASE_TRY(base_grow(&ids->ids, &ids->capacity, ids->count + 1, sizeof *ids->ids, error));
     ids->ids[ids->count++] = id;
     return SIFR_OK;
 }

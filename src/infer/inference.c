@@ -100,8 +100,8 @@ sifr_status infer_create_on(device *dev, const sifr_model *model, const infer_op
     i->options = *options;
     plan_settings settings = settings_of(options);
     if (options->mode == PLAN_GENERATE) settings.step.seq_length = 1;
-    size_t room = options->mode == PLAN_GENERATE ? (size_t)options->cache_length : 0;
-    BASE_TRY_GOTO(status, base_alloc(room, sizeof *i->history, &i->history, error), fail);
+    size_t capacity = options->mode == PLAN_GENERATE ? (size_t)options->cache_length : 0;
+    BASE_TRY_GOTO(status, base_alloc(capacity, sizeof *i->history, &i->history, error), fail);
     BASE_TRY_GOTO(status, comm_open_self(&i->group, error), fail);
     groups = engine_groups_flat(i->group);
     BASE_TRY_GOTO(status, plan_lower(model, i->dev, &settings, &i->schedule, error), fail);

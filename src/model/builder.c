@@ -10,8 +10,8 @@
 #include "model/builder.h"
 
 /* Room for one more element of an array of the model. */
-#define MODEL_GROW(model, array, count, room)                                                      \
-    (model_ok(model) && base_grow(&(model)->array, &(model)->room, (model)->count + 1,             \
+#define MODEL_GROW(model, array, count, capacity)                                                  \
+    (model_ok(model) && base_grow(&(model)->array, &(model)->capacity, (model)->count + 1,         \
                                   sizeof *(model)->array, &(model)->error) == SIFR_OK)
 
 sifr_status sifr_model_create(sifr_model **out, sifr_error *error) {
@@ -53,7 +53,7 @@ void sifr_unit(sifr_model *model, const char *name) {
     name = given_name(model, "unit", name);
     if (model->finished) MODEL_WRONG(model, "unit %s: the model is finished already", name);
     if (model->unit_count >= INT16_MAX) MODEL_WRONG(model, "unit %s: too many units", name);
-    if (!MODEL_GROW(model, units, unit_count, unit_room)) return;
+    if (!MODEL_GROW(model, units, unit_count, unit_capacity)) return;
     model_unit *unit = &model->units[model->unit_count];
     *unit = (model_unit){.first_node = (int32_t)model->node_count,
                          .first_weight = (int32_t)model->weight_count};
@@ -71,7 +71,7 @@ static sifr_weight add_weight(sifr_model *model, model_weight weight, const char
         MODEL_WRONG(model, "weight %s: %lld x %lld is not a valid shape", name,
                     (long long)weight.rows, (long long)weight.columns);
     }
-    if (!MODEL_GROW(model, weights, weight_count, weight_room)) return SIFR_NO_WEIGHT;
+    if (!MODEL_GROW(model, weights, weight_count, weight_capacity)) return SIFR_NO_WEIGHT;
     model_unit *unit = &model->units[model->unit_count - 1];
     if (!base_mul_i64(weight.rows, weight.columns, &elements) ||
         !base_round_up_i64(elements, DEVICE_BLOCK, &padded) ||
@@ -136,7 +136,7 @@ int model_weight_shape(const model_weight *weight, int64_t shape[3]) {
 }
 
 static sifr_value add_value(sifr_model *model, model_value value) {
-    if (!MODEL_GROW(model, values, value_count, value_room)) return SIFR_NO_VALUE;
+    if (!MODEL_GROW(model, values, value_count, value_capacity)) return SIFR_NO_VALUE;
     model->values[model->value_count] = value;
     return (sifr_value){(int32_t)++model->value_count};
 }
@@ -296,7 +296,7 @@ sifr_value model_add_node(sifr_model *model, model_node node, model_value_kind k
         MODEL_WRONG(model, "unit %s: %s: %lld x %lld values are too many", model_unit_name(model),
                     op, (long long)rows, (long long)columns);
     if (model->node_count >= INT32_MAX / 2) MODEL_WRONG(model, "%s: too many ops", op);
-    if (!MODEL_GROW(model, nodes, node_count, node_room)) return SIFR_NO_VALUE;
+    if (!MODEL_GROW(model, nodes, node_count, node_capacity)) return SIFR_NO_VALUE;
     node.unit = (int32_t)model->unit_count - 1;
     node.attributes.op = (int32_t)model->node_count;
     sifr_value y = add_value(model, (model_value){.kind = kind,
@@ -367,7 +367,7 @@ int32_t model_add_table(sifr_model *model, const model_angles *angles) {
     for (size_t i = 0; i < model->table_count; i++) {
         if (has_angles(&model->tables[i], angles)) return model->tables[i].value;
     }
-    if (!MODEL_GROW(model, tables, table_count, table_room)) return -1;
+    if (!MODEL_GROW(model, tables, table_count, table_capacity)) return -1;
     model_table *table = &model->tables[model->table_count];
     if (copy_angles(angles, table, &model->error) != SIFR_OK) return -1;
     table->value =

@@ -106,9 +106,9 @@ struct sifr_model {
     model_node *nodes;
     model_table *tables;
     model_group *groups; /* by model_weight.group; sifr_model_group makes them */
-    size_t segment_count, segment_room;
-    size_t unit_count, unit_room, weight_count, weight_room, value_count, value_room;
-    size_t node_count, node_room, table_count, table_room, group_count, group_room;
+    size_t segment_count, segment_capacity;
+    size_t unit_count, unit_capacity, weight_count, weight_capacity, value_count, value_capacity;
+    size_t node_count, node_capacity, table_count, table_capacity, group_count, group_capacity;
     int32_t inputs[SIFR_INPUTS]; /* values; -1 until asked for */
     bool finished;
     bool packed; /* sifr_pack */

@@ -12,7 +12,7 @@ static sifr_status find_segment(sifr_model *model, model_unit *unit, const model
             s->coding == weight->coding)
             return SIFR_OK;
     }
-    BASE_TRY(base_grow(&model->segments, &model->segment_room, model->segment_count + 1,
+    BASE_TRY(base_grow(&model->segments, &model->segment_capacity, model->segment_count + 1,
                        sizeof *model->segments, error));
     model->segments[model->segment_count++] = (model_segment){.unit = weight->unit,
                                                               .group = weight->group,

@@ -53,7 +53,7 @@ static sifr_status find_group(sifr_model *model, model_group settings, int32_t *
                               sifr_error *error) {
     for (*out = 0; *out < (int32_t)model->group_count; ++*out)
         if (is_same(model->groups[*out], settings)) return SIFR_OK;
-    BASE_TRY(base_grow(&model->groups, &model->group_room, model->group_count + 1,
+    BASE_TRY(base_grow(&model->groups, &model->group_capacity, model->group_count + 1,
                        sizeof *model->groups, error));
     model->groups[model->group_count++] = settings;
     return SIFR_OK;

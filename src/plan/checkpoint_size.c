@@ -40,7 +40,7 @@ int64_t plan_checkpoint_bytes(const sifr_model *model, const plan_settings *sett
     return all;
 }
 
-int64_t plan_checkpoint_room(int64_t bytes, int64_t count) {
+int64_t plan_checkpoint_space(int64_t bytes, int64_t count) {
     base_assert(bytes >= 0 && count >= 0);
     return add(multiply(bytes, count), add(bytes / 64, 1 << 20));
 }
@@ -48,7 +48,7 @@ int64_t plan_checkpoint_room(int64_t bytes, int64_t count) {
 int64_t plan_output_bytes(const plan_output *output, const sifr_model *model,
                           const plan_settings *settings, int64_t nvme_bytes) {
     int64_t each = plan_checkpoint_bytes(model, settings);
-    int64_t saved = add(plan_checkpoint_room(each, output->checkpoints), output->model_bytes);
+    int64_t saved = add(plan_checkpoint_space(each, output->checkpoints), output->model_bytes);
     return add(saved, multiply(nvme_bytes, output->swaps));
 }
 

@@ -19,7 +19,7 @@ typedef struct plan_output {
 int64_t plan_checkpoint_bytes(const sifr_model *model, const plan_settings *settings);
 
 /* Free bytes needed for `count` checkpoints of `bytes` each, with manifests, logs and the like. */
-int64_t plan_checkpoint_room(int64_t bytes, int64_t count);
+int64_t plan_checkpoint_space(int64_t bytes, int64_t count);
 
 /* Free bytes of `output` needed by a run whose ranks each have `nvme_bytes` on disk. */
 int64_t plan_output_bytes(const plan_output *output, const sifr_model *model,

@@ -32,7 +32,7 @@ static sifr_status find_row(plan_kept *kept, const plan_schedule *s, int32_t nod
         *out = &kept->rows[i];
         if (strcmp(name, (*out)->name) == 0) return SIFR_OK;
     }
-    BASE_TRY(base_grow(&kept->rows, &kept->room, kept->count + 1, sizeof *kept->rows, error));
+    BASE_TRY(base_grow(&kept->rows, &kept->capacity, kept->count + 1, sizeof *kept->rows, error));
     *out = &kept->rows[kept->count++];
     **out = (plan_kept_row){0};
     memcpy((*out)->name, name, sizeof name);

@@ -16,7 +16,7 @@ typedef struct plan_kept_row {
 
 typedef struct plan_kept {
     plan_kept_row *rows;
-    size_t count, room;
+    size_t count, capacity;
     plan_kept_row inputs, all; /* inputs: what other units read */
 } plan_kept;
 

@@ -14,7 +14,7 @@ sifr_status plan_add_buffer(plan_schedule *schedule, plan_class class, int64_t b
     if (schedule->buffer_count >= INT32_MAX) {
         return base_fail(error, SIFR_USAGE, "schedule: too many buffers");
     }
-    BASE_TRY(base_grow(&schedule->buffers, &schedule->buffer_room, schedule->buffer_count + 1,
+    BASE_TRY(base_grow(&schedule->buffers, &schedule->buffer_capacity, schedule->buffer_count + 1,
                        sizeof *schedule->buffers, error));
     schedule->buffers[schedule->buffer_count] = (plan_buffer){.class = class,
                                                               .first = permanent ? -1 : INT32_MAX,
@@ -40,8 +40,8 @@ sifr_status plan_add_segment_buffer(plan_schedule *schedule, plan_class class, i
 sifr_status plan_add_disk_buffer(plan_schedule *schedule, int64_t bytes, int32_t unit, int32_t *out,
                                  sifr_error *error) {
     base_assert(bytes > 0);
-    int64_t room = base_ceil_to(bytes, PLAN_DISK_ALIGNMENT) + PLAN_DISK_ALIGNMENT;
-    BASE_TRY(plan_add_buffer(schedule, PLAN_SWAP, room, unit, -1, false, out, error));
+    int64_t capacity = base_ceil_to(bytes, PLAN_DISK_ALIGNMENT) + PLAN_DISK_ALIGNMENT;
+    BASE_TRY(plan_add_buffer(schedule, PLAN_SWAP, capacity, unit, -1, false, out, error));
     schedule->buffers[*out].aligned = true;
     return SIFR_OK;
 }
@@ -50,8 +50,8 @@ sifr_status plan_add_operand(plan_schedule *schedule, plan_role role, int32_t bu
                              int64_t offset, sifr_error *error) {
     base_assert(buffer >= 0 && (size_t)buffer < schedule->buffer_count);
     base_assert(offset >= 0 && role < PLAN_ROLES);
-    if (schedule->operand_count == schedule->operand_room)
-        BASE_TRY(base_grow(&schedule->operands, &schedule->operand_room,
+    if (schedule->operand_count == schedule->operand_capacity)
+        BASE_TRY(base_grow(&schedule->operands, &schedule->operand_capacity,
                            schedule->operand_count + 1, sizeof *schedule->operands, error));
     schedule->operands[schedule->operand_count++] =
         (plan_operand){.buffer = buffer, .role = (uint8_t)role, .offset = offset};
@@ -65,8 +65,8 @@ sifr_status plan_add_instruction(plan_schedule *schedule, plan_instruction instr
         return base_fail(error, SIFR_USAGE, "schedule: more than %d instructions",
                          PLAN_INSTRUCTION_LIMIT);
     }
-    if (schedule->instruction_count == schedule->instruction_room)
-        BASE_TRY(base_grow(&schedule->instructions, &schedule->instruction_room,
+    if (schedule->instruction_count == schedule->instruction_capacity)
+        BASE_TRY(base_grow(&schedule->instructions, &schedule->instruction_capacity,
                            schedule->instruction_count + 1, sizeof *schedule->instructions, error));
     int32_t before = 0;
     if (schedule->instruction_count) {
@@ -84,10 +84,10 @@ sifr_status plan_add_instruction(plan_schedule *schedule, plan_instruction instr
 }
 
 void plan_reserve(plan_schedule *s, size_t instructions, size_t operands) {
-    sifr_status status = base_grow(&s->instructions, &s->instruction_room, instructions,
+    sifr_status status = base_grow(&s->instructions, &s->instruction_capacity, instructions,
                                    sizeof *s->instructions, NULL);
     if (status == SIFR_OK)
-        status = base_grow(&s->operands, &s->operand_room, operands, sizeof *s->operands, NULL);
+        status = base_grow(&s->operands, &s->operand_capacity, operands, sizeof *s->operands, NULL);
     (void)status; /* ignored: the list then grows step by step, or that fails */
 }
 
@@ -101,7 +101,7 @@ plan_list plan_take_list(plan_schedule *s) {
     size_t instructions = s->instruction_count, operands = s->operand_count;
     s->instructions = NULL;
     s->operands = NULL;
-    s->instruction_room = s->operand_room = 0;
+    s->instruction_capacity = s->operand_capacity = 0;
     plan_empty_list(s);
     plan_reserve(s, instructions + instructions / 4, operands + operands / 4);
     return list;
@@ -116,7 +116,7 @@ void plan_free_list(plan_list *list) {
 sifr_status plan_add_operands(plan_schedule *s, const plan_list *list, const plan_instruction *of,
                               plan_operand **out, sifr_error *error) {
     size_t count = (size_t)of->operands;
-    BASE_TRY(base_grow(&s->operands, &s->operand_room, s->operand_count + count,
+    BASE_TRY(base_grow(&s->operands, &s->operand_capacity, s->operand_count + count,
                        sizeof *s->operands, error));
     *out = s->operands + s->operand_count;
     if (count) memcpy(*out, list->operands + of->first_operand, count * sizeof **out);
@@ -194,7 +194,7 @@ sifr_status plan_add_call(plan_schedule *schedule, device_call call, int32_t *ou
                           sifr_error *error) {
     base_assert(schedule->scratch >= 0);
     BASE_TRY(device_prepare(schedule->dev, &call, error));
-    BASE_TRY(base_grow(&schedule->calls, &schedule->call_room, schedule->call_count + 1,
+    BASE_TRY(base_grow(&schedule->calls, &schedule->call_capacity, schedule->call_count + 1,
                        sizeof *schedule->calls, error));
     plan_buffer *scratch = &schedule->buffers[schedule->scratch];
     if (call.scratch_bytes > scratch->bytes) scratch->bytes = call.scratch_bytes;

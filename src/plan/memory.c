@@ -28,13 +28,13 @@ typedef struct free_range {
 /* Free ranges of one end, by rising offset; the last one has no end. */
 typedef struct end_space {
     free_range *ranges;
-    size_t count, room;
+    size_t count, capacity;
 } end_space;
 
 static sifr_status space_insert(end_space *space, size_t at, free_range range, sifr_error *error) {
     base_assert(at <= space->count);
-    BASE_TRY(
-        base_grow(&space->ranges, &space->room, space->count + 1, sizeof *space->ranges, error));
+    BASE_TRY(base_grow(&space->ranges, &space->capacity, space->count + 1, sizeof *space->ranges,
+                       error));
     memmove(space->ranges + at + 1, space->ranges + at, (space->count - at) * sizeof range);
     space->ranges[at] = range;
     space->count++;
@@ -139,7 +139,7 @@ static sifr_status sort_events(const plan_schedule *s, lifetime_event *to, size_
  * distances. */
 enum { LARGE = 32 << 20, APART = 17 << 10 };
 
-int64_t plan_room(int64_t bytes) {
+int64_t plan_capacity(int64_t bytes) {
     return base_ceil_to(bytes + (bytes >= LARGE ? APART : 0), PLAN_ALIGNMENT);
 }
 
@@ -167,7 +167,7 @@ static int32_t first_of(const plan_schedule *s, plan_action action) {
 
 typedef struct placement {
     plan_schedule *s;
-    int64_t *room; /* by buffer: bytes in the block, up to the next buffer */
+    int64_t *capacity; /* by buffer: bytes in the block, up to the next buffer */
     const lifetime_event *events;
     size_t count, start; /* start: the event at which the placing of the top begins */
     int32_t start_at;    /* and its instruction */
@@ -211,7 +211,7 @@ static void choose_ends(placement *p, bool gathered) {
     for (size_t i = 0; i < p->count; i++) {
         int32_t b = p->events[i].buffer;
         const plan_buffer *buffer = &p->s->buffers[b];
-        if (p->events[i].death || p->room[b] == 0) continue;
+        if (p->events[i].death || p->capacity[b] == 0) continue;
         p->top[b] = belongs_to_top(p, buffer, last_at_bottom, gathered);
         if (!p->top[b] && !buffer->deferred) /* those are gone before what is above them */
             last_at_bottom = (int32_t)base_max_i64(last_at_bottom, buffer->last);
@@ -230,15 +230,15 @@ static sifr_status place_end(placement *p, bool top, size_t start, sifr_error *e
         size_t i = start + k < p->count ? start + k : start + k - p->count;
         int32_t b = p->events[i].buffer;
         bool death = p->events[i].death;
-        int64_t room = p->room[b];
+        int64_t capacity = p->capacity[b];
         const plan_buffer *buffer = &p->s->buffers[b];
         if (p->defers && top && !death && buffer->deferred)
-            p->top[b] = !is_cut(p, buffer) && space_find(&space, room) + 1 < space.count;
-        if (p->top[b] == top && room) {
+            p->top[b] = !is_cut(p, buffer) && space_find(&space, capacity) + 1 < space.count;
+        if (p->top[b] == top && capacity) {
             if (death)
-                status = space_give(&space, p->offset[b], room, error);
+                status = space_give(&space, p->offset[b], capacity, error);
             else
-                p->offset[b] = space_take(&space, room);
+                p->offset[b] = space_take(&space, capacity);
             height = space_height(&space);
         }
         p->heights[i] += height;
@@ -262,8 +262,8 @@ static void adopt(const placement *p, int64_t permanent) {
         plan_buffer *buffer = &s->buffers[b];
         if (!plan_comes_and_goes(s, (int32_t)b)) continue;
         int64_t offset = p->offset[b];
-        if (p->top[b]) offset = p->height - offset - p->room[b];
-        base_assert(offset >= 0 && offset + p->room[b] <= p->height);
+        if (p->top[b]) offset = p->height - offset - p->capacity[b];
+        base_assert(offset >= 0 && offset + p->capacity[b] <= p->height);
         buffer->offset = permanent + offset;
     }
     s->total_bytes = permanent + p->height;
@@ -306,8 +306,8 @@ static int64_t find_peak(plan_schedule *s, const placement *p) {
     int64_t live[PLAN_CLASSES] = {0}, sum = 0, largest = -1;
     for (size_t b = 0; b < s->buffer_count; b++) {
         if (s->buffers[b].first >= 0 || plan_is_offloaded(s, (int32_t)b)) continue;
-        live[s->buffers[b].class] += p->room[b];
-        sum += p->room[b];
+        live[s->buffers[b].class] += p->capacity[b];
+        sum += p->capacity[b];
     }
     for (int c = 0; c < PLAN_CLASSES; c++) record_largest(s, live, c, -1);
     record_peak(s, live, sum, &largest, -1);
@@ -315,17 +315,17 @@ static int64_t find_peak(plan_schedule *s, const placement *p) {
          i++) { /* each buffer that lives past the step's end, by its death */
         int32_t b = p->events[i].buffer;
         if (!p->events[i].death || !lives_on(&s->buffers[b])) continue;
-        live[s->buffers[b].class] += p->room[b];
-        sum += p->room[b];
+        live[s->buffers[b].class] += p->capacity[b];
+        sum += p->capacity[b];
     }
     for (int c = 0; c < PLAN_CLASSES; c++) record_largest(s, live, c, 0);
     record_peak(s, live, sum, &largest, 0);
     for (size_t i = 0; i < p->count; i++) {
         const lifetime_event *event = &p->events[i];
         plan_class class = s->buffers[event->buffer].class;
-        int64_t room = event->death ? -p->room[event->buffer] : p->room[event->buffer];
-        live[class] += room;
-        sum += room;
+        int64_t capacity = event->death ? -p->capacity[event->buffer] : p->capacity[event->buffer];
+        live[class] += capacity;
+        sum += capacity;
         if (event->death) continue;
         record_largest(s, live, class, event->instruction);
         record_peak(s, live, sum, &largest, event->instruction);
@@ -343,13 +343,14 @@ static void find_start(placement *p) {
 }
 
 /* Scratch, or all others. Returns where they end. */
-static int64_t place_permanent(plan_schedule *s, const int64_t *room, bool scratch, int64_t at) {
+static int64_t place_permanent(plan_schedule *s, const int64_t *capacity, bool scratch,
+                               int64_t at) {
     for (size_t b = 0; b < s->buffer_count; b++) {
         plan_buffer *buffer = &s->buffers[b];
         if (buffer->first >= 0 || plan_is_offloaded(s, (int32_t)b)) continue;
         if ((buffer->class == PLAN_SCRATCH) != scratch) continue;
         buffer->offset = at;
-        at += room[b];
+        at += capacity[b];
     }
     return at;
 }
@@ -361,17 +362,18 @@ sifr_status plan_place(plan_schedule *s, sifr_error *error) {
     sifr_status status;
     place_offloaded(s);
     BASE_TRY_GOTO(status, base_alloc(2 * s->buffer_count, sizeof *events, &events, error), done);
-    BASE_TRY_GOTO(status, base_alloc(s->buffer_count, sizeof *p.room, &p.room, error), done);
+    BASE_TRY_GOTO(status, base_alloc(s->buffer_count, sizeof *p.capacity, &p.capacity, error),
+                  done);
     BASE_TRY_GOTO(status, base_alloc(s->buffer_count, sizeof *p.top, &p.top, error), done);
     BASE_TRY_GOTO(status, base_alloc(s->buffer_count, sizeof *p.offset, &p.offset, error), done);
     BASE_TRY_GOTO(status, base_alloc(2 * s->buffer_count, sizeof *p.heights, &p.heights, error),
                   done);
     for (size_t b = 0; b < s->buffer_count; b++) {
         if (plan_is_offloaded(s, (int32_t)b)) continue;
-        p.room[b] = plan_room(s->buffers[b].bytes);
+        p.capacity[b] = plan_capacity(s->buffers[b].bytes);
         p.defers |= s->buffers[b].deferred;
     }
-    permanent = place_permanent(s, p.room, true, place_permanent(s, p.room, false, 0));
+    permanent = place_permanent(s, p.capacity, true, place_permanent(s, p.capacity, false, 0));
     BASE_TRY_GOTO(status, sort_events(s, events, &p.count, error), done);
     p.events = events;
     find_start(&p);
@@ -379,7 +381,7 @@ sifr_status plan_place(plan_schedule *s, sifr_error *error) {
     status = place_best(&p, permanent, least, error);
 done:
     free(events);
-    free(p.room);
+    free(p.capacity);
     free(p.top);
     free(p.offset);
     free(p.heights);

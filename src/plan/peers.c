@@ -59,14 +59,14 @@ static int compare_ends(const void *a, const void *b) {
 
 static sifr_status list_ends(const plan_schedule *s, plan_action action, size_t peer,
                              peers_end **out, size_t *count, sifr_error *error) {
-    size_t room = 0;
+    size_t capacity = 0;
     *out = NULL;
     *count = 0;
     for (size_t i = 0; i < s->instruction_count; i++) {
         const plan_instruction *in = &s->instructions[i];
         base_assert(!plan_is_peer(in) || in->peer >= 0);
         if (in->action != action || (size_t)in->peer != peer) continue;
-        BASE_TRY(base_grow(out, &room, *count + 1, sizeof **out, error));
+        BASE_TRY(base_grow(out, &capacity, *count + 1, sizeof **out, error));
         bool second = plan_is_on_second_line(&s->settings.pipeline, in);
         (*out)[(*count)++] = (peers_end){second, (int32_t)i};
     }

@@ -28,8 +28,8 @@ int64_t plan_idle_start(const plan_schedule *schedule);
 plan_settings plan_evaluation_of(const plan_settings *training, bool logits);
 
 /* Whether a segment's parameters stay whole on every rank at stage 3: small ones, asked in the
- * model's order, while there is room. *room begins as zero.model_persistence_threshold. */
-bool plan_persists(const plan_schedule *schedule, int32_t segment, int64_t *room);
+ * model's order, while there is room. *capacity begins as zero.model_persistence_threshold. */
+bool plan_persists(const plan_schedule *schedule, int32_t segment, int64_t *capacity);
 
 /* plan_may_delay_update: whether the settings offload state that updates read and write beside
  * them, but no parameters; equal on all ranks. plan_update_writes: whether this rank's update
@@ -111,6 +111,6 @@ void plan_dump(const plan_schedule *schedule, void (*line)(void *user, const cha
                void *user);
 
 /* Bytes that a buffer of `bytes` occupies, up to the start of the next buffer. */
-int64_t plan_room(int64_t bytes);
+int64_t plan_capacity(int64_t bytes);
 
 #endif

@@ -191,8 +191,8 @@ typedef struct plan_schedule {
     plan_operand *operands;
     device_call *calls; /* prepared, without addresses */
     plan_buffer *buffers;
-    size_t instruction_count, instruction_room, operand_count, operand_room;
-    size_t call_count, call_room, buffer_count, buffer_room;
+    size_t instruction_count, instruction_capacity, operand_count, operand_capacity;
+    size_t call_count, call_capacity, buffer_count, buffer_capacity;
 
     /* Buffers that the engine fills or reads, by segment, value or micro batch; -1 where absent.
      * Only trained segments have masters and states. */

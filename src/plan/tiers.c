@@ -5,12 +5,13 @@
 #include "plan/queries.h"
 #include "plan/schedule.h"
 
-bool plan_persists(const plan_schedule *s, int32_t segment, int64_t *room) {
-    base_assert(segment >= 0 && *room >= 0);
+bool plan_persists(const plan_schedule *s, int32_t segment, int64_t *capacity) {
+    base_assert(segment >= 0 && *capacity >= 0);
     int64_t elements = s->model->segments[segment].elements;
-    bool small = elements <= s->settings.step.zero.param_persistence_threshold && elements <= *room;
+    bool small =
+        elements <= s->settings.step.zero.param_persistence_threshold && elements <= *capacity;
     if (s->settings.step.zero.stage < 3 || !small) return false;
-    *room -= elements;
+    *capacity -= elements;
     return true;
 }
 
@@ -64,8 +65,8 @@ void plan_assign_tiers(plan_schedule *s) {
     const sifr_settings *step = &s->settings.step;
     plan_tier masters = plan_master_tier(&s->settings), moments = plan_moment_tier(&s->settings);
     plan_tier parameters = plan_tier_of(step->offload.param.device);
-    int64_t room = step->zero.model_persistence_threshold, in_cpu = step->offload.param.max_in_cpu,
-            state = state_that_stays(s);
+    int64_t capacity = step->zero.model_persistence_threshold,
+            in_cpu = step->offload.param.max_in_cpu, state = state_that_stays(s);
     int32_t ranks = plan_mesh_ranks(&s->settings.mesh, PLAN_STATE);
     for (int32_t g = 0; g < (int32_t)s->model->segment_count; g++) {
         bool stays_whole = is_updated_here(s, g) && s->segment_elements[g] <= state;
@@ -76,7 +77,7 @@ void plan_assign_tiers(plan_schedule *s) {
             bool few = s->states[i][g] >= 0 && plan_row(s, g)->states[i].axis;
             assign(s, s->states[i][g], stays_whole || few ? PLAN_DEVICE : moments);
         }
-        if (step->zero.stage < 3 || plan_persists(s, g, &room)) continue;
+        if (step->zero.stage < 3 || plan_persists(s, g, &capacity)) continue;
         if (parameters != PLAN_DEVICE && is_shared(s, g)) continue;
         int64_t slice = s->segment_elements[g] / ranks;
         bool stays = parameters == PLAN_NVME && slice <= in_cpu;

@@ -209,14 +209,14 @@ static void test_chat(void **state) {
     (void)state;
     sifr_generator *generator = open_generator("llama3", (sifr_generator_options){0});
     sifr_chat_template_options options = {.size = sizeof options, .chat_template = written};
-    sifr_chat_options room = {.size = sizeof room, .context = 256};
+    sifr_chat_options capacity = {.size = sizeof capacity, .context = 256};
     sifr_chat_template *template;
     sifr_chat *chat;
     char messages[4096] = "[{\"role\": \"user\", \"content\": \"hills in the\"}]";
     taken t = {0}, whole = {0};
     size_t size;
     assert_int_equal(sifr_generator_template(generator, &options, &template, NULL), SIFR_OK);
-    assert_int_equal(sifr_chat_open(generator, template, &room, &chat, NULL), SIFR_OK);
+    assert_int_equal(sifr_chat_open(generator, template, &capacity, &chat, NULL), SIFR_OK);
     for (int turn = 0; turn < 2; turn++) {
         t = (taken){0};
         assert_int_equal(sifr_chat_answer(chat, "hills in the", 12, take, &t, NULL), SIFR_OK);

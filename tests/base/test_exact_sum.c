@@ -105,7 +105,7 @@ static void counts(void **state) {
 
 /* A part of an addition is below 2^32 in size, so 2^30 of them leave a digit below 2^62. And the
  * last digit has room for many more squares than any run has. */
-static void room(void **state) {
+static void capacity(void **state) {
     (void)state;
     float largest = base_float_from_bits(LARGEST);
     base_exact_sum sum = {0};
@@ -149,6 +149,6 @@ static void not_finite(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(golden), cmocka_unit_test(any_order_and_cut), cmocka_unit_test(counts),
-        cmocka_unit_test(room), cmocka_unit_test(not_finite)};
+        cmocka_unit_test(capacity), cmocka_unit_test(not_finite)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

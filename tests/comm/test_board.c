@@ -104,10 +104,10 @@ static void test_report_is_cut(void **state) {
     number(ranks, RANKS, 0);
     comm_board_describe(ranks, RANKS, &mine, 100, text, sizeof text);
     assert_non_null(strstr(text, "; all that are missing: ranks 0 to 299"));
-    for (size_t room = 1; room < sizeof text; room++) {
+    for (size_t capacity = 1; capacity < sizeof text; capacity++) {
         memset(text, 'x', sizeof text);
-        comm_board_describe(ranks, RANKS, &mine, 100, text, room);
-        assert_true(strnlen(text, sizeof text) < room);
+        comm_board_describe(ranks, RANKS, &mine, 100, text, capacity);
+        assert_true(strnlen(text, sizeof text) < capacity);
     }
 }
 

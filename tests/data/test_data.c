@@ -383,7 +383,7 @@ static void threads_change_nothing(void **state) {
 
 /* The texts of the golden file, one document each, as `tokenizers` encodes them with and without
  * add_special_tokens; the ids that the stream must hold. */
-static size_t golden_documents(bool special, int32_t *stream, size_t room) {
+static size_t golden_documents(bool special, int32_t *stream, size_t capacity) {
     json_t *golden = tokenizer_golden("expected.json");
     size_t count = 0;
     const json_t *cases = json_object_get(golden, "cases");
@@ -395,7 +395,7 @@ static size_t golden_documents(bool special, int32_t *stream, size_t room) {
         char name[32];
         snprintf(name, sizeof name, "golden/%03zu", i);
         scratch_text(name, text);
-        assert_true(count + json_array_size(ids) < room);
+        assert_true(count + json_array_size(ids) < capacity);
         for (size_t k = 0; k < json_array_size(ids); k++)
             stream[count++] = (int32_t)json_integer_value(json_array_get(ids, k));
         if (stream[count - 1] != 0) stream[count++] = 0;
@@ -416,13 +416,13 @@ static void put_llama3(void) {
 /* What a post-processor puts around a text stands around each document, as in transformers. */
 static void special_tokens_as_transformers(void **state) {
     (void)state;
-    enum { ROOM = 4096 };
-    static int32_t wanted[ROOM], tokens[ROOM], labels[ROOM];
+    enum { CAPACITY = 4096 };
+    static int32_t wanted[CAPACITY], tokens[CAPACITY], labels[CAPACITY];
     put_llama3();
     for (int special = 0; special < 2; special++) {
         assert_int_equal(base_remove_tree(scratch_path("golden"), NULL), SIFR_OK);
         assert_int_equal(base_make_directories(scratch_path("golden"), NULL), SIFR_OK);
-        size_t count = golden_documents(special, wanted, ROOM);
+        size_t count = golden_documents(special, wanted, CAPACITY);
         assert_true(count > 50);
         const char *paths[] = {scratch_path("golden")};
         data_set_options options = options_for(paths, 1);

@@ -27,10 +27,10 @@ static void assert_learned(const data_chat *chat, int64_t index, const char *exp
         if (!learned[i]) continue;
         assert_int_equal(text_tokenizer_decode(tokenizer, ids + i, 1, false, &text, NULL), SIFR_OK);
         if (i + 1 < count && learned[i + 1]) continue;
-        assert_int_equal(base_grow(&text.bytes, &text.room, text.count + 2, 1, NULL), SIFR_OK);
+        assert_int_equal(base_grow(&text.bytes, &text.capacity, text.count + 2, 1, NULL), SIFR_OK);
         text.bytes[text.count++] = bar;
     }
-    assert_int_equal(base_grow(&text.bytes, &text.room, text.count + 1, 1, NULL), SIFR_OK);
+    assert_int_equal(base_grow(&text.bytes, &text.capacity, text.count + 1, 1, NULL), SIFR_OK);
     text.bytes[text.count] = 0;
     assert_string_equal(text.bytes, expected);
     text_tokenizer_text_free(&text);

@@ -16,10 +16,10 @@ static json_t *read_golden(void) {
     return golden;
 }
 
-static data_chat_packs make(const int64_t *lengths, int64_t count, int64_t room) {
+static data_chat_packs make(const int64_t *lengths, int64_t count, int64_t capacity) {
     data_chat_packs packs;
     sifr_error error = {0};
-    if (data_chat_packs_make(lengths, count, room, &packs, &error) != SIFR_OK)
+    if (data_chat_packs_make(lengths, count, capacity, &packs, &error) != SIFR_OK)
         fail_msg("%s", error.message);
     return packs;
 }
@@ -55,12 +55,12 @@ static void any_rows(void **state) {
     enum { ROWS = 3000 };
     static int64_t lengths[ROWS], seen[ROWS], used[ROWS];
     uint32_t x = 1;
-    for (int64_t room = 1; room < 700; room = room * 3 + 1) {
+    for (int64_t capacity = 1; capacity < 700; capacity = capacity * 3 + 1) {
         for (int i = 0; i < ROWS; i++) {
             x = x * 1664525 + 1013904223;
-            lengths[i] = 1 + (int64_t)(x >> 8) % room;
+            lengths[i] = 1 + (int64_t)(x >> 8) % capacity;
         }
-        data_chat_packs packs = make(lengths, ROWS, room);
+        data_chat_packs packs = make(lengths, ROWS, capacity);
         memset(seen, 0, sizeof seen);
         memset(used, 0, sizeof used);
         int64_t least = INT64_MAX, second = INT64_MAX;
@@ -70,7 +70,7 @@ static void any_rows(void **state) {
                 seen[packs.rows[i]]++;
                 used[p] += lengths[packs.rows[i]];
             }
-            assert_true(used[p] <= room);
+            assert_true(used[p] <= capacity);
             if (used[p] < least)
                 second = least, least = used[p];
             else if (used[p] < second)
@@ -78,7 +78,7 @@ static void any_rows(void **state) {
         }
         assert_int_equal(packs.starts[packs.count], ROWS);
         for (int i = 0; i < ROWS; i++) assert_int_equal(seen[i], 1);
-        assert_true(packs.count == 1 || least + second > room);
+        assert_true(packs.count == 1 || least + second > capacity);
         data_chat_packs_free(&packs);
     }
     data_chat_packs none = make(lengths, 0, 10);

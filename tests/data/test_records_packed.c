@@ -9,44 +9,44 @@
 
 /* Rows that are longer and shorter than what is unpacked at a time. */
 static size_t make_rows(data_records_kind kind, char **out) {
-    size_t room = 4 << 20, size = 0;
-    char *text = malloc(room);
-    size += (size_t)snprintf(text, room, "%s",
+    size_t capacity = 4 << 20, size = 0;
+    char *text = malloc(capacity);
+    size += (size_t)snprintf(text, capacity, "%s",
                              kind == DATA_RECORDS_CSV    ? "a,n\n"
                              : kind == DATA_RECORDS_JSON ? "\n [\n"
                                                          : "");
     for (int i = 0; i < 40; i++) {
         size_t fill = i % 7 == 3 ? 300000 : (size_t)i * 13;
         const char *begin = kind == DATA_RECORDS_CSV ? "\"" : "{\"a\": \"";
-        size += (size_t)snprintf(text + size, room - size, "%s%s", begin,
+        size += (size_t)snprintf(text + size, capacity - size, "%s%s", begin,
                                  kind == DATA_RECORDS_CSV ? "x\n\"\"," : "\\\"{[");
         memset(text + size, 'a' + i % 26, fill);
         size += fill;
-        size += (size_t)snprintf(text + size, room - size,
+        size += (size_t)snprintf(text + size, capacity - size,
                                  kind == DATA_RECORDS_CSV ? "\",%d\r\n" : "\", \"n\": %d}%s\n", i,
                                  kind == DATA_RECORDS_JSON && i < 39 ? " ," : "");
     }
-    if (kind == DATA_RECORDS_JSON) size += (size_t)snprintf(text + size, room - size, "] \n");
+    if (kind == DATA_RECORDS_JSON) size += (size_t)snprintf(text + size, capacity - size, "] \n");
     *out = text;
     return size;
 }
 
 static size_t pack(data_packing packing, const char *text, size_t size, int parts, char **out) {
-    size_t room = 2 * size + 4096, used = 0;
-    *out = malloc(room);
+    size_t capacity = 2 * size + 4096, used = 0;
+    *out = malloc(capacity);
     for (int p = 0; p < parts; p++) {
         size_t from = size * (size_t)p / (size_t)parts, to = size * (size_t)(p + 1) / (size_t)parts;
         if (packing == DATA_ZSTD) {
-            used += ZSTD_compress(*out + used, room - used, text + from, to - from, 1);
+            used += ZSTD_compress(*out + used, capacity - used, text + from, to - from, 1);
             continue;
         }
         z_stream z = {.next_in = (Bytef *)(uintptr_t)(text + from),
                       .avail_in = (uInt)(to - from),
                       .next_out = (Bytef *)*out + used,
-                      .avail_out = (uInt)(room - used)};
+                      .avail_out = (uInt)(capacity - used)};
         assert_int_equal(deflateInit2(&z, 1, Z_DEFLATED, 31, 8, Z_DEFAULT_STRATEGY), Z_OK);
         assert_int_equal(deflate(&z, Z_FINISH), Z_STREAM_END);
-        used = room - z.avail_out;
+        used = capacity - z.avail_out;
         deflateEnd(&z);
     }
     return used;

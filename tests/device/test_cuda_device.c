@@ -73,7 +73,7 @@ static void memory_and_kernels(void **state) {
     assert_int_equal(device_take_host(dev, BYTES, (void **)&host, &error), SIFR_OK);
     assert_int_equal(device_count(dev).device_bytes, 2 * BYTES);
     assert_int_equal(device_count(dev).host_bytes, BYTES);
-    assert_true(device_room(dev) <= (1 << 20) - 2 * BYTES);
+    assert_true(device_capacity(dev) <= (1 << 20) - 2 * BYTES);
     for (int i = 0; i < ELEMENTS; i++) host[i] = (float)i;
     assert_int_equal(device_copy(dev, block, host, BYTES, &error), SIFR_OK);
     assert_int_equal(device_copy(dev, out, block + ELEMENTS, BYTES, &error), SIFR_OK);
@@ -188,9 +188,9 @@ static void host_memory_unpinned(void **state) {
 }
 
 /* Ranks on one GPU have equal shares of what is free. */
-static void shared_room(void **state) {
+static void shared_capacity(void **state) {
     (void)state;
-    int64_t room[2];
+    int64_t capacity[2];
     for (int sharers = 1; sharers <= 2; sharers++) {
         device *dev;
         sifr_error error;
@@ -200,11 +200,11 @@ static void shared_room(void **state) {
                                 .images = &image,
                                 .image_count = 1};
         assert_int_equal(cuda_device_open(&options, &dev, &error), SIFR_OK);
-        room[sharers - 1] = device_room(dev);
+        capacity[sharers - 1] = device_capacity(dev);
         device_close(dev);
     }
-    assert_true(room[0] > 0);
-    assert_int_equal(room[1], room[0] / 2);
+    assert_true(capacity[0] > 0);
+    assert_int_equal(capacity[1], capacity[0] / 2);
 }
 
 static cuda_result refuse_context(cuda_context *context, cuda_device_handle gpu) {
@@ -551,7 +551,7 @@ int main(void) {
         cmocka_unit_test_setup_teardown(memory_and_kernels, start, stop),
         cmocka_unit_test_setup_teardown(step_numbers, start, stop),
         cmocka_unit_test_setup_teardown(host_memory_unpinned, start, stop),
-        cmocka_unit_test_setup_teardown(shared_room, start, stop),
+        cmocka_unit_test_setup_teardown(shared_capacity, start, stop),
         cmocka_unit_test_setup_teardown(full_gpu, start, stop),
         cmocka_unit_test_setup_teardown(measures_where_little_is_left, start, stop),
         cmocka_unit_test_setup_teardown(too_much, start, stop),

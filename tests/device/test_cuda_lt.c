@@ -479,7 +479,7 @@ static void missing(void **state) {
 }
 
 /* A run that takes all of the room has its first product, for which cuBLASLt takes memory, too. */
-static void room_for_kernels(void **state) {
+static void capacity_for_kernels(void **state) {
     (void)state;
     enum { MEMORY = 64 << 20, KERNELS = 3 << 20 };
     const fake_lt_trouble takes = {.kernels = KERNELS};
@@ -491,12 +491,12 @@ static void room_for_kernels(void **state) {
     device *dev = open_lt(&takes);
     device_call prepared = run.call;
     assert_int_equal(device_prepare(dev, &prepared, &error), SIFR_OK);
-    int64_t room = device_room(dev), block = prepared.scratch_bytes + (64 << 10);
-    assert_true(room > MEMORY / 2 + KERNELS);
-    assert_int_equal(device_take(dev, room - block, &rest_of_it, &error), SIFR_OK);
+    int64_t capacity = device_capacity(dev), block = prepared.scratch_bytes + (64 << 10);
+    assert_true(capacity > MEMORY / 2 + KERNELS);
+    assert_int_equal(device_take(dev, capacity - block, &rest_of_it, &error), SIFR_OK);
     run_well(dev, &run.call);
     expect_forward(&run.call);
-    device_give(dev, rest_of_it, room - block);
+    device_give(dev, rest_of_it, capacity - block);
     free_linear(&run);
     device_close(dev);
 }
@@ -560,7 +560,7 @@ int main(void) {
         cmocka_unit_test_setup_teardown(nothing_proposed, start, stop),
         cmocka_unit_test_setup_teardown(no_parts, start, stop),
         cmocka_unit_test_setup_teardown(missing, start, stop),
-        cmocka_unit_test_setup_teardown(room_for_kernels, start, stop),
+        cmocka_unit_test_setup_teardown(capacity_for_kernels, start, stop),
         cmocka_unit_test_setup_teardown(does_not_start, start, stop),
         cmocka_unit_test_setup_teardown(failures, start, stop),
         cmocka_unit_test_setup_teardown(checked, start, stop_lost),

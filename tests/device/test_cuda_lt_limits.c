@@ -109,7 +109,7 @@ static void not_too_far_ahead(void **state) {
 }
 
 /* Each of several ranks on a GPU keeps as much; a full GPU has a room, which takes nothing. */
-static void room_of_ranks(void **state) {
+static void capacity_of_ranks(void **state) {
     (void)state;
     enum { MEMORY = 64 << 20 };
     static const cuda_image image = {.name = "fake", .data = "fake"};
@@ -124,9 +124,9 @@ static void room_of_ranks(void **state) {
         fake_driver_limit(MEMORY);
         assert_int_equal(cuda_device_open(&options, &dev, &error), SIFR_OK);
         int64_t wanted = MEMORY / options.sharers - kept;
-        assert_int_equal(device_room(dev), wanted > 0 ? wanted : 1);
+        assert_int_equal(device_capacity(dev), wanted > 0 ? wanted : 1);
         fake_driver_limit((uint64_t)80000000000);
-        assert_int_equal(device_room(dev), 80000000000 / options.sharers - 500000000);
+        assert_int_equal(device_capacity(dev), 80000000000 / options.sharers - 500000000);
         device_close(dev);
     }
 }
@@ -134,7 +134,7 @@ static void room_of_ranks(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(not_too_far_ahead, start, stop),
-        cmocka_unit_test_setup_teardown(room_of_ranks, start, stop),
+        cmocka_unit_test_setup_teardown(capacity_of_ranks, start, stop),
     };
     if (shim_skipped()) return 77;
     return cmocka_run_group_tests(tests, NULL, NULL);

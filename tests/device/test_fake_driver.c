@@ -184,13 +184,13 @@ static void test_memory_ends(void **state) {
     open_gpu(&g, 0);
     const cuda_driver *d = &g.driver;
     cuda_address a, b;
-    size_t room, total;
+    size_t capacity, total;
     sifr_error error;
     OK(d->cuMemAlloc(&a, 600 << 10));
     assert_int_equal(a % 256, 0);
     assert_int_equal(d->cuMemAlloc(&b, 600 << 10), CUDA_OUT_OF_MEMORY);
-    OK(d->cuMemGetInfo(&room, &total));
-    assert_int_equal(room, 424 << 10);
+    OK(d->cuMemGetInfo(&capacity, &total));
+    assert_int_equal(capacity, 424 << 10);
     assert_int_equal(total, 1 << 20);
     fake_driver_limit(700 << 10);
     assert_int_equal(cuda_driver_status(d, d->cuMemAlloc(&b, 200 << 10), &error, "a block"),

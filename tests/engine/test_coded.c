@@ -224,7 +224,7 @@ static void bytes_held(void **state) {
         /* Forward, and backward; the last block's values are there in between if nothing is
          * between. */
         assert_int_equal(decoded, 2 * units);
-        assert_true(s->largest_bytes[PLAN_DECODED] <= plan_room(largest));
+        assert_true(s->largest_bytes[PLAN_DECODED] <= plan_capacity(largest));
         plan_free(s);
         device_close(dev);
     }

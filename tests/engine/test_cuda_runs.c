@@ -169,7 +169,7 @@ static sifr_status echo_start(comm_group *group, comm_task task, comm_handle *ou
                               sifr_error *error) {
     echo_group *g = (echo_group *)group;
     out->group = task.group = group;
-    BASE_TRY(comm_followed_make_room(&g->worker, error));
+    BASE_TRY(comm_followed_reserve(&g->worker, error));
     BASE_TRY(device_mark_here(group->dev, DEVICE_COMPUTE, &task.after, error));
     return comm_worker_start(&g->worker, &task, &out->id, error);
 }

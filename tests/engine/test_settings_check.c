@@ -9,17 +9,17 @@
 
 enum { GROUPS = CONFIG_MOST_GROUPS, TRIES = 16 };
 
-typedef struct room {
+typedef struct capacity {
     sifr_model *model;
     sifr_settings settings; /* right ones, with all that a limit asks for */
     const config_key *row;
     size_t tried;
-} room;
+} capacity;
 
 static sifr_optimizer_group groups[GROUPS];
 
-static room open_room(void) {
-    room r = {.model = small_model(SMALL_TIED), .settings = sifr_settings_defaults()};
+static capacity open_room(void) {
+    capacity r = {.model = small_model(SMALL_TIED), .settings = sifr_settings_defaults()};
     for (int i = 0; i < GROUPS; i++) groups[i] = (sifr_optimizer_group){"*", 1, -1};
     r.settings.optimizer.groups = groups;
     r.settings.precision = SIFR_FP16;
@@ -30,7 +30,7 @@ static room open_room(void) {
 
 /* --- one field --- */
 
-static void allows(room *r, const void *value) {
+static void allows(capacity *r, const void *value) {
     sifr_settings settings = r->settings;
     sifr_error error = {0};
     memcpy((char *)&settings + r->row->field - 1, value, r->row->size);
@@ -40,7 +40,7 @@ static void allows(room *r, const void *value) {
 }
 
 /* By name, and by the call that makes an engine. */
-static void refuses(room *r, const void *value) {
+static void refuses(capacity *r, const void *value) {
     sifr_settings settings = r->settings;
     sifr_engine *engine = NULL;
     sifr_error error = {0};
@@ -56,15 +56,15 @@ static void refuses(room *r, const void *value) {
     r->tried++;
 }
 
-static void allows_real(room *r, double value) {
+static void allows_real(capacity *r, double value) {
     allows(r, &value);
 }
 
-static void refuses_real(room *r, double value) {
+static void refuses_real(capacity *r, double value) {
     refuses(r, &value);
 }
 
-static void whole(room *r, bool right, int64_t value) {
+static void whole(capacity *r, bool right, int64_t value) {
     int32_t narrow = (int32_t)value;
     const void *field = r->row->size == sizeof value ? (void *)&value : &narrow;
     if (right)
@@ -73,7 +73,7 @@ static void whole(room *r, bool right, int64_t value) {
         refuses(r, field);
 }
 
-static void check_real(room *r) {
+static void check_real(capacity *r) {
     config_range range = r->row->range ? config_range_of(r->row->range)
                                        : (config_range){-DBL_MAX, INFINITY, false, false};
     double high = r->row->most ? strtod(r->row->most, NULL) : range.high;
@@ -93,7 +93,7 @@ static void check_real(room *r) {
     refuses_real(r, -INFINITY);
 }
 
-static void check_choice(room *r) {
+static void check_choice(capacity *r) {
     int64_t choices = 1, later = 0;
     for (const char *c = r->row->choices; *c; c++) choices += *c == '|';
     for (const char *c = r->row->later; c && *c; c++) later += *c == '|';
@@ -105,7 +105,7 @@ static void check_choice(room *r) {
     whole(r, false, INT32_MAX);
 }
 
-static void check_whole(room *r) {
+static void check_whole(capacity *r) {
     config_range range = config_range_of(r->row->range);
     int64_t least = (int64_t)range.low + range.open_low, most = INT64_MAX, unset = least;
     if (r->row->size == sizeof(int32_t)) most = INT32_MAX;
@@ -124,7 +124,7 @@ static void check_whole(room *r) {
     if (r->row->most || isfinite(range.high)) whole(r, false, most + 1);
 }
 
-static void check_bool(room *r) {
+static void check_bool(capacity *r) {
     for (int i = 0; i < 4; i++) {
         unsigned char value = (unsigned char)(i == 3 ? 255 : i);
         if (i < 2)
@@ -134,7 +134,7 @@ static void check_bool(room *r) {
     }
 }
 
-static void check_field(room *r) {
+static void check_field(capacity *r) {
     static const char text[] = "text";
     const char *const texts[] = {NULL, text};
     switch (r->row->type) {
@@ -169,7 +169,7 @@ static void check_field(room *r) {
 
 static void each_field(void **state) {
     (void)state;
-    room r = open_room();
+    capacity r = open_room();
     size_t index = 0, fields = 0, checked = 0;
     while ((r.row = config_field_next(&index))) {
         size_t before = r.tried;

@@ -47,12 +47,12 @@ static void frozen_weights(void **state) {
 }
 
 /* `count` of them, a 64th of one, and a MiB; sums end at the largest number. */
-static void room(void **state) {
+static void capacity(void **state) {
     (void)state;
-    assert_int_equal(plan_checkpoint_room(6400, 3), 3 * 6400 + 100 + (1 << 20));
-    assert_int_equal(plan_checkpoint_room(0, 1000), 1 << 20);
-    assert_true(plan_checkpoint_room(INT64_MAX / 2, 3) == INT64_MAX);
-    assert_true(plan_checkpoint_room(INT64_MAX, 1) == INT64_MAX);
+    assert_int_equal(plan_checkpoint_space(6400, 3), 3 * 6400 + 100 + (1 << 20));
+    assert_int_equal(plan_checkpoint_space(0, 1000), 1 << 20);
+    assert_true(plan_checkpoint_space(INT64_MAX / 2, 3) == INT64_MAX);
+    assert_true(plan_checkpoint_space(INT64_MAX, 1) == INT64_MAX);
 }
 
 static void output(void **state) {
@@ -60,7 +60,7 @@ static void output(void **state) {
     plan_settings settings = disk_plan_settings(1, 0, SIFR_FP32, (sifr_offload){0});
     plan_output out = {.known = true, .checkpoints = 2, .model_bytes = 1000, .swaps = 3};
     int64_t taken = plan_output_bytes(&out, model, &settings, 500);
-    assert_int_equal(taken, plan_checkpoint_room(12 * ELEMENTS, 2) + 1000 + 3 * 500);
+    assert_int_equal(taken, plan_checkpoint_space(12 * ELEMENTS, 2) + 1000 + 3 * 500);
     out.room_bytes = taken;
     assert_true(plan_fits_output(&out, model, &settings, 500));
     assert_false(plan_fits_output(&out, model, &settings, 501));
@@ -73,6 +73,6 @@ static void output(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(by_type), cmocka_unit_test(frozen_weights),
-                                       cmocka_unit_test(room), cmocka_unit_test(output)};
+                                       cmocka_unit_test(capacity), cmocka_unit_test(output)};
     return cmocka_run_group_tests(tests, disk_plan_setup, disk_plan_teardown);
 }

@@ -81,13 +81,13 @@ static keep_outcome outcome_of(const plan_schedule *s) {
     return out;
 }
 
-static keep_outcome with(keep_case *c, sifr_recompute recompute, int64_t limit, int64_t room) {
+static keep_outcome with(keep_case *c, sifr_recompute recompute, int64_t limit, int64_t capacity) {
     plan_schedule *s;
     sifr_error error;
     plan_settings settings = c->settings;
     settings.step.recompute = recompute;
     settings.step.activation_memory = limit;
-    settings.room_bytes = room;
+    settings.room_bytes = capacity;
     if (plan_lower(c->model, c->dev, &settings, &s, &error) != SIFR_OK)
         fail_msg("%s", error.message);
     keep_outcome out = outcome_of(s);
@@ -159,7 +159,7 @@ static void the_least_is_named(void **state) {
 }
 
 /* A limit of the whole block; where nothing fits what takes least comes out. */
-static void room(void **state) {
+static void capacity(void **state) {
     (void)state;
     keep_case c;
     begin(&c, "llama", 64, 4, SIFR_STEP_BATCH);
@@ -233,7 +233,7 @@ static void checkpoints(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(limits), cmocka_unit_test(the_least_is_named), cmocka_unit_test(room),
+        cmocka_unit_test(limits), cmocka_unit_test(the_least_is_named), cmocka_unit_test(capacity),
         cmocka_unit_test(dear_things_come_first), cmocka_unit_test(checkpoints)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

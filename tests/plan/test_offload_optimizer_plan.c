@@ -184,7 +184,7 @@ static int64_t permanent(const plan_schedule *s) {
     int64_t bytes = 0;
     for (size_t b = 0; b < s->buffer_count; b++) {
         const plan_buffer *buffer = &s->buffers[b];
-        if (buffer->first < 0 && buffer->tier == PLAN_DEVICE) bytes += plan_room(buffer->bytes);
+        if (buffer->first < 0 && buffer->tier == PLAN_DEVICE) bytes += plan_capacity(buffer->bytes);
     }
     return bytes;
 }

@@ -52,7 +52,7 @@ static bool is_there(const plan_schedule *s, size_t b, int32_t at) {
 }
 
 /* What a buffer of a device takes: whole lines, none where it is empty. */
-static int64_t room_of(const plan_schedule *s, size_t b) {
+static int64_t bytes_of(const plan_schedule *s, size_t b) {
     return base_ceil_to(s->buffers[b].bytes, PLAN_ALIGNMENT);
 }
 
@@ -68,13 +68,13 @@ static size_t find_live(const plan_schedule *s, int32_t at, size_t live[MOST]) {
 static void check_apart(const plan_schedule *s, int32_t at) {
     size_t live[MOST], count = find_live(s, at, live);
     for (size_t i = 0; i < count; i++) {
-        int64_t begin = s->buffers[live[i]].offset, end = begin + room_of(s, live[i]);
+        int64_t begin = s->buffers[live[i]].offset, end = begin + bytes_of(s, live[i]);
         assert_int_equal(begin % PLAN_ALIGNMENT, 0);
         assert_true(begin >= 0);
         assert_true(end <= s->total_bytes);
         for (size_t j = 0; j < i; j++) {
             int64_t other = s->buffers[live[j]].offset;
-            if (begin < other + room_of(s, live[j]) && other < end)
+            if (begin < other + bytes_of(s, live[j]) && other < end)
                 fail_msg("buffers %zu and %zu overlap at #%d", live[j], live[i], (int)at);
         }
     }
@@ -87,8 +87,8 @@ static void check_peak(const plan_schedule *s) {
         size_t live[MOST], count = find_live(s, i, live);
         int64_t here[PLAN_CLASSES] = {0}, sum = 0;
         for (size_t n = 0; n < count; n++) {
-            here[s->buffers[live[n]].class] += room_of(s, live[n]);
-            sum += room_of(s, live[n]);
+            here[s->buffers[live[n]].class] += bytes_of(s, live[n]);
+            sum += bytes_of(s, live[n]);
         }
         for (int c = 0; c < PLAN_CLASSES; c++) largest[c] = base_max_i64(largest[c], here[c]);
         if (i == s->peak_instruction) memcpy(at_peak, here, sizeof here);

@@ -199,8 +199,8 @@ static void room_is_kept(void **state) {
     (void)state;
     plan_schedule *s = list_case_empty();
     plan_reserve(s, 600, 1000);
-    assert_true(s->instruction_room >= 600);
-    assert_true(s->operand_room >= 1000);
+    assert_true(s->instruction_capacity >= 600);
+    assert_true(s->operand_capacity >= 1000);
     const plan_instruction *instructions = s->instructions;
     const plan_operand *operands = s->operands;
     for (int i = 0; i < 2; i++) {

@@ -139,7 +139,7 @@ static void what_cannot_be_planned_does_not_fit(void **state) {
 }
 
 /* All settings of the searched rows with each micro batch of the same global batch. */
-static size_t all_settings(const search_case *c, plan_settings *out, size_t room) {
+static size_t all_settings(const search_case *c, plan_settings *out, size_t capacity) {
     int64_t share =
         c->settings.step.micro_batch_size * c->settings.step.gradient_accumulation_steps;
     size_t count = 0;
@@ -153,7 +153,7 @@ static size_t all_settings(const search_case *c, plan_settings *out, size_t room
             s.step.zero.overlap_comm = i / 16;
             s.step.micro_batch_size = size;
             s.step.gradient_accumulation_steps = (int32_t)(share / size);
-            assert_true(count < room);
+            assert_true(count < capacity);
             out[count++] = s;
         }
     }
@@ -502,7 +502,7 @@ static void order_is_not_measured(void **state) {
     c.settings.step.micro_batch_size = 1;
     c.settings.step.gradient_accumulation_steps = 5;
     c.settings.step.zero.stage = 3;
-    int64_t room = search_case_try(&c, &c.settings).total_bytes;
+    int64_t capacity = search_case_try(&c, &c.settings).total_bytes;
     c.search.any_order = true;
     assert_int_equal(order_of(&c, &slow, NULL), SIFR_STEP_UNIT);
     assert_int_equal(order_of(&c, &fast, NULL), SIFR_STEP_BATCH);
@@ -512,7 +512,7 @@ static void order_is_not_measured(void **state) {
         assert_int_equal(order_of(&c, &fast, by), order);
         assert_int_equal(order_of(&c, &search_case_machine, by), order);
     }
-    c.search.room_bytes = room; /* for no larger micro batch */
+    c.search.room_bytes = capacity; /* for no larger micro batch */
     for (int m = 0; m < 2; m++) {
         plan_outcome best, own;
         sifr_error error;

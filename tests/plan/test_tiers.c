@@ -131,17 +131,17 @@ static void persistence_is_of_stage_3(void **state) {
     plan_schedule s = {.model = model};
     int64_t elements = model->units[1].elements;
     for (int stage = 0; stage < 4; stage++) {
-        int64_t room = 2 * elements + 1;
+        int64_t capacity = 2 * elements + 1;
         s.settings.step.zero.stage = stage;
         s.settings.step.zero.param_persistence_threshold = elements;
-        assert_int_equal(plan_persists(&s, 1, &room), stage == 3);
-        assert_int_equal(plan_persists(&s, 2, &room), stage == 3);
-        assert_int_equal(room, stage == 3 ? 1 : 2 * elements + 1);
-        assert_false(plan_persists(&s, 3, &room));
-        room = INT64_MAX;
+        assert_int_equal(plan_persists(&s, 1, &capacity), stage == 3);
+        assert_int_equal(plan_persists(&s, 2, &capacity), stage == 3);
+        assert_int_equal(capacity, stage == 3 ? 1 : 2 * elements + 1);
+        assert_false(plan_persists(&s, 3, &capacity));
+        capacity = INT64_MAX;
         s.settings.step.zero.param_persistence_threshold = elements - 1;
-        assert_false(plan_persists(&s, 1, &room));
-        assert_true(room == INT64_MAX);
+        assert_false(plan_persists(&s, 1, &capacity));
+        assert_true(capacity == INT64_MAX);
     }
 }
 

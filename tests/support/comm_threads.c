@@ -5,7 +5,7 @@
 
 static sifr_status start(comm_group *group, comm_task task, comm_handle *out, sifr_error *error) {
     out->group = task.group = group;
-    BASE_TRY(comm_followed_make_room(((threads_group *)group)->worker, error));
+    BASE_TRY(comm_followed_reserve(((threads_group *)group)->worker, error));
     if (group->dev) BASE_TRY(device_mark_here(group->dev, DEVICE_COMPUTE, &task.after, error));
     return comm_worker_start(((threads_group *)group)->worker, &task, &out->id, error);
 }

@@ -84,9 +84,9 @@ static void *golden_optional(const golden *g, const char *name, base_dtype dtype
     return copy;
 }
 
-static size_t golden_ids(const json_t *array, int32_t *out, size_t room) {
+static size_t golden_ids(const json_t *array, int32_t *out, size_t capacity) {
     size_t count = json_array_size(array);
-    if (count > room) fail_msg("golden: more than %zu ids", room);
+    if (count > capacity) fail_msg("golden: more than %zu ids", capacity);
     for (size_t i = 0; i < count; i++) {
         out[i] = (int32_t)json_integer_value(json_array_get(array, i));
     }

@@ -151,13 +151,13 @@ void golden_run_gradients(const golden *g, golden_precision precision) {
 
 /* A copy of a whole weight; free it. */
 static float *copy_weight(const sifr_engine *engine, size_t index, size_t count) {
-    float *room = malloc(count * sizeof *room), *copy = malloc(count * sizeof *copy);
+    float *scratch = malloc(count * sizeof *scratch), *copy = malloc(count * sizeof *copy);
     const float *values = NULL;
-    assert_non_null(room);
+    assert_non_null(scratch);
     assert_non_null(copy);
-    OK(engine_view_fp32(engine, index, ENGINE_MASTER, 0, (int64_t)count, room, &values, &error));
+    OK(engine_view_fp32(engine, index, ENGINE_MASTER, 0, (int64_t)count, scratch, &values, &error));
     memcpy(copy, values, count * sizeof *copy);
-    free(room);
+    free(scratch);
     return copy;
 }
 

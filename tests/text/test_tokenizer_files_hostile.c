@@ -137,8 +137,8 @@ static void damaged_pieces(void **state) {
 /* Pieces that are all runs of one letter have the most merges; long ones are refused. */
 static void many_merges(void **state) {
     (void)state;
-    size_t used = 0, room = 1 << 20;
-    uint8_t *bytes = malloc(room);
+    size_t used = 0, capacity = 1 << 20;
+    uint8_t *bytes = malloc(capacity);
     begin();
     text("tokenizer_config.json", "{\"tokenizer_class\": \"GemmaTokenizer\"}");
     for (size_t length = 1; length <= 1000; length++) {
@@ -148,7 +148,7 @@ static void many_merges(void **state) {
         for (size_t n = inner; n; n >>= 7) *h++ = (uint8_t)((n & 127) | (n > 127 ? 128 : 0));
         *h++ = 0x0a;
         for (size_t n = length; n; n >>= 7) *h++ = (uint8_t)((n & 127) | (n > 127 ? 128 : 0));
-        assert_true(used + length + 8 < room);
+        assert_true(used + length + 8 < capacity);
         memcpy(bytes + used, head, (size_t)(h - head));
         used += (size_t)(h - head);
         memset(bytes + used, 'a', length);

@@ -129,7 +129,7 @@ static char *convert_ranks(const char *ranks) {
     text_table tokens = {0};
     text_tokenizer_text text = {0};
     join *joins = NULL;
-    size_t count = 0, room = 0, index, size;
+    size_t count = 0, capacity = 0, index, size;
     bool added;
     for (const char *line = ranks; *line;) {
         const char *blank = strchr(line, ' ');
@@ -147,7 +147,7 @@ static char *convert_ranks(const char *ranks) {
             size_t left = text_table_find(&tokens, bytes, i);
             size_t right = text_table_find(&tokens, bytes + i, size - i);
             if (left == SIZE_MAX || right == SIZE_MAX) continue;
-            assert_int_equal(base_grow(&joins, &room, count + 1, sizeof *joins, NULL), SIFR_OK);
+            assert_int_equal(base_grow(&joins, &capacity, count + 1, sizeof *joins, NULL), SIFR_OK);
             joins[count++] = (join){whole, left, right};
         }
     }

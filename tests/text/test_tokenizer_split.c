@@ -24,7 +24,8 @@ static const char *const names[] = {"gpt2", "llama3", "qwen2"};
 
 static void note(text_tokenizer_ids *sizes, size_t size) {
     assert_int_equal(
-        base_grow(&sizes->ids, &sizes->room, sizes->count + 1, sizeof *sizes->ids, NULL), SIFR_OK);
+        base_grow(&sizes->ids, &sizes->capacity, sizes->count + 1, sizeof *sizes->ids, NULL),
+        SIFR_OK);
     sizes->ids[sizes->count++] = (int32_t)size;
 }
 

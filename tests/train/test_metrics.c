@@ -192,7 +192,7 @@ static void a_long_run_stays_small(void **state) {
     train_history *h = &metrics.history;
     assert_true(h->count <= TRAIN_HISTORY_MOST);
     assert_true(h->count > TRAIN_HISTORY_MOST / 3);
-    assert_true(h->room * sizeof(double) <= TRAIN_HISTORY_BYTES + (1 << 16));
+    assert_true(h->capacity * sizeof(double) <= TRAIN_HISTORY_BYTES + (1 << 16));
     int64_t last = 0, evaluations = 0;
     for (size_t i = 0; i < h->count; i++) {
         bool evaluated;

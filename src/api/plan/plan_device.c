@@ -67,9 +67,9 @@ sifr_status api_plan_open_device(api_plan_report *r, const sifr_settings *option
     return open_here(r, options, run, error);
 }
 
-void api_plan_take_rooms(api_plan_report *r, const api_plan_run *run) {
+void api_plan_take_capacities(api_plan_report *r, const api_plan_run *run) {
     plan_machine *m = &r->machine;
     if (!device_is_hidden(r->dev) || r->machine_file) return;
-    if (m->room_bytes == 0) m->room_bytes = device_room(r->dev);
-    if (m->host_room_bytes == 0) m->host_room_bytes = (int64_t)engine_rank_room(run->here);
+    if (m->room_bytes == 0) m->room_bytes = device_capacity(r->dev);
+    if (m->host_room_bytes == 0) m->host_room_bytes = (int64_t)engine_rank_capacity(run->here);
 }

@@ -17,6 +17,6 @@ sifr_status api_plan_open_device(api_plan_report *report, const sifr_settings *o
                                  const api_plan_run *run, sifr_error *error) SIFR_MUST_CHECK;
 
 /* Where the plan is for this machine's GPU: a rank's room there, and in host memory. */
-void api_plan_take_rooms(api_plan_report *report, const api_plan_run *run);
+void api_plan_take_capacities(api_plan_report *report, const api_plan_run *run);
 
 #endif

@@ -47,7 +47,7 @@ static const char *settings_text(const plan_settings *s, char *out, size_t size)
 
 static sifr_status refuse(const api_plan_report *r, const plan_outcome *least, plan_search *search,
                           sifr_error *error) {
-    char text[192], need[32], room[32], shorter[96] = "";
+    char text[192], need[32], capacity[32], shorter[96] = "";
     char disk[API_PLAN_DISK_LENGTH] = "", on_disk[API_PLAN_DISK_LENGTH + 8] = "";
     int64_t longest = 0;
     if (least->possible)
@@ -58,12 +58,12 @@ static sifr_status refuse(const api_plan_report *r, const plan_outcome *least, p
     if (r->search.disk_bytes) snprintf(on_disk, sizeof on_disk, ", and %s", api_plan_disk(r, disk));
     settings_text(&least->settings, text, sizeof text);
     base_format_bytes((uint64_t)plan_needed_bytes(least), need);
-    base_format_bytes((uint64_t)r->limits.room_bytes, room);
+    base_format_bytes((uint64_t)r->limits.room_bytes, capacity);
     return base_fail(error, SIFR_NO_MEMORY,
                      "--fit: nothing fits%s: a rank may take %s (%s)%s, and the nearest settings "
                      "(%s) take %s%s; use more ranks, or more memory per rank",
                      search->ended ? " of what was tried before the search ended at its bound" : "",
-                     room, r->limits.text, on_disk, text, need, shorter);
+                     capacity, r->limits.text, on_disk, text, need, shorter);
 }
 
 /* A tier on the named directory; without a directory nothing is on disk. */
@@ -120,7 +120,7 @@ static sifr_status verify(api_plan_report *r, const plan_outcome *best, sifr_err
 
 static void say_outcome(const api_plan_report *r, const char *name, const plan_outcome *o) {
     FILE *to = r->to;
-    char text[192], need[32], room[32], bytes[32], disk[64] = "";
+    char text[192], need[32], capacity[32], bytes[32], disk[64] = "";
     fprintf(to, "%-12s %s\n", name, settings_text(&o->settings, text, sizeof text));
     if (!o->possible) {
         fprintf(to, "%-12s cannot be planned\n", "");
@@ -132,7 +132,7 @@ static void say_outcome(const api_plan_report *r, const char *name, const plan_o
                  r->search.disk_bytes && o->nvme_bytes > r->search.disk_bytes ? ", too much" : "");
     fprintf(to, "%-12s takes %s of the %s that a rank may take%s%s; predicted %.3g s a step\n", "",
             base_format_bytes((uint64_t)plan_needed_bytes(o), need),
-            base_format_bytes((uint64_t)r->limits.room_bytes, room), disk,
+            base_format_bytes((uint64_t)r->limits.room_bytes, capacity), disk,
             o->fits ? "" : ": does not fit", o->predicted.step_seconds);
 }
 

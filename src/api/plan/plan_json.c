@@ -153,7 +153,7 @@ static json_t *largest_json(const api_plan_report *r) {
     return classes;
 }
 
-static json_t *room_json(const api_plan_report *r) {
+static json_t *memory_json(const api_plan_report *r) {
     const api_plan_limits *limits = &r->limits;
     bool known = limits->room_bytes < INT64_MAX;
     return json_pack("{s:o, s:s, s:I}", "room_bytes",
@@ -281,7 +281,7 @@ json_t *api_plan_describe(const api_plan_report *r, bool dump) {
         json_object_set_new(out, "piece_bytes", json_integer((json_int_t)pieces));
     }
     json_object_set_new(out, "state_types", types_json(&r->schedule->settings));
-    json_object_set_new(out, "memory", room_json(r));
+    json_object_set_new(out, "memory", memory_json(r));
     json_object_set_new(out, "disk", disk_json(r));
     json_object_set_new(out, "largest_micro_batch_size",
                         json_integer((json_int_t)r->largest_sequences));
@@ -304,6 +304,6 @@ json_t *api_plan_describe(const api_plan_report *r, bool dump) {
 json_t *api_plan_describe_fit(const api_plan_report *r, const char *config) {
     return json_pack("{s:o, s:o, s:i, s:b, s:o, s:o}", "chosen", outcome_json(&r->best), "as_given",
                      outcome_json(&r->given), "plans", (int)r->fitted.tried, "all_tried",
-                     !r->fitted.ended, "memory", room_json(r), "config",
+                     !r->fitted.ended, "memory", memory_json(r), "config",
                      json_loads(config, 0, NULL));
 }

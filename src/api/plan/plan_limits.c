@@ -14,13 +14,13 @@ static int64_t share_of(const api_plan_limits *limits, int64_t host) {
 
 static void take_given(api_plan_limits *limits) {
     char each[32], host[32], baseline[32];
-    int64_t room = INT64_MAX;
+    int64_t capacity = INT64_MAX;
     base_format_bytes((uint64_t)limits->device_bytes, each);
     base_format_bytes((uint64_t)limits->host_bytes, host);
-    if (limits->device_bytes > 0) room = limits->device_bytes - limits->baseline;
-    bool by_host = limits->host_bytes > 0 && share_of(limits, limits->host_bytes) < room;
-    if (by_host) room = share_of(limits, limits->host_bytes);
-    limits->room_bytes = base_max_i64(room, 1);
+    if (limits->device_bytes > 0) capacity = limits->device_bytes - limits->baseline;
+    bool by_host = limits->host_bytes > 0 && share_of(limits, limits->host_bytes) < capacity;
+    if (by_host) capacity = share_of(limits, limits->host_bytes);
+    limits->room_bytes = base_max_i64(capacity, 1);
     base_format_bytes((uint64_t)limits->baseline, baseline);
     if (by_host && limits->ranks_here > 1)
         snprintf(limits->text, sizeof limits->text,
@@ -34,7 +34,7 @@ static void take_given(api_plan_limits *limits) {
 /* This machine's memory; this process has already taken its own share of it. */
 static void take_here(api_plan_limits *limits) {
     limits->is_shared = true;
-    int64_t left = (int64_t)engine_memory_room();
+    int64_t left = (int64_t)engine_memory_capacity();
     base_system system;
     char text[32];
     base_system_read(&system);
@@ -56,7 +56,7 @@ static void take_here(api_plan_limits *limits) {
         snprintf(limits->text, sizeof limits->text, "the memory available on this machine");
 }
 
-static void describe_room(char *out, size_t size, const char *name, int64_t bytes) {
+static void describe_capacity(char *out, size_t size, const char *name, int64_t bytes) {
     char text[32];
     if (bytes == 0 || bytes == INT64_MAX)
         snprintf(out, size, "of the %s's it is not known", name);
@@ -72,8 +72,8 @@ static void take_separate(api_plan_limits *limits, plan_machine *machine) {
         machine->host_room_bytes = base_max_i64(share_of(limits, limits->host_bytes), 1);
     limits->room_bytes = machine->room_bytes > 0 ? machine->room_bytes : INT64_MAX;
     limits->host_room_bytes = machine->host_room_bytes;
-    describe_room(own, sizeof own, "device", limits->room_bytes);
-    describe_room(host, sizeof host, "host", limits->host_room_bytes);
+    describe_capacity(own, sizeof own, "device", limits->room_bytes);
+    describe_capacity(host, sizeof host, "host", limits->host_room_bytes);
     snprintf(limits->text, sizeof limits->text, "%s, %s", own, host);
 }
 

@@ -19,8 +19,8 @@ typedef struct api_plan_limits {
 
 /* Works out the limits from the first three arguments and the number of ranks. If neither limit is
  * given, room_bytes of `machine` counts; it is set if this machine's free memory must not count.
- * With separate devices the two limits are for two memories, as are the rooms of `machine`; the
- * program itself is in host memory. */
+ * With separate devices the two limits are for two memories, as are the capacities of `machine`;
+ * the program itself is in host memory. */
 void api_plan_limits_find(api_plan_limits *limits, int64_t world_size, plan_machine *machine);
 
 #endif

@@ -159,7 +159,7 @@ static sifr_status open_plan(api_plan_report *r, sifr_error *error) {
     BASE_TRY(
         plan_mesh_of(&settings->step, (int32_t)ranks, (int32_t)o->rank, &settings->mesh, error));
     BASE_TRY(describe_machine(r, error));
-    api_plan_take_rooms(r, &run);
+    api_plan_take_capacities(r, &run);
     BASE_TRY(find_limits(r, settings, error));
     device_only_plan(r->dev); /* the program's own memory, found above, has the run's products */
     BASE_TRY(plan_memo_create(&r->memo, error));

@@ -296,7 +296,7 @@ static void print_checkpoint(const api_plan_report *r) {
 }
 
 static void print_fits(const api_plan_report *r) {
-    char need[32], room[32], disk[API_PLAN_DISK_LENGTH + 64];
+    char need[32], capacity[32], disk[API_PLAN_DISK_LENGTH + 64];
     if (r->too_large.status != SIFR_OK) {
         fprintf(r->to, "It does not fit on %s machine. %s\n", r->machine_file ? "that" : "this",
                 r->too_large.message);
@@ -309,10 +309,10 @@ static void print_fits(const api_plan_report *r) {
             r->to,
             "It fits: a rank takes %s of the device's memory and %s of the host's, and may take "
             "%s%s.\n",
-            need, base_format_bytes((uint64_t)r->own.host_bytes, room), r->limits.text, disk);
+            need, base_format_bytes((uint64_t)r->own.host_bytes, capacity), r->limits.text, disk);
     else if (r->limits.room_bytes < INT64_MAX)
         fprintf(r->to, "It fits: a rank takes %s, and may take %s (%s)%s.\n", need,
-                base_format_bytes((uint64_t)r->limits.room_bytes, room), r->limits.text, disk);
+                base_format_bytes((uint64_t)r->limits.room_bytes, capacity), r->limits.text, disk);
     else if (disk[0])
         fprintf(r->to, "It fits on disk: a rank takes %s, and %s%s.\n", need, r->limits.text, disk);
 }

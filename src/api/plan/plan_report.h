@@ -11,7 +11,7 @@
 #include "engine/handle.h"
 #include "plan/search/search.h"
 #include "sifr/plan.h"
-#include "train/prepare/output_room.h"
+#include "train/prepare/output_space.h"
 
 enum { API_PLAN_STAGES = 4 };
 

@@ -37,9 +37,9 @@ static bool is_name(const char *text, size_t length) {
     return length > 0 && text[0] != '-';
 }
 
-static sifr_status add(cli_hosts *hosts, size_t *room, const char *name, size_t length,
+static sifr_status add(cli_hosts *hosts, size_t *capacity, const char *name, size_t length,
                        int32_t slots, sifr_error *error) {
-    BASE_TRY(base_grow(&hosts->hosts, room, hosts->count + 1, sizeof *hosts->hosts, error));
+    BASE_TRY(base_grow(&hosts->hosts, capacity, hosts->count + 1, sizeof *hosts->hosts, error));
     cli_host *host = &hosts->hosts[hosts->count];
     *host = (cli_host){.slots = slots, .used = slots};
     BASE_TRY(base_copy_text(name, length, &host->name, error));
@@ -49,7 +49,7 @@ static sifr_status add(cli_hosts *hosts, size_t *room, const char *name, size_t 
     return SIFR_OK;
 }
 
-static sifr_status read_line(cli_hosts *hosts, size_t *room, const char *path, int line,
+static sifr_status read_line(cli_hosts *hosts, size_t *capacity, const char *path, int line,
                              const char *text, const char *end, sifr_error *error) {
     static const char key[] = "slots=";
     const char *comment = memchr(text, '#', (size_t)(end - text));
@@ -75,12 +75,12 @@ static sifr_status read_line(cli_hosts *hosts, size_t *room, const char *path, i
         return base_fail(error, SIFR_USAGE,
                          "%s: line %d: the host %.*s is there twice: give it one line", path, line,
                          (int)length, text);
-    return add(hosts, room, text, length, slots, error);
+    return add(hosts, capacity, text, length, slots, error);
 }
 
 sifr_status cli_hosts_read(const char *path, cli_hosts *out, sifr_error *error) {
     char *data;
-    size_t size, room = 0;
+    size_t size, capacity = 0;
     int line = 1;
     sifr_status status = SIFR_OK;
     *out = (cli_hosts){0};
@@ -88,7 +88,7 @@ sifr_status cli_hosts_read(const char *path, cli_hosts *out, sifr_error *error) 
     for (const char *at = data, *stop = data + size; status == SIFR_OK && at < stop; line++) {
         const char *end = memchr(at, '\n', (size_t)(stop - at));
         if (!end) end = stop;
-        status = read_line(out, &room, path, line, at, end, error);
+        status = read_line(out, &capacity, path, line, at, end, error);
         at = end + 1;
     }
     free(data);
@@ -165,14 +165,14 @@ void cli_hosts_keep(cli_hosts *hosts, int32_t ranks) {
 }
 
 sifr_status cli_hosts_list(const cli_hosts *hosts, char **out, sifr_error *error) {
-    size_t room = 1, used = 0;
-    for (size_t i = 0; i < hosts->count; i++) room += strlen(hosts->hosts[i].name) + 8;
-    BASE_TRY(base_alloc(room, 1, out, error));
+    size_t capacity = 1, used = 0;
+    for (size_t i = 0; i < hosts->count; i++) capacity += strlen(hosts->hosts[i].name) + 8;
+    BASE_TRY(base_alloc(capacity, 1, out, error));
     for (size_t i = 0; i < hosts->count; i++) {
         const cli_host *host = &hosts->hosts[i];
         if (!host->used) continue;
-        used += (size_t)snprintf(*out + used, room - used, "%s%s:%d", used ? "," : "", host->name,
-                                 (int)host->used);
+        used += (size_t)snprintf(*out + used, capacity - used, "%s%s:%d", used ? "," : "",
+                                 host->name, (int)host->used);
     }
     return SIFR_OK;
 }

@@ -29,7 +29,7 @@ static bool has_loopback(void) {
     return found;
 }
 
-void cli_launcher_trouble(char *out, size_t room) {
+void cli_launcher_trouble(char *out, size_t capacity) {
     const char *folder = getenv("TMPDIR"), *variable = left_over();
     char host[256] = "";
     size_t longest = 63; /* Open MPI's room for a name ends the process behind that */
@@ -37,13 +37,13 @@ void cli_launcher_trouble(char *out, size_t room) {
     if (!folder || !*folder) folder = "/tmp";
     out[0] = '\0';
     if (access(folder, W_OK | X_OK) != 0)
-        snprintf(out, room, "; %s cannot be written: set TMPDIR to a folder that can", folder);
+        snprintf(out, capacity, "; %s cannot be written: set TMPDIR to a folder that can", folder);
     else if (!has_loopback())
-        snprintf(out, room, "; no loopback interface is up: `ip link set lo up`");
+        snprintf(out, capacity, "; no loopback interface is up: `ip link set lo up`");
     else if (variable)
-        snprintf(out, room, "; %.*s is set, as in a rank of another launcher: unset it",
+        snprintf(out, capacity, "; %.*s is set, as in a rank of another launcher: unset it",
                  (int)strcspn(variable, "="), variable);
     else if (strlen(host) > longest)
-        snprintf(out, room, "; this host's name has %zu characters: give it one of at most %zu",
+        snprintf(out, capacity, "; this host's name has %zu characters: give it one of at most %zu",
                  strlen(host), longest);
 }

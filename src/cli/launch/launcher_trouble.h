@@ -6,6 +6,6 @@
 
 /* What keeps launchers from starting here, and the remedy: "; /tmp cannot be written: set TMPDIR to
  * a folder that can". "" if nothing of that kind is found. */
-void cli_launcher_trouble(char *out, size_t room);
+void cli_launcher_trouble(char *out, size_t capacity);
 
 #endif

@@ -71,8 +71,8 @@ static size_t stop_signals(const stop_signal **out) {
 /* oneDNN's kernels for long sums point the stack at a buffer on the heap: a handler that ran there
  * would write its frame over what lies before that buffer. */
 static void give_handlers_a_stack(void) {
-    static char room[STACK];
-    sigaltstack(&(stack_t){.ss_sp = room, .ss_size = sizeof room}, NULL);
+    static char stack[STACK];
+    sigaltstack(&(stack_t){.ss_sp = stack, .ss_size = sizeof stack}, NULL);
 }
 
 void cli_catch_stop_signals(void) {

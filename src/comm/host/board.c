@@ -41,7 +41,7 @@ comm_state comm_board_begin(const char *group, uint32_t number, comm_operation o
     return state;
 }
 
-void comm_board_name(const comm_state *state, char *out, size_t room) {
+void comm_board_name(const comm_state *state, char *out, size_t capacity) {
     bool known = state->operation >= 0 && state->operation < COMM_OPERATIONS;
     char group[COMM_NAME + 16] = "", of[COMM_NOUN + 24] = "", step[32] = "";
     if (state->group[0]) snprintf(group, sizeof group, " (group %s)", state->group);
@@ -50,7 +50,7 @@ void comm_board_name(const comm_state *state, char *out, size_t room) {
     else if (state->noun[0])
         snprintf(of, sizeof of, " of the %s", state->noun);
     if (state->step > 0) snprintf(step, sizeof step, ", step %lld", (long long)state->step);
-    snprintf(out, room, "%s%s%s%s",
+    snprintf(out, capacity, "%s%s%s%s",
              known ? comm_operation_name((comm_operation)state->operation) : "a collective", group,
              of, step);
 }
@@ -58,14 +58,14 @@ void comm_board_name(const comm_state *state, char *out, size_t room) {
 /* A line with limited room, cut at its end. */
 typedef struct line {
     char *text;
-    size_t room, used;
+    size_t capacity, used;
 } line;
 
 static void add(line *out, const char *text) {
-    base_assert(out->used < out->room);
-    int length = snprintf(out->text + out->used, out->room - out->used, "%s", text);
+    base_assert(out->used < out->capacity);
+    int length = snprintf(out->text + out->used, out->capacity - out->used, "%s", text);
     out->used += (size_t)length;
-    if (out->used >= out->room) out->used = out->room - 1;
+    if (out->used >= out->capacity) out->used = out->capacity - 1;
 }
 
 static void add_rank(line *out, int32_t rank) {
@@ -130,10 +130,10 @@ static int32_t add_ranks(line *out, const comm_sighting *ranks, int32_t size,
 }
 
 void comm_board_describe(const comm_sighting *ranks, int32_t size, const comm_state *mine,
-                         double now, char *out, size_t room) {
-    base_assert(size >= 0 && room >= 1);
+                         double now, char *out, size_t capacity) {
+    base_assert(size >= 0 && capacity >= 1);
     enum { NAMED = 4 }; /* the error's line has limited room */
-    line text = {out, room, 0};
+    line text = {out, capacity, 0};
     int32_t missing = 0;
     out[0] = '\0';
     for (int32_t r = 0; r < size; r++) {

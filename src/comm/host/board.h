@@ -34,7 +34,7 @@ comm_state comm_board_begin(const char *group, uint32_t number, comm_operation o
                             const comm_label *label);
 
 /* "reduce_scatter of unit 3, step 7", "all_gather (group shard) of unit 3, step 7" */
-void comm_board_name(const comm_state *state, char *out, size_t room);
+void comm_board_name(const comm_state *state, char *out, size_t capacity);
 
 enum {
     COMM_SILENCE = 2
@@ -53,6 +53,6 @@ typedef struct comm_sighting {
  * numbers of their states are those of this group's collectives, whatever else a state says. Always
  * ends with NUL. */
 void comm_board_describe(const comm_sighting *ranks, int32_t size, const comm_state *mine,
-                         double now, char *out, size_t room);
+                         double now, char *out, size_t capacity);
 
 #endif

@@ -57,7 +57,7 @@ static void lose(comm_lookout *l, const comm_lost *lost) {
     if (atomic_load(&l->own.found)) return;
     keep_loss(&l->own, lost);
     keep_loss(l->shared, lost);
-    for (int32_t i = 0; i < l->room; i++)
+    for (int32_t i = 0; i < l->capacity; i++)
         if (l->ties[i].file >= 0 && l->ties[i].welcome)
             (void)comm_note_send(l->ties[i].file, COMM_LOST, lost, l->meeting.answer);
 }
@@ -111,9 +111,9 @@ static void read_tie(comm_lookout *l, comm_tie *tie) {
     if (!read_note(l, tie)) end_tie(l, tie, 0);
 }
 
-comm_tie *comm_lookout_room(comm_lookout *l) {
+comm_tie *comm_lookout_free_tie(comm_lookout *l) {
     comm_tie *found = NULL;
-    for (int32_t i = 0; i < l->room; i++)
+    for (int32_t i = 0; i < l->capacity; i++)
         if (l->ties[i].file < 0 || (!found && !l->ties[i].welcome)) found = &l->ties[i];
     if (found && found->file >= 0) close(found->file);
     if (found) *found = (comm_tie){.file = -1};
@@ -122,7 +122,7 @@ comm_tie *comm_lookout_room(comm_lookout *l) {
 
 static void accept_tie(comm_lookout *l) {
     int file = accept4(l->listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
-    comm_tie *tie = file < 0 ? NULL : comm_lookout_room(l);
+    comm_tie *tie = file < 0 ? NULL : comm_lookout_free_tie(l);
     if (tie)
         tie->file = file;
     else if (file >= 0)
@@ -133,7 +133,7 @@ static void seal(comm_lookout *l) {
     if (l->listener < 0) return;
     close(l->listener);
     l->listener = -1;
-    for (int32_t i = 0; i < l->room; i++)
+    for (int32_t i = 0; i < l->capacity; i++)
         if (l->ties[i].file >= 0 && !l->ties[i].welcome) end_tie(l, &l->ties[i], 0);
 }
 
@@ -141,10 +141,10 @@ static void seal(comm_lookout *l) {
 static int sleep_on(comm_lookout *l) {
     l->polled[0] = (struct pollfd){.fd = l->wake, .events = POLLIN};
     l->polled[1] = (struct pollfd){.fd = l->listener, .events = POLLIN};
-    for (int32_t i = 0; i < l->room; i++)
+    for (int32_t i = 0; i < l->capacity; i++)
         l->polled[2 + i] = (struct pollfd){.fd = l->ties[i].file, .events = POLLIN};
     pthread_mutex_unlock(&l->lock);
-    int count = poll(l->polled, (nfds_t)l->room + 2, -1);
+    int count = poll(l->polled, (nfds_t)l->capacity + 2, -1);
     pthread_mutex_lock(&l->lock);
     return count;
 }
@@ -156,30 +156,32 @@ static void *look_out(void *argument) {
         uint64_t woken;
         if (sleep_on(l) < 0) continue;
         if (l->polled[0].revents) (void)!read(l->wake, &woken, sizeof woken);
-        for (int32_t i = 0; i < l->room; i++)
+        for (int32_t i = 0; i < l->capacity; i++)
             if (l->polled[2 + i].revents) read_tie(l, &l->ties[i]);
         if (l->polled[1].revents) accept_tie(l);
         if (atomic_load(&l->sealed)) seal(l);
     }
-    for (int32_t i = 0; i < l->room; i++)
+    for (int32_t i = 0; i < l->capacity; i++)
         if (l->ties[i].file >= 0 && l->ties[i].welcome)
             (void)comm_note_send(l->ties[i].file, COMM_GOODBYE, &l->self, l->meeting.answer);
     pthread_mutex_unlock(&l->lock);
     return NULL;
 }
 
-sifr_status comm_lookout_make(int32_t rank, int32_t room, comm_lookout **out, sifr_error *error) {
-    base_assert(room >= 1);
+sifr_status comm_lookout_make(int32_t rank, int32_t capacity, comm_lookout **out,
+                              sifr_error *error) {
+    base_assert(capacity >= 1);
     comm_lookout *l;
     sifr_status status;
     BASE_TRY(base_alloc(1, sizeof *l, &l, error));
     pthread_mutex_init(&l->lock, NULL);
     l->listener = -1;
     l->wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-    BASE_TRY_GOTO(status, base_alloc((size_t)room, sizeof *l->ties, &l->ties, error), fail);
-    BASE_TRY_GOTO(status, base_alloc((size_t)room + 2, sizeof *l->polled, &l->polled, error), fail);
-    l->room = room;
-    for (int32_t i = 0; i < room; i++) l->ties[i].file = -1;
+    BASE_TRY_GOTO(status, base_alloc((size_t)capacity, sizeof *l->ties, &l->ties, error), fail);
+    BASE_TRY_GOTO(status, base_alloc((size_t)capacity + 2, sizeof *l->polled, &l->polled, error),
+                  fail);
+    l->capacity = capacity;
+    for (int32_t i = 0; i < capacity; i++) l->ties[i].file = -1;
     l->self.rank = rank;
     comm_host_name(l->self.host);
     if (l->wake >= 0) {
@@ -199,7 +201,7 @@ sifr_status comm_lookout_start(comm_lookout *lookout, sifr_error *error) {
 }
 
 void comm_lookout_free(comm_lookout *lookout) {
-    for (int32_t i = 0; i < lookout->room; i++)
+    for (int32_t i = 0; i < lookout->capacity; i++)
         if (lookout->ties[i].file >= 0) close(lookout->ties[i].file);
     if (lookout->listener >= 0) close(lookout->listener);
     if (lookout->wake >= 0) close(lookout->wake);
@@ -264,5 +266,5 @@ void comm_lookout_close(comm_lookout *lookout) {
 int64_t comm_lookout_bytes(const comm_lookout *lookout) {
     if (!lookout) return 0;
     return (int64_t)sizeof *lookout +
-           lookout->room * (int64_t)(sizeof *lookout->ties + sizeof *lookout->polled);
+           lookout->capacity * (int64_t)(sizeof *lookout->ties + sizeof *lookout->polled);
 }

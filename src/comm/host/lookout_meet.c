@@ -203,11 +203,11 @@ sifr_status comm_lookout_join(comm_lookout *lookout, const comm_meeting *meeting
                          (int)meeting->port, (int)PATIENCE);
     comm_tie_probe(tie.file);
     pthread_mutex_lock(&lookout->lock);
-    comm_tie *room = comm_lookout_room(lookout);
-    if (room) *room = tie;
+    comm_tie *free_tie = comm_lookout_free_tie(lookout);
+    if (free_tie) *free_tie = tie;
     pthread_mutex_unlock(&lookout->lock);
     comm_lookout_wake(lookout);
-    if (room) return SIFR_OK;
+    if (free_tie) return SIFR_OK;
     close(tie.file);
     return base_fail(error, SIFR_FAILED, "the watch of other hosts: more hosts than were said");
 }

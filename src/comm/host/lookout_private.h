@@ -42,16 +42,16 @@ struct comm_lookout {
     comm_lost self;
     comm_meeting meeting;
     pthread_mutex_t lock; /* of the ties and losses, where the thread does not sleep */
-    int32_t room;         /* of ties */
+    int32_t capacity;     /* of ties */
     comm_tie *ties;
     struct pollfd *polled; /* wake, listener, ties */
 };
 
 /* A lookout without connections, and without its thread. */
-sifr_status comm_lookout_make(int32_t rank, int32_t room, comm_lookout **out,
+sifr_status comm_lookout_make(int32_t rank, int32_t capacity, comm_lookout **out,
                               sifr_error *error) SIFR_MUST_CHECK;
 /* Room for a connection: one that has not said who it is makes room for the next. NULL: none. */
-comm_tie *comm_lookout_room(comm_lookout *lookout);
+comm_tie *comm_lookout_free_tie(comm_lookout *lookout);
 void comm_lookout_wake(comm_lookout *lookout);
 sifr_status comm_lookout_start(comm_lookout *lookout, sifr_error *error) SIFR_MUST_CHECK;
 void comm_lookout_free(comm_lookout *lookout);

@@ -9,7 +9,7 @@ sifr_status comm_mpi_start(comm_group *group, const comm_task *task, comm_handle
     labelled.group = group;
     labelled.label = group->label;
     labelled.number = g->started + 1;
-    BASE_TRY(comm_followed_make_room(&g->lane->worker, error));
+    BASE_TRY(comm_followed_reserve(&g->lane->worker, error));
     out->group = group;
     if (comm_mpi_on_device(g, task))
         BASE_TRY(device_mark_here(group->dev, DEVICE_COMPUTE, &labelled.after, error));

@@ -61,7 +61,7 @@ static comm_state state_of(const comm_seat *seat, const mpi_group *g) {
     return last;
 }
 
-static void describe(mpi_group *g, char *out, size_t room) {
+static void describe(mpi_group *g, char *out, size_t capacity) {
     const mpi_process *p = g->process;
     comm_sighting *seen = g->lane->seen;
     for (int32_t r = 0; r < g->base.size; r++) {
@@ -74,7 +74,7 @@ static void describe(mpi_group *g, char *out, size_t room) {
         if (seen[r].state.busy)
             seen[r].silent = base_seconds() - atomic_load(&p->host.seats[seat].runs);
     }
-    comm_board_describe(seen, g->base.size, &g->state, base_seconds(), out, room);
+    comm_board_describe(seen, g->base.size, &g->state, base_seconds(), out, capacity);
 }
 
 /* A rank that leaves normally says farewell before it unlocks its seat. */

@@ -33,15 +33,15 @@ static sifr_status map_file(int file, void **out, int64_t *bytes, sifr_error *er
     struct stat status;
     if (fstat(file, &status) != 0) return base_fail_errno(error, errno, "shared memory");
     size_t size = (size_t)status.st_size;
-    char *room =
+    char *reserved =
         mmap(NULL, size + HUGE, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    if (room == MAP_FAILED) return base_fail_errno(error, errno, "room for shared memory");
-    size_t before = (HUGE - (uintptr_t)room % HUGE) % HUGE;
-    if (before) munmap(room, before);
-    munmap(room + before + size, HUGE - before);
-    void *block = mmap(room + before, size, PROT_READ, MAP_SHARED | MAP_FIXED, file, 0);
+    if (reserved == MAP_FAILED) return base_fail_errno(error, errno, "room for shared memory");
+    size_t before = (HUGE - (uintptr_t)reserved % HUGE) % HUGE;
+    if (before) munmap(reserved, before);
+    munmap(reserved + before + size, HUGE - before);
+    void *block = mmap(reserved + before, size, PROT_READ, MAP_SHARED | MAP_FIXED, file, 0);
     if (block == MAP_FAILED) {
-        munmap(room + before, size);
+        munmap(reserved + before, size);
         return base_fail_errno(error, errno, "mapping shared memory");
     }
     *out = block;

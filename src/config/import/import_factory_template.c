@@ -64,12 +64,12 @@ typedef struct factory_way {
 /* A text that grows; without memory it stays as it is, and `failed` says so. */
 typedef struct factory_text {
     char *text;
-    size_t size, room;
+    size_t size, capacity;
     bool failed;
 } factory_text;
 
 static void add(factory_text *t, const char *text, size_t size) {
-    if (t->failed || base_grow(&t->text, &t->room, t->size + size + 1, 1, NULL) != SIFR_OK) {
+    if (t->failed || base_grow(&t->text, &t->capacity, t->size + size + 1, 1, NULL) != SIFR_OK) {
         t->failed = true;
         return;
     }

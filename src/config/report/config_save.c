@@ -10,12 +10,12 @@
 /* The text so far. */
 typedef struct config_sheet {
     char *data;
-    size_t used, room;
+    size_t used, capacity;
 } config_sheet;
 
 static sifr_status config_save_text(config_sheet *sheet, const char *text, sifr_error *error) {
     size_t length = strlen(text);
-    BASE_TRY(base_grow(&sheet->data, &sheet->room, sheet->used + length + 1, 1, error));
+    BASE_TRY(base_grow(&sheet->data, &sheet->capacity, sheet->used + length + 1, 1, error));
     memcpy(sheet->data + sheet->used, text, length + 1);
     sheet->used += length;
     return SIFR_OK;

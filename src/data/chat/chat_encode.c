@@ -32,12 +32,12 @@ static sifr_status encode(const data_chat_encoder *e, const char *text, size_t s
     return status == SIFR_OK ? status : base_fail(error, status, "%s", said.message);
 }
 
-static sifr_status make_room(data_chat_row *out, sifr_error *error) {
-    return base_grow(&out->learned, &out->room, out->ids.count, sizeof *out->learned, error);
+static sifr_status reserve(data_chat_row *out, sifr_error *error) {
+    return base_grow(&out->learned, &out->capacity, out->ids.count, sizeof *out->learned, error);
 }
 
 static sifr_status insert_id(text_tokenizer_ids *ids, size_t at, int64_t id, sifr_error *error) {
-    BASE_TRY(base_grow(&ids->ids, &ids->room, ids->count + 1, sizeof *ids->ids, error));
+    BASE_TRY(base_grow(&ids->ids, &ids->capacity, ids->count + 1, sizeof *ids->ids, error));
     memmove(ids->ids + at + 1, ids->ids + at, (ids->count - at) * sizeof *ids->ids);
     ids->ids[at] = (int32_t)id;
     ids->count++;
@@ -108,13 +108,14 @@ static sifr_status align(data_chat_encoder *e, const data_chat_text *text,
 /* As many as there is room for. */
 static void find_unread(const data_chat_templates *templates, const data_conversation *c,
                         data_chat_row *out) {
-    size_t used = strlen(out->unread), room = sizeof out->unread;
+    size_t used = strlen(out->unread), capacity = sizeof out->unread;
     const char *name;
     json_t *value;
     json_object_foreach(c->variables, name, value) {
         (void)value;
-        if (data_chat_templates_name(templates, name) || strlen(name) + 2 > room - used) continue;
-        used += (size_t)snprintf(out->unread + used, room - used, "%s\n", name);
+        if (data_chat_templates_name(templates, name) || strlen(name) + 2 > capacity - used)
+            continue;
+        used += (size_t)snprintf(out->unread + used, capacity - used, "%s\n", name);
     }
 }
 
@@ -153,7 +154,7 @@ static sifr_status encode_rendered(data_chat_encoder *e, const data_chat_text *t
                                    const data_row_place *place, data_chat_row *out,
                                    sifr_error *error) {
     BASE_TRY(encode(e, text->text, text->size, false, place, &out->ids, error));
-    BASE_TRY(make_room(out, error));
+    BASE_TRY(reserve(out, error));
     learn_from(out, 0, false);
     if (text->whole) return SIFR_OK;
     bool parts = text->span_count || !text->completion || text->turns;
@@ -190,7 +191,7 @@ static sifr_status encode_turns(data_chat_encoder *e, const data_conversation *c
     BASE_TRY(note_rendered(e, c, &e->text, out, error));
     out->lost.empty = 0; /* of a turn that says nothing nothing is learned */
     BASE_TRY(encode(e, e->text.text, e->text.size, false, place, &out->ids, error));
-    BASE_TRY(make_room(out, error));
+    BASE_TRY(reserve(out, error));
     BASE_TRY(data_chat_turns_learn(e->tokenizer, e->scratch, &e->text, &e->list, &e->turns,
                                    e->end_ids, &out->ids, out->learned, &out->ends, &placed,
                                    error));
@@ -231,7 +232,7 @@ static sifr_status end_text(const data_chat_encoder *e, const data_conversation 
 
 static sifr_status join(data_chat_encoder *e, const data_conversation *c, sifr_error *error) {
     size_t size = c->prompt_size + c->text_size;
-    BASE_TRY(base_grow(&e->joined.bytes, &e->joined.room, size + 1, 1, error));
+    BASE_TRY(base_grow(&e->joined.bytes, &e->joined.capacity, size + 1, 1, error));
     if (c->prompt_size) memcpy(e->joined.bytes, c->prompt, c->prompt_size);
     if (c->text_size) memcpy(e->joined.bytes + c->prompt_size, c->text, c->text_size);
     e->joined.count = size;
@@ -259,7 +260,7 @@ static sifr_status encode_text(data_chat_encoder *e, const data_conversation *c,
         out->odd.doubled =
             data_tokenise_doubles(e->tokenizer, out->ids.ids + around, out->ids.count - around);
     BASE_TRY(end_text(e, c, alpaca, &out->ids, error));
-    BASE_TRY(make_room(out, error));
+    BASE_TRY(reserve(out, error));
     if (c->completion && mask_of(e, c) != DATA_ON_ALL) {
         e->prompt.count = 0;
         BASE_TRY(encode(e, e->joined.bytes, c->prompt_size, e->special, place, &e->prompt, error));
@@ -334,7 +335,7 @@ static sifr_status put_ends(const data_chat_encoder *e, data_chat_row *out, sifr
     bool ends = e->separator >= 0 && (out->first == count || ids->ids[count - 1] != e->separator);
     if (ends) BASE_TRY(insert_id(ids, count, e->separator, error));
     if (begins) BASE_TRY(insert_id(ids, 0, bos, error));
-    BASE_TRY(make_room(out, error));
+    BASE_TRY(reserve(out, error));
     if (begins) memmove(out->learned + 1, out->learned, count * sizeof *out->learned);
     if (begins) out->learned[0] = false;
     if (ends) out->learned[ids->count - 1] = true;
@@ -364,7 +365,7 @@ static sifr_status encode_answer(data_chat_encoder *e, const data_conversation *
     e->prompt.count = 0;
     BASE_TRY(encode(e, e->joined.bytes, c->prompt_size, false, place, &e->prompt, error));
     begin_answer(e, out);
-    BASE_TRY(make_room(out, error));
+    BASE_TRY(reserve(out, error));
     learn_from(out, out->first, false);
     return SIFR_OK;
 }

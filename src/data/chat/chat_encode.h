@@ -29,7 +29,7 @@ typedef struct data_chat_encoder {
 typedef struct data_chat_row {
     text_tokenizer_ids ids;
     bool *learned; /* one for each id */
-    size_t room;
+    size_t capacity;
     bool templated; /* a chat template wrote it */
     bool merged;    /* the prompt by itself has other tokens than before the completion */
     size_t first;   /* of a completion: where it begins */

@@ -254,10 +254,10 @@ sifr_status data_chat_fields_variables(data_chat_fields *f, const char *names, s
 /* --- said --- */
 
 /* Appends ", NAME", and returns false where there is no room for it and a number behind it. */
-static bool append(char *to, size_t room, size_t *used, const char *name) {
+static bool append(char *to, size_t capacity, size_t *used, const char *name) {
     enum { NUMBER = 32 };
     size_t length = strlen(name), comma = *used && to[*used - 1] != ' ' ? 2 : 0;
-    if (*used + comma + length + NUMBER > room) return false;
+    if (*used + comma + length + NUMBER > capacity) return false;
     memcpy(to + *used, ", ", comma);
     memcpy(to + *used + comma, name, length + 1);
     *used += comma + length;

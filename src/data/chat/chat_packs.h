@@ -13,11 +13,11 @@ typedef struct data_chat_packs {
     int64_t count;
 } data_chat_packs;
 
-/* Packs rows 0 … count - 1 of lengths 1 … room into sequences of `room` tokens, the longest first
- * (of equals the earlier), each into the sequence that it fills best: that with the least room left
- * that is enough (of equals the one that has had it for longest), else a new one. As TRL's "bfd".
- * Free with data_chat_packs_free. */
-sifr_status data_chat_packs_make(const int64_t *lengths, int64_t count, int64_t room,
+/* Packs rows 0 … count - 1 of lengths 1 … capacity into sequences of `capacity` tokens, the longest
+ * first (of equals the earlier), each into the sequence that it fills best: that with the least
+ * space left that is enough (of equals the one that has had it for longest), else a new one. As
+ * TRL's "bfd". Free with data_chat_packs_free. */
+sifr_status data_chat_packs_make(const int64_t *lengths, int64_t count, int64_t capacity,
                                  data_chat_packs *out, sifr_error *error) SIFR_MUST_CHECK;
 void data_chat_packs_free(data_chat_packs *packs); /* harmless on zeroed ones */
 

@@ -157,8 +157,8 @@ static sifr_status render_first(const chat_renderer *r, size_t count, bool promp
 static sifr_status add_span(const chat_renderer *r, size_t begin, size_t end) {
     data_chat_text *out = r->out;
     if (begin >= end) return SIFR_OK;
-    BASE_TRY(
-        base_grow(&out->spans, &out->span_room, out->span_count + 1, sizeof *out->spans, r->error));
+    BASE_TRY(base_grow(&out->spans, &out->span_capacity, out->span_count + 1, sizeof *out->spans,
+                       r->error));
     out->spans[out->span_count++] = (text_template_span){begin, end};
     return SIFR_OK;
 }
@@ -327,7 +327,8 @@ static sifr_status render_prompt(const chat_renderer *r) {
     bool continued = r->continues && is_assistant(r->conversation, count - 1);
     BASE_TRY(continued ? render_continued(r, count, &prompt)
                        : render_first(r, count, true, &prompt));
-    sifr_status status = base_grow(&out->prompt, &out->prompt_room, prompt.size + 1, 1, r->error);
+    sifr_status status =
+        base_grow(&out->prompt, &out->prompt_capacity, prompt.size + 1, 1, r->error);
     if (status == SIFR_OK) memcpy(out->prompt, prompt.text, prompt.size);
     out->prompt_size = prompt.size;
     text_template_output_free(&prompt);
@@ -369,7 +370,7 @@ static bool has_unlearned(const data_conversation *c, size_t first) {
 static sifr_status invert(const chat_renderer *r) {
     data_chat_text *out = r->out;
     size_t from = 0, count = out->span_count;
-    BASE_TRY(base_grow(&out->spans, &out->span_room, count + 1, sizeof *out->spans, r->error));
+    BASE_TRY(base_grow(&out->spans, &out->span_capacity, count + 1, sizeof *out->spans, r->error));
     for (size_t i = 0; i <= count; i++) {
         size_t end = i < count ? out->spans[i].begin : out->size;
         size_t next = i < count ? out->spans[i].end : out->size;
@@ -411,7 +412,7 @@ sifr_status data_chat_render(const data_chat_templates *templates, data_chat_mas
     r.inverts = r.drops || (out->completion && !out->turns);
     if (r.drops || mask == DATA_ON_ASSISTANT_TURNS) r.first = 0;
     BASE_TRY(render_first(&r, json_array_size(conversation->messages), false, &output));
-    sifr_status status = base_grow(&out->text, &out->room, output.size + 1, 1, error);
+    sifr_status status = base_grow(&out->text, &out->capacity, output.size + 1, 1, error);
     if (status == SIFR_OK) {
         memcpy(out->text, output.text, output.size + 1);
         out->size = output.size;

@@ -47,15 +47,15 @@ void data_chat_templates_free(data_chat_templates *templates); /* harmless on a 
 /* The text with the parts that are learned, in order. Start with {0}; may be used again. */
 typedef struct data_chat_text {
     char *text;
-    size_t size, room;
+    size_t size, capacity;
     text_template_span *spans;
-    size_t span_count, span_room;
+    size_t span_count, span_capacity;
     bool whole; /* everything is learned */
     /* All is learned behind what the text has in common with the prompt, but for the parts. */
     bool completion;
     bool turns; /* of a completion the parts alone are learned */
     char *prompt;
-    size_t prompt_size, prompt_room;
+    size_t prompt_size, prompt_capacity;
 } data_chat_text;
 
 void data_chat_text_free(data_chat_text *text);

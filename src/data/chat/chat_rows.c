@@ -24,7 +24,7 @@ sifr_status data_chat_new(int64_t length, int64_t padding, size_t parts, data_ch
     chat->begin = -1;
     sifr_status status = base_alloc(parts, sizeof *chat->parts, &chat->parts, error);
     if (status == SIFR_OK)
-        status = base_grow(&chat->starts, &chat->starts_room, 1, sizeof *chat->starts, error);
+        status = base_grow(&chat->starts, &chat->starts_capacity, 1, sizeof *chat->starts, error);
     if (status == SIFR_OK)
         chat->starts[0] = 0;
     else
@@ -52,11 +52,12 @@ sifr_status data_chat_append(data_chat *x, const int32_t *ids, const bool *learn
                              int64_t whole, sifr_error *error) {
     data_chat_counts *c = &x->counts;
     size_t rows = (size_t)c->rows, tokens = (size_t)c->tokens, more = (size_t)count;
-    BASE_TRY(base_grow(&x->ids, &x->ids_room, tokens + more, sizeof *x->ids, error));
-    BASE_TRY(base_grow(&x->learned, &x->learned_room, tokens + more, sizeof *x->learned, error));
-    BASE_TRY(base_grow(&x->starts, &x->starts_room, rows + 2, sizeof *x->starts, error));
-    BASE_TRY(base_grow(&x->lengths, &x->lengths_room, rows + 1, sizeof *x->lengths, error));
-    BASE_TRY(base_grow(&x->numbers, &x->numbers_room, rows + 1, sizeof *x->numbers, error));
+    BASE_TRY(base_grow(&x->ids, &x->ids_capacity, tokens + more, sizeof *x->ids, error));
+    BASE_TRY(
+        base_grow(&x->learned, &x->learned_capacity, tokens + more, sizeof *x->learned, error));
+    BASE_TRY(base_grow(&x->starts, &x->starts_capacity, rows + 2, sizeof *x->starts, error));
+    BASE_TRY(base_grow(&x->lengths, &x->lengths_capacity, rows + 1, sizeof *x->lengths, error));
+    BASE_TRY(base_grow(&x->numbers, &x->numbers_capacity, rows + 1, sizeof *x->numbers, error));
     memcpy(x->ids + tokens, ids, more * sizeof *ids);
     memcpy(x->learned + tokens, learned, more * sizeof *learned);
     for (int64_t i = 1; i < count; i++) c->learned += learned[i];
@@ -70,7 +71,7 @@ sifr_status data_chat_append(data_chat *x, const int32_t *ids, const bool *learn
 }
 
 sifr_status data_chat_note_file(data_chat *x, const char *file, sifr_error *error) {
-    BASE_TRY(base_grow(&x->files, &x->files_room, x->file_count + 1, sizeof *x->files, error));
+    BASE_TRY(base_grow(&x->files, &x->files_capacity, x->file_count + 1, sizeof *x->files, error));
     x->files[x->file_count] = strdup(file);
     if (!x->files[x->file_count]) return base_fail_alloc(error, strlen(file) + 1);
     x->file_count++;
@@ -79,7 +80,7 @@ sifr_status data_chat_note_file(data_chat *x, const char *file, sifr_error *erro
 
 sifr_status data_chat_note_place(data_chat *x, int64_t row, sifr_error *error) {
     size_t rows = (size_t)x->counts.rows;
-    BASE_TRY(base_grow(&x->places, &x->places_room, rows, sizeof *x->places, error));
+    BASE_TRY(base_grow(&x->places, &x->places_capacity, rows, sizeof *x->places, error));
     x->places[rows - 1] = (chat_place){.file = x->file_count - 1, .row = row};
     return SIFR_OK;
 }

@@ -28,10 +28,10 @@ struct data_chat {
     int64_t *starts;  /* of each row, and the end */
     int64_t *lengths; /* of each row before the cut */
     int64_t *numbers; /* of each row before the split */
-    size_t ids_room, learned_room, starts_room, lengths_room, numbers_room;
+    size_t ids_capacity, learned_capacity, starts_capacity, lengths_capacity, numbers_capacity;
     chat_place *places; /* of each row; NULL: they are not kept */
     char **files;       /* file_count names */
-    size_t places_room, files_room, file_count;
+    size_t places_capacity, files_capacity, file_count;
     int64_t unsplit; /* rows before the split */
     bool prompts;    /* data_chat_learn_prompts */
     bool joined;     /* data_chat_join */

@@ -190,7 +190,7 @@ static sifr_status find_all(const turn_finder *f, const data_chat_turns *asked,
         if (!turn.learned && !all) continue;
         BASE_TRY(find_span(f, i, &turn.span));
         BASE_TRY(check_found(f, asked, i, &turn));
-        BASE_TRY(base_grow(&out->turns, &out->room, out->count + 1, sizeof turn, f->error));
+        BASE_TRY(base_grow(&out->turns, &out->capacity, out->count + 1, sizeof turn, f->error));
         out->turns[out->count++] = turn;
     }
     return SIFR_OK;
@@ -204,7 +204,7 @@ sifr_status data_chat_turns_find(const data_chat_templates *templates, const dat
     text_template_output output;
     json_t *messages = json_incref(conversation->messages);
     BASE_TRY(data_chat_write(templates, conversation, messages, false, place, &output, error));
-    sifr_status status = base_grow(&text->text, &text->room, output.size + 1, 1, error);
+    sifr_status status = base_grow(&text->text, &text->capacity, output.size + 1, 1, error);
     if (status == SIFR_OK) memcpy(text->text, output.text, output.size + 1);
     text->size = output.size;
     text_template_output_free(&output);

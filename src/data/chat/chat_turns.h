@@ -55,7 +55,7 @@ typedef struct data_chat_turn {
 /* Start with {0}; may be used again. */
 typedef struct data_chat_turn_list {
     data_chat_turn *turns;
-    size_t count, room;
+    size_t count, capacity;
 } data_chat_turn_list;
 
 /* The text of a conversation of messages, and its turns that count. SIFR_FAILED, with file and row,

@@ -49,7 +49,8 @@ static sifr_status encode_texts(data_encoder *e, const json_t *row,
 }
 
 static sifr_status append_label(text_tokenizer_ids *labels, int32_t label, sifr_error *error) {
-    BASE_TRY(base_grow(&labels->ids, &labels->room, labels->count + 1, sizeof *labels->ids, error));
+    BASE_TRY(
+        base_grow(&labels->ids, &labels->capacity, labels->count + 1, sizeof *labels->ids, error));
     labels->ids[labels->count++] = label;
     return SIFR_OK;
 }
@@ -69,7 +70,7 @@ static sifr_status append_around(data_encoder *e, bool behind, data_encoded *out
 static sifr_status encode_word(data_encoder *e, const char *text, size_t size, data_encoded *out,
                                sifr_error *error) {
     if (e->space && size && text[0] != ' ') {
-        BASE_TRY(base_grow(&e->spaced.bytes, &e->spaced.room, size + 1, 1, error));
+        BASE_TRY(base_grow(&e->spaced.bytes, &e->spaced.capacity, size + 1, 1, error));
         e->spaced.bytes[0] = ' ';
         memcpy(e->spaced.bytes + 1, text, size);
         text = e->spaced.bytes, size++;
@@ -119,8 +120,8 @@ static sifr_status encode_sentence(data_encoder *e, const json_t *row,
     if (count == 0)
         return base_fail(error, SIFR_FAILED, "%s: line %lld: '%.60s' is empty; remove the row",
                          place->file, (long long)place->line, columns->text);
-    BASE_TRY(base_grow(&e->word_labels.ids, &e->word_labels.room, count, sizeof *e->word_labels.ids,
-                       error));
+    BASE_TRY(base_grow(&e->word_labels.ids, &e->word_labels.capacity, count,
+                       sizeof *e->word_labels.ids, error));
     if (e->labelled->unknown)
         memset(e->word_labels.ids, 0, count * sizeof *e->word_labels.ids);
     else

@@ -22,7 +22,7 @@ struct data_examples {
     int32_t *labels; /* one an example, or one a token */
     float *targets;
     int64_t *starts; /* of each example's ids, and the end */
-    size_t tokens, ids_room, types_room, labels_room, targets_room, starts_room;
+    size_t tokens, ids_capacity, types_capacity, labels_capacity, targets_capacity, starts_capacity;
     size_t count, label_count, target_count;
     int64_t truncated, longest;
     uint64_t invalid;
@@ -62,7 +62,7 @@ static void encode_share(void *argument, size_t thread) {
 
 static sifr_status append_types(data_examples *x, const data_encoded *encoded, sifr_error *error) {
     size_t count = encoded->ids.count;
-    BASE_TRY(base_grow(&x->types, &x->types_room, x->tokens + count, 1, error));
+    BASE_TRY(base_grow(&x->types, &x->types_capacity, x->tokens + count, 1, error));
     for (size_t i = 0; i < count; i++)
         x->types[x->tokens + i] = i < encoded->types.count ? (uint8_t)encoded->types.ids[i] : 0;
     return SIFR_OK;
@@ -72,8 +72,8 @@ static sifr_status append_targets(data_examples *x, const data_encoded *encoded,
                                   sifr_error *error) {
     size_t columns = (size_t)data_examples_columns(x);
     if (!columns) return SIFR_OK;
-    BASE_TRY(base_grow(&x->targets, &x->targets_room, x->target_count + columns, sizeof *x->targets,
-                       error));
+    BASE_TRY(base_grow(&x->targets, &x->targets_capacity, x->target_count + columns,
+                       sizeof *x->targets, error));
     memcpy(x->targets + x->target_count, encoded->targets, columns * sizeof *x->targets);
     x->target_count += columns;
     return SIFR_OK;
@@ -83,10 +83,10 @@ static sifr_status append(data_examples *x, const data_encoded *encoded, sifr_er
     size_t count = encoded->ids.count, labels = encoded->labels.count;
     BASE_TRY(append_types(x, encoded, error));
     BASE_TRY(append_targets(x, encoded, error));
-    BASE_TRY(base_grow(&x->ids, &x->ids_room, x->tokens + count, sizeof *x->ids, error));
-    BASE_TRY(
-        base_grow(&x->labels, &x->labels_room, x->label_count + labels, sizeof *x->labels, error));
-    BASE_TRY(base_grow(&x->starts, &x->starts_room, x->count + 2, sizeof *x->starts, error));
+    BASE_TRY(base_grow(&x->ids, &x->ids_capacity, x->tokens + count, sizeof *x->ids, error));
+    BASE_TRY(base_grow(&x->labels, &x->labels_capacity, x->label_count + labels, sizeof *x->labels,
+                       error));
+    BASE_TRY(base_grow(&x->starts, &x->starts_capacity, x->count + 2, sizeof *x->starts, error));
     if (count) memcpy(x->ids + x->tokens, encoded->ids.ids, count * sizeof *x->ids);
     if (labels) memcpy(x->labels + x->label_count, encoded->labels.ids, labels * sizeof *x->labels);
     x->tokens += count;

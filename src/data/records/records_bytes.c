@@ -21,7 +21,7 @@ sifr_status data_records_more(data_records *r, bool *more, sifr_error *error) {
     if (held > DATA_ROW_BYTES) return too_long(r, error);
     if (held) memmove(r->window, r->text + r->at, held);
     r->at = 0, r->size = held;
-    BASE_TRY(base_grow(&r->window, &r->window_room, held + piece, 1, error));
+    BASE_TRY(base_grow(&r->window, &r->window_capacity, held + piece, 1, error));
     r->text = r->window;
     BASE_TRY(data_unpack_read(r->unpack, r->window + held, piece, &got, error));
     r->size += got;

@@ -11,7 +11,7 @@ static sifr_status append(data_records *r, const char *text, size_t size, sifr_e
     if (size > FIELD_BYTES || r->field_size + size > FIELD_BYTES)
         return base_fail(error, SIFR_FAILED, "%s: line %lld has a field of more than %d bytes",
                          r->name, (long long)r->row_line, FIELD_BYTES);
-    BASE_TRY(base_grow(&r->field, &r->field_room, r->field_size + size, 1, error));
+    BASE_TRY(base_grow(&r->field, &r->field_capacity, r->field_size + size, 1, error));
     if (size) memcpy(r->field + r->field_size, text, size);
     r->field_size += size;
     return SIFR_OK;

@@ -16,7 +16,7 @@ struct data_records {
     data_parquet *parquet; /* of that kind, in place of all below but the columns */
     data_unpack *unpack;   /* what comes behind `text`; NULL: nothing does */
     char *window;          /* `text`, where it is unpacked */
-    size_t window_room;
+    size_t window_capacity;
     int64_t line;        /* of `at` */
     int64_t row_line;    /* of the last row */
     int64_t row;         /* its number, from 1 */
@@ -27,7 +27,7 @@ struct data_records {
     json_t *peeked;      /* the first row, read for its columns */
     json_t *columns;
     char *field; /* a quoted field without its quotes */
-    size_t field_size, field_room;
+    size_t field_size, field_capacity;
 };
 
 /* A row takes some ten times its bytes as an object. */

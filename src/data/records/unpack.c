@@ -90,12 +90,12 @@ static sifr_status read_gzip(data_unpack *u, void *out, size_t size, size_t *got
         if (!u->inside && u->begun && inflateReset(z) != Z_OK)
             return base_fail_alloc(error, 1 << 16);
         size_t in = u->size - u->at < PIECE ? u->size - u->at : PIECE;
-        size_t room = size < PIECE ? size : PIECE;
+        size_t capacity = size < PIECE ? size : PIECE;
         z->next_in = (Bytef *)(uintptr_t)(u->data + u->at), z->avail_in = (uInt)in;
-        z->next_out = out, z->avail_out = (uInt)room;
+        z->next_out = out, z->avail_out = (uInt)capacity;
         int code = inflate(z, Z_NO_FLUSH);
         u->at += in - z->avail_in;
-        *got = room - z->avail_out;
+        *got = capacity - z->avail_out;
         if (code == Z_MEM_ERROR) return base_fail_alloc(error, 1 << 16);
         if (code != Z_OK && code != Z_STREAM_END && code != Z_BUF_ERROR)
             return damaged(u, z->msg ? z->msg : "it needs a dictionary", error);

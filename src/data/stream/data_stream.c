@@ -25,7 +25,7 @@ typedef struct data_part {
 
 struct data_stream {
     data_part *parts;
-    size_t count, part_room, start_room;
+    size_t count, part_capacity, start_capacity;
     int32_t separator; /* -1: none */
     int64_t *starts;   /* start of each part in the stream, and the end */
     int64_t documents;
@@ -79,9 +79,9 @@ static sifr_status add_store(data_stream *stream, const char *prefix, int64_t vo
                              bool checked, sifr_error *error) {
     size_t count = stream->count;
     BASE_TRY(
-        base_grow(&stream->parts, &stream->part_room, count + 1, sizeof *stream->parts, error));
-    BASE_TRY(
-        base_grow(&stream->starts, &stream->start_room, count + 2, sizeof *stream->starts, error));
+        base_grow(&stream->parts, &stream->part_capacity, count + 1, sizeof *stream->parts, error));
+    BASE_TRY(base_grow(&stream->starts, &stream->start_capacity, count + 2, sizeof *stream->starts,
+                       error));
     data_part *part = &stream->parts[count];
     *part = (data_part){0};
     BASE_TRY(data_token_store_open(prefix, &part->store, error));
@@ -145,9 +145,10 @@ sifr_status data_stream_open(const data_set_options *options, data_stream **out,
     stream->separator = -1;
     if (options->separator >= 0 && options->separator < options->vocab_size)
         stream->separator = (int32_t)options->separator;
-    BASE_TRY_GOTO(status,
-                  base_grow(&stream->starts, &stream->start_room, 1, sizeof *stream->starts, error),
-                  fail);
+    BASE_TRY_GOTO(
+        status,
+        base_grow(&stream->starts, &stream->start_capacity, 1, sizeof *stream->starts, error),
+        fail);
     stream->starts[0] = 0;
     BASE_TRY_GOTO(status, base_alloc(options->count + 1, sizeof *texts, &texts, error), fail);
     for (size_t i = 0; i < options->count; i++) {

@@ -98,7 +98,7 @@ static sifr_status check_binary(const data_text_source *source, const char *path
 
 static sifr_status append(data_text_source *source, const char *path, uint64_t size,
                           sifr_error *error) {
-    BASE_TRY(base_grow(&source->documents, &source->room, source->count + 1,
+    BASE_TRY(base_grow(&source->documents, &source->capacity, source->count + 1,
                        sizeof *source->documents, error));
     data_document *document = &source->documents[source->count];
     BASE_TRY(base_copy_text(path, strlen(path), &document->path, error));

@@ -16,7 +16,7 @@ typedef struct data_document {
 
 typedef struct data_text_source {
     data_document *documents; /* in the order of the paths given; sorted within each */
-    size_t count, room;
+    size_t count, capacity;
     uint64_t bytes;     /* of all documents */
     size_t empty_files; /* left out */
     size_t links;       /* links to directories inside a directory: not followed */

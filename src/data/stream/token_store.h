@@ -77,7 +77,7 @@ typedef struct data_token_writer {
     int token_bytes;
     int64_t vocab_size;
     int32_t *lengths; /* of the documents */
-    size_t documents, room;
+    size_t documents, capacity;
     base_hash_stream *hash; /* of the .bin */
     int64_t open_length;    /* tokens of the document being written */
     char prefix[BASE_PATH_LENGTH];

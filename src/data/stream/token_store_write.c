@@ -63,7 +63,7 @@ sifr_status data_token_writer_append(data_token_writer *writer, const int32_t *i
 }
 
 sifr_status data_token_writer_end_document(data_token_writer *writer, sifr_error *error) {
-    BASE_TRY(base_grow(&writer->lengths, &writer->room, writer->documents + 1,
+    BASE_TRY(base_grow(&writer->lengths, &writer->capacity, writer->documents + 1,
                        sizeof *writer->lengths, error));
     writer->lengths[writer->documents++] = (int32_t)writer->open_length;
     writer->open_length = 0;

@@ -270,11 +270,11 @@ done:
 
 /* Appends the names of the ids, each followed by a space. */
 static void add_names(const text_tokenizer *tokenizer, const int32_t *ids, size_t count, char *text,
-                      size_t room) {
+                      size_t capacity) {
     for (size_t i = 0; i < count; i++) {
         size_t size = 0, used = strlen(text);
         const char *bytes = text_tokenizer_bytes(tokenizer, ids[i], &size);
-        snprintf(text + used, room - used, "%.*s ", (int)base_min_i64((int64_t)size, 64),
+        snprintf(text + used, capacity - used, "%.*s ", (int)base_min_i64((int64_t)size, 64),
                  bytes ? bytes : "");
     }
 }

@@ -71,7 +71,7 @@ static void touch(void *user, int64_t tile, int thread) {
 }
 
 /* Maps `size` bytes, whole pages, at a huge page's boundary. */
-static char *find_room(size_t size) {
+static char *find_space(size_t size) {
     char *block = mmap(NULL, size + TOUCH, PROT_READ | PROT_WRITE,
                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (block == MAP_FAILED) return NULL;
@@ -85,7 +85,7 @@ static sifr_status take(device *dev, device_memory kind, int64_t bytes, void **o
                         sifr_error *error) {
     (void)kind; /* one memory */
     own_block block = {.size = size_of(bytes)};
-    block.at = find_room(block.size);
+    block.at = find_space(block.size);
     if (!block.at) return base_fail_alloc(error, bytes);
     madvise(block.at, block.size, MADV_HUGEPAGE);
     host_parallel(dev->team, tiles_of(block.size), touch, &block);
@@ -120,7 +120,7 @@ static sifr_status take_shared(device *dev, int64_t bytes, void **out, int *file
     size_t size = size_of(bytes);
     shared_block block = {.size = size, .file = memfd_create("sifr", MFD_CLOEXEC)};
     if (block.file < 0) return base_fail_errno(error, errno, "cannot create shared memory");
-    block.at = ftruncate(block.file, (off_t)size) == 0 ? find_room(size) : NULL;
+    block.at = ftruncate(block.file, (off_t)size) == 0 ? find_space(size) : NULL;
     if (!block.at) goto refused;
     if (mmap(block.at, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, block.file, 0) ==
         MAP_FAILED)

@@ -366,17 +366,17 @@ static void ran(const device *dev, device_ran *out) {
 /* cuBLASLt loads its kernels into the GPU's memory at its products, in each process, and a product
  * fails where they do not fit. How much they take is known only then: some hundreds of MB if many
  * kinds of products run, less on a small GPU, which runs fewer. */
-static int64_t room_of_products(const cuda_device *cuda, int64_t all) {
+static int64_t scratch_of_products(const cuda_device *cuda, int64_t all) {
     const int64_t most = 500000000, share = 16; /* of the whole memory */
     return cuda->products ? base_min_i64(most, all / share) : 0;
 }
 
 /* Of a full GPU not 0, which would be no limit. */
-static int64_t room(const device *dev) {
+static int64_t capacity(const device *dev) {
     const cuda_device *cuda = cuda_of(dev);
     size_t left, all;
     if (enter(cuda, NULL) != SIFR_OK || cuda->driver.cuMemGetInfo(&left, &all) != CUDA_OK) return 0;
-    int64_t mine = (int64_t)left / cuda->sharers - room_of_products(cuda, (int64_t)all);
+    int64_t mine = (int64_t)left / cuda->sharers - scratch_of_products(cuda, (int64_t)all);
     return base_max_i64(mine, 1);
 }
 
@@ -478,7 +478,7 @@ static const device_backend backend = {.close = close_cuda,
                                        .share = share,
                                        .open_shared = open_shared,
                                        .close_shared = close_shared,
-                                       .room = room,
+                                       .capacity = capacity,
                                        .start_copy = start_copy,
                                        .mark = mark,
                                        .follow = follow,

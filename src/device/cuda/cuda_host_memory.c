@@ -20,8 +20,8 @@ void cuda_host_memory_close(cuda_host_memory *memory) {
 static sifr_status note_plain(cuda_host_memory *memory, void *block, int64_t bytes,
                               sifr_error *error) {
     pthread_mutex_lock(&memory->lock);
-    sifr_status status =
-        base_grow(&memory->plain, &memory->room, memory->count + 1, sizeof *memory->plain, error);
+    sifr_status status = base_grow(&memory->plain, &memory->capacity, memory->count + 1,
+                                   sizeof *memory->plain, error);
     if (status == SIFR_OK) {
         memory->plain[memory->count++] = (struct cuda_plain_block){block, bytes};
         memory->plain_bytes += bytes;

@@ -14,7 +14,7 @@ typedef struct cuda_host_memory {
         void *at;
         int64_t bytes;
     } * plain; /* those that are not pinned */
-    size_t count, room;
+    size_t count, capacity;
     int64_t plain_bytes, most_plain;
 } cuda_host_memory;
 

@@ -404,14 +404,14 @@ static sifr_status start_sum(device *dev, device_queue queue, const device_sum *
     .times = times, .fold_losses = fold_losses, .decide = decide, .start_sum = start_sum
 
 /* It takes the host's memory, which sets its own limit. */
-static int64_t room(const device *dev) {
+static int64_t capacity(const device *dev) {
     (void)dev;
     return INT64_MAX;
 }
 
 static const device_backend separate = {SEPARATE_FUNCTIONS};
 static const device_backend queued = {
-    SEPARATE_FUNCTIONS,         .hidden = true,       .room = room,          .share = share,
+    SEPARATE_FUNCTIONS,         .hidden = true,       .capacity = capacity,  .share = share,
     .open_shared = open_shared, .close_shared = give, .wait_flag = wait_flag};
 
 static sifr_status open_with(const device_backend *backend, const queue_options *options,

@@ -28,11 +28,11 @@ static sifr_status find_need(comm_group *group, const char *parent, int64_t byte
 }
 
 static sifr_status refuse(const char *parent, int64_t own, int64_t together, int32_t sharers,
-                          uint64_t room, sifr_error *error) {
+                          uint64_t capacity, sifr_error *error) {
     char each[32], all[32], have[32];
     base_format_bytes((uint64_t)own, each);
     base_format_bytes((uint64_t)together, all);
-    base_format_bytes(room, have);
+    base_format_bytes(capacity, have);
     if (sharers > 1)
         return base_fail(error, SIFR_NO_MEMORY,
                          "disk: %d ranks of this host put %s each, %s together, in %s, and %s are "

@@ -36,28 +36,28 @@ static bool is_limited(const base_system *system) {
            (system->memory_available == 0 || system->memory_left < system->memory_available);
 }
 
-static uint64_t room_of(const base_system *system) {
+static uint64_t capacity_of(const base_system *system) {
     return is_limited(system) ? system->memory_left : system->memory_available;
 }
 
-uint64_t engine_memory_room(void) {
+uint64_t engine_memory_capacity(void) {
     base_system system;
     base_system_read(&system);
-    return room_of(&system);
+    return capacity_of(&system);
 }
 
 static bool is_limited_alone(const base_system *system, int32_t ranks) {
-    uint64_t room = room_of(system);
+    uint64_t capacity = capacity_of(system);
     return is_known(system->process_left) &&
-           (room == 0 || system->process_left < room / (uint64_t)ranks);
+           (capacity == 0 || system->process_left < capacity / (uint64_t)ranks);
 }
 
-uint64_t engine_rank_room(int32_t ranks) {
+uint64_t engine_rank_capacity(int32_t ranks) {
     base_assert(ranks >= 1);
     base_system system;
     base_system_read(&system);
     return is_limited_alone(&system, ranks) ? system.process_left
-                                            : room_of(&system) / (uint64_t)ranks;
+                                            : capacity_of(&system) / (uint64_t)ranks;
 }
 
 /* Names the classes that make up most of `whole` bytes. */
@@ -77,15 +77,16 @@ static void describe_classes(const int64_t classes[PLAN_CLASSES], int64_t whole,
 }
 
 /* A device with memory of its own. */
-static sifr_status check_room(const plan_schedule *schedule, int64_t room, sifr_error *error) {
+static sifr_status check_capacity(const plan_schedule *schedule, int64_t capacity,
+                                  sifr_error *error) {
     char need[32], have[32], detail[256];
-    if (schedule->total_bytes <= room) return SIFR_OK;
+    if (schedule->total_bytes <= capacity) return SIFR_OK;
     describe_classes(schedule->peak_bytes, schedule->total_bytes, detail, sizeof detail);
     return base_fail(error, SIFR_NO_MEMORY,
                      "memory: a rank takes %s of the GPU (%s), and %s are free for it; nvidia-smi "
                      "lists the processes that hold the rest",
                      base_format_bytes((uint64_t)schedule->total_bytes, need), detail,
-                     base_format_bytes((uint64_t)room, have));
+                     base_format_bytes((uint64_t)capacity, have));
 }
 
 sifr_status engine_check_memory(const plan_schedule *schedule, int32_t ranks, sifr_error *error) {
@@ -96,10 +97,10 @@ sifr_status engine_check_memory(const plan_schedule *schedule, int32_t ranks, si
     bool hidden = device_is_hidden(schedule->dev);
     const char *where = hidden ? " of host memory" : "";
     int64_t offloaded[PLAN_CLASSES];
-    uint64_t room = alone ? system.process_left : room_of(&system),
+    uint64_t capacity = alone ? system.process_left : capacity_of(&system),
              bytes = (uint64_t)(plan_host_bytes(schedule) + (hidden ? 0 : schedule->total_bytes));
-    if (hidden) BASE_TRY(check_room(schedule, device_room(schedule->dev), error));
-    if (room == 0 || bytes <= room / (uint64_t)(alone ? 1 : ranks)) return SIFR_OK;
+    if (hidden) BASE_TRY(check_capacity(schedule, device_capacity(schedule->dev), error));
+    if (capacity == 0 || bytes <= capacity / (uint64_t)(alone ? 1 : ranks)) return SIFR_OK;
     if (hidden) plan_offloaded_classes(schedule, PLAN_HOST, offloaded);
     describe_classes(hidden ? offloaded : schedule->peak_bytes,
                      hidden ? (int64_t)bytes : schedule->total_bytes, detail, sizeof detail);
@@ -110,7 +111,7 @@ sifr_status engine_check_memory(const plan_schedule *schedule, int32_t ranks, si
         snprintf(who, sizeof who, "%d ranks of this host take %s%s each, %s together", (int)ranks,
                  need, where, base_format_bytes(bytes * (uint64_t)ranks, all));
     return base_fail(error, SIFR_NO_MEMORY, "memory: %s (%s), and %s %s%s", who, detail,
-                     base_format_bytes(room, have),
+                     base_format_bytes(capacity, have),
                      alone                 ? "is what ulimit leaves a process (-d, -v)"
                      : is_limited(&system) ? "is what the control group leaves"
                                            : "are available",

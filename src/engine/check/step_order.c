@@ -11,24 +11,26 @@
 #include "plan/queries.h"
 #include "plan/search/search.h"
 
-/* `room` of 0: not known. */
-static sifr_status check_room(int64_t bytes, int64_t room, const char *of, sifr_error *error) {
+/* `capacity` of 0: not known. */
+static sifr_status check_capacity(int64_t bytes, int64_t capacity, const char *of,
+                                  sifr_error *error) {
     char need[32], have[32];
-    if (room == 0 || bytes <= room) return SIFR_OK;
+    if (capacity == 0 || bytes <= capacity) return SIFR_OK;
     return base_fail(error, SIFR_NO_MEMORY, "memory: a rank takes %s%s, and has room for %s",
                      base_format_bytes((uint64_t)bytes, need), of,
-                     base_format_bytes((uint64_t)room, have));
+                     base_format_bytes((uint64_t)capacity, have));
 }
 
 sifr_status engine_fits(const plan_schedule *s, const plan_machine *machine, sifr_error *error) {
     int32_t ranks = plan_mesh_ranks(&s->settings.mesh, PLAN_WORLD), most = machine->ranks_per_host;
     bool separate = device_is_separate(s->dev);
     if (separate)
-        BASE_TRY(check_room(plan_host_bytes(s), machine->host_room_bytes, " of the host's", error));
+        BASE_TRY(
+            check_capacity(plan_host_bytes(s), machine->host_room_bytes, " of the host's", error));
     else if (machine->room_bytes == 0)
         return engine_check_memory(s, most > 0 && most < ranks ? most : ranks, error);
     const char *of = separate ? " of the device's" : "";
-    return check_room(s->total_bytes, machine->room_bytes, of, error);
+    return check_capacity(s->total_bytes, machine->room_bytes, of, error);
 }
 
 /* One of the two orders, which are planned in parallel. */

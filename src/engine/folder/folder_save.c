@@ -93,15 +93,15 @@ static sifr_status fill_tensor(void *user, size_t position, formats_safetensors_
     const engine_stored_tensor *tensor = &write->stored->tensors[position];
     const model_weight *w = &write->model->weights[tensor->weight];
     uint8_t stored[1 << 16];
-    int64_t size = base_dtype_bytes(tensor->dtype), room = (int64_t)sizeof stored / size;
+    int64_t size = base_dtype_bytes(tensor->dtype), capacity = (int64_t)sizeof stored / size;
     int64_t elements = model_logical_elements(w);
     if (tensor->copied) return copy_tensor(tensor->copied, writer, error);
     for (int64_t first = 0; first < elements; first += PIECE_ELEMENTS) {
         int64_t here = base_min_i64(PIECE_ELEMENTS, elements - first);
         const float *from;
         BASE_TRY(write->give(write->user, tensor->weight, first, here, &from, error));
-        for (int64_t done = 0; done < here; done += room) {
-            int64_t count = base_min_i64(room, here - done);
+        for (int64_t done = 0; done < here; done += capacity) {
+            int64_t count = base_min_i64(capacity, here - done);
             engine_from_fp32(stored, from + done, tensor->dtype, count);
             BASE_TRY(formats_safetensors_append(writer, stored, (size_t)(count * size), error));
         }

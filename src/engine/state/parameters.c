@@ -160,12 +160,12 @@ static sifr_status train_piece(const sifr_engine *engine, int32_t segment, int64
     return SIFR_OK;
 }
 
-/* Elements of a master buffer that the host does not reach: in a piece, or else in `room`. */
+/* Elements of a master buffer that the host does not reach: in a piece, or else in `scratch`. */
 static sifr_status read_masters(const sifr_engine *engine, int32_t master, int64_t first,
-                                int64_t count, float room[STATE_PIECE], const float **out,
+                                int64_t count, float scratch[STATE_PIECE], const float **out,
                                 sifr_error *error) {
     base_assert(master >= 0 && (count <= STATE_PIECE || engine->pieces));
-    void *piece = room;
+    void *piece = scratch;
     if (engine_in_pieces(engine, master)) {
         const char *from = engine_buffer(engine->trainer, master);
         BASE_TRY(engine_pieces_fetch(engine->pieces, from + first * 4, count * 4, &piece, error));
@@ -183,7 +183,7 @@ static sifr_status narrow_masters(const sifr_engine *engine, int32_t segment, bo
                                   int64_t at, int64_t elements, sifr_error *error) {
     base_assert(at >= 0 && elements >= 0);
     const plan_schedule *s = engine->training;
-    float room[STATE_PIECE], trained[STATE_PIECE];
+    float scratch[STATE_PIECE], trained[STATE_PIECE];
     int32_t master = s->masters[segment], parameters = s->parameters[segment];
     bool plain = average || !engine_optimizer(engine)->averages || s->states[0][segment] < 0;
     const float *masters = engine_host_buffer(engine->trainer, master);
@@ -192,10 +192,10 @@ static sifr_status narrow_masters(const sifr_engine *engine, int32_t segment, bo
     for (int64_t done = 0; done < elements; done += most) {
         int64_t count = base_min_i64(most, elements - done);
         if (plain) {
-            BASE_TRY(read_masters(engine, master, done, count, room, &masters, error));
+            BASE_TRY(read_masters(engine, master, done, count, scratch, &masters, error));
         } else { /* the states need the pieces */
-            BASE_TRY(engine_read_buffer(engine, master, done * 4, room, count * 4, error));
-            BASE_TRY(train_piece(engine, segment, done, count, room, trained, error));
+            BASE_TRY(engine_read_buffer(engine, master, done * 4, scratch, count * 4, error));
+            BASE_TRY(train_piece(engine, segment, done, count, scratch, trained, error));
             masters = trained;
         }
         BASE_TRY(put_parameters(engine, parameters, at + done, masters, count, error));

@@ -176,23 +176,23 @@ static sifr_status find_range(const sifr_engine *engine, size_t index, engine_pa
 }
 
 sifr_status engine_view(const sifr_engine *engine, size_t index, engine_part part, int64_t first,
-                        int64_t count, void *room, const void **out, sifr_error *error) {
+                        int64_t count, void *scratch, const void **out, sifr_error *error) {
     const model_weight *w = &engine->model->weights[index];
     state_place place;
-    *out = room;
+    *out = scratch;
     int64_t at;
     if (w->coding) return base_fail(error, SIFR_FAILED, "weight %s: it is held in 4 bits", w->name);
     BASE_TRY(find_range(engine, index, part, first, count, &place, &at, error));
     const char *memory = engine_host_buffer(engine->trainer, place.buffer);
     if (!memory)
-        return engine_read_buffer(engine, place.buffer, at, room,
+        return engine_read_buffer(engine, place.buffer, at, scratch,
                                   values_bytes(engine, index, part, count), error);
     *out = memory + at;
     return SIFR_OK;
 }
 
 sifr_status engine_visit(const sifr_engine *engine, size_t index, engine_part part, int64_t first,
-                         int64_t count, void *room, engine_take_bytes take, void *user,
+                         int64_t count, void *scratch, engine_take_bytes take, void *user,
                          sifr_error *error) {
     state_place place;
     int64_t at;
@@ -204,7 +204,7 @@ sifr_status engine_visit(const sifr_engine *engine, size_t index, engine_part pa
                                   values_bytes(engine, index, part, count), take, user, error);
     for (int64_t done = 0; done < count; done += ENGINE_VISITED) {
         int64_t some = base_min_i64(ENGINE_VISITED, count - done);
-        BASE_TRY(engine_view(engine, index, part, first + done, some, room, &view, error));
+        BASE_TRY(engine_view(engine, index, part, first + done, some, scratch, &view, error));
         BASE_TRY(take(user, view, values_bytes(engine, index, part, done),
                       values_bytes(engine, index, part, some), error));
     }
@@ -212,37 +212,38 @@ sifr_status engine_visit(const sifr_engine *engine, size_t index, engine_part pa
 }
 
 static sifr_status view_codes(const sifr_engine *engine, size_t index, int64_t first, int64_t count,
-                              float *room, const float **out, sifr_error *error) {
+                              float *scratch, const float **out, sifr_error *error) {
     state_place place;
     int64_t at;
     BASE_TRY(find_range(engine, index, ENGINE_MASTER, first, count, &place, &at, error));
-    *out = room;
+    *out = scratch;
     return engine_open_codes(engine, place.buffer, &engine->model->weights[index],
-                             place.at + first - place.first, count, room, error);
+                             place.at + first - place.first, count, scratch, error);
 }
 
 sifr_status engine_view_fp32(const sifr_engine *engine, size_t index, engine_part part,
-                             int64_t first, int64_t count, float *room, const float **out,
+                             int64_t first, int64_t count, float *scratch, const float **out,
                              sifr_error *error) {
     enum { PIECE = 4096 };
     float piece[PIECE]; /* of either type */
     base_dtype type = engine_weight_type(engine, index, part);
     const void *view;
-    if (coding_of(engine, index)) return view_codes(engine, index, first, count, room, out, error);
+    if (coding_of(engine, index))
+        return view_codes(engine, index, first, count, scratch, out, error);
     if (type == BASE_FP32) {
-        BASE_TRY(engine_view(engine, index, part, first, count, room, &view, error));
+        BASE_TRY(engine_view(engine, index, part, first, count, scratch, &view, error));
         *out = view;
         return SIFR_OK;
     }
-    *out = room;
+    *out = scratch;
     if (engine_in_pieces(engine, engine_part_buffer(engine->training,
                                                     engine->model->weights[index].segment, part)))
         return engine_visit(engine, index, part, first, count, NULL, engine_take_widened,
-                            &(engine_widened){room, type}, error);
+                            &(engine_widened){scratch, type}, error);
     for (int64_t done = 0; done < count; done += PIECE) {
         int64_t some = base_min_i64(PIECE, count - done);
         BASE_TRY(engine_view(engine, index, part, first + done, some, piece, &view, error));
-        engine_to_fp32(room + done, view, type, some);
+        engine_to_fp32(scratch + done, view, type, some);
     }
     return SIFR_OK;
 }

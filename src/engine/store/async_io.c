@@ -108,14 +108,14 @@ sifr_status engine_io_open(const engine_io_settings *settings, int32_t transfers
     BASE_TRY(check_settings(settings, transfers, error));
     BASE_TRY(base_alloc(1, sizeof *io, &io, error));
     io->settings = *settings;
-    io->room = transfers;
+    io->capacity = transfers;
     pthread_mutex_init(&io->lock, NULL);
     pthread_cond_init(&io->changed, NULL);
-    size_t room = (size_t)transfers;
-    BASE_TRY_GOTO(status, base_alloc(room, sizeof *io->transfers, &io->transfers, error), fail);
+    size_t capacity = (size_t)transfers;
+    BASE_TRY_GOTO(status, base_alloc(capacity, sizeof *io->transfers, &io->transfers, error), fail);
     for (int32_t l = 0; l < 2; l++) {
         int32_t **line = &io->lines[l].transfers;
-        BASE_TRY_GOTO(status, base_alloc(room, sizeof **line, line, error), fail);
+        BASE_TRY_GOTO(status, base_alloc(capacity, sizeof **line, line, error), fail);
     }
     BASE_TRY_GOTO(status, choose_way(io, error), fail);
     BASE_TRY_GOTO(status, start_threads(io, error), fail);
@@ -168,18 +168,18 @@ static sifr_status start(engine_io *io, io_transfer transfer, engine_io_handle *
     transfer.taken = true;
     pthread_mutex_lock(&io->lock);
     int32_t place = 0;
-    while (place < io->room && io->transfers[place].taken) place++;
-    if (place < io->room) {
+    while (place < io->capacity && io->transfers[place].taken) place++;
+    if (place < io->capacity) {
         io->transfers[place] = transfer;
         io_join_line(io, transfer.write, place);
         pthread_cond_broadcast(&io->changed);
     }
     pthread_mutex_unlock(&io->lock);
     *handle = place;
-    *(transfer.write ? &io->written : &io->read) += place < io->room ? transfer.bytes : 0;
-    if (place < io->room) return SIFR_OK;
+    *(transfer.write ? &io->written : &io->read) += place < io->capacity ? transfer.bytes : 0;
+    if (place < io->capacity) return SIFR_OK;
     return base_fail(error, SIFR_FAILED, "file I/O: more than %d transfers in progress",
-                     (int)io->room);
+                     (int)io->capacity);
 }
 
 sifr_status engine_io_start_read(engine_io *io, const engine_io_file *file, int64_t offset,
@@ -211,7 +211,7 @@ static sifr_status report(const io_transfer *t, sifr_error *error) {
 }
 
 bool engine_io_is_over(engine_io *io, engine_io_handle handle) {
-    base_assert(handle >= 0 && handle < io->room);
+    base_assert(handle >= 0 && handle < io->capacity);
     const io_transfer *t = &io->transfers[handle];
     pthread_mutex_lock(&io->lock);
     bool over = t->left == 0;

@@ -48,7 +48,7 @@ struct engine_io {
     pthread_cond_t changed;
     bool stop, rings;
     io_transfer *transfers;
-    int32_t room;
+    int32_t capacity;
     io_line lines[2];      /* reads, writes: they take turns */
     int32_t turn;          /* queue that hands out the next block, if it has one */
     int64_t read, written; /* bytes of what was started */

@@ -14,13 +14,13 @@ static io_transfer *head_of(engine_io *io, int32_t line) {
 static void leave_line(engine_io *io, int32_t line) {
     io_line *l = &io->lines[line];
     base_assert(l->waiting > 0);
-    l->first = (l->first + 1) % io->room;
+    l->first = (l->first + 1) % io->capacity;
     l->waiting--;
 }
 
 void io_join_line(engine_io *io, int32_t line, int32_t transfer) {
     io_line *l = &io->lines[line];
-    l->transfers[(l->first + l->waiting) % io->room] = transfer;
+    l->transfers[(l->first + l->waiting) % io->capacity] = transfer;
     l->waiting++;
 }
 

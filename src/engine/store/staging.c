@@ -26,7 +26,7 @@ typedef struct staged_transfer {
 typedef struct staged_line {
     char *memory;
     int64_t bytes, end; /* of the memory; where the next transfer's begins, if there is room */
-    int32_t *transfers; /* `room`, by place */
+    int32_t *transfers; /* `capacity`, by place */
     int64_t first;      /* those before it are over */
     int64_t moved;      /* before it: the copy of a read was given, the file's write begun */
     int64_t placed;     /* before it: the file's read has begun; of writes all */
@@ -46,7 +46,7 @@ struct engine_staging {
     pthread_mutex_t lock; /* of all that follows */
     pthread_cond_t changed;
     staged_transfer *transfers;
-    int32_t room;
+    int32_t capacity;
     staged_line lines[DIRECTIONS];
     int64_t started;
     staged_thread threads[DIRECTIONS];
@@ -61,7 +61,7 @@ struct engine_staging {
 
 static staged_transfer *transfer_at(const engine_staging *s, int line, int64_t place) {
     base_assert(place >= 0 && place < s->lines[line].last);
-    return &s->transfers[s->lines[line].transfers[place % s->room]];
+    return &s->transfers[s->lines[line].transfers[place % s->capacity]];
 }
 
 static bool is_dropping(const engine_staging *s) {
@@ -277,7 +277,7 @@ static void *serve_writes(void *argument) {
 static sifr_status take_line(engine_staging *s, int line, int64_t bytes, sifr_error *error) {
     staged_line *l = &s->lines[line];
     void *memory;
-    BASE_TRY(base_alloc((size_t)s->room, sizeof *l->transfers, &l->transfers, error));
+    BASE_TRY(base_alloc((size_t)s->capacity, sizeof *l->transfers, &l->transfers, error));
     if (bytes == 0) return SIFR_OK;
     BASE_TRY(device_take_host(s->dev, bytes, &memory, error));
     l->memory = memory;
@@ -306,12 +306,12 @@ sifr_status engine_staging_open(device *dev, engine_io *io, const engine_io_file
     s->dev = dev;
     s->io = io;
     s->file = file;
-    s->room = ENGINE_STAGED * transfers;
+    s->capacity = ENGINE_STAGED * transfers;
     pthread_mutex_init(&s->in, NULL);
     pthread_mutex_init(&s->lock, NULL);
     pthread_cond_init(&s->changed, NULL);
-    size_t room = (size_t)s->room;
-    BASE_TRY_GOTO(status, base_alloc(room, sizeof *s->transfers, &s->transfers, error), fail);
+    size_t capacity = (size_t)s->capacity;
+    BASE_TRY_GOTO(status, base_alloc(capacity, sizeof *s->transfers, &s->transfers, error), fail);
     for (int d = 0; d < DIRECTIONS; d++)
         BASE_TRY_GOTO(status, take_line(s, d, bytes[d], error), fail);
     BASE_TRY_GOTO(status, start_threads(s, error), fail);
@@ -356,7 +356,7 @@ static sifr_status check_size(const engine_staging *s, int line, int64_t bytes, 
 /* Those that were waited for end by themselves, so one becomes free. With the lock held. */
 static staged_transfer *take_transfer(engine_staging *s, staged_transfer t, engine_staged *out) {
     for (;;) {
-        for (int32_t i = 0; i < s->room; i++) {
+        for (int32_t i = 0; i < s->capacity; i++) {
             if (s->transfers[i].taken) continue;
             s->starved = false;
             t.taken = true;
@@ -374,8 +374,8 @@ static staged_transfer *take_transfer(engine_staging *s, staged_transfer t, engi
 
 static void join_line(engine_staging *s, int line, engine_staged transfer) {
     staged_line *l = &s->lines[line];
-    base_assert(l->last - l->first < s->room);
-    l->transfers[l->last++ % s->room] = transfer;
+    base_assert(l->last - l->first < s->capacity);
+    l->transfers[l->last++ % s->capacity] = transfer;
     if (line == WRITES) l->placed = l->last;
     pthread_cond_broadcast(&s->changed);
 }
@@ -433,7 +433,7 @@ sifr_status engine_staging_write(engine_staging *s, int64_t offset, const void *
 
 sifr_status engine_staging_wait(engine_staging *s, engine_staged transfer, engine_io_times *times,
                                 sifr_error *error) {
-    base_assert(transfer >= 0 && transfer < s->room);
+    base_assert(transfer >= 0 && transfer < s->capacity);
     staged_transfer *t = &s->transfers[transfer];
     pthread_mutex_lock(&s->lock);
     base_assert(t->taken && !t->waited); /* it is waited for once */

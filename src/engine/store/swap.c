@@ -33,16 +33,16 @@ struct engine_swap {
     int32_t last; /* window used last */
 };
 
-static sifr_status check_room(const char *parent, int64_t bytes, sifr_error *error) {
-    uint64_t room;
+static sifr_status check_space(const char *parent, int64_t bytes, sifr_error *error) {
+    uint64_t capacity;
     char need[32], have[32];
-    BASE_TRY(base_free_space(parent, &room, error));
-    if ((uint64_t)bytes <= room) return SIFR_OK;
+    BASE_TRY(base_free_space(parent, &capacity, error));
+    if ((uint64_t)bytes <= capacity) return SIFR_OK;
     return base_fail(error, SIFR_FAILED,
                      "%s: this rank's state takes %s, and %s are free; free some, or give a "
                      "directory on a larger disk",
                      parent, base_format_bytes((uint64_t)bytes, need),
-                     base_format_bytes(room, have));
+                     base_format_bytes(capacity, have));
 }
 
 static sifr_status reserve(const engine_swap *s, const char *parent, sifr_error *error) {
@@ -72,7 +72,7 @@ sifr_status engine_swap_open(const char *parent, int32_t rank, int64_t bytes,
     s->bytes = base_ceil_to(bytes, ENGINE_IO_ALIGNMENT);
     BASE_TRY_GOTO(status, take_windows(s, error), fail);
     BASE_TRY_GOTO(status, engine_swap_directory_make(parent, rank, &s->directory, error), fail);
-    BASE_TRY_GOTO(status, check_room(parent, s->bytes, error), fail);
+    BASE_TRY_GOTO(status, check_space(parent, s->bytes, error), fail);
     BASE_TRY_GOTO(status, engine_io_file_open(&s->file, s->directory.state, true, error), fail);
     BASE_TRY_GOTO(status, reserve(s, parent, error), fail);
     BASE_TRY_GOTO(status, engine_io_open(settings, transfers, &s->io, error), fail);

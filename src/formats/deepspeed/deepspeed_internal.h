@@ -19,11 +19,11 @@ struct formats_deepspeed {
     int64_t step;
     size_t ranks;
     formats_torch_tree **trees; /* that the pieces lie in */
-    size_t tree_count, tree_room;
+    size_t tree_count, tree_capacity;
     formats_deepspeed_weight *weights;
-    size_t count, room;
+    size_t count, capacity;
     deepspeed_piece *pieces;
-    size_t piece_count, piece_room;
+    size_t piece_count, piece_capacity;
 };
 
 /* --- deepspeed_pieces.c --- */

@@ -12,7 +12,7 @@ sifr_status formats_deepspeed_tree(formats_deepspeed *c, const char *name, forma
                                    sifr_error *error) {
     char path[BASE_PATH_LENGTH];
     BASE_TRY(base_path_join(path, c->folder, name, error));
-    BASE_TRY(base_grow(&c->trees, &c->tree_room, c->tree_count + 1, sizeof *c->trees, error));
+    BASE_TRY(base_grow(&c->trees, &c->tree_capacity, c->tree_count + 1, sizeof *c->trees, error));
     BASE_TRY(formats_torch_tree_open(path, out, error));
     c->trees[c->tree_count++] = *out;
     return SIFR_OK;
@@ -38,7 +38,7 @@ sifr_status formats_deepspeed_add(formats_deepspeed *c, formats_pickle_text name
                          file);
     if (c->count == WEIGHT_LIMIT)
         return base_fail(error, SIFR_FAILED, "%s: more than %d parameters", file, WEIGHT_LIMIT);
-    BASE_TRY(base_grow(&c->weights, &c->room, c->count + 1, sizeof *c->weights, error));
+    BASE_TRY(base_grow(&c->weights, &c->capacity, c->count + 1, sizeof *c->weights, error));
     char *copy;
     BASE_TRY(base_copy_text(name.at, name.length, &copy, error));
     weight.name = copy;
@@ -49,7 +49,8 @@ sifr_status formats_deepspeed_add(formats_deepspeed *c, formats_pickle_text name
 sifr_status formats_deepspeed_add_piece(formats_deepspeed *c, const formats_tensor *tensor,
                                         int64_t first, int64_t count, sifr_error *error) {
     if (count == 0) return SIFR_OK;
-    BASE_TRY(base_grow(&c->pieces, &c->piece_room, c->piece_count + 1, sizeof *c->pieces, error));
+    BASE_TRY(
+        base_grow(&c->pieces, &c->piece_capacity, c->piece_count + 1, sizeof *c->pieces, error));
     c->pieces[c->piece_count++] = (deepspeed_piece){.data = (const uint8_t *)tensor->data +
                                                             first * base_dtype_bytes(tensor->dtype),
                                                     .dtype = tensor->dtype,

@@ -9,20 +9,20 @@
 #include <string.h>
 #include <strings.h>
 
-enum { NAME_ROOM = 256, PARTS = NAME_ROOM / 2 };
+enum { NAME_CAPACITY = 256, PARTS = NAME_CAPACITY / 2 };
 
 /* What a part of the name may be; several at once. */
 enum { BASE = 1, SIZE = 2, FINETUNE = 4, VERSION = 8, KIND = 16 };
 
 typedef struct name_part {
-    char text[NAME_ROOM];
+    char text[NAME_CAPACITY];
     int roles;
 } name_part;
 
 /* "": none */
 typedef struct name_parts {
-    char title[2 * NAME_ROOM], organization[2 * NAME_ROOM];
-    char base[NAME_ROOM], finetune[NAME_ROOM], version[NAME_ROOM], size[NAME_ROOM];
+    char title[2 * NAME_CAPACITY], organization[2 * NAME_CAPACITY];
+    char base[NAME_CAPACITY], finetune[NAME_CAPACITY], version[NAME_CAPACITY], size[NAME_CAPACITY];
 } name_parts;
 
 static bool is_digit(char c) {
@@ -96,7 +96,7 @@ static void read_size(name_part *part, int64_t parameters) {
         if (*p == '_') *p = '.';
     }
     size_t n = strlen(text);
-    if (is_digit(text[n - 1]) && n + 1 < NAME_ROOM) { /* 7b1 is 7.1B */
+    if (is_digit(text[n - 1]) && n + 1 < NAME_CAPACITY) { /* 7b1 is 7.1B */
         char digit = text[n - 1], unit = text[n - 2];
         text[n - 2] = '.';
         text[n - 1] = digit;
@@ -162,7 +162,7 @@ static void find_base(name_part *parts, size_t count) {
 
 /* The parts with a role, joined by dashes; `once`: each text once. */
 static void join(const name_part *parts, size_t count, int role, int without, bool once,
-                 char out[NAME_ROOM]) {
+                 char out[NAME_CAPACITY]) {
     out[0] = 0;
     for (size_t i = 0; i < count; i++) {
         if (!(parts[i].roles & role) || parts[i].roles & without) continue;
@@ -170,14 +170,15 @@ static void join(const name_part *parts, size_t count, int role, int without, bo
         for (size_t k = 0; once && k < i; k++)
             seen |= parts[k].roles & role && strcmp(parts[k].text, parts[i].text) == 0;
         size_t used = strlen(out);
-        if (!seen) snprintf(out + used, NAME_ROOM - used, "%s%s", used ? "-" : "", parts[i].text);
+        if (!seen)
+            snprintf(out + used, NAME_CAPACITY - used, "%s%s", used ? "-" : "", parts[i].text);
     }
 }
 
 /* A word in lower case gets a capital at each beginning of letters; "v2" and "7b" stay. */
-static void add_title(const char *word, size_t size, char *out, size_t room) {
+static void add_title(const char *word, size_t size, char *out, size_t capacity) {
     bool lower = false, upper = false, version = is_digit(*word);
-    char text[NAME_ROOM];
+    char text[NAME_CAPACITY];
     memcpy(text, word, size);
     text[size] = 0;
     for (const char *p = text; *p; p++) {
@@ -191,14 +192,14 @@ static void add_title(const char *word, size_t size, char *out, size_t room) {
         after_letter = is_letter(*p);
     }
     size_t used = strlen(out);
-    snprintf(out + used, room - used, "%s%s", used ? " " : "", text);
+    snprintf(out + used, capacity - used, "%s%s", used ? " " : "", text);
 }
 
-static void make_title(const char *name, char *out, size_t room) {
+static void make_title(const char *name, char *out, size_t capacity) {
     out[0] = 0;
     while (*name) {
         size_t size = strcspn(name, "- \t");
-        if (size) add_title(name, size, out, room);
+        if (size) add_title(name, size, out, capacity);
         name += size;
         name += strspn(name, "- \t");
     }
@@ -209,7 +210,7 @@ static void take_apart(const char *id, int64_t parameters, name_parts *out) {
     name_part *parts = NULL;
     size_t count = 0;
     *out = none;
-    if (strlen(id) >= NAME_ROOM) return;
+    if (strlen(id) >= NAME_CAPACITY) return;
     const char *slash = strchr(id, '/'), *name = slash && !strchr(id, ' ') ? slash + 1 : id;
     make_title(name, out->title, sizeof out->title);
     if (strchr(id, ' ')) {
@@ -218,7 +219,7 @@ static void take_apart(const char *id, int64_t parameters, name_parts *out) {
         return;
     }
     if (slash && id[0] != '.') {
-        char text[NAME_ROOM];
+        char text[NAME_CAPACITY];
         snprintf(text, sizeof text, "%.*s", (int)(slash - id), id);
         make_title(text, out->organization, sizeof out->organization);
     }

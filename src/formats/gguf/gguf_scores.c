@@ -19,24 +19,24 @@ static int compare(const void *a, const void *b) {
 }
 
 /* Both parts of a merge, a pair or a text with a blank, one behind the other; 0: no merge. */
-static size_t join(const json_t *merge, char *room, size_t limit) {
+static size_t join(const json_t *merge, char *buffer, size_t limit) {
     const json_t *left = json_array_get(merge, 0), *right = json_array_get(merge, 1);
     const char *text = json_string_value(merge), *gap = text ? strchr(text, ' ') : NULL;
     size_t a = gap ? (size_t)(gap - text) : json_string_length(left);
     size_t b = gap ? json_string_length(merge) - a - 1 : json_string_length(right);
     if (a == 0 || b == 0 || a > limit || b > limit - a) return 0;
-    memcpy(room, gap ? text : json_string_value(left), a);
-    memcpy(room + a, gap ? gap + 1 : json_string_value(right), b);
+    memcpy(buffer, gap ? text : json_string_value(left), a);
+    memcpy(buffer + a, gap ? gap + 1 : json_string_value(right), b);
     return a + b;
 }
 
-static void score(const json_t *merges, scored_text *sorted, size_t count, char *room,
+static void score(const json_t *merges, scored_text *sorted, size_t count, char *buffer,
                   size_t limit) {
     const json_t *merge;
     size_t rank;
     json_array_foreach(merges, rank, merge) {
-        size_t size = join(merge, room, limit);
-        const scored_text wanted = {NULL, room, size};
+        size_t size = join(merge, buffer, limit);
+        const scored_text wanted = {NULL, buffer, size};
         scored_text *at = size ? bsearch(&wanted, sorted, count, sizeof *sorted, compare) : NULL;
         if (at && at->token && at->token->score < -(float)rank) at->token->score = -(float)rank;
     }
@@ -47,7 +47,7 @@ sifr_status formats_gguf_score_by_merges(const formats_gguf_files *files,
     const json_t *merges = json_object_get(json_object_get(files->tokenizer, "model"), "merges");
     scored_text *sorted;
     size_t count = 0, longest = 1;
-    char *room = NULL;
+    char *buffer = NULL;
     float lowest = -(float)json_array_size(merges) - 1;
     BASE_TRY(base_alloc((size_t)tokens->count + 1, sizeof *sorted, &sorted, error));
     for (int64_t i = 0; i < tokens->count; i++) {
@@ -58,9 +58,9 @@ sifr_status formats_gguf_score_by_merges(const formats_gguf_files *files,
         if (t->size > longest) longest = t->size;
     }
     if (count) qsort(sorted, count, sizeof *sorted, compare);
-    sifr_status status = base_alloc(longest, 1, &room, error);
-    if (status == SIFR_OK) score(merges, sorted, count, room, longest);
-    free(room);
+    sifr_status status = base_alloc(longest, 1, &buffer, error);
+    if (status == SIFR_OK) score(merges, sorted, count, buffer, longest);
+    free(buffer);
     free(sorted);
     return status;
 }

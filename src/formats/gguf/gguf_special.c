@@ -199,11 +199,11 @@ static void read_config(gguf_special *s, special_kind kind) {
 /* --- chat templates --- */
 
 /* Letters and digits of a template's name, "_" for other characters; false where it has none. */
-static bool template_name(const json_t *choice, char *out, size_t room) {
+static bool template_name(const json_t *choice, char *out, size_t capacity) {
     const char *from = json_string_value(json_object_get(choice, "name"));
     size_t size = 0;
     if (!from || !json_is_string(json_object_get(choice, "template"))) return false;
-    for (; *from && size + 1 < room; from++) {
+    for (; *from && size + 1 < capacity; from++) {
         bool plain = (*from >= 'a' && *from <= 'z') || (*from >= 'A' && *from <= 'Z') ||
                      (*from >= '0' && *from <= '9');
         if (((unsigned char)*from & 0xc0) != 0x80) out[size++] = plain ? *from : '_';

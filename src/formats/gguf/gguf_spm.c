@@ -70,17 +70,18 @@ static bool is_special(const formats_gguf_token *t) {
 
 static sifr_status make_tables(spm *s, sifr_error *error) {
     const formats_gguf_token **sorted;
-    size_t room = (size_t)s->tokens->count, found = 0;
-    BASE_TRY(base_alloc(room + 1, sizeof *sorted, &sorted, error));
-    sifr_status status = base_alloc(room + 1, sizeof *s->by_text, &s->by_text, error);
-    if (status == SIFR_OK) status = base_alloc(room + 1, sizeof *s->special, &s->special, error);
-    for (size_t i = 0; status == SIFR_OK && i < room; i++) {
+    size_t capacity = (size_t)s->tokens->count, found = 0;
+    BASE_TRY(base_alloc(capacity + 1, sizeof *sorted, &sorted, error));
+    sifr_status status = base_alloc(capacity + 1, sizeof *s->by_text, &s->by_text, error);
+    if (status == SIFR_OK)
+        status = base_alloc(capacity + 1, sizeof *s->special, &s->special, error);
+    for (size_t i = 0; status == SIFR_OK && i < capacity; i++) {
         const formats_gguf_token *t = &s->tokens->list[i];
         if (t->text && t->size && !t->blanks) sorted[s->count++] = t;
     }
     if (s->count) qsort(sorted, s->count, sizeof *sorted, by_text);
     for (size_t i = 0; i < s->count; i++) s->by_text[i] = (int32_t)(sorted[i] - s->tokens->list);
-    for (size_t i = 0; status == SIFR_OK && i < room; i++) {
+    for (size_t i = 0; status == SIFR_OK && i < capacity; i++) {
         const formats_gguf_token *t = &s->tokens->list[i];
         if (t->text && t->size && is_special(t)) sorted[found++] = t;
     }
@@ -109,7 +110,7 @@ static int32_t find(const spm *s, const char *text, size_t size) {
 /* --- a text --- */
 
 static sifr_status push(spm *s, int32_t id, sifr_error *error) {
-    BASE_TRY(base_grow(&s->ids.ids, &s->ids.room, s->ids.count + 1, sizeof *s->ids.ids, error));
+    BASE_TRY(base_grow(&s->ids.ids, &s->ids.capacity, s->ids.count + 1, sizeof *s->ids.ids, error));
     s->ids.ids[s->ids.count++] = id;
     return SIFR_OK;
 }
@@ -153,20 +154,20 @@ static sifr_status merge(spm *s, const char *text, size_t size, sifr_error *erro
 }
 
 static sifr_status split_plain(spm *s, const char *text, size_t size, sifr_error *error) {
-    char room[BLANK_SIZE * (LONGEST + 1)];
+    char buffer[BLANK_SIZE * (LONGEST + 1)];
     size_t length = 0;
     if (size == 0) return SIFR_OK;
     if (s->prefix && s->after_special) {
-        memcpy(room, blank, BLANK_SIZE);
+        memcpy(buffer, blank, BLANK_SIZE);
         length = BLANK_SIZE;
     }
     for (size_t i = 0; i < size && i < LONGEST; i++) {
         bool is_blank = text[i] == ' ';
-        memcpy(room + length, is_blank ? blank : text + i, is_blank ? BLANK_SIZE : 1);
+        memcpy(buffer + length, is_blank ? blank : text + i, is_blank ? BLANK_SIZE : 1);
         length += is_blank ? BLANK_SIZE : 1;
     }
     s->after_special = false;
-    return merge(s, room, length, error);
+    return merge(s, buffer, length, error);
 }
 
 /* The token with blanks for U+2581 where it is written so. */

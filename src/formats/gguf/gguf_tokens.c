@@ -23,27 +23,27 @@ bool formats_gguf_looks_special(const char *text, size_t size) {
 }
 
 /* A user-defined token stands with blanks where the vocabulary writes U+2581. */
-static void add_user_text(formats_gguf_meta *meta, const formats_gguf_token *token, char *room) {
+static void add_user_text(formats_gguf_meta *meta, const formats_gguf_token *token, char *buffer) {
     size_t size = 0;
     for (size_t i = 0; i < token->size; i++) {
         if (token->size - i >= 3 && memcmp(token->text + i, "\xe2\x96\x81", 3) == 0) {
-            room[size++] = ' ';
+            buffer[size++] = ' ';
             i += 2;
         } else {
-            room[size++] = token->text[i];
+            buffer[size++] = token->text[i];
         }
     }
-    formats_gguf_item_text(meta, room, size);
+    formats_gguf_item_text(meta, buffer, size);
 }
 
 static sifr_status add_texts(const formats_gguf_tokens *tokens, formats_gguf_meta *meta,
                              sifr_error *error) {
     size_t longest = 1;
-    char *room, name[32];
+    char *buffer, name[32];
     for (int64_t i = 0; i < tokens->count; i++) {
         if (tokens->list[i].size > longest) longest = tokens->list[i].size;
     }
-    BASE_TRY(base_alloc(longest, 1, &room, error));
+    BASE_TRY(base_alloc(longest, 1, &buffer, error));
     formats_gguf_add_array(meta, "tokenizer.ggml.tokens", FORMATS_GGUF_TEXT,
                            (uint64_t)tokens->count);
     for (int64_t i = 0; i < tokens->count; i++) {
@@ -52,12 +52,12 @@ static sifr_status add_texts(const formats_gguf_tokens *tokens, formats_gguf_met
             snprintf(name, sizeof name, "[PAD%lld]", (long long)i);
             formats_gguf_item_text(meta, name, strlen(name));
         } else if (t->blanks) {
-            add_user_text(meta, t, room);
+            add_user_text(meta, t, buffer);
         } else {
             formats_gguf_item_text(meta, t->text, t->size);
         }
     }
-    free(room);
+    free(buffer);
     return SIFR_OK;
 }
 

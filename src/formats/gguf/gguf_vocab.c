@@ -128,14 +128,14 @@ static sifr_status add_merge(const formats_gguf_files *files, const json_t *merg
     if (!json_is_string(left) || !json_is_string(right) || json_array_size(merge) != 2)
         return base_fail(error, SIFR_USAGE, "%s/tokenizer.json: a merge that is no pair of strings",
                          files->folder);
-    char *room;
-    BASE_TRY(base_alloc(2 * (json_string_length(left) + json_string_length(right)) + 1, 1, &room,
+    char *buffer;
+    BASE_TRY(base_alloc(2 * (json_string_length(left) + json_string_length(right)) + 1, 1, &buffer,
                         error));
-    size_t size = put_part(room, left);
-    room[size++] = ' ';
-    size += put_part(room + size, right);
-    formats_gguf_item_text(meta, room, size);
-    free(room);
+    size_t size = put_part(buffer, left);
+    buffer[size++] = ' ';
+    size += put_part(buffer + size, right);
+    formats_gguf_item_text(meta, buffer, size);
+    free(buffer);
     return SIFR_OK;
 }
 

@@ -14,7 +14,7 @@ static void put(formats_gguf_meta *m, const void *data, size_t size) {
     size_t needed;
     if (m->failed || size == 0) return;
     if (!base_add_size(m->size, size, &needed) ||
-        base_grow(&m->bytes, &m->room, needed, 1, NULL) != SIFR_OK) {
+        base_grow(&m->bytes, &m->capacity, needed, 1, NULL) != SIFR_OK) {
         m->failed = true;
         return;
     }

@@ -36,7 +36,7 @@ enum { FORMATS_GGUF_BLOCK = 32 }; /* elements of a block of Q8_0 */
 /* Metadata that is being put together. A failure to get memory is kept and comes with the write. */
 typedef struct formats_gguf_meta {
     uint8_t *bytes;
-    size_t size, room;
+    size_t size, capacity;
     uint64_t count;
     bool failed;
 } formats_gguf_meta;

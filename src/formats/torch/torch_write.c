@@ -12,12 +12,12 @@
 
 typedef struct bytes {
     uint8_t *data;
-    size_t size, room;
+    size_t size, capacity;
     bool full; /* memory ran out, which is said at the end */
 } bytes;
 
 static void put(bytes *b, const void *data, size_t size) {
-    if (!b->full && base_grow(&b->data, &b->room, b->size + size, 1, NULL) != SIFR_OK)
+    if (!b->full && base_grow(&b->data, &b->capacity, b->size + size, 1, NULL) != SIFR_OK)
         b->full = true;
     if (b->full) return;
     if (size) memcpy(b->data + b->size, data, size);

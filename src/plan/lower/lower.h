@@ -49,9 +49,9 @@ typedef struct lower_tiles {
     /* Places of whole gradients in the order in which the first tile makes them; later tiles write
      * their rows of the same places. */
     int32_t *whole;
-    size_t whole_count, whole_room, whole_next;
+    size_t whole_count, whole_capacity, whole_next;
     struct lower_memory *memory; /* lower_tile.c */
-    size_t memory_count, memory_room;
+    size_t memory_count, memory_capacity;
 } lower_tiles;
 
 /* What the backward calls of a node make. */
@@ -79,7 +79,7 @@ typedef struct lower_state {
     int32_t *gradient;  /* value -> place; -1 until a consumer has written it */
 
     lower_place *places;
-    size_t place_count, place_room;
+    size_t place_count, place_capacity;
 
     /* By node: the call for a whole tile or micro batch, and for a shorter last tile; each made
      * once. */

@@ -21,13 +21,13 @@ sifr_status lower_new_place(lower_state *state, int32_t value, int32_t *out, sif
     BASE_TRY(plan_add_buffer(state->s, PLAN_ACTIVATIONS,
                              lower_rows(state, value, local) * columns * state->element,
                              state->model->values[value].unit, value, false, &buffer, error));
-    BASE_TRY(base_grow(&state->places, &state->place_room, state->place_count + 1,
+    BASE_TRY(base_grow(&state->places, &state->place_capacity, state->place_count + 1,
                        sizeof *state->places, error));
     state->places[state->place_count] =
         (lower_place){.buffer = buffer, .sharers = 1, .local = local};
     *out = (int32_t)state->place_count++;
     if (local || state->part.region < 0) return SIFR_OK;
-    BASE_TRY(base_grow(&tiles->whole, &tiles->whole_room, tiles->whole_count + 1,
+    BASE_TRY(base_grow(&tiles->whole, &tiles->whole_capacity, tiles->whole_count + 1,
                        sizeof *tiles->whole, error));
     tiles->whole[tiles->whole_count++] = *out;
     return SIFR_OK;

@@ -43,21 +43,22 @@ static bool each_is_reduced(const plan_settings *settings) {
 }
 
 /* The use of a trained segment by `unit`; a new one where there is none yet. */
-static sifr_status find_use(lower_state *state, size_t *room, int32_t unit, int32_t segment,
+static sifr_status find_use(lower_state *state, size_t *capacity, int32_t unit, int32_t segment,
                             int32_t *out, sifr_error *error) {
     for (int32_t u = 0; u < state->use_count; u++) {
         if (state->uses[u].unit != unit || state->uses[u].segment != segment) continue;
         *out = u;
         return SIFR_OK;
     }
-    BASE_TRY(
-        base_grow(&state->uses, room, (size_t)state->use_count + 1, sizeof *state->uses, error));
+    BASE_TRY(base_grow(&state->uses, capacity, (size_t)state->use_count + 1, sizeof *state->uses,
+                       error));
     *out = state->use_count;
     state->uses[state->use_count++] = (lower_use){.unit = unit, .segment = segment};
     return SIFR_OK;
 }
 
-static sifr_status find_node_uses(lower_state *state, size_t *room, size_t n, sifr_error *error) {
+static sifr_status find_node_uses(lower_state *state, size_t *capacity, size_t n,
+                                  sifr_error *error) {
     const sifr_model *model = state->model;
     const model_node *node = &model->nodes[n];
     if (node->w[1] >= 0 && model->weights[node->w[1]].unit != node->unit) {
@@ -74,7 +75,7 @@ static sifr_status find_node_uses(lower_state *state, size_t *room, size_t n, si
         const model_weight *weight = &model->weights[node->w[w]];
         *use = state->own_use[weight->segment];
         if (weight->frozen || weight->unit == node->unit) continue;
-        BASE_TRY(find_use(state, room, node->unit, weight->segment, use, error));
+        BASE_TRY(find_use(state, capacity, node->unit, weight->segment, use, error));
     }
     return SIFR_OK;
 }
@@ -83,7 +84,7 @@ sifr_status lower_plan_sums(lower_state *state, sifr_error *error) {
     const sifr_model *model = state->model;
     const plan_settings *settings = &state->s->settings;
     int32_t k = settings->step.gradient_accumulation_steps;
-    size_t room = 0;
+    size_t capacity = 0;
     BASE_TRY(base_alloc((size_t)k, sizeof *state->slot_of, &state->slot_of, error));
     BASE_TRY(base_alloc((size_t)k, sizeof *state->sums, &state->sums, error));
     state->slots = 1;
@@ -100,9 +101,10 @@ sifr_status lower_plan_sums(lower_state *state, sifr_error *error) {
         const model_segment *segment = &model->segments[g];
         state->own_use[g] = -1;
         if (segment->frozen) continue;
-        BASE_TRY(find_use(state, &room, segment->unit, g, &state->own_use[g], error));
+        BASE_TRY(find_use(state, &capacity, segment->unit, g, &state->own_use[g], error));
     }
-    for (size_t n = 0; n < model->node_count; n++) BASE_TRY(find_node_uses(state, &room, n, error));
+    for (size_t n = 0; n < model->node_count; n++)
+        BASE_TRY(find_node_uses(state, &capacity, n, error));
     size_t sums = (size_t)state->use_count * (size_t)state->slots;
     BASE_TRY(base_alloc(sums, sizeof *state->sum_buffers, &state->sum_buffers, error));
     for (size_t i = 0; i < sums; i++) state->sum_buffers[i] = -1;

@@ -245,9 +245,9 @@ static int32_t next_count(const keep_state *k, const keep_bracket *b, int step) 
     if (step >= 4 && step % 2 == 0) return low + (high - low) / 2;
     double rise = (double)b->excess_beyond - (double)b->excess_within;
     double run = (double)(k->before[b->beyond] - k->before[b->within]);
-    double room = (double)k->before[b->within] - (double)b->excess_within * run / rise;
+    double capacity = (double)k->before[b->within] - (double)b->excess_within * run / rise;
     int32_t count = low;
-    while (count < high && (double)k->before[count + 1] <= room) count++;
+    while (count < high && (double)k->before[count + 1] <= capacity) count++;
     return count;
 }
 

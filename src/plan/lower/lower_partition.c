@@ -35,8 +35,8 @@ static sifr_status check_beside(const plan_settings *settings, sifr_error *error
     if (step->step_order == SIFR_STEP_UNIT)
         return refuse("step_order unit", "leave it out: the schedule of stages is the order",
                       error);
-    bool by_room = step->recompute == SIFR_RECOMPUTE_AUTO && step->activation_memory == 0;
-    if (by_room)
+    bool by_capacity = step->recompute == SIFR_RECOMPUTE_AUTO && step->activation_memory == 0;
+    if (by_capacity)
         return refuse("recompute auto without activation_memory",
                       "give that, or recompute unit or none", error);
     if (step->tile_tokens > 0 && step->pipeline.schedule == SIFR_SCHEDULE_ZB_H1)

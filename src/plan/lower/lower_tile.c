@@ -227,7 +227,7 @@ static sifr_status remember(lower_state *state, int32_t value, sifr_error *error
     lower_tiles *tiles = &state->tiles;
     size_t at = lower_value(state, value);
     int32_t gradient = state->gradient[at];
-    BASE_TRY(base_grow(&tiles->memory, &tiles->memory_room, tiles->memory_count + 1,
+    BASE_TRY(base_grow(&tiles->memory, &tiles->memory_capacity, tiles->memory_count + 1,
                        sizeof *tiles->memory, error));
     tiles->memory[tiles->memory_count++] =
         (lower_memory){.value = at,

@@ -43,7 +43,7 @@ typedef struct activation_offload {
     int32_t *moved;       /* by old instruction: the new one */
     int32_t *result_of;   /* by buffer: its result; -1: none */
     kept_result *results; /* in the order in which the backward pass needs them */
-    size_t count, room;
+    size_t count, capacity;
     int32_t file;     /* buffer that is offloaded: on disk, or in host memory */
     int64_t window;   /* bytes that may be live */
     int64_t live;     /* bytes of results that wait to be written, or are read and not used up */
@@ -53,7 +53,7 @@ typedef struct activation_offload {
     size_t first_writing, writing_end;
 } activation_offload;
 
-static int64_t room_of(const kept_result *r) {
+static int64_t bytes_of(const kept_result *r) {
     return r->bytes + PLAN_DISK_ALIGNMENT;
 }
 
@@ -109,7 +109,7 @@ static sifr_status add_results(activation_offload *p, const kept_result *uses,
         r.copy = r.write = r.read = -1;
         r.bytes = base_ceil_to(s->buffers[b].bytes, PLAN_DISK_ALIGNMENT);
         r.backward_from = backward[r.done];
-        BASE_TRY(base_grow(&p->results, &p->room, p->count + 1, sizeof *p->results, error));
+        BASE_TRY(base_grow(&p->results, &p->capacity, p->count + 1, sizeof *p->results, error));
         p->results[p->count++] = r;
     }
     return SIFR_OK;
@@ -143,8 +143,8 @@ static sifr_status find_needed(const activation_offload *p, int64_t *needed, sif
     BASE_TRY(base_alloc(p->old.count + 1, sizeof *change, &change, error));
     for (size_t k = 0; k < p->count; k++) {
         base_assert(p->results[k].done < p->results[k].wanted);
-        change[p->results[k].wanted] += room_of(&p->results[k]);
-        change[p->results[k].last + 1] -= room_of(&p->results[k]);
+        change[p->results[k].wanted] += bytes_of(&p->results[k]);
+        change[p->results[k].last + 1] -= bytes_of(&p->results[k]);
     }
     *needed = 0;
     for (size_t i = 0; i < p->old.count; i++) {
@@ -166,9 +166,9 @@ static sifr_status choose_window(activation_offload *p, sifr_error *error) {
     BASE_TRY(find_needed(p, &needed, error));
     for (size_t k = 0; k < p->count; k++) {
         if (k && !same_unit(p, &p->results[k - 1], &p->results[k])) unit = 0;
-        unit += room_of(&p->results[k]);
+        unit += bytes_of(&p->results[k]);
         most = base_max_i64(most, unit);
-        largest = base_max_i64(largest, room_of(&p->results[k]));
+        largest = base_max_i64(largest, bytes_of(&p->results[k]));
     }
     p->window = needed + base_max_i64(largest, most / 2);
     return SIFR_OK;
@@ -209,7 +209,7 @@ static void fill_group(activation_offload *p, kept_group *g) {
     int64_t staying = 0;
     for (size_t k = g->first; k < g->end; k++) {
         kept_result *r = &p->results[k];
-        staying += room_of(r);
+        staying += bytes_of(r);
         r->stays = comes_next(p, r) && staying <= p->window;
         g->over = (int32_t)base_max_i64(g->over, r->wanted);
         if (r->stays) continue;
@@ -246,12 +246,12 @@ static size_t place_group(kept_group *g, kept_group **there, size_t count) {
 /* *file_bytes is 0 if all stay in memory. */
 static sifr_status choose_places(activation_offload *p, int64_t *file_bytes, sifr_error *error) {
     kept_group *groups = NULL, **there = NULL;
-    size_t count = 0, room = 0, left = 0;
+    size_t count = 0, capacity = 0, left = 0;
     sifr_status status = SIFR_OK;
     *file_bytes = 0;
     for (size_t k = 0; k < p->count; k++) {
         if (k == 0 || !same_group(p, &p->results[k - 1], &p->results[k])) {
-            BASE_TRY_GOTO(status, base_grow(&groups, &room, count + 1, sizeof *groups, error),
+            BASE_TRY_GOTO(status, base_grow(&groups, &capacity, count + 1, sizeof *groups, error),
                           done);
             groups[count++] = (kept_group){.first = k, .begin = INT32_MAX};
         }
@@ -285,9 +285,9 @@ static sifr_status add_buffers(activation_offload *p, int64_t file_bytes, sifr_e
         plan_buffer *buffer = &s->buffers[r->buffer];
         p->result_of[r->buffer] = (int32_t)k;
         if (r->stays) continue;
-        buffer->bytes = room_of(r);
+        buffer->bytes = bytes_of(r);
         buffer->aligned = true;
-        BASE_TRY(plan_add_buffer(s, PLAN_ACTIVATIONS, room_of(r), buffer->unit, buffer->index,
+        BASE_TRY(plan_add_buffer(s, PLAN_ACTIVATIONS, bytes_of(r), buffer->unit, buffer->index,
                                  false, &r->copy, error));
         s->buffers[r->copy].aligned = true;
     }
@@ -297,12 +297,12 @@ static sifr_status add_buffers(activation_offload *p, int64_t file_bytes, sifr_e
 /* --- the new list --- */
 
 static void begin_life(activation_offload *p, kept_result *r) {
-    if (!r->live) p->live += room_of(r);
+    if (!r->live) p->live += bytes_of(r);
     r->live = true;
 }
 
 static void end_life(activation_offload *p, kept_result *r) {
-    if (r->live) p->live -= room_of(r);
+    if (r->live) p->live -= bytes_of(r);
     base_assert(p->live >= 0);
     r->live = false;
 }
@@ -317,7 +317,7 @@ static sifr_status wait_for_oldest(activation_offload *p, sifr_error *error) {
 }
 
 /* Waits for writes until no more than `bytes` are live, or none is running. */
-static sifr_status make_room(activation_offload *p, int64_t bytes, sifr_error *error) {
+static sifr_status make_space(activation_offload *p, int64_t bytes, sifr_error *error) {
     while (p->live > bytes && p->first_writing < p->writing_end)
         BASE_TRY(wait_for_oldest(p, error));
     return SIFR_OK;
@@ -355,9 +355,9 @@ static sifr_status read_ahead(activation_offload *p, int32_t index, sifr_error *
         kept_result *r = &p->results[p->next];
         if (r->backward_from > index) return SIFR_OK;
         if (r->stays) continue;
-        if (forward && (!r->written || p->live + room_of(r) > p->window)) return SIFR_OK;
-        BASE_TRY(make_room(p, p->window - room_of(r), error));
-        if (r->wanted > index && p->live + room_of(r) > p->window) return SIFR_OK;
+        if (forward && (!r->written || p->live + bytes_of(r) > p->window)) return SIFR_OK;
+        BASE_TRY(make_space(p, p->window - bytes_of(r), error));
+        if (r->wanted > index && p->live + bytes_of(r) > p->window) return SIFR_OK;
         while (!r->written) BASE_TRY(wait_for_oldest(p, error));
         BASE_TRY(emit_read(p, r, error));
     }
@@ -398,7 +398,7 @@ static sifr_status end_use(activation_offload *p, int32_t index, sifr_error *err
         if (!r || r->done != index || before) continue;
         begin_life(p, r);
         if (!r->stays) BASE_TRY(emit_write(p, r, error));
-        BASE_TRY(make_room(p, p->window, error));
+        BASE_TRY(make_space(p, p->window, error));
     }
     return SIFR_OK;
 }

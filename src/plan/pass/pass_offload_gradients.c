@@ -30,7 +30,7 @@ typedef struct gradient_offload {
     int32_t *sum_of; /* by buffer: its sum; -1: none */
     int32_t *after;  /* by old instruction: the sum that it makes final; -1: none */
     gradient_sum *sums;
-    size_t count, room;
+    size_t count, capacity;
     int32_t writing; /* new instruction still running; -1: none */
 } gradient_offload;
 
@@ -45,7 +45,7 @@ static sifr_status find_sums(gradient_offload *p, sifr_error *error) {
         if (!is_squares(in)) continue;
         int32_t buffer = p->old.operands[in->first_operand].buffer;
         gradient_sum sum = {.buffer = buffer, .squares = (int32_t)i, .final = -1, .back = -1};
-        BASE_TRY(base_grow(&p->sums, &p->room, p->count + 1, sizeof *p->sums, error));
+        BASE_TRY(base_grow(&p->sums, &p->capacity, p->count + 1, sizeof *p->sums, error));
         BASE_TRY(plan_add_segment_buffer(s, PLAN_GRADIENTS, s->buffers[buffer].bytes, in->segment,
                                          -1, true, &sum.file, error));
         s->buffers[sum.file].tier = plan_tier_of(s->settings.step.offload.gradients);

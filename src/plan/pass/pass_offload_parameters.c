@@ -29,8 +29,8 @@ typedef struct parameter_offload {
     int32_t *slice_of; /* by old instruction: the slice that it gathers; -1: none */
     int32_t *ends;     /* by old instruction: number of slices that are not needed after it */
     parameter_slice *slices;
-    size_t count, room, next; /* next: the next slice to read */
-    int32_t live, most;       /* slices in memory */
+    size_t count, capacity, next; /* next: the next slice to read */
+    int32_t live, most;           /* slices in memory */
 } parameter_offload;
 
 static int64_t element_bytes(const parameter_offload *f) {
@@ -45,7 +45,7 @@ static sifr_status find_slices(parameter_offload *f, sifr_error *error) {
         f->slice_of[i] = -1;
         if (!plan_is_gather_for_use(s, &f->old, in)) continue;
         if (!plan_is_offloaded(s, operands[0].buffer)) continue;
-        BASE_TRY(base_grow(&f->slices, &f->room, f->count + 1, sizeof *f->slices, error));
+        BASE_TRY(base_grow(&f->slices, &f->capacity, f->count + 1, sizeof *f->slices, error));
         f->slice_of[i] = (int32_t)f->count;
         f->slices[f->count++] =
             (parameter_slice){(int32_t)i, -1, -1, f->alone ? operands[1].buffer : -1};
@@ -106,7 +106,7 @@ static sifr_status check_size(const parameter_offload *f, sifr_error *error) {
                      (long long)limit, f->s->model->units[largest->unit].name, (long long)elements);
 }
 
-static sifr_status choose_room(parameter_offload *f, sifr_error *error) {
+static sifr_status choose_capacity(parameter_offload *f, sifr_error *error) {
     const sifr_offload *offload = &f->s->settings.step.offload;
     int32_t needed = count_needed(f);
     BASE_TRY(check_size(f, error));
@@ -188,7 +188,7 @@ sifr_status plan_pass_offload_parameters(plan_schedule *s, sifr_error *error) {
         BASE_TRY_GOTO(status, find_last_uses(&f, error), done);
     else
         find_waits(&f);
-    BASE_TRY_GOTO(status, choose_room(&f, error), done);
+    BASE_TRY_GOTO(status, choose_capacity(&f, error), done);
     align_places(&f);
     status = rewrite(&f, error);
 done:

@@ -96,18 +96,18 @@ static sifr_status wait_before(overlap_state *o, const plan_instruction *in, sif
 
 /* Waits for the oldest transfers of a kind until one more fits. At stages 2 and 3 each reduction in
  * flight holds a unit's whole gradient, so one is enough. */
-static sifr_status make_room(overlap_state *o, overlap_kind kind, int64_t elements,
-                             sifr_error *error) {
+static sifr_status make_space(overlap_state *o, overlap_kind kind, int64_t elements,
+                              sifr_error *error) {
     int64_t limits[OVERLAP_KINDS] = {INT64_MAX, o->transfers->allgather_bucket_size,
                                      o->most_reduced, INT64_MAX};
     size_t most = kind == OVERLAP_REDUCE && o->s->settings.step.zero.stage >= 2 ? 1 : FLIGHT,
            count = 0;
-    int64_t room = limits[kind] - elements;
+    int64_t capacity = limits[kind] - elements;
     for (size_t p = o->pending_count; p-- > 0;) {
         const plan_instruction *t = &o->s->instructions[o->pending[p]];
         if (kind_of(o, t, o->s->operands) != kind) continue;
-        room -= elements_of(o, t);
-        if (++count >= most || room < 0) BASE_TRY(wait_for(o, p, error));
+        capacity -= elements_of(o, t);
+        if (++count >= most || capacity < 0) BASE_TRY(wait_for(o, p, error));
     }
     return SIFR_OK;
 }
@@ -118,7 +118,7 @@ static sifr_status put(overlap_state *o, const plan_instruction *in, sifr_error 
     BASE_TRY(wait_before(o, in, error));
     if (transfer) {
         overlap_kind kind = kind_of(o, in, o->old.operands);
-        BASE_TRY(make_room(o, kind, elements_of(o, in), error));
+        BASE_TRY(make_space(o, kind, elements_of(o, in), error));
         if (kind == OVERLAP_AHEAD) o->ahead += elements_of(o, in), o->live += elements_of(o, in);
         if (kind == OVERLAP_REDUCE) at_once |= elements_of(o, in) > o->most_reduced;
         o->pending[o->pending_count++] = (int32_t)o->s->instruction_count;

@@ -32,7 +32,7 @@ typedef struct replica_pass {
     int32_t ranks, place;
     int32_t *sum_of; /* by buffer; -1: none */
     replica_sum *sums;
-    size_t count, room;
+    size_t count, capacity;
     /* Sums in the order in which they are complete: those before `gathered` are done, those before
      * `reduced` lack their gather, those before `complete` both. */
     int32_t *order;
@@ -53,7 +53,7 @@ static sifr_status find_sums(replica_pass *r, sifr_error *error) {
         if (makes_sum(r, in)) {
             const plan_operand *slice = &r->old.operands[in->first_operand + 1];
             base_assert(r->sum_of[slice->buffer] < 0);
-            BASE_TRY(base_grow(&r->sums, &r->room, r->count + 1, sizeof *r->sums, error));
+            BASE_TRY(base_grow(&r->sums, &r->capacity, r->count + 1, sizeof *r->sums, error));
             r->sum_of[slice->buffer] = (int32_t)r->count;
             r->sums[r->count++] = (replica_sum){.buffer = slice->buffer,
                                                 .segment = r->s->buffers[slice->buffer].segment,

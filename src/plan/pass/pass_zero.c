@@ -394,9 +394,9 @@ static sifr_status rewrite(zero_state *z, sifr_error *error) {
  * 3; on one rank, those that are not offloaded. */
 static void find_whole(zero_state *z) {
     const plan_schedule *s = z->s;
-    int64_t room = s->settings.step.zero.model_persistence_threshold;
+    int64_t capacity = s->settings.step.zero.model_persistence_threshold;
     for (size_t g = 0; g < s->model->segment_count; g++) {
-        z->whole[g] = z->stage < 3 || plan_persists(s, (int32_t)g, &room);
+        z->whole[g] = z->stage < 3 || plan_persists(s, (int32_t)g, &capacity);
         if (z->ranks == 1) z->whole[g] = !plan_is_offloaded(s, s->parameters[g]);
     }
 }

@@ -166,7 +166,7 @@ static int32_t find_before(const plan_updates *u, const plan_sub_group *group) {
 static sifr_status add_group(plan_updates *u, plan_sub_group group, sifr_error *error) {
     for (int p = 0; p < PARTS; p++) group.reads[p] = group.writes[p] = -1;
     group.after = find_before(u, &group);
-    BASE_TRY(base_grow(&u->groups, &u->room, u->count + 1, sizeof *u->groups, error));
+    BASE_TRY(base_grow(&u->groups, &u->capacity, u->count + 1, sizeof *u->groups, error));
     u->groups[u->count++] = group;
     note_longest(u, &group);
     return SIFR_OK;

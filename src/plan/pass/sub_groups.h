@@ -33,7 +33,7 @@ typedef struct plan_updates {
     plan_schedule *s;
     plan_list old; /* the list before the pass */
     plan_sub_group *groups;
-    size_t count, room;
+    size_t count, capacity;
     int64_t usual;          /* elements of a group if the settings give no size */
     int64_t longest[PARTS]; /* bytes of a group's transfer; 0: this kind is never offloaded */
 } plan_updates;

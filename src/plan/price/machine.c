@@ -125,7 +125,7 @@ static sifr_status read_machine(json_t *object, const char *path, plan_machine *
         {"network_bytes_per_s", &machine->network.bytes_per_second, false},
     };
     const size_t count = sizeof keys / sizeof *keys;
-    int64_t version, ranks, room, host_room;
+    int64_t version, ranks, capacity, host_capacity;
     BASE_TRY(base_json_int(object, "version", MACHINE_VERSION, &version, path, error));
     if (version != MACHINE_VERSION)
         return base_fail(error, SIFR_USAGE, "%s: version %lld: this sifr knows version %d", path,
@@ -137,19 +137,19 @@ static sifr_status read_machine(json_t *object, const char *path, plan_machine *
         return base_fail(error, SIFR_USAGE,
                          "%s: ranks_per_host: %lld must be from 0 (not known) to %d", path,
                          (long long)ranks, INT32_MAX);
-    BASE_TRY(base_json_int(object, "room_bytes", machine->room_bytes, &room, path, error));
-    if (room < 0)
+    BASE_TRY(base_json_int(object, "room_bytes", machine->room_bytes, &capacity, path, error));
+    if (capacity < 0)
         return base_fail(error, SIFR_USAGE, "%s: room_bytes: %lld is not an amount of memory", path,
-                         (long long)room);
-    BASE_TRY(base_json_int(object, "host_room_bytes", machine->host_room_bytes, &host_room, path,
-                           error));
-    if (host_room < 0)
+                         (long long)capacity);
+    BASE_TRY(base_json_int(object, "host_room_bytes", machine->host_room_bytes, &host_capacity,
+                           path, error));
+    if (host_capacity < 0)
         return base_fail(error, SIFR_USAGE, "%s: host_room_bytes: %lld is not an amount of memory",
-                         path, (long long)host_room);
+                         path, (long long)host_capacity);
     BASE_TRY(read_device(object, path, machine, error));
-    machine->host_room_bytes = host_room;
+    machine->host_room_bytes = host_capacity;
     machine->ranks_per_host = (int32_t)ranks;
-    machine->room_bytes = room;
+    machine->room_bytes = capacity;
     return SIFR_OK;
 }
 

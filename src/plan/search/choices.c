@@ -129,7 +129,7 @@ static const plan_choice choices[] = {
     {"sifr.offload_gradients", VALUES(devices), FIELD(offload.gradients), .on = SIFR_TIER_NVME,
      .set = set_offload_gradients, .matters = may_offload_gradients, .traits = PLAN_ON_DISK},
     {"sifr.offload_activations", VALUES(devices), FIELD(offload.activations), .on = SIFR_TIER_NVME,
-     .matters = always, .traits = PLAN_ON_DISK | PLAN_FOR_ROOM},
+     .matters = always, .traits = PLAN_ON_DISK | PLAN_FOR_CAPACITY},
     /* These cost precision of states or sums, or the independence of results from rank count and
      * step order. */
     {"bf16.bf16_optimizer_states", VALUES(switches), FIELD(bf16_optimizer_states),

@@ -30,7 +30,7 @@ static sifr_status bound_size(plan_search *search, const plan_settings *settings
     BASE_TRY(plan_try_all_sizes(search, &few, out, error));
     int64_t ids =
         settings->step.micro_batch_size * settings->step.seq_length * (int64_t)sizeof(int32_t);
-    int64_t own = INPUTS * plan_room(ids);
+    int64_t own = INPUTS * plan_capacity(ids);
     if (out->possible)
         out->total_bytes += own * (settings->step.gradient_accumulation_steps -
                                    few.step.gradient_accumulation_steps);
@@ -146,12 +146,12 @@ static sifr_status begin_combination(plan_search *search, const fit_combination 
                                      fit_list *list, sifr_error *error) {
     plan_settings settings;
     bool possible = fit_combine(search, c, from, &settings);
-    BASE_TRY(base_grow(&list->all, &list->room, list->count + 1, sizeof *list->all, error));
-    BASE_TRY(base_grow(&list->entries, &list->entry_room, list->count + 1, sizeof *list->entries,
-                       error));
+    BASE_TRY(base_grow(&list->all, &list->capacity, list->count + 1, sizeof *list->all, error));
+    BASE_TRY(base_grow(&list->entries, &list->entry_capacity, list->count + 1,
+                       sizeof *list->entries, error));
     plan_outcome *next = &list->all[list->count];
     fit_entry *entry = &list->entries[list->count];
-    size_t back = back_to_first(c, PLAN_FOR_ROOM), same = back_to_first(c, PLAN_IS_ORDER);
+    size_t back = back_to_first(c, PLAN_FOR_CAPACITY), same = back_to_first(c, PLAN_IS_ORDER);
     bool wanted = possible && (back == 0 || !is_enough(sizes, next - back));
     *next = (plan_outcome){.settings = settings, .total_bytes = INT64_MAX};
     *entry = same ? entry[-(ptrdiff_t)same] : (fit_entry){.least_bytes = INT64_MAX};

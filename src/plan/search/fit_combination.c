@@ -43,17 +43,17 @@ bool fit_combine(const plan_search *search, const fit_combination *c, const plan
 }
 
 sifr_status fit_find_sizes(int64_t share, fit_sizes *out, sifr_error *error) {
-    size_t room = 0;
+    size_t capacity = 0;
     *out = (fit_sizes){.share = share};
     for (int64_t n = 1; n <= out->share / n; n++) { /* up to the root, then the rest */
         if (out->share % n) continue;
-        BASE_TRY(base_grow(&out->size, &room, out->count + 1, sizeof *out->size, error));
+        BASE_TRY(base_grow(&out->size, &capacity, out->count + 1, sizeof *out->size, error));
         out->size[out->count++] = n;
     }
     for (size_t i = out->count; i-- > 0;) {
         int64_t other = out->share / out->size[i];
         if (other == out->size[i]) continue;
-        BASE_TRY(base_grow(&out->size, &room, out->count + 1, sizeof *out->size, error));
+        BASE_TRY(base_grow(&out->size, &capacity, out->count + 1, sizeof *out->size, error));
         out->size[out->count++] = other;
     }
     return SIFR_OK;
@@ -97,7 +97,7 @@ bool fit_is_better(const plan_outcome *a, const plan_outcome *b) {
 }
 
 sifr_status fit_add(fit_list *list, const plan_outcome *outcome, sifr_error *error) {
-    BASE_TRY(base_grow(&list->all, &list->room, list->count + 1, sizeof *list->all, error));
+    BASE_TRY(base_grow(&list->all, &list->capacity, list->count + 1, sizeof *list->all, error));
     list->all[list->count++] = *outcome;
     return SIFR_OK;
 }

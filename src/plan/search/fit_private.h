@@ -53,7 +53,7 @@ typedef struct fit_entry {
 typedef struct fit_list {
     plan_outcome *all;
     fit_entry *entries;
-    size_t count, room, entry_room;
+    size_t count, capacity, entry_capacity;
 } fit_list;
 
 sifr_status fit_add(fit_list *list, const plan_outcome *outcome, sifr_error *error) SIFR_MUST_CHECK;

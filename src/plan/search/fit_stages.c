@@ -25,9 +25,9 @@ typedef struct stage_search {
     plan_search *search;
     const plan_settings *from;
     unit_times *times;
-    size_t time_count, time_room;
+    size_t time_count, time_capacity;
     candidate *candidates;
-    size_t count, room;
+    size_t count, capacity;
     double quickest; /* of what fits so far; 0: nothing does */
 } stage_search;
 
@@ -83,8 +83,8 @@ static sifr_status find_times(stage_search *run, int64_t sequences, sifr_recompu
     one.step.step_order = SIFR_STEP_BATCH;
     one.step.micro_batch_size = sequences;
     one.step.gradient_accumulation_steps = 1;
-    BASE_TRY(
-        base_grow(&run->times, &run->time_room, run->time_count + 1, sizeof *run->times, error));
+    BASE_TRY(base_grow(&run->times, &run->time_capacity, run->time_count + 1, sizeof *run->times,
+                       error));
     BASE_TRY(lower(run, &one, &s, error));
     sifr_status status = SIFR_OK;
     if (s)
@@ -138,8 +138,8 @@ static double least_seconds(const plan_pipeline *p, const double *unit_seconds,
 
 static sifr_status add_candidate(stage_search *run, const plan_settings *settings, double least,
                                  sifr_error *error) {
-    BASE_TRY(
-        base_grow(&run->candidates, &run->room, run->count + 1, sizeof *run->candidates, error));
+    BASE_TRY(base_grow(&run->candidates, &run->capacity, run->count + 1, sizeof *run->candidates,
+                       error));
     run->candidates[run->count] =
         (candidate){.settings = *settings, .least_seconds = least, .number = run->count};
     run->count++;
@@ -149,7 +149,7 @@ static sifr_status add_candidate(stage_search *run, const plan_settings *setting
 /* The combinations of a number of stages of which one micro batch of one sequence fits. */
 typedef struct stage_settings {
     plan_settings *all;
-    size_t count, room;
+    size_t count, capacity;
 } stage_settings;
 
 static sifr_status may_fit(stage_search *run, const plan_settings *settings,
@@ -181,7 +181,7 @@ static sifr_status find_settings(stage_search *run, const plan_settings *from, b
             bool wanted = fit_combine(run->search, &c, &one, &settings);
             if (wanted) BASE_TRY(may_fit(run, &settings, &cut, &wanted, error));
             if (!wanted) continue;
-            BASE_TRY(base_grow(&out->all, &out->room, out->count + 1, sizeof *out->all, error));
+            BASE_TRY(base_grow(&out->all, &out->capacity, out->count + 1, sizeof *out->all, error));
             out->all[out->count++] = settings;
         } while (fit_next_combination(&c));
     }

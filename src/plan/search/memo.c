@@ -14,7 +14,7 @@ typedef struct memo_entry {
 struct plan_memo {
     pthread_mutex_t lock;
     memo_entry *entries;
-    size_t count, room;
+    size_t count, capacity;
 };
 
 sifr_status plan_memo_create(plan_memo **out, sifr_error *error) {
@@ -52,7 +52,7 @@ bool plan_memo_find(plan_memo *memo, const plan_settings *settings, bool priced,
 void plan_memo_keep(plan_memo *memo, const plan_outcome *outcome, bool priced) {
     if (!memo) return;
     pthread_mutex_lock(&memo->lock);
-    if (base_grow(&memo->entries, &memo->room, memo->count + 1, sizeof *memo->entries, NULL) ==
+    if (base_grow(&memo->entries, &memo->capacity, memo->count + 1, sizeof *memo->entries, NULL) ==
         SIFR_OK)
         memo->entries[memo->count++] = (memo_entry){*outcome, priced};
     pthread_mutex_unlock(&memo->lock);

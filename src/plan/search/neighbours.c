@@ -16,7 +16,7 @@ static void add(neighbour_list *list, const plan_settings *settings, bool fixed_
 
 /* Other offload keys are shown without a disk too: they tell what a disk would gain. */
 static bool needs_disk(const plan_search *search, const plan_choice *row) {
-    unsigned both = PLAN_ON_DISK | PLAN_FOR_ROOM;
+    unsigned both = PLAN_ON_DISK | PLAN_FOR_CAPACITY;
     return search->disk_bytes == 0 && (row->traits & both) == both;
 }
 

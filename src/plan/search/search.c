@@ -304,24 +304,24 @@ static void note_point(plan_bracket *b, int64_t value, const plan_outcome *outco
     *(outcome->fits ? &b->is_below : &b->is_above) = true;
 }
 
-/* Predicted distance from the last value to the one that needs `room` bytes; negative if the last
- * value needs more. */
-static int64_t way_to(const plan_bracket *b, int64_t room) {
+/* Predicted distance from the last value to the one that needs `capacity` bytes; negative if the
+ * last value needs more. */
+static int64_t way_to(const plan_bracket *b, int64_t capacity) {
     const double most = 0x1p61;
     if (b->last == 0) return 0;
-    double way = floor(((double)room - (double)b->bytes) / b->slope);
+    double way = floor(((double)capacity - (double)b->bytes) / b->slope);
     return (int64_t)(way < -most ? -most : way < most ? way : most);
 }
 
-/* Memory is a line with steps in it, so the point where the line meets `room` is mostly near the
- * answer. If it is not (the limit may be the disk's, too): with only fitting values so far, the
+/* Memory is a line with steps in it, so the point where the line meets `capacity` is mostly near
+ * the answer. If it is not (the limit may be the disk's, too): with only fitting values so far, the
  * distance doubles, later the value; below a value that does not fit, a guess outside of the
  * interval is its middle, and so is every second one in the end. So each two tries halve the
  * interval, however memory grows. */
 enum { LINE_TRIES = 6 };
 
-static int64_t next_value(const plan_bracket *b, int64_t room, int step) {
-    int64_t half = b->fits + (b->too_large - b->fits) / 2, way = way_to(b, room), guess = half;
+static int64_t next_value(const plan_bracket *b, int64_t capacity, int step) {
+    int64_t half = b->fits + (b->too_large - b->fits) / 2, way = way_to(b, capacity), guess = half;
     int64_t there = b->last + way;
     bool halves = step >= LINE_TRIES && step % 2 == 0;
     if (b->is_below && !b->is_above) {

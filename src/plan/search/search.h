@@ -145,11 +145,11 @@ enum { PLAN_FEW = 3 };
 
 /* Properties of a setting. */
 typedef enum plan_trait {
-    PLAN_IS_ORDER = 1, /* step_order: chosen separately if "auto" */
-    PLAN_ON_DISK = 2,  /* its second value needs a disk */
-    PLAN_FOR_ROOM = 4, /* its second value never makes a step faster, or possible without a disk:
-                          not tried if all fits with the first value */
-    PLAN_OF_RANKS = 8  /* for several ranks only */
+    PLAN_IS_ORDER = 1,     /* step_order: chosen separately if "auto" */
+    PLAN_ON_DISK = 2,      /* its second value needs a disk */
+    PLAN_FOR_CAPACITY = 4, /* its second value never makes a step faster, or possible without a
+                          disk: not tried if all fits with the first value */
+    PLAN_OF_RANKS = 8      /* for several ranks only */
 } plan_trait;
 
 /* One setting. The table has a row for each setting that a planner may change. plan_fit and

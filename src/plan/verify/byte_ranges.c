@@ -28,7 +28,7 @@ sifr_status plan_ranges_add(plan_ranges *set, plan_range range, sifr_error *erro
         range.to = base_max_i64(range.to, set->at[end].to);
     }
     if (end == first) {
-        BASE_TRY(base_grow(&set->at, &set->room, set->count + 1, sizeof *set->at, error));
+        BASE_TRY(base_grow(&set->at, &set->capacity, set->count + 1, sizeof *set->at, error));
         memmove(set->at + first + 1, set->at + first, (set->count - first) * sizeof *set->at);
         set->count++;
     } else if (end - first > 1) {
@@ -42,7 +42,7 @@ sifr_status plan_ranges_add(plan_ranges *set, plan_range range, sifr_error *erro
 /* Appends a range that begins no earlier than the last one; *to has room. */
 static void append(plan_ranges *to, plan_range range) {
     plan_range *last = to->count ? &to->at[to->count - 1] : NULL;
-    base_assert(last ? range.from >= last->from : to->room > 0);
+    base_assert(last ? range.from >= last->from : to->capacity > 0);
     if (last && range.from <= last->to)
         last->to = base_max_i64(last->to, range.to);
     else
@@ -51,11 +51,11 @@ static void append(plan_ranges *to, plan_range range) {
 
 sifr_status plan_ranges_add_rows(plan_ranges *set, plan_range first, int64_t rows, int64_t pitch,
                                  sifr_error *error) {
-    plan_ranges merged = {.room = set->count + (size_t)rows};
+    plan_ranges merged = {.capacity = set->count + (size_t)rows};
     size_t old = 0;
     if (rows == 1) return plan_ranges_add(set, first, error);
     if (rows <= 0 || first.from >= first.to) return SIFR_OK;
-    BASE_TRY(base_alloc(merged.room, sizeof *merged.at, &merged.at, error));
+    BASE_TRY(base_alloc(merged.capacity, sizeof *merged.at, &merged.at, error));
     for (int64_t r = 0; r < rows; r++) {
         plan_range row = {first.from + r * pitch, first.to + r * pitch};
         while (old < set->count && set->at[old].from <= row.from) append(&merged, set->at[old++]);

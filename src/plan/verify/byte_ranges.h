@@ -14,7 +14,7 @@ typedef struct plan_range {
 
 typedef struct plan_ranges { /* {0}: empty */
     plan_range *at;
-    size_t count, room;
+    size_t count, capacity;
 } plan_ranges;
 
 sifr_status plan_ranges_add(plan_ranges *set, plan_range range, sifr_error *error) SIFR_MUST_CHECK;

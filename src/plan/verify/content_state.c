@@ -242,9 +242,10 @@ static sifr_status visit_states(const content_state *c, int32_t g, content_visit
 
 static sifr_status visit_all(const content_state *c, content_visit visit, sifr_error *error) {
     const plan_schedule *s = c->s;
-    int64_t room = s->settings.step.zero.model_persistence_threshold;
+    int64_t capacity = s->settings.step.zero.model_persistence_threshold;
     for (int32_t g = 0; g < (int32_t)s->model->segment_count; g++) {
-        bool whole = s->settings.step.zero.stage < 3 || plan_persists(s, g, &room) || c->ranks == 1;
+        bool whole =
+            s->settings.step.zero.stage < 3 || plan_persists(s, g, &capacity) || c->ranks == 1;
         if (s->segment_elements[g] == 0) continue;
         content_part parameters = parameters_of(c, g, whole);
         BASE_TRY(visit(c, &parameters, error));

@@ -33,7 +33,7 @@ const plan_run *plan_contents_find(const plan_contents *c, int64_t byte) {
 static sifr_status replace(plan_contents *c, size_t first, size_t end, const plan_run *runs,
                            size_t count, sifr_error *error) {
     size_t left = c->count - end;
-    BASE_TRY(base_grow(&c->at, &c->room, c->count + count, sizeof *c->at, error));
+    BASE_TRY(base_grow(&c->at, &c->capacity, c->count + count, sizeof *c->at, error));
     memmove(c->at + first + count, c->at + end, left * sizeof *c->at);
     memcpy(c->at + first, runs, count * sizeof *runs);
     c->count = first + count + left;

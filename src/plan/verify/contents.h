@@ -43,7 +43,7 @@ typedef struct plan_run {
 /* Ascending runs of bytes; neighbours differ. What no run has is unknown. {0}: all is. */
 typedef struct plan_contents {
     plan_run *at;
-    size_t count, room;
+    size_t count, capacity;
 } plan_contents;
 
 bool plan_content_equal(const plan_content *a, const plan_content *b);

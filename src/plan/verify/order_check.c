@@ -41,7 +41,7 @@ typedef struct order_state {
     int32_t *number;  /* by instruction: the number of its transfer in its stream */
     int32_t *started; /* by stream: the last number given */
     order_flight *flights;
-    size_t count, room;
+    size_t count, capacity;
     order_touched *touched; /* by buffer; NULL: no update is deferred */
     bool again;             /* the second run */
 } order_state;
@@ -151,7 +151,7 @@ static sifr_status run_instruction(order_state *o, int32_t index, sifr_error *er
     }
     if (!plan_is_transfer(in)) return SIFR_OK;
     o->number[index] = ++o->started[stream_of(o->s, index)];
-    BASE_TRY(base_grow(&o->flights, &o->room, o->count + 1, sizeof *o->flights, error));
+    BASE_TRY(base_grow(&o->flights, &o->capacity, o->count + 1, sizeof *o->flights, error));
     o->flights[o->count++] = flight;
     return SIFR_OK;
 }

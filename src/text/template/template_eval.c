@@ -107,7 +107,7 @@ static sifr_status join_texts(text_render *r, text_text a, text_text b, text_val
         return text_template_fail(&r->place, "a text of more than %zu MiB",
                                   TEXT_TEMPLATE_OUTPUT >> 20);
     BASE_TRY(TEXT_TAKE(r, all + 1, 1, &builder.bytes));
-    builder.room = all + 1;
+    builder.capacity = all + 1;
     BASE_TRY(text_build(r, &builder, a.bytes, a.size));
     BASE_TRY(text_build(r, &builder, b.bytes, b.size));
     *out = text_of_text(text_built(&builder));

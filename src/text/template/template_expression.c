@@ -18,7 +18,8 @@ static sifr_status make_binary(text_parser *p, text_node_kind kind, int op, text
 
 /* ---- arguments of calls, filters and tests ---- */
 
-static sifr_status parse_argument(text_parser *p, text_node *call, size_t *room, bool *keywords) {
+static sifr_status parse_argument(text_parser *p, text_node *call, size_t *capacity,
+                                  bool *keywords) {
     const text_token *token = text_parser_peek(p, 0), *next = text_parser_peek(p, 1);
     text_node *value;
     if (text_parser_is(p, '*') || text_parser_is(p, TEXT_OP_POWER))
@@ -31,17 +32,17 @@ static sifr_status parse_argument(text_parser *p, text_node *call, size_t *room,
         p->at += 2;
         BASE_TRY(text_parser_expression(p, true, &keyword->left));
         *keywords = true;
-        return text_parser_add(p, call, room, keyword);
+        return text_parser_add(p, call, capacity, keyword);
     }
     if (*keywords)
         return text_template_fail(&p->place, "an argument without a name after one with a name");
     BASE_TRY(text_parser_expression(p, true, &value));
-    return text_parser_add(p, call, room, value);
+    return text_parser_add(p, call, capacity, value);
 }
 
 /* "(" … ")" into call->items. */
 static sifr_status parse_arguments(text_parser *p, text_node *call) {
-    size_t room = 0;
+    size_t capacity = 0;
     bool comma = false, keywords = false;
     BASE_TRY(text_parser_expect(p, '('));
     while (!text_parser_is(p, ')')) {
@@ -49,7 +50,7 @@ static sifr_status parse_arguments(text_parser *p, text_node *call) {
             BASE_TRY(text_parser_expect(p, ','));
             if (text_parser_is(p, ')')) break;
         }
-        BASE_TRY(parse_argument(p, call, &room, &keywords));
+        BASE_TRY(parse_argument(p, call, &capacity, &keywords));
         comma = true;
     }
     return text_parser_expect(p, ')');
@@ -101,7 +102,7 @@ static bool begins_argument(const text_parser *p) {
 
 static sifr_status parse_test(text_parser *p, text_node **value) {
     text_node *node, *argument;
-    size_t room = 0;
+    size_t capacity = 0;
     bool negated = text_parser_skip_name(p, "not");
     BASE_TRY(text_parser_node(p, TEXT_NODE_TEST, &node));
     BASE_TRY(parse_function(p, false, node));
@@ -113,7 +114,7 @@ static sifr_status parse_test(text_parser *p, text_node **value) {
             return text_template_fail(&p->place, "tests with is cannot be chained");
         BASE_TRY(parse_primary(p, &argument));
         BASE_TRY(parse_postfix(p, &argument));
-        BASE_TRY(text_parser_add(p, node, &room, argument));
+        BASE_TRY(text_parser_add(p, node, &capacity, argument));
     }
     *value = node;
     return negated ? make_binary(p, TEXT_NODE_UNARY, 'n', NULL, value) : SIFR_OK;
@@ -124,18 +125,18 @@ static sifr_status parse_test(text_parser *p, text_node **value) {
 /* Items up to `close`; of a dict, pairs. */
 static sifr_status parse_items(text_parser *p, text_node_kind kind, int close, text_node **out) {
     text_node *node, *item;
-    size_t room = 0;
+    size_t capacity = 0;
     BASE_TRY(text_parser_node(p, kind, &node));
     p->at++;
     for (bool first = true; !text_parser_is(p, close); first = false) {
         if (!first) BASE_TRY(text_parser_expect(p, ','));
         if (text_parser_is(p, close)) break;
         BASE_TRY(text_parser_expression(p, true, &item));
-        BASE_TRY(text_parser_add(p, node, &room, item));
+        BASE_TRY(text_parser_add(p, node, &capacity, item));
         if (kind != TEXT_NODE_DICT) continue;
         BASE_TRY(text_parser_expect(p, ':'));
         BASE_TRY(text_parser_expression(p, true, &item));
-        BASE_TRY(text_parser_add(p, node, &room, item));
+        BASE_TRY(text_parser_add(p, node, &capacity, item));
     }
     *out = node;
     return text_parser_expect(p, close);
@@ -352,14 +353,14 @@ static sifr_status parse_product(text_parser *p, text_node **out) {
 
 static sifr_status parse_concat(text_parser *p, text_node **out) {
     text_node *node, *item;
-    size_t room = 0;
+    size_t capacity = 0;
     BASE_TRY(parse_product(p, out));
     if (!text_parser_is(p, '~')) return SIFR_OK;
     BASE_TRY(text_parser_node(p, TEXT_NODE_CONCAT, &node));
-    BASE_TRY(text_parser_add(p, node, &room, *out));
+    BASE_TRY(text_parser_add(p, node, &capacity, *out));
     while (text_parser_skip(p, '~')) {
         BASE_TRY(parse_product(p, &item));
-        BASE_TRY(text_parser_add(p, node, &room, item));
+        BASE_TRY(text_parser_add(p, node, &capacity, item));
     }
     *out = node;
     return SIFR_OK;
@@ -387,7 +388,7 @@ static int comparison(text_parser *p) {
 
 static sifr_status parse_compare(text_parser *p, text_node **out) {
     text_node *node = NULL, *part;
-    size_t room = 0;
+    size_t capacity = 0;
     BASE_TRY(parse_sum(p, out));
     for (int op; (op = comparison(p)) != 0;) {
         if (!node) {
@@ -398,7 +399,7 @@ static sifr_status parse_compare(text_parser *p, text_node **out) {
         BASE_TRY(text_parser_node(p, TEXT_NODE_COMPARISON, &part));
         part->op = op;
         BASE_TRY(parse_sum(p, &part->left));
-        BASE_TRY(text_parser_add(p, node, &room, part));
+        BASE_TRY(text_parser_add(p, node, &capacity, part));
     }
     return SIFR_OK;
 }
@@ -452,14 +453,14 @@ static bool ends_tuple(const text_parser *p) {
 
 sifr_status text_parser_tuple(text_parser *p, bool choice, text_node **out) {
     text_node *node, *item;
-    size_t room = 0;
+    size_t capacity = 0;
     BASE_TRY(text_parser_expression(p, choice, out));
     if (!text_parser_is(p, ',')) return SIFR_OK;
     BASE_TRY(text_parser_node(p, TEXT_NODE_TUPLE, &node));
-    BASE_TRY(text_parser_add(p, node, &room, *out));
+    BASE_TRY(text_parser_add(p, node, &capacity, *out));
     while (text_parser_skip(p, ',') && !ends_tuple(p)) {
         BASE_TRY(text_parser_expression(p, choice, &item));
-        BASE_TRY(text_parser_add(p, node, &room, item));
+        BASE_TRY(text_parser_add(p, node, &capacity, item));
     }
     *out = node;
     return SIFR_OK;

@@ -135,7 +135,7 @@ FILTER(filter_indent) {
 
 /* Digits of text that Python's int or float reads, without blanks and single underscores; false:
  * none of them. */
-static bool plain_number(text_text text, char *out, size_t room) {
+static bool plain_number(text_text text, char *out, size_t capacity) {
     size_t used = 0;
     text = text_strip(text, NULL, true, true);
     for (size_t i = 0; i < text.size; i++) {
@@ -143,7 +143,7 @@ static bool plain_number(text_text text, char *out, size_t room) {
         bool between = i && i + 1 < text.size && isdigit((unsigned char)text.bytes[i - 1]) &&
                        isdigit((unsigned char)text.bytes[i + 1]);
         if (c == '_' && between) continue;
-        if (c <= ' ' || used + 1 >= room || (c == 'x' || c == 'X' || c == 'p' || c == '('))
+        if (c <= ' ' || used + 1 >= capacity || (c == 'x' || c == 'X' || c == 'p' || c == '('))
             return false;
         out[used++] = c;
     }

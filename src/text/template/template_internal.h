@@ -90,14 +90,14 @@ typedef struct text_value {
 
 typedef struct text_items {
     text_value *values;
-    size_t count, room;
+    size_t count, capacity;
     bool consumed;
     bool group; /* a tuple of groupby, with attributes grouper and list */
 } text_items;
 
 typedef struct text_dict {
     text_value *keys, *values; /* in the order of insertion */
-    size_t count, room;
+    size_t count, capacity;
 } text_dict;
 
 /* The arguments of a call: `count` by position, then `named` by name. */
@@ -130,7 +130,7 @@ typedef struct text_scope {
     struct text_scope *outer;
     int *symbols;
     text_value *values;
-    size_t count, room;
+    size_t count, capacity;
 } text_scope;
 
 typedef struct text_macro {
@@ -209,9 +209,9 @@ struct text_template {
     char *name;
     text_arena arena;
     text_text *symbols; /* names of variables, by number */
-    size_t symbol_count, symbol_room;
+    size_t symbol_count, symbol_capacity;
     text_text *words; /* all its names and strings, also those of members */
-    size_t word_count, word_room;
+    size_t word_count, word_capacity;
     int loop_symbol, caller_symbol; /* of `loop` and `caller` */
     text_node *root;
     bool marks; /* it has {% generation %} */
@@ -259,7 +259,7 @@ typedef struct text_token {
 
 typedef struct text_tokens {
     text_token *tokens; /* the last one is TEXT_TOKEN_END */
-    size_t count, room;
+    size_t count, capacity;
 } text_tokens;
 
 /* Texts of tokens lie in `arena`; free tokens->tokens with free(), also after an error. */
@@ -284,8 +284,8 @@ bool text_parser_skip_name(text_parser *p, const char *name);
 sifr_status text_parser_expect(text_parser *p, int op) SIFR_MUST_CHECK;
 sifr_status text_parser_unexpected(text_parser *p, const char *wanted);
 sifr_status text_parser_node(text_parser *p, text_node_kind kind, text_node **out) SIFR_MUST_CHECK;
-/* Adds to node->items, which `room` belongs to. */
-sifr_status text_parser_add(text_parser *p, text_node *node, size_t *room,
+/* Adds to node->items, which `capacity` belongs to. */
+sifr_status text_parser_add(text_parser *p, text_node *node, size_t *capacity,
                             text_node *item) SIFR_MUST_CHECK;
 sifr_status text_parser_name(text_parser *p, text_text *name, int *symbol) SIFR_MUST_CHECK;
 /* An expression; without `choice`, `a if b` ends before `if`. */
@@ -301,7 +301,7 @@ sifr_status text_parser_enter(text_parser *p) SIFR_MUST_CHECK;
 /* A text that grows. */
 typedef struct text_builder {
     char *bytes;
-    size_t size, room;
+    size_t size, capacity;
 } text_builder;
 
 typedef enum text_flow { TEXT_FLOW_ON, TEXT_FLOW_BREAK, TEXT_FLOW_CONTINUE } text_flow;
@@ -319,7 +319,7 @@ struct text_render {
     text_builder root, *out;
     text_value filtered; /* of TEXT_NODE_FILTERED: a block, before its filters */
     text_template_span *spans;
-    size_t span_count, span_room;
+    size_t span_count, span_capacity;
 };
 
 #define TEXT_TAKE(r, count, size, out)                                                             \
@@ -347,11 +347,11 @@ bool text_is_items(text_value v);
 bool text_is_number(text_value v); /* bool, int or float */
 double text_number(text_value v);
 bool text_truth(text_value v);
-sifr_status text_new_items(text_render *r, text_value_kind kind, size_t room,
+sifr_status text_new_items(text_render *r, text_value_kind kind, size_t capacity,
                            text_value *out) SIFR_MUST_CHECK;
 sifr_status text_append(text_render *r, text_items *items, text_value v) SIFR_MUST_CHECK;
 sifr_status text_pair(text_render *r, text_value a, text_value b, text_value *out) SIFR_MUST_CHECK;
-sifr_status text_new_dict(text_render *r, text_value_kind kind, size_t room,
+sifr_status text_new_dict(text_render *r, text_value_kind kind, size_t capacity,
                           text_value *out) SIFR_MUST_CHECK;
 sifr_status text_dict_set(text_render *r, text_dict *dict, text_value key,
                           text_value v) SIFR_MUST_CHECK;

@@ -19,8 +19,8 @@ typedef struct lexer {
 
 static sifr_status push(lexer *l, text_token token) {
     text_tokens *out = l->out;
-    BASE_TRY(
-        base_grow(&out->tokens, &out->room, out->count + 1, sizeof *out->tokens, l->place->error));
+    BASE_TRY(base_grow(&out->tokens, &out->capacity, out->count + 1, sizeof *out->tokens,
+                       l->place->error));
     token.line = l->place->line;
     out->tokens[out->count++] = token;
     return SIFR_OK;

@@ -38,11 +38,11 @@ sifr_status text_scope_set(text_render *r, int symbol, text_value v) {
         s->values[i] = v;
         return SIFR_OK;
     }
-    if (s->count == s->room) {
+    if (s->count == s->capacity) {
         text_scope old = *s;
-        s->room = old.room ? 2 * old.room : 4;
-        BASE_TRY(TEXT_TAKE(r, s->room, sizeof *s->symbols, &s->symbols));
-        BASE_TRY(TEXT_TAKE(r, s->room, sizeof *s->values, &s->values));
+        s->capacity = old.capacity ? 2 * old.capacity : 4;
+        BASE_TRY(TEXT_TAKE(r, s->capacity, sizeof *s->symbols, &s->symbols));
+        BASE_TRY(TEXT_TAKE(r, s->capacity, sizeof *s->values, &s->values));
         if (old.count) {
             memcpy(s->symbols, old.symbols, old.count * sizeof *old.symbols);
             memcpy(s->values, old.values, old.count * sizeof *old.values);

@@ -94,11 +94,11 @@ sifr_status text_parser_node(text_parser *p, text_node_kind kind, text_node **ou
     return SIFR_OK;
 }
 
-sifr_status text_parser_add(text_parser *p, text_node *node, size_t *room, text_node *item) {
-    if (node->count == *room) {
+sifr_status text_parser_add(text_parser *p, text_node *node, size_t *capacity, text_node *item) {
+    if (node->count == *capacity) {
         text_node **items;
-        *room = *room ? 2 * *room : 4;
-        BASE_TRY(text_arena_take(&p->t->arena, &p->place, *room, sizeof *items, &items));
+        *capacity = *capacity ? 2 * *capacity : 4;
+        BASE_TRY(text_arena_take(&p->t->arena, &p->place, *capacity, sizeof *items, &items));
         if (node->count) memcpy(items, node->items, node->count * sizeof *items);
         node->items = items;
     }
@@ -112,7 +112,7 @@ static sifr_status find_symbol(text_parser *p, text_text name, int *out) {
     if (*out >= 0) return SIFR_OK;
     if (t->symbol_count == TEXT_TEMPLATE_NAMES)
         return text_template_fail(&p->place, "more than %d names", TEXT_TEMPLATE_NAMES);
-    BASE_TRY(base_grow(&t->symbols, &t->symbol_room, t->symbol_count + 1, sizeof *t->symbols,
+    BASE_TRY(base_grow(&t->symbols, &t->symbol_capacity, t->symbol_count + 1, sizeof *t->symbols,
                        p->place.error));
     *out = (int)t->symbol_count;
     t->symbols[t->symbol_count++] = name;
@@ -168,15 +168,15 @@ static sifr_status parse_target_part(text_parser *p, bool member, text_node **ou
 /* a, or a, b: what a loop or set assigns to. */
 static sifr_status parse_target(text_parser *p, bool member, text_node **out) {
     text_node *node, *item;
-    size_t room = 0;
+    size_t capacity = 0;
     BASE_TRY(parse_target_part(p, member, out));
     if (!text_parser_is(p, ',')) return SIFR_OK;
     BASE_TRY(text_parser_node(p, TEXT_NODE_TUPLE, &node));
-    BASE_TRY(text_parser_add(p, node, &room, *out));
+    BASE_TRY(text_parser_add(p, node, &capacity, *out));
     while (text_parser_skip(p, ',')) {
         if (text_parser_is_name(p, "in") || text_parser_is(p, '=')) break;
         BASE_TRY(parse_target_part(p, member, &item));
-        BASE_TRY(text_parser_add(p, node, &room, item));
+        BASE_TRY(text_parser_add(p, node, &capacity, item));
     }
     *out = node;
     return SIFR_OK;
@@ -204,7 +204,7 @@ static sifr_status parse_for(text_parser *p, text_node **out) {
 static sifr_status parse_with(text_parser *p, text_node **out) {
     text_node *node, *set;
     text_text end;
-    size_t room = 0;
+    size_t capacity = 0;
     BASE_TRY(text_parser_node(p, TEXT_NODE_WITH, &node));
     *out = node;
     while (text_parser_peek(p, 0)->kind != TEXT_TOKEN_BLOCK_END) {
@@ -213,7 +213,7 @@ static sifr_status parse_with(text_parser *p, text_node **out) {
         BASE_TRY(parse_target_part(p, false, &set->left));
         BASE_TRY(text_parser_expect(p, '='));
         BASE_TRY(text_parser_expression(p, true, &set->right));
-        BASE_TRY(text_parser_add(p, node, &room, set));
+        BASE_TRY(text_parser_add(p, node, &capacity, set));
     }
     return parse_body(p, (const char *const[]){"endwith", NULL}, &node->body, &end);
 }
@@ -257,7 +257,7 @@ static sifr_status parse_set(text_parser *p, text_node **out) {
 
 /* (a, b=1) of a macro or call block. */
 static sifr_status parse_parameters(text_parser *p, text_node *macro) {
-    size_t room = 0;
+    size_t capacity = 0;
     bool defaults = false;
     BASE_TRY(text_parser_expect(p, '('));
     while (!text_parser_is(p, ')')) {
@@ -271,7 +271,7 @@ static sifr_status parse_parameters(text_parser *p, text_node *macro) {
         } else if (defaults) {
             return text_template_fail(&p->place, "a parameter without a default after one with");
         }
-        BASE_TRY(text_parser_add(p, macro, &room, parameter));
+        BASE_TRY(text_parser_add(p, macro, &capacity, parameter));
     }
     return text_parser_expect(p, ')');
 }
@@ -376,7 +376,7 @@ static bool ends_here(const text_parser *p, const char *const *ends) {
 /* With `ends`, up to the name of one of them in a tag; otherwise up to the template's end. */
 static sifr_status parse_statements(text_parser *p, const char *const *ends, text_node **out) {
     text_node *block, *node;
-    size_t room = 0;
+    size_t capacity = 0;
     BASE_TRY(text_parser_enter(p));
     int line = p->at ? p->tokens[p->at - 1].line : 1;
     BASE_TRY(text_parser_node(p, TEXT_NODE_BLOCK, &block));
@@ -400,7 +400,7 @@ static sifr_status parse_statements(text_parser *p, const char *const *ends, tex
         } else {
             BASE_TRY(parse_statement(p, &node));
         }
-        BASE_TRY(text_parser_add(p, block, &room, node));
+        BASE_TRY(text_parser_add(p, block, &capacity, node));
     }
     p->depth--;
     return SIFR_OK;
@@ -420,7 +420,8 @@ static sifr_status keep_words(text_template *t, const text_tokens *tokens, sifr_
     for (size_t i = 0; i < tokens->count; i++) {
         const text_token *token = &tokens->tokens[i];
         if (token->kind != TEXT_TOKEN_NAME && token->kind != TEXT_TOKEN_STRING) continue;
-        BASE_TRY(base_grow(&t->words, &t->word_room, t->word_count + 1, sizeof *t->words, error));
+        BASE_TRY(
+            base_grow(&t->words, &t->word_capacity, t->word_count + 1, sizeof *t->words, error));
         t->words[t->word_count++] = token->text;
     }
     return SIFR_OK;

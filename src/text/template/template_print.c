@@ -11,13 +11,13 @@ sifr_status text_build(text_render *r, text_builder *b, const char *bytes, size_
     if (!base_add_size(b->size, size, &needed) || needed > TEXT_TEMPLATE_OUTPUT)
         return text_template_fail(&r->place, "a text of more than %zu MiB",
                                   TEXT_TEMPLATE_OUTPUT >> 20);
-    if (needed > b->room) {
+    if (needed > b->capacity) {
         char *grown;
-        size_t room = 2 * b->room > needed ? 2 * b->room : needed + 64;
-        BASE_TRY(TEXT_TAKE(r, room, 1, &grown));
+        size_t capacity = 2 * b->capacity > needed ? 2 * b->capacity : needed + 64;
+        BASE_TRY(TEXT_TAKE(r, capacity, 1, &grown));
         if (b->size) memcpy(grown, b->bytes, b->size);
         b->bytes = grown;
-        b->room = room;
+        b->capacity = capacity;
     }
     if (size) memcpy(b->bytes + b->size, bytes, size);
     b->size = needed;

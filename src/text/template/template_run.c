@@ -110,10 +110,10 @@ static sifr_status exec_generation(text_render *r, const text_node *node) {
     sifr_status status = text_capture(r, node->body, &v);
     r->scope = scope;
     BASE_TRY(status);
-    if (r->span_count == r->span_room) {
+    if (r->span_count == r->span_capacity) {
         text_template_span *spans;
-        r->span_room = r->span_room ? 2 * r->span_room : 16;
-        BASE_TRY(TEXT_TAKE(r, r->span_room, sizeof *spans, &spans));
+        r->span_capacity = r->span_capacity ? 2 * r->span_capacity : 16;
+        BASE_TRY(TEXT_TAKE(r, r->span_capacity, sizeof *spans, &spans));
         if (r->span_count) memcpy(spans, r->spans, r->span_count * sizeof *spans);
         r->spans = spans;
     }

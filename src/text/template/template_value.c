@@ -160,23 +160,23 @@ bool text_truth(text_value v) {
 
 /* ---- sequences ---- */
 
-sifr_status text_new_items(text_render *r, text_value_kind kind, size_t room, text_value *out) {
+sifr_status text_new_items(text_render *r, text_value_kind kind, size_t capacity, text_value *out) {
     text_items *items;
     BASE_TRY(TEXT_TAKE(r, 1, sizeof *items, &items));
-    *items = (text_items){.room = room};
-    if (room) BASE_TRY(TEXT_TAKE(r, room, sizeof *items->values, &items->values));
+    *items = (text_items){.capacity = capacity};
+    if (capacity) BASE_TRY(TEXT_TAKE(r, capacity, sizeof *items->values, &items->values));
     *out = (text_value){.kind = kind, .items = items};
     return SIFR_OK;
 }
 
 sifr_status text_append(text_render *r, text_items *items, text_value v) {
-    if (items->count == items->room) {
+    if (items->count == items->capacity) {
         text_value *values;
-        size_t room = items->room ? 2 * items->room : 8;
-        BASE_TRY(TEXT_TAKE(r, room, sizeof *values, &values));
+        size_t capacity = items->capacity ? 2 * items->capacity : 8;
+        BASE_TRY(TEXT_TAKE(r, capacity, sizeof *values, &values));
         if (items->count) memcpy(values, items->values, items->count * sizeof *values);
         items->values = values;
-        items->room = room;
+        items->capacity = capacity;
     }
     items->values[items->count++] = v;
     return text_template_charge(r, 1);
@@ -239,13 +239,13 @@ sifr_status text_length(text_render *r, text_value v, int64_t *out) {
 
 /* ---- dicts ---- */
 
-sifr_status text_new_dict(text_render *r, text_value_kind kind, size_t room, text_value *out) {
+sifr_status text_new_dict(text_render *r, text_value_kind kind, size_t capacity, text_value *out) {
     text_dict *dict;
     BASE_TRY(TEXT_TAKE(r, 1, sizeof *dict, &dict));
-    *dict = (text_dict){.room = room};
-    if (room) {
-        BASE_TRY(TEXT_TAKE(r, room, sizeof *dict->keys, &dict->keys));
-        BASE_TRY(TEXT_TAKE(r, room, sizeof *dict->values, &dict->values));
+    *dict = (text_dict){.capacity = capacity};
+    if (capacity) {
+        BASE_TRY(TEXT_TAKE(r, capacity, sizeof *dict->keys, &dict->keys));
+        BASE_TRY(TEXT_TAKE(r, capacity, sizeof *dict->values, &dict->values));
     }
     *out = (text_value){.kind = kind, .dict = dict};
     return SIFR_OK;
@@ -285,9 +285,9 @@ sifr_status text_dict_get(text_render *r, const text_dict *dict, text_value key,
 
 static sifr_status grow_dict(text_render *r, text_dict *dict) {
     text_dict old = *dict;
-    dict->room = old.room ? 2 * old.room : 8;
-    BASE_TRY(TEXT_TAKE(r, dict->room, sizeof *dict->keys, &dict->keys));
-    BASE_TRY(TEXT_TAKE(r, dict->room, sizeof *dict->values, &dict->values));
+    dict->capacity = old.capacity ? 2 * old.capacity : 8;
+    BASE_TRY(TEXT_TAKE(r, dict->capacity, sizeof *dict->keys, &dict->keys));
+    BASE_TRY(TEXT_TAKE(r, dict->capacity, sizeof *dict->values, &dict->values));
     if (old.count == 0) return SIFR_OK;
     memcpy(dict->keys, old.keys, old.count * sizeof *old.keys);
     memcpy(dict->values, old.values, old.count * sizeof *old.values);
@@ -298,7 +298,7 @@ sifr_status text_dict_set(text_render *r, text_dict *dict, text_value key, text_
     size_t at;
     BASE_TRY(find_key(r, dict, key, &at));
     if (at == dict->count) {
-        if (at == dict->room) BASE_TRY(grow_dict(r, dict));
+        if (at == dict->capacity) BASE_TRY(grow_dict(r, dict));
         dict->keys[dict->count++] = key;
     }
     dict->values[at] = v;

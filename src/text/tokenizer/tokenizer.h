@@ -18,13 +18,13 @@ typedef struct text_tokenizer_scratch text_tokenizer_scratch;
  * count to 0 to use it again. */
 typedef struct text_tokenizer_ids {
     int32_t *ids;
-    size_t count, room;
+    size_t count, capacity;
 } text_tokenizer_ids;
 
 /* A growing row of bytes, likewise. */
 typedef struct text_tokenizer_text {
     char *bytes;
-    size_t count, room;
+    size_t count, capacity;
 } text_tokenizer_text;
 
 void text_tokenizer_ids_free(text_tokenizer_ids *ids);

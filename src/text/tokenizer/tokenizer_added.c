@@ -58,7 +58,8 @@ static sifr_status insert(text_trie *trie, const uint8_t *bytes, size_t size, in
         if (!child) {
             if (trie->count > UINT32_MAX - 2) return base_fail_alloc(error, SIZE_MAX);
             size_t first = trie->count ? trie->count : 1;
-            BASE_TRY(base_grow(&trie->nodes, &trie->room, first + 1, sizeof *trie->nodes, error));
+            BASE_TRY(
+                base_grow(&trie->nodes, &trie->capacity, first + 1, sizeof *trie->nodes, error));
             if (!trie->count) trie->nodes[0] = (text_trie_node){.token = -1};
             child = (uint32_t)first;
             trie->nodes[child] =

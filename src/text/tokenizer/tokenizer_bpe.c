@@ -103,41 +103,41 @@ static size_t merge_long(const text_tokenizer *t, text_tokenizer_scratch *s, siz
     return kept;
 }
 
-static sifr_status make_room(text_tokenizer_scratch *s, size_t size, sifr_error *error) {
-    size_t room = s->room, links = s->link_room;
+static sifr_status reserve(text_tokenizer_scratch *s, size_t size, sifr_error *error) {
+    size_t capacity = s->capacity, links = s->link_capacity;
     if (size > INT32_MAX / 2)
         return base_fail(error, SIFR_FAILED,
                          "a single word of %zu bytes: split the text, words go up to 1 GiB", size);
-    if (size > room) {
-        BASE_TRY(base_grow(&s->ids, &room, size, sizeof *s->ids, error));
-        room = s->room;
-        BASE_TRY(base_grow(&s->ranks, &room, size, sizeof *s->ranks, error));
-        s->room = room;
+    if (size > capacity) {
+        BASE_TRY(base_grow(&s->ids, &capacity, size, sizeof *s->ids, error));
+        capacity = s->capacity;
+        BASE_TRY(base_grow(&s->ranks, &capacity, size, sizeof *s->ranks, error));
+        s->capacity = capacity;
     }
     if (size > SHORT_WORD && size > links) {
         BASE_TRY(base_grow(&s->next, &links, size, sizeof *s->next, error));
-        links = s->link_room;
+        links = s->link_capacity;
         BASE_TRY(base_grow(&s->previous, &links, size, sizeof *s->previous, error));
-        links = s->link_room * 2;
+        links = s->link_capacity * 2;
         BASE_TRY(base_grow(&s->heap, &links, size * 2, sizeof *s->heap, error));
-        s->link_room = links / 2;
+        s->link_capacity = links / 2;
     }
     return SIFR_OK;
 }
 
 /* Gives back what a very long word took. */
 static void shrink(text_tokenizer_scratch *s) {
-    if (s->room < 1 << 20) return;
+    if (s->capacity < 1 << 20) return;
     free(s->ids), free(s->ranks), free(s->next), free(s->previous), free(s->heap);
     s->ids = s->next = s->previous = NULL;
     s->ranks = NULL;
     s->heap = NULL;
-    s->room = s->link_room = 0;
+    s->capacity = s->link_capacity = 0;
 }
 
 static sifr_status append_ids(text_tokenizer_ids *out, const int32_t *ids, size_t count,
                               sifr_error *error) {
-    BASE_TRY(base_grow(&out->ids, &out->room, out->count + count, sizeof *ids, error));
+    BASE_TRY(base_grow(&out->ids, &out->capacity, out->count + count, sizeof *ids, error));
     memcpy(out->ids + out->count, ids, count * sizeof *ids);
     out->count += count;
     return SIFR_OK;
@@ -178,7 +178,7 @@ static sifr_status merge_word(const text_tokenizer *t, text_tokenizer_scratch *s
         size_t index = text_table_find(&t->words, word, size);
         if (index != SIZE_MAX) return append_ids(out, &t->word_ids[index], 1, error);
     }
-    BASE_TRY(make_room(s, size, error));
+    BASE_TRY(reserve(s, size, error));
     if (t->model == TEXT_MODEL_CHARACTERS) {
         BASE_TRY(text_characters_begin(t, word, size, s->ids, &count, error));
         for (size_t i = 0; i + 1 < count; i++) s->ranks[i] = rank_of(t, s->ids[i], s->ids[i + 1]);
@@ -241,9 +241,9 @@ sifr_status text_tokenizer_word(const text_tokenizer *t, text_tokenizer_scratch 
             return SIFR_OK;
         }
     }
-    if (out->room - out->count < TEXT_CACHE_IDS)
-        BASE_TRY(
-            base_grow(&out->ids, &out->room, out->count + TEXT_CACHE_IDS, sizeof *out->ids, error));
+    if (out->capacity - out->count < TEXT_CACHE_IDS)
+        BASE_TRY(base_grow(&out->ids, &out->capacity, out->count + TEXT_CACHE_IDS, sizeof *out->ids,
+                           error));
     memcpy(out->ids + out->count, slot->ids, sizeof slot->ids);
     out->count += slot->count;
     return SIFR_OK;

@@ -38,7 +38,7 @@ sifr_status text_tokenizer_text_append(text_tokenizer_text *text, const void *by
                                        sifr_error *error) {
     size_t total;
     if (!base_add_size(text->count, size, &total)) return base_fail_alloc(error, SIZE_MAX);
-    BASE_TRY(base_grow(&text->bytes, &text->room, total, 1, error));
+    BASE_TRY(base_grow(&text->bytes, &text->capacity, total, 1, error));
     if (size) memcpy(text->bytes + text->count, bytes, size);
     text->count = total;
     return SIFR_OK;

@@ -14,7 +14,8 @@ void text_texts_free(text_texts *texts) {
 }
 
 sifr_status text_texts_end(text_texts *texts, sifr_error *error) {
-    BASE_TRY(base_grow(&texts->ends, &texts->room, texts->count + 1, sizeof *texts->ends, error));
+    BASE_TRY(
+        base_grow(&texts->ends, &texts->capacity, texts->count + 1, sizeof *texts->ends, error));
     texts->ends[texts->count++] = texts->text.count;
     return SIFR_OK;
 }

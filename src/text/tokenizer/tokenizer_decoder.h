@@ -40,7 +40,7 @@ void text_decoder_free(text_decoder *decoder);
 typedef struct text_texts {
     text_tokenizer_text text;
     size_t *ends;
-    size_t count, room;
+    size_t count, capacity;
 } text_texts;
 
 void text_texts_free(text_texts *texts);

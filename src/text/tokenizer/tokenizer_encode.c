@@ -136,7 +136,7 @@ static sifr_status encode_steps(const text_tokenizer *t, text_tokenizer_scratch 
 }
 
 static sifr_status append_id(text_tokenizer_ids *out, int32_t id, sifr_error *error) {
-    BASE_TRY(base_grow(&out->ids, &out->room, out->count + 1, sizeof *out->ids, error));
+    BASE_TRY(base_grow(&out->ids, &out->capacity, out->count + 1, sizeof *out->ids, error));
     out->ids[out->count++] = id;
     return SIFR_OK;
 }

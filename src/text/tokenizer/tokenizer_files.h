@@ -73,7 +73,7 @@ typedef struct text_files {
 
     text_table words;  /* of the model's vocabulary … */
     int64_t *word_ids; /* … and their ids */
-    size_t word_room;
+    size_t word_capacity;
     int64_t model_size;
 
     text_table added;   /* contents of the added tokens … */

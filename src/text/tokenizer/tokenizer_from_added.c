@@ -10,8 +10,8 @@ sifr_status text_files_add_word(text_files *files, const char *text, size_t size
     size_t index;
     bool added;
     BASE_TRY(text_table_add(&files->words, text, size, &index, &added, error));
-    BASE_TRY(
-        base_grow(&files->word_ids, &files->word_room, index + 1, sizeof *files->word_ids, error));
+    BASE_TRY(base_grow(&files->word_ids, &files->word_capacity, index + 1, sizeof *files->word_ids,
+                       error));
     files->word_ids[index] = id;
     return SIFR_OK;
 }

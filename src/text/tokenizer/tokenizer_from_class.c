@@ -203,8 +203,8 @@ static sifr_status make_backend(text_files *files, text_proto *proto, sifr_error
 
 /* Pieces that a class puts behind the vocabulary, or in place of its first ones. */
 static sifr_status add_piece(text_proto *proto, const char *text, sifr_error *error) {
-    BASE_TRY(
-        base_grow(&proto->pieces, &proto->room, proto->count + 1, sizeof *proto->pieces, error));
+    BASE_TRY(base_grow(&proto->pieces, &proto->capacity, proto->count + 1, sizeof *proto->pieces,
+                       error));
     proto->pieces[proto->count++] = (text_proto_piece){{text, strlen(text)}, 0, TEXT_PIECE_NORMAL};
     return SIFR_OK;
 }

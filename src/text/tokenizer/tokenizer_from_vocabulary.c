@@ -17,7 +17,7 @@ typedef struct join {
 
 typedef struct joins {
     join *items;
-    size_t count, room;
+    size_t count, capacity;
 } joins;
 
 static int compare_by_parts(const void *a, const void *b) {
@@ -86,7 +86,7 @@ static sifr_status find_joins(const text_files *files, const filter *f, size_t w
         if (out->count == MERGES_LIMIT)
             return base_fail(error, SIFR_USAGE, "%s: its tokens give more than %d merges",
                              files->vocabulary_path, MERGES_LIMIT);
-        BASE_TRY(base_grow(&out->items, &out->room, out->count + 1, sizeof *out->items, error));
+        BASE_TRY(base_grow(&out->items, &out->capacity, out->count + 1, sizeof *out->items, error));
         out->items[out->count++] =
             (join){files->word_ids[word], files->word_ids[left], files->word_ids[right],
                    (uint32_t)word,        (uint32_t)left,        (uint32_t)right};

@@ -59,7 +59,7 @@ typedef struct text_trie_node {
 
 typedef struct text_trie {
     text_trie_node *nodes;
-    size_t count, room;
+    size_t count, capacity;
     uint32_t root[256]; /* child of the root by byte, 0: none */
     int only;           /* the one first byte that occurs, or -1 */
 } text_trie;
@@ -80,7 +80,7 @@ typedef struct text_post_item {
 
 typedef struct text_post {
     text_post_item *items;
-    size_t count, room;
+    size_t count, capacity;
 } text_post;
 
 struct text_tokenizer {
@@ -114,7 +114,7 @@ struct text_tokenizer {
     /* Raw bytes of each vocabulary entry (of BYTES: in the byte alphabet) … */
     text_table words;
     int32_t *word_ids; /* … and its id */
-    size_t word_ids_room;
+    size_t word_ids_capacity;
     int32_t byte_ids[256]; /* or -1 */
     uint32_t *byte_pairs;  /* [65536] rank of the merge of two bytes, or TEXT_NO_MERGE */
     int32_t *merge_ids;    /* by rank */
@@ -163,13 +163,13 @@ struct text_tokenizer_scratch {
     text_normalizer_state normalizer;
     text_pretokenizer_state pretokenizer;
     text_path *paths; /* of Unigram's search */
-    size_t path_room;
+    size_t path_capacity;
     text_tokenizer_ids pair[2];
     /* of the word being merged */
     int32_t *ids, *next, *previous;
     uint32_t *ranks;
     uint64_t *heap;
-    size_t room, link_room;
+    size_t capacity, link_capacity;
 };
 
 /* tokenizer_load.c */

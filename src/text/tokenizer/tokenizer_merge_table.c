@@ -77,7 +77,7 @@ static void fill_byte_pairs(text_tokenizer *t) {
 
 sifr_status text_tokenizer_read_merges(text_tokenizer *t, const json_t *merges, const char *name,
                                        sifr_error *error) {
-    size_t count = json_array_size(merges), slots = 1024, room = 0;
+    size_t count = json_array_size(merges), slots = 1024, capacity = 0;
     uint8_t *joined = NULL;
     sifr_status status = SIFR_OK;
     if (!json_is_array(merges))
@@ -94,7 +94,7 @@ sifr_status text_tokenizer_read_merges(text_tokenizer *t, const json_t *merges, 
         int32_t id[2];
         BASE_TRY_GOTO(
             status, split_merge(json_array_get(merges, rank), rank, name, text, size, error), done);
-        BASE_TRY_GOTO(status, base_grow(&joined, &room, size[0] + size[1], 1, error), done);
+        BASE_TRY_GOTO(status, base_grow(&joined, &capacity, size[0] + size[1], 1, error), done);
         for (int i = 0; i < 2; i++) {
             BASE_TRY_GOTO(status,
                           merge_part(t, text[i], size[i], joined, &used, rank, name, &id[i], error),

@@ -10,7 +10,7 @@
 
 typedef struct places {
     uint32_t *words;
-    size_t count, room;
+    size_t count, capacity;
 } places;
 
 typedef struct pair {
@@ -29,13 +29,13 @@ typedef struct candidate {
 typedef struct state {
     text_tokenizer_trainer *trainer;
     pair *pairs;
-    size_t pair_count, pair_room;
+    size_t pair_count, pair_capacity;
     uint32_t *slots; /* pair + 1, or 0 */
     size_t slot_count;
     candidate *heap;
-    size_t heap_count, heap_room;
+    size_t heap_count, heap_capacity;
     uint32_t *made; /* pairs with fresh places */
-    size_t made_count, made_room;
+    size_t made_count, made_capacity;
     int32_t *symbols; /* of all words, one after another */
     size_t *starts;
     uint32_t *lengths;
@@ -61,7 +61,8 @@ static sifr_status find_pair(state *s, uint64_t key, size_t *index, sifr_error *
     size_t at = slot_of(s, key);
     if (!s->slots[at]) {
         if (s->pair_count >= UINT32_MAX - 1) return base_fail_alloc(error, SIZE_MAX);
-        BASE_TRY(base_grow(&s->pairs, &s->pair_room, s->pair_count + 1, sizeof *s->pairs, error));
+        BASE_TRY(
+            base_grow(&s->pairs, &s->pair_capacity, s->pair_count + 1, sizeof *s->pairs, error));
         s->pairs[s->pair_count++] = (pair){.key = key};
         s->slots[at] = (uint32_t)s->pair_count;
     }
@@ -78,18 +79,18 @@ static sifr_status change(state *s, int32_t left, int32_t right, int64_t by, uin
     p->count += by;
     if (by <= 0) return SIFR_OK;
     if (!p->collected) {
-        BASE_TRY(base_grow(&s->made, &s->made_room, s->made_count + 1, sizeof *s->made, error));
+        BASE_TRY(base_grow(&s->made, &s->made_capacity, s->made_count + 1, sizeof *s->made, error));
         s->made[s->made_count++] = (uint32_t)index;
         p->collected = true;
     }
     places *fresh = &p->fresh;
     if (fresh->count && fresh->words[fresh->count - 1] == word) return SIFR_OK;
-    if (fresh->count == fresh->room) { /* most pairs are in one or two words */
-        size_t room = fresh->room ? fresh->room * 2 : 2;
-        uint32_t *words = realloc(fresh->words, room * sizeof *words);
-        if (!words) return base_fail_alloc(error, room * sizeof *words);
+    if (fresh->count == fresh->capacity) { /* most pairs are in one or two words */
+        size_t capacity = fresh->capacity ? fresh->capacity * 2 : 2;
+        uint32_t *words = realloc(fresh->words, capacity * sizeof *words);
+        if (!words) return base_fail_alloc(error, capacity * sizeof *words);
         fresh->words = words;
-        fresh->room = room;
+        fresh->capacity = capacity;
     }
     fresh->words[fresh->count++] = word;
     return SIFR_OK;
@@ -100,7 +101,7 @@ static bool comes_first(const candidate *a, const candidate *b) {
 }
 
 static sifr_status push(state *s, candidate c, sifr_error *error) {
-    BASE_TRY(base_grow(&s->heap, &s->heap_room, s->heap_count + 1, sizeof *s->heap, error));
+    BASE_TRY(base_grow(&s->heap, &s->heap_capacity, s->heap_count + 1, sizeof *s->heap, error));
     size_t at = s->heap_count++;
     while (at > 0 && comes_first(&c, &s->heap[(at - 1) / 2])) {
         s->heap[at] = s->heap[(at - 1) / 2];
@@ -235,7 +236,8 @@ static sifr_status join(state *s, int32_t left, int32_t right, text_tokenizer_te
     }
     BASE_TRY(text_table_add(&t->tokens, text->bytes, text->count, &index, &added, error));
     *made = (int32_t)index;
-    BASE_TRY(base_grow(&t->merges, &t->merge_room, t->merge_count + 1, sizeof *t->merges, error));
+    BASE_TRY(
+        base_grow(&t->merges, &t->merge_capacity, t->merge_count + 1, sizeof *t->merges, error));
     t->merges[t->merge_count++] = (text_train_merge){left, right};
     return SIFR_OK;
 }

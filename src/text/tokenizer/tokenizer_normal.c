@@ -50,7 +50,7 @@ static void sort_marks(utf8proc_int32_t *run, size_t count, utf8proc_int32_t *sp
 
 /* Decomposes into *points, which grows; it begins as the caller's `near`. */
 static sifr_status decompose(const uint8_t *p, const uint8_t *end, utf8proc_option_t options,
-                             utf8proc_int32_t **points, size_t *room, size_t *count,
+                             utf8proc_int32_t **points, size_t *capacity, size_t *count,
                              sifr_error *error) {
     size_t length;
     for (*count = 0; p < end; p += length) {
@@ -62,13 +62,13 @@ static sifr_status decompose(const uint8_t *p, const uint8_t *end, utf8proc_opti
             made = utf8proc_decompose_char(c, parts, 64, options, &boundary);
         if (made < 1 || made > 64)
             return base_fail(error, SIFR_FAILED, "normalizing U+%04X failed", (unsigned)c);
-        if (*count + (size_t)made > *room) {
-            utf8proc_int32_t *wider = malloc(*room * 2 * sizeof *wider);
-            if (!wider) return base_fail_alloc(error, *room * 2 * sizeof *wider);
+        if (*count + (size_t)made > *capacity) {
+            utf8proc_int32_t *wider = malloc(*capacity * 2 * sizeof *wider);
+            if (!wider) return base_fail_alloc(error, *capacity * 2 * sizeof *wider);
             memcpy(wider, *points, *count * sizeof *wider);
-            if (*room > NEAR) free(*points);
+            if (*capacity > NEAR) free(*points);
             *points = wider;
-            *room *= 2;
+            *capacity *= 2;
         }
         memcpy(*points + *count, parts, (size_t)made * sizeof *parts);
         *count += (size_t)made;
@@ -98,13 +98,13 @@ static sifr_status order_marks(utf8proc_int32_t *points, size_t count, sifr_erro
 static sifr_status normalize_stretch(text_normal_form form, const uint8_t *p, const uint8_t *end,
                                      text_tokenizer_text *out, sifr_error *error) {
     utf8proc_int32_t near[NEAR], *points = near;
-    size_t room = NEAR, count = 0;
+    size_t capacity = NEAR, count = 0;
     bool compatible = form == TEXT_NFKC || form == TEXT_NFKD;
     bool composes = form == TEXT_NFC || form == TEXT_NFKC;
     utf8proc_option_t options =
         compatible ? UTF8PROC_DECOMPOSE | UTF8PROC_COMPAT : UTF8PROC_DECOMPOSE;
     sifr_status status = SIFR_OK;
-    BASE_TRY_GOTO(status, decompose(p, end, options, &points, &room, &count, error), done);
+    BASE_TRY_GOTO(status, decompose(p, end, options, &points, &capacity, &count, error), done);
     BASE_TRY_GOTO(status, order_marks(points, count, error), done);
     if (composes) {
         utf8proc_ssize_t composed = utf8proc_normalize_utf32(points, (utf8proc_ssize_t)count,
@@ -122,7 +122,7 @@ static sifr_status normalize_stretch(text_normal_form form, const uint8_t *p, co
         BASE_TRY_GOTO(status, text_tokenizer_text_append(out, bytes, length, error), done);
     }
 done:
-    if (room > NEAR) free(points);
+    if (capacity > NEAR) free(points);
     return status;
 }
 

@@ -11,8 +11,8 @@ static sifr_status put(text_tokenizer_text *out, uint32_t c, sifr_error *error) 
     return text_tokenizer_text_append(out, bytes, text_utf8_put(c, bytes), error);
 }
 
-static sifr_status make_room(text_tokenizer_text *out, size_t size, sifr_error *error) {
-    return base_grow(&out->bytes, &out->room, out->count + size + 1, 1, error);
+static sifr_status reserve(text_tokenizer_text *out, size_t size, sifr_error *error) {
+    return base_grow(&out->bytes, &out->capacity, out->count + size + 1, 1, error);
 }
 
 /* What a text of `size` bytes may grow to: replacements of replacements know no bound else. */
@@ -70,11 +70,11 @@ sifr_status text_replace_literal(const char *from, size_t from_size, const uint8
 static sifr_status lowercase(const uint8_t *p, const uint8_t *end, text_tokenizer_text *out,
                              sifr_error *error) {
     size_t length;
-    BASE_TRY(make_room(out, (size_t)(end - p), error));
+    BASE_TRY(reserve(out, (size_t)(end - p), error));
     for (; p < end; p += length) {
         if (*p < 0x80) {
             length = 1;
-            if (out->count == out->room) BASE_TRY(make_room(out, (size_t)(end - p), error));
+            if (out->count == out->capacity) BASE_TRY(reserve(out, (size_t)(end - p), error));
             out->bytes[out->count++] = (char)(*p >= 'A' && *p <= 'Z' ? *p | 0x20 : *p);
             continue;
         }
@@ -99,7 +99,7 @@ static sifr_status bert_clean(const text_normalizer_step *step, const text_unico
                               const uint8_t *p, const uint8_t *end, text_tokenizer_text *out,
                               sifr_error *error) {
     size_t length;
-    BASE_TRY(make_room(out, (size_t)(end - p), error));
+    BASE_TRY(reserve(out, (size_t)(end - p), error));
     for (; p < end; p += length) {
         uint32_t c = text_utf8_get(p, &length);
         uint8_t flags = text_unicode_flags(unicode, c);

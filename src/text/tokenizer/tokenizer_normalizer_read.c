@@ -9,6 +9,23 @@
 
 enum { CONTENT_AT_MOST = 4096 };
 
+/* A pattern that matches `text` itself. */
+static sifr_status compile_literal(const char *text, const char *name, text_regex **out,
+                                   sifr_error *error) {
+    static const char special[] = "\\^$.|?*+()[]{}";
+    size_t size = strlen(text), used = 0;
+    char *pattern;
+    if (size > 1024) return base_fail(error, SIFR_USAGE, "%s: a pattern of %zu bytes", name, size);
+    BASE_TRY(base_alloc(2 * size + 1, 1, &pattern, error));
+    for (size_t i = 0; i < size; i++) {
+        if (strchr(special, text[i])) pattern[used++] = '\\';
+        pattern[used++] = text[i];
+    }
+    sifr_status status = text_regex_compile(pattern, name, out, error);
+    free(pattern);
+    return status;
+}
+
 sifr_status text_pattern_read(const json_t *part, const char *name, text_regex **regex,
                               char **literal, sifr_error *error) {
     const json_t *pattern = json_object_get(part, "pattern");
@@ -19,7 +36,7 @@ sifr_status text_pattern_read(const json_t *part, const char *name, text_regex *
         return base_fail(error, SIFR_USAGE,
                          "%s: \"pattern\" must be {\"String\": …} or {\"Regex\": …}, not empty",
                          name);
-    if (!literal) return text_regex_literal(text, name, regex, error);
+    if (!literal) return compile_literal(text, name, regex, error);
     return base_copy_text(text, strlen(text), literal, error);
 }
 

@@ -6,7 +6,7 @@
 #include "text/tokenizer/tokenizer_internal.h"
 
 static sifr_status append(text_post *post, int32_t id, int64_t type, sifr_error *error) {
-    BASE_TRY(base_grow(&post->items, &post->room, post->count + 1, sizeof *post->items, error));
+    BASE_TRY(base_grow(&post->items, &post->capacity, post->count + 1, sizeof *post->items, error));
     post->items[post->count++] = (text_post_item){id, (int32_t)type};
     return SIFR_OK;
 }
@@ -181,9 +181,9 @@ sifr_status text_tokenizer_encode_pair(const text_tokenizer *t, text_tokenizer_s
         const text_post_item *item = &post->items[i];
         size_t which = item->id == TEXT_POST_SECOND, count = item->id < 0 ? counts[which] : 1;
         const int32_t *from = item->id < 0 ? s->pair[which].ids : &item->id;
-        BASE_TRY(base_grow(&ids->ids, &ids->room, ids->count + count, sizeof *ids->ids, error));
-        BASE_TRY(
-            base_grow(&types->ids, &types->room, types->count + count, sizeof *types->ids, error));
+        BASE_TRY(base_grow(&ids->ids, &ids->capacity, ids->count + count, sizeof *ids->ids, error));
+        BASE_TRY(base_grow(&types->ids, &types->capacity, types->count + count, sizeof *types->ids,
+                           error));
         if (count) memcpy(ids->ids + ids->count, from, count * sizeof *from);
         for (size_t k = 0; k < count; k++) types->ids[types->count + k] = item->type;
         ids->count += count;

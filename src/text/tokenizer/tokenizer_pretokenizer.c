@@ -22,8 +22,9 @@ typedef struct splitter {
 static sifr_status put(splitter *s, size_t start, size_t stop) {
     if (start == stop) return SIFR_OK;
     text_pieces *out = s->out;
-    if (out->count == out->room)
-        BASE_TRY(base_grow(&out->items, &out->room, out->count + 1, sizeof *out->items, s->error));
+    if (out->count == out->capacity)
+        BASE_TRY(
+            base_grow(&out->items, &out->capacity, out->count + 1, sizeof *out->items, s->error));
     out->items[out->count++] = (text_piece){start, stop, s->piece.first && start == s->piece.start};
     return SIFR_OK;
 }
@@ -162,7 +163,7 @@ static sifr_status rewrite(const text_pretokenizer_step *step, const text_pieces
     mark[0] = ' ';
     if (!bytes) mark_size = text_utf8_put(step->character, mark);
     out->count = pieces->count = 0;
-    BASE_TRY(base_grow(&pieces->items, &pieces->room, in->count, sizeof *pieces->items, error));
+    BASE_TRY(base_grow(&pieces->items, &pieces->capacity, in->count, sizeof *pieces->items, error));
     for (size_t i = 0; i < in->count; i++) {
         const text_piece *piece = &in->items[i];
         const uint8_t *p = text + piece->start;
@@ -229,7 +230,7 @@ sifr_status text_pretokenizer_apply(const text_pretokenizer *pretokenizer,
     int now = 0, written = 0;
     text_pieces *in = &state->pieces[0];
     in->count = 0;
-    BASE_TRY(base_grow(&in->items, &in->room, 1, sizeof *in->items, error));
+    BASE_TRY(base_grow(&in->items, &in->capacity, 1, sizeof *in->items, error));
     if (*size) in->items[in->count++] = (text_piece){0, *size, first};
     state->regex.budget = text_regex_budget(*size);
     for (size_t i = 0; i < pretokenizer->count; i++) {

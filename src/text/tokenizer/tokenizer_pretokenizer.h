@@ -62,7 +62,7 @@ typedef struct text_piece {
 
 typedef struct text_pieces {
     text_piece *items;
-    size_t count, room;
+    size_t count, capacity;
 } text_pieces;
 
 /* Start with {0}. */

@@ -122,8 +122,8 @@ static sifr_status read_piece(reader r, text_proto *proto, sifr_error *error) {
         }
     }
     if (!piece.text.size) return damaged(&r, offset, "a piece without text", error);
-    BASE_TRY(
-        base_grow(&proto->pieces, &proto->room, proto->count + 1, sizeof *proto->pieces, error));
+    BASE_TRY(base_grow(&proto->pieces, &proto->capacity, proto->count + 1, sizeof *proto->pieces,
+                       error));
     proto->pieces[proto->count++] = piece;
     return SIFR_OK;
 }

@@ -33,7 +33,7 @@ typedef struct text_proto_piece {
 
 typedef struct text_proto {
     text_proto_piece *pieces;
-    size_t count, room;
+    size_t count, capacity;
     int64_t model_type; /* FORMATS_PROTO_... or another */
     int64_t unk_id, bos_id, eos_id;
     bool byte_fallback, whitespace_as_suffix;

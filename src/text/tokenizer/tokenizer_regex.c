@@ -33,9 +33,9 @@ typedef struct parser {
     const char *name;
     text_regex *regex;
     node *nodes;
-    size_t node_count, node_room;
+    size_t node_count, node_capacity;
     text_regex_item *items;
-    size_t item_count, item_room;
+    size_t item_count, item_capacity;
     bool any_case;
     int depth;
     sifr_error *error;
@@ -49,7 +49,8 @@ static sifr_status refuse(const parser *s, const uint8_t *at, const char *what) 
 }
 
 static sifr_status add_node(parser *s, node value, uint32_t *out) {
-    BASE_TRY(base_grow(&s->nodes, &s->node_room, s->node_count + 1, sizeof *s->nodes, s->error));
+    BASE_TRY(
+        base_grow(&s->nodes, &s->node_capacity, s->node_count + 1, sizeof *s->nodes, s->error));
     s->nodes[s->node_count++] = value;
     *out = (uint32_t)s->node_count;
     return SIFR_OK;
@@ -57,7 +58,8 @@ static sifr_status add_node(parser *s, node value, uint32_t *out) {
 
 static sifr_status add_item(parser *s, text_regex_item item) {
     if (s->item_count >= ITEMS_AT_MOST) return refuse(s, s->p, "a class of too many members");
-    BASE_TRY(base_grow(&s->items, &s->item_room, s->item_count + 1, sizeof *s->items, s->error));
+    BASE_TRY(
+        base_grow(&s->items, &s->item_capacity, s->item_count + 1, sizeof *s->items, s->error));
     s->items[s->item_count++] = item;
     return SIFR_OK;
 }
@@ -390,7 +392,7 @@ static sifr_status emit(parser *s, text_regex_code code, uint32_t *at) {
     text_regex *r = s->regex;
     if (r->code_count >= CODE_AT_MOST)
         return refuse(s, s->begin, "repeats and alternatives of more than 4,096 steps");
-    BASE_TRY(base_grow(&r->code, &r->code_room, r->code_count + 1, sizeof *r->code, s->error));
+    BASE_TRY(base_grow(&r->code, &r->code_capacity, r->code_count + 1, sizeof *r->code, s->error));
     *at = (uint32_t)r->code_count;
     r->code[r->code_count++] = code;
     return SIFR_OK;
@@ -565,22 +567,6 @@ done:
         *out = s.regex;
     else
         text_regex_free(s.regex);
-    return status;
-}
-
-sifr_status text_regex_literal(const char *text, const char *name, text_regex **out,
-                               sifr_error *error) {
-    static const char special[] = "\\^$.|?*+()[]{}";
-    size_t size = strlen(text), used = 0;
-    char *pattern;
-    if (size > 1024) return base_fail(error, SIFR_USAGE, "%s: a pattern of %zu bytes", name, size);
-    BASE_TRY(base_alloc(2 * size + 1, 1, &pattern, error));
-    for (size_t i = 0; i < size; i++) {
-        if (strchr(special, text[i])) pattern[used++] = '\\';
-        pattern[used++] = text[i];
-    }
-    sifr_status status = text_regex_compile(pattern, name, out, error);
-    free(pattern);
     return status;
 }
 

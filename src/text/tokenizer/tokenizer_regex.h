@@ -23,15 +23,12 @@ typedef struct text_regex_frame {
 
 typedef struct text_regex_state {
     text_regex_frame *frames;
-    size_t count, room;
+    size_t count, capacity;
     int64_t budget;
 } text_regex_state;
 
 /* `name` begins the message of a refusal. */
 sifr_status text_regex_compile(const char *pattern, const char *name, text_regex **out,
-                               sifr_error *error) SIFR_MUST_CHECK;
-/* A pattern that matches `text` itself. */
-sifr_status text_regex_literal(const char *text, const char *name, text_regex **out,
                                sifr_error *error) SIFR_MUST_CHECK;
 void text_regex_free(text_regex *regex); /* NULL is fine */
 

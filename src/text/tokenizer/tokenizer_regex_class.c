@@ -110,11 +110,11 @@ static size_t spellings(uint32_t c, uint32_t out[5]) {
 /* The items with the other spellings of the characters that stand in them. */
 static sifr_status fold(const text_regex_item *items, size_t count, text_regex_item **out,
                         size_t *out_count, sifr_error *error) {
-    size_t room = 0, used = 0;
+    size_t capacity = 0, used = 0;
     text_regex_item *all = NULL;
     sifr_status status = SIFR_OK;
     for (size_t i = 0; i < count; i++) {
-        BASE_TRY_GOTO(status, base_grow(&all, &room, used + 1, sizeof *all, error), fail);
+        BASE_TRY_GOTO(status, base_grow(&all, &capacity, used + 1, sizeof *all, error), fail);
         all[used++] = items[i];
         if (items[i].what != TEXT_ITEM_RANGE || items[i].high - items[i].low > 0x1000) continue;
         for (uint32_t c = items[i].low; c <= items[i].high; c++) {
@@ -122,7 +122,8 @@ static sifr_status fold(const text_regex_item *items, size_t count, text_regex_i
             size_t others = spellings(c, other);
             for (size_t k = 1; k < others; k++) {
                 if (other[k] >= items[i].low && other[k] <= items[i].high) continue;
-                BASE_TRY_GOTO(status, base_grow(&all, &room, used + 1, sizeof *all, error), fail);
+                BASE_TRY_GOTO(status, base_grow(&all, &capacity, used + 1, sizeof *all, error),
+                              fail);
                 all[used++] =
                     (text_regex_item){TEXT_ITEM_RANGE, items[i].negated, other[k], other[k]};
             }
@@ -177,7 +178,7 @@ static sifr_status add_page(text_regex *regex, const uint64_t page[4], uint16_t 
         same++;
     *index = (uint16_t)same;
     if (same < regex->bit_count) return SIFR_OK;
-    BASE_TRY(base_grow(&regex->bits, &regex->bit_room, same + 1, sizeof *regex->bits, error));
+    BASE_TRY(base_grow(&regex->bits, &regex->bit_capacity, same + 1, sizeof *regex->bits, error));
     memcpy(regex->bits[same], page, sizeof *regex->bits);
     regex->bit_count++;
     return SIFR_OK;
@@ -228,7 +229,7 @@ static sifr_status make_class(text_regex *regex, const text_regex_item *items, s
     if (regex->class_count >= CLASSES_AT_MOST)
         return base_fail(error, SIFR_USAGE, "more than %d different sets of characters",
                          CLASSES_AT_MOST);
-    BASE_TRY(base_grow(&regex->classes, &regex->class_room, regex->class_count + 1,
+    BASE_TRY(base_grow(&regex->classes, &regex->class_capacity, regex->class_count + 1,
                        sizeof *regex->classes, error));
     text_regex_class *class = &regex->classes[regex->class_count];
     for (int i = 0; i < 256; i++) {

@@ -67,11 +67,11 @@ typedef struct text_regex_class {
 
 struct text_regex {
     text_regex_code *code;
-    size_t code_count, code_room;
+    size_t code_count, code_capacity;
     text_regex_class *classes;
-    size_t class_count, class_room;
+    size_t class_count, class_capacity;
     uint64_t (*bits)[4];
-    size_t bit_count, bit_room;
+    size_t bit_count, bit_capacity;
     uint64_t first[4]; /* bytes with which a match may begin */
     char *pattern;
     text_regex_draft draft;

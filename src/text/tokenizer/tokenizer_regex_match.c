@@ -18,8 +18,8 @@ typedef struct matcher {
 
 static sifr_status push(matcher *m, text_regex_frame frame) {
     text_regex_state *s = m->state;
-    if (s->count == s->room)
-        BASE_TRY(base_grow(&s->frames, &s->room, s->count + 1, sizeof *s->frames, m->error));
+    if (s->count == s->capacity)
+        BASE_TRY(base_grow(&s->frames, &s->capacity, s->count + 1, sizeof *s->frames, m->error));
     s->frames[s->count++] = frame;
     return SIFR_OK;
 }

@@ -54,9 +54,9 @@ sifr_status text_table_add(text_table *table, const void *bytes, size_t size, si
         return base_fail(error, SIFR_FAILED, "a word of %zu bytes: longer than the table takes",
                          size);
     if (!base_add_size(table->byte_count, size, &total)) return base_fail_alloc(error, SIZE_MAX);
-    BASE_TRY(base_grow(&table->bytes, &table->byte_room, total, 1, error));
-    BASE_TRY(
-        base_grow(&table->items, &table->item_room, table->count + 1, sizeof *table->items, error));
+    BASE_TRY(base_grow(&table->bytes, &table->byte_capacity, total, 1, error));
+    BASE_TRY(base_grow(&table->items, &table->item_capacity, table->count + 1, sizeof *table->items,
+                       error));
     if (size) memcpy(table->bytes + table->byte_count, bytes, size);
     *index = table->count++;
     table->items[*index] = (text_table_item){table->byte_count, (uint32_t)size, hash};

@@ -18,9 +18,9 @@ typedef struct text_table {
     uint32_t *slots; /* item + 1, or 0 */
     size_t slot_count;
     text_table_item *items;
-    size_t count, item_room;
+    size_t count, item_capacity;
     uint8_t *bytes;
-    size_t byte_count, byte_room;
+    size_t byte_count, byte_capacity;
 } text_table;
 
 /* The number of the string, or SIZE_MAX. */

@@ -87,7 +87,7 @@ static sifr_status count_word(text_tokenizer_trainer *t, const uint8_t *word, si
     bool added;
     BASE_TRY(text_table_add(&t->words, word, size, &index, &added, error));
     if (added) {
-        BASE_TRY(base_grow(&t->counts, &t->count_room, index + 1, sizeof *t->counts, error));
+        BASE_TRY(base_grow(&t->counts, &t->count_capacity, index + 1, sizeof *t->counts, error));
         t->counts[index] = 0;
     }
     t->counts[index]++;

@@ -28,13 +28,13 @@ struct text_tokenizer_trainer {
     text_unicode unicode;
     text_table words; /* distinct pieces, raw bytes */
     int64_t *counts;
-    size_t count_room;
+    size_t count_capacity;
     text_tokenizer_text repaired, normal;
     uint64_t invalid;
     text_table tokens; /* by id, raw bytes */
     double *scores;    /* of UNIGRAM, by id */
     text_train_merge *merges;
-    size_t merge_count, merge_room;
+    size_t merge_count, merge_capacity;
 };
 
 /* tokenizer_merges.c */

@@ -17,18 +17,18 @@ typedef struct text {
 
 typedef struct seeds {
     text_seed *items;
-    size_t count, room;
+    size_t count, capacity;
 } seeds;
 
 static sifr_status lay_out(const text_table *words, text *out, sifr_error *error) {
-    size_t room;
+    size_t capacity;
     if (words->byte_count > UINT32_MAX / 2 ||
-        !base_add_size(words->byte_count, words->count + 1, &room) || room > UINT32_MAX)
+        !base_add_size(words->byte_count, words->count + 1, &capacity) || capacity > UINT32_MAX)
         return base_fail(error, SIFR_USAGE,
                          "the words of the text take %zu bytes: more than 2 GiB; train on less",
                          words->byte_count);
-    BASE_TRY(base_alloc(room, sizeof *out->codes, &out->codes, error));
-    BASE_TRY(base_alloc(room, sizeof *out->offsets, &out->offsets, error));
+    BASE_TRY(base_alloc(capacity, sizeof *out->codes, &out->codes, error));
+    BASE_TRY(base_alloc(capacity, sizeof *out->offsets, &out->offsets, error));
     for (size_t w = 0; w < words->count; w++) {
         size_t size, length;
         const uint8_t *bytes = text_table_bytes(words, w, &size);
@@ -55,36 +55,36 @@ static bool comes_first(const text *t, uint32_t a, uint32_t b) {
     return t->codes[a + n] < t->codes[b + n];
 }
 
-/* Merges order[from … middle) and order[middle … to) by way of `room`. */
-static void merge(const text *t, uint32_t *order, uint32_t *room, size_t from, size_t middle,
+/* Merges order[from … middle) and order[middle … to) by way of `buffer`. */
+static void merge(const text *t, uint32_t *order, uint32_t *buffer, size_t from, size_t middle,
                   size_t to) {
     size_t a = from, b = middle, at = from;
     if (from == middle || middle == to ||
         !comes_first(t, order[middle], order[middle - 1])) /* in order already */
         return;
     while (a < middle && b < to)
-        room[at++] = comes_first(t, order[b], order[a]) ? order[b++] : order[a++];
-    while (a < middle) room[at++] = order[a++];
-    while (b < to) room[at++] = order[b++];
-    memcpy(order + from, room + from, (to - from) * sizeof *order);
+        buffer[at++] = comes_first(t, order[b], order[a]) ? order[b++] : order[a++];
+    while (a < middle) buffer[at++] = order[a++];
+    while (b < to) buffer[at++] = order[b++];
+    memcpy(order + from, buffer + from, (to - from) * sizeof *order);
 }
 
 static sifr_status sort_places(const text *t, uint32_t **out, size_t *count, sifr_error *error) {
-    uint32_t *order, *room;
+    uint32_t *order, *buffer;
     size_t n = 0;
     BASE_TRY(base_alloc(t->count, sizeof *order, &order, error));
     *out = order;
-    BASE_TRY(base_alloc(t->count, sizeof *room, &room, error));
+    BASE_TRY(base_alloc(t->count, sizeof *buffer, &buffer, error));
     for (size_t i = 0; i < t->count; i++) {
         if (t->codes[i]) order[n++] = (uint32_t)i;
     }
     for (size_t width = 1; width < n; width *= 2) {
         for (size_t from = 0; from + width < n; from += 2 * width) {
             size_t to = from + 2 * width < n ? from + 2 * width : n;
-            merge(t, order, room, from, from + width, to);
+            merge(t, order, buffer, from, from + width, to);
         }
     }
-    free(room);
+    free(buffer);
     *count = n;
     return SIFR_OK;
 }
@@ -92,7 +92,7 @@ static sifr_status sort_places(const text *t, uint32_t **out, size_t *count, sif
 static sifr_status add(seeds *list, const text *t, const text_table *words, uint32_t place,
                        uint32_t length, double score, sifr_error *error) {
     uint32_t begin = t->offsets[place], end = t->offsets[place + length];
-    BASE_TRY(base_grow(&list->items, &list->room, list->count + 1, sizeof *list->items, error));
+    BASE_TRY(base_grow(&list->items, &list->capacity, list->count + 1, sizeof *list->items, error));
     list->items[list->count++] = (text_seed){words->bytes + begin, end - begin, score};
     return SIFR_OK;
 }
@@ -174,7 +174,7 @@ sifr_status text_train_seeds(const text_tokenizer_trainer *trainer, size_t limit
         if (longer.count) qsort(longer.items, longer.count, sizeof *longer.items, compare_seeds);
         size_t kept = limit > single.count ? limit - single.count : 0;
         if (kept > longer.count) kept = longer.count;
-        status = base_grow(&single.items, &single.room, single.count + kept + 1,
+        status = base_grow(&single.items, &single.capacity, single.count + kept + 1,
                            sizeof *single.items, error);
         if (status == SIFR_OK) {
             if (kept)

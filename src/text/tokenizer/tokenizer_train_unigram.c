@@ -32,7 +32,7 @@ typedef struct state {
     /* of one word, by byte */
     double *before, *behind;
     int32_t *best, *from;
-    size_t room;
+    size_t capacity;
 } state;
 
 static double digamma(double x) {
@@ -69,18 +69,18 @@ static void set_unknown(state *s) {
     s->unknown = least - UNKNOWN_PENALTY;
 }
 
-static sifr_status make_room(state *s, size_t size, sifr_error *error) {
-    if (s->room >= size + 1) return SIFR_OK;
-    size_t room = size + 64;
+static sifr_status reserve(state *s, size_t size, sifr_error *error) {
+    if (s->capacity >= size + 1) return SIFR_OK;
+    size_t capacity = size + 64;
     free(s->before), free(s->behind), free(s->best), free(s->from);
     s->before = s->behind = NULL;
     s->best = s->from = NULL;
-    s->room = 0;
-    BASE_TRY(base_alloc(room, sizeof *s->before, &s->before, error));
-    BASE_TRY(base_alloc(room, sizeof *s->behind, &s->behind, error));
-    BASE_TRY(base_alloc(room, sizeof *s->best, &s->best, error));
-    BASE_TRY(base_alloc(room, sizeof *s->from, &s->from, error));
-    s->room = room;
+    s->capacity = 0;
+    BASE_TRY(base_alloc(capacity, sizeof *s->before, &s->before, error));
+    BASE_TRY(base_alloc(capacity, sizeof *s->behind, &s->behind, error));
+    BASE_TRY(base_alloc(capacity, sizeof *s->best, &s->best, error));
+    BASE_TRY(base_alloc(capacity, sizeof *s->from, &s->from, error));
+    s->capacity = capacity;
     return SIFR_OK;
 }
 
@@ -169,7 +169,7 @@ static sifr_status learn(state *s, sifr_error *error) {
         for (size_t w = 0; w < words->count; w++) {
             size_t size;
             const uint8_t *bytes = text_table_bytes(words, w, &size);
-            BASE_TRY(make_room(s, size, error));
+            BASE_TRY(reserve(s, size, error));
             expect(s, bytes, size, (double)s->trainer->counts[w]);
         }
         maximize(s);
@@ -205,7 +205,7 @@ static sifr_status find_others(state *s, sifr_error *error) {
         p->other_count = 0;
         text_utf8_get(p->text.bytes, &length);
         if (!p->alive || size == length) continue;
-        BASE_TRY(make_room(s, size, error));
+        BASE_TRY(reserve(s, size, error));
         double score = search(s, p->text.bytes, size, true);
         if (score > p->text.score) { /* it is never on the best way */
             p->keep = false;
@@ -225,7 +225,7 @@ static sifr_status count_used(state *s, double *all, sifr_error *error) {
         size_t size;
         const uint8_t *bytes = text_table_bytes(words, w, &size);
         double times = (double)s->trainer->counts[w];
-        BASE_TRY(make_room(s, size, error));
+        BASE_TRY(reserve(s, size, error));
         search(s, bytes, size, false);
         for (size_t end = size; end > 0; end = (size_t)s->from[end]) {
             if (s->best[end] >= 0) s->pieces[s->best[end]].used += times;

@@ -23,15 +23,15 @@ typedef struct builder {
     text_prefixes *trie;
     const text_prefix *list;
     span *spans; /* by node */
-    size_t span_room;
+    size_t span_capacity;
     sifr_error *error;
 } builder;
 
 static sifr_status add_node(builder *b, span s, uint32_t *node) {
     text_prefixes *t = b->trie;
     if (t->count > UINT32_MAX / 4) return base_fail_alloc(b->error, SIZE_MAX);
-    BASE_TRY(base_grow(&t->nodes, &t->room, t->count + 1, sizeof *t->nodes, b->error));
-    BASE_TRY(base_grow(&b->spans, &b->span_room, t->count + 1, sizeof *b->spans, b->error));
+    BASE_TRY(base_grow(&t->nodes, &t->capacity, t->count + 1, sizeof *t->nodes, b->error));
+    BASE_TRY(base_grow(&b->spans, &b->span_capacity, t->count + 1, sizeof *b->spans, b->error));
     b->spans[t->count] = s;
     t->nodes[t->count] = (text_prefix_node){.value = -1};
     *node = (uint32_t)t->count++;
@@ -65,7 +65,7 @@ static sifr_status fill(builder *b, uint32_t at) {
     bool sparse = range > 8 * kinds;
     size_t places = sparse ? 2 * kinds : range, begin = t->next_count, k = 0;
     if (begin + places > UINT32_MAX) return base_fail_alloc(b->error, SIZE_MAX);
-    BASE_TRY(base_grow(&t->next, &t->next_room, begin + places, sizeof *t->next, b->error));
+    BASE_TRY(base_grow(&t->next, &t->next_capacity, begin + places, sizeof *t->next, b->error));
     memset(t->next + begin, 0, places * sizeof *t->next);
     t->next_count += places;
     t->nodes[at].children = (uint32_t)begin;

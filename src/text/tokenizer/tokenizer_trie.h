@@ -26,9 +26,9 @@ typedef struct text_prefix_node {
 /* Start with {0}; node 0 is the root. */
 typedef struct text_prefixes {
     text_prefix_node *nodes;
-    size_t count, room;
+    size_t count, capacity;
     uint32_t *next; /* node, or 0 */
-    size_t next_count, next_room;
+    size_t next_count, next_capacity;
 } text_prefixes;
 
 /* From `list`, which is sorted in place; of two alike the one that comes last in it counts. */

@@ -139,15 +139,15 @@ sifr_status text_unicode_build(text_unicode *unicode, bool with_nfc, sifr_error 
     MARK(all, new_numbers, 0, TEXT_NUMBER | TEXT_WORD);
     text_unicode_correct(all);
     if (with_nfc) mark_unstable(all, LAST_PLANES);
-    size_t count = 0, room = 0;
+    size_t count = 0, capacity = 0;
     sifr_status status = SIFR_OK;
     for (size_t page = 0; page < 4352; page++) {
         size_t same = 0;
         while (same < count && memcmp(unicode->flags + same * 256, all + page * 256, 256) != 0)
             same++;
         if (same == count) {
-            BASE_TRY_GOTO(status, base_grow(&unicode->flags, &room, count * 256 + 256, 1, error),
-                          done);
+            BASE_TRY_GOTO(status,
+                          base_grow(&unicode->flags, &capacity, count * 256 + 256, 1, error), done);
             memcpy(unicode->flags + 256 * count++, all + page * 256, 256);
         }
         unicode->pages[page] = (uint16_t)same;

@@ -82,7 +82,7 @@ static sifr_status append(const text_tokenizer *t, const uint8_t *bytes, size_t 
     if (index != SIZE_MAX) id = t->word_ids[index], fallback = false;
     for (size_t i = 0; i < size && fallback; i++) fallback = t->fallback_ids[bytes[i]] >= 0;
     size_t count = fallback ? size : 1;
-    BASE_TRY(base_grow(&out->ids, &out->room, out->count + count, sizeof *out->ids, error));
+    BASE_TRY(base_grow(&out->ids, &out->capacity, out->count + count, sizeof *out->ids, error));
     for (size_t i = 0; i < count; i++)
         out->ids[out->count++] = fallback ? t->fallback_ids[bytes[i]] : id;
     return SIFR_OK;
@@ -94,7 +94,7 @@ sifr_status text_unigram_word(const text_tokenizer *t, text_tokenizer_scratch *s
     if (size > INT32_MAX / 2)
         return base_fail(error, SIFR_FAILED,
                          "a single word of %zu bytes: split the text, words go up to 1 GiB", size);
-    BASE_TRY(base_grow(&s->paths, &s->path_room, size + 1, sizeof *s->paths, error));
+    BASE_TRY(base_grow(&s->paths, &s->path_capacity, size + 1, sizeof *s->paths, error));
     BASE_TRY(search(t, s, word, size, error));
     /* The way back, and with it the links turned round: `from` becomes where the token ends. */
     size_t stop = size;
@@ -116,10 +116,10 @@ sifr_status text_unigram_word(const text_tokenizer *t, text_tokenizer_scratch *s
         at = end;
         end = next;
     }
-    if (s->path_room > 1 << 20) { /* gives back what a very long word took */
+    if (s->path_capacity > 1 << 20) { /* gives back what a very long word took */
         free(s->paths);
         s->paths = NULL;
-        s->path_room = 0;
+        s->path_capacity = 0;
     }
     return SIFR_OK;
 }

@@ -84,7 +84,7 @@ static sifr_status enter_word(text_tokenizer *t, int32_t id, sifr_error *error) 
     bool added;
     if (t->kinds[id] & TEXT_TOKEN_LITERAL) return SIFR_OK;
     BASE_TRY(text_table_add(&t->words, bytes, size, &index, &added, error));
-    BASE_TRY(base_grow(&t->word_ids, &t->word_ids_room, index + 1, sizeof *t->word_ids, error));
+    BASE_TRY(base_grow(&t->word_ids, &t->word_ids_capacity, index + 1, sizeof *t->word_ids, error));
     t->word_ids[index] = id;
     if (size == 1) t->byte_ids[(uint8_t)bytes[0]] = id;
     return SIFR_OK;

@@ -43,7 +43,7 @@ static size_t characters_of(const uint8_t *word, size_t size) {
 }
 
 static sifr_status append(text_tokenizer_ids *out, int32_t id, sifr_error *error) {
-    BASE_TRY(base_grow(&out->ids, &out->room, out->count + 1, sizeof *out->ids, error));
+    BASE_TRY(base_grow(&out->ids, &out->capacity, out->count + 1, sizeof *out->ids, error));
     out->ids[out->count++] = id;
     return SIFR_OK;
 }

@@ -31,9 +31,9 @@ static sifr_status shorten(plan_search *search, const plan_settings *from,
 
 /* For a run that fits in memory but not on the disk for state. */
 static sifr_status say_none(const plan_search *search, char *out) {
-    char room[32];
+    char capacity[32];
     snprintf(out, ADVICE_LENGTH, "no other settings fit in the %s of memory that a rank may take",
-             base_format_bytes((uint64_t)search->room_bytes, room));
+             base_format_bytes((uint64_t)search->room_bytes, capacity));
     return SIFR_OK;
 }
 
@@ -89,7 +89,7 @@ static sifr_status find_advice(comm_group *group, const sifr_model *model,
     sifr_settings options = train_step_settings(config, length);
     plan_settings settings = train_plan_settings(&options, group);
     plan_machine machine = {.ranks_per_host = comm_local_size(group)}, usual = machine;
-    int64_t host = (int64_t)engine_rank_room(comm_local_size(group));
+    int64_t host = (int64_t)engine_rank_capacity(comm_local_size(group));
     train_disk disk;
     device *dev;
     BASE_TRY(train_disk_find(config, model, &disk, error));
@@ -102,7 +102,7 @@ static sifr_status find_advice(comm_group *group, const sifr_model *model,
         if (stored == SIFR_OK) stored = plan_machine_load_stored(&usual, NULL);
         bool hidden = device_is_hidden(dev);
         plan_search search =
-            train_search(config, model, dev, &machine, hidden ? device_room(dev) : host, &disk,
+            train_search(config, model, dev, &machine, hidden ? device_capacity(dev) : host, &disk,
                          comm_local_size(group));
         if (hidden) search.host_room_bytes = host;
         search.spare_bytes = plan_spare(search.room_bytes);

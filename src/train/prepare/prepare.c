@@ -11,7 +11,7 @@
 #include "train/prepare/agreement.h"
 #include "train/prepare/fingerprint.h"
 #include "train/prepare/other_model.h"
-#include "train/prepare/output_room.h"
+#include "train/prepare/output_space.h"
 #include "train/prepare/run_data.h"
 #include "train/prepare/run_settings.h"
 #include "train/prepare/run_task.h"
@@ -38,7 +38,7 @@ static sifr_status require_paths(const sifr_config *config, sifr_error *error) {
     return SIFR_OK;
 }
 
-static sifr_status check_room(const train_state *t, sifr_error *error) {
+static sifr_status check_space(const train_state *t, sifr_error *error) {
     const plan_schedule *s = engine_schedule(t->engine);
     train_disk disk;
     BASE_TRY(train_disk_find(t->config, s->model, &disk, error));
@@ -46,8 +46,8 @@ static sifr_status check_room(const train_state *t, sifr_error *error) {
                        ? 0
                        : s->nvme_bytes; /* at that time the swap files have reserved their space */
     if (t->total_steps) disk.total_steps = t->total_steps;
-    plan_output room = train_output_room(t->config, &disk, comm_local_size(t->group));
-    return train_disk_check(&disk, &room, s->model, &s->settings, nvme, error);
+    plan_output output = train_output_space(t->config, &disk, comm_local_size(t->group));
+    return train_disk_check(&disk, &output, s->model, &s->settings, nvme, error);
 }
 
 /* Checks the space for checkpoints and the model, on the first rank: before any memory is taken,
@@ -55,9 +55,9 @@ static sifr_status check_room(const train_state *t, sifr_error *error) {
  * runs are removed first. */
 static sifr_status check_output(const train_state *t, sifr_error *error) {
     if (!t->first) return SIFR_OK;
-    if (t->output.marked && check_room(t, NULL) != SIFR_OK)
+    if (t->output.marked && check_space(t, NULL) != SIFR_OK)
         BASE_TRY(checkpoint_clean(t->config->output, error));
-    return check_room(t, error);
+    return check_space(t, error);
 }
 
 /* What the program takes by then is its own, as `sifr plan` counts it. */

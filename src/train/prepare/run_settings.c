@@ -57,15 +57,15 @@ plan_settings train_plan_settings(const sifr_settings *step, const comm_group *g
 }
 
 plan_search train_search(const sifr_config *config, const sifr_model *model, device *dev,
-                         const plan_machine *machine, int64_t room, const train_disk *disk,
+                         const plan_machine *machine, int64_t capacity, const train_disk *disk,
                          int32_t ranks) {
     int64_t swap = disk->swap_bytes < 0 ? 0 : base_max_i64(disk->swap_bytes / ranks, 1);
     return (plan_search){.model = model,
                          .dev = dev,
                          .machine = machine,
-                         .room_bytes = room,
+                         .room_bytes = capacity,
                          .disk_bytes = swap,
-                         .output = train_output_room(config, disk, ranks),
+                         .output = train_output_space(config, disk, ranks),
                          .any_order = config->step.step_order == SIFR_STEP_AUTO,
                          .any_stages = config_opens_stages(config),
                          .any_copies = config_opens_copies(config),

@@ -7,7 +7,7 @@
 #include "model/model_config.h"
 #include "plan/search/search.h"
 #include "sifr/engine.h"
-#include "train/prepare/output_room.h"
+#include "train/prepare/output_space.h"
 
 /* Tokens of a sequence: the config's, else the model's own maximum. SIFR_USAGE beyond learned
  * positions; beyond other models' maximum a warning. */
@@ -33,10 +33,10 @@ sifr_settings train_step_settings(const sifr_config *config, int64_t length);
  * config gives, if any (plan_limit). */
 plan_settings train_plan_settings(const sifr_settings *step, const comm_group *group);
 
-/* For trying other settings than the config's, where a rank's block may take `room` bytes and
+/* For trying other settings than the config's, where a rank's block may take `capacity` bytes and
  * `ranks` share the host's disks: optimizer state may go to one if the config names a directory. */
 plan_search train_search(const sifr_config *config, const sifr_model *model, device *dev,
-                         const plan_machine *machine, int64_t room, const train_disk *disk,
+                         const plan_machine *machine, int64_t capacity, const train_disk *disk,
                          int32_t ranks);
 
 /* The id that ends a document: that of the model in `folder`, else its tokenizer's; -1, with a

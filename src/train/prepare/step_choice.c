@@ -38,9 +38,10 @@ static sifr_status open_machine(train_state *t, const sifr_settings *options, de
 }
 
 /* The memory available to the rank that has least. */
-static sifr_status least_room(train_state *t, const device *dev, int64_t *out, sifr_error *error) {
-    int64_t mine = device_is_hidden(dev) ? device_room(dev)
-                                         : (int64_t)engine_rank_room(comm_local_size(t->group));
+static sifr_status least_memory(train_state *t, const device *dev, int64_t *out,
+                                sifr_error *error) {
+    int64_t mine = device_is_hidden(dev) ? device_capacity(dev)
+                                         : (int64_t)engine_rank_capacity(comm_local_size(t->group));
     int64_t *all;
     mine = mine > 0 ? mine - plan_spare(mine) : INT64_MAX;
     sifr_status status = base_alloc((size_t)comm_size(t->group), sizeof *all, &all, error);
@@ -95,8 +96,8 @@ static sifr_status choose_order(train_state *t, device *dev, const train_pinned 
 }
 
 /* The activation limit if only the machine's memory limits it. */
-static sifr_status fill_room(const train_state *t, device *dev, plan_settings *settings,
-                             sifr_error *error) {
+static sifr_status fill_memory(const train_state *t, device *dev, plan_settings *settings,
+                               sifr_error *error) {
     plan_schedule *s;
     BASE_TRY(plan_lower(t->folder.model, dev, settings, &s, error));
     settings->step.activation_memory = s->largest_bytes[PLAN_ACTIVATIONS];
@@ -108,10 +109,10 @@ static sifr_status choose(train_state *t, device *dev, const train_pinned *pinne
                           plan_settings *settings, bool orders, sifr_error *error) {
     bool keeps = settings->step.recompute == SIFR_RECOMPUTE_AUTO;
     if (keeps && settings->step.activation_memory == 0)
-        BASE_TRY(least_room(t, dev, &settings->room_bytes, error));
+        BASE_TRY(least_memory(t, dev, &settings->room_bytes, error));
     if (orders) BASE_TRY(choose_order(t, dev, pinned, settings, error));
     if (!keeps || settings->step.activation_memory > 0) return SIFR_OK;
-    return train_agree(t, fill_room(t, dev, settings, error), error);
+    return train_agree(t, fill_memory(t, dev, settings, error), error);
 }
 
 sifr_status train_choose_device(train_state *t, sifr_settings *options, sifr_error *error) {

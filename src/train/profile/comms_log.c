@@ -35,9 +35,9 @@ struct train_comms_log {
     config_comms_logger settings;
     train_comms_row
         *rows; /* first a row for each operation, for sizes without a row of their own */
-    size_t count, room;
+    size_t count, capacity;
     comms_call *calls; /* calls since the last comparison; the same on every rank */
-    size_t called, call_room, step_calls;
+    size_t called, call_capacity, step_calls;
     float *piece, *all; /* latencies of this rank; of every rank */
     int64_t bytes;
 };
@@ -96,8 +96,8 @@ static comm_operation operation_of(const plan_instruction *in) {
 
 /* Makes a row for every transfer size of the schedule, and room for sizes of control messages. */
 static sifr_status make_rows(train_comms_log *log, const plan_schedule *s, sifr_error *error) {
-    BASE_TRY(base_grow(&log->rows, &log->room, COMM_OPERATIONS + CONTROL_SIZES, sizeof *log->rows,
-                       error));
+    BASE_TRY(base_grow(&log->rows, &log->capacity, COMM_OPERATIONS + CONTROL_SIZES,
+                       sizeof *log->rows, error));
     for (int o = 0; o < COMM_OPERATIONS; o++) add_row(log, (comm_operation)o, PLAN_WORLD, -1);
     for (size_t i = 0; i < s->instruction_count; i++) {
         const plan_instruction *n = &s->instructions[i];
@@ -106,7 +106,7 @@ static sifr_status make_rows(train_comms_log *log, const plan_schedule *s, sifr_
         plan_span span = plan_is_peer(n) ? PLAN_STAGES : (plan_span)n->span;
         span = name_span(log, span);
         if (find_row(log, operation, span, n->bytes)) continue;
-        BASE_TRY(base_grow(&log->rows, &log->room, log->count + 1 + CONTROL_SIZES,
+        BASE_TRY(base_grow(&log->rows, &log->capacity, log->count + 1 + CONTROL_SIZES,
                            sizeof *log->rows, error));
         add_row(log, operation, span, n->bytes);
     }
@@ -135,13 +135,15 @@ sifr_status train_comms_log_open(const plan_schedule *schedule, comm_group *grou
     log->host = host;
     log->settings = *settings;
     log->step_calls = calls_of_step(schedule);
-    log->call_room = log->step_calls < LEAST_CALLS ? LEAST_CALLS : log->step_calls;
+    log->call_capacity = log->step_calls < LEAST_CALLS ? LEAST_CALLS : log->step_calls;
     BASE_TRY_GOTO(status, make_rows(log, schedule, error), fail);
-    BASE_TRY_GOTO(status, base_alloc(log->call_room, sizeof *log->calls, &log->calls, error), fail);
+    BASE_TRY_GOTO(status, base_alloc(log->call_capacity, sizeof *log->calls, &log->calls, error),
+                  fail);
     BASE_TRY_GOTO(status, base_alloc(PIECE, sizeof *log->piece, &log->piece, error), fail);
     BASE_TRY_GOTO(status, base_alloc(PIECE * ranks, sizeof *log->all, &log->all, error), fail);
-    log->bytes = (int64_t)(log->room * sizeof *log->rows + log->call_room * sizeof *log->calls +
-                           PIECE * (1 + ranks) * sizeof *log->all);
+    log->bytes =
+        (int64_t)(log->capacity * sizeof *log->rows + log->call_capacity * sizeof *log->calls +
+                  PIECE * (1 + ranks) * sizeof *log->all);
     *out = log;
     return SIFR_OK;
 fail:
@@ -193,14 +195,14 @@ void train_comms_log_hear(train_comms_log *log, plan_span span, const comm_event
     if (!log || !(log->settings.operations & 1U << event->operation)) return;
     train_comms_row *row = find_row(log, event->operation, span, event->bytes);
     if (!row)
-        row = log->count < log->room ? add_row(log, event->operation, span, event->bytes)
-                                     : &log->rows[event->operation];
+        row = log->count < log->capacity ? add_row(log, event->operation, span, event->bytes)
+                                         : &log->rows[event->operation];
     double seconds = event->ended - event->begun;
     row->calls++;
     row->moved += event->bytes;
     row->delivered += event->delivered;
     row->latency += seconds;
-    if (log->called < log->call_room)
+    if (log->called < log->call_capacity)
         log->calls[log->called++] = (comms_call){(int32_t)(row - log->rows), (float)seconds};
     if (log->settings.verbose) say_call(log, span, event, seconds);
 }
@@ -239,7 +241,7 @@ static sifr_status compare(train_comms_log *log, sifr_error *error) {
 }
 
 sifr_status train_comms_log_step(train_comms_log *log, sifr_error *error) {
-    if (!log || log->called + log->step_calls <= log->call_room) return SIFR_OK;
+    if (!log || log->called + log->step_calls <= log->call_capacity) return SIFR_OK;
     return compare(log, error);
 }
 

@@ -22,21 +22,21 @@ struct train_trace {
     train_trace_step *steps; /* last - first + 1 of them, `done` are recorded */
     int64_t done;
     engine_span *spans;   /* of all traced steps, one after the other */
-    comm_event *controls; /* likewise, `control_room` for each step */
-    int32_t control_room;
+    comm_event *controls; /* likewise, `control_capacity` for each step */
+    int32_t control_capacity;
     int64_t bytes;
     bool recording, written;
 };
 
 /* --- recording --- */
 
-static int32_t control_room(const plan_schedule *s) {
-    int32_t room = 4;
+static int32_t control_capacity(const plan_schedule *s) {
+    int32_t capacity = 4;
     for (size_t i = 0; i < s->instruction_count; i++) {
         uint8_t action = s->instructions[i].action;
-        if (action == PLAN_COUNT || action == PLAN_NORM) room += 4;
+        if (action == PLAN_COUNT || action == PLAN_NORM) capacity += 4;
     }
-    return room;
+    return capacity;
 }
 
 static sifr_status check_size(const train_trace *t, sifr_error *error) {
@@ -44,7 +44,7 @@ static sifr_status check_size(const train_trace *t, sifr_error *error) {
     char each[32], limit[32];
     int64_t count = t->last - t->first + 1;
     int64_t step = (int64_t)(s->instruction_count * sizeof *t->spans +
-                             (size_t)t->control_room * sizeof *t->controls + sizeof *t->steps);
+                             (size_t)t->control_capacity * sizeof *t->controls + sizeof *t->steps);
     int64_t most = base_max_i64(TRACE_LIMIT / step, 1);
     if (count <= most) return SIFR_OK;
     return base_fail(error, SIFR_USAGE,
@@ -65,13 +65,13 @@ sifr_status train_trace_open(sifr_engine *engine, const char *path, int64_t firs
     t->path = path;
     t->first = first;
     t->last = last;
-    t->control_room = control_room(engine_schedule(engine));
+    t->control_capacity = control_capacity(engine_schedule(engine));
     BASE_TRY_GOTO(status, check_size(t, error), fail);
     if (comm_rank(engine_group(engine)) == 0)
         BASE_TRY_GOTO(status, train_trace_file_check(path, error), fail);
     size_t count = (size_t)(last - first + 1),
            spans = engine_schedule(engine)->instruction_count * count;
-    size_t controls = (size_t)t->control_room * count;
+    size_t controls = (size_t)t->control_capacity * count;
     BASE_TRY_GOTO(status, base_alloc(count, sizeof *t->steps, &t->steps, error), fail);
     BASE_TRY_GOTO(status, base_alloc(spans, sizeof *t->spans, &t->spans, error), fail);
     BASE_TRY_GOTO(status, base_alloc(controls, sizeof *t->controls, &t->controls, error), fail);
@@ -120,8 +120,8 @@ void train_trace_end(train_trace *t) {
 void train_trace_hear(train_trace *t, const comm_event *event) {
     if (!t || !t->recording || event->operation != COMM_CONTROL) return;
     train_trace_step *step = &t->steps[t->done];
-    if (step->controls < t->control_room)
-        t->controls[t->done * t->control_room + step->controls++] = *event;
+    if (step->controls < t->control_capacity)
+        t->controls[t->done * t->control_capacity + step->controls++] = *event;
     else
         step->left_out++;
 }
@@ -173,7 +173,7 @@ static sifr_status hand_over(train_trace *t, int32_t rank, int64_t index, trace_
     bool mine = comm_rank(group) == rank;
     size_t count = (size_t)pieces->ranks[rank].instructions;
     engine_span *spans = t->spans + (size_t)index * count; /* of this rank, if it is `mine` */
-    comm_event *controls = t->controls + index * t->control_room;
+    comm_event *controls = t->controls + index * t->control_capacity;
     train_trace_step step = t->steps[index];
     BASE_TRY(comm_broadcast(group, rank, &step, sizeof step, error));
     if (file) train_trace_file_step(file, rank, &step);

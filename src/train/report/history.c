@@ -77,13 +77,13 @@ static void thin(train_history *h, bool evaluations) {
     h->next_index = h->next_at = 0;
 }
 
-static sifr_status make_room(train_history *h, size_t more, sifr_error *error) {
-    if (h->used + more <= h->room) return SIFR_OK;
-    size_t room = h->room + PIECE;
-    double *numbers = realloc(h->numbers, room * sizeof *numbers);
-    if (!numbers) return base_fail_alloc(error, room * sizeof *numbers);
+static sifr_status reserve(train_history *h, size_t more, sifr_error *error) {
+    if (h->used + more <= h->capacity) return SIFR_OK;
+    size_t capacity = h->capacity + PIECE;
+    double *numbers = realloc(h->numbers, capacity * sizeof *numbers);
+    if (!numbers) return base_fail_alloc(error, capacity * sizeof *numbers);
     h->numbers = numbers;
-    h->room = room;
+    h->capacity = capacity;
     return SIFR_OK;
 }
 
@@ -108,7 +108,7 @@ sifr_status train_history_add(train_history *h, const json_t *record, sifr_error
         if (k == EVALUATED) note_evaluation(h, step, numbers[count - 1]);
     }
     memcpy(numbers, &head, sizeof head);
-    BASE_TRY(make_room(h, count, error));
+    BASE_TRY(reserve(h, count, error));
     memcpy(h->numbers + h->used, numbers, count * sizeof *numbers);
     h->used += count;
     h->count++;

@@ -13,7 +13,7 @@ enum { TRAIN_HISTORY_MOST = 20000, TRAIN_HISTORY_BYTES = 1 << 20 };
 
 typedef struct train_history { /* {0}: empty */
     double *numbers;           /* of all records, one behind the other */
-    size_t used, room;
+    size_t used, capacity;
     size_t count, evaluations;
     int64_t last_step; /* of an evaluation; -1 with none */
     double last_loss;  /* likewise; NaN with none */

@@ -25,8 +25,8 @@ static size_t round_up(size_t bytes, size_t unit) {
 
 static char *take_addresses(size_t bytes) {
     const int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;
-    char *room = mmap(NULL, bytes, PROT_NONE, flags, -1, 0);
-    return room == MAP_FAILED ? NULL : room;
+    char *buffer = mmap(NULL, bytes, PROT_NONE, flags, -1, 0);
+    return buffer == MAP_FAILED ? NULL : buffer;
 }
 
 /* Addresses for a block as callers see it. Their lower half is neither a small number nor a small
@@ -48,14 +48,14 @@ static char *take_seen_addresses(size_t bytes) {
     return out;
 }
 
-/* Maps the file into `room`, with a page without rights before and behind it. */
-static char *map(char *room, int file, size_t bytes, int rights) {
-    if (!room) return NULL;
-    if (mmap(room + PAGE, bytes, rights, MAP_SHARED | MAP_FIXED, file, 0) == MAP_FAILED) {
-        munmap(room, bytes + 2 * PAGE);
+/* Maps the file into `buffer`, with a page without rights before and behind it. */
+static char *map(char *buffer, int file, size_t bytes, int rights) {
+    if (!buffer) return NULL;
+    if (mmap(buffer + PAGE, bytes, rights, MAP_SHARED | MAP_FIXED, file, 0) == MAP_FAILED) {
+        munmap(buffer, bytes + 2 * PAGE);
         return NULL;
     }
-    return room;
+    return buffer;
 }
 
 static void unmap(char *mapping, size_t bytes) {
@@ -69,9 +69,9 @@ static fake_block *map_block(int file, size_t bytes) {
     block->map_bytes = round_up(bytes, PAGE);
     block->file = file;
     block->bytes = bytes;
-    const size_t room = block->map_bytes + 2 * PAGE;
-    block->seen_map = map(take_seen_addresses(room), file, block->map_bytes, PROT_NONE);
-    block->real_map = map(take_addresses(room), file, block->map_bytes, PROT_READ | PROT_WRITE);
+    const size_t reserved = block->map_bytes + 2 * PAGE;
+    block->seen_map = map(take_seen_addresses(reserved), file, block->map_bytes, PROT_NONE);
+    block->real_map = map(take_addresses(reserved), file, block->map_bytes, PROT_READ | PROT_WRITE);
     void *page =
         mmap(NULL, PAGE, PROT_READ | PROT_WRITE, MAP_SHARED, file, (off_t)block->map_bytes);
     block->opened = page == MAP_FAILED ? NULL : page;

@@ -105,9 +105,9 @@ static bool move(nccl_communicator c, part *p) {
     mailbox *box = p->from ? &c->all->boxes[c->rank][p->peer] : &c->all->boxes[p->peer][c->rank];
     uint64_t put = atomic_load_explicit(&box->put, memory_order_acquire);
     uint64_t taken = atomic_load_explicit(&box->taken, memory_order_acquire);
-    size_t room = p->from ? RING - (size_t)(put - taken) : (size_t)(put - taken);
+    size_t capacity = p->from ? RING - (size_t)(put - taken) : (size_t)(put - taken);
     size_t at = (size_t)((p->from ? put : taken) % RING), count = p->bytes - p->done;
-    if (count > room) count = room;
+    if (count > capacity) count = capacity;
     if (count > RING - at) count = RING - at;
     if (count == 0) return false;
     if (p->from)

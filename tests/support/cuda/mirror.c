@@ -71,7 +71,7 @@ static void give_block(mirror *m) {
     m->block = m->image = NULL;
 }
 
-static sifr_status make_room(mirror *m, int64_t bytes, sifr_error *error) {
+static sifr_status reserve(mirror *m, int64_t bytes, sifr_error *error) {
     void *block;
     if (bytes <= m->bytes && m->block) return SIFR_OK;
     give_block(m);
@@ -85,7 +85,7 @@ static sifr_status make_room(mirror *m, int64_t bytes, sifr_error *error) {
 static sifr_status copy_in(mirror *m, sifr_error *error) {
     int64_t bytes = place(m);
     if (m->full) return base_fail(error, SIFR_FAILED, "more than %d operands", SPANS);
-    BASE_TRY(make_room(m, bytes, error));
+    BASE_TRY(reserve(m, bytes, error));
     memset(m->image, FILL, (size_t)bytes);
     for (int i = 0; i < m->count; i++)
         memcpy(m->image + m->spans[i].at, m->spans[i].data, (size_t)m->spans[i].bytes);

@@ -18,20 +18,20 @@ enum {
 
 static const float A = 3.4445f, B = -4.7750f, C = 2.0315f;
 
-/* X has k <= m: rows and columns, or columns and rows of the matrix. Offsets in scratch; `room` is
- * as large as the matrix: X is in one of the two, and goes to the other when it changes. */
+/* X has k <= m: rows and columns, or columns and rows of the matrix. Offsets in scratch; `buffer`
+ * is as large as the matrix: X is in one of the two, and goes to the other when it changes. */
 typedef struct orthogonal_plan {
     int64_t rows, columns, k, m;
     bool transposed, gram;
     /* DEVICE_LINEAR: X X^T, a product of two k x k, one of k x k by X. */
     device_call outer, square, apply;
-    int64_t at_room, at_squares[4], at_products;
+    int64_t at_buffer, at_squares[4], at_products;
 } orthogonal_plan;
 
 typedef struct orthogonal_run {
     device *dev;
     const orthogonal_plan *plan;
-    float *x, *other, *room, *squares[4];
+    float *x, *other, *buffer, *squares[4];
     char *scratch; /* of products */
 } orthogonal_run;
 
@@ -64,7 +64,7 @@ sifr_status cpu_prepare_orthogonalise(device *dev, device_call *call, sifr_error
     BASE_TRY(prepare_product(dev, k, m, k, false, &plan.outer, error));
     BASE_TRY(prepare_product(dev, k, k, k, true, &plan.square, error));
     BASE_TRY(prepare_product(dev, k, k, m, true, &plan.apply, error));
-    plan.at_room = device_reserve(&total, k * m * 4);
+    plan.at_buffer = device_reserve(&total, k * m * 4);
     for (int i = 0; i < (plan.gram ? 4 : 2); i++)
         plan.at_squares[i] = device_reserve(&total, k * k * 4);
     int64_t products = base_max_i64(plan.outer.scratch_bytes, plan.square.scratch_bytes);
@@ -215,7 +215,7 @@ static void put_back(const orthogonal_run *run, float *y) {
     const orthogonal_plan *p = run->plan;
     const float *from = run->x;
     if (p->transposed) {
-        float *to = from == y ? run->room : y;
+        float *to = from == y ? run->buffer : y;
         transpose(run, from, p->k, p->m, to);
         from = to;
     }
@@ -226,9 +226,9 @@ static void put_back(const orthogonal_run *run, float *y) {
 static sifr_status run_matrix(orthogonal_run *run, float *y, sifr_error *error) {
     const orthogonal_plan *p = run->plan;
     int64_t count = p->k * p->m;
-    if (p->transposed) transpose(run, y, p->rows, p->columns, run->room);
-    run->x = p->transposed ? run->room : y;
-    run->other = p->transposed ? y : run->room;
+    if (p->transposed) transpose(run, y, p->rows, p->columns, run->buffer);
+    run->x = p->transposed ? run->buffer : y;
+    run->other = p->transposed ? y : run->buffer;
     BASE_TRY(normalise(run, run->x, error));
     BASE_TRY(p->gram ? iterate_gram(run, error) : iterate_plain(run, error));
     put_back(run, y);
@@ -242,7 +242,7 @@ sifr_status cpu_run_orthogonalise(device *dev, const device_call *call, sifr_err
     char *scratch = call->scratch;
     orthogonal_run run = {.dev = dev, .plan = plan, .scratch = scratch + plan->at_products};
     if (!call->step->update) return SIFR_OK;
-    run.room = (float *)(void *)(scratch + plan->at_room);
+    run.buffer = (float *)(void *)(scratch + plan->at_buffer);
     for (int i = 0; i < (plan->gram ? 4 : 2); i++)
         run.squares[i] = (float *)(void *)(scratch + plan->at_squares[i]);
     for (int32_t i = 0; i < call->attributes.update.matrices; i++)

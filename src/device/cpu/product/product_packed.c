@@ -103,15 +103,15 @@ static void widen(const packed_run *run, const device_matrix *m, int64_t row, in
         run->kernels->widen(m->dtype, from + r * m->stride, to + r * columns, columns);
 }
 
-static const float *widen_piece(const packed_run *run, int64_t piece, void *room) {
+static const float *widen_piece(const packed_run *run, int64_t piece, void *buffer) {
     const cpu_packed *packed = run->packed;
     const device_matrix *b = &run->operands->b;
     int64_t columns = packed->pieces.columns, first = piece * columns;
     if (packed->b_transposed)
-        widen(run, b, first, columns, 0, packed->inner, room);
+        widen(run, b, first, columns, 0, packed->inner, buffer);
     else
-        widen(run, b, 0, packed->inner, first, columns, room);
-    return room;
+        widen(run, b, 0, packed->inner, first, columns, buffer);
+    return buffer;
 }
 
 static void pack_task(void *context, int64_t piece, int thread) {

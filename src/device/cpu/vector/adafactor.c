@@ -46,35 +46,35 @@ static void run_bands(device *dev, const device_call *call, void (*kernel)(const
 /* Moves C of a few columns, and leaves their factors. */
 static void fold_columns(void *argument, int64_t tile, int thread) {
     const device_call *c = argument;
-    adafactor_room room = adafactor_room_of(c);
+    adafactor_scratch scratch = adafactor_scratch_of(c);
     int64_t bands = adafactor_bands(c), columns = c->x[2].columns;
     int64_t first = tile * FOLDED, end = base_min_i64(first + FOLDED, columns);
     float *average = adafactor_averages(c)[1].data;
     (void)thread;
     for (int64_t i = first; i < end; i++) {
         double sum = 0;
-        for (int64_t b = 0; b < bands; b++) sum += room.columns[b * columns + i];
+        for (int64_t b = 0; b < bands; b++) sum += scratch.columns[b * columns + i];
         float mean = (float)(sum / (double)c->x[2].rows) + c->attributes.update.epsilon;
         average[i] = c->step->beta2 * average[i] + c->step->share * mean;
-        room.column[i] = 1.0f / sqrtf(average[i]);
+        scratch.column[i] = 1.0f / sqrtf(average[i]);
     }
 }
 
 static void find_row_factors(const device_call *c) {
-    adafactor_room room = adafactor_room_of(c);
+    adafactor_scratch scratch = adafactor_scratch_of(c);
     const float *average = adafactor_averages(c)->data;
     int64_t rows = c->x[2].rows;
     double sum = 0;
     for (int64_t r = 0; r < rows; r++) sum += (double)average[r];
     double mean = sum / (double)rows;
-    for (int64_t r = 0; r < rows; r++) room.row[r] = (float)sqrt(mean / (double)average[r]);
+    for (int64_t r = 0; r < rows; r++) scratch.row[r] = (float)sqrt(mean / (double)average[r]);
 }
 
 /* 1 / max(1, RMS(u) / clip). */
 static float clipped(const device_call *c) {
-    adafactor_room room = adafactor_room_of(c);
+    adafactor_scratch scratch = adafactor_scratch_of(c);
     double sum = 0, count = (double)c->x[2].rows * (double)c->x[2].columns;
-    for (int64_t b = 0; b < adafactor_bands(c); b++) sum += room.bands[b];
+    for (int64_t b = 0; b < adafactor_bands(c); b++) sum += scratch.bands[b];
     return (float)(1 / fmax(1, sqrt(sum / count) / (double)c->attributes.update.clip));
 }
 

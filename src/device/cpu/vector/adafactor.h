@@ -8,23 +8,23 @@
 enum { ADAFACTOR_BAND = 128 };
 
 /* A call's scratch. */
-typedef struct adafactor_room {
+typedef struct adafactor_scratch {
     double *columns;     /* bands x columns: sums of squares of the gradient */
     double *bands;       /* of each: the sum of squares of u, before it is clipped */
     float *row, *column; /* 1 / sqrt(R / mean(R)) and 1 / sqrt(C): u is g times both */
-} adafactor_room;
+} adafactor_scratch;
 
 static inline int64_t adafactor_bands(const device_call *call) {
     return (call->x[2].rows + ADAFACTOR_BAND - 1) / ADAFACTOR_BAND;
 }
 
-static inline adafactor_room adafactor_room_of(const device_call *call) {
+static inline adafactor_scratch adafactor_scratch_of(const device_call *call) {
     int64_t bands = adafactor_bands(call), columns = call->x[2].columns;
-    adafactor_room room = {.columns = call->scratch};
-    room.bands = room.columns + bands * columns;
-    room.row = (float *)(room.bands + bands);
-    room.column = room.row + call->x[2].rows;
-    return room;
+    adafactor_scratch scratch = {.columns = call->scratch};
+    scratch.bands = scratch.columns + bands * columns;
+    scratch.row = (float *)(scratch.bands + bands);
+    scratch.column = scratch.row + call->x[2].rows;
+    return scratch;
 }
 
 /* R, and C behind it. */

@@ -35,7 +35,7 @@ void KERNEL(adafactor_sums)(const cpu_part *part) {
     const device_call *c = part->call;
     const device_matrix *g = &c->x[2];
     float buffer[PIECE], scale = c->step->update_scale, *average = adafactor_averages(c)->data;
-    double *columns = adafactor_room_of(c).columns + part->first / ADAFACTOR_BAND * g->columns;
+    double *columns = adafactor_scratch_of(c).columns + part->first / ADAFACTOR_BAND * g->columns;
     for (int64_t i = 0; i < g->columns; i++) columns[i] = 0;
     for (int64_t r = part->first; r < part->first + part->count; r++) {
         double sums[SUMS] = {0};
@@ -66,21 +66,21 @@ static inline void add_update(float scale, float row, const float *restrict x,
 void KERNEL(adafactor_squares)(const cpu_part *part) {
     const device_call *c = part->call;
     const device_matrix *g = &c->x[2];
-    adafactor_room room = adafactor_room_of(c);
+    adafactor_scratch scratch = adafactor_scratch_of(c);
     float buffer[PIECE], scale = c->step->update_scale;
     double sums[SUMS] = {0};
     for (int64_t r = part->first; r < part->first + part->count; r++) {
         for (int64_t at = 0; at < g->columns; at += PIECE) {
             int64_t left = g->columns - at, n = left < PIECE ? left : PIECE;
-            add_update(scale, room.row[r], lanes_read(buffer, g, r, at, n), room.column + at, sums,
-                       n);
+            add_update(scale, scratch.row[r], lanes_read(buffer, g, r, at, n), scratch.column + at,
+                       sums, n);
         }
     }
-    room.bands[part->first / ADAFACTOR_BAND] = fold(sums);
+    scratch.bands[part->first / ADAFACTOR_BAND] = fold(sums);
 }
 
 typedef struct adafactor_numbers {
-    adafactor_room room;
+    adafactor_scratch scratch;
     int64_t first, columns, end; /* elements of the matrix */
     float scale, trust, rate, keep, beta1, rest1;
     bool moment;
@@ -112,7 +112,7 @@ static void adafactor_piece(const void *numbers, const update_piece *piece) {
     for (int64_t at = first, n; at < end; at += n) {
         int64_t column = at % a->columns, from = at - first;
         n = a->columns - column < end - at ? a->columns - column : end - at;
-        adafactor_run(a, a->room.row[at / a->columns], a->room.column + column,
+        adafactor_run(a, a->scratch.row[at / a->columns], a->scratch.column + column,
                       piece->gradient + from, piece->weights + from,
                       a->moment ? piece->states[0] + from : NULL, n);
     }
@@ -121,7 +121,7 @@ static void adafactor_piece(const void *numbers, const update_piece *piece) {
 static void run_part(const cpu_part *part, bool moment) {
     const device_call *c = part->call;
     float rate = c->attributes.update.own_rate;
-    adafactor_numbers numbers = {.room = adafactor_room_of(c),
+    adafactor_numbers numbers = {.scratch = adafactor_scratch_of(c),
                                  .first = c->attributes.update.first,
                                  .columns = c->x[2].columns,
                                  .end = c->x[2].rows * c->x[2].columns,

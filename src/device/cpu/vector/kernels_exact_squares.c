@@ -43,8 +43,8 @@ enum {
 
 /* A sum takes SQUARES_PIECE / STEP numbers, 2^7 at most, and their sum is to be less than 2^51
  * units. So a level's unit is 2^44 times smaller than the bound of its numbers. */
-enum { ROOM = 44 };
-_Static_assert((int)SQUARES_PIECE / (int)STEP <= 1 << (51 - ROOM), "room of a sum");
+enum { HEADROOM = 44 };
+_Static_assert((int)SQUARES_PIECE / (int)STEP <= 1 << (51 - HEADROOM), "room of a sum");
 
 typedef struct exponents {
     uint32_t largest, smallest; /* bits of the size of a number; the smallest one that is not 0 */
@@ -119,8 +119,8 @@ static void add_piece(const float *x, int bits, base_exact_sum *sum) {
     if (e.largest == 0) return;
     int bound = 2 * (base_exact_exponent(e.largest) + 24); /* squares are less than 2^bound units */
     int last = 2 * (base_exact_exponent(e.smallest) + 24 - bits); /* and multiples of 2^last */
-    int positions[LEVELS] = {at_least_0(bound - ROOM), at_least_0(bound - 2 * ROOM),
-                             at_least_0(bound - 3 * ROOM)};
+    int positions[LEVELS] = {at_least_0(bound - HEADROOM), at_least_0(bound - 2 * HEADROOM),
+                             at_least_0(bound - 3 * HEADROOM)};
     bool odd = e.largest >= 0x7f800000 || e.smallest < 0x00800000; /* not finite, or subnormal */
     if (odd || last < positions[2]) {
         add_one_by_one(x, sum);

@@ -3,21 +3,21 @@
 #include "device/cuda/vector/folds_arguments.h"
 
 /* Adds count values to one sum in order. All threads fetch, one adds: while it adds what lies in
- * one half of `room`, the others fill the other one. */
-DEVICE double sum_in_order(const float *values, int64_t count, float *room) {
+ * one half of `buffer`, the others fill the other one. */
+DEVICE double sum_in_order(const float *values, int64_t count, float *buffer) {
     double sum = 0.0;
     for (int64_t i = threadIdx.x; i < FOLD_ROWS && i < count; i += FOLD_THREADS)
-        room[i] = values[i];
+        buffer[i] = values[i];
     __syncthreads();
     for (int64_t first = 0; first < count; first += FOLD_ROWS) {
         int half = (int)(first / FOLD_ROWS % 2), next = 1 - half;
         int64_t after = first + FOLD_ROWS;
         for (int64_t i = threadIdx.x; i < FOLD_ROWS && after + i < count; i += FOLD_THREADS)
-            room[next * FOLD_ROWS + i] = values[after + i];
+            buffer[next * FOLD_ROWS + i] = values[after + i];
         if (threadIdx.x == 0) {
             int filled = count - first < FOLD_ROWS ? (int)(count - first) : FOLD_ROWS;
 #pragma unroll 8
-            for (int i = 0; i < filled; i++) sum += (double)room[half * FOLD_ROWS + i];
+            for (int i = 0; i < filled; i++) sum += (double)buffer[half * FOLD_ROWS + i];
         }
         __syncthreads();
     }
@@ -25,8 +25,8 @@ DEVICE double sum_in_order(const float *values, int64_t count, float *room) {
 }
 
 KERNEL(fold_loss, fold_loss_arguments, FOLD_THREADS) {
-    SHARED(float, room, 2 * FOLD_ROWS);
-    double sum = sum_in_order(a.values, a.count, room);
+    SHARED(float, buffer, 2 * FOLD_ROWS);
+    double sum = sum_in_order(a.values, a.count, buffer);
     if (threadIdx.x == 0) *a.sum = sum;
 }
 

@@ -1,8 +1,8 @@
 /* Disk space before a run starts: on the file systems of its swap files and of its output, which
  * may be the same.
  */
-#ifndef TRAIN_OUTPUT_ROOM_H
-#define TRAIN_OUTPUT_ROOM_H
+#ifndef TRAIN_OUTPUT_SPACE_H
+#define TRAIN_OUTPUT_SPACE_H
 
 #include "config/config.h"
 #include "plan/checkpoint_size.h"
@@ -34,11 +34,11 @@ sifr_status train_disk_find(const sifr_config *config, const sifr_model *model, 
 int32_t train_checkpoints(const sifr_config *config, const train_disk *disk);
 
 /* The output's space for a search, if `ranks` ranks of its host have swap files. */
-plan_output train_output_room(const sifr_config *config, const train_disk *disk, int32_t ranks);
+plan_output train_output_space(const sifr_config *config, const train_disk *disk, int32_t ranks);
 
 /* SIFR_NO_MEMORY, with the numbers, if the output has too little space for the checkpoints and the
  * model of a run with these settings, besides its swap files. */
-sifr_status train_disk_check(const train_disk *disk, const plan_output *room,
+sifr_status train_disk_check(const train_disk *disk, const plan_output *output,
                              const sifr_model *model, const plan_settings *settings,
                              int64_t nvme_bytes, sifr_error *error) SIFR_MUST_CHECK;
 

@@ -1,4 +1,4 @@
-#include "train/prepare/output_room.h"
+#include "train/prepare/output_space.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,7 +10,7 @@
 #include "formats/weights.h"
 #include "model/lora.h"
 
-static int64_t room_of(const base_disk *disk) {
+static int64_t space_of(const base_disk *disk) {
     return disk->free_bytes < INT64_MAX ? (int64_t)disk->free_bytes : INT64_MAX;
 }
 
@@ -66,8 +66,8 @@ sifr_status train_disk_find(const sifr_config *config, const sifr_model *model, 
     bool swaps = out->swap && base_free_space(out->swap, &there, NULL) == SIFR_OK &&
                  base_disk_find(out->swap, &swap, NULL) == SIFR_OK;
     bool saves = out->output && base_disk_find(out->output, &output, NULL) == SIFR_OK;
-    if (swaps) out->swap_bytes = room_of(&swap);
-    if (saves) out->output_bytes = room_of(&output);
+    if (swaps) out->swap_bytes = space_of(&swap);
+    if (saves) out->output_bytes = space_of(&output);
     out->same = swaps && saves && swap.id == output.id;
     return find_checkpoints(config, out, error);
 }
@@ -82,7 +82,7 @@ int32_t train_checkpoints(const sifr_config *config, const train_disk *disk) {
     return (int32_t)base_max_i64(more, 1);
 }
 
-plan_output train_output_room(const sifr_config *config, const train_disk *disk, int32_t ranks) {
+plan_output train_output_space(const sifr_config *config, const train_disk *disk, int32_t ranks) {
     return (plan_output){.known = disk->output_bytes >= 0,
                          .room_bytes = disk->output_bytes,
                          .checkpoints = train_checkpoints(config, disk),
@@ -91,35 +91,35 @@ plan_output train_output_room(const sifr_config *config, const train_disk *disk,
 }
 
 /* ", 3 of them at a time (save_total_limit)"; empty for one checkpoint. */
-static void describe_count(const plan_output *room, bool limited, char out[96]) {
+static void describe_count(const plan_output *output, bool limited, char out[96]) {
     out[0] = '\0';
-    if (room->checkpoints > 1)
+    if (output->checkpoints > 1)
         snprintf(out, 96,
                  limited ? ", %d of them at a time (save_total_limit)"
                          : ", all %d of them (no save_total_limit)",
-                 (int)room->checkpoints);
+                 (int)output->checkpoints);
 }
 
-sifr_status train_disk_check(const train_disk *disk, const plan_output *room,
+sifr_status train_disk_check(const train_disk *disk, const plan_output *output,
                              const sifr_model *model, const plan_settings *settings,
                              int64_t nvme_bytes, sifr_error *error) {
     char each[32], trained[32], need[32], have[32], swap[32], several[96], beside[96] = "";
-    if (plan_fits_output(room, model, settings, nvme_bytes)) return SIFR_OK;
+    if (plan_fits_output(output, model, settings, nvme_bytes)) return SIFR_OK;
     int64_t bytes = plan_checkpoint_bytes(model, settings);
-    int64_t wanted = plan_output_bytes(room, model, settings, nvme_bytes);
+    int64_t wanted = plan_output_bytes(output, model, settings, nvme_bytes);
     base_format_bytes((uint64_t)bytes, each);
     base_format_bytes((uint64_t)wanted, need);
-    base_format_bytes((uint64_t)room->room_bytes, have);
-    base_format_bytes((uint64_t)(nvme_bytes * room->swaps), swap);
-    base_format_bytes((uint64_t)room->model_bytes, trained);
-    describe_count(room, disk->limited, several);
-    if (room->swaps && nvme_bytes)
+    base_format_bytes((uint64_t)output->room_bytes, have);
+    base_format_bytes((uint64_t)(nvme_bytes * output->swaps), swap);
+    base_format_bytes((uint64_t)output->model_bytes, trained);
+    describe_count(output, disk->limited, several);
+    if (output->swaps && nvme_bytes)
         snprintf(beside, sizeof beside, ", beside %s of swap files on the same file system", swap);
     return base_fail(error, SIFR_NO_MEMORY,
                      "disk: %s: a checkpoint takes %s%s, the trained model %s%s; together they "
                      "need %s, and %s are free; free some, %sgive an output on a larger disk",
                      disk->output, each, several, trained, beside, need, have,
-                     room->checkpoints > 1 && !disk->limited
+                     output->checkpoints > 1 && !disk->limited
                          ? "keep fewer checkpoints with save_total_limit, or "
                          : "or ");
 }
