@@ -238,6 +238,20 @@ static void refused(const char *folder, const char *part) {
     assert_false(base_is_file(scratch_path("no.gguf")));
 }
 
+/* llama.cpp takes a text up to its first NUL; JSON can have none. */
+static void template_with_nul(void **state) {
+    (void)state;
+    const char *folder = changed("Llama-3.2-tiny-Instruct", "tokenizer_config.json",
+                                 "\"chat_template\"", "\"no_template\"");
+    char path[BASE_PATH_LENGTH];
+    snprintf(path, sizeof path, "%s/chat_template.jinja", folder);
+    FILE *file = fopen(path, "wb");
+    assert_non_null(file);
+    assert_int_equal(fwrite("{{ bos_token }}\0{{ messages }}", 1, 30, file), 30);
+    assert_int_equal(fclose(file), 0);
+    refused(folder, "chat_template.jinja: a NUL behind 15 bytes, where llama.cpp would end");
+}
+
 /* What llama.cpp reads of none of the keys, or reads otherwise. */
 static void other_readings(void **state) {
     (void)state;
@@ -423,13 +437,10 @@ static void rope_freqs(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(like_the_converter),
-        cmocka_unit_test(other_readings),
-        cmocka_unit_test(refusals),
-        cmocka_unit_test(rope_freqs),
-        cmocka_unit_test(hostile_pieces),
-        cmocka_unit_test(q8_0_blocks),
-        cmocka_unit_test(sha256),
+        cmocka_unit_test(like_the_converter), cmocka_unit_test(other_readings),
+        cmocka_unit_test(refusals),           cmocka_unit_test(template_with_nul),
+        cmocka_unit_test(rope_freqs),         cmocka_unit_test(hostile_pieces),
+        cmocka_unit_test(q8_0_blocks),        cmocka_unit_test(sha256),
     };
     return cmocka_run_group_tests(tests, scratch_setup, scratch_teardown);
 }

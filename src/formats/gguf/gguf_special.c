@@ -244,9 +244,17 @@ static sifr_status add_template_file(const gguf_special *s, formats_gguf_meta *m
     if (!base_is_file(path)) return SIFR_OK;
     BASE_TRY(base_folder_file(s->files->folder, name, path, error));
     BASE_TRY(base_read_file(path, TEMPLATE_LIMIT, &text, &size, error));
-    formats_gguf_add_text(meta, "tokenizer.chat_template", text, size);
+    const char *nul = memchr(text, 0, size);
+    sifr_status status = SIFR_OK;
+    if (nul)
+        status = base_fail(error, SIFR_USAGE,
+                           "%s: a NUL behind %zu bytes, where llama.cpp would end the template; "
+                           "take it out",
+                           path, (size_t)(nul - text));
+    else
+        formats_gguf_add_text(meta, "tokenizer.chat_template", text, size);
     free(text);
-    return SIFR_OK;
+    return status;
 }
 
 static sifr_status add_templates(const gguf_special *s, formats_gguf_meta *meta,
