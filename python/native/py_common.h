@@ -2,14 +2,12 @@
  * enters the library and comes back.
  *
  * Every object is used by one thread at a time, in the process that made it; else a call raises
- * UsageError. A call leaves the interpreter's lock to other threads, and runs in the default mode
- * of floats, whatever the caller has set: the mode decides bits. */
+ * UsageError. A call leaves the interpreter's lock to other threads. */
 #ifndef PY_COMMON_H
 #define PY_COMMON_H
 
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
-#include <fenv.h>
 #include <sifr/sifr.h>
 #include <stdbool.h>
 #include <sys/types.h>
@@ -27,7 +25,6 @@ typedef struct py_handle {
 typedef struct py_call {
     PyObject *of; /* NULL: of no handle */
     PyThreadState *thread;
-    fenv_t floats; /* the caller's */
 } py_call;
 
 typedef struct py_state {
@@ -61,8 +58,8 @@ int py_take(PyObject *self);
 void py_give(PyObject *self);
 
 /* Around what a callback does in Python, on the thread that made the call. */
-void py_callback_begins(py_call *call, fenv_t *library);
-void py_callback_ends(py_call *call, const fenv_t *library);
+void py_callback_begins(py_call *call);
+void py_callback_ends(py_call *call);
 
 void *py_get(PyObject *self); /* after py_enter */
 

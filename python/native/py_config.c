@@ -103,12 +103,11 @@ typedef struct lines {
 
 static void take_line(void *user, const char *text) {
     lines *l = user;
-    fenv_t library;
-    py_callback_begins(&l->call, &library);
+    py_callback_begins(&l->call);
     PyObject *line = l->failed ? NULL : py_text(text);
     if (!line || PyList_Append(l->list, line) < 0) l->failed = true;
     Py_XDECREF(line);
-    py_callback_ends(&l->call, &library);
+    py_callback_ends(&l->call);
 }
 
 static PyObject *config_explain(PyObject *self, PyObject *args) {

@@ -9,8 +9,6 @@ static int level_of(sifr_log_level level) { /* as `logging` numbers them */
 /* May come from a thread of the library. What `logging` raises has nobody to go to. */
 static void write_line(void *user, sifr_log_level level, const char *line) {
     const py_state *state = user;
-    fenv_t floats;
-    fegetenv(&floats);
     PyGILState_STATE held = PyGILState_Ensure();
     PyObject *kind, *value, *trace;
     PyErr_Fetch(&kind, &value, &trace);
@@ -21,7 +19,6 @@ static void write_line(void *user, sifr_log_level level, const char *line) {
     Py_XDECREF(text);
     PyErr_Restore(kind, value, trace);
     PyGILState_Release(held);
-    fesetenv(&floats);
 }
 
 /* After a fork the child makes one of its own: the lock of the other may be held for ever. */

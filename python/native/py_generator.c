@@ -149,12 +149,11 @@ static sifr_status tell(texts *t, PyObject *arguments, sifr_error *error) {
 static sifr_status on_piece(void *user, size_t text, const char *bytes, size_t size,
                             sifr_error *error) {
     texts *t = user;
-    fenv_t library;
-    py_callback_begins(&t->call, &library);
+    py_callback_begins(&t->call);
     PyObject *arguments =
         Py_BuildValue("(snN)", "piece", (Py_ssize_t)text, py_text_sized(bytes, size));
     sifr_status status = tell(t, arguments, error);
-    py_callback_ends(&t->call, &library);
+    py_callback_ends(&t->call);
     return status;
 }
 
@@ -162,14 +161,13 @@ static sifr_status on_ended(void *user, const sifr_generated *g, sifr_error *err
     static const char *const ends[] = {
         [SIFR_END_LENGTH] = "length", [SIFR_END_EOS] = "eos", [SIFR_END_STOP] = "stop"};
     texts *t = user;
-    fenv_t library;
-    py_callback_begins(&t->call, &library);
+    py_callback_begins(&t->call);
     PyObject *arguments = Py_BuildValue("(snLNNnsd)", "ended", (Py_ssize_t)g->prompt,
                                         (long long)g->sample, py_text_sized(g->text, g->text_size),
                                         py_ids(g->ids, g->prompt_count + g->id_count),
                                         (Py_ssize_t)g->prompt_count, ends[g->end], g->seconds);
     sifr_status status = tell(t, arguments, error);
-    py_callback_ends(&t->call, &library);
+    py_callback_ends(&t->call);
     return status;
 }
 

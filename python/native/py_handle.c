@@ -118,14 +118,11 @@ void py_give(PyObject *self) {
 int py_enter(PyObject *self, py_call *call) {
     if (self && py_take(self) < 0) return -1;
     call->of = self;
-    fegetenv(&call->floats);
     call->thread = PyEval_SaveThread();
-    fesetenv(FE_DFL_ENV);
     return 0;
 }
 
 void py_return(py_call *call) {
-    fesetenv(&call->floats);
     PyEval_RestoreThread(call->thread);
 }
 
@@ -138,15 +135,12 @@ void py_leave(py_call *call) {
     py_done(call);
 }
 
-void py_callback_begins(py_call *call, fenv_t *library) {
-    fegetenv(library);
-    fesetenv(&call->floats);
+void py_callback_begins(py_call *call) {
     PyEval_RestoreThread(call->thread);
 }
 
-void py_callback_ends(py_call *call, const fenv_t *library) {
+void py_callback_ends(py_call *call) {
     call->thread = PyEval_SaveThread();
-    fesetenv(library);
 }
 
 PyObject *py_handle_close(PyObject *self, PyObject *none) {

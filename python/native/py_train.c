@@ -28,27 +28,25 @@ static int tell(run *r, PyObject *arguments) {
 
 static int on_progress(void *user, const sifr_train_progress *p) {
     run *r = user;
-    fenv_t library;
     if (r->kind) return RAISED;
-    py_callback_begins(&r->call, &library);
+    py_callback_begins(&r->call);
     int answer = PyErr_CheckSignals() < 0 ? note_raised(r) : 0;
     if (!answer && r->every_step)
         answer = tell(r, Py_BuildValue("(sNLL)", "progress", PyBool_FromLong(p->begins),
                                        (long long)p->step, (long long)p->total_steps));
-    py_callback_ends(&r->call, &library);
+    py_callback_ends(&r->call);
     return answer;
 }
 
 static int on_step(void *user, const sifr_train_step *s) {
     run *r = user;
-    fenv_t library;
     if (r->kind) return RAISED;
-    py_callback_begins(&r->call, &library);
+    py_callback_begins(&r->call);
     int answer =
         tell(r, Py_BuildValue("(sLLdLddddN)", "step", (long long)s->step, (long long)s->total_steps,
                               s->loss, (long long)s->labelled, s->gradient_norm, s->loss_scale,
                               s->learning_rate, s->seconds, PyBool_FromLong(s->updated)));
-    py_callback_ends(&r->call, &library);
+    py_callback_ends(&r->call);
     return answer;
 }
 
@@ -64,35 +62,32 @@ static PyObject *scores_of(const sifr_train_evaluation *e) {
 
 static int on_evaluation(void *user, const sifr_train_evaluation *e) {
     run *r = user;
-    fenv_t library;
     if (r->kind) return RAISED;
-    py_callback_begins(&r->call, &library);
+    py_callback_begins(&r->call);
     int answer =
         tell(r, Py_BuildValue("(sLLLddN)", "evaluation", (long long)e->step, (long long)e->windows,
                               (long long)e->tokens, e->loss, e->seconds, scores_of(e)));
-    py_callback_ends(&r->call, &library);
+    py_callback_ends(&r->call);
     return answer;
 }
 
 static int on_saved(void *user, const sifr_train_save *s) {
     run *r = user;
-    fenv_t library;
     if (r->kind) return RAISED;
-    py_callback_begins(&r->call, &library);
+    py_callback_begins(&r->call);
     PyObject *path = PyUnicode_DecodeFSDefault(s->path);
     int answer = tell(
         r, Py_BuildValue("(sNLN)", "saved", PyBool_FromLong(s->model), (long long)s->step, path));
-    py_callback_ends(&r->call, &library);
+    py_callback_ends(&r->call);
     return answer;
 }
 
 static void on_line(void *user, const char *text) {
     run *r = user;
-    fenv_t library;
     if (r->kind) return;
-    py_callback_begins(&r->call, &library);
+    py_callback_begins(&r->call);
     (void)tell(r, Py_BuildValue("(sN)", "line", py_text(text)));
-    py_callback_ends(&r->call, &library);
+    py_callback_ends(&r->call);
 }
 
 static PyObject *describe(const sifr_train_outcome *o) {

@@ -7,6 +7,7 @@
 #include "api/api_generator.h"
 #include "base/checked.h"
 #include "base/heap.h"
+#include "base/inside.h"
 
 /* Tokens of a prompt processed at once, and of a conversation if nobody says. */
 enum { CHUNK_TOKENS = 32, CONTEXT = 4096 };
@@ -50,7 +51,7 @@ static sifr_status prepare(sifr_chat *chat, const sifr_chat_options *options, si
 
 sifr_status sifr_chat_open(sifr_generator *generator, sifr_chat_template *chat_template,
                            const sifr_chat_options *options, sifr_chat **out, sifr_error *error) {
-    BASE_TRY(BASE_GIVEN(error, generator, chat_template, out));
+    BASE_ENTER(error, generator, chat_template, out);
     sifr_chat_options known;
     sifr_chat *chat;
     BASE_TRY(api_take_options("sifr_chat_options", options, sizeof known, &known, error));
@@ -64,7 +65,7 @@ sifr_status sifr_chat_open(sifr_generator *generator, sifr_chat_template *chat_t
 }
 
 void sifr_chat_free(sifr_chat *chat) {
-    if (!chat) return;
+    BASE_ENTER_VOID(chat);
     json_decref(chat->messages);
     infer_sequence_free(&chat->sequence);
     free(chat);
@@ -72,7 +73,7 @@ void sifr_chat_free(sifr_chat *chat) {
 
 static sifr_status take_piece(void *user, const char *bytes, size_t size, sifr_error *error) {
     const sifr_chat *chat = user;
-    return api_called(chat->piece(chat->user, 0, bytes, size, error), error);
+    return api_called(BASE_OUT(chat->piece(chat->user, 0, bytes, size, error)), error);
 }
 
 /* Tokens of the next answer. */
@@ -107,7 +108,7 @@ static sifr_status answer(sifr_chat *chat, const char *message, size_t size, sif
 
 sifr_status sifr_chat_answer(sifr_chat *chat, const char *message, size_t size,
                              sifr_take_piece *piece, void *user, sifr_error *error) {
-    BASE_TRY(BASE_GIVEN(error, chat));
+    BASE_ENTER(error, chat);
     size_t before = json_array_size(chat->messages);
     sifr_error own = {0};
     if (!error) error = &own; /* a callback has one */
@@ -121,6 +122,7 @@ sifr_status sifr_chat_answer(sifr_chat *chat, const char *message, size_t size,
 }
 
 const char *sifr_chat_last(const sifr_chat *chat, size_t *size) {
+    BASE_ENTER_OR(NULL, chat, size);
     *size = chat->sequence.text.count;
     return *size ? chat->sequence.text.bytes : "";
 }

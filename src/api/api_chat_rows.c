@@ -4,6 +4,7 @@
 #include "base/checked.h"
 #include "base/file.h"
 #include "base/heap.h"
+#include "base/inside.h"
 #include "config/config.h"
 #include "sifr/data.h"
 #include "train/prepare/run_settings.h"
@@ -69,7 +70,7 @@ static sifr_status open_rows(sifr_context *context, const sifr_config *config, s
 
 sifr_status sifr_chat_rows_open(sifr_context *context, const sifr_config *config,
                                 sifr_chat_rows **out, sifr_error *error) {
-    BASE_TRY(BASE_GIVEN(error, context, config, out));
+    BASE_ENTER(error, context, config, out);
     sifr_chat_rows *rows;
     BASE_TRY(base_alloc(1, sizeof *rows, &rows, error));
     sifr_status status = open_rows(context, config, rows, error);
@@ -81,7 +82,7 @@ sifr_status sifr_chat_rows_open(sifr_context *context, const sifr_config *config
 }
 
 void sifr_chat_rows_close(sifr_chat_rows *rows) {
-    if (!rows) return;
+    BASE_ENTER_VOID(rows);
     data_chat_close(rows->chat);
     config_free(&rows->config);
     free(rows);
@@ -107,6 +108,7 @@ static void find_cut(const sifr_chat_rows *rows, sifr_chat_rows_figures *out) {
 }
 
 void sifr_chat_rows_get(const sifr_chat_rows *rows, sifr_chat_rows_figures *out) {
+    BASE_ENTER_VOID(rows, out);
     const data_chat_counts *c = data_chat_count(rows->chat);
     sifr_chat_rows_figures known = {.model = rows->config.model,
                                     .paired = data_chat_is_paired(rows->chat),
@@ -123,6 +125,7 @@ void sifr_chat_rows_get(const sifr_chat_rows *rows, sifr_chat_rows_figures *out)
 }
 
 bool sifr_chat_rows_at(const sifr_chat_rows *rows, int64_t index, sifr_chat_row *out) {
+    BASE_ENTER_OR(false, rows, out);
     sifr_chat_row known = {0};
     int64_t whole;
     if (index < 0 || index >= data_chat_count(rows->chat)->rows) return false;

@@ -5,6 +5,7 @@
 
 #include "api/api_context.h"
 #include "base/heap.h"
+#include "base/inside.h"
 #include "base/json.h"
 #include "data/records/conversation.h"
 
@@ -83,13 +84,13 @@ sifr_status api_chat_template_make(const char *folder, const char *own,
 sifr_status sifr_chat_template_open(sifr_context *context, const char *folder,
                                     const sifr_chat_template_options *options,
                                     sifr_chat_template **out, sifr_error *error) {
-    BASE_TRY(BASE_GIVEN(error, folder, out));
+    BASE_ENTER(error, folder, out);
     (void)context;
     return api_chat_template_make(folder, NULL, options, out, error);
 }
 
 void sifr_chat_template_free(sifr_chat_template *chat) {
-    if (!chat) return;
+    BASE_ENTER_VOID(chat);
     text_template_output_free(&chat->out);
     infer_chat_close(&chat->prompt);
     free(chat);
@@ -107,7 +108,7 @@ sifr_status api_read_messages(const char *text, size_t size, json_t **out, sifr_
 sifr_status sifr_chat_template_render(sifr_chat_template *chat, const char *messages,
                                       size_t messages_size, bool prompt, const char **text,
                                       size_t *size, sifr_error *error) {
-    BASE_TRY(BASE_GIVEN(error, chat, text, size));
+    BASE_ENTER(error, chat, text, size);
     json_t *read;
     BASE_TRY(api_read_messages(messages, messages_size, &read, error));
     text_template_output_free(&chat->out);

@@ -8,6 +8,7 @@
 #include "api/api_context.h"
 #include "api/api_loop.h"
 #include "base/file.h"
+#include "base/inside.h"
 #include "checkpoint/directory.h"
 #include "checkpoint/manifest.h"
 #include "train/prepare/fingerprint.h"
@@ -79,7 +80,7 @@ static sifr_status save(sifr_context *context, sifr_engine *engine, const char *
 
 sifr_status sifr_checkpoint_save(sifr_context *context, sifr_engine *engine, const char *output,
                                  const sifr_checkpoint_options *options, sifr_error *error) {
-    BASE_TRY(BASE_GIVEN(error, context, engine, output));
+    BASE_ENTER(error, context, engine, output);
     sifr_checkpoint_options known;
     loop_record r = {0};
     sifr_status status =
@@ -110,7 +111,7 @@ static sifr_status load(sifr_context *context, sifr_engine *engine, const char *
 sifr_status sifr_checkpoint_load(sifr_context *context, sifr_engine *engine, const char *output,
                                  const sifr_checkpoint_options *options, char **state,
                                  sifr_error *error) {
-    BASE_TRY(BASE_GIVEN(error, context, engine, output, state));
+    BASE_ENTER(error, context, engine, output, state);
     sifr_checkpoint_options known;
     loop_record r = {0};
     *state = NULL;
@@ -130,7 +131,7 @@ sifr_status sifr_checkpoint_load(sifr_context *context, sifr_engine *engine, con
 
 sifr_status sifr_checkpoint_list(const char *output, int64_t *steps, size_t capacity, size_t *count,
                                  sifr_error *error) {
-    BASE_TRY(BASE_GIVEN(error, output, count));
+    BASE_ENTER(error, output, count);
     int64_t *all;
     BASE_TRY(checkpoint_list(output, &all, count, error));
     if (capacity && *count)
@@ -172,7 +173,7 @@ static sifr_status describe(const checkpoint_opened *opened, const char *path, c
 }
 
 sifr_status sifr_checkpoint_inspect(const char *path, bool verify, char **out, sifr_error *error) {
-    BASE_TRY(BASE_GIVEN(error, path, out));
+    BASE_ENTER(error, path, out);
     char folder[BASE_PATH_LENGTH];
     checkpoint_opened opened = {0};
     *out = NULL;

@@ -8,6 +8,7 @@
 #include "api/api_read_model.h"
 #include "base/checked.h"
 #include "base/heap.h"
+#include "base/inside.h"
 #include "data/labelled/examples.h"
 #include "data/stream/text_source.h"
 #include "infer/evaluator.h"
@@ -96,7 +97,7 @@ static sifr_status open_classifier(sifr_classifier *c, sifr_classifier_options *
 
 sifr_status sifr_classifier_open(sifr_context *context, const sifr_classifier_options *options,
                                  sifr_classifier **out, sifr_error *error) {
-    BASE_TRY(BASE_GIVEN(error, context, out));
+    BASE_ENTER(error, context, out);
     sifr_classifier_options known;
     sifr_classifier *c;
     BASE_TRY(api_take_options("sifr_classifier_options", options, sizeof known, &known, error));
@@ -117,7 +118,7 @@ static void clear_rows(sifr_classifier *c) {
 }
 
 void sifr_classifier_free(sifr_classifier *classifier) {
-    if (!classifier) return;
+    BASE_ENTER_VOID(classifier);
     clear_rows(classifier);
     infer_free(classifier->inference);
     checkpoint_model_close(&classifier->model);
@@ -130,21 +131,26 @@ void sifr_classifier_free(sifr_classifier *classifier) {
 /* ---- what it is ---- */
 
 bool sifr_classifier_tags(const sifr_classifier *classifier) {
+    BASE_ENTER_OR(false, classifier);
     return classifier->labelled.task == MODEL_TOKEN_CLASSES;
 }
 
 sifr_class_scores sifr_classifier_scores(const sifr_classifier *classifier) {
+    BASE_ENTER_OR(SIFR_ONE_CLASS, classifier);
     model_problem problem = classifier->labelled.problem;
     if (sifr_classifier_tags(classifier) || problem == MODEL_SINGLE_LABEL) return SIFR_ONE_CLASS;
     return problem == MODEL_MULTI_LABEL ? SIFR_MANY_CLASSES : SIFR_NUMBERS;
 }
 
 int64_t sifr_classifier_count(const sifr_classifier *classifier) {
+    BASE_ENTER_OR(0, classifier);
     return classifier->classes;
 }
 
 const char *sifr_classifier_label(const sifr_classifier *classifier, int64_t index) {
-    return classifier->labelled.labels->names[index];
+    BASE_ENTER_OR(NULL, classifier);
+    bool is = index >= 0 && index < classifier->classes;
+    return is ? classifier->labelled.labels->names[index] : NULL;
 }
 
 /* ---- rows ---- */
@@ -165,7 +171,7 @@ static sifr_status add_row(sifr_classifier *c, json_t *row, sifr_error *error) {
 
 sifr_status sifr_classifier_add(sifr_classifier *classifier, const char *text, size_t size,
                                 const char *pair, size_t pair_size, sifr_error *error) {
-    BASE_TRY(BASE_GIVEN(error, classifier));
+    BASE_ENTER(error, classifier);
     BASE_TRY(check_kind(classifier, false, error));
     json_t *row = pair ? json_pack("{s:o, s:o}", "text", json_stringn(text, size), "text_pair",
                                    json_stringn(pair, pair_size))
@@ -175,7 +181,7 @@ sifr_status sifr_classifier_add(sifr_classifier *classifier, const char *text, s
 
 sifr_status sifr_classifier_add_words(sifr_classifier *classifier, const char *const *words,
                                       size_t count, sifr_error *error) {
-    BASE_TRY(BASE_GIVEN(error, classifier));
+    BASE_ENTER(error, classifier);
     json_t *all = json_array();
     sifr_status status = check_kind(classifier, true, error);
     for (size_t i = 0; status == SIFR_OK && i < count; i++) {
@@ -191,7 +197,7 @@ sifr_status sifr_classifier_add_words(sifr_classifier *classifier, const char *c
 
 sifr_status sifr_classifier_read(sifr_classifier *classifier, const char *const *paths,
                                  size_t count, sifr_error *error) {
-    BASE_TRY(BASE_GIVEN(error, classifier));
+    BASE_ENTER(error, classifier);
     if (sifr_classifier_tags(classifier))
         return base_fail(error, SIFR_USAGE,
                          "--data: a tagger reads sentences from standard input, one a line; sifr "
@@ -251,7 +257,7 @@ static sifr_status tell_row(sifr_classifier *c, const infer_batch *batch, int64_
         c->best[told.count++] = find_best(c, scores);
     }
     BASE_TRY(find_words(c, &told, error));
-    return api_called(c->take(c->user, &told, error), error);
+    return api_called(BASE_OUT(c->take(c->user, &told, error)), error);
 }
 
 static sifr_status take_batch(void *user, const infer_batch *batch, sifr_error *error) {
@@ -358,7 +364,7 @@ static sifr_status run(sifr_classifier *c, sifr_error *error) {
 
 sifr_status sifr_classifier_run(sifr_classifier *classifier, sifr_take_classified *take, void *user,
                                 sifr_error *error) {
-    BASE_TRY(BASE_GIVEN(error, classifier));
+    BASE_ENTER(error, classifier);
     sifr_error own = {0};
     if (!error) error = &own; /* a callback has one */
     classifier->take = take;

@@ -5,10 +5,11 @@
 
 #include "api/api_context.h"
 #include "base/heap.h"
+#include "base/inside.h"
 #include "config/config.h"
 
 sifr_status sifr_config_create(sifr_config **out, sifr_error *error) {
-    BASE_TRY(BASE_GIVEN(error, out));
+    BASE_ENTER(error, out);
     sifr_config *config;
     BASE_TRY(base_alloc(1, sizeof *config, &config, error));
     sifr_status status = config_create(config, error);
@@ -21,13 +22,13 @@ sifr_status sifr_config_create(sifr_config **out, sifr_error *error) {
 }
 
 void sifr_config_free(sifr_config *config) {
-    if (!config) return;
+    BASE_ENTER_VOID(config);
     config_free(config);
     free(config);
 }
 
 sifr_status sifr_config_copy(const sifr_config *config, sifr_config **out, sifr_error *error) {
-    BASE_TRY(BASE_GIVEN(error, config, out));
+    BASE_ENTER(error, config, out);
     sifr_config *copy;
     BASE_TRY(base_alloc(1, sizeof *copy, &copy, error));
     sifr_status status = config_copy(config, copy, error);
@@ -51,7 +52,7 @@ static sifr_status keep(sifr_config *config, sifr_config *read, sifr_status stat
 }
 
 sifr_status sifr_config_load(sifr_config *config, const char *path, sifr_error *error) {
-    BASE_TRY(BASE_GIVEN(error, config, path));
+    BASE_ENTER(error, config, path);
     sifr_config read;
     BASE_TRY(config_copy(config, &read, error));
     return keep(config, &read, config_load(&read, path, error));
@@ -59,7 +60,7 @@ sifr_status sifr_config_load(sifr_config *config, const char *path, sifr_error *
 
 sifr_status sifr_config_parse(sifr_config *config, const char *text, size_t size, const char *name,
                               sifr_error *error) {
-    BASE_TRY(BASE_GIVEN(error, config, name));
+    BASE_ENTER(error, config, name);
     sifr_config read;
     BASE_TRY(config_copy(config, &read, error));
     return keep(config, &read, config_parse(&read, text, size, name, error));
@@ -67,12 +68,12 @@ sifr_status sifr_config_parse(sifr_config *config, const char *text, size_t size
 
 sifr_status sifr_config_set(sifr_config *config, const char *name, const char *value,
                             sifr_error *error) {
-    BASE_TRY(BASE_GIVEN(error, config, name));
+    BASE_ENTER(error, config, name);
     return config_set(config, name, value, error);
 }
 
 sifr_status sifr_config_resolve(sifr_config *config, int64_t ranks, sifr_error *error) {
-    BASE_TRY(BASE_GIVEN(error, config));
+    BASE_ENTER(error, config);
     return config_resolve(config, ranks, error);
 }
 
@@ -84,27 +85,39 @@ static sifr_status check_resolved(const sifr_config *config, sifr_error *error) 
 
 sifr_status sifr_config_value(const sifr_config *config, const char *name, char **out,
                               sifr_error *error) {
-    BASE_TRY(BASE_GIVEN(error, config, name, out));
+    BASE_ENTER(error, config, name, out);
     BASE_TRY(check_resolved(config, error));
     return config_value_json(config, name, out, error);
 }
 
 sifr_status sifr_config_json(const sifr_config *config, char **out, sifr_error *error) {
-    BASE_TRY(BASE_GIVEN(error, config, out));
+    BASE_ENTER(error, config, out);
     BASE_TRY(check_resolved(config, error));
     return config_text(config, out, error);
+}
+
+/* The caller's, which may be NULL. */
+typedef struct line_taker {
+    void (*line)(void *user, const char *text);
+    void *user;
+} line_taker;
+
+static void take_line(void *user, const char *text) {
+    const line_taker *to = user;
+    if (to->line) BASE_OUT(to->line(to->user, text));
 }
 
 sifr_status sifr_config_explain(sifr_config *config, int64_t ranks, bool all,
                                 void (*line)(void *user, const char *text), void *user,
                                 sifr_error *error) {
-    BASE_TRY(BASE_GIVEN(error, config));
+    BASE_ENTER(error, config);
     sifr_status status = config_resolve(config, ranks, error);
-    config_explain(config, all, line, user);
+    config_explain(config, all, take_line, &(line_taker){line, user});
     return status;
 }
 
 bool sifr_config_flag_at(size_t index, sifr_config_flag *flag) {
+    BASE_ENTER_OR(false, flag);
     config_flag row;
     if (!config_flag_at(index, &row)) return false;
     sifr_config_flag known = {.path = row.path,

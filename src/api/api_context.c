@@ -5,6 +5,7 @@
 
 #include "base/errors.h"
 #include "base/heap.h"
+#include "base/inside.h"
 
 static sifr_status check_size(const char *name, size_t given, sifr_error *error) {
     if (given >= sizeof given && given <= 65536) return SIFR_OK;
@@ -46,13 +47,13 @@ void api_give_result(const void *from, size_t size, void *to) {
 static void write_line(void *user, sifr_log_level level, const char *line) {
     sifr_context *context = user;
     pthread_mutex_lock(&context->lock);
-    context->own.write(context->own.user, level, line);
+    BASE_OUT(context->own.write(context->own.user, level, line));
     pthread_mutex_unlock(&context->lock);
 }
 
 sifr_status sifr_context_create(const sifr_context_options *options, sifr_context **out,
                                 sifr_error *error) {
-    BASE_TRY(BASE_GIVEN(error, out));
+    BASE_ENTER(error, out);
     sifr_context_options known;
     sifr_context *context;
     BASE_TRY(api_take_options("sifr_context_options", options, sizeof known, &known, error));
@@ -65,11 +66,12 @@ sifr_status sifr_context_create(const sifr_context_options *options, sifr_contex
 }
 
 void sifr_context_free(sifr_context *context) {
-    if (!context) return;
+    BASE_ENTER_VOID(context);
     pthread_mutex_destroy(&context->lock);
     free(context);
 }
 
 void sifr_text_free(char *text) {
+    BASE_ENTER_VOID(text);
     free(text);
 }

@@ -3,6 +3,7 @@
 
 #include "api/api_context.h"
 #include "base/file.h"
+#include "base/inside.h"
 #include "checkpoint/manifest.h"
 #include "convert/export.h"
 #include "convert/import_checkpoint.h"
@@ -78,7 +79,7 @@ static sifr_status export(const sifr_export_options *o, const sifr_log *log, con
 
 sifr_status sifr_export(sifr_context *context, const sifr_export_options *options,
                         sifr_exported *out, sifr_error *error) {
-    BASE_TRY(BASE_GIVEN(error, context));
+    BASE_ENTER(error, context);
     sifr_export_options known;
     convert_exported made;
     BASE_TRY(api_take_options("sifr_export_options", options, sizeof known, &known, error));
@@ -101,7 +102,7 @@ static bool is_swapped(const sifr_merge_options *o) {
 
 sifr_status sifr_merge(sifr_context *context, const sifr_merge_options *options, sifr_merged *out,
                        sifr_error *error) {
-    BASE_TRY(BASE_GIVEN(error, context));
+    BASE_ENTER(error, context);
     sifr_merge_options o;
     convert_merged made;
     BASE_TRY(api_take_options("sifr_merge_options", options, sizeof o, &o, error));
@@ -124,7 +125,7 @@ sifr_status sifr_merge(sifr_context *context, const sifr_merge_options *options,
 sifr_status sifr_import_checkpoint(sifr_context *context,
                                    const sifr_import_checkpoint_options *options,
                                    sifr_imported_checkpoint *out, sifr_error *error) {
-    BASE_TRY(BASE_GIVEN(error, context));
+    BASE_ENTER(error, context);
     sifr_import_checkpoint_options o;
     convert_imported made;
     BASE_TRY(api_take_options("sifr_import_checkpoint_options", options, sizeof o, &o, error));

@@ -8,6 +8,7 @@
 #include "base/checked.h"
 #include "base/file.h"
 #include "base/heap.h"
+#include "base/inside.h"
 #include "plan/queries.h"
 #include "train/evaluate/evaluate.h"
 #include "train/prepare/run_data.h"
@@ -159,7 +160,7 @@ static sifr_status make_targets(sifr_data *data, sifr_status status, sifr_error 
 
 sifr_status sifr_data_open(sifr_context *context, const sifr_config *config,
                            const sifr_data_options *options, sifr_data **out, sifr_error *error) {
-    BASE_TRY(BASE_GIVEN(error, context, config, out));
+    BASE_ENTER(error, context, config, out);
     sifr_data *data;
     BASE_TRY(base_alloc(1, sizeof *data, &data, error));
     sifr_status status =
@@ -174,7 +175,7 @@ sifr_status sifr_data_open(sifr_context *context, const sifr_config *config,
 }
 
 void sifr_data_close(sifr_data *data) {
-    if (!data) return;
+    BASE_ENTER_VOID(data);
     data_rows_free(&data->rows);
     train_close(&data->state);
     config_free(&data->config);
@@ -182,6 +183,7 @@ void sifr_data_close(sifr_data *data) {
 }
 
 void sifr_data_get(const sifr_data *data, sifr_data_figures *out) {
+    BASE_ENTER_VOID(data, out);
     const train_state *t = &data->state;
     const data_set *set = set_of(data);
     const sifr_data_figures known = {.windows = data_set_windows(set, t->length),
@@ -210,7 +212,7 @@ static sifr_status take_rows(sifr_data *data, int64_t count, sifr_error *error) 
 
 sifr_status sifr_data_read(sifr_data *data, const int64_t *windows, int64_t count, sifr_batch *out,
                            sifr_error *error) {
-    BASE_TRY(BASE_GIVEN(error, data, out));
+    BASE_ENTER(error, data, out);
     const data_set *set = set_of(data);
     int64_t all = data_set_windows(set, data->state.length);
     for (int64_t i = 0; i < count; i++)
@@ -226,7 +228,7 @@ sifr_status sifr_data_read(sifr_data *data, const int64_t *windows, int64_t coun
 
 sifr_status sifr_data_step(sifr_data *data, const sifr_engine *engine, int64_t step,
                            sifr_batch *out, sifr_error *error) {
-    BASE_TRY(BASE_GIVEN(error, data, engine, out));
+    BASE_ENTER(error, data, engine, out);
     const train_state *t = &data->state;
     const plan_settings *settings = &engine_schedule(engine)->settings;
     if (data->evaluation)
@@ -244,13 +246,25 @@ sifr_status sifr_data_step(sifr_data *data, const sifr_engine *engine, int64_t s
     return SIFR_OK;
 }
 
+/* What the caller gave to be asked. */
+typedef struct asked {
+    int (*stop)(void *user);
+    void *user;
+} asked;
+
+static int ask(void *user) {
+    const asked *of = user;
+    return BASE_OUT(of->stop(of->user));
+}
+
 sifr_status sifr_data_evaluate(const sifr_data *data, sifr_engine *engine, int64_t windows,
                                int (*stop)(void *user), void *user, sifr_data_evaluation *out,
                                sifr_error *error) {
-    BASE_TRY(BASE_GIVEN(error, data, engine, out));
+    BASE_ENTER(error, data, engine, out);
     const sifr_settings *step = engine_settings(engine);
     sifr_data_evaluation known = {0};
     train_evaluation e;
+    asked of = {stop, user};
     BASE_TRY(api_check_result("sifr_data_evaluation", out, error));
     if (step->seq_length != data->state.length)
         return base_fail(error, SIFR_USAGE,
@@ -259,8 +273,8 @@ sifr_status sifr_data_evaluate(const sifr_data *data, sifr_engine *engine, int64
                          (long long)step->seq_length, (long long)data->state.length);
     BASE_TRY(engine_settle(engine, error));
     BASE_TRY(train_evaluate(engine, set_of(data), data->state.objective->evaluated,
-                            step->micro_batch_size, step->seq_length, windows, stop, user, &e,
-                            &known.stopped, error));
+                            step->micro_batch_size, step->seq_length, windows, stop ? ask : NULL,
+                            &of, &e, &known.stopped, error));
     known.windows = e.windows;
     known.tokens = e.tokens;
     known.loss = e.loss;

@@ -6,6 +6,7 @@
 #include "api/api_read_model.h"
 #include "base/checked.h"
 #include "base/clock.h"
+#include "base/inside.h"
 #include "device/kinds.h"
 #include "infer/evaluator.h"
 #include "sifr/evaluate.h"
@@ -117,7 +118,8 @@ static sifr_status after_batch(void *user, const infer_sums *sums, sifr_error *e
             run->o.model, isnan(sums->loss) ? "not a number" : "infinite",
             (long long)sums->labelled);
     if (run->o.progress)
-        run->o.progress(run->o.user, sums->rows, run->windows, sums->loss / (double)sums->labelled);
+        BASE_OUT(run->o.progress(run->o.user, sums->rows, run->windows,
+                                 sums->loss / (double)sums->labelled));
     return SIFR_OK;
 }
 
@@ -188,7 +190,7 @@ _Static_assert((int)SIFR_MOST_SCORES >= (int)TRAIN_MOST_SCORES, "all scores have
 
 sifr_status sifr_evaluate(sifr_context *context, const sifr_evaluate_options *options,
                           sifr_evaluated *out, sifr_error *error) {
-    BASE_TRY(BASE_GIVEN(error, context, out));
+    BASE_ENTER(error, context, out);
     evaluate_run run = {.log = &context->log};
     sifr_evaluated made = {0};
     BASE_TRY(api_take_options("sifr_evaluate_options", options, sizeof run.o, &run.o, error));

@@ -8,6 +8,7 @@
 #include "base/checked.h"
 #include "base/clock.h"
 #include "base/heap.h"
+#include "base/inside.h"
 
 /* The most prompt tokens processed at once. */
 enum { CHUNK_TOKENS = 128 };
@@ -72,7 +73,7 @@ static sifr_status add_text(sifr_generator *generator, const sifr_prompt *prompt
 
 sifr_status sifr_generator_add(sifr_generator *generator, const sifr_prompt *prompt,
                                sifr_error *error) {
-    BASE_TRY(BASE_GIVEN(error, generator, prompt));
+    BASE_ENTER(error, generator, prompt);
     sifr_prompt known;
     size_t before = generator->count;
     sifr_status status = SIFR_OK;
@@ -111,21 +112,22 @@ static int64_t choose_chunk(const sifr_generator *generator) {
 static sifr_status take_piece(void *user, const char *bytes, size_t size, sifr_error *error) {
     const api_text *t = user;
     const sifr_generate_calls *calls = &t->of->calls;
-    return api_called(calls->piece(calls->user, t->index, bytes, size, error), error);
+    return api_called(BASE_OUT(calls->piece(calls->user, t->index, bytes, size, error)), error);
 }
 
 static sifr_status begins(void *user, infer_sequence *text, sifr_error *error) {
-    const sifr_generator *generator = user;
+    const sifr_generate_calls *calls = &((const sifr_generator *)user)->calls;
     api_text *t = text->user;
     t->begun = base_seconds();
-    if (!generator->calls.begins) return SIFR_OK;
-    return api_called(generator->calls.begins(generator->calls.user, t->index, error), error);
+    if (!calls->begins) return SIFR_OK;
+    return api_called(BASE_OUT(calls->begins(calls->user, t->index, error)), error);
 }
 
 static sifr_status tell_end(const sifr_generator *generator, api_text *t, sifr_error *error) {
     static const sifr_generated_end ends[] = {[INFER_END_LENGTH] = SIFR_END_LENGTH,
                                               [INFER_END_EOS] = SIFR_END_EOS,
                                               [INFER_END_STOP] = SIFR_END_STOP};
+    const sifr_generate_calls *calls = &generator->calls;
     const infer_sequence *q = &t->sequence;
     sifr_generated made = {.size = sizeof made,
                            .prompt = t->prompt,
@@ -137,8 +139,8 @@ static sifr_status tell_end(const sifr_generator *generator, api_text *t, sifr_e
                            .id_count = q->ids.count - q->prompt_ids,
                            .end = ends[q->end],
                            .seconds = t->seconds};
-    if (generator->calls.ended)
-        BASE_TRY(api_called(generator->calls.ended(generator->calls.user, &made, error), error));
+    if (calls->ended)
+        BASE_TRY(api_called(BASE_OUT(calls->ended(calls->user, &made, error)), error));
     infer_sequence_free(&t->sequence);
     t->sequence = (infer_sequence){0};
     return SIFR_OK;
@@ -177,7 +179,7 @@ static sifr_status run(sifr_generator *generator, sifr_error *error) {
 
 sifr_status sifr_generator_run(sifr_generator *generator, const sifr_generate_calls *calls,
                                sifr_error *error) {
-    BASE_TRY(BASE_GIVEN(error, generator));
+    BASE_ENTER(error, generator);
     sifr_error own = {0};
     if (!error) error = &own; /* a callback has one */
     BASE_TRY(api_take_options("sifr_generate_calls", calls, sizeof generator->calls,

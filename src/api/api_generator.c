@@ -7,6 +7,7 @@
 #include "api/api_context.h"
 #include "api/api_read_model.h"
 #include "base/heap.h"
+#include "base/inside.h"
 
 static sifr_status check_draws(const sifr_generator_options *o, sifr_error *error) {
     if (o->temperature && !(*o->temperature >= 0 && *o->temperature <= 1e6))
@@ -103,7 +104,7 @@ static sifr_status open_model(sifr_generator *generator, const sifr_generator_op
 
 sifr_status sifr_generator_open(sifr_context *context, const sifr_generator_options *options,
                                 sifr_generator **out, sifr_error *error) {
-    BASE_TRY(BASE_GIVEN(error, context, out));
+    BASE_ENTER(error, context, out);
     sifr_generator_options known;
     sifr_generator *generator;
     BASE_TRY(api_take_options("sifr_generator_options", options, sizeof known, &known, error));
@@ -115,7 +116,7 @@ sifr_status sifr_generator_open(sifr_context *context, const sifr_generator_opti
 }
 
 void sifr_generator_free(sifr_generator *generator) {
-    if (!generator) return;
+    BASE_ENTER_VOID(generator);
     api_generator_clear(generator);
     infer_generation_close(&generator->g);
     for (size_t i = 0; i < generator->stop_count; i++) free(generator->stop[i]);
@@ -134,6 +135,7 @@ void api_generator_clear(sifr_generator *generator) {
 }
 
 void sifr_generator_clear(sifr_generator *generator) {
+    BASE_ENTER_VOID(generator);
     api_generator_clear(generator);
 }
 
@@ -151,7 +153,7 @@ sifr_status api_generator_take(sifr_generator *generator, int64_t slots, int64_t
 sifr_status sifr_generator_template(sifr_generator *generator,
                                     const sifr_chat_template_options *options,
                                     sifr_chat_template **out, sifr_error *error) {
-    BASE_TRY(BASE_GIVEN(error, generator, out));
+    BASE_ENTER(error, generator, out);
     const checkpoint_model *model = &generator->g.model;
     return api_chat_template_make(model->files, model->template[0] ? model->template : NULL,
                                   options, out, error);

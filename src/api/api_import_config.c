@@ -1,22 +1,23 @@
 #include <stdlib.h>
 
 #include "api/api_context.h"
+#include "base/inside.h"
 #include "config/import/config_import.h"
 #include "convert/template_choice.h"
 #include "sifr/convert.h"
 #include "train/prepare/run_task.h"
 
-static void say_nothing(void *user, const char *line) {
-    (void)user, (void)line;
+static void say(void *user, const char *line) {
+    const sifr_import_config_options *o = user;
+    if (o->line) BASE_OUT(o->line(o->user, line));
 }
 
-static sifr_status import(const sifr_import_config_options *o, char **text,
-                          sifr_imported_config *made, sifr_error *error) {
+static sifr_status import(sifr_import_config_options *o, char **text, sifr_imported_config *made,
+                          sifr_error *error) {
     config_import_options how = {o->from, o->allow, o->allow_count};
-    config_line *say = o->line ? o->line : say_nothing;
     config_imported imported;
-    BASE_TRY(config_import_file(o->path, &how, say, o->user, &imported, error));
-    sifr_status status = convert_settle_template(&imported, &how, say, o->user, error);
+    BASE_TRY(config_import_file(o->path, &how, say, o, &imported, error));
+    sifr_status status = convert_settle_template(&imported, &how, say, o, error);
     if (status == SIFR_OK) status = config_json_text(imported.config, text, error);
     *made = (sifr_imported_config){.source = imported.source, .left = (int64_t)imported.left};
     json_decref(imported.config);
@@ -25,7 +26,7 @@ static sifr_status import(const sifr_import_config_options *o, char **text,
 
 sifr_status sifr_import_config(sifr_context *context, const sifr_import_config_options *options,
                                char **text, sifr_imported_config *out, sifr_error *error) {
-    BASE_TRY(BASE_GIVEN(error, text));
+    BASE_ENTER(error, text);
     sifr_import_config_options known;
     sifr_imported_config made;
     (void)context;
@@ -38,7 +39,7 @@ sifr_status sifr_import_config(sifr_context *context, const sifr_import_config_o
 }
 
 sifr_status sifr_import_check(const char *text, size_t size, const char *name, sifr_error *error) {
-    BASE_TRY(BASE_GIVEN(error, name));
+    BASE_ENTER(error, name);
     sifr_config config;
     BASE_TRY(config_create(&config, error));
     sifr_status status = config_parse(&config, text, size, name, error);

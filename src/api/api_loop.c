@@ -5,6 +5,7 @@
 #include "api/api_context.h"
 #include "base/file.h"
 #include "base/heap.h"
+#include "base/inside.h"
 #include "train/prepare/share_cores.h"
 
 static sifr_status set_steps(sifr_loop *loop, int64_t total, sifr_error *error) {
@@ -29,7 +30,7 @@ static sifr_status prepare(sifr_context *context, sifr_loop *loop, sifr_error *e
 
 sifr_status sifr_loop_open(sifr_context *context, const sifr_config *config, sifr_ranks *ranks,
                            sifr_loop **out, sifr_error *error) {
-    BASE_TRY(BASE_GIVEN(error, context, config, out));
+    BASE_ENTER(error, context, config, out);
     const sifr_ranks_options one = {.size = sizeof one, .alone = true};
     sifr_ranks *alone = NULL;
     sifr_loop *loop = NULL;
@@ -53,7 +54,7 @@ sifr_status sifr_loop_open(sifr_context *context, const sifr_config *config, sif
 }
 
 void sifr_loop_close(sifr_loop *loop) {
-    if (!loop) return;
+    BASE_ENTER_VOID(loop);
     train_close(&loop->state);
     config_free(&loop->config);
     sifr_ranks_close(loop->alone);
@@ -61,10 +62,12 @@ void sifr_loop_close(sifr_loop *loop) {
 }
 
 sifr_engine *sifr_loop_engine(sifr_loop *loop) {
+    BASE_ENTER_OR(NULL, loop);
     return loop->state.engine;
 }
 
 void sifr_loop_get(const sifr_loop *loop, sifr_loop_figures *out) {
+    BASE_ENTER_VOID(loop, out);
     const sifr_model *model = loop->state.folder.model;
     const sifr_settings *step = engine_settings(loop->state.engine);
     const sifr_loop_figures known = {.parameters = sifr_model_parameters(model),
@@ -79,7 +82,7 @@ void sifr_loop_get(const sifr_loop *loop, sifr_loop_figures *out) {
 }
 
 sifr_status sifr_loop_set_steps(sifr_loop *loop, int64_t total, sifr_error *error) {
-    BASE_TRY(BASE_GIVEN(error, loop));
+    BASE_ENTER(error, loop);
     if (total < 1)
         return base_fail(error, SIFR_USAGE, "sifr_loop_set_steps: %lld steps; give 1 or more",
                          (long long)total);
@@ -104,7 +107,7 @@ static int64_t updates_before(const sifr_loop *loop) {
 }
 
 sifr_status sifr_loop_rate(const sifr_loop *loop, double *out, sifr_error *error) {
-    BASE_TRY(BASE_GIVEN(error, loop, out));
+    BASE_ENTER(error, loop, out);
     BASE_TRY(check_counted(loop, error));
     *out = config_lr_at(&loop->config.schedule, updates_before(loop));
     return SIFR_OK;
@@ -112,7 +115,7 @@ sifr_status sifr_loop_rate(const sifr_loop *loop, double *out, sifr_error *error
 
 sifr_status sifr_loop_step(sifr_loop *loop, const sifr_batch *batch, sifr_step_result *result,
                            sifr_error *error) {
-    BASE_TRY(BASE_GIVEN(error, loop, batch, result));
+    BASE_ENTER(error, loop, batch, result);
     const sifr_config *c = &loop->config;
     int64_t before = updates_before(loop);
     double rate;
@@ -138,7 +141,7 @@ static sifr_status begin_folder(train_state *t, const char *path, sifr_error *er
 }
 
 sifr_status sifr_loop_save_model(sifr_loop *loop, const char *path, sifr_error *error) {
-    BASE_TRY(BASE_GIVEN(error, loop, path));
+    BASE_ENTER(error, loop, path);
     train_state *t = &loop->state;
     BASE_TRY(train_agree(t, engine_settle(t->engine, error), error));
     sifr_status begun = t->first ? begin_folder(t, path, error) : SIFR_OK;

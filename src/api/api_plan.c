@@ -7,6 +7,7 @@
 #include "api/api_context.h"
 #include "api/plan/plan_make.h"
 #include "base/heap.h"
+#include "base/inside.h"
 #include "plan/queries.h"
 
 enum { MOST_RANKS = 1 << 20 };
@@ -58,7 +59,7 @@ static sifr_status make(sifr_context *context, const sifr_config *config,
 
 sifr_status sifr_plan_create(sifr_context *context, const sifr_config *config,
                              const sifr_plan_options *options, sifr_plan **out, sifr_error *error) {
-    BASE_TRY(BASE_GIVEN(error, context, config, out));
+    BASE_ENTER(error, context, config, out);
     sifr_plan *plan;
     BASE_TRY(base_alloc(1, sizeof *plan, &plan, error));
     sifr_status status = make(context, config, options, plan, error);
@@ -70,7 +71,7 @@ sifr_status sifr_plan_create(sifr_context *context, const sifr_config *config,
 }
 
 void sifr_plan_free(sifr_plan *plan) {
-    if (!plan) return;
+    BASE_ENTER_VOID(plan);
     api_plan_unmake(&plan->report);
     free(plan->machine);
     free(plan->nvme);
@@ -93,6 +94,7 @@ static sifr_status check_asked(const sifr_plan *plan, bool fit, sifr_error *erro
 /* --- figures --- */
 
 void sifr_plan_get(const sifr_plan *plan, sifr_plan_figures *out) {
+    BASE_ENTER_VOID(plan, out);
     const api_plan_report *r = &plan->report;
     const plan_outcome *o = r->options.fit ? &r->best : &r->own;
     const sifr_settings *step = &o->settings.step;
@@ -117,6 +119,7 @@ void sifr_plan_get(const sifr_plan *plan, sifr_plan_figures *out) {
 }
 
 bool sifr_plan_class_at(const sifr_plan *plan, size_t index, sifr_plan_class *out) {
+    BASE_ENTER_OR(false, plan, out);
     const plan_schedule *s = plan->report.schedule;
     int64_t host[PLAN_CLASSES], nvme[PLAN_CLASSES];
     if (index >= PLAN_CLASSES || !s) return false;
@@ -132,7 +135,7 @@ bool sifr_plan_class_at(const sifr_plan *plan, size_t index, sifr_plan_class *ou
 }
 
 sifr_status sifr_plan_fits(const sifr_plan *plan, sifr_error *error) {
-    BASE_TRY(BASE_GIVEN(error, plan));
+    BASE_ENTER(error, plan);
     const sifr_error *reason = &plan->report.too_large;
     BASE_TRY(check_asked(plan, plan->report.options.fit, error));
     if (reason->status == SIFR_OK) return SIFR_OK; /* as all that is chosen */
@@ -148,7 +151,7 @@ static sifr_status give_json(json_t *object, char **out, sifr_error *error) {
 }
 
 sifr_status sifr_plan_json(sifr_plan *plan, bool schedule, char **out, sifr_error *error) {
-    BASE_TRY(BASE_GIVEN(error, plan, out));
+    BASE_ENTER(error, plan, out);
     api_plan_report *r = &plan->report;
     char *config;
     BASE_TRY(check_asked(plan, r->options.fit, error));
@@ -187,7 +190,7 @@ static void write_part(const api_plan_report *r, sifr_plan_part part) {
 }
 
 sifr_status sifr_plan_text(sifr_plan *plan, sifr_plan_part part, char **out, sifr_error *error) {
-    BASE_TRY(BASE_GIVEN(error, plan, out));
+    BASE_ENTER(error, plan, out);
     api_plan_report *r = &plan->report;
     size_t size;
     *out = NULL;
@@ -210,7 +213,7 @@ sifr_status sifr_plan_text(sifr_plan *plan, sifr_plan_part part, char **out, sif
 }
 
 sifr_status sifr_plan_fit(sifr_plan *plan, sifr_config **out, sifr_error *error) {
-    BASE_TRY(BASE_GIVEN(error, plan, out));
+    BASE_ENTER(error, plan, out);
     api_plan_report *r = &plan->report;
     sifr_config *config;
     if (!r->options.fit || plan->chosen)

@@ -4,10 +4,12 @@
 
 #include "api/api_context.h"
 #include "base/heap.h"
+#include "base/inside.h"
 #include "comm/launcher.h"
 #include "train/prepare/agreement.h"
 
 int sifr_ranks_started(void) {
+    BASE_INSIDE;
     int ranks = 1;
     return comm_under_launcher(&ranks) ? ranks : 1;
 }
@@ -24,7 +26,7 @@ static sifr_status open_group(const sifr_context *context, const sifr_ranks_opti
 
 sifr_status sifr_ranks_open(sifr_context *context, const sifr_ranks_options *options,
                             sifr_ranks **out, sifr_error *error) {
-    BASE_TRY(BASE_GIVEN(error, context, out));
+    BASE_ENTER(error, context, out);
     sifr_ranks_options known;
     sifr_ranks *ranks;
     BASE_TRY(api_take_options("sifr_ranks_options", options, sizeof known, &known, error));
@@ -39,24 +41,28 @@ sifr_status sifr_ranks_open(sifr_context *context, const sifr_ranks_options *opt
 }
 
 void sifr_ranks_close(sifr_ranks *ranks) {
-    if (!ranks) return;
+    BASE_ENTER_VOID(ranks);
     comm_close(ranks->group);
     free(ranks);
 }
 
 int sifr_ranks_rank(const sifr_ranks *ranks) {
+    BASE_ENTER_OR(0, ranks);
     return (int)comm_rank(ranks->group);
 }
 
 int sifr_ranks_size(const sifr_ranks *ranks) {
+    BASE_ENTER_OR(1, ranks);
     return (int)comm_size(ranks->group);
 }
 
 int sifr_ranks_host_rank(const sifr_ranks *ranks) {
+    BASE_ENTER_OR(0, ranks);
     return (int)comm_local_rank(ranks->group);
 }
 
 int sifr_ranks_host_size(const sifr_ranks *ranks) {
+    BASE_ENTER_OR(1, ranks);
     return (int)comm_local_size(ranks->group);
 }
 
@@ -68,14 +74,14 @@ sifr_status api_ranks_compare(sifr_ranks *ranks, sifr_error *error) {
 }
 
 sifr_status sifr_ranks_agree(sifr_ranks *ranks, sifr_status status, sifr_error *error) {
-    BASE_TRY(BASE_GIVEN(error, ranks));
+    BASE_ENTER(error, ranks);
     BASE_TRY(api_ranks_compare(ranks, error));
     return comm_agree_status(ranks->group, status, error);
 }
 
 sifr_status sifr_ranks_gather(sifr_ranks *ranks, const void *mine, int64_t bytes, void *all,
                               sifr_error *error) {
-    BASE_TRY(BASE_GIVEN(error, ranks));
+    BASE_ENTER(error, ranks);
     BASE_TRY(api_ranks_compare(ranks, error));
     return comm_all_gather_control(ranks->group, mine, bytes, all, error);
 }

@@ -6,6 +6,7 @@
 #include "api/api_context.h"
 #include "api/api_ranks.h"
 #include "api/api_run_report.h"
+#include "base/inside.h"
 #include "train/loop.h"
 #include "train/prepare/share_cores.h"
 
@@ -24,24 +25,24 @@ static void note_asked(api_run *run, int answer) {
 
 static void write_line(void *user, const char *text) {
     const api_run *run = user;
-    run->options->line(run->options->user, text);
+    BASE_OUT(run->options->line(run->options->user, text));
 }
 
 static void write_live(void *user, const char *text) {
     const api_run *run = user;
-    run->options->live(run->options->user, text);
+    BASE_OUT(run->options->live(run->options->user, text));
 }
 
 static int live_columns(void *user) {
     const api_run *run = user;
-    return run->options->columns(run->options->user);
+    return BASE_OUT(run->options->columns(run->options->user));
 }
 
 static void tell_progress(api_run *run, bool begins) {
     const sifr_train_options *options = run->options;
     const sifr_train_progress progress = {
         .size = sizeof progress, .begins = begins, .step = run->step, .total_steps = run->total};
-    if (options->progress) note_asked(run, options->progress(options->user, &progress));
+    if (options->progress) note_asked(run, BASE_OUT(options->progress(options->user, &progress)));
 }
 
 static void begin(void *user, int64_t step, int64_t total) {
@@ -72,7 +73,7 @@ static void stepped(void *user, const train_step_event *event) {
                                   .seconds = event->seconds,
                                   .updated = result->updated};
     run->step = event->step;
-    if (options->step) note_asked(run, options->step(options->user, &step));
+    if (options->step) note_asked(run, BASE_OUT(options->step(options->user, &step)));
 }
 
 static void evaluated(void *user, int64_t step, const train_evaluation *e) {
@@ -89,7 +90,8 @@ static void evaluated(void *user, int64_t step, const train_evaluation *e) {
                                               .seconds = e->seconds,
                                               .scores = scores,
                                               .score_count = e->scores.count};
-    if (options->evaluation) note_asked(run, options->evaluation(options->user, &evaluation));
+    if (options->evaluation)
+        note_asked(run, BASE_OUT(options->evaluation(options->user, &evaluation)));
 }
 
 static void saved(void *user, const train_save_event *event) {
@@ -97,7 +99,7 @@ static void saved(void *user, const train_save_event *event) {
     const sifr_train_options *options = run->options;
     const sifr_train_save save = {
         .size = sizeof save, .model = event->model, .step = event->step, .path = event->path};
-    if (options->saved) note_asked(run, options->saved(options->user, &save));
+    if (options->saved) note_asked(run, BASE_OUT(options->saved(options->user, &save)));
 }
 
 /* --- the run --- */
@@ -162,7 +164,7 @@ static sifr_status prepare(const sifr_config *config, sifr_ranks *ranks,
 sifr_status sifr_train(sifr_context *context, const sifr_config *config, sifr_ranks *ranks,
                        const sifr_train_options *options, sifr_train_outcome *outcome,
                        sifr_error *error) {
-    BASE_TRY(BASE_GIVEN(error, context, config, outcome));
+    BASE_ENTER(error, context, config, outcome);
     const train_outcome none = {.loss = NAN, .eval_loss = NAN};
     sifr_train_options known;
     sifr_config own;

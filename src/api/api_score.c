@@ -7,6 +7,7 @@
 #include "api/api_read_model.h"
 #include "base/checked.h"
 #include "base/heap.h"
+#include "base/inside.h"
 #include "base/parallel.h"
 #include "base/system.h"
 #include "infer/evaluator.h"
@@ -114,7 +115,7 @@ static sifr_status take_token(score_run *run, int64_t row, int64_t i, sifr_error
     BASE_TRY(data_score_writer_put(&run->writer, score.logprob, score.top_ids, score.top_logprobs,
                                    error));
     if (!run->o.token) return SIFR_OK;
-    return api_called(run->o.token(run->o.user, &score, error), error);
+    return api_called(BASE_OUT(run->o.token(run->o.user, &score, error)), error);
 }
 
 static sifr_status take_batch(void *user, const infer_batch *batch, sifr_error *error) {
@@ -137,7 +138,7 @@ static sifr_status take_batch(void *user, const infer_batch *batch, sifr_error *
 static sifr_status tell_progress(void *user, const infer_sums *sums, sifr_error *error) {
     score_run *run = user;
     (void)error;
-    if (run->o.progress) run->o.progress(run->o.user, sums->rows, run->writer.rows);
+    if (run->o.progress) BASE_OUT(run->o.progress(run->o.user, sums->rows, run->writer.rows));
     return SIFR_OK;
 }
 
@@ -229,7 +230,7 @@ static sifr_status score(score_run *run, sifr_scored *made, sifr_error *error) {
 
 sifr_status sifr_score(sifr_context *context, const sifr_score_options *options, sifr_scored *out,
                        sifr_error *error) {
-    BASE_TRY(BASE_GIVEN(error, context));
+    BASE_ENTER(error, context);
     score_run run = {.log = &context->log};
     sifr_scored made;
     sifr_error own = {0};

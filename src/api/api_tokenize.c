@@ -3,6 +3,7 @@
 
 #include "api/api_context.h"
 #include "base/file.h"
+#include "base/inside.h"
 #include "base/text.h"
 #include "data/stream/tokenise.h"
 #include "sifr/tokenizer.h"
@@ -46,10 +47,15 @@ static sifr_status make_parent(const char *prefix, sifr_error *error) {
     return base_make_directories(dirname(parent), error);
 }
 
-static sifr_status write_store(const sifr_tokenize_options *o, const data_text_source *source,
+static void tell_progress(void *user, uint64_t bytes, uint64_t total, double seconds) {
+    const sifr_tokenize_options *o = user;
+    BASE_OUT(o->progress(o->user, bytes, total, seconds));
+}
+
+static sifr_status write_store(sifr_tokenize_options *o, const data_text_source *source,
                                const text_tokenizer *tokenizer, int32_t eos, const sifr_log *log,
                                data_tokenised *counts, sifr_error *error) {
-    const base_progress progress = {o->progress, o->user};
+    const base_progress progress = {o->progress ? tell_progress : NULL, o};
     data_tokenise_options options = {.special = !o->no_special_tokens,
                                      .separator = eos,
                                      .threads = o->threads,
@@ -62,8 +68,8 @@ static sifr_status write_store(const sifr_tokenize_options *o, const data_text_s
     return SIFR_OK;
 }
 
-static sifr_status tokenize(const sifr_tokenize_options *o, const sifr_log *log,
-                            data_text_source *source, data_tokenised *counts, sifr_error *error) {
+static sifr_status tokenize(sifr_tokenize_options *o, const sifr_log *log, data_text_source *source,
+                            data_tokenised *counts, sifr_error *error) {
     text_tokenizer *tokenizer;
     BASE_TRY(text_tokenizer_load(o->tokenizer, &tokenizer, error));
     int32_t eos = text_tokenizer_eos(tokenizer);
@@ -81,7 +87,7 @@ static sifr_status tokenize(const sifr_tokenize_options *o, const sifr_log *log,
 
 sifr_status sifr_tokenize(sifr_context *context, const sifr_tokenize_options *options,
                           sifr_tokenized *out, sifr_error *error) {
-    BASE_TRY(BASE_GIVEN(error, context));
+    BASE_ENTER(error, context);
     sifr_tokenize_options known;
     data_text_source source = {0};
     data_tokenised counts;

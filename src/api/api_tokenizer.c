@@ -3,6 +3,7 @@
 #include "api/api_context.h"
 #include "base/errors.h"
 #include "base/heap.h"
+#include "base/inside.h"
 #include "sifr/tokenizer.h"
 #include "text/tokenizer/tokenizer.h"
 #include "text/tokenizer/tokenizer_unicode.h"
@@ -17,7 +18,7 @@ struct sifr_tokenizer {
 
 sifr_status sifr_tokenizer_open(sifr_context *context, const char *path, sifr_tokenizer **out,
                                 sifr_error *error) {
-    BASE_TRY(BASE_GIVEN(error, context, path, out));
+    BASE_ENTER(error, context, path, out);
     sifr_tokenizer *t;
     BASE_TRY(base_alloc(1, sizeof *t, &t, error));
     t->log = &context->log;
@@ -28,7 +29,7 @@ sifr_status sifr_tokenizer_open(sifr_context *context, const char *path, sifr_to
 }
 
 void sifr_tokenizer_free(sifr_tokenizer *tokenizer) {
-    if (!tokenizer) return;
+    BASE_ENTER_VOID(tokenizer);
     text_tokenizer_ids_free(&tokenizer->ids);
     text_tokenizer_text_free(&tokenizer->text);
     text_tokenizer_scratch_free(tokenizer->scratch);
@@ -37,27 +38,33 @@ void sifr_tokenizer_free(sifr_tokenizer *tokenizer) {
 }
 
 int64_t sifr_tokenizer_vocab_size(const sifr_tokenizer *tokenizer) {
+    BASE_ENTER_OR(0, tokenizer);
     return text_tokenizer_vocab_size(tokenizer->tokenizer);
 }
 
 int32_t sifr_tokenizer_id(const sifr_tokenizer *tokenizer, const char *token) {
+    BASE_ENTER_OR(-1, tokenizer, token);
     return text_tokenizer_id(tokenizer->tokenizer, token);
 }
 
 int32_t sifr_tokenizer_bos(const sifr_tokenizer *tokenizer) {
+    BASE_ENTER_OR(-1, tokenizer);
     return text_tokenizer_bos(tokenizer->tokenizer);
 }
 
 int32_t sifr_tokenizer_eos(const sifr_tokenizer *tokenizer) {
+    BASE_ENTER_OR(-1, tokenizer);
     return text_tokenizer_eos(tokenizer->tokenizer);
 }
 
 bool sifr_tokenizer_is_special(const sifr_tokenizer *tokenizer, int32_t id) {
+    BASE_ENTER_OR(false, tokenizer);
     return text_tokenizer_is_special(tokenizer->tokenizer, id);
 }
 
 const char *sifr_tokenizer_bytes(const sifr_tokenizer *tokenizer, int32_t id, size_t *size,
                                  bool *whole) {
+    BASE_ENTER_OR(NULL, tokenizer, size);
     const char *bytes = text_tokenizer_bytes(tokenizer->tokenizer, id, size);
     if (whole) *whole = bytes && text_utf8_valid((const uint8_t *)bytes, *size) == *size;
     return bytes;
@@ -74,7 +81,7 @@ static void say_invalid(const sifr_tokenizer *t, uint64_t invalid) {
 sifr_status sifr_tokenizer_encode(sifr_tokenizer *tokenizer, const char *text, size_t size,
                                   bool special, const int32_t **ids, size_t *count,
                                   sifr_error *error) {
-    BASE_TRY(BASE_GIVEN(error, tokenizer, ids, count));
+    BASE_ENTER(error, tokenizer, ids, count);
     sifr_tokenizer *t = tokenizer;
     if (!t->scratch) BASE_TRY(text_tokenizer_scratch_new(t->tokenizer, &t->scratch, error));
     uint64_t before = text_tokenizer_invalid(t->scratch);
@@ -99,7 +106,7 @@ static sifr_status give_text(text_tokenizer_text *from, const char **text, size_
 sifr_status sifr_tokenizer_decode(sifr_tokenizer *tokenizer, const int32_t *ids, size_t count,
                                   bool skip_special, const char **text, size_t *size,
                                   sifr_error *error) {
-    BASE_TRY(BASE_GIVEN(error, tokenizer, text, size));
+    BASE_ENTER(error, tokenizer, text, size);
     sifr_tokenizer *t = tokenizer;
     t->text.count = 0;
     BASE_TRY(text_tokenizer_decode(t->tokenizer, ids, count, skip_special, &t->text, error));
@@ -117,7 +124,7 @@ struct sifr_decoder {
 
 sifr_status sifr_decoder_create(const sifr_tokenizer *tokenizer, bool continues, sifr_decoder **out,
                                 sifr_error *error) {
-    BASE_TRY(BASE_GIVEN(error, tokenizer, out));
+    BASE_ENTER(error, tokenizer, out);
     sifr_decoder *d;
     BASE_TRY(base_alloc(1, sizeof *d, &d, error));
     d->tokenizer = tokenizer->tokenizer;
@@ -127,14 +134,14 @@ sifr_status sifr_decoder_create(const sifr_tokenizer *tokenizer, bool continues,
 }
 
 void sifr_decoder_free(sifr_decoder *decoder) {
-    if (!decoder) return;
+    BASE_ENTER_VOID(decoder);
     text_tokenizer_text_free(&decoder->text);
     free(decoder);
 }
 
 sifr_status sifr_decoder_push(sifr_decoder *decoder, int32_t id, const char **text, size_t *size,
                               sifr_error *error) {
-    BASE_TRY(BASE_GIVEN(error, decoder, text, size));
+    BASE_ENTER(error, decoder, text, size);
     decoder->text.count = 0;
     BASE_TRY(text_tokenizer_stream_push(decoder->tokenizer, &decoder->stream, id, &decoder->text,
                                         error));
@@ -143,7 +150,7 @@ sifr_status sifr_decoder_push(sifr_decoder *decoder, int32_t id, const char **te
 
 sifr_status sifr_decoder_end(sifr_decoder *decoder, const char **text, size_t *size,
                              sifr_error *error) {
-    BASE_TRY(BASE_GIVEN(error, decoder, text, size));
+    BASE_ENTER(error, decoder, text, size);
     decoder->text.count = 0;
     BASE_TRY(text_tokenizer_stream_end(&decoder->stream, &decoder->text, error));
     decoder->stream = (text_tokenizer_stream){.started = decoder->continues};

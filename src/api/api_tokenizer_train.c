@@ -2,6 +2,7 @@
 
 #include "api/api_context.h"
 #include "base/file.h"
+#include "base/inside.h"
 #include "data/stream/text_source.h"
 #include "sifr/tokenizer.h"
 #include "text/tokenizer/tokenizer_train.h"
@@ -67,7 +68,7 @@ static sifr_status train(const sifr_tokenizer_train_options *o, text_tokenizer_t
 
 sifr_status sifr_tokenizer_train(sifr_context *context, const sifr_tokenizer_train_options *options,
                                  sifr_tokenizer_trained *out, sifr_error *error) {
-    BASE_TRY(BASE_GIVEN(error, context));
+    BASE_ENTER(error, context);
     sifr_tokenizer_train_options o;
     sifr_tokenizer_trained made;
     text_tokenizer_trainer *trainer;

@@ -1,4 +1,5 @@
-/* Threads that block signals, which only the program's own threads handle. */
+/* Threads of the library: in its surroundings (base/inside.h), and with signals blocked, which only
+ * the program's own threads handle. */
 #ifndef BASE_THREAD_H
 #define BASE_THREAD_H
 

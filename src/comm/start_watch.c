@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <time.h>
 
+#include "base/inside.h"
 #include "base/thread.h"
 #include "comm/launcher.h"
 #include "comm/siblings.h"
@@ -13,7 +14,7 @@ static void say(const comm_start *start, double seconds, bool last) {
     bool speaks = comm_siblings_describe(who, sizeof who);
     snprintf(line, sizeof line, "start: rank %d has waited %.0f s for the other ranks%s: %s",
              comm_launcher_rank(), seconds, last ? " (sifr.collective_timeout)" : "", who);
-    start->late(start->user, last, speaks ? line : "");
+    BASE_OUT(start->late(start->user, last, speaks ? line : ""));
 }
 
 /* Until `seconds` have passed since `begun`; false: the start is over. Under the lock. */

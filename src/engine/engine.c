@@ -7,6 +7,7 @@
 #include "base/assert.h"
 #include "base/checked.h"
 #include "base/heap.h"
+#include "base/inside.h"
 #include "engine/check/device_choice.h"
 #include "engine/state/convert.h"
 #include "plan/pass/passes.h"
@@ -256,7 +257,7 @@ sifr_status engine_create_on(device *dev, const sifr_model *model, const sifr_se
 
 sifr_status sifr_engine_create(const sifr_model *model, const sifr_settings *settings,
                                sifr_engine **out, sifr_error *error) {
-    BASE_TRY(BASE_GIVEN(error, model, settings, out));
+    BASE_ENTER(error, model, settings, out);
     comm_group *group;
     sifr_engine *engine;
     engine_lack lack = ENGINE_LACK_MEMORY;
@@ -272,7 +273,7 @@ sifr_status sifr_engine_create(const sifr_model *model, const sifr_settings *set
 }
 
 void sifr_engine_free(sifr_engine *engine) {
-    if (!engine) return;
+    BASE_ENTER_VOID(engine);
     engine_swap_close(engine->swap); /* before the memory that it may still be moving */
     engine_pieces_close(engine->pieces);
     engine_executor_free(engine->logits_evaluator.executor);
@@ -318,7 +319,7 @@ static sifr_status check_rate(double rate, sifr_error *error) {
 
 sifr_status sifr_engine_step(sifr_engine *engine, const sifr_batch *batch, double learning_rate,
                              sifr_step_result *result, sifr_error *error) {
-    BASE_TRY(BASE_GIVEN(error, engine, batch, result));
+    BASE_ENTER(error, engine, batch, result);
     const plan_schedule *s = engine->training;
     int64_t count = s->settings.step.gradient_accumulation_steps *
                     s->settings.step.micro_batch_size * s->settings.step.seq_length;
@@ -356,7 +357,7 @@ sifr_status sifr_engine_step(sifr_engine *engine, const sifr_batch *batch, doubl
 
 sifr_status sifr_engine_set_betas(sifr_engine *engine, double beta1, double beta2,
                                   sifr_error *error) {
-    BASE_TRY(BASE_GIVEN(error, engine));
+    BASE_ENTER(error, engine);
     sifr_settings next = engine->settings;
     next.optimizer.beta1 = beta1;
     next.optimizer.beta2 = beta2;
@@ -374,17 +375,21 @@ sifr_status sifr_engine_set_betas(sifr_engine *engine, double beta1, double beta
 }
 
 int64_t sifr_engine_steps(const sifr_engine *engine) {
+    BASE_ENTER_OR(0, engine);
     return engine->steps;
 }
 
 int64_t sifr_engine_updates(const sifr_engine *engine) {
+    BASE_ENTER_OR(0, engine);
     return engine->updates;
 }
 
 double sifr_engine_loss_scale(const sifr_engine *engine) {
+    BASE_ENTER_OR(0, engine);
     return engine->scaler.scale;
 }
 
 int64_t sifr_engine_planned_bytes(const sifr_engine *engine) {
+    BASE_ENTER_OR(0, engine);
     return engine->training->total_bytes + plan_host_bytes(engine->training);
 }

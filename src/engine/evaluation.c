@@ -1,6 +1,7 @@
 /* Evaluation by a training engine: losses of a micro batch, and logits where they are asked for. */
 #include "base/assert.h"
 #include "base/checked.h"
+#include "base/inside.h"
 #include "engine/engine_private.h"
 #include "engine/state/convert.h"
 #include "plan/queries.h"
@@ -67,7 +68,7 @@ static sifr_status run(const sifr_engine *engine, const engine_evaluator *evalua
 
 sifr_status sifr_engine_evaluate(sifr_engine *engine, const sifr_batch *batch, double *loss_sum,
                                  int64_t *labelled, sifr_error *error) {
-    BASE_TRY(BASE_GIVEN(error, engine, batch, loss_sum, labelled));
+    BASE_ENTER(error, engine, batch, loss_sum, labelled);
     BASE_TRY(engine_settle(engine, error));
     BASE_TRY(engine_show_average(engine, error));
     BASE_TRY(make(engine, false, &engine->evaluator, error));

@@ -1,4 +1,5 @@
 /* A product with a weight and a bias in a description, and its adapter, where it gets one. */
+#include "base/inside.h"
 #include "model/builder.h"
 #include "model/lora.h"
 
@@ -25,9 +26,11 @@ static sifr_value add_linear(sifr_model *model, sifr_value x, sifr_weight weight
 }
 
 sifr_value sifr_linear(sifr_model *model, sifr_value x, sifr_weight w, sifr_weight bias) {
+    BASE_ENTER_OR((sifr_value){0}, model);
     return add_linear(model, x, w, bias, false);
 }
 
 sifr_value sifr_conv1d(sifr_model *model, sifr_value x, sifr_weight w, sifr_weight bias) {
+    BASE_ENTER_OR((sifr_value){0}, model);
     return add_linear(model, x, w, bias, true);
 }

@@ -7,6 +7,7 @@
 #include "base/assert.h"
 #include "base/checked.h"
 #include "base/heap.h"
+#include "base/inside.h"
 #include "model/builder.h"
 
 /* Room for one more element of an array of the model. */
@@ -15,14 +16,14 @@
                                   sizeof *(model)->array, &(model)->error) == SIFR_OK)
 
 sifr_status sifr_model_create(sifr_model **out, sifr_error *error) {
-    BASE_TRY(BASE_GIVEN(error, out));
+    BASE_ENTER(error, out);
     BASE_TRY(base_alloc(1, sizeof **out, out, error));
     for (int i = 0; i < SIFR_INPUTS; i++) (*out)->inputs[i] = -1;
     return SIFR_OK;
 }
 
 void sifr_model_free(sifr_model *model) {
-    if (!model) return;
+    BASE_ENTER_VOID(model);
     for (size_t i = 0; i < model->unit_count; i++) free(model->units[i].name);
     for (size_t i = 0; i < model->weight_count; i++) free(model->weights[i].name);
     for (size_t i = 0; i < model->table_count; i++) {
@@ -50,6 +51,7 @@ static const char *given_name(sifr_model *model, const char *what, const char *n
 }
 
 void sifr_unit(sifr_model *model, const char *name) {
+    BASE_ENTER_VOID(model);
     name = given_name(model, "unit", name);
     if (model->finished) MODEL_WRONG(model, "unit %s: the model is finished already", name);
     if (model->unit_count >= INT16_MAX) MODEL_WRONG(model, "unit %s: too many units", name);
@@ -91,6 +93,7 @@ static sifr_weight add_weight(sifr_model *model, model_weight weight, const char
 
 sifr_weight sifr_weight_matrix(sifr_model *model, const char *name, int64_t rows, int64_t columns,
                                sifr_init init, double deviation) {
+    BASE_ENTER_OR((sifr_weight){0}, model);
     return add_weight(
         model,
         (model_weight){.rows = rows, .columns = columns, .init = init, .deviation = deviation},
@@ -99,6 +102,7 @@ sifr_weight sifr_weight_matrix(sifr_model *model, const char *name, int64_t rows
 
 sifr_weight sifr_weight_kernel(sifr_model *model, const char *name, int64_t rows, int64_t columns,
                                int64_t size, sifr_init init, double deviation) {
+    BASE_ENTER_OR((sifr_weight){0}, model);
     bool fits = size >= 1 && columns >= 1 && columns <= INT32_MAX / size;
     if (!fits)
         MODEL_WRONG(model, "weight %s: %lld x %lld x %lld is not a valid shape", name,
@@ -114,6 +118,7 @@ sifr_weight sifr_weight_kernel(sifr_model *model, const char *name, int64_t rows
 
 sifr_weight sifr_weight_vector(sifr_model *model, const char *name, int64_t columns,
                                sifr_init init) {
+    BASE_ENTER_OR((sifr_weight){0}, model);
     return add_weight(
         model, (model_weight){.rows = 1, .columns = columns, .vector = true, .init = init}, name);
 }
@@ -158,6 +163,7 @@ static sifr_value add_input(sifr_model *model, sifr_input input, model_value_kin
 }
 
 sifr_value sifr_input_value(sifr_model *model, sifr_input input) {
+    BASE_ENTER_OR((sifr_value){0}, model);
     if ((int)input < 0 || input >= SIFR_INPUTS || input == SIFR_TARGETS) {
         MODEL_WRONG(model, "input %d: there is no such input of whole numbers", (int)input);
         return SIFR_NO_VALUE;
@@ -166,6 +172,7 @@ sifr_value sifr_input_value(sifr_model *model, sifr_input input) {
 }
 
 sifr_value sifr_targets(sifr_model *model, int64_t columns) {
+    BASE_ENTER_OR((sifr_value){0}, model);
     if (columns < 1 || columns > INT32_MAX) {
         MODEL_WRONG(model, "targets: %lld columns, but there must be 1 to %d", (long long)columns,
                     INT32_MAX);
@@ -194,6 +201,7 @@ void model_learn(sifr_model *model, const model_objective *objective) {
 }
 
 void sifr_pack(sifr_model *model) {
+    BASE_ENTER_VOID(model);
     if (model->unit_count)
         MODEL_WRONG(model, "pack: a unit has begun already; call it before (%s)",
                     model_unit_name(model));
@@ -205,14 +213,17 @@ sifr_value model_segments(sifr_model *model, sifr_value given) {
 }
 
 sifr_value sifr_tokens(sifr_model *model) {
+    BASE_ENTER_OR((sifr_value){0}, model);
     return sifr_input_value(model, SIFR_TOKENS);
 }
 
 sifr_value sifr_positions(sifr_model *model) {
+    BASE_ENTER_OR((sifr_value){0}, model);
     return sifr_input_value(model, SIFR_POSITIONS);
 }
 
 sifr_value sifr_labels(sifr_model *model) {
+    BASE_ENTER_OR((sifr_value){0}, model);
     return sifr_input_value(model, SIFR_LABELS);
 }
 
@@ -321,6 +332,7 @@ model_node model_make_node(const model_op *op) {
 }
 
 sifr_value sifr_slice(sifr_model *model, sifr_value x, int64_t first, int64_t columns) {
+    BASE_ENTER_OR((sifr_value){0}, model);
     const model_value *in = model_activation(model, x, "slice");
     if (!in) return SIFR_NO_VALUE;
     if (first < 0 || columns < 1 || first > in->columns - columns) {
@@ -400,7 +412,7 @@ static sifr_status check_names(const sifr_model *model, sifr_error *error) {
 }
 
 sifr_status sifr_model_finish(sifr_model *model, sifr_error *error) {
-    BASE_TRY(BASE_GIVEN(error, model));
+    BASE_ENTER(error, model);
     if (!model_ok(model)) {
         return base_fail(error, model->error.status, "%s", model->error.message);
     }
@@ -417,6 +429,7 @@ sifr_status sifr_model_finish(sifr_model *model, sifr_error *error) {
 }
 
 int64_t sifr_model_parameters(const sifr_model *model) {
+    BASE_ENTER_OR(0, model);
     int64_t sum = 0;
     for (size_t i = 0; i < model->weight_count; i++) {
         sum += model->weights[i].rows * model->weights[i].columns;

@@ -2,10 +2,11 @@
 #include <fnmatch.h>
 
 #include "base/errors.h"
+#include "base/inside.h"
 #include "model/description.h"
 
 sifr_status sifr_model_freeze(sifr_model *model, const char *pattern, sifr_error *error) {
-    BASE_TRY(BASE_GIVEN(error, model, pattern));
+    BASE_ENTER(error, model, pattern);
     bool any = false;
     for (size_t w = 0; w < model->weight_count; w++) {
         if (fnmatch(pattern, model->weights[w].name, 0) != 0) continue;
@@ -18,6 +19,7 @@ sifr_status sifr_model_freeze(sifr_model *model, const char *pattern, sifr_error
 }
 
 int64_t sifr_model_trained(const sifr_model *model) {
+    BASE_ENTER_OR(0, model);
     int64_t sum = 0;
     for (size_t w = 0; w < model->weight_count; w++) {
         if (!model->weights[w].frozen) sum += model->weights[w].rows * model->weights[w].columns;

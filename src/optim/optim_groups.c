@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/heap.h"
+#include "base/inside.h"
 #include "optim/optim.h"
 #include "sifr/engine.h"
 
@@ -107,7 +108,7 @@ static sifr_status regroup(sifr_model *model, const sifr_optimizer *o, const boo
 
 sifr_status sifr_model_group(sifr_model *model, const sifr_optimizer *optimizer,
                              sifr_error *error) {
-    BASE_TRY(BASE_GIVEN(error, model, optimizer));
+    BASE_ENTER(error, model, optimizer);
     bool changed, *undecayed;
     sifr_settings settings = sifr_settings_defaults();
     settings.optimizer = *optimizer;

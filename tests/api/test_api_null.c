@@ -1,5 +1,6 @@
 /* NULL in place of a handle, of the place for a result or of a path: SIFR_USAGE by name, of calls
- * of each header. tests/scripts/test_given.sh sees that no call was forgotten. */
+ * of each header; a call without a status does nothing, and gives nothing.
+ * tests/scripts/test_given.sh sees that no call was forgotten. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -103,12 +104,58 @@ static void folders(void **state) {
     REFUSES(sifr_checkpoint_save(context, NULL, "x", NULL, &error), "sifr_checkpoint_save: engine");
 }
 
+static void getters(void **state) {
+    (void)state;
+    size_t size = 7;
+    sifr_plan_class plan_class = {.size = sizeof plan_class};
+    sifr_plan_get(NULL, NULL);
+    sifr_loop_get(NULL, NULL);
+    sifr_data_get(NULL, NULL);
+    sifr_chat_rows_get(NULL, NULL);
+    sifr_generator_clear(NULL);
+    assert_false(sifr_plan_class_at(NULL, 0, &plan_class));
+    assert_false(sifr_chat_rows_at(NULL, 0, NULL));
+    assert_false(sifr_config_flag_at(0, NULL));
+    assert_null(sifr_loop_engine(NULL));
+    assert_true(sifr_ranks_rank(NULL) == 0 && sifr_ranks_size(NULL) == 1);
+    assert_true(sifr_ranks_host_rank(NULL) == 0 && sifr_ranks_host_size(NULL) == 1);
+    assert_true(sifr_tokenizer_vocab_size(NULL) == 0 && sifr_tokenizer_id(NULL, "a") == -1);
+    assert_true(sifr_tokenizer_bos(NULL) == -1 && sifr_tokenizer_eos(NULL) == -1);
+    assert_false(sifr_tokenizer_is_special(NULL, 0));
+    assert_null(sifr_tokenizer_bytes(NULL, 0, &size, NULL));
+    assert_null(sifr_chat_last(NULL, &size));
+    assert_true(!sifr_classifier_tags(NULL) && sifr_classifier_count(NULL) == 0);
+    assert_null(sifr_classifier_label(NULL, 0));
+    assert_true(sifr_engine_steps(NULL) == 0 && sifr_engine_updates(NULL) == 0);
+    assert_true(sifr_engine_planned_bytes(NULL) == 0 && sifr_engine_loss_scale(NULL) == 0);
+    assert_true(sifr_model_parameters(NULL) == 0 && sifr_model_trained(NULL) == 0);
+}
+
+/* As after a mistake: all further calls do nothing. */
+static void builder(void **state) {
+    (void)state;
+    sifr_model *none = NULL;
+    sifr_unit(none, "a");
+    sifr_pack(none);
+    sifr_weight w = sifr_weight_matrix(none, "w", 8, 8, SIFR_INIT_NORMAL, 0.02);
+    sifr_value x = sifr_embedding(none, (sifr_embedding_args){.table = w});
+    x = sifr_linear(none, x, w, SIFR_NO_WEIGHT);
+    x = sifr_rms_norm(none, (sifr_norm_args){.x = x, .scale = w});
+    x = sifr_layer_norm(none, (sifr_norm_args){.x = x});
+    x = sifr_rope(none, (sifr_rope_args){.x = x});
+    x = sifr_attention(none, (sifr_attention_args){.q = x});
+    x = sifr_add(none, sifr_gelu(none, x, false), sifr_slice(none, x, 0, 1));
+    x = sifr_scale(none, (sifr_scale_args){.x = sifr_dropout(none, x, 0.5)});
+    sifr_head_loss(none, (sifr_head_args){.x = x});
+    sifr_prefer(none, SIFR_PREFERENCE_SIGMOID, 0.1);
+    assert_true(w.id == 0 && x.id == 0 && sifr_labels(none).id == 0);
+    REFUSES(sifr_model_finish(none, &error), "sifr_model_finish: model");
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(configs),
-        cmocka_unit_test(runs),
-        cmocka_unit_test(texts),
-        cmocka_unit_test(folders),
+        cmocka_unit_test(configs), cmocka_unit_test(runs),    cmocka_unit_test(texts),
+        cmocka_unit_test(folders), cmocka_unit_test(getters), cmocka_unit_test(builder),
     };
     return cmocka_run_group_tests(tests, setup, teardown);
 }

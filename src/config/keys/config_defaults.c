@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/inside.h"
 #include "config/config.h"
 #include "config/keys/config_keys.h"
 
@@ -28,6 +29,7 @@ static void put_default(sifr_settings *settings, const config_key *key) {
 }
 
 sifr_settings sifr_settings_defaults(void) {
+    BASE_INSIDE;
     sifr_settings settings = {.micro_batch_size = 1,
                               .seq_length = 1024,
                               .gradient_accumulation_steps = 1,

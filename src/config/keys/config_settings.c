@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/errors.h"
+#include "base/inside.h"
 #include "config/config_private.h"
 
 /* "4294967297", "nan", "0.1"; a switch and a choice as the number that the field holds. */
@@ -216,7 +217,7 @@ static sifr_status check_optimizer(const sifr_optimizer *o, sifr_error *error) {
 }
 
 sifr_status sifr_settings_check(const sifr_settings *settings, sifr_error *error) {
-    BASE_TRY(BASE_GIVEN(error, settings));
+    BASE_ENTER(error, settings);
     size_t index = 0;
     for (const config_key *row; (row = config_field_next(&index));) {
         const void *field = (const char *)settings + row->field - 1;

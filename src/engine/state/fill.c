@@ -4,6 +4,7 @@
 
 #include "base/assert.h"
 #include "base/checked.h"
+#include "base/inside.h"
 #include "engine/engine_private.h"
 #include "engine/state/state_private.h"
 
@@ -105,7 +106,7 @@ static void make_initial(const void *user, size_t index, int64_t first, int64_t 
 }
 
 sifr_status sifr_engine_initialise(sifr_engine *engine, uint64_t seed, sifr_error *error) {
-    BASE_TRY(BASE_GIVEN(error, engine));
+    BASE_ENTER(error, engine);
     initial_values from = {engine->model, seed};
     BASE_TRY(engine_settle(engine, error));
     for (size_t i = 0; i < engine->model->weight_count; i++)

@@ -1,6 +1,7 @@
 /* Weights by their names, for the C interface. */
 #include <string.h>
 
+#include "base/inside.h"
 #include "engine/engine_private.h"
 #include "engine/state/state_private.h"
 #include "plan/queries.h"
@@ -35,7 +36,7 @@ static sifr_status find_piece(const sifr_engine *engine, const char *name, int64
 
 sifr_status sifr_engine_write_weight(sifr_engine *engine, const char *name, const float *values,
                                      size_t count, sifr_error *error) {
-    BASE_TRY(BASE_GIVEN(error, engine, name, values));
+    BASE_ENTER(error, engine, name, values);
     size_t index = 0;
     BASE_TRY(find_weight(engine, name, count, &index, error));
     BASE_TRY(engine_settle(engine, error));
@@ -45,7 +46,7 @@ sifr_status sifr_engine_write_weight(sifr_engine *engine, const char *name, cons
 
 sifr_status sifr_engine_read_weight(const sifr_engine *engine, const char *name, float *values,
                                     size_t count, sifr_error *error) {
-    BASE_TRY(BASE_GIVEN(error, engine, name, values));
+    BASE_ENTER(error, engine, name, values);
     size_t index = 0;
     BASE_TRY(find_weight(engine, name, count, &index, error));
     BASE_TRY(engine_settle(engine, error));
@@ -54,7 +55,7 @@ sifr_status sifr_engine_read_weight(const sifr_engine *engine, const char *name,
 
 sifr_status sifr_engine_read_average(const sifr_engine *engine, const char *name, float *values,
                                      size_t count, sifr_error *error) {
-    BASE_TRY(BASE_GIVEN(error, engine, name, values));
+    BASE_ENTER(error, engine, name, values);
     size_t index = 0;
     BASE_TRY(find_weight(engine, name, count, &index, error));
     if (!engine_optimizer(engine)->ema || engine->model->weights[index].frozen)
@@ -68,7 +69,7 @@ sifr_status sifr_engine_read_average(const sifr_engine *engine, const char *name
 
 sifr_status sifr_engine_write_piece(sifr_engine *engine, const char *name, int64_t first,
                                     const float *values, size_t count, sifr_error *error) {
-    BASE_TRY(BASE_GIVEN(error, engine, name));
+    BASE_ENTER(error, engine, name);
     size_t index = 0;
     BASE_TRY(find_piece(engine, name, first, count, &index, error));
     BASE_TRY(engine_settle(engine, error));
@@ -78,7 +79,7 @@ sifr_status sifr_engine_write_piece(sifr_engine *engine, const char *name, int64
 
 sifr_status sifr_engine_read_piece(const sifr_engine *engine, const char *name, int64_t first,
                                    float *values, size_t count, sifr_error *error) {
-    BASE_TRY(BASE_GIVEN(error, engine, name));
+    BASE_ENTER(error, engine, name);
     size_t index = 0;
     BASE_TRY(find_piece(engine, name, first, count, &index, error));
     BASE_TRY(engine_settle(engine, error));
@@ -101,7 +102,7 @@ static const char *why_no_view(const sifr_engine *engine, size_t index) {
 
 sifr_status sifr_engine_view_weight(const sifr_engine *engine, const char *name, const float **out,
                                     sifr_error *error) {
-    BASE_TRY(BASE_GIVEN(error, engine, name, out));
+    BASE_ENTER(error, engine, name, out);
     size_t index = 0;
     BASE_TRY(find_name(engine, name, &index, error));
     const char *reason = why_no_view(engine, index);

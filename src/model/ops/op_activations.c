@@ -1,6 +1,7 @@
 /* Activations, element by element. */
 #include <math.h>
 
+#include "base/inside.h"
 #include "model/builder.h"
 
 const model_op model_op_gelu = {
@@ -50,22 +51,26 @@ static sifr_value add_activation(sifr_model *model, model_node node, sifr_value 
 }
 
 sifr_value sifr_gelu(sifr_model *model, sifr_value x, bool exact) {
+    BASE_ENTER_OR((sifr_value){0}, model);
     model_node node = model_make_node(&model_op_gelu);
     node.attributes.gelu.exact = exact;
     return add_activation(model, node, x);
 }
 
 sifr_value sifr_tanh(sifr_model *model, sifr_value x) {
+    BASE_ENTER_OR((sifr_value){0}, model);
     return add_activation(model, model_make_node(&model_op_tanh), x);
 }
 
 sifr_value sifr_relu(sifr_model *model, sifr_value x, bool squared) {
+    BASE_ENTER_OR((sifr_value){0}, model);
     model_node node = model_make_node(&model_op_relu);
     node.attributes.relu.squared = squared;
     return add_activation(model, node, x);
 }
 
 sifr_value sifr_swish(sifr_model *model, sifr_value x, double slope) {
+    BASE_ENTER_OR((sifr_value){0}, model);
     if (!isfinite(slope)) {
         MODEL_WRONG(model, "unit %s: swish: slope %g", model_unit_name(model), slope);
         return SIFR_NO_VALUE;

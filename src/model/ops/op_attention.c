@@ -2,6 +2,7 @@
 #include <math.h>
 
 #include "base/checked.h"
+#include "base/inside.h"
 #include "model/builder.h"
 
 static void saved_attention(const model_node *node, int64_t tokens, int64_t *rows,
@@ -104,6 +105,7 @@ static bool positions_fit(sifr_model *model, const sifr_attention_args *args, in
 }
 
 sifr_value sifr_attention(sifr_model *model, sifr_attention_args args) {
+    BASE_ENTER_OR((sifr_value){0}, model);
     args.segments = model_segments(model, args.segments);
     const model_value *query = model_activation(model, args.q, "attention");
     const model_value *key = model_activation(model, args.k, "attention");

@@ -1,6 +1,8 @@
 /* Ops on two values of one shape, element by element. */
 #include "model/builder.h"
 
+#include "base/inside.h"
+
 const model_op model_op_silu_gate = {
     .name = "silu_gate",
     .forward = DEVICE_SILU_GATE,
@@ -54,19 +56,23 @@ static sifr_value add_binary(sifr_model *model, model_node node, sifr_value a, s
 }
 
 sifr_value sifr_silu_gate(sifr_model *model, sifr_value gate, sifr_value up) {
+    BASE_ENTER_OR((sifr_value){0}, model);
     return add_binary(model, model_make_node(&model_op_silu_gate), gate, up);
 }
 
 sifr_value sifr_gelu_gate(sifr_model *model, sifr_value gate, sifr_value up, bool exact) {
+    BASE_ENTER_OR((sifr_value){0}, model);
     model_node node = model_make_node(&model_op_gelu_gate);
     node.attributes.gelu.exact = exact;
     return add_binary(model, node, gate, up);
 }
 
 sifr_value sifr_add(sifr_model *model, sifr_value a, sifr_value b) {
+    BASE_ENTER_OR((sifr_value){0}, model);
     return add_binary(model, model_make_node(&model_op_add), a, b);
 }
 
 sifr_value sifr_multiply(sifr_model *model, sifr_value a, sifr_value b) {
+    BASE_ENTER_OR((sifr_value){0}, model);
     return add_binary(model, model_make_node(&model_op_multiply), a, b);
 }

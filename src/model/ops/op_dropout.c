@@ -1,6 +1,8 @@
 /* Dropout by counter. */
 #include "model/builder.h"
 
+#include "base/inside.h"
+
 const model_op model_op_dropout = {
     .name = "dropout",
     .forward = DEVICE_DROPOUT,
@@ -13,6 +15,7 @@ const model_op model_op_dropout = {
 };
 
 sifr_value sifr_dropout(sifr_model *model, sifr_value x, double probability) {
+    BASE_ENTER_OR((sifr_value){0}, model);
     const model_value *in = model_activation(model, x, "dropout");
     if (!in) return SIFR_NO_VALUE;
     if (!(probability >= 0 && probability < 1)) {

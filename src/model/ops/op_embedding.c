@@ -1,6 +1,8 @@
 /* Rows of a table, chosen by tokens or positions. */
 #include "model/builder.h"
 
+#include "base/inside.h"
+
 /* Forward reads the rows that are chosen: no more than there are, nor than are written. Backward
  * clears its whole gradient of the table. */
 static double rows_not_chosen(const device_call *call) {
@@ -24,6 +26,7 @@ const model_op model_op_embedding = {
 };
 
 sifr_value sifr_embedding(sifr_model *model, sifr_embedding_args args) {
+    BASE_ENTER_OR((sifr_value){0}, model);
     const model_weight *w = model_weight_of(model, args.table, "embedding");
     if (!w) return SIFR_NO_VALUE;
     int32_t ids = model_index(args.ids), table = model_weight_index(args.table);

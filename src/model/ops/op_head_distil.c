@@ -1,6 +1,7 @@
 /* The head's loss with another model's distribution beside the labels: sifr_distil. */
 #include <math.h>
 
+#include "base/inside.h"
 #include "model/builder.h"
 
 static int targets(const model_node *node, int64_t columns, int64_t classes,
@@ -54,5 +55,6 @@ const model_objective_row model_objective_distil = {.name = "distill",
                                                     .complete = complete};
 
 void sifr_distil(sifr_model *model, sifr_distil_args args) {
+    BASE_ENTER_VOID(model);
     model_learn(model, &(model_objective){.row = &model_objective_distil, .distil = args});
 }

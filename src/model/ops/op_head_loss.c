@@ -1,6 +1,7 @@
 /* The head and its cross entropy, the last op of a model. */
 #include <math.h>
 
+#include "base/inside.h"
 #include "model/builder.h"
 
 const model_op model_op_head_loss = {
@@ -17,6 +18,7 @@ const model_op model_op_head_loss = {
 };
 
 void sifr_head_loss(sifr_model *model, sifr_head_args args) {
+    BASE_ENTER_VOID(model);
     const model_value *in = model_activation(model, args.x, "head_loss");
     const model_weight *head = in ? model_weight_of(model, args.weight, "head_loss") : NULL;
     if (!head) return;

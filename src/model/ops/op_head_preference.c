@@ -1,6 +1,7 @@
 /* The head's loss of pairs of answers: sifr_prefer. */
 #include <math.h>
 
+#include "base/inside.h"
 #include "model/builder.h"
 
 static void complete_pairs(device_attributes *attributes, const model_extent *extent) {
@@ -56,6 +57,7 @@ const model_objective_row model_objective_pairs = {.name = "preference",
                                                    .complete = complete};
 
 void sifr_prefer(sifr_model *model, sifr_preference loss, double beta) {
+    BASE_ENTER_VOID(model);
     model_objective objective = {.row = &model_objective_pairs, .pairs = {loss, beta}};
     if (loss == SIFR_PREFERENCE_NONE) check(model, &objective), objective.row = NULL;
     model_learn(model, &objective);

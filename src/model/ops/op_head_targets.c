@@ -1,6 +1,8 @@
 /* Heads whose targets are numbers: regression, and several labels at once. */
 #include "model/builder.h"
 
+#include "base/inside.h"
+
 const model_op model_op_head_regression = {
     .name = "head_regression",
     .forward = DEVICE_HEAD_REGRESSION,
@@ -71,9 +73,11 @@ static void add_head(sifr_model *model, const model_op *op, sifr_head_targets_ar
 }
 
 void sifr_head_regression(sifr_model *model, sifr_head_targets_args args) {
+    BASE_ENTER_VOID(model);
     add_head(model, &model_op_head_regression, args);
 }
 
 void sifr_head_multilabel(sifr_model *model, sifr_head_targets_args args) {
+    BASE_ENTER_VOID(model);
     add_head(model, &model_op_head_multilabel, args);
 }

@@ -1,6 +1,8 @@
 /* Layer norm and root-mean-square norm of each row: one shape rule. */
 #include "model/builder.h"
 
+#include "base/inside.h"
+
 static void saved_norm(const model_node *node, int64_t tokens, int64_t *rows, int64_t *columns) {
     int64_t groups = node->attributes.norm.groups;
     *rows = tokens;
@@ -59,10 +61,12 @@ static sifr_value add_norm(sifr_model *model, const model_op *op, sifr_norm_args
 }
 
 sifr_value sifr_layer_norm(sifr_model *model, sifr_norm_args args) {
+    BASE_ENTER_OR((sifr_value){0}, model);
     return add_norm(model, &model_op_layer_norm, args);
 }
 
 sifr_value sifr_rms_norm(sifr_model *model, sifr_norm_args args) {
+    BASE_ENTER_OR((sifr_value){0}, model);
     if (args.bias.id) {
         MODEL_WRONG(model, "unit %s: rms_norm: it takes no bias", model_unit_name(model));
         return SIFR_NO_VALUE;

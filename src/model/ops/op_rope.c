@@ -1,6 +1,7 @@
 /* Rotary position embedding. */
 #include <math.h>
 
+#include "base/inside.h"
 #include "model/builder.h"
 
 const model_op model_op_rope = {
@@ -42,6 +43,7 @@ static sifr_value add_rope(sifr_model *model, sifr_value x, int64_t head_dim, bo
 }
 
 sifr_value sifr_rope(sifr_model *model, sifr_rope_args args) {
+    BASE_ENTER_OR((sifr_value){0}, model);
     double scale = args.scale == 0 ? 1 : args.scale;
     if (!isfinite(scale)) {
         MODEL_WRONG(model, "unit %s: rope: scale %g", model_unit_name(model), scale);

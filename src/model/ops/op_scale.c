@@ -1,6 +1,7 @@
 /* A product with one number. */
 #include <math.h>
 
+#include "base/inside.h"
 #include "model/builder.h"
 
 const model_op model_op_scale = {
@@ -15,6 +16,7 @@ const model_op model_op_scale = {
 };
 
 sifr_value sifr_scale(sifr_model *model, sifr_scale_args args) {
+    BASE_ENTER_OR((sifr_value){0}, model);
     const model_value *in = model_activation(model, args.x, "scale");
     if (!in) return SIFR_NO_VALUE;
     if (!isfinite(args.factor)) {

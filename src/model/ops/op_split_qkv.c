@@ -1,6 +1,8 @@
 /* Columns in another order. */
 #include "model/builder.h"
 
+#include "base/inside.h"
+
 const model_op model_op_split_qkv = {
     .name = "split_qkv",
     .forward = DEVICE_SPLIT_QKV,
@@ -11,6 +13,7 @@ const model_op model_op_split_qkv = {
 };
 
 sifr_value sifr_split_qkv(sifr_model *model, sifr_value x, int64_t groups, int64_t parts) {
+    BASE_ENTER_OR((sifr_value){0}, model);
     const model_value *in = model_activation(model, x, "split_qkv");
     if (!in) return SIFR_NO_VALUE;
     bool fits = groups >= 1 && parts >= 1 && groups <= in->columns && parts <= in->columns &&

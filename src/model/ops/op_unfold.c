@@ -1,6 +1,8 @@
 /* Each row beside its neighbours: what a product makes a convolution over tokens of. */
 #include "model/builder.h"
 
+#include "base/inside.h"
+
 static void note_length(device_attributes *attributes, const model_extent *extent) {
     attributes->unfold.length = extent->length;
 }
@@ -17,6 +19,7 @@ const model_op model_op_unfold = {
 };
 
 sifr_value sifr_unfold(sifr_model *model, sifr_unfold_args args) {
+    BASE_ENTER_OR((sifr_value){0}, model);
     int64_t size = args.size;
     args.segments = model_segments(model, args.segments);
     const model_value *in = model_activation(model, args.x, "unfold");
