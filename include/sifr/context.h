@@ -22,7 +22,9 @@ typedef struct sifr_context sifr_context;
 
 typedef struct sifr_context_options {
     size_t size;  /* sizeof(sifr_context_options) */
-    sifr_log log; /* gets the lines of everything that is made from the context, one at a time */
+    sifr_log log; /* gets the lines of everything that is made from the context, one at a time. It
+                     may call the library with the context and with other handles than the one that
+                     logs: lines of such a call come before the call in the log returns */
 } sifr_context_options;
 
 /* NULL for `options`: no log. SIFR_USAGE for a size that is none, and for options of a newer sifr

@@ -51,6 +51,15 @@ static void write_line(void *user, sifr_log_level level, const char *line) {
     pthread_mutex_unlock(&context->lock);
 }
 
+/* Recursive, so that the caller's log may call the library with its context. */
+static void init_lock(pthread_mutex_t *lock) {
+    pthread_mutexattr_t attributes;
+    pthread_mutexattr_init(&attributes);
+    pthread_mutexattr_settype(&attributes, PTHREAD_MUTEX_RECURSIVE);
+    pthread_mutex_init(lock, &attributes);
+    pthread_mutexattr_destroy(&attributes);
+}
+
 sifr_status sifr_context_create(const sifr_context_options *options, sifr_context **out,
                                 sifr_error *error) {
     BASE_ENTER(error, out);
@@ -60,7 +69,7 @@ sifr_status sifr_context_create(const sifr_context_options *options, sifr_contex
     BASE_TRY(base_alloc(1, sizeof *context, &context, error));
     context->own = known.log;
     if (known.log.write) context->log = (sifr_log){.write = write_line, .user = context};
-    pthread_mutex_init(&context->lock, NULL);
+    init_lock(&context->lock);
     *out = context;
     return SIFR_OK;
 }

@@ -196,6 +196,46 @@ static void threads(void **state) {
     assert_string_equal(text, "1.5");
 }
 
+/* --- the log --- */
+
+typedef struct talk {
+    sifr_context *context;
+    char lines[2048];
+    int depth;
+} talk;
+
+static void encode_latin(sifr_context *of) {
+    const int32_t *ids;
+    size_t count;
+    char path[512];
+    sifr_tokenizer *tokenizer;
+    snprintf(path, sizeof path, "%s/tests/golden/models/gpt2", getenv("SOURCE"));
+    OK(sifr_tokenizer_open(of, path, &tokenizer, &error));
+    OK(sifr_tokenizer_encode(tokenizer, "a\xff", 2, false, &ids, &count, &error));
+    sifr_tokenizer_free(tokenizer);
+}
+
+static void answer(void *user, sifr_log_level level, const char *line) {
+    talk *t = user;
+    (void)level;
+    strcat(strcat(t->lines, line), ";");
+    if (++t->depth < 3) encode_latin(t->context);
+    strcat(t->lines, ".");
+}
+
+static void log_may_call(void **state) {
+    (void)state;
+    talk t = {0};
+    const sifr_context_options options = {.size = sizeof options, .log = {answer, &t}};
+    OK(sifr_context_create(&options, &t.context, &error));
+    encode_latin(t.context);
+    sifr_context_free(t.context);
+    const char line[] = "1 invalid UTF-8 sequence read as U+FFFD;";
+    char want[512];
+    snprintf(want, sizeof want, "%s%s%s...", line, line, line);
+    assert_string_equal(t.lines, want);
+}
+
 static int setup(void **state) {
     char text[4096];
     if (scratch_setup(state) != 0) return -1;
@@ -216,6 +256,8 @@ int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test_teardown(with_a_comma, use_c),
                                        cmocka_unit_test_teardown(with_other_floats, use_c),
                                        cmocka_unit_test_teardown(values, use_c),
-                                       cmocka_unit_test_teardown(threads, use_c)};
+                                       cmocka_unit_test_teardown(threads, use_c),
+                                       cmocka_unit_test(log_may_call)};
+    alarm(100); /* a lock that is taken twice would wait for ever */
     return cmocka_run_group_tests(tests, setup, teardown);
 }
