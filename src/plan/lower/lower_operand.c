@@ -1,8 +1,7 @@
 /* Operands of values and weights, and the making of instructions, for all files of the lowering. */
-#include <stddef.h>
-#include <string.h>
 
 #include "base/assert.h"
+#include "device/same_call.h"
 #include "plan/list.h"
 #include "plan/lower/lower.h"
 #include "plan/queries.h"
@@ -144,10 +143,7 @@ sifr_status lower_emit(lower_state *state, plan_action action, int32_t unit, int
     int64_t element = 0;
     if (made && made->op->counts_elements)
         element = state->part.first * state->model->values[made->y].columns;
-    /* Everything before the fields that device_prepare sets, which are last. */
-    if (call && index >= 0 &&
-        memcmp(&state->s->calls[index], call, offsetof(device_call, scratch_bytes)) != 0)
-        index = -1;
+    if (call && index >= 0 && !device_same_call(&state->s->calls[index], call)) index = -1;
     if (index < 0) BASE_TRY(plan_add_call(state->s, *call, &index, error));
     if (cached) *cached = index;
     return plan_add_instruction(state->s,

@@ -7,11 +7,11 @@
  * of the last one run at the same time, across units. Reads begin before the norm is known, which
  * does no harm. If the step is skipped, nothing is written. */
 #include <stdlib.h>
-#include <string.h>
 
 #include "base/assert.h"
 #include "base/checked.h"
 #include "base/heap.h"
+#include "device/same_call.h"
 #include "plan/list.h"
 #include "plan/pass/passes.h"
 #include "plan/pass/sub_groups.h"
@@ -170,9 +170,8 @@ static sifr_status call_for(optimizer_offload *o, const plan_instruction *in, in
                             sifr_error *error) {
     device_call call = o->updates.s->calls[in->call];
     const device_call *last = o->call >= 0 ? &o->updates.s->calls[o->call] : NULL;
-    bool same = last && last->kernel == call.kernel &&
-                memcmp(&last->attributes, &call.attributes, sizeof call.attributes) == 0 &&
-                memcmp(&last->x[1], &call.x[1], sizeof call.x[1]) == 0; /* a segment's sums */
+    bool same = last && last->kernel == call.kernel && device_same_attributes(last, &call) &&
+                device_same_matrix(&last->x[1], &call.x[1]); /* a segment's sums */
     if (same && o->call_elements == elements) return SIFR_OK;
     for (int32_t i = 0; i < in->operands; i++) {
         const plan_operand *operand = &o->updates.old.operands[in->first_operand + i];
