@@ -35,8 +35,8 @@ SIFR_API sifr_status sifr_config_copy(const sifr_config *config, sifr_config **o
                                       sifr_error *error) SIFR_MUST_CHECK;
 
 /* A file: JSON, with comments and trailing commas, or HJSON; a path that is no file may be the
- * config itself in base64. Once for each config, before flags. What is refused leaves the config as
- * it was. */
+ * config itself in base64. Once for each config. Flags count over the file, whether they are set
+ * before or after it is read. What is refused leaves the config as it was. */
 SIFR_API sifr_status sifr_config_load(sifr_config *config, const char *path,
                                       sifr_error *error) SIFR_MUST_CHECK;
 /* The same from memory; `name` begins the messages. The text is copied. */
@@ -48,6 +48,10 @@ SIFR_API sifr_status sifr_config_parse(sifr_config *config, const char *text, si
  * first call replaces what the file says, and further ones append. */
 SIFR_API sifr_status sifr_config_set(sifr_config *config, const char *name, const char *value,
                                      sifr_error *error) SIFR_MUST_CHECK;
+/* Takes back what the file or flags gave to one key, by a name as above: it is as never given, and
+ * a list can be set anew. */
+SIFR_API sifr_status sifr_config_clear(sifr_config *config, const char *name,
+                                       sifr_error *error) SIFR_MUST_CHECK;
 
 /* Works out for so many ranks what was left open: "auto", defaults, batch sizes. Refuses what
  * contradicts itself or is not supported. Values can be read after it, until something is set. */
@@ -56,7 +60,8 @@ SIFR_API sifr_status sifr_config_resolve(sifr_config *config, int64_t ranks,
 
 /* After sifr_config_resolve; else SIFR_USAGE. The texts are the caller's: sifr_text_free. */
 
-/* The value of one key, by a name as above, as JSON on one line: "0.001", "\"out\"", "null". */
+/* The value of one key, by a name as above, as JSON on one line: "0.001", "\"out\"", "null". Of a
+ * flag that gives another key its value ("gradient-accumulation-steps"), that of the other key. */
 SIFR_API sifr_status sifr_config_value(const sifr_config *config, const char *name, char **out,
                                        sifr_error *error) SIFR_MUST_CHECK;
 /* The effective config as JSON: parsed again, it repeats the run. */

@@ -72,6 +72,11 @@ sifr_status sifr_config_set(sifr_config *config, const char *name, const char *v
     return config_set(config, name, value, error);
 }
 
+sifr_status sifr_config_clear(sifr_config *config, const char *name, sifr_error *error) {
+    BASE_ENTER(error, config, name);
+    return config_clear(config, name, error);
+}
+
 sifr_status sifr_config_resolve(sifr_config *config, int64_t ranks, sifr_error *error) {
     BASE_ENTER(error, config);
     return config_resolve(config, ranks, error);

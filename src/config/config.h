@@ -166,7 +166,7 @@ sifr_status config_copy(const sifr_config *config, sifr_config *out,
 
 /* Reads a config file: JSON, with comments (//, #, block) and trailing commas, or HJSON. A path
  * that is no file may be the config itself in base64. Unknown and duplicate keys, wrong types and
- * values out of range are refused. Once for each config. */
+ * values out of range are refused. Once for each config; flags that are set already stay. */
 sifr_status config_load(sifr_config *config, const char *path, sifr_error *error) SIFR_MUST_CHECK;
 /* The same from memory; `name` begins the messages. */
 sifr_status config_parse(sifr_config *config, const char *text, size_t size, const char *name,
@@ -178,13 +178,16 @@ sifr_status config_parse(sifr_config *config, const char *text, size_t size, con
 sifr_status config_set(sifr_config *config, const char *name, const char *text,
                        sifr_error *error) SIFR_MUST_CHECK;
 
+/* Takes back what the file or flags gave to one key, by a name as above. */
+sifr_status config_clear(sifr_config *config, const char *name, sifr_error *error) SIFR_MUST_CHECK;
+
 /* Works out everything that the file and the flags leave open and fills the fields in. May be
  * called again with another world size. */
 sifr_status config_resolve(sifr_config *config, int64_t world_size,
                            sifr_error *error) SIFR_MUST_CHECK;
 
-/* The value of the key that config_set finds by this name, as JSON on one line: "null" where it has
- * none. *out is the caller's to free. After config_resolve. */
+/* The value of the key that config_set finds by this name, or of the key that a flag gives it to, as
+ * JSON on one line: "null" where it has none. *out is the caller's to free. After config_resolve. */
 sifr_status config_value_json(const sifr_config *config, const char *name, char **out,
                               sifr_error *error) SIFR_MUST_CHECK;
 

@@ -154,9 +154,65 @@ static void refused(void **state) {
     sifr_config_free(config);
 }
 
+/* A list can be set anew; a key is as never given, by whatever it was. */
+static void clears(void **state) {
+    (void)state;
+    sifr_config *config = open_config(some);
+    OK(sifr_config_set(config, "data", "a.txt", &error));
+    OK(sifr_config_clear(config, "data", &error));
+    OK(sifr_config_set(config, "data", "b.txt", &error));
+    OK(sifr_config_set(config, "max-steps", "9", &error));
+    OK(sifr_config_clear(config, "max_steps", &error));
+    OK(sifr_config_clear(config, "bf16.enabled", &error));
+    OK(sifr_config_clear(config, "output", &error)); /* not given */
+    OK(sifr_config_resolve(config, 1, &error));
+    assert_reads(config, "data", "[\"b.txt\"]");
+    assert_reads(config, "max-steps", "null");
+    assert_reads(config, "bf16.enabled", "false");
+    OK(sifr_config_clear(config, "data", &error));
+    char *text;
+    assert_int_equal(sifr_config_value(config, "data", &text, &error), SIFR_USAGE);
+    OK(sifr_config_resolve(config, 1, &error));
+    assert_reads(config, "data", "null");
+    assert_int_equal(sifr_config_clear(config, "daat", &error), SIFR_USAGE);
+    assert_non_null(strstr(error.message, "did you mean --data?"));
+    assert_int_equal(sifr_config_clear(config, "optimizer", &error), SIFR_USAGE);
+    sifr_config_free(config);
+}
+
+/* Flags count over the file, in either order. */
+static void set_before_load(void **state) {
+    (void)state;
+    static const char file[] =
+        "{\"train_micro_batch_size_per_gpu\": 2, \"sifr\": {\"max_steps\": 3,"
+        " \"data\": [\"file.txt\"], \"seed\": 7},"
+        " \"gradient_accumulation_steps\": 8}";
+    sifr_config *config;
+    OK(sifr_config_create(&config, &error));
+    OK(sifr_config_set(config, "max-steps", "5", &error));
+    OK(sifr_config_set(config, "data", "a.txt", &error));
+    OK(sifr_config_parse(config, file, sizeof file - 1, "ds.json", &error));
+    OK(sifr_config_set(config, "data", "b.txt", &error));
+    OK(sifr_config_resolve(config, 1, &error));
+    assert_reads(config, "max-steps", "5");
+    assert_reads(config, "data", "[\"a.txt\",\"b.txt\"]");
+    assert_reads(config, "sifr.seed", "7");
+    /* A flag that gives another key its value reads that one. */
+    assert_reads(config, "gradient_accumulation_steps", "8");
+    assert_reads(config, "gradient-accumulation-steps", "8");
+    OK(sifr_config_set(config, "gradient_accumulation_steps", "4", &error));
+    OK(sifr_config_resolve(config, 1, &error));
+    assert_reads(config, "gradient_accumulation_steps", "4");
+    assert_reads(config, "train_batch_size", "8");
+    assert_int_equal(sifr_config_set(config, "--max-steps", "5", &error), SIFR_USAGE);
+    assert_non_null(strstr(error.message, "\"--max-steps\"; leave the dashes before it out"));
+    sifr_config_free(config);
+}
+
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(values),    cmocka_unit_test(copies),
-                                       cmocka_unit_test(effective), cmocka_unit_test(explains),
-                                       cmocka_unit_test(flags),     cmocka_unit_test(refused)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(values),   cmocka_unit_test(copies),         cmocka_unit_test(effective),
+        cmocka_unit_test(explains), cmocka_unit_test(flags),          cmocka_unit_test(refused),
+        cmocka_unit_test(clears),   cmocka_unit_test(set_before_load)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -43,6 +43,7 @@ static void configs(void **state) {
     REFUSES(sifr_config_parse(config, "{}", 2, NULL, &error), "sifr_config_parse: name");
     REFUSES(sifr_config_set(NULL, "lr", "1", &error), "sifr_config_set: config");
     REFUSES(sifr_config_set(config, NULL, "1", &error), "sifr_config_set: name");
+    REFUSES(sifr_config_clear(NULL, "lr", &error), "sifr_config_clear: config");
     REFUSES(sifr_config_resolve(NULL, 1, &error), "sifr_config_resolve: config");
     REFUSES(sifr_config_value(config, "lr", NULL, &error), "sifr_config_value: out");
     REFUSES(sifr_config_json(NULL, &text, &error), "sifr_config_json: config");

@@ -84,8 +84,12 @@ static sifr_status config_unknown_flag(const char *name, sifr_error *error) {
         candidates[count] = flags[count];
         count++;
     }
-    const char *near = base_nearest(name, candidates, count);
+    const char *bare = name + strspn(name, "-");
     config_quote(name, quoted, sizeof quoted);
+    if (bare != name && config_find_flag(bare, &count))
+        return base_fail(error, SIFR_USAGE, "unknown flag %s; leave the dashes before it out",
+                         quoted);
+    const char *near = base_nearest(name, candidates, count);
     if (!near) return base_fail(error, SIFR_USAGE, "unknown flag %s; see --help", quoted);
     return base_fail(error, SIFR_USAGE, "unknown flag %s; did you mean --%s?", quoted, near);
 }
@@ -100,21 +104,41 @@ sifr_status config_value_json(const sifr_config *config, const char *name, char 
                          key->status == CONFIG_ALIAS && key->alias && key->alias[0]
                              ? key->alias
                              : "one of its keys");
+    /* A flag that gives another key its value has none itself where the file gives it. */
+    if (key->over) config_key_find(key->over, &index);
     const json_t *value = config->settings[index].value;
     *out = value ? base_json_text(value) : strdup("null");
     return *out ? SIFR_OK : base_fail_alloc(error, 64);
+}
+
+/* The key that a flag of this name sets. */
+static sifr_status config_flag_key(const char *name, const config_key **key, size_t *index,
+                                   sifr_error *error) {
+    *key = config_find_flag(name, index);
+    if (!*key) return config_unknown_flag(name, error);
+    if ((*key)->status != CONFIG_ALIAS && (*key)->type != CONFIG_SECTION) return SIFR_OK;
+    return base_fail(error, SIFR_USAGE, "%s cannot be set by a flag; put it into the config",
+                     (*key)->path);
+}
+
+sifr_status config_clear(sifr_config *config, const char *name, sifr_error *error) {
+    size_t index;
+    const config_key *key;
+    BASE_TRY(config_flag_key(name, &key, &index, error));
+    config_setting *setting = &config->settings[index];
+    json_decref(setting->given);
+    setting->given = NULL;
+    setting->origin = CONFIG_NOT_GIVEN;
+    config->resolved = false;
+    return SIFR_OK;
 }
 
 sifr_status config_set(sifr_config *config, const char *name, const char *text, sifr_error *error) {
     size_t index;
     char where[FLAG_PATH], flag[64];
     json_t *value;
-    const config_key *key = config_find_flag(name, &index);
-    if (!key) return config_unknown_flag(name, error);
-    if (key->status == CONFIG_ALIAS || key->type == CONFIG_SECTION) {
-        return base_fail(error, SIFR_USAGE, "%s cannot be set by a flag; put it into the config",
-                         key->path);
-    }
+    const config_key *key;
+    BASE_TRY(config_flag_key(name, &key, &index, error));
     bool named = config_key_flag_name(key, flag);
     snprintf(where, sizeof where, "%s%s", named ? "--" : "", named ? flag : key->path);
     BASE_TRY(config_flag_value(key, text, where, &value, error));

@@ -165,6 +165,16 @@ static bool config_is_absent(const config_key *key, const json_t *value) {
                                NULL);
 }
 
+/* Flags count over the file, also those that were set before it was read. */
+static void config_take(config_setting *setting, json_t *value) {
+    if (setting->origin == CONFIG_FROM_FLAG) {
+        json_decref(value);
+        return;
+    }
+    setting->given = value;
+    setting->origin = CONFIG_FROM_FILE;
+}
+
 static sifr_status config_walk(sifr_config *config, json_t *object, const char *prefix,
                                config_faults *faults, sifr_error *error) {
     const char *name;
@@ -194,10 +204,10 @@ static sifr_status config_walk(sifr_config *config, json_t *object, const char *
             continue;
         }
         snprintf(where, sizeof where, "%.200s: %s", config->name, path);
-        config_setting *setting = &config->settings[index];
-        sifr_status status = config_value_check(key, value, where, &setting->given, error);
+        json_t *checked;
+        sifr_status status = config_value_check(key, value, where, &checked, error);
         BASE_TRY(config_faults_add(faults, status, error));
-        if (status == SIFR_OK) setting->origin = CONFIG_FROM_FILE;
+        if (status == SIFR_OK) config_take(&config->settings[index], checked);
     }
     return SIFR_OK;
 }
