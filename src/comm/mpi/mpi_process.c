@@ -8,6 +8,7 @@
 #include "base/heap.h"
 #include "comm/launcher.h"
 #include "comm/mpi/mpi_private.h"
+#include "comm/mpi_library/mpi_signals.h"
 #include "comm/start_watch.h"
 
 static sifr_status start_mpi(mpi_process *p, sifr_error *error) {
@@ -25,9 +26,11 @@ static sifr_status start_mpi(mpi_process *p, sifr_error *error) {
     if (there) {
         mpi->calls.serves_threads(mpi, &serves_threads);
     } else {
+        mpi_signals before = mpi_signals_of_program();
         comm_mpi_prepare_environment();
-        if (mpi->calls.init(mpi, &serves_threads) != 0)
-            return base_fail(error, SIFR_FAILED, "ranks: MPI_Init_thread failed");
+        int code = mpi->calls.init(mpi, &serves_threads);
+        mpi_signals_restore(&before);
+        if (code != 0) return base_fail(error, SIFR_FAILED, "ranks: MPI_Init_thread failed");
     }
     if (!serves_threads)
         return base_fail(error, SIFR_FAILED,

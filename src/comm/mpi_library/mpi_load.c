@@ -2,9 +2,10 @@
 
 #include <dlfcn.h>
 #include <link.h>
-#include <signal.h>
 #include <stdio.h>
 #include <string.h>
+
+#include "comm/mpi_library/mpi_signals.h"
 
 static const mpi_abi *abi_of(void *handle) {
     const char *own = mpi_abi_open_mpi.handles[AT_MPI_COMM_WORLD].symbol;
@@ -67,16 +68,12 @@ static bool has_numbers_of_mpich(const mpi_library *mpi) {
     return false;
 }
 
-/* Signals stay as the program has set them: UCX, which Debian's MPICH uses, catches SIGHUP, SIGSEGV
- * and others when it is loaded. Its symbols are for all, since Open MPI's plug-ins look for them
- * among those of the program. */
+/* UCX, which Debian's MPICH uses, catches SIGHUP, SIGSEGV and others when it is loaded. The symbols
+ * are for all, since Open MPI's plug-ins look for them among those of the program. */
 static void *open_quietly(const char *file) {
-    struct sigaction before[SIGSYS + 1];
-    bool known[SIGSYS + 1];
-    for (int i = 1; i <= SIGSYS; i++) known[i] = sigaction(i, NULL, &before[i]) == 0;
+    mpi_signals before = mpi_signals_of_program();
     void *handle = dlopen(file, RTLD_NOW | RTLD_GLOBAL);
-    for (int i = 1; i <= SIGSYS; i++)
-        if (known[i] && i != SIGKILL && i != SIGSTOP) sigaction(i, &before[i], NULL);
+    mpi_signals_restore(&before);
     return handle;
 }
 
