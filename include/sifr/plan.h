@@ -72,7 +72,8 @@ typedef struct sifr_plan_class {
     int64_t most_bytes;             /* at this class's own peak */
     int64_t host_bytes, nvme_bytes; /* on these tiers */
 } sifr_plan_class;
-/* The class number `index`, from 0; false behind the last one, and with options.fit. */
+/* The class number `index`, from 0; false behind the last one, and with options.fit. The last one
+ * is "gaps", what lies between the others: their bytes add up to the figures' `bytes`. */
 SIFR_API bool sifr_plan_class_at(const sifr_plan *plan, size_t index, sifr_plan_class *out);
 
 /* SIFR_NO_MEMORY, with all that is too large for what there is, where the step does not fit. */

@@ -30,6 +30,12 @@ static sifr_status check_ranks(const sifr_plan_options *o, sifr_error *error) {
     if (o->ranks_per_host < 0 || o->ranks_per_host > MOST_RANKS)
         return base_fail(error, SIFR_USAGE, "sifr_plan_options.ranks_per_host: %lld; give 0 to %d",
                          (long long)o->ranks_per_host, (int)MOST_RANKS);
+    if (o->ranks_per_host && o->ranks_per_host < o->ranks && o->ranks % o->ranks_per_host != 0)
+        return base_fail(
+            error, SIFR_USAGE,
+            "sifr_plan_options.ranks_per_host: %lld; hosts have as many ranks each, so "
+            "give a number that divides %lld",
+            (long long)o->ranks_per_host, (long long)o->ranks);
     if (o->device_memory < 0 || o->host_memory < 0)
         return base_fail(error, SIFR_USAGE, "sifr_plan_options.%s: %lld bytes; give 0 or more",
                          o->device_memory < 0 ? "device_memory" : "host_memory",
@@ -122,7 +128,12 @@ bool sifr_plan_class_at(const sifr_plan *plan, size_t index, sifr_plan_class *ou
     BASE_ENTER_OR(false, plan, out);
     const plan_schedule *s = plan->report.schedule;
     int64_t host[PLAN_CLASSES], nvme[PLAN_CLASSES];
-    if (index >= PLAN_CLASSES || !s) return false;
+    if (index > PLAN_CLASSES || !s) return false;
+    if (index == PLAN_CLASSES) {
+        int64_t gaps = plan_gap_bytes(s);
+        const sifr_plan_class between = {.name = "gaps", .bytes = gaps, .most_bytes = gaps};
+        return api_give_result(&between, sizeof between, out), true;
+    }
     plan_offloaded_classes(s, PLAN_HOST, host);
     plan_offloaded_classes(s, PLAN_NVME, nvme);
     const sifr_plan_class known = {.name = plan_class_name((plan_class)index),

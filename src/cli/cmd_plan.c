@@ -144,6 +144,12 @@ static sifr_status check_ranks(const plan_command *command, sifr_error *error) {
     if (command->ranks_per_host > MOST_RANKS)
         return base_fail(error, SIFR_USAGE, "--ranks-per-host %lld: at most %d",
                          (long long)command->ranks_per_host, (int)MOST_RANKS);
+    if (command->ranks_per_host > 0 && command->world_size > command->ranks_per_host &&
+        command->world_size % command->ranks_per_host != 0)
+        return base_fail(error, SIFR_USAGE,
+                         "--ranks-per-host %lld: hosts have as many ranks each; give a number that "
+                         "divides %lld",
+                         (long long)command->ranks_per_host, (long long)command->world_size);
     return SIFR_OK;
 }
 

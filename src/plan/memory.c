@@ -415,3 +415,10 @@ sifr_status plan_memory(plan_schedule *s, sifr_error *error) {
     plan_find_lives(s);
     return plan_place(s, error);
 }
+
+int64_t plan_gap_bytes(const plan_schedule *schedule) {
+    int64_t gaps = schedule->total_bytes;
+    for (int c = 0; c < PLAN_CLASSES; c++) gaps -= schedule->peak_bytes[c];
+    base_assert(gaps >= 0);
+    return gaps;
+}

@@ -58,3 +58,8 @@ int32_t plan_global_micro_batch(const plan_settings *settings, int32_t place, in
     int32_t group = place / neighbours * settings->step.gradient_accumulation_steps;
     return (group + micro_batch) * neighbours + place % neighbours;
 }
+
+int64_t plan_joined_sequences(const sifr_model *model) {
+    const model_objective_row *row = model->objective.row;
+    return row && row->pairs ? 2 : 1;
+}

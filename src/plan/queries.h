@@ -27,6 +27,12 @@ int64_t plan_idle_start(const plan_schedule *schedule);
  * its own where that which is idle is large enough. */
 plan_settings plan_evaluation_of(const plan_settings *training, bool logits);
 
+/* Sequences that stay together in a micro batch: 2 where pairs of answers are learned, else 1. */
+int64_t plan_joined_sequences(const sifr_model *model);
+
+/* Of total_bytes, what lies between the classes at the peak. */
+int64_t plan_gap_bytes(const plan_schedule *schedule);
+
 /* Whether a segment's parameters stay whole on every rank at stage 3: small ones, asked in the
  * model's order, while there is room. *capacity begins as zero.model_persistence_threshold. */
 bool plan_persists(const plan_schedule *schedule, int32_t segment, int64_t *capacity);

@@ -1,8 +1,10 @@
 /* The table of settings that a planner may change: what is chosen is what is found again, in the
  * field that the row names, and what was tried is found by its settings. */
+#include <stdlib.h>
 #include <string.h>
 
 #include "device/kinds.h"
+#include "plan/search/fit_private.h"
 #include "plan/search/memo.h"
 #include "support/search_case.h"
 
@@ -152,10 +154,39 @@ static void memos(void **state) {
     plan_memo_free(NULL);
 }
 
+/* Micro batches of pairs of answers have whole pairs. */
+static void pairs_stay_together(void **state) {
+    (void)state;
+    search_case c;
+    fit_sizes sizes;
+    plan_trial trials[PLAN_NEIGHBOURS];
+    search_case_begin(&c, 2);
+    c.model->objective.row = &model_objective_pairs;
+    c.settings.step.micro_batch_size = 6;
+    c.settings.step.gradient_accumulation_steps = 1;
+    size_t count = plan_neighbours(&c.search, &c.settings, trials), sized = 0;
+    for (size_t i = 0; i < count; i++) {
+        assert_int_equal(trials[i].settings.step.micro_batch_size % 2, 0);
+        sized += trials[i].settings.step.micro_batch_size == 2;
+    }
+    assert_int_equal(sized, 1); /* not 3 */
+    assert_int_equal(fit_find_sizes(&c.search, 12, &sizes, NULL), SIFR_OK);
+    static const int64_t even[] = {2, 4, 6, 12};
+    assert_int_equal(sizes.count, 4);
+    assert_memory_equal(sizes.size, even, sizeof even);
+    free(sizes.size);
+    c.model->objective.row = NULL;
+    assert_int_equal(fit_find_sizes(&c.search, 12, &sizes, NULL), SIFR_OK);
+    assert_int_equal(sizes.count, 6);
+    free(sizes.size);
+    search_case_end(&c);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(chosen_is_found), cmocka_unit_test(fields_are_read),
-        cmocka_unit_test(what_follows),    cmocka_unit_test(tiles_of_a_gpu),
-        cmocka_unit_test(differences),     cmocka_unit_test(memos)};
+        cmocka_unit_test(chosen_is_found),    cmocka_unit_test(fields_are_read),
+        cmocka_unit_test(what_follows),       cmocka_unit_test(tiles_of_a_gpu),
+        cmocka_unit_test(differences),        cmocka_unit_test(memos),
+        cmocka_unit_test(pairs_stay_together)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

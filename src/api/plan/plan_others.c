@@ -2,6 +2,7 @@
 
 #include "api/plan/plan_make.h"
 #include "base/heap.h"
+#include "plan/queries.h"
 
 /* What else is asked, the longest answers first; of one rank there are no stages. */
 enum {
@@ -48,7 +49,8 @@ sifr_status api_plan_others(api_plan_report *r, sifr_error *error) {
     sifr_status status =
         plan_try_all(&r->search, trials, ASK_STAGES + stage_count + r->change_count, error);
     r->largest_length = trials[ASK_LENGTH].largest;
-    r->largest_sequences = trials[ASK_SEQUENCES].largest;
+    int64_t sequences = trials[ASK_SEQUENCES].largest;
+    r->largest_sequences = sequences - sequences % plan_joined_sequences(r->model);
     for (size_t i = 0; i < API_PLAN_STAGES; i++) {
         bool others = i < stage_count && (int32_t)i != own->step.zero.stage;
         r->stages[i] = others ? stages[i].outcome : r->own;

@@ -7,12 +7,6 @@
 #include "plan/kept.h"
 #include "plan/queries.h"
 
-static int64_t live_bytes(const plan_schedule *s) {
-    int64_t sum = 0;
-    for (int c = 0; c < PLAN_CLASSES; c++) sum += s->peak_bytes[c];
-    return sum;
-}
-
 static const char *order_name(sifr_step_order order) {
     return order == SIFR_STEP_UNIT ? "unit" : "batch";
 }
@@ -207,7 +201,7 @@ static void print_pieces(const api_plan_report *r) {
 static void print_memory(const api_plan_report *r) {
     const plan_schedule *s = r->schedule;
     char text[32], most[32], name[128];
-    int64_t gaps = s->total_bytes - live_bytes(s);
+    int64_t gaps = plan_gap_bytes(s);
     fprintf(r->to, "\n%-16s %14s  %9s  %9s\n", "at the peak", "bytes", "", "at most");
     for (int c = 0; c < PLAN_CLASSES; c++) {
         int32_t at = s->largest_instruction[c];

@@ -106,13 +106,14 @@ static bool is_enough(const fit_sizes *sizes, const plan_outcome *without) {
            without->settings.step.micro_batch_size == sizes->size[sizes->count - 1];
 }
 
-/* Plans one micro batch of one sequence, which needs no more memory than any other size. Schedule
- * interleaved has one for each stage at least. */
+/* Plans one micro batch of one sequence or pair, which needs no more memory than any other size.
+ * Schedule interleaved has one for each stage at least. */
 static sifr_status find_least(plan_search *search, const plan_settings *settings, fit_entry *out,
                               sifr_error *error) {
     plan_settings least = *settings;
     plan_outcome size;
-    least.step.micro_batch_size = least.step.gradient_accumulation_steps = 1;
+    least.step.micro_batch_size = plan_joined_sequences(search->model);
+    least.step.gradient_accumulation_steps = 1;
     if (settings->step.pipeline.schedule == SIFR_SCHEDULE_INTERLEAVED)
         least.step.gradient_accumulation_steps = plan_mesh_ranks(&settings->mesh, PLAN_STAGES);
     BASE_TRY(plan_try_all_sizes(search, &least, &size, error));
@@ -272,7 +273,7 @@ sifr_status plan_fit(plan_search *search, const plan_settings *from, plan_outcom
     plan_settings settings = *from;
     bool open = search->overlap_by_stage && plan_mesh_ranks(&from->mesh, PLAN_WORLD) > 1;
     bool staged = plan_mesh_ranks(&from->mesh, PLAN_STAGES) > 1;
-    sifr_status status = fit_find_sizes(share_of(from), &sizes, error);
+    sifr_status status = fit_find_sizes(search, share_of(from), &sizes, error);
     int64_t most = search->most_work;
     search->overlap_by_stage &= !open; /* both values are tried here */
     for (int i = 0; i < 1 + open && status == SIFR_OK; i++) {
@@ -349,7 +350,7 @@ sifr_status plan_smallest_change(plan_search *search, const plan_settings *from,
     fit_sizes sizes;
     size_t smaller = 0;
     int levels = (int)fit_begin_combinations(search, from).rows + 1;
-    sifr_status status = fit_find_sizes(share_of(from), &sizes, error);
+    sifr_status status = fit_find_sizes(search, share_of(from), &sizes, error);
     if (status == SIFR_OK) status = plan_try(search, from, out, error);
     while (smaller < sizes.count && sizes.size[smaller] < from->step.micro_batch_size) smaller++;
     for (int level = 1; level <= levels && status == SIFR_OK && !out->fits; level++)

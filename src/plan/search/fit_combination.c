@@ -42,16 +42,19 @@ bool fit_combine(const plan_search *search, const fit_combination *c, const plan
     return true;
 }
 
-sifr_status fit_find_sizes(int64_t share, fit_sizes *out, sifr_error *error) {
+sifr_status fit_find_sizes(const plan_search *search, int64_t share, fit_sizes *out,
+                           sifr_error *error) {
     size_t capacity = 0;
+    int64_t joined = plan_joined_sequences(search->model), groups = share / joined;
     *out = (fit_sizes){.share = share};
-    for (int64_t n = 1; n <= out->share / n; n++) { /* up to the root, then the rest */
-        if (out->share % n) continue;
+    if (share % joined != 0) return SIFR_OK;
+    for (int64_t n = 1; n <= groups / n; n++) { /* up to the root, then the rest */
+        if (groups % n) continue;
         BASE_TRY(base_grow(&out->size, &capacity, out->count + 1, sizeof *out->size, error));
-        out->size[out->count++] = n;
+        out->size[out->count++] = n * joined;
     }
     for (size_t i = out->count; i-- > 0;) {
-        int64_t other = out->share / out->size[i];
+        int64_t other = groups / (out->size[i] / joined) * joined;
         if (other == out->size[i]) continue;
         BASE_TRY(base_grow(&out->size, &capacity, out->count + 1, sizeof *out->size, error));
         out->size[out->count++] = other;

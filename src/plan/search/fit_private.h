@@ -28,7 +28,8 @@ typedef struct fit_sizes {
     size_t count;
 } fit_sizes;
 
-sifr_status fit_find_sizes(int64_t share, fit_sizes *out, sifr_error *error) SIFR_MUST_CHECK;
+sifr_status fit_find_sizes(const plan_search *search, int64_t share, fit_sizes *out,
+                           sifr_error *error) SIFR_MUST_CHECK;
 void fit_set_size(const fit_sizes *sizes, plan_settings *settings, size_t index);
 
 /* Bytes of the states in memory, without a plan: a lower bound of the fullest stage. */

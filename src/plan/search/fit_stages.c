@@ -6,6 +6,7 @@
 #include "base/checked.h"
 #include "base/heap.h"
 #include "plan/pass/passes.h"
+#include "plan/queries.h"
 #include "plan/search/fit_private.h"
 
 /* Seconds of one micro batch by unit, forward and backward, on one rank. */
@@ -159,7 +160,7 @@ static sifr_status may_fit(stage_search *run, const plan_settings *settings,
     *out = fit_state_bytes(run->search, settings) <= run->search->room_bytes;
     if (!*out) return SIFR_OK;
     least.pipeline = *cut;
-    least.step.micro_batch_size = 1;
+    least.step.micro_batch_size = plan_joined_sequences(run->search->model);
     least.step.gradient_accumulation_steps = cut->chunks > 1 ? cut->stages : 1;
     BASE_TRY(plan_try_size(run->search, &least, &size, error));
     *out = size.fits;
@@ -171,7 +172,7 @@ static sifr_status find_settings(stage_search *run, const plan_settings *from, b
     plan_settings one = *from;
     plan_pipeline cut;
     bool fits;
-    one.step.micro_batch_size = 1;
+    one.step.micro_batch_size = plan_joined_sequences(run->search->model);
     BASE_TRY(find_cut(run, &one, &cut, &fits, error));
     for (int i = 0; i < 1 + overlaps && fits; i++) {
         if (overlaps) one.step.zero.overlap_comm = i == 0;
@@ -227,7 +228,7 @@ static sifr_status add_stages(stage_search *run, int32_t stages, bool overlaps, 
     sifr_status status =
         plan_mesh_of(&from.step, world, plan_mesh_place(&from.mesh, PLAN_WORLD), &from.mesh, &why);
     if (status != SIFR_OK) return SIFR_OK; /* shard_size does not divide the ranks of a stage */
-    status = fit_find_sizes(share / before * stages, &sizes, error);
+    status = fit_find_sizes(run->search, share / before * stages, &sizes, error);
     if (status == SIFR_OK) status = find_settings(run, &from, overlaps, &of, error);
     for (size_t i = 0; i < sizes.count && of.count > 0 && status == SIFR_OK; i++)
         status = add_size(run, &of, &sizes, i, error);

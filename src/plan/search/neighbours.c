@@ -1,4 +1,5 @@
 /* The steps that differ from a given one in one setting. */
+#include "plan/queries.h"
 #include "plan/search/search.h"
 
 typedef struct neighbour_list {
@@ -45,10 +46,11 @@ static void add_size(neighbour_list *list, int64_t share, int64_t sequences) {
 static void add_sizes(neighbour_list *list) {
     int64_t share =
         list->from->step.micro_batch_size * list->from->step.gradient_accumulation_steps;
-    int64_t below = list->from->step.micro_batch_size - 1,
-            above = list->from->step.micro_batch_size + 1;
-    while (below > 0 && share % below) below--;
-    while (above <= share && share % above) above++;
+    int64_t joined = plan_joined_sequences(list->search->model);
+    int64_t below = list->from->step.micro_batch_size - joined,
+            above = list->from->step.micro_batch_size + joined;
+    while (below > 0 && share % below) below -= joined;
+    while (above <= share && share % above) above += joined;
     if (below > 0) add_size(list, share, below);
     if (above <= share) add_size(list, share, above);
 }
