@@ -425,6 +425,22 @@ static sifr_status save_end(train_state *t, int signal, sifr_error *error) {
     return save_result(t, error);
 }
 
+/* What was done, also where the run fails after it. */
+static void note_outcome(const train_state *t, train_outcome *outcome) {
+    outcome->steps = sifr_engine_steps(t->engine);
+    outcome->total_steps = t->total_steps;
+    int64_t trained = data_epochs_trained(&t->epochs, outcome->steps);
+    outcome->tokens = (trained - data_epochs_trained(&t->epochs, outcome->first_step)) * t->length;
+    outcome->step_seconds = t->step_seconds;
+    outcome->skipped = t->monitor.skipped;
+    outcome->loss = t->monitor.last_loss;
+    outcome->eval_loss = t->monitor.last_eval_loss;
+    outcome->classifies = !t->objective->perplexity;
+    outcome->planned_bytes = sifr_engine_planned_bytes(t->engine);
+    outcome->baseline_bytes = (int64_t)t->baseline;
+    outcome->wire = t->wire;
+}
+
 static sifr_status run(train_state *t, train_outcome *outcome, sifr_error *error) {
     const sifr_config *c = t->config;
     BASE_TRY(train_prepare(t, error));
@@ -439,21 +455,11 @@ static sifr_status run(train_state *t, train_outcome *outcome, sifr_error *error
     if (t->host->begin) t->host->begin(t->host->user, outcome->first_step, t->total_steps);
     BASE_TRY(train_profile_start(&t->profile, error));
     double start = base_seconds();
-    BASE_TRY(run_steps(t, outcome, error));
-    BASE_TRY(save_end(t, outcome->signal, error));
+    sifr_status status = run_steps(t, outcome, error);
+    if (status == SIFR_OK) status = save_end(t, outcome->signal, error);
     outcome->seconds = base_seconds() - start;
-    outcome->steps = sifr_engine_steps(t->engine);
-    outcome->total_steps = t->total_steps;
-    int64_t trained = data_epochs_trained(&t->epochs, outcome->steps);
-    outcome->tokens = (trained - data_epochs_trained(&t->epochs, outcome->first_step)) * t->length;
-    outcome->step_seconds = t->step_seconds;
-    outcome->skipped = t->monitor.skipped;
-    outcome->loss = t->monitor.last_loss;
-    outcome->eval_loss = t->monitor.last_eval_loss;
-    outcome->classifies = !t->objective->perplexity;
-    outcome->planned_bytes = sifr_engine_planned_bytes(t->engine);
-    outcome->baseline_bytes = (int64_t)t->baseline;
-    outcome->wire = t->wire;
+    note_outcome(t, outcome);
+    BASE_TRY(status);
     BASE_TRY(train_profile_end(&t->profile, error));
     BASE_TRY(measure_memory(t, outcome, error));
     return train_ran_of_all(t->engine, t->group, &outcome->ran, error);

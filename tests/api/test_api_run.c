@@ -162,6 +162,27 @@ static void each_may_stop_it(void **state) {
     }
 }
 
+/* At the last step the output becomes a file, so that nothing can be saved in it. */
+static int spoil(void *user, const sifr_train_step *step) {
+    (void)user;
+    if (step->step < step->total_steps) return 0;
+    assert_int_equal(rename(scratch_path("spoilt"), scratch_path("before")), 0);
+    scratch_text("spoilt", "");
+    return 0;
+}
+
+/* What was done is told, also where it could not be saved. */
+static void failed_save(void **state) {
+    (void)state;
+    const sifr_train_options options = {.size = sizeof options, .step = spoil};
+    sifr_train_outcome outcome = {.size = sizeof outcome};
+    sifr_config *config = make_config(scratch_path("spoilt"));
+    assert_int_equal(sifr_train(context, config, NULL, &options, &outcome, &error), SIFR_FAILED);
+    assert_true(outcome.steps == 6 && outcome.total_steps == 6 && outcome.tokens == 6 * 2 * 16);
+    assert_true(outcome.loss > 0 && outcome.planned_bytes > 0 && outcome.step_seconds > 0);
+    sifr_config_free(config);
+}
+
 static void refuses(void **state) {
     (void)state;
     seen s = {0};
@@ -193,6 +214,6 @@ static int teardown(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(tells_of_all),
                                        cmocka_unit_test(each_may_stop_it),
-                                       cmocka_unit_test(refuses)};
+                                       cmocka_unit_test(failed_save), cmocka_unit_test(refuses)};
     return cmocka_run_group_tests(tests, setup, teardown);
 }
