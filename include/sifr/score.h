@@ -43,8 +43,9 @@ typedef struct sifr_score_options {
     /* The data, how they are read, and seq_length, as those of the run that reads the file. It is
      * left as it is. */
     const sifr_config *config;
-    const char *output;        /* the file, which appears whole */
-    int64_t top_k;             /* so many likeliest words of each token as well */
+    const char *output; /* the file, which appears whole; one that is there is replaced, which
+                           the log says */
+    int64_t top_k;      /* so many likeliest words of each token as well */
     const double *temperature; /* divides their logits; NULL: 1 */
     int64_t batch_size;        /* rows at a time; 0: about 4096 tokens */
     void *user;

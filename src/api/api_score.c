@@ -169,6 +169,11 @@ static sifr_status score_all(score_run *run, sifr_error *error) {
     return status == SIFR_OK ? data_score_writer_commit(&run->writer, error) : status;
 }
 
+static void say_replaced(const score_run *run) {
+    if (base_is_file(run->o.output))
+        base_log(run->log, SIFR_LOG_INFO, "%s: the file that is there is replaced", run->o.output);
+}
+
 static int64_t choose_batch(const score_run *run, int64_t rows) {
     int64_t most = BATCH_TOKENS / run->length;
     if (run->o.top_k) most = base_min_i64(most, BATCH_LOGITS / run->words / run->length);
@@ -194,6 +199,7 @@ static sifr_status run_model(score_run *run, sifr_error *error) {
     run->options.length = run->length;
     run->options.sequences = run->batch;
     run->options.logits = top > 0;
+    say_replaced(run);
     BASE_TRY(data_set_rows(run->data, run->batch, run->length, &run->rows, error));
     BASE_TRY(data_set_begin_scores(run->data, run->length, run->o.output, top, run->temperature,
                                    &run->writer, error));

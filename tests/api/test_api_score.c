@@ -15,10 +15,18 @@ typedef struct taken {
     double sum;
 } taken;
 
+static int replaced; /* lines of the log that say so */
+
+static void hear(void *user, sifr_log_level level, const char *line) {
+    (void)user, (void)level;
+    replaced += strstr(line, "scores: the file that is there is replaced") != NULL;
+}
+
 static int setup(void **state) {
+    const sifr_context_options given = {.size = sizeof given, .log.write = hear};
     char text[1200] = "";
     while (strlen(text) < 1100) strcat(text, "the sea is wide, a key is small; ");
-    return scratch_setup(state) || sifr_context_create(NULL, &context, NULL) != SIFR_OK ||
+    return scratch_setup(state) || sifr_context_create(&given, &context, NULL) != SIFR_OK ||
            !scratch_text("text", text);
 }
 
@@ -98,6 +106,10 @@ static void test_same(void **state) {
     assert_int_equal(scored.rows, t.last_row + 1);
     assert_true(scored.rows > 10);
     assert_string_equal(scored.ran_in, "fp32");
+    assert_int_equal(replaced, 0);
+    options.token = NULL;
+    if (sifr_score(context, &options, NULL, &error) != SIFR_OK) fail_msg("%s", error.message);
+    assert_int_equal(replaced, 1); /* the log says it */
     assert_true(base_is_file(options.output));
     sifr_evaluate_options evaluate = {.size = sizeof evaluate,
                                       .model = model(),
