@@ -31,7 +31,7 @@ typedef struct sifr_checkpoint_options {
     sifr_loop *loop;
     const char *state; /* of the caller's loop, a JSON object, which loading gives back; NULL: {} */
     const char *facts; /* a JSON object that must be equal when the state is loaded; NULL: {} */
-    int64_t keep;      /* so many of the newest checkpoints stay; 0: all */
+    int64_t keep;      /* so many of the newest checkpoints stay; 0: all; below 0: SIFR_USAGE */
 } sifr_checkpoint_options;
 
 /* Saves as checkpoint-<steps of the engine>; carries out a delayed update first. SIFR_FAILED, such
@@ -44,8 +44,8 @@ SIFR_API sifr_status sifr_checkpoint_save(sifr_context *context, sifr_engine *en
 
 /* Fills the engine from the newest intact checkpoint in `output`; damaged ones are logged. *state
  * is the JSON that was saved, and the caller's (sifr_text_free); NULL: there is no checkpoint, and
- * the engine is as it was. SIFR_USAGE names the fact that differs; SIFR_FAILED where none is
- * intact. */
+ * the engine is as it was. SIFR_USAGE names the fact that differs (one that sifr_train saved has
+ * the facts of its run, which sifr_checkpoint_inspect shows); SIFR_FAILED where none is intact. */
 SIFR_API sifr_status sifr_checkpoint_load(sifr_context *context, sifr_engine *engine,
                                           const char *output,
                                           const sifr_checkpoint_options *options, char **state,

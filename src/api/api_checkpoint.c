@@ -36,6 +36,14 @@ static sifr_status read_object(const char *name, const char *text, json_t **out,
                      *out ? "it is another value" : wrong.text);
 }
 
+static sifr_status check_keep(int64_t keep, sifr_error *error) {
+    if (keep >= 0) return SIFR_OK;
+    return base_fail(error, SIFR_USAGE,
+                     "sifr_checkpoint_options.keep: %lld; give 0 to keep all, or how many of the "
+                     "newest stay",
+                     (long long)keep);
+}
+
 /* *r has to be freed also where it fails. */
 static sifr_status make_record(const sifr_engine *engine, const sifr_checkpoint_options *options,
                                loop_record *r, sifr_error *error) {
@@ -43,6 +51,7 @@ static sifr_status make_record(const sifr_engine *engine, const sifr_checkpoint_
     if (loop && loop->state.engine != engine)
         return base_fail(error, SIFR_USAGE,
                          "sifr_checkpoint_options.loop: is not the loop of this engine");
+    BASE_TRY(check_keep(options->keep, error));
     BASE_TRY(read_object("state", options->state, &r->state, error));
     BASE_TRY(read_object("facts", options->facts, &r->facts, error));
     r->may_differ = loop ? train_fingerprint_may_differ(&loop->config, engine) : json_object();
@@ -55,7 +64,8 @@ static sifr_status make_record(const sifr_engine *engine, const sifr_checkpoint_
                                     .state = r->state,
                                     .defaults = r->defaults,
                                     .base = loop ? &loop->state.base : NULL,
-                                    .tensors = loop ? loop->state.tensors : NULL};
+                                    .tensors = loop ? loop->state.tensors : NULL,
+                                    .refused = "sifr_checkpoint_options.facts has"};
     return SIFR_OK;
 }
 

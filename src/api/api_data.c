@@ -266,6 +266,10 @@ sifr_status sifr_data_evaluate(const sifr_data *data, sifr_engine *engine, int64
     train_evaluation e;
     asked of = {stop, user};
     BASE_TRY(api_check_result("sifr_data_evaluation", out, error));
+    if (windows < 0)
+        return base_fail(error, SIFR_USAGE,
+                         "sifr_data_evaluate: %lld windows; give 0 for all, or how many",
+                         (long long)windows);
     if (step->seq_length != data->state.length)
         return base_fail(error, SIFR_USAGE,
                          "sifr_data_evaluate: the engine's sequences have %lld tokens, the data's "

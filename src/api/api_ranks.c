@@ -24,12 +24,27 @@ static sifr_status open_group(const sifr_context *context, const sifr_ranks_opti
     return comm_open_mpi_with(&start, out, error);
 }
 
+static sifr_status check_start(const sifr_ranks_options *options, sifr_error *error) {
+    double limit = options->start_limit;
+    if (!(limit >= 0 && limit <= 1e9))
+        return base_fail(error, SIFR_USAGE,
+                         "sifr_ranks_options.start_limit: %g; give seconds from 0 (no limit) to "
+                         "1e9",
+                         limit);
+    if (limit == 0 || options->late) return SIFR_OK;
+    return base_fail(error, SIFR_USAGE,
+                     "sifr_ranks_options.start_limit: %g, without `late`, which alone can end the "
+                     "wait; give both, or 0",
+                     limit);
+}
+
 sifr_status sifr_ranks_open(sifr_context *context, const sifr_ranks_options *options,
                             sifr_ranks **out, sifr_error *error) {
     BASE_ENTER(error, context, out);
     sifr_ranks_options known;
     sifr_ranks *ranks;
     BASE_TRY(api_take_options("sifr_ranks_options", options, sizeof known, &known, error));
+    BASE_TRY(check_start(&known, error));
     BASE_TRY(base_alloc(1, sizeof *ranks, &ranks, error));
     sifr_status status = open_group(context, &known, &ranks->group, error);
     if (status != SIFR_OK) {

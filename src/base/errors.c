@@ -13,9 +13,16 @@ static void base_clean_line(char *line) {
     }
 }
 
+/* Messages begin with the name of what is wrong, as in "%s: no such file". An empty one is shown.
+ */
 static void base_write_message(sifr_error *error, const char *format, va_list arguments) {
-    vsnprintf(error->message, sizeof error->message, format, arguments);
-    base_clean_line(error->message);
+    char *line = error->message;
+    vsnprintf(line, sizeof error->message, format, arguments);
+    base_clean_line(line);
+    if (strncmp(line, ": ", 2) != 0) return;
+    memmove(line + 2, line, sizeof error->message - 3);
+    memcpy(line, "\"\"", 2);
+    line[sizeof error->message - 1] = '\0';
 }
 
 void base_set_error(sifr_error *error, sifr_status status, const char *format, ...) {

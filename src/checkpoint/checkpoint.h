@@ -39,7 +39,8 @@ typedef struct checkpoint_record {
     const json_t *tensors; /* tensors of the model folder to be written: checkpoint_tensors() */
     const struct checkpoint_base *base; /* of frozen weights (frozen_base.h); NULL: none */
     const json_t
-        *defaults; /* of may_differ: the values of fields that one side lacks; NULL: none */
+        *defaults;       /* of may_differ: the values of fields that one side lacks; NULL: none */
+    const char *refused; /* who has the other must_match, in a refusal; NULL: this run */
 } checkpoint_record;
 
 /* The tensors that an export of the checkpoint has to write: a new array that the caller owns, or

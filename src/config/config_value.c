@@ -1,5 +1,6 @@
 /* One value of the config: its type, range and spelling. */
 #include <errno.h>
+#include <float.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -128,6 +129,10 @@ static void config_expected(const config_key *key, char out[400]) {
 static sifr_status config_value_wrong(const config_key *key, const json_t *value, const char *where,
                                       sifr_error *error) {
     char expected[400], text[96];
+    if (key->type == CONFIG_NUMBER && json_is_number(value) &&
+        !config_fits_kernels(key, json_number_value(value)))
+        return base_fail(error, SIFR_USAGE, "%s: %s is beyond what fp32 has, %g; give less", where,
+                         config_value_text(value, text, sizeof text), (double)FLT_MAX);
     config_expected(key, expected);
     config_value_text(value, text, sizeof text);
     if (key->fallback) {
@@ -163,7 +168,8 @@ static json_t *config_plain_number(const config_key *key, const json_t *value) {
     }
     double number = json_is_real(value) ? json_real_value(value) : NAN;
     if (!isfinite(number)) return NULL;
-    if (key->type == CONFIG_NUMBER) return json_real(number);
+    if (key->type == CONFIG_NUMBER)
+        return config_fits_kernels(key, number) ? json_real(number) : NULL;
     if (number != floor(number) || fabs(number) >= 0x1p63) return NULL;
     return json_integer((json_int_t)number);
 }

@@ -307,14 +307,11 @@ static sifr_status update_loss_scale(sifr_engine *engine, const engine_result *r
 
 /* It would make every weight NaN. */
 static sifr_status check_rate(double rate, sifr_error *error) {
-    if (isfinite(rate)) return SIFR_OK;
-    return base_fail(
-        error, SIFR_USAGE,
-        "learning_rate: %s is not a finite number; give each step a rate that is, such "
-        "as 1e-4",
-        isnan(rate) ? "nan"
-        : rate > 0  ? "inf"
-                    : "-inf");
+    if (isfinite((float)rate)) return SIFR_OK;
+    return base_fail(error, SIFR_USAGE,
+                     "learning_rate: %g is not a finite number%s; give each step a rate that is, "
+                     "such as 1e-4",
+                     rate, isfinite(rate) ? " of fp32" : "");
 }
 
 sifr_status sifr_engine_step(sifr_engine *engine, const sifr_batch *batch, double learning_rate,

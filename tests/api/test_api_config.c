@@ -204,6 +204,9 @@ static void set_before_load(void **state) {
     OK(sifr_config_resolve(config, 1, &error));
     assert_reads(config, "gradient_accumulation_steps", "4");
     assert_reads(config, "train_batch_size", "8");
+    assert_int_equal(sifr_config_set(config, "optimizer.params.weight_decay", "9e307", &error),
+                     SIFR_USAGE);
+    assert_non_null(strstr(error.message, "weight_decay: 9e+307 is beyond what fp32 has"));
     assert_int_equal(sifr_config_set(config, "--max-steps", "5", &error), SIFR_USAGE);
     assert_non_null(strstr(error.message, "\"--max-steps\"; leave the dashes before it out"));
     sifr_config_free(config);

@@ -85,6 +85,8 @@ static void evaluate(const sifr_config *config, sifr_engine *engine, double want
     assert_int_equal(found.tokens, found.windows * LENGTH);
     OK(sifr_data_evaluate(held, engine, 3, NULL, NULL, &found, &error));
     assert_int_equal(found.windows, 3);
+    assert_int_equal(sifr_data_evaluate(held, engine, -5, NULL, NULL, &found, &error), SIFR_USAGE);
+    assert_message(&error, "sifr_data_evaluate: -5 windows; give 0 for all");
     OK(sifr_data_evaluate(held, engine, 0, stop, &asked, &found, &error));
     assert_int_equal(found.stopped, 5);
     sifr_data_close(held);
@@ -190,8 +192,13 @@ static void checkpoints_of_an_own_engine(void **state) {
     sifr_checkpoint_options options = {.size = sizeof options, .facts = "{\"rows\": 8}"};
     assert_int_equal(sifr_checkpoint_load(context, engine, output, &options, &mine, &error),
                      SIFR_USAGE);
-    assert_message(&error, "rows");
+    assert_message(&error, "saved with rows nothing, but sifr_checkpoint_options.facts has 8; give "
+                           "the facts that it was saved with, which sifr_checkpoint_inspect shows");
     assert_null(mine);
+    options.keep = -1;
+    assert_int_equal(sifr_checkpoint_save(context, engine, output, &options, &error), SIFR_USAGE);
+    assert_message(&error, "sifr_checkpoint_options.keep: -1; give 0 to keep all");
+    options.keep = 0;
     options.facts = NULL;
     options.state = "[1]";
     assert_int_equal(sifr_checkpoint_save(context, engine, output, &options, &error), SIFR_USAGE);

@@ -1,10 +1,12 @@
 /* NULL in place of a handle, of the place for a result or of a path: SIFR_USAGE by name, of calls
  * of each header; a call without a status does nothing, and gives nothing.
  * tests/scripts/test_given.sh sees that no call was forgotten. */
+#include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 #include <cmocka.h>
 
@@ -132,6 +134,40 @@ static void getters(void **state) {
     assert_true(sifr_model_parameters(NULL) == 0 && sifr_model_trained(NULL) == 0);
 }
 
+/* An empty path is shown in the message. */
+static void empty_paths(void **state) {
+    (void)state;
+    sifr_tokenizer *tokenizer;
+    sifr_error error = {0};
+    assert_int_not_equal(sifr_tokenizer_open(context, "", &tokenizer, &error), SIFR_OK);
+    assert_memory_equal(error.message, "\"\": ", 4);
+    assert_int_not_equal(sifr_config_load(config, "", &error), SIFR_OK);
+    assert_memory_equal(error.message, "\"\": ", 4);
+}
+
+static void late(void *user, bool last, const char *line) {
+    (void)user, (void)last, (void)line;
+}
+
+static void start_limits(void **state) {
+    (void)state;
+    static const double wrong[] = {-1, NAN, INFINITY};
+    sifr_ranks *ranks;
+    sifr_error error = {0};
+    sifr_ranks_options options = {.size = sizeof options, .alone = true, .late = late};
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        options.start_limit = wrong[i];
+        assert_int_equal(sifr_ranks_open(context, &options, &ranks, &error), SIFR_USAGE);
+        assert_non_null(strstr(error.message, "sifr_ranks_options.start_limit: "));
+    }
+    options.start_limit = 5;
+    assert_int_equal(sifr_ranks_open(context, &options, &ranks, &error), SIFR_OK);
+    sifr_ranks_close(ranks);
+    options.late = NULL;
+    assert_int_equal(sifr_ranks_open(context, &options, &ranks, &error), SIFR_USAGE);
+    assert_non_null(strstr(error.message, "5, without `late`"));
+}
+
 /* As after a mistake: all further calls do nothing. */
 static void builder(void **state) {
     (void)state;
@@ -155,8 +191,9 @@ static void builder(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(configs), cmocka_unit_test(runs),    cmocka_unit_test(texts),
-        cmocka_unit_test(folders), cmocka_unit_test(getters), cmocka_unit_test(builder),
+        cmocka_unit_test(configs),     cmocka_unit_test(runs),         cmocka_unit_test(texts),
+        cmocka_unit_test(folders),     cmocka_unit_test(getters),      cmocka_unit_test(builder),
+        cmocka_unit_test(empty_paths), cmocka_unit_test(start_limits),
     };
     return cmocka_run_group_tests(tests, setup, teardown);
 }

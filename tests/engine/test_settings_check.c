@@ -74,12 +74,13 @@ static void whole(capacity *r, bool right, int64_t value) {
 }
 
 static void check_real(capacity *r) {
-    config_range range = r->row->range ? config_range_of(r->row->range)
-                                       : (config_range){-DBL_MAX, INFINITY, false, false};
-    double high = r->row->most ? strtod(r->row->most, NULL) : range.high;
+    double most = config_fits_kernels(r->row, DBL_MAX) ? DBL_MAX : FLT_MAX;
+    config_range range =
+        r->row->range ? config_range_of(r->row->range) : (config_range){-most, most, false, false};
+    double high = r->row->most ? strtod(r->row->most, NULL) : fmin(range.high, most);
     allows_real(r, range.open_low ? nextafter(range.low, INFINITY) : range.low);
     refuses_real(r, range.open_low ? range.low : nextafter(range.low, -INFINITY));
-    allows_real(r, range.open_high || isinf(high) ? nextafter(high, -INFINITY) : high);
+    allows_real(r, range.open_high ? nextafter(high, -INFINITY) : high);
     refuses_real(r, range.open_high ? high : nextafter(high, INFINITY));
     if (r->row->least) {
         double least = strtod(r->row->least, NULL);
@@ -244,6 +245,9 @@ static void by_name(void **state) {
     REFUSES(optimizer.weight_decay, -3,
             "optimizer.weight_decay: -3 is not in [0, inf); its default is 0.0 (docs/config.md: "
             "optimizer.params.weight_decay)");
+    REFUSES(optimizer.weight_decay, 9e307,
+            "optimizer.weight_decay: 9e+307 is beyond what fp32 has, 3.40282e+38; its default is "
+            "0.0 (docs/config.md: optimizer.params.weight_decay)");
     REFUSES(step_order, (sifr_step_order)9,
             "step_order: 9 is none of 0 (batch), 1 (unit), 2 (auto); its default is \"auto\" "
             "(docs/config.md: sifr.step_order)");
@@ -418,6 +422,9 @@ static void steps(void **state) {
         wrong_step(engine, &right, INFINITY, message);
         snprintf(message, sizeof message, "learning_rate: -inf%s", rate);
         wrong_step(engine, &right, -INFINITY, message);
+        wrong_step(engine, &right, 1e300,
+                   "learning_rate: 1e+300 is not a finite number of fp32; give each step a rate "
+                   "that is, such as 1e-4");
         assert_int_equal(sifr_engine_steps(engine), t + 1);
     }
     same_weights(model, plain, engine);

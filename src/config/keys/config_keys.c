@@ -5,6 +5,7 @@
  * config/keys/, a file for each topic; together they are one table. */
 #include "config/keys/config_keys.h"
 
+#include <float.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -137,6 +138,14 @@ config_range config_range_of(const char *range) {
     const char *end = strstr(range, "..") + 2;
     bool below = *end == '<';
     return (config_range){strtod(range, NULL), strtod(end + below, NULL), false, below};
+}
+
+bool config_fits_kernels(const config_key *key, double value) {
+    static const char *const paths[] = {"optimizer.params.", "sifr.groups", "sifr.learning_rate",
+                                        "sifr.preference.", "sifr.distill."};
+    for (size_t i = 0; i < sizeof paths / sizeof *paths; i++)
+        if (strncmp(key->path, paths[i], strlen(paths[i])) == 0) return fabs(value) <= FLT_MAX;
+    return true;
 }
 
 bool config_range_holds(const char *range, double value) {

@@ -99,6 +99,8 @@ typedef struct config_range {
 } config_range;
 config_range config_range_of(const char *range);
 bool config_range_holds(const char *range, double value); /* NULL holds all */
+/* False for a number that fp32 cannot have, of a key whose number kernels take. */
+bool config_fits_kernels(const config_key *key, double value);
 
 /* Whether `word` is one of "a|b|c", letters of any case; *index and the table's spelling. */
 bool config_key_has_word(const char *words, const char *word, int *index, char spelling[64]);

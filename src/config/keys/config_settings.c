@@ -1,5 +1,6 @@
 /* The library's check of settings: each field against its row in the table of keys, which is all
  * that says what a field may hold. */
+#include <float.h>
 #include <math.h>
 #include <stddef.h>
 #include <stdio.h>
@@ -89,7 +90,7 @@ static bool number_holds(const config_key *row, const void *field, bool limits) 
     char word[64];
     double value = is_real(row) ? real_of(field) : (double)whole_of(row, field);
     if (row->is_unsigned) return true;
-    if (!isfinite(value)) return false;
+    if (!isfinite(value) || !config_fits_kernels(row, value)) return false;
     if (row->type == CONFIG_CHOICE) return is_choice(row, whole_of(row, field), word);
     text_of(row, field, text);
     if (config_key_has_word(row->unset, text, NULL, NULL)) return true;
@@ -160,6 +161,8 @@ static sifr_status wrong(const config_key *row, const char *name, const void *fi
         strcpy(not, "neither 0 (false) nor 1 (true)");
     else if (row->choices)
         say_choices(row, not );
+    else if (is_real(row) && isfinite(real_of(field)) && !config_fits_kernels(row, real_of(field)))
+        snprintf(not, sizeof not, "beyond what fp32 has, %g", (double)FLT_MAX);
     else
         say_range(row, limits, not );
     text_of(row, field, value);
