@@ -73,6 +73,8 @@ static sifr_weight add_weight(sifr_model *model, model_weight weight, const char
         MODEL_WRONG(model, "weight %s: %lld x %lld is not a valid shape", name,
                     (long long)weight.rows, (long long)weight.columns);
     }
+    if (!isfinite((float)weight.deviation))
+        MODEL_WRONG(model, "weight %s: deviation %g", name, weight.deviation);
     if (!MODEL_GROW(model, weights, weight_count, weight_capacity)) return SIFR_NO_WEIGHT;
     model_unit *unit = &model->units[model->unit_count - 1];
     if (!base_mul_i64(weight.rows, weight.columns, &elements) ||

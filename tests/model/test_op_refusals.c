@@ -82,11 +82,15 @@ static void gate(const parts *p) {
 }
 
 static void scale(const parts *p) {
-    sifr_scale(p->m, (sifr_scale_args){.x = p->x, .factor = INFINITY});
+    sifr_scale(p->m, (sifr_scale_args){.x = p->x, .factor = 1e300});
 }
 
 static void swish(const parts *p) {
-    sifr_swish(p->m, p->x, NAN);
+    sifr_swish(p->m, p->x, -1e39);
+}
+
+static void deviation(const parts *p) {
+    sifr_weight_matrix(p->m, "d", 2, 2, SIFR_INIT_NORMAL, NAN);
 }
 
 static void relu(const parts *p) {
@@ -104,7 +108,7 @@ static void head_bias(const parts *p) {
     head(p, p->vector, 0, 0);
 }
 static void head_scale(const parts *p) {
-    head(p, SIFR_NO_WEIGHT, INFINITY, 0);
+    head(p, SIFR_NO_WEIGHT, 1e39, 0);
 }
 static void head_softcap(const parts *p) {
     head(p, SIFR_NO_WEIGHT, 0, -1);
@@ -199,11 +203,12 @@ static void refusals(void **state) {
         {table_end, "unit u: embedding: id 0 is row 11 of t, which has 11"},
         {table_begin, "unit u: embedding: id 0 is row -1 of t"},
         {gate, "unit u: gelu_gate: 12 and 5 columns"},
-        {scale, "unit u: scale: factor inf"},
+        {scale, "unit u: scale: factor 1e+300"},
         {swish, "unit u: swish: slope"},
+        {deviation, "weight d: deviation nan"},
         {relu, "unit u: relu: an operand is not an activation"},
         {head_bias, "unit u: head_loss: v has 1 x 12 elements, but 11 are needed"},
-        {head_scale, "unit u: head_loss: scale inf"},
+        {head_scale, "unit u: head_loss: scale 1e+39"},
         {head_softcap, "unit u: head_loss: scale 0, softcap -1"},
         {rows_add, "unit u: add: input 1 has 11 rows (0: one for each token)"},
         {rows_head, "unit u: head_loss: input 0 has 11 rows"},

@@ -71,7 +71,7 @@ sifr_value sifr_relu(sifr_model *model, sifr_value x, bool squared) {
 
 sifr_value sifr_swish(sifr_model *model, sifr_value x, double slope) {
     BASE_ENTER_OR((sifr_value){0}, model);
-    if (!isfinite(slope)) {
+    if (!isfinite((float)slope)) {
         MODEL_WRONG(model, "unit %s: swish: slope %g", model_unit_name(model), slope);
         return SIFR_NO_VALUE;
     }

@@ -30,7 +30,7 @@ static const model_op op = {
 
 static void check(sifr_model *model, const model_objective *objective) {
     const sifr_distil_args *args = &objective->distil;
-    if (args->words < 1 || !isfinite(args->temperature) || args->temperature <= 0 ||
+    if (args->words < 1 || !isfinite((float)args->temperature) || args->temperature <= 0 ||
         !(args->weight >= 0 && args->weight <= 1))
         MODEL_WRONG(model, "sifr_distil: %lld words, temperature %g, weight %g",
                     (long long)args->words, args->temperature, args->weight);

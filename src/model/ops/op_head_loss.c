@@ -29,7 +29,7 @@ void sifr_head_loss(sifr_model *model, sifr_head_args args) {
         return;
     }
     if (!model_vector_fits(model, args.bias, head->rows, "head_loss")) return;
-    if (!isfinite(args.scale) || !isfinite(args.softcap) || args.softcap < 0) {
+    if (!isfinite((float)args.scale) || !isfinite((float)args.softcap) || args.softcap < 0) {
         MODEL_WRONG(model, "unit %s: head_loss: scale %g, softcap %g", model_unit_name(model),
                     args.scale, args.softcap);
         return;

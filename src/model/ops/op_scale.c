@@ -19,7 +19,7 @@ sifr_value sifr_scale(sifr_model *model, sifr_scale_args args) {
     BASE_ENTER_OR((sifr_value){0}, model);
     const model_value *in = model_activation(model, args.x, "scale");
     if (!in) return SIFR_NO_VALUE;
-    if (!isfinite(args.factor)) {
+    if (!isfinite((float)args.factor)) {
         MODEL_WRONG(model, "unit %s: scale: factor %g", model_unit_name(model), args.factor);
         return SIFR_NO_VALUE;
     }
