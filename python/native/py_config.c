@@ -63,6 +63,16 @@ static PyObject *config_set(PyObject *self, PyObject *args) {
     return py_none_or_raise(py_state_of(self), status, &error);
 }
 
+static PyObject *config_clear(PyObject *self, PyObject *args) {
+    const char *name;
+    sifr_error error = {0};
+    py_call call;
+    if (!PyArg_ParseTuple(args, "s", &name) || py_enter(self, &call) < 0) return NULL;
+    sifr_status status = sifr_config_clear(py_get(self), name, &error);
+    py_leave(&call);
+    return py_none_or_raise(py_state_of(self), status, &error);
+}
+
 static PyObject *config_resolve(PyObject *self, PyObject *args) {
     long long ranks;
     sifr_error error = {0};
@@ -146,6 +156,7 @@ int py_add_config(PyObject *module, py_state *state) {
                                     {"load", config_load, METH_VARARGS, NULL},
                                     {"parse", config_parse, METH_VARARGS, NULL},
                                     {"set", config_set, METH_VARARGS, NULL},
+                                    {"clear", config_clear, METH_VARARGS, NULL},
                                     {"resolve", config_resolve, METH_VARARGS, NULL},
                                     {"value", config_value, METH_VARARGS, NULL},
                                     {"json", config_json, METH_NOARGS, NULL},

@@ -84,7 +84,8 @@ class Config:
         return config
 
     def set(self, name: str, value: Any) -> None:
-        """One flag ("max_steps"), or a key by its full path ("optimizer.params.lr")."""
+        """One flag ("max_steps"), or a key by its full path ("optimizer.params.lr"). A list that is
+        set twice grows."""
         if value is None:
             return
         several = isinstance(value, Iterable) and not isinstance(value, (str, bytes, Mapping))
@@ -93,6 +94,10 @@ class Config:
                 self._config.set(name, _text(name, one))
         else:
             self._config.set(name, _text(name, value))
+
+    def clear(self, name: str) -> None:
+        """Takes back what the file or `set` gave to one key, by a name as of `set`."""
+        self._config.clear(name)
 
     def resolve(self, ranks: int = 1) -> dict[str, Any]:
         """The effective config for so many ranks: "auto", defaults and batch sizes are worked out.

@@ -115,6 +115,11 @@ assert ends["one"] == ends["two"], ends
 config = sifr.Config("ds.json", max_steps="1k", **given)
 assert config.value("max_steps") == 1000 and config.resolve()["sifr"]["max_steps"] == 1000
 assert config.value("optimizer.params.lr") == 3e-3
+config.set("freeze", ["a.*", "b.*"])
+config.clear("freeze")
+config.set("freeze", "c.*")
+assert config.value("freeze") == ["c.*"], config.value("freeze")
+raises(sifr.UsageError, "did you mean --freeze?", config.clear, "freze")
 assert any(line.startswith("sifr.max_steps") for line in config.explain()), config.explain()
 assert {f.name for f in sifr.flags()} > {"max-steps", "model", "data"}
 error = raises(sifr.UsageError, "did you mean --max-steps?", sifr.train, "ds.json", max_stepz=1)
