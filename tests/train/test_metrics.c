@@ -4,7 +4,54 @@
 
 #include "base/json.h"
 #include "base/process.h"
-#include "train/report/metrics.h"
+#include "train/report/history.h"
+#include "train/report/kept_lines.h"
+#include "train/report/sink.h"
+
+/* Both files of a run, and its history, as a monitor has them. */
+typedef struct files {
+    train_report_settings settings;
+    void *jsonl, *csv;
+    train_history history;
+} files;
+
+static sifr_status note(void *user, const json_t *record, sifr_error *error) {
+    files *f = user;
+    return train_history_add(&f->history, record, error);
+}
+
+static sifr_status open_files(files *f, const char *output, int64_t step,
+                              const train_objective *objective, sifr_error *error) {
+    *f = (files){.settings = {.output = output, .first_step = step, .objective = objective}};
+    f->settings.earlier = note;
+    f->settings.user = f;
+    train_history_begin(&f->history);
+    BASE_TRY(train_jsonl.open(&f->settings, &f->jsonl, error));
+    return train_csv.open(&f->settings, &f->csv, error);
+}
+
+static void close_files(files *f) {
+    train_jsonl.close(f->jsonl);
+    train_csv.close(f->csv);
+    train_history_free(&f->history);
+}
+
+/* Takes ownership of `json`. */
+static sifr_status add(files *f, json_t *json, sifr_error *error) {
+    train_record record = {.when = TRAIN_EACH_RECORD, .json = json};
+    assert_int_equal(train_history_add(&f->history, json, error), SIFR_OK);
+    sifr_status first = train_jsonl.record(f->jsonl, &record, error);
+    sifr_status second = train_csv.record(f->csv, &record, first == SIFR_OK ? error : NULL);
+    json_decref(json);
+    return first != SIFR_OK ? first : second;
+}
+
+/* From now on the disk is full, until the file is opened again. */
+static void fill_disk(void *sink) {
+    train_lines *lines = sink;
+    fclose(lines->file);
+    lines->file = fopen("/dev/full", "w");
+}
 
 static json_t *record(int64_t step, double loss) {
     return json_pack("{s:I, s:o, s:I}", "step", (json_int_t)step, "loss", base_json_finite(loss),
@@ -19,8 +66,8 @@ static void assert_file(const char *name, const char *text) {
     free(data);
 }
 
-static void open_metrics(train_metrics *metrics, int64_t step) {
-    assert_int_equal(train_metrics_open(metrics, scratch, step, NULL, NULL), SIFR_OK);
+static void open_metrics(files *metrics, int64_t step) {
+    assert_int_equal(open_files(metrics, scratch, step, NULL, NULL), SIFR_OK);
 }
 
 static const char head[] = "step,epoch,loss,grad_norm,learning_rate,tokens_per_second,tokens,"
@@ -31,14 +78,13 @@ static const char head[] = "step,epoch,loss,grad_norm,learning_rate,tokens_per_s
 
 static void records_reach_the_disk_at_once(void **state) {
     (void)state;
-    train_metrics metrics;
+    files metrics;
     char csv[1024];
     open_metrics(&metrics, 0);
-    assert_int_equal(train_metrics_add(&metrics, record(1, 2.5), NULL), SIFR_OK);
-    assert_int_equal(train_metrics_add(&metrics, record(2, NAN), NULL), SIFR_OK);
-    assert_int_equal(
-        train_metrics_add(&metrics, json_pack("{s:i, s:f}", "step", 2, "eval_loss", 1.5), NULL),
-        SIFR_OK);
+    assert_int_equal(add(&metrics, record(1, 2.5), NULL), SIFR_OK);
+    assert_int_equal(add(&metrics, record(2, NAN), NULL), SIFR_OK);
+    assert_int_equal(add(&metrics, json_pack("{s:i, s:f}", "step", 2, "eval_loss", 1.5), NULL),
+                     SIFR_OK);
     assert_file("metrics.jsonl", "{\"step\":1,\"loss\":2.5,\"skipped\":0}\n"
                                  "{\"step\":2,\"loss\":null,\"skipped\":0}\n"
                                  "{\"step\":2,\"eval_loss\":1.5}\n");
@@ -47,20 +93,20 @@ static void records_reach_the_disk_at_once(void **state) {
         "%s1,,2.5,,,,,,,0,,,,,,,,,,,,,,\n2,,,,,,,,,0,,,,,,,,,,,,,,\n2,,,,,,,,,,,1.5,,,,,,,,,,,,\n",
         head);
     assert_file("metrics.csv", csv);
-    train_metrics_close(&metrics);
+    close_files(&metrics);
 }
 
 /* A run that was killed after its last checkpoint wrote on, and its last line is torn. */
 static void goes_on_from_a_step(void **state) {
     (void)state;
-    train_metrics metrics;
+    files metrics;
     char csv[1024];
     scratch_text("metrics.jsonl", "{\"step\":1,\"loss\":5.0}\n{\"step\":2,\"loss\":4.0}\nno json\n"
                                   "[3]\n{\"loss\":1}\n{\"step\":3,\"loss\":3.0}\n{\"step\":2,\"lo");
     open_metrics(&metrics, 2);
     assert_int_equal(metrics.history.count, 2);
-    assert_int_equal(train_metrics_add(&metrics, record(3, 3.5), NULL), SIFR_OK);
-    train_metrics_close(&metrics);
+    assert_int_equal(add(&metrics, record(3, 3.5), NULL), SIFR_OK);
+    close_files(&metrics);
     assert_file("metrics.jsonl", "{\"step\":1,\"loss\":5.0}\n{\"step\":2,\"loss\":4.0}\n"
                                  "{\"step\":3,\"loss\":3.5,\"skipped\":0}\n");
     snprintf(
@@ -70,7 +116,7 @@ static void goes_on_from_a_step(void **state) {
     assert_file("metrics.csv", csv);
 
     open_metrics(&metrics, 0); /* anew */
-    train_metrics_close(&metrics);
+    close_files(&metrics);
     assert_file("metrics.jsonl", "");
     assert_file("metrics.csv", head);
 }
@@ -78,15 +124,15 @@ static void goes_on_from_a_step(void **state) {
 /* Only runs on preferences have the columns of rewards. */
 static void has_rewards_of_preferences(void **state) {
     (void)state;
-    train_metrics metrics;
+    files metrics;
     char csv[1024];
-    assert_int_equal(train_metrics_open(&metrics, scratch, 0, &train_preference, NULL), SIFR_OK);
-    assert_int_equal(train_metrics_add(&metrics,
-                                       json_pack("{s:i, s:f, s:f}", "step", 1, "rewards/margins",
-                                                 0.5, "eval_rewards/chosen", 0.25),
-                                       NULL),
+    assert_int_equal(open_files(&metrics, scratch, 0, &train_preference, NULL), SIFR_OK);
+    assert_int_equal(add(&metrics,
+                         json_pack("{s:i, s:f, s:f}", "step", 1, "rewards/margins", 0.5,
+                                   "eval_rewards/chosen", 0.25),
+                         NULL),
                      SIFR_OK);
-    train_metrics_close(&metrics);
+    close_files(&metrics);
     snprintf(csv, sizeof csv,
              "%.*s,rewards/chosen,rewards/rejected,rewards/accuracies,rewards/margins,"
              "eval_rewards/chosen,eval_rewards/rejected,eval_rewards/accuracies,"
@@ -97,20 +143,19 @@ static void has_rewards_of_preferences(void **state) {
 
 static void cannot_write(void **state) {
     (void)state;
-    train_metrics metrics;
+    files metrics;
     sifr_error error = {0};
-    assert_int_equal(train_metrics_open(&metrics, scratch_path("nowhere"), 0, NULL, &error),
-                     SIFR_FAILED);
+    assert_int_equal(open_files(&metrics, scratch_path("nowhere"), 0, NULL, &error), SIFR_FAILED);
     assert_message(&error, "metrics.jsonl: cannot write: No such file");
+    close_files(&metrics);
     open_metrics(&metrics, 0);
-    fclose(metrics.jsonl);
-    metrics.jsonl = fopen("/dev/full", "w");
-    assert_int_equal(train_metrics_add(&metrics, record(1, 1), &error), SIFR_FAILED);
+    fill_disk(metrics.jsonl);
+    assert_int_equal(add(&metrics, record(1, 1), &error), SIFR_FAILED);
     assert_message(&error, "metrics.jsonl: cannot write: No space left");
     /* What is missing comes with the next record. */
-    assert_true(metrics.behind);
-    assert_int_equal(train_metrics_add(&metrics, record(2, 2), &error), SIFR_OK);
-    assert_false(metrics.behind);
+    assert_true(((train_lines *)metrics.jsonl)->behind);
+    assert_int_equal(add(&metrics, record(2, 2), &error), SIFR_OK);
+    assert_false(((train_lines *)metrics.jsonl)->behind);
     char *text;
     size_t size;
     assert_int_equal(base_read_file(scratch_path("metrics.jsonl"), 1 << 16, &text, &size, &error),
@@ -118,21 +163,20 @@ static void cannot_write(void **state) {
     assert_non_null(strstr(text, "{\"step\":1,"));
     assert_non_null(strstr(text, "\n{\"step\":2,"));
     free(text);
-    train_metrics_close(&metrics);
+    close_files(&metrics);
 }
 
 /* A torn write is gone before what follows it: neither file has half a record. */
 static void a_torn_record_goes(void **state) {
     (void)state;
-    train_metrics metrics;
+    files metrics;
     sifr_error error = {0};
     open_metrics(&metrics, 0);
-    assert_int_equal(train_metrics_add(&metrics, record(1, 1), &error), SIFR_OK);
-    fclose(metrics.csv); /* the JSON comes first, so it is the other that lacks the record */
-    metrics.csv = fopen("/dev/full", "w");
-    assert_int_equal(train_metrics_add(&metrics, record(2, 2), &error), SIFR_FAILED);
-    assert_int_equal(train_metrics_add(&metrics, record(3, 3), &error), SIFR_OK);
-    train_metrics_close(&metrics);
+    assert_int_equal(add(&metrics, record(1, 1), &error), SIFR_OK);
+    fill_disk(metrics.csv);
+    assert_int_equal(add(&metrics, record(2, 2), &error), SIFR_FAILED);
+    assert_int_equal(add(&metrics, record(3, 3), &error), SIFR_OK);
+    close_files(&metrics);
     assert_file("metrics.jsonl", "{\"step\":1,\"loss\":1.0,\"skipped\":0}\n"
                                  "{\"step\":2,\"loss\":2.0,\"skipped\":0}\n"
                                  "{\"step\":3,\"loss\":3.0,\"skipped\":0}\n");
@@ -145,16 +189,16 @@ static void a_torn_record_goes(void **state) {
 }
 
 /* What a run records in `steps` steps, with an evaluation after every thousand. */
-static void add_steps(train_metrics *metrics, int64_t from, int64_t to) {
+static void add_steps(files *metrics, int64_t from, int64_t to) {
     for (int64_t step = from; step <= to; step++) {
         json_t *one =
             json_pack("{s:f, s:I, s:f, s:f, s:f, s:f, s:I}", "epoch", (double)step / 7, "step",
                       (json_int_t)step, "loss", 2.0, "grad_norm", 1.0, "learning_rate", 1e-4,
                       "tokens_per_second", 1e5, "memory_bytes", (json_int_t)1 << 30);
-        assert_int_equal(train_metrics_add(metrics, one, NULL), SIFR_OK);
+        assert_int_equal(add(metrics, one, NULL), SIFR_OK);
         if (step % 1000) continue;
         json_t *two = json_pack("{s:I, s:f}", "step", (json_int_t)step, "eval_loss", 1.5);
-        assert_int_equal(train_metrics_add(metrics, two, NULL), SIFR_OK);
+        assert_int_equal(add(metrics, two, NULL), SIFR_OK);
     }
 }
 
@@ -177,7 +221,7 @@ static int64_t count_lines(const char *name) {
 /* 2.9 KB a step once: a million steps would have taken 3 GB. The file has all of them. */
 static void a_long_run_stays_small(void **state) {
     (void)state;
-    train_metrics metrics;
+    files metrics;
     base_process before, after;
     open_metrics(&metrics, 0);
     add_steps(&metrics, 1, 100);
@@ -205,20 +249,20 @@ static void a_long_run_stays_small(void **state) {
     assert_int_equal(evaluations, 30);
     assert_int_equal(h->last_step, 30000);
     assert_int_equal(count_lines("metrics.jsonl"), 30030);
-    train_metrics_close(&metrics);
+    close_files(&metrics);
 
     open_metrics(&metrics, 24000); /* goes on from there, with the files of all before it */
     assert_true(metrics.history.count <= TRAIN_HISTORY_MOST);
     assert_int_equal(metrics.history.last_step, 24000);
     assert_int_equal(count_lines("metrics.jsonl"), 24024);
     assert_int_equal(count_lines("metrics.csv"), 24025);
-    train_metrics_close(&metrics);
+    close_files(&metrics);
 }
 
 /* trainer_state.json is written entry by entry, as though it were one value. */
 static void is_written_by_pieces(void **state) {
     (void)state;
-    train_metrics metrics;
+    files metrics;
     open_metrics(&metrics, 0);
     for (int n = 0; n < 2; n++) {
         if (n) add_steps(&metrics, 999, 1000);
@@ -240,7 +284,7 @@ static void is_written_by_pieces(void **state) {
         assert_file("by-pieces", text);
         free(text);
     }
-    train_metrics_close(&metrics);
+    close_files(&metrics);
 }
 
 int main(void) {

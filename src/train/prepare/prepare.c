@@ -242,7 +242,7 @@ static sifr_status begin_output(train_state *t, sifr_error *error) {
 static sifr_status open_monitor(train_state *t, sifr_error *error) {
     const sifr_config *c = t->config;
     bool bf16 = c->step.precision == SIFR_BF16 && t->machine.bf16_operations > 0;
-    train_monitor_settings settings = {
+    train_report_settings settings = {
         .host = t->host,
         .output = c->output,
         .first_step = sifr_engine_steps(t->engine),

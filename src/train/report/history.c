@@ -7,16 +7,11 @@
 #include "base/checked.h"
 #include "base/heap.h"
 #include "base/json.h"
-#include "train/objective/objectives.h"
+#include "train/report/metric_list.h"
 
-/* The keys of the history in transformers' Trainer and in TRL; those of objectives that
- * measure steps follow. */
-static const char *const keys[] = {"epoch",     "loss",          "learning_rate", "grad_norm",
-                                   "eval_loss", "eval_accuracy", "eval_f1"};
 enum {
-    KEYS = sizeof keys / sizeof *keys,
-    EVALUATED = 4, /* eval_loss */
-    PIECE = 4096,  /* numbers that the array grows by: doubling it would take twice the bytes */
+    EVALUATED = TRAIN_HISTORY_EVAL_LOSS,
+    PIECE = 4096, /* numbers that the array grows by: doubling it would take twice the bytes */
     MOST_NUMBERS = TRAIN_HISTORY_BYTES / (int)sizeof(double)
 };
 
@@ -26,8 +21,7 @@ enum { KEY_BITS = 24 };
 
 /* NULL: there is no more. */
 static const char *key_name(int key, char out[64]) {
-    if (key >= KEY_BITS) return NULL;
-    return key < KEYS ? keys[key] : train_objective_history((size_t)(key - KEYS), out);
+    return key < KEY_BITS ? train_metric_history(key, out) : NULL;
 }
 
 static uint64_t head_at(const train_history *h, size_t at) {

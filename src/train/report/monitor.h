@@ -1,36 +1,23 @@
-/* The visible output of a run: the live line, progress lines, metrics files and the summary. */
+/* Makes the records of a run, and hands them to its sinks. */
 #ifndef TRAIN_MONITOR_H
 #define TRAIN_MONITOR_H
 
 #include <jansson.h>
 
 #include "base/json.h"
-#include "data/epochs.h"
 #include "sifr/engine.h"
 #include "train/evaluate/evaluate.h"
-#include "train/objective/objectives.h"
-#include "train/report/callbacks.h"
-#include "train/report/metrics.h"
+#include "train/report/history.h"
+#include "train/report/sink.h"
 
-typedef struct train_monitor_settings {
-    const train_host *host;
-    const char *output;
-    int64_t first_step, total_steps;
-    int64_t length; /* of a sequence */
-    data_epochs epochs;
-    int64_t log_every; /* steps between records */
-    int64_t
-        print_every; /* steps between progress lines; 0: with the records, at most one a second */
-    double flops_per_token;           /* the field's own count */
-    double limit;                     /* the machine's limit in operations a second; 0: not known */
-    bool scaled;                      /* in fp16: the loss scale is shown */
-    const train_objective *objective; /* whose measures records have */
-} train_monitor_settings;
+enum { TRAIN_SINKS = 3 };
 
 typedef struct train_monitor {
-    train_monitor_settings settings;
-    train_metrics metrics;
-    double began, last_live, last_print, last_record; /* seconds of the clock */
+    train_report_settings settings;
+    void *sink[TRAIN_SINKS];
+    bool behind;               /* a file lacks records */
+    train_history history;     /* of the run, including what is before a resume */
+    double began, last_record; /* seconds of the clock */
     int64_t last_record_step;
     double step_seconds; /* seconds of a step, smoothed, for the time left */
     double loss_sum;     /* since the last record */
@@ -46,10 +33,10 @@ typedef struct train_monitor {
 } train_monitor;
 
 /* Opens the monitor of a rank that only measures its memory. */
-void train_monitor_open_silent(train_monitor *monitor, const train_monitor_settings *settings);
+void train_monitor_open_silent(train_monitor *monitor, const train_report_settings *settings);
 
 /* `state`: the result of train_monitor_state at the step from which the run resumes, or NULL. */
-sifr_status train_monitor_open(train_monitor *monitor, const train_monitor_settings *settings,
+sifr_status train_monitor_open(train_monitor *monitor, const train_report_settings *settings,
                                const json_t *state, sifr_error *error) SIFR_MUST_CHECK;
 void train_monitor_close(train_monitor *monitor); /* harmless on a zeroed one */
 

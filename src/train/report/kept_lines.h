@@ -1,0 +1,40 @@
+/* A file of a run's records, a line each, that loses none: each line is flushed, what a full disk
+ * refuses is written with the next line, and a kill leaves either the file from before a resume or
+ * the one that goes on from it. */
+#ifndef TRAIN_KEPT_LINES_H
+#define TRAIN_KEPT_LINES_H
+
+#include <jansson.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include "base/errors.h"
+
+typedef struct train_lines { /* {0}: closed */
+    FILE *file;
+    char *path;
+    int64_t bytes; /* of whole lines in the file */
+    char *pending; /* lines that are not in the file */
+    size_t pending_bytes;
+    bool behind; /* the last write has failed */
+} train_lines;
+
+/* Begins OUTPUT/NAME anew, beside the file that is there. */
+sifr_status train_lines_open(train_lines *lines, const char *output, const char *name,
+                             sifr_error *error) SIFR_MUST_CHECK;
+/* Puts the new file in the place of the old one. */
+sifr_status train_lines_place(train_lines *lines, sifr_error *error) SIFR_MUST_CHECK;
+void train_lines_close(train_lines *lines); /* also before it is in its place */
+
+/* SIFR_FAILED if it cannot be written; it is written with the next line then. */
+sifr_status train_lines_add(train_lines *lines, const char *text, size_t size,
+                            sifr_error *error) SIFR_MUST_CHECK;
+
+/* Calls `each` for the whole lines of a file that are JSON; a missing file has none. */
+sifr_status train_lines_read(const char *path,
+                             sifr_status (*each)(void *user, const json_t *record,
+                                                 sifr_error *error),
+                             void *user, sifr_error *error) SIFR_MUST_CHECK;
+
+#endif

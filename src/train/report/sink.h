@@ -1,0 +1,40 @@
+/* Where records go: a row for each sink, in a file of its own. */
+#ifndef TRAIN_SINK_H
+#define TRAIN_SINK_H
+
+#include "data/epochs.h"
+#include "train/report/callbacks.h"
+#include "train/report/record.h"
+
+/* What a run reports, and of which run. All of it outlives the sinks. */
+typedef struct train_report_settings {
+    const train_host *host;
+    const char *output;
+    int64_t first_step, total_steps;
+    int64_t length; /* of a sequence */
+    data_epochs epochs;
+    int64_t log_every; /* steps between records */
+    int64_t
+        print_every; /* steps between progress lines; 0: with the records, at most one a second */
+    double flops_per_token;           /* the field's own count */
+    double limit;                     /* the machine's limit in operations a second; 0: not known */
+    bool scaled;                      /* in fp16: the loss scale is shown */
+    const train_objective *objective; /* whose measures records have; NULL: no objective's */
+    /* Is told the records that a resumed run already has; may be NULL. */
+    sifr_status (*earlier)(void *user, const json_t *record, sifr_error *error);
+    void *user;
+} train_report_settings;
+
+typedef struct train_sink {
+    const char *name;
+    /* *out is passed to the others. */
+    sifr_status (*open)(const train_report_settings *settings, void **out, sifr_error *error);
+    /* SIFR_FAILED for what cannot be written now: the run goes on. */
+    sifr_status (*record)(void *sink, const train_record *record, sifr_error *error);
+    void (*close)(void *sink); /* harmless on NULL */
+} train_sink;
+
+extern const train_sink train_jsonl, train_csv; /* in this order: the second reads the first's */
+extern const train_sink train_line;
+
+#endif
