@@ -5,4 +5,7 @@
 /* CLOCK_MONOTONIC, which all processes of a host share. */
 double base_seconds(void);
 
+/* The time of the day: seconds since 1970, which may jump. */
+double base_seconds_since_1970(void);
+
 #endif

@@ -66,6 +66,12 @@ typedef struct config_comms_logger {
     uint32_t operations;
 } config_comms_logger;
 
+/* A monitor of DeepSpeed's that writes files: in output_path/job_name. */
+typedef struct config_monitor {
+    bool enabled;
+    const char *output_path, *job_name;
+} config_monitor;
+
 /* What of DeepSpeed's activation_checkpointing is no setting of a step. */
 typedef struct config_activations {
     bool profile;
@@ -89,6 +95,7 @@ typedef struct sifr_config {
     int64_t steps_per_print; /* 0: not given */
     bool wall_clock_breakdown, memory_breakdown;
     config_comms_logger comms_logger;
+    config_monitor csv_monitor, tensorboard;
     double lr;
     double muon_lr, adam_lr;     /* 0: as lr */
     config_lr_schedule schedule; /* total_num_steps is 0 until known where it is "auto" */

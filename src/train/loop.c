@@ -215,10 +215,20 @@ static sifr_status measure(train_state *t, sifr_error *error) {
     return SIFR_OK;
 }
 
-static void tell_step(const train_state *t, const sifr_step_result *result, double rate,
-                      double seconds) {
+/* *local is a failure of the first rank alone. */
+static void tell_step(train_state *t, const sifr_step_result *result, double rate, double seconds,
+                      sifr_status *local, sifr_error *error) {
     const train_step_event event = {
-        .step = sifr_engine_steps(t->engine), .rate = rate, .seconds = seconds, .result = result};
+        .step = sifr_engine_steps(t->engine),
+        .rate = rate,
+        .next_rate = config_lr_at(&t->config->schedule, sifr_engine_updates(t->engine) - 1),
+        .next_scale = sifr_engine_loss_scale(t->engine),
+        .seconds = seconds,
+        .result = result};
+    if (t->first)
+        *local = train_monitor_step(&t->monitor, &event, error);
+    else
+        train_monitor_watch(&t->monitor, event.step);
     if (t->host->stepped) t->host->stepped(t->host->user, &event);
 }
 
@@ -248,12 +258,7 @@ static sifr_status step(train_state *t, sifr_status *local, sifr_error *error) {
     t->step_seconds += seconds;
     BASE_TRY(note_skipped(t, &result, error));
     BASE_TRY(measure(t, error));
-    if (t->first)
-        *local = train_monitor_step(&t->monitor, sifr_engine_steps(t->engine), &result, rate,
-                                    seconds, error);
-    else
-        train_monitor_watch(&t->monitor, sifr_engine_steps(t->engine));
-    tell_step(t, &result, rate, seconds);
+    tell_step(t, &result, rate, seconds, local, error);
     BASE_TRY(train_profile_step(&t->profile, seconds, error));
     train_monitor_pause(&t->monitor, t->profile.pause);
     if (c->save_steps <= 0 || sifr_engine_steps(t->engine) % c->save_steps) return SIFR_OK;

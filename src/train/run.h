@@ -19,6 +19,7 @@
 #include "train/objective/objectives.h"
 #include "train/profile/profile.h"
 #include "train/report/monitor.h"
+#include "train/report/queue.h"
 
 /* The values that ranks exchange between steps. All use the first rank's, except failures and
  * signals, which may occur on any rank. */
@@ -41,6 +42,7 @@ typedef struct train_state {
     data_set *data, *held_out;
     checkpoint_output output;
     train_monitor monitor;
+    train_queue *queue; /* to sinks that the config asks for; NULL: none */
     train_profile profile;
     json_t *must_match, *may_differ, *defaults; /* of checkpoint_record */
     json_t *position;     /* state of the checkpoint that was loaded, or NULL */

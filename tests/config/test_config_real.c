@@ -67,7 +67,7 @@ static const struct {
     {"ds-loss-scale.json", 0, NULL, 0},
     {"ds-lr-range-test.json", 0, NULL, 0},
     {"ds-megatron.json", 0, NULL, 0},
-    {"ds-monitors.json", 2, "tensorboard.enabled", 0},
+    {"ds-monitors.json", 0, NULL, 0},
     {"ds-moq.json", 1, "quantize_training", 0},
     {"ds-muon.json", 0, NULL, 0},
     {"ds-notes.hjson", 0, NULL, 0},

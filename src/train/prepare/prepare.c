@@ -239,10 +239,10 @@ static sifr_status begin_output(train_state *t, sifr_error *error) {
     return save_config(t, error);
 }
 
-static sifr_status open_monitor(train_state *t, sifr_error *error) {
+static train_report_settings report_settings(const train_state *t) {
     const sifr_config *c = t->config;
     bool bf16 = c->step.precision == SIFR_BF16 && t->machine.bf16_operations > 0;
-    train_report_settings settings = {
+    return (train_report_settings){
         .host = t->host,
         .output = c->output,
         .first_step = sifr_engine_steps(t->engine),
@@ -254,12 +254,21 @@ static sifr_status open_monitor(train_state *t, sifr_error *error) {
         .flops_per_token = model_training_flops(t->folder.model, t->length),
         .scaled = c->step.precision == SIFR_FP16,
         .objective = t->objective,
+        .config = c,
         .limit =
             (bf16 ? t->machine.bf16_operations : t->machine.fp32_operations) * comm_size(t->group)};
+}
+
+/* A sink that cannot be opened is refused before the output is touched. */
+static sifr_status open_output(train_state *t, sifr_error *error) {
+    train_report_settings settings = report_settings(t);
     if (!t->first) {
         train_monitor_open_silent(&t->monitor, &settings);
         return SIFR_OK;
     }
+    BASE_TRY(train_queue_open(&settings, &t->queue, error));
+    BASE_TRY(begin_output(t, error));
+    settings.queue = t->queue;
     return train_monitor_open(&t->monitor, &settings, json_object_get(t->position, "monitor"),
                               error);
 }
@@ -325,8 +334,7 @@ static sifr_status begin(train_state *t, sifr_error *error) {
     train_say_activations(t);
     BASE_TRY(train_profile_open(&t->profile, t->config, t->host, t->engine, &t->machine,
                                 t->baseline, t->total_steps, error));
-    if (t->first) BASE_TRY(begin_output(t, error));
-    return open_monitor(t, error);
+    return open_output(t, error);
 }
 
 sifr_status train_prepare(train_state *t, sifr_error *error) {

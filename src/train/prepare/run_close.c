@@ -6,6 +6,7 @@
 void train_close(train_state *t) {
     train_profile_close(&t->profile);
     train_monitor_close(&t->monitor);
+    train_queue_close(t->queue);
     checkpoint_output_close(&t->output);
     json_decref(t->must_match);
     json_decref(t->may_differ);

@@ -12,6 +12,7 @@
 typedef struct train_step_event {
     int64_t step;
     double rate, seconds;
+    double next_rate, next_scale; /* learning rate and loss scale of the next step */
     const sifr_step_result *result;
 } train_step_event;
 

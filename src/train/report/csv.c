@@ -77,4 +77,5 @@ static sifr_status record_csv(void *sink, const train_record *record, sifr_error
     return record->json ? add(sink, record->json, error) : SIFR_OK;
 }
 
-const train_sink train_csv = {"metrics.csv", open_csv, record_csv, close_csv};
+const train_sink train_csv = {
+    .name = "metrics.csv", .open = open_csv, .record = record_csv, .close = close_csv};

@@ -63,4 +63,5 @@ static sifr_status record_jsonl(void *sink, const train_record *record, sifr_err
     return record->json ? add(sink, record->json, error) : SIFR_OK;
 }
 
-const train_sink train_jsonl = {"metrics.jsonl", open_jsonl, record_jsonl, close_jsonl};
+const train_sink train_jsonl = {
+    .name = "metrics.jsonl", .open = open_jsonl, .record = record_jsonl, .close = close_jsonl};

@@ -42,7 +42,9 @@ sifr_status train_lines_place(train_lines *lines, sifr_error *error) {
 void train_lines_close(train_lines *lines) {
     char temporary[BASE_PATH_LENGTH];
     if (lines->file) fclose(lines->file);
-    if (lines->path && name_beside(lines->path, temporary)) unlink(temporary);
+    /* What is left of a torn line stays where the disk refuses that, too. */
+    if (lines->drops && lines->behind && truncate(lines->path, lines->bytes) != 0) errno = 0;
+    if (lines->path && !lines->drops && name_beside(lines->path, temporary)) unlink(temporary);
     free(lines->path);
     free(lines->pending);
     *lines = (train_lines){0};
@@ -73,6 +75,13 @@ static sifr_status open_behind(train_lines *lines, sifr_error *error) {
     return status;
 }
 
+sifr_status train_lines_go_on(train_lines *lines, const char *path, int64_t bytes,
+                              sifr_error *error) {
+    *lines = (train_lines){.bytes = bytes, .drops = true};
+    BASE_TRY(base_copy_text(path, strlen(path), &lines->path, error));
+    return open_behind(lines, error);
+}
+
 static sifr_status catch_up(train_lines *lines, sifr_error *error) {
     BASE_TRY(open_behind(lines, error));
     BASE_TRY(write_text(lines, lines->pending, lines->pending_bytes, error));
@@ -91,8 +100,17 @@ static sifr_status hold_back(train_lines *lines, const char *text, size_t size, 
     return SIFR_OK;
 }
 
+static sifr_status add_or_drop(train_lines *lines, const char *text, size_t size,
+                               sifr_error *error) {
+    sifr_status status = lines->behind ? open_behind(lines, error) : SIFR_OK;
+    if (status == SIFR_OK) status = write_text(lines, text, size, error);
+    lines->behind = status != SIFR_OK;
+    return status;
+}
+
 sifr_status train_lines_add(train_lines *lines, const char *text, size_t size, sifr_error *error) {
     sifr_status status = SIFR_FAILED;
+    if (lines->drops) return add_or_drop(lines, text, size, error);
     if (!lines->behind && (status = write_text(lines, text, size, error)) == SIFR_OK)
         return SIFR_OK;
     BASE_TRY(hold_back(lines, text, size, error));

@@ -18,6 +18,7 @@ typedef struct train_lines { /* {0}: closed */
     char *pending; /* lines that are not in the file */
     size_t pending_bytes;
     bool behind; /* the last write has failed */
+    bool drops;  /* what cannot be written is lost */
 } train_lines;
 
 /* Begins OUTPUT/NAME anew, beside the file that is there. */
@@ -26,6 +27,11 @@ sifr_status train_lines_open(train_lines *lines, const char *output, const char 
 /* Puts the new file in the place of the old one. */
 sifr_status train_lines_place(train_lines *lines, sifr_error *error) SIFR_MUST_CHECK;
 void train_lines_close(train_lines *lines); /* also before it is in its place */
+
+/* Goes on with the file `path` behind its first `bytes` bytes; the rest goes. There what cannot be
+ * written is lost, and leaves no torn line. */
+sifr_status train_lines_go_on(train_lines *lines, const char *path, int64_t bytes,
+                              sifr_error *error) SIFR_MUST_CHECK;
 
 /* SIFR_FAILED if it cannot be written; it is written with the next line then. */
 sifr_status train_lines_add(train_lines *lines, const char *text, size_t size,

@@ -144,4 +144,5 @@ static void close_line(void *sink) {
     free(l);
 }
 
-const train_sink train_line = {"line", open_line, record_line, close_line};
+const train_sink train_line = {
+    .name = "line", .open = open_line, .record = record_line, .close = close_line};

@@ -7,22 +7,22 @@
 #define EVALUATION TRAIN_EACH_EVALUATION
 /* clang-format off */
 static const train_metric list[TRAIN_METRICS] = {
-    /* key, unit, when, whole, column of metrics.csv */
-    [TRAIN_EPOCH]             = {"epoch",             "epochs",     RECORD,     false, 1},
-    [TRAIN_LOSS]              = {"loss",              "nats",       EACH,       false, 2},
-    [TRAIN_GRAD_NORM]         = {"grad_norm",         "",           EACH,       false, 3},
-    [TRAIN_LEARNING_RATE]     = {"learning_rate",     "",           EACH,       false, 4},
-    [TRAIN_TOKENS_PER_SECOND] = {"tokens_per_second", "tokens / s", RECORD,     false, 5},
-    [TRAIN_TOKENS]            = {"tokens",            "tokens",     RECORD,     true,  6},
-    [TRAIN_MEMORY_BYTES]      = {"memory_bytes",      "bytes",      RECORD,     true,  8},
-    [TRAIN_SKIPPED]           = {"skipped",           "steps",      RECORD,     true,  9},
-    [TRAIN_SECONDS]           = {"seconds",           "s",          RECORD,     false, 10},
-    [TRAIN_LIMIT_SHARE]       = {"limit_share",       "",           RECORD,     false, 7},
-    [TRAIN_LOSS_SCALE]        = {"loss_scale",        "",           EACH,       false, 13},
-    [TRAIN_EVAL_LOSS]         = {"eval_loss",         "nats",       EVALUATION, false, 11},
-    [TRAIN_EVAL_WINDOWS]      = {"eval_windows",      "windows",    EVALUATION, true,  0},
-    [TRAIN_EVAL_SECONDS]      = {"eval_seconds",      "s",          EVALUATION, false, 0},
-    [TRAIN_EVAL_PERPLEXITY]   = {"eval_perplexity",   "",           EVALUATION, false, 12},
+    /* key, unit, when, whole, column of metrics.csv, tag of DeepSpeed */
+    [TRAIN_EPOCH]             = {"epoch",             "epochs",     RECORD,     false, 1, NULL},
+    [TRAIN_LOSS]              = {"loss",              "nats",       EACH,       false, 2, "train_loss"},
+    [TRAIN_GRAD_NORM]         = {"grad_norm",         "",           EACH,       false, 3, NULL},
+    [TRAIN_LEARNING_RATE]     = {"learning_rate",     "",           EACH,       false, 4, "lr"},
+    [TRAIN_TOKENS_PER_SECOND] = {"tokens_per_second", "tokens / s", RECORD,     false, 5, NULL},
+    [TRAIN_TOKENS]            = {"tokens",            "tokens",     RECORD,     true,  6, NULL},
+    [TRAIN_MEMORY_BYTES]      = {"memory_bytes",      "bytes",      RECORD,     true,  8, NULL},
+    [TRAIN_SKIPPED]           = {"skipped",           "steps",      RECORD,     true,  9, NULL},
+    [TRAIN_SECONDS]           = {"seconds",           "s",          RECORD,     false, 10, NULL},
+    [TRAIN_LIMIT_SHARE]       = {"limit_share",       "",           RECORD,     false, 7, NULL},
+    [TRAIN_LOSS_SCALE]        = {"loss_scale",        "",           EACH,       false, 13, "loss_scale"},
+    [TRAIN_EVAL_LOSS]         = {"eval_loss",         "nats",       EVALUATION, false, 11, "eval_loss"},
+    [TRAIN_EVAL_WINDOWS]      = {"eval_windows",      "windows",    EVALUATION, true,  0, NULL},
+    [TRAIN_EVAL_SECONDS]      = {"eval_seconds",      "s",          EVALUATION, false, 0, NULL},
+    [TRAIN_EVAL_PERPLEXITY]   = {"eval_perplexity",   "",           EVALUATION, false, 12, NULL},
 };
 /* clang-format on */
 enum { COLUMNS = 14 }; /* with the step */

@@ -41,6 +41,7 @@ typedef struct train_metric {
     train_when when;
     bool whole; /* a whole number */
     int column; /* place in metrics.csv, behind the step, which is 0; 0: it is not there */
+    const char *deepspeed; /* the last part of its tag there; NULL: DeepSpeed has none */
 } train_metric;
 
 const train_metric *train_metric_at(train_metric_id id);

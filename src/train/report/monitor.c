@@ -6,7 +6,7 @@
 #include "base/clock.h"
 #include "base/json.h"
 #include "base/process.h"
-#include "train/report/record.h"
+#include "train/report/queue.h"
 
 /* In the order in which they get a record. */
 static const train_sink *const sinks[TRAIN_SINKS] = {&train_jsonl, &train_csv, &train_line};
@@ -58,6 +58,15 @@ static int64_t tokens_of(const train_report_settings *s, int64_t steps) {
     return data_epochs_trained(&s->epochs, steps) * s->length;
 }
 
+static train_record begin_record(const train_monitor *monitor, train_when when, int64_t step) {
+    const sifr_config *config = monitor->settings.config;
+    return (train_record){.when = when,
+                          .step = step,
+                          .now = base_seconds(),
+                          .time = base_seconds_since_1970(),
+                          .samples = config ? step * config->train_batch_size : 0};
+}
+
 /* What a step and a record have in common; of a record, loss and rate are means. */
 static void put_common(const train_monitor *monitor, const sifr_step_result *result, double loss,
                        double learning_rate, double rate, train_record *out) {
@@ -102,6 +111,7 @@ static sifr_status tell_sinks(train_monitor *monitor, const train_record *record
             return base_fail(error, status, "%s", reason.message);
         behind |= status == SIFR_FAILED;
     }
+    if (monitor->settings.queue) train_queue_put(monitor->settings.queue, record);
     if (!record->json) return SIFR_OK;
     if (behind && !monitor->behind)
         base_log(monitor->settings.host->log, SIFR_LOG_WARNING,
@@ -122,16 +132,18 @@ static sifr_status keep(train_monitor *monitor, train_record *record, sifr_error
     return status;
 }
 
-static sifr_status record_step(train_monitor *monitor, int64_t step, const sifr_step_result *result,
-                               double learning_rate, double now, sifr_error *error) {
+static sifr_status record_step(train_monitor *monitor, const train_step_event *event, double now,
+                               sifr_error *error) {
     const train_report_settings *s = &monitor->settings;
-    train_record record = {.when = TRAIN_EACH_RECORD, .step = step, .now = now};
+    int64_t step = event->step;
+    train_record record = begin_record(monitor, TRAIN_EACH_RECORD, step);
+    record.now = now;
     int64_t tokens = tokens_of(s, step) - tokens_of(s, monitor->last_record_step);
     double rate = (double)tokens / (now - monitor->last_record);
     double loss = monitor->loss_count ? monitor->loss_sum / (double)monitor->loss_count : NAN;
     train_monitor_watch(monitor, step);
     monitor->last_loss = loss;
-    put_common(monitor, result, loss, learning_rate, rate, &record);
+    put_common(monitor, event->result, loss, event->rate, rate, &record);
     train_record_put(&record, TRAIN_EPOCH, data_epochs_passed(&s->epochs, step));
     train_record_put(&record, TRAIN_TOKENS, (double)tokens_of(s, step));
     train_record_put(&record, TRAIN_SKIPPED, (double)monitor->skipped);
@@ -151,29 +163,32 @@ void train_monitor_measured(train_monitor *monitor, const double measures[TRAIN_
     monitor->measured++;
 }
 
-sifr_status train_monitor_step(train_monitor *monitor, int64_t step, const sifr_step_result *result,
-                               double learning_rate, double seconds, sifr_error *error) {
+sifr_status train_monitor_step(train_monitor *monitor, const train_step_event *event,
+                               sifr_error *error) {
     const train_report_settings *s = &monitor->settings;
-    double now = base_seconds();
-    train_record record = {.when = TRAIN_EACH_STEP, .step = step, .now = now};
+    const sifr_step_result *result = event->result;
+    train_record record = begin_record(monitor, TRAIN_EACH_STEP, event->step);
+    record.next_rate = event->next_rate;
+    record.next_scale = event->next_scale;
     if (result->updated) {
         monitor->loss_sum += result->loss;
         monitor->loss_count++;
     } else {
         monitor->skipped++;
     }
-    monitor->step_seconds =
-        monitor->step_seconds > 0 ? 0.9 * monitor->step_seconds + 0.1 * seconds : seconds;
-    put_common(monitor, result, result->loss, learning_rate,
+    monitor->step_seconds = monitor->step_seconds > 0
+                                ? 0.9 * monitor->step_seconds + 0.1 * event->seconds
+                                : event->seconds;
+    put_common(monitor, result, result->loss, event->rate,
                (double)(s->epochs.batch * s->length) / monitor->step_seconds, &record);
     BASE_TRY(tell_sinks(monitor, &record, error));
-    if (!is_recorded(monitor, step)) return SIFR_OK;
-    return record_step(monitor, step, result, learning_rate, now, error);
+    if (!is_recorded(monitor, event->step)) return SIFR_OK;
+    return record_step(monitor, event, record.now, error);
 }
 
 sifr_status train_monitor_evaluation(train_monitor *monitor, int64_t step,
                                      const train_evaluation *evaluation, sifr_error *error) {
-    train_record record = {.when = TRAIN_EACH_EVALUATION, .step = step, .now = base_seconds()};
+    train_record record = begin_record(monitor, TRAIN_EACH_EVALUATION, step);
     monitor->last_eval_loss = evaluation->loss;
     train_record_put(&record, TRAIN_EPOCH, data_epochs_passed(&monitor->settings.epochs, step));
     train_record_put(&record, TRAIN_EVAL_LOSS, evaluation->loss);

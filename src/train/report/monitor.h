@@ -43,9 +43,8 @@ void train_monitor_close(train_monitor *monitor); /* harmless on a zeroed one */
 /* What the objective has measured of the step that is reported next. */
 void train_monitor_measured(train_monitor *monitor, const double measures[TRAIN_MEASURES]);
 
-/* Reports that step `step` (from 1) is done and took `seconds`. */
-sifr_status train_monitor_step(train_monitor *monitor, int64_t step, const sifr_step_result *result,
-                               double learning_rate, double seconds,
+/* Reports a step that is done. */
+sifr_status train_monitor_step(train_monitor *monitor, const train_step_event *event,
                                sifr_error *error) SIFR_MUST_CHECK;
 /* On a rank without records: measures memory when a record would be made. */
 void train_monitor_watch(train_monitor *monitor, int64_t step);

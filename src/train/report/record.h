@@ -12,7 +12,11 @@
 typedef struct train_record {
     train_when when;
     int64_t step;
-    double now;         /* base_seconds */
+    double now;       /* base_seconds */
+    double time;      /* seconds since 1970 */
+    int64_t samples;  /* of all steps so far, as DeepSpeed counts them: whole batches */
+    double next_rate; /* learning rate and loss scale of the next step; of each step alone */
+    double next_scale;
     double left;        /* seconds to the end of the run, of steps */
     const json_t *json; /* train_record_json of it, borrowed; NULL at each step */
     unsigned has;       /* bit 1 << train_metric_id: it has this metric */

@@ -20,6 +20,8 @@ typedef struct train_report_settings {
     double limit;                     /* the machine's limit in operations a second; 0: not known */
     bool scaled;                      /* in fp16: the loss scale is shown */
     const train_objective *objective; /* whose measures records have; NULL: no objective's */
+    const sifr_config *config;        /* what sinks are asked for; NULL: none */
+    struct train_queue *queue;        /* the way to them; NULL: none is asked for */
     /* Is told the records that a resumed run already has; may be NULL. */
     sifr_status (*earlier)(void *user, const json_t *record, sifr_error *error);
     void *user;
@@ -27,14 +29,21 @@ typedef struct train_report_settings {
 
 typedef struct train_sink {
     const char *name;
+    bool (*asked)(const sifr_config *config); /* NULL: always */
     /* *out is passed to the others. */
     sifr_status (*open)(const train_report_settings *settings, void **out, sifr_error *error);
-    /* SIFR_FAILED for what cannot be written now: the run goes on. */
+    /* SIFR_FAILED for what cannot be written now: the run goes on. A sink that is asked for keeps
+     * what it can for the next record. */
     sifr_status (*record)(void *sink, const train_record *record, sifr_error *error);
     void (*close)(void *sink); /* harmless on NULL */
 } train_sink;
 
 extern const train_sink train_jsonl, train_csv; /* in this order: the second reads the first's */
 extern const train_sink train_line;
+
+/* Those that are asked for, which a thread of their own serves (report/queue.h). */
+#define TRAIN_ASKED_SINKS(SINK) SINK(train_csv_monitor) SINK(train_tensorboard)
+#define TRAIN_SINK_DECLARED(sink) extern const train_sink sink;
+TRAIN_ASKED_SINKS(TRAIN_SINK_DECLARED)
 
 #endif

@@ -1,0 +1,60 @@
+# csv_monitor and tensorboard as a user runs them: the same curves on 1 and 2 ranks and through a
+# resume, the same weights as without; a folder that cannot be written is refused before the output
+# is made.
+. "$SOURCE/tests/support/small_llama.sh"
+llama_model llama 16 1 true
+config() { # MORE
+    cat >ds.json <<J
+{"train_batch_size": 4, "train_micro_batch_size_per_gpu": 1,
+ "optimizer": {"type": "AdamW", "params": {"lr": 1e-2}},
+ "scheduler": {"type": "WarmupLR", "params": {"warmup_num_steps": 4, "warmup_type": "linear"}}$1,
+ "sifr": {"seq_length": 16, "max_steps": 6, "logging_steps": 2, "save_steps": 4, "eval_data": "text",
+          "max_eval_windows": 4}}
+J
+}
+monitors() { # FOLDER
+    config ", \"csv_monitor\": {\"enabled\": true, \"output_path\": \"$1\", \"job_name\": \"job\"},
+  \"tensorboard\": {\"enabled\": true, \"output_path\": \"$1/tb\"}"
+}
+bits() { sha256sum <"$1/model.safetensors"; }
+curves() { # FOLDER
+    cat "$1"/job/Train_Samples_{train_loss,lr,grad_norm,eval_loss,eval_perplexity,epoch}.csv
+}
+
+config ""
+train_llama 0 plain 1
+for ranks in 1 2; do
+    monitors logs-$ranks
+    train_llama 0 run-$ranks $ranks
+    [ "$(bits run-$ranks)" = "$(bits plain)" ] || fail "$ranks ranks: other weights than without"
+    [ "$(ls logs-$ranks/tb/DeepSpeedJobName | grep -c '^events.out.tfevents')" = 1 ] ||
+        fail "$ranks ranks: $(ls logs-$ranks/tb/DeepSpeedJobName)"
+done
+curves logs-1 >one
+curves logs-2 | cmp - one || fail "2 ranks: other curves"
+# x is in samples, lr is that of the next step, a line each step; a record has its own.
+printf 'step,lr\r\n4,0.0\r\n8,0.0025\r\n12,0.005\r\n16,0.0075\r\n20,0.01\r\n24,0.01\r\n' |
+    cmp - logs-1/job/Train_Samples_lr.csv || fail "lr: $(cat logs-1/job/Train_Samples_lr.csv)"
+[ "$(tr -d '\r' <logs-1/job/Train_Samples_tokens.csv | tr '\n' ' ')" = "step,tokens 8,128 16,256 24,384 " ] ||
+    fail "tokens: $(cat logs-1/job/Train_Samples_tokens.csv)"
+loss=$(sed -n 's/.*"step":6,.*"eval_loss":\([0-9.]\{8\}\).*/\1/p' run-1/metrics.jsonl)
+grep -q "^24,$loss" logs-1/job/Train_Samples_eval_loss.csv || fail "eval_loss: not $loss"
+grep -aq 'Train/Samples/eval_loss' logs-1/tb/DeepSpeedJobName/* || fail "no eval_loss for TensorBoard"
+
+# --- a resume goes on with the curves, and begins an event file of its own ---
+monitors logs-1
+rm -rf run-1/checkpoint-6 run-1/model.safetensors
+echo checkpoint-4 >run-1/latest
+train_llama 0 run-1 1 --resume
+[ "$(bits run-1)" = "$(bits plain)" ] || fail "resumed: other weights"
+curves logs-1 | cmp - one || fail "resumed: other curves"
+[ "$(ls logs-1/tb/DeepSpeedJobName | wc -l)" = 2 ] || fail "resumed: no event file of its own"
+
+# --- what cannot be written ---
+for ranks in 1 2; do
+    monitors text
+    train_llama 2 refused $ranks
+    grep -q 'csv_monitor.output_path: text: cannot create the directory: .*; give a folder that can' err ||
+        fail "$(cat err)"
+    [ ! -e refused ] || fail "a refused run left $(find refused)"
+done
