@@ -147,6 +147,8 @@ typedef struct sifr_config {
     bool resume;
     const char *trace;               /* file of the timeline; NULL: none */
     int64_t trace_first, trace_last; /* steps of the run; 0: the second to the fourth done */
+    const char *prometheus_file;     /* NULL: none */
+    int64_t prometheus_port;         /* on the loopback; 0: none */
     int64_t collective_timeout;      /* seconds; 0: none */
 
     /* Private to config_*.c. */

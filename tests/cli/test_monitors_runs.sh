@@ -1,7 +1,8 @@
-# csv_monitor and tensorboard as a user runs them: the same curves on 1 and 2 ranks and through a
-# resume, the same weights as without; a folder that cannot be written is refused before the output
-# is made.
+# csv_monitor, tensorboard and what Prometheus reads, as a user runs them: the same curves on 1 and 2
+# ranks and through a resume, the same weights as without; a page while the run trains; a folder that
+# cannot be written and a port in use are refused before the output is made.
 . "$SOURCE/tests/support/small_llama.sh"
+. "$SOURCE/tests/support/until_it.sh"
 llama_model llama 16 1 true
 config() { # MORE
     cat >ds.json <<J
@@ -58,3 +59,35 @@ for ranks in 1 2; do
         fail "$(cat err)"
     [ ! -e refused ] || fail "a refused run left $(find refused)"
 done
+
+# --- Prometheus: the page of a run under way; another run cannot have its port ---
+config ""
+port=$((20000 + $$ % 20000))
+"$SIFR" train --config ds.json --model llama --data text --output long --threads 1 \
+    --max-steps 1000000 --prometheus-port $port --prometheus-file sifr.prom >long.out 2>&1 &
+run=$!
+trap 'kill $run 2>/dev/null || :' EXIT
+page() {
+    exec 3<>/dev/tcp/127.0.0.1/$port || return 1
+    printf 'GET /metrics HTTP/1.1\r\n\r\n' >&3
+    cat <&3 >page
+    exec 3>&-
+    grep -q '^sifr_eval_loss{run="long"} \|^sifr_step{run="long"} [1-9]' page
+}
+until_it page 2>/dev/null
+grep -q '^HTTP/1.1 200 OK' page || fail "the page: $(cat page)"
+grep -q '^sifr_loss{run="long"} [0-9.]*$' page || fail "the page: $(cat page)"
+for ranks in 1 2; do
+    train_llama 2 refused $ranks --prometheus-port $port
+    grep -q "prometheus_port: 127.0.0.1:$port: Address already in use; give a port that is free" err ||
+        fail "$(cat err)"
+    [ ! -e refused ] || fail "a refused run left $(find refused)"
+done
+kill -INT $run
+wait $run || :
+trap - EXIT
+step=$(tail -n 1 long/metrics.jsonl | sed 's/{"step":\([0-9]*\),.*/\1/')
+grep -qx "sifr_step{run=\"long\"} $step.0" sifr.prom || fail "step $step: $(cat sifr.prom)"
+grep -qx 'sifr_running{run="long"} 0.0' sifr.prom || fail "$(cat sifr.prom)"
+train_llama 0 two 2 --prometheus-port $port --prometheus-file two.prom
+grep -qx 'sifr_step{run="two"} 6.0' two.prom || fail "2 ranks: $(cat two.prom)"

@@ -174,6 +174,8 @@ static void flags_come_from_the_table(void **state) {
         "save-total-limit",
         "trace",
         "trace-steps",
+        "prometheus-file",
+        "prometheus-port",
         "lr-scheduler-type",
         "warmup-steps",
         "warmup-ratio",

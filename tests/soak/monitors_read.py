@@ -1,11 +1,14 @@
-"""Reads what runs wrote for other programs with these programs: monitors_read.py LOGS CSV RUN.
+"""Reads what runs wrote for other programs with these programs: monitors_read.py LOGS CSV RUN PORT FILE.
 
 LOGS/NAME has event files and CSV/NAME the CSV files of three runs that learn the same: on one rank,
-on two, and resumed at step 8 of 12. RUN is the first one's output."""
+on two, and resumed at step 8 of 12. RUN is the first one's output. At PORT of this machine, and in FILE, a run that is under
+way tells Prometheus of itself."""
 import csv
 import json
 import os
 import sys
+import time
+import urllib.request
 
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
@@ -58,6 +61,44 @@ def check_trackio(logs):
     print("Trackio has runs", *runs)
 
 
+def values_of(text):
+    from prometheus_client.parser import text_string_to_metric_families
+    values = {}
+    for family in text_string_to_metric_families(text):
+        check(family.type == "gauge" and len(family.samples) == 1, family.name)
+        sample = family.samples[0]
+        check(sample.labels == {"run": "under-way"}, f"{sample.name}: {sample.labels}")
+        values[sample.name] = sample.value
+    return values
+
+
+def scrape(port):
+    with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=10) as page:
+        check(page.headers["Content-Type"].startswith("text/plain; version=0.0.4"), "type of the page")
+        return values_of(page.read().decode())
+
+
+def check_prometheus(port, file):
+    for _ in range(300):
+        try:
+            first = scrape(port)
+            if first["sifr_step"] > 20 and "sifr_eval_loss" in first:
+                break
+        except OSError:
+            pass
+        time.sleep(0.1)
+    time.sleep(1.5)
+    then = scrape(port)
+    check(then["sifr_step"] > first["sifr_step"], "the page stands still")
+    check(then["sifr_samples"] == then["sifr_step"] * BATCH, "samples")
+    check(then["sifr_running"] == 1 and then["sifr_total_steps"] == 1000000, "state of the run")
+    check(0 < then["sifr_loss"] < 10 and abs(then["sifr_updated"] - time.time()) < 60, "loss, time")
+    kept = values_of(open(file).read())
+    check(kept.keys() == then.keys(), f"the file has {sorted(kept)}, the page {sorted(then)}")
+    print("Prometheus reads", len(then), "metrics")
+
+
 if __name__ == "__main__":
-    check_tensorboard(*sys.argv[1:])
+    check_tensorboard(*sys.argv[1:4])
     check_trackio(sys.argv[1])
+    check_prometheus(*sys.argv[4:])

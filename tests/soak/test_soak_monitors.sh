@@ -2,12 +2,14 @@
 # timeout: 600, not under sanitizers
 # What a run writes for other programs, read by these, from PyPI (monitors_read.py): TensorBoard reads
 # the event files (curves, and what a resumed run takes back), which are those of the CSV files;
-# Trackio imports them, a run for each folder. Skipped where pip cannot get the packages.
+# Trackio imports them, a run for each folder; the parser of Prometheus' client reads the file and
+# the page of a run under way. Skipped where pip cannot get the packages.
 . "$SOURCE/tests/support/small_llama.sh"
 venv=$BUILD/monitors-soak
-if ! "$venv/bin/python" -c 'import tensorboard, tbparse, trackio' 2>/dev/null; then
+if ! "$venv/bin/python" -c 'import prometheus_client, tensorboard, tbparse, trackio' 2>/dev/null; then
     { python3 -m venv "$venv" &&
-        "$venv/bin/pip" install tensorboard==2.21.0 "trackio[tensorboard]==0.43.0"; } >pip.log 2>&1 ||
+        "$venv/bin/pip" install tensorboard==2.21.0 "trackio[tensorboard]==0.43.0" \
+            prometheus_client==0.26.0; } >pip.log 2>&1 ||
         { tail -n 3 pip.log; echo "no packages from PyPI: skipped"; exit 77; }
 fi
 llama_model llama 16 1 true
@@ -33,5 +35,11 @@ echo checkpoint-8 >resumed/latest
 config resumed
 train_llama 0 resumed 1 --resume
 export TRACKIO_DIR=$PWD/trackio
-"$venv/bin/python" "$SOURCE/tests/soak/monitors_read.py" logs csv run-1 2>log ||
+sed -i 's/"output_path": "[a-z]*"/"output_path": "elsewhere"/' ds.json
+port=$((20000 + $$ % 20000))
+"$SIFR" train --config ds.json --model llama --data text --output under-way --threads 1 \
+    --max-steps 1000000 --prometheus-port $port --prometheus-file sifr.prom >under-way.out 2>&1 &
+run=$!
+trap 'kill $run 2>/dev/null || :' EXIT
+"$venv/bin/python" "$SOURCE/tests/soak/monitors_read.py" logs csv run-1 $port sifr.prom 2>log ||
     { tail -n 20 log; fail "what is read is not what was written"; }

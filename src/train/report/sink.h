@@ -42,7 +42,9 @@ extern const train_sink train_jsonl, train_csv; /* in this order: the second rea
 extern const train_sink train_line;
 
 /* Those that are asked for, which a thread of their own serves (report/queue.h). */
-#define TRAIN_ASKED_SINKS(SINK) SINK(train_csv_monitor) SINK(train_tensorboard)
+#define TRAIN_ASKED_SINKS(SINK)                                                                    \
+    SINK(train_csv_monitor)                                                                        \
+    SINK(train_tensorboard) SINK(train_prometheus_file) SINK(train_prometheus_page)
 #define TRAIN_SINK_DECLARED(sink) extern const train_sink sink;
 TRAIN_ASKED_SINKS(TRAIN_SINK_DECLARED)
 

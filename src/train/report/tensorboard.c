@@ -38,14 +38,32 @@ static void close_file(void *sink) {
     free(t);
 }
 
-/* Of runs that begin in the same second only one gets a name; they differ by the number of the
- * process. */
+#define PREFIX "events.out.tfevents."
+
+/* The second that the name has: TensorBoard reads files in the order of their names, so it is
+ * behind those of all files that are there. */
+static sifr_status find_second(const char *folder, double now, long long *second,
+                               sifr_error *error) {
+    char **names;
+    size_t count;
+    *second = (long long)now;
+    BASE_TRY(base_list_directory(folder, &names, &count, error));
+    for (size_t i = 0; i < count; i++) {
+        if (strncmp(names[i], PREFIX, sizeof PREFIX - 1) != 0) continue;
+        long long other = strtoll(names[i] + sizeof PREFIX - 1, NULL, 10);
+        if (other >= *second && other < 9999999999) *second = other + 1;
+    }
+    base_free_names(names, count);
+    return SIFR_OK;
+}
+
 static sifr_status name_file(const char *folder, double now, char *out, sifr_error *error) {
     char name[256], host[HOST_NAME_MAX + 1] = "localhost";
+    long long second;
+    BASE_TRY(find_second(folder, now, &second, error));
     gethostname(host, sizeof host - 1);
-    snprintf(name, sizeof name, "events.out.tfevents.%010lld.%.128s.%ld.0", (long long)now, host,
-             (long)getpid());
-    return base_path_join(out, *folder ? folder : ".", name, error);
+    snprintf(name, sizeof name, PREFIX "%010lld.%.128s.%ld.0", second, host, (long)getpid());
+    return base_path_join(out, folder, name, error);
 }
 
 /* The first events: the version, and of a run that resumes, behind which samples TensorBoard is to
@@ -66,8 +84,8 @@ static sifr_status open_file(tensorboard *t, const train_report_settings *s, sif
     double now = base_seconds_since_1970();
     sifr_error reason = {0};
     BASE_TRY(train_events_folder("tensorboard", m->output_path, m->job_name, folder, error));
-    BASE_TRY(name_file(folder, now, path, error));
-    sifr_status status = train_lines_go_on(&t->file, path, 0, &reason);
+    sifr_status status = name_file(*folder ? folder : ".", now, path, &reason);
+    if (status == SIFR_OK) status = train_lines_go_on(&t->file, path, 0, &reason);
     if (status == SIFR_OK) status = begin(t, s, now, &reason);
     if (status == SIFR_OK) return SIFR_OK;
     return base_fail(error, SIFR_USAGE,

@@ -1,0 +1,148 @@
+/* What Prometheus reads: the text, and the page that has it. It is in test_asan, in test_tsan. */
+#include "support/scratch.h"
+
+#include <arpa/inet.h>
+#include <math.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+
+#include "base/clock.h"
+#include "train/report/loopback_server.h"
+#include "train/report/prometheus.h"
+#include "train/report/queue.h"
+
+static void the_text_has_the_newest_values(void **state) {
+    (void)state;
+    train_prometheus p = {.run = "a \"run\"\\\n", .total_steps = 10};
+    train_record step = {.when = TRAIN_EACH_STEP, .step = 3, .samples = 24, .time = 1.5, .left = 7};
+    train_record_put(&step, TRAIN_LOSS, 2.5);
+    train_record_put(&step, TRAIN_GRAD_NORM, INFINITY);
+    train_record_put(&step, TRAIN_MEMORY_BYTES, 1 << 20); /* not of each step */
+    train_prometheus_note(&p, &step);
+    train_record evaluation = {.when = TRAIN_EACH_EVALUATION, .step = 3, .samples = 24, .time = 2};
+    train_record_put(&evaluation, TRAIN_EVAL_LOSS, NAN);
+    train_record_put_more(&evaluation, "rewards/chosen", 0.25);
+    train_prometheus_note(&p, &evaluation);
+    size_t size;
+    char *text = train_prometheus_text(&p, &size);
+    assert_string_equal(text, "# HELP sifr_running running (1: yes)\n# TYPE sifr_running gauge\n"
+                              "sifr_running{run=\"a \\\"run\\\"\\\\\\n\"} 1.0\n"
+                              "# HELP sifr_step step (steps)\n# TYPE sifr_step gauge\n"
+                              "sifr_step{run=\"a \\\"run\\\"\\\\\\n\"} 3.0\n"
+                              "# HELP sifr_total_steps total_steps (steps)\n"
+                              "# TYPE sifr_total_steps gauge\n"
+                              "sifr_total_steps{run=\"a \\\"run\\\"\\\\\\n\"} 10.0\n"
+                              "# HELP sifr_samples samples (sequences)\n# TYPE sifr_samples gauge\n"
+                              "sifr_samples{run=\"a \\\"run\\\"\\\\\\n\"} 24.0\n"
+                              "# HELP sifr_seconds_left seconds_left (s)\n"
+                              "# TYPE sifr_seconds_left gauge\n"
+                              "sifr_seconds_left{run=\"a \\\"run\\\"\\\\\\n\"} 7.0\n"
+                              "# HELP sifr_updated updated (s since 1970)\n"
+                              "# TYPE sifr_updated gauge\n"
+                              "sifr_updated{run=\"a \\\"run\\\"\\\\\\n\"} 2.0\n"
+                              "# HELP sifr_loss loss (nats)\n# TYPE sifr_loss gauge\n"
+                              "sifr_loss{run=\"a \\\"run\\\"\\\\\\n\"} 2.5\n"
+                              "# HELP sifr_grad_norm grad_norm\n# TYPE sifr_grad_norm gauge\n"
+                              "sifr_grad_norm{run=\"a \\\"run\\\"\\\\\\n\"} +Inf\n"
+                              "# HELP sifr_eval_loss eval_loss (nats)\n"
+                              "# TYPE sifr_eval_loss gauge\n"
+                              "sifr_eval_loss{run=\"a \\\"run\\\"\\\\\\n\"} NaN\n"
+                              "# HELP sifr_eval_rewards_chosen eval_rewards/chosen\n"
+                              "# TYPE sifr_eval_rewards_chosen gauge\n"
+                              "sifr_eval_rewards_chosen{run=\"a \\\"run\\\"\\\\\\n\"} 0.25\n");
+    assert_int_equal(size, strlen(text));
+    free(text);
+}
+
+static char *make_page(void *user, size_t *size) {
+    *size = strlen(user);
+    return strdup(user);
+}
+
+static int connect_to(int port) {
+    struct sockaddr_in at = {.sin_family = AF_INET, .sin_port = htons((uint16_t)port)};
+    at.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    int client = socket(AF_INET, SOCK_STREAM, 0);
+    assert_int_equal(connect(client, (struct sockaddr *)&at, sizeof at), 0);
+    return client;
+}
+
+/* A port that is free now. */
+static int find_port(void) {
+    struct sockaddr_in at = {.sin_family = AF_INET};
+    socklen_t size = sizeof at;
+    int yes = 1, listens = socket(AF_INET, SOCK_STREAM, 0);
+    setsockopt(listens, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes);
+    at.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    assert_int_equal(bind(listens, (struct sockaddr *)&at, sizeof at), 0);
+    assert_int_equal(getsockname(listens, (struct sockaddr *)&at, &size), 0);
+    close(listens);
+    return ntohs(at.sin_port);
+}
+
+static void assert_answer(int port, const char *request, const char *begins, const char *ends) {
+    char text[4096] = "";
+    size_t used = 0;
+    int client = connect_to(port);
+    assert_int_equal(send(client, request, strlen(request), 0), (ssize_t)strlen(request));
+    for (ssize_t got; (got = recv(client, text + used, sizeof text - 1 - used, 0)) > 0;)
+        used += (size_t)got;
+    close(client);
+    assert_true(strncmp(text, begins, strlen(begins)) == 0);
+    assert_true(used >= strlen(ends) && strcmp(text + used - strlen(ends), ends) == 0);
+}
+
+static void the_page_is_served(void **state) {
+    (void)state;
+    train_server *server, *second = NULL;
+    sifr_error error = {0};
+    int port = find_port();
+    assert_int_equal(train_server_open(port, "/metrics", make_page, "a 1\n", &server, &error),
+                     SIFR_OK);
+    assert_answer(port, "GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n", "HTTP/1.1 200 OK\r\n",
+                  "Content-Length: 4\r\nConnection: close\r\n\r\na 1\n");
+    assert_answer(port, "GET /metrics?a=b HTTP/1.0\r\n\r\n", "HTTP/1.1 200 OK\r\n", "a 1\n");
+    assert_answer(port, "GET /metricsx HTTP/1.1\r\n\r\n", "HTTP/1.1 404 ",
+                  "only /metrics is here\n");
+    assert_answer(port, "POST /metrics HTTP/1.1\r\n\r\n", "HTTP/1.1 405 ", "\r\n\r\n");
+    assert_int_equal(train_server_open(port, "/metrics", make_page, "", &second, &error),
+                     SIFR_FAILED);
+    assert_null(second);
+    assert_message(&error, "Address already in use");
+    /* A client that says nothing holds up the end for two seconds at most. */
+    int client = connect_to(port);
+    double start = base_seconds();
+    train_server_close(server);
+    assert_true(base_seconds() - start < 10);
+    close(client);
+}
+
+/* Of the config: the key is named, with what to do. */
+static void a_port_in_use_is_refused(void **state) {
+    (void)state;
+    train_server *server;
+    train_queue *queue;
+    train_host host = {0};
+    sifr_error error = {0};
+    int port = find_port();
+    sifr_config config = {.train_batch_size = 8, .prometheus_port = port};
+    train_report_settings settings = {.config = &config, .host = &host, .output = "out"};
+    assert_int_equal(train_server_open(port, "/metrics", make_page, "", &server, NULL), SIFR_OK);
+    assert_int_equal(train_queue_open(&settings, &queue, &error), SIFR_USAGE);
+    assert_message(&error, "prometheus_port: 127.0.0.1:");
+    assert_message(&error, ": Address already in use; give a port that is free");
+    train_server_close(server);
+    assert_int_equal(train_queue_open(&settings, &queue, &error), SIFR_OK);
+    train_queue_close(queue);
+    config = (sifr_config){.prometheus_file = scratch_path("nowhere/sifr.prom")};
+    assert_int_equal(train_queue_open(&settings, &queue, &error), SIFR_USAGE);
+    assert_message(&error, "prometheus_file: ");
+    assert_message(&error, "give a path in a folder that can be written");
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {cmocka_unit_test(the_text_has_the_newest_values),
+                                       cmocka_unit_test(the_page_is_served),
+                                       cmocka_unit_test(a_port_in_use_is_refused)};
+    return cmocka_run_group_tests(tests, scratch_setup, scratch_teardown);
+}
