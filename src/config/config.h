@@ -203,6 +203,10 @@ sifr_status config_value_json(const sifr_config *config, const char *name, char 
 /* Whether the file or a flag gives the key of this full path a value ("auto" is none). */
 bool config_gives(const sifr_config *config, const char *path);
 
+/* Whether it asks for the section `name`: its "enabled" is true, or, where the table knows no such
+ * key, it is there and not switched off. */
+bool config_gives_section(const sifr_config *config, const char *name);
+
 /* Likewise, a value that is not the key's default. */
 bool config_changes(const sifr_config *config, const char *path);
 

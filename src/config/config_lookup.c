@@ -20,6 +20,15 @@ bool config_gives(const sifr_config *config, const char *path) {
     return config_setting_given(config, path);
 }
 
+bool config_gives_section(const sifr_config *config, const char *name) {
+    char path[64];
+    snprintf(path, sizeof path, "%s.enabled", name);
+    if (config_key_find(path, NULL)) return json_is_true(config_setting_at(config, path)->given);
+    const json_t *section = config_setting_at(config, name)->given;
+    return section && !json_is_null(section) && !json_is_false(section) &&
+           !json_is_false(json_object_get(section, "enabled"));
+}
+
 double config_setting_number(const sifr_config *config, const char *path) {
     return json_number_value(config_setting_at(config, path)->value);
 }

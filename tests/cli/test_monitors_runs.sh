@@ -91,3 +91,8 @@ grep -qx "sifr_step{run=\"long\"} $step.0" sifr.prom || fail "step $step: $(cat 
 grep -qx 'sifr_running{run="long"} 0.0' sifr.prom || fail "$(cat sifr.prom)"
 train_llama 0 two 2 --prometheus-port $port --prometheus-file two.prom
 grep -qx 'sifr_step{run="two"} 6.0' two.prom || fail "2 ranks: $(cat two.prom)"
+
+# --- services that sifr sends nothing to: the run says what brings its files there ---
+config ', "wandb": {"enabled": true, "team": "t"}'
+train_llama 0 services 1
+grep -q '^wandb: sifr sends nothing to Weights & Biases; its package reads metrics.jsonl' out || fail "$(cat out)"

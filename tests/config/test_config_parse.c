@@ -284,13 +284,14 @@ static void keys_with_an_underscore_are_ignored(void **state) {
 
 static void all_faults_at_once(void **state) {
     (void)state;
-    config_refused("{\"gradient_cliping\": 1, \"zero_optimization\": {\"stage\": 7},"
-                   " \"wandb\": {\"enabled\": true}}",
-                   "3 faults: (1) ds.json: unknown key gradient_cliping; did you mean "
-                   "gradient_clipping? (2) ds.json: zero_optimization.stage must be one of 0, 1, "
-                   "2, 3 or \"auto\", not 7; its default is 0 (3) ds.json: wandb.enabled is true, "
-                   "which is not supported yet; set it to false or leave it out (Sends metrics to "
-                   "it.)");
+    config_refused(
+        "{\"gradient_cliping\": 1, \"zero_optimization\": {\"stage\": 7},"
+        " \"amp\": {\"enabled\": true}}",
+        "3 faults: (1) ds.json: unknown key gradient_cliping; did you mean "
+        "gradient_clipping? (2) ds.json: zero_optimization.stage must be one of 0, 1, "
+        "2, 3 or \"auto\", not 7; its default is 0 (3) ds.json: amp.enabled is true, "
+        "which is refused: NVIDIA Apex; DeepSpeed took it out; use bf16. So set it to false "
+        "or leave it out");
     char many[2048] = "{\"a0\": 1";
     for (int i = 1; i < 60; i++)
         snprintf(many + strlen(many), sizeof many - strlen(many), ", \"xyzzy_%d\": 1", i);

@@ -81,7 +81,7 @@ static const struct {
     {"ds-twin-flow.json", 0, NULL, 0},
     {"ds-ulysses.json", 1, "sequence_parallel_size", 0},
     {"ds-universal.json", 0, NULL, 0},
-    {"ds-wandb.json", 1, "wandb.enabled", 0},
+    {"ds-wandb.json", 0, NULL, 0},
     {"ds-zenflow.json", 1, "zero_optimization.zenflow", 0},
     {"ds-zero-one-adam.json", 1, "optimizer.type", 0},
     {"ds-zero1.json", 0, NULL, 0},

@@ -67,6 +67,7 @@ typedef struct config_key {
     const char *member; /* the field's name, "step.zero.stage" */
     const char
         *unset;   /* what the field may hold, beside the range, where no value is given: "-1" */
+    bool secret;  /* its value is shown nowhere */
     bool ungated; /* asks even where its section is not switched on by name; of a section: asks
               by being there */
 } config_key;

@@ -162,7 +162,10 @@ static sifr_status config_refuse(const sifr_config *config, size_t index, sifr_e
     const config_key *key = config_key_at(index);
     char where[300], text[128], built[320], instead[200];
     config_setting_where(config, index, where, sizeof where);
-    config_value_text(config->settings[index].given, text, sizeof text);
+    if (key->secret)
+        snprintf(text, sizeof text, "given");
+    else
+        config_value_text(config->settings[index].given, text, sizeof text);
     if (key->status == CONFIG_BUILT) {
         config_built_choices(key, built, sizeof built);
         return base_fail(

@@ -82,6 +82,19 @@ static void say_rate(const train_host *host, const config_lr_schedule *schedule,
                   (long long)steps, where);
 }
 
+/* Services that a config asks for, and what brings them a run's files. */
+static void say_services(const train_host *host, const sifr_config *config) {
+    static const char *const services[][3] = {
+        {"wandb", "Weights & Biases", "its package reads metrics.jsonl"},
+        {"comet", "Comet", "its package reads metrics.jsonl"},
+        {"swanlab", "SwanLab", "`swanlab convert` reads the files of tensorboard"},
+    };
+    for (size_t i = 0; i < sizeof services / sizeof *services; i++)
+        if (config_gives_section(config, services[i][0]))
+            train_say(host, "%s: sifr sends nothing to %s; %s (docs/monitoring.md)", services[i][0],
+                      services[i][1], services[i][2]);
+}
+
 static void say_ignored(const train_host *host, const sifr_config *config) {
     char paths[400] = "";
     size_t used = 0, i = 0;
@@ -136,6 +149,7 @@ void train_say_notices(const train_host *host, const sifr_config *config,
                   config->step.gradient_clipping);
     say_decay(host, &config->step.optimizer);
     say_removed(host, config);
+    say_services(host, config);
     say_ignored(host, config);
     config_explain_idle(config, say_line, (void *)(uintptr_t)host);
     if (first_step == 0) say_rate(host, &config->schedule, total_steps);
