@@ -66,6 +66,13 @@ typedef struct config_comms_logger {
     uint32_t operations;
 } config_comms_logger;
 
+typedef struct config_flops_profiler {
+    bool enabled, detailed;
+    int64_t profile_step; /* from 0 */
+    int64_t module_depth, top_modules;
+    const char *output_file; /* NULL: printed */
+} config_flops_profiler;
+
 /* A monitor of DeepSpeed's that writes files: in output_path/job_name. */
 typedef struct config_monitor {
     bool enabled;
@@ -95,6 +102,7 @@ typedef struct sifr_config {
     int64_t steps_per_print; /* 0: not given */
     bool wall_clock_breakdown, memory_breakdown;
     config_comms_logger comms_logger;
+    config_flops_profiler flops_profiler;
     config_monitor csv_monitor, tensorboard;
     double lr;
     double muon_lr, adam_lr;     /* 0: as lr */
@@ -195,8 +203,9 @@ sifr_status config_clear(sifr_config *config, const char *name, sifr_error *erro
 sifr_status config_resolve(sifr_config *config, int64_t world_size,
                            sifr_error *error) SIFR_MUST_CHECK;
 
-/* The value of the key that config_set finds by this name, or of the key that a flag gives it to, as
- * JSON on one line: "null" where it has none. *out is the caller's to free. After config_resolve. */
+/* The value of the key that config_set finds by this name, or of the key that a flag gives it to,
+ * as JSON on one line: "null" where it has none. *out is the caller's to free. After
+ * config_resolve. */
 sifr_status config_value_json(const sifr_config *config, const char *name, char **out,
                               sifr_error *error) SIFR_MUST_CHECK;
 

@@ -59,7 +59,7 @@ static const struct {
     {"ds-eigenvalue.json", 1, "eigenvalue", 0},
     {"ds-elastic.json", 1, "elasticity.enabled", 0},
     {"ds-first-steps.json", 0, NULL, 0},
-    {"ds-flops-profiler.json", 1, "flops_profiler.enabled", 0},
+    {"ds-flops-profiler.json", 0, NULL, 0},
     {"ds-hybrid-engine.json", 1, "hybrid_engine", 0},
     {"ds-infinity.json", 0, NULL, 0},
     {"ds-lamb.json", 0, NULL, 0},

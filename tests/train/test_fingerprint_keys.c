@@ -24,6 +24,7 @@ static const key_reason no_bits[] = {
     {"sifr.eval_data sifr.eval_steps sifr.eval_on_start sifr.max_eval_windows sifr.save_steps "
      "sifr.save_total_limit sifr.logging_steps sifr.trace sifr.trace_steps steps_per_print "
      "wall_clock_breakdown memory_breakdown comms_logger.* csv_monitor.* tensorboard.* "
+     "flops_profiler.* "
      "sifr.prometheus_file sifr.prometheus_port",
      "what is said and saved of a run"},
     {"sifr.collective_timeout", "when a run is given up"},

@@ -65,7 +65,11 @@ sifr_status train_profile_open(train_profile *p, const sifr_config *config, cons
     if (config->wall_clock_breakdown && machine) BASE_TRY(predict(p, machine, error));
     if (config->activations.profile)
         BASE_TRY(train_unit_times_open(&p->units, engine_schedule(engine), error));
-    bool times = config->wall_clock_breakdown || config->activations.profile;
+    bool first = comm_rank(engine_group(engine)) == 0;
+    if (config->flops_profiler.enabled && first)
+        BASE_TRY(
+            train_flops_open(&p->flops, &config->flops_profiler, engine_schedule(engine), error));
+    bool times = config->wall_clock_breakdown || config->activations.profile || p->flops.config;
     engine_time_each(engine_trainer(engine), times);
     if (times || config->trace) say_slower(p);
     if (config->trace) BASE_TRY(open_trace(p, total_steps, error));
@@ -80,6 +84,7 @@ void train_profile_close(train_profile *p) {
     train_trace_close(p->trace);
     train_comms_log_close(p->comms);
     train_unit_times_close(&p->units);
+    train_flops_close(&p->flops);
     free(p->planned);
     p->trace = NULL;
     p->comms = NULL;
@@ -135,6 +140,8 @@ sifr_status train_profile_step(train_profile *p, double seconds, sifr_error *err
         train_breakdown_add(&p->breakdown, engine_schedule(p->engine),
                             engine_seconds(engine_trainer(p->engine)), p->planned, seconds);
     train_unit_times_add(&p->units, engine_seconds(engine_trainer(p->engine)));
+    BASE_TRY(train_flops_step(&p->flops, sifr_engine_steps(p->engine),
+                              engine_seconds(engine_trainer(p->engine)), seconds, p->host, error));
     BASE_TRY(train_comms_log_step(p->comms, error));
     if (sifr_engine_steps(p->engine) == p->first_step + 1)
         BASE_TRY(say_memory(p, "after the first step", error));
@@ -147,6 +154,10 @@ sifr_status train_profile_end(train_profile *p, sifr_error *error) {
     if (p->trace && !train_trace_written(p->trace)) BASE_TRY(write_trace(p, error));
     if (p->config->wall_clock_breakdown)
         BASE_TRY(train_breakdown_say(&p->breakdown, engine_group(p->engine), p->host, error));
+    if (p->flops.config && !p->flops.done)
+        base_log(p->host->log, SIFR_LOG_WARNING,
+                 "flops_profiler.profile_step %lld: that step was not run, so nothing was counted",
+                 (long long)p->flops.config->profile_step);
     BASE_TRY(train_unit_times_say(&p->units, engine_group(p->engine), p->host, error));
     BASE_TRY(train_comms_log_say(p->comms, error));
     return say_memory(p, "at the end", error);

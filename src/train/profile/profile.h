@@ -8,6 +8,7 @@
 #include "plan/price/price.h"
 #include "train/profile/breakdown.h"
 #include "train/profile/comms_log.h"
+#include "train/profile/flops.h"
 #include "train/profile/trace.h"
 #include "train/profile/unit_times.h"
 
@@ -29,6 +30,7 @@ struct train_profile {
     double pause;       /* time that the last train_profile_step itself took */
     train_breakdown breakdown;
     train_unit_times units; /* for activation_checkpointing.profile */
+    train_flops flops;      /* on the first rank */
     train_comms_log *comms;
     train_trace *trace;
     train_ear ears[ENGINE_GROUPS];
