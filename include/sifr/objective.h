@@ -3,6 +3,7 @@
 #ifndef SIFR_OBJECTIVE_H
 #define SIFR_OBJECTIVE_H
 
+#include <stddef.h>
 #include <stdint.h>
 
 #include "sifr/status.h"
@@ -39,6 +40,41 @@ typedef struct sifr_distil_args {
     double temperature, weight;
 } sifr_distil_args;
 SIFR_API void sifr_distil(sifr_model *model, sifr_distil_args args);
+
+/* Rows of logits for an own loss: labelled tokens of one micro batch, in their order. All arrays
+ * are the engine's, and there during the call alone. */
+typedef struct sifr_loss_chunk {
+    size_t size; /* of the struct that the library has */
+    int64_t rows, words;
+    const float *logits;   /* rows x words, as the head makes them: scaled and capped */
+    const int32_t *labels; /* [rows] words; those without a label are not among the rows */
+    const int32_t *tokens; /* [rows] which token of the micro batch each row is of */
+    /* rows x words, zeros at the call: to be filled with the derivatives of `loss` by the logits.
+     * They are not to be divided by the number of labels, nor multiplied by a loss scale: the
+     * engine does that. NULL in an evaluation. */
+    float *gradient;
+    double loss; /* to be set: the sum of the losses of the rows; NaN at the call */
+} sifr_loss_chunk;
+
+/* Called by sifr_engine_step and sifr_engine_evaluate on the thread that called them, once for each
+ * chunk of each micro batch; it must not use the engine. `error` is never NULL. A status that is
+ * not SIFR_OK fails the step or the evaluation on all ranks, with the message that was written into
+ * `error`, and nothing has changed. A loss or a gradient that is not finite changes nothing either:
+ * `updated` is false. */
+typedef sifr_status sifr_loss_function(void *user, sifr_loss_chunk *chunk, sifr_error *error);
+
+/* Trains a model that ends with sifr_head_loss by a loss of the caller's, a function of logits and
+ * labels. Rows of a chunk: as many as keep logits and gradient within `memory`, 1024 at most. This
+ * memory is part of the plan. The bits of a run follow from its numbers as without an own loss
+ * where the loss is a function of the chunk alone, and `memory` stays what it was; sifr cannot see
+ * whether it is one. On the CPU alone. */
+typedef struct sifr_own_loss_args {
+    sifr_loss_function *loss;
+    void *user;     /* as the function: must outlive the model */
+    int64_t memory; /* bytes; 0: SIFR_OWN_LOSS_MEMORY */
+} sifr_own_loss_args;
+enum { SIFR_OWN_LOSS_MEMORY = 64 << 20 };
+SIFR_API void sifr_own_loss(sifr_model *model, sifr_own_loss_args args);
 
 #ifdef __cplusplus
 }

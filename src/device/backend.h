@@ -96,6 +96,7 @@ struct device {
     host_team *team;    /* of host threads, the device's own */
     device_waits waits; /* device.c counts them */
     bool plans_only;    /* device_only_plan: nothing runs */
+    sifr_error failure; /* of a function of the caller's; SIFR_OK: none */
 };
 
 #endif

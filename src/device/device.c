@@ -60,6 +60,13 @@ sifr_status device_run(device *dev, const device_call *call, sifr_error *error) 
     return dev->backend->run(dev, call, error);
 }
 
+sifr_status device_take_failure(device *dev, sifr_error *error) {
+    sifr_status status = dev->failure.status;
+    if (status == SIFR_OK) return SIFR_OK;
+    dev->failure.status = SIFR_OK;
+    return base_fail(error, status, "%s", dev->failure.message);
+}
+
 sifr_status device_measure(device *dev, void *memory, int64_t bytes, device_limits *out,
                            sifr_error *error) {
     return dev->backend->measure(dev, memory, bytes, out, error);

@@ -92,6 +92,10 @@ void device_only_plan(device *dev);
  * too. One call at a time on a device. SIFR_FAILED only if a library reports an error. */
 sifr_status device_run(device *dev, const device_call *call, sifr_error *error) SIFR_MUST_CHECK;
 
+/* The first failure of a function of the caller's (DEVICE_OWN_LOSS) since the last call; SIFR_OK:
+ * there was none. */
+sifr_status device_take_failure(device *dev, sifr_error *error) SIFR_MUST_CHECK;
+
 /* --- queues --- */
 
 /* A device runs the work of a queue in the order in which it was given, and the work of different

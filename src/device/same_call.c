@@ -28,7 +28,7 @@ static bool same_attention(const device_attributes *a, const device_attributes *
 
 static bool same_head(const device_attributes *a, const device_attributes *b) {
     return SAME(head, scale) && SAME(head, softcap) && SAME(head, preference) && SAME(head, beta) &&
-           SAME(head, length) && SAME(head, temperature) && SAME(head, weight);
+           SAME(head, length) && SAME(head, temperature) && SAME(head, weight) && SAME(head, own);
 }
 
 static bool same_update(const device_attributes *a, const device_attributes *b) {
@@ -96,6 +96,8 @@ static bool same_of_kernel(device_kernel kernel, const device_attributes *a,
     case DEVICE_HEAD_PREFERENCE:
     case DEVICE_HEAD_PREFERENCE_BACKWARD:
     case DEVICE_HEAD_DISTIL_BACKWARD:
+    case DEVICE_OWN_LOSS:
+    case DEVICE_OWN_LOSS_BACKWARD:
         return same_head(a, b);
     case DEVICE_LINEAR:
     case DEVICE_LINEAR_BACKWARD:

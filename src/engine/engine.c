@@ -91,10 +91,28 @@ static sifr_status check_pairs(const sifr_engine *engine, sifr_error *error) {
         (long long)sequences, row->call);
 }
 
+/* A function of the caller's reads and writes what lies in the host's memory. */
+static sifr_status check_calls(const sifr_engine *engine, sifr_error *error) {
+    const model_objective *objective = &engine->model->objective;
+    if (!objective->row || !objective->row->calls) return SIFR_OK;
+    if (device_is_hidden(engine->dev))
+        return base_fail(error, SIFR_USAGE,
+                         "device: %s computes on the CPU alone; set device to \"cpu\", or leave it "
+                         "out",
+                         objective->row->call);
+    if (objective->own.loss) return SIFR_OK;
+    return base_fail(error, SIFR_USAGE,
+                     "%s: the loss is a function of a program's, and none was given: call "
+                     "sifr_config_set_loss, or sifr.Engine(…, loss=…) in Python; a config alone "
+                     "can only be planned",
+                     objective->row->name);
+}
+
 /* The plan, and whether all ranks of this host have room for theirs. */
 static sifr_status make_plan(sifr_engine *engine, sifr_error *error) {
     plan_settings settings = engine_plan_settings(&engine->settings, engine->group);
     BASE_TRY(check_pairs(engine, error));
+    BASE_TRY(check_calls(engine, error));
     BASE_TRY(plan_lower(engine->model, engine->dev, &settings, &engine->training, error));
     BASE_TRY(check_stages(engine, &settings, error));
     return engine_check_memory(engine->training, comm_local_size(engine->group), error);
@@ -292,6 +310,15 @@ void sifr_engine_free(sifr_engine *engine) {
     free(engine);
 }
 
+sifr_status engine_heed_calls(const sifr_engine *engine, sifr_error *error) {
+    const model_objective_row *row = engine->model->objective.row;
+    sifr_error own = {.status = SIFR_OK};
+    if (!row || !row->calls) return SIFR_OK;
+    sifr_status status = device_take_failure(engine->dev, &own);
+    status = comm_agree_status(engine->group, status, &own);
+    return status == SIFR_OK ? SIFR_OK : base_fail(error, status, "%s", own.message);
+}
+
 /* A step without labels says nothing about the scale. */
 static sifr_status update_loss_scale(sifr_engine *engine, const engine_result *result,
                                      sifr_error *error) {
@@ -337,6 +364,7 @@ sifr_status sifr_engine_step(sifr_engine *engine, const sifr_batch *batch, doubl
         .labelled = engine_count_losses(engine->model, batch, count, engine->settings.seq_length)};
     engine_result out;
     BASE_TRY(engine_run(engine->trainer, &input, &out, error));
+    BASE_TRY(engine_heed_calls(engine, error)); /* where one failed the loss is NaN */
     engine->steps++;
     engine->updates += out.updated;
     if (out.updated) engine->memory = memory;

@@ -30,4 +30,8 @@ struct sifr_engine {
     bool shows_average; /* parameters are the average, of an optimizer that averages */
 };
 
+/* After a run of a schedule: SIFR_OK unless a function of the caller's failed on any rank; harmless
+ * where there is none. All ranks call it. */
+sifr_status engine_heed_calls(const sifr_engine *engine, sifr_error *error) SIFR_MUST_CHECK;
+
 #endif

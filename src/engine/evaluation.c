@@ -61,6 +61,7 @@ static sifr_status run(const sifr_engine *engine, const engine_evaluator *evalua
         .labelled = engine_count_losses(s->model, batch, count, s->settings.step.seq_length)};
     engine_result out;
     BASE_TRY(engine_run(evaluator->executor, &input, &out, error));
+    BASE_TRY(engine_heed_calls(engine, error));
     *loss_sum = out.loss_sum;
     *labelled = out.labelled;
     return tell_stages(engine, loss_sum, sizeof *loss_sum, error);

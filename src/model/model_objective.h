@@ -22,6 +22,7 @@ typedef struct model_objective {
             double beta;
         } pairs;
         sifr_distil_args distil;
+        sifr_own_loss_args own; /* its function is NULL in plans without one */
     };
 } model_objective;
 
@@ -30,13 +31,14 @@ typedef struct model_objective_row {
     const struct model_op *op; /* of the head, in place of head_loss */
     int64_t loss_columns;      /* numbers for each token behind it; the first are losses */
     bool pairs;                /* two sequences, one behind the other, make one loss */
+    bool calls;                /* the loss is a function of the caller's: `own` */
     bool evaluates_labels;     /* an evaluation has the cross entropy alone, and no targets */
     void (*check)(sifr_model *model, const model_objective *objective);
     /* Gives the head's node its targets and its numbers; `classes`: rows of its weight. */
     void (*complete)(sifr_model *model, int64_t classes, struct model_node *node);
 } model_objective_row;
 
-extern const model_objective_row model_objective_pairs, model_objective_distil;
+extern const model_objective_row model_objective_pairs, model_objective_distil, model_objective_own;
 
 /* Has a model learn it; zeroed: labels alone. A wrong call is recorded. */
 void model_learn(sifr_model *model, const model_objective *objective);

@@ -301,6 +301,7 @@ static void *run_rank(void *argument) {
     const zero_variant *v = r->v;
     model_config config = zero_config(v->type);
     config.packed = v->packed;
+    if (v->own) config.objective = (model_objective){.row = &model_objective_own, .own = *v->own};
     if (v->layers) config.num_hidden_layers = v->layers;
     if (v->intermediate) config.intermediate_size = v->intermediate;
     if (v->length > config.max_position_embeddings) config.max_position_embeddings = v->length;

@@ -46,10 +46,11 @@ typedef struct zero_variant {
     bool separate;       /* ranks' devices have memory of their own, which each step checks, too */
     sifr_status (*open)(device **out, sifr_error *error); /* a device; NULL: as `separate` says */
     bool packed;                                          /* sequences hold several documents */
-    bool hidden;          /* `open` opens devices that hide their memory */
-    model_coding coding;  /* of frozen weights of products */
-    bool opened;          /* they have the values of these codes, but are held as ever */
-    int64_t intermediate; /* intermediate_size; 0: as small as the rest */
+    bool hidden;                   /* `open` opens devices that hide their memory */
+    model_coding coding;           /* of frozen weights of products */
+    bool opened;                   /* they have the values of these codes, but are held as ever */
+    int64_t intermediate;          /* intermediate_size; 0: as small as the rest */
+    const sifr_own_loss_args *own; /* NULL: labels are learned */
 } zero_variant;
 
 typedef struct zero_outcome {

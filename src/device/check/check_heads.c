@@ -103,6 +103,18 @@ sifr_status device_check_head_distil(const device_call *call, sifr_error *error)
     return check_words(call, error);
 }
 
+sifr_status device_check_own_loss(const device_call *call, sifr_error *error) {
+    const sifr_own_loss_args *own = call->attributes.head.own;
+    int64_t row = 2 * call->w[0].rows * (int64_t)sizeof(float);
+    BASE_TRY(device_check(call, &call->y, "y", call->x[0].rows, 1, BASE_FP32, error));
+    BASE_TRY(check_words(call, error));
+    if (own && own->memory >= row) return SIFR_OK;
+    return base_fail(error, SIFR_USAGE,
+                     "own_loss: memory %lld holds no row of logits and gradient, which takes %lld "
+                     "bytes; give more, or leave it out",
+                     own ? (long long)own->memory : 0, (long long)row);
+}
+
 /* Gradients of the weights: dw0 like w0, dw1 like w1, in FP32. */
 static sifr_status check_gradients(const device_call *call, sifr_error *error) {
     const device_matrix *x = &call->x[0], *w = &call->w[0];

@@ -16,6 +16,8 @@ typedef struct device_head_attributes {
     int64_t length;
     /* DEVICE_HEAD_DISTIL */
     float temperature, weight;
+    /* DEVICE_OWN_LOSS: the model's; its function may be NULL where calls are only planned */
+    const sifr_own_loss_args *own;
 } device_head_attributes;
 
 #endif

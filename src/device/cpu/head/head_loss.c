@@ -7,6 +7,7 @@
 #include "device/check/operands.h"
 #include "device/cpu/head/head_distil.h"
 #include "device/cpu/head/head_logits.h"
+#include "device/cpu/head/head_own.h"
 #include "device/cpu/head/head_run.h"
 #include "device/cpu/product/transpose.h"
 
@@ -31,7 +32,7 @@ static sifr_status plan_block(device *dev, const device_call *call, head_plan *p
                                 .inner = plan->width,
                                 .a_stride = plan->width,
                                 .b_stride = w_stride,
-                                .c_stride = words,
+                                .c_stride = plan->own ? plan->words : words,
                                 .input = plan->type,
                                 .output = BASE_FP32,
                                 .b_transposed = true};
@@ -109,8 +110,14 @@ static int64_t place_scratch(const device *dev, head_plan *plan) {
     if (plan->widen && !plan->few)
         plan->at_w = device_reserve(&total, plan->words * plan->width * 4);
     plan->at_logits = device_reserve(&total, plan->chunk * plan->words * 4);
-    plan->at_statistics = device_reserve(&total, plan->blocks * plan->chunk * 8);
-    plan->at_sums = device_reserve(&total, plan->chunk * 4);
+    if (plan->own) {
+        plan->at_labels = device_reserve(&total, plan->chunk * 4);
+        if (plan->backward)
+            plan->at_gradient = device_reserve(&total, plan->chunk * plan->words * 4);
+    } else {
+        plan->at_statistics = device_reserve(&total, plan->blocks * plan->chunk * 8);
+        plan->at_sums = device_reserve(&total, plan->chunk * 4);
+    }
     if (plan->columns) plan->at_rest = device_reserve(&total, plan->chunk * 8);
     if (plan->backward) {
         int64_t parts = plan->few ? plan->blocks : 1;
@@ -132,7 +139,9 @@ sifr_status cpu_prepare_head_loss(device *dev, device_call *call, sifr_error *er
     head_plan plan;
     memset(&plan, 0, sizeof plan);
     plan.rows = call->x[0].rows, plan.width = call->x[0].columns, plan.words = call->w[0].rows;
-    plan.backward = call->kernel != DEVICE_HEAD_LOSS && call->kernel != DEVICE_HEAD_PREFERENCE;
+    plan.backward = call->kernel != DEVICE_HEAD_LOSS && call->kernel != DEVICE_HEAD_PREFERENCE &&
+                    call->kernel != DEVICE_OWN_LOSS;
+    plan.own = call->kernel == DEVICE_OWN_LOSS || call->kernel == DEVICE_OWN_LOSS_BACKWARD;
     plan.weighted =
         call->kernel == DEVICE_HEAD_PREFERENCE || call->kernel == DEVICE_HEAD_PREFERENCE_BACKWARD;
     if (call->kernel == DEVICE_HEAD_DISTIL_BACKWARD) plan.columns = call->x[2].columns;
@@ -143,6 +152,7 @@ sifr_status cpu_prepare_head_loss(device *dev, device_call *call, sifr_error *er
     plan.few = plan.rows <= INPUT_TILE;
     plan.chunk = base_min_i64(CPU_LOSS_ROWS,
                               base_ceil_to(plan.rows, plan.rows < ROW_TILE ? FEW_ROWS : ROW_TILE));
+    if (plan.own) plan.chunk = cpu_own_rows(call, plan.chunk);
     plan.block = plan.words >= 16384 ? HEAD_MOST_WORDS : 256;
     plan.blocks = (plan.words + plan.block - 1) / plan.block;
     int64_t whole = base_min_i64(plan.block, plan.words), rest = plan.words % plan.block;
@@ -261,12 +271,21 @@ static const float *block_bias(const head_run *run, int64_t block, float *buffer
     return buffer;
 }
 
-static void shape_logits(const head_run *run, int64_t block, float *logits, int64_t rows) {
+static void shape_logits(const head_run *run, int64_t block, float *logits, int64_t stride,
+                         int64_t rows) {
     float buffer[HEAD_MOST_WORDS];
     const float *bias = block_bias(run, block, buffer);
     int64_t words = head_block_words(run->plan, block);
     for (int64_t r = 0; r < rows; r++)
-        run->kernels->shape(logits + r * words, words, bias, &run->plan->shape);
+        run->kernels->shape(logits + r * stride, words, bias, &run->plan->shape);
+}
+
+/* Where the logits of a block begin, and how far its rows are apart. */
+static float *logits_of(const head_run *run, int64_t block, int64_t *stride) {
+    const head_plan *plan = run->plan;
+    *stride = plan->own ? plan->words : head_block_words(plan, block);
+    if (!plan->own) return head_block_logits(run, block);
+    return (float *)(void *)(run->scratch + plan->at_logits) + block * plan->block;
 }
 
 /* Computes a tile of rows of one block of logits. Tiles with padding alone are skipped. */
@@ -274,14 +293,14 @@ static void logits_task(void *context, int64_t task, int thread) {
     head_run *run = context;
     const head_plan *plan = run->plan;
     int64_t tile = task / plan->blocks, block = task % plan->blocks;
-    int64_t words = head_block_words(plan, block), row = tile * LOSS_TILE;
-    float *logits = head_block_logits(run, block) + row * words;
+    int64_t words = head_block_words(plan, block), row = tile * LOSS_TILE, stride;
+    float *logits = logits_of(run, block, &stride) + row * stride;
     multiply(run, &plan->logits[is_last(plan, block)], tile, thread,
              run->scratch + plan->at_x + row * plan->width * base_dtype_bytes(plan->type),
              ready_w(run, block, thread), logits);
     int64_t rows = base_min_i64(LOSS_TILE, run->labelled - row);
-    if (plan->shaped) shape_logits(run, block, logits, rows);
-    for (int64_t r = 0; r < rows; r++)
+    if (plan->shaped) shape_logits(run, block, logits, stride, rows);
+    for (int64_t r = 0; r < rows && !plan->own; r++)
         run->kernels->statistics(logits + r * words, words, block_statistics(run, block, row + r));
 }
 
@@ -340,16 +359,17 @@ static void shaped_gradients(head_run *run, int64_t block) {
     write_bias_gradient(run, from, words, sums);
 }
 
-/* Gradients that another head's distribution is a part of. */
-static void distil_gradients(head_run *run, int64_t block) {
+/* Gradients that another head's distribution is a part of, or that the caller's function made. */
+static void made_gradients(head_run *run, int64_t block) {
     const head_plan *plan = run->plan;
     int64_t words = head_block_words(plan, block), from = block * plan->block;
     int64_t element = base_dtype_bytes(plan->type);
     float *logits = head_block_logits(run, block), sums[HEAD_MOST_WORDS] = {0};
     for (int64_t r = 0; r < run->labelled; r++) {
-        float row[HEAD_MOST_WORDS];
+        float made[HEAD_MOST_WORDS];
+        const float *row = plan->own ? cpu_own_gradient(run, block, r) : made;
         char *to = (char *)logits + r * words * element;
-        cpu_distil_gradient(run, block, r, label_in(run, r, from, words), row);
+        if (!plan->own) cpu_distil_gradient(run, block, r, label_in(run, r, from, words), made);
         for (int64_t i = 0; i < words; i++) sums[i] += row[i];
         if (plan->type == BASE_FP32)
             memcpy(to, row, (size_t)words * sizeof *row);
@@ -381,8 +401,8 @@ static void block_gradients(head_run *run, int64_t block) {
     const head_plan *plan = run->plan;
     int64_t words = head_block_words(plan, block);
     float *logits = head_block_logits(run, block);
-    if (plan->columns)
-        distil_gradients(run, block);
+    if (plan->columns || plan->own)
+        made_gradients(run, block);
     else if (plan->shaped)
         shaped_gradients(run, block);
     else
@@ -508,7 +528,10 @@ static void run_chunk(device *dev, head_run *run) {
     if (!run->has_logits) {
         host_parallel(dev->team, row_tasks, gather_task, run);
         host_parallel(dev->team, tiles * plan->blocks, logits_task, run);
-        host_parallel(dev->team, row_tasks, finish_task, run);
+        if (plan->own)
+            cpu_own_loss(dev, run);
+        else
+            host_parallel(dev->team, row_tasks, finish_task, run);
     }
     if (!plan->backward || run->losses_only) return;
     if (run->call->dw[0].dtype != BASE_NONE)

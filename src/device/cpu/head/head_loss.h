@@ -14,7 +14,8 @@
 
 #define CPU_LOSS_ROWS 1024
 
-/* Of DEVICE_HEAD_LOSS, DEVICE_HEAD_PREFERENCE, DEVICE_HEAD_DISTIL and their backward calls. */
+/* Of DEVICE_HEAD_LOSS, DEVICE_HEAD_PREFERENCE, DEVICE_HEAD_DISTIL, DEVICE_OWN_LOSS and their
+ * backward calls. */
 sifr_status cpu_prepare_head_loss(device *dev, device_call *call,
                                   sifr_error *error) SIFR_MUST_CHECK;
 sifr_status cpu_run_head_loss(device *dev, const device_call *call,

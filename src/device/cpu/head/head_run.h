@@ -26,6 +26,8 @@ typedef struct head_plan {
     int64_t columns;    /* of x2, numbers of another head's distribution; else 0 */
     int64_t at_weights; /* of a preference: a factor for each row's gradient */
     int64_t at_rest;    /* of a distribution: see head_distil.h, two numbers a row */
+    bool own;           /* a loss of the caller's (head_own.h): logits are rows x words */
+    int64_t at_gradient, at_labels;
     int64_t at_indices, at_x, at_w, at_packed_x, at_packed_w, at_logits, at_statistics, at_sums,
         at_dx;
     int64_t at_threads, thread_bytes, transposed_bytes, product_bytes; /* of scratch, per thread */
