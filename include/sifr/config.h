@@ -18,6 +18,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "sifr/objective.h"
 #include "sifr/status.h"
 
 #ifdef __cplusplus
@@ -52,6 +53,13 @@ SIFR_API sifr_status sifr_config_set(sifr_config *config, const char *name, cons
  * a list can be set anew. */
 SIFR_API sifr_status sifr_config_clear(sifr_config *config, const char *name,
                                        sifr_error *error) SIFR_MUST_CHECK;
+
+/* A loss of the program's own (sifr/objective.h) for the runs, loops and plans of the config and of
+ * its copies; NULL: none. `sifr.own_loss.memory` of the config bounds its chunks. Function and user
+ * must outlive what is made from the config. Refused beside `preference` and `distill`, and for
+ * models that classify or fill masks in. */
+SIFR_API sifr_status sifr_config_set_loss(sifr_config *config, sifr_loss_function *loss, void *user,
+                                          sifr_error *error) SIFR_MUST_CHECK;
 
 /* Works out for so many ranks what was left open: "auto", defaults, batch sizes. Refuses what
  * contradicts itself or is not supported. Values can be read after it, until something is set. */

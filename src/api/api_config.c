@@ -77,6 +77,15 @@ sifr_status sifr_config_clear(sifr_config *config, const char *name, sifr_error 
     return config_clear(config, name, error);
 }
 
+sifr_status sifr_config_set_loss(sifr_config *config, sifr_loss_function *loss, void *user,
+                                 sifr_error *error) {
+    BASE_ENTER(error, config);
+    config->loss = loss;
+    config->loss_user = user;
+    config->resolved = false;
+    return SIFR_OK;
+}
+
 sifr_status sifr_config_resolve(sifr_config *config, int64_t ranks, sifr_error *error) {
     BASE_ENTER(error, config);
     return config_resolve(config, ranks, error);

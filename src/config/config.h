@@ -21,6 +21,7 @@
 
 #include "base/errors.h"
 #include "config/schedule/lr_schedule.h"
+#include "sifr/objective.h"
 #include "sifr/settings.h"
 
 /* The order of each enum is the order of the spellings in the table. Other choices are handed on by
@@ -158,6 +159,10 @@ typedef struct sifr_config {
     const char *prometheus_file;     /* NULL: none */
     int64_t prometheus_port;         /* on the loopback; 0: none */
     int64_t collective_timeout;      /* seconds; 0: none */
+
+    /* A loss of the caller's, which neither file nor flags can give; NULL: none. */
+    sifr_loss_function *loss;
+    void *loss_user;
 
     /* Private to config_*.c. */
     config_setting *settings; /* one for each row of the table, and one for unknown paths; all

@@ -138,6 +138,8 @@ static const struct {
     {"sifr.distill.weight", DISTILL("cold", ""), DISTILL("cold", ", \"weight\": 0.25")},
     {"sifr.distill.temperature", DISTILL("cold", ", \"temperature\": 1"),
      DISTILL("warm", ", \"temperature\": 2")},
+    {"sifr.own_loss.memory", SIFR("\"own_loss\": {\"memory\": \"1MiB\"}"),
+     SIFR("\"own_loss\": {\"memory\": \"2MiB\"}")},
 };
 enum {
     NO_BITS = sizeof no_bits / sizeof *no_bits,

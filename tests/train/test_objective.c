@@ -141,6 +141,7 @@ static void is_asked_for(void **state) {
     asks(&train_preference, "preference", "orpo");
     asks(&train_next_token, "preference", "none");
     asks(&train_distil, "distill", "scores");
+    asks(&train_own_loss, "own-loss-memory", "1MiB");
 }
 
 /* One of two would be left out without a word. */

@@ -17,6 +17,8 @@ sifr_status config_copy(const sifr_config *config, sifr_config *out, sifr_error 
     for (size_t i = 0; status == SIFR_OK && i < config_key_count(); i++)
         status = config_copy_setting(&config->settings[i], &out->settings[i], error);
     out->ignored = json_deep_copy(config->ignored);
+    out->loss = config->loss;
+    out->loss_user = config->loss_user;
     out->name = config->name ? strdup(config->name) : NULL;
     bool whole = (out->name || !config->name) && (out->ignored || !config->ignored);
     if (status == SIFR_OK && !whole) status = base_fail_alloc(error, 64);

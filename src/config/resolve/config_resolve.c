@@ -328,6 +328,8 @@ static sifr_status config_fill(sifr_config *config, int64_t world_size, sifr_err
     config->notes = kept.notes;
     config->ignored = kept.ignored;
     config->name = kept.name;
+    config->loss = kept.loss;
+    config->loss_user = kept.loss_user;
     config->data_list = kept.data_list;
     config->source_list = kept.source_list;
     config->fields_made = kept.fields_made;
@@ -410,6 +412,15 @@ static void config_settle(sifr_config *config) {
     step->offload.nvme_path = config_nvme_path(config);
 }
 
+/* The effective config of a run with a loss of the caller's says so: it does not repeat the run
+ * without. */
+static sifr_status config_resolve_loss(sifr_config *config, sifr_error *error) {
+    static const char memory[] = "sifr.own_loss.memory";
+    if (!config->loss || config_setting_given(config, memory)) return SIFR_OK;
+    return config_setting_put(config, memory, json_integer(SIFR_OWN_LOSS_MEMORY), error,
+                              "the program has a loss of its own");
+}
+
 sifr_status config_resolve(sifr_config *config, int64_t world_size, sifr_error *error) {
     int64_t data_ranks;
     config->resolved = false;
@@ -420,6 +431,7 @@ sifr_status config_resolve(sifr_config *config, int64_t world_size, sifr_error *
     BASE_TRY(config_take_over(config, error));
     BASE_TRY(config_check_parameters(config, error));
     BASE_TRY(config_resolve_run(config, error));
+    BASE_TRY(config_resolve_loss(config, error));
     BASE_TRY(config_resolve_zero(config, error));
     BASE_TRY(config_resolve_offload(config, world_size, error));
     BASE_TRY(config_resolve_activations(config, error));

@@ -34,6 +34,7 @@ typedef struct train_objective {
      */
     bool (*undropped)(const sifr_config *config);
     const char *says_undropped;
+    const char *says; /* at the start of each run and loop; NULL: nothing */
 
     /* --- the data --- */
     bool chats; /* the data may be rows to fine-tune on */
@@ -69,6 +70,7 @@ typedef struct train_objective {
 #define TRAIN_OBJECTIVES(ROW)                                                                      \
     ROW(train_preference)                                                                          \
     ROW(train_distil)                                                                              \
+    ROW(train_own_loss)                                                                            \
     ROW(train_next_token)                                                                          \
     ROW(train_masked)                                                                              \
     ROW(train_classes)

@@ -42,7 +42,12 @@ static void say_dropout(const train_state *t) {
     base_log(t->host->log, SIFR_LOG_INFO, "%s", t->objective->says_undropped);
 }
 
+static void say_objective(const train_state *t) {
+    if (t->objective->says) base_log(t->host->log, SIFR_LOG_INFO, "%s", t->objective->says);
+}
+
 void train_say_input(const train_state *t) {
+    say_objective(t);
     say_padding(t);
     say_dropout(t);
     say_cuts(t);
