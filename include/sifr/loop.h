@@ -46,6 +46,7 @@ typedef struct sifr_loop_figures {
      * rank. */
     int64_t micro_batch_size, gradient_accumulation_steps, seq_length;
     int64_t total_steps; /* max_steps, or what was set; 0: not known */
+    int64_t targets;     /* numbers that a batch must give for each token beside its label */
 } sifr_loop_figures;
 SIFR_API void sifr_loop_get(const sifr_loop *loop, sifr_loop_figures *out);
 

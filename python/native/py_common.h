@@ -86,6 +86,29 @@ PyObject *py_ids(const int32_t *ids, size_t count); /* a list */
 /* The context of this process, made at the first call. NULL with an exception. */
 sifr_context *py_context(py_state *state);
 
+/* --- py_view.c --- */
+
+/* 4-byte values of the library's: FP32, or whole numbers. columns 0: a vector of `rows`. */
+typedef struct py_matrix {
+    void *values;
+    Py_ssize_t rows, columns;
+    bool whole, writable;
+} py_matrix;
+/* An object with the matrix as its buffer, which keeps the handle whose memory it is. */
+PyObject *py_view_new(PyObject *of, const py_matrix *matrix);
+
+/* --- py_loss.c --- */
+
+typedef struct py_loss {
+    PyObject *function;             /* NULL: none */
+    PyObject *engine;               /* whose call this is */
+    py_call *call;                  /* that is in the library */
+    PyObject *kind, *value, *trace; /* what the function raised */
+} py_loss;
+sifr_loss_function py_loss_compute; /* `user` is a py_loss */
+bool py_loss_raises(py_loss *loss); /* what the function raised; false: nothing */
+void py_loss_drop(py_loss *loss);
+
 /* --- a file each: adds its types or functions to the module; -1 with an exception --- */
 
 int py_add_config(PyObject *module, py_state *state);
@@ -93,6 +116,7 @@ int py_add_ranks(PyObject *module, py_state *state);
 int py_add_tokenizer(PyObject *module, py_state *state);
 int py_add_generator(PyObject *module, py_state *state);
 int py_add_engine(PyObject *module, py_state *state);
+int py_add_view(PyObject *module, py_state *state);
 PyObject *py_train(PyObject *module, PyObject *args);
 PyObject *py_plan(PyObject *module, PyObject *args);
 PyObject *py_export(PyObject *module, PyObject *args);

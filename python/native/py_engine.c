@@ -11,34 +11,43 @@ typedef struct pair {
     sifr_engine *engine;
     int64_t sequences, tokens; /* of a step of this rank: sequences of so many tokens */
     int64_t micro;             /* sequences of a micro batch */
+    int64_t targets;           /* numbers for each token beside its label */
+    py_loss loss;              /* of the caller's */
 } pair;
 
 static void release(void *handle) {
     pair *p = handle;
     sifr_loop_close(p->loop);
+    py_loss_drop(&p->loss);
     free(p);
 }
 
-static sifr_status open_loop(pair *p, sifr_context *context, const sifr_config *config,
-                             sifr_ranks *ranks, sifr_error *error) {
+/* The config is the caller's own: of an engine with a loss it has that for this call alone. */
+static sifr_status open_loop(pair *p, sifr_context *context, sifr_config *config, sifr_ranks *ranks,
+                             sifr_error *error) {
     sifr_loop_figures figures = {.size = sizeof figures};
-    sifr_status status = sifr_loop_open(context, config, ranks, &p->loop, error);
+    sifr_status status = SIFR_OK;
+    if (p->loss.function) status = sifr_config_set_loss(config, py_loss_compute, &p->loss, error);
+    if (status == SIFR_OK) status = sifr_loop_open(context, config, ranks, &p->loop, error);
+    if (p->loss.function) (void)!sifr_config_set_loss(config, NULL, NULL, NULL);
     if (status != SIFR_OK) return status;
     sifr_loop_get(p->loop, &figures);
     p->engine = sifr_loop_engine(p->loop);
     p->micro = figures.micro_batch_size;
     p->sequences = p->micro * figures.gradient_accumulation_steps;
     p->tokens = figures.seq_length;
+    p->targets = figures.targets;
     return SIFR_OK;
 }
 
-static PyObject *make(py_state *state, PyObject *config, PyObject *ranks) {
+static PyObject *make(py_state *state, PyObject *config, PyObject *ranks, PyObject *loss) {
     sifr_error error = {0};
     py_call call;
     sifr_context *context = py_context(state);
     pair *p = calloc(1, sizeof *p);
     PyObject *out = NULL, *keeps = ranks == Py_None ? NULL : PyTuple_Pack(1, ranks);
     if (!p) PyErr_NoMemory();
+    if (p && loss != Py_None) p->loss.function = Py_NewRef(loss);
     if (p && context && (keeps || ranks == Py_None) && py_enter(config, &call) == 0) {
         sifr_status status =
             open_loop(p, context, py_get(config), keeps ? py_get(ranks) : NULL, &error);
@@ -47,21 +56,22 @@ static PyObject *make(py_state *state, PyObject *config, PyObject *ranks) {
         if (status == SIFR_OK) out = py_handle_new(state->engine_type, p, release, keeps);
         if (status == SIFR_OK) p = NULL;
     }
+    if (p) py_loss_drop(&p->loss);
     free(p);
     Py_XDECREF(keeps);
     return out;
 }
 
-/* engine(config, ranks or None) */
+/* engine(config, ranks or None, loss or None) */
 static PyObject *engine_open(PyObject *module, PyObject *args) {
     py_state *state = PyModule_GetState(module);
-    PyObject *config, *ranks;
-    if (!PyArg_ParseTuple(args, "OO", &config, &ranks) ||
+    PyObject *config, *ranks, *loss = Py_None;
+    if (!PyArg_ParseTuple(args, "OO|O", &config, &ranks, &loss) ||
         !py_expect(config, state->config_type, "a config") ||
         (ranks != Py_None && !py_expect(ranks, state->ranks_type, "ranks")) ||
         (ranks != Py_None && py_take(ranks) < 0))
         return NULL;
-    PyObject *out = make(state, config, ranks);
+    PyObject *out = make(state, config, ranks, loss);
     if (ranks != Py_None) py_give(ranks);
     return out;
 }
@@ -72,10 +82,12 @@ enum { INPUTS = 5 }; /* of whole numbers */
 
 typedef struct inputs {
     int32_t *whole[INPUTS];
+    float *targets;
 } inputs;
 
 static void drop_inputs(inputs *in) {
     for (int i = 0; i < INPUTS; i++) free(in->whole[i]);
+    free(in->targets);
 }
 
 /* One of the type codes in `codes`, in this machine's order of bytes. */
@@ -85,22 +97,27 @@ static bool has_type(const Py_buffer *view, const char *codes) {
     return format[0] && !format[1] && strchr(codes, format[0]);
 }
 
-/* A copy of the ids of an array, in order; NULL with an exception. */
-static void *copy_array(PyObject *array, const char *name, int64_t elements, int64_t last,
-                        Py_ssize_t *item, py_state *state) {
+/* What an array of a batch has: so many elements, in rows of `last` where it is not flat. */
+typedef struct wanted {
+    const char *name, *codes, *types;
+    int64_t elements, last;
+} wanted;
+
+/* A copy of the elements of an array, in order; NULL with an exception. */
+static void *copy_array(PyObject *array, const wanted *w, Py_ssize_t *item, py_state *state) {
     Py_buffer view;
     if (PyObject_GetBuffer(array, &view, PyBUF_RECORDS_RO) < 0) return NULL;
     void *out = NULL;
     *item = view.itemsize;
-    bool fits = view.itemsize > 0 && view.len / view.itemsize == elements &&
-                (view.ndim == 1 || (view.ndim > 1 && view.shape[view.ndim - 1] == last));
-    if (!has_type(&view, "ilq") || (view.itemsize != 4 && view.itemsize != 8)) {
-        py_usage(state, "%s: has elements of type '%s'; give int32 or int64", name,
-                 view.format ? view.format : "B");
+    bool fits = view.itemsize > 0 && view.len / view.itemsize == w->elements &&
+                (view.ndim == 1 || (view.ndim > 1 && view.shape[view.ndim - 1] == w->last));
+    if (!has_type(&view, w->codes) || (view.itemsize != 4 && view.itemsize != 8)) {
+        py_usage(state, "%s: has elements of type '%s'; give %s", w->name,
+                 view.format ? view.format : "B", w->types);
     } else if (!fits) {
         py_usage(state, "%s: has %zd elements in %d dimensions; a batch has %lld, in rows of %lld",
-                 name, view.itemsize > 0 ? view.len / view.itemsize : 0, view.ndim,
-                 (long long)elements, (long long)last);
+                 w->name, view.itemsize > 0 ? view.len / view.itemsize : 0, view.ndim,
+                 (long long)w->elements, (long long)w->last);
     } else if (!(out = malloc((size_t)view.len + 1))) {
         PyErr_NoMemory();
     } else if (PyBuffer_ToContiguous(out, &view, view.len, 'C') < 0) {
@@ -115,7 +132,8 @@ static void *copy_array(PyObject *array, const char *name, int64_t elements, int
 static int32_t *take_ids(PyObject *array, const char *name, int64_t elements, int64_t last,
                          py_state *state) {
     Py_ssize_t item;
-    void *copy = copy_array(array, name, elements, last, &item, state);
+    const wanted w = {name, "ilq", "int32 or int64", elements, last};
+    void *copy = copy_array(array, &w, &item, state);
     if (!copy || item == 4) return copy;
     const int64_t *wide = copy;
     int32_t *ids = copy; /* each is written where nothing is read any more */
@@ -131,8 +149,27 @@ static int32_t *take_ids(PyObject *array, const char *name, int64_t elements, in
     return ids;
 }
 
-/* The arrays of a tuple: tokens, labels, token types, segments, positions; None: left out. -1 with
- * an exception; free the inputs either way. */
+/* Numbers of FP32; those of 64 bits are rounded. */
+static float *take_targets(PyObject *array, const pair *p, int64_t sequences, py_state *state) {
+    const wanted w = {"targets", "fd", "float32 or float64", sequences * p->tokens * p->targets,
+                      p->targets == 1 ? p->tokens : p->targets};
+    Py_ssize_t item;
+    if (!p->targets) {
+        py_usage(state, "targets: this model reads none; leave them out");
+        return NULL;
+    }
+    void *copy = copy_array(array, &w, &item, state);
+    if (!copy || item == 4) return copy;
+    const double *wide = copy;
+    for (int64_t i = 0; i < w.elements; i++) {
+        float target = (float)wide[i];
+        memcpy((char *)copy + 4 * i, &target, 4);
+    }
+    return copy;
+}
+
+/* The arrays of a tuple: tokens, labels, token types, segments, positions, targets; None: left out.
+ * -1 with an exception; free the inputs either way. */
 static int take_batch(PyObject *arrays, const pair *p, int64_t sequences, inputs *in,
                       sifr_batch *out, py_state *state) {
     static const char *const names[] = {"tokens", "labels", "token_types", "segments", "positions"};
@@ -144,12 +181,30 @@ static int take_batch(PyObject *arrays, const pair *p, int64_t sequences, inputs
         in->whole[i] = take_ids(array, names[i], elements, p->tokens, state);
         if (!in->whole[i]) return -1;
     }
+    PyObject *targets = PyTuple_GetItem(arrays, INPUTS);
+    if (!targets) return -1;
+    if (targets != Py_None && !(in->targets = take_targets(targets, p, sequences, state)))
+        return -1;
     *out = (sifr_batch){.tokens = in->whole[0],
                         .labels = in->whole[1],
                         .token_types = in->whole[2],
                         .segments = in->whole[3],
-                        .positions = in->whole[4]};
+                        .positions = in->whole[4],
+                        .targets = in->targets};
     return 0;
+}
+
+/* Begins a call that may ask the caller for losses. */
+static int enter(PyObject *self, py_call *call) {
+    pair *p = py_get(self);
+    p->loss.engine = self;
+    p->loss.call = call;
+    return py_enter(NULL, call);
+}
+
+/* What the caller's loss raised; else what the library says. */
+static PyObject *raise(pair *p, py_state *state, const sifr_error *error) {
+    return py_loss_raises(&p->loss) ? NULL : py_raise(state, error);
 }
 
 static PyObject *describe(const sifr_step_result *r) {
@@ -166,7 +221,7 @@ static PyObject *describe(const sifr_step_result *r) {
 static PyObject *engine_step(PyObject *self, PyObject *args) {
     py_state *state = py_state_of(self);
     PyObject *arrays, *given, *out = NULL;
-    inputs in = {{NULL}};
+    inputs in = {.targets = NULL};
     sifr_batch batch;
     sifr_step_result result;
     sifr_error error = {0};
@@ -175,13 +230,12 @@ static PyObject *engine_step(PyObject *self, PyObject *args) {
     double rate = given == Py_None ? 0 : PyFloat_AsDouble(given);
     if (PyErr_Occurred() || py_take(self) < 0) return NULL;
     pair *p = py_get(self);
-    if (take_batch(arrays, p, p->sequences, &in, &batch, state) == 0 &&
-        py_enter(NULL, &call) == 0) {
+    if (take_batch(arrays, p, p->sequences, &in, &batch, state) == 0 && enter(self, &call) == 0) {
         sifr_status status = given == Py_None
                                  ? sifr_loop_step(p->loop, &batch, &result, &error)
                                  : sifr_engine_step(p->engine, &batch, rate, &result, &error);
         py_leave(&call);
-        out = status == SIFR_OK ? describe(&result) : py_raise(state, &error);
+        out = status == SIFR_OK ? describe(&result) : raise(p, state, &error);
     }
     py_give(self);
     drop_inputs(&in);
@@ -192,7 +246,7 @@ static PyObject *engine_step(PyObject *self, PyObject *args) {
 static PyObject *engine_evaluate(PyObject *self, PyObject *args) {
     py_state *state = py_state_of(self);
     PyObject *arrays, *out = NULL;
-    inputs in = {{NULL}};
+    inputs in = {.targets = NULL};
     sifr_batch batch;
     double sum = 0;
     int64_t labelled = 0;
@@ -200,11 +254,11 @@ static PyObject *engine_evaluate(PyObject *self, PyObject *args) {
     py_call call;
     if (!PyArg_ParseTuple(args, "O!", &PyTuple_Type, &arrays) || py_take(self) < 0) return NULL;
     pair *p = py_get(self);
-    if (take_batch(arrays, p, p->micro, &in, &batch, state) == 0 && py_enter(NULL, &call) == 0) {
+    if (take_batch(arrays, p, p->micro, &in, &batch, state) == 0 && enter(self, &call) == 0) {
         sifr_status status = sifr_engine_evaluate(p->engine, &batch, &sum, &labelled, &error);
         py_leave(&call);
         out = status == SIFR_OK ? Py_BuildValue("(dL)", sum, (long long)labelled)
-                                : py_raise(state, &error);
+                                : raise(p, state, &error);
     }
     py_give(self);
     drop_inputs(&in);
@@ -271,31 +325,6 @@ static PyObject *engine_weights(PyObject *self, PyObject *none) {
     return list;
 }
 
-/* --- views: an object with a buffer, which keeps the engine --- */
-
-typedef struct window {
-    const float *values;
-    Py_ssize_t elements;
-} window;
-
-static void release_window(void *handle) {
-    free(handle);
-}
-
-static int view_buffer(PyObject *self, Py_buffer *view, int flags) {
-    const window *w = py_get(self);
-    if (!w) {
-        PyErr_SetString(PyExc_BufferError, "the view was closed");
-        return -1;
-    }
-    if (PyBuffer_FillInfo(view, self, (void *)w->values, w->elements * 4, 1, flags) < 0) return -1;
-    view->itemsize = 4;
-    if (view->format) view->format = (char *)"f";
-    if (view->shape) view->shape = (Py_ssize_t *)&w->elements;
-    if (view->strides) view->strides = &view->itemsize;
-    return 0;
-}
-
 /* view(name, elements) */
 static PyObject *engine_view(PyObject *self, PyObject *args) {
     py_state *state = py_state_of(self);
@@ -304,18 +333,11 @@ static PyObject *engine_view(PyObject *self, PyObject *args) {
     sifr_error error = {0};
     if (!PyArg_ParseTuple(args, "sn", &name, &elements) || py_take(self) < 0) return NULL;
     const pair *p = py_get(self);
-    window *w = calloc(1, sizeof *w);
-    sifr_status status =
-        w ? sifr_engine_view_weight(p->engine, name, &w->values, &error) : SIFR_NO_MEMORY;
+    const float *values = NULL;
+    sifr_status status = sifr_engine_view_weight(p->engine, name, &values, &error);
     py_give(self);
-    PyObject *keeps = status == SIFR_OK ? PyTuple_Pack(1, self) : NULL, *out = NULL;
-    if (w) w->elements = elements;
-    if (keeps) out = py_handle_new(state->view_type, w, release_window, keeps);
-    if (!keeps) free(w);
-    if (!w) PyErr_NoMemory();
-    if (w && status != SIFR_OK) py_raise(state, &error);
-    Py_XDECREF(keeps);
-    return out;
+    if (status != SIFR_OK) return py_raise(state, &error);
+    return py_view_new(self, &(py_matrix){.values = (void *)values, .rows = elements});
 }
 
 /* --- the rest --- */
@@ -428,7 +450,7 @@ static PyObject *engine_load_checkpoint(PyObject *self, PyObject *args) {
 }
 
 /* steps, updates, loss scale, planned bytes, parameters, trained ones, sequences of a step and of a
- * micro batch, tokens of a sequence */
+ * micro batch, tokens of a sequence, targets of a token */
 static PyObject *engine_facts(PyObject *self, PyObject *none) {
     sifr_loop_figures f = {.size = sizeof f};
     (void)none;
@@ -436,11 +458,11 @@ static PyObject *engine_facts(PyObject *self, PyObject *none) {
     const pair *p = py_get(self);
     sifr_loop_get(p->loop, &f);
     PyObject *out =
-        Py_BuildValue("(LLdLLLLLL)", (long long)sifr_engine_steps(p->engine),
+        Py_BuildValue("(LLdLLLLLLL)", (long long)sifr_engine_steps(p->engine),
                       (long long)sifr_engine_updates(p->engine), sifr_engine_loss_scale(p->engine),
                       (long long)sifr_engine_planned_bytes(p->engine), (long long)f.parameters,
                       (long long)f.trained_parameters, (long long)p->sequences, (long long)p->micro,
-                      (long long)p->tokens);
+                      (long long)p->tokens, (long long)p->targets);
     py_give(self);
     return out;
 }
@@ -461,11 +483,9 @@ int py_add_engine(PyObject *module, py_state *state) {
                                     {"facts", engine_facts, METH_NOARGS, NULL},
                                     PY_CLOSE,
                                     {NULL, NULL, 0, NULL}};
-    static PyMethodDef of_view[] = {PY_CLOSE, {NULL, NULL, 0, NULL}};
     static PyMethodDef functions[] = {{"engine", engine_open, METH_VARARGS, NULL},
                                       {NULL, NULL, 0, NULL}};
-    if (py_add_handle(module, "sifr._sifr.Engine", methods, NULL, &state->engine_type) < 0 ||
-        py_add_handle(module, "sifr._sifr.View", of_view, view_buffer, &state->view_type) < 0)
+    if (py_add_handle(module, "sifr._sifr.Engine", methods, NULL, &state->engine_type) < 0)
         return -1;
     return PyModule_AddFunctions(module, functions);
 }

@@ -5,7 +5,7 @@ from __future__ import annotations
 from . import _sifr
 from ._base import Error, LostRankError, NoMemoryError, StoppedError, UsageError
 from ._config import Config, Flag, flags
-from ._engine import Engine, StepResult, Weight, next_tokens
+from ._engine import Engine, Loss, StepResult, Weight, next_tokens
 from ._plan import MemoryClass, Plan, plan
 from ._ranks import rank, size
 from ._text import Chat, Generated, Generator, Tokenizer, generate
@@ -25,6 +25,7 @@ __all__ = [
     "Flag",
     "Generated",
     "Generator",
+    "Loss",
     "LostRankError",
     "MemoryClass",
     "NoMemoryError",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple, Union
 
 from . import _sifr
@@ -19,6 +19,13 @@ if TYPE_CHECKING:
 Path = Union[str, "os.PathLike[str]"]
 #: int32 or int64: an array of numpy, or anything with a buffer or DLPack.
 Ids = Any
+#: float32 or float64, likewise.
+Numbers = Any
+#: A loss of one's own: `loss(logits, labels, gradient)` gives the sum of the losses of the rows.
+#: Arrays of numpy (memoryviews where there is none): logits, rows x words, and labels, to read;
+#: `gradient`, rows x words of zeros, to be filled with the derivatives of the sum by the logits, or
+#: None in an evaluation. They are the engine's memory, and good during the call alone.
+Loss = Callable[[Any, Any, Any], float]
 
 _READ, _WRITE, _AVERAGE = range(3)
 
@@ -52,6 +59,25 @@ def _array(value: Any, name: str) -> Any:
     return value
 
 
+def _with_arrays(loss: Loss | None) -> Loss | None:
+    if loss is None:
+        return None
+    if not callable(loss):
+        raise TypeError(f"loss: a function is wanted, not {type(loss).__name__}")
+    made: Callable[[Any], Any] = memoryview
+    try:
+        from numpy import asarray
+
+        made = asarray
+    except ImportError:
+        pass
+
+    def call(logits: Any, labels: Any, gradient: Any) -> float:
+        return loss(made(logits), made(labels), None if gradient is None else made(gradient))
+
+    return call
+
+
 class Engine:
     """A run whose loop is the caller's: the model folder of a config with an engine, as `train` would
     have it. The caller gives the batches, and decides when to evaluate, save and stop. With the run's
@@ -61,11 +87,19 @@ class Engine:
     here. Under mpirun the processes are the ranks of one engine, and each makes the same calls, with
     its own batches. An engine is used by one thread at a time; a step leaves the interpreter to other
     threads. Ctrl-C comes out after the step that runs.
+
+    `loss` is trained by in place of the labels' cross entropy (`Loss`), on the CPU. It is called
+    for some rows at a time: as many as keep logits and gradient within own_loss_memory (64 MiB),
+    1024 at most; rows without a label are not among them. What it raises comes out of `step` and
+    `evaluate`, and nothing has changed; on the other ranks sifr.Error does. It must not use the
+    engine. The same bits hold while it is a function of what it is given.
     """
 
-    def __init__(self, config: ConfigLike | None = None, **flags: Any) -> None:
-        own = try_together(lambda: Config(config, **flags))
-        self._engine = _sifr.engine(own._config, ranks())
+    def __init__(
+        self, config: ConfigLike | None = None, *, loss: Loss | None = None, **flags: Any
+    ) -> None:
+        own, call = try_together(lambda: (Config(config, **flags), _with_arrays(loss)))
+        self._engine = _sifr.engine(own._config, ranks(), call)
         closes(self)
         self._weights = {n: Weight(s, t) for n, s, t in self._engine.weights()}
 
@@ -78,12 +112,15 @@ class Engine:
         token_types: Ids | None = None,
         segments: Ids | None = None,
         positions: Ids | None = None,
+        targets: Numbers | None = None,
     ) -> StepResult:
         """One step: forward and backward pass of all micro batches, clipping, update. Arrays have
         `batch_shape`; they are copied. The label of a token is the id that follows it, -100: none
-        (`next_tokens`). Without a rate, that of the config's schedule, which has to know how many
+        (`next_tokens`). A model that reads numbers beside labels (regression, several labels) takes
+        `targets`, `targets_of_token` for each token; those of tokens without a label are not read.
+        Without a rate, that of the config's schedule, which has to know how many
         steps there are (max_steps, or `set_steps`)."""
-        given = self._arrays(tokens, labels, token_types, segments, positions)
+        given = self._arrays(tokens, labels, token_types, segments, positions, targets)
         return StepResult(*self._engine.step(given, learning_rate))
 
     def set_steps(self, total: int) -> None:
@@ -103,22 +140,24 @@ class Engine:
         token_types: Ids | None = None,
         segments: Ids | None = None,
         positions: Ids | None = None,
+        targets: Numbers | None = None,
     ) -> tuple[float, int]:
         """The sum of the losses of one micro batch (`micro_batch_shape`), and of how many tokens."""
         return self._engine.evaluate(
-            self._arrays(tokens, labels, token_types, segments, positions)
+            self._arrays(tokens, labels, token_types, segments, positions, targets)
         )
 
     @staticmethod
     def _arrays(
-        tokens: Ids, labels: Any, types: Any, segments: Any, positions: Any
-    ) -> tuple[Any, Any, Any, Any, Any]:
+        tokens: Ids, labels: Any, types: Any, segments: Any, positions: Any, targets: Any
+    ) -> tuple[Any, Any, Any, Any, Any, Any]:
         return (
             _array(tokens, "tokens"),
             _array(labels, "labels"),
             _array(types, "token_types"),
             _array(segments, "segments"),
             _array(positions, "positions"),
+            _array(targets, "targets"),
         )
 
     # --- weights ---
@@ -226,6 +265,11 @@ class Engine:
         """Of an evaluation."""
         facts = self._engine.facts()
         return facts[7], facts[8]
+
+    @property
+    def targets_of_token(self) -> int:
+        """How many numbers a batch gives for each token beside its label; usually 0."""
+        return self._engine.facts()[9]
 
     @property
     def steps(self) -> int:

@@ -70,6 +70,7 @@ void sifr_loop_get(const sifr_loop *loop, sifr_loop_figures *out) {
     BASE_ENTER_VOID(loop, out);
     const sifr_model *model = loop->state.folder.model;
     const sifr_settings *step = engine_settings(loop->state.engine);
+    int32_t targets = model->inputs[SIFR_TARGETS];
     const sifr_loop_figures known = {.parameters = sifr_model_parameters(model),
                                      .trained_parameters = sifr_model_trained(model),
                                      .vocab_size = loop->state.folder.config.vocab_size,
@@ -77,7 +78,8 @@ void sifr_loop_get(const sifr_loop *loop, sifr_loop_figures *out) {
                                      .gradient_accumulation_steps =
                                          step->gradient_accumulation_steps,
                                      .seq_length = step->seq_length,
-                                     .total_steps = loop->state.total_steps};
+                                     .total_steps = loop->state.total_steps,
+                                     .targets = targets < 0 ? 0 : model->values[targets].columns};
     api_give_result(&known, sizeof known, out);
 }
 

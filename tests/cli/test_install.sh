@@ -82,7 +82,7 @@ cat >ds.json <<'J'
  "sifr": {"model": "llama", "data": ["text"], "seq_length": 32, "max_steps": 6, "threads": 1}}
 J
 example() { # NAME: built against the installed sifr
-    cc $flags $(pkg-config --cflags sifr) "$SOURCE/examples/$1.c" $(pkg-config --libs sifr) -o $1
+    cc $flags $(pkg-config --cflags sifr) "$SOURCE/examples/$1.c" $(pkg-config --libs sifr) -lm -o $1
 }
 export LD_LIBRARY_PATH=$directory
 example train_config
@@ -126,7 +126,23 @@ cmp by_program/model.safetensors own/model/model.safetensors || fail "other bits
 expect 0 "$SIFR" export own/checkpoint-6 exported
 cmp own/model/model.safetensors exported/model.safetensors || fail "exported: other bits"
 
+# Nothing spread is the labels' own loss, within rounding; a tenth of it is another.
+example own_loss
+losses() { sed -n 's/^step [0-9]*: loss \([0-9.]*\)$/\1/p' out | tr '\n' ' '; }
+expect 0 ./own_loss ds.json 0 unsmoothed
+losses >own_losses
+"$SIFR" train --config ds.json --output again --logging-steps 1 >log 2>&1 || fail "$(cat log)"
+awk -F '[:,]' '{ for (i = 1; i < NF; i++) if ($i ~ /"loss"/) printf "%.4f ", $(i + 1) }' \
+    again/metrics.jsonl >program_losses
+awk '{ getline other < "program_losses"; split(other, b, " ")
+       for (i = 1; i <= NF; i++) if (($i - b[i]) ^ 2 > 4.1e-8) exit 1; exit NF != 6 }' own_losses ||
+    fail "$(cat own_losses program_losses)"
+expect 0 ./own_loss ds.json 0.1 smoothed
+[ "$(losses)" != "$(cat own_losses)" ] || fail "the same losses"
+
 . "$SOURCE/tests/support/find_mpi.sh"
+expect 0 "$launcher" -n 2 $options ./own_loss ds.json 0.1 smoothed_on_two
+cmp smoothed/model.safetensors smoothed_on_two/model.safetensors || fail "other bits on two ranks"
 expect 0 "$launcher" -n 2 $options ./train_config ds.json output=on_two
 cmp by_program/model.safetensors on_two/model.safetensors || fail "other bits on two ranks"
 [ "$(grep -c '^done after step 6' out)" = 1 ] || fail "not one rank says it: $(cat out)"

@@ -58,6 +58,25 @@ try:
 except sifr.UsageError as error:
     assert "several ranks" in str(error), error
 engine.save("by_loop")
+# A loss of one's own that raises on one rank: each rank has its own exception, and goes on.
+fails = other
+
+
+def own(logits, labels, gradient):
+    if fails:
+        raise ValueError("of this rank")
+    return float(logits.shape[0])
+
+
+with sifr.Engine(config, loss=own) as engine:
+    try:
+        engine.step(tokens, tokens)
+        raise AssertionError("no exception")
+    except (ValueError, sifr.Error) as error:
+        assert isinstance(error, ValueError) == other, error
+        assert "of this rank" in str(error) and (other or "rank 1: own_loss" in str(error)), error
+    fails = False
+    assert engine.step(tokens, tokens).loss == 1 and engine.steps == 1
 print("rank", sifr.rank(), "is done")
 P
 expect 0 timeout 100 "$launcher" -n 2 $options python3 ranks.py

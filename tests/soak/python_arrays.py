@@ -124,3 +124,35 @@ for header in (
     damaged(with_header(header))
 damaged(struct.pack("<Q", 2**63) + bytes(100))
 raises(sifr.Error, "nowhere", sifr.state_dict, "nowhere")
+
+# --- a loss of one's own, by torch: label smoothing, and the labels' cross entropy ---
+def by_torch(share):
+    def loss(logits, labels, gradient):
+        assert isinstance(logits, np.ndarray) and not logits.flags.writeable
+        x = torch.tensor(logits, requires_grad=gradient is not None)
+        total = torch.nn.functional.cross_entropy(
+            x, torch.tensor(labels).long(), label_smoothing=share, reduction="sum")
+        if gradient is not None:
+            total.backward()
+            gradient[...] = x.grad.numpy()
+        return total.item()
+
+    return loss
+
+
+kept = []
+tokens = (np.arange(64, dtype=np.int32).reshape(2, 32) * 7) % 50
+labels = sifr.next_tokens(tokens)
+with sifr.Engine("ds.json") as engine:
+    want = [engine.step(tokens, labels).loss for _ in range(3)]
+with sifr.Engine("ds.json", loss=by_torch(0.0)) as engine:
+    have = [engine.step(tokens, labels).loss for _ in range(3)]
+    assert np.allclose(have, want, rtol=1e-5), (have, want)
+with sifr.Engine("ds.json", loss=by_torch(0.1)) as engine:
+    losses = [engine.step(tokens, labels).loss for _ in range(5)]
+    assert losses[-1] < losses[0] and losses[0] != want[0], losses
+with sifr.Engine("ds.json", loss=lambda x, y, g: kept.append(torch.tensor(x)) or 1.0) as engine:
+    engine.step(tokens, labels)  # a copy is the caller's
+with sifr.Engine("ds.json", loss=lambda x, y, g: kept.append(x[0, :2]) or 1.0) as engine:
+    raises(sifr.UsageError, "kept beyond the call", engine.step, tokens, labels)
+    kept.clear()
