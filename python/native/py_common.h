@@ -33,7 +33,7 @@ typedef struct py_state {
     sifr_context *context;                /* of the process `owner` */
     pid_t owner;
     PyObject *config_type, *ranks_type, *tokenizer_type, *decoder_type, *template_type,
-        *generator_type, *chat_type, *engine_type, *view_type;
+        *generator_type, *chat_type, *engine_type, *view_type, *data_type;
 } py_state;
 
 /* --- py_handle.c --- */
@@ -109,6 +109,14 @@ sifr_loss_function py_loss_compute; /* `user` is a py_loss */
 bool py_loss_raises(py_loss *loss); /* what the function raised; false: nothing */
 void py_loss_drop(py_loss *loss);
 
+/* --- py_engine.c: of an engine that is taken --- */
+
+sifr_engine *py_engine_of(PyObject *engine);
+sifr_loop *py_loop_of(PyObject *engine);
+int64_t py_sequences_of(PyObject *engine); /* of a step of this rank */
+/* Its loss, for a call that may ask for it. */
+py_loss *py_loss_of(PyObject *engine, py_call *call);
+
 /* --- a file each: adds its types or functions to the module; -1 with an exception --- */
 
 int py_add_config(PyObject *module, py_state *state);
@@ -117,6 +125,7 @@ int py_add_tokenizer(PyObject *module, py_state *state);
 int py_add_generator(PyObject *module, py_state *state);
 int py_add_engine(PyObject *module, py_state *state);
 int py_add_view(PyObject *module, py_state *state);
+int py_add_data(PyObject *module, py_state *state);
 PyObject *py_train(PyObject *module, PyObject *args);
 PyObject *py_plan(PyObject *module, PyObject *args);
 PyObject *py_export(PyObject *module, PyObject *args);

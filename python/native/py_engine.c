@@ -97,11 +97,17 @@ static bool has_type(const Py_buffer *view, const char *codes) {
     return format[0] && !format[1] && strchr(codes, format[0]);
 }
 
-/* What an array of a batch has: so many elements, in rows of `last` where it is not flat. */
+/* What an array of a batch has: so many elements, in rows of `last` where it is not flat; `single`:
+ * or each by itself. */
 typedef struct wanted {
     const char *name, *codes, *types;
     int64_t elements, last;
+    bool single;
 } wanted;
+
+static bool is_row(const wanted *w, int64_t last) {
+    return last == w->last || (w->single && last == 1);
+}
 
 /* A copy of the elements of an array, in order; NULL with an exception. */
 static void *copy_array(PyObject *array, const wanted *w, Py_ssize_t *item, py_state *state) {
@@ -110,7 +116,7 @@ static void *copy_array(PyObject *array, const wanted *w, Py_ssize_t *item, py_s
     void *out = NULL;
     *item = view.itemsize;
     bool fits = view.itemsize > 0 && view.len / view.itemsize == w->elements &&
-                (view.ndim == 1 || (view.ndim > 1 && view.shape[view.ndim - 1] == w->last));
+                (view.ndim == 1 || (view.ndim > 1 && is_row(w, view.shape[view.ndim - 1])));
     if (!has_type(&view, w->codes) || (view.itemsize != 4 && view.itemsize != 8)) {
         py_usage(state, "%s: has elements of type '%s'; give %s", w->name,
                  view.format ? view.format : "B", w->types);
@@ -132,7 +138,7 @@ static void *copy_array(PyObject *array, const wanted *w, Py_ssize_t *item, py_s
 static int32_t *take_ids(PyObject *array, const char *name, int64_t elements, int64_t last,
                          py_state *state) {
     Py_ssize_t item;
-    const wanted w = {name, "ilq", "int32 or int64", elements, last};
+    const wanted w = {name, "ilq", "int32 or int64", elements, last, false};
     void *copy = copy_array(array, &w, &item, state);
     if (!copy || item == 4) return copy;
     const int64_t *wide = copy;
@@ -151,8 +157,12 @@ static int32_t *take_ids(PyObject *array, const char *name, int64_t elements, in
 
 /* Numbers of FP32; those of 64 bits are rounded. */
 static float *take_targets(PyObject *array, const pair *p, int64_t sequences, py_state *state) {
-    const wanted w = {"targets", "fd", "float32 or float64", sequences * p->tokens * p->targets,
-                      p->targets == 1 ? p->tokens : p->targets};
+    const wanted w = {"targets",
+                      "fd",
+                      "float32 or float64",
+                      sequences * p->tokens * p->targets,
+                      p->targets == 1 ? p->tokens : p->targets,
+                      p->targets == 1};
     Py_ssize_t item;
     if (!p->targets) {
         py_usage(state, "targets: this model reads none; leave them out");
@@ -194,11 +204,28 @@ static int take_batch(PyObject *arrays, const pair *p, int64_t sequences, inputs
     return 0;
 }
 
+sifr_engine *py_engine_of(PyObject *engine) {
+    return ((pair *)py_get(engine))->engine;
+}
+
+sifr_loop *py_loop_of(PyObject *engine) {
+    return ((pair *)py_get(engine))->loop;
+}
+
+int64_t py_sequences_of(PyObject *engine) {
+    return ((pair *)py_get(engine))->sequences;
+}
+
+py_loss *py_loss_of(PyObject *engine, py_call *call) {
+    pair *p = py_get(engine);
+    p->loss.engine = engine;
+    p->loss.call = call;
+    return &p->loss;
+}
+
 /* Begins a call that may ask the caller for losses. */
 static int enter(PyObject *self, py_call *call) {
-    pair *p = py_get(self);
-    p->loss.engine = self;
-    p->loss.call = call;
+    (void)py_loss_of(self, call);
     return py_enter(NULL, call);
 }
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from . import _sifr
 from ._base import Error, LostRankError, NoMemoryError, StoppedError, UsageError
 from ._config import Config, Flag, flags
+from ._data import Batch, Data, Evaluated
 from ._engine import Engine, Loss, StepResult, Weight, next_tokens
 from ._plan import MemoryClass, Plan, plan
 from ._ranks import rank, size
@@ -15,11 +16,14 @@ from ._weights import Exported, export, state_dict
 __version__: str = _sifr.version()
 
 __all__ = [
+    "Batch",
     "Callbacks",
     "Chat",
     "Config",
+    "Data",
     "Engine",
     "Error",
+    "Evaluated",
     "Evaluation",
     "Exported",
     "Flag",

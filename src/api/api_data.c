@@ -193,7 +193,8 @@ void sifr_data_get(const sifr_data *data, sifr_data_figures *out) {
                                      .vocab_size = t->folder.config.vocab_size,
                                      .batch_size = data->config.train_batch_size,
                                      .total_steps = t->total_steps,
-                                     .hash = data_set_hash(set)};
+                                     .hash = data_set_hash(set),
+                                     .targets = data_set_columns(set)};
     api_give_result(&known, sizeof known, out);
 }
 

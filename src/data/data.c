@@ -143,12 +143,16 @@ uint64_t data_set_hash(const data_set *data) {
     return probability > 0 ? base_hash_seeded(&probability, sizeof probability, hash) : hash;
 }
 
+int64_t data_set_columns(const data_set *data) {
+    return data->examples               ? data_examples_columns(data->examples)
+           : data->use == DATA_USE_TOPS ? 2 * data->scores.top
+           : data->use                  ? 1
+                                        : 0;
+}
+
 sifr_status data_set_rows(const data_set *data, int64_t count, int64_t length, data_rows *out,
                           sifr_error *error) {
-    int64_t columns = data->examples               ? data_examples_columns(data->examples)
-                      : data->use == DATA_USE_TOPS ? 2 * data->scores.top
-                      : data->use                  ? 1
-                                                   : 0;
+    int64_t columns = data_set_columns(data);
     data_rows_kind kind = data->examples ? DATA_ROWS_PADDED : DATA_ROWS_PLAIN;
     if (data->chat && data_chat_is_packed(data->chat)) kind = DATA_ROWS_PACKED;
     return data_rows_make(count, length, kind, columns, out, error);

@@ -96,6 +96,9 @@ uint64_t data_set_hash(const data_set *data);     /* of the contents, not their 
 /* How examples were read; NULL: the data are a stream. */
 const data_labelled *data_set_labelled(const data_set *data);
 
+/* Targets of a token; 0: none. */
+int64_t data_set_columns(const data_set *data);
+
 /* Memory for `count` sequences of them. */
 sifr_status data_set_rows(const data_set *data, int64_t count, int64_t length, data_rows *out,
                           sifr_error *error) SIFR_MUST_CHECK;
