@@ -204,8 +204,9 @@ sifr_status sifr_classifier_read(sifr_classifier *classifier, const char *const 
                          "eval scores files with tags");
     data_text_source_close(&classifier->files);
     classifier->files = (data_text_source){0};
-    classifier->from_files = true;
-    return data_text_source_open_rows(paths, count, &classifier->files, error);
+    sifr_status status = data_text_source_open_rows(paths, count, &classifier->files, error);
+    classifier->from_files = status == SIFR_OK;
+    return status;
 }
 
 /* ---- a run ---- */

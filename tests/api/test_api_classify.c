@@ -134,6 +134,8 @@ static void test_files(void **state) {
     assert_int_equal(sifr_classifier_read(classifier, &path, 1, &error), SIFR_OK);
     assert_int_equal(sifr_classifier_run(classifier, take, &files, &error), SIFR_OK);
     assert_int_equal(files.rows, 2);
+    const char *nowhere = "nowhere.tsv"; /* what cannot be read is not to be read */
+    assert_int_equal(sifr_classifier_read(classifier, &nowhere, 1, &error), SIFR_FAILED);
     assert_int_equal(sifr_classifier_add(classifier, "a day", 5, "good", 4, NULL), SIFR_OK);
     assert_int_equal(sifr_classifier_add(classifier, "a", 1, "bad", 3, NULL), SIFR_OK);
     assert_int_equal(sifr_classifier_run(classifier, take, &added, &error), SIFR_OK);
