@@ -33,7 +33,7 @@ typedef struct py_state {
     sifr_context *context;                /* of the process `owner` */
     pid_t owner;
     PyObject *config_type, *ranks_type, *tokenizer_type, *decoder_type, *template_type,
-        *generator_type, *chat_type, *engine_type, *view_type, *data_type;
+        *generator_type, *chat_type, *engine_type, *view_type, *data_type, *classifier_type;
 } py_state;
 
 /* --- py_handle.c --- */
@@ -126,6 +126,7 @@ int py_add_generator(PyObject *module, py_state *state);
 int py_add_engine(PyObject *module, py_state *state);
 int py_add_view(PyObject *module, py_state *state);
 int py_add_data(PyObject *module, py_state *state);
+int py_add_classifier(PyObject *module, py_state *state);
 PyObject *py_train(PyObject *module, PyObject *args);
 PyObject *py_plan(PyObject *module, PyObject *args);
 PyObject *py_export(PyObject *module, PyObject *args);

@@ -32,7 +32,8 @@ static int fill(PyObject *module) {
     if (import_python(state) < 0 || py_add_config(module, state) < 0 ||
         py_add_ranks(module, state) < 0 || py_add_tokenizer(module, state) < 0 ||
         py_add_generator(module, state) < 0 || py_add_engine(module, state) < 0 ||
-        py_add_view(module, state) < 0 || py_add_data(module, state) < 0)
+        py_add_view(module, state) < 0 || py_add_data(module, state) < 0 ||
+        py_add_classifier(module, state) < 0)
         return -1;
     return 0;
 }

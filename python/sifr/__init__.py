@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from . import _sifr
 from ._base import Error, LostRankError, NoMemoryError, StoppedError, UsageError
+from ._classify import Classified, Classifier, Scored, classify, score
 from ._config import Config, Flag, flags
 from ._data import Batch, Data, Evaluated
 from ._engine import Engine, Loss, StepResult, Weight, next_tokens
@@ -19,6 +20,8 @@ __all__ = [
     "Batch",
     "Callbacks",
     "Chat",
+    "Classified",
+    "Classifier",
     "Config",
     "Data",
     "Engine",
@@ -37,18 +40,21 @@ __all__ = [
     "Plan",
     "Progress",
     "Saved",
+    "Scored",
     "Step",
     "StepResult",
     "StoppedError",
     "Tokenizer",
     "UsageError",
     "Weight",
+    "classify",
     "export",
     "flags",
     "generate",
     "next_tokens",
     "plan",
     "rank",
+    "score",
     "size",
     "state_dict",
     "train",

@@ -74,3 +74,40 @@ with sifr.Engine("ds.json", **regression) as engine, sifr.Data("ds.json", **regr
     batch = data.step(engine, 0)
     assert batch.targets.shape == (4, 32, 1) and batch.segments is not None
     assert engine.step(**batch._asdict()).labelled == 4
+
+# --- classes ---
+program = [json.loads(line) for line in open("classified.json")]
+lines = open("lines").read().splitlines()
+with sifr.Classifier("classes") as classifier:
+    assert classifier.labels == ["no", "yes"] and not classifier.reads_words
+    assert classifier.scores_are == "one"
+    found = classifier.classify(lines)
+    assert [f.label for f in found] == [p["label"] for p in program]
+    assert all(len(f.scores[0]) == 2 and abs(sum(f.scores[0]) - 1) < 1e-6 for f in found)
+    assert classifier.classify(lines) == found == sifr.classify("classes", lines)
+    pairs = classifier.classify([("a day", "the food"), "a day"])
+    assert [p.row for p in pairs] == [0, 1] and pairs[1].scores == found[0].scores
+    assert [f.row for f in classifier.classify_files("rows.tsv")] == [0, 1, 2, 3]
+    raises(sifr.UsageError, "row 1: is 3; give a text, or a tuple of two", classifier.classify,
+           ["a", 3])  # fmt: skip
+    raises(sifr.UsageError, "row 0", classifier.classify, [("a", "b", "c")])
+    raises(UnicodeEncodeError, "", classifier.classify, ["\ud800"])
+    raises(sifr.Error, "nowhere", classifier.classify_files, "nowhere.tsv")
+    assert classifier.classify([]) == [] and classifier.classify(["a\0b"])[0].words is None
+raises(sifr.UsageError, "was closed", classifier.classify, lines)
+raises(sifr.UsageError, "", sifr.Classifier, "llama")
+with sifr.Classifier("tags") as tagger:
+    assert tagger.reads_words and set(tagger.labels) == {"B", "I", "O"}
+    (tagged,) = tagger.classify([["the", "day"]])
+    assert tagged.words == ["the", "day"] and len(tagged.labels) == len(tagged.scores) == 2
+    raises(sifr.UsageError, "give a list of words", tagger.classify, ["the day"])
+    raises(sifr.UsageError, "NUL", tagger.classify, [["a\0b"]])
+
+# --- scores of tokens, the file of the program ---
+scored = sifr.score("llama", data=["held"], seq_length=32, output="mine.safetensors", top_k=4,
+                    temperature=2, threads=1)  # fmt: skip
+assert scored.tokens == scored.rows * 32 and scored.ran_in == "fp32", scored
+assert open("mine.safetensors", "rb").read() == open("scores.safetensors", "rb").read()
+raises(sifr.UsageError, "top-k", sifr.score, "llama", data=["held"], output="x", top_k=-1)
+raises(TypeError, "", sifr.score, "llama", data=["held"], output="x", temperature="warm")
+raises(sifr.Error, "nowhere", sifr.score, "nowhere", data=["held"], output="x")
