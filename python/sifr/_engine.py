@@ -216,8 +216,8 @@ class Engine:
     def view(self, name: str) -> numpy.ndarray:
         """A weight's values where the engine has them, without a copy: to read, as they are after
         each step. Only where they lie so: fp32 master weights on the CPU, none of them on disk, coded
-        or with a delayed update, on one rank; elsewhere UsageError says why. The engine can be closed when no view
-        is left."""
+        or with a delayed update, on one rank; elsewhere UsageError says why. The engine can be closed
+        when no view is left. Other libraries read it by DLPack: torch.from_dlpack(view)."""
         import numpy
 
         shape = self._find(name).shape

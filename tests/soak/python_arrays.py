@@ -62,14 +62,19 @@ with sifr.Engine("ds.json") as engine:
     view = engine.view(name)
     assert not view.flags.writeable and np.shares_memory(view, engine.view(name))
     raises(ValueError, "", view.__setitem__, (0, 0), 1.0)
+    raises(BufferError, "readonly", view.__dlpack__)  # DLPack before 1.0 cannot say so
+    tensor = torch.from_dlpack(view)
+    assert tensor.data_ptr() == view.ctypes.data and tensor.shape == (32, 32)
     engine.write_weight(name, weight * 2)
     assert np.array_equal(view, weight * 2)
+    del view
+    assert torch.equal(tensor, torch.from_numpy(weight * 2))
     raises(sifr.UsageError, "close that first", engine.close)
     raises(sifr.UsageError, "type 'd'", engine.write_weight, name, weight.astype(float))
     raises(sifr.UsageError, "has shape", engine.write_weight, name, weight[:4])
     raises((ValueError, BufferError), "", engine.read_piece, name, 0, weight[:, :3])
     raises((ValueError, BufferError), "", engine.write_weight, name, np.asfortranarray(weight))
-    del view
+    del tensor
 
 # --- state_dict ---
 trained = sifr.state_dict("by_program")
