@@ -28,10 +28,10 @@ set_target_properties(sifr_python PROPERTIES PREFIX "" OUTPUT_NAME _sifr SUFFIX 
 install(TARGETS sifr_python DESTINATION sifr COMPONENT python EXCLUDE_FROM_ALL)
 
 # The rest of the package beside it, for `PYTHONPATH=build/python`.
-file(GLOB SIFR_PYTHON_FILES CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/python/sifr/*.py
-  ${CMAKE_SOURCE_DIR}/python/sifr/*.pyi ${CMAKE_SOURCE_DIR}/python/sifr/py.typed)
-file(MAKE_DIRECTORY ${CMAKE_BINARY_DIR}/python/sifr)
+file(GLOB SIFR_PYTHON_FILES CONFIGURE_DEPENDS RELATIVE ${CMAKE_SOURCE_DIR}/python
+  ${CMAKE_SOURCE_DIR}/python/sifr/*.py ${CMAKE_SOURCE_DIR}/python/sifr/*.pyi
+  ${CMAKE_SOURCE_DIR}/python/sifr/py.typed ${CMAKE_SOURCE_DIR}/python/sifr/integrations/*.py)
+file(MAKE_DIRECTORY ${CMAKE_BINARY_DIR}/python/sifr/integrations)
 foreach(file ${SIFR_PYTHON_FILES})
-  get_filename_component(name ${file} NAME)
-  file(CREATE_LINK ${file} ${CMAKE_BINARY_DIR}/python/sifr/${name} SYMBOLIC)
+  file(CREATE_LINK ${CMAKE_SOURCE_DIR}/python/${file} ${CMAKE_BINARY_DIR}/python/${file} SYMBOLIC)
 endforeach()

@@ -1,0 +1,53 @@
+"""What the processes of a run tell each other: small data, in the order of the ranks. All functions
+are of all ranks."""
+
+from __future__ import annotations
+
+import pickle
+import socket
+from array import array
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+from .._ranks import rank, ranks, try_together
+
+T = TypeVar("T")
+
+
+def gather(mine: bytes) -> list[bytes]:
+    """What each rank gives, of any length."""
+    of = ranks()
+    if of is None:
+        return [mine]
+    lengths = array("q")
+    lengths.frombytes(of.gather(array("q", [len(mine)]).tobytes()))
+    longest = max(lengths)
+    every = of.gather(mine.ljust(longest, b"\0")) if longest else b""
+    return [every[i * longest : i * longest + n] for i, n in enumerate(lengths)]
+
+
+def broadcast(value: T, source: int = 0) -> T:
+    """The value of one rank, which pickle can hold."""
+    if ranks() is None:
+        return value
+    mine = try_together(lambda: pickle.dumps(value) if rank() == source else b"")
+    told: T = pickle.loads(gather(mine)[source])
+    return told
+
+
+def barrier() -> None:
+    """Waits for all."""
+    gather(b"")
+
+
+def on_first(make: Callable[[], Any]) -> None:
+    """Has the first rank do something; where it fails, all raise."""
+    try_together(lambda: make() if rank() == 0 else None)
+
+
+def places() -> tuple[int, int]:
+    """This process's number among those of its host, and its host's number."""
+    names = gather(socket.gethostname().encode())
+    own = names[rank()]
+    hosts = list(dict.fromkeys(names))
+    return names[: rank()].count(own), hosts.index(own)
