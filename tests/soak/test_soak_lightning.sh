@@ -8,7 +8,7 @@
 . "$SOURCE/tests/support/small_llama.sh"
 . "$SOURCE/tests/support/same_windows.sh"
 . "$SOURCE/tests/support/find_mpi.sh"
-venv=$BUILD/lightning-soak
+venv=$BUILD/python-soak # of test_soak_python, too: torch is large
 packages="lightning==2.6.6 torch==2.15.0 numpy==2.4.6 tensorboardX==2.6.5 mlflow-skinny==3.17.2"
 if ! "$venv/bin/python" -c 'import lightning, mlflow, tensorboardX' 2>/dev/null; then
     { python3 -m venv "$venv" && "$venv/bin/pip" install $packages mypy==2.4.1; } >pip.log 2>&1 ||

@@ -13,10 +13,11 @@ try:
     import torch
 except ImportError as error:
     raise ImportError(f"sifr.integrations.lightning needs PyPI's lightning: {error}") from error
-from lightning.fabric.utilities.rank_zero import rank_zero_only, rank_zero_warn
+from lightning.fabric.utilities.rank_zero import rank_zero_only
 from lightning.pytorch.strategies import ParallelStrategy, StrategyRegistry
 from lightning.pytorch.trainer import call
 from lightning.pytorch.trainer.states import TrainerFn
+from lightning_utilities.core.rank_zero import rank_zero_warn
 from torch import Tensor
 
 from .. import _ranks
