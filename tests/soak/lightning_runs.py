@@ -1,5 +1,6 @@
 """Runs of Lightning's real Trainer on sifr; test_soak_lightning.sh trained the same by the program."""
 
+import json
 import os
 import warnings
 
@@ -37,8 +38,8 @@ def new(config="ds.json", **flags):
     return SifrModule("llama", config, **flags)
 
 
-def same(a, b):
-    a, b = (open(f"{folder}/model.safetensors", "rb").read() for folder in (a, b))
+def same(a, b, name="model"):
+    a, b = (open(f"{folder}/{name}.safetensors", "rb").read() for folder in (a, b))
     return a == b
 
 
@@ -117,6 +118,48 @@ assert of_weights == of_trained
 raises("has trained 5 steps", lambda: trainer().fit(loaded, loader()))
 raises("with other batches", lambda: trainer(accumulate_grad_batches=1).fit(loaded, loader()))
 
+# --- a linked last one, loaders with processes; adapters; a module of one's own ---
+link = cb.ModelCheckpoint(dirpath="links", every_n_train_steps=2, save_last="link")
+run = trainer(enable_checkpointing=True, callbacks=[link])
+run.fit(new(), DataLoader([row] * 40, batch_size=2, num_workers=2))
+assert os.readlink("links/last.ckpt") == "epoch=0-step=4.ckpt" and len(os.listdir("links")) == 2
+module = new()
+trainer().fit(module, loader(), ckpt_path="links/last.ckpt")
+module.save("by_link")
+assert same("by_link", "by_program"), "other bits after a link"
+inside = lambda: trainer().fit(new(), loader(), ckpt_path="ck/last.ckpt/engine")  # noqa: E731
+raises("last.ckpt is one", inside)
+config = json.load(open("ds.json"))
+config["sifr"]["lora"] = {"r": 4, "lora_alpha": 8, "target_modules": "all-linear"}
+keep = cb.ModelCheckpoint(dirpath="lora", every_n_train_steps=2)
+module = new(config)
+trainer(enable_checkpointing=True, callbacks=[keep]).fit(module, loader())
+module.save("adapter")
+on = new(config)
+trainer().fit(on, loader(), ckpt_path=keep.best_model_path)
+on.save("adapter_on")
+assert same("adapter", "adapter_on", "adapter_model"), "other bits of adapters"
+raises("has adapters", lambda: SifrModule.load_from_checkpoint(keep.best_model_path))
+
+
+class Mine(SifrModule):
+    def __init__(self, model_dir, extra):
+        super().__init__(model_dir, "ds.json", seed=extra)
+        self.extra = extra
+
+    def on_save_checkpoint(self, checkpoint):
+        checkpoint["said"] = self.extra
+
+    def on_load_checkpoint(self, checkpoint):
+        self.loaded = checkpoint["said"]
+
+
+run = trainer()
+run.fit(Mine("llama", 7), loader())
+run.save_checkpoint("mine.ckpt")
+mine = Mine.load_from_checkpoint("mine.ckpt")
+assert (mine.extra, mine.loaded, mine._flags) == (7, 7, {"seed": 7})
+
 # --- epochs: what is left of one is a step; validation, early stopping, the best of them ---
 best = cb.ModelCheckpoint(dirpath="best", monitor="val_loss", filename="{epoch}")
 stop = cb.EarlyStopping("val_loss", patience=1, min_delta=10.0)
@@ -167,6 +210,7 @@ refuses("2 devices", num_nodes=2)
 refuses("sync_batchnorm", sync_batchnorm=True)
 refuses("detect_anomaly", detect_anomaly=True)
 refuses("AsyncCheckpointIO", plugins=[AsyncCheckpointIO()])
+refuses("MLFlowLogger(log_model)", logger=MLFlowLogger(save_dir="ml", log_model=True))
 refuses("LightningEnvironment", plugins=[LightningEnvironment()])
 for made in (
     cb.StochasticWeightAveraging(1e-2), cb.EMAWeightAveraging(), cb.BackboneFinetuning(),

@@ -31,7 +31,8 @@ python "$SOURCE/tests/soak/lightning_runs.py" >runs.log 2>&1 || fail "$(tail -n 
 timeout 300 "$launcher" -n 2 $options "$venv/bin/python" "$SOURCE/tests/soak/lightning_ranks.py" \
     >ranks.log 2>&1 || fail "$(tail -n 30 ranks.log)"
 [ "$(grep -c 'is done$' ranks.log)" = 2 ] || fail "not both ranks: $(tail ranks.log)"
-for output in two_ranks two_ranks_on; do
+python "$SOURCE/tests/soak/lightning_ranks.py" >one.log 2>&1 || fail "$(tail -n 30 one.log)"
+for output in two_ranks two_ranks_on one_rank_on; do
     cmp by_program/model.safetensors $output/model.safetensors || fail "$output: other bits"
 done
 mypy --strict --cache-dir mypy "$SOURCE"/python/sifr/integrations/{lightning,deepspeed_like}.py ||

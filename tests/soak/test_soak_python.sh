@@ -30,5 +30,6 @@ sifr.train('ds.json', output='$name')" || fail "import $order"
     cmp by_program/model.safetensors $name/model.safetensors || fail "import $order: other bits"
 done
 "$venv/bin/python" "$SOURCE/tests/soak/python_arrays.py" || fail "arrays"
-"$venv/bin/mypy" --strict --exclude integrations/ --cache-dir mypy "$SOURCE/python/sifr" || fail "types"
+"$venv/bin/mypy" --strict --exclude integrations --cache-dir mypy "$SOURCE/python/sifr" ||
+    fail "types"
 echo "3 runs with $("$venv/bin/python" --version): $packages"

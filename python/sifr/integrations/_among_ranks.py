@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 from .._ranks import rank, ranks, try_together
 
 T = TypeVar("T")
+PIECE = 1 << 24  #: bytes of a rank at a time, so that little memory is taken beside the result
 
 
 def gather(mine: bytes) -> list[bytes]:
@@ -21,9 +22,13 @@ def gather(mine: bytes) -> list[bytes]:
         return [mine]
     lengths = array("q")
     lengths.frombytes(of.gather(array("q", [len(mine)]).tobytes()))
-    longest = max(lengths)
-    every = of.gather(mine.ljust(longest, b"\0")) if longest else b""
-    return [every[i * longest : i * longest + n] for i, n in enumerate(lengths)]
+    parts = [bytearray() for _ in lengths]
+    for first in range(0, max(lengths), PIECE):
+        size = min(PIECE, max(lengths) - first)
+        every = of.gather(mine[first : first + size].ljust(size, b"\0"))
+        for i, part in enumerate(parts):
+            part += every[i * size : (i + 1) * size]
+    return [bytes(part[:n]) for part, n in zip(parts, lengths)]
 
 
 def broadcast(value: T, source: int = 0) -> T:

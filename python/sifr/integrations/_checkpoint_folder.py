@@ -102,7 +102,11 @@ def find(path: str | os.PathLike[str]) -> Found:
         kept = f"; {whole}.old is the one before" if _is_whole(whole + ".old") else ""
         raise FileNotFoundError(f"{whole}: there is no such checkpoint{kept}")
     if not _is_whole(whole):
-        raise UsageError(f"{whole}: is no checkpoint of sifr's: it lacks {STATE} or {MODEL}/")
+        above = os.path.dirname(whole)
+        hint = f"; {above} is one" if _is_whole(above) else ""
+        raise UsageError(
+            f"{whole}: is no checkpoint of sifr's: it lacks {STATE} or {MODEL}/{hint}"
+        )
     engine = os.path.join(whole, ENGINE)
     return Found(
         whole,

@@ -99,6 +99,13 @@ def check_trainer(trainer: Trainer, ranks: int) -> None:
         _fail(type(connector._cluster_environment_flag).__name__, "mpirun or srun starts the ranks")
     if strategy._checkpoint_io is not None:
         _fail(type(strategy._checkpoint_io).__name__, "a checkpoint is a folder that sifr writes")
+    for logger in trainer.loggers:
+        if getattr(logger, "_log_model", False):
+            _fail(
+                f"{type(logger).__name__}(log_model)",
+                "Lightning's loggers keep checkpoints that are files, and pass over folders; log the "
+                "folder with logger.experiment",
+            )
     callbacks: list[Callback] = trainer.callbacks  # type: ignore[attr-defined]
     for callback in callbacks:
         _check_callback(callback, ranks)

@@ -3,6 +3,7 @@ docs/lightning.md explains it."""
 
 from __future__ import annotations
 
+import inspect
 import os
 import re
 from collections.abc import Callable, Mapping
@@ -28,7 +29,6 @@ from . import _among_ranks, _checkpoint_folder, _lightning_parts, _lightning_rul
 from ._micro_batches import MicroBatches, one_stage
 
 __all__ = ["SifrModule", "SifrStrategy"]
-
 
 
 def _given(config: Config, ranks: int) -> set[str]:
@@ -155,10 +155,18 @@ class SifrModule(pl.LightningModule):
         found = _checkpoint_folder.find(checkpoint_path)
         _no_adapters(found.model)
         kept = torch.load(found.state, weights_only=kwargs.pop("weights_only", None))
-        made = kept.get(cls.CHECKPOINT_HYPER_PARAMS_KEY) or {}
+        made = _taken(cls, kept.get(cls.CHECKPOINT_HYPER_PARAMS_KEY) or {})
         module = cls(**{**made, "model_dir": found.model, **kwargs})
         module.on_load_checkpoint(kept)
         return module
+
+
+def _taken(cls: type[SifrModule], made: Mapping[str, Any]) -> dict[str, Any]:
+    """What a class's `__init__` takes of hyperparameters: those of its bases are among them."""
+    takes = inspect.signature(cls.__init__).parameters
+    all_ = any(p.kind is inspect.Parameter.VAR_KEYWORD for p in takes.values())
+    own = {n: v for n, v in made.items() if not n.startswith("_")}  # those are LightningCLI's
+    return own if all_ else {n: v for n, v in own.items() if n in takes}
 
 
 def _no_adapters(folder: str) -> None:
