@@ -89,6 +89,21 @@ assert sorted(os.listdir("ck")) == names, os.listdir("ck")
 assert keep.best_model_path.endswith(names[1])
 raises("Cannot copy out of meta tensor", lambda: next(module.parameters()).cpu(), Exception)
 
+# --- rows that differ, shuffled: the bits of an engine that is given the same ---
+several = [{n: (v + i) % 300 for n, v in row.items()} for i in range(20)]
+micro = []
+take = cb.LambdaCallback(on_train_batch_start=lambda t, m, batch, i: micro.append(batch))
+module = new()
+trainer(max_steps=7, callbacks=[take]).fit(module, DataLoader(several, batch_size=2, shuffle=True))
+module.save("by_rows")
+assert module.last_step.labelled == 128 and len(micro) == 14
+with sifr.Engine("ds.json", model="llama", gradient_accumulation_steps=2, max_steps=7) as engine:
+    for at in range(0, 14, 2):
+        given = {n: torch.cat([m[n] for m in micro[at : at + 2]]) for n in row}
+        engine.step(**given)
+    engine.save("by_engine")
+assert same("by_rows", "by_engine"), "other bits of rows that differ"
+
 # --- on from a checkpoint: the same bits, its callbacks' state; with the weights alone ---
 for name in names:
     found = cb.ModelCheckpoint(dirpath="ck", monitor="train_loss")
