@@ -5,6 +5,7 @@ import types
 
 import sifr
 import stub_lightning
+from sifr.integrations import deepspeed_like
 
 
 def raises(kind, words, call, *args, **named):
@@ -99,6 +100,10 @@ made.strategy.remove_checkpoint("light.ckpt")
 assert not os.path.exists("light.ckpt")
 
 # --- what is refused, by its name ---
+os.environ["WORLD_SIZE"] = "2"
+raises(sifr.UsageError, "mpirun -n 2", stub_lightning.registry["sifr"])
+raises(sifr.UsageError, "mpirun -n 2", deepspeed_like.initialize, model="llama")
+del os.environ["WORLD_SIZE"]
 cb = stub_lightning.names["lightning.pytorch.callbacks"]
 for words, given in {
     "gradient_clip_val=0.5": {"gradient_clip_val": 0.5},

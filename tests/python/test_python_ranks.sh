@@ -11,6 +11,7 @@ expect 0 train --model llama --output alone --max-steps 4
 cat >ranks.py <<'P'
 import array, math, os
 import sifr
+from sifr.integrations import _among_ranks
 
 given = dict(data=["books"], threads=1, model="llama", train_batch_size=8,
              gradient_accumulation_steps=1)
@@ -36,6 +37,11 @@ except KeyError:
 except sifr.StoppedError as error:
     assert not other and "another rank" in str(error), error
 assert os.path.isdir("asked/checkpoint-3")
+# What integrations tell each other: of any length, in pieces, in the order of the ranks.
+_among_ranks.PIECE = 2
+assert _among_ranks.gather(b"abc" if other else b"") == [b"", b"abc"]
+assert _among_ranks.broadcast({"rank": sifr.rank()}, 1) == {"rank": 1}
+assert _among_ranks.places() == (sifr.rank(), 0)
 try:
     sifr.train("ds.json" if other else "nowhere.json", output="none", **given)
 except sifr.Error as error:

@@ -3,16 +3,28 @@ are of all ranks."""
 
 from __future__ import annotations
 
+import os
 import pickle
 import socket
 from array import array
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-from .._ranks import rank, ranks, try_together
+from .._base import UsageError
+from .._ranks import rank, ranks, size, try_together
 
 T = TypeVar("T")
 PIECE = 1 << 24  #: bytes of a rank at a time, so that little memory is taken beside the result
+
+
+def check_launcher() -> None:
+    """Processes that torchrun or deepspeed started would each train by themselves."""
+    started = os.environ.get("WORLD_SIZE", "1")
+    if started.isdigit() and int(started) > 1 and size() == 1:
+        raise UsageError(
+            f"WORLD_SIZE={started}: torchrun, deepspeed and the like start processes that do not "
+            f"find each other here; use mpirun -n {started} or srun (docs/launching.md)"
+        )
 
 
 def gather(mine: bytes) -> list[bytes]:
@@ -24,10 +36,10 @@ def gather(mine: bytes) -> list[bytes]:
     lengths.frombytes(of.gather(array("q", [len(mine)]).tobytes()))
     parts = [bytearray() for _ in lengths]
     for first in range(0, max(lengths), PIECE):
-        size = min(PIECE, max(lengths) - first)
-        every = of.gather(mine[first : first + size].ljust(size, b"\0"))
+        piece = min(PIECE, max(lengths) - first)
+        every = of.gather(mine[first : first + piece].ljust(piece, b"\0"))
         for i, part in enumerate(parts):
-            part += every[i * size : (i + 1) * size]
+            part += every[i * piece : (i + 1) * piece]
     return [bytes(part[:n]) for part, n in zip(parts, lengths)]
 
 

@@ -37,6 +37,7 @@ from .. import _ranks
 from .._base import UsageError
 from .._config import Config, ConfigLike
 from .._engine import Engine, StepResult
+from ._among_ranks import check_launcher
 from ._micro_batches import MicroBatches, one_stage
 
 __all__ = ["Loss", "ThreeCalls", "initialize"]
@@ -226,6 +227,7 @@ def initialize(
     """An engine for the model folder `model`, by a config as DeepSpeed takes it (or
     `args.deepspeed_config`), and three times None, where DeepSpeed returns optimizer, loader and
     schedule. The head of this module says what differs."""
+    check_launcher()
     for name, value in others.items():
         if value is not None:
             raise UsageError(

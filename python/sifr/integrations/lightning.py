@@ -196,6 +196,7 @@ class SifrStrategy(ParallelStrategy):
     strategy_name = "sifr"
 
     def __init__(self) -> None:
+        _among_ranks.check_launcher()
         super().__init__(cluster_environment=_lightning_parts.SifrEnvironment())
         self.num_nodes = 1
 
