@@ -105,6 +105,32 @@ SIFR_API sifr_status sifr_data_evaluate(const sifr_data *data, sifr_engine *engi
                                         sifr_data_evaluation *out,
                                         sifr_error *error) SIFR_MUST_CHECK;
 
+/* --- what data and a model are, before a config is complete: `sifr quickstart` --- */
+
+typedef enum sifr_data_kind {
+    SIFR_DATA_STREAM, /* text or token stores: the next token, or masked ones */
+    SIFR_DATA_ROWS,   /* rows to fine-tune on */
+    SIFR_DATA_PAIRS,  /* rows with a chosen and a rejected answer */
+    SIFR_DATA_LABELS, /* texts with a label each */
+    SIFR_DATA_TAGS    /* words with a tag each */
+} sifr_data_kind;
+
+typedef struct sifr_data_guess {
+    size_t size; /* sizeof(sifr_data_guess), set by the caller */
+    sifr_data_kind kind;
+    const char *form;     /* of rows and pairs: its name in docs/rows.md; NULL: none; static */
+    bool stores;          /* all of it is token stores */
+    int64_t bytes;        /* of the files */
+    int64_t model_length; /* the longest sequence that the model was made for */
+    bool decoder;         /* the model predicts the next token */
+    bool classifier;      /* its folder has a head for labels already */
+} sifr_data_guess;
+
+/* By the names of the config's data and the first row, and the model's config.json; the config's
+ * own task counts. Rows of no known form are SIFR_DATA_ROWS, and refused by sifr_chat_rows_open. */
+SIFR_API sifr_status sifr_data_look(sifr_context *context, const sifr_config *config,
+                                    sifr_data_guess *out, sifr_error *error) SIFR_MUST_CHECK;
+
 /* --- rows to fine-tune on, to be looked at: `sifr data inspect` --- */
 
 typedef struct sifr_chat_rows sifr_chat_rows;

@@ -10,6 +10,7 @@
 #include "base/file.h"
 #include "cli/commands.h"
 #include "cli/options.h"
+#include "cli/quote.h"
 #include "cli/train_flags.h"
 #include "sifr/plan.h"
 
@@ -194,24 +195,6 @@ static sifr_status print_json(sifr_plan *plan, bool dump, sifr_error *error) {
     return SIFR_OK;
 }
 
-/* As a shell takes it. */
-static void print_quoted(FILE *to, const char *text) {
-    static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
-                                "_./-+=:,@%";
-    if (text[0] && text[strspn(text, plain)] == '\0') {
-        fputs(text, to);
-        return;
-    }
-    fputc('\'', to);
-    for (; *text; text++) {
-        if (*text == '\'')
-            fputs("'\\''", to);
-        else
-            fputc(*text, to);
-    }
-    fputc('\'', to);
-}
-
 static bool is_given(const sifr_config *config, const char *name) {
     char *text;
     if (sifr_config_value(config, name, &text, NULL) != SIFR_OK) return false;
@@ -226,10 +209,10 @@ static void say_command(FILE *to, const plan_command *command, const sifr_plan *
     const char *path = command->output;
     int64_t ranks = command->world_size;
     sifr_plan_figures figures = {.size = sizeof figures};
-    char output[BASE_PATH_LENGTH];
+    char output[BASE_PATH_LENGTH], quoted[CLI_QUOTED];
     sifr_plan_get(plan, &figures);
     fprintf(to, "%-12s %s: run it with\n%-12s sifr train --config ", "config", path, "");
-    print_quoted(to, path);
+    fputs(cli_quote(path, quoted, sizeof quoted), to);
     if (ranks > 1) fprintf(to, " --ranks %lld", (long long)ranks);
     if (ranks > 1 && figures.ranks_per_host > 0 && figures.ranks_per_host < ranks)
         fputs(" --hostfile HOSTS", to);
@@ -240,7 +223,7 @@ static void say_command(FILE *to, const plan_command *command, const sifr_plan *
         bool json = length > 5 && strcmp(path + length - 5, ".json") == 0;
         snprintf(output, sizeof output, "%.*s-run", (int)(json ? length - 5 : length), path);
         fputs(" --output ", to);
-        print_quoted(to, output);
+        fputs(cli_quote(output, quoted, sizeof quoted), to);
     }
     fputc('\n', to);
 }

@@ -25,6 +25,7 @@ int cli_score(int argc, char **argv);
 int cli_tokenize(int argc, char **argv);
 int cli_tokenizer(int argc, char **argv);
 int cli_plan(int argc, char **argv);
+int cli_quickstart(int argc, char **argv);
 int cli_unmerge(int argc, char **argv);
 int cli_train(int argc, char **argv);
 

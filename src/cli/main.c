@@ -5,6 +5,7 @@
 #include "cli/version_text.h"
 
 static const cli_command commands[] = {
+    {"quickstart", "make a config that fits, by questions or options", cli_quickstart},
     {"train", "train a model on text or token stores", cli_train},
     {"init", "make a model folder with random weights", cli_init},
     {"export", "make a model folder from a checkpoint", cli_export},

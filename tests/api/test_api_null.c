@@ -69,6 +69,7 @@ static void runs(void **state) {
     REFUSES(sifr_loop_open(context, NULL, NULL, &loop, &error), "sifr_loop_open: config");
     REFUSES(sifr_loop_step(NULL, NULL, NULL, &error), "sifr_loop_step: loop");
     REFUSES(sifr_data_open(context, config, NULL, NULL, &error), "sifr_data_open: out");
+    REFUSES(sifr_data_look(context, config, NULL, &error), "sifr_data_look: out");
     REFUSES(sifr_data_open(context, NULL, NULL, &data, &error), "sifr_data_open: config");
     REFUSES(sifr_data_step(NULL, NULL, 0, NULL, &error), "sifr_data_step: data");
     REFUSES(sifr_ranks_open(context, NULL, NULL, &error), "sifr_ranks_open: out");

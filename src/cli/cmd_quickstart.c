@@ -1,0 +1,346 @@
+/* sifr quickstart: from a model folder and data to a config that fits this machine, and the command
+ * that runs it. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/text.h"
+#include "cli/commands.h"
+#include "cli/options.h"
+#include "cli/quickstart/quickstart.h"
+#include "cli/quote.h"
+#include "sifr/context.h"
+
+static const char name[] = "quickstart";
+
+static const cli_usage usage = {
+    name, NULL,
+    "Makes a config to begin with: asks for a model folder, data and what the machine is, plans a\n"
+    "step that fits, writes a config in which a comment says what each key does, and the command\n"
+    "that runs it. Each question is also an option, and is not asked then. Without a terminal\n"
+    "nothing is asked.",
+    "sifr quickstart\n"
+    "sifr quickstart --model gpt2 --data books/ --output q.json\n"
+    "sifr quickstart --model gpt2 --data chats.jsonl --train lora --host-memory 8GiB --yes"};
+
+/* --- options --- */
+
+enum { OPTIONS = 18 };
+
+static void make_options(quickstart_answers *a, bool *yes, cli_option out[OPTIONS]) {
+    const cli_option options[OPTIONS] = {
+        {"model", CLI_TEXT, "DIR", "Hugging Face model folder to train", &a->model, NULL, false},
+        {"data", CLI_LIST, "PATH", "what is trained on: text, token stores or files of rows",
+         &a->data, NULL, false},
+        {"learn", CLI_TEXT, "WHAT",
+         "auto, text, rows (chats and the like), preferences, labels or tags (default: auto, by "
+         "the data)",
+         &a->learn, NULL, false},
+        {"train", CLI_TEXT, "all|lora", "all weights, or adapters beside them (default: all)",
+         &a->train, NULL, false},
+        {"output", CLI_TEXT, "FILE", "the config (default: quickstart.json)", &a->output, NULL,
+         false},
+        {"run", CLI_TEXT, "DIR", "the run's output folder (default: the config's name and -run)",
+         &a->run, NULL, false},
+        {"seq-length", CLI_COUNT, "N", "tokens of a sequence (default: by model and data)",
+         &a->length, NULL, false},
+        {"num-train-epochs", CLI_TEXT, "X", "times through the data (default: by what is learned)",
+         &a->epochs, NULL, false},
+        {"learning-rate", CLI_TEXT, "X", "learning rate (default: by what is learned)", &a->rate,
+         NULL, false},
+        {"The machine", CLI_GROUP, NULL, NULL, NULL, NULL, false},
+        {"ranks", CLI_COUNT, "N", "processes that share the work, one for each GPU (default: 1)",
+         &a->ranks, NULL, false},
+        {"ranks-per-host", CLI_COUNT, "N", "ranks that share a host (default: all)",
+         &a->ranks_per_host, NULL, false},
+        {"device", CLI_TEXT, "auto|cpu|cuda", "what ranks compute on (default: auto)", &a->device,
+         NULL, false},
+        {"host-memory", CLI_BYTES, "BYTES",
+         "what the ranks of a host may take together (default: what is here)", &a->host_memory,
+         NULL, false},
+        {"device-memory", CLI_BYTES, "BYTES",
+         "what a rank may take of its GPU, 24GiB (default: what is here)", &a->device_memory, NULL,
+         false},
+        {"nvme", CLI_TEXT, "DIR",
+         "folder for what does not fit in memory (default: the config's name and -offload, made "
+         "where it is needed)",
+         &a->nvme, NULL, false},
+        {"machine", CLI_TEXT, "FILE", "plan by this machine's prices (JSON), not by those here",
+         &a->machine, NULL, false},
+        {"yes", CLI_FLAG, NULL, "ask nothing: take the defaults", yes, NULL, false},
+    };
+    memcpy(out, options, sizeof options);
+}
+
+/* --- questions --- */
+
+static sifr_status ask_text(const quickstart_answers *a, const char *question, const char *fallback,
+                            const char **answer, sifr_error *error) {
+    if (*answer) return SIFR_OK;
+    if (a->asks) return quickstart_ask(question, fallback, answer, error);
+    *answer = fallback;
+    return SIFR_OK;
+}
+
+static sifr_status ask_data(quickstart_answers *a, sifr_error *error) {
+    const char *path = NULL;
+    if (a->data.count || !a->asks) return SIFR_OK;
+    BASE_TRY(quickstart_ask("Data: text, a token store or rows (a file, folder or pattern)", NULL,
+                            &path, error));
+    if (!path) return SIFR_OK;
+    a->data.items = malloc(sizeof *a->data.items);
+    if (!a->data.items) return base_fail_alloc(error, sizeof *a->data.items);
+    a->data.items[a->data.count++] = path;
+    return SIFR_OK;
+}
+
+static sifr_status ask_ranks(quickstart_answers *a, sifr_error *error) {
+    const char *text = NULL;
+    if (!a->ranks && a->asks) {
+        BASE_TRY(quickstart_ask("Ranks: processes that share the work, one for each GPU", "1",
+                                &text, error));
+        BASE_TRY(base_parse_count(text, "ranks", &a->ranks, error));
+    }
+    if (!a->ranks) a->ranks = 1;
+    return SIFR_OK;
+}
+
+static sifr_status ask_memory(quickstart_answers *a, sifr_error *error) {
+    const char *text = NULL;
+    if (a->host_memory || !a->asks) return SIFR_OK;
+    BASE_TRY(quickstart_ask("Memory that the run may take, such as 16GiB", "what is free", &text,
+                            error));
+    if (strcmp(text, "what is free") == 0) return SIFR_OK;
+    return base_parse_bytes(text, "memory", &a->host_memory, error);
+}
+
+static sifr_status refuse_missing(const quickstart_answers *a, sifr_error *error) {
+    if (a->model && a->data.count) return SIFR_OK;
+    return base_fail(error, SIFR_USAGE, "--%s is needed%s",
+                     a->model ? "data PATH" : "model DIR: a model folder",
+                     a->asks ? "" : "; questions are asked on a terminal alone");
+}
+
+/* "q.json" and "-run": "q-run". */
+static const char *beside(const char *config, const char *ending, sifr_error *error) {
+    size_t length = strlen(config), size = length + strlen(ending) + 1;
+    if (length > 5 && strcmp(config + length - 5, ".json") == 0) length -= 5;
+    char *path = malloc(size); /* until the program ends, as an argument would be */
+    if (!path)
+        base_set_error(error, SIFR_NO_MEMORY, "out of memory");
+    else
+        snprintf(path, size, "%.*s%s", (int)length, config, ending);
+    return path;
+}
+
+/* --- the config before the plan --- */
+
+static sifr_status put_data(const quickstart_answers *a, quickstart_choice *choice,
+                            sifr_error *error) {
+    BASE_TRY(sifr_config_set(choice->config, "model", a->model, error));
+    for (size_t i = 0; i < a->data.count; i++)
+        BASE_TRY(sifr_config_set(choice->config, "data", a->data.items[i], error));
+    return SIFR_OK;
+}
+
+static sifr_status ask_all(sifr_context *context, quickstart_answers *a, quickstart_choice *choice,
+                           sifr_error *error) {
+    BASE_TRY(ask_text(a, "Model folder", NULL, &a->model, error));
+    BASE_TRY(ask_data(a, error));
+    BASE_TRY(refuse_missing(a, error));
+    BASE_TRY(put_data(a, choice, error));
+    choice->guess.size = sizeof choice->guess;
+    BASE_TRY(sifr_data_look(context, choice->config, &choice->guess, error));
+    BASE_TRY(ask_text(a, "What is learned: text, rows, preferences, labels or tags",
+                      quickstart_kind_name(choice->guess.kind), &a->learn, error));
+    BASE_TRY(ask_text(a, "What is trained: all weights, or adapters beside them (all, lora)", "all",
+                      &a->train, error));
+    BASE_TRY(ask_ranks(a, error));
+    BASE_TRY(ask_memory(a, error));
+    BASE_TRY(ask_text(a, "Config to write", "quickstart.json", &a->output, error));
+    if (!a->run) a->run = beside(a->output, "-run", error);
+    return a->run ? SIFR_OK : SIFR_NO_MEMORY;
+}
+
+/* --- the plan --- */
+
+static sifr_status plan_fit(sifr_context *context, const quickstart_answers *a, const char *nvme,
+                            const quickstart_choice *choice, sifr_config **planned,
+                            sifr_plan_figures *figures, sifr_error *error) {
+    const sifr_plan_options options = {.size = sizeof options,
+                                       .ranks = a->ranks,
+                                       .ranks_per_host = a->ranks_per_host,
+                                       .machine = a->machine,
+                                       .device_memory = a->device_memory,
+                                       .host_memory = a->host_memory,
+                                       .nvme = nvme,
+                                       .fit = true};
+    sifr_plan *plan;
+    BASE_TRY(sifr_plan_create(context, choice->config, &options, &plan, error));
+    sifr_status status = sifr_plan_fit(plan, planned, error);
+    if (status == SIFR_OK) sifr_plan_get(plan, figures);
+    sifr_plan_free(plan);
+    return status;
+}
+
+/* What does not fit in memory may go to a disk; a folder that helps nothing is removed again. */
+static sifr_status plan_with_disk(sifr_context *context, quickstart_answers *a,
+                                  const quickstart_choice *choice, sifr_config **planned,
+                                  sifr_plan_figures *figures, sifr_error *error) {
+    const char *folder = beside(a->output, "-offload", error);
+    if (!folder) return SIFR_NO_MEMORY;
+    if (a->asks) printf("%s\n", error->message);
+    BASE_TRY(ask_text(a, "It does not fit in memory. A folder on a local disk for the rest", folder,
+                      &a->nvme, error));
+    bool there = base_is_directory(a->nvme);
+    BASE_TRY(base_make_directories(a->nvme, error));
+    sifr_status status = plan_fit(context, a, a->nvme, choice, planned, figures, error);
+    if (status != SIFR_OK && !there) rmdir(a->nvme);
+    return status;
+}
+
+static sifr_status plan(sifr_context *context, quickstart_answers *a,
+                        const quickstart_choice *choice, sifr_config **planned,
+                        sifr_plan_figures *figures, sifr_error *error) {
+    sifr_status status = plan_fit(context, a, NULL, choice, planned, figures, error);
+    if (status == SIFR_NO_MEMORY)
+        status = plan_with_disk(context, a, choice, planned, figures, error);
+    if (status != SIFR_NO_MEMORY || strcmp(a->train, "lora") == 0 || !choice->guess.decoder)
+        return status;
+    char message[sizeof error->message];
+    const char *says = error->message, *flag = "--fit: "; /* of `sifr plan` */
+    if (strncmp(says, flag, strlen(flag)) == 0) says += strlen(flag);
+    snprintf(message, sizeof message, "%s", says);
+    return base_fail(error, SIFR_NO_MEMORY, "%s, or train adapters alone with --train lora",
+                     message);
+}
+
+/* --- what is said --- */
+
+static void say_data(const quickstart_answers *a, const quickstart_choice *choice) {
+    char bytes[32], count[80];
+    printf("%-12s %s%s, %s%s%s%s: ", "data", a->data.items[0],
+           a->data.count > 1 ? " and others" : "",
+           base_format_bytes((uint64_t)choice->guess.bytes, bytes),
+           choice->guess.form ? " of the form " : "", choice->guess.form ? choice->guess.form : "",
+           choice->guess.stores ? ", tokens" : "");
+    if (!choice->counted)
+        printf("too large to be counted here");
+    else
+        printf("%s", base_format_counted(choice->sequences,
+                                         choice->kind == SIFR_DATA_PAIRS    ? "pair"
+                                         : choice->kind == SIFR_DATA_STREAM ? "sequence"
+                                                                            : "row",
+                                         count));
+    printf("\n%-12s %s, sequences of %lld tokens, %lld a step\n", "learns",
+           quickstart_kind_name(choice->kind), (long long)choice->length, (long long)choice->batch);
+}
+
+static const char *format_time(double seconds, char out[32]) {
+    if (seconds < 1)
+        snprintf(out, 32, "less than a second");
+    else if (seconds < 120)
+        snprintf(out, 32, "%.0f s", seconds);
+    else if (seconds < 7200)
+        snprintf(out, 32, "%.0f minutes", seconds / 60);
+    else if (seconds < 48 * 3600.0)
+        snprintf(out, 32, "%.0f hours", seconds / 3600);
+    else
+        snprintf(out, 32, "%.0f days", seconds / 86400);
+    return out;
+}
+
+/* The plan as the head of the file and as it is printed. */
+static void plan_text(const quickstart_choice *choice, const sifr_plan_figures *f, char *out,
+                      size_t size) {
+    char need[32], may[32], disk[32], time[32], whole[96] = "", beside_it[64] = "", host[64] = "";
+    double steps = (double)choice->sequences / (double)choice->batch * choice->epochs;
+    if (choice->counted)
+        snprintf(whole, sizeof whole, ", in all %s for %.0f steps",
+                 format_time(steps * f->step_seconds, time), steps < 1 ? 1 : steps);
+    if (f->host_bytes)
+        snprintf(host, sizeof host, ", %s of the host's memory",
+                 base_format_bytes((uint64_t)f->host_bytes, disk));
+    if (f->nvme_bytes)
+        snprintf(beside_it, sizeof beside_it, " and %s on disk",
+                 base_format_bytes((uint64_t)f->nvme_bytes, disk));
+    snprintf(out, size, "a rank takes %s of the %s that it may take%s%s; predicted %.3g s a step%s",
+             base_format_bytes((uint64_t)f->bytes, need),
+             f->room_bytes == INT64_MAX ? "memory"
+                                        : base_format_bytes((uint64_t)f->room_bytes, may),
+             host, beside_it, f->step_seconds, whole);
+}
+
+static void command_text(const quickstart_answers *a, char *out, size_t size) {
+    char ranks[48] = "", quoted[CLI_QUOTED];
+    bool hosts = a->ranks_per_host && a->ranks_per_host < a->ranks;
+    if (a->ranks > 1)
+        snprintf(ranks, sizeof ranks, " --ranks %lld%s", (long long)a->ranks,
+                 hosts ? " --hostfile HOSTS" : "");
+    snprintf(out, size, "sifr train --config %s%s", cli_quote(a->output, quoted, sizeof quoted),
+             ranks);
+}
+
+static sifr_status write_it(const quickstart_answers *a, const quickstart_choice *choice,
+                            const sifr_config *planned, const sifr_plan_figures *figures,
+                            sifr_error *error) {
+    char says[320], command[CLI_QUOTED + 96], head[CLI_QUOTED + 768];
+    plan_text(choice, figures, says, sizeof says);
+    command_text(a, command, sizeof command);
+    snprintf(head, sizeof head,
+             "Made by `sifr quickstart`. It is DeepSpeed's JSON with comments; docs/config.md has "
+             "all keys, and `sifr train --config FILE --dry-run` says what each does.\nRun it "
+             "with: %s\nThe plan: %s.",
+             command, says);
+    BASE_TRY(quickstart_write(choice, planned, a->ranks, head, a->output, error));
+    say_data(a, choice);
+    printf("%-12s %s\n%-12s %s: run it with\n%-12s %s\n", "plan", says, "config", a->output, "",
+           command);
+    return SIFR_OK;
+}
+
+/* --- the command --- */
+
+static void log_warning(void *user, sifr_log_level level, const char *line) {
+    (void)user;
+    if (level >= SIFR_LOG_WARNING) fprintf(stderr, "sifr quickstart: warning: %s\n", line);
+}
+
+static sifr_status quickstart_with(sifr_context *context, quickstart_answers *a,
+                                   quickstart_choice *choice, sifr_error *error) {
+    sifr_config *planned = NULL;
+    sifr_plan_figures figures = {.size = sizeof figures};
+    BASE_TRY(ask_all(context, a, choice, error));
+    BASE_TRY(quickstart_choose(context, a, choice, error));
+    BASE_TRY(plan(context, a, choice, &planned, &figures, error));
+    sifr_status status = write_it(a, choice, planned, &figures, error);
+    sifr_config_free(planned);
+    return status;
+}
+
+static int quickstart(quickstart_answers *a) {
+    const sifr_context_options options = {.size = sizeof options, .log = {.write = log_warning}};
+    sifr_context *context = NULL;
+    quickstart_choice choice = {0};
+    sifr_error error = {0};
+    sifr_status status = sifr_context_create(&options, &context, &error);
+    if (status == SIFR_OK) status = sifr_config_create(&choice.config, &error);
+    if (status == SIFR_OK) status = quickstart_with(context, a, &choice, &error);
+    sifr_config_free(choice.config);
+    sifr_context_free(context);
+    return status == SIFR_OK ? SIFR_OK : cli_fail(name, &error);
+}
+
+int cli_quickstart(int argc, char **argv) {
+    quickstart_answers answers = {0};
+    cli_option options[OPTIONS];
+    bool yes = false;
+    int code;
+    make_options(&answers, &yes, options);
+    if (!cli_parse(&usage, options, OPTIONS, argc, argv, NULL, &code)) return code;
+    answers.asks = !yes && isatty(STDIN_FILENO) && isatty(STDOUT_FILENO);
+    code = quickstart(&answers);
+    cli_list_free(&answers.data);
+    return code;
+}

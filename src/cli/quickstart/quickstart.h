@@ -1,0 +1,75 @@
+/* The parts of `sifr quickstart`: answers, the config that follows from them, and the file that
+ * says why each key is there. */
+#ifndef CLI_QUICKSTART_H
+#define CLI_QUICKSTART_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/file.h"
+#include "cli/options.h"
+#include "sifr/config.h"
+#include "sifr/data.h"
+#include "sifr/plan.h"
+
+/* As flags, or asked for. NULL and 0: not given. */
+typedef struct quickstart_answers {
+    const char *model, *learn, *train, *device, *machine, *nvme, *output, *run;
+    const char *epochs, *rate;
+    cli_list data;
+    int64_t ranks, ranks_per_host, device_memory, host_memory, length;
+    bool asks; /* there is a person to ask */
+} quickstart_answers;
+
+/* --- questions (quickstart_ask.c) --- */
+
+/* Asks with the default in brackets, and reads a line into *answer, which is kept for the rest of
+ * the program; an empty line is the default. SIFR_USAGE where the input ends. */
+sifr_status quickstart_ask(const char *question, const char *fallback, const char **answer,
+                           sifr_error *error) SIFR_MUST_CHECK;
+
+/* --- the config (quickstart_choose.c) --- */
+
+enum { QUICKSTART_NOTES = 48 };
+
+/* Why a key is in the config. */
+typedef struct quickstart_note {
+    const char *path;
+    char text[224];
+} quickstart_note;
+
+typedef struct quickstart_choice {
+    sifr_config *config;
+    sifr_data_guess guess;
+    sifr_data_kind kind; /* what is learned */
+    bool counted;        /* the data were read: */
+    int64_t sequences;   /* of an epoch */
+    int64_t longest;     /* tokens of a row; 0: not known */
+    int64_t length, batch;
+    double epochs;
+    quickstart_note notes[QUICKSTART_NOTES];
+    size_t note_count;
+} quickstart_choice;
+
+/* The words of --learn, by sifr_data_kind. */
+const char *quickstart_kind_name(sifr_data_kind kind);
+
+/* Sets the keys that follow from model and data; after sifr_data_look. Reads data of a moderate
+ * size once, so that what is wrong with them is said now. */
+sifr_status quickstart_choose(sifr_context *context, const quickstart_answers *answers,
+                              quickstart_choice *choice, sifr_error *error) SIFR_MUST_CHECK;
+
+/* Sets a key, and says why. */
+sifr_status quickstart_put(quickstart_choice *choice, const char *path, const char *value,
+                           sifr_error *error, const char *why, ...)
+    SIFR_PRINTF(5, 6) SIFR_MUST_CHECK;
+
+/* --- the file (quickstart_write.c) --- */
+
+/* The keys of `planned`, the choice's config after the plan, that are not at their defaults, each
+ * below a comment; `head` begins the file, a line a comment. What is written is read back. */
+sifr_status quickstart_write(const quickstart_choice *choice, const sifr_config *planned,
+                             int64_t ranks, const char *head, const char *path,
+                             sifr_error *error) SIFR_MUST_CHECK;
+
+#endif

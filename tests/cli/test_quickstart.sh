@@ -1,0 +1,135 @@
+# label: short
+# `sifr quickstart`: the config that it writes runs, for every kind of data; what does not fit goes
+# to a disk; questions on a terminal (a pseudo-terminal of Python's), none without one; what is
+# refused.
+# timeout: 120
+. "$SOURCE/tests/support/expect.sh"
+. "$SOURCE/tests/support/chats.sh"
+sifr() { "$SIFR" "$@"; }
+says() { grep -qF -- "$1" out || { cat out err; fail "not said: $1"; }; }
+complains() { [ "$(wc -l <err)" = 1 ] && grep -qF -- "$1" err || { cat err; fail "no one line with: $1"; }; }
+holds() { grep -qF -- "$2" "$1" || { cat "$1"; fail "$1 does not hold: $2"; }; }
+
+chat_model model qwen2 Qwen2ForCausalLM true
+for ((i = 0; i < 200; i++)); do echo "the quick brown fox jumps over dog number $i"; done >text.txt
+expect 0 sifr tokenize --tokenizer tok --data text.txt --output store
+awk 'BEGIN {
+    split("red blue green", colour, " ")
+    for (i = 0; i < 32; i++)
+        printf "{\"prompt\": \"Say %d\", \"chosen\": \"%s\", \"rejected\": \"no\"}\n", i, colour[i % 3 + 1]
+}' >pairs.jsonl
+awk 'BEGIN { print "text,label"; for (i = 0; i < 30; i++) print "it was " i % 3 "," i % 3 }' >labels.csv
+awk 'BEGIN { for (i = 0; i < 20; i++) print "Ada PER\nwrites O\n" }' >words.conll
+cat >encoder.json <<'J'
+{"model_type": "bert", "architectures": ["BertForMaskedLM"], "vocab_size": 400, "hidden_size": 64,
+ "intermediate_size": 128, "num_hidden_layers": 2, "num_attention_heads": 4,
+ "max_position_embeddings": 512, "pad_token_id": 0}
+J
+expect 0 sifr init --config encoder.json --tokenizer tok --output encoder
+
+# --- without a terminal nothing is asked, and the config runs: what is learned is found ---
+start() { # NAME MODEL DATA KIND OPTION…
+    local config=$1.json model=$2 data=$3 kind=$4
+    shift 4
+    expect 0 sifr quickstart --model "$model" --data "$data" --output "$config" "$@" </dev/null
+    says "learns       $kind, sequences of "
+    says "sifr train --config $config"
+}
+runs() { # NAME OPTION…
+    local name=$1
+    shift
+    expect 0 sifr train --config "$name.json" --max-steps 2 "$@"
+    [ -s "$name-run/model.safetensors" ] || [ -s "$name-run/adapter_model.safetensors" ] ||
+        fail "$name: nothing trained"
+}
+start text model text.txt text && runs text
+start store model store text && runs store
+start pairs model pairs.jsonl preferences && runs pairs
+start labels model labels.csv labels && runs labels
+start encoder encoder labels.csv labels && runs encoder
+start tags encoder words.conll tags && runs tags
+start rows model chats.jsonl rows --ranks 2
+says 'sifr train --config rows.json --ranks 2'
+[ ! -s err ] || fail "standard error: $(cat err)"
+runs rows --ranks 2
+holds rows.json '"seq_length": 64'
+holds rows.json '// tokens of a sequence; the longest row has 25'
+start lora model chats.jsonl rows --train lora --yes && runs lora
+holds lora.json '"target_modules":"all-linear"'
+# Each key has a comment but those inside a section that has one, and no line is too long.
+[ "$(awk 'length($0) > 100' rows.json | wc -l)" = 0 ] || fail "a line of more than 100 columns"
+[ "$(grep -c '^ *// ' rows.json)" -gt 15 ] || fail "few comments: $(cat rows.json)"
+# It is read as it was planned: no key means what another run would do.
+expect 0 sifr plan --config rows.json --world-size 2 --json
+grep -q '"fits": true' out || fail "the plan of the config: $(cat out)"
+# What was there may have been edited.
+start rows model chats.jsonl rows
+says 'rows.json was there: it is kept as rows.json.old'
+
+# --- a model that does not fit in memory: its state goes to a disk, in a folder that is made ---
+sed 's/"hidden_size": 64/"hidden_size": 256/; s/"intermediate_size": 160/"intermediate_size": 640/
+     s/"num_hidden_layers": 2/"num_hidden_layers": 6/' tiny.json >large.json
+expect 0 sifr init --config large.json --tokenizer tok --output large
+start disk large text.txt text --seq-length 16 --host-memory 48MiB
+holds disk.json '"nvme_path": "disk-offload"'
+says ' on disk; predicted '
+runs disk
+rm -rf none-offload
+expect 3 sifr quickstart --model large --data text.txt --host-memory 6MiB --output none.json </dev/null
+complains 'nothing fits: a rank may take '
+complains 'or train adapters alone with --train lora'
+[ ! -e none.json ] && [ ! -e none-offload ] || fail "something is left of a plan that does not fit"
+
+# --- on a terminal: a question for each option that is not given ---
+cat >ask.py <<'P'
+import os, pty, sys
+answers, command = sys.argv[1].split("|"), sys.argv[2:]
+pid, terminal = pty.fork()
+if pid == 0:
+    os.execv(command[0], command)
+seen = ""
+while True:
+    try:
+        piece = os.read(terminal, 4096)
+    except OSError:  # its end, on Linux
+        break
+    if not piece:
+        break
+    seen += piece.decode()
+    if seen.endswith(": ") and answers:
+        os.write(terminal, (answers.pop(0) + "\n").encode())
+    elif seen.endswith(": "):
+        os.write(terminal, b"\x04")
+print(seen)
+sys.exit(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))
+P
+expect 0 python3 ask.py 'model|chats.jsonl||lora|1|1GiB|asked.json' "$SIFR" quickstart
+says 'What is learned: text, rows, preferences, labels or tags [rows]: '
+says 'What is trained: all weights, or adapters beside them (all, lora) [all]: '
+holds asked.json '"output": "asked-run"'
+holds asked.json '"lora": {'
+expect 0 python3 ask.py '||||' "$SIFR" quickstart --model model --data chats.jsonl --output few.json
+[ "$(grep -c 'Model folder' out)" = 0 ] || fail "what is given is asked"
+runs few
+expect 2 python3 ask.py 'model' "$SIFR" quickstart
+says 'the answers ended before the questions; nothing was written'
+
+# --- refused: one line with the remedy ---
+refused() { # CODE MESSAGE OPTION…
+    local code=$1 message=$2
+    shift 2
+    expect "$code" sifr quickstart --output bad.json "$@" </dev/null
+    complains "$message"
+    [ ! -e bad.json ] || fail "a config in spite of: $message"
+}
+refused 2 '--model DIR: a model folder is needed; questions are asked on a terminal alone' --data text.txt
+refused 2 '--data PATH is needed' --model model
+refused 2 '--learn songs: give auto, text, rows' --model model --data text.txt --learn songs
+refused 2 '--train some: give all or lora' --model model --data text.txt --train some
+refused 2 '--learn preferences: the rows have no rejected answer' --model model --data chats.jsonl --learn preferences
+refused 2 '--learn rows: the rows have a chosen and a rejected answer' --model model --data pairs.jsonl --learn rows
+echo '{"foo": 1}' >odd.jsonl
+refused 1 'odd.jsonl: row 1, line 1: no known form: its fields are foo' --model model --data odd.jsonl
+refused 1 'nowhere: no such file or folder' --model nowhere --data text.txt
+echo a >short.txt
+refused 1 'too few' --model model --data short.txt

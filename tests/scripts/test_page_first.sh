@@ -1,0 +1,14 @@
+# label: short
+# The first pages, each in a folder of its own, with a model of two small layers.
+# timeout: 300
+. "$SOURCE/tests/support/page.sh"
+. "$SOURCE/tests/support/chats.sh"
+chat_model Qwen2.5-0.5B-Instruct qwen2 Qwen2ForCausalLM true
+first() { # NAME
+    mkdir "$1"
+    cp -r Qwen2.5-0.5B-Instruct chats.jsonl "$1"
+    cd "$1" || exit 1
+    page "$1"
+    cd .. || exit 1
+}
+first quickstart
