@@ -9,6 +9,8 @@ mv docs/rows.md.new docs/rows.md
 if command -v python3 >/dev/null; then
     python3 scripts/rooms_picture.py >docs/rooms.svg.new
     mv docs/rooms.svg.new docs/rooms.svg
+    python3 scripts/errors_page.py >docs/errors.md.new
+    mv docs/errors.md.new docs/errors.md
 else
-    echo "docs/rooms.svg is left as it is: no python3"
+    echo "docs/rooms.svg and docs/errors.md are left as they are: no python3"
 fi
