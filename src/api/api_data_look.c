@@ -3,6 +3,7 @@
 
 #include "api/api_context.h"
 #include "base/file.h"
+#include "base/inside.h"
 #include "data/labelled/label_columns.h"
 #include "data/records/row_forms.h"
 #include "data/stream/text_source.h"
@@ -115,7 +116,7 @@ static sifr_status look(sifr_config *config, sifr_data_guess *out, sifr_error *e
 
 sifr_status sifr_data_look(sifr_context *context, const sifr_config *config, sifr_data_guess *out,
                            sifr_error *error) {
-    BASE_TRY(BASE_GIVEN(error, context, config, out));
+    BASE_ENTER(error, context, config, out);
     sifr_config copy;
     sifr_data_guess guess = {0};
     BASE_TRY(api_check_result("sifr_data_guess", out, error));
