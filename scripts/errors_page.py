@@ -102,12 +102,14 @@ def blank(text):
 
 
 def formats_of(texts):
-    """Functions that take a format: name to the place of that argument, from 0."""
+    """Functions that take a format: name to the place of that argument, from 0. What
+    quickstart_put is given are comments of a config."""
     places = dict(MACROS)
     for text in texts:
         for found in re.finditer(r"\b([a-z_0-9]+)\(((?:[^();{}]|\([^()]*\))*)\)\s*SIFR_PRINTF\((\d+)",
                                  text):
             places[found.group(1)] = int(found.group(3)) - 1
+    places.pop("quickstart_put", None)
     return places
 
 

@@ -12,3 +12,6 @@ first() { # NAME
     cd .. || exit 1
 }
 first quickstart
+first fine-tune-on-a-cpu
+first does-it-fit
+first resume-on-other-gpus
