@@ -38,7 +38,8 @@ class Plan(NamedTuple):
     tokens_per_second: float
     fits: bool
     misfit: str  #: all that is too large for what there is; "": it fits
-    classes: list[MemoryClass]  #: of a plan with `fit`: none
+    #: The last one is "gaps": they add up to `bytes`. Of a plan with `fit`: none.
+    classes: list[MemoryClass]
     report: dict[str, Any]  #: what `sifr plan --json` prints
     text: str  #: lines for a person to read
     chosen: Config | None  #: with `fit`: the config with the settings that were chosen

@@ -27,7 +27,9 @@ def raises(kind, words, call, *args, **named):
 told = json.load(open("plan.json"))
 plan = sifr.plan("ds.json", ranks=2)
 assert plan.bytes == told["peak_bytes"] and plan.fits and plan.misfit == "" and plan.chosen is None
+gaps = plan.classes.pop()
 assert {c.name: c.bytes for c in plan.classes} == told["classes"]
+assert gaps.name == "gaps" and gaps.bytes == told["peak_bytes"] - told["live_bytes"], gaps
 assert plan.report["classes"] == told["classes"] and "ZeRO stage 2" in plan.text
 assert (plan.micro_batch_size, plan.seq_length) == (2, 32) and plan.step_seconds > 0
 tight = sifr.plan("ds.json", ranks=2, device_memory=1000)
