@@ -80,6 +80,11 @@ SIFR_API sifr_status sifr_data_read(sifr_data *data, const int64_t *windows, int
 SIFR_API sifr_status sifr_data_step(sifr_data *data, const sifr_engine *engine, int64_t step,
                                     sifr_batch *out, sifr_error *error) SIFR_MUST_CHECK;
 
+/* The order in which a run takes sequences: which of `count` is at `place` of epoch `epoch`, from
+ * 0, by the config's seed. Sequences of rows are so taken where all sources have weight 1 and rows
+ * are not grouped by length. -1: there is no such place. */
+SIFR_API int64_t sifr_data_order(uint64_t seed, int64_t epoch, int64_t count, int64_t place);
+
 typedef struct sifr_data_score {
     const char *name; /* "accuracy"; static */
     double value;     /* NaN: not defined */

@@ -138,6 +138,16 @@ SIFR_API sifr_status sifr_engine_evaluate(sifr_engine *engine, const sifr_batch 
                                           double *loss_sum, int64_t *labelled,
                                           sifr_error *error) SIFR_MUST_CHECK;
 
+/* The same, with the logits of all tokens in fp32, row-major: micro_batch_size x seq_length x
+ * sifr_engine_logits numbers, which `count` has to be. What the engine needs for them is taken at
+ * the first call, beyond the plan: as much again, in the precision of the step. */
+SIFR_API sifr_status sifr_engine_evaluate_logits(sifr_engine *engine, const sifr_batch *batch,
+                                                 float *logits, size_t count, double *loss_sum,
+                                                 int64_t *labelled,
+                                                 sifr_error *error) SIFR_MUST_CHECK;
+/* Logits of a token: the words or the classes of the model's head. */
+SIFR_API int64_t sifr_engine_logits(const sifr_engine *engine);
+
 /* The number of steps so far, and of those that changed the weights. */
 SIFR_API int64_t sifr_engine_steps(const sifr_engine *engine);
 SIFR_API int64_t sifr_engine_updates(const sifr_engine *engine);

@@ -50,6 +50,11 @@ typedef struct sifr_loop_figures {
 } sifr_loop_figures;
 SIFR_API void sifr_loop_get(const sifr_loop *loop, sifr_loop_figures *out);
 
+/* Which micro batch of the step's global batch this rank's micro batch `index` is, from 0: their
+ * order is that of the sums. So micro batch 3 of a caller's rows belongs to the rank and the index
+ * that have 3, and all numbers of ranks have the bits of one. -1: there is no such index. */
+SIFR_API int64_t sifr_loop_micro_batch(const sifr_loop *loop, int64_t index);
+
 /* How many steps there will be, where the config's max_steps does not say it: schedules follow from
  * it. Before the first step; once. */
 SIFR_API sifr_status sifr_loop_set_steps(sifr_loop *loop, int64_t total,

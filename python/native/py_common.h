@@ -130,6 +130,7 @@ int py_add_classifier(PyObject *module, py_state *state);
 PyObject *py_train(PyObject *module, PyObject *args);
 PyObject *py_plan(PyObject *module, PyObject *args);
 PyObject *py_export(PyObject *module, PyObject *args);
+PyObject *py_import(PyObject *module, PyObject *args);
 
 typedef int py_buffer_of(PyObject *self, Py_buffer *view, int flags);
 

@@ -292,6 +292,45 @@ static PyObject *engine_evaluate(PyObject *self, PyObject *args) {
     return out;
 }
 
+static sifr_status evaluate_logits(const pair *p, const sifr_batch *batch, const Py_buffer *view,
+                                   double *sum, int64_t *labelled, sifr_error *error) {
+    size_t count = (size_t)(view->len / 4);
+    return sifr_engine_evaluate_logits(p->engine, batch, view->buf, count, sum, labelled, error);
+}
+
+/* evaluate_logits(arrays, buffer): as evaluate, with the logits of each token in the buffer */
+static PyObject *engine_evaluate_logits(PyObject *self, PyObject *args) {
+    py_state *state = py_state_of(self);
+    PyObject *arrays, *buffer, *out = NULL;
+    Py_buffer view;
+    inputs in = {.targets = NULL};
+    sifr_batch batch;
+    double sum = 0;
+    int64_t labelled = 0;
+    sifr_error error = {0};
+    py_call call;
+    if (!PyArg_ParseTuple(args, "O!O", &PyTuple_Type, &arrays, &buffer) ||
+        PyObject_GetBuffer(buffer, &view, PyBUF_C_CONTIGUOUS | PyBUF_FORMAT | PyBUF_WRITABLE) < 0)
+        return NULL;
+    if (!has_type(&view, "f")) {
+        py_usage(state, "logits: the buffer has elements of type '%s'; give float32",
+                 view.format ? view.format : "B");
+    } else if (py_take(self) == 0) {
+        const pair *p = py_get(self);
+        if (take_batch(arrays, p, p->micro, &in, &batch, state) == 0 &&
+            py_enter(NULL, &call) == 0) {
+            sifr_status status = evaluate_logits(p, &batch, &view, &sum, &labelled, &error);
+            py_leave(&call);
+            out = status == SIFR_OK ? Py_BuildValue("(dL)", sum, (long long)labelled)
+                                    : py_raise(state, &error);
+        }
+        py_give(self);
+    }
+    drop_inputs(&in);
+    PyBuffer_Release(&view);
+    return out;
+}
+
 /* --- weights --- */
 
 typedef enum move { READ, WRITE, AVERAGE } move;
@@ -477,26 +516,47 @@ static PyObject *engine_load_checkpoint(PyObject *self, PyObject *args) {
 }
 
 /* steps, updates, loss scale, planned bytes, parameters, trained ones, sequences of a step and of a
- * micro batch, tokens of a sequence, targets of a token */
+ * micro batch, tokens of a sequence, targets of a token, logits of a token */
 static PyObject *engine_facts(PyObject *self, PyObject *none) {
     sifr_loop_figures f = {.size = sizeof f};
     (void)none;
     if (py_take(self) < 0) return NULL;
     const pair *p = py_get(self);
     sifr_loop_get(p->loop, &f);
-    PyObject *out =
-        Py_BuildValue("(LLdLLLLLLL)", (long long)sifr_engine_steps(p->engine),
-                      (long long)sifr_engine_updates(p->engine), sifr_engine_loss_scale(p->engine),
-                      (long long)sifr_engine_planned_bytes(p->engine), (long long)f.parameters,
-                      (long long)f.trained_parameters, (long long)p->sequences, (long long)p->micro,
-                      (long long)p->tokens, (long long)p->targets);
+    PyObject *out = Py_BuildValue(
+        "(LLdLLLLLLLL)", (long long)sifr_engine_steps(p->engine),
+        (long long)sifr_engine_updates(p->engine), sifr_engine_loss_scale(p->engine),
+        (long long)sifr_engine_planned_bytes(p->engine), (long long)f.parameters,
+        (long long)f.trained_parameters, (long long)p->sequences, (long long)p->micro,
+        (long long)p->tokens, (long long)p->targets, (long long)sifr_engine_logits(p->engine));
     py_give(self);
     return out;
+}
+
+/* micro_batch(index): its number in the global batch; -1: there is none */
+static PyObject *engine_micro_batch(PyObject *self, PyObject *args) {
+    long long index;
+    if (!PyArg_ParseTuple(args, "L", &index) || py_take(self) < 0) return NULL;
+    const pair *p = py_get(self);
+    PyObject *out = PyLong_FromLongLong(sifr_loop_micro_batch(p->loop, index));
+    py_give(self);
+    return out;
+}
+
+/* order(seed, epoch, count, place) */
+static PyObject *data_order(PyObject *module, PyObject *args) {
+    unsigned long long seed;
+    long long epoch, count, place;
+    (void)module;
+    if (!PyArg_ParseTuple(args, "KLLL", &seed, &epoch, &count, &place)) return NULL;
+    return PyLong_FromLongLong(sifr_data_order(seed, epoch, count, place));
 }
 
 int py_add_engine(PyObject *module, py_state *state) {
     static PyMethodDef methods[] = {{"step", engine_step, METH_VARARGS, NULL},
                                     {"evaluate", engine_evaluate, METH_VARARGS, NULL},
+                                    {"evaluate_logits", engine_evaluate_logits, METH_VARARGS, NULL},
+                                    {"micro_batch", engine_micro_batch, METH_VARARGS, NULL},
                                     {"move", engine_move, METH_VARARGS, NULL},
                                     {"weights", engine_weights, METH_NOARGS, NULL},
                                     {"view", engine_view, METH_VARARGS, NULL},
@@ -511,6 +571,7 @@ int py_add_engine(PyObject *module, py_state *state) {
                                     PY_CLOSE,
                                     {NULL, NULL, 0, NULL}};
     static PyMethodDef functions[] = {{"engine", engine_open, METH_VARARGS, NULL},
+                                      {"order", data_order, METH_VARARGS, NULL},
                                       {NULL, NULL, 0, NULL}};
     if (py_add_handle(module, "sifr._sifr.Engine", methods, NULL, &state->engine_type) < 0)
         return -1;

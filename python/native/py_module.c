@@ -81,6 +81,7 @@ PyMODINIT_FUNC PyInit__sifr(void) {
                                       {"train", py_train, METH_VARARGS, NULL},
                                       {"plan", py_plan, METH_VARARGS, NULL},
                                       {"export", py_export, METH_VARARGS, NULL},
+                                      {"import_config", py_import, METH_VARARGS, NULL},
                                       {NULL, NULL, 0, NULL}};
     static PyModuleDef_Slot slots[] = {{Py_mod_exec, fill}, {0, NULL}};
     static PyModuleDef module = {PyModuleDef_HEAD_INIT,      .m_name = "sifr._sifr",

@@ -147,6 +147,26 @@ class Engine:
             self._arrays(tokens, labels, token_types, segments, positions, targets)
         )
 
+    def evaluate_logits(
+        self,
+        tokens: Ids,
+        labels: Ids | None = None,
+        *,
+        out: Any = None,
+        token_types: Ids | None = None,
+        segments: Ids | None = None,
+        positions: Ids | None = None,
+    ) -> tuple[float, int, Any]:
+        """The same, and the logits of each token: as fp32 into `out` (contiguous float32, of
+        `logits_shape`) if it is given, else into a new array of numpy. They take as much memory
+        again in the engine, beyond its plan, from the first call on."""
+        given = self._arrays(tokens, labels, token_types, segments, positions, None)
+        if out is None:
+            import numpy
+
+            out = numpy.empty(self.logits_shape, numpy.float32)
+        return (*self._engine.evaluate_logits(given, out), out)
+
     @staticmethod
     def _arrays(
         tokens: Ids, labels: Any, types: Any, segments: Any, positions: Any, targets: Any
@@ -270,6 +290,22 @@ class Engine:
     def targets_of_token(self) -> int:
         """How many numbers a batch gives for each token beside its label; usually 0."""
         return self._engine.facts()[9]
+
+    @property
+    def logits_shape(self) -> tuple[int, int, int]:
+        """Of an evaluation: sequences, tokens, and the words or classes of the model's head."""
+        facts = self._engine.facts()
+        return facts[7], facts[8], facts[10]
+
+    @property
+    def micro_batches(self) -> list[int]:
+        """Which micro batches of a step's global batch are this rank's. Given in this order, rows
+        have the bits of one rank that gets all micro batches one after the other."""
+        found, numbers = self._engine.micro_batch(0), []
+        while found >= 0:
+            numbers.append(found)
+            found = self._engine.micro_batch(len(numbers))
+        return numbers
 
     @property
     def steps(self) -> int:

@@ -64,6 +64,12 @@ def size() -> int:
     return of.place()[1] if of else 1
 
 
+def host_rank() -> int:
+    """The number of this process among those of this host. As `rank`."""
+    of = ranks()
+    return of.place()[2] if of else 0
+
+
 def try_together(make: Callable[[], T]) -> T:
     """Of all ranks, for what one can fail in by itself: raises on all where it failed on any."""
     failure: Exception | None = None

@@ -9,6 +9,7 @@
 #include "base/file.h"
 #include "base/heap.h"
 #include "base/inside.h"
+#include "data/permutation.h"
 #include "plan/queries.h"
 #include "train/evaluate/evaluate.h"
 #include "train/prepare/run_data.h"
@@ -245,6 +246,11 @@ sifr_status sifr_data_step(sifr_data *data, const sifr_engine *engine, int64_t s
     train_fetch(t, settings, step, &data->rows);
     *out = data_rows_batch(&data->rows);
     return SIFR_OK;
+}
+
+int64_t sifr_data_order(uint64_t seed, int64_t epoch, int64_t count, int64_t place) {
+    BASE_INSIDE;
+    return epoch < 0 || place < 0 || place >= count ? -1 : data_permute(seed, epoch, count, place);
 }
 
 /* What the caller gave to be asked. */

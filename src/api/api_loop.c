@@ -6,6 +6,7 @@
 #include "base/file.h"
 #include "base/heap.h"
 #include "base/inside.h"
+#include "plan/queries.h"
 #include "train/prepare/share_cores.h"
 
 static sifr_status set_steps(sifr_loop *loop, int64_t total, sifr_error *error) {
@@ -81,6 +82,13 @@ void sifr_loop_get(const sifr_loop *loop, sifr_loop_figures *out) {
                                      .total_steps = loop->state.total_steps,
                                      .targets = targets < 0 ? 0 : model->values[targets].columns};
     api_give_result(&known, sizeof known, out);
+}
+
+int64_t sifr_loop_micro_batch(const sifr_loop *loop, int64_t index) {
+    BASE_ENTER_OR(-1, loop);
+    const plan_settings *s = &engine_schedule(loop->state.engine)->settings;
+    if (index < 0 || index >= s->step.gradient_accumulation_steps) return -1;
+    return plan_global_micro_batch(s, plan_mesh_place(&s->mesh, PLAN_DATA), (int32_t)index);
 }
 
 sifr_status sifr_loop_set_steps(sifr_loop *loop, int64_t total, sifr_error *error) {

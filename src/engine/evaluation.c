@@ -91,6 +91,25 @@ sifr_status engine_evaluate_logits(sifr_engine *engine, const sifr_batch *batch,
     return tell_stages(engine, logits, bytes, error);
 }
 
+int64_t sifr_engine_logits(const sifr_engine *engine) {
+    BASE_ENTER_OR(0, engine);
+    return engine_words(engine->model);
+}
+
+sifr_status sifr_engine_evaluate_logits(sifr_engine *engine, const sifr_batch *batch, float *logits,
+                                        size_t count, double *loss_sum, int64_t *labelled,
+                                        sifr_error *error) {
+    BASE_ENTER(error, engine, batch, logits, loss_sum, labelled);
+    int64_t rows = engine->settings.micro_batch_size * engine->settings.seq_length, wanted;
+    if (!base_mul_i64(rows, engine_words(engine->model), &wanted) || (size_t)wanted != count)
+        return base_fail(
+            error, SIFR_USAGE,
+            "sifr_engine_evaluate_logits: a capacity of %zu logits; a micro batch has %lld "
+            "tokens with %lld each",
+            count, (long long)rows, (long long)engine_words(engine->model));
+    return engine_evaluate_logits(engine, batch, loss_sum, labelled, logits, error);
+}
+
 sifr_status engine_read_log_probabilities(const sifr_engine *engine, bool evaluation,
                                           int32_t micro_batch, float *out, sifr_error *error) {
     const plan_schedule *s = evaluation ? engine->evaluator.schedule : engine->training;

@@ -2,6 +2,7 @@
  * of the run, also across a checkpoint; what is read and what is refused.
  * timeout: 120 */
 #include <jansson.h>
+#include <math.h>
 
 #include "sifr/checkpoint.h"
 #include "sifr/data.h"
@@ -357,6 +358,62 @@ static void rows_are_looked_at(void **state) {
     sifr_config_free(config);
 }
 
+/* The mean of -log softmax at the labels is the loss, of the same weights. */
+static void check_logits(sifr_engine *engine, const sifr_batch *batch) {
+    int64_t words = sifr_engine_logits(engine), labelled, again;
+    size_t count = (size_t)(2 * LENGTH * words);
+    float *logits = calloc(count, sizeof *logits);
+    double loss, sum, own = 0;
+    assert_non_null(logits);
+    OK(sifr_engine_evaluate(engine, batch, &loss, &labelled, &error));
+    OK(sifr_engine_evaluate_logits(engine, batch, logits, count, &sum, &again, &error));
+    assert_true(sum == loss && again == labelled);
+    for (int i = 0; i < 2 * LENGTH; i++) {
+        double all = 0;
+        if (batch->labels[i] < 0) continue;
+        for (int64_t k = 0; k < words; k++) all += exp((double)logits[i * words + k]);
+        own += log(all) - (double)logits[i * words + batch->labels[i]];
+    }
+    assert_true(fabs(own - loss) < 1e-5 * loss);
+    assert_int_equal(
+        sifr_engine_evaluate_logits(engine, batch, logits, count - 1, &sum, &again, &error),
+        SIFR_USAGE);
+    assert_message(&error, "a micro batch has 32 tokens with ");
+    free(logits);
+}
+
+/* A caller that asks for the order of windows, and which micro batches are its own, has the batches
+ * of the run. */
+static void order_is_that_of_the_run(void **state) {
+    (void)state;
+    sifr_config *config = make_config(", \"max_steps\": 2, \"seed\": 7");
+    sifr_data_figures figures = {.size = sizeof figures};
+    sifr_data *data, *other;
+    sifr_loop *loop;
+    sifr_batch batch, mine;
+    OK(sifr_data_open(context, config, NULL, &data, &error));
+    OK(sifr_data_open(context, config, NULL, &other, &error));
+    OK(sifr_loop_open(context, config, NULL, &loop, &error));
+    sifr_data_get(data, &figures);
+    for (int64_t step = 0; step < 2; step++) {
+        int64_t windows[4];
+        for (int64_t i = 0; i < 4; i++)
+            windows[i] = sifr_data_order(7, 0, figures.windows, 4 * step + i);
+        OK(sifr_data_step(data, sifr_loop_engine(loop), step, &batch, &error));
+        OK(sifr_data_read(other, windows, 4, &mine, &error));
+        assert_memory_equal(batch.tokens, mine.tokens, 4 * LENGTH * sizeof *mine.tokens);
+    }
+    assert_int_equal(sifr_data_order(7, 0, 4, 4), -1);
+    assert_int_equal(sifr_data_order(7, 0, 4, -1), -1);
+    for (int64_t j = -1; j <= 2; j++)
+        assert_int_equal(sifr_loop_micro_batch(loop, j), j < 2 ? j : -1);
+    check_logits(sifr_loop_engine(loop), &batch);
+    sifr_loop_close(loop);
+    sifr_data_close(other);
+    sifr_data_close(data);
+    sifr_config_free(config);
+}
+
 static int setup(void **state) {
     char text[8192];
     if (scratch_setup(state) != 0) return -1;
@@ -375,6 +432,7 @@ int main(void) {
                                        cmocka_unit_test(checkpoints_are_read),
                                        cmocka_unit_test(checkpoints_of_an_own_engine),
                                        cmocka_unit_test(data_are_read),
+                                       cmocka_unit_test(order_is_that_of_the_run),
                                        cmocka_unit_test(rows_are_looked_at),
                                        cmocka_unit_test(preferences_have_the_bits_of_the_run)};
     return cmocka_run_group_tests(tests, setup, teardown);

@@ -74,6 +74,8 @@ static void engines(void **state) {
             "sifr_engine_evaluate: loss_sum");
     REFUSES(sifr_engine_evaluate(engine, &batch, &loss, NULL, &error),
             "sifr_engine_evaluate: labelled");
+    REFUSES(sifr_engine_evaluate_logits(engine, &batch, NULL, 1, &loss, &labelled, &error),
+            "sifr_engine_evaluate_logits: logits");
     REFUSES(sifr_engine_write_weight(engine, NULL, &value, 1, &error),
             "sifr_engine_write_weight: name");
     REFUSES(sifr_engine_write_weight(engine, "a", NULL, 1, &error),
