@@ -208,6 +208,35 @@ static void checkpoints_of_an_own_engine(void **state) {
     sifr_model_free(model);
 }
 
+/* Without data in the config the rows are the caller's: two documents are as two sequences. */
+static void packed_rows_of_the_caller(void **state) {
+    (void)state;
+    static const char text[] = "{\"train_micro_batch_size_per_gpu\": 1,"
+                               " \"sifr\": {\"seq_length\": 8, \"threads\": 1, \"packing\": true}}";
+    static const int32_t tokens[] = {5, 6, 7, 8, 5, 6, 7, 8}, segments[] = {0, 0, 0, 0, 1, 1, 1, 1},
+                         positions[] = {0, 1, 2, 3, 0, 1, 2, 3},
+                         labels[] = {6, 7, 8, -100, 6, 7, 8, -100},
+                         first[] = {6, 7, 8, -100, -100, -100, -100, -100};
+    char model[512];
+    sifr_config *config;
+    sifr_loop *loop;
+    double both, one;
+    int64_t count;
+    snprintf(model, sizeof model, "%s/tests/golden/models/gpt2", getenv("SOURCE"));
+    OK(sifr_config_create(&config, &error));
+    OK(sifr_config_parse(config, text, sizeof text - 1, "ds.json", &error));
+    OK(sifr_config_set(config, "model", model, &error));
+    OK(sifr_loop_open(context, config, NULL, &loop, &error));
+    sifr_batch batch = {
+        .tokens = tokens, .labels = labels, .segments = segments, .positions = positions};
+    OK(sifr_engine_evaluate(sifr_loop_engine(loop), &batch, &both, &count, &error));
+    batch.labels = first;
+    OK(sifr_engine_evaluate(sifr_loop_engine(loop), &batch, &one, &count, &error));
+    assert_true(fabs(both - 2 * one) < 1e-5 * both);
+    sifr_loop_close(loop);
+    sifr_config_free(config);
+}
+
 static void data_are_read(void **state) {
     (void)state;
     sifr_config *config = make_config(", \"num_train_epochs\": 2");
@@ -433,6 +462,7 @@ int main(void) {
                                        cmocka_unit_test(checkpoints_of_an_own_engine),
                                        cmocka_unit_test(data_are_read),
                                        cmocka_unit_test(order_is_that_of_the_run),
+                                       cmocka_unit_test(packed_rows_of_the_caller),
                                        cmocka_unit_test(rows_are_looked_at),
                                        cmocka_unit_test(preferences_have_the_bits_of_the_run)};
     return cmocka_run_group_tests(tests, setup, teardown);

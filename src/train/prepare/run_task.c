@@ -240,6 +240,7 @@ sifr_status train_check_packing(const sifr_config *config, const model_config *m
         return base_fail(error, SIFR_USAGE,
                          "group_by_length is for rows to fine-tune on, not for %s; leave it out",
                          model_task_name(model->task));
+    if (config->data_count == 0) return SIFR_OK; /* of a loop, whose caller gives the rows */
     BASE_TRY(train_paths_are_rows(config->data, config->data_count, &rows, error));
     if (rows) return SIFR_OK;
     return base_fail(error, SIFR_USAGE,
