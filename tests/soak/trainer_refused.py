@@ -1,0 +1,107 @@
+"""What SifrTrainer refuses, by name, with transformers' own classes; and bad rows and folders."""
+
+from dataclasses import dataclass
+
+import torch
+import transformers
+from sifr.integrations.transformers import SifrTrainer, SifrTrainingArguments
+from trainer_base import arguments, collate, read_rows, trainer
+from trainer_refusals import ARGUMENTS, KEYS, raises
+
+
+def arguments_by_name():
+    for name, value in ARGUMENTS.items():
+        raises(lambda name=name, value=value: arguments("out", **{name: value}), name)
+        made = trainer()  # also where they are set later
+        setattr(made.args, name, value)
+        raises(made.train, name)
+        raises(lambda made=made: SifrTrainer("llama", made.args), name)
+    for key in KEYS:
+        raises(lambda key=key: arguments("out", sifr={"sifr": {key: 1}}), f"sifr.{key}")
+
+
+@dataclass
+class WithTexts(SifrTrainingArguments, transformers.Seq2SeqTrainingArguments):
+    pass
+
+
+class OwnLoss(SifrTrainer):
+    def compute_loss(self, *args, **kwargs):
+        return super().compute_loss(*args, **kwargs)
+
+
+def trainers_by_name():
+    raises(lambda: arguments("out", WithTexts, predict_with_generate=True), "predict_with_generate")
+    raises(lambda: trainer(cls=OwnLoss), "compute_loss", "overridden")
+    optimizer = torch.optim.SGD([torch.nn.Parameter(torch.zeros(1))])
+    for name, value in dict(
+        compute_loss_func=lambda *args, **kwargs: 0,
+        optimizers=(optimizer, None),
+        optimizer_cls_and_kwargs=(torch.optim.SGD, {}),
+        model_init=lambda: None,
+    ).items():
+        raises(lambda name=name, value=value: trainer(of={name: value}), name)
+    raises(lambda: trainer().hyperparameter_search(), "hyperparameter_search")
+    plain = transformers.TrainingArguments("out", use_cpu=True, report_to="none")
+    raises(lambda: SifrTrainer("llama", plain), "args", "SifrTrainingArguments")
+    raises(lambda: trainer(model="nowhere"), "nowhere", "config.json")
+    raises(lambda: trainer(model=3), "a folder or a module")
+    raises(lambda: trainer(model=torch.nn.Linear(1, 1)), "Linear", "not supported")
+
+
+def bad_rows():
+    def train(rows, data_collator=collate):
+        of = {"train_dataset": rows, "data_collator": data_collator}
+        trainer(of=of, max_steps=1).train()
+
+    rows = read_rows()[:8]
+    raises(lambda: train([{**row, "input_ids": row["input_ids"] * 2, "labels": row["labels"] * 2}
+                          for row in rows]), "seq_length is 32", "row 0")
+
+    beyond = [{**row, "input_ids": [300] + row["input_ids"][1:]} for row in rows]
+    raises(lambda: train(beyond), "input_ids", "300", "0 to 299")
+    beyond = [{**row, "labels": row["labels"][:-1] + [-1]} for row in rows]
+    raises(lambda: train(beyond), "labels", "-1", "0 to 299")
+
+    def changed(**more):
+        return lambda features: {**collate(features), **more}
+
+    raises(lambda: train(rows, changed(labels=None)), "labels", "none")
+    four = torch.ones(4, 32, dtype=torch.int64)
+    left = four.clone()
+    left[:, :3] = 0
+    raises(lambda: train(rows, changed(input_ids=four, labels=four, attention_mask=left)),
+           "attention_mask", "right")
+    behind = four.clone()
+    behind[:, 20:] = 0
+    raises(lambda: train(rows, changed(input_ids=four, labels=four, attention_mask=behind)),
+           "labels", "attention_mask is 0")
+    again = torch.arange(32).repeat(4, 1) % 16
+    raises(lambda: train(rows, changed(input_ids=four, labels=four, attention_mask=four,
+                                       position_ids=again)), "position_ids", "packing")
+    raises(lambda: train(rows, changed(inputs_embeds=four * 1.0)), "inputs_embeds", "supported")
+    raises(lambda: train(rows, changed(labels=four * 0.5, input_ids=four, attention_mask=four)),
+           "labels", "float32")
+
+
+def bad_changes():
+    class Decay(transformers.TrainerCallback):
+        def on_step_begin(self, args, state, control, optimizer=None, **kwargs):
+            optimizer.param_groups[0]["weight_decay"] = 0.5
+
+    class Rates(transformers.TrainerCallback):
+        def on_step_begin(self, args, state, control, optimizer=None, **kwargs):
+            optimizer.param_groups[0]["lr"] = 0.5
+
+    raises(trainer(of={"callbacks": [Decay()]}).train, "weight_decay")
+    raises(trainer(of={"callbacks": [Rates()]}).train, "rates of their own")
+    one = trainer(max_steps=1)
+    one.train()
+    raises(one.optimizer.state_dict, "state_dict")
+
+
+if __name__ == "__main__":
+    transformers.logging.set_verbosity_error()
+    for test in (arguments_by_name, trainers_by_name, bad_rows, bad_changes):
+        test()
+        print(test.__name__)
