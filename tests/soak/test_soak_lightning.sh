@@ -41,3 +41,4 @@ mv llama model
 mv text book.txt
 page lightning
 echo "$(tail -n 1 runs.log), 2 ranks"
+echo "$(wc -w <<<"$tried") runs of 2 ranks:${tried:- no MPI}; $(tail -n 1 runs.log)"
