@@ -45,7 +45,7 @@ parts_of() { # RESULTS
     inside {
         ends = sub(/<\/system-out>.*/, "")
         # Of a failure, which may have the logs of whole suites, only what counts.
-        if (/^(skipped|failed): / || /^[0-9]+ (skipped|passed|runs)/) print "    " plain($0)
+        if (/^(skipped|failed): / || /^[0-9]+ (skipped|passed|runs|pages)/) print "    " plain($0)
         if (ends) inside = 0
     }' "$1"
 }

@@ -75,10 +75,12 @@ static void make_options(quickstart_answers *a, bool *yes, cli_option out[OPTION
 
 /* --- questions --- */
 
-static sifr_status ask_text(const quickstart_answers *a, const char *question, const char *fallback,
+static const char WHAT_IS_FREE[] = "what is free";
+
+static sifr_status ask_text(quickstart_answers *a, const char *question, const char *fallback,
                             const char **answer, sifr_error *error) {
     if (*answer) return SIFR_OK;
-    if (a->asks) return quickstart_ask(question, fallback, answer, error);
+    if (a->asks) return quickstart_ask(a, question, fallback, answer, error);
     *answer = fallback;
     return SIFR_OK;
 }
@@ -86,8 +88,8 @@ static sifr_status ask_text(const quickstart_answers *a, const char *question, c
 static sifr_status ask_data(quickstart_answers *a, sifr_error *error) {
     const char *path = NULL;
     if (a->data.count || !a->asks) return SIFR_OK;
-    BASE_TRY(quickstart_ask("Data: text, a token store or rows (a file, folder or pattern)", NULL,
-                            &path, error));
+    BASE_TRY(quickstart_ask(a, "Data: text, a token store or rows (a file, folder or pattern)",
+                            NULL, &path, error));
     if (!path) return SIFR_OK;
     a->data.items = malloc(sizeof *a->data.items);
     if (!a->data.items) return base_fail_alloc(error, sizeof *a->data.items);
@@ -95,24 +97,32 @@ static sifr_status ask_data(quickstart_answers *a, sifr_error *error) {
     return SIFR_OK;
 }
 
-static sifr_status ask_ranks(quickstart_answers *a, sifr_error *error) {
-    const char *text = NULL;
-    if (!a->ranks && a->asks) {
-        BASE_TRY(quickstart_ask("Ranks: processes that share the work, one for each GPU", "1",
-                                &text, error));
-        BASE_TRY(base_parse_count(text, "ranks", &a->ranks, error));
+/* Asks for a number until it is one. */
+static sifr_status ask_number(quickstart_answers *a, const char *question, const char *fallback,
+                              sifr_status (*parse)(const char *text, const char *what, int64_t *out,
+                                                   sifr_error *error),
+                              const char *what, int64_t *out, sifr_error *error) {
+    for (;;) {
+        const char *text = NULL;
+        BASE_TRY(quickstart_ask(a, question, fallback, &text, error));
+        if (strcmp(text, WHAT_IS_FREE) == 0 || parse(text, what, out, error) == SIFR_OK)
+            return SIFR_OK;
+        printf("%s\n", error->message);
     }
+}
+
+static sifr_status ask_ranks(quickstart_answers *a, sifr_error *error) {
+    if (!a->ranks && a->asks)
+        BASE_TRY(ask_number(a, "Ranks: processes that share the work, one for each GPU", "1",
+                            base_parse_count, "ranks", &a->ranks, error));
     if (!a->ranks) a->ranks = 1;
     return SIFR_OK;
 }
 
 static sifr_status ask_memory(quickstart_answers *a, sifr_error *error) {
-    const char *text = NULL;
     if (a->host_memory || !a->asks) return SIFR_OK;
-    BASE_TRY(quickstart_ask("Memory that the run may take, such as 16GiB", "what is free", &text,
-                            error));
-    if (strcmp(text, "what is free") == 0) return SIFR_OK;
-    return base_parse_bytes(text, "memory", &a->host_memory, error);
+    return ask_number(a, "Memory that the run may take, such as 16GiB", WHAT_IS_FREE,
+                      base_parse_bytes, "memory", &a->host_memory, error);
 }
 
 static sifr_status refuse_missing(const quickstart_answers *a, sifr_error *error) {
@@ -123,35 +133,46 @@ static sifr_status refuse_missing(const quickstart_answers *a, sifr_error *error
 }
 
 /* "q.json" and "-run": "q-run". */
-static const char *beside(const char *config, const char *ending, sifr_error *error) {
-    size_t length = strlen(config), size = length + strlen(ending) + 1;
-    if (length > 5 && strcmp(config + length - 5, ".json") == 0) length -= 5;
-    char *path = malloc(size); /* until the program ends, as an argument would be */
-    if (!path)
-        base_set_error(error, SIFR_NO_MEMORY, "out of memory");
-    else
-        snprintf(path, size, "%.*s%s", (int)length, config, ending);
-    return path;
+static const char *beside(quickstart_answers *a, const char *ending, sifr_error *error) {
+    size_t length = strlen(a->output);
+    if (length > 5 && strcmp(a->output + length - 5, ".json") == 0) length -= 5;
+    return quickstart_keep(a, a->output, length, ending, error);
 }
 
 /* --- the config before the plan --- */
 
-static sifr_status put_data(const quickstart_answers *a, quickstart_choice *choice,
-                            sifr_error *error) {
+/* Of a config of its own, so that it can be done again. */
+static sifr_status look(sifr_context *context, const quickstart_answers *a,
+                        quickstart_choice *choice, sifr_error *error) {
+    sifr_config_free(choice->config);
+    choice->config = NULL;
+    BASE_TRY(sifr_config_create(&choice->config, error));
     BASE_TRY(sifr_config_set(choice->config, "model", a->model, error));
     for (size_t i = 0; i < a->data.count; i++)
         BASE_TRY(sifr_config_set(choice->config, "data", a->data.items[i], error));
-    return SIFR_OK;
+    choice->guess.size = sizeof choice->guess;
+    return sifr_data_look(context, choice->config, &choice->guess, error);
+}
+
+/* What was asked for is asked for again where it cannot be used. */
+static sifr_status ask_inputs(sifr_context *context, quickstart_answers *a,
+                              quickstart_choice *choice, sifr_error *error) {
+    bool model = a->asks && !a->model, data = a->asks && !a->data.count;
+    for (;;) {
+        BASE_TRY(ask_text(a, "Model folder", NULL, &a->model, error));
+        BASE_TRY(ask_data(a, error));
+        BASE_TRY(refuse_missing(a, error));
+        sifr_status status = look(context, a, choice, error);
+        if (status == SIFR_OK || !(model || data)) return status;
+        printf("%s\n", error->message);
+        if (model) a->model = NULL;
+        if (data) cli_list_free(&a->data);
+    }
 }
 
 static sifr_status ask_all(sifr_context *context, quickstart_answers *a, quickstart_choice *choice,
                            sifr_error *error) {
-    BASE_TRY(ask_text(a, "Model folder", NULL, &a->model, error));
-    BASE_TRY(ask_data(a, error));
-    BASE_TRY(refuse_missing(a, error));
-    BASE_TRY(put_data(a, choice, error));
-    choice->guess.size = sizeof choice->guess;
-    BASE_TRY(sifr_data_look(context, choice->config, &choice->guess, error));
+    BASE_TRY(ask_inputs(context, a, choice, error));
     BASE_TRY(ask_text(a, "What is learned: text, rows, preferences, labels or tags",
                       quickstart_kind_name(choice->guess.kind), &a->learn, error));
     BASE_TRY(ask_text(a, "What is trained: all weights, or adapters beside them (all, lora)", "all",
@@ -159,7 +180,7 @@ static sifr_status ask_all(sifr_context *context, quickstart_answers *a, quickst
     BASE_TRY(ask_ranks(a, error));
     BASE_TRY(ask_memory(a, error));
     BASE_TRY(ask_text(a, "Config to write", "quickstart.json", &a->output, error));
-    if (!a->run) a->run = beside(a->output, "-run", error);
+    if (!a->run) a->run = beside(a, "-run", error);
     return a->run ? SIFR_OK : SIFR_NO_MEMORY;
 }
 
@@ -188,7 +209,7 @@ static sifr_status plan_fit(sifr_context *context, const quickstart_answers *a, 
 static sifr_status plan_with_disk(sifr_context *context, quickstart_answers *a,
                                   const quickstart_choice *choice, sifr_config **planned,
                                   sifr_plan_figures *figures, sifr_error *error) {
-    const char *folder = beside(a->output, "-offload", error);
+    const char *folder = beside(a, "-offload", error);
     if (!folder) return SIFR_NO_MEMORY;
     if (a->asks) printf("%s\n", error->message);
     BASE_TRY(ask_text(a, "It does not fit in memory. A folder on a local disk for the rest", folder,
@@ -325,7 +346,6 @@ static int quickstart(quickstart_answers *a) {
     quickstart_choice choice = {0};
     sifr_error error = {0};
     sifr_status status = sifr_context_create(&options, &context, &error);
-    if (status == SIFR_OK) status = sifr_config_create(&choice.config, &error);
     if (status == SIFR_OK) status = quickstart_with(context, a, &choice, &error);
     sifr_config_free(choice.config);
     sifr_context_free(context);
@@ -341,6 +361,6 @@ int cli_quickstart(int argc, char **argv) {
     if (!cli_parse(&usage, options, OPTIONS, argc, argv, NULL, &code)) return code;
     answers.asks = !yes && isatty(STDIN_FILENO) && isatty(STDOUT_FILENO);
     code = quickstart(&answers);
-    cli_list_free(&answers.data);
+    quickstart_free(&answers);
     return code;
 }

@@ -103,7 +103,10 @@ while True:
 print(seen)
 sys.exit(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))
 P
-expect 0 python3 ask.py 'model|chats.jsonl||lora|1|1GiB|asked.json' "$SIFR" quickstart
+expect 0 python3 ask.py 'nowhere|chats.jsonl|model|chats.jsonl||lora|one|1|1GiB|asked.json' \
+    "$SIFR" quickstart
+says 'nowhere: no such file or folder'
+says 'ranks: '
 says 'What is learned: text, rows, preferences, labels or tags [rows]: '
 says 'What is trained: all weights, or adapters beside them (all, lora) [all]: '
 holds asked.json '"output": "asked-run"'

@@ -51,6 +51,4 @@ mypy --strict --cache-dir mypy "$SOURCE"/python/sifr/integrations/{lightning,dee
 mv llama model
 mv text book.txt
 page lightning
-echo "$(tail -n 1 runs.log), 2 ranks"
 echo "$(wc -w <<<"$tried") runs of 2 ranks:${tried:- no MPI}; $(tail -n 1 runs.log)"
-echo "$(tail -n 1 runs.log); 2 ranks with:${tried:- no MPI}"

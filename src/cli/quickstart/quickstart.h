@@ -12,6 +12,12 @@
 #include "sifr/data.h"
 #include "sifr/plan.h"
 
+/* A text that lives as long as the answers. */
+typedef struct quickstart_kept {
+    struct quickstart_kept *next;
+    char text[];
+} quickstart_kept;
+
 /* As flags, or asked for. NULL and 0: not given. */
 typedef struct quickstart_answers {
     const char *model, *learn, *train, *device, *machine, *nvme, *output, *run;
@@ -19,14 +25,20 @@ typedef struct quickstart_answers {
     cli_list data;
     int64_t ranks, ranks_per_host, device_memory, host_memory, length;
     bool asks; /* there is a person to ask */
+    quickstart_kept *kept;
 } quickstart_answers;
+
+/* A copy of the first `length` bytes with `ending` behind them; NULL: no memory. */
+const char *quickstart_keep(quickstart_answers *answers, const char *text, size_t length,
+                            const char *ending, sifr_error *error);
+void quickstart_free(quickstart_answers *answers);
 
 /* --- questions (quickstart_ask.c) --- */
 
-/* Asks with the default in brackets, and reads a line into *answer, which is kept for the rest of
- * the program; an empty line is the default. SIFR_USAGE where the input ends. */
-sifr_status quickstart_ask(const char *question, const char *fallback, const char **answer,
-                           sifr_error *error) SIFR_MUST_CHECK;
+/* Asks with the default in brackets, and reads a line into *answer, which `answers` keep; an empty
+ * line is the default. SIFR_USAGE where the input ends. */
+sifr_status quickstart_ask(quickstart_answers *answers, const char *question, const char *fallback,
+                           const char **answer, sifr_error *error) SIFR_MUST_CHECK;
 
 /* --- the config (quickstart_choose.c) --- */
 

@@ -4,8 +4,32 @@
 
 #include "cli/quickstart/quickstart.h"
 
-sifr_status quickstart_ask(const char *question, const char *fallback, const char **answer,
-                           sifr_error *error) {
+const char *quickstart_keep(quickstart_answers *answers, const char *text, size_t length,
+                            const char *ending, sifr_error *error) {
+    size_t more = strlen(ending) + 1;
+    quickstart_kept *kept = malloc(sizeof *kept + length + more);
+    if (!kept) {
+        base_set_error(error, SIFR_NO_MEMORY, "out of memory");
+        return NULL;
+    }
+    memcpy(kept->text, text, length);
+    memcpy(kept->text + length, ending, more);
+    kept->next = answers->kept;
+    answers->kept = kept;
+    return kept->text;
+}
+
+void quickstart_free(quickstart_answers *answers) {
+    cli_list_free(&answers->data);
+    while (answers->kept) {
+        quickstart_kept *next = answers->kept->next;
+        free(answers->kept);
+        answers->kept = next;
+    }
+}
+
+sifr_status quickstart_ask(quickstart_answers *answers, const char *question, const char *fallback,
+                           const char **answer, sifr_error *error) {
     char *line = NULL;
     size_t capacity = 0;
     if (fallback)
@@ -20,12 +44,8 @@ sifr_status quickstart_ask(const char *question, const char *fallback, const cha
         return base_fail(error, SIFR_USAGE,
                          "the answers ended before the questions; nothing was written");
     }
-    while (length > 0 && strchr(" \t\r\n", line[length - 1])) line[--length] = '\0';
-    if (length == 0) {
-        free(line);
-        *answer = fallback;
-        return SIFR_OK;
-    }
-    *answer = line; /* until the program ends, as an argument would be */
-    return SIFR_OK;
+    while (length > 0 && strchr(" \t\r\n", line[length - 1])) length--;
+    *answer = length ? quickstart_keep(answers, line, (size_t)length, "", error) : fallback;
+    free(line);
+    return length && !*answer ? SIFR_NO_MEMORY : SIFR_OK;
 }
