@@ -17,7 +17,7 @@ OPTIONS = $(if $(CUDA),-DSIFR_CUDA=$(if $(filter 0,$(CUDA)),OFF,ON)) \
 SETS = $(if $(filter-out 0,$(CUDA)),cuda) $(if $(filter-out 0,$(PARQUET)),parquet)
 
 .PHONY: all deps configure tests check test other-mpi speed soak demo install docs bench bench-short \
-  gpu-there gpu-check gpu-figures gpu-pack dist deb tarball
+  gpu-there gpu-check gpu-figures gpu-pack dist deb tarball abi
 # Ninja builds in parallel; the targets follow each other, whatever -j says: two Ninjas in one folder,
 # or a configuration beside the installation of what it looks for, would meet.
 .NOTPARALLEL:
@@ -135,6 +135,11 @@ tarball:
 	@scripts/install-deps.sh build root
 	@$(call DIST,trial)
 	@scripts/make-tarball.sh $(BUILD)/dist $(BUILD)/dist
+
+# Stores the library's binary interface (docs/c-interface.md): in the commit that changes it.
+abi: all
+	@scripts/install-deps.sh abi
+	@scripts/abi.py renew $(BUILD)/libsifr.so
 
 # The pages that are made from the tables of the program.
 docs: all

@@ -8,6 +8,7 @@
 #   other-mpi  both MPIs, to test with the one that is not the system's own
 #   deb    what makes Debian packages, and looks at them
 #   root   what makes a Debian in a folder
+#   abi    what reads and compares binary interfaces
 #   cuda   nvcc: where the system has none, NVIDIA's wheels from PyPI, into build/cuda-toolkit
 #   parquet  carquet's source distribution from PyPI, by its hash, into build/carquet
 #   sass   where there is nvcc, but not what shows the code it makes: NVIDIA's nvdisasm from PyPI, by
@@ -26,6 +27,7 @@ test="libcmocka-dev g++ clang libclang-rt-14-dev lld shellcheck python3-yaml ipr
     patchelf zstd libopenmpi-dev openmpi-bin"
 deb="dpkg-dev debhelper lintian pkgconf liblz4-dev"
 root_needs="debootstrap python3 python3-venv"
+abi="abigail-tools"
 cuda="g++"
 cuda_wheels="nvidia-cuda-nvcc nvidia-nvvm nvidia-cuda-crt nvidia-cuda-runtime nvidia-cuda-cccl"
 cuda_release=13.0
@@ -115,6 +117,7 @@ for set in "$@"; do
     other-mpi) wanted="$wanted $other_mpi" ;;
     deb) wanted="$wanted $deb" ;;
     root) wanted="$wanted $root_needs" ;;
+    abi) wanted="$wanted $abi" ;;
     cuda)
         wanted="$wanted $cuda"
         if ! find_cuda nvcc; then
@@ -138,7 +141,7 @@ for set in "$@"; do
         ;;
     *)
         echo "install-deps.sh: no such set: $set; there are build, demo, ranks, test, bench," \
-            "other-mpi, deb, root, cuda, parquet and sass" >&2
+            "other-mpi, deb, root, abi, cuda, parquet and sass" >&2
         exit 2
         ;;
     esac

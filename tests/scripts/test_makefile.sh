@@ -26,7 +26,7 @@ echo "end $name $*" >>"$CALLS"
 P
 chmod +x played
 for tool in cmake ninja ctest; do cp played bin/$tool; done
-for script in $(grep -o 'scripts/[a-z-]*\.sh' Makefile | sort -u) bench/run; do cp played "$script"; done
+for script in $(grep -oE 'scripts/[a-z-]*\.(sh|py)' Makefile | sort -u) bench/run; do cp played "$script"; done
 export PATH=$PWD/bin:$PATH CALLS=$PWD/calls
 
 # What needs nothing but git, make and apt: installs first, configures, builds, and one at a time.
