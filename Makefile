@@ -134,7 +134,7 @@ deb:
 tarball:
 	@scripts/install-deps.sh build root
 	@$(call DIST,trial)
-	@scripts/make-tarball.sh $(BUILD)/dist $(BUILD)/dist
+	@scripts/make-portable.sh $(BUILD)/dist $(BUILD)/portable tarball
 
 # Stores the library's binary interface (docs/c-interface.md): in the commit that changes it.
 abi: all

@@ -1,7 +1,7 @@
 #!/bin/sh
 # Trains small models with a program, in the folder that it is in: small-run.sh SIFR. Prints a line
 # for each run: what, and the SHA-256 of the trained weights. What packs, builds or installs sifr
-# elsewhere runs it (scripts/release.sh, scripts/make-tarball.sh, the Debian package): on the same
+# elsewhere runs it (scripts/release.sh, scripts/make-portable.sh, the Debian package): on the same
 # machine the same lines say that two programs compute the same bits. RANKS=N: on so many ranks, which
 # are the same bits, too.
 set -eu

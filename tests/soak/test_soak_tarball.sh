@@ -10,9 +10,9 @@ lacks=$(debian_root_lacks)
 [ -z "$lacks" ] || { echo "skipped: $lacks"; exit 77; }
 "$SOURCE/scripts/release.sh" --trial dist >out 2>&1 || fail "release.sh: exit code $?"
 code=0
-CACHE=${ROOT_CACHE:-} TMPDIR=$PWD "$SOURCE/scripts/make-tarball.sh" dist made >out 2>&1 || code=$?
+CACHE=${ROOT_CACHE:-} TMPDIR=$PWD "$SOURCE/scripts/make-portable.sh" dist made tarball >out 2>&1 || code=$?
 [ $code != 77 ] || { echo "skipped: $(tail -n 1 out)"; exit 77; }
-[ $code = 0 ] || fail "make-tarball.sh: exit code $code"
+[ $code = 0 ] || fail "make-portable.sh: exit code $code"
 cat out
 "$SOURCE/scripts/small-run.sh" "$SIFR" >bits || fail "the build of this machine does not train"
 tried=

@@ -1,17 +1,27 @@
 #!/bin/bash
-# Makes one file for every Linux on x86-64 with glibc 2.31 or newer: make-tarball.sh DIST OUT, of the
-# files that scripts/release.sh made. It is built in a new Debian 11: with CMake, Ninja and oneDNN 2.6
-# from PyPI (Debian's mirror did not have the source of its oneDNN 2.6.3; the bits are compared), and
-# with liburing, jansson, PCRE2 and utf8proc from Debian 12's sources. What is beside glibc is packed
-# with it, with its licences. Needs root, debootstrap and a network. Exit code 77: the mirror has no
-# Debian 11.
+# Makes packages for every Linux on x86-64 with glibc 2.31 or newer, of the files that
+# scripts/release.sh made: make-portable.sh DIST OUT KIND…
+#   tarball  one file: program, library, headers, and the libraries beside glibc
+# All are of one build, in a new Debian 11: with CMake, Ninja and oneDNN 2.6 from PyPI (Debian's
+# mirror did not have the source of its oneDNN 2.6.3; the bits are compared), and with liburing,
+# jansson, PCRE2 and utf8proc from Debian 12's sources. What is beside glibc is packed with them, with
+# its licences. scripts/portable/ is what runs inside. Needs root, debootstrap and a network. Exit
+# code 77: the mirror has no Debian 11.
 # KEEP=1 keeps the folder of the root; CACHE=DIR has the compiler's results kept there (ccache).
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 . "$here/debian-root.sh"
+fail() { echo "make-portable.sh: $*" >&2; exit 1; }
+[ $# -ge 3 ] || fail "give DIST, OUT and at least one of: tarball"
+for kind in "${@:3}"; do
+    case $kind in
+    tarball) ;;
+    *) fail "$kind is no kind of package; there is: tarball" ;;
+    esac
+done
 dist=$(cd "$1" && pwd) out=$2
+shift 2
 in_root_cache=${CACHE:-}
-fail() { echo "make-tarball.sh: $*" >&2; exit 1; }
 lacks=$(debian_root_lacks)
 [ -z "$lacks" ] || fail "$lacks"
 source=$(find "$dist" -name 'sifr-*.tar.gz')
@@ -19,15 +29,16 @@ version=${source##*/sifr-} && version=${version%.tar.gz}
 [ -f "$source" ] || fail "there is no sifr-VERSION.tar.gz in $dist"
 mkdir -p "$out"
 out=$(cd "$out" && pwd)
-work=$(mktemp -d "${TMPDIR:-/tmp}/sifr-tarball.XXXXXX")
+work=$(mktemp -d "${TMPDIR:-/tmp}/sifr-portable.XXXXXX")
 root=$work/root
 if [ -z "${KEEP:-}" ]; then trap 'rm -rf --one-file-system "$work"' EXIT; else echo "kept: $work"; fi
 trap 'exit 130' INT TERM
 quietly() { "$@" >"$work/log" 2>&1 || { tail -n 40 "$work/log" >&2; fail "$* fails"; }; }
+size() { stat -c %s "$1" | awk '{ printf "%.1f MiB", $1 / 1048576 }'; }
 
 if ! debian_root bullseye "$root" ca-certificates; then
     tail -n 3 "$root.log"
-    echo "no Debian 11 from $debian_mirror: no tarball for glibc 2.31"
+    echo "no Debian 11 from $debian_mirror: no package for glibc 2.31"
     exit 77
 fi
 echo "deb-src $debian_mirror bookworm main" >"$root/etc/apt/sources.list.d/sources.list"
@@ -48,9 +59,14 @@ mkdir -p "$root/opt/cmake"
 cp -r "$work"/tools/cmake/data/* "$root/opt/cmake/"
 find "$work/tools" -type f -name ninja -exec cp {} "$root/opt/cmake/bin/" \;
 cp "$source" "$dist"/carquet-*.tar.gz "$root/root/" || fail "there is no carquet-VERSION.tar.gz in $dist"
-cp "$here/make-tarball-inside.sh" "$root/root/"
-in_root "$root" bash /root/make-tarball-inside.sh "$version" "${JOBS:-$(nproc)}" ||
+cp -r "$here/portable" "$root/root/"
+in_root "$root" bash /root/portable/inside.sh "$version" "${JOBS:-$(nproc)}" "$@" ||
     { tail -n 40 "$root/root/log" >&2; fail "the build in Debian 11 fails"; }
-cp "$root/root/sifr-$version-linux-x86_64.tar.gz" "$out/"
-file=$out/sifr-$version-linux-x86_64.tar.gz
-echo "$file: $(stat -c %s "$file" | awk '{ printf "%.1f MiB", $1 / 1048576 }')"
+
+pack_tarball() {
+    local file=sifr-$version-linux-x86_64.tar.gz
+    cp "$root/root/$file" "$out/"
+    echo "$out/$file: $(size "$out/$file")"
+}
+
+for kind in "$@"; do "pack_$kind"; done
