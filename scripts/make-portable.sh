@@ -7,7 +7,8 @@
 # jansson, PCRE2 and utf8proc from Debian 12's sources. What is beside glibc is packed with them, with
 # its licences. scripts/portable/ is what runs inside. Needs root, debootstrap and a network. Exit
 # code 77: the mirror has no Debian 11.
-# KEEP=1 keeps the folder of the root; CACHE=DIR has the compiler's results kept there (ccache).
+# KEEP=1 keeps the folder of the root; CACHE=DIR has the compiler's results kept there (ccache);
+# debian_roots=DIR has new roots kept there (scripts/debian-root.sh).
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 . "$here/debian-root.sh"
@@ -36,7 +37,7 @@ trap 'exit 130' INT TERM
 quietly() { "$@" >"$work/log" 2>&1 || { tail -n 40 "$work/log" >&2; fail "$* fails"; }; }
 size() { stat -c %s "$1" | awk '{ printf "%.1f MiB", $1 / 1048576 }'; }
 
-if ! debian_root bullseye "$root" ca-certificates; then
+if ! debian_root bullseye "$root"; then
     tail -n 3 "$root.log"
     echo "no Debian 11 from $debian_mirror: no package for glibc 2.31"
     exit 77

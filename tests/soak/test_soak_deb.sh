@@ -7,6 +7,7 @@
 # Needs root, debootstrap and a network. ROOT_CACHE: a folder for ccache.
 fail() { tail -n 40 out 2>/dev/null; echo "failed: $1"; exit 1; }
 . "$SOURCE/scripts/debian-root.sh"
+debian_roots=$BUILD/debian-roots
 lacks=$(debian_root_lacks)
 [ -z "$lacks" ] || { echo "skipped: $lacks"; exit 77; }
 "$SOURCE/scripts/release.sh" --trial dist >out 2>&1 || fail "release.sh: exit code $?"
@@ -31,7 +32,7 @@ in_root_cache=
 debian_root bookworm user-root || fail "no second Debian: $(tail -n 3 user-root.log)"
 tar -C user-root -cf build-root/root/base.tar .
 cp -r deb "$SOURCE/scripts/small-run.sh" "$SOURCE/examples/own_model.c" user-root/root/
-in_root user-root sh -c 'apt-get update -qq && apt-get install -y -qq --no-install-recommends /root/deb/*.deb' >out 2>&1 ||
+root_installs user-root $(cd user-root && printf '/%s\n' root/deb/*.deb) >out 2>&1 ||
     fail "the packages cannot be installed"
 in_root user-root sifr --version --verbose >out 2>&1 || fail "the installed program does not run"
 cat out

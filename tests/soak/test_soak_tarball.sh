@@ -6,11 +6,13 @@
 # mirror it is skipped.
 fail() { tail -n 40 out 2>/dev/null; echo "failed: $1" >&2; exit 1; }
 . "$SOURCE/scripts/debian-root.sh"
+debian_roots=$BUILD/debian-roots
 lacks=$(debian_root_lacks)
 [ -z "$lacks" ] || { echo "skipped: $lacks"; exit 77; }
 "$SOURCE/scripts/release.sh" --trial dist >out 2>&1 || fail "release.sh: exit code $?"
 code=0
-CACHE=${ROOT_CACHE:-} TMPDIR=$PWD "$SOURCE/scripts/make-portable.sh" dist made tarball >out 2>&1 || code=$?
+CACHE=${ROOT_CACHE:-} TMPDIR=$PWD debian_roots=$debian_roots \
+    "$SOURCE/scripts/make-portable.sh" dist made tarball >out 2>&1 || code=$?
 [ $code != 77 ] || { echo "skipped: $(tail -n 1 out)"; exit 77; }
 [ $code = 0 ] || fail "make-portable.sh: exit code $code"
 cat out
