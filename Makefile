@@ -17,7 +17,7 @@ OPTIONS = $(if $(CUDA),-DSIFR_CUDA=$(if $(filter 0,$(CUDA)),OFF,ON)) \
 SETS = $(if $(filter-out 0,$(CUDA)),cuda) $(if $(filter-out 0,$(PARQUET)),parquet)
 
 .PHONY: all deps configure tests check test other-mpi speed soak demo install docs bench bench-short \
-  gpu-there gpu-check gpu-figures gpu-pack dist deb tarball abi
+  gpu-there gpu-check gpu-figures gpu-pack dist deb tarball wheel abi
 # Ninja builds in parallel; the targets follow each other, whatever -j says: two Ninjas in one folder,
 # or a configuration beside the installation of what it looks for, would meet.
 .NOTPARALLEL:
@@ -130,11 +130,11 @@ deb:
 	@$(call DIST,trial)
 	@scripts/make-deb.sh $(BUILD)/dist $(BUILD)/deb
 
-# One file for glibc 2.31 and newer, built in a Debian 11: as root.
-tarball:
+# One file, and a wheel, for glibc 2.31 and newer, built in a Debian 11: as root.
+tarball wheel:
 	@scripts/install-deps.sh build root
 	@$(call DIST,trial)
-	@scripts/make-portable.sh $(BUILD)/dist $(BUILD)/portable tarball
+	@scripts/make-portable.sh $(BUILD)/dist $(BUILD)/portable $@
 
 # Stores the library's binary interface (docs/c-interface.md): in the commit that changes it.
 abi: all

@@ -3,7 +3,7 @@
 # for each run: what, and the SHA-256 of the trained weights. What packs, builds or installs sifr
 # elsewhere runs it (scripts/release.sh, scripts/make-portable.sh, the Debian package): on the same
 # machine the same lines say that two programs compute the same bits. RANKS=N: on so many ranks, which
-# are the same bits, too.
+# are the same bits, too. PYTHON=COMMAND: by the package sifr of that Python; the program makes the models.
 set -eu
 sifr=$(command -v "$1") || { echo "small-run.sh: there is no program $1" >&2; exit 2; }
 case $sifr in
@@ -26,6 +26,16 @@ cat >gpt2.json <<'J'
 J
 quietly() { "$@" >log 2>&1 || { cat log >&2; echo "small-run.sh: $*: failed" >&2; exit 1; }; }
 quietly "$sifr" tokenizer train --vocab-size 280 --data text --output tokenizer
+train() { # MODEL SET
+    if [ "${PYTHON:-}" ]; then
+        # shellcheck disable=SC2086 # words
+        quietly $PYTHON -c 'import sys, sifr
+sifr.train("ds.json", model=sys.argv[1], isa=sys.argv[2], data=["text"], threads=2, output="trained")' "$@"
+    else
+        quietly "$sifr" train --config ds.json --model "$1" --isa "$2" --data text --threads 2 \
+            ${RANKS:+--ranks "$RANKS"} --output trained
+    fi
+}
 kernels=plain
 for set in avx2 avx512f:avx512 avx512_bf16; do
     ! "$sifr" doctor | grep -q "^instructions.*${set%:*} yes" || kernels="$kernels ${set#*:}"
@@ -41,8 +51,7 @@ for model in llama gpt2; do
  "optimizer": {"type": "AdamW", "params": {"lr": 1e-2}}, "sifr": {"seq_length": 64, "max_steps": 4}}
 J
         for set in $kernels; do
-            quietly "$sifr" train --config ds.json --model $model --data text --threads 2 \
-                --isa "$set" ${RANKS:+--ranks "$RANKS"} --output trained
+            train $model "$set"
             echo "$model $precision $set $(sha256sum <trained/model.safetensors | cut -d ' ' -f 1)"
             rm -r trained
         done

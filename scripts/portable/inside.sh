@@ -31,11 +31,21 @@ for wheel in wheels/*.whl; do quietly unzip -qo "$wheel" -d onednn; done
 cp -r onednn/*.data/data/* /usr/local/
 ldconfig
 
+python=OFF
+case " $* " in *" wheel "*)
+    # The headers of Debian 12's CPython: Debian 11's is older than the limited API that sifr uses.
+    quietly apt-get download -qq libpython3.11-dev/bookworm
+    dpkg-deb --fsys-tarfile libpython3.11-dev_*.deb | tar -C / -x ./usr/include
+    python=ON
+    ;;
+esac
+
 say "sifr"
 export PKG_CONFIG_PATH=/usr/local/lib/pkgconfig
 tar -xf sifr-"$version".tar.gz
 quietly cmake -S sifr-"$version" -B build -G Ninja -DCMAKE_BUILD_TYPE=Release \
     -DCMAKE_C_FLAGS_RELEASE='-O3 -DNDEBUG' -DSIFR_TESTS=OFF -DSIFR_CUDA=OFF \
+    -DSIFR_PYTHON=$python -DPython_INCLUDE_DIR=/usr/include/python3.11 \
     -DSIFR_PARQUET=ON -DSIFR_CARQUET="$(echo /root/carquet-*.tar.gz)" -DCMAKE_INSTALL_LIBDIR=lib
 quietly ninja -C build -j"$jobs"
 for kind in "$@"; do . "portable/$kind.sh"; done
