@@ -15,6 +15,7 @@
 #include "sifr/model.h"
 #include "sifr/plan.h"
 #include "sifr/ranks.h"
+#include "sifr/report.h"
 #include "sifr/run.h"
 #include "sifr/score.h"
 #include "sifr/status.h"

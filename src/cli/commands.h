@@ -21,6 +21,7 @@ int cli_eval(int argc, char **argv);
 int cli_generate(int argc, char **argv);
 int cli_inspect(int argc, char **argv);
 int cli_merge(int argc, char **argv);
+int cli_report(int argc, char **argv);
 int cli_score(int argc, char **argv);
 int cli_tokenize(int argc, char **argv);
 int cli_tokenizer(int argc, char **argv);

@@ -1,0 +1,138 @@
+/* Of plan.json (`sifr plan --json`) and summary.json (`sifr train --json`): memory and wire,
+ * planned and measured. */
+#include <jansson.h>
+#include <math.h>
+#include <stdint.h>
+
+#include "base/text.h"
+#include "train/view/page_parts.h"
+
+enum { MOST = 64 };
+
+static void put_bytes(train_html *html, double bytes) {
+    char text[32];
+    if (!(bytes >= 0 && bytes < 1e18)) {
+        train_html_put(html, "<td data-v=\"\">–</td>");
+        return;
+    }
+    train_html_putf(html, "<td data-v=\"%.15g\">%s</td>", bytes,
+                    base_format_bytes((uint64_t)bytes, text));
+}
+
+static void put_named(train_html *html, const char *name, double bytes) {
+    train_html_put(html, "<tr><td>");
+    train_html_name(html, name);
+    train_html_put(html, "</td>");
+    put_bytes(html, bytes);
+    train_html_put(html, "</tr>\n");
+}
+
+/* NaN: there is none. */
+static double number_in(const json_t *object, const char *key) {
+    const json_t *value = json_object_get(object, key);
+    return json_is_number(value) ? json_number_value(value) : NAN;
+}
+
+static void begin(train_html *html, const char *label, const char *caption, const char *heads) {
+    train_html_putf(html,
+                    "<div class=\"scroll tall\" tabindex=\"0\" role=\"group\" aria-label=\"%s\">"
+                    "<table class=\"sort\"><caption>%s</caption><thead><tr>",
+                    label, caption);
+    train_html_put(html, heads);
+    train_html_put(html, "</tr></thead><tbody>\n");
+}
+
+static void end(train_html *html) {
+    train_html_put(html, "</tbody></table></div>\n");
+}
+
+static void put_classes(train_html *html, const json_t *plan) {
+    const char *key;
+    json_t *value;
+    int rows = 0;
+    begin(html, "Memory by class", "Planned, of a rank at the peak of a step (plan.json)",
+          "<th scope=\"col\">class</th><th scope=\"col\">planned</th>");
+    json_object_foreach(json_object_get(plan, "classes"), key, value) {
+        if (json_number_value(value) > 0 && rows++ < MOST)
+            put_named(html, key, json_number_value(value));
+    }
+    put_named(html, "all, with gaps", number_in(plan, "peak_bytes"));
+    end(html);
+}
+
+static void put_memory(train_html *html, const train_view_run *run) {
+    const train_view_series *memory = train_view_run_find(run, "memory_bytes");
+    if (run->plan)
+        put_classes(html, run->plan);
+    else
+        train_html_put(html, "<p>By class: not in the folder. Keep what <code>sifr plan --config "
+                             "RUN/sifr_config.json --world-size N --json</code> prints as "
+                             "plan.json in it, and the next report has it.</p>\n");
+    begin(html, "Memory in all", "Of a rank",
+          "<th scope=\"col\">memory</th><th scope=\"col\">bytes"
+          "</th>");
+    put_named(html, "planned (summary.json)", number_in(run->summary, "planned_bytes"));
+    put_named(html, "measured beyond the program's own (summary.json)",
+              number_in(run->summary, "measured_bytes"));
+    put_named(html, "the program's own (summary.json)", number_in(run->summary, "baseline_bytes"));
+    put_named(html, "most of the process (metrics.jsonl)",
+              memory && memory->count > memory->undefined ? memory->high : NAN);
+    end(html);
+}
+
+static void put_operations(train_html *html, const json_t *wire) {
+    const char *key;
+    json_t *value;
+    int rows = 0;
+    begin(html, "Wire of the run", "By operation, of the whole run (summary.json)",
+          "<th scope=\"col\">operation</th><th scope=\"col\">calls</th><th scope=\"col\">bytes</th>"
+          "<th scope=\"col\">planned</th><th scope=\"col\">between hosts</th>"
+          "<th scope=\"col\">seconds</th>");
+    json_object_foreach((json_t *)(uintptr_t)wire, key, value) {
+        if (!json_is_object(value) || rows++ >= MOST) continue;
+        double calls = number_in(value, "calls"), seconds = number_in(value, "seconds");
+        train_html_put(html, "<tr><td>");
+        train_html_name(html, key);
+        train_html_putf(html, "</td><td data-v=\"%.15g\">%.15g</td>", calls, calls);
+        put_bytes(html, number_in(value, "bytes"));
+        put_bytes(html, number_in(value, "planned"));
+        put_bytes(html, number_in(value, "crossed"));
+        train_html_putf(html, "<td data-v=\"%.9g\">%.4g</td></tr>\n", seconds, seconds);
+    }
+    end(html);
+}
+
+static void put_axes(train_html *html, const json_t *mesh) {
+    const char *key;
+    json_t *value;
+    int rows = 0;
+    begin(html, "Wire by axis", "By axis of the mesh, planned of a rank and step (plan.json)",
+          "<th scope=\"col\">axis</th><th scope=\"col\">ranks</th><th scope=\"col\">gathered</th>"
+          "<th scope=\"col\">reduced</th><th scope=\"col\">between hosts</th>");
+    json_object_foreach((json_t *)(uintptr_t)mesh, key, value) {
+        if (!json_is_object(value) || rows++ >= MOST) continue;
+        double ranks = number_in(value, "ranks");
+        train_html_put(html, "<tr><td>");
+        train_html_name(html, key);
+        train_html_putf(html, "</td><td data-v=\"%.15g\">%.15g</td>", ranks, ranks);
+        put_bytes(html, number_in(value, "gathered_bytes"));
+        put_bytes(html, number_in(value, "reduced_bytes"));
+        put_bytes(html, number_in(value, "crossing_bytes"));
+        train_html_put(html, "</tr>\n");
+    }
+    end(html);
+}
+
+void train_page_plan(train_html *html, const train_view_run *run) {
+    const json_t *wire = json_object_get(run->summary, "wire");
+    const json_t *mesh = json_object_get(run->plan, "mesh");
+    train_html_put(html, "<h3>Memory, planned and measured</h3>\n");
+    put_memory(html, run);
+    train_html_put(html, "<h3>Wire</h3>\n");
+    if (json_object_size(wire))
+        put_operations(html, wire);
+    else
+        train_html_put(html, "<p>Of the whole run: not in the folder, or the run had one rank. "
+                             "summary.json (<code>sifr train --json</code>) has it.</p>\n");
+    if (json_object_size(mesh)) put_axes(html, mesh);
+}

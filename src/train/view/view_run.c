@@ -1,0 +1,214 @@
+#include "train/view/view_run.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/file.h"
+#include "base/folder_file.h"
+#include "base/heap.h"
+#include "base/json.h"
+
+enum { CONFIG_BYTES = 1 << 18, MANIFEST_BYTES = 1 << 22 };
+
+static train_view_series *find(const train_view_run *run, const char *key, size_t length) {
+    for (size_t i = 0; i < run->series_count; i++) {
+        const char *name = run->series[i].key;
+        if (memcmp(name, key, length) == 0 && !name[length]) return &run->series[i];
+    }
+    return NULL;
+}
+
+const train_view_series *train_view_run_find(const train_view_run *run, const char *key) {
+    return find(run, key, strlen(key));
+}
+
+static void add_event(train_view_run *run, int64_t step, const char *what) {
+    if (!run->events || run->event_count == TRAIN_VIEW_EVENTS) {
+        run->events_left_out++;
+        return;
+    }
+    train_view_event *event = &run->events[run->event_count++];
+    event->step = step;
+    snprintf(event->what, sizeof event->what, "%s", what);
+}
+
+static sifr_status add_value(train_view_run *run, int64_t step, const train_view_field *field,
+                             sifr_error *error) {
+    if (field->length >= sizeof run->series->key) {
+        run->keys_left_out++;
+        return SIFR_OK;
+    }
+    train_view_series *series = find(run, field->key, field->length);
+    if (!series && run->series_count == TRAIN_VIEW_KEYS) {
+        run->keys_left_out++;
+        return SIFR_OK;
+    }
+    if (!series) {
+        series = &run->series[run->series_count];
+        BASE_TRY(train_view_series_open(series, field->key, field->length, run->capacity, error));
+        run->series_count++;
+    }
+    train_view_series_add(series, step, field->value);
+    return SIFR_OK;
+}
+
+static const train_view_field *field_of(const train_view_record *record, const char *key) {
+    size_t length = strlen(key);
+    for (size_t i = 0; i < record->count; i++) {
+        const train_view_field *f = &record->fields[i];
+        if (f->length == length && memcmp(f->key, key, length) == 0) return f;
+    }
+    return NULL;
+}
+
+/* The clock of a record begins with its process, and so goes back where a run was resumed. */
+static void note_time(train_view_run *run, const train_view_record *record) {
+    const train_view_field *seconds = field_of(record, "seconds");
+    if (!seconds || !isfinite(seconds->value)) return;
+    if (seconds->value < run->since) {
+        run->resumes++;
+        run->seconds += run->since;
+        add_event(run, record->step, "resumed before this record");
+    }
+    run->since = seconds->value;
+}
+
+static void note_skips(train_view_run *run, const train_view_record *record) {
+    const train_view_field *skipped = field_of(record, "skipped");
+    char what[96];
+    if (!skipped || !(skipped->value > run->skipped)) return;
+    snprintf(what, sizeof what, "%.15g of the steps up to this record skipped",
+             skipped->value - run->skipped);
+    run->skipped = skipped->value;
+    add_event(run, record->step, what);
+}
+
+static void note_undefined(train_view_run *run, const train_view_record *record) {
+    for (size_t i = 0; i < record->count; i++) {
+        const train_view_field *f = &record->fields[i];
+        char what[96];
+        if (isfinite(f->value)) continue;
+        snprintf(what, sizeof what, "%.*s is not a finite number", (int)f->length, f->key);
+        if (f->length < 64) add_event(run, record->step, what);
+    }
+}
+
+static sifr_status take_line(void *user, const char *line, size_t size, sifr_error *error) {
+    train_view_run *run = user;
+    train_view_record record;
+    if (!train_view_record_read(line, size, &record)) {
+        run->bad_lines++;
+        return SIFR_OK;
+    }
+    run->records++;
+    run->keys_left_out += (int64_t)record.left_out;
+    if (record.step > run->last_step) run->last_step = record.step;
+    for (size_t i = 0; i < record.count; i++)
+        BASE_TRY(add_value(run, record.step, &record.fields[i], error));
+    note_time(run, &record);
+    note_skips(run, &record);
+    note_undefined(run, &record);
+    return SIFR_OK;
+}
+
+/* --- beside the records --- */
+
+/* A file of a folder that others may have written: what cannot be read is left NULL, and the page
+ * says that it is not there. */
+static json_t *load(const char *folder, const char *name, size_t limit) {
+    char path[BASE_PATH_LENGTH];
+    json_t *out = NULL;
+    sifr_error reason;
+    if (base_folder_file(folder, name, path, NULL) != SIFR_OK) return NULL;
+    return base_json_load(path, limit, &out, &reason) == SIFR_OK ? out : NULL;
+}
+
+/* The N of "checkpoint-N"; -1: another name. */
+static int64_t checkpoint_step(const char *name) {
+    static const char word[] = "checkpoint-";
+    char *end;
+    if (strncmp(name, word, sizeof word - 1) != 0) return -1;
+    const char *digits = name + sizeof word - 1;
+    if (*digits < '0' || *digits > '9' || strlen(digits) > 15) return -1;
+    long long step = strtoll(digits, &end, 10);
+    return *end ? -1 : (int64_t)step;
+}
+
+/* Of the manifest, whose list of files and ranges may be long, what is shown. */
+static void read_manifest(train_view_run *run, const char *folder) {
+    json_t *manifest = load(folder, "manifest.json", MANIFEST_BYTES);
+    run->agree = json_incref(json_object_get(manifest, "agree"));
+    run->notes = json_incref(json_object_get(manifest, "notes"));
+    json_decref(manifest);
+}
+
+/* Their steps are events; the newest one's manifest has the machine. */
+static void find_checkpoints(train_view_run *run) {
+    char **names, newest[BASE_PATH_LENGTH] = "";
+    size_t count;
+    int64_t last = -1;
+    if (base_list_directory(run->path, &names, &count, NULL) != SIFR_OK) return;
+    for (size_t i = 0; i < count; i++) {
+        int64_t step = checkpoint_step(names[i]);
+        if (step < 0) continue;
+        add_event(run, step, "a checkpoint, which is there");
+        if (step > last) snprintf(newest, sizeof newest, "%s/%s", run->path, names[i]);
+        if (step > last) last = step;
+    }
+    base_free_names(names, count);
+    if (last >= 0) read_manifest(run, newest);
+}
+
+static int by_step(const void *a, const void *b) {
+    const train_view_event *x = a, *y = b;
+    return (x->step > y->step) - (x->step < y->step);
+}
+
+static sifr_status read_records(train_view_run *run, sifr_error *error) {
+    char path[BASE_PATH_LENGTH];
+    if (!base_is_directory(run->path))
+        return base_fail(error, SIFR_USAGE, "%s: no folder; name the output folder of a run",
+                         run->path);
+    BASE_TRY(base_path_join(path, run->path, "metrics.jsonl", error));
+    BASE_TRY(train_view_each_line(path, run, take_line, &run->lines, error));
+    run->seconds += run->since;
+    return SIFR_OK;
+}
+
+static void read_details(train_view_run *run) {
+    find_checkpoints(run);
+    qsort(run->events, run->event_count, sizeof *run->events, by_step);
+    run->config = load(run->path, "sifr_config.json", CONFIG_BYTES);
+    run->model = load(run->path, "config.json", CONFIG_BYTES);
+    run->plan = load(run->path, "plan.json", CONFIG_BYTES);
+    run->summary = load(run->path, "summary.json", CONFIG_BYTES);
+}
+
+sifr_status train_view_run_open(train_view_run *run, const char *path, size_t capacity,
+                                bool details, sifr_error *error) {
+    sifr_error reason = {0};
+    *run = (train_view_run){.path = path, .capacity = capacity, .last_step = -1};
+    BASE_TRY(base_alloc(TRAIN_VIEW_KEYS, sizeof *run->series, &run->series, error));
+    if (details) BASE_TRY(base_alloc(TRAIN_VIEW_EVENTS, sizeof *run->events, &run->events, error));
+    sifr_status status = read_records(run, &reason);
+    if (status == SIFR_NO_MEMORY) return base_fail(error, status, "%s", reason.message);
+    run->read = status == SIFR_OK;
+    snprintf(run->why, sizeof run->why, "%s", reason.message);
+    if (run->read && details) read_details(run);
+    return SIFR_OK;
+}
+
+void train_view_run_close(train_view_run *run) {
+    for (size_t i = 0; i < run->series_count; i++) train_view_series_close(&run->series[i]);
+    free(run->series);
+    free(run->events);
+    json_decref(run->config);
+    json_decref(run->model);
+    json_decref(run->agree);
+    json_decref(run->notes);
+    json_decref(run->plan);
+    json_decref(run->summary);
+    *run = (train_view_run){0};
+}

@@ -1,0 +1,54 @@
+/* What the output folder of a run says: its records, its configs, its checkpoints. */
+#ifndef TRAIN_VIEW_RUN_H
+#define TRAIN_VIEW_RUN_H
+
+#include <jansson.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/errors.h"
+#include "train/view/view_record.h"
+#include "train/view/view_series.h"
+
+enum {
+    TRAIN_VIEW_KEYS = 48,   /* of a run; further ones are counted */
+    TRAIN_VIEW_EVENTS = 200 /* likewise */
+};
+
+typedef struct train_view_event {
+    int64_t step;
+    char what[96];
+} train_view_event;
+
+typedef struct train_view_run {
+    const char *path; /* borrowed */
+    bool read;        /* else `why` says what is wrong */
+    char why[SIFR_ERROR_LENGTH];
+    train_view_lines lines;
+    int64_t records, bad_lines; /* lines that are records; that are not, though whole */
+    int64_t last_step;
+    size_t capacity; /* bins of a series */
+    train_view_series *series;
+    size_t series_count;
+    int64_t keys_left_out;
+    train_view_event *events; /* NULL: no details */
+    size_t event_count;
+    int64_t events_left_out, resumes;
+    double seconds, since; /* of the whole run; of the process that is read now */
+    double skipped;
+    json_t *config, *model; /* sifr_config.json, config.json; NULL: not there, as the next ones */
+    json_t *agree, *notes;  /* of the newest checkpoint's manifest */
+    json_t *plan;           /* plan.json: what `sifr plan --json` prints */
+    json_t *summary;        /* summary.json: what `sifr train --json` prints */
+} train_view_run;
+
+/* A folder that cannot be read is no error: run->why has it. `details`: also what is beside the
+ * records. SIFR_NO_MEMORY. */
+sifr_status train_view_run_open(train_view_run *run, const char *path, size_t capacity,
+                                bool details, sifr_error *error) SIFR_MUST_CHECK;
+void train_view_run_close(train_view_run *run);
+
+/* NULL: the run has no such key. */
+const train_view_series *train_view_run_find(const train_view_run *run, const char *key);
+
+#endif
