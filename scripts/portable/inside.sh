@@ -6,7 +6,7 @@ set -euo pipefail
 version=$1 jobs=$2
 shift 2
 cd /root
-. portable/common.sh
+. portable/portable-parts.sh
 export PATH=/opt/cmake/bin:$PATH
 
 # Debian 11's liburing and jansson are too old. Versions of the other two decide what a letter is, and
