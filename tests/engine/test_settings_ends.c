@@ -55,6 +55,7 @@ static int ends_of(const config_key *row, end out[MOST_ENDS]) {
     bool above = row->most || isfinite(range.high);
     double high = row->most ? strtod(row->most, NULL) : above ? range.high : DBL_MAX;
     int64_t most = row->size == sizeof most ? INT64_MAX : INT32_MAX;
+    if (real && !config_fits_kernels(row, high)) high = FLT_MAX;
     if (real) {
         out[0] = real_end(range.open_low ? nextafter(range.low, INFINITY) : range.low, true);
         out[1] = real_end(range.open_high && above ? nextafter(high, -INFINITY) : high, above);
