@@ -37,7 +37,8 @@ static const model_op op = {
 static void check(sifr_model *model, const model_objective *objective) {
     sifr_preference loss = objective->pairs.loss;
     double beta = objective->pairs.beta;
-    if (loss < SIFR_PREFERENCE_NONE || loss > SIFR_PREFERENCE_ORPO || !isfinite((float)beta) || beta <= 0)
+    if (loss < SIFR_PREFERENCE_NONE || loss > SIFR_PREFERENCE_ORPO || !isfinite((float)beta) ||
+        beta <= 0)
         MODEL_WRONG(model, "sifr_prefer: loss %d, beta %g", (int)loss, beta);
 }
 
