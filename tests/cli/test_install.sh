@@ -126,6 +126,14 @@ cmp by_program/model.safetensors own/model/model.safetensors || fail "other bits
 expect 0 "$SIFR" export own/checkpoint-6 exported
 cmp own/model/model.safetensors exported/model.safetensors || fail "exported: other bits"
 
+example show_runs # as the program shows them
+expect 0 ./show_runs shown.html by_program by_library
+grep -q '^shown.html: 2 runs, ' out || fail "$(cat out)"
+expect 0 "$SIFR" report by_program by_library --output by_program.html
+cmp shown.html by_program.html || fail "another page"
+expect 1 ./show_runs shown.html nowhere
+grep -q '^show_runs: nowhere: ' err || fail "$(cat err)"
+
 # Nothing spread is the labels' own loss, within rounding; a tenth of it is another.
 example own_loss
 losses() { sed -n 's/^step [0-9]*: loss \([0-9.]*\)$/\1/p' out | tr '\n' ' '; }
