@@ -126,7 +126,8 @@ sifr_status train_lines_read(const char *path,
     base_map map;
     if (!base_is_file(path)) return SIFR_OK;
     BASE_TRY(base_map_file(path, &map, error));
-    const char *line = (const char *)map.data, *end = line + map.size, *stop;
+    static const char nothing[] = ""; /* an empty file has no address */
+    const char *line = map.size ? (const char *)map.data : nothing, *end = line + map.size, *stop;
     sifr_status status = SIFR_OK;
     while (status == SIFR_OK && line < end && (stop = memchr(line, '\n', (size_t)(end - line)))) {
         json_t *record = json_loadb(line, (size_t)(stop - line), JSON_REJECT_DUPLICATES, NULL);
