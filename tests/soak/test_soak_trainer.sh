@@ -2,8 +2,8 @@
 # timeout: 1800, not under sanitizers
 # transformers' Trainer on sifr, in an environment with PyPI's packages: training with the bits of
 # `sifr train`, evaluation, folders, resume, callbacks, adapters, what is refused, and the page
-# docs/transformers-trainer.md with its example; then two ranks under each MPI that is here. Skipped where pip
-# cannot get the packages.
+# docs/transformers-trainer.md with its example; then two ranks under all MPIs that are here. Skipped
+# where pip cannot get the packages.
 . "$SOURCE/tests/support/python.sh"
 . "$SOURCE/tests/support/expect.sh"
 . "$SOURCE/tests/support/small_llama.sh"
