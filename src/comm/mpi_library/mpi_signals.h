@@ -1,5 +1,6 @@
 /* What the program does at signals. MPI libraries change it when they are loaded and started (UCX
- * catches SIGSEGV and others), and sifr gives it back: the library handles no signals. */
+ * catches SIGSEGV and others), and sifr gives it back: the library handles no signals. SIGUSR1
+ * alone stays MPI's where the program leaves it at its default, which would end a rank. */
 #ifndef COMM_MPI_SIGNALS_H
 #define COMM_MPI_SIGNALS_H
 
