@@ -43,3 +43,7 @@ run=$!
 trap 'kill $run 2>/dev/null || :' EXIT
 "$venv/bin/python" "$SOURCE/tests/soak/monitors_read.py" logs csv run-1 $port sifr.prom 2>log ||
     { tail -n 20 log; fail "what is read is not what was written"; }
+# Two signals end it unsaved; it must not write where the folder is removed.
+kill -INT $run
+kill -INT $run 2>/dev/null || :
+wait $run || :
