@@ -15,7 +15,7 @@ debian_root() { # SUITE FOLDER: a new one; its log is FOLDER.log
     rm -rf --one-file-system "$2" "$2.updated"
     mkdir -p "$2"
     chmod 755 "$2"
-    kept=${debian_roots:+$debian_roots/$1}
+    local kept=${debian_roots:+$debian_roots/$1}
     if [ "$kept" ]; then
         mkdir -p "$debian_roots"
         wget -q -O "$kept.list.new" "$debian_mirror/dists/$1/InRelease" || rm -f "$kept.list.new"
@@ -72,7 +72,7 @@ in_root() { # FOLDER COMMAND…
 
 # Of its lists of packages it asks once: sources are named before the first call.
 root_installs() { # FOLDER PACKAGE…: Debian's packages, or .deb files as they are called there
-    folder=$1
+    local folder=$1
     shift
     [ -e "$folder.updated" ] || in_root "$folder" apt-get update -qq || return 1
     touch "$folder.updated"

@@ -1,5 +1,5 @@
 # Sourced by tests of pipeline stages: three small models of 8 units, a store, and runs of 4 steps of
-# 8 sequences, compared with one rank to the last bit.
+# 8 sequences, compared with one rank to the last bit. What runs is in $case.
 . "$SOURCE/tests/support/ranks.sh"
 head -c 24000 "$SOURCE/docs/config.md" >text
 head -c 2000 text >held
