@@ -116,8 +116,8 @@ typedef struct sifr_batch {
 
 /* One step on gradient_accumulation_steps micro batches. The batch is copied first. With nothing
  * changed: SIFR_USAGE for a rate that is not finite, and for tokens, labels or targets that are
- * missing and the model reads; SIFR_FAILED for ids outside the model's tables, and for targets that
- * its head cannot read, in rows with a label. SIFR_FAILED also for an fp16 step that overflows at
+ * missing and the model reads; SIFR_FAILED for ids outside the model's tables, for labels below 0
+ * other than -100, and for targets that its head cannot read, in rows with a label. SIFR_FAILED also for an fp16 step that overflows at
  * the least loss scale, since no later step could do better. If state is on disk, a step may leave
  * its update to the next step; every other function completes that update first, so a disk error
  * may be reported by any of them. */

@@ -18,6 +18,8 @@ static int64_t rows_of_input(const sifr_model *model, sifr_input input) {
     return least;
 }
 
+enum { NO_LABEL = -100 }; /* as in PyTorch's and transformers' losses */
+
 static const char *const names[] = {"token", "label", "position", "token type", "segment"};
 
 /* Of whole numbers. */
@@ -43,9 +45,14 @@ static sifr_status check_input(const sifr_model *model, const sifr_batch *batch,
     const int32_t *ids = input_of(batch, input);
     if (!ids || input == SIFR_SEGMENTS || input == SIFR_POSITIONS) return SIFR_OK;
     int64_t rows = rows_of_input(model, input);
-    int32_t least = input == SIFR_LABELS ? INT32_MIN : 0;
     for (int64_t i = 0; i < count; i++) {
-        if (ids[i] >= least && ids[i] < rows) continue;
+        if (ids[i] >= 0 && ids[i] < rows) continue;
+        if (input == SIFR_LABELS && ids[i] == NO_LABEL) continue;
+        /* Any number below 0 would do; but -1, or an id off by one, is a mistake more often. */
+        if (input == SIFR_LABELS && ids[i] < 0)
+            return base_fail(error, SIFR_FAILED,
+                             "data: label %d at position %lld is below 0; %d where there is none",
+                             ids[i], (long long)i, NO_LABEL);
         return base_fail(error, SIFR_FAILED,
                          "data: %s %d at position %lld is outside of the model's vocabulary of "
                          "%lld; was it made with another tokenizer?",

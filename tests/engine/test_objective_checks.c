@@ -125,6 +125,34 @@ static void wrong_step(sifr_engine *engine, const sifr_batch *batch, sifr_status
     assert_int_equal(sifr_engine_steps(engine), steps);
 }
 
+/* --- labels --- */
+
+/* -1, or -101: an id that is off by one, or a list whose own mark for "none" is another. */
+static void wrong_labels(void **state) {
+    (void)state;
+    sifr_model *m = make_model(DISTIL);
+    sifr_engine *engine = open_engine(m);
+    const int32_t wrong[] = {-1, -99, -101, INT32_MIN};
+    for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
+        numbers n;
+        sifr_batch batch = fill(&n, DISTIL);
+        char message[100];
+        n.labels[5] = wrong[i];
+        snprintf(message, sizeof message,
+                 "data: label %d at position 5 is below 0; -100 where there is none", wrong[i]);
+        wrong_step(engine, &batch, SIFR_FAILED, message);
+        double loss;
+        int64_t labelled;
+        sifr_error failure = {0};
+        assert_int_equal(sifr_engine_evaluate(engine, &batch, &loss, &labelled, &failure),
+                         SIFR_FAILED);
+        assert_string_equal(failure.message, message);
+    }
+    right_step(engine, DISTIL);
+    sifr_engine_free(engine);
+    sifr_model_free(m);
+}
+
 /* --- targets --- */
 
 #define FAR_ID "an id of the vocabulary, which is a whole number in [0, 127]"
@@ -276,6 +304,7 @@ static void other_heads(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(wrong_labels),
         cmocka_unit_test(targets),
         cmocka_unit_test(evaluates_without_targets),
         cmocka_unit_test(whole_pairs),
