@@ -76,7 +76,8 @@ typedef struct sifr_plan_class {
  * is "gaps", what lies between the others: their bytes add up to the figures' `bytes`. */
 SIFR_API bool sifr_plan_class_at(const sifr_plan *plan, size_t index, sifr_plan_class *out);
 
-/* SIFR_NO_MEMORY, with all that is too large for what there is, where the step does not fit. */
+/* SIFR_NO_MEMORY, with all that is too large for what there is, where the step does not fit; the
+ * text SIFR_PLAN_OTHERS says what would. */
 SIFR_API sifr_status sifr_plan_fits(const sifr_plan *plan, sifr_error *error) SIFR_MUST_CHECK;
 
 /* The texts are the caller's: sifr_text_free. Those that compare the step with others make many

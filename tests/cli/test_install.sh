@@ -55,8 +55,9 @@ LD_LIBRARY_PATH=$directory ./by_pkgconfig >out || fail "the program built with p
 [ "$(head -n 1 out)" = "$("$SIFR" --version)" ] || fail "pkg-config: $(cat out)"
 grep -q '^step 60: loss 0\.' out || fail "it has not learned: $(cat out)"
 
-cc $flags $(pkg-config --cflags sifr) outside/program.c "$directory/libsifr.a" \
-    $(pkg-config --static --libs sifr | sed 's/-lsifr//') -o by_static
+cc $flags $(pkg-config --cflags sifr) outside/program.c \
+    $(pkg-config --static --libs sifr | sed s/-lsifr/-l:libsifr.a/) -o by_static
+if ldd by_static | grep libsifr; then fail "the shared library is taken"; fi
 ./by_static >out_static || fail "the statically built program fails"
 cmp out out_static
 

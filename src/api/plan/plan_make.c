@@ -99,6 +99,14 @@ static void add_reason(sifr_error *all, const sifr_error *reason) {
              reason->message);
 }
 
+/* Why a rank may take less than what was given; of two memories the reason names the one. */
+static void add_limits(api_plan_report *r) {
+    size_t used = strlen(r->too_large.message);
+    if (!r->machine.separate && (r->limits.device_bytes > 0 || r->limits.host_bytes > 0))
+        snprintf(r->too_large.message + used, sizeof r->too_large.message - used, " (%s)",
+                 r->limits.text);
+}
+
 /* All that is short of what the step takes: memory, the disk for state, that for checkpoints. */
 static bool find_short(api_plan_report *r) {
     const plan_search *search = &r->search;
@@ -108,9 +116,10 @@ static bool find_short(api_plan_report *r) {
     r->too_large = (sifr_error){0};
     if (engine_fits(r->schedule, &r->machine, &reason) != SIFR_OK) {
         add_reason(&r->too_large, &reason);
+        add_limits(r);
     } else if (r->own.stage_bytes[1] > search->room_bytes) {
         snprintf(reason.message, sizeof reason.message,
-                 "memory: a rank of stage %d takes %s, and has room for %s", (int)r->own.fullest,
+                 "memory: a rank of stage %d takes %s, and may take %s", (int)r->own.fullest,
                  base_format_bytes((uint64_t)r->own.stage_bytes[1], need),
                  base_format_bytes((uint64_t)search->room_bytes, text));
         add_reason(&r->too_large, &reason);

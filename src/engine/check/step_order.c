@@ -16,7 +16,7 @@ static sifr_status check_capacity(int64_t bytes, int64_t capacity, const char *o
                                   sifr_error *error) {
     char need[32], have[32];
     if (capacity == 0 || bytes <= capacity) return SIFR_OK;
-    return base_fail(error, SIFR_NO_MEMORY, "memory: a rank takes %s%s, and has room for %s",
+    return base_fail(error, SIFR_NO_MEMORY, "memory: a rank takes %s%s, and may take %s",
                      base_format_bytes((uint64_t)bytes, need), of,
                      base_format_bytes((uint64_t)capacity, have));
 }
