@@ -1,6 +1,6 @@
 /* A model of one's own: described with sifr's builder, trained on text that repeats, and asked for
  * what comes next. Build it with
- *     cc own_model.c $(pkg-config --cflags --libs sifr) -o own_model
+ *     cc own_model.c $(pkg-config --cflags --libs sifr) -lm -o own_model
  * The whole of it is explained in docs/c-interface.md. */
 #include <math.h>
 #include <sifr/sifr.h>
