@@ -9,8 +9,8 @@
 
 const char *comm_operation_name(comm_operation operation) {
     base_assert((int)operation >= 0 && operation < COMM_OPERATIONS);
-    static const char *const names[COMM_OPERATIONS] = {"all_gather", "reduce_scatter", "control",
-                                                       "send", "receive"};
+    static const char *const names[COMM_OPERATIONS] = {
+        "all_gather", "reduce_scatter", "control", "send", "receive", "all_to_all"};
     return names[operation];
 }
 
@@ -70,6 +70,7 @@ bool comm_shares_memory(const comm_group *group) {
 
 static comm_operands larger_of(comm_operands a, const comm_operands *b) {
     a.largest = base_max_i64(a.largest, b->largest);
+    a.parts = base_max_i64(a.parts, b->parts);
     a.sent = base_max_i64(a.sent, b->sent);
     a.sends = a.sends > b->sends ? a.sends : b->sends;
     return a;
@@ -108,7 +109,8 @@ sifr_status comm_use_device(comm_group *group, device *dev, const comm_operands 
         BASE_TRY(transport->take_sends(
             group, hosts ? "stages on GPUs of several hosts" : "ranks that share no memory",
             error));
-    return group->operands.largest ? reach_hosts(group, hosts, error) : SIFR_OK;
+    bool moves = group->operands.largest || group->operands.parts;
+    return moves ? reach_hosts(group, hosts, error) : SIFR_OK;
 }
 
 const char *comm_exchange_name(comm_exchange exchange) {
@@ -174,6 +176,38 @@ sifr_status comm_start_reduce_typed(comm_group *group, const void *whole, base_d
                                     sifr_error *error) {
     base_assert(elements >= 0 && (sum == BASE_FP32 || sum == type));
     return group->transport->reduce_scatter(group, whole, type, sum, elements, slice, out, error);
+}
+
+int64_t comm_runs_bytes(const comm_run *runs, int32_t size) {
+    int64_t bytes = 0;
+    for (int32_t r = 0; r < size; r++) bytes += runs[r].bytes;
+    return bytes;
+}
+
+int64_t comm_runs_end(const comm_run *runs, int32_t size) {
+    int64_t end = 0;
+    for (int32_t r = 0; r < size; r++)
+        if (runs[r].bytes) end = base_max_i64(end, runs[r].at + runs[r].bytes);
+    return end;
+}
+
+sifr_status comm_check_part(const comm_group *group, int32_t rank, int64_t sent, int64_t received,
+                            sifr_error *error) {
+    if (sent == received) return SIFR_OK;
+    return base_fail(error, SIFR_FAILED,
+                     "all_to_all: %lld bytes are expected from rank %d, but it sends %lld",
+                     (long long)received, (int)comm_world_rank(group, rank), (long long)sent);
+}
+
+sifr_status comm_start_all_to_all(comm_group *group, const void *from, const comm_run *sent,
+                                  void *to, const comm_run *received, comm_handle *out,
+                                  sifr_error *error) {
+    for (int32_t r = 0; r < group->size; r++)
+        base_assert(sent[r].at >= 0 && sent[r].bytes >= 0 && received[r].at >= 0 &&
+                    received[r].bytes >= 0);
+    BASE_TRY(comm_check_part(group, group->rank, sent[group->rank].bytes,
+                             received[group->rank].bytes, error));
+    return group->transport->all_to_all(group, from, sent, to, received, out, error);
 }
 
 static sifr_status check_peer(const comm_group *group, const char *what, int32_t peer,

@@ -30,6 +30,7 @@ typedef enum comm_operation {
     COMM_CONTROL, /* small agreements: counts, norms, hashes */
     COMM_SEND,    /* point to point: its receiver counts the bytes */
     COMM_RECEIVE,
+    COMM_ALL_TO_ALL,
     COMM_OPERATIONS
 } comm_operation;
 
@@ -37,7 +38,9 @@ const char *comm_operation_name(comm_operation operation);
 
 /* Bytes received by a rank since the group was opened, by operation. A gather delivers (N - 1) x
  * bytes; a reduction (N - 1) x elements x size of the type that is sent, that is, (N - 1) / N of
- * the padded whole. */
+ * the padded whole; an all-to-all the parts of the others, (N - 1) / N of all where parts are
+ * equal.
+ */
 typedef struct comm_ledger {
     struct {
         int64_t calls;
@@ -57,7 +60,8 @@ typedef struct comm_label {
 /* A collective that is over; times are by base_seconds. */
 typedef struct comm_event {
     comm_operation operation;
-    int64_t bytes;       /* size of one rank's part: a slice, or a control message */
+    int64_t bytes;       /* size of one rank's part: a slice, or a control message; of an
+                            all-to-all what this rank gets, its own part too */
     uint64_t delivered;  /* delivered to this rank by others, as the ledger counts */
     uint64_t crossed;    /* of them, from other hosts */
     double asked;        /* when this rank started it */
@@ -167,19 +171,21 @@ bool comm_shares_memory(const comm_group *group);
 /* Operands that lie in a device's memory. */
 typedef struct comm_operands {
     int64_t largest; /* bytes of the largest one of gathers and reductions; 0: there are none */
+    int64_t parts;   /* of what a rank sends to others and gets from them in an all-to-all, most
+                        bytes together; 0: there are none */
     int64_t sent;    /* of sends, in a group with peers, which has ... */
     int32_t sends;   /* ... so many sends and receives in progress at a time; 0: none */
 } comm_operands;
 
-/* From now on the operands of gathers, reductions, sends and receives lie in memory of `dev` that
- * the host does not reach (device_is_hidden), within windows. Such a transfer starts after all work
- * that DEVICE_COMPUTE was given, and has ended when comm_wait returns. Between hosts NCCL moves the
- * operands of GPUs in gathers and reductions, for groups in COMM_BULK, if each host has one rank or
- * the hosts are nodes of the sum tree. Without NCCL, in sends, or if ranks of a host cannot read
- * each other's windows, operands go through host memory; this is logged once. Control messages stay
- * in host memory. All ranks of a group call it: of the group of all ranks before its windows are
- * opened, of other groups after that. Called again for the same device, it keeps the larger sizes.
- * The device must live until this is called with NULL: operands are host memory again. */
+/* From now on the operands of gathers, reductions, all-to-alls, sends and receives lie in memory of
+ * `dev` that the host does not reach (device_is_hidden), within windows. Such a transfer starts
+ * after all work that DEVICE_COMPUTE was given, and has ended when comm_wait returns. Between hosts
+ * NCCL moves the operands of GPUs in collectives, for groups in COMM_BULK, if each host has one
+ * rank or the hosts are nodes of the sum tree. Without NCCL, in sends, or if ranks of a host cannot
+ * read each other's windows, operands go through host memory; this is logged once. Control messages
+ * stay in host memory. All ranks of a group call it: of the group of all ranks before its windows
+ * are opened, of other groups after that. Called again for the same device, it keeps the larger
+ * sizes. The device must live until this is called with NULL: operands are host memory again. */
 sifr_status comm_use_device(comm_group *group, device *dev, const comm_operands *operands,
                             sifr_error *error) SIFR_MUST_CHECK;
 
@@ -237,6 +243,20 @@ sifr_status comm_start_reduce_scatter(comm_group *group, const float *whole, int
 sifr_status comm_start_reduce_typed(comm_group *group, const void *whole, base_dtype type,
                                     base_dtype sum, int64_t elements, void *slice, comm_handle *out,
                                     sifr_error *error) SIFR_MUST_CHECK;
+
+/* A run of bytes of a buffer. */
+typedef struct comm_run {
+    int64_t at, bytes;
+} comm_run;
+
+/* All-to-all, with parts of any sizes: the run sent[r] of `from` becomes the run received[this
+ * rank] of rank r's `to`. Both lists have an entry for each rank of the group, and are operands
+ * too. Two ranks give the same size for what one of them sends to the other; it may be 0. Runs of
+ * `sent` may overlap (where all are the same, this is a gather of slices that differ in size);
+ * those of `received` do not, nor do `from` and `to`. */
+sifr_status comm_start_all_to_all(comm_group *group, const void *from, const comm_run *sent,
+                                  void *to, const comm_run *received, comm_handle *out,
+                                  sifr_error *error) SIFR_MUST_CHECK;
 
 /* Point to point: `bytes` at `data` of the sender become those at `data` of the receiver. The n-th
  * send of a rank to another rank of the group meets the other's n-th receive from it, and both give
@@ -298,7 +318,7 @@ void comm_set_label(comm_group *group, const comm_label *label);
  * host that has died is noticed and named within a second, whatever the timeout. */
 void comm_set_timeout(comm_group *group, double seconds);
 
-/* For tests of overlap: makes each gather and reduction take at least this long. */
+/* For tests of overlap: makes each gather, reduction and all-to-all take at least this long. */
 void comm_slow_down(comm_group *group, double seconds_a_call, double seconds_a_byte);
 
 #endif

@@ -41,6 +41,14 @@ static sifr_status self_reduce_scatter(comm_group *group, const void *whole, bas
     return self_copy(group, COMM_REDUCE_SCATTER, slice, bytes, slice, out);
 }
 
+static sifr_status self_all_to_all(comm_group *group, const void *from, const comm_run *sent,
+                                   void *to, const comm_run *received, comm_handle *out,
+                                   sifr_error *error) {
+    (void)error;
+    return self_copy(group, COMM_ALL_TO_ALL, (const char *)from + sent->at, sent->bytes,
+                     (char *)to + received->at, out);
+}
+
 static sifr_status self_wait(comm_group *group, int32_t id, sifr_error *error) {
     (void)group, (void)id, (void)error;
     return SIFR_OK;
@@ -75,6 +83,7 @@ static void self_close(comm_group *group) {
 
 static const comm_transport self_transport = {.all_gather = self_all_gather,
                                               .reduce_scatter = self_reduce_scatter,
+                                              .all_to_all = self_all_to_all,
                                               .wait = self_wait,
                                               .sum = self_sum,
                                               .all_gather_control = self_all_gather_control,

@@ -10,6 +10,8 @@ typedef struct comm_transport {
     sifr_status (*reduce_scatter)(comm_group *group, const void *whole, base_dtype type,
                                   base_dtype sum, int64_t elements, void *slice, comm_handle *out,
                                   sifr_error *error);
+    sifr_status (*all_to_all)(comm_group *group, const void *from, const comm_run *sent, void *to,
+                              const comm_run *received, comm_handle *out, sifr_error *error);
     sifr_status (*send)(comm_group *group, int32_t to, const void *data, int64_t bytes,
                         comm_handle *out, sifr_error *error);
     sifr_status (*receive)(comm_group *group, int32_t from, void *data, int64_t bytes,
@@ -81,6 +83,17 @@ int32_t comm_choose_members(const comm_member *all, int32_t size, int32_t color,
 
 /* What a group has from its parent before its transport fills in the rest. */
 void comm_inherit(comm_group *group, const comm_group *parent, const comm_part *part);
+
+/* Bytes of the runs of a list of `size`. */
+int64_t comm_runs_bytes(const comm_run *runs, int32_t size);
+
+/* Where the last byte of them ends. */
+int64_t comm_runs_end(const comm_run *runs, int32_t size);
+
+/* SIFR_FAILED: two ranks name other sizes for what one of them sends to the other; `rank`, by its
+ * number in the group, is the sender. */
+sifr_status comm_check_part(const comm_group *group, int32_t rank, int64_t sent, int64_t received,
+                            sifr_error *error) SIFR_MUST_CHECK;
 
 /* Counts a collective of any transport once, when it is over: in its wait, or at its end if it
  * returns only when done. */

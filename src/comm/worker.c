@@ -238,6 +238,10 @@ void comm_worker_forget(comm_worker *worker, const comm_group *group) {
     pthread_mutex_unlock(&worker->lock);
 }
 
+bool comm_task_has_data(comm_task_kind kind) {
+    return kind == COMM_TASK_GATHER || kind == COMM_TASK_REDUCE || kind == COMM_TASK_ALL_TO_ALL;
+}
+
 comm_operation comm_task_operation(comm_task_kind kind) {
     base_assert((int)kind >= 0 && kind <= COMM_TASK_RECEIVE);
     static const comm_operation operations[] = {[COMM_TASK_GATHER] = COMM_ALL_GATHER,
@@ -245,6 +249,7 @@ comm_operation comm_task_operation(comm_task_kind kind) {
                                                 [COMM_TASK_GATHER_CONTROL] = COMM_CONTROL,
                                                 [COMM_TASK_BROADCAST] = COMM_CONTROL,
                                                 [COMM_TASK_SUM] = COMM_CONTROL,
+                                                [COMM_TASK_ALL_TO_ALL] = COMM_ALL_TO_ALL,
                                                 [COMM_TASK_SEND] = COMM_SEND,
                                                 [COMM_TASK_RECEIVE] = COMM_RECEIVE};
     return operations[kind];

@@ -21,22 +21,28 @@ typedef enum comm_task_kind {
     COMM_TASK_GATHER_CONTROL,
     COMM_TASK_BROADCAST,
     COMM_TASK_SUM,
+    COMM_TASK_ALL_TO_ALL,
     COMM_TASK_SEND,
     COMM_TASK_RECEIVE
 } comm_task_kind;
 
-/* One collective. `bytes` is a rank's part in a gather, the whole in a broadcast; `elements` are
- * those of a slice. */
+/* Whether operands of that kind lie in a device's memory, where a group has one: of a collective,
+ * but no control message. */
+bool comm_task_has_data(comm_task_kind kind);
+
+/* One collective. `bytes` is a rank's part in a gather, the whole in a broadcast, what a rank gets
+ * in an all-to-all; `elements` are those of a slice. */
 typedef struct comm_task {
     comm_task_kind kind;
     comm_group *group;
     const void *from;
     void *to;
     int64_t bytes, elements;
-    base_dtype type, sum; /* type of the operands, and of the sum */
-    int32_t root;         /* of a broadcast; the other rank of a send or receive */
-    int32_t entry;        /* of the transport: where a send is posted, from 0; -1: nowhere */
-    bool engaged;         /* of the transport: a send or receive has begun */
+    const comm_run *sent, *received; /* of an all-to-all, by rank */
+    base_dtype type, sum;            /* type of the operands, and of the sum */
+    int32_t root;                    /* of a broadcast; the other rank of a send or receive */
+    int32_t entry; /* of the transport: where a send is posted, from 0; -1: nowhere */
+    bool engaged;  /* of the transport: a send or receive has begun */
     comm_label label;
     device_mark after; /* of DEVICE_COMPUTE, for operands in a device's memory */
     uint32_t

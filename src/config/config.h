@@ -58,6 +58,7 @@ typedef enum config_operation {
     CONFIG_CONTROL,
     CONFIG_SEND,
     CONFIG_RECEIVE,
+    CONFIG_ALL_TO_ALL,
     CONFIG_OPERATIONS
 } config_operation;
 

@@ -1,8 +1,7 @@
-/* Under mpirun (test_device_exchange_mpi.sh): gathers and reductions of memory that the host does
- * not reach, in windows, through host memory, and between hosts by NCCL, which a fake plays, like
- * the GPU; by all ranks, and by rows and columns of a mesh; sends within a row. Words: how ranks
- * see each other, and for NCCL what is wrong with it.
- * each MPI */
+/* Under mpirun (test_device_exchange_mpi.sh): gathers, reductions and all-to-alls of memory that
+ * the host does not reach, in windows, through host memory, and between hosts by NCCL, which a fake
+ * plays, like the GPU; by all ranks, and by rows and columns of a mesh; sends within a row. Words:
+ * how ranks see each other, and for NCCL what is wrong with it. each MPI */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -38,7 +37,10 @@ static nccl_library nccl;
 static comm_operands operands;
 
 static comm_operands operands_of_all(void) {
-    return (comm_operands){.largest = (int64_t)size * MOST * 4, .sent = MOST * 4, .sends = 2};
+    return (comm_operands){.largest = (int64_t)size * MOST * 4,
+                           .parts = 2 * (int64_t)size * MOST * 4,
+                           .sent = MOST * 4,
+                           .sends = 2};
 }
 
 static void fail_at(int at, const char *what) {
@@ -113,6 +115,41 @@ static void check_reduce(base_dtype type, base_dtype sum, int64_t elements) {
     free(want);
 }
 
+/* Of what rank `from` sends to rank `to`; some get nothing. */
+static int64_t part_length(int32_t from, int32_t to, int64_t most) {
+    return (from + 2 * to) % 4 * most / 3;
+}
+
+/* Parts lie apart, those that are sent from the last rank to the first; before them a kernel that
+ * is only begun. */
+static void check_all_to_all(int64_t most) {
+    comm_run sent[RANKS], received[RANKS];
+    char *from = block + (RANKS + 1) * MOST * 4, *to = block;
+    uint64_t bytes = 0, before = comm_get_ledger(group)->operation[COMM_ALL_TO_ALL].bytes;
+    comm_handle handle;
+    for (int32_t r = 0; r < size; r++) {
+        sent[r] = (comm_run){(size - 1 - r) * MOST * 4, 4 * part_length(rank, r, most)};
+        received[r] = (comm_run){r * MOST * 4, 4 * part_length(r, rank, most)};
+        fill(host + sent[r].at, BASE_FP32, sent[r].bytes / 4, 100 * rank + r);
+        if (r != rank) bytes += (uint64_t)received[r].bytes;
+    }
+    TRY(device_copy(dev, to, host, size * MOST * 4, &error));
+    device_call call = {.kernel = DEVICE_CONVERT};
+    call.x[0] = call.y = (device_matrix){to, 1, size * MOST, size * MOST, BASE_FP32};
+    call.y.data = from;
+    TRY(device_prepare(dev, &call, &error));
+    TRY(device_run(dev, &call, &error));
+    TRY(comm_start_all_to_all(group, from, sent, to, received, &handle, &error));
+    TRY(comm_wait(handle, &error));
+    TRY(device_copy(dev, host, to, size * MOST * 4, &error));
+    for (int32_t r = 0; r < size; r++) {
+        char want[MOST * 4];
+        fill(want, BASE_FP32, received[r].bytes / 4, 100 * r + rank);
+        CHECK(memcmp(want, host + received[r].at, (size_t)received[r].bytes) == 0);
+    }
+    CHECK(comm_get_ledger(group)->operation[COMM_ALL_TO_ALL].bytes == before + bytes);
+}
+
 static void check_group(void) {
     static const int64_t lengths[] = {1, 3, 100, 512, 513, MOST};
     for (int round = 0; round < 2 && size > 1; round++) {
@@ -121,6 +158,7 @@ static void check_group(void) {
             check_reduce(BASE_FP32, BASE_FP32, lengths[i]);
             check_reduce(BASE_BF16, BASE_BF16, lengths[i]);
             check_reduce(BASE_BF16, BASE_FP32, lengths[i]);
+            check_all_to_all(lengths[i]);
         }
     }
 }

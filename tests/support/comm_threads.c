@@ -103,6 +103,18 @@ static sifr_status start_reduce(comm_group *group, const void *whole, base_dtype
     return start(group, task, out, error);
 }
 
+static sifr_status start_all_to_all(comm_group *group, const void *from, const comm_run *sent,
+                                    void *to, const comm_run *received, comm_handle *out,
+                                    sifr_error *error) {
+    comm_task task = {.kind = COMM_TASK_ALL_TO_ALL,
+                      .from = from,
+                      .to = to,
+                      .bytes = comm_runs_bytes(received, group->size),
+                      .sent = sent,
+                      .received = received};
+    return start(group, task, out, error);
+}
+
 static sifr_status gather_control(comm_group *group, const void *mine, int64_t bytes, void *all,
                                   sifr_error *error) {
     comm_task task = {.kind = COMM_TASK_GATHER_CONTROL, .from = mine, .to = all, .bytes = bytes};
@@ -261,6 +273,7 @@ static sifr_status split(comm_group *parent, const comm_part *part, comm_group *
 
 static const comm_transport transport = {.all_gather = start_gather,
                                          .reduce_scatter = start_reduce,
+                                         .all_to_all = start_all_to_all,
                                          .send = start_send,
                                          .receive = start_receive,
                                          .wait = wait,

@@ -51,14 +51,35 @@ static sifr_status reduce_on_device(threads_group *g, comm_task *task, sifr_erro
     return device_start_sum(g->group.dev, DEVICE_EXCHANGE, &sum, error);
 }
 
+/* What is posted is each rank's task. */
+static sifr_status all_to_all(threads_group *g, comm_task *task, sifr_error *error) {
+    for (int32_t r = 0; r < g->world->ranks; r++) {
+        const comm_task *theirs = g->world->posted[r];
+        const comm_run *sent = &theirs->sent[g->group.rank], *received = &task->received[r];
+        const char *from = (const char *)theirs->from + sent->at;
+        char *to = (char *)task->to + received->at;
+        BASE_TRY(comm_check_part(&g->group, r, sent->bytes, received->bytes, error));
+        if (!sent->bytes) continue;
+        if (r != g->group.rank) task->delivered += (uint64_t)sent->bytes;
+        if (g->group.dev)
+            BASE_TRY(device_start_copy(g->group.dev, DEVICE_EXCHANGE, to, reach(g, r, from),
+                                       sent->bytes, error));
+        else
+            memcpy(to, from, (size_t)sent->bytes);
+    }
+    return SIFR_OK;
+}
+
 /* Operands are computed before they are posted, and read before `run` parts. */
 static sifr_status run_on_device(threads_group *g, comm_task *task, sifr_error *error) {
     device *dev = g->group.dev;
     BASE_TRY(device_finish(dev, task->after, error));
-    meet(g, task->from);
+    bool parts = task->kind == COMM_TASK_ALL_TO_ALL;
+    meet(g, parts ? (const void *)task : task->from);
     pthread_mutex_lock(&g->process->device);
-    sifr_status status = task->kind == COMM_TASK_REDUCE ? reduce_on_device(g, task, error)
-                                                        : gather_on_device(g, task, error);
+    sifr_status status = parts                            ? all_to_all(g, task, error)
+                         : task->kind == COMM_TASK_REDUCE ? reduce_on_device(g, task, error)
+                                                          : gather_on_device(g, task, error);
     if (status == SIFR_OK) status = device_finish_queue(dev, DEVICE_EXCHANGE, error);
     pthread_mutex_unlock(&g->process->device);
     return status;
@@ -144,7 +165,7 @@ sifr_status comm_threads_run(void *user, comm_task *task, sifr_error *error) {
     threads_group *g = (threads_group *)task->group;
     sifr_status status = SIFR_OK;
     (void)user;
-    bool data = task->kind == COMM_TASK_GATHER || task->kind == COMM_TASK_REDUCE;
+    bool data = comm_task_has_data(task->kind);
     double begun = base_seconds();
     if (task->kind == COMM_TASK_GATHER_CONTROL && task->elements == BEHIND)
         status = device_finish(g->group.dev, task->after, error);
@@ -155,10 +176,12 @@ sifr_status comm_threads_run(void *user, comm_task *task, sifr_error *error) {
         reduce(g, task);
     else if (task->kind == COMM_TASK_BROADCAST)
         broadcast(g, task);
+    else if (task->kind == COMM_TASK_ALL_TO_ALL)
+        meet(g, task), status = all_to_all(g, task, error);
     else
         gather(g, task);
     part(g);
-    if (data) {
+    if (data && status == SIFR_OK) {
         double least = g->group.call_seconds + (double)task->delivered * g->group.byte_seconds;
         sleep_until(begun + least);
     }

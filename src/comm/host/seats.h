@@ -18,8 +18,9 @@
 #include "comm/worker.h"
 
 enum {
-    COMM_INLINE = 512, /* bytes that travel in the slot itself */
-    COMM_SLOTS = 32    /* groups of a process at a time: a bit each of a mask */
+    COMM_INLINE = 512,                                    /* bytes that travel in the slot itself */
+    COMM_MOST_RUNS = COMM_INLINE / (int)sizeof(comm_run), /* likewise, of an all-to-all */
+    COMM_SLOTS = 32 /* groups of a process at a time: a bit each of a mask */
 };
 
 /* A send to a rank of this host: written by the sender while it is free, answered by the receiver
@@ -31,7 +32,8 @@ enum {
     COMM_IN_SLOT = -2  /* in the post's own bytes */
 };
 
-/* Where other ranks find a rank's operands of a collective: its source and its destination. */
+/* Where other ranks find a rank's operands of a collective: its source and its destination. Of an
+ * all-to-all `bytes` has the runs that it sends, by rank. */
 typedef struct comm_post {
     int32_t window, to_window;
     int64_t offset, to_offset; /* in bytes, from the window's start */

@@ -23,6 +23,17 @@ static sifr_status reduce_scatter(comm_group *group, const void *whole, base_dty
     return comm_mpi_start(group, &task, out, error);
 }
 
+static sifr_status all_to_all(comm_group *group, const void *from, const comm_run *sent, void *to,
+                              const comm_run *received, comm_handle *out, sifr_error *error) {
+    comm_task task = {.kind = COMM_TASK_ALL_TO_ALL,
+                      .from = from,
+                      .to = to,
+                      .bytes = comm_runs_bytes(received, group->size),
+                      .sent = sent,
+                      .received = received};
+    return comm_mpi_start(group, &task, out, error);
+}
+
 static sifr_status run_now(comm_group *group, const comm_task *task, sifr_error *error) {
     comm_handle handle;
     BASE_TRY(comm_mpi_start(group, task, &handle, error));
@@ -103,6 +114,7 @@ static void close_group(comm_group *group) {
 
 static const comm_transport mpi_transport = {.all_gather = all_gather,
                                              .reduce_scatter = reduce_scatter,
+                                             .all_to_all = all_to_all,
                                              .send = comm_mpi_send,
                                              .receive = comm_mpi_receive,
                                              .wait = comm_mpi_wait,

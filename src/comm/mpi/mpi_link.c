@@ -32,7 +32,7 @@ struct comm_link {
     int64_t part_bytes;         /* of a place */
     char *places;               /* device memory: `local` places to send and to receive a host */
     int64_t bytes;
-    nccl_part *parts;  /* local x (hosts - 1) */
+    nccl_part *parts;  /* 2 x local x (hosts - 1) */
     const void **rows; /* size */
 };
 
@@ -124,11 +124,14 @@ static sifr_status settle(mpi_group *g, double most, sifr_error *error) {
 
 static sifr_status begin(mpi_group *g, const link_notice *all, sifr_error *error) {
     struct comm_link *link = g->link;
+    const comm_operands *operands = &g->base.operands;
     int32_t others = link->hosts - 1;
+    int64_t largest = base_max_i64(operands->largest, operands->parts);
     void *places;
-    link->part_bytes = base_ceil_to(base_min_i64(g->base.operands.largest, PIECE_BYTES), ALIGNMENT);
+    link->part_bytes = base_ceil_to(base_min_i64(largest, PIECE_BYTES), ALIGNMENT);
     link->bytes = 2 * others * link->local * link->part_bytes;
-    BASE_TRY(base_alloc((size_t)(others * link->local), sizeof *link->parts, &link->parts, error));
+    size_t parts = 2 * (size_t)(others * link->local);
+    BASE_TRY(base_alloc(parts, sizeof *link->parts, &link->parts, error));
     BASE_TRY(base_alloc((size_t)g->base.size, sizeof *link->rows, &link->rows, error));
     BASE_TRY(device_take(g->base.dev, link->bytes, &places, error));
     link->places = places;
@@ -164,6 +167,9 @@ sifr_status comm_mpi_open_link(comm_group *group, bool *opened, char *why, size_
     if (group->size > DEVICE_MOST_SLICES)
         snprintf(mine.why, sizeof mine.why, "more than %d ranks are not supported yet",
                  DEVICE_MOST_SLICES);
+    else if (group->operands.parts && g->two_levels && group->size > COMM_MOST_RUNS)
+        snprintf(mine.why, sizeof mine.why,
+                 "all-to-alls of more than %d ranks are not supported yet", (int)COMM_MOST_RUNS);
     else if (look_for(g, &mine, &reason) != SIFR_OK)
         note_why(&mine, reason.message);
     BASE_TRY_GOTO(status, comm_mpi_tell(g, &mine, sizeof mine, all, error), done);
@@ -352,6 +358,59 @@ static sifr_status reduce(mpi_group *g, comm_task *task, sifr_error *error) {
     return SIFR_OK;
 }
 
+/* Each host sends what its ranks have for ranks i of the others through its own rank i. */
+static const char *part_to(const mpi_group *g, const comm_task *task, int32_t seat, int32_t target,
+                           int64_t *bytes) {
+    const comm_run *run = &comm_mpi_runs_of(g, seat, task)[target];
+    *bytes = run->bytes;
+    return (const char *)comm_mpi_operand(g, seat, task) + run->at;
+}
+
+/* Lists what goes to the host d places ahead, from byte `at` of each part on, and what comes from
+ * the one d places back. */
+static sifr_status prepare_parts(mpi_group *g, const comm_task *task, int64_t at, int32_t d,
+                                 int32_t *count, sifr_error *error) {
+    struct comm_link *link = g->link;
+    int32_t hosts = link->hosts, local = link->local, mine = local > 1 ? g->base.local_rank : 0;
+    int32_t to = (link->host + d) % hosts, from = (link->host + hosts - d) % hosts;
+    for (int32_t c = 0; c < local; c++) {
+        const comm_run *received = &task->received[from * local + c];
+        int64_t bytes, rest = base_min_i64(received->bytes - at, link->part_bytes);
+        const char *part = part_to(g, task, c, to * local + mine, &bytes);
+        char *place = sent_place(link, (d - 1) * local + c);
+        bytes = base_min_i64(bytes - at, link->part_bytes);
+        if (bytes > 0) {
+            if (local > 1) BASE_TRY(copy(g, place, part + at, bytes, error));
+            link->parts[(*count)++] =
+                (nccl_part){.send = local > 1 ? place : part + at, .bytes = bytes, .to = to};
+        }
+        if (rest > 0)
+            link->parts[(*count)++] = (nccl_part){
+                .receive = (char *)task->to + received->at + at, .bytes = rest, .from = from};
+    }
+    return SIFR_OK;
+}
+
+static sifr_status all_to_all(mpi_group *g, comm_task *task, sifr_error *error) {
+    struct comm_link *link = g->link;
+    for (int32_t c = 0; c < g->base.local_size; c++)
+        BASE_TRY(comm_mpi_read_part(g, task, c, error));
+    for (int32_t r = 0; r < g->base.size; r++)
+        if (comm_mpi_is_far(g, r)) comm_mpi_count(g, task, r, task->received[r].bytes);
+    for (int64_t at = 0;; at += link->part_bytes) {
+        int32_t count = 0;
+        for (int32_t d = 1; d < link->hosts; d++)
+            BASE_TRY(prepare_parts(g, task, at, d, &count, error));
+        if (!count) return SIFR_OK;
+        BASE_TRY(exchange(g, count, error));
+    }
+}
+
+static sifr_status move_parts(mpi_group *g, comm_task *task, sifr_error *error) {
+    if (task->kind == COMM_TASK_ALL_TO_ALL) return all_to_all(g, task, error);
+    return task->kind == COMM_TASK_GATHER ? gather(g, task, error) : reduce(g, task, error);
+}
+
 static sifr_status move(mpi_group *g, comm_task *task, sifr_error *error) {
     bool usable = true;
     void *stream;
@@ -366,8 +425,7 @@ static sifr_status move(mpi_group *g, comm_task *task, sifr_error *error) {
                          "communication: operands lie outside of what the ranks' GPUs share");
     pthread_mutex_lock(&g->process->device); /* other lanes wait meanwhile; none of them waits for
                                                 another rank while it holds this */
-    sifr_status status =
-        task->kind == COMM_TASK_GATHER ? gather(g, task, error) : reduce(g, task, error);
+    sifr_status status = move_parts(g, task, error);
     if (status == SIFR_OK) status = finish(g, error);
     pthread_mutex_unlock(&g->process->device);
     return status;

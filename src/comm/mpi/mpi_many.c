@@ -8,8 +8,6 @@
 #include "comm/mpi/mpi_private.h"
 #include "device/tree_sum.h"
 
-enum { MESSAGE_BYTES = 1 << 28 }; /* MPI counts in int */
-
 /* --- gathers --- */
 
 /* Blocks first … first + count - 1 of all, modulo the ranks: two runs where they go round. */
@@ -28,7 +26,7 @@ static void find_runs(const mpi_group *g, const comm_task *task, int32_t first, 
 }
 
 static int64_t next_bytes(const run *r, int64_t done) {
-    return base_min_i64(r->bytes - done, MESSAGE_BYTES);
+    return base_min_i64(r->bytes - done, COMM_MESSAGE_BYTES);
 }
 
 /* Both sides cut the same runs into the same messages. */
@@ -40,7 +38,7 @@ static sifr_status exchange_runs(mpi_group *g, const comm_task *task, int kind, 
     int64_t longest = 0;
     for (int i = 0; i < 2; i++)
         longest = base_max_i64(longest, base_max_i64(out[i].bytes, in[i].bytes));
-    for (int64_t done = 0; done < longest; done += MESSAGE_BYTES) {
+    for (int64_t done = 0; done < longest; done += COMM_MESSAGE_BYTES) {
         int count = 0;
         for (int i = 0; i < 2; i++)
             if (done < in[i].bytes)
@@ -101,8 +99,9 @@ static sifr_status pass_on(mpi_group *g, comm_task *task, char *data, int64_t by
 
 sifr_status comm_mpi_broadcast_many(mpi_group *g, comm_task *task, sifr_error *error) {
     char *data = task->to;
-    for (int64_t at = 0; at < task->bytes; at += MESSAGE_BYTES)
-        BASE_TRY(pass_on(g, task, data + at, base_min_i64(task->bytes - at, MESSAGE_BYTES), error));
+    for (int64_t at = 0; at < task->bytes; at += COMM_MESSAGE_BYTES)
+        BASE_TRY(
+            pass_on(g, task, data + at, base_min_i64(task->bytes - at, COMM_MESSAGE_BYTES), error));
     return SIFR_OK;
 }
 

@@ -17,6 +17,16 @@ static void doze(double seconds) {
     nanosleep(&time, NULL);
 }
 
+/* Between two polls. */
+static sifr_status pause_polls(mpi_group *g, uint32_t polls, double begun, double *left,
+                               sifr_error *error) {
+    sched_yield();
+    if (polls % LOOK_EVERY) return SIFR_OK;
+    BASE_TRY(comm_mpi_look(g, begun, left, error));
+    if (base_seconds() - begun > brisk) doze(1e-4);
+    return SIFR_OK;
+}
+
 sifr_status comm_mpi_finish(mpi_group *g, mpi_request *requests, int count, sifr_error *error) {
     const mpi_library *mpi = &g->process->mpi;
     double begun = base_seconds(), left = 0;
@@ -27,10 +37,36 @@ sifr_status comm_mpi_finish(mpi_group *g, mpi_request *requests, int count, sifr
         pthread_mutex_unlock(&g->process->calls);
         BASE_TRY(comm_mpi_check_group(g, code, error));
         if (done) return SIFR_OK;
-        sched_yield();
-        if (polls % LOOK_EVERY) continue;
-        BASE_TRY(comm_mpi_look(g, begun, &left, error));
-        if (base_seconds() - begun > brisk) doze(1e-4);
+        BASE_TRY(pause_polls(g, polls, begun, &left, error));
+    }
+}
+
+static sifr_status test_part(mpi_group *g, mpi_part *part, bool *over, sifr_error *error) {
+    const mpi_library *mpi = &g->process->mpi;
+    mpi_status status = {.bytes = 0};
+    int done = 1;
+    *over = true;
+    if (!part->request.handle) return SIFR_OK;
+    pthread_mutex_lock(&g->process->calls);
+    int code = mpi->calls.test(mpi, &part->request, &done, part->from < 0 ? NULL : &status);
+    pthread_mutex_unlock(&g->process->calls);
+    BASE_TRY(comm_mpi_check_group(g, code, error));
+    *over = done;
+    if (!done || part->from < 0) return SIFR_OK;
+    return comm_check_part(&g->base, part->from, status.bytes, part->bytes, error);
+}
+
+sifr_status comm_mpi_finish_parts(mpi_group *g, mpi_part *parts, int count, sifr_error *error) {
+    double begun = base_seconds(), left = 0;
+    for (uint32_t polls = 1;; polls++) {
+        bool done = true;
+        for (int i = 0; i < count; i++) {
+            bool over;
+            BASE_TRY(test_part(g, &parts[i], &over, error));
+            done = done && over;
+        }
+        if (done) return SIFR_OK;
+        BASE_TRY(pause_polls(g, polls, begun, &left, error));
     }
 }
 

@@ -6,8 +6,6 @@
 #include "comm/mpi/mpi_private.h"
 #include "device/tree_sum.h"
 
-enum { MESSAGE_BYTES = 1 << 28 }; /* MPI counts in int */
-
 /* Round d: send to the rank d places ahead, receive from the rank d places back; long slices in
  * several messages. */
 sifr_status comm_mpi_gather(mpi_group *g, comm_task *task, int tag, int32_t first, int32_t stride,
@@ -22,8 +20,8 @@ sifr_status comm_mpi_gather(mpi_group *g, comm_task *task, int tag, int32_t firs
     for (int32_t d = 1; d < size; d++) {
         int32_t to = first + (place + d) % size * stride;
         int32_t from = first + (place + size - d) % size * stride;
-        for (int64_t at = 0; at < task->bytes; at += MESSAGE_BYTES) {
-            int64_t bytes = base_min_i64(task->bytes - at, MESSAGE_BYTES);
+        for (int64_t at = 0; at < task->bytes; at += COMM_MESSAGE_BYTES) {
+            int64_t bytes = base_min_i64(task->bytes - at, COMM_MESSAGE_BYTES);
             mpi_request *two = g->lane->requests + 2 * (used++ % COMM_ROUNDS);
             BASE_TRY(comm_mpi_finish(g, two, 2, error));
             BASE_TRY(comm_mpi_exchange(g, task, tag, own + at, to, all + from * task->bytes + at,
@@ -111,8 +109,8 @@ static sifr_status send_to_all(mpi_group *g, const comm_task *task, const char *
 static sifr_status broadcast(mpi_group *g, comm_task *task, sifr_error *error) {
     char *data = task->to;
     bool sends = g->base.rank == task->root;
-    for (int64_t at = 0; at < task->bytes; at += MESSAGE_BYTES) {
-        int64_t bytes = base_min_i64(task->bytes - at, MESSAGE_BYTES);
+    for (int64_t at = 0; at < task->bytes; at += COMM_MESSAGE_BYTES) {
+        int64_t bytes = base_min_i64(task->bytes - at, COMM_MESSAGE_BYTES);
         if (sends) {
             BASE_TRY(send_to_all(g, task, data + at, bytes, error));
             continue;
@@ -138,6 +136,8 @@ sifr_status comm_mpi_move(mpi_group *g, comm_task *task, sifr_error *error) {
                                                  : broadcast(g, task, error);
     case COMM_TASK_SUM:
         return comm_mpi_sum_many(g, task, error);
+    case COMM_TASK_ALL_TO_ALL:
+        return comm_mpi_send_all_to_all(g, task, error);
     case COMM_TASK_SEND:
     case COMM_TASK_RECEIVE:
         break; /* in a lane of their own */

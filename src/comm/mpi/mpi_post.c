@@ -28,10 +28,22 @@ static const void *read_part(const comm_group *group, const comm_task *task, int
     case COMM_TASK_BROADCAST:
         *bytes = task->bytes;
         return task->to;
+    case COMM_TASK_ALL_TO_ALL:
+        *bytes = comm_runs_end(task->sent, group->size);
+        return task->from;
     default:
         *bytes = task->bytes;
         return task->from;
     }
+}
+
+/* The runs lie in the post, which is short. */
+static void post_runs(const mpi_group *g, const comm_task *task, const void *part, int64_t bytes,
+                      comm_post *post) {
+    if (g->base.size > COMM_MOST_RUNS) return;
+    memcpy(post->bytes, task->sent, (size_t)g->base.size * sizeof *task->sent);
+    post->window = COMM_IN_SLOT; /* there is nothing to read */
+    if (bytes) post->window = comm_mpi_find_window(g, part, bytes, &post->offset);
 }
 
 void comm_mpi_post(mpi_group *g, const comm_task *task, uint32_t number) {
@@ -40,7 +52,9 @@ void comm_mpi_post(mpi_group *g, const comm_task *task, uint32_t number) {
     int64_t bytes;
     const void *part = read_part(&g->base, task, &bytes);
     post->window = post->to_window = COMM_NOWHERE;
-    if (bytes <= COMM_INLINE && !comm_mpi_on_device(g, task)) {
+    if (task->kind == COMM_TASK_ALL_TO_ALL) {
+        post_runs(g, task, part, bytes, post);
+    } else if (bytes <= COMM_INLINE && !comm_mpi_on_device(g, task)) {
         if (bytes) memcpy(post->bytes, part, (size_t)bytes);
         post->window = COMM_IN_SLOT;
     } else {
@@ -70,6 +84,14 @@ const void *comm_mpi_target(const mpi_group *g, int32_t i, const comm_task *task
     base_assert(post->to_window >= 0 &&
                 g->process->windows[post->to_window].seen[g->near_seats[i]]);
     return g->process->windows[post->to_window].seen[g->near_seats[i]] + post->to_offset;
+}
+
+sifr_status comm_mpi_place(const mpi_group *g, const comm_task *task, void *to, const void *from,
+                           int64_t bytes, sifr_error *error) {
+    if (comm_mpi_on_device(g, task))
+        return device_start_copy(g->base.dev, DEVICE_EXCHANGE, to, from, bytes, error);
+    memmove(to, from, (size_t)bytes);
+    return SIFR_OK;
 }
 
 sifr_status comm_mpi_await(mpi_group *g, int32_t i, _Atomic uint32_t *count, uint32_t number,

@@ -20,7 +20,8 @@ enum {
     COMM_DIRECT = 8,       /* in groups of at most so many ranks each sends to each */
     COMM_DIRECT_SUMS = 16, /* likewise in reductions, where pieces stay large enough */
     COMM_REQUESTS = 4 * COMM_DIRECT_SUMS, /* at most MPI_MOST_REQUESTS */
-    COMM_PIECES_BYTES = 512 << 10         /* they stay in the cache while they are added */
+    COMM_PIECES_BYTES = 512 << 10,        /* they stay in the cache while they are added */
+    COMM_MESSAGE_BYTES = 1 << 28          /* MPI counts in int */
 };
 
 /* The last part of a tag. */
@@ -30,6 +31,7 @@ enum {
     COMM_TAG_CONTROL,
     COMM_TAG_BROADCAST,
     COMM_TAG_PEER,
+    COMM_TAG_PARTS,
     COMM_TAGS
 };
 
@@ -105,8 +107,9 @@ typedef struct mpi_group {
     uint32_t started;        /* number of the newest collective started */
     char *stage; /* host memory for operands of a device; NULL: they are read in place */
     int64_t stage_bytes;
-    char *places;        /* likewise for sends and receives; NULL: none is staged */
-    int64_t place_bytes; /* of each */
+    comm_run *stage_runs; /* of an all-to-all: size sent, size received */
+    char *places;         /* likewise for sends and receives; NULL: none is staged */
+    int64_t place_bytes;  /* of each */
     int32_t place_count;
     bool place_taken[COMM_LINE];
     char stage_why[256];    /* why operands go through host memory, with `stage` or `places` */
@@ -263,7 +266,7 @@ int32_t comm_mpi_find_window(const mpi_group *g, const void *at, int64_t bytes, 
 
 /* Whether the task's operands lie in memory of the group's device. */
 static inline bool comm_mpi_on_device(const mpi_group *g, const comm_task *task) {
-    return g->base.dev && (task->kind == COMM_TASK_GATHER || task->kind == COMM_TASK_REDUCE);
+    return g->base.dev && comm_task_has_data(task->kind);
 }
 
 /* Posts the places of the operands of collective `number`: when it starts; with a device, when the
@@ -276,6 +279,10 @@ const comm_post *comm_mpi_post_of(const mpi_group *g, int32_t i, const comm_task
 /* The source and the destination of rank near[i], as addresses in this process. */
 const void *comm_mpi_operand(const mpi_group *g, int32_t i, const comm_task *task);
 const void *comm_mpi_target(const mpi_group *g, int32_t i, const comm_task *task);
+
+/* Copies within this process's reach, for the operands of such a task. */
+sifr_status comm_mpi_place(const mpi_group *g, const comm_task *task, void *to, const void *from,
+                           int64_t bytes, sifr_error *error) SIFR_MUST_CHECK;
 
 /* Waits for a count of the slot of rank near[i]. */
 sifr_status comm_mpi_await(mpi_group *g, int32_t i, _Atomic uint32_t *count, uint32_t number,
@@ -290,6 +297,17 @@ sifr_status comm_mpi_exchange(mpi_group *g, const comm_task *task, int kind, con
 sifr_status comm_mpi_finish(mpi_group *g, mpi_request *requests, int count,
                             sifr_error *error) SIFR_MUST_CHECK;
 
+/* A message in progress; `from` is the rank whose `bytes` it brings, -1 of a send. */
+typedef struct mpi_part {
+    mpi_request request;
+    int64_t bytes;
+    int32_t from;
+} mpi_part;
+
+/* Waits for messages of an all-to-all, and checks their sizes. */
+sifr_status comm_mpi_finish_parts(mpi_group *g, mpi_part *parts, int count,
+                                  sifr_error *error) SIFR_MUST_CHECK;
+
 sifr_status comm_mpi_start_receive(mpi_group *g, const comm_task *task, int kind, void *to,
                                    int32_t from, int64_t bytes, mpi_request *request,
                                    sifr_error *error) SIFR_MUST_CHECK;
@@ -299,6 +317,21 @@ sifr_status comm_mpi_start_send(mpi_group *g, const comm_task *task, int kind, c
 
 /* Counts bytes received from rank `from`. */
 void comm_mpi_count(const mpi_group *g, comm_task *task, int32_t from, int64_t bytes);
+
+/* --- mpi_all_to_all.c --- */
+
+/* All parts by messages; of the others, those that neighbours cannot read in place. */
+sifr_status comm_mpi_send_all_to_all(mpi_group *g, comm_task *task,
+                                     sifr_error *error) SIFR_MUST_CHECK;
+sifr_status comm_mpi_read_all_to_all(mpi_group *g, comm_task *task,
+                                     sifr_error *error) SIFR_MUST_CHECK;
+
+/* What rank near[i], which has posted, sends to the others, by rank. */
+const comm_run *comm_mpi_runs_of(const mpi_group *g, int32_t i, const comm_task *task);
+
+/* The part that rank near[i], which has posted, sends to this one. */
+sifr_status comm_mpi_read_part(mpi_group *g, comm_task *task, int32_t i,
+                               sifr_error *error) SIFR_MUST_CHECK;
 
 /* --- mpi_move.c: by MPI messages --- */
 

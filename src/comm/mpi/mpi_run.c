@@ -27,7 +27,7 @@ sifr_status comm_mpi_run(void *user, comm_task *task, sifr_error *error) {
     comm_mpi_publish(g, task, true);
     sifr_status status = move(g, task, error);
     if (status != SIFR_OK) comm_mpi_break(lane->process, error);
-    if (task->kind == COMM_TASK_GATHER || task->kind == COMM_TASK_REDUCE) {
+    if (comm_task_has_data(task->kind)) {
         double least = g->base.call_seconds + (double)task->delivered * g->base.byte_seconds;
         double rest = begun + least - base_seconds();
         if (rest > 0) doze(rest);

@@ -28,29 +28,21 @@ sifr_status comm_mpi_see_posts(mpi_group *g, const comm_task *task, bool *usable
         in_windows += window != COMM_NOWHERE;
     }
     *usable = in_windows == needed;
-    if (g->two_levels && in_windows && !*usable)
+    if (g->two_levels && task->kind != COMM_TASK_ALL_TO_ALL && in_windows && !*usable)
         return base_fail(
             error, SIFR_FAILED,
             "communication: operands of some ranks lie in a window, but those of others do not");
     return SIFR_OK;
 }
 
-static sifr_status place(const mpi_group *g, const comm_task *task, void *to, const void *from,
-                         sifr_error *error) {
-    if (comm_mpi_on_device(g, task))
-        return device_start_copy(g->base.dev, DEVICE_EXCHANGE, to, from, task->bytes, error);
-    memmove(to, from, (size_t)task->bytes);
-    return SIFR_OK;
-}
-
 static sifr_status gather(mpi_group *g, comm_task *task, sifr_error *error) {
     char *all = task->to, *own = all + g->base.rank * task->bytes;
     if (!task->bytes) return SIFR_OK;
-    if (task->from != own) BASE_TRY(place(g, task, own, task->from, error));
+    if (task->from != own) BASE_TRY(comm_mpi_place(g, task, own, task->from, task->bytes, error));
     for (int32_t d = 1; d < g->base.local_size; d++) {
         int32_t s = neighbour(g, d);
-        BASE_TRY(
-            place(g, task, all + g->near[s] * task->bytes, comm_mpi_operand(g, s, task), error));
+        BASE_TRY(comm_mpi_place(g, task, all + g->near[s] * task->bytes,
+                                comm_mpi_operand(g, s, task), task->bytes, error));
         task->delivered += (uint64_t)task->bytes;
     }
     return SIFR_OK;
@@ -91,6 +83,8 @@ static sifr_status move(mpi_group *g, comm_task *task, sifr_error *error) {
     case COMM_TASK_BROADCAST:
         broadcast(g, task);
         break;
+    case COMM_TASK_ALL_TO_ALL:
+        return comm_mpi_read_all_to_all(g, task, error);
     case COMM_TASK_SUM: /* by messages */
         return comm_mpi_move(g, task, error);
     case COMM_TASK_SEND:
@@ -120,12 +114,13 @@ static sifr_status move_on_device(mpi_group *g, comm_task *task, sifr_error *err
 
 static sifr_status move_any(mpi_group *g, comm_task *task, sifr_error *error) {
     bool usable;
-    bool whole = task->kind == COMM_TASK_GATHER || task->kind == COMM_TASK_REDUCE;
+    bool whole = comm_task_has_data(task->kind), parts = task->kind == COMM_TASK_ALL_TO_ALL;
     bool narrow = task->kind == COMM_TASK_REDUCE && task->type != BASE_FP32;
     if (comm_mpi_on_device(g, task)) return move_on_device(g, task, error);
     if (g->base.dev) comm_mpi_post(g, task, task->number);
     if (g->two_levels && (!whole || narrow)) return comm_mpi_move(g, task, error);
     BASE_TRY(comm_mpi_see_posts(g, task, &usable, error));
+    if (parts) return comm_mpi_read_all_to_all(g, task, error);
     if (!usable) return comm_mpi_move(g, task, error);
     if (g->two_levels)
         return task->kind == COMM_TASK_GATHER ? comm_mpi_gather_levels(g, task, error)

@@ -1,10 +1,12 @@
 /* Transfers between ranks whose GPUs cannot read each other's memory: through host memory, with
  * MPI's messages between. */
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/assert.h"
 #include "base/checked.h"
+#include "base/heap.h"
 #include "comm/mpi/mpi_private.h"
 
 enum { PLACE_ALIGNMENT = 256 };
@@ -29,8 +31,11 @@ static sifr_status take(mpi_group *g, int64_t bytes, const char *why, char **out
 sifr_status comm_mpi_take_stage(comm_group *group, const char *why, sifr_error *error) {
     mpi_group *g = (mpi_group *)group;
     int64_t largest = group->operands.largest;
-    if (g->stage || !largest) return SIFR_OK;
-    g->stage_bytes = largest + largest / group->size;
+    int64_t bytes = base_max_i64(largest + largest / group->size, group->operands.parts);
+    if (g->stage || !bytes) return SIFR_OK;
+    g->stage_bytes = bytes;
+    if (group->operands.parts)
+        BASE_TRY(base_alloc(2 * (size_t)group->size, sizeof *g->stage_runs, &g->stage_runs, error));
     return take(g, g->stage_bytes, why, &g->stage, error);
 }
 
@@ -51,6 +56,8 @@ void comm_mpi_give_stage(comm_group *group) {
     comm_mpi_give_words(g);
     if (g->stage) device_give(group->dev, g->stage, g->stage_bytes);
     if (g->places) device_give(group->dev, g->places, g->place_count * g->place_bytes);
+    free(g->stage_runs);
+    g->stage_runs = NULL;
     g->stage = g->places = NULL;
 }
 
@@ -58,7 +65,8 @@ comm_exchange comm_mpi_exchange_of(const comm_group *group, const char **why) {
     const mpi_group *g = (const mpi_group *)group;
     bool near = group->shares_memory && group->local_size == group->size;
     if (!group->dev) return near ? COMM_EXCHANGE_SHARED : COMM_EXCHANGE_MPI;
-    if (!group->operands.largest && !group->operands.sends) return COMM_EXCHANGE_NONE;
+    const comm_operands *operands = &group->operands;
+    if (!operands->largest && !operands->sends && !operands->parts) return COMM_EXCHANGE_NONE;
     if (!g->stage && !g->places) return g->link ? COMM_EXCHANGE_NCCL : COMM_EXCHANGE_IPC;
     *why = g->stage_why;
     return COMM_EXCHANGE_HOST;
@@ -102,12 +110,57 @@ static sifr_status reduce(mpi_group *g, comm_task *task, sifr_error *error) {
     return copy(g, task->to, sum, task->elements * base_dtype_bytes(task->sum), error);
 }
 
+/* The parts of the others as they lie in the stage, from byte `at` on; returns where they end. */
+static int64_t stage_parts(const mpi_group *g, const comm_run *parts, int64_t at, comm_run *out) {
+    for (int32_t r = 0; r < g->base.size; r++) {
+        out[r] = (comm_run){at, r == g->base.rank ? 0 : parts[r].bytes};
+        at += out[r].bytes;
+    }
+    return at;
+}
+
+/* What this rank sends to itself stays on the device. */
+static sifr_status all_to_all(mpi_group *g, comm_task *task, sifr_error *error) {
+    comm_task staged = *task;
+    int32_t size = g->base.size, rank = g->base.rank;
+    comm_run *sent = g->stage_runs, *received = sent + size;
+    const char *from = task->from;
+    char *to = task->to;
+    (void)stage_parts(g, task->received, stage_parts(g, task->sent, 0, sent), received);
+    for (int32_t r = 0; r < size; r++)
+        BASE_TRY(copy(g, g->stage + sent[r].at, from + task->sent[r].at, sent[r].bytes, error));
+    staged.from = staged.to = g->stage;
+    staged.sent = sent, staged.received = received;
+    BASE_TRY(comm_mpi_move(g, &staged, error));
+    task->delivered = staged.delivered;
+    task->crossed = staged.crossed;
+    for (int32_t r = 0; r < size; r++)
+        BASE_TRY(copy(g, to + task->received[r].at, g->stage + received[r].at, received[r].bytes,
+                      error));
+    return copy(g, to + task->received[rank].at, from + task->sent[rank].at, task->sent[rank].bytes,
+                error);
+}
+
+/* How much of the stage a task takes, and whether that is there. */
+static bool fits(const mpi_group *g, const comm_task *task, int64_t *bytes) {
+    const comm_run *sent = task->sent, *received = task->received;
+    int32_t size = g->base.size, rank = g->base.rank;
+    if (task->kind == COMM_TASK_ALL_TO_ALL) {
+        *bytes = comm_runs_bytes(sent, size) - sent[rank].bytes + comm_runs_bytes(received, size) -
+                 received[rank].bytes;
+        return *bytes <= g->base.operands.parts;
+    }
+    *bytes = task->kind == COMM_TASK_GATHER ? task->bytes
+                                            : task->elements * base_dtype_bytes(task->type);
+    return *bytes <= g->base.operands.largest / size;
+}
+
 sifr_status comm_mpi_move_staged(mpi_group *g, comm_task *task, sifr_error *error) {
-    int64_t whole = task->kind == COMM_TASK_GATHER ? task->bytes
-                                                   : task->elements * base_dtype_bytes(task->type);
-    if (whole > g->base.operands.largest / g->base.size)
+    int64_t bytes;
+    if (!fits(g, task, &bytes))
         return base_fail(error, SIFR_FAILED, "%s: %lld bytes exceed what was staged for",
-                         comm_mpi_task_name(task), (long long)whole);
+                         comm_mpi_task_name(task), (long long)bytes);
     BASE_TRY(device_finish(g->base.dev, task->after, error));
+    if (task->kind == COMM_TASK_ALL_TO_ALL) return all_to_all(g, task, error);
     return task->kind == COMM_TASK_GATHER ? gather(g, task, error) : reduce(g, task, error);
 }

@@ -20,7 +20,9 @@ enum {
 _Static_assert((int)CONFIG_ALL_GATHER == COMM_ALL_GATHER &&
                    (int)CONFIG_REDUCE_SCATTER == COMM_REDUCE_SCATTER &&
                    (int)CONFIG_CONTROL == COMM_CONTROL && (int)CONFIG_SEND == COMM_SEND &&
-                   (int)CONFIG_RECEIVE == COMM_RECEIVE && (int)CONFIG_OPERATIONS == COMM_OPERATIONS,
+                   (int)CONFIG_RECEIVE == COMM_RECEIVE &&
+                   (int)CONFIG_ALL_TO_ALL == COMM_ALL_TO_ALL &&
+                   (int)CONFIG_OPERATIONS == COMM_OPERATIONS,
                "checks that both enums have the same order");
 
 typedef struct comms_call {
@@ -51,7 +53,8 @@ void train_comms_bandwidth(comm_operation operation, int64_t bytes, int32_t rank
     bool whole = operation == COMM_ALL_GATHER || operation == COMM_REDUCE_SCATTER;
     if (whole) size *= n;
     *algorithm = 8e-9 * size / seconds;
-    *bus = whole ? *algorithm * (n - 1) / n : *algorithm;
+    bool kept = whole || operation == COMM_ALL_TO_ALL; /* a part of it stays where it is */
+    *bus = kept ? *algorithm * (n - 1) / n : *algorithm;
 }
 
 /* --- opening --- */
