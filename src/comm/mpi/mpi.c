@@ -3,7 +3,8 @@
 
 #include "base/checked.h"
 #include "base/heap.h"
-#include "comm/mpi/mpi_private.h"
+#include "comm/mpi/mpi_group.h"
+#include "comm/mpi/mpi_ways.h"
 
 static sifr_status all_gather(comm_group *group, const void *slice, int64_t bytes, void *whole,
                               comm_handle *out, sifr_error *error) {

@@ -4,7 +4,7 @@
 
 #include "base/assert.h"
 #include "base/checked.h"
-#include "comm/mpi/mpi_private.h"
+#include "comm/mpi/mpi_ways.h"
 
 /* Messages in progress at a time; those of round d are with the ranks d places ahead and back. */
 typedef struct flights {

@@ -1,6 +1,6 @@
 /* What fails: MPI's error codes as messages, and the first failure, which ends all lanes. */
 #include "base/assert.h"
-#include "comm/mpi/mpi_private.h"
+#include "comm/mpi/mpi_process.h"
 
 sifr_status comm_mpi_check(const mpi_library *mpi, int code, const char *what, sifr_error *error) {
     char text[MPI_ERROR_TEXT];

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 
 #include "comm/launcher.h"
-#include "comm/mpi/mpi_private.h"
+#include "comm/mpi/mpi_process.h"
 
 void comm_mpi_prepare_environment(void) {
     /* Waiting must yield: the launcher does not notice every oversubscription. */

@@ -4,7 +4,7 @@
 
 #include "base/assert.h"
 #include "base/heap.h"
-#include "comm/mpi/mpi_private.h"
+#include "comm/mpi/mpi_members.h"
 
 /* Data that a rank sends to all others when MPI is opened. */
 typedef struct host_notice {

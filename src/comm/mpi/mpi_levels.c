@@ -6,7 +6,7 @@
 
 #include "base/assert.h"
 #include "base/checked.h"
-#include "comm/mpi/mpi_private.h"
+#include "comm/mpi/mpi_ways.h"
 #include "device/tree_sum.h"
 
 /* Sums over this host's ranks: `length` elements from `at` of the slice owned by rank `target`. */

@@ -13,7 +13,8 @@
 #include "base/checked.h"
 #include "base/clock.h"
 #include "base/heap.h"
-#include "comm/mpi/mpi_private.h"
+#include "comm/mpi/mpi_group.h"
+#include "comm/mpi/mpi_ways.h"
 #include "comm/nccl/nccl_link.h"
 
 enum {

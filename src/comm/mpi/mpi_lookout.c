@@ -2,7 +2,7 @@
 #include <stdlib.h>
 
 #include "base/heap.h"
-#include "comm/mpi/mpi_private.h"
+#include "comm/mpi/mpi_members.h"
 
 static int32_t count_hosts(const mpi_process *p) {
     int32_t hosts = 0;

@@ -1,7 +1,7 @@
 /* Which rank of another host is lost, as hosts that watch each other know. */
 #include <string.h>
 
-#include "comm/mpi/mpi_private.h"
+#include "comm/mpi/mpi_process.h"
 
 bool comm_mpi_has_lost(const mpi_process *p, comm_lost *lost) {
     return comm_lookout_lost(p->lookout, lost) ||

@@ -5,7 +5,7 @@
 
 #include "base/assert.h"
 #include "base/checked.h"
-#include "comm/mpi/mpi_private.h"
+#include "comm/mpi/mpi_ways.h"
 #include "device/tree_sum.h"
 
 /* --- gathers --- */

@@ -5,7 +5,7 @@
 
 #include "base/assert.h"
 #include "base/clock.h"
-#include "comm/mpi/mpi_private.h"
+#include "comm/mpi/mpi_ways.h"
 
 enum { LOOK_EVERY = 256 }; /* polls between two checks of the clock and of ranks that left */
 

@@ -3,7 +3,7 @@
 
 #include "base/assert.h"
 #include "base/checked.h"
-#include "comm/mpi/mpi_private.h"
+#include "comm/mpi/mpi_ways.h"
 #include "device/tree_sum.h"
 
 /* Round d: send to the rank d places ahead, receive from the rank d places back; long slices in

@@ -4,7 +4,7 @@
 #include "base/heap.h"
 #include "comm/cores.h"
 #include "comm/launcher.h"
-#include "comm/mpi/mpi_private.h"
+#include "comm/mpi/mpi_process.h"
 #include "comm/order.h"
 
 static void say_order(const mpi_process *p, const int32_t *number) {

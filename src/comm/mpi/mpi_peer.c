@@ -10,7 +10,7 @@
 
 #include "base/assert.h"
 #include "base/clock.h"
-#include "comm/mpi/mpi_private.h"
+#include "comm/mpi/mpi_group.h"
 
 static const double nap = 0.05; /* seconds of sleep between two checks of which ranks are alive */
 static const double brisk =

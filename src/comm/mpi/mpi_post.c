@@ -3,7 +3,7 @@
 
 #include "base/assert.h"
 #include "base/clock.h"
-#include "comm/mpi/mpi_private.h"
+#include "comm/mpi/mpi_members.h"
 
 static const double nap = 0.05; /* seconds of sleep between two checks of which ranks are alive */
 

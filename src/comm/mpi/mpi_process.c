@@ -7,7 +7,7 @@
 #include "base/clock.h"
 #include "base/heap.h"
 #include "comm/launcher.h"
-#include "comm/mpi/mpi_private.h"
+#include "comm/mpi/mpi_group.h"
 #include "comm/mpi_library/mpi_signals.h"
 #include "comm/start_watch.h"
 

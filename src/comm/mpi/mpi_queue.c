@@ -1,5 +1,5 @@
 /* The queue of collectives, on the caller's side: starting, waiting, following. */
-#include "comm/mpi/mpi_private.h"
+#include "comm/mpi/mpi_group.h"
 #include "device/flag.h"
 
 sifr_status comm_mpi_start(comm_group *group, const comm_task *task, comm_handle *out,

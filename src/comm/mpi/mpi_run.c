@@ -2,7 +2,8 @@
 #include <time.h>
 
 #include "base/clock.h"
-#include "comm/mpi/mpi_private.h"
+#include "comm/mpi/mpi_group.h"
+#include "comm/mpi/mpi_ways.h"
 #include "device/flag.h"
 
 static void doze(double seconds) {

@@ -5,7 +5,7 @@
 
 #include "base/assert.h"
 #include "base/clock.h"
-#include "comm/mpi/mpi_private.h"
+#include "comm/mpi/mpi_ways.h"
 #include "device/tree_sum.h"
 
 /* Visits ranks starting after this one, so that not all read from the same one. */

@@ -4,7 +4,7 @@
 
 #include "base/assert.h"
 #include "base/heap.h"
-#include "comm/mpi/mpi_private.h"
+#include "comm/mpi/mpi_group.h"
 
 /* Data that a rank of the parent tells the others. */
 typedef struct split_notice {

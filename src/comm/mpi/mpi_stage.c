@@ -7,7 +7,8 @@
 #include "base/assert.h"
 #include "base/checked.h"
 #include "base/heap.h"
-#include "comm/mpi/mpi_private.h"
+#include "comm/mpi/mpi_group.h"
+#include "comm/mpi/mpi_ways.h"
 
 enum { PLACE_ALIGNMENT = 256 };
 

@@ -6,7 +6,7 @@
 
 #include "base/assert.h"
 #include "base/clock.h"
-#include "comm/mpi/mpi_private.h"
+#include "comm/mpi/mpi_members.h"
 
 static const double patience =
     3; /* seconds in which bytes from a rank that left may still arrive */

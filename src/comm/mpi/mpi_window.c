@@ -11,7 +11,8 @@
 
 #include "base/clock.h"
 #include "base/heap.h"
-#include "comm/mpi/mpi_private.h"
+#include "comm/mpi/mpi_group.h"
+#include "comm/mpi/mpi_ways.h"
 
 enum { HUGE = 1 << 21 }; /* a mapping with this alignment can use its owner's huge pages */
 
