@@ -4,8 +4,8 @@
 
 #include "base/clock.h"
 #include "base/heap.h"
+#include "comm/reduce.h"
 #include "comm/transport.h"
-#include "device/tree_sum.h"
 
 static void self_count(comm_group *group, comm_operation operation, int64_t bytes, double asked) {
     comm_event event = {.operation = operation,
@@ -37,7 +37,7 @@ static sifr_status self_reduce_scatter(comm_group *group, const void *whole, bas
     int64_t bytes = elements * base_dtype_bytes(type); /* what would travel */
     (void)error;
     if (type == sum) return self_copy(group, COMM_REDUCE_SCATTER, whole, bytes, slice, out);
-    device_tree_sum_typed(type, sum, &whole, 1, elements, slice);
+    comm_reduce(&(device_sum){type, sum, &whole, 1, elements, slice});
     return self_copy(group, COMM_REDUCE_SCATTER, slice, bytes, slice, out);
 }
 

@@ -7,7 +7,7 @@
 #include "base/assert.h"
 #include "base/checked.h"
 #include "comm/mpi/mpi_ways.h"
-#include "device/tree_sum.h"
+#include "comm/reduce.h"
 
 /* Sums over this host's ranks: `length` elements from `at` of the slice owned by rank `target`. */
 static void sum_host(mpi_group *g, const comm_task *task, int32_t target, int64_t at,
@@ -16,7 +16,7 @@ static void sum_host(mpi_group *g, const comm_task *task, int32_t target, int64_
     const void **rows = g->lane->rows;
     for (int32_t i = 0; i < g->base.local_size; i++)
         rows[i] = (const float *)comm_mpi_operand(g, i, task) + target * task->elements + at;
-    device_tree_sum_typed(BASE_FP32, BASE_FP32, rows, g->base.local_size, length, out);
+    comm_reduce(&(device_sum){BASE_FP32, BASE_FP32, rows, g->base.local_size, length, out});
 }
 
 /* Elements that are sent to another host at a time: two halves, each of sums to send and to receive
@@ -61,7 +61,7 @@ static void add_hosts(mpi_group *g, comm_task *task, int64_t number) {
         g->lane->rows[(host + hosts - d) % hosts] = g->lane->pieces + (2 * place + 1) * piece;
     }
     g->lane->rows[host] = slice;
-    device_tree_sum_typed(BASE_FP32, BASE_FP32, g->lane->rows, hosts, length, slice);
+    comm_reduce(&(device_sum){BASE_FP32, BASE_FP32, g->lane->rows, hosts, length, slice});
 }
 
 static void sum_part(mpi_group *g, const comm_task *task, int32_t target, int64_t at,

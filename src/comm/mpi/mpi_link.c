@@ -16,6 +16,7 @@
 #include "comm/mpi/mpi_group.h"
 #include "comm/mpi/mpi_ways.h"
 #include "comm/nccl/nccl_link.h"
+#include "comm/reduce.h"
 
 enum {
     PIECE_BYTES = 4 << 20, /* of a part that is sent to another host at a time in a reduction */
@@ -293,7 +294,7 @@ static void list_parts(const mpi_group *g, const comm_task *task, int32_t target
 static sifr_status add(const mpi_group *g, base_dtype type, base_dtype sum, int32_t count,
                        int64_t elements, void *out, sifr_error *error) {
     device_sum call = {type, sum, g->link->rows, count, elements, out};
-    return device_start_sum(g->base.dev, DEVICE_EXCHANGE, &call, error);
+    return comm_reduce_on(g->base.dev, &call, error);
 }
 
 /* Puts what goes to the host `to` into places from `first` on, and lists the exchange with it. */

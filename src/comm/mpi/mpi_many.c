@@ -6,7 +6,7 @@
 #include "base/assert.h"
 #include "base/checked.h"
 #include "comm/mpi/mpi_ways.h"
-#include "device/tree_sum.h"
+#include "comm/reduce.h"
 
 /* --- gathers --- */
 
@@ -199,7 +199,7 @@ static void count_sums(const halving *h, int32_t from, int64_t bytes) {
 }
 
 static void add(const halving *h, const void **rows, int32_t count, int64_t elements, void *out) {
-    device_tree_sum_typed(h->task->sum, h->task->sum, rows, count, elements, out);
+    comm_reduce(&(device_sum){h->task->sum, h->task->sum, rows, count, elements, out});
 }
 
 /* Within a run of an odd number of ranks each sends directly to each. */
@@ -303,8 +303,8 @@ sifr_status comm_mpi_reduce_apart(mpi_group *g, comm_task *task, sifr_error *err
         }
         BASE_TRY(comm_mpi_finish(g, requests, 2 * COMM_ROUNDS, error));
         rows[rank] = whole + (rank * task->elements + at) * size_of;
-        device_tree_sum_typed(task->type, task->sum, rows, size, length,
-                              (char *)task->to + at * out_size);
+        comm_reduce(&(device_sum){task->type, task->sum, rows, size, length,
+                                  (char *)task->to + at * out_size});
     }
     return SIFR_OK;
 }

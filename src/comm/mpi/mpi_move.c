@@ -4,7 +4,7 @@
 #include "base/assert.h"
 #include "base/checked.h"
 #include "comm/mpi/mpi_ways.h"
-#include "device/tree_sum.h"
+#include "comm/reduce.h"
 
 /* Round d: send to the rank d places ahead, receive from the rank d places back; long slices in
  * several messages. */
@@ -69,9 +69,9 @@ static sifr_status reduce_directly(mpi_group *g, comm_task *task, sifr_error *er
         for (int32_t d = 1; d < size; d++)
             g->lane->rows[(rank + size - d) % size] = g->lane->pieces + (half + d - 1) * piece;
         g->lane->rows[rank] = own + number * piece * size_of;
-        device_tree_sum_typed(task->type, task->sum, g->lane->rows, size,
-                              base_min_i64(piece, task->elements - number * piece),
-                              slice + number * piece * base_dtype_bytes(task->sum));
+        comm_reduce(&(device_sum){task->type, task->sum, g->lane->rows, size,
+                                  base_min_i64(piece, task->elements - number * piece),
+                                  slice + number * piece * base_dtype_bytes(task->sum)});
     }
     return SIFR_OK;
 }

@@ -6,7 +6,7 @@
 #include "base/assert.h"
 #include "base/clock.h"
 #include "comm/mpi/mpi_ways.h"
-#include "device/tree_sum.h"
+#include "comm/reduce.h"
 
 /* Visits ranks starting after this one, so that not all read from the same one. */
 static int32_t neighbour(const mpi_group *g, int32_t distance) {
@@ -53,14 +53,9 @@ static sifr_status reduce(mpi_group *g, comm_task *task, sifr_error *error) {
     for (int32_t s = 0; s < g->base.local_size; s++)
         g->lane->rows[s] = (const char *)comm_mpi_operand(g, s, task) + g->base.rank * bytes;
     task->delivered += (uint64_t)(g->base.local_size - 1) * (uint64_t)bytes;
-    if (comm_mpi_on_device(g, task)) {
-        device_sum sum = {task->type,         task->sum,      g->lane->rows,
-                          g->base.local_size, task->elements, task->to};
-        return device_start_sum(g->base.dev, DEVICE_EXCHANGE, &sum, error);
-    }
-    device_tree_sum_typed(task->type, task->sum, g->lane->rows, g->base.local_size, task->elements,
-                          task->to);
-    return SIFR_OK;
+    device_sum sum = {task->type,         task->sum,      g->lane->rows,
+                      g->base.local_size, task->elements, task->to};
+    return comm_reduce_on(g->base.dev, &sum, error);
 }
 
 static void broadcast(mpi_group *g, comm_task *task) {
