@@ -28,8 +28,23 @@ base_dtype plan_moment_type(const plan_settings *settings) {
     return settings->step.bf16_optimizer_states ? BASE_BF16 : BASE_FP32;
 }
 
+bool plan_cuts(const plan_settings *settings, plan_cut what) {
+    static const int32_t first[] = {
+        [PLAN_CUT_OPTIMIZER] = 1, [PLAN_CUT_SUMS] = 2, [PLAN_CUT_WEIGHTS] = 3};
+    return settings->step.zero.stage >= first[what];
+}
+
+int32_t plan_slices(const plan_settings *settings, plan_cut what) {
+    return plan_cuts(settings, what) ? plan_mesh_ranks(&settings->mesh, PLAN_STATE) : 1;
+}
+
+bool plan_sums_are_whole(const plan_settings *settings) {
+    return plan_slices(settings, PLAN_CUT_SUMS) < plan_mesh_ranks(&settings->mesh, PLAN_STATE);
+}
+
 int32_t plan_batch_neighbours(const plan_settings *settings) {
-    bool across = settings->step.zero.stage >= 2 && settings->step.step_order == SIFR_STEP_BATCH;
+    bool across =
+        plan_cuts(settings, PLAN_CUT_SUMS) && settings->step.step_order == SIFR_STEP_BATCH;
     return across ? settings->mesh.ranks[PLAN_AXIS_SHARD] : 1;
 }
 
@@ -43,7 +58,7 @@ const optim_row *plan_row(const plan_schedule *s, int32_t segment) {
 }
 
 int32_t plan_sum_parts(const plan_settings *settings) {
-    return settings->step.zero.stage >= 1 ? plan_mesh_ranks(&settings->mesh, PLAN_STATE) : 1;
+    return plan_slices(settings, PLAN_CUT_OPTIMIZER);
 }
 
 int64_t plan_sum_bytes(const plan_schedule *s, int32_t segment) {

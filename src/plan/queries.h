@@ -87,6 +87,20 @@ int64_t plan_received_crossing(const plan_schedule *schedule, int32_t ranks_per_
 /* Gathers and reductions that a step starts; 0 for one rank. */
 void plan_calls(const plan_schedule *schedule, int64_t *gathers, int64_t *reductions);
 
+/* What ZeRO cuts into slices: each stage one more. */
+typedef enum plan_cut {
+    PLAN_CUT_OPTIMIZER, /* masters and states of the optimizer */
+    PLAN_CUT_SUMS,      /* of gradients, as soon as they are reduced */
+    PLAN_CUT_WEIGHTS
+} plan_cut;
+
+/* Whether the settings cut it, whatever the number of ranks: one rank, too, offloads slices. */
+bool plan_cuts(const plan_settings *settings, plan_cut what);
+/* Into how many slices, of which a rank has one; 1: each rank has all of it. */
+int32_t plan_slices(const plan_settings *settings, plan_cut what);
+/* Whether several ranks each keep sums of whole gradients. */
+bool plan_sums_are_whole(const plan_settings *settings);
+
 base_dtype plan_dtype(const plan_settings *settings);      /* of parameters and activations */
 int64_t plan_cache_rows(const plan_settings *settings);    /* of all sequences of a batch */
 bool plan_narrow_gradients(const plan_settings *settings); /* sums of gradients have 16 bits */

@@ -10,7 +10,7 @@ bool plan_persists(const plan_schedule *s, int32_t segment, int64_t *capacity) {
     int64_t elements = s->model->segments[segment].elements;
     bool small =
         elements <= s->settings.step.zero.param_persistence_threshold && elements <= *capacity;
-    if (s->settings.step.zero.stage < 3 || !small) return false;
+    if (!plan_cuts(&s->settings, PLAN_CUT_WEIGHTS) || !small) return false;
     *capacity -= elements;
     return true;
 }
@@ -77,7 +77,7 @@ void plan_assign_tiers(plan_schedule *s) {
             bool few = s->states[i][g] >= 0 && plan_row(s, g)->states[i].axis;
             assign(s, s->states[i][g], stays_whole || few ? PLAN_DEVICE : moments);
         }
-        if (step->zero.stage < 3 || plan_persists(s, g, &capacity)) continue;
+        if (!plan_cuts(&s->settings, PLAN_CUT_WEIGHTS) || plan_persists(s, g, &capacity)) continue;
         if (parameters != PLAN_DEVICE && is_shared(s, g)) continue;
         int64_t slice = s->segment_elements[g] / ranks;
         bool stays = parameters == PLAN_NVME && slice <= in_cpu;

@@ -28,6 +28,25 @@ static void delays(void **state) {
     assert_false(plan_may_delay_update(&s));
 }
 
+/* Each stage of ZeRO cuts one thing more, over the ranks that share the state. */
+static void slices(void **state) {
+    (void)state;
+    plan_settings s = {.mesh = {.ranks = {1, 2, 2, 2, 1}}};
+    for (int32_t stage = 0; stage <= 3; stage++) {
+        s.step.zero.stage = stage;
+        for (int what = PLAN_CUT_OPTIMIZER; what <= PLAN_CUT_WEIGHTS; what++) {
+            assert_int_equal(plan_cuts(&s, (plan_cut)what), stage > what);
+            assert_int_equal(plan_slices(&s, (plan_cut)what), stage > what ? 4 : 1);
+        }
+        assert_int_equal(plan_sums_are_whole(&s), stage < 2);
+    }
+    s.mesh = plan_mesh_flat(1, 0);
+    assert_true(plan_cuts(&s, PLAN_CUT_WEIGHTS)); /* so one rank may offload them */
+    assert_int_equal(plan_slices(&s, PLAN_CUT_WEIGHTS), 1);
+    s.step.zero.stage = 0;
+    assert_false(plan_sums_are_whole(&s));
+}
+
 /* An update's writes are those behind the norm. */
 static void updates_write(void **state) {
     (void)state;
@@ -116,8 +135,8 @@ static void traffic(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(delays), cmocka_unit_test(updates_write),
-                                       cmocka_unit_test(types), cmocka_unit_test(micro_batches),
-                                       cmocka_unit_test(traffic)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(delays),        cmocka_unit_test(slices),
+                                       cmocka_unit_test(updates_write), cmocka_unit_test(types),
+                                       cmocka_unit_test(micro_batches), cmocka_unit_test(traffic)};
     return cmocka_run_group_tests(tests, disk_plan_setup, disk_plan_teardown);
 }

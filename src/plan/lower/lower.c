@@ -396,15 +396,13 @@ static sifr_status check_tiles(const device *dev, const plan_settings *settings,
 static sifr_status check_host_tier(const device *dev, const plan_settings *settings,
                                    sifr_error *error) {
     const sifr_offload *f = &settings->step.offload;
-    bool slices =
-        plan_mesh_ranks(&settings->mesh, PLAN_STATE) == 1 || settings->step.zero.stage >= 2;
     if (!device_is_separate(dev)) return SIFR_OK; /* it is the device's own */
-    if (f->param.device == SIFR_TIER_CPU && settings->step.zero.stage < 3)
+    if (f->param.device == SIFR_TIER_CPU && !plan_cuts(settings, PLAN_CUT_WEIGHTS))
         return base_fail(
             error, SIFR_USAGE,
             "offload: parameters are in host memory at ZeRO stage 3 only, but this is stage %d",
             (int)settings->step.zero.stage);
-    if (f->gradients != SIFR_TIER_CPU || slices) return SIFR_OK;
+    if (f->gradients != SIFR_TIER_CPU || !plan_sums_are_whole(settings)) return SIFR_OK;
     return base_fail(error, SIFR_USAGE,
                      "offload: gradients of several ranks are in host memory at ZeRO stages 2 and "
                      "3 only, but this is stage %d",

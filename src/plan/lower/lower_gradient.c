@@ -37,7 +37,7 @@ static void tree(lower_state *state, int32_t first, int32_t count, int32_t slot)
 
 /* Ranks add each micro batch across ranks before a rank adds its own, so each needs a sum. */
 static bool each_is_reduced(const plan_settings *settings) {
-    return plan_mesh_ranks(&settings->mesh, PLAN_STATE) > 1 && settings->step.zero.stage >= 2 &&
+    return plan_slices(settings, PLAN_CUT_SUMS) > 1 &&
            settings->step.step_order == SIFR_STEP_BATCH &&
            settings->step.gradient_accumulation_steps > 1;
 }

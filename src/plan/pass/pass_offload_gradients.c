@@ -156,8 +156,7 @@ sifr_status plan_pass_offload_gradients(plan_schedule *s, sifr_error *error) {
     const plan_settings *settings = &s->settings;
     gradient_offload p = {.s = s, .writing = -1};
     sifr_status status;
-    bool slices =
-        plan_mesh_ranks(&settings->mesh, PLAN_STATE) == 1 || settings->step.zero.stage >= 2;
+    bool slices = !plan_sums_are_whole(settings);
     bool offloaded = plan_is_offloaded_tier(s, plan_tier_of(settings->step.offload.gradients));
     if (settings->mode != PLAN_TRAIN || !slices || !offloaded) return SIFR_OK;
     size_t count = s->instruction_count, buffers = s->buffer_count;

@@ -10,6 +10,7 @@
 #include "base/heap.h"
 #include "plan/list.h"
 #include "plan/pass/passes.h"
+#include "plan/queries.h"
 #include "plan/schedule.h"
 
 /* DeepSpeed's defaults of stage3_max_live_parameters and reduce_bucket_size, in elements. */
@@ -94,14 +95,14 @@ static sifr_status wait_before(overlap_state *o, const plan_instruction *in, sif
     return SIFR_OK;
 }
 
-/* Waits for the oldest transfers of a kind until one more fits. At stages 2 and 3 each reduction in
- * flight holds a unit's whole gradient, so one is enough. */
+/* Waits for the oldest transfers of a kind until one more fits. Where sums are slices each
+ * reduction in flight holds a unit's whole gradient, so one is enough. */
 static sifr_status make_space(overlap_state *o, overlap_kind kind, int64_t elements,
                               sifr_error *error) {
     int64_t limits[OVERLAP_KINDS] = {INT64_MAX, o->transfers->allgather_bucket_size,
                                      o->most_reduced, INT64_MAX};
-    size_t most = kind == OVERLAP_REDUCE && o->s->settings.step.zero.stage >= 2 ? 1 : FLIGHT,
-           count = 0;
+    bool one = kind == OVERLAP_REDUCE && plan_cuts(&o->s->settings, PLAN_CUT_SUMS);
+    size_t most = one ? 1 : FLIGHT, count = 0;
     int64_t capacity = limits[kind] - elements;
     for (size_t p = o->pending_count; p-- > 0;) {
         const plan_instruction *t = &o->s->instructions[o->pending[p]];

@@ -7,6 +7,7 @@
 #include "base/heap.h"
 #include "plan/list.h"
 #include "plan/pass/passes.h"
+#include "plan/queries.h"
 #include "plan/schedule.h"
 
 typedef struct reuse_state {
@@ -50,7 +51,7 @@ static sifr_status rewrite(reuse_state *r, sifr_error *error) {
 
 sifr_status plan_pass_reuse(plan_schedule *s, sifr_error *error) {
     const plan_settings *settings = &s->settings;
-    if (settings->step.zero.stage < 3) return SIFR_OK;
+    if (!plan_cuts(settings, PLAN_CUT_WEIGHTS)) return SIFR_OK;
     if (settings->step.zero.max_reuse_distance <= 0) return SIFR_OK;
     reuse_state r = {.s = s};
     size_t segments = s->model->segment_count, buffers = s->buffer_count;

@@ -22,7 +22,8 @@
 typedef struct zero_state {
     plan_schedule *s;
     plan_list old; /* the list before the pass */
-    int32_t stage, ranks, rank;
+    int32_t ranks, rank;
+    bool cuts_states, cuts_sums, cuts_weights; /* plan_cuts */
     bool *whole;           /* by segment: whether every rank holds all of its parameters */
     bool *parameter_of;    /* by buffer: whether it holds its segment's parameters */
     int32_t *reduce_after; /* by buffer: old instruction after which it is reduced; -1: never */
@@ -71,7 +72,7 @@ static sifr_status emit_reduce(zero_state *z, int32_t buffer, int32_t micro_batc
     if (narrow)
         BASE_TRY(
             plan_add_narrow(s, buffer, 0, s->segment_elements[segment], micro_batch, &from, error));
-    if (z->stage >= 2) {
+    if (z->cuts_sums) {
         offset = 0;
         BASE_TRY(plan_add_segment_buffer(s, PLAN_GRADIENTS, elements * sum, segment,
                                          s->buffers[buffer].index, false, &slice, error));
@@ -116,7 +117,7 @@ static sifr_status emit_gather(zero_state *z, int32_t segment, int32_t micro_bat
  * weights are reduced before they are added. */
 static void find_reductions(zero_state *z) {
     const plan_schedule *s = z->s;
-    bool each = z->stage >= 2 && s->settings.step.step_order == SIFR_STEP_BATCH;
+    bool each = z->cuts_sums && s->settings.step.step_order == SIFR_STEP_BATCH;
     for (size_t i = 0; i < z->old.count; i++) {
         const plan_instruction *in = &z->old.instructions[i];
         if (in->call < 0 || in->micro_batch < 0) continue;
@@ -241,7 +242,7 @@ static bool changes_values(const zero_state *z, const plan_instruction *in) {
 
 /* Whether it does, and this rank owns no element of the weight. */
 static bool is_of_others(const zero_state *z, const plan_instruction *in) {
-    if (z->stage == 0 || !changes_values(z, in)) return false;
+    if (!z->cuts_states || !changes_values(z, in)) return false;
     const device_matrix *values = &z->s->calls[in->call].y;
     int64_t slice = slice_elements(z, in->segment);
     int64_t first = z->old.operands[in->first_operand].offset / base_dtype_bytes(values->dtype);
@@ -288,7 +289,7 @@ static sifr_status emit_peer(zero_state *z, const plan_instruction *in, sifr_err
     bool weights = z->parameter_of[buffer];
     int64_t slice = in->bytes / z->ranks;
     bool whole = weights ? z->whole[segment] : z->reduced[buffer] && z->slice[buffer] == buffer;
-    if (weights && z->stage == 0) return emit_same(z, in, error);
+    if (weights && !z->cuts_states) return emit_same(z, in, error);
     if (!weights && z->reduced[buffer]) operand.buffer = z->slice[buffer];
     if (!weights && in->action == PLAN_RECEIVE) {
         s->buffers[buffer].bytes = slice;
@@ -307,7 +308,7 @@ static sifr_status emit_peer(zero_state *z, const plan_instruction *in, sifr_err
 static sifr_status gather_updated(zero_state *z, size_t index, sifr_error *error) {
     plan_schedule *s = z->s;
     const plan_instruction *in = &z->old.instructions[index], *next = in + 1;
-    if (in->action != PLAN_UPDATE || z->stage == 0 || z->ranks == 1) return SIFR_OK;
+    if (in->action != PLAN_UPDATE || !z->cuts_states || z->ranks == 1) return SIFR_OK;
     device_kernel kernel = s->calls[in->call].kernel;
     bool more = index + 1 < z->old.count && next->action == PLAN_UPDATE &&
                 next->segment == in->segment && s->calls[next->call].kernel == kernel;
@@ -329,7 +330,7 @@ static sifr_status gather_updated(zero_state *z, size_t index, sifr_error *error
 static bool is_sliced(const zero_state *z, const plan_instruction *in) {
     if (in->call < 0 || in->operands == 0) return false;
     bool adds = in->action == PLAN_ADD && z->s->calls[in->call].kernel == DEVICE_ADD_INTO;
-    bool updates = in->action == PLAN_UPDATE && z->stage > 0 && !changes_values(z, in);
+    bool updates = in->action == PLAN_UPDATE && z->cuts_states && !changes_values(z, in);
     int32_t buffer = z->old.operands[in->first_operand].buffer;
     if (updates && is_values(z, buffer)) return true;
     return (adds || updates || in->action == PLAN_SQUARES) && z->reduced[buffer];
@@ -337,7 +338,7 @@ static bool is_sliced(const zero_state *z, const plan_instruction *in) {
 
 static sifr_status rewrite_instruction(zero_state *z, size_t index, sifr_error *error) {
     const plan_instruction *in = &z->old.instructions[index];
-    if (z->stage == 0 && in->action == PLAN_SQUARES) {
+    if (!z->cuts_states && in->action == PLAN_SQUARES) {
         bool first = index == 0 || z->old.instructions[index - 1].action != PLAN_SQUARES;
         if (first) BASE_TRY(gather_gradients(z, error));
     }
@@ -365,7 +366,7 @@ static bool is_whole_state(const plan_schedule *s, int32_t segment, int i) {
 static void cut_states(const zero_state *z) {
     plan_schedule *s = z->s;
     if (z->ranks == 1) return;
-    for (size_t g = 0; g < s->model->segment_count && z->stage >= 1; g++) {
+    for (size_t g = 0; g < s->model->segment_count && z->cuts_states; g++) {
         int32_t states[2 + OPTIM_STATES] = {s->masters[g], z->whole[g] ? -1 : s->parameters[g]};
         for (int i = 0; i < OPTIM_STATES; i++)
             states[2 + i] = is_whole_state(s, (int32_t)g, i) ? -1 : s->states[i][g];
@@ -396,14 +397,16 @@ static void find_whole(zero_state *z) {
     const plan_schedule *s = z->s;
     int64_t capacity = s->settings.step.zero.model_persistence_threshold;
     for (size_t g = 0; g < s->model->segment_count; g++) {
-        z->whole[g] = z->stage < 3 || plan_persists(s, (int32_t)g, &capacity);
+        z->whole[g] = !z->cuts_weights || plan_persists(s, (int32_t)g, &capacity);
         if (z->ranks == 1) z->whole[g] = !plan_is_offloaded(s, s->parameters[g]);
     }
 }
 
 sifr_status plan_pass_zero(plan_schedule *s, sifr_error *error) {
     zero_state z = {.s = s,
-                    .stage = s->settings.step.zero.stage,
+                    .cuts_states = plan_cuts(&s->settings, PLAN_CUT_OPTIMIZER),
+                    .cuts_sums = plan_cuts(&s->settings, PLAN_CUT_SUMS),
+                    .cuts_weights = plan_cuts(&s->settings, PLAN_CUT_WEIGHTS),
                     .ranks = plan_mesh_ranks(&s->settings.mesh, PLAN_STATE),
                     .rank = plan_mesh_place(&s->settings.mesh, PLAN_STATE),
                     .old_buffers = s->buffer_count};

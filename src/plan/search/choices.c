@@ -64,7 +64,7 @@ static void set_offload_param(plan_settings *s, int32_t value) {
 }
 
 static bool may_offload_param(const plan_settings *s) {
-    return s->step.zero.stage == 3 || !has_ranks(s);
+    return plan_cuts(s, PLAN_CUT_WEIGHTS) || !has_ranks(s);
 }
 
 /* Gradients can go to disk if they are cut into slices, or on one rank. They go there without the
@@ -73,7 +73,7 @@ static bool may_offload_gradients(const plan_settings *s) {
     const sifr_offload *offload = &s->step.offload;
     bool asked =
         offload->gradients != SIFR_TIER_NONE || offload->optimizer.device == SIFR_TIER_NVME;
-    return asked && (!has_ranks(s) || s->step.zero.stage >= 2);
+    return asked && (!has_ranks(s) || plan_cuts(s, PLAN_CUT_SUMS));
 }
 
 static void set_offload_gradients(plan_settings *s, int32_t value) {
@@ -201,7 +201,8 @@ void plan_choose(const plan_search *search, plan_settings *settings, size_t inde
     set(&choices[index], settings, value);
     settings->step.tile_tokens =
         base_ceil_to(settings->step.tile_tokens, device_token_chunk(search->dev));
-    if (settings->step.zero.stage < 3) settings->step.offload.param.device = SIFR_TIER_NONE;
+    if (!plan_cuts(settings, PLAN_CUT_WEIGHTS))
+        settings->step.offload.param.device = SIFR_TIER_NONE;
     if (!may_offload_gradients(settings)) settings->step.offload.gradients = SIFR_TIER_NONE;
     if (search->overlap_by_stage) settings->step.zero.overlap_comm = settings->step.zero.stage == 3;
 }

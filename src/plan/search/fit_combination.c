@@ -79,11 +79,10 @@ static int64_t parameter_bytes(const sifr_model *model, int64_t element) {
 int64_t fit_state_bytes(const plan_search *search, const plan_settings *s) {
     int64_t all = parameter_bytes(search->model, base_dtype_bytes(plan_dtype(s)));
     int64_t trained = sifr_model_trained(search->model);
-    int64_t ranks = plan_mesh_ranks(&s->mesh, PLAN_STATE), bytes = 0;
-    int64_t held = s->step.zero.stage >= 1 ? trained / ranks : trained;
+    int64_t held = trained / plan_slices(s, PLAN_CUT_OPTIMIZER), bytes = 0;
     const optim_row *row = optim_row_of(&s->step.optimizer); /* of the rest: not fewer */
     if (s->step.offload.param.device == SIFR_TIER_NONE)
-        bytes += s->step.zero.stage == 3 ? all / ranks : all;
+        bytes += all / plan_slices(s, PLAN_CUT_WEIGHTS);
     if (s->step.offload.optimizer.device == SIFR_TIER_NONE)
         for (int i = 0; i < optim_states(row); i++)
             if (!row->states[i].axis) /* those of rows and columns are few */

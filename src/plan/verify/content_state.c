@@ -216,8 +216,8 @@ static content_part parameters_of(const content_state *c, int32_t g, bool whole)
 static sifr_status visit_states(const content_state *c, int32_t g, content_visit visit,
                                 sifr_error *error) {
     const plan_schedule *s = c->s;
-    bool cut = s->settings.step.zero.stage > 0;
-    int64_t elements = s->segment_elements[g] / (cut ? c->ranks : 1);
+    bool cut = plan_cuts(&s->settings, PLAN_CUT_OPTIMIZER);
+    int64_t elements = s->segment_elements[g] / plan_slices(&s->settings, PLAN_CUT_OPTIMIZER);
     int64_t first = cut ? c->rank * elements : 0;
     content_part masters =
         part_of(PLAN_VECTOR_MASTERS, g, s->masters[g], first, elements, (int64_t)sizeof(float));
@@ -245,7 +245,7 @@ static sifr_status visit_all(const content_state *c, content_visit visit, sifr_e
     int64_t capacity = s->settings.step.zero.model_persistence_threshold;
     for (int32_t g = 0; g < (int32_t)s->model->segment_count; g++) {
         bool whole =
-            s->settings.step.zero.stage < 3 || plan_persists(s, g, &capacity) || c->ranks == 1;
+            plan_slices(&s->settings, PLAN_CUT_WEIGHTS) == 1 || plan_persists(s, g, &capacity);
         if (s->segment_elements[g] == 0) continue;
         content_part parameters = parameters_of(c, g, whole);
         BASE_TRY(visit(c, &parameters, error));
@@ -266,7 +266,7 @@ static sifr_status fill(const content_state *c, const content_part *part, sifr_e
 
 /* Whether this rank owns an element of the weight, and so moves what the whole of it has. */
 static bool is_part_owned(const content_state *c, const model_weight *weight) {
-    if (c->s->settings.step.zero.stage == 0) return true;
+    if (!plan_cuts(&c->s->settings, PLAN_CUT_OPTIMIZER)) return true;
     int64_t slice = c->s->segment_elements[weight->segment] / c->ranks, first = c->rank * slice;
     return weight->offset < first + slice &&
            weight->offset + weight->rows * weight->columns > first;
