@@ -151,15 +151,17 @@ sifr_status plan_add_transfer(plan_schedule *s, plan_action action, plan_queue q
                                 error);
 }
 
-sifr_status plan_add_collective(plan_schedule *s, plan_action action, plan_span span,
-                                int32_t segment, int32_t micro_batch, int64_t bytes,
-                                sifr_error *error) {
-    base_assert(action == PLAN_GATHER || action == PLAN_REDUCE);
-    BASE_TRY(plan_add_transfer(s, action, PLAN_COMMUNICATION, s->model->segments[segment].unit,
-                               micro_batch, bytes, error));
+sifr_status plan_add_collective(plan_schedule *s, const plan_collective *c, sifr_error *error) {
+    base_assert(c->action == PLAN_GATHER || c->action == PLAN_REDUCE);
+    base_assert(c->action == PLAN_GATHER || plan_encoding_of(c->encoding)->type != BASE_NONE);
+    int32_t unit = c->segment >= 0 ? s->model->segments[c->segment].unit : c->unit;
+    BASE_TRY(
+        plan_add_transfer(s, c->action, PLAN_COMMUNICATION, unit, c->micro_batch, c->bytes, error));
     plan_instruction *in = &s->instructions[s->instruction_count - 1];
-    in->span = (uint8_t)span;
-    in->segment = segment;
+    in->span = (uint8_t)c->span;
+    in->encoding = (uint8_t)c->encoding;
+    in->sum = (uint8_t)c->sum;
+    in->segment = c->segment;
     return SIFR_OK;
 }
 

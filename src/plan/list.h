@@ -52,10 +52,20 @@ sifr_status plan_add_operands(plan_schedule *schedule, const plan_list *list,
 sifr_status plan_keep(plan_schedule *schedule, const plan_list *list, size_t index, int32_t *moved,
                       sifr_error *error) SIFR_MUST_CHECK;
 
-/* Appends the start of a PLAN_GATHER or PLAN_REDUCE of slices of `bytes` of a segment, among the
- * ranks of `span`. Its operands were added before. */
-sifr_status plan_add_collective(plan_schedule *schedule, plan_action action, plan_span span,
-                                int32_t segment, int32_t micro_batch, int64_t bytes,
+/* What a collective carries. */
+typedef struct plan_collective {
+    plan_action action;
+    plan_span span;
+    plan_code encoding;
+    base_dtype sum;      /* PLAN_REDUCE: the type of its result */
+    int32_t segment;     /* whose weights, states or gradients they are; -1: of none */
+    int32_t unit;        /* without a segment; -1: none */
+    int32_t micro_batch; /* -1: none */
+    int64_t bytes;       /* of a slice, as it travels */
+} plan_collective;
+
+/* Appends its start. Its operands were added before. */
+sifr_status plan_add_collective(plan_schedule *schedule, const plan_collective *collective,
                                 sifr_error *error) SIFR_MUST_CHECK;
 
 /* The same of a transfer of `bytes` between the device and a buffer that is offloaded. */

@@ -19,6 +19,16 @@ bool plan_converts_gradients(const plan_settings *settings) {
     return !plan_narrow_gradients(settings) && settings->step.communication_data_type != SIFR_FP32;
 }
 
+base_dtype plan_sum_type(const plan_settings *settings) {
+    return device_dtype_of(settings->step.grad_accum_dtype);
+}
+
+plan_code plan_sent_sums(const plan_settings *settings) {
+    bool converts = plan_converts_gradients(settings);
+    return plan_code_of(converts ? device_dtype_of(settings->step.communication_data_type)
+                                 : plan_sum_type(settings));
+}
+
 bool plan_has_masters(const plan_settings *settings) {
     if (optim_row_of(&settings->step.optimizer)->averages) return true;
     return settings->step.precision != SIFR_FP32 && !settings->step.bf16_master_weights;

@@ -104,9 +104,11 @@ bool plan_sums_are_whole(const plan_settings *settings);
 base_dtype plan_dtype(const plan_settings *settings);      /* of parameters and activations */
 int64_t plan_cache_rows(const plan_settings *settings);    /* of all sequences of a batch */
 bool plan_narrow_gradients(const plan_settings *settings); /* sums of gradients have 16 bits */
+base_dtype plan_sum_type(const plan_settings *settings);   /* of them */
 /* fp32 sums of gradients are sent in communication_data_type. */
 bool plan_converts_gradients(const plan_settings *settings);
-bool plan_has_masters(const plan_settings *settings); /* in addition to the parameters */
+plan_code plan_sent_sums(const plan_settings *settings); /* how they are sent */
+bool plan_has_masters(const plan_settings *settings);    /* in addition to the parameters */
 base_dtype plan_moment_type(const plan_settings *settings);
 base_dtype plan_state_type(const plan_settings *settings, const optim_row *row, int state);
 const optim_row *plan_row(const plan_schedule *schedule, int32_t segment); /* that trains it */

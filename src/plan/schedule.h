@@ -15,6 +15,7 @@
 #include "device/device.h"
 #include "model/description.h"
 #include "optim/optim.h"
+#include "plan/encoding.h"
 #include "plan/mesh.h"
 #include "plan/pipeline.h"
 #include "sifr/settings.h"
@@ -70,8 +71,8 @@ typedef enum plan_action {
     PLAN_SQUARES,   /* adds the squares of this rank's part of a segment's gradient */
     PLAN_NORM,      /* adds squares and losses of all ranks; decides whether to update */
     PLAN_UPDATE,    /* the optimizer on one segment */
-    PLAN_GATHER,    /* all-gather of a segment's slices: x0 is this rank's, y the whole */
-    PLAN_REDUCE,    /* reduce-scatter of a gradient sum: x0 is the whole, y this rank's slice */
+    PLAN_GATHER,    /* all-gather of slices: x0 is this rank's, y the whole */
+    PLAN_REDUCE,    /* reduce-scatter: x0 is the whole, y the sum of this rank's slice */
     PLAN_READ,      /* from x0 in a file or host memory to y in device memory; skipped, like
                        PLAN_WRITE, if the update does not happen */
     PLAN_WRITE,     /* from x0 in device memory to y in a file or host memory */
@@ -133,7 +134,9 @@ typedef struct plan_operand {
 
 typedef struct plan_instruction {
     uint8_t action, queue;
-    uint8_t span; /* PLAN_GATHER, PLAN_REDUCE: the ranks that take part (plan_span) */
+    /* PLAN_GATHER, PLAN_REDUCE: the ranks that take part (plan_span), how what they move is coded
+     * (plan_code), and the type of sums (base_dtype). */
+    uint8_t span, encoding, sum;
     bool accumulate_dw;
     bool deferred;       /* belongs to the update of the step before, which this step carries out */
     int16_t unit;        /* -1: no unit */
@@ -143,8 +146,8 @@ typedef struct plan_instruction {
     int32_t call;        /* index into calls; -1: no kernel */
     int32_t first_operand, operands;
     int32_t wait;    /* PLAN_WAIT: the transfer to wait for; else -1 */
-    int32_t segment; /* PLAN_SQUARES, PLAN_UPDATE, PLAN_GATHER, PLAN_REDUCE: of the model; so also
-                        PLAN_SEND, PLAN_RECEIVE of weights and their gradients */
+    int32_t segment; /* PLAN_SQUARES, PLAN_UPDATE: of the model; so also PLAN_SEND, PLAN_RECEIVE,
+                        PLAN_GATHER, PLAN_REDUCE of weights and their gradients; else -1 there */
     int32_t stream;  /* PLAN_SEND, PLAN_RECEIVE: what they carry, the same at both ends */
     int64_t bytes;   /* PLAN_GATHER, PLAN_REDUCE: of a slice; other transfers: all */
     int64_t element; /* PLAN_UPDATE: where its vectors begin, counted over all units of the model;

@@ -187,14 +187,10 @@ static comm_group *group_of(const engine_executor *e, const plan_instruction *i)
 
 static sifr_status start_reduction(engine_executor *e, const plan_instruction *i,
                                    comm_handle *handle, sifr_error *error) {
-    const plan_settings *settings = &e->schedule->settings;
-    base_dtype sum = device_dtype_of(settings->step.grad_accum_dtype);
-    base_dtype type =
-        sum == BASE_FP32 ? device_dtype_of(settings->step.communication_data_type) : sum;
-    base_assert(i->bytes % base_dtype_bytes(type) == 0);
-    return comm_start_reduce_typed(group_of(e, i), operand_address(e, i, 0), type, sum,
-                                   i->bytes / base_dtype_bytes(type), operand_address(e, i, 1),
-                                   handle, error);
+    plan_code code = (plan_code)i->encoding;
+    return comm_start_reduce_typed(
+        group_of(e, i), operand_address(e, i, 0), plan_encoding_of(code)->type, (base_dtype)i->sum,
+        plan_encoded_values(code, i->bytes), operand_address(e, i, 1), handle, error);
 }
 
 static bool is_left_out(const engine_executor *e, const plan_instruction *i) {

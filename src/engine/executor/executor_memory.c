@@ -10,6 +10,15 @@
 #include "base/heap.h"
 #include "engine/executor/executor_private.h"
 #include "plan/queries.h"
+#include "plan/verify/access.h"
+
+static int64_t largest_operand(const plan_schedule *s, const plan_instruction *in) {
+    plan_access accesses[PLAN_ACCESSES];
+    int64_t bytes = 0;
+    int count = plan_accesses(s, in, accesses);
+    for (int a = 0; a < count; a++) bytes = base_max_i64(bytes, accesses[a].bytes);
+    return bytes;
+}
 
 comm_operands engine_operands(const plan_schedule *s) {
     comm_operands out = {.sends = engine_transfers(s, PLAN_PEER)};
@@ -18,9 +27,12 @@ comm_operands engine_operands(const plan_schedule *s) {
         if (s->weight_sums[g] >= 0)
             out.largest = base_max_i64(out.largest, s->buffers[s->weight_sums[g]].bytes);
     }
-    for (size_t i = 0; i < s->instruction_count; i++)
-        if (s->instructions[i].queue == PLAN_PEER)
-            out.sent = base_max_i64(out.sent, s->instructions[i].bytes);
+    for (size_t i = 0; i < s->instruction_count; i++) {
+        const plan_instruction *in = &s->instructions[i];
+        if (in->queue == PLAN_PEER) out.sent = base_max_i64(out.sent, in->bytes);
+        if (in->segment < 0 && (in->action == PLAN_GATHER || in->action == PLAN_REDUCE))
+            out.largest = base_max_i64(out.largest, largest_operand(s, in));
+    }
     return out;
 }
 

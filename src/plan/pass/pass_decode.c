@@ -19,10 +19,13 @@ typedef struct decode_state {
 static sifr_status add_call(decode_state *d, int32_t segment, sifr_error *error) {
     plan_schedule *s = d->s;
     int64_t elements = s->segment_elements[segment];
-    int64_t record = model_record_bytes(s->model->segments[segment].coding);
-    device_call call = {.kernel = DEVICE_DEQUANTISE};
+    model_coding coding = s->model->segments[segment].coding;
+    const plan_encoding *codes =
+        plan_encoding_of(plan_code_of_weights(coding, plan_dtype(&s->settings)));
+    device_call call = {.kernel = codes->decode};
     if (d->calls[segment] >= 0) return SIFR_OK;
-    call.x[0] = (device_matrix){NULL, elements / BASE_NF4_RECORD, record, record, BASE_UINT8};
+    call.x[0] =
+        (device_matrix){NULL, elements / codes->values, codes->bytes, codes->bytes, BASE_UINT8};
     call.y = (device_matrix){NULL, 1, elements, elements, plan_dtype(&s->settings)};
     sifr_status status = plan_add_call(s, call, &d->calls[segment], error);
     return status == SIFR_OK ? SIFR_OK : base_fail_in(error, status, "sifr.quantization");

@@ -24,6 +24,7 @@ typedef enum overlap_kind {
     OVERLAP_UPDATE, /* gathers after the update, or after stage 0's reduction */
     OVERLAP_REDUCE,
     OVERLAP_REPLICAS, /* of slices, between copies of the state */
+    OVERLAP_VALUES,   /* of no segment */
     OVERLAP_KINDS
 } overlap_kind;
 
@@ -44,8 +45,11 @@ static bool is_transfer(const plan_instruction *in) {
     return in->action == PLAN_GATHER || in->action == PLAN_REDUCE;
 }
 
+/* Of what is not of a segment: of all slices. */
 static int64_t elements_of(const overlap_state *o, const plan_instruction *in) {
-    return o->s->model->segments[in->segment].elements;
+    if (in->segment >= 0) return o->s->model->segments[in->segment].elements;
+    return plan_encoded_values((plan_code)in->encoding, in->bytes) *
+           plan_mesh_ranks(&o->s->settings.mesh, (plan_span)in->span);
 }
 
 /* What the key says, else `standard`, or `count` of the largest segments if that is more: as long
@@ -60,6 +64,7 @@ static int64_t limit_of(const plan_schedule *s, int64_t key, int64_t standard, i
 
 static overlap_kind kind_of(const overlap_state *o, const plan_instruction *in,
                             const plan_operand *operands) {
+    if (in->segment < 0) return OVERLAP_VALUES;
     if (in->span == PLAN_REPLICAS) return OVERLAP_REPLICAS;
     if (in->action == PLAN_REDUCE) return OVERLAP_REDUCE;
     const plan_buffer *whole = &o->s->buffers[operands[in->first_operand + 1].buffer];
@@ -100,7 +105,7 @@ static sifr_status wait_before(overlap_state *o, const plan_instruction *in, sif
 static sifr_status make_space(overlap_state *o, overlap_kind kind, int64_t elements,
                               sifr_error *error) {
     int64_t limits[OVERLAP_KINDS] = {INT64_MAX, o->transfers->allgather_bucket_size,
-                                     o->most_reduced, INT64_MAX};
+                                     o->most_reduced, INT64_MAX, INT64_MAX};
     bool one = kind == OVERLAP_REDUCE && plan_cuts(&o->s->settings, PLAN_CUT_SUMS);
     size_t most = one ? 1 : FLIGHT, count = 0;
     int64_t capacity = limits[kind] - elements;

@@ -41,17 +41,18 @@ typedef struct replica_pass {
 
 /* Sums of one use of a segment's weights, over all micro batches, have slot 0. */
 static bool makes_sum(const replica_pass *r, const plan_instruction *in) {
-    if (in->action != PLAN_REDUCE) return false;
+    if (in->action != PLAN_REDUCE || in->segment < 0) return false;
     const plan_buffer *b = &r->s->buffers[r->old.operands[in->first_operand + 1].buffer];
     return b->class == PLAN_GRADIENTS && b->index == 0;
 }
 
 static sifr_status find_sums(replica_pass *r, sifr_error *error) {
-    bool converted = plan_converts_gradients(&r->s->settings);
+    int64_t sum = base_dtype_bytes(plan_sum_type(&r->s->settings));
     for (size_t i = 0; i < r->old.count; i++) {
         const plan_instruction *in = &r->old.instructions[i];
         if (makes_sum(r, in)) {
             const plan_operand *slice = &r->old.operands[in->first_operand + 1];
+            int64_t elements = plan_encoded_values((plan_code)in->encoding, in->bytes);
             base_assert(r->sum_of[slice->buffer] < 0);
             BASE_TRY(base_grow(&r->sums, &r->capacity, r->count + 1, sizeof *r->sums, error));
             r->sum_of[slice->buffer] = (int32_t)r->count;
@@ -59,7 +60,7 @@ static sifr_status find_sums(replica_pass *r, sifr_error *error) {
                                                 .segment = r->s->buffers[slice->buffer].segment,
                                                 .micro_batch = in->micro_batch,
                                                 .offset = slice->offset,
-                                                .bytes = in->bytes * (converted ? 2 : 1)};
+                                                .bytes = elements * sum};
         }
         for (int32_t o = in->first_operand; o < in->first_operand + in->operands; o++) {
             int32_t k = r->sum_of[r->old.operands[o].buffer];
@@ -73,27 +74,42 @@ static sifr_status find_sums(replica_pass *r, sifr_error *error) {
 /* The slice's parts are the copies' own: each adds one. */
 static sifr_status emit_reduce(replica_pass *r, const replica_sum *sum, sifr_error *error) {
     plan_schedule *s = r->s;
-    int64_t part = sum->bytes / r->ranks;
+    int64_t part = sum->bytes / r->ranks,
+            elements = part / base_dtype_bytes(plan_sum_type(&s->settings));
     int32_t from = sum->buffer;
     int64_t offset = sum->offset;
-    bool converted = plan_converts_gradients(&s->settings);
-    if (converted) {
+    plan_code sent = plan_sent_sums(&s->settings);
+    if (plan_converts_gradients(&s->settings)) {
         BASE_TRY(plan_add_narrow(s, sum->buffer, sum->offset, sum->bytes / 4, sum->micro_batch,
                                  &from, error));
         offset = 0;
     }
     BASE_TRY(plan_add_operand(s, PLAN_X0, from, offset, error));
     BASE_TRY(plan_add_operand(s, PLAN_Y, sum->buffer, sum->offset + r->place * part, error));
-    return plan_add_collective(s, PLAN_REDUCE, PLAN_REPLICAS, sum->segment, sum->micro_batch,
-                               converted ? part / 2 : part, error);
+    return plan_add_collective(s,
+                               &(plan_collective){.action = PLAN_REDUCE,
+                                                  .span = PLAN_REPLICAS,
+                                                  .encoding = sent,
+                                                  .sum = plan_sum_type(&s->settings),
+                                                  .segment = sum->segment,
+                                                  .micro_batch = sum->micro_batch,
+                                                  .bytes = plan_encoded_bytes(sent, elements)},
+                               error);
 }
 
 static sifr_status emit_gather(replica_pass *r, const replica_sum *sum, sifr_error *error) {
     int64_t part = sum->bytes / r->ranks;
     BASE_TRY(plan_add_operand(r->s, PLAN_X0, sum->buffer, sum->offset + r->place * part, error));
     BASE_TRY(plan_add_operand(r->s, PLAN_Y, sum->buffer, sum->offset, error));
-    return plan_add_collective(r->s, PLAN_GATHER, PLAN_REPLICAS, sum->segment, sum->micro_batch,
-                               part, error);
+    return plan_add_collective(
+        r->s,
+        &(plan_collective){.action = PLAN_GATHER,
+                           .span = PLAN_REPLICAS,
+                           .encoding = plan_code_of(plan_sum_type(&r->s->settings)),
+                           .segment = sum->segment,
+                           .micro_batch = sum->micro_batch,
+                           .bytes = part},
+        error);
 }
 
 /* Gathers what was reduced before, and reduces complete sums but the last `behind`. */

@@ -47,8 +47,12 @@ static bool is_gradient(const zero_state *z, int32_t buffer) {
            b->index >= 0;
 }
 
+static base_dtype sum_type(const zero_state *z) {
+    return plan_sum_type(&z->s->settings);
+}
+
 static int64_t sum_bytes(const zero_state *z) {
-    return plan_narrow_gradients(&z->s->settings) ? 2 : 4;
+    return base_dtype_bytes(sum_type(z));
 }
 
 /* Whether a buffer holds what an optimizer makes of whole weights. */
@@ -68,8 +72,8 @@ static sifr_status emit_reduce(zero_state *z, int32_t buffer, int32_t micro_batc
     int32_t segment = s->buffers[buffer].segment, slice = buffer, from = buffer;
     int64_t elements = slice_elements(z, segment), sum = sum_bytes(z);
     int64_t offset = z->rank * elements * sum;
-    bool narrow = plan_converts_gradients(&s->settings);
-    if (narrow)
+    plan_code sent = plan_sent_sums(&s->settings);
+    if (plan_converts_gradients(&s->settings))
         BASE_TRY(
             plan_add_narrow(s, buffer, 0, s->segment_elements[segment], micro_batch, &from, error));
     if (z->cuts_sums) {
@@ -82,34 +86,57 @@ static sifr_status emit_reduce(zero_state *z, int32_t buffer, int32_t micro_batc
     z->reduced[buffer] = true;
     BASE_TRY(plan_add_operand(s, PLAN_X0, from, 0, error));
     BASE_TRY(plan_add_operand(s, PLAN_Y, slice, offset, error));
-    return plan_add_collective(s, PLAN_REDUCE, PLAN_STATE, segment, micro_batch,
-                               elements * (narrow ? 2 : sum), error);
+    return plan_add_collective(s,
+                               &(plan_collective){.action = PLAN_REDUCE,
+                                                  .span = PLAN_STATE,
+                                                  .encoding = sent,
+                                                  .sum = sum_type(z),
+                                                  .segment = segment,
+                                                  .micro_batch = micro_batch,
+                                                  .bytes = plan_encoded_bytes(sent, elements)},
+                               error);
+}
+
+/* The operands were added before. */
+static sifr_status emit_gather_of(const zero_state *z, plan_code code, int32_t segment,
+                                  int32_t micro_batch, int64_t bytes, sifr_error *error) {
+    return plan_add_collective(z->s,
+                               &(plan_collective){.action = PLAN_GATHER,
+                                                  .span = PLAN_STATE,
+                                                  .encoding = code,
+                                                  .segment = segment,
+                                                  .micro_batch = micro_batch,
+                                                  .bytes = bytes},
+                               error);
 }
 
 /* Gathers in place: the whole contains this rank's part, of `bytes`, already. */
-static sifr_status emit_gather_parts(zero_state *z, int32_t buffer, int32_t segment, int64_t bytes,
-                                     sifr_error *error) {
+static sifr_status emit_gather_parts(zero_state *z, plan_code code, int32_t buffer, int32_t segment,
+                                     int64_t bytes, sifr_error *error) {
     BASE_TRY(plan_add_operand(z->s, PLAN_X0, buffer, z->rank * bytes, error));
     BASE_TRY(plan_add_operand(z->s, PLAN_Y, buffer, 0, error));
-    return plan_add_collective(z->s, PLAN_GATHER, PLAN_STATE, segment, -1, bytes, error);
+    return emit_gather_of(z, code, segment, -1, bytes, error);
 }
 
-/* Gathers slices, which have `element` bytes for each element, in place. */
+/* Gathers slices of elements of a type in place. */
 static sifr_status emit_gather_in_place(zero_state *z, int32_t buffer, int32_t segment,
-                                        int64_t element, sifr_error *error) {
-    return emit_gather_parts(z, buffer, segment, slice_elements(z, segment) * element, error);
+                                        base_dtype type, sifr_error *error) {
+    plan_code code = plan_code_of(type);
+    return emit_gather_parts(z, code, buffer, segment,
+                             plan_encoded_bytes(code, slice_elements(z, segment)), error);
 }
 
 static sifr_status emit_gather(zero_state *z, int32_t segment, int32_t micro_batch,
                                sifr_error *error) {
     plan_schedule *s = z->s;
-    int64_t bytes = model_held_bytes(s->model->segments[segment].coding, slice_elements(z, segment),
-                                     base_dtype_bytes(plan_dtype(&s->settings)));
+    plan_code code =
+        plan_code_of_weights(s->model->segments[segment].coding, plan_dtype(&s->settings));
+    int64_t bytes = plan_encoded_bytes(code, slice_elements(z, segment));
     BASE_TRY(plan_add_segment_buffer(s, PLAN_GATHERED, bytes * z->ranks, segment, -1, false,
                                      &z->gathered[segment], error));
     BASE_TRY(plan_add_operand(s, PLAN_X0, s->parameters[segment], 0, error));
     BASE_TRY(plan_add_operand(s, PLAN_Y, z->gathered[segment], 0, error));
-    return plan_add_collective(s, PLAN_GATHER, PLAN_STATE, segment, micro_batch, bytes, error);
+    return emit_gather_of(z, code, segment, micro_batch, bytes, error);
 }
 
 /* Finds where sums are complete and reduced: at stages 2 and 3 with order "batch", the sum of each
@@ -163,13 +190,13 @@ static sifr_status gather_gradient(zero_state *z, const plan_instruction *in, si
     int32_t segment = in->segment, sum = z->old.operands[in->first_operand].buffer;
     int32_t *whole = &z->gradient[segment];
     *whole = z->slice[sum];
-    if (*whole == sum) return emit_gather_in_place(z, sum, segment, sum_bytes(z), error);
+    if (*whole == sum) return emit_gather_in_place(z, sum, segment, sum_type(z), error);
     int64_t bytes = slice_elements(z, segment) * sum_bytes(z);
     BASE_TRY(plan_add_segment_buffer(s, PLAN_GRADIENTS, bytes * z->ranks, segment, -1, false, whole,
                                      error));
     BASE_TRY(plan_add_operand(s, PLAN_X0, z->slice[sum], 0, error));
     BASE_TRY(plan_add_operand(s, PLAN_Y, *whole, 0, error));
-    return plan_add_collective(s, PLAN_GATHER, PLAN_STATE, segment, -1, bytes, error);
+    return emit_gather_of(z, plan_code_of(sum_type(z)), segment, -1, bytes, error);
 }
 
 /* Whether an operand of an update by weight is of the whole weight: its gradient, or a state of its
@@ -274,7 +301,7 @@ static sifr_status gather_gradients(zero_state *z, sifr_error *error) {
         const plan_instruction *in = &z->old.instructions[i];
         if (in->action != PLAN_SQUARES) continue;
         int32_t buffer = z->old.operands[in->first_operand].buffer;
-        BASE_TRY(emit_gather_in_place(z, buffer, in->segment, sum_bytes(z), error));
+        BASE_TRY(emit_gather_in_place(z, buffer, in->segment, sum_type(z), error));
     }
     return SIFR_OK;
 }
@@ -300,8 +327,7 @@ static sifr_status emit_peer(zero_state *z, const plan_instruction *in, sifr_err
                               whole ? z->rank * slice : 0, error));
     BASE_TRY(plan_add_instruction(s, out, error));
     if (!weights || !whole || in->action == PLAN_SEND) return SIFR_OK;
-    return emit_gather_in_place(z, buffer, segment, base_dtype_bytes(plan_dtype(&s->settings)),
-                                error);
+    return emit_gather_in_place(z, buffer, segment, plan_dtype(&s->settings), error);
 }
 
 /* After the last update of a segment with this kernel. */
@@ -316,14 +342,13 @@ static sifr_status gather_updated(zero_state *z, size_t index, sifr_error *error
     int32_t segment = in->segment;
     const optim_row *row = plan_row(s, segment);
     if (row->by_weight && kernel == row->begin)
-        return emit_gather_parts(z, s->weight_sums[segment], segment, plan_sum_bytes(s, segment),
-                                 error);
+        return emit_gather_parts(z, PLAN_CODE_BYTES, s->weight_sums[segment], segment,
+                                 plan_sum_bytes(s, segment), error);
     if (row->reads_whole && kernel == row->begin)
-        return emit_gather_in_place(z, s->whole_values[segment], segment,
-                                    base_dtype_bytes(BASE_FP32), error);
+        return emit_gather_in_place(z, s->whole_values[segment], segment, BASE_FP32, error);
     if (!z->whole[segment] || kernel != row->kernel) return SIFR_OK;
-    int64_t element = base_dtype_bytes(plan_dtype(&s->settings));
-    return emit_gather_in_place(z, s->parameters[segment], segment, element, error);
+    return emit_gather_in_place(z, s->parameters[segment], segment, plan_dtype(&s->settings),
+                                error);
 }
 
 /* Whether an instruction works on this rank's slice alone. */

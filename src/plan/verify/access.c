@@ -105,13 +105,10 @@ static int of_kernel(const plan_schedule *s, const plan_instruction *in, plan_ac
     return count + 1;
 }
 
-/* Bytes of a reduction's result, for a slice that is sent as `bytes` bytes. */
-static int64_t reduced_bytes(const plan_schedule *s, int64_t bytes) {
-    const plan_settings *settings = &s->settings;
-    bool narrow = plan_narrow_gradients(settings);
-    int64_t sum = narrow ? 2 : 4;
-    int64_t sent = narrow || settings->step.communication_data_type != SIFR_FP32 ? 2 : 4;
-    return bytes / sent * sum;
+/* Bytes of a reduction's result. */
+static int64_t reduced_bytes(const plan_instruction *in) {
+    return plan_encoded_values((plan_code)in->encoding, in->bytes) *
+           base_dtype_bytes((base_dtype)in->sum);
 }
 
 static int of_transfer(const plan_schedule *s, const plan_instruction *in, plan_access *out) {
@@ -120,7 +117,7 @@ static int of_transfer(const plan_schedule *s, const plan_instruction *in, plan_
     if (in->action == PLAN_GATHER) bytes[1] *= ranks;
     if (in->action == PLAN_REDUCE) {
         bytes[0] *= ranks;
-        bytes[1] = reduced_bytes(s, in->bytes);
+        bytes[1] = reduced_bytes(in);
     }
     bool receives = in->action == PLAN_RECEIVE;
     for (int o = 0; o < in->operands; o++) {

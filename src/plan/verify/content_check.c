@@ -200,12 +200,14 @@ static sifr_status run_reduce(const content_state *c, size_t index, const plan_a
     const plan_instruction *in = &c->s->instructions[index];
     int64_t place = plan_mesh_place(&c->s->settings.mesh, (plan_span)in->span);
     bool within = in->span == PLAN_STATE;
-    int64_t size = plan_converts_gradients(&c->s->settings) ? 2 : content_sum_bytes(c);
-    int64_t first = span_begin(c, in), elements = in->bytes / size;
+    plan_code code = (plan_code)in->encoding;
+    int64_t size = plan_encoding_of(code)->bytes;
+    int64_t first = span_begin(c, in), elements = plan_encoded_values(code, in->bytes);
     plan_content whole = content_gradient(
         c, in->segment, within ? PLAN_REACH_RANK : PLAN_REACH_COPY, size, x->offset, first);
     plan_content sum = content_gradient(c, in->segment, within ? PLAN_REACH_COPY : PLAN_REACH_ALL,
-                                        content_sum_bytes(c), y->offset, first + place * elements);
+                                        base_dtype_bytes((base_dtype)in->sum), y->offset,
+                                        first + place * elements);
     BASE_TRY(content_expect(c, index, x, &whole, error));
     return content_leave(c, y, &sum, error);
 }
@@ -249,6 +251,7 @@ static sifr_status run_instruction(content_state *c, size_t index, sifr_error *e
     plan_access a[PLAN_ACCESSES];
     int count = plan_accesses(c->s, in, a);
     c->version = c->step - in->deferred;
+    if (in->call >= 0) BASE_TRY(content_use_values(c, a, count, error));
     switch ((plan_action)in->action) {
     case PLAN_FORWARD:
     case PLAN_RECOMPUTE:
@@ -265,8 +268,10 @@ static sifr_status run_instruction(content_state *c, size_t index, sifr_error *e
     case PLAN_UPDATE:
         return content_run_update(c, index, a, count, error);
     case PLAN_GATHER:
+        if (in->segment < 0) return content_move_values(c, index, &a[0], &a[1], error);
         return run_gather(c, index, &a[0], &a[1], error);
     case PLAN_REDUCE:
+        if (in->segment < 0) return content_move_values(c, index, &a[0], &a[1], error);
         return run_reduce(c, index, &a[0], &a[1], error);
     case PLAN_READ:
     case PLAN_WRITE:
@@ -289,6 +294,7 @@ static sifr_status run_step(content_state *c, bool deferred, sifr_error *error) 
 
 static sifr_status run(content_state *c, sifr_error *error) {
     BASE_TRY(content_begin(c, error));
+    content_find_values(c);
     BASE_TRY(run_step(c, false, error));
     if (c->s->spread > 0) {
         content_end_step(c);

@@ -68,12 +68,24 @@ enum { CONTENT_TEXT = 200 };
 /* --- messages --- */
 
 static const char *vector_name(uint8_t vector, char out[32]) {
-    static const char *const names[] = {
-        [PLAN_VECTOR_PARAMETERS] = "weights",        [PLAN_VECTOR_CODES] = "codes",
-        [PLAN_VECTOR_MASTERS] = "master weights",    [PLAN_VECTOR_GRADIENT] = "gradient",
-        [PLAN_VECTOR_VALUES] = "optimizer's values", [PLAN_VECTOR_SUMS] = "optimizer's sums"};
+    static const char *const names[] = {[PLAN_VECTOR_PARAMETERS] = "weights",
+                                        [PLAN_VECTOR_CODES] = "codes",
+                                        [PLAN_VECTOR_MASTERS] = "master weights",
+                                        [PLAN_VECTOR_GRADIENT] = "gradient",
+                                        [PLAN_VECTOR_VALUES] = "optimizer's values",
+                                        [PLAN_VECTOR_SUMS] = "optimizer's sums",
+                                        [PLAN_VECTOR_VALUE] = "value"};
     if (vector < PLAN_VECTOR_STATE0 || vector >= PLAN_VECTOR_GRADIENT) return names[vector];
     snprintf(out, 32, "state %d", vector - PLAN_VECTOR_STATE0);
+    return out;
+}
+
+static const char *describe_value(const plan_content *is, char out[CONTENT_TEXT]) {
+    if (is->reach != PLAN_REACH_RANK)
+        snprintf(out, CONTENT_TEXT, "a value of all ranks of a span");
+    else
+        snprintf(out, CONTENT_TEXT, "a value of this rank alone, which %s read",
+                 is->version == CONTENT_READ ? "a kernel has" : "nothing has");
     return out;
 }
 
@@ -84,6 +96,7 @@ static const char *describe(const content_state *c, const plan_content *is, int6
     static const char *const reaches[] = {", of one rank", ", of one copy", ""};
     char vector[32];
     const sifr_model *model = c->s->model;
+    if (is->vector == PLAN_VECTOR_VALUE) return describe_value(is, out);
     bool flat = is->size > 1 || is->vector == PLAN_VECTOR_MASTERS;
     snprintf(out, CONTENT_TEXT, "%s %lld to %lld of the %s of %s after %d updates%s",
              flat ? "elements" : "bytes", (long long)((from - is->origin) / is->size),
@@ -314,6 +327,7 @@ sifr_status content_begin(content_state *c, sifr_error *error) {
     c->rank = plan_mesh_place(mesh, PLAN_STATE);
     c->replicas = plan_mesh_ranks(mesh, PLAN_REPLICAS);
     BASE_TRY(base_alloc(s->buffer_count, sizeof *c->of, &c->of, error));
+    BASE_TRY(base_alloc(s->buffer_count, sizeof *c->moved, &c->moved, error));
     BASE_TRY(base_alloc(segments, sizeof *c->before, &c->before, error));
     BASE_TRY(base_alloc(segments, sizeof *c->squares, &c->squares, error));
     for (size_t g = 1; g < segments; g++)
@@ -335,6 +349,7 @@ void content_end_step(content_state *c) {
 void content_free(content_state *c) {
     for (size_t b = 0; c->of && b < c->s->buffer_count; b++) plan_contents_free(&c->of[b]);
     free(c->of);
+    free(c->moved);
     free(c->before);
     free(c->squares);
 }

@@ -9,6 +9,7 @@
 typedef struct content_state {
     const plan_schedule *s;
     plan_contents *of;             /* by buffer */
+    bool *moved;                   /* by buffer: a collective moves it, of no segment */
     int64_t *before;               /* by segment: elements of those before it */
     int64_t *squares;              /* by segment: elements whose squares are in the norm so far */
     int64_t ranks, rank, replicas; /* of PLAN_STATE; of PLAN_REPLICAS */
@@ -53,6 +54,16 @@ sifr_status content_leave(const content_state *c, const plan_access *access, con
 plan_range content_axis_range(const content_state *c, int i, const model_weight *weight);
 
 /* --- a step --- */
+
+/* Of a value of this rank alone, the version says whether a kernel has read it. */
+enum { CONTENT_UNREAD, CONTENT_READ };
+
+/* Values of no segment: which buffers collectives move, kernels that use them, collectives. */
+void content_find_values(content_state *c);
+sifr_status content_use_values(const content_state *c, const plan_access *accesses, int count,
+                               sifr_error *error) SIFR_MUST_CHECK;
+sifr_status content_move_values(const content_state *c, size_t index, const plan_access *x,
+                                const plan_access *y, sifr_error *error) SIFR_MUST_CHECK;
 
 sifr_status content_run_update(const content_state *c, size_t index, const plan_access *accesses,
                                int count, sifr_error *error) SIFR_MUST_CHECK;

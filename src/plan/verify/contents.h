@@ -17,7 +17,8 @@ typedef enum plan_vector {
     PLAN_VECTOR_STATE0, /* of the optimizer; others follow */
     PLAN_VECTOR_GRADIENT = PLAN_VECTOR_STATE0 + 16,
     PLAN_VECTOR_VALUES, /* what an optimizer makes of whole weights */
-    PLAN_VECTOR_SUMS    /* over weights, the parts of all ranks */
+    PLAN_VECTOR_SUMS,   /* over weights, the parts of all ranks */
+    PLAN_VECTOR_VALUE   /* of no segment (content_values.c) */
 } plan_vector;
 
 /* How far a vector is made. */
@@ -30,7 +31,7 @@ typedef enum plan_reach {
 typedef struct plan_content {
     uint8_t vector, reach;
     uint8_t size;    /* bytes of an element; 1: positions are bytes */
-    int32_t segment; /* of the model */
+    int32_t segment; /* of the model; -1: PLAN_VECTOR_VALUE */
     int32_t version; /* updates before it; of a gradient: those of the weights that it is of */
     int64_t origin;  /* the byte of the buffer where the vector would begin; may be negative */
 } plan_content;
