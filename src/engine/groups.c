@@ -1,29 +1,42 @@
 #include "engine/groups.h"
 
 #include "base/assert.h"
+#include "plan/schedule.h"
 
 /* The second group of stages. */
 enum { BACK = ENGINE_GROUPS - 1 };
 
-static const plan_span spans[ENGINE_GROUPS] = {PLAN_WORLD, PLAN_STAGES,   PLAN_DATA,
-                                               PLAN_STATE, PLAN_REPLICAS, PLAN_STAGES};
-static const char *const names[ENGINE_GROUPS] = {"world", "stage",   "data",
-                                                 "shard", "replica", "stage back"};
+static const plan_span spans[ENGINE_GROUPS] = {PLAN_WORLD,   PLAN_STAGES,   PLAN_DATA,
+                                               PLAN_STATE,   PLAN_REPLICAS, PLAN_CONTEXTS,
+                                               PLAN_TENSORS, PLAN_HOSTS,    PLAN_STAGES};
+static const char *const names[ENGINE_GROUPS] = {
+    "world", "stage", "data", "shard", "replica", "context", "tensor", "host", "stage back"};
+
+/* What a step waits for overtakes what it moves beside computing. */
+static comm_lane lane_of(int index) {
+    return plan_queue_of_span(spans[index]) == PLAN_NEAR ? COMM_NEAR : COMM_BULK;
+}
+
+/* Whether the group of the world, or an earlier one, can do its work. */
+static bool may_share(int index) {
+    return spans[index] != PLAN_STAGES && spans[index] != PLAN_HOSTS && lane_of(index) == COMM_BULK;
+}
 
 engine_groups engine_groups_flat(comm_group *world) {
     engine_groups groups = {0};
     for (int i = 0; i < ENGINE_GROUPS; i++) {
-        bool alone = spans[i] == PLAN_REPLICAS || spans[i] == PLAN_STAGES;
+        bool alone = spans[i] == PLAN_REPLICAS || !may_share(i);
         groups.of[i] = (engine_group_of){spans[i], alone ? NULL : world};
     }
     return groups;
 }
 
-/* An earlier group with the same ranks. Stages send to each other, so theirs are never shared. */
+/* An earlier group with the same ranks, in the same lane. Stages send to each other, so theirs are
+ * never shared. */
 static comm_group *find_same(const engine_groups *groups, const plan_mesh *mesh, int index) {
-    if (spans[index] == PLAN_STAGES) return NULL;
+    if (!may_share(index)) return NULL;
     for (int i = 0; i < index; i++) {
-        bool covers = (spans[i] & spans[index]) == spans[index] && spans[i] != PLAN_STAGES;
+        bool covers = (spans[i] & spans[index]) == spans[index] && may_share(i);
         if (covers && plan_mesh_ranks(mesh, spans[i]) == plan_mesh_ranks(mesh, spans[index]))
             return groups->of[i].group;
     }
@@ -36,6 +49,7 @@ static sifr_status open_one(comm_group *world, const plan_mesh *mesh, engine_gro
     comm_part part = {.name = names[index],
                       .color = plan_mesh_group(mesh, spans[index]),
                       .key = plan_mesh_place(mesh, spans[index]),
+                      .lane = lane_of(index),
                       .peers = spans[index] == PLAN_STAGES};
     base_assert(part.key >= 0 && part.key < plan_mesh_ranks(mesh, spans[index]));
     *out = index == 0 ? world : find_same(groups, mesh, index);

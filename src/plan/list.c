@@ -155,8 +155,8 @@ sifr_status plan_add_collective(plan_schedule *s, const plan_collective *c, sifr
     base_assert(c->action == PLAN_GATHER || c->action == PLAN_REDUCE);
     base_assert(c->action == PLAN_GATHER || plan_encoding_of(c->encoding)->type != BASE_NONE);
     int32_t unit = c->segment >= 0 ? s->model->segments[c->segment].unit : c->unit;
-    BASE_TRY(
-        plan_add_transfer(s, c->action, PLAN_COMMUNICATION, unit, c->micro_batch, c->bytes, error));
+    BASE_TRY(plan_add_transfer(s, c->action, plan_queue_of_span(c->span), unit, c->micro_batch,
+                               c->bytes, error));
     plan_instruction *in = &s->instructions[s->instruction_count - 1];
     in->span = (uint8_t)c->span;
     in->encoding = (uint8_t)c->encoding;

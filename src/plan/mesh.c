@@ -71,8 +71,15 @@ static bool has(plan_span span, int axis) {
     return (unsigned)span & 1u << axis;
 }
 
+/* No axis: runs of `near` neighbours of PLAN_STATE. */
+static int32_t near_of(const plan_mesh *mesh) {
+    base_assert(mesh->near >= 0);
+    return mesh->near > 0 ? mesh->near : 1;
+}
+
 int32_t plan_mesh_ranks(const plan_mesh *mesh, plan_span span) {
     int32_t ranks = 1;
+    if (span == PLAN_HOSTS) return near_of(mesh);
     for (int a = 0; a < PLAN_AXES; a++)
         if (has(span, a)) ranks *= mesh->ranks[a];
     return ranks;
@@ -80,18 +87,27 @@ int32_t plan_mesh_ranks(const plan_mesh *mesh, plan_span span) {
 
 int32_t plan_mesh_place(const plan_mesh *mesh, plan_span span) {
     int32_t place = 0;
+    if (span == PLAN_HOSTS) return plan_mesh_place(mesh, PLAN_STATE) % near_of(mesh);
     for (int a = 0; a < PLAN_AXES; a++)
         if (has(span, a)) place = place * mesh->ranks[a] + mesh->place[a];
     return place;
 }
 
 int32_t plan_mesh_group(const plan_mesh *mesh, plan_span span) {
+    if (span == PLAN_HOSTS) {
+        int32_t runs = plan_mesh_ranks(mesh, PLAN_STATE) / near_of(mesh);
+        return plan_mesh_group(mesh, PLAN_STATE) * runs +
+               plan_mesh_place(mesh, PLAN_STATE) / near_of(mesh);
+    }
     return plan_mesh_place(mesh, (plan_span)(PLAN_WORLD & ~(unsigned)span));
 }
 
 /* Ranks of the world from the first of a group to the last. */
 static int32_t extent_of(const plan_mesh *mesh, plan_span span) {
     int32_t stride = 1, extent = 1;
+    /* The axes of PLAN_STATE are beside each other, so its places are as far apart as the last's.
+     */
+    if (span == PLAN_HOSTS) return mesh->ranks[PLAN_AXIS_TENSOR] * (near_of(mesh) - 1) + 1;
     for (int a = PLAN_AXES - 1; a >= 0; a--) {
         if (has(span, a)) extent += stride * (mesh->ranks[a] - 1);
         stride *= mesh->ranks[a];
@@ -103,6 +119,7 @@ bool plan_mesh_crosses(const plan_mesh *mesh, plan_span span, int32_t ranks_per_
     int32_t world = plan_mesh_ranks(mesh, PLAN_WORLD), here = ranks_per_host, whole = 1;
     if (here <= 0 || world <= here || plan_mesh_ranks(mesh, span) == 1) return false;
     if (extent_of(mesh, span) > here) return true;
+    if (span == PLAN_HOSTS) return here % (near_of(mesh) * mesh->ranks[PLAN_AXIS_TENSOR]) != 0;
     /* Blocks of so many ranks hold whole groups. */
     for (int a = PLAN_AXES - 1; a >= 0 && whole < extent_of(mesh, span); a--)
         whole *= mesh->ranks[a];
@@ -126,6 +143,9 @@ const char *plan_span_name(plan_span span) {
            : span == PLAN_STAGES   ? "stages"
            : span == PLAN_REPLICAS ? "replicas"
            : span == PLAN_DATA     ? "data"
+           : span == PLAN_CONTEXTS ? "contexts"
+           : span == PLAN_TENSORS  ? "tensors"
+           : span == PLAN_HOSTS    ? "host"
                                    : "world";
 }
 

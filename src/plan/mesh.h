@@ -34,12 +34,19 @@ typedef enum plan_span {
     PLAN_STATE = 1 << PLAN_AXIS_SHARD | 1 << PLAN_AXIS_CONTEXT,
     /* The global batch, its losses and its labels. */
     PLAN_DATA = 1 << PLAN_AXIS_REPLICA | 1 << PLAN_AXIS_SHARD,
-    PLAN_WORLD = (1 << PLAN_AXES) - 1
+    PLAN_CONTEXTS = 1 << PLAN_AXIS_CONTEXT, /* what attention of a whole sequence needs */
+    PLAN_TENSORS = 1 << PLAN_AXIS_TENSOR,   /* parts of one value: sums, and values that are cut */
+    PLAN_WORLD = (1 << PLAN_AXES) - 1,
+    /* Neighbours of PLAN_STATE that keep a second copy of weights among them; no axis, but whole
+     * runs of plan_mesh.near places. */
+    PLAN_HOSTS = 1 << PLAN_AXES
 } plan_span;
 
 typedef struct plan_mesh {
     int32_t ranks[PLAN_AXES]; /* the length of each axis, at least 1 */
     int32_t place[PLAN_AXES]; /* of this rank */
+    int32_t near; /* ranks of a group of PLAN_HOSTS, which divide those of PLAN_STATE; 0: there is
+                     no such group */
 } plan_mesh;
 
 /* The mesh of plain ZeRO: all ranks are shards of one copy. */
@@ -86,7 +93,7 @@ typedef struct plan_places {
  * host". Where nodes and switches are known, an axis is inside or between them. */
 const char *plan_mesh_places_text(const plan_mesh *mesh, const plan_places *places,
                                   char out[PLAN_MESH_LENGTH]);
-/* "stages", "shards", "replicas", "data" or "world" */
+/* "stages", "shards", "replicas", "data", "contexts", "tensors", "host" or "world" */
 const char *plan_span_name(plan_span span);
 
 #endif

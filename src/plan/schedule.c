@@ -32,9 +32,13 @@ const char *plan_action_name(plan_action action) {
 
 const char *plan_queue_name(plan_queue queue) {
     base_assert((int)queue >= 0 && queue < PLAN_QUEUES);
-    static const char *const names[PLAN_QUEUES] = {"compute", "communication", "disk", "copy",
-                                                   "peer"};
+    static const char *const names[PLAN_QUEUES] = {"compute", "communication", "disk",
+                                                   "copy",    "peer",          "near"};
     return names[queue];
+}
+
+plan_queue plan_queue_of_span(plan_span span) {
+    return span == PLAN_TENSORS || span == PLAN_CONTEXTS ? PLAN_NEAR : PLAN_COMMUNICATION;
 }
 
 const char *plan_role_name(plan_role role) {

@@ -91,10 +91,12 @@ typedef enum plan_queue {
     PLAN_DISK,
     PLAN_COPY,
     PLAN_PEER, /* to and from other stages of a pipeline */
+    PLAN_NEAR, /* collectives that a step waits for: of tensor and context ranks */
     PLAN_QUEUES
 } plan_queue;
 
 const char *plan_queue_name(plan_queue queue);
+plan_queue plan_queue_of_span(plan_span span); /* of collectives */
 
 /* Which operand of a device_call an address is for. */
 typedef enum plan_role {

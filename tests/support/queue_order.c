@@ -48,6 +48,8 @@ order_queue queue_order_of(const plan_instruction *in) {
     switch ((plan_queue)in->queue) {
     case PLAN_COMMUNICATION:
         return ORDER_EXCHANGE;
+    case PLAN_NEAR:
+        return ORDER_NEAR;
     case PLAN_DISK:
         return ORDER_DISK;
     case PLAN_COPY:

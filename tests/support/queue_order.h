@@ -15,6 +15,7 @@
 typedef enum order_queue {
     ORDER_COMPUTE,
     ORDER_EXCHANGE,
+    ORDER_NEAR,
     ORDER_DISK,
     ORDER_IN,
     ORDER_OUT,

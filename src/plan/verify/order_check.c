@@ -28,7 +28,7 @@ typedef struct order_flight {
     order_place places[2];
 } order_flight;
 
-enum { STREAM_COMPUTE, STREAM_COMMUNICATION, STREAM_MOVES };
+enum { STREAM_COMPUTE, STREAM_COMMUNICATION, STREAM_NEAR, STREAM_MOVES };
 
 /* Bytes of a buffer that the step has accessed before the update of the previous step. */
 typedef struct order_touched {
@@ -50,6 +50,7 @@ static size_t stream_of(const plan_schedule *s, int32_t index) {
     plan_queue queue = (plan_queue)s->instructions[index].queue;
     if (queue == PLAN_COMPUTE) return STREAM_COMPUTE;
     if (queue == PLAN_COMMUNICATION) return STREAM_COMMUNICATION;
+    if (queue == PLAN_NEAR) return STREAM_NEAR;
     return STREAM_MOVES + (size_t)index;
 }
 

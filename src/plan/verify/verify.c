@@ -42,7 +42,8 @@ static sifr_status check_queue(const plan_schedule *s, size_t index, sifr_error 
     const plan_instruction *in = &s->instructions[index];
     char name[VERIFY_NAME_LENGTH];
     plan_queue queue = PLAN_COMPUTE;
-    if (in->action == PLAN_GATHER || in->action == PLAN_REDUCE) queue = PLAN_COMMUNICATION;
+    if (in->action == PLAN_GATHER || in->action == PLAN_REDUCE)
+        queue = plan_queue_of_span((plan_span)in->span);
     bool peers = plan_is_peer(in);
     int32_t wanted = peers ? 1 : 2;
     if (peers) queue = PLAN_PEER;

@@ -14,10 +14,10 @@
 /* A queue is a track; those whose two directions run side by side have one more, for writes. */
 enum { DISK_WRITES = PLAN_QUEUES, COPIES_OUT, TRACKS };
 static const char *const tracks[TRACKS] = {
-    [PLAN_COMPUTE] = "compute", [PLAN_COMMUNICATION] = "communication",
-    [PLAN_DISK] = "disk reads", [PLAN_COPY] = "copies in",
-    [PLAN_PEER] = "peer",       [DISK_WRITES] = "disk writes",
-    [COPIES_OUT] = "copies out"};
+    [PLAN_COMPUTE] = "compute",    [PLAN_COMMUNICATION] = "communication",
+    [PLAN_DISK] = "disk reads",    [PLAN_COPY] = "copies in",
+    [PLAN_PEER] = "peer",          [PLAN_NEAR] = "near",
+    [DISK_WRITES] = "disk writes", [COPIES_OUT] = "copies out"};
 
 static int track_of(const plan_instruction *i) {
     if (i->action != PLAN_WRITE) return i->queue;
@@ -128,6 +128,10 @@ sifr_status train_trace_file_open(const char *path, const plan_schedule *const *
     return SIFR_OK;
 }
 
+static bool has_near(const plan_mesh *mesh) {
+    return plan_mesh_ranks(mesh, PLAN_TENSORS) > 1 || plan_mesh_ranks(mesh, PLAN_CONTEXTS) > 1;
+}
+
 void train_trace_file_ranks(train_trace_file *f, const train_trace_rank *ranks, const double *ahead,
                             double origin) {
     char text[256];
@@ -150,6 +154,7 @@ void train_trace_file_ranks(train_trace_file *f, const train_trace_rank *ranks, 
             if (disk && !s->nvme_bytes) continue;
             if (copy && !s->host_bytes) continue;
             if (t == PLAN_PEER && plan_parts(&s->settings.pipeline) == 1) continue;
+            if (t == PLAN_NEAR && !has_near(&s->settings.mesh)) continue;
             put_name(f, "thread_name", (int)r, t, tracks[t]);
             put_place(f, "thread_sort_index", (int)r, t, t);
         }
@@ -183,7 +188,7 @@ static json_t *describe(const plan_schedule *s, const train_trace_step *step, si
         json_object_set_new(out, "unit", json_string(s->model->units[i->unit].name));
     if (out && i->micro_batch >= 0)
         json_object_set_new(out, "micro_batch", json_integer(i->micro_batch));
-    bool collective = i->queue == PLAN_COMMUNICATION;
+    bool collective = i->queue == PLAN_COMMUNICATION || i->queue == PLAN_NEAR;
     int64_t times = 1; /* bytes delivered by other ranks, as counted */
     if (collective) times = plan_mesh_ranks(&s->settings.mesh, (plan_span)i->span) - 1;
     if (out && i->bytes > 0)
