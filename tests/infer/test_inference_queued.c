@@ -63,7 +63,7 @@ static void evaluate(const sifr_model *model, sifr_precision precision, bool que
         int64_t labelled;
         for (int t = 0; t < TOKENS; t++) {
             tokens[t] = (t * 7919 + b * 104729) % WORDS;
-            labels[t] = t % 5 == 4 ? -1 : (t * 15485 + b) % WORDS;
+            labels[t] = t % 5 == 4 ? -100 : (t * 15485 + b) % WORDS;
         }
         sifr_batch batch = {.tokens = tokens, .labels = labels};
         OK(infer_loss(inference, &batch, &out->sums[b], &labelled, logits ? out->logits : NULL,
