@@ -21,7 +21,7 @@ static sifr_status open_group(const sifr_context *context, const sifr_ranks_opti
                                           .late = options->late,
                                           .user = options->user}};
     if (options->alone || sifr_ranks_started() < 2) return comm_open_self(out, error);
-    return comm_open_mpi_with(&start, out, error);
+    return comm_open(COMM_MPI, &start, out, error);
 }
 
 static sifr_status check_start(const sifr_ranks_options *options, sifr_error *error) {

@@ -138,9 +138,9 @@ static sifr_status measure(const bench_command *command, sifr_error *error) {
     bench_result *result = calloc(1, sizeof *result);
     sifr_log log = cli_log("bench comm");
     if (!result) return base_fail(error, SIFR_NO_MEMORY, "out of memory");
-    sifr_status status = comm_open_mpi_with(
-        &(comm_options){.log = &log, .start = {.limit = START_LIMIT, .late = start_late}}, &group,
-        error);
+    sifr_status status = comm_open(
+        COMM_MPI, &(comm_options){.log = &log, .start = {.limit = START_LIMIT, .late = start_late}},
+        &group, error);
     if (status != SIFR_OK) {
         free(result);
         return status;

@@ -1,6 +1,6 @@
-/* Ranks and their collectives. A transport (self.c: one rank, nothing moves; mpi.c) is a table of
- * functions. A collective is started and later waited for; its operands must stay alive and
- * untouched until the wait returns. Delivered bytes are counted where they move.
+/* Ranks and their collectives. What moves their bytes is a transport (transports.c). A collective
+ * is started and later waited for; its operands must stay alive and untouched until the wait
+ * returns. Delivered bytes are counted where they move.
  *
  * A group is used by one thread at a time. All its ranks start the same collectives in the same
  * order; waits may come in any order. Nothing is allocated after opening.
@@ -100,7 +100,7 @@ typedef struct comm_start {
 
 enum { COMM_START_NOTICE = 30 };
 
-/* The same with options; zeroed options give comm_open_mpi. */
+/* With options; zeroed ones give comm_open_mpi. COMM_SELF reads none. */
 typedef struct comm_options {
     const sifr_log *log; /* must outlive the group; may be NULL */
     int32_t
@@ -112,9 +112,13 @@ typedef struct comm_options {
     comm_start start;
 } comm_options;
 
-sifr_status comm_open_mpi_with(const comm_options *options, comm_group **out,
-                               sifr_error *error) SIFR_MUST_CHECK;
-bool comm_has_mpi(void); /* whether an MPI can be opened */
+/* What moves the bytes of a group. */
+typedef enum comm_transport_kind { COMM_SELF, COMM_MPI, COMM_TRANSPORTS } comm_transport_kind;
+
+/* A group of all ranks that the transport reaches. */
+sifr_status comm_open(comm_transport_kind kind, const comm_options *options, comm_group **out,
+                      sifr_error *error) SIFR_MUST_CHECK;
+bool comm_is_there(comm_transport_kind kind); /* whether one can be opened */
 
 /* Host memory that comm_use_device takes for comm_follow, if the device hides its own. */
 enum { COMM_WORD_BYTES = 512 };

@@ -1,10 +1,14 @@
-/* The functions of a transport; private to comm/. */
+/* The functions of a transport, which is a folder of comm/ and a row of transports.c; private to
+ * comm/. */
 #ifndef COMM_TRANSPORT_H
 #define COMM_TRANSPORT_H
 
 #include "comm/comm.h"
 
 typedef struct comm_transport {
+    /* A group of all ranks that this transport reaches. */
+    sifr_status (*open)(const comm_options *options, comm_group **out, sifr_error *error);
+    bool (*is_there)(void); /* whether it may be opened here; NULL: always */
     sifr_status (*all_gather)(comm_group *group, const void *slice, int64_t bytes, void *whole,
                               comm_handle *out, sifr_error *error);
     sifr_status (*reduce_scatter)(comm_group *group, const void *whole, base_dtype type,

@@ -55,7 +55,7 @@ static int launch_and_signal(const char *word, int number) {
 }
 
 static bool can_run(void) {
-    if (!comm_has_mpi()) return false;
+    if (!comm_is_there(COMM_MPI)) return false;
     return system("mpirun --version >/dev/null 2>&1") == 0;
 }
 
@@ -99,7 +99,7 @@ static int signal_script(const char *script, int number, int second) {
 /* Launchers lose signals that come before their ranks are there. */
 static void test_early_signal(void **state) {
     (void)state;
-    if (!comm_has_mpi()) skip();
+    if (!comm_is_there(COMM_MPI)) skip();
     const char *deaf = "#!/bin/sh\ntrap '' USR1 USR2 TERM\nsleep 0.6\n"
                        "trap 'exit 143' USR1 USR2 TERM\necho begun\n"
                        "for i in $(seq 200); do sleep 0.05; done\n";
@@ -111,7 +111,7 @@ static void test_early_signal(void **state) {
 /* Nor does one that hangs keep what a second signal ends. */
 static void test_hanging_launcher(void **state) {
     (void)state;
-    if (!comm_has_mpi()) skip();
+    if (!comm_is_there(COMM_MPI)) skip();
     const char *note = scratch_path("left");
     char script[4096];
     snprintf(script, sizeof script,
@@ -125,7 +125,7 @@ static void test_refusals(void **state) {
     (void)state;
     assert_int_equal(launch("well", 0), 2);
     assert_int_equal(launch("well", 1000000), 2);
-    if (!comm_has_mpi()) skip();
+    if (!comm_is_there(COMM_MPI)) skip();
     char *path = strdup(getenv("PATH"));
     setenv("PATH", "/nowhere", 1);
     assert_int_equal(launch("well", 2), 2);

@@ -254,7 +254,7 @@ static void open_window(member *m) {
 static void open_group(member *m, const char *how) {
     comm_options options = {.ranks_a_host = atoi(how + strcspn(how, "0123456789")),
                             .only_mpi = strncmp(how, "mpi", 3) == 0};
-    TRY(comm_open_mpi_with(&options, &m->group, &m->error));
+    TRY(comm_open(COMM_MPI, &options, &m->group, &m->error));
     m->rank = comm_rank(m->group), m->size = comm_size(m->group);
     CHECK(m->size <= MOST);
     bool opens = strncmp(how, "windows", 7) == 0 || strncmp(how, "mixed", 5) == 0;

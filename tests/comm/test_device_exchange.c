@@ -286,7 +286,7 @@ int main(int count, char **words) {
     if (count == 1) { /* not under mpirun: a rank by itself */
         TRY(comm_open_self(&group, &error));
     } else {
-        TRY(comm_open_mpi_with(&options, &group, &error));
+        TRY(comm_open(COMM_MPI, &options, &group, &error));
     }
     rank = comm_rank(group), size = comm_size(group);
     CHECK(size <= RANKS);

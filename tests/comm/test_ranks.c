@@ -516,7 +516,7 @@ static sifr_status open_group(const char *how) {
     options.only_mpi = many || strncmp(how, "mpi", 3) == 0;
     options.direct = many ? 1 : 0;
     forbidden = strncmp(how, "forbidden", 9) == 0;
-    sifr_status status = comm_open_mpi_with(&options, &group, &error);
+    sifr_status status = comm_open(COMM_MPI, &options, &group, &error);
     if (status != SIFR_OK) return status;
     rank = comm_rank(group), size = comm_size(group);
     local_ranks = comm_local_size(group);

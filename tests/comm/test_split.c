@@ -519,7 +519,7 @@ int main(int count, char **words) {
     comm_options options = {.log = &log, .only_mpi = strncmp(how, "mpi", 3) == 0};
     if (strstr(how, "many")) options.direct = 1;
     options.ranks_a_host = atoi(how + strcspn(how, "0123456789"));
-    TRY(comm_open_mpi_with(&options, &m->world, &m->error));
+    TRY(comm_open(COMM_MPI, &options, &m->world, &m->error));
     if (count > 3 && (strcmp(words[3], "longer") == 0 || strcmp(words[3], "gone") == 0))
         return fail_peer(m, words[3]);
     if (count > 3) return fail_in_row(m, words[3]);

@@ -5,6 +5,7 @@
 #include "base/heap.h"
 #include "comm/mpi/mpi_group.h"
 #include "comm/mpi/mpi_ways.h"
+#include "comm/transports.h"
 
 static sifr_status all_gather(comm_group *group, const void *slice, int64_t bytes, void *whole,
                               comm_handle *out, sifr_error *error) {
@@ -113,42 +114,14 @@ static void close_group(comm_group *group) {
     comm_mpi_leave_process(p);
 }
 
-static const comm_transport mpi_transport = {.all_gather = all_gather,
-                                             .reduce_scatter = reduce_scatter,
-                                             .all_to_all = all_to_all,
-                                             .send = comm_mpi_send,
-                                             .receive = comm_mpi_receive,
-                                             .wait = comm_mpi_wait,
-                                             .follow = comm_mpi_follow,
-                                             .catch_up = comm_mpi_catch_up,
-                                             .sum = sum,
-                                             .all_gather_control = all_gather_control,
-                                             .start_control = start_control,
-                                             .broadcast = broadcast,
-                                             .open_window = comm_mpi_open_window,
-                                             .close_window = comm_mpi_close_window,
-                                             .is_apart = comm_mpi_is_apart,
-                                             .open_link = comm_mpi_open_link,
-                                             .take_words = comm_mpi_take_words,
-                                             .take_stage = comm_mpi_take_stage,
-                                             .take_sends = comm_mpi_take_sends,
-                                             .give_stage = comm_mpi_give_stage,
-                                             .exchange = comm_mpi_exchange_of,
-                                             .split = comm_mpi_split,
-                                             .close = close_group};
-
-sifr_status comm_open_mpi(comm_group **out, sifr_error *error) {
-    return comm_open_mpi_with(&(comm_options){0}, out, error);
-}
-
-sifr_status comm_open_mpi_with(const comm_options *options, comm_group **out, sifr_error *error) {
+static sifr_status open_group(const comm_options *options, comm_group **out, sifr_error *error) {
     mpi_process *p;
     mpi_group *g;
     sifr_status status;
     *out = NULL;
     BASE_TRY(base_alloc(1, sizeof *g, &g, error));
     BASE_TRY_GOTO(status, comm_mpi_open_process(options, &p, error), fail);
-    g->base.transport = &mpi_transport;
+    g->base.transport = &comm_transport_mpi;
     g->base.rank = p->rank;
     g->base.size = p->size;
     g->base.timeout = options->start.limit;
@@ -161,7 +134,33 @@ fail:
     return status;
 }
 
-bool comm_has_mpi(void) {
+static bool is_there(void) {
     mpi_library mpi;
     return mpi_library_open(&mpi, NULL) == SIFR_OK;
 }
+
+const comm_transport comm_transport_mpi = {.open = open_group,
+                                           .is_there = is_there,
+                                           .all_gather = all_gather,
+                                           .reduce_scatter = reduce_scatter,
+                                           .all_to_all = all_to_all,
+                                           .send = comm_mpi_send,
+                                           .receive = comm_mpi_receive,
+                                           .wait = comm_mpi_wait,
+                                           .follow = comm_mpi_follow,
+                                           .catch_up = comm_mpi_catch_up,
+                                           .sum = sum,
+                                           .all_gather_control = all_gather_control,
+                                           .start_control = start_control,
+                                           .broadcast = broadcast,
+                                           .open_window = comm_mpi_open_window,
+                                           .close_window = comm_mpi_close_window,
+                                           .is_apart = comm_mpi_is_apart,
+                                           .open_link = comm_mpi_open_link,
+                                           .take_words = comm_mpi_take_words,
+                                           .take_stage = comm_mpi_take_stage,
+                                           .take_sends = comm_mpi_take_sends,
+                                           .give_stage = comm_mpi_give_stage,
+                                           .exchange = comm_mpi_exchange_of,
+                                           .split = comm_mpi_split,
+                                           .close = close_group};

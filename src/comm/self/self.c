@@ -5,7 +5,7 @@
 #include "base/clock.h"
 #include "base/heap.h"
 #include "comm/reduce.h"
-#include "comm/transport.h"
+#include "comm/transports.h"
 
 static void self_count(comm_group *group, comm_operation operation, int64_t bytes, double asked) {
     comm_event event = {.operation = operation,
@@ -74,33 +74,32 @@ static sifr_status self_broadcast(comm_group *group, int32_t root, void *data, i
     return SIFR_OK;
 }
 
-static sifr_status self_split(comm_group *parent, const comm_part *part, comm_group **out,
-                              sifr_error *error);
-
-static void self_close(comm_group *group) {
-    free(group);
-}
-
-static const comm_transport self_transport = {.all_gather = self_all_gather,
-                                              .reduce_scatter = self_reduce_scatter,
-                                              .all_to_all = self_all_to_all,
-                                              .wait = self_wait,
-                                              .sum = self_sum,
-                                              .all_gather_control = self_all_gather_control,
-                                              .broadcast = self_broadcast,
-                                              .split = self_split,
-                                              .close = self_close};
-
-sifr_status comm_open_self(comm_group **out, sifr_error *error) {
+static sifr_status self_open(const comm_options *options, comm_group **out, sifr_error *error) {
+    (void)options;
     BASE_TRY(base_alloc(1, sizeof **out, out, error));
-    **out = (comm_group){.transport = &self_transport, .rank = 0, .size = 1, .local_size = 1};
+    **out = (comm_group){.transport = &comm_transport_self, .size = 1, .local_size = 1};
     return SIFR_OK;
 }
 
 static sifr_status self_split(comm_group *parent, const comm_part *part, comm_group **out,
                               sifr_error *error) {
     if (part->color < 0) return SIFR_OK;
-    BASE_TRY(comm_open_self(out, error));
+    BASE_TRY(self_open(NULL, out, error));
     comm_inherit(*out, parent, part);
     return SIFR_OK;
 }
+
+static void self_close(comm_group *group) {
+    free(group);
+}
+
+const comm_transport comm_transport_self = {.open = self_open,
+                                            .all_gather = self_all_gather,
+                                            .reduce_scatter = self_reduce_scatter,
+                                            .all_to_all = self_all_to_all,
+                                            .wait = self_wait,
+                                            .sum = self_sum,
+                                            .all_gather_control = self_all_gather_control,
+                                            .broadcast = self_broadcast,
+                                            .split = self_split,
+                                            .close = self_close};
