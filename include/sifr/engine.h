@@ -117,10 +117,12 @@ typedef struct sifr_batch {
 /* One step on gradient_accumulation_steps micro batches. The batch is copied first. With nothing
  * changed: SIFR_USAGE for a rate that is not finite, and for tokens, labels or targets that are
  * missing and the model reads; SIFR_FAILED for ids outside the model's tables, for labels below 0
- * other than -100, and for targets that its head cannot read, in rows with a label. SIFR_FAILED also for an fp16 step that overflows at
- * the least loss scale, since no later step could do better. If state is on disk, a step may leave
- * its update to the next step; every other function completes that update first, so a disk error
- * may be reported by any of them. */
+ * other than -100, and for targets that its head cannot read, in rows with a label. SIFR_FAILED
+ * also for an fp16 step that overflows at the least loss scale, since no later step could do
+ * better. On several ranks what one of them cannot take fails the step on all, with the message of
+ * the first such rank; nothing has changed then, and the ranks may go on. If state is on disk, a
+ * step may leave its update to the next step; every other function completes that update first, so a
+ * disk error may be reported by any of them. */
 SIFR_API sifr_status sifr_engine_step(sifr_engine *engine, const sifr_batch *batch,
                                       double learning_rate, sifr_step_result *result,
                                       sifr_error *error) SIFR_MUST_CHECK;
@@ -133,7 +135,8 @@ SIFR_API sifr_status sifr_engine_set_betas(sifr_engine *engine, double beta1, do
                                            sifr_error *error) SIFR_MUST_CHECK;
 
 /* Computes the sum of the losses over one micro batch (micro_batch_size x seq_length) without
- * training. */
+ * training. Where ranks share weights or layers they make it together, and what one cannot take
+ * fails it on all. */
 SIFR_API sifr_status sifr_engine_evaluate(sifr_engine *engine, const sifr_batch *batch,
                                           double *loss_sum, int64_t *labelled,
                                           sifr_error *error) SIFR_MUST_CHECK;
@@ -147,6 +150,17 @@ SIFR_API sifr_status sifr_engine_evaluate_logits(sifr_engine *engine, const sifr
                                                  sifr_error *error) SIFR_MUST_CHECK;
 /* Logits of a token: the words or the classes of the model's head. */
 SIFR_API int64_t sifr_engine_logits(const sifr_engine *engine);
+
+/* In place of a call of all ranks, on one that has failed in making its batch: ends the call on all
+ * ranks with this message, as a batch that is refused would. Gives that status, SIFR_FAILED, also
+ * where there is one rank. */
+typedef enum sifr_engine_call {
+    SIFR_CALL_STEP, /* or sifr_loop_step */
+    SIFR_CALL_EVALUATE,
+    SIFR_CALL_EVALUATE_LOGITS
+} sifr_engine_call;
+SIFR_API sifr_status sifr_engine_fail(sifr_engine *engine, sifr_engine_call call,
+                                      const char *message, sifr_error *error) SIFR_MUST_CHECK;
 
 /* The number of steps so far, and of those that changed the weights. */
 SIFR_API int64_t sifr_engine_steps(const sifr_engine *engine);

@@ -64,8 +64,7 @@ SIFR_API sifr_status sifr_loop_set_steps(sifr_loop *loop, int64_t total,
 SIFR_API sifr_status sifr_loop_rate(const sifr_loop *loop, double *out,
                                     sifr_error *error) SIFR_MUST_CHECK;
 
-/* sifr_engine_step with the rate and the betas of the config's schedule. A failure is this rank's
- * own, unless it is SIFR_LOST_RANK. */
+/* sifr_engine_step with the rate and the betas of the config's schedule. */
 SIFR_API sifr_status sifr_loop_step(sifr_loop *loop, const sifr_batch *batch,
                                     sifr_step_result *result, sifr_error *error) SIFR_MUST_CHECK;
 

@@ -341,29 +341,39 @@ static sifr_status check_rate(double rate, sifr_error *error) {
                      rate, isfinite(rate) ? " of fp32" : "");
 }
 
-sifr_status sifr_engine_step(sifr_engine *engine, const sifr_batch *batch, double learning_rate,
-                             sifr_step_result *result, sifr_error *error) {
-    BASE_ENTER(error, engine, batch, result);
+/* What this rank can see by itself. */
+static sifr_status take_batch(sifr_engine *engine, const sifr_batch *batch, double rate,
+                              sifr_error *error) {
+    const sifr_settings *step = &engine->settings;
+    int64_t count = step->gradient_accumulation_steps * step->micro_batch_size * step->seq_length;
+    BASE_TRY(check_rate(rate, error));
+    BASE_TRY(engine_check_batch(engine->model, batch, count, step->seq_length, error));
+    return engine_put_batch(engine->trainer, engine->training, batch, error);
+}
+
+/* batch NULL: this rank has none, since it failed with `own`. */
+static sifr_status step(sifr_engine *engine, const sifr_batch *batch, double learning_rate,
+                        sifr_status own, sifr_step_result *result, sifr_error *error) {
     const plan_schedule *s = engine->training;
     int64_t count = s->settings.step.gradient_accumulation_steps *
                     s->settings.step.micro_batch_size * s->settings.step.seq_length;
-    BASE_TRY(check_rate(learning_rate, error));
-    BASE_TRY(engine_check_batch(engine->model, batch, count, engine->settings.seq_length, error));
-    BASE_TRY(engine_put_batch(engine->trainer, s, batch, error));
     optim_memory memory = engine->memory;
     if (engine->shows_average) BASE_TRY(engine_refresh(engine, error));
-    engine_step_input input = {
-        .seed = engine->settings.seed,
-        .step = engine->steps,
-        .updates = engine->updates,
-        .learning_rate = learning_rate,
-        .optimizer = &engine->settings.optimizer,
-        .memory = &memory,
-        .gradient_clipping = engine->settings.gradient_clipping,
-        .loss_scale = engine->scaler.scale,
-        .labelled = engine_count_losses(engine->model, batch, count, engine->settings.seq_length)};
+    engine_step_input input = {.seed = engine->settings.seed,
+                               .step = engine->steps,
+                               .updates = engine->updates,
+                               .learning_rate = own == SIFR_OK ? learning_rate : 0,
+                               .optimizer = &engine->settings.optimizer,
+                               .memory = &memory,
+                               .gradient_clipping = engine->settings.gradient_clipping,
+                               .loss_scale = engine->scaler.scale,
+                               .refused = own != SIFR_OK};
+    if (own == SIFR_OK)
+        input.labelled =
+            engine_count_losses(engine->model, batch, count, engine->settings.seq_length);
     engine_result out;
     BASE_TRY(engine_run(engine->trainer, &input, &out, error));
+    if (out.refused) return comm_agree_status(engine->group, own, error);
     BASE_TRY(engine_heed_calls(engine, error)); /* where one failed the loss is NaN */
     engine->steps++;
     engine->updates += out.updated;
@@ -378,6 +388,20 @@ sifr_status sifr_engine_step(sifr_engine *engine, const sifr_batch *batch, doubl
                                  .micro_batches =
                                      losses ? s->settings.step.gradient_accumulation_steps : 0};
     return update_loss_scale(engine, &out, error);
+}
+
+sifr_status sifr_engine_step(sifr_engine *engine, const sifr_batch *batch, double learning_rate,
+                             sifr_step_result *result, sifr_error *error) {
+    BASE_ENTER(error, engine, batch, result);
+    sifr_error own, *said = error ? error : &own;
+    sifr_status status = take_batch(engine, batch, learning_rate, said);
+    if (status != SIFR_OK && comm_size(engine->group) == 1) return status;
+    return step(engine, batch, learning_rate, status, result, said);
+}
+
+sifr_status engine_fail_step(sifr_engine *engine, sifr_error *error) {
+    sifr_step_result none;
+    return step(engine, NULL, 0, error->status, &none, error);
 }
 
 sifr_status sifr_engine_set_betas(sifr_engine *engine, double beta1, double beta2,

@@ -34,4 +34,10 @@ struct sifr_engine {
  * where there is none. All ranks call it. */
 sifr_status engine_heed_calls(const sifr_engine *engine, sifr_error *error) SIFR_MUST_CHECK;
 
+/* On one of several ranks that has no batch, since it failed with *error, which may become that of
+ * another rank: ends the step on all ranks, and an evaluation where they make it together. */
+sifr_status engine_fail_step(sifr_engine *engine, sifr_error *error) SIFR_MUST_CHECK;
+sifr_status engine_fail_evaluation(sifr_engine *engine, bool logits,
+                                   sifr_error *error) SIFR_MUST_CHECK;
+
 #endif

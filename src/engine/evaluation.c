@@ -4,6 +4,7 @@
 #include "base/inside.h"
 #include "engine/engine_private.h"
 #include "engine/state/convert.h"
+#include "plan/peers.h"
 #include "plan/queries.h"
 
 int64_t engine_words(const sifr_model *model) {
@@ -50,13 +51,35 @@ static sifr_status tell_stages(const sifr_engine *engine, void *data, int64_t by
     return stages ? comm_broadcast(stages, comm_size(stages) - 1, data, bytes, error) : SIFR_OK;
 }
 
+/* Whether a run of the schedule exchanges something; else each rank evaluates by itself. */
+static bool meets_others(const plan_schedule *s) {
+    for (size_t i = 0; i < s->instruction_count; i++)
+        if (s->instructions[i].action == PLAN_GATHER || plan_is_peer(&s->instructions[i]))
+            return true;
+    return false;
+}
+
+static sifr_status take_batch(const engine_evaluator *evaluator, const sifr_batch *batch,
+                              int64_t count, sifr_error *error) {
+    const plan_schedule *s = evaluator->schedule;
+    BASE_TRY(engine_check_batch(s->model, batch, count, s->settings.step.seq_length, error));
+    return engine_put_batch(evaluator->executor, s, batch, error);
+}
+
+/* What one rank fails in by itself before all run ends the evaluation on all. */
+static sifr_status heed_ranks(const sifr_engine *engine, const engine_evaluator *evaluator,
+                              sifr_status own, sifr_error *error) {
+    bool together = comm_size(engine->group) > 1 && meets_others(evaluator->schedule);
+    return together ? comm_agree_status(engine->group, own, error) : own;
+}
+
 static sifr_status run(const sifr_engine *engine, const engine_evaluator *evaluator,
                        const sifr_batch *batch, double *loss_sum, int64_t *labelled,
                        sifr_error *error) {
     const plan_schedule *s = evaluator->schedule;
     int64_t count = s->settings.step.micro_batch_size * s->settings.step.seq_length;
-    BASE_TRY(engine_check_batch(s->model, batch, count, s->settings.step.seq_length, error));
-    BASE_TRY(engine_put_batch(evaluator->executor, s, batch, error));
+    sifr_status taken = take_batch(evaluator, batch, count, error);
+    BASE_TRY(heed_ranks(engine, evaluator, taken, error));
     engine_step_input input = {
         .labelled = engine_count_losses(s->model, batch, count, s->settings.step.seq_length)};
     engine_result out;
@@ -67,21 +90,33 @@ static sifr_status run(const sifr_engine *engine, const engine_evaluator *evalua
     return tell_stages(engine, loss_sum, sizeof *loss_sum, error);
 }
 
+/* All that comes before the batch. */
+static sifr_status prepare(sifr_engine *engine, bool logits, engine_evaluator *evaluator,
+                           sifr_error *error) {
+    BASE_TRY(engine_settle(engine, error));
+    BASE_TRY(engine_show_average(engine, error));
+    return make(engine, logits, evaluator, error);
+}
+
+sifr_status engine_fail_evaluation(sifr_engine *engine, bool logits, sifr_error *error) {
+    engine_evaluator *evaluator = logits ? &engine->logits_evaluator : &engine->evaluator;
+    const sifr_error own = *error;
+    BASE_TRY(prepare(engine, logits, evaluator, error));
+    *error = own;
+    return heed_ranks(engine, evaluator, own.status, error);
+}
+
 sifr_status sifr_engine_evaluate(sifr_engine *engine, const sifr_batch *batch, double *loss_sum,
                                  int64_t *labelled, sifr_error *error) {
     BASE_ENTER(error, engine, batch, loss_sum, labelled);
-    BASE_TRY(engine_settle(engine, error));
-    BASE_TRY(engine_show_average(engine, error));
-    BASE_TRY(make(engine, false, &engine->evaluator, error));
+    BASE_TRY(prepare(engine, false, &engine->evaluator, error));
     return run(engine, &engine->evaluator, batch, loss_sum, labelled, error);
 }
 
 sifr_status engine_evaluate_logits(sifr_engine *engine, const sifr_batch *batch, double *loss_sum,
                                    int64_t *labelled, float *logits, sifr_error *error) {
     engine_evaluator *evaluator = &engine->logits_evaluator;
-    BASE_TRY(engine_settle(engine, error));
-    BASE_TRY(engine_show_average(engine, error));
-    BASE_TRY(make(engine, true, evaluator, error));
+    BASE_TRY(prepare(engine, true, evaluator, error));
     BASE_TRY(run(engine, evaluator, batch, loss_sum, labelled, error));
     int64_t rows = engine->settings.micro_batch_size * engine->settings.seq_length;
     int64_t bytes = rows * engine_words(engine->model) * (int64_t)sizeof *logits;

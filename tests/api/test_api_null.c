@@ -106,6 +106,7 @@ static void folders(void **state) {
     REFUSES(sifr_checkpoint_list(NULL, NULL, 0, &count, &error), "sifr_checkpoint_list: output");
     REFUSES(sifr_checkpoint_inspect("x", false, NULL, &error), "sifr_checkpoint_inspect: out");
     REFUSES(sifr_checkpoint_save(context, NULL, "x", NULL, &error), "sifr_checkpoint_save: engine");
+    REFUSES(sifr_engine_fail(NULL, SIFR_CALL_STEP, "x", &error), "sifr_engine_fail: engine");
 }
 
 static void getters(void **state) {

@@ -283,10 +283,22 @@ static bool is_for_move(const engine_executor *e, const plan_instruction *i) {
     return i->action == PLAN_WAIT && executor_is_move(&e->schedule->instructions[i->wait]);
 }
 
-/* Every stage has all labels of its ranks' micro batches. */
-static sifr_status sum_labels(const engine_executor *e, int64_t *labelled, sifr_error *error) {
-    comm_group *data = engine_groups_at(&e->groups, PLAN_DATA);
-    return data ? comm_sum(data, labelled, 1, error) : SIFR_OK;
+/* Labels of the global batch, which the ranks of one stage have, and whether a rank refuses the
+ * step: then it counts so far below zero that no labels of others make up for it. The ranks meet
+ * here before the list begins, in which transfers may come before PLAN_COUNT. */
+static sifr_status count_labels(const engine_executor *e, const engine_step_input *input,
+                                engine_result *result, sifr_error *error) {
+    const plan_mesh *mesh = &e->schedule->settings.mesh;
+    int32_t stages = mesh->ranks[PLAN_AXIS_STAGE];
+    comm_group *group = stages > 1 ? e->world : engine_groups_at(&e->groups, PLAN_DATA);
+    bool counts = mesh->place[PLAN_AXIS_STAGE] == stages - 1;
+    int64_t sum = counts ? input->labelled : 0;
+    if (input->refused) sum = -(INT64_MAX / plan_mesh_ranks(mesh, PLAN_WORLD));
+    engine_groups_label(&e->groups, &(comm_label){.step = input->step + 1});
+    if (group) BASE_TRY(comm_sum(group, &sum, 1, error));
+    result->refused = sum < 0;
+    result->labelled = result->refused ? 0 : sum;
+    return SIFR_OK;
 }
 
 static comm_group *peers_of(const engine_executor *e, const plan_instruction *i) {
@@ -306,8 +318,6 @@ static sifr_status run_action(engine_executor *e, const plan_instruction *i,
                                                   .number = i->unit});
     switch ((plan_action)i->action) {
     case PLAN_COUNT:
-        result->labelled = input->labelled;
-        BASE_TRY(sum_labels(e, &result->labelled, error));
         e->numbers->step.gradient_scale = 0.0f;
         if (result->labelled) /* dividing by a power of two is exact */
             e->numbers->step.gradient_scale =
@@ -434,11 +444,15 @@ sifr_status engine_run(engine_executor *e, const engine_step_input *input, engin
     begin_step(e, input);
     if (e->shared) BASE_TRY(executor_fill_tables(e, error));
     bool training = s->settings.mode == PLAN_TRAIN, deferred = e->pending;
-    if (!training) {
+    double counting = base_seconds();
+    if (training) {
+        BASE_TRY(count_labels(e, input, result, error));
+        if (result->refused) return SIFR_OK;
+    } else {
         result->labelled = input->labelled;
         BASE_TRY(send_numbers(e, error));
     }
-    double before = base_seconds();
+    double begun = base_seconds(), before = begun;
     for (size_t n = 0; n < s->instruction_count; n++) {
         const plan_instruction *i = &s->instructions[n];
         if (i->deferred && !deferred) {
@@ -450,6 +464,7 @@ sifr_status engine_run(engine_executor *e, const engine_step_input *input, engin
         BASE_TRY(end_instruction(e, error));
         double after = base_seconds();
         e->seconds[n] = (float)(after - before);
+        if (i->action == PLAN_COUNT) e->seconds[n] += (float)(begun - counting);
         if (e->spans) note_span(e, i, before, after);
         before = after;
     }
