@@ -109,6 +109,29 @@ sifr_loss_function py_loss_compute; /* `user` is a py_loss */
 bool py_loss_raises(py_loss *loss); /* what the function raised; false: nothing */
 void py_loss_drop(py_loss *loss);
 
+/* --- py_batch.c --- */
+
+enum { PY_WHOLE_INPUTS = 5 };
+
+/* Copies of a batch's arrays. */
+typedef struct py_inputs {
+    int32_t *whole[PY_WHOLE_INPUTS];
+    float *targets;
+} py_inputs;
+typedef struct py_batch_shape {
+    int64_t sequences, tokens; /* so many sequences of so many tokens */
+    int64_t targets;           /* numbers for each token beside its label */
+} py_batch_shape;
+/* The arrays of a tuple: tokens, labels, token types, segments, positions, targets; None: left out.
+ * -1 with an exception; drop the inputs either way. */
+int py_take_batch(PyObject *arrays, const py_batch_shape *shape, py_inputs *in, sifr_batch *out,
+                  py_state *state);
+void py_drop_inputs(py_inputs *in);
+/* A buffer; -1 with UsageError, which names it. */
+int py_buffer(py_state *state, const char *name, PyObject *object, int flags, Py_buffer *view);
+/* That of contiguous values of fp32, perhaps to be written. */
+int py_floats(py_state *state, const char *name, PyObject *object, bool written, Py_buffer *view);
+
 /* --- py_engine.c: of an engine that is taken --- */
 
 sifr_engine *py_engine_of(PyObject *engine);

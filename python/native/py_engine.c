@@ -1,7 +1,7 @@
 /* A loop of the caller's: an engine that trains the model of a config. Batches are copied; weights
  * are read and written in the caller's buffers. */
+#include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "py_common.h"
 
@@ -76,134 +76,6 @@ static PyObject *engine_open(PyObject *module, PyObject *args) {
     return out;
 }
 
-/* --- batches --- */
-
-enum { INPUTS = 5 }; /* of whole numbers */
-
-typedef struct inputs {
-    int32_t *whole[INPUTS];
-    float *targets;
-} inputs;
-
-static void drop_inputs(inputs *in) {
-    for (int i = 0; i < INPUTS; i++) free(in->whole[i]);
-    free(in->targets);
-}
-
-/* One of the type codes in `codes`, in this machine's order of bytes. */
-static bool has_type(const Py_buffer *view, const char *codes) {
-    const char *format = view->format ? view->format : "B";
-    if (*format == '@' || *format == '=' || *format == '<') format++;
-    return format[0] && !format[1] && strchr(codes, format[0]);
-}
-
-/* What an array of a batch has: so many elements, in rows of `last` where it is not flat; `single`:
- * or each by itself. */
-typedef struct wanted {
-    const char *name, *codes, *types;
-    int64_t elements, last;
-    bool single;
-} wanted;
-
-static bool is_row(const wanted *w, int64_t last) {
-    return last == w->last || (w->single && last == 1);
-}
-
-/* A copy of the elements of an array, in order; NULL with an exception. */
-static void *copy_array(PyObject *array, const wanted *w, Py_ssize_t *item, py_state *state) {
-    Py_buffer view;
-    if (PyObject_GetBuffer(array, &view, PyBUF_RECORDS_RO) < 0) return NULL;
-    void *out = NULL;
-    *item = view.itemsize;
-    bool fits = view.itemsize > 0 && view.len / view.itemsize == w->elements &&
-                (view.ndim == 1 || (view.ndim > 1 && is_row(w, view.shape[view.ndim - 1])));
-    if (!has_type(&view, w->codes) || (view.itemsize != 4 && view.itemsize != 8)) {
-        py_usage(state, "%s: has elements of type '%s'; give %s", w->name,
-                 view.format ? view.format : "B", w->types);
-    } else if (!fits) {
-        py_usage(state, "%s: has %zd elements in %d dimensions; a batch has %lld, in rows of %lld",
-                 w->name, view.itemsize > 0 ? view.len / view.itemsize : 0, view.ndim,
-                 (long long)w->elements, (long long)w->last);
-    } else if (!(out = malloc((size_t)view.len + 1))) {
-        PyErr_NoMemory();
-    } else if (PyBuffer_ToContiguous(out, &view, view.len, 'C') < 0) {
-        free(out);
-        out = NULL;
-    }
-    PyBuffer_Release(&view);
-    return out;
-}
-
-/* Ids of 32 bits, which those of 64 have to fit. */
-static int32_t *take_ids(PyObject *array, const char *name, int64_t elements, int64_t last,
-                         py_state *state) {
-    Py_ssize_t item;
-    const wanted w = {name, "ilq", "int32 or int64", elements, last, false};
-    void *copy = copy_array(array, &w, &item, state);
-    if (!copy || item == 4) return copy;
-    const int64_t *wide = copy;
-    int32_t *ids = copy; /* each is written where nothing is read any more */
-    for (int64_t i = 0; i < elements; i++) {
-        int64_t id = wide[i];
-        if (id < INT32_MIN || id > INT32_MAX) {
-            py_usage(state, "%s: %lld is beyond 32 bits", name, (long long)id);
-            free(copy);
-            return NULL;
-        }
-        memcpy(&ids[i], &(int32_t){(int32_t)id}, sizeof *ids);
-    }
-    return ids;
-}
-
-/* Numbers of FP32; those of 64 bits are rounded. */
-static float *take_targets(PyObject *array, const pair *p, int64_t sequences, py_state *state) {
-    const wanted w = {"targets",
-                      "fd",
-                      "float32 or float64",
-                      sequences * p->tokens * p->targets,
-                      p->targets == 1 ? p->tokens : p->targets,
-                      p->targets == 1};
-    Py_ssize_t item;
-    if (!p->targets) {
-        py_usage(state, "targets: this model reads none; leave them out");
-        return NULL;
-    }
-    void *copy = copy_array(array, &w, &item, state);
-    if (!copy || item == 4) return copy;
-    const double *wide = copy;
-    for (int64_t i = 0; i < w.elements; i++) {
-        float target = (float)wide[i];
-        memcpy((char *)copy + 4 * i, &target, 4);
-    }
-    return copy;
-}
-
-/* The arrays of a tuple: tokens, labels, token types, segments, positions, targets; None: left out.
- * -1 with an exception; free the inputs either way. */
-static int take_batch(PyObject *arrays, const pair *p, int64_t sequences, inputs *in,
-                      sifr_batch *out, py_state *state) {
-    static const char *const names[] = {"tokens", "labels", "token_types", "segments", "positions"};
-    int64_t elements = sequences * p->tokens;
-    for (int i = 0; i < INPUTS; i++) {
-        PyObject *array = PyTuple_GetItem(arrays, i);
-        if (!array) return -1;
-        if (array == Py_None) continue;
-        in->whole[i] = take_ids(array, names[i], elements, p->tokens, state);
-        if (!in->whole[i]) return -1;
-    }
-    PyObject *targets = PyTuple_GetItem(arrays, INPUTS);
-    if (!targets) return -1;
-    if (targets != Py_None && !(in->targets = take_targets(targets, p, sequences, state)))
-        return -1;
-    *out = (sifr_batch){.tokens = in->whole[0],
-                        .labels = in->whole[1],
-                        .token_types = in->whole[2],
-                        .segments = in->whole[3],
-                        .positions = in->whole[4],
-                        .targets = in->targets};
-    return 0;
-}
-
 sifr_engine *py_engine_of(PyObject *engine) {
     return ((pair *)py_get(engine))->engine;
 }
@@ -229,6 +101,51 @@ static int enter(PyObject *self, py_call *call) {
     return py_enter(NULL, call);
 }
 
+/* The other ranks of a call end it, too. What the library says of it is known: it is what this rank
+ * failed in. */
+static void end_call(const pair *p, sifr_engine_call what, const char *message) {
+    py_call call;
+    if (py_enter(NULL, &call) < 0) return;
+    (void)!sifr_engine_fail(p->engine, what, message, NULL);
+    py_leave(&call);
+}
+
+/* The same for an exception, which stays. */
+static void end_raised(const pair *p, sifr_engine_call what) {
+    PyObject *kind, *value, *trace;
+    PyErr_Fetch(&kind, &value, &trace);
+    PyErr_NormalizeException(&kind, &value, &trace);
+    PyObject *text = value ? PyObject_Str(value) : NULL;
+    PyObject *bytes = text ? PyUnicode_AsEncodedString(text, "utf-8", "replace") : NULL;
+    const char *message = bytes ? PyBytes_AsString(bytes) : NULL;
+    PyErr_Clear();
+    end_call(p, what, message ? message : "an exception");
+    Py_XDECREF(bytes);
+    Py_XDECREF(text);
+    PyErr_Restore(kind, value, trace);
+}
+
+/* fail(call, message): in place of a call that this rank cannot make */
+static PyObject *engine_fail(PyObject *self, PyObject *args) {
+    int what;
+    const char *message;
+    if (!PyArg_ParseTuple(args, "is", &what, &message) || py_take(self) < 0) return NULL;
+    end_call(py_get(self), (sifr_engine_call)what, message);
+    py_give(self);
+    Py_RETURN_NONE;
+}
+
+/* The batch of the call. -1 with an exception, and then the call has ended on all ranks. */
+static int take_batch(PyObject *arrays, const pair *p, sifr_engine_call what, py_inputs *in,
+                      sifr_batch *out, py_state *state) {
+    const py_batch_shape shape = {.sequences = what == SIFR_CALL_STEP ? p->sequences : p->micro,
+                                  .tokens = p->tokens,
+                                  .targets = p->targets};
+    if (py_take_batch(arrays, &shape, in, out, state) == 0) return 0;
+    end_raised(p, what);
+    return -1;
+}
+
 /* What the caller's loss raised; else what the library says. */
 static PyObject *raise(pair *p, py_state *state, const sifr_error *error) {
     return py_loss_raises(&p->loss) ? NULL : py_raise(state, error);
@@ -248,7 +165,7 @@ static PyObject *describe(const sifr_step_result *r) {
 static PyObject *engine_step(PyObject *self, PyObject *args) {
     py_state *state = py_state_of(self);
     PyObject *arrays, *given, *out = NULL;
-    inputs in = {.targets = NULL};
+    py_inputs in = {.targets = NULL};
     sifr_batch batch;
     sifr_step_result result;
     sifr_error error = {0};
@@ -257,7 +174,7 @@ static PyObject *engine_step(PyObject *self, PyObject *args) {
     double rate = given == Py_None ? 0 : PyFloat_AsDouble(given);
     if (PyErr_Occurred() || py_take(self) < 0) return NULL;
     pair *p = py_get(self);
-    if (take_batch(arrays, p, p->sequences, &in, &batch, state) == 0 && enter(self, &call) == 0) {
+    if (take_batch(arrays, p, SIFR_CALL_STEP, &in, &batch, state) == 0 && enter(self, &call) == 0) {
         sifr_status status = given == Py_None
                                  ? sifr_loop_step(p->loop, &batch, &result, &error)
                                  : sifr_engine_step(p->engine, &batch, rate, &result, &error);
@@ -265,68 +182,52 @@ static PyObject *engine_step(PyObject *self, PyObject *args) {
         out = status == SIFR_OK ? describe(&result) : raise(p, state, &error);
     }
     py_give(self);
-    drop_inputs(&in);
+    py_drop_inputs(&in);
     return out;
 }
 
-/* evaluate(arrays): the sum of losses, and how many */
-static PyObject *engine_evaluate(PyObject *self, PyObject *args) {
+/* logits: a buffer for them, or NULL. */
+static PyObject *evaluate(PyObject *self, PyObject *arrays, const Py_buffer *logits) {
     py_state *state = py_state_of(self);
-    PyObject *arrays, *out = NULL;
-    inputs in = {.targets = NULL};
+    sifr_engine_call what = logits ? SIFR_CALL_EVALUATE_LOGITS : SIFR_CALL_EVALUATE;
+    py_inputs in = {.targets = NULL};
+    PyObject *out = NULL;
     sifr_batch batch;
     double sum = 0;
     int64_t labelled = 0;
     sifr_error error = {0};
     py_call call;
-    if (!PyArg_ParseTuple(args, "O!", &PyTuple_Type, &arrays) || py_take(self) < 0) return NULL;
+    if (py_take(self) < 0) return NULL;
     pair *p = py_get(self);
-    if (take_batch(arrays, p, p->micro, &in, &batch, state) == 0 && enter(self, &call) == 0) {
-        sifr_status status = sifr_engine_evaluate(p->engine, &batch, &sum, &labelled, &error);
+    if (take_batch(arrays, p, what, &in, &batch, state) == 0 && enter(self, &call) == 0) {
+        sifr_status status =
+            logits ? sifr_engine_evaluate_logits(p->engine, &batch, logits->buf,
+                                                 (size_t)(logits->len / 4), &sum, &labelled, &error)
+                   : sifr_engine_evaluate(p->engine, &batch, &sum, &labelled, &error);
         py_leave(&call);
         out = status == SIFR_OK ? Py_BuildValue("(dL)", sum, (long long)labelled)
                                 : raise(p, state, &error);
     }
     py_give(self);
-    drop_inputs(&in);
+    py_drop_inputs(&in);
     return out;
 }
 
-static sifr_status evaluate_logits(const pair *p, const sifr_batch *batch, const Py_buffer *view,
-                                   double *sum, int64_t *labelled, sifr_error *error) {
-    size_t count = (size_t)(view->len / 4);
-    return sifr_engine_evaluate_logits(p->engine, batch, view->buf, count, sum, labelled, error);
+/* evaluate(arrays): the sum of losses, and how many */
+static PyObject *engine_evaluate(PyObject *self, PyObject *args) {
+    PyObject *arrays;
+    if (!PyArg_ParseTuple(args, "O!", &PyTuple_Type, &arrays)) return NULL;
+    return evaluate(self, arrays, NULL);
 }
 
 /* evaluate_logits(arrays, buffer): as evaluate, with the logits of each token in the buffer */
 static PyObject *engine_evaluate_logits(PyObject *self, PyObject *args) {
-    py_state *state = py_state_of(self);
-    PyObject *arrays, *buffer, *out = NULL;
+    PyObject *arrays, *buffer;
     Py_buffer view;
-    inputs in = {.targets = NULL};
-    sifr_batch batch;
-    double sum = 0;
-    int64_t labelled = 0;
-    sifr_error error = {0};
-    py_call call;
     if (!PyArg_ParseTuple(args, "O!O", &PyTuple_Type, &arrays, &buffer) ||
-        PyObject_GetBuffer(buffer, &view, PyBUF_C_CONTIGUOUS | PyBUF_FORMAT | PyBUF_WRITABLE) < 0)
+        py_floats(py_state_of(self), "logits", buffer, true, &view) < 0)
         return NULL;
-    if (!has_type(&view, "f")) {
-        py_usage(state, "logits: the buffer has elements of type '%s'; give float32",
-                 view.format ? view.format : "B");
-    } else if (py_take(self) == 0) {
-        const pair *p = py_get(self);
-        if (take_batch(arrays, p, p->micro, &in, &batch, state) == 0 &&
-            py_enter(NULL, &call) == 0) {
-            sifr_status status = evaluate_logits(p, &batch, &view, &sum, &labelled, &error);
-            py_leave(&call);
-            out = status == SIFR_OK ? Py_BuildValue("(dL)", sum, (long long)labelled)
-                                    : py_raise(state, &error);
-        }
-        py_give(self);
-    }
-    drop_inputs(&in);
+    PyObject *out = evaluate(self, arrays, &view);
     PyBuffer_Release(&view);
     return out;
 }
@@ -350,16 +251,14 @@ static PyObject *engine_move(PyObject *self, PyObject *args) {
     long long first;
     PyObject *buffer;
     Py_buffer view;
+    char said[256];
     sifr_error error = {0};
     py_call call;
     if (!PyArg_ParseTuple(args, "isLO", &what, &name, &first, &buffer)) return NULL;
-    int flags = PyBUF_C_CONTIGUOUS | PyBUF_FORMAT | (what == WRITE ? 0 : PyBUF_WRITABLE);
-    if (PyObject_GetBuffer(buffer, &view, flags) < 0) return NULL;
+    snprintf(said, sizeof said, "weight %s", name);
+    if (py_floats(state, said, buffer, what != WRITE, &view) < 0) return NULL;
     PyObject *out = NULL;
-    if (!has_type(&view, "f")) {
-        py_usage(state, "weight %s: the buffer has elements of type '%s'; give float32", name,
-                 view.format ? view.format : "B");
-    } else if (py_enter(self, &call) == 0) {
+    if (py_enter(self, &call) == 0) {
         const pair *p = py_get(self);
         sifr_status status = move_values(p->engine, (move)what, name, first, view.buf,
                                          (size_t)(view.len / 4), &error);
@@ -555,6 +454,7 @@ static PyObject *data_order(PyObject *module, PyObject *args) {
 int py_add_engine(PyObject *module, py_state *state) {
     static PyMethodDef methods[] = {{"step", engine_step, METH_VARARGS, NULL},
                                     {"evaluate", engine_evaluate, METH_VARARGS, NULL},
+                                    {"fail", engine_fail, METH_VARARGS, NULL},
                                     {"evaluate_logits", engine_evaluate_logits, METH_VARARGS, NULL},
                                     {"micro_batch", engine_micro_batch, METH_VARARGS, NULL},
                                     {"move", engine_move, METH_VARARGS, NULL},

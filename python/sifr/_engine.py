@@ -28,6 +28,7 @@ Numbers = Any
 Loss = Callable[[Any, Any, Any], float]
 
 _READ, _WRITE, _AVERAGE = range(3)
+_STEP, _EVALUATE, _LOGITS = range(3)  # sifr_engine_call
 
 
 class StepResult(NamedTuple):
@@ -50,13 +51,18 @@ def _array(value: Any, name: str) -> Any:
         return None
     try:
         memoryview(value).release()
+        return value
     except TypeError:
-        if hasattr(value, "__dlpack__"):
-            import numpy
+        if not hasattr(value, "__dlpack__"):
+            raise TypeError(f"{name}: an array is wanted, not {type(value).__name__}") from None
+    except ValueError as error:
+        raise UsageError(f"{name}: no array that sifr can read: {error}") from None
+    import numpy
 
-            return numpy.from_dlpack(value)
-        raise TypeError(f"{name}: an array is wanted, not {type(value).__name__}") from None
-    return value
+    try:
+        return numpy.from_dlpack(value)
+    except Exception as error:  # of the library whose array it is
+        raise UsageError(f"{name}: no array that sifr can read: {error}") from None
 
 
 def _with_arrays(loss: Loss | None) -> Loss | None:
@@ -120,7 +126,7 @@ class Engine:
         `targets`, `targets_of_token` for each token; those of tokens without a label are not read.
         Without a rate, that of the config's schedule, which has to know how many
         steps there are (max_steps, or `set_steps`)."""
-        given = self._arrays(tokens, labels, token_types, segments, positions, targets)
+        given = self._arrays(_STEP, tokens, labels, token_types, segments, positions, targets)
         return StepResult(*self._engine.step(given, learning_rate))
 
     def set_steps(self, total: int) -> None:
@@ -144,7 +150,7 @@ class Engine:
     ) -> tuple[float, int]:
         """The sum of the losses of one micro batch (`micro_batch_shape`), and of how many tokens."""
         return self._engine.evaluate(
-            self._arrays(tokens, labels, token_types, segments, positions, targets)
+            self._arrays(_EVALUATE, tokens, labels, token_types, segments, positions, targets)
         )
 
     def evaluate_logits(
@@ -160,25 +166,29 @@ class Engine:
         """The same, and the logits of each token: as fp32 into `out` (contiguous float32, of
         `logits_shape`) if it is given, else into a new array of numpy. They take as much memory
         again in the engine, beyond its plan, from the first call on."""
-        given = self._arrays(tokens, labels, token_types, segments, positions, None)
+        given = self._arrays(_LOGITS, tokens, labels, token_types, segments, positions, None)
         if out is None:
             import numpy
 
             out = numpy.empty(self.logits_shape, numpy.float32)
-        return (*self._engine.evaluate_logits(given, out), out)
+        out_array = _array(out, "out")
+        return (*self._engine.evaluate_logits(given, out_array), out)
 
-    @staticmethod
     def _arrays(
-        tokens: Ids, labels: Any, types: Any, segments: Any, positions: Any, targets: Any
+        self, call: int, tokens: Ids, labels: Any, types: Any, segments: Any, positions: Any, targets: Any
     ) -> tuple[Any, Any, Any, Any, Any, Any]:
-        return (
-            _array(tokens, "tokens"),
-            _array(labels, "labels"),
-            _array(types, "token_types"),
-            _array(segments, "segments"),
-            _array(positions, "positions"),
-            _array(targets, "targets"),
-        )
+        try:
+            return (
+                _array(tokens, "tokens"),
+                _array(labels, "labels"),
+                _array(types, "token_types"),
+                _array(segments, "segments"),
+                _array(positions, "positions"),
+                _array(targets, "targets"),
+            )
+        except Exception as error:  # the other ranks' call ends, too
+            self._engine.fail(call, str(error))
+            raise
 
     # --- weights ---
 
@@ -199,16 +209,19 @@ class Engine:
             import numpy
 
             out = numpy.empty(weight.shape, numpy.float32)
-        self._whole(name, weight, out)
-        self._engine.move(what, name, 0, out)
+        self._engine.move(what, name, 0, self._whole(name, weight, out))
         return out
 
     @staticmethod
-    def _whole(name: str, weight: Weight, values: Any) -> None:
+    def _whole(name: str, weight: Weight, values: Any) -> Any:
+        values = _array(values, f"weight {name}")
+        if values is None:
+            raise TypeError(f"weight {name}: an array is wanted, not None")
         with memoryview(values) as view:
             shape = view.shape or ()
         if shape not in (weight.shape, (math.prod(weight.shape),)):
             raise UsageError(f"weight {name}: has shape {weight.shape}, the buffer {shape}")
+        return values
 
     def read_weight(self, name: str, out: Any = None) -> Any:
         """A weight's values as fp32, into `out` (contiguous float32) if it is given, else into a new
@@ -217,17 +230,16 @@ class Engine:
 
     def write_weight(self, name: str, values: Any) -> None:
         """Copies contiguous float32 values into a weight. All other state stays as it is."""
-        self._whole(name, self._find(name), values)
-        self._engine.move(_WRITE, name, 0, values)
+        self._engine.move(_WRITE, name, 0, self._whole(name, self._find(name), values))
 
     def read_piece(self, name: str, first: int, out: Any) -> None:
         """Elements first, first + 1, … of a weight, row-major, as many as `out` has room for: for
         weights that would not fit into memory twice."""
-        self._engine.move(_READ, name, first, out)
+        self._engine.move(_READ, name, first, _array(out, f"weight {name}"))
 
     def write_piece(self, name: str, first: int, values: Any) -> None:
         """The same in the other direction."""
-        self._engine.move(_WRITE, name, first, values)
+        self._engine.move(_WRITE, name, first, _array(values, f"weight {name}"))
 
     def read_average(self, name: str, out: Any = None) -> Any:
         """The average of a trained weight, where the config keeps one (sifr.ema)."""

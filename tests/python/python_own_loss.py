@@ -73,6 +73,9 @@ with sifr.Engine("ds.json", max_steps=2, loss=entropy, own_loss_memory=20 * 2400
     assert max(abs(a - b) for a, b in zip(like, values)) < 1e-4
     total, count = engine.evaluate(ids(2), ids(2, 1))
     assert seen[-1][1] and 0 < total / count < want[0].loss
+    logits = memoryview(array.array("f", bytes(4 * 2 * 32 * 300))).cast("B").cast("f", (2, 32, 300))
+    again = engine.evaluate_logits(ids(2), ids(2, 1), out=logits)
+    assert again[:2] == (total, count) and any(logits[1, 5, i] for i in range(300))
 
 # --- an exception is that of the step, which changes nothing; the next one is as ever ---
 kept = []
@@ -102,6 +105,7 @@ engine.read_weight(name, like)
 for (kind, words), now in awkward.items():
     raises(kind, words, engine.step, tokens, labels)
     raises(kind, words, engine.evaluate, ids(2), ids(2, 1))
+    raises(kind, words, engine.evaluate_logits, ids(2), ids(2, 1), out=logits)
 raises(sifr.UsageError, "close that first", engine.close)
 kept[0][0, 0]  # is there still, whatever it holds
 kept.clear()

@@ -64,6 +64,21 @@ try:
 except sifr.UsageError as error:
     assert "several ranks" in str(error), error
 engine.save("by_loop")
+# What one rank gives wrong ends the call on both, whatever is wrong; they go on together.
+micro = engine.micro_batch_shape[0] * engine.micro_batch_shape[1]
+outside = array.array("i", [9999] * count)
+for call, size, wrong in ((engine.step, count, (outside, outside)),
+                          (engine.step, count, (tokens, "text")),
+                          (engine.step, count, (tokens[:5], tokens[:5])),
+                          (engine.evaluate, micro, (outside[:micro], outside[:micro])),
+                          (engine.evaluate, micro, (array.array("d", [1.0] * micro), None))):
+    try:
+        call(*(wrong if other else (tokens[:size], tokens[:size])))
+        raise AssertionError("no exception")
+    except (sifr.Error, TypeError) as error:
+        own = str(error)
+        assert other or (own.startswith("rank 1: ") and isinstance(error, sifr.Error)), own
+assert engine.step(tokens, tokens).updated and engine.steps == 2
 # A loss of one's own that raises on one rank: each rank has its own exception, and goes on.
 fails = other
 
