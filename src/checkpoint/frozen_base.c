@@ -19,9 +19,15 @@ static sifr_status allocate(const sifr_model *model, checkpoint_base *out, sifr_
     return base_alloc(model->weight_count, sizeof *out->hashes, &out->hashes, error);
 }
 
+static sifr_status allocate_carried(checkpoint_base *out, size_t count, sifr_error *error) {
+    return base_alloc(count, sizeof *out->carried_hashes, &out->carried_hashes, error);
+}
+
 void checkpoint_base_free(checkpoint_base *base) {
     free(base->tensors);
     free(base->hashes);
+    free((void *)base->carried);
+    free(base->carried_hashes);
     *base = (checkpoint_base){0};
 }
 
@@ -33,23 +39,34 @@ static sifr_status name_folder(const char *path, checkpoint_base *out, sifr_erro
 
 /* --- of a run --- */
 
+/* Of `weights` weights, and of what goes along behind them. */
+static const formats_tensor *tensor_at(const checkpoint_base *base, size_t weights, size_t i) {
+    return i < weights ? base->tensors[i] : base->carried[i - weights];
+}
+
 /* Each rank hashes every so many-th tensor, and the exchange brings the others'. */
-static sifr_status hash_tensors(const checkpoint_base *base, size_t count, comm_group *group,
+static sifr_status hash_tensors(const checkpoint_base *base, size_t weights, comm_group *group,
                                 sifr_error *error) {
     size_t ranks = (size_t)comm_size(group), rank = (size_t)comm_rank(group);
-    size_t each = (count + ranks - 1) / ranks;
+    size_t count = weights + base->carried_count, each = (count + ranks - 1) / ranks;
     uint64_t *mine = NULL, *all = NULL;
     sifr_status status = base_alloc(each, sizeof *mine, &mine, error);
     if (status == SIFR_OK) status = base_alloc(each * ranks, sizeof *all, &all, error);
     for (size_t i = 0; status == SIFR_OK && i < each; i++) {
-        size_t w = i * ranks + rank;
-        if (w < count && base->tensors[w]) mine[i] = hash_tensor(base->tensors[w]);
+        size_t t = i * ranks + rank;
+        const formats_tensor *tensor = t < count ? tensor_at(base, weights, t) : NULL;
+        if (tensor) mine[i] = hash_tensor(tensor);
     }
     status = comm_agree_status(group, status, error);
     if (status == SIFR_OK)
         status = comm_all_gather_control(group, mine, (int64_t)(each * sizeof *mine), all, error);
-    for (size_t w = 0; status == SIFR_OK && w < count; w++)
-        base->hashes[w] = all[w % ranks * each + w / ranks];
+    for (size_t t = 0; status == SIFR_OK && t < count; t++) {
+        uint64_t hash = all[t % ranks * each + t / ranks];
+        if (t < weights)
+            base->hashes[t] = hash;
+        else
+            base->carried_hashes[t - weights] = hash;
+    }
     free(mine);
     free(all);
     return status;
@@ -65,7 +82,10 @@ static sifr_status find_tensors(const char *path, const engine_folder *folder, c
             out->tensors[w] =
                 engine_find_tensor(folder->weights, folder->architecture, model->weights[w].name);
     }
-    return SIFR_OK;
+    if (model_is_adapter(model)) return SIFR_OK;
+    BASE_TRY(engine_find_carried(model, folder->architecture, folder->weights, &out->carried,
+                                 &out->carried_count, error));
+    return allocate_carried(out, out->carried_count, error);
 }
 
 static bool some_based(const sifr_model *model) {
@@ -77,7 +97,7 @@ static bool some_based(const sifr_model *model) {
 sifr_status checkpoint_base_make(const char *path, const engine_folder *folder, comm_group *group,
                                  checkpoint_base *out, sifr_error *error) {
     *out = (checkpoint_base){0};
-    if (!some_based(folder->model)) return SIFR_OK;
+    if (!some_based(folder->model) && !folder->architecture->multimodal) return SIFR_OK;
     sifr_status status = find_tensors(path, folder, out, error);
     status = comm_agree_status(group, status, error);
     if (status == SIFR_OK) status = hash_tensors(out, folder->model->weight_count, group, error);
@@ -94,10 +114,42 @@ sifr_status checkpoint_base_check(const checkpoint_base *base, const sifr_model 
                          "folder back as it was, and resume",
                          base->path, model->weights[w].name);
     }
+    for (size_t i = 0; i < base->carried_count; i++) {
+        if (hash_tensor(base->carried[i]) == base->carried_hashes[i]) continue;
+        return base_fail(
+            error, SIFR_FAILED,
+            "%s: tensor %.200s, which is carried along, was changed while the run used "
+            "the folder; put the folder back as it was, and resume",
+            base->path, base->carried[i]->name);
+    }
     return SIFR_OK;
 }
 
 /* --- in a manifest --- */
+
+static json_t *describe_carried(const formats_tensor *tensor, uint64_t hash) {
+    char hex[17];
+    json_t *shape = json_array();
+    bool whole = shape != NULL;
+    base_hash_hex(hash, hex);
+    for (int i = 0; whole && i < tensor->rank; i++)
+        whole = json_array_append_new(shape, json_integer(tensor->shape[i])) == 0;
+    if (!whole) return json_decref(shape), NULL;
+    return json_pack("{s:s, s:s, s:o, s:s}", "name", tensor->name, "dtype",
+                     formats_dtype_name(tensor->dtype), "shape", shape, "xxh3", hex);
+}
+
+static sifr_status add_carried(json_t *entry, const checkpoint_base *base, sifr_error *error) {
+    json_t *list = json_array();
+    if (!base->carried_count) return json_decref(list), SIFR_OK;
+    if (!list || json_object_set_new(entry, "carried", list) != 0)
+        return base_fail_alloc(error, 256);
+    for (size_t i = 0; i < base->carried_count; i++) {
+        json_t *one = describe_carried(base->carried[i], base->carried_hashes[i]);
+        if (!one || json_array_append_new(list, one) != 0) return base_fail_alloc(error, 256);
+    }
+    return SIFR_OK;
+}
 
 sifr_status checkpoint_base_add(json_t *manifest, const checkpoint_base *base,
                                 const sifr_model *model, sifr_error *error) {
@@ -114,7 +166,7 @@ sifr_status checkpoint_base_add(json_t *manifest, const checkpoint_base *base,
                                    formats_dtype_name(base->tensors[w]->dtype), "xxh3", hex);
         if (!weight || json_array_append_new(list, weight) != 0) return base_fail_alloc(error, 256);
     }
-    return SIFR_OK;
+    return add_carried(entry, base, error);
 }
 
 /* Whether an entry's type and hash are those of a tensor. */
@@ -143,6 +195,44 @@ static const json_t *find_entry(const json_t *list, const char *name) {
     return NULL;
 }
 
+/* Whether a manifest's entry is of this tensor. */
+static sifr_status same_carried(const json_t *entry, const formats_tensor *tensor, uint64_t hash,
+                                bool *same, sifr_error *error) {
+    json_t *own = describe_carried(tensor, hash);
+    *same = own && json_equal(own, entry);
+    json_decref(own);
+    return own ? SIFR_OK : base_fail_alloc(error, 256);
+}
+
+static const json_t *carried_of(const checkpoint_opened *opened) {
+    return json_object_get(json_object_get(opened->json, "base"), "carried");
+}
+
+/* What goes along is what went along when the checkpoint was made. */
+static sifr_status compare_carried(const checkpoint_opened *opened, const checkpoint_base *base,
+                                   const char *directory, const char *path, sifr_error *error) {
+    const json_t *list = carried_of(opened);
+    size_t count = base ? base->carried_count : 0;
+    for (size_t i = 0; i < count; i++) {
+        bool same;
+        BASE_TRY(same_carried(json_array_get(list, i), base->carried[i], base->carried_hashes[i],
+                              &same, error));
+        if (same) continue;
+        return base_fail(error, SIFR_USAGE,
+                         "%s: was made when tensor %.200s of %s, which is carried along, was "
+                         "another: put back the folder that the run began with (it was at %s), or "
+                         "start a new run in another output folder",
+                         directory, base->carried[i]->name, base->path, path ? path : "?");
+    }
+    if (count == json_array_size(list)) return SIFR_OK;
+    return base_fail(error, SIFR_USAGE,
+                     "%s: was made when %zu tensors were carried along, but %s has %zu now: put "
+                     "back the folder that the run began with (it was at %s), or start a new run "
+                     "in another output folder",
+                     directory, json_array_size(list), base ? base->path : "the model", count,
+                     path ? path : "?");
+}
+
 sifr_status checkpoint_base_compare(const checkpoint_opened *opened, const checkpoint_base *base,
                                     const sifr_model *model, const char *directory,
                                     sifr_error *error) {
@@ -169,7 +259,7 @@ sifr_status checkpoint_base_compare(const checkpoint_opened *opened, const check
                              directory, name, base->path, path ? path : "an unknown place");
         used++;
     }
-    if (used == json_array_size(list)) return SIFR_OK;
+    if (used == json_array_size(list)) return compare_carried(opened, base, directory, path, error);
     return base_fail(error, SIFR_USAGE,
                      "%s: takes weights from %s, which this run does not freeze: freeze what was "
                      "frozen, or start a new run in another output folder",
@@ -200,6 +290,35 @@ static sifr_status open_tensor(const formats_weights *weights,
                      directory, w->name, out->path);
 }
 
+static sifr_status open_carried(const checkpoint_opened *opened, const char *directory,
+                                const formats_weights *weights, checkpoint_base *out,
+                                sifr_error *error) {
+    const json_t *list = carried_of(opened), *entry;
+    size_t i, count = json_array_size(list);
+    bool same = true;
+    BASE_TRY(base_alloc(count, sizeof *out->carried, &out->carried, error));
+    BASE_TRY(allocate_carried(out, count, error));
+    json_array_foreach(list, i, entry) {
+        const char *name = json_string_value(json_object_get(entry, "name"));
+        const formats_tensor *tensor = name ? formats_weights_find(weights, name) : NULL;
+        if (!tensor)
+            return base_fail(error, SIFR_FAILED,
+                             "%s: tensor %.200s, which is carried along, is no longer in %s; put "
+                             "that folder back as it was",
+                             directory, name ? name : "(not named)", out->path);
+        out->carried[i] = tensor;
+        out->carried_hashes[i] = hash_tensor(tensor);
+        BASE_TRY(same_carried(entry, tensor, out->carried_hashes[i], &same, error));
+        if (same) continue;
+        return base_fail(error, SIFR_FAILED,
+                         "%s: tensor %.200s, which is carried along, is another in %s than when "
+                         "the checkpoint was made; put that folder back as it was",
+                         directory, name, out->path);
+    }
+    out->carried_count = count;
+    return SIFR_OK;
+}
+
 static sifr_status open_tensors(const checkpoint_opened *opened,
                                 const model_architecture *architecture, const char *directory,
                                 sifr_model *model, const formats_weights *weights,
@@ -215,7 +334,7 @@ static sifr_status open_tensors(const checkpoint_opened *opened,
         BASE_TRY(open_tensor(weights, architecture, entry, w, model, directory, out, error));
         found++;
     }
-    if (found == json_array_size(list)) return SIFR_OK;
+    if (found == json_array_size(list)) return open_carried(opened, directory, weights, out, error);
     return base_fail(error, SIFR_FAILED, "%s/%s: \"base\" names weights that the model lacks",
                      directory, CHECKPOINT_MANIFEST);
 }
@@ -233,13 +352,14 @@ sifr_status checkpoint_base_open(const checkpoint_opened *opened,
         return base_fail(error, SIFR_FAILED, "%s/%s: \"base\" is not valid", directory,
                          CHECKPOINT_MANIFEST);
     snprintf(out->path, sizeof out->path, "%s", path);
+    const char *what = json_array_size(carried_of(opened)) ? "what its text model carries along is"
+                                                           : "its frozen weights are";
     if (!base_is_directory(path))
         return base_fail(error, SIFR_FAILED,
-                         "%s: its frozen weights are in %s, which is not there; put that folder "
-                         "back, or a link to it",
-                         directory, path);
+                         "%s: %s in %s, which is not there; put that folder back, or a link to it",
+                         directory, what, path);
     if (formats_weights_open(path, weights, &reason) != SIFR_OK)
-        return base_fail(error, SIFR_FAILED, "%s: its frozen weights are in %s: %s", directory,
-                         path, reason.message);
+        return base_fail(error, SIFR_FAILED, "%s: %s in %s: %s", directory, what, path,
+                         reason.message);
     return open_tensors(opened, architecture, directory, model, *weights, out, error);
 }

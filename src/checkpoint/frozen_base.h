@@ -1,9 +1,11 @@
-/* The base of a run with frozen weights: the model folder that they come from. Checkpoints of the
- * run hold no frozen weights of the base. Their manifests name the folder, and the hash of each
- * frozen tensor's bytes:
+/* The base of a run: the model folder that its frozen weights come from, and what goes along with a
+ * text model (engine_find_carried). Checkpoints of the run hold neither. Their manifests name the
+ * folder, and the hash of each such tensor's bytes:
  *
  *     "base": {"path": "/models/llama",
- *              "weights": [{"weight": "lm_head.weight", "dtype": "BF16", "xxh3": "…"}, …]}
+ *              "weights": [{"weight": "lm_head.weight", "dtype": "BF16", "xxh3": "…"}, …],
+ *              "carried": [{"name": "vision_tower.…", "dtype": "F32", "shape": [8, 3],
+ *                           "xxh3": "…"}, …]}
  *
  * The hash is of the bytes in the file, so a folder that moved, or was cut into other shards, is
  * still the same base. model_weight.based marks these weights.
@@ -17,10 +19,14 @@ typedef struct checkpoint_base {
     char path[BASE_PATH_LENGTH];    /* absolute; "": there is no base */
     const formats_tensor **tensors; /* by weight; NULL: not of the base. Borrowed. */
     uint64_t *hashes;               /* by weight */
+    const formats_tensor **carried; /* borrowed tensors, in the order of the folder */
+    uint64_t *carried_hashes;
+    size_t carried_count;
 } checkpoint_base;
 
-/* Finds the tensors of the model's `based` weights in an open folder, and hashes them. The ranks
- * share this work; all call it. Leaves a zeroed *out where no weight is based. */
+/* Finds the tensors of the model's `based` weights in an open folder, and those that go along, and
+ * hashes them. The ranks share this work; all call it. Leaves a zeroed *out where there are none.
+ * What goes along with an adapter is nothing: its files hold no model. */
 sifr_status checkpoint_base_make(const char *path, const engine_folder *folder, comm_group *group,
                                  checkpoint_base *out, sifr_error *error) SIFR_MUST_CHECK;
 void checkpoint_base_free(checkpoint_base *base); /* harmless on a zeroed one */

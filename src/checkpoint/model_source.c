@@ -105,6 +105,15 @@ static void copy_frozen(checkpoint_model *m) {
     }
 }
 
+/* What went along with the run's model goes along with an export. */
+static sifr_status carry(checkpoint_model *m, sifr_error *error) {
+    size_t count = m->base.carried_count;
+    BASE_TRY(base_alloc(count, sizeof *m->stored.carried, &m->stored.carried, error));
+    for (size_t i = 0; i < count; i++) m->stored.carried[i] = m->base.carried[i];
+    m->stored.carried_count = count;
+    return SIFR_OK;
+}
+
 static sifr_status open_checkpoint(checkpoint_model *m, sifr_error *error) {
     engine_folder *folder = &m->folder;
     size_t count;
@@ -131,6 +140,7 @@ static sifr_status open_checkpoint(checkpoint_model *m, sifr_error *error) {
         BASE_TRY(engine_stored_make(folder->model, folder->architecture, NULL, BASE_FP32,
                                     &m->stored, error));
     copy_frozen(m);
+    BASE_TRY(carry(m, error));
     BASE_TRY(base_alloc(m->opened.file_count, sizeof *m->state, &m->state, error));
     for (size_t i = 0; i < m->opened.file_count; i++)
         BASE_TRY(checkpoint_open_ranges(&m->opened, m->ranges, count, i, m->path, true,

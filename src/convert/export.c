@@ -26,6 +26,7 @@ static sifr_status count_bytes(const export_run *run, uint64_t *out, sifr_error 
             return base_fail(error, SIFR_FAILED, "tensor %s: too large", tensor->name);
         *out += (uint64_t)bytes;
     }
+    for (size_t i = 0; i < m->stored.carried_count; i++) *out += m->stored.carried[i]->bytes;
     return SIFR_OK;
 }
 

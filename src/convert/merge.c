@@ -154,6 +154,8 @@ static sifr_status prepare(merge_run *run, convert_merged *merged, sifr_error *e
         merged->bytes += (uint64_t)(w->rows * w->columns * base_dtype_bytes(tensor->dtype));
         widest = base_max_i64(widest, w->columns);
     }
+    for (size_t i = 0; i < run->stored.carried_count; i++)
+        merged->bytes += run->stored.carried[i]->bytes;
     BASE_TRY(base_alloc((size_t)widest, sizeof *run->sums, &run->sums, error));
     BASE_TRY(base_alloc((size_t)engine_piece_elements(), sizeof *run->row, &run->row, error));
     return base_alloc((size_t)engine_piece_elements(), sizeof *run->piece, &run->piece, error);

@@ -346,12 +346,21 @@ typedef struct engine_stored {
     size_t count;
     const char *file;               /* the one file that they lie in; NULL: those of a model */
     char (*names)[MODEL_LORA_NAME]; /* of an adapter's tensors */
+    const formats_tensor **carried; /* written as they are, behind the others */
+    size_t carried_count;
 } engine_stored;
+
+/* What a folder with a tower holds that is not of its text model, in the order of the folder:
+ * *count tensors, borrowed. None of other folders. The caller frees *out. */
+sifr_status engine_find_carried(const sifr_model *model, const model_architecture *architecture,
+                                const formats_weights *weights, const formats_tensor ***out,
+                                size_t *count, sifr_error *error) SIFR_MUST_CHECK;
 
 /* Uses the names and types of `like` (the folder that the weights came from; what it lacks has the
  * type of its first weight), or, if that is NULL, the weights' own names and `dtype`. A tied head
- * that `like` stores is stored again. The names belong to `like` or to the model. Of a model with
- * adapters only what is trained is written, in FP32, into ENGINE_ADAPTER_FILE. */
+ * that `like` stores is stored again, and what is beside the text model goes along. The names
+ * belong to `like` or to the model. Of a model with adapters only what is trained is written, in
+ * FP32, into ENGINE_ADAPTER_FILE. */
 sifr_status engine_stored_make(const sifr_model *model, const model_architecture *architecture,
                                const formats_weights *like, base_dtype dtype, engine_stored *out,
                                sifr_error *error) SIFR_MUST_CHECK;

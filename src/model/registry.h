@@ -43,6 +43,9 @@ typedef struct model_architecture {
     /* Positions are rows of a table, so there is no position beyond max_position_embeddings;
      * otherwise they are rotary angles, which have no end. */
     bool learned_positions;
+    /* Of a folder with a tower: its text model is read and built by the row of a plain decoder, so
+     * it has neither `read` nor `build`. Tensors that are not of the text model go along. */
+    const formats_multimodal *multimodal;
 } model_architecture;
 
 extern const model_architecture model_architecture_gpt2, model_architecture_llama,
@@ -53,7 +56,9 @@ extern const model_architecture model_architecture_gpt2, model_architecture_llam
     model_architecture_gemma3_text, model_architecture_olmo3, model_architecture_glm4,
     model_architecture_gpt_neox, model_architecture_bert, model_architecture_distilbert,
     model_architecture_modernbert, model_architecture_roberta, model_architecture_xlm_roberta,
-    model_architecture_deberta_v2;
+    model_architecture_deberta_v2, model_architecture_gemma3, model_architecture_mistral3,
+    model_architecture_qwen2_5_vl, model_architecture_qwen3_vl, model_architecture_smolvlm,
+    model_architecture_internvl, model_architecture_glm4v;
 
 /* NULL for a type that is not supported. */
 const model_architecture *model_architecture_find(const char *model_type);

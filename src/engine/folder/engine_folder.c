@@ -1,4 +1,7 @@
 /* Fills an engine with the weights of a Hugging Face model folder. */
+#include <stdlib.h>
+
+#include "base/text.h"
 #include "engine/engine_private.h"
 #include "engine/folder/folder_private.h"
 #include "engine/state/convert.h"
@@ -41,10 +44,33 @@ static void find_leftovers(const engine_folder *folder, leftovers *heads, leftov
     }
 }
 
+/* Of a folder with a tower nothing is left out. */
+static void say_carried(const engine_folder *folder, const sifr_log *log) {
+    const formats_tensor **carried;
+    size_t count;
+    uint64_t bytes = 0;
+    char text[32];
+    if (engine_find_carried(folder->model, folder->architecture, folder->weights, &carried, &count,
+                            NULL) != SIFR_OK)
+        return;
+    for (size_t i = 0; i < count; i++) bytes += carried[i]->bytes;
+    if (count)
+        base_log(log, SIFR_LOG_INFO,
+                 "%s: its text model alone is read; %zu other tensor%s, %s, %s carried along as "
+                 "%s, %.200s%s",
+                 folder->config.model_type, count, count == 1 ? "" : "s",
+                 base_format_bytes(bytes, text), count == 1 ? "is" : "are",
+                 count == 1 ? "it is" : "they are", carried[0]->name, count == 1 ? "" : " first");
+    free((void *)carried);
+}
+
 void engine_folder_warn(const engine_folder *folder, const sifr_log *log) {
     leftovers heads = {0}, others = {0};
     if (!folder->weights) return;
-    find_leftovers(folder, &heads, &others);
+    if (folder->architecture->multimodal)
+        say_carried(folder, log);
+    else
+        find_leftovers(folder, &heads, &others);
     formats_weights_warn(folder->weights, log);
     engine_folder_say_made(folder, log);
     const model_config *config = &folder->config;

@@ -17,6 +17,13 @@ sifr_status engine_visit_present(const sifr_model *model, const model_architectu
                                  engine_take_weight take, void *user,
                                  sifr_error *error) SIFR_MUST_CHECK;
 
+/* --- folder_carried.c --- */
+
+/* Writes the tensor's bytes; and what declares it. */
+sifr_status engine_copy_tensor(const formats_tensor *tensor, formats_safetensors_writer *writer,
+                               sifr_error *error) SIFR_MUST_CHECK;
+formats_tensor_spec engine_spec_of(const formats_tensor *tensor);
+
 /* --- the others --- */
 
 /* magnitudes.c: of a fresh adapter (use_dora), from the folder's base and the first factors. */

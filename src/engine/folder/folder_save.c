@@ -14,7 +14,7 @@ enum { PIECE_ELEMENTS = 1 << 18 }; /* piece of a weight that is sent to the rank
 
 static void note_tied_head(const sifr_model *model, const model_architecture *architecture,
                            const formats_weights *like, engine_stored *out) {
-    const formats_tensor *head = formats_weights_find(like, architecture->head);
+    const formats_tensor *head = engine_find_tensor(like, architecture, architecture->head);
     if (!head || !engine_is_leftover(architecture, model, architecture->head)) return;
     for (size_t i = 0; i < out->count; i++) {
         if (strcmp(model->weights[out->tensors[i].weight].name, architecture->embedding) != 0)
@@ -48,7 +48,10 @@ sifr_status engine_stored_whole(const sifr_model *model, const model_architectur
                                    model->weights[i].based ? tensor : NULL};
     }
     if (like) note_tied_head(model, architecture, like, out);
-    return SIFR_OK;
+    sifr_status status =
+        engine_find_carried(model, architecture, like, &out->carried, &out->carried_count, error);
+    if (status != SIFR_OK) engine_stored_free(out);
+    return status;
 }
 
 sifr_status engine_stored_make(const sifr_model *model, const model_architecture *architecture,
@@ -64,6 +67,7 @@ sifr_status engine_stored_make(const sifr_model *model, const model_architecture
 void engine_stored_free(engine_stored *stored) {
     free(stored->tensors);
     free(stored->names);
+    free((void *)stored->carried);
     *stored = (engine_stored){0};
 }
 
@@ -74,28 +78,18 @@ typedef struct folder_write {
     void *user;
 } folder_write;
 
-/* In pieces of a mapped file, of which little is in memory at a time. */
-static sifr_status copy_tensor(const formats_tensor *tensor, formats_safetensors_writer *writer,
-                               sifr_error *error) {
-    enum { PIECE = 1 << 20 };
-    const char *data = tensor->data;
-    for (size_t done = 0; done < tensor->bytes; done += PIECE) {
-        size_t count = tensor->bytes - done < PIECE ? tensor->bytes - done : PIECE;
-        base_read_ahead(data + done, count);
-        BASE_TRY(formats_safetensors_append(writer, data + done, count, error));
-    }
-    return SIFR_OK;
-}
-
 static sifr_status fill_tensor(void *user, size_t position, formats_safetensors_writer *writer,
                                sifr_error *error) {
     const folder_write *write = user;
+    if (position >= write->stored->count)
+        return engine_copy_tensor(write->stored->carried[position - write->stored->count], writer,
+                                  error);
     const engine_stored_tensor *tensor = &write->stored->tensors[position];
     const model_weight *w = &write->model->weights[tensor->weight];
     uint8_t stored[1 << 16];
     int64_t size = base_dtype_bytes(tensor->dtype), capacity = (int64_t)sizeof stored / size;
     int64_t elements = model_logical_elements(w);
-    if (tensor->copied) return copy_tensor(tensor->copied, writer, error);
+    if (tensor->copied) return engine_copy_tensor(tensor->copied, writer, error);
     for (int64_t first = 0; first < elements; first += PIECE_ELEMENTS) {
         int64_t here = base_min_i64(PIECE_ELEMENTS, elements - first);
         const float *from;
@@ -114,17 +108,20 @@ sifr_status engine_write_folder(const sifr_model *model, const engine_stored *st
                                 sifr_error *error) {
     folder_write write = {model, stored, give, user};
     formats_tensor_spec *specs;
-    BASE_TRY(base_alloc(stored->count, sizeof *specs, &specs, error));
+    size_t count = stored->count + stored->carried_count;
+    BASE_TRY(base_alloc(count, sizeof *specs, &specs, error));
     for (size_t i = 0; i < stored->count; i++) {
         const engine_stored_tensor *tensor = &stored->tensors[i];
         const model_weight *w = &model->weights[tensor->weight];
         specs[i] = (formats_tensor_spec){.name = tensor->name, .dtype = tensor->dtype};
         specs[i].rank = model_weight_shape(w, specs[i].shape);
     }
-    sifr_status status = stored->file ? engine_write_file(directory, stored->file, specs,
-                                                          stored->count, fill_tensor, &write, error)
-                                      : formats_weights_write(directory, specs, stored->count, 0,
-                                                              fill_tensor, &write, error);
+    for (size_t i = stored->count; i < count; i++)
+        specs[i] = engine_spec_of(stored->carried[i - stored->count]);
+    sifr_status status =
+        stored->file
+            ? engine_write_file(directory, stored->file, specs, count, fill_tensor, &write, error)
+            : formats_weights_write(directory, specs, count, 0, fill_tensor, &write, error);
     free(specs);
     return status;
 }

@@ -10,9 +10,19 @@ static bool ends_with(const char *text, const char *end) {
     return a >= b && !strcmp(text + a - b, end);
 }
 
+/* Of a folder with a tower: under one of the names that it may have. */
+static const formats_tensor *find_spelt(const formats_weights *weights, const char *name) {
+    char spelt[FORMATS_SPELLING_LENGTH];
+    const formats_tensor *tensor = NULL;
+    for (int i = 0; !tensor && formats_multimodal_spelling(name, i, spelt); i++)
+        tensor = formats_weights_find(weights, spelt);
+    return tensor;
+}
+
 /* Under its name, or without the prefix in older files. */
 static const formats_tensor *find_named(const formats_weights *weights,
                                         const model_architecture *architecture, const char *name) {
+    if (architecture->multimodal) return find_spelt(weights, name);
     const formats_tensor *tensor = formats_weights_find(weights, name);
     size_t length = strlen(architecture->prefix);
     if (!tensor && length && !strncmp(name, architecture->prefix, length)) {
@@ -60,6 +70,13 @@ static sifr_status check_tensor(const model_weight *w, const formats_tensor *ten
     return SIFR_OK;
 }
 
+static bool is_head(const model_architecture *architecture, const char *name) {
+    char older[FORMATS_SPELLING_LENGTH];
+    if (!strcmp(name, architecture->head)) return true;
+    return architecture->multimodal && formats_multimodal_spelling(architecture->head, 1, older) &&
+           !strcmp(name, older);
+}
+
 bool engine_is_leftover(const model_architecture *architecture, const sifr_model *model,
                         const char *name) {
     for (size_t i = 0; i < 4 && architecture->ignored[i]; i++) {
@@ -67,13 +84,13 @@ bool engine_is_leftover(const model_architecture *architecture, const sifr_model
     }
     /* A stored copy of a tied head. */
     const model_weight *head = &model->weights[model->nodes[model->node_count - 1].w[0]];
-    return !strcmp(name, architecture->head) && !strcmp(head->name, architecture->embedding);
+    return is_head(architecture, name) && !strcmp(head->name, architecture->embedding);
 }
 
 /* A stored tied head must equal the embedding. */
 static sifr_status check_tied(const model_architecture *architecture, const sifr_model *model,
                               const formats_weights *weights, sifr_error *error) {
-    const formats_tensor *head = formats_weights_find(weights, architecture->head);
+    const formats_tensor *head = find_named(weights, architecture, architecture->head);
     if (!head || !engine_is_leftover(architecture, model, architecture->head)) return SIFR_OK;
     const formats_tensor *table =
         engine_find_tensor(weights, architecture, architecture->embedding);
