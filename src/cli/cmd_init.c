@@ -187,6 +187,11 @@ static sifr_status initialise(const char *config_path, const char *output, const
         snprintf(file, sizeof file, "%s", config_path);
     }
     BASE_TRY(model_config_load(file, &config, error));
+    if (config.multimodal)
+        return base_fail(error, SIFR_USAGE,
+                         "%s: model_type \"%s\" has a tower, whose weights are not made here; take "
+                         "the config.json of a text model (sifr export --text-model writes one)",
+                         file, config.model_type);
     BASE_TRY(stored_dtype(file, &fill.dtype, error));
     BASE_TRY(model_from_config(&config, &model, error));
     fill.model = model;

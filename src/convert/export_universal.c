@@ -207,6 +207,12 @@ static sifr_status open_source(universal_run *run, const char *source, const sif
                          "%s: adapters in a universal checkpoint of DeepSpeed are not supported; "
                          "export the adapter (--format hf)",
                          run->model.path);
+    if (run->model.folder.config.multimodal)
+        return base_fail(error, SIFR_USAGE,
+                         "%s: its model_type %s has a tower, and a universal checkpoint of "
+                         "DeepSpeed with its text model alone is not supported; export the model "
+                         "(--format hf)",
+                         run->model.path, run->model.folder.config.model_type);
     if (run->model.step >= 0)
         BASE_TRY(checkpoint_check_states(&run->model.opened, &optim_adam, run->model.path,
                                          "alone a universal checkpoint of DeepSpeed holds",

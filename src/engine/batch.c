@@ -120,6 +120,22 @@ static sifr_status check_positions(const sifr_model *model, const sifr_batch *ba
     return SIFR_OK;
 }
 
+/* Ids that stand for an image or a sound: their embeddings are the tower's, not the table's. */
+static sifr_status check_media(const sifr_model *model, const int32_t *tokens, int64_t count,
+                               sifr_error *error) {
+    for (int m = 0; tokens && m < model->media_count; m++) {
+        int64_t i = 0;
+        while (i < count && tokens[i] != model->media[m].id) i++;
+        if (i == count) continue;
+        return base_fail(error, SIFR_FAILED,
+                         "data: token %lld is id %d, which is %s of config.json: it stands for "
+                         "what a tower sees or hears, and only text is learned here; leave such "
+                         "rows out",
+                         (long long)i, model->media[m].id, model->media[m].key);
+    }
+    return SIFR_OK;
+}
+
 sifr_status engine_check_batch(const sifr_model *model, const sifr_batch *batch, int64_t count,
                                int64_t length, sifr_error *error) {
     base_assert(count >= 0 && length >= 1);
@@ -127,6 +143,7 @@ sifr_status engine_check_batch(const sifr_model *model, const sifr_batch *batch,
     for (int i = 0; i < SIFR_TARGETS; i++) {
         BASE_TRY(check_input(model, batch, (sifr_input)i, count, error));
     }
+    BASE_TRY(check_media(model, batch->tokens, count, error));
     return check_targets(model, batch, count, error);
 }
 

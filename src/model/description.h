@@ -7,6 +7,7 @@
 #include <stddef.h>
 
 #include "device/call.h"
+#include "formats/multimodal.h"
 #include "model/coding.h"
 #include "model/model_objective.h"
 #include "model/ops.h"
@@ -117,6 +118,9 @@ struct sifr_model {
     const json_t *lora_targets;
     sifr_error error; /* of the first wrong call */
     model_objective objective;
+    /* Ids that text may not have, since they stand for an image, a video or a sound. */
+    formats_media media[FORMATS_MEDIA_LIMIT];
+    int media_count;
 };
 
 /* Rows first … first + count - 1 of a table, for a sequence of `length` tokens. */

@@ -12,6 +12,48 @@
 
 enum { CONFIG_FILE_LIMIT = 16 << 20 };
 
+/* What the architecture reads, and what all have. */
+static sifr_status read_model(const model_reader *r, model_config *out) {
+    BASE_TRY(model_check_keys(r));
+    BASE_TRY(r->architecture->read(r, out));
+    BASE_TRY(model_read_labels(r, out));
+    BASE_TRY(model_check_scales(r, out));
+    double deviation = out->initializer_range == 0 ? 0.02 : out->initializer_range;
+    BASE_TRY(
+        model_read_double(r, "initializer_range", deviation, 0, 1, false, &out->initializer_range));
+    return model_read_token_id(r, "pad_token_id", out->pad_token_id, &out->pad_token_id);
+}
+
+/* The text model of a folder with a tower: the plain decoder reads what would be its config. */
+static sifr_status read_text(const model_reader *r, const json_t *text, model_config *out) {
+    char name[BASE_PATH_LENGTH + 16];
+    const char *type = json_string_value(json_object_get(text, "model_type"));
+    bool flat = !model_member(r->json, "text_config");
+    snprintf(name, sizeof name, "%s%s", r->name, flat ? "" : ": text_config");
+    model_reader inner = *r;
+    inner.json = text;
+    inner.name = name;
+    inner.architecture = model_architecture_find(type);
+    BASE_TRY(read_model(&inner, out));
+    snprintf(out->text_type, sizeof out->text_type, "%s", type);
+    if (r->choice && r->choice->untied) out->tie_word_embeddings = false;
+    return SIFR_OK;
+}
+
+static sifr_status read_multimodal(const model_reader *r, model_config *out) {
+    const formats_multimodal *kind = r->architecture->multimodal;
+    json_t *text;
+    out->multimodal = kind;
+    if (model_member(r->json, "quantization_config"))
+        return model_refuse(r, "quantization_config", "train from weights in F32, BF16 or F16");
+    BASE_TRY(
+        formats_multimodal_media(kind, r->json, r->name, out->media, &out->media_count, r->error));
+    BASE_TRY(formats_multimodal_text(kind, r->json, r->name, &text, r->error));
+    sifr_status status = read_text(r, text, out);
+    json_decref(text);
+    return status;
+}
+
 static sifr_status read_config(model_reader *r, model_config *out) {
     const char *type;
     if (!json_is_object(r->json)) {
@@ -21,15 +63,8 @@ static sifr_status read_config(model_reader *r, model_config *out) {
     r->architecture = type ? model_architecture_find(type) : NULL;
     if (!r->architecture) return model_refuse_type(r, type);
     BASE_TRY(model_read_task(r, out));
-    BASE_TRY(model_check_keys(r));
-    BASE_TRY(r->architecture->read(r, out));
     strcpy(out->model_type, type);
-    BASE_TRY(model_read_labels(r, out));
-    BASE_TRY(model_check_scales(r, out));
-    double deviation = out->initializer_range == 0 ? 0.02 : out->initializer_range;
-    BASE_TRY(
-        model_read_double(r, "initializer_range", deviation, 0, 1, false, &out->initializer_range));
-    return model_read_token_id(r, "pad_token_id", out->pad_token_id, &out->pad_token_id);
+    return r->architecture->multimodal ? read_multimodal(r, out) : read_model(r, out);
 }
 
 static void switch_dropout_off(model_config *out) {

@@ -10,6 +10,7 @@
 
 #include "base/errors.h"
 #include "formats/generation_config.h"
+#include "formats/multimodal.h"
 #include "model/coding.h"
 #include "model/model_objective.h"
 #include "model/rope.h"
@@ -74,7 +75,13 @@ typedef struct model_deberta {
 
 /* Numbers that multiply or cap are 0 where there are none. */
 typedef struct model_config {
-    char model_type[32];           /* of a row of the registry */
+    char model_type[32]; /* of a row of the registry */
+    /* Of a folder with a tower, else NULL: what it is, the plain decoder that its text model is,
+     * and the ids that text may not have. */
+    const formats_multimodal *multimodal;
+    char text_type[32];
+    formats_media media[FORMATS_MEDIA_LIMIT];
+    int media_count;
     model_task task, own_task;     /* own: as "architectures" says, whatever a caller chose */
     model_problem problem;         /* of sequence classes */
     bool packed;                   /* as chosen */
@@ -138,6 +145,7 @@ typedef struct model_choice {
     model_coding coding;           /* quantization.h; with adapters alone */
     model_objective objective;
     bool undropped; /* dropout is off, whatever the folder says */
+    bool untied;    /* of a folder with a tower: its head has weights of its own */
 } model_choice;
 
 /* Parses `size` bytes of JSON; `name` (a path) begins the message of an error, SIFR_USAGE. */

@@ -1,4 +1,6 @@
 /* The description of the model that a config names: an architecture's, with adapters and codes. */
+#include <string.h>
+
 #include "model/lora.h"
 #include "model/quantization.h"
 #include "model/registry.h"
@@ -11,8 +13,11 @@ sifr_status model_from_config(const model_config *config, sifr_model **out, sifr
                          "config.json: model_type \"%s\" is not supported yet (supported: %s)",
                          config->model_type, model_architecture_list(types, sizeof types));
     }
+    if (config->multimodal) architecture = model_architecture_find(config->text_type);
     sifr_model *model;
     BASE_TRY(sifr_model_create(&model, error));
+    memcpy(model->media, config->media, sizeof model->media);
+    model->media_count = config->media_count;
     if (config->packed) sifr_pack(model);
     if (config->objective.row) model_learn(model, &config->objective);
     model->lora = config->lora;

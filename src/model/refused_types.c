@@ -95,13 +95,14 @@ static const struct {
 static const struct {
     const char *type, *text;
 } towers[] = {
-    {"gemma3", "gemma3_text"}, {"mistral3", "ministral3"}, {"pixtral", "mistral"},
-    {"llava*", "llama"},       {"vipllava", "llama"},      {"qwen2_vl*", "qwen2"},
-    {"qwen2_5_vl*", "qwen2"},  {"qwen2_5_omni*", "qwen2"}, {"qwen2_audio*", "qwen2"},
-    {"qwen3_vl*", "qwen3"},    {"internvl", "qwen2"},      {"idefics3", "llama"},
-    {"smolvlm", "llama"},      {"paligemma", "gemma"},     {"phi4_multimodal", "phi3"},
-    {"glm4v", "glm4"},         {"aya_vision", "cohere2"},  {"granite_speech", "granite"},
-    {"mllama", "llama"},       {"voxtral", "llama"},       {"ovis2", "qwen2"},
+    {"pixtral", "mistral"},        {"llava*", "llama"},
+    {"vipllava", "llama"},         {"qwen2_vl*", "qwen2"},
+    {"qwen2_5_vl*", "qwen2"},      {"qwen2_5_omni*", "qwen2"},
+    {"qwen2_audio*", "qwen2"},     {"qwen3_vl*", "qwen3"},
+    {"idefics3", "llama"},         {"paligemma", "gemma"},
+    {"phi4_multimodal", "phi3"},   {"aya_vision", "cohere2"},
+    {"granite_speech", "granite"}, {"mllama", "llama"},
+    {"voxtral", "llama"},          {"ovis2", "qwen2"},
 };
 
 static bool matches(const char *pattern, const char *type) {

@@ -16,6 +16,10 @@ static const model_architecture *const architectures[] = {
     &model_architecture_bert,        &model_architecture_distilbert,
     &model_architecture_modernbert,  &model_architecture_roberta,
     &model_architecture_xlm_roberta, &model_architecture_deberta_v2,
+    &model_architecture_gemma3,      &model_architecture_mistral3,
+    &model_architecture_qwen2_5_vl,  &model_architecture_qwen3_vl,
+    &model_architecture_smolvlm,     &model_architecture_internvl,
+    &model_architecture_glm4v,
 };
 
 enum { COUNT = sizeof architectures / sizeof *architectures };

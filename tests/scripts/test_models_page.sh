@@ -14,14 +14,14 @@ rows=$(sed -n 's/^| `\([a-z0-9_-]*\)` |.*/\1/p' $page | grep -vx model_type | so
 
 # Types of the folders that are run. The tests in C name the folders that must open.
 folders="tests/golden/models/gpt2"
-for place in families encoders; do
+for place in families encoders multimodal; do
     test=tests/model/test_golden_$place.c
     expected=$(sed -n '/expected\[\] = {/,/};/p' $test | grep -oE '"[^"]+"' | tr -d '"')
     [ "$expected" ] || fail "$test expects no folder"
     for name in $expected; do folders="$folders tests/golden/$place/models/$name"; done
 done
 tested=$(for folder in $folders; do
-    sed -n 's/^ *"model_type": "\(.*\)",*$/\1/p' "$folder/config.json"
+    sed -n 's/^  "model_type": "\(.*\)",*$/\1/p' "$folder/config.json"
 done | sort -u)
 for type in $known; do
     row=$(grep "^| \`$type\` |" $page)
@@ -32,7 +32,8 @@ for type in $known; do
 done
 
 # All folders of families are expected to open: the program's test runs all that are there.
-for folder in tests/golden/families/models/* tests/golden/encoders/models/*; do
+for folder in tests/golden/families/models/* tests/golden/encoders/models/* \
+    tests/golden/multimodal/models/*; do
     case " $folders " in
     *" $folder "*) ;;
     *) fail "$folder is not expected to open" ;;

@@ -1,14 +1,14 @@
 # Sourced by tests that train tiny decoders; needs `fail`.
-# A token store in Megatron's form: one document of 12,000 ids of 16 bits, below 53.
+# A token store in Megatron's form: one document of 12,000 ids of 16 bits, below 53 or $STORE_WORDS.
 bytes() { # WIDTH NUMBER: little endian
     local i
     for ((i = 0; i < $1; i++)); do printf "\\$(printf %03o $(($2 >> (8 * i) & 255)))"; done
 }
-awk 'BEGIN {
+awk -v words="${STORE_WORDS:-53}" 'BEGIN {
     s = 7
     for (i = 0; i < 12000; i++) {
         s = (s * 1103515245 + 12345) % 2147483648
-        k = (s / 65536) % 3 < 1 ? int(s / 65536) % 53 : (k * 3 + 1) % 53
+        k = (s / 65536) % 3 < 1 ? int(s / 65536) % words : (k * 3 + 1) % words
         printf "\\%03o\\000", k
     }
 }' >octal

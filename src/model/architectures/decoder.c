@@ -288,9 +288,12 @@ void decoder_build_named(sifr_model *model, const model_config *c, const decoder
 }
 
 void decoder_build(sifr_model *model, const model_config *config, decoder_block block) {
-    static const decoder_names names = {.embedding = "model.embed_tokens.weight",
-                                        .layers = "model.layers",
-                                        .norm = "model.norm",
-                                        .head = "lm_head.weight"};
+    char embedding[64], layers[64], norm[64];
+    const char *body = config->multimodal ? config->multimodal->body : "model.";
+    snprintf(embedding, sizeof embedding, "%sembed_tokens.weight", body);
+    snprintf(layers, sizeof layers, "%slayers", body);
+    snprintf(norm, sizeof norm, "%snorm", body);
+    const decoder_names names = {
+        .embedding = embedding, .layers = layers, .norm = norm, .head = "lm_head.weight"};
     decoder_build_named(model, config, &names, block);
 }
