@@ -259,6 +259,15 @@ bool formats_multimodal_spelling(const char *name, int spelling,
     return snprintf(out, FORMATS_SPELLING_LENGTH, "%s%s", bodies[spelling - 1], rest) > 0;
 }
 
+bool formats_multimodal_is_text(const char *name) {
+    static const char *const parts[] = {"language_model.", "lm_head.", "model.layers.",
+                                        "model.embed_tokens.", "model.norm."};
+    if (behind_body(name)) return true;
+    for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
+        if (!strncmp(name, parts[i], strlen(parts[i]))) return true;
+    return false;
+}
+
 const char *formats_multimodal_plain(const char *name, char out[FORMATS_SPELLING_LENGTH]) {
     return formats_multimodal_spelling(name, 2, out) ? out : name;
 }

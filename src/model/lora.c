@@ -57,11 +57,19 @@ static bool ends_in(const char *name, const char *end) {
     return a == b || name[a - b - 1] == '.';
 }
 
-static bool is_any(const json_t *names, const char *module) {
+static bool is_spelt(const json_t *names, const char *module) {
     if (json_is_string(names))
         return model_pattern_matches(json_string_value(names), false, module);
     for (size_t i = 0; i < json_array_size(names); i++)
         if (ends_in(module, json_string_value(json_array_get(names, i)))) return true;
+    return false;
+}
+
+/* A module of a text model beside a tower may be meant by any of its names. */
+static bool is_any(const json_t *names, const char *module) {
+    char spelt[FORMATS_SPELLING_LENGTH];
+    for (int i = 0; formats_multimodal_spelling(module, i, spelt); i++)
+        if (is_spelt(names, spelt)) return true;
     return false;
 }
 
@@ -109,10 +117,18 @@ static bool is_in(const char *name, const char *end) {
     return at != NULL;
 }
 
+/* By any of its names, too. */
+static bool is_in_spelt(const char *name, const char *end) {
+    char spelt[FORMATS_SPELLING_LENGTH];
+    for (int i = 0; formats_multimodal_spelling(name, i, spelt); i++)
+        if (is_in(spelt, end)) return true;
+    return false;
+}
+
 static bool is_saved(const model_lora *lora, const char *name) {
     const json_t *saved = json_object_get(lora->json, MODEL_LORA_SAVED);
     for (size_t i = 0; i < json_array_size(saved); i++)
-        if (is_in(name, json_string_value(json_array_get(saved, i)))) return true;
+        if (is_in_spelt(name, json_string_value(json_array_get(saved, i)))) return true;
     return false;
 }
 
@@ -127,8 +143,10 @@ bool model_lora_targets(const model_lora *lora, const json_t *targets, const cha
 static double by_pattern(const json_t *patterns, const char *module, double otherwise) {
     const char *pattern;
     json_t *value;
+    char spelt[FORMATS_SPELLING_LENGTH];
     json_object_foreach((json_t *)(uintptr_t)patterns, pattern, value) {
-        if (model_pattern_matches(pattern, true, module)) return json_number_value(value);
+        for (int i = 0; formats_multimodal_spelling(module, i, spelt); i++)
+            if (model_pattern_matches(pattern, true, spelt)) return json_number_value(value);
     }
     return otherwise;
 }
@@ -137,9 +155,13 @@ int64_t model_lora_rank(const model_lora *lora, const char *module) {
     return (int64_t)by_pattern(lora->ranks, module, (double)lora->r);
 }
 
+double model_lora_alpha(const model_lora *lora, const char *module) {
+    return by_pattern(lora->alphas, module, lora->alpha);
+}
+
 double model_lora_scale(const model_lora *lora, const char *module) {
     double rank = (double)model_lora_rank(lora, module);
-    return by_pattern(lora->alphas, module, lora->alpha) / (lora->rslora ? sqrt(rank) : rank);
+    return model_lora_alpha(lora, module) / (lora->rslora ? sqrt(rank) : rank);
 }
 
 /* Heads for labels, each model has one of them. PEFT saves them, too. */
@@ -314,7 +336,7 @@ static void check_saved(sifr_model *model, const model_config *config) {
     for (size_t s = 0; s < json_array_size(saved); s++) {
         const char *name = json_string_value(json_array_get(saved, s));
         size_t i = 0;
-        while (i < model->weight_count && !is_in(model->weights[i].name, name)) i++;
+        while (i < model->weight_count && !is_in_spelt(model->weights[i].name, name)) i++;
         bool tied = config->tie_word_embeddings && config->task == MODEL_NEXT_TOKEN &&
                     (is_in(architecture->head, name) || is_in(architecture->embedding, name));
         if (tied)
@@ -332,6 +354,11 @@ static void check_saved(sifr_model *model, const model_config *config) {
 
 void model_freeze_base(sifr_model *model, const model_config *config) {
     if (!model->lora || !model_ok(model)) return;
+    if (config->multimodal && model->lora->bias == MODEL_LORA_ALL_BIASES)
+        MODEL_WRONG(model,
+                    "%s: bias \"all\" would also name the biases of the tower, which is not "
+                    "trained; \"none\" and \"lora_only\" are built for model_type %s",
+                    model->lora->where, config->model_type);
     mark_biases(model);
     check_others(model);
     check_saved(model, config);
@@ -354,4 +381,13 @@ const char *model_lora_tensor(const model_weight *weight, char *out) {
     else
         snprintf(out, MODEL_LORA_NAME, MODEL_LORA_PREFIX "%s", weight->name);
     return out;
+}
+
+bool model_lora_spelling(const model_weight *weight, int spelling, char *out) {
+    char own[MODEL_LORA_NAME], spelt[FORMATS_SPELLING_LENGTH];
+    const char *name = model_lora_tensor(weight, own) + strlen(MODEL_LORA_PREFIX);
+    if (!formats_multimodal_spelling(name, spelling, spelt)) return false;
+    int room = MODEL_LORA_NAME - (int)sizeof MODEL_LORA_PREFIX;
+    snprintf(out, MODEL_LORA_NAME, MODEL_LORA_PREFIX "%.*s", room, spelt);
+    return true;
 }

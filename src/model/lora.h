@@ -72,6 +72,7 @@ bool model_lora_task(const model_lora *lora, model_task *out);
  * its last part. */
 bool model_lora_targets(const model_lora *lora, const json_t *targets, const char *module);
 int64_t model_lora_rank(const model_lora *lora, const char *module);
+double model_lora_alpha(const model_lora *lora, const char *module);
 double model_lora_scale(const model_lora *lora, const char *module);
 
 /* y = x w^T + bias of a product in a model that is being built with adapters: y, or what it
@@ -101,6 +102,16 @@ bool model_is_adapter(const sifr_model *model);
 #define MODEL_LORA_NAME 192
 #define MODEL_LORA_PREFIX "base_model.model."
 const char *model_lora_tensor(const model_weight *weight, char *out);
+/* The same by each name that the weight of a text model beside a tower may have; false: there are
+ * fewer (formats_multimodal_spelling). */
+bool model_lora_spelling(const model_weight *weight, int spelling, char *out);
+
+/* --- lora_text.c --- */
+
+/* Of a text model beside a tower: names in adapter_config.json `out` the modules of this model
+ * alone, by the class's names, which PEFT finds nowhere in the tower. False: memory ran out. */
+bool model_lora_name_text(const model_lora *lora, const sifr_model *model,
+                          const model_config *config, json_t *out);
 
 /* --- lora_pattern.c --- */
 

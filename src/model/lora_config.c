@@ -321,6 +321,7 @@ json_t *model_lora_describe(const model_lora *l, const sifr_model *model,
     if (whole && !json_object_get(out, MODEL_LORA_SAVED))
         whole = put(out, MODEL_LORA_SAVED, json_null());
     if (whole && !json_object_get(out, "bias")) whole = put(out, "bias", json_string("none"));
+    if (whole && config->multimodal) whole = model_lora_name_text(l, model, config, out);
     if (whole) return out;
     json_decref(out);
     return NULL;

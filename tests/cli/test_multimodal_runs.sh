@@ -21,6 +21,13 @@ done
 train() { # CONFIG OUTPUT OPTION...
     expect 0 "$SIFR" train --config ds$1.json --data store --model base --threads 1 --output "${@:2}"
 }
+# An adapter is of the text model alone, and PEFT finds its modules by whole names.
+adapt() { # OUTPUT SETTINGS OPTION...
+    sed 's/"logging_steps": 1/&, "lora": {"r": 2, "lora_alpha": 4, '"$2"'}/' ds0.json >adapt.json
+    expect "${code:-0}" "$SIFR" train --config adapt.json --data store --model base --threads 1 \
+        --output "$1" "${@:3}"
+}
+loss() { expect 0 "$SIFR" eval --data store --seq-length 40 --max-windows 2 --model "$@" && grep -o 'loss [0-9]\.[0-9]*' out; }
 # tensors FILE: name, type, shape and hash of each tensor
 tensors() {
     local size header name from to
@@ -75,6 +82,8 @@ expect 0 "$SIFR" train --config ds0.json --data store --model base --threads 1 -
     --max-steps 4 --resume
 cmp whole/model.safetensors run/model.safetensors || fail "a resumed run has other bits"
 
+tensors base/model.safetensors >before-lora
+
 # tiles
 sed 's/"train_batch_size": 2/"train_batch_size": 1/' ds0.json >dslong.json
 train long plain --bf16 --seq-length 2048 --max-steps 1
@@ -97,6 +106,40 @@ expect 1 "$SIFR" export whole/checkpoint-2 exported
 grep -q "what its text model carries along is in $PWD/base, which is not there" err || fail "$(cat err)"
 [ ! -e exported ] || fail "an export without its base"
 mv good base
+
+# --- adapters ---
+rm -rf adapted merged
+adapt adapted '"target_modules": ["q_proj", "down_proj"], "modules_to_save": ["norm"]' --save-steps 2
+grep -qF '"target_modules": "model\\.language_model\\.layers\\.(?:\\d+\\.(?:self_attn\\.q_proj|mlp\\.down_proj))"' \
+    adapted/adapter_config.json || fail "$(cat adapted/adapter_config.json)"
+grep -q '"model.language_model.norm"' adapted/adapter_config.json || fail "modules_to_save: $(cat adapted/adapter_config.json)"
+expect 0 "$SIFR" export adapted/checkpoint-2 exported-adapter
+cmp adapted/adapter_model.safetensors exported-adapter/adapter_model.safetensors || fail "export of an adapter"
+expect 0 "$SIFR" merge base adapted merged
+tensors merged/model.safetensors >after
+comm -12 before-lora after | is_text | grep -q q_proj && fail "nothing was merged"
+cmp <(grep "^model.visual" before-lora) <(grep "^model.visual" after) || fail "the merge changed the tower"
+loss merged >wanted
+loss adapted >got
+cmp wanted got || fail "$(cat wanted got)"
+# Names as older versions of transformers have them, and of a tower: of the same length.
+cp -r adapted older
+sed -i 's/model\.language_model\./language_model.model./g' older/adapter_model.safetensors
+sed -i 's/model\\\\\.language_model\\\\\./language_model\\\\.model\\\\./; s/"model\.language_model\.norm"/"language_model.model.norm"/' \
+    older/adapter_config.json
+grep -q '"language_model' older/adapter_config.json || fail "$(cat older/adapter_config.json)"
+rm -rf merged-older
+expect 0 "$SIFR" merge base older merged-older
+cmp merged/model.safetensors merged-older/model.safetensors || fail "older names give another model"
+cp -r adapted tower
+sed -i 's/model\.language_model\.layers\.0\.mlp/model.visual_tower_x.layers.0.mlp/g' tower/adapter_model.safetensors
+expect 1 "$SIFR" merge base tower merged-tower
+grep -q 'language_model.layers.0.mlp.down_proj.lora_A.weight: missing' err || fail "$(cat err)"
+sed -i 's/|mlp[^)]*//' tower/adapter_config.json
+expect 1 "$SIFR" merge base tower merged-tower
+grep -q 'visual_tower_x.layers.0.mlp.down_proj.lora_A.weight: it is of the tower' err || fail "$(cat err)"
+code=2 adapt refused '"target_modules": ["q_proj"], "bias": "all"'
+grep -q 'bias "all" would also name the biases of the tower' err || fail "$(cat err)"
 
 # What is no text is refused by name.
 sed -i 's/"image_token_id": [0-9]*/"image_token_id": 7/' base/config.json

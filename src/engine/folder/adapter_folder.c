@@ -14,8 +14,11 @@
 const formats_tensor *engine_adapter_tensor(const engine_folder *folder, size_t weight) {
     char name[MODEL_LORA_NAME];
     const model_weight *w = &folder->model->weights[weight];
+    const formats_tensor *tensor = NULL;
     if (!folder->adapter || w->frozen) return NULL;
-    return formats_weights_find(folder->adapter, model_lora_tensor(w, name));
+    for (int i = 0; !tensor && model_lora_spelling(w, i, name); i++)
+        tensor = formats_weights_find(folder->adapter, name);
+    return tensor;
 }
 
 static sifr_status check_shape(const model_weight *w, const formats_tensor *tensor,
@@ -51,6 +54,12 @@ static sifr_status check_finite(const formats_tensor *tensor, sifr_error *error)
     return SIFR_OK;
 }
 
+static bool is_tower(const engine_folder *folder, const char *tensor) {
+    size_t length = strlen(MODEL_LORA_PREFIX);
+    bool its = !strncmp(tensor, MODEL_LORA_PREFIX, length);
+    return folder->architecture->multimodal && its && !formats_multimodal_is_text(tensor + length);
+}
+
 /* Each trained weight has its tensor, and each tensor its weight. */
 static sifr_status check_tensors(const engine_folder *folder, sifr_error *error) {
     const sifr_model *model = folder->model;
@@ -81,6 +90,11 @@ static sifr_status check_tensors(const engine_folder *folder, sifr_error *error)
         const formats_tensor *tensor = formats_weights_at(folder->adapter, t);
         size_t i = 0;
         while (i < model->weight_count && engine_adapter_tensor(folder, i) != tensor) i++;
+        if (i == model->weight_count && is_tower(folder, tensor->name))
+            return base_fail(error, SIFR_FAILED,
+                             "tensor %s: it is of the tower, which is not trained here: adapters "
+                             "are read for the text model alone",
+                             tensor->name);
         if (i == model->weight_count)
             return base_fail(error, SIFR_FAILED,
                              "tensor %s: the model and adapter_config.json have no such weight: is "
