@@ -36,6 +36,7 @@ typedef struct sifr_export_options {
     const char *format;      /* "hf" (also NULL), "gguf" or "deepspeed-universal" */
     const char *type; /* of "gguf": type of matrices, "f32", "f16" (also NULL), "bf16" or "q8_0" */
     bool average;     /* of "hf": the checkpoint's average of the weights (sifr.ema) */
+    bool text_model;  /* of "hf": of a folder with a tower, the text model alone */
 } sifr_export_options;
 
 typedef struct sifr_exported {

@@ -104,19 +104,21 @@ static sifr_status export(sifr_context *context, PyObject *source, PyObject *des
     return sifr_export(context, options, made, error);
 }
 
-/* export(source, destination, format, type, average): parameters, bytes, step, where it is from */
+/* export(source, destination, format, type, average, text_model): parameters, bytes, step, where it
+ * is from */
 PyObject *py_export(PyObject *module, PyObject *args) {
     py_state *state = PyModule_GetState(module);
     PyObject *source = NULL, *destination = NULL, *out = NULL;
-    int average;
+    int average, text_model;
     sifr_export_options options = {.size = sizeof options};
     sifr_exported made = {.size = sizeof made};
     sifr_error error = {0};
     py_call call;
-    if (!PyArg_ParseTuple(args, "O&O&zzp", PyUnicode_FSConverter, &source, PyUnicode_FSConverter,
-                          &destination, &options.format, &options.type, &average))
+    if (!PyArg_ParseTuple(args, "O&O&zzpp", PyUnicode_FSConverter, &source, PyUnicode_FSConverter,
+                          &destination, &options.format, &options.type, &average, &text_model))
         return NULL;
     options.average = average != 0;
+    options.text_model = text_model != 0;
     sifr_context *context = py_context(state);
     if (context && py_enter(NULL, &call) == 0) {
         sifr_status status = export(context, source, destination, &options, &made, &error);

@@ -132,7 +132,13 @@ def plan(
     dict[str, Any], list[tuple[str, int, int, int, int]], str, str, str, Config | None
 ]: ...
 def export(
-    source: _Path, destination: _Path, format: str | None, type: str | None, average: bool, /
+    source: _Path,
+    destination: _Path,
+    format: str | None,
+    type: str | None,
+    average: bool,
+    text_model: bool,
+    /,
 ) -> tuple[int, int, int, str]: ...
 def tokenizer(path: _Path, /) -> Tokenizer: ...
 def chat_template(

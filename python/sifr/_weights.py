@@ -33,11 +33,13 @@ def export(
     format: str = "hf",
     type: str | None = None,
     average: bool = False,
+    text_model: bool = False,
 ) -> Exported:
     """Writes a model folder of a checkpoint, or of a run's output: `sifr export`. `format`: "hf",
     "gguf" (a file, of a model folder; `type` says the type of matrices) or "deepspeed-universal".
-    `average`: the average of the weights (sifr.ema)."""
-    made = _sifr.export(source, destination, format, type, average)
+    `average`: the average of the weights (sifr.ema). `text_model`: of a folder with a tower, the text
+    model alone."""
+    made = _sifr.export(source, destination, format, type, average, text_model)
     return Exported(made[0], made[1], None if made[2] < 0 else made[2], made[3])
 
 

@@ -62,6 +62,10 @@ static sifr_status export(const sifr_export_options *o, const sifr_log *log, con
     if (o->average && !hf)
         return base_fail(error, SIFR_USAGE,
                          "--ema is for --format hf; make other formats from that folder");
+    if (o->text_model && !hf)
+        return base_fail(error, SIFR_USAGE,
+                         "--text-model is for --format hf; a gguf file has the text model alone in "
+                         "any case");
     if (strcmp(format, "gguf") == 0) return export_gguf(o, log, made, error);
     if (!hf && !universal)
         return base_fail(error, SIFR_USAGE,
@@ -74,7 +78,8 @@ static sifr_status export(const sifr_export_options *o, const sifr_log *log, con
                          "own",
                          o->type);
     return universal ? convert_export_universal(o->source, o->destination, log, made, error)
-                     : convert_export(o->source, o->destination, o->average, log, made, error);
+                     : convert_export(o->source, o->destination, o->average, o->text_model, log,
+                                      made, error);
 }
 
 sifr_status sifr_export(sifr_context *context, const sifr_export_options *options,

@@ -59,10 +59,13 @@ int cli_export(int argc, char **argv) {
         {"ema", CLI_FLAG, NULL,
          "the average of the weights (sifr.ema) of the checkpoint SOURCE, in place of the weights",
          &wanted.average, NULL, false},
+        {"text-model", CLI_FLAG, NULL,
+         "of a folder with a vision or audio tower, the text model alone, as a folder of its own",
+         &wanted.text_model, NULL, false},
     };
     cli_list paths = {0};
     int code;
-    if (!cli_parse(&usage, options, 3, argc, argv, &paths, &code)) return code;
+    if (!cli_parse(&usage, options, 4, argc, argv, &paths, &code)) return code;
     if (paths.count != 2)
         code = cli_fail_with(usage.name, SIFR_USAGE,
                              "two paths are needed, SOURCE and DEST, not %zu; see `sifr %s --help`",

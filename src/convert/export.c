@@ -7,11 +7,13 @@
 #include "base/file.h"
 #include "base/heap.h"
 #include "checkpoint/output.h"
+#include "convert/export_text.h"
 #include "convert/new_folder.h"
 
 typedef struct export_run {
     checkpoint_model model;
     convert_new_folder folder;
+    bool text;    /* the text model alone */
     float *piece; /* of a weight */
 } export_run;
 
@@ -54,26 +56,29 @@ static sifr_status write_model(export_run *run, convert_exported *out, sifr_erro
     BASE_TRY(base_alloc((size_t)engine_piece_elements(), sizeof *run->piece, &run->piece, error));
     BASE_TRY(convert_new_folder_make(&run->folder, error));
     BASE_TRY(carry_files(run, error));
+    if (run->text) BASE_TRY(convert_text_files(m, run->folder.temporary, error));
     BASE_TRY(
         engine_write_folder(m->folder.model, &m->stored, give, run, run->folder.temporary, error));
     return convert_new_folder_place(&run->folder, error);
 }
 
-sifr_status convert_export(const char *source, const char *destination, bool average,
+sifr_status convert_export(const char *source, const char *destination, bool average, bool text,
                            const sifr_log *log, convert_exported *out, sifr_error *error) {
     export_run *run;
     *out = (convert_exported){.step = -1};
     BASE_TRY(base_alloc(1, sizeof *run, &run, error));
+    run->text = text;
     sifr_status status = convert_new_folder_check(&run->folder, destination, error);
     if (status == SIFR_OK)
         status = average ? checkpoint_model_open_average(source, &run->model, error)
                          : checkpoint_model_open(source, NULL, &run->model, log, error);
+    if (status == SIFR_OK && text) status = convert_text_tensors(&run->model, error);
     if (status == SIFR_OK) {
         const checkpoint_model *m = &run->model;
         memcpy(out->from, m->adapter[0] ? m->adapter : m->path, sizeof out->from);
         out->step = m->step;
         out->parameters = sifr_model_parameters(m->folder.model);
-        engine_folder_warn(&m->folder, log);
+        if (!text) engine_folder_warn(&m->folder, log);
         if (!m->typed)
             base_log(log, SIFR_LOG_WARNING,
                      "%s: made by an older sifr, which did not record the types of the model's "

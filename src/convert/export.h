@@ -17,8 +17,9 @@ typedef struct convert_exported {
 /* Writes `destination`, which must be absent or an empty folder: the weights in the types of the
  * run's own model, config.json, the tokenizer and other files of the model folder, without the
  * records of a run. Tensors are copied in pieces, so memory is bounded. The folder appears complete
- * or not at all. */
-sifr_status convert_export(const char *source, const char *destination, bool average,
+ * or not at all. `average`: the average of the weights, of a checkpoint. `text`: of a folder with a
+ * tower the text model alone. */
+sifr_status convert_export(const char *source, const char *destination, bool average, bool text,
                            const sifr_log *log, convert_exported *out,
                            sifr_error *error) SIFR_MUST_CHECK;
 

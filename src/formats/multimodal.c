@@ -259,15 +259,24 @@ bool formats_multimodal_spelling(const char *name, int spelling,
     return snprintf(out, FORMATS_SPELLING_LENGTH, "%s%s", bodies[spelling - 1], rest) > 0;
 }
 
-bool formats_multimodal_is_text(const char *name) {
-    static const char *const parts[] = {"language_model.", "lm_head.", "model.layers.",
-                                        "model.embed_tokens.", "model.norm."};
-    if (behind_body(name)) return true;
-    for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
-        if (!strncmp(name, parts[i], strlen(parts[i]))) return true;
-    return false;
+static const char *behind(const char *name, const char *prefix) {
+    size_t length = strlen(prefix);
+    return strncmp(name, prefix, length) ? NULL : name + length;
 }
 
 const char *formats_multimodal_plain(const char *name, char out[FORMATS_SPELLING_LENGTH]) {
-    return formats_multimodal_spelling(name, 2, out) ? out : name;
+    static const char *const parts[] = {"layers.", "embed_tokens.", "norm."};
+    const char *rest = behind_body(name);
+    if (!rest) rest = behind(name, "language_model.model.");
+    if (!rest) rest = behind(name, "model.");
+    for (size_t i = 0; rest && i < sizeof parts / sizeof *parts; i++) {
+        if (!behind(rest, parts[i])) continue;
+        snprintf(out, FORMATS_SPELLING_LENGTH, "model.%s", rest);
+        return out;
+    }
+    rest = behind(name, "language_model.");
+    if (!rest) rest = name;
+    if (!behind(rest, "lm_head.")) return NULL;
+    snprintf(out, FORMATS_SPELLING_LENGTH, "%s", rest);
+    return out;
 }

@@ -79,9 +79,8 @@ sifr_status formats_multimodal_media(const formats_multimodal *kind, const json_
 /* The spellings of a name of the class: 0 is the name itself. False: there are fewer, or it is no
  * name of a text model. Modules are spelt like weights. */
 bool formats_multimodal_spelling(const char *name, int spelling, char out[FORMATS_SPELLING_LENGTH]);
-/* Whether a name, in any spelling, is that of a text model's part. */
-bool formats_multimodal_is_text(const char *name);
-/* The plain decoder's name of a class's; the name itself where they are the same. */
+/* The plain decoder's name of a weight or module, in any of its spellings; NULL: it is none of the
+ * text model. Returns out. */
 const char *formats_multimodal_plain(const char *name, char out[FORMATS_SPELLING_LENGTH]);
 
 #endif

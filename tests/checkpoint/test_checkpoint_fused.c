@@ -80,10 +80,10 @@ static void fused_in_three(void **state) {
     same_file("folder-a/model.safetensors", "folder-b/model.safetensors");
     scratch_text("plain/config.json", config_text);
     scratch_text("turned/config.json", config_text);
-    if (convert_export(scratch_path("plain/checkpoint-3"), scratch_path("out-a"), false, NULL, &out,
-                       &error) != SIFR_OK ||
-        convert_export(scratch_path("turned/checkpoint-3"), scratch_path("out-b"), false, NULL,
-                       &out, &error) != SIFR_OK)
+    if (convert_export(scratch_path("plain/checkpoint-3"), scratch_path("out-a"), false, false,
+                       NULL, &out, &error) != SIFR_OK ||
+        convert_export(scratch_path("turned/checkpoint-3"), scratch_path("out-b"), false, false,
+                       NULL, &out, &error) != SIFR_OK)
         fail_msg("%s", error.message);
     same_file("out-a/model.safetensors", "out-b/model.safetensors");
     same_file("out-a/model.safetensors", "folder-a/model.safetensors");

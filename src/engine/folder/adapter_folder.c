@@ -55,9 +55,11 @@ static sifr_status check_finite(const formats_tensor *tensor, sifr_error *error)
 }
 
 static bool is_tower(const engine_folder *folder, const char *tensor) {
+    char plain[FORMATS_SPELLING_LENGTH];
     size_t length = strlen(MODEL_LORA_PREFIX);
     bool its = !strncmp(tensor, MODEL_LORA_PREFIX, length);
-    return folder->architecture->multimodal && its && !formats_multimodal_is_text(tensor + length);
+    return folder->architecture->multimodal && its &&
+           !formats_multimodal_plain(tensor + length, plain);
 }
 
 /* Each trained weight has its tensor, and each tensor its weight. */

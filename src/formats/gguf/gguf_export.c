@@ -15,6 +15,7 @@
 #include "formats/gguf/gguf_limits.h"
 #include "formats/gguf/gguf_rope.h"
 #include "formats/gguf/gguf_vocab.h"
+#include "formats/multimodal.h"
 #include "formats/weights.h"
 
 enum { QUANTIZATION_VERSION = 2 };
@@ -44,6 +45,7 @@ typedef struct gguf_job {
     const char *folder;
     char config_path[BASE_PATH_LENGTH];
     formats_gguf_files files;
+    bool beside;    /* a tower is beside the text model, which alone is written */
     json_t *config; /* with defaults */
     const formats_gguf_family *family;
     formats_weights *weights;
@@ -161,7 +163,10 @@ static sifr_status check_heads(const gguf_job *job, const formats_tensor *from, 
 static sifr_status add_tensor(gguf_job *job, const formats_tensor *from, sifr_error *error) {
     formats_gguf_tensor *t = &job->tensors[job->count];
     gguf_source *s = &job->sources[job->count];
-    BASE_TRY(formats_gguf_family_name(job->family, from->name, t->name, &s->change, error));
+    char plain[FORMATS_SPELLING_LENGTH];
+    const char *name = job->beside ? formats_multimodal_plain(from->name, plain) : from->name;
+    if (!name) return SIFR_OK;
+    BASE_TRY(formats_gguf_family_name(job->family, name, t->name, &s->change, error));
     if (s->change == FORMATS_GGUF_LEFT_OUT) return SIFR_OK;
     if (from->dtype != BASE_FP32 && from->dtype != BASE_BF16 && from->dtype != BASE_FP16)
         return base_fail(error, SIFR_USAGE,
@@ -281,10 +286,24 @@ static sifr_status list_tensors(gguf_job *job, sifr_error *error) {
 
 /* --- metadata --- */
 
+/* Of a folder with a tower the text model's config takes the place of the whole. */
+static sifr_status take_text(gguf_job *job, sifr_error *error) {
+    json_t *whole = job->files.config, *text;
+    const formats_multimodal *kind =
+        formats_multimodal_find(json_string_value(json_object_get(whole, "model_type")));
+    if (!kind) return SIFR_OK;
+    BASE_TRY(formats_multimodal_text(kind, whole, job->config_path, &text, error));
+    json_decref(whole);
+    job->files.config = text;
+    job->beside = true;
+    return SIFR_OK;
+}
+
 static sifr_status read_config(gguf_job *job, sifr_error *error) {
     json_t *defaults;
     BASE_TRY(base_path_join(job->config_path, job->folder, "config.json", error));
     BASE_TRY(formats_gguf_files_read(job->folder, &job->files, error));
+    BASE_TRY(take_text(job, error));
     BASE_TRY(formats_gguf_family_find(job->files.config, job->config_path, &job->family, error));
     BASE_TRY(base_json_parse(job->family->defaults, strlen(job->family->defaults), "defaults",
                              &defaults, error));

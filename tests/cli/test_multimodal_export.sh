@@ -1,0 +1,55 @@
+# The text model of a folder with a tower, exported alone: a folder of its plain decoder, and a GGUF
+# file. Plain folders whose files llama.cpp's converter has made (tests/golden/gguf) stand in a
+# config with a tower: of both the file must be the same.
+. "$SOURCE/tests/support/expect.sh"
+
+for name in gemma3 qwen3_vl qwen2_5_vl smolvlm mistral3 glm4v; do
+    folder=$SOURCE/tests/golden/multimodal/models/$name
+    rm -rf base text
+    cp -r "$folder" base
+    printf '{"do_resize": true}' >base/preprocessor_config.json
+    printf '{{ messages }}' >base/chat_template.jinja
+    expect 0 "$SIFR" export base text --text-model
+    [ -e text/chat_template.jinja ] && [ ! -e text/preprocessor_config.json ] || fail "$name: files"
+    plain=$("$SIFR" inspect text | sed -n 's/^ *model_type *//p')
+    case $name:$plain in
+    gemma3:gemma3_text | qwen3_vl:qwen3 | qwen2_5_vl:qwen2 | smolvlm:llama | mistral3:ministral3 | glm4v:glm4) ;;
+    *) fail "$name became $plain" ;;
+    esac
+    "$SIFR" inspect text | grep -o '^  [a-z_.0-9]*\.\(weight\|bias\)' >names
+    ! grep -v '^  model\.layers\.\|^  model\.embed_tokens\.\|^  model\.norm\.\|^  lm_head\.' names ||
+        fail "$name: other names"
+    expect 0 "$SIFR" inspect base
+    grep '^  \(vocab_size\|hidden_size\|tie_word\|norm_eps\|head_dim\|pad_token\|rope\)' out >before
+    expect 0 "$SIFR" inspect text
+    grep '^  \(vocab_size\|hidden_size\|tie_word\|norm_eps\|head_dim\|pad_token\|rope\)' out >after
+    cmp before after || fail "$name: $(diff before after)"
+done
+expect 2 "$SIFR" export text again --text-model
+grep -q -- '--text-model is for folders with a tower, and model_type glm4 has none' err || fail "$(cat err)"
+expect 2 "$SIFR" export base again --text-model --format gguf
+grep -q -- '--text-model is for --format hf' err || fail "$(cat err)"
+
+wrap() { # PLAIN TYPE CLASS TEXT_TYPE
+    local from=$SOURCE/tests/golden/gguf/$1 tied
+    rm -rf wrapped plain
+    mkdir wrapped plain
+    cp -r "$from" plain/model
+    cp -r "$from" wrapped/model
+    chmod -R u+w plain wrapped
+    tied=$(grep -o '"tie_word_embeddings": *[a-z]*' "$from/config.json" | grep -o '[a-z]*$')
+    {
+        printf '{"model_type": "%s", "architectures": ["%s"], "tie_word_embeddings": %s,\n' \
+            "$2" "$3" "${tied:-$5}"
+        printf '"vision_config": {}, "text_config": '
+        sed "s/\"model_type\": *\"[a-z0-9_]*\"/\"model_type\": \"$4\"/" "$from/config.json"
+        printf '}'
+    } >wrapped/model/config.json
+    expect 0 "$SIFR" export plain/model plain.gguf --format gguf
+    expect 0 "$SIFR" export wrapped/model wrapped.gguf --format gguf
+    cmp plain.gguf wrapped.gguf || fail "$2: another file"
+    rm plain.gguf wrapped.gguf
+}
+wrap qwen3 qwen3_vl Qwen3VLForConditionalGeneration qwen3_vl_text false
+wrap gemma3 gemma3 Gemma3ForConditionalGeneration gemma3_text true
+wrap ministral3 mistral3 Mistral3ForConditionalGeneration ministral3 false
