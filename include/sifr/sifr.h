@@ -14,6 +14,7 @@
 #include "sifr/loop.h"
 #include "sifr/model.h"
 #include "sifr/plan.h"
+#include "sifr/push.h"
 #include "sifr/ranks.h"
 #include "sifr/report.h"
 #include "sifr/run.h"

@@ -20,6 +20,7 @@ int cli_import(int argc, char **argv);
 int cli_eval(int argc, char **argv);
 int cli_generate(int argc, char **argv);
 int cli_inspect(int argc, char **argv);
+int cli_log_command(int argc, char **argv);
 int cli_merge(int argc, char **argv);
 int cli_report(int argc, char **argv);
 int cli_score(int argc, char **argv);

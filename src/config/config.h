@@ -93,6 +93,13 @@ typedef struct config_nvme_paths {
     const char *optimizer, *param, *rest;
 } config_nvme_paths;
 
+/* What of a run's output goes to a server as files. */
+typedef enum config_artifacts {
+    CONFIG_NO_ARTIFACTS,
+    CONFIG_LOG_ARTIFACTS,
+    CONFIG_MODEL_ARTIFACTS /* and logs */
+} config_artifacts;
+
 typedef struct config_setting config_setting; /* one key's value and where it came from */
 
 typedef struct sifr_config {
@@ -159,6 +166,8 @@ typedef struct sifr_config {
     int64_t trace_first, trace_last; /* steps of the run; 0: the second to the fourth done */
     const char *prometheus_file;     /* NULL: none */
     int64_t prometheus_port;         /* on the loopback; 0: none */
+    bool mlflow;
+    config_artifacts mlflow_artifacts;
     int64_t collective_timeout;      /* seconds; 0: none */
 
     /* A loss of the caller's, which neither file nor flags can give; NULL: none. */

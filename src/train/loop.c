@@ -497,6 +497,7 @@ sifr_status train_run(sifr_config *config, comm_group *group, const train_host *
     if (status == SIFR_LOST_RANK && t->engine)
         train_name_places(&engine_schedule(t->engine)->settings.mesh, error);
     if (status != SIFR_OK && !t->begun) checkpoint_output_undo(&t->output);
+    if (status != SIFR_OK) train_queue_failed(t->queue);
     train_close(t);
     free(t);
     return status;

@@ -134,6 +134,9 @@ expect 0 "$SIFR" report by_program by_library --output by_program.html
 cmp shown.html by_program.html || fail "another page"
 expect 1 ./show_runs shown.html nowhere
 grep -q '^show_runs: nowhere: ' err || fail "$(cat err)"
+example push_run
+expect 1 ./push_run by_program http://127.0.0.1:1
+grep -q '^push_run: by_program: no spool.jsonl; ' err || fail "$(cat err)"
 
 # Nothing spread is the labels' own loss, within rounding; a tenth of it is another.
 example own_loss

@@ -176,6 +176,8 @@ static void flags_come_from_the_table(void **state) {
         "trace-steps",
         "prometheus-file",
         "prometheus-port",
+        "mlflow",
+        "mlflow-artifacts",
         "lr-scheduler-type",
         "warmup-steps",
         "warmup-ratio",
@@ -210,7 +212,7 @@ static void flags_come_from_the_table(void **state) {
             strcmp(flag.name, "group-by-length") == 0 || strcmp(flag.name, "skip-bad-rows") == 0 ||
             strcmp(flag.name, "bf16") == 0 || strcmp(flag.name, "fp16") == 0 ||
             strcmp(flag.name, "preference-dropout") == 0 ||
-            strcmp(flag.name, "drop-long-rows") == 0;
+            strcmp(flag.name, "drop-long-rows") == 0 || strcmp(flag.name, "mlflow") == 0;
         assert_int_equal(flag.argument == NULL, is_switch);
         bool many = strcmp(flag.name, "data") == 0 || strcmp(flag.name, "freeze") == 0 ||
                     strcmp(flag.name, "labels") == 0 || strcmp(flag.name, "data-fields") == 0 ||

@@ -21,7 +21,7 @@ done <commands | LC_ALL=C sort >want
 [ "$(wc -l <want)" -ge 250 ] || fail "only $(wc -l <want) options"
 same() { # WHAT: ./got has what ./want has
     # That of a command which only has others below it lists no --help.
-    LC_ALL=C sort -u got | grep -vE '^(bench|data|tokenizer) help$' >have
+    LC_ALL=C sort -u got | grep -vE '^(bench|data|log|tokenizer) help$' >have
     cmp -s want have || fail "$1 differs from --help: $(diff want have | grep '^[<>]' | head -n 5)"
 }
 

@@ -25,7 +25,7 @@ static const key_reason no_bits[] = {
      "sifr.save_total_limit sifr.logging_steps sifr.trace sifr.trace_steps steps_per_print "
      "wall_clock_breakdown memory_breakdown comms_logger.* csv_monitor.* tensorboard.* "
      "flops_profiler.* "
-     "sifr.prometheus_file sifr.prometheus_port",
+     "sifr.prometheus_file sifr.prometheus_port sifr.mlflow sifr.mlflow_artifacts",
      "what is said and saved of a run"},
     {"sifr.collective_timeout", "when a run is given up"},
     {"sifr.threads sifr.recompute sifr.activation_memory sifr.tile_tokens sifr.offload_state "

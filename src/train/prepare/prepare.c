@@ -195,8 +195,8 @@ static sifr_status load(train_state *t, sifr_error *error) {
 
 /* Files of an earlier run that the model folder may hold, which would be wrong for this run. */
 static sifr_status remove_stale(const char *output, sifr_error *error) {
-    static const char *const names[] = {"latest", "metrics.jsonl", "metrics.csv",
-                                        "trainer_state.json"};
+    static const char *const names[] = {"latest",      "metrics.jsonl",   "metrics.csv",
+                                        "spool.jsonl", "spool.sent.json", "trainer_state.json"};
     char path[BASE_PATH_LENGTH];
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         BASE_TRY(base_path_join(path, output, names[i], error));

@@ -113,6 +113,16 @@ static void say_first(train_queue *q) {
     }
 }
 
+/* What sinks have to say themselves. */
+static void say_news(const train_queue *q) {
+    char line[SIFR_ERROR_LENGTH];
+    for (int i = 0; i < ROWS; i++) {
+        const served *s = &q->served[i];
+        while (s->row && s->row->news && s->row->news(s->handle, line))
+            base_log(q->settings.host->log, SIFR_LOG_WARNING, "%s", line);
+    }
+}
+
 void train_queue_put(train_queue *q, const train_record *record) {
     pthread_mutex_lock(&q->lock);
     if (q->count < CAPACITY) {
@@ -126,6 +136,7 @@ void train_queue_put(train_queue *q, const train_record *record) {
     }
     pthread_mutex_unlock(&q->lock);
     say_first(q);
+    say_news(q);
 }
 
 static void say_lost(const train_queue *q) {
@@ -140,6 +151,16 @@ static void say_lost(const train_queue *q) {
     }
 }
 
+static void finish(const train_queue *q) {
+    for (int i = 0; i < ROWS; i++)
+        if (q->served[i].row && q->served[i].row->finish)
+            q->served[i].row->finish(q->served[i].handle);
+}
+
+void train_queue_failed(train_queue *q) {
+    if (q) q->settings.failed = true;
+}
+
 void train_queue_close(train_queue *q) {
     if (!q) return;
     pthread_mutex_lock(&q->lock);
@@ -148,7 +169,9 @@ void train_queue_close(train_queue *q) {
     pthread_mutex_unlock(&q->lock);
     if (q->started) {
         pthread_join(q->thread, NULL);
+        finish(q);
         say_first(q);
+        say_news(q);
         say_lost(q);
     }
     for (int i = 0; i < ROWS; i++)

@@ -16,6 +16,9 @@ sifr_status train_queue_open(const train_report_settings *settings, train_queue 
 /* Takes no time and no memory: where the queue is full, the record is lost. */
 void train_queue_put(train_queue *queue, const train_record *record);
 
+/* Tells the sinks that the run ends by an error. Before train_queue_close; harmless on NULL. */
+void train_queue_failed(train_queue *queue);
+
 /* Waits until all that is in the queue has been written. Harmless on NULL. */
 void train_queue_close(train_queue *queue);
 

@@ -25,6 +25,7 @@ typedef struct train_report_settings {
     /* Is told the records that a resumed run already has; may be NULL. */
     sifr_status (*earlier)(void *user, const json_t *record, sifr_error *error);
     void *user;
+    bool failed; /* the run has ended by an error; set before the sinks are closed */
 } train_report_settings;
 
 typedef struct train_sink {
@@ -36,6 +37,11 @@ typedef struct train_sink {
      * what it can for the next record. */
     sifr_status (*record)(void *sink, const train_record *record, sifr_error *error);
     void (*close)(void *sink); /* harmless on NULL */
+    /* Of a sink that works on behind its records; both may be NULL. */
+    void (*finish)(void *sink); /* after the last record: may take its time */
+    /* The next line that the user is to see, a warning; false: there is none. By the thread of the
+     * steps: takes no time. */
+    bool (*news)(void *sink, char line[SIFR_ERROR_LENGTH]);
 } train_sink;
 
 extern const train_sink train_jsonl, train_csv; /* in this order: the second reads the first's */
@@ -44,7 +50,8 @@ extern const train_sink train_line;
 /* Those that are asked for, which a thread of their own serves (report/queue.h). */
 #define TRAIN_ASKED_SINKS(SINK)                                                                    \
     SINK(train_csv_monitor)                                                                        \
-    SINK(train_tensorboard) SINK(train_prometheus_file) SINK(train_prometheus_page)
+    SINK(train_tensorboard)                                                                        \
+    SINK(train_prometheus_file) SINK(train_prometheus_page) SINK(train_mlflow_sink)
 #define TRAIN_SINK_DECLARED(sink) extern const train_sink sink;
 TRAIN_ASKED_SINKS(TRAIN_SINK_DECLARED)
 

@@ -1,0 +1,64 @@
+/* sifr log: what a run has kept for other programs. */
+#include <stdio.h>
+
+#include "base/text.h"
+#include "cli/commands.h"
+#include "cli/options.h"
+#include "sifr/push.h"
+
+static const cli_usage usage = {
+    .name = "log push",
+    .operands = "RUN",
+    .summary =
+        "Sends a run, named by its output folder, to MLflow's server: what spool.jsonl keeps of a "
+        "run\nwith --mlflow. It goes on where it stopped, and the server keeps one run, however "
+        "often it is\nsent. MLFLOW_TRACKING_TOKEN, or MLFLOW_TRACKING_USERNAME and "
+        "MLFLOW_TRACKING_PASSWORD, log in.",
+    .example = "sifr log push out --to http://127.0.0.1:5000",
+};
+
+static void print(const char *run, const sifr_pushed *made) {
+    char metrics[80], parameters[80], files[80];
+    printf("%s: run %s: sent %s, %s and %s%s\n", run, made->run_id,
+           base_format_counted(made->metrics, "metric", metrics),
+           base_format_counted(made->parameters, "parameter", parameters),
+           base_format_counted(made->artifacts, "file", files),
+           made->metrics + made->parameters + made->artifacts ? "" : ": the server has all");
+}
+
+static sifr_status push(const sifr_push_options *options, sifr_error *error) {
+    sifr_pushed made = {.size = sizeof made};
+    sifr_context *context;
+    BASE_TRY(cli_context(usage.name, &context, error));
+    sifr_status status = sifr_push(context, options, &made, error);
+    sifr_context_free(context);
+    if (status == SIFR_OK) print(options->run, &made);
+    return status;
+}
+
+static int run_push(int argc, char **argv) {
+    sifr_push_options made = {.size = sizeof made};
+    const cli_option options[] = {
+        {"to", CLI_TEXT, "URI", "the server's address; default: MLFLOW_TRACKING_URI", &made.to,
+         NULL, false},
+    };
+    cli_list runs = {0};
+    sifr_error error = {0};
+    int code;
+    if (!cli_parse(&usage, options, 1, argc, argv, &runs, &code)) return code;
+    code = SIFR_OK;
+    made.run = runs.count == 1 ? runs.items[0] : NULL;
+    if (!made.run)
+        code = cli_fail_with(usage.name, SIFR_USAGE, "name one run, by its output folder");
+    else if (push(&made, &error) != SIFR_OK)
+        code = cli_fail(usage.name, &error);
+    cli_list_free(&runs);
+    return code;
+}
+
+int cli_log_command(int argc, char **argv) {
+    static const cli_command commands[] = {
+        {"push", "send a run to MLflow's server", run_push},
+    };
+    return cli_run_command("log", commands, sizeof commands / sizeof *commands, argc, argv);
+}
