@@ -106,6 +106,11 @@ static void unknown_keys(void **state) {
                    "it as nested objects");
     config_refused("{\"sifr\": {\"max_step\": 5}}",
                    "ds.json: unknown key sifr.max_step; did you mean sifr.max_steps?");
+    /* The beginning of a section's name rather than that of a key. */
+    config_refused("{\"zero\": {\"stage\": 2}}",
+                   "ds.json: unknown key zero; did you mean zero_optimization?");
+    config_refused("{\"sifr\": {\"activation\": {}}}",
+                   "ds.json: unknown key sifr.activation; did you mean sifr.activation_memory?");
     /* A flag's name where its key has another, and the beginning of a name. */
     config_refused("{\"sifr\": {\"ema_decay\": 0.9}}",
                    "ds.json: unknown key sifr.ema_decay; did you mean sifr.ema.decay?");

@@ -94,6 +94,21 @@ static const config_key *config_longer_key(const char *prefix, const char *name)
     return NULL;
 }
 
+/* A section whose name goes on where `name` ends, with those that it lies in: zero_optimization for
+ * zero. Its length in the path of one of its keys; 0: none. */
+static size_t config_longer_section(const char *prefix, const char *name, const char **path) {
+    size_t at = strlen(prefix) + (prefix[0] != 0), length = strlen(name);
+    for (size_t i = 0; length && i < config_key_count(); i++) {
+        *path = config_key_at(i)->path;
+        if (strncmp(*path, prefix, strlen(prefix)) != 0 || strlen(*path) <= at + length) continue;
+        const char *level = *path + at, *dot = strchr(level, '.');
+        if ((at == 0 || level[-1] == '.') && dot && strncmp(level, name, length) == 0 &&
+            level[length] == '_')
+            return (size_t)(dot - *path);
+    }
+    return 0;
+}
+
 static sifr_status config_unknown(const sifr_config *config, const char *prefix, const char *name,
                                   sifr_error *error) {
     char quoted[80], full[400];
@@ -111,6 +126,11 @@ static sifr_status config_unknown(const sifr_config *config, const char *prefix,
     }
     size_t rows = 0;
     const config_key *flag = strlen(name) < 64 ? config_named_as_flag(name) : NULL;
+    const char *section;
+    size_t length = flag ? 0 : config_longer_section(prefix, name, &section);
+    if (length)
+        return base_fail(error, SIFR_USAGE, "%s: unknown key %s; did you mean %.*s?", config->name,
+                         full, (int)length, section);
     if (!flag) flag = config_longer_key(prefix, name);
     if (flag && strcmp(config_key_leaf(flag), name) != 0)
         return base_fail(error, SIFR_USAGE, "%s: unknown key %s; did you mean %s?", config->name,
