@@ -8,9 +8,9 @@
 
 static json_t *describe_ledger(const comm_ledger *ledger, int64_t gathered, int64_t reduced,
                                int64_t received) {
-    static const char *const names[COMM_OPERATIONS] = {"gathered", "reduced",  "control",
-                                                       "sent",     "received", "exchanged"};
-    const int64_t planned[COMM_OPERATIONS] = {gathered, reduced, -1, -1, received, -1};
+    static const char *const names[COMM_OPERATIONS] = {"gathered", "reduced",   "control", "sent",
+                                                       "received", "exchanged", "summed"};
+    const int64_t planned[COMM_OPERATIONS] = {gathered, reduced, -1, -1, received, -1, -1};
     json_t *result = json_object();
     for (int o = 0; o < COMM_OPERATIONS; o++) {
         if (o >= COMM_SEND && !ledger->operation[o].calls) continue; /* without stages */

@@ -10,7 +10,7 @@
 const char *comm_operation_name(comm_operation operation) {
     base_assert((int)operation >= 0 && operation < COMM_OPERATIONS);
     static const char *const names[COMM_OPERATIONS] = {
-        "all_gather", "reduce_scatter", "control", "send", "receive", "all_to_all"};
+        "all_gather", "reduce_scatter", "control", "send", "receive", "all_to_all", "all_reduce"};
     return names[operation];
 }
 
@@ -176,6 +176,20 @@ sifr_status comm_start_reduce_typed(comm_group *group, const void *whole, base_d
                                     sifr_error *error) {
     base_assert(elements >= 0 && (sum == BASE_FP32 || sum == type));
     return group->transport->reduce_scatter(group, whole, type, sum, elements, slice, out, error);
+}
+
+sifr_status comm_start_all_reduce(comm_group *group, void *values, base_dtype type,
+                                  int64_t elements, comm_handle *out, sifr_error *error) {
+    if (elements % group->size)
+        return base_fail(error, SIFR_FAILED,
+                         "all_reduce: %lld elements cannot be cut among %d ranks evenly",
+                         (long long)elements, (int)group->size);
+    if (group->dev && type != BASE_FP32 && group->size > 2)
+        return base_fail(error, SIFR_FAILED,
+                         "all_reduce: 16-bit values of %d ranks in a device's memory are not "
+                         "supported yet (supported: 2 ranks, or FP32)",
+                         (int)group->size);
+    return group->transport->all_reduce(group, values, type, elements / group->size, out, error);
 }
 
 int64_t comm_runs_bytes(const comm_run *runs, int32_t size) {

@@ -31,6 +31,7 @@ typedef enum comm_operation {
     COMM_SEND,    /* point to point: its receiver counts the bytes */
     COMM_RECEIVE,
     COMM_ALL_TO_ALL,
+    COMM_ALL_REDUCE,
     COMM_OPERATIONS
 } comm_operation;
 
@@ -39,8 +40,7 @@ const char *comm_operation_name(comm_operation operation);
 /* Bytes received by a rank since the group was opened, by operation. A gather delivers (N - 1) x
  * bytes; a reduction (N - 1) x elements x size of the type that is sent, that is, (N - 1) / N of
  * the padded whole; an all-to-all the parts of the others, (N - 1) / N of all where parts are
- * equal.
- */
+ * equal; an all-reduce 2 x (N - 1) / N of all. */
 typedef struct comm_ledger {
     struct {
         int64_t calls;
@@ -61,7 +61,8 @@ typedef struct comm_label {
 typedef struct comm_event {
     comm_operation operation;
     int64_t bytes;       /* size of one rank's part: a slice, or a control message; of an
-                            all-to-all what this rank gets, its own part too */
+                            all-to-all what this rank gets, its own part too; of an
+                            all-reduce the whole */
     uint64_t delivered;  /* delivered to this rank by others, as the ledger counts */
     uint64_t crossed;    /* of them, from other hosts */
     double asked;        /* when this rank started it */
@@ -174,11 +175,12 @@ bool comm_shares_memory(const comm_group *group);
 
 /* Operands that lie in a device's memory. */
 typedef struct comm_operands {
-    int64_t largest; /* bytes of the largest one of gathers and reductions; 0: there are none */
-    int64_t parts;   /* of what a rank sends to others and gets from them in an all-to-all, most
-                        bytes together; 0: there are none */
-    int64_t sent;    /* of sends, in a group with peers, which has ... */
-    int32_t sends;   /* ... so many sends and receives in progress at a time; 0: none */
+    int64_t
+        largest;   /* bytes of the largest one of gathers, reductions and sums; 0: there are none */
+    int64_t parts; /* of what a rank sends to others and gets from them in an all-to-all, most
+                      bytes together; 0: there are none */
+    int64_t sent;  /* of sends, in a group with peers, which has ... */
+    int32_t sends; /* ... so many sends and receives in progress at a time; 0: none */
 } comm_operands;
 
 /* From now on the operands of gathers, reductions, all-to-alls, sends and receives lie in memory of
@@ -247,6 +249,14 @@ sifr_status comm_start_reduce_scatter(comm_group *group, const float *whole, int
 sifr_status comm_start_reduce_typed(comm_group *group, const void *whole, base_dtype type,
                                     base_dtype sum, int64_t elements, void *slice, comm_handle *out,
                                     sifr_error *error) SIFR_MUST_CHECK;
+
+/* All-reduce, in place: `elements` at `values`, FP32, BF16 or FP16, become the sum over the ranks
+ * in tree order, on every rank. Sums are made in FP32 and rounded to `type` once, so how ranks
+ * exchange changes no bit. `elements` are a multiple of the ranks. In a device's memory BF16 and
+ * FP16 are summed over two ranks at most; SIFR_FAILED says so. */
+sifr_status comm_start_all_reduce(comm_group *group, void *values, base_dtype type,
+                                  int64_t elements, comm_handle *out,
+                                  sifr_error *error) SIFR_MUST_CHECK;
 
 /* A run of bytes of a buffer. */
 typedef struct comm_run {

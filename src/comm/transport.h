@@ -14,6 +14,9 @@ typedef struct comm_transport {
     sifr_status (*reduce_scatter)(comm_group *group, const void *whole, base_dtype type,
                                   base_dtype sum, int64_t elements, void *slice, comm_handle *out,
                                   sifr_error *error);
+    /* Of `elements` of each rank's slice. */
+    sifr_status (*all_reduce)(comm_group *group, void *values, base_dtype type, int64_t elements,
+                              comm_handle *out, sifr_error *error);
     sifr_status (*all_to_all)(comm_group *group, const void *from, const comm_run *sent, void *to,
                               const comm_run *received, comm_handle *out, sifr_error *error);
     sifr_status (*send)(comm_group *group, int32_t to, const void *data, int64_t bytes,

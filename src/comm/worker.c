@@ -239,7 +239,8 @@ void comm_worker_forget(comm_worker *worker, const comm_group *group) {
 }
 
 bool comm_task_has_data(comm_task_kind kind) {
-    return kind == COMM_TASK_GATHER || kind == COMM_TASK_REDUCE || kind == COMM_TASK_ALL_TO_ALL;
+    return kind == COMM_TASK_GATHER || kind == COMM_TASK_REDUCE || kind == COMM_TASK_ALL_TO_ALL ||
+           kind == COMM_TASK_ALL_REDUCE;
 }
 
 comm_operation comm_task_operation(comm_task_kind kind) {
@@ -250,6 +251,7 @@ comm_operation comm_task_operation(comm_task_kind kind) {
                                                 [COMM_TASK_BROADCAST] = COMM_CONTROL,
                                                 [COMM_TASK_SUM] = COMM_CONTROL,
                                                 [COMM_TASK_ALL_TO_ALL] = COMM_ALL_TO_ALL,
+                                                [COMM_TASK_ALL_REDUCE] = COMM_ALL_REDUCE,
                                                 [COMM_TASK_SEND] = COMM_SEND,
                                                 [COMM_TASK_RECEIVE] = COMM_RECEIVE};
     return operations[kind];

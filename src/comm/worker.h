@@ -22,6 +22,7 @@ typedef enum comm_task_kind {
     COMM_TASK_BROADCAST,
     COMM_TASK_SUM,
     COMM_TASK_ALL_TO_ALL,
+    COMM_TASK_ALL_REDUCE,
     COMM_TASK_SEND,
     COMM_TASK_RECEIVE
 } comm_task_kind;
@@ -31,7 +32,7 @@ typedef enum comm_task_kind {
 bool comm_task_has_data(comm_task_kind kind);
 
 /* One collective. `bytes` is a rank's part in a gather, the whole in a broadcast, what a rank gets
- * in an all-to-all; `elements` are those of a slice. */
+ * in an all-to-all, the whole in an all-reduce; `elements` are those of a slice. */
 typedef struct comm_task {
     comm_task_kind kind;
     comm_group *group;
@@ -40,6 +41,7 @@ typedef struct comm_task {
     int64_t bytes, elements;
     const comm_run *sent, *received; /* of an all-to-all, by rank */
     base_dtype type, sum;            /* type of the operands, and of the sum */
+    bool once;                       /* sums are FP32, and rounded at the end alone */
     int32_t root;                    /* of a broadcast; the other rank of a send or receive */
     int32_t entry; /* of the transport: where a send is posted, from 0; -1: nowhere */
     bool engaged;  /* of the transport: a send or receive has begun */

@@ -59,6 +59,7 @@ typedef enum config_operation {
     CONFIG_SEND,
     CONFIG_RECEIVE,
     CONFIG_ALL_TO_ALL,
+    CONFIG_ALL_REDUCE,
     CONFIG_OPERATIONS
 } config_operation;
 

@@ -87,21 +87,34 @@ static void sum_narrow(const narrow_rows *n, int32_t first, int32_t count, float
     }
 }
 
-void device_tree_sum_typed(base_dtype type, base_dtype sum, const void *const *rows, int32_t count,
-                           int64_t elements, void *out) {
-    base_assert(sum == BASE_FP32 || sum == type);
-    if (type == BASE_FP32) {
-        device_tree_sum((const float *const *)rows, count, elements, out);
-        return;
-    }
+/* `out` is of `type`, or FP32. */
+static void sum_blocks(base_dtype type, bool rounds, base_dtype out_type, const void *const *rows,
+                       int32_t count, int64_t elements, void *out) {
     for (int64_t at = 0; at < elements; at += BLOCK) {
         int64_t length = elements - at < BLOCK ? elements - at : BLOCK;
         float block[BLOCK];
-        narrow_rows n = {type, sum != BASE_FP32, rows, at, length};
+        narrow_rows n = {type, rounds, rows, at, length};
         sum_narrow(&n, 0, count, block);
-        if (n.rounds)
+        if (out_type != BASE_FP32)
             narrow(type, block, length, (uint16_t *)out + at);
         else
             memcpy((float *)out + at, block, (size_t)length * sizeof *block);
     }
+}
+
+void device_tree_sum_typed(base_dtype type, base_dtype sum, const void *const *rows, int32_t count,
+                           int64_t elements, void *out) {
+    base_assert(sum == BASE_FP32 || sum == type);
+    if (type == BASE_FP32)
+        device_tree_sum((const float *const *)rows, count, elements, out);
+    else
+        sum_blocks(type, sum != BASE_FP32, sum, rows, count, elements, out);
+}
+
+void device_tree_sum_once(base_dtype type, const void *const *rows, int32_t count, int64_t elements,
+                          void *out) {
+    if (type == BASE_FP32)
+        device_tree_sum((const float *const *)rows, count, elements, out);
+    else
+        sum_blocks(type, false, type, rows, count, elements, out);
 }

@@ -18,4 +18,8 @@ void device_tree_sum(const float *const *rows, int32_t count, int64_t elements, 
 void device_tree_sum_typed(base_dtype type, base_dtype sum, const void *const *rows, int32_t count,
                            int64_t elements, void *out);
 
+/* The same with an `out` of `type` and sums in FP32, which are rounded once, at the end. */
+void device_tree_sum_once(base_dtype type, const void *const *rows, int32_t count, int64_t elements,
+                          void *out);
+
 #endif

@@ -1,17 +1,25 @@
 # label: full
-# All-to-alls of ranks under mpirun, at 1 to 8 of them: in windows, where only some operands lie in
-# one, by messages, and on hosts. A rank that names other sizes, dies or stalls is named.
+# All-to-alls and all-reduces of ranks under mpirun, at 1 to 8 of them: in windows, where only some
+# operands lie in one, by messages, and on hosts. A rank that names other sizes, dies or stalls is
+# named.
 # not under sanitizers (MPI keeps what it took), each MPI, timeout: 300
 program=$BUILD/tests/test_all_to_all
 . "$SOURCE/tests/support/mpirun.sh"
-for case in 1:windows 2:windows 3:windows 4:windows 8:windows 5:own 6:mpi 7:mixed 4:windows2 8:windows4 \
-    6:windows2 8:mixed2 4:own1; do
+for case in 1:windows 2:windows 3:windows 8:windows 5:own 6:mpi 7:mixed 8:windows4 6:windows2 \
+    8:mixed2 4:own1; do
     ranks=${case%:*} how=${case#*:}
     run "$ranks" exchange "$how"
     [ "$code" = 0 ] && [ ! -s err ] || fail "$ranks ranks, $how: exit code $code"
     grep -q "^$ranks ranks, [1-8] on a host, $how: " out || fail "$ranks ranks, $how: nothing said"
     echo "$(cat out), $seconds s"
 done
+program=$BUILD/tests/test_all_reduce
+for case in 2:windows 7:windows 3:mpi 4:mixed 8:windows4 6:many; do
+    run "${case%:*}" "${case#*:}"
+    [ "$code" = 0 ] && grep -q "^${case%:*} ranks, ${case#*:}: equal" out ||
+        fail "all-reduce, $case: exit code $code"
+done
+program=$BUILD/tests/test_all_to_all
 run 2 long mpi 300000000 # two messages
 [ "$code" = 0 ] && grep -q '^300000000 bytes came' out || fail "long: exit code $code"
 

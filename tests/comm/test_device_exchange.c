@@ -1,7 +1,8 @@
-/* Under mpirun (test_device_exchange_mpi.sh): gathers, reductions and all-to-alls of memory that
- * the host does not reach, in windows, through host memory, and between hosts by NCCL, which a fake
- * plays, like the GPU; by all ranks, and by rows and columns of a mesh; sends within a row. Words:
- * how ranks see each other, and for NCCL what is wrong with it. each MPI */
+/* Under mpirun (test_device_exchange_mpi.sh): collectives of memory that the host does not reach,
+ * in windows, through host memory, and between hosts by NCCL, which a fake plays, like the GPU; by
+ * all ranks, and by rows and columns of a mesh; sends within a row. Words: how ranks see each
+ * other, and for NCCL what is wrong with it.
+ * each MPI */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -150,6 +151,36 @@ static void check_all_to_all(int64_t most) {
     CHECK(comm_get_ledger(group)->operation[COMM_ALL_TO_ALL].bytes == before + bytes);
 }
 
+/* In place, what a kernel that is only begun leaves. */
+static void check_all_reduce(base_dtype type, int64_t elements) {
+    int64_t bytes = elements * size * base_dtype_bytes(type);
+    char *values[RANKS], *want = malloc((size_t)bytes), *from = block + (RANKS + 1) * MOST * 4;
+    const void *rows[RANKS];
+    device_call call = {.kernel = DEVICE_CONVERT};
+    comm_handle handle;
+    call.x[0] = call.y = (device_matrix){from, 1, size * elements, size * elements, type};
+    call.y.data = block;
+    fill(host, type, size * elements, rank);
+    TRY(device_copy(dev, from, host, bytes, &error));
+    TRY(device_prepare(dev, &call, &error));
+    TRY(device_run(dev, &call, &error));
+    sifr_status status =
+        comm_start_all_reduce(group, block, type, size * elements, &handle, &error);
+    bool refused = type != BASE_FP32 && size > 2;
+    CHECK((status == SIFR_OK) == !refused);
+    if (refused) CHECK(strstr(error.message, "supported: 2 ranks, or FP32"));
+    if (!refused) TRY(comm_wait(handle, &error));
+    TRY(device_copy(dev, host, block, bytes, &error));
+    for (int32_t r = 0; r < size; r++) {
+        rows[r] = values[r] = malloc((size_t)bytes);
+        fill(values[r], type, size * elements, r);
+    }
+    device_tree_sum_once(type, rows, size, size * elements, want);
+    CHECK(refused || memcmp(want, host, (size_t)bytes) == 0);
+    for (int32_t r = 0; r < size; r++) free(values[r]);
+    free(want);
+}
+
 static void check_group(void) {
     static const int64_t lengths[] = {1, 3, 100, 512, 513, MOST};
     for (int round = 0; round < 2 && size > 1; round++) {
@@ -159,6 +190,8 @@ static void check_group(void) {
             check_reduce(BASE_BF16, BASE_BF16, lengths[i]);
             check_reduce(BASE_BF16, BASE_FP32, lengths[i]);
             check_all_to_all(lengths[i]);
+            check_all_reduce(BASE_FP32, lengths[i]);
+            check_all_reduce(BASE_BF16, lengths[i]);
         }
     }
 }

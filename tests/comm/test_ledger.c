@@ -189,6 +189,7 @@ static void test_names(void **state) {
     assert_string_equal(comm_operation_name(COMM_SEND), "send");
     assert_string_equal(comm_operation_name(COMM_RECEIVE), "receive");
     assert_string_equal(comm_operation_name(COMM_ALL_TO_ALL), "all_to_all");
+    assert_string_equal(comm_operation_name(COMM_ALL_REDUCE), "all_reduce");
     assert_int_equal(base_dtype_bytes(BASE_FP32), 4);
     assert_int_equal(base_dtype_bytes(BASE_BF16), 2);
     assert_int_equal(base_dtype_bytes(BASE_FP16), 2);

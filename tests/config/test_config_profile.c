@@ -32,7 +32,7 @@ static void logged_operations(void **state) {
                " \"prof_ops\": [\"reduce_scatter_tensor\", \"barrier\"]",
                true, REDUCE | CONTROL);
     operations("\"enabled\": true, \"prof_all\": false, \"prof_ops\": [\"all_reduce\"]", true,
-               GATHER | REDUCE);
+               GATHER | REDUCE | 1 << COMM_ALL_REDUCE);
     operations("\"enabled\": true, \"prof_all\": false, \"prof_ops\": [\"send\", \"irecv\"]", true,
                1 << COMM_SEND | 1 << COMM_RECEIVE);
     config_refused("{\"comms_logger\": {\"enabled\": true, \"prof_ops\": [\"all_to_all\"]}}",

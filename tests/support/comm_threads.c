@@ -103,6 +103,18 @@ static sifr_status start_reduce(comm_group *group, const void *whole, base_dtype
     return start(group, task, out, error);
 }
 
+static sifr_status start_all_reduce(comm_group *group, void *values, base_dtype type,
+                                    int64_t elements, comm_handle *out, sifr_error *error) {
+    comm_task task = {.kind = COMM_TASK_ALL_REDUCE,
+                      .from = values,
+                      .to = values,
+                      .bytes = elements * group->size * base_dtype_bytes(type),
+                      .elements = elements,
+                      .type = type,
+                      .sum = BASE_FP32};
+    return start(group, task, out, error);
+}
+
 static sifr_status start_all_to_all(comm_group *group, const void *from, const comm_run *sent,
                                     void *to, const comm_run *received, comm_handle *out,
                                     sifr_error *error) {
@@ -274,6 +286,7 @@ static sifr_status split(comm_group *parent, const comm_part *part, comm_group *
 static const comm_transport transport = {.all_gather = start_gather,
                                          .reduce_scatter = start_reduce,
                                          .all_to_all = start_all_to_all,
+                                         .all_reduce = start_all_reduce,
                                          .send = start_send,
                                          .receive = start_receive,
                                          .wait = wait,

@@ -70,12 +70,38 @@ static sifr_status all_to_all(threads_group *g, comm_task *task, sifr_error *err
     return SIFR_OK;
 }
 
+/* Each rank sums its slice in place, and reads those of the others when all have. */
+static sifr_status all_reduce_on_device(threads_group *g, comm_task *task, sifr_error *error) {
+    device *dev = g->group.dev;
+    comm_task slice = *task;
+    int64_t bytes = task->elements * base_dtype_bytes(task->type);
+    slice.sum = task->type;
+    slice.to = (char *)task->to + g->group.rank * bytes;
+    pthread_mutex_lock(&g->process->device);
+    sifr_status status = reduce_on_device(g, &slice, error);
+    if (status == SIFR_OK) status = device_finish_queue(dev, DEVICE_EXCHANGE, error);
+    pthread_mutex_unlock(&g->process->device);
+    part(g);
+    pthread_mutex_lock(&g->process->device);
+    for (int32_t r = 0; r < g->world->ranks && status == SIFR_OK; r++) {
+        if (r == g->group.rank) continue;
+        const char *theirs = reach(g, r, g->world->posted[r]);
+        status = device_start_copy(dev, DEVICE_EXCHANGE, (char *)task->to + r * bytes,
+                                   theirs + r * bytes, bytes, error);
+    }
+    if (status == SIFR_OK) status = device_finish_queue(dev, DEVICE_EXCHANGE, error);
+    pthread_mutex_unlock(&g->process->device);
+    task->delivered = 2 * (uint64_t)bytes * (uint64_t)(g->world->ranks - 1);
+    return status;
+}
+
 /* Operands are computed before they are posted, and read before `run` parts. */
 static sifr_status run_on_device(threads_group *g, comm_task *task, sifr_error *error) {
     device *dev = g->group.dev;
     BASE_TRY(device_finish(dev, task->after, error));
     bool parts = task->kind == COMM_TASK_ALL_TO_ALL;
     meet(g, parts ? (const void *)task : task->from);
+    if (task->kind == COMM_TASK_ALL_REDUCE) return all_reduce_on_device(g, task, error);
     pthread_mutex_lock(&g->process->device);
     sifr_status status = parts                            ? all_to_all(g, task, error)
                          : task->kind == COMM_TASK_REDUCE ? reduce_on_device(g, task, error)
@@ -146,6 +172,19 @@ static void reduce(threads_group *g, comm_task *task) {
         (uint64_t)(task->elements * base_dtype_bytes(task->type)) * (uint64_t)(world->ranks - 1);
 }
 
+/* Each rank sums all, before any of them writes. */
+static void all_reduce(threads_group *g, comm_task *task) {
+    comm_threads *world = meet(g, task->from);
+    size_t bytes = (size_t)task->bytes;
+    void *sum = malloc(bytes ? bytes : 1);
+    for (int64_t i = 0; i < task->elements * world->ranks; i++)
+        put_one(task->type, sum, i, tree(task, world->posted, 0, world->ranks, i));
+    part(g);
+    memcpy(task->to, sum, bytes);
+    free(sum);
+    task->delivered = 2 * (bytes / (size_t)world->ranks) * (size_t)(world->ranks - 1);
+}
+
 static void broadcast(threads_group *g, comm_task *task) {
     comm_threads *world = meet(g, task->to);
     if (g->group.rank == task->root) return;
@@ -174,6 +213,8 @@ sifr_status comm_threads_run(void *user, comm_task *task, sifr_error *error) {
         status = run_on_device(g, task, error);
     else if (task->kind == COMM_TASK_REDUCE)
         reduce(g, task);
+    else if (task->kind == COMM_TASK_ALL_REDUCE)
+        all_reduce(g, task);
     else if (task->kind == COMM_TASK_BROADCAST)
         broadcast(g, task);
     else if (task->kind == COMM_TASK_ALL_TO_ALL)

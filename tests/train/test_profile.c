@@ -405,6 +405,9 @@ static void test_bandwidth(void **state) {
     train_comms_bandwidth(COMM_ALL_TO_ALL, 4000000, 4, 2e-3, &algorithm, &bus);
     assert_true(fabs(algorithm - 16) < 1e-9);
     assert_true(fabs(bus - 12) < 1e-9);
+    train_comms_bandwidth(COMM_ALL_REDUCE, 4000000, 4, 2e-3, &algorithm, &bus);
+    assert_true(fabs(algorithm - 32) < 1e-9);
+    assert_true(fabs(bus - 24) < 1e-9);
     train_comms_bandwidth(COMM_CONTROL, 1000000, 4, 2e-3, &algorithm, &bus);
     assert_true(fabs(algorithm - 4) < 1e-9);
     assert_true(fabs(bus - 4) < 1e-9);

@@ -25,6 +25,19 @@ static sifr_status reduce_scatter(comm_group *group, const void *whole, base_dty
     return comm_mpi_start(group, &task, out, error);
 }
 
+static sifr_status all_reduce(comm_group *group, void *values, base_dtype type, int64_t elements,
+                              comm_handle *out, sifr_error *error) {
+    comm_task task = {.kind = COMM_TASK_ALL_REDUCE,
+                      .from = values,
+                      .to = values,
+                      .bytes = elements * group->size * base_dtype_bytes(type),
+                      .elements = elements,
+                      .type = type,
+                      .sum = type,
+                      .once = true};
+    return comm_mpi_start(group, &task, out, error);
+}
+
 static sifr_status all_to_all(comm_group *group, const void *from, const comm_run *sent, void *to,
                               const comm_run *received, comm_handle *out, sifr_error *error) {
     comm_task task = {.kind = COMM_TASK_ALL_TO_ALL,
@@ -144,6 +157,7 @@ const comm_transport comm_transport_mpi = {.open = open_group,
                                            .all_gather = all_gather,
                                            .reduce_scatter = reduce_scatter,
                                            .all_to_all = all_to_all,
+                                           .all_reduce = all_reduce,
                                            .send = comm_mpi_send,
                                            .receive = comm_mpi_receive,
                                            .wait = comm_mpi_wait,

@@ -18,6 +18,7 @@ const char *comm_mpi_task_name(const comm_task *task) {
                                         [COMM_TASK_BROADCAST] = "broadcast",
                                         [COMM_TASK_SUM] = "control",
                                         [COMM_TASK_ALL_TO_ALL] = "all_to_all",
+                                        [COMM_TASK_ALL_REDUCE] = "all_reduce",
                                         [COMM_TASK_SEND] = "send",
                                         [COMM_TASK_RECEIVE] = "receive"};
     return names[task->kind];

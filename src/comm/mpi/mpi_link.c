@@ -410,6 +410,8 @@ static sifr_status all_to_all(mpi_group *g, comm_task *task, sifr_error *error) 
 
 static sifr_status move_parts(mpi_group *g, comm_task *task, sifr_error *error) {
     if (task->kind == COMM_TASK_ALL_TO_ALL) return all_to_all(g, task, error);
+    if (task->kind == COMM_TASK_ALL_REDUCE)
+        return comm_mpi_all_reduce(g, task, reduce, gather, error);
     return task->kind == COMM_TASK_GATHER ? gather(g, task, error) : reduce(g, task, error);
 }
 

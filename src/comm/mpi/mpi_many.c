@@ -276,7 +276,7 @@ sifr_status comm_mpi_reduce_many(mpi_group *g, comm_task *task, const comm_adder
 
 /* Parts that are narrower than their sum are sent one by one: partial sums would be longer. */
 sifr_status comm_mpi_reduce_apart(mpi_group *g, comm_task *task, sifr_error *error) {
-    base_assert(task->type != task->sum);
+    base_assert(task->type != task->sum || task->once);
     int32_t size = g->base.size, rank = g->base.rank;
     int64_t size_of = base_dtype_bytes(task->type), out_size = base_dtype_bytes(task->sum);
     int64_t piece = COMM_PIECES_BYTES / (size * size_of);
@@ -303,8 +303,9 @@ sifr_status comm_mpi_reduce_apart(mpi_group *g, comm_task *task, sifr_error *err
         }
         BASE_TRY(comm_mpi_finish(g, requests, 2 * COMM_ROUNDS, error));
         rows[rank] = whole + (rank * task->elements + at) * size_of;
-        comm_reduce(&(device_sum){task->type, task->sum, rows, size, length,
-                                  (char *)task->to + at * out_size});
+        device_sum sum = {task->type, task->sum, rows,
+                          size,       length,    (char *)task->to + at * out_size};
+        comm_mpi_add(task, &sum);
     }
     return SIFR_OK;
 }

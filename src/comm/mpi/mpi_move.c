@@ -69,9 +69,13 @@ static sifr_status reduce_directly(mpi_group *g, comm_task *task, sifr_error *er
         for (int32_t d = 1; d < size; d++)
             g->lane->rows[(rank + size - d) % size] = g->lane->pieces + (half + d - 1) * piece;
         g->lane->rows[rank] = own + number * piece * size_of;
-        comm_reduce(&(device_sum){task->type, task->sum, g->lane->rows, size,
-                                  base_min_i64(piece, task->elements - number * piece),
-                                  slice + number * piece * base_dtype_bytes(task->sum)});
+        device_sum sum = {task->type,
+                          task->sum,
+                          g->lane->rows,
+                          size,
+                          base_min_i64(piece, task->elements - number * piece),
+                          slice + number * piece * base_dtype_bytes(task->sum)};
+        comm_mpi_add(task, &sum);
     }
     return SIFR_OK;
 }
@@ -89,8 +93,34 @@ static void copy_part(mpi_group *g, const comm_task *task, int32_t target, int64
 static sifr_status reduce(mpi_group *g, comm_task *task, sifr_error *error) {
     static const comm_adders all = {.first = 0, .stride = 1, .weight = 1, .part = copy_part};
     if (g->base.size <= g->process->direct_sums) return reduce_directly(g, task, error);
-    return task->type == task->sum ? comm_mpi_reduce_many(g, task, &all, error)
-                                   : comm_mpi_reduce_apart(g, task, error);
+    return task->type == task->sum && (!task->once || task->type == BASE_FP32)
+               ? comm_mpi_reduce_many(g, task, &all, error)
+               : comm_mpi_reduce_apart(g, task, error);
+}
+
+/* Each rank's slice is summed where it lies, and gathered there. */
+sifr_status
+comm_mpi_all_reduce(mpi_group *g, comm_task *task,
+                    sifr_status (*sum)(mpi_group *g, comm_task *part, sifr_error *error),
+                    sifr_status (*join)(mpi_group *g, comm_task *part, sifr_error *error),
+                    sifr_error *error) {
+    comm_task part = *task;
+    int64_t bytes = task->elements * base_dtype_bytes(task->type);
+    char *own = (char *)task->to + g->base.rank * bytes;
+    part.kind = COMM_TASK_REDUCE;
+    part.to = own;
+    BASE_TRY(sum(g, &part, error));
+    task->delivered = part.delivered, task->crossed = part.crossed;
+    part.kind = COMM_TASK_GATHER;
+    part.from = own, part.to = task->to, part.bytes = bytes;
+    part.delivered = part.crossed = 0;
+    BASE_TRY(join(g, &part, error));
+    task->delivered += part.delivered, task->crossed += part.crossed;
+    return SIFR_OK;
+}
+
+static sifr_status gather_all(mpi_group *g, comm_task *task, sifr_error *error) {
+    return comm_mpi_gather(g, task, COMM_TAG_GATHER, 0, 1, error);
 }
 
 static sifr_status send_to_all(mpi_group *g, const comm_task *task, const char *data, int64_t bytes,
@@ -138,6 +168,8 @@ sifr_status comm_mpi_move(mpi_group *g, comm_task *task, sifr_error *error) {
         return comm_mpi_sum_many(g, task, error);
     case COMM_TASK_ALL_TO_ALL:
         return comm_mpi_send_all_to_all(g, task, error);
+    case COMM_TASK_ALL_REDUCE:
+        return comm_mpi_all_reduce(g, task, reduce, gather_all, error);
     case COMM_TASK_SEND:
     case COMM_TASK_RECEIVE:
         break; /* in a lane of their own */

@@ -60,6 +60,8 @@ void comm_mpi_post(mpi_group *g, const comm_task *task, uint32_t number) {
     } else {
         post->window = comm_mpi_find_window(g, part, bytes, &post->offset);
     }
+    if (task->kind == COMM_TASK_ALL_REDUCE) /* in place */
+        post->to_window = post->window, post->to_offset = post->offset;
     if (task->kind == COMM_TASK_GATHER)
         post->to_window =
             comm_mpi_find_window(g, task->to, task->bytes * g->base.size, &post->to_offset);

@@ -80,6 +80,8 @@ static sifr_status move(mpi_group *g, comm_task *task, sifr_error *error) {
         break;
     case COMM_TASK_ALL_TO_ALL:
         return comm_mpi_read_all_to_all(g, task, error);
+    case COMM_TASK_ALL_REDUCE:
+        return comm_mpi_all_reduce_shared(g, task, error);
     case COMM_TASK_SUM: /* by messages */
         return comm_mpi_move(g, task, error);
     case COMM_TASK_SEND:
@@ -100,6 +102,7 @@ static sifr_status move_on_device(mpi_group *g, comm_task *task, sifr_error *err
     if (!usable)
         return base_fail(error, SIFR_FAILED,
                          "communication: operands lie outside of what the ranks' GPUs share");
+    if (task->kind == COMM_TASK_ALL_REDUCE) return comm_mpi_all_reduce_shared(g, task, error);
     pthread_mutex_lock(&g->process->device);
     sifr_status status = move(g, task, error);
     if (status == SIFR_OK) status = device_finish_queue(dev, DEVICE_EXCHANGE, error);
@@ -113,7 +116,8 @@ static sifr_status move_any(mpi_group *g, comm_task *task, sifr_error *error) {
     bool narrow = task->kind == COMM_TASK_REDUCE && task->type != BASE_FP32;
     if (comm_mpi_on_device(g, task)) return move_on_device(g, task, error);
     if (g->base.dev) comm_mpi_post(g, task, task->number);
-    if (g->two_levels && (!whole || narrow)) return comm_mpi_move(g, task, error);
+    bool sums = task->kind == COMM_TASK_ALL_REDUCE;
+    if (g->two_levels && (!whole || narrow || sums)) return comm_mpi_move(g, task, error);
     BASE_TRY(comm_mpi_see_posts(g, task, &usable, error));
     if (parts) return comm_mpi_read_all_to_all(g, task, error);
     if (!usable) return comm_mpi_move(g, task, error);

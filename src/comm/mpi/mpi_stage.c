@@ -111,6 +111,17 @@ static sifr_status reduce(mpi_group *g, comm_task *task, sifr_error *error) {
     return copy(g, task->to, sum, task->elements * base_dtype_bytes(task->sum), error);
 }
 
+static sifr_status all_reduce(mpi_group *g, comm_task *task, sifr_error *error) {
+    comm_task staged = *task;
+    base_assert(task->bytes <= g->stage_bytes);
+    BASE_TRY(copy(g, g->stage, task->from, task->bytes, error));
+    staged.from = staged.to = g->stage;
+    BASE_TRY(comm_mpi_move(g, &staged, error));
+    task->delivered = staged.delivered;
+    task->crossed = staged.crossed;
+    return copy(g, task->to, g->stage, task->bytes, error);
+}
+
 /* The parts of the others as they lie in the stage, from byte `at` on; returns where they end. */
 static int64_t stage_parts(const mpi_group *g, const comm_run *parts, int64_t at, comm_run *out) {
     for (int32_t r = 0; r < g->base.size; r++) {
@@ -163,5 +174,6 @@ sifr_status comm_mpi_move_staged(mpi_group *g, comm_task *task, sifr_error *erro
                          comm_mpi_task_name(task), (long long)bytes);
     BASE_TRY(device_finish(g->base.dev, task->after, error));
     if (task->kind == COMM_TASK_ALL_TO_ALL) return all_to_all(g, task, error);
+    if (task->kind == COMM_TASK_ALL_REDUCE) return all_reduce(g, task, error);
     return task->kind == COMM_TASK_GATHER ? gather(g, task, error) : reduce(g, task, error);
 }

@@ -4,6 +4,7 @@
 #define COMM_MPI_WAYS_H
 
 #include "comm/mpi/mpi_members.h"
+#include "comm/reduce.h"
 
 /* --- mpi_messages.c --- */
 
@@ -54,11 +55,26 @@ sifr_status comm_mpi_read_part(mpi_group *g, comm_task *task, int32_t i,
 
 sifr_status comm_mpi_move(mpi_group *g, comm_task *task, sifr_error *error) SIFR_MUST_CHECK;
 
+/* An all-reduce as a reduction into this rank's own slice and a gather from there, in place. */
+sifr_status
+comm_mpi_all_reduce(mpi_group *g, comm_task *task,
+                    sifr_status (*sum)(mpi_group *g, comm_task *part, sifr_error *error),
+                    sifr_status (*join)(mpi_group *g, comm_task *part, sifr_error *error),
+                    sifr_error *error) SIFR_MUST_CHECK;
+
 /* A gather among ranks first, first + stride … */
 sifr_status comm_mpi_gather(mpi_group *g, comm_task *task, int tag, int32_t first, int32_t stride,
                             sifr_error *error) SIFR_MUST_CHECK;
 
 /* --- mpi_many.c: among many ranks --- */
+
+/* Adds in host memory, as the task rounds. */
+static inline void comm_mpi_add(const comm_task *task, const device_sum *sum) {
+    if (task->once)
+        comm_reduce_once(sum);
+    else
+        comm_reduce(sum);
+}
 
 sifr_status comm_mpi_gather_many(mpi_group *g, comm_task *task, int kind,
                                  sifr_error *error) SIFR_MUST_CHECK;
@@ -79,6 +95,10 @@ sifr_status comm_mpi_reduce_many(mpi_group *g, comm_task *task, const comm_adder
 sifr_status comm_mpi_reduce_apart(mpi_group *g, comm_task *task, sifr_error *error) SIFR_MUST_CHECK;
 
 /* --- mpi_shared.c: by reading in place --- */
+
+/* An all-reduce of the ranks of one host; all have posted. */
+sifr_status comm_mpi_all_reduce_shared(mpi_group *g, comm_task *task,
+                                       sifr_error *error) SIFR_MUST_CHECK;
 
 sifr_status comm_mpi_move_shared(mpi_group *g, comm_task *task, sifr_error *error) SIFR_MUST_CHECK;
 

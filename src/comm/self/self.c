@@ -41,6 +41,13 @@ static sifr_status self_reduce_scatter(comm_group *group, const void *whole, bas
     return self_copy(group, COMM_REDUCE_SCATTER, slice, bytes, slice, out);
 }
 
+static sifr_status self_all_reduce(comm_group *group, void *values, base_dtype type,
+                                   int64_t elements, comm_handle *out, sifr_error *error) {
+    (void)error;
+    return self_copy(group, COMM_ALL_REDUCE, values, elements * base_dtype_bytes(type), values,
+                     out);
+}
+
 static sifr_status self_all_to_all(comm_group *group, const void *from, const comm_run *sent,
                                    void *to, const comm_run *received, comm_handle *out,
                                    sifr_error *error) {
@@ -97,6 +104,7 @@ const comm_transport comm_transport_self = {.open = self_open,
                                             .all_gather = self_all_gather,
                                             .reduce_scatter = self_reduce_scatter,
                                             .all_to_all = self_all_to_all,
+                                            .all_reduce = self_all_reduce,
                                             .wait = self_wait,
                                             .sum = self_sum,
                                             .all_gather_control = self_all_gather_control,

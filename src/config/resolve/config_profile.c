@@ -5,8 +5,10 @@
 
 #include "config/config_private.h"
 
-/* DeepSpeed's names of what is done here by other means, too: an all-reduce is a reduce-scatter and
- * an all-gather. */
+/* DeepSpeed's names of what is done here by other means, too: of gradients an all-reduce is a
+ * reduce-scatter and an all-gather. */
+enum { SUMS = 1U << CONFIG_ALL_GATHER | 1U << CONFIG_REDUCE_SCATTER | 1U << CONFIG_ALL_REDUCE };
+
 static const struct {
     const char *name;
     uint32_t operations;
@@ -16,8 +18,8 @@ static const struct {
     {"all_gather_coalesced", 1U << CONFIG_ALL_GATHER},
     {"reduce_scatter", 1U << CONFIG_REDUCE_SCATTER},
     {"reduce_scatter_tensor", 1U << CONFIG_REDUCE_SCATTER},
-    {"all_reduce", 1U << CONFIG_ALL_GATHER | 1U << CONFIG_REDUCE_SCATTER},
-    {"all_reduce_coalesced", 1U << CONFIG_ALL_GATHER | 1U << CONFIG_REDUCE_SCATTER},
+    {"all_reduce", SUMS},
+    {"all_reduce_coalesced", SUMS},
     {"control", 1U << CONFIG_CONTROL},
     {"broadcast", 1U << CONFIG_CONTROL},
     {"barrier", 1U << CONFIG_CONTROL},

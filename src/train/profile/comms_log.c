@@ -22,6 +22,7 @@ _Static_assert((int)CONFIG_ALL_GATHER == COMM_ALL_GATHER &&
                    (int)CONFIG_CONTROL == COMM_CONTROL && (int)CONFIG_SEND == COMM_SEND &&
                    (int)CONFIG_RECEIVE == COMM_RECEIVE &&
                    (int)CONFIG_ALL_TO_ALL == COMM_ALL_TO_ALL &&
+                   (int)CONFIG_ALL_REDUCE == COMM_ALL_REDUCE &&
                    (int)CONFIG_OPERATIONS == COMM_OPERATIONS,
                "checks that both enums have the same order");
 
@@ -52,8 +53,9 @@ void train_comms_bandwidth(comm_operation operation, int64_t bytes, int32_t rank
     if (seconds <= 0) return;
     bool whole = operation == COMM_ALL_GATHER || operation == COMM_REDUCE_SCATTER;
     if (whole) size *= n;
+    if (operation == COMM_ALL_REDUCE) size *= 2; /* a reduction and a gather */
     *algorithm = 8e-9 * size / seconds;
-    bool kept = whole || operation == COMM_ALL_TO_ALL; /* a part of it stays where it is */
+    bool kept = whole || operation >= COMM_ALL_TO_ALL; /* a part of it stays where it is */
     *bus = kept ? *algorithm * (n - 1) / n : *algorithm;
 }
 
