@@ -36,6 +36,19 @@ static size_t dump_transfer(const plan_schedule *s, const plan_instruction *i, c
     return used;
 }
 
+/* "4096 bytes fp32 @0 into @65536 tensors": a slice of a sum, all that an exchange brings */
+static size_t dump_values(const plan_schedule *s, const plan_instruction *i, char *text,
+                          size_t size, size_t used) {
+    used = put(text, size, used, " %lld bytes %s", (long long)i->bytes,
+               plan_encoding_of((plan_code)i->encoding)->name);
+    for (int o = 0; o < i->operands; o++) {
+        const plan_operand *operand = &s->operands[i->first_operand + o];
+        used = put(text, size, used, "%s@%lld", o ? " into " : " ",
+                   (long long)(s->buffers[operand->buffer].offset + operand->offset));
+    }
+    return put(text, size, used, " %s", plan_span_name((plan_span)i->span));
+}
+
 static void dump_instruction(const plan_schedule *s, size_t index, char *text, size_t size) {
     const plan_instruction *i = &s->instructions[index];
     size_t used = put(text, size, 0, "%5zu %s %-8s", index, plan_queue_name((plan_queue)i->queue),
@@ -61,7 +74,9 @@ static void dump_instruction(const plan_schedule *s, size_t index, char *text, s
     if (plan_is_peer(i))
         used = put(text, size, used, " %lld bytes %s stage %d", (long long)i->bytes,
                    i->action == PLAN_SEND ? "to" : "from", i->peer);
-    if (i->queue == PLAN_COMMUNICATION && i->span == PLAN_REPLICAS)
+    if (plan_is_collective(i) && i->segment < 0)
+        used = dump_values(s, i, text, size, used);
+    else if (i->queue == PLAN_COMMUNICATION && i->span == PLAN_REPLICAS)
         used = put(text, size, used, " %s", plan_span_name(PLAN_REPLICAS));
     if (i->wait >= 0) used = put(text, size, used, " after %d", i->wait);
     if (i->deferred) put(text, size, used, " (of the step before)");

@@ -151,17 +151,40 @@ sifr_status plan_add_transfer(plan_schedule *s, plan_action action, plan_queue q
                                 error);
 }
 
+/* Stores the runs of an exchange; *bytes: of what this rank gets. */
+static sifr_status add_runs(plan_schedule *s, const plan_collective *c, int32_t *out,
+                            int64_t *bytes, sifr_error *error) {
+    size_t ranks = (size_t)plan_mesh_ranks(&s->settings.mesh, c->span);
+    *out = (int32_t)s->run_count;
+    *bytes = 0;
+    if (s->run_count + 2 * ranks > INT32_MAX)
+        return base_fail(error, SIFR_USAGE, "schedule: too many exchanges");
+    BASE_TRY(
+        base_grow(&s->runs, &s->run_capacity, s->run_count + 2 * ranks, sizeof *s->runs, error));
+    memcpy(s->runs + s->run_count, c->sent, ranks * sizeof *s->runs);
+    memcpy(s->runs + s->run_count + ranks, c->received, ranks * sizeof *s->runs);
+    for (size_t r = 0; r < ranks; r++) *bytes += c->received[r].bytes;
+    s->run_count += 2 * ranks;
+    return SIFR_OK;
+}
+
 sifr_status plan_add_collective(plan_schedule *s, const plan_collective *c, sifr_error *error) {
-    base_assert(c->action == PLAN_GATHER || c->action == PLAN_REDUCE);
-    base_assert(c->action == PLAN_GATHER || plan_encoding_of(c->encoding)->type != BASE_NONE);
+    bool adds = c->action == PLAN_REDUCE || c->action == PLAN_SUM;
+    base_assert(adds || c->action == PLAN_GATHER || c->action == PLAN_EXCHANGE);
+    base_assert(!adds || plan_encoding_of(c->encoding)->type != BASE_NONE);
+    base_assert((c->action == PLAN_EXCHANGE) == (c->sent && c->received));
+    int32_t runs = 0;
+    int64_t bytes = c->bytes;
+    if (c->sent) BASE_TRY(add_runs(s, c, &runs, &bytes, error));
     int32_t unit = c->segment >= 0 ? s->model->segments[c->segment].unit : c->unit;
     BASE_TRY(plan_add_transfer(s, c->action, plan_queue_of_span(c->span), unit, c->micro_batch,
-                               c->bytes, error));
+                               bytes, error));
     plan_instruction *in = &s->instructions[s->instruction_count - 1];
     in->span = (uint8_t)c->span;
     in->encoding = (uint8_t)c->encoding;
     in->sum = (uint8_t)c->sum;
     in->segment = c->segment;
+    in->runs = runs;
     return SIFR_OK;
 }
 

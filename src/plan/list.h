@@ -57,11 +57,13 @@ typedef struct plan_collective {
     plan_action action;
     plan_span span;
     plan_code encoding;
-    base_dtype sum;      /* PLAN_REDUCE: the type of its result */
+    base_dtype sum;      /* PLAN_REDUCE, PLAN_SUM: the type of its result */
     int32_t segment;     /* whose weights, states or gradients they are; -1: of none */
     int32_t unit;        /* without a segment; -1: none */
     int32_t micro_batch; /* -1: none */
-    int64_t bytes;       /* of a slice, as it travels */
+    int64_t bytes;       /* of a slice, as it travels; PLAN_EXCHANGE: follows from ... */
+    /* ... what this rank sends and gets, by rank of the span. */
+    const comm_run *sent, *received;
 } plan_collective;
 
 /* Appends its start. Its operands were added before. */

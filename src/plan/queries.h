@@ -68,15 +68,25 @@ void plan_offloaded_classes(const plan_schedule *schedule, plan_tier tier,
  * that read it. */
 int64_t plan_padded_elements(const plan_schedule *schedule, int32_t segment);
 
+bool plan_is_collective(const plan_instruction *instruction); /* a transfer of a whole group */
+/* Bytes of a sum's result, for a slice. */
+int64_t plan_summed_bytes(const plan_instruction *instruction);
+/* Bytes that a collective delivers to this rank from others: N-1 slices; of a sum those that are
+ * added and those of the result; of an exchange all parts but its own. */
+int64_t plan_delivered(const plan_schedule *schedule, const plan_instruction *instruction);
+
 /* Bytes that a step delivers to this rank by gathers and by reductions: padded elements x (N-1)/N x
- * bytes of an element as sent, for each pass over them. */
+ * bytes of an element as sent, for each pass over them. A sum is a reduction and a gather. */
 void plan_wire(const plan_schedule *schedule, int64_t *gathered, int64_t *reduced);
 /* The same of the transfers among the ranks of one span. */
 void plan_wire_of(const plan_schedule *schedule, plan_span span, int64_t *gathered,
                   int64_t *reduced);
 
-/* Of those, the bytes that come from other hosts, each of `ranks_per_host` ranks (0: one host). A
- * gather brings each slice to a host once, and a reduction in fp32 one sum of each host's ranks. */
+int64_t plan_exchanged(const plan_schedule *schedule, plan_span span); /* by exchanges */
+
+/* Of all those, the bytes that come from other hosts, each of `ranks_per_host` ranks (0: one host).
+ * A gather brings each slice to a host once, and a reduction in fp32 one sum of each host's ranks.
+ */
 int64_t plan_wire_crossing(const plan_schedule *schedule, plan_span span, int32_t ranks_per_host);
 
 /* Bytes that a step receives from other stages of a pipeline; and those of other hosts, each of
@@ -84,7 +94,7 @@ int64_t plan_wire_crossing(const plan_schedule *schedule, plan_span span, int32_
 int64_t plan_received(const plan_schedule *schedule);
 int64_t plan_received_crossing(const plan_schedule *schedule, int32_t ranks_per_host);
 
-/* Gathers and reductions that a step starts; 0 for one rank. */
+/* Gathers and reductions that a step starts, those of sums too; 0 for one rank. */
 void plan_calls(const plan_schedule *schedule, int64_t *gathers, int64_t *reductions);
 
 /* What ZeRO cuts into slices: each stage one more. */

@@ -24,8 +24,8 @@ const char *plan_class_name(plan_class class) {
 const char *plan_action_name(plan_action action) {
     base_assert((int)action >= 0 && action < PLAN_ACTIONS);
     static const char *const names[PLAN_ACTIONS] = {
-        "forward", "recompute", "backward", "decode",  "add",    "count",
-        "loss",    "squares",   "norm",     "update",  "gather", "reduce",
+        "forward", "recompute", "backward", "decode",  "add",    "count", "loss",
+        "squares", "norm",      "update",   "gather",  "reduce", "sum",   "exchange",
         "read",    "write",     "send",     "receive", "wait"};
     return names[action];
 }
@@ -62,11 +62,19 @@ device_matrix *plan_role_matrix(device_call *call, plan_role role) {
 
 void plan_free(plan_schedule *schedule) {
     if (!schedule) return;
-    void *const blocks[] = {
-        schedule->instructions,     schedule->operands,    schedule->calls,
-        schedule->buffers,          schedule->parameters,  schedule->masters,
-        schedule->segment_elements, schedule->weight_sums, schedule->whole_values,
-        schedule->tables,           schedule->losses,      schedule->caches};
+    void *const blocks[] = {schedule->instructions,
+                            schedule->operands,
+                            schedule->calls,
+                            schedule->buffers,
+                            schedule->parameters,
+                            schedule->masters,
+                            schedule->segment_elements,
+                            schedule->weight_sums,
+                            schedule->whole_values,
+                            schedule->tables,
+                            schedule->losses,
+                            schedule->caches,
+                            schedule->runs};
     for (size_t i = 0; i < sizeof blocks / sizeof *blocks; i++) free(blocks[i]);
     for (int i = 0; i < SIFR_INPUTS; i++) free(schedule->inputs[i]);
     for (int i = 0; i < OPTIM_STATES; i++) free(schedule->states[i]);

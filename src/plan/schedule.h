@@ -12,6 +12,7 @@
 
 #include <stddef.h>
 
+#include "comm/comm.h"
 #include "device/device.h"
 #include "model/description.h"
 #include "optim/optim.h"
@@ -73,6 +74,8 @@ typedef enum plan_action {
     PLAN_UPDATE,    /* the optimizer on one segment */
     PLAN_GATHER,    /* all-gather of slices: x0 is this rank's, y the whole */
     PLAN_REDUCE,    /* reduce-scatter: x0 is the whole, y the sum of this rank's slice */
+    PLAN_SUM,       /* y, on each rank, becomes the sum of all ranks' x0, in tree order */
+    PLAN_EXCHANGE,  /* runs of x0, one for each rank, become runs of those ranks' y */
     PLAN_READ,      /* from x0 in a file or host memory to y in device memory; skipped, like
                        PLAN_WRITE, if the update does not happen */
     PLAN_WRITE,     /* from x0 in device memory to y in a file or host memory */
@@ -136,8 +139,8 @@ typedef struct plan_operand {
 
 typedef struct plan_instruction {
     uint8_t action, queue;
-    /* PLAN_GATHER, PLAN_REDUCE: the ranks that take part (plan_span), how what they move is coded
-     * (plan_code), and the type of sums (base_dtype). */
+    /* Collectives: the ranks that take part (plan_span), how what they move is coded (plan_code),
+     * and the type of sums (base_dtype). */
     uint8_t span, encoding, sum;
     bool accumulate_dw;
     bool deferred;       /* belongs to the update of the step before, which this step carries out */
@@ -149,9 +152,12 @@ typedef struct plan_instruction {
     int32_t first_operand, operands;
     int32_t wait;    /* PLAN_WAIT: the transfer to wait for; else -1 */
     int32_t segment; /* PLAN_SQUARES, PLAN_UPDATE: of the model; so also PLAN_SEND, PLAN_RECEIVE,
-                        PLAN_GATHER, PLAN_REDUCE of weights and their gradients; else -1 there */
+                        collectives of weights and their gradients; else -1 there */
     int32_t stream;  /* PLAN_SEND, PLAN_RECEIVE: what they carry, the same at both ends */
-    int64_t bytes;   /* PLAN_GATHER, PLAN_REDUCE: of a slice; other transfers: all */
+    int32_t runs;    /* PLAN_EXCHANGE: index into runs: by rank of the span, those that this rank
+                        sends, then those that it gets, which lie one behind the other */
+    int64_t bytes;   /* PLAN_GATHER, PLAN_REDUCE, PLAN_SUM: of a slice as it travels; PLAN_EXCHANGE:
+                        that this rank gets, its own part too; other transfers: all */
     int64_t element; /* PLAN_UPDATE: where its vectors begin, counted over all units of the model;
                         dropout of a tile: where the tile begins, counted over the micro batch */
 } plan_instruction;
@@ -195,9 +201,10 @@ typedef struct plan_schedule {
     plan_instruction *instructions;
     plan_operand *operands;
     device_call *calls; /* prepared, without addresses */
+    comm_run *runs;
     plan_buffer *buffers;
     size_t instruction_count, instruction_capacity, operand_count, operand_capacity;
-    size_t call_count, call_capacity, buffer_count, buffer_capacity;
+    size_t call_count, call_capacity, buffer_count, buffer_capacity, run_count, run_capacity;
 
     /* Buffers that the engine fills or reads, by segment, value or micro batch; -1 where absent.
      * Only trained segments have masters and states. */

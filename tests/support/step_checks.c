@@ -129,8 +129,24 @@ static sifr_status check_device(const sifr_engine *engine, const step_counts *be
                      (long long)s->total_bytes, (long long)host_bytes);
 }
 
-/* Bytes and calls of gathers and reductions of the groups are those of the plan, group by group;
- * those of the first update that is delayed are still to come. */
+/* Bytes and calls of an instruction, by operation. */
+static void add_wire(const plan_schedule *s, const plan_instruction *in,
+                     uint64_t bytes[COMM_OPERATIONS], int64_t calls[COMM_OPERATIONS]) {
+    int64_t others = plan_mesh_ranks(&s->settings.mesh, (plan_span)in->span) - 1;
+    bool adds = in->action == PLAN_REDUCE || in->action == PLAN_SUM;
+    comm_operation operation = in->action == PLAN_EXCHANGE ? COMM_ALL_TO_ALL
+                               : adds                      ? COMM_REDUCE_SCATTER
+                                                           : COMM_ALL_GATHER;
+    calls[operation]++;
+    bytes[operation] +=
+        (uint64_t)(in->action == PLAN_EXCHANGE ? plan_delivered(s, in) : in->bytes * others);
+    if (in->action != PLAN_SUM) return;
+    calls[COMM_ALL_GATHER]++;
+    bytes[COMM_ALL_GATHER] += (uint64_t)(plan_summed_bytes(in) * others);
+}
+
+/* Bytes and calls of collectives of the groups are those of the plan, group by group; those of the
+ * first update that is delayed are still to come. */
 static sifr_status check_wire(const sifr_engine *engine, const step_counts *before,
                               const step_counts *now, const step_past *last, sifr_error *error) {
     const plan_schedule *s = engine->training;
@@ -138,17 +154,18 @@ static sifr_status check_wire(const sifr_engine *engine, const step_counts *befo
     int groups = engine_groups_list(&engine->groups, list);
     for (int g = 0; g < groups; g++) {
         const comm_ledger *after = &now->wire[g];
-        uint64_t bytes[2] = {0};
-        int64_t calls[2] = {0};
+        uint64_t bytes[COMM_OPERATIONS] = {0};
+        int64_t calls[COMM_OPERATIONS] = {0};
         for (size_t i = 0; i < s->instruction_count; i++) {
             const plan_instruction *in = &s->instructions[i];
-            if (in->action != PLAN_GATHER && in->action != PLAN_REDUCE) continue;
+            if (!plan_is_collective(in)) continue;
             comm_group *group = engine_groups_at(&engine->groups, (plan_span)in->span);
             if (group != list[g].group || (in->deferred && !last->ran)) continue;
-            bytes[in->action == PLAN_REDUCE] += (uint64_t)(in->bytes * (comm_size(group) - 1));
-            calls[in->action == PLAN_REDUCE]++;
+            add_wire(s, in, bytes, calls);
         }
-        for (int o = COMM_ALL_GATHER; o <= COMM_REDUCE_SCATTER; o++) {
+        for (int o = COMM_ALL_GATHER; o < COMM_OPERATIONS; o++) {
+            bool collective = o <= COMM_REDUCE_SCATTER || o == COMM_ALL_TO_ALL;
+            if (!collective) continue;
             uint64_t moved = after->operation[o].bytes - before->wire[g].operation[o].bytes;
             int64_t made = after->operation[o].calls - before->wire[g].operation[o].calls;
             if (moved == bytes[o] && made == calls[o]) continue;

@@ -193,6 +193,53 @@ static sifr_status start_reduction(engine_executor *e, const plan_instruction *i
         plan_encoded_values(code, i->bytes), operand_address(e, i, 1), handle, error);
 }
 
+/* A sum's second half, its gather, begins when this rank waits for it: others read this rank's
+ * slice, which its first half makes. */
+static sifr_status wait_for_sum(engine_executor *e, const plan_instruction *i, sifr_error *error) {
+    comm_handle *handle = &e->transfers[i - e->schedule->instructions];
+    int64_t slice = plan_summed_bytes(i);
+    char *whole = operand_address(e, i, 1);
+    int32_t place = plan_mesh_place(&e->schedule->settings.mesh, (plan_span)i->span);
+    BASE_TRY(wait_for_transfer(e, *handle, error));
+    e->sum_begun = comm_last(handle->group)->begun;
+    BASE_TRY(
+        comm_start_all_gather(handle->group, whole + place * slice, slice, whole, handle, error));
+    return wait_for_transfer(e, *handle, error);
+}
+
+static sifr_status start_sum(engine_executor *e, const plan_instruction *i, comm_handle *handle,
+                             sifr_error *error) {
+    plan_code code = (plan_code)i->encoding;
+    int32_t place = plan_mesh_place(&e->schedule->settings.mesh, (plan_span)i->span);
+    char *whole = operand_address(e, i, 1);
+    return comm_start_reduce_typed(
+        group_of(e, i), operand_address(e, i, 0), plan_encoding_of(code)->type, (base_dtype)i->sum,
+        plan_encoded_values(code, i->bytes), whole + place * plan_summed_bytes(i), handle, error);
+}
+
+static sifr_status start_exchange(engine_executor *e, const plan_instruction *i,
+                                  comm_handle *handle, sifr_error *error) {
+    const comm_run *sent = e->schedule->runs + i->runs;
+    comm_group *group = group_of(e, i);
+    return comm_start_all_to_all(group, operand_address(e, i, 0), sent, operand_address(e, i, 1),
+                                 sent + comm_size(group), handle, error);
+}
+
+static sifr_status start_gather(engine_executor *e, const plan_instruction *i, comm_handle *handle,
+                                sifr_error *error) {
+    return comm_start_all_gather(group_of(e, i), operand_address(e, i, 0), i->bytes,
+                                 operand_address(e, i, 1), handle, error);
+}
+
+static sifr_status start_collective(engine_executor *e, const plan_instruction *i,
+                                    sifr_error *error) {
+    comm_handle *handle = &e->transfers[i - e->schedule->instructions];
+    if (i->action == PLAN_GATHER) return start_gather(e, i, handle, error);
+    if (i->action == PLAN_REDUCE) return start_reduction(e, i, handle, error);
+    return i->action == PLAN_SUM ? start_sum(e, i, handle, error)
+                                 : start_exchange(e, i, handle, error);
+}
+
 static bool is_left_out(const engine_executor *e, const plan_instruction *i) {
     return i->deferred ? e->skip_last : e->skip;
 }
@@ -283,6 +330,10 @@ static bool is_for_move(const engine_executor *e, const plan_instruction *i) {
     return i->action == PLAN_WAIT && executor_is_move(&e->schedule->instructions[i->wait]);
 }
 
+static bool is_for_sum(const engine_executor *e, const plan_instruction *i) {
+    return i->action == PLAN_WAIT && e->schedule->instructions[i->wait].action == PLAN_SUM;
+}
+
 /* Labels of the global batch, which the ranks of one stage have, and whether a rank refuses the
  * step: then it counts so far below zero that no labels of others make up for it. The ranks meet
  * here before the list begins, in which transfers may come before PLAN_COUNT. */
@@ -328,12 +379,10 @@ static sifr_status run_action(engine_executor *e, const plan_instruction *i,
     case PLAN_NORM:
         return finish_norm(e, input, result, error);
     case PLAN_GATHER:
-        BASE_TRY(comm_start_all_gather(group_of(e, i), operand_address(e, i, 0), i->bytes,
-                                       operand_address(e, i, 1), handle, error));
-        return SIFR_OK;
     case PLAN_REDUCE:
-        BASE_TRY(start_reduction(e, i, handle, error));
-        return SIFR_OK;
+    case PLAN_SUM:
+    case PLAN_EXCHANGE:
+        return start_collective(e, i, error);
     case PLAN_SEND:
         return comm_send(peers_of(e, i), i->peer, operand_address(e, i, 0), i->bytes, handle,
                          error);
@@ -345,6 +394,7 @@ static sifr_status run_action(engine_executor *e, const plan_instruction *i,
         return start_move(e, i, error);
     case PLAN_WAIT:
         if (is_for_move(e, i)) return wait_for_move(e, i->wait, error);
+        if (is_for_sum(e, i)) return wait_for_sum(e, &e->schedule->instructions[i->wait], error);
         return wait_for_transfer(e, e->transfers[i->wait], error);
     default:
         return base_fail(error, SIFR_FAILED, "executor: instruction %s is not supported",
@@ -364,7 +414,7 @@ static void note_span(engine_executor *e, const plan_instruction *i, double befo
             move->begun = e->move_times.begun, move->over = e->move_times.ended;
     } else if (i->action == PLAN_WAIT) {
         const comm_event *event = comm_last(e->transfers[i->wait].group);
-        e->spans[i->wait].begun = event->begun;
+        e->spans[i->wait].begun = is_for_sum(e, i) ? e->sum_begun : event->begun;
         e->spans[i->wait].over = event->ended;
     }
 }

@@ -20,6 +20,15 @@ static int64_t largest_operand(const plan_schedule *s, const plan_instruction *i
     return bytes;
 }
 
+/* What an exchange sends to others and gets from them. */
+static int64_t bytes_of_parts(const plan_schedule *s, const plan_instruction *in) {
+    int32_t ranks = plan_mesh_ranks(&s->settings.mesh, (plan_span)in->span);
+    int32_t own = plan_mesh_place(&s->settings.mesh, (plan_span)in->span);
+    int64_t bytes = plan_delivered(s, in);
+    for (int32_t r = 0; r < ranks; r++) bytes += r == own ? 0 : s->runs[in->runs + r].bytes;
+    return bytes;
+}
+
 comm_operands engine_operands(const plan_schedule *s) {
     comm_operands out = {.sends = engine_transfers(s, PLAN_PEER)};
     for (size_t g = 0; g < s->model->segment_count; g++) {
@@ -30,7 +39,10 @@ comm_operands engine_operands(const plan_schedule *s) {
     for (size_t i = 0; i < s->instruction_count; i++) {
         const plan_instruction *in = &s->instructions[i];
         if (in->queue == PLAN_PEER) out.sent = base_max_i64(out.sent, in->bytes);
-        if (in->segment < 0 && (in->action == PLAN_GATHER || in->action == PLAN_REDUCE))
+        if (!plan_is_collective(in) || in->segment >= 0) continue;
+        if (in->action == PLAN_EXCHANGE)
+            out.parts = base_max_i64(out.parts, bytes_of_parts(s, in));
+        else
             out.largest = base_max_i64(out.largest, largest_operand(s, in));
     }
     return out;

@@ -20,6 +20,7 @@ struct engine_executor {
     bool has_run;               /* each instruction, once */
     engine_span *spans;         /* the caller's; NULL: not wanted */
     comm_handle *transfers;     /* by the instruction that started them */
+    double sum_begun;           /* of the last sum waited for: when its first half began */
     engine_swap *swap;          /* borrowed; NULL: nothing is on disk */
     char *host;                 /* block of separate host memory; NULL: no state is there */
     int64_t host_bytes;         /* 0: it is the owner's */

@@ -41,15 +41,9 @@ typedef struct overlap_state {
     int64_t ahead, live;        /* elements gathered and not used yet; all gathered elements */
 } overlap_state;
 
-static bool is_transfer(const plan_instruction *in) {
-    return in->action == PLAN_GATHER || in->action == PLAN_REDUCE;
-}
-
-/* Of what is not of a segment: of all slices. */
+/* What is of no segment has no limit. */
 static int64_t elements_of(const overlap_state *o, const plan_instruction *in) {
-    if (in->segment >= 0) return o->s->model->segments[in->segment].elements;
-    return plan_encoded_values((plan_code)in->encoding, in->bytes) *
-           plan_mesh_ranks(&o->s->settings.mesh, (plan_span)in->span);
+    return in->segment < 0 ? 0 : o->s->model->segments[in->segment].elements;
 }
 
 /* What the key says, else `standard`, or `count` of the largest segments if that is more: as long
@@ -119,7 +113,7 @@ static sifr_status make_space(overlap_state *o, overlap_kind kind, int64_t eleme
 }
 
 static sifr_status put(overlap_state *o, const plan_instruction *in, sifr_error *error) {
-    bool transfer = is_transfer(in), at_once = !o->transfers->overlap_comm;
+    bool transfer = plan_is_collective(in), at_once = !o->transfers->overlap_comm;
     plan_operand *operands;
     BASE_TRY(wait_before(o, in, error));
     if (transfer) {
@@ -175,7 +169,7 @@ static sifr_status rewrite(overlap_state *o, sifr_error *error) {
         const plan_instruction *in = &o->old.instructions[i];
         if (o->started[i]) continue;
         o->started[i] = true;
-        if (is_transfer(in)) {
+        if (plan_is_collective(in)) {
             BASE_TRY(put(o, in, error));
             continue;
         }
@@ -202,7 +196,7 @@ static void find_last_uses(overlap_state *o) {
 }
 
 sifr_status plan_pass_overlap(plan_schedule *s, sifr_error *error) {
-    if (plan_mesh_ranks(&s->settings.mesh, (plan_span)(PLAN_STATE | PLAN_DATA)) == 1)
+    if (plan_mesh_ranks(&s->settings.mesh, (plan_span)(PLAN_WORLD & ~(unsigned)PLAN_STAGES)) == 1)
         return SIFR_OK;
     overlap_state o = {.s = s, .transfers = &s->settings.step.zero};
     size_t count = s->instruction_count, buffers = s->buffer_count;

@@ -41,14 +41,20 @@ static double call_price(const plan_schedule *s, const device_call *call,
     return computing > moving ? computing : moving;
 }
 
-/* One collective among the ranks of `span`, of which each gives `bytes`. */
+/* One collective among the ranks of `span`, which delivers `bytes` to a rank. */
+static double delivery_price(const plan_schedule *s, plan_span span, int64_t bytes,
+                             const plan_machine *machine) {
+    const plan_mesh *mesh = &s->settings.mesh;
+    if (plan_mesh_ranks(mesh, span) == 1) return 0;
+    plan_link link = plan_link_of(machine, plan_mesh_crosses(mesh, span, machine->ranks_per_host));
+    return link.latency_seconds + (double)bytes / link.bytes_per_second;
+}
+
+/* The same, to which each rank gives `bytes`. */
 static double collective_price(const plan_schedule *s, plan_span span, int64_t bytes,
                                const plan_machine *machine) {
-    const plan_mesh *mesh = &s->settings.mesh;
-    int64_t others = plan_mesh_ranks(mesh, span) - 1;
-    if (others == 0) return 0;
-    plan_link link = plan_link_of(machine, plan_mesh_crosses(mesh, span, machine->ranks_per_host));
-    return link.latency_seconds + (double)(bytes * others) / link.bytes_per_second;
+    int64_t others = plan_mesh_ranks(&s->settings.mesh, span) - 1;
+    return delivery_price(s, span, bytes * others, machine);
 }
 
 static double transfer_price(const plan_schedule *s, const plan_instruction *i,
@@ -57,7 +63,11 @@ static double transfer_price(const plan_schedule *s, const plan_instruction *i,
     switch ((plan_action)i->action) {
     case PLAN_GATHER:
     case PLAN_REDUCE:
-        return collective_price(s, (plan_span)i->span, i->bytes, machine);
+    case PLAN_EXCHANGE:
+        return delivery_price(s, (plan_span)i->span, plan_delivered(s, i), machine);
+    case PLAN_SUM: /* one after the other */
+        return collective_price(s, (plan_span)i->span, i->bytes, machine) +
+               collective_price(s, (plan_span)i->span, plan_summed_bytes(i), machine);
     case PLAN_COUNT:
         return collective_price(s, PLAN_DATA, sizeof(int64_t), machine);
     case PLAN_NORM:
@@ -92,14 +102,14 @@ static double *clock_of(const plan_instruction *i, const plan_machine *machine, 
 }
 
 /* The list of a stage on clocks, which tell when a queue is free: `compute`, `line` (collectives),
- * `disk` and `copy`. */
+ * `near`, `disk` and `copy`. */
 typedef struct predict_clock {
     const plan_schedule *s;
     const plan_machine *machine;
     double *prices; /* by call */
     double *over;   /* by instruction: the end of its transfer */
     double *begun;  /* by instruction: when a transfer between stages was started; -1: not yet */
-    double compute, line, disk, copy[2];
+    double compute, line, near, disk, copy[2];
     size_t at; /* the next instruction */
     plan_prediction *out;
     float *seconds;
@@ -138,19 +148,18 @@ static void start_move(predict_clock *c, const plan_instruction *i) {
 /* Runs the next instruction. */
 static void advance(predict_clock *c) {
     const plan_instruction *i = &c->s->instructions[c->at];
-    double before = c->compute;
+    double before = c->compute, *line = i->queue == PLAN_NEAR ? &c->near : &c->line;
     c->compute += c->machine->instruction_seconds;
     double took = i->call < 0 && !is_move(i) ? transfer_price(c->s, i, c->machine) : 0;
     if (i->call >= 0) c->compute += c->prices[i->call];
     if (took > 0) {
-        c->line = later(c->line, c->compute) + took;
-        c->over[c->at] = c->line;
+        c->over[c->at] = *line = later(*line, c->compute) + took;
         c->out->communication += took;
     }
     if (is_move(i)) start_move(c, i);
     if (plan_is_peer(i)) c->begun[c->at] = c->compute;
-    bool started = i->action == PLAN_GATHER || i->action == PLAN_REDUCE;
-    double until = i->action == PLAN_WAIT ? c->over[i->wait] : took > 0 && !started ? c->line : 0;
+    bool started = plan_is_collective(i);
+    double until = i->action == PLAN_WAIT ? c->over[i->wait] : took > 0 && !started ? *line : 0;
     if (until > c->compute) {
         c->out->waiting += until - c->compute;
         if (i->action == PLAN_WAIT && plan_is_peer(&c->s->instructions[i->wait]))
@@ -163,7 +172,7 @@ static void advance(predict_clock *c) {
 
 static void end_step(predict_clock *c) {
     plan_prediction *out = c->out;
-    out->step_seconds = later(later(c->compute, c->line), c->disk);
+    out->step_seconds = later(later(c->compute, later(c->line, c->near)), c->disk);
     for (int i = 0; i < 2; i++) out->step_seconds = later(out->step_seconds, c->copy[i]);
     out->computing = c->compute - out->waiting;
 }

@@ -1,11 +1,13 @@
 #include "plan/verify/access.h"
 
+#include "base/checked.h"
 #include "plan/peers.h"
 #include "plan/queries.h"
+#include "plan/verify/byte_ranges.h"
 
 bool plan_is_transfer(const plan_instruction *in) {
-    return in->action == PLAN_GATHER || in->action == PLAN_REDUCE || in->action == PLAN_READ ||
-           in->action == PLAN_WRITE || plan_is_peer(in);
+    return plan_is_collective(in) || in->action == PLAN_READ || in->action == PLAN_WRITE ||
+           plan_is_peer(in);
 }
 
 int64_t plan_access_end(const plan_access *a) {
@@ -105,19 +107,43 @@ static int of_kernel(const plan_schedule *s, const plan_instruction *in, plan_ac
     return count + 1;
 }
 
-/* Bytes of a reduction's result. */
-static int64_t reduced_bytes(const plan_instruction *in) {
-    return plan_encoded_values((plan_code)in->encoding, in->bytes) *
-           base_dtype_bytes((base_dtype)in->sum);
+/* From the first byte to the last of what an exchange sends or gets. */
+static plan_range extent_of(const comm_run *runs, int64_t ranks) {
+    plan_range all = {INT64_MAX, 0};
+    for (int64_t r = 0; r < ranks; r++) {
+        if (runs[r].bytes == 0) continue;
+        all.from = base_min_i64(all.from, runs[r].at);
+        all.to = base_max_i64(all.to, runs[r].at + runs[r].bytes);
+    }
+    return all.to ? all : (plan_range){0};
+}
+
+static int of_exchange(const plan_schedule *s, const plan_instruction *in, plan_access *out) {
+    int64_t ranks = plan_mesh_ranks(&s->settings.mesh, (plan_span)in->span);
+    int count = 0;
+    for (int o = 0; o < in->operands; o++) {
+        const plan_operand *operand = &s->operands[in->first_operand + o];
+        plan_range all = extent_of(s->runs + in->runs + o * ranks, ranks);
+        if (all.to == all.from) continue;
+        out[count++] = (plan_access){.buffer = operand->buffer,
+                                     .role = (plan_role)operand->role,
+                                     .reads = o == 0,
+                                     .writes = o == 1,
+                                     .offset = operand->offset + all.from,
+                                     .bytes = all.to - all.from,
+                                     .rows = 1};
+    }
+    return count;
 }
 
 static int of_transfer(const plan_schedule *s, const plan_instruction *in, plan_access *out) {
     int64_t ranks = plan_mesh_ranks(&s->settings.mesh, (plan_span)in->span),
             bytes[2] = {in->bytes, in->bytes};
     if (in->action == PLAN_GATHER) bytes[1] *= ranks;
-    if (in->action == PLAN_REDUCE) {
+    bool sums = in->action == PLAN_SUM;
+    if (sums || in->action == PLAN_REDUCE) {
         bytes[0] *= ranks;
-        bytes[1] = reduced_bytes(in);
+        bytes[1] = plan_summed_bytes(in) * (sums ? ranks : 1);
     }
     bool receives = in->action == PLAN_RECEIVE;
     for (int o = 0; o < in->operands; o++) {
@@ -153,5 +179,6 @@ int plan_accesses(const plan_schedule *s, const plan_instruction *in,
                   plan_access out[PLAN_ACCESSES]) {
     if (in->action == PLAN_WAIT) return 0;
     if (in->call >= 0) return of_kernel(s, in, out);
+    if (in->action == PLAN_EXCHANGE) return of_exchange(s, in, out);
     return plan_is_transfer(in) ? of_transfer(s, in, out) : of_action(s, in, out);
 }

@@ -252,6 +252,8 @@ static sifr_status run_instruction(content_state *c, size_t index, sifr_error *e
     int count = plan_accesses(c->s, in, a);
     c->version = c->step - in->deferred;
     if (in->call >= 0) BASE_TRY(content_use_values(c, a, count, error));
+    if (plan_is_collective(in) && in->segment < 0)
+        return content_move_values(c, index, a, count, error);
     switch ((plan_action)in->action) {
     case PLAN_FORWARD:
     case PLAN_RECOMPUTE:
@@ -268,10 +270,8 @@ static sifr_status run_instruction(content_state *c, size_t index, sifr_error *e
     case PLAN_UPDATE:
         return content_run_update(c, index, a, count, error);
     case PLAN_GATHER:
-        if (in->segment < 0) return content_move_values(c, index, &a[0], &a[1], error);
         return run_gather(c, index, &a[0], &a[1], error);
     case PLAN_REDUCE:
-        if (in->segment < 0) return content_move_values(c, index, &a[0], &a[1], error);
         return run_reduce(c, index, &a[0], &a[1], error);
     case PLAN_READ:
     case PLAN_WRITE:

@@ -62,8 +62,8 @@ enum { CONTENT_UNREAD, CONTENT_READ };
 void content_find_values(content_state *c);
 sifr_status content_use_values(const content_state *c, const plan_access *accesses, int count,
                                sifr_error *error) SIFR_MUST_CHECK;
-sifr_status content_move_values(const content_state *c, size_t index, const plan_access *x,
-                                const plan_access *y, sifr_error *error) SIFR_MUST_CHECK;
+sifr_status content_move_values(const content_state *c, size_t index, const plan_access *accesses,
+                                int count, sifr_error *error) SIFR_MUST_CHECK;
 
 sifr_status content_run_update(const content_state *c, size_t index, const plan_access *accesses,
                                int count, sifr_error *error) SIFR_MUST_CHECK;

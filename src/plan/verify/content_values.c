@@ -3,6 +3,7 @@
  * one of all ranks that take part. So what is added up twice, or was read before the ranks' parts
  * were added up, is found. */
 #include "base/checked.h"
+#include "plan/queries.h"
 #include "plan/verify/content_state.h"
 
 static plan_content value_of(plan_reach reach) {
@@ -11,7 +12,7 @@ static plan_content value_of(plan_reach reach) {
 }
 
 static bool is_of_values(const plan_instruction *in) {
-    return (in->action == PLAN_GATHER || in->action == PLAN_REDUCE) && in->segment < 0;
+    return plan_is_collective(in) && in->segment < 0;
 }
 
 void content_find_values(content_state *c) {
@@ -48,11 +49,18 @@ sifr_status content_use_values(const content_state *c, const plan_access *access
     return SIFR_OK;
 }
 
-/* Any value may be gathered. Only parts that nothing has read are added up. */
-sifr_status content_move_values(const content_state *c, size_t index, const plan_access *x,
-                                const plan_access *y, sifr_error *error) {
+/* Any value may be gathered or exchanged. Only parts that nothing has read are added up. */
+sifr_status content_move_values(const content_state *c, size_t index, const plan_access *accesses,
+                                int count, sifr_error *error) {
     plan_content part = value_of(PLAN_REACH_RANK), whole = value_of(PLAN_REACH_ALL);
-    bool adds = c->s->instructions[index].action == PLAN_REDUCE;
-    if (adds) BASE_TRY(content_expect(c, index, x, &part, error));
-    return content_leave(c, y, &whole, error);
+    plan_action action = (plan_action)c->s->instructions[index].action;
+    bool adds = action == PLAN_REDUCE || action == PLAN_SUM;
+    for (int i = 0; i < count; i++) {
+        if (accesses[i].reads && adds)
+            BASE_TRY(content_expect(c, index, &accesses[i], &part, error));
+    }
+    for (int i = 0; i < count; i++) {
+        if (accesses[i].writes) BASE_TRY(content_leave(c, &accesses[i], &whole, error));
+    }
+    return SIFR_OK;
 }

@@ -38,16 +38,70 @@ static sifr_status check_indices(const plan_schedule *s, size_t index, sifr_erro
     return SIFR_OK;
 }
 
+/* Runs that a rank gets lie one behind the other, in any order. */
+static bool is_gapless(const comm_run *runs, int32_t ranks) {
+    int64_t from = INT64_MAX, to = 0, bytes = 0;
+    for (int32_t r = 0; r < ranks; r++) {
+        if (runs[r].at < 0 || runs[r].bytes < 0) return false;
+        if (runs[r].bytes == 0) continue;
+        from = base_min_i64(from, runs[r].at);
+        to = base_max_i64(to, runs[r].at + runs[r].bytes);
+        bytes += runs[r].bytes;
+        for (int32_t o = 0; o < r; o++) {
+            bool meet = runs[o].bytes && runs[o].at < runs[r].at + runs[r].bytes &&
+                        runs[r].at < runs[o].at + runs[o].bytes;
+            if (meet) return false;
+        }
+    }
+    return bytes == 0 || to - from == bytes;
+}
+
+static sifr_status check_runs(const plan_schedule *s, size_t index, sifr_error *error) {
+    const plan_instruction *in = &s->instructions[index];
+    char name[VERIFY_NAME_LENGTH];
+    int32_t ranks = plan_mesh_ranks(&s->settings.mesh, (plan_span)in->span);
+    bool there = in->runs >= 0 && (size_t)in->runs + 2 * (size_t)ranks <= s->run_count;
+    int64_t bytes = 0;
+    for (int32_t r = 0; r < ranks && there; r++) {
+        there = s->runs[in->runs + r].at >= 0 && s->runs[in->runs + r].bytes >= 0;
+        bytes += s->runs[in->runs + ranks + r].bytes;
+    }
+    if (there && bytes == in->bytes && is_gapless(s->runs + in->runs + ranks, ranks))
+        return SIFR_OK;
+    return base_fail(error, SIFR_FAILED,
+                     VERIFY_FAULT("%s: the parts that it gets do not make up %lld bytes"),
+                     verify_name_instruction(s, index, name), (long long)in->bytes);
+}
+
+/* What is added up has a type, and its sum that type or fp32; sums and exchanges are of values. */
+static sifr_status check_collective(const plan_schedule *s, size_t index, sifr_error *error) {
+    const plan_instruction *in = &s->instructions[index];
+    char name[VERIFY_NAME_LENGTH];
+    bool adds = in->action == PLAN_REDUCE || in->action == PLAN_SUM;
+    bool known = in->encoding < PLAN_CODES && in->segment < (int32_t)s->model->segment_count;
+    bool values = in->action == PLAN_SUM || in->action == PLAN_EXCHANGE;
+    if (known && adds) {
+        const plan_encoding *encoding = plan_encoding_of((plan_code)in->encoding);
+        known = encoding->type != BASE_NONE && in->bytes % encoding->bytes == 0 &&
+                (in->sum == BASE_FP32 || in->sum == encoding->type);
+    }
+    if (!known || (values && in->segment >= 0))
+        return base_fail(error, SIFR_FAILED,
+                         VERIFY_FAULT("%s of %lld bytes has no encoding that fits it"),
+                         verify_name_instruction(s, index, name), (long long)in->bytes);
+    return in->action == PLAN_EXCHANGE ? check_runs(s, index, error) : SIFR_OK;
+}
+
 static sifr_status check_queue(const plan_schedule *s, size_t index, sifr_error *error) {
     const plan_instruction *in = &s->instructions[index];
     char name[VERIFY_NAME_LENGTH];
     plan_queue queue = PLAN_COMPUTE;
-    if (in->action == PLAN_GATHER || in->action == PLAN_REDUCE)
-        queue = plan_queue_of_span((plan_span)in->span);
+    if (plan_is_collective(in)) queue = plan_queue_of_span((plan_span)in->span);
     bool peers = plan_is_peer(in);
     int32_t wanted = peers ? 1 : 2;
     if (peers) queue = PLAN_PEER;
-    bool two = !plan_is_transfer(in) || (in->operands == wanted && in->call < 0 && in->bytes > 0);
+    bool two = !plan_is_transfer(in) || (in->operands == wanted && in->call < 0 &&
+                                         (in->bytes > 0 || in->action == PLAN_EXCHANGE));
     if (two && (in->action == PLAN_READ || in->action == PLAN_WRITE)) {
         int32_t away = in->first_operand + (in->action == PLAN_WRITE);
         queue = plan_queue_of(s, s->operands[away].buffer);
@@ -251,6 +305,7 @@ static sifr_status check_list(const plan_schedule *s, bool finished, sifr_error 
     for (size_t i = 0; i < s->instruction_count; i++) {
         BASE_TRY(check_indices(s, i, error));
         BASE_TRY(check_queue(s, i, error));
+        if (plan_is_collective(&s->instructions[i])) BASE_TRY(check_collective(s, i, error));
     }
     BASE_TRY(check_waits(s, finished, error));
     return check_all_contents(s, error);

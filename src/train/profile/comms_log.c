@@ -9,6 +9,7 @@
 #include "base/heap.h"
 #include "base/text.h"
 #include "plan/peers.h"
+#include "plan/queries.h"
 
 enum {
     CONTROL_SIZES = 32, /* different sizes of control messages */
@@ -89,7 +90,10 @@ static comm_operation operation_of(const plan_instruction *in) {
     case PLAN_GATHER:
         return COMM_ALL_GATHER;
     case PLAN_REDUCE:
+    case PLAN_SUM: /* and then a gather */
         return COMM_REDUCE_SCATTER;
+    case PLAN_EXCHANGE:
+        return COMM_ALL_TO_ALL;
     case PLAN_SEND:
         return COMM_SEND;
     case PLAN_RECEIVE:
@@ -97,6 +101,16 @@ static comm_operation operation_of(const plan_instruction *in) {
     default:
         return COMM_OPERATIONS;
     }
+}
+
+static sifr_status add_size(train_comms_log *log, comm_operation operation, plan_span span,
+                            int64_t bytes, sifr_error *error) {
+    span = name_span(log, span);
+    if (find_row(log, operation, span, bytes)) return SIFR_OK;
+    BASE_TRY(base_grow(&log->rows, &log->capacity, log->count + 1 + CONTROL_SIZES,
+                       sizeof *log->rows, error));
+    add_row(log, operation, span, bytes);
+    return SIFR_OK;
 }
 
 /* Makes a row for every transfer size of the schedule, and room for sizes of control messages. */
@@ -109,11 +123,9 @@ static sifr_status make_rows(train_comms_log *log, const plan_schedule *s, sifr_
         comm_operation operation = operation_of(n);
         if (operation == COMM_OPERATIONS) continue;
         plan_span span = plan_is_peer(n) ? PLAN_STAGES : (plan_span)n->span;
-        span = name_span(log, span);
-        if (find_row(log, operation, span, n->bytes)) continue;
-        BASE_TRY(base_grow(&log->rows, &log->capacity, log->count + 1 + CONTROL_SIZES,
-                           sizeof *log->rows, error));
-        add_row(log, operation, span, n->bytes);
+        BASE_TRY(add_size(log, operation, span, n->bytes, error));
+        if (n->action == PLAN_SUM)
+            BASE_TRY(add_size(log, COMM_ALL_GATHER, span, plan_summed_bytes(n), error));
     }
     return SIFR_OK;
 }
@@ -123,6 +135,7 @@ static size_t calls_of_step(const plan_schedule *s) {
     for (size_t i = 0; i < s->instruction_count; i++) {
         uint8_t action = s->instructions[i].action;
         calls += operation_of(&s->instructions[i]) != COMM_OPERATIONS;
+        calls += action == PLAN_SUM;
         if (action == PLAN_COUNT || action == PLAN_NORM) calls += 4;
     }
     return calls;

@@ -9,6 +9,7 @@
 
 #include "base/file.h"
 #include "base/heap.h"
+#include "plan/queries.h"
 #include "sifr/version.h"
 
 /* A queue is a track; those whose two directions run side by side have one more, for writes. */
@@ -188,11 +189,9 @@ static json_t *describe(const plan_schedule *s, const train_trace_step *step, si
         json_object_set_new(out, "unit", json_string(s->model->units[i->unit].name));
     if (out && i->micro_batch >= 0)
         json_object_set_new(out, "micro_batch", json_integer(i->micro_batch));
-    bool collective = i->queue == PLAN_COMMUNICATION || i->queue == PLAN_NEAR;
-    int64_t times = 1; /* bytes delivered by other ranks, as counted */
-    if (collective) times = plan_mesh_ranks(&s->settings.mesh, (plan_span)i->span) - 1;
-    if (out && i->bytes > 0)
-        json_object_set_new(out, "bytes", json_integer((json_int_t)(i->bytes * times)));
+    /* delivered by other ranks, as counted */
+    int64_t bytes = plan_is_collective(i) ? plan_delivered(s, i) : i->bytes;
+    if (out && i->bytes > 0) json_object_set_new(out, "bytes", json_integer((json_int_t)bytes));
     return out;
 }
 
