@@ -110,7 +110,7 @@ sifr_status engine_groups_follow(const engine_groups *groups, device *dev,
     for (int i = 1; i < count; i++) {
         comm_operands own = operands ? *operands : (comm_operands){0};
         if (list[i].span == PLAN_STAGES)
-            own.largest = 0;
+            own.largest = own.parts = 0;
         else
             own.sends = 0;
         BASE_TRY(comm_use_device(list[i].group, dev, &own, error));
