@@ -6,14 +6,14 @@
 #include "base/json.h"
 #include "train/report/ran_describe.h"
 
-static json_t *describe_ledger(const comm_ledger *ledger, int64_t gathered, int64_t reduced,
-                               int64_t received) {
+static json_t *describe_ledger(const comm_ledger *ledger, const train_planned *of) {
     static const char *const names[COMM_OPERATIONS] = {"gathered", "reduced",   "control", "sent",
                                                        "received", "exchanged", "summed"};
-    const int64_t planned[COMM_OPERATIONS] = {gathered, reduced, -1, -1, received, -1, -1};
+    const int64_t planned[COMM_OPERATIONS] = {of->gathered, of->reduced,   -1, -1,
+                                              of->received, of->exchanged, -1};
     json_t *result = json_object();
     for (int o = 0; o < COMM_OPERATIONS; o++) {
-        if (o >= COMM_SEND && !ledger->operation[o].calls) continue; /* without stages */
+        if (o >= COMM_SEND && !ledger->operation[o].calls) continue; /* a mesh without them */
         json_t *entry = json_pack(
             "{s:I, s:I, s:I, s:f}", "calls", (json_int_t)ledger->operation[o].calls, "bytes",
             (json_int_t)ledger->operation[o].bytes, "crossed",
@@ -27,14 +27,11 @@ static json_t *describe_ledger(const comm_ledger *ledger, int64_t gathered, int6
 
 /* Bytes that steps moved to the first rank; of a mesh also by group. */
 static json_t *describe_wire(const train_wire *wire) {
-    json_t *result = describe_ledger(&wire->ledger, wire->planned_gathered, wire->planned_reduced,
-                                     wire->planned_received);
+    json_t *result = describe_ledger(&wire->ledger, &wire->planned);
     json_t *groups = json_object();
     for (int i = 0; i < wire->groups; i++)
         json_object_set_new(groups, plan_span_name(wire->of[i].span),
-                            describe_ledger(&wire->of[i].ledger, wire->of[i].planned_gathered,
-                                            wire->of[i].planned_reduced,
-                                            wire->of[i].planned_received));
+                            describe_ledger(&wire->of[i].ledger, &wire->of[i].planned));
     if (wire->groups > 1) json_object_set(result, "groups", groups);
     json_decref(groups);
     return result;

@@ -82,7 +82,9 @@ void plan_wire(const plan_schedule *schedule, int64_t *gathered, int64_t *reduce
 void plan_wire_of(const plan_schedule *schedule, plan_span span, int64_t *gathered,
                   int64_t *reduced);
 
-int64_t plan_exchanged(const plan_schedule *schedule, plan_span span); /* by exchanges */
+/* Bytes that exchanges deliver, all and those of one span. */
+int64_t plan_exchanged(const plan_schedule *schedule);
+int64_t plan_exchanged_of(const plan_schedule *schedule, plan_span span);
 
 /* Of all those, the bytes that come from other hosts, each of `ranks_per_host` ranks (0: one host).
  * A gather brings each slice to a host once, and a reduction in fp32 one sum of each host's ranks.

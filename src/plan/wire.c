@@ -36,7 +36,16 @@ int64_t plan_delivered(const plan_schedule *s, const plan_instruction *in) {
     return gathered + reduced;
 }
 
-int64_t plan_exchanged(const plan_schedule *s, plan_span span) {
+int64_t plan_exchanged(const plan_schedule *s) {
+    int64_t bytes = 0;
+    for (size_t i = 0; i < s->instruction_count; i++) {
+        const plan_instruction *in = &s->instructions[i];
+        if (in->action == PLAN_EXCHANGE) bytes += plan_delivered(s, in);
+    }
+    return bytes;
+}
+
+int64_t plan_exchanged_of(const plan_schedule *s, plan_span span) {
     int64_t bytes = 0;
     for (size_t i = 0; i < s->instruction_count; i++) {
         const plan_instruction *in = &s->instructions[i];

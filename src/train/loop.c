@@ -173,18 +173,24 @@ static void count_wire(train_state *t, const wire_mark *before) {
     }
 }
 
+static void add_planned(train_planned *sum, const train_planned *step) {
+    sum->gathered += step->gathered;
+    sum->reduced += step->reduced;
+    sum->received += step->received;
+    sum->exchanged += step->exchanged;
+}
+
 static void count_planned(train_state *t) {
     const plan_schedule *s = engine_schedule(t->engine);
-    int64_t gathered, reduced;
-    plan_wire(s, &gathered, &reduced);
-    t->wire.planned_gathered += gathered;
-    t->wire.planned_reduced += reduced;
-    t->wire.planned_received += plan_received(s);
+    train_planned step = {.received = plan_received(s), .exchanged = plan_exchanged(s)};
+    plan_wire(s, &step.gathered, &step.reduced);
+    add_planned(&t->wire.planned, &step);
     for (int i = 0; i < t->wire.groups; i++) {
-        plan_wire_of(s, t->wire.of[i].span, &gathered, &reduced);
-        t->wire.of[i].planned_gathered += gathered;
-        t->wire.of[i].planned_reduced += reduced;
-        if (t->wire.of[i].span == PLAN_STAGES) t->wire.of[i].planned_received += plan_received(s);
+        plan_span span = t->wire.of[i].span;
+        step = (train_planned){.exchanged = plan_exchanged_of(s, span)};
+        if (span == PLAN_STAGES) step.received = plan_received(s);
+        plan_wire_of(s, span, &step.gathered, &step.reduced);
+        add_planned(&t->wire.of[i].planned, &step);
     }
 }
 

@@ -8,16 +8,21 @@
 #include "train/report/callbacks.h"
 #include "train/report/ran.h"
 
+/* Planned bytes. */
+typedef struct train_planned {
+    int64_t gathered, reduced, received, exchanged;
+} train_planned;
+
 /* Bytes that steps moved to the first rank, measured and planned; without evaluation, loading and
  * saving. */
 typedef struct train_wire {
     comm_ledger ledger;
-    int64_t planned_gathered, planned_reduced, planned_received;
+    train_planned planned;
     /* The same by span of the mesh, if there are several groups. */
     struct {
         plan_span span;
         comm_ledger ledger;
-        int64_t planned_gathered, planned_reduced, planned_received;
+        train_planned planned;
     } of[ENGINE_GROUPS];
     int groups; /* spans in `of` */
 } train_wire;

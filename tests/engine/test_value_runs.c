@@ -52,7 +52,7 @@ static void count(const plan_schedule *s, const engine_groups *groups, value_ran
     for (int i = 0; i < 2; i++) {
         int64_t gathered, reduced;
         plan_wire_of(s, spans[i], &gathered, &reduced);
-        r->planned[i] = gathered + reduced + plan_exchanged(s, spans[i]);
+        r->planned[i] = gathered + reduced + plan_exchanged_of(s, spans[i]);
         r->counted[i] = counted(groups, spans[i]);
     }
 }

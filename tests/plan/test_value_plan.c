@@ -166,7 +166,9 @@ static void wire(void **state) {
     assert_int_equal(reduced, 24);
     plan_wire_of(c.s, PLAN_HOSTS, &gathered, &reduced);
     assert_int_equal(gathered, 96);
-    assert_int_equal(plan_exchanged(c.s, PLAN_CONTEXTS), value_case_part(0, 1));
+    assert_int_equal(plan_exchanged_of(c.s, PLAN_CONTEXTS), value_case_part(0, 1));
+    assert_int_equal(plan_exchanged(c.s), value_case_part(0, 1));
+    assert_int_equal(plan_exchanged_of(c.s, PLAN_TENSORS), 0);
     assert_int_equal(plan_wire_crossing(c.s, PLAN_TENSORS, 4), 0);
     assert_int_equal(plan_wire_crossing(c.s, PLAN_CONTEXTS, 4), 48 + value_case_part(0, 1));
     assert_int_equal(plan_wire_crossing(c.s, PLAN_TENSORS, 2), 24 + 24); /* hosts add first */

@@ -36,20 +36,21 @@ static json_t *wire_json(const plan_outcome *stage) {
 /* Of each axis with several ranks: its length, and the bytes that it moves. */
 static json_t *mesh_json(const api_plan_report *r) {
     const plan_schedule *s = r->schedule;
-    static const plan_span spans[] = {PLAN_REPLICAS, PLAN_STATE};
+    static const plan_span spans[] = {PLAN_REPLICAS, PLAN_STATE, PLAN_CONTEXTS, PLAN_TENSORS,
+                                      PLAN_HOSTS};
     int32_t here = r->machine.ranks_per_host,
             stages = plan_mesh_ranks(&s->settings.mesh, PLAN_STAGES);
     json_t *mesh = json_object();
-    for (int i = 0; i < 2; i++) {
-        int64_t gathered, reduced;
+    for (size_t i = 0; i < sizeof spans / sizeof *spans; i++) {
+        int64_t gathered, reduced, exchanged = plan_exchanged_of(s, spans[i]);
         int32_t ranks = plan_mesh_ranks(&s->settings.mesh, spans[i]);
         if (ranks == 1) continue;
         plan_wire_of(s, spans[i], &gathered, &reduced);
-        json_object_set_new(mesh, plan_span_name(spans[i]),
-                            json_pack("{s:i, s:I, s:I, s:I}", "ranks", (int)ranks, "gathered_bytes",
-                                      (json_int_t)gathered, "reduced_bytes", (json_int_t)reduced,
-                                      "crossing_bytes",
-                                      (json_int_t)plan_wire_crossing(s, spans[i], here)));
+        json_t *of = json_pack("{s:i, s:I, s:I, s:I}", "ranks", (int)ranks, "gathered_bytes",
+                               (json_int_t)gathered, "reduced_bytes", (json_int_t)reduced,
+                               "crossing_bytes", (json_int_t)plan_wire_crossing(s, spans[i], here));
+        if (exchanged) json_object_set_new(of, "exchanged_bytes", json_integer(exchanged));
+        json_object_set_new(mesh, plan_span_name(spans[i]), of);
     }
     if (stages > 1)
         json_object_set_new(mesh, plan_span_name(PLAN_STAGES),

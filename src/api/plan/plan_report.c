@@ -101,11 +101,12 @@ static void print_pipeline(const api_plan_report *r) {
 static void print_mesh(const api_plan_report *r) {
     const plan_schedule *s = r->schedule;
     const plan_mesh *mesh = &s->settings.mesh;
-    static const plan_span spans[] = {PLAN_STATE, PLAN_REPLICAS};
+    static const plan_span spans[] = {PLAN_STATE, PLAN_REPLICAS, PLAN_CONTEXTS, PLAN_TENSORS,
+                                      PLAN_HOSTS};
     char text[PLAN_MESH_LENGTH], where[PLAN_MESH_LENGTH], gathered[32], reduced[32], crossing[32];
     plan_places places = {.per_host = r->machine.ranks_per_host, .per_node = r->ranks_per_node};
     bool stages = plan_parts(&s->settings.pipeline) > 1,
-         plain = !stages && plan_mesh_ranks(mesh, PLAN_REPLICAS) == 1,
+         plain = !stages && plan_mesh_ranks(mesh, PLAN_WORLD) == mesh->ranks[PLAN_AXIS_SHARD],
          apart = plan_mesh_crosses(mesh, PLAN_WORLD, places.per_host) ||
                  plan_mesh_crosses(mesh, PLAN_WORLD, places.per_node);
     if (plain && !apart) return;
@@ -114,13 +115,17 @@ static void print_mesh(const api_plan_report *r) {
         fprintf(r->to, "where        %s\n", where);
     else
         fprintf(r->to, "mesh         %s, %s\n", plan_mesh_text(mesh, text), where);
-    for (int i = 0; i < 2; i++) {
-        int64_t in, sums, across = plan_wire_crossing(s, spans[i], places.per_host);
+    for (size_t i = 0; i < sizeof spans / sizeof *spans; i++) {
+        int64_t in, sums, across = plan_wire_crossing(s, spans[i], places.per_host),
+                          parts = plan_exchanged_of(s, spans[i]);
         if (plan_mesh_ranks(mesh, spans[i]) == 1) continue;
         plan_wire_of(s, spans[i], &in, &sums);
-        fprintf(r->to, "  %-10s %s in gathers, %s in reductions; %s from other hosts\n",
-                plan_span_name(spans[i]), base_format_bytes((uint64_t)in, gathered),
-                base_format_bytes((uint64_t)sums, reduced),
+        fprintf(r->to, "  %-10s %s in gathers, %s in reductions", plan_span_name(spans[i]),
+                base_format_bytes((uint64_t)in, gathered),
+                base_format_bytes((uint64_t)sums, reduced));
+        if (parts)
+            fprintf(r->to, ", %s in exchanges", base_format_bytes((uint64_t)parts, gathered));
+        fprintf(r->to, "; %s from other hosts\n",
                 across ? base_format_bytes((uint64_t)across, crossing) : "nothing");
     }
     int64_t across = plan_received_crossing(s, places.per_host);
