@@ -96,12 +96,17 @@ typedef struct py_matrix {
 } py_matrix;
 /* An object with the matrix as its buffer, which keeps the handle whose memory it is. */
 PyObject *py_view_new(PyObject *of, const py_matrix *matrix);
+/* One with a copy, which outlives what the matrix is in. */
+PyObject *py_view_copy(py_state *state, const py_matrix *matrix);
+const void *py_view_values(PyObject *view);
+Py_ssize_t py_matrix_bytes(const py_matrix *matrix);
 
 /* --- py_loss.c --- */
 
 typedef struct py_loss {
-    PyObject *function;             /* NULL: none */
-    PyObject *engine;               /* whose call this is */
+    PyObject *function; /* NULL: none */
+    py_state *state;
+    PyObject *engine;               /* whose call this is; NULL: a run's, which gives copies */
     py_call *call;                  /* that is in the library */
     PyObject *kind, *value, *trace; /* what the function raised */
 } py_loss;

@@ -47,6 +47,7 @@ static PyObject *make(py_state *state, PyObject *config, PyObject *ranks, PyObje
     pair *p = calloc(1, sizeof *p);
     PyObject *out = NULL, *keeps = ranks == Py_None ? NULL : PyTuple_Pack(1, ranks);
     if (!p) PyErr_NoMemory();
+    if (p) p->loss.state = state;
     if (p && loss != Py_None) p->loss.function = Py_NewRef(loss);
     if (p && context && (keeps || ranks == Py_None) && py_enter(config, &call) == 0) {
         sifr_status status =

@@ -83,11 +83,16 @@ static int check(PyObject *self, bool closes) {
     else if (h->owner != getpid())
         problem = "it was made before a fork, by another process; make one in this process";
     else if (closes && h->users)
-        problem = "what was made of it is still there; close that first";
+        problem =
+            "what was made of it (an array, data, a chat) is still there; close that first, or "
+            "delete it";
     else if (h->busy)
-        problem = "it is in use, by another thread or by the call whose callback this is";
+        problem = "it is in use, by another thread or by the call whose callback this is; call it "
+                  "after that";
     if (!problem) return 0;
-    py_usage(py_state_of(self), "%R: %s", (PyObject *)Py_TYPE(self), problem);
+    PyObject *name = PyType_GetName(Py_TYPE(self));
+    if (name) py_usage(py_state_of(self), "%U: %s", name, problem);
+    Py_XDECREF(name);
     return -1;
 }
 

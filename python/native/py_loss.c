@@ -1,7 +1,9 @@
 /* A loss of the caller's: call(logits, labels, gradient or None) gives the sum of the losses. It
  * gets views of the engine's memory, which are good during the call alone; each keeps the engine,
- * so that one that stays is no danger, and is told of. */
+ * so that one that stays is no danger, and is told of. A run's engine is gone with the run, so
+ * there they have copies. */
 #include <stdio.h>
+#include <string.h>
 
 #include "py_common.h"
 
@@ -31,10 +33,15 @@ static int take_sum(py_loss *loss, PyObject *views[VIEWS], double *out) {
     if (PyErr_Occurred()) return -1;
     if (!is_kept(views)) return 0;
     py_usage(
-        py_state_of(loss->engine),
+        loss->state,
         "loss: an array that it was given is kept beyond the call, when the engine writes over "
         "it; keep a copy");
     return -1;
+}
+
+static PyObject *show(const py_loss *loss, const py_matrix *matrix) {
+    if (!matrix->values) return Py_NewRef(Py_None);
+    return loss->engine ? py_view_new(loss->engine, matrix) : py_view_copy(loss->state, matrix);
 }
 
 static int call(py_loss *loss, sifr_loss_chunk *chunk) {
@@ -45,11 +52,13 @@ static int call(py_loss *loss, sifr_loss_chunk *chunk) {
     PyObject *views[VIEWS] = {NULL};
     int status = 0;
     for (int i = 0; i < VIEWS && status == 0; i++) {
-        views[i] =
-            matrices[i].values ? py_view_new(loss->engine, &matrices[i]) : Py_NewRef(Py_None);
+        views[i] = show(loss, &matrices[i]);
         if (!views[i]) status = -1;
     }
     if (status == 0) status = take_sum(loss, views, &chunk->loss);
+    if (status == 0 && chunk->gradient && !loss->engine)
+        memcpy(chunk->gradient, py_view_values(views[GRADIENT]),
+               (size_t)py_matrix_bytes(&matrices[GRADIENT]));
     for (int i = 0; i < VIEWS; i++) Py_XDECREF(views[i]);
     return status;
 }

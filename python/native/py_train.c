@@ -9,6 +9,7 @@ typedef struct run {
     PyObject *tell;
     bool every_step;                /* progress is told, too */
     PyObject *kind, *value, *trace; /* what a callback raised */
+    py_loss loss;                   /* of the caller's */
 } run;
 
 static int note_raised(run *r) {
@@ -111,7 +112,7 @@ static PyObject *end(py_state *state, run *r, sifr_status status, const sifr_tra
         return NULL;
     }
     if (status == SIFR_OK) return describe(o);
-    py_raise(state, error);
+    if (!py_loss_raises(&r->loss)) py_raise(state, error);
     if (!r->kind) return NULL;
     PyObject *kind, *value, *trace;
     PyErr_Fetch(&kind, &value, &trace);
@@ -124,18 +125,31 @@ static PyObject *end(py_state *state, run *r, sifr_status status, const sifr_tra
     return NULL;
 }
 
-/* train(config, ranks or None, tell, progress, line, report) */
+/* The config is the caller's own, and has the loss for this run alone. */
+static sifr_status train(run *r, sifr_context *context, sifr_config *config, sifr_ranks *ranks,
+                         const sifr_train_options *options, sifr_train_outcome *outcome,
+                         sifr_error *error) {
+    if (!r->loss.function) return sifr_train(context, config, ranks, options, outcome, error);
+    sifr_status status = sifr_config_set_loss(config, py_loss_compute, &r->loss, error);
+    if (status == SIFR_OK) status = sifr_train(context, config, ranks, options, outcome, error);
+    (void)!sifr_config_set_loss(config, NULL, NULL, NULL);
+    return status;
+}
+
+/* train(config, ranks or None, tell, progress, line, report, loss or None) */
 PyObject *py_train(PyObject *module, PyObject *args) {
     py_state *state = PyModule_GetState(module);
-    PyObject *config, *ranks;
+    PyObject *config, *ranks, *loss;
     int progress, line, report;
     run r = {.call = {.of = NULL}};
     sifr_error error = {0};
-    if (!PyArg_ParseTuple(args, "OOOppp", &config, &ranks, &r.tell, &progress, &line, &report) ||
+    if (!PyArg_ParseTuple(args, "OOOpppO", &config, &ranks, &r.tell, &progress, &line, &report,
+                          &loss) ||
         !py_expect(config, state->config_type, "a config") ||
         (ranks != Py_None && !py_expect(ranks, state->ranks_type, "ranks")))
         return NULL;
     r.every_step = progress;
+    r.loss = (py_loss){.state = state, .call = &r.call, .function = loss == Py_None ? NULL : loss};
     sifr_train_options options = {.size = sizeof options,
                                   .user = &r,
                                   .line = line ? on_line : NULL,
@@ -150,8 +164,8 @@ PyObject *py_train(PyObject *module, PyObject *args) {
     PyObject *out = NULL;
     if (py_enter(config, &r.call) == 0) {
         sifr_status status =
-            sifr_train(context, py_get(config), ranks == Py_None ? NULL : py_get(ranks), &options,
-                       &outcome, &error);
+            train(&r, context, py_get(config), ranks == Py_None ? NULL : py_get(ranks), &options,
+                  &outcome, &error);
         py_leave(&r.call);
         out = end(state, &r, status, &outcome, &error);
     }

@@ -1,5 +1,6 @@
 /* Memory of the library as an object with a buffer: it keeps the handle whose memory it is. */
 #include <stdlib.h>
+#include <string.h>
 
 #include "py_common.h"
 
@@ -31,25 +32,43 @@ static int get_buffer(PyObject *self, Py_buffer *view, int flags) {
     return 0;
 }
 
-PyObject *py_view_new(PyObject *of, const py_matrix *matrix) {
-    py_state *state = py_state_of(of);
+static window *describe(const py_matrix *matrix, Py_ssize_t own) {
     bool flat = matrix->columns == 0;
-    Py_ssize_t row = flat ? 4 : 4 * matrix->columns;
-    window *w = malloc(sizeof *w);
+    window *w = malloc(sizeof *w + (size_t)own);
+    if (!w) return NULL;
+    *w = (window){.values = own ? w + 1 : matrix->values,
+                  .format = matrix->whole ? "i" : "f",
+                  .writable = matrix->writable,
+                  .dimensions = flat ? 1 : 2,
+                  .shape = {matrix->rows, matrix->columns},
+                  .strides = {flat ? 4 : 4 * matrix->columns, 4}};
+    if (own) memcpy(w->values, matrix->values, (size_t)own);
+    return w;
+}
+
+PyObject *py_view_new(PyObject *of, const py_matrix *matrix) {
+    window *w = describe(matrix, 0);
     PyObject *keeps = w ? PyTuple_Pack(1, of) : PyErr_NoMemory();
     if (!keeps) {
         free(w);
         return NULL;
     }
-    *w = (window){.values = matrix->values,
-                  .format = matrix->whole ? "i" : "f",
-                  .writable = matrix->writable,
-                  .dimensions = flat ? 1 : 2,
-                  .shape = {matrix->rows, matrix->columns},
-                  .strides = {row, 4}};
-    PyObject *out = py_handle_new(state->view_type, w, release, keeps);
+    PyObject *out = py_handle_new(py_state_of(of)->view_type, w, release, keeps);
     Py_DECREF(keeps);
     return out;
+}
+
+Py_ssize_t py_matrix_bytes(const py_matrix *matrix) {
+    return 4 * matrix->rows * (matrix->columns ? matrix->columns : 1);
+}
+
+PyObject *py_view_copy(py_state *state, const py_matrix *matrix) {
+    window *w = describe(matrix, py_matrix_bytes(matrix));
+    return w ? py_handle_new(state->view_type, w, release, NULL) : PyErr_NoMemory();
+}
+
+const void *py_view_values(PyObject *view) {
+    return ((const window *)py_get(view))->values;
 }
 
 int py_add_view(PyObject *module, py_state *state) {

@@ -7,7 +7,8 @@ from ._base import Error, LostRankError, NoMemoryError, StoppedError, UsageError
 from ._classify import Classified, Classifier, Scored, classify, score
 from ._config import Config, Flag, flags
 from ._data import Batch, Data, Evaluated
-from ._engine import Engine, Loss, StepResult, Weight, next_tokens
+from ._engine import Engine, StepResult, Weight, next_tokens
+from ._loss import Loss
 from ._plan import MemoryClass, Plan, plan
 from ._ranks import rank, size
 from ._text import Chat, Generated, Generator, Tokenizer, generate

@@ -5,12 +5,13 @@ from __future__ import annotations
 import json
 import math
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple, Union
 
 from . import _sifr
 from ._base import UsageError
 from ._config import Config, ConfigLike
+from ._loss import Loss, with_arrays
 from ._ranks import closes, ranks, try_together
 
 if TYPE_CHECKING:
@@ -21,11 +22,6 @@ Path = Union[str, "os.PathLike[str]"]
 Ids = Any
 #: float32 or float64, likewise.
 Numbers = Any
-#: A loss of one's own: `loss(logits, labels, gradient)` gives the sum of the losses of the rows.
-#: Arrays of numpy (memoryviews where there is none): logits, rows x words, and labels, to read;
-#: `gradient`, rows x words of zeros, to be filled with the derivatives of the sum by the logits, or
-#: None in an evaluation. They are the engine's memory, and good during the call alone.
-Loss = Callable[[Any, Any, Any], float]
 
 _READ, _WRITE, _AVERAGE = range(3)
 _STEP, _EVALUATE, _LOGITS = range(3)  # sifr_engine_call
@@ -65,25 +61,6 @@ def _array(value: Any, name: str) -> Any:
         raise UsageError(f"{name}: no array that sifr can read: {error}") from None
 
 
-def _with_arrays(loss: Loss | None) -> Loss | None:
-    if loss is None:
-        return None
-    if not callable(loss):
-        raise TypeError(f"loss: a function is wanted, not {type(loss).__name__}")
-    made: Callable[[Any], Any] = memoryview
-    try:
-        from numpy import asarray
-
-        made = asarray
-    except ImportError:
-        pass
-
-    def call(logits: Any, labels: Any, gradient: Any) -> float:
-        return loss(made(logits), made(labels), None if gradient is None else made(gradient))
-
-    return call
-
-
 class Engine:
     """A run whose loop is the caller's: the model folder of a config with an engine, as `train` would
     have it. The caller gives the batches, and decides when to evaluate, save and stop. With the run's
@@ -104,7 +81,7 @@ class Engine:
     def __init__(
         self, config: ConfigLike | None = None, *, loss: Loss | None = None, **flags: Any
     ) -> None:
-        own, call = try_together(lambda: (Config(config, **flags), _with_arrays(loss)))
+        own, call = try_together(lambda: (Config(config, **flags), with_arrays(loss)))
         self._engine = _sifr.engine(own._config, ranks(), call)
         closes(self)
         self._weights = {n: Weight(s, t) for n, s, t in self._engine.weights()}

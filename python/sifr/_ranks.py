@@ -14,6 +14,7 @@ from ._base import Error, LostRankError, UsageError
 
 _opened: _sifr.Ranks | None = None
 _owner = 0  # the process that opened them
+_place = (0, 1, 0, 1)  # of theirs this one; it does not change, so callbacks may ask
 _users: weakref.WeakSet[Any] = weakref.WeakSet()  # what is made of them, and closed before them
 T = TypeVar("T")
 
@@ -40,13 +41,14 @@ def closes(user: Any) -> None:
 def ranks() -> _sifr.Ranks | None:
     """The ranks of this job, opened at the first call and closed at the end of the program. None: no
     launcher started several."""
-    global _opened, _owner
+    global _opened, _owner, _place
     if _sifr.ranks_started() < 2:
         return None
     if _opened is not None and _owner != os.getpid():
         raise UsageError("ranks do not outlive a fork: run in the process that mpirun started")
     if _opened is None:
         _opened, _owner = _sifr.ranks_open(), os.getpid()
+        _place = _opened.place()
         atexit.register(_close)
     return _opened
 
@@ -54,20 +56,20 @@ def ranks() -> _sifr.Ranks | None:
 def rank() -> int:
     """The number of this process among those that mpirun or srun started, from 0. Of all ranks at
     its first call: it starts MPI."""
-    of = ranks()
-    return of.place()[0] if of else 0
+    ranks()
+    return _place[0]
 
 
 def size() -> int:
     """How many processes mpirun or srun started; 1: neither did. As `rank`."""
-    of = ranks()
-    return of.place()[1] if of else 1
+    ranks()
+    return _place[1]
 
 
 def host_rank() -> int:
     """The number of this process among those of this host. As `rank`."""
-    of = ranks()
-    return of.place()[2] if of else 0
+    ranks()
+    return _place[2]
 
 
 def try_together(make: Callable[[], T]) -> T:

@@ -115,6 +115,7 @@ def train(
     progress: bool,
     line: bool,
     report: bool,
+    loss: Callable[..., float] | None,
     /,
 ) -> dict[str, Any]: ...
 def plan(

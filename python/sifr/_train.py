@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 from . import _sifr
 from ._base import StoppedError, UsageError
 from ._config import Config, ConfigLike
+from ._loss import Loss, with_arrays
 from ._ranks import ranks, try_together
 
 
@@ -138,6 +139,7 @@ def train(
     config: ConfigLike | None = None,
     *,
     callbacks: Callbacks | Mapping[str, Callable[[Any], Any]] | Iterable[Any] | None = None,
+    loss: Loss | None = None,
     **flags: Any,
 ) -> Outcome:
     """Trains from a config, as `sifr train` does, and with the same bits: the config's output folder
@@ -147,9 +149,16 @@ def train(
     `callbacks` is an object with methods as Callbacks has, a dict of such functions, or a list of
     either. Under mpirun the processes are the ranks of one run, and each makes the same call.
 
+    `loss` is trained by in place of the labels' cross entropy, as that of an Engine, but its arrays
+    are copies. Each rank gives the same one, and so does a run that goes on: a checkpoint of one
+    with a loss is refused without, and without one with. What it raises ends the run on all ranks;
+    no checkpoint is saved then.
+
     Log lines go to the logger "sifr". Ctrl-C saves a checkpoint, then KeyboardInterrupt comes out.
     """
-    called, own = try_together(lambda: (_gather(callbacks), Config(config, **flags)))
+    called, own, compute = try_together(
+        lambda: (_gather(callbacks), Config(config, **flags), with_arrays(loss))
+    )
 
     def tell(kind: str, *values: Any) -> bool:
         event = _EVENTS[kind](*values)
@@ -157,7 +166,7 @@ def train(
         return any(answers)
 
     found = _sifr.train(
-        own._config, ranks(), tell, bool(called["progress"]), bool(called["line"]), True
+        own._config, ranks(), tell, bool(called["progress"]), bool(called["line"]), True, compute
     )
     if found["stopped"] > 1:
         raise StoppedError(

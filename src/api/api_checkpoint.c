@@ -11,6 +11,7 @@
 #include "base/inside.h"
 #include "checkpoint/directory.h"
 #include "checkpoint/manifest.h"
+#include "train/objective/objectives.h"
 #include "train/prepare/fingerprint.h"
 
 /* What a checkpoint of a caller's loop holds beside the engine's state. */
@@ -44,6 +45,16 @@ static sifr_status check_keep(int64_t keep, sifr_error *error) {
                      (long long)keep);
 }
 
+/* What a loop learns decides its bits as in a run: a loss of the caller's has to be given again, in
+ * chunks as large. */
+static sifr_status put_loss(const sifr_loop *loop, json_t *facts, sifr_error *error) {
+    char text[256];
+    if (!loop || !loop->config.loss) return SIFR_OK;
+    train_own_loss.describe(&loop->state.folder.model->objective, false, text, sizeof text);
+    if (json_object_set_new(facts, train_own_loss.key, json_string(text)) == 0) return SIFR_OK;
+    return base_fail_alloc(error, sizeof text);
+}
+
 /* *r has to be freed also where it fails. */
 static sifr_status make_record(const sifr_engine *engine, const sifr_checkpoint_options *options,
                                loop_record *r, sifr_error *error) {
@@ -54,6 +65,7 @@ static sifr_status make_record(const sifr_engine *engine, const sifr_checkpoint_
     BASE_TRY(check_keep(options->keep, error));
     BASE_TRY(read_object("state", options->state, &r->state, error));
     BASE_TRY(read_object("facts", options->facts, &r->facts, error));
+    BASE_TRY(put_loss(loop, r->facts, error));
     r->may_differ = loop ? train_fingerprint_may_differ(&loop->config, engine) : json_object();
     r->defaults = loop && r->may_differ
                       ? train_fingerprint_defaults(r->may_differ, &loop->config.step.optimizer)
@@ -65,7 +77,8 @@ static sifr_status make_record(const sifr_engine *engine, const sifr_checkpoint_
                                     .defaults = r->defaults,
                                     .base = loop ? &loop->state.base : NULL,
                                     .tensors = loop ? loop->state.tensors : NULL,
-                                    .refused = "sifr_checkpoint_options.facts has"};
+                                    .refused = "sifr_checkpoint_options.facts has",
+                                    .own = loop ? train_own_loss.key : NULL};
     return SIFR_OK;
 }
 

@@ -41,6 +41,7 @@ typedef struct checkpoint_record {
     const json_t
         *defaults;       /* of may_differ: the values of fields that one side lacks; NULL: none */
     const char *refused; /* who has the other must_match, in a refusal; NULL: this run */
+    const char *own;     /* of must_match the one that this run has all the same; NULL: none */
 } checkpoint_record;
 
 /* The tensors that an export of the checkpoint has to write: a new array that the caller owns, or

@@ -66,13 +66,14 @@ static sifr_status compare_objects(const char *prefix, const json_t *was, const 
 /* Of a checkpoint in `directory`. */
 typedef struct refusal {
     const char *directory;
-    const char *refused; /* of the record */
+    const char *refused, *own; /* of the record */
 } refusal;
 
 static sifr_status refuse(void *user, const char *key, const char *was, const char *now,
                           sifr_error *error) {
     const refusal *of = user;
-    if (of->refused)
+    bool own = of->own && strcmp(of->own, key) == 0;
+    if (of->refused && !own)
         return base_fail(error, SIFR_USAGE,
                          "%s: saved with %s %s, but %s %s; give the facts that it was saved with, "
                          "which sifr_checkpoint_inspect shows (one of sifr_train has those of its "
@@ -307,7 +308,7 @@ static sifr_status take(const load_run *run, candidate *c, sifr_error *error) {
 static sifr_status check_agreement(const load_run *run, candidate *c, sifr_error *error) {
     BASE_TRY(checkpoint_check_types(&c->opened, run->engine, c->directory, error));
     if (!run->first) return SIFR_OK;
-    refusal of = {c->directory, run->record->refused};
+    refusal of = {c->directory, run->record->refused, run->record->own};
     BASE_TRY(compare_objects("", c->opened.must_match, run->record->must_match, NULL, refuse, &of,
                              error));
     return checkpoint_base_compare(&c->opened, run->record->base, engine_model(run->engine),

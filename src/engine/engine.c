@@ -103,7 +103,7 @@ static sifr_status check_calls(const sifr_engine *engine, sifr_error *error) {
     if (objective->own.loss) return SIFR_OK;
     return base_fail(error, SIFR_USAGE,
                      "%s: the loss is a function of a program's, and none was given: call "
-                     "sifr_config_set_loss, or sifr.Engine(…, loss=…) in Python; a config alone "
+                     "sifr_config_set_loss, or give loss= in Python; a config alone "
                      "can only be planned",
                      objective->row->name);
 }

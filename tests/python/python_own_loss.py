@@ -126,6 +126,52 @@ raises(TypeError, "loss: a function is wanted, not int", sifr.Engine, "ds.json",
 raises(sifr.UsageError, "preference and own_loss", sifr.Engine, "ds.json", loss=smoothed(0),
        preference="sigmoid")  # fmt: skip
 
+# --- a whole run, which has the bits of a loop with its batches ---
+LOOP, RUN = "by_own_loop", "by_own_run"
+rows_of = dict(data="text", seed=7)
+data = dict(own_loss_memory=20 * 2400, **rows_of)
+out = sifr.train("ds.json", loss=smoothed(0.1), max_steps=4, save_steps=2, output=RUN, **data)
+assert out.steps == 4 and not out.has_perplexity, out
+with sifr.Engine("ds.json", loss=smoothed(0.1), max_steps=4, **data) as engine:
+    with sifr.Data("ds.json", max_steps=4, **rows_of) as rows:
+        for step in range(4):
+            engine.step(**rows.step(engine, step)._asdict())
+            if step == 1:
+                engine.save_checkpoint(LOOP)
+    engine.save(LOOP + "_model")
+both = [open(f"{one}/model.safetensors", "rb").read() for one in (RUN, LOOP + "_model")]
+assert both[0] == both[1]
+# Checkpoints of either know that there is a loss, and of how large chunks.
+other = 'own_loss "48000 bytes", but this run has'
+go = dict(max_steps=4, resume=True, output=RUN)
+raises(sifr.UsageError, other, sifr.train, "ds.json", **go, **rows_of)
+raises(sifr.UsageError, other, sifr.train, "ds.json", loss=smoothed(0), **go, **rows_of)
+for given in ({}, {"loss": smoothed(0)}):
+    with sifr.Engine("ds.json", max_steps=4, **given) as engine:
+        raises(sifr.UsageError, other, engine.load_checkpoint, LOOP)
+with sifr.Engine("ds.json", max_steps=4, loss=smoothed(0), own_loss_memory=48000) as engine:
+    assert engine.load_checkpoint(LOOP) == {} and engine.steps == 2
+# What it raises is what comes out; arrays that it keeps are copies, and good behind the run.
+kept, calls = [], []
+
+
+def keeps(logits, labels, gradient):
+    kept.append(logits)
+    return 1.0
+
+
+def second(logits, labels, gradient):
+    calls.append(labels.shape[0])
+    return stumble() if len(calls) > 9 else smoothed(0)(logits, labels, gradient)
+
+
+raises(sifr.UsageError, "is kept beyond the call", sifr.train, "ds.json", loss=keeps, output="kept",
+       max_steps=2, **data)  # fmt: skip
+assert len(kept) == 1 and len(kept[0].tolist()) == kept[0].shape[0]
+raises(KeyError, "mine", sifr.train, "ds.json", loss=second, output="second", max_steps=2, **data)
+raises(TypeError, "loss: a function is wanted, not int", sifr.train, "ds.json", loss=3)
+assert not os.path.exists("kept/model.safetensors")
+
 # --- numbers beside labels ---
 with sifr.Engine("ds.json", max_steps=2) as engine:
     assert engine.targets_of_token == 0

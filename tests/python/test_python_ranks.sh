@@ -98,6 +98,24 @@ with sifr.Engine(config, loss=own) as engine:
         assert "of this rank" in str(error) and (other or "rank 1: own_loss" in str(error)), error
     fails = False
     assert engine.step(tokens, tokens).loss == 1 and engine.steps == 1
+# The same in a run, whose callbacks and loss may ask which rank this is.
+told = []
+
+
+def learned(logits, labels, gradient):
+    told.append(sifr.rank())
+    return float(logits.shape[0])
+
+
+sifr.train("ds.json", output="own", max_steps=2, loss=learned,
+           callbacks={"step": lambda e: told.append(sifr.size())}, **given)
+assert set(told) == {sifr.rank(), 2}, told
+fails = other
+try:
+    sifr.train("ds.json", output="own_fails", max_steps=2, loss=own, **given)
+    raise AssertionError("no exception")
+except (ValueError, sifr.Error) as error:
+    assert isinstance(error, ValueError) == other and "of this rank" in str(error), error
 print("rank", sifr.rank(), "is done")
 P
 expect 0 timeout 100 "$launcher" -n 2 $options python3 ranks.py

@@ -15,7 +15,7 @@ static sifr_status check(const sifr_config *config, sifr_error *error) {
     if (config->loss) return SIFR_OK;
     return base_fail(error, SIFR_USAGE,
                      "%s: the loss is a function of a program's, and none was given: call "
-                     "sifr_config_set_loss, or sifr.Engine(…, loss=…) in Python; leave the key out "
+                     "sifr_config_set_loss, or give loss= in Python; leave the key out "
                      "to learn the labels",
                      memory_key);
 }
