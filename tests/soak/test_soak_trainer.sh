@@ -2,8 +2,8 @@
 # timeout: 1800, not under sanitizers
 # transformers' Trainer on sifr, in an environment with PyPI's packages: training with the bits of
 # `sifr train`, evaluation, folders, resume, callbacks, adapters, what is refused, and the page
-# docs/transformers-trainer.md with its example; then two ranks under all MPIs that are here. Skipped
-# where pip cannot get the packages.
+# docs/transformers-trainer.md with its example; then two ranks, and checkpoints that one rank and two
+# go on from. Skipped where pip cannot get the packages.
 . "$SOURCE/tests/support/python.sh"
 . "$SOURCE/tests/support/expect.sh"
 . "$SOURCE/tests/support/small_llama.sh"
@@ -66,5 +66,24 @@ for stage in 0 3; do
     done
     cmp by_program/model.safetensors both$stage/run/model.safetensors || fail "stage $stage: bits"
     cmp alone$stage/metrics.json both$stage/metrics.json || fail "stage $stage: metrics"
+done
+
+# The data set's order and masked LM: on one rank, on two, and on from a checkpoint of the other.
+expect 0 "$SIFR" train --config ds.json --max-steps 9 --output in_order
+orders() { # OUTPUT FROM LAUNCHER…
+    local output=$1 from=$2
+    timeout 200 "${@:3}" "$python" "$SOURCE/tests/soak/trainer_orders.py" $output $from \
+        >orders.log 2>&1 || { tail -n 30 orders.log; fail "$output: orders"; }
+}
+orders one '' env
+orders two '' "$launcher" -n 2 $options
+orders two_of_one one "$launcher" -n 2 $options
+orders one_of_two two env
+cmp in_order/model.safetensors one/sequential_model/model.safetensors || fail "sequential: bits"
+for output in two two_of_one one_of_two; do
+    for run in sequential masked; do
+        cmp one/${run}_model/model.safetensors $output/${run}_model/model.safetensors ||
+            fail "$run: other bits of $output"
+    done
 done
 echo "$(echo $packages)"
