@@ -2,15 +2,15 @@
 # timeout: 1800, not under sanitizers
 # transformers' Trainer on sifr, in an environment with PyPI's packages: training with the bits of
 # `sifr train`, evaluation, folders, resume, callbacks, adapters, what is refused, and the page
-# docs/transformers-trainer.md with its example; then two ranks, and checkpoints that one rank and two
-# go on from. Skipped where pip cannot get the packages.
+# docs/transformers-trainer.md with its example; types by mypy; then two ranks, and checkpoints that
+# one rank and two go on from. Skipped where pip cannot get the packages.
 . "$SOURCE/tests/support/python.sh"
 . "$SOURCE/tests/support/expect.sh"
 . "$SOURCE/tests/support/small_llama.sh"
 venv=$BUILD/python-soak # test_soak_python's, for its torch
 packages="numpy==2.4.6 torch==2.15.0 safetensors==0.8.0 transformers==5.24.0 accelerate==1.15.0
-    peft==0.21.2 trl==1.16.0 datasets==5.2.0"
-if ! "$venv/bin/python" -c 'import transformers, accelerate, peft, trl, datasets' 2>/dev/null; then
+    peft==0.21.2 trl==1.16.0 datasets==5.2.0 mypy==2.4.1"
+if ! "$venv/bin/python" -c 'import transformers, accelerate, peft, trl, datasets, mypy' 2>/dev/null; then
     { python3 -m venv "$venv" && "$venv/bin/pip" install $packages; } >pip.log 2>&1 ||
         { tail -n 3 pip.log; echo "no $packages from PyPI: skipped"; exit 77; }
 fi
@@ -38,6 +38,8 @@ for part in runs refused adapters others; do
     "$python" "$SOURCE/tests/soak/trainer_$part.py" >$part.log 2>&1 ||
         { tail -n 30 $part.log; fail "trainer_$part.py"; }
 done
+"$venv/bin/mypy" --strict --cache-dir mypy \
+    "$SOURCE"/python/sifr/integrations/{transformers,_trainer_*}.py || fail "types"
 
 # The page, in a folder of its own.
 mkdir page

@@ -98,7 +98,7 @@ class Batch(NamedTuple):
             slots.token_types[to] = self.token_types[rows]
 
     def keep(self, count: int) -> Batch:
-        return Batch(*(None if part is None else part[:count] for part in self))
+        return Batch._make(None if part is None else part[:count] for part in self)
 
 
 def _array(value: Any, name: str) -> Array:
@@ -192,7 +192,7 @@ def _cut(batch: Batch, length: int) -> Batch:
             f"input_ids: row {row} of a batch has {int(batch.real[row].sum())} tokens, and "
             f"seq_length is {length}; cut rows, or give a larger seq_length"
         )
-    return Batch(*(None if part is None else part[:, :length] for part in batch))
+    return Batch._make(None if part is None else part[:, :length] for part in batch)
 
 
 def _split(batch: Batch, length: int) -> Batch:
@@ -205,11 +205,9 @@ def _split(batch: Batch, length: int) -> Batch:
             first = start
     rows.append((first, starts[-1]))
     longest = max(end - start for start, end in rows)
-    return Batch(
-        *(
-            None if part is None else _as_rows(part[0], rows, longest, filler)
-            for part, filler in zip(batch, (0, NONE, 0, 0, 1), strict=True)
-        )
+    return Batch._make(
+        None if part is None else _as_rows(part[0], rows, longest, filler)
+        for part, filler in zip(batch, (0, NONE, 0, 0, 1), strict=True)
     )
 
 

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import torch
 import transformers
-from transformers.utils import is_peft_available
+from transformers.utils.import_utils import is_peft_available
 
 from .._base import UsageError
 from .._ranks import rank, try_together

@@ -22,7 +22,7 @@ class SifrOptimizer(torch.optim.Optimizer):
         self.result: StepResult | None = None
         self._decay = [group["weight_decay"] for group in self.param_groups]
 
-    def step(self, closure: Any = None) -> None:
+    def step(self, closure: Any = None) -> Any:
         if closure is not None:
             raise UsageError("optimizer.step: a closure is not called: the engine has its own loss")
 

@@ -9,9 +9,9 @@ from collections.abc import Iterator
 from typing import Any
 
 import torch
-from accelerate import Accelerator
-from accelerate.data_loader import prepare_data_loader
-from accelerate.utils import recursively_apply
+from accelerate import Accelerator  # type: ignore[import-untyped]
+from accelerate.data_loader import prepare_data_loader  # type: ignore[import-untyped]
+from accelerate.utils import recursively_apply  # type: ignore[import-untyped]
 from torch.utils.data import BatchSampler, DataLoader, Dataset, IterableDataset, Sampler
 
 from .. import _sifr
@@ -81,7 +81,7 @@ def _pad(tensor: torch.Tensor, dim: int, index: Any, first: bool) -> torch.Tenso
     return torch.cat((more, tensor) if first else (tensor, more), dim)
 
 
-class RankAccelerator(Accelerator):
+class RankAccelerator(Accelerator):  # type: ignore[misc]
     """accelerate's, of this rank. It moves and wraps nothing."""
 
     #: Of each rank the numbers of its micro batches in a step; set by the trainer.
@@ -165,7 +165,8 @@ class RankBatches(BatchSampler):
         self.batch_sampler = batches
         self.numbers = numbers
         self.own = own
-        self.batch_size = getattr(batches, "batch_size", None)
+        size: Any = getattr(batches, "batch_size", None)
+        self.batch_size = size
         self.drop_last = getattr(batches, "drop_last", False)
 
     @property
@@ -173,7 +174,7 @@ class RankBatches(BatchSampler):
         return self.batch_sampler.sampler
 
     @sampler.setter
-    def sampler(self, sampler: Sampler[Any]) -> None:
+    def sampler(self, sampler: Any) -> None:
         self.batch_sampler.sampler = sampler
 
     def set_epoch(self, epoch: int) -> None:

@@ -207,7 +207,8 @@ def own_config(given: Any) -> dict[str, Any]:
     if given is None:
         return {}
     if isinstance(given, Mapping):
-        return json.loads(json.dumps(given))  # a copy, of plain values
+        copy: dict[str, Any] = json.loads(json.dumps(given))
+        return copy  # of plain values
     try:
         with open(given, encoding="utf-8") as file:
             read = json.load(file)

@@ -59,7 +59,7 @@ class SifrTrainingArguments(TrainingArguments):
         self.check()
         self.use_cpu = True
         try:
-            super().__post_init__()
+            super().__post_init__()  # type: ignore[no-untyped-call]
         finally:
             self.use_cpu = on_cpu
         self.check()
@@ -206,7 +206,10 @@ class SifrTrainer(Trainer):
     # --- set-up ---
 
     def create_accelerator_and_postprocess(self) -> None:
-        from accelerate.utils import DataLoaderConfiguration, GradientAccumulationPlugin
+        from accelerate.utils import (  # type: ignore[import-untyped]
+            DataLoaderConfiguration,
+            GradientAccumulationPlugin,
+        )
 
         given = self.args.accelerator_config.to_dict()
         names = ("split_batches", "dispatch_batches", "even_batches", "use_seedable_sampler")
@@ -226,7 +229,7 @@ class SifrTrainer(Trainer):
     def _move_model_to_device(self, model: Any, device: torch.device) -> None:
         """The module holds no values that anything computes with."""
 
-    def create_optimizer(self, model: Any = None) -> torch.optim.Optimizer:
+    def create_optimizer(self, model: Any = None) -> Any:
         if self.optimizer is None:
             decays = self.get_decay_parameter_names(self.model)
             named = [(n, p) for n, p in self.model.named_parameters() if p.requires_grad]
@@ -264,7 +267,7 @@ class SifrTrainer(Trainer):
         if is_training and size() > 1:
             self.engine  # noqa: B018, it says which batches are this rank's
         self.accelerator.training = is_training
-        return super()._get_dataloader(*args, is_training=is_training, **kwargs)
+        return super()._get_dataloader(*args, **{**kwargs, "is_training": is_training})
 
     def _get_num_items_in_batch(self, batch_samples: Any, device: Any) -> None:
         """The engine counts labels itself, over all ranks."""
@@ -376,7 +379,7 @@ class SifrTrainer(Trainer):
         state = self.accelerator.gradient_state
         if size() == 1 or not state.end_of_dataloader or state.remainder <= 0:
             return rows
-        return max(0, min(rows, state.remainder - rank() * self.args.eval_batch_size))
+        return max(0, min(rows, int(state.remainder) - rank() * int(self.args.eval_batch_size)))
 
     def _last_batch(self) -> bool:
         state = self.accelerator.gradient_state
@@ -497,7 +500,7 @@ class SifrTrainer(Trainer):
         self.optimizer.show(state["rate"])
 
     def _load_best_model(self) -> None:
-        best = self.state.best_model_checkpoint
+        best = str(self.state.best_model_checkpoint)
         _log.info("loads the best model, of %s (%s)", best, self.state.best_metric)
         if os.path.isdir(os.path.join(best, _CHECKPOINT)):
             self.engine.load_checkpoint(os.path.join(best, _CHECKPOINT))
