@@ -72,6 +72,6 @@ const void *py_view_values(PyObject *view) {
 }
 
 int py_add_view(PyObject *module, py_state *state) {
-    static PyMethodDef methods[] = {PY_CLOSE, {NULL, NULL, 0, NULL}};
+    static PyMethodDef methods[] = {{NULL, NULL, 0, NULL}}; /* arrays of it may outlive a close */
     return py_add_handle(module, "sifr._sifr.View", methods, get_buffer, &state->view_type);
 }

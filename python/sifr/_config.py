@@ -43,12 +43,17 @@ def _text(name: str, value: Any) -> str:
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, Mapping):
-        return json.dumps(value)
+        return _dump(value, name)
     if isinstance(value, (str, os.PathLike)):
-        return os.fspath(value)
+        text = os.fspath(value)
+        if isinstance(text, bytes):
+            text = os.fsdecode(text)
+        if "\0" in text:
+            raise UsageError(f"{name}: {text!r} has a character of value 0")
+        return text
     if isinstance(value, (int, float)):
         return repr(value)
-    if hasattr(value, "item"):  # a number of numpy
+    if getattr(value, "size", 0) == 1 and hasattr(value, "item"):  # a number of numpy
         return _text(name, value.item())
     raise UsageError(f"{name}: {value!r} is not a value; give text, a number, or a list of them")
 
@@ -90,8 +95,11 @@ class Config:
             return
         several = isinstance(value, Iterable) and not isinstance(value, (str, bytes, Mapping))
         if several and not isinstance(value, os.PathLike) and not hasattr(value, "item"):
-            for one in value:
-                self._config.set(name, _text(name, one))
+            texts = [_text(name, one) for one in value]
+            if not texts:
+                raise UsageError(f"{name}: an empty list; leave it out, or give what is in it")
+            for text in texts:
+                self._config.set(name, text)
         else:
             self._config.set(name, _text(name, value))
 
@@ -116,11 +124,13 @@ class Config:
         return self._config.explain(ranks, all)
 
 
-def _dump(source: Mapping[str, Any]) -> str:
+def _dump(source: Mapping[str, Any], name: str = "config") -> str:
     try:
         return json.dumps(source, default=_plain, allow_nan=False)
     except (TypeError, ValueError) as error:
-        raise UsageError(f"config: {error}") from None
+        raise UsageError(f"{name}: {error}") from None
+    except RecursionError:
+        raise UsageError(f"{name}: is nested too deeply") from None
 
 
 def _plain(value: Any) -> Any:

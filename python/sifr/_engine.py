@@ -61,6 +61,15 @@ def _array(value: Any, name: str) -> Any:
         raise UsageError(f"{name}: no array that sifr can read: {error}") from None
 
 
+def _state(state: Mapping[str, Any] | None) -> str:
+    try:
+        return json.dumps(dict(state or {}), allow_nan=False)
+    except TypeError as error:
+        raise TypeError(f"state: JSON cannot hold it: {error}") from None
+    except (ValueError, RecursionError) as error:
+        raise UsageError(f"state: JSON cannot hold it: {error}") from None
+
+
 class Engine:
     """A run whose loop is the caller's: the model folder of a config with an engine, as `train` would
     have it. The caller gives the batches, and decides when to evaluate, save and stop. With the run's
@@ -246,7 +255,8 @@ class Engine:
     ) -> None:
         """Saves all that is needed to go on, as OUTPUT/checkpoint-<steps>, whole and verified, with
         `state` of the caller's (what JSON can hold). `keep`: so many of the newest stay; 0: all."""
-        self._engine.save_checkpoint(output, json.dumps(state or {}), keep)
+        text = try_together(lambda: _state(state))
+        self._engine.save_checkpoint(output, text, keep)
 
     def load_checkpoint(self, output: Path) -> dict[str, Any] | None:
         """Goes on from the newest intact checkpoint in `output`, of any number of ranks, and gives the

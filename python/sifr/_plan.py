@@ -7,6 +7,7 @@ import os
 from typing import Any, NamedTuple, Union
 
 from . import _sifr
+from ._base import UsageError
 from ._config import Config, ConfigLike
 
 
@@ -66,6 +67,11 @@ def plan(
     state, or a size ("4TiB"). `fit`: chooses the settings with the least predicted time that fit;
     NoMemoryError where none does.
     """
+    if ranks == 0:  # which the library takes for one
+        raise UsageError("ranks: 0; give 1 or more")
+    for name, value in (("device_memory", device_memory), ("host_memory", host_memory)):
+        if not hasattr(value, "__index__"):
+            raise UsageError(f"{name}: {value!r} is no whole number of bytes, such as 8 << 30")
     own = Config(config, **flags)
     figures, classes, misfit, report, text, chosen = _sifr.plan(
         own._config,

@@ -59,7 +59,6 @@ class Generator:
 
 class View:
     def __buffer__(self, flags: int, /) -> memoryview: ...
-    def close(self) -> None: ...
 
 class Engine:
     def step(

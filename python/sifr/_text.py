@@ -7,7 +7,7 @@ import os
 import queue
 import threading
 import weakref
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple, Union
 
 from . import _sifr
@@ -290,11 +290,18 @@ class Generator:
 def _several(prompts: Any) -> list[Any]:
     if isinstance(prompts, str):
         return [prompts]
+    if isinstance(prompts, Mapping):
+        raise UsageError("prompts: one message; give the messages in a list")
+    if isinstance(prompts, (bytes, bytearray)) or not isinstance(prompts, Iterable):
+        raise TypeError(f"prompts: a text, messages or a list of them, not {type(prompts).__name__}")
     several = list(prompts)
     if several and isinstance(several[0], Mapping):
         return [several]
     if not several:
         raise UsageError("prompts: none is given")
+    for one in several:
+        if isinstance(one, (bytes, Mapping)) or not isinstance(one, Iterable):
+            raise TypeError(f"prompts: a text or messages are wanted, not {type(one).__name__}")
     return several
 
 

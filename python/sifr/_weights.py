@@ -66,7 +66,7 @@ def _header(path: str, size: int) -> tuple[dict[str, Any], int]:
             raise Error(f"{path}: its header has {length} bytes, the file {size}: it is cut off")
         try:
             header = json.loads(file.read(length))
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             raise Error(f"{path}: its header is no JSON: {error}") from None
     if not isinstance(header, dict):
         raise Error(f"{path}: its header is no JSON object")
@@ -74,11 +74,17 @@ def _header(path: str, size: int) -> tuple[dict[str, Any], int]:
     return header, 8 + length
 
 
+def _whole(number: Any) -> int:
+    if not isinstance(number, int):
+        raise TypeError(number)
+    return number
+
+
 def _tensor(path: str, name: str, facts: Any, room: int) -> tuple[str, tuple[int, ...], int]:
     """Type, shape and first byte of a tensor, checked."""
     try:
-        kind, shape = facts["dtype"], tuple(int(n) for n in facts["shape"])
-        first, end = (int(n) for n in facts["data_offsets"])
+        kind, shape = facts["dtype"], tuple(_whole(n) for n in facts["shape"])
+        first, end = (_whole(n) for n in facts["data_offsets"])
     except (TypeError, KeyError, ValueError):
         raise Error(f"{path}: tensor {name}: its entry is not whole") from None
     if not isinstance(kind, str) or kind not in _TYPES:
@@ -87,6 +93,8 @@ def _tensor(path: str, name: str, facts: Any, room: int) -> tuple[str, tuple[int
         )
     import numpy
 
+    if len(shape) > 32 or max(shape, default=0) > 1 << 60:
+        raise Error(f"{path}: tensor {name}: its shape {shape} is beyond numpy's arrays")
     wanted = math.prod(shape) * numpy.dtype(_TYPES[kind]).itemsize
     if min(shape, default=0) < 0 or not 0 <= first <= end <= room or end - first != wanted:
         raise Error(f"{path}: tensor {name}: bytes {first} to {end} do not hold its {wanted} bytes")

@@ -185,6 +185,13 @@ with sifr.Engine(on_disk) as disk:
     raises(sifr.UsageError, "no view of it without a copy: ", disk._engine.view, name, 1024)
     disk.read_weight(name, whole)
 raises(sifr.UsageError, "nothing*", sifr.Engine, "ds.json", freeze="nothing*")
+with sifr.Engine("ds.json", max_steps=2) as engine:
+    for kind, odd in ((TypeError, object()), (sifr.UsageError, float("nan"))):
+        raises(kind, "state: JSON cannot", engine.save_checkpoint, "none", {"a": odd})
+    view = engine._engine.view("model.norm.weight", 32)
+    assert not hasattr(view, "close")  # an array of it would be of memory that is gone
+    del view
+assert not __import__("os").path.exists("none")
 raises(sifr.Error, "nowhere", sifr.Engine, "ds.json", model="nowhere")
 raises(sifr.UsageError, "model", sifr.Engine, {"train_batch_size": 2})
 raises(sifr.NoMemoryError, "", sifr.Engine, "ds.json", train_micro_batch_size_per_gpu=2**20,

@@ -58,6 +58,9 @@ with sifr.Generator(gpt2, max_new_tokens=12) as g:
         raise KeyError("own")
 
     raises(KeyError, "own", g.generate, "The sea", piece=stumble)
+    raises(sifr.UsageError, "prompts: one message", g.generate, {"role": "user", "content": "a"})
+    for wrong in (b"ab", 5, [5], [None]):
+        raises(TypeError, "prompts: a text", g.generate, wrong)
     raises(sifr.UsageError, "in use", g.generate, "The sea", piece=lambda n, p: g.generate("x"))
     raises(sifr.UsageError, "positions", g.generate, ["fine", "much " * 5000])
     assert len(g.generate("The sea")) == 1  # the one before the refused one is not there

@@ -38,6 +38,16 @@ best = sifr.plan("ds.json", ranks=2, fit=True)
 again = sifr.plan(best.chosen, ranks=2)
 assert again.fits and again.bytes == best.bytes and best.classes == []
 raises(sifr.NoMemoryError, "", sifr.plan, "ds.json", device_memory=1000, fit=True)
+raises(sifr.UsageError, "ranks: 0; give 1", sifr.plan, "ds.json", ranks=0)
+raises(sifr.UsageError, "device_memory: '7MiB' is no whole", sifr.plan, "ds.json", device_memory="7MiB")
+deep = {}
+for _ in range(5000):
+    deep = {"a": deep}
+raises(sifr.UsageError, "config: is nested too", sifr.plan, deep)
+for name, value, words in (("data", [], "empty list"), ("model", "a\0b", "value 0"),
+                           ("chat_template_kwargs", {"a": {1, 2}}, "cannot be a value")):
+    raises(sifr.UsageError, f"{name}: ", sifr.plan, "ds.json", **{name: value})
+    raises(sifr.UsageError, words, sifr.plan, "ds.json", **{name: value})
 raises(sifr.UsageError, "", sifr.plan, "ds.json", ranks=-1)
 raises(sifr.UsageError, "", sifr.plan, "ds.json", nvme="much")
 raises(sifr.Error, "nowhere", sifr.plan, "ds.json", model="nowhere")
