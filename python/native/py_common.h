@@ -81,6 +81,17 @@ PyObject *py_text(const char *text);
 PyObject *py_text_sized(const char *text, size_t size);
 PyObject *py_ids(const int32_t *ids, size_t count); /* a list */
 
+/* --- py_collect.c --- */
+
+typedef struct py_lines {
+    py_call call; /* that tells them */
+    PyObject *list;
+    bool failed; /* with an exception */
+} py_lines;
+void py_take_line(void *user, const char *text); /* `user` is a py_lines */
+/* Into a dict, which becomes NULL, with an exception, where it cannot be. */
+void py_put_score(PyObject **scores, const char *name, double value);
+
 /* --- py_context.c --- */
 
 /* The context of this process, made at the first call. NULL with an exception. */

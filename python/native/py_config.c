@@ -105,32 +105,18 @@ static PyObject *config_json(PyObject *self, PyObject *none) {
     return status == SIFR_OK ? py_take_text(text) : py_raise(py_state_of(self), &error);
 }
 
-typedef struct lines {
-    py_call call;
-    PyObject *list;
-    bool failed; /* with an exception */
-} lines;
-
-static void take_line(void *user, const char *text) {
-    lines *l = user;
-    py_callback_begins(&l->call);
-    PyObject *line = l->failed ? NULL : py_text(text);
-    if (!line || PyList_Append(l->list, line) < 0) l->failed = true;
-    Py_XDECREF(line);
-    py_callback_ends(&l->call);
-}
-
 static PyObject *config_explain(PyObject *self, PyObject *args) {
     long long ranks;
     int all;
     sifr_error error = {0};
-    lines l = {.failed = false};
+    py_lines l = {.failed = false};
     if (!PyArg_ParseTuple(args, "Lp", &ranks, &all) || !(l.list = PyList_New(0))) return NULL;
     if (py_enter(self, &l.call) < 0) {
         Py_DECREF(l.list);
         return NULL;
     }
-    sifr_status status = sifr_config_explain(py_get(self), ranks, all != 0, take_line, &l, &error);
+    sifr_status status =
+        sifr_config_explain(py_get(self), ranks, all != 0, py_take_line, &l, &error);
     py_leave(&l.call);
     if (status == SIFR_OK && !l.failed) return l.list;
     Py_DECREF(l.list);

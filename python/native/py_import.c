@@ -1,28 +1,13 @@
 /* Configs of other programs as sifr's. */
 #include "py_common.h"
 
-typedef struct lines {
-    py_call call;
-    PyObject *list;
-    bool failed; /* with an exception */
-} lines;
-
-static void take_line(void *user, const char *text) {
-    lines *l = user;
-    py_callback_begins(&l->call);
-    PyObject *line = l->failed ? NULL : py_text(text);
-    if (!line || PyList_Append(l->list, line) < 0) l->failed = true;
-    Py_XDECREF(line);
-    py_callback_ends(&l->call);
-}
-
 static PyObject *import_file(py_state *state, const char *path, const char *from) {
-    lines l = {.failed = false};
+    py_lines l = {.failed = false};
     char *text = NULL;
     sifr_error error = {0};
     sifr_imported_config made = {.size = sizeof made};
     const sifr_import_config_options options = {
-        .size = sizeof options, .path = path, .from = from, .line = take_line, .user = &l};
+        .size = sizeof options, .path = path, .from = from, .line = py_take_line, .user = &l};
     sifr_context *context = py_context(state);
     if (!context || !(l.list = PyList_New(0))) return NULL;
     if (py_enter(NULL, &l.call) < 0) {

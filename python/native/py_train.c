@@ -53,11 +53,8 @@ static int on_step(void *user, const sifr_train_step *s) {
 
 static PyObject *scores_of(const sifr_train_evaluation *e) {
     PyObject *scores = PyDict_New();
-    for (int i = 0; scores && i < e->score_count; i++) {
-        PyObject *value = PyFloat_FromDouble(e->scores[i].value);
-        if (!value || PyDict_SetItemString(scores, e->scores[i].name, value) < 0) Py_CLEAR(scores);
-        Py_XDECREF(value);
-    }
+    for (int i = 0; i < e->score_count; i++)
+        py_put_score(&scores, e->scores[i].name, e->scores[i].value);
     return scores;
 }
 
