@@ -5,10 +5,10 @@
 
 #include "api/api_context.h"
 #include "api/api_ranks.h"
-#include "api/api_run_report.h"
 #include "base/inside.h"
 #include "train/loop.h"
 #include "train/prepare/share_cores.h"
+#include "train/report/run_summary.h"
 
 /* A run between its caller and the training loop. */
 typedef struct api_run {
@@ -145,7 +145,9 @@ static sifr_status run_it(sifr_context *context, sifr_config *config, sifr_ranks
     BASE_TRY(train_share_cores(ranks->group, &host, error));
     sifr_status status = train_run(config, ranks->group, &host, &outcome, error);
     bool wanted = options->report && comm_rank(ranks->group) == 0;
-    if (status == SIFR_OK && wanted) status = api_run_report(config, &outcome, &report, error);
+    train_end end = outcome.signal ? TRAIN_STOPPED : TRAIN_DONE;
+    if (status == SIFR_OK && wanted)
+        status = train_summary_text(config, &outcome, end, NULL, &report, error);
     give_outcome(&outcome, report, out);
     return status;
 }

@@ -28,7 +28,8 @@ bool formats_is_weight_file(const char *name) {
 static bool is_run_record(const char *name) {
     static const char *const names[] = {
         "latest",           "metrics.jsonl", "metrics.csv",      "trainer_state.json",
-        "sifr_config.json", "manifest.json", "latest_universal", "zero_to_fp32.py"};
+        "sifr_config.json", "manifest.json", "latest_universal", "zero_to_fp32.py",
+        "summary.json"};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
         if (!strcmp(name, names[i])) return true;
     return false;

@@ -16,6 +16,7 @@
 #include "train/report/announce.h"
 #include "train/report/notices.h"
 #include "train/report/places.h"
+#include "train/report/run_summary.h"
 #include "train/run.h"
 
 /* This many skipped steps in a row mean that the run has diverged. */
@@ -449,7 +450,26 @@ static void note_outcome(const train_state *t, train_outcome *outcome) {
     outcome->classifies = !t->objective->perplexity;
     outcome->planned_bytes = sifr_engine_planned_bytes(t->engine);
     outcome->baseline_bytes = (int64_t)t->baseline;
+    memcpy(outcome->planned_classes, engine_schedule(t->engine)->peak_bytes,
+           sizeof outcome->planned_classes);
     outcome->wire = t->wire;
+}
+
+/* Before the first step: what is planned, and that the run is going on. */
+static void begin_summary(train_state *t, train_outcome *outcome) {
+    outcome->first_step = sifr_engine_steps(t->engine);
+    note_outcome(t, outcome);
+    if (t->first) train_summary_write(t->config, outcome, TRAIN_RUNNING, NULL, t->host->log);
+}
+
+/* A disk that is full is said once: by the run's own failure, where there is one. */
+static void end_summary(const train_state *t, const train_outcome *outcome, sifr_status status,
+                        const sifr_error *error) {
+    bool failed = status != SIFR_OK;
+    train_end end = failed ? TRAIN_FAILED : outcome->signal ? TRAIN_STOPPED : TRAIN_DONE;
+    if (t->first && t->begun)
+        train_summary_write(t->config, outcome, end, failed ? error->message : NULL,
+                            failed ? NULL : t->host->log);
 }
 
 static sifr_status run(train_state *t, train_outcome *outcome, sifr_error *error) {
@@ -462,7 +482,7 @@ static sifr_status run(train_state *t, train_outcome *outcome, sifr_error *error
     if (sifr_engine_steps(t->engine) >= t->total_steps)
         train_say(t->host, "nothing left to train: step %lld of %lld is already done",
                   (long long)sifr_engine_steps(t->engine), (long long)t->total_steps);
-    outcome->first_step = sifr_engine_steps(t->engine);
+    begin_summary(t, outcome);
     if (t->host->begin) t->host->begin(t->host->user, outcome->first_step, t->total_steps);
     BASE_TRY(train_profile_start(&t->profile, error));
     double start = base_seconds();
@@ -498,6 +518,7 @@ sifr_status train_run(sifr_config *config, comm_group *group, const train_host *
         t->host = t->first ? host : &t->silent;
         status = run(t, outcome, error);
         outcome->alone = status != SIFR_OK && !t->agreed;
+        end_summary(t, outcome, status, error);
     }
     if (!t) return status;
     if (status == SIFR_LOST_RANK && t->engine)

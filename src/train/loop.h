@@ -32,12 +32,13 @@ typedef struct train_outcome {
     int64_t first_step, steps, total_steps; /* steps done in all, including those before a resume */
     int64_t tokens;                         /* of this run's steps */
     int64_t skipped;
-    double loss;            /* from the last record; NaN: none */
-    double eval_loss;       /* NaN: none */
-    bool classifies;        /* which has no perplexity */
-    double seconds;         /* time of steps, saving and evaluation */
-    double step_seconds;    /* of steps alone */
-    int64_t planned_bytes;  /* of the engine, one rank's */
+    double loss;                           /* from the last record; NaN: none */
+    double eval_loss;                      /* NaN: none */
+    bool classifies;                       /* which has no perplexity */
+    double seconds;                        /* time of steps, saving and evaluation */
+    double step_seconds;                   /* of steps alone */
+    int64_t planned_bytes;                 /* of the engine, one rank's */
+    int64_t planned_classes[PLAN_CLASSES]; /* of it, at the peak of a step */
     int64_t measured_bytes; /* anonymous memory beyond the baseline, the largest of the ranks' */
     int64_t baseline_bytes; /* anonymous memory before the block was taken */
     train_wire wire;
@@ -50,7 +51,8 @@ typedef struct train_outcome {
  * of the first rank that failed, unless the group itself failed (SIFR_LOST_RANK).
  *
  * Trains as `config` says (every flag set, not resolved yet) and writes to config->output: the
- * model folder, sifr_config.json (the effective config), metrics.jsonl and .csv, and checkpoints.
+ * model folder, sifr_config.json (the effective config), metrics.jsonl and .csv, summary.json, and
+ * checkpoints.
  * Wrong input is refused before the output is touched. SIFR_OK with outcome->signal if the host
  * asked to stop; then there is a checkpoint of that step. */
 sifr_status train_run(sifr_config *config, comm_group *group, const train_host *host,

@@ -27,9 +27,14 @@ at_most() { # PAGE BYTES
 train one 1 8
 train two 2 8 --trace trace.json --json
 cp trace.json two/trace.json
-cp out two/summary.json
-expect 0 "$SIFR" plan --config two/sifr_config.json --world-size 2 --json
-cp out two/plan.json
+python3 - out two/summary.json <<'P' || fail "summary.json is not what --json printed"
+import json, sys
+printed, kept = (json.load(open(name)) for name in sys.argv[1:])
+assert printed["ran"].pop("notices") is not None
+assert kept == printed and kept["state"] == "done", (printed, kept)
+assert sum(kept["planned_classes"].values()) <= kept["planned_bytes"], kept
+assert kept["wire"]["gathered"]["bytes"] == kept["wire"]["gathered"]["planned"] > 0, kept
+P
 report one --output one.html
 reads one.html one
 shows "No trace: give the run --trace"
@@ -39,13 +44,48 @@ shows "In no record, and so without a chart: loss_scale."
 report two --output two.html
 reads two.html two
 for part in "Wire by operation" "Timeline of step 2" "rank 1, communication" "forward linear" \
-    "moments" "measured beyond the program" "By axis of the mesh" "gathered"; do
+    "moments" "measured beyond the program" "gathered" "state done"; do
     shows "$part"
 done
+expect 0 "$SIFR" plan --config two/sifr_config.json --world-size 2 --json
+cp out two/plan.json
+report two --output two.html
+reads two.html two
+shows "By axis of the mesh"
 report one two --output both.html
 reads both.html one two
 report two --trace trace.json --output given.html
 cmp two.html given.html || fail "a trace that is given by name makes another page"
+
+# --- summary.json says how a run ended: by itself, by a signal, by an error, by a kill ---
+state() { sed -n 's/^  "state": "\(.*\)",$/\1/p' "$1/summary.json" 2>/dev/null; }
+begin() { # OUTPUT OPTION…: in the background, until it has a record
+    "$SIFR" train --config ds.json --model llama --data text --output "$1" --max-steps 1000000 \
+        --threads 1 --save-steps 0 "${@:2}" >begun 2>&1 &
+    for i in $(seq 600); do
+        [ -s "$1/metrics.jsonl" ] && [ "$(state "$1")" = running ] && return
+        sleep 0.05
+    done
+    fail "no record: $(cat begun)"
+}
+begin asked
+[ "$(state asked)" = running ] || fail "a run that is going on: $(cat asked/summary.json)"
+grep -q '"total_steps": 1000000,' asked/summary.json || fail "no total: $(cat asked/summary.json)"
+kill -TERM $!
+wait $! || :
+[ "$(state asked)" = stopped ] || fail "a run that was asked to stop: $(cat asked/summary.json)"
+begin asked --resume
+kill -KILL $!
+wait $! 2>/dev/null || :
+[ "$(state asked)" = running ] || fail "an earlier run's summary: $(cat asked/summary.json)"
+report asked --output asked.html
+reads asked.html asked
+shows "state running"
+sed 's/"lr": 3e-3/"lr": 1e30/; s/"save_steps": 4/"save_steps": 0/' ds.json >wild.json
+expect 1 "$SIFR" train --config wild.json --model llama --data text --output wild --threads 1 \
+    --max-steps 300
+[ "$(state wild)" = failed ] || fail "a run that diverges: $(cat wild/summary.json)"
+grep -q '"error": "100 steps in a row were skipped' wild/summary.json || fail "$(cat wild/summary.json)"
 
 # --- a resumed run, and one that is going on ---
 cp -r one cut

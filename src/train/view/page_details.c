@@ -57,19 +57,22 @@ static void put_model(train_html *html, const train_view_run *run) {
                              "can be read.</p>\n");
 }
 
-/* What `sifr train --json` said, where it was kept. */
+/* What a run writes as its steps begin, and again as it ends. */
 static void put_summary(train_html *html, const train_view_run *run) {
     if (!run->summary) {
-        train_html_put(html, "<p>What did the work: not in the folder. Keep what <code>sifr train "
-                             "--json</code> prints as summary.json in it.</p>\n");
+        train_html_put(html, "<p>What did the work: the folder has no summary.json, which runs "
+                             "write.</p>\n");
         return;
     }
     train_html_put(html, "<div class=\"scroll\" tabindex=\"0\" role=\"group\" "
-                         "aria-label=\"Summary\"><table class=\"words\"><caption>summary.json, as "
-                         "the run ended</caption><tbody>\n");
+                         "aria-label=\"Summary\"><table class=\"words\"><caption>From summary.json"
+                         "</caption><tbody>\n");
     const json_t *ran = json_object_get(run->summary, "ran");
+    put_member(html, run->summary, "state", "state");
+    put_member(html, run->summary, "error", "why it failed");
     put_member(html, run->summary, "first_step", "first step");
     put_member(html, run->summary, "steps", "steps");
+    put_member(html, run->summary, "total_steps", "steps in all");
     put_member(html, run->summary, "ranks", "ranks");
     put_member(html, run->summary, "signal", "stopped by signal");
     if (json_is_object(ran)) put_rows(html, ran);

@@ -1,8 +1,9 @@
-/* Of plan.json (`sifr plan --json`) and summary.json (`sifr train --json`): memory and wire,
- * planned and measured. */
+/* Of summary.json, which a run writes, and of plan.json (`sifr plan --json`), where somebody put
+ * it: memory and wire, planned and measured. */
 #include <jansson.h>
 #include <math.h>
 #include <stdint.h>
+#include <string.h>
 
 #include "base/text.h"
 #include "train/view/page_parts.h"
@@ -46,28 +47,33 @@ static void end(train_html *html) {
     train_html_put(html, "</tbody></table></div>\n");
 }
 
-static void put_classes(train_html *html, const json_t *plan) {
+/* The file that has them, "of". */
+static void put_classes(train_html *html, const json_t *classes, double all, const char *of) {
     const char *key;
     json_t *value;
     int rows = 0;
-    begin(html, "Memory by class", "Planned, of a rank at the peak of a step (plan.json)",
+    begin(html, "Memory by class", of,
           "<th scope=\"col\">class</th><th scope=\"col\">planned</th>");
-    json_object_foreach(json_object_get(plan, "classes"), key, value) {
+    json_object_foreach((json_t *)(uintptr_t)classes, key, value) {
         if (json_number_value(value) > 0 && rows++ < MOST)
             put_named(html, key, json_number_value(value));
     }
-    put_named(html, "all, with gaps", number_in(plan, "peak_bytes"));
+    put_named(html, "all, with gaps", all);
     end(html);
 }
 
 static void put_memory(train_html *html, const train_view_run *run) {
     const train_view_series *memory = train_view_run_find(run, "memory_bytes");
-    if (run->plan)
-        put_classes(html, run->plan);
+    const json_t *classes = json_object_get(run->summary, "planned_classes");
+    if (json_object_size(classes))
+        put_classes(html, classes, number_in(run->summary, "planned_bytes"),
+                    "Planned, of the first rank at the peak of a step (summary.json)");
+    else if (run->plan)
+        put_classes(html, json_object_get(run->plan, "classes"), number_in(run->plan, "peak_bytes"),
+                    "Planned, of a rank at the peak of a step (plan.json)");
     else
-        train_html_put(html, "<p>By class: not in the folder. Keep what <code>sifr plan --config "
-                             "RUN/sifr_config.json --world-size N --json</code> prints as "
-                             "plan.json in it, and the next report has it.</p>\n");
+        train_html_put(html,
+                       "<p>By class: the folder has no summary.json, which runs write.</p>\n");
     begin(html, "Memory in all", "Of a rank",
           "<th scope=\"col\">memory</th><th scope=\"col\">bytes"
           "</th>");
@@ -89,7 +95,7 @@ static void put_operations(train_html *html, const json_t *wire) {
           "<th scope=\"col\">planned</th><th scope=\"col\">between hosts</th>"
           "<th scope=\"col\">seconds</th>");
     json_object_foreach((json_t *)(uintptr_t)wire, key, value) {
-        if (!json_is_object(value) || rows++ >= MOST) continue;
+        if (!json_is_object(value) || !strcmp(key, "groups") || rows++ >= MOST) continue;
         double calls = number_in(value, "calls"), seconds = number_in(value, "seconds");
         train_html_put(html, "<tr><td>");
         train_html_name(html, key);
@@ -123,6 +129,32 @@ static void put_axes(train_html *html, const json_t *mesh) {
     end(html);
 }
 
+/* Of a run on a mesh with several axes. */
+static void put_groups(train_html *html, const json_t *groups) {
+    const char *key;
+    json_t *value;
+    int rows = 0;
+    if (!json_object_size(groups)) return;
+    begin(html, "Wire by axis", "By axis of the mesh, of the whole run (summary.json)",
+          "<th scope=\"col\">axis</th><th scope=\"col\">gathered</th>"
+          "<th scope=\"col\">planned</th><th scope=\"col\">reduced</th>"
+          "<th scope=\"col\">planned</th>");
+    json_object_foreach((json_t *)(uintptr_t)groups, key, value) {
+        if (!json_is_object(value) || rows++ >= MOST) continue;
+        const json_t *gathered = json_object_get(value, "gathered"),
+                     *reduced = json_object_get(value, "reduced");
+        train_html_put(html, "<tr><td>");
+        train_html_name(html, key);
+        train_html_put(html, "</td>");
+        put_bytes(html, number_in(gathered, "bytes"));
+        put_bytes(html, number_in(gathered, "planned"));
+        put_bytes(html, number_in(reduced, "bytes"));
+        put_bytes(html, number_in(reduced, "planned"));
+        train_html_put(html, "</tr>\n");
+    }
+    end(html);
+}
+
 void train_page_plan(train_html *html, const train_view_run *run) {
     const json_t *wire = json_object_get(run->summary, "wire");
     const json_t *mesh = json_object_get(run->plan, "mesh");
@@ -132,7 +164,10 @@ void train_page_plan(train_html *html, const train_view_run *run) {
     if (json_object_size(wire))
         put_operations(html, wire);
     else
-        train_html_put(html, "<p>Of the whole run: not in the folder, or the run had one rank. "
-                             "summary.json (<code>sifr train --json</code>) has it.</p>\n");
-    if (json_object_size(mesh)) put_axes(html, mesh);
+        train_html_put(html, "<p>Of the whole run: the folder has no summary.json, which runs "
+                             "write.</p>\n");
+    if (json_object_size(mesh))
+        put_axes(html, mesh);
+    else
+        put_groups(html, json_object_get(wire, "groups"));
 }

@@ -39,7 +39,7 @@ typedef struct train_view_run {
     json_t *config, *model; /* sifr_config.json, config.json; NULL: not there, as the next ones */
     json_t *agree, *notes;  /* of the newest checkpoint's manifest */
     json_t *plan;           /* plan.json: what `sifr plan --json` prints */
-    json_t *summary;        /* summary.json: what `sifr train --json` prints */
+    json_t *summary;        /* summary.json: what a run writes as it begins and ends */
 } train_view_run;
 
 /* A folder that cannot be read is no error: run->why has it. `details`: also what is beside the
