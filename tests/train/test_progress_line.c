@@ -1,5 +1,5 @@
 /* What the live line gives up where the terminal is narrow. */
-#include "train/report/progress_line.h"
+#include "train/view/progress_line.h"
 
 #include "support/scratch.h"
 

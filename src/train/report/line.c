@@ -6,8 +6,8 @@
 
 #include "base/heap.h"
 #include "base/text.h"
-#include "train/report/progress_line.h"
 #include "train/report/sink.h"
+#include "train/view/progress_line.h"
 
 typedef struct line {
     const train_report_settings *settings;

@@ -6,7 +6,7 @@
 
 /* A part of the line. If the line is too long, parts with the least weight are left out first. */
 typedef struct train_line_part {
-    char text[48]; /* "": none */
+    char text[96]; /* UTF-8; "": none */
     int weight;
 } train_line_part;
 

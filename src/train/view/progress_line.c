@@ -1,15 +1,17 @@
-#include "train/report/progress_line.h"
+#include "train/view/progress_line.h"
 
 #include <limits.h>
 #include <stdio.h>
 #include <string.h>
+
+#include "base/columns.h"
 
 /* Columns of the parts with at least this weight, with two spaces between them. */
 static size_t width_of(const train_line_part *parts, size_t count, int least) {
     size_t width = 0;
     for (size_t i = 0; i < count; i++)
         if (parts[i].text[0] && parts[i].weight >= least)
-            width += strlen(parts[i].text) + (width ? 2 : 0);
+            width += base_columns(parts[i].text) + (width ? 2 : 0);
     return width;
 }
 
