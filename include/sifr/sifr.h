@@ -22,5 +22,6 @@
 #include "sifr/status.h"
 #include "sifr/tokenizer.h"
 #include "sifr/version.h"
+#include "sifr/watch.h"
 
 #endif

@@ -30,5 +30,6 @@ int cli_plan(int argc, char **argv);
 int cli_quickstart(int argc, char **argv);
 int cli_unmerge(int argc, char **argv);
 int cli_train(int argc, char **argv);
+int cli_watch(int argc, char **argv);
 
 #endif

@@ -21,6 +21,7 @@ static const cli_command commands[] = {
     {"doctor", "report what this machine has and what is missing", cli_doctor},
     {"report", "make a page with the curves of runs", cli_report},
     {"log", "send a run to MLflow's server", cli_log_command},
+    {"watch", "follow a run in the terminal", cli_watch},
     {"inspect", "show the contents of a model folder, token store or checkpoint", cli_inspect},
     {"bench", "measure these machines", cli_bench},
     {"data", "look at rows to fine-tune on, as a model reads them", cli_data},

@@ -60,6 +60,7 @@ static void runs(void **state) {
     sifr_plan *plan = NULL;
     sifr_loop *loop = NULL;
     sifr_data *data = NULL;
+    sifr_watch *watch = NULL;
     REFUSES(sifr_train(context, NULL, NULL, NULL, &outcome, &error), "sifr_train: config");
     REFUSES(sifr_train(context, config, NULL, NULL, NULL, &error), "sifr_train: outcome");
     REFUSES(sifr_evaluate(NULL, NULL, &evaluated, &error), "sifr_evaluate: context");
@@ -74,7 +75,12 @@ static void runs(void **state) {
     REFUSES(sifr_data_step(NULL, NULL, 0, NULL, &error), "sifr_data_step: data");
     REFUSES(sifr_ranks_open(context, NULL, NULL, &error), "sifr_ranks_open: out");
     REFUSES(sifr_ranks_agree(NULL, SIFR_OK, &error), "sifr_ranks_agree: ranks");
-    assert_true(!plan && !loop && !data);
+    REFUSES(sifr_watch_open(context, NULL, &watch, &error), "sifr_watch_open: run");
+    REFUSES(sifr_watch_look(NULL, NULL, &error), "sifr_watch_look: watch");
+    REFUSES(sifr_watch_screen(NULL, NULL, NULL, &error), "sifr_watch_screen: watch");
+    REFUSES(sifr_watch_news(NULL, NULL, &error), "sifr_watch_news: watch");
+    sifr_watch_close(NULL);
+    assert_true(!plan && !loop && !data && !watch);
 }
 
 static void texts(void **state) {

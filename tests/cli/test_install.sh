@@ -138,6 +138,13 @@ example push_run
 expect 1 ./push_run by_program http://127.0.0.1:1
 grep -q '^push_run: by_program: no spool.jsonl; ' err || fail "$(cat err)"
 
+example watch_run
+expect 0 ./watch_run by_program
+last=$(tail -n 1 by_program/metrics.jsonl | sed 's/.*"step":\([0-9]*\).*/\1/')
+head -n 1 out | grep -q "^by_program  step $last/$last  100 %  done" || fail "$(cat out)"
+expect 2 ./watch_run ds.json
+grep -q '^watch_run: ds.json: no folder; ' err || fail "$(cat err)"
+
 # Nothing spread is the labels' own loss, within rounding; a tenth of it is another.
 example own_loss
 losses() { sed -n 's/^step [0-9]*: loss \([0-9.]*\)$/\1/p' out | tr '\n' ' '; }

@@ -7,6 +7,7 @@
 #include "base/file.h"
 #include "support/scratch.h"
 #include "train/view/html.h"
+#include "train/view/view_lines.h"
 #include "train/view/view_record.h"
 #include "train/view/view_series.h"
 

@@ -1,15 +1,8 @@
 #include "train/view/view_record.h"
 
-#include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
-
-#include "base/file.h"
-#include "base/heap.h"
-
-enum { LINE_BYTES = 1 << 16, PIECE_BYTES = 1 << 20 };
 
 typedef struct record_reader {
     const char *at, *end;
@@ -160,68 +153,4 @@ bool train_view_record_read(const char *line, size_t size, train_view_record *ou
     if (!take_char(&r, '}')) return false;
     skip_blanks(&r);
     return r.at == r.end && out->step >= 0;
-}
-
-/* --- lines --- */
-
-typedef struct line_reader {
-    int descriptor;
-    const char *path;
-    char *buffer; /* [PIECE_BYTES] */
-    size_t filled;
-    bool inside; /* of a line that is too long */
-} line_reader;
-
-static sifr_status fill(line_reader *r, size_t *got, sifr_error *error) {
-    ssize_t count;
-    do {
-        count = read(r->descriptor, r->buffer + r->filled, PIECE_BYTES - r->filled);
-    } while (count < 0 && errno == EINTR);
-    if (count < 0) return base_fail_errno(error, errno, "%s: cannot read", r->path);
-    *got = (size_t)count;
-    r->filled += *got;
-    return SIFR_OK;
-}
-
-/* Keeps what is behind the last line feed; *out counts. */
-static sifr_status hand_on(line_reader *r, void *user,
-                           sifr_status (*take)(void *, const char *, size_t, sifr_error *),
-                           train_view_lines *out, sifr_error *error) {
-    char *line = r->buffer, *end = r->buffer + r->filled, *stop;
-    for (; line < end && (stop = memchr(line, '\n', (size_t)(end - line))); line = stop + 1) {
-        bool whole = !r->inside && stop - line <= LINE_BYTES;
-        r->inside = false;
-        out->lines++;
-        if (!whole) out->passed++;
-        if (whole) BASE_TRY(take(user, line, (size_t)(stop - line), error));
-    }
-    r->filled = (size_t)(end - line);
-    if (r->filled > LINE_BYTES || r->inside) {
-        r->inside = r->inside || r->filled > 0;
-        r->filled = 0;
-    }
-    memmove(r->buffer, line, r->filled);
-    return SIFR_OK;
-}
-
-sifr_status train_view_each_line(const char *path, void *user,
-                                 sifr_status (*take)(void *user, const char *line, size_t size,
-                                                     sifr_error *error),
-                                 train_view_lines *out, sifr_error *error) {
-    line_reader r = {.path = path};
-    uint64_t size;
-    size_t got = 1;
-    sifr_status status = SIFR_OK;
-    *out = (train_view_lines){0};
-    BASE_TRY(base_alloc(PIECE_BYTES, 1, &r.buffer, error));
-    BASE_TRY_GOTO(status, base_open_read(path, &r.descriptor, &size, error), done);
-    while (status == SIFR_OK && got) {
-        status = fill(&r, &got, error);
-        if (status == SIFR_OK) status = hand_on(&r, user, take, out, error);
-    }
-    out->rest = r.inside ? LINE_BYTES : r.filled;
-    close(r.descriptor);
-done:
-    free(r.buffer);
-    return status;
 }

@@ -24,7 +24,16 @@ const train_view_series *train_view_run_find(const train_view_run *run, const ch
     return find(run, key, strlen(key));
 }
 
+/* The older half makes room, so that a log in which each record is an event is read no slower. */
+static void drop_events(train_view_run *run) {
+    enum { HALF = TRAIN_VIEW_EVENTS / 2 };
+    memmove(run->events, run->events + HALF, HALF * sizeof *run->events);
+    run->event_count = HALF;
+    run->events_left_out += HALF;
+}
+
 static void add_event(train_view_run *run, int64_t step, const char *what) {
+    if (run->events && run->newest && run->event_count == TRAIN_VIEW_EVENTS) drop_events(run);
     if (!run->events || run->event_count == TRAIN_VIEW_EVENTS) {
         run->events_left_out++;
         return;
@@ -95,7 +104,15 @@ static void note_undefined(train_view_run *run, const train_view_record *record)
     }
 }
 
-static sifr_status take_line(void *user, const char *line, size_t size, sifr_error *error) {
+static void note_evaluation(train_view_run *run, const train_view_record *record) {
+    const train_view_field *loss = field_of(record, "eval_loss");
+    char what[96];
+    if (!run->newest || !loss || !isfinite(loss->value)) return;
+    snprintf(what, sizeof what, "evaluation: loss %.4f", loss->value);
+    add_event(run, record->step, what);
+}
+
+sifr_status train_view_run_take(void *user, const char *line, size_t size, sifr_error *error) {
     train_view_run *run = user;
     train_view_record record;
     if (!train_view_record_read(line, size, &record)) {
@@ -110,6 +127,7 @@ static sifr_status take_line(void *user, const char *line, size_t size, sifr_err
     note_time(run, &record);
     note_skips(run, &record);
     note_undefined(run, &record);
+    note_evaluation(run, &record);
     return SIFR_OK;
 }
 
@@ -123,6 +141,10 @@ static json_t *load(const char *folder, const char *name, size_t limit) {
     sifr_error reason;
     if (base_folder_file(folder, name, path, NULL) != SIFR_OK) return NULL;
     return base_json_load(path, limit, &out, &reason) == SIFR_OK ? out : NULL;
+}
+
+json_t *train_view_run_file(const char *path, const char *name) {
+    return load(path, name, CONFIG_BYTES);
 }
 
 /* The N of "checkpoint-N"; -1: another name. */
@@ -142,6 +164,19 @@ static void read_manifest(train_view_run *run, const char *folder) {
     run->agree = json_incref(json_object_get(manifest, "agree"));
     run->notes = json_incref(json_object_get(manifest, "notes"));
     json_decref(manifest);
+}
+
+int64_t train_view_newest_checkpoint(const char *path) {
+    char **names;
+    size_t count;
+    int64_t last = -1;
+    if (base_list_directory(path, &names, &count, NULL) != SIFR_OK) return -1;
+    for (size_t i = 0; i < count; i++) {
+        int64_t step = checkpoint_step(names[i]);
+        if (step > last) last = step;
+    }
+    base_free_names(names, count);
+    return last;
 }
 
 /* Their steps are events; the newest one's manifest has the machine. */
@@ -172,7 +207,7 @@ static sifr_status read_records(train_view_run *run, sifr_error *error) {
         return base_fail(error, SIFR_USAGE, "%s: no folder; name the output folder of a run",
                          run->path);
     BASE_TRY(base_path_join(path, run->path, "metrics.jsonl", error));
-    BASE_TRY(train_view_each_line(path, run, take_line, &run->lines, error));
+    BASE_TRY(train_view_each_line(path, run, train_view_run_take, &run->lines, error));
     run->seconds += run->since;
     return SIFR_OK;
 }
@@ -180,18 +215,24 @@ static sifr_status read_records(train_view_run *run, sifr_error *error) {
 static void read_details(train_view_run *run) {
     find_checkpoints(run);
     qsort(run->events, run->event_count, sizeof *run->events, by_step);
-    run->config = load(run->path, "sifr_config.json", CONFIG_BYTES);
-    run->model = load(run->path, "config.json", CONFIG_BYTES);
-    run->plan = load(run->path, "plan.json", CONFIG_BYTES);
-    run->summary = load(run->path, "summary.json", CONFIG_BYTES);
+    run->config = train_view_run_file(run->path, "sifr_config.json");
+    run->model = train_view_run_file(run->path, "config.json");
+    run->plan = train_view_run_file(run->path, "plan.json");
+    run->summary = train_view_run_file(run->path, "summary.json");
+}
+
+sifr_status train_view_run_begin(train_view_run *run, const char *path, size_t capacity,
+                                 bool details, sifr_error *error) {
+    *run = (train_view_run){.path = path, .capacity = capacity, .last_step = -1};
+    BASE_TRY(base_alloc(TRAIN_VIEW_KEYS, sizeof *run->series, &run->series, error));
+    if (!details) return SIFR_OK;
+    return base_alloc(TRAIN_VIEW_EVENTS, sizeof *run->events, &run->events, error);
 }
 
 sifr_status train_view_run_open(train_view_run *run, const char *path, size_t capacity,
                                 bool details, sifr_error *error) {
     sifr_error reason = {0};
-    *run = (train_view_run){.path = path, .capacity = capacity, .last_step = -1};
-    BASE_TRY(base_alloc(TRAIN_VIEW_KEYS, sizeof *run->series, &run->series, error));
-    if (details) BASE_TRY(base_alloc(TRAIN_VIEW_EVENTS, sizeof *run->events, &run->events, error));
+    BASE_TRY(train_view_run_begin(run, path, capacity, details, error));
     sifr_status status = read_records(run, &reason);
     if (status == SIFR_NO_MEMORY) return base_fail(error, status, "%s", reason.message);
     run->read = status == SIFR_OK;

@@ -7,6 +7,7 @@
 #include <stdint.h>
 
 #include "base/errors.h"
+#include "train/view/view_lines.h"
 #include "train/view/view_record.h"
 #include "train/view/view_series.h"
 
@@ -33,6 +34,7 @@ typedef struct train_view_run {
     int64_t keys_left_out;
     train_view_event *events; /* NULL: no details */
     size_t event_count;
+    bool newest; /* later events replace the first ones, and evaluations are events too */
     int64_t events_left_out, resumes;
     double seconds, since; /* of the whole run; of the process that is read now */
     double skipped;
@@ -47,6 +49,19 @@ typedef struct train_view_run {
 sifr_status train_view_run_open(train_view_run *run, const char *path, size_t capacity,
                                 bool details, sifr_error *error) SIFR_MUST_CHECK;
 void train_view_run_close(train_view_run *run);
+
+/* In two parts, for a log that is followed: an empty run, with room for events, and a whole line of
+ * its log. `run`: the train_view_run. */
+sifr_status train_view_run_begin(train_view_run *run, const char *path, size_t capacity,
+                                 bool details, sifr_error *error) SIFR_MUST_CHECK;
+sifr_status train_view_run_take(void *run, const char *line, size_t size,
+                                sifr_error *error) SIFR_MUST_CHECK;
+
+/* The step of the folder's newest checkpoint; -1: it has none. */
+int64_t train_view_newest_checkpoint(const char *path);
+
+/* A file of JSON that the folder has itself, of at most 256 KiB; NULL: none that can be read. */
+json_t *train_view_run_file(const char *path, const char *name);
 
 /* NULL: the run has no such key. */
 const train_view_series *train_view_run_find(const train_view_run *run, const char *key);

@@ -8,7 +8,7 @@
 
 #include "base/file.h"
 #include "base/heap.h"
-#include "train/view/view_record.h"
+#include "train/view/view_lines.h"
 
 /* The queues of a trace's tracks, as sifr numbers them. */
 enum { QUEUE_COMPUTE, QUEUE_COMMUNICATION };

@@ -1,0 +1,51 @@
+# `sifr watch`: a run's figures on terminals of three sizes, which change meanwhile; a run that has
+# not begun, grows, is cut and replaced, and fails; folders that are hostile; no terminal; a long log
+# in bounded memory. The terminal is as before in the end.
+# label: full; not under sanitizers (test_screen is there)
+# tests/support/watch_reads.py is the terminal.
+. "$SOURCE/tests/support/small_llama.sh"
+command -v python3 >/dev/null || { echo "no python3 is here, which is the terminal: skipped"; exit 77; }
+llama_model llama 48 2 false
+cat >ds.json <<'J'
+{"train_batch_size": 4, "train_micro_batch_size_per_gpu": 1,
+ "optimizer": {"type": "AdamW", "params": {"lr": 3e-3}},
+ "sifr": {"seq_length": 32, "logging_steps": 1, "eval_data": "text", "max_eval_windows": 4,
+          "eval_steps": 3, "max_steps": 8}}
+J
+train() { "$SIFR" train --config ds.json --model llama --data text --output "$1" --threads 1; }
+train one >log 2>&1 || fail "$(cat log)"
+reads() { python3 "$SOURCE/tests/support/watch_reads.py" "$SIFR" "$@" || fail "$*"; }
+reads sizes=one resized=one growing=new hostile=evil plain=one
+
+# --- without a terminal: lines, until the run is over ---
+expect 0 "$SIFR" watch one
+[ "$(wc -l <out)" = 4 ] || fail "three evaluations and a line: $(cat out)"
+tail -n 1 out | grep -q '^one  step 8/8  100 %  done  .*loss [0-9.]*  eval loss [0-9.]*' || fail "$(cat out)"
+expect 0 "$SIFR" watch one --once
+[ "$(wc -l <out)" = 4 ] || fail "$(cat out)"
+mkdir later
+"$SIFR" watch later >lines 2>err &
+until grep -q 'no record yet' lines; do sleep 0.05; done
+cp one/metrics.jsonl later
+cp one/summary.json later
+wait $! || fail "$(cat err)"
+[ "$(tail -n 1 lines | cut -d ' ' -f 2-)" = "$(tail -n 1 out | sed 's/  saved 8//' | cut -d ' ' -f 2-)" ] ||
+    fail "$(cat lines out)"
+
+# --- what is refused ---
+refused() { # CODE TEXT ARGUMENT…
+    expect "$1" "$SIFR" watch "${@:3}"
+    [ "$(wc -l <err)" = 1 ] && grep -qF -- "$2" err || fail "watch ${*:3}: $(cat err)"
+}
+refused 2 'no run is given; name the output folder of one'
+refused 2 'several runs are given; name one, or see them side by side with `sifr report`' one one
+refused 2 'text: no folder; name the output folder of a run' text
+refused 1 'nowhere: no metrics.jsonl yet; name the output folder of a run' nowhere --once
+mkdir -p odd/metrics.jsonl
+refused 1 'odd/metrics.jsonl: a directory, not a regular file' odd
+
+# --- a long log, as `sifr report` has it ---
+mkdir long
+awk 'BEGIN { srand(1); for (i = 1; i <= 200000; i++) printf "{\"step\":%d,\"epoch\":%.9g,\"loss\":%.9g,\"grad_norm\":%.9g,\"seconds\":%d}\n", i, i / 1e4, i == 77777 ? 0.5 : 1 + rand(), rand(), i }' >long/metrics.jsonl
+(ulimit -v 100000 && exec "$SIFR" watch long --once >out) || fail "a long log takes 100 MB"
+grep -q 'step 200000  .*  lowest 0.5000 at 77777' out || fail "$(cat out)"
