@@ -89,6 +89,7 @@ typedef struct sifr_train_options {
     int (*saved)(void *user, const sifr_train_save *save);
 
     bool report; /* outcome->report is wanted */
+    bool chart;  /* the live line may have a chart of the loss, in braille: UTF-8 */
 } sifr_train_options;
 
 typedef struct sifr_train_outcome {

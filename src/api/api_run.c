@@ -134,6 +134,7 @@ static sifr_status run_it(sifr_context *context, sifr_config *config, sifr_ranks
                        .line = options->line ? write_line : NULL,
                        .live = options->live ? write_live : NULL,
                        .columns = options->columns ? live_columns : NULL,
+                       .chart = options->chart,
                        .begin = begin,
                        .stopped = stopped,
                        .stepped = stepped,

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/columns.h"
 #include "base/file.h"
 #include "base/heap.h"
 #include "base/text.h"
@@ -15,6 +16,7 @@
 #include "cli/launch/watch_rank.h"
 #include "cli/options.h"
 #include "cli/standard_output.h"
+#include "cli/terminal_kind.h"
 #include "cli/train_flags.h"
 #include "sifr/context.h"
 #include "sifr/run.h"
@@ -101,7 +103,8 @@ static int live_columns(void *user) {
 /* The line is cut at the terminal's width, since a wrapped line could not be replaced. */
 static void write_live(void *user, const char *text) {
     const train_lines *lines = user;
-    fprintf(lines->stream, "\r\033[K%.*s", live_columns(user) - 1, text);
+    int bytes = (int)base_fit_columns(text, (size_t)live_columns(user) - 1);
+    fprintf(lines->stream, "\r\033[K%.*s", bytes, text);
     fflush(lines->stream);
 }
 
@@ -240,7 +243,8 @@ static sifr_status run(const train_command *command, const sifr_config *config, 
                                         .columns = live_columns,
                                         .progress = go_on,
                                         .saved = note_saved,
-                                        .report = command->json};
+                                        .report = command->json,
+                                        .chart = lines->live && cli_shows_utf8()};
     sifr_train_outcome outcome = {.size = sizeof outcome};
     lines->running = first;
     sifr_status status =
@@ -313,8 +317,8 @@ static void start_late(void *user, bool last, const char *line) {
 
 static sifr_status open_place(const train_command *command, train_place *out, sifr_error *error) {
     FILE *stream = command->json ? stderr : stdout;
-    out->lines = (train_lines){
-        .stream = stream, .live = cli_is_terminal(stream), .notices = command->notices};
+    bool live = cli_is_terminal(stream) && !cli_is_dumb();
+    out->lines = (train_lines){.stream = stream, .live = live, .notices = command->notices};
     const sifr_context_options context = {.size = sizeof context,
                                           .log = {.write = log_line, .user = &out->lines}};
     const sifr_ranks_options ranks = {

@@ -1,6 +1,7 @@
 # `sifr watch`: a run's figures on terminals of three sizes, which change meanwhile; a run that has
 # not begun, grows, is cut and replaced, and fails; folders that are hostile; no terminal; a long log
-# in bounded memory. The terminal is as before in the end.
+# in bounded memory. The terminal is as before in the end. `sifr train` on a terminal has its loss as
+# a chart, and leaves the same files.
 # label: full; not under sanitizers (test_screen is there)
 # tests/support/watch_reads.py is the terminal.
 . "$SOURCE/tests/support/small_llama.sh"
@@ -49,3 +50,32 @@ mkdir long
 awk 'BEGIN { srand(1); for (i = 1; i <= 200000; i++) printf "{\"step\":%d,\"epoch\":%.9g,\"loss\":%.9g,\"grad_norm\":%.9g,\"seconds\":%d}\n", i, i / 1e4, i == 77777 ? 0.5 : 1 + rand(), rand(), i }' >long/metrics.jsonl
 (ulimit -v 100000 && exec "$SIFR" watch long --once >out) || fail "a long log takes 100 MB"
 grep -q 'step 200000  .*  lowest 0.5000 at 77777' out || fail "$(cat out)"
+
+# --- the live line of a run ---
+if command -v script >/dev/null; then
+    same() { # OUTPUT: the files that do not have times are those of a run without a terminal
+        local file
+        for file in model.safetensors sifr_config.json; do
+            cmp <(sed 's/"output": "[^"]*"//' one/$file) <(sed 's/"output": "[^"]*"//' "$1/$file") ||
+                fail "$1/$file"
+        done
+        sed 's/"\(tokens_per_second\|seconds\|eval_seconds\|limit_share\|memory_bytes\)":[^,}]*//g' \
+            one/metrics.jsonl >want
+        sed 's/"\(tokens_per_second\|seconds\|eval_seconds\|limit_share\|memory_bytes\)":[^,}]*//g' \
+            "$1/metrics.jsonl" | cmp - want || fail "$1: other records"
+    }
+    on_terminal() { # OUTPUT VARIABLE…
+        env "${@:2}" script -qec "stty cols 120; '$SIFR' train --config ds.json --model llama \
+            --data text --output $1 --threads 1" /dev/null </dev/null >live 2>&1 || fail "$(cat live)"
+        same "$1"
+    }
+    on_terminal drawn TERM=xterm LC_ALL=C.UTF-8
+    tr '\r' '\n' <live | sed 's/\x1b\[K//' >lines
+    LC_ALL=C grep -q $'^step 8/8  loss [0-9.]*  \xe2' lines || fail "no chart: $(cat lines)"
+    grep -q '^step 8/8 .*  0:00 left$' lines || fail "no time left: $(cat lines)"
+    on_terminal ascii TERM=xterm LC_ALL=C
+    if LC_ALL=C grep -q $'\xe2' live; then fail "a chart without UTF-8: $(cat live)"; fi
+    on_terminal dumb TERM=dumb LC_ALL=C.UTF-8
+    if LC_ALL=C grep -q $'\x1b\|\xe2' live; then fail "TERM=dumb: $(cat live)"; fi
+    grep -q '^step 8/8 ' live || fail "TERM=dumb: no lines: $(cat live)"
+fi

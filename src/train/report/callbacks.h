@@ -30,6 +30,7 @@ typedef struct train_host {
     void (*live)(void *user, const char *text); /* replaces the previous live line, "" removes it;
                                                    NULL without a terminal */
     int (*columns)(void *user);                 /* width of the live line; NULL: 80 */
+    bool chart; /* the live line may have a chart of the loss, in braille */
     /* When steps begin, after so many of `total`: from then on a request to stop saves first; may
      * be NULL. */
     void (*begin)(void *user, int64_t step, int64_t total);

@@ -1,36 +1,28 @@
 /* The live line of a terminal, and the progress lines that stay. */
+#include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/columns.h"
 #include "base/heap.h"
 #include "base/text.h"
 #include "train/report/sink.h"
+#include "train/view/plot.h"
 #include "train/view/progress_line.h"
+#include "train/view/screen_text.h"
 
 typedef struct line {
     const train_report_settings *settings;
     double last_live, last_print; /* train_record.now */
+    train_view_series losses;     /* for the chart; without bins: it is not shown */
+    double smooth;                /* the last of them */
+    train_plot plot;
 } line;
 
-/* "2:31", "1:02:31" */
-static void format_time(double seconds, char out[32]) {
-    long long s = seconds < 0 || seconds > 1e10 ? 0 : (long long)(seconds + 0.5);
-    if (s >= 3600)
-        snprintf(out, 32, "%lld:%02lld:%02lld", s / 3600, s / 60 % 60, s % 60);
-    else
-        snprintf(out, 32, "%lld:%02lld", s / 60, s % 60);
-}
-
-static void format_rate(double rate, char out[32]) {
-    if (rate >= 1e6)
-        snprintf(out, 32, "%.2fM", rate / 1e6);
-    else if (rate >= 1e4)
-        snprintf(out, 32, "%.1fk", rate / 1e3);
-    else
-        snprintf(out, 32, "%.0f", rate);
-}
+/* Of the loss: characters, and values, two for each of their columns of dots and more. */
+enum { CHART_COLUMNS = 12, CHART_BINS = 96 };
 
 SIFR_PRINTF(2, 3)
 static void put(train_line_part *part, const char *format, ...) {
@@ -40,17 +32,36 @@ static void put(train_line_part *part, const char *format, ...) {
     va_end(arguments);
 }
 
+/* Smoothed: four rows of dots show a trend, and no noise. */
+static void add_loss(line *l, int64_t step, double loss) {
+    if (!isfinite(loss)) return;
+    l->smooth = l->losses.count ? 0.9 * l->smooth + 0.1 * loss : loss;
+    train_view_series_add(&l->losses, step, l->smooth);
+}
+
+/* Since the process began, all of it; "" without values. */
+static void draw_chart(line *l, train_line_part *chart) {
+    const train_view_series *s = &l->losses;
+    const train_plot_range range = {s->first_step, s->last_step, s->low, s->high};
+    if (s->used < 2) return;
+    train_plot_begin(&l->plot, CHART_COLUMNS, 1);
+    train_plot_series(&l->plot, s, &range);
+    train_plot_row(&l->plot, 0, true, chart->text);
+}
+
 /* After step and loss, the remaining time matters most to users; the share of the machine's limit
- * and the loss scale matter least. columns 0: no limit. */
+ * and the loss scale matter least. columns 0: no limit. chart: NULL for none. */
 static void format_line(const train_report_settings *s, const train_record *r, int columns,
-                        char *out, size_t size) {
-    enum { STEP, LOSS, MEASURE, RATE, NORM, SCALE, TOKENS, MEMORY, LEFT, PARTS };
-    train_line_part parts[PARTS] = {[STEP].weight = 9, [LOSS].weight = 8,   [MEASURE].weight = 8,
-                                    [LEFT].weight = 7, [TOKENS].weight = 6, [RATE].weight = 5,
-                                    [NORM].weight = 4, [MEMORY].weight = 3, [SCALE].weight = 2};
+                        const train_line_part *chart, char *out, size_t size) {
+    enum { STEP, LOSS, CHART, MEASURE, RATE, NORM, SCALE, TOKENS, MEMORY, LEFT, PARTS };
+    train_line_part parts[PARTS] = {
+        [STEP].weight = 10,  [LOSS].weight = 9,  [MEASURE].weight = 9, [LEFT].weight = 8,
+        [TOKENS].weight = 7, [CHART].weight = 6, [RATE].weight = 5,    [NORM].weight = 4,
+        [MEMORY].weight = 3, [SCALE].weight = 2};
     char tokens[32], left[32], memory[32];
-    format_rate(r->value[TRAIN_TOKENS_PER_SECOND], tokens);
-    format_time(r->left, left);
+    train_screen_rate(r->value[TRAIN_TOKENS_PER_SECOND], tokens);
+    train_screen_time(r->left, left);
+    if (chart) strcpy(parts[CHART].text, chart->text);
     put(&parts[STEP], "step %lld/%lld", (long long)r->step, (long long)s->total_steps);
     put(&parts[LOSS], "loss %.4f", r->value[TRAIN_LOSS]);
     put(&parts[RATE], "lr %.3g", r->value[TRAIN_LEARNING_RATE]);
@@ -70,7 +81,7 @@ static void format_line(const train_report_settings *s, const train_record *r, i
         else
             put(&parts[TOKENS], "%s tok/s (%.0f%% of limit)", tokens, 100 * share);
         train_progress_line(parts, PARTS, 0, out, size);
-        if (columns <= 0 || strlen(out) < (size_t)columns) return;
+        if (columns <= 0 || base_columns(out) < (size_t)columns) return;
         parts[TOKENS] = bare;
     }
     train_progress_line(parts, PARTS, columns, out, size);
@@ -78,9 +89,12 @@ static void format_line(const train_report_settings *s, const train_record *r, i
 
 static void show(line *l, const train_record *r) {
     const train_report_settings *s = l->settings;
-    char text[256];
+    train_line_part chart = {0};
+    char text[512];
+    if (l->losses.capacity) add_loss(l, r->step, r->value[TRAIN_LOSS]);
     if (!s->host->live || (r->now - l->last_live <= 0.1 && r->step != s->total_steps)) return;
-    format_line(s, r, train_columns(s->host), text, sizeof text);
+    draw_chart(l, &chart);
+    format_line(s, r, train_columns(s->host), &chart, text, sizeof text);
     s->host->live(s->host->user, text);
     l->last_live = r->now;
 }
@@ -91,7 +105,7 @@ static void print(line *l, const train_record *r) {
     bool due = s->print_every ? r->step % s->print_every == 0
                               : r->now - l->last_print >= 1 || r->step == s->total_steps;
     if (!due || (s->host->live && !s->print_every)) return;
-    format_line(s, r, 0, text, sizeof text);
+    format_line(s, r, 0, NULL, text, sizeof text);
     train_say(s->host, "%s", text);
     l->last_print = r->now;
 }
@@ -121,10 +135,16 @@ static void print_evaluation(const line *l, const train_record *r) {
 
 static sifr_status open_line(const train_report_settings *settings, void **out, sifr_error *error) {
     line *l;
+    bool chart = settings->host->live && settings->host->chart;
     BASE_TRY(base_alloc(1, sizeof *l, &l, error));
     l->settings = settings;
-    *out = l;
-    return SIFR_OK;
+    sifr_status status =
+        train_view_series_open(&l->losses, "loss", 4, chart ? CHART_BINS : 0, error);
+    if (status == SIFR_OK)
+        *out = l;
+    else
+        free(l);
+    return status;
 }
 
 static sifr_status record_line(void *sink, const train_record *record, sifr_error *error) {
@@ -141,6 +161,7 @@ static sifr_status record_line(void *sink, const train_record *record, sifr_erro
 static void close_line(void *sink) {
     line *l = sink;
     if (l && l->settings->host->live) l->settings->host->live(l->settings->host->user, "");
+    if (l) train_view_series_close(&l->losses);
     free(l);
 }
 
