@@ -214,3 +214,28 @@ expect 0 "$SIFR" export merged again.gguf --format gguf --type q8_0
 cmp again.gguf merged.gguf || fail "another GGUF file"
 expect 0 "$SIFR" score --model same --data text --seq-length 16 --top-k 4 --output same.safetensors
 cmp same.safetensors merged.safetensors || fail "other scores"
+
+# --- examples/README.md: what is printed is what its page shows, but for numbers ---
+mkdir page
+for program in train_config watch_run plan_only own_data own_loss show_runs push_run generate classify \
+    prepare_teacher; do
+    cp $program page
+done
+cp ../by_pkgconfig page/own_model
+cd page
+ln -s "$SOURCE/examples" "$SOURCE/docs" .
+export PATH=$prefix/bin:$PATH
+masked() { sed 's/[0-9][0-9.,]*/N/g'; }
+sed -n 's/^    //p' examples/README.md >shown
+sed -n 's/^\$ //p' shown >commands
+[ "$(wc -l <commands)" -ge 20 ] || fail "examples/README.md has no commands"
+while IFS= read -r command; do
+    echo "\$ $command"
+    sh -c "$command" 2>err </dev/null || fail "examples/README.md: $command: $(cat err)"
+done <commands >came
+masked <shown >shown.masked
+masked <came | diff shown.masked - || fail "examples/README.md shows something else"
+for example in examples/*; do
+    name=$(basename "$example")
+    [ "$name" = README.md ] || grep -qF "$name" examples/README.md || fail "examples/README.md lacks $name"
+done
