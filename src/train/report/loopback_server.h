@@ -1,5 +1,6 @@
 /* An HTTP server for programs of this machine: one page, on 127.0.0.1, by a thread of its own. It
- * answers one client at a time, and gives each two seconds. */
+ * answers several clients at a time, and gives each two seconds: one that is slow, or many, hold up
+ * neither the others nor the end of the run. */
 #ifndef TRAIN_LOOPBACK_SERVER_H
 #define TRAIN_LOOPBACK_SERVER_H
 
