@@ -2,6 +2,7 @@
 
 #include "api/api_context.h"
 #include "base/inside.h"
+#include "base/text.h"
 #include "base/thread.h"
 #include "sifr/push.h"
 #include "train/send/push.h"
@@ -30,12 +31,13 @@ static sifr_status send_aside(train_push *push, sifr_error *error) {
 }
 
 static void say(const sifr_log *log, const char *run, const train_pushed *counts) {
+    char refused[80];
     if (counts->refused)
-        base_log(log, SIFR_LOG_WARNING, "%.200s: the server refuses %lld values: %.700s", run,
-                 (long long)counts->refused, counts->refusal.message);
+        base_log(log, SIFR_LOG_WARNING, "%.200s: the server refuses %s: %.700s", run,
+                 base_format_counted(counts->refused, "value", refused), counts->refusal.message);
     if (counts->passed)
         base_log(log, SIFR_LOG_WARNING,
-                 "%.200s/spool.jsonl: %lld lines are none of sifr's: left out", run,
+                 "%.200s/spool.jsonl: lines that are none of sifr's are left out: %lld", run,
                  (long long)counts->passed);
 }
 

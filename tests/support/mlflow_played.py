@@ -113,6 +113,11 @@ def log_batch(body):
         run["tags"][tag["key"]] = tag["value"]
     for param in params:
         run["params"][param["key"]] = param["value"]
+    for metric in metrics:  # no NaN equals another: MLflow inserts it again, which its data base refuses
+        if metric["value"] == "NaN" and \
+                [metric["key"], metric["step"], "NaN", metric["timestamp"]] in run["metrics"]:
+            raise Refused(400, "BAD_REQUEST", "(sqlite3.IntegrityError) UNIQUE constraint failed: "
+                                              "metrics.key, metrics.timestamp, metrics.step")
     for metric in metrics:
         if not isinstance(metric["value"], (int, float)) and \
                 metric["value"] not in ("NaN", "Infinity", "-Infinity"):
@@ -155,7 +160,10 @@ class Server(http.server.BaseHTTPRequestHandler):
         if word == "slow":
             time.sleep(3600)
         elif word == "huge":
-            self.reply(200, b'{"runs": [' + b" " * (4 << 20) + b"]}")
+            try:
+                self.reply(200, b'{"runs": [' + b" " * (4 << 20) + b"]}")
+            except ConnectionError:
+                pass
         elif word == "deep":
             self.reply(200, b"[" * 100000)
         elif word == "page":
@@ -218,6 +226,7 @@ class Server(http.server.BaseHTTPRequestHandler):
 server = http.server.ThreadingHTTPServer(("127.0.0.1", int(sys.argv[2]) if sys.argv[2:] else 0),
                                          Server)
 server.daemon_threads = True
+server.handle_error = lambda *_: None  # clients that leave
 with open(folder + "/port.new", "w") as file:
     file.write(str(server.server_address[1]))
 os.rename(folder + "/port.new", folder + "/port")

@@ -10,6 +10,7 @@
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/heap.h"
+#include "base/text.h"
 #include "base/thread.h"
 #include "checkpoint/output.h"
 #include "train/report/sink.h"
@@ -196,6 +197,7 @@ static const char *end_of(const mlflow *m) {
 /* With the lock. */
 static void tell_end(mlflow *m) {
     const train_pushed *counts = m->push ? train_push_counts(m->push) : NULL;
+    char refused[80];
     if (m->sent < m->written)
         tell(m,
              "mlflow: %lld of %lld bytes of %.200s/" TRAIN_SPOOL
@@ -203,8 +205,8 @@ static void tell_end(mlflow *m) {
              (long long)(m->written - m->sent), (long long)m->written, m->settings->output,
              m->away ? ": " : "", m->away ? m->trouble.message : "", m->settings->output);
     if (counts && counts->refused)
-        tell(m, "mlflow: the server refused %lld values: %.700s", (long long)counts->refused,
-             counts->refusal.message);
+        tell(m, "mlflow: the server refused %s: %.700s",
+             base_format_counted(counts->refused, "value", refused), counts->refusal.message);
 }
 
 static void finish(void *sink) {

@@ -16,6 +16,13 @@
 
 enum { METRIC_BYTES = TRAIN_MLFLOW_KEY + 128, SENT_BYTES = 1 << 16 };
 
+/* Metrics of a call, their texts with commas between. */
+typedef struct batch {
+    char *text;
+    size_t used;
+    int count;
+} batch;
+
 struct train_push {
     char run[BASE_PATH_LENGTH]; /* the folder */
     train_mlflow *server;
@@ -23,9 +30,7 @@ struct train_push {
     bool found;   /* the run at the server */
     int64_t sent; /* bytes */
     char id[TRAIN_SPOOL_ID];
-    char *batch; /* metrics */
-    size_t used;
-    int batched;
+    batch numbers, nans; /* see below */
     train_pushed counts;
 };
 
@@ -41,7 +46,8 @@ sifr_status train_push_open(const char *run, train_mlflow *server, train_push **
     p->spool.file = -1;
     snprintf(p->run, sizeof p->run, "%s", run);
     status = train_spool_open(&p->spool, run, error);
-    if (status == SIFR_OK) status = base_alloc(TRAIN_MLFLOW_BYTES, 1, &p->batch, error);
+    if (status == SIFR_OK) status = base_alloc(TRAIN_MLFLOW_BYTES, 1, &p->numbers.text, error);
+    if (status == SIFR_OK) status = base_alloc(TRAIN_MLFLOW_BYTES, 1, &p->nans.text, error);
     if (status == SIFR_OK)
         *out = p;
     else
@@ -53,7 +59,8 @@ void train_push_close(train_push *p) {
     if (!p) return;
     train_spool_close(&p->spool);
     train_mlflow_close(p->server);
-    free(p->batch);
+    free(p->numbers.text);
+    free(p->nans.text);
     free(p);
 }
 
@@ -168,32 +175,66 @@ static sifr_status settle(train_push *p, sifr_status status, int64_t count, int6
 
 /* --- metrics --- */
 
-static sifr_status send_batch(train_push *p, sifr_error *error) {
+static void clear(batch *b) {
+    b->used = 0;
+    b->count = 0;
+}
+
+static sifr_status send_numbers(train_push *p, sifr_error *error) {
     sifr_error reason = {0};
-    if (!p->batched) return SIFR_OK;
-    sifr_status status = train_mlflow_metrics(p->server, p->batch, &reason);
-    BASE_TRY(settle(p, status, p->batched, &p->counts.metrics, &reason, error));
-    p->batched = 0;
-    p->used = 0;
+    sifr_status status = train_mlflow_metrics(p->server, p->numbers.text, &reason);
+    return settle(p, status, p->numbers.count, &p->counts.metrics, &reason, error);
+}
+
+/* What the server's data base says of a value that it has. */
+static bool is_repeat(const sifr_error *reason) {
+    return strstr(reason->message, "IntegrityError") || strstr(reason->message, "UniqueViolation");
+}
+
+/* A NaN that MLflow has already makes it refuse the whole call, since no NaN equals another. Then
+ * each goes alone. */
+static sifr_status send_nans(train_push *p, sifr_error *error) {
+    sifr_error reason = {0};
+    sifr_status status = train_mlflow_metrics(p->server, p->nans.text, &reason);
+    if (status != SIFR_USAGE)
+        return settle(p, status, p->nans.count, &p->counts.metrics, &reason, error);
+    for (char *one = p->nans.text, *next; one; one = next) {
+        next = strstr(one, "},{");
+        if (next) next[1] = '\0';
+        next = next ? next + 2 : NULL;
+        status = train_mlflow_metrics(p->server, one, &reason);
+        if (status == SIFR_USAGE && is_repeat(&reason)) continue;
+        BASE_TRY(settle(p, status, 1, &p->counts.metrics, &reason, error));
+    }
+    return SIFR_OK;
+}
+
+static sifr_status send_batch(train_push *p, sifr_error *error) {
+    if (p->numbers.count) BASE_TRY(send_numbers(p, error));
+    clear(&p->numbers);
+    if (p->nans.count) BASE_TRY(send_nans(p, error));
+    clear(&p->nans);
     return SIFR_OK;
 }
 
 /* Whether another line of `count` metrics fits. */
 static bool has_room(const train_push *p, size_t count) {
-    return (size_t)p->batched + count <= TRAIN_MLFLOW_METRICS &&
-           p->used + count * METRIC_BYTES < TRAIN_MLFLOW_BYTES;
+    const batch *b = p->numbers.count > p->nans.count ? &p->numbers : &p->nans;
+    return (size_t)b->count + count <= TRAIN_MLFLOW_METRICS &&
+           ((size_t)b->count + count) * METRIC_BYTES < TRAIN_MLFLOW_BYTES;
 }
 
 static void put_metric(train_push *p, const char *key, const json_t *value, json_int_t step,
                        json_int_t time) {
     char name[TRAIN_MLFLOW_KEY + 1], number[40];
     if (!train_mlflow_number(value, number)) return;
+    batch *b = strcmp(number, "\"NaN\"") == 0 ? &p->nans : &p->numbers;
     train_mlflow_key(key, name);
-    p->used +=
-        (size_t)snprintf(p->batch + p->used, TRAIN_MLFLOW_BYTES - p->used,
+    b->used +=
+        (size_t)snprintf(b->text + b->used, TRAIN_MLFLOW_BYTES - b->used,
                          "%s{\"key\":\"%s\",\"value\":%s,\"timestamp\":%lld,\"step\":%lld}",
-                         p->batched ? "," : "", name, number, (long long)time, (long long)step);
-    p->batched++;
+                         b->count ? "," : "", name, number, (long long)time, (long long)step);
+    b->count++;
 }
 
 /* A hostile line may have more metrics than a call takes. */
@@ -328,7 +369,7 @@ static sifr_status send_line(train_push *p, const json_t *line, int64_t begin, s
     json_t *metrics = json_object_get(line, "metrics");
     int64_t end = p->spool.at;
     bool joins = json_is_object(metrics) && has_room(p, json_object_size(metrics));
-    if (!joins && p->batched) {
+    if (!joins && p->numbers.count + p->nans.count) {
         BASE_TRY(send_batch(p, error));
         p->spool.at = begin; /* for the note alone */
         note_sent(p);
@@ -361,8 +402,8 @@ sifr_status train_push_go(train_push *p, int64_t until, sifr_error *error) {
     if (!p->found) BASE_TRY(find_run(p, until, error));
     sifr_status status = send_lines(p, until, error);
     if (status == SIFR_OK) return SIFR_OK;
-    p->batched = 0;
-    p->used = 0;
+    clear(&p->numbers);
+    clear(&p->nans);
     p->found = false; /* it may be gone: the next call looks for it again */
     return status;
 }

@@ -1,0 +1,108 @@
+# MLflow's server, played, that is away, refuses, or answers what no server should; logins, which
+# nothing shows or keeps; spools that are torn or hostile. No run ends by any of it.
+. "$SOURCE/tests/support/mlflow_runs.sh"
+train_llama 0 run 1
+serve server
+again() { rm -f server/mood run/spool.sent.json; }
+
+# --- a server that is wrong: said in one line that can be shown; then all is sent ---
+wrong() { # MOOD WORDS
+    again
+    echo "$1" >server/mood
+    push 1 run --to $uri
+    [ "$(wc -l <err)" = 1 ] && [ "$(wc -c <err)" -lt 900 ] || fail "$1: $(cat err)"
+    said "^sifr log push: $uri: $2"
+    ! grep -q "$(printf '\033')" err || fail "$1: $(cat -v err)"
+}
+wrong huge 'the answer has more than 1048576 bytes'
+wrong deep 'the answer is not one of MLflow'
+wrong page 'the answer is not one of MLflow'
+wrong odd 'the answer has no '
+wrong torn '' # in curl's own words
+wrong away ''
+wrong moved 'HTTP 302; redirections are not followed'
+wrong busy 'HTTP 429: REQUEST_LIMIT_EXCEEDED: Slow down'
+export MLFLOW_TRACKING_TOKEN=s3cr3t-of-mine
+wrong echo 'HTTP 500:  .31mINTERNAL_ERROR: You sent \*\*\*'
+unset MLFLOW_TRACKING_TOKEN
+again
+# What it has taken stays, and is not sent again.
+for after in 2 3 4; do
+    echo "busy $after" >server/mood
+    push 1 run --to $uri
+done
+rm server/mood server/calls
+push 0 run --to $uri
+[ "$(grep -c log-batch server/calls)" -lt 3 ] || fail "sent again: $(cat server/calls)"
+check server 'len(k["runs"]) == 1 and len(m("loss")) == 3 and r["states"][-1] == "FINISHED"'
+
+# --- a run whose server is wrong: the same run, one warning, and one line at the end ---
+echo away >server/mood
+MLFLOW_TRACKING_URI=$uri train_llama 0 alone 1
+[ "$(grep -c 'mlflow: .*; the run goes on, and alone/spool.jsonl keeps its records' err)" = 1 ] || fail "$(cat err)"
+[ "$(grep -c 'mlflow: [0-9]* of [0-9]* bytes of alone/spool.jsonl are not sent: .*`sifr log push alone` sends them' err)" = 1 ] ||
+    fail "$(cat err)"
+cmp run/model.safetensors alone/model.safetensors
+again
+push 0 alone --to $uri
+check server 'len(k["runs"]) == 2 and len(m("loss")) == 3 and r["name"] == "alone"'
+MLFLOW_TRACKING_URI=sqlite:///mlflow.db train_llama 2 refused 1
+said 'mlflow: MLFLOW_TRACKING_URI (sqlite:…) is no address of a server'
+[ ! -e refused ] || fail "a refused run left $(find refused)"
+
+# --- logins ---
+serve closed PLAYED_LOGIN="Bearer s3cr3t-of-mine"
+push 1 run --to $uri
+said "HTTP 401; set MLFLOW_TRACKING_TOKEN, or"
+MLFLOW_TRACKING_TOKEN=s3cr3t-of-mine MLFLOW_TRACKING_URI=$uri train_llama 0 by-token 1
+check closed 'len(m("loss")) == 3'
+serve basic PLAYED_LOGIN="Basic $(printf 'me:s3cr3t @of' | base64)"
+push 1 run --to $uri
+MLFLOW_TRACKING_USERNAME=me MLFLOW_TRACKING_PASSWORD='s3cr3t @of' push 0 by-token --to $uri
+push 0 run --to "http://me:s3cr3t%20%40of@${uri#http://}"
+check basic 'len(k["runs"]) == 2'
+push 2 run --to "ftp://me:s3cr3t@host/"
+! grep -rl s3cr3t by-token run out err || fail "a password is kept or shown"
+
+# --- numbers that JSON has not, keys that the server has not, batches; spools that are no run's ---
+serve odd PLAYED_STORE=s3://bucket
+mkdir hostile
+echo secret >outside
+ln -s ../outside hostile/link
+python3 - >hostile/spool.jsonl <<'P'
+import json
+line = lambda **members: print(json.dumps(members))
+line(spool=1, run="0123456789abcdef" * 2, name="a\n\"b\" \U0001f600", time=1000, experiment=None)
+line(parameters={f"p{i}": "x" * 3000 for i in range(249)} | {"p249": "x" * 7000, "../e": "é" * 6000, "n": 3})
+for i in range(700):
+    line(step=i, time=2000 + i, metrics={"loss": i / 7, "i": "-Infinity", "x": "7"} |
+         ({} if i % 100 else {"a b/%": "NaN"}))
+print("[1]\n{\"step\": \n" + "y" * 3000000)
+line(step=1, time=1, metrics={f"m{i}": "Infinity" for i in range(2500)})
+for name in "../outside", "/etc/passwd", "link", "nowhere", "spool.jsonl":
+    line(artifact=name)
+line(end="FINISHED", time=9000)
+print('{"end": "KILLED')
+print('{"end": "KILLED", "time": 1}', end="")
+P
+push 0 hostile --to $uri
+said 'hostile: the server refuses 5 values: ../outside: no file of the run'
+said 'hostile/spool.jsonl: lines that are none of sifr.s are left out: 4'
+! grep -q '^PUT' odd/calls || fail "a file has gone: $(grep PUT odd/calls)"
+check odd 'len(m("loss")) == 700 and m("loss")[3] == (3, 3 / 7) and m("a b/_")[1] == (100, "NaN") and not m("x")'
+check odd 'm("i")[1] == (1, "-Infinity") and m("m2499") == [(1, "Infinity")] and r["states"][-1] == "FINISHED"'
+check odd 'len(r["params"]) == 251 and r["params"]["p249"] == "x" * 5997 + "…" and r["params"]["___e"][-1] == "…"'
+[ "$(awk '/log-batch/ && $3 > 1000000' odd/calls)" = "" ] || fail "a call is too large"
+rm hostile/spool.sent.json
+push 0 hostile --to $uri
+said 'hostile: the server refuses 5 values: ../outside' # and no NaN that it has
+check odd 'len(k["runs"]) == 1 and len(m("loss")) == 700 and len(m("a b/_")) == 7'
+printf '\n{"artifact": "kept"}\n' >>hostile/spool.jsonl # a file of the run, and a store that is not the server's
+echo kept >hostile/kept
+push 0 hostile --to $uri
+said 'artefacts of the run are kept in s3, which is not supported yet'
+for head in '' '{}' '{"run": "0123"}' '{"run": "../../../../../../../../../../../"}' 'x' '[]'; do
+    echo "$head" >hostile/spool.jsonl
+    push 1 hostile --to $uri
+    said 'spool.jsonl: the first line names no run'
+done
