@@ -35,6 +35,8 @@ bad "row 2, line 2: 'messages[0]' has no content: 'content' is an object" \
     '{"messages": [{"role": "user", "content": {"a": 1}}]}'
 bad "row 2, line 2: 'messages[0]' has a part of type \"image\"; only text is learned here" \
     '{"messages": [{"role": "user", "content": [{"type": "image", "image": "a.png"}]}]}'
+bad "row 2, line 2: 'images' holds something to see or hear, and only text is learned here" \
+    '{"messages": [{"role": "user", "content": "x"}], "images": ["a.png"]}'
 bad "row 2, line 2: 'messages[0]' has a weight that is neither 0, not learned, nor 1, learned" \
     '{"messages": [{"role": "assistant", "content": "x", "weight": 0.5}]}'
 bad "not valid JSON at line 2, column" '{"messages": [{"role": "user", "content": "x"}'

@@ -76,9 +76,28 @@ static bool is_known(void *user, words text) {
     return !each_read(u, ends_with_it, u) || each_read(u, goes_on, u);
 }
 
+/* Columns of what a text speaks of, as rows for models that see or hear have them. */
+static sifr_status check_media(const json_t *row, const data_form *form,
+                               const data_row_place *place, sifr_error *error) {
+    static const char *const names[] = {"images", "image", "videos", "video", "audios", "audio"};
+    char field[96];
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        const json_t *value = json_object_get(row, names[i]);
+        bool some = json_array_size(value) || json_object_size(value) || json_string_length(value);
+        if (!some || data_form_reads(form, row, names[i])) continue;
+        snprintf(field, sizeof field, "'%s'", names[i]);
+        return data_row_fail(place, field, error,
+                             "holds something to see or hear, and only text is learned here; leave "
+                             "such rows out, or learn their text with --ignore-fields %s",
+                             names[i]);
+    }
+    return SIFR_OK;
+}
+
 sifr_status data_row_check_unread(const json_t *row, const data_form *form,
                                   const data_row_place *place, sifr_error *error) {
     char field[96];
+    BASE_TRY(check_media(row, form, place, error));
     for (size_t i = 0; i < DATA_FORM_UNREAD && form->unread[i]; i++) {
         const char *name = form->unread[i];
         const json_t *value = json_object_get(row, name);
