@@ -105,6 +105,25 @@ static void copy_frozen(checkpoint_model *m) {
     }
 }
 
+static bool names_weight(const json_t *list, const char *weight) {
+    const json_t *entry;
+    size_t i;
+    json_array_foreach(list, i, entry) {
+        const char *name = json_string_value(json_object_get(entry, "weight"));
+        if (name && strcmp(name, weight) == 0) return true;
+    }
+    return false;
+}
+
+/* Whether the run's model had a head with weights of its own, as its folder may have had it
+ * whatever its config said. Of a model beside a tower alone. */
+static bool has_head(const checkpoint_opened *opened) {
+    static const char head[] = "lm_head.weight";
+    const json_t *base = json_object_get(opened->json, "base");
+    return names_weight(json_object_get(opened->json, "tensors"), head) ||
+           names_weight(json_object_get(base, "weights"), head);
+}
+
 /* What went along with the run's model goes along with an export. */
 static sifr_status carry(checkpoint_model *m, sifr_error *error) {
     size_t count = m->base.carried_count;
@@ -122,7 +141,7 @@ static sifr_status open_checkpoint(checkpoint_model *m, sifr_error *error) {
     m->step = m->opened.step;
     if (base_has_file(m->files, "adapter_config.json"))
         BASE_TRY(model_lora_load(m->files, &m->lora, error));
-    model_choice choice = {.lora = m->lora.json ? &m->lora : NULL};
+    model_choice choice = {.lora = m->lora.json ? &m->lora : NULL, .untied = has_head(&m->opened)};
     BASE_TRY(model_config_load_as(m->files, &choice, &folder->config, error));
     BASE_TRY(model_from_config(&folder->config, &folder->model, error));
     for (size_t w = 0; w < folder->model->weight_count; w++)

@@ -141,6 +141,22 @@ grep -q 'visual_tower_x.layers.0.mlp.down_proj.lora_A.weight: it is of the tower
 code=2 adapt refused '"target_modules": ["q_proj"], "bias": "all"'
 grep -q 'bias "all" would also name the biases of the tower' err || fail "$(cat err)"
 
+# A head that is stored with other values is not tied, whatever the config says: its folder and the
+# run's checkpoints open as they are.
+rm -rf untied run exported
+cp -r base keep
+rm -rf base
+cp -r "$SOURCE/tests/golden/multimodal/models/mistral3-mistral" base
+loss base >wanted
+sed -i '/"tie_word_embeddings": false/d' base/config.json
+loss base >got
+cmp wanted got || fail "a head of its own: $(cat wanted got)"
+train 0 run --save-steps 2
+expect 0 "$SIFR" export run/checkpoint-2 exported
+cmp run/model.safetensors exported/model.safetensors || fail "export of a head of its own"
+rm -rf base
+mv keep base
+
 # What is no text is refused by name.
 sed -i 's/"image_token_id": [0-9]*/"image_token_id": 7/' base/config.json
 expect 1 "$SIFR" train --config ds0.json --data store --model base --threads 1 --output refused

@@ -99,6 +99,22 @@ static sifr_status load(const char *path, const model_choice *choice, engine_fol
     return model_from_config(&out->config, &out->model, error);
 }
 
+/* A head beside a tower that is stored with values of its own is not tied, whatever the config
+ * says: transformers ties only what is equal. */
+static sifr_status untie(const char *path, const model_choice *given, engine_folder *out,
+                         sifr_error *error) {
+    const model_architecture *a = out->architecture;
+    model_choice choice = given ? *given : (model_choice){0};
+    if (!a->multimodal || !out->config.tie_word_embeddings) return SIFR_OK;
+    const formats_tensor *head = engine_find_tensor(out->weights, a, a->head);
+    const formats_tensor *table = engine_find_tensor(out->weights, a, a->embedding);
+    if (!head || !table) return SIFR_OK;
+    if (head->bytes == table->bytes && !memcmp(head->data, table->data, head->bytes))
+        return SIFR_OK;
+    choice.untied = true;
+    return load(path, &choice, out, error);
+}
+
 /* Marks the weights that are made: those of heads that the folder lacks, and the last product's
  * where the folder's is not wanted (`anew`). */
 static sifr_status mark_made(const engine_folder_options *o, bool anew, engine_folder *out,
@@ -180,6 +196,7 @@ static sifr_status open_wanted(const char *path, const engine_folder_options *gi
     bool anew = false, again = false;
     BASE_TRY(load(path, &choice, out, error));
     BASE_TRY(formats_weights_open(path, &out->weights, error));
+    BASE_TRY(untie(path, &choice, out, error));
     if (model_task_labelled(out->config.task)) {
         BASE_TRY(open_labelled(path, o, &choice, &anew, out, error));
     } else if (o->labels || o->choice.has_problem) {
@@ -207,6 +224,7 @@ static sifr_status open_plain(const char *path, engine_folder *out, sifr_error *
     if (model_task_labelled(out->config.task))
         BASE_TRY(model_labels_load(path, &out->labels, error));
     BASE_TRY(formats_weights_open(path, &out->weights, error));
+    BASE_TRY(untie(path, NULL, out, error));
     return engine_visit_folder(out->model, out->architecture, out->weights, NULL, NULL, error);
 }
 
