@@ -1,7 +1,7 @@
 # label: full
 # All-to-alls of ranks on two hosts, which are network namespaces: what arrives, over TCP and not
 # through the memory that they share in truth, and as many bytes at the interface as the ledger has.
-# not under sanitizers (MPI keeps what it took), each MPI, timeout: 100
+# not under sanitizers (MPI keeps what it took), timeout: 100
 . "$SOURCE/tests/support/ranks.sh"
 . "$SOURCE/tests/support/namespaces.sh"
 hosts 2
