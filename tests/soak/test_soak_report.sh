@@ -20,6 +20,10 @@ start=$(date +%s%N)
 (ulimit -v 262144 && "$SIFR" report long --output long.html >out) || fail "ten million steps take 256 MiB"
 took=$((($(date +%s%N) - start) / 1000000))
 bytes=$(wc -c <long.html)
+start=$(date +%s%N)
+(ulimit -v 131072 && exec "$SIFR" watch long --once >out) || fail "ten million steps take 128 MiB to watch"
+echo "ten million steps watched: $((($(date +%s%N) - start) / 1000000)) ms: $(cat out)"
+grep -q 'step 10000000 ' out || fail "another step"
 rm -r long
 echo "ten million steps: $took ms, $bytes bytes"
 [ $took -le 30000 ] || fail "ten million steps take $took ms"
@@ -49,9 +53,7 @@ cat >ds.json <<'J'
 J
 for run in one two; do
     ranks=$([ $run = one ] && echo 1 || echo 2)
-    train_llama 0 run-$run "$ranks" --trace $run.json --json
-    cp out run-$run/summary.json
-    cp $run.json run-$run/trace.json
+    train_llama 0 run-$run "$ranks" --trace run-$run/trace.json
     expect 0 "$SIFR" plan --config run-$run/sifr_config.json --world-size "$ranks" --json
     cp out run-$run/plan.json
     sed -i s/3e-3/1e-2/ ds.json
