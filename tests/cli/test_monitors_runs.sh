@@ -64,7 +64,8 @@ done
 config ""
 port=$((20000 + $$ % 20000))
 "$SIFR" train --config ds.json --model llama --data text --output long --threads 1 \
-    --max-steps 1000000 --prometheus-port $port --prometheus-file sifr.prom >long.out 2>&1 &
+    --max-steps 1000000 --save-total-limit 2 --prometheus-port $port \
+    --prometheus-file sifr.prom >long.out 2>&1 &
 run=$!
 trap 'kill $run 2>/dev/null || :' EXIT
 page() {

@@ -38,7 +38,8 @@ export TRACKIO_DIR=$PWD/trackio
 sed -i 's/"output_path": "[a-z]*"/"output_path": "elsewhere"/' ds.json
 port=$((20000 + $$ % 20000))
 "$SIFR" train --config ds.json --model llama --data text --output under-way --threads 1 \
-    --max-steps 1000000 --prometheus-port $port --prometheus-file sifr.prom >under-way.out 2>&1 &
+    --max-steps 1000000 --save-total-limit 2 --prometheus-port $port \
+    --prometheus-file sifr.prom >under-way.out 2>&1 &
 run=$!
 trap 'kill $run 2>/dev/null || :' EXIT
 "$venv/bin/python" "$SOURCE/tests/soak/monitors_read.py" logs csv run-1 $port sifr.prom 2>log ||
