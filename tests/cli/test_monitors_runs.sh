@@ -87,7 +87,7 @@ done
 kill -INT $run
 wait $run || :
 trap - EXIT
-step=$(tail -n 1 long/metrics.jsonl | sed 's/{"step":\([0-9]*\),.*/\1/')
+step=$(sed 's/.*-//' long/latest) # where it stopped, which need not have been a step that is logged
 grep -qx "sifr_step{run=\"long\"} $step.0" sifr.prom || fail "step $step: $(cat sifr.prom)"
 grep -qx 'sifr_running{run="long"} 0.0' sifr.prom || fail "$(cat sifr.prom)"
 train_llama 0 two 2 --prometheus-port $port --prometheus-file two.prom
