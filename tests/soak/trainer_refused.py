@@ -82,6 +82,40 @@ def bad_rows():
     raises(lambda: train(rows, changed(inputs_embeds=four * 1.0)), "inputs_embeds", "supported")
     raises(lambda: train(rows, changed(labels=four * 0.5, input_ids=four, attention_mask=four)),
            "labels", "float32")
+    bad_arrays(lambda given: train(rows, lambda features: given))
+
+
+def bad_arrays(train):
+    """One rule for every array: ids beyond 32 bits wrapped, and other shapes were broadcast."""
+    four = torch.ones(4, 32, dtype=torch.int64)
+    usual = dict(input_ids=four, labels=four, attention_mask=four)
+    big = 2**32
+    for name, value, *words in (
+        ("input_ids", four * (big + 5), str(big + 5), "0 to 299"),
+        ("input_ids", four * (5 - big), str(5 - big), "0 to 299"),
+        ("labels", four * (big + 5), str(big + 5), "0 to 299"),
+        ("labels", four * (big - 100), str(big - 100), "-100 says"),
+        ("attention_mask", four * big, str(big), "neither 0 nor 1"),
+        ("attention_mask", four * 2, "2 is neither"),
+        ("position_ids", four * -1, "-1"),
+        ("labels", four[:, :1], "(4, 1)", "(4, 32)"),
+        ("labels", four[:1], "(1, 32)", "(4, 32)"),
+        ("labels", four[:, :31], "(4, 31)", "(4, 32)"),
+        ("attention_mask", four[:, :1], "(4, 1)", "(4, 32)"),
+        ("token_type_ids", four[:, :1] * 0, "(4, 1)", "(4, 32)"),
+        ("position_ids", four[:, :1] * 0, "(4, 1)", "(4, 32)"),
+        ("label_ids", four * 7, "labels", "both"),
+        ("input_ids", None, "no input_ids"),
+        ("input_ids", four[0], "(32,)", "two dimensions"),
+        ("input_ids", four[None], "(1, 4, 32)", "two dimensions"),
+        ("input_ids", four.bfloat16(), "BFloat16"),
+        ("input_ids", torch.zeros(4, 0), "no token"),
+    ):
+        given = {**usual, name: value}
+        raises(lambda given=given: train(given), name, *words)
+    for given in ((four,), "text", None):
+        raises(lambda given=given: train(given), "inputs", type(given).__name__, "dict")
+    train({**usual, "label_ids": four})  # says the same
 
 
 def bad_changes():

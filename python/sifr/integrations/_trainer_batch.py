@@ -3,7 +3,7 @@ of a fixed length, padded on the right with tokens that no label is predicted fr
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy
@@ -101,24 +101,49 @@ class Batch(NamedTuple):
         return Batch._make(None if part is None else part[:count] for part in self)
 
 
-def _array(value: Any, name: str) -> Array:
-    found = value.numpy() if hasattr(value, "numpy") else numpy.asarray(value)
+def _numbers(value: Any, name: str) -> Array:
+    try:
+        found = value.detach().numpy() if hasattr(value, "detach") else numpy.asarray(value)
+    except (TypeError, RuntimeError, ValueError) as error:
+        why = str(error).split("\n")[0]
+        raise UsageError(f"{name}: {why}; give whole numbers, rows of one length") from None
+    if found.size == 0:
+        raise UsageError(f"{name}: are of shape {found.shape}, which holds no token; leave such rows out")
     if found.dtype.kind not in "iub":
         raise UsageError(
             f"{name}: are {found.dtype}; whole numbers are supported (numbers to learn, or several "
             "labels of a row, are trained by `sifr train`)"
         )
+    return found
+
+
+def _array(value: Any, name: str, below: int, shapes: Sequence[tuple[int, ...]] = ()) -> Array:
+    """Every array of a batch comes in here. Its shape is one of `shapes`, and its values are 0 to
+    `below` - 1 (of labels also NONE), so that all ranks know of a wrong one before a step that they
+    make together."""
+    found = _numbers(value, name)
+    if shapes and found.shape not in shapes:
+        raise UsageError(
+            f"{name}: are of shape {found.shape}, and the batch needs "
+            f"{' or '.join(map(str, shapes))}; have the collator give a value for each of input_ids"
+            + (", or for each row" if len(shapes) > 1 else "")
+        )
+    label = "label" in name
+    wrong = found[((found < 0) | (found >= below)) & ~(label & (found == NONE))]
+    if wrong.size:
+        raise UsageError(f"{name}: {wrong.flat[0]} {_WRONG.get(name, _NO_ID).format(below - 1)}")
     return found.astype(numpy.int32, copy=False)
 
 
-def _check_ids(ids: Array, name: str, below: int) -> None:
-    """So that all ranks know of a wrong one, before a step that they make together."""
-    wrong = ids[(ids < 0) | (ids >= below)]
-    if wrong.size:
-        raise UsageError(
-            f"{name}: {wrong.flat[0]} is none of the model's, which are 0 to {below - 1}"
-            + ("; -100 says that there is none" if "label" in name else "")
-        )
+_NO_ID = "is none of the model's, which are 0 to {}"
+#: What is wrong with a value beyond the range, by its array.
+_WRONG = {
+    "attention_mask": "is neither 0 nor 1; a row of several texts says them by position_ids",
+    "position_ids": "is none of a text's positions, which begin at 0",
+    **dict.fromkeys(
+        ("labels", "label", "label_ids", "shift_labels"), _NO_ID + "; -100 says that there is none"
+    ),
+}
 
 
 def _check_mask(real: Array) -> None:
@@ -136,7 +161,7 @@ def _positions(inputs: Mapping[str, Any], real: Array, packed: bool) -> Array:
     counted = numpy.broadcast_to(numpy.arange(real.shape[1], dtype=numpy.int32), real.shape)
     if inputs.get("position_ids") is None:
         return counted
-    given = _array(inputs["position_ids"], "position_ids")
+    given = _array(inputs["position_ids"], "position_ids", 1 << 31, (real.shape,))
     if not ((given != counted) & (real > 0)).any():
         return counted
     if not packed:
@@ -176,11 +201,24 @@ def _labels_of_rows(labels: Array, tokens: Array, where: str, padding: int | Non
     return out
 
 
-def _find_labels(inputs: Mapping[str, Any]) -> tuple[str, Any]:
+def _labels(inputs: Mapping[str, Any], tokens: Array, real: Array, rows: Rows) -> Array | None:
+    """Of each token the one that is learned of it. A batch may say it twice, but not otherwise."""
+    of_rows = rows.where in (FIRST, LAST)
+    shapes = [(len(tokens),), (len(tokens), 1)] if of_rows else [tokens.shape]
+    found: dict[str, Array] = {}
     for name in ("shift_labels", "labels", "label_ids", "label"):
-        if inputs.get(name) is not None:
-            return name, inputs[name]
-    return "labels", None
+        if inputs.get(name) is None:
+            continue
+        given = _array(inputs[name], name, rows.classes, shapes)
+        if of_rows:
+            found[name] = _labels_of_rows(given, tokens, rows.where, rows.padding)
+        else:
+            shift = rows.where == NEXT and name != "shift_labels"
+            found[name] = _labels_of_tokens(given, shift, real)
+        first = next(iter(found))
+        if not numpy.array_equal(found[first], found[name]):
+            raise UsageError(f"{name}: say others than {first}, and the batch has both; give one")
+    return next(iter(found.values()), None)
 
 
 def _cut(batch: Batch, length: int) -> Batch:
@@ -218,8 +256,11 @@ def _as_rows(part: Array, rows: list[tuple[int, int]], longest: int, filler: int
     return out
 
 
-def read(inputs: Mapping[str, Any], rows: Rows, learns: bool) -> Batch:
-    """`learns`: there have to be labels."""
+def _check_names(inputs: Any) -> None:
+    if not isinstance(inputs, Mapping):
+        raise UsageError(
+            f"inputs: a batch is {type(inputs).__name__}; have the collator give a dict with input_ids"
+        )
     known = _KEYS | _OF_POSITIONS if inputs.get("position_ids") is not None else _KEYS
     for key, value in inputs.items():
         if key not in known and value is not None:
@@ -227,27 +268,30 @@ def read(inputs: Mapping[str, Any], rows: Rows, learns: bool) -> Batch:
                 f"inputs: {key} is not supported (supported: {', '.join(sorted(_KEYS))}); leave it "
                 "out of the data set, or have the collator drop it"
             )
-    tokens = _array(inputs["input_ids"], "input_ids")
+    if inputs.get("input_ids") is None:
+        raise UsageError("inputs: the batch has no input_ids; give a data set and collator with them")
+
+
+def read(inputs: Any, rows: Rows, learns: bool) -> Batch:
+    """`learns`: there have to be labels."""
+    _check_names(inputs)
+    tokens = _array(inputs["input_ids"], "input_ids", rows.words)
+    if tokens.ndim != 2:
+        raise UsageError(
+            f"input_ids: are of shape {tokens.shape}; a batch has two dimensions: rows and tokens"
+        )
+    shapes = (tokens.shape,)
     mask = inputs.get("attention_mask")
-    real = numpy.ones_like(tokens) if mask is None else _array(mask, "attention_mask")
+    real = numpy.ones_like(tokens) if mask is None else _array(mask, "attention_mask", 2, shapes)
     _check_mask(real)
     positions = _positions(inputs, real, rows.packed)
-    name, given = _find_labels(inputs)
-    if given is None and learns:
+    labels = _labels(inputs, tokens, real, rows)
+    if labels is None and learns:
         raise UsageError("labels: the batch has none; give a collator that makes them")
-    if given is None:
+    if labels is None:
         labels = numpy.full_like(tokens, NONE)
-    elif rows.where in (FIRST, LAST):
-        labels = _labels_of_rows(_array(given, name), tokens, rows.where, rows.padding)
-    else:
-        shift = rows.where == NEXT and name != "shift_labels"
-        labels = _labels_of_tokens(_array(given, name), shift, real)
     types = inputs.get("token_type_ids")
-    types = None if types is None else _array(types, "token_type_ids")
-    _check_ids(tokens, "input_ids", rows.words)
-    _check_ids(labels[labels != NONE], name, rows.classes)
-    if types is not None:
-        _check_ids(types, "token_type_ids", rows.types)
+    types = None if types is None else _array(types, "token_type_ids", rows.types, shapes)
     batch = Batch(tokens, labels, types, real, positions)
     flat = len(tokens) == 1 and tokens.shape[1] > rows.length and (positions[0, 1:] == 0).any()
     return _cut(_split(batch, rows.length) if flat else batch, rows.length)

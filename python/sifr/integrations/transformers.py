@@ -12,7 +12,7 @@ import contextlib
 import logging
 import os
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -341,6 +341,15 @@ class SifrTrainer(Trainer):
         own = rate if not follows or rate != self.engine.learning_rate else None
         given = slots.given()
         return self.engine.step(given.pop("tokens"), learning_rate=own, **given)
+
+    def _prepare_inputs(self, inputs: Any) -> Any:
+        """What is no batch is left to the reader, which says so on all ranks."""
+        return super()._prepare_inputs(inputs) if isinstance(inputs, Mapping) else inputs
+
+    def floating_point_ops(self, inputs: Any) -> int:
+        """0 of a batch that cannot be read: what is wrong is said when its step is made."""
+        tokens = inputs.get("input_ids") if isinstance(inputs, Mapping) else None
+        return int(super().floating_point_ops(inputs)) if hasattr(tokens, "numel") else 0
 
     def _clip_grad_norm(self, model: Any) -> torch.Tensor:
         """The engine has clipped."""
