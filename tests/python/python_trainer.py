@@ -4,9 +4,11 @@ import dataclasses
 import json
 import subprocess
 import sys
+from types import SimpleNamespace
 
 import sifr
 from sifr.integrations import _trainer_rules as rules
+from sifr.integrations._param_groups import ParamGroups
 from trainer_refusals import ARGUMENTS, KEYS, OF_RANKS, raises
 
 assert not {"torch", "transformers", "accelerate", "numpy"} & set(sys.modules), "imported too early"
@@ -75,6 +77,19 @@ def refusals():
         lambda: rules.check_arguments(arguments(predict_with_generate=True), rules.Place()),
         "predict_with_generate",
     )
+    for name in DEFAULTS:  # whatever the number, it is never taken as another
+        for value in (float("nan"), float("inf"), float("-inf")):
+            given = arguments(**{name: value})
+            raises(lambda given=given: rules.check_arguments(given, rules.Place()), name, str(value))
+    for name in ("split_batches", "dispatch_batches", "gradient_accumulation_kwargs"):
+        given = arguments(accelerator_config=SimpleNamespace(**{name: {"num_steps": 4}}))
+        raises(lambda given=given: rules.check_arguments(given, rules.Place()), name)
+    rules.check_model("llama", {"model": "./llama"})
+    rules.check_model(None, {"model": "llama"})
+    raises(lambda: rules.check_model("llama", {"model": "other"}), "llama", "sifr.model is other")
+    raises(lambda: rules.check_model(object(), {"model": "other"}), "sifr.model is other")
+    rules.check_open(False)
+    raises(lambda: rules.check_open(True), "closed", "save_model")
     rules.check_arguments(arguments(fp16=True), rules.Place(cpu=False))
     rules.check_arguments(arguments(), rules.Place())
     given = dict(
@@ -99,6 +114,27 @@ def refusals():
     rules.check_launcher({}, 1)
     for key in KEYS:
         raises(lambda key=key: rules.config_of(arguments(sifr={"sifr": {key: 1}})), f"sifr.{key}")
+
+
+def resumed():
+    rules.check_resumed("checkpoint-2", 2, {}, arguments())  # of an older one
+    rules.check_resumed("checkpoint-2", 2, {"global_step": 2}, arguments())
+    raises(
+        lambda: rules.check_resumed("checkpoint-2", 2, {"global_step": 1}, arguments()),
+        "checkpoint-2", "step 2", "step 1",
+    )  # fmt: skip
+
+
+def groups():
+    one = SimpleNamespace(requires_grad=True)
+    make = lambda: [{"params": [one], "lr": 1.0, "weight_decay": 0.1}]  # noqa: E731
+    made = ParamGroups(make(), "sifr=")
+    assert made.rate([{**make()[0], "lr": 2.0, "initial_lr": 1.0}]) == 2.0
+    for name, value in dict(weight_decay=0.5, betas=(0.5, 0.5), params=[]).items():
+        raises(lambda name=name, value=value: made.rate([{**make()[0], name: value}]), name, "only lr")
+    raises(lambda: made.rate(make() * 2), "a group was added")
+    one.requires_grad = False
+    raises(lambda: made.rate(make()), "requires_grad", "only lr")
 
 
 def values(ranks=1, **more):
@@ -159,6 +195,15 @@ def mapped():
         lambda: values(sifr={"train_micro_batch_size_per_gpu": 4}), "per_device_train_batch_size", "4"
     )
     raises(lambda: values(sifr="nowhere.json"), "nowhere.json")
+    raises(lambda: values(sifr=5), "sifr: is int")  # not a file's number
+    raises(lambda: values(sifr={"sifr": {"threads": {1}}}), "sifr=sifr.threads", "set")
+
+    class Scalar:  # as numpy's
+        shape = ()
+        item = lambda self: 2  # noqa: E731
+
+    found = values(sifr={"sifr": {"threads": Scalar()}}, weight_decay=Scalar())
+    assert found["sifr"]["threads"] == 2 and found["optimizer"]["params"]["weight_decay"] == 2
     raises(lambda: values(2, sifr={"pipeline": {"stages": 2}}), "pipeline.stages")
     raises(lambda: values(sifr={"zero_optimisation": {}}), "zero_optimi")
 
@@ -174,5 +219,7 @@ def is_lazy():
 
 assert sifr.size() == 1
 refusals()
+resumed()
+groups()
 mapped()
 is_lazy()

@@ -19,6 +19,12 @@ ARGUMENTS = {
     "optim_target_modules": "all-linear",
     "activation_checkpointing_kwargs": {"every_n_layers": 2},
     "save_on_each_node": True,
+    "learning_rate": float("nan"),
+    "weight_decay": float("nan"),
+    "adam_beta1": float("nan"),
+    "max_grad_norm": float("inf"),
+    "ddp_timeout": -1,
+    "lr_scheduler_kwargs": "x",
 }
 #: With several ranks alone.
 OF_RANKS = {"average_tokens_across_devices": False, "eval_use_gather_object": True}

@@ -1,5 +1,6 @@
 """What SifrTrainer refuses, by name, with transformers' own classes; and bad rows and folders."""
 
+import shutil
 from dataclasses import dataclass
 
 import torch
@@ -118,6 +119,31 @@ def bad_arrays(train):
     train({**usual, "label_ids": four})  # says the same
 
 
+def after_close():
+    made = trainer(max_steps=1)
+    made.train()
+    made.close()
+    rows = read_rows()[:4]
+    for call in (made.train, made.save_model, made.materialise, lambda: made.evaluate(rows),
+                 lambda: made.predict(rows), lambda: made.engine):
+        raises(call, "closed", "save_model")
+    made.close()  # again: nothing
+
+
+def set_later():
+    for name in ("compute_loss", "compute_loss_func"):
+        made = trainer()
+        setattr(made, name, lambda *args, **kwargs: 0)
+        raises(made.train, name)
+        raises(lambda made=made: made.evaluate(read_rows()[:4]), name)
+    made = trainer()
+    made.args.fp16_full_eval = True
+    raises(lambda: made.evaluate(read_rows()[:4]), "fp16_full_eval")
+    raises(lambda: trainer(sifr={"sifr": {"model": "other"}}), "llama", "other")
+    raises(lambda: arguments("out", accelerator_config={
+        "gradient_accumulation_kwargs": {"num_steps": 4}}), "gradient_accumulation_kwargs")
+
+
 def bad_changes():
     class Decay(transformers.TrainerCallback):
         def on_step_begin(self, args, state, control, optimizer=None, **kwargs):
@@ -127,15 +153,34 @@ def bad_changes():
         def on_step_begin(self, args, state, control, optimizer=None, **kwargs):
             optimizer.param_groups[0]["lr"] = 0.5
 
+    class Betas(transformers.TrainerCallback):
+        def on_step_begin(self, args, state, control, optimizer=None, **kwargs):
+            optimizer.param_groups[0]["betas"] = (0.5, 0.5)
+
+    class Frozen(transformers.TrainerCallback):
+        def on_step_begin(self, args, state, control, model=None, **kwargs):
+            next(model.parameters()).requires_grad = False
+
+    class Other(SifrTrainer):
+        def create_optimizer(self, model=None):
+            self.optimizer = torch.optim.SGD(self.model.parameters())
+            return self.optimizer
+
     raises(trainer(of={"callbacks": [Decay()]}).train, "weight_decay")
+    raises(trainer(of={"callbacks": [Betas()]}).train, "betas")
+    raises(trainer(of={"callbacks": [Frozen()]}).train, "requires_grad")
+    raises(trainer(cls=Other).train, "optimizer", "SGD")
     raises(trainer(of={"callbacks": [Rates()]}).train, "rates of their own")
-    one = trainer(max_steps=1)
+    one = trainer("parts", max_steps=2, save_strategy="steps", save_steps=1)
     one.train()
+    shutil.rmtree("parts/checkpoint-2/sifr")
+    shutil.copytree("parts/checkpoint-1/sifr", "parts/checkpoint-2/sifr")
+    raises(lambda: trainer("parts", max_steps=3).train("parts/checkpoint-2"), "step 2", "step 1")
     raises(one.optimizer.state_dict, "state_dict")
 
 
 if __name__ == "__main__":
     transformers.logging.set_verbosity_error()
-    for test in (arguments_by_name, trainers_by_name, bad_rows, bad_changes):
+    for test in (arguments_by_name, trainers_by_name, bad_rows, after_close, set_later, bad_changes):
         test()
         print(test.__name__)

@@ -8,6 +8,7 @@ import torch
 from torch.optim.lr_scheduler import LRScheduler
 
 from .._base import UsageError
+from ._param_groups import ParamGroups
 
 if TYPE_CHECKING:
     from .._engine import Engine, StepResult
@@ -20,7 +21,7 @@ class SifrOptimizer(torch.optim.Optimizer):
     def __init__(self, groups: list[dict[str, Any]], rate: float) -> None:
         super().__init__(groups, {"lr": rate, "weight_decay": 0.0})
         self.result: StepResult | None = None
-        self._decay = [group["weight_decay"] for group in self.param_groups]
+        self._made = ParamGroups(self.param_groups, "sifr=")
 
     def step(self, closure: Any = None) -> Any:
         if closure is not None:
@@ -37,18 +38,7 @@ class SifrOptimizer(torch.optim.Optimizer):
     @property
     def rate(self) -> float:
         """Of the next step. What else is changed would have no effect."""
-        rates = {float(group["lr"]) for group in self.param_groups}
-        decay = [group["weight_decay"] for group in self.param_groups]
-        if len(rates) > 1:
-            raise UsageError(
-                f"optimizer.param_groups: have rates of their own ({sorted(rates)}); give them as "
-                "sifr.groups in sifr="
-            )
-        if decay != self._decay:
-            raise UsageError(
-                "optimizer.param_groups: weight_decay was changed, which has no effect; only lr may be"
-            )
-        return rates.pop()
+        return self._made.rate(self.param_groups)
 
     def state_dict(self) -> Any:
         raise UsageError(

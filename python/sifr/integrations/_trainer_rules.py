@@ -6,6 +6,7 @@ from __future__ import annotations
 import enum
 import json
 import logging
+import math
 import os
 import tempfile
 from collections.abc import Callable, Mapping
@@ -46,6 +47,20 @@ def _kwargs(args: Any) -> set[str]:
 
 def _of_loader(name: str) -> Callable[[Any, Place], Any]:
     return lambda args, place: getattr(getattr(args, "accelerator_config", None), name, None)
+
+
+def _no_object(given: Any) -> bool:
+    """TrainingArguments reads text that begins as a JSON object does, and leaves other text."""
+    if isinstance(given, str):
+        return not given.startswith("{")
+    return given is not None and not isinstance(given, Mapping)
+
+
+def _check_numbers(args: Any) -> None:
+    """All of them, whatever their name: what reads them takes NaN as not given."""
+    for name, value in vars(args).items():
+        if isinstance(value, float) and not math.isfinite(value):
+            refuse(name, f"{value} is no finite number; give one, or leave it out")
 
 
 _SLOW = "the model runs in sifr's own kernels; leave it out"
@@ -124,6 +139,21 @@ RULES = (
         _given("save_on_each_node"),
         "checkpoints are one folder of all ranks; give a shared output_dir",
     ),
+    Rule(
+        "gradient_accumulation_kwargs",
+        _of_loader("gradient_accumulation_kwargs"),
+        "accelerate does not count the steps here; give gradient_accumulation_steps",
+    ),
+    Rule(
+        "ddp_timeout",
+        lambda args, place: getattr(args, "ddp_timeout", 1) <= 0,
+        "is no time to wait; give seconds above 0",
+    ),
+    Rule(
+        "lr_scheduler_kwargs",
+        lambda args, place: _no_object(getattr(args, "lr_scheduler_kwargs", None)),
+        "are no dict, nor JSON of one",
+    ),
     Rule("split_batches", _of_loader("split_batches"), "is not supported yet; leave it out"),
     Rule("dispatch_batches", _of_loader("dispatch_batches"), "is not supported yet; leave it out"),
 )
@@ -131,6 +161,7 @@ RULES = (
 
 def check_arguments(args: Any, place: Place) -> None:
     """Refuses, by name, arguments that sifr would not do."""
+    _check_numbers(args)
     for rule in RULES:
         if rule.broken(args, place):
             refuse(rule.name, rule.why)
@@ -169,6 +200,43 @@ def check_trainer(
         refuse("model_init", "is not supported yet; give the model")
 
 
+def check_model(model: Any, own: Mapping[str, Any]) -> None:
+    """One model, of two places that may say it."""
+    other = own.get("model")
+    if model is None or other is None:
+        return
+    if not isinstance(model, (str, os.PathLike)) or os.path.abspath(model) != os.path.abspath(other):
+        shown = model if isinstance(model, (str, os.PathLike)) else type(model).__name__
+        refuse("model", f"{shown}, but sifr.model is {other} in sifr=; give one")
+
+
+def check_open(closed: bool) -> None:
+    """Nothing begins anew with the folder's weights in silence."""
+    if closed:
+        refuse(
+            "close",
+            "it was closed, and its weights are gone; save_model() before close(), and make a new "
+            "trainer of that folder",
+        )
+
+
+def check_resumed(folder: str, step: int, state: Mapping[str, Any], args: Any) -> None:
+    """The two halves of a checkpoint are of one step. `state`: what the engine's half says."""
+    stored = state.get("global_step", step)
+    if stored != step:
+        raise UsageError(
+            f"resume_from_checkpoint: {folder}: trainer_state.json is of step {step}, and the "
+            f"engine's state, in sifr/, of step {stored}; give a checkpoint that is of one step"
+        )
+    name = "gradient_accumulation_steps"
+    before, now = state.get(name), getattr(args, name)
+    if before is not None and before != now:
+        _log.warning(
+            "resume_from_checkpoint: %s: %s was %d, and is %d: steps are of other rows than before",
+            folder, name, before, now,
+        )  # fmt: skip
+
+
 # --- the config ---
 
 #: What the import of a Trainer's config takes of these arguments.
@@ -192,7 +260,7 @@ _SCHEDULE = ("lr_scheduler_type", "lr_scheduler_kwargs", "warmup_steps")
 #: Schedules that follow an evaluation: torch's own sets the rate of each step.
 OUTSIDE = ("reduce_lr_on_plateau", "greedy")
 #: Keys of sifr's section that are the Trainer's business.
-_TRAINERS = (
+TRAINERS = (
     "output resume data dataset data_type data_fields ignore_fields chat_template "
     "chat_template_kwargs train_on roles_to_train train_on_eos train_on_eot eot_tokens "
     "join_texts group_by_length skip_bad_rows max_samples drop_long_rows validation_split preference "
@@ -202,13 +270,35 @@ _TRAINERS = (
 ).split()
 
 
+def _plain(value: Any, name: str) -> Any:
+    """As JSON has it: a number of numpy is one, too."""
+    if isinstance(value, enum.Enum):
+        return value.value
+    if isinstance(value, Mapping):
+        return {str(key): _plain(one, f"{name}.{key}") for key, one in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_plain(one, name) for one in value]
+    if value is None or isinstance(value, (str, bool, int, float)):
+        return value
+    if isinstance(value, os.PathLike):
+        return os.fspath(value)
+    if getattr(value, "shape", None) == () and hasattr(value, "item"):
+        return value.item()
+    raise UsageError(f"{name}: is {type(value).__name__}; give text, a number, a list or a dict")
+
+
+def is_outside(args: Any) -> bool:
+    return _plain(args.lr_scheduler_type, "lr_scheduler_type") in OUTSIDE
+
+
 def own_config(given: Any) -> dict[str, Any]:
     """What sifr= gives: a dict, or the file of one."""
     if given is None:
         return {}
     if isinstance(given, Mapping):
-        copy: dict[str, Any] = json.loads(json.dumps(given))
-        return copy  # of plain values
+        return {str(key): _plain(value, f"sifr={key}") for key, value in given.items()}
+    if not isinstance(given, (str, os.PathLike)):
+        raise UsageError(f"sifr: is {type(given).__name__}; give a dict, or a file of JSON")
     try:
         with open(given, encoding="utf-8") as file:
             read = json.load(file)
@@ -219,12 +309,6 @@ def own_config(given: Any) -> dict[str, Any]:
     return read
 
 
-def _plain(value: Any) -> Any:
-    return value.value if isinstance(value, enum.Enum) else value
-
-
-def is_outside(args: Any) -> bool:
-    return _plain(args.lr_scheduler_type) in OUTSIDE
 
 
 #: Keys of sifr= that say what an argument says. An argument at its default leaves it to them.
@@ -261,7 +345,7 @@ def _says(own: Any, path: str) -> bool:
 
 def _is_default(args: Any, name: str) -> bool:
     known = getattr(type(args), "__dataclass_fields__", {}).get(name)
-    return known is not None and _plain(getattr(args, name)) == _plain(known.default)
+    return known is not None and _plain(getattr(args, name), name) == _plain(known.default, name)
 
 
 def _source(args: Any, own: dict[str, Any]) -> dict[str, Any]:
@@ -271,7 +355,7 @@ def _source(args: Any, own: dict[str, Any]) -> dict[str, Any]:
         for name, paths in _SAID_BY.items()
         if _is_default(args, name) and any(_says(own, path) for path in paths)
     ]
-    source = {name: _plain(getattr(args, name)) for name in names if name not in left}
+    source = {name: _plain(getattr(args, name), name) for name in names if name not in left}
     if is_outside(args):
         source["lr_scheduler_type"] = "constant"
     if getattr(args, "activation_checkpointing", getattr(args, "gradient_checkpointing", False)):
@@ -306,7 +390,7 @@ def _import(source: dict[str, Any], own: dict[str, Any]) -> dict[str, Any]:
 def _check_own(own: dict[str, Any]) -> None:
     section = own.get("sifr", {})
     for key in section if isinstance(section, Mapping) else ():
-        if key.split(".")[0] in _TRAINERS:
+        if key.split(".")[0] in TRAINERS:
             raise UsageError(
                 f"sifr.{key}: is the Trainer's business here: its arguments and data sets say it; "
                 "leave it out of sifr="

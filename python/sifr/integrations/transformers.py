@@ -18,8 +18,8 @@ from functools import cached_property
 from typing import Any
 
 import torch
-from transformers import Trainer, TrainingArguments
-from transformers.trainer import TRAINING_ARGS_NAME
+from transformers import Trainer, TrainerState, TrainingArguments
+from transformers.trainer import TRAINER_STATE_NAME, TRAINING_ARGS_NAME
 from transformers.trainer_utils import EvalLoopOutput, has_length
 
 from .._base import UsageError
@@ -128,8 +128,9 @@ class SifrTrainer(Trainer):
         optimizer_cls_and_kwargs: Any = None,
         preprocess_logits_for_metrics: Callable[..., Any] | None = None,
     ) -> None:
+        self._closed = False
         rules.check_trainer(
-            compute_loss=type(self).compute_loss is not Trainer.compute_loss,
+            compute_loss=self._has_own_loss(),
             compute_loss_func=compute_loss_func,
             optimizers=optimizers,
             optimizer_cls_and_kwargs=optimizer_cls_and_kwargs,
@@ -139,6 +140,7 @@ class SifrTrainer(Trainer):
             rules.refuse("args", f"are {type(args).__name__}; give SifrTrainingArguments")
         args.check()
         own = rules.own_config(args.sifr).get("sifr", {})
+        rules.check_model(model, own)
         self._of = models.find(model if model is not None else own.get("model"), own)
         self._where = models.kind(self._of.module)
         self._packed = bool(own.get("packing", False))
@@ -162,11 +164,27 @@ class SifrTrainer(Trainer):
                 "torch module are stale from the first step on, until materialise()"
             )
 
+    def _has_own_loss(self) -> bool:
+        return "compute_loss" in vars(self) or type(self).compute_loss is not Trainer.compute_loss
+
+    def _check(self) -> None:
+        """What was set, or done, since the trainer was made: of each call that begins."""
+        rules.check_open(self._closed)
+        self.args.check()
+        rules.check_trainer(
+            compute_loss=self._has_own_loss(),
+            compute_loss_func=self.compute_loss_func,
+            optimizers=None,
+            optimizer_cls_and_kwargs=self.optimizer_cls_and_kwargs,
+            model_init=self.model_init,
+        )
+
     # --- the engine ---
 
     @property
     def engine(self) -> Engine:
         """The engine, made at its first use. Of all ranks."""
+        rules.check_open(self._closed)
         if self._engine is None:
             folder, adapter = models.write(self._of, self.args.output_dir)
             config = try_together(lambda: self._config(folder, adapter))
@@ -189,16 +207,19 @@ class SifrTrainer(Trainer):
         """The engine's values in the torch module, which is given back: a module on the meta device
         gets values, one that had some has the engine's. Of all ranks; each gets all values, by a
         folder in the output that is gone afterwards."""
+        engine = self.engine
         folder = os.path.join(self.args.output_dir, "_sifr_values")
         try_together(lambda: _begin(folder) if rank() == 0 else None)
-        self.engine.save(folder)
+        engine.save(folder)
         module = try_together(lambda: models.fill(self._of, folder))
         if rank() == 0:
             shutil.rmtree(folder, ignore_errors=True)
         return module
 
     def close(self) -> None:
-        """Gives the engine's memory back."""
+        """Gives the engine's memory back. Its weights are gone, and every later call that needs them
+        is refused."""
+        self._closed = True
         if self._engine is not None:
             self._engine.close()
             self._engine = None
@@ -246,7 +267,16 @@ class SifrTrainer(Trainer):
             self.optimizer = SifrOptimizer(groups, rate)
         return self.optimizer
 
+    def _check_optimizer(self) -> None:
+        if not isinstance(self.optimizer, SifrOptimizer):
+            rules.refuse(
+                "optimizer",
+                f"is {type(self.optimizer).__name__}, but the engine's own is used: give optim, or "
+                "sifr=; a create_optimizer of one's own calls super's",
+            )
+
     def create_scheduler(self, num_training_steps: int, optimizer: Any = None) -> Any:
+        self._check_optimizer()
         self.engine.set_steps(num_training_steps)
         if rules.is_outside(self.args):
             return super().create_scheduler(num_training_steps, optimizer)
@@ -295,7 +325,7 @@ class SifrTrainer(Trainer):
     # --- steps ---
 
     def train(self, resume_from_checkpoint: Any = None, *args: Any, **kwargs: Any) -> Any:
-        self.args.check()
+        self._check()
         if self._engine is not None and self._engine.steps and not resume_from_checkpoint:
             rules.refuse(
                 "train",
@@ -336,6 +366,7 @@ class SifrTrainer(Trainer):
         return slots
 
     def _step(self, slots: batches.Slots) -> Any:
+        self._check_optimizer()
         rate = self.optimizer.rate
         follows = isinstance(self.lr_scheduler, EngineSchedule)
         own = rate if not follows or rate != self.engine.learning_rate else None
@@ -439,6 +470,7 @@ class SifrTrainer(Trainer):
     ) -> EvalLoopOutput:
         """Trainer's, whose loss is the mean of its batches' means; beside it the mean over all tokens
         with a label, as `sifr eval` has it."""
+        self._check()
         self._tokens = [0.0, 0.0]
         output = super().evaluation_loop(
             dataloader, description, prediction_loss_only, ignore_keys, metric_key_prefix
@@ -456,10 +488,11 @@ class SifrTrainer(Trainer):
         """The engine's folder, of all ranks, with tokenizer and arguments."""
         if state_dict is not None:
             rules.refuse("state_dict", "weights are in the engine; leave it out")
+        engine = self.engine
         folder = output_dir if output_dir is not None else self.args.output_dir
         making = os.path.join(folder, "_sifr_saving")
         try_together(lambda: _begin(making) if rank() == 0 else None)
-        self.engine.save(making)
+        engine.save(making)
         try_together(lambda: self._finish(making, folder) if rank() == 0 else None)
 
     def _finish(self, making: str, folder: str) -> None:
@@ -477,6 +510,7 @@ class SifrTrainer(Trainer):
 
     def _save_optimizer_and_scheduler(self, output_dir: str) -> None:
         state: dict[str, Any] = {"global_step": self.state.global_step}
+        state["gradient_accumulation_steps"] = self.args.gradient_accumulation_steps
         if rules.is_outside(self.args):
             state["rate"] = self.optimizer.rate
             if self.args.should_save:
@@ -501,6 +535,8 @@ class SifrTrainer(Trainer):
         state = self.engine.load_checkpoint(os.path.join(checkpoint, _CHECKPOINT))
         if state is None:
             raise UsageError(f"resume_from_checkpoint: {checkpoint}/{_CHECKPOINT}: has no checkpoint")
+        own = TrainerState.load_from_json(os.path.join(checkpoint, TRAINER_STATE_NAME))
+        rules.check_resumed(checkpoint, own.global_step, state, self.args)
         if isinstance(self.lr_scheduler, EngineSchedule):
             self.lr_scheduler.refresh()
             return
