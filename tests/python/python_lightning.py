@@ -84,6 +84,8 @@ assert made.optimizers[0].param_groups[0]["lr"] == module.engine.learning_rate
 module.save("by_strategy")
 module.validation_step(batch, 0)
 module.close()
+raises(sifr.UsageError, "was closed", begin, module)
+raises(sifr.UsageError, "was closed", module.save, "after_close")
 on = new()
 made = begin(on, ckpt_path="light.ckpt")
 assert made.strategy.load_checkpoint("light.ckpt") == state
@@ -96,6 +98,11 @@ raises(sifr.UsageError, "has trained 5 steps", begin, on)
 on.close()
 loaded = SifrModule.load_from_checkpoint("light.ckpt")
 assert os.path.samefile(loaded.model_dir, "light.ckpt/model")
+with open("light.ckpt/lightning.pt", "rb") as file:
+    whole = file.read()
+with open("light.ckpt/lightning.pt", "wb") as file:
+    file.write(whole[: len(whole) // 2])
+raises(sifr.UsageError, "light.ckpt/lightning.pt: ", SifrModule.load_from_checkpoint, "light.ckpt")
 made.strategy.remove_checkpoint("light.ckpt")
 assert not os.path.exists("light.ckpt")
 
@@ -123,7 +130,40 @@ for name in ("training_step", "backward", "optimizer_step", "configure_optimizer
     own = type("Own", (SifrModule,), {name: lambda self: None})("llama")
     raises(sifr.UsageError, f"Own.{name}", begin, own)
 raises(sifr.UsageError, "LightningModule", begin, stub_lightning.LightningModule())
-raises(sifr.UsageError, "4 in the config, 2", begin, new({"gradient_accumulation_steps": 4}))
+own = {"sifr": {"seq_length": 32}}
+for config in (
+    {"gradient_accumulation_steps": 4, **own},
+    {"sifr": {"seq_length": 32, "gradient_accumulation_steps": 4}},
+):
+    raises(sifr.UsageError, "4 in the config, 2", begin, new(config))
+flags = SifrModule("llama", own, gradient_accumulation_steps=4)
+raises(sifr.UsageError, "4 in the config, 2", begin, flags)
+for name, value in {
+    "output": "made", "data": "store", "resume": True, "eval_steps": 3, "max_steps": 7,
+    "validation_split": 0.5, "num_train_epochs": 3,
+}.items():  # fmt: skip
+    given = SifrModule("llama", own, **{name: value})
+    raises(sifr.UsageError, f"sifr.{name}: is the Trainer", begin, given)
+raises(sifr.UsageError, "seq_length: give it", begin, new({}))
+own = new()
+own.extra = stub_lightning.Module()
+own.add_module("extra", own.extra)
+own.extra.register_parameter("weight", stub_lightning.Parameter(None))
+raises(sifr.UsageError, "SifrModule.extra.weight", begin, own)
+own = new()
+own.trainer = own._trainer = types.SimpleNamespace(strategy=object())
+raises(sifr.UsageError, 'strategy="sifr"', own.configure_optimizers)
+made = begin(new())  # a callback's rate counts, and what has no effect is refused
+made.optimizers[0].param_groups[0]["lr"] = 0.25
+rates = []
+step, made.lightning_module.engine.__class__.step = sifr.Engine.step, lambda self, *a, **k: (
+    rates.append(k["learning_rate"]), step(self, *a, **k))[1]  # fmt: skip
+steps(made, 2)
+sifr.Engine.step = step
+assert rates == [0.25, None], rates
+made.optimizers[0].param_groups[0]["weight_decay"] = 3
+raises(sifr.UsageError, "weight_decay was changed", steps, made, 1)
+made.lightning_module.close()
 made = trainer()
 made.lightning_module = module = new()
 module.trainer = made

@@ -42,6 +42,12 @@ class Module:
     def modules(self):
         return [self, *(m for one in self._modules.values() for m in one.modules())]
 
+    def named_parameters(self, prefix=""):
+        for name, made in self._parameters.items():
+            yield prefix + name, made
+        for name, one in self._modules.items():
+            yield from one.named_parameters(f"{prefix}{name}.")
+
     def parameters(self):
         return [p for m in self.modules() for p in m._parameters.values()]
 

@@ -14,6 +14,7 @@ from .. import _ranks
 from .._base import UsageError
 from .._engine import Weight
 from . import _among_ranks
+from ._param_groups import ParamGroups
 
 
 class SifrEnvironment(ClusterEnvironment):
@@ -80,6 +81,8 @@ class SifrOptimizer(Optimizer):
     def __init__(self, place: torch.nn.Module, rate: float, forget: Callable[[], None]) -> None:
         super().__init__([p for p in place.parameters() if p.requires_grad], {"lr": rate})
         self._forget = forget
+        self._made = ParamGroups(self.param_groups, "the config")
+        self._shown = rate
 
     def step(self, closure: Any = None) -> None:  # type: ignore[override]
         raise UsageError("optimizer.step: the engine updates the weights, when the Trainer steps")
@@ -91,7 +94,14 @@ class SifrOptimizer(Optimizer):
     def state_dict(self) -> dict[str, Any]:
         return {}
 
+    @property
+    def own_rate(self) -> float | None:
+        """What a callback set for the next step. None: the schedule's counts."""
+        rate = self._made.rate(self.param_groups)
+        return None if rate == self._shown else rate
+
     def set_rate(self, rate: float) -> None:
+        self._shown = rate
         for group in self.param_groups:
             group["lr"] = rate
 

@@ -20,9 +20,12 @@ from lightning.pytorch.callbacks import (
 from torchmetrics import Metric
 
 from .._base import UsageError
+from ._trainer_rules import TRAINERS
 
 if TYPE_CHECKING:
     from lightning.pytorch import Trainer
+
+    from .._config import Config
 
 #: Hooks of a module that would compute, and why they are not the user's.
 HOOKS = {
@@ -68,6 +71,36 @@ def check_module(module: Any, base: type) -> None:
     for name in GRADIENT_HOOKS:
         if _is_other(module, name, base):
             _fail(f"{type(module).__name__}.{name}", "no gradient is visible")
+    for name, parameter in module.named_parameters():
+        if parameter.requires_grad and not name.startswith("place."):
+            _fail(
+                f"{type(module).__name__}.{name}",
+                "a layer of torch is neither trained nor saved; set requires_grad = False, or leave "
+                "it out",
+            )
+
+
+def check_strategy(strategy: Any, kind: type) -> None:
+    if not isinstance(strategy, kind):
+        raise UsageError(
+            f"strategy: is {type(strategy).__name__}, and a SifrModule is trained by sifr's: give "
+            'Trainer(strategy="sifr")'
+        )
+
+
+def check_config(config: Config, ranks: int) -> None:
+    """What the Trainer says is not read from the config, and what is read has to be there."""
+    section = config.resolve(ranks).get("sifr", {})
+    for line in config.explain(ranks):
+        said = line.split(": ")[0]
+        key = said.split(" = ")[0].removeprefix("sifr.")
+        if key.split(".")[0] in TRAINERS and " = " in said and "(default" not in said:
+            raise UsageError(
+                f"sifr.{key}: is the Trainer's business here: its arguments and loaders say it; "
+                "leave it out of the config"
+            )
+    if not section.get("seq_length"):
+        raise UsageError("seq_length: give it: rows are filled to so many tokens")
 
 
 def _check_callback(callback: Callback, ranks: int) -> None:

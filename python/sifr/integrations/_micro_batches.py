@@ -115,15 +115,15 @@ class MicroBatches:
         """Forgets what is queued, but for the last `keep`."""
         del self._queue[: len(self._queue) - keep]
 
-    def step(self) -> StepResult:
-        """A step with what is queued. Micro batches that are missing have no labels, so they add
+    def step(self, rate: float | None = None) -> StepResult:
+        """A step with what is queued, and the schedule's rate where none is given. Micro batches that are missing have no labels, so they add
         nothing: a step's loss is the mean over its labelled tokens."""
         if not self._queue:
             raise UsageError("a step without a micro batch: none was queued")
         queue, self._queue = self._queue, []
         while len(queue) < self.per_step:
             queue.append(self._fill({"tokens": [], "labels": []}))
-        return self.engine.step(learning_rate=None, **self._join(queue))
+        return self.engine.step(learning_rate=rate, **self._join(queue))
 
     def evaluate(self, batch: Any) -> tuple[float, int]:
         """The sum of a micro batch's losses, and of how many tokens."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import inspect
 import os
+import pickle
 import re
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -32,8 +33,9 @@ __all__ = ["SifrModule", "SifrStrategy"]
 
 
 def _given(config: Config, ranks: int) -> set[str]:
-    """The keys of a batch's size that are given: neither a default nor worked out of others."""
-    lines = (re.match(r"(\w+) = \d+: ", line) for line in config.explain(ranks))
+    """The keys of a batch's size that are given, under any of their names: neither a default nor
+    worked out of others."""
+    lines = (re.match(r"(\w+) = \d+( \(from [^)]*\))?: ", line) for line in config.explain(ranks))
     return {line[1] for line in lines if line}
 
 
@@ -60,6 +62,7 @@ class SifrModule(pl.LightningModule):
         self._source, self._flags = config, flags
         self._batches: MicroBatches | None = None
         self._wants: tuple[Any, ...] = ()
+        self._closed = False
         self._touched = False  # its weights are no more those of the folder
         self.last_step: StepResult | None = None
 
@@ -72,12 +75,28 @@ class SifrModule(pl.LightningModule):
 
     @property
     def batches(self) -> MicroBatches:
+        self._check_open()
+        trainer = getattr(self, "_trainer", None)
+        if self._batches is None and trainer is not None:
+            _lightning_rules.check_strategy(trainer.strategy, SifrStrategy)
         if self._batches is None:
             raise UsageError("engine: the Trainer makes it, in fit, validate or test")
         return self._batches
 
+    def _check_open(self) -> None:
+        """Nothing begins anew with the folder's weights in silence."""
+        if self._closed:
+            raise UsageError(
+                "this module was closed, and its weights are gone; save() before close(), and make a "
+                "SifrModule of that folder"
+            )
+
     def close(self) -> None:
-        """Gives the engine's memory back; its weights are gone."""
+        """Gives the engine's memory back. Its weights are gone, and every later use is refused."""
+        self._closed = True
+        self._drop()
+
+    def _drop(self) -> None:
         if self._batches is not None:
             self._batches.engine.close()
             self._batches = None
@@ -96,7 +115,9 @@ class SifrModule(pl.LightningModule):
 
     def _open(self, trainer: pl.Trainer, micro_batches: int | None, rows: int | None) -> None:
         """Makes the engine, or takes the one that is there. None: of a run that does not train."""
+        self._check_open()
         config, ranks = self._config(), _ranks.size()
+        _lightning_rules.check_config(config, ranks)
         given = _given(config, ranks)
         if not given & {"train_batch_size", "train_micro_batch_size_per_gpu"} and rows:
             config.set("train_micro_batch_size_per_gpu", rows)
@@ -113,7 +134,7 @@ class SifrModule(pl.LightningModule):
                 "this module's engine has trained, or read a checkpoint, with other batches; save "
                 "it, and train SifrModule.load_from_checkpoint(…) or SifrModule(model_dir)"
             )
-        self.close()
+        self._drop()
         self._batches, self._wants = MicroBatches(Engine(config), self.model_dir), wants
         self.place = _lightning_parts.Place(self.engine.weights)
 
@@ -138,7 +159,8 @@ class SifrModule(pl.LightningModule):
 
     def configure_optimizers(self) -> torch.optim.Optimizer:
         forget = lambda: self.batches.drop(keep=1)  # noqa: E731
-        return _lightning_parts.SifrOptimizer(self.place, self.engine.learning_rate, forget)
+        rate = self.engine.learning_rate
+        return _lightning_parts.SifrOptimizer(self.place, rate, forget)
 
     def forward(self, *args: Any, **kwargs: Any) -> Any:
         raise UsageError("forward: torch has no weights; sifr.Generator and sifr.Engine do")
@@ -154,11 +176,20 @@ class SifrModule(pl.LightningModule):
                 raise UsageError(f"load_from_checkpoint: {name} means nothing here; leave it out")
         found = _checkpoint_folder.find(checkpoint_path)
         _no_adapters(found.model)
-        kept = torch.load(found.state, weights_only=kwargs.pop("weights_only", None))
+        kept = _read(found.state, kwargs.pop("weights_only", None))
         made = _taken(cls, kept.get(cls.CHECKPOINT_HYPER_PARAMS_KEY) or {})
         module = cls(**{**made, "model_dir": found.model, **kwargs})
         module.on_load_checkpoint(kept)
         return module
+
+
+def _read(path: str, weights_only: bool | None) -> Any:
+    """What Lightning keeps in a checkpoint."""
+    try:
+        return torch.load(path, weights_only=weights_only)
+    except (OSError, RuntimeError, EOFError, ValueError, pickle.UnpicklingError) as error:
+        why = str(error).split("\n")[0]
+        raise UsageError(f"{path}: cannot be read: {why}; give another checkpoint") from error
 
 
 def _taken(cls: type[SifrModule], made: Mapping[str, Any]) -> dict[str, Any]:
@@ -291,11 +322,13 @@ class SifrStrategy(ParallelStrategy):
         loss = closure()
         for hook in (call._call_callback_hooks, call._call_lightning_module_hook):
             hook(module.trainer, "on_before_optimizer_step", optimizer)
-        result = module.last_step = module.batches.step()
+        ours = optimizer if isinstance(optimizer, _lightning_parts.SifrOptimizer) else None
+        rate = ours.own_rate if ours is not None else None
+        result = module.last_step = module.batches.step(rate)
         if isinstance(loss, Tensor):
             loss.fill_(result.loss)  # what hooks get as the batch's outputs
-        if isinstance(optimizer, _lightning_parts.SifrOptimizer):
-            optimizer.set_rate(module.engine.learning_rate)
+        if ours is not None:
+            ours.set_rate(module.engine.learning_rate)
         for name, value in (("train_loss", result.loss), ("grad_norm", result.gradient_norm)):
             shown = torch.tensor(value, dtype=torch.float64)
             module.log(name, shown, on_step=True, on_epoch=False, prog_bar=name == "train_loss")
@@ -341,12 +374,13 @@ class SifrStrategy(ParallelStrategy):
                 f"{found.path}: has weights alone (save_weights_only), so a fit cannot go on from "
                 "it; train SifrModule.load_from_checkpoint(…)"
             )
+        kept = _read(found.state, weights_only)
         self.module._touched = True
         if found.engine is None:
             self._read_weights(found.model)
         elif self.module.engine.load_checkpoint(found.engine) is None:
             raise UsageError(f"{found.engine}: has no checkpoint of an engine")
-        return torch.load(found.state, weights_only=weights_only)
+        return kept
 
     def _read_weights(self, folder: str) -> None:
         from .._weights import state_dict
