@@ -121,8 +121,8 @@ typedef struct sifr_batch {
  * also for an fp16 step that overflows at the least loss scale, since no later step could do
  * better. On several ranks what one of them cannot take fails the step on all, with the message of
  * the first such rank; nothing has changed then, and the ranks may go on. If state is on disk, a
- * step may leave its update to the next step; every other function completes that update first, so a
- * disk error may be reported by any of them. */
+ * step may leave its update to the next step; every other function completes that update first, so
+ * a disk error may be reported by any of them. */
 SIFR_API sifr_status sifr_engine_step(sifr_engine *engine, const sifr_batch *batch,
                                       double learning_rate, sifr_step_result *result,
                                       sifr_error *error) SIFR_MUST_CHECK;

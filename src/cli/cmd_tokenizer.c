@@ -62,8 +62,8 @@ static int run_train(int argc, char **argv) {
     const cli_option table[] = {
         {"vocab-size", CLI_COUNT, "N", "tokens in all, with bytes or characters and special tokens",
          &options.vocab_size, NULL, true},
-        {"type", CLI_TEXT, "TYPE", "kind of model: bpe (default), unigram or wordpiece", &options.type, NULL,
-         false},
+        {"type", CLI_TEXT, "TYPE", "kind of model: bpe (default), unigram or wordpiece",
+         &options.type, NULL, false},
         {"data", CLI_LIST, "PATH", "text files, directories, or patterns in quotes", &data, NULL,
          true},
         {"output", CLI_TEXT, "DIR", "folder to write to", &options.output, NULL, true},

@@ -169,7 +169,7 @@ typedef struct sifr_config {
     int64_t prometheus_port;         /* on the loopback; 0: none */
     bool mlflow;
     config_artifacts mlflow_artifacts;
-    int64_t collective_timeout;      /* seconds; 0: none */
+    int64_t collective_timeout; /* seconds; 0: none */
 
     /* A loss of the caller's, which neither file nor flags can give; NULL: none. */
     sifr_loss_function *loss;
