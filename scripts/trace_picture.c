@@ -7,9 +7,9 @@
 #include <string.h>
 
 /* By tid, as src/train/profile/trace_file.c numbers them. */
-static const char *const queues[] = {"compute", "communication", "disk reads", "copies in",
-                                     "peer",    "disk writes",   "copies out"};
-enum { QUEUES = sizeof queues / sizeof *queues, READS = 2, DISK_WRITES = 5 };
+static const char *const queues[] = {"compute", "communication", "disk reads",  "copies in",
+                                     "peer",    "near",          "disk writes", "copies out"};
+enum { QUEUES = sizeof queues / sizeof *queues, READS = 2, DISK_WRITES = 6 };
 enum { LABEL = 110, WIDTH = 1000, LANE = 20, GAP = 4, HEAD = 44, FOOT = 30 };
 
 /* What the picture tells apart; the rest is "other". */
@@ -144,8 +144,9 @@ static int most_of(const picture *p, int rank, int queue, double start, double e
 /* Spans of a disk that are side by side count once. */
 static void say_busy(const picture *p) {
     static const char *const words[QUEUES] = {
-        [1] = "communicates",       [2] = "reads the disk",  [3] = "copies in",
-        [4] = "sends and receives", [5] = "writes the disk", [6] = "copies out"};
+        [1] = "communicates",       [2] = "reads the disk", [3] = "copies in",
+        [4] = "sends and receives", [5] = "sums nearby",    [6] = "writes the disk",
+        [7] = "copies out"};
     for (int rank = 0; rank < p->ranks; rank++) {
         double time[QUEUES] = {0}, seen[QUEUES] = {0}, waits = 0, starts = 0;
         double all = (p->end - p->start) / 100;

@@ -86,7 +86,7 @@ awk '
 function value(key) { return match($0, "\"" key "\":[0-9.e+-]*") ? substr($0, RSTART + length(key) + 3, RLENGTH - length(key) - 3) + 0 : -1 }
 function named() { match($0, /"name":"[^"]*"/); return substr($0, RSTART + 8, RLENGTH - 9) " " value("step") }
 /"name":"start (read|write) / { starts[value("step") " " value("instruction")] = value("ts"); n++ }
-/"tid":(3|6),.*"ph":"X"|"ph":"X",.*"tid":(3|6),/ {
+/"tid":(3|7),.*"ph":"X"|"ph":"X",.*"tid":(3|7),/ {
     key = value("step") " " value("instruction")
     copies++
     if (!(key in starts) || value("ts") < starts[key] || value("dur") <= 0) wrong++
