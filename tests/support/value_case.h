@@ -4,6 +4,7 @@
 #ifndef SUPPORT_VALUE_CASE_H
 #define SUPPORT_VALUE_CASE_H
 
+#include "base/checked.h"
 #include "plan/list.h"
 #include "support/disk_plan.h"
 
@@ -129,7 +130,9 @@ static inline value_case value_case_whole(const sifr_model *of, device *on, int3
     value_case_exchange(c.s, c.whole, c.taken);
     value_case_gather(c.s, c.whole, c.gathered);
     assert_int_equal(plan_pass_overlap(c.s, NULL), SIFR_OK);
+    int64_t before = c.s->total_bytes; /* buffers of the list that is left out lie there still */
     assert_int_equal(plan_memory(c.s, NULL), SIFR_OK);
+    c.s->total_bytes = base_max_i64(c.s->total_bytes, before);
     return c;
 }
 
