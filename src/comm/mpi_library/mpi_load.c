@@ -1,10 +1,12 @@
 #include "comm/mpi_library/mpi_load.h"
 
 #include <dlfcn.h>
+#include <elf.h>
 #include <link.h>
 #include <stdio.h>
 #include <string.h>
 
+#include "base/file.h"
 #include "comm/mpi_library/mpi_signals.h"
 
 static const mpi_abi *abi_of(void *handle) {
@@ -77,9 +79,40 @@ static void *open_quietly(const char *file) {
     return handle;
 }
 
+/* A library that was cut short: the loader maps what is not there, and the process ends by SIGBUS.
+ * What is no ELF file of this machine's kind the loader refuses itself. */
+static bool is_cut(const base_map *map) {
+    Elf64_Ehdr head;
+    if (map->size < sizeof head) return false;
+    memcpy(&head, map->data, sizeof head);
+    if (memcmp(head.e_ident, ELFMAG, SELFMAG) != 0 || head.e_ident[EI_CLASS] != ELFCLASS64 ||
+        head.e_phentsize != sizeof(Elf64_Phdr))
+        return false;
+    for (size_t i = 0; i < head.e_phnum; i++) {
+        Elf64_Phdr part;
+        if (head.e_phoff > map->size || (i + 1) * sizeof part > map->size - head.e_phoff)
+            return true;
+        memcpy(&part, map->data + head.e_phoff + i * sizeof part, sizeof part);
+        if (part.p_type == PT_LOAD &&
+            (part.p_filesz > map->size || part.p_offset > map->size - part.p_filesz))
+            return true;
+    }
+    return false;
+}
+
+static sifr_status check_whole(const char *file, sifr_error *error) {
+    base_map map;
+    if (!strchr(file, '/') || base_map_file(file, &map, NULL) != SIFR_OK) return SIFR_OK;
+    bool cut = is_cut(&map);
+    base_unmap(&map);
+    if (!cut) return SIFR_OK;
+    return base_fail(error, SIFR_FAILED, "%s: is cut short; install that MPI again", file);
+}
+
 sifr_status mpi_load(const char *file, mpi_library *out, sifr_error *error) {
-    void *handle = open_quietly(file);
     *out = (mpi_library){.kind = COMM_NO_MPI};
+    BASE_TRY(check_whole(file, error));
+    void *handle = open_quietly(file);
     if (!handle) {
         const char *why = dlerror();
         return base_fail(error, SIFR_FAILED, "%s%s%s", strstr(why, file) ? "" : file,
