@@ -57,10 +57,10 @@ typedef struct sifr_loss_chunk {
 } sifr_loss_chunk;
 
 /* Called by sifr_engine_step and sifr_engine_evaluate on the thread that called them, once for each
- * chunk of each micro batch; it must not use the engine. `error` is never NULL. A status that is
- * not SIFR_OK fails the step or the evaluation on all ranks, with the message that was written into
- * `error`, and nothing has changed. A loss or a gradient that is not finite changes nothing either:
- * `updated` is false. */
+ * chunk of each micro batch; calls of the engine from there are refused. `error` is never NULL. A
+ * status that is not SIFR_OK fails the step or the evaluation on all ranks, with the message that
+ * was written into `error`, and nothing has changed. A loss or a gradient that is not finite
+ * changes nothing either: `updated` is false. */
 typedef sifr_status sifr_loss_function(void *user, sifr_loss_chunk *chunk, sifr_error *error);
 
 /* Trains a model that ends with sifr_head_loss by a loss of the caller's, a function of logits and

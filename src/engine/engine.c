@@ -393,10 +393,14 @@ static sifr_status step(sifr_engine *engine, const sifr_batch *batch, double lea
 sifr_status sifr_engine_step(sifr_engine *engine, const sifr_batch *batch, double learning_rate,
                              sifr_step_result *result, sifr_error *error) {
     BASE_ENTER(error, engine, batch, result);
+    BASE_TRY(engine_check_idle(engine, error));
     sifr_error own, *said = error ? error : &own;
     sifr_status status = take_batch(engine, batch, learning_rate, said);
     if (status != SIFR_OK && comm_size(engine->group) == 1) return status;
-    return step(engine, batch, learning_rate, status, result, said);
+    engine->running = true;
+    status = step(engine, batch, learning_rate, status, result, said);
+    engine->running = false;
+    return status;
 }
 
 sifr_status engine_fail_step(sifr_engine *engine, sifr_error *error) {

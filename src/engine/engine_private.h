@@ -27,8 +27,12 @@ struct sifr_engine {
     int64_t steps, updates;
     engine_loss_scaler scaler; /* SIFR_FP16 only; otherwise its scale stays 1 */
     optim_memory memory;
+    bool running;       /* a step or an evaluation: what an own loss is called from */
     bool shows_average; /* parameters are the average, of an optimizer that averages */
 };
+
+/* SIFR_USAGE within a step or an evaluation, that is, from the loss of the caller's. */
+sifr_status engine_check_idle(const sifr_engine *engine, sifr_error *error) SIFR_MUST_CHECK;
 
 /* After a run of a schedule: SIFR_OK unless a function of the caller's failed on any rank; harmless
  * where there is none. All ranks call it. */

@@ -73,9 +73,9 @@ static sifr_status heed_ranks(const sifr_engine *engine, const engine_evaluator 
     return together ? comm_agree_status(engine->group, own, error) : own;
 }
 
-static sifr_status run(const sifr_engine *engine, const engine_evaluator *evaluator,
-                       const sifr_batch *batch, double *loss_sum, int64_t *labelled,
-                       sifr_error *error) {
+static sifr_status evaluate(const sifr_engine *engine, const engine_evaluator *evaluator,
+                            const sifr_batch *batch, double *loss_sum, int64_t *labelled,
+                            sifr_error *error) {
     const plan_schedule *s = evaluator->schedule;
     int64_t count = s->settings.step.micro_batch_size * s->settings.step.seq_length;
     sifr_status taken = take_batch(evaluator, batch, count, error);
@@ -88,6 +88,15 @@ static sifr_status run(const sifr_engine *engine, const engine_evaluator *evalua
     *loss_sum = out.loss_sum;
     *labelled = out.labelled;
     return tell_stages(engine, loss_sum, sizeof *loss_sum, error);
+}
+
+static sifr_status run(sifr_engine *engine, const engine_evaluator *evaluator,
+                       const sifr_batch *batch, double *loss_sum, int64_t *labelled,
+                       sifr_error *error) {
+    engine->running = true;
+    sifr_status status = evaluate(engine, evaluator, batch, loss_sum, labelled, error);
+    engine->running = false;
+    return status;
 }
 
 /* All that comes before the batch. */

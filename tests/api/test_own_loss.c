@@ -226,6 +226,50 @@ static void expect_nothing_changed(sifr_engine *engine, const float *weights, si
     free(now);
 }
 
+typedef struct within {
+    sifr_engine *engine;
+    int refused;
+} within;
+
+/* Calls its engine, and goes on as if it had not. */
+static sifr_status call_the_engine(void *user, sifr_loss_chunk *chunk, sifr_error *said) {
+    within *w = user;
+    (void)said;
+    float value = 0;
+    double sum;
+    int64_t labelled;
+    sifr_step_result result;
+    sifr_batch batch = batch_of(0);
+    sifr_error own = {0};
+    w->refused += sifr_engine_step(w->engine, &batch, 1, &result, &own) == SIFR_USAGE;
+    w->refused += sifr_engine_evaluate(w->engine, &batch, &sum, &labelled, &own) == SIFR_USAGE;
+    w->refused += sifr_engine_write_piece(w->engine, "table", 0, &value, 1, &own) == SIFR_USAGE;
+    w->refused += sifr_engine_read_piece(w->engine, "table", 0, &value, 1, &own) == SIFR_USAGE;
+    assert_string_equal(own.message, "engine: it is in use, by the step or the evaluation whose "
+                                     "loss this call comes from; call it when that has ended");
+    chunk->loss = 1;
+    return SIFR_OK;
+}
+
+static void a_function_that_calls_its_engine(void **state) {
+    (void)state;
+    within w = {0};
+    sifr_own_loss_args args = {.loss = call_the_engine, .user = &w};
+    sifr_model *m = make_model(&(shape){.tied = true}, &args);
+    sifr_step_result result;
+    int64_t labelled;
+    sifr_batch batch = batch_of(0);
+    w.engine = open_engine(m, SIFR_FP32);
+    OK(sifr_engine_step(w.engine, &batch, 1, &result, &error));
+    assert_true(w.refused > 0 && w.refused % 4 == 0);
+    int stepped = w.refused;
+    (void)evaluate(w.engine, &labelled);
+    assert_true(w.refused > stepped && w.refused % 4 == 0);
+    assert_int_equal(sifr_engine_steps(w.engine), 1);
+    sifr_engine_free(w.engine);
+    sifr_model_free(m);
+}
+
 /* What it says comes out of the step; the next step is as if it had not been. */
 static void a_function_may_fail(void **state) {
     static const struct {
@@ -431,9 +475,12 @@ static void is_refused(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(is_the_built_in_one), cmocka_unit_test(gradients_are_those_of_the_losses),
-        cmocka_unit_test(a_function_may_fail), cmocka_unit_test(changes_nothing),
-        cmocka_unit_test(memory_is_planned),   cmocka_unit_test(is_refused)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(is_the_built_in_one),
+                                       cmocka_unit_test(gradients_are_those_of_the_losses),
+                                       cmocka_unit_test(a_function_that_calls_its_engine),
+                                       cmocka_unit_test(a_function_may_fail),
+                                       cmocka_unit_test(changes_nothing),
+                                       cmocka_unit_test(memory_is_planned),
+                                       cmocka_unit_test(is_refused)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -72,5 +72,6 @@ sifr_status engine_write_buffer(const sifr_engine *engine, int32_t buffer, int64
 }
 
 sifr_status engine_settle(const sifr_engine *engine, sifr_error *error) {
+    BASE_TRY(engine_check_idle(engine, error));
     return engine_run_deferred(engine->trainer, error);
 }
