@@ -109,6 +109,7 @@ static sifr_status answer(sifr_chat *chat, const char *message, size_t size, sif
 sifr_status sifr_chat_answer(sifr_chat *chat, const char *message, size_t size,
                              sifr_take_piece *piece, void *user, sifr_error *error) {
     BASE_ENTER(error, chat);
+    BASE_TRY(BASE_GIVEN_FOR(error, size, message));
     size_t before = json_array_size(chat->messages);
     sifr_error own = {0};
     if (!error) error = &own; /* a callback has one */

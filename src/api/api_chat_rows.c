@@ -131,6 +131,5 @@ bool sifr_chat_rows_at(const sifr_chat_rows *rows, int64_t index, sifr_chat_row 
     if (index < 0 || index >= data_chat_count(rows->chat)->rows) return false;
     known.count = data_chat_row_at(rows->chat, index, &known.ids, &known.learned, &whole);
     known.number = data_chat_place(rows->chat, index, &known.file);
-    api_give_result(&known, sizeof known, out);
-    return true;
+    return api_give_result(&known, sizeof known, out);
 }

@@ -109,6 +109,7 @@ sifr_status sifr_chat_template_render(sifr_chat_template *chat, const char *mess
                                       size_t messages_size, bool prompt, const char **text,
                                       size_t *size, sifr_error *error) {
     BASE_ENTER(error, chat, text, size);
+    BASE_TRY(BASE_GIVEN_FOR(error, messages_size, messages));
     json_t *read;
     BASE_TRY(api_read_messages(messages, messages_size, &read, error));
     text_template_output_free(&chat->out);

@@ -155,6 +155,7 @@ sifr_status sifr_checkpoint_load(sifr_context *context, sifr_engine *engine, con
 sifr_status sifr_checkpoint_list(const char *output, int64_t *steps, size_t capacity, size_t *count,
                                  sifr_error *error) {
     BASE_ENTER(error, output, count);
+    BASE_TRY(BASE_GIVEN_FOR(error, capacity, steps));
     int64_t *all;
     BASE_TRY(checkpoint_list(output, &all, count, error));
     if (capacity && *count)

@@ -198,6 +198,7 @@ sifr_status sifr_classifier_add_words(sifr_classifier *classifier, const char *c
 sifr_status sifr_classifier_read(sifr_classifier *classifier, const char *const *paths,
                                  size_t count, sifr_error *error) {
     BASE_ENTER(error, classifier);
+    BASE_TRY(api_check_list("sifr_classifier_read: paths", paths, count, error));
     if (sifr_classifier_tags(classifier))
         return base_fail(error, SIFR_USAGE,
                          "--data: a tagger reads sentences from standard input, one a line; sifr "

@@ -61,6 +61,7 @@ sifr_status sifr_config_load(sifr_config *config, const char *path, sifr_error *
 sifr_status sifr_config_parse(sifr_config *config, const char *text, size_t size, const char *name,
                               sifr_error *error) {
     BASE_ENTER(error, config, name);
+    BASE_TRY(BASE_GIVEN_FOR(error, size, text));
     sifr_config read;
     BASE_TRY(config_copy(config, &read, error));
     return keep(config, &read, config_parse(&read, text, size, name, error));
@@ -141,8 +142,7 @@ bool sifr_config_flag_at(size_t index, sifr_config_flag *flag) {
                               .group = (sifr_config_group)row.group,
                               .many = row.many};
     memcpy(known.name, row.name, sizeof known.name);
-    api_give_result(&known, sizeof known, flag);
-    return true;
+    return api_give_result(&known, sizeof known, flag);
 }
 
 _Static_assert((int)SIFR_CONFIG_GROUPS == CONFIG_FLAG_GROUPS &&

@@ -7,8 +7,13 @@
 #include "base/heap.h"
 #include "base/inside.h"
 
+/* That of a struct of pointers is a multiple of theirs: another one would end within a member. */
+static bool is_size(size_t given) {
+    return given >= sizeof given && given <= 65536 && given % sizeof(void *) == 0;
+}
+
 static sifr_status check_size(const char *name, size_t given, sifr_error *error) {
-    if (given >= sizeof given && given <= 65536) return SIFR_OK;
+    if (is_size(given)) return SIFR_OK;
     return base_fail(error, SIFR_USAGE, "%s.size: %zu is no size; give sizeof(%s)", name, given,
                      name);
 }
@@ -36,12 +41,22 @@ sifr_status api_check_result(const char *name, const void *to, sifr_error *error
     return check_size(name, given, error);
 }
 
-void api_give_result(const void *from, size_t size, void *to) {
+bool api_give_result(const void *from, size_t size, void *to) {
     size_t given;
     memcpy(&given, to, sizeof given);
+    if (!is_size(given)) return false;
     memset(to, 0, given);
     memcpy(to, from, given < size ? given : size);
     memcpy(to, &given, sizeof given);
+    return true;
+}
+
+sifr_status api_check_list(const char *name, const char *const *list, size_t count,
+                           sifr_error *error) {
+    if (count && !list) return base_fail(error, SIFR_USAGE, "%s: NULL; give one", name);
+    for (size_t i = 0; i < count; i++)
+        if (!list[i]) return base_fail(error, SIFR_USAGE, "%s[%zu]: NULL; give one", name, i);
+    return SIFR_OK;
 }
 
 static void write_line(void *user, sifr_log_level level, const char *line) {

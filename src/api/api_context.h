@@ -3,6 +3,7 @@
 #define API_CONTEXT_H
 
 #include <pthread.h>
+#include <stdbool.h>
 #include <stddef.h>
 
 #include "sifr/context.h"
@@ -23,6 +24,11 @@ sifr_status api_take_options(const char *name, const void *options, size_t size,
  * SIFR_USAGE where the size is none. Then `size` bytes of `from` are given, as far as the caller
  * knows them; what it knows and this library does not is 0. */
 sifr_status api_check_result(const char *name, const void *to, sifr_error *error) SIFR_MUST_CHECK;
-void api_give_result(const void *from, size_t size, void *to);
+/* false, with nothing given, where the size is none: the result of a call without a status. */
+bool api_give_result(const void *from, size_t size, void *to);
+
+/* The texts of options: SIFR_USAGE where the list, or one of it, is NULL. */
+sifr_status api_check_list(const char *name, const char *const *list, size_t count,
+                           sifr_error *error) SIFR_MUST_CHECK;
 
 #endif

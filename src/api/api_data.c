@@ -215,6 +215,7 @@ static sifr_status take_rows(sifr_data *data, int64_t count, sifr_error *error) 
 sifr_status sifr_data_read(sifr_data *data, const int64_t *windows, int64_t count, sifr_batch *out,
                            sifr_error *error) {
     BASE_ENTER(error, data, out);
+    BASE_TRY(BASE_GIVEN_FOR(error, count > 0, windows));
     const data_set *set = set_of(data);
     int64_t all = data_set_windows(set, data->state.length);
     for (int64_t i = 0; i < count; i++)

@@ -195,6 +195,7 @@ sifr_status sifr_evaluate(sifr_context *context, const sifr_evaluate_options *op
     sifr_evaluated made = {0};
     BASE_TRY(api_take_options("sifr_evaluate_options", options, sizeof run.o, &run.o, error));
     BASE_TRY(api_check_result("sifr_evaluated", out, error));
+    BASE_TRY(api_check_list("sifr_evaluate_options.paths", run.o.paths, run.o.path_count, error));
     sifr_status status = evaluate(&run, &made, error);
     infer_free(run.inference);
     data_set_close(run.data);

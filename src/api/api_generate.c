@@ -78,6 +78,8 @@ sifr_status sifr_generator_add(sifr_generator *generator, const sifr_prompt *pro
     size_t before = generator->count;
     sifr_status status = SIFR_OK;
     BASE_TRY(api_take_options("sifr_prompt", prompt, sizeof known, &known, error));
+    if (!known.text && known.text_size)
+        return base_fail(error, SIFR_USAGE, "sifr_prompt.text: NULL; give one");
     if (!known.text) known.text = "";
     if (known.messages && !known.chat)
         return base_fail(error, SIFR_USAGE,

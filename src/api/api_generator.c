@@ -108,6 +108,7 @@ sifr_status sifr_generator_open(sifr_context *context, const sifr_generator_opti
     sifr_generator_options known;
     sifr_generator *generator;
     BASE_TRY(api_take_options("sifr_generator_options", options, sizeof known, &known, error));
+    BASE_TRY(api_check_list("sifr_generator_options.stop", known.stop, known.stop_count, error));
     BASE_TRY(base_alloc(1, sizeof *generator, &generator, error));
     sifr_status status = open_model(generator, &known, &context->log, error);
     if (status == SIFR_OK) *out = generator;

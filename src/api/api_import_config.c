@@ -32,6 +32,8 @@ sifr_status sifr_import_config(sifr_context *context, const sifr_import_config_o
     (void)context;
     BASE_TRY(api_take_options("sifr_import_config_options", options, sizeof known, &known, error));
     if (out) BASE_TRY(api_check_result("sifr_imported_config", out, error));
+    BASE_TRY(
+        api_check_list("sifr_import_config_options.allow", known.allow, known.allow_count, error));
     if (!known.path) return base_fail(error, SIFR_USAGE, "--config: give the file");
     BASE_TRY(import(&known, text, &made, error));
     if (out) api_give_result(&made, sizeof made, out);
@@ -40,6 +42,7 @@ sifr_status sifr_import_config(sifr_context *context, const sifr_import_config_o
 
 sifr_status sifr_import_check(const char *text, size_t size, const char *name, sifr_error *error) {
     BASE_ENTER(error, name);
+    BASE_TRY(BASE_GIVEN_FOR(error, size, text));
     sifr_config config;
     BASE_TRY(config_create(&config, error));
     sifr_status status = config_parse(&config, text, size, name, error);

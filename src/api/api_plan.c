@@ -132,7 +132,7 @@ bool sifr_plan_class_at(const sifr_plan *plan, size_t index, sifr_plan_class *ou
     if (index == PLAN_CLASSES) {
         int64_t gaps = plan_gap_bytes(s);
         const sifr_plan_class between = {.name = "gaps", .bytes = gaps, .most_bytes = gaps};
-        return api_give_result(&between, sizeof between, out), true;
+        return api_give_result(&between, sizeof between, out);
     }
     plan_offloaded_classes(s, PLAN_HOST, host);
     plan_offloaded_classes(s, PLAN_NVME, nvme);
@@ -141,8 +141,7 @@ bool sifr_plan_class_at(const sifr_plan *plan, size_t index, sifr_plan_class *ou
                                    .most_bytes = s->largest_bytes[index],
                                    .host_bytes = host[index],
                                    .nvme_bytes = nvme[index]};
-    api_give_result(&known, sizeof known, out);
-    return true;
+    return api_give_result(&known, sizeof known, out);
 }
 
 sifr_status sifr_plan_fits(const sifr_plan *plan, sifr_error *error) {

@@ -97,6 +97,8 @@ sifr_status sifr_ranks_agree(sifr_ranks *ranks, sifr_status status, sifr_error *
 sifr_status sifr_ranks_gather(sifr_ranks *ranks, const void *mine, int64_t bytes, void *all,
                               sifr_error *error) {
     BASE_ENTER(error, ranks);
+    sifr_status given = BASE_GIVEN_FOR(error, bytes > 0, mine, all);
     BASE_TRY(api_ranks_compare(ranks, error));
+    BASE_TRY(comm_agree_status(ranks->group, given, error));
     return comm_all_gather_control(ranks->group, mine, bytes, all, error);
 }

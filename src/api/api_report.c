@@ -23,8 +23,7 @@ static sifr_status check_output(const char *path, sifr_error *error) {
 static sifr_status check(const sifr_report_options *o, sifr_error *error) {
     if (!o->run_count || !o->runs)
         return base_fail(error, SIFR_USAGE, "no run is given; name the output folder of one");
-    for (size_t i = 0; i < o->run_count; i++)
-        if (!o->runs[i]) return base_fail(error, SIFR_USAGE, "runs[%zu] is NULL; name a folder", i);
+    BASE_TRY(api_check_list("sifr_report_options.runs", o->runs, o->run_count, error));
     if (!o->output || !o->output[0])
         return base_fail(error, SIFR_USAGE, "--output: name the file of the page");
     if (o->trace && o->run_count > 1)

@@ -93,6 +93,9 @@ sifr_status sifr_tokenize(sifr_context *context, const sifr_tokenize_options *op
     data_tokenised counts;
     BASE_TRY(api_take_options("sifr_tokenize_options", options, sizeof known, &known, error));
     if (out) BASE_TRY(api_check_result("sifr_tokenized", out, error));
+    BASE_TRY(api_check_list("sifr_tokenize_options.paths", known.paths, known.path_count, error));
+    if (known.threads < 0)
+        return base_fail(error, SIFR_USAGE, "--threads %d: must be 0 or more", known.threads);
     if (!known.tokenizer || !known.output)
         return base_fail(error, SIFR_USAGE, "--tokenizer and --output: both are needed");
     sifr_status status = tokenize(&known, &context->log, &source, &counts, error);

@@ -82,6 +82,7 @@ sifr_status sifr_tokenizer_encode(sifr_tokenizer *tokenizer, const char *text, s
                                   bool special, const int32_t **ids, size_t *count,
                                   sifr_error *error) {
     BASE_ENTER(error, tokenizer, ids, count);
+    BASE_TRY(BASE_GIVEN_FOR(error, size, text));
     sifr_tokenizer *t = tokenizer;
     if (!t->scratch) BASE_TRY(text_tokenizer_scratch_new(t->tokenizer, &t->scratch, error));
     uint64_t before = text_tokenizer_invalid(t->scratch);
@@ -107,6 +108,7 @@ sifr_status sifr_tokenizer_decode(sifr_tokenizer *tokenizer, const int32_t *ids,
                                   bool skip_special, const char **text, size_t *size,
                                   sifr_error *error) {
     BASE_ENTER(error, tokenizer, text, size);
+    BASE_TRY(BASE_GIVEN_FOR(error, count, ids));
     sifr_tokenizer *t = tokenizer;
     t->text.count = 0;
     BASE_TRY(text_tokenizer_decode(t->tokenizer, ids, count, skip_special, &t->text, error));

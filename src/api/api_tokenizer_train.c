@@ -74,6 +74,7 @@ sifr_status sifr_tokenizer_train(sifr_context *context, const sifr_tokenizer_tra
     text_tokenizer_trainer *trainer;
     BASE_TRY(api_take_options("sifr_tokenizer_train_options", options, sizeof o, &o, error));
     if (out) BASE_TRY(api_check_result("sifr_tokenizer_trained", out, error));
+    BASE_TRY(api_check_list("sifr_tokenizer_train_options.paths", o.paths, o.path_count, error));
     if (!o.output) return base_fail(error, SIFR_USAGE, "--output: give the folder to write to");
     if (!o.overwrite) BASE_TRY(check_output(o.output, error));
     text_tokenizer_options known = {.vocab_size = o.vocab_size,

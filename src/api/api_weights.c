@@ -9,6 +9,5 @@ bool sifr_engine_weight_at(const sifr_engine *engine, size_t index, sifr_weight_
     const model_weight *w = &model->weights[index];
     sifr_weight_facts known = {.name = w->name, .trained = !w->frozen};
     known.rank = model_weight_shape(w, known.shape);
-    api_give_result(&known, sizeof known, out);
-    return true;
+    return api_give_result(&known, sizeof known, out);
 }

@@ -39,6 +39,10 @@ void base_set_error_in(sifr_error *error, sifr_status status, const char *format
 sifr_status base_check_given(const char *function, const char *names, const void *const *pointers,
                              size_t count, sifr_error *error) SIFR_MUST_CHECK;
 
+/* Arrays of which `count` elements are read or written: NULL only where there are none.
+ *     BASE_TRY(BASE_GIVEN_FOR(error, count, values)); */
+#define BASE_GIVEN_FOR(error, count, ...) ((count) ? BASE_GIVEN(error, __VA_ARGS__) : SIFR_OK)
+
 /* Passes a formatted line to `log` (may be NULL). */
 void base_log(const sifr_log *log, sifr_log_level level, const char *format, ...) SIFR_PRINTF(3, 4);
 

@@ -115,6 +115,78 @@ static void folders(void **state) {
     REFUSES(sifr_engine_fail(NULL, SIFR_CALL_STEP, "x", &error), "sifr_engine_fail: engine");
 }
 
+/* Arrays of which something is to be read or written, and lists of options. */
+static void arrays(void **state) {
+    (void)state;
+    static const char *const hole[] = {"a", NULL};
+    size_t count;
+    char *text = NULL;
+    sifr_generator *generator = NULL;
+    sifr_generator_options stop = {.size = sizeof stop, .model = "x", .stop_count = 1};
+    sifr_evaluate_options of = {.size = sizeof of, .model = "x", .path_count = 1};
+    sifr_evaluated evaluated = {.size = sizeof evaluated};
+    sifr_tokenize_options into = {.size = sizeof into, .path_count = 1};
+    sifr_import_config_options from = {.size = sizeof from, .path = "x", .allow_count = 1};
+    REFUSES(sifr_config_parse(config, NULL, 2, "x", &error), "sifr_config_parse: text");
+    REFUSES(sifr_import_check(NULL, 2, "x", &error), "sifr_import_check: text");
+    REFUSES(sifr_checkpoint_list("x", NULL, 5, &count, &error), "sifr_checkpoint_list: steps");
+    REFUSES(sifr_generator_open(context, &stop, &generator, &error), "sifr_generator_options.stop");
+    REFUSES(sifr_evaluate(context, &of, &evaluated, &error), "sifr_evaluate_options.paths");
+    REFUSES(sifr_tokenize(context, &into, NULL, &error), "sifr_tokenize_options.paths");
+    REFUSES(sifr_import_config(context, &from, &text, NULL, &error),
+            "sifr_import_config_options.allow");
+    stop.stop = of.paths = into.paths = from.allow = hole;
+    stop.stop_count = of.path_count = into.path_count = from.allow_count = 2;
+    REFUSES(sifr_generator_open(context, &stop, &generator, &error),
+            "sifr_generator_options.stop[1]");
+    REFUSES(sifr_evaluate(context, &of, &evaluated, &error), "sifr_evaluate_options.paths[1]");
+    REFUSES(sifr_tokenize(context, &into, NULL, &error), "sifr_tokenize_options.paths[1]");
+    REFUSES(sifr_import_config(context, &from, &text, NULL, &error),
+            "sifr_import_config_options.allow[1]");
+    assert_true(!generator && !text);
+}
+
+/* Sizes that no struct has: not set, in the middle of a pointer, far beyond all. Options are
+ * refused by name; a call without a status fills nothing. */
+static void sizes(void **state) {
+    (void)state;
+    static const size_t wrong[] = {0, 1, 4, 7, 9, 12, 65537, (size_t)1 << 40, SIZE_MAX};
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        sifr_generator *generator = NULL;
+        sifr_generator_options options = {.size = wrong[i], .model = "x"};
+        sifr_config_flag flag = {.size = wrong[i], .path = "kept"};
+        sifr_error error = {0};
+        assert_int_equal(sifr_generator_open(context, &options, &generator, &error), SIFR_USAGE);
+        assert_non_null(strstr(error.message, "is no size; give sizeof(sifr_generator_options)"));
+        assert_false(sifr_config_flag_at(0, &flag));
+        assert_string_equal(flag.path, "kept");
+    }
+    struct {
+        sifr_config_flag flag;
+        void *newer; /* of a header that is newer than the library */
+    } more = {.flag.size = sizeof more, .newer = context};
+    assert_true(sifr_config_flag_at(0, &more.flag));
+    assert_non_null(more.flag.path);
+    assert_null(more.newer);
+}
+
+static void angles(void **state) {
+    (void)state;
+    sifr_model *model;
+    sifr_error error = {0};
+    assert_int_equal(sifr_model_create(&model, &error), SIFR_OK);
+    sifr_unit(model, "a");
+    sifr_weight w = sifr_weight_matrix(model, "w", 8, 8, SIFR_INIT_NORMAL, 0.02);
+    sifr_value x =
+        sifr_embedding(model, (sifr_embedding_args){.ids = sifr_tokens(model), .table = w});
+    sifr_head_loss(model,
+                   (sifr_head_args){.x = sifr_rope(model, (sifr_rope_args){.x = x, .head_dim = 8}),
+                                    .weight = w});
+    assert_int_equal(sifr_model_finish(model, &error), SIFR_USAGE);
+    assert_string_equal(error.message, "unit a: rope: frequencies: NULL; give one for each pair");
+    sifr_model_free(model);
+}
+
 static void getters(void **state) {
     (void)state;
     size_t size = 7;
@@ -200,7 +272,8 @@ static void builder(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(configs),     cmocka_unit_test(runs),         cmocka_unit_test(texts),
-        cmocka_unit_test(folders),     cmocka_unit_test(getters),      cmocka_unit_test(builder),
+        cmocka_unit_test(folders),     cmocka_unit_test(arrays),       cmocka_unit_test(sizes),
+        cmocka_unit_test(angles),      cmocka_unit_test(getters),      cmocka_unit_test(builder),
         cmocka_unit_test(empty_paths), cmocka_unit_test(start_limits),
     };
     return cmocka_run_group_tests(tests, setup, teardown);

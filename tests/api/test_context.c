@@ -12,7 +12,7 @@
 
 typedef struct options {
     size_t size;
-    int first, second;
+    int64_t first, second;
 } options;
 
 static sifr_status take(const void *given, options *out, sifr_error *error) {
@@ -24,11 +24,11 @@ static void test_options(void **state) {
     (void)state;
     struct {
         options known;
-        int third, fourth; /* two: padding behind one would have any value */
+        int64_t third, fourth; /* two: padding behind one would have any value */
     } newer = {{sizeof newer, 3, 4}, 0, 0};
     struct {
         size_t size;
-        int first;
+        int64_t first;
     } older = {offsetof(options, second), 5};
     options taken;
     sifr_error error;

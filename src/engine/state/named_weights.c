@@ -70,6 +70,7 @@ sifr_status sifr_engine_read_average(const sifr_engine *engine, const char *name
 sifr_status sifr_engine_write_piece(sifr_engine *engine, const char *name, int64_t first,
                                     const float *values, size_t count, sifr_error *error) {
     BASE_ENTER(error, engine, name);
+    BASE_TRY(BASE_GIVEN_FOR(error, count, values));
     size_t index = 0;
     BASE_TRY(find_piece(engine, name, first, count, &index, error));
     BASE_TRY(engine_settle(engine, error));
@@ -80,6 +81,7 @@ sifr_status sifr_engine_write_piece(sifr_engine *engine, const char *name, int64
 sifr_status sifr_engine_read_piece(const sifr_engine *engine, const char *name, int64_t first,
                                    float *values, size_t count, sifr_error *error) {
     BASE_ENTER(error, engine, name);
+    BASE_TRY(BASE_GIVEN_FOR(error, count, values));
     size_t index = 0;
     BASE_TRY(find_piece(engine, name, first, count, &index, error));
     BASE_TRY(engine_settle(engine, error));

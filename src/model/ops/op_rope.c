@@ -49,6 +49,11 @@ sifr_value sifr_rope(sifr_model *model, sifr_rope_args args) {
         MODEL_WRONG(model, "unit %s: rope: scale %g", model_unit_name(model), scale);
         return SIFR_NO_VALUE;
     }
+    if (!args.frequencies) {
+        MODEL_WRONG(model, "unit %s: rope: frequencies: NULL; give one for each pair",
+                    model_unit_name(model));
+        return SIFR_NO_VALUE;
+    }
     return add_rope(model, args.x, args.head_dim, args.interleaved,
                     &(model_angles){.rotary_dim = args.rotary_dim ? args.rotary_dim : args.head_dim,
                                     .frequencies = args.frequencies,
