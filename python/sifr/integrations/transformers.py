@@ -375,7 +375,8 @@ class SifrTrainer(Trainer):
 
     def _prepare_inputs(self, inputs: Any) -> Any:
         """What is no batch is left to the reader, which says so on all ranks."""
-        return super()._prepare_inputs(inputs) if isinstance(inputs, Mapping) else inputs
+        is_batch = isinstance(inputs, Mapping)
+        return super()._prepare_inputs(inputs) if is_batch else inputs
 
     def floating_point_ops(self, inputs: Any) -> int:
         """0 of a batch that cannot be read: what is wrong is said when its step is made."""
