@@ -7,7 +7,9 @@ set -eu
 build=$1 page=$2 output=$3 regex=$4
 here=$(dirname "$0")
 results=$build/soak-results
-commit=$(git describe --always --dirty --exclude '*' 2>/dev/null || echo unknown)
+commit=$(git rev-parse --short=8 HEAD 2>/dev/null || echo unknown)
+# The page and the output are what an earlier run of this script changed.
+[ "$commit" = unknown ] || git diff --quiet HEAD -- . ":!$page" ":!$output" || commit=$commit-dirty
 names() { # CTEST ARGUMENT…: one a line
     ctest --test-dir "$build" -N -L soak "$@" | sed -n 's/^ *Test *#[0-9]*: *//p'
 }
