@@ -9,9 +9,13 @@
 #include "base/hash.h"
 #include "base/heap.h"
 #include "base/json.h"
+#include "formats/fp8.h"
 
 static uint64_t hash_tensor(const formats_tensor *tensor) {
-    return base_hash_pieces(tensor->data, tensor->bytes, base_read_ahead);
+    uint64_t hash = base_hash_pieces(tensor->data, tensor->bytes, base_read_ahead);
+    if (!tensor->scales) return hash;
+    const formats_tensor *scales = tensor->scales->values;
+    return base_hash_seeded(scales->data, scales->bytes, hash);
 }
 
 static sifr_status allocate(const sifr_model *model, checkpoint_base *out, sifr_error *error) {
@@ -281,7 +285,7 @@ static sifr_status open_tensor(const formats_weights *weights,
                          directory, w->name, out->path);
     out->tensors[index] = tensor;
     out->hashes[index] = hash_tensor(tensor);
-    if (tensor->elements == w->rows * w->columns && tensor->dtype <= BASE_FP16 &&
+    if (tensor->elements == w->rows * w->columns && formats_value_type(tensor) <= BASE_FP16 &&
         is_same(entry, tensor, out->hashes[index]))
         return SIFR_OK;
     return base_fail(error, SIFR_FAILED,

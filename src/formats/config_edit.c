@@ -31,8 +31,10 @@ static size_t skip_value(const char *text, size_t at) {
     }
 }
 
-/* The value of a member of the outermost object, from text[*begin] to before text[*end]. */
-static bool find_member(const char *text, const char *key, size_t *begin, size_t *end) {
+/* A member of the outermost object: its key at text[*from], its value from text[*begin] to before
+ * text[*end]. */
+static bool find_member(const char *text, const char *key, size_t *from, size_t *begin,
+                        size_t *end) {
     size_t length = strlen(key), at = skip_blanks(text, 0) + 1;
     for (int depth = 1; depth > 0;) {
         char c = text[at];
@@ -44,6 +46,7 @@ static bool find_member(const char *text, const char *key, size_t *begin, size_t
         size_t after = skip_string(text, at), colon = skip_blanks(text, after);
         bool found = depth == 1 && text[colon] == ':' && after - at == length + 2 &&
                      memcmp(text + at + 1, key, length) == 0;
+        *from = at;
         at = after;
         if (!found) continue;
         *begin = skip_blanks(text, colon + 1);
@@ -67,17 +70,28 @@ static sifr_status splice(char **text, size_t begin, size_t end, const char *wit
     return SIFR_OK;
 }
 
+/* With the comma behind the member, or that before the last one. */
+static sifr_status take_out(char **text, size_t from, size_t end, sifr_error *error) {
+    size_t after = skip_blanks(*text, end);
+    if ((*text)[after] == ',') return splice(text, from, skip_blanks(*text, after + 1), "", error);
+    while (strchr(" \t\r\n", (*text)[from - 1])) from--;
+    if ((*text)[from - 1] == ',') from--;
+    return splice(text, from, end, "", error);
+}
+
 /* Members of the outermost object: their number in *members changes with it. */
 static sifr_status change(char **text, const json_t *json, const char *name,
                           const formats_config_change *edit, size_t *members, sifr_error *error) {
-    size_t begin, end;
+    size_t from, begin, end;
     if (json_object_get(json, edit->key)) {
-        if (find_member(*text, edit->key, &begin, &end))
-            return splice(text, begin, end, edit->value, error);
+        if (find_member(*text, edit->key, &from, &begin, &end))
+            return edit->value ? splice(text, begin, end, edit->value, error)
+                               : take_out(text, from, end, error);
         return base_fail(error, SIFR_USAGE,
                          "%s: the key \"%s\" is written with escapes: write it plainly", name,
                          edit->key);
     }
+    if (!edit->value) return SIFR_OK;
     char *added;
     size_t size = strlen(edit->key) + strlen(edit->value) + 16;
     BASE_TRY(base_alloc(size, 1, &added, error));

@@ -6,7 +6,7 @@
 
 #include "base/errors.h"
 
-/* A member of the outermost object, and the JSON text of its new value. */
+/* A member of the outermost object, and the JSON text of its new value; NULL takes it out. */
 typedef struct formats_config_change {
     const char *key, *value;
 } formats_config_change;

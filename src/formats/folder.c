@@ -6,7 +6,9 @@
 #include <string.h>
 
 #include "base/folder_file.h"
+#include "base/json.h"
 #include "formats/config_edit.h"
+#include "formats/fp8.h"
 
 enum { CONFIG_FILE_LIMIT = 16 << 20 };
 
@@ -35,14 +37,38 @@ static bool is_run_record(const char *name) {
     return false;
 }
 
+/* What is written is not in 8 bits any more. */
+static sifr_status take_out_fp8(char **text, size_t *size, const char *from, sifr_error *error) {
+    static const formats_config_change change = {"quantization_config", NULL};
+    json_t *json;
+    char *changed;
+    BASE_TRY(base_json_parse(*text, *size, from, &json, error));
+    bool coded = formats_fp8_is(json_object_get(json, change.key));
+    json_decref(json);
+    if (!coded) return SIFR_OK;
+    BASE_TRY(formats_config_edit(*text, *size, from, &change, 1, &changed, size, error));
+    free(*text);
+    *text = changed;
+    return SIFR_OK;
+}
+
+static sifr_status set_dtype(char **text, size_t *size, const char *from, const char *dtype,
+                             sifr_error *error) {
+    char *changed;
+    BASE_TRY(formats_config_set_dtype(*text, *size, from, dtype, &changed, size, error));
+    free(*text);
+    *text = changed;
+    return SIFR_OK;
+}
+
 static sifr_status carry_config(const char *from, const char *to, const char *dtype,
                                 sifr_error *error) {
-    char *text, *changed = NULL;
+    char *text;
     size_t size;
     BASE_TRY(base_read_file(from, CONFIG_FILE_LIMIT, &text, &size, error));
-    sifr_status status = formats_config_set_dtype(text, size, from, dtype, &changed, &size, error);
-    if (status == SIFR_OK) status = base_write_file(to, changed, size, error);
-    free(changed);
+    sifr_status status = take_out_fp8(&text, &size, from, error);
+    if (status == SIFR_OK && dtype) status = set_dtype(&text, &size, from, dtype, error);
+    if (status == SIFR_OK) status = base_write_file(to, text, size, error);
     free(text);
     return status;
 }
@@ -54,7 +80,7 @@ static sifr_status carry_file(const char *source, const char *to, const char *na
                               const char *dtype, sifr_error *error) {
     char target[BASE_PATH_LENGTH];
     BASE_TRY(base_path_join(target, to, name, error));
-    if (dtype && !strcmp(name, "config.json")) return carry_config(source, target, dtype, error);
+    if (!strcmp(name, "config.json")) return carry_config(source, target, dtype, error);
     return base_copy_file(source, target, error);
 }
 

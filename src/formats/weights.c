@@ -10,6 +10,7 @@
 #include "base/heap.h"
 #include "base/json.h"
 #include "formats/folder.h"
+#include "formats/fp8.h"
 #include "formats/torch/torch_file.h"
 
 enum { INDEX_FILE_LIMIT = 100000000, FILE_LIMIT = 10000 };
@@ -44,6 +45,7 @@ struct formats_weights {
     const char *index;  /* its file's name */
     size_t unnamed;     /* tensors that the index does not name */
     char first_unnamed[256];
+    formats_scales *scales;
 };
 
 static int compare_entries(const void *a, const void *b) {
@@ -307,10 +309,16 @@ static sifr_status open_form(formats_weights *w, const char *directory, const we
     return open_single(w, path, error);
 }
 
+static sifr_status open_bound(formats_weights *w, const char *directory, const weights_form *form,
+                              sifr_error *error) {
+    BASE_TRY(open_form(w, directory, form, error));
+    return formats_fp8_bind(directory, w->tensors, w->count, &w->scales, error);
+}
+
 static sifr_status open_folder(formats_weights *w, const char *directory, sifr_error *error) {
     for (int i = 0; i < FORMS; i++) {
         if (holds(directory, forms[i].single) || holds(directory, forms[i].index))
-            return open_form(w, directory, &forms[i], error);
+            return open_bound(w, directory, &forms[i], error);
     }
     return base_fail(error, SIFR_FAILED,
                      "%s: holds neither model.safetensors nor model.safetensors.index.json, nor "
@@ -341,6 +349,7 @@ void formats_weights_close(formats_weights *weights) {
     }
     free(weights->files);
     free((void *)weights->tensors);
+    free(weights->scales);
     free(weights);
 }
 

@@ -11,8 +11,8 @@ static sifr_precision stored_precision(const checkpoint_model *m) {
     for (size_t i = 0; i < (m->stored.file ? m->folder.model->weight_count : m->stored.count);
          i++) {
         if (m->stored.file && !m->folder.model->weights[i].frozen) continue;
-        base_dtype type =
-            m->stored.file ? m->spans[m->first_span[i]].tensor->dtype : m->stored.tensors[i].dtype;
+        base_dtype type = m->stored.file ? formats_value_type(m->spans[m->first_span[i]].tensor)
+                                         : m->stored.tensors[i].dtype;
         bf16 += type == BASE_BF16;
         fp16 += type == BASE_FP16;
         count++;

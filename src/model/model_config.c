@@ -7,10 +7,24 @@
 
 #include "base/file.h"
 #include "base/json.h"
+#include "formats/fp8.h"
 #include "model/model_reader.h"
 #include "model/registry.h"
 
 enum { CONFIG_FILE_LIMIT = 16 << 20 };
+
+/* Weights in 8 bits are read; how is for formats/fp8.h. */
+static sifr_status check_quantization(const model_reader *r) {
+    formats_fp8 ignored;
+    const json_t *value = model_member(r->json, "quantization_config");
+    const json_t *text = json_object_get(r->json, "text_config");
+    if (model_member(text, "quantization_config") && !value)
+        return base_fail(r->error, SIFR_USAGE,
+                         "%s: text_config: quantization_config is read at the top of the file "
+                         "alone; put it there",
+                         r->name);
+    return value ? formats_fp8_read(value, r->name, &ignored, r->error) : SIFR_OK;
+}
 
 /* What the architecture reads, and what all have. */
 static sifr_status read_model(const model_reader *r, model_config *out) {
@@ -44,8 +58,6 @@ static sifr_status read_multimodal(const model_reader *r, model_config *out) {
     const formats_multimodal *kind = r->architecture->multimodal;
     json_t *text;
     out->multimodal = kind;
-    if (model_member(r->json, "quantization_config"))
-        return model_refuse(r, "quantization_config", "train from weights in F32, BF16 or F16");
     BASE_TRY(
         formats_multimodal_media(kind, r->json, r->name, out->media, &out->media_count, r->error));
     BASE_TRY(formats_multimodal_text(kind, r->json, r->name, &text, r->error));
@@ -63,6 +75,7 @@ static sifr_status read_config(model_reader *r, model_config *out) {
     r->architecture = type ? model_architecture_find(type) : NULL;
     if (!r->architecture) return model_refuse_type(r, type);
     BASE_TRY(model_read_task(r, out));
+    BASE_TRY(check_quantization(r));
     strcpy(out->model_type, type);
     return r->architecture->multimodal ? read_multimodal(r, out) : read_model(r, out);
 }

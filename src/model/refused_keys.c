@@ -30,7 +30,6 @@ static const struct {
     {"use_bidirectional_attention", ONLY_FALSE, "attention is always causal"},
     {"pretraining_tp", ONLY_ONE, "set it to 1, which gives the same results"},
     {"partial_rotary_factor", ONLY_ONE, "rotary positions always apply to the whole head"},
-    {"quantization_config", ONLY_NULL, "train from weights in F32, BF16 or F16"},
     {"pruned_heads", ONLY_NULL, "every layer has all its heads"},
     {"attn_logit_softcapping", ONLY_NULL, "scores are not capped"},
     {"final_logit_softcapping", ONLY_NULL, "logits are not capped"},

@@ -18,6 +18,7 @@ static void leave(leftovers *out, const char *name) {
 
 static bool is_read(const engine_folder *folder, const formats_tensor *tensor) {
     const sifr_model *model = folder->model;
+    if (tensor->of_another) return true;
     if (engine_is_leftover(folder->architecture, model, tensor->name)) return true;
     for (size_t w = 0; w < model->weight_count; w++) {
         bool made = folder->made && folder->made[w];
@@ -33,7 +34,8 @@ static void find_leftovers(const engine_folder *folder, leftovers *heads, leftov
     for (size_t i = 0; i < folder->model->weight_count; i++)
         known += !folder->model->weights[i].factor;
     for (size_t i = 0; i < count; i++)
-        known += engine_is_leftover(folder->architecture, folder->model,
+        known += formats_weights_at(folder->weights, i)->of_another ||
+                 engine_is_leftover(folder->architecture, folder->model,
                                     formats_weights_at(folder->weights, i)->name);
     if (known == count && !folder->made_count) return;
     for (size_t i = 0; i < count; i++) {
@@ -64,9 +66,21 @@ static void say_carried(const engine_folder *folder, const sifr_log *log) {
     free((void *)carried);
 }
 
+static void say_fp8(const engine_folder *folder, const sifr_log *log) {
+    size_t count = 0;
+    for (size_t i = 0; i < formats_weights_count(folder->weights); i++)
+        count += formats_weights_at(folder->weights, i)->scales != NULL;
+    if (count)
+        base_log(log, SIFR_LOG_INFO,
+                 "%zu matri%s of 8 bits (F8_E4M3) %s read as BF16, and written as such, without "
+                 "quantization_config",
+                 count, count == 1 ? "x" : "ces", count == 1 ? "is" : "are");
+}
+
 void engine_folder_warn(const engine_folder *folder, const sifr_log *log) {
     leftovers heads = {0}, others = {0};
     if (!folder->weights) return;
+    say_fp8(folder, log);
     if (folder->architecture->multimodal)
         say_carried(folder, log);
     else

@@ -29,6 +29,14 @@ static sifr_status find_read(const sifr_model *model, const model_architecture *
     return SIFR_OK;
 }
 
+/* Its scales' settings go with quantization_config. */
+static sifr_status refuse_coded(const formats_tensor *tensor, sifr_error *error) {
+    return base_fail(error, SIFR_FAILED,
+                     "tensor %.200s: it is F8_E4M3 and not of the text model: such are not carried "
+                     "along; train from a folder of the same model in BF16",
+                     tensor->name);
+}
+
 sifr_status engine_find_carried(const sifr_model *model, const model_architecture *architecture,
                                 const formats_weights *weights, const formats_tensor ***out,
                                 size_t *count, sifr_error *error) {
@@ -42,7 +50,9 @@ sifr_status engine_find_carried(const sifr_model *model, const model_architectur
     for (size_t i = 0; status == SIFR_OK && i < all; i++) {
         const formats_tensor *tensor = formats_weights_at(weights, i);
         if (engine_is_leftover(architecture, model, tensor->name)) continue;
+        if (tensor->of_another) continue;
         if (known && bsearch(&tensor, read, known, sizeof *read, compare_places)) continue;
+        if (tensor->scales) status = refuse_coded(tensor, error);
         carried[used++] = tensor;
     }
     free(read);

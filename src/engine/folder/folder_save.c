@@ -35,7 +35,7 @@ sifr_status engine_stored_whole(const sifr_model *model, const model_architectur
         const char *name = model->weights[i].name;
         const formats_tensor *tensor = engine_find_tensor(like, architecture, name);
         if (tensor) {
-            dtype = tensor->dtype;
+            dtype = formats_value_type(tensor);
             break;
         }
     }
@@ -43,9 +43,10 @@ sifr_status engine_stored_whole(const sifr_model *model, const model_architectur
         const char *name = model->weights[i].name;
         const formats_tensor *tensor = like ? engine_find_tensor(like, architecture, name) : NULL;
         if (model->weights[i].factor) continue;
-        out->tensors[out->count++] =
-            (engine_stored_tensor){i, tensor ? tensor->name : name, tensor ? tensor->dtype : dtype,
-                                   model->weights[i].based ? tensor : NULL};
+        bool copied = tensor && !tensor->scales && model->weights[i].based;
+        out->tensors[out->count++] = (engine_stored_tensor){
+            i, tensor ? tensor->name : name, tensor ? formats_value_type(tensor) : dtype,
+            copied ? tensor : NULL};
     }
     if (like) note_tied_head(model, architecture, like, out);
     sifr_status status =

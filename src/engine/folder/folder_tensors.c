@@ -62,7 +62,7 @@ static sifr_status check_tensor(const model_weight *w, const formats_tensor *ten
                          "tensor %s: its shape is %s, but config.json needs %lld x %lld",
                          tensor->name, shape, (long long)w->rows, (long long)w->columns);
     }
-    if (tensor->dtype > BASE_FP16) {
+    if (formats_value_type(tensor) > BASE_FP16) {
         return base_fail(error, SIFR_FAILED,
                          "tensor %s: type %s is not supported (supported: F32, BF16, F16)",
                          tensor->name, formats_dtype_name(tensor->dtype));

@@ -44,18 +44,16 @@ static void read_codes(const norms_run *run, norms_record *open, int64_t first, 
 /* The base's values of output `o` and inputs first ... first + count - 1. */
 static void read_base(const norms_run *run, norms_record *open, int64_t o, int64_t first,
                       int64_t count, float *out) {
-    int64_t size = base_dtype_bytes(run->tensor->dtype);
-    const char *data = run->tensor->data;
     if (run->coder) {
         read_codes(run, open, o * run->in + first, count, out);
         return;
     }
     if (!run->transposed) {
-        engine_to_fp32(out, data + (o * run->in + first) * size, run->tensor->dtype, count);
+        engine_tensor_values(run->tensor, 0, o * run->in + first, count, out);
         return;
     }
     for (int64_t i = 0; i < count; i++)
-        engine_to_fp32(out + i, data + ((first + i) * run->out + o) * size, run->tensor->dtype, 1);
+        engine_tensor_values(run->tensor, 0, (first + i) * run->out + o, 1, out + i);
 }
 
 static void norms_tile(void *argument, int64_t tile, int thread) {

@@ -1,5 +1,7 @@
 #include "engine/state/convert.h"
 
+#include "formats/fp8.h"
+
 #include <string.h>
 
 #include "base/assert.h"
@@ -69,6 +71,10 @@ void engine_tensor_values(const void *user, size_t index, int64_t first, int64_t
                           float *values) {
     const formats_tensor *tensor = user;
     (void)index;
+    if (tensor->scales) {
+        formats_fp8_values(tensor, first, count, values);
+        return;
+    }
     engine_to_fp32(values, (const char *)tensor->data + first * base_dtype_bytes(tensor->dtype),
                    tensor->dtype, count);
 }

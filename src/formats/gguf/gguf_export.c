@@ -10,6 +10,7 @@
 #include "base/half.h"
 #include "base/heap.h"
 #include "base/json.h"
+#include "formats/fp8.h"
 #include "formats/gguf/gguf_family.h"
 #include "formats/gguf/gguf_general.h"
 #include "formats/gguf/gguf_limits.h"
@@ -73,6 +74,10 @@ bool formats_gguf_type_find(const char *name, formats_gguf_type *out) {
 static float load(const formats_tensor *t, int64_t at) {
     uint16_t half;
     float value;
+    if (t->scales) {
+        formats_fp8_values(t, at, 1, &value);
+        return value;
+    }
     if (t->dtype == BASE_FP32) {
         memcpy(&value, (const char *)t->data + 4 * at, sizeof value);
         return value;
@@ -165,10 +170,10 @@ static sifr_status add_tensor(gguf_job *job, const formats_tensor *from, sifr_er
     gguf_source *s = &job->sources[job->count];
     char plain[FORMATS_SPELLING_LENGTH];
     const char *name = job->beside ? formats_multimodal_plain(from->name, plain) : from->name;
-    if (!name) return SIFR_OK;
+    if (!name || from->of_another) return SIFR_OK;
     BASE_TRY(formats_gguf_family_name(job->family, name, t->name, &s->change, error));
     if (s->change == FORMATS_GGUF_LEFT_OUT) return SIFR_OK;
-    if (from->dtype != BASE_FP32 && from->dtype != BASE_BF16 && from->dtype != BASE_FP16)
+    if (formats_value_type(from) > BASE_FP16)
         return base_fail(error, SIFR_USAGE,
                          "%s: tensor %.200s is %s, which is not supported with --format gguf "
                          "(supported: F32, BF16, F16)",

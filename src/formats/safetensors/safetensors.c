@@ -38,6 +38,10 @@ const char *formats_dtype_name(base_dtype dtype) {
     return dtype_names[dtype];
 }
 
+base_dtype formats_value_type(const formats_tensor *tensor) {
+    return tensor->scales ? BASE_BF16 : tensor->dtype;
+}
+
 /* Where in the file a tensor lies; sorted to see that they cover it without gap or overlap. */
 typedef struct tensor_range {
     uint64_t begin, end;

@@ -4,6 +4,7 @@
 #ifndef FORMATS_SAFETENSORS_H
 #define FORMATS_SAFETENSORS_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -23,6 +24,8 @@ enum {
     FORMATS_HEADER_LIMIT = 100000000
 };
 
+typedef struct formats_scales formats_scales; /* formats/fp8.h */
+
 typedef struct formats_tensor {
     const char *name; /* UTF-8, no control characters */
     base_dtype dtype;
@@ -31,7 +34,12 @@ typedef struct formats_tensor {
     int64_t elements; /* product of the shape; 0 is legal */
     uint64_t bytes;
     const void *data; /* row-major, little-endian, at any alignment: load with memcpy */
+    const formats_scales *scales; /* of F8_E4M3: what its values are multiplied by; NULL: none */
+    bool of_another;              /* it is read with another tensor, as its scales are */
 } formats_tensor;
+
+/* The type of its values: of a tensor with scales BF16. */
+base_dtype formats_value_type(const formats_tensor *tensor);
 
 /* An open file. Owns the tensors, their names and the mapping; data and names live until close.
  * The file's size is checked once, at open: another process that cuts the file short while it is
