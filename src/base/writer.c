@@ -26,8 +26,26 @@ sifr_status base_write_all(int descriptor, const void *data, size_t size, const 
     return SIFR_OK;
 }
 
-sifr_status base_writer_open(base_writer *writer, const char *path, sifr_error *error) {
+/* A file takes the place of what is there: never of a device, a FIFO or a socket (/dev/null would
+ * be a file from then on, for all programs), nor of a link to one. A link to a file, or to nothing,
+ * goes. */
+static sifr_status check_place(const char *path, sifr_error *error) {
     struct stat there;
+    if (lstat(path, &there) != 0 || S_ISREG(there.st_mode)) return SIFR_OK;
+    bool link = S_ISLNK(there.st_mode);
+    if (link && (stat(path, &there) != 0 || S_ISREG(there.st_mode) || S_ISDIR(there.st_mode)))
+        return SIFR_OK;
+    if (S_ISDIR(there.st_mode))
+        return base_fail(error, SIFR_FAILED,
+                         "%s: a directory, and a file of this name is to be written; remove it, or "
+                         "name another output",
+                         path);
+    return base_fail(error, SIFR_FAILED,
+                     "%s: a device or pipe, and a file would take its place; name another output",
+                     path);
+}
+
+sifr_status base_writer_open(base_writer *writer, const char *path, sifr_error *error) {
     memset(writer, 0, sizeof *writer);
     writer->descriptor = -1;
     int used =
@@ -36,11 +54,7 @@ sifr_status base_writer_open(base_writer *writer, const char *path, sifr_error *
         return base_fail(error, SIFR_USAGE, "%.200s…: path too long", path);
     }
     strcpy(writer->path, path);
-    if (lstat(path, &there) == 0 && S_ISDIR(there.st_mode))
-        return base_fail(error, SIFR_FAILED,
-                         "%s: a directory, and a file of this name is to be written; remove it, or "
-                         "name another output",
-                         path);
+    BASE_TRY(check_place(path, error));
     BASE_TRY(base_alloc(BASE_WRITER_BUFFER, 1, &writer->buffer, error));
     writer->descriptor =
         open(writer->temporary, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0666);

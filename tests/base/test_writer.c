@@ -142,6 +142,26 @@ static void test_left_over(void **state) {
     expect_file(path, "short", 5);
 }
 
+/* A program that names /dev/null as its output would leave a file in its place. */
+static void test_devices_stay(void **state) {
+    (void)state;
+    sifr_error error = {0};
+    struct stat about;
+    const char *pipe = scratch_path("pipe");
+    assert_int_equal(mkfifo(pipe, 0600), 0);
+    assert_int_equal(base_write_file(pipe, "text", 4, &error), SIFR_FAILED);
+    assert_message(&error, "pipe: a device or pipe, and a file would take its place; name another");
+    assert_int_equal(stat(pipe, &about), 0);
+    assert_true(S_ISFIFO(about.st_mode));
+    assert_int_equal(symlink("/dev/null", scratch_path("link")), 0);
+    assert_int_equal(base_write_file(scratch_path("link"), "text", 4, &error), SIFR_FAILED);
+    assert_message(&error, "link: a device or pipe");
+    assert_int_equal(files_there(), 2); /* nothing beside them */
+    assert_int_equal(symlink("nowhere", scratch_path("broken")), 0);
+    assert_int_equal(base_write_file(scratch_path("broken"), "text", 4, &error), SIFR_OK);
+    expect_file(scratch_path("broken"), "text", 4);
+}
+
 /* --- no room: a limit on the size of files stands for a full disk --- */
 
 static void limit_files(rlim_t bytes) {
@@ -280,9 +300,9 @@ static void test_copy(void **state) {
 int main(void) {
 #define EACH(test) cmocka_unit_test_setup_teardown(test, scratch_setup, scratch_teardown)
     const struct CMUnitTest tests[] = {
-        EACH(test_replace),   EACH(test_abort),   EACH(test_pieces),      EACH(test_killed),
-        EACH(test_left_over), EACH(test_no_room), EACH(test_full_device), EACH(test_interrupted),
-        EACH(test_refused),   EACH(test_copy),
+        EACH(test_replace),   EACH(test_abort),   EACH(test_pieces),       EACH(test_killed),
+        EACH(test_left_over), EACH(test_no_room), EACH(test_full_device),  EACH(test_interrupted),
+        EACH(test_refused),   EACH(test_copy),    EACH(test_devices_stay),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
