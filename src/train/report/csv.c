@@ -13,6 +13,7 @@ enum { LINE = 4096 };
 typedef struct csv {
     train_lines lines;
     const train_report_settings *settings;
+    bool lost; /* deleted by somebody */
 } csv;
 
 static size_t put_value(char *out, size_t size, const json_t *value) {
@@ -73,8 +74,18 @@ static sifr_status open_csv(const train_report_settings *settings, void **out, s
     return status;
 }
 
+/* Of metrics.jsonl, which has the newest record by now. */
+static sifr_status make_again(csv *c, sifr_error *error) {
+    train_lines_close(&c->lines);
+    return open_lines(c, error);
+}
+
 static sifr_status record_csv(void *sink, const train_record *record, sifr_error *error) {
-    return record->json ? add(sink, record->json, error) : SIFR_OK;
+    csv *c = sink;
+    if (!record->json) return SIFR_OK;
+    sifr_status status = c->lost ? make_again(c, error) : add(c, record->json, error);
+    c->lost = c->lost ? status != SIFR_OK : c->lines.gone;
+    return status;
 }
 
 const train_sink train_csv = {

@@ -75,11 +75,12 @@ static sifr_status open_series(const csv_monitor *c, const char *tag, series *s,
     BASE_TRY(base_path_join(path, *c->folder ? c->folder : ".", name, error));
     BASE_TRY(open_at(c, path, &bytes, &headed, error));
     BASE_TRY(train_lines_go_on(&s->lines, path, bytes, error));
-    snprintf(s->tag, sizeof s->tag, "%s", tag);
     if (headed) return SIFR_OK;
     const char *last = strrchr(tag, '/');
     int used = snprintf(header, sizeof header, "step,%s\r\n", last ? last + 1 : tag);
-    return train_lines_add(&s->lines, header, (size_t)used, error);
+    sifr_status status = train_lines_add(&s->lines, header, (size_t)used, error);
+    if (status != SIFR_OK) train_lines_close(&s->lines); /* no row comes before it */
+    return status;
 }
 
 static sifr_status find_series(csv_monitor *c, const char *tag, series **out, sifr_error *error) {
@@ -87,7 +88,9 @@ static sifr_status find_series(csv_monitor *c, const char *tag, series **out, si
     while (s < c->series + SERIES && s->tag[0] && strcmp(s->tag, tag) != 0) s++;
     base_assert(s < c->series + SERIES);
     *out = s;
-    return s->tag[0] ? SIFR_OK : open_series(c, tag, s, error);
+    snprintf(s->tag, sizeof s->tag, "%.95s", tag);
+    if (s->lines.gone) train_lines_close(&s->lines); /* a new one has a header, too */
+    return s->lines.path ? SIFR_OK : open_series(c, tag, s, error);
 }
 
 static sifr_status add(csv_monitor *c, int64_t samples, const train_event *event,

@@ -43,11 +43,18 @@ void train_lines_close(train_lines *lines) {
     char temporary[BASE_PATH_LENGTH];
     if (lines->file) fclose(lines->file);
     /* What is left of a torn line stays where the disk refuses that, too. */
-    if (lines->drops && lines->behind && truncate(lines->path, lines->bytes) != 0) errno = 0;
+    if (lines->drops && lines->behind && !lines->gone && truncate(lines->path, lines->bytes) != 0)
+        errno = 0;
     if (lines->path && !lines->drops && name_beside(lines->path, temporary)) unlink(temporary);
     free(lines->path);
     free(lines->pending);
     *lines = (train_lines){0};
+}
+
+/* What is written then goes with the file, though the system takes it. */
+static bool is_deleted(const train_lines *lines) {
+    struct stat about;
+    return fstat(fileno(lines->file), &about) == 0 && about.st_nlink == 0;
 }
 
 static sifr_status write_text(train_lines *lines, const char *text, size_t size,
@@ -55,6 +62,9 @@ static sifr_status write_text(train_lines *lines, const char *text, size_t size,
     errno = 0;
     if (fwrite(text, 1, size, lines->file) != size || fflush(lines->file) != 0)
         return wrong_write(lines->path, error);
+    lines->gone = is_deleted(lines);
+    if (lines->gone)
+        return base_fail(error, SIFR_FAILED, "%s: deleted while the run writes it", lines->path);
     lines->bytes = ftell(lines->file);
     return SIFR_OK;
 }
@@ -65,11 +75,14 @@ static sifr_status open_behind(train_lines *lines, sifr_error *error) {
     struct stat about;
     if (lines->file) fclose(lines->file);
     errno = 0;
-    int file = open(lines->path, O_WRONLY | O_CREAT | O_CLOEXEC, 0666);
+    /* A FIFO that nobody reads would hold up the run. */
+    int file = open(lines->path, O_WRONLY | O_CREAT | O_CLOEXEC | O_NONBLOCK, 0666);
     bool there = file >= 0 && fstat(file, &about) == 0 &&
                  (about.st_size <= lines->bytes || ftruncate(file, lines->bytes) == 0);
     lines->file = there ? fdopen(file, "w") : NULL;
-    if (lines->file && fseek(lines->file, 0, SEEK_END) == 0) return SIFR_OK;
+    bool opened = lines->file && fseek(lines->file, 0, SEEK_END) == 0;
+    if (opened) lines->gone = false;
+    if (opened) return SIFR_OK;
     sifr_status status = wrong_write(lines->path, error);
     if (!lines->file && file >= 0) close(file);
     return status;
@@ -78,8 +91,10 @@ static sifr_status open_behind(train_lines *lines, sifr_error *error) {
 sifr_status train_lines_go_on(train_lines *lines, const char *path, int64_t bytes,
                               sifr_error *error) {
     *lines = (train_lines){.bytes = bytes, .drops = true};
-    BASE_TRY(base_copy_text(path, strlen(path), &lines->path, error));
-    return open_behind(lines, error);
+    sifr_status status = base_copy_text(path, strlen(path), &lines->path, error);
+    if (status == SIFR_OK) status = open_behind(lines, error);
+    if (status != SIFR_OK) train_lines_close(lines);
+    return status;
 }
 
 static sifr_status catch_up(train_lines *lines, sifr_error *error) {

@@ -1,6 +1,6 @@
 /* A file of a run's records, a line each, that loses none: each line is flushed, what a full disk
  * refuses is written with the next line, and a kill leaves either the file from before a resume or
- * the one that goes on from it. */
+ * the one that goes on from it. One that is deleted meanwhile is made again by the next line. */
 #ifndef TRAIN_KEPT_LINES_H
 #define TRAIN_KEPT_LINES_H
 
@@ -19,6 +19,7 @@ typedef struct train_lines { /* {0}: closed */
     size_t pending_bytes;
     bool behind; /* the last write has failed */
     bool drops;  /* what cannot be written is lost */
+    bool gone;   /* the file has been deleted: the next write makes one without what preceded */
 } train_lines;
 
 /* Begins OUTPUT/NAME anew, beside the file that is there. */
@@ -29,7 +30,7 @@ sifr_status train_lines_place(train_lines *lines, sifr_error *error) SIFR_MUST_C
 void train_lines_close(train_lines *lines); /* also before it is in its place */
 
 /* Goes on with the file `path` behind its first `bytes` bytes; the rest goes. There what cannot be
- * written is lost, and leaves no torn line. */
+ * written is lost, and leaves no torn line. Where it fails, the lines are closed. */
 sifr_status train_lines_go_on(train_lines *lines, const char *path, int64_t bytes,
                               sifr_error *error) SIFR_MUST_CHECK;
 

@@ -115,7 +115,7 @@ static sifr_status tell_sinks(train_monitor *monitor, const train_record *record
     if (!record->json) return SIFR_OK;
     if (behind && !monitor->behind)
         base_log(monitor->settings.host->log, SIFR_LOG_WARNING,
-                 "%s; the run goes on, and its records are written when there is space",
+                 "%s; the run goes on, and its records are written when they can be",
                  reason.message);
     monitor->behind = behind;
     return SIFR_OK;

@@ -1,5 +1,6 @@
 /* Prometheus: a text file for node_exporter's textfile collector, and a page to scrape. */
 #include <pthread.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -16,6 +17,8 @@ typedef struct prometheus_file {
     train_prometheus state;
     const char *path;
     double written; /* train_record.now */
+    bool wrong;     /* the file keeps saying that the run goes on, which `why` explains */
+    sifr_error why;
 } prometheus_file;
 
 static bool file_is_asked(const sifr_config *config) {
@@ -62,13 +65,26 @@ static sifr_status record_file(void *sink, const train_record *record, sifr_erro
     return write_file(f, error);
 }
 
+static void finish_file(void *sink) {
+    prometheus_file *f = sink;
+    f->state.ended = true;
+    f->wrong = write_file(f, &f->why) != SIFR_OK;
+}
+
+static bool tell_file(void *sink, char line[SIFR_ERROR_LENGTH]) {
+    prometheus_file *f = sink;
+    bool wrong = f->wrong;
+    if (wrong)
+        snprintf(line, SIFR_ERROR_LENGTH,
+                 "prometheus_file: %.800s; it still says that the run goes on", f->why.message);
+    f->wrong = false;
+    return wrong;
+}
+
+/* Also of a run that never began, whose file would say that it goes on. */
 static void close_file(void *sink) {
     prometheus_file *f = sink;
-    if (!f) return;
-    f->state.ended = true;
-    sifr_status last =
-        write_file(f, NULL); /* where this fails, the newest values are a second old */
-    (void)last;
+    if (f && !f->state.ended) finish_file(f);
     free(f);
 }
 
@@ -76,7 +92,9 @@ const train_sink train_prometheus_file = {.name = "prometheus_file",
                                           .asked = file_is_asked,
                                           .open = open_file,
                                           .record = record_file,
-                                          .close = close_file};
+                                          .close = close_file,
+                                          .finish = finish_file,
+                                          .news = tell_file};
 
 /* --- the page --- */
 

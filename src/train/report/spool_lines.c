@@ -72,6 +72,11 @@ static json_int_t milliseconds(double seconds) {
 static sifr_status add(train_spool_lines *spool, json_t *line, sifr_error *error) {
     char *text = line ? json_dumps(line, JSON_COMPACT) : NULL;
     json_decref(line);
+    if (spool->file.gone) { /* without its head a new one would be no run's */
+        free(text);
+        return base_fail(error, SIFR_FAILED, "%s: deleted while the run writes it",
+                         spool->file.path);
+    }
     size_t size = text ? strlen(text) : 0;
     sifr_status status = text && size < TRAIN_SPOOL_LINE ? SIFR_OK : base_fail_alloc(error, size);
     if (status == SIFR_OK) {

@@ -24,9 +24,10 @@ static bool is_asked(const sifr_config *config) {
 static sifr_status record_events(void *sink, const train_record *record, sifr_error *error) {
     tensorboard *t = sink;
     train_event events[TRAIN_EVENTS];
-    uint8_t bytes[TRAIN_EVENTS * TRAIN_EVENT_BYTES];
+    uint8_t bytes[(1 + TRAIN_EVENTS) * TRAIN_EVENT_BYTES];
     size_t used = 0;
     int count = train_events_of(record, events);
+    if (t->file.gone) used = train_event_version(record->time, bytes);
     for (int i = 0; i < count; i++)
         used += train_event_scalar(record->time, record->samples, &events[i], bytes + used);
     return used ? train_lines_add(&t->file, (const char *)bytes, used, error) : SIFR_OK;
