@@ -23,6 +23,7 @@
 #include "cli/system_facts.h"
 #include "comm/mpi_library/mpi_library.h"
 #include "sifr/version.h"
+#include "train/send/curl_library.h"
 
 #define GIB ((uint64_t)1 << 30)
 
@@ -144,6 +145,17 @@ static void examine_mpi(json_t *report) {
     json_object_set_new(report, "mpi", mpi);
 }
 
+/* What sends runs to MLflow's server; the other sinks need no library. */
+static void examine_sending(json_t *report) {
+    json_t *sending = json_object();
+    char version[160];
+    sifr_error error = {0};
+    bool found = train_curl_version(version, sizeof version, &error) == SIFR_OK;
+    put_text(sending, "libcurl", found ? version : NULL);
+    put_text(sending, "why", found ? NULL : error.message);
+    json_object_set_new(report, "sending", sending);
+}
+
 static void examine_storage(json_t *report) {
     json_t *storage = json_object();
     struct statvfs shm;
@@ -181,6 +193,15 @@ static const char *bytes_of(const json_t *object, const char *key, char out[32])
 
 static long long count_of(const json_t *object, const char *key) {
     return (long long)json_integer_value(json_object_get(object, key));
+}
+
+static void print_sending(const json_t *sending) {
+    const char *version = text_of(sending, "libcurl", NULL);
+    if (version)
+        printf("MLflow         %s\n", version);
+    else
+        printf("MLflow         none; needed only for sifr.mlflow: %s\n",
+               text_of(sending, "why", ""));
 }
 
 static void print_report(const json_t *report) {
@@ -226,6 +247,7 @@ static void print_report(const json_t *report) {
         printf("launcher       none; needed for more than one rank\n");
     printf("ssh            %s\n",
            text_of(mpi, "ssh", "none; needed only for ranks on other hosts"));
+    print_sending(json_object_get(report, "sending"));
     doctor_print_gpus(json_object_get(report, "gpu"));
     const json_t *advice = json_object_get(report, "advice");
     printf("\n%s\n", json_array_size(advice) ? "What to do:" : "Nothing is missing.");
@@ -254,6 +276,7 @@ int cli_doctor(int argc, char **argv) {
     json_object_set_new(report, "libraries", cli_library_versions());
     examine_mpi(report);
     doctor_examine_gpus(report);
+    examine_sending(report);
     examine_storage(report);
     if (json) {
         json_dumpf(report, stdout, JSON_INDENT(2));

@@ -49,6 +49,19 @@ PATH=$PWD/bin:$PATH "$SIFR" doctor --json >json
     grep -q '^- --ranks: there is neither mpirun nor mpiexec' text || fail "no advice: $(cat text)"
 }
 
+# What sends to MLflow's server: as the library itself says, or why there is none.
+want=$(python3 -c 'import ctypes
+lib = ctypes.CDLL("libcurl.so.4")
+lib.curl_version.restype = ctypes.c_char_p
+print(" ".join(lib.curl_version().decode().split()[:2]))' 2>/dev/null || echo null)
+"$SIFR" doctor --json >json
+[ "$(value libcurl)" = "$want" ] || fail "libcurl: $(value libcurl), the library says $want"
+mkdir none
+for name in libcurl.so.4 libcurl-gnutls.so.4 libcurl.so; do echo >none/$name; done
+LD_LIBRARY_PATH=$PWD/none "$SIFR" doctor >text
+grep -q '^MLflow  *none; needed only for sifr.mlflow: libcurl cannot be opened (.*none/libcurl.so.4: ' text ||
+    fail "without libcurl: $(cat text)"
+
 # Fewer processors for this process are fewer here.
 [ "$(nproc)" -lt 2 ] || {
     taskset -c 0 "$SIFR" doctor --json >json

@@ -58,9 +58,13 @@ typedef struct train_curl {
     const char *(*easy_strerror)(int code);
     void *(*slist_append)(void *list, const char *text);
     void (*slist_free_all)(void *list);
+    const char *(*version)(void);
 } train_curl;
 
 /* SIFR_FAILED where the machine has no libcurl. It stays in the process. */
 sifr_status train_curl_open(train_curl *out, sifr_error *error) SIFR_MUST_CHECK;
+
+/* Its version and that of its TLS, "libcurl/8.14.1 OpenSSL/3.5.1". SIFR_FAILED as above. */
+sifr_status train_curl_version(char *out, size_t size, sifr_error *error) SIFR_MUST_CHECK;
 
 #endif
