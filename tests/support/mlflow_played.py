@@ -10,6 +10,7 @@ import base64
 import http.server
 import json
 import os
+import ssl
 import sys
 import time
 import urllib.parse
@@ -51,7 +52,8 @@ def run_of(body):
 
 
 def shown(run):
-    return {"info": {key: run[key] for key in ("run_id", "artifact_uri", "lifecycle_stage")}}
+    return {"info": {key: run[key] for key in ("run_id", "artifact_uri", "lifecycle_stage")},
+            "data": {"tags": [{"key": k, "value": v} for k, v in run["tags"].items()]}}
 
 
 def get_experiment(body):
@@ -60,6 +62,14 @@ def get_experiment(body):
         if value == name:
             return {"experiment": {"experiment_id": key, "name": name, "lifecycle_stage": "active"}}
     raise Refused(404, "RESOURCE_DOES_NOT_EXIST", f"Could not find experiment with name '{name}'")
+
+
+def get_experiment_by_id(body):
+    key = body["experiment_id"]
+    if key not in kept["experiments"]:
+        raise Refused(404, "RESOURCE_DOES_NOT_EXIST", f"No Experiment with id={key} exists")
+    return {"experiment": {"experiment_id": key, "name": kept["experiments"][key],
+                           "lifecycle_stage": "active"}}
 
 
 def create_experiment(body):
@@ -135,7 +145,8 @@ def update(body):
     return {}
 
 
-CALLS = {"experiments/get-by-name": get_experiment, "experiments/create": create_experiment,
+CALLS = {"experiments/get-by-name": get_experiment, "experiments/get": get_experiment_by_id,
+         "experiments/create": create_experiment,
          "runs/get": get_run, "runs/search": search, "runs/create": create_run,
          "runs/set-tag": set_tag, "runs/log-batch": log_batch, "runs/update": update}
 
@@ -226,6 +237,10 @@ class Server(http.server.BaseHTTPRequestHandler):
 server = http.server.ThreadingHTTPServer(("127.0.0.1", int(sys.argv[2]) if sys.argv[2:] else 0),
                                          Server)
 server.daemon_threads = True
+if os.environ.get("PLAYED_TLS"):
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(*os.environ["PLAYED_TLS"].split(":"))
+    server.socket = context.wrap_socket(server.socket, server_side=True)
 server.handle_error = lambda *_: None  # clients that leave
 with open(folder + "/port.new", "w") as file:
     file.write(str(server.server_address[1]))

@@ -247,15 +247,16 @@ static void close_all(void *sink) {
  * the user's mistake. */
 static sifr_status open_server(mlflow *m, sifr_error *error) {
     sifr_error reason = {0};
-    const char *uri = getenv("MLFLOW_TRACKING_URI");
+    const char *uri = getenv("MLFLOW_TRACKING_URI"), *wanted = getenv("MLFLOW_RUN_ID");
     sifr_status status = train_mlflow_open(NULL, &m->server, &reason);
     if (status == SIFR_OK) return SIFR_OK;
     if (status != SIFR_FAILED && uri && *uri)
         return base_fail(error, status, "mlflow: %s", reason.message);
     tell(m,
          "mlflow: %.500s; the run is kept in %.200s/" TRAIN_SPOOL
-         ", which `sifr log push %.200s --to URI` sends later",
-         reason.message, m->settings->output, m->settings->output);
+         ", which `sifr log push %.200s --to URI` sends later%s",
+         reason.message, m->settings->output, m->settings->output,
+         wanted && *wanted ? ", with MLFLOW_RUN_ID set as now" : "");
     return SIFR_OK;
 }
 

@@ -39,15 +39,20 @@ static bool flatten(const json_t *value, char path[PATH], size_t used, int depth
     return whole && json_object_set_new(out, path, json_string(cut)) == 0;
 }
 
+static const char *from_environment(const char *name) {
+    const char *value = getenv(name);
+    return value && *value ? value : NULL;
+}
+
 sifr_status train_spool_prepare(train_spool_lines *spool, const train_report_settings *settings,
                                 sifr_error *error) {
     char path[PATH] = "";
     json_t *effective = config_effective(settings->config), *out = json_object();
-    const char *experiment = getenv("MLFLOW_EXPERIMENT_NAME");
     bool whole = effective && out && flatten(effective, path, 0, 0, out);
     json_decref(effective);
     *spool = (train_spool_lines){.began = base_seconds_since_1970(),
-                                 .experiment = experiment && *experiment ? experiment : NULL};
+                                 .experiment = from_environment("MLFLOW_EXPERIMENT_NAME"),
+                                 .experiment_id = from_environment("MLFLOW_EXPERIMENT_ID")};
     if (whole) {
         spool->parameters = out;
         return SIFR_OK;
@@ -148,27 +153,48 @@ static json_t *name_of(const char *output) {
     return name ? name : json_string("sifr"); /* no UTF-8 */
 }
 
+/* Null also where it is no UTF-8. */
+static json_t *text_or_null(const char *text) {
+    json_t *out = text ? json_string(text) : NULL;
+    return out ? out : json_null();
+}
+
 static sifr_status add_head(train_spool_lines *spool, const char *output, sifr_error *error) {
     char id[TRAIN_SPOOL_ID];
     BASE_TRY(make_id(id, error));
-    json_t *experiment = spool->experiment ? json_string(spool->experiment) : NULL;
     return add(spool,
-               json_pack("{s:i, s:s, s:o, s:I, s:o}", "spool", 1, "run", id, "name",
-                         name_of(output), "time", milliseconds(spool->began), "experiment",
-                         experiment ? experiment : json_null()),
+               json_pack("{s:i, s:s, s:o, s:I, s:o, s:o}", "spool", TRAIN_SPOOL_VERSION, "run", id,
+                         "name", name_of(output), "time", milliseconds(spool->began), "experiment",
+                         text_or_null(spool->experiment), "experiment_id",
+                         text_or_null(spool->experiment_id)),
                error);
 }
 
+/* What is behind a head that is none could never be sent. */
+static sifr_status check_head(const char *text, size_t size, const char *output,
+                              sifr_error *error) {
+    const char *end = memchr(text, '\n', size);
+    json_t *head = NULL;
+    if (end && base_json_parse(text, (size_t)(end - text), TRAIN_SPOOL, &head, NULL) != SIFR_OK)
+        head = NULL;
+    sifr_status status = train_spool_check(head, output, error);
+    json_decref(head);
+    return status;
+}
+
 /* Behind its last whole line; a kill may have left a torn one. */
-static sifr_status find_end(const char *path, int64_t *bytes, sifr_error *error) {
+static sifr_status find_end(const char *path, const char *output, int64_t *bytes,
+                            sifr_error *error) {
     base_map map;
     *bytes = 0;
     if (!base_is_file(path)) return SIFR_OK;
     BASE_TRY(base_map_file(path, &map, error));
     const char *end = map.size ? memrchr(map.data, '\n', map.size) : NULL;
     if (end) *bytes = end + 1 - (const char *)map.data;
+    sifr_status status =
+        end ? check_head((const char *)map.data, map.size, output, error) : SIFR_OK;
     base_unmap(&map);
-    return SIFR_OK;
+    return status;
 }
 
 /* Several lines, since one has a limit. */
@@ -202,7 +228,7 @@ sifr_status train_spool_begin(train_spool_lines *spool, const train_report_setti
     char path[BASE_PATH_LENGTH];
     int64_t bytes = 0;
     BASE_TRY(base_path_join(path, settings->output, TRAIN_SPOOL, error));
-    if (settings->first_step > 0) BASE_TRY(find_end(path, &bytes, error));
+    if (settings->first_step > 0) BASE_TRY(find_end(path, settings->output, &bytes, error));
     train_lines_close(&spool->file);
     BASE_TRY(train_lines_go_on(&spool->file, path, bytes, error));
     if (bytes == 0)

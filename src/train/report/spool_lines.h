@@ -8,9 +8,9 @@
 
 typedef struct train_spool_lines {
     train_lines file;
-    json_t *parameters;     /* of the run's config, as texts */
-    const char *experiment; /* of the environment; NULL: none */
-    double began;           /* seconds since 1970 */
+    json_t *parameters;                     /* of the run's config, as texts */
+    const char *experiment, *experiment_id; /* of the environment; NULL: none */
+    double began;                           /* seconds since 1970 */
     bool begun;
 } train_spool_lines;
 

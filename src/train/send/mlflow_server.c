@@ -15,6 +15,7 @@ struct train_mlflow {
     train_http *http;
     char *experiment_name, *experiment_id, *wanted_run; /* of the environment; NULL: none */
     char experiment[ID], run[ID];
+    char tag[ID]; /* sifr.run of the run, as far as it goes */
     char artifacts[PLACE];
 };
 
@@ -117,7 +118,7 @@ static sifr_status refuse(const train_mlflow *m, const train_http_reply *reply,
     describe(m, reply, answer, why, sizeof why);
     if (reply->status == 401 || reply->status == 403)
         advice = "; set MLFLOW_TRACKING_TOKEN, or MLFLOW_TRACKING_USERNAME and "
-                 "MLFLOW_TRACKING_PASSWORD";
+                 "MLFLOW_TRACKING_PASSWORD (other logins are not supported yet)";
     else if (reply->status >= 300 && reply->status < 400)
         advice = "; redirections are not followed: give the address that this one leads to";
     const char *message = json_string_value(json_object_get(answer, "message"));
@@ -214,16 +215,8 @@ static sifr_status make_experiment(train_mlflow *m, const char *name, json_t **o
     return status;
 }
 
-static sifr_status find_experiment(train_mlflow *m, const char *name, sifr_error *error) {
+static sifr_status find_by_name(train_mlflow *m, const char *name, sifr_error *error) {
     json_t *answer = NULL;
-    if (m->experiment[0]) return SIFR_OK;
-    if (!name && m->experiment_id) {
-        if (!is_id(m->experiment_id))
-            return base_fail(error, SIFR_USAGE, "MLFLOW_EXPERIMENT_ID: no id of an experiment");
-        snprintf(m->experiment, sizeof m->experiment, "%s", m->experiment_id);
-        return SIFR_OK;
-    }
-    if (!name) name = m->experiment_name ? m->experiment_name : "Default";
     BASE_TRY(look_up(m, name, &answer, error));
     if (!answer) BASE_TRY(make_experiment(m, name, &answer, error));
     sifr_status status = take_experiment(m, answer, name, error);
@@ -231,7 +224,54 @@ static sifr_status find_experiment(train_mlflow *m, const char *name, sifr_error
     return status;
 }
 
+static sifr_status find_by_id(train_mlflow *m, const char *id, sifr_error *error) {
+    char path[PATH] = API "experiments/get?experiment_id=";
+    json_t *answer = NULL;
+    if (!is_id(id) || !train_http_escape(id, false, path, sizeof path))
+        return base_fail(error, SIFR_FAILED, "MLFLOW_EXPERIMENT_ID: no id of an experiment");
+    BASE_TRY(call(m, path, NULL, "RESOURCE_DOES_NOT_EXIST", &answer, error));
+    if (!answer)
+        return base_fail(error, SIFR_FAILED,
+                         "%s: MLFLOW_EXPERIMENT_ID: there is no experiment %s; set the id of one "
+                         "that is there, or MLFLOW_EXPERIMENT_NAME",
+                         train_http_shown(m->http), id);
+    sifr_status status = take_experiment(m, answer, id, error);
+    json_decref(answer);
+    return status;
+}
+
+/* As MLflow's client: a name and an id have to be those of one experiment. */
+static sifr_status find_experiment(train_mlflow *m, const train_mlflow_run *run,
+                                   sifr_error *error) {
+    bool now = m->experiment_name || m->experiment_id;
+    const char *name = now ? m->experiment_name : run->experiment;
+    const char *id = now ? m->experiment_id : run->experiment_id;
+    char found[ID];
+    if (m->experiment[0]) return SIFR_OK;
+    if (id && !name) return find_by_id(m, id, error);
+    BASE_TRY(find_by_name(m, name ? name : "Default", error));
+    if (!id || strcmp(id, m->experiment) == 0) return SIFR_OK;
+    snprintf(found, sizeof found, "%s", m->experiment);
+    m->experiment[0] = '\0';
+    return base_fail(error, SIFR_FAILED,
+                     "%s: MLFLOW_EXPERIMENT_ID is not %s, the id of the experiment that "
+                     "MLFLOW_EXPERIMENT_NAME names; set one of the two",
+                     train_http_shown(m->http), found);
+}
+
 /* --- the run --- */
+
+/* The value of the tag sifr.run; "" where there is none. */
+static const char *tag_of(const json_t *run) {
+    const json_t *tags = json_object_get(json_object_get(run, "data"), "tags"), *tag;
+    size_t i;
+    json_array_foreach(tags, i, tag) {
+        const char *key = json_string_value(json_object_get(tag, "key"));
+        const char *value = json_string_value(json_object_get(tag, "value"));
+        if (key && value && strcmp(key, "sifr.run") == 0) return value;
+    }
+    return "";
+}
 
 static sifr_status take_run(train_mlflow *m, const json_t *run, sifr_error *error) {
     const json_t *info = json_object_get(run, "info");
@@ -239,6 +279,7 @@ static sifr_status take_run(train_mlflow *m, const json_t *run, sifr_error *erro
     const char *place = json_string_value(json_object_get(info, "artifact_uri"));
     if (!is_id(id)) return wrong_answer(m, "run_id", error);
     snprintf(m->run, sizeof m->run, "%s", id);
+    snprintf(m->tag, sizeof m->tag, "%.60s", tag_of(run));
     m->artifacts[0] = '\0';
     if (place && strlen(place) < sizeof m->artifacts)
         snprintf(m->artifacts, sizeof m->artifacts, "%s", place);
@@ -297,7 +338,7 @@ static sifr_status make_run(train_mlflow *m, const train_mlflow_run *run, sifr_e
     return status;
 }
 
-/* The run that the user names gets the tag too. */
+/* The run that the user names gets the tag too, and goes on, as one that MLflow's client takes. */
 static sifr_status take_wanted(train_mlflow *m, const train_mlflow_run *run, sifr_error *error) {
     bool found;
     BASE_TRY(get_run(m, m->wanted_run, &found, error));
@@ -306,6 +347,8 @@ static sifr_status take_wanted(train_mlflow *m, const train_mlflow_run *run, sif
                          "%s: MLFLOW_RUN_ID: no run with this id that is not "
                          "deleted",
                          train_http_shown(m->http));
+    if (strcmp(m->tag, run->id) == 0) return SIFR_OK;
+    BASE_TRY(train_mlflow_state(m, "RUNNING", 0, error));
     return tell(m, API "runs/set-tag",
                 json_pack("{s:s, s:s, s:s}", "run_id", m->run, "key", "sifr.run", "value", run->id),
                 error);
@@ -316,7 +359,7 @@ sifr_status train_mlflow_find(train_mlflow *m, const train_mlflow_run *run, sifr
     if (m->wanted_run) return take_wanted(m, run, error);
     if (run->known) BASE_TRY(get_run(m, run->known, &found, error));
     if (found) return SIFR_OK;
-    BASE_TRY(find_experiment(m, run->experiment, error));
+    BASE_TRY(find_experiment(m, run, error));
     BASE_TRY(search_run(m, run->id, &found, error));
     return found ? SIFR_OK : make_run(m, run, error);
 }

@@ -34,10 +34,11 @@ train_http *train_mlflow_http(train_mlflow *server);
 /* A run by the tag sifr.run, which has `id`. */
 typedef struct train_mlflow_run {
     const char *id, *name;
-    const char *experiment; /* a name; NULL: MLFLOW_EXPERIMENT_ID, MLFLOW_EXPERIMENT_NAME or
-                               "Default" */
-    int64_t began;          /* milliseconds since 1970 */
-    const char *known;      /* its id there, from an earlier time; NULL: none */
+    /* Of the time when it began; NULL: none. MLFLOW_EXPERIMENT_NAME and _ID of now come first, and
+     * "Default" last. */
+    const char *experiment, *experiment_id;
+    int64_t began;     /* milliseconds since 1970 */
+    const char *known; /* its id there, from an earlier time; NULL: none */
 } train_mlflow_run;
 
 /* Finds the run: the one of MLFLOW_RUN_ID, else the known one, else the one with its tag; makes it

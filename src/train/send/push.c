@@ -82,8 +82,8 @@ static const char *shown(const train_push *p) {
     return train_http_shown(train_mlflow_http(p->server));
 }
 
-/* A file that is damaged, or of another run or server, says nothing: all is sent, and what the
- * server has drops out there. */
+/* A file that is damaged, or of another run, server or spool (one that a crash of the machine has
+ * cut), says nothing: all is sent, and what the server has drops out there. */
 static void read_sent(const train_push *p, char known[64], int64_t *bytes) {
     char path[BASE_PATH_LENGTH];
     json_t *sent = NULL;
@@ -98,6 +98,7 @@ static void read_sent(const train_push *p, char known[64], int64_t *bytes) {
     if (server && run && there && strcmp(server, shown(p)) == 0 && strcmp(run, p->id) == 0) {
         snprintf(known, 64, "%s", there);
         *bytes = json_integer_value(json_object_get(sent, "bytes"));
+        if (!train_spool_ends_at(&p->spool, *bytes)) *bytes = 0;
     }
     json_decref(sent);
 }
@@ -117,30 +118,22 @@ static void note_sent(train_push *p) {
 
 /* --- the run --- */
 
-static sifr_status no_head(const train_push *p, sifr_error *error) {
-    return base_fail(error, SIFR_FAILED,
-                     "%.300s/" TRAIN_SPOOL ": the first line names no run, so that it is no spool "
-                     "of sifr's",
-                     p->run);
-}
-
 static sifr_status find_by(train_push *p, const json_t *head, sifr_error *error) {
     const char *id = json_string_value(json_object_get(head, "run"));
     const char *name = json_string_value(json_object_get(head, "name"));
     char known[64], tame_name[256];
     int64_t bytes;
-    if (!id || strlen(id) != TRAIN_SPOOL_ID - 1 ||
-        strspn(id, "0123456789abcdef") != TRAIN_SPOOL_ID - 1)
-        return no_head(p, error);
+    BASE_TRY(train_spool_check(head, p->run, error));
     snprintf(p->id, sizeof p->id, "%s", id);
     train_mlflow_cut(name ? name : "sifr", sizeof tame_name - 1, tame_name);
     read_sent(p, known, &bytes);
-    const train_mlflow_run run = {.id = p->id,
-                                  .name = tame_name,
-                                  .experiment =
-                                      json_string_value(json_object_get(head, "experiment")),
-                                  .began = json_integer_value(json_object_get(head, "time")),
-                                  .known = *known ? known : NULL};
+    const train_mlflow_run run = {
+        .id = p->id,
+        .name = tame_name,
+        .experiment = json_string_value(json_object_get(head, "experiment")),
+        .experiment_id = json_string_value(json_object_get(head, "experiment_id")),
+        .began = json_integer_value(json_object_get(head, "time")),
+        .known = *known ? known : NULL};
     BASE_TRY(train_mlflow_find(p->server, &run, error));
     bool same = strcmp(known, train_mlflow_run_id(p->server)) == 0;
     if (same && bytes > p->spool.at) train_spool_go_to(&p->spool, bytes);
@@ -152,7 +145,7 @@ static sifr_status find_run(train_push *p, int64_t until, sifr_error *error) {
     bool passed;
     train_spool_go_to(&p->spool, 0);
     BASE_TRY(train_spool_next(&p->spool, until, &head, &passed, error));
-    sifr_status status = head ? find_by(p, head, error) : no_head(p, error);
+    sifr_status status = find_by(p, head, error);
     json_decref(head);
     BASE_TRY(status);
     p->found = true;

@@ -40,6 +40,28 @@ void train_spool_go_to(train_spool *spool, int64_t at) {
     spool->filled = 0;
 }
 
+bool train_spool_ends_at(const train_spool *spool, int64_t at) {
+    char last = 0;
+    return at > 0 && pread(spool->file, &last, 1, (off_t)(at - 1)) == 1 && last == '\n';
+}
+
+sifr_status train_spool_check(const json_t *head, const char *run, sifr_error *error) {
+    const json_t *version = json_object_get(head, "spool");
+    const char *id = json_string_value(json_object_get(head, "run"));
+    if (json_is_integer(version) && json_integer_value(version) != TRAIN_SPOOL_VERSION)
+        return base_fail(error, SIFR_FAILED,
+                         "%.300s/" TRAIN_SPOOL ": a spool of version %lld is not supported "
+                         "(supported: %d); take the sifr that wrote it",
+                         run, (long long)json_integer_value(version), TRAIN_SPOOL_VERSION);
+    bool named = json_is_integer(version) && id && strlen(id) == TRAIN_SPOOL_ID - 1 &&
+                 strspn(id, "0123456789abcdef") == TRAIN_SPOOL_ID - 1;
+    if (named) return SIFR_OK;
+    return base_fail(error, SIFR_FAILED,
+                     "%.300s/" TRAIN_SPOOL ": the first line names no run, so that it is no spool "
+                     "of sifr's",
+                     run);
+}
+
 /* Moves the buffer to the next line, and fills it. */
 static sifr_status fill(train_spool *s, sifr_error *error) {
     size_t done = (size_t)(s->at - s->from);
