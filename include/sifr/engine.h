@@ -72,8 +72,10 @@ SIFR_API bool sifr_engine_weight_at(const sifr_engine *engine, size_t index,
                                     sifr_weight_facts *out);
 
 /* Writes or reads a weight by name, in fp32, row-major; count must be rows x columns. The values
- * are copied. Writing a weight leaves all other state as it is. All ranks must make the same calls.
- */
+ * are copied. Writing a weight leaves all other state as it is. All ranks must make the same calls,
+ * with the same names and values. A read of what ranks hold in parts fails on all of them where it
+ * is not the same; what was written is compared by the next step: of a write of more than 1 MiB, 64
+ * pieces of 16 KiB that are spread over it. */
 SIFR_API sifr_status sifr_engine_write_weight(sifr_engine *engine, const char *name,
                                               const float *values, size_t count,
                                               sifr_error *error) SIFR_MUST_CHECK;
@@ -120,7 +122,10 @@ typedef struct sifr_batch {
  * other than -100, and for targets that its head cannot read, in rows with a label. SIFR_FAILED
  * also for an fp16 step that overflows at the least loss scale, since no later step could do
  * better. On several ranks what one of them cannot take fails the step on all, with the message of
- * the first such rank; nothing has changed then, and the ranks may go on. If state is on disk, a
+ * the first such rank; nothing has changed then, and the ranks may go on. Likewise SIFR_USAGE, with
+ * what differs and on which ranks, where they do not give the same: learning_rate and betas (as
+ * fp32), the number of steps so far, and values and seeds of weights, until all write a weight
+ * alike. Batches are not compared, since each rank has its own. If state is on disk, a
  * step may leave its update to the next step; every other function completes that update first, so
  * a disk error may be reported by any of them. */
 SIFR_API sifr_status sifr_engine_step(sifr_engine *engine, const sifr_batch *batch,

@@ -200,6 +200,7 @@ static sifr_status plan_on(device *dev, const sifr_model *model, const sifr_sett
     if (settings->precision == SIFR_FP16)
         engine->scaler = engine_loss_scaler_begin(&settings->fp16);
     BASE_TRY_GOTO(status, check_capacity(engine, lack, error), fail);
+    BASE_TRY_GOTO(status, engine_open_given(engine, error), fail);
     *out = engine;
     return SIFR_OK;
 fail:
@@ -307,6 +308,7 @@ void sifr_engine_free(sifr_engine *engine) {
     plan_free(engine->training);
     comm_close(engine->own_group);
     device_close(engine->dev);
+    free(engine->written);
     free(engine);
 }
 
@@ -359,21 +361,25 @@ static sifr_status step(sifr_engine *engine, const sifr_batch *batch, double lea
                     s->settings.step.micro_batch_size * s->settings.step.seq_length;
     optim_memory memory = engine->memory;
     if (engine->shows_average) BASE_TRY(engine_refresh(engine, error));
+    double rate = own == SIFR_OK ? learning_rate : 0;
+    const engine_given given = engine_given_step(engine, rate);
     engine_step_input input = {.seed = engine->settings.seed,
                                .step = engine->steps,
                                .updates = engine->updates,
-                               .learning_rate = own == SIFR_OK ? learning_rate : 0,
+                               .learning_rate = rate,
                                .optimizer = &engine->settings.optimizer,
                                .memory = &memory,
                                .gradient_clipping = engine->settings.gradient_clipping,
                                .loss_scale = engine->scaler.scale,
-                               .refused = own != SIFR_OK};
+                               .refused = own != SIFR_OK,
+                               .given = engine_given_hash(&given)};
     if (own == SIFR_OK)
         input.labelled =
             engine_count_losses(engine->model, batch, count, engine->settings.seq_length);
     engine_result out;
     BASE_TRY(engine_run(engine->trainer, &input, &out, error));
     if (out.refused) return comm_agree_status(engine->group, own, error);
+    if (out.differs) return engine_tell_apart(engine, &given, error);
     BASE_TRY(engine_heed_calls(engine, error)); /* where one failed the loss is NaN */
     engine->steps++;
     engine->updates += out.updated;

@@ -70,7 +70,8 @@ static sifr_status take_batch(const engine_evaluator *evaluator, const sifr_batc
 static sifr_status heed_ranks(const sifr_engine *engine, const engine_evaluator *evaluator,
                               sifr_status own, sifr_error *error) {
     bool together = comm_size(engine->group) > 1 && meets_others(evaluator->schedule);
-    return together ? comm_agree_status(engine->group, own, error) : own;
+    const engine_given given = engine_given_evaluation(evaluator == &engine->logits_evaluator);
+    return together ? engine_agree(engine, &given, own, error) : own;
 }
 
 static sifr_status evaluate(const sifr_engine *engine, const engine_evaluator *evaluator,

@@ -56,4 +56,5 @@ void engine_restore(sifr_engine *engine, int64_t steps, int64_t updates,
     engine->updates = updates;
     engine->scaler = *scaler;
     engine->memory = *memory;
+    engine_note_restored(engine);
 }

@@ -143,8 +143,9 @@ static sifr_status sum(comm_group *group, int64_t *values, int32_t count, sifr_e
     int64_t *all = calloc((size_t)(count * group->size) + 1, sizeof *all);
     sifr_status status = gather_control(group, values, count * 8, all, error);
     for (int32_t i = 0; i < count && status == SIFR_OK; i++) {
-        values[i] = 0;
-        for (int32_t r = 0; r < group->size; r++) values[i] += all[r * count + i];
+        uint64_t total = 0; /* unsigned, since it may wrap around */
+        for (int32_t r = 0; r < group->size; r++) total += (uint64_t)all[r * count + i];
+        values[i] = (int64_t)total;
     }
     free(all);
     return status;

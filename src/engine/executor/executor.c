@@ -6,6 +6,7 @@
 #include "base/clock.h"
 #include "device/flag.h"
 #include "engine/executor/executor_private.h"
+#include "engine/meeting.h"
 #include "plan/peers.h"
 #include "plan/queries.h"
 
@@ -334,21 +335,22 @@ static bool is_for_sum(const engine_executor *e, const plan_instruction *i) {
     return i->action == PLAN_WAIT && e->schedule->instructions[i->wait].action == PLAN_SUM;
 }
 
-/* Labels of the global batch, which the ranks of one stage have, and whether a rank refuses the
- * step: then it counts so far below zero that no labels of others make up for it. The ranks meet
- * here before the list begins, in which transfers may come before PLAN_COUNT. */
+/* Labels of the global batch, which the ranks of one stage have, whether a rank refuses the step,
+ * and whether they give it the same. They meet here before the list begins, in which transfers may
+ * come before PLAN_COUNT. */
 static sifr_status count_labels(const engine_executor *e, const engine_step_input *input,
                                 engine_result *result, sifr_error *error) {
     const plan_mesh *mesh = &e->schedule->settings.mesh;
     int32_t stages = mesh->ranks[PLAN_AXIS_STAGE];
     comm_group *group = stages > 1 ? e->world : engine_groups_at(&e->groups, PLAN_DATA);
     bool counts = mesh->place[PLAN_AXIS_STAGE] == stages - 1;
-    int64_t sum = counts ? input->labelled : 0;
-    if (input->refused) sum = -(INT64_MAX / plan_mesh_ranks(mesh, PLAN_WORLD));
+    engine_meeting meeting = {
+        .count = counts ? input->labelled : 0, .given = input->given, .refuses = input->refused};
     engine_groups_label(&e->groups, &(comm_label){.step = input->step + 1});
-    if (group) BASE_TRY(comm_sum(group, &sum, 1, error));
-    result->refused = sum < 0;
-    result->labelled = result->refused ? 0 : sum;
+    if (group) BASE_TRY(engine_meet(group, &meeting, error));
+    result->refused = meeting.refuses;
+    result->differs = meeting.differs;
+    result->labelled = meeting.count;
     return SIFR_OK;
 }
 
@@ -497,7 +499,7 @@ sifr_status engine_run(engine_executor *e, const engine_step_input *input, engin
     double counting = base_seconds();
     if (training) {
         BASE_TRY(count_labels(e, input, result, error));
-        if (result->refused) return SIFR_OK;
+        if (result->refused || result->differs) return SIFR_OK;
     } else {
         result->labelled = input->labelled;
         BASE_TRY(send_numbers(e, error));

@@ -16,6 +16,7 @@ typedef struct engine_result {
     double gradient_norm; /* L2 norm of the mean loss's gradient, before clipping, unscaled */
     bool updated;         /* false: a gradient or loss was not finite, and nothing was changed */
     bool refused;         /* a rank cannot make the step, and none has begun it */
+    bool differs;         /* likewise, since ranks were not given the same */
 } engine_result;
 
 /* The inputs of a step. Only training uses all of them. */
@@ -30,6 +31,7 @@ typedef struct engine_step_input {
     double loss_scale;               /* the loss is multiplied by this */
     int64_t labelled;                /* tokens of this rank's batch that have a label */
     bool refused;                    /* in training: this rank has no batch that it can learn */
+    uint64_t given;                  /* in training: a hash of what all ranks give alike */
 } engine_step_input;
 
 /* The executor borrows the schedule, the groups (the struct is copied) and `owner`, which must
@@ -109,7 +111,7 @@ void *engine_idle_memory(const engine_executor *executor, int64_t *bytes);
 /* Runs all instructions. All ranks run the same schedule together; the first run opens the window
  * through which ranks of a host read each other's buffers. Inputs (tokens and labels of each micro
  * batch) must be in place. In training a rank that has none refuses the step: then all of them come
- * back with result->refused, and have done nothing. */
+ * back with result->refused, and have done nothing; likewise with result->differs. */
 sifr_status engine_run(engine_executor *executor, const engine_step_input *input,
                        engine_result *result, sifr_error *error) SIFR_MUST_CHECK;
 

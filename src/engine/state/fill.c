@@ -111,5 +111,6 @@ sifr_status sifr_engine_initialise(sifr_engine *engine, uint64_t seed, sifr_erro
     BASE_TRY(engine_settle(engine, error));
     for (size_t i = 0; i < engine->model->weight_count; i++)
         BASE_TRY(engine_fill(engine, i, make_initial, &from, error));
+    engine_note_seed(engine, seed);
     return SIFR_OK;
 }

@@ -41,30 +41,64 @@ sifr_status sifr_engine_write_weight(sifr_engine *engine, const char *name, cons
     BASE_TRY(find_weight(engine, name, count, &index, error));
     BASE_TRY(engine_settle(engine, error));
     engine_note_written(engine, index);
+    engine_note_values(engine, index, 0, count, values);
     return engine_put(engine, index, 0, (int64_t)count, values, error);
+}
+
+static bool cuts_any(const sifr_engine *engine) {
+    for (size_t i = 0; i < engine->model->weight_count; i++)
+        if (engine_is_cut(engine, i, ENGINE_MASTER)) return true;
+    return false;
+}
+
+/* A range of a weight that is to be read; `index` once it is found. */
+typedef struct reading {
+    const char *name;
+    engine_part part;
+    int64_t first;
+    size_t count, index;
+} reading;
+
+/* Where ranks send each other parts of weights, what one cannot read ends the call on all, and so
+ * does what they do not read alike. A weight that this rank has whole is read by it alone. */
+static sifr_status read_range(const sifr_engine *engine, const reading *r, sifr_status found,
+                              float *values, sifr_error *error) {
+    bool cut = found == SIFR_OK ? engine_is_cut(engine, r->index, r->part) : cuts_any(engine);
+    sifr_error own = {.message = ""}, *said = error ? error : &own;
+    if (cut && comm_size(engine->group) > 1) {
+        const engine_given given =
+            engine_given_reading(r->name, r->part, r->first, (int64_t)r->count);
+        found = engine_agree(engine, &given, found, said);
+    }
+    if (found != SIFR_OK || r->count == 0) return found;
+    return engine_collect(engine, r->index, r->part, r->first, (int64_t)r->count, values, said);
 }
 
 sifr_status sifr_engine_read_weight(const sifr_engine *engine, const char *name, float *values,
                                     size_t count, sifr_error *error) {
     BASE_ENTER(error, engine, name, values);
-    size_t index = 0;
-    BASE_TRY(find_weight(engine, name, count, &index, error));
+    reading r = {.name = name, .part = ENGINE_MASTER, .count = count};
     BASE_TRY(engine_settle(engine, error));
-    return engine_collect(engine, index, ENGINE_MASTER, 0, (int64_t)count, values, error);
+    sifr_status found = find_weight(engine, name, count, &r.index, error);
+    return read_range(engine, &r, found, values, error);
+}
+
+static sifr_status find_average(const sifr_engine *engine, const char *name, size_t count,
+                                size_t *index, sifr_error *error) {
+    BASE_TRY(find_weight(engine, name, count, index, error));
+    if (engine_optimizer(engine)->ema && !engine->model->weights[*index].frozen) return SIFR_OK;
+    return base_fail(error, SIFR_USAGE,
+                     "weight %s: no average of it is kept (ema_decay, of trained weights)", name);
 }
 
 sifr_status sifr_engine_read_average(const sifr_engine *engine, const char *name, float *values,
                                      size_t count, sifr_error *error) {
     BASE_ENTER(error, engine, name, values);
-    size_t index = 0;
-    BASE_TRY(find_weight(engine, name, count, &index, error));
-    if (!engine_optimizer(engine)->ema || engine->model->weights[index].frozen)
-        return base_fail(error, SIFR_USAGE,
-                         "weight %s: no average of it is kept (ema_decay, of trained weights)",
-                         name);
-    BASE_TRY(engine_settle(engine, error));
     engine_part part = (engine_part)(engine_parts(engine) - 1);
-    return engine_collect(engine, index, part, 0, (int64_t)count, values, error);
+    reading r = {.name = name, .part = part, .count = count};
+    BASE_TRY(engine_settle(engine, error));
+    sifr_status found = find_average(engine, name, count, &r.index, error);
+    return read_range(engine, &r, found, values, error);
 }
 
 sifr_status sifr_engine_write_piece(sifr_engine *engine, const char *name, int64_t first,
@@ -75,6 +109,7 @@ sifr_status sifr_engine_write_piece(sifr_engine *engine, const char *name, int64
     BASE_TRY(find_piece(engine, name, first, count, &index, error));
     BASE_TRY(engine_settle(engine, error));
     engine_note_written(engine, index);
+    if (count) engine_note_values(engine, index, first, count, values);
     return count ? engine_put(engine, index, first, (int64_t)count, values, error) : SIFR_OK;
 }
 
@@ -82,11 +117,10 @@ sifr_status sifr_engine_read_piece(const sifr_engine *engine, const char *name, 
                                    float *values, size_t count, sifr_error *error) {
     BASE_ENTER(error, engine, name);
     BASE_TRY(BASE_GIVEN_FOR(error, count, values));
-    size_t index = 0;
-    BASE_TRY(find_piece(engine, name, first, count, &index, error));
+    reading r = {.name = name, .part = ENGINE_MASTER, .first = first, .count = count};
     BASE_TRY(engine_settle(engine, error));
-    if (!count) return SIFR_OK;
-    return engine_collect(engine, index, ENGINE_MASTER, first, (int64_t)count, values, error);
+    sifr_status found = find_piece(engine, name, first, count, &r.index, error);
+    return read_range(engine, &r, found, values, error);
 }
 
 /* NULL: nothing keeps the values from being seen where they are. */
