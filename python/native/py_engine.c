@@ -244,6 +244,20 @@ static sifr_status move_values(sifr_engine *engine, move what, const char *name,
     return sifr_engine_read_average(engine, name, values, count, error);
 }
 
+/* In place of a read that this rank has no buffer for, so that the others' ends. Keeps what was
+ * raised. */
+static void read_nothing(PyObject *self, const char *name) {
+    PyObject *kind, *value, *trace;
+    py_call call;
+    PyErr_Fetch(&kind, &value, &trace);
+    if (py_enter(self, &call) == 0) {
+        const pair *p = py_get(self);
+        (void)!sifr_engine_read_piece(p->engine, name, 0, NULL, 0, NULL);
+        py_leave(&call);
+    }
+    PyErr_Restore(kind, value, trace);
+}
+
 /* move(what, name, first, buffer): values of fp32 between a weight and the caller's buffer */
 static PyObject *engine_move(PyObject *self, PyObject *args) {
     py_state *state = py_state_of(self);
@@ -257,7 +271,10 @@ static PyObject *engine_move(PyObject *self, PyObject *args) {
     py_call call;
     if (!PyArg_ParseTuple(args, "isLO", &what, &name, &first, &buffer)) return NULL;
     snprintf(said, sizeof said, "weight %s", name);
-    if (py_floats(state, said, buffer, what != WRITE, &view) < 0) return NULL;
+    if (py_floats(state, said, buffer, what != WRITE, &view) < 0) {
+        if (what != WRITE) read_nothing(self, name);
+        return NULL;
+    }
     PyObject *out = NULL;
     if (py_enter(self, &call) == 0) {
         const pair *p = py_get(self);

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import array
+import contextlib
 import json
 import math
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple, Union
 
 from . import _sifr
@@ -189,14 +191,24 @@ class Engine:
             raise UsageError(f"weight {name}: the model has no weight of that name")
         return found
 
-    def _read(self, what: int, name: str, out: Any) -> Any:
+    def _read(self, what: int, name: str, first: int, make: Callable[[], Any]) -> Any:
+        """`make` gives the buffer. Where it fails, the call of the other ranks ends, too."""
+        try:
+            out = make()
+        except Exception:
+            with contextlib.suppress(Exception):
+                self._engine.move(what, name, 0, array.array("f"))
+            raise
+        self._engine.move(what, name, first, out)
+        return out
+
+    def _room(self, name: str, out: Any) -> Any:
         weight = self._find(name)
         if out is None:
             import numpy
 
             out = numpy.empty(weight.shape, numpy.float32)
-        self._engine.move(what, name, 0, self._whole(name, weight, out))
-        return out
+        return self._whole(name, weight, out)
 
     @staticmethod
     def _whole(name: str, weight: Weight, values: Any) -> Any:
@@ -212,7 +224,8 @@ class Engine:
     def read_weight(self, name: str, out: Any = None) -> Any:
         """A weight's values as fp32, into `out` (contiguous float32) if it is given, else into a new
         array of numpy."""
-        return self._read(_READ, name, out)
+        made = self._read(_READ, name, 0, lambda: self._room(name, out))
+        return made if out is None else out
 
     def write_weight(self, name: str, values: Any) -> None:
         """Copies contiguous float32 values into a weight. All other state stays as it is."""
@@ -221,7 +234,7 @@ class Engine:
     def read_piece(self, name: str, first: int, out: Any) -> None:
         """Elements first, first + 1, … of a weight, row-major, as many as `out` has room for: for
         weights that would not fit into memory twice."""
-        self._engine.move(_READ, name, first, _array(out, f"weight {name}"))
+        self._read(_READ, name, first, lambda: _array(out, f"weight {name}"))
 
     def write_piece(self, name: str, first: int, values: Any) -> None:
         """The same in the other direction."""
@@ -229,7 +242,8 @@ class Engine:
 
     def read_average(self, name: str, out: Any = None) -> Any:
         """The average of a trained weight, where the config keeps one (sifr.ema)."""
-        return self._read(_AVERAGE, name, out)
+        made = self._read(_AVERAGE, name, 0, lambda: self._room(name, out))
+        return made if out is None else out
 
     def view(self, name: str) -> numpy.ndarray:
         """A weight's values where the engine has them, without a copy: to read, as they are after

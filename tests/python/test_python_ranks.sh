@@ -79,6 +79,36 @@ for call, size, wrong in ((engine.step, count, (outside, outside)),
         own = str(error)
         assert other or (own.startswith("rank 1: ") and isinstance(error, sifr.Error)), own
 assert engine.step(tokens, tokens).updated and engine.steps == 2
+
+
+# What they give unlike each other does so, too: it diverged in silence, or hung.
+def differs(words, call, *ours, theirs=None, **named):
+    try:
+        call(*(theirs if theirs and other else ours), **named)
+    except sifr.Error as error:
+        assert words in str(error), error
+        return
+    raise AssertionError(f"no error: {words}")
+
+
+differs("learning_rate: differs on rank 1", engine.step, tokens, tokens,
+        learning_rate=1e-3 * (1 + other))
+small = [n for n, w in engine.weights.items() if len(w.shape) == 1][:2]
+room = array.array("f", bytes(4 * engine.weights[small[0]].shape[0]))
+differs("the name of the weight that is read: differs", engine.read_weight, small[other], room)
+differs("weight nope: the model has no", engine.read_weight, "nope" if other else small[0], room)
+try:
+    engine.read_weight(small[0], "text" if other else room)
+    raise AssertionError("no exception")
+except (sifr.Error, TypeError) as error:
+    assert isinstance(error, TypeError) == other, error
+differs("the count of elements that are read", engine.read_piece, small[0], 0, room,
+        theirs=(small[0], 0, room[:3]))
+engine.read_weight(small[0], room)
+engine.write_weight(small[0], array.array("f", [float(other)] * len(room)))
+differs(f"weight {small[0]}, as it was written", engine.step, tokens, tokens)
+engine.write_weight(small[0], room)
+assert engine.step(tokens, tokens).updated and engine.steps == 3
 # A loss of one's own that raises on one rank: each rank has its own exception, and goes on.
 fails = other
 
