@@ -85,6 +85,16 @@ assert os.path.isdir("resumed/checkpoint-4")
 out = sifr.train("ds.json", output="resumed", max_steps=6, resume=True, **given)
 assert out.first_step == 4 and out.steps == 6, out
 
+
+def press_within(record):  # it was swallowed, and the run went on to its end
+    h.emit = lambda record: lines.append(record.getMessage())
+    raise KeyboardInterrupt
+
+
+h.emit = press_within
+raises(KeyboardInterrupt, "", sifr.train, "ds.json", output="logged", max_steps=6, **given)
+assert [n for n in os.listdir("logged") if n.startswith("checkpoint-")] != ["checkpoint-6"]
+
 # --- another mode of floats is the caller's own, before and after; callbacks have the default ---
 m = ctypes.CDLL("libm.so.6")
 UP = 0x800 if os.uname().machine == "x86_64" else 0x400000
