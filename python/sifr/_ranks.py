@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import atexit
+import contextlib
+import faulthandler
 import os
 import sys
 import weakref
@@ -17,19 +19,36 @@ _owner = 0  # the process that opened them
 _place = (0, 1, 0, 1)  # of theirs this one; it does not change, so callbacks may ask
 _users: weakref.WeakSet[Any] = weakref.WeakSet()  # what is made of them, and closed before them
 T = TypeVar("T")
+PATIENCE = 5.0  #: seconds for which a rank that failed in sifr waits for the others' ends
 
 
 def _close() -> None:
     """At the end of the program. Ranks that wait for one that failed by itself would wait for ever,
-    so such a rank leaves without a word, and the launcher ends the others."""
-    global _opened
+    so such a rank leaves without a word, and the launcher ends the others. One that failed in sifr
+    says so to the others, but only PATIENCE seconds long: they may be busy with something else."""
     failure = getattr(sys, "last_value", None)
     agreed = isinstance(failure, Error) and not isinstance(failure, LostRankError)
-    if _opened is not None and _owner == os.getpid() and (failure is None or agreed):
-        for user in list(_users):
-            user.close()
+    if _opened is None or _owner != os.getpid() or not (failure is None or agreed):
+        return
+    if failure is None:
+        _close_all()
+        return
+    for stream in (sys.stdout, sys.stderr):
+        with contextlib.suppress(Exception):
+            stream.flush()
+    with open(os.devnull, "w") as nowhere:  # a thread cannot begin here any more
+        faulthandler.dump_traceback_later(PATIENCE, exit=True, file=nowhere)
+        _close_all()
+        faulthandler.cancel_dump_traceback_later()
+
+
+def _close_all() -> None:
+    global _opened
+    for user in list(_users):
+        user.close()
+    if _opened is not None:
         _opened.close()
-        _opened = None
+    _opened = None
 
 
 def closes(user: Any) -> None:

@@ -162,3 +162,21 @@ sifr.train("ds.json", output="left", data=["books"], threads=1, model="llama")
 P
 ! timeout 60 "$launcher" -n 2 $options python3 one.py >out 2>err || fail "no exit code"
 grep -q 'ends by itself' err || fail "no reason: $(cat err)"
+# Nor does one whose exception is sifr's own, where the others are busy elsewhere: it waited for them
+# to come to their next call.
+cat >left.py <<'P'
+import time
+
+import sifr
+from sifr import _ranks
+
+assert sifr.size() == 2
+_ranks.PATIENCE = 0.5
+if sifr.rank() == 1:
+    raise sifr.Error("of this rank alone")
+time.sleep(50)
+P
+begun=$SECONDS
+! timeout 60 "$launcher" -n 2 $options python3 left.py >out 2>err || fail "no exit code"
+grep -q 'of this rank alone' err || fail "no reason: $(cat err)"
+[ $((SECONDS - begun)) -lt 25 ] || fail "it waited for the others: $((SECONDS - begun)) s"
