@@ -9,9 +9,9 @@
 
 expect 0 train --model llama --output alone --max-steps 4
 cat >ranks.py <<'P'
-import array, math, os
+import array, math, os, types
 import sifr
-from sifr.integrations import _among_ranks
+from sifr.integrations import _among_ranks, _trainer_alike
 
 given = dict(data=["books"], threads=1, model="llama", train_batch_size=8,
              gradient_accumulation_steps=1)
@@ -42,6 +42,17 @@ _among_ranks.PIECE = 2
 assert _among_ranks.gather(b"abc" if other else b"") == [b"", b"abc"]
 assert _among_ranks.broadcast({"rank": sifr.rank()}, 1) == {"rank": 1}
 assert _among_ranks.places() == (sifr.rank(), 0)
+# What a Trainer's callback asks for on one rank, all do; unlike arguments are refused on all.
+control = types.SimpleNamespace(**dict.fromkeys(_trainer_alike.CONTROLS, False))
+control.should_save = other
+_trainer_alike.share(control)
+assert [n for n in _trainer_alike.CONTROLS if getattr(control, n)] == ["should_save"], control
+_trainer_alike.compare("train", {"max_steps": 2, "report_to": [other]})
+try:
+    _trainer_alike.compare("train", {"max_steps": 2 + other})
+    raise AssertionError("no exception")
+except sifr.UsageError as error:
+    assert "max_steps: 3 on rank 1, and 2 on rank 0" in str(error), error
 try:
     sifr.train("ds.json" if other else "nowhere.json", output="none", **given)
 except sifr.Error as error:

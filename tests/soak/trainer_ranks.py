@@ -30,6 +30,23 @@ def accuracy(found):
     return {"right": int(right[found.label_ids[:, 1:] != -100].sum()), "rows": len(right)}
 
 
+class Ask(TrainerCallback):
+    """Asks on the second rank alone, whose collective the first would never reach."""
+
+    def __init__(self, name):
+        self.name = name
+
+    def on_step_end(self, args, state, control, **kwargs):
+        if sifr.rank() == 1 and state.global_step == 1:
+            setattr(control, self.name, True)
+
+
+class OwnRate(TrainerCallback):
+    def on_step_begin(self, args, state, control, optimizer=None, **kwargs):
+        for group in optimizer.param_groups:
+            group["lr"] = 1e-3 * (1 + sifr.rank())
+
+
 transformers.logging.set_verbosity_error()
 held = read_rows("held.jsonl")  # 21 rows, which two ranks cannot share evenly
 t = trainer(
@@ -88,4 +105,23 @@ if ranks > 1:
     bad = [dict(row, input_ids=[1] * 40, labels=[1] * 40) for row in read_rows()[:8]]
     t = trainer(f"{output}/bad", of={"train_dataset": read_rows()[:4] + bad[4:]}, **more)
     raises(t.train, "seq_length is 32")
+    # What one rank's callback asks for, all do: it hung, or the other rank was lost.
+    for name in ("should_save", "should_evaluate", "should_training_stop"):
+        of = {"callbacks": [Ask(name)], "eval_dataset": held[:3]}
+        t = trainer(f"{output}/{name}", of=of, **{**more, "max_steps": 2})
+        t.train()
+        assert t.state.global_step == (1 if name == "should_training_stop" else 2)
+        assert os.path.isdir(f"{output}/{name}/checkpoint-1") == (name == "should_save")
+        told = [one["step"] for one in t.state.log_history if "eval_loss" in one]
+        assert told == ([1] if name == "should_evaluate" else []), told
+    # What they do not give alike is refused: each trained and evaluated by its own.
+    t = trainer(f"{output}/rate", of={"callbacks": [OwnRate()]}, **more)
+    raises(t.train, "learning_rate: differs on rank 1")
+    second = sifr.rank()
+    raises(trainer(f"{output}/n", **{**more, "max_steps": 2 + second}).train, "max_steps", "rank 1")
+    raises(trainer(f"{output}/n", of={"train_dataset": read_rows()[: 8 + second]}, **more).train,
+           "train_dataset", "8", "9")
+    t = trainer(f"{output}/n", of={"eval_dataset": held[: 3 + second]}, **more)
+    raises(t.evaluate, "rows", "3", "4")
+    t.close()
 sys.stdout.write(f"rank {sifr.rank()} is done\n")

@@ -26,6 +26,7 @@ from .._base import UsageError
 from .._engine import Engine
 from .._ranks import host_rank, rank, ranks, size, try_together
 from .._weights import state_dict as read_weights
+from . import _trainer_alike as alike
 from . import _trainer_batch as batches
 from . import _trainer_model as models
 from . import _trainer_rules as rules
@@ -146,6 +147,7 @@ class SifrTrainer(Trainer):
         self._packed = bool(own.get("packing", False))
         self._engine: Engine | None = None
         self._queue: list[Any] = []
+        self._shares = False  # within a step's end, which all ranks make
         self._tokens = [0.0, 0.0]
         super().__init__(
             self._of.module,
@@ -333,6 +335,9 @@ class SifrTrainer(Trainer):
                 "trainer of the folder that save_model() writes, or resume from a checkpoint",
             )
         self._queue = []
+        rows = self.train_dataset
+        length = len(rows) if rows is not None and has_length(rows) else None
+        alike.compare("train", {**self.args.to_dict(), "train_dataset's rows": length})
         return super().train(resume_from_checkpoint, *args, **kwargs)
 
     def hyperparameter_search(self, *args: Any, **kwargs: Any) -> Any:
@@ -351,6 +356,28 @@ class SifrTrainer(Trainer):
         result = self._step(try_together(lambda: self._fill(queue)))
         self.optimizer.result = result
         return torch.tensor(result.loss, device=self.args.device)
+
+    def _maybe_log_save_evaluate(self, *args: Any, **kwargs: Any) -> None:
+        """What callbacks ask for on one rank, all do: also those of the log, and of an evaluation."""
+        alike.share(self.control)
+        self._shares = True
+        try:
+            super()._maybe_log_save_evaluate(*args, **kwargs)
+        finally:
+            self._shares = False
+
+    def _share(self) -> None:
+        if self._shares:
+            alike.share(self.control)
+
+    def log(self, *args: Any, **kwargs: Any) -> None:
+        super().log(*args, **kwargs)
+        self._share()
+
+    def _evaluate(self, *args: Any, **kwargs: Any) -> Any:
+        metrics = super()._evaluate(*args, **kwargs)
+        self._share()
+        return metrics
 
     def _fill(self, queue: list[Any]) -> batches.Slots:
         micro = self.engine.micro_batch_shape[0]
@@ -472,6 +499,8 @@ class SifrTrainer(Trainer):
         """Trainer's, whose loss is the mean of its batches' means; beside it the mean over all tokens
         with a label, as `sifr eval` has it."""
         self._check()
+        rows = dataloader.dataset
+        alike.compare("evaluate", {"rows": len(rows) if has_length(rows) else None})
         self._tokens = [0.0, 0.0]
         output = super().evaluation_loop(
             dataloader, description, prediction_loss_only, ignore_keys, metric_key_prefix
