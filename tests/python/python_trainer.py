@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+import logging
 import subprocess
 import sys
 from types import SimpleNamespace
@@ -125,6 +126,20 @@ def resumed():
     )  # fmt: skip
 
 
+def told():
+    """What has no effect is said, of what was given, and once: when the engine's config is made."""
+    lines = []
+    logging.getLogger("sifr").addHandler(h := logging.Handler(logging.WARNING))
+    h.emit = lambda record: lines.append(record.getMessage())
+    given = arguments(optim_args="amsgrad=True", optim="adamw_torch", warmup_steps=5.5)
+    rules.config_of(given)
+    assert not lines, lines
+    made = rules.config_of(given, model="llama")
+    logging.getLogger("sifr").removeHandler(h)
+    assert len(lines) == 1 and lines[0].startswith('optim_args = "amsgrad=True": no effect'), lines
+    assert made.resolve(1)["scheduler"]["params"]["num_warmup_steps"] == 5.5  # 5 steps, as Trainer's
+
+
 def groups():
     one = SimpleNamespace(requires_grad=True)
     make = lambda: [{"params": [one], "lr": 1.0, "weight_decay": 0.1}]  # noqa: E731
@@ -220,6 +235,7 @@ def is_lazy():
 assert sifr.size() == 1
 refusals()
 resumed()
+told()
 groups()
 mapped()
 is_lazy()

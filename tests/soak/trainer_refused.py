@@ -48,6 +48,14 @@ def trainers_by_name():
     raises(lambda: trainer(model="nowhere"), "nowhere", "config.json")
     raises(lambda: trainer(model=3), "a folder or a module")
     raises(lambda: trainer(model=torch.nn.Linear(1, 1)), "Linear", "not supported")
+    for change, *words in (
+        (lambda m: setattr(m, "loss_function", lambda *a, **k: 0), "loss_function"),
+        (lambda m: setattr(m.model.layers[0].mlp, "act_fn", torch.nn.ReLU()), "act_fn", "ReLU"),
+        (lambda m: setattr(m.model.norm, "forward", lambda x: x), "model.norm", "forward"),
+    ):
+        changed = transformers.AutoModelForCausalLM.from_pretrained("llama")
+        change(changed)
+        raises(lambda changed=changed: trainer(model=changed), "model", *words)
 
 
 def bad_rows():

@@ -85,6 +85,7 @@ def find(model: Any, own: dict[str, Any]) -> Model:
             "model: its weights are quantised; give the folder of the model as it was, with "
             'sifr={"sifr": {"quantization": {...}, "lora": {...}}}'
         )
+    _check_parts(_base(model))
     empty = [name for name, one in model.named_parameters() if one.is_meta]
     named = own.get("model") or getattr(_base(model), "name_or_path", "")
     folder = named if _is_model_folder(named) else None
@@ -104,6 +105,39 @@ def find(model: Any, own: dict[str, Any]) -> Model:
             "give the folder in place of the module, or its path as model.name_or_path"
         )
     return Model(model, folder, None, False, False)
+
+
+def _check_parts(module: Any) -> None:
+    """The engine computes what the config says: another function, or another class of a part, would
+    count for nothing. Parts that the config does not make are left to what reads their weights."""
+    if not isinstance(module, transformers.PreTrainedModel):
+        return
+    try:
+        with torch.device("meta"):
+            made = type(module)(module.config)
+    except Exception:  # a class of one's own, which the engine refuses by its name
+        return
+    if getattr(module, "_loss_function", None) is not getattr(made, "_loss_function", None):
+        raise UsageError(
+            "model: its loss_function was replaced, but the loss is computed in the engine: the "
+            "model's own, over labels"
+        )
+    own = dict(module.named_modules())
+    for name, part in made.named_modules():
+        mine = own.get(name)
+        for inner in ("original_module", "base_layer"):  # within PEFT's
+            mine = getattr(mine, inner, mine)
+        where = f"model: {name or type(module).__name__}"
+        if mine is not None and type(mine) is not type(part):
+            raise UsageError(
+                f"{where} is {type(mine).__name__}, and its config makes {type(part).__name__}, which "
+                "the engine computes; leave it as it is, or change the config"
+            )
+        if mine is not None and "forward" in vars(mine) and not hasattr(mine, "_hf_hook"):
+            raise UsageError(
+                f"{where}: its forward was replaced, and the engine would not call it; leave it as "
+                "the class has it"
+            )
 
 
 def kind(module: Any) -> str:

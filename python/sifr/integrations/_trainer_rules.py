@@ -309,8 +309,6 @@ def own_config(given: Any) -> dict[str, Any]:
     return read
 
 
-
-
 #: Keys of sifr= that say what an argument says. An argument at its default leaves it to them.
 _SAID_BY = {
     "learning_rate": ("optimizer.params.lr", "sifr.learning_rate"),
@@ -363,9 +361,11 @@ def _source(args: Any, own: dict[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in source.items() if value is not None}
 
 
-def _import(source: dict[str, Any], own: dict[str, Any]) -> dict[str, Any]:
+def _import(
+    source: dict[str, Any], own: dict[str, Any], told: list[str] | None = None
+) -> dict[str, Any]:
     """By `sifr import`, which has the table of the Trainer's arguments. Two values for one thing are
-    refused."""
+    refused. Of arguments in `told` a warning says that they have no effect, where that is so."""
     with tempfile.TemporaryDirectory(prefix="sifr-arguments-") as folder:
         path, config = (os.path.join(folder, name) for name in ("arguments.json", "sifr.json"))
         if own:
@@ -382,7 +382,9 @@ def _import(source: dict[str, Any], own: dict[str, Any]) -> dict[str, Any]:
     for line in lines:
         if line.endswith("gives another value"):
             raise UsageError(f"SifrTrainer: {line.replace('the DeepSpeed config', 'sifr=')}; give one")
-        _log.debug("%s", line)
+        name, _, rest = line.partition(" = ")
+        idle = name in (told or ()) and ": no effect here" in rest
+        _log.log(logging.WARNING if idle else logging.DEBUG, "%s", line)
     made: dict[str, Any] = json.loads(text)
     return made
 
@@ -417,7 +419,10 @@ def config_of(args: Any, ranks: int = 1, model: str | None = None, cpu: bool = F
     """The engine's config: of the arguments, and sifr= over them."""
     own = own_config(args.sifr)
     _check_own(own)
-    made = _import(_source(args, own), own)
+    source = _source(args, own)
+    engines = model is not None  # the config that is used, of several that are looked at
+    told = [n for n in source if engines and n != "optim" and not _is_default(args, n)]
+    made = _import(source, own, told)
     section = made.setdefault("sifr", {})
     length = args.seq_length
     if length is not None and section.get("seq_length", length) != length:
