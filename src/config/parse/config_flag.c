@@ -90,7 +90,9 @@ static sifr_status config_unknown_flag(const char *name, sifr_error *error) {
         return base_fail(error, SIFR_USAGE, "unknown flag %s; leave the dashes before it out",
                          quoted);
     const char *near = base_nearest(name, candidates, count);
-    if (!near) return base_fail(error, SIFR_USAGE, "unknown flag %s; see --help", quoted);
+    if (!near)
+        return base_fail(error, SIFR_USAGE,
+                         "unknown flag %s; docs/config.md lists every flag that is known", quoted);
     return base_fail(error, SIFR_USAGE, "unknown flag %s; did you mean --%s?", quoted, near);
 }
 
