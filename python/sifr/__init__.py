@@ -13,7 +13,7 @@ from ._plan import MemoryClass, Plan, plan
 from ._ranks import rank, size
 from ._text import Chat, Generated, Generator, Tokenizer, generate
 from ._train import Callbacks, Evaluation, Outcome, Progress, Saved, Step, train
-from ._weights import Exported, export, state_dict
+from ._weights import Exported, export, new_folder, state_dict
 
 __version__: str = _sifr.version()
 
@@ -52,6 +52,7 @@ __all__ = [
     "export",
     "flags",
     "generate",
+    "new_folder",
     "next_tokens",
     "plan",
     "rank",

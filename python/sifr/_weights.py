@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Union
 
 from . import _sifr
 from ._base import Error, UsageError
+from ._ranks import rank, try_together
 
 if TYPE_CHECKING:
     import numpy
@@ -41,6 +42,25 @@ def export(
     model alone."""
     made = _sifr.export(source, destination, format, type, average, text_model)
     return Exported(made[0], made[1], None if made[2] < 0 else made[2], made[3])
+
+
+def new_folder(path: Path) -> str:
+    """The path of a folder that is to be written (Engine.save), refused if something is there: called
+    at the start of a script, so that it fails before it has trained. Of all ranks."""
+    folder = os.fsdecode(path)
+    try_together(lambda: _check_new(folder) if rank() == 0 else None)
+    return folder
+
+
+def _check_new(folder: str) -> None:
+    try:
+        full = bool(os.listdir(folder))
+    except FileNotFoundError:
+        return
+    except OSError as error:
+        raise UsageError(f"{folder}: {error.strerror}; give a new folder for the model") from None
+    if full:
+        raise UsageError(f"{folder}: is not empty; give a new folder for the model, or remove it")
 
 
 #: Types of safetensors, as numpy writes them.
@@ -140,7 +160,9 @@ def state_dict(path: Path, *, average: bool = False) -> dict[str, numpy.ndarray]
     """The weights of a model folder, an adapter's folder, a checkpoint or a run's output, by name, as
     read-only arrays of numpy. Those of safetensors lie in the file until they are read; bf16 becomes
     float32. A checkpoint is exported first, into a folder for temporary files (TMPDIR) that is gone
-    when the arrays are. `average`: of a checkpoint the average of the weights (sifr.ema)."""
+    when the arrays are; other files have to stay as they are while their arrays are in use: one that is
+    cut short meanwhile ends the process (SIGBUS), as it does with every mapped file, since to read all
+    at once would take memory for all (`{n: v.copy() for n, v in found.items()}` does). `average`: of a checkpoint the average of the weights (sifr.ema)."""
     folder = os.fspath(path)
     files = [] if average else _files(folder)
     if files:

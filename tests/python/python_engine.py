@@ -52,6 +52,12 @@ with sifr.Engine("ds.json", max_steps=5) as engine:
     engine.save("by_engine")
     assert same("by_engine", "by_program"), "other bits"
     raises(sifr.UsageError, "by_engine", engine.save, "by_engine")
+    # The same before a script trains, and of what it cannot list.
+    raises(sifr.UsageError, "by_engine: is not empty; give a new folder", sifr.new_folder, "by_engine")
+    raises(sifr.UsageError, "ds.json: Not a directory", sifr.new_folder, "ds.json")
+    os.mkdir("empty")
+    assert [sifr.new_folder(name) for name in ("fresh", b"empty")] == ["fresh", "empty"]
+    raises(sifr.UsageError, "docs/config.md lists", sifr.Config, None, quux=1)
 
     # --- weights, in the caller's memory ---
     name = "model.layers.0.self_attn.q_proj.weight"
