@@ -64,6 +64,7 @@ class Data:
         **flags: Any,
     ) -> None:
         own = try_together(lambda: Config(config, **flags))
+        own.clear("own-loss-memory")  # of the engine's loss, which changes no row
         self._data = _sifr.data(
             own._config, size(), evaluation, cache, engine._engine if engine else None
         )

@@ -60,8 +60,9 @@ def ones(logits, labels, gradient):
 
 
 fails = False
-with sifr.Engine("ds.json", loss=ones, **given) as engine:
-    with sifr.Data("ds.json", evaluation=True, **given) as held:
+chunks = sifr.Config("ds.json", own_loss_memory="1MiB", **given)  # of the engine's loss
+with sifr.Engine(chunks, loss=ones) as engine:
+    with sifr.Data(chunks, evaluation=True) as held:
         assert held.evaluate(engine, 4).loss == 1
         fails = True
         raises(KeyError, "mine", held.evaluate, engine, 4)
