@@ -50,6 +50,10 @@ def _text(name: str, value: Any) -> str:
             text = os.fsdecode(text)
         if "\0" in text:
             raise UsageError(f"{name}: {text!r} has a character of value 0")
+        try:
+            text.encode()
+        except UnicodeEncodeError:
+            raise UsageError(f"{name}: {text!r} is not UTF-8") from None
         return text
     if isinstance(value, (int, float)):
         return repr(value)

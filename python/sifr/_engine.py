@@ -7,6 +7,7 @@ import contextlib
 import json
 import math
 import os
+import weakref
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple, Union
 
@@ -92,8 +93,16 @@ class Engine:
     def __init__(
         self, config: ConfigLike | None = None, *, loss: Loss | None = None, **flags: Any
     ) -> None:
-        own, call = try_together(lambda: (Config(config, **flags), with_arrays(loss)))
-        self._engine = _sifr.engine(own._config, ranks(), call)
+        own, self._loss = try_together(lambda: (Config(config, **flags), with_arrays(loss)))
+        itself = weakref.ref(self)
+
+        def ask(logits: Any, labels: Any, gradient: Any) -> float:
+            """The engine's own hold on a loss that has the engine would be no cycle of Python's."""
+            engine = itself()
+            assert engine is not None and engine._loss is not None  # a call of it is running
+            return engine._loss(logits, labels, gradient)
+
+        self._engine = _sifr.engine(own._config, ranks(), None if loss is None else ask)
         closes(self)
         self._weights = {n: Weight(s, t) for n, s, t in self._engine.weights()}
 

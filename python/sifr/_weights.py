@@ -163,7 +163,7 @@ def state_dict(path: Path, *, average: bool = False) -> dict[str, numpy.ndarray]
     when the arrays are; other files have to stay as they are while their arrays are in use: one that is
     cut short meanwhile ends the process (SIGBUS), as it does with every mapped file, since to read all
     at once would take memory for all (`{n: v.copy() for n, v in found.items()}` does). `average`: of a checkpoint the average of the weights (sifr.ema)."""
-    folder = os.fspath(path)
+    folder = os.fsdecode(path)
     files = [] if average else _files(folder)
     if files:
         return _read_all(files)

@@ -1,8 +1,10 @@
 """Losses of one's own: test_python_own_loss.sh trained the same by the labels."""
 
 import array
+import gc
 import math
 import os
+import weakref
 
 import sifr
 
@@ -204,3 +206,20 @@ with sifr.Engine(regression, model=model + "distilbert-multilabel", max_steps=9)
     assert engine.step(tokens, labels, targets=targets.cast("f", (4, 8, columns))).updated
     raises(sifr.UsageError, f"in rows of {columns}", engine.step, tokens, labels,
            targets=targets.cast("f", (columns, 4, 8)))  # fmt: skip
+
+
+# --- an engine whose loss has it is collected: its memory stayed for ever ---
+class Holder:
+    def __init__(self):
+        self.engine = sifr.Engine("ds.json", max_steps=2, loss=self.loss)
+
+    def loss(self, logits, labels, gradient):
+        return float(len(labels))
+
+
+holder = Holder()
+assert holder.engine.step(ids(4), ids(4, 1)).loss == 1
+gone = weakref.ref(holder)
+del holder
+gc.collect()
+assert gone() is None
