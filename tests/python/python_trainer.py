@@ -9,6 +9,7 @@ from types import SimpleNamespace
 
 import sifr
 from sifr.integrations import _trainer_rules as rules
+from sifr.integrations._among_ranks import check_launcher
 from sifr.integrations._param_groups import ParamGroups
 from trainer_refusals import ARGUMENTS, KEYS, OF_RANKS, raises
 
@@ -110,9 +111,9 @@ def refusals():
     ).items():
         raises(lambda name=name, value=value: rules.check_trainer(**{**given, name: value}), name)
     by_torchrun = {"WORLD_SIZE": "2", "LOCAL_RANK": "1"}
-    raises(lambda: rules.check_launcher(by_torchrun, 1), "torchrun", "mpirun")
-    rules.check_launcher(by_torchrun, 2)  # under mpirun, too
-    rules.check_launcher({}, 1)
+    raises(lambda: check_launcher(by_torchrun, 1), "torchrun", "mpirun")
+    check_launcher(by_torchrun, 2)  # under mpirun, too
+    check_launcher({}, 1)
     for key in KEYS:
         raises(lambda key=key: rules.config_of(arguments(sifr={"sifr": {key: 1}})), f"sifr.{key}")
 

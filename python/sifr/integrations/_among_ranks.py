@@ -7,7 +7,7 @@ import os
 import pickle
 import socket
 from array import array
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
 from .._base import UsageError
@@ -17,30 +17,38 @@ T = TypeVar("T")
 PIECE = 1 << 24  #: bytes of a rank at a time, so that little memory is taken beside the result
 
 
-def check_launcher() -> None:
+def check_launcher(environment: Mapping[str, str] = os.environ, ranks: int | None = None) -> None:
     """Processes that torchrun or deepspeed started would each train by themselves."""
-    started = os.environ.get("WORLD_SIZE", "1")
-    if started.isdigit() and int(started) > 1 and size() == 1:
+    started = environment.get("WORLD_SIZE", "1")
+    if started.isdigit() and int(started) > 1 and (size() if ranks is None else ranks) == 1:
         raise UsageError(
-            f"WORLD_SIZE={started}: torchrun, deepspeed and the like start processes that do not "
-            f"find each other here; use mpirun -n {started} or srun (docs/launching.md)"
+            f"WORLD_SIZE={started}: torchrun, accelerate launch, deepspeed and the like start processes "
+            f"that do not find each other here; use mpirun -n {started} or srun (docs/launching.md)"
         )
 
 
-def gather(mine: bytes) -> list[bytes]:
-    """What each rank gives, of any length."""
+def gather_alike(mine: bytes) -> list[bytes]:
+    """What each rank gives, as many bytes of each."""
     of = ranks()
     if of is None:
         return [mine]
-    lengths = array("q")
-    lengths.frombytes(of.gather(array("q", [len(mine)]).tobytes()))
-    parts = [bytearray() for _ in lengths]
-    for first in range(0, max(lengths), PIECE):
-        piece = min(PIECE, max(lengths) - first)
-        every = of.gather(mine[first : first + piece].ljust(piece, b"\0"))
+    parts: list[list[bytes]] = [[] for _ in range(size())]
+    for first in range(0, max(len(mine), 1), PIECE):
+        piece = mine[first : first + PIECE]
+        found = of.gather(piece)
         for i, part in enumerate(parts):
-            part += every[i * piece : (i + 1) * piece]
-    return [bytes(part[:n]) for part, n in zip(parts, lengths)]
+            part.append(found[i * len(piece) : (i + 1) * len(piece)])
+    return [b"".join(part) for part in parts]
+
+
+def gather(mine: bytes) -> list[bytes]:
+    """The same of any length."""
+    if ranks() is None:
+        return [mine]
+    own = array("q", [len(mine)]).tobytes()
+    lengths = [array("q", one)[0] for one in gather_alike(own)]
+    every = gather_alike(mine.ljust(max(lengths), b"\0"))
+    return [part[:length] for part, length in zip(every, lengths)]
 
 
 def broadcast(value: T, source: int = 0) -> T:

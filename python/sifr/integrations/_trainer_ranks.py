@@ -17,6 +17,7 @@ from torch.utils.data import BatchSampler, DataLoader, Dataset, IterableDataset,
 from .. import _sifr
 from .._base import UsageError
 from .._ranks import rank, ranks, size
+from ._among_ranks import gather_alike
 
 #: By which accelerate would find a launcher, and start a group of its own.
 _LAUNCHERS = ("RANK", "LOCAL_RANK", "WORLD_SIZE", "PMI_SIZE", "OMPI_COMM_WORLD_SIZE") + (
@@ -36,25 +37,11 @@ def alone() -> Iterator[None]:
         os.environ.update(hidden)
 
 
-def gather_bytes(mine: bytes) -> list[bytes]:
-    """Of all ranks, in their order; each gives as many."""
-    of = ranks()
-    if of is None:
-        return [mine]
-    parts: list[list[bytes]] = [[] for _ in range(size())]
-    for first in range(0, max(len(mine), 1), 1 << 24):
-        piece = mine[first : first + (1 << 24)]
-        found = of.gather(piece)
-        for i, part in enumerate(parts):
-            part.append(found[i * len(piece) : (i + 1) * len(piece)])
-    return [b"".join(part) for part in parts]
-
-
 def gather_numbers(numbers: list[float]) -> list[list[float]]:
     own = torch.tensor(numbers, dtype=torch.float64)
     return [
         torch.frombuffer(bytearray(part), dtype=torch.float64).tolist() if part else []
-        for part in gather_bytes(own.numpy().tobytes())
+        for part in gather_alike(own.numpy().tobytes())
     ]
 
 
@@ -63,7 +50,7 @@ def _gather(tensor: torch.Tensor) -> torch.Tensor:
     if own.numel() == 0:
         return own.repeat((size(),) + (1,) * (own.ndim - 1))
     raw = own.view(torch.uint8) if own.dtype != torch.bool else own.to(torch.uint8)
-    found = gather_bytes(raw.numpy().tobytes())
+    found = gather_alike(raw.numpy().tobytes())
     stored = torch.uint8 if own.dtype == torch.bool else own.dtype
     all_ = torch.frombuffer(bytearray(b"".join(found)), dtype=stored)
     return all_.reshape(size() * own.shape[0], *own.shape[1:]).to(own.dtype)

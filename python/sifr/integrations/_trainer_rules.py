@@ -167,17 +167,6 @@ def check_arguments(args: Any, place: Place) -> None:
             refuse(rule.name, rule.why)
 
 
-def check_launcher(environment: Mapping[str, str], ranks: int) -> None:
-    """torchrun's processes would each train by themselves."""
-    started = environment.get("WORLD_SIZE", "1")
-    if ranks == 1 and "LOCAL_RANK" in environment and started.isdigit() and int(started) > 1:
-        refuse(
-            "WORLD_SIZE",
-            f"torchrun, or accelerate launch, started {started} processes; start them by mpirun or "
-            "srun, whose processes are sifr's ranks",
-        )
-
-
 def check_trainer(
     *,
     compute_loss: bool,

@@ -30,6 +30,7 @@ from . import _trainer_alike as alike
 from . import _trainer_batch as batches
 from . import _trainer_model as models
 from . import _trainer_rules as rules
+from ._among_ranks import check_launcher
 from ._trainer_optimizer import EngineSchedule, SifrOptimizer
 from ._trainer_ranks import RankAccelerator, SifrSampler, alone, gather_numbers
 
@@ -67,7 +68,7 @@ class SifrTrainingArguments(TrainingArguments):
 
     def check(self) -> None:
         """Refuses, by name, what sifr would not do."""
-        rules.check_launcher(os.environ, self.world_size)
+        check_launcher(ranks=self.world_size)
         rules.check_arguments(self, rules.Place(self.world_size, self._on_cpu))
         rules.config_of(self, self.world_size, cpu=bool(self.use_cpu))
 
