@@ -45,11 +45,22 @@ typedef struct text_template_span {
     size_t begin, end;
 } text_template_span;
 
+/* A part of the text that was written while a loop over the messages was at one of them. */
+typedef struct text_template_piece {
+    size_t begin, end; /* at least a byte */
+    size_t message;    /* its number in the list */
+} text_template_piece;
+
 typedef struct text_template_output {
     char *text; /* with a NUL behind it */
     size_t size;
     text_template_span *spans; /* in the order in which their blocks ended */
     size_t span_count;
+    text_template_piece *pieces; /* in the order of the text */
+    size_t piece_count;
+    /* A piece of the assistant's may hold what another message says: the template read that there
+     * in a way that does not show where it went. */
+    bool mixed;
 } text_template_output;
 
 /* As transformers' apply_chat_template: members of messages that are null are left out, and

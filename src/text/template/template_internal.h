@@ -98,6 +98,8 @@ typedef struct text_items {
 typedef struct text_dict {
     text_value *keys, *values; /* in the order of insertion */
     size_t count, capacity;
+    size_t message; /* its number among the messages, from 1 on; 0: it is none */
+    bool assistant; /* the message is the assistant's */
 } text_dict;
 
 /* The arguments of a call: `count` by position, then `named` by name. */
@@ -304,6 +306,14 @@ typedef struct text_builder {
     size_t size, capacity;
 } text_builder;
 
+/* Whose what is written is: the message that the innermost loop over messages has, from 1 on; 0:
+ * none. */
+typedef struct text_owner {
+    size_t message;
+    bool assistant;
+    bool inner; /* a loop over something else runs within */
+} text_owner;
+
 typedef enum text_flow { TEXT_FLOW_ON, TEXT_FLOW_BREAK, TEXT_FLOW_CONTINUE } text_flow;
 
 struct text_render {
@@ -320,6 +330,11 @@ struct text_render {
     text_value filtered; /* of TEXT_NODE_FILTERED: a block, before its filters */
     text_template_span *spans;
     size_t span_count, span_capacity;
+    text_owner owner;
+    size_t owned; /* of the root's text, where what the owner has written begins */
+    text_template_piece *pieces;
+    size_t piece_count, piece_capacity;
+    bool mixed;
 };
 
 #define TEXT_TAKE(r, count, size, out)                                                             \
@@ -441,6 +456,15 @@ sifr_status text_call_macro(text_render *r, const text_macro *macro, const text_
 sifr_status text_exec(text_render *r, const text_node *node) SIFR_MUST_CHECK;
 /* Runs a body and gives its output as a string. */
 sifr_status text_capture(text_render *r, const text_node *body, text_value *out) SIFR_MUST_CHECK;
+
+/* template_owner.c: which message each part of the text is written for */
+void text_owner_mark(text_dict *message, size_t number, const json_t *role);
+/* Around one iteration of a loop, whose item is v; *outer is what was before. */
+sifr_status text_owner_enter(text_render *r, text_value v, text_owner *outer) SIFR_MUST_CHECK;
+sifr_status text_owner_leave(text_render *r, text_owner outer) SIFR_MUST_CHECK;
+/* A member of a message was read. */
+sifr_status text_owner_reads(text_render *r, const text_dict *message,
+                             text_value key) SIFR_MUST_CHECK;
 
 /* template_loop.c */
 sifr_status text_exec_for(text_render *r, const text_node *node) SIFR_MUST_CHECK;

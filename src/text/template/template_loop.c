@@ -169,11 +169,13 @@ sifr_status text_loop_attribute(text_render *r, text_loop *loop, text_text name,
 /* One iteration, in the scope that is already pushed. */
 static sifr_status iterate(text_render *r, const text_node *node, text_loop *loop) {
     text_value v = {.kind = TEXT_LOOP, .loop = loop};
+    text_owner outer;
     BASE_TRY(text_scope_set(r, r->t->loop_symbol, v));
     BASE_TRY(text_assign(r, node->left, loop->current));
+    BASE_TRY(text_owner_enter(r, loop->current, &outer));
     BASE_TRY(text_exec(r, node->body));
     if (r->flow == TEXT_FLOW_CONTINUE) r->flow = TEXT_FLOW_ON;
-    return SIFR_OK;
+    return text_owner_leave(r, outer);
 }
 
 static sifr_status run_loop(text_render *r, const text_node *node, text_loop *loop) {

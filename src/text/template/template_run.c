@@ -230,6 +230,7 @@ static sifr_status set_messages(text_render *r, const json_t *messages) {
                              "%s: message %zu is no object with role and content", r->place.name,
                              i + 1);
         BASE_TRY(message_value(r, message, &v));
+        text_owner_mark(v.dict, i + 1, json_object_get(message, "role"));
         BASE_TRY(text_append(r, list.items, v));
     }
     return set_variable(r, "messages", list);
@@ -268,10 +269,17 @@ static sifr_status begin(text_render *r, const text_template_input *input) {
 }
 
 static sifr_status give(const text_render *r, text_template_output *out, sifr_error *error) {
-    *out = (text_template_output){.size = r->root.size, .span_count = r->span_count};
+    *out = (text_template_output){.size = r->root.size,
+                                  .span_count = r->span_count,
+                                  .piece_count = r->piece_count,
+                                  .mixed = r->mixed};
     BASE_TRY(base_copy_text(r->root.size ? r->root.bytes : "", r->root.size, &out->text, error));
     sifr_status status = base_alloc(r->span_count, sizeof *out->spans, &out->spans, error);
+    if (status == SIFR_OK)
+        status = base_alloc(r->piece_count, sizeof *out->pieces, &out->pieces, error);
     if (status != SIFR_OK) text_template_output_free(out);
+    if (status == SIFR_OK && r->piece_count)
+        memcpy(out->pieces, r->pieces, r->piece_count * sizeof *out->pieces);
     for (size_t i = 0; status == SIFR_OK && i < r->span_count; i++) { /* a block may be captured */
         text_template_span span = r->spans[i];
         out->spans[i].begin = span.begin < out->size ? span.begin : out->size;
@@ -312,5 +320,6 @@ sifr_status text_template_render(const text_template *t, const text_template_inp
 void text_template_output_free(text_template_output *out) {
     free(out->text);
     free(out->spans);
+    free(out->pieces);
     *out = (text_template_output){0};
 }

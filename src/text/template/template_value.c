@@ -279,8 +279,9 @@ sifr_status text_dict_get(text_render *r, const text_dict *dict, text_value key,
     size_t at;
     BASE_TRY(find_key(r, dict, key, &at));
     *found = at < dict->count;
-    if (*found) *out = dict->values[at];
-    return SIFR_OK;
+    if (!*found) return SIFR_OK;
+    *out = dict->values[at];
+    return dict->message ? text_owner_reads(r, dict, key) : SIFR_OK;
 }
 
 static sifr_status grow_dict(text_render *r, text_dict *dict) {
