@@ -327,8 +327,6 @@ static void refuses_rows(void **state) {
            "'messages[0]' has the role \"robot\"");
     refuse("x.jsonl", "{\"messages\": [{\"role\": \"user\"}]}",
            "'messages[0]' has no content: 'content' is missing");
-    refuse("x.jsonl", "{\"messages\": [{\"role\": \"assistant\", \"content\": \"a\"}]}",
-           "the assistant speaks first");
     refuse("x.jsonl", "{\"conversations\": [{\"from\": \"me\", \"value\": \"a\"}]}",
            "'conversations[0]' is from \"me\"");
     refuse("x.jsonl", "{\"conversations\": [{\"from\": \"function_call\", \"value\": \"{\"}]}",
@@ -338,8 +336,10 @@ static void refuses_rows(void **state) {
     refuse("x.csv", "prompt,completion\na\n", "line 2 has 1 field");
     set_template("{% for m in messages %}{{ raise_exception('never') }}{% endfor %}");
     refuse("x.jsonl", turns, "row 1, line 1: ");
-    set_template("{{ messages | length }}{% for m in messages %}{{ m.content }}{% endfor %}");
+    set_template("{{ messages | length }}{{ messages | map(attribute='content') | join }}");
     refuse("x.jsonl", turns, "cannot be told apart");
+    refuse("x.jsonl", "{\"messages\": [{\"role\": \"assistant\", \"content\": \"a\"}]}",
+           "the assistant speaks first");
     refuse("x.jsonl", turns, "marks, or give --train-on last or all");
 }
 

@@ -113,3 +113,12 @@ sifr_status data_chat_align(const text_tokenizer *tokenizer, text_tokenizer_scra
     }
     return SIFR_OK;
 }
+
+void data_chat_align_open(const text_tokenizer *tokenizer, const text_tokenizer_ids *ids,
+                          bool *learned) {
+    for (size_t i = 1; i < ids->count; i++) {
+        bool ends = learned[i - 1] && !learned[i];
+        if (!ends || !text_tokenizer_is_special(tokenizer, ids->ids[i])) continue;
+        learned[i++] = true;
+    }
+}

@@ -26,5 +26,10 @@ sifr_status data_chat_align(const text_tokenizer *tokenizer, text_tokenizer_scra
                             const char *text, size_t size, const text_template_span *spans,
                             size_t span_count, const text_tokenizer_ids *ids, bool *learned,
                             bool *placed, sifr_error *error) SIFR_MUST_CHECK;
+/* Where learned tokens end without a special token and one stands behind them, that is learned too:
+ * it ends a turn in templates that end turns with the next one's begin alone, as TRL's training
+ * form of GLM's has it. */
+void data_chat_align_open(const text_tokenizer *tokenizer, const text_tokenizer_ids *ids,
+                          bool *learned);
 
 #endif

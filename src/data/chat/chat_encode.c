@@ -102,6 +102,7 @@ static sifr_status align(data_chat_encoder *e, const data_chat_text *text,
     bool placed;
     BASE_TRY(data_chat_align(e->tokenizer, e->scratch, text->text, text->size, text->spans,
                              text->span_count, &out->ids, out->learned, &placed, error));
+    if (placed && text->open) data_chat_align_open(e->tokenizer, &out->ids, out->learned);
     return check_placed(placed, place, error);
 }
 

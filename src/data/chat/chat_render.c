@@ -20,19 +20,19 @@ bool data_chat_mask_find(const char *word, data_chat_mask *out) {
 }
 
 /* 26 July 2024, a Friday: the date that Llama's templates take where there is no clock. */
-static const struct tm day = {
+static const struct tm usual_day = {
     .tm_year = 124, .tm_mon = 6, .tm_mday = 26, .tm_wday = 5, .tm_yday = 207};
 
 /* Whether the template writes a call of a made-up function; `quoted`: with its arguments as JSON in
  * a string, which some templates alone take. One that raises an error is not known to. */
-static bool writes_calls(const text_chat_template *template, bool quoted) {
+static bool writes_calls(const text_chat_template *template, const struct tm *day, bool quoted) {
     static const char name[] = "sifr_probe";
     json_t *arguments = quoted ? json_string("{}") : json_object();
     json_t *messages = json_pack("[{s:s, s:s}, {s:s, s:s, s:[{s:s, s:s, s:{s:s, s:o}}]}]", "role",
                                  "user", "content", "a", "role", "assistant", "content", "",
                                  "tool_calls", "id", "a00000000", "type", "function", "function",
                                  "name", name, "arguments", arguments);
-    text_template_input input = {.messages = messages, .now = &day};
+    text_template_input input = {.messages = messages, .now = day};
     text_template_output text;
     bool rendered = messages && text_chat_template_render(template, &input, &text, NULL) == SIFR_OK;
     bool written = rendered && memmem(text.text, text.size, name, sizeof name - 1);
@@ -43,7 +43,7 @@ static bool writes_calls(const text_chat_template *template, bool quoted) {
 
 sifr_status data_chat_templates_load(const char *folder, const char *given,
                                      data_chat_templates *out, sifr_error *error) {
-    *out = (data_chat_templates){0};
+    *out = (data_chat_templates){.day = usual_day};
     BASE_TRY(text_chat_template_exists(folder, &out->there, error));
     out->there |= given && strcmp(given, "tokenizer_default") != 0;
     if (!out->there) return SIFR_OK;
@@ -52,9 +52,15 @@ sifr_status data_chat_templates_load(const char *folder, const char *given,
     if (status != SIFR_OK) data_chat_templates_free(out);
     if (status != SIFR_OK) return status;
     out->eos = json_string_value(json_object_get(out->plain.variables, "eos_token"));
-    out->calls[0] = writes_calls(&out->plain, false) || writes_calls(&out->plain, true);
-    out->calls[1] = writes_calls(&out->tools, false) || writes_calls(&out->tools, true);
-    return SIFR_OK;
+    for (int i = 0; status == SIFR_OK && i < 2; i++) {
+        const text_chat_template *template = i ? &out->tools : &out->plain;
+        out->calls[i] =
+            writes_calls(template, &out->day, false) || writes_calls(template, &out->day, true);
+        status =
+            data_chat_manner_find(template, i == 1, &out->day, out->eos, &out->manners[i], error);
+    }
+    if (status != SIFR_OK) data_chat_templates_free(out);
+    return status;
 }
 
 bool data_chat_templates_name(const data_chat_templates *templates, const char *name) {
@@ -92,6 +98,7 @@ typedef struct chat_renderer {
     bool continues;
     bool inverts; /* the turns that are sought are those that are not to learn */
     size_t first; /* the first message that is learned from */
+    const text_template_output *output; /* of the whole conversation */
     data_chat_text *out;
     sifr_error *error;
 } chat_renderer;
@@ -107,20 +114,21 @@ static json_t *first_messages(const chat_renderer *r, size_t count) {
     return messages;
 }
 
-static text_template_input input_of(const data_conversation *c, const json_t *messages,
+static text_template_input input_of(const data_chat_templates *templates,
+                                    const data_conversation *c, const json_t *messages,
                                     bool prompt) {
     return (text_template_input){.messages = messages,
                                  .tools = c->tools,
                                  .documents = c->documents,
                                  .variables = c->variables,
                                  .add_generation_prompt = prompt,
-                                 .now = &day};
+                                 .now = &templates->day};
 }
 
 sifr_status data_chat_render_plain(const data_chat_templates *templates,
                                    const data_conversation *conversation, const json_t *messages,
                                    text_template_output *out, sifr_error *error) {
-    text_template_input input = input_of(conversation, messages, false);
+    text_template_input input = input_of(templates, conversation, messages, false);
     return text_chat_template_render(conversation->tools ? &templates->tools : &templates->plain,
                                      &input, out, error);
 }
@@ -129,7 +137,7 @@ sifr_status data_chat_write(const data_chat_templates *templates,
                             const data_conversation *conversation, json_t *messages, bool prompt,
                             const data_row_place *place, text_template_output *out,
                             sifr_error *error) {
-    text_template_input input = input_of(conversation, messages, prompt);
+    text_template_input input = input_of(templates, conversation, messages, prompt);
     const text_chat_template *template =
         conversation->tools ? &templates->tools : &templates->plain;
     sifr_error said = {0};
@@ -225,17 +233,23 @@ static bool is_sought(const chat_renderer *r, size_t message) {
            is_unlearned(r->conversation, message) == r->inverts;
 }
 
+/* The messages whose turns are sought: all, or the last one's. */
+static void find_range(const chat_renderer *r, size_t *first, size_t *behind) {
+    *first = r->first;
+    *behind = json_array_size(r->conversation->messages);
+    for (size_t i = *behind; r->last && i-- > *first;) {
+        if (!is_sought(r, i)) continue;
+        *first = i;
+        *behind = i + 1;
+    }
+}
+
 /* A turn may be several messages of the assistant in a row: each is one here. Of a completion those
  * that are not learned are found. */
-static sifr_status find_turns(const chat_renderer *r) {
-    const data_conversation *c = r->conversation;
-    size_t count = json_array_size(c->messages), first = r->first;
-    for (size_t i = count; r->last && i-- > first;) {
-        if (!is_sought(r, i)) continue;
-        first = i;
-        count = i + 1;
-    }
-    for (size_t i = first; i < count; i++) {
+static sifr_status find_by_prefixes(const chat_renderer *r) {
+    size_t first, behind;
+    find_range(r, &first, &behind);
+    for (size_t i = first; i < behind; i++) {
         size_t begin = 0, end = 0;
         if (!is_sought(r, i)) continue;
         BASE_TRY(find_begin(r, i, &begin));
@@ -243,6 +257,76 @@ static sifr_status find_turns(const chat_renderer *r) {
         BASE_TRY(add_span(r, begin, end));
     }
     return SIFR_OK;
+}
+
+/* --- turns in the one rendering --- */
+
+static const data_chat_manner *manner_of(const chat_renderer *r) {
+    return &r->templates->manners[r->conversation->tools != NULL];
+}
+
+/* Something that a template would write for the message. */
+static bool says_something(const json_t *message) {
+    static const char *const members[] = {"content", "tool_calls", "reasoning_content", "thinking",
+                                          "reasoning"};
+    for (size_t i = 0; i < sizeof members / sizeof *members; i++) {
+        const json_t *value = json_object_get(message, members[i]);
+        const char *words = json_string_value(value);
+        if (words ? words[strspn(words, " \t\r\n")] != '\0' : json_array_size(value) > 0)
+            return true;
+    }
+    return false;
+}
+
+/* The pieces of a message, without the cue of the first; what stands behind the last turn ends it.
+ * Results that stand in the assistant's own message are not its words. */
+static sifr_status add_pieces(const chat_renderer *r, size_t message, bool *found) {
+    const text_template_output *o = r->output;
+    const json_t *said = json_array_get(r->conversation->messages, message);
+    const char *cue = manner_of(r)->cue;
+    bool last = message + 1 == json_array_size(r->conversation->messages), any = false;
+    *found = !json_object_get(said, "tool_responses");
+    for (size_t i = 0; *found && i < o->piece_count; i++) {
+        text_template_piece p = o->pieces[i];
+        if (p.message != message) continue;
+        size_t size = any ? 0 : strlen(cue), end = p.end;
+        if (end - p.begin >= size && memcmp(o->text + p.begin, cue, size) == 0) p.begin += size;
+        if (last && i + 1 == o->piece_count) end = o->size;
+        BASE_TRY(add_span(r, p.begin, end));
+        any = true;
+    }
+    *found &= any || !says_something(said);
+    return SIFR_OK;
+}
+
+/* *found is false, and there are no spans, where they cannot be told. */
+static sifr_status find_by_pieces(const chat_renderer *r, bool *found) {
+    size_t first, behind;
+    *found = manner_of(r)->known && !r->output->mixed;
+    find_range(r, &first, &behind);
+    for (size_t i = first; *found && i < behind; i++)
+        if (is_sought(r, i)) BASE_TRY(add_pieces(r, i, found));
+    if (!*found) r->out->span_count = 0;
+    r->out->open = *found && manner_of(r)->open && !r->inverts;
+    return SIFR_OK;
+}
+
+/* Where a template writes turns anew, the way of the one rendering comes first, so that all rows
+ * are learned alike; for others, where the differences fail. */
+static sifr_status find_turns(const chat_renderer *r) {
+    bool found = false, anew = manner_of(r)->anew;
+    sifr_error said = {0};
+    chat_renderer trial = *r;
+    trial.error = &said;
+    if (anew) BASE_TRY(find_by_pieces(r, &found));
+    if (found) return SIFR_OK;
+    sifr_status status = find_by_prefixes(&trial);
+    if (status == SIFR_FAILED && !anew) {
+        r->out->span_count = 0;
+        BASE_TRY(find_by_pieces(r, &found));
+    }
+    if (found || status == SIFR_OK) return SIFR_OK;
+    return base_fail(r->error, status, "%s", said.message);
 }
 
 static int compare_spans(const void *a, const void *b) {
@@ -406,12 +490,14 @@ sifr_status data_chat_render(const data_chat_templates *templates, data_chat_mas
                        .error = error};
     text_template_output output;
     out->span_count = 0;
+    out->open = false;
     out->whole = mask == DATA_ON_ALL && !has_unlearned(conversation, 0);
     out->turns = mask == DATA_ON_ASSISTANT_ONLY && r.first > 0;
     out->completion = out->turns || (mask == DATA_ON_ASSISTANT && r.first > 0);
     r.inverts = r.drops || (out->completion && !out->turns);
     if (r.drops || mask == DATA_ON_ASSISTANT_TURNS) r.first = 0;
     BASE_TRY(render_first(&r, json_array_size(conversation->messages), false, &output));
+    r.output = &output;
     sifr_status status = base_grow(&out->text, &out->capacity, output.size + 1, 1, error);
     if (status == SIFR_OK) {
         memcpy(out->text, output.text, output.size + 1);

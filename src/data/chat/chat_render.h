@@ -3,7 +3,8 @@
  * Messages go through the model's chat template. Where the template has {% generation %} marks,
  * they say what the assistant writes. Elsewhere a turn of the assistant is the difference of two
  * renderings: the messages before it with the generation prompt, and those up to it. Both must
- * begin the rendering of the whole; a template for which they do not cannot be used for this.
+ * begin the rendering of the whole. Where a template writes turns anew once the conversation goes
+ * on, a turn is what its loop over the messages writes for it in the one rendering of the whole.
  *
  * Of a completion all is learned, whatever the template marks: what stands behind the prompt as the
  * template writes that by itself, with the generation prompt; DATA_ON_ASSISTANT_ONLY has of that
@@ -11,6 +12,7 @@
 #ifndef DATA_CHAT_RENDER_H
 #define DATA_CHAT_RENDER_H
 
+#include "data/chat/chat_manner.h"
 #include "data/records/conversation.h"
 #include "text/chat_template.h"
 
@@ -32,6 +34,8 @@ typedef struct data_chat_templates {
     text_chat_template plain, tools; /* for messages without tools and with them */
     const char *eos;                 /* ends a conversation in some templates; NULL: unknown */
     bool calls[2]; /* whether `plain` and `tools` are known to write tool_calls of a message */
+    data_chat_manner manners[2]; /* of the two likewise */
+    struct tm day;               /* of dates in templates */
 } data_chat_templates;
 
 /* From a model folder, which may have none, or what is `given` in its place (NULL: nothing;
@@ -54,6 +58,7 @@ typedef struct data_chat_text {
     /* All is learned behind what the text has in common with the prompt, but for the parts. */
     bool completion;
     bool turns; /* of a completion the parts alone are learned */
+    bool open;  /* data_chat_align_open */
     char *prompt;
     size_t prompt_size, prompt_capacity;
 } data_chat_text;
