@@ -17,22 +17,48 @@ static bool is_kept(const json_t *message) {
     return false;
 }
 
+/* A text whose messages are sought in their order. */
+typedef struct chat_seeker {
+    const char *text;
+    size_t size, from;
+    int back;
+} chat_seeker;
+
+/* Whether the words, without blanks around, stand in the text; true where too many were sought
+ * before. */
+static bool finds(chat_seeker *s, const char *words, size_t length) {
+    while (length && isspace((unsigned char)words[length - 1])) length--;
+    while (length && isspace((unsigned char)*words)) words++, length--;
+    if (!length) return true;
+    const char *at = memmem(s->text + s->from, s->size - s->from, words, length);
+    if (!at && s->from && s->back++ < BACKWARDS) at = memmem(s->text, s->from, words, length);
+    if (!at) return s->back > BACKWARDS;
+    if ((size_t)(at - s->text) >= s->from) s->from = (size_t)(at - s->text) + length;
+    return true;
+}
+
+/* The content is a text, or a list of parts. */
+static bool finds_content(chat_seeker *s, const json_t *content) {
+    size_t i;
+    json_t *part;
+    if (json_is_string(content))
+        return finds(s, json_string_value(content), json_string_length(content));
+    json_array_foreach(content, i, part) {
+        const json_t *text = json_object_get(part, "text");
+        if (json_is_string(text) && !finds(s, json_string_value(text), json_string_length(text)))
+            return false;
+    }
+    return true;
+}
+
 static bool leaves_out(const json_t *messages, const char *text, size_t size) {
-    size_t i, from = 0;
-    int back = 0;
+    chat_seeker s = {.text = text, .size = size};
+    size_t i;
     json_t *message;
     json_array_foreach(messages, i, message) {
-        const json_t *content = json_object_get(message, "content");
-        const char *words = json_string_value(content), *at;
-        size_t length = json_string_length(content);
-        if (!words || !is_kept(message)) continue;
-        while (length && isspace((unsigned char)words[length - 1])) length--;
-        while (length && isspace((unsigned char)*words)) words++, length--;
-        if (!length) continue;
-        at = memmem(text + from, size - from, words, length);
-        if (!at && from && back++ < BACKWARDS) at = memmem(text, from, words, length);
-        if (!at) return back <= BACKWARDS;
-        if ((size_t)(at - text) >= from) from = (size_t)(at - text) + length;
+        if (s.back > BACKWARDS) return false;
+        if (is_kept(message) && !finds_content(&s, json_object_get(message, "content")))
+            return true;
     }
     return false;
 }

@@ -298,6 +298,9 @@ static sifr_status read_conversation(const data_chat_encoder *e, const json_t *r
     if (!out->messages) return SIFR_OK;
     sifr_status status =
         data_conversation_variables(row, e->variables, documents, place, out, error);
+    if (status == SIFR_OK)
+        status =
+            data_conversation_join(out, e->templates->manners[out->tools != NULL].lists, error);
     if (status != SIFR_OK) data_conversation_free(out);
     return status;
 }

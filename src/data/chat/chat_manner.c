@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "data/records/conversation.h"
 
 typedef struct chat_prober {
     const text_chat_template *template;
@@ -20,6 +21,10 @@ static bool draw(chat_prober *p, json_t *messages, bool prompt, text_template_ou
     p->no_memory |= status == SIFR_NO_MEMORY;
     json_decref(messages);
     return status == SIFR_OK;
+}
+
+static bool has(const text_template_output *text, const char *words) {
+    return memmem(text->text, text->size, words, strlen(words)) != NULL;
 }
 
 static bool begins(const text_template_output *whole, const char *text, size_t size) {
@@ -169,6 +174,37 @@ static void find_turns(chat_prober *p, data_chat_manner *out) {
     text_template_output_free(&whole);
 }
 
+/* --- lists of parts --- */
+
+static const char first[] = "sifr_one", second[] = "sifr_two";
+
+/* A conversation in which the content of one role is a list. */
+static json_t *make_lists(data_list_roles role) {
+    json_t *messages = role == DATA_LIST_TOOL ? cut(make_calling(), 3) : cut(make_answers(), 2);
+    json_t *list = json_pack("[{s:s, s:s}, {s:s, s:s}]", "type", "text", "text", first, "type",
+                             "text", "text", second);
+    json_t *system = json_pack("{s:s, s:s}", "role", "system", "content", "");
+    size_t at = role == DATA_LIST_TOOL ? 2 : role == DATA_LIST_ASSISTANT;
+    bool whole = messages && list && system &&
+                 (role != DATA_LIST_SYSTEM || json_array_insert(messages, 0, system) == 0) &&
+                 json_object_set(json_array_get(messages, at), "content", list) == 0;
+    json_decref(list);
+    json_decref(system);
+    if (whole) return messages;
+    json_decref(messages);
+    return NULL;
+}
+
+/* Whether it writes both texts, and not as a list with its quotes. */
+static bool takes_lists(chat_prober *p, data_list_roles role) {
+    text_template_output text;
+    if (!draw(p, make_lists(role), false, &text)) return false;
+    bool takes = has(&text, first) && has(&text, second) && !has(&text, "'sifr_one'") &&
+                 !has(&text, "\"sifr_one\"");
+    text_template_output_free(&text);
+    return takes;
+}
+
 static json_t *make_tools(void) {
     return json_pack("[{s:s, s:{s:s, s:s, s:{s:s, s:{}}}}]", "type", "function", "function", "name",
                      "sifr_probe", "description", "A tool.", "parameters", "type", "object",
@@ -178,10 +214,14 @@ static json_t *make_tools(void) {
 sifr_status data_chat_manner_find(const text_chat_template *template, bool tools,
                                   const struct tm *now, const char *eos, data_chat_manner *out,
                                   sifr_error *error) {
+    static const data_list_roles roles[] = {DATA_LIST_SYSTEM, DATA_LIST_USER, DATA_LIST_ASSISTANT,
+                                            DATA_LIST_TOOL};
     chat_prober p = {template, tools ? make_tools() : NULL, now, eos, false};
     *out = (data_chat_manner){0};
     p.no_memory = tools && !p.tools;
     find_turns(&p, out);
+    for (size_t i = 0; i < sizeof roles / sizeof *roles; i++)
+        if (takes_lists(&p, roles[i])) out->lists |= roles[i];
     json_decref(p.tools);
     return p.no_memory ? base_fail_alloc(error, 64) : SIFR_OK;
 }

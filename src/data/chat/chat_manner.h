@@ -13,6 +13,7 @@ typedef struct data_chat_manner {
      * generation prompt begins it: a turn is not the difference of two renderings. */
     bool anew;
     bool open;      /* nothing of its own ends a turn of the assistant */
+    unsigned lists; /* data_list_roles whose contents it takes as lists of parts */
     /* What stands before a turn and is not learned: the header of the generation prompt. */
     char cue[DATA_CHAT_CUE];
 } data_chat_manner;

@@ -162,9 +162,10 @@ static bool is_learned(const data_chat_turns *asked, const json_t *message) {
 }
 
 static bool says_something(const json_t *message) {
-    const char *content = json_string_value(json_object_get(message, "content"));
+    const json_t *parts = json_object_get(message, "content");
+    const char *content = json_string_value(parts);
     while (content && isspace((unsigned char)*content)) content++;
-    return content && *content;
+    return content ? *content : json_array_size(parts) > 0;
 }
 
 static sifr_status check_found(const turn_finder *f, const data_chat_turns *asked, size_t index,

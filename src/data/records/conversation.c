@@ -40,20 +40,55 @@ static json_t *join_parts(const json_t *parts) {
     return joined;
 }
 
-/* The messages with parts as texts, which most templates take alone; the row's stay as they are. */
-static sifr_status join_all(json_t **messages, sifr_error *error) {
-    json_t *list = json_array(), *message;
+/* The parts as {"type": "text", "text": …}, a new reference; NULL where one is something else. */
+static json_t *name_parts(const json_t *parts) {
+    json_t *list = json_array();
+    for (size_t i = 0; list && i < json_array_size(parts); i++) {
+        json_t *part = json_array_get(parts, i);
+        json_t *text = json_incref((json_t *)(uintptr_t)part_text(part));
+        json_t *copy = text ? json_copy(part) : NULL;
+        bool whole =
+            copy && json_object_set(copy, "text", text) == 0 && json_array_append(list, copy) == 0;
+        json_decref(copy);
+        json_decref(text);
+        if (whole) continue;
+        json_decref(list);
+        list = NULL;
+    }
+    return list;
+}
+
+static unsigned role_bit(const json_t *message) {
+    static const struct {
+        const char *role;
+        data_list_roles bit;
+    } bits[] = {{"system", DATA_LIST_SYSTEM},
+                {"developer", DATA_LIST_SYSTEM},
+                {"user", DATA_LIST_USER},
+                {"assistant", DATA_LIST_ASSISTANT},
+                {"tool", DATA_LIST_TOOL}};
+    const char *role = json_string_value(json_object_get(message, "role"));
+    for (size_t i = 0; role && i < sizeof bits / sizeof *bits; i++)
+        if (strcmp(role, bits[i].role) == 0) return bits[i].bit;
+    return 0;
+}
+
+/* The row's messages stay as they are. */
+sifr_status data_conversation_join(data_conversation *c, unsigned lists, sifr_error *error) {
+    json_t *list = c->messages ? json_array() : NULL, *message;
     size_t i;
     bool whole = list != NULL;
-    json_array_foreach(*messages, i, message) {
-        json_t *parts = json_object_get(message, "content");
-        json_t *text = json_array_size(parts) ? join_parts(parts) : NULL;
-        json_t *copy = text ? json_copy(message) : json_incref(message);
-        if (text) whole &= json_object_set_new(copy, "content", text) == 0;
+    if (!c->messages) return SIFR_OK;
+    json_array_foreach(c->messages, i, message) {
+        json_t *parts = json_object_get(message, "content"), *content = NULL;
+        if (json_array_size(parts))
+            content = role_bit(message) & lists ? name_parts(parts) : join_parts(parts);
+        json_t *copy = content ? json_copy(message) : json_incref(message);
+        if (content) whole &= json_object_set_new(copy, "content", content) == 0;
         whole &= json_array_append_new(list, copy) == 0;
     }
-    json_decref(*messages);
-    *messages = list;
+    json_decref(c->messages);
+    c->messages = list;
     return whole ? SIFR_OK : base_fail_alloc(error, 64);
 }
 
@@ -132,7 +167,6 @@ static sifr_status read_messages(const json_t *row, const data_form *form,
     BASE_TRY(data_row_list(row, field, place, &out->messages, error));
     if (!out->messages) return data_row_fail(place, "'messages'", error, "is missing");
     BASE_TRY(data_messages_check(out->messages, field, place, error));
-    BASE_TRY(join_all(&out->messages, error));
     BASE_TRY(data_messages_add_system(out->messages, row, form, place, error));
     BASE_TRY(add_answer(row, form, place, out->messages, error));
     return data_row_list(row, data_form_field(form, DATA_PART_TOOLS, row), place, &out->tools,
@@ -163,7 +197,6 @@ static sifr_status read_prompt_messages(const json_t *row, const data_row_place 
     json_decref(out->messages);
     out->messages = both;
     BASE_TRY(status);
-    BASE_TRY(join_all(&out->messages, error));
     return data_row_list(row, "tools", place, &out->tools, error);
 }
 

@@ -2,8 +2,7 @@
  *
  * A preference stands behind a "prompt" of the same kind; without one the prompt is what both begin
  * with. A format of the source may make an Alpaca row a text. A list may also be written as JSON in
- * a string, as in a CSV file. A content that is a list of parts, all of them text, is their text.
- */
+ * a string, as in a CSV file. */
 #ifndef DATA_CONVERSATION_H
 #define DATA_CONVERSATION_H
 
@@ -69,6 +68,16 @@ sifr_status data_preference_read(const json_t *row, const data_form *form, bool 
 sifr_status data_conversation_read(const json_t *row, const data_form *form,
                                    const data_row_format *format, bool templated,
                                    const data_row_place *place, data_conversation *out,
+                                   sifr_error *error) SIFR_MUST_CHECK;
+/* A content that is a list of parts, all of them text, becomes their text; of the roles in `lists`
+ * it stays a list, of {"type": "text", "text"}. What is no list of texts stays as it is. */
+typedef enum data_list_roles {
+    DATA_LIST_SYSTEM = 1, /* and developer */
+    DATA_LIST_USER = 2,
+    DATA_LIST_ASSISTANT = 4,
+    DATA_LIST_TOOL = 8
+} data_list_roles;
+sifr_status data_conversation_join(data_conversation *conversation, unsigned lists,
                                    sifr_error *error) SIFR_MUST_CHECK;
 /* Whether the message says that it is not to learn: "weight": 0, as OpenAI's and Mistral's rows
  * have it, "train" or "training": false, as axolotl's, or "loss": false or 0, as ms-swift's. */
