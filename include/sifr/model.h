@@ -63,8 +63,8 @@ SIFR_API void sifr_unit(sifr_model *model, const char *name);
  */
 SIFR_API sifr_weight sifr_weight_matrix(sifr_model *model, const char *name, int64_t rows,
                                         int64_t columns, sifr_init init, double deviation);
-/* rows x (columns size), for sifr_unfold; in files rows x columns x size, as torch.nn.Conv1d
- * has it. */
+/* rows x (columns size), for sifr_unfold and sifr_short_conv; in files rows x columns x size, as
+ * torch.nn.Conv1d has it. */
 SIFR_API sifr_weight sifr_weight_kernel(sifr_model *model, const char *name, int64_t rows,
                                         int64_t columns, int64_t size, sifr_init init,
                                         double deviation);
@@ -162,6 +162,17 @@ typedef struct sifr_unfold_args {
     sifr_value segments; /* an input, or none: rows of another segment count as 0, too */
 } sifr_unfold_args;
 SIFR_API sifr_value sifr_unfold(sifr_model *model, sifr_unfold_args args);
+
+/* Each column convolved with its own last tokens: y[t, c] = bias[c] + sum over j of weight[c, j]
+ * x[t - size + 1 + j, c], without terms before the start of the sequence: torch.nn.Conv1d with as
+ * many groups as columns, and size - 1 zeros before. weight: sifr_weight_kernel of columns x 1 x
+ * size, 2 to 8. In generation it keeps the last size - 1 tokens of a sequence. */
+typedef struct sifr_short_conv_args {
+    sifr_value x;
+    sifr_weight weight, bias; /* bias: a vector of x's columns; may be left out */
+    sifr_value segments;      /* an input, or none: terms of another segment are left out, too */
+} sifr_short_conv_args;
+SIFR_API sifr_value sifr_short_conv(sifr_model *model, sifr_short_conv_args args);
 
 /* Attention inside each sequence, causal unless bidirectional. */
 typedef struct sifr_attention_args {

@@ -43,7 +43,8 @@ const char *device_kernel_name(device_kernel kernel);
 typedef enum device_access {
     DEVICE_ACCESS_WRITES, /* nothing */
     DEVICE_ACCESS_ADDS,   /* adds to y */
-    DEVICE_ACCESS_CACHES  /* writes to w, which are caches */
+    DEVICE_ACCESS_CACHES, /* writes to w, which are caches */
+    DEVICE_ACCESS_STATE   /* reads and writes saved0, the state of sequences that grow */
 } device_access;
 device_access device_kernel_access(device_kernel kernel);
 
@@ -81,6 +82,7 @@ typedef struct device_attributes {
         device_rope_attributes rope;
         device_split_qkv_attributes split_qkv;
         device_unfold_attributes unfold;
+        device_short_conv_attributes short_conv;
         device_attention_attributes attention;
         device_head_attributes head;
         device_gelu_attributes gelu;

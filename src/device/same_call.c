@@ -82,6 +82,10 @@ static bool same_of_kernel(device_kernel kernel, const device_attributes *a,
     case DEVICE_UNFOLD:
     case DEVICE_UNFOLD_BACKWARD:
         return SAME(unfold, length) && SAME(unfold, size);
+    case DEVICE_SHORT_CONV:
+    case DEVICE_SHORT_CONV_BACKWARD:
+    case DEVICE_SHORT_CONV_CACHED:
+        return SAME(short_conv, length) && SAME(short_conv, sequences);
     case DEVICE_ATTENTION:
     case DEVICE_ATTENTION_BACKWARD:
     case DEVICE_ATTENTION_CACHED:

@@ -272,6 +272,8 @@ static sifr_status fill_cache(infer_generation *g, const infer_sequence *q, sifr
     size_t same = 0, had = cached->count;
     if (q->ids.count < had) had = 0; /* some rotary frequencies are those of the longer text */
     while (same < had && same + 1 < q->ids.count && cached->ids[same] == q->ids.ids[same]) same++;
+    /* A state is that of all tokens so far, and cannot go back to an earlier one. */
+    if (same < had && model_keeps_state(g->model.folder.model)) same = 0;
     cached->count = 0; /* if this fails */
     BASE_TRY(infer_append(g->inference, q->slot, q->ids.ids + same, (int64_t)(q->ids.count - same),
                           (int64_t)same, g->logits + q->slot * g->words, error));

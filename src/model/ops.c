@@ -13,6 +13,12 @@ int64_t model_numbered_rows(const sifr_model *model, const model_node *node) {
     return model->weights[node->w[0]].rows - first;
 }
 
+bool model_keeps_state(const sifr_model *model) {
+    for (size_t n = 0; n < model->node_count; n++)
+        if (model->nodes[n].op->state) return true;
+    return false;
+}
+
 int model_target_rules(const sifr_model *model, int64_t columns,
                        model_target_rule rules[MODEL_TARGET_RULES]) {
     const model_node *head = &model->nodes[model->node_count - 1];
@@ -31,7 +37,7 @@ static const model_op *op_of(const sifr_model *model, const device_call *call) {
     const model_op *op = model->nodes[call->attributes.op].op;
     device_kernel kernel = call->kernel;
     bool runs = kernel == op->forward || kernel == op->backward ||
-                (op->caches && kernel == op->cached) || (op->makes_loss && kernel == op->logits);
+                (model_is_cached(op) && kernel == op->cached) || (op->makes_loss && kernel == op->logits);
     return runs ? op : NULL;
 }
 

@@ -47,7 +47,15 @@ enum { MODEL_TARGET_RULES = 2 };
 typedef struct model_op {
     const char *name;
     device_kernel forward, backward; /* DEVICE_KERNELS: none */
-    bool caches; /* in generation `cached` runs in place of forward: it keeps x1 and x2 in caches */
+    /* In generation `cached` runs in place of forward. With `caches` it keeps x1 and x2 of all
+     * tokens in caches, its w0 and w1. With `state` it keeps, for each sequence, values of the
+     * activations' type in saved0, so many rows and columns, whatever the sequence's length: they
+     * cannot go back to an earlier token. Input `positions` of that call are positions, and inputs
+     * behind it are left out. */
+    bool caches;
+    void (*state)(const struct sifr_model *model, const struct model_node *node, int64_t *rows,
+                  int64_t *columns);
+    int positions;
     device_kernel cached;
     device_kernel logits;   /* with makes_loss: where the logits are asked for; x0, w0, w1 */
     int keep;               /* what backward reads beside dy */
@@ -92,14 +100,21 @@ typedef struct model_op {
 
 extern const model_op model_op_embedding, model_op_linear, model_op_layer_norm, model_op_rms_norm,
     model_op_rope, model_op_split_qkv, model_op_rows, model_op_constant_rows, model_op_magnitude,
-    model_op_unfold, model_op_attention, model_op_gelu, model_op_tanh, model_op_relu,
-    model_op_swish, model_op_silu_gate, model_op_gelu_gate, model_op_add, model_op_multiply,
-    model_op_scale, model_op_dropout, model_op_head_loss, model_op_head_regression,
-    model_op_head_multilabel;
+    model_op_unfold, model_op_short_conv, model_op_attention, model_op_gelu, model_op_tanh,
+    model_op_relu, model_op_swish, model_op_silu_gate, model_op_gelu_gate, model_op_add,
+    model_op_multiply, model_op_scale, model_op_dropout, model_op_head_loss,
+    model_op_head_regression, model_op_head_multilabel;
 
 /* The rules of the model's targets, `columns` for each token; 0: any finite numbers. */
 int model_target_rules(const sifr_model *model, int64_t columns,
                        model_target_rule rules[MODEL_TARGET_RULES]);
+
+/* Whether the op has a kernel of its own in generation; and whether a model has one that keeps
+ * state. */
+static inline bool model_is_cached(const model_op *op) {
+    return op->caches || op->state;
+}
+bool model_keeps_state(const sifr_model *model);
 
 /* operations of an op that is one product of x0 with w0. */
 double model_product_operations(const device_call *call, bool full);

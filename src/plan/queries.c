@@ -1,6 +1,7 @@
 /* What the settings of a plan say of its types, its sums and its micro batches. */
 #include "plan/queries.h"
 
+#include "base/assert.h"
 #include "base/checked.h"
 
 base_dtype plan_dtype(const plan_settings *settings) {
@@ -9,6 +10,20 @@ base_dtype plan_dtype(const plan_settings *settings) {
 
 int64_t plan_cache_rows(const plan_settings *settings) {
     return settings->step.micro_batch_size * settings->cache_length;
+}
+
+void plan_cache_shape(const sifr_model *model, const plan_settings *settings, int32_t n,
+                      int64_t *rows, int64_t *columns) {
+    const model_node *node = &model->nodes[n];
+    base_assert(model_is_cached(node->op));
+    if (node->op->state) {
+        node->op->state(model, node, rows, columns);
+        *rows *= settings->step.micro_batch_size;
+        return;
+    }
+    base_assert(node->x[1] >= 0);
+    *rows = plan_cache_rows(settings);
+    *columns = model->values[node->x[1]].columns;
 }
 
 bool plan_narrow_gradients(const plan_settings *settings) {

@@ -30,7 +30,7 @@ typedef enum plan_class {
     PLAN_MOMENTS,     /* states of the optimizer beside master weights: Adam's moments */
     PLAN_GRADIENTS,   /* of weights */
     PLAN_ACTIVATIONS, /* values and their gradients, and saved results for the backward pass */
-    PLAN_CACHE,       /* keys and values of generation */
+    PLAN_CACHE,       /* keys and values of generation, and states */
     PLAN_INPUTS,      /* token ids, positions, labels, losses */
     PLAN_CONSTANTS,   /* rotary tables */
     PLAN_SWAP,        /* buffers between state that is offloaded and the optimizer */
@@ -217,7 +217,7 @@ typedef struct plan_schedule {
                                   stage does not read */
     int32_t *tables;           /* by model_table */
     int32_t *inputs[SIFR_INPUTS], *losses; /* by micro batch */
-    int32_t *caches;                       /* PLAN_GENERATE: keys and values by node, 2 each */
+    int32_t *caches;                       /* PLAN_GENERATE: by node, 2 each: keys and values, or a state; -1: none */
     int32_t numbers;                       /* plan_numbers */
     int32_t logits; /* PLAN_LOGITS, PLAN_GENERATE, plan_settings.logits; else -1 */
     int32_t scratch;

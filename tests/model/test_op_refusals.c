@@ -162,6 +162,38 @@ static void near_segments(const parts *p) {
     sifr_unfold(p->m, (sifr_unfold_args){.x = p->x, .size = 3, .segments = p->x});
 }
 
+static void convolve(const parts *p, sifr_value x, sifr_weight weight, sifr_weight bias,
+                     sifr_value segments) {
+    sifr_short_conv(
+        p->m, (sifr_short_conv_args){.x = x, .weight = weight, .bias = bias, .segments = segments});
+}
+
+static sifr_weight kernel(const parts *p, int64_t rows, int64_t size) {
+    return sifr_weight_kernel(p->m, "k", rows, 1, size, SIFR_INIT_NORMAL, 0.1);
+}
+
+static void conv_weight(const parts *p) {
+    convolve(p, p->x, SIFR_NO_WEIGHT, SIFR_NO_WEIGHT, SIFR_NO_VALUE);
+}
+static void conv_rows(const parts *p) {
+    convolve(p, p->x, kernel(p, 11, 3), SIFR_NO_WEIGHT, SIFR_NO_VALUE);
+}
+static void conv_one(const parts *p) {
+    convolve(p, p->x, kernel(p, WIDTH, 1), SIFR_NO_WEIGHT, SIFR_NO_VALUE);
+}
+static void conv_many(const parts *p) {
+    convolve(p, p->x, kernel(p, WIDTH, 9), SIFR_NO_WEIGHT, SIFR_NO_VALUE);
+}
+static void conv_bias(const parts *p) {
+    convolve(p, sifr_slice(p->m, p->x, 0, 5), kernel(p, 5, 3), p->vector, SIFR_NO_VALUE);
+}
+static void conv_segments(const parts *p) {
+    convolve(p, p->x, kernel(p, WIDTH, 3), p->vector, p->x);
+}
+static void conv_table(const parts *p) {
+    convolve(p, sifr_rows(p->m, p->table), kernel(p, WIDTH, 3), p->vector, SIFR_NO_VALUE);
+}
+
 static void relative(const parts *p, sifr_value keys, int64_t kv_heads) {
     sifr_attention(p->m, (sifr_attention_args){.q = p->x,
                                                .k = p->x,
@@ -215,6 +247,13 @@ static void refusals(void **state) {
         {rows_near, "unit u: unfold: input 0 has 11 rows"},
         {rows_query, "unit u: attention: input 0 has 11 rows"},
         {near_segments, "unit u: unfold: segments must be an input of whole numbers"},
+        {conv_weight, "unit u: short_conv: a weight is missing"},
+        {conv_rows, "unit u: short_conv: k has 11 x 3 elements; expected 12 rows of 2 to 8 taps"},
+        {conv_one, "unit u: short_conv: k has 12 x 1 elements"},
+        {conv_many, "unit u: short_conv: k has 12 x 9 elements"},
+        {conv_bias, "unit u: short_conv: v has 1 x 12 elements, but 5 are needed"},
+        {conv_segments, "unit u: short_conv: segments must be an input of whole numbers"},
+        {conv_table, "unit u: short_conv: input 0 has 11 rows"},
         {relative_odd, "unit u: attention: tables of relative positions need 12 columns and an"},
         {relative_tokens, "unit u: attention: tables of relative positions need 12 columns"},
         {targets_none, "unit u: head_regression: the targets are missing"},

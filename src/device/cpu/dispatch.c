@@ -13,6 +13,7 @@
 #include "device/cpu/vector/exact_squares.h"
 #include "device/cpu/vector/lamb.h"
 #include "device/cpu/vector/magnitude.h"
+#include "device/cpu/vector/short_conv.h"
 #include "device/cpu/vector/vectors.h"
 #include "device/implementation.h"
 

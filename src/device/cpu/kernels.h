@@ -19,6 +19,10 @@ typedef struct cpu_kernels {
     void (*rope)(const cpu_part *part);
     void (*split_qkv)(const cpu_part *part);
     void (*unfold)(const cpu_part *part);
+    void (*short_conv)(const cpu_part *part); /* and backward, dx0 */
+    void (*short_conv_cached)(const cpu_part *part);
+    void (*short_conv_state)(const cpu_part *part);   /* first and count are columns */
+    void (*short_conv_weights)(const cpu_part *part); /* backward, dw; likewise */
     void (*rows)(const cpu_part *part);
     void (*elementwise)(const cpu_part *part);
     void (*updates[DEVICE_UPDATES])(const cpu_part *part); /* by DEVICE_UPDATE_NUMBER */

@@ -35,4 +35,12 @@ typedef struct device_unfold_attributes {
     int32_t size;
 } device_unfold_attributes;
 
+/* The most tokens that DEVICE_SHORT_CONV looks at. */
+#define DEVICE_MOST_TAPS 8
+
+typedef struct device_short_conv_attributes {
+    int64_t length; /* rows of a sequence; cached: the longest one */
+    int64_t sequences;
+} device_short_conv_attributes;
+
 #endif

@@ -71,6 +71,7 @@ const model_op model_op_attention = {
     .operations = attention_operations,
     .backward_factor = 2.5, /* five products: the scores are computed again */
     .caches = true,
+    .positions = 3,
     .cached = DEVICE_ATTENTION_CACHED,
     .complete = note_extent,
     .untouched = untouched_bytes,

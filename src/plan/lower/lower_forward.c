@@ -5,11 +5,30 @@
 #include "plan/lower/lower.h"
 #include "plan/queries.h"
 
+/* Of a call in generation: its positions, and what the node keeps of earlier tokens. */
+static sifr_status put_caches(lower_state *state, device_call *call, int32_t n, sifr_error *error) {
+    const model_node *node = &state->model->nodes[n];
+    plan_schedule *s = state->s;
+    lower_operand positions = {.buffer = s->inputs[SIFR_POSITIONS][state->micro_batch],
+                               .matrix = lower_matrix(state->tokens, 1, BASE_INT32)};
+    BASE_TRY(lower_put(state, call, (plan_role)(PLAN_X0 + node->op->positions), positions, error));
+    for (int i = 0; i < 2; i++) {
+        lower_operand cache = {.buffer = s->caches[2 * n + i]};
+        plan_role role = node->op->state ? PLAN_SAVED0 : (plan_role)(PLAN_W0 + i);
+        int64_t rows, columns;
+        if (cache.buffer < 0) continue;
+        plan_cache_shape(s->model, &s->settings, n, &rows, &columns);
+        cache.matrix = lower_matrix(rows, columns, plan_dtype(&s->settings));
+        BASE_TRY(lower_put(state, call, role, cache, error));
+    }
+    return SIFR_OK;
+}
+
 sifr_status lower_forward(lower_state *state, int32_t n, sifr_error *error) {
     const model_node *node = &state->model->nodes[n];
     const model_op *row = node->op;
     plan_schedule *s = state->s;
-    bool cached = row->caches && s->settings.mode == PLAN_GENERATE;
+    bool cached = model_is_cached(row) && s->settings.mode == PLAN_GENERATE;
     device_call made, *call = NULL; /* which is the same each time */
     if (*lower_cached(state, &state->forward_calls[2 * n]) < 0) {
         call = &made;
@@ -18,7 +37,7 @@ sifr_status lower_forward(lower_state *state, int32_t n, sifr_error *error) {
         call->attributes = lower_attributes(state, node);
     }
 
-    int inputs = cached ? 3 : DEVICE_INPUTS; /* x3 of a cached call is its positions */
+    int inputs = cached ? row->positions : DEVICE_INPUTS;
     for (int i = 0; i < inputs; i++) {
         if (node->x[i] < 0) continue;
         BASE_TRY(lower_put(state, call, (plan_role)(PLAN_X0 + i), lower_locate(state, node->x[i]),
@@ -29,19 +48,7 @@ sifr_status lower_forward(lower_state *state, int32_t n, sifr_error *error) {
         BASE_TRY(lower_put(state, call, (plan_role)(PLAN_W0 + i), lower_weight(state, node->w[i]),
                            error));
     }
-    if (cached) {
-        lower_operand positions = {.buffer = s->inputs[SIFR_POSITIONS][state->micro_batch],
-                                   .matrix = lower_matrix(state->tokens, 1, BASE_INT32)};
-        BASE_TRY(lower_put(state, call, PLAN_X3, positions, error));
-        for (int i = 0; i < 2; i++) {
-            base_assert(node->x[1] >= 0 && s->caches[2 * n + i] >= 0);
-            int64_t columns = state->model->values[node->x[1]].columns;
-            lower_operand cache = {.buffer = s->caches[2 * n + i],
-                                   .matrix = lower_matrix(plan_cache_rows(&s->settings), columns,
-                                                          plan_dtype(&s->settings))};
-            BASE_TRY(lower_put(state, call, (plan_role)(PLAN_W0 + i), cache, error));
-        }
-    }
+    if (cached) BASE_TRY(put_caches(state, call, n, error));
 
     const model_value *y = &state->model->values[node->y];
     int32_t *place = &state->buffer_of[lower_value(state, node->y)];

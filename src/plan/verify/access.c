@@ -73,7 +73,7 @@ static void set_use(const plan_schedule *s, const plan_instruction *in, const de
         a->reads = !a->writes || access == DEVICE_ACCESS_ADDS;
     } else if (a->role <= PLAN_SAVED3) {
         a->writes = !backward;
-        a->reads = backward;
+        a->reads = backward || access == DEVICE_ACCESS_STATE;
     } else {
         a->reads = adds_to(in, call, a->role);
     }
