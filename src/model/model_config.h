@@ -53,9 +53,10 @@ typedef enum model_problem {
 
 /* How a layer differs from the plain one: bits. */
 enum {
-    MODEL_LAYER_WINDOW = 1,    /* attention sees sliding_window keys */
-    MODEL_LAYER_NO_ROPE = 2,   /* no rotary positions */
-    MODEL_LAYER_LOCAL_ROPE = 4 /* those of local_rope */
+    MODEL_LAYER_WINDOW = 1,     /* attention sees sliding_window keys */
+    MODEL_LAYER_NO_ROPE = 2,    /* no rotary positions */
+    MODEL_LAYER_LOCAL_ROPE = 4, /* those of local_rope */
+    MODEL_LAYER_CONVOLUTION = 8 /* a short convolution in place of attention */
 };
 
 /* What DeBERTa adds. */
@@ -107,8 +108,10 @@ typedef struct model_config {
     bool attention_bias; /* on q, k and v */
     bool output_bias;    /* on o */
     bool mlp_bias;
-    bool parallel_residual; /* attention and MLP have the same input */
-    double attention_scale; /* of scores; 0: 1/sqrt(head_dim) */
+    bool parallel_residual;   /* attention and MLP have the same input */
+    int64_t convolution_size; /* tokens that a layer's short convolution sees */
+    bool convolution_bias;    /* there, and on the products around it */
+    double attention_scale;   /* of scores; 0: 1/sqrt(head_dim) */
     double attention_softcap;
     double embedding_scale, residual_scale, logit_scale;
     bool embedding_scale_rounded; /* to the type of the activations */

@@ -6,12 +6,14 @@
 
 #include <jansson.h>
 
+#include "device/kernels/row_attributes.h"
 #include "model/model_config.h"
 
 /* Bounds that keep every count of parameters or bytes made from a config far from 2^63. */
 #define MODEL_LIMIT_WIDTH (INT64_C(1) << 18)
 #define MODEL_LIMIT_INNER (INT64_C(1) << 20)
 #define MODEL_LIMIT_HEADS 65536
+#define MODEL_LIMIT_TAPS DEVICE_MOST_TAPS
 #define MODEL_LIMIT_ID INT32_MAX
 
 struct model_architecture;

@@ -9,9 +9,6 @@ static const char experts[] = "it has mixtures of experts, which are not support
 static const char states[] =
     "it has linear attention or state spaces, which are not supported: every layer must have "
     "attention over the sequence";
-static const char convolutions[] =
-    "most of its layers are short convolutions, which are not supported: every layer must have "
-    "attention over the sequence";
 static const char latent[] =
     "it has latent attention (kv_lora_rank) and mixtures of experts, which are not supported";
 static const char layer_inputs[] =
@@ -58,9 +55,7 @@ static const struct {
     {"mamba*", states},
     {"falcon_mamba", states},
     {"falcon_h1", states},
-    {"lfm2", convolutions},
-    {"lfm2_moe", "most of its layers are short convolutions, and it has mixtures of experts, which "
-                 "are not supported"},
+    {"lfm2_moe", experts},
     {"mistral4", latent},
     {"gemma4_text", layer_inputs},
     {"gemma3n_text", layer_inputs},

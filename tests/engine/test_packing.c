@@ -34,6 +34,11 @@ static const char *const types[] = {
     "{\"model_type\": \"gemma2\", \"hidden_size\": 32, \"num_hidden_layers\": 2, "
     "\"num_attention_heads\": 2, \"num_key_value_heads\": 1, \"intermediate_size\": 48, "
     "\"head_dim\": 16, \"sliding_window\": 20, ",
+    /* short convolutions, in the first layer alone */
+    "{\"model_type\": \"lfm2\", \"hidden_size\": 32, \"num_hidden_layers\": 2, "
+    "\"num_attention_heads\": 4, \"num_key_value_heads\": 2, \"intermediate_size\": 48, "
+    "\"full_attn_idxs\": [1], \"block_multiple_of\": 4, \"conv_bias\": true, "
+    "\"pad_token_id\": null, ",
     /* a part of each head turns */
     "{\"model_type\": \"gpt_neox\", \"hidden_size\": 32, \"num_hidden_layers\": 2, "
     "\"num_attention_heads\": 4, \"intermediate_size\": 48, ",

@@ -107,6 +107,14 @@ def cases():
             rope_parameters=dict(rope_type="yarn", rope_theta=1000.0, factor=4.0, beta_fast=4.0,
                                  beta_slow=1.0, mscale=1.0, mscale_all_dim=1.0,
                                  original_max_position_embeddings=16, llama_4_scaling_beta=0.3))),
+        case("lfm2", t.Lfm2Config(
+            **{**SMALL, "num_hidden_layers": 3, "intermediate_size": 22}, pad_token_id=0,
+            layer_types=["conv", "full_attention", "conv"], conv_bias=True, block_multiple_of=4,
+            block_ffn_dim_multiplier=1.1), masked=True),
+        case("lfm2-four", t.Lfm2Config(
+            **{**SMALL, "num_key_value_heads": 1}, pad_token_id=0, full_attn_idxs=[1],
+            conv_L_cache=4, block_auto_adjust_ff_dim=False, norm_eps=1e-4,
+            tie_word_embeddings=False)),
     ]
 
 
@@ -145,10 +153,10 @@ def weights(case, model):
     gemma = case["config"].model_type.startswith("gemma")
     for name, p in model.named_parameters():
         draw = torch.randn(p.shape, generator=g, dtype=torch.float64)
-        if p.dim() == 2:
+        if p.dim() >= 2:
             embedding = p.shape[0] == m.VOCABULARY
             value = draw * (0.2 if gemma else 0.35) if embedding else (
-                1.3 * draw / math.sqrt(p.shape[1]))
+                1.3 * draw / math.sqrt(p.shape[-1]))
         elif name.endswith("bias"):
             value = 0.2 * draw
         else:  # Gemma multiplies by 1 + w

@@ -46,7 +46,18 @@ static const struct {
     {"mamba2", "", "state spaces"},
     {"t5gemma", "", "encoder-decoder"},
     {"whisper", "", "encoder-decoder"},
-    {"lfm2", "", "short convolutions"},
+    {"lfm2_moe", "", "mixtures of experts"},
+    {"lfm2", "\"layer_types\": [\"conv\"]", "\"layer_types\" must be a list of 32 names"},
+    {"lfm2", "\"num_hidden_layers\": 1, \"layer_types\": [\"sliding_attention\"]",
+     "names sliding_attention, which is not supported (supported: conv, full_attention)"},
+    {"lfm2", "\"full_attn_idxs\": 3", "\"full_attn_idxs\": 3"},
+    {"lfm2", "\"full_attn_idxs\": [32]", "each must be the number of a layer"},
+    {"lfm2", "\"conv_L_cache\": 9", "\"conv_L_cache\" is 9"},
+    {"lfm2", "\"conv_L_cache\": 1", "\"conv_L_cache\" is 1"},
+    {"lfm2", "\"conv_bias\": 1", "\"conv_bias\""},
+    {"lfm2", "\"block_ff_dim\": \"6656\"", "\"block_ff_dim\""},
+    {"lfm2", "\"block_multiple_of\": 0", "\"block_multiple_of\" is 0"},
+    {"lfm2", "\"block_ffn_dim_multiplier\": 0", "make an MLP of 0, which must be 1 to"},
     {"mistral4", "", "latent attention (kv_lora_rank) and mixtures of experts"},
     {"gemma4_text", "", "an embedding of its own for each layer (hidden_size_per_layer_input)"},
     {"zamba2", "\"time_step_limit\": [0.0, Infinity]", "state spaces"},
@@ -154,6 +165,12 @@ static void layers(void **state) {
          "\"use_sliding_window\": true",
          {0, 3, 3, 0}},
         {"starcoder2", "\"sliding_window\": 8", {1, 1, 1, 1}},
+        {"lfm2", "", {0}},
+        {"lfm2", "\"full_attn_idxs\": [2, 0]", {0, 8, 0, 8}},
+        {"lfm2",
+         "\"full_attn_idxs\": [2], \"layer_types\": [\"conv\", \"full_attention\", "
+         "\"conv\", \"conv\"]",
+         {8, 0, 8, 8}},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         char members[512];
@@ -219,9 +236,35 @@ static void gemma3(void **state) {
     assert_true(config.local_rope.factor == 1);
 }
 
+/* The size of the MLP: older keys go first, and it is adjusted unless told not to. */
+static void lfm2(void **state) {
+    (void)state;
+    static const struct {
+        const char *members;
+        int64_t inner;
+    } cases[] = {
+        {"", 8192},
+        {"\"intermediate_size\": 1000", 768},
+        {"\"block_ff_dim\": 6656, \"intermediate_size\": 7", 4608},
+        {"\"block_ff_dim\": 6656, \"block_auto_adjust_ff_dim\": false", 6656},
+        {"\"block_ff_dim\": 100, \"block_multiple_of\": 10, \"block_ffn_dim_multiplier\": 1.3", 90},
+        {"\"block_ff_dim\": 100, \"block_ffn_dim_multiplier\": null", 66},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        if (parse_with("lfm2", cases[i].members) != SIFR_OK) fail_msg("%s", error.message);
+        assert_int_equal(config.intermediate_size, cases[i].inner);
+    }
+    assert_int_equal(parse_with("lfm2", "\"tie_embedding\": false, \"norm_eps\": 1e-6, "
+                                        "\"tie_word_embeddings\": true, \"theta\": 5"),
+                     SIFR_OK);
+    assert_false(config.tie_word_embeddings);
+    assert_true(config.norm_eps == 1e-6 && config.rope.theta == 1e6);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(defaults), cmocka_unit_test(refused),
                                        cmocka_unit_test(layers),   cmocka_unit_test(gemma),
-                                       cmocka_unit_test(gemma2),   cmocka_unit_test(gemma3)};
+                                       cmocka_unit_test(gemma2),   cmocka_unit_test(gemma3),
+                                       cmocka_unit_test(lfm2)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

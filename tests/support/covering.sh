@@ -7,8 +7,8 @@
 . "$SOURCE/tests/support/words.sh"
 golden=$SOURCE/tests/golden
 families=()
-for family in gemma gemma2 gemma3_text glm4 gpt_neox granite ministral ministral3 mistral olmo2 olmo3 \
-    phi3 qwen2 qwen3 smollm3 starcoder2; do
+for family in gemma gemma2 gemma3_text glm4 gpt_neox granite lfm2 ministral ministral3 mistral olmo2 \
+    olmo3 phi3 qwen2 qwen3 smollm3 starcoder2; do
     families+=("$golden/families/models/$family")
 done
 families+=("$golden/models/gpt2" "$golden/models/llama3")

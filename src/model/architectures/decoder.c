@@ -287,13 +287,18 @@ void decoder_build_named(sifr_model *model, const model_config *c, const decoder
                    .x = x, .weight = head, .scale = c->logit_scale, .softcap = c->logit_softcap});
 }
 
-void decoder_build(sifr_model *model, const model_config *config, decoder_block block) {
+void decoder_build_body(sifr_model *model, const model_config *config, const char *last,
+                        decoder_block block) {
     char embedding[64], layers[64], norm[64];
     const char *body = config->multimodal ? config->multimodal->body : "model.";
     snprintf(embedding, sizeof embedding, "%sembed_tokens.weight", body);
     snprintf(layers, sizeof layers, "%slayers", body);
-    snprintf(norm, sizeof norm, "%snorm", body);
+    snprintf(norm, sizeof norm, "%s%s", body, last);
     const decoder_names names = {
         .embedding = embedding, .layers = layers, .norm = norm, .head = "lm_head.weight"};
     decoder_build_named(model, config, &names, block);
+}
+
+void decoder_build(sifr_model *model, const model_config *config, decoder_block block) {
+    decoder_build_body(model, config, "norm", block);
 }

@@ -54,6 +54,9 @@ typedef sifr_value (*decoder_block)(const decoder *d, sifr_value x);
 /* Embedding, blocks, final norm and head. `block` adds one layer and returns its output. The first
  * has Llama's names. */
 void decoder_build(sifr_model *model, const model_config *config, decoder_block block);
+/* The same with another name of the final norm: "norm". */
+void decoder_build_body(sifr_model *model, const model_config *config, const char *norm,
+                        decoder_block block);
 void decoder_build_named(sifr_model *model, const model_config *config, const decoder_names *names,
                          decoder_block block);
 
