@@ -66,6 +66,12 @@ const formats_multimodal formats_multimodals[FORMATS_MULTIMODALS] = {
                        .even_heads = true,
                        .sections = true,
                        .media = {{"image_token_id", 151343}, {"video_token_id", 151344}}},
+    [FORMATS_LFM2_VL] = {.model_type = "lfm2_vl",
+                         .body = LANGUAGE_MODEL,
+                         .texts = {{"lfm2", "lfm2", "Lfm2ForCausalLM"}},
+                         .tied = true,
+                         .tie = "tie_embedding",
+                         .media = {{"image_token_id", 396}}},
 };
 
 const formats_multimodal *formats_multimodal_find(const char *model_type) {
@@ -114,6 +120,7 @@ static sifr_status read_tie(const formats_multimodal *kind, const json_t *config
                             const json_t *text, const char *where, bool *out, sifr_error *error) {
     bool own;
     BASE_TRY(base_json_bool(config, "tie_word_embeddings", kind->tied, out, where, error));
+    if (kind->tie) BASE_TRY(base_json_bool(config, kind->tie, *out, out, where, error));
     BASE_TRY(base_json_bool(text, "tie_word_embeddings", false, &own, where, error));
     if (kind->text_ties) *out |= own;
     return SIFR_OK;
@@ -183,6 +190,7 @@ static bool complete(const formats_multimodal *kind, const json_t *config, int a
     static const char *const others[] = {"vision_config", "audio_config", "text_config",
                                          "base_config_key"};
     for (size_t i = 0; i < sizeof others / sizeof *others; i++) json_object_del(text, others[i]);
+    if (kind->tie) json_object_del(text, kind->tie);
     for (int i = 0; i < FORMATS_MEDIA_LIMIT && kind->media[i].key; i++)
         json_object_del(text, kind->media[i].key);
     return inherit(text, config) && update(text, kind->defaults, true) &&
@@ -265,7 +273,7 @@ static const char *behind(const char *name, const char *prefix) {
 }
 
 const char *formats_multimodal_plain(const char *name, char out[FORMATS_SPELLING_LENGTH]) {
-    static const char *const parts[] = {"layers.", "embed_tokens.", "norm."};
+    static const char *const parts[] = {"layers.", "embed_tokens.", "norm.", "embedding_norm."};
     const char *rest = behind_body(name);
     if (!rest) rest = behind(name, "language_model.model.");
     if (!rest) rest = behind(name, "model.");

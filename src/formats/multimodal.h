@@ -32,6 +32,7 @@ typedef struct formats_multimodal {
      * that the class has fixed. NULL: none. */
     const char *defaults, *fixed;
     bool tied;       /* "tie_word_embeddings" where it is absent */
+    const char *tie; /* another name of that key, which goes first; NULL: none */
     bool text_ties;  /* text_config's also ties, as files of older versions have it */
     bool flat;       /* without text_config its keys stand at the top */
     bool even_heads; /* a head has hidden_size / num_attention_heads elements, whatever is said */
@@ -52,6 +53,7 @@ enum {
     FORMATS_SMOLVLM,
     FORMATS_INTERNVL,
     FORMATS_GLM4V,
+    FORMATS_LFM2_VL,
     FORMATS_MULTIMODALS
 };
 extern const formats_multimodal formats_multimodals[FORMATS_MULTIMODALS];

@@ -20,6 +20,7 @@ static const model_architecture *const architectures[] = {
     &model_architecture_qwen2_5_vl,  &model_architecture_qwen3_vl,
     &model_architecture_smolvlm,     &model_architecture_internvl,
     &model_architecture_glm4v,       &model_architecture_lfm2,
+    &model_architecture_lfm2_vl,
 };
 
 enum { COUNT = sizeof architectures / sizeof *architectures };

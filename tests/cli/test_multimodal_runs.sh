@@ -69,7 +69,7 @@ for folder in "$SOURCE"/tests/golden/multimodal/models/*; do
     cmp same <(comm -23 before text) || fail "$name: not the text alone was trained"
     count=$((count + 1))
 done
-[ $count -ge 8 ] || fail "only $count folders"
+[ $count -ge 9 ] || fail "only $count folders"
 
 # --- of one of them, the rest ---
 rm -rf base run other exported

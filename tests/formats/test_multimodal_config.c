@@ -99,6 +99,12 @@ static void the_top_decides_whether_the_head_is_tied(void **state) {
     check_text("qwen3_vl", absent, tie, "false");
     check_text("smolvlm", absent, tie, "false");
     check_text("glm4v", absent, tie, "false");
+    /* LFM2-VL has another name for it, which goes first, and text_config's does not count. */
+    const char *older = "{\"tie_embedding\": false, \"tie_word_embeddings\": true, "
+                        "\"text_config\": {\"tie_embedding\": true}}";
+    check_text("lfm2_vl", absent, tie, "true");
+    check_text("lfm2_vl", older, tie, "false");
+    check_text("lfm2_vl", older, "tie_embedding", NULL);
 }
 
 static void refuses_what_has_no_text_part(void **state) {

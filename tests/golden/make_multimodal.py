@@ -92,6 +92,12 @@ def cases():
                            "intermediate_size": 6, "temporal_patch_size": 1},
             image_token_id=IMAGE, video_token_id=IMAGE + 1), t.Glm4vForConditionalGeneration,
             masked=True),
+        case("lfm2_vl", t.Lfm2VlConfig(
+            text_config={**TEXT, "model_type": "lfm2", "pad_token_id": 0, "num_hidden_layers": 2,
+                         "layer_types": ["conv", "full_attention"], "block_multiple_of": 4},
+            vision_config={**SEES, "model_type": "siglip2_vision_model", "num_patches": 4,
+                           "vision_use_head": False},
+            projector_hidden_size=5, image_token_id=IMAGE), t.Lfm2VlForConditionalGeneration),
     ]
 
 

@@ -28,3 +28,4 @@ MULTIMODAL(smolvlm, FORMATS_SMOLVLM, "smolvlm", "SmolVLMForConditionalGeneration
 MULTIMODAL(internvl, FORMATS_INTERNVL, "internvl", "InternVLForConditionalGeneration",
            LANGUAGE_MODEL);
 MULTIMODAL(glm4v, FORMATS_GLM4V, "glm4v", "Glm4vForConditionalGeneration", LANGUAGE_MODEL);
+MULTIMODAL(lfm2_vl, FORMATS_LFM2_VL, "lfm2_vl", "Lfm2VlForConditionalGeneration", LANGUAGE_MODEL);
