@@ -15,14 +15,16 @@ generate() { # PROMPTS OUTPUT OPTION...
     expect 0 "$SIFR" generate --model m --prompts "$1" --max-new-tokens 12 --threads 1 --json "${@:3}"
     sed 's/,"seconds.*//' out >>"$2"
 }
-printf '%s\n' 'The sea is' 'The sea was' 'The sea was' 'The' 'The sea was blue' >prompts
+# The last one is longer than the text that it follows, and leaves it within the prompt.
+printf '%s\n' 'The sea is' 'The sea was' 'The sea was' 'The' 'The sea was blue, and the sky above' \
+    'The sea was blue, and the sky above it was wide and grey as far as one could see' >prompts
 generate prompts together
 generate prompts three --batch-size 3
 while read -r line; do
     echo "$line" >one
     generate one alone
 done <prompts
-[ "$(sort -u alone | wc -l)" = 4 ] || fail "the texts do not depend on the prompts"
+[ "$(sort -u alone | wc -l)" = 5 ] || fail "the texts do not depend on the prompts"
 cmp alone together || fail "a prompt that begins as the one before has another text"
 cmp alone three || fail "three texts at a time are others"
 
