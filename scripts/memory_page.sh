@@ -241,10 +241,12 @@ J
     mesh_row 8 llama-8b 64 3 1 0
     mesh_row 8 llama-8b 64 1 4 0
     mesh_row 64 llama-8b 256 3 1 0
+    mesh_row 64 llama-8b 256 3 1 0 'hpZ 8' '"zero_hpz_partition_size": 8'
     mesh_row 64 llama-8b 256 3 1 8
     mesh_row 64 llama-8b 256 1 1 8
     mesh_row 64 llama-8b 256 1 4 0
     mesh_row 1024 llama-70b 2048 3 1 0
+    mesh_row 1024 llama-70b 2048 3 1 0 'hpZ 8' '"zero_hpz_partition_size": 8'
     mesh_row 1024 llama-70b 2048 3 1 64
     mesh_row 1024 llama-70b 2048 3 8 8
     mesh_row 1024 llama-70b 2048 3 8 8 interleaved '' '"schedule": "interleaved"'

@@ -103,6 +103,9 @@ typedef struct sifr_zero {
     int64_t max_reuse_distance;   /* a unit stays if fewer are gathered until its next use */
     int64_t param_persistence_threshold; /* units of at most so many are always whole ... */
     int64_t model_persistence_threshold; /* ... while all of these are at most so many */
+    int64_t hpz_partition_size; /* neighbours that keep a second copy of the parameters among them,
+                                   from a unit's first gather of a step to its last one; 0, 1: none
+                                 */
 } sifr_zero;
 
 /* DeepSpeed's offload_optimizer: master weights and moments. Counts of 0 are worked out from the

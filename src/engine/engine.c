@@ -173,6 +173,9 @@ static sifr_status check_capacity(sifr_engine *engine, engine_lack *lack, sifr_e
     const char *path = engine->settings.offload.nvme_path;
     *lack = ENGINE_LACK_MEMORY;
     sifr_status status = make_plan(engine, error);
+    if (status == SIFR_OK)
+        status = plan_mesh_check_near(&engine->training->settings.mesh,
+                                      (int32_t)comm_local_size(engine->group), error);
     BASE_TRY(comm_agree_status(engine->group, status, error));
     if (!path) return SIFR_OK;
     *lack = ENGINE_LACK_DISK;

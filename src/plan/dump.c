@@ -76,8 +76,8 @@ static void dump_instruction(const plan_schedule *s, size_t index, char *text, s
                    i->action == PLAN_SEND ? "to" : "from", i->peer);
     if (plan_is_collective(i) && i->segment < 0)
         used = dump_values(s, i, text, size, used);
-    else if (i->queue == PLAN_COMMUNICATION && i->span == PLAN_REPLICAS)
-        used = put(text, size, used, " %s", plan_span_name(PLAN_REPLICAS));
+    else if (i->queue == PLAN_COMMUNICATION && i->span != PLAN_STATE)
+        used = put(text, size, used, " %s", plan_span_name((plan_span)i->span));
     if (i->wait >= 0) used = put(text, size, used, " after %d", i->wait);
     if (i->deferred) put(text, size, used, " (of the step before)");
 }

@@ -1,6 +1,7 @@
 #include "plan/mesh.h"
 
 #include <stdio.h>
+#include <string.h>
 
 #include "base/assert.h"
 #include "base/checked.h"
@@ -42,6 +43,45 @@ sifr_status plan_mesh_make(int32_t ranks, int32_t rank, int32_t shard_size, plan
     return SIFR_OK;
 }
 
+int32_t plan_mesh_near(const sifr_zero *zero, const plan_mesh *mesh) {
+    int64_t size = zero->hpz_partition_size, all = plan_mesh_ranks(mesh, PLAN_STATE);
+    return zero->stage == 3 && size > 1 && size < all && all % size == 0 ? (int32_t)size : 0;
+}
+
+static sifr_status set_near(const sifr_zero *zero, plan_mesh *mesh, sifr_error *error) {
+    char sizes[128];
+    int64_t size = zero->hpz_partition_size, all = plan_mesh_ranks(mesh, PLAN_STATE);
+    mesh->near = plan_mesh_near(zero, mesh);
+    if (zero->stage < 3 || size <= 1 || all % size == 0) return SIFR_OK;
+    return base_fail(error, SIFR_USAGE,
+                     "zero_hpz_partition_size %lld: %lld rank%s share%s the state, which are not "
+                     "divided into groups of that many; %s%s",
+                     (long long)size, (long long)all, all == 1 ? "" : "s", all == 1 ? "s" : "",
+                     all == 1 ? "leave it out" : "give ",
+                     all == 1 ? "" : base_format_divisors(all, sizes, sizeof sizes));
+}
+
+static bool fits_hosts(int32_t ranks, int32_t ranks_per_host) {
+    return ranks % ranks_per_host == 0 || ranks_per_host % ranks == 0;
+}
+
+sifr_status plan_mesh_check_near(const plan_mesh *mesh, int32_t ranks_per_host, sifr_error *error) {
+    char sizes[128] = "";
+    int32_t near = mesh->near, all = plan_mesh_ranks(mesh, PLAN_STATE);
+    int32_t each = mesh->ranks[PLAN_AXIS_TENSOR];
+    bool one = ranks_per_host <= 0 || ranks_per_host >= plan_mesh_ranks(mesh, PLAN_WORLD);
+    if (near == 0 || one || fits_hosts(near * each, ranks_per_host)) return SIFR_OK;
+    for (int32_t size = 2; size < all; size++) {
+        size_t used = strlen(sizes);
+        if (all % size != 0 || !fits_hosts(size * each, ranks_per_host)) continue;
+        snprintf(sizes + used, sizeof sizes - used, "%s%d", used ? " or " : "give ", (int)size);
+    }
+    return base_fail(error, SIFR_USAGE,
+                     "zero_hpz_partition_size %d: a host has %d ranks, and a second copy of the "
+                     "parameters lies inside a host or on whole hosts; %s",
+                     (int)near, (int)ranks_per_host, sizes[0] ? sizes : "leave it out");
+}
+
 sifr_status plan_mesh_of(const sifr_settings *settings, int32_t ranks, int32_t rank, plan_mesh *out,
                          sifr_error *error) {
     char counts[128];
@@ -57,7 +97,7 @@ sifr_status plan_mesh_of(const sifr_settings *settings, int32_t ranks, int32_t r
     BASE_TRY(plan_mesh_make(of_stage, rank % of_stage, size, out, error));
     out->ranks[PLAN_AXIS_STAGE] = stages;
     out->place[PLAN_AXIS_STAGE] = rank / of_stage;
-    return SIFR_OK;
+    return set_near(&settings->zero, out, error);
 }
 
 plan_mesh plan_mesh_at(const plan_mesh *mesh, int32_t rank) {

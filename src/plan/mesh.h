@@ -57,9 +57,19 @@ plan_mesh plan_mesh_flat(int32_t ranks, int32_t rank);
 sifr_status plan_mesh_make(int32_t ranks, int32_t rank, int32_t shard_size, plan_mesh *out,
                            sifr_error *error) SIFR_MUST_CHECK;
 
-/* The mesh of settings.pipeline.stages stages, each with settings.mesh.shard_size. */
+/* The mesh of settings.pipeline.stages stages, each with settings.mesh.shard_size, at ZeRO stage 3
+ * with settings.zero.hpz_partition_size neighbours that keep a second copy. */
 sifr_status plan_mesh_of(const sifr_settings *settings, int32_t ranks, int32_t rank, plan_mesh *out,
                          sifr_error *error) SIFR_MUST_CHECK;
+
+/* plan_mesh.near of a mesh: hpz_partition_size, at ZeRO stage 3. 0 where it does not divide the
+ * ranks of PLAN_STATE, and where it is all of them, who gather no less without a second copy. */
+int32_t plan_mesh_near(const sifr_zero *zero, const plan_mesh *mesh);
+
+/* SIFR_USAGE where groups of PLAN_HOSTS neither lie in one host, of `ranks_per_host` ranks (0: one
+ * host), nor hold whole ones. */
+sifr_status plan_mesh_check_near(const plan_mesh *mesh, int32_t ranks_per_host,
+                                 sifr_error *error) SIFR_MUST_CHECK;
 
 /* The same mesh as seen by another rank of the world. */
 plan_mesh plan_mesh_at(const plan_mesh *mesh, int32_t rank);

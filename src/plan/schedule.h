@@ -25,6 +25,7 @@
 typedef enum plan_class {
     PLAN_PARAMETERS,  /* what kernels read as weights; stage 3: this rank's slice */
     PLAN_GATHERED,    /* stage 3: a segment's parameters while they are in use */
+    PLAN_SECONDARY,   /* stage 3: this rank's part of a copy that its neighbours gather again */
     PLAN_DECODED,     /* values of a segment that is held as codes, while they are in use */
     PLAN_MASTERS,     /* FP32 weights, if the training type has 16 bits and master weights */
     PLAN_MOMENTS,     /* states of the optimizer beside master weights: Adam's moments */
@@ -66,6 +67,7 @@ typedef enum plan_action {
     PLAN_RECOMPUTE, /* a kernel of the forward pass again, whose results the backward pass reads */
     PLAN_BACKWARD,  /* a kernel of the backward pass */
     PLAN_DECODE,    /* makes the values of a segment's codes */
+    PLAN_KEEP,      /* this rank's part of a segment's gathered parameters, to PLAN_SECONDARY */
     PLAN_ADD,       /* a partial gradient sum */
     PLAN_COUNT,     /* labelled tokens of the global batch, over all ranks */
     PLAN_LOSS,      /* folds the losses of a micro batch */

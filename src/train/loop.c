@@ -181,16 +181,29 @@ static void add_planned(train_planned *sum, const train_planned *step) {
     sum->exchanged += step->exchanged;
 }
 
+/* Of all spans that have the group of `span`: that of all ranks stands for shards, too, where there
+ * are no other axes. */
+static train_planned planned_of(const engine_groups *groups, const plan_schedule *s,
+                                plan_span span) {
+    const comm_group *group = engine_groups_at(groups, span);
+    train_planned sum = {.received = span == PLAN_STAGES ? plan_received(s) : 0};
+    for (int i = 0; i < ENGINE_GROUPS; i++) {
+        plan_span other = groups->of[i].span;
+        if (groups->of[i].group != group) continue;
+        train_planned of = {.exchanged = plan_exchanged_of(s, other)};
+        plan_wire_of(s, other, &of.gathered, &of.reduced);
+        add_planned(&sum, &of);
+    }
+    return sum;
+}
+
 static void count_planned(train_state *t) {
     const plan_schedule *s = engine_schedule(t->engine);
     train_planned step = {.received = plan_received(s), .exchanged = plan_exchanged(s)};
     plan_wire(s, &step.gathered, &step.reduced);
     add_planned(&t->wire.planned, &step);
     for (int i = 0; i < t->wire.groups; i++) {
-        plan_span span = t->wire.of[i].span;
-        step = (train_planned){.exchanged = plan_exchanged_of(s, span)};
-        if (span == PLAN_STAGES) step.received = plan_received(s);
-        plan_wire_of(s, span, &step.gathered, &step.reduced);
+        step = planned_of(engine_groups_of(t->engine), s, t->wire.of[i].span);
         add_planned(&t->wire.of[i].planned, &step);
     }
 }

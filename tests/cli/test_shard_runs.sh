@@ -72,6 +72,27 @@ train copies 8 --shard-size 2 --step-order batch
 same copies one-fp32
 grep -q '^mesh: 4 replicas x 2 shards, all on one host$' out || fail "$case: the first lines"
 
+# A second copy of the parameters among two neighbours: the first gather of a step comes from all.
+case="hpZ"
+settings 3 bf16 ', "zero_hpz_partition_size": 2'
+train near 4 --json
+same near one-bf16
+grep -q 'zero_hpz_partition_size 2: .* from all 4 ranks .* later ones from 2 neighbours' out err ||
+    fail "$case: not said"
+groups | awk '$3 != $4 { bad = 1 } END { exit bad }' || fail "$case: the wire: $(groups)"
+[ "$(groups | awk '$1 == "host" && $2 == "gathered" && $3 > 0' | wc -l)" = 1 ] ||
+    fail "$case: nothing among neighbours: $(groups)"
+"$SIFR" plan --config ds.json --model model --world-size 4 --ranks-per-host 2 >out 2>err ||
+    fail "$case: plan: exit code $?"
+grep -q '^  host .* in gathers, .*; nothing from other hosts$' out || fail "$case: plan: neighbours"
+grep -q '^secondary ' out || fail "$case: plan: no class of memory"
+code=0
+settings 3 bf16 ', "zero_hpz_partition_size": 6'
+sed -i 's/"train_batch_size": 16/"train_batch_size": 24/' ds.json
+"$SIFR" plan --config ds.json --model model --world-size 12 --ranks-per-host 4 >out 2>err || code=$?
+[ $code = 2 ] || fail "$case: 6 ranks, 4 on a host: exit code $code"
+grep -q 'a host has 4 ranks, and a second copy .*; give 2 or 4$' err || fail "$case: $(cat err)"
+
 # --- checkpoints go on in any mesh ---
 case="stopped in two copies of two ranks"
 settings 3 bf16 "$shards"

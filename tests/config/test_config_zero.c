@@ -253,6 +253,46 @@ static void shard_sizes_that_do_not_fit(void **state) {
                   "more ranks");
 }
 
+#define HPZ(size) "{\"zero_optimization\": {\"stage\": 3, \"zero_hpz_partition_size\": " size "}}"
+
+static void hpz(void **state) {
+    (void)state;
+    static const char key[] = "zero_optimization.zero_hpz_partition_size";
+    config_case *c = config_case_flags(HPZ("4"), 8, NULL);
+    config_case_accepted(c);
+    assert_int_equal(c->config.step.zero.hpz_partition_size, 4);
+    assert_false(config_opens_near(&c->config));
+    config_case_free(c);
+    c = config_case_flags(HPZ("\"auto\""), 8, NULL);
+    config_case_accepted(c);
+    assert_true(config_opens_near(&c->config));
+    assert_int_equal(c->config.step.zero.hpz_partition_size, 1);
+    config_case_free(c);
+    c = config_case_flags(HPZ("8"), 8, NULL); /* as DeepSpeed takes it on one host */
+    config_case_accepted(c);
+    assert_non_null(strstr(c->lines, "no effect, these are all ranks that share the state"));
+    config_case_free(c);
+    config_said(HPZ("0"), key, "= 0");
+    config_said("{\"zero_optimization\": {\"stage\": 2, \"zero_hpz_partition_size\": 4}}", key,
+                "no effect, since zero_optimization.stage is 2");
+    shard_refused(HPZ("3"), 8,
+                  "ds.json: zero_optimization.zero_hpz_partition_size is 3: the 8 ranks that share "
+                  "the state cannot be divided into groups of that many; give 2, 4 or 8");
+    shard_refused(HPZ("4"), 1,
+                  "ds.json: zero_optimization.zero_hpz_partition_size is 4, and one rank holds all "
+                  "the state; leave it out, or start more ranks");
+    shard_refused("{\"zero_optimization\": {\"stage\": 3, \"zero_hpz_partition_size\": 8}, "
+                  "\"sifr\": {\"shard_size\": 4}}",
+                  8,
+                  "ds.json: zero_optimization.zero_hpz_partition_size is 8: the 4 ranks that share "
+                  "the state cannot be divided into groups of that many; give 2 or 4");
+    shard_refused("{\"zero_optimization\": {\"stage\": 3, \"zero_hpz_partition_size\": 4}, "
+                  "\"pipeline\": {\"stages\": 4}}",
+                  8,
+                  "ds.json: zero_optimization.zero_hpz_partition_size is 4: the 2 ranks that share "
+                  "the state cannot be divided into groups of that many; give 2");
+}
+
 static void loco_is_not_supported_yet(void **state) {
     (void)state;
     config_refused(
@@ -275,6 +315,7 @@ int main(void) {
         cmocka_unit_test(reduce_bucket_of_nothing),
         cmocka_unit_test(shard_size),
         cmocka_unit_test(shard_sizes_that_do_not_fit),
+        cmocka_unit_test(hpz),
         cmocka_unit_test(loco_is_not_supported_yet),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -7,7 +7,10 @@
 
 #include <cmocka.h>
 
+#include <stdlib.h>
+
 #include "plan/queries.h"
+#include "plan/search/fit_private.h"
 #include "support/search_case.h"
 
 enum { RANKS = 8, HOST = 2 };
@@ -81,7 +84,46 @@ static void stays(void **state) {
     search_case_end(&c);
 }
 
+/* Second copies of the parameters: the fastest step of stage 3 is tried with the ranks of a host,
+ * and is quicker so; not where it does not fit, nor without stage 3, nor on one host. */
+static void neighbours(void **state) {
+    (void)state;
+    search_case c;
+    sifr_error error;
+    begin(&c);
+    c.settings.step.zero.stage = 3;
+    c.settings.step.zero.overlap_comm = true;
+    plan_outcome without = search_case_try(&c, &c.settings);
+    for (int n = 0; n < 4; n++) {
+        fit_list list = {0};
+        plan_machine one_host = machine;
+        one_host.ranks_per_host = n == 3 ? 0 : HOST;
+        c.search.machine = &one_host;
+        c.search.room_bytes = n == 1 ? without.total_bytes : INT64_MAX;
+        c.settings.step.zero.stage = n == 2 ? 2 : 3;
+        plan_outcome given = search_case_try(&c, &c.settings);
+        assert_int_equal(fit_add(&list, &given, &error), SIFR_OK);
+        assert_int_equal(fit_try_near(&c.search, &list, &error), SIFR_OK);
+        assert_int_equal(list.count, n == 0 ? 2 : 1);
+        if (n == 0) {
+            const plan_outcome *with = &list.all[1];
+            assert_int_equal(with->settings.step.zero.hpz_partition_size, HOST);
+            assert_int_equal(with->settings.mesh.near, HOST);
+            assert_true(with->predicted.step_seconds < without.predicted.step_seconds);
+            assert_true(with->total_bytes > without.total_bytes);
+            assert_true(with->largest_bytes[PLAN_SECONDARY] > 0);
+        }
+        free(list.all);
+        free(list.entries);
+    }
+    c.search.machine = &machine;
+    c.search.room_bytes = INT64_MAX;
+    assert_int_equal(fit(&c).settings.mesh.near, 0); /* it is not open */
+    search_case_end(&c);
+}
+
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(chooses), cmocka_unit_test(stays)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(chooses), cmocka_unit_test(stays),
+                                       cmocka_unit_test(neighbours)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

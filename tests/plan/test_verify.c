@@ -341,6 +341,7 @@ static void deferred(void **state) {
 static void lower_ranks(plan_settings settings, int32_t count, plan_schedule **out) {
     for (int32_t r = 0; r < count; r++) {
         settings.mesh = plan_mesh_flat(count, r);
+        settings.mesh.near = plan_mesh_near(&settings.step.zero, &settings.mesh);
         out[r] = disk_plan_lower(&settings);
     }
 }
@@ -384,9 +385,9 @@ static void ranks(void **state) {
 /* --- all that is made is clean --- */
 
 static const sifr_zero all_transfers[] = {
-    {0, true, INT64_MAX, INT64_MAX, 1, INT64_MAX, 0, 0, 0},
-    {0, true, INT64_MAX, INT64_MAX, INT64_MAX, INT64_MAX, INT64_MAX, 0, 0},
-    {0, false, 1, 1, 1, 1, 20000, 2048, 4096},
+    {0, true, INT64_MAX, INT64_MAX, 1, INT64_MAX, 0, 0, 0, 2},
+    {0, true, INT64_MAX, INT64_MAX, INT64_MAX, INT64_MAX, INT64_MAX, 0, 0, 0},
+    {0, false, 1, 1, 1, 1, 20000, 2048, 4096, 3},
 };
 
 static sifr_offload offload_of(int kind, sifr_tier tier, const plan_settings *settings) {

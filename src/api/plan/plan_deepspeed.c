@@ -8,8 +8,9 @@
 /* The classes that the estimators count: parameters, gradients, optimizer state, gathered
  * parameters, and the buffers of offloaded state. */
 static int64_t states_of(const plan_outcome *o) {
-    static const plan_class states[] = {PLAN_PARAMETERS, PLAN_GATHERED,  PLAN_DECODED, PLAN_MASTERS,
-                                        PLAN_MOMENTS,    PLAN_GRADIENTS, PLAN_SWAP};
+    static const plan_class states[] = {PLAN_PARAMETERS, PLAN_GATHERED, PLAN_SECONDARY,
+                                        PLAN_DECODED,    PLAN_MASTERS,  PLAN_MOMENTS,
+                                        PLAN_GRADIENTS,  PLAN_SWAP};
     int64_t sum = 0;
     for (size_t i = 0; i < sizeof states / sizeof *states; i++) sum += o->largest_bytes[states[i]];
     return sum;

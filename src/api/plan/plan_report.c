@@ -109,7 +109,7 @@ static void print_mesh(const api_plan_report *r) {
          plain = !stages && plan_mesh_ranks(mesh, PLAN_WORLD) == mesh->ranks[PLAN_AXIS_SHARD],
          apart = plan_mesh_crosses(mesh, PLAN_WORLD, places.per_host) ||
                  plan_mesh_crosses(mesh, PLAN_WORLD, places.per_node);
-    if (plain && !apart) return;
+    if (plain && !apart && mesh->near == 0) return;
     plan_mesh_places_text(mesh, &places, where);
     if (stages)
         fprintf(r->to, "where        %s\n", where);
@@ -396,8 +396,8 @@ static void print_classes(const api_plan_report *r, const char *name, unsigned c
 static void print_stages(const api_plan_report *r) {
     const plan_outcome *s = r->stages;
     enum { STATE = 1 << PLAN_MASTERS | 1 << PLAN_MOMENTS };
-    const unsigned named = STATE | 1 << PLAN_PARAMETERS | 1 << PLAN_GATHERED | 1 << PLAN_DECODED |
-                           1 << PLAN_GRADIENTS | 1 << PLAN_ACTIVATIONS;
+    const unsigned named = STATE | 1 << PLAN_PARAMETERS | 1 << PLAN_GATHERED | 1 << PLAN_SECONDARY |
+                           1 << PLAN_DECODED | 1 << PLAN_GRADIENTS | 1 << PLAN_ACTIVATIONS;
     int64_t total[API_PLAN_STAGES], gathered[API_PLAN_STAGES], reduced[API_PLAN_STAGES];
     int64_t nvme[API_PLAN_STAGES];
     for (int i = 0; i < API_PLAN_STAGES; i++) {
@@ -411,6 +411,7 @@ static void print_stages(const api_plan_report *r) {
     fputc('\n', r->to);
     print_classes(r, "parameters", 1 << PLAN_PARAMETERS);
     print_classes(r, "gathered", 1 << PLAN_GATHERED);
+    print_classes(r, "secondary", 1 << PLAN_SECONDARY);
     print_classes(r, "decoded", 1 << PLAN_DECODED);
     print_classes(r, "gradients", 1 << PLAN_GRADIENTS);
     print_classes(r, "optimizer state", STATE);

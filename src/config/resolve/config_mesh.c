@@ -1,9 +1,13 @@
-/* How ranks divide the work: sifr.shard_size, or DeepSpeed's mics_shard_size. */
+/* How ranks divide the work: sifr.shard_size, or DeepSpeed's mics_shard_size; and what they keep
+ * among neighbours: zero_hpz_partition_size. */
+#include <stdio.h>
+
 #include "base/text.h"
 #include "config/config_private.h"
 
 #define CONFIG_SHARDS "sifr.shard_size"
 #define CONFIG_MICS "zero_optimization.mics_shard_size"
+#define CONFIG_HPZ "zero_optimization.zero_hpz_partition_size"
 
 int32_t config_shard_size(const sifr_config *config) {
     int64_t own = config_setting_int(config, CONFIG_SHARDS);
@@ -16,8 +20,36 @@ bool config_opens_copies(const sifr_config *config) {
     return config_value_is_auto(given) && config_setting_int(config, CONFIG_MICS) <= 0;
 }
 
-sifr_status config_resolve_mesh(const sifr_config *config, int64_t world_size, int64_t ranks,
-                                sifr_error *error) {
+bool config_opens_near(const sifr_config *config) {
+    return config_value_is_auto(config_setting_at(config, CONFIG_HPZ)->given);
+}
+
+/* `ranks` share a copy of the state. */
+static sifr_status resolve_near(const sifr_config *config, int64_t ranks, sifr_error *error) {
+    int64_t size = config_setting_int(config, CONFIG_HPZ);
+    char where[300], sizes[128];
+    if (config_setting_int(config, "zero_optimization.stage") < 3 || size <= 1) return SIFR_OK;
+    if (ranks % size == 0) {
+        if (size == ranks)
+            snprintf(config_setting_at(config, CONFIG_HPZ)->note, CONFIG_NOTE,
+                     "no effect, these are all ranks that share the state");
+        return SIFR_OK;
+    }
+    config_path_where(config, CONFIG_HPZ, where);
+    if (ranks == 1)
+        return base_fail(error, SIFR_USAGE,
+                         "%s is %lld, and one rank holds all the state; leave it out, or start "
+                         "more ranks",
+                         where, (long long)size);
+    return base_fail(error, SIFR_USAGE,
+                     "%s is %lld: the %lld ranks that share the state cannot be divided into "
+                     "groups of that many; give %s",
+                     where, (long long)size, (long long)ranks,
+                     base_format_divisors(ranks, sizes, sizeof sizes));
+}
+
+static sifr_status resolve_shards(const sifr_config *config, int64_t world_size, int64_t ranks,
+                                  sifr_error *error) {
     int64_t own = config_setting_int(config, CONFIG_SHARDS);
     int64_t mics = config_setting_int(config, CONFIG_MICS), size = own > 0 ? own : mics;
     const char *path = own > 0 ? CONFIG_SHARDS : CONFIG_MICS;
@@ -42,4 +74,11 @@ sifr_status config_resolve_mesh(const sifr_config *config, int64_t world_size, i
     return base_fail(error, SIFR_USAGE,
                      "%s is %lld: %lld ranks%s cannot be divided into groups of that many; give %s",
                      where, (long long)size, (long long)ranks, of, sizes);
+}
+
+sifr_status config_resolve_mesh(const sifr_config *config, int64_t world_size, int64_t ranks,
+                                sifr_error *error) {
+    int32_t shards = config_shard_size(config);
+    BASE_TRY(resolve_shards(config, world_size, ranks, error));
+    return resolve_near(config, shards ? shards : ranks, error);
 }

@@ -36,6 +36,7 @@ typedef struct overlap_state {
     bool *started;                   /* by old instruction: whether it is done or moved forward */
     int32_t *last_use;               /* by buffer of gathered parameters: old instruction */
     bool *used;                      /* by buffer of gathered parameters: whether they were used */
+    bool *lacks;                     /* by buffer: whether its copy is still to be made */
     int32_t *pending;                /* new instructions in flight, oldest first */
     size_t pending_count, next; /* next: old instruction where the search for gathers continues */
     int64_t ahead, live;        /* elements gathered and not used yet; all gathered elements */
@@ -128,6 +129,11 @@ static sifr_status put(overlap_state *o, const plan_instruction *in, sifr_error 
     return transfer && at_once ? wait_for(o, o->pending_count - 1, error) : SIFR_OK;
 }
 
+/* Whether the second copy that a gather takes is not made yet; then it cannot begin. */
+static bool lacks_copy(const overlap_state *o, const plan_instruction *in) {
+    return o->lacks[o->old.operands[in->first_operand].buffer];
+}
+
 /* Stage 3: starts further gathers up to prefetch_bucket_size elements ahead of their use. */
 static sifr_status gather_ahead(overlap_state *o, sifr_error *error) {
     const sifr_zero *t = o->transfers;
@@ -138,6 +144,7 @@ static sifr_status gather_ahead(overlap_state *o, sifr_error *error) {
             if (!o->started[o->next] && plan_is_gather_for_use(o->s, &o->old, in)) break;
         }
         if (o->next == o->old.count || o->live + elements_of(o, in) > o->most_live) return SIFR_OK;
+        if (lacks_copy(o, in)) return SIFR_OK;
         o->started[o->next] = true;
         BASE_TRY(put(o, in, error));
     }
@@ -177,6 +184,8 @@ static sifr_status rewrite(overlap_state *o, sifr_error *error) {
         BASE_TRY(gather_ahead(o, error));
         BASE_TRY(put(o, in, error));
         end_use(o, in);
+        if (in->action == PLAN_KEEP)
+            o->lacks[o->old.operands[in->first_operand + 1].buffer] = false;
     }
     while (o->pending_count) BASE_TRY(wait_for(o, 0, error));
     base_assert(o->ahead == 0 && o->live == 0); /* all gathered parameters were used */
@@ -185,7 +194,10 @@ static sifr_status rewrite(overlap_state *o, sifr_error *error) {
 
 static void find_last_uses(overlap_state *o) {
     const plan_schedule *s = o->s;
-    for (size_t b = 0; b < s->buffer_count; b++) o->last_use[b] = -1;
+    for (size_t b = 0; b < s->buffer_count; b++) {
+        o->last_use[b] = -1;
+        o->lacks[b] = s->buffers[b].class == PLAN_SECONDARY;
+    }
     for (size_t i = 0; i < o->old.count; i++) {
         const plan_instruction *in = &o->old.instructions[i];
         for (int32_t a = in->first_operand; a < in->first_operand + in->operands; a++) {
@@ -207,6 +219,7 @@ sifr_status plan_pass_overlap(plan_schedule *s, sifr_error *error) {
     BASE_TRY_GOTO(status, base_alloc(count, sizeof *o.pending, &o.pending, error), done);
     BASE_TRY_GOTO(status, base_alloc(buffers, sizeof *o.last_use, &o.last_use, error), done);
     BASE_TRY_GOTO(status, base_alloc(buffers, sizeof *o.used, &o.used, error), done);
+    BASE_TRY_GOTO(status, base_alloc(buffers, sizeof *o.lacks, &o.lacks, error), done);
     o.old = plan_take_list(s);
     find_last_uses(&o);
     status = rewrite(&o, error);
@@ -216,5 +229,6 @@ done:
     free(o.pending);
     free(o.last_use);
     free(o.used);
+    free(o.lacks);
     return status;
 }

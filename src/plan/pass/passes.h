@@ -37,7 +37,11 @@ sifr_status plan_add_narrow(plan_schedule *schedule, int32_t buffer, int64_t off
 /* Stage 3: keeps gathered parameters that are used again soon. After plan_pass_replicas. */
 sifr_status plan_pass_reuse(plan_schedule *schedule, sifr_error *error) SIFR_MUST_CHECK;
 
-/* Starts transfers early and waits for them late. After plan_pass_reuse; does nothing for one
+/* hpZ: gathers a segment again, in the same step, from a second copy among PLAN_HOSTS. After
+ * plan_pass_reuse. */
+sifr_status plan_pass_secondary(plan_schedule *schedule, sifr_error *error) SIFR_MUST_CHECK;
+
+/* Starts transfers early and waits for them late. After plan_pass_secondary; does nothing for one
  * rank. */
 sifr_status plan_pass_overlap(plan_schedule *schedule, sifr_error *error) SIFR_MUST_CHECK;
 

@@ -30,6 +30,10 @@ static bool has_copies(const plan_settings *s) {
     return s->step.mesh.shard_size > 0;
 }
 
+static bool has_near(const plan_settings *s) {
+    return s->mesh.near > 0;
+}
+
 static bool always(const plan_settings *s) {
     (void)s;
     return true;
@@ -111,6 +115,8 @@ static const plan_choice choices[] = {
      .traits = PLAN_OF_RANKS},
     {"sifr.shard_size", FIELD(mesh.shard_size), .matters = has_copies, .number = true,
      .traits = PLAN_OF_RANKS},
+    {"zero_optimization.zero_hpz_partition_size", FIELD(zero.hpz_partition_size),
+     .matters = has_near, .number = true, .traits = PLAN_OF_RANKS},
     {"train_micro_batch_size_per_gpu", FIELD(micro_batch_size), .number = true},
     {"gradient_accumulation_steps", FIELD(gradient_accumulation_steps), .number = true},
     {"sifr.recompute", .values = recomputes, .count = 2, FIELD(recompute), .matters = always},
@@ -204,6 +210,7 @@ void plan_choose(const plan_search *search, plan_settings *settings, size_t inde
     if (!plan_cuts(settings, PLAN_CUT_WEIGHTS))
         settings->step.offload.param.device = SIFR_TIER_NONE;
     if (!may_offload_gradients(settings)) settings->step.offload.gradients = SIFR_TIER_NONE;
+    settings->mesh.near = plan_mesh_near(&settings->step.zero, &settings->mesh);
     if (search->overlap_by_stage) settings->step.zero.overlap_comm = settings->step.zero.stage == 3;
 }
 

@@ -288,6 +288,7 @@ sifr_status plan_fit(plan_search *search, const plan_settings *from, plan_outcom
         status = fit_try_stages(search, &settings, open, &list, error);
     allow(search, most, 7);
     if (status == SIFR_OK && search->any_copies) status = fit_try_copies(search, &list, error);
+    if (status == SIFR_OK && search->any_near) status = fit_try_near(search, &list, error);
     search->most_work = most;
     if (status == SIFR_OK) status = find_nearest(search, &sizes, &list, error);
     search->overlap_by_stage |= open;

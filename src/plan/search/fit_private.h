@@ -69,4 +69,8 @@ sifr_status fit_try_stages(plan_search *search, const plan_settings *from, bool 
  * each power of two of copies. */
 sifr_status fit_try_copies(plan_search *search, fit_list *list, sifr_error *error) SIFR_MUST_CHECK;
 
+/* Adds steps with second copies of the parameters: the fastest of stage 3 in the list that fits,
+ * with each number of neighbours of a host. */
+sifr_status fit_try_near(plan_search *search, fit_list *list, sifr_error *error) SIFR_MUST_CHECK;
+
 #endif

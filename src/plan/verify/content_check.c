@@ -72,6 +72,20 @@ static sifr_status run_decode(const content_state *c, size_t index, const plan_a
     return content_leave(c, values, &is, error);
 }
 
+/* A second copy has what was gathered, from where this rank's part begins. */
+static sifr_status run_keep(const content_state *c, size_t index, const plan_access *x,
+                            const plan_access *y, sifr_error *error) {
+    int32_t g = c->s->buffers[x->buffer].segment;
+    plan_content wanted =
+        content_at(c, content_held_as(c, g), g, content_version(c, g, c->step), 0, 0);
+    bool codes = wanted.vector == PLAN_VECTOR_CODES;
+    BASE_TRY(codes ? content_expect(c, index, x, &wanted, error)
+                   : content_expect_weights(c, index, x, &wanted, error));
+    wanted.origin = y->offset - x->offset;
+    return codes ? content_leave(c, y, &wanted, error)
+                 : content_leave_weights(c, y, &wanted, error);
+}
+
 /* --- sums of gradients --- */
 
 static sifr_status run_clear(const content_state *c, const plan_access *y, sifr_error *error) {
@@ -261,6 +275,8 @@ static sifr_status run_instruction(content_state *c, size_t index, sifr_error *e
         return run_kernel(c, index, a, count, error);
     case PLAN_DECODE:
         return run_decode(c, index, a, error);
+    case PLAN_KEEP:
+        return run_keep(c, index, &a[0], &a[1], error);
     case PLAN_ADD:
         return run_add(c, index, a, count, error);
     case PLAN_SQUARES:

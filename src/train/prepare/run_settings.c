@@ -69,6 +69,7 @@ plan_search train_search(const sifr_config *config, const sifr_model *model, dev
                          .any_order = config->step.step_order == SIFR_STEP_AUTO,
                          .any_stages = config_opens_stages(config),
                          .any_copies = config_opens_copies(config),
+                         .any_near = config_opens_near(config),
                          .overlap_by_stage =
                              !config_gives(config, "zero_optimization.overlap_comm")};
 }

@@ -122,6 +122,16 @@ static void say_removed(const train_host *host, const sifr_config *config) {
               key, (int)size);
 }
 
+/* Where the gathers of stage 3 come from, if not all from everywhere. */
+static void say_near(const train_host *host, const plan_mesh *mesh) {
+    if (mesh->near == 0) return;
+    train_say(host,
+              "zero_hpz_partition_size %d: a unit's first gather of a step comes from all %d ranks "
+              "that share the state, later ones from %d neighbours, which keep a second copy until "
+              "then; no bit changes",
+              (int)mesh->near, (int)plan_mesh_ranks(mesh, PLAN_STATE), (int)mesh->near);
+}
+
 static void say_decay(const train_host *host, const sifr_optimizer *o) {
     const char *groups = o->group_count ? ", where no group gives another" : "";
     if (!(o->weight_decay > 0)) return;
@@ -147,6 +157,7 @@ void train_say_notices(const train_host *host, const sifr_config *config,
                   "gradient_clipping %g: the config gives none, so this is the Hugging Face "
                   "Trainer's default; DeepSpeed's is 0, no clipping",
                   config->step.gradient_clipping);
+    say_near(host, &settings->mesh);
     say_decay(host, &config->step.optimizer);
     say_removed(host, config);
     say_services(host, config);
