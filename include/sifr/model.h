@@ -118,11 +118,11 @@ SIFR_API sifr_value sifr_linear(sifr_model *model, sifr_value x, sifr_weight w, 
 /* x w + bias; w: in x out (GPT-2's Conv1D). */
 SIFR_API sifr_value sifr_conv1d(sifr_model *model, sifr_value x, sifr_weight w, sifr_weight bias);
 
-/* Norms of each row. scale, bias: vectors of x's columns; the root-mean-square norm (Zhang and
- * Sennrich 2019) has no bias. */
+/* Norms of each row. scale, bias: vectors of x's columns, or SIFR_NO_WEIGHT; the root-mean-square
+ * norm (Zhang and Sennrich 2019) has no bias, nor has a norm without scale. */
 typedef struct sifr_norm_args {
     sifr_value x;
-    sifr_weight scale, bias; /* bias: may be left out */
+    sifr_weight scale, bias;
     double epsilon;
     bool plus_one; /* multiplies by 1 + scale, whose initial value is 0 then */
     /* Each row is so many groups of columns (heads), and each is normalised by itself; scale and

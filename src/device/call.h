@@ -127,6 +127,12 @@ typedef struct device_call {
     const device_step *step;
 } device_call;
 
+/* Columns that a norm normalises together; w0, if it is there, has as many. */
+static inline int64_t device_norm_columns(const device_call *call) {
+    int64_t groups = call->attributes.norm.groups;
+    return call->x[0].columns / (groups > 1 ? groups : 1);
+}
+
 /* Operands saved0 and on of an update: states, and the average of the weights. */
 int device_call_states(const device_call *call);
 

@@ -38,9 +38,10 @@ static void rows_reference(const device_call *call, const op_values *v) {
     memcpy(v->y, v->w[0], (size_t)(call->y.rows * call->y.columns) * sizeof *v->y);
 }
 
-/* Norms; variant: NO_BIAS (a layer norm has one otherwise), PLUS_ONE, GROUPS x their number. */
+/* Norms; variant: NO_BIAS (a layer norm has one otherwise), PLUS_ONE, PLAIN (no weights), GROUPS x
+ * their number. */
 
-enum { NO_BIAS = 1, PLUS_ONE = 2, GROUPS = 4 };
+enum { NO_BIAS = 1, PLUS_ONE = 2, PLAIN = 4, GROUPS = 8 };
 
 static int64_t groups_of(const device_call *call) {
     return base_max_i64(1, call->attributes.norm.groups);
@@ -52,18 +53,20 @@ static void layer_norm_shape(const op_case *c, base_dtype type, device_call *cal
     call->attributes.norm.groups = c->variant / GROUPS;
     int64_t groups = groups_of(call), columns = c->columns / groups;
     call->x[0] = op_sized(c->rows, c->columns, type);
-    call->w[0] = op_sized(1, columns, type);
-    call->w[1] = op_sized(1, columns, c->variant & NO_BIAS ? BASE_NONE : type);
+    bool plain = c->variant & PLAIN;
+    call->w[0] = op_sized(1, columns, plain ? BASE_NONE : type);
+    call->w[1] = op_sized(1, columns, plain || c->variant & NO_BIAS ? BASE_NONE : type);
     call->y = op_sized(c->rows, c->columns, type);
     call->saved[0] = op_sized(c->rows, 2 * groups, BASE_FP32);
 }
 
 static double norm_scale(const device_call *call, const op_values *v, int64_t i) {
+    if (!v->w[0]) return 1;
     return call->attributes.norm.plus_one ? 1 + v->w[0][i] : v->w[0][i];
 }
 
 static void layer_norm_reference(const device_call *call, const op_values *v) {
-    int64_t n = call->w[0].columns;
+    int64_t n = device_norm_columns(call);
     for (int64_t r = 0; r < call->x[0].rows * groups_of(call); r++) {
         const double *x = v->x[0] + r * n;
         double mean = 0, variance = 0;
@@ -85,7 +88,7 @@ static void rms_norm_shape(const op_case *c, base_dtype type, device_call *call)
 }
 
 static void rms_norm_reference(const device_call *call, const op_values *v) {
-    int64_t n = call->w[0].columns;
+    int64_t n = device_norm_columns(call);
     for (int64_t r = 0; r < call->x[0].rows * groups_of(call); r++) {
         const double *x = v->x[0] + r * n;
         double square = 0;
@@ -295,6 +298,29 @@ static const op_case norms[] = {
     GROUPED(31, 3, 17),
     GROUPED(140, 5, 64),
     GROUPED(3, 2, 600),
+#define UNWEIGHTED(r, h, n)                                                                        \
+    {.name = "rms norm without a weight",                                                          \
+     .forward = DEVICE_RMS_NORM,                                                                   \
+     .backward = DEVICE_RMS_NORM_BACKWARD,                                                         \
+     .shape = rms_norm_shape,                                                                      \
+     .reference = rms_norm_reference,                                                              \
+     .error_fp32 = 24,                                                                             \
+     .reads = OP_X0 | OP_SAVED0,                                                                   \
+     .wants = OP_X0,                                                                               \
+     .rows = r,                                                                                    \
+     .columns = (h) * (n),                                                                         \
+     .variant = (h)*GROUPS + PLAIN,                                                                \
+     .length = (n)},                                                                               \
+    {                                                                                              \
+        .name = "layer norm without weights", .forward = DEVICE_LAYER_NORM,                        \
+        .backward = DEVICE_LAYER_NORM_BACKWARD, .shape = layer_norm_shape,                         \
+        .reference = layer_norm_reference, .error_fp32 = 24, .reads = OP_X0 | OP_SAVED0,           \
+        .wants = OP_X0, .rows = r, .columns = (h) * (n), .variant = (h)*GROUPS + PLAIN,            \
+        .length = (n)                                                                              \
+    }
+    UNWEIGHTED(1, 1, 2),
+    UNWEIGHTED(31, 3, 17),
+    UNWEIGHTED(5, 2, 600),
     /* a mean far from 0: the variance must not be made of differences of large numbers */
     {.name = "layer norm, far from 0",
      .forward = DEVICE_LAYER_NORM,

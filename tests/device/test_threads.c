@@ -85,7 +85,7 @@ static void test_refusals(void **state) {
         {{.kernel = DEVICE_GELU, .x = {good}, .y = ids}, "gelu: y"},
         {{.kernel = DEVICE_GELU_BACKWARD, .x = {good}, .dy = good}, "gelu_backward: dx[0]"},
         {{.kernel = DEVICE_RMS_NORM, .x = {good}, .w = {good}, .y = good}, "rms_norm: w[0]"},
-        {{.kernel = DEVICE_LAYER_NORM_BACKWARD, .x = {good}}, "layer_norm_backward: w[0]"},
+        {{.kernel = DEVICE_LAYER_NORM_BACKWARD, .x = {good}}, "layer_norm_backward: saved[0]"},
         {{.kernel = DEVICE_ROPE, .x = {good, ids}, .y = good}, "rope: 0 heads"},
         {{.kernel = DEVICE_ROPE,
           .x = {good, ids},

@@ -33,6 +33,10 @@ static void norm_scale(const parts *p) {
     norm(p, 3, p->vector);
 }
 
+static void norm_bias_alone(const parts *p) {
+    sifr_layer_norm(p->m, (sifr_norm_args){.x = p->x, .bias = p->vector, .epsilon = 1e-5});
+}
+
 static void rope(const parts *p, int64_t head_dim, int64_t rotary_dim, double scale) {
     static const double frequencies[WIDTH] = {0};
     sifr_rope(p->m, (sifr_rope_args){.x = p->x,
@@ -231,6 +235,7 @@ static void refusals(void **state) {
         {rope_too_much, "unit u: rope: 8 elements of heads of 6 cannot turn in pairs"},
         {rope_scale, "unit u: rope: scale"},
         {split_qkv, "unit u: split_qkv: 4 groups of 2 parts do not divide 12 columns"},
+        {norm_bias_alone, "unit u: layer_norm: it has a bias, so it needs a scale"},
         {split_qkv_none, "unit u: split_qkv: 0 groups"},
         {table_end, "unit u: embedding: id 0 is row 11 of t, which has 11"},
         {table_begin, "unit u: embedding: id 0 is row -1 of t"},

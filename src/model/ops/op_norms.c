@@ -37,7 +37,12 @@ const model_op model_op_rms_norm = {
 static sifr_value add_norm(sifr_model *model, const model_op *op, sifr_norm_args args) {
     const char *name = op->name;
     const model_value *in = model_activation(model, args.x, name);
-    if (!in || !model_weight_of(model, args.scale, name)) return SIFR_NO_VALUE;
+    if (!in) return SIFR_NO_VALUE;
+    if (!args.scale.id && args.bias.id) {
+        MODEL_WRONG(model, "unit %s: %s: it has a bias, so it needs a scale",
+                    model_unit_name(model), name);
+        return SIFR_NO_VALUE;
+    }
     int64_t heads = args.heads ? args.heads : 1;
     if (heads < 1 || in->columns % heads) {
         MODEL_WRONG(model, "unit %s: %s: %lld heads do not divide %lld columns",
@@ -56,7 +61,7 @@ static sifr_value add_norm(sifr_model *model, const model_op *op, sifr_norm_args
     node.w[1] = model_weight_index(args.bias);
     node.attributes.norm.epsilon = (float)args.epsilon;
     node.attributes.norm.groups = (int32_t)heads;
-    node.attributes.norm.plus_one = args.plus_one;
+    node.attributes.norm.plus_one = args.plus_one && args.scale.id;
     return model_add_node(model, node, MODEL_VALUE_ACTIVATION, in->columns);
 }
 

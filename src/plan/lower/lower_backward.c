@@ -246,7 +246,7 @@ static sifr_status backward_kernel(lower_state *state, int32_t n, lower_makes ma
                                lower_locate(state, node->x[i]), error));
         }
     }
-    if (row->keep & MODEL_KEEP_W0) {
+    if ((row->keep & MODEL_KEEP_W0) && node->w[0] >= 0) {
         BASE_TRY(lower_put(state, &call, PLAN_W0, lower_weight(state, node->w[0]), error));
     }
     if ((row->keep & MODEL_KEEP_W1) && node->w[1] >= 0) {

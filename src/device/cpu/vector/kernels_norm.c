@@ -62,8 +62,12 @@ static float group_variance(group of, float mean) {
     return fold_sums(sums) / (float)of.columns;
 }
 
-/* The scale of a piece: the weight, or 1 + weight. */
+/* The scale of a piece: the weight, 1 + weight, or 1 where there is none. */
 static const float *read_scale(float *buffer, const device_call *c, int64_t at, int64_t n) {
+    if (c->w[0].dtype == BASE_NONE) {
+        LANES_EACH(i, n) buffer[i] = 1.0f;
+        return buffer;
+    }
     const float *w = lanes_read(buffer, &c->w[0], 0, at, n);
     if (!c->attributes.norm.plus_one) return w;
     LANES_EACH(i, n) buffer[i] = 1.0f + w[i];
@@ -90,7 +94,7 @@ static void norm_group(const device_call *c, group of, float mean, float scale) 
 
 void KERNEL(norm)(const cpu_part *part) {
     const device_call *c = part->call;
-    int64_t columns = c->w[0].columns, groups = c->x[0].columns / columns;
+    int64_t columns = device_norm_columns(c), groups = c->x[0].columns / columns;
     bool layer = c->kernel == DEVICE_LAYER_NORM;
     float *saved = (float *)c->saved[0].data + part->first * groups * (layer ? 2 : 1);
     for (int64_t g = 0; g < part->count * groups; g++) {
@@ -147,7 +151,7 @@ static void norm_group_backward(const device_call *c, group of, float mean, floa
 
 void KERNEL(norm_backward)(const cpu_part *part) {
     const device_call *c = part->call;
-    int64_t columns = c->w[0].columns, groups = c->x[0].columns / columns;
+    int64_t columns = device_norm_columns(c), groups = c->x[0].columns / columns;
     bool layer = c->kernel == DEVICE_LAYER_NORM_BACKWARD;
     const float *saved = (const float *)c->saved[0].data + part->first * groups * (layer ? 2 : 1);
     for (int64_t g = 0; g < part->count * groups; g++) {

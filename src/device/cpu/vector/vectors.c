@@ -104,7 +104,7 @@ sifr_status cpu_prepare_norm_backward(device *dev, device_call *call, sifr_error
     int64_t tiles = (call->x[0].rows + NORM_ROWS - 1) / NORM_ROWS;
     (void)dev;
     (void)error;
-    call->scratch_bytes = tiles * 2 * call->w[0].columns * (int64_t)sizeof(float);
+    call->scratch_bytes = tiles * 2 * device_norm_columns(call) * (int64_t)sizeof(float);
     return SIFR_OK;
 }
 
@@ -118,7 +118,7 @@ static void fold_sums(void *argument, int64_t tile, int thread) {
     enum { COLUMNS = 256 };
     const fold_job *job = argument;
     const device_call *c = job->call;
-    int64_t columns = c->w[0].columns, first = tile * COLUMNS;
+    int64_t columns = device_norm_columns(c), first = tile * COLUMNS;
     int64_t end = base_min_i64(columns, first + COLUMNS);
     (void)thread;
     for (int w = 0; w < 2; w++) {
@@ -135,7 +135,7 @@ static void fold_sums(void *argument, int64_t tile, int thread) {
 }
 
 sifr_status cpu_run_norm_backward(device *dev, const device_call *call, sifr_error *error) {
-    int64_t columns = call->w[0].columns, rows = call->x[0].rows;
+    int64_t columns = device_norm_columns(call), rows = call->x[0].rows;
     (void)error;
     tiles_job job = {.kernel = kernels_of(dev)->norm_backward,
                      .call = call,

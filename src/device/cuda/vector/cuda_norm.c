@@ -11,7 +11,7 @@ typedef struct norm_layout {
 } norm_layout;
 
 static norm_layout layout_of(const device_call *call) {
-    int64_t columns = call->w[0].columns, groups = call->x[0].columns / columns;
+    int64_t columns = device_norm_columns(call), groups = call->x[0].columns / columns;
     return (norm_layout){groups, columns, call->x[0].rows * groups, columns <= NORM_FEW};
 }
 
@@ -22,6 +22,11 @@ static uint32_t warps_of(const norm_layout *layout) {
 /* Groups begin at multiples of their columns. */
 static bool is_wide(const device_matrix *m, const norm_layout *layout) {
     return cuda_rows_wide(m) && (layout->groups == 1 || layout->columns % ROW_LAUNCH_PIECE == 0);
+}
+
+/* A weight that is missing reads as 0. */
+static bool adds_one(const device_call *call) {
+    return call->attributes.norm.plus_one || call->w[0].dtype == BASE_NONE;
 }
 
 sifr_status cuda_run_norm(device *dev, const device_call *call, sifr_error *error) {
@@ -41,7 +46,7 @@ sifr_status cuda_run_norm(device *dev, const device_call *call, sifr_error *erro
                                 .epsilon = call->attributes.norm.epsilon,
                                 .warps = warps_of(&layout),
                                 .layer = call->kernel == DEVICE_LAYER_NORM,
-                                .plus_one = call->attributes.norm.plus_one,
+                                .plus_one = adds_one(call),
                                 .wide = is_wide(x, &layout) && is_wide(y, &layout) &&
                                         cuda_rows_wide(&call->w[0]) && cuda_rows_wide(bias)};
     int64_t blocks = layout.few ? (layout.units + NORM_WARPS - 1) / NORM_WARPS : layout.units;
@@ -135,7 +140,7 @@ sifr_status cuda_run_norm_backward(device *dev, const device_call *call, sifr_er
                                          .warps = warps_of(&layout),
                                          .gradients = gradients_of(call),
                                          .layer = call->kernel == DEVICE_LAYER_NORM_BACKWARD,
-                                         .plus_one = call->attributes.norm.plus_one,
+                                         .plus_one = adds_one(call),
                                          .wide = is_wide(x, &layout) && is_wide(dy, &layout) &&
                                                  is_wide(dx, &layout) &&
                                                  cuda_rows_wide(&call->w[0]),

@@ -17,11 +17,11 @@ template <int count> DEVICE void unit_sums(float *values, uint32_t warps, float 
     __syncthreads(); /* `sums` is used again */
 }
 
-/* The scale of a piece: the weight, or 1 + weight. */
+/* The scale of a piece: the weight, or 1 + weight. One that is missing is 0. */
 template <class type>
 DEVICE void read_scale(const void *w, int64_t at, int count, bool wide, bool plus_one,
                        float to[ROW_PIECE]) {
-    read_piece<type>((const typename type::stored *)w + at, count, wide, to);
+    read_piece<type>((const typename type::stored *)w + at, w ? count : 0, wide, to);
     if (!plus_one) return;
 #pragma unroll
     for (int i = 0; i < ROW_PIECE; i++) to[i] = 1.0f + to[i];

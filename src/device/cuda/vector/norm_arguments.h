@@ -17,7 +17,7 @@ enum { NORM_THREADS = 256, NORM_WARPS = NORM_THREADS / 32, NORM_FEW = 512, NORM_
 enum { NORM_HELD = 10240, NORM_SUMS = 2 * NORM_WARPS };
 
 typedef struct norm_arguments {
-    const void *x, *w, *bias; /* bias: or NULL */
+    const void *x, *w, *bias; /* w, bias: or NULL */
     void *y;
     float *saved;
     int64_t units, groups, columns, x_stride, y_stride, saved_stride;
@@ -28,7 +28,7 @@ typedef struct norm_arguments {
 } norm_arguments;
 
 typedef struct norm_backward_arguments {
-    const void *x, *w, *dy;
+    const void *x, *w, *dy; /* w: or NULL */
     const float *saved;
     void *dx;            /* or NULL */
     float *parts;        /* blocks x gradients x columns */
