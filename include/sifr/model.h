@@ -218,6 +218,9 @@ typedef struct sifr_scale_args {
     bool round_factor; /* to the type of the activations, before the product */
 } sifr_scale_args;
 SIFR_API sifr_value sifr_scale(sifr_model *model, sifr_scale_args args);
+/* factor * x, where `factor` is a vector of one element that files have and nothing trains, like a
+ * buffer of PyTorch's: it is frozen from here on. */
+SIFR_API sifr_value sifr_scale_by(sifr_model *model, sifr_value x, sifr_weight factor);
 SIFR_API sifr_value sifr_dropout(sifr_model *model, sifr_value x, double probability);
 
 /* Ends a model: logits l = scale (x weight^T + bias), or softcap tanh(l / softcap), and the cross

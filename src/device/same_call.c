@@ -126,6 +126,8 @@ static bool same_of_kernel(device_kernel kernel, const device_attributes *a,
     case DEVICE_DROPOUT:
     case DEVICE_DROPOUT_BACKWARD:
         return SAME(dropout, probability);
+    case DEVICE_SCALE_BY:
+    case DEVICE_SCALE_BY_BACKWARD:
     case DEVICE_TANH:
     case DEVICE_TANH_BACKWARD:
     case DEVICE_SILU_GATE:

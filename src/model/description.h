@@ -18,11 +18,12 @@
 typedef struct model_weight {
     char *name;
     int64_t rows, columns;
-    bool vector;  /* one dimension in files */
-    int64_t size; /* of a convolution's kernel: files have columns / size x size; else 0 */
-    bool frozen;  /* not trained */
-    bool based;   /* frozen, and kept in the folder that it came from: no checkpoint holds it */
-    bool factor;  /* of an adapter: no model folder has it */
+    bool vector;   /* one dimension in files */
+    int64_t size;  /* of a convolution's kernel: files have columns / size x size; else 0 */
+    bool frozen;   /* not trained */
+    bool constant; /* and never: no gradient of it is built */
+    bool based;    /* frozen, and kept in the folder that it came from: no checkpoint holds it */
+    bool factor;   /* of an adapter: no model folder has it */
     bool adapted_bias; /* of a matrix with an adapter */
     model_coding coding;
     int32_t adapter;  /* of such a matrix: its first factor; the second follows, and with

@@ -363,7 +363,8 @@ void model_freeze_base(sifr_model *model, const model_config *config) {
     check_others(model);
     check_saved(model, config);
     for (int32_t i = 0; i < (int32_t)model->weight_count; i++)
-        model->weights[i].frozen = model->weights[i].based = !is_trained(model, i);
+        model->weights[i].frozen = model->weights[i].based =
+            model->weights[i].constant || !is_trained(model, i);
 }
 
 bool model_is_adapter(const sifr_model *model) {

@@ -216,6 +216,9 @@ static const element_case element_cases[] = {
     {"scale", DEVICE_SCALE, 1, false, 0, 0, false},
     {"scale in place, rounded", DEVICE_SCALE, 1, false, 1, 0, true},
     {"scale backward", DEVICE_SCALE_BACKWARD, 0, true, 0, 1, false},
+    {"scale by a weight", DEVICE_SCALE_BY, 1, false, 0, 0, false},
+    {"scale by a weight, in place", DEVICE_SCALE_BY, 1, false, 0, 0, true},
+    {"scale by a weight, backward", DEVICE_SCALE_BY_BACKWARD, 0, true, 0, 1, false},
     {"dropout", DEVICE_DROPOUT, 1, false, 0, 0, false},
     {"dropout, element 5", DEVICE_DROPOUT, 1, false, 5, 0, false},
     {"dropout, element 6", DEVICE_DROPOUT, 1, false, 6, 0, true},
@@ -260,6 +263,8 @@ static void run_element_case(const element_case *c, int64_t rows, int64_t column
     step.training = training;
     set_attributes(c, &call.attributes);
     for (int i = 0; i < c->inputs; i++) make_operand(&o, &call.x[i], rows, columns, gap, type);
+    if (c->kernel == DEVICE_SCALE_BY || c->kernel == DEVICE_SCALE_BY_BACKWARD)
+        make_operand(&o, &call.w[0], 1, 1, 0, type);
     if (c->backward) make_operand(&o, &call.dy, rows, columns, gap, type);
     for (int i = 0; i < c->results; i++) {
         call.accumulate[i] = add;

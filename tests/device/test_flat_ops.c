@@ -42,6 +42,11 @@ static void scale_shape(const op_case *c, base_dtype type, device_call *call) {
     call->attributes.scale.round_factor = c->variant;
 }
 
+static void scale_by_shape(const op_case *c, base_dtype type, device_call *call) {
+    unary_shape(c, type, call);
+    call->w[0] = op_sized(1, 1, type);
+}
+
 #define FOR_ALL(i) for (int64_t i = 0; i < call->y.rows * call->y.columns; i++)
 
 static void gelu_reference(const device_call *call, const op_values *v) {
@@ -98,6 +103,10 @@ static void scale_reference(const device_call *call, const op_values *v) {
     if (call->attributes.scale.round_factor && call->y.dtype == BASE_BF16) factor = 34;
     if (call->attributes.scale.round_factor && call->y.dtype == BASE_FP16) factor = 33.96875;
     FOR_ALL(i) v->y[i] = factor * v->x[0][i];
+}
+
+static void scale_by_reference(const device_call *call, const op_values *v) {
+    FOR_ALL(i) v->y[i] = v->w[0][0] * v->x[0][i];
 }
 
 static void add_reference(const device_call *call, const op_values *v) {
@@ -370,6 +379,16 @@ static const op_case elements[] = {
          .backward = DEVICE_SCALE_BACKWARD,                                                        \
          .shape = scale_shape,                                                                     \
          .reference = scale_reference,                                                             \
+         .wants = OP_X0,                                                                           \
+         .rows = r,                                                                                \
+         .columns = n,                                                                             \
+         .in_place = true},                                                                        \
+        {.name = "scale by a weight",                                                              \
+         .forward = DEVICE_SCALE_BY,                                                               \
+         .backward = DEVICE_SCALE_BY_BACKWARD,                                                     \
+         .shape = scale_by_shape,                                                                  \
+         .reference = scale_by_reference,                                                          \
+         .reads = OP_W0,                                                                           \
          .wants = OP_X0,                                                                           \
          .rows = r,                                                                                \
          .columns = n,                                                                             \

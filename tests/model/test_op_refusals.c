@@ -89,6 +89,12 @@ static void scale(const parts *p) {
     sifr_scale(p->m, (sifr_scale_args){.x = p->x, .factor = 1e300});
 }
 
+static void scale_by(const parts *p) {
+    sifr_scale_by(p->m, p->x, p->vector);
+}
+static void scale_by_none(const parts *p) {
+    sifr_scale_by(p->m, p->x, SIFR_NO_WEIGHT);
+}
 static void swish(const parts *p) {
     sifr_swish(p->m, p->x, -1e39);
 }
@@ -229,18 +235,20 @@ static void refusals(void **state) {
         {norm_heads, "unit u: rms_norm: 5 heads do not divide 12 columns"},
         {norm_heads_negative, "unit u: rms_norm: -1 heads"},
         {norm_scale, "unit u: rms_norm: v has 1 x 12 elements, but 4 are needed"},
+        {norm_bias_alone, "unit u: layer_norm: it has a bias, so it needs a scale"},
         {rope_heads, "unit u: rope: heads of 5 do not divide 12 columns"},
         {rope_odd, "unit u: rope: 3 elements of heads of 3 cannot turn in pairs"},
         {rope_odd_part, "unit u: rope: 3 elements of heads of 6 cannot turn in pairs"},
         {rope_too_much, "unit u: rope: 8 elements of heads of 6 cannot turn in pairs"},
         {rope_scale, "unit u: rope: scale"},
         {split_qkv, "unit u: split_qkv: 4 groups of 2 parts do not divide 12 columns"},
-        {norm_bias_alone, "unit u: layer_norm: it has a bias, so it needs a scale"},
         {split_qkv_none, "unit u: split_qkv: 0 groups"},
         {table_end, "unit u: embedding: id 0 is row 11 of t, which has 11"},
         {table_begin, "unit u: embedding: id 0 is row -1 of t"},
         {gate, "unit u: gelu_gate: 12 and 5 columns"},
         {scale, "unit u: scale: factor 1e+300"},
+        {scale_by, "unit u: scale_by: v has 1 x 12 elements, but 1 are needed"},
+        {scale_by_none, "unit u: scale_by: a weight is missing"},
         {swish, "unit u: swish: slope"},
         {deviation, "weight d: deviation nan"},
         {relu, "unit u: relu: an operand is not an activation"},

@@ -200,6 +200,15 @@ sifr_status device_check_factor_backward(const device_call *call, sifr_error *er
     return check_backward(call, 0, 1, error);
 }
 
+sifr_status device_check_scale_by(const device_call *call, sifr_error *error) {
+    bool backward = call->kernel == DEVICE_SCALE_BY_BACKWARD;
+    base_dtype type = backward ? call->dy.dtype : call->y.dtype;
+    BASE_TRY(backward ? device_check_factor_backward(call, error)
+                      : device_check_unary(call, error));
+    BASE_TRY(check_absent(call, &call->dw[0], "dw[0]", error));
+    return device_check(call, &call->w[0], "w[0]", 1, 1, type, error);
+}
+
 sifr_status device_check_exact_squares(const device_call *call, sifr_error *error) {
     BASE_TRY(check_vector(call, &call->x[0], "x[0]", error));
     return device_check(call, &call->y, "y", 1, EXACT_WORDS, BASE_INT64, error);

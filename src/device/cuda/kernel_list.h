@@ -16,6 +16,7 @@ CUDA_KERNEL(clear, clear_arguments)
     CUDA_ACTIVATION(one) CUDA_ACTIVATION(other)
 #include "device/kernels.def"
 CUDA_KERNEL_TYPES(scale, elements_arguments)
+CUDA_KERNEL_TYPES(scale_by, elements_arguments)
 CUDA_KERNEL_TYPES(add, elements_arguments)
 CUDA_KERNEL_TYPES(multiply, elements_arguments)
 CUDA_KERNEL_TYPES(silu_gate, elements_arguments)

@@ -24,6 +24,13 @@ sifr_status train_sequence_length(const sifr_config *config, const model_config 
     return SIFR_OK;
 }
 
+/* Numbers that nothing trains come out as they came in, which only the folder has to the last bit. */
+static bool some_constant(const sifr_model *model) {
+    for (size_t w = 0; w < model->weight_count; w++)
+        if (model->weights[w].constant) return true;
+    return false;
+}
+
 sifr_status train_freeze(const sifr_config *config, sifr_model *model, const sifr_log *log,
                          sifr_error *error) {
     char trained[32], all[32];
@@ -31,13 +38,14 @@ sifr_status train_freeze(const sifr_config *config, sifr_model *model, const sif
         BASE_TRY(sifr_model_freeze(model, config->freeze[i], error));
     }
     BASE_TRY(train_group(config, model, log, error));
-    if (!config->freeze_count) return SIFR_OK;
+    if (!config->freeze_count && !some_constant(model)) return SIFR_OK;
     for (size_t w = 0; w < model->weight_count; w++)
         model->weights[w].based = model->weights[w].frozen;
     int64_t left = sifr_model_trained(model);
     if (left == 0)
         return base_fail(error, SIFR_USAGE,
                          "freeze: every weight is frozen, nothing is left to train");
+    if (!config->freeze_count) return SIFR_OK;
     base_log(log, SIFR_LOG_INFO, "trains %s of %s parameters, the others are frozen",
              base_format_count(left, trained),
              base_format_count(sifr_model_parameters(model), all));

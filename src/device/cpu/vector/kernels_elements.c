@@ -42,6 +42,12 @@ static void scale(const float *from, float *to, int64_t n, float factor) {
     LANES_EACH(i, n) to[i] = factor * from[i];
 }
 
+/* The number by which a weight multiplies. */
+static float weight_factor(const device_call *c) {
+    float buffer[1];
+    return lanes_read(buffer, &c->w[0], 0, 0, 1)[0];
+}
+
 /* Applies a forward kernel to a piece of its inputs a and b. */
 static void forward(const device_call *c, int64_t r, int64_t at, int64_t n, const float *a,
                     const float *b, float *y) {
@@ -82,6 +88,9 @@ static void forward(const device_call *c, int64_t r, int64_t at, int64_t n, cons
         return;
     case DEVICE_SCALE:
         scale(a, y, n, scale_factor(c, c->y.dtype));
+        return;
+    case DEVICE_SCALE_BY:
+        scale(a, y, n, weight_factor(c));
         return;
     case DEVICE_ADD:
         LANES_EACH(i, n) y[i] = a[i] + b[i];
@@ -155,6 +164,9 @@ static void backward(const device_call *c, int64_t r, int64_t at, int64_t n, con
         return;
     case DEVICE_SCALE_BACKWARD:
         scale(g, u, n, scale_factor(c, c->dy.dtype));
+        return;
+    case DEVICE_SCALE_BY_BACKWARD:
+        scale(g, u, n, weight_factor(c));
         return;
     default: /* DEVICE_DROPOUT_BACKWARD */
         dropout(g, u, c, r, at, n);

@@ -41,6 +41,8 @@ static const typed_kernels kernels[DEVICE_KERNELS][2] = {
     [DEVICE_MULTIPLY_BACKWARD] = {EACH_TYPE(multiply_backward)},
     [DEVICE_SCALE] = {EACH_TYPE(scale)},
     [DEVICE_SCALE_BACKWARD] = {EACH_TYPE(scale)},
+    [DEVICE_SCALE_BY] = {EACH_TYPE(scale_by)},
+    [DEVICE_SCALE_BY_BACKWARD] = {EACH_TYPE(scale_by)},
     [DEVICE_DROPOUT] = {EACH_TYPE(dropout)},
     [DEVICE_DROPOUT_BACKWARD] = {EACH_TYPE(dropout)},
 };
@@ -146,6 +148,7 @@ static elements_places places_of(const device_call *call) {
     static const device_matrix none = {0};
     switch (call->kernel) {
     case DEVICE_SCALE_BACKWARD:
+    case DEVICE_SCALE_BY_BACKWARD:
         return (elements_places){{&call->dy, &none}, &none, {&call->dx[0], &none}};
     case DEVICE_ADD_INTO:
     case DEVICE_ACCUMULATE:
@@ -170,6 +173,7 @@ sifr_status cuda_run_elementwise(device *dev, const device_call *call, sifr_erro
                                     .result = {operand_of(at.result[0]), operand_of(at.result[1])},
                                     .rows = shape.rows,
                                     .columns = shape.columns,
+                                    .factor = call->w[0].data,
                                     .number = number_of(call, result->dtype),
                                     .add = {call->accumulate[0], call->accumulate[1]}};
     int place = place_of_type(result->dtype);

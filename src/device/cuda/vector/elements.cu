@@ -53,6 +53,20 @@ DEVICE void one_operand(const elements_arguments &a) {
     store_result(a.result[0], place, to, a.add[0], before, y);
 }
 
+/* y = factor x0, the factor an element of x0's type */
+template <int type> DEVICE void by_factor(const elements_arguments &a) {
+    pack_place place = own_place(a.rows, a.columns);
+    float x[PACK], factor[PACK];
+    if (place.count == 0) return;
+    pack_words first = load_operand(a.x[0], place, type);
+    pack_words before = load_before(a.result[0], place, type, a.add[0]);
+    widen_pack(load_pack(a.factor, 0, type, 1), type, factor);
+    widen_pack(first, type, x);
+#pragma unroll
+    for (int i = 0; i < PACK; i++) x[i] = factor[0] * x[i];
+    store_result(a.result[0], place, type, a.add[0], before, x);
+}
+
 /* y = function(x0, x1) */
 template <int type, float (*function)(float, float)>
 DEVICE void two_operands(const elements_arguments &a) {
@@ -181,6 +195,9 @@ DEVICE gradient_pair gelu_erf_gate_gradients(float x0, float x1, float dy) {
     ELEMENTS(name##_fp16, form<BASE_FP16, function>)
 
 ONE_OPERAND(scale, scaled)
+ELEMENTS(scale_by_fp32, by_factor<BASE_FP32>)
+ELEMENTS(scale_by_bf16, by_factor<BASE_BF16>)
+ELEMENTS(scale_by_fp16, by_factor<BASE_FP16>)
 
 #define FORM(name)                                                                                 \
     ONE_OPERAND(name, name##_of)                                                                   \

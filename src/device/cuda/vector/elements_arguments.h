@@ -15,6 +15,7 @@ typedef struct elements_operand {
 /* Results are added to with `add`. A backward kernel's are the gradients of x[0] and x[1]. */
 typedef struct elements_arguments {
     elements_operand x[2], dy, result[2];
+    const void *factor; /* of scale_by: one element; else NULL */
     int64_t rows, columns;
     float number; /* the factor of scale, the slope of swish */
     bool add[2];
