@@ -13,6 +13,7 @@ typedef struct rope_reader {
     const json_t *object;
     const char *key;
     const model_config *config;
+    int64_t head_dim;
     model_rope *out;
 } rope_reader;
 
@@ -41,8 +42,9 @@ static sifr_status kind_of(const rope_reader *at, const char *type, int32_t *out
         }
     }
     if (!strcmp(type, "su")) return *out = MODEL_ROPE_LONGROPE, SIFR_OK;
-    return model_refuse(at->r, at->key,
-                        "supported rope types: default, linear, dynamic, yarn, longrope, llama3");
+    return model_refuse(
+        at->r, at->key,
+        "supported rope types: default, linear, dynamic, proportional, yarn, longrope, llama3");
 }
 
 static sifr_status read_kind(const rope_reader *at) {
@@ -63,18 +65,26 @@ static sifr_status read_rotary_dim(const rope_reader *at) {
     const model_config *c = at->config;
     double whole = c->rotary_part == 0 ? 1 : c->rotary_part, part;
     BASE_TRY(read_number(at, "partial_rotary_factor", whole, 0, 1, &part));
+    if (at->out->kind == MODEL_ROPE_PROPORTIONAL) {
+        if (c->rotary_part != 0)
+            return model_refuse(at->r, at->key,
+                                "type proportional is for heads that turn as a whole");
+        at->out->rotary_dim = at->head_dim;
+        at->out->turning = (int64_t)floor(part * (double)at->head_dim / 2);
+        return SIFR_OK;
+    }
     if (c->rotary_part == 0 && part != 1) {
         return model_refuse(
             at->r, at->key,
             "rotary positions always apply to the whole head (partial_rotary_factor 1)");
     }
-    at->out->rotary_dim = (int64_t)((double)c->head_dim * part);
+    at->out->rotary_dim = (int64_t)((double)at->head_dim * part);
     int64_t least = at->out->kind == MODEL_ROPE_DYNAMIC ? 4 : 2;
     if (at->out->rotary_dim % 2 == 0 && at->out->rotary_dim >= least) return SIFR_OK;
     return base_fail(at->r->error, SIFR_USAGE,
                      "%s: %lld of a head's %lld elements have rotary positions, which turn pairs: "
                      "an even number of at least %lld is needed",
-                     at->r->name, (long long)at->out->rotary_dim, (long long)c->head_dim,
+                     at->r->name, (long long)at->out->rotary_dim, (long long)at->head_dim,
                      (long long)least);
 }
 
@@ -177,21 +187,25 @@ static sifr_status check_members(const rope_reader *at) {
     return wrong(at, "has no original length for \"llama_4_scaling_beta\"");
 }
 
-sifr_status model_read_rope_of(const model_reader *r, const json_t *object, const char *key,
-                               const model_config *config, model_rope *out) {
-    rope_reader reader = {r, object, key, config, out}, *at = &reader;
+static sifr_status read_rope(const rope_reader *at) {
+    model_rope *out = at->out;
     BASE_TRY(read_kind(at));
     BASE_TRY(read_rotary_dim(at));
     BASE_TRY(check_members(at));
-    out->max_position = (double)config->max_position_embeddings;
+    out->max_position = (double)at->config->max_position_embeddings;
     out->factor = 1;
     if (out->kind == MODEL_ROPE_DEFAULT) return SIFR_OK;
     if (out->kind >= MODEL_ROPE_YARN) BASE_TRY(read_original_length(at));
     if (out->kind == MODEL_ROPE_YARN) return read_yarn(at);
     if (out->kind == MODEL_ROPE_LONGROPE) return read_longrope(at);
-    BASE_TRY(need(at, "factor"));
+    if (out->kind != MODEL_ROPE_PROPORTIONAL) BASE_TRY(need(at, "factor"));
     BASE_TRY(read_number(at, "factor", 1, 1, 1e6, &out->factor));
     return out->kind == MODEL_ROPE_LLAMA3 ? read_llama3(at) : SIFR_OK;
+}
+
+sifr_status model_read_rope_of(const model_reader *r, const json_t *object, const char *key,
+                               const model_config *config, model_rope *out) {
+    return read_rope(&(rope_reader){r, object, key, config, config->head_dim, out});
 }
 
 /* The object that holds the rule and, in *key, its name; NULL: none. */

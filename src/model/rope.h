@@ -12,7 +12,8 @@
 typedef enum model_rope_kind {
     MODEL_ROPE_DEFAULT,
     MODEL_ROPE_LINEAR,
-    MODEL_ROPE_DYNAMIC, /* the base grows with sequences longer than max_position */
+    MODEL_ROPE_DYNAMIC,      /* the base grows with sequences longer than max_position */
+    MODEL_ROPE_PROPORTIONAL, /* the first pairs of a whole head turn, the others stay */
     MODEL_ROPE_YARN,
     MODEL_ROPE_LONGROPE, /* other factors for sequences longer than original_max_position */
     MODEL_ROPE_LLAMA3
@@ -29,6 +30,7 @@ typedef struct model_rope {
     double attention_factor;                  /* of cosines and sines; 0: 1 */
     double query_beta;                        /* Ministral 3's llama_4_scaling_beta */
     int64_t rotary_dim;                       /* elements of a head that rotate */
+    int64_t turning;                          /* proportional: pairs of them that turn */
     int32_t kind;                             /* model_rope_kind */
     int32_t truncate;                         /* yarn: the ramp begins and ends at whole pairs */
     int32_t interleaved;                      /* pairs are two neighbours */

@@ -4,7 +4,7 @@
 #include "base/checked.h"
 #include "model/rope.h"
 
-_Static_assert(sizeof(model_rope) == 11 * 8 + 4 * 4 + 2 * MODEL_LIMIT_ROPE_FACTORS * sizeof(float),
+_Static_assert(sizeof(model_rope) == 12 * 8 + 4 * 4 + 2 * MODEL_LIMIT_ROPE_FACTORS * sizeof(float),
                "rules are compared by their bytes");
 
 #define TURN 6.283185307179586
@@ -53,6 +53,8 @@ double model_rope_frequency(const model_rope *rope, int64_t length, int64_t i) {
     double f = pow(theta, -2.0 * (double)i / (double)rope->rotary_dim);
     bool is_long = (double)length > rope->original_max_position;
     switch ((model_rope_kind)rope->kind) {
+    case MODEL_ROPE_PROPORTIONAL:
+        return i < rope->turning ? f / rope->factor : 0;
     case MODEL_ROPE_LINEAR:
         return f / rope->factor;
     case MODEL_ROPE_YARN:
@@ -76,7 +78,7 @@ double model_rope_scale(const model_rope *rope, int64_t position) {
 }
 
 const char *model_rope_kind_name(model_rope_kind kind) {
-    static const char *const names[] = {"default", "linear",   "dynamic",
+    static const char *const names[] = {"default", "linear",   "dynamic", "proportional",
                                         "yarn",    "longrope", "llama3"};
     return names[kind];
 }
