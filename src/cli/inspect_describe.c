@@ -46,6 +46,10 @@ static json_t *config_json(const model_config *c) {
         "embedding_dropout", c->embedding_dropout, "residual_dropout", c->residual_dropout,
         "attention_dropout", c->attention_dropout, "bos_token_id", (json_int_t)c->bos_token_id,
         "eos_token_id", eos, "pad_token_id", (json_int_t)c->pad_token_id);
+    if (config && c->full_head_dim) {
+        json_object_set_new(config, "global_head_dim", json_integer(c->full_head_dim));
+        json_object_set_new(config, "num_global_key_value_heads", json_integer(c->full_kv_heads));
+    }
     if (config && c->sliding_window)
         json_object_set_new(config, "sliding_window", json_integer(c->sliding_window));
     const model_architecture *architecture = model_architecture_find(c->model_type);

@@ -72,6 +72,21 @@ const formats_multimodal formats_multimodals[FORMATS_MULTIMODALS] = {
                          .tied = true,
                          .tie = "tie_embedding",
                          .media = {{"image_token_id", 396}}},
+    [FORMATS_GEMMA4] = {.model_type = "gemma4",
+                        .body = LANGUAGE_MODEL,
+                        .texts = {{"gemma4_text", "gemma4_text", "Gemma4ForCausalLM"}},
+                        .tied = true,
+                        .media = {{"image_token_id", 258880},
+                                  {"video_token_id", 258884},
+                                  {"audio_token_id", 258881}}},
+    [FORMATS_GEMMA4_UNIFIED] = {.model_type = "gemma4_unified",
+                                .body = LANGUAGE_MODEL,
+                                .texts = {{"gemma4_unified_text", "gemma4_unified_text",
+                                           "Gemma4UnifiedForCausalLM"}},
+                                .tied = true,
+                                .media = {{"image_token_id", 258880},
+                                          {"video_token_id", 258884},
+                                          {"audio_token_id", 258881}}},
 };
 
 const formats_multimodal *formats_multimodal_find(const char *model_type) {

@@ -54,6 +54,8 @@ enum {
     FORMATS_INTERNVL,
     FORMATS_GLM4V,
     FORMATS_LFM2_VL,
+    FORMATS_GEMMA4,
+    FORMATS_GEMMA4_UNIFIED,
     FORMATS_MULTIMODALS
 };
 extern const formats_multimodal formats_multimodals[FORMATS_MULTIMODALS];

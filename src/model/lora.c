@@ -22,6 +22,7 @@ static const struct {
                 {"gemma", {"q_proj", "v_proj"}},
                 {"gemma2", {"q_proj", "v_proj"}},
                 {"gemma3_text", {"q_proj", "v_proj"}},
+                {"gemma4", {"q_proj", "v_proj"}},
                 {"gpt_neox", {"query_key_value"}},
                 {"bert", {"query", "value"}},
                 {"roberta", {"query", "value"}},

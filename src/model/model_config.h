@@ -92,6 +92,8 @@ typedef struct model_config {
     int64_t num_labels, own_labels;
     int64_t vocab_size, hidden_size, num_hidden_layers;
     int64_t num_attention_heads, num_key_value_heads, head_dim;
+    int64_t full_head_dim, full_kv_heads; /* of layers without a window; 0: as of the others */
+    bool full_keys_are_values;            /* there; they have no product for values */
     int64_t intermediate_size;
     int64_t max_position_embeddings;
     int64_t first_position; /* row of a table of learned positions that position 0 has */

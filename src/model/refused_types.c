@@ -12,8 +12,8 @@ static const char states[] =
 static const char latent[] =
     "it has latent attention (kv_lora_rank) and mixtures of experts, which are not supported";
 static const char layer_inputs[] =
-    "it has an embedding of its own for each layer (hidden_size_per_layer_input), keys and values "
-    "that layers share (num_kv_shared_layers), and heads of two sizes, which are not supported";
+    "it has an embedding of its own for each layer (hidden_size_per_layer_input) and keys and "
+    "values that layers share (num_kv_shared_layers), which are not supported";
 static const char encoder_decoder[] =
     "it is an encoder-decoder; only stand-alone decoders are supported";
 
@@ -57,7 +57,6 @@ static const struct {
     {"falcon_h1", states},
     {"lfm2_moe", experts},
     {"mistral4", latent},
-    {"gemma4_text", layer_inputs},
     {"gemma3n_text", layer_inputs},
     {"nemotron_h", states},
     {"rwkv*", states},

@@ -20,7 +20,9 @@ static const model_architecture *const architectures[] = {
     &model_architecture_qwen2_5_vl,  &model_architecture_qwen3_vl,
     &model_architecture_smolvlm,     &model_architecture_internvl,
     &model_architecture_glm4v,       &model_architecture_lfm2,
-    &model_architecture_lfm2_vl,
+    &model_architecture_lfm2_vl,     &model_architecture_gemma4_text,
+    &model_architecture_gemma4u_txt, &model_architecture_gemma4,
+    &model_architecture_gemma4u,
 };
 
 enum { COUNT = sizeof architectures / sizeof *architectures };

@@ -59,7 +59,8 @@ extern const model_architecture model_architecture_gpt2, model_architecture_llam
     model_architecture_deberta_v2, model_architecture_gemma3, model_architecture_mistral3,
     model_architecture_qwen2_5_vl, model_architecture_qwen3_vl, model_architecture_smolvlm,
     model_architecture_internvl, model_architecture_glm4v, model_architecture_lfm2,
-    model_architecture_lfm2_vl;
+    model_architecture_lfm2_vl, model_architecture_gemma4_text, model_architecture_gemma4u_txt,
+    model_architecture_gemma4, model_architecture_gemma4u;
 
 /* NULL for a type that is not supported. */
 const model_architecture *model_architecture_find(const char *model_type);

@@ -277,7 +277,8 @@ sifr_status model_read_layer_ropes(const model_reader *r, const char *local_thet
     const char *key =
         model_member(r->json, "rope_scaling") ? "rope_scaling" : "rope_parameters.full_attention";
     BASE_TRY(read_theta(r, whole, key, "rope_theta", &out->rope.theta));
-    BASE_TRY(model_read_rope_of(r, whole, key, out, &out->rope));
+    int64_t head_dim = out->full_head_dim ? out->full_head_dim : out->head_dim;
+    BASE_TRY(read_rope(&(rope_reader){r, whole, key, out, head_dim, &out->rope}));
     key = "rope_parameters.sliding_attention";
     BASE_TRY(read_theta(r, local, key, local_theta, &out->local_rope.theta));
     BASE_TRY(model_read_rope_of(r, local, key, out, &out->local_rope));

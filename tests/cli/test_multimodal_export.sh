@@ -3,8 +3,9 @@
 # config with a tower: of both the file must be the same.
 . "$SOURCE/tests/support/expect.sh"
 
-for name in gemma3 qwen3_vl qwen2_5_vl smolvlm mistral3 lfm2_vl glm4v; do
+for name in gemma3 gemma4 gemma4_unified qwen3_vl qwen2_5_vl smolvlm mistral3 lfm2_vl glm4v; do
     folder=$SOURCE/tests/golden/multimodal/models/$name
+    [ -e "$folder" ] || folder=$SOURCE/tests/golden/gemma4/models/$name
     rm -rf base text
     cp -r "$folder" base
     printf '{"do_resize": true}' >base/preprocessor_config.json
@@ -13,11 +14,11 @@ for name in gemma3 qwen3_vl qwen2_5_vl smolvlm mistral3 lfm2_vl glm4v; do
     [ -e text/chat_template.jinja ] && [ ! -e text/preprocessor_config.json ] || fail "$name: files"
     plain=$("$SIFR" inspect text | sed -n 's/^ *model_type *//p')
     case $name:$plain in
-    gemma3:gemma3_text | qwen3_vl:qwen3 | qwen2_5_vl:qwen2 | smolvlm:llama | mistral3:ministral3 | glm4v:glm4 | \
-        lfm2_vl:lfm2) ;;
+    gemma3:gemma3_text | gemma4:gemma4_text | gemma4_unified:gemma4_unified_text | qwen3_vl:qwen3 | \
+        qwen2_5_vl:qwen2 | smolvlm:llama | mistral3:ministral3 | glm4v:glm4 | lfm2_vl:lfm2) ;;
     *) fail "$name became $plain" ;;
     esac
-    "$SIFR" inspect text | grep -o '^  [a-z_.0-9]*\.\(weight\|bias\)' >names
+    "$SIFR" inspect text | grep -o '^  [a-z_.0-9]*\.\(weight\|bias\|layer_scalar\)' >names
     ! grep -v '^  model\.layers\.\|^  model\.embed_tokens\.\|^  model\.\(embedding_\)\?norm\.\|^  lm_head\.' names ||
         fail "$name: other names"
     expect 0 "$SIFR" inspect base

@@ -2,7 +2,7 @@
 # at ZeRO 3 with recomputation; every other tensor comes out as it came in; config.json and what lies
 # beside the weights byte for byte; a run goes on from its checkpoint, which holds none of what is
 # carried along, and an export is what the run wrote. The tiny folders are those of
-# tests/golden/make_multimodal.py.
+# tests/golden/make_multimodal.py and make_gemma4.py.
 # label: full; timeout: 120, not under sanitizers (MPI keeps what it took)
 . "$SOURCE/tests/support/expect.sh"
 . "$SOURCE/tests/support/ranks.sh"
@@ -41,10 +41,12 @@ tensors() {
             "$(tail -c +$((from + 1)) values | head -c $((to - from)) | sha256sum | head -c 16)"
     done | sort
 }
-is_text() { grep -E '^(model\.)?(language_model|text_model|layers|norm|embed_tokens)\.|^lm_head\.'; }
+# Weights that are trained: Gemma 4's layer_scalar is a buffer.
+is_text() { grep -E '^(model\.)?(language_model|text_model|layers|norm|embed_tokens)\.|^lm_head\.' | grep -v 'layer_scalar '; }
 
 count=0
-for folder in "$SOURCE"/tests/golden/multimodal/models/*; do
+golden=$SOURCE/tests/golden
+for folder in "$golden"/multimodal/models/* "$golden"/gemma4/models/gemma4{,_unified}; do
     name=$(basename "$folder")
     rm -rf base run other exported
     cp -r "$folder" base
@@ -69,7 +71,7 @@ for folder in "$SOURCE"/tests/golden/multimodal/models/*; do
     cmp same <(comm -23 before text) || fail "$name: not the text alone was trained"
     count=$((count + 1))
 done
-[ $count -ge 9 ] || fail "only $count folders"
+[ $count -ge 11 ] || fail "only $count folders"
 
 # --- of one of them, the rest ---
 rm -rf base run other exported

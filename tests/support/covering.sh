@@ -3,6 +3,7 @@
 # memory. A plan that fits runs.
 . "$SOURCE/tests/support/expect.sh"
 . "$SOURCE/tests/support/ranks.sh"
+STORE_WORDS=29
 . "$SOURCE/tests/support/small_store.sh"
 . "$SOURCE/tests/support/words.sh"
 golden=$SOURCE/tests/golden
@@ -12,6 +13,7 @@ for family in gemma gemma2 gemma3_text glm4 gpt_neox granite lfm2 ministral mini
     families+=("$golden/families/models/$family")
 done
 families+=("$golden/models/gpt2" "$golden/models/llama3")
+families+=("$golden/gemma4/models/gemma4_text")
 for family in bert deberta deberta-plain deberta-tables distilbert modernbert roberta xlm-roberta; do
     families+=("$golden/encoders/models/$family")
 done

@@ -4,7 +4,7 @@
 
 #include "base/checked.h"
 
-static sifr_status check_heads(const model_reader *r, const model_config *c) {
+sifr_status decoder_check_heads(const model_reader *r, const model_config *c) {
     if (c->num_key_value_heads > c->num_attention_heads ||
         c->num_attention_heads % c->num_key_value_heads) {
         return base_fail(r->error, SIFR_USAGE,
@@ -44,7 +44,7 @@ static sifr_status read_heads(const model_reader *r, model_config *out) {
         out->head_dim = base_max_i64(out->hidden_size / out->num_attention_heads, 1);
     BASE_TRY(
         model_read_int(r, "head_dim", NULL, out->head_dim, 1, MODEL_LIMIT_HEADS, &out->head_dim));
-    return check_heads(r, out);
+    return decoder_check_heads(r, out);
 }
 
 sifr_status decoder_read_keys(const model_reader *r, model_config *out) {

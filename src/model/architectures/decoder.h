@@ -20,6 +20,8 @@
 /* Reads the keys that these decoders share. Fields of *out that are set are the defaults of absent
  * keys; num_key_value_heads 0: as many as heads; head_dim 0: hidden_size / num_attention_heads. */
 sifr_status decoder_read(const model_reader *r, model_config *out) SIFR_MUST_CHECK;
+/* Whether heads divide each other, can be turned, and are not too many; decoder_read asks. */
+sifr_status decoder_check_heads(const model_reader *r, const model_config *c) SIFR_MUST_CHECK;
 /* All but rotary positions. */
 sifr_status decoder_read_keys(const model_reader *r, model_config *out) SIFR_MUST_CHECK;
 

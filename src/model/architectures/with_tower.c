@@ -1,7 +1,7 @@
 /* Models with a tower, as transformers' classes for conditional generation have them: Gemma 3,
- * Mistral Small 3 and Ministral 3, Qwen 2.5 and 3 VL, SmolVLM, InternVL and GLM-4.1V. The text
- * model of each is a plain decoder's (formats/multimodal.c says which); with text alone the rest of
- * the folder has no part in it. */
+ * Gemma 4, Mistral Small 3 and Ministral 3, Qwen 2.5 and 3 VL, SmolVLM, InternVL and GLM-4.1V. The
+ * text model of each is a plain decoder's (formats/multimodal.c says which); with text alone the
+ * rest of the folder has no part in it. */
 #include "model/registry.h"
 
 #define LANGUAGE_MODEL "model.language_model."
@@ -27,5 +27,8 @@ MULTIMODAL(smolvlm, FORMATS_SMOLVLM, "smolvlm", "SmolVLMForConditionalGeneration
            "model.text_model.");
 MULTIMODAL(internvl, FORMATS_INTERNVL, "internvl", "InternVLForConditionalGeneration",
            LANGUAGE_MODEL);
+MULTIMODAL(gemma4, FORMATS_GEMMA4, "gemma4", "Gemma4ForConditionalGeneration", LANGUAGE_MODEL);
+MULTIMODAL(gemma4u, FORMATS_GEMMA4_UNIFIED, "gemma4_unified",
+           "Gemma4UnifiedForConditionalGeneration", LANGUAGE_MODEL);
 MULTIMODAL(glm4v, FORMATS_GLM4V, "glm4v", "Glm4vForConditionalGeneration", LANGUAGE_MODEL);
 MULTIMODAL(lfm2_vl, FORMATS_LFM2_VL, "lfm2_vl", "Lfm2VlForConditionalGeneration", LANGUAGE_MODEL);
