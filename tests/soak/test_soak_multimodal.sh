@@ -24,7 +24,8 @@ config whole ""
 config plain ', "lora": {"r": 2, "lora_alpha": 4, "target_modules": ["q_proj", "v_proj"]}'
 config more ', "lora": {"r": 3, "target_modules": "all-linear", "exclude_modules": ["v_proj"],
     "modules_to_save": ["norm"], "rank_pattern": {"k_proj": 1}, "alpha_pattern": {"o_proj": 2}}'
-for folder in "$SOURCE"/tests/golden/multimodal/models/*; do
+golden=$SOURCE/tests/golden
+for folder in "$golden"/multimodal/models/* "$golden"/gemma4/models/gemma4{,_unified}; do
     name=$(basename "$folder")
     mkdir "$name"
     cp -r "$folder" "$name/base"
