@@ -1,7 +1,7 @@
 # Gemma 4's text model through the program, with its two kinds of heads: the same bits at 1, 2 and 4
 # ranks, all stages of ZeRO, with pipeline stages, recomputation and tiles; a resumed run; an export
 # of a checkpoint; adapters, which leave layer_scalar alone; layer_scalar to the last bit in another
-# training type. E2B's, E4B's and 26B-A4B's keys are refused by name. Folders with a tower are in
+# training type. A released size is planned by its name. E2B's, E4B's and 26B-A4B's keys are refused by name. Folders with a tower are in
 # test_multimodal_runs.sh.
 # label: full; timeout: 120, not under sanitizers (MPI keeps what it took)
 . "$SOURCE/tests/support/expect.sh"
@@ -91,6 +91,17 @@ grep -qF '"target_modules": "model\\.language_model\\.layers\\.(?:\\d+\\.(?:self
     adapted/adapter_config.json || fail "$(cat adapted/adapter_config.json)"
 rm -rf base
 mv plain base
+
+# A released size by its name, of which nothing is there; a folder of that name goes first.
+echo '{"zero_optimization": {"stage": 3}, "bf16": {"enabled": true}}' >dsplan.json
+plan() { "$SIFR" plan --config dsplan.json --model "$1" --world-size 64 --seq-length 512 >out 2>err || :; }
+plan google/gemma-4-12b-it
+grep -q '^model *gemma4_unified, 11,907,350,320 parameters' out || fail "$(cat out err)"
+cp -r base gemma-4-12B
+plan gemma-4-12B
+grep -q '^model *gemma4_text, [0-9],[0-9]* parameters' out || fail "$(cat out err)"
+expect 1 "$SIFR" train --config dsplan.json --model google/gemma-4-12B --data store --output never
+grep -q 'google/gemma-4-12B: no such file or folder' err || fail "$(cat err)"
 
 # The bases of E2B, E4B and 26B-A4B.
 sed 's/"num_kv_shared_layers": 0/"num_kv_shared_layers": 1/' base/config.json >shared.json

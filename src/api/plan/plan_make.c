@@ -11,6 +11,7 @@
 #include "base/text.h"
 #include "base/topology.h"
 #include "comm/launcher.h"
+#include "model/released.h"
 #include "plan/pass/passes.h"
 #include "plan/queries.h"
 #include "plan/search/memo.h"
@@ -216,8 +217,13 @@ static sifr_status name_disk(api_plan_report *r, sifr_error *error) {
 sifr_status api_plan_make(api_plan_report *r, sifr_error *error) {
     BASE_TRY(name_disk(r, error));
     BASE_TRY(resolve(r, error));
-    if (!r->config.model)
-        return base_fail(error, SIFR_USAGE, "--model DIR is needed: a folder with a config.json");
+    if (!r->config.model) {
+        char names[512];
+        return base_fail(error, SIFR_USAGE,
+                         "--model DIR is needed: a folder with a config.json, or the name of a "
+                         "released model (%s)",
+                         model_released_list(names, sizeof names));
+    }
     BASE_TRY(train_take_base(&r->config, r->options.ranks, error));
     BASE_TRY(train_read_lora(&r->config, &r->lora, error));
     BASE_TRY(train_read_model_config(&r->config, &r->lora, &r->model_config, error));

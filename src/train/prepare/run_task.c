@@ -14,6 +14,7 @@
 #include "data/records/records.h"
 #include "data/stream/text_source.h"
 #include "model/quantization.h"
+#include "model/released.h"
 #include "train/objective/objectives.h"
 #include "train/prepare/data_keys.h"
 
@@ -41,12 +42,22 @@ static bool is_regression(const model_choice *choice) {
     return choice->has_problem && choice->problem == MODEL_REGRESSION;
 }
 
+/* A config.json, or one that is known by the name under which its model is released, of which
+ * nothing else is needed. A folder goes first. */
+static sifr_status load_config(const char *model, const model_choice *choice, model_config *out,
+                               sifr_error *error) {
+    const char *name, *text = NULL;
+    if (access(model, F_OK) != 0) text = model_released_config(model, &name);
+    if (!text) return model_config_load_as(model, choice, out, error);
+    return model_config_parse_as(text, strlen(text), name, choice, out, error);
+}
+
 /* Finds the labels of the data where a head is made for them. Of a regression there are none. */
 static sifr_status find_names(const sifr_config *config, const model_choice *choice,
                               model_labels *out, sifr_error *error) {
     data_label_columns columns = train_config_columns(config);
     model_config folder;
-    BASE_TRY(model_config_load(config->model, &folder, error));
+    BASE_TRY(load_config(config->model, NULL, &folder, error));
     model_task task = choice->has_task ? choice->task : folder.task;
     bool made = config->new_head || task != folder.task;
     if (!made || !model_task_labelled(task) || config->label_count || is_regression(choice))
@@ -144,10 +155,10 @@ sifr_status train_read_model_config(const sifr_config *config, const model_lora 
     if (config->data_count) BASE_TRY(find_names(config, &choice, &found, error));
     if (found.count) choice.num_labels = found.count;
     model_labels_free(&found);
-    BASE_TRY(model_config_load_as(config->model, &choice, out, error));
+    BASE_TRY(load_config(config->model, &choice, out, error));
     if (choice.num_labels || !is_regression(&choice) || out->task == out->own_task) return SIFR_OK;
     choice.num_labels = 1; /* a number a row */
-    return model_config_load_as(config->model, &choice, out, error);
+    return load_config(config->model, &choice, out, error);
 }
 
 sifr_status train_open_folder(const sifr_config *config, const model_lora *lora, engine_folder *out,

@@ -1,0 +1,56 @@
+#include "model/released.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <strings.h>
+
+/* Of dense Gemma 4 models: five layers with a window to one without, as their class has it. */
+#define GEMMA4_TEXT                                                                                \
+    "\"vocab_size\": 262144, \"head_dim\": 256, \"global_head_dim\": 512, \"sliding_window\": "    \
+    "1024, \"max_position_embeddings\": 262144, \"final_logit_softcapping\": 30.0, "               \
+    "\"attention_k_eq_v\": true, \"num_kv_shared_layers\": 0, \"use_bidirectional_attention\": "   \
+    "\"vision\", \"rope_parameters\": {\"sliding_attention\": {\"rope_type\": \"default\", "       \
+    "\"rope_theta\": 10000.0}, \"full_attention\": {\"rope_type\": \"proportional\", "             \
+    "\"rope_theta\": 1000000.0, \"partial_rotary_factor\": 0.25}}"
+
+static const char gemma4_31b[] =
+    "{\"model_type\": \"gemma4\", \"architectures\": [\"Gemma4ForConditionalGeneration\"], "
+    "\"text_config\": {\"model_type\": \"gemma4_text\", \"hidden_size\": 5376, "
+    "\"intermediate_size\": 21504, \"num_hidden_layers\": 60, \"num_attention_heads\": 32, "
+    "\"num_key_value_heads\": 16, \"num_global_key_value_heads\": 4, "
+    "\"hidden_size_per_layer_input\": 0, " GEMMA4_TEXT "}}";
+
+static const char gemma4_12b[] =
+    "{\"model_type\": \"gemma4_unified\", \"architectures\": "
+    "[\"Gemma4UnifiedForConditionalGeneration\"], \"text_config\": {\"model_type\": "
+    "\"gemma4_unified_text\", \"hidden_size\": 3840, \"intermediate_size\": 15360, "
+    "\"num_hidden_layers\": 48, \"num_attention_heads\": 16, \"num_key_value_heads\": 8, "
+    "\"num_global_key_value_heads\": 1, " GEMMA4_TEXT "}}";
+
+static const struct {
+    const char *name, *config;
+} released[] = {
+    {"google/gemma-4-31B", gemma4_31b},
+    {"google/gemma-4-31B-it", gemma4_31b},
+    {"google/gemma-4-12B", gemma4_12b},
+    {"google/gemma-4-12B-it", gemma4_12b},
+};
+
+enum { COUNT = sizeof released / sizeof *released };
+
+const char *model_released_config(const char *name, const char **spelt) {
+    for (size_t i = 0; i < COUNT; i++) {
+        const char *own = strchr(released[i].name, '/') + 1;
+        if (strcasecmp(name, released[i].name) != 0 && strcasecmp(name, own) != 0) continue;
+        *spelt = released[i].name;
+        return released[i].config;
+    }
+    return NULL;
+}
+
+const char *model_released_list(char *out, size_t size) {
+    size_t used = 0;
+    for (size_t i = 0; i < COUNT && used < size; i++)
+        used += (size_t)snprintf(out + used, size - used, "%s%s", i ? ", " : "", released[i].name);
+    return out;
+}

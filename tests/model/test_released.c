@@ -1,0 +1,44 @@
+/* The models that are known by the names of their releases: each config is read, its model is
+ * built, and has the parameters of the released text model. */
+#include "support/model_config_text.h"
+
+#include "model/released.h"
+#include "sifr/model.h"
+
+static void parameters(void **state) {
+    (void)state;
+    /* Gemma 4: 30.7 and 11.9 thousand millions, as their cards say; layer_scalar counts as well. */
+    static const struct {
+        const char *name, *spelt;
+        int64_t parameters;
+    } cases[] = {{"google/gemma-4-31B", "google/gemma-4-31B", 30697345340},
+                 {"gemma-4-31b-it", "google/gemma-4-31B-it", 30697345340},
+                 {"google/GEMMA-4-12B", "google/gemma-4-12B", 11907350320},
+                 {"gemma-4-12B-it", "google/gemma-4-12B-it", 11907350320}};
+    char names[512];
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        const char *spelt, *text = model_released_config(cases[i].name, &spelt);
+        sifr_model *model;
+        assert_non_null(text);
+        assert_string_equal(spelt, cases[i].spelt);
+        assert_non_null(strstr(model_released_list(names, sizeof names), spelt));
+        if (parse(text) != SIFR_OK) fail_msg("%s", error.message);
+        assert_int_equal(model_from_config(&config, &model, &error), SIFR_OK);
+        assert_int_equal(sifr_model_parameters(model), cases[i].parameters);
+        sifr_model_free(model);
+    }
+}
+
+static void others(void **state) {
+    (void)state;
+    static const char *const names[] = {
+        "", "google", "google/", "gemma-4-31B-it-qat", "someone/gemma-4-31B", "gemma-4-26B-A4B"};
+    const char *spelt;
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        assert_null(model_released_config(names[i], &spelt));
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {cmocka_unit_test(parameters), cmocka_unit_test(others)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
