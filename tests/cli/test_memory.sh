@@ -2,7 +2,7 @@
 # Promise 2 of the design: the plan is the measurement. Anonymous memory of a training run, watched
 # from outside, against what `sifr plan` said of it: both step orders, with and without
 # recomputation, and within a limit, fp32 and bf16, optimizer state in bf16, with evaluations,
-# Muon; and a model in 4 bits with adapters (QLoRA), within 2 %.
+# Muon; and a model in 4 bits with adapters (QLoRA) and one of Gemma 4's kind, within 2 %.
 # With SIFR_TEST_WHOLE (tests/soak/test_soak_whole.sh), in every combination, else in those in which
 # each two values meet.
 # label: full, timeout: 400, not under sanitizers
@@ -126,3 +126,16 @@ qlora="\"lora\": {\"r\": 16, \"lora_alpha\": 32, \"target_modules\": \"all-linea
        \"quantization\": {$nf4}"
 model=large batch=2 length=64 percent=2
 for recompute in ${whole:+none} unit; do compare --bf16 batch $recompute "" "" "$qlora"; done
+
+# Gemma 4: two kinds of heads, numbers that nothing trains.
+cat >gemma4.json <<'END'
+{"model_type": "gemma4_unified_text", "architectures": ["Gemma4UnifiedForCausalLM"],
+ "vocab_size": 1024, "hidden_size": 512, "num_hidden_layers": 12, "num_attention_heads": 8,
+ "num_key_value_heads": 4, "head_dim": 64, "global_head_dim": 128, "num_global_key_value_heads": 1,
+ "attention_k_eq_v": true, "sliding_window": 48, "intermediate_size": 2048,
+ "max_position_embeddings": 256, "eos_token_id": 0, "bos_token_id": 0, "pad_token_id": 0}
+END
+"$SIFR" init --config gemma4.json --tokenizer tokenizer --output gemma4 >log
+model=gemma4
+compare "" batch none
+[ -z "$whole" ] || compare --bf16 unit unit

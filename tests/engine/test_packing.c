@@ -42,6 +42,13 @@ static const char *const types[] = {
     /* a part of each head turns */
     "{\"model_type\": \"gpt_neox\", \"hidden_size\": 32, \"num_hidden_layers\": 2, "
     "\"num_attention_heads\": 4, \"intermediate_size\": 48, ",
+    /* heads of two sizes, keys that are values, a part of whole heads turns; no padding, whose row
+     * has no gradient of the embedding */
+    "{\"model_type\": \"gemma4_unified_text\", \"hidden_size\": 32, \"num_hidden_layers\": 2, "
+    "\"num_attention_heads\": 4, \"num_key_value_heads\": 2, \"intermediate_size\": 48, "
+    "\"head_dim\": 8, \"global_head_dim\": 16, \"num_global_key_value_heads\": 1, "
+    "\"attention_k_eq_v\": true, \"sliding_window\": 20, \"layer_types\": "
+    "[\"sliding_attention\", \"full_attention\"], \"pad_token_id\": null, ",
 };
 enum { TYPES = sizeof types / sizeof *types };
 
