@@ -80,6 +80,8 @@ static void families(void **state) {
                                         "phi3",    "qwen3",       "smollm3", "starcoder2"};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
         run("families/", names[i], i % 2 ? GOLDEN_BF16 : GOLDEN_FP32, false);
+    run("gemma4/", "gemma4_text", GOLDEN_FP32, false); /* norms without a weight */
+    run("gemma4/", "gemma4_text", GOLDEN_BF16, false);
 }
 
 static void encoders(void **state) {
