@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/json.h"
+#include "model/architectures/activate.h"
 #include "model/architectures/encoder.h"
 #include "model/architectures/label_head.h"
 
@@ -239,7 +240,7 @@ static sifr_value block(const deberta *d, sifr_value x) {
         encoder_linear(&d->e, attend(d, x), "attention.output.dense", true, width, width);
     sifr_value h = add_norm(d, x, a, "attention.output.LayerNorm");
     sifr_value m = encoder_linear(&d->e, h, "intermediate.dense", true, width, inner);
-    m = encoder_activate(&d->e, m, c->activation);
+    m = model_activate(d->e.model, m, c->activation);
     return add_norm(d, h, encoder_linear(&d->e, m, "output.dense", true, inner, width),
                     "output.LayerNorm");
 }
@@ -256,8 +257,8 @@ static sifr_value convolve(const deberta *d, sifr_value x, sifr_value out) {
     sifr_unfold_args near = {
         .x = x, .size = size, .segments = sifr_input_value(model, SIFR_SEGMENTS)};
     sifr_value y = sifr_linear(model, sifr_unfold(model, near), w, bias);
-    y = encoder_activate(&d->e, sifr_dropout(model, y, c->residual_dropout),
-                         c->deberta.conv_activation);
+    y = model_activate(d->e.model, sifr_dropout(model, y, c->residual_dropout),
+                       c->deberta.conv_activation);
     encoder outside = d->e;
     outside.layer = -1;
     return encoder_norm(&outside, sifr_add(model, out, y), "deberta.encoder.conv.LayerNorm");
@@ -333,7 +334,7 @@ static void masked_words(const deberta *d, sifr_value x, const char *name, bool 
     bool legacy = c->deberta.legacy_head;
     snprintf(text, sizeof text, "%s%s", name, legacy ? ".transform.dense" : ".dense");
     x = encoder_linear(&d->e, x, text, true, c->hidden_size, width);
-    x = encoder_activate(&d->e, x, c->activation);
+    x = model_activate(d->e.model, x, c->activation);
     snprintf(text, sizeof text, "%s%s", name, legacy ? ".transform.LayerNorm" : ".LayerNorm");
     sifr_head_args head = {.x = norm_of(d, x, text, width), .weight = d->e.words};
     if (!tied) {
@@ -358,7 +359,7 @@ static void add_head(const deberta *d, sifr_value x) {
     if (c->task == MODEL_SEQUENCE_CLASSES) {
         x = sifr_dropout(model, x, c->deberta.pooler_dropout);
         x = encoder_linear(&d->e, x, "pooler.dense", true, c->hidden_size, c->hidden_size);
-        x = encoder_activate(&d->e, x, c->deberta.pooler_activation);
+        x = model_activate(d->e.model, x, c->deberta.pooler_activation);
     }
     label_head(model, c, sifr_dropout(model, x, c->classifier_dropout), "classifier", true);
 }

@@ -3,6 +3,7 @@
 #include <stdio.h>
 
 #include "base/checked.h"
+#include "model/architectures/activate.h"
 
 sifr_status decoder_check_heads(const model_reader *r, const model_config *c) {
     if (c->num_key_value_heads > c->num_attention_heads ||
@@ -85,10 +86,43 @@ sifr_status decoder_read_gate(const model_reader *r, model_config *out) {
     return model_read_activation(r, "hidden_act", known, MODEL_SILU, &out->activation);
 }
 
+sifr_status decoder_read_activation(const model_reader *r, model_activation_kind fallback,
+                                    model_config *out) {
+    unsigned known = MODEL_ONE_OF(MODEL_SILU) | MODEL_ONE_OF(MODEL_GELU_TANH) |
+                     MODEL_ONE_OF(MODEL_GELU_ERF) | MODEL_ONE_OF(MODEL_RELU) |
+                     MODEL_ONE_OF(MODEL_RELU_SQUARED);
+    return model_read_activation(r, "hidden_act", known, fallback, &out->activation);
+}
+
+sifr_status decoder_read_layer_eps(const model_reader *r, model_config *out) {
+    return model_read_double(r, "layer_norm_eps", 1e-5, 1e-30, 1, false, &out->norm_eps);
+}
+
+sifr_status decoder_check_width(const model_reader *r, const model_config *out) {
+    if (out->head_dim * out->num_attention_heads == out->hidden_size) return SIFR_OK;
+    return base_fail(
+        r->error, SIFR_USAGE,
+        "%s: \"head_dim\" is %lld, but %s has hidden_size / num_attention_heads = %lld "
+        "/ %lld alone: remove \"head_dim\"",
+        r->name, (long long)out->head_dim, r->architecture->model_type, (long long)out->hidden_size,
+        (long long)out->num_attention_heads);
+}
+
 void decoder_set_windows(model_config *config, int64_t first) {
     if (!config->sliding_window) return;
     for (int64_t i = first; i < config->num_hidden_layers; i++)
         config->layers[i] |= MODEL_LAYER_WINDOW;
+}
+
+sifr_status decoder_check_windows(const model_reader *r, const model_config *c) {
+    for (int64_t i = 0; i < c->num_hidden_layers && !c->sliding_window; i++) {
+        if (c->layers[i] & MODEL_LAYER_WINDOW) {
+            return base_fail(r->error, SIFR_USAGE,
+                             "%s: \"sliding_window\" is null, but layer %lld has a window", r->name,
+                             (long long)i);
+        }
+    }
+    return SIFR_OK;
 }
 
 sifr_status decoder_read_windows(const model_reader *r, int64_t period, model_config *out) {
@@ -96,14 +130,7 @@ sifr_status decoder_read_windows(const model_reader *r, int64_t period, model_co
     for (int64_t i = 0; i < out->num_hidden_layers; i++)
         out->layers[i] = (i + 1) % period ? MODEL_LAYER_WINDOW : 0;
     BASE_TRY(model_read_layer_types(r, out));
-    for (int64_t i = 0; i < out->num_hidden_layers && !out->sliding_window; i++) {
-        if (out->layers[i] & MODEL_LAYER_WINDOW) {
-            return base_fail(r->error, SIFR_USAGE,
-                             "%s: \"sliding_window\" is null, but layer %lld has a window", r->name,
-                             (long long)i);
-        }
-    }
-    return SIFR_OK;
+    return decoder_check_windows(r, out);
 }
 
 sifr_status decoder_read_qwen_windows(const model_reader *r, model_config *out) {
@@ -123,11 +150,13 @@ static sifr_value add_norm(const decoder *d, sifr_value x, const char *name, int
     const model_config *c = d->config;
     char text[MODEL_NAME_LENGTH + 8];
     bool plus_one = c->norm == MODEL_RMS_NORM_PLUS_ONE;
+    bool layer = c->norm == MODEL_LAYER_NORM || c->norm == MODEL_LAYER_NORM_PLAIN;
     sifr_norm_args args = {.x = x, .epsilon = c->norm_eps, .plus_one = plus_one, .heads = groups};
     snprintf(text, sizeof text, "%s.weight", name);
     args.scale =
         sifr_weight_vector(d->model, text, columns, plus_one ? SIFR_INIT_ZERO : SIFR_INIT_ONE);
-    if (c->norm != MODEL_LAYER_NORM) return sifr_rms_norm(d->model, args);
+    if (!layer) return sifr_rms_norm(d->model, args);
+    if (c->norm == MODEL_LAYER_NORM_PLAIN) return sifr_layer_norm(d->model, args);
     snprintf(text, sizeof text, "%s.bias", name);
     args.bias = sifr_weight_vector(d->model, text, columns, SIFR_INIT_ZERO);
     return sifr_layer_norm(d->model, args);
@@ -198,23 +227,41 @@ static sifr_value rotate(const decoder *d, sifr_value x, bool is_query) {
     return model_rotate(d->model, x, c->head_dim, &rule);
 }
 
-sifr_value decoder_attend(const decoder *d, decoder_heads heads, const char *output) {
+decoder_heads decoder_rotate(const decoder *d, decoder_heads heads) {
+    heads.q = rotate(d, heads.q, true);
+    heads.k = rotate(d, heads.k, false);
+    return heads;
+}
+
+sifr_value decoder_attend_rotated(const decoder *d, decoder_heads heads, const char *output) {
     const model_config *c = d->config;
-    sifr_attention_args a = {.v = heads.v,
+    sifr_attention_args a = {.q = heads.q,
+                             .k = heads.k,
+                             .v = heads.v,
                              .heads = c->num_attention_heads,
                              .kv_heads = c->num_key_value_heads,
                              .dropout = c->attention_dropout,
                              .scale = c->attention_scale,
                              .softcap = c->attention_softcap};
-    a.q = rotate(d, heads.q, true);
-    a.k = rotate(d, heads.k, false);
     if (c->layers[d->layer] & MODEL_LAYER_WINDOW) a.window = c->sliding_window;
     return decoder_linear(d, sifr_attention(d->model, a), output, c->output_bias,
                           c->num_attention_heads * c->head_dim, c->hidden_size);
 }
 
+sifr_value decoder_attend(const decoder *d, decoder_heads heads, const char *output) {
+    return decoder_attend_rotated(d, decoder_rotate(d, heads), output);
+}
+
 sifr_value decoder_attention(const decoder *d, sifr_value x) {
     return decoder_attend(d, decoder_project(d, x), "self_attn.o_proj");
+}
+
+sifr_value decoder_normed_attention(const decoder *d, sifr_value x) {
+    const model_config *c = d->config;
+    decoder_heads h = decoder_project(d, x);
+    h.q = decoder_group_norm(d, h.q, "self_attn.q_norm", c->num_attention_heads, c->head_dim);
+    h.k = decoder_group_norm(d, h.k, "self_attn.k_norm", c->num_key_value_heads, c->head_dim);
+    return decoder_attend(d, h, "self_attn.o_proj");
 }
 
 static sifr_value finish_mlp(const decoder *d, sifr_value gate, sifr_value up) {
@@ -240,6 +287,14 @@ sifr_value decoder_fused_mlp(const decoder *d, sifr_value x) {
         decoder_linear(d, x, "mlp.gate_up_proj", c->mlp_bias, c->hidden_size, 2 * inner);
     sifr_value gate = sifr_slice(d->model, both, 0, inner);
     return finish_mlp(d, gate, sifr_slice(d->model, both, inner, inner));
+}
+
+sifr_value decoder_plain_mlp(const decoder *d, sifr_value x, const char *up, const char *down) {
+    const model_config *c = d->config;
+    int64_t width = c->hidden_size, inner = c->intermediate_size;
+    sifr_value y = decoder_linear(d, x, up, c->mlp_bias, width, inner);
+    y = model_activate(d->model, y, c->activation);
+    return decoder_linear(d, y, down, c->mlp_bias, inner, width);
 }
 
 sifr_value decoder_plain_block(const decoder *d, sifr_value x) {
@@ -282,9 +337,14 @@ void decoder_build_named(sifr_model *model, const model_config *c, const decoder
         return;
     }
     sifr_weight head = c->tie_word_embeddings ? words : table(&d, names->head);
-    sifr_head_loss(
-        model, (sifr_head_args){
-                   .x = x, .weight = head, .scale = c->logit_scale, .softcap = c->logit_softcap});
+    sifr_weight bias = SIFR_NO_WEIGHT;
+    if (names->head_bias)
+        bias = sifr_weight_vector(model, names->head_bias, c->vocab_size, SIFR_INIT_ZERO);
+    sifr_head_loss(model, (sifr_head_args){.x = x,
+                                           .weight = head,
+                                           .bias = bias,
+                                           .scale = c->logit_scale,
+                                           .softcap = c->logit_softcap});
 }
 
 void decoder_build_body(sifr_model *model, const model_config *config, const char *last,

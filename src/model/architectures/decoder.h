@@ -27,20 +27,30 @@ sifr_status decoder_read_keys(const model_reader *r, model_config *out) SIFR_MUS
 
 /* "hidden_act" of a gated MLP; absent: silu. */
 sifr_status decoder_read_gate(const model_reader *r, model_config *out) SIFR_MUST_CHECK;
+/* The same of an MLP without a gate, which may also have relu and its square. */
+sifr_status decoder_read_activation(const model_reader *r, model_activation_kind fallback,
+                                    model_config *out) SIFR_MUST_CHECK;
+/* "layer_norm_eps", of layer norms. */
+sifr_status decoder_read_layer_eps(const model_reader *r, model_config *out) SIFR_MUST_CHECK;
+/* Refuses heads whose width is not hidden_size / num_attention_heads, after decoder_read. */
+sifr_status decoder_check_width(const model_reader *r, const model_config *out) SIFR_MUST_CHECK;
 /* Gives layers from `first` on the window, if sliding_window is set. */
 void decoder_set_windows(model_config *config, int64_t first);
 /* sliding_window (absent: 4096) and layer_types; without the latter all layers but each `period`th
  * have the window. */
 sifr_status decoder_read_windows(const model_reader *r, int64_t period,
                                  model_config *out) SIFR_MUST_CHECK;
+/* Refuses layers with a window where there is none. */
+sifr_status decoder_check_windows(const model_reader *r, const model_config *c) SIFR_MUST_CHECK;
 /* sliding_window, use_sliding_window, max_window_layers and layer_types, as Qwen has them. */
 sifr_status decoder_read_qwen_windows(const model_reader *r, model_config *out) SIFR_MUST_CHECK;
 
 /* Names of weights: of those around the blocks, and what goes before "N." inside of them. */
 typedef struct decoder_names {
     const char *embedding, *layers, *norm, *head;
-    bool unpadded;      /* the embedding has no padding_idx */
-    const char *tokens; /* the head for labels of tokens; NULL: "score" */
+    const char *head_bias; /* of the logits; NULL: none */
+    bool unpadded;         /* the embedding has no padding_idx */
+    const char *tokens;    /* the head for labels of tokens; NULL: "score" */
 } decoder_names;
 
 /* The layer that is being built. */
@@ -83,14 +93,22 @@ typedef struct decoder_heads {
 /* self_attn.{q,k,v}_proj of a normed x; and slices of q, k and v beside each other. */
 decoder_heads decoder_project(const decoder *d, sifr_value x);
 decoder_heads decoder_split(const decoder *d, sifr_value qkv);
-/* Rotary positions and the window, where the layer has them, attention, and the product `output`,
+/* Rotary positions, where the layer has them. */
+decoder_heads decoder_rotate(const decoder *d, decoder_heads heads);
+/* Attention, with the window where the layer has one, and the product `output`,
  * "self_attn.o_proj". */
-sifr_value decoder_attend(const decoder *d, decoder_heads heads, const char *output);
+sifr_value decoder_attend_rotated(const decoder *d, decoder_heads heads, const char *output);
 /* Both. */
+sifr_value decoder_attend(const decoder *d, decoder_heads heads, const char *output);
+/* decoder_project and decoder_attend; the second has norms of each head between them,
+ * self_attn.{q,k}_norm. */
 sifr_value decoder_attention(const decoder *d, sifr_value x);
+sifr_value decoder_normed_attention(const decoder *d, sifr_value x);
 
 /* mlp.{gate,up,down}_proj of a normed x; and with gate and up in one, mlp.gate_up_proj. */
 sifr_value decoder_mlp(const decoder *d, sifr_value x);
 sifr_value decoder_fused_mlp(const decoder *d, sifr_value x);
+/* Without a gate: the product `up`, the activation, the product `down`. */
+sifr_value decoder_plain_mlp(const decoder *d, sifr_value x, const char *up, const char *down);
 
 #endif

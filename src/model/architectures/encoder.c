@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/json.h"
+#include "model/architectures/activate.h"
 #include "model/architectures/label_head.h"
 #include "model/builder.h"
 
@@ -136,23 +137,6 @@ sifr_value encoder_norm(const encoder *e, sifr_value x, const char *name) {
     return sifr_layer_norm(e->model, args);
 }
 
-sifr_value encoder_activate(const encoder *e, sifr_value x, model_activation_kind kind) {
-    switch (kind) {
-    case MODEL_GELU_TANH:
-    case MODEL_GELU_ERF:
-        return sifr_gelu(e->model, x, kind == MODEL_GELU_ERF);
-    case MODEL_SILU:
-    case MODEL_QUICK_GELU:
-        return sifr_swish(e->model, x, kind == MODEL_SILU ? 1 : 1.702);
-    case MODEL_RELU:
-    case MODEL_RELU_SQUARED:
-        return sifr_relu(e->model, x, kind == MODEL_RELU_SQUARED);
-    case MODEL_TANH:
-        break;
-    }
-    return sifr_tanh(e->model, x);
-}
-
 sifr_value encoder_words(encoder *e) {
     const model_config *c = e->config;
     e->words = matrix(e, e->names->words, c->vocab_size, c->hidden_size);
@@ -216,7 +200,7 @@ sifr_value encoder_plain_block(const encoder *e, sifr_value x) {
     sifr_value a = encoder_linear(e, encoder_attend(e, q, k, v), n->output, true, width, width);
     sifr_value h = add_norm(e, x, a, c->attention_output_dropout, n->attention_norm);
     sifr_value m = encoder_linear(e, h, n->inner, true, width, inner);
-    m = encoder_linear(e, encoder_activate(e, m, c->activation), n->outer, true, inner, width);
+    m = encoder_linear(e, model_activate(e->model, m, c->activation), n->outer, true, inner, width);
     return add_norm(e, h, m, c->residual_dropout, n->output_norm);
 }
 
@@ -234,7 +218,7 @@ sifr_value encoder_transform(const encoder *e, sifr_value x) {
     const model_config *c = e->config;
     const encoder_names *n = e->names;
     x = encoder_linear_out(e, x, n->transform, c->head_bias, c->hidden_size, c->hidden_size);
-    return encoder_norm(e, encoder_activate(e, x, c->head_activation), n->transform_norm);
+    return encoder_norm(e, model_activate(e->model, x, c->head_activation), n->transform_norm);
 }
 
 /* Logits of all words: a product with their table, or with a weight of its own. */

@@ -72,7 +72,6 @@ sifr_value encoder_linear_out(const encoder *e, sifr_value x, const char *name, 
                               int64_t from, int64_t to);
 /* The config's norm of hidden_size columns. */
 sifr_value encoder_norm(const encoder *e, sifr_value x, const char *name);
-sifr_value encoder_activate(const encoder *e, sifr_value x, model_activation_kind kind);
 
 /* Rows of the words' table, which stays in e->words. */
 sifr_value encoder_words(encoder *e);

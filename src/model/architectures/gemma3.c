@@ -19,16 +19,8 @@ static sifr_status read_gemma3(const model_reader *r, model_config *out) {
     return model_read_layer_ropes(r, "rope_local_base_freq", out);
 }
 
-static sifr_value attention(const decoder *d, sifr_value x) {
-    const model_config *c = d->config;
-    decoder_heads h = decoder_project(d, x);
-    h.q = decoder_group_norm(d, h.q, "self_attn.q_norm", c->num_attention_heads, c->head_dim);
-    h.k = decoder_group_norm(d, h.k, "self_attn.k_norm", c->num_key_value_heads, c->head_dim);
-    return decoder_attend(d, h, "self_attn.o_proj");
-}
-
 static sifr_value block(const decoder *d, sifr_value x) {
-    return gemma_block(d, x, attention);
+    return gemma_block(d, x, decoder_normed_attention);
 }
 
 static void build(sifr_model *model, const model_config *config) {

@@ -62,19 +62,11 @@ static sifr_value attention(const decoder *d, sifr_value x) {
     return decoder_attend(d, decoder_split(d, qkv), "attention.dense");
 }
 
-static sifr_value mlp(const decoder *d, sifr_value x) {
-    const model_config *c = d->config;
-    int64_t width = c->hidden_size, inner = c->intermediate_size;
-    sifr_value y = decoder_linear(d, x, "mlp.dense_h_to_4h", true, width, inner);
-    y = sifr_gelu(d->model, y, c->activation == MODEL_GELU_ERF);
-    return decoder_linear(d, y, "mlp.dense_4h_to_h", true, inner, width);
-}
-
 static sifr_value block(const decoder *d, sifr_value x) {
     sifr_value n = decoder_norm(d, x, "input_layernorm");
     sifr_value h = decoder_add(d, x, attention(d, n));
     n = decoder_norm(d, d->config->parallel_residual ? x : h, "post_attention_layernorm");
-    return decoder_add(d, h, mlp(d, n));
+    return decoder_add(d, h, decoder_plain_mlp(d, n, "mlp.dense_h_to_4h", "mlp.dense_4h_to_h"));
 }
 
 static void build(sifr_model *model, const model_config *config) {

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/json.h"
+#include "model/architectures/activate.h"
 #include "model/architectures/encoder.h"
 
 /* A query sees so many tokens to each side: half of "local_attention", which transformers also
@@ -116,7 +117,7 @@ static sifr_value gate(const encoder *e, sifr_value x, sifr_value up) {
     if (kind == MODEL_SILU) return sifr_silu_gate(e->model, x, up);
     if (kind == MODEL_GELU_ERF || kind == MODEL_GELU_TANH)
         return sifr_gelu_gate(e->model, x, up, kind == MODEL_GELU_ERF);
-    return sifr_multiply(e->model, encoder_activate(e, x, kind), up);
+    return sifr_multiply(e->model, model_activate(e->model, x, kind), up);
 }
 
 static sifr_value mlp(const encoder *e, sifr_value x) {

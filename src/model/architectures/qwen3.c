@@ -15,17 +15,9 @@ static sifr_status read_qwen3(const model_reader *r, model_config *out) {
     return decoder_read_gate(r, out);
 }
 
-static sifr_value attention(const decoder *d, sifr_value x) {
-    const model_config *c = d->config;
-    decoder_heads h = decoder_project(d, x);
-    h.q = decoder_group_norm(d, h.q, "self_attn.q_norm", c->num_attention_heads, c->head_dim);
-    h.k = decoder_group_norm(d, h.k, "self_attn.k_norm", c->num_key_value_heads, c->head_dim);
-    return decoder_attend(d, h, "self_attn.o_proj");
-}
-
 static sifr_value block(const decoder *d, sifr_value x) {
     sifr_value n = decoder_norm(d, x, "input_layernorm");
-    sifr_value h = decoder_add(d, x, attention(d, n));
+    sifr_value h = decoder_add(d, x, decoder_normed_attention(d, n));
     n = decoder_norm(d, h, "post_attention_layernorm");
     return decoder_add(d, h, decoder_mlp(d, n));
 }

@@ -23,19 +23,11 @@ static sifr_status read_starcoder2(const model_reader *r, model_config *out) {
                                  MODEL_GELU_TANH, &out->activation);
 }
 
-static sifr_value mlp(const decoder *d, sifr_value x) {
-    const model_config *c = d->config;
-    int64_t width = c->hidden_size, inner = c->intermediate_size;
-    sifr_value y = decoder_linear(d, x, "mlp.c_fc", c->mlp_bias, width, inner);
-    y = sifr_gelu(d->model, y, c->activation == MODEL_GELU_ERF);
-    return decoder_linear(d, y, "mlp.c_proj", c->mlp_bias, inner, width);
-}
-
 static sifr_value block(const decoder *d, sifr_value x) {
     sifr_value n = decoder_norm(d, x, "input_layernorm");
     sifr_value h = decoder_add(d, x, decoder_attention(d, n));
     n = decoder_norm(d, h, "post_attention_layernorm");
-    return decoder_add(d, h, mlp(d, n));
+    return decoder_add(d, h, decoder_plain_mlp(d, n, "mlp.c_fc", "mlp.c_proj"));
 }
 
 static void build(sifr_model *model, const model_config *config) {
