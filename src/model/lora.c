@@ -13,7 +13,7 @@
 
 /* PEFT's TRANSFORMERS_MODELS_TO_LORA_TARGET_MODULES_MAPPING, of the types in the registry. */
 static const struct {
-    const char *model_type, *modules[2];
+    const char *model_type, *modules[4];
 } defaults[] = {{"gpt2", {"c_attn"}},
                 {"llama", {"q_proj", "v_proj"}},
                 {"mistral", {"q_proj", "v_proj"}},
@@ -24,6 +24,8 @@ static const struct {
                 {"gemma3_text", {"q_proj", "v_proj"}},
                 {"gemma4", {"q_proj", "v_proj"}},
                 {"gpt_neox", {"query_key_value"}},
+                {"phi", {"q_proj", "v_proj", "fc1", "fc2"}},
+                {"stablelm", {"q_proj", "v_proj"}},
                 {"bert", {"query", "value"}},
                 {"roberta", {"query", "value"}},
                 {"xlm-roberta", {"query", "value"}},
@@ -36,7 +38,7 @@ sifr_status model_lora_complete(const model_lora *lora, const char *model_type, 
     for (size_t i = 0; i < sizeof defaults / sizeof *defaults; i++) {
         if (strcmp(defaults[i].model_type, model_type) != 0) continue;
         json_t *list = json_array();
-        for (int m = 0; list && m < 2 && defaults[i].modules[m]; m++)
+        for (int m = 0; list && m < 4 && defaults[i].modules[m]; m++)
             json_array_append_new(list, json_string(defaults[i].modules[m]));
         if (!list || json_object_set_new(lora->json, "target_modules", list) != 0)
             return base_fail_alloc(error, 256);

@@ -111,6 +111,7 @@ typedef struct model_config {
     bool output_bias;    /* on o */
     bool mlp_bias;
     bool parallel_residual;   /* attention and MLP have the same input */
+    bool head_norms;          /* norms of each query and key, where a family may lack them */
     int64_t convolution_size; /* tokens that a layer's short convolution sees */
     bool convolution_bias;    /* there, and on the products around it */
     double attention_scale;   /* of scores; 0: 1/sqrt(head_dim) */

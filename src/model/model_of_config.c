@@ -8,7 +8,7 @@
 sifr_status model_from_config(const model_config *config, sifr_model **out, sifr_error *error) {
     const model_architecture *architecture = model_architecture_find(config->model_type);
     if (!architecture) {
-        char types[512];
+        char types[1024];
         return base_fail(error, SIFR_USAGE,
                          "config.json: model_type \"%s\" is not supported yet (supported: %s)",
                          config->model_type, model_architecture_list(types, sizeof types));

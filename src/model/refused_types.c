@@ -135,7 +135,7 @@ static sifr_status refuse_tower(const model_reader *r, const char *type, const c
 }
 
 sifr_status model_refuse_type(const model_reader *r, const char *type) {
-    char types[512];
+    char types[1024];
     const json_t *text = model_member(r->json, "text_config");
     const char *own = json_string_value(model_member(text, "model_type"));
     for (size_t i = 0; type && i < sizeof kinds / sizeof *kinds; i++)

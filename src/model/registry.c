@@ -22,7 +22,14 @@ static const model_architecture *const architectures[] = {
     &model_architecture_glm4v,       &model_architecture_lfm2,
     &model_architecture_lfm2_vl,     &model_architecture_gemma4_text,
     &model_architecture_gemma4u_txt, &model_architecture_gemma4,
-    &model_architecture_gemma4u,
+    &model_architecture_gemma4u,     &model_architecture_arcee,
+    &model_architecture_seed_oss,    &model_architecture_exaone4,
+    &model_architecture_cohere,      &model_architecture_cohere2,
+    &model_architecture_ernie4_5,    &model_architecture_hunyuan_v1_dense,
+    &model_architecture_helium,      &model_architecture_internlm3,
+    &model_architecture_cwm,         &model_architecture_phi,
+    &model_architecture_stablelm,    &model_architecture_glm,
+    &model_architecture_vaultgemma,
 };
 
 enum { COUNT = sizeof architectures / sizeof *architectures };

@@ -60,7 +60,12 @@ extern const model_architecture model_architecture_gpt2, model_architecture_llam
     model_architecture_qwen2_5_vl, model_architecture_qwen3_vl, model_architecture_smolvlm,
     model_architecture_internvl, model_architecture_glm4v, model_architecture_lfm2,
     model_architecture_lfm2_vl, model_architecture_gemma4_text, model_architecture_gemma4u_txt,
-    model_architecture_gemma4, model_architecture_gemma4u;
+    model_architecture_gemma4, model_architecture_gemma4u, model_architecture_arcee,
+    model_architecture_seed_oss, model_architecture_exaone4, model_architecture_cohere,
+    model_architecture_cohere2, model_architecture_ernie4_5, model_architecture_hunyuan_v1_dense,
+    model_architecture_helium, model_architecture_internlm3, model_architecture_cwm,
+    model_architecture_phi, model_architecture_stablelm, model_architecture_glm,
+    model_architecture_vaultgemma;
 
 /* NULL for a type that is not supported. */
 const model_architecture *model_architecture_find(const char *model_type);

@@ -187,11 +187,23 @@ static sifr_status check_members(const rope_reader *at) {
     return wrong(at, "has no original length for \"llama_4_scaling_beta\"");
 }
 
+/* Hunyuan's "dynamic" with "alpha": a larger base, whatever a sequence's length. */
+static sifr_status read_alpha(const rope_reader *at) {
+    double alpha, dim = (double)at->out->rotary_dim;
+    if (at->out->kind != MODEL_ROPE_DYNAMIC || !model_reads(at->r, "alpha")) return SIFR_OK;
+    BASE_TRY(read_number(at, "alpha", 0, 0, 1e9, &alpha));
+    if (alpha == 0) return SIFR_OK;
+    at->out->kind = MODEL_ROPE_DEFAULT;
+    at->out->theta *= pow(alpha, dim / (dim - 2));
+    return SIFR_OK;
+}
+
 static sifr_status read_rope(const rope_reader *at) {
     model_rope *out = at->out;
     BASE_TRY(read_kind(at));
     BASE_TRY(read_rotary_dim(at));
     BASE_TRY(check_members(at));
+    BASE_TRY(read_alpha(at));
     out->max_position = (double)at->config->max_position_embeddings;
     out->factor = 1;
     if (out->kind == MODEL_ROPE_DEFAULT) return SIFR_OK;

@@ -5,6 +5,7 @@
 static void defaults(void **state) {
     (void)state;
     expect_defaults("families/defaults.json", 17);
+    expect_defaults("dense/defaults.json", 14);
 }
 
 static const struct {
@@ -125,6 +126,43 @@ static const struct {
     {"glm4", "\"partial_rotary_factor\": 0", "\"partial_rotary_factor\" is 0"},
     {"glm4", "\"sliding_window\": 64", "\"sliding_window\": 64"},
     {"gemma", "\"final_logit_softcapping\": 30.0", "logits are not capped"},
+    {"arcee", "\"hidden_act\": \"tanh\"", "(supported: gelu_new, "},
+    {"arcee", "\"mlp_bias\": 1", "mlp_bias"},
+    {"seed_oss", "\"residual_dropout\": 1.0", "\"residual_dropout\" is 1"},
+    {"seed_oss", "\"attention_out_bias\": \"no\"", "attention_out_bias"},
+    {"exaone4", "\"sliding_window_pattern\": \"LLLG\"", "in \"layer_types\""},
+    {"exaone4", "\"sliding_window_pattern\": 0", "\"sliding_window_pattern\" is 0"},
+    {"exaone4", "\"layer_types\": [\"full_attention\"]", "a list of 32 names"},
+    {"exaone4",
+     "\"sliding_window\": null, \"num_hidden_layers\": 1, \"layer_types\": "
+     "[\"sliding_attention\"]",
+     "\"sliding_window\" is not set"},
+    {"cohere", "\"use_qk_norm\": true", "queries and keys are not normalised"},
+    {"cohere", "\"logit_scale\": 0", "\"logit_scale\" is 0"},
+    {"cohere2", "\"logit_scale\": [1]", "logit_scale"},
+    {"cohere2", "\"head_dim\": 64", "cohere2 has hidden_size / num_attention_heads = 8192 / 64"},
+    {"cohere2", "\"sliding_window\": null", "layer 0 has a window"},
+    {"ernie4_5", "\"attention_dropout\": 0.1", "ernie4_5 has no dropout"},
+    {"ernie4_5", "\"use_bias\": \"yes\"", "use_bias"},
+    {"hunyuan_v1_dense", "\"use_qk_norm\": false", "queries and keys are normalised"},
+    {"hunyuan_v1_dense", "\"num_experts\": 8", "mixtures of experts"},
+    {"hunyuan_v1_dense", "\"mlp_bias\": true", "the MLP has no biases"},
+    {"hunyuan_v1_dense", "\"rope_scaling\": {\"type\": \"dynamic\", \"alpha\": \"1000\"}", "alpha"},
+    {"hunyuan_v1_dense", "\"rope_scaling\": {\"type\": \"dynamic\"}", "lacks \"factor\""},
+    {"helium", "\"head_dim\": 64", "remove \"head_dim\""},
+    {"internlm3", "\"qkv_bias\": true", "\"qkv_bias\" and \"bias\" differ"},
+    {"internlm3", "\"qkv_bias\": true, \"attention_bias\": false", "is false but \"qkv_bias\""},
+    {"cwm", "\"sliding_window\": 0", "\"sliding_window\" is 0"},
+    {"cwm", "\"sliding_window\": null", "layer 1 has a window"},
+    {"cwm", "\"layer_types\": 4", "a list of 64 names"},
+    {"phi", "\"qk_layernorm\": true, \"head_dim\": 32", "phi has hidden_size"},
+    {"phi", "\"partial_rotary_factor\": 2", "\"partial_rotary_factor\" is 2"},
+    {"phi", "\"num_key_value_heads\": 5", "no multiple of"},
+    {"stablelm", "\"qk_layernorm\": true", "queries and keys are not normalised"},
+    {"stablelm", "\"hidden_dropout\": -0.1", "\"hidden_dropout\" is -0.1"},
+    {"stablelm", "\"rope_parameters\": [8]", "\"rope_parameters\" must be an object"},
+    {"glm", "\"sliding_window\": 64", "\"sliding_window\": 64"},
+    {"vaultgemma", "\"attn_logit_softcapping\": -1", "\"attn_logit_softcapping\" is -1"},
 };
 
 static void refused(void **state) {
@@ -171,6 +209,13 @@ static void layers(void **state) {
          "\"full_attn_idxs\": [2], \"layer_types\": [\"conv\", \"full_attention\", "
          "\"conv\", \"conv\"]",
          {8, 0, 8, 8}},
+        {"exaone4", "", {1, 1, 1, 2}},
+        {"exaone4", "\"sliding_window\": null", {0}},
+        {"exaone4", "\"sliding_window_pattern\": 2", {1, 2, 1, 2}},
+        {"cohere2", "", {1, 1, 1, 2}},
+        {"cohere2", "\"sliding_window_pattern\": 3", {1, 1, 2, 1}},
+        {"cwm", "", {0, 1, 1, 1}},
+        {"vaultgemma", "", {1, 0, 1, 0}},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         char members[512];

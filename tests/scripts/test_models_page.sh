@@ -14,7 +14,7 @@ rows=$(sed -n 's/^| `\([a-z0-9_-]*\)` |.*/\1/p' $page | grep -vx model_type | so
 
 # Types of the folders that are run. The tests in C name the folders that must open.
 folders="tests/golden/models/gpt2"
-for place in families encoders multimodal gemma4; do
+for place in families dense encoders multimodal gemma4; do
     test=tests/model/test_golden_$place.c
     expected=$(sed -n '/expected\[\] = {/,/};/p' $test | grep -oE '"[^"]+"' | tr -d '"')
     [ "$expected" ] || fail "$test expects no folder"
@@ -33,7 +33,7 @@ done
 
 # All folders of families are expected to open: the program's test runs all that are there.
 for folder in tests/golden/families/models/* tests/golden/encoders/models/* \
-    tests/golden/multimodal/models/* tests/golden/gemma4/models/*; do
+    tests/golden/dense/models/* tests/golden/multimodal/models/* tests/golden/gemma4/models/*; do
     case " $folders " in
     *" $folder "*) ;;
     *) fail "$folder is not expected to open" ;;

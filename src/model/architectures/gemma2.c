@@ -1,6 +1,7 @@
 /* Gemma 2 (Gemma Team 2024) as transformers' Gemma2ForCausalLM has it: Gemma with norms on both
  * sides of attention and MLP, every other layer with a window, caps on scores and logits, and a
- * scale of the scores of its own. */
+ * scale of the scores of its own. VaultGemma (Google 2025), VaultGemmaForCausalLM, is the same
+ * without the norms behind attention and MLP. */
 #include <math.h>
 
 #include "model/architectures/gemma.h"
@@ -41,6 +42,16 @@ static sifr_value block(const decoder *d, sifr_value x) {
     return gemma_block(d, x, decoder_attention);
 }
 
+static sifr_value vault_block(const decoder *d, sifr_value x) {
+    sifr_value n = decoder_norm(d, x, "input_layernorm");
+    sifr_value h = decoder_add(d, x, decoder_attention(d, n));
+    return decoder_add(d, h, decoder_mlp(d, decoder_norm(d, h, "pre_feedforward_layernorm")));
+}
+
+static void build_vault(sifr_model *model, const model_config *config) {
+    decoder_build(model, config, vault_block);
+}
+
 static void build(sifr_model *model, const model_config *config) {
     decoder_build(model, config, block);
 }
@@ -52,6 +63,21 @@ const model_architecture model_architecture_gemma2 = {
                                   "final_logit_softcapping", "sliding_window", "layer_types", NULL},
     .read = read_gemma2,
     .build = build,
+    .prefix = "",
+    .ignored = {".rotary_emb.inv_freq"},
+    .head = "lm_head.weight",
+    .embedding = "model.embed_tokens.weight",
+};
+
+const model_architecture model_architecture_vaultgemma = {
+    .model_type = "vaultgemma",
+    .classes = (const model_class[]){{"VaultGemmaForCausalLM", MODEL_NEXT_TOKEN},
+                                     {"VaultGemmaModel", MODEL_NEXT_TOKEN},
+                                     {0}},
+    .keys = (const char *const[]){"query_pre_attn_scalar", "attn_logit_softcapping",
+                                  "final_logit_softcapping", "sliding_window", "layer_types", NULL},
+    .read = read_gemma2,
+    .build = build_vault,
     .prefix = "",
     .ignored = {".rotary_emb.inv_freq"},
     .head = "lm_head.weight",

@@ -1,0 +1,45 @@
+/* StableLM (Stability AI 2023) and StableLM 2 (2024) as transformers' StableLmForCausalLM has them:
+ * layer norms, rotary positions in a part of each head, and attention and MLP behind each other or
+ * beside each other. */
+#include "model/architectures/decoder.h"
+
+static sifr_status read_stablelm(const model_reader *r, model_config *out) {
+    out->vocab_size = 50304, out->hidden_size = 2560, out->intermediate_size = 6912;
+    out->num_hidden_layers = out->num_attention_heads = out->num_key_value_heads = 32;
+    out->max_position_embeddings = 4096;
+    out->norm = MODEL_LAYER_NORM, out->norm_eps = 1e-5, out->rope.theta = 10000;
+    out->bos_token_id = out->eos_token_ids[0] = 0, out->eos_count = 1;
+    BASE_TRY(
+        model_read_double(r, "partial_rotary_factor", 0.25, 1e-6, 1, false, &out->rotary_part));
+    BASE_TRY(decoder_read(r, out));
+    BASE_TRY(decoder_check_width(r, out));
+    BASE_TRY(decoder_read_layer_eps(r, out));
+    BASE_TRY(model_read_bool(r, "use_qkv_bias", false, &out->attention_bias));
+    BASE_TRY(model_read_bool(r, "use_parallel_residual", false, &out->parallel_residual));
+    BASE_TRY(model_read_double(r, "hidden_dropout", 0, 0, 1, true, &out->residual_dropout));
+    return decoder_read_gate(r, out);
+}
+
+/* hidden_dropout is of what the MLP adds alone. */
+static sifr_value block(const decoder *d, sifr_value x) {
+    sifr_value n = decoder_norm(d, x, "input_layernorm");
+    sifr_value h = sifr_add(d->model, x, decoder_attention(d, n));
+    if (!d->config->parallel_residual) n = decoder_norm(d, h, "post_attention_layernorm");
+    return decoder_add(d, h, decoder_mlp(d, n));
+}
+
+static void build(sifr_model *model, const model_config *config) {
+    decoder_build(model, config, block);
+}
+
+const model_architecture model_architecture_stablelm = {
+    .model_type = "stablelm",
+    .classes = DECODER_CLASSES("StableLm"),
+    .keys = (const char *const[]){"partial_rotary_factor", "use_parallel_residual", NULL},
+    .read = read_stablelm,
+    .build = build,
+    .prefix = "",
+    .ignored = {".rotary_emb.inv_freq"},
+    .head = "lm_head.weight",
+    .embedding = "model.embed_tokens.weight",
+};
