@@ -28,9 +28,10 @@ typedef enum model_activation_kind {
 
 typedef enum model_norm_kind {
     MODEL_RMS_NORM,
-    MODEL_RMS_NORM_PLUS_ONE, /* multiplies by 1 + weight */
-    MODEL_LAYER_NORM,        /* with a bias */
-    MODEL_LAYER_NORM_PLAIN   /* without */
+    MODEL_RMS_NORM_PLUS_ONE,  /* multiplies by 1 + weight */
+    MODEL_LAYER_NORM,         /* with a bias */
+    MODEL_LAYER_NORM_PLAIN,   /* without */
+    MODEL_LAYER_NORM_PLUS_ONE /* with a bias, multiplies by 1 + weight */
 } model_norm_kind;
 
 /* What a model is trained for; which of them a model_type has, its row of the registry says. */

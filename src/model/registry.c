@@ -29,7 +29,7 @@ static const model_architecture *const architectures[] = {
     &model_architecture_helium,      &model_architecture_internlm3,
     &model_architecture_cwm,         &model_architecture_phi,
     &model_architecture_stablelm,    &model_architecture_glm,
-    &model_architecture_vaultgemma,
+    &model_architecture_vaultgemma,  &model_architecture_nemotron,
 };
 
 enum { COUNT = sizeof architectures / sizeof *architectures };

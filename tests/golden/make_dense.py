@@ -87,13 +87,16 @@ def cases():
         case("vaultgemma", "VaultGemmaForCausalLM", t.VaultGemmaConfig(
             **{**SMALL, **MIXED, "pad_token_id": 0}, **HEAD, query_pre_attn_scalar=3,
             final_logit_softcapping=2.5, attn_logit_softcapping=1.5)),
+        case("nemotron", "NemotronForCausalLM", t.NemotronConfig(
+            **SMALL, head_dim=8, attention_bias=True, mlp_bias=True)),
     ]
 
 
 def weights(case, model):
     """Values of which each matters, as the files hold them (float32)."""
     g = m.generator(case["name"], "weights")
-    plus_one = "gemma" in case["config"].model_type  # it multiplies by 1 + w
+    kind = case["config"].model_type
+    plus_one = "gemma" in kind or kind == "nemotron"  # they multiply by 1 + w
     for name, p in model.named_parameters():
         draw = torch.randn(p.shape, generator=g, dtype=torch.float64)
         if p.dim() == 2:

@@ -149,12 +149,13 @@ static sifr_value add_norm(const decoder *d, sifr_value x, const char *name, int
                            int64_t columns) {
     const model_config *c = d->config;
     char text[MODEL_NAME_LENGTH + 8];
-    bool plus_one = c->norm == MODEL_RMS_NORM_PLUS_ONE;
-    bool layer = c->norm == MODEL_LAYER_NORM || c->norm == MODEL_LAYER_NORM_PLAIN;
+    bool layer = c->norm >= MODEL_LAYER_NORM;
+    bool plus_one = c->norm == MODEL_RMS_NORM_PLUS_ONE || c->norm == MODEL_LAYER_NORM_PLUS_ONE;
     sifr_norm_args args = {.x = x, .epsilon = c->norm_eps, .plus_one = plus_one, .heads = groups};
     snprintf(text, sizeof text, "%s.weight", name);
-    args.scale =
-        sifr_weight_vector(d->model, text, columns, plus_one ? SIFR_INIT_ZERO : SIFR_INIT_ONE);
+    /* transformers begins with 1 in Nemotron's as well. */
+    bool zero = c->norm == MODEL_RMS_NORM_PLUS_ONE;
+    args.scale = sifr_weight_vector(d->model, text, columns, zero ? SIFR_INIT_ZERO : SIFR_INIT_ONE);
     if (!layer) return sifr_rms_norm(d->model, args);
     if (c->norm == MODEL_LAYER_NORM_PLAIN) return sifr_layer_norm(d->model, args);
     snprintf(text, sizeof text, "%s.bias", name);
