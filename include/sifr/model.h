@@ -205,6 +205,8 @@ SIFR_API sifr_value sifr_tanh(sifr_model *model, sifr_value x);
 SIFR_API sifr_value sifr_relu(sifr_model *model, sifr_value x, bool squared);
 /* x sigmoid(slope x): SiLU has slope 1, QuickGELU 1.702 */
 SIFR_API sifr_value sifr_swish(sifr_model *model, sifr_value x, double slope);
+/* x within -limit ... limit; the gradient of what lies outside is 0 */
+SIFR_API sifr_value sifr_clip(sifr_model *model, sifr_value x, double limit);
 /* silu(gate) * up */
 SIFR_API sifr_value sifr_silu_gate(sifr_model *model, sifr_value gate, sifr_value up);
 /* gelu(gate) * up; exact: by erf, else by tanh */

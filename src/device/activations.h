@@ -109,3 +109,12 @@ ACTIVATION float swish_gradient(float x, float dy, float slope) {
     float z = slope * x, e = activation_exp(-fabsf(z)), s = 1.0f / (1.0f + e), other = e * s;
     return dy * ((z < 0.0f ? other : s) + z * (s * other));
 }
+
+/* NaN stays NaN. */
+ACTIVATION float clip_of(float x, float limit) {
+    return x > limit ? limit : x < -limit ? -limit : x;
+}
+
+ACTIVATION float clip_gradient(float x, float dy, float limit) {
+    return fabsf(x) > limit ? 0.0f : dy;
+}

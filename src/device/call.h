@@ -88,6 +88,7 @@ typedef struct device_attributes {
         device_gelu_attributes gelu;
         device_relu_attributes relu;
         device_swish_attributes swish;
+        device_clip_attributes clip;
         device_scale_attributes scale;
         device_dropout_attributes dropout;
         device_magnitude_attributes magnitude;

@@ -239,6 +239,10 @@ static void set_attributes(const element_case *c, device_attributes *a) {
     case DEVICE_SWISH_BACKWARD:
         a->swish.slope = 1.702f;
         return;
+    case DEVICE_CLIP:
+    case DEVICE_CLIP_BACKWARD:
+        a->clip.limit = 0.4375f;
+        return;
     case DEVICE_SCALE:
     case DEVICE_SCALE_BACKWARD:
         a->scale.factor = 33.9558537f;

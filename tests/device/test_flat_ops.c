@@ -84,6 +84,16 @@ static void swish_reference(const device_call *call, const op_values *v) {
     FOR_ALL(i) v->y[i] = v->x[0][i] / (1 + exp(-slope * v->x[0][i]));
 }
 
+static void clip_shape(const op_case *c, base_dtype type, device_call *call) {
+    unary_shape(c, type, call);
+    call->attributes.clip.limit = 0.4375f;
+}
+
+static void clip_reference(const device_call *call, const op_values *v) {
+    double limit = (double)call->attributes.clip.limit;
+    FOR_ALL(i) v->y[i] = fmin(fmax(v->x[0][i], -limit), limit);
+}
+
 static void gelu_gate_shape(const op_case *c, base_dtype type, device_call *call) {
     binary_shape(c, type, call);
     call->attributes.gelu.exact = c->variant;
@@ -289,6 +299,39 @@ static const op_case elements[] = {
          .error_fp32 = 16,                                                                         \
          .low = -30,                                                                               \
          .high = 30},                                                                              \
+        {.name = "clip, inside",                                                                   \
+         .forward = DEVICE_CLIP,                                                                   \
+         .backward = DEVICE_CLIP_BACKWARD,                                                         \
+         .shape = clip_shape,                                                                      \
+         .reference = clip_reference,                                                              \
+         .reads = OP_X0,                                                                           \
+         .wants = OP_X0,                                                                           \
+         .rows = r,                                                                                \
+         .columns = n,                                                                             \
+         .low = -0.4,                                                                              \
+         .high = 0.4},                                                                             \
+        {.name = "clip, above",                                                                    \
+         .forward = DEVICE_CLIP,                                                                   \
+         .backward = DEVICE_CLIP_BACKWARD,                                                         \
+         .shape = clip_shape,                                                                      \
+         .reference = clip_reference,                                                              \
+         .reads = OP_X0,                                                                           \
+         .wants = OP_X0,                                                                           \
+         .rows = r,                                                                                \
+         .columns = n,                                                                             \
+         .low = 0.5,                                                                               \
+         .high = 3},                                                                               \
+        {.name = "clip, below",                                                                    \
+         .forward = DEVICE_CLIP,                                                                   \
+         .backward = DEVICE_CLIP_BACKWARD,                                                         \
+         .shape = clip_shape,                                                                      \
+         .reference = clip_reference,                                                              \
+         .reads = OP_X0,                                                                           \
+         .wants = OP_X0,                                                                           \
+         .rows = r,                                                                                \
+         .columns = n,                                                                             \
+         .low = -3,                                                                                \
+         .high = -0.5},                                                                            \
         {.name = "silu gate",                                                                      \
          .forward = DEVICE_SILU_GATE,                                                              \
          .backward = DEVICE_SILU_GATE_BACKWARD,                                                    \

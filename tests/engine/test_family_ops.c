@@ -97,7 +97,7 @@ static sifr_value convolution(sifr_model *m, sifr_value x) {
     sifr_value y = sifr_linear(m, sifr_unfold(m, (sifr_unfold_args){.x = x, .size = 3}),
                                matrix(m, "near", "weight", WIDTH, 3 * WIDTH),
                                vector(m, "near", "bias", WIDTH, SIFR_INIT_ZERO));
-    return sifr_add(m, x, sifr_tanh(m, sifr_swish(m, y, 1.702)));
+    return sifr_add(m, x, sifr_clip(m, sifr_tanh(m, sifr_swish(m, y, 1.702)), 0.25));
 }
 
 /* The head is the table itself where `tied`. With `near` it does not generate. */

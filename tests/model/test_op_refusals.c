@@ -99,6 +99,10 @@ static void swish(const parts *p) {
     sifr_swish(p->m, p->x, -1e39);
 }
 
+static void clip(const parts *p) {
+    sifr_clip(p->m, p->x, 0);
+}
+
 static void deviation(const parts *p) {
     sifr_weight_matrix(p->m, "d", 2, 2, SIFR_INIT_NORMAL, NAN);
 }
@@ -250,6 +254,7 @@ static void refusals(void **state) {
         {scale_by, "unit u: scale_by: v has 1 x 12 elements, but 1 are needed"},
         {scale_by_none, "unit u: scale_by: a weight is missing"},
         {swish, "unit u: swish: slope"},
+        {clip, "unit u: clip: limit 0"},
         {deviation, "weight d: deviation nan"},
         {relu, "unit u: relu: an operand is not an activation"},
         {head_bias, "unit u: head_loss: v has 1 x 12 elements, but 11 are needed"},

@@ -17,6 +17,10 @@ typedef struct device_swish_attributes {
     float slope;
 } device_swish_attributes;
 
+typedef struct device_clip_attributes {
+    float limit;
+} device_clip_attributes;
+
 typedef struct device_scale_attributes {
     float factor;
     bool round_factor;

@@ -43,6 +43,16 @@ const model_op model_op_swish = {
     .by_row = true,
 };
 
+const model_op model_op_clip = {
+    .name = "clip",
+    .forward = DEVICE_CLIP,
+    .backward = DEVICE_CLIP_BACKWARD,
+    .keep = MODEL_KEEP_X0,
+    .gradients = 1,
+    .accumulates = true,
+    .by_row = true,
+};
+
 static sifr_value add_activation(sifr_model *model, model_node node, sifr_value x) {
     const model_value *in = model_activation(model, x, node.op->name);
     if (!in) return SIFR_NO_VALUE;
@@ -77,5 +87,16 @@ sifr_value sifr_swish(sifr_model *model, sifr_value x, double slope) {
     }
     model_node node = model_make_node(&model_op_swish);
     node.attributes.swish.slope = (float)slope;
+    return add_activation(model, node, x);
+}
+
+sifr_value sifr_clip(sifr_model *model, sifr_value x, double limit) {
+    BASE_ENTER_OR((sifr_value){0}, model);
+    if (!(limit > 0) || !isfinite((float)limit)) {
+        MODEL_WRONG(model, "unit %s: clip: limit %g", model_unit_name(model), limit);
+        return SIFR_NO_VALUE;
+    }
+    model_node node = model_make_node(&model_op_clip);
+    node.attributes.clip.limit = (float)limit;
     return add_activation(model, node, x);
 }

@@ -17,7 +17,7 @@ typedef struct elements_arguments {
     elements_operand x[2], dy, result[2];
     const void *factor; /* of scale_by: one element; else NULL */
     int64_t rows, columns;
-    float number; /* the factor of scale, the slope of swish */
+    float number; /* the factor of scale, the slope of swish, the limit of clip */
     bool add[2];
     uint8_t reserved[2];
 } elements_arguments;
