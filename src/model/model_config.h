@@ -31,6 +31,7 @@ typedef enum model_norm_kind {
     MODEL_RMS_NORM_PLUS_ONE,  /* multiplies by 1 + weight */
     MODEL_LAYER_NORM,         /* with a bias */
     MODEL_LAYER_NORM_PLAIN,   /* without */
+    MODEL_LAYER_NORM_BARE,    /* without a weight, too */
     MODEL_LAYER_NORM_PLUS_ONE /* with a bias, multiplies by 1 + weight */
 } model_norm_kind;
 
@@ -115,6 +116,7 @@ typedef struct model_config {
     bool head_norms;          /* norms of each query and key, where a family may lack them */
     int64_t convolution_size; /* tokens that a layer's short convolution sees */
     bool convolution_bias;    /* there, and on the products around it */
+    double qkv_limit;         /* what q, k and v are clipped to */
     double attention_scale;   /* of scores; 0: 1/sqrt(head_dim) */
     double attention_softcap;
     double embedding_scale, residual_scale, logit_scale;

@@ -89,6 +89,8 @@ def cases():
             final_logit_softcapping=2.5, attn_logit_softcapping=1.5)),
         case("nemotron", "NemotronForCausalLM", t.NemotronConfig(
             **SMALL, head_dim=8, attention_bias=True, mlp_bias=True)),
+        case("olmo", "OlmoForCausalLM", t.OlmoConfig(
+            **{**SMALL, "hidden_size": 12, "pad_token_id": 1}, clip_qkv=1.3), masked=True),
     ]
 
 

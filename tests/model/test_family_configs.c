@@ -5,7 +5,7 @@
 static void defaults(void **state) {
     (void)state;
     expect_defaults("families/defaults.json", 17);
-    expect_defaults("dense/defaults.json", 15);
+    expect_defaults("dense/defaults.json", 16);
 }
 
 static const struct {
@@ -162,6 +162,8 @@ static const struct {
     {"stablelm", "\"hidden_dropout\": -0.1", "\"hidden_dropout\" is -0.1"},
     {"stablelm", "\"rope_parameters\": [8]", "\"rope_parameters\" must be an object"},
     {"glm", "\"sliding_window\": 64", "\"sliding_window\": 64"},
+    {"olmo", "\"clip_qkv\": -8", "\"clip_qkv\" is -8"},
+    {"olmo", "\"clip_qkv\": \"8\"", "clip_qkv"},
     {"nemotron", "\"norm_eps\": \"1e-5\"", "norm_eps"},
     {"vaultgemma", "\"attn_logit_softcapping\": -1", "\"attn_logit_softcapping\" is -1"},
 };
