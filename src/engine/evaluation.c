@@ -31,12 +31,30 @@ sifr_status engine_get_logits(const engine_executor *executor, const plan_schedu
     return SIFR_OK;
 }
 
+/* Whether a run of the schedule exchanges something; else each rank evaluates by itself. */
+static bool meets_others(const plan_schedule *s) {
+    for (size_t i = 0; i < s->instruction_count; i++)
+        if (s->instructions[i].action == PLAN_GATHER || plan_is_peer(&s->instructions[i]))
+            return true;
+    return false;
+}
+
+/* What one rank fails in by itself before all run ends the evaluation on all. */
+static sifr_status heed_ranks(const sifr_engine *engine, const plan_schedule *schedule, bool logits,
+                              sifr_status own, sifr_error *error) {
+    bool together = comm_size(engine->group) > 1 && meets_others(schedule);
+    const engine_given given = engine_given_evaluation(logits);
+    return together ? engine_agree(engine, &given, own, error) : own;
+}
+
 static sifr_status make(sifr_engine *engine, bool logits, engine_evaluator *out,
                         sifr_error *error) {
     if (out->executor) return SIFR_OK;
     plan_settings settings = plan_evaluation_of(&engine->training->settings, logits);
     if (!out->schedule)
         BASE_TRY(plan_lower(engine->model, engine->dev, &settings, &out->schedule, error));
+    /* stages tell each other what memory they lack, which must not meet another call */
+    BASE_TRY(heed_ranks(engine, out->schedule, logits, SIFR_OK, error));
     BASE_TRY(engine_executor_create(out->schedule, &engine->groups, engine->trainer, &out->executor,
                                     error));
     if (engine->swap) engine_use_swap(out->executor, engine->swap);
@@ -51,27 +69,11 @@ static sifr_status tell_stages(const sifr_engine *engine, void *data, int64_t by
     return stages ? comm_broadcast(stages, comm_size(stages) - 1, data, bytes, error) : SIFR_OK;
 }
 
-/* Whether a run of the schedule exchanges something; else each rank evaluates by itself. */
-static bool meets_others(const plan_schedule *s) {
-    for (size_t i = 0; i < s->instruction_count; i++)
-        if (s->instructions[i].action == PLAN_GATHER || plan_is_peer(&s->instructions[i]))
-            return true;
-    return false;
-}
-
 static sifr_status take_batch(const engine_evaluator *evaluator, const sifr_batch *batch,
                               int64_t count, sifr_error *error) {
     const plan_schedule *s = evaluator->schedule;
     BASE_TRY(engine_check_batch(s->model, batch, count, s->settings.step.seq_length, error));
     return engine_put_batch(evaluator->executor, s, batch, error);
-}
-
-/* What one rank fails in by itself before all run ends the evaluation on all. */
-static sifr_status heed_ranks(const sifr_engine *engine, const engine_evaluator *evaluator,
-                              sifr_status own, sifr_error *error) {
-    bool together = comm_size(engine->group) > 1 && meets_others(evaluator->schedule);
-    const engine_given given = engine_given_evaluation(evaluator == &engine->logits_evaluator);
-    return together ? engine_agree(engine, &given, own, error) : own;
 }
 
 static sifr_status evaluate(const sifr_engine *engine, const engine_evaluator *evaluator,
@@ -80,7 +82,8 @@ static sifr_status evaluate(const sifr_engine *engine, const engine_evaluator *e
     const plan_schedule *s = evaluator->schedule;
     int64_t count = s->settings.step.micro_batch_size * s->settings.step.seq_length;
     sifr_status taken = take_batch(evaluator, batch, count, error);
-    BASE_TRY(heed_ranks(engine, evaluator, taken, error));
+    bool logits = evaluator == &engine->logits_evaluator;
+    BASE_TRY(heed_ranks(engine, s, logits, taken, error));
     engine_step_input input = {
         .labelled = engine_count_losses(s->model, batch, count, s->settings.step.seq_length)};
     engine_result out;
@@ -113,7 +116,7 @@ sifr_status engine_fail_evaluation(sifr_engine *engine, bool logits, sifr_error 
     const sifr_error own = *error;
     BASE_TRY(prepare(engine, logits, evaluator, error));
     *error = own;
-    return heed_ranks(engine, evaluator, own.status, error);
+    return heed_ranks(engine, evaluator->schedule, logits, own.status, error);
 }
 
 sifr_status sifr_engine_evaluate(sifr_engine *engine, const sifr_batch *batch, double *loss_sum,
