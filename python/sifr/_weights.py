@@ -78,6 +78,16 @@ _TYPES = {
 }
 
 
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """An object of JSON; of two values of one name none is the right one."""
+    made: dict[str, Any] = {}
+    for name, value in pairs:
+        if name in made:
+            raise ValueError(f"{name} is there twice")
+        made[name] = value
+    return made
+
+
 def _header(path: str, size: int) -> tuple[dict[str, Any], int]:
     """The tensors that a file of safetensors names, and where their bytes begin."""
     with open(path, "rb") as file:
@@ -85,7 +95,7 @@ def _header(path: str, size: int) -> tuple[dict[str, Any], int]:
         if size < 8 or length > min(size - 8, 100_000_000):
             raise Error(f"{path}: its header has {length} bytes, the file {size}: it is cut off")
         try:
-            header = json.loads(file.read(length))
+            header = json.loads(file.read(length), object_pairs_hook=_once)
         except (ValueError, RecursionError) as error:
             raise Error(f"{path}: its header is no JSON: {error}") from None
     if not isinstance(header, dict):
@@ -121,12 +131,22 @@ def _tensor(path: str, name: str, facts: Any, room: int) -> tuple[str, tuple[int
     return kind, shape, first
 
 
+def _check_apart(path: str, header: dict[str, Any]) -> None:
+    """No byte is of two tensors: of checked ones."""
+    places = sorted((*one["data_offsets"], name) for name, one in header.items())
+    full = [(first, end, name) for first, end, name in places if first < end]
+    for (_, end, name), (first, _, other) in zip(full, full[1:]):
+        if first < end:
+            raise Error(f"{path}: tensors {name} and {other} have bytes in common")
+
+
 def _read(path: str) -> dict[str, numpy.ndarray]:
     import numpy
 
     size = os.path.getsize(path)
     header, begin = _header(path, size)
     found = {n: _tensor(path, n, facts, size - begin) for n, facts in header.items()}
+    _check_apart(path, header)
     data = numpy.memmap(path, numpy.uint8, "r", begin) if size > begin else numpy.empty(0, "u1")
     out = {}
     for name, (kind, shape, first) in found.items():
@@ -147,7 +167,7 @@ def _files(folder: str) -> list[str]:
                 names = set(json.load(file)["weight_map"].values())
         except (ValueError, TypeError, KeyError, AttributeError):
             raise Error(f"{index}: is no index of safetensors") from None
-        if any(not isinstance(n, str) or os.path.basename(n) != n for n in names):
+        if any(not isinstance(n, str) or os.path.basename(n) != n or "\0" in n for n in names):
             raise Error(f"{index}: names a file outside of its folder")
         return [os.path.join(folder, name) for name in sorted(names)]
     for name in ("model.safetensors", "adapter_model.safetensors"):

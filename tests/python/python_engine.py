@@ -7,6 +7,7 @@ import signal
 import threading
 
 import sifr
+from sifr import _weights
 
 
 def raises(kind, words, call, *args, **named):
@@ -27,6 +28,18 @@ def ids(code, sequences, first=0):
 def same(a, b):
     return open(f"{a}/model.safetensors", "rb").read() == open(f"{b}/model.safetensors", "rb").read()
 
+
+# --- headers of safetensors that say two things of one name, or of one byte ---
+with open("odd.safetensors", "wb") as file:
+    text = b'{"a": {"shape": [1]}, "b": 1, "a": {"shape": [2]}}'
+    file.write(len(text).to_bytes(8, "little") + text)
+raises(sifr.Error, "odd.safetensors: its header is no JSON: a is there twice", _weights._header,
+       "odd.safetensors", 8 + len(text))  # fmt: skip
+places = {"a": (0, 8), "none": (4, 4), "b": (8, 12)}
+header = {name: {"data_offsets": place} for name, place in places.items()}
+_weights._check_apart("odd", header)
+header["b"]["data_offsets"] = (7, 11)
+raises(sifr.Error, "tensors a and b have bytes in common", _weights._check_apart, "odd", header)
 
 # --- the bits of the program, with ids of 32 and of 64 bits, in any shape, in any float mode ---
 tokens, labels = ids("i", 4), ids("q", 4, 1)

@@ -125,6 +125,8 @@ for header in (
     {"a": {"dtype": "F32", "shape": [2], "data_offsets": [-8, 0]}},
     {"a": {"dtype": "F4", "shape": [2], "data_offsets": [0, 8]}},
     {"a": {"dtype": [], "shape": [2], "data_offsets": [0, 8]}},
+    {n: {"dtype": "F32", "shape": [2], "data_offsets": [4 * i, 4 * i + 8]} for i, n in enumerate("ab")},
+    b'{"a": {"dtype": "U8", "shape": [0], "data_offsets": [0, 0]}, "a": 3}',
 ):
     damaged(with_header(header))
 damaged(struct.pack("<Q", 2**63) + bytes(100))
