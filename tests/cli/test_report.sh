@@ -51,7 +51,24 @@ expect 0 "$SIFR" plan --config two/sifr_config.json --world-size 2 --json
 cp out two/plan.json
 report two --output two.html
 reads two.html two
-shows "By axis of the mesh"
+shows "By axis of the mesh, planned"
+# Of a mesh each axis and operation: what was moved beside what was planned, as summary.json has it.
+sed 's/"seq_length"/"shard_size": 2, &/' ds.json >mesh.json
+expect 0 "$SIFR" train --config mesh.json --model llama --data text --output mesh --ranks 4 \
+    --max-steps 2 --threads 1
+report mesh --output mesh.html
+reads mesh.html mesh
+python3 - mesh/summary.json >rows <<'P'
+import json, sys
+groups = json.load(open(sys.argv[1]))["wire"]["groups"]
+for axis in "shards", "replicas":
+    for name in "gathered", "reduced":
+        moved = groups[axis][name]
+        assert moved["bytes"] == moved["planned"] > 0, moved
+        print(f"{axis} {name} {moved['calls']} ")
+P
+while read -r row; do shows "$row"; done <rows
+[ "$(wc -l <rows)" = 4 ] || fail "the wire by axis: $(cat rows)"
 report one two --output both.html
 reads both.html one two
 report two --trace trace.json --output given.html

@@ -74,7 +74,8 @@ static void put_summary(train_html *html, const train_view_run *run) {
     put_member(html, run->summary, "steps", "steps");
     put_member(html, run->summary, "total_steps", "steps in all");
     put_member(html, run->summary, "ranks", "ranks");
-    put_member(html, run->summary, "signal", "stopped by signal");
+    if (json_integer_value(json_object_get(run->summary, "signal")))
+        put_member(html, run->summary, "signal", "stopped by signal");
     if (json_is_object(ran)) put_rows(html, ran);
     train_html_put(html, "</tbody></table></div>\n");
 }

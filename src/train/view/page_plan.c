@@ -10,6 +10,10 @@
 
 enum { MOST = 64 };
 
+#define OPERATION_HEADS                                                                            \
+    "<th scope=\"col\">calls</th><th scope=\"col\">bytes</th><th scope=\"col\">planned</th>"       \
+    "<th scope=\"col\">between hosts</th><th scope=\"col\">seconds</th>"
+
 static void put_bytes(train_html *html, double bytes) {
     char text[32];
     if (!(bytes >= 0 && bytes < 1e18)) {
@@ -86,24 +90,55 @@ static void put_memory(train_html *html, const train_view_run *run) {
     end(html);
 }
 
+/* What one operation moved; `axis`: NULL, or of which groups. */
+static void put_operation(train_html *html, const char *axis, const char *name,
+                          const json_t *value) {
+    double calls = number_in(value, "calls"), seconds = number_in(value, "seconds");
+    train_html_put(html, "<tr><td>");
+    if (axis) {
+        train_html_name(html, axis);
+        train_html_put(html, "</td><td>");
+    }
+    train_html_name(html, name);
+    train_html_putf(html, "</td><td data-v=\"%.15g\">%.15g</td>", calls, calls);
+    put_bytes(html, number_in(value, "bytes"));
+    put_bytes(html, number_in(value, "planned"));
+    put_bytes(html, number_in(value, "crossed"));
+    train_html_putf(html, "<td data-v=\"%.9g\">%.4g</td></tr>\n", seconds, seconds);
+}
+
 static void put_operations(train_html *html, const json_t *wire) {
     const char *key;
     json_t *value;
     int rows = 0;
     begin(html, "Wire of the run", "By operation, of the whole run (summary.json)",
-          "<th scope=\"col\">operation</th><th scope=\"col\">calls</th><th scope=\"col\">bytes</th>"
-          "<th scope=\"col\">planned</th><th scope=\"col\">between hosts</th>"
-          "<th scope=\"col\">seconds</th>");
+          "<th scope=\"col\">operation</th>" OPERATION_HEADS);
     json_object_foreach((json_t *)(uintptr_t)wire, key, value) {
         if (!json_is_object(value) || !strcmp(key, "groups") || rows++ >= MOST) continue;
-        double calls = number_in(value, "calls"), seconds = number_in(value, "seconds");
-        train_html_put(html, "<tr><td>");
-        train_html_name(html, key);
-        train_html_putf(html, "</td><td data-v=\"%.15g\">%.15g</td>", calls, calls);
-        put_bytes(html, number_in(value, "bytes"));
-        put_bytes(html, number_in(value, "planned"));
-        put_bytes(html, number_in(value, "crossed"));
-        train_html_putf(html, "<td data-v=\"%.9g\">%.4g</td></tr>\n", seconds, seconds);
+        put_operation(html, NULL, key, value);
+    }
+    end(html);
+}
+
+/* Neither planned nor done. */
+static bool is_idle(const json_t *value) {
+    return !(number_in(value, "calls") > 0) && !(number_in(value, "planned") > 0);
+}
+
+/* Of a run on a mesh with several axes: what was planned stands beside what was measured. */
+static void put_groups(train_html *html, const json_t *groups) {
+    const char *axis, *name;
+    json_t *of, *value;
+    int rows = 0;
+    if (!json_object_size(groups)) return;
+    begin(html, "Wire of the run by axis",
+          "By axis of the mesh and operation, of the whole run (summary.json)",
+          "<th scope=\"col\">axis</th><th scope=\"col\">operation</th>" OPERATION_HEADS);
+    json_object_foreach((json_t *)(uintptr_t)groups, axis, of) {
+        json_object_foreach(of, name, value) {
+            if (!json_is_object(value) || is_idle(value) || rows++ >= MOST) continue;
+            put_operation(html, axis, name, value);
+        }
     }
     end(html);
 }
@@ -112,7 +147,8 @@ static void put_axes(train_html *html, const json_t *mesh) {
     const char *key;
     json_t *value;
     int rows = 0;
-    begin(html, "Wire by axis", "By axis of the mesh, planned of a rank and step (plan.json)",
+    begin(html, "Wire of a step by axis",
+          "By axis of the mesh, planned of a rank and step (plan.json)",
           "<th scope=\"col\">axis</th><th scope=\"col\">ranks</th><th scope=\"col\">gathered</th>"
           "<th scope=\"col\">reduced</th><th scope=\"col\">between hosts</th>");
     json_object_foreach((json_t *)(uintptr_t)mesh, key, value) {
@@ -129,32 +165,6 @@ static void put_axes(train_html *html, const json_t *mesh) {
     end(html);
 }
 
-/* Of a run on a mesh with several axes. */
-static void put_groups(train_html *html, const json_t *groups) {
-    const char *key;
-    json_t *value;
-    int rows = 0;
-    if (!json_object_size(groups)) return;
-    begin(html, "Wire by axis", "By axis of the mesh, of the whole run (summary.json)",
-          "<th scope=\"col\">axis</th><th scope=\"col\">gathered</th>"
-          "<th scope=\"col\">planned</th><th scope=\"col\">reduced</th>"
-          "<th scope=\"col\">planned</th>");
-    json_object_foreach((json_t *)(uintptr_t)groups, key, value) {
-        if (!json_is_object(value) || rows++ >= MOST) continue;
-        const json_t *gathered = json_object_get(value, "gathered"),
-                     *reduced = json_object_get(value, "reduced");
-        train_html_put(html, "<tr><td>");
-        train_html_name(html, key);
-        train_html_put(html, "</td>");
-        put_bytes(html, number_in(gathered, "bytes"));
-        put_bytes(html, number_in(gathered, "planned"));
-        put_bytes(html, number_in(reduced, "bytes"));
-        put_bytes(html, number_in(reduced, "planned"));
-        train_html_put(html, "</tr>\n");
-    }
-    end(html);
-}
-
 void train_page_plan(train_html *html, const train_view_run *run) {
     const json_t *wire = json_object_get(run->summary, "wire");
     const json_t *mesh = json_object_get(run->plan, "mesh");
@@ -166,8 +176,6 @@ void train_page_plan(train_html *html, const train_view_run *run) {
     else
         train_html_put(html, "<p>Of the whole run: the folder has no summary.json, which runs "
                              "write.</p>\n");
-    if (json_object_size(mesh))
-        put_axes(html, mesh);
-    else
-        put_groups(html, json_object_get(wire, "groups"));
+    put_groups(html, json_object_get(wire, "groups"));
+    if (json_object_size(mesh)) put_axes(html, mesh);
 }
